@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "sim/base/vector.h"
+
 // Stores `value` as an element of any type.
 static void counting_store(mp_dtype_t dtype, int64_t value, void *out) {
   int bits = mp_dtype_bits(dtype);
@@ -18,16 +20,21 @@ static void counting_store(mp_dtype_t dtype, int64_t value, void *out) {
   }
 }
 
+#define COUNT_LINE(T, C)                                                                   \
+  MP_VECTOR static void counting_##T(int64_t begin, int64_t step, int64_t count, T *out) { \
+    for (int64_t i = 0; i < count; ++i) out[i] = (T)((C)begin + (C)i * (C)step);           \
+  }
+COUNT_LINE(uint32_t, uint32_t)
+COUNT_LINE(uint64_t, uint64_t)
+COUNT_LINE(float, int64_t)
+
 void mp_count_line(mp_dtype_t dtype, int64_t begin, int64_t step, int64_t count, void *out) {
   if (dtype == MP_DTYPE_S32 || dtype == MP_DTYPE_U32) {
-    uint32_t *to = out;
-    for (int64_t i = 0; i < count; ++i) to[i] = (uint32_t)begin + (uint32_t)i * (uint32_t)step;
+    counting_uint32_t(begin, step, count, out);
   } else if (dtype == MP_DTYPE_S64 || dtype == MP_DTYPE_U64) {
-    uint64_t *to = out;
-    for (int64_t i = 0; i < count; ++i) to[i] = (uint64_t)begin + (uint64_t)i * (uint64_t)step;
+    counting_uint64_t(begin, step, count, out);
   } else if (dtype == MP_DTYPE_F32) {
-    float *to = out;
-    for (int64_t i = 0; i < count; ++i) to[i] = (float)(begin + i * step);
+    counting_float(begin, step, count, out);
   } else {
     const int64_t size = (int64_t)mp_dtype_size(dtype);
     for (int64_t i = 0; i < count; ++i) {

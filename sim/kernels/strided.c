@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/base/vector.h"
 #include "sim/kernels/kernel.h"
 #include "sim/kernels/shape.h"
 
@@ -81,7 +82,7 @@ uint32_t mp_strided_num_parts(const mp_strided_t *copy) {
 // ---- Loops over the one or two innermost dimensions, per element size ----
 
 #define MP_STRIDED_LOOPS(T)                                                              \
-  static void fill_##T(void *dst, T value, int64_t count) {                              \
+  MP_VECTOR static void fill_##T(void *dst, T value, int64_t count) {                    \
     T *d = dst;                                                                          \
     for (int64_t i = 0; i < count; ++i) d[i] = value;                                    \
   }                                                                                      \

@@ -251,8 +251,43 @@ static void view_fetch(const mp_view_t *view, size_t size, const char *from, int
   for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch(next + i);
 }
 
+// Writes `bytes` bytes of an endless repetition of the `period` bytes at `from`, which begins
+// `skip` bytes after their first: once around, and then what is there again and again.
+static void view_repeat(char *to, const char *from, int64_t period, int64_t skip, int64_t bytes) {
+  const int64_t end = mp_min_i64(period - skip, bytes);
+  memcpy(to, from + skip, (size_t)end);
+  memcpy(to + end, from, (size_t)mp_min_i64(skip, bytes - end));
+  for (int64_t done = period, n; done < bytes; done += n) {
+    n = mp_min_i64(done, bytes - done);
+    memcpy(to + done, to, (size_t)n);
+  }
+}
+
+// Whether neighbours are repeated for the dimension around theirs, as a bias is for each row.
+static bool view_has_cycles(const mp_view_t *view) {
+  return view->rank >= 2 && view->strides[view->rank - 1] == 1 &&
+         view->strides[view->rank - 2] == 0;
+}
+
+static void view_load_cycles(const mp_view_t *view, int64_t size, const char *base, int64_t begin,
+                             int64_t count, char *to) {
+  const uint32_t last = view->rank - 1;
+  const int64_t period = view->extents[last], all = period * view->extents[last - 1];
+  cursor_t cursor;
+  for (int64_t length; count > 0; count -= length, begin += length, to += length * size) {
+    view_seek(view, begin, &cursor);
+    const int64_t skip = cursor.index[last];
+    length = mp_min_i64(count, all - cursor.index[last - 1] * period - skip);
+    view_repeat(to, base + (cursor.place - skip) * size, period * size, skip * size, length * size);
+  }
+}
+
 void mp_view_load(const mp_view_t *view, size_t size, const void *base, int64_t begin,
                   int64_t count, void *out) {
+  if (view_has_cycles(view)) {
+    view_load_cycles(view, (int64_t)size, base, begin, count, out);
+    return;
+  }
   const int64_t stride = view->rank == 0 ? 0 : view->strides[view->rank - 1];
   const int64_t bytes = (int64_t)size;
   cursor_t cursor;

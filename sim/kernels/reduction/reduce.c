@@ -2,6 +2,8 @@
 //   lanes: many results at once, one reduced position after the other (for any region, in order);
 //   rows: one result, a contiguous run of the input at a time, folded in halves (for known kinds:
 //     the order of a sum is a tree whose form depends on the length only);
+//   groups: few columns, whose rows lie one after the other: as many rows at a time as there are
+//     lanes for, which are folded in halves at the end (for known kinds);
 //   segments: few results; the reduced positions are cut into as many segments as there are lanes,
 //     whose results are then combined in order, neighbours first (for any associative region).
 // Two more are for a value and its position, as in argmax (best.h): rows and lanes again.
@@ -25,6 +27,9 @@ static mp_status_t reduce_run(const mp_kernel_t *base, const mp_kernel_call_t *c
       break;
     case MP_REDUCE_ROWS:
       mp_reduce_rows(kernel, call, NULL, &share);
+      break;
+    case MP_REDUCE_GROUPS:
+      mp_reduce_groups(kernel, call, NULL, &share);
       break;
     case MP_REDUCE_SEGMENTS:
       mp_reduce_segments(kernel, call, &share);
@@ -50,6 +55,8 @@ void mp_reduce_run_from(const mp_kernel_t *base, const mp_kernel_call_t *call,
   const mp_reduce_share_t share = mp_reduce_share(kernel, call->part);
   if (kernel->way == MP_REDUCE_ROWS) {
     mp_reduce_rows(kernel, call, source, &share);
+  } else if (kernel->way == MP_REDUCE_GROUPS) {
+    mp_reduce_groups(kernel, call, source, &share);
   } else {
     MP_ASSERT(kernel->way == MP_REDUCE_LANES);
     mp_reduce_lanes(kernel, call, source, &share);
@@ -90,10 +97,19 @@ bool mp_kernel_reduce_counts(const mp_op_t *op, uint32_t operand) {
   return mp_best_has_way(&kept, &reduced);
 }
 
+// Columns of which a few rows fill the lanes.
+static bool reduce_has_groups(const mp_fold_axes_t *kept, const mp_fold_axes_t *reduced) {
+  if (kept->rank == 0 || kept->strides[kept->rank - 1] != 1 || reduced->rank != 1) return false;
+  const int64_t columns = kept->dims[kept->rank - 1];
+  return reduced->strides[0] == columns && 4 * columns <= MP_FOLD_LANES &&
+         reduced->count * columns >= 2 * MP_FOLD_LANES;
+}
+
 static mp_reduce_way_t reduce_choose_way(const mp_fold_axes_t *kept, const mp_fold_axes_t *reduced,
                                          bool is_known) {
   if (reduced->count < 2 || kept->count == 0) return MP_REDUCE_LANES;
   if (is_known && reduce_has_rows(kept, reduced)) return MP_REDUCE_ROWS;
+  if (is_known && reduce_has_groups(kept, reduced)) return MP_REDUCE_GROUPS;
   return kept->count < 64 && reduced->count >= 256 ? MP_REDUCE_SEGMENTS : MP_REDUCE_LANES;
 }
 
@@ -101,7 +117,7 @@ bool mp_reduce_reads_runs(const mp_op_t *op) {
   mp_fold_axes_t kept, reduced;
   if (!reduce_find_known(op, &kept, &reduced)) return false;
   const mp_reduce_way_t way = reduce_choose_way(&kept, &reduced, true);
-  if (way != MP_REDUCE_LANES) return way == MP_REDUCE_ROWS;
+  if (way != MP_REDUCE_LANES) return way == MP_REDUCE_ROWS || way == MP_REDUCE_GROUPS;
   // A block of lanes is a run then (reduce_block_size).
   return kept.rank > 0 && kept.strides[kept.rank - 1] == 1 &&
          (kept.rank == 1 || kept.dims[kept.rank - 1] >= 64);
@@ -115,7 +131,7 @@ static uint32_t reduce_count_blocks(const mp_reduce_t *kernel) {
   int64_t grain = GRAIN / mp_max_i64(kernel->reduced.count, 1);
   if (kernel->way == MP_REDUCE_LANES || kernel->way == MP_REDUCE_BEST_LANES)
     grain = mp_max_i64(grain, LANES_GRAIN);
-  return mp_part_count(kernel->kept.count, grain);
+  return mp_part_count(kernel->kept.count / kernel->unit, mp_max_i64(grain / kernel->unit, 1));
 }
 
 mp_status_t mp_kernel_make_reduce(mp_arena_t *arena, const mp_op_t *op,
@@ -142,6 +158,8 @@ mp_status_t mp_kernel_make_reduce(mp_arena_t *arena, const mp_op_t *op,
   kernel->in_runs = reduced->rank > 0 && reduced->strides[reduced->rank - 1] == 1 &&
                     reduced->dims[reduced->rank - 1] >= 16 &&
                     (kernel->way != MP_REDUCE_SEGMENTS || reduced->rank == 1);
+  const bool has_groups = kernel->way == MP_REDUCE_GROUPS;
+  kernel->unit = has_groups ? kernel->kept.dims[kernel->kept.rank - 1] : 1;
   mp_reduce_cut(kernel, reduce_count_blocks(kernel));
   if (kernel->num_pieces > 1) kernel->base.finish = reduce_finish;
   kernel->base.scratch_bytes = kernel->fold.scratch_bytes;

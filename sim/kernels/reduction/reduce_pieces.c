@@ -56,8 +56,10 @@ void mp_reduce_cut(mp_reduce_t *kernel, uint32_t num_blocks) {
 mp_reduce_share_t mp_reduce_share(const mp_reduce_t *kernel, uint32_t part) {
   const uint32_t num_pieces = kernel->num_pieces;
   mp_reduce_share_t share = {.piece = part % num_pieces};
-  mp_part_range(kernel->kept.count, kernel->base.num_parts / num_pieces, part / num_pieces,
-                &share.begin, &share.end);
+  mp_part_range(kernel->kept.count / kernel->unit, kernel->base.num_parts / num_pieces,
+                part / num_pieces, &share.begin, &share.end);
+  share.begin *= kernel->unit;
+  share.end *= kernel->unit;
   const int64_t positions = reduce_pieces_positions(kernel);
   if (num_pieces > 1 && reduce_pieces_cut_one_row(kernel)) {
     mp_fold_row_piece(positions, num_pieces, share.piece, &share.first, &share.last);

@@ -210,6 +210,62 @@ void mp_reduce_rows(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
   }
 }
 
+// ---- Groups (one operand, recognised kinds) ----
+
+// Folds `count` of the lanes at `from` into those at `to`.
+static void reduce_ways_fold_lanes(const mp_fold_t *fold, char *to, const char *from,
+                                   int64_t count) {
+  const void *in[] = {to, from};
+  fold->loop(count, in, to);
+}
+
+// Folds the rows [first, last) at `base`, of `columns` elements each, into the accumulators of the
+// columns, without a start value. A lane has every n-th row; then the lower half of the rows in the
+// lanes takes in the upper one until one is left.
+static void reduce_ways_fold_group(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
+                                   const mp_fold_work_t *work, int64_t base, int64_t first,
+                                   int64_t last) {
+  const mp_fold_t *fold = &kernel->fold;
+  const int64_t columns = kernel->unit, end = base + last * columns;
+  const size_t size = fold->operands[0].acc_size;
+  char *acc = work->acc[0];
+  int64_t rows = mp_min_i64(MP_FOLD_LANES / columns, last - first);
+  work->offsets[0] = base + first * columns;
+  const char *loaded =
+      mp_fold_load(fold, work, 0, rows * columns, call->operands[0], work->offsets, 0, true, acc);
+  if (loaded != acc) memcpy(acc, loaded, (size_t)(rows * columns) * size);
+  const bool by_blocks = rows * columns == MP_FOLD_LANES && fold->blocks.step != NULL;
+  for (int64_t at = work->offsets[0] + rows * columns, lanes; at < end; at += lanes) {
+    lanes = mp_min_i64(rows * columns, end - at);
+    loaded = mp_fold_load(fold, work, 0, lanes, call->operands[0], work->offsets,
+                          at - work->offsets[0], true, work->x[0]);
+    if (by_blocks && lanes == MP_FOLD_LANES) {
+      fold->blocks.step(acc, acc, loaded, MP_FOLD_LANES * (int64_t)fold->operands[0].in_size);
+    } else {
+      reduce_ways_fold_lanes(fold, acc, loaded, lanes);
+    }
+  }
+  for (int64_t left; rows > 1; rows = left) {
+    left = (rows + 1) / 2;
+    reduce_ways_fold_lanes(fold, acc, acc + (size_t)(left * columns) * size,
+                           (rows - left) * columns);
+  }
+}
+
+void mp_reduce_groups(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
+                      mp_fold_source_t *source, const mp_reduce_share_t *share) {
+  const int64_t columns = kernel->unit;
+  mp_fold_work_t work;
+  mp_fold_work(&kernel->fold, call->scratch, &work);
+  work.source = source;
+  for (int64_t i = share->begin; i < share->end; i += columns) {
+    const int64_t base = mp_fold_axes_offset(&kernel->kept, i);
+    if (source != NULL) source->limit = base + share->last * columns;
+    reduce_ways_fold_group(kernel, call, &work, base, share->first, share->last);
+    mp_reduce_end(kernel, call, &work, share, i, columns);
+  }
+}
+
 // ---- Segments ----
 
 // acc[i] = f(acc[2i], acc[2i+1]) until one is left; an odd last one moves down.

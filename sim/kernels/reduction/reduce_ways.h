@@ -13,6 +13,7 @@
 typedef enum {
   MP_REDUCE_LANES,
   MP_REDUCE_ROWS,
+  MP_REDUCE_GROUPS,
   MP_REDUCE_SEGMENTS,
   MP_REDUCE_BEST_ROWS,
   MP_REDUCE_BEST_LANES
@@ -28,6 +29,7 @@ typedef struct {
   mp_reduce_way_t way;
   mp_best_t best;  // of the ways that it has
   bool in_runs;    // lanes and segments: neighbours are reduced, and several are loaded at once
+  int64_t unit;    // parts have whole units of so many results: 1, or the columns of groups
   uint32_t num_pieces;  // of each result, a power of two; 1: results are written at once
 } mp_reduce_t;
 
@@ -65,6 +67,8 @@ void mp_reduce_lanes(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
                      mp_fold_source_t *source, const mp_reduce_share_t *share);
 void mp_reduce_rows(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
                     mp_fold_source_t *source, const mp_reduce_share_t *share);
+void mp_reduce_groups(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
+                      mp_fold_source_t *source, const mp_reduce_share_t *share);
 void mp_reduce_segments(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
                         const mp_reduce_share_t *share);
 void mp_reduce_best(const mp_reduce_t *kernel, const mp_kernel_call_t *call,

@@ -5,7 +5,7 @@
 #include "tests/unit/support/region_test.h"
 
 // Integer reductions over all subsets of the dimensions of a 3-d shape, against plain loops. The
-// shapes make the kernel go by lanes, by rows and by segments.
+// shapes make the kernel go by lanes, rows, groups and segments.
 static void check_sum_s32(const int64_t *dims, uint32_t mask) {
   int64_t dimensions[3], kept[3], count = dims[0] * dims[1] * dims[2], results = 1;
   uint32_t num_dimensions = 0, num_kept = 0;
@@ -46,9 +46,9 @@ static void check_sum_s32(const int64_t *dims, uint32_t mask) {
 
 static void test_sums_over_any_dimensions(void **state) {
   (void)state;
-  static const int64_t shapes[][3] = {{2, 3, 4},    {1, 1, 1},    {70, 5, 90},
-                                      {3, 700, 2},  {600, 2, 33}, {1, 9, 64},
-                                      {4, 4, 1300}, {0, 3, 2},    {3, 0, 2}};
+  static const int64_t shapes[][3] = {{2, 3, 4},     {1, 1, 1},  {70, 5, 90},  {3, 700, 2},
+                                      {600, 2, 33},  {1, 9, 64}, {4, 4, 1300}, {5, 2003, 24},
+                                      {4099, 1, 16}, {0, 3, 2},  {3, 0, 2}};
   for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); ++s) {
     for (uint32_t mask = 0; mask < 8; ++mask) check_sum_s32(shapes[s], mask);
   }

@@ -67,7 +67,8 @@ static void sums_of_pieces_are_sums(void **state) {
   check_sum((int64_t[]){2, 3, 300007}, 5, true);   // two of them, long
   check_sum((int64_t[]){700, 3, 333}, 3, true);    // lanes
   check_sum((int64_t[]){3001, 1, 700}, 1, true);   // lanes of several parts
-  check_sum((int64_t[]){400001, 3, 1}, 1, true);   // segments
+  check_sum((int64_t[]){400001, 3, 1}, 1, true);   // groups
+  check_sum((int64_t[]){2, 20011, 48}, 2, true);   // two of them
   check_sum((int64_t[]){501, 5, 401}, 2, false);   // many results
   check_sum((int64_t[]){3, 600, 700}, 6, true);
   check_sum((int64_t[]){600000, 1, 1}, 1, true);
