@@ -49,6 +49,8 @@ int64_t mp_conv_offset(const mp_conv_kernel_t *self, const mp_patch_row_t *row, 
 typedef struct {
   const char *src;
   mp_patch_row_t windows[MP_GEMM_MAX_NR];
+  bool is_beside[MP_GEMM_MAX_NR];       // the window lies where that of the row before does, in
+                                        // another element of the batch
   int64_t row_offsets[MP_GEMM_MAX_NR];  // -1: zeros; if fused, without the last spatial dimension
   int64_t columns[MP_GEMM_MAX_NR];      // if fused, the first position in that dimension
   int64_t feature_offsets[MP_GEMM_BLOCK_K];
@@ -146,6 +148,17 @@ static void conv_patches_by_row(const mp_conv_kernel_t *self, const patch_t *pat
   }
 }
 
+// Finds the windows that lie beside others, as all do whose gradient is a kernel: what they read
+// is known from those, without looking at each dimension.
+static void conv_patches_find_beside(const mp_conv_kernel_t *self, patch_t *patch) {
+  const size_t bytes = self->num_spatial * sizeof(int64_t);
+  patch->is_beside[0] = false;
+  for (int64_t r = 1; r < patch->rows; ++r) {
+    const mp_patch_row_t *window = &patch->windows[r];
+    patch->is_beside[r] = memcmp(window->origin, window[-1].origin, bytes) == 0;
+  }
+}
+
 // Where the rows [first, first + rows) of a group are read from.
 static void conv_patches_begin(const mp_conv_kernel_t *self, const char *src, int64_t first,
                                int64_t rows, patch_t *patch) {
@@ -153,6 +166,7 @@ static void conv_patches_begin(const mp_conv_kernel_t *self, const char *src, in
   mp_conv_rows(self, first, rows, patch->windows);
   patch->src = src;
   patch->rows = rows;
+  conv_patches_find_beside(self, patch);
   patch->features_contiguous = mp_axes_step(&self->features, &step) && step == self->element;
 }
 
@@ -169,7 +183,12 @@ static void conv_patches_step(const mp_conv_kernel_t *self, int64_t k, int64_t d
   int64_t columns = self->fused ? self->window[last].window - at[last] : 1;
   patch->count = mp_min_i64(columns * num_features - patch->feature, depth);
   for (int64_t r = 0; r < patch->rows; ++r) {
-    patch->row_offsets[r] = mp_conv_offset(self, &patch->windows[r], at, dims);
+    if (patch->is_beside[r]) {
+      const int64_t step = patch->windows[r].offset - patch->windows[r - 1].offset;
+      patch->row_offsets[r] = patch->row_offsets[r - 1] < 0 ? -1 : patch->row_offsets[r - 1] + step;
+    } else {
+      patch->row_offsets[r] = mp_conv_offset(self, &patch->windows[r], at, dims);
+    }
     if (self->fused) patch->columns[r] = patch->windows[r].origin[last] + at[last];
   }
   if (!self->fused) {
