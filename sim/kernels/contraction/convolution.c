@@ -190,9 +190,11 @@ static mp_status_t convolution_conv_kernel_side(mp_arena_t *arena, mp_conv_kerne
       self->kernel_offset += (extent - 1) * step;
       step = -step;
     }
+    self->window[d].kernel_stride = step;
     mp_axes_add(&side->k, extent, step);
   }
-  mp_axes_add(&side->k, dims->kernel->dims[dims->kernel_in], dims->kernel_strides[dims->kernel_in]);
+  self->kernel_in_stride = dims->kernel_strides[dims->kernel_in];
+  mp_axes_add(&side->k, dims->kernel->dims[dims->kernel_in], self->kernel_in_stride);
   return NULL;
 }
 
@@ -219,7 +221,11 @@ static void convolution_conv_plan(mp_conv_kernel_t *self, int64_t groups) {
   bool direct = groups == 1 && columns_run && rows_run && mp_convert_is_copy(&self->store);
   gemm->store = direct ? NULL : convolution_store_block;
   mp_gemm_plan(gemm, &self->base);
-  if (mp_conv_is_narrow(self)) mp_conv_narrow_plan(self);
+  if (mp_conv_is_narrow(self)) {
+    mp_conv_narrow_plan(self);
+  } else if (mp_conv_is_gradient(self)) {
+    mp_conv_gradient_plan(self);
+  }
 }
 
 mp_status_t mp_kernel_make_convolution(mp_arena_t *arena, const mp_op_t *op,

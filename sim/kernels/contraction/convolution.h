@@ -16,6 +16,7 @@ typedef struct {
   int64_t step;    // from one window to the next (window_strides)
   int64_t pad;     // low padding
   int64_t lhs_dilation, rhs_dilation;
+  int64_t kernel_stride;  // bytes from one element of the kernel to the next
 } mp_conv_dim_t;
 
 // One dimension by which the result's positions are numbered: the batch or a spatial dimension.
@@ -42,7 +43,8 @@ typedef struct {
   mp_convert_t convert, store;
   uint32_t element, acc_bytes;
   mp_operand_t kernel;
-  int64_t kernel_offset;  // bytes: where a reversed window starts
+  int64_t kernel_offset;     // bytes: where a reversed window starts
+  int64_t kernel_in_stride;  // bytes in the kernel from one input feature to the next
   mp_axes_t out_positions, out_features;
   struct {            // set by mp_conv_narrow_plan
     int64_t taps;     // window positions in all spatial dimensions but the last
@@ -84,6 +86,12 @@ bool mp_conv_is_narrow(const mp_conv_kernel_t *self);
 // Sets what runs such a convolution, whose gemm has been set up, its number of parts and its
 // scratch memory.
 void mp_conv_narrow_plan(mp_conv_kernel_t *self);
+
+// Whether the result is the gradient of a kernel, of which both sides are better read where they
+// are. Decided after mp_conv_is_narrow.
+bool mp_conv_is_gradient(const mp_conv_kernel_t *self);
+// Sets what runs such a convolution, whose gemm has been set up, and its number of parts.
+void mp_conv_gradient_plan(mp_conv_kernel_t *self);
 
 // Whether this is a depthwise convolution (each feature by itself) whose features are contiguous in
 // memory.

@@ -318,12 +318,44 @@ static void depthwise(void **state) {
   }
 }
 
+// A kernel's gradient: the images of a batch are the features, the channels the batch, and all of
+// them lie side by side in memory. Some windows lie in padding altogether.
+static void gradients_of_kernels(void **state) {
+  (void)state;
+  static const mp_dtype_t types[] = {MP_DTYPE_F32, MP_DTYPE_F64, MP_DTYPE_S32};
+  for (int round = 0; round < 60; ++round) {
+    case_t c = {.spatial = 2,
+                .batch = pick(1, 50),
+                .features = pick(1, 2),
+                .kernel_out = pick(0, 2) == 0 ? 144 : 16 * pick(1, 2),
+                .lhs_dilation = {1, 1},
+                .feature_groups = 1,
+                .batch_groups = 1,
+                .in_order = {3, 0, 1, 2},
+                .kernel_order = {0, 3, 1, 2},
+                .out_order = {2, 3, 0, 1}};
+    c.kernel_in = c.features;
+    for (uint32_t d = 0; d < 2; ++d) {
+      c.step[d] = pick(1, 2);
+      c.rhs_dilation[d] = pick(1, 2);
+      c.reversal[d] = pick(0, 1);
+      c.input[d] = pick(3, 12);
+      c.window[d] = pick(4, d == 0 ? 5 : 17);
+      c.output[d] = pick(1, 3);
+      const int64_t size = dilated(c.window[d], c.rhs_dilation[d]);
+      c.low[d] = pick(-1, pick(0, 3) == 0 ? size + 1 : 2);
+      c.high[d] = (c.output[d] - 1) * c.step[d] + size - c.input[d] - c.low[d];
+    }
+    const mp_dtype_t type = types[round % 3];
+    check_case(&c, type, type);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(random_convolutions),
-      cmocka_unit_test(images),
-      cmocka_unit_test(few_features),
-      cmocka_unit_test(depthwise),
+      cmocka_unit_test(random_convolutions),  cmocka_unit_test(images),
+      cmocka_unit_test(few_features),         cmocka_unit_test(depthwise),
+      cmocka_unit_test(gradients_of_kernels),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
