@@ -7,7 +7,7 @@
 // side whose rows are contiguous there becomes the columns of C.
 #include <string.h>
 
-#include "sim/kernels/contraction/convolution.h"
+#include "sim/kernels/contraction/conv_phases.h"
 #include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 
@@ -60,6 +60,7 @@ typedef struct {
   int64_t in_batch, in_feature, kernel_in, kernel_out, out_batch, out_feature;
   mp_index_list_t in_spatial, kernel_spatial, out_spatial;
   int64_t feature_groups, batch_groups;
+  mp_conv_phase_t phase[MP_MAX_RANK];  // of the spatial dimensions
 } conv_dims_t;
 
 static void convolution_conv_dims(const mp_op_t *op, conv_dims_t *dims) {
@@ -84,6 +85,7 @@ static void convolution_conv_dims(const mp_op_t *op, conv_dims_t *dims) {
   dims->out_spatial = mp_op_ints(op, MP_ATTR_OUTPUT_SPATIAL_DIMENSIONS);
   dims->feature_groups = mp_op_int(op, MP_ATTR_FEATURE_GROUP_COUNT, 1);
   dims->batch_groups = mp_op_int(op, MP_ATTR_BATCH_GROUP_COUNT, 1);
+  for (uint32_t d = 0; d < MP_MAX_RANK; ++d) dims->phase[d] = (mp_conv_phase_t){.by = 1};
 }
 
 static int64_t convolution_value_or(mp_index_list_t list, uint32_t i, int64_t otherwise) {
@@ -117,6 +119,7 @@ static mp_status_t convolution_conv_window(mp_conv_kernel_t *self, const conv_di
       return mp_op_error(dims->op, MP_UNIMPLEMENTED,
                          "the window of spatial dimension %u is too large", d);
     }
+    mp_conv_take_phase(&self->window[d], dims->phase[d]);
   }
   return NULL;
 }
@@ -131,7 +134,11 @@ static mp_status_t convolution_conv_positions(mp_arena_t *arena, mp_conv_kernel_
     mp_position_dim_t *position = &self->positions[self->num_positions++];
     *position = (mp_position_dim_t){dims->out->dims[i], dims->out_strides[i], -1};
     for (uint32_t d = 0; d < dims->out_spatial.count; ++d) {
-      if (dims->out_spatial.values[d] == i) position->spatial = (int)d;
+      if (dims->out_spatial.values[d] != i) continue;
+      const mp_conv_phase_t phase = dims->phase[d];
+      position->spatial = (int)d;
+      position->extent = mp_conv_phase_count(position->extent, phase.start, phase.by);
+      position->out_stride *= phase.by;
     }
     mp_axes_add(&self->out_positions, position->extent, position->out_stride);
   }
@@ -184,12 +191,14 @@ static mp_status_t convolution_conv_kernel_side(mp_arena_t *arena, mp_conv_kerne
   mp_axes_add(&side->rows, rows, stride);
   mp_index_list_t reversal = mp_op_ints(dims->op, MP_ATTR_WINDOW_REVERSAL);
   for (uint32_t d = 0; d < self->num_spatial; ++d) {
-    int64_t extent = self->window[d].window;
-    int64_t step = dims->kernel_strides[dims->kernel_spatial.values[d]];
+    const int64_t extent = self->window[d].window, dim = dims->kernel_spatial.values[d];
+    int64_t step = dims->kernel_strides[dim];
     if (convolution_value_or(reversal, d, 0) != 0 && extent > 0) {
-      self->kernel_offset += (extent - 1) * step;
+      self->kernel_offset += (dims->kernel->dims[dim] - 1) * step;
       step = -step;
     }
+    if (extent > 0) self->kernel_offset += dims->phase[d].tap * step;
+    step *= dims->phase[d].by;
     self->window[d].kernel_stride = step;
     mp_axes_add(&side->k, extent, step);
   }
@@ -228,14 +237,14 @@ static void convolution_conv_plan(mp_conv_kernel_t *self, int64_t groups) {
   }
 }
 
-mp_status_t mp_kernel_make_convolution(mp_arena_t *arena, const mp_op_t *op,
-                                       const mp_kernel_t **out_kernel) {
-  conv_dims_t dims;
-  convolution_conv_dims(op, &dims);
+// Makes the kernel of the dimensions' phases.
+static mp_status_t convolution_make_phase(mp_arena_t *arena, const conv_dims_t *dims,
+                                          const mp_kernel_t **out_kernel) {
+  const mp_op_t *op = dims->op;
   mp_conv_kernel_t *self = MP_ARENA_NEW(arena, mp_conv_kernel_t);
   MP_RETURN_IF_NULL(self);
   mp_kernel_init(&self->base, convolution_conv_run, op);
-  mp_dtype_t dtypes[3] = {dims.in->dtype, dims.kernel->dtype, dims.out->dtype};
+  mp_dtype_t dtypes[3] = {dims->in->dtype, dims->kernel->dtype, dims->out->dtype};
   self->complex = mp_dtype_is_complex(dtypes[0]);
   self->gemm.acc = mp_acc_for(dtypes, 3);
   mp_dtype_t acc = mp_acc_dtype(self->gemm.acc), in = mp_dtype_real_part(dtypes[0]);
@@ -249,11 +258,11 @@ mp_status_t mp_kernel_make_convolution(mp_arena_t *arena, const mp_op_t *op,
   }
   self->element = (uint32_t)mp_dtype_size(in);
   self->acc_bytes = (uint32_t)mp_acc_size(self->gemm.acc);
-  int64_t groups = mp_max_i64(dims.feature_groups, dims.batch_groups);
-  MP_RETURN_IF_ERROR(convolution_conv_window(self, &dims));
-  MP_RETURN_IF_ERROR(convolution_conv_positions(arena, self, &dims));
-  MP_RETURN_IF_ERROR(convolution_conv_features(arena, self, &dims, groups));
-  MP_RETURN_IF_ERROR(convolution_conv_kernel_side(arena, self, &dims, groups));
+  int64_t groups = mp_max_i64(dims->feature_groups, dims->batch_groups);
+  MP_RETURN_IF_ERROR(convolution_conv_window(self, dims));
+  MP_RETURN_IF_ERROR(convolution_conv_positions(arena, self, dims));
+  MP_RETURN_IF_ERROR(convolution_conv_features(arena, self, dims, groups));
+  MP_RETURN_IF_ERROR(convolution_conv_kernel_side(arena, self, dims, groups));
   if (self->num_spatial > 0) {
     const mp_conv_dim_t *last = &self->window[self->num_spatial - 1];
     int64_t step = 0, count = self->features.count;
@@ -267,5 +276,60 @@ mp_status_t mp_kernel_make_convolution(mp_arena_t *arena, const mp_op_t *op,
     convolution_conv_plan(self, groups);
   }
   *out_kernel = &self->base;
+  return NULL;
+}
+
+// ---- Holes in the input ----
+
+// How the spatial dimensions are divided into phases; false if they are not.
+static bool convolution_has_phases(const conv_dims_t *dims, int64_t *by, int64_t *out_count) {
+  const mp_index_list_t steps = mp_op_ints(dims->op, MP_ATTR_WINDOW_STRIDES);
+  const mp_index_list_t lhs_dilation = mp_op_ints(dims->op, MP_ATTR_LHS_DILATION);
+  const mp_index_list_t rhs_dilation = mp_op_ints(dims->op, MP_ATTR_RHS_DILATION);
+  if (dims->feature_groups > 1 || dims->batch_groups > 1) return false;
+  *out_count = 1;
+  for (uint32_t d = 0; d < dims->in_spatial.count; ++d) {
+    by[d] = convolution_value_or(lhs_dilation, d, 1);
+    if (by[d] == 1) continue;
+    if (convolution_value_or(steps, d, 1) != 1 || convolution_value_or(rhs_dilation, d, 1) != 1) {
+      return false;
+    }
+    if (by[d] > MP_CONV_MOST_PHASES) return false;
+    *out_count *= by[d];
+    if (*out_count > MP_CONV_MOST_PHASES) return false;
+  }
+  return *out_count > 1;
+}
+
+// Sets the dimensions' phases to number `number` of all; returns where its results begin, in bytes.
+static int64_t convolution_set_phase(conv_dims_t *dims, const int64_t *by, int64_t number) {
+  const mp_index_list_t padding = mp_op_ints(dims->op, MP_ATTR_PADDING);
+  int64_t offset = 0;
+  for (uint32_t d = 0; d < dims->in_spatial.count; ++d) {
+    const int64_t start = number % by[d];
+    number /= by[d];
+    dims->phase[d] = mp_conv_phase(by[d], start, convolution_value_or(padding, 2 * d, 0));
+    offset += start * dims->out_strides[dims->out_spatial.values[d]];
+  }
+  return offset;
+}
+
+mp_status_t mp_kernel_make_convolution(mp_arena_t *arena, const mp_op_t *op,
+                                       const mp_kernel_t **out_kernel) {
+  conv_dims_t dims;
+  int64_t by[MP_MAX_RANK], count = 1;
+  convolution_conv_dims(op, &dims);
+  if (!convolution_has_phases(&dims, by, &count)) {
+    return convolution_make_phase(arena, &dims, out_kernel);
+  }
+  mp_conv_phases_t *phases = NULL;
+  MP_RETURN_IF_ERROR(mp_conv_phases_create(arena, op, (uint32_t)count, &phases));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t offset = convolution_set_phase(&dims, by, i);
+    const mp_kernel_t *kernel = NULL;
+    MP_RETURN_IF_ERROR(convolution_make_phase(arena, &dims, &kernel));
+    mp_conv_phases_add(phases, kernel, offset);
+  }
+  *out_kernel = mp_conv_phases_kernel(phases);
   return NULL;
 }

@@ -8,6 +8,8 @@
 #include "sim/kernels/contraction/gemm.h"
 #include "sim/kernels/contraction/operand.h"
 
+typedef struct mp_conv_phase_s mp_conv_phase_t;  // conv_phases.h
+
 // One spatial dimension of the window.
 typedef struct {
   int64_t input;   // extent of the input
