@@ -4,19 +4,16 @@
 #include "sim/plan/compile.h"
 #include "sim/readers/options/compile_options.h"
 
-static mp_status_t pjrt_compile_check_format(const mp_pjrt_source_t *source) {
+static mp_status_t pjrt_compile_find_form(const mp_pjrt_source_t *source,
+                                          mp_program_form_t *out_form) {
   if (source->code.size == 0) {
     return mp_status_make(MP_INVALID_ARGUMENT, "the program is empty");
   }
-  if (mp_str_is(source->format, "mlir")) return NULL;
-  if (mp_str_is(source->format, "hlo") || mp_str_is(source->format, "hlo_with_config")) {
-    return mp_status_make(MP_UNIMPLEMENTED,
-                          "programs in the form '%.*s' (HLO protos) cannot be read yet; send "
-                          "StableHLO ('mlir')",
-                          MP_STR_ARG(source->format));
-  }
-  return mp_status_make(MP_INVALID_ARGUMENT, "unknown program form '%.*s'; 'mlir' is known",
-                        MP_STR_ARG(source->format));
+  if (mp_program_form_from_name(source->format, out_form)) return NULL;
+  return mp_status_make(
+      MP_INVALID_ARGUMENT,
+      "unknown program form '%.*s'; 'mlir', 'hlo' and 'hlo_with_config' are known",
+      MP_STR_ARG(source->format));
 }
 
 // The devices that the options name, in logical order; without an assignment the first ones.
@@ -56,11 +53,13 @@ static mp_status_t pjrt_compile_assign_devices(const mp_compile_options_t *optio
 
 mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices, bool op_by_op,
                             mp_arena_t *arena, mp_pjrt_compiled_t *out_compiled) {
-  MP_RETURN_IF_ERROR(pjrt_compile_check_format(source));
+  mp_program_form_t form = MP_PROGRAM_MLIR;
   mp_compile_options_t options;
+  MP_RETURN_IF_ERROR(pjrt_compile_find_form(source, &form));
   MP_RETURN_IF_ERROR(
       mp_compile_options_read(source->options.data, source->options.size, arena, &options));
   mp_compile_request_t request = {
+      .form = form,
       .num_replicas = options.num_replicas,
       .num_partitions = options.num_partitions,
       .propagate_to_results = options.propagate_to_output.items,

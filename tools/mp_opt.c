@@ -1,6 +1,6 @@
-// minipod-opt: reads a program (bytecode or text), verifies it and prints it as StableHLO text.
-// For bug reports and for looking at what a framework hands over; with --propagate, at what the
-// partitioner makes of its annotations.
+// minipod-opt: reads a program (MLIR bytecode or text, or HLO), verifies it and prints it as
+// StableHLO text. For bug reports and for looking at what a framework hands over; with --propagate,
+// at what the partitioner makes of its annotations.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,7 @@
 
 typedef struct {
   mp_print_options_t print;
+  mp_program_form_t form;
   bool unverified;
   bool check;
   bool rules;
@@ -30,6 +31,7 @@ static int print_help(void) {
   puts(
       "usage: minipod-opt [OPTION ...] FILE\n\n"
       "Reads a StableHLO program, MLIR bytecode or text, verifies it and prints it as text.\n\n"
+      "  --form=NAME  FILE is mlir, hlo (an HloModuleProto) or hlo_with_config\n"
       "  --generic    every operation in its generic form\n"
       "  --locations  with source locations\n"
       "  --elide=N    constants of more than N elements as dense<...>\n"
@@ -64,6 +66,9 @@ static bool parse_arguments(int argc, char **argv, arguments_t *out) {
       out->prepare = out->propagate = true;
     else if (strncmp(argv[i], "--elide=", 8) == 0)
       out->print.elide_elements = (uint32_t)strtoul(argv[i] + 8, NULL, 10);
+    else if (strncmp(argv[i], "--form=", 7) == 0 &&
+             mp_program_form_from_name(mp_str(argv[i] + 7), &out->form))
+      continue;
     else if (out->path == NULL && (argv[i][0] != '-' || argv[i][1] == '\0'))
       out->path = argv[i];
     else
@@ -155,7 +160,8 @@ static mp_status_t run(const arguments_t *arguments) {
   mp_module_t *module = NULL;
   mp_status_t status = NULL;
   MP_GOTO_IF_ERROR(status, read_file(arguments->path, &bytes), done);
-  MP_GOTO_IF_ERROR(status, mp_read_program(mp_strbuf_text(&bytes), bytes.size, &module), done);
+  MP_GOTO_IF_ERROR(
+      status, mp_read_program(mp_strbuf_text(&bytes), bytes.size, arguments->form, &module), done);
   if (!arguments->unverified) MP_GOTO_IF_ERROR(status, mp_module_verify(module), done);
   MP_GOTO_IF_ERROR(status, transform(arguments, module), done);
   MP_GOTO_IF_ERROR(status, mp_module_print(module, &arguments->print, &text), done);

@@ -88,6 +88,6 @@ mp_status_t mp_compile_module(mp_module_t *module, const mp_compile_request_t *r
 mp_status_t mp_compile(const void *code, size_t size, const mp_compile_request_t *request,
                        mp_program_t **out_program) {
   mp_module_t *module = NULL;
-  MP_RETURN_IF_ERROR(mp_read_program(code, size, &module));
+  MP_RETURN_IF_ERROR(mp_read_program(code, size, request->form, &module));
   return mp_compile_module(module, request, out_program);
 }

@@ -8,8 +8,10 @@
 
 #include "sim/base/status.h"
 #include "sim/plan/program.h"
+#include "sim/readers/reader.h"
 
 typedef struct {
+  mp_program_form_t form;                 // of the bytes, for mp_compile
   uint32_t num_replicas, num_partitions;  // 0: the module's own number
   // CompileOptions' allow_spmd_sharding_propagation_to_output and …_to_parameters: no flag, one for
   // all values, or one for each. Borrowed during the call.
@@ -26,7 +28,7 @@ typedef struct {
   const mp_str_t *answers;
 } mp_compile_request_t;
 
-// Reads (bytecode or text), verifies, rewrites, partitions and plans. The caller owns the program,
+// Reads, verifies, rewrites, partitions and plans. The caller owns the program,
 // which keeps nothing of `code`. Errors are those of the stages. Thread-safe.
 MP_NODISCARD mp_status_t mp_compile(const void *code, size_t size,
                                     const mp_compile_request_t *request,

@@ -148,7 +148,7 @@ static mp_status_t custom_partition_read_shardings(mp_arena_t *arena, const mp_o
 static mp_status_t custom_partition_read_program(mp_module_t *module, mp_str_t code,
                                                  mp_module_t **out_program) {
   mp_module_t *program = NULL;
-  MP_RETURN_IF_ERROR(mp_read_program(code.data, code.size, &program));
+  MP_RETURN_IF_ERROR(mp_read_program(code.data, code.size, MP_PROGRAM_MLIR, &program));
   mp_module_adopt(module, program);
   MP_RETURN_IF_ERROR(mp_module_verify(program));
   MP_RETURN_IF_ERROR(mp_passes_prepare(program));

@@ -40,7 +40,7 @@ static inline const mp_op_t *foreign_read_call(const char *arguments, const char
   char text[4096];
   snprintf(text, sizeof(text), "module @m { func.func public @main(%s) { %s\n return } }",
            arguments, call);
-  assert_ok(mp_read_program(text, strlen(text), out_module));
+  assert_ok(mp_read_program(text, strlen(text), MP_PROGRAM_MLIR, out_module));
   const mp_op_t *op = (*out_module)->main->body->first;
   while (op->code != MP_OP_CUSTOM_CALL) op = op->next;
   return op;

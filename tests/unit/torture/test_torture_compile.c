@@ -28,7 +28,7 @@ static struct {
 
 static mp_status_t print_form(const char *data, size_t size, mp_strbuf_t *out) {
   mp_module_t *module = NULL;
-  MP_RETURN_IF_ERROR(mp_read_program(data, size, &module));
+  MP_RETURN_IF_ERROR(mp_read_program(data, size, MP_PROGRAM_MLIR, &module));
   mp_status_t status = mp_module_print(module, NULL, out);
   mp_module_release(module);
   return status;
