@@ -54,8 +54,8 @@ static mp_status_t hlo_entry_shape_layouts(mp_hlo_t *h, const mp_hlo_shape_t *st
   return NULL;
 }
 
-// The layouts of the program's signature; those of the instructions are an affair of the compiler
-// that has chosen them.
+// Only a configuration says which layouts the client wants. Those of the instructions and of
+// host_program_shape are what some compiler has come to on its way, and XLA forgets them too.
 static mp_status_t hlo_entry_read_layouts(entry_t *e) {
   mp_hlo_t *h = e->h;
   const mp_hlo_comp_t *comp = h->entry;
@@ -63,21 +63,22 @@ static mp_status_t hlo_entry_read_layouts(entry_t *e) {
   if (h->entry_layout_bytes.data == NULL) return NULL;
   MP_RETURN_IF_ERROR(mp_status_annotate(
       mp_hlo_read_program_shape(&h->source, h->module->arena, h->entry_layout_bytes, &shape),
-      "program_shape"));
+      "config.entry_computation_layout"));
   if (shape.num_params != comp->num_params) {
-    return mp_status_make(MP_INVALID_ARGUMENT,
-                          "program_shape: %u parameters, the entry computation has %u",
-                          shape.num_params, comp->num_params);
+    return mp_status_make(
+        MP_INVALID_ARGUMENT,
+        "config.entry_computation_layout: %u parameters, the entry computation has %u",
+        shape.num_params, comp->num_params);
   }
   for (uint32_t i = 0; i < shape.num_params; ++i) {
     MP_RETURN_IF_ERROR(
         mp_status_annotate(hlo_entry_shape_layouts(h, shape.params[i], comp->params[i]->shape,
                                                    e->params + comp->param_leaf[i]),
-                           "program_shape.parameters[%u]", i));
+                           "config.entry_computation_layout.parameters[%u]", i));
   }
   if (shape.result == NULL) return NULL;
   return mp_status_annotate(hlo_entry_shape_layouts(h, shape.result, comp->root->shape, e->results),
-                            "program_shape.result");
+                            "config.entry_computation_layout.result");
 }
 
 // ---- shardings ----

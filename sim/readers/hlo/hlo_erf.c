@@ -96,7 +96,7 @@ static mp_value_t *hlo_erf_inner(maker_t *m, mp_value_t *x, mp_value_t *square) 
                                  3.35617141647503099647e1,
                                  5.21357949780152679795e2,
                                  4.59432382970980127987e3,
-                                 2.26290006138909528000e4,
+                                 2.26290000613890934246e4,
                                  4.92673942608635921086e4};
   mp_value_t *top = hlo_erf_binary(m, MP_OP_MULTIPLY, x, POLYNOMIAL(m, square, above));
   return hlo_erf_binary(m, MP_OP_DIVIDE, top, POLYNOMIAL(m, square, below));

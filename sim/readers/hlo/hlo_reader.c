@@ -8,10 +8,10 @@ enum { MAX_DEVICES = 1 << 24 };
 
 #define FIELD(number, kind, member) MP_HLO_FIELD(number, kind, mp_hlo_module_t, member)
 MP_HLO_MESSAGE(g_module, "HloModuleProto", FIELD(1, TEXT, name), FIELD(3, TEXTS, comp_bytes),
-               FIELD(4, TEXT, program_shape_bytes), FIELD(6, INT, entry_id),
-               FIELD(8, TEXT, alias_bytes), FIELD(12, TEXT, output_sharding_bytes),
-               FIELD(14, TEXTS, parameter_shardings), FIELD(17, TEXT, frames_bytes),
-               FIELD(18, TEXT, donor_bytes), FIELD(19, TEXT, frontend_bytes));
+               FIELD(6, INT, entry_id), FIELD(8, TEXT, alias_bytes),
+               FIELD(12, TEXT, output_sharding_bytes), FIELD(14, TEXTS, parameter_shardings),
+               FIELD(17, TEXT, frames_bytes), FIELD(18, TEXT, donor_bytes),
+               FIELD(19, TEXT, frontend_bytes));
 #undef FIELD
 
 typedef struct {
@@ -80,7 +80,6 @@ static mp_status_t hlo_reader_read(mp_hlo_t *h, mp_str_t bytes, bool has_config)
   if (h->proto.comp_bytes.count == 0) {
     return mp_status_make(MP_INVALID_ARGUMENT, "the program has no computations");
   }
-  if (h->entry_layout_bytes.data == NULL) h->entry_layout_bytes = h->proto.program_shape_bytes;
   MP_RETURN_IF_ERROR(hlo_reader_read_attrs(h));
   MP_RETURN_IF_ERROR(mp_hlo_read_frames(h));
   MP_RETURN_IF_ERROR(mp_hlo_read_graph(h));

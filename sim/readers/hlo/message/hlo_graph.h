@@ -70,7 +70,7 @@ struct mp_hlo_comp_s {
 
 // HloModuleProto.
 typedef struct {
-  mp_str_t name, program_shape_bytes, alias_bytes, output_sharding_bytes, frames_bytes;
+  mp_str_t name, alias_bytes, output_sharding_bytes, frames_bytes;
   mp_str_t donor_bytes, frontend_bytes;
   mp_hlo_texts_t comp_bytes, parameter_shardings;
   int64_t entry_id;
