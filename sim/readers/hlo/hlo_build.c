@@ -5,7 +5,7 @@
 
 // Calls nest no deeper in the IR either (sim/ir/verify). Computations that regions are made of are
 // built again for each, so that the number of instructions needs a limit of its own.
-enum { MAX_DEPTH = 128, MAX_INSTS = 1 << 20 };
+enum { MAX_DEPTH = 256, MAX_INSTS = 1 << 20 };
 
 mp_status_t mp_hlo_called(const mp_hlo_inst_t *inst, uint32_t number, mp_hlo_comp_t **out_comp) {
   if (number >= inst->called_ids.count) {

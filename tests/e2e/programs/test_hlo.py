@@ -309,6 +309,21 @@ ENTRY e { x = f32[4,6] parameter(0)
     h = f32[] constant(0.5)
     g = f32[4,6] rng(h, h), distribution=rng_uniform
     ROOT r = (f32[4,6], f32[4,6], f32[4,6]) tuple(l, e, g) }""",
+    "circular and hyperbolic functions": """
+ENTRY e { x = f32[4,6] parameter(0)
+    t = f32[4,6] tanh(x)
+    l = f32[4,6] multiply(x, x)
+    o = f32[] constant(1)
+    p = f32[4,6] broadcast(o), dimensions={}
+    q = f32[4,6] add(l, p)
+    a = f32[4,6] acos(t)
+    b = f32[4,6] asin(t)
+    c = f32[4,6] atanh(t)
+    d = f32[4,6] acosh(q)
+    e = f32[4,6] asinh(x)
+    f = f32[4,6] cosh(x)
+    g = f32[4,6] sinh(x)
+    ROOT r = (f32[4,6], f32[4,6], f32[4,6], f32[4,6], f32[4,6], f32[4,6], f32[4,6]) tuple(a, b, c, d, e, f, g) }""",
     "domains": """
 ENTRY e { x = f32[4] parameter(0)
     d = f32[4] domain(x), domain={kind="sharding", entry={maximal device=0}, exit={}}
@@ -321,11 +336,19 @@ def wanted_literals():
           np.array([True, False]), np.array([-1, 2, 127], np.int8), np.array([2**64 - 1], np.uint64)]
 
 
+def wanted_functions(x):
+  wide = x.astype(np.float64)
+  near, far = np.tanh(x).astype(np.float64), (x * x + 1).astype(np.float64)
+  values = [np.arccos(near), np.arcsin(near), np.arctanh(near), np.arccosh(far), np.arcsinh(wide), np.cosh(wide), np.sinh(wide)]
+  return [each.astype(np.float32) for each in values]
+
+
 # What XLA cannot convert, or not run afterwards.
 WANTED = {
     "bitcast": lambda x: [x.reshape(24), x.T, x.reshape(24), x.view(np.int32).reshape(2, 12)],
     "asynchronous": lambda x, y: [x - y],
     "copies": lambda x: [x + x],
+    "circular and hyperbolic functions": wanted_functions,
     "literals with layouts": wanted_literals,
 }
 

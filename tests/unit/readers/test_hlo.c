@@ -171,11 +171,18 @@ static void computations_on_scalars(void **state) {
       "epsilon = 5.000000e-01 : f32, feature_index = 1 : i64");
 }
 
-static void erf_is_a_quotient(void **state) {
+static void functions_by_formulas(void **state) {
   (void)state;
   reads(X "r = f32[4,6] erf(x)\n}", "stablehlo.clamp\nstablehlo.divide");
   reads("main {\nx = bf16[2] parameter() 9=0\nr = bf16[2] erf(x)\n}",
         "(tensor<2xbf16>) -> tensor<2xf32>\n(tensor<2xf32>) -> tensor<2xbf16>");
+  static const char *const opcodes[] = {"acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh"};
+  for (size_t i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); ++i) {
+    char text[128];
+    snprintf(text, sizeof(text), "main {\nx = f16[2] parameter() 9=0\nr = f16[2] %s(x)\n}",
+             opcodes[i]);
+    reads(text, "(tensor<2xf32>) -> tensor<2xf16>");
+  }
   reads("main {\nx = f64[2] parameter() 9=0\nr = f64[2] erf(x)\n}", "stablehlo.exponential");
 }
 
@@ -612,7 +619,7 @@ int main(void) {
       cmocka_unit_test(literals),
       cmocka_unit_test(products_and_windows),
       cmocka_unit_test(computations_on_scalars),
-      cmocka_unit_test(erf_is_a_quotient),
+      cmocka_unit_test(functions_by_formulas),
       cmocka_unit_test(tuples_are_taken_apart),
       cmocka_unit_test(loops_branches_and_calls),
       cmocka_unit_test(what_starts_is_done),
