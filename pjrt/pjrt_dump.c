@@ -50,9 +50,11 @@ uint32_t mp_pjrt_dump_input(const char *folder, const mp_pjrt_source_t *source) 
   const uint32_t number = atomic_fetch_add(&g_next_number, 1);
   (void)mkdir(folder, 0777);  // its parent must be there; a failure shows when files are written
   static const char magic[] = "ML\xefR";
-  const bool is_bytecode = mp_str_starts_with(source->code, magic);
-  pjrt_dump_write_as(folder, number, (mp_str_t){"", 0}, is_bytecode ? "input.mlirbc" : "input.mlir",
-                     source->code.data, source->code.size);
+  const char *ending = mp_str_starts_with(source->code, magic) ? "input.mlirbc" : "input.mlir";
+  if (mp_str_is(source->format, "hlo")) ending = "input.hlo";
+  if (mp_str_is(source->format, "hlo_with_config")) ending = "input.hlo_with_config";
+  pjrt_dump_write_as(folder, number, (mp_str_t){"", 0}, ending, source->code.data,
+                     source->code.size);
   return number;
 }
 

@@ -1,8 +1,8 @@
 // Dumps: writing what is compiled into the folder that the option `dump` (MINIPOD_DUMP) names.
 //
 // Files are named by process and number of the compilation: the program as it came
-// ("1234.0007.input.mlir", or .mlirbc for bytecode), what each device runs with the partitioner's
-// report at its head ("1234.0007.jit_step.partitioned.mlir"), and its commands
+// ("1234.0007.input.mlir", .mlirbc for bytecode, .hlo for HLO), what each device runs with the
+// partitioner's report at its head ("1234.0007.jit_step.partitioned.mlir"), and its commands
 // ("1234.0007.jit_step.commands.txt"). A file that cannot be written is a logged warning, never an
 // error. Thread-safe.
 #ifndef MINIPOD_PJRT_PJRT_DUMP_H_
