@@ -34,9 +34,20 @@ struct transfer_s {
   mp_strided_t copy;
 };
 
-// Describes the copy of an array whose sides have these byte strides (NULL: dense row-major).
+static void transfer_describe_bytes(mp_strided_t *copy, uint64_t bytes) {
+  mp_strided_init(copy, 1);
+  mp_strided_add_dim(copy, (int64_t)bytes, 1, 1);
+  mp_strided_finish(copy);
+}
+
+// Describes the copy of an array whose sides have these byte strides (NULL: dense row-major). A
+// token has no bytes.
 static void transfer_describe(mp_strided_t *copy, const mp_type_t *type, const int64_t *dst_strides,
                               const int64_t *src_strides) {
+  if (type->kind == MP_TYPE_TOKEN) {
+    transfer_describe_bytes(copy, 0);
+    return;
+  }
   size_t element = mp_dtype_size(type->dtype);
   int64_t dense[MP_MAX_RANK];
   int64_t step = (int64_t)element;
@@ -49,12 +60,6 @@ static void transfer_describe(mp_strided_t *copy, const mp_type_t *type, const i
     mp_strided_add_dim(copy, type->dims[d], dst_strides == NULL ? dense[d] : dst_strides[d],
                        src_strides == NULL ? dense[d] : src_strides[d]);
   }
-  mp_strided_finish(copy);
-}
-
-static void transfer_describe_bytes(mp_strided_t *copy, uint64_t bytes) {
-  mp_strided_init(copy, 1);
-  mp_strided_add_dim(copy, (int64_t)bytes, 1, 1);
   mp_strided_finish(copy);
 }
 

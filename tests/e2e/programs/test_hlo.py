@@ -392,6 +392,13 @@ def test_text(name):
     assert_close(left, np.asarray(right))
 
 
+def test_token_among_the_results():
+  text = "ENTRY e { x = f32[2] parameter(0)\n t = token[] after-all()\n ROOT r = (f32[2], token[]) tuple(x, t) }"
+  proto = _hlo.hlo_module_from_text("HloModule test\n" + text).as_serialized_hlo_module_proto()
+  x = np.array([1, 2], np.float32)
+  assert hlo_server.run(proto, [[x]]) == [[x.tobytes(), b""]]
+
+
 # ---- several devices ----
 
 GROUPS = [[0, 2], [1, 3]]
