@@ -117,13 +117,15 @@ static mp_status_t pjrt_client_wrap_client(void *context, mp_client_t *runtime) 
   return NULL;
 }
 
-// Makes a client in the given world, or joins the world of this process first.
+// Makes a client in the given world, or joins the world of this process first, with the help of the
+// store (may be NULL).
 static mp_status_t pjrt_client_create(const mp_options_t *options, bool must_join,
-                                      mp_world_t *world, PJRT_Client **out_client) {
+                                      const mp_key_value_store_t *store, mp_world_t *world,
+                                      PJRT_Client **out_client) {
   mp_client_t *runtime = NULL;
   pjrt_client_wrap_t wrap = {.options = options};
   const mp_client_addition_t addition = {.add = pjrt_client_wrap_client, .context = &wrap};
-  mp_status_t status = must_join ? mp_client_create(options, &addition, &runtime)
+  mp_status_t status = must_join ? mp_client_create(options, store, &addition, &runtime)
                                  : mp_client_create_with(options, world, &addition, &runtime);
   if (status != NULL && wrap.client != NULL) {
     wrap.client->client = NULL;  // the runtime's client is gone already
@@ -135,11 +137,11 @@ static mp_status_t pjrt_client_create(const mp_options_t *options, bool must_joi
 
 mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
                                      PJRT_Client **out_client) {
-  return pjrt_client_create(options, false, world, out_client);
+  return pjrt_client_create(options, false, NULL, world, out_client);
 }
 
-// The key-value callbacks are garbage unless the option `num_nodes` is given, and nothing is
-// exchanged through them: processes find each other through their MPI launcher.
+// The key-value callbacks are called during this call alone, on this thread: by processes that no
+// MPI launcher has started, to find each other.
 mp_status_t mp_PJRT_Client_Create(PJRT_Client_Create_Args *args) {
   mp_named_value_t *values = NULL;
   mp_options_t *options = NULL;
@@ -147,7 +149,9 @@ mp_status_t mp_PJRT_Client_Create(PJRT_Client_Create_Args *args) {
   mp_status_t status = mp_options_create(values, args->num_options, &options);
   mp_free(values);
   MP_RETURN_IF_ERROR(status);
-  status = pjrt_client_create(options, true, NULL, &args->client);
+  mp_key_value_store_t store;
+  const bool has_store = mp_pjrt_key_value_store(args, options, &store);
+  status = pjrt_client_create(options, true, has_store ? &store : NULL, NULL, &args->client);
   mp_options_release(options);
   return status;
 }

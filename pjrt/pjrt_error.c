@@ -77,6 +77,13 @@ mp_status_t mp_pjrt_status(PJRT_Error_Code code, const char *message, size_t mes
   return mp_status_make(status_code, "%.*s", (int)message_size, message == NULL ? "" : message);
 }
 
+mp_status_t mp_pjrt_take_error(PJRT_Error *error) {
+  if (error == NULL) return NULL;
+  mp_status_t status = mp_status_retain(pjrt_error_status_of(error));
+  pjrt_error_destroy(error);
+  return status;
+}
+
 // A NULL error is usual here: clients destroy whatever a call returned.
 mp_status_t mp_PJRT_Error_Destroy(PJRT_Error_Destroy_Args *args) {
   pjrt_error_destroy(args->error);

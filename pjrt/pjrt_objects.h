@@ -87,6 +87,15 @@ PJRT_NamedValue mp_pjrt_named_float(const char *name, float value);
 PJRT_Error *mp_pjrt_error(mp_status_t status);
 // A new status from a code and a message that need not end in NUL.
 mp_status_t mp_pjrt_status(PJRT_Error_Code code, const char *message, size_t message_size);
+// The status of an error that one of the client's callbacks has returned, made by a function of
+// ours; consumes the error. OK for NULL.
+MP_NODISCARD mp_status_t mp_pjrt_take_error(PJRT_Error *error);
+
+// ---- key-value callbacks (pjrt_key_value.c) ----
+
+// The store that the arguments bring, which lives as long as they do; false: they bring none.
+bool mp_pjrt_key_value_store(PJRT_Client_Create_Args *args, const mp_options_t *options,
+                             mp_key_value_store_t *out_store);
 
 // ---- events (pjrt_event.c) ----
 

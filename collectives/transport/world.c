@@ -266,13 +266,18 @@ void mp_world_post(mp_world_t *world, mp_packet_t *packet) {
   mp_world_ring(world);
 }
 
-static void world_take_goodbye(mp_world_t *world, uint32_t from) {
+static void world_take_goodbye(mp_world_t *world, uint32_t from, uint32_t exit_status) {
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(world, from, name);
   mp_lock(&world->lock);
   world->peers[from].has_left = true;
   mp_unlock(&world->lock);
-  mp_world_lose(world, from, mp_status_make(MP_UNAVAILABLE, "%s has exited", name));
+  mp_world_lose(world, from,
+                exit_status == 0 ? mp_status_make(MP_UNAVAILABLE, "%s has exited", name)
+                                 : mp_status_make(MP_UNAVAILABLE,
+                                                  "%s has exited with status %" PRIu32
+                                                  "; its own output says more",
+                                                  name, exit_status));
 }
 
 void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
@@ -284,7 +289,9 @@ void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
     mp_world_take_blob(world, packet);
     return;
   }
-  if (is_own && word == MP_WORLD_GOODBYE) world_take_goodbye(world, packet->from);
+  if (is_own && word == MP_WORLD_GOODBYE) {
+    world_take_goodbye(world, packet->from, packet->envelope.words[1]);
+  }
   if (number >= MP_WORLD_CHANNELS) {
     mp_packet_release(packet);
     return;

@@ -161,6 +161,10 @@ void mp_agreement_begin(mp_world_t *world, double timeout_s, mp_agreement_t *out
 MP_NODISCARD mp_status_t mp_agreement_exchange(mp_agreement_t *agreement, const void *bytes,
                                                size_t size, void ***out_bytes, size_t **out_sizes);
 
+// Whether the agreement can still succeed, as far as is known now: another rank's error when that
+// has failed, UNAVAILABLE when one has left. Does not wait.
+MP_NODISCARD mp_status_t mp_agreement_check(mp_agreement_t *agreement);
+
 // Ends the agreement, with the result that it had here (`status`, consumed). If that is OK, this
 // waits until all others have said the same, and fails like mp_agreement_exchange if one does not.
 // The caller must have made everything by then, so that nothing can fail after a success, and must

@@ -241,6 +241,18 @@ mp_status_t mp_agreement_exchange(mp_agreement_t *agreement, const void *bytes, 
   return status;
 }
 
+mp_status_t mp_agreement_check(mp_agreement_t *agreement) {
+  MP_RETURN_IF_ERROR(world_exchange_check(agreement));
+  mp_world_t *world = agreement->world;
+  mp_lock(&world->lock);
+  mp_status_t status = world_exchange_hear(agreement);
+  for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
+    status = mp_world_loss(world, rank);
+  }
+  mp_unlock(&world->lock);
+  return status;
+}
+
 // ---- Ends ----
 
 // Sends a verdict to all others. A verdict without text needs no memory (mp_world_send). Ranks that

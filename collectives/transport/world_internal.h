@@ -33,9 +33,12 @@ typedef struct {
 // How many envelopes without data are kept per peer while memory is short.
 enum { MP_MAX_OWED = 16 };
 
+enum { MP_HOSTNAME_BYTES = 65 };
+
 typedef struct {
   mp_peer_t peer;
-  mp_transport_t *transport;  // NULL: this rank itself
+  char hostname[MP_HOSTNAME_BYTES];  // where that of `peer` lies, if it came from the peer itself
+  mp_transport_t *transport;         // NULL: this rank itself
   mp_lock_t send_lock;
   bool is_closed;  // by our goodbye; under send_lock
   // Envelopes without data that the transport had no memory for, oldest first; under send_lock.
@@ -85,9 +88,9 @@ enum { MP_WORLD_OWN_CHANNEL = MP_WORLD_CHANNELS };
 // What packets of the world's own channel are, in words[0].
 typedef enum {
   MP_WORLD_EXCHANGE,  // key[0]: number of the agreement, key[1]: of its exchange; the bytes
-  MP_WORLD_GOODBYE,
-  MP_WORLD_VERDICT,  // what became of an agreement: key[0] its number, words[1] the status code;
-                     // bytes: the error's text, if there was memory for it
+  MP_WORLD_GOODBYE,   // words[1]: the exit status
+  MP_WORLD_VERDICT,   // what became of an agreement: key[0] its number, words[1] the status code;
+                      // bytes: the error's text, if there was memory for it
 } mp_world_word_t;
 
 // Makes a world without transports; the caller fills in the peers. RESOURCE_EXHAUSTED when memory
@@ -101,8 +104,9 @@ void mp_world_release(mp_world_t *world);
 // Adds a transport, which the world owns from now on; also while the progress thread runs.
 void mp_world_add_transport(mp_world_t *world, mp_transport_t *transport);
 
-// Tells all other ranks that this one sends no more. Later sends fail. A second call has no effect.
-void mp_world_say_goodbye(mp_world_t *world);
+// Tells all other ranks that this one sends no more, because it exits with this status. Later sends
+// fail. A second call has no effect.
+void mp_world_say_goodbye(mp_world_t *world, uint32_t exit_status);
 // Waits until every packet that was sent has left this process; false after `timeout_s` seconds.
 bool mp_world_drain(mp_world_t *world, double timeout_s);
 // Waits until all others have said goodbye or are lost; false after `timeout_s` seconds.

@@ -164,7 +164,7 @@ mp_status_t mp_worlds_create_local(uint32_t size, uint32_t ranks_per_host,
 
 void mp_world_close(mp_world_t *world) {
   if (world == NULL) return;
-  mp_world_say_goodbye(world);
+  mp_world_say_goodbye(world, 0);
   (void)mp_world_drain(world, 10);
   local_transport_t *transport = (local_transport_t *)world->transports[0];
   mp_lock(&transport->job->lock);

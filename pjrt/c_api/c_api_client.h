@@ -76,7 +76,7 @@ typedef struct PJRT_ProcessInfo {
   size_t error_message_size;
 } PJRT_ProcessInfo;
 
-// The kv_ fields hold garbage unless the option `num_nodes` is present.
+// The kv_ fields hold garbage unless the options `node_id` and `num_nodes` are present.
 typedef struct PJRT_Client_Create_Args {
   PJRT_HEAD;
   const PJRT_NamedValue *create_options;

@@ -67,7 +67,7 @@ typedef enum {
   X(native, INT, 0, 2, "1", "", "MINIPOD_NATIVE",                                               \
     "machine code, with the same bits: 0 never, 1 for what runs often, 2 at once")              \
   X(bootstrap, STRING, 0, 0, "auto", "", "MINIPOD_BOOTSTRAP",                                   \
-    "how processes find each other: auto (MPI if a launcher started them), mpi or none")        \
+    "how processes find each other: mpi, kv (the client's key-value store), none, or auto")     \
   X(mpi_module, STRING, 0, 0, "", "", "MINIPOD_MPI_MODULE",                                     \
     "path of the library that speaks to MPI; default: minipod_mpi_*.so beside the plugin")      \
   X(init_timeout, INT, 1, 86400, "300", "seconds", "MINIPOD_INIT_TIMEOUT_S",                    \

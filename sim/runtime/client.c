@@ -182,9 +182,13 @@ static mp_status_t client_check_nodes(const mp_client_t *client, const mp_option
   if (client->world != NULL || options->num_nodes <= 1) return NULL;
   return mp_status_make(MP_UNIMPLEMENTED,
                         "the option num_nodes says that this is one of %lld processes "
-                        "(jax.distributed), but no MPI launcher started it: a pod over several "
-                        "processes needs one, such as 'mpirun -n %lld python script.py'",
-                        (long long)options->num_nodes, (long long)options->num_nodes);
+                        "(jax.distributed), but they cannot find each other: no MPI launcher "
+                        "started it ('mpirun -n %lld python script.py'), and %s",
+                        (long long)options->num_nodes, (long long)options->num_nodes,
+                        strcmp(options->bootstrap, "none") == 0
+                            ? "the option 'bootstrap' is none"
+                            : "the client brings no key-value callbacks, as it does after "
+                              "jax.distributed.initialize()");
 }
 
 // Makes everything that a client consists of. `agreement` is that of the processes of the world
@@ -244,10 +248,10 @@ static mp_status_t client_make_alone(const mp_options_t *options, mp_world_t *wo
   return NULL;
 }
 
-mp_status_t mp_client_create(const mp_options_t *options, const mp_client_addition_t *addition,
-                             mp_client_t **out_client) {
+mp_status_t mp_client_create(const mp_options_t *options, const mp_key_value_store_t *store,
+                             const mp_client_addition_t *addition, mp_client_t **out_client) {
   mp_world_t *world = NULL;
-  MP_RETURN_IF_ERROR(mp_world_join(options, &world));
+  MP_RETURN_IF_ERROR(mp_world_join(options, store, &world));
   return mp_client_create_with(options, world, addition, out_client);
 }
 

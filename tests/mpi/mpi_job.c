@@ -268,7 +268,7 @@ int main(int argc, char **argv) {
 #endif
   mp_options_t *options = NULL;
   check(mp_options_create(NULL, 0, &options));
-  mp_status_t status = mp_world_join(options, &g_job.world);
+  mp_status_t status = mp_world_join(options, NULL, &g_job.world);
   mp_options_release(options);
   if (status != NULL) {
     fprintf(stderr, "%s: %s\n", mp_status_code_name(mp_status_code(status)),

@@ -110,7 +110,7 @@ int main(int argc, char **argv) {
   int most = argc > 1 ? atoi(argv[1]) : 2000;
   mp_options_t *options = NULL;
   check(mp_options_create(NULL, 0, &options));
-  check(mp_world_join(options, &g_bench.world));
+  check(mp_world_join(options, NULL, &g_bench.world));
   mp_options_release(options);
   if (g_bench.world == NULL) {
     fprintf(stderr, "start it with: mpirun -n 2 %s\n", argv[0]);

@@ -1,26 +1,34 @@
 // Bootstrap: which world this process is part of, and how it leaves it.
 //
-// A process is alone unless an MPI launcher started it (Open MPI, MPICH and Slurm say so in the
-// environment) or the option `bootstrap` asks for MPI. Only then is the MPI module loaded
-// (minipod_mpi_*.so beside the plugin): the plugin itself links no MPI. A launcher without a usable
-// MPI is an error that says what was tried; each process would otherwise silently be alone, which
-// users can ask for by MINIPOD_BOOTSTRAP=none. Child processes of a rank (data loaders,
-// subprocesses) are alone: MPI belongs to the rank (MINIPOD_MPI_OWNER holds its pid).
+// There are two ways into a world (option `bootstrap`: auto takes the first that there is).
+//   mpi: an MPI launcher has started this process (Open MPI, MPICH and Slurm say so in the
+//        environment). Only then is the MPI module loaded (minipod_mpi_*.so beside the plugin): the
+//        plugin itself links no MPI. A launcher without a usable MPI is an error that says what was
+//        tried; each process would otherwise silently be alone, which users can ask for by
+//        MINIPOD_BOOTSTRAP=none. Child processes of a rank (data loaders, subprocesses) are alone:
+//        MPI belongs to the rank (MINIPOD_MPI_OWNER holds its pid).
+//   kv:  the client brings a key-value store, and the options node_id and num_nodes. The processes
+//        must be on one host.
+// Otherwise the process is alone.
 //
 // Leaving: joining registers an exit handler. When the exit status is 0, it says goodbye to all,
 // waits for their goodbyes (MINIPOD_EXIT_TIMEOUT_S), and finalizes MPI if this library initialized
-// it. Any other status ends the whole job with that status; the reason is the last line that this
-// rank prints.
+// it. Any other status ends the whole job with that status, where there is a launcher, and is told
+// to the others where there is none; the reason is the last line that this rank prints.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
 
+#include "collectives/transport/key_value_store.h"
 #include "collectives/transport/world.h"
 #include "sim/base/options.h"
 
 // The world of this process, joined at the first call; later calls give the same one, or the same
-// error. NULL when the process is alone. INVALID_ARGUMENT when the options node_id and num_nodes
-// (jax.distributed) are given and disagree with the launcher, both shown.
-MP_NODISCARD mp_status_t mp_world_join(const mp_options_t *options, mp_world_t **out_world);
+// error. NULL when the process is alone, which the next call may change. `store` may be NULL;
+// it is used during this call alone, by this thread. INVALID_ARGUMENT when the options node_id and
+// num_nodes are given and disagree with the launcher or the world, both shown. The errors of
+// mpi_world.h and store_world.h.
+MP_NODISCARD mp_status_t mp_world_join(const mp_options_t *options,
+                                       const mp_key_value_store_t *store, mp_world_t **out_world);
 
 // The world that this process has joined; NULL when it has not, or is alone.
 mp_world_t *mp_world_joined(void);

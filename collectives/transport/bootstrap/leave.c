@@ -10,20 +10,24 @@
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
 
+// How long a process that ends with an error takes to get its goodbyes out.
+static const double k_last_words_seconds = 1;
+
 // Written by the thread that joins the job, and read at the end of the process.
 static struct {
-  const mp_mpi_module_t *module;
+  bool is_prepared;
+  const mp_mpi_module_t *module;  // NULL: a job without MPI
   bool is_ours;
-  mp_mpi_who_t who;
+  int rank;
   double timeout_s;
   uint32_t generation;
   mp_world_t *world;    // NULL: this process has not joined completely
-  mp_transport_t *mpi;  // of the world
+  mp_transport_t *mpi;  // of the world; may be NULL
   atomic_bool is_left;
 } g_leave;
 
 static bool leave_is_member(void) {
-  return g_leave.module != NULL && g_leave.generation == mp_process_generation();
+  return g_leave.is_prepared && g_leave.generation == mp_process_generation();
 }
 
 // Says goodbye, gives the others time to do the same, and stops using MPI.
@@ -31,11 +35,12 @@ static void leave_world(void) {
   mp_world_t *world = g_leave.world;
   if (world == NULL || atomic_exchange(&g_leave.is_left, true)) return;
   double deadline = mp_clock_seconds() + g_leave.timeout_s;
-  mp_world_say_goodbye(world);
+  mp_world_say_goodbye(world, 0);
   if (mp_world_drain(world, g_leave.timeout_s)) {
-    // A process that still works after that will meet us in MPI_Finalize.
+    // A process that still works after that will meet us in MPI_Finalize, where there is MPI.
     (void)mp_world_await_goodbyes(world, deadline - mp_clock_seconds());
   }
+  if (g_leave.mpi == NULL) return;
   mp_mpi_close(g_leave.mpi);
   for (int i = 0; i < 5000 && !mp_mpi_is_closed(g_leave.mpi); ++i) usleep(1000);
 }
@@ -53,9 +58,9 @@ static void leave_say_why(int status) {
   (void)gethostname(host, sizeof(host) - 1);
   char line[200];
   int length =
-      snprintf(line, sizeof(line),
-               "minipod: rank %d (host %s, pid %d) exits with status %d; stopping the job\n",
-               g_leave.who.rank, host, (int)getpid(), status);
+      snprintf(line, sizeof(line), "minipod: rank %d (host %s, pid %d) exits with status %d%s\n",
+               g_leave.rank, host, (int)getpid(), status,
+               g_leave.module == NULL ? "" : "; stopping the job");
   // fflush(NULL) could wait for ever: another thread may hold a stream that it reads from.
   fflush(stdout);
   fflush(stderr);
@@ -63,34 +68,47 @@ static void leave_say_why(int status) {
   (void)written;
 }
 
+// Ends the job, as far as that is in our power: without a launcher the other processes only hear of
+// it, and what they wait for fails.
+static void leave_with_error(int status) {
+  leave_say_why(status);
+  mp_world_t *world = g_leave.world;
+  if (world != NULL && world->segment != NULL) mp_segment_explain(world->segment);
+  if (g_leave.module != NULL) {
+    if (g_leave.module->state() == MP_MPI_RUNNING) g_leave.module->abort(status);
+  } else if (world != NULL && !atomic_exchange(&g_leave.is_left, true)) {
+    mp_world_say_goodbye(world, (uint32_t)status);
+    (void)mp_world_drain(world, k_last_words_seconds);
+  }
+}
+
 static void leave_on_exit_status(int status, void *context) {
   (void)context;
   if (!leave_is_member()) return;
-  mp_mpi_state_t state = g_leave.module->state();
   if ((status & 0xff) != 0) {
-    leave_say_why(status & 0xff);
-    if (g_leave.world != NULL && g_leave.world->segment != NULL) {
-      mp_segment_explain(g_leave.world->segment);
-    }
-    if (state == MP_MPI_RUNNING) g_leave.module->abort(status & 0xff);
+    leave_with_error(status & 0xff);
     return;
   }
-  if (state != MP_MPI_RUNNING) return;
-  leave_world();
-  if (g_leave.is_ours) g_leave.module->finalize();
+  if (g_leave.module == NULL) {
+    leave_world();
+  } else if (g_leave.module->state() == MP_MPI_RUNNING) {
+    leave_world();
+    if (g_leave.is_ours) g_leave.module->finalize();
+  }
 }
 
-mp_status_t mp_leave_prepare(const mp_mpi_module_t *module, bool is_ours, const mp_mpi_who_t *who,
+mp_status_t mp_leave_prepare(const mp_mpi_module_t *module, bool is_ours, int rank,
                              double timeout_s) {
   mp_process_watch_forks();
   g_leave.module = module;
   g_leave.is_ours = is_ours;
-  g_leave.who = *who;
+  g_leave.rank = rank;
   g_leave.timeout_s = timeout_s;
   g_leave.generation = mp_process_generation();
+  g_leave.is_prepared = true;
   if (on_exit(leave_on_exit_status, NULL) != 0) return mp_status_out_of_memory();
   mp_mpi_error_t error;
-  if (module->on_finalize(leave_on_finalize, NULL, error) != 0) {
+  if (module != NULL && module->on_finalize(leave_on_finalize, NULL, error) != 0) {
     return mp_status_make(MP_UNAVAILABLE, "%s", error);
   }
   return NULL;

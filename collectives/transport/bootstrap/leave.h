@@ -8,13 +8,15 @@
 #include "collectives/transport/mpi/mpi_module.h"
 #include "collectives/transport/transport.h"
 
-// Registers the exit handler; called once per process, as soon as MPI runs. `is_ours`: this library
-// has initialized MPI, and finalizes it. `who` says which rank this is. A process that ends well
-// waits at most `timeout_s` seconds for the others. RESOURCE_EXHAUSTED or UNAVAILABLE when a
-// handler cannot be registered.
-MP_NODISCARD mp_status_t mp_leave_prepare(const mp_mpi_module_t *module, bool is_ours,
-                                          const mp_mpi_who_t *who, double timeout_s);
-// Tells the exit handler which world it has to leave, and which MPI transport to close. Borrowed.
+// Registers the exit handler; called once per process, as soon as MPI runs, or before the world is
+// started where there is none. `module` is NULL in a job without MPI. `is_ours`: this library has
+// initialized MPI, and finalizes it. `rank` is that of this process. A process that ends well waits
+// at most `timeout_s` seconds for the others. RESOURCE_EXHAUSTED or UNAVAILABLE when a handler
+// cannot be registered.
+MP_NODISCARD mp_status_t mp_leave_prepare(const mp_mpi_module_t *module, bool is_ours, int rank,
+                                          double timeout_s);
+// Tells the exit handler which world it has to leave, and which MPI transport (may be NULL) to
+// close. Borrowed.
 void mp_leave_set_world(mp_world_t *world, mp_transport_t *mpi);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_LEAVE_H_

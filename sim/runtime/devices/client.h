@@ -1,6 +1,6 @@
 // The client: a pod brought to life. Devices, their memory spaces, and the workers that run them.
 //
-// Under an MPI launcher the pod is that of all processes of the job. Devices of other processes
+// In a job of several processes the pod is that of all of them. Devices of other processes
 // exist to be named in device assignments: they have no memories, and what would use them fails
 // with INVALID_ARGUMENT "device 5 belongs to process 1, …".
 //
@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collectives/transport/key_value_store.h"
 #include "collectives/transport/world.h"
 #include "sim/base/options.h"
 #include "sim/base/status.h"
@@ -41,8 +42,11 @@ typedef struct {
 // Makes a client for the pod that the options describe. Joins the world of this process first
 // (collectives/transport/bootstrap/bootstrap.h): all its processes make their n-th clients
 // together, and agree on the pod or fail together. When one process fails, the others hear of it at
-// once, and fail with its name and its error. `addition` may be NULL.
+// once, and fail with its name and its error. `store` (may be NULL) is where processes find each
+// other that no launcher has started; it is used during this call alone, by this thread. `addition`
+// may be NULL.
 MP_NODISCARD mp_status_t mp_client_create(const mp_options_t *options,
+                                          const mp_key_value_store_t *store,
                                           const mp_client_addition_t *addition,
                                           mp_client_t **out_client);
 // The same in a given world, which must live as long as the client; NULL: the process is alone.

@@ -134,7 +134,7 @@ static void devices_of_a_node_share_its_capacity(void **state) {
   mp_options_t *options = NULL;
   assert_ok(mp_options_create(values, 2, &options));
   mp_client_t *client = NULL;
-  assert_ok(mp_client_create(options, NULL, &client));
+  assert_ok(mp_client_create(options, NULL, NULL, &client));
   mp_options_release(options);
   mp_device_t *devices[4];
   for (uint32_t i = 0; i < 4; ++i) devices[i] = mp_client_device(client, i);

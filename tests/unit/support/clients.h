@@ -19,7 +19,7 @@ static inline mp_client_t *make_client_with(int64_t num_devices, int64_t device_
   mp_options_t *options;
   assert_ok(mp_options_create(values, device_memory == 0 ? 2 : 3, &options));
   mp_client_t *client = NULL;
-  assert_ok(mp_client_create(options, NULL, &client));
+  assert_ok(mp_client_create(options, NULL, NULL, &client));
   mp_options_release(options);
   return client;
 }

@@ -286,7 +286,7 @@ static inline void end(job_t *job) {
 }
 
 static inline void stop(job_t *job) {
-  for (int rank = 0; rank < RANKS; ++rank) mp_world_say_goodbye(job->worlds[rank]);
+  for (int rank = 0; rank < RANKS; ++rank) mp_world_say_goodbye(job->worlds[rank], 0);
   for (int rank = 0; rank < RANKS; ++rank) {
     mp_world_t *world = job->worlds[rank];
     assert_true(mp_world_drain(world, 100));

@@ -33,7 +33,7 @@ static int join_in_child(const case_t *test) {
   mp_world_t *world = (mp_world_t *)(void *)&nobody;
   // Twice: the answer stays the same.
   for (int i = 0; i < 2; ++i) {
-    status = mp_world_join(options, &world);
+    status = mp_world_join(options, NULL, &world);
     if (mp_status_code(status) != test->code ||
         strstr(mp_status_message(status), test->text) == NULL) {
       fprintf(stderr, "'%s': %s\n", test->environment, mp_status_message(status));
@@ -55,7 +55,7 @@ static void joins_or_says_why_not(void **state) {
       {TWO_RANKS "MINIPOD_BOOTSTRAP=none", 0, 0, MP_OK, ""},
       {TWO_RANKS "MINIPOD_MPI_OWNER=1", 0, 0, MP_OK, ""},
       {TWO_RANKS "MINIPOD_BOOTSTRAP=maybe", 0, 0, MP_INVALID_ARGUMENT,
-       "expected auto, mpi or none, got 'maybe'"},
+       "expected auto, mpi, kv or none, got 'maybe'"},
       {TWO_RANKS, 1, 3, MP_INVALID_ARGUMENT,
        "3 processes (num_nodes), Open MPI's mpirun that there are 2"},
       {TWO_RANKS, 0, 2, MP_INVALID_ARGUMENT,
@@ -67,6 +67,9 @@ static void joins_or_says_why_not(void **state) {
        "another version of minipod"},
       {"PMI_RANK=0 PMI_SIZE=2 MINIPOD_MPI_MODULE=/nowhere/module.so", 0, 0, MP_UNAVAILABLE,
        "Hydra"},
+      {"MINIPOD_BOOTSTRAP=kv", 0, 2, MP_FAILED_PRECONDITION,
+       "option 'bootstrap' is kv, but the client does not bring what that needs"},
+      {"MINIPOD_BOOTSTRAP=none", 0, 2, MP_OK, ""},
       {"MINIPOD_BOOTSTRAP=mpi MINIPOD_MPI_MODULE=/nowhere/module.so", 0, 0, MP_UNAVAILABLE,
        "option 'bootstrap' is mpi"},
   };

@@ -22,7 +22,7 @@ static void what_is_under_way_to_a_dropped_peer_does_not_count(void **state) {
   assert_false(mpi->ops->drained(job.worlds[0]->transports[0]));
   atomic_store(&g_deaf, 0);  // the next look at it fails
   await_loss(&job.inboxes[0], 2);
-  mp_world_say_goodbye(job.worlds[0]);
+  mp_world_say_goodbye(job.worlds[0], 0);
   assert_true(mp_world_drain(job.worlds[0], LIMIT_S));
   end(&job);
 }
@@ -40,7 +40,7 @@ static void the_others_are_still_reached(void **state) {
   await_loss(&job.inboxes[0], 1);
   assert_ok(send_number(job.worlds[0], 1, 0, 100000));
   await_count(&job.inboxes[1].num_packets, 1);
-  for (int i = 0; i < RANKS; ++i) mp_world_say_goodbye(job.worlds[i]);
+  for (int i = 0; i < RANKS; ++i) mp_world_say_goodbye(job.worlds[i], 0);
   for (int i = 0; i < 2; ++i) {
     assert_true(mp_world_drain(job.worlds[i], LIMIT_S));
   }
@@ -55,7 +55,7 @@ static void a_broken_mpi_can_be_closed(void **state) {
   atomic_store(&g_deaf, 1);
   await_loss(&job.inboxes[1], 2);
   assert_status(send_number(job.worlds[1], 0, 0, 8), MP_UNAVAILABLE, "nothing works any more");
-  mp_world_say_goodbye(job.worlds[1]);
+  mp_world_say_goodbye(job.worlds[1], 0);
   assert_true(mp_world_drain(job.worlds[1], LIMIT_S));
   end(&job);
 }

@@ -155,7 +155,7 @@ static void send_without_memory(uint32_t per_host, uint64_t num_before) {
   send_all(worlds[0], 1, num_before);
   mp_alloc_fail_at(1, 1);
   send_all(worlds[0], num_before, num_before + NUM_SHORT);
-  mp_world_say_goodbye(worlds[0]);
+  mp_world_say_goodbye(worlds[0], 0);
   mp_alloc_fail_at(0, 0);
   atomic_store(&inbox.is_closed, false);
   await_count(&inbox.num_packets, (unsigned)num_before + NUM_SHORT);

@@ -315,7 +315,7 @@ static int talk(mp_world_t *world, inbox_t *inbox) {
 }
 
 static int leave_processes(mp_world_t *world) {
-  mp_world_say_goodbye(world);
+  mp_world_say_goodbye(world, 0);
   if (!mp_world_drain(world, 100) || !mp_world_await_goodbyes(world, 100)) return 13;
   mp_world_release(world);
   return 0;

@@ -1,0 +1,35 @@
+// Hello: what each process tells all others when they meet, however they meet.
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_HELLO_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_HELLO_H_
+
+#include "collectives/transport/segment.h"
+#include "collectives/transport/world.h"
+#include "sim/base/str.h"
+
+// The first three members must stay as they are in all versions. The texts fill their arrays with
+// zeros, so hellos may be compared byte by byte.
+typedef struct {
+  uint32_t protocol;
+  char version[28];
+  char hostname[64];
+  uint64_t build;
+  char boot_id[40];  // of the running kernel; "": not known
+  int64_t pid;
+  int64_t num_processes;         // how many processes the job has, as this one was told
+  int64_t leader;                // lowest rank that is said to share memory with this one
+  uint64_t job;                  // random; that of rank 0 names the job
+  mp_segment_address_t address;  // all zero: none
+} mp_hello_t;
+
+// The hello of this process, in a job of `num_processes`. `segment` may be NULL.
+mp_hello_t mp_hello_make(uint32_t num_processes, int64_t leader, const mp_segment_t *segment);
+
+// What rank `a` and rank `b` have sent must be hellos of the same build in the same job;
+// FAILED_PRECONDITION with both sides otherwise.
+MP_NODISCARD mp_status_t mp_hello_compare(uint32_t a, mp_str_t hello_a, uint32_t b,
+                                          mp_str_t hello_b);
+
+// Writes into the world what the hello of `rank` says about it: pid and host name.
+void mp_hello_take(mp_world_t *world, uint32_t rank, const mp_hello_t *hello);
+
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_HELLO_H_

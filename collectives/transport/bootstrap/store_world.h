@@ -1,0 +1,28 @@
+// Joining by a key-value store: the world of processes of one host that no MPI launcher has
+// started.
+//
+// Each process puts its hello into the store, takes those of all others, maps their memory, and
+// says through the store whether it could. From then on everything goes through shared memory, and
+// the store is not used any more. A process that fails on the way puts its error there, so the
+// others need not wait for it.
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_STORE_WORLD_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_STORE_WORLD_H_
+
+#include "collectives/transport/key_value_store.h"
+#include "collectives/transport/world.h"
+#include "sim/base/options.h"
+
+// Makes the world of the num_nodes (at least 2) processes that share the store, in which this one
+// has the rank node_id.
+//
+// INVALID_ARGUMENT when node_id is missing or too large; ALREADY_EXISTS when another process has
+// the same; DEADLINE_EXCEEDED, with the processes that are missing, when not all have come within
+// init_timeout seconds; FAILED_PRECONDITION when they differ in version or number, or run on
+// different hosts, which need an MPI launcher; UNAVAILABLE when one of them has ended, or when its
+// memory cannot be mapped; another process's error when that has failed; and the errors of the
+// store.
+MP_NODISCARD mp_status_t mp_store_world_join(const mp_options_t *options,
+                                             const mp_key_value_store_t *store,
+                                             mp_world_t **out_world);
+
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_STORE_WORLD_H_

@@ -1,0 +1,22 @@
+// A key-value store that the processes of a job share before they have a world: what a framework's
+// coordinator offers its processes (jax.distributed, torch_xla's coordinator), as functions.
+//
+// Whoever brings a store says how long it may be used; the functions are called on the thread that
+// got it, and never by two threads at once.
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_KEY_VALUE_STORE_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_KEY_VALUE_STORE_H_
+
+#include "sim/base/status.h"
+#include "sim/base/str.h"
+
+typedef struct {
+  // Gives a key its value. ALREADY_EXISTS when it has one.
+  mp_status_t (*put)(void *context, const char *key, mp_str_t value);
+  // Appends the value of a key to `value`. Blocks for up to `timeout_s` seconds until some process
+  // has put it; DEADLINE_EXCEEDED or NOT_FOUND when none has. Other errors: the store is out of
+  // reach.
+  mp_status_t (*get)(void *context, const char *key, double timeout_s, mp_strbuf_t *value);
+  void *context;
+} mp_key_value_store_t;
+
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_KEY_VALUE_STORE_H_

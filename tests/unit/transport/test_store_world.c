@@ -1,0 +1,249 @@
+// Joining through a key-value store: what goes well, what is said when a process ends, and what
+// fails.
+
+#include "sim/base/alloc.h"
+#include "tests/unit/support/store_processes.h"
+
+// Runs processes of which all fail in joining, or `survivors` of them.
+static void expect_failure(uint32_t count, const process_t *processes, uint32_t survivors,
+                           mp_status_code_t code, const char *text) {
+  int ends[MOST_PROCESSES];
+  run(count, processes, ends);
+  for (uint32_t i = 0; i < survivors; ++i) {
+    const outcome_t *outcome = &g_shared->outcomes[i];
+    assert_int_equal(ends[i], 0);
+    if (outcome->code != code || strstr(outcome->message, text) == NULL) {
+      fail_msg("process %u: %s: %s", i, mp_status_code_name(outcome->code), outcome->message);
+    }
+    assert_false(outcome->has_world);
+    assert_true(outcome->seconds < LIMIT_SECONDS / 2);
+  }
+}
+
+// ---- What goes well ----
+
+static void check(bool is_right, const char *what) {
+  if (is_right) return;
+  fprintf(stderr, "process %u: %s\n", g_process->rank, what);
+  _exit(9);
+}
+
+static void talk(mp_world_t *world) {
+  const uint32_t rank = mp_world_rank(world), size = mp_world_size(world);
+  check(rank == g_process->rank, "another rank");
+  check(mp_world_num_hosts(world) == 1 && mp_world_joined() == world, "another world");
+  for (uint32_t i = 0; i < size; ++i) {
+    const mp_peer_t *peer = mp_world_peer(world, i);
+    check(peer->host == 0 && peer->rank_on_host == i && peer->ranks_on_host == size,
+          "another host");
+    check(peer->hostname != NULL && kill((pid_t)peer->pid, 0) == 0, "another process");
+  }
+  enum { LONG = 100000 };
+  static unsigned char bytes[LONG];
+  memset(bytes, (int)rank, sizeof(bytes));
+  for (int round = 0; round < 20; ++round) {
+    void **all = NULL;
+    size_t *sizes = NULL;
+    check(mp_world_exchange(world, bytes, round % 2 == 0 ? 8 : LONG, 30, &all, &sizes) == NULL,
+          "no exchange");
+    for (uint32_t i = 0; i < size; ++i) {
+      check(sizes[i] == (round % 2 == 0 ? 8 : LONG) && *(unsigned char *)all[i] == i,
+            "other bytes");
+    }
+    mp_free(all);
+  }
+  // The second client of a process is in the same world, and what it says must fit.
+  mp_world_t *again = NULL;
+  check(join(rank, size, NULL, &again) == NULL && again == world, "no second client");
+  mp_status_t status = join(rank, size + 1, &k_store, &again);
+  check(mp_status_code(status) == MP_INVALID_ARGUMENT, "wrong numbers are taken");
+  mp_status_release(status);
+  // A forked child has no part.
+  pid_t child = fork();
+  if (child == 0) {
+    again = world;
+    _exit(join(rank, size, &k_store, &again) == NULL && again == NULL ? 0 : 1);
+  }
+  int end = -1;
+  check(waitpid(child, &end, 0) == child && end == 0, "the child has a part");
+}
+
+static void processes_join_and_talk(void **state) {
+  (void)state;
+  for (uint32_t count = 2; count <= MOST_PROCESSES; count += 3) {
+    process_t processes[MOST_PROCESSES] = {{.rank = 0}};
+    for (uint32_t i = 0; i < count; ++i) {
+      processes[i] = (process_t){.rank = count - 1 - i, .afterwards = talk};
+    }
+    int ends[MOST_PROCESSES];
+    const double begin = mp_clock_seconds();
+    run(count, processes, ends);
+    for (uint32_t i = 0; i < count; ++i) {
+      if (ends[i] != 0) fail_msg("%s (%d)", g_shared->outcomes[i].message, ends[i]);
+      assert_int_equal(g_shared->outcomes[i].code, MP_OK);
+    }
+    assert_true(mp_clock_seconds() - begin < 25);  // nobody waits for a goodbye in vain
+  }
+}
+
+// ---- What is said by those that stay ----
+
+static void expect_loss(mp_world_t *world, const char *text) {
+  void **all = NULL;
+  size_t *sizes = NULL;
+  const double begin = mp_clock_seconds();
+  mp_status_t status = mp_world_exchange(world, "x", 1, LIMIT_SECONDS, &all, &sizes);
+  check(mp_status_code(status) == MP_UNAVAILABLE, "no loss");
+  check(strstr(mp_status_message(status), text) != NULL, mp_status_message(status));
+  check(mp_clock_seconds() - begin < 5, "a late loss");
+  mp_status_release(status);
+}
+
+static void hear_of_a_death(mp_world_t *world) {
+  expect_loss(world, "has ended without saying goodbye");
+}
+static void hear_of_an_error(mp_world_t *world) {
+  expect_loss(world, "has exited with status 3; its own output says more");
+}
+static void hear_of_an_end(mp_world_t *world) {
+  expect_loss(world, "has exited");
+}
+static void die(mp_world_t *world) {
+  (void)world;
+  raise(SIGKILL);
+}
+static void end_with_3(mp_world_t *world) {
+  (void)world;
+  exit(3);
+}
+
+static void an_end_is_heard_of(void **state) {
+  (void)state;
+  const process_t ends_of[][3] = {
+      {{.rank = 0, .afterwards = hear_of_a_death},
+       {.rank = 1, .afterwards = hear_of_a_death},
+       {.rank = 2, .afterwards = die}},
+      {{.rank = 0, .afterwards = hear_of_an_error},
+       {.rank = 1, .afterwards = hear_of_an_error},
+       {.rank = 2, .afterwards = end_with_3}},
+      {{.rank = 0, .afterwards = hear_of_an_end},
+       {.rank = 1, .afterwards = hear_of_an_end},
+       {.rank = 2}},
+  };
+  for (size_t i = 0; i < sizeof(ends_of) / sizeof(ends_of[0]); ++i) {
+    int ends[3];
+    run(3, ends_of[i], ends);
+    assert_int_equal(ends[0], 0);
+    assert_int_equal(ends[1], 0);
+  }
+}
+
+// ---- What fails ----
+
+static const char *const k_short = "MINIPOD_INIT_TIMEOUT_S=2";
+
+static void a_process_never_comes(void **state) {
+  (void)state;
+  const process_t processes[] = {{.rank = 0, .num_nodes = 4, .environment = k_short},
+                                 {.rank = 2, .num_nodes = 4, .environment = k_short}};
+  expect_failure(2, processes, 2, MP_DEADLINE_EXCEEDED,
+                 "not heard of within 2 s: process 1, process 3 (of the 4 processes");
+}
+
+static void numbers_do_not_fit(void **state) {
+  (void)state;
+  const process_t differ[] = {{.rank = 0, .num_nodes = 2}, {.rank = 1, .num_nodes = 3}};
+  expect_failure(2, differ, 2, MP_FAILED_PRECONDITION, "disagree on how many they are");
+  const process_t beyond[] = {{.rank = 5, .num_nodes = 2}};
+  expect_failure(1, beyond, 1, MP_INVALID_ARGUMENT, "0 to 1 (num_nodes is 2), got 5");
+  // Two say that they are process 1, and nobody says that he is process 2.
+  const process_t twice[] = {{.rank = 1, .environment = k_short},
+                             {.rank = 1, .environment = k_short},
+                             {.rank = 0, .environment = k_short}};
+  int ends[3];
+  run(3, twice, ends);
+  const outcome_t *outcomes = g_shared->outcomes;
+  const int late = outcomes[0].code == MP_ALREADY_EXISTS ? 0 : 1;
+  assert_int_equal(outcomes[late].code, MP_ALREADY_EXISTS);
+  assert_non_null(strstr(outcomes[late].message, "has joined as process 1 (node_id)"));
+  assert_int_equal(outcomes[1 - late].code, MP_DEADLINE_EXCEEDED);
+  assert_int_equal(outcomes[2].code, MP_DEADLINE_EXCEEDED);
+}
+
+static void change_host(mp_hello_t *hello) {
+  hello->hostname[0] ^= 1;
+}
+static void change_boot(mp_hello_t *hello) {
+  hello->boot_id[0] ^= 1;
+}
+static void change_version(mp_hello_t *hello) {
+  hello->version[0] ^= 1;
+}
+static void change_build(mp_hello_t *hello) {
+  hello->build ^= 1;
+}
+static void change_memory(mp_hello_t *hello) {
+  hello->address.cookie[1] ^= 1;
+}
+
+// All see what process 2 says, and process 2 itself fails one way or another.
+static void processes_do_not_fit(void **state) {
+  (void)state;
+  static const struct {
+    void (*tamper)(mp_hello_t *hello);
+    mp_status_code_t code;
+    const char *text;
+  } cases[] = {{change_host, MP_FAILED_PRECONDITION, "start the processes by mpirun"},
+               {change_boot, MP_FAILED_PRECONDITION, "start the processes by mpirun"},
+               {change_version, MP_FAILED_PRECONDITION, "mixes versions of minipod"},
+               {change_build, MP_FAILED_PRECONDITION, "mixes builds of minipod"},
+               {change_memory, MP_UNAVAILABLE, "rank 2: the memory of process"}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    const process_t processes[] = {
+        {.rank = 0}, {.rank = 1}, {.rank = 2, .tamper = cases[i].tamper}};
+    expect_failure(3, processes, 2, cases[i].code, cases[i].text);
+    assert_int_not_equal(g_shared->outcomes[2].code, MP_OK);
+  }
+}
+
+static void a_process_fails_on_the_way(void **state) {
+  (void)state;
+  const process_t no_store[] = {{.rank = 0, .num_nodes = 2, .refused_at = "hello"}};
+  expect_failure(1, no_store, 1, MP_UNAVAILABLE, "the coordinator is away");
+  const process_t refused[] = {{.rank = 0}, {.rank = 1}, {.rank = 2, .refused_at = "connected"}};
+  expect_failure(3, refused, 3, MP_UNAVAILABLE, "the coordinator is away");
+  const process_t dies[] = {{.rank = 0}, {.rank = 1}, {.rank = 2, .dies_at = "connected"}};
+  expect_failure(3, dies, 2, MP_UNAVAILABLE, "has ended without saying goodbye");
+}
+
+// The system refuses the n-th request of each kind in process 1: both fail, or both join.
+static void any_refusal_is_heard_of(void **state) {
+  (void)state;
+  for (mp_fault_t kind = 0; kind < MP_FAULT_COUNT; ++kind) {
+    bool has_failed = true;
+    for (int64_t n = 1; has_failed && n < 200; ++n) {
+      const process_t processes[] = {{.rank = 0, .environment = "MINIPOD_INIT_TIMEOUT_S=20"},
+                                     {.rank = 1, .fault = kind, .fault_number = n}};
+      int ends[2];
+      run(2, processes, ends);
+      const outcome_t *outcomes = g_shared->outcomes;
+      if (ends[0] != 0 || ends[1] != 0 || outcomes[0].seconds > 15 ||
+          (outcomes[0].code == MP_OK) != (outcomes[1].code == MP_OK)) {
+        fail_msg("%s %d: %x %x; %s: %s: %s", mp_fault_name(kind), (int)n, ends[0], ends[1],
+                 outcomes[0].message, mp_status_code_name(outcomes[1].code), outcomes[1].message);
+      }
+      has_failed = g_shared->num_refusals != 0;
+    }
+    assert_false(has_failed);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(processes_join_and_talk), cmocka_unit_test(an_end_is_heard_of),
+      cmocka_unit_test(a_process_never_comes),   cmocka_unit_test(numbers_do_not_fit),
+      cmocka_unit_test(processes_do_not_fit),    cmocka_unit_test(a_process_fails_on_the_way),
+      cmocka_unit_test(any_refusal_is_heard_of),
+  };
+  return cmocka_run_group_tests(tests, store_setup, store_teardown);
+}
