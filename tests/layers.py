@@ -88,7 +88,7 @@ KNOWS = {
              "sim/runtime/memory", "sim/runtime/devices", "sim/runtime/buffers",
              "sim/runtime/launch",
              "pjrt/c_api"],
-    "pjrt/package": [*CORE, "sim/foreign", "sim/runtime/devices", "sim/runtime/launch",
+    "pjrt/package": [*CORE, "sim/foreign", "sim/runtime/devices", "sim/runtime/remote", "sim/runtime/launch",
                      "collectives/transport", "collectives/transport/bootstrap", "pjrt"],
     "pjrt/extensions": [*BASE, "sim/foreign", "sim/ir", "sim/spmd/sharding", "pjrt"],
 }

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "collectives/transport/bootstrap/bootstrap.h"
+#include "collectives/transport/bootstrap/leave.h"
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
+#include "sim/runtime/remote/router.h"
 
 // More than processes need that have just made a pod together; one that has ended is noticed.
 static const double k_seconds = 300;
@@ -37,4 +39,10 @@ const char *minipod_tell_world(const char *text, char *out_text, size_t capacity
     return mp_pjrt_text(mp_pjrt_null_argument(__func__, text == NULL ? "text" : "out_text"));
   }
   return mp_pjrt_text(pjrt_world_tell(text, out_text, capacity));
+}
+
+void minipod_leave_world(bool has_failed) {
+  if (!mp_leave_is_quick()) return;
+  if (!has_failed) mp_router_finish_all();
+  mp_leave_early(has_failed ? 1 : 0);
 }

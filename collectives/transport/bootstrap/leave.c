@@ -36,8 +36,10 @@ static void leave_world(void) {
   if (world == NULL || atomic_exchange(&g_leave.is_left, true)) return;
   double deadline = mp_clock_seconds() + g_leave.timeout_s;
   mp_world_say_goodbye(world, 0);
-  if (mp_world_drain(world, g_leave.timeout_s)) {
-    // A process that still works after that will meet us in MPI_Finalize, where there is MPI.
+  // What the others have yet to read lies in memory that they have mapped, so they need this
+  // process no more, unless MPI carries something.
+  if (mp_world_drain(world, g_leave.timeout_s) && g_leave.module != NULL) {
+    // A process that still works after that will meet us in MPI_Finalize.
     (void)mp_world_await_goodbyes(world, deadline - mp_clock_seconds());
   }
   if (g_leave.mpi == NULL) return;
@@ -68,6 +70,22 @@ static void leave_say_why(int status) {
   (void)written;
 }
 
+// Leaves a world without MPI with this exit status.
+static void leave_quickly(uint32_t status) {
+  mp_world_t *world = g_leave.world;
+  if (world == NULL || atomic_exchange(&g_leave.is_left, true)) return;
+  mp_world_say_goodbye(world, status);
+  (void)mp_world_drain(world, k_last_words_seconds);
+}
+
+bool mp_leave_is_quick(void) {
+  return leave_is_member() && g_leave.module == NULL;
+}
+
+void mp_leave_early(uint32_t status) {
+  if (mp_leave_is_quick()) leave_quickly(status);
+}
+
 // Ends the job, as far as that is in our power: without a launcher the other processes only hear of
 // it, and what they wait for fails.
 static void leave_with_error(int status) {
@@ -76,9 +94,8 @@ static void leave_with_error(int status) {
   if (world != NULL && world->segment != NULL) mp_segment_explain(world->segment);
   if (g_leave.module != NULL) {
     if (g_leave.module->state() == MP_MPI_RUNNING) g_leave.module->abort(status);
-  } else if (world != NULL && !atomic_exchange(&g_leave.is_left, true)) {
-    mp_world_say_goodbye(world, (uint32_t)status);
-    (void)mp_world_drain(world, k_last_words_seconds);
+  } else {
+    leave_quickly((uint32_t)status);
   }
 }
 

@@ -19,4 +19,11 @@ MP_NODISCARD mp_status_t mp_leave_prepare(const mp_mpi_module_t *module, bool is
 // close. Borrowed.
 void mp_leave_set_world(mp_world_t *world, mp_transport_t *mpi);
 
+// Whether this process is in a world without MPI, which it may leave at any time.
+bool mp_leave_is_quick(void);
+// Leaves a world without MPI now, before the process ends with this status: what follows in the
+// process does not use the world any more, and must not keep the others waiting. No effect in other
+// processes.
+void mp_leave_early(uint32_t status);
+
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_LEAVE_H_

@@ -7,6 +7,7 @@ to the logger "minipod", because a warning that the user has made an error (`-W 
 JAX's search for plugins.  Nothing is said where the user has chosen other platforms.
 """
 
+import ctypes
 import os
 import re
 
@@ -56,7 +57,7 @@ def initialize() -> None:
   _teach("not to hang after a fork", jax_private.refuse_compiling_after_fork, PLATFORM)
   _teach("to exchange arrays by DLPack", jax_private.exchange_arrays, PLATFORM)
   _teach("the costs of lowered programs", jax_private.count_costs_before_compiling, PLATFORM)
-  _teach("to coordinate processes", jax_private.offer_coordination, PLATFORM, _coordinate)
+  _teach("to coordinate processes", jax_private.offer_coordination, PLATFORM, _coordinate, _leave)
   _teach("to keep a CPU backend", jax_private.keep_cpu_backend, PLATFORM)
 
 
@@ -74,6 +75,10 @@ def _coordinate(process: int, num_processes: int, error):
   from minipod import coordination  # which few processes need, and JAX's start need not wait for
 
   return coordination.make_client(process, num_processes, error), coordination.NoPreemption()
+
+
+def _leave(has_failed: bool) -> None:
+  foreign.library().minipod_leave_world(ctypes.c_bool(has_failed))
 
 
 def _teach(what, step, *args) -> None:

@@ -4,6 +4,7 @@ JAX promises nothing about `jax._src`.  `tests/e2e/plugin/test_jax_private.py` c
 here against the installed JAX, so that an upgrade which breaks one is noticed there first.
 """
 
+import atexit
 import dataclasses
 import functools
 import inspect
@@ -397,18 +398,24 @@ def count_costs_before_compiling(platform: str) -> None:
   pxla.MeshComputation.cost_analysis = cost_analysis
 
 
-def offer_coordination(platform: str, coordinate) -> None:
+def _is_failing() -> bool:
+  """Whether an exception that nobody has caught ends the process."""
+  return getattr(sys, "last_value", None) is not None
+
+
+def offer_coordination(platform: str, coordinate, leave) -> None:
   """Makes a client over several processes come with what `jax.distributed.initialize()` gives.
 
   `coordinate` gets the number of this process, that of all, and the type of errors; it returns a
-  client (None: processes do without) and a preemption manager.
+  client (None: processes do without) and a preemption manager.  `leave` is called when the process
+  ends, with whether it fails, where JAX has a client of its own.
   """
   state = distributed.global_state
   registration = xla_bridge._backend_factories.get(platform)
   if registration is None:  # registered later, by a variable of JAX's
     return
   factories = {name: xla_bridge._backend_factories[name].factory for name in (platform, "cpu")}
-  own = None
+  own, has_hook = None, False
 
   def make_alone(name):
     # JAX would hand the client to its C++, and make its CPU devices those of all processes.
@@ -422,7 +429,7 @@ def offer_coordination(platform: str, coordinate) -> None:
       state.client, state.process_id, state.num_processes = kept
 
   def make():
-    nonlocal own
+    nonlocal own, has_hook
     client = make_alone(platform)
     count = 1 + max(device.process_index for device in client.devices())
     if count > 1 and state.client is None:
@@ -430,6 +437,11 @@ def offer_coordination(platform: str, coordinate) -> None:
       if own is not None:
         state.client, state.preemption_sync_manager = own, preemption
         state.process_id, state.num_processes = client.process_index(), count
+    elif count > 1 and state.client is not own and not has_hook:
+      # JAX's own client waits at its end for the other processes. They may be waiting for a program
+      # that this one will never run, so they hear of the end before: this hook comes before JAX's.
+      atexit.register(lambda: leave(_is_failing()))
+      has_hook = True
     return client
 
   registration.factory = make

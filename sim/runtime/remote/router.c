@@ -174,12 +174,7 @@ static bool router_has_moving_endpoints(mp_router_t *router) {
   return found;
 }
 
-// An exit handler: a process that ends well first does its part of what it has launched, because
-// others may wait for it. It runs before the world's own exit handler, which was registered earlier
-// and says goodbye.
-static void router_on_exit_status(int status, void *context) {
-  (void)context;
-  if (status != 0) return;
+void mp_router_finish_all(void) {
   for (mp_router_t *router = g_routers; router != NULL; router = router->next) {
     if (router->generation != mp_process_generation()) continue;
     const double deadline = mp_clock_seconds() + router->exit_timeout_s;
@@ -187,6 +182,13 @@ static void router_on_exit_status(int status, void *context) {
       nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
   }
+}
+
+// An exit handler: it runs before the world's own exit handler, which was registered earlier and
+// says goodbye.
+static void router_on_exit_status(int status, void *context) {
+  (void)context;
+  if (status == 0) mp_router_finish_all();
 }
 
 // ---- Routers ----

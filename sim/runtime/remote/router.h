@@ -96,6 +96,10 @@ void mp_endpoint_close(mp_endpoint_t *endpoint);
 // Closes the endpoint if it is open, and frees it. NULL: nothing.
 void mp_endpoint_release(mp_endpoint_t *endpoint);
 
+// Called where this process ends well: waits until it has done its part of what it has launched,
+// because others may wait for it; at most for the exit timeout. No thread may make or release a
+// client meanwhile.
+void mp_router_finish_all(void);
 // Called before a world ends (in tests): the world's router detaches from it and is freed. All
 // clients of the world must have been released; launches that are still in flight are cancelled.
 void mp_router_forget(mp_world_t *world);

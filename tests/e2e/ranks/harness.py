@@ -1,7 +1,8 @@
-"""Checks that run in every rank of one mpirun, so that many of them share one start.
+"""Checks that run in every process of one job, so that many of them share one start.
 
-A script of this folder decorates functions with `check` and ends with `main()`. Each rank runs all of
-them in order and leaves what came of them in RANK_RESULTS/<rank>.json; tests/e2e/mpirun.py reads it.
+A script of this folder decorates functions with `check` and ends with `main()`. Each process runs all
+of them in order and leaves what came of them in RANK_RESULTS/<rank>.json; tests/e2e/mpirun.py reads it.
+An mpirun has started the job, or variables say who the processes are (tests/e2e/distributed.py).
 """
 
 import json
@@ -24,14 +25,17 @@ def names(module):
 
 
 def rank():
-  return int(os.environ.get("OMPI_COMM_WORLD_RANK", 0))
+  return int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PROCESS_ID", 0)))
 
 
 def size():
-  return int(os.environ.get("OMPI_COMM_WORLD_SIZE", 1))
+  return int(os.environ.get("OMPI_COMM_WORLD_SIZE", os.environ.get("NUM_PROCESSES", 1)))
 
 
 def main():
+  if coordinator := os.environ.get("COORDINATOR"):
+    import jax
+    jax.distributed.initialize(coordinator, size(), rank())
   results = {}
   path = os.path.join(os.environ["RANK_RESULTS"], f"{rank()}.json")
   for function in CHECKS:

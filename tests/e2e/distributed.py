@@ -1,0 +1,72 @@
+"""Runs processes that jax.distributed.initialize() connects, without any launcher, on one host."""
+
+import pathlib
+import socket
+import subprocess
+import sys
+import textwrap
+
+import mpirun
+import scenario
+
+# The service may find its port taken; the library does not care, as long as all name the same.
+INITIALIZE = """\
+import os, jax
+jax.distributed.initialize(os.environ["COORDINATOR"], int(os.environ["NUM_PROCESSES"]),
+                           int(os.environ["PROCESS_ID"]))
+"""
+
+
+def free_port():
+  with socket.socket() as probe:
+    probe.bind(("127.0.0.1", 0))
+    return probe.getsockname()[1]
+
+
+class Job:
+  """Running processes; afterwards what came of each."""
+
+  def __init__(self, program, devices, num_processes, started=None, own=None, wrap=None,
+               arguments=(), **variables):
+    """`program` is code, or the path of a script that initializes by itself. `started`: which
+    processes there are (all); `own`: variables of some, by process; `wrap`: commands before those
+    of some, by process."""
+    port = free_port()
+    self.processes = {}
+    for process in range(num_processes) if started is None else started:
+      env = mpirun.environment(devices, COORDINATOR=f"127.0.0.1:{port}", NUM_PROCESSES=num_processes,
+                               PROCESS_ID=process, **variables, **(own or {}).get(process, {}))
+      command = [sys.executable, str(program)]
+      if not isinstance(program, pathlib.Path):
+        command = [sys.executable, "-c", INITIALIZE + scenario.PRELUDE + textwrap.dedent(program)]
+      self.processes[process] = subprocess.Popen(
+          [*(wrap or {}).get(process, []), *command, *arguments], env=env, text=True,
+          stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+  def finish(self, timeout=mpirun.SECONDS):
+    """Waits for all; outs, errs and returncodes are by process."""
+    self.outs, self.errs, self.returncodes = {}, {}, {}
+    try:
+      for process, running in self.processes.items():
+        self.returncodes[process], self.outs[process], self.errs[process] = scenario.finish(
+            running, timeout)
+    finally:
+      for running in self.processes.values():
+        if running.poll() is None:
+          running.kill()
+          running.wait()
+    return self
+
+  def expect_good_end(self):
+    for process, returncode in self.returncodes.items():
+      assert returncode == 0, (f"process {process} ended with {returncode}\n{self.outs[process]}\n"
+                               f"{self.errs[process]}")
+    return self
+
+
+def run(program, devices, num_processes, timeout=mpirun.SECONDS, **arguments):
+  return Job(program, devices, num_processes, **arguments).finish(timeout)
+
+
+def run_well(*args, **arguments):
+  return run(*args, **arguments).expect_good_end()
