@@ -214,10 +214,11 @@ static mp_status_t store_world_connect(store_world_t *join) {
   mp_status_t status = mp_near_open(world, join->hello_pointers, leaders, join->segments);
   mp_free(leaders);
   if (status != NULL) {
-    return mp_status_annotate(status,
-                              "the processes cannot share memory (in containers they need one "
-                              "host name and one set of process numbers, and they must belong to "
-                              "one user; mpirun connects others)");
+    return mp_status_annotate(
+        status,
+        "the processes cannot share memory (one of them has ended; or they run in "
+        "containers, which need one host name and one set of process numbers, "
+        "or as different users: mpirun connects those)");
   }
   MP_RETURN_IF_ERROR(
       mp_near_connect(world, join->hello_pointers, join->segments, k_loss_grace_seconds));
