@@ -6,6 +6,7 @@
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
 #include "sim/native/native.h"
+#include "sim/runtime/parcels/parcel.h"
 
 static void pjrt_client_free_client(PJRT_Client *client) {
   if (client->memories != NULL) {
@@ -160,6 +161,7 @@ mp_status_t mp_PJRT_Client_Create(PJRT_Client_Create_Args *args) {
 mp_status_t mp_PJRT_Client_Destroy(PJRT_Client_Destroy_Args *args) {
   if (args->client == NULL) return NULL;
   mp_client_t *client = args->client->client;
+  mp_parcels_finish();  // other processes await what was sent
   args->client->client = NULL;
   mp_client_release(client);
   mp_pjrt_client_release(args->client);

@@ -335,6 +335,7 @@ static inline mp_foreign_context_t *mp_pjrt_execute_context(PJRT_ExecuteContext 
 // ---- extensions: a linked list, in this order ----
 
 extern PJRT_Custom_Partitioner_Extension mp_pjrt_custom_partitioner_extension;
+extern PJRT_CrossHostTransfers_Extension mp_pjrt_cross_host_transfers_extension;
 extern PJRT_Layouts_Extension mp_pjrt_layouts_extension;
 extern PJRT_FFI_Extension mp_pjrt_ffi_extension;
 extern PJRT_MemoryDescriptions_Extension mp_pjrt_memory_descriptions_extension;

@@ -79,6 +79,7 @@ KNOWS = {
     "sim/runtime/devices": [*BASE, "topology", "sim/runtime/memory", "collectives/transport"],
     "sim/runtime/buffers": [*IR, "sim/kernels", *RUNTIME],
     "sim/runtime/remote": [*BASE, *COLLECTIVES, *RUNTIME],
+    "sim/runtime/parcels": [*IR, "collectives/transport", *RUNTIME, "sim/runtime/buffers", "sim/runtime/remote"],
     "sim/runtime/launch": [*IR, "sim/kernels", "sim/foreign", "sim/loops", "sim/plan", "topology", *COLLECTIVES, *RUNTIME,
                            "sim/runtime/buffers", "sim/runtime/remote"],
     "sim/runtime": [*BASE, "topology", "collectives/transport/bootstrap", *RUNTIME,
@@ -86,11 +87,11 @@ KNOWS = {
     "pjrt/c_api": [],
     "pjrt": [*IR, "sim/ir/print", "sim/native", "sim/foreign", "sim/readers/options", "sim/plan", "topology",
              "sim/runtime/memory", "sim/runtime/devices", "sim/runtime/buffers",
-             "sim/runtime/launch",
+             "sim/runtime/parcels", "sim/runtime/launch",
              "pjrt/c_api"],
-    "pjrt/package": [*CORE, "sim/foreign", "sim/runtime/devices", "sim/runtime/remote", "sim/runtime/launch",
+    "pjrt/package": [*CORE, "sim/foreign", "sim/runtime/devices", "sim/runtime/remote", "sim/runtime/parcels", "sim/runtime/launch",
                      "collectives/transport", "collectives/transport/bootstrap", "pjrt"],
-    "pjrt/extensions": [*BASE, "sim/foreign", "sim/ir", "sim/spmd/sharding", "pjrt"],
+    "pjrt/extensions": [*BASE, "sim/foreign", "sim/ir", "sim/spmd/sharding", "sim/runtime/parcels", "pjrt"],
 }
 TOPS = ("sim", "topology", "collectives", "pjrt")
 MAX_FILES = 26  # of a room: more than anybody reads as one list

@@ -1,5 +1,5 @@
 // The PJRT C API: the extensions that minipod offers (custom partitioner 2, layouts 4, FFI 5,
-// memory descriptions 6, shardings 19, ABI versions 20).
+// memory descriptions 6, cross-host transfers 12, shardings 19, ABI versions 20).
 #ifndef MINIPOD_PJRT_C_API_C_API_EXT_H_
 #define MINIPOD_PJRT_C_API_C_API_EXT_H_
 
@@ -386,5 +386,78 @@ typedef struct PJRT_AbiVersion_Extension {
   PJRT_RuntimeAbiVersion_FromProto *runtime_abi_version_from_proto;
   PJRT_ExecutableAbiVersion_FromProto *executable_abi_version_from_proto;
 } PJRT_AbiVersion_Extension;
+
+// Buffers between the devices of different processes (version 5). Both sides name a transfer by
+// its key and both devices.
+typedef struct PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args {
+  PJRT_HEAD;
+  PJRT_Client *client;
+  size_t num_buffers;
+  PJRT_Buffer **buffers;
+  const int32_t *dst_global_device_ids;  // [num_buffers]
+  const int64_t *transfer_keys;          // [num_buffers]
+  PJRT_Event **send_events;              // out, [num_buffers], the array is the caller's
+} PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args;
+
+typedef struct PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args {
+  PJRT_HEAD;
+  PJRT_Client *client;
+  size_t num_shapes;
+  size_t *shape_num_dims;
+  const int64_t **num_dims;  // the dimensions
+  PJRT_Buffer_Type *element_types;
+  PJRT_Buffer_MemoryLayout **layouts;
+  PJRT_Device *device;
+  const int32_t *src_global_device_ids;  // [num_shapes]
+  const int64_t *transfer_keys;          // [num_shapes]
+  PJRT_Buffer **buffers;                 // out, [num_shapes], the array is the caller's
+} PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args;
+
+typedef struct PJRT_Transfers_CrossHostRecvNotifierInfo {
+  void *user_arg;
+  void (*notifier)(PJRT_Error *error, const char **serialized_descriptors,
+                   size_t *descriptors_sizes, size_t num_descriptors, void *user_arg,
+                   void (*cancel_notifier)(void), void *cancel_notifier_user_arg);
+} PJRT_Transfers_CrossHostRecvNotifierInfo;
+
+// The older way, in which descriptors of the buffers go through the client.
+typedef struct PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args {
+  PJRT_HEAD;
+  PJRT_Client *client;
+  size_t num_shapes;
+  size_t *shape_num_dims;
+  const int64_t **num_dims;
+  PJRT_Buffer_Type *element_types;
+  PJRT_Buffer_MemoryLayout **layouts;
+  PJRT_Device *device;
+  PJRT_Transfers_CrossHostRecvNotifierInfo notifier;
+  PJRT_Buffer **buffers;  // out
+  size_t num_buffers;     // out
+} PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args;
+
+typedef struct PJRT_Transfers_CrossHostRemoteSendCallbackInfo {
+  void *user_arg;
+  void (*on_done)(PJRT_Error *error, bool sends_were_enqueued, void *user_arg);
+} PJRT_Transfers_CrossHostRemoteSendCallbackInfo;
+
+typedef struct PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args {
+  PJRT_HEAD;
+  PJRT_Buffer *buffer;
+  PJRT_Event *event;  // belongs to the function
+  char **serialized_descriptor;
+  size_t *serialized_descriptor_size;
+  PJRT_Transfers_CrossHostRemoteSendCallbackInfo on_done;
+} PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args;
+
+typedef struct PJRT_CrossHostTransfers_Extension {
+  PJRT_Extension_Base base;
+  PJRT_Error *(*make_cross_host_receive_buffers)(
+      PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args *args);
+  void (*copy_to_remote_device)(PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args *args);
+  PJRT_Error *(*cross_host_receive_buffers)(
+      PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args *args);
+  PJRT_Error *(*cross_host_send_buffers)(
+      PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args *args);
+} PJRT_CrossHostTransfers_Extension;
 
 #endif  // MINIPOD_PJRT_C_API_C_API_EXT_H_

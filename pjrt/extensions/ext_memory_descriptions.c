@@ -30,7 +30,7 @@ static PJRT_Error *ext_memory_descriptions_memory_kind(PJRT_MemoryDescription_Ki
 PJRT_MemoryDescriptions_Extension mp_pjrt_memory_descriptions_extension = {
     .base = {.struct_size = sizeof(PJRT_MemoryDescriptions_Extension),
              .type = PJRT_Extension_Type_MemoryDescriptions,
-             .next = &mp_pjrt_shardings_extension.base},
+             .next = &mp_pjrt_cross_host_transfers_extension.base},
     .PJRT_DeviceDescription_MemoryDescriptions = ext_memory_descriptions_memory_descriptions,
     .PJRT_MemoryDescription_Kind = ext_memory_descriptions_memory_kind,
 };

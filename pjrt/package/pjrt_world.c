@@ -6,6 +6,7 @@
 #include "collectives/transport/bootstrap/leave.h"
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
+#include "sim/runtime/parcels/parcel.h"
 #include "sim/runtime/remote/router.h"
 
 // More than processes need that have just made a pod together; one that has ended is noticed.
@@ -42,6 +43,7 @@ const char *minipod_tell_world(const char *text, char *out_text, size_t capacity
 }
 
 void minipod_leave_world(bool has_failed) {
+  if (!has_failed) mp_parcels_finish();
   if (!mp_leave_is_quick()) return;
   if (!has_failed) mp_router_finish_all();
   mp_leave_early(has_failed ? 1 : 0);

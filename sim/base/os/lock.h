@@ -26,6 +26,7 @@
 #define MP_LOCK_RANKS(X)                                                                    \
   X(BOOTSTRAP, "bootstrap", LONG)            /* joining the job, once per process */        \
   X(ROUTERS, "list of routers", PLAIN)       /* the routers of all worlds */                \
+  X(POSTS, "list of post offices", PLAIN)    /* those of all worlds */                      \
   X(LAUNCH, "launch", PLAIN)                 /* a client's launches enter all streams */    \
   X(CHANNEL, "channel", PLAIN)               /* calls of one handler of a world */          \
   X(ROUTER, "router", PLAIN)                 /* packets of other processes */               \
@@ -43,6 +44,7 @@
   X(SEND, "sends to a peer", PLAIN)          /* the order of what goes to one peer */       \
   X(LOCAL_JOB, "job of local worlds", PLAIN) /* the worlds of one process, in tests */      \
   X(MPI, "MPI's sends", LEAF)                /* what senders hand to the progress thread */ \
+  X(POST, "post office", LEAF)               /* parcels and who awaits them */              \
   X(INBOX, "inbox", LEAF)                    /* what others hand to the progress thread */  \
   X(SEGMENT, "segment", LEAF)                /* the heap of shared memory */                \
   X(MPI_START, "MPI's start", LEAF)          /* between MPI_Init and who waits for it */    \

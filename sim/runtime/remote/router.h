@@ -23,6 +23,7 @@ typedef struct mp_peers_s mp_peers_t;
 // The channels of the world that the runtime uses.
 typedef enum {
   MP_CHANNEL_SESSIONS,  // collectives, send and recv, poison: to routers
+  MP_CHANNEL_PARCELS,   // contents of buffers (sim/runtime/parcels)
   MP_NUM_CHANNELS,
 } mp_channel_t;
 _Static_assert(MP_NUM_CHANNELS <= (int)MP_WORLD_CHANNELS, "the world has a channel for each use");

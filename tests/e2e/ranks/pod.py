@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.experimental import multihost_utils
-from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
 
 from harness import check, main, rank, size
 
@@ -32,6 +32,19 @@ def own(array, value):
   """Every shard that this rank has must hold its part of `value`."""
   for shard in array.addressable_shards:
     np.testing.assert_array_equal(np.asarray(shard.data), value[shard.index])
+
+
+@check
+def device_put_to_another_process():
+  value = np.arange(24, dtype=np.float32).reshape(4, 6)
+  for source, target in ((0, -1), (-1, 0), (0, EACH)):
+    x = jax.device_put(value, SingleDeviceSharding(jax.devices()[source]))
+    own(jax.device_put(x, SingleDeviceSharding(jax.devices()[target])), value)
+  half = len(jax.devices()) // 2
+  first, second = (mesh_of(half, devices=d) for d in (jax.devices()[:half], jax.devices()[half:]))
+  x = spread(value, first, None, None)
+  y = jax.jit(lambda v: v * 2)(jax.device_put(x, NamedSharding(second, P())))
+  own(jax.device_put(y, NamedSharding(first, P())), 2 * value)
 
 
 @check

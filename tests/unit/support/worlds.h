@@ -7,6 +7,7 @@
 
 #include "collectives/transport/world_local.h"
 #include "sim/runtime/devices/client.h"
+#include "sim/runtime/parcels/parcel.h"
 #include "sim/runtime/remote/router.h"
 #include "tests/unit/support/unit.h"
 
@@ -86,6 +87,7 @@ static inline void start_pods(pods_t *pods, uint32_t count, uint32_t per_host,
 
 static inline void *close_pod_world(void *world) {
   mp_router_forget(world);
+  mp_parcels_forget(world);
   mp_world_close(world);
   return NULL;
 }

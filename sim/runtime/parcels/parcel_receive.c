@@ -1,0 +1,104 @@
+#include <inttypes.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/str.h"
+#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/parcels/parcel.h"
+#include "sim/runtime/parcels/post.h"
+#include "sim/runtime/remote/router.h"
+
+// A buffer that awaits its contents.
+typedef struct {
+  mp_parcel_receiver_t base;
+  mp_buffer_t *buffer;
+  mp_event_t *definition;
+  mp_event_t *written;  // set when the contents have been copied into the buffer
+  mp_packet_t *packet;
+} parcel_receive_t;
+
+static void parcel_receive_free(parcel_receive_t *receive) {
+  mp_packet_release(receive->packet);
+  mp_event_release(receive->written);
+  mp_event_release(receive->definition);
+  mp_buffer_release(receive->buffer);
+  mp_free(receive);
+}
+
+static void parcel_receive_end(mp_status_t status, void *context) {
+  parcel_receive_t *receive = context;
+  mp_event_set(receive->definition, mp_status_retain(status));
+  parcel_receive_free(receive);
+}
+
+// What the sender says instead of the contents, or what is wrong with them.
+static mp_status_t parcel_receive_check(const parcel_receive_t *receive,
+                                        const mp_packet_t *packet) {
+  const mp_status_code_t code = mp_status_code_of_number(packet->envelope.words[0]);
+  if (code != MP_OK) {
+    return mp_status_make(code, "process %" PRIu32 " could not send this array: %.*s", packet->from,
+                          mp_str_precision(packet->bytes),
+                          packet->data == NULL ? "" : (const char *)packet->data);
+  }
+  const mp_dtype_t dtype = mp_buffer_type(receive->buffer)->dtype;
+  const uint64_t bytes = mp_buffer_bytes(receive->buffer);
+  if (packet->envelope.words[1] == (uint32_t)dtype && packet->bytes == bytes) return NULL;
+  return mp_status_make(MP_INVALID_ARGUMENT,
+                        "process %" PRIu32 " sends an array of %zu bytes, and one of %" PRIu64
+                        " bytes of %s is awaited",
+                        packet->from, packet->bytes, bytes, mp_dtype_name(dtype));
+}
+
+static void parcel_receive_take(mp_parcel_receiver_t *receiver, mp_packet_t *packet,
+                                mp_status_t error) {
+  parcel_receive_t *receive = (parcel_receive_t *)receiver;
+  receive->packet = packet;
+  if (error == NULL) error = parcel_receive_check(receive, packet);
+  mp_event_t *written = mp_event_retain(receive->written);  // setting it frees the receiver
+  if (error == NULL) {
+    error = mp_buffer_write_raw_to(receive->buffer, packet->data, 0, packet->bytes, written);
+  }
+  if (error != NULL) mp_event_set(written, error);
+  mp_event_release(written);
+}
+
+static mp_status_t parcel_receive_prepare(parcel_receive_t *receive, mp_memory_t *memory,
+                                          mp_dtype_t dtype, const int64_t *dims, uint32_t rank) {
+  MP_RETURN_IF_ERROR(mp_event_create(&receive->written));
+  MP_RETURN_IF_ERROR(
+      mp_buffer_create(memory, dtype, dims, rank, &receive->buffer, &receive->definition));
+  return mp_event_on_ready(receive->written, parcel_receive_end, receive);
+}
+
+mp_status_t mp_parcel_receive(mp_memory_t *memory, mp_dtype_t dtype, const int64_t *dims,
+                              uint32_t rank, uint32_t source, int64_t key,
+                              mp_buffer_t **out_buffer) {
+  mp_device_t *device = mp_memory_device(memory);
+  mp_client_t *client = mp_device_client(device);
+  MP_RETURN_IF_ERROR(mp_client_check(client));
+  if (source >= mp_client_num_devices(client)) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "no device has the id %" PRIu32, source);
+  }
+  if (client->world == NULL) {
+    return mp_status_make(MP_FAILED_PRECONDITION, "there is no other process to receive from");
+  }
+  mp_post_t *post = NULL;
+  MP_RETURN_IF_ERROR(mp_post_get(client->world, &post));
+  parcel_receive_t *receive = mp_calloc(1, sizeof(*receive));
+  MP_RETURN_IF_NULL(receive);
+  receive->base.take = parcel_receive_take;
+  receive->base.from = (uint32_t)mp_device_info(mp_client_device(client, source))->process_index;
+  receive->base.address =
+      (mp_parcel_address_t){.client = mp_endpoint_launch_key(client->endpoint, 0),
+                            .key = (uint64_t)key,
+                            .devices = source | (uint64_t)mp_device_id(device) << 32};
+  mp_status_t status = parcel_receive_prepare(receive, memory, dtype, dims, rank);
+  if (status != NULL) {
+    // Nobody waits for the definition of a buffer that was not given out.
+    if (receive->definition != NULL) mp_event_set(receive->definition, mp_status_retain(status));
+    parcel_receive_free(receive);
+    return status;
+  }
+  *out_buffer = mp_buffer_retain(receive->buffer);
+  mp_post_await(post, &receive->base);
+  return NULL;
+}

@@ -1,0 +1,102 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "sim/base/alloc.h"
+#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/parcels/parcel.h"
+#include "sim/runtime/parcels/post.h"
+#include "sim/runtime/remote/router.h"
+
+// A parcel whose contents are being copied.
+typedef struct {
+  mp_world_t *world;
+  uint32_t to;
+  mp_envelope_t envelope;
+  mp_payload_t *payload;
+  mp_event_t *sent;
+} parcel_send_t;
+
+// The receiver gets the reason instead of the contents, or at least its code.
+static void parcel_send_tell(const parcel_send_t *send, mp_status_t error) {
+  mp_envelope_t envelope = send->envelope;
+  envelope.words[0] = (uint32_t)mp_status_code(error);
+  const size_t size = strlen(mp_status_message(error));
+  mp_payload_t *text = NULL;
+  mp_status_ignore(mp_payload_create(send->world, size, &text));
+  if (text != NULL) memcpy(text->data, mp_status_message(error), size);
+  mp_status_t told = mp_world_send(send->world, send->to, &envelope, text);
+  if (told != NULL && text != NULL) {
+    mp_status_ignore(told);
+    told = mp_world_send(send->world, send->to, &envelope, NULL);
+  }
+  mp_status_ignore(told);
+  mp_payload_release(text);
+}
+
+// The contents have been copied, or never will be.
+static void parcel_send_go(mp_status_t status, void *context) {
+  parcel_send_t *send = context;
+  status = mp_status_retain(status);
+  if (status == NULL) {
+    status = mp_world_send(send->world, send->to, &send->envelope, send->payload);
+  }
+  if (status != NULL) parcel_send_tell(send, status);
+  mp_payload_release(send->payload);
+  atomic_fetch_sub(&mp_post_num_sending, 1);
+  mp_event_set(send->sent, status);
+  mp_event_release(send->sent);
+  mp_free(send);
+}
+
+// Starts the copy, after which `send` may be gone at any time.
+static mp_status_t parcel_send_start(mp_buffer_t *buffer, parcel_send_t *send,
+                                     mp_event_t **out_sent) {
+  const uint64_t bytes = mp_buffer_bytes(buffer);
+  MP_RETURN_IF_ERROR(mp_payload_create(send->world, bytes, &send->payload));
+  MP_RETURN_IF_ERROR(mp_event_create(&send->sent));
+  mp_event_t *copied = NULL;
+  MP_RETURN_IF_ERROR(mp_event_create(&copied));
+  // What may fail comes before the copy: from then on the event alone says what becomes of it.
+  mp_status_t status = mp_event_on_ready(copied, parcel_send_go, send);
+  if (status != NULL) {
+    mp_event_release(copied);
+    return status;
+  }
+  atomic_fetch_add(&mp_post_num_sending, 1);
+  *out_sent = mp_event_retain(send->sent);
+  status = mp_buffer_read_raw_to(buffer, send->payload->data, 0, bytes, copied);
+  if (status != NULL) mp_event_set(copied, status);
+  mp_event_release(copied);
+  return NULL;
+}
+
+mp_status_t mp_parcel_send(mp_buffer_t *buffer, uint32_t target, int64_t key,
+                           mp_event_t **out_sent) {
+  mp_device_t *device = mp_memory_device(mp_buffer_memory(buffer));
+  mp_client_t *client = mp_device_client(device);
+  MP_RETURN_IF_ERROR(mp_client_check(client));
+  if (target >= mp_client_num_devices(client)) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "no device has the id %" PRIu32, target);
+  }
+  if (client->world == NULL) {
+    return mp_status_make(MP_FAILED_PRECONDITION, "there is no other process to send to");
+  }
+  mp_post_t *post = NULL;
+  MP_RETURN_IF_ERROR(mp_post_get(client->world, &post));
+  parcel_send_t *send = mp_calloc(1, sizeof(*send));
+  MP_RETURN_IF_NULL(send);
+  send->world = client->world;
+  send->to = (uint32_t)mp_device_info(mp_client_device(client, target))->process_index;
+  send->envelope =
+      (mp_envelope_t){.channel = MP_CHANNEL_PARCELS,
+                      .words = {MP_OK, (uint32_t)mp_buffer_type(buffer)->dtype},
+                      .key = {mp_endpoint_launch_key(client->endpoint, 0), (uint64_t)key,
+                              mp_device_id(device) | (uint64_t)target << 32}};
+  mp_status_t status = parcel_send_start(buffer, send, out_sent);
+  if (status != NULL) {
+    mp_payload_release(send->payload);
+    mp_event_release(send->sent);
+    mp_free(send);
+  }
+  return status;
+}

@@ -1,0 +1,241 @@
+#include "sim/runtime/parcels/post.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/os/clock.h"
+#include "sim/base/os/lock.h"
+#include "sim/base/os/process.h"
+#include "sim/base/os/system.h"
+#include "sim/runtime/parcels/parcel.h"
+#include "sim/runtime/remote/router.h"
+
+static const double k_finish_seconds = 30;
+
+typedef MP_QUEUE(mp_parcel_receiver_t) receiver_list_t;
+
+struct mp_post_s {
+  mp_post_t *next;  // in the list of all, under that list's lock
+  mp_world_t *world;
+  pthread_t thread;
+  mp_lock_t lock;  // of all that follows
+  pthread_cond_t changed;
+  bool must_stop;
+  mp_packet_list_t early;  // parcels that nobody has awaited yet
+  receiver_list_t waiting;
+  receiver_list_t ready;  // their packet or their error is there
+  mp_status_t *losses;    // [size of the world] why a rank sends no more; NULL: it does
+};
+
+// Post offices live as long as their worlds, as routers do.
+static mp_lock_t g_posts_lock = MP_LOCK_INITIALIZER(MP_LOCK_POSTS);
+static mp_post_t *g_posts;
+static bool g_has_exit_handler;
+static atomic_uint g_generation;  // of the process that has them
+atomic_uint mp_post_num_sending;
+
+// ---- Matching; the office's lock is held ----
+
+static bool post_is_for(const mp_packet_t *packet, const mp_parcel_receiver_t *receiver) {
+  const uint64_t *key = packet->envelope.key;
+  const mp_parcel_address_t *address = &receiver->address;
+  return key[0] == address->client && key[1] == address->key && key[2] == address->devices;
+}
+
+static void post_make_ready(mp_post_t *post, mp_parcel_receiver_t *receiver) {
+  mp_lock_assert_held(&post->lock);
+  MP_QUEUE_PUSH(&post->ready, receiver, next);
+  pthread_cond_signal(&post->changed);
+}
+
+// Takes the packet for this receiver out of those that were early; NULL: it has not come.
+static mp_packet_t *post_take_early(mp_post_t *post, const mp_parcel_receiver_t *receiver) {
+  mp_packet_list_t rest = {0};
+  mp_packet_t *found = NULL;
+  for (mp_packet_t *packet; (packet = mp_packet_list_pop(&post->early)) != NULL;) {
+    if (found == NULL && post_is_for(packet, receiver)) {
+      found = packet;
+    } else {
+      mp_packet_list_push(&rest, packet);
+    }
+  }
+  post->early = rest;
+  return found;
+}
+
+// Makes the receiver of this packet ready or, without a packet, all that await one from the lost
+// rank. A packet that nobody awaits is early.
+static void post_match(mp_post_t *post, mp_packet_t *packet, uint32_t lost_rank) {
+  receiver_list_t all = post->waiting;
+  post->waiting = (receiver_list_t){0};
+  bool is_taken = packet == NULL;
+  for (mp_parcel_receiver_t *receiver; (receiver = all.first) != NULL;) {
+    MP_QUEUE_POP(&all, next);
+    receiver->next = NULL;
+    if (!is_taken && post_is_for(packet, receiver)) {
+      receiver->packet = packet;
+      is_taken = true;
+      post_make_ready(post, receiver);
+    } else if (packet == NULL && receiver->from == lost_rank) {
+      receiver->error = mp_status_retain(post->losses[lost_rank]);
+      post_make_ready(post, receiver);
+    } else {
+      MP_QUEUE_PUSH(&post->waiting, receiver, next);
+    }
+  }
+  if (!is_taken) mp_packet_list_push(&post->early, packet);
+}
+
+// ---- The world's side ----
+
+static void post_deliver(void *context, mp_packet_t *packet) {
+  mp_post_t *post = context;
+  mp_lock(&post->lock);
+  post_match(post, packet, 0);
+  mp_unlock(&post->lock);
+}
+
+static void post_lose(void *context, uint32_t rank, mp_status_t why) {
+  mp_post_t *post = context;
+  mp_lock(&post->lock);
+  if (post->losses[rank] == NULL) post->losses[rank] = mp_status_retain(why);
+  post_match(post, NULL, rank);
+  mp_unlock(&post->lock);
+}
+
+void mp_post_await(mp_post_t *post, mp_parcel_receiver_t *receiver) {
+  receiver->next = NULL;
+  mp_lock(&post->lock);
+  receiver->packet = post_take_early(post, receiver);
+  receiver->error = NULL;
+  if (receiver->packet == NULL && post->losses[receiver->from] != NULL) {
+    receiver->error = mp_status_retain(post->losses[receiver->from]);
+  }
+  if (receiver->packet != NULL || receiver->error != NULL) {
+    post_make_ready(post, receiver);
+  } else {
+    MP_QUEUE_PUSH(&post->waiting, receiver, next);
+  }
+  mp_unlock(&post->lock);
+}
+
+// ---- The thread ----
+
+static void *post_main(void *context) {
+  mp_post_t *post = context;
+  (void)pthread_setname_np(pthread_self(), "mp-parcels");
+  mp_lock(&post->lock);
+  for (;;) {
+    mp_parcel_receiver_t *receiver = post->ready.first;
+    if (receiver == NULL && post->must_stop) break;
+    if (receiver == NULL) {
+      const struct timespec never = mp_clock_after(1e9);
+      (void)mp_lock_wait_until(&post->lock, &post->changed, &never);
+      continue;
+    }
+    MP_QUEUE_POP(&post->ready, next);
+    mp_unlock(&post->lock);
+    receiver->take(receiver, receiver->packet, receiver->error);
+    mp_lock(&post->lock);
+  }
+  mp_unlock(&post->lock);
+  return NULL;
+}
+
+static mp_status_t post_start(mp_post_t *post) {
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  int error = mp_thread_create(&post->thread, NULL, post_main, post);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  if (error == 0) return NULL;
+  return mp_status_make(MP_RESOURCE_EXHAUSTED, "no thread for parcels: %s", strerror(error));
+}
+
+// ---- Life ----
+
+void mp_parcels_finish(void) {
+  if (atomic_load(&g_generation) != mp_process_generation())
+    return;  // a forked child sends nothing
+  const double deadline = mp_clock_seconds() + k_finish_seconds;
+  while (atomic_load(&mp_post_num_sending) != 0 && mp_clock_seconds() < deadline) {
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  }
+}
+
+// It runs before the world's exit handler, which was registered earlier and says goodbye.
+static void post_on_exit_status(int status, void *context) {
+  (void)context;
+  if (status == 0) mp_parcels_finish();
+}
+
+static void post_free(mp_post_t *post) {
+  for (uint32_t i = 0; i < mp_world_size(post->world); ++i) mp_status_release(post->losses[i]);
+  mp_packet_list_clear(&post->early);
+  pthread_cond_destroy(&post->changed);
+  mp_lock_deinit(&post->lock);
+  mp_free(post);
+}
+
+static mp_status_t post_make(mp_world_t *world, mp_post_t **out_post) {
+  mp_post_t *post = mp_calloc(1, sizeof(*post) + mp_world_size(world) * sizeof(mp_status_t));
+  MP_RETURN_IF_NULL(post);
+  post->world = world;
+  post->losses = (mp_status_t *)(post + 1);
+  mp_lock_init(&post->lock, MP_LOCK_POST);
+  mp_clock_cond_init(&post->changed);
+  mp_status_t status = post_start(post);
+  if (status != NULL) {
+    post_free(post);
+    return status;
+  }
+  atomic_store(&g_generation, mp_process_generation());
+  if (!g_has_exit_handler) g_has_exit_handler = on_exit(post_on_exit_status, NULL) == 0;
+  post->next = g_posts;
+  g_posts = post;
+  mp_world_attach(world, MP_CHANNEL_PARCELS,
+                  &(mp_handler_t){.deliver = post_deliver, .lost = post_lose, .context = post});
+  *out_post = post;
+  return NULL;
+}
+
+mp_status_t mp_post_get(mp_world_t *world, mp_post_t **out_post) {
+  mp_lock(&g_posts_lock);
+  mp_post_t *post = g_posts;
+  while (post != NULL && post->world != world) post = post->next;
+  mp_status_t status = NULL;
+  if (post == NULL) {
+    status = post_make(world, out_post);
+  } else {
+    *out_post = post;
+  }
+  mp_unlock(&g_posts_lock);
+  return status;
+}
+
+void mp_parcels_forget(mp_world_t *world) {
+  mp_lock(&g_posts_lock);
+  mp_post_t **link = &g_posts;
+  while (*link != NULL && (*link)->world != world) link = &(*link)->next;
+  mp_post_t *post = *link;
+  if (post != NULL) *link = post->next;
+  mp_unlock(&g_posts_lock);
+  if (post == NULL) return;
+  mp_world_detach(world, MP_CHANNEL_PARCELS);
+  mp_lock(&post->lock);
+  for (mp_parcel_receiver_t *receiver; (receiver = post->waiting.first) != NULL;) {
+    MP_QUEUE_POP(&post->waiting, next);
+    receiver->next = NULL;
+    receiver->error = mp_status_make(MP_CANCELLED, "the job has ended");
+    post_make_ready(post, receiver);
+  }
+  post->must_stop = true;
+  pthread_cond_signal(&post->changed);
+  mp_unlock(&post->lock);
+  pthread_join(post->thread, NULL);
+  post_free(post);
+}

@@ -1,0 +1,40 @@
+// The post office of a world: matches parcels that come with receivers that await them.
+#ifndef MINIPOD_SIM_RUNTIME_PARCELS_POST_H_
+#define MINIPOD_SIM_RUNTIME_PARCELS_POST_H_
+
+#include <stdatomic.h>
+
+#include "collectives/transport/world.h"
+#include "sim/base/containers/list.h"
+
+// What a parcel is addressed with; travels as the key of its envelope.
+typedef struct {
+  uint64_t client;  // its number in the world (mp_endpoint_launch_key)
+  uint64_t key;
+  uint64_t devices;  // source | target << 32
+} mp_parcel_address_t;
+
+// Somebody who awaits a parcel. Made and freed by its owner.
+typedef struct mp_parcel_receiver_s mp_parcel_receiver_t;
+struct mp_parcel_receiver_s {
+  mp_parcel_receiver_t *next;
+  mp_parcel_address_t address;
+  uint32_t from;  // the rank that the parcel comes from
+  // Called once, on the office's thread and without locks, with the parcel's packet or, when that
+  // never comes, NULL and the reason. Both belong to the function, and so does the receiver.
+  void (*take)(mp_parcel_receiver_t *receiver, mp_packet_t *packet, mp_status_t error);
+  mp_packet_t *packet;  // the office's, as long as it has the receiver
+  mp_status_t error;
+};
+
+typedef struct mp_post_s mp_post_t;
+
+// The world's post office, which is made when there is none. Borrowed. RESOURCE_EXHAUSTED when
+// memory or threads are short.
+MP_NODISCARD mp_status_t mp_post_get(mp_world_t *world, mp_post_t **out_post);
+// Hands over a receiver, which the office has until it calls `take`.
+void mp_post_await(mp_post_t *post, mp_parcel_receiver_t *receiver);
+// How many parcels of this process are being copied, in all worlds: its senders count.
+extern atomic_uint mp_post_num_sending;
+
+#endif  // MINIPOD_SIM_RUNTIME_PARCELS_POST_H_
