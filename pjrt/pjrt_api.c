@@ -59,7 +59,7 @@ PJRT_FUNCTIONS(DEFINE_SHELL)
 #define FILL_SLOT(result, name, required) .name = shell_##name,
 static const PJRT_Api api = {
     .struct_size = sizeof(PJRT_Api),
-    .extension_start = &mp_pjrt_custom_partitioner_extension.base,
+    .extension_start = &mp_pjrt_profiler_extension.base,
     .pjrt_api_version =
         {
             .struct_size = PJRT_STRUCT_SIZE(PJRT_Api_Version, minor_version),

@@ -62,7 +62,7 @@ void mp_pjrt_dump_program(const char *folder, uint32_t number, const mp_program_
   if (folder == NULL || folder[0] == '\0') return;
   mp_strbuf_t text;
   mp_strbuf_init(&text);
-  mp_status_t status = mp_pjrt_print_program(program, false, &text);
+  mp_status_t status = mp_pjrt_print_program(program, program->module->attrs, false, &text);
   if (status == NULL && !text.failed) {
     pjrt_dump_write_as(folder, number, program->name, "partitioned.mlir", text.data, text.size);
   }

@@ -20,7 +20,7 @@ void mp_pjrt_executable_release(PJRT_Executable *executable) {
   const int before = atomic_fetch_sub(&executable->references, 1);
   MP_ASSERT(before > 0);
   if (before != 1) return;
-  mp_free((char *)atomic_load(&executable->printed));
+  mp_pjrt_optimized_free((mp_pjrt_optimized_t *)atomic_load(&executable->optimized));
   mp_program_release(executable->owned_program);
   mp_executable_release(executable->executable);
   mp_pjrt_client_release(executable->client);
@@ -379,54 +379,6 @@ mp_status_t mp_PJRT_Executable_GetCompiledMemoryStats(
   if (MP_HAS(args, total_allocation_bytes)) args->total_allocation_bytes = total;
   if (MP_HAS(args, indefinite_allocations)) args->indefinite_allocations = 0;
   if (MP_HAS(args, peak_unpadded_heap_bytes)) args->peak_unpadded_heap_bytes = temp;
-  return NULL;
-}
-
-// The text is made once; of two threads that make it together the first one's stays.
-static mp_status_t pjrt_executable_print_once(PJRT_Executable *executable, const char **out_text) {
-  uintptr_t printed = atomic_load(&executable->printed);
-  if (printed == 0) {
-    mp_strbuf_t text;
-    mp_strbuf_init(&text);
-    mp_status_t status = mp_pjrt_print_program(executable->program, true, &text);
-    if (status == NULL) status = mp_strbuf_status(&text);
-    if (status != NULL) {
-      mp_strbuf_deinit(&text);
-      return status;
-    }
-    size_t size = 0;
-    mp_strbuf_putc(&text, '\n');
-    char *taken = mp_strbuf_take(&text, &size);
-    MP_RETURN_IF_NULL(taken);
-    if (atomic_compare_exchange_strong(&executable->printed, &printed, (uintptr_t)taken)) {
-      printed = (uintptr_t)taken;
-    } else {
-      mp_free(taken);
-    }
-  }
-  *out_text = (const char *)printed;
-  return NULL;
-}
-
-// Clients call this twice: for the size, and then to have their memory filled.
-mp_status_t mp_PJRT_Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Args *args) {
-  static const char format[] = "mlir";
-  MP_REQUIRE(args, executable);
-  MP_REQUIRE(args, program);
-  const char *text = NULL;
-  MP_RETURN_IF_ERROR(pjrt_executable_print_once(args->executable, &text));
-  size_t size = strlen(text);
-  PJRT_Program *program = args->program;
-  if (program->code != NULL) {
-    if (program->code_size < size) {
-      return mp_status_make(MP_INVALID_ARGUMENT, "the program has %zu bytes, there is room for %zu",
-                            size, program->code_size);
-    }
-    memcpy(program->code, text, size);
-  }
-  program->code_size = size;
-  program->format = format;
-  program->format_size = sizeof(format) - 1;
   return NULL;
 }
 

@@ -27,6 +27,10 @@ MP_NODISCARD mp_status_t mp_pjrt_loaded_executable_compile(PJRT_Client *client,
 MP_NODISCARD mp_status_t mp_pjrt_read_program(const PJRT_Program *program, const char *options,
                                               size_t options_size, mp_pjrt_source_t *out_source);
 
+// The program as clients read it back (pjrt_optimized.c).
+typedef struct mp_pjrt_optimized_s mp_pjrt_optimized_t;
+void mp_pjrt_optimized_free(mp_pjrt_optimized_t *optimized);  // NULL: nothing
+
 // Calls back for each InspectSharding of the program, with the sharding that its value got.
 // INVALID_ARGUMENT for a call that was not made by the jaxlib of this process, and the callback's
 // error; both with the call's line. The caller holds no lock, as callbacks run Python.
@@ -39,5 +43,11 @@ MP_NODISCARD mp_status_t mp_pjrt_write_sharding(mp_arena_t *arena, const mp_boxe
 
 // Fills the executable's lists of OpSharding messages, in its arena (ext_shardings.c).
 MP_NODISCARD mp_status_t mp_pjrt_list_shardings(PJRT_Executable *executable);
+
+// What a launch tells a profiler (ext_profiler.c): the time before it is made, 0 when none runs;
+// and afterwards, unless that was 0, of each of its devices the program's name and the event of its
+// end.
+int64_t mp_pjrt_profiler_begin(void);
+void mp_pjrt_profiler_note(int64_t begin, const char *name, uint32_t device, mp_event_t *done);
 
 #endif  // MINIPOD_PJRT_PJRT_EXECUTABLE_H_

@@ -19,6 +19,7 @@
 
 #include "pjrt/c_api/c_api.h"
 #include "pjrt/c_api/c_api_ext.h"
+#include "pjrt/c_api/c_api_profiler.h"
 #include "sim/base/arena.h"
 #include "sim/base/assert.h"
 #include "sim/base/options.h"
@@ -210,7 +211,7 @@ static inline PJRT_Memory *mp_pjrt_memory_of(const PJRT_Client *client, const mp
 // ---- executables (pjrt_executable.c, pjrt_loaded_executable.c) ----
 
 // What one compilation made. The arrays, which lie in the arena, are what the getters lend; nothing
-// but `references` and `printed` changes once it is made.
+// but `references` and `optimized` changes once it is made.
 struct PJRT_Executable {
   atomic_int references;
   mp_arena_t *arena;
@@ -231,7 +232,7 @@ struct PJRT_Executable {
   const char **output_shardings, **parameter_shardings;  // OpSharding bytes; NULL: none
   size_t *output_sharding_sizes, *parameter_sharding_sizes;
   PJRT_Layouts_MemoryLayout **output_layouts, **parameter_layouts;
-  atomic_uintptr_t printed;  // char *: the program as text, made when first asked for
+  atomic_uintptr_t optimized;  // mp_pjrt_optimized_t *, made when first asked for
 };
 // mp_pjrt_executable_retain adds a reference and returns the executable; the last
 // mp_pjrt_executable_release frees it.
@@ -334,6 +335,7 @@ static inline mp_foreign_context_t *mp_pjrt_execute_context(PJRT_ExecuteContext 
 
 // ---- extensions: a linked list, in this order ----
 
+extern PJRT_Profiler_Extension mp_pjrt_profiler_extension;
 extern PJRT_Custom_Partitioner_Extension mp_pjrt_custom_partitioner_extension;
 extern PJRT_CrossHostTransfers_Extension mp_pjrt_cross_host_transfers_extension;
 extern PJRT_Layouts_Extension mp_pjrt_layouts_extension;

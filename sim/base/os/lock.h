@@ -49,7 +49,8 @@
   X(SEGMENT, "segment", LEAF)                /* the heap of shared memory */                \
   X(MPI_START, "MPI's start", LEAF)          /* between MPI_Init and who waits for it */    \
   X(TRANSFER, "chunked transfer", LEAF)      /* one buffer that is filled in pieces */      \
-  X(USER_DATA, "user data", LEAF)            /* what callers attach to memory spaces */
+  X(USER_DATA, "user data", LEAF)            /* what callers attach to memory spaces */     \
+  X(PROFILER, "profiler", LEAF)              /* what launches leave for the profiler */
 
 typedef enum {
   MP_LOCK_UNUSABLE,  // not initialized yet, or destroyed

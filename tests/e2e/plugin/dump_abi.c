@@ -5,6 +5,7 @@
 
 #include "pjrt/c_api/c_api.h"
 #include "pjrt/c_api/c_api_ext.h"
+#include "pjrt/c_api/c_api_profiler.h"
 
 #define SLOT(name, slot, offset)                                                               \
   printf("SLOT(%s, %zu, %zu)\n", #name,                                                        \

@@ -177,6 +177,7 @@ static void extensions_are_complete(void **state) {
                                            .memory_description = list.memory_descriptions[1]};
   assert_null(memories->PJRT_MemoryDescription_Kind(&kind));
   assert_string_equal(kind.kind, "pinned_host");
+  assert_non_null(find_extension(PJRT_Extension_Type_Profiler));
   assert_non_null(find_extension(PJRT_Extension_Type_Shardings));
   assert_non_null(find_extension(PJRT_Extension_Type_AbiVersion));
 }

@@ -1,0 +1,96 @@
+// The PJRT C API: the Profiler extension (type 1), whose table has errors of its own.
+//
+// This is the table as it was before minor 114 added three functions: clients take no other size
+// than that of their own header, and jaxlib 0.10 and torch_xla 2.9 have this one. Some fill in no
+// struct_size in the arguments, which therefore is not read.
+#ifndef MINIPOD_PJRT_C_API_C_API_PROFILER_H_
+#define MINIPOD_PJRT_C_API_C_API_PROFILER_H_
+
+#include "pjrt/c_api/c_api.h"
+
+typedef struct PLUGIN_Profiler PLUGIN_Profiler;
+typedef struct PLUGIN_Profiler_Error PLUGIN_Profiler_Error;
+
+typedef struct PLUGIN_Profiler_Error_Destroy_Args {
+  size_t struct_size;
+  void *priv;
+  PLUGIN_Profiler_Error *error;
+} PLUGIN_Profiler_Error_Destroy_Args;
+
+// The message lives as long as the error.
+typedef struct PLUGIN_Profiler_Error_Message_Args {
+  size_t struct_size;
+  void *priv;
+  const PLUGIN_Profiler_Error *error;
+  const char *message;  // out
+  size_t message_size;  // out
+} PLUGIN_Profiler_Error_Message_Args;
+
+typedef struct PLUGIN_Profiler_Error_GetCode_Args {
+  size_t struct_size;
+  void *priv;
+  const PLUGIN_Profiler_Error *error;
+  int code;  // out
+} PLUGIN_Profiler_Error_GetCode_Args;
+
+// `options` is a ProfileOptions message.
+typedef struct PLUGIN_Profiler_Create_Args {
+  size_t struct_size;
+  const char *options;
+  size_t options_size;
+  PLUGIN_Profiler *profiler;  // out, the caller's
+} PLUGIN_Profiler_Create_Args;
+
+typedef struct PLUGIN_Profiler_Destroy_Args {
+  size_t struct_size;
+  PLUGIN_Profiler *profiler;
+} PLUGIN_Profiler_Destroy_Args;
+
+typedef struct PLUGIN_Profiler_Start_Args {
+  size_t struct_size;
+  PLUGIN_Profiler *profiler;
+} PLUGIN_Profiler_Start_Args;
+
+typedef struct PLUGIN_Profiler_Stop_Args {
+  size_t struct_size;
+  PLUGIN_Profiler *profiler;
+} PLUGIN_Profiler_Stop_Args;
+
+// An XSpace message. A caller that gives no buffer gets the profiler's, which lives as long as the
+// profiler; one that gives a buffer has it filled.
+typedef struct PLUGIN_Profiler_CollectData_Args {
+  size_t struct_size;
+  PLUGIN_Profiler *profiler;
+  uint8_t *buffer;              // in, out
+  size_t buffer_size_in_bytes;  // out
+} PLUGIN_Profiler_CollectData_Args;
+
+typedef void PLUGIN_Profiler_Error_Destroy(PLUGIN_Profiler_Error_Destroy_Args *args);
+typedef void PLUGIN_Profiler_Error_Message(PLUGIN_Profiler_Error_Message_Args *args);
+typedef PLUGIN_Profiler_Error *PLUGIN_Profiler_Error_GetCode(
+    PLUGIN_Profiler_Error_GetCode_Args *args);
+typedef PLUGIN_Profiler_Error *PLUGIN_Profiler_Create(PLUGIN_Profiler_Create_Args *args);
+typedef PLUGIN_Profiler_Error *PLUGIN_Profiler_Destroy(PLUGIN_Profiler_Destroy_Args *args);
+typedef PLUGIN_Profiler_Error *PLUGIN_Profiler_Start(PLUGIN_Profiler_Start_Args *args);
+typedef PLUGIN_Profiler_Error *PLUGIN_Profiler_Stop(PLUGIN_Profiler_Stop_Args *args);
+typedef PLUGIN_Profiler_Error *PLUGIN_Profiler_CollectData(PLUGIN_Profiler_CollectData_Args *args);
+typedef struct PLUGIN_Profiler_Api {
+  size_t struct_size;
+  void *priv;
+  PLUGIN_Profiler_Error_Destroy *error_destroy;
+  PLUGIN_Profiler_Error_Message *error_message;
+  PLUGIN_Profiler_Error_GetCode *error_get_code;
+  PLUGIN_Profiler_Create *create;
+  PLUGIN_Profiler_Destroy *destroy;
+  PLUGIN_Profiler_Start *start;
+  PLUGIN_Profiler_Stop *stop;
+  PLUGIN_Profiler_CollectData *collect_data;
+} PLUGIN_Profiler_Api;
+
+typedef struct PJRT_Profiler_Extension {
+  PJRT_Extension_Base base;
+  const PLUGIN_Profiler_Api *profiler_api;
+  int64_t traceme_context_id;  // of the caller's, where it passes the extension itself
+} PJRT_Profiler_Extension;
+
+#endif  // MINIPOD_PJRT_C_API_C_API_PROFILER_H_
