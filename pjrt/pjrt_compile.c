@@ -69,7 +69,7 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
       .op_by_op = op_by_op,
       .answers = source->is_stored ? &source->answers : NULL,
   };
-  mp_pjrt_compiled_t compiled = {0};
+  mp_pjrt_compiled_t compiled = {.uses_shardy = options.use_shardy_partitioner};
   MP_RETURN_IF_ERROR(mp_compile(source->code.data, source->code.size, &request, &compiled.program));
   mp_status_t status =
       pjrt_compile_assign_devices(&options, compiled.program->num_replicas,

@@ -19,6 +19,7 @@ typedef struct {
 
 typedef struct {
   mp_program_t *program;  // owned by the caller of mp_pjrt_compile
+  bool uses_shardy;       // as the client's options say
   uint32_t num_devices;
   uint32_t *assignment;  // global device ids by replica * num_partitions + partition; in the arena
 } mp_pjrt_compiled_t;

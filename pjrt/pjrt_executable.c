@@ -211,6 +211,7 @@ mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices
     executable->owned_program = compiled.program;
     executable->program = compiled.program;
   }
+  executable->lists_devices = !compiled.uses_shardy;
   if (status == NULL) status = pjrt_executable_describe(executable, source);
   if (status == NULL && !source->is_stored) status = mp_pjrt_inspect_shardings(executable->program);
   if (status != NULL) {

@@ -36,10 +36,11 @@ void mp_pjrt_optimized_free(mp_pjrt_optimized_t *optimized);  // NULL: nothing
 // error; both with the call's line. The caller holds no lock, as callbacks run Python.
 MP_NODISCARD mp_status_t mp_pjrt_inspect_shardings(const mp_program_t *program);
 
-// Appends boxes (NULL: whole) as an OpSharding message; `is_manual`: they are a device's own.
-// `arena` is for working memory. (ext_shardings.c)
+// Appends boxes (NULL: whole) as an OpSharding message; `is_manual`: they are a device's own;
+// `spell_out`: with a list of devices even where a rule would say them. `arena` is for working
+// memory. (ext_shardings.c)
 MP_NODISCARD mp_status_t mp_pjrt_write_sharding(mp_arena_t *arena, const mp_boxes_t *boxes,
-                                                bool is_manual, mp_strbuf_t *out);
+                                                bool is_manual, bool spell_out, mp_strbuf_t *out);
 
 // Fills the executable's lists of OpSharding messages, in its arena (ext_shardings.c).
 MP_NODISCARD mp_status_t mp_pjrt_list_shardings(PJRT_Executable *executable);

@@ -229,6 +229,8 @@ struct PJRT_Executable {
   size_t *output_ranks;
   const char **output_kinds, **parameter_kinds;
   size_t *output_kind_sizes, *parameter_kind_sizes;
+  // Clients with GSPMD's first form of shardings (torch_xla) compare lists of devices.
+  bool lists_devices;
   const char **output_shardings, **parameter_shardings;  // OpSharding bytes; NULL: none
   size_t *output_sharding_sizes, *parameter_sharding_sizes;
   PJRT_Layouts_MemoryLayout **output_layouts, **parameter_layouts;

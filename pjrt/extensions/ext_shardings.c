@@ -5,25 +5,26 @@
 #include "sim/spmd/sharding/op_sharding.h"
 
 mp_status_t mp_pjrt_write_sharding(mp_arena_t *arena, const mp_boxes_t *boxes, bool is_manual,
-                                   mp_strbuf_t *out) {
+                                   bool spell_out, mp_strbuf_t *out) {
   if (is_manual) {
     mp_op_sharding_write_manual(out);
     return NULL;
   }
   bool is_grid = false;
-  MP_RETURN_IF_ERROR(mp_op_sharding_write(arena, boxes, out, &is_grid));
+  MP_RETURN_IF_ERROR(mp_op_sharding_write(arena, boxes, spell_out, out, &is_grid));
   if (is_grid) return NULL;
   return mp_status_make(MP_INTERNAL, "the parts of a value are not a grid");
 }
 
 static mp_status_t ext_shardings_list_one(mp_arena_t *arena, const mp_boxes_t *boxes,
-                                          const char **out_bytes, size_t *out_size) {
+                                          bool spell_out, const char **out_bytes,
+                                          size_t *out_size) {
   *out_bytes = "";
   *out_size = 0;
   if (boxes == NULL) return NULL;
   mp_strbuf_t bytes;
   mp_strbuf_init(&bytes);
-  mp_status_t status = mp_pjrt_write_sharding(arena, boxes, false, &bytes);
+  mp_status_t status = mp_pjrt_write_sharding(arena, boxes, false, spell_out, &bytes);
   if (status == NULL) status = mp_strbuf_status(&bytes);
   if (status == NULL) {
     *out_bytes = mp_arena_strndup(arena, mp_strbuf_text(&bytes), bytes.size);
@@ -34,16 +35,18 @@ static mp_status_t ext_shardings_list_one(mp_arena_t *arena, const mp_boxes_t *b
   return status;
 }
 
-static mp_status_t ext_shardings_list_all(mp_arena_t *arena, const mp_program_io_t *values,
-                                          uint32_t count, const char ***out_shardings,
-                                          size_t **out_sizes) {
+static mp_status_t ext_shardings_list_all(const PJRT_Executable *executable,
+                                          const mp_program_io_t *values, uint32_t count,
+                                          const char ***out_shardings, size_t **out_sizes) {
   if (count == 0) return NULL;  // no list, not an empty one: the client tells them apart
+  mp_arena_t *arena = executable->arena;
   const char **shardings = MP_ARENA_ARRAY(arena, const char *, count + 1);
   size_t *sizes = MP_ARENA_ARRAY(arena, size_t, count + 1);
   MP_RETURN_IF_NULL(shardings);
   MP_RETURN_IF_NULL(sizes);
   for (uint32_t i = 0; i < count; ++i) {
-    MP_RETURN_IF_ERROR(ext_shardings_list_one(arena, values[i].sharding, &shardings[i], &sizes[i]));
+    MP_RETURN_IF_ERROR(ext_shardings_list_one(arena, values[i].sharding, executable->lists_devices,
+                                              &shardings[i], &sizes[i]));
   }
   *out_shardings = shardings;
   *out_sizes = sizes;
@@ -55,11 +58,11 @@ static mp_status_t ext_shardings_list_all(mp_arena_t *arena, const mp_program_io
 mp_status_t mp_pjrt_list_shardings(PJRT_Executable *executable) {
   const mp_program_t *program = executable->program;
   if (program->num_partitions == 1) return NULL;
-  MP_RETURN_IF_ERROR(ext_shardings_list_all(executable->arena, program->params, program->num_params,
+  MP_RETURN_IF_ERROR(ext_shardings_list_all(executable, program->params, program->num_params,
                                             &executable->parameter_shardings,
                                             &executable->parameter_sharding_sizes));
   if (program->num_results == 0) return NULL;
-  return ext_shardings_list_all(executable->arena, program->results, program->num_results,
+  return ext_shardings_list_all(executable, program->results, program->num_results,
                                 &executable->output_shardings, &executable->output_sharding_sizes);
 }
 

@@ -70,7 +70,7 @@ mp_status_t mp_pjrt_inspect_shardings(const mp_program_t *program) {
     mp_strbuf_t sharding;
     mp_strbuf_init(&sharding);
     mp_status_t status = mp_pjrt_write_sharding(program->module->arena, inspected->boxes,
-                                                inspected->is_manual, &sharding);
+                                                inspected->is_manual, false, &sharding);
     if (status == NULL) status = mp_strbuf_status(&sharding);
     if (status == NULL) status = pjrt_inspect_tell(inspected, &sharding);
     mp_strbuf_deinit(&sharding);

@@ -66,7 +66,7 @@ static mp_status_t custom_partition_make_aval(mp_arena_t *arena, const mp_op_t *
   custom_partition_write_shape(type, &buffer);
   MP_RETURN_IF_ERROR(custom_partition_keep(arena, &buffer, &out_aval->shape));
   // What is no grid, partitioners have no words for: they are told that it is whole.
-  mp_status_t status = mp_op_sharding_write(arena, boxes, &buffer, &is_grid);
+  mp_status_t status = mp_op_sharding_write(arena, boxes, false, &buffer, &is_grid);
   if (status == NULL) return custom_partition_keep(arena, &buffer, &out_aval->sharding);
   mp_strbuf_deinit(&buffer);
   return status;

@@ -35,8 +35,9 @@ static const char *const g_types[TYPE_COUNT] = {"replicated", "maximal", NULL,  
 
 // ---- Writing ----
 
-static void op_sharding_write_devices(const mp_tiles_t *tiles, int64_t count, mp_strbuf_t *out) {
-  bool is_iota = true;
+static void op_sharding_write_devices(const mp_tiles_t *tiles, int64_t count, bool spell_out,
+                                      mp_strbuf_t *out) {
+  bool is_iota = !spell_out;
   for (int64_t i = 0; i < count && is_iota; ++i) is_iota = tiles->partitions[i] == i;
   static const int64_t no_permutation[] = {0};
   if (is_iota) {
@@ -71,7 +72,7 @@ static void op_sharding_write_subgroups(const mp_tiles_t *tiles, mp_strbuf_t *ou
 }
 
 static void op_sharding_write_tiles(const mp_tiles_t *tiles, uint32_t unreduced_kind,
-                                    mp_strbuf_t *out) {
+                                    bool spell_out, mp_strbuf_t *out) {
   int64_t dims[MP_MAX_RANK + 2];
   const int64_t count = tiles->copies * mp_dims_product(tiles->tiles, 0, tiles->rank);
   for (uint32_t d = 0; d < tiles->rank; ++d) dims[d] = tiles->tiles[d];
@@ -81,18 +82,18 @@ static void op_sharding_write_tiles(const mp_tiles_t *tiles, uint32_t unreduced_
   if (tiles->terms > 1) dims[num_dims++] = tiles->terms;
   if (tiles->copies > tiles->terms) dims[num_dims++] = tiles->copies / tiles->terms;
   mp_proto_put_packed(out, FIELD_TILE_DIMS, dims, num_dims);
-  op_sharding_write_devices(tiles, count, out);
+  op_sharding_write_devices(tiles, count, spell_out, out);
   op_sharding_write_subgroups(tiles, out);
   if (tiles->terms > 1) op_sharding_write_reduction(unreduced_kind, out);
 }
 
-mp_status_t mp_op_sharding_write(mp_arena_t *arena, const mp_boxes_t *boxes, mp_strbuf_t *out,
-                                 bool *out_is_grid) {
+mp_status_t mp_op_sharding_write(mp_arena_t *arena, const mp_boxes_t *boxes, bool spell_out,
+                                 mp_strbuf_t *out, bool *out_is_grid) {
   mp_tiles_t tiles;
   *out_is_grid = true;
   if (boxes == NULL) return NULL;
   MP_RETURN_IF_ERROR(mp_placement_to_tiles(arena, boxes, out_is_grid, &tiles));
-  if (*out_is_grid) op_sharding_write_tiles(&tiles, boxes->unreduced_kind, out);
+  if (*out_is_grid) op_sharding_write_tiles(&tiles, boxes->unreduced_kind, spell_out, out);
   return mp_strbuf_status(out);
 }
 

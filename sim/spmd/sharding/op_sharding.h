@@ -8,9 +8,10 @@
 #include "sim/spmd/sharding/placement.h"
 
 // Appends the message of a placement; NULL, the whole value, is the empty message. Uses `arena` for
-// temporaries. `*out_is_grid` is false, and nothing is written, when the parts are no grid.
+// temporaries. With `spell_out` devices are listed, as in GSPMD's first form, also where a rule
+// would say them. `*out_is_grid` is false, and nothing is written, when the parts are no grid.
 MP_NODISCARD mp_status_t mp_op_sharding_write(mp_arena_t *arena, const mp_boxes_t *boxes,
-                                              mp_strbuf_t *out, bool *out_is_grid);
+                                              bool spell_out, mp_strbuf_t *out, bool *out_is_grid);
 
 // Appends the message of a value that each partition has one of its own of.
 void mp_op_sharding_write_manual(mp_strbuf_t *out);

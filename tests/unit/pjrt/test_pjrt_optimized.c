@@ -91,9 +91,9 @@ static void a_text_says_its_shardings(void **state) {
   char *text = optimized(loaded, "mlir", &size);
   assert_non_null(strstr(text, "tensor<2x2xf32>"));
   assert_non_null(
-      strstr(text, "mhlo.spmd_output_sharding = \"{{devices=[2,1]<=[2]}, {replicated}}\""));
-  assert_non_null(strstr(
-      text, "mhlo.spmd_parameters_shardings = [\"{devices=[2,1]<=[2]}\", \"{replicated}\"]"));
+      strstr(text, "mhlo.spmd_output_sharding = \"{{devices=[2,1]0,1}, {replicated}}\""));
+  assert_non_null(
+      strstr(text, "mhlo.spmd_parameters_shardings = [\"{devices=[2,1]0,1}\", \"{replicated}\"]"));
   free(text);
   destroy_loaded(loaded);
 }

@@ -30,7 +30,7 @@ static void placements_come_back_as_they_were(void **state) {
     mp_strbuf_init(&printed);
     assert_ok(mp_spmd_scope_top(arena, 4, &top));
     assert_ok(mp_placement_from_gspmd(top, type, mp_str(cases[i].given), &boxes));
-    assert_ok(mp_op_sharding_write(arena, boxes, &message, &is_grid));
+    assert_ok(mp_op_sharding_write(arena, boxes, false, &message, &is_grid));
     assert_true(is_grid);
     assert_ok(mp_op_sharding_print((mp_str_t){mp_strbuf_text(&message), message.size}, &printed));
     assert_string_equal(mp_strbuf_text(&printed), cases[i].printed);
@@ -62,7 +62,7 @@ static void terms_say_how_they_are_combined(void **state) {
     bool is_grid = false;
     mp_strbuf_t message;
     mp_strbuf_init(&message);
-    assert_ok(mp_op_sharding_write(arena, boxes, &message, &is_grid));
+    assert_ok(mp_op_sharding_write(arena, boxes, false, &message, &is_grid));
     mp_proto_reader_t reader =
         mp_proto_reader((mp_str_t){mp_strbuf_text(&message), message.size}, "OpSharding");
     mp_proto_field_t field;
