@@ -58,6 +58,11 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
   MP_RETURN_IF_ERROR(pjrt_compile_find_form(source, &form));
   MP_RETURN_IF_ERROR(
       mp_compile_options_read(source->options.data, source->options.size, arena, &options));
+  if (options.is_tupled && mp_str_is(source->format, "mlir")) {
+    return mp_status_make(MP_UNIMPLEMENTED,
+                          "compile options: parameter_is_tupled_arguments is only supported for "
+                          "programs that are HLO protos");
+  }
   mp_compile_request_t request = {
       .form = form,
       .num_replicas = options.num_replicas,

@@ -246,7 +246,8 @@ static mp_status_t pjrt_optimized_make(const PJRT_Executable *executable,
   mp_pjrt_optimized_t *made = mp_calloc(1, sizeof(*made));
   MP_RETURN_IF_NULL(made);
   mp_strbuf_init(&made->bytes);
-  const bool is_text = mp_str_is(executable->format, "mlir");
+  const bool is_text =
+      mp_str_is(executable->format, "mlir") || executable->program->num_partitions > 1;
   made->format = is_text ? "mlir" : "hlo_with_config";
   mp_status_t status = is_text ? pjrt_optimized_put_text(executable, &made->bytes)
                                : pjrt_optimized_put_hlo(executable, &made->bytes);

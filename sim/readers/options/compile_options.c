@@ -241,9 +241,8 @@ static mp_status_t compile_options_read_field(mp_proto_reader_t *reader,
       return compile_options_check_shape(mp_proto_message(reader, field, "ShapeProto"),
                                          "argument_layouts", 0);
     case TUPLED:
-      if (!mp_proto_bool(reader, field)) return NULL;
-      return mp_status_make(MP_UNIMPLEMENTED,
-                            "compile options: parameter_is_tupled_arguments is not supported");
+      options->is_tupled = mp_proto_bool(reader, field);
+      return NULL;
     case BUILD_OPTIONS:
       return compile_options_read_build_options(
           mp_proto_message(reader, field, "ExecutableBuildOptionsProto"), arena, options);

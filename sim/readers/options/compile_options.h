@@ -21,6 +21,7 @@ typedef struct {
   const uint32_t *assignment;
   uint32_t assigned_replicas, assigned_partitions;
   int64_t device_ordinal;
+  bool is_tupled;         // all arguments are the elements of one parameter, a tuple
   bool compile_portable;  // each execution names the device on which the program runs
   bool use_spmd_partitioning;
   bool use_shardy_partitioner;
@@ -32,7 +33,7 @@ typedef struct {
 
 // Reads the message; an empty one is all defaults. Arrays go into `arena`. Malformed bytes:
 // INVALID_ARGUMENT with the offset. Options that minipod does not know are refused by name, known
-// ones that it cannot honour (layouts other than row-major, tupled arguments) with UNIMPLEMENTED.
+// ones that it cannot honour (layouts other than row-major) with UNIMPLEMENTED.
 MP_NODISCARD mp_status_t mp_compile_options_read(const void *data, size_t size, mp_arena_t *arena,
                                                  mp_compile_options_t *out_options);
 

@@ -15,6 +15,9 @@ enum {
   FIELD_LAST_TILE_DIMS = 8,
   FIELD_IOTA_RESHAPE = 9,
   FIELD_IOTA_PERMUTATION = 10,
+  FIELD_IS_GROUPED = 11,
+  FIELD_GROUP = 12,
+  FIELD_GROUP_KIND = 13,
 };
 
 enum { METADATA_OP_TYPE = 1, METADATA_OP_NAME = 2 };
@@ -117,6 +120,8 @@ typedef struct {
 typedef struct {
   uint64_t type;
   bool copies_last;
+  bool is_grouped;
+  uint64_t group, group_kind;  // with is_grouped; kind 0: shard_as, 1: shard_like
   list_t dims, devices, last_dims, reshape, permutation;
 } parsed_t;
 
@@ -146,6 +151,15 @@ static mp_status_t op_sharding_parse(mp_str_t message, parsed_t *parsed) {
       case FIELD_REPLICATE_ON_LAST_DIM:
         parsed->copies_last = mp_proto_bool(&reader, &field);
         break;
+      case FIELD_IS_GROUPED:
+        parsed->is_grouped = mp_proto_bool(&reader, &field);
+        break;
+      case FIELD_GROUP:
+        parsed->group = mp_proto_varint(&reader, &field);
+        break;
+      case FIELD_GROUP_KIND:
+        parsed->group_kind = mp_proto_varint(&reader, &field);
+        break;
       case FIELD_TILE_DIMS:
         op_sharding_read_list(&reader, &field, false, &parsed->dims);
         break;
@@ -169,7 +183,7 @@ static mp_status_t op_sharding_parse(mp_str_t message, parsed_t *parsed) {
 }
 
 static void op_sharding_print_tiles(const parsed_t *parsed, mp_strbuf_t *out) {
-  mp_strbuf_printf(out, "{devices=[%s]", mp_strbuf_text(&parsed->dims.text));
+  mp_strbuf_printf(out, "devices=[%s]", mp_strbuf_text(&parsed->dims.text));
   if (parsed->reshape.count == 0) {
     mp_strbuf_puts(out, mp_strbuf_text(&parsed->devices.text));
   } else {
@@ -182,23 +196,32 @@ static void op_sharding_print_tiles(const parsed_t *parsed, mp_strbuf_t *out) {
   if (!parsed->copies_last && parsed->last_dims.count != 0) {
     mp_strbuf_printf(out, " last_tile_dims={%s}", mp_strbuf_text(&parsed->last_dims.text));
   }
-  mp_strbuf_puts(out, "}");
+}
+
+static mp_status_t op_sharding_print_body(const parsed_t *parsed, mp_strbuf_t *out) {
+  if (parsed->type == TYPE_OTHER) {
+    op_sharding_print_tiles(parsed, out);
+  } else if (parsed->type == TYPE_MAXIMAL) {
+    mp_strbuf_printf(out, "maximal device=%s", mp_strbuf_text(&parsed->devices.text));
+  } else if (parsed->type < TYPE_COUNT && g_types[parsed->type] != NULL) {
+    mp_strbuf_puts(out, g_types[parsed->type]);
+  } else {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "OpSharding: type %" PRIu64 " where one sharding is expected",
+                          parsed->type);
+  }
+  if (!parsed->is_grouped) return NULL;
+  mp_strbuf_printf(out, " %s %" PRIu64, parsed->group_kind == 0 ? "shard_as" : "shard_like",
+                   parsed->group);
+  return NULL;
 }
 
 mp_status_t mp_op_sharding_print(mp_str_t message, mp_strbuf_t *out) {
   parsed_t parsed = {0};
   mp_status_t status = op_sharding_parse(message, &parsed);
-  if (status == NULL && parsed.type == TYPE_OTHER) {
-    op_sharding_print_tiles(&parsed, out);
-  } else if (status == NULL && parsed.type == TYPE_MAXIMAL) {
-    mp_strbuf_printf(out, "{maximal device=%s}", mp_strbuf_text(&parsed.devices.text));
-  } else if (status == NULL && parsed.type < TYPE_COUNT && g_types[parsed.type] != NULL) {
-    mp_strbuf_printf(out, "{%s}", g_types[parsed.type]);
-  } else if (status == NULL) {
-    status =
-        mp_status_make(MP_INVALID_ARGUMENT,
-                       "OpSharding: type %" PRIu64 " where one sharding is expected", parsed.type);
-  }
+  mp_strbuf_putc(out, '{');
+  if (status == NULL) status = op_sharding_print_body(&parsed, out);
+  mp_strbuf_putc(out, '}');
   list_t *lists[] = {&parsed.dims, &parsed.devices, &parsed.last_dims, &parsed.reshape,
                      &parsed.permutation};
   for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); ++i) {
