@@ -4,19 +4,26 @@
 # seconds and needs no network.
 #
 # Leaves behind: build/pjrt_c_api_minipod_plugin.so, and .venv/ with JAX and the package minipod;
-# after use_jax the folder of that version in place of .venv/.
+# after use_jax the folder of that version in place of .venv/, after use_torch .venv-torch/.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 library=$root/build/pjrt_c_api_minipod_plugin.so
 venv=$root/.venv
 python=$venv/bin/python
-jax_version='' base_python=''
+jax_version='' base_python='' is_torch=''
 started=$SECONDS
 
 # use_jax VERSION [PYTHON]: that version of JAX, on that Python, in an environment of its own.
 use_jax() {
   jax_version=$1 base_python=${2:-}
   venv=$root/.venv-$jax_version
+  python=$venv/bin/python
+}
+
+# use_torch [PYTHON]: torch_xla in an environment of its own.
+use_torch() {
+  is_torch=1 base_python=${1:-}
+  venv=$root/.venv-torch
   python=$venv/bin/python
 }
 
@@ -128,11 +135,33 @@ find_python() {
 
 # What the environment holds; another JAX than the pinned one brings the jaxlib that it needs.
 requirements() {
-  if [ -z "$jax_version" ]; then
+  if [ -n "$is_torch" ]; then
+    cat "$root/tests/requirements-torch.txt"
+  elif [ -z "$jax_version" ]; then
     cat "$root/tests/requirements.txt"
   else
     sed "s/^jax==.*/jax==$jax_version/; /^jaxlib==/d" "$root/tests/requirements.txt"
   fi
+}
+
+# torch's wheel is linked to CUDA's libraries, which are wheels of several GB, and calls them only
+# where there is a GPU.  One library with all the functions that it names stands in for them, under
+# the name of each; every function traps.
+stub_cuda_libraries() {
+  local site folder name
+  site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+  folder=$site/nvidia/cublas/lib
+  mkdir -p "$folder"
+  for name in cuda cuda_linalg nvshmem python; do
+    nm -D --undefined-only "$site/torch/lib/libtorch_$name.so"
+  done |
+    sed -nE 's/.* ((cublas|cudnn|cufft|curand|cusparse|nccl|nvshmem)[^@]*).*/void \1(void) { __builtin_trap(); }/p' |
+    sort -u | cc -w -shared -x c - -o "$folder/libminipod_stubs.so"
+  for name in cublas.so.12 cublasLt.so.12 cudnn.so.9 cufft.so.11 curand.so.10 cusparse.so.12 \
+      cusparseLt.so.0 nccl.so.2 nvshmem_host.so.3; do
+    cc -shared -x c /dev/null -o "$folder/lib$name" -Wl,-soname,"lib$name" -Wl,--no-as-needed \
+        -L"$folder" -lminipod_stubs -Wl,-rpath,'$ORIGIN'
+  done
 }
 
 make_environment() {
@@ -144,13 +173,19 @@ make_environment() {
     return
   fi
   base=$(find_python)
-  say "Python environment: $name with $("$base" --version), JAX and the test tools"
+  say "Python environment: $name with $("$base" --version)," \
+      "$([ -n "$is_torch" ] && echo PyTorch/XLA || echo JAX) and the test tools"
   # --clear: an environment that was left half made, or that moved with its folder, is of no use.
   if [ -n "$base_python" ] || ! "$python" -c '' 2>/dev/null; then "$base" -m venv --clear "$venv"; fi
   requirements >"$venv/requirements.txt"
+  # The list for torch is complete, and leaves out the CUDA wheels on purpose.
   quietly "$root/build/log/pip.log" "$python" -m pip install --disable-pip-version-check \
-      -r "$venv/requirements.txt" ||
+      ${is_torch:+--no-deps} -r "$venv/requirements.txt" ||
     die "pip could not install the requirements (above, $venv/requirements.txt): is there a network?"
+  if [ -n "$is_torch" ]; then
+    quietly "$root/build/log/stubs.log" stub_cuda_libraries ||
+      die "the libraries that stand in for CUDA's could not be made (above)"
+  fi
   echo "$wanted" >"$stamp"
 }
 

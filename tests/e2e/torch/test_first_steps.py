@@ -1,0 +1,106 @@
+"""What a new user types, by both ways to name the device, and what errors say."""
+
+import pytest
+
+pytest.importorskip("torch_xla")
+
+import torch_scenario
+
+
+@pytest.mark.parametrize("form", torch_scenario.FORMS)
+@pytest.mark.parametrize("way", ["package", "library"])
+def test_devices_and_a_sum(way, form):
+  variables = {} if way == "package" else {
+      "PJRT_DEVICE": "LIBRARY", "PJRT_LIBRARY_PATH": torch_scenario.library()}
+  out = torch_scenario.run("""
+      print(torch_xla.devices())
+      x = torch.arange(6., device="xla")
+      print("numbers", x.sum().item(), (x.reshape(2, 3) @ x.reshape(3, 2)).sum().item())
+      print(xm.xla_device_hw("xla:0"), xr.global_runtime_device_count(), xr.process_count())
+      """, form=form, **variables)
+  assert out.count("device(type='xla'") == 4
+  assert torch_scenario.numbers(out) == [15, 91]
+  assert "MINIPOD 4 1" in out
+
+
+@pytest.mark.parametrize("form", torch_scenario.FORMS)
+def test_compiled_functions(form):
+  out = torch_scenario.run("""
+      import torch_xla.debug.metrics as met
+      f = lambda x, w: torch.nn.functional.gelu(x @ w, approximate="tanh").mean(0)
+      torch.manual_seed(0)
+      x, w = torch.randn(8, 8), torch.randn(8, 8)
+      want = f(x, w)
+      step = torch_xla.compile(f, full_graph=True)
+      dynamo = torch.compile(f, backend="openxla")
+      for g in (step, dynamo):
+        for _ in range(2):
+          got = g(x.to("xla"), w.to("xla")).cpu()
+          torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+      print("right", met.metric_data("CompileTime")[0])
+      """, form=form)
+  assert "right" in out
+
+
+def test_arrays_of_every_type_come_back():
+  torch_scenario.run("""
+      for dtype in (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
+                    torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64):
+        for x in (torch.arange(24).reshape(2, 3, 4).to(dtype), torch.ones(3, 4).to(dtype).t(),
+                  torch.zeros(0, 3).to(dtype), torch.ones(()).to(dtype)):
+          assert torch.equal(x.to("xla").cpu(), x), (dtype, x.shape)
+          assert torch.equal(x.to("xla").clone().contiguous().cpu(), x), (dtype, x.shape)
+      """)
+
+
+def test_devices_exchange_arrays():
+  torch_scenario.run("""
+      x = torch.arange(4., device="xla:0") + 1
+      y = x.to("xla:3") * 2
+      assert str(y.device) == "xla:3" and y.cpu().tolist() == [2, 4, 6, 8]
+      info = xm.get_memory_info("xla:3")
+      assert 0 < info["bytes_used"] <= info["peak_bytes_used"] <= info["bytes_limit"], info
+      """)
+
+
+def test_buffers_are_donated():
+  torch_scenario.run("""
+      x = torch.ones(1024, device="xla")
+      torch_xla.sync()
+      for _ in range(3):
+        x += 1
+        torch_xla.sync()
+      assert x.sum().item() == 4 * 1024
+      """)
+
+
+def test_a_full_device_is_an_error():
+  err = torch_scenario.run("""
+      x = torch.zeros(64, 1024, 1024, device="xla")
+      torch_xla.sync(wait=True)
+      print(x.sum().item())
+      """, fails=True, MINIPOD_DEVICE_MEMORY="16MiB")
+  assert "RESOURCE_EXHAUSTED" in err or "out of memory" in err
+
+
+def test_a_trace_shows_launches(tmp_path):
+  torch_scenario.run("""
+      import glob, os
+      import torch_xla.debug.profiler as xp
+      server = xp.start_server(9012)
+      xp.start_trace(os.environ["TRACES"])
+      x = torch.ones(4, device="xla") + 1
+      torch_xla.sync(wait=True)
+      xp.stop_trace()
+      found = glob.glob(os.environ["TRACES"] + "/**/*.xplane.pb", recursive=True)
+      assert b"/device:CUSTOM:minipod:0" in open(found[0], "rb").read()
+      """, TRACES=tmp_path)
+
+
+def test_the_package_needs_no_jax():
+  torch_scenario.run("""
+      import sys
+      x = torch.ones(2, device="xla") + 1
+      assert x.sum().item() == 4
+      assert "minipod.jax_plugin" not in sys.modules, "the other framework's plugin was loaded"
+      """)
