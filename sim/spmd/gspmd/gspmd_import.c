@@ -356,6 +356,7 @@ static mp_status_t gspmd_import_write_all(mp_gspmd_importer_t *im) {
 
 static mp_status_t gspmd_import_import(mp_gspmd_importer_t *im) {
   bool possible = false;
+  MP_RETURN_IF_ERROR(mp_gspmd_outline(im->module, im->scratch));
   MP_RETURN_IF_ERROR(gspmd_import_read_all(im));
   if (im->entries == NULL || im->has_sdy) return NULL;
   MP_RETURN_IF_ERROR(mp_gspmd_find_mesh(im, &possible));

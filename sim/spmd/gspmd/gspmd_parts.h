@@ -1,5 +1,4 @@
-// The state of an import of GSPMD's annotations, which gspmd_import.c, gspmd_mesh.c and
-// gspmd_manual.c share.
+// The state of an import of GSPMD's annotations, which the files of the room share.
 #ifndef MINIPOD_SIM_SPMD_GSPMD_GSPMD_PARTS_H_
 #define MINIPOD_SIM_SPMD_GSPMD_GSPMD_PARTS_H_
 
@@ -63,6 +62,12 @@ MP_NODISCARD mp_status_t mp_gspmd_to_sdy(mp_gspmd_importer_t *im, const mp_gspmd
                                          mp_sdy_sharding_t *out_sharding);
 // The set of the axes that an entry names as manual.
 uint32_t mp_gspmd_manual_axes(const mp_gspmd_importer_t *im, const mp_gspmd_entry_t *entry);
+
+// ---- gspmd_outline.c ----
+
+// Makes a call of manual operations that stand in the entry function, if there are such. Values
+// have to be numbered anew afterwards.
+MP_NODISCARD mp_status_t mp_gspmd_outline(mp_module_t *module, mp_arena_t *scratch);
 
 // ---- gspmd_manual.c ----
 

@@ -1,10 +1,13 @@
 """Two models with data, and their training; for torch's CPU and for torch_xla alike."""
 
+import threading
+
 import torch
 from torch import nn
 import torch.nn.functional as F
 
 STEPS, BATCH = 20, 16
+_LOCK = threading.Lock()  # of torch's random numbers, which all threads of a launch draw
 
 
 class Block(nn.Module):
@@ -74,6 +77,11 @@ class Transformer(nn.Module):
 
 def make(name):
   """(model, its inputs of all steps, what it shall say to them), always the same."""
+  with _LOCK:
+    return _make(name)
+
+
+def _make(name):
   torch.manual_seed(1)
   if name == "cnn":
     return (Cnn(), torch.randn(STEPS, BATCH, 3, 16, 16), torch.randint(10, (STEPS, BATCH)))

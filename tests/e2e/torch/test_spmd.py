@@ -89,7 +89,8 @@ def test_shards_are_where_the_mesh_says():
       """)
 
 
-def test_manual_regions():
+@pytest.mark.parametrize("form", torch_scenario.FORMS)
+def test_manual_regions(form):
   torch_scenario.run("""
       import torch_xla.distributed.spmd as xs
       xr.use_spmd()
@@ -103,4 +104,4 @@ def test_manual_regions():
       whole = xs.disable_manual_sharding(part, (0, 1), x.shape)
       sums = x.reshape(8, count, 2).sum(2).repeat_interleave(2, dim=1)
       assert torch.equal(whole.global_tensor.cpu(), x * 2 + sums)
-      """)
+      """, form=form)

@@ -230,6 +230,28 @@ static void test_gspmd_region(void **state) {
               "{\"axis_1\", ?}]>}"));
 }
 
+// As PyTorch/XLA writes it: no call, the parameter's own annotation, and a whole value that a part
+// is combined with.
+static void test_gspmd_inline_region(void **state) {
+  (void)state;
+  check(GSPMD "func.func public @main(%a: " A
+              " {mhlo.sharding = \"{devices=[2,4]0,1,2,3,4,5,6,7}\"}, %b: " LOCAL ") -> (" A
+              ") {\n"
+              "%0 = " CALL(
+                  "SPMDFullToShardShape", "%a", "", "{manual}", A,
+                  LOCAL) "%1 = stablehlo.tanh %b : " LOCAL
+                         "\n"
+                         "%2 = stablehlo.add %0, %1 : " LOCAL
+                         "\n"
+                         "%3 = " CALL("Sharding", "%2", "", "{manual}", LOCAL, LOCAL) "%4 = " CALL(
+                             "SPMDShardToFullShape", "%3", "", "{devices=[2,4]0,1,2,3,4,5,6,7}",
+                             LOCAL, A) "%5 = stablehlo.negate %4 : " A "\nreturn %5 : " A
+                                       "\n}\n}\n",
+        TEXTS("sdy.manual_computation(%1, %2) in_shardings=[<@gspmd_mesh, [{\"axis_0\"}, "
+              "{\"axis_1\"}]>, <@gspmd_mesh, [{}, {}]",
+              "manual_axes={\"axis_0\", \"axis_1\"}", "stablehlo.negate"));
+}
+
 static void test_gspmd_group(void **state) {
   (void)state;
   check(GSPMD "func.func public @main(%a: " A " {mhlo.sharding = \"{devices=[2,4]<=[8]}\"}, %b: " A
@@ -247,12 +269,19 @@ static void test_gspmd_group(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_parameters),   cmocka_unit_test(test_priorities),
-      cmocka_unit_test(test_groups),       cmocka_unit_test(test_constants),
-      cmocka_unit_test(test_chains),       cmocka_unit_test(test_meshes),
-      cmocka_unit_test(test_borders),      cmocka_unit_test(test_barriers),
-      cmocka_unit_test(test_device_order), cmocka_unit_test(test_gspmd_region),
-      cmocka_unit_test(test_gspmd_group),  cmocka_unit_test(test_group_errors),
+      cmocka_unit_test(test_parameters),
+      cmocka_unit_test(test_priorities),
+      cmocka_unit_test(test_groups),
+      cmocka_unit_test(test_constants),
+      cmocka_unit_test(test_chains),
+      cmocka_unit_test(test_meshes),
+      cmocka_unit_test(test_borders),
+      cmocka_unit_test(test_barriers),
+      cmocka_unit_test(test_device_order),
+      cmocka_unit_test(test_gspmd_region),
+      cmocka_unit_test(test_gspmd_inline_region),
+      cmocka_unit_test(test_gspmd_group),
+      cmocka_unit_test(test_group_errors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
