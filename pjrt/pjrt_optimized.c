@@ -1,26 +1,21 @@
 // Compiled programs as clients read them back (PJRT_Executable_OptimizedProgram).
 //
-// A program that came as StableHLO goes back as what it has become for one device, in StableHLO's
-// text. One that came as an HLO proto goes back as it came, in an HloModuleProtoWithConfig: clients
-// that speak HLO want to know signature and shardings from it, and end the process when the config
-// has no entry_computation_layout. In both forms the shardings that were decided are said where
-// clients look for those of an HloModule: spmd_output_sharding and spmd_parameters_shardings, in
-// StableHLO as the module attributes that become these fields.
+// A program goes back as what it has become for one device, in StableHLO's text, with the shardings
+// of its border as the module attributes that become an HloModule's spmd_output_sharding and
+// spmd_parameters_shardings, where clients look for them. A program that came as an HLO proto and
+// was not partitioned goes back as it came, which clients that speak HLO read much faster: in an
+// HloModuleProtoWithConfig, with the entry_computation_layout without which they end the process.
 
 #include "pjrt/pjrt_executable.h"
 #include "sim/base/alloc.h"
 #include "sim/base/proto.h"
 #include "sim/spmd/sharding/op_sharding.h"
 
-// HloModuleProtoWithConfig, and the fields of its parts that are read or written here.
+// The fields that are read or written here of HloModuleProtoWithConfig, HloModuleProto and
+// HloModuleConfigProto.
 enum { FIELD_MODULE = 1, FIELD_CONFIG = 2 };
-enum { MODULE_PROGRAM_SHAPE = 4, MODULE_OUTPUT_SHARDING = 12, MODULE_PARAMETER_SHARDINGS = 14 };
-enum {
-  CONFIG_ENTRY_LAYOUT = 1,
-  CONFIG_REPLICAS = 4,
-  CONFIG_PARTITIONS = 5,
-  CONFIG_USE_SPMD = 7,
-};
+enum { MODULE_PROGRAM_SHAPE = 4 };
+enum { CONFIG_ENTRY_LAYOUT = 1, CONFIG_REPLICAS = 4, CONFIG_PARTITIONS = 5 };
 
 struct mp_pjrt_optimized_s {
   const char *format;  // a static text
@@ -35,81 +30,6 @@ void mp_pjrt_optimized_free(mp_pjrt_optimized_t *optimized) {
 
 // ---- as HLO ----
 
-// Whether a ProgramShapeProto (2 result, a ShapeProto: 2 element_type) has a tuple for its result.
-static bool pjrt_optimized_returns_tuple(mp_str_t signature) {
-  enum { RESULT = 2, ELEMENT_TYPE = 2, TUPLE = 13 };
-  bool is_tuple = false;
-  mp_proto_reader_t reader = mp_proto_reader(signature, "ProgramShapeProto");
-  mp_proto_field_t field;
-  while (mp_proto_next(&reader, &field)) {
-    if (field.number != RESULT) continue;
-    mp_proto_reader_t shape = mp_proto_message(&reader, &field, "ShapeProto");
-    while (mp_proto_next(&shape, &field)) {
-      if (field.number == ELEMENT_TYPE) is_tuple = mp_proto_varint(&shape, &field) == TUPLE;
-    }
-  }
-  return is_tuple;
-}
-
-// Appends the sharding of the result, which is a tuple of shardings for a tuple.
-static mp_status_t pjrt_optimized_put_output_sharding(const PJRT_Executable *executable,
-                                                      bool is_tuple, mp_strbuf_t *out) {
-  const uint32_t count = executable->program->num_results;
-  if (!is_tuple && count == 1) {
-    mp_proto_put_bytes(
-        out, MODULE_OUTPUT_SHARDING,
-        (mp_str_t){executable->output_shardings[0], executable->output_sharding_sizes[0]});
-    return NULL;
-  }
-  mp_str_t *elements = mp_calloc(count, sizeof(*elements));
-  MP_RETURN_IF_NULL(elements);
-  for (uint32_t i = 0; i < count; ++i) {
-    elements[i] = (mp_str_t){executable->output_shardings[i], executable->output_sharding_sizes[i]};
-  }
-  mp_strbuf_t tuple;
-  mp_strbuf_init(&tuple);
-  mp_op_sharding_write_tuple(elements, count, &tuple);
-  mp_proto_put_message(out, MODULE_OUTPUT_SHARDING, &tuple);
-  mp_strbuf_deinit(&tuple);
-  mp_free(elements);
-  return NULL;
-}
-
-// The received module with the shardings that the program has now instead of those it came with.
-static mp_status_t pjrt_optimized_put_module(const PJRT_Executable *executable, mp_str_t received,
-                                             mp_strbuf_t *out, mp_str_t *out_signature) {
-  mp_proto_reader_t reader = mp_proto_reader(received, "HloModuleProto");
-  mp_proto_field_t field;
-  while (mp_proto_next(&reader, &field)) {
-    if (field.number == MODULE_PROGRAM_SHAPE) *out_signature = mp_proto_bytes(&reader, &field);
-    if (field.number == MODULE_OUTPUT_SHARDING || field.number == MODULE_PARAMETER_SHARDINGS) {
-      continue;
-    }
-    mp_strbuf_append(out, (const char *)field.origin, (size_t)(reader.cursor - field.origin));
-  }
-  MP_RETURN_IF_ERROR(mp_proto_reader_status(&reader));
-  if (executable->output_shardings != NULL) {
-    MP_RETURN_IF_ERROR(pjrt_optimized_put_output_sharding(
-        executable, pjrt_optimized_returns_tuple(*out_signature), out));
-  }
-  const uint32_t num_params = executable->program->num_params;
-  for (uint32_t i = 0; executable->parameter_shardings != NULL && i < num_params; ++i) {
-    mp_proto_put_bytes(
-        out, MODULE_PARAMETER_SHARDINGS,
-        (mp_str_t){executable->parameter_shardings[i], executable->parameter_sharding_sizes[i]});
-  }
-  return NULL;
-}
-
-static void pjrt_optimized_put_config(const PJRT_Executable *executable, mp_str_t signature,
-                                      mp_strbuf_t *out) {
-  const mp_program_t *program = executable->program;
-  mp_proto_put_bytes(out, CONFIG_ENTRY_LAYOUT, signature);
-  mp_proto_put_varint(out, CONFIG_REPLICAS, program->num_replicas);
-  mp_proto_put_varint(out, CONFIG_PARTITIONS, program->num_partitions);
-  mp_proto_put_varint(out, CONFIG_USE_SPMD, program->num_partitions > 1);
-}
-
 // The module in what was received, which may stand beside a config.
 static mp_status_t pjrt_optimized_find_module(const PJRT_Executable *executable,
                                               mp_str_t *out_module) {
@@ -123,21 +43,30 @@ static mp_status_t pjrt_optimized_find_module(const PJRT_Executable *executable,
   return mp_proto_reader_status(&reader);
 }
 
-static mp_status_t pjrt_optimized_put_hlo(const PJRT_Executable *executable, mp_strbuf_t *out) {
-  mp_str_t received, signature = MP_STR("");
-  MP_RETURN_IF_ERROR(pjrt_optimized_find_module(executable, &received));
-  mp_strbuf_t module, config;
-  mp_strbuf_init(&module);
-  mp_strbuf_init(&config);
-  mp_status_t status = pjrt_optimized_put_module(executable, received, &module, &signature);
-  if (status == NULL) {
-    pjrt_optimized_put_config(executable, signature, &config);
-    mp_proto_put_message(out, FIELD_MODULE, &module);
-    mp_proto_put_message(out, FIELD_CONFIG, &config);
+// The types of the module's parameters and result: a ProgramShapeProto.
+static mp_status_t pjrt_optimized_find_signature(mp_str_t module, mp_str_t *out_signature) {
+  *out_signature = MP_STR("");
+  mp_proto_reader_t reader = mp_proto_reader(module, "HloModuleProto");
+  mp_proto_field_t field;
+  while (mp_proto_next(&reader, &field)) {
+    if (field.number == MODULE_PROGRAM_SHAPE) *out_signature = mp_proto_bytes(&reader, &field);
   }
-  mp_strbuf_deinit(&module);
+  return mp_proto_reader_status(&reader);
+}
+
+static mp_status_t pjrt_optimized_put_hlo(const PJRT_Executable *executable, mp_strbuf_t *out) {
+  mp_str_t module, signature;
+  MP_RETURN_IF_ERROR(pjrt_optimized_find_module(executable, &module));
+  MP_RETURN_IF_ERROR(pjrt_optimized_find_signature(module, &signature));
+  mp_strbuf_t config;
+  mp_strbuf_init(&config);
+  mp_proto_put_bytes(&config, CONFIG_ENTRY_LAYOUT, signature);
+  mp_proto_put_varint(&config, CONFIG_REPLICAS, executable->program->num_replicas);
+  mp_proto_put_varint(&config, CONFIG_PARTITIONS, executable->program->num_partitions);
+  mp_proto_put_bytes(out, FIELD_MODULE, module);
+  mp_proto_put_message(out, FIELD_CONFIG, &config);
   mp_strbuf_deinit(&config);
-  return status;
+  return NULL;
 }
 
 // ---- as StableHLO ----
