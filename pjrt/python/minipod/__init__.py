@@ -1,8 +1,8 @@
-"""minipod: a simulated multi-device accelerator for JAX, as a PJRT plugin.
+"""minipod: a simulated multi-device accelerator for JAX and PyTorch/XLA, as a PJRT plugin.
 
 Nothing has to be imported: the package announces itself through the entry-point group
 `jax_plugins`, and `JAX_PLATFORMS=minipod` (or no setting at all) makes its devices JAX's
-default ones.  What the pod looks like is read by the library itself from the environment
+default ones; and through `torch_xla.plugins`, where `PJRT_DEVICE=MINIPOD` asks for them.  What the pod looks like is read by the library itself from the environment
 (`MINIPOD_DEVICES`, `MINIPOD_TOPOLOGY`, `MINIPOD_DEVICE_MEMORY`) or from JAX's config
 `jax_pjrt_client_create_options`.
 """
