@@ -176,9 +176,9 @@ static mp_status_t options_apply_environment(mp_options_t *options) {
 }
 
 // Variables that are not the library's: the Python package's, and the test tools'.
-static const char *const g_foreign[] = {"MINIPOD_LIBRARY", "MINIPOD_TEST_FULL",
-                                        "MINIPOD_BUILD",   "MINIPOD_JAX_TESTS",
-                                        "MINIPOD_JAX_GIT", "MINIPOD_MPI_OWNER"};
+static const char *const g_foreign[] = {
+    "MINIPOD_LIBRARY",   "MINIPOD_PROCESSES", "MINIPOD_BUILD",     "MINIPOD_TEST_FULL",
+    "MINIPOD_JAX_TESTS", "MINIPOD_JAX_GIT",   "MINIPOD_MPI_OWNER", "MINIPOD_NATIVE_DUMP"};
 enum { FOREIGN_COUNT = sizeof(g_foreign) / sizeof(g_foreign[0]) };
 
 // Without a warning, a misspelt variable would have no effect and nobody would notice.

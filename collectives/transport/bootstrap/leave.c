@@ -30,6 +30,14 @@ static bool leave_is_member(void) {
   return g_leave.is_prepared && g_leave.generation == mp_process_generation();
 }
 
+// Where there is no launcher the first process usually has the service that the frameworks of the
+// others are connected with, and they take the end of that service for a failure. So it goes last.
+static void leave_last(const mp_world_t *world, double deadline) {
+  for (uint32_t rank = 1; rank < world->size; ++rank) {
+    (void)mp_process_await_end(world->peers[rank].peer.pid, deadline - mp_clock_seconds());
+  }
+}
+
 // Says goodbye, gives the others time to do the same, and stops using MPI.
 static void leave_world(void) {
   mp_world_t *world = g_leave.world;
@@ -42,6 +50,7 @@ static void leave_world(void) {
     // A process that still works after that will meet us in MPI_Finalize.
     (void)mp_world_await_goodbyes(world, deadline - mp_clock_seconds());
   }
+  if (g_leave.module == NULL && g_leave.rank == 0) leave_last(world, deadline);
   if (g_leave.mpi == NULL) return;
   mp_mpi_close(g_leave.mpi);
   for (int i = 0; i < 5000 && !mp_mpi_is_closed(g_leave.mpi); ++i) usleep(1000);

@@ -2,11 +2,13 @@
 
 torch_xla asks a plugin how many processes `torch_xla.launch` is to start, tells each of them who it
 is before it makes a client, and hands the client's options to the library.  Here a process has all
-devices of its pod, and `torch_xla.launch` runs a thread for each; more processes are those of an
-`mpirun`, which find each other, and those of torchrun, which need torch_xla's coordinator.
+devices of its pod, and `torch_xla.launch` runs a thread for each.  With `MINIPOD_PROCESSES=N` it
+starts N processes, which share the pod's devices.  They, and those of torchrun, find each other by
+torch_xla's coordinator; those of an `mpirun` by MPI.
 """
 
 import os
+import socket
 from typing import NamedTuple
 
 import torch_xla.core.xla_env_vars as xenv
@@ -41,6 +43,12 @@ def _mpi_place() -> _Place | None:
   return None
 
 
+def _free_port() -> int:
+  with socket.socket() as probe:
+    probe.bind(("127.0.0.1", 0))
+    return probe.getsockname()[1]
+
+
 def _number(*names: str, default: int) -> int:
   """The first of these variables that is set."""
   return next((int(os.environ[name]) for name in names if name in os.environ), default)
@@ -67,7 +75,12 @@ class DevicePlugin(plugins.DevicePlugin):
 
   def physical_chip_count(self) -> int:
     """How many processes `torch_xla.launch` starts here."""
-    return 1
+    count = _number("MINIPOD_PROCESSES", default=1)
+    if count == 1 or _mpi_place() is not None or "WORLD_SIZE" in os.environ:
+      return 1
+    # The processes inherit where their coordinator is; the first of them starts it.
+    os.environ.setdefault("XLA_COORDINATOR_PORT", str(_free_port()))
+    return count
 
   def host_index(self) -> int:
     place = _mpi_place()

@@ -6,6 +6,7 @@
 #ifndef MINIPOD_SIM_BASE_OS_PROCESS_H_
 #define MINIPOD_SIM_BASE_OS_PROCESS_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // Starts counting forks; to be called before making an object that must notice a fork. Thread-safe,
@@ -14,5 +15,10 @@ void mp_process_watch_forks(void);
 // The generation: 0 in the process that first called mp_process_watch_forks, 1 in its children, and
 // so on. One relaxed load.
 uint32_t mp_process_generation(void);
+
+// Waits for the end of another process of this host, at most so long; false when it goes on. A
+// process that has ended counts as ended before its parent has asked for its exit status, if the
+// kernel can tell.
+bool mp_process_await_end(int64_t pid, double seconds);
 
 #endif  // MINIPOD_SIM_BASE_OS_PROCESS_H_
