@@ -23,6 +23,20 @@ static mp_status_t hlo_collectives_put_groups(mp_hlo_build_t *b, const mp_hlo_in
   return NULL;
 }
 
+// Whether each process is alone in its group, so that nothing happens. Such groups may name more
+// processes than the program has; torch_xla writes them for replicas that it does not start.
+static bool hlo_collectives_are_alone(const mp_hlo_inst_t *inst, const mp_hlo_attrs_t *attrs) {
+  const bool by_process = inst->channel_id == 0 || inst->use_global_device_ids;
+  for (uint32_t i = 0; i < attrs->count; ++i) {
+    const mp_named_attr_t *item = &attrs->items[i];
+    if (item->name != MP_ATTR_REPLICA_GROUPS || item->value->kind != MP_KIND_INTS) continue;
+    const mp_attr_t *groups = item->value;
+    return by_process && groups->u.ints.count != 0 && groups->u.ints.rank == 2 &&
+           groups->u.ints.dims[1] == 1;
+  }
+  return false;
+}
+
 static mp_status_t hlo_collectives_dim(const mp_hlo_inst_t *inst, int64_t *out_dim) {
   if (inst->dimensions.count != 1) {
     return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "dimensions: %u of them instead of one",
@@ -89,6 +103,10 @@ mp_status_t mp_hlo_build_all_reduce(mp_hlo_build_t *b, const mp_hlo_inst_t *inst
   MP_RETURN_IF_ERROR(hlo_collectives_operands(b, inst, &operands));
   MP_RETURN_IF_ERROR(hlo_collectives_put_groups(b, inst, &attrs));
   mp_hlo_put_bool(&attrs, MP_ATTR_USE_GLOBAL_DEVICE_IDS, inst->use_global_device_ids);
+  if (hlo_collectives_are_alone(inst, &attrs)) {
+    *out = operands;
+    return NULL;
+  }
   MP_RETURN_IF_ERROR(mp_hlo_new_leaves(b->h, operands.count, out));
   for (uint32_t i = 0; i < operands.count; ++i) {
     if (operands.items[i]->type->kind != MP_TYPE_TENSOR) {

@@ -128,8 +128,30 @@ static mp_status_t hlo_ops_linear_default_dot(mp_hlo_build_t *b, const mp_hlo_in
                        right < 2 ? 0 : (int64_t)right - 2);
 }
 
+// The operands of a product. Those of two types, which StableHLO does not have, are multiplied in
+// the result's type.
+static mp_status_t hlo_ops_linear_factors(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
+                                          mp_hlo_leaves_t *out) {
+  MP_RETURN_IF_ERROR(mp_hlo_new_leaves(b->h, 2, out));
+  for (uint32_t i = 0; i < 2; ++i) MP_RETURN_IF_ERROR(mp_hlo_array(b, inst, i, &out->items[i]));
+  if (inst->shape->type == NULL || out->items[0]->type->dtype == out->items[1]->type->dtype) {
+    return NULL;
+  }
+  const mp_dtype_t dtype = inst->shape->type->dtype;
+  for (uint32_t i = 0; i < 2; ++i) {
+    mp_value_t *factor = out->items[i];
+    const mp_type_t *type = NULL;
+    if (factor->type->dtype == dtype) continue;
+    MP_RETURN_IF_ERROR(mp_hlo_tensor(b, dtype, factor->type->dims, factor->type->rank, &type));
+    MP_RETURN_IF_ERROR(
+        mp_hlo_emit_one(b, inst, MP_OP_CONVERT, &factor, 1, type, NULL, &out->items[i]));
+  }
+  return NULL;
+}
+
 mp_status_t mp_hlo_build_dot(mp_hlo_build_t *b, const mp_hlo_inst_t *inst, mp_hlo_leaves_t *out) {
   mp_hlo_attrs_t attrs = mp_hlo_attrs(b);
+  mp_hlo_leaves_t factors = {0};
   dot_t dot = {0};
   MP_RETURN_IF_ERROR(mp_hlo_error_at(
       inst, mp_status_annotate(mp_hlo_decode(&b->h->source, &g_dot, inst->dot_bytes, &dot),
@@ -140,7 +162,8 @@ mp_status_t mp_hlo_build_dot(mp_hlo_build_t *b, const mp_hlo_inst_t *inst, mp_hl
   mp_hlo_put_list(&attrs, MP_ATTR_RHS_BATCHING_DIMENSIONS, &dot.rhs_batch);
   mp_hlo_put_list(&attrs, MP_ATTR_RHS_CONTRACTING_DIMENSIONS, &dot.rhs_contracting);
   MP_RETURN_IF_ERROR(hlo_ops_linear_put_precision(b, inst, true, &attrs));
-  return hlo_ops_linear_emit(b, inst, NULL, 0, &attrs, out);
+  MP_RETURN_IF_ERROR(hlo_ops_linear_factors(b, inst, &factors));
+  return mp_hlo_emit_whole(b, inst, inst->row->code, factors, NULL, 0, &attrs, out);
 }
 
 // ---- convolution ----

@@ -104,6 +104,20 @@ void mp_session_deliver(mp_session_t *session, mp_packet_t *packet) {
   mp_schedule(&resumed);
 }
 
+// The error of a session that has lost a process: why, and what waits here for other processes.
+static mp_status_t deliver_explain_loss(const mp_session_t *session, mp_status_t why) {
+  mp_lock_assert_held(&session->lock);
+  if (!mp_session_waits_for_peers(session)) return mp_status_retain(why);
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_strbuf_printf(&text, "%s; ", mp_status_message(why));
+  mp_session_describe_own(session, &text);
+  mp_status_t status = mp_strbuf_status(&text);
+  if (status == NULL) status = mp_status_make(mp_status_code(why), "%s", mp_strbuf_text(&text));
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
 void mp_session_lose(mp_session_t *session, uint32_t rank, mp_status_t why) {
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
@@ -111,8 +125,9 @@ void mp_session_lose(mp_session_t *session, uint32_t rank, mp_status_t why) {
   // by themselves, so they are not told.
   const int64_t i = mp_peers_find(session->peers, rank);
   if (i >= 0 && !session->peers->has_left[i]) {
+    mp_status_t error = deliver_explain_loss(session, why);
     session->peers->has_left[i] = true;
-    mp_session_poison_quietly(session, mp_status_retain(why), &resumed);
+    mp_session_poison_quietly(session, error, &resumed);
   }
   mp_unlock(&session->lock);
   mp_schedule(&resumed);
