@@ -7,35 +7,6 @@
 #include "sim/base/proto.h"
 #include "tests/unit/support/pjrt_test.h"
 
-static PJRT_LoadedExecutable *compile(PJRT_Client *client, const char *text, uint64_t replicas) {
-  PJRT_Program program = {.struct_size = PJRT_STRUCT_SIZE(PJRT_Program, format_size),
-                          .code = (char *)text,
-                          .code_size = strlen(text),
-                          .format = "mlir",
-                          .format_size = strlen("mlir")};
-  mp_strbuf_t build, options;
-  mp_strbuf_init(&build);
-  mp_strbuf_init(&options);
-  mp_proto_put_varint(&build, 4, replicas);
-  mp_proto_put_varint(&build, 5, 1);
-  mp_proto_put_message(&options, 3, &build);
-  PJRT_Client_Compile_Args args = ARGS(PJRT_Client_Compile, executable);
-  args.client = client;
-  args.program = &program;
-  args.compile_options = mp_strbuf_text(&options);
-  args.compile_options_size = options.size;
-  expect_ok(api()->PJRT_Client_Compile(&args));
-  mp_strbuf_deinit(&build);
-  mp_strbuf_deinit(&options);
-  return args.executable;
-}
-
-static void destroy_loaded(PJRT_LoadedExecutable *loaded) {
-  PJRT_LoadedExecutable_Destroy_Args args = ARGS(PJRT_LoadedExecutable_Destroy, executable);
-  args.executable = loaded;
-  expect_ok(api()->PJRT_LoadedExecutable_Destroy(&args));
-}
-
 // Runs the program on one device with one argument.
 static PJRT_Error *try_execute(PJRT_LoadedExecutable *loaded, PJRT_Device *device,
                                PJRT_Buffer *argument, PJRT_Buffer **results,
@@ -70,7 +41,7 @@ static void shares_far_ahead_of_the_others(void **state) {
   (void)state;
   enum { NUM_LAUNCHES = 100 };
   PJRT_Client *client = make_client(2);
-  PJRT_LoadedExecutable *loaded = compile(client, sum_text, 2);
+  PJRT_LoadedExecutable *loaded = compile_text(client, sum_text, 2, 1);
   PJRT_Buffer *results[2][NUM_LAUNCHES];
   for (int d = 0; d < 2; ++d) {
     for (int i = 0; i < NUM_LAUNCHES; ++i) {
@@ -125,7 +96,7 @@ static void memory_runs_out(void **state) {
   setenv("MINIPOD_DEVICE_MEMORY", "1MiB", 1);
   PJRT_Client *client = make_client(1);
   unsetenv("MINIPOD_DEVICE_MEMORY");
-  PJRT_LoadedExecutable *loaded = compile(client, grow_text, 1);
+  PJRT_LoadedExecutable *loaded = compile_text(client, grow_text, 1, 1);
   static const float values[4] = {1, 2, 3, 4};
   PJRT_Buffer *argument = put_f32(client, device_of(client, 0), values, 4);
   int num_refused = 0, num_done = 0;

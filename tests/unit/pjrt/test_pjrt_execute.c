@@ -92,12 +92,6 @@ static PJRT_LoadedExecutable *compile(const char *text, uint64_t replicas) {
   return loaded;
 }
 
-static void destroy_loaded(PJRT_LoadedExecutable *loaded) {
-  PJRT_LoadedExecutable_Destroy_Args args = ARGS(PJRT_LoadedExecutable_Destroy, executable);
-  args.executable = loaded;
-  expect_ok(api()->PJRT_LoadedExecutable_Destroy(&args));
-}
-
 static PJRT_Executable *executable_of(PJRT_LoadedExecutable *loaded) {
   PJRT_LoadedExecutable_GetExecutable_Args args =
       ARGS(PJRT_LoadedExecutable_GetExecutable, executable);

@@ -358,29 +358,6 @@ static const char sum_text[] =
     "  }\n"
     "}\n";
 
-static PJRT_LoadedExecutable *compile_sum(void) {
-  PJRT_Program program = {.struct_size = PJRT_STRUCT_SIZE(PJRT_Program, format_size),
-                          .code = (char *)sum_text,
-                          .code_size = strlen(sum_text),
-                          .format = "mlir",
-                          .format_size = strlen("mlir")};
-  mp_strbuf_t build, options;  // CompileOptionsProto: two replicas of one partition
-  mp_strbuf_init(&build);
-  mp_strbuf_init(&options);
-  mp_proto_put_varint(&build, 4, 2);
-  mp_proto_put_varint(&build, 5, 1);
-  mp_proto_put_message(&options, 3, &build);
-  PJRT_Client_Compile_Args args = ARGS(PJRT_Client_Compile, executable);
-  args.client = client;
-  args.program = &program;
-  args.compile_options = mp_strbuf_text(&options);
-  args.compile_options_size = options.size;
-  expect_ok(api()->PJRT_Client_Compile(&args));
-  mp_strbuf_deinit(&build);
-  mp_strbuf_deinit(&options);
-  return args.executable;
-}
-
 // One replica, on its device alone.
 typedef struct {
   PJRT_Buffer *input, *output;
@@ -439,7 +416,7 @@ static void a_refused_call_fails_on_the_other_devices(void **state) {
       {want_sends, PJRT_Error_Code_UNIMPLEMENTED, "send and recv callbacks"},
       {give_no_argument, PJRT_Error_Code_INVALID_ARGUMENT, "argument 0 of device 0 is NULL"},
   };
-  PJRT_LoadedExecutable *loaded = compile_sum();
+  PJRT_LoadedExecutable *loaded = compile_text(client, sum_text, 2, 1);
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
     single_t waiting, refused;
     begin_single(&waiting, loaded, 0);

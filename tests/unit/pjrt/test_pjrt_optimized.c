@@ -20,36 +20,6 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static PJRT_LoadedExecutable *compile(mp_str_t code, const char *format, uint64_t replicas,
-                                      uint64_t partitions) {
-  PJRT_Program program = {.struct_size = PJRT_STRUCT_SIZE(PJRT_Program, format_size),
-                          .code = (char *)code.data,
-                          .code_size = code.size,
-                          .format = format,
-                          .format_size = strlen(format)};
-  mp_strbuf_t build, options;
-  mp_strbuf_init(&build);
-  mp_strbuf_init(&options);
-  mp_proto_put_varint(&build, 4, replicas);
-  mp_proto_put_varint(&build, 5, partitions);
-  mp_proto_put_message(&options, 3, &build);
-  PJRT_Client_Compile_Args args = ARGS(PJRT_Client_Compile, executable);
-  args.client = client;
-  args.program = &program;
-  args.compile_options = mp_strbuf_text(&options);
-  args.compile_options_size = options.size;
-  expect_ok(api()->PJRT_Client_Compile(&args));
-  mp_strbuf_deinit(&build);
-  mp_strbuf_deinit(&options);
-  return args.executable;
-}
-
-static void destroy_loaded(PJRT_LoadedExecutable *loaded) {
-  PJRT_LoadedExecutable_Destroy_Args args = ARGS(PJRT_LoadedExecutable_Destroy, executable);
-  args.executable = loaded;
-  expect_ok(api()->PJRT_LoadedExecutable_Destroy(&args));
-}
-
 // What the client reads back, which ends in a NUL that is not counted; the caller frees it.
 static char *optimized(PJRT_LoadedExecutable *loaded, const char *format, size_t *out_size) {
   PJRT_LoadedExecutable_GetExecutable_Args executable =
@@ -86,7 +56,7 @@ static const char sum_text[] =
 
 static void a_text_says_its_shardings(void **state) {
   (void)state;
-  PJRT_LoadedExecutable *loaded = compile(MP_STR(sum_text), "mlir", 1, 2);
+  PJRT_LoadedExecutable *loaded = compile_text(client, sum_text, 1, 2);
   size_t size = 0;
   char *text = optimized(loaded, "mlir", &size);
   assert_non_null(strstr(text, "tensor<2x2xf32>"));
@@ -100,7 +70,7 @@ static void a_text_says_its_shardings(void **state) {
 
 static void a_text_for_one_partition_has_none(void **state) {
   (void)state;
-  PJRT_LoadedExecutable *loaded = compile(MP_STR(sum_text), "mlir", 2, 1);
+  PJRT_LoadedExecutable *loaded = compile_text(client, sum_text, 2, 1);
   size_t size = 0;
   char *text = optimized(loaded, "mlir", &size);
   assert_null(strstr(text, "mhlo.spmd"));
@@ -198,7 +168,7 @@ static const char twice_text[] =
 
 static void a_profiler_hears_of_launches(void **state) {
   (void)state;
-  PJRT_LoadedExecutable *loaded = compile(MP_STR(twice_text), "mlir", 2, 1);
+  PJRT_LoadedExecutable *loaded = compile_text(client, twice_text, 2, 1);
   PLUGIN_Profiler *profiler = make_profiler();
   run_on_both(loaded);  // nobody listens
   assert_null(start(profiler));

@@ -83,12 +83,6 @@ static PJRT_LoadedExecutable *compile(uint32_t rank, const char *text, const int
   return args.executable;
 }
 
-static void destroy_loaded(PJRT_LoadedExecutable *loaded) {
-  PJRT_LoadedExecutable_Destroy_Args args = ARGS(PJRT_LoadedExecutable_Destroy, executable);
-  args.executable = loaded;
-  expect_ok(api()->PJRT_LoadedExecutable_Destroy(&args));
-}
-
 static PJRT_DeviceDescription *description_of(PJRT_Device *device) {
   PJRT_Device_GetDescription_Args args = ARGS(PJRT_Device_GetDescription, device_description);
   args.device = device;

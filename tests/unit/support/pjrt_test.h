@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "pjrt/c_api/c_api_ext.h"
+#include "sim/base/proto.h"
 #include "tests/unit/support/unit.h"
 
 #define ARGS(name, last) \
@@ -62,6 +63,37 @@ static inline void destroy_client(PJRT_Client *client) {
   PJRT_Client_Destroy_Args args = ARGS(PJRT_Client_Destroy, client);
   args.client = client;
   expect_ok(api()->PJRT_Client_Destroy(&args));
+}
+
+// Compiles StableHLO text for so many replicas of so many partitions.
+static inline PJRT_LoadedExecutable *compile_text(PJRT_Client *client, const char *text,
+                                                  uint64_t replicas, uint64_t partitions) {
+  PJRT_Program program = {.struct_size = PJRT_STRUCT_SIZE(PJRT_Program, format_size),
+                          .code = (char *)(uintptr_t)text,
+                          .code_size = strlen(text),
+                          .format = "mlir",
+                          .format_size = strlen("mlir")};
+  mp_strbuf_t build, options;  // CompileOptionsProto
+  mp_strbuf_init(&build);
+  mp_strbuf_init(&options);
+  mp_proto_put_varint(&build, 4, replicas);
+  mp_proto_put_varint(&build, 5, partitions);
+  mp_proto_put_message(&options, 3, &build);
+  PJRT_Client_Compile_Args args = ARGS(PJRT_Client_Compile, executable);
+  args.client = client;
+  args.program = &program;
+  args.compile_options = mp_strbuf_text(&options);
+  args.compile_options_size = options.size;
+  expect_ok(api()->PJRT_Client_Compile(&args));
+  mp_strbuf_deinit(&build);
+  mp_strbuf_deinit(&options);
+  return args.executable;
+}
+
+static inline void destroy_loaded(PJRT_LoadedExecutable *loaded) {
+  PJRT_LoadedExecutable_Destroy_Args args = ARGS(PJRT_LoadedExecutable_Destroy, executable);
+  args.executable = loaded;
+  expect_ok(api()->PJRT_LoadedExecutable_Destroy(&args));
 }
 
 static inline PJRT_Device *device_of(PJRT_Client *client, int id) {

@@ -108,12 +108,6 @@ static inline bool try_compile(PJRT_Client *client, const torture_code_t *code,
   return is_well;
 }
 
-static inline void destroy_loaded(PJRT_LoadedExecutable *loaded) {
-  PJRT_LoadedExecutable_Destroy_Args args = ARGS(PJRT_LoadedExecutable_Destroy, executable);
-  args.executable = loaded;
-  expect_ok(api()->PJRT_LoadedExecutable_Destroy(&args));
-}
-
 // ---- Arguments ----
 
 // The i-th element of argument `number` on device `device`, of any type.

@@ -39,23 +39,10 @@ if __name__ == "__main__":
 """
 
 TRAIN = """
-import models, torch.nn.functional as F
+import replica
 
 def work(index):
-  model, inputs, targets = models.make(sys.argv[1])
-  model = model.to("xla")
-  optimizer = models.optimizer_of(sys.argv[1], model)
-  count, rank, losses = xr.world_size(), xr.global_ordinal(), []
-  for x, y in zip(inputs, targets):
-    with torch_xla.step():
-      optimizer.zero_grad()
-      loss = F.cross_entropy(model(x.chunk(count)[rank].to("xla")),
-                             y.chunk(count)[rank].to("xla"))
-      loss.backward()
-      xm.optimizer_step(optimizer)
-    losses.append(xm.all_reduce(xm.REDUCE_SUM, loss.detach(), scale=1 / count))
-  losses = [loss.item() for loss in losses]
-  say(xr.process_count(), *losses)
+  say(xr.process_count(), *replica.losses(sys.argv[1]))
 """
 
 # Each function of xm with what it gives to rank r of 4 that brings r + 1.

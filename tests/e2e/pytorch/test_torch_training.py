@@ -27,23 +27,11 @@ ONE_DEVICE = """
 
 # Every device takes its part of the batch, and gradients are averaged.
 REPLICAS = """
-    import models, torch.nn.functional as F
+    import replica
 
     def train(index):
-      model, inputs, targets = models.make("transformer")
-      model = model.to("xla")
-      optimizer = models.optimizer_of("transformer", model)
-      count, rank, losses = xr.world_size(), xr.global_ordinal(), []
-      for x, y in zip(inputs, targets):
-        with torch_xla.step():
-          optimizer.zero_grad()
-          loss = F.cross_entropy(model(x.chunk(count)[rank].to("xla")),
-                                 y.chunk(count)[rank].to("xla"))
-          loss.backward()
-          xm.optimizer_step(optimizer)
-        losses.append(xm.all_reduce(xm.REDUCE_SUM, loss.detach(), scale=1 / count))
-      losses = [loss.item() for loss in losses]
-      if rank == 0:
+      losses = replica.losses("transformer")
+      if xr.global_ordinal() == 0:
         print("numbers", *losses, flush=True)
 
     def main():
