@@ -8,10 +8,6 @@
 #include "sim/numeric/box.h"
 #include "sim/numeric/dims.h"
 
-static size_t collective_move_operand_bytes(const mp_collective_operand_t *operand) {
-  return (size_t)mp_dims_product(operand->dims, 0, operand->rank) * mp_dtype_size(operand->dtype);
-}
-
 static void collective_move_gather_to(const mp_collective_call_t *call, uint32_t destination,
                                       uint32_t i) {
   const mp_collective_operand_t *operand = &call->collective->operands[i];
@@ -106,7 +102,8 @@ mp_status_t mp_permute_chunk(const mp_collective_call_t *call) {
     if (!mp_call_writes(call, destination)) continue;
     int64_t source = mp_permute_source(call->collective, call->members[destination]);
     for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
-      size_t bytes = collective_move_operand_bytes(&call->collective->operands[i]);
+      const mp_collective_operand_t *operand = &call->collective->operands[i];
+      const size_t bytes = mp_operand_bytes(operand, operand->dims);
       void *output = call->contributions[destination].outputs[i];
       if (bytes == 0) continue;
       if (source < 0) {
@@ -132,7 +129,8 @@ mp_status_t mp_broadcast_chunk(const mp_collective_call_t *call) {
   for (int64_t destination = begin; destination < end; ++destination) {
     if (!mp_call_writes(call, destination)) continue;
     for (uint32_t i = 0; i < call->collective->num_operands; ++i) {
-      size_t bytes = collective_move_operand_bytes(&call->collective->operands[i]);
+      const mp_collective_operand_t *operand = &call->collective->operands[i];
+      const size_t bytes = mp_operand_bytes(operand, operand->dims);
       if (bytes == 0) continue;
       call->copy(call->contributions[destination].outputs[i], call->contributions[0].inputs[i],
                  bytes);

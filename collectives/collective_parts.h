@@ -7,6 +7,7 @@
 #include "collectives/collective_schedule.h"
 #include "sim/base/assert.h"
 #include "sim/numeric/box.h"
+#include "sim/numeric/dims.h"
 
 // What an algorithm gets: one chunk of a collective of one group. All is borrowed during the call.
 typedef struct {
@@ -33,6 +34,11 @@ static inline void mp_chunk_range(const mp_collective_call_t *call, int64_t tota
 static inline bool mp_call_writes(const mp_collective_call_t *call, int64_t position) {
   MP_ASSERT(position >= 0 && position < (int64_t)call->size);
   return call->contributions[position].outputs != NULL;
+}
+
+// The bytes of a member's array of an operand, with its own dimensions or the result's.
+static inline size_t mp_operand_bytes(const mp_collective_operand_t *operand, const int64_t *dims) {
+  return (size_t)mp_dims_product(dims, 0, operand->rank) * mp_dtype_size(operand->dtype);
 }
 
 // How many parts to cut work on so many bytes into: one per 128 KiB, at least 1 and at most 32.

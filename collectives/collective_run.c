@@ -27,8 +27,7 @@ static double collective_run_results(const mp_collective_t *collective) {
   double bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
     const mp_collective_operand_t *operand = &collective->operands[i];
-    bytes += (double)mp_dims_product(operand->result_dims, 0, operand->rank) *
-             (double)mp_dtype_size(operand->dtype);
+    bytes += (double)mp_operand_bytes(operand, operand->result_dims);
   }
   return bytes * collective->groups->num_devices;
 }
@@ -38,9 +37,8 @@ static double collective_run_traffic(const mp_collective_t *collective, uint32_t
   double bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
     const mp_collective_operand_t *operand = &collective->operands[i];
-    double elements = (double)mp_dims_product(operand->dims, 0, operand->rank) +
-                      (double)mp_dims_product(operand->result_dims, 0, operand->rank);
-    bytes += elements * (double)mp_dtype_size(operand->dtype);
+    bytes += (double)mp_operand_bytes(operand, operand->dims) +
+             (double)mp_operand_bytes(operand, operand->result_dims);
   }
   return bytes * size;
 }

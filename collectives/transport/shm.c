@@ -1,10 +1,6 @@
 #include "collectives/transport/shm.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "collectives/transport/world_internal.h"
@@ -13,6 +9,7 @@
 #include "sim/base/containers/list.h"
 #include "sim/base/log.h"
 #include "sim/base/os/clock.h"
+#include "sim/base/os/process.h"
 
 // A message that did not fit into a ring.
 typedef struct shm_late_s {
@@ -251,12 +248,8 @@ static void shm_bury(shm_t *self, shm_peer_t *peer) {
   shm_take_back(self, peer);
 }
 
-// Without a pidfd a process counts as alive until its parent has asked for its exit status.
 static bool shm_is_dead(const shm_peer_t *peer) {
-  if (peer->pid == 0) return false;
-  if (peer->pidfd < 0) return kill((pid_t)peer->pid, 0) != 0 && errno == ESRCH;
-  struct pollfd watched = {.fd = peer->pidfd, .events = POLLIN};
-  return poll(&watched, 1, 0) > 0;
+  return peer->pid != 0 && mp_process_has_ended(peer->pid, peer->pidfd);
 }
 
 static bool shm_is_gone(const shm_t *self, const shm_peer_t *peer) {
@@ -363,7 +356,7 @@ mp_status_t mp_shm_add_peer(mp_transport_t *transport, uint32_t rank, mp_segment
                        .pidfd = -1};
   if (pid != getpid()) {
     peer->pid = pid;
-    peer->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+    peer->pidfd = mp_process_open(pid);
   }
   self->by_rank[rank] = peer;
   return NULL;

@@ -30,25 +30,24 @@ uint32_t mp_process_generation(void) {
   return atomic_load_explicit(&g_generation, memory_order_relaxed);
 }
 
-// Without a pidfd, which kernels before 5.3 do not have: until the parent has asked for the status.
-static bool process_await_reaped(pid_t pid, double deadline) {
-  while (kill(pid, 0) == 0 || errno != ESRCH) {
-    if (mp_clock_seconds() >= deadline) return false;
-    usleep(10000);
-  }
-  return true;
+int mp_process_open(int64_t pid) {
+  return (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+}
+
+bool mp_process_has_ended(int64_t pid, int file) {
+  if (file < 0) return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+  struct pollfd watched = {.fd = file, .events = POLLIN};
+  return poll(&watched, 1, 0) > 0;
 }
 
 bool mp_process_await_end(int64_t pid, double seconds) {
   const double deadline = mp_clock_seconds() + seconds;
-  const int file = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
-  if (file < 0) return errno == ESRCH || process_await_reaped((pid_t)pid, deadline);
-  struct pollfd watched = {.fd = file, .events = POLLIN};
-  int got = 0;
-  for (double left = seconds; left > 0; left = deadline - mp_clock_seconds()) {
-    got = poll(&watched, 1, (int)(left * 1e3) + 1);
-    if (got != -1 || errno != EINTR) break;
+  const int file = mp_process_open(pid);
+  bool has_ended = mp_process_has_ended(pid, file);
+  while (!has_ended && mp_clock_seconds() < deadline) {
+    usleep(5000);
+    has_ended = mp_process_has_ended(pid, file);
   }
-  close(file);
-  return got > 0;
+  if (file >= 0) close(file);
+  return has_ended;
 }

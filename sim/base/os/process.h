@@ -16,9 +16,13 @@ void mp_process_watch_forks(void);
 // so on. One relaxed load.
 uint32_t mp_process_generation(void);
 
-// Waits for the end of another process of this host, at most so long; false when it goes on. A
-// process that has ended counts as ended before its parent has asked for its exit status, if the
-// kernel can tell.
+// A file that tells when another process of this host ends, which the caller closes; -1 where the
+// kernel has none (before 5.3), and when there is no such process.
+int mp_process_open(int64_t pid);
+// Whether the process has ended. With its file `file` it counts as ended at once, without (-1) when
+// its parent has asked for its exit status.
+bool mp_process_has_ended(int64_t pid, int file);
+// Waits for the end of another process of this host, at most so long; false when it goes on.
 bool mp_process_await_end(int64_t pid, double seconds);
 
 #endif  // MINIPOD_SIM_BASE_OS_PROCESS_H_

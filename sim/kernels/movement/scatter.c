@@ -231,23 +231,24 @@ static void scatter_do_positions(const part_t *part) {
 // ---- One element of the window after the other, for all positions (is_elements) ----
 
 // Adds component `from` of n positions, `num` elements from one position to the next, to their
-// offsets; -1 for windows that are skipped. The usual distance is one, which vectors are for.
+// offsets; -1 for windows that are skipped. The usual distance is one, and the compiler is told so:
+// then neighbours are neighbours in memory, which vectors are for.
 #define FIND_OFFSETS(T)                                                                            \
+  static inline __attribute__((always_inline)) void scatter_find_by_##T(                           \
+      const component_t *component, const T *from, int64_t num, int64_t n, int64_t *offsets) {     \
+    const int64_t limit = component->limit, stride = component->stride;                            \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                               \
+      const int64_t start = from[i * num];                                                         \
+      const bool inside = (start >= 0) & (start <= limit) & (offsets[i] >= 0);                     \
+      offsets[i] = inside ? offsets[i] + start * stride : -1;                                      \
+    }                                                                                              \
+  }                                                                                                \
   MP_VECTOR static void scatter_find_##T(const component_t *component, const T *from, int64_t num, \
                                          int64_t n, int64_t *offsets) {                            \
-    const int64_t limit = component->limit, stride = component->stride;                            \
     if (num == 1) {                                                                                \
-      MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                             \
-        const int64_t start = from[i];                                                             \
-        const bool inside = (start >= 0) & (start <= limit) & (offsets[i] >= 0);                   \
-        offsets[i] = inside ? offsets[i] + start * stride : -1;                                    \
-      }                                                                                            \
-      return;                                                                                      \
-    }                                                                                              \
-    for (int64_t i = 0; i < n; ++i) {                                                              \
-      const int64_t start = from[i * num];                                                         \
-      const bool inside = start >= 0 && start <= limit && offsets[i] >= 0;                         \
-      offsets[i] = inside ? offsets[i] + start * stride : -1;                                      \
+      scatter_find_by_##T(component, from, 1, n, offsets);                                         \
+    } else {                                                                                       \
+      scatter_find_by_##T(component, from, num, n, offsets);                                       \
     }                                                                                              \
   }
 FIND_OFFSETS(int32_t)

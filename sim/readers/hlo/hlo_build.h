@@ -71,6 +71,8 @@ MP_NODISCARD mp_status_t mp_hlo_array(const mp_hlo_build_t *b, const mp_hlo_inst
 MP_NODISCARD mp_status_t mp_hlo_gather_operands(const mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                                 uint32_t first, uint32_t count,
                                                 mp_hlo_leaves_t *out);
+// The one dimension that the instruction must have.
+MP_NODISCARD mp_status_t mp_hlo_one_dimension(const mp_hlo_inst_t *inst, int64_t *out_dim);
 // Room for a number of leaves.
 MP_NODISCARD mp_status_t mp_hlo_new_leaves(mp_hlo_t *h, uint32_t count, mp_hlo_leaves_t *out);
 

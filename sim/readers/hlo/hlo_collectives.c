@@ -14,36 +14,21 @@ static mp_status_t hlo_collectives_operands(mp_hlo_build_t *b, const mp_hlo_inst
   return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "operand_ids: there are no operands");
 }
 
+// Adds the groups to the attributes, and gives them.
 static mp_status_t hlo_collectives_put_groups(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
-                                              mp_hlo_attrs_t *attrs) {
-  const mp_attr_t *groups = NULL;
-  MP_RETURN_IF_ERROR(mp_hlo_read_groups(b, inst, &groups));
+                                              mp_hlo_attrs_t *attrs, const mp_attr_t **out_groups) {
+  MP_RETURN_IF_ERROR(mp_hlo_read_groups(b, inst, out_groups));
   mp_hlo_put_int(attrs, MP_ATTR_CHANNEL_ID, MP_DTYPE_S64, inst->channel_id);
-  mp_hlo_put(attrs, MP_ATTR_REPLICA_GROUPS, groups);
+  mp_hlo_put(attrs, MP_ATTR_REPLICA_GROUPS, *out_groups);
   return NULL;
 }
 
 // Whether each process is alone in its group, so that nothing happens. Such groups may name more
 // processes than the program has; torch_xla writes them for replicas that it does not start.
-static bool hlo_collectives_are_alone(const mp_hlo_inst_t *inst, const mp_hlo_attrs_t *attrs) {
+static bool hlo_collectives_are_alone(const mp_hlo_inst_t *inst, const mp_attr_t *groups) {
   const bool by_process = inst->channel_id == 0 || inst->use_global_device_ids;
-  for (uint32_t i = 0; i < attrs->count; ++i) {
-    const mp_named_attr_t *item = &attrs->items[i];
-    if (item->name != MP_ATTR_REPLICA_GROUPS || item->value->kind != MP_KIND_INTS) continue;
-    const mp_attr_t *groups = item->value;
-    return by_process && groups->u.ints.count != 0 && groups->u.ints.rank == 2 &&
-           groups->u.ints.dims[1] == 1;
-  }
-  return false;
-}
-
-static mp_status_t hlo_collectives_dim(const mp_hlo_inst_t *inst, int64_t *out_dim) {
-  if (inst->dimensions.count != 1) {
-    return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "dimensions: %u of them instead of one",
-                        inst->dimensions.count);
-  }
-  *out_dim = inst->dimensions.items[0];
-  return NULL;
+  return by_process && groups->kind == MP_KIND_INTS && groups->u.ints.count != 0 &&
+         groups->u.ints.rank == 2 && groups->u.ints.dims[1] == 1;
 }
 
 // ---- reductions ----
@@ -99,11 +84,12 @@ static mp_status_t hlo_collectives_reduce_type(mp_hlo_build_t *b, const mp_hlo_i
 mp_status_t mp_hlo_build_all_reduce(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                     mp_hlo_leaves_t *out) {
   mp_hlo_attrs_t attrs = mp_hlo_attrs(b);
+  const mp_attr_t *groups = NULL;
   mp_hlo_leaves_t operands = {0};
   MP_RETURN_IF_ERROR(hlo_collectives_operands(b, inst, &operands));
-  MP_RETURN_IF_ERROR(hlo_collectives_put_groups(b, inst, &attrs));
+  MP_RETURN_IF_ERROR(hlo_collectives_put_groups(b, inst, &attrs, &groups));
   mp_hlo_put_bool(&attrs, MP_ATTR_USE_GLOBAL_DEVICE_IDS, inst->use_global_device_ids);
-  if (hlo_collectives_are_alone(inst, &attrs)) {
+  if (hlo_collectives_are_alone(inst, groups)) {
     *out = operands;
     return NULL;
   }
@@ -122,11 +108,12 @@ mp_status_t mp_hlo_build_all_reduce(mp_hlo_build_t *b, const mp_hlo_inst_t *inst
 mp_status_t mp_hlo_build_reduce_scatter(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                         mp_hlo_leaves_t *out) {
   mp_hlo_attrs_t attrs = mp_hlo_attrs(b);
+  const mp_attr_t *groups = NULL;
   mp_hlo_leaves_t operands = {0};
   int64_t dim = 0;
   MP_RETURN_IF_ERROR(hlo_collectives_operands(b, inst, &operands));
-  MP_RETURN_IF_ERROR(hlo_collectives_put_groups(b, inst, &attrs));
-  MP_RETURN_IF_ERROR(hlo_collectives_dim(inst, &dim));
+  MP_RETURN_IF_ERROR(hlo_collectives_put_groups(b, inst, &attrs, &groups));
+  MP_RETURN_IF_ERROR(mp_hlo_one_dimension(inst, &dim));
   mp_hlo_put_int(&attrs, MP_ATTR_SCATTER_DIMENSION, MP_DTYPE_S64, dim);
   mp_hlo_put_bool(&attrs, MP_ATTR_USE_GLOBAL_DEVICE_IDS, inst->use_global_device_ids);
   MP_RETURN_IF_ERROR(mp_hlo_new_leaves(b->h, inst->shape->num_leaves, out));
@@ -160,10 +147,11 @@ static mp_status_t hlo_collectives_gather(mp_hlo_build_t *b, const mp_hlo_inst_t
                                           mp_hlo_leaves_t operands, const mp_hlo_shape_t *shape,
                                           mp_hlo_leaves_t *out) {
   mp_hlo_attrs_t attrs = mp_hlo_attrs(b);
+  const mp_attr_t *groups = NULL;
   int64_t dim = 0;
-  MP_RETURN_IF_ERROR(hlo_collectives_dim(inst, &dim));
+  MP_RETURN_IF_ERROR(mp_hlo_one_dimension(inst, &dim));
   mp_hlo_put_int(&attrs, MP_ATTR_ALL_GATHER_DIM, MP_DTYPE_S64, dim);
-  MP_RETURN_IF_ERROR(hlo_collectives_put_groups(b, inst, &attrs));
+  MP_RETURN_IF_ERROR(hlo_collectives_put_groups(b, inst, &attrs, &groups));
   mp_hlo_put_bool(&attrs, MP_ATTR_USE_GLOBAL_DEVICE_IDS, inst->use_global_device_ids);
   const mp_hlo_op_t op = {.code = MP_OP_ALL_GATHER,
                           .operands = operands,
@@ -203,9 +191,10 @@ mp_status_t mp_hlo_build_all_gather_start(mp_hlo_build_t *b, const mp_hlo_inst_t
 mp_status_t mp_hlo_build_collective_broadcast(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                               mp_hlo_leaves_t *out) {
   mp_hlo_attrs_t attrs = mp_hlo_attrs(b);
+  const mp_attr_t *groups = NULL;
   mp_hlo_leaves_t operands = {0};
   MP_RETURN_IF_ERROR(hlo_collectives_operands(b, inst, &operands));
-  MP_RETURN_IF_ERROR(hlo_collectives_put_groups(b, inst, &attrs));
+  MP_RETURN_IF_ERROR(hlo_collectives_put_groups(b, inst, &attrs, &groups));
   return mp_hlo_emit_whole(b, inst, MP_OP_COLLECTIVE_BROADCAST, operands, NULL, 0, &attrs, out);
 }
 

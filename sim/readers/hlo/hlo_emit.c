@@ -23,6 +23,15 @@ mp_status_t mp_hlo_array(const mp_hlo_build_t *b, const mp_hlo_inst_t *inst, uin
   return NULL;
 }
 
+mp_status_t mp_hlo_one_dimension(const mp_hlo_inst_t *inst, int64_t *out_dim) {
+  if (inst->dimensions.count != 1) {
+    return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "dimensions: %u of them instead of one",
+                        inst->dimensions.count);
+  }
+  *out_dim = inst->dimensions.items[0];
+  return NULL;
+}
+
 mp_status_t mp_hlo_new_leaves(mp_hlo_t *h, uint32_t count, mp_hlo_leaves_t *out) {
   mp_value_t **items = MP_ARENA_ARRAY(h->source.arena, mp_value_t *, count);
   MP_RETURN_IF_NULL(items);

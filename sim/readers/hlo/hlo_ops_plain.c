@@ -62,11 +62,9 @@ mp_status_t mp_hlo_build_reverse(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
 static mp_status_t hlo_ops_plain_dim(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                      mp_attr_name_t name, mp_hlo_leaves_t *out) {
   mp_hlo_attrs_t attrs = mp_hlo_attrs(b);
-  if (inst->dimensions.count != 1) {
-    return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "dimensions: %u of them instead of one",
-                        inst->dimensions.count);
-  }
-  mp_hlo_put_int(&attrs, name, MP_DTYPE_S64, inst->dimensions.items[0]);
+  int64_t dim = 0;
+  MP_RETURN_IF_ERROR(mp_hlo_one_dimension(inst, &dim));
+  mp_hlo_put_int(&attrs, name, MP_DTYPE_S64, dim);
   return hlo_ops_plain_emit(b, inst, &attrs, out);
 }
 

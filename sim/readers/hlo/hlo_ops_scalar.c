@@ -46,12 +46,10 @@ mp_status_t mp_hlo_build_map(mp_hlo_build_t *b, const mp_hlo_inst_t *inst, mp_hl
 mp_status_t mp_hlo_build_sort(mp_hlo_build_t *b, const mp_hlo_inst_t *inst, mp_hlo_leaves_t *out) {
   mp_hlo_attrs_t attrs = mp_hlo_attrs(b);
   mp_block_t *region = NULL;
-  if (inst->dimensions.count != 1) {
-    return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "dimensions: %u of them instead of one",
-                        inst->dimensions.count);
-  }
+  int64_t dim = 0;
+  MP_RETURN_IF_ERROR(mp_hlo_one_dimension(inst, &dim));
   MP_RETURN_IF_ERROR(mp_hlo_build_region(b, inst, 0, &region));
-  mp_hlo_put_int(&attrs, MP_ATTR_DIMENSION, MP_DTYPE_S64, inst->dimensions.items[0]);
+  mp_hlo_put_int(&attrs, MP_ATTR_DIMENSION, MP_DTYPE_S64, dim);
   mp_hlo_put_bool(&attrs, MP_ATTR_IS_STABLE, inst->is_stable);
   return hlo_ops_scalar_emit(b, inst, region, &attrs, out);
 }

@@ -21,17 +21,7 @@ static PJRT_Client *client;
 // One worker: a call on it that waits for the workers waits for itself.
 static int setup(void **state) {
   (void)state;
-  const char *const names[] = {"num_devices", "workers"};
-  const int64_t numbers[] = {2, 1};
-  PJRT_NamedValue options[2];
-  for (int i = 0; i < 2; ++i) {
-    options[i] = (PJRT_NamedValue){.struct_size = PJRT_STRUCT_SIZE(PJRT_NamedValue, value_size),
-                                   .name = names[i],
-                                   .name_size = strlen(names[i]),
-                                   .type = PJRT_NamedValue_kInt64,
-                                   .int64_value = numbers[i],
-                                   .value_size = 1};
-  }
+  const PJRT_NamedValue options[] = {number_option("num_devices", 2), number_option("workers", 1)};
   PJRT_Client_Create_Args args = ARGS(PJRT_Client_Create, kv_try_get_user_arg);
   args.create_options = options;
   args.num_options = 2;

@@ -49,17 +49,9 @@ static PJRT_Error *get_callback(PJRT_KeyValueGetCallback_Args *args) {
 
 static PJRT_Error *create(int64_t node_id, int64_t num_nodes, bool has_callbacks,
                           PJRT_Client **out_client) {
-  const char *const names[] = {"num_devices", "workers", "node_id", "num_nodes"};
-  const int64_t numbers[] = {2, 1, node_id, num_nodes};
-  PJRT_NamedValue options[4];
-  for (int i = 0; i < 4; ++i) {
-    options[i] = (PJRT_NamedValue){.struct_size = PJRT_STRUCT_SIZE(PJRT_NamedValue, value_size),
-                                   .name = names[i],
-                                   .name_size = strlen(names[i]),
-                                   .type = PJRT_NamedValue_kInt64,
-                                   .int64_value = numbers[i],
-                                   .value_size = 1};
-  }
+  PJRT_NamedValue options[] = {number_option("num_devices", 2), number_option("workers", 1),
+                               number_option("node_id", node_id),
+                               number_option("num_nodes", num_nodes)};
   PJRT_Client_Create_Args args = ARGS(PJRT_Client_Create, kv_try_get_user_arg);
   args.create_options = options;
   args.num_options = 4;

@@ -45,13 +45,18 @@ static inline void expect_ok(PJRT_Error *error) {
   fail_msg("%s", message.message == NULL ? "" : message.message);
 }
 
+// An option of a client that is a number.
+static inline PJRT_NamedValue number_option(const char *name, int64_t value) {
+  return (PJRT_NamedValue){.struct_size = PJRT_STRUCT_SIZE(PJRT_NamedValue, value_size),
+                           .name = name,
+                           .name_size = strlen(name),
+                           .type = PJRT_NamedValue_kInt64,
+                           .int64_value = value,
+                           .value_size = 1};
+}
+
 static inline PJRT_Client *make_client(int64_t num_devices) {
-  PJRT_NamedValue option = {.struct_size = PJRT_STRUCT_SIZE(PJRT_NamedValue, value_size),
-                            .name = "num_devices",
-                            .name_size = strlen("num_devices"),
-                            .type = PJRT_NamedValue_kInt64,
-                            .int64_value = num_devices,
-                            .value_size = 1};
+  const PJRT_NamedValue option = number_option("num_devices", num_devices);
   PJRT_Client_Create_Args args = ARGS(PJRT_Client_Create, kv_try_get_user_arg);
   args.create_options = &option;
   args.num_options = 1;
