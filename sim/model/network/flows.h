@@ -41,6 +41,9 @@ bool mp_flows_finish(mp_flows_t *flows, double until, double *out_time, uint64_t
 // How many transfers are under way.
 uint32_t mp_flows_count(const mp_flows_t *flows);
 
+// The rate in bytes per second that the first transfer with this tag has now; 0 if its latency is
+// not over, or there is none.
+double mp_flows_rate(mp_flows_t *flows, uint64_t tag);
 // Bytes per second that go over a link now.
 double mp_flows_link_rate(mp_flows_t *flows, uint32_t link);
 
