@@ -11,7 +11,7 @@ typedef struct {
   const char *value;
 } setting_t;
 
-enum { MP_PRESET_MAX_SETTINGS = 16 };
+enum { MP_PRESET_MAX_SETTINGS = 32 };
 
 typedef struct {
   const char *name;

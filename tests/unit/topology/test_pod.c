@@ -391,6 +391,23 @@ static void memory_comes_from_option_description_or_share(void **state) {
   mp_pod_release(pod);
 }
 
+static void check_same_links(const mp_pod_info_t *a, const mp_pod_info_t *b) {
+  assert_int_equal(a->wiring, b->wiring);
+  for (int32_t i = 0; i < a->num_dims; ++i) {
+    assert_int_equal(a->dims[i].wiring, b->dims[i].wiring);
+    assert_memory_equal(&a->dims[i].link, &b->dims[i].link, sizeof(a->dims[i].link));
+  }
+  assert_int_equal(a->ici_links, b->ici_links);
+  assert_memory_equal(&a->dcn, &b->dcn, sizeof(a->dcn));
+  assert_int_equal(a->dcn_links, b->dcn_links);
+  assert_int_equal(a->dcn_fabric, b->dcn_fabric);
+  assert_int_equal(a->dcn_leaf_hosts, b->dcn_leaf_hosts);
+  assert_true(a->dcn_oversubscription == b->dcn_oversubscription);
+  assert_true(a->op_latency == b->op_latency && a->vector_flops == b->vector_flops);
+  assert_memory_equal(a->matrix_unit, b->matrix_unit, sizeof(a->matrix_unit));
+  assert_int_equal(a->cores_per_device, b->cores_per_device);
+}
+
 static void serialization_is_the_identity(void **state) {
   (void)state;
   static const char *const names[] = {
@@ -399,7 +416,12 @@ static void serialization_is_the_identity(void **state) {
       "torus:4x4 hosts:2 hbm:16GiB",
       "ring:8 kind:\"my core\" name:\"a b\"",
       "mesh:2x3x4 slices:3 host_shape:2x3x2 links.latency:1.3us flops.f32:1.7T launch_latency:3ns",
-      "switch:5 memory.pinned_host:unlimited memory.bandwidth:100Gbit/s"};
+      "switch:5 memory.pinned_host:unlimited memory.bandwidth:100Gbit/s",
+      "ring,fully_connected,switch:2x4x3 links.bandwidth:1GB/s,2GB/s,3GB/s "
+      "links.latency:1us,2us,3us",
+      "torus:4x16 wrap.side:16 links.count:3 links.bandwidth:45GB/s cores_per_device:2",
+      "fully_connected:8 slices:4 dcn.topology:fat_tree dcn.links:8 dcn.oversubscription:1.5 "
+      "dcn.leaf_hosts:2 op_latency:2us matrix_unit:128x128 flops.vector:3T"};
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
     mp_pod_t *pod = pod_named(names[i]);
     mp_pod_t *again = NULL;
@@ -410,6 +432,7 @@ static void serialization_is_the_identity(void **state) {
     assert_true(mp_pod_fingerprint(pod) == mp_pod_fingerprint(again));
     assert_string_equal(mp_pod_info(pod)->kind, mp_pod_info(again)->kind);
     assert_string_equal(mp_pod_info(pod)->name, mp_pod_info(again)->name);
+    check_same_links(mp_pod_info(pod), mp_pod_info(again));
     for (int32_t id = 0; id < mp_pod_info(pod)->num_devices; ++id) {
       const mp_pod_device_t *a = mp_pod_device(pod, id);
       const mp_pod_device_t *b = mp_pod_device(again, id);

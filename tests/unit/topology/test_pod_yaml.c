@@ -91,6 +91,75 @@ static void both_forms_mean_the_same(void **state) {
   mp_strbuf_deinit(&b);
 }
 
+// The wirings of the dimensions, "ring mesh", after the name of the whole.
+static void check_wirings(const char *text, const char *expected) {
+  mp_pod_t *pod = pod_named(text);
+  const mp_pod_info_t *info = mp_pod_info(pod);
+  mp_strbuf_t found;
+  mp_strbuf_init(&found);
+  mp_strbuf_puts(&found, mp_wiring_name(info->wiring));
+  for (int32_t i = 0; i < info->num_dims; ++i) {
+    mp_strbuf_printf(&found, " %s", mp_wiring_name(info->dims[i].wiring));
+  }
+  assert_string_equal(mp_strbuf_text(&found), expected);
+  mp_strbuf_deinit(&found);
+  mp_pod_release(pod);
+}
+
+static void each_dimension_has_its_wiring(void **state) {
+  (void)state;
+  check_wirings("torus:4x4", "torus ring ring");
+  check_wirings("torus:8", "torus ring");
+  check_wirings("mesh:4x1", "mesh mesh mesh");
+  check_wirings("ring:4x1", "ring ring ring");
+  check_wirings("switch:8", "switch switch");
+  check_wirings("fully_connected:2x4", "fully_connected fully_connected fully_connected");
+  check_wirings("ring,fully_connected,switch:2x8x4", "mixed ring fully_connected switch");
+  check_wirings("ring,ring:4x4", "torus ring ring");
+  check_wirings("mesh,mesh:4x4x1", "mesh mesh mesh mesh");
+  check_wirings("ring,switch:4x4x1", "mixed ring switch mesh");
+  check_wirings("ring,switch:1x4", "switch switch switch");
+  // Which dimensions of a torus close to rings: by their lengths, or by blocks of the whole.
+  check_wirings("torus:4x16 wrap.side:16", "mixed mesh ring");
+  check_wirings("torus:16x16x1 wrap.side:16", "torus ring ring ring");
+  check_wirings("torus:4x8x1 wrap.side:16", "mesh mesh mesh mesh");
+  check_wirings("torus:4x4x8 wrap.block:4x4x4", "torus ring ring ring");
+  check_wirings("torus:2x4x4 wrap.block:4x4x4", "mesh mesh mesh mesh");
+  check_wirings("torus:4x4 wrap.block:4x4x4", "mesh mesh mesh");
+}
+
+static void links_may_differ_by_dimension(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_named(
+      "ring,switch:2x8x1 links.bandwidth:200GB/s,50GB/s links.latency:50ns links.count:2");
+  const mp_pod_info_t *info = mp_pod_info(pod);
+  assert_int_equal(info->ici_links, 2);
+  assert_true(info->dims[0].link.bandwidth == 400e9 && info->dims[1].link.bandwidth == 100e9);
+  assert_true(info->dims[1].link.latency == info->dims[0].link.latency);
+  assert_true(info->ici.bandwidth == 400e9 && info->ici.latency == 50 * 1e-9);
+  mp_pod_release(pod);
+}
+
+static void networks_between_hosts(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_named("switch:8 slices:4 dcn.topology:fat_tree dcn.links:8");
+  const mp_pod_info_t *info = mp_pod_info(pod);
+  assert_int_equal(info->dcn_fabric, MP_FABRIC_FAT_TREE);
+  assert_int_equal(info->dcn_links, 8);
+  assert_int_equal(info->dcn_leaf_hosts, 32);
+  assert_true(info->dcn_oversubscription == 1);
+  mp_pod_release(pod);
+  pod = pod_named("switch:8 op_latency:2us matrix_unit:128x256 flops.vector:2T");
+  info = mp_pod_info(pod);
+  assert_int_equal(info->dcn_fabric, MP_FABRIC_SWITCH);
+  assert_int_equal(info->dcn_links, 1);
+  assert_int_equal(info->dcn_leaf_hosts, 0);
+  assert_true(info->op_latency == 2 * 1e-6 && info->vector_flops == 2e12);
+  assert_int_equal(info->matrix_unit[0], 128);
+  assert_int_equal(info->matrix_unit[1], 256);
+  mp_pod_release(pod);
+}
+
 static void bad_yaml_names_line_key_and_what_was_expected(void **state) {
   (void)state;
   static const struct {
@@ -131,7 +200,30 @@ static void bad_yaml_names_line_key_and_what_was_expected(void **state) {
        "pod.yaml:2: key 'hosts': expected the 4 hosts that 'host_shape' makes, got 3"},
       {"shape: 4x4\nhost_shape: 2x2x1\n", "key 'host_shape': has more sizes than 'shape'"},
       {"shape: 2\nslices: 2\nhosts: 1\n", "expected a number that divides 2 slice(s)"},
-      {"topology: cube\n", "key 'topology': expected torus, mesh, ring or switch, got 'cube'"},
+      {"topology: cube\n",
+       "key 'topology': expected torus, mesh, ring, switch or fully_connected, or a list of them "
+       "by dimension, got 'cube'"},
+      {"topology: mixed\nshape: 4\n", "got 'mixed'"},
+      {"topology: [ring, cube]\n", "got 'ring,cube'"},
+      {"topology: []\n", "key 'topology': expected torus"},
+      {"shape: 4x4x2\ntopology: [ring, switch]\n",
+       "pod.yaml:2: key 'topology': expected one wiring, or one for each dimension of 'shape'"},
+      {"shape: 4x4\ntopology: [ring, switch, ring]\n", "or one for each dimension of 'shape'"},
+      {"shape: 4x4\ntopology: [torus, mesh]\n", "key 'topology': a dimension is no torus"},
+      {"shape: 4x4\nlinks: {bandwidth: [1GB/s, 2GB/s, 3GB/s]}\n",
+       "pod.yaml:2: key 'links.bandwidth': expected one value, or one for each dimension"},
+      {"shape: 4x4\nlinks: {latency: [1us, fast]}\n",
+       "key 'links.latency': expected a time such as 1us or 500ns, or a list of them by dimension, "
+       "got '1us,fast'"},
+      {"shape: 4x4\ntopology: switch\nlinks: {latency: [1us, 2us]}\n",
+       "key 'links.latency': expected one value, because the wiring is that of the whole slice"},
+      {"shape: 4\ndcn: {topology: ring}\n",
+       "pod.yaml:2: key 'dcn.topology': expected switch or fat_tree, got 'ring'"},
+      {"shape: 4\ndcn: {leaf_hosts: 2}\n", "key 'dcn.leaf_hosts': only a fat tree has it"},
+      {"shape: 4\ndcn: {topology: fat_tree, oversubscription: 0.5}\n",
+       "key 'dcn.oversubscription': expected a number from 1 such as 2 or 1.5, got '0.5'"},
+      {"shape: 4\nmatrix_unit: 128\n",
+       "pod.yaml:2: key 'matrix_unit': expected two sizes such as 128x128"},
       {"topology: ring\nshape: 2x2\n", "pod.yaml:1: key 'topology': a ring has one dimension"},
       {"preset: v9\n", "key 'preset': expected one of v2, v3, v4, v5e, v5p, v6e, got 'v9'"},
       {"preset: v5e\n", "key 'shape': missing, expected the grid"},
@@ -241,6 +333,9 @@ int main(void) {
       cmocka_unit_test(the_shipped_files_read),
       cmocka_unit_test(words_override_the_file_and_the_file_the_preset),
       cmocka_unit_test(both_forms_mean_the_same),
+      cmocka_unit_test(each_dimension_has_its_wiring),
+      cmocka_unit_test(links_may_differ_by_dimension),
+      cmocka_unit_test(networks_between_hosts),
       cmocka_unit_test(bad_yaml_names_line_key_and_what_was_expected),
       cmocka_unit_test(bad_lines_name_the_word_and_what_was_expected),
       cmocka_unit_test(edited_descriptions_never_crash),
