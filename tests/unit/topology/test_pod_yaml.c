@@ -50,6 +50,21 @@ static void the_shipped_files_read(void **state) {
   assert_int_equal(mp_pod_device(pod, 7)->slice_index, 0);
   assert_int_equal(mp_pod_device(pod, 8)->slice_index, 1);
   mp_pod_release(pod);
+
+  pod = pod_named(CONFIGS "gpu-cluster.yaml");
+  info = mp_pod_info(pod);
+  assert_int_equal(info->num_devices, 32);
+  assert_int_equal(info->num_hosts, 4);
+  assert_int_equal(info->wiring, MP_WIRING_SWITCH);
+  assert_true(info->dcn_oversubscription == 2 && info->ici.bandwidth == 450e9);
+  mp_pod_release(pod);
+
+  pod = pod_named(CONFIGS "hierarchy.yaml");
+  info = mp_pod_info(pod);
+  assert_int_equal(info->wiring, MP_WIRING_MIXED);
+  assert_int_equal(info->dims[1].wiring, MP_WIRING_FULLY_CONNECTED);
+  assert_true(info->dims[2].link.bandwidth == 50e9 && info->dims[2].link.latency == 2 * 1e-6);
+  mp_pod_release(pod);
 }
 
 static void words_override_the_file_and_the_file_the_preset(void **state) {
@@ -58,7 +73,7 @@ static void words_override_the_file_and_the_file_the_preset(void **state) {
   assert_int_equal(mp_pod_info(pod)->num_hosts, 2);
   assert_int_equal(mp_pod_info(pod)->shape[0], 8);
   assert_string_equal(mp_pod_info(pod)->kind, "my core");
-  assert_true(mp_pod_device(pod, 0)->capacity[MP_MEMORY_DEVICE] == 16ull << 30);
+  assert_true(mp_pod_device(pod, 0)->capacity[MP_MEMORY_DEVICE] == 63ull << 28);
   assert_true(mp_pod_device(pod, 0)->capacity[MP_MEMORY_PINNED_HOST] == 2ull << 30);
   mp_pod_release(pod);
   // A second preset replaces all that the first gave.
@@ -126,6 +141,26 @@ static void each_dimension_has_its_wiring(void **state) {
   check_wirings("torus:4x4x8 wrap.block:4x4x4", "torus ring ring ring");
   check_wirings("torus:2x4x4 wrap.block:4x4x4", "mesh mesh mesh mesh");
   check_wirings("torus:4x4 wrap.block:4x4x4", "mesh mesh mesh");
+}
+
+static void published_slices_have_their_rings(void **state) {
+  (void)state;
+  // Sides of 16 chips close to rings on the planes, and all sides of whole blocks.
+  check_wirings("v5e:1x1", "torus ring ring ring");
+  check_wirings("v5e:2x4", "mesh mesh mesh mesh");
+  check_wirings("v5e:8x16", "mixed mesh ring mesh");
+  check_wirings("v5e:16x16", "torus ring ring ring");
+  check_wirings("v6e:8x16", "mixed mesh ring mesh");
+  check_wirings("v3:32x32", "torus ring ring ring");
+  check_wirings("v4:2x2x1", "mesh mesh mesh mesh");
+  check_wirings("v4:2x2x4", "mesh mesh mesh mesh");
+  check_wirings("v4-megacore:4x4x4", "torus ring ring ring");
+  check_wirings("v5p:16x16x24", "torus ring ring ring");
+  check_wirings("7x:4x4x8", "torus ring ring ring");
+  check_wirings("tpu7x:2x4x4", "mesh mesh mesh mesh");
+  // Who calls the whole a torus has one; a preset beside it says nothing else.
+  check_wirings("v5e:4x4 topology:torus", "torus ring ring ring");
+  check_wirings("h100:8 slices:4", "switch switch");
 }
 
 static void links_may_differ_by_dimension(void **state) {
@@ -225,7 +260,9 @@ static void bad_yaml_names_line_key_and_what_was_expected(void **state) {
       {"shape: 4\nmatrix_unit: 128\n",
        "pod.yaml:2: key 'matrix_unit': expected two sizes such as 128x128"},
       {"topology: ring\nshape: 2x2\n", "pod.yaml:1: key 'topology': a ring has one dimension"},
-      {"preset: v9\n", "key 'preset': expected one of v2, v3, v4, v5e, v5p, v6e, got 'v9'"},
+      {"preset: v9\n",
+       "key 'preset': expected one of v2, v3, v4, v4-megacore, v5e, v5p, v6e, 7x, a100, h100, got "
+       "'v9'"},
       {"preset: v5e\n", "key 'shape': missing, expected the grid"},
       {"kind: x\n", "pod.yaml: key 'shape': missing"},
       {"kind: \"a\\tb\"\n", "key 'kind': expected 1 to 128 printable characters"},
@@ -265,7 +302,9 @@ static void bad_lines_name_the_word_and_what_was_expected(void **state) {
     const char *text;
     const char *message;
   } cases[] = {
-      {"", "topology \"\": expected a preset (v2, v3, v4, v5e, v5p, v6e), a wiring"},
+      {"",
+       "topology \"\": expected a preset (v2, v3, v4, v4-megacore, v5e, v5p, v6e, 7x, "
+       "a100, h100), a wiring"},
       {"   ", "expected a preset"},
       {"v5:4x4", "got 'v5'"},
       {"v5e:4y4",
@@ -334,6 +373,7 @@ int main(void) {
       cmocka_unit_test(words_override_the_file_and_the_file_the_preset),
       cmocka_unit_test(both_forms_mean_the_same),
       cmocka_unit_test(each_dimension_has_its_wiring),
+      cmocka_unit_test(published_slices_have_their_rings),
       cmocka_unit_test(links_may_differ_by_dimension),
       cmocka_unit_test(networks_between_hosts),
       cmocka_unit_test(bad_yaml_names_line_key_and_what_was_expected),
