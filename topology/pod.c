@@ -24,25 +24,59 @@ const char *mp_wiring_name(mp_wiring_t wiring) {
   return names[wiring];
 }
 
+const char *mp_fabric_name(mp_fabric_t fabric) {
+  static const char *const names[] = {
+#define MP_FABRIC_TEXT(name, text) text,
+      MP_FABRICS(MP_FABRIC_TEXT)
+#undef MP_FABRIC_TEXT
+  };
+  return names[fabric];
+}
+
+static double pod_quantity_of(const mp_quantities_t *values, int32_t dim) {
+  return values->count == 0 ? 0 : values->each[values->count == 1 ? 0 : dim];
+}
+
+static void pod_fill_links(mp_pod_t *pod) {
+  const mp_pod_spec_t *spec = &pod->spec;
+  mp_pod_info_t *info = &pod->info;
+  info->wiring = spec->wirings.count == 1 ? spec->wirings.each[0] : MP_WIRING_MIXED;
+  info->ici_links = spec->links;
+  for (int32_t i = 0; i < info->num_dims; ++i) {
+    mp_pod_dim_t *dim = &info->dims[i];
+    dim->wiring = spec->wirings.each[spec->wirings.count == 1 ? 0 : i];
+    if (dim->wiring == MP_WIRING_TORUS) dim->wiring = MP_WIRING_RING;
+    dim->link.latency = pod_quantity_of(&spec->link_latency, i);
+    dim->link.bandwidth = pod_quantity_of(&spec->link_bandwidth, i) * spec->links;
+  }
+  info->ici = info->dims[0].link;
+  info->dcn = spec->dcn;
+  info->dcn_links = spec->dcn_links;
+  info->dcn_fabric = spec->dcn_fabric;
+  info->dcn_leaf_hosts = spec->dcn_leaf_hosts;
+  info->dcn_oversubscription = spec->dcn_oversubscription;
+  info->host_link = spec->host_link;
+}
+
 static void pod_fill_info(mp_pod_t *pod) {
   const mp_pod_spec_t *spec = &pod->spec;
   mp_pod_info_t *info = &pod->info;
   *info = (mp_pod_info_t){
       .name = pod->name,
       .kind = spec->kind,
-      .wiring = spec->wiring,
       .num_slices = spec->slices,
       .num_hosts = spec->hosts,
       .num_dims = spec->shape.num_dims,
       .chips_per_slice = spec->chips,
       .cores_per_chip = spec->cores_per_chip,
+      .cores_per_device = spec->cores_per_device,
       .num_devices = spec->slices * spec->chips * spec->cores_per_chip,
       .num_processes = 1,
-      .ici = spec->ici,
-      .dcn = spec->dcn,
-      .host_link = spec->host_link,
       .memory_bandwidth = spec->memory_bandwidth,
       .launch_latency = spec->launch_latency,
+      .op_latency = spec->op_latency,
+      .matrix_unit = {spec->matrix_unit.dims[0], spec->matrix_unit.dims[1]},
+      .vector_flops = spec->vector_flops,
   };
   info->num_local_devices = info->num_devices;
   for (int32_t i = 0; i < info->num_dims; ++i) {
@@ -50,6 +84,7 @@ static void pod_fill_info(mp_pod_t *pod) {
     if (spec->host_shape.num_dims != 0) info->host_shape[i] = spec->host_shape.dims[i];
   }
   memcpy(info->flops, spec->flops, sizeof(info->flops));
+  pod_fill_links(pod);
 }
 
 // The host of a chip: the box of the grid that it is in, first dimension fastest, or its part of
@@ -182,7 +217,7 @@ static mp_status_t pod_describe_machine(const mp_options_t *options, const mp_ma
   int32_t devices = machine->num_groups < workers ? machine->num_groups : workers;
   if (devices < MP_POD_LEAST_DEVICES) devices = MP_POD_LEAST_DEVICES;
   if (options->num_devices != MP_OPTION_UNSET) devices = (int32_t)options->num_devices;
-  spec->wiring = MP_WIRING_SWITCH;
+  spec->wirings = (mp_wirings_t){1, {MP_WIRING_SWITCH}};
   spec->shape = (mp_shape_t){1, {devices}};
   return mp_spec_finish(spec, "the machine");
 }

@@ -46,12 +46,16 @@ typedef enum {
 // "device", "pinned_host" or "unpinned_host": PJRT's memory kinds.
 const char *mp_memory_space_name(mp_memory_space_t space);
 
-// How the chips of a slice are wired.
-#define MP_WIRINGS(X) \
-  X(TORUS, "torus")   \
-  X(MESH, "mesh")     \
-  X(RING, "ring")     \
-  X(SWITCH, "switch")
+// How the chips of a slice are wired. On a torus every line of chips along a dimension of the grid
+// closes to a ring, on a mesh it does not. A switch, or links between any two (fully connected),
+// join all chips of the slice, whatever its grid. Mixed: each dimension has a wiring of its own.
+#define MP_WIRINGS(X)                   \
+  X(TORUS, "torus")                     \
+  X(MESH, "mesh")                       \
+  X(RING, "ring")                       \
+  X(SWITCH, "switch")                   \
+  X(FULLY_CONNECTED, "fully_connected") \
+  X(MIXED, "mixed")
 
 typedef enum {
 #define MP_WIRING_ENUM(name, text) MP_WIRING_##name,
@@ -60,14 +64,37 @@ typedef enum {
       MP_WIRING_COUNT
 } mp_wiring_t;
 
-// "torus", "mesh", "ring" or "switch".
+// The name in descriptions: "torus", "mesh" …
 const char *mp_wiring_name(mp_wiring_t wiring);
+
+// What joins the hosts: one switch that all are at, or a tree with a switch for every few hosts
+// (leaves) and switches above that join the leaves.
+#define MP_FABRICS(X) \
+  X(SWITCH, "switch") \
+  X(FAT_TREE, "fat_tree")
+
+typedef enum {
+#define MP_FABRIC_ENUM(name, text) MP_FABRIC_##name,
+  MP_FABRICS(MP_FABRIC_ENUM)
+#undef MP_FABRIC_ENUM
+      MP_FABRIC_COUNT
+} mp_fabric_t;
+
+// "switch" or "fat_tree".
+const char *mp_fabric_name(mp_fabric_t fabric);
 
 // Latency in seconds, bandwidth in bytes per second and direction; 0 = not described.
 typedef struct {
   double latency;
   double bandwidth;
 } mp_link_t;
+
+// One dimension of the grid of chips. With the wirings switch and fully connected of a whole slice,
+// every dimension repeats what the slice has.
+typedef struct {
+  mp_wiring_t wiring;  // of each line of chips along it: ring, mesh, switch or fully connected
+  mp_link_t link;  // between neighbours, or of a chip to its switch; parallel links taken together
+} mp_pod_dim_t;
 
 // Element classes whose peak rate a description may give (flops: {bf16: 197T}).
 #define MP_FLOP_KINDS(X) \
@@ -89,27 +116,40 @@ typedef enum {
 // What is the same for all devices of a pod. Latencies and rates are 0 where they are not
 // described.
 typedef struct {
-  const char *name;  // of the description ("v5e:4x4", "rack" …), for messages; never NULL
-  const char *kind;  // device kind, "TPU v5 lite", "minipod"; never NULL
-  mp_wiring_t wiring;
+  const char *name;    // of the description ("v5e:4x4", "rack" …), for messages; never NULL
+  const char *kind;    // device kind, "TPU v5 lite", "minipod"; never NULL
+  mp_wiring_t wiring;  // of the chips of a slice
+  mp_pod_dim_t dims[MP_POD_MAX_DIMS];  // the same by dimension; num_dims of them count
   int32_t num_slices;
   int32_t num_hosts;  // in the whole pod
   int32_t num_dims;   // of the grid of chips of one slice, and of coords; 1 .. MP_POD_MAX_DIMS
   int32_t shape[MP_POD_MAX_DIMS];
   int32_t host_shape[MP_POD_MAX_DIMS];  // chips of one host as a box of the grid; all 0: not a box
   int32_t chips_per_slice;
-  int32_t cores_per_chip;
-  int32_t num_devices;    // slices * chips * cores: of all processes
-  int32_t process_index;  // of this process
+  int32_t cores_per_chip;    // devices of a chip
+  int32_t cores_per_device;  // cores that work as one device; does not change num_devices
+  int32_t num_devices;       // slices * chips * cores: of all processes
+  int32_t process_index;     // of this process
   int32_t num_processes;
   int32_t first_local_device;  // ids of this process's devices are contiguous
   int32_t num_local_devices;
-  mp_link_t ici;                     // between neighbouring chips of a slice
-  mp_link_t dcn;                     // between hosts (slices)
+  mp_link_t ici;      // dims[0].link: between neighbouring chips of a slice, where all are alike
+  int32_t ici_links;  // parallel links that `ici` and dims[].link take together; at least 1
+  // Of one network card: latency from host to host through one switch, bandwidth of one direction.
+  mp_link_t dcn;
+  int32_t dcn_links;       // network cards of a host; at least 1
+  mp_fabric_t dcn_fabric;  // what joins the hosts
+  // Of a fat tree: hosts at one leaf, and by how much the bandwidth of these hosts together exceeds
+  // that of the leaf's links upwards (1: not at all). 0 where the fabric is a switch.
+  int32_t dcn_leaf_hosts;
+  double dcn_oversubscription;
   mp_link_t host_link;               // between a host and one of its devices
   double memory_bandwidth;           // of a device's own memory, bytes/s
   double launch_latency;             // seconds from enqueueing to running
-  double flops[MP_FLOP_KIND_COUNT];  // per device, operations/s
+  double op_latency;                 // seconds that each operation of a program takes at least
+  int32_t matrix_unit[2];            // rows and columns of a matrix unit's tile; 0: not described
+  double flops[MP_FLOP_KIND_COUNT];  // per device, operations/s, of products of matrices
+  double vector_flops;               // the same of all other operations; 0: flops[MP_FLOP_F32]
 } mp_pod_info_t;
 
 typedef struct {
@@ -214,6 +254,9 @@ const mp_pod_info_t *mp_pod_info(const mp_pod_t *pod);
 const mp_pod_machine_t *mp_pod_machine(const mp_pod_t *pod);
 // The device with this id, in 0 .. info->num_devices - 1.
 const mp_pod_device_t *mp_pod_device(const mp_pod_t *pod, int32_t id);
+// Writes the ids of this process's devices (of all, where nothing runs) to `out_ids`, host by host
+// and ascending within a host: the order in which TPU systems list their devices.
+MP_NODISCARD mp_status_t mp_pod_list_by_host(const mp_pod_t *pod, int32_t *out_ids);
 // The core group with this index, in 0 .. machine->num_core_groups - 1.
 const mp_core_group_t *mp_pod_core_group(const mp_pod_t *pod, int32_t index);
 

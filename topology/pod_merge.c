@@ -333,7 +333,7 @@ static mp_status_t pod_merge_build_found(union_t *u, mp_pod_t **out_pod) {
                           "%d processes with %" PRId64 " devices in all; a pod has at most %d",
                           u->count, devices, MP_POD_MAX_DEVICES);
   }
-  u->spec.wiring = MP_WIRING_SWITCH;
+  u->spec.wirings = (mp_wirings_t){1, {MP_WIRING_SWITCH}};
   u->spec.shape = (mp_shape_t){1, {(int32_t)devices}};
   if (u->announcements[0].device_memory != 0) {
     u->spec.memory[MP_MEMORY_DEVICE] = (uint64_t)u->announcements[0].device_memory;

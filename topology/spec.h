@@ -21,49 +21,77 @@ typedef struct {
   int32_t dims[MP_POD_MAX_DIMS];
 } mp_shape_t;
 
+// The wiring of a slice, or of each of its dimensions.
+typedef struct {
+  int32_t count;  // 0 = not given, 1 = of the slice, more = of that many dimensions
+  mp_wiring_t each[MP_POD_MAX_DIMS];
+} mp_wirings_t;
+
+// A quantity, or one for each dimension.
+typedef struct {
+  int32_t count;  // 0 = not given, 1 = in every dimension, more = in that many dimensions
+  double each[MP_POD_MAX_DIMS];
+} mp_quantities_t;
+
 typedef enum {
   MP_SPEC_TEXT,    // char[MP_SPEC_MAX_TEXT + 1], printable ASCII
   MP_SPEC_INT,     // int32_t, 1 .. MP_POD_MAX_DEVICES
   MP_SPEC_DIMS,    // int32_t, 1 .. MP_POD_MAX_DIMS
-  MP_SPEC_WIRING,  // mp_wiring_t
+  MP_SPEC_WIRING,  // mp_wirings_t: torus, or ring,switch or [ring, switch]
+  MP_SPEC_FABRIC,  // mp_fabric_t
   MP_SPEC_SHAPE,   // mp_shape_t: 4x4 or [4, 4]
   MP_SPEC_BYTES,   // uint64_t, UINT64_MAX = unlimited
   MP_SPEC_TIME,    // double, seconds
+  MP_SPEC_TIMES,   // mp_quantities_t, seconds: 1us, or [1us, 5us]
   MP_SPEC_RATE,    // double, bytes per second
+  MP_SPEC_RATES,   // mp_quantities_t, bytes per second
   MP_SPEC_FLOPS,   // double, operations per second
+  MP_SPEC_RATIO,   // double, from 1
 } mp_spec_type_t;
 
 // Member of mp_pod_spec_t, key, type, help. The preset is applied as soon as it is read.
-#define MP_SPEC_KEYS(X)                                                                    \
-  X(preset, "preset", TEXT, "start from a known machine")                                  \
-  X(name, "name", TEXT, "name of the pod, for messages")                                   \
-  X(kind, "kind", TEXT, "device kind that clients see")                                    \
-  X(wiring, "topology", WIRING, "how the chips of a slice are wired")                      \
-  X(shape, "shape", SHAPE, "grid of chips of one slice")                                   \
-  X(chips, "chips", INT, "number of chips of one slice; alone: a grid with one dimension") \
-  X(dims, "dims", DIMS, "least number of coordinates; the grid is padded with ones")       \
-  X(cores_per_chip, "cores_per_chip", INT, "devices on one chip")                          \
-  X(slices, "slices", INT, "number of slices")                                             \
-  X(hosts, "hosts", INT, "number of hosts of the whole pod")                               \
-  X(host_shape, "host_shape", SHAPE, "chips of one host, as a box of the grid")            \
-  X(memory[0], "memory.device", BYTES, "capacity of a device's own memory")                \
-  X(memory[1], "memory.pinned_host", BYTES, "page-locked host memory of a device")         \
-  X(memory[2], "memory.unpinned_host", BYTES, "other host memory of a device")             \
-  X(memory_bandwidth, "memory.bandwidth", RATE, "rate of a device's own memory")           \
-  X(ici.latency, "links.latency", TIME, "between neighbouring chips of a slice")           \
-  X(ici.bandwidth, "links.bandwidth", RATE, "the same, one direction")                     \
-  X(dcn.latency, "dcn.latency", TIME, "between hosts of different slices")                 \
-  X(dcn.bandwidth, "dcn.bandwidth", RATE, "the same, one direction")                       \
-  X(host_link.latency, "host_link.latency", TIME, "between a host and its device")         \
-  X(host_link.bandwidth, "host_link.bandwidth", RATE, "the same, one direction")           \
-  X(launch_latency, "launch_latency", TIME, "from enqueueing a program to its start")      \
-  X(flops[MP_FLOP_F64], "flops.f64", FLOPS, "peak rate of a device")                       \
-  X(flops[MP_FLOP_F32], "flops.f32", FLOPS, "peak rate of a device")                       \
-  X(flops[MP_FLOP_BF16], "flops.bf16", FLOPS, "peak rate of a device")                     \
-  X(flops[MP_FLOP_F16], "flops.f16", FLOPS, "peak rate of a device")                       \
-  X(flops[MP_FLOP_F8], "flops.f8", FLOPS, "peak rate of a device")                         \
-  X(flops[MP_FLOP_S8], "flops.s8", FLOPS, "peak rate of a device")                         \
-  X(flops[MP_FLOP_S4], "flops.s4", FLOPS, "peak rate of a device")                         \
+#define MP_SPEC_KEYS(X)                                                                       \
+  X(preset, "preset", TEXT, "start from a known machine")                                     \
+  X(name, "name", TEXT, "name of the pod, for messages")                                      \
+  X(kind, "kind", TEXT, "device kind that clients see")                                       \
+  X(wirings, "topology", WIRING, "how the chips of a slice, or of each dimension, are wired") \
+  X(shape, "shape", SHAPE, "grid of chips of one slice")                                      \
+  X(chips, "chips", INT, "number of chips of one slice; alone: a grid with one dimension")    \
+  X(dims, "dims", DIMS, "least number of coordinates; the grid is padded with ones")          \
+  X(wrap_side, "wrap.side", INT, "a side of a torus is a ring if this divides its length")    \
+  X(wrap_block, "wrap.block", SHAPE, "a torus has rings if it consists of such blocks")       \
+  X(cores_per_chip, "cores_per_chip", INT, "devices on one chip")                             \
+  X(cores_per_device, "cores_per_device", INT, "cores that work as one device")               \
+  X(slices, "slices", INT, "number of slices")                                                \
+  X(hosts, "hosts", INT, "number of hosts of the whole pod")                                  \
+  X(host_shape, "host_shape", SHAPE, "chips of one host, as a box of the grid")               \
+  X(memory[0], "memory.device", BYTES, "capacity of a device's own memory")                   \
+  X(memory[1], "memory.pinned_host", BYTES, "page-locked host memory of a device")            \
+  X(memory[2], "memory.unpinned_host", BYTES, "other host memory of a device")                \
+  X(memory_bandwidth, "memory.bandwidth", RATE, "rate of a device's own memory")              \
+  X(link_latency, "links.latency", TIMES, "between neighbouring chips of a slice")            \
+  X(link_bandwidth, "links.bandwidth", RATES, "the same, one link, one direction")            \
+  X(links, "links.count", INT, "parallel links between two neighbours")                       \
+  X(dcn.latency, "dcn.latency", TIME, "between hosts, through one switch")                    \
+  X(dcn.bandwidth, "dcn.bandwidth", RATE, "of a host's network card, one direction")          \
+  X(dcn_links, "dcn.links", INT, "network cards of a host")                                   \
+  X(dcn_fabric, "dcn.topology", FABRIC, "what joins the hosts")                               \
+  X(dcn_leaf_hosts, "dcn.leaf_hosts", INT, "hosts at one leaf of a fat tree")                 \
+  X(dcn_oversubscription, "dcn.oversubscription", RATIO,                                      \
+    "of a leaf: bandwidth of its hosts to that upwards")                                      \
+  X(host_link.latency, "host_link.latency", TIME, "between a host and its device")            \
+  X(host_link.bandwidth, "host_link.bandwidth", RATE, "the same, one direction")              \
+  X(launch_latency, "launch_latency", TIME, "from enqueueing a program to its start")         \
+  X(op_latency, "op_latency", TIME, "least time of an operation")                             \
+  X(matrix_unit, "matrix_unit", SHAPE, "tile of the matrix unit, rows and columns")           \
+  X(vector_flops, "flops.vector", FLOPS, "peak rate of what is no product of matrices")       \
+  X(flops[MP_FLOP_F64], "flops.f64", FLOPS, "peak rate of a device")                          \
+  X(flops[MP_FLOP_F32], "flops.f32", FLOPS, "peak rate of a device")                          \
+  X(flops[MP_FLOP_BF16], "flops.bf16", FLOPS, "peak rate of a device")                        \
+  X(flops[MP_FLOP_F16], "flops.f16", FLOPS, "peak rate of a device")                          \
+  X(flops[MP_FLOP_F8], "flops.f8", FLOPS, "peak rate of a device")                            \
+  X(flops[MP_FLOP_S8], "flops.s8", FLOPS, "peak rate of a device")                            \
+  X(flops[MP_FLOP_S4], "flops.s4", FLOPS, "peak rate of a device")                            \
   X(memory[0], "hbm", BYTES, "short for memory.device")
 
 enum {
@@ -90,20 +118,32 @@ typedef struct {
   char preset[MP_SPEC_MAX_TEXT + 1];
   char name[MP_SPEC_MAX_TEXT + 1];
   char kind[MP_SPEC_MAX_TEXT + 1];
-  mp_wiring_t wiring;
+  mp_wirings_t wirings;
   mp_shape_t shape;
   int32_t chips;
   int32_t dims;
+  int32_t wrap_side;  // this and the next are part of the wirings once the spec is finished
+  mp_shape_t wrap_block;
   int32_t cores_per_chip;
+  int32_t cores_per_device;
   int32_t slices;
   int32_t hosts;
   mp_shape_t host_shape;
   uint64_t memory[MP_MEMORY_SPACE_COUNT];  // 0 = not given
   double memory_bandwidth;
-  mp_link_t ici;
+  mp_quantities_t link_latency;
+  mp_quantities_t link_bandwidth;
+  int32_t links;
   mp_link_t dcn;
+  int32_t dcn_links;
+  mp_fabric_t dcn_fabric;
+  int32_t dcn_leaf_hosts;
+  double dcn_oversubscription;
   mp_link_t host_link;
   double launch_latency;
+  double op_latency;
+  mp_shape_t matrix_unit;
+  double vector_flops;
   double flops[MP_FLOP_KIND_COUNT];
   // By key: the highest layer that gave it, and the line there.
   struct {
@@ -111,6 +151,12 @@ typedef struct {
     int line;
   } given[MP_SPEC_KEY_COUNT];
 } mp_pod_spec_t;
+
+// The id of a key in `given`; names of one member have the same. -1: there is no such key.
+int mp_spec_key_id(mp_str_t key);
+
+// INVALID_ARGUMENT "<place>: key 'x': <message>".
+MP_NODISCARD mp_status_t mp_spec_error(mp_spec_place_t place, mp_str_t key, const char *message);
 
 // Sets one key. INVALID_ARGUMENT "<place>: key 'x': expected …, got …"; for an unknown key the
 // message has the nearest one, and for a second value in one layer it has both lines.
@@ -126,8 +172,8 @@ MP_NODISCARD mp_status_t mp_spec_refuse(mp_spec_place_t place, mp_str_t key, con
 bool mp_spec_is_key(mp_str_t key);
 // True if `key` begins some nested key ("memory").
 bool mp_spec_is_mapping(mp_str_t key);
-// True if the key's value may be a list.
-bool mp_spec_is_shape(mp_str_t key);
+// True if the key's value may be a list, which mp_spec_set takes with commas between.
+bool mp_spec_is_list(mp_str_t key);
 
 // Reads a one-line description (spec_line.c): a preset, wiring or file, then key:value words.
 // Messages call it `origin`.
@@ -148,8 +194,9 @@ void mp_spec_list_presets(mp_strbuf_t *out_text);
 // Forgets all that one layer gave.
 void mp_spec_clear_layer(mp_pod_spec_t *spec, mp_spec_layer_t layer);
 
-// Checks the whole and derives shape, hosts, kind and wiring where they were not given.
-// INVALID_ARGUMENT names the key that is to blame and where it was given, or `origin`.
+// Checks the whole and derives what was not given (spec_finish.c): shape, hosts, kind, the wiring
+// of each dimension. INVALID_ARGUMENT names the key that is to blame and where it was given, or
+// `origin`.
 MP_NODISCARD mp_status_t mp_spec_finish(mp_pod_spec_t *spec, const char *origin);
 
 // Appends a finished spec as YAML, without its name, which is read back to the same spec. Equal

@@ -1,5 +1,6 @@
 // The one-line form: NAME[:GRID] or a file, then key:value words.
 #include "topology/spec.h"
+#include "topology/spec_value.h"
 
 // Blanks separate words, but not within double quotes.
 static mp_str_t spec_line_next_word(mp_str_t *rest) {
@@ -48,10 +49,8 @@ static bool spec_line_is_file(mp_str_t word) {
 }
 
 static bool spec_line_is_wiring(mp_str_t name) {
-  for (int i = 0; i < MP_WIRING_COUNT; ++i) {
-    if (mp_str_is(name, mp_wiring_name((mp_wiring_t)i))) return true;
-  }
-  return false;
+  mp_wirings_t unused;
+  return mp_spec_value_parse(MP_SPEC_WIRING, name, &unused);
 }
 
 static mp_status_t spec_line_read_file_word(mp_pod_spec_t *spec, const char *origin,
@@ -72,7 +71,8 @@ static mp_status_t spec_line_refuse_first_word(const char *origin, mp_str_t name
   int shown = name.size > 64 ? 64 : (int)name.size;
   mp_status_t status = mp_status_make(
       MP_INVALID_ARGUMENT,
-      "%s: expected a preset (%s), a wiring (torus, mesh, ring, switch) with its grid, such as "
+      "%s: expected a preset (%s), a wiring (torus, mesh, ring, switch, "
+      "fully_connected) with its grid, such as "
       "v5e:4x4 or torus:4x4, or a YAML file (a word with '/' or ending in .yaml), got '%.*s'",
       origin, mp_strbuf_text(&presets), shown, name.size == 0 ? "" : name.data);
   mp_strbuf_deinit(&presets);

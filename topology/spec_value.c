@@ -1,5 +1,7 @@
 #include "topology/spec_value.h"
 
+#include <float.h>
+
 typedef struct {
   const char *text;
   double factor;
@@ -23,7 +25,13 @@ static const unit_t g_flop_units[] = {{"G", 1e9},      {"T", 1e12},      {"P", 1
                                       {"GFLOPS", 1e9}, {"TFLOPS", 1e12}, {"PFLOPS", 1e15},
                                       {"", 1},         {NULL, 0}};
 
-static bool spec_value_parse_quantity(const unit_t *units, mp_str_t text, double max,
+// Least and largest values, in seconds, bytes per second and operations per second. No time at all
+// is what a time that is not given means; it may override one of a preset.
+#define MP_TIME_LIMITS  0, 1e6
+#define MP_RATE_LIMITS  DBL_MIN, 1e18
+#define MP_FLOPS_LIMITS DBL_MIN, 1e24
+
+static bool spec_value_parse_quantity(const unit_t *units, mp_str_t text, double least, double most,
                                       double *out_value) {
   double number = 0;
   if (text.size == 0 || text.data[0] < '0' || text.data[0] > '9') return false;  // no sign
@@ -34,7 +42,7 @@ static bool spec_value_parse_quantity(const unit_t *units, mp_str_t text, double
   for (; units->text != NULL; ++units) {
     if (!mp_str_is(unit, units->text)) continue;
     double value = number * units->factor;
-    if (!(value > 0 && value <= max)) return false;
+    if (!(value >= least && value <= most)) return false;
     *out_value = value;
     return true;
   }
@@ -48,19 +56,46 @@ static bool spec_value_parse_int(mp_str_t text, long long max, int32_t *out_valu
   return true;
 }
 
-// Sizes joined by 'x'.
+// Takes the part before the next of `separators` (or the end) off the text, and that character with
+// it. False: nothing is left. "a," has two parts.
+typedef struct {
+  mp_str_t text;
+  size_t at;  // beyond the end when nothing is left
+} parts_t;
+
+static bool spec_value_next_part(parts_t *parts, const char *separators, mp_str_t *out_part) {
+  if (parts->at > parts->text.size) return false;
+  size_t end = parts->at;
+  while (end < parts->text.size && strchr(separators, parts->text.data[end]) == NULL) ++end;
+  *out_part = (mp_str_t){parts->text.data + parts->at, end - parts->at};
+  parts->at = end + 1;
+  return true;
+}
+
+// Sizes joined by 'x', or by ',' where they come from a list.
 static bool spec_value_parse_shape(mp_str_t text, mp_shape_t *out_shape) {
   mp_shape_t shape = {0};
-  for (size_t begin = 0; begin <= text.size;) {
-    size_t end = begin;
-    while (end < text.size && text.data[end] != 'x') ++end;
-    mp_str_t part = {text.data + begin, end - begin};
+  mp_str_t part;
+  for (parts_t parts = {text, 0}; spec_value_next_part(&parts, "x,", &part);) {
     if (shape.num_dims == MP_POD_MAX_DIMS) return false;
     if (!spec_value_parse_int(part, MP_POD_MAX_DEVICES, &shape.dims[shape.num_dims++]))
       return false;
-    begin = end + 1;
   }
   *out_shape = shape;
+  return true;
+}
+
+// A quantity, or several joined by ','.
+static bool spec_value_parse_quantities(const unit_t *units, mp_str_t text, double least,
+                                        double most, mp_quantities_t *out_values) {
+  mp_quantities_t values = {0};
+  mp_str_t part;
+  for (parts_t parts = {text, 0}; spec_value_next_part(&parts, ",", &part);) {
+    if (values.count == MP_POD_MAX_DIMS) return false;
+    if (!spec_value_parse_quantity(units, part, least, most, &values.each[values.count++]))
+      return false;
+  }
+  *out_values = values;
   return true;
 }
 
@@ -77,12 +112,41 @@ static bool spec_value_parse_text(mp_str_t text, char *out_text) {
 }
 
 static bool spec_value_parse_wiring(mp_str_t text, mp_wiring_t *out_wiring) {
-  for (int i = 0; i < MP_WIRING_COUNT; ++i) {
+  for (int i = 0; i < MP_WIRING_MIXED; ++i) {
     if (!mp_str_is(text, mp_wiring_name((mp_wiring_t)i))) continue;
     *out_wiring = (mp_wiring_t)i;
     return true;
   }
   return false;
+}
+
+// A wiring, or those of the dimensions joined by ','.
+static bool spec_value_parse_wirings(mp_str_t text, mp_wirings_t *out_wirings) {
+  mp_wirings_t wirings = {0};
+  mp_str_t part;
+  for (parts_t parts = {text, 0}; spec_value_next_part(&parts, ",", &part);) {
+    if (wirings.count == MP_POD_MAX_DIMS) return false;
+    if (!spec_value_parse_wiring(part, &wirings.each[wirings.count++])) return false;
+  }
+  *out_wirings = wirings;
+  return true;
+}
+
+static bool spec_value_parse_fabric(mp_str_t text, mp_fabric_t *out_fabric) {
+  for (int i = 0; i < MP_FABRIC_COUNT; ++i) {
+    if (!mp_str_is(text, mp_fabric_name((mp_fabric_t)i))) continue;
+    *out_fabric = (mp_fabric_t)i;
+    return true;
+  }
+  return false;
+}
+
+static bool spec_value_parse_ratio(mp_str_t text, double *out_ratio) {
+  double ratio = 0;
+  if (text.size == 0 || mp_str_scan_double(text, &ratio) != text.size) return false;
+  if (!(ratio >= 1 && ratio <= MP_POD_MAX_DEVICES)) return false;
+  *out_ratio = ratio;
+  return true;
 }
 
 static bool spec_value_parse_bytes(mp_str_t text, uint64_t *out_bytes) {
@@ -105,17 +169,25 @@ bool mp_spec_value_parse(mp_spec_type_t type, mp_str_t text, void *out_member) {
     case MP_SPEC_DIMS:
       return spec_value_parse_int(text, MP_POD_MAX_DIMS, out_member);
     case MP_SPEC_WIRING:
-      return spec_value_parse_wiring(text, out_member);
+      return spec_value_parse_wirings(text, out_member);
+    case MP_SPEC_FABRIC:
+      return spec_value_parse_fabric(text, out_member);
     case MP_SPEC_SHAPE:
       return spec_value_parse_shape(text, out_member);
     case MP_SPEC_BYTES:
       return spec_value_parse_bytes(text, out_member);
     case MP_SPEC_TIME:
-      return spec_value_parse_quantity(g_time_units, text, 1e6, out_member);
+      return spec_value_parse_quantity(g_time_units, text, MP_TIME_LIMITS, out_member);
+    case MP_SPEC_TIMES:
+      return spec_value_parse_quantities(g_time_units, text, MP_TIME_LIMITS, out_member);
     case MP_SPEC_RATE:
-      return spec_value_parse_quantity(g_rate_units, text, 1e18, out_member);
+      return spec_value_parse_quantity(g_rate_units, text, MP_RATE_LIMITS, out_member);
+    case MP_SPEC_RATES:
+      return spec_value_parse_quantities(g_rate_units, text, MP_RATE_LIMITS, out_member);
     case MP_SPEC_FLOPS:
-      return spec_value_parse_quantity(g_flop_units, text, 1e24, out_member);
+      return spec_value_parse_quantity(g_flop_units, text, MP_FLOPS_LIMITS, out_member);
+    case MP_SPEC_RATIO:
+      return spec_value_parse_ratio(text, out_member);
   }
   return false;
 }
@@ -136,6 +208,19 @@ int64_t mp_shape_num_chips(const mp_shape_t *shape) {
   return count;
 }
 
+static void spec_value_write_wirings(const mp_wirings_t *wirings, mp_strbuf_t *out_text) {
+  for (int32_t i = 0; i < wirings->count; ++i) {
+    mp_strbuf_printf(out_text, "%s%s", i == 0 ? "" : ",", mp_wiring_name(wirings->each[i]));
+  }
+}
+
+static void spec_value_write_quantities(const mp_quantities_t *values, mp_strbuf_t *out_text) {
+  for (int32_t i = 0; i < values->count; ++i) {
+    if (i != 0) mp_strbuf_putc(out_text, ',');
+    mp_strbuf_put_double(out_text, values->each[i]);
+  }
+}
+
 void mp_spec_value_write(mp_spec_type_t type, const void *member, mp_strbuf_t *out_text) {
   switch (type) {
     case MP_SPEC_TEXT:
@@ -146,7 +231,10 @@ void mp_spec_value_write(mp_spec_type_t type, const void *member, mp_strbuf_t *o
       mp_strbuf_printf(out_text, "%d", *(const int32_t *)member);
       return;
     case MP_SPEC_WIRING:
-      mp_strbuf_puts(out_text, mp_wiring_name(*(const mp_wiring_t *)member));
+      spec_value_write_wirings(member, out_text);
+      return;
+    case MP_SPEC_FABRIC:
+      mp_strbuf_puts(out_text, mp_fabric_name(*(const mp_fabric_t *)member));
       return;
     case MP_SPEC_SHAPE:
       mp_shape_write(member, out_text);
@@ -158,9 +246,14 @@ void mp_spec_value_write(mp_spec_type_t type, const void *member, mp_strbuf_t *o
         mp_strbuf_printf(out_text, "%llu", (unsigned long long)*(const uint64_t *)member);
       }
       return;
+    case MP_SPEC_TIMES:
+    case MP_SPEC_RATES:
+      spec_value_write_quantities(member, out_text);
+      return;
     case MP_SPEC_TIME:
     case MP_SPEC_RATE:
     case MP_SPEC_FLOPS:
+    case MP_SPEC_RATIO:
       mp_strbuf_put_double(out_text, *(const double *)member);
       return;
   }
@@ -175,17 +268,25 @@ const char *mp_spec_value_expected(mp_spec_type_t type) {
     case MP_SPEC_DIMS:
       return "a whole number from 1 to 6";
     case MP_SPEC_WIRING:
-      return "torus, mesh, ring or switch";
+      return "torus, mesh, ring, switch or fully_connected, or a list of them by dimension";
+    case MP_SPEC_FABRIC:
+      return "switch or fat_tree";
     case MP_SPEC_SHAPE:
       return "up to 6 sizes such as 4x4 or [4, 4]";
     case MP_SPEC_BYTES:
       return "a size such as 16GiB, or unlimited";
     case MP_SPEC_TIME:
       return "a time such as 1us or 500ns";
+    case MP_SPEC_TIMES:
+      return "a time such as 1us or 500ns, or a list of them by dimension";
     case MP_SPEC_RATE:
       return "a rate such as 45GB/s";
+    case MP_SPEC_RATES:
+      return "a rate such as 45GB/s, or a list of them by dimension";
     case MP_SPEC_FLOPS:
       return "operations per second such as 197T";
+    case MP_SPEC_RATIO:
+      return "a number from 1 such as 2 or 1.5";
   }
   return "";
 }

@@ -1,4 +1,4 @@
-// Pod descriptions in YAML: one document, one mapping, values are scalars, shapes also lists.
+// Pod descriptions in YAML: one document, one mapping, values are scalars, some also lists.
 //
 // Not all of YAML is read, by intent: no aliases (with them a file of a few lines could grow
 // without bound), tags have no meaning, and nested mappings may be only where the schema has them.
@@ -53,7 +53,7 @@ static mp_status_t spec_yaml_advance(reader_t *reader) {
                         parser->context == NULL ? "" : parser->context);
 }
 
-// Reads the rest of a list after its start, and joins it with 'x' as the one-line form has it.
+// Reads the rest of a list after its start, and joins it with commas as the one-line form has it.
 static mp_status_t spec_yaml_read_list(reader_t *reader, mp_str_t key, int line) {
   char text[MP_YAML_MAX_PATH];
   size_t size = 0;
@@ -67,7 +67,7 @@ static mp_status_t spec_yaml_read_list(reader_t *reader, mp_str_t key, int line)
     if (item.size + 1 >= sizeof(text) - size) {
       return mp_spec_refuse(spec_yaml_place_at(reader, line), key, "a longer list");
     }
-    if (size != 0) text[size++] = 'x';
+    if (size != 0) text[size++] = ',';
     memcpy(text + size, item.data, item.size);
     size += item.size;
   }
@@ -83,7 +83,7 @@ static mp_status_t spec_yaml_read_value(reader_t *reader, mp_str_t key, int line
       return mp_spec_set(reader->spec, spec_yaml_place_at(reader, line), key,
                          spec_yaml_scalar_of(reader));
     case YAML_SEQUENCE_START_EVENT:
-      if (!mp_spec_is_shape(key))
+      if (!mp_spec_is_list(key))
         return mp_spec_refuse(spec_yaml_place_at(reader, line), key, "a list");
       return spec_yaml_read_list(reader, key, line);
     case YAML_MAPPING_START_EVENT:

@@ -50,6 +50,21 @@ static void the_shipped_files_read(void **state) {
   assert_int_equal(mp_pod_device(pod, 7)->slice_index, 0);
   assert_int_equal(mp_pod_device(pod, 8)->slice_index, 1);
   mp_pod_release(pod);
+
+  pod = pod_named(CONFIGS "gpu-cluster.yaml");
+  info = mp_pod_info(pod);
+  assert_int_equal(info->num_devices, 32);
+  assert_int_equal(info->num_hosts, 4);
+  assert_int_equal(info->wiring, MP_WIRING_SWITCH);
+  assert_true(info->dcn_oversubscription == 2 && info->ici.bandwidth == 450e9);
+  mp_pod_release(pod);
+
+  pod = pod_named(CONFIGS "hierarchy.yaml");
+  info = mp_pod_info(pod);
+  assert_int_equal(info->wiring, MP_WIRING_MIXED);
+  assert_int_equal(info->dims[1].wiring, MP_WIRING_FULLY_CONNECTED);
+  assert_true(info->dims[2].link.bandwidth == 50e9 && info->dims[2].link.latency == 2 * 1e-6);
+  mp_pod_release(pod);
 }
 
 static void words_override_the_file_and_the_file_the_preset(void **state) {
@@ -58,7 +73,7 @@ static void words_override_the_file_and_the_file_the_preset(void **state) {
   assert_int_equal(mp_pod_info(pod)->num_hosts, 2);
   assert_int_equal(mp_pod_info(pod)->shape[0], 8);
   assert_string_equal(mp_pod_info(pod)->kind, "my core");
-  assert_true(mp_pod_device(pod, 0)->capacity[MP_MEMORY_DEVICE] == 16ull << 30);
+  assert_true(mp_pod_device(pod, 0)->capacity[MP_MEMORY_DEVICE] == 63ull << 28);
   assert_true(mp_pod_device(pod, 0)->capacity[MP_MEMORY_PINNED_HOST] == 2ull << 30);
   mp_pod_release(pod);
   // A second preset replaces all that the first gave.
@@ -89,6 +104,95 @@ static void both_forms_mean_the_same(void **state) {
   assert_string_equal(mp_strbuf_text(&a), mp_strbuf_text(&b));
   mp_strbuf_deinit(&a);
   mp_strbuf_deinit(&b);
+}
+
+// The wirings of the dimensions, "ring mesh", after the name of the whole.
+static void check_wirings(const char *text, const char *expected) {
+  mp_pod_t *pod = pod_named(text);
+  const mp_pod_info_t *info = mp_pod_info(pod);
+  mp_strbuf_t found;
+  mp_strbuf_init(&found);
+  mp_strbuf_puts(&found, mp_wiring_name(info->wiring));
+  for (int32_t i = 0; i < info->num_dims; ++i) {
+    mp_strbuf_printf(&found, " %s", mp_wiring_name(info->dims[i].wiring));
+  }
+  assert_string_equal(mp_strbuf_text(&found), expected);
+  mp_strbuf_deinit(&found);
+  mp_pod_release(pod);
+}
+
+static void each_dimension_has_its_wiring(void **state) {
+  (void)state;
+  check_wirings("torus:4x4", "torus ring ring");
+  check_wirings("torus:8", "torus ring");
+  check_wirings("mesh:4x1", "mesh mesh mesh");
+  check_wirings("ring:4x1", "ring ring ring");
+  check_wirings("switch:8", "switch switch");
+  check_wirings("fully_connected:2x4", "fully_connected fully_connected fully_connected");
+  check_wirings("ring,fully_connected,switch:2x8x4", "mixed ring fully_connected switch");
+  check_wirings("ring,ring:4x4", "torus ring ring");
+  check_wirings("mesh,mesh:4x4x1", "mesh mesh mesh mesh");
+  check_wirings("ring,switch:4x4x1", "mixed ring switch mesh");
+  check_wirings("ring,switch:1x4", "switch switch switch");
+  // Which dimensions of a torus close to rings: by their lengths, or by blocks of the whole.
+  check_wirings("torus:4x16 wrap.side:16", "mixed mesh ring");
+  check_wirings("torus:16x16x1 wrap.side:16", "torus ring ring ring");
+  check_wirings("torus:4x8x1 wrap.side:16", "mesh mesh mesh mesh");
+  check_wirings("torus:4x4x8 wrap.block:4x4x4", "torus ring ring ring");
+  check_wirings("torus:2x4x4 wrap.block:4x4x4", "mesh mesh mesh mesh");
+  check_wirings("torus:4x4 wrap.block:4x4x4", "mesh mesh mesh");
+}
+
+static void published_slices_have_their_rings(void **state) {
+  (void)state;
+  // Sides of 16 chips close to rings on the planes, and all sides of whole blocks.
+  check_wirings("v5e:1x1", "torus ring ring ring");
+  check_wirings("v5e:2x4", "mesh mesh mesh mesh");
+  check_wirings("v5e:8x16", "mixed mesh ring mesh");
+  check_wirings("v5e:16x16", "torus ring ring ring");
+  check_wirings("v6e:8x16", "mixed mesh ring mesh");
+  check_wirings("v3:32x32", "torus ring ring ring");
+  check_wirings("v4:2x2x1", "mesh mesh mesh mesh");
+  check_wirings("v4:2x2x4", "mesh mesh mesh mesh");
+  check_wirings("v4-megacore:4x4x4", "torus ring ring ring");
+  check_wirings("v5p:16x16x24", "torus ring ring ring");
+  check_wirings("7x:4x4x8", "torus ring ring ring");
+  check_wirings("tpu7x:2x4x4", "mesh mesh mesh mesh");
+  // Who calls the whole a torus has one; a preset beside it says nothing else.
+  check_wirings("v5e:4x4 topology:torus", "torus ring ring ring");
+  check_wirings("h100:8 slices:4", "switch switch");
+}
+
+static void links_may_differ_by_dimension(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_named(
+      "ring,switch:2x8x1 links.bandwidth:200GB/s,50GB/s links.latency:50ns links.count:2");
+  const mp_pod_info_t *info = mp_pod_info(pod);
+  assert_int_equal(info->ici_links, 2);
+  assert_true(info->dims[0].link.bandwidth == 400e9 && info->dims[1].link.bandwidth == 100e9);
+  assert_true(info->dims[1].link.latency == info->dims[0].link.latency);
+  assert_true(info->ici.bandwidth == 400e9 && info->ici.latency == 50 * 1e-9);
+  mp_pod_release(pod);
+}
+
+static void networks_between_hosts(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_named("switch:8 slices:4 dcn.topology:fat_tree dcn.links:8");
+  const mp_pod_info_t *info = mp_pod_info(pod);
+  assert_int_equal(info->dcn_fabric, MP_FABRIC_FAT_TREE);
+  assert_int_equal(info->dcn_links, 8);
+  assert_int_equal(info->dcn_leaf_hosts, 32);
+  assert_true(info->dcn_oversubscription == 1);
+  mp_pod_release(pod);
+  pod = pod_named("switch:8 op_latency:2us matrix_unit:128x256 flops.vector:2T");
+  info = mp_pod_info(pod);
+  assert_int_equal(info->dcn_fabric, MP_FABRIC_SWITCH);
+  assert_int_equal(info->dcn_links, 1);
+  assert_int_equal(info->dcn_leaf_hosts, 0);
+  assert_true(info->op_latency == 2 * 1e-6 && info->vector_flops == 2e12);
+  assert_int_equal(info->matrix_unit[0], 128);
+  assert_int_equal(info->matrix_unit[1], 256);
+  mp_pod_release(pod);
 }
 
 static void bad_yaml_names_line_key_and_what_was_expected(void **state) {
@@ -131,9 +235,34 @@ static void bad_yaml_names_line_key_and_what_was_expected(void **state) {
        "pod.yaml:2: key 'hosts': expected the 4 hosts that 'host_shape' makes, got 3"},
       {"shape: 4x4\nhost_shape: 2x2x1\n", "key 'host_shape': has more sizes than 'shape'"},
       {"shape: 2\nslices: 2\nhosts: 1\n", "expected a number that divides 2 slice(s)"},
-      {"topology: cube\n", "key 'topology': expected torus, mesh, ring or switch, got 'cube'"},
+      {"topology: cube\n",
+       "key 'topology': expected torus, mesh, ring, switch or fully_connected, or a list of them "
+       "by dimension, got 'cube'"},
+      {"topology: mixed\nshape: 4\n", "got 'mixed'"},
+      {"topology: [ring, cube]\n", "got 'ring,cube'"},
+      {"topology: []\n", "key 'topology': expected torus"},
+      {"shape: 4x4x2\ntopology: [ring, switch]\n",
+       "pod.yaml:2: key 'topology': expected one wiring, or one for each dimension of 'shape'"},
+      {"shape: 4x4\ntopology: [ring, switch, ring]\n", "or one for each dimension of 'shape'"},
+      {"shape: 4x4\ntopology: [torus, mesh]\n", "key 'topology': a dimension is no torus"},
+      {"shape: 4x4\nlinks: {bandwidth: [1GB/s, 2GB/s, 3GB/s]}\n",
+       "pod.yaml:2: key 'links.bandwidth': expected one value, or one for each dimension"},
+      {"shape: 4x4\nlinks: {latency: [1us, fast]}\n",
+       "key 'links.latency': expected a time such as 1us or 500ns, or a list of them by dimension, "
+       "got '1us,fast'"},
+      {"shape: 4x4\ntopology: switch\nlinks: {latency: [1us, 2us]}\n",
+       "key 'links.latency': expected one value, because the wiring is that of the whole slice"},
+      {"shape: 4\ndcn: {topology: ring}\n",
+       "pod.yaml:2: key 'dcn.topology': expected switch or fat_tree, got 'ring'"},
+      {"shape: 4\ndcn: {leaf_hosts: 2}\n", "key 'dcn.leaf_hosts': only a fat tree has it"},
+      {"shape: 4\ndcn: {topology: fat_tree, oversubscription: 0.5}\n",
+       "key 'dcn.oversubscription': expected a number from 1 such as 2 or 1.5, got '0.5'"},
+      {"shape: 4\nmatrix_unit: 128\n",
+       "pod.yaml:2: key 'matrix_unit': expected two sizes such as 128x128"},
       {"topology: ring\nshape: 2x2\n", "pod.yaml:1: key 'topology': a ring has one dimension"},
-      {"preset: v9\n", "key 'preset': expected one of v2, v3, v4, v5e, v5p, v6e, got 'v9'"},
+      {"preset: v9\n",
+       "key 'preset': expected one of v2, v3, v4, v4-megacore, v5e, v5p, v6e, 7x, a100, h100, got "
+       "'v9'"},
       {"preset: v5e\n", "key 'shape': missing, expected the grid"},
       {"kind: x\n", "pod.yaml: key 'shape': missing"},
       {"kind: \"a\\tb\"\n", "key 'kind': expected 1 to 128 printable characters"},
@@ -173,7 +302,9 @@ static void bad_lines_name_the_word_and_what_was_expected(void **state) {
     const char *text;
     const char *message;
   } cases[] = {
-      {"", "topology \"\": expected a preset (v2, v3, v4, v5e, v5p, v6e), a wiring"},
+      {"",
+       "topology \"\": expected a preset (v2, v3, v4, v4-megacore, v5e, v5p, v6e, 7x, "
+       "a100, h100), a wiring"},
       {"   ", "expected a preset"},
       {"v5:4x4", "got 'v5'"},
       {"v5e:4y4",
@@ -241,6 +372,10 @@ int main(void) {
       cmocka_unit_test(the_shipped_files_read),
       cmocka_unit_test(words_override_the_file_and_the_file_the_preset),
       cmocka_unit_test(both_forms_mean_the_same),
+      cmocka_unit_test(each_dimension_has_its_wiring),
+      cmocka_unit_test(published_slices_have_their_rings),
+      cmocka_unit_test(links_may_differ_by_dimension),
+      cmocka_unit_test(networks_between_hosts),
       cmocka_unit_test(bad_yaml_names_line_key_and_what_was_expected),
       cmocka_unit_test(bad_lines_name_the_word_and_what_was_expected),
       cmocka_unit_test(edited_descriptions_never_crash),

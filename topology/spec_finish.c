@@ -1,0 +1,256 @@
+// What shows only when a description is whole: checks, and what follows from what was given.
+#include <stdio.h>
+
+#include "topology/spec.h"
+
+enum { MP_FABRIC_LEAF_HOSTS = 32 };  // of a fat tree that does not say
+
+// An error that shows only when the whole description is known; it names the key and the place
+// where that was given.
+static mp_status_t spec_finish_refuse(const mp_pod_spec_t *spec, const char *origin,
+                                      const char *key, const char *message) {
+  int id = mp_spec_key_id(mp_str(key));
+  mp_spec_place_t place = {origin, spec->given[id].line, spec->given[id].layer};
+  return mp_spec_error(place, mp_str(key), message);
+}
+
+// The layer that gave a key.
+static int spec_finish_layer_of(const mp_pod_spec_t *spec, const char *key) {
+  return (int)spec->given[mp_spec_key_id(mp_str(key))].layer;
+}
+
+static mp_status_t spec_finish_shape(mp_pod_spec_t *spec, const char *origin) {
+  char message[256];
+  mp_strbuf_t text;
+  if (spec->shape.num_dims == 0 && spec->chips == 0) {
+    return spec_finish_refuse(spec, origin, "shape",
+                              "missing, expected the grid of chips of one slice such as 4x4");
+  }
+  if (spec->shape.num_dims == 0) spec->shape = (mp_shape_t){1, {spec->chips}};
+  int64_t chips = mp_shape_num_chips(&spec->shape);
+  if (spec->chips != 0 && spec->chips != chips) {
+    mp_strbuf_init(&text);
+    mp_shape_write(&spec->shape, &text);
+    snprintf(message, sizeof(message), "expected the %lld chips of the shape %s, got %d",
+             (long long)chips, mp_strbuf_text(&text), spec->chips);
+    mp_strbuf_deinit(&text);
+    return spec_finish_refuse(spec, origin, "chips", message);
+  }
+  while (spec->shape.num_dims < spec->dims) spec->shape.dims[spec->shape.num_dims++] = 1;
+  int64_t devices = chips * spec->slices * spec->cores_per_chip;
+  if (devices > MP_POD_MAX_DEVICES) {
+    snprintf(message, sizeof(message), "expected at most %d devices in all", MP_POD_MAX_DEVICES);
+    return spec_finish_refuse(spec, origin, spec->chips != 0 ? "chips" : "shape", message);
+  }
+  spec->chips = (int32_t)chips;
+  return NULL;
+}
+
+// ---- Wirings ----
+
+// Whether a torus closes to rings along a dimension.
+static bool spec_finish_wraps(const mp_pod_spec_t *spec, int32_t dim) {
+  if (spec->wrap_side != 0 && spec->shape.dims[dim] % spec->wrap_side != 0) return false;
+  for (int32_t i = 0; i < spec->wrap_block.num_dims; ++i) {
+    int32_t side = i < spec->shape.num_dims ? spec->shape.dims[i] : 1;
+    if (side % spec->wrap_block.dims[i] != 0) return false;
+  }
+  return true;
+}
+
+// Writes what a torus has in each dimension into the wirings.
+static void spec_finish_unfold_torus(mp_pod_spec_t *spec) {
+  // A layer that calls the whole a torus means all of it, whatever the layers below say.
+  int torus = spec_finish_layer_of(spec, "topology");
+  if (torus > spec_finish_layer_of(spec, "wrap.side")) spec->wrap_side = 0;
+  if (torus > spec_finish_layer_of(spec, "wrap.block")) spec->wrap_block.num_dims = 0;
+  spec->wirings.count = spec->shape.num_dims;
+  for (int32_t i = 0; i < spec->shape.num_dims; ++i) {
+    spec->wirings.each[i] = spec_finish_wraps(spec, i) ? MP_WIRING_RING : MP_WIRING_MESH;
+  }
+}
+
+// If `count` values are those of the dimensions: dimensions beyond them have to be of size 1.
+static bool spec_finish_fits(const mp_pod_spec_t *spec, int32_t count) {
+  if (count > spec->shape.num_dims) return false;
+  for (int32_t i = count; i < spec->shape.num_dims; ++i) {
+    if (spec->shape.dims[i] > 1) return false;
+  }
+  return true;
+}
+
+// Makes one wiring of a list where all dimensions that have neighbours are alike. So equal pods
+// have equal descriptions.
+static void spec_finish_join_wirings(mp_pod_spec_t *spec) {
+  static const mp_wiring_t whole[MP_WIRING_COUNT] = {
+      [MP_WIRING_RING] = MP_WIRING_TORUS,
+      [MP_WIRING_MESH] = MP_WIRING_MESH,
+      [MP_WIRING_SWITCH] = MP_WIRING_SWITCH,
+      [MP_WIRING_FULLY_CONNECTED] = MP_WIRING_FULLY_CONNECTED};
+  mp_wirings_t *wirings = &spec->wirings;
+  int long_sides = 0;
+  bool alike = true;
+  mp_wiring_t first = MP_WIRING_RING;
+  for (int32_t i = 0; i < spec->shape.num_dims; ++i) {
+    if (spec->shape.dims[i] == 1) continue;
+    if (long_sides++ == 0) first = wirings->each[i];
+    alike = alike && wirings->each[i] == first;
+  }
+  bool is_grid = first == MP_WIRING_RING || first == MP_WIRING_MESH;
+  if (alike && (is_grid || long_sides == 1)) {
+    *wirings = (mp_wirings_t){1, {whole[first]}};
+    return;
+  }
+  for (int32_t i = 0; i < spec->shape.num_dims; ++i) {
+    if (spec->shape.dims[i] == 1) wirings->each[i] = MP_WIRING_MESH;
+  }
+  wirings->count = spec->shape.num_dims;
+}
+
+static mp_status_t spec_finish_check_wirings(const mp_pod_spec_t *spec, const char *origin) {
+  const mp_wirings_t *wirings = &spec->wirings;
+  if (wirings->count == 1) {
+    int long_sides = 0;
+    for (int32_t i = 0; i < spec->shape.num_dims; ++i) long_sides += spec->shape.dims[i] > 1;
+    if (wirings->each[0] != MP_WIRING_RING || long_sides <= 1) return NULL;
+    return spec_finish_refuse(spec, origin, "topology",
+                              "a ring has one dimension, expected torus or mesh");
+  }
+  if (!spec_finish_fits(spec, wirings->count)) {
+    return spec_finish_refuse(spec, origin, "topology",
+                              "expected one wiring, or one for each dimension of 'shape'");
+  }
+  for (int32_t i = 0; i < wirings->count; ++i) {
+    if (wirings->each[i] != MP_WIRING_TORUS) continue;
+    return spec_finish_refuse(
+        spec, origin, "topology",
+        "a dimension is no torus, expected ring, mesh, switch or fully_connected for each");
+  }
+  return NULL;
+}
+
+static mp_status_t spec_finish_wirings(mp_pod_spec_t *spec, const char *origin) {
+  mp_wirings_t *wirings = &spec->wirings;
+  if (wirings->count == 0) *wirings = (mp_wirings_t){1, {MP_WIRING_TORUS}};
+  MP_RETURN_IF_ERROR(spec_finish_check_wirings(spec, origin));
+  if (wirings->count == 1 && wirings->each[0] == MP_WIRING_TORUS) {
+    spec_finish_unfold_torus(spec);
+    spec_finish_join_wirings(spec);
+  } else if (wirings->count > 1) {
+    spec_finish_join_wirings(spec);
+  }
+  spec->wrap_side = 0;
+  spec->wrap_block = (mp_shape_t){0};
+  return NULL;
+}
+
+// Checks a quantity that the dimensions may have each for itself, and makes one of equal ones.
+static mp_status_t spec_finish_by_dimension(const mp_pod_spec_t *spec, const char *origin,
+                                            const char *key, mp_quantities_t *values) {
+  mp_wiring_t wiring = spec->wirings.each[0];
+  bool alike = true;
+  for (int32_t i = 1; i < values->count; ++i) alike &= values->each[i] == values->each[0];
+  if (values->count > 1 && !spec_finish_fits(spec, values->count)) {
+    return spec_finish_refuse(spec, origin, key,
+                              "expected one value, or one for each dimension of 'shape'");
+  }
+  if (alike && values->count > 1) *values = (mp_quantities_t){1, {values->each[0]}};
+  bool is_flat = spec->wirings.count == 1 &&
+                 (wiring == MP_WIRING_SWITCH || wiring == MP_WIRING_FULLY_CONNECTED);
+  if (values->count > 1 && is_flat) {
+    return spec_finish_refuse(spec, origin, key,
+                              "expected one value, because the wiring is that of the whole slice");
+  }
+  // Dimensions of size 1 have no links.
+  while (values->count > 1 && values->count < spec->shape.num_dims) {
+    values->each[values->count] = values->each[values->count - 1];
+    ++values->count;
+  }
+  return NULL;
+}
+
+// ---- The network between hosts ----
+
+static mp_status_t spec_finish_fabric(mp_pod_spec_t *spec, const char *origin) {
+  if (spec->dcn_links == 0) spec->dcn_links = 1;
+  if (spec->dcn_fabric == MP_FABRIC_FAT_TREE) {
+    if (spec->dcn_leaf_hosts == 0) spec->dcn_leaf_hosts = MP_FABRIC_LEAF_HOSTS;
+    if (spec->dcn_oversubscription == 0) spec->dcn_oversubscription = 1;
+    return NULL;
+  }
+  const char *const keys[] = {"dcn.leaf_hosts", "dcn.oversubscription"};
+  const bool given[] = {spec->dcn_leaf_hosts != 0, spec->dcn_oversubscription != 0};
+  for (int i = 0; i < 2; ++i) {
+    if (!given[i]) continue;
+    // A layer above may have made a switch of a fat tree.
+    if (spec_finish_layer_of(spec, keys[i]) >= spec_finish_layer_of(spec, "dcn.topology")) {
+      return spec_finish_refuse(spec, origin, keys[i], "only a fat tree has it: dcn.topology");
+    }
+  }
+  spec->dcn_leaf_hosts = 0;
+  spec->dcn_oversubscription = 0;
+  return NULL;
+}
+
+// ---- Hosts ----
+
+// Derives the hosts of a grid whose hosts are boxes of it. Boxes at the far edges may be cut off.
+static mp_status_t spec_finish_host_shape(mp_pod_spec_t *spec, const char *origin) {
+  mp_shape_t *box = &spec->host_shape;
+  while (box->num_dims < spec->shape.num_dims) box->dims[box->num_dims++] = 1;
+  if (box->num_dims > spec->shape.num_dims) {
+    return spec_finish_refuse(spec, origin, "host_shape", "has more sizes than 'shape'");
+  }
+  int64_t hosts = spec->slices;
+  for (int32_t i = 0; i < box->num_dims; ++i) {
+    if (box->dims[i] > spec->shape.dims[i]) box->dims[i] = spec->shape.dims[i];
+    hosts *= (spec->shape.dims[i] + box->dims[i] - 1) / box->dims[i];
+  }
+  if (spec->hosts != 0 && spec->hosts != hosts) {
+    char message[128];
+    snprintf(message, sizeof(message), "expected the %lld hosts that 'host_shape' makes, got %d",
+             (long long)hosts, spec->hosts);
+    return spec_finish_refuse(spec, origin, "hosts", message);
+  }
+  spec->hosts = (int32_t)hosts;
+  return NULL;
+}
+
+static mp_status_t spec_finish_hosts(mp_pod_spec_t *spec, const char *origin) {
+  int count = spec_finish_layer_of(spec, "hosts");
+  int box = spec_finish_layer_of(spec, "host_shape");
+  if (box > count) spec->hosts = 0;
+  if (count > box) spec->host_shape.num_dims = 0;
+  if (spec->host_shape.num_dims != 0) return spec_finish_host_shape(spec, origin);
+  if (spec->hosts == 0) spec->hosts = spec->slices;
+  if (spec->hosts % spec->slices != 0 || spec->chips % (spec->hosts / spec->slices) != 0) {
+    char message[160];
+    snprintf(message, sizeof(message),
+             "expected a number that divides %d slice(s) of %d chip(s) into equal parts, got %d",
+             spec->slices, spec->chips, spec->hosts);
+    return spec_finish_refuse(spec, origin, "hosts", message);
+  }
+  return NULL;
+}
+
+mp_status_t mp_spec_finish(mp_pod_spec_t *spec, const char *origin) {
+  if (spec->kind[0] == '\0') strcpy(spec->kind, "minipod");
+  if (spec->cores_per_chip == 0) spec->cores_per_chip = 1;
+  if (spec->cores_per_device == 0) spec->cores_per_device = 1;
+  if (spec->slices == 0) spec->slices = 1;
+  if (spec->links == 0) spec->links = 1;
+  if (spec->memory[MP_MEMORY_DEVICE] == UINT64_MAX) {
+    return spec_finish_refuse(spec, origin, "memory.device",
+                              "expected a size such as 16GiB, got 'unlimited'");
+  }
+  if (spec->matrix_unit.num_dims != 0 && spec->matrix_unit.num_dims != 2) {
+    return spec_finish_refuse(spec, origin, "matrix_unit", "expected two sizes such as 128x128");
+  }
+  MP_RETURN_IF_ERROR(spec_finish_shape(spec, origin));
+  MP_RETURN_IF_ERROR(spec_finish_wirings(spec, origin));
+  MP_RETURN_IF_ERROR(spec_finish_by_dimension(spec, origin, "links.latency", &spec->link_latency));
+  MP_RETURN_IF_ERROR(
+      spec_finish_by_dimension(spec, origin, "links.bandwidth", &spec->link_bandwidth));
+  MP_RETURN_IF_ERROR(spec_finish_fabric(spec, origin));
+  return spec_finish_hosts(spec, origin);
+}
