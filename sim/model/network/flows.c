@@ -25,6 +25,7 @@ struct mp_flows_s {
   const mp_network_t *network;
   double now;
   bool is_stale;                // bytes began or ceased to flow since the rates were computed
+  double earliest;              // change, unless stale; INFINITY when nothing is under way
   MP_ARRAY(flow_t) active;      // in the order of starts
   MP_ARRAY(flows_end_t) ended;  // not taken out yet, from first_ended on
   uint32_t first_ended;
@@ -37,6 +38,7 @@ mp_status_t mp_flows_create(const mp_network_t *network, mp_flows_t **out_flows)
   mp_flows_t *flows = mp_calloc(1, sizeof(*flows));
   MP_RETURN_IF_NULL(flows);
   flows->network = network;
+  flows->earliest = INFINITY;
   mp_status_t status = mp_flows_share_init(&flows->share, network);
   if (status != NULL) {
     mp_flows_release(flows);
@@ -61,9 +63,7 @@ uint32_t mp_flows_count(const mp_flows_t *flows) {
 
 // Gives every transfer whose bytes flow its rate from now on. What keeps its rate keeps its end, to
 // the bit.
-static void flows_refresh(mp_flows_t *flows) {
-  if (!flows->is_stale) return;
-  flows->is_stale = false;
+static void flows_set_rates(mp_flows_t *flows) {
   flows->users.count = 0;
   for (uint32_t i = 0; i < flows->active.count; ++i) {
     flow_t *flow = &flows->active.items[i];
@@ -82,14 +82,19 @@ static void flows_refresh(mp_flows_t *flows) {
   }
 }
 
-// The earliest change; INFINITY when nothing is under way.
+static void flows_refresh(mp_flows_t *flows) {
+  if (!flows->is_stale) return;
+  flows->is_stale = false;
+  flows_set_rates(flows);
+  flows->earliest = INFINITY;
+  for (uint32_t i = 0; i < flows->active.count; ++i) {
+    flows->earliest = fmin(flows->earliest, flows->active.items[i].next);
+  }
+}
+
 static double flows_earliest(mp_flows_t *flows) {
   flows_refresh(flows);
-  double next = INFINITY;
-  for (uint32_t i = 0; i < flows->active.count; ++i) {
-    if (flows->active.items[i].next < next) next = flows->active.items[i].next;
-  }
-  return next;
+  return flows->earliest;
 }
 
 // Lets everything happen that happens at `time`, which is the earliest change: transfers that have
@@ -119,12 +124,15 @@ static void flows_step(mp_flows_t *flows, double time) {
   flows->active.count = kept;
 }
 
+// Lets everything happen that happens before `now`.
+static void flows_advance(mp_flows_t *flows, double now) {
+  while (flows_earliest(flows) < now) flows_step(flows, flows->earliest);
+  if (flows->now < now) flows->now = now;
+}
+
 mp_status_t mp_flows_start(mp_flows_t *flows, const mp_transfer_t *transfer, double now,
                            uint64_t tag) {
-  for (double next; (next = flows_earliest(flows)) < now;) {
-    flows_step(flows, next);
-  }
-  if (flows->now < now) flows->now = now;
+  flows_advance(flows, now);
   if (flows->first_ended == flows->ended.count) flows->first_ended = flows->ended.count = 0;
   const uint32_t count = flows->active.count + 1;
   MP_RETURN_IF_ERROR(MP_ARRAY_RESERVE(NULL, &flows->ended, count));
@@ -141,6 +149,7 @@ mp_status_t mp_flows_start(mp_flows_t *flows, const mp_transfer_t *transfer, dou
                         .user = {.uses = transfer->uses, .num_uses = transfer->num_uses},
                     }));
   flows->num_uses = num_uses;
+  flows->earliest = fmin(flows->earliest, flows->now + transfer->latency);
   return NULL;
 }
 
@@ -193,10 +202,7 @@ double mp_flows_link_rate(mp_flows_t *flows, uint32_t link) {
 
 void mp_flows_set_bandwidth(mp_flows_t *flows, uint32_t link, double bandwidth, double now) {
   MP_ASSERT(bandwidth > 0);
-  for (double next; (next = flows_earliest(flows)) < now;) {
-    flows_step(flows, next);
-  }
-  if (flows->now < now) flows->now = now;
+  flows_advance(flows, now);
   mp_flows_share_set_bandwidth(&flows->share, link, bandwidth);
   flows->is_stale = true;
 }

@@ -118,8 +118,9 @@ typedef struct {
   double times;
 } mp_network_use_t;
 
-// Bytes that move at one rate: one flow, or all equal flows of a step of an algorithm. A step that
-// is repeated k times is one transfer of k times the bytes and k times the latency.
+// Bytes that move at one rate: one flow, or all equal flows of a step of an algorithm that begin at
+// one time (so that a step whose ways differ in length is several transfers). A step that is
+// repeated k times is one transfer of k times the bytes.
 typedef struct {
   int32_t source, target;  // global device ids; -1: several, or a host
   double latency;          // seconds in all during which nothing flows; spent first
