@@ -4,10 +4,10 @@
 //   simgrid_messages PLATFORM.xml MESSAGES NUM_DEVICES [--cfg=...]
 //
 // MESSAGES has lines "STEP SOURCE TARGET BYTES", in the order of steps. Every device is an actor on
-// the host "dN": in each step it starts all its sends and receives of the step, and waits for them.
-// So devices wait for those that they hear from, and for nobody else.
+// the host "dN". It has room for all that it will receive from the beginning, so that a message
+// starts when it is sent; in each step it sends, and waits for what it receives. So devices wait
+// for those that they hear from, and for nobody else.
 
-#include <inttypes.h>
 #include <simgrid/actor.h>
 #include <simgrid/comm.h>
 #include <simgrid/engine.h>
@@ -35,25 +35,31 @@ static sg_mailbox_t mailbox_of(const message_t *message) {
 static void device(int argc, char **argv) {
   static char content;
   const int self = argc > 1 ? atoi(argv[1]) : 0;
-  sg_comm_t *comms = malloc(2 * g_count * sizeof(sg_comm_t));
-  void **received = malloc(g_count * sizeof(void *));
-  size_t at = 0;
-  while (at < g_count) {
+  sg_comm_t *sends = malloc(g_count * sizeof(*sends));
+  sg_comm_t *receives = malloc(g_count * sizeof(*receives));
+  void **contents = malloc(g_count * sizeof(*contents));
+  size_t num_sends = 0, num_receives = 0, first = 0;
+  for (size_t i = 0; i < g_count; ++i) {
+    if (g_messages[i].target != self) continue;
+    receives[num_receives++] = sg_mailbox_get_async(mailbox_of(&g_messages[i]), &contents[i]);
+  }
+  for (size_t at = 0; at < g_count;) {
     const unsigned step = g_messages[at].step;
     size_t count = 0;
     for (; at < g_count && g_messages[at].step == step; ++at) {
       const message_t *message = &g_messages[at];
-      if (message->target == self) {
-        comms[count++] = sg_mailbox_get_async(mailbox_of(message), &received[at]);
-      }
-      if (message->source == self) {
-        comms[count++] = sg_mailbox_put_async(mailbox_of(message), &content, (long)message->bytes);
-      }
+      count += message->target == self;
+      if (message->source != self) continue;
+      sends[num_sends++] =
+          sg_mailbox_put_async(mailbox_of(message), &content, (long)message->bytes);
     }
-    if (count != 0) sg_comm_wait_all(comms, count);
+    if (count != 0) sg_comm_wait_all(receives + first, count);
+    first += count;
   }
-  free(received);
-  free(comms);
+  if (num_sends != 0) sg_comm_wait_all(sends, num_sends);
+  free(contents);
+  free(receives);
+  free(sends);
 }
 
 static int read_messages(const char *path) {
