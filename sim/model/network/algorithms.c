@@ -1,17 +1,7 @@
-// Which algorithm a collective has, and what passes it is made of.
+// The algorithms that collectives can have, and the passes that these are made of.
 #include "sim/model/network/algorithms.h"
 
-#include <math.h>
-
 #include "sim/base/assert.h"
-#include "sim/model/network/all_pairs.h"
-
-// Most flows' links that are looked at for the estimate of one candidate; more would take longer
-// than a second, and such a candidate (everybody to everybody in a group of thousands) is hopeless.
-#define MAX_ESTIMATE 5e7
-
-// A candidate is taken before others of which none is faster by more than this.
-#define NEGLIGIBLE 1.05
 
 #define RINGS                                                         \
   MP_ALGORITHM_MULTIPORT_DIMENSION_RING, MP_ALGORITHM_DIMENSION_RING, \
@@ -159,102 +149,4 @@ void mp_algorithms_build(mp_builder_t *builder, mp_arena_t *scratch, mp_collecti
     default:
       mp_direct_pass(builder, scratch, groups, bytes);
   }
-}
-
-// ---- Choosing ----
-
-// How many links of flows an estimate looks at, roughly.
-static double algorithms_work(const mp_network_t *network, const mp_groups_of_devices_t *groups,
-                              mp_algorithm_t algorithm) {
-  const double devices = (double)groups->count * groups->size;
-  double flows = devices * 2;
-  if (algorithm == MP_ALGORITHM_HALVING_DOUBLING) flows = devices * log2(groups->size);
-  if (algorithm == MP_ALGORITHM_DIRECT) {
-    flows = devices * (mp_all_pairs_are_counted(groups) ? 1 : groups->size);
-  }
-  return flows * mp_network_diameter(network);
-}
-
-static mp_status_t algorithms_fits(mp_network_t *network, mp_arena_t *scratch,
-                                   const mp_groups_of_devices_t *groups, mp_algorithm_t algorithm,
-                                   bool *out_fits) {
-  mp_groups_of_devices_t inner, outer;
-  *out_fits = true;
-  switch (algorithm) {
-    case MP_ALGORITHM_MULTIPORT_DIMENSION_RING:
-    case MP_ALGORITHM_DIMENSION_RING:
-      *out_fits = groups->num_dims > 1;
-      return NULL;
-    case MP_ALGORITHM_HIERARCHICAL:
-      return mp_device_groups_split(network, scratch, groups, &inner, &outer, out_fits);
-    default:
-      return NULL;
-  }
-}
-
-static mp_status_t algorithms_estimate(mp_network_t *network, mp_arena_t *scratch,
-                                       mp_collective_kind_t kind,
-                                       const mp_groups_of_devices_t *groups, double bytes,
-                                       mp_algorithm_t algorithm, double *out_seconds) {
-  mp_builder_t builder;
-  mp_builder_init(&builder, network, MP_BUILD_ESTIMATE, scratch);
-  mp_algorithms_build(&builder, scratch, kind, groups, bytes, algorithm);
-  *out_seconds = builder.seconds;
-  mp_status_t status = mp_builder_status(&builder);
-  mp_builder_deinit(&builder);
-  return status;
-}
-
-// The candidates that can be used for the groups, as many of them as can be weighed in reasonable
-// time; if that is none, the one that is weighed fastest.
-static mp_status_t algorithms_list(mp_network_t *network, mp_arena_t *scratch,
-                                   mp_collective_kind_t kind, const mp_groups_of_devices_t *groups,
-                                   mp_algorithm_t wanted, mp_algorithm_t *out_list,
-                                   uint32_t *out_count) {
-  const mp_algorithm_t *candidates = mp_algorithms_of(kind);
-  mp_algorithm_t easiest = MP_ALGORITHM_AUTO;
-  double least = INFINITY;
-  *out_count = 0;
-  for (uint32_t i = 0; candidates[i] != MP_ALGORITHM_AUTO; ++i) {
-    bool fits;
-    MP_RETURN_IF_ERROR(algorithms_fits(network, scratch, groups, candidates[i], &fits));
-    if (!fits) continue;
-    if (candidates[i] == wanted) {
-      out_list[0] = wanted;
-      *out_count = 1;
-      return NULL;
-    }
-    const double work = algorithms_work(network, groups, candidates[i]);
-    if (work <= MAX_ESTIMATE) out_list[(*out_count)++] = candidates[i];
-    if (work < least) {
-      least = work;
-      easiest = candidates[i];
-    }
-  }
-  if (*out_count == 0) out_list[(*out_count)++] = easiest;
-  return NULL;
-}
-
-mp_status_t mp_algorithms_choose(mp_network_t *network, mp_arena_t *scratch,
-                                 mp_collective_kind_t kind, const mp_groups_of_devices_t *groups,
-                                 double bytes, mp_algorithm_t wanted,
-                                 mp_algorithm_t *out_algorithm) {
-  // In one dimension, the rings along dimensions are two-way rings.
-  if (groups->num_dims == 1 &&
-      (wanted == MP_ALGORITHM_DIMENSION_RING || wanted == MP_ALGORITHM_MULTIPORT_DIMENSION_RING)) {
-    wanted = MP_ALGORITHM_BIDIRECTIONAL_RING;
-  }
-  mp_algorithm_t list[MAX_CANDIDATES];
-  double seconds[MAX_CANDIDATES] = {0}, least = INFINITY;
-  uint32_t count;
-  MP_RETURN_IF_ERROR(algorithms_list(network, scratch, kind, groups, wanted, list, &count));
-  for (uint32_t i = 0; i < count && count > 1; ++i) {
-    MP_RETURN_IF_ERROR(
-        algorithms_estimate(network, scratch, kind, groups, bytes, list[i], &seconds[i]));
-    if (seconds[i] < least) least = seconds[i];
-  }
-  uint32_t best = 0;
-  while (seconds[best] > least * NEGLIGIBLE) ++best;
-  *out_algorithm = list[best];
-  return NULL;
 }

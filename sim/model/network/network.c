@@ -6,9 +6,22 @@
 #include "sim/base/hash.h"
 #include "sim/model/network/network_internal.h"
 
+static mp_status_t network_place_devices(mp_network_t *network) {
+  const mp_pod_info_t *info = network->info;
+  network->devices = MP_ARENA_ARRAY(network->arena, int32_t, (size_t)info->num_devices);
+  MP_RETURN_IF_NULL(network->devices);
+  for (int32_t id = 0; id < info->num_devices; ++id) {
+    const mp_pod_device_t *device = mp_pod_device(network->pod, id);
+    const size_t chip = mp_network_chip_of(network, device);
+    network->devices[chip * (size_t)info->cores_per_chip + (size_t)device->core_on_chip] = id;
+  }
+  return NULL;
+}
+
 static mp_status_t network_init(mp_network_t *network) {
   MP_RETURN_IF_ERROR(mp_arena_create(&network->arena));
   MP_RETURN_IF_ERROR(mp_arena_create(&network->scratch));
+  MP_RETURN_IF_ERROR(network_place_devices(network));
   MP_RETURN_IF_ERROR(mp_network_graph_build(network));
   network->loads = mp_calloc(network->links.count, sizeof(*network->loads));
   MP_RETURN_IF_NULL(network->loads);
@@ -37,6 +50,7 @@ void mp_network_release(mp_network_t *network) {
   if (network == NULL) return;
   MP_HASH_MAP_FREE(&network->traffics);
   MP_HASH_MAP_FREE(&network->messages);
+  MP_HASH_MAP_FREE(&network->choices);
   MP_ARRAY_FREE(&network->links);
   mp_free(network->loads);
   mp_free(network->stage_seconds);

@@ -26,12 +26,12 @@ typedef struct {
   uint32_t first_way, num_ways;
 } mp_network_axis_t;
 
-// Traffic, or a message's uses, with all that they follow from.
+// Traffic, a message's uses, or a choice, with all that it follows from.
 typedef struct {
   uint64_t hash;
   size_t key_size;
   const void *key;
-  const void *value;  // mp_traffic_t, or mp_transfer_t of 0 bytes
+  const void *value;  // mp_traffic_t, mp_transfer_t of 0 bytes, mp_algorithm_t
 } mp_network_known_t;
 
 typedef MP_HASH_MAP(mp_network_known_t) mp_network_cache_t;
@@ -55,7 +55,9 @@ struct mp_network_s {
   uint32_t first_leaf_link;  // two per leaf of a fat tree: up, and down; none for one leaf
   uint32_t hosts_per_leaf;
 
-  mp_network_cache_t traffics, messages;
+  int32_t *devices;  // [chips][cores of a chip] ids
+
+  mp_network_cache_t traffics, messages, choices;
   // Of the transfer and the stage under construction (traffic_builder.h): [links], all zero
   // between them.
   double *loads, *stage_seconds;
@@ -69,6 +71,12 @@ static inline uint32_t mp_network_chip_of(const mp_network_t *network,
 
 static inline uint32_t mp_network_num_chips(const mp_pod_info_t *info) {
   return (uint32_t)(info->num_slices * info->chips_per_slice);
+}
+
+// The id of the device that is this core of a chip.
+static inline int32_t mp_network_device_at(const mp_network_t *network, uint32_t chip,
+                                           uint32_t core) {
+  return network->devices[(size_t)chip * (uint32_t)network->info->cores_per_chip + core];
 }
 
 // Where a chip is on an axis.
