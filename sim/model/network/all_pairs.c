@@ -8,13 +8,17 @@ bool mp_all_pairs_are_counted(const mp_groups_of_devices_t *groups) {
   return groups->size >= ALL_PAIRS_LARGE && groups->num_dims != 0;
 }
 
-static void all_pairs_one_by_one(mp_builder_t *builder, const mp_groups_of_devices_t *groups) {
+// Either the flows within slices, or those from slice to slice.
+static void all_pairs_one_by_one(mp_builder_t *builder, const mp_groups_of_devices_t *groups,
+                                 bool is_far) {
+  const mp_pod_t *pod = builder->network->pod;
   for (uint32_t g = 0; g < groups->count; ++g) {
     const int32_t *devices = groups->devices + (size_t)g * groups->size;
     for (uint32_t i = 0; i < groups->size && builder->status == NULL; ++i) {
-      // Everybody begins with its next one, so that no device is everybody's first target.
-      for (uint32_t k = 1; k < groups->size; ++k) {
-        mp_builder_flow(builder, devices[i], devices[(i + k) % groups->size], 1);
+      const int32_t slice = mp_pod_device(pod, devices[i])->slice_index;
+      for (uint32_t k = 0; k < groups->size; ++k) {
+        if ((mp_pod_device(pod, devices[k])->slice_index != slice) != is_far) continue;
+        mp_builder_flow(builder, devices[i], devices[k], 1);
       }
     }
   }
@@ -187,9 +191,12 @@ static void all_pairs_add_box(mp_builder_t *builder, mp_arena_t *scratch,
 }
 
 void mp_all_pairs_add(mp_builder_t *builder, mp_arena_t *scratch,
-                      const mp_groups_of_devices_t *groups) {
+                      const mp_groups_of_devices_t *groups, double bytes) {
   if (!mp_all_pairs_are_counted(groups) || builder->goal == MP_BUILD_SENDS) {
-    all_pairs_one_by_one(builder, groups);
+    all_pairs_one_by_one(builder, groups, true);
+    mp_builder_end_transfer(builder, bytes);
+    all_pairs_one_by_one(builder, groups, false);
+    mp_builder_end_transfer(builder, bytes);
     return;
   }
   for (uint32_t g = 0; g < groups->count && builder->status == NULL; ++g) {
@@ -198,4 +205,5 @@ void mp_all_pairs_add(mp_builder_t *builder, mp_arena_t *scratch,
     box.devices += (size_t)g * groups->size;
     all_pairs_add_box(builder, scratch, &box);
   }
+  mp_builder_end_transfer(builder, bytes);
 }

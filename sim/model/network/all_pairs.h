@@ -10,8 +10,8 @@
 // on average.
 bool mp_all_pairs_are_counted(const mp_groups_of_devices_t *groups);
 
-// Adds the flows to the open transfer of `builder`.
+// Adds the flows to the open stage of `builder`, each with so many bytes.
 void mp_all_pairs_add(mp_builder_t *builder, mp_arena_t *scratch,
-                      const mp_groups_of_devices_t *groups);
+                      const mp_groups_of_devices_t *groups, double bytes);
 
 #endif  // MINIPOD_SIM_MODEL_NETWORK_ALL_PAIRS_H_

@@ -91,6 +91,6 @@ void mp_root_pass(mp_builder_t *builder, const mp_groups_of_devices_t *groups, d
 
 void mp_direct_pass(mp_builder_t *builder, mp_arena_t *scratch,
                     const mp_groups_of_devices_t *groups, double bytes) {
-  mp_all_pairs_add(builder, scratch, groups);
-  partner_passes_end_stage(builder, bytes / groups->size);
+  mp_all_pairs_add(builder, scratch, groups, bytes / groups->size);
+  mp_builder_end_stage(builder);
 }

@@ -7,6 +7,9 @@
 // Links of flows that are kept to tell them apart; more become loads.
 enum { MAX_LINKS = 1 << 22 };
 
+// Different latencies of flows that each have a transfer.
+enum { MAX_LATENCIES = 8 };
+
 void mp_builder_init(mp_builder_t *builder, mp_network_t *network, mp_builder_goal_t goal,
                      mp_arena_t *arena) {
   *builder = (mp_builder_t){.network = network, .goal = goal, .arena = arena, .shortest = -1};
@@ -95,6 +98,8 @@ double mp_builder_flow(mp_builder_t *builder, int32_t source, int32_t target, do
   if (builder->links.count > MAX_LINKS) traffic_builder_fold(builder);
   mp_builder_flow_t flow = {
       .times = times, .first_link = builder->links.count, .source = source, .target = target};
+  flow.is_far = mp_pod_device(builder->network->pod, source)->slice_index !=
+                mp_pod_device(builder->network->pod, target)->slice_index;
   mp_builder_fail(builder,
                   mp_network_route(builder->network, mp_network_device(source),
                                    mp_network_device(target), &builder->links, &flow.latency));
@@ -153,22 +158,6 @@ static void traffic_builder_add(mp_builder_t *builder, mp_transfer_t transfer) {
   traffic_builder_clear_loads(builder);
 }
 
-// The latency of flows that begin one after the other and end together: the first ones keep the
-// busiest link busy while the latency of the last ones passes, but the last one's bytes come behind
-// that.
-static double traffic_builder_latency(const mp_builder_t *builder, double bytes) {
-  const mp_network_t *network = builder->network;
-  double busiest = 0, once = 0;
-  for (uint32_t i = 0; i < builder->touched.count; ++i) {
-    const uint32_t link = builder->touched.items[i];
-    const double seconds = bytes / network->links.items[link].bandwidth;
-    if (seconds > once) once = seconds;
-    if (seconds * network->loads[link] > busiest) busiest = seconds * network->loads[link];
-  }
-  const double latency = builder->longest + once - busiest;
-  return latency > builder->shortest ? latency : builder->shortest;
-}
-
 // ---- The end of a transfer ----
 
 // The flows of the transfer are sends with their `times`: they get their bytes, and are repeated.
@@ -186,32 +175,70 @@ static void traffic_builder_end_sends(mp_builder_t *builder, double bytes, uint3
   if (count != 0 && repeats > builder->stage_steps) builder->stage_steps = repeats;
 }
 
-// Longest latency first; of equal ones in the order in which they were named.
+// The latency of flows that begin one after the other and end together: the first ones keep the
+// busiest link busy while the latency of the last ones passes, but the last one's bytes come behind
+// that.
+static double traffic_builder_latency(const mp_builder_t *builder, double bytes) {
+  const mp_network_t *network = builder->network;
+  double busiest = 0, once = 0;
+  for (uint32_t i = 0; i < builder->touched.count; ++i) {
+    const uint32_t link = builder->touched.items[i];
+    const double seconds = bytes / network->links.items[link].bandwidth;
+    if (seconds > once) once = seconds;
+    if (seconds * network->loads[link] > busiest) busiest = seconds * network->loads[link];
+  }
+  const double latency = builder->longest + once - busiest;
+  return latency > builder->shortest ? latency : builder->shortest;
+}
+
+// Makes one transfer of the loads, whose flows have latencies between the shortest and the longest.
+static void traffic_builder_add_loads(mp_builder_t *builder, double bytes) {
+  const double latency = traffic_builder_latency(builder, bytes);
+  traffic_builder_add(
+      builder, (mp_transfer_t){.source = -1, .target = -1, .latency = latency, .bytes = bytes});
+  builder->shortest = -1;
+  builder->longest = 0;
+}
+
+// From slice to slice first, then the longest latency first, then in the order in which they were
+// named.
 static int traffic_builder_compare(const void *a, const void *b) {
   const mp_builder_flow_t *x = a, *y = b;
+  if (x->is_far != y->is_far) return x->is_far ? -1 : 1;
   if (x->latency != y->latency) return x->latency > y->latency ? -1 : 1;
   return x->first_link < y->first_link ? -1 : x->first_link > y->first_link;
 }
 
-// A transfer for each latency.
-static void traffic_builder_end_flows(mp_builder_t *builder, double bytes) {
-  // Sums of the same latencies in another order.
-  static const double same = 1 - 1e-9;
+// The end of the run of flows from `first` on that have the same latency. Sums of the same
+// latencies in another order may differ in the last bits.
+static uint32_t traffic_builder_run(const mp_builder_flow_t *flows, uint32_t first, uint32_t end) {
+  const double least = flows[first].latency * (1 - 1e-9);
+  uint32_t i = first;
+  while (i < end && flows[i].latency >= least) ++i;
+  return i;
+}
+
+// A transfer for each latency of some sorted flows, or one for all.
+static void traffic_builder_end_flows(mp_builder_t *builder, uint32_t begin, uint32_t end,
+                                      double bytes) {
   const mp_builder_flow_t *flows = builder->flows.items;
-  const uint32_t count = builder->flows.count;
-  if (count != 0) qsort(builder->flows.items, count, sizeof(*flows), traffic_builder_compare);
-  for (uint32_t first = 0, i = 0; i < count; first = i) {
-    for (; i < count && flows[i].latency >= flows[first].latency * same; ++i) {
-      traffic_builder_load_flow(builder, &flows[i]);
-    }
-    const bool is_one = i - first == 1;
+  uint32_t latencies = 0;
+  for (uint32_t i = begin; i < end; i = traffic_builder_run(flows, i, end)) ++latencies;
+  const bool is_one_by_one = latencies <= MAX_LATENCIES;
+  for (uint32_t first = begin, next; first < end; first = next) {
+    next = traffic_builder_run(flows, first, end);
+    for (uint32_t i = first; i < next; ++i) traffic_builder_load_flow(builder, &flows[i]);
+    mp_builder_latencies(builder, flows[next - 1].latency, flows[first].latency);
+    if (!is_one_by_one) continue;
+    const bool is_one = next - first == 1;
     traffic_builder_add(builder, (mp_transfer_t){.source = is_one ? flows[first].source : -1,
                                                  .target = is_one ? flows[first].target : -1,
                                                  .latency = flows[first].latency,
                                                  .bytes = bytes});
+    builder->shortest = -1;
+    builder->longest = 0;
   }
-  builder->flows.count = 0;
-  builder->links.count = 0;
+  if (builder->shortest >= 0) traffic_builder_add_loads(builder, bytes);
 }
 
 void mp_builder_end_transfer(mp_builder_t *builder, double bytes) {
@@ -220,17 +247,20 @@ void mp_builder_end_transfer(mp_builder_t *builder, double bytes) {
     traffic_builder_end_sends(builder, bytes, 1);
     return;
   }
-  if (builder->shortest < 0) {
-    traffic_builder_end_flows(builder, bytes);
+  if (builder->shortest >= 0) {
+    traffic_builder_fold(builder);
+    traffic_builder_add_loads(builder, bytes);
     return;
   }
-  traffic_builder_fold(builder);
-  traffic_builder_add(builder, (mp_transfer_t){.source = -1,
-                                               .target = -1,
-                                               .latency = traffic_builder_latency(builder, bytes),
-                                               .bytes = bytes});
-  builder->shortest = -1;
-  builder->longest = 0;
+  mp_builder_flow_t *flows = builder->flows.items;
+  const uint32_t count = builder->flows.count;
+  if (count != 0) qsort(flows, count, sizeof(*flows), traffic_builder_compare);
+  uint32_t num_far = 0;
+  while (num_far < count && flows[num_far].is_far) ++num_far;
+  traffic_builder_end_flows(builder, 0, num_far, bytes);
+  traffic_builder_end_flows(builder, num_far, count, bytes);
+  builder->flows.count = 0;
+  builder->links.count = 0;
 }
 
 void mp_builder_end_steps(mp_builder_t *builder, double bytes, uint32_t repeats, double latency) {

@@ -25,6 +25,7 @@ typedef struct {
   double latency, times;
   uint32_t first_link, num_links;  // in `links`
   int32_t source, target;
+  bool is_far;  // from slice to slice
 } mp_builder_flow_t;
 
 typedef struct {
