@@ -31,6 +31,8 @@ static mp_status_t algorithm_rule_fits(mp_network_t *network, mp_arena_t *scratc
   *out_fits = true;
   switch (algorithm) {
     case MP_ALGORITHM_MULTIPORT_DIMENSION_RING:
+      *out_fits = groups->num_dims > 1U + groups->has_cores;
+      return NULL;
     case MP_ALGORITHM_DIMENSION_RING:
       *out_fits = groups->num_dims > 1;
       return NULL;

@@ -43,7 +43,8 @@ void mp_ring_pass(mp_builder_t *builder, const mp_groups_of_devices_t *groups, d
 void mp_dimension_pass(mp_builder_t *builder, mp_arena_t *scratch,
                        const mp_groups_of_devices_t *boxes, double bytes, bool is_gather);
 // The same for as many parts of the bytes as there are dimensions at once, each part beginning with
-// a dimension of its own.
+// a dimension of its own, and as large as that one's rings are fast. Between the cores of chips it
+// is done before, or after.
 void mp_multiport_pass(mp_builder_t *builder, mp_arena_t *scratch,
                        const mp_groups_of_devices_t *boxes, double bytes, bool is_gather);
 

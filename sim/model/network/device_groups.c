@@ -66,12 +66,14 @@ static mp_status_t device_groups_find_box(const mp_network_t *network, mp_arena_
   if (first->slice_index != last->slice_index) return NULL;
   uint64_t product = 1;
   uint32_t num_dims = 0;
+  group->has_cores = false;
   for (uint32_t i = 0; i <= network->num_axes; ++i) {
     const uint32_t axis = i == 0 ? network->num_axes : i - 1;  // cores are the fastest
     uint32_t count;
     MP_RETURN_IF_ERROR(
         device_groups_count_places(network, arena, group->devices, group->size, axis, &count));
     product *= count;
+    if (i == 0) group->has_cores = count > 1;
     if (count > 1) group->dims[num_dims++] = count;
     if (product > group->size) return NULL;
   }
@@ -170,8 +172,9 @@ static mp_status_t device_groups_find_boxes(const mp_network_t *network, mp_aren
     MP_RETURN_IF_ERROR(device_groups_find_box(network, arena, &part));
     if (p == 0) {
       parts->num_dims = part.num_dims;
+      parts->has_cores = part.has_cores;
       memcpy(parts->dims, part.dims, sizeof(part.dims));
-    } else if (parts->num_dims != part.num_dims ||
+    } else if (parts->num_dims != part.num_dims || parts->has_cores != part.has_cores ||
                memcmp(parts->dims, part.dims, part.num_dims * sizeof(*part.dims)) != 0) {
       parts->num_dims = 0;
       return NULL;

@@ -20,6 +20,7 @@ typedef struct {
   // single device.
   uint32_t num_dims;
   uint32_t dims[MP_GROUP_MAX_DIMS];
+  bool has_cores;  // the first dimension is that of a chip's cores
 } mp_groups_of_devices_t;
 
 // One group of `size` devices, the first of which is the root. `devices` are different.

@@ -23,9 +23,9 @@ typedef struct mp_flows_s mp_flows_t;
 MP_NODISCARD mp_status_t mp_flows_create(const mp_network_t *network, mp_flows_t **out_flows);
 void mp_flows_release(mp_flows_t *flows);
 
-// Starts a transfer at `now`, which is no earlier than any time given or returned before (out of
-// mp_flows_next only if it was acted on by mp_flows_finish). `tag` is the caller's. The uses must
-// live until the transfer has ended.
+// Starts a transfer at `now`, which is no earlier than any start, and any end that was taken out,
+// before. Ends before `now` that nobody has taken out yet are kept. `tag` is the caller's. The uses
+// must live until the transfer has ended.
 MP_NODISCARD mp_status_t mp_flows_start(mp_flows_t *flows, const mp_transfer_t *transfer,
                                         double now, uint64_t tag);
 

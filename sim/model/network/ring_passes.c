@@ -62,18 +62,48 @@ void mp_dimension_pass(mp_builder_t *builder, mp_arena_t *scratch,
   }
 }
 
+// Divides bytes among the dimensions in proportion to the speed of their rings, so that the parts
+// that begin with each of them are done with it at the same time.
+static void ring_passes_divide(mp_builder_t *builder, const mp_groups_of_devices_t *lines,
+                               uint32_t num_dims, double bytes, double *parts) {
+  static const double much = 1e18;  // bytes beside which no latency counts
+  double speeds = 0;
+  for (uint32_t d = 0; d < num_dims && builder->status == NULL; ++d) {
+    mp_builder_t estimate;
+    mp_builder_init(&estimate, builder->network, MP_BUILD_ESTIMATE, builder->arena);
+    mp_ring_pass(&estimate, &lines[d], much, true);
+    parts[d] = much / estimate.seconds;
+    speeds += parts[d];
+    mp_builder_fail(builder, mp_builder_status(&estimate));
+    mp_builder_deinit(&estimate);
+  }
+  for (uint32_t d = 0; d < num_dims; ++d) parts[d] *= bytes / speeds;
+}
+
+// One turn: each part along its dimension of this turn.
+static void ring_passes_turn(mp_builder_t *builder, const mp_groups_of_devices_t *lines,
+                             uint32_t num_dims, const double *parts, uint32_t turn) {
+  for (uint32_t part = 0; part < num_dims; ++part) {
+    double left = parts[part];
+    for (uint32_t t = 0; t < turn; ++t) left /= lines[(part + t) % num_dims].size;
+    ring_passes_transfer(builder, &lines[(part + turn) % num_dims], left, true);
+  }
+  mp_builder_end_stage(builder);
+}
+
 void mp_multiport_pass(mp_builder_t *builder, mp_arena_t *scratch,
                        const mp_groups_of_devices_t *boxes, double bytes, bool is_gather) {
-  const uint32_t num_dims = boxes->num_dims;
-  mp_groups_of_devices_t lines[MP_GROUP_MAX_DIMS] = {0};
-  ring_passes_lines(builder, scratch, boxes, lines);
+  mp_groups_of_devices_t all_lines[MP_GROUP_MAX_DIMS] = {0};
+  double parts[MP_GROUP_MAX_DIMS] = {0};
+  ring_passes_lines(builder, scratch, boxes, all_lines);
+  // The cores of a chip share its links: between them first.
+  const uint32_t num_dims = boxes->num_dims - boxes->has_cores;
+  const mp_groups_of_devices_t *lines = all_lines + boxes->has_cores;
+  if (boxes->has_cores && !is_gather) mp_ring_pass(builder, &all_lines[0], bytes, true);
+  ring_passes_divide(builder, lines, num_dims, boxes->has_cores ? bytes / boxes->dims[0] : bytes,
+                     parts);
   for (uint32_t i = 0; i < num_dims && builder->status == NULL; ++i) {
-    const uint32_t turn = is_gather ? num_dims - 1 - i : i;
-    for (uint32_t part = 0; part < num_dims; ++part) {
-      double left = bytes / num_dims;
-      for (uint32_t t = 0; t < turn; ++t) left /= boxes->dims[(part + t) % num_dims];
-      ring_passes_transfer(builder, &lines[(part + turn) % num_dims], left, true);
-    }
-    mp_builder_end_stage(builder);
+    ring_passes_turn(builder, lines, num_dims, parts, is_gather ? num_dims - 1 - i : i);
   }
+  if (boxes->has_cores && is_gather) mp_ring_pass(builder, &all_lines[0], bytes, true);
 }

@@ -217,6 +217,10 @@ static const form_t k_forms[] = {
     {"torus:4x4x4", AR, "dimension_ring", 64, 18, 2 * (3. / 8 + 3. / 32 + 3. / 128), 0, 0},
     {"torus:4x4x4", AR, "multiport_dimension_ring", 64, 18, 2 * (1. / 8 + 1. / 32 + 1. / 128), 0,
      0},
+    // Parts of 6/13 and 7/13: both are done with their first dimension at the same time.
+    {"torus:8x4", RS, "multiport_dimension_ring", 32, 14, 42. / 208 + 49. / 832, 0, 0},
+    // The halves between the cores of a chip at 400 GB/s, the rest of both over the chip's links.
+    {"torus:4x4 cores_per_chip:2", RS, "multiport_dimension_ring", 32, 6, 1. / 4 + 15. / 64, 0, 0},
     {"torus:4x4", BC, "dimension_ring", 16, 1 + 6, 6. / 16 + 15. / 32, 4 + 6, 1. / 16 + 15. / 32},
     // To and fro through the torus: the way from the last device to the first is one hop.
     {"torus:4x4", AR, "ring", 16, 30, 30. / 16, 0, 0},
