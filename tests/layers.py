@@ -75,6 +75,7 @@ KNOWS = {
     "sim/plan": [*IR, "sim/fuse", "sim/loops", "sim/foreign", "sim/ir/print", "sim/ir/verify", "sim/readers", "sim/passes",
                  "sim/spmd/sharding", "sim/spmd/gspmd", "sim/spmd/partition", "sim/kernels", "sim/kernels/elementwise",
                  "topology", "collectives"],
+    "sim/model/network": [*BASE, "topology", "collectives"],
     "sim/runtime/memory": [*BASE, "topology"],
     "sim/runtime/devices": [*BASE, "topology", "sim/runtime/memory", "collectives/transport"],
     "sim/runtime/buffers": [*IR, "sim/kernels", *RUNTIME],
