@@ -16,6 +16,10 @@
 #define MP_DEFAULT_DCN_LATENCY   10e-6
 #define MP_DEFAULT_DCN_BANDWIDTH 12.5e9
 
+// Between the leaves of a fat tree and the switches above, each way: what one more switch and its
+// cable take. Switches of data centres are published with some hundred nanoseconds.
+#define MP_DEFAULT_LEAF_LATENCY 0.5e-6
+
 // Between a host and a device: PCI Express 3.0 with 16 lanes (8 GT/s each, 128 of 130 bits are
 // data, of which packet headers take a few hundredths).
 #define MP_DEFAULT_HOST_LATENCY   1e-6

@@ -20,12 +20,6 @@ static mp_link_t network_graph_link(mp_link_t described, double latency, double 
   };
 }
 
-// One of the two links that make up a way: each takes half of the time.
-static mp_link_t network_graph_half(mp_link_t way) {
-  way.latency /= 2;
-  return way;
-}
-
 // Adds a link and takes its name out of graph->name.
 static mp_status_t network_graph_add(graph_t *graph, uint32_t from, uint32_t to, mp_link_t link) {
   mp_network_t *network = graph->network;
@@ -43,34 +37,55 @@ static mp_status_t network_graph_add(graph_t *graph, uint32_t from, uint32_t to,
 // The axes of the grid, or the one axis of all chips.
 static void network_graph_make_axes(mp_network_t *network) {
   const mp_pod_info_t *info = network->info;
-  const bool is_grid = info->wiring != MP_WIRING_SWITCH;
+  const bool is_grid =
+      info->wiring != MP_WIRING_SWITCH && info->wiring != MP_WIRING_FULLY_CONNECTED;
   network->num_axes = is_grid ? (uint32_t)info->num_dims : 1;
   uint32_t stride = 1;
   for (uint32_t d = 0; d < network->num_axes; ++d) {
     mp_network_axis_t *axis = &network->axes[d];
+    const mp_pod_dim_t *dim = &info->dims[d];
     *axis = (mp_network_axis_t){
-        .wiring = info->wiring == MP_WIRING_TORUS ? MP_WIRING_RING : info->wiring,
+        .wiring = dim->wiring,
         .size = (uint32_t)(is_grid ? info->shape[d] : info->chips_per_slice),
         .stride = stride,
-        .link = network_graph_link(info->ici, MP_DEFAULT_ICI_LATENCY, MP_DEFAULT_ICI_BANDWIDTH),
+        .link = network_graph_link(dim->link, MP_DEFAULT_ICI_LATENCY, MP_DEFAULT_ICI_BANDWIDTH),
         .first_way = network->ways_per_chip,
         .num_ways = 2,
     };
+    if (axis->wiring == MP_WIRING_FULLY_CONNECTED) axis->num_ways = axis->size - 1;
     stride *= axis->size;
     network->ways_per_chip += axis->num_ways;
   }
 }
 
-// "slice 0 (1,2,0)"
-static void network_graph_name_chip(graph_t *graph, uint32_t chip) {
+// Links between all pairs of thousands of chips fill the memory of any machine.
+static mp_status_t network_graph_check_size(const mp_network_t *network) {
+  enum { MAX_WAYS = 1 << 22 };
+  const uint64_t ways = (uint64_t)mp_network_num_chips(network->info) * network->ways_per_chip;
+  if (ways <= MAX_WAYS) return NULL;
+  return mp_status_make(
+      MP_RESOURCE_EXHAUSTED,
+      "topology \"%s\": its chips have %llu links, and the model of times takes at "
+      "most %d",
+      network->info->name, (unsigned long long)ways, MAX_WAYS);
+}
+
+// "(1,2,0)"
+static void network_graph_name_coords(graph_t *graph, uint32_t chip) {
   const mp_pod_info_t *info = graph->network->info;
   uint32_t rest = chip % (uint32_t)info->chips_per_slice;
-  mp_strbuf_printf(&graph->name, "slice %u (", chip / (uint32_t)info->chips_per_slice);
   for (int32_t d = 0; d < info->num_dims; ++d) {
-    mp_strbuf_printf(&graph->name, "%s%u", d == 0 ? "" : ",", rest % (uint32_t)info->shape[d]);
+    mp_strbuf_printf(&graph->name, "%c%u", d == 0 ? '(' : ',', rest % (uint32_t)info->shape[d]);
     rest /= (uint32_t)info->shape[d];
   }
   mp_strbuf_putc(&graph->name, ')');
+}
+
+// "slice 0 (1,2,0)"
+static void network_graph_name_chip(graph_t *graph, uint32_t chip) {
+  mp_strbuf_printf(&graph->name, "slice %u ",
+                   chip / (uint32_t)graph->network->info->chips_per_slice);
+  network_graph_name_coords(graph, chip);
 }
 
 // The links of a chip to its neighbours on an axis.
@@ -93,6 +108,24 @@ static mp_status_t network_graph_add_neighbours(graph_t *graph, uint32_t chip, u
   return NULL;
 }
 
+// The links from a chip to all others of its line.
+static mp_status_t network_graph_add_pairs(graph_t *graph, uint32_t chip, uint32_t d) {
+  mp_network_t *network = graph->network;
+  const mp_network_axis_t *axis = &network->axes[d];
+  const uint32_t at = mp_network_at(network, chip, d);
+  uint32_t *ways = &network->ways[(size_t)chip * network->ways_per_chip + axis->first_way];
+  for (uint32_t place = 0; place < axis->size; ++place) {
+    if (place == at) continue;
+    const uint32_t to = chip - at * axis->stride + place * axis->stride;
+    ways[mp_network_way_to(at, place)] = network->links.count;
+    network_graph_name_chip(graph, chip);
+    mp_strbuf_puts(&graph->name, " to ");
+    network_graph_name_coords(graph, to);
+    MP_RETURN_IF_ERROR(network_graph_add(graph, chip, to, axis->link));
+  }
+  return NULL;
+}
+
 // The links between a chip and the switch of its line; the line's first chip makes the switch.
 static mp_status_t network_graph_add_switch(graph_t *graph, uint32_t chip, uint32_t d,
                                             uint32_t *switches) {
@@ -108,10 +141,22 @@ static mp_status_t network_graph_add_switch(graph_t *graph, uint32_t chip, uint3
     mp_strbuf_puts(&graph->name, way == 0 ? " to switch" : " from switch");
     if (network->num_axes > 1) mp_strbuf_printf(&graph->name, " %c", g_axis_names[d]);
     const uint32_t middle = switches[first];
-    MP_RETURN_IF_ERROR(network_graph_add(graph, way == 0 ? chip : middle, way == 0 ? middle : chip,
-                                         network_graph_half(axis->link)));
+    MP_RETURN_IF_ERROR(
+        network_graph_add(graph, way == 0 ? chip : middle, way == 0 ? middle : chip, axis->link));
   }
   return NULL;
+}
+
+static mp_status_t network_graph_add_ways(graph_t *graph, uint32_t chip, uint32_t d,
+                                          uint32_t *switches) {
+  switch (graph->network->axes[d].wiring) {
+    case MP_WIRING_SWITCH:
+      return network_graph_add_switch(graph, chip, d, switches);
+    case MP_WIRING_FULLY_CONNECTED:
+      return network_graph_add_pairs(graph, chip, d);
+    default:
+      return network_graph_add_neighbours(graph, chip, d);
+  }
 }
 
 static mp_status_t network_graph_add_slices(graph_t *graph) {
@@ -124,10 +169,9 @@ static mp_status_t network_graph_add_slices(graph_t *graph) {
   uint32_t *switches = MP_ARENA_ARRAY(network->scratch, uint32_t, chips);
   MP_RETURN_IF_NULL(switches);
   for (uint32_t d = 0; d < network->num_axes; ++d) {
+    if (network->axes[d].size == 1) continue;
     for (uint32_t chip = 0; chip < chips; ++chip) {
-      MP_RETURN_IF_ERROR(network->axes[d].wiring == MP_WIRING_SWITCH
-                             ? network_graph_add_switch(graph, chip, d, switches)
-                             : network_graph_add_neighbours(graph, chip, d));
+      MP_RETURN_IF_ERROR(network_graph_add_ways(graph, chip, d, switches));
     }
   }
   return NULL;
@@ -167,17 +211,40 @@ static mp_status_t network_graph_add_host_links(graph_t *graph, uint32_t first_h
   return NULL;
 }
 
-static mp_status_t network_graph_add_nics(graph_t *graph, uint32_t first_host, uint32_t core) {
+// Links up and down between hosts, or leaves, and what joins them.
+static mp_status_t network_graph_add_pair(graph_t *graph, const char *what, uint32_t number,
+                                          uint32_t below, uint32_t above, mp_link_t link) {
+  mp_strbuf_printf(&graph->name, "%s %u up", what, number);
+  MP_RETURN_IF_ERROR(network_graph_add(graph, below, above, link));
+  mp_strbuf_printf(&graph->name, "%s %u down", what, number);
+  return network_graph_add(graph, above, below, link);
+}
+
+// The network between hosts. A host's cards are one link, and so are the links of a leaf: what goes
+// over several is spread evenly.
+static mp_status_t network_graph_add_fabric(graph_t *graph, uint32_t first_host, uint32_t core) {
   mp_network_t *network = graph->network;
-  const mp_link_t link = network_graph_half(
-      network_graph_link(network->info->dcn, MP_DEFAULT_DCN_LATENCY, MP_DEFAULT_DCN_BANDWIDTH));
+  const mp_pod_info_t *info = network->info;
+  const uint32_t hosts = (uint32_t)info->num_hosts;
+  mp_link_t link = network_graph_link(info->dcn, MP_DEFAULT_DCN_LATENCY, MP_DEFAULT_DCN_BANDWIDTH);
+  link.latency /= 2;  // the description's is that of the whole way from host to host
+  link.bandwidth *= info->dcn_links;
+  network->hosts_per_leaf =
+      info->dcn_fabric == MP_FABRIC_FAT_TREE ? (uint32_t)info->dcn_leaf_hosts : hosts;
+  const uint32_t leaves = (hosts + network->hosts_per_leaf - 1) / network->hosts_per_leaf;
+  const uint32_t first_leaf = leaves > 1 ? network->num_vertices : core;
+  if (leaves > 1) network->num_vertices += leaves;
   network->first_nic_link = network->links.count;
-  if (network->info->num_hosts == 1) return NULL;
-  for (uint32_t host = 0; host < (uint32_t)network->info->num_hosts; ++host) {
-    mp_strbuf_printf(&graph->name, "host %u up", host);
-    MP_RETURN_IF_ERROR(network_graph_add(graph, first_host + host, core, link));
-    mp_strbuf_printf(&graph->name, "host %u down", host);
-    MP_RETURN_IF_ERROR(network_graph_add(graph, core, first_host + host, link));
+  for (uint32_t host = 0; host < hosts && hosts > 1; ++host) {
+    MP_RETURN_IF_ERROR(network_graph_add_pair(graph, "host", host, first_host + host,
+                                              first_leaf + host / network->hosts_per_leaf, link));
+  }
+  network->first_leaf_link = network->links.count;
+  const mp_link_t up = {
+      .latency = MP_DEFAULT_LEAF_LATENCY,
+      .bandwidth = link.bandwidth * network->hosts_per_leaf / info->dcn_oversubscription};
+  for (uint32_t leaf = 0; leaf < leaves && leaves > 1; ++leaf) {
+    MP_RETURN_IF_ERROR(network_graph_add_pair(graph, "leaf", leaf, first_leaf + leaf, core, up));
   }
   return NULL;
 }
@@ -187,12 +254,13 @@ mp_status_t mp_network_graph_build(mp_network_t *network) {
   const uint32_t core = first_host + (uint32_t)network->info->num_hosts;
   network->num_vertices = core + 1;
   network_graph_make_axes(network);
+  MP_RETURN_IF_ERROR(network_graph_check_size(network));
   graph_t graph = {.network = network};
   mp_strbuf_init(&graph.name);
   mp_status_t status = network_graph_add_slices(&graph);
   if (status == NULL) status = network_graph_add_chips(&graph);
   if (status == NULL) status = network_graph_add_host_links(&graph, first_host);
-  if (status == NULL) status = network_graph_add_nics(&graph, first_host, core);
+  if (status == NULL) status = network_graph_add_fabric(&graph, first_host, core);
   mp_strbuf_deinit(&graph.name);
   mp_arena_reset(network->scratch);
   return status;

@@ -3,8 +3,8 @@
 // The chips of a slice are a grid of axes: those of the description's grid, or one axis of all
 // chips where a switch, or links between any two, join them all whatever their grid.
 //
-// Vertices are numbered: chips slice by slice, hosts, the core of the network between hosts,
-// switches.
+// Vertices are numbered: chips slice by slice, hosts, the switch (or the upper switches, taken
+// together) between hosts, other switches.
 #ifndef MINIPOD_SIM_MODEL_NETWORK_NETWORK_INTERNAL_H_
 #define MINIPOD_SIM_MODEL_NETWORK_NETWORK_INTERNAL_H_
 
@@ -18,11 +18,11 @@ typedef MP_ARRAY(uint32_t) mp_network_route_t;  // links in order
 
 // One dimension of the grid of chips of a slice: lines of chips, all wired alike.
 typedef struct {
-  mp_wiring_t wiring;     // of each line: ring, mesh or switch
+  mp_wiring_t wiring;     // of each line: ring, mesh, switch or fully connected
   uint32_t size, stride;  // chips of a line; how far apart neighbours are in the slice's list
-  mp_link_t link;         // between neighbours, or from chip to chip through the switch
+  mp_link_t link;         // between neighbours, or between a chip and the switch
   // The links of a chip, from `first_way` on in its row of `ways`. Ring and mesh: to the next and
-  // to the previous chip; switch: to the switch and from it.
+  // to the previous chip; switch: to the switch and from it; fully connected: mp_network_way_to.
   uint32_t first_way, num_ways;
 } mp_network_axis_t;
 
@@ -48,10 +48,12 @@ struct mp_network_s {
   uint32_t num_axes;
   mp_network_axis_t axes[MP_POD_MAX_DIMS];
   uint32_t ways_per_chip;
-  uint32_t *ways;            // [chips][ways_per_chip] links; MP_NO_LINK at the edge of a mesh
+  uint32_t *ways;            // [chips][ways_per_chip] links; MP_NO_LINK where there is none
   uint32_t first_chip_link;  // one per chip, between its cores; none if it has one
   uint32_t first_host_link;  // two per device: to its host, from it
-  uint32_t first_nic_link;   // two per host: up to the core, down from it; none for one host
+  uint32_t first_nic_link;   // two per host: up, and down; none for one host
+  uint32_t first_leaf_link;  // two per leaf of a fat tree: up, and down; none for one leaf
+  uint32_t hosts_per_leaf;
 
   mp_network_cache_t traffics, messages;
   // Of the transfer and the stage under construction (traffic_builder.h): [links], all zero
@@ -81,7 +83,12 @@ static inline bool mp_network_wraps(const mp_network_axis_t *axis) {
   return axis->wiring == MP_WIRING_RING && axis->size > 2;
 }
 
-// Makes vertices and links.
+// The way from one place to another on a fully connected axis.
+static inline uint32_t mp_network_way_to(uint32_t from, uint32_t to) {
+  return to < from ? to : to - 1;
+}
+
+// Makes vertices and links. RESOURCE_EXHAUSTED when there are too many.
 MP_NODISCARD mp_status_t mp_network_graph_build(mp_network_t *network);
 
 // Appends the links of the way from one end to another to `route`, which lies on the heap, and

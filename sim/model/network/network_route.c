@@ -61,6 +61,23 @@ static mp_status_t network_route_switch(way_t *way, uint32_t from, uint32_t to, 
   return network_route_take(way, ways[(size_t)to * network->ways_per_chip + 1]);
 }
 
+// From chip to chip of a line along an axis.
+static mp_status_t network_route_axis(way_t *way, uint32_t from, uint32_t to, uint32_t axis) {
+  const mp_network_t *network = way->network;
+  const mp_network_axis_t *along = &network->axes[axis];
+  switch (along->wiring) {
+    case MP_WIRING_SWITCH:
+      return network_route_switch(way, from, to, axis);
+    case MP_WIRING_FULLY_CONNECTED:
+      return network_route_take(
+          way, network->ways[(size_t)from * network->ways_per_chip + along->first_way +
+                             mp_network_way_to(mp_network_at(network, from, axis),
+                                               mp_network_at(network, to, axis))]);
+    default:
+      return network_route_line(way, from, to, axis);
+  }
+}
+
 // Axis by axis, the first one first.
 static mp_status_t network_route_in_slice(way_t *way) {
   const mp_network_t *network = way->network;
@@ -72,26 +89,33 @@ static mp_status_t network_route_in_slice(way_t *way) {
     const uint32_t a = mp_network_at(network, chip, d), b = mp_network_at(network, way->target, d);
     if (a == b) continue;
     const uint32_t turn = chip - a * axis->stride + b * axis->stride;
-    MP_RETURN_IF_ERROR(axis->wiring == MP_WIRING_SWITCH ? network_route_switch(way, chip, turn, d)
-                                                        : network_route_line(way, chip, turn, d));
+    MP_RETURN_IF_ERROR(network_route_axis(way, chip, turn, d));
     chip = turn;
   }
   return NULL;
 }
 
-// From an end to its host, to the other end's host, and to that end.
+static mp_status_t network_route_between_hosts(way_t *way, uint32_t from, uint32_t to) {
+  const mp_network_t *network = way->network;
+  if (from == to) return NULL;
+  const uint32_t from_leaf = from / network->hosts_per_leaf, to_leaf = to / network->hosts_per_leaf;
+  MP_RETURN_IF_ERROR(network_route_take(way, network->first_nic_link + 2 * from));
+  if (from_leaf != to_leaf) {
+    MP_RETURN_IF_ERROR(network_route_take(way, network->first_leaf_link + 2 * from_leaf));
+    MP_RETURN_IF_ERROR(network_route_take(way, network->first_leaf_link + 2 * to_leaf + 1));
+  }
+  return network_route_take(way, network->first_nic_link + 2 * to + 1);
+}
+
+// From an end to its host, to the other end's host, and to that end. NULL: the end is the host.
 static mp_status_t network_route_by_hosts(way_t *way, const mp_pod_device_t *source,
                                           uint32_t from_host, const mp_pod_device_t *target,
                                           uint32_t to_host) {
   const uint32_t host_link = way->network->first_host_link;
-  const uint32_t nic = way->network->first_nic_link;
   if (source != NULL) {
     MP_RETURN_IF_ERROR(network_route_take(way, host_link + 2 * (uint32_t)source->id));
   }
-  if (from_host != to_host) {
-    MP_RETURN_IF_ERROR(network_route_take(way, nic + 2 * from_host));
-    MP_RETURN_IF_ERROR(network_route_take(way, nic + 2 * to_host + 1));
-  }
+  MP_RETURN_IF_ERROR(network_route_between_hosts(way, from_host, to_host));
   return target == NULL ? NULL : network_route_take(way, host_link + 2 * (uint32_t)target->id + 1);
 }
 
@@ -120,8 +144,16 @@ uint32_t mp_network_diameter(const mp_network_t *network) {
   uint32_t hops = 0;
   for (uint32_t d = 0; d < network->num_axes; ++d) {
     const mp_network_axis_t *axis = &network->axes[d];
-    const uint32_t on_line = mp_network_wraps(axis) ? axis->size / 2 : axis->size - 1;
-    hops += axis->wiring == MP_WIRING_SWITCH ? 2 : on_line;
+    switch (axis->wiring) {
+      case MP_WIRING_SWITCH:
+        hops += 2;
+        break;
+      case MP_WIRING_FULLY_CONNECTED:
+        hops += 1;
+        break;
+      default:
+        hops += mp_network_wraps(axis) ? axis->size / 2 : axis->size - 1;
+    }
   }
-  return hops > 4 ? hops : 4;  // between slices: two links of devices, two of hosts
+  return hops > 6 ? hops : 6;  // between slices: links of two devices, two hosts and two leaves
 }

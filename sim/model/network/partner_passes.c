@@ -4,7 +4,7 @@
 #include "sim/model/network/all_pairs.h"
 
 static void partner_passes_end_stage(mp_builder_t *builder, double bytes) {
-  mp_builder_end_transfer(builder, bytes, 1);
+  mp_builder_end_transfer(builder, bytes);
   mp_builder_end_stage(builder);
 }
 

@@ -1,20 +1,37 @@
 // Passes on rings.
-#include "sim/base/assert.h"
+#include <math.h>
+
 #include "sim/model/network/algorithms.h"
+
+// The latencies of the links between neighbours in one direction of a ring. Everything passes all
+// of them but one: at worst, all but the shortest.
+typedef struct {
+  double sum, shortest;
+} ring_latency_t;
+
+static void ring_passes_add(ring_latency_t *ring, double latency, bool is_first) {
+  ring->sum += latency;
+  if (is_first || latency < ring->shortest) ring->shortest = latency;
+}
 
 // One transfer: all steps of a pass on a ring of each group.
 static void ring_passes_transfer(mp_builder_t *builder, const mp_groups_of_devices_t *groups,
                                  double bytes, bool is_both_ways) {
   const uint32_t size = groups->size;
+  double longest = 0;
   for (uint32_t g = 0; g < groups->count; ++g) {
     const int32_t *devices = groups->devices + (size_t)g * size;
+    ring_latency_t up = {0}, down = {0};
     for (uint32_t i = 0; i < size; ++i) {
       const int32_t next = devices[i + 1 == size ? 0 : i + 1];
-      mp_builder_flow(builder, devices[i], next, 1);
-      if (is_both_ways) mp_builder_flow(builder, next, devices[i], 1);
+      ring_passes_add(&up, mp_builder_flow(builder, devices[i], next, 1), i == 0);
+      if (is_both_ways) {
+        ring_passes_add(&down, mp_builder_flow(builder, next, devices[i], 1), i == 0);
+      }
     }
+    longest = fmax(longest, fmax(up.sum - up.shortest, down.sum - down.shortest));
   }
-  mp_builder_end_transfer(builder, bytes / size / (is_both_ways ? 2 : 1), size - 1);
+  mp_builder_end_steps(builder, bytes / size / (is_both_ways ? 2 : 1), size - 1, longest);
 }
 
 void mp_ring_pass(mp_builder_t *builder, const mp_groups_of_devices_t *groups, double bytes,

@@ -52,7 +52,7 @@ static void traffic_permute(const traffic_t *traffic, mp_builder_t *builder) {
     if (collective->groups->group_of[target] != (int32_t)traffic->group) continue;
     mp_builder_flow(builder, traffic->ids[source], traffic->ids[target], 1);
   }
-  mp_builder_end_transfer(builder, traffic->bytes, 1);
+  mp_builder_end_transfer(builder, traffic->bytes);
   mp_builder_end_stage(builder);
 }
 
@@ -103,7 +103,7 @@ static void traffic_exchange(const traffic_t *traffic, mp_arena_t *scratch, mp_b
     mp_builder_flow(builder, traffic->ids[traffic->members[part->source]],
                     traffic->ids[traffic->members[part->target]], 1);
     if (i + 1 == parts.count || parts.items[i + 1].bytes != part->bytes) {
-      mp_builder_end_transfer(builder, part->bytes, 1);
+      mp_builder_end_transfer(builder, part->bytes);
     }
   }
   mp_builder_end_stage(builder);

@@ -8,8 +8,13 @@
 
 #include "sim/base/alloc.h"
 
-// All links: a microsecond, 100 GB/s.
-#define LINKS " links.latency:1us links.bandwidth:100GB/s"
+// From a chip to the next one, and to and from a switch: a microsecond, 100 GB/s.
+#define LINKS        " links.latency:1us links.bandwidth:100GB/s"
+#define SWITCH_LINKS " links.latency:500ns links.bandwidth:100GB/s"
+
+static const char *links_of(const char *pod) {
+  return strncmp(pod, "switch", 6) == 0 ? SWITCH_LINKS : LINKS;
+}
 
 static bool near_to(double value, double wanted) {
   return fabs(value - wanted) <= 0.02 * fabs(wanted);
@@ -43,6 +48,11 @@ static void test_links(void **state) {
   check_count("ring:2", 2);
   check_count("ring:1", 0);
   check_count("switch:8", 16);
+  check_count("fully_connected:8", 56);
+  check_count("fully_connected:4x2", 56);
+  check_count("ring,fully_connected:4x3", 12 * (2 + 2));
+  check_count("ring,switch:4x3", 12 * (2 + 2));
+  check_count("torus:4x1", 8);
   check_count("torus:4x4 slices:2", 128);
   check_count("torus:4x4 hosts:4", 64);
   check_count("ring:4 cores_per_chip:2", 8 + 4);
@@ -64,6 +74,36 @@ static void test_named_links(void **state) {
   link = mp_network_link(network, link_named(network, "device 13 from host"));
   assert_true(link->latency == 3e-6 && link->bandwidth == 32e9);
   mp_network_release(network);
+}
+
+// Four leaves of two hosts, with half of their hosts' bandwidth upwards.
+#define FAT_TREE                                                                     \
+  "switch:2 slices:8 dcn.topology:fat_tree dcn.leaf_hosts:2 dcn.oversubscription:2 " \
+  "dcn.links:2 dcn.bandwidth:10GB/s dcn.latency:4us"
+
+static void test_fat_tree_links(void **state) {
+  (void)state;
+  mp_network_t *network = network_of(FAT_TREE);
+  assert_int_equal(mp_network_num_links(network), 2 * (16 + 16 + 8 + 4));
+  const mp_network_link_t *host = mp_network_link(network, link_named(network, "host 5 up"));
+  const mp_network_link_t *leaf = mp_network_link(network, link_named(network, "leaf 2 up"));
+  assert_int_equal(host->to, leaf->from);
+  assert_true(host->bandwidth == 20e9 && near_to(host->latency, 2e-6));
+  assert_true(leaf->bandwidth == 20e9 && leaf->latency > 0);
+  mp_network_release(network);
+  // One leaf needs none above.
+  network = network_of("switch:2 slices:8 dcn.topology:fat_tree dcn.leaf_hosts:8");
+  assert_int_equal(mp_network_num_links(network), 2 * (16 + 16 + 8));
+  mp_network_release(network);
+}
+
+static void test_too_many_links(void **state) {
+  (void)state;
+  mp_pod_t *pod = NULL;
+  mp_network_t *network = NULL;
+  assert_ok(mp_pod_create_from_name(MP_STR("fully_connected:20000"), "test", &pod));
+  assert_status(mp_network_create(pod, NULL, &network), MP_RESOURCE_EXHAUSTED, "links");
+  mp_pod_release(pod);
 }
 
 // ---- Routes ----
@@ -107,6 +147,13 @@ static void test_routes(void **state) {
   check_way("mesh:4x4", 15, 0, "(3,3) -x, (2,3) -x, (1,3) -x, (0,3) -y, (0,2) -y, (0,1) -y");
   check_way("torus:2x2", 0, 3, "(0,0) +x, (1,0) +y");
   check_way("switch:8", 2, 5, "(2) to switch, (5) from switch");
+  check_way("fully_connected:8", 2, 5, "(2) to (5)");
+  check_way("ring,switch:4x3", 0, 9, "(0,0) +x, (1,0) to switch y, (1,2) from switch y");
+  check_way("mesh,fully_connected:4x3", 0, 9, "(0,0) +x, (1,0) to (1,2)");
+  check_way(FAT_TREE, 0, 3, "device 0 to host, host 0 up, host 1 down, device 3 from host");
+  check_way(
+      FAT_TREE, 0, 15,
+      "device 0 to host, host 0 up, leaf 0 up, leaf 3 down, host 7 down, device 15 from host");
   check_way("ring:4 cores_per_chip:2", 2, 3, "(1) inside");
   check_way("ring:4 cores_per_chip:2", 2, 5, "(1) +x");
   check_way("ring:4", 2, 2, "");
@@ -138,6 +185,9 @@ typedef struct {
   uint32_t size;  // the first devices
   // Seconds = latencies * A + bytes * share / B.
   double latencies, share;
+  // Where flows have different latencies, that is for many bytes: those that come first keep the
+  // busiest link busy. For few bytes the flows with the longest way make the time, which is longer.
+  double late_latencies, late_share;
 } form_t;
 
 #define AR MP_COLLECTIVE_ALL_REDUCE
@@ -148,54 +198,67 @@ typedef struct {
 
 static const form_t k_forms[] = {
     // A ring of n: n - 1 steps with 1/n of the bytes.
-    {"ring:8", AR, "ring", 8, 14, 14. / 8},
-    {"ring:8", RS, "ring", 8, 7, 7. / 8},
-    {"ring:8", AG, "ring", 8, 7, 7. / 8},
-    {"ring:8", AR, "bidirectional_ring", 8, 14, 14. / 16},
-    {"ring:8", AG, "bidirectional_ring", 8, 7, 7. / 16},
-    {"ring:8", AG, "dimension_ring", 8, 7, 7. / 16},  // the same in one dimension
+    {"ring:8", AR, "ring", 8, 14, 14. / 8, 0, 0},
+    {"ring:8", RS, "ring", 8, 7, 7. / 8, 0, 0},
+    {"ring:8", AG, "ring", 8, 7, 7. / 8, 0, 0},
+    {"ring:8", AR, "bidirectional_ring", 8, 14, 14. / 16, 0, 0},
+    {"ring:8", AG, "bidirectional_ring", 8, 7, 7. / 16, 0, 0},
+    {"ring:8", AG, "dimension_ring", 8, 7, 7. / 16, 0, 0},  // the same in one dimension
     // From the root to each of the others 1/n: four of the way up, three of the way down, or the
     // other way round; then an all_gather.
-    {"ring:8", BC, "ring", 8, 4 + 7, 4. / 8 + 7. / 8},
-    // On a line the last one's bytes go all the way back.
-    {"mesh:4", AR, "ring", 4, 2 * 3 * 3, 2 * 3 * (1. / 4)},
-    {"mesh:4", AR, "bidirectional_ring", 4, 2 * 3 * 3, 2 * 3 * (2. / 8)},
-    {"torus:4x4", AR, "dimension_ring", 16, 12, 2 * (3. / 8 + 3. / 32)},
-    {"torus:4x4", RS, "dimension_ring", 16, 6, 3. / 8 + 3. / 32},
-    {"torus:4x4", AG, "multiport_dimension_ring", 16, 6, 3. / 16 + 3. / 64},
-    {"torus:4x4", AR, "multiport_dimension_ring", 16, 12, 2 * (3. / 16 + 3. / 64)},
-    {"torus:4x4x4", AR, "dimension_ring", 64, 18, 2 * (3. / 8 + 3. / 32 + 3. / 128)},
-    {"torus:4x4x4", AR, "multiport_dimension_ring", 64, 18, 2 * (1. / 8 + 1. / 32 + 1. / 128)},
-    {"torus:4x4", BC, "dimension_ring", 16, 4 + 6, 6. / 16 + 3. / 8 + 3. / 32},
+    {"ring:8", BC, "ring", 8, 1 + 7, 4. / 8 + 7. / 8, 4 + 7, 1. / 8 + 7. / 8},
+    // On a line what the last one sends goes all the way back, once for each part of the bytes.
+    {"mesh:4", AR, "ring", 4, 2 * (2 + 3), 2 * 3 * (1. / 4), 0, 0},
+    {"mesh:4", AR, "bidirectional_ring", 4, 2 * (2 + 3), 2 * 3 * (2. / 8), 0, 0},
+    {"torus:4x4", AR, "dimension_ring", 16, 12, 2 * (3. / 8 + 3. / 32), 0, 0},
+    {"torus:4x4", RS, "dimension_ring", 16, 6, 3. / 8 + 3. / 32, 0, 0},
+    {"torus:4x4", AG, "multiport_dimension_ring", 16, 6, 3. / 16 + 3. / 64, 0, 0},
+    {"torus:4x4", AR, "multiport_dimension_ring", 16, 12, 2 * (3. / 16 + 3. / 64), 0, 0},
+    {"torus:4x4x4", AR, "dimension_ring", 64, 18, 2 * (3. / 8 + 3. / 32 + 3. / 128), 0, 0},
+    {"torus:4x4x4", AR, "multiport_dimension_ring", 64, 18, 2 * (1. / 8 + 1. / 32 + 1. / 128), 0,
+     0},
+    {"torus:4x4", BC, "dimension_ring", 16, 1 + 6, 6. / 16 + 15. / 32, 4 + 6, 1. / 16 + 15. / 32},
     // To and fro through the torus: the way from the last device to the first is one hop.
-    {"torus:4x4", AR, "ring", 16, 30, 30. / 16},
-    {"torus:4x4", AR, "bidirectional_ring", 16, 30, 30. / 32},
+    {"torus:4x4", AR, "ring", 16, 30, 30. / 16, 0, 0},
+    {"torus:4x4", AR, "bidirectional_ring", 16, 30, 30. / 32, 0, 0},
     // Partners on a switch: 1/2, 1/4, 1/8.
-    {"switch:8", AR, "halving_doubling", 8, 6, 2 * 7. / 8},
-    {"switch:8", RS, "halving_doubling", 8, 3, 7. / 8},
-    {"switch:8", AG, "halving_doubling", 8, 3, 7. / 8},
+    {"switch:8", AR, "halving_doubling", 8, 6, 2 * 7. / 8, 0, 0},
+    {"switch:8", RS, "halving_doubling", 8, 3, 7. / 8, 0, 0},
+    {"switch:8", AG, "halving_doubling", 8, 3, 7. / 8, 0, 0},
     // Six: two of them give all to a partner before, and get all from it afterwards.
-    {"switch:6", AR, "halving_doubling", 6, 2 + 4, 2 + 2 * 3. / 4},
-    {"switch:6", RS, "halving_doubling", 6, 2 + 2, 1 + 3. / 4 + 1. / 6},
-    {"switch:6", AG, "halving_doubling", 6, 2 + 2, 1 + 3. / 4 + 1. / 6},
+    {"switch:6", AR, "halving_doubling", 6, 2 + 4, 2 + 2 * 3. / 4, 0, 0},
+    {"switch:6", RS, "halving_doubling", 6, 2 + 2, 1 + 3. / 4 + 1. / 6, 0, 0},
+    {"switch:6", AG, "halving_doubling", 6, 2 + 2, 1 + 3. / 4 + 1. / 6, 0, 0},
     // Partners on a ring: one flow per link, then two, then two on longer ways.
-    {"ring:8", RS, "halving_doubling", 8, 1 + 2 + 4, 1. / 2 + 2. / 4 + 2. / 8},
-    {"switch:8", AR, "tree", 8, 6, 6},
-    {"switch:8", BC, "tree", 8, 3, 3},
-    {"switch:5", BC, "tree", 5, 3, 3},
-    {"switch:8", BC, "direct", 8, 1, 7},
-    {"switch:8", BC, "ring", 8, 1 + 7, 7. / 8 + 7. / 8},
-    {"switch:8", AR, "direct", 8, 2, 2 * 7. / 8},
-    {"switch:8", AG, "direct", 8, 1, 7. / 8},
-    {"switch:8", AR, "ring", 8, 14, 14. / 8},
-    {"switch:8", AA, "direct", 8, 1, 7. / 8},
-    {"mesh:8", AA, "direct", 8, 7, 16. / 8},  // four on either side of the middle link
-    {"ring:8", AA, "direct", 8, 4, 8. / 8},   // 1 + 2 + 3 + 4 / 2 flows per link
-    {"torus:4x4", AA, "direct", 16, 4, 8. / 16},
-    {"torus:4x4x4", AA, "direct", 64, 6, 32. / 64},
-    {"torus:16x16", AA, "direct", 256, 16, 16 * 32. / 256},
-    {"mesh:16x16", AA, "direct", 256, 30, 16 * 64. / 256},
-    {"switch:300", AA, "direct", 300, 1, 299. / 300},
+    {"ring:8", RS, "halving_doubling", 8, 1 + 2 + 4, 1. / 2 + 2. / 4 + 2. / 8, 0, 0},
+    {"switch:8", AR, "tree", 8, 6, 6, 0, 0},
+    {"switch:8", BC, "tree", 8, 3, 3, 0, 0},
+    {"switch:5", BC, "tree", 5, 3, 3, 0, 0},
+    {"switch:8", BC, "direct", 8, 1, 7, 0, 0},
+    {"switch:8", BC, "ring", 8, 1 + 7, 7. / 8 + 7. / 8, 0, 0},
+    {"switch:8", AR, "direct", 8, 2, 2 * 7. / 8, 0, 0},
+    {"switch:8", AG, "direct", 8, 1, 7. / 8, 0, 0},
+    {"switch:8", AR, "ring", 8, 14, 14. / 8, 0, 0},
+    {"switch:8", AA, "direct", 8, 1, 7. / 8, 0, 0},
+    {"mesh:8", AA, "direct", 8, 1, 16. / 8, 7, 1. / 8},  // four on either side of the middle link
+    {"ring:8", AA, "direct", 8, 1, 8. / 8, 4, 2. / 8},   // 1 + 2 + 3 + 4 / 2 flows per link
+    {"torus:4x4", AA, "direct", 16, 1, 8. / 16, 4, 1. / 16},
+    {"torus:4x4x4", AA, "direct", 64, 1, 32. / 64, 6, 1. / 64},
+    {"torus:16x16", AA, "direct", 256, 1, 16 * 32. / 256, 16, 4. / 256},
+    {"torus:32x16", AA, "direct", 512, 1, 16 * 128. / 512, 24, 1. / 512},
+    {"mesh:16x16", AA, "direct", 256, 1, 16 * 64. / 256, 30, 1. / 256},
+    {"fully_connected:8", AR, "ring", 8, 14, 14. / 8, 0, 0},
+    {"fully_connected:8", AR, "bidirectional_ring", 8, 14, 14. / 16, 0, 0},
+    {"fully_connected:8", RS, "halving_doubling", 8, 3, 7. / 8, 0, 0},
+    {"fully_connected:8", AG, "direct", 8, 1, 1. / 8, 0, 0},
+    {"fully_connected:8", AA, "direct", 8, 1, 1. / 8, 0, 0},
+    {"fully_connected:8", BC, "tree", 8, 3, 3, 0, 0},
+    // Rings of four, and four rings side by side between any two of the second dimension.
+    {"ring,fully_connected:4x3", AR, "dimension_ring", 12, 10, 2 * (3. / 8 + 2. / 24), 0, 0},
+    {"ring,switch:4x3", AA, "direct", 12, 2, 8. / 12, 4, 2. / 12},
+    {"fully_connected:600", AA, "direct", 600, 1, 1. / 600, 0, 0},
+    {"switch:300", AA, "direct", 300, 1, 299. / 300, 0, 0},
+    {"switch:600", AA, "direct", 600, 1, 599. / 600, 0, 0},
 };
 
 static void test_closed_forms(void **state) {
@@ -203,7 +266,7 @@ static void test_closed_forms(void **state) {
   for (size_t i = 0; i < sizeof(k_forms) / sizeof(k_forms[0]); ++i) {
     const form_t *form = &k_forms[i];
     char text[128], algorithms[128];
-    snprintf(text, sizeof(text), "%s%s", form->pod, LINKS);
+    snprintf(text, sizeof(text), "%s%s", form->pod, links_of(form->pod));
     snprintf(algorithms, sizeof(algorithms), "%s:%s", mp_network_kind_name(form->kind),
              form->algorithm);
     mp_network_t *network = network_with(text, algorithms);
@@ -212,7 +275,8 @@ static void test_closed_forms(void **state) {
       sample_collective_t sample = {0};
       sample_collective(&sample, form->kind, devices, form->size, bytes);
       const mp_traffic_t *traffic = traffic_of_sample(network, &sample);
-      const double wanted = form->latencies * A + (double)bytes * form->share / B;
+      const double wanted = fmax(form->latencies * A + (double)bytes * form->share / B,
+                                 form->late_latencies * A + (double)bytes * form->late_share / B);
       if (!near_to(traffic->alone, wanted)) {
         fail_msg("%s %s %lld: %g, not %g", form->pod, algorithms, (long long)bytes, traffic->alone,
                  wanted);
@@ -297,7 +361,7 @@ static void test_hierarchical(void **state) {
 static void check_choice(const char *pod, mp_collective_kind_t kind, uint32_t size, int64_t bytes,
                          const char *wanted) {
   char text[256];
-  snprintf(text, sizeof(text), "%s%s", pod, LINKS);
+  snprintf(text, sizeof(text), "%s%s", pod, links_of(pod));
   mp_network_t *network = network_of(text);
   sample_collective_t sample = {0};
   const uint32_t devices = (uint32_t)mp_pod_info(mp_network_pod(network))->num_devices;
@@ -444,12 +508,13 @@ static void test_sends(void **state) {
 // Flows of large boxes are counted link by link.
 static void test_counted_pairs(void **state) {
   (void)state;
-  check_sends("torus:16x16", "", AA, NULL, 256);
+  check_sends("torus:32x16", "", AA, NULL, 512);
   check_sends("mesh:8x8x4 cores_per_chip:2", "", AA, NULL, 512);
-  check_sends("switch:257", "", AA, NULL, 257);
-  int64_t strided[256];  // every second column
-  for (int i = 0; i < 256; ++i) strided[i] = 2 * (i % 16) + 32 * (i / 16);
-  check_sends("torus:32x16", "", AA, strided, 256);
+  check_sends("switch:513", "", AA, NULL, 513);
+  check_sends("ring,switch,fully_connected:8x8x8", "", AA, NULL, 512);
+  int64_t strided[512];  // every second column
+  for (int i = 0; i < 512; ++i) strided[i] = 2 * (i % 16) + 32 * (i / 16);
+  check_sends("torus:32x32", "", AA, strided, 512);
 }
 
 static void test_permute(void **state) {
@@ -481,7 +546,7 @@ static void test_exchange(void **state) {
   static const int64_t starts[] = {0, 4, 8, 12}, sizes[] = {4, 4, 4, 4};
   static const int64_t wanted_starts[] = {0, 0, 0, 0}, wanted_sizes[] = {10, 16, 0, 0};
   static const uint32_t owner[] = {0, 1, 2, 3};
-  mp_network_t *network = network_of("switch:4" LINKS);
+  mp_network_t *network = network_of("switch:4" SWITCH_LINKS);
   sample_collective_t sample = {0};
   sample_collective(&sample, MP_COLLECTIVE_EXCHANGE, 4, 4, 4);
   sample.collective.source = (mp_collective_boxes_t){starts, sizes, owner};
@@ -508,7 +573,7 @@ static void test_exchange(void **state) {
 static void test_ragged(void **state) {
   (void)state;
   int64_t rows[] = {1000}, room[] = {600};
-  mp_network_t *network = network_of("switch:4" LINKS);
+  mp_network_t *network = network_of("switch:4" SWITCH_LINKS);
   sample_collective_t sample = {0};
   sample_collective(&sample, MP_COLLECTIVE_RAGGED_ALL_TO_ALL, 4, 4, 1000);
   mp_collective_operand_t operands[6];
@@ -617,6 +682,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_links),
       cmocka_unit_test(test_named_links),
+      cmocka_unit_test(test_fat_tree_links),
+      cmocka_unit_test(test_too_many_links),
       cmocka_unit_test(test_routes),
       cmocka_unit_test(test_routes_of_hosts),
       cmocka_unit_test(test_closed_forms),
