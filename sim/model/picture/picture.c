@@ -45,6 +45,21 @@ static double picture_load_of(const picture_t *picture, uint32_t link) {
 
 // ---- The document ----
 
+static void picture_write_style(mp_strbuf_t *out) {
+  mp_strbuf_puts(out,
+                 "<style>\n.page{fill:#fff}.slice{fill:#f6f8fa;stroke:#9aa7b4}"
+                 ".box{fill:#e3ebf3;stroke:none}.chip{fill:#fff;stroke:#2f3e4e}"
+                 ".host{fill:#4a6178}.switch{fill:#2f3e4e}"
+                 "text{fill:#2f3e4e}.id{text-anchor:middle;font-size:9px}"
+                 ".in{fill:#fff;text-anchor:middle}.head{font-size:13px;font-weight:bold}\n");
+  // The busier, the wider.
+  for (int shade = 0; shade < PICTURE_SHADES; ++shade) {
+    mp_strbuf_printf(out, ".l%d{stroke:%s;fill:%s;stroke-width:%d}", shade, g_shades[shade],
+                     g_shades[shade], 2 + shade / 3);
+  }
+  mp_strbuf_puts(out, ".link{fill:none}\n</style>\n");
+}
+
 static void picture_begin(const picture_t *picture) {
   const mp_picture_layout_t *layout = &picture->layout;
   mp_strbuf_t *out = picture->out;
@@ -54,20 +69,8 @@ static void picture_begin(const picture_t *picture) {
                    "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"10\">\n<title>",
                    layout->width, layout->height, layout->width, layout->height);
   picture_escape(out, picture->info->name);
-  mp_strbuf_puts(out,
-                 "</title>\n<style>\n"
-                 ".page{fill:#fff}.slice{fill:#f6f8fa;stroke:#9aa7b4}"
-                 ".box{fill:#e3ebf3;stroke:none}.chip{fill:#fff;stroke:#2f3e4e}"
-                 ".host{fill:#4a6178}.switch{fill:#2f3e4e}"
-                 "text{fill:#2f3e4e}.id{text-anchor:middle;font-size:9px}"
-                 ".in{fill:#fff;text-anchor:middle}.head{font-size:13px;font-weight:bold}\n"
-                 ".link{fill:none;stroke-width:2}");
-  // The busier, the wider.
-  for (int shade = 0; shade < PICTURE_SHADES; ++shade) {
-    mp_strbuf_printf(out, ".l%d{stroke:%s;fill:%s;stroke-width:%d}", shade, g_shades[shade],
-                     g_shades[shade], 2 + shade / 3);
-  }
-  mp_strbuf_puts(out, ".link{fill:none}\n</style>\n");
+  mp_strbuf_puts(out, "</title>\n");
+  picture_write_style(out);
   mp_strbuf_printf(out, "<rect class=\"page\" width=\"%d\" height=\"%d\"/>\n", layout->width,
                    layout->height);
   mp_strbuf_puts(out, "<text class=\"head\" x=\"28\" y=\"24\">");

@@ -98,9 +98,9 @@ static mp_status_t picture_layout_surround_hosts(const mp_network_t *network, mp
                                                  mp_picture_layout_t *layout) {
   const mp_pod_t *pod = mp_network_pod(network);
   const mp_pod_info_t *info = mp_pod_info(pod);
-  const bool is_box = info->host_shape[0] != 0 && picture_layout_size(info, 2) >= 1 &&
-                      (info->num_dims < 3 || info->host_shape[2] == 1);
-  if (!layout->has_hosts || (!is_box && info->num_hosts != info->num_slices)) return NULL;
+  bool is_flat_box = info->host_shape[0] != 0;
+  for (int32_t dim = 2; dim < info->num_dims; ++dim) is_flat_box &= info->host_shape[dim] == 1;
+  if (!layout->has_hosts || (!is_flat_box && info->num_hosts != info->num_slices)) return NULL;
   layout->hosts = MP_ARENA_ARRAY(arena, mp_area_t, (size_t)info->num_hosts);
   MP_RETURN_IF_NULL(layout->hosts);
   for (int32_t id = 0; id < info->num_devices; ++id) {

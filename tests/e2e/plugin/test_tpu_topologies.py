@@ -67,6 +67,7 @@ def test_the_record():
 
 @every_topology
 def test_devices(fact):
+  """libtpu gives the devices of a single slice no slice_index; minipod's is 0."""
   devices = devices_of(fact)
   assert [place_of(d) for d in devices] == fact["devices"]
   assert {d.device_kind for d in devices} == {fact["kind"]}

@@ -160,6 +160,7 @@ static void published_slices_have_their_rings(void **state) {
   check_wirings("tpu7x:2x4x4", "mesh mesh mesh mesh");
   // Who calls the whole a torus has one; a preset beside it says nothing else.
   check_wirings("v5e:4x4 topology:torus", "torus ring ring ring");
+  check_wirings("v5e:16x16 topology:mesh", "mesh mesh mesh mesh");
   check_wirings("h100:8 slices:4", "switch switch");
 }
 
@@ -173,6 +174,16 @@ static void links_may_differ_by_dimension(void **state) {
   assert_true(info->dims[1].link.latency == info->dims[0].link.latency);
   assert_true(info->ici.bandwidth == 400e9 && info->ici.latency == 50 * 1e-9);
   mp_pod_release(pod);
+  // Dimensions of size 1 have no links, whatever is said of them.
+  pod = pod_named("ring,switch:1x4 links.bandwidth:3GB/s,2GB/s");
+  assert_int_equal(mp_pod_info(pod)->wiring, MP_WIRING_SWITCH);
+  assert_true(mp_pod_info(pod)->ici.bandwidth == 2e9);
+  mp_pod_release(pod);
+  mp_pod_t *a = pod_named("ring,mesh:4x4x1 links.bandwidth:3GB/s,2GB/s,1GB/s");
+  mp_pod_t *b = pod_named("ring,mesh:4x4x1 links.bandwidth:3GB/s,2GB/s");
+  assert_true(mp_pod_fingerprint(a) == mp_pod_fingerprint(b));
+  mp_pod_release(a);
+  mp_pod_release(b);
 }
 
 static void networks_between_hosts(void **state) {
@@ -252,6 +263,8 @@ static void bad_yaml_names_line_key_and_what_was_expected(void **state) {
        "got '1us,fast'"},
       {"shape: 4x4\ntopology: switch\nlinks: {latency: [1us, 2us]}\n",
        "key 'links.latency': expected one value, because the wiring is that of the whole slice"},
+      {"shape: 4x4\ntopology: mesh\nwrap: {side: 2}\n",
+       "pod.yaml:3: key 'wrap.side': only a torus has it"},
       {"shape: 4\ndcn: {topology: ring}\n",
        "pod.yaml:2: key 'dcn.topology': expected switch or fat_tree, got 'ring'"},
       {"shape: 4\ndcn: {leaf_hosts: 2}\n", "key 'dcn.leaf_hosts': only a fat tree has it"},
