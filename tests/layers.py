@@ -76,6 +76,7 @@ KNOWS = {
                  "sim/spmd/sharding", "sim/spmd/gspmd", "sim/spmd/partition", "sim/kernels", "sim/kernels/elementwise",
                  "topology", "collectives"],
     "sim/model/network": [*BASE, "topology", "collectives"],
+    "sim/model/picture": [*BASE, "topology", "collectives", "sim/model/network"],
     "sim/runtime/memory": [*BASE, "topology"],
     "sim/runtime/devices": [*BASE, "topology", "sim/runtime/memory", "collectives/transport"],
     "sim/runtime/buffers": [*IR, "sim/kernels", *RUNTIME],

@@ -129,6 +129,19 @@ static mp_status_t spec_finish_check_wirings(const mp_pod_spec_t *spec, const ch
   return NULL;
 }
 
+// A layer above may have made something else of a torus.
+static mp_status_t spec_finish_check_wrap(const mp_pod_spec_t *spec, const char *origin) {
+  const char *const keys[] = {"wrap.side", "wrap.block"};
+  const bool given[] = {spec->wrap_side != 0, spec->wrap_block.num_dims != 0};
+  for (int i = 0; i < 2; ++i) {
+    if (!given[i]) continue;
+    if (spec_finish_layer_of(spec, keys[i]) >= spec_finish_layer_of(spec, "topology")) {
+      return spec_finish_refuse(spec, origin, keys[i], "only a torus has it: topology");
+    }
+  }
+  return NULL;
+}
+
 static mp_status_t spec_finish_wirings(mp_pod_spec_t *spec, const char *origin) {
   mp_wirings_t *wirings = &spec->wirings;
   if (wirings->count == 0) *wirings = (mp_wirings_t){1, {MP_WIRING_TORUS}};
@@ -136,37 +149,44 @@ static mp_status_t spec_finish_wirings(mp_pod_spec_t *spec, const char *origin) 
   if (wirings->count == 1 && wirings->each[0] == MP_WIRING_TORUS) {
     spec_finish_unfold_torus(spec);
     spec_finish_join_wirings(spec);
-  } else if (wirings->count > 1) {
-    spec_finish_join_wirings(spec);
+  } else {
+    MP_RETURN_IF_ERROR(spec_finish_check_wrap(spec, origin));
+    if (wirings->count > 1) spec_finish_join_wirings(spec);
   }
   spec->wrap_side = 0;
   spec->wrap_block = (mp_shape_t){0};
   return NULL;
 }
 
-// Checks a quantity that the dimensions may have each for itself, and makes one of equal ones.
+// Makes one value of a list if all dimensions that have links are alike; the others get what the
+// first of them has.
+static void spec_finish_join_values(const mp_pod_spec_t *spec, mp_quantities_t *values) {
+  int32_t first = 0;
+  while (first + 1 < values->count && spec->shape.dims[first] == 1) ++first;
+  bool alike = true;
+  for (int32_t i = 0; i < spec->shape.num_dims; ++i) {
+    if (i >= values->count || spec->shape.dims[i] == 1) values->each[i] = values->each[first];
+    alike &= values->each[i] == values->each[first];
+  }
+  values->count = alike ? 1 : spec->shape.num_dims;
+  for (int32_t i = values->count; i < MP_POD_MAX_DIMS; ++i) values->each[i] = 0;
+}
+
+// Checks a quantity that the dimensions may have each for itself.
 static mp_status_t spec_finish_by_dimension(const mp_pod_spec_t *spec, const char *origin,
                                             const char *key, mp_quantities_t *values) {
-  mp_wiring_t wiring = spec->wirings.each[0];
-  bool alike = true;
-  for (int32_t i = 1; i < values->count; ++i) alike &= values->each[i] == values->each[0];
-  if (values->count > 1 && !spec_finish_fits(spec, values->count)) {
+  if (values->count <= 1) return NULL;
+  if (!spec_finish_fits(spec, values->count)) {
     return spec_finish_refuse(spec, origin, key,
                               "expected one value, or one for each dimension of 'shape'");
   }
-  if (alike && values->count > 1) *values = (mp_quantities_t){1, {values->each[0]}};
-  bool is_flat = spec->wirings.count == 1 &&
-                 (wiring == MP_WIRING_SWITCH || wiring == MP_WIRING_FULLY_CONNECTED);
-  if (values->count > 1 && is_flat) {
-    return spec_finish_refuse(spec, origin, key,
-                              "expected one value, because the wiring is that of the whole slice");
-  }
-  // Dimensions of size 1 have no links.
-  while (values->count > 1 && values->count < spec->shape.num_dims) {
-    values->each[values->count] = values->each[values->count - 1];
-    ++values->count;
-  }
-  return NULL;
+  spec_finish_join_values(spec, values);
+  const mp_wiring_t wiring = spec->wirings.each[0];
+  const bool is_flat = spec->wirings.count == 1 &&
+                       (wiring == MP_WIRING_SWITCH || wiring == MP_WIRING_FULLY_CONNECTED);
+  if (values->count == 1 || !is_flat) return NULL;
+  return spec_finish_refuse(spec, origin, key,
+                            "expected one value, because the wiring is that of the whole slice");
 }
 
 // ---- The network between hosts ----

@@ -418,15 +418,16 @@ def order_meshes_as_tpus(platform: str) -> None:
   hosts, even where one process has them all.
   """
   def make(original, mesh_shape, devices=None, **options):
-    devices = list(xla_bridge.devices() if devices is None else devices)
-    is_tpu = devices and all(
-        d.platform == platform and d.device_kind.startswith("TPU") for d in devices)
+    devices = xla_bridge.devices() if devices is None else devices
+    is_tpu = len(devices) and all(
+        getattr(d, "platform", "") == platform and d.device_kind.startswith("TPU") for d in devices)
     if not is_tpu:
       return original(mesh_shape, devices, **options)
-    if all(a.id < b.id for a, b in zip(devices, devices[1:])):
-      devices.sort(key=lambda d: d.host_index)
+    tpus = [_AsTpu(d) for d in devices]
+    if all(a.id < b.id for a, b in zip(tpus, tpus[1:])):
+      tpus.sort(key=lambda d: d.host_index)
     try:
-      mesh = original(mesh_shape, [_AsTpu(d) for d in devices], **options)
+      mesh = original(mesh_shape, tpus, **options)
     except AssertionError:  # a part of a grid, say, for which JAX has no mesh on TPUs
       return original(mesh_shape, devices, **options)
     return np.vectorize(lambda d: d.device, otypes=[object])(mesh)

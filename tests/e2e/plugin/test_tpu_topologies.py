@@ -10,6 +10,7 @@ import types
 import jax
 from jax.experimental import topologies
 from jax.experimental.mesh_utils import create_device_mesh, create_hybrid_device_mesh
+import mpirun
 import pytest
 import scenario
 
@@ -66,6 +67,7 @@ def test_the_record():
 
 @every_topology
 def test_devices(fact):
+  """libtpu gives the devices of a single slice no slice_index; minipod's is 0."""
   devices = devices_of(fact)
   assert [place_of(d) for d in devices] == fact["devices"]
   assert {d.device_kind for d in devices} == {fact["kind"]}
@@ -141,6 +143,21 @@ def test_the_clients_of_one_process():
       print(float(jax.jit(jnp.sum)(x)))
       """, devices=None, MINIPOD_TOPOLOGY="v2:4x4", MINIPOD_DEVICE_MEMORY="16MiB")
   assert out.splitlines() == ["{0} 32", "True", "True", "True", "2016.0"]
+
+
+@mpirun.NEEDS_MPIRUN
+def test_a_process_for_each_host():
+  """Processes that run have the devices that libtpu gives to those of a description."""
+  fact = next(f for f in FACTS if f["name"] == "v5e:4x4" and not f["options"])
+  mesh = next(m for m in fact["meshes"] if m["shape"] == [4, 4])
+  job = mpirun.run_well(4, """
+      print([[*d.coords, d.core_on_chip, d.slice_index, d.process_index] for d in jax.devices()])
+      print([[*d.coords] for d in jax.make_mesh((4, 4), ("x", "y")).devices.flatten()])
+      """, MINIPOD_TOPOLOGY="v5e:4x4", MINIPOD_DEVICE_MEMORY="16MiB")
+  for out in job.outs:
+    devices, order = map(json.loads, out.splitlines())
+    assert devices == fact["devices"]
+    assert order == [fact["devices"][i][:3] for i in mesh["order"]]
 
 
 def test_memory():

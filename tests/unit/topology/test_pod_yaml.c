@@ -160,6 +160,7 @@ static void published_slices_have_their_rings(void **state) {
   check_wirings("tpu7x:2x4x4", "mesh mesh mesh mesh");
   // Who calls the whole a torus has one; a preset beside it says nothing else.
   check_wirings("v5e:4x4 topology:torus", "torus ring ring ring");
+  check_wirings("v5e:16x16 topology:mesh", "mesh mesh mesh mesh");
   check_wirings("h100:8 slices:4", "switch switch");
 }
 
@@ -173,6 +174,16 @@ static void links_may_differ_by_dimension(void **state) {
   assert_true(info->dims[1].link.latency == info->dims[0].link.latency);
   assert_true(info->ici.bandwidth == 400e9 && info->ici.latency == 50 * 1e-9);
   mp_pod_release(pod);
+  // Dimensions of size 1 have no links, whatever is said of them.
+  pod = pod_named("ring,switch:1x4 links.bandwidth:3GB/s,2GB/s");
+  assert_int_equal(mp_pod_info(pod)->wiring, MP_WIRING_SWITCH);
+  assert_true(mp_pod_info(pod)->ici.bandwidth == 2e9);
+  mp_pod_release(pod);
+  mp_pod_t *a = pod_named("ring,mesh:4x4x1 links.bandwidth:3GB/s,2GB/s,1GB/s");
+  mp_pod_t *b = pod_named("ring,mesh:4x4x1 links.bandwidth:3GB/s,2GB/s");
+  assert_true(mp_pod_fingerprint(a) == mp_pod_fingerprint(b));
+  mp_pod_release(a);
+  mp_pod_release(b);
 }
 
 static void networks_between_hosts(void **state) {
@@ -252,6 +263,8 @@ static void bad_yaml_names_line_key_and_what_was_expected(void **state) {
        "got '1us,fast'"},
       {"shape: 4x4\ntopology: switch\nlinks: {latency: [1us, 2us]}\n",
        "key 'links.latency': expected one value, because the wiring is that of the whole slice"},
+      {"shape: 4x4\ntopology: mesh\nwrap: {side: 2}\n",
+       "pod.yaml:3: key 'wrap.side': only a torus has it"},
       {"shape: 4\ndcn: {topology: ring}\n",
        "pod.yaml:2: key 'dcn.topology': expected switch or fat_tree, got 'ring'"},
       {"shape: 4\ndcn: {leaf_hosts: 2}\n", "key 'dcn.leaf_hosts': only a fat tree has it"},
@@ -335,23 +348,80 @@ static void bad_lines_name_the_word_and_what_was_expected(void **state) {
                 "cannot open topology file 'no/such.yaml'");
 }
 
+static void networks_of_astra_sim_are_pods(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_named(FIXTURES "astra_network.yml");
+  const mp_pod_info_t *info = mp_pod_info(pod);
+  static const mp_wiring_t wirings[] = {MP_WIRING_RING, MP_WIRING_FULLY_CONNECTED,
+                                        MP_WIRING_SWITCH};
+  static const double latencies[] = {50e-9, 500e-9, 0};
+  static const double rates[] = {200, 100, 50.5};
+  assert_int_equal(info->num_devices, 64);
+  assert_int_equal(info->num_dims, 3);
+  for (int32_t i = 0; i < 3; ++i) {
+    assert_int_equal(info->dims[i].wiring, wirings[i]);
+    assert_true(info->dims[i].link.bandwidth == rates[i] * (1 << 30));
+    assert_float_equal(info->dims[i].link.latency, latencies[i], 1e-18);
+  }
+  mp_pod_release(pod);
+  // What such a file does not say, words may.
+  pod = pod_named(FIXTURES "astra_network.yml hosts:4 kind:npu flops.bf16:200T");
+  assert_int_equal(mp_pod_info(pod)->num_hosts, 4);
+  assert_string_equal(mp_pod_info(pod)->kind, "npu");
+  mp_pod_release(pod);
+
+  static const struct {
+    const char *text;
+    const char *message;
+  } cases[] = {
+      {"topology: [ Ring, Mesh ]\nnpus_count: [ 2, 2 ]\n",
+       "pod.yaml:1: key 'topology': expected names such as [ Ring, FullyConnected, Switch ], got "
+       "'Ring,Mesh'"},
+      {"npus_count: [ 2, two ]\n",
+       "pod.yaml:1: key 'npus_count': expected whole numbers such as [ 8, 4 ], got '2,two'"},
+      {"npus_count: [ 2 ]\n\nbandwidth: [ tbd ]\n",
+       "pod.yaml:3: key 'bandwidth': expected GB/s such as [ 200.0, 50.0 ], got 'tbd'"},
+      {"npus_count: [ 2 ]\nbandwidth: [ 0 ]\n", "key 'bandwidth': expected GB/s"},
+      {"npus_count: [ 2 ]\nbandwidth: [ 1GB/s ]\n", "key 'bandwidth': expected GB/s"},
+      {"npus_count: [ 2 ]\nlatency: [ -1 ]\n", "pod.yaml:2: key 'latency': expected nanoseconds"},
+      {"npus_count: []\n", "key 'npus_count': expected whole numbers"},
+      {"npus_count: {a: 1}\n", "key 'npus_count': expected a list of values, got a mapping"},
+      {"npus_count: [ 2 ]\nhosts: 2\n",
+       "pod.yaml:2: key 'hosts': unknown in a network of ASTRA-sim, which has topology"},
+      {"npus_count: [ 2 ]\ntopology: [ Ring ]\nlatency: [ 1 ]\n",
+       "pod.yaml: key 'bandwidth': missing"},
+      {"{topology: [ Ring ], npus_count: [ 2 ], latency: [ 1, 2 ], bandwidth: [ 1 ]}\n",
+       "pod.yaml:1: key 'latency': expected 1 value(s), one for each of 'topology', got 2"},
+      {"npus_count: [ 2 ]\nnpus_count: [ 2 ]\n", "pod.yaml:2: key 'npus_count': given twice"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    assert_status(read_yaml(cases[i].text), MP_INVALID_ARGUMENT, cases[i].message);
+  }
+}
+
 // Random edits of a valid description: any answer but a crash, a leak or a hang.
 static void edited_descriptions_never_crash(void **state) {
   (void)state;
-  static const char text[] =
+  static const char *const texts[] = {
       "preset: v4\nshape: [2, 2, 4]\nmemory: {device: 16GiB, bandwidth: 1GB/s}\nhosts: 4\n"
-      "flops:\n  bf16: 1T\nkind: \"a b\"\n";
+      "flops:\n  bf16: 1T\nkind: \"a b\"\n",
+      "topology: [ring, switch]\nshape: [2, 4]\nlinks: {latency: [1us, 2us], count: 2}\n"
+      "wrap.side: 2\ndcn: {topology: fat_tree, oversubscription: 2}\nmatrix_unit: 128x128\n",
+      "topology: [ Ring, Switch ]\nnpus_count: [ 2, 4 ]\nbandwidth: [ 2.5, 1 ]\nlatency: [ 5, 0 "
+      "]\n"};
   static const char alphabet[] = "0123456789abxyz:{}[],-\"'&*!|>%@ \n\t.#?\\\x80";
   unsigned seed = 20260101;
   int accepted = 0, refused = 0;
   for (int n = 0; n < 20000; ++n) {
-    char edited[sizeof(text)];
-    memcpy(edited, text, sizeof(text));
+    char edited[256];
+    const size_t all = strlen(texts[n % 3]);
+    memcpy(edited, texts[n % 3], all);
     for (unsigned edits = 1 + (unsigned)rand_r(&seed) % 6; edits > 0; --edits) {
-      size_t at = (size_t)rand_r(&seed) % (sizeof(text) - 1);
+      size_t at = (size_t)rand_r(&seed) % all;
       edited[at] = alphabet[(size_t)rand_r(&seed) % (sizeof(alphabet) - 1)];
     }
-    size_t size = (size_t)rand_r(&seed) % sizeof(text);
+    // Every other text is cut off somewhere.
+    size_t size = n % 2 == 0 ? all : (size_t)rand_r(&seed) % all;
     mp_pod_spec_t spec = {0};
     mp_status_t status = mp_spec_read_yaml(&spec, "pod.yaml", (mp_str_t){edited, size});
     if (status == NULL) status = mp_spec_finish(&spec, "pod.yaml");
@@ -378,6 +448,7 @@ int main(void) {
       cmocka_unit_test(networks_between_hosts),
       cmocka_unit_test(bad_yaml_names_line_key_and_what_was_expected),
       cmocka_unit_test(bad_lines_name_the_word_and_what_was_expected),
+      cmocka_unit_test(networks_of_astra_sim_are_pods),
       cmocka_unit_test(edited_descriptions_never_crash),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
