@@ -72,6 +72,8 @@ KNOWS = {
     "sim/foreign": IR,
     "sim/fuse": [*IR, "sim/passes", "sim/native", "sim/kernels", "sim/kernels/elementwise", "sim/kernels/reduction", "sim/kernels/fused"],
     "sim/loops": [*KERNELS, "sim/kernels/elementwise", "sim/kernels/fused"],
+    "sim/model/work": IR,
+    "sim/model/cost": [*IR, "sim/kernels", "sim/foreign", "sim/plan", "topology", "collectives", "sim/model/work"],
     "sim/plan": [*IR, "sim/fuse", "sim/loops", "sim/foreign", "sim/ir/print", "sim/ir/verify", "sim/readers", "sim/passes",
                  "sim/spmd/sharding", "sim/spmd/gspmd", "sim/spmd/partition", "sim/kernels", "sim/kernels/elementwise",
                  "topology", "collectives"],
