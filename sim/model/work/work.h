@@ -66,6 +66,9 @@ typedef struct {
 // are work of their own.
 void mp_work_of_op(const mp_op_t *op, mp_work_t *out_work);
 
+// How many operations on 32-bit numbers one on elements of this type counts as.
+double mp_work_weight(mp_dtype_t dtype);
+
 // The bytes of a value as an accelerator keeps it: elements of less than a byte are packed.
 double mp_work_bytes_of(const mp_type_t *type);
 

@@ -8,8 +8,6 @@
 double mp_work_operand_count(const mp_op_t *op, uint32_t operand);
 double mp_work_result_count(const mp_op_t *op, uint32_t result);
 
-// How many operations on 32-bit numbers one on elements of this type counts as.
-double mp_work_weight(mp_dtype_t dtype);
 // Adds so many operations on elements of this type.
 void mp_work_add(mp_work_t *work, mp_dtype_t dtype, double flops);
 // Adds the work of a function on elements, the region of a reduction for example, `times` times. A
