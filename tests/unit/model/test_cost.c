@@ -2,6 +2,7 @@
 // loops.
 #include <math.h>
 
+#include "sim/base/fault.h"
 #include "sim/model/cost/cost.h"
 #include "tests/unit/support/op_samples.h"
 
@@ -441,6 +442,32 @@ static void costs_add_up_to_the_analysis(void **state) {
   fixture_programs(cost_fixture);
 }
 
+static void short_memory_is_an_error(void **state) {
+  (void)state;
+  const mp_chip_t chip = round_chip();
+  fixture_t file = fixture_read("programs/conv_008.mlirbc");
+  const mp_compile_request_t request = {0};
+  mp_program_t *program = NULL;
+  assert_ok(mp_compile(file.data, file.size, &request, &program));
+  mp_fault_watch();
+  uint32_t num_errors = 0;
+  for (bool is_well = false; !is_well; ++num_errors) {
+    mp_arena_t *arena = NULL;
+    const mp_cost_t *costs = NULL;
+    assert_ok(mp_arena_create(&arena));
+    mp_fault_at(MP_FAULT_ARENA, num_errors + 1, 1);
+    mp_status_t status = mp_cost_of_program(&chip, program, arena, &costs);
+    mp_fault_at(MP_FAULT_ARENA, 0, 0);
+    is_well = status == NULL;
+    if (!is_well) assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
+    mp_status_release(status);
+    mp_arena_release(arena);
+  }
+  assert_true(num_errors > 3);
+  mp_program_release(program);
+  free(file.data);
+}
+
 int main(void) {
   samples_load();
   const struct CMUnitTest tests[] = {
@@ -459,6 +486,7 @@ int main(void) {
       cmocka_unit_test(loops_cost_their_rounds),
       cmocka_unit_test(every_op_takes_time),
       cmocka_unit_test(costs_add_up_to_the_analysis),
+      cmocka_unit_test(short_memory_is_an_error),
   };
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   samples_unload();
