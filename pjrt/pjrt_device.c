@@ -3,6 +3,47 @@
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
 
+// What a device tells of itself was made with its topology.
+mp_status_t mp_PJRT_DeviceDescription_Id(PJRT_DeviceDescription_Id_Args *args) {
+  MP_REQUIRE(args, device_description);
+  args->id = args->device_description->info->id;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_DeviceDescription_ProcessIndex(PJRT_DeviceDescription_ProcessIndex_Args *args) {
+  MP_REQUIRE(args, device_description);
+  args->process_index = args->device_description->process_index;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_DeviceDescription_Attributes(PJRT_DeviceDescription_Attributes_Args *args) {
+  MP_REQUIRE(args, device_description);
+  args->attributes = args->device_description->attributes;
+  args->num_attributes = args->device_description->num_attributes;
+  return NULL;
+}
+
+mp_status_t mp_PJRT_DeviceDescription_Kind(PJRT_DeviceDescription_Kind_Args *args) {
+  MP_REQUIRE(args, device_description);
+  args->device_kind = args->device_description->kind;
+  args->device_kind_size = strlen(args->device_kind);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_DeviceDescription_DebugString(PJRT_DeviceDescription_DebugString_Args *args) {
+  MP_REQUIRE(args, device_description);
+  args->debug_string = args->device_description->debug_string;
+  args->debug_string_size = strlen(args->debug_string);
+  return NULL;
+}
+
+mp_status_t mp_PJRT_DeviceDescription_ToString(PJRT_DeviceDescription_ToString_Args *args) {
+  MP_REQUIRE(args, device_description);
+  args->to_string = args->device_description->to_string;
+  args->to_string_size = strlen(args->to_string);
+  return NULL;
+}
+
 mp_status_t mp_PJRT_Device_GetDescription(PJRT_Device_GetDescription_Args *args) {
   MP_REQUIRE(args, device);
   args->device_description = args->device->description;

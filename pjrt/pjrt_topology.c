@@ -59,7 +59,7 @@ static mp_status_t pjrt_topology_make_attributes(mp_arena_t *arena, const mp_pod
   size_t n = 0;
   attributes[n++] = mp_pjrt_named_ints("coords", coords, (size_t)pod->num_dims);
   attributes[n++] = mp_pjrt_named_int("core_on_chip", info->core_on_chip);
-  attributes[n++] = mp_pjrt_named_int("num_cores", pod->cores_per_chip);
+  attributes[n++] = mp_pjrt_named_int("num_cores", pod->cores_per_device);
   attributes[n++] = mp_pjrt_named_int("slice_index", info->slice_index);
   attributes[n++] = mp_pjrt_named_int("host_index", info->host_index);
   if (info->numa_node >= 0) {
@@ -85,8 +85,21 @@ static mp_status_t pjrt_topology_describe_device(PJRT_TopologyDescription *topol
   description->debug_string = pjrt_topology_make_debug_string(topology->arena, pod, description);
   MP_RETURN_IF_NULL(description->to_string);
   MP_RETURN_IF_NULL(description->debug_string);
-  topology->description_list[id] = description;
   return pjrt_topology_make_attributes(topology->arena, pod, description);
+}
+
+// The order of the list is that of the ids; where nothing runs yet, as with TPUs, that of
+// processes.
+static mp_status_t pjrt_topology_list_devices(PJRT_TopologyDescription *topology) {
+  const size_t count = topology->num_devices;
+  int32_t *ids = MP_ARENA_ARRAY(topology->arena, int32_t, count);
+  MP_RETURN_IF_NULL(ids);
+  for (size_t i = 0; i < count; ++i) ids[i] = (int32_t)i;
+  if (topology->is_detached) MP_RETURN_IF_ERROR(mp_pod_list_by_host(topology->pod, ids));
+  for (size_t i = 0; i < count; ++i) {
+    topology->description_list[i] = &topology->descriptions[ids[i]];
+  }
+  return NULL;
 }
 
 static mp_status_t pjrt_topology_describe_pod(PJRT_TopologyDescription *topology) {
@@ -146,6 +159,7 @@ mp_status_t mp_pjrt_topology_create(mp_pod_t *pod, bool is_detached,
   for (int32_t id = 0; id < num_devices && status == NULL; ++id) {
     status = pjrt_topology_describe_device(topology, id);
   }
+  if (status == NULL) status = pjrt_topology_list_devices(topology);
   if (status != NULL) {
     mp_pjrt_topology_release(topology);
     return status;
@@ -160,29 +174,56 @@ void mp_pjrt_topology_release(PJRT_TopologyDescription *topology) {
   mp_arena_release(topology->arena);  // the topology itself lives in it
 }
 
-// Takes the option num_slices, which JAX's users know from TPUs, out of the options. 0: it is not
-// among them.
-static mp_status_t pjrt_topology_take_slices(mp_named_value_t *values, size_t *num_values,
-                                             int64_t *out_slices) {
-  *out_slices = 0;
-  for (size_t i = 0; i < *num_values; ++i) {
-    if (!mp_str_is(values[i].name, "num_slices")) continue;
-    if (values[i].type != MP_VALUE_INT64 || values[i].int64_value < 1) {
-      return mp_status_make(MP_INVALID_ARGUMENT, "num_slices must be a number from 1");
-    }
-    *out_slices = values[i].int64_value;
-    values[i] = values[--*num_values];
-    return NULL;
+// ---- Creating one by its name ----
+
+// The options by which users of TPUs complete the name of a topology. Each becomes a word of its
+// description, but for the configuration of the chips, which is part of a preset's name.
+static bool pjrt_topology_take_word(const mp_named_value_t *value, mp_strbuf_t *out_words) {
+  if (mp_str_is(value->name, "num_slices") && value->type == MP_VALUE_INT64) {
+    mp_strbuf_printf(out_words, " slices:%lld", (long long)value->int64_value);
+    return true;
   }
-  return NULL;
+  const bool is_box = mp_str_is(value->name, "chips_per_host_bounds");
+  if (!is_box && !mp_str_is(value->name, "wrap")) return false;
+  if (value->type != MP_VALUE_INT64_LIST) return false;
+  mp_strbuf_puts(out_words, is_box ? " host_shape:" : " topology:");
+  for (size_t i = 0; i < value->int64_list_count; ++i) {
+    if (i != 0) mp_strbuf_putc(out_words, ',');
+    const int64_t item = value->int64_list_data[i];
+    if (is_box) mp_strbuf_printf(out_words, "%lld", (long long)item);
+    if (!is_box) mp_strbuf_puts(out_words, item != 0 ? "ring" : "mesh");
+  }
+  return true;
 }
 
-// A topology by its name, as a pod without a machine.
-static mp_status_t pjrt_topology_from_name(mp_str_t name, int64_t slices, mp_pod_t **out_pod) {
+// Takes those options out of the values. `out_config` is the configuration of the chips, or empty.
+static void pjrt_topology_take_words(mp_named_value_t *values, size_t *num_values,
+                                     mp_strbuf_t *out_words, mp_str_t *out_config) {
+  for (size_t i = 0; i < *num_values;) {
+    const bool is_config =
+        mp_str_is(values[i].name, "chip_config_name") && values[i].type == MP_VALUE_STRING;
+    if (is_config && !mp_str_is(values[i].string_value, "default")) {
+      *out_config = values[i].string_value;
+    }
+    if (is_config || pjrt_topology_take_word(&values[i], out_words)) {
+      values[i] = values[--*num_values];
+    } else {
+      ++i;
+    }
+  }
+}
+
+// "v4:2x2x1" with the configuration "megacore" is "v4-megacore:2x2x1".
+static mp_status_t pjrt_topology_from_name(mp_str_t name, mp_str_t config, mp_str_t words,
+                                           mp_pod_t **out_pod) {
+  size_t colon = 0;
+  while (colon < name.size && name.data[colon] != ':' && name.data[colon] != ' ') ++colon;
   mp_strbuf_t text;
   mp_strbuf_init(&text);
-  mp_strbuf_append(&text, name.data, name.size);
-  if (slices > 0) mp_strbuf_printf(&text, " slices:%lld", (long long)slices);
+  mp_strbuf_append(&text, name.data, colon);
+  if (config.size != 0) mp_strbuf_printf(&text, "-%.*s", MP_STR_ARG(config));
+  mp_strbuf_append(&text, name.data + colon, name.size - colon);
+  mp_strbuf_append(&text, words.data, words.size);
   mp_status_t status = mp_strbuf_status(&text);
   if (status == NULL) {
     status = mp_pod_create_from_name((mp_str_t){mp_strbuf_text(&text), text.size}, "topology name",
@@ -192,20 +233,28 @@ static mp_status_t pjrt_topology_from_name(mp_str_t name, int64_t slices, mp_pod
   return status;
 }
 
-static mp_status_t pjrt_topology_make_pod(mp_str_t name, const mp_named_value_t *values,
-                                          size_t num_values, int64_t slices, mp_pod_t **out_pod) {
+// Options that are left are those of a client; they are checked, and count where there is no name.
+static mp_status_t pjrt_topology_make_pod(mp_str_t name, mp_named_value_t *values,
+                                          size_t num_values, mp_pod_t **out_pod) {
+  mp_str_t config = {"", 0};
+  mp_strbuf_t words;
+  mp_strbuf_init(&words);
+  pjrt_topology_take_words(values, &num_values, &words, &config);
   mp_options_t *options = NULL;
-  MP_RETURN_IF_ERROR(mp_options_create(values, num_values, &options));
-  mp_status_t status = NULL;
-  if (name.size > 0) {
-    status = pjrt_topology_from_name(name, slices, out_pod);
-  } else if (slices > 0) {
+  mp_status_t status = mp_strbuf_status(&words);
+  if (status == NULL) status = mp_options_create(values, num_values, &options);
+  if (status == NULL && name.size > 0) {
+    status = pjrt_topology_from_name(name, config, (mp_str_t){mp_strbuf_text(&words), words.size},
+                                     out_pod);
+  } else if (status == NULL && words.size + config.size > 0) {
     status = mp_status_make(MP_INVALID_ARGUMENT,
-                            "num_slices needs the name of a topology, such as \"v5e:4x4\"");
-  } else {
+                            "num_slices, chips_per_host_bounds, wrap and chip_config_name need the "
+                            "name of a topology, such as \"v5e:4x4\"");
+  } else if (status == NULL) {
     status = mp_pod_create(options, out_pod);
   }
   mp_options_release(options);
+  mp_strbuf_deinit(&words);
   return status;
 }
 
@@ -213,14 +262,11 @@ static mp_status_t pjrt_topology_make_pod(mp_str_t name, const mp_named_value_t 
 // the options and this machine give.
 mp_status_t mp_PJRT_TopologyDescription_Create(PJRT_TopologyDescription_Create_Args *args) {
   mp_named_value_t *values = NULL;
-  size_t num_values = args->num_options;
-  int64_t slices = 0;
   mp_str_t name = {"", 0};
   if (args->topology_name != NULL) name = (mp_str_t){args->topology_name, args->topology_name_size};
   mp_pod_t *pod = NULL;
-  MP_RETURN_IF_ERROR(mp_pjrt_read_named_values(args->create_options, num_values, &values));
-  mp_status_t status = pjrt_topology_take_slices(values, &num_values, &slices);
-  if (status == NULL) status = pjrt_topology_make_pod(name, values, num_values, slices, &pod);
+  MP_RETURN_IF_ERROR(mp_pjrt_read_named_values(args->create_options, args->num_options, &values));
+  mp_status_t status = pjrt_topology_make_pod(name, values, args->num_options, &pod);
   mp_free(values);
   MP_RETURN_IF_ERROR(status);
   return mp_pjrt_topology_create(pod, name.size > 0, &args->topology);
@@ -314,45 +360,5 @@ mp_status_t mp_PJRT_TopologyDescription_GetMemorySpaceKindIds(
 #undef KIND_ID
   args->memory_space_kind_ids = kind_ids;
   args->num_memory_space_kind_ids = MP_MEMORY_SPACE_COUNT;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_DeviceDescription_Id(PJRT_DeviceDescription_Id_Args *args) {
-  MP_REQUIRE(args, device_description);
-  args->id = args->device_description->info->id;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_DeviceDescription_ProcessIndex(PJRT_DeviceDescription_ProcessIndex_Args *args) {
-  MP_REQUIRE(args, device_description);
-  args->process_index = args->device_description->process_index;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_DeviceDescription_Attributes(PJRT_DeviceDescription_Attributes_Args *args) {
-  MP_REQUIRE(args, device_description);
-  args->attributes = args->device_description->attributes;
-  args->num_attributes = args->device_description->num_attributes;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_DeviceDescription_Kind(PJRT_DeviceDescription_Kind_Args *args) {
-  MP_REQUIRE(args, device_description);
-  args->device_kind = args->device_description->kind;
-  args->device_kind_size = strlen(args->device_kind);
-  return NULL;
-}
-
-mp_status_t mp_PJRT_DeviceDescription_DebugString(PJRT_DeviceDescription_DebugString_Args *args) {
-  MP_REQUIRE(args, device_description);
-  args->debug_string = args->device_description->debug_string;
-  args->debug_string_size = strlen(args->debug_string);
-  return NULL;
-}
-
-mp_status_t mp_PJRT_DeviceDescription_ToString(PJRT_DeviceDescription_ToString_Args *args) {
-  MP_REQUIRE(args, device_description);
-  args->to_string = args->device_description->to_string;
-  args->to_string_size = strlen(args->to_string);
   return NULL;
 }

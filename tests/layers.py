@@ -77,6 +77,8 @@ KNOWS = {
                  "sim/spmd/sharding", "sim/spmd/gspmd", "sim/spmd/partition", "sim/kernels", "sim/kernels/elementwise",
                  "sim/model/work", "topology", "collectives"],
     "sim/model/cost": [*IR, "sim/kernels", "sim/foreign", "sim/loops", "sim/plan", "topology", "collectives", "sim/model/work"],
+    "sim/model/network": [*BASE, "topology", "collectives"],
+    "sim/model/picture": [*BASE, "topology", "collectives", "sim/model/network"],
     "sim/runtime/memory": [*BASE, "topology"],
     "sim/runtime/devices": [*BASE, "topology", "sim/runtime/memory", "collectives/transport"],
     "sim/runtime/buffers": [*IR, "sim/kernels", *RUNTIME],

@@ -87,8 +87,8 @@ static void place_devices_share_workers(mp_pod_t *pod, int32_t workers) {
   pod->machine.worker_per_core = workers == pod->machine.num_cores;
 }
 
-// Sorts the process's device ids by host (a counting sort: ids stay ascending within one).
-static mp_status_t place_devices_sort_by_host(const mp_pod_t *pod, int32_t *ids) {
+// A counting sort: ids stay ascending within a host.
+mp_status_t mp_pod_list_by_host(const mp_pod_t *pod, int32_t *out_ids) {
   int32_t *begin = mp_calloc((size_t)pod->info.num_hosts + 1, sizeof(*begin));
   MP_RETURN_IF_NULL(begin);
   int32_t first = pod->info.first_local_device;
@@ -96,7 +96,7 @@ static mp_status_t place_devices_sort_by_host(const mp_pod_t *pod, int32_t *ids)
   for (int32_t id = first; id < end; ++id) ++begin[pod->devices[id].host_index + 1];
   for (int32_t host = 0; host < pod->info.num_hosts; ++host) begin[host + 1] += begin[host];
   for (int32_t id = first; id < end; ++id) {
-    ids[begin[pod->devices[id].host_index]++] = id;
+    out_ids[begin[pod->devices[id].host_index]++] = id;
   }
   mp_free(begin);
   return NULL;
@@ -107,7 +107,7 @@ static mp_status_t place_devices(mp_pod_t *pod) {
   int32_t groups = pod->machine.num_core_groups;
   int32_t *ids = MP_ARENA_ARRAY(pod->arena, int32_t, (size_t)devices);
   MP_RETURN_IF_NULL(ids);
-  MP_RETURN_IF_ERROR(place_devices_sort_by_host(pod, ids));
+  MP_RETURN_IF_ERROR(mp_pod_list_by_host(pod, ids));
   for (int32_t index = 0; index < groups; ++index) {
     mp_core_group_t *group = &pod->groups[index];
     int32_t begin = mp_part_begin(devices, index, groups);

@@ -254,6 +254,9 @@ const mp_pod_info_t *mp_pod_info(const mp_pod_t *pod);
 const mp_pod_machine_t *mp_pod_machine(const mp_pod_t *pod);
 // The device with this id, in 0 .. info->num_devices - 1.
 const mp_pod_device_t *mp_pod_device(const mp_pod_t *pod, int32_t id);
+// Writes the ids of this process's devices (of all, where nothing runs) to `out_ids`, host by host
+// and ascending within a host: the order in which TPU systems list their devices.
+MP_NODISCARD mp_status_t mp_pod_list_by_host(const mp_pod_t *pod, int32_t *out_ids);
 // The core group with this index, in 0 .. machine->num_core_groups - 1.
 const mp_core_group_t *mp_pod_core_group(const mp_pod_t *pod, int32_t index);
 

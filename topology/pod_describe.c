@@ -95,6 +95,41 @@ static void pod_describe_write_pod(const mp_pod_t *pod, mp_strbuf_t *out_text) {
   mp_strbuf_putc(out_text, '\n');
 }
 
+// "50GB/s, 1us"; nothing that is not described.
+static void pod_describe_write_link(const mp_link_t *link, mp_strbuf_t *out_text) {
+  if (link->bandwidth == 0 && link->latency == 0) mp_strbuf_puts(out_text, "no figures");
+  if (link->bandwidth != 0) mp_strbuf_printf(out_text, "%.10gGB/s", link->bandwidth / 1e9);
+  if (link->bandwidth != 0 && link->latency != 0) mp_strbuf_puts(out_text, ", ");
+  if (link->latency != 0) mp_strbuf_printf(out_text, "%.10gus", link->latency * 1e6);
+}
+
+// The wirings with their links; of a mixed grid one for each dimension that has links.
+static void pod_describe_write_links(const mp_pod_t *pod, mp_strbuf_t *out_text) {
+  const mp_pod_info_t *info = &pod->info;
+  bool alike = info->wiring != MP_WIRING_MIXED;
+  for (int32_t i = 1; i < info->num_dims; ++i) {
+    alike &= memcmp(&info->dims[i].link, &info->ici, sizeof(info->ici)) == 0;
+  }
+  const char *before = "links    ";
+  for (int32_t i = 0; i < (alike ? 1 : info->num_dims); ++i) {
+    if (!alike && info->shape[i] == 1) continue;
+    mp_wiring_t wiring = alike ? info->wiring : info->dims[i].wiring;
+    mp_strbuf_printf(out_text, "%s%s ", before, mp_wiring_name(wiring));
+    pod_describe_write_link(&info->dims[i].link, out_text);
+    before = "; ";
+  }
+  mp_strbuf_puts(out_text, "\nnetwork  ");
+  mp_strbuf_printf(out_text, "%d card%s of each host ", info->dcn_links,
+                   pod_describe_plural(info->dcn_links));
+  pod_describe_write_link(&info->dcn, out_text);
+  if (info->dcn_fabric == MP_FABRIC_FAT_TREE) {
+    mp_strbuf_printf(out_text, "; fat tree with %d host%s at a leaf, oversubscribed %.10g",
+                     info->dcn_leaf_hosts, pod_describe_plural(info->dcn_leaf_hosts),
+                     info->dcn_oversubscription);
+  }
+  mp_strbuf_putc(out_text, '\n');
+}
+
 static void pod_describe_write_groups(const mp_pod_t *pod, mp_strbuf_t *out_text) {
   if (pod->machine.num_core_groups == 0) return;
   mp_strbuf_printf(out_text, "\n%-6s %-10s %-6s %-8s %-20s %s\n", "group", "numa", "cores",
@@ -147,6 +182,7 @@ static void pod_describe_write_devices(const mp_pod_t *pod, mp_strbuf_t *out_tex
 void mp_pod_describe(const mp_pod_t *pod, mp_strbuf_t *out_text) {
   pod_describe_write_machine(pod, out_text);
   pod_describe_write_pod(pod, out_text);
+  pod_describe_write_links(pod, out_text);
   pod_describe_write_groups(pod, out_text);
   pod_describe_write_devices(pod, out_text);
 }

@@ -1,9 +1,24 @@
 // Well-known machines, as keys of the one schema.
 //
-// Kinds, coordinates (three, the first fastest in the order of ids) and cores per chip are what
-// those machines' own plugins report. Capacities and rates are per device: of one core on the
-// machines with two cores per chip, of the whole chip elsewhere. Rates are the makers' published
-// peaks; link rates are per link and direction.
+// Kinds, coordinates (three, the first fastest in the order of ids), cores, hosts and what a
+// program may use of a device's memory are what libtpu 0.0.42 says of described TPUs
+// (tests/fixtures/tpu/topologies.json). Everything else is a published figure, with its source.
+// Rates are peaks, per device: of one core where a chip is two devices, of the whole chip
+// elsewhere. Rates of links are per link and direction, half of what is published as bidirectional.
+// What nobody has published is left out.
+//
+// Sources, by the letters in brackets:
+//   [D]   Google Cloud TPU documentation: docs.cloud.google.com/tpu/docs/v4, v5e, v5p, v6e, tpu7x
+//   [J20] Jouppi et al., "A Domain-Specific Supercomputer for Training Deep Neural Networks",
+//         Communications of the ACM 63(7), 2020
+//   [J23] Jouppi et al., "TPU v4: An Optically Reconfigurable Supercomputer for Machine Learning
+//   with
+//         Hardware Support for Embeddings", arXiv:2304.01433
+//   [S]   Austin et al., "How to Scale Your Model", jax-ml.github.io/scaling-book/tpus
+//   [A]   NVIDIA A100 80GB and DGX A100 datasheets; [H] NVIDIA H100 and DGX H100 datasheets
+//   [R]   astra-sim/astra-sim, examples/network/analytical/HGX-H100-validated.yml: latency to and
+//   from the
+//         NVLink switches, fitted to NCCL's collectives
 #include "topology/spec.h"
 
 typedef struct {
@@ -15,77 +30,198 @@ enum { MP_PRESET_MAX_SETTINGS = 32 };
 
 typedef struct {
   const char *name;
+  const char *alias;        // or NULL
+  const setting_t *family;  // what comes before its own settings; ends with NULL
   setting_t settings[MP_PRESET_MAX_SETTINGS];
 } preset_t;
 
-// What all TPU pods have in common: three coordinates, hosts of 2x2 chips.
-#define MP_TPU            \
-  {"dims", "3"}, {        \
-    "host_shape", "2x2x1" \
-  }
+// All TPUs: three coordinates, hosts of 2x2 chips, a microsecond for each link [S]. Pods of 16x16
+// or 32x32 chips are tori, and slices have rings along the sides that go through the whole pod; the
+// others are made of optically switched blocks, and slices of whole blocks have rings [S].
+static const setting_t g_tpu[] = {{"dims", "3"},
+                                  {"host_shape", "2x2x1"},
+                                  {"topology", "torus"},
+                                  {"links.latency", "1us"},
+                                  {NULL, NULL}};
+
+// Hosts with eight GPUs, each with a network card of its own: a slice is what the NVLink switches
+// join.
+static const setting_t g_gpu[] = {
+    {"topology", "switch"}, {"dcn.topology", "fat_tree"}, {"dcn.links", "8"}, {NULL, NULL}};
 
 static const preset_t g_presets[] = {
+    // 46 Tflop/s, 700 GB/s, links of 496 Gbit/s [J20].
     {"v2",
-     {MP_TPU,
+     NULL,
+     g_tpu,
+     {{"wrap.side", "16"},
       {"kind", "TPU v2"},
-      {"topology", "torus"},
       {"cores_per_chip", "2"},
-      {"memory.device", "8GiB"},
+      {"matrix_unit", "128x128"},
+      {"memory.device", "7660MiB"},
       {"memory.bandwidth", "350GB/s"},
       {"links.bandwidth", "62GB/s"},
-      {"flops.bf16", "22.5T"}}},
+      {"flops.bf16", "23T"}}},
+    // 123 Tflop/s, 900 GB/s, links of 656 Gbit/s, pods of 32x32 chips [J20].
     {"v3",
-     {MP_TPU,
+     NULL,
+     g_tpu,
+     {{"wrap.side", "32"},
       {"kind", "TPU v3"},
-      {"topology", "torus"},
       {"cores_per_chip", "2"},
-      {"memory.device", "16GiB"},
+      {"matrix_unit", "128x128"},
+      {"memory.device", "15852MiB"},
       {"memory.bandwidth", "450GB/s"},
       {"links.bandwidth", "82GB/s"},
       {"flops.bf16", "61.5T"}}},
+    // A device of a v4 chip is one of its two cores or, as megacore, both. 275 Tflop/s, 1200 GB/s,
+    // 6
+    // links of 2400 Gbit/s together [D]; the host's card, PCIe [S]; 2 x 1024 lanes at 1.05 GHz do
+    // vector operations [J23, S].
     {"v4",
-     {MP_TPU,
+     NULL,
+     g_tpu,
+     {{"wrap.block", "4x4x4"},
       {"kind", "TPU v4"},
-      {"topology", "torus"},
-      {"memory.device", "32GiB"},
-      {"memory.bandwidth", "1228GB/s"},
-      {"links.bandwidth", "45GB/s"},
+      {"matrix_unit", "128x128"},
+      {"links.bandwidth", "50GB/s"},
+      {"dcn.bandwidth", "25GB/s"},
+      {"host_link.bandwidth", "16GB/s"},
+      {"cores_per_chip", "2"},
+      {"memory.device", "15.25GiB"},
+      {"memory.bandwidth", "600GB/s"},
+      {"flops.bf16", "137.5T"},
+      {"flops.s8", "137.5T"},
+      {"flops.vector", "2.15T"}}},
+    {"v4-megacore",
+     NULL,
+     g_tpu,
+     {{"wrap.block", "4x4x4"},
+      {"kind", "TPU v4"},
+      {"matrix_unit", "128x128"},
+      {"links.bandwidth", "50GB/s"},
+      {"dcn.bandwidth", "25GB/s"},
+      {"host_link.bandwidth", "16GB/s"},
+      {"cores_per_device", "2"},
+      {"memory.device", "30.75GiB"},
+      {"memory.bandwidth", "1200GB/s"},
       {"flops.bf16", "275T"},
-      {"flops.s8", "275T"}}},
-    // The grids of v5e and v6e are tori only if they have 16 chips along a side; for those the user
-    // adds topology:torus.
+      {"flops.s8", "275T"},
+      {"flops.vector", "4.3T"}}},
+    // 197 Tflop/s, 393 Top/s, 819 GB/s, 4 links of 400 GB/s together, both directions, two cards of
+    // 100 Gbit/s for 8 chips [D]; PCIe, 4 x 1024 lanes at 1.5 GHz [S].
     {"v5e",
-     {MP_TPU,
+     NULL,
+     g_tpu,
+     {{"wrap.side", "16"},
       {"kind", "TPU v5 lite"},
-      {"topology", "mesh"},
-      {"memory.device", "16GiB"},
+      {"matrix_unit", "128x128"},
+      {"memory.device", "15.75GiB"},
       {"memory.bandwidth", "819GB/s"},
-      {"links.bandwidth", "45GB/s"},
+      {"links.bandwidth", "50GB/s"},
+      {"dcn.bandwidth", "12.5GB/s"},
+      {"host_link.bandwidth", "15GB/s"},
       {"flops.bf16", "197T"},
-      {"flops.s8", "394T"}}},
+      {"flops.s8", "393T"},
+      {"flops.vector", "6.1T"}}},
+    // 459 Tflop/s, 2765 GB/s, 6 links of 1200 GB/s together, both directions, 50 Gbit/s of the
+    // network
+    // for each of 4 chips [D]; 918 Top/s, PCIe, 2 x 4 x 1024 lanes at 1.75 GHz [S].
     {"v5p",
-     {MP_TPU,
+     "v5p-megacore",
+     g_tpu,
+     {{"wrap.block", "4x4x4"},
       {"kind", "TPU v5"},
-      {"topology", "torus"},
-      {"memory.device", "95GiB"},
+      {"cores_per_device", "2"},
+      {"matrix_unit", "128x128"},
+      {"memory.device", "98038MiB"},
       {"memory.bandwidth", "2765GB/s"},
-      {"links.bandwidth", "90GB/s"},
+      {"links.bandwidth", "100GB/s"},
+      {"dcn.bandwidth", "25GB/s"},
+      {"host_link.bandwidth", "15GB/s"},
       {"flops.bf16", "459T"},
-      {"flops.s8", "918T"}}},
+      {"flops.f8", "459T"},
+      {"flops.s8", "918T"},
+      {"flops.vector", "14.3T"}}},
+    // 918 Tflop/s, 1836 Top/s, 1638 GB/s, 4 links of 800 GB/s together, both directions, four cards
+    // of
+    // 200 Gbit/s for 8 chips [D]; PCIe [S].
     {"v6e",
-     {MP_TPU,
+     NULL,
+     g_tpu,
+     {{"wrap.side", "16"},
       {"kind", "TPU v6 lite"},
-      {"topology", "mesh"},
-      {"memory.device", "32GiB"},
-      {"memory.bandwidth", "1640GB/s"},
-      {"links.bandwidth", "90GB/s"},
+      {"matrix_unit", "256x256"},
+      {"memory.device", "31.25GiB"},
+      {"memory.bandwidth", "1638GB/s"},
+      {"links.bandwidth", "100GB/s"},
+      {"dcn.links", "2"},
+      {"dcn.bandwidth", "25GB/s"},
+      {"host_link.bandwidth", "32GB/s"},
       {"flops.bf16", "918T"},
+      {"flops.f8", "918T"},
       {"flops.s8", "1836T"}}},
+    // 2307 Tflop/s, 4614 in 8-bit floats, 7380 GB/s, 6 links of 1200 GB/s together, both
+    // directions,
+    // 100 Gbit/s of the network for each of 4 chips [D].
+    {"7x",
+     "tpu7x",
+     g_tpu,
+     {{"wrap.block", "4x4x4"},
+      {"kind", "TPU7x"},
+      {"cores_per_chip", "2"},
+      {"matrix_unit", "256x256"},
+      {"memory.device", "94.75GiB"},
+      {"memory.bandwidth", "3690GB/s"},
+      {"links.bandwidth", "100GB/s"},
+      {"dcn.bandwidth", "50GB/s"},
+      {"flops.bf16", "1153.5T"},
+      {"flops.f8", "2307T"}}},
+    // a100:8 is a host, a100:8 slices:4 are four. Products of f32 matrices are done in TF32. 12
+    // links of 25 GB/s, PCIe 4, eight cards of 200 Gbit/s [A].
+    {"a100",
+     NULL,
+     g_gpu,
+     {{"kind", "NVIDIA A100-SXM4-80GB"},
+      {"memory.device", "80GiB"},
+      {"memory.bandwidth", "2039GB/s"},
+      {"links.count", "12"},
+      {"links.bandwidth", "25GB/s"},
+      {"dcn.bandwidth", "25GB/s"},
+      {"host_link.bandwidth", "32GB/s"},
+      {"flops.f64", "19.5T"},
+      {"flops.f32", "156T"},
+      {"flops.bf16", "312T"},
+      {"flops.f16", "312T"},
+      {"flops.s8", "624T"},
+      {"flops.s4", "1248T"},
+      {"flops.vector", "19.5T"}}},
+    // 18 links of 25 GB/s, PCIe 5, eight cards of 400 Gbit/s [H]; latency [R].
+    {"h100",
+     NULL,
+     g_gpu,
+     {{"kind", "NVIDIA H100 80GB HBM3"},
+      {"memory.device", "80GiB"},
+      {"memory.bandwidth", "3350GB/s"},
+      {"links.count", "18"},
+      {"links.latency", "936ns"},
+      {"links.bandwidth", "25GB/s"},
+      {"dcn.bandwidth", "50GB/s"},
+      {"host_link.bandwidth", "64GB/s"},
+      {"flops.f64", "66.9T"},
+      {"flops.f32", "494.7T"},
+      {"flops.bf16", "989.4T"},
+      {"flops.f16", "989.4T"},
+      {"flops.f8", "1978.9T"},
+      {"flops.s8", "1978.9T"},
+      {"flops.vector", "66.9T"}}},
 };
 
 static const preset_t *presets_find(mp_str_t name) {
   for (size_t i = 0; i < sizeof(g_presets) / sizeof(g_presets[0]); ++i) {
-    if (mp_str_is(name, g_presets[i].name)) return &g_presets[i];
+    const preset_t *preset = &g_presets[i];
+    if (mp_str_is(name, preset->name)) return preset;
+    if (preset->alias != NULL && mp_str_is(name, preset->alias)) return preset;
   }
   return NULL;
 }
@@ -94,18 +230,25 @@ bool mp_spec_is_preset(mp_str_t name) {
   return presets_find(name) != NULL;
 }
 
+// Sets what a list has, up to `end` or a key that is NULL.
+static mp_status_t presets_set(mp_pod_spec_t *spec, const preset_t *preset,
+                               const setting_t *setting, const setting_t *end) {
+  const mp_spec_place_t place = {preset->name, 0, MP_LAYER_PRESET};
+  for (; setting != end && setting->key != NULL; ++setting) {
+    MP_RETURN_IF_ERROR(mp_spec_set(spec, place, mp_str(setting->key), mp_str(setting->value)));
+  }
+  return NULL;
+}
+
 mp_status_t mp_spec_apply_preset(mp_pod_spec_t *spec, mp_str_t name) {
   const preset_t *preset = presets_find(name);
   if (preset == NULL) {
     return mp_status_make(MP_NOT_FOUND, "no preset '%.*s'", MP_STR_ARG(name));
   }
   mp_spec_clear_layer(spec, MP_LAYER_PRESET);
-  mp_spec_place_t place = {preset->name, 0, MP_LAYER_PRESET};
-  for (int i = 0; i < MP_PRESET_MAX_SETTINGS && preset->settings[i].key != NULL; ++i) {
-    MP_RETURN_IF_ERROR(mp_spec_set(spec, place, mp_str(preset->settings[i].key),
-                                   mp_str(preset->settings[i].value)));
-  }
-  return NULL;
+  const setting_t *end = preset->settings + MP_PRESET_MAX_SETTINGS;
+  MP_RETURN_IF_ERROR(presets_set(spec, preset, preset->family, NULL));
+  return presets_set(spec, preset, preset->settings, end);
 }
 
 void mp_spec_list_presets(mp_strbuf_t *out_text) {

@@ -1,5 +1,7 @@
 #include "topology/spec_value.h"
 
+#include <float.h>
+
 typedef struct {
   const char *text;
   double factor;
@@ -23,12 +25,13 @@ static const unit_t g_flop_units[] = {{"G", 1e9},      {"T", 1e12},      {"P", 1
                                       {"GFLOPS", 1e9}, {"TFLOPS", 1e12}, {"PFLOPS", 1e15},
                                       {"", 1},         {NULL, 0}};
 
-// Largest values, in seconds, bytes per second and operations per second.
-#define MP_MAX_TIME  1e6
-#define MP_MAX_RATE  1e18
-#define MP_MAX_FLOPS 1e24
+// Least and largest values, in seconds, bytes per second and operations per second. No time at all
+// is what a time that is not given means; it may override one of a preset.
+#define MP_TIME_LIMITS  0, 1e6
+#define MP_RATE_LIMITS  DBL_MIN, 1e18
+#define MP_FLOPS_LIMITS DBL_MIN, 1e24
 
-static bool spec_value_parse_quantity(const unit_t *units, mp_str_t text, double max,
+static bool spec_value_parse_quantity(const unit_t *units, mp_str_t text, double least, double most,
                                       double *out_value) {
   double number = 0;
   if (text.size == 0 || text.data[0] < '0' || text.data[0] > '9') return false;  // no sign
@@ -39,7 +42,7 @@ static bool spec_value_parse_quantity(const unit_t *units, mp_str_t text, double
   for (; units->text != NULL; ++units) {
     if (!mp_str_is(unit, units->text)) continue;
     double value = number * units->factor;
-    if (!(value > 0 && value <= max)) return false;
+    if (!(value >= least && value <= most)) return false;
     *out_value = value;
     return true;
   }
@@ -83,13 +86,14 @@ static bool spec_value_parse_shape(mp_str_t text, mp_shape_t *out_shape) {
 }
 
 // A quantity, or several joined by ','.
-static bool spec_value_parse_quantities(const unit_t *units, mp_str_t text, double max,
-                                        mp_quantities_t *out_values) {
+static bool spec_value_parse_quantities(const unit_t *units, mp_str_t text, double least,
+                                        double most, mp_quantities_t *out_values) {
   mp_quantities_t values = {0};
   mp_str_t part;
   for (parts_t parts = {text, 0}; spec_value_next_part(&parts, ",", &part);) {
     if (values.count == MP_POD_MAX_DIMS) return false;
-    if (!spec_value_parse_quantity(units, part, max, &values.each[values.count++])) return false;
+    if (!spec_value_parse_quantity(units, part, least, most, &values.each[values.count++]))
+      return false;
   }
   *out_values = values;
   return true;
@@ -173,15 +177,15 @@ bool mp_spec_value_parse(mp_spec_type_t type, mp_str_t text, void *out_member) {
     case MP_SPEC_BYTES:
       return spec_value_parse_bytes(text, out_member);
     case MP_SPEC_TIME:
-      return spec_value_parse_quantity(g_time_units, text, MP_MAX_TIME, out_member);
+      return spec_value_parse_quantity(g_time_units, text, MP_TIME_LIMITS, out_member);
     case MP_SPEC_TIMES:
-      return spec_value_parse_quantities(g_time_units, text, MP_MAX_TIME, out_member);
+      return spec_value_parse_quantities(g_time_units, text, MP_TIME_LIMITS, out_member);
     case MP_SPEC_RATE:
-      return spec_value_parse_quantity(g_rate_units, text, MP_MAX_RATE, out_member);
+      return spec_value_parse_quantity(g_rate_units, text, MP_RATE_LIMITS, out_member);
     case MP_SPEC_RATES:
-      return spec_value_parse_quantities(g_rate_units, text, MP_MAX_RATE, out_member);
+      return spec_value_parse_quantities(g_rate_units, text, MP_RATE_LIMITS, out_member);
     case MP_SPEC_FLOPS:
-      return spec_value_parse_quantity(g_flop_units, text, MP_MAX_FLOPS, out_member);
+      return spec_value_parse_quantity(g_flop_units, text, MP_FLOPS_LIMITS, out_member);
     case MP_SPEC_RATIO:
       return spec_value_parse_ratio(text, out_member);
   }

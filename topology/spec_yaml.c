@@ -2,12 +2,13 @@
 //
 // Not all of YAML is read, by intent: no aliases (with them a file of a few lines could grow
 // without bound), tags have no meaning, and nested mappings may be only where the schema has them.
+// Networks of ASTRA-sim are read, too (spec_astra.h).
 #include <stdio.h>
 #include <yaml.h>
 
 #include "sim/base/alloc.h"
 #include "sim/base/os/file.h"
-#include "topology/spec.h"
+#include "topology/spec_astra.h"
 
 enum {
   MP_YAML_MAX_DEPTH = 4,
@@ -20,6 +21,7 @@ typedef struct {
   yaml_event_t event;
   mp_pod_spec_t *spec;
   const char *origin;
+  mp_astra_t *astra;  // NULL, but in a network of ASTRA-sim
 } reader_t;
 
 static int spec_yaml_line_of(const reader_t *reader) {
@@ -49,6 +51,21 @@ static mp_status_t spec_yaml_advance(reader_t *reader) {
                         parser->context == NULL ? "" : parser->context);
 }
 
+static mp_status_t spec_yaml_set(reader_t *reader, mp_str_t key, int line, mp_str_t value) {
+  const mp_spec_place_t place = spec_yaml_place_at(reader, line);
+  if (reader->astra != NULL) return mp_astra_set(reader->astra, reader->spec, place, key, value);
+  return mp_spec_set(reader->spec, place, key, value);
+}
+
+static mp_status_t spec_yaml_refuse(const reader_t *reader, mp_str_t key, int line,
+                                    const char *got) {
+  const mp_spec_place_t place = spec_yaml_place_at(reader, line);
+  if (reader->astra == NULL) return mp_spec_refuse(place, key, got);
+  char message[64];
+  snprintf(message, sizeof(message), "expected a list of values, got %s", got);
+  return mp_spec_error(place, key, message);
+}
+
 // Reads the rest of a list after its start, and joins it with commas as the one-line form has it.
 static mp_status_t spec_yaml_read_list(reader_t *reader, mp_str_t key, int line) {
   char text[MP_YAML_MAX_PATH];
@@ -57,17 +74,17 @@ static mp_status_t spec_yaml_read_list(reader_t *reader, mp_str_t key, int line)
     MP_RETURN_IF_ERROR(spec_yaml_advance(reader));
     if (reader->event.type == YAML_SEQUENCE_END_EVENT) break;
     if (reader->event.type != YAML_SCALAR_EVENT) {
-      return mp_spec_refuse(spec_yaml_place_at(reader, line), key, "a list of something else");
+      return spec_yaml_refuse(reader, key, line, "a list of something else");
     }
     mp_str_t item = spec_yaml_scalar_of(reader);
     if (item.size + 1 >= sizeof(text) - size) {
-      return mp_spec_refuse(spec_yaml_place_at(reader, line), key, "a longer list");
+      return spec_yaml_refuse(reader, key, line, "a longer list");
     }
     if (size != 0) text[size++] = ',';
     memcpy(text + size, item.data, item.size);
     size += item.size;
   }
-  return mp_spec_set(reader->spec, spec_yaml_place_at(reader, line), key, (mp_str_t){text, size});
+  return spec_yaml_set(reader, key, line, (mp_str_t){text, size});
 }
 
 static mp_status_t spec_yaml_read_mapping(reader_t *reader, mp_str_t prefix, int depth);
@@ -76,19 +93,18 @@ static mp_status_t spec_yaml_read_mapping(reader_t *reader, mp_str_t prefix, int
 static mp_status_t spec_yaml_read_value(reader_t *reader, mp_str_t key, int line, int depth) {
   switch (reader->event.type) {
     case YAML_SCALAR_EVENT:
-      return mp_spec_set(reader->spec, spec_yaml_place_at(reader, line), key,
-                         spec_yaml_scalar_of(reader));
+      return spec_yaml_set(reader, key, line, spec_yaml_scalar_of(reader));
     case YAML_SEQUENCE_START_EVENT:
-      if (!mp_spec_is_list(key))
-        return mp_spec_refuse(spec_yaml_place_at(reader, line), key, "a list");
+      if (reader->astra == NULL && !mp_spec_is_list(key))
+        return spec_yaml_refuse(reader, key, line, "a list");
       return spec_yaml_read_list(reader, key, line);
     case YAML_MAPPING_START_EVENT:
-      if (!mp_spec_is_mapping(key) || depth == MP_YAML_MAX_DEPTH) {
-        return mp_spec_refuse(spec_yaml_place_at(reader, line), key, "a mapping");
+      if (reader->astra != NULL || !mp_spec_is_mapping(key) || depth == MP_YAML_MAX_DEPTH) {
+        return spec_yaml_refuse(reader, key, line, "a mapping");
       }
       return spec_yaml_read_mapping(reader, key, depth);
     default:
-      return mp_spec_refuse(spec_yaml_place_at(reader, line), key, "an alias");
+      return spec_yaml_refuse(reader, key, line, "an alias");
   }
 }
 
@@ -135,10 +151,15 @@ static mp_status_t spec_yaml_read_stream(reader_t *reader) {
 }
 
 mp_status_t mp_spec_read_yaml(mp_pod_spec_t *spec, const char *origin, mp_str_t text) {
+  mp_astra_t astra = {0};
   reader_t reader = {.spec = spec, .origin = origin};
+  if (mp_astra_is_network(text)) reader.astra = &astra;
   if (!yaml_parser_initialize(&reader.parser)) return mp_status_out_of_memory();
   yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text.data, text.size);
   mp_status_t status = spec_yaml_read_stream(&reader);
+  if (status == NULL && reader.astra != NULL) {
+    status = mp_astra_finish(&astra, spec_yaml_place_at(&reader, 0));
+  }
   yaml_event_delete(&reader.event);
   yaml_parser_delete(&reader.parser);
   return status;

@@ -57,6 +57,7 @@ def initialize() -> None:
   _teach("not to hang after a fork", jax_private.refuse_compiling_after_fork, PLATFORM)
   _teach("to exchange arrays by DLPack", jax_private.exchange_arrays, PLATFORM)
   _teach("the costs of lowered programs", jax_private.count_costs_before_compiling, PLATFORM)
+  _teach("the order of a TPU's meshes", jax_private.order_meshes_as_tpus, PLATFORM)
   _teach("to coordinate processes", jax_private.offer_coordination, PLATFORM, _coordinate, _leave)
   _teach("to keep a CPU backend", jax_private.keep_cpu_backend, PLATFORM)
 

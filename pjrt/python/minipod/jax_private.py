@@ -25,6 +25,7 @@ from jax._src import dispatch
 from jax._src import distributed
 from jax._src import dlpack
 from jax._src import dtypes
+from jax._src import mesh_utils
 from jax._src import xla_bridge
 from jax._src.export import _export
 from jax._src.interpreters import mlir
@@ -396,6 +397,57 @@ def count_costs_before_compiling(platform: str) -> None:
     return pxla._jax.hlo_module_cost_analysis(cpu, self.hlo().as_hlo_module())
 
   pxla.MeshComputation.cost_analysis = cost_analysis
+
+
+class _AsTpu:
+  """A device under the platform name "tpu"."""
+
+  platform = "tpu"
+
+  def __init__(self, device):
+    self.device = device
+
+  def __getattr__(self, name):
+    return getattr(self.device, name)
+
+
+def order_meshes_as_tpus(platform: str) -> None:
+  """Gives meshes of described TPUs the order that they have on TPUs.
+
+  That order follows from kind and coordinates, and from the order of the devices: that of their
+  hosts, even where one process has them all.
+  """
+  def make(original, mesh_shape, devices=None, **options):
+    devices = xla_bridge.devices() if devices is None else devices
+    is_tpu = len(devices) and all(
+        getattr(d, "platform", "") == platform and d.device_kind.startswith("TPU") for d in devices)
+    if not is_tpu:
+      return original(mesh_shape, devices, **options)
+    tpus = [_AsTpu(d) for d in devices]
+    if all(a.id < b.id for a, b in zip(tpus, tpus[1:])):
+      tpus.sort(key=lambda d: d.host_index)
+    try:
+      mesh = original(mesh_shape, tpus, **options)
+    except AssertionError:  # a part of a grid, say, for which JAX has no mesh on TPUs
+      return original(mesh_shape, devices, **options)
+    return np.vectorize(lambda d: d.device, otypes=[object])(mesh)
+
+  _take_over(mesh_utils.create_device_mesh, make)
+
+
+def _take_over(function, ours) -> None:
+  """Makes `function` call `ours`, with what it was as the first argument.
+
+  Programs have imported it by its own name long before they use a device, so that another function
+  in its place would not reach them.
+  """
+  original = types.FunctionType(function.__code__, function.__globals__, function.__name__,
+                                function.__defaults__, function.__closure__)
+  original.__kwdefaults__ = function.__kwdefaults__
+  function.__globals__["_minipod_takes_over"] = functools.partial(ours, original)
+  function.__code__ = (lambda *args, **kwargs: _minipod_takes_over(*args, **kwargs)).__code__
+  function.__defaults__ = function.__kwdefaults__ = None
+  function.__wrapped__ = original  # whose signature it keeps
 
 
 def _is_failing() -> bool:

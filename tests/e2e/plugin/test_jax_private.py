@@ -51,6 +51,7 @@ def test_only_one_file_uses_private_names():
     ("dtypes", "canonicalize_dtype"),
     ("lib", "jaxlib_extension_version"),
     ("interpreters.pxla", "ExecuteReplicated"),
+    ("mesh_utils", "create_device_mesh create_hybrid_device_mesh"),
     ("pallas.mpmd", "_mpmd_map_fallback_lowering"),
     ("pallas.mosaic.interpret.thread_map", "_run_jaxpr"),
     ("export._export", "call_exported_p"),
@@ -124,6 +125,11 @@ def test_shapes_of_what_is_patched():
   from jax._src.pallas.mosaic.interpret import thread_map
   assert "executor.submit(_run_jaxpr, " in inspect.getsource(thread_map._thread_map_callback)
   assert "return backend_compile_and_load(" in inspect.getsource(compiler)
+  from jax._src import mesh_utils
+  make = mesh_utils.create_device_mesh
+  assert list(inspect.signature(make).parameters)[:2] == ["mesh_shape", "devices"]
+  assert make.__wrapped__.__closure__ is None
+  assert "last_device.platform == 'tpu'" in inspect.getsource(make)
   entry = next(iter(mlir._lowerings.values()))
   assert isinstance(entry, mlir.LoweringRuleEntry) and callable(entry.rule)
 

@@ -117,7 +117,7 @@ def test_hosts_and_slices_of_a_described_topology():
   assert {d.process_index for d in topology.devices} == {0, 1, 2, 3}
   topology = topologies.get_topology_desc("v5e:2x2", "minipod", num_slices=3)
   assert [d.slice_index for d in topology.devices] == [0] * 4 + [1] * 4 + [2] * 4
-  with pytest.raises(Exception, match="num_slices"):
+  with pytest.raises(Exception, match="slices:0"):
     topologies.get_topology_desc("v5e:2x2", "minipod", num_slices=0)
 
 

@@ -292,9 +292,39 @@ static void a_described_pod_keeps_hosts_together(void **state) {
     assert_int_equal(device->coords[2], 0);
     assert_int_equal(device->host_index, host);
     assert_int_equal(device->core_group, host);
-    assert_true(device->capacity[MP_MEMORY_DEVICE] == 16ull << 30);
+    assert_true(device->capacity[MP_MEMORY_DEVICE] == 63ull << 28);
   }
   mp_pod_release(pod);
+}
+
+// Every shape that is published for a machine; tests/e2e/plugin/test_tpu_topologies.py has the
+// facts.
+static void published_shapes_are_accepted(void **state) {
+  (void)state;
+  static const char *const v4[] = {"v4", "v4-megacore", "v5p", "7x", NULL};
+  static const char *const blocks[] = {"2x2x1",    "2x2x2",    "2x2x4", "2x4x4",  "4x4x4",
+                                       "4x4x8",    "4x8x8",    "8x8x8", "8x8x16", "8x16x16",
+                                       "16x16x16", "12x12x24", NULL};
+  static const char *const v5e[] = {"v5e", "v6e", NULL};
+  static const char *const planes[] = {"1x1", "2x2",  "2x4",   "4x4", "4x8",
+                                       "8x8", "8x16", "16x16", NULL};
+  static const char *const gpu[] = {"a100", "h100", NULL};
+  static const char *const hosts[] = {"8", "4", NULL};
+  const char *const *const families[][2] = {{v4, blocks}, {v5e, planes}, {gpu, hosts}};
+  for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); ++f) {
+    for (const char *const *name = families[f][0]; *name != NULL; ++name) {
+      for (const char *const *shape = families[f][1]; *shape != NULL; ++shape) {
+        char text[64];
+        snprintf(text, sizeof(text), "%s:%s", *name, *shape);
+        mp_pod_t *pod = pod_named(text);
+        const mp_pod_info_t *info = mp_pod_info(pod);
+        assert_int_equal(info->num_devices, info->chips_per_slice * info->cores_per_chip);
+        assert_true(info->flops[MP_FLOP_BF16] > 1e12 && info->memory_bandwidth > 1e11);
+        assert_true(info->ici.bandwidth > 1e10 && info->dcn.bandwidth > 1e9);
+        mp_pod_release(pod);
+      }
+    }
+  }
 }
 
 static void presets_report_what_the_machines_report(void **state) {
@@ -304,15 +334,14 @@ static void presets_report_what_the_machines_report(void **state) {
     const char *kind;
     int32_t devices;
     int32_t cores_per_chip;
+    int32_t cores_per_device;
     int32_t hosts;
   } cases[] = {
-      {"v2:2x2", "TPU v2", 8, 2, 1},
-      {"v3:4x4", "TPU v3", 32, 2, 4},
-      {"v4:2x2x4", "TPU v4", 16, 1, 4},
-      {"v5e:1", "TPU v5 lite", 1, 1, 1},
-      {"v5e:16x16", "TPU v5 lite", 256, 1, 64},
-      {"v5p:2x2x2", "TPU v5", 8, 1, 2},
-      {"v6e:2x4", "TPU v6 lite", 8, 1, 2},
+      {"v2:2x2", "TPU v2", 8, 2, 1, 1},     {"v3:4x4", "TPU v3", 32, 2, 1, 4},
+      {"v4:2x2x4", "TPU v4", 32, 2, 1, 4},  {"v4-megacore:2x2x4", "TPU v4", 16, 1, 2, 4},
+      {"v5e:1", "TPU v5 lite", 1, 1, 1, 1}, {"v5e:16x16", "TPU v5 lite", 256, 1, 1, 64},
+      {"v5p:2x2x2", "TPU v5", 8, 1, 2, 2},  {"v6e:2x4", "TPU v6 lite", 8, 1, 1, 2},
+      {"7x:2x2x1", "TPU7x", 8, 2, 1, 1},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
     mp_pod_t *pod = pod_named(cases[i].name);
@@ -321,8 +350,8 @@ static void presets_report_what_the_machines_report(void **state) {
     assert_int_equal(info->num_dims, 3);
     assert_int_equal(info->num_devices, cases[i].devices);
     assert_int_equal(info->cores_per_chip, cases[i].cores_per_chip);
+    assert_int_equal(info->cores_per_device, cases[i].cores_per_device);
     assert_int_equal(info->num_hosts, cases[i].hosts);
-    assert_true(info->flops[MP_FLOP_BF16] > 1e12);
     mp_pod_release(pod);
   }
   // On a two-core chip the cores are neighbours in the order of ids.
@@ -346,6 +375,16 @@ static void slices_number_their_devices_in_turn(void **state) {
   assert_int_equal(device->core_on_chip, 1);
   assert_int_equal(device->host_index, 3);
   assert_int_equal(device->core_group, -1);
+  mp_pod_release(pod);
+}
+
+static void hosts_list_their_devices_together(void **state) {
+  (void)state;
+  static const int32_t order[] = {0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15};
+  int32_t ids[16];
+  mp_pod_t *pod = pod_named("v5e:4x4");
+  assert_ok(mp_pod_list_by_host(pod, ids));
+  assert_memory_equal(ids, order, sizeof(order));
   mp_pod_release(pod);
 }
 
@@ -442,6 +481,30 @@ static void serialization_is_the_identity(void **state) {
     mp_strbuf_deinit(&bytes);
     mp_pod_release(pod);
     mp_pod_release(again);
+  }
+}
+
+static void descriptions_show_links_and_network(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    const char *text;
+  } cases[] = {
+      {"v5e:4x4", "links    mesh 50GB/s, 1us\nnetwork  1 card of each host 12.5GB/s\n"},
+      {"h100:8 slices:2",
+       "links    switch 450GB/s, 0.936us\nnetwork  8 cards of each host 50GB/s; fat "
+       "tree with 32 hosts at a leaf, oversubscribed 1\n"},
+      {"ring,switch:2x4x1 links.bandwidth:2GB/s,1GB/s", "links    ring 2GB/s; switch 1GB/s\n"},
+      {"torus:2x2", "links    torus no figures\n"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    mp_pod_t *pod = pod_named(cases[i].name);
+    mp_strbuf_t text;
+    mp_strbuf_init(&text);
+    mp_pod_describe(pod, &text);
+    assert_non_null(strstr(mp_strbuf_text(&text), cases[i].text));
+    mp_strbuf_deinit(&text);
+    mp_pod_release(pod);
   }
 }
 
@@ -554,11 +617,14 @@ int main(void) {
       CASE(the_real_machine_makes_at_least_four),
       CASE(the_affinity_mask_is_respected),
       CASE(a_described_pod_keeps_hosts_together),
+      CASE(published_shapes_are_accepted),
       CASE(presets_report_what_the_machines_report),
       CASE(slices_number_their_devices_in_turn),
+      CASE(hosts_list_their_devices_together),
       CASE(counts_that_disagree_show_both),
       CASE(memory_comes_from_option_description_or_share),
       CASE(serialization_is_the_identity),
+      CASE(descriptions_show_links_and_network),
       CASE(fingerprints_tell_descriptions_apart),
       CASE(damaged_bytes_are_errors),
       CASE(every_failed_allocation_is_an_error),

@@ -50,6 +50,21 @@ static void the_shipped_files_read(void **state) {
   assert_int_equal(mp_pod_device(pod, 7)->slice_index, 0);
   assert_int_equal(mp_pod_device(pod, 8)->slice_index, 1);
   mp_pod_release(pod);
+
+  pod = pod_named(CONFIGS "gpu-cluster.yaml");
+  info = mp_pod_info(pod);
+  assert_int_equal(info->num_devices, 32);
+  assert_int_equal(info->num_hosts, 4);
+  assert_int_equal(info->wiring, MP_WIRING_SWITCH);
+  assert_true(info->dcn_oversubscription == 2 && info->ici.bandwidth == 450e9);
+  mp_pod_release(pod);
+
+  pod = pod_named(CONFIGS "hierarchy.yaml");
+  info = mp_pod_info(pod);
+  assert_int_equal(info->wiring, MP_WIRING_MIXED);
+  assert_int_equal(info->dims[1].wiring, MP_WIRING_FULLY_CONNECTED);
+  assert_true(info->dims[2].link.bandwidth == 50e9 && info->dims[2].link.latency == 2 * 1e-6);
+  mp_pod_release(pod);
 }
 
 static void words_override_the_file_and_the_file_the_preset(void **state) {
@@ -58,7 +73,7 @@ static void words_override_the_file_and_the_file_the_preset(void **state) {
   assert_int_equal(mp_pod_info(pod)->num_hosts, 2);
   assert_int_equal(mp_pod_info(pod)->shape[0], 8);
   assert_string_equal(mp_pod_info(pod)->kind, "my core");
-  assert_true(mp_pod_device(pod, 0)->capacity[MP_MEMORY_DEVICE] == 16ull << 30);
+  assert_true(mp_pod_device(pod, 0)->capacity[MP_MEMORY_DEVICE] == 63ull << 28);
   assert_true(mp_pod_device(pod, 0)->capacity[MP_MEMORY_PINNED_HOST] == 2ull << 30);
   mp_pod_release(pod);
   // A second preset replaces all that the first gave.
@@ -126,6 +141,26 @@ static void each_dimension_has_its_wiring(void **state) {
   check_wirings("torus:4x4x8 wrap.block:4x4x4", "torus ring ring ring");
   check_wirings("torus:2x4x4 wrap.block:4x4x4", "mesh mesh mesh mesh");
   check_wirings("torus:4x4 wrap.block:4x4x4", "mesh mesh mesh");
+}
+
+static void published_slices_have_their_rings(void **state) {
+  (void)state;
+  // Sides of 16 chips close to rings on the planes, and all sides of whole blocks.
+  check_wirings("v5e:1x1", "torus ring ring ring");
+  check_wirings("v5e:2x4", "mesh mesh mesh mesh");
+  check_wirings("v5e:8x16", "mixed mesh ring mesh");
+  check_wirings("v5e:16x16", "torus ring ring ring");
+  check_wirings("v6e:8x16", "mixed mesh ring mesh");
+  check_wirings("v3:32x32", "torus ring ring ring");
+  check_wirings("v4:2x2x1", "mesh mesh mesh mesh");
+  check_wirings("v4:2x2x4", "mesh mesh mesh mesh");
+  check_wirings("v4-megacore:4x4x4", "torus ring ring ring");
+  check_wirings("v5p:16x16x24", "torus ring ring ring");
+  check_wirings("7x:4x4x8", "torus ring ring ring");
+  check_wirings("tpu7x:2x4x4", "mesh mesh mesh mesh");
+  // Who calls the whole a torus has one; a preset beside it says nothing else.
+  check_wirings("v5e:4x4 topology:torus", "torus ring ring ring");
+  check_wirings("h100:8 slices:4", "switch switch");
 }
 
 static void links_may_differ_by_dimension(void **state) {
@@ -225,7 +260,9 @@ static void bad_yaml_names_line_key_and_what_was_expected(void **state) {
       {"shape: 4\nmatrix_unit: 128\n",
        "pod.yaml:2: key 'matrix_unit': expected two sizes such as 128x128"},
       {"topology: ring\nshape: 2x2\n", "pod.yaml:1: key 'topology': a ring has one dimension"},
-      {"preset: v9\n", "key 'preset': expected one of v2, v3, v4, v5e, v5p, v6e, got 'v9'"},
+      {"preset: v9\n",
+       "key 'preset': expected one of v2, v3, v4, v4-megacore, v5e, v5p, v6e, 7x, a100, h100, got "
+       "'v9'"},
       {"preset: v5e\n", "key 'shape': missing, expected the grid"},
       {"kind: x\n", "pod.yaml: key 'shape': missing"},
       {"kind: \"a\\tb\"\n", "key 'kind': expected 1 to 128 printable characters"},
@@ -265,7 +302,9 @@ static void bad_lines_name_the_word_and_what_was_expected(void **state) {
     const char *text;
     const char *message;
   } cases[] = {
-      {"", "topology \"\": expected a preset (v2, v3, v4, v5e, v5p, v6e), a wiring"},
+      {"",
+       "topology \"\": expected a preset (v2, v3, v4, v4-megacore, v5e, v5p, v6e, 7x, "
+       "a100, h100), a wiring"},
       {"   ", "expected a preset"},
       {"v5:4x4", "got 'v5'"},
       {"v5e:4y4",
@@ -296,23 +335,80 @@ static void bad_lines_name_the_word_and_what_was_expected(void **state) {
                 "cannot open topology file 'no/such.yaml'");
 }
 
+static void networks_of_astra_sim_are_pods(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_named(FIXTURES "astra_network.yml");
+  const mp_pod_info_t *info = mp_pod_info(pod);
+  static const mp_wiring_t wirings[] = {MP_WIRING_RING, MP_WIRING_FULLY_CONNECTED,
+                                        MP_WIRING_SWITCH};
+  static const double latencies[] = {50e-9, 500e-9, 0};
+  static const double rates[] = {200, 100, 50.5};
+  assert_int_equal(info->num_devices, 64);
+  assert_int_equal(info->num_dims, 3);
+  for (int32_t i = 0; i < 3; ++i) {
+    assert_int_equal(info->dims[i].wiring, wirings[i]);
+    assert_true(info->dims[i].link.bandwidth == rates[i] * (1 << 30));
+    assert_float_equal(info->dims[i].link.latency, latencies[i], 1e-18);
+  }
+  mp_pod_release(pod);
+  // What such a file does not say, words may.
+  pod = pod_named(FIXTURES "astra_network.yml hosts:4 kind:npu flops.bf16:200T");
+  assert_int_equal(mp_pod_info(pod)->num_hosts, 4);
+  assert_string_equal(mp_pod_info(pod)->kind, "npu");
+  mp_pod_release(pod);
+
+  static const struct {
+    const char *text;
+    const char *message;
+  } cases[] = {
+      {"topology: [ Ring, Mesh ]\nnpus_count: [ 2, 2 ]\n",
+       "pod.yaml:1: key 'topology': expected names such as [ Ring, FullyConnected, Switch ], got "
+       "'Ring,Mesh'"},
+      {"npus_count: [ 2, two ]\n",
+       "pod.yaml:1: key 'npus_count': expected whole numbers such as [ 8, 4 ], got '2,two'"},
+      {"npus_count: [ 2 ]\n\nbandwidth: [ tbd ]\n",
+       "pod.yaml:3: key 'bandwidth': expected GB/s such as [ 200.0, 50.0 ], got 'tbd'"},
+      {"npus_count: [ 2 ]\nbandwidth: [ 0 ]\n", "key 'bandwidth': expected GB/s"},
+      {"npus_count: [ 2 ]\nbandwidth: [ 1GB/s ]\n", "key 'bandwidth': expected GB/s"},
+      {"npus_count: [ 2 ]\nlatency: [ -1 ]\n", "pod.yaml:2: key 'latency': expected nanoseconds"},
+      {"npus_count: []\n", "key 'npus_count': expected whole numbers"},
+      {"npus_count: {a: 1}\n", "key 'npus_count': expected a list of values, got a mapping"},
+      {"npus_count: [ 2 ]\nhosts: 2\n",
+       "pod.yaml:2: key 'hosts': unknown in a network of ASTRA-sim, which has topology"},
+      {"npus_count: [ 2 ]\ntopology: [ Ring ]\nlatency: [ 1 ]\n",
+       "pod.yaml: key 'bandwidth': missing"},
+      {"{topology: [ Ring ], npus_count: [ 2 ], latency: [ 1, 2 ], bandwidth: [ 1 ]}\n",
+       "pod.yaml:1: key 'latency': expected 1 value(s), one for each of 'topology', got 2"},
+      {"npus_count: [ 2 ]\nnpus_count: [ 2 ]\n", "pod.yaml:2: key 'npus_count': given twice"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    assert_status(read_yaml(cases[i].text), MP_INVALID_ARGUMENT, cases[i].message);
+  }
+}
+
 // Random edits of a valid description: any answer but a crash, a leak or a hang.
 static void edited_descriptions_never_crash(void **state) {
   (void)state;
-  static const char text[] =
+  static const char *const texts[] = {
       "preset: v4\nshape: [2, 2, 4]\nmemory: {device: 16GiB, bandwidth: 1GB/s}\nhosts: 4\n"
-      "flops:\n  bf16: 1T\nkind: \"a b\"\n";
+      "flops:\n  bf16: 1T\nkind: \"a b\"\n",
+      "topology: [ring, switch]\nshape: [2, 4]\nlinks: {latency: [1us, 2us], count: 2}\n"
+      "wrap.side: 2\ndcn: {topology: fat_tree, oversubscription: 2}\nmatrix_unit: 128x128\n",
+      "topology: [ Ring, Switch ]\nnpus_count: [ 2, 4 ]\nbandwidth: [ 2.5, 1 ]\nlatency: [ 5, 0 "
+      "]\n"};
   static const char alphabet[] = "0123456789abxyz:{}[],-\"'&*!|>%@ \n\t.#?\\\x80";
   unsigned seed = 20260101;
   int accepted = 0, refused = 0;
   for (int n = 0; n < 20000; ++n) {
-    char edited[sizeof(text)];
-    memcpy(edited, text, sizeof(text));
+    char edited[256];
+    const size_t all = strlen(texts[n % 3]);
+    memcpy(edited, texts[n % 3], all);
     for (unsigned edits = 1 + (unsigned)rand_r(&seed) % 6; edits > 0; --edits) {
-      size_t at = (size_t)rand_r(&seed) % (sizeof(text) - 1);
+      size_t at = (size_t)rand_r(&seed) % all;
       edited[at] = alphabet[(size_t)rand_r(&seed) % (sizeof(alphabet) - 1)];
     }
-    size_t size = (size_t)rand_r(&seed) % sizeof(text);
+    // Every other text is cut off somewhere.
+    size_t size = n % 2 == 0 ? all : (size_t)rand_r(&seed) % all;
     mp_pod_spec_t spec = {0};
     mp_status_t status = mp_spec_read_yaml(&spec, "pod.yaml", (mp_str_t){edited, size});
     if (status == NULL) status = mp_spec_finish(&spec, "pod.yaml");
@@ -334,10 +430,12 @@ int main(void) {
       cmocka_unit_test(words_override_the_file_and_the_file_the_preset),
       cmocka_unit_test(both_forms_mean_the_same),
       cmocka_unit_test(each_dimension_has_its_wiring),
+      cmocka_unit_test(published_slices_have_their_rings),
       cmocka_unit_test(links_may_differ_by_dimension),
       cmocka_unit_test(networks_between_hosts),
       cmocka_unit_test(bad_yaml_names_line_key_and_what_was_expected),
       cmocka_unit_test(bad_lines_name_the_word_and_what_was_expected),
+      cmocka_unit_test(networks_of_astra_sim_are_pods),
       cmocka_unit_test(edited_descriptions_never_crash),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

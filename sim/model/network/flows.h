@@ -1,0 +1,57 @@
+// Flows: transfers under way share the links of a network max-min fair.
+//
+// All transfers' rates grow together from zero; when a link is full, those that use it keep the
+// rate they have, and the others grow on ("progressive filling": Bertsekas and Gallager, Data
+// Networks, 6.5.2). A transfer that uses a link `times` times fills it that many times as fast.
+// Rates change when a transfer's latency is over and its bytes begin to flow, and when one ends.
+//
+// An event loop over them:
+//
+//   while (mp_flows_next(flows, &time)) {         // bytes begin to flow, or a transfer ends
+//     while (mp_flows_finish(flows, time, &end, &tag)) ended(tag, end);  // may start others
+//   }
+//
+// Deterministic: equal calls give equal bits. Not thread-safe.
+#ifndef MINIPOD_SIM_MODEL_NETWORK_FLOWS_H_
+#define MINIPOD_SIM_MODEL_NETWORK_FLOWS_H_
+
+#include "sim/model/network/network.h"
+
+typedef struct mp_flows_s mp_flows_t;
+
+// Makes flows without transfers at time 0. The network must live as long.
+MP_NODISCARD mp_status_t mp_flows_create(const mp_network_t *network, mp_flows_t **out_flows);
+void mp_flows_release(mp_flows_t *flows);
+
+// Starts a transfer at `now`, which is no earlier than any time given or returned before (out of
+// mp_flows_next only if it was acted on by mp_flows_finish). `tag` is the caller's. The uses must
+// live until the transfer has ended.
+MP_NODISCARD mp_status_t mp_flows_start(mp_flows_t *flows, const mp_transfer_t *transfer,
+                                        double now, uint64_t tag);
+
+// When something changes next, if nothing is started before: a transfer ends, or its bytes begin to
+// flow (then mp_flows_finish finds nothing at this time, but has to be called to go on). False when
+// no transfer is under way.
+bool mp_flows_next(mp_flows_t *flows, double *out_time);
+
+// Advances to `until` and takes out the first transfer that has ended by then, in the order of
+// times, and of starts for equal ones. False when there is none.
+bool mp_flows_finish(mp_flows_t *flows, double until, double *out_time, uint64_t *out_tag);
+
+// How many transfers are under way.
+uint32_t mp_flows_count(const mp_flows_t *flows);
+
+// The rate in bytes per second that the first transfer with this tag has now; 0 if its latency is
+// not over, or there is none.
+double mp_flows_rate(mp_flows_t *flows, uint64_t tag);
+// Bytes per second that go over a link now.
+double mp_flows_link_rate(mp_flows_t *flows, uint32_t link);
+
+// From `now` on the link has this bandwidth, greater than 0 (a slow link, a recovered one).
+void mp_flows_set_bandwidth(mp_flows_t *flows, uint32_t link, double bandwidth, double now);
+
+// Seconds that the traffic takes when nothing else is under way.
+MP_NODISCARD mp_status_t mp_flows_time_alone(const mp_network_t *network,
+                                             const mp_traffic_t *traffic, double *out_seconds);
+
+#endif  // MINIPOD_SIM_MODEL_NETWORK_FLOWS_H_

@@ -1,0 +1,50 @@
+// Max-min fair rates by progressive filling.
+//
+// The work is that of all uses together, times the logarithm of the number of links in use.
+#ifndef MINIPOD_SIM_MODEL_NETWORK_FLOWS_SHARE_H_
+#define MINIPOD_SIM_MODEL_NETWORK_FLOWS_SHARE_H_
+
+#include "sim/base/containers/array.h"
+#include "sim/model/network/network.h"
+
+// Who uses links. `previous_rate` is the caller's.
+typedef struct {
+  const mp_network_use_t *uses;
+  uint32_t num_uses;  // not 0
+  double rate, previous_rate;
+} mp_flows_user_t;
+
+// A link that is in use.
+typedef struct {
+  uint32_t link;
+  uint32_t first_user, num_users;  // in user_of
+  uint32_t num_growing;            // users whose rate is not decided yet
+  double bandwidth;                // left by those whose rate is decided
+  double times;                    // of those that still grow
+} mp_flows_used_t;
+
+// The rate at which a link is full; it only grows while others' rates are decided.
+typedef struct {
+  double rate;
+  uint32_t used;
+} mp_flows_limit_t;
+
+typedef struct {
+  double *bandwidths;  // [links]
+  uint32_t *used_of;   // [links] index in `used` + 1; 0 between computations
+  MP_ARRAY(mp_flows_used_t) used;
+  MP_ARRAY(uint32_t) user_of;
+  MP_ARRAY(mp_flows_limit_t) limits;  // a heap, the least rate first
+} mp_flows_share_t;
+
+MP_NODISCARD mp_status_t mp_flows_share_init(mp_flows_share_t *share, const mp_network_t *network);
+void mp_flows_share_deinit(mp_flows_share_t *share);
+void mp_flows_share_set_bandwidth(mp_flows_share_t *share, uint32_t link, double bandwidth);
+
+// Makes room for so many uses in all, so that computing cannot fail. RESOURCE_EXHAUSTED for more
+// than there can be.
+MP_NODISCARD mp_status_t mp_flows_share_reserve(mp_flows_share_t *share, size_t num_uses);
+// Sets the rate of each user. There is room for all their uses.
+void mp_flows_share_compute(mp_flows_share_t *share, uint32_t count, mp_flows_user_t *const *users);
+
+#endif  // MINIPOD_SIM_MODEL_NETWORK_FLOWS_SHARE_H_

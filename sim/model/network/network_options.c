@@ -1,0 +1,100 @@
+// Names of algorithms and kinds, and the options that pair them.
+#include "sim/model/network/algorithms.h"
+
+static const char *const g_algorithm_names[] = {
+#define ALGORITHM_TEXT(name, text) text,
+    MP_ALGORITHMS(ALGORITHM_TEXT)
+#undef ALGORITHM_TEXT
+};
+
+static const char *const g_kind_names[MP_COLLECTIVE_KINDS] = {
+    [MP_COLLECTIVE_ALL_REDUCE] = "all_reduce",
+    [MP_COLLECTIVE_ALL_GATHER] = "all_gather",
+    [MP_COLLECTIVE_REDUCE_SCATTER] = "reduce_scatter",
+    [MP_COLLECTIVE_ALL_TO_ALL] = "all_to_all",
+    [MP_COLLECTIVE_PERMUTE] = "collective_permute",
+    [MP_COLLECTIVE_BROADCAST] = "collective_broadcast",
+    [MP_COLLECTIVE_RAGGED_ALL_TO_ALL] = "ragged_all_to_all",
+    [MP_COLLECTIVE_EXCHANGE] = "exchange",
+    [MP_COLLECTIVE_SEND_RECV] = "send",
+};
+
+const char *mp_algorithm_name(mp_algorithm_t algorithm) {
+  return g_algorithm_names[algorithm];
+}
+
+const char *mp_network_kind_name(mp_collective_kind_t kind) {
+  return g_kind_names[kind];
+}
+
+// The error for a word that is none of `names`.
+static mp_status_t network_options_unknown(const char *what, mp_str_t word,
+                                           const char *const *names, uint32_t count) {
+  mp_strbuf_t known;
+  mp_strbuf_init(&known);
+  for (uint32_t i = 0; i < count; ++i) {
+    mp_strbuf_printf(&known, "%s%s", i == 0 ? "" : ", ", names[i]);
+  }
+  const char *nearest = mp_str_nearest(word, names, count);
+  mp_status_t status = mp_status_make(
+      MP_INVALID_ARGUMENT, "%s '%.*s' is unknown%s%s%s; expected one of %s", what, MP_STR_ARG(word),
+      nearest == NULL ? "" : " (did you mean '", nearest == NULL ? "" : nearest,
+      nearest == NULL ? "" : "'?)", mp_strbuf_text(&known));
+  mp_strbuf_deinit(&known);
+  return status;
+}
+
+static bool network_options_find_kind(mp_str_t word, mp_collective_kind_t *out_kind) {
+  for (uint32_t kind = 0; kind < MP_COLLECTIVE_KINDS; ++kind) {
+    if (!mp_str_is(word, g_kind_names[kind])) continue;
+    *out_kind = (mp_collective_kind_t)kind;
+    return true;
+  }
+  return false;
+}
+
+// The algorithm of this name, if it can be the kind's.
+static mp_status_t network_options_find_algorithm(mp_str_t word, mp_collective_kind_t kind,
+                                                  mp_algorithm_t *out_algorithm) {
+  const mp_algorithm_t *candidates = mp_algorithms_of(kind);
+  const char *names[MP_ALGORITHM_COUNT] = {mp_algorithm_name(MP_ALGORITHM_AUTO)};
+  uint32_t count = 1;
+  if (mp_str_is(word, names[0])) {
+    *out_algorithm = MP_ALGORITHM_AUTO;
+    return NULL;
+  }
+  for (; candidates[count - 1] != MP_ALGORITHM_AUTO; ++count) {
+    names[count] = mp_algorithm_name(candidates[count - 1]);
+    if (!mp_str_is(word, names[count])) continue;
+    *out_algorithm = candidates[count - 1];
+    return NULL;
+  }
+  mp_status_t status = network_options_unknown("algorithm", word, names, count);
+  return mp_status_annotate(status, "%s", mp_network_kind_name(kind));
+}
+
+// The part of a text up to a character, which is taken away with it.
+static mp_str_t network_options_take(mp_str_t *text, char end) {
+  const char *found = text->size == 0 ? NULL : memchr(text->data, end, text->size);
+  const size_t size = found == NULL ? text->size : (size_t)(found - text->data);
+  const mp_str_t part = {text->data, size};
+  const size_t taken = found == NULL ? size : size + 1;
+  text->data += taken;
+  text->size -= taken;
+  return part;
+}
+
+mp_status_t mp_network_options_read(mp_str_t text, mp_network_options_t *options) {
+  mp_network_options_t read = *options;
+  while (text.size != 0) {
+    mp_str_t algorithm = network_options_take(&text, ',');
+    const mp_str_t word = network_options_take(&algorithm, ':');
+    mp_collective_kind_t kind;
+    if (!network_options_find_kind(word, &kind)) {
+      return network_options_unknown("collective", word, g_kind_names, MP_COLLECTIVE_KINDS);
+    }
+    MP_RETURN_IF_ERROR(network_options_find_algorithm(algorithm, kind, &read.algorithms[kind]));
+  }
+  *options = read;
+  return NULL;
+}

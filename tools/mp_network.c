@@ -1,0 +1,217 @@
+// minipod-network: what a collective of all devices takes on a described pod, by each algorithm
+// that it can have, and which one the model chooses.
+//
+//   minipod-network POD COLLECTIVE BYTES [ALGORITHM] [--messages]
+//
+// BYTES are those of the longest array that a device has of the collective: the operand, but of an
+// all_gather the result. --messages prints the network, and all messages of single devices, one a
+// line, for other simulators (tools/simgrid/compare.py).
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/model/network/network.h"
+#include "topology/pod.h"
+
+typedef struct {
+  mp_arena_t *arena;
+  mp_pod_t *pod;
+  int32_t num_devices;
+  int32_t *ids;
+  mp_collective_t collective;
+  mp_collective_operand_t operand;
+  int64_t dims[1], result_dims[1];
+} question_t;
+
+static int usage(void) {
+  fprintf(stderr, "usage: minipod-network POD COLLECTIVE BYTES [ALGORITHM] [--messages]\n");
+  return EXIT_FAILURE;
+}
+
+static mp_status_t find_kind(const char *name, mp_collective_kind_t *out_kind) {
+  for (int kind = 0; kind < MP_COLLECTIVE_KINDS; ++kind) {
+    if (kind == MP_COLLECTIVE_EXCHANGE || kind == MP_COLLECTIVE_SEND_RECV ||
+        kind == MP_COLLECTIVE_RAGGED_ALL_TO_ALL ||
+        strcmp(mp_network_kind_name((mp_collective_kind_t)kind), name) != 0) {
+      continue;
+    }
+    *out_kind = (mp_collective_kind_t)kind;
+    return NULL;
+  }
+  return mp_status_make(MP_INVALID_ARGUMENT,
+                        "collective '%s' is none of all_reduce, all_gather, reduce_scatter, "
+                        "all_to_all, collective_permute, collective_broadcast",
+                        name);
+}
+
+// A permute goes to the device half a list away: the longest way that all can have.
+static mp_status_t make_pairs(question_t *question) {
+  const uint32_t count = (uint32_t)question->num_devices;
+  uint32_t *pairs = MP_ARENA_ARRAY(question->arena, uint32_t, 2 * (size_t)count);
+  MP_RETURN_IF_NULL(pairs);
+  for (uint32_t target = 0; target < count; ++target) {
+    pairs[2 * target] = (target + count - count / 2) % count;
+    pairs[2 * target + 1] = target;
+  }
+  question->collective.num_pairs = count;
+  question->collective.pairs = pairs;
+  return NULL;
+}
+
+// A collective of all devices in one group, of arrays of bytes.
+static mp_status_t make_question(question_t *question, const char *pod, const char *kind_name,
+                                 const char *bytes_text) {
+  mp_collective_kind_t kind;
+  unsigned long long bytes;
+  MP_RETURN_IF_ERROR(find_kind(kind_name, &kind));
+  if (!mp_str_parse_bytes(mp_str(bytes_text), &bytes) || bytes > INT64_MAX) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "'%s' is no number of bytes such as 64MiB",
+                          bytes_text);
+  }
+  MP_RETURN_IF_ERROR(mp_pod_create_from_name(mp_str(pod), "argument", &question->pod));
+  MP_RETURN_IF_ERROR(mp_arena_create(&question->arena));
+  question->num_devices = mp_pod_info(question->pod)->num_devices;
+  question->ids = MP_ARENA_ARRAY(question->arena, int32_t, (size_t)question->num_devices);
+  MP_RETURN_IF_NULL(question->ids);
+  for (int32_t i = 0; i < question->num_devices; ++i) question->ids[i] = i;
+  question->dims[0] = question->result_dims[0] = (int64_t)bytes;
+  if (kind == MP_COLLECTIVE_ALL_GATHER) question->dims[0] /= question->num_devices;
+  question->operand = (mp_collective_operand_t){.dtype = MP_DTYPE_S8,
+                                                .rank = 1,
+                                                .dims = question->dims,
+                                                .result_dims = question->result_dims};
+  question->collective = (mp_collective_t){
+      .kind = kind, .name = kind_name, .num_operands = 1, .operands = &question->operand};
+  if (kind == MP_COLLECTIVE_PERMUTE) MP_RETURN_IF_ERROR(make_pairs(question));
+  return mp_groups_create(question->arena, MP_GROUPS_FLATTENED_IDS, 1,
+                          (uint32_t)question->num_devices, NULL, 0, 0,
+                          &question->collective.groups);
+}
+
+static mp_status_t make_network(const question_t *question, const char *algorithm,
+                                mp_network_t **out_network) {
+  char text[256];
+  mp_network_options_t options = {0};
+  snprintf(text, sizeof(text), "%s:%s", mp_network_kind_name(question->collective.kind), algorithm);
+  MP_RETURN_IF_ERROR(mp_network_options_read(mp_str(text), &options));
+  return mp_network_create(question->pod, &options, out_network);
+}
+
+// ---- The table ----
+
+// The link that the traffic keeps busy for longest.
+static void print_busiest(const mp_network_t *network, const mp_traffic_t *traffic,
+                          double *seconds) {
+  const uint32_t count = mp_network_num_links(network);
+  uint32_t busiest = 0;
+  for (uint32_t s = 0; s < traffic->num_stages; ++s) {
+    for (uint32_t t = 0; t < traffic->stages[s].num_transfers; ++t) {
+      const mp_transfer_t *transfer = &traffic->stages[s].transfers[t];
+      for (uint32_t u = 0; u < transfer->num_uses; ++u) {
+        const mp_network_use_t *use = &transfer->uses[u];
+        seconds[use->link] +=
+            transfer->bytes * use->times / mp_network_link(network, use->link)->bandwidth;
+      }
+    }
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    if (seconds[i] > seconds[busiest]) busiest = i;
+  }
+  printf("  %s: %.0f %%\n", mp_network_link(network, busiest)->name,
+         100 * seconds[busiest] / traffic->alone);
+}
+
+static mp_status_t print_row(const question_t *question, const char *algorithm) {
+  mp_network_t *network = NULL;
+  const mp_traffic_t *traffic;
+  double *seconds = NULL;
+  mp_status_t status = make_network(question, algorithm, &network);
+  if (status == NULL) {
+    status = mp_network_traffic(network, &question->collective, 0, question->ids, &traffic);
+  }
+  if (status == NULL && (strcmp(algorithm, "auto") == 0 ||
+                         strcmp(mp_algorithm_name(traffic->algorithm), algorithm) == 0)) {
+    seconds = calloc(mp_network_num_links(network), sizeof(*seconds));
+    printf("%-26s %12.3f us  ", mp_algorithm_name(traffic->algorithm), traffic->alone * 1e6);
+    if (seconds != NULL) print_busiest(network, traffic, seconds);
+  }
+  free(seconds);
+  mp_network_release(network);
+  return status;
+}
+
+static mp_status_t print_table(const question_t *question) {
+  printf("%-26s %15s    busiest link\n", "chosen:", "time");
+  MP_RETURN_IF_ERROR(print_row(question, "auto"));
+  printf("all:\n");
+  for (int i = MP_ALGORITHM_AUTO + 1; i < MP_ALGORITHM_COUNT; ++i) {
+    mp_status_t status = print_row(question, mp_algorithm_name((mp_algorithm_t)i));
+    if (mp_status_code(status) != MP_INVALID_ARGUMENT) MP_RETURN_IF_ERROR(status);
+    mp_status_release(status);  // not an algorithm of this collective
+  }
+  return NULL;
+}
+
+// ---- The messages ----
+
+static mp_status_t print_sends(mp_network_t *network, uint32_t count,
+                               const mp_network_send_t *sends) {
+  for (uint32_t i = 0; i < count; ++i) {
+    mp_transfer_t transfer;
+    printf("send %u %d %d %.17g", sends[i].step, sends[i].source, sends[i].target, sends[i].bytes);
+    MP_RETURN_IF_ERROR(mp_network_message(network, mp_network_device(sends[i].source),
+                                          mp_network_device(sends[i].target), sends[i].bytes,
+                                          &transfer));
+    for (uint32_t u = 0; u < transfer.num_uses; ++u) printf(" %u", transfer.uses[u].link);
+    printf("\n");
+  }
+  return NULL;
+}
+
+// Lines "link NUMBER BYTES/S SECONDS", "send STEP SOURCE TARGET BYTES LINK...", and the time that
+// the model has for them.
+static mp_status_t print_messages(const question_t *question, const char *algorithm) {
+  mp_network_t *network = NULL;
+  const mp_traffic_t *traffic;
+  const mp_network_send_t *sends;
+  mp_algorithm_t taken;
+  uint32_t count;
+  mp_status_t status = NULL;
+  MP_GOTO_IF_ERROR(status, make_network(question, algorithm, &network), done);
+  MP_GOTO_IF_ERROR(
+      status, mp_network_traffic(network, &question->collective, 0, question->ids, &traffic), done);
+  MP_GOTO_IF_ERROR(status,
+                   mp_network_expand(network, question->arena, &question->collective, 0,
+                                     question->ids, &taken, &count, &sends),
+                   done);
+  printf("algorithm %s\ntime %.17g\n", mp_algorithm_name(taken), traffic->alone);
+  for (uint32_t i = 0; i < mp_network_num_links(network); ++i) {
+    const mp_network_link_t *link = mp_network_link(network, i);
+    printf("link %u %.17g %.17g\n", i, link->bandwidth, link->latency);
+  }
+  MP_GOTO_IF_ERROR(status, print_sends(network, count, sends), done);
+done:
+  mp_network_release(network);
+  return status;
+}
+
+int main(int argc, char **argv) {
+  const bool has_messages = argc > 4 && strcmp(argv[argc - 1], "--messages") == 0;
+  if (has_messages) --argc;
+  if (argc < 4 || argc > 5) return usage();
+  const char *algorithm = argc > 4 ? argv[4] : NULL;
+  question_t question = {0};
+  mp_status_t status = make_question(&question, argv[1], argv[2], argv[3]);
+  if (status == NULL && has_messages) {
+    status = print_messages(&question, algorithm != NULL ? algorithm : "auto");
+  } else if (status == NULL) {
+    status = algorithm != NULL ? print_row(&question, algorithm) : print_table(&question);
+  }
+  mp_arena_release(question.arena);
+  mp_pod_release(question.pod);
+  if (status == NULL) return EXIT_SUCCESS;
+  fprintf(stderr, "minipod-network: %s\n", mp_status_message(status));
+  mp_status_release(status);
+  return EXIT_FAILURE;
+}

@@ -1,0 +1,96 @@
+// Plays messages of devices in SimGrid's flow model and prints when the last one has arrived, in
+// seconds. compare.py builds it against Debian's libsimgrid-dev; nothing else does.
+//
+//   simgrid_messages PLATFORM.xml MESSAGES NUM_DEVICES [--cfg=...]
+//
+// MESSAGES has lines "STEP SOURCE TARGET BYTES", in the order of steps. Every device is an actor on
+// the host "dN": in each step it starts all its sends and receives of the step, and waits for them.
+// So devices wait for those that they hear from, and for nobody else.
+
+#include <inttypes.h>
+#include <simgrid/actor.h>
+#include <simgrid/comm.h>
+#include <simgrid/engine.h>
+#include <simgrid/host.h>
+#include <simgrid/mailbox.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  unsigned step;
+  int source, target;
+  double bytes;
+} message_t;
+
+static message_t *g_messages;
+static size_t g_count;
+
+static sg_mailbox_t mailbox_of(const message_t *message) {
+  char name[64];
+  snprintf(name, sizeof(name), "%d-%d", message->source, message->target);
+  return sg_mailbox_by_name(name);
+}
+
+static void device(int argc, char **argv) {
+  static char content;
+  const int self = argc > 1 ? atoi(argv[1]) : 0;
+  sg_comm_t *comms = malloc(2 * g_count * sizeof(sg_comm_t));
+  void **received = malloc(g_count * sizeof(void *));
+  size_t at = 0;
+  while (at < g_count) {
+    const unsigned step = g_messages[at].step;
+    size_t count = 0;
+    for (; at < g_count && g_messages[at].step == step; ++at) {
+      const message_t *message = &g_messages[at];
+      if (message->target == self) {
+        comms[count++] = sg_mailbox_get_async(mailbox_of(message), &received[at]);
+      }
+      if (message->source == self) {
+        comms[count++] = sg_mailbox_put_async(mailbox_of(message), &content, (long)message->bytes);
+      }
+    }
+    if (count != 0) sg_comm_wait_all(comms, count);
+  }
+  free(received);
+  free(comms);
+}
+
+static int read_messages(const char *path) {
+  FILE *file = fopen(path, "r");
+  if (file == NULL) return 0;
+  size_t room = 0;
+  message_t message;
+  while (fscanf(file, "%u %d %d %lf", &message.step, &message.source, &message.target,
+                &message.bytes) == 4) {
+    if (g_count == room) {
+      room = room == 0 ? 1024 : 2 * room;
+      g_messages = realloc(g_messages, room * sizeof(*g_messages));
+      if (g_messages == NULL) return 0;
+    }
+    g_messages[g_count++] = message;
+  }
+  fclose(file);
+  return 1;
+}
+
+int main(int argc, char **argv) {
+  simgrid_init(&argc, argv);
+  if (argc != 4 || !read_messages(argv[2])) {
+    fprintf(stderr, "usage: simgrid_messages PLATFORM.xml MESSAGES NUM_DEVICES [--cfg=...]\n");
+    return EXIT_FAILURE;
+  }
+  simgrid_load_platform(argv[1]);
+  const int num_devices = atoi(argv[3]);
+  for (int i = 0; i < num_devices; ++i) {
+    char name[32], number[16];
+    snprintf(name, sizeof(name), "d%d", i);
+    snprintf(number, sizeof(number), "%d", i);
+    const char *arguments[] = {name, number, NULL};
+    sg_actor_create_(name, sg_host_by_name(name), device, 2, arguments);
+  }
+  simgrid_run();
+  printf("%.17g\n", simgrid_get_clock());
+  free(g_messages);
+  return EXIT_SUCCESS;
+}
