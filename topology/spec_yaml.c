@@ -3,18 +3,14 @@
 // Not all of YAML is read, by intent: no aliases (with them a file of a few lines could grow
 // without bound), tags have no meaning, and nested mappings may be only where the schema has them.
 // Networks of ASTRA-sim are read, too (spec_astra.h).
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <unistd.h>
 #include <yaml.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/os/system.h"
+#include "sim/base/os/file.h"
 #include "topology/spec_astra.h"
 
 enum {
-  MP_YAML_MAX_FILE = 1 << 20,
   MP_YAML_MAX_DEPTH = 4,
   MP_YAML_MAX_PATH = 256,
 };
@@ -169,39 +165,11 @@ mp_status_t mp_spec_read_yaml(mp_pod_spec_t *spec, const char *origin, mp_str_t 
   return status;
 }
 
-// Reads what can be read of the file, at most one byte more than allowed.
-static mp_status_t spec_yaml_read_all(int file, const char *path, char *text, size_t *out_size) {
-  size_t size = 0;
-  ssize_t got = 0;
-  while (size <= MP_YAML_MAX_FILE &&
-         (got = read(file, text + size, MP_YAML_MAX_FILE + 1 - size)) > 0) {
-    size += (size_t)got;
-  }
-  if (got < 0) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "cannot read topology file '%s': %s", path,
-                          strerror(errno));
-  }
-  if (size > MP_YAML_MAX_FILE) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "topology file '%s': expected at most 1MiB", path);
-  }
-  *out_size = size;
-  return NULL;
-}
-
 mp_status_t mp_spec_read_file(mp_pod_spec_t *spec, const char *path) {
-  // Non-blocking, so that the name of a pipe is an error and not a hang.
-  int file = mp_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) {
-    const int cause = errno;
-    return mp_status_make(mp_system_code(cause, MP_NOT_FOUND), "cannot open topology file '%s': %s",
-                          path, strerror(cause));
-  }
-  char *text = mp_malloc(MP_YAML_MAX_FILE + 1);
+  char *text = NULL;
   size_t size = 0;
-  mp_status_t status =
-      text == NULL ? mp_status_out_of_memory() : spec_yaml_read_all(file, path, text, &size);
-  close(file);
-  if (status == NULL) status = mp_spec_read_yaml(spec, path, (mp_str_t){text, size});
+  MP_RETURN_IF_ERROR(mp_file_read("topology file", path, &text, &size));
+  const mp_status_t status = mp_spec_read_yaml(spec, path, (mp_str_t){text, size});
   mp_free(text);
   return status;
 }

@@ -23,8 +23,14 @@ static const target_t g_targets[] = {
     {"minipod.tridiagonal_solve.perturbed", mp_call_make_tridiagonal_solve_perturbed},
 };
 
+enum { NUM_TARGETS = sizeof(g_targets) / sizeof(g_targets[0]) };
+
+const char *mp_call_target(size_t index) {
+  return index < NUM_TARGETS ? g_targets[index].target : NULL;
+}
+
 static const target_t *custom_call_find(mp_str_t target) {
-  for (size_t i = 0; i < sizeof(g_targets) / sizeof(g_targets[0]); ++i) {
+  for (size_t i = 0; i < NUM_TARGETS; ++i) {
     if (mp_str_is(target, g_targets[i].target)) return &g_targets[i];
   }
   return NULL;

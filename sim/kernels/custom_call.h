@@ -10,6 +10,8 @@
 
 // Whether minipod has a kernel for custom_calls of this target.
 bool mp_call_has_kernel(mp_str_t target);
+// Target number `index` of those, from 0 on; NULL behind the last one.
+const char *mp_call_target(size_t index);
 
 // "Qr": a [..., m, n] to (packed factors [..., m, n], taus [..., min(m, n)]).
 MP_NODISCARD mp_status_t mp_call_make_qr(mp_arena_t *arena, const mp_op_t *op,

@@ -32,11 +32,17 @@ typedef struct {
   void *context;
   // Where it goes on: 0 at first, and what an earlier call has left when it had to stop.
   uint32_t at;
+  // [mp_loop_num_edges], to which is added how often each back edge, in the order of the commands,
+  // was taken; NULL: nobody wants to know. Not right after an error.
+  uint64_t *edges;
 } mp_loop_run_t;
 
 // Runs the loop until it ends (`out_is_over`) or has to stop. Errors are those of kernels. Takes no
 // locks and allocates nothing.
 MP_NODISCARD mp_status_t mp_loop_run(const mp_loop_t *loop, mp_loop_run_t *run, bool *out_is_over);
+
+// The number of back edges: one for each loop, the loop itself and those in it.
+uint32_t mp_loop_num_edges(const mp_loop_t *loop);
 
 // What mp_loop_run needs of scratch memory, in bytes.
 size_t mp_loop_scratch_bytes(const mp_loop_t *loop);

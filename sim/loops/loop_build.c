@@ -255,6 +255,12 @@ static void loop_build_turn(mp_loop_builder_t *b) {
   }
 }
 
+static uint32_t loop_build_num_edges(const mp_loop_builder_t *b) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < b->steps.count; ++i) count += mp_loop_is_back(b->steps.items[i].what);
+  return count;
+}
+
 static uint32_t loop_build_edges_per_look(double seconds) {
   const double edges = LOOK_SECONDS / (seconds + STEP_SECONDS);
   return edges < MIN_EDGES ? MIN_EDGES : edges > MAX_EDGES ? MAX_EDGES : (uint32_t)edges;
@@ -273,6 +279,7 @@ mp_status_t mp_loop_builder_end(mp_loop_builder_t *b, const mp_loop_t **out_loop
   *loop = (mp_loop_t){.num_slots = b->num_slots,
                       .num_steps = b->steps.count,
                       .num_steps_before = b->before.count,
+                      .num_edges = loop_build_num_edges(b),
                       .num_calls = b->calls.count,
                       .num_refs = b->refs.count,
                       .calls = b->calls.items,

@@ -119,6 +119,7 @@ struct mp_loop_s {
   uint32_t num_steps;         // of the loop; then come those that are done before it
   uint32_t num_steps_before;  // they compute what is the same in all rounds
   const mp_loop_step_t *steps;
+  uint32_t num_edges;  // back edges among its steps
   uint32_t num_calls, num_refs;
   const mp_loop_call_t *calls;
   const mp_loop_ref_t *refs;
@@ -193,6 +194,9 @@ enum {
 };
 static inline bool mp_loop_is_back_if(uint32_t what) {
   return what >= MP_FIRST_BACK_IF && what < MP_FIRST_BACK_IF + MP_NUM_COMPARES;
+}
+static inline bool mp_loop_is_back(uint32_t what) {
+  return what == MP_DO_BACK || mp_loop_is_back_if(what);
 }
 static inline bool mp_loop_is_compare(uint32_t what) {
   return what >= MP_FIRST_COMPARE && what < MP_FIRST_COMPARE + MP_NUM_COMPARES;

@@ -14,9 +14,9 @@ struct step_s {
   uint32_t what, size;
   const void *in[MP_EW_MAX_INPUTS + 1];
   void *out;
-  int64_t count;
+  int64_t count;  // of a back edge: how often it was taken
   union {
-    const step_t *target;  // of a jump
+    step_t *target;  // of a jump
     const uint32_t *targets;
     mp_ew_loop_t loop;
     const mp_view_t *view;
@@ -43,6 +43,10 @@ size_t mp_loop_scratch_bytes(const mp_loop_t *loop) {
   return loop->scratch_bytes;
 }
 
+uint32_t mp_loop_num_edges(const mp_loop_t *loop) {
+  return loop->num_edges;
+}
+
 uint32_t mp_loop_num_steps(const mp_loop_t *loop) {
   return loop->num_steps + loop->num_steps_before;
 }
@@ -66,18 +70,18 @@ static void loop_run_prepare_step(const prepare_t *p, const mp_loop_step_t *step
   char *scratch = p->run->scratch;
   out->what = step->what;
   out->size = step->size;
-  out->count = step->count;
+  out->count = mp_loop_is_back(step->what) ? 0 : step->count;
   for (uint32_t i = 0; i < step->num_refs; ++i) out->in[i] = loop_run_address(p, step->in[i]);
   out->out = loop_run_address(p, step->out);
   if (mp_loop_is_back_if(step->what)) {
-    out->u.target = (const step_t *)(void *)scratch + step->target;
+    out->u.target = (step_t *)(void *)scratch + step->target;
     return;
   }
   switch (step->what) {
     case MP_DO_JUMP:
     case MP_DO_BACK:
     case MP_DO_UNLESS:
-      out->u.target = (const step_t *)(void *)scratch + step->target;
+      out->u.target = (step_t *)(void *)scratch + step->target;
       break;
     case MP_DO_SWITCH:
       out->u.targets = p->loop->targets + step->target;
@@ -177,7 +181,7 @@ static inline void loop_run_copy(void *to, const void *from, int64_t bytes) {
   }
 }
 
-static inline const step_t *loop_run_switch(const step_t *steps, const step_t *step) {
+static inline step_t *loop_run_switch(step_t *steps, const step_t *step) {
   int32_t index;
   memcpy(&index, step->in[0], sizeof(index));
   const uint32_t last = (uint32_t)step->count - 1;
@@ -251,7 +255,8 @@ static mp_status_t loop_run_native(const prepare_t *p, mp_native_loop_fn_t code,
   for (uint32_t i = 0; i < loop->native->num_refs; ++i) {
     refs[i] = loop_run_address(p, loop->native->refs[i]);
   }
-  const mp_native_frame_t frame = {refs, loop_run_must_stop, loop_run_call, &calling};
+  const mp_native_frame_t frame = {refs, loop_run_must_stop, loop_run_call, &calling,
+                                   p->run->edges};
   const int64_t end = code(&frame, p->run->at);
   *out_step = end < 0 ? NULL : steps + end;
   return calling.status;
@@ -315,6 +320,7 @@ static mp_status_t loop_run_native(const prepare_t *p, mp_native_loop_fn_t code,
     READ(T, x, 0);                                \
     READ(T, y, 1);                                \
     WRITE(uint8_t, x operator y);                 \
+    ++step->count;                                \
     if (result == 0) GO_TO(steps + step->size);   \
     if (--edges == 0) LOOK(step->u.target - 2);   \
     GO_TO(step->u.target);                        \
@@ -336,12 +342,12 @@ static mp_status_t loop_run_native(const prepare_t *p, mp_native_loop_fn_t code,
 
 // Does the steps from `step` on until the end (NULL) or a back edge at which the loop has to stop.
 // The function is long because each step is a few instructions in it.
-static mp_status_t loop_run_steps(const mp_loop_t *loop, const mp_loop_run_t *run,
-                                  const step_t *step, const step_t **out_step) {
+static mp_status_t loop_run_steps(const mp_loop_t *loop, const mp_loop_run_t *run, step_t *step,
+                                  const step_t **out_step) {
 #define MP_STEP_X(name) __extension__ &&name,
   static const void *const labels[] = {MP_ALL_STEPS(MP_STEP_X)};
 #undef MP_STEP_X
-  const step_t *steps = run->scratch;
+  step_t *steps = run->scratch;
   uint32_t edges = loop->edges_per_look;
   --step;
   goto DISPATCH;
@@ -352,6 +358,7 @@ EXIT:
   *out_step = NULL;
   return NULL;
 BACK:
+  ++step->count;
   if (--edges == 0) LOOK(step->u.target);
   GO_TO(step->u.target);
 JUMP:
@@ -426,13 +433,21 @@ void mp_loop_evaluate(const mp_loop_step_t *step, const void *const *in, void *o
   mp_status_ignore(loop_run_steps(&loop, &run, steps, &end));
 }
 
+// Adds what the interpreter has counted.
+static void loop_run_add_edges(const mp_loop_t *loop, const step_t *steps, uint64_t *edges) {
+  for (uint32_t i = 0; i < loop->num_steps; ++i) {
+    if (mp_loop_is_back(steps[i].what)) *edges++ += (uint64_t)steps[i].count;
+  }
+}
+
 static mp_native_loop_fn_t loop_run_code(const mp_loop_t *loop) {
   return atomic_load_explicit(&loop->native->run, memory_order_acquire);
 }
 
 mp_status_t mp_loop_run(const mp_loop_t *loop, mp_loop_run_t *run, bool *out_is_over) {
   const prepare_t prepare = {loop, run, (char *)run->scratch + loop->own_at};
-  const step_t *steps = run->scratch, *stopped = NULL;
+  step_t *steps = run->scratch;
+  const step_t *stopped = NULL;
   MP_ASSERT(run->at < loop->num_steps && (uintptr_t)run->scratch % 64 == 0);
   loop_run_prepare(&prepare);
   MP_RETURN_IF_ERROR(loop_run_steps(loop, run, steps + loop->num_steps, &stopped));
@@ -443,6 +458,7 @@ mp_status_t mp_loop_run(const mp_loop_t *loop, mp_loop_run_t *run, bool *out_is_
     if (code != NULL) run->at = (uint32_t)(stopped - steps);
   }
   if (code != NULL) MP_RETURN_IF_ERROR(loop_run_native(&prepare, code, &stopped));
+  if (run->edges != NULL) loop_run_add_edges(loop, steps, run->edges);
   *out_is_over = stopped == NULL;
   run->at = stopped == NULL ? 0 : (uint32_t)(stopped - steps);
   return NULL;

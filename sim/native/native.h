@@ -146,6 +146,9 @@ typedef struct {
   bool (*must_stop)(void *context);
   bool (*call)(void *context, uint32_t instruction);  // false: an error; the run ends
   void *context;
+  // To which is added how often each BACK and BACK_IF was come to, in the order of the
+  // instructions; NULL: nobody wants to know. An error adds nothing.
+  uint64_t *edges;
 } mp_native_frame_t;
 
 enum { MP_NATIVE_OVER = -1, MP_NATIVE_FAILED = -2 };

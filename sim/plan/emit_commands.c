@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/model/work/work.h"
 #include "sim/plan/emitter.h"
 
 mp_status_t mp_emit_command(mp_emitter_t *emitter, const mp_cmd_t *command, uint32_t *out_number) {
@@ -147,66 +148,19 @@ static mp_status_t emit_commands_collective(mp_emitter_t *emitter, mp_op_t *op, 
   return mp_emit_command(emitter, command, NULL);
 }
 
-// The number of operations of an op whose cost is COUNTED.
-static double emit_commands_count_operations(const mp_op_t *op, double num_results) {
-  int64_t count = 0;
-  switch (op->code) {
-    case MP_OP_DOT_GENERAL: {
-      const mp_index_list_t contracted = mp_op_ints(op, MP_ATTR_LHS_CONTRACTING_DIMENSIONS);
-      double flops = 2 * num_results;
-      for (uint32_t i = 0; i < contracted.count; ++i) {
-        flops *= (double)op->operands[0]->type->dims[contracted.values[i]];
-      }
-      return flops;
-    }
-    case MP_OP_REDUCE:
-      return mp_type_num_elements(op->operands[0]->type, &count) ? (double)count : 0;
-    default:
-      return 0;
-  }
-}
-
-// Whether callers of the cost analysis, who know XLA's, expect the op among the transcendentals.
-static bool emit_commands_is_transcendental(const mp_op_t *op) {
-  const bool is_costly = mp_op_info(op->code)->cost == MP_OP_COST_COSTLY;
-  const bool is_root = op->code == MP_OP_SQRT || op->code == MP_OP_RSQRT;
-  return (is_costly && op->code != MP_OP_REMAINDER) || is_root;
-}
-
-// Adds the operations of one op, roughly, to the program's; those of a fused op are its ops'.
-static void emit_commands_count_flops(mp_emitter_t *emitter, const mp_op_t *op) {
-  double elements = 0;
-  int64_t count = 0;
-  if (op->code == MP_OP_FUSION) {
-    for (const mp_op_t *in = op->regions[0]->first; in != NULL; in = in->next) {
-      emit_commands_count_flops(emitter, in);
-    }
-    return;
-  }
-  for (uint32_t i = 0; i < op->num_results; ++i) {
-    if (mp_type_num_elements(op->results[i].type, &count)) elements += (double)count;
-  }
-  if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) {
-    *(emit_commands_is_transcendental(op) ? &emitter->program->transcendentals
-                                          : &emitter->program->flops) += elements;
-  }
-  if (mp_op_info(op->code)->cost == MP_OP_COST_COUNTED) {
-    emitter->program->flops += emit_commands_count_operations(op, elements);
-  }
-}
-
-// Adds the work of one op, roughly, to the program's, for cost analysis.
+// Adds the work of one op to the program's, for cost analysis.
 static void emit_commands_count_work(mp_emitter_t *emitter, const mp_op_t *op) {
-  double bytes = 0;
-  int64_t count = 0;
+  mp_program_t *program = emitter->program;
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  program->flops += work.flops;
+  program->transcendentals += work.transcendentals;
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    if (mp_type_num_bytes(op->results[i].type, &count)) bytes += (double)count;
+    program->bytes_accessed += mp_work_bytes_written(op, i);
   }
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    if (mp_type_num_bytes(op->operands[i]->type, &count)) bytes += (double)count;
+    program->bytes_accessed += mp_work_bytes_read(op, i);
   }
-  emit_commands_count_flops(emitter, op);
-  emitter->program->bytes_accessed += bytes;
 }
 
 // True for a broadcast of a scalar that all its users read themselves, and for numbers that they

@@ -45,13 +45,11 @@ static bool fold_loops_can_be_in_loop(const mp_cmd_t *cmd) {
   }
 }
 
-// In a longer body the commands themselves take little of the time; and finding the slots takes
-// time in proportion to the square of their number.
-enum { MAX_COMMANDS = 512 };
-
-// Whether the commands leave the range only to what follows it, and jump back only by JUMP.
+// Whether the commands leave the range only to what follows it, and jump back only by JUMP. In a
+// longer body the commands themselves take little of the time; and finding the slots takes time in
+// proportion to the square of their number.
 static bool fold_loops_is_closed(const mp_program_t *program, uint32_t first, uint32_t last) {
-  if (last - first >= MAX_COMMANDS) return false;
+  if (last - first >= MP_LOOP_MOST_COMMANDS) return false;
   for (uint32_t i = first; i <= last; ++i) {
     const mp_cmd_t *cmd = &program->commands[i];
     if (!fold_loops_can_be_in_loop(cmd)) return false;

@@ -54,6 +54,9 @@ typedef enum {
   MP_CMD_DONE,
 } mp_cmd_kind_t;
 
+// Of so many commands a LOOP is made at most.
+enum { MP_LOOP_MOST_COMMANDS = 512 };
+
 typedef struct mp_cmd_s mp_cmd_t;
 struct mp_cmd_s {
   mp_cmd_kind_t kind;

@@ -159,10 +159,19 @@ static void emit_loop_call(const loop_t *l, uint32_t number) {
   for (uint32_t r = 0; r < l->loop->num_refs; ++r) emit_reload(l, r);
 }
 
+// Ends the run with a result that is no failure.
+static void emit_loop_return(const loop_t *l, int64_t result) {
+  LLVMTypeRef type = LLVMInt64TypeInContext(l->e->context);
+  LLVMBuildStore(l->e->builder, LLVMConstInt(type, (uint64_t)result, true), l->result);
+  LLVMBuildBr(l->e->builder, l->leave);
+}
+
 // A back edge to instruction `target`: counts, and now and then asks whether to stop.
-static void emit_loop_back(const loop_t *l, const mp_native_instruction_t *i) {
+static void emit_loop_back(const loop_t *l, uint32_t number) {
+  const mp_native_instruction_t *i = &l->loop->instructions[number];
   const emit_t *e = l->e;
   LLVMBuilderRef b = e->builder;
+  emit_count(l, l->taken[number], 1);
   LLVMTypeRef ints = LLVMInt32TypeInContext(e->context);
   LLVMBasicBlockRef look = emit_loop_new_block(l), stop = emit_loop_new_block(l);
   LLVMValueRef left =
@@ -172,10 +181,11 @@ static void emit_loop_back(const loop_t *l, const mp_native_instruction_t *i) {
   LLVMBuildCondBr(b, is_due, look, l->blocks[i->target]);
   LLVMPositionBuilderAtEnd(b, look);
   LLVMBuildStore(b, LLVMConstInt(ints, l->loop->edges_per_look, false), l->edges);
+  emit_count(l, l->looked, l->loop->edges_per_look);
   LLVMValueRef must_stop = emit_loop_ask(l, offsetof(mp_native_frame_t, must_stop), NULL);
   LLVMBuildCondBr(b, must_stop, stop, l->blocks[i->target]);
   LLVMPositionBuilderAtEnd(b, stop);
-  LLVMBuildRet(b, LLVMConstInt(LLVMInt64TypeInContext(e->context), i->stop, false));
+  emit_loop_return(l, i->stop);
 }
 
 // Of `count` targets, the last one is for all numbers that are none of the others'.
@@ -194,23 +204,25 @@ static void emit_loop_switch(const loop_t *l, const mp_native_instruction_t *i) 
 static void emit_loop_instruction(const loop_t *l, uint32_t number) {
   const mp_native_instruction_t *i = &l->loop->instructions[number];
   LLVMBuilderRef b = l->e->builder;
-  LLVMTypeRef result = LLVMInt64TypeInContext(l->e->context);
   switch (i->kind) {
     case MP_NATIVE_EXIT:
-      LLVMBuildRet(b, LLVMConstInt(result, (uint64_t)(int64_t)MP_NATIVE_OVER, true));
+      emit_loop_return(l, MP_NATIVE_OVER);
       return;
     case MP_NATIVE_JUMP:
       LLVMBuildBr(b, l->blocks[i->target]);
       return;
     case MP_NATIVE_BACK:
-      emit_loop_back(l, i);
+      emit_loop_back(l, number);
       return;
     case MP_NATIVE_BACK_IF: {
       emit_loop_compute(l, i);
-      LLVMBasicBlockRef back = emit_loop_new_block(l);
-      LLVMBuildCondBr(b, emit_read(l, i->out, MP_DTYPE_BOOL), back, l->blocks[i->other]);
+      LLVMBasicBlockRef back = emit_loop_new_block(l), leave = emit_loop_new_block(l);
+      LLVMBuildCondBr(b, emit_read(l, i->out, MP_DTYPE_BOOL), back, leave);
+      LLVMPositionBuilderAtEnd(b, leave);
+      emit_count(l, l->left[number], 1);
+      LLVMBuildBr(b, l->blocks[i->other]);
       LLVMPositionBuilderAtEnd(b, back);
-      emit_loop_back(l, i);
+      emit_loop_back(l, number);
       return;
     }
     case MP_NATIVE_UNLESS:
@@ -275,15 +287,29 @@ static void emit_loop_enter(const loop_t *l) {
   LLVMValueRef to = LLVMBuildSwitch(e->builder, at, l->blocks[0], l->loop->num_instructions);
   for (uint32_t n = 0; n < l->loop->num_instructions; ++n) {
     const mp_native_instruction_t *i = &l->loop->instructions[n];
-    if (i->kind != MP_NATIVE_BACK && i->kind != MP_NATIVE_BACK_IF) continue;
+    if (!emit_is_back(l, n)) continue;
     bool is_first = i->stop != 0;
     for (uint32_t m = 0; m < n && is_first; ++m) {
-      const mp_native_instruction_t *other = &l->loop->instructions[m];
-      const bool is_back = other->kind == MP_NATIVE_BACK || other->kind == MP_NATIVE_BACK_IF;
-      is_first = !is_back || other->stop != i->stop;
+      is_first = !emit_is_back(l, m) || l->loop->instructions[m].stop != i->stop;
     }
     if (is_first) LLVMAddCase(to, LLVMConstInt(ints, i->stop, false), l->blocks[i->stop]);
   }
+}
+
+// Adds what was counted to the frame's edges, if it has any, and returns.
+static void emit_loop_close(const loop_t *l) {
+  const emit_t *e = l->e;
+  LLVMBuilderRef b = e->builder;
+  LLVMTypeRef type = LLVMInt64TypeInContext(e->context);
+  LLVMBasicBlockRef add = emit_loop_new_block(l), end = emit_loop_new_block(l);
+  LLVMPositionBuilderAtEnd(b, l->leave);
+  LLVMValueRef edges = emit_loop_field(l, offsetof(mp_native_frame_t, edges));
+  LLVMBuildCondBr(b, LLVMBuildIsNull(b, edges, ""), end, add);
+  LLVMPositionBuilderAtEnd(b, add);
+  emit_add_edges(l, edges);
+  LLVMBuildBr(b, end);
+  LLVMPositionBuilderAtEnd(b, end);
+  LLVMBuildRet(b, LLVMBuildLoad2(b, type, l->result, ""));
 }
 
 static void emit_loop_all(loop_t *l) {
@@ -291,10 +317,13 @@ static void emit_loop_all(loop_t *l) {
   LLVMBuilderRef b = e->builder;
   l->frame = LLVMGetParam(e->function, 0);
   l->edges = LLVMBuildAlloca(b, LLVMInt32TypeInContext(e->context), "");
+  l->result = LLVMBuildAlloca(b, LLVMInt64TypeInContext(e->context), "");
+  emit_make_counters(l);
   for (uint32_t n = 0; n < l->loop->num_instructions; ++n) {
     l->blocks[n] = emit_loop_new_block(l);
   }
   l->failed = emit_loop_new_block(l);
+  l->leave = emit_loop_new_block(l);
   emit_loop_open(l);
   emit_loop_enter(l);
   for (uint32_t n = 0; n < l->loop->num_instructions; ++n) {
@@ -304,15 +333,20 @@ static void emit_loop_all(loop_t *l) {
   LLVMPositionBuilderAtEnd(b, l->failed);
   LLVMBuildRet(b, LLVMConstInt(LLVMInt64TypeInContext(e->context),
                                (uint64_t)(int64_t)MP_NATIVE_FAILED, true));
+  emit_loop_close(l);
 }
 
 bool emit_loop(emit_t *e, const mp_native_loop_t *loop) {
   loop_t l = {.e = e,
               .loop = loop,
+              .taken = calloc(loop->num_instructions + 1, sizeof(LLVMValueRef)),
+              .left = calloc(loop->num_instructions + 1, sizeof(LLVMValueRef)),
               .places = calloc(loop->num_refs + 1, sizeof(place_t)),
               .blocks = calloc(loop->num_instructions + 1, sizeof(LLVMBasicBlockRef))};
-  const bool is_ok = l.places != NULL && l.blocks != NULL;
+  const bool is_ok = l.taken != NULL && l.left != NULL && l.places != NULL && l.blocks != NULL;
   if (is_ok) emit_loop_all(&l);
+  free(l.taken);
+  free(l.left);
   free(l.places);
   free(l.blocks);
   return is_ok;

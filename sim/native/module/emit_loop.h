@@ -19,10 +19,26 @@ typedef struct {
   emit_t *e;
   const mp_native_loop_t *loop;
   LLVMValueRef frame, edges;
+  LLVMValueRef result;  // what the function will return: a local variable, as all that follow
+  // How many back edges have passed up to the last look. With those since then, which `edges` says,
+  // these are all that were taken. Of these the first BACK or BACK_IF's, mostly the innermost and
+  // hottest one, are those that are no others': it need not count.
+  LLVMValueRef looked;
+  LLVMValueRef *taken;        // [num_instructions]; of other BACKs and BACK_IFs
+  LLVMValueRef *left;         // [num_instructions]; of a BACK_IF: how often it was not taken
   place_t *places;            // [num_refs]
   LLVMBasicBlockRef *blocks;  // [num_instructions]
-  LLVMBasicBlockRef failed;
+  LLVMBasicBlockRef failed, leave;
 } loop_t;
+
+// Whether an instruction is a back edge.
+bool emit_is_back(const loop_t *l, uint32_t number);
+// Makes the counters of the back edges.
+void emit_make_counters(loop_t *l);
+// Adds to a counter; nothing if it is NULL.
+void emit_count(const loop_t *l, LLVMValueRef counter, uint32_t more);
+// Adds what was counted to the array at `edges`, which has an element for each back edge.
+void emit_add_edges(const loop_t *l, LLVMValueRef edges);
 
 // Finds out which refs can have shadows, and makes them. Afterwards each has to be loaded.
 void emit_make_shadows(const loop_t *l);

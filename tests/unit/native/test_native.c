@@ -189,11 +189,13 @@ static void a_loop_stops_goes_on_and_fails(void **state) {
   char less = 0;
   void *refs[] = {&i, &ones, &tens, &less};
   context_t context = {0};
-  const mp_native_frame_t frame = {refs, stop_each_time, count_calls, &context};
+  uint64_t edges[] = {100};
+  const mp_native_frame_t frame = {refs, stop_each_time, count_calls, &context, edges};
   const mp_native_loop_fn_t run = compile_counter(&one, &ten);
   assert_non_null(run);
   assert_int_equal(run(&frame, 0), 0);  // it looks after three back edges
   assert_int_equal(i, 3);
+  assert_int_equal(edges[0], 103);
   assert_int_equal(run(&frame, 0), MP_NATIVE_FAILED);  // the sixth call
   assert_int_equal(i, 5);
   assert_int_equal(context.looks, 1);
@@ -202,6 +204,7 @@ static void a_loop_stops_goes_on_and_fails(void **state) {
   assert_int_equal(end, MP_NATIVE_OVER);
   assert_int_equal(i, 10);
   assert_int_equal(context.calls, 11);
+  assert_int_equal(edges[0], 108);  // none of those before the failure
 }
 
 static void equal_code_is_compiled_once(void **state) {

@@ -254,8 +254,8 @@ static void costs_count(void **state) {
     if (info->role != MP_OP_ROLE_KERNEL) continue;
     mp_program_t *program = compile_one(code);
     const double operations = program->flops + program->transcendentals;
-    if ((operations > 0) != (is_elementwise || info->cost == MP_OP_COST_COUNTED)) {
-      fail_msg("%s has %g operations", op_name(code), operations);
+    if (operations == 0 && (is_elementwise || info->cost == MP_OP_COST_COUNTED)) {
+      fail_msg("%s has no operations", op_name(code));
     }
     mp_program_release(program);
     if (!is_elementwise) continue;

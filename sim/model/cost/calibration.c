@@ -1,0 +1,96 @@
+// Calibration files: the efficiencies that somebody has measured, a line for each class.
+#include "sim/base/alloc.h"
+#include "sim/base/os/file.h"
+#include "sim/model/cost/chip.h"
+
+typedef struct {
+  const char *origin;
+  int line;
+  int given[MP_WORK_CLASS_COUNT];  // the line; 0: not yet
+} calibration_t;
+
+static mp_str_t calibration_trim(mp_str_t text) {
+  while (text.size != 0 && strchr(" \t\r", text.data[0]) != NULL) ++text.data, --text.size;
+  while (text.size != 0 && strchr(" \t\r", text.data[text.size - 1]) != NULL) --text.size;
+  return text;
+}
+
+// Cuts the text at the first `separator`; what comes behind it is left in `rest`. Without one it is
+// all before it.
+static mp_str_t calibration_cut(mp_str_t text, char separator, mp_str_t *out_rest) {
+  const char *at = text.size == 0 ? NULL : memchr(text.data, separator, text.size);
+  if (at == NULL) {
+    *out_rest = (mp_str_t){text.data + text.size, 0};
+    return text;
+  }
+  const size_t size = (size_t)(at - text.data);
+  *out_rest = (mp_str_t){at + 1, text.size - size - 1};
+  return (mp_str_t){text.data, size};
+}
+
+static mp_status_t calibration_find_class(const calibration_t *c, mp_str_t name, int *out_class) {
+  const char *names[MP_WORK_CLASS_COUNT];
+  for (int i = 0; i < MP_WORK_CLASS_COUNT; ++i) {
+    names[i] = mp_work_class_name((mp_work_class_t)i);
+    if (!mp_str_is(name, names[i])) continue;
+    *out_class = i;
+    return NULL;
+  }
+  const char *nearest = mp_str_nearest(name, names, MP_WORK_CLASS_COUNT);
+  const int shown = name.size > 64 ? 64 : (int)name.size;
+  if (nearest != NULL) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: key '%.*s': unknown, did you mean '%s'?",
+                          c->origin, c->line, shown, name.data, nearest);
+  }
+  return mp_status_make(MP_INVALID_ARGUMENT,
+                        "%s:%d: key '%.*s': unknown, expected a class of operations such as '%s'",
+                        c->origin, c->line, shown, name.data, names[MP_WORK_MATMUL]);
+}
+
+static mp_status_t calibration_read_line(calibration_t *c, mp_str_t line, double *efficiency) {
+  mp_str_t value, rest;
+  line = calibration_trim(calibration_cut(line, '#', &rest));
+  if (line.size == 0) return NULL;
+  const mp_str_t name = calibration_trim(calibration_cut(line, ':', &value));
+  value = calibration_trim(value);
+  int work_class = 0;
+  MP_RETURN_IF_ERROR(calibration_find_class(c, name, &work_class));
+  const char *text = mp_work_class_name((mp_work_class_t)work_class);
+  if (c->given[work_class] != 0) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: key '%s': given twice, first in line %d",
+                          c->origin, c->line, text, c->given[work_class]);
+  }
+  double number = 0;
+  const size_t used = mp_str_scan_double(value, &number);
+  if (used == 0 || used != value.size || !(number > 0 && number <= 1)) {
+    const int shown = value.size > 64 ? 64 : (int)value.size;
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "%s:%d: key '%s': expected a share of the peak above 0 and up to 1, such "
+                          "as 0.7, got '%.*s'",
+                          c->origin, c->line, text, shown, value.size == 0 ? "" : value.data);
+  }
+  c->given[work_class] = c->line;
+  efficiency[work_class] = number;
+  return NULL;
+}
+
+mp_status_t mp_chip_calibrate(mp_chip_t *chip, const char *origin, mp_str_t text) {
+  calibration_t c = {.origin = origin};
+  mp_chip_t changed = *chip;
+  while (text.size != 0) {
+    ++c.line;
+    MP_RETURN_IF_ERROR(
+        calibration_read_line(&c, calibration_cut(text, '\n', &text), changed.efficiency));
+  }
+  *chip = changed;
+  return NULL;
+}
+
+mp_status_t mp_chip_calibrate_by_file(mp_chip_t *chip, const char *path) {
+  char *text = NULL;
+  size_t size = 0;
+  MP_RETURN_IF_ERROR(mp_file_read("calibration file", path, &text, &size));
+  const mp_status_t status = mp_chip_calibrate(chip, path, (mp_str_t){text, size});
+  mp_free(text);
+  return status;
+}

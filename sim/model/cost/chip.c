@@ -1,0 +1,151 @@
+// A chip from its description, and the roofline.
+#include "sim/model/cost/chip.h"
+
+#include <math.h>
+
+// ---- what is not described ----
+
+// A chip of which nothing is known: round numbers in the proportions of its time. Its other figures
+// are made of these.
+#define CHIP_BF16_FLOPS 100e12
+// Operations of a product that the matrix unit does while the vector unit does one.
+#define CHIP_PRODUCTS_PER_VECTOR 32
+// Operations of a product in the time of one byte from memory.
+#define CHIP_PRODUCTS_PER_BYTE 240
+// Where f64 is not described it is emulated.
+#define CHIP_F32_PER_F64       32
+#define CHIP_TRANSCENDENTAL    8
+#define CHIP_LAUNCH_LATENCY    5e-6
+#define CHIP_OP_LATENCY        500e-9
+#define CHIP_OPS_PER_SCALAR_OP 0.1
+
+// The share of the peak that kernels reach. Where a roofline says little about a class, because its
+// steps wait for each other or its accesses are scattered, the figure is a rough one.
+static const double g_efficiency[MP_WORK_CLASS_COUNT] = {
+    [MP_WORK_FREE] = 1,        [MP_WORK_SCALAR] = 1,      [MP_WORK_MATMUL] = 1,
+    [MP_WORK_CONVOLUTION] = 1, [MP_WORK_ELEMENTWISE] = 1, [MP_WORK_REDUCTION] = 1,
+    [MP_WORK_WINDOW] = 0.5,    [MP_WORK_COPY] = 1,        [MP_WORK_GATHER] = 0.5,
+    [MP_WORK_SCATTER] = 0.25,  [MP_WORK_SORT] = 0.1,      [MP_WORK_FFT] = 0.25,
+    [MP_WORK_LINALG] = 0.1,    [MP_WORK_RNG] = 1,         [MP_WORK_FOREIGN] = 1,
+    [MP_WORK_COLLECTIVE] = 1,
+};
+
+// The kind whose rate a kind that is not described has: the first of these that is.
+typedef struct {
+  mp_flop_kind_t kind, from[2];
+  uint32_t num_from;
+  double factor;
+} chip_rule_t;
+
+static const chip_rule_t g_rules[] = {
+    {MP_FLOP_BF16, {MP_FLOP_F16, MP_FLOP_F32}, 2, 1},
+    {MP_FLOP_BF16, {MP_FLOP_F8, MP_FLOP_S8}, 2, 0.5},
+    {MP_FLOP_BF16, {MP_FLOP_S4}, 1, 0.25},
+    {MP_FLOP_BF16, {MP_FLOP_F64}, 1, 1},
+    {MP_FLOP_F16, {MP_FLOP_BF16}, 1, 1},
+    {MP_FLOP_F32, {MP_FLOP_BF16}, 1, 1},
+    {MP_FLOP_F64, {MP_FLOP_F32}, 1, 1.0 / CHIP_F32_PER_F64},
+    // Narrower types are converted first.
+    {MP_FLOP_F8, {MP_FLOP_BF16}, 1, 1},
+    {MP_FLOP_S8, {MP_FLOP_BF16}, 1, 1},
+    {MP_FLOP_S4, {MP_FLOP_S8}, 1, 1},
+};
+
+static void chip_apply_rule(const chip_rule_t *rule, double *flops) {
+  for (uint32_t i = 0; i < rule->num_from && flops[rule->kind] == 0; ++i) {
+    flops[rule->kind] = flops[rule->from[i]] * rule->factor;
+  }
+}
+
+static double chip_or(double described, double otherwise) {
+  return described > 0 ? described : otherwise;
+}
+
+void mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip) {
+  mp_chip_t chip = {.matrix_rows = info->matrix_unit[0], .matrix_columns = info->matrix_unit[1]};
+  bool is_described = false;
+  for (int kind = 0; kind < MP_FLOP_KIND_COUNT; ++kind) {
+    chip.flops[kind] = info->flops[kind];
+    is_described |= info->flops[kind] > 0;
+  }
+  if (!is_described) chip.flops[MP_FLOP_BF16] = CHIP_BF16_FLOPS;
+  for (size_t i = 0; i < sizeof(g_rules) / sizeof(g_rules[0]); ++i) {
+    chip_apply_rule(&g_rules[i], chip.flops);
+  }
+  chip.f32_by_bf16 = info->flops[MP_FLOP_F32] == 0;
+  const double products = chip.flops[MP_FLOP_BF16];
+  chip.vector_flops = chip_or(
+      info->vector_flops, chip_or(info->flops[MP_FLOP_F32], products / CHIP_PRODUCTS_PER_VECTOR));
+  chip.transcendental_flops = CHIP_TRANSCENDENTAL;
+  chip.memory_bandwidth = chip_or(info->memory_bandwidth, products / CHIP_PRODUCTS_PER_BYTE);
+  chip.launch_latency = chip_or(info->launch_latency, CHIP_LAUNCH_LATENCY);
+  chip.op_latency = chip_or(info->op_latency, CHIP_OP_LATENCY);
+  chip.scalar_latency = chip.op_latency * CHIP_OPS_PER_SCALAR_OP;
+  for (int i = 0; i < MP_WORK_CLASS_COUNT; ++i) chip.efficiency[i] = g_efficiency[i];
+  *out_chip = chip;
+}
+
+// ---- products ----
+
+mp_flop_kind_t mp_chip_flop_kind(mp_dtype_t dtype) {
+  const mp_dtype_t real = mp_dtype_real_part(dtype);
+  const int bits = mp_dtype_bits(real);
+  if (real == MP_DTYPE_BF16) return MP_FLOP_BF16;
+  if (real == MP_DTYPE_F16) return MP_FLOP_F16;
+  if (mp_dtype_is_float(real)) return bits > 32 ? MP_FLOP_F64 : bits > 8 ? MP_FLOP_F32 : MP_FLOP_F8;
+  if (mp_dtype_is_integer(real) && bits <= 8) return bits > 4 ? MP_FLOP_S8 : MP_FLOP_S4;
+  return MP_FLOP_F32;
+}
+
+static double chip_round_up(double size, int32_t tile) {
+  return tile <= 1 ? size : ceil(size / tile) * tile;
+}
+
+// The operations of a product whose one factor, [k, columns], lies in the matrix unit tile by tile,
+// while the other's rows run through it, some at a time.
+static double chip_padded_flops(const mp_chip_t *chip, const mp_work_product_t *product,
+                                double rows, double columns) {
+  enum { ROWS_AT_ONCE = 8 };
+  return 2 * product->batch * chip_round_up(rows, ROWS_AT_ONCE) *
+         chip_round_up(columns, chip->matrix_columns) *
+         chip_round_up(product->k, chip->matrix_rows);
+}
+
+// Whether the matrix unit multiplies such elements: not wider integers.
+static bool chip_has_unit_for(mp_dtype_t dtype) {
+  return mp_dtype_is_float(dtype) || (mp_dtype_is_integer(dtype) && mp_dtype_bits(dtype) <= 8);
+}
+
+// On the matrix unit with the better one of both factors in it, or on the vector unit, where small
+// products and those of many small groups are sooner done.
+static double chip_product_seconds(const mp_chip_t *chip, const mp_work_product_t *product) {
+  const double flops = 2 * product->batch * product->m * product->n * product->k;
+  const double on_vector =
+      flops * product->passes * mp_work_weight(product->dtype) / chip->vector_flops;
+  if (!chip_has_unit_for(product->dtype)) return on_vector;
+  const mp_flop_kind_t kind = mp_chip_flop_kind(product->dtype);
+  double padded = flops;
+  if (chip->matrix_rows > 0) {
+    padded = fmin(chip_padded_flops(chip, product, product->m, product->n),
+                  chip_padded_flops(chip, product, product->n, product->m));
+  }
+  const bool is_by_bf16 = kind == MP_FLOP_F32 && chip->f32_by_bf16;
+  const double passes = product->passes * (is_by_bf16 ? product->bf16_passes : 1);
+  return fmin(padded * passes / chip->flops[kind], on_vector);
+}
+
+// ---- the roofline ----
+
+double mp_chip_seconds(const mp_chip_t *chip, const mp_work_t *work, double bytes) {
+  if (work->work_class == MP_WORK_FREE || work->work_class == MP_WORK_COLLECTIVE) return 0;
+  const double vector =
+      (work->vector_flops + work->vector_transcendentals * chip->transcendental_flops) /
+      chip->vector_flops;
+  double seconds = fmax(vector, bytes / chip->memory_bandwidth);
+  if (work->product.batch > 0) {
+    seconds = fmax(seconds, chip_product_seconds(chip, &work->product));
+  }
+  const bool is_scalar = work->work_class == MP_WORK_SCALAR;
+  return seconds / chip->efficiency[work->work_class] +
+         (is_scalar ? chip->scalar_latency : chip->op_latency);
+}

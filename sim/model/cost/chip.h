@@ -1,0 +1,49 @@
+// The chip on which a program is imagined: rates, latencies and efficiencies of one device of the
+// described pod. A plain value that may be copied; all rates are finite and greater than 0.
+#ifndef MINIPOD_SIM_MODEL_COST_CHIP_H_
+#define MINIPOD_SIM_MODEL_COST_CHIP_H_
+
+#include <stdbool.h>
+
+#include "sim/base/status.h"
+#include "sim/base/str.h"
+#include "sim/model/work/work.h"
+#include "topology/pod.h"
+
+typedef struct {
+  // Products of matrices, operations per second by element type.
+  double flops[MP_FLOP_KIND_COUNT];
+  // The tile of the matrix unit, to which products are padded up. 0: there is no such unit, and
+  // products of any shape run at their rate.
+  int32_t matrix_rows, matrix_columns;
+  // True where no f32 rate is described: products of f32 are made of bf16 ones.
+  bool f32_by_bf16;
+  double vector_flops;                     // all other operations, per second, on 32-bit numbers
+  double transcendental_flops;             // operations that an element of sine and its like takes
+  double memory_bandwidth;                 // bytes/s of the device's own memory
+  double launch_latency;                   // seconds from enqueueing a program to its start
+  double op_latency;                       // seconds that a kernel takes besides its work
+  double scalar_latency;                   // the same of ops on single elements
+  double efficiency[MP_WORK_CLASS_COUNT];  // share of the peak that a class reaches, (0, 1]
+} mp_chip_t;
+
+// The chip that a pod's description gives. What the description leaves out is derived from what it
+// says, or has a default (README.md).
+void mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip);
+
+// The kind of rate for products of elements of this type.
+mp_flop_kind_t mp_chip_flop_kind(mp_dtype_t dtype);
+
+// The seconds that work takes which moves so many bytes through memory, with the efficiency of its
+// class and the latency of one kernel.
+double mp_chip_seconds(const mp_chip_t *chip, const mp_work_t *work, double bytes);
+
+// Changes the efficiencies of the classes that a calibration names: lines of the form `class:
+// efficiency`, and comments after a #. `origin` is the text's name in messages. INVALID_ARGUMENT
+// "<origin>:<line>: ..." for an unknown class (with the nearest one), a number outside of (0, 1],
+// or a class that is given twice. On an error the chip is as it was.
+MP_NODISCARD mp_status_t mp_chip_calibrate(mp_chip_t *chip, const char *origin, mp_str_t text);
+// The same of a file; NOT_FOUND when there is none.
+MP_NODISCARD mp_status_t mp_chip_calibrate_by_file(mp_chip_t *chip, const char *path);
+
+#endif  // MINIPOD_SIM_MODEL_COST_CHIP_H_

@@ -1,0 +1,81 @@
+// What an op has to do, whatever machine does it: its class, its operations, the bytes that it
+// reads and writes. The counts are those of the cost analysis that frameworks ask for (sim/plan),
+// and the first half of a command's cost on a chip (sim/model/cost). README.md has the formulas.
+//
+// Pure functions of verified ops with static shapes; thread-safe.
+#ifndef MINIPOD_SIM_MODEL_WORK_WORK_H_
+#define MINIPOD_SIM_MODEL_WORK_WORK_H_
+
+#include "sim/ir/module.h"
+
+// Classes of ops whose kernels reach a similar share of a machine's peak: enumerator, and the name
+// in tables and calibration files.
+// clang-format off
+#define MP_WORK_CLASSES(X)                                                                       \
+  X(FREE, "free")                /* nothing to do: constants, changes of type, jumps */          \
+  X(SCALAR, "scalar")            /* single elements: counters, conditions, indices, ids */       \
+  X(MATMUL, "matmul")                                                                            \
+  X(CONVOLUTION, "convolution")                                                                  \
+  X(ELEMENTWISE, "elementwise")                                                                  \
+  X(REDUCTION, "reduction")                                                                      \
+  X(WINDOW, "window")            /* reduce_window, select_and_scatter */                         \
+  X(COPY, "copy")                /* elements move: transpose, slice, pad, concatenate, ... */    \
+  X(GATHER, "gather")                                                                            \
+  X(SCATTER, "scatter")                                                                          \
+  X(SORT, "sort")                                                                                \
+  X(FFT, "fft")                                                                                  \
+  X(LINALG, "linalg")            /* decompositions and systems of equations */                   \
+  X(RNG, "rng")                                                                                  \
+  X(FOREIGN, "foreign")          /* functions of others */                                       \
+  X(COLLECTIVE, "collective")    /* the links' work, not the chip's */
+// clang-format on
+
+typedef enum {
+#define MP_WORK_CLASS_ENUM(name, text) MP_WORK_##name,
+  MP_WORK_CLASSES(MP_WORK_CLASS_ENUM)
+#undef MP_WORK_CLASS_ENUM
+      MP_WORK_CLASS_COUNT
+} mp_work_class_t;
+
+// "matmul", "elementwise", ...
+const char *mp_work_class_name(mp_work_class_t work_class);
+
+// Products of matrices: `batch` times [m, k] x [k, n].
+typedef struct {
+  double batch, m, n, k;
+  mp_dtype_t dtype;  // of the factors: the wider one of both operands' types
+  // How many products of such elements the program asks for, to make one: more than 1 for complex
+  // numbers, and for algorithms that add up several products of a narrower type.
+  double passes;
+  // The same where a machine can only multiply bf16, for factors of f32: what the precision says.
+  double bf16_passes;
+} mp_work_product_t;
+
+typedef struct {
+  mp_work_class_t work_class;
+  // Operations, a multiplication and an addition counted apart, and elements of functions such as
+  // sine, which are not among the operations: as frameworks expect them of a cost analysis.
+  double flops, transcendentals;
+  // What of it is no product of matrices, in operations on 32-bit numbers: wider numbers and
+  // complex ones count several times.
+  double vector_flops, vector_transcendentals;
+  mp_work_product_t product;  // batch is 0 if the op is no product
+} mp_work_t;
+
+// The work of an op, or of all ops of a fused one. Control flow has none: the ops in its regions
+// are work of their own.
+void mp_work_of_op(const mp_op_t *op, mp_work_t *out_work);
+
+// How many operations on 32-bit numbers one on elements of this type counts as.
+double mp_work_weight(mp_dtype_t dtype);
+
+// The bytes of a value as an accelerator keeps it: elements of less than a byte are packed.
+double mp_work_bytes_of(const mp_type_t *type);
+
+// The bytes that an op reads of an operand, and those that it writes of a result. What slices,
+// gathers and updates do not touch is not counted: of an update's result only what is updated is
+// written, in place.
+double mp_work_bytes_read(const mp_op_t *op, uint32_t operand);
+double mp_work_bytes_written(const mp_op_t *op, uint32_t result);
+
+#endif  // MINIPOD_SIM_MODEL_WORK_WORK_H_

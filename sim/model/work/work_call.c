@@ -1,0 +1,197 @@
+// Operations of decompositions and systems of equations, as textbooks count them (Golub and Van
+// Loan, "Matrix Computations"; LAPACK Working Note 41), and the table of custom_call targets.
+#include <math.h>
+
+#include "sim/model/work/work_impl.h"
+
+// ---- shapes ----
+
+// `batch` matrices [m, n], of which the smaller side is `least`, and what else the formulas need.
+typedef struct {
+  const mp_op_t *op;
+  mp_dtype_t dtype;
+  double batch, m, n, least, most;
+} work_matrices_t;
+
+static work_matrices_t work_call_matrices(const mp_op_t *op) {
+  work_matrices_t a = {.op = op, .dtype = MP_DTYPE_F32, .batch = 1, .m = 1, .n = 1};
+  if (op->num_operands != 0 && mp_type_is_tensor(op->operands[0]->type)) {
+    const mp_type_t *type = op->operands[0]->type;
+    a.dtype = type->dtype;
+    for (uint32_t d = 0; d < type->rank; ++d) {
+      const double dim = (double)type->dims[d];
+      *(d + 1 == type->rank ? &a.n : d + 2 == type->rank ? &a.m : &a.batch) *= dim;
+    }
+  }
+  a.least = fmin(a.m, a.n);
+  a.most = fmax(a.m, a.n);
+  return a;
+}
+
+static void work_call_add(const work_matrices_t *a, double flops, mp_work_t *work) {
+  mp_work_add(work, a->dtype, a->batch * flops);
+}
+
+// ---- formulas ----
+
+static double work_call_cube(double n) {
+  return n * n * n;
+}
+
+static void work_call_cholesky(const work_matrices_t *a, mp_work_t *work) {
+  work_call_add(a, work_call_cube(a->n) / 3, work);
+}
+
+static void work_call_lu(const work_matrices_t *a, mp_work_t *work) {
+  work_call_add(a, a->most * a->least * a->least - work_call_cube(a->least) / 3, work);
+}
+
+static void work_call_qr(const work_matrices_t *a, mp_work_t *work) {
+  work_call_add(a, 2 * a->most * a->least * a->least - 2 * work_call_cube(a->least) / 3, work);
+}
+
+// Of k reflections, which are the second operand's last dimension.
+static void work_call_householder_product(const work_matrices_t *a, mp_work_t *work) {
+  double k = a->n;
+  if (a->op->num_operands > 1 && mp_type_is_tensor(a->op->operands[1]->type)) {
+    const mp_type_t *taus = a->op->operands[1]->type;
+    if (taus->rank != 0) k = (double)taus->dims[taus->rank - 1];
+  }
+  const double flops = 4 * a->m * a->n * k - 2 * (a->m + a->n) * k * k + 4 * k * k * k / 3;
+  work_call_add(a, fmax(flops, 0), work);
+}
+
+// Eigenvalues and vectors: tridiagonal form, iteration, vectors.
+static void work_call_eigh(const work_matrices_t *a, mp_work_t *work) {
+  work_call_add(a, 9 * work_call_cube(a->n), work);
+}
+
+static void work_call_svd(const work_matrices_t *a, mp_work_t *work) {
+  const double m = a->most, n = a->least;
+  const bool has_vectors = a->op->num_results > 1;
+  work_call_add(a,
+                has_vectors ? 4 * m * m * n + 8 * m * n * n + 9 * n * n * n
+                            : 4 * m * n * n - 4 * n * n * n / 3,
+                work);
+}
+
+// Eigenvalues and vectors, or the Schur form, of any matrix.
+static void work_call_schur(const work_matrices_t *a, mp_work_t *work) {
+  work_call_add(a, 25 * work_call_cube(a->n), work);
+}
+
+static void work_call_hessenberg(const work_matrices_t *a, mp_work_t *work) {
+  work_call_add(a, 10 * work_call_cube(a->n) / 3, work);
+}
+
+static void work_call_tridiagonal_form(const work_matrices_t *a, mp_work_t *work) {
+  work_call_add(a, 4 * work_call_cube(a->n) / 3, work);
+}
+
+// Elimination is 3 operations a row, and each right side takes 5; these are the last result.
+static void work_call_tridiagonal_solve(const work_matrices_t *a, mp_work_t *work) {
+  const mp_op_t *op = a->op;
+  const double sides = op->num_results == 0 ? 0 : mp_work_result_count(op, op->num_results - 1);
+  mp_work_add(work, a->dtype, 3 * mp_work_operand_count(op, 0) + 5 * sides);
+}
+
+static void work_call_permutation(const work_matrices_t *a, mp_work_t *work) {
+  mp_work_add(work, a->dtype, mp_work_operand_count(a->op, 0));
+}
+
+// A heap of k elements, through which all others go. The first result has the k best.
+static void work_call_top_k(const work_matrices_t *a, mp_work_t *work) {
+  double k = 1;
+  if (a->op->num_results != 0 && mp_type_is_tensor(a->op->results[0].type)) {
+    const mp_type_t *best = a->op->results[0].type;
+    if (best->rank != 0) k = (double)best->dims[best->rank - 1];
+  }
+  mp_work_add(work, a->dtype, mp_work_operand_count(a->op, 0) * (1 + ceil(log2(fmax(k, 1)))));
+}
+
+// ---- ops ----
+
+void mp_work_count_cholesky(const mp_op_t *op, mp_work_t *work) {
+  const work_matrices_t a = work_call_matrices(op);
+  work_call_cholesky(&a, work);
+}
+
+// n^2 operations for each of the right sides, which are vectors of n elements.
+void mp_work_count_triangular_solve(const mp_op_t *op, mp_work_t *work) {
+  const work_matrices_t a = work_call_matrices(op);
+  mp_work_add(work, a.dtype, a.n * mp_work_operand_count(op, 1));
+}
+
+// ---- custom_call ----
+
+typedef struct {
+  const char *target;
+  mp_work_class_t work_class;
+  void (*count)(const work_matrices_t *a, mp_work_t *work);
+} work_call_t;
+
+// What minipod has kernels for, and LAPACK's functions, whose names lie between "lapack_", a letter
+// for the element type, and "_ffi".
+static const work_call_t g_calls[] = {
+    {"ApproxTopK", MP_WORK_SORT, work_call_top_k},
+    {"LuDecomposition", MP_WORK_LINALG, work_call_lu},
+    {"ProductOfElementaryHouseholderReflectors", MP_WORK_LINALG, work_call_householder_product},
+    {"Qr", MP_WORK_LINALG, work_call_qr},
+    {"TopK", MP_WORK_SORT, work_call_top_k},
+    {"mhlo.topk", MP_WORK_SORT, work_call_top_k},
+    {"minipod.eigh.lower", MP_WORK_LINALG, work_call_eigh},
+    {"minipod.eigh.upper", MP_WORK_LINALG, work_call_eigh},
+    {"minipod.pivots_to_permutation", MP_WORK_LINALG, work_call_permutation},
+    {"minipod.svd", MP_WORK_LINALG, work_call_svd},
+    {"minipod.tridiagonal_solve", MP_WORK_LINALG, work_call_tridiagonal_solve},
+    {"minipod.tridiagonal_solve.perturbed", MP_WORK_LINALG, work_call_tridiagonal_solve},
+};
+static const work_call_t g_lapack[] = {
+    {"geev", MP_WORK_LINALG, work_call_schur},
+    {"gees", MP_WORK_LINALG, work_call_schur},
+    {"gehrd", MP_WORK_LINALG, work_call_hessenberg},
+    {"geqp3", MP_WORK_LINALG, work_call_qr},
+    {"geqrf", MP_WORK_LINALG, work_call_qr},
+    {"gesdd", MP_WORK_LINALG, work_call_svd},
+    {"gesvd", MP_WORK_LINALG, work_call_svd},
+    {"getrf", MP_WORK_LINALG, work_call_lu},
+    {"gtsv", MP_WORK_LINALG, work_call_tridiagonal_solve},
+    {"heevd", MP_WORK_LINALG, work_call_eigh},
+    {"hetrd", MP_WORK_LINALG, work_call_tridiagonal_form},
+    {"orgqr", MP_WORK_LINALG, work_call_householder_product},
+    {"potrf", MP_WORK_LINALG, work_call_cholesky},
+    {"syevd", MP_WORK_LINALG, work_call_eigh},
+    {"sytrd", MP_WORK_LINALG, work_call_tridiagonal_form},
+    {"ungqr", MP_WORK_LINALG, work_call_householder_product},
+};
+
+static const work_call_t *work_call_find(const work_call_t *calls, size_t count, mp_str_t name) {
+  for (size_t i = 0; i < count; ++i) {
+    if (mp_str_is(name, calls[i].target)) return &calls[i];
+  }
+  return NULL;
+}
+
+// "lapack_sgeev_ffi" is "geev"; empty for another name.
+static mp_str_t work_call_lapack_name(mp_str_t target) {
+  static const char prefix[] = "lapack_", suffix[] = "_ffi";
+  const size_t before = sizeof(prefix), after = sizeof(suffix) - 1;  // with the type's letter
+  if (target.size <= before + after || memcmp(target.data, prefix, before - 1) != 0 ||
+      memcmp(target.data + target.size - after, suffix, after) != 0) {
+    return MP_STR("");
+  }
+  return (mp_str_t){target.data + before, target.size - before - after};
+}
+
+void mp_work_count_call(const mp_op_t *op, mp_work_t *work) {
+  const mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
+  const work_call_t *call = work_call_find(g_calls, sizeof(g_calls) / sizeof(g_calls[0]), target);
+  if (call == NULL) {
+    call = work_call_find(g_lapack, sizeof(g_lapack) / sizeof(g_lapack[0]),
+                          work_call_lapack_name(target));
+  }
+  work->work_class = call == NULL ? MP_WORK_FOREIGN : call->work_class;
+  if (call == NULL) return;
+  const work_matrices_t a = work_call_matrices(op);
+  call->count(&a, work);
+}

@@ -1,0 +1,40 @@
+// What the files of sim/model/work share.
+#ifndef MINIPOD_SIM_MODEL_WORK_WORK_IMPL_H_
+#define MINIPOD_SIM_MODEL_WORK_WORK_IMPL_H_
+
+#include "sim/model/work/work.h"
+
+// The elements of an operand or result; 0 of what is no array.
+double mp_work_operand_count(const mp_op_t *op, uint32_t operand);
+double mp_work_result_count(const mp_op_t *op, uint32_t result);
+
+// Adds so many operations on elements of this type.
+void mp_work_add(mp_work_t *work, mp_dtype_t dtype, double flops);
+// Adds the work of a function on elements, the region of a reduction for example, `times` times. A
+// region without operations, one that takes one of its arguments, counts as one.
+void mp_work_add_region(mp_work_t *work, const mp_block_t *region, double times);
+
+// ---- the work of ops, but for their class; each adds to what is in `work` ----
+
+// work_count.c
+void mp_work_count_elementwise(const mp_op_t *op, mp_work_t *work);
+void mp_work_count_map(const mp_op_t *op, mp_work_t *work);
+void mp_work_count_reduce(const mp_op_t *op, mp_work_t *work);
+void mp_work_count_reduce_window(const mp_op_t *op, mp_work_t *work);
+void mp_work_count_select_and_scatter(const mp_op_t *op, mp_work_t *work);
+void mp_work_count_batch_norm(const mp_op_t *op, mp_work_t *work);
+void mp_work_count_scatter(const mp_op_t *op, mp_work_t *work);
+void mp_work_count_sort(const mp_op_t *op, mp_work_t *work);
+void mp_work_count_fft(const mp_op_t *op, mp_work_t *work);
+void mp_work_count_rng(const mp_op_t *op, mp_work_t *work);
+void mp_work_count_random_bits(const mp_op_t *op, mp_work_t *work);
+// work_product.c
+void mp_work_count_dot(const mp_op_t *op, mp_work_t *work);
+void mp_work_count_convolution(const mp_op_t *op, mp_work_t *work);
+// work_call.c
+void mp_work_count_cholesky(const mp_op_t *op, mp_work_t *work);
+void mp_work_count_triangular_solve(const mp_op_t *op, mp_work_t *work);
+// A custom_call, by its target; sets the class too.
+void mp_work_count_call(const mp_op_t *op, mp_work_t *work);
+
+#endif  // MINIPOD_SIM_MODEL_WORK_WORK_IMPL_H_

@@ -1,0 +1,494 @@
+// What commands cost on a chip, by hand: products of all types and shapes, clusters, updates,
+// loops.
+#include <math.h>
+
+#include "sim/base/fault.h"
+#include "sim/model/cost/cost.h"
+#include "tests/unit/support/op_samples.h"
+
+// A chip with round numbers, whose matrix unit takes tiles of 128 x 128.
+static mp_chip_t round_chip(void) {
+  mp_chip_t chip = {
+      .flops = {[MP_FLOP_F64] = 1e12,
+                [MP_FLOP_F32] = 10e12,
+                [MP_FLOP_BF16] = 100e12,
+                [MP_FLOP_F16] = 80e12,
+                [MP_FLOP_F8] = 200e12,
+                [MP_FLOP_S8] = 400e12,
+                [MP_FLOP_S4] = 800e12},
+      .matrix_rows = 128,
+      .matrix_columns = 128,
+      .vector_flops = 1e12,
+      .transcendental_flops = 8,
+      .memory_bandwidth = 1e12,
+      .launch_latency = 1e-5,
+      .op_latency = 1e-6,
+      .scalar_latency = 1e-7,
+  };
+  for (int i = 0; i < MP_WORK_CLASS_COUNT; ++i) chip.efficiency[i] = 1;
+  return chip;
+}
+
+typedef struct {
+  mp_arena_t *arena;
+  mp_program_t *program;
+  const mp_cost_t *costs;
+} costed_t;
+
+static costed_t cost_module(const mp_chip_t *chip, mp_module_t *module, bool op_by_op) {
+  costed_t c = {0};
+  const mp_compile_request_t request = {.op_by_op = op_by_op};
+  assert_ok(mp_arena_create(&c.arena));
+  assert_ok(mp_compile_module(module, &request, &c.program));
+  assert_ok(mp_cost_of_program(chip, c.program, c.arena, &c.costs));
+  return c;
+}
+
+static costed_t cost_text_on(const mp_chip_t *chip, const char *text, bool op_by_op) {
+  mp_module_t *module = NULL;
+  assert_ok(mp_read_text(text, strlen(text), &module));
+  return cost_module(chip, module, op_by_op);
+}
+
+static costed_t cost_text(const char *text, bool op_by_op) {
+  const mp_chip_t chip = round_chip();
+  return cost_text_on(&chip, text, op_by_op);
+}
+
+static void cost_end(costed_t *c) {
+  mp_program_release(c->program);
+  mp_arena_release(c->arena);
+}
+
+// The number of the only command that takes time.
+static uint32_t only_leader(const costed_t *c) {
+  uint32_t found = UINT32_MAX;
+  for (uint32_t i = 0; i < c->program->num_commands; ++i) {
+    if (c->costs[i].seconds == 0) continue;
+    if (found != UINT32_MAX) fail_msg("commands %u and %u take time", found, i);
+    found = i;
+  }
+  assert_true(found != UINT32_MAX);
+  return found;
+}
+
+// The only kernel of the program has this class, moves so many bytes and takes so many seconds.
+static void expect_kernel(const char *text, bool op_by_op, mp_work_class_t work_class, double bytes,
+                          double seconds) {
+  costed_t c = cost_text(text, op_by_op);
+  const mp_cost_t *cost = &c.costs[only_leader(&c)];
+  assert_string_equal(mp_work_class_name(cost->work_class), mp_work_class_name(work_class));
+  assert_float_equal(cost->bytes, bytes, 1e-3);
+  assert_float_equal(cost->seconds * 1e9, seconds * 1e9, 1e-4);
+  cost_end(&c);
+}
+
+// The same with fused ops and one by one: the rules do not depend on ours.
+static void expect_one(const char *text, mp_work_class_t work_class, double bytes, double seconds) {
+  expect_kernel(text, true, work_class, bytes, seconds);
+  expect_kernel(text, false, work_class, bytes, seconds);
+}
+
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+// ---- products ----
+
+static double product_seconds(const mp_chip_t *chip, const char *a, const char *b,
+                              const char *result) {
+  char text[1024];
+  snprintf(text, sizeof(text),
+           "func.func @main(%%a: tensor<%s>, %%b: tensor<%s>) -> tensor<%s> {\n"
+           "%%0 = stablehlo.dot_general %%a, %%b, contracting_dims = [1] x [0] : (tensor<%s>, "
+           "tensor<%s>) -> tensor<%s>\nreturn %%0 : tensor<%s>\n}\n",
+           a, b, result, a, b, result, result);
+  costed_t c = cost_text_on(chip, text, false);
+  const double seconds = c.costs[only_leader(&c)].seconds;
+  cost_end(&c);
+  return seconds;
+}
+
+static void expect_product(const char *a, const char *b, const char *result, double seconds) {
+  mp_chip_t chip = round_chip();
+  chip.memory_bandwidth = 1e18;
+  chip.op_latency = 0;
+  assert_float_equal(product_seconds(&chip, a, b, result) * 1e9, seconds * 1e9, 1e-3);
+}
+
+static void products_take_the_rate_of_their_type(void **state) {
+  (void)state;
+  const double flops = 2.0 * 1024 * 512 * 256;
+#define SQUARE(type, result) "1024x256x" type, "256x512x" type, "1024x512x" result
+  expect_product(SQUARE("f64", "f64"), flops / 1e12);
+  expect_product(SQUARE("f32", "f32"), flops / 10e12);
+  expect_product(SQUARE("bf16", "f32"), flops / 100e12);
+  expect_product(SQUARE("f16", "f16"), flops / 80e12);
+  expect_product(SQUARE("f8E4M3FN", "f32"), flops / 200e12);
+  expect_product(SQUARE("i8", "i32"), flops / 400e12);
+  expect_product(SQUARE("i4", "i32"), flops / 800e12);
+  expect_product(SQUARE("complex<f32>", "complex<f32>"), 4 * flops / 10e12);
+  // The matrix unit has no rate for wider integers; the wider type of two counts.
+  expect_product(SQUARE("i32", "i32"), flops / 1e12);
+}
+
+static void small_products_are_padded_to_tiles(void **state) {
+  (void)state;
+  // Of 130, 256 in the unit; of the rows that run through, whichever factor's, 136.
+  expect_product("130x130xbf16", "130x130xbf16", "130x130xf32", 2.0 * 136 * 256 * 256 / 100e12);
+  expect_product("1024x130xbf16", "130x130xbf16", "1024x130xf32", 2.0 * 1024 * 136 * 256 / 100e12);
+  // A row times a matrix: eight rows at least.
+  expect_product("1x4096xbf16", "4096x4096xbf16", "1x4096xf32", 2.0 * 8 * 4096 * 4096 / 100e12);
+  // A tiny one is sooner done by the vector unit.
+  expect_product("2x2xbf16", "2x2xbf16", "2x2xf32", 2.0 * 8 / 1e12);
+  mp_chip_t chip = round_chip();
+  chip.matrix_rows = chip.matrix_columns = 0;
+  chip.memory_bandwidth = 1e18;
+  chip.op_latency = 0;
+  assert_float_equal(product_seconds(&chip, "2x2xbf16", "2x2xbf16", "2x2xf32") * 1e12,
+                     16 / 100e12 * 1e12, 1e-6);
+}
+
+static void products_of_little_depth_wait_for_memory(void **state) {
+  (void)state;
+  mp_chip_t chip = round_chip();
+  chip.memory_bandwidth = 0.5e12;
+  const double bytes = (1024.0 * 256 + 256 * 512 + 1024 * 512) * 2;
+  assert_float_equal(product_seconds(&chip, "1024x256xbf16", "256x512xbf16", "1024x512xbf16") * 1e9,
+                     (bytes / 0.5e12 + 1e-6) * 1e9, 1e-3);
+  chip.efficiency[MP_WORK_MATMUL] = 0.5;
+  assert_float_equal(product_seconds(&chip, "1024x256xbf16", "256x512xbf16", "1024x512xbf16") * 1e9,
+                     (2 * bytes / 0.5e12 + 1e-6) * 1e9, 1e-3);
+}
+
+static void convolutions_are_products(void **state) {
+  (void)state;
+  // [8 * 32 * 32, 9 * 64] x [9 * 64, 256], without padding.
+  static const char text[] =
+      "func.func @main(%a: tensor<8x34x34x64xbf16>, %b: tensor<3x3x64x256xbf16>) -> "
+      "tensor<8x32x32x256xbf16> {\n"
+      "%0 = stablehlo.convolution(%a, %b) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+      "window = {stride = [1, 1]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : "
+      "(tensor<8x34x34x64xbf16>, tensor<3x3x64x256xbf16>) -> tensor<8x32x32x256xbf16>\n"
+      "return %0 : tensor<8x32x32x256xbf16>\n}\n";
+  const double bytes = 2.0 * (8 * 34 * 34 * 64 + 9 * 64 * 256 + 8 * 32 * 32 * 256);
+  const double seconds = 2.0 * 8192 * 640 * 256 / 100e12;
+  expect_one(text, MP_WORK_CONVOLUTION, bytes, MAX(seconds, bytes / 1e12) + 1e-6);
+}
+
+// ---- clusters ----
+
+static void a_product_with_bias_and_activation_is_one_kernel(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: tensor<512x1024xf32>, %w: tensor<1024x256xf32>, %b: tensor<256xf32>) -> "
+      "tensor<512x256xbf16> {\n"
+      "%0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x1024xf32>, "
+      "tensor<1024x256xf32>) -> tensor<512x256xf32>\n"
+      "%1 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<256xf32>) -> "
+      "tensor<512x256xf32>\n"
+      "%2 = stablehlo.add %0, %1 : tensor<512x256xf32>\n"
+      "%3 = stablehlo.tanh %2 : tensor<512x256xf32>\n"
+      "%4 = stablehlo.convert %3 : (tensor<512x256xf32>) -> tensor<512x256xbf16>\n"
+      "return %4 : tensor<512x256xbf16>\n}\n";
+  const double bytes = 4.0 * (512 * 1024 + 1024 * 256 + 256) + 2.0 * 512 * 256;
+  expect_one(text, MP_WORK_MATMUL, bytes, 2.0 * 512 * 256 * 1024 / 10e12 + 1e-6);
+  costed_t c = cost_text(text, true);
+  const uint32_t leader = only_leader(&c);
+  for (uint32_t i = 0; i < c.program->num_commands; ++i) {
+    if (c.program->commands[i].kind != MP_CMD_LAUNCH) continue;
+    if (strcmp(c.program->commands[i].name, "stablehlo.broadcast_in_dim") == 0) continue;
+    assert_int_equal(c.costs[i].leader, leader);
+  }
+  assert_string_equal(c.program->commands[leader].name, "stablehlo.dot_general");
+  cost_end(&c);
+}
+
+#define A                  "tensor<1000xf32>"
+#define CONST(name, value) "%" name " = stablehlo.constant dense<" value "> : " A "\n"
+
+static void elements_go_through_memory_once(void **state) {
+  (void)state;
+  static const char text[] = "func.func @main(%x: " A ", %y: " A ") -> " A " {\n" CONST(
+      "c", "2.0") "%0 = stablehlo.multiply %x, %c : " A "\n%1 = stablehlo.add %0, %y : " A
+                  "\n%2 = stablehlo.exponential %1 : " A "\n%3 = stablehlo.subtract %2, %x : " A
+                  "\nreturn %3 : " A "\n}\n";
+  // 3 operations and a transcendental, 8 operations, for each element; x, y and the result.
+  expect_one(text, MP_WORK_ELEMENTWISE, 12000, MAX(11e3 / 1e12, 12e3 / 1e12) + 1e-6);
+}
+
+// What two kernels read is written once and read twice.
+static void a_value_with_two_users_is_in_memory(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {\n"
+      "%0 = stablehlo.tanh %x : tensor<64x64xf32>\n"
+      "%1 = stablehlo.dot_general %0, %x, contracting_dims = [1] x [0] : (tensor<64x64xf32>, "
+      "tensor<64x64xf32>) -> tensor<64x64xf32>\n"
+      "%2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0] : (tensor<64x64xf32>, "
+      "tensor<64x64xf32>) -> tensor<64x64xf32>\nreturn %2 : tensor<64x64xf32>\n}\n";
+  enum { MATRIX = 64 * 64 * 4 };
+  costed_t c = cost_text(text, true);
+  double bytes = 0;
+  for (uint32_t i = 0; i < c.program->num_commands; ++i) bytes += c.costs[i].bytes;
+  assert_true(bytes == (2 + 3 + 3) * MATRIX);
+  cost_end(&c);
+}
+
+#define SUM                                                                              \
+  "({\n^bb0(%p: tensor<f32>, %q: tensor<f32>):\n%r = stablehlo.add %p, %q : tensor<f32>" \
+  "\nstablehlo.return %r : tensor<f32>\n})"
+
+// A reduction computes what it sums up; the mean behind it is part of the kernel, too.
+static void a_mean_of_squares_is_one_kernel(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: tensor<100x1000xf32>) -> tensor<100xf32> {\n"
+      "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "%n = stablehlo.constant dense<1000.0> : tensor<100xf32>\n"
+      "%0 = stablehlo.multiply %x, %x : tensor<100x1000xf32>\n"
+      "%1 = \"stablehlo.reduce\"(%0, %z) <{dimensions = array<i64: 1>}> " SUM
+      " : (tensor<100x1000xf32>, tensor<f32>) -> tensor<100xf32>\n"
+      "%2 = stablehlo.divide %1, %n : tensor<100xf32>\nreturn %2 : tensor<100xf32>\n}\n";
+  expect_one(text, MP_WORK_REDUCTION, 400e3 + 400, 400400 / 1e12 + 1e-6);
+}
+
+// A layer of a stack is read where it lies.
+static void a_slice_for_a_product_is_no_copy(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%w: tensor<12x64x64xf32>, %x: tensor<64x64xf32>, %i: tensor<i32>) -> "
+      "tensor<64x64xf32> {\n%z = stablehlo.constant dense<0> : tensor<i32>\n"
+      "%0 = stablehlo.dynamic_slice %w, %i, %z, %z, sizes = [1, 64, 64] : (tensor<12x64x64xf32>, "
+      "tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x64xf32>\n"
+      "%1 = stablehlo.reshape %0 : (tensor<1x64x64xf32>) -> tensor<64x64xf32>\n"
+      "%2 = stablehlo.dot_general %x, %1, contracting_dims = [1] x [0] : (tensor<64x64xf32>, "
+      "tensor<64x64xf32>) -> tensor<64x64xf32>\nreturn %2 : tensor<64x64xf32>\n}\n";
+  const double bytes = 3 * 64 * 64 * 4 + 4;
+  expect_one(text, MP_WORK_MATMUL, bytes, MAX(bytes / 1e12, 2.0 * 64 * 128 * 128 / 10e12) + 1e-6);
+}
+
+// ---- updates ----
+
+#define UPDATE(attribute)                                                                      \
+  "func.func @main(%a: tensor<1024x64xf32>" attribute                                          \
+  ", %u: tensor<1x64xf32>, %i: tensor<i32>) -> tensor<1024x64xf32> {\n"                        \
+  "%z = stablehlo.constant dense<0> : tensor<i32>\n%v = stablehlo.negate %u : tensor<1x64xf32" \
+  ">\n%0 = stablehlo.dynamic_update_slice %a, %v, %i, %z : (tensor<1024x64xf32>, "             \
+  "tensor<1x64xf32>, tensor<i32>, tensor<i32>) -> tensor<1024x64xf32>\nreturn %0 : "           \
+  "tensor<1024x64xf32>\n}\n"
+
+static void an_update_in_place_moves_the_update(void **state) {
+  (void)state;
+  // The update is read and written, with the index; an array that stays as it was is copied before.
+  const double bytes = 2 * 256 + 4, copied = 2.0 * 1024 * 64 * 4;
+  expect_one(UPDATE(" {tf.aliasing_output = 0 : i32}"), MP_WORK_COPY, bytes, bytes / 1e12 + 1e-6);
+  expect_one(UPDATE(""), MP_WORK_COPY, bytes + copied, (bytes + copied) / 1e12 + 1e-6);
+}
+
+// Copies of arguments that are returned cost what they move; those of donated ones nothing.
+static void a_donated_argument_is_not_copied(void **state) {
+  (void)state;
+  expect_kernel("func.func @main(%x: " A ") -> " A " {\nreturn %x : " A "\n}\n", true, MP_WORK_COPY,
+                8000, 8000 / 1e12 + 1e-6);
+  costed_t c = cost_text("func.func @main(%x: " A " {tf.aliasing_output = 0 : i32}) -> " A
+                         " {\nreturn %x : " A "\n}\n",
+                         true);
+  for (uint32_t i = 0; i < c.program->num_commands; ++i) assert_true(c.costs[i].seconds == 0);
+  cost_end(&c);
+}
+
+// ---- other commands ----
+
+static void collectives_cost_the_chip_nothing(void **state) {
+  (void)state;
+  mp_module_t *module = sample_read(MP_OP_ALL_REDUCE);
+  const mp_chip_t chip = round_chip();
+  costed_t c = {0};
+  assert_ok(mp_arena_create(&c.arena));
+  assert_ok(compile_module(module, 2, &c.program));
+  assert_ok(mp_cost_of_program(&chip, c.program, c.arena, &c.costs));
+  uint32_t num_collectives = 0;
+  for (uint32_t i = 0; i < c.program->num_commands; ++i) {
+    if (c.program->commands[i].kind != MP_CMD_COLLECTIVE) continue;
+    ++num_collectives;
+    assert_true(c.costs[i].seconds == 0 && c.costs[i].work_class == MP_WORK_COLLECTIVE);
+  }
+  assert_int_equal(num_collectives, 1);
+  cost_end(&c);
+}
+
+// ---- loops ----
+
+// for (i = 0; i < n; ++i) for (j = 0; j < i; ++j) x = tanh(x)
+#define LOOP                                                                               \
+  "func.func @main(%x: tensor<8xf32>, %n: tensor<i32>) -> tensor<8xf32> {\n"               \
+  "%c0 = stablehlo.constant dense<0> : tensor<i32>\n"                                      \
+  "%c1 = stablehlo.constant dense<1> : tensor<i32>\n"                                      \
+  "%0:2 = stablehlo.while(%i = %c0, %a = %x) : tensor<i32>, tensor<8xf32>\n"               \
+  "cond {\n%p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n" \
+  "stablehlo.return %p : tensor<i1>\n} do {\n"                                             \
+  "%1:2 = stablehlo.while(%j = %c0, %b = %a) : tensor<i32>, tensor<8xf32>\n"               \
+  "cond {\n%q = stablehlo.compare LT, %j, %i : (tensor<i32>, tensor<i32>) -> tensor<i1>\n" \
+  "stablehlo.return %q : tensor<i1>\n} do {\n"                                             \
+  "%d = stablehlo.tanh %b : tensor<8xf32>\n%k = stablehlo.add %j, %c1 : tensor<i32>\n"     \
+  "stablehlo.return %k, %d : tensor<i32>, tensor<8xf32>\n}\n"                              \
+  "%m = stablehlo.add %i, %c1 : tensor<i32>\n"                                             \
+  "stablehlo.return %m, %1#1 : tensor<i32>, tensor<8xf32>\n}\n"                            \
+  "return %0#1 : tensor<8xf32>\n}\n"
+
+static uint32_t find_loop(const costed_t *c) {
+  for (uint32_t i = 0; i < c->program->num_commands; ++i) {
+    if (c->program->commands[i].kind == MP_CMD_LOOP) return i;
+  }
+  fail_msg("no loop");
+  return 0;
+}
+
+static void loops_cost_their_rounds(void **state) {
+  (void)state;
+  costed_t c = cost_text(LOOP, false);
+  const uint32_t number = find_loop(&c);
+  const mp_cmd_t *cmd = &c.program->commands[number];
+  const mp_cost_t *cost = &c.costs[number];
+  uint32_t num_edges = 0;
+  for (uint32_t i = 0; i < cmd->num_body; ++i) {
+    num_edges += cmd->body[i].kind == MP_CMD_JUMP && cmd->body[i].targets[0] <= i;
+  }
+  assert_int_equal(num_edges, 2);
+  // Of the inner body: tanh, of 64 bytes, the sum; of both: comparisons; of the outer one: the sum.
+  mp_cost_t run;
+  const uint64_t edges[] = {45, 10};  // the inner loop ends first
+  mp_cost_of_loop(cmd, cost, edges, &run);
+  assert_true(run.transcendentals == 45 * 8);
+  assert_true(run.flops == (45 + 10) + 10 + 45 + (10 + 1));
+  const uint64_t none[] = {0, 0};
+  mp_cost_t empty;
+  mp_cost_of_loop(cmd, cost, none, &empty);
+  assert_true(empty.flops == 1 && empty.transcendentals == 0);
+  assert_true(empty.seconds > 0 && run.seconds > 45 * 1e-6);
+  // Not known: one round each.
+  assert_true(cost->transcendentals == 8 && cost->flops == 2 + 1 + 1 + 2);
+  cost_end(&c);
+}
+
+// ---- all programs ----
+
+static void expect_sums(const costed_t *c, const char *name) {
+  double flops = 0, transcendentals = 0;
+  for (uint32_t i = 0; i < c->program->num_commands; ++i) {
+    const mp_cmd_t *cmd = &c->program->commands[i];
+    for (uint32_t k = 0; k < (cmd->kind == MP_CMD_LOOP ? cmd->num_body : 1); ++k) {
+      const mp_cost_t *cost = cmd->kind == MP_CMD_LOOP ? &c->costs[i].body[k] : &c->costs[i];
+      const uint32_t count = cmd->kind == MP_CMD_LOOP ? cmd->num_body : c->program->num_commands;
+      flops += cost->flops;
+      transcendentals += cost->transcendentals;
+      if (!(cost->seconds >= 0 && cost->bytes >= 0) || isinf(cost->seconds)) {
+        fail_msg("%s: command %u takes %g s", name, i, cost->seconds);
+      }
+      assert_true(cost->leader < count);
+      const mp_cost_t *all = cmd->kind == MP_CMD_LOOP ? c->costs[i].body : c->costs;
+      assert_true(all[cost->leader].leader == cost->leader);
+      if (cost->leader != (cmd->kind == MP_CMD_LOOP ? k : i)) assert_true(cost->seconds == 0);
+    }
+  }
+  const double error = fabs(flops - c->program->flops) / fmax(flops, 1);
+  if (error > 1e-9 || transcendentals != c->program->transcendentals) {
+    fail_msg("%s: %g operations, the program has %g", name, flops, c->program->flops);
+  }
+}
+
+static void every_op_takes_time(void **state) {
+  (void)state;
+  const mp_chip_t chip = round_chip();
+  FOR_EACH_OP(code) {
+    const mp_op_role_t role = mp_op_info(code)->role;
+    if (role == MP_OP_ROLE_REFUSED) continue;
+    mp_program_t *program = NULL;
+    costed_t c = {0};
+    assert_ok(compile_module(sample_read(code), 2, &program));
+    assert_ok(mp_arena_create(&c.arena));
+    c.program = program;
+    assert_ok(mp_cost_of_program(&chip, program, c.arena, &c.costs));
+    expect_sums(&c, op_name(code));
+    double seconds = 0;
+    for (uint32_t i = 0; i < program->num_commands; ++i) seconds += c.costs[i].seconds;
+    if (role == MP_OP_ROLE_KERNEL && code != MP_OP_BITCAST_CONVERT && seconds == 0) {
+      fail_msg("%s takes no time", op_name(code));
+    }
+    cost_end(&c);
+  }
+}
+
+static void cost_fixture(const char *path) {
+  const mp_chip_t chip = round_chip();
+  fixture_t file = fixture_read_path(path);
+  for (int op_by_op = 0; op_by_op < 2; ++op_by_op) {
+    const mp_compile_request_t request = {.op_by_op = op_by_op};
+    costed_t c = {0};
+    mp_status_t status = mp_compile(file.data, file.size, &request, &c.program);
+    if (status != NULL) {  // for functions that only Python has
+      mp_status_release(status);
+      continue;
+    }
+    assert_ok(mp_arena_create(&c.arena));
+    assert_ok(mp_cost_of_program(&chip, c.program, c.arena, &c.costs));
+    expect_sums(&c, path);
+    cost_end(&c);
+  }
+  free(file.data);
+}
+
+static void costs_add_up_to_the_analysis(void **state) {
+  (void)state;
+  fixture_programs(cost_fixture);
+}
+
+static void short_memory_is_an_error(void **state) {
+  (void)state;
+  const mp_chip_t chip = round_chip();
+  fixture_t file = fixture_read("programs/conv_008.mlirbc");
+  const mp_compile_request_t request = {0};
+  mp_program_t *program = NULL;
+  assert_ok(mp_compile(file.data, file.size, &request, &program));
+  mp_fault_watch();
+  uint32_t num_errors = 0;
+  for (bool is_well = false; !is_well; ++num_errors) {
+    mp_arena_t *arena = NULL;
+    const mp_cost_t *costs = NULL;
+    assert_ok(mp_arena_create(&arena));
+    mp_fault_at(MP_FAULT_ARENA, num_errors + 1, 1);
+    mp_status_t status = mp_cost_of_program(&chip, program, arena, &costs);
+    mp_fault_at(MP_FAULT_ARENA, 0, 0);
+    is_well = status == NULL;
+    if (!is_well) assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
+    mp_status_release(status);
+    mp_arena_release(arena);
+  }
+  assert_true(num_errors > 3);
+  mp_program_release(program);
+  free(file.data);
+}
+
+int main(void) {
+  samples_load();
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(products_take_the_rate_of_their_type),
+      cmocka_unit_test(small_products_are_padded_to_tiles),
+      cmocka_unit_test(products_of_little_depth_wait_for_memory),
+      cmocka_unit_test(convolutions_are_products),
+      cmocka_unit_test(a_product_with_bias_and_activation_is_one_kernel),
+      cmocka_unit_test(elements_go_through_memory_once),
+      cmocka_unit_test(a_value_with_two_users_is_in_memory),
+      cmocka_unit_test(a_mean_of_squares_is_one_kernel),
+      cmocka_unit_test(a_slice_for_a_product_is_no_copy),
+      cmocka_unit_test(an_update_in_place_moves_the_update),
+      cmocka_unit_test(a_donated_argument_is_not_copied),
+      cmocka_unit_test(collectives_cost_the_chip_nothing),
+      cmocka_unit_test(loops_cost_their_rounds),
+      cmocka_unit_test(every_op_takes_time),
+      cmocka_unit_test(costs_add_up_to_the_analysis),
+      cmocka_unit_test(short_memory_is_an_error),
+  };
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  samples_unload();
+  return failed;
+}
