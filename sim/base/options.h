@@ -47,39 +47,47 @@ typedef enum {
 
 // Field of mp_options_t, type, least value, greatest value (of numbers), default as text, unit,
 // environment variable ("" = none), help. This order is the order of documentation.
-#define MP_OPTIONS(X)                                                                           \
-  X(num_devices, INT, 1, 65536, "", "devices", "MINIPOD_DEVICES",                               \
-    "number of devices of this process; must agree with `topology` where both are given")       \
-  X(topology, STRING, 0, 0, "", "", "MINIPOD_TOPOLOGY",                                         \
-    "the pod: one line such as \"v5e:4x4\" or \"torus:4x4 hosts:2 hbm:16GiB\", or a YAML file") \
-  X(device_memory, BYTES, 1, INT64_MAX, "", "bytes", "MINIPOD_DEVICE_MEMORY",                   \
-    "capacity of each device's own memory, such as \"64MiB\"")                                  \
-  X(log_level, LOG_LEVEL, 0, 0, "off", "", "MINIPOD_LOG_LEVEL",                                 \
-    "what goes to stderr: off, error, warning, info or debug")                                  \
-  X(machine, STRING, 0, 0, "", "", "MINIPOD_MACHINE",                                           \
-    "hwloc synthetic description or XML file that replaces the real machine (for tests)")       \
-  X(workers, INT, 1, 4096, "", "threads", "MINIPOD_WORKERS",                                    \
-    "number of worker threads; default: one per core that the process may use")                 \
-  X(dump, STRING, 0, 0, "", "", "MINIPOD_DUMP",                                                 \
-    "a folder: every compiled program is written there, as it came and as a device runs it")    \
-  X(fuse, INT, 0, 1, "1", "", "MINIPOD_FUSE",                                                   \
-    "1: ops that can are run together, tile by tile; 0: one by one, with the same bits")        \
-  X(native, INT, 0, 2, "1", "", "MINIPOD_NATIVE",                                               \
-    "machine code, with the same bits: 0 never, 1 for what runs often, 2 at once")              \
-  X(bootstrap, STRING, 0, 0, "auto", "", "MINIPOD_BOOTSTRAP",                                   \
-    "how processes find each other: mpi, kv (the client's key-value store), none, or auto")     \
-  X(mpi_module, STRING, 0, 0, "", "", "MINIPOD_MPI_MODULE",                                     \
-    "path of the library that speaks to MPI; default: minipod_mpi_*.so beside the plugin")      \
-  X(init_timeout, INT, 1, 86400, "300", "seconds", "MINIPOD_INIT_TIMEOUT_S",                    \
-    "how long to wait for the other processes at start")                                        \
-  X(exit_timeout, INT, 0, 86400, "30", "seconds", "MINIPOD_EXIT_TIMEOUT_S",                     \
-    "how long to wait for the other processes at exit before MPI is left to it")                \
-  X(collective_warn, INT, 0, 86400, "10", "seconds", "MINIPOD_COLLECTIVE_WARN_S",               \
-    "after how long a wait for other processes is reported on stderr; 0: never")                \
-  X(collective_timeout, INT, 0, 86400, "300", "seconds", "MINIPOD_COLLECTIVE_TIMEOUT_S",        \
-    "after how long a wait for other processes fails the launch; 0: never")                     \
-  X(node_id, INT, 0, INT32_MAX, "", "", "", "index of this process (added by JAX)")             \
-  X(num_nodes, INT, 0, INT32_MAX, "", "", "", "number of processes (added by JAX)")             \
+#define MP_OPTIONS(X)                                                                             \
+  X(num_devices, INT, 1, 65536, "", "devices", "MINIPOD_DEVICES",                                 \
+    "number of devices of this process; must agree with `topology` where both are given")         \
+  X(topology, STRING, 0, 0, "", "", "MINIPOD_TOPOLOGY",                                           \
+    "the pod: one line such as \"v5e:4x4\" or \"torus:4x4 hosts:2 hbm:16GiB\", or a YAML file")   \
+  X(device_memory, BYTES, 1, INT64_MAX, "", "bytes", "MINIPOD_DEVICE_MEMORY",                     \
+    "capacity of each device's own memory, such as \"64MiB\"")                                    \
+  X(log_level, LOG_LEVEL, 0, 0, "off", "", "MINIPOD_LOG_LEVEL",                                   \
+    "what goes to stderr: off, error, warning, info or debug")                                    \
+  X(machine, STRING, 0, 0, "", "", "MINIPOD_MACHINE",                                             \
+    "hwloc synthetic description or XML file that replaces the real machine (for tests)")         \
+  X(workers, INT, 1, 4096, "", "threads", "MINIPOD_WORKERS",                                      \
+    "number of worker threads; default: one per core that the process may use")                   \
+  X(dump, STRING, 0, 0, "", "", "MINIPOD_DUMP",                                                   \
+    "a folder: every compiled program is written there, as it came and as a device runs it")      \
+  X(fuse, INT, 0, 1, "1", "", "MINIPOD_FUSE",                                                     \
+    "1: ops that can are run together, tile by tile; 0: one by one, with the same bits")          \
+  X(native, INT, 0, 2, "1", "", "MINIPOD_NATIVE",                                                 \
+    "machine code, with the same bits: 0 never, 1 for what runs often, 2 at once")                \
+  X(time, STRING, 0, 0, "off", "", "MINIPOD_TIME",                                                \
+    "model: keep virtual times of the described pod; off: none")                                  \
+  X(values, STRING, 0, 0, "real", "", "MINIPOD_VALUES",                                           \
+    "real: programs compute; shapes: only the time model runs, for pods larger than the machine") \
+  X(algorithms, STRING, 0, 0, "", "", "MINIPOD_ALGORITHMS",                                       \
+    "time model: algorithms of collectives, such as \"all_reduce:ring,all_gather:direct\"")       \
+  X(calibration, STRING, 0, 0, "", "", "MINIPOD_CALIBRATION",                                     \
+    "time model: a file with the efficiency of each class of ops")                                \
+  X(bootstrap, STRING, 0, 0, "auto", "", "MINIPOD_BOOTSTRAP",                                     \
+    "how processes find each other: mpi, kv (the client's key-value store), none, or auto")       \
+  X(mpi_module, STRING, 0, 0, "", "", "MINIPOD_MPI_MODULE",                                       \
+    "path of the library that speaks to MPI; default: minipod_mpi_*.so beside the plugin")        \
+  X(init_timeout, INT, 1, 86400, "300", "seconds", "MINIPOD_INIT_TIMEOUT_S",                      \
+    "how long to wait for the other processes at start")                                          \
+  X(exit_timeout, INT, 0, 86400, "30", "seconds", "MINIPOD_EXIT_TIMEOUT_S",                       \
+    "how long to wait for the other processes at exit before MPI is left to it")                  \
+  X(collective_warn, INT, 0, 86400, "10", "seconds", "MINIPOD_COLLECTIVE_WARN_S",                 \
+    "after how long a wait for other processes is reported on stderr; 0: never")                  \
+  X(collective_timeout, INT, 0, 86400, "300", "seconds", "MINIPOD_COLLECTIVE_TIMEOUT_S",          \
+    "after how long a wait for other processes fails the launch; 0: never")                       \
+  X(node_id, INT, 0, INT32_MAX, "", "", "", "index of this process (added by JAX)")               \
+  X(num_nodes, INT, 0, INT32_MAX, "", "", "", "number of processes (added by JAX)")               \
   X(partition_index, INT, 0, INT32_MAX, "", "", "", "partition of this process (added by JAX)")
 
 typedef enum {
@@ -109,6 +117,10 @@ typedef struct {
   const char *dump;
   int64_t fuse;
   int64_t native;
+  const char *time;
+  const char *values;
+  const char *algorithms;
+  const char *calibration;
   const char *bootstrap;
   const char *mpi_module;
   int64_t init_timeout;

@@ -23,33 +23,34 @@
 #include "sim/base/assert.h"
 
 // Outermost first: name, words, rule.
-#define MP_LOCK_RANKS(X)                                                                    \
-  X(BOOTSTRAP, "bootstrap", LONG)            /* joining the job, once per process */        \
-  X(ROUTERS, "list of routers", PLAIN)       /* the routers of all worlds */                \
-  X(POSTS, "list of post offices", PLAIN)    /* those of all worlds */                      \
-  X(LAUNCH, "launch", PLAIN)                 /* a client's launches enter all streams */    \
-  X(CHANNEL, "channel", PLAIN)               /* calls of one handler of a world */          \
-  X(ROUTER, "router", PLAIN)                 /* packets of other processes */               \
-  X(DEVICE, "device", PLAIN)                 /* the stream of a device */                   \
-  X(SESSION, "session", PLAIN)               /* a launch on its participants */             \
-  X(QUEUE, "core queue", LEAF)               /* runnable devices of a core group */         \
-  X(JOBS, "job list", LEAF)                  /* jobs that workers may help with */          \
-  X(BUFFER, "buffer", LEAF)                  /* who holds a buffer's storage */             \
-  X(MEMORY, "memory", LEAF)                  /* books and heap of a memory space */         \
-  X(WATCH, "watch", LEAF)                    /* a watch is to stop */                       \
-  X(CALLERS, "callers", LEAF)                /* calls that may block, their threads */      \
-  X(WORLD, "world", LEAF)                    /* peers' fates, exchanges */                  \
-  X(FOREIGN, "foreign functions", LEAF)      /* what is registered */                       \
-  X(NATIVE, "machine code", LEAF)            /* what has been compiled; the compiler */     \
-  X(SEND, "sends to a peer", PLAIN)          /* the order of what goes to one peer */       \
-  X(LOCAL_JOB, "job of local worlds", PLAIN) /* the worlds of one process, in tests */      \
-  X(MPI, "MPI's sends", LEAF)                /* what senders hand to the progress thread */ \
-  X(POST, "post office", LEAF)               /* parcels and who awaits them */              \
-  X(INBOX, "inbox", LEAF)                    /* what others hand to the progress thread */  \
-  X(SEGMENT, "segment", LEAF)                /* the heap of shared memory */                \
-  X(MPI_START, "MPI's start", LEAF)          /* between MPI_Init and who waits for it */    \
-  X(TRANSFER, "chunked transfer", LEAF)      /* one buffer that is filled in pieces */      \
-  X(USER_DATA, "user data", LEAF)            /* what callers attach to memory spaces */     \
+#define MP_LOCK_RANKS(X)                                                                      \
+  X(BOOTSTRAP, "bootstrap", LONG)            /* joining the job, once per process */          \
+  X(ROUTERS, "list of routers", PLAIN)       /* the routers of all worlds */                  \
+  X(POSTS, "list of post offices", PLAIN)    /* those of all worlds */                        \
+  X(LAUNCH, "launch", PLAIN)                 /* a client's launches enter all streams */      \
+  X(CHANNEL, "channel", PLAIN)               /* calls of one handler of a world */            \
+  X(ROUTER, "router", PLAIN)                 /* packets of other processes */                 \
+  X(DEVICE, "device", PLAIN)                 /* the stream of a device */                     \
+  X(SESSION, "session", PLAIN)               /* a launch on its participants */               \
+  X(QUEUE, "core queue", LEAF)               /* runnable devices of a core group */           \
+  X(JOBS, "job list", LEAF)                  /* jobs that workers may help with */            \
+  X(BUFFER, "buffer", LEAF)                  /* who holds a buffer's storage */               \
+  X(MEMORY, "memory", LEAF)                  /* books and heap of a memory space */           \
+  X(WATCH, "watch", LEAF)                    /* a watch is to stop */                         \
+  X(CALLERS, "callers", LEAF)                /* calls that may block, their threads */        \
+  X(WORLD, "world", LEAF)                    /* peers' fates, exchanges */                    \
+  X(FOREIGN, "foreign functions", LEAF)      /* what is registered */                         \
+  X(NATIVE, "machine code", LEAF)            /* what has been compiled; the compiler */       \
+  X(MODEL, "time model", LEAF)               /* the log of the time model, what it came to */ \
+  X(SEND, "sends to a peer", PLAIN)          /* the order of what goes to one peer */         \
+  X(LOCAL_JOB, "job of local worlds", PLAIN) /* the worlds of one process, in tests */        \
+  X(MPI, "MPI's sends", LEAF)                /* what senders hand to the progress thread */   \
+  X(POST, "post office", LEAF)               /* parcels and who awaits them */                \
+  X(INBOX, "inbox", LEAF)                    /* what others hand to the progress thread */    \
+  X(SEGMENT, "segment", LEAF)                /* the heap of shared memory */                  \
+  X(MPI_START, "MPI's start", LEAF)          /* between MPI_Init and who waits for it */      \
+  X(TRANSFER, "chunked transfer", LEAF)      /* one buffer that is filled in pieces */        \
+  X(USER_DATA, "user data", LEAF)            /* what callers attach to memory spaces */       \
   X(PROFILER, "profiler", LEAF)              /* what launches leave for the profiler */
 
 typedef enum {

@@ -1,0 +1,282 @@
+// The model and its programs.
+#include "sim/model/clock/model.h"
+
+#include "sim/base/alloc.h"
+#include "sim/model/clock/model_internal.h"
+
+// ---- The model ----
+
+static mp_status_t model_make(mp_model_t *model, const mp_options_t *options) {
+  const mp_pod_info_t *info = mp_pod_info(model->pod);
+  mp_chip_from_pod(info, &model->chip);
+  if (options->calibration[0] != 0) {
+    MP_RETURN_IF_ERROR(mp_chip_calibrate_by_file(&model->chip, options->calibration));
+  }
+  mp_network_options_t network = {0};
+  MP_RETURN_IF_ERROR(mp_status_annotate(
+      mp_network_options_read(mp_str(options->algorithms), &network), "option algorithms"));
+  MP_RETURN_IF_ERROR(mp_network_create(model->pod, &network, &model->network));
+  const size_t count = (size_t)info->num_devices;
+  model->devices = mp_calloc(count, sizeof(*model->devices));
+  model->incoming = mp_calloc(count, sizeof(*model->incoming));
+  model->outgoing = mp_calloc(count, sizeof(*model->outgoing));
+  model->ends = mp_calloc(MP_MODEL_KEPT_ENDS, sizeof(*model->ends));
+  MP_RETURN_IF_NULL(model->devices);
+  MP_RETURN_IF_NULL(model->incoming);
+  MP_RETURN_IF_NULL(model->outgoing);
+  MP_RETURN_IF_NULL(model->ends);
+  return NULL;
+}
+
+mp_status_t mp_model_create(mp_pod_t *pod, const mp_options_t *options, mp_model_t **out_model) {
+  mp_model_t *model = mp_calloc(1, sizeof(*model));
+  MP_RETURN_IF_NULL(model);
+  mp_lock_init(&model->lock, MP_LOCK_MODEL);
+  model->pod = mp_pod_retain(pod);
+  mp_status_t status = model_make(model, options);
+  if (status != NULL) {
+    mp_model_release(model);
+    return status;
+  }
+  *out_model = model;
+  return NULL;
+}
+
+void mp_model_release(mp_model_t *model) {
+  if (model == NULL) return;
+  while (model->first != NULL) {
+    mp_entry_t *entry = model->first;
+    model->first = entry->next;
+    mp_model_free_entry(entry);
+  }
+  MP_ASSERT(model->programs == NULL && model->dead == NULL);
+  mp_network_release(model->network);
+  mp_pod_release(model->pod);
+  mp_free(model->devices);
+  mp_free(model->incoming);
+  mp_free(model->outgoing);
+  mp_free(model->ends);
+  mp_lock_deinit(&model->lock);
+  mp_free(model);
+}
+
+mp_network_t *mp_model_network(const mp_model_t *model) {
+  return model->network;
+}
+
+const mp_pod_t *mp_model_pod(const mp_model_t *model) {
+  return model->pod;
+}
+
+// ---- Programs ----
+
+static mp_status_t model_make_books(const mp_model_program_t *program, mp_replay_books_t *books) {
+  const mp_timing_t *timing = program->timing;
+  mp_arena_t *arena = program->arena;
+  uint64_t *counts = MP_ARENA_ARRAY(arena, uint64_t, timing->num_steps);
+  mp_moment_t *times = MP_ARENA_ARRAY(arena, mp_moment_t, timing->num_steps);
+  mp_replay_meetings_t *met =
+      MP_ARENA_ARRAY(arena, mp_replay_meetings_t, timing->num_collectives + 1);
+  double *bytes = MP_ARENA_ARRAY(arena, double, mp_network_num_links(program->model->network) + 1);
+  MP_RETURN_IF_NULL(counts);
+  MP_RETURN_IF_NULL(times);
+  MP_RETURN_IF_NULL(met);
+  MP_RETURN_IF_NULL(bytes);
+  *books =
+      (mp_replay_books_t){.counts = counts, .times = times, .meetings = met, .link_bytes = bytes};
+  return NULL;
+}
+
+static mp_status_t model_make_memos(mp_model_program_t *program) {
+  for (uint32_t i = 0; i < MP_MODEL_MEMOS; ++i) {
+    mp_memo_t *memo = &program->memos[i];
+    memo->starts = MP_ARENA_ARRAY(program->arena, mp_moment_t, program->num_devices);
+    memo->ends = MP_ARENA_ARRAY(program->arena, mp_moment_t, program->num_devices);
+    MP_RETURN_IF_NULL(memo->starts);
+    MP_RETURN_IF_NULL(memo->ends);
+    MP_RETURN_IF_ERROR(model_make_books(program, &memo->books));
+  }
+  return NULL;
+}
+
+static mp_status_t model_make_program(mp_model_program_t *program,
+                                      const mp_program_t *device_program, const uint32_t *ids) {
+  const mp_pod_info_t *info = mp_pod_info(program->model->pod);
+  MP_RETURN_IF_ERROR(mp_arena_create(&program->arena));
+  mp_arena_t *arena = program->arena;
+  const uint32_t count = program->num_devices;
+  program->ids = MP_ARENA_ARRAY(arena, int32_t, count);
+  program->starts = MP_ARENA_ARRAY(arena, mp_moment_t, count);
+  program->ends = MP_ARENA_ARRAY(arena, mp_moment_t, count);
+  program->paths = MP_ARENA_ARRAY(arena, const mp_path_t *, count);
+  MP_RETURN_IF_NULL(program->ids);
+  MP_RETURN_IF_NULL(program->starts);
+  MP_RETURN_IF_NULL(program->ends);
+  MP_RETURN_IF_NULL(program->paths);
+  for (uint32_t i = 0; i < count; ++i) {
+    program->ids[i] = (int32_t)ids[i];
+    const int32_t local = program->ids[i] - info->first_local_device;
+    program->num_local += local >= 0 && local < info->num_local_devices;
+  }
+  program->name = device_program->name;
+  MP_RETURN_IF_ERROR(
+      mp_timing_create(&program->model->chip, device_program, arena, &program->timing));
+  MP_RETURN_IF_ERROR(model_make_books(program, &program->books));
+  MP_RETURN_IF_ERROR(model_make_memos(program));
+  return mp_replay_create(program->model->network, program->timing, count, program->ids,
+                          &program->replay);
+}
+
+static void model_free_program(mp_model_program_t *program) {
+  mp_replay_release(program->replay);
+  mp_arena_release(program->arena);
+  mp_program_release(program->adopted);
+  mp_free(program);
+}
+
+mp_status_t mp_model_program_create(mp_model_t *model, const mp_program_t *program,
+                                    uint32_t num_devices, const uint32_t *ids,
+                                    mp_model_program_t **out_program) {
+  mp_model_program_t *made = mp_calloc(1, sizeof(*made));
+  MP_RETURN_IF_NULL(made);
+  made->model = model;
+  made->references = 1;
+  made->num_devices = num_devices;
+  mp_lock(&model->lock);
+  mp_status_t status = model_make_program(made, program, ids);
+  if (status == NULL) {
+    if (model->programs == NULL) {
+      model->programs = made;
+    } else {
+      model->last_program->next = made;
+    }
+    model->last_program = made;
+  }
+  mp_unlock(&model->lock);
+  if (status != NULL) {
+    model_free_program(made);
+    return status;
+  }
+  *out_program = made;
+  return NULL;
+}
+
+static mp_model_program_books_t model_books_of(mp_model_program_t *program) {
+  mp_model_fold_memos(program);
+  return (mp_model_program_books_t){.name = program->name,
+                                    .program = program->timing->program,
+                                    .timing = program->timing,
+                                    .num_devices = program->num_devices,
+                                    .launches = program->launches,
+                                    .time = program->time,
+                                    .books = program->books};
+}
+
+void mp_model_unref_program(mp_model_program_t *program) {
+  if (--program->references != 0) return;
+  mp_model_t *model = program->model;
+  if (model->on_retire != NULL) {
+    const mp_model_program_books_t books = model_books_of(program);
+    model->on_retire(&books, model->retire_context);
+  }
+  mp_model_program_t *before = NULL;
+  for (mp_model_program_t *p = model->programs; p != program; p = p->next) before = p;
+  if (before == NULL) {
+    model->programs = program->next;
+  } else {
+    before->next = program->next;
+  }
+  if (model->last_program == program) model->last_program = before;
+  program->next = model->dead;
+  model->dead = program;
+}
+
+void mp_model_unlock(mp_model_t *model) {
+  mp_model_program_t *dead = model->dead;
+  model->dead = NULL;
+  mp_unlock(&model->lock);
+  while (dead != NULL) {
+    mp_model_program_t *program = dead;
+    dead = program->next;
+    model_free_program(program);
+  }
+}
+
+void mp_model_program_release(mp_model_program_t *program, mp_program_t *device_program) {
+  if (program == NULL) {
+    mp_program_release(device_program);
+    return;
+  }
+  mp_model_t *model = program->model;
+  mp_lock(&model->lock);
+  program->adopted = device_program;
+  mp_model_settle(model, true);
+  mp_model_unref_program(program);
+  mp_model_unlock(model);
+}
+
+mp_status_t mp_model_program_estimate(mp_model_program_t *program, double *out_seconds) {
+  mp_model_t *model = program->model;
+  const mp_path_t nothing = {0};
+  mp_lock(&model->lock);
+  for (uint32_t i = 0; i < program->num_devices; ++i) {
+    program->starts[i] = 0;
+    program->paths[i] = &nothing;
+  }
+  const mp_replay_launch_t launch = {.starts = program->starts, .paths = program->paths};
+  mp_status_t status = mp_replay_run(program->replay, &launch, program->ends);
+  mp_moment_t last = 0;
+  for (uint32_t i = 0; i < program->num_devices; ++i) {
+    if (program->ends[i] > last) last = program->ends[i];
+  }
+  mp_unlock(&model->lock);
+  if (status == NULL) *out_seconds = mp_moment_seconds(last);
+  return status;
+}
+
+mp_str_t mp_model_program_name(const mp_model_program_t *program) {
+  return program->name;
+}
+
+const mp_timing_t *mp_model_program_timing(const mp_model_program_t *program) {
+  return program->timing;
+}
+
+// ---- Reading ----
+
+void mp_model_read(mp_model_t *model, mp_model_books_t *out_books, mp_model_visitor_t visit,
+                   void *context) {
+  const int32_t count = mp_pod_info(model->pod)->num_devices;
+  mp_lock(&model->lock);
+  mp_model_settle(model, true);
+  *out_books = (mp_model_books_t){.now = model->host,
+                                  .host = model->host,
+                                  .devices = model->devices,
+                                  .launches = model->launches,
+                                  .transfers = model->transfers,
+                                  .pending = model->num_waiting,
+                                  .lost = model->lost};
+  for (int32_t i = 0; i < count; ++i) {
+    if (model->devices[i] > out_books->now) out_books->now = model->devices[i];
+  }
+  for (mp_model_program_t *p = model->programs; p != NULL && visit != NULL; p = p->next) {
+    const mp_model_program_books_t books = model_books_of(p);
+    visit(&books, context);
+  }
+  mp_model_unlock(model);
+}
+
+void mp_model_on_retire(mp_model_t *model, mp_model_visitor_t visit, void *context) {
+  mp_lock(&model->lock);
+  model->on_retire = visit;
+  model->retire_context = context;
+  mp_unlock(&model->lock);
+}
+
+void mp_model_observe(mp_model_t *model, const mp_model_observer_t *observer) {
+  mp_lock(&model->lock);
+  mp_model_settle(model, false);
+  model->is_observed = observer != NULL;
+  if (observer != NULL) model->observer = *observer;
+  mp_model_unlock(model);
+}

@@ -1,0 +1,136 @@
+// The model of a client: what its programs would take on the described pod.
+//
+// The running program only keeps a log: which launches the host made and on what they waited, which
+// transfers, and the choices of runs (path.h). The virtual times are computed from the log when
+// somebody asks or the log grows long, in its order. So they do not depend on workers, processes
+// or the machine, and results never depend on them.
+//
+// The host. Its clock goes on only when it waits for results or transfers; a launch begins on a
+// device when the device is done with what was launched before, the inputs are there, and the
+// launch latency has gone by since the host's moment. Whoever waits for one result of a launch
+// waits for the whole launch, on all devices, so that one process that has all devices and many
+// that have some come to the same times. Several threads of the host share its clock: their times
+// depend on the order in which they launch and wait.
+//
+// Thread-safe. Functions that keep the log never fail: when memory is short an entry is left out,
+// and the report says so.
+#ifndef MINIPOD_SIM_MODEL_CLOCK_MODEL_H_
+#define MINIPOD_SIM_MODEL_CLOCK_MODEL_H_
+
+#include "sim/base/options.h"
+#include "sim/model/clock/replay.h"
+
+typedef struct mp_model_s mp_model_t;
+typedef struct mp_model_program_s mp_model_program_t;
+
+// Names an entry of the log, and whether it is a transfer; 0: none. What a buffer was made by.
+typedef uint64_t mp_stamp_t;
+
+// Makes the model of a pod, which it retains. INVALID_ARGUMENT for an algorithm or a calibration
+// that cannot be read.
+MP_NODISCARD mp_status_t mp_model_create(mp_pod_t *pod, const mp_options_t *options,
+                                         mp_model_t **out_model);
+// Frees the model; its programs are all released. NULL has no effect.
+void mp_model_release(mp_model_t *model);
+
+// ---- Programs ----
+
+// A program on devices: ids[logical] is the global id of each. The ids are copied.
+// One reference is the caller's; entries of the log hold others.
+MP_NODISCARD mp_status_t mp_model_program_create(mp_model_t *model, const mp_program_t *program,
+                                                 uint32_t num_devices, const uint32_t *ids,
+                                                 mp_model_program_t **out_program);
+// Gives the reference back and adopts `device_program`, which is what it was made of: it is freed
+// once the log says nothing of it any more. The retirement is told (mp_model_on_retire). NULL
+// frees just `device_program`.
+void mp_model_program_release(mp_model_program_t *program, mp_program_t *device_program);
+
+// Seconds of one launch on an idle pod, in which every loop goes round once where its count is not
+// known.
+MP_NODISCARD mp_status_t mp_model_program_estimate(mp_model_program_t *program,
+                                                   double *out_seconds);
+
+// ---- The log ----
+
+// The share of a run whose path is needed.
+typedef struct mp_model_share_s mp_model_share_t;
+
+// A launch on some devices of this process. Those of one number `launch` of a program belong
+// together (a launch on all devices at once: each has a number of its own; a thread per device:
+// the same). `inputs[i]` is the newest transfer that device i's arguments come from; NULL: none.
+// `out_shares[i]` receives what the run has to write its path to, or NULL when it has no choices.
+mp_stamp_t mp_model_launch(mp_model_program_t *program, uint64_t launch, uint32_t num_shares,
+                           const uint32_t *logical, const mp_stamp_t *inputs,
+                           mp_model_share_t **out_shares);
+// The path that the run of a share adds its choices to.
+mp_path_t *mp_model_share_path(mp_model_share_t *share);
+// The run is over, well or badly; the share is not touched any more.
+void mp_model_share_end(mp_model_share_t *share);
+
+// A transfer from the host to a device.
+mp_stamp_t mp_model_put(mp_model_t *model, uint32_t device, uint64_t bytes);
+// A copy between devices of what was made by `source`.
+mp_stamp_t mp_model_copy(mp_model_t *model, uint32_t from, uint32_t to, uint64_t bytes,
+                         mp_stamp_t source);
+// The host reads what was made by `source` from a device, and waits for it. 0 bytes: it only waits.
+void mp_model_get(mp_model_t *model, uint32_t device, uint64_t bytes, mp_stamp_t source);
+// The newer one of two stamps, if it is of a transfer.
+mp_stamp_t mp_stamp_newer_transfer(mp_stamp_t a, mp_stamp_t b);
+
+// ---- What came out ----
+
+// Of one program.
+typedef struct {
+  mp_str_t name;
+  const mp_program_t *program;
+  const mp_timing_t *timing;
+  uint32_t num_devices;
+  uint64_t launches;
+  mp_moment_t time;         // from the first beginning to the last end, summed over launches
+  mp_replay_books_t books;  // summed over launches
+} mp_model_program_books_t;
+
+typedef struct {
+  mp_moment_t now;  // the latest moment that the host or a device has come to
+  mp_moment_t host;
+  const mp_moment_t *devices;  // [num_devices of the pod]; they go on meanwhile
+  uint64_t launches, transfers;
+  uint64_t pending;  // entries that wait for runs that are not over
+  uint64_t lost;     // entries that were left out because memory was short
+} mp_model_books_t;
+
+// Gets the books of a program, with the model's lock held: it takes no lock itself.
+typedef void (*mp_model_visitor_t)(const mp_model_program_books_t *program, void *context);
+
+// Computes what the log says and hands it out; the visitor (may be NULL) is called for each
+// program that is in use, in the order in which they were made.
+void mp_model_read(mp_model_t *model, mp_model_books_t *out_books, mp_model_visitor_t visit,
+                   void *context);
+// From now on `visit` is called with the last books of each program that goes.
+void mp_model_on_retire(mp_model_t *model, mp_model_visitor_t visit, void *context);
+mp_network_t *mp_model_network(const mp_model_t *model);
+const mp_pod_t *mp_model_pod(const mp_model_t *model);
+
+// ---- Timelines ----
+
+// Is told of everything on the pod from now on, with moments since the client was made. Called with
+// the model's lock held; takes no lock that is outside of it.
+typedef struct {
+  void (*on_launch)(void *context, const mp_model_program_t *program, uint32_t device,
+                    mp_moment_t begin, mp_moment_t end);
+  void (*on_work)(void *context, const mp_model_program_t *program, uint32_t device, uint32_t step,
+                  mp_moment_t begin, mp_moment_t end);
+  void (*on_meeting)(void *context, const mp_model_program_t *program, uint32_t device,
+                     uint32_t collective, mp_moment_t arrival, mp_moment_t begin, mp_moment_t end);
+  void (*on_link)(void *context, const mp_model_program_t *program, uint32_t link, double bytes,
+                  uint32_t collective, mp_moment_t begin, mp_moment_t end);
+  void *context;
+} mp_model_observer_t;
+
+// Sets the observer (copied), or takes it away (NULL). What the log says so far is computed first.
+void mp_model_observe(mp_model_t *model, const mp_model_observer_t *observer);
+// What an observer may ask about a program.
+mp_str_t mp_model_program_name(const mp_model_program_t *program);
+const mp_timing_t *mp_model_program_timing(const mp_model_program_t *program);
+
+#endif  // MINIPOD_SIM_MODEL_CLOCK_MODEL_H_

@@ -1,0 +1,116 @@
+// What the files of the model share: its programs (model.c), the log (model_log.c) and what is
+// computed from it (model_settle.c).
+#ifndef MINIPOD_SIM_MODEL_CLOCK_MODEL_INTERNAL_H_
+#define MINIPOD_SIM_MODEL_CLOCK_MODEL_INTERNAL_H_
+
+#include "sim/base/containers/array.h"
+#include "sim/base/os/lock.h"
+#include "sim/model/clock/model.h"
+
+typedef enum { MP_ENTRY_LAUNCH, MP_ENTRY_PUT, MP_ENTRY_COPY, MP_ENTRY_GET } mp_entry_kind_t;
+
+typedef struct mp_entry_s mp_entry_t;
+
+struct mp_model_share_s {
+  mp_path_t path;
+  mp_entry_t *entry;
+  bool is_over;
+};
+
+// An entry of the log.
+struct mp_entry_s {
+  mp_entry_kind_t kind;
+  mp_entry_t *next;
+  uint64_t number;  // in the log, from 1
+  // LAUNCH
+  mp_model_program_t *program;  // a reference
+  uint64_t launch;
+  uint32_t num_missing;      // devices of this process that have not been launched on
+  uint32_t num_running;      // shares that are not over
+  mp_stamp_t *inputs;        // [num_devices]
+  bool *is_here;             // [num_devices] launched on by this process
+  mp_model_share_t *shares;  // [num_devices]; NULL: the program has no choices
+  // PUT, COPY, GET
+  uint32_t from, to;  // device ids
+  uint64_t bytes;
+  mp_stamp_t source;
+};
+
+// What a launch came to: kept, because a loop's launches are mostly alike.
+typedef struct {
+  bool is_used;
+  uint64_t path_hash;
+  mp_moment_t *starts;      // [num_devices] relative to the first
+  mp_moment_t *ends;        // the same
+  uint64_t hits;            // launches that came to the same since `books` was kept
+  mp_replay_books_t books;  // its arrays belong to the memo
+} mp_memo_t;
+
+enum { MP_MODEL_MEMOS = 4, MP_MODEL_KEPT_ENDS = 1 << 16 };
+
+struct mp_model_program_s {
+  mp_model_t *model;
+  mp_model_program_t *next;  // in the model's list
+  uint32_t references;       // under the model's lock
+  mp_arena_t *arena;
+  mp_str_t name;
+  uint32_t num_devices;
+  uint32_t num_local;  // devices of this process
+  int32_t *ids;        // [num_devices]
+  const mp_timing_t *timing;
+  mp_replay_t *replay;
+  mp_memo_t memos[MP_MODEL_MEMOS];
+  uint32_t next_memo;
+  mp_program_t *adopted;  // freed with it
+  // Sums over what was replayed; what memos stand for is added when they are read or replaced.
+  uint64_t launches;
+  mp_moment_t time;
+  mp_replay_books_t books;
+  // For one launch at a time.
+  mp_moment_t *starts, *ends;
+  const mp_path_t **paths;
+};
+
+struct mp_model_s {
+  mp_lock_t lock;
+  mp_pod_t *pod;  // a reference
+  mp_chip_t chip;
+  mp_network_t *network;
+  mp_model_program_t *programs, *last_program;
+  // MP_QUEUE: what has not been computed yet.
+  mp_entry_t *first, *last;
+  uint64_t num_entries;  // made so far
+  uint64_t num_waiting;  // in the queue
+  // The end of the entry with number n, at n % MP_MODEL_KEPT_ENDS. Older ones were long ago.
+  mp_moment_t *ends;
+  mp_moment_t host;
+  mp_moment_t *devices;       // [num_devices] when each is done with what was launched so far
+  mp_moment_t *incoming;      // [num_devices] when the last transfer to it has come
+  mp_moment_t *outgoing;      // [num_devices] when the host has read what it wanted so far
+  mp_moment_t reading_since;  // the host's moment before the reads at the end of the log
+  uint64_t launches, transfers, lost;
+  mp_model_visitor_t on_retire;
+  void *retire_context;
+  mp_model_program_t *dead;  // to be freed when the lock is given back (mp_model_unlock)
+  bool is_observed;
+  mp_model_observer_t observer;
+};
+
+// ---- model_settle.c; the caller holds the lock ----
+
+// Computes the entries at the head of the log, up to the first one whose runs are not over.
+// `is_last`: launches that miss devices are taken as they are, if none of their runs goes on.
+void mp_model_settle(mp_model_t *model, bool is_last);
+// Frees an entry that is in no queue.
+void mp_model_free_entry(mp_entry_t *entry);
+// Adds up what memos stand for.
+void mp_model_fold_memos(mp_model_program_t *program);
+
+// ---- model.c; the caller holds the lock ----
+
+// Gives a reference to a program back.
+void mp_model_unref_program(mp_model_program_t *program);
+// Gives the lock back, and frees the programs that went meanwhile: that may call foreign code.
+void mp_model_unlock(mp_model_t *model);
+
+#endif  // MINIPOD_SIM_MODEL_CLOCK_MODEL_INTERNAL_H_

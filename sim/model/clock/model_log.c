@@ -1,0 +1,139 @@
+// The log: what the host and the devices did, in order.
+#include "sim/base/alloc.h"
+#include "sim/base/containers/list.h"
+#include "sim/model/clock/model_internal.h"
+
+// The log is computed when it has grown to so many entries.
+enum { MODEL_LOG_LONG = 256 };
+
+// A stamp is the number of an entry, times two, and one if the entry is a transfer.
+static mp_stamp_t model_log_stamp(const mp_entry_t *entry) {
+  return entry->number << 1 | (entry->kind != MP_ENTRY_LAUNCH);
+}
+
+mp_stamp_t mp_stamp_newer_transfer(mp_stamp_t a, mp_stamp_t b) {
+  if ((a & 1) == 0) a = 0;
+  if ((b & 1) == 0) b = 0;
+  return a > b ? a : b;
+}
+
+static void model_log_push(mp_model_t *model, mp_entry_t *entry) {
+  entry->number = ++model->num_entries;
+  model->num_waiting += 1;
+  MP_QUEUE_PUSH(model, entry, next);
+}
+
+// ---- Launches ----
+
+static mp_entry_t *model_log_make_launch(mp_model_program_t *program, uint64_t launch) {
+  const size_t count = program->num_devices;
+  const bool has_shares = program->timing->has_choices;
+  const size_t inputs = count * sizeof(mp_stamp_t);
+  const size_t shares = has_shares ? count * sizeof(mp_model_share_t) : 0;
+  char *memory = mp_calloc(1, sizeof(mp_entry_t) + inputs + shares + count);
+  if (memory == NULL) return NULL;
+  mp_entry_t *entry = (mp_entry_t *)(void *)memory;
+  memory += sizeof(mp_entry_t);
+  entry->inputs = (mp_stamp_t *)(void *)memory;
+  memory += inputs;
+  if (has_shares) entry->shares = (mp_model_share_t *)(void *)memory;
+  entry->is_here = (bool *)(memory + shares);
+  entry->kind = MP_ENTRY_LAUNCH;
+  entry->program = program;
+  entry->launch = launch;
+  entry->num_missing = program->num_local;
+  program->references += 1;
+  return entry;
+}
+
+// The entry that a launch on these devices belongs to, made when it is the first.
+static mp_entry_t *model_log_find_launch(mp_model_program_t *program, uint64_t launch,
+                                         uint32_t num_shares, const uint32_t *logical) {
+  mp_model_t *model = program->model;
+  const bool is_whole = num_shares == program->num_local;
+  for (mp_entry_t *e = model->first; e != NULL && !is_whole; e = e->next) {
+    if (e->kind != MP_ENTRY_LAUNCH || e->program != program || e->launch != launch) continue;
+    if (!e->is_here[logical[0]]) return e;
+  }
+  mp_entry_t *entry = model_log_make_launch(program, launch);
+  if (entry == NULL) {
+    model->lost += 1;
+    return NULL;
+  }
+  model->launches += 1;
+  model_log_push(model, entry);
+  return entry;
+}
+
+mp_stamp_t mp_model_launch(mp_model_program_t *program, uint64_t launch, uint32_t num_shares,
+                           const uint32_t *logical, const mp_stamp_t *inputs,
+                           mp_model_share_t **out_shares) {
+  mp_model_t *model = program->model;
+  mp_lock(&model->lock);
+  mp_entry_t *entry = model_log_find_launch(program, launch, num_shares, logical);
+  for (uint32_t i = 0; i < num_shares; ++i) {
+    out_shares[i] = NULL;
+    if (entry == NULL || entry->is_here[logical[i]]) continue;
+    entry->is_here[logical[i]] = true;
+    entry->inputs[logical[i]] = inputs[i];
+    entry->num_missing -= 1;
+    if (entry->shares == NULL) continue;
+    entry->shares[logical[i]].entry = entry;
+    entry->num_running += 1;
+    out_shares[i] = &entry->shares[logical[i]];
+  }
+  const mp_stamp_t stamp = entry == NULL ? 0 : model_log_stamp(entry);
+  if (model->num_waiting >= MODEL_LOG_LONG) mp_model_settle(model, false);
+  mp_model_unlock(model);
+  return stamp;
+}
+
+mp_path_t *mp_model_share_path(mp_model_share_t *share) {
+  return &share->path;
+}
+
+void mp_model_share_end(mp_model_share_t *share) {
+  mp_entry_t *entry = share->entry;
+  mp_model_t *model = entry->program->model;
+  mp_lock(&model->lock);
+  MP_ASSERT(!share->is_over && entry->num_running != 0);
+  share->is_over = true;
+  entry->num_running -= 1;
+  mp_unlock(&model->lock);
+}
+
+// ---- Transfers ----
+
+static mp_stamp_t model_log_transfer(mp_model_t *model, const mp_entry_t *what) {
+  mp_entry_t *entry = mp_calloc(1, sizeof(*entry));
+  mp_lock(&model->lock);
+  mp_stamp_t stamp = 0;
+  if (entry == NULL) {
+    model->lost += 1;
+  } else {
+    *entry = *what;
+    model_log_push(model, entry);
+    stamp = model_log_stamp(entry);
+    model->transfers += 1;
+    if (model->num_waiting >= MODEL_LOG_LONG) mp_model_settle(model, false);
+  }
+  mp_model_unlock(model);
+  return stamp;
+}
+
+mp_stamp_t mp_model_put(mp_model_t *model, uint32_t device, uint64_t bytes) {
+  return model_log_transfer(model,
+                            &(mp_entry_t){.kind = MP_ENTRY_PUT, .to = device, .bytes = bytes});
+}
+
+mp_stamp_t mp_model_copy(mp_model_t *model, uint32_t from, uint32_t to, uint64_t bytes,
+                         mp_stamp_t source) {
+  return model_log_transfer(
+      model, &(mp_entry_t){
+                 .kind = MP_ENTRY_COPY, .from = from, .to = to, .bytes = bytes, .source = source});
+}
+
+void mp_model_get(mp_model_t *model, uint32_t device, uint64_t bytes, mp_stamp_t source) {
+  (void)model_log_transfer(
+      model, &(mp_entry_t){.kind = MP_ENTRY_GET, .from = device, .bytes = bytes, .source = source});
+}

@@ -1,0 +1,298 @@
+// From the log to virtual times.
+#include "sim/base/alloc.h"
+#include "sim/base/containers/list.h"
+#include "sim/base/hash.h"
+#include "sim/model/clock/model_internal.h"
+
+static mp_moment_t model_settle_later(mp_moment_t a, mp_moment_t b) {
+  return a > b ? a : b;
+}
+
+// When the entry that a stamp names was done.
+static mp_moment_t model_settle_end_of(const mp_model_t *model, mp_stamp_t stamp) {
+  const uint64_t number = stamp >> 1;
+  if (number == 0 || model->num_entries - number >= MP_MODEL_KEPT_ENDS) return 0;
+  return model->ends[number % MP_MODEL_KEPT_ENDS];
+}
+
+void mp_model_free_entry(mp_entry_t *entry) {
+  if (entry->shares != NULL) {
+    for (uint32_t i = 0; i < entry->program->num_devices; ++i)
+      mp_path_clear(&entry->shares[i].path);
+  }
+  if (entry->program != NULL) mp_model_unref_program(entry->program);
+  mp_free(entry);
+}
+
+// ---- Books ----
+
+// to += times * from
+static void model_settle_add(const mp_model_program_t *program, mp_replay_books_t *to,
+                             const mp_replay_books_t *from, uint64_t times) {
+  const mp_timing_t *timing = program->timing;
+  for (uint32_t i = 0; i < timing->num_steps; ++i) {
+    ((uint64_t *)(uintptr_t)to->counts)[i] += times * from->counts[i];
+    ((mp_moment_t *)(uintptr_t)to->times)[i] += times * from->times[i];
+  }
+  for (uint32_t i = 0; i < timing->num_collectives; ++i) {
+    mp_replay_meetings_t *met = &((mp_replay_meetings_t *)(uintptr_t)to->meetings)[i];
+    const mp_replay_meetings_t *more = &from->meetings[i];
+    met->count += times * more->count;
+    met->traffic += times * more->traffic;
+    met->waiting += times * more->waiting;
+    met->members += times * more->members;
+    met->longest = model_settle_later(met->longest, more->longest);
+    if (more->count != 0) met->algorithm = more->algorithm;
+  }
+  const uint32_t links = mp_network_num_links(program->model->network);
+  for (uint32_t i = 0; i < links; ++i) {
+    ((double *)(uintptr_t)to->link_bytes)[i] += (double)times * from->link_bytes[i];
+  }
+  to->work += times * from->work;
+  to->waiting += times * from->waiting;
+  to->traffic += times * from->traffic;
+  to->is_cut |= from->is_cut;
+}
+
+void mp_model_fold_memos(mp_model_program_t *program) {
+  for (uint32_t i = 0; i < MP_MODEL_MEMOS; ++i) {
+    mp_memo_t *memo = &program->memos[i];
+    if (memo->hits == 0) continue;
+    model_settle_add(program, &program->books, &memo->books, memo->hits);
+    memo->hits = 0;
+  }
+}
+
+static void model_settle_keep(mp_model_program_t *program, uint64_t path_hash) {
+  mp_memo_t *memo = &program->memos[program->next_memo++ % MP_MODEL_MEMOS];
+  const mp_timing_t *timing = program->timing;
+  if (memo->hits != 0) {
+    model_settle_add(program, &program->books, &memo->books, memo->hits);
+    memo->hits = 0;
+  }
+  const size_t bytes = program->num_devices * sizeof(mp_moment_t);
+  memcpy(memo->starts, program->starts, bytes);
+  memcpy(memo->ends, program->ends, bytes);
+  memo->path_hash = path_hash;
+  memo->is_used = true;
+  mp_replay_books_t *books = &memo->books;
+  memset((void *)(uintptr_t)books->counts, 0, timing->num_steps * sizeof(*books->counts));
+  memset((void *)(uintptr_t)books->times, 0, timing->num_steps * sizeof(*books->times));
+  memset((void *)(uintptr_t)books->meetings, 0, timing->num_collectives * sizeof(*books->meetings));
+  memset((void *)(uintptr_t)books->link_bytes, 0,
+         mp_network_num_links(program->model->network) * sizeof(*books->link_bytes));
+  books->work = books->waiting = books->traffic = 0;
+  books->is_cut = false;
+  model_settle_add(program, books, mp_replay_books(program->replay), 1);
+}
+
+static mp_memo_t *model_settle_recall(mp_model_program_t *program, uint64_t path_hash) {
+  const size_t bytes = program->num_devices * sizeof(mp_moment_t);
+  for (uint32_t i = 0; i < MP_MODEL_MEMOS; ++i) {
+    mp_memo_t *memo = &program->memos[i];
+    if (!memo->is_used || memo->path_hash != path_hash) continue;
+    if (memcmp(memo->starts, program->starts, bytes) == 0) return memo;
+  }
+  return NULL;
+}
+
+// ---- Timelines ----
+
+typedef struct {
+  mp_model_program_t *program;
+  mp_moment_t base;
+} watched_t;
+
+static void model_settle_on_work(void *context, uint32_t logical, uint32_t step, mp_moment_t begin,
+                                 mp_moment_t end) {
+  const watched_t *w = context;
+  const mp_model_observer_t *observer = &w->program->model->observer;
+  observer->on_work(observer->context, w->program, (uint32_t)w->program->ids[logical], step,
+                    w->base + begin, w->base + end);
+}
+
+static void model_settle_on_meeting(void *context, uint32_t logical, uint32_t collective,
+                                    mp_moment_t arrival, mp_moment_t begin, mp_moment_t end) {
+  const watched_t *w = context;
+  const mp_model_observer_t *observer = &w->program->model->observer;
+  observer->on_meeting(observer->context, w->program, (uint32_t)w->program->ids[logical],
+                       collective, w->base + arrival, w->base + begin, w->base + end);
+}
+
+static void model_settle_on_transfer(void *context, uint32_t collective,
+                                     const mp_transfer_t *transfer, mp_moment_t begin,
+                                     mp_moment_t end) {
+  const watched_t *w = context;
+  const mp_model_observer_t *observer = &w->program->model->observer;
+  for (uint32_t u = 0; u < transfer->num_uses; ++u) {
+    observer->on_link(observer->context, w->program, transfer->uses[u].link,
+                      transfer->bytes * transfer->uses[u].times, collective, w->base + begin,
+                      w->base + end);
+  }
+}
+
+// ---- Launches ----
+
+static const mp_path_t k_no_path;
+
+// Sets the paths. Devices of other processes are taken to go the way of the first one here.
+static uint64_t model_settle_set_paths(mp_model_program_t *program, const mp_entry_t *entry) {
+  uint64_t hash = MP_HASH_START;
+  const mp_path_t *first = &k_no_path;
+  for (uint32_t i = program->num_devices; i-- > 0;) {
+    if (entry->shares != NULL && entry->is_here[i]) first = &entry->shares[i].path;
+  }
+  for (uint32_t i = 0; i < program->num_devices; ++i) {
+    const bool has_own = entry->shares != NULL && entry->is_here[i];
+    program->paths[i] = has_own ? &entry->shares[i].path : first;
+    if (entry->shares != NULL) hash = mp_hash_u64(hash, mp_path_hash(program->paths[i]));
+  }
+  return hash;
+}
+
+// Sets when each device may begin, relative to the first; the result is that moment.
+static mp_moment_t model_settle_set_starts(mp_model_program_t *program, const mp_entry_t *entry) {
+  mp_model_t *model = program->model;
+  const mp_moment_t host = model->host + mp_moment_of(model->chip.launch_latency);
+  mp_moment_t base = UINT64_MAX;
+  for (uint32_t i = 0; i < program->num_devices; ++i) {
+    mp_moment_t start = model_settle_later(host, model->devices[program->ids[i]]);
+    start = model_settle_later(start, model_settle_end_of(model, entry->inputs[i]));
+    program->starts[i] = start;
+    if (start < base) base = start;
+  }
+  for (uint32_t i = 0; i < program->num_devices; ++i) program->starts[i] -= base;
+  return base;
+}
+
+// Writes program->ends; false when memory was short.
+static bool model_settle_replay(mp_model_program_t *program, uint64_t path_hash, mp_moment_t base) {
+  mp_model_t *model = program->model;
+  mp_memo_t *memo = model->is_observed ? NULL : model_settle_recall(program, path_hash);
+  if (memo != NULL) {
+    memo->hits += 1;
+    memcpy(program->ends, memo->ends, program->num_devices * sizeof(mp_moment_t));
+    return true;
+  }
+  watched_t watched = {program, base};
+  const mp_replay_observer_t observer = {.on_work = model_settle_on_work,
+                                         .on_meeting = model_settle_on_meeting,
+                                         .on_transfer = model_settle_on_transfer,
+                                         .context = &watched};
+  const mp_replay_launch_t launch = {.starts = program->starts,
+                                     .paths = program->paths,
+                                     .observer = model->is_observed ? &observer : NULL};
+  mp_status_t status = mp_replay_run(program->replay, &launch, program->ends);
+  if (status != NULL) {
+    mp_status_release(status);
+    model->lost += 1;
+    return false;
+  }
+  model_settle_add(program, &program->books, mp_replay_books(program->replay), 1);
+  model_settle_keep(program, path_hash);
+  return true;
+}
+
+static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entry) {
+  mp_model_program_t *program = entry->program;
+  const uint64_t path_hash = model_settle_set_paths(program, entry);
+  const mp_moment_t base = model_settle_set_starts(program, entry);
+  if (!model_settle_replay(program, path_hash, base)) return base;
+  mp_moment_t last = 0;
+  for (uint32_t i = 0; i < program->num_devices; ++i) {
+    const mp_moment_t end = base + program->ends[i];
+    if (model->is_observed) {
+      model->observer.on_launch(model->observer.context, program, (uint32_t)program->ids[i],
+                                base + program->starts[i], end);
+    }
+    model->devices[program->ids[i]] = end;
+    last = model_settle_later(last, end);
+  }
+  program->launches += 1;
+  program->time += last - base;
+  return last;
+}
+
+// ---- Transfers ----
+
+static mp_moment_t model_settle_message(mp_model_t *model, mp_network_end_t from,
+                                        mp_network_end_t to, uint64_t bytes) {
+  mp_transfer_t transfer;
+  mp_status_t status = mp_network_message(model->network, from, to, (double)bytes, &transfer);
+  if (status != NULL) {
+    mp_status_release(status);
+    model->lost += 1;
+    return 0;
+  }
+  double seconds = transfer.latency;
+  double slowest = 0;
+  for (uint32_t u = 0; u < transfer.num_uses; ++u) {
+    const mp_network_link_t *link = mp_network_link(model->network, transfer.uses[u].link);
+    const double takes = transfer.bytes * transfer.uses[u].times / link->bandwidth;
+    if (takes > slowest) slowest = takes;
+  }
+  return mp_moment_of(seconds + slowest);
+}
+
+static mp_network_end_t model_settle_host_of(const mp_model_t *model, uint32_t device) {
+  return mp_network_host(mp_pod_device(model->pod, (int32_t)device)->host_index);
+}
+
+// Transfers to one device come in one after the other.
+static mp_moment_t model_settle_incoming(mp_model_t *model, uint32_t device, mp_moment_t ready,
+                                         mp_moment_t takes) {
+  const mp_moment_t end = model_settle_later(ready, model->incoming[device]) + takes;
+  model->incoming[device] = end;
+  return end;
+}
+
+// The host reads from a device. Reads that come after each other go on at the same time: all of
+// them begin when the first could.
+static mp_moment_t model_settle_read(mp_model_t *model, uint32_t device, mp_moment_t source,
+                                     mp_moment_t takes) {
+  mp_moment_t begin = model_settle_later(model->reading_since, source);
+  begin = model_settle_later(begin, model->outgoing[device]);
+  model->outgoing[device] = begin + takes;
+  model->host = model_settle_later(model->host, begin + takes);
+  return begin + takes;
+}
+
+static mp_moment_t model_settle_transfer(mp_model_t *model, const mp_entry_t *entry) {
+  const mp_moment_t source = model_settle_end_of(model, entry->source);
+  mp_moment_t takes;
+  switch (entry->kind) {
+    case MP_ENTRY_PUT:
+      takes = model_settle_message(model, model_settle_host_of(model, entry->to),
+                                   mp_network_device((int32_t)entry->to), entry->bytes);
+      return model_settle_incoming(model, entry->to, model->host, takes);
+    case MP_ENTRY_COPY:
+      takes = model_settle_message(model, mp_network_device((int32_t)entry->from),
+                                   mp_network_device((int32_t)entry->to), entry->bytes);
+      return model_settle_incoming(model, entry->to, model_settle_later(source, model->host),
+                                   takes);
+    case MP_ENTRY_GET:
+      takes = entry->bytes == 0
+                  ? 0
+                  : model_settle_message(model, mp_network_device((int32_t)entry->from),
+                                         model_settle_host_of(model, entry->from), entry->bytes);
+      return model_settle_read(model, entry->from, source, takes);
+    case MP_ENTRY_LAUNCH:
+      break;
+  }
+  return source;
+}
+
+// ---- In the order of the log ----
+
+void mp_model_settle(mp_model_t *model, bool is_last) {
+  for (mp_entry_t *entry = model->first; entry != NULL; entry = model->first) {
+    if (entry->num_running != 0 || (entry->num_missing != 0 && !is_last)) return;
+    MP_QUEUE_POP(model, next);
+    model->num_waiting -= 1;
+    if (entry->kind != MP_ENTRY_GET) model->reading_since = model->host;
+    const mp_moment_t end = entry->kind == MP_ENTRY_LAUNCH ? model_settle_launch(model, entry)
+                                                           : model_settle_transfer(model, entry);
+    model->ends[entry->number % MP_MODEL_KEPT_ENDS] = end;
+    mp_model_free_entry(entry);
+  }
+}

@@ -1,0 +1,199 @@
+#include "sim/model/clock/replay.h"
+
+#include "sim/base/alloc.h"
+#include "sim/model/clock/replay_internal.h"
+
+// ---- Making ----
+
+static size_t replay_guess_bytes(const mp_replay_t *replay) {
+  return ((size_t)replay->num_devices * replay->timing->num_steps + 7) / 8;
+}
+
+static mp_status_t replay_make(mp_replay_t *replay) {
+  const mp_timing_t *timing = replay->timing;
+  MP_RETURN_IF_ERROR(mp_arena_create(&replay->arena));
+  replay->devices = MP_ARENA_ARRAY(replay->arena, mp_replay_device_t, replay->num_devices);
+  replay->counts = MP_ARENA_ARRAY(replay->arena, uint64_t, timing->num_steps);
+  replay->times = MP_ARENA_ARRAY(replay->arena, mp_moment_t, timing->num_steps);
+  replay->met = MP_ARENA_ARRAY(replay->arena, mp_replay_meetings_t, timing->num_collectives + 1);
+  replay->link_bytes =
+      MP_ARENA_ARRAY(replay->arena, double, mp_network_num_links(replay->network) + 1);
+  if (timing->has_choices) {
+    replay->guesses = mp_arena_alloc(replay->arena, replay_guess_bytes(replay));
+    MP_RETURN_IF_NULL(replay->guesses);
+  }
+  MP_RETURN_IF_NULL(replay->devices);
+  MP_RETURN_IF_NULL(replay->counts);
+  MP_RETURN_IF_NULL(replay->times);
+  MP_RETURN_IF_NULL(replay->met);
+  MP_RETURN_IF_NULL(replay->link_bytes);
+  return mp_replay_make_meetings(replay);
+}
+
+mp_status_t mp_replay_create(mp_network_t *network, const mp_timing_t *timing, uint32_t num_devices,
+                             const int32_t *ids, mp_replay_t **out_replay) {
+  mp_replay_t *replay = mp_calloc(1, sizeof(*replay));
+  MP_RETURN_IF_NULL(replay);
+  replay->network = network;
+  replay->timing = timing;
+  replay->num_devices = num_devices;
+  replay->ids = ids;
+  mp_status_t status = replay_make(replay);
+  if (status != NULL) {
+    mp_replay_release(replay);
+    return status;
+  }
+  *out_replay = replay;
+  return NULL;
+}
+
+void mp_replay_release(mp_replay_t *replay) {
+  if (replay == NULL) return;
+  mp_replay_free_meetings(replay);
+  mp_arena_release(replay->arena);
+  mp_free(replay);
+}
+
+const mp_replay_books_t *mp_replay_books(const mp_replay_t *replay) {
+  return &replay->books;
+}
+
+// ---- Walking ----
+
+// What a device does at a step where its path says nothing: it goes on the first time and jumps the
+// second, so that every loop goes round once.
+static uint64_t replay_guess(mp_replay_t *replay, uint32_t logical, uint32_t number) {
+  replay->books.is_cut = true;
+  uint8_t *byte = &replay->guesses[((size_t)logical * replay->timing->num_steps + number) / 8];
+  const uint8_t bit = (uint8_t)(1u << (((size_t)logical * replay->timing->num_steps + number) % 8));
+  const uint64_t choice = (*byte & bit) != 0;
+  *byte ^= bit;
+  return choice;
+}
+
+static uint64_t replay_choose(mp_replay_t *replay, uint32_t logical, uint32_t number) {
+  uint64_t choice;
+  const bool is_known =
+      mp_path_take(replay->launch->paths[logical], &replay->devices[logical].cursor, &choice);
+  return is_known ? choice : replay_guess(replay, logical, number);
+}
+
+enum { REPLAY_MOST_EDGES = 64 };
+
+static mp_moment_t replay_loop_time(mp_replay_t *replay, uint32_t logical, uint32_t number) {
+  const mp_timing_step_t *step = &replay->timing->steps[number];
+  uint64_t edges[REPLAY_MOST_EDGES];
+  const uint32_t count = mp_timing_num_edges(&replay->timing->program->commands[step->first]);
+  bool is_known = count <= REPLAY_MOST_EDGES;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint64_t edge;
+    is_known &=
+        mp_path_take(replay->launch->paths[logical], &replay->devices[logical].cursor, &edge);
+    if (is_known) edges[i] = edge;
+  }
+  replay->books.is_cut |= !is_known;
+  return mp_timing_loop(replay->timing, step, is_known ? edges : NULL);
+}
+
+static void replay_work(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_moment_t time) {
+  const mp_replay_launch_t *launch = replay->launch;
+  mp_replay_device_t *device = &replay->devices[logical];
+  if (launch->slowness != NULL && launch->slowness[logical] != 1) {
+    time = mp_moment_of(mp_moment_seconds(time) * launch->slowness[logical]);
+  }
+  replay->times[number] += time;
+  replay->books.work += time;
+  if (launch->observer != NULL && time != 0) {
+    launch->observer->on_work(launch->observer->context, logical, number, device->now,
+                              device->now + time);
+  }
+  device->now += time;
+}
+
+static uint32_t replay_next_step(mp_replay_t *replay, uint32_t logical, uint32_t number) {
+  const mp_timing_step_t *step = &replay->timing->steps[number];
+  uint64_t choice;
+  switch (step->kind) {
+    case MP_TIMING_JUMP:
+      return step->targets[0];
+    case MP_TIMING_BRANCH:
+      return replay_choose(replay, logical, number) != 0 ? step->targets[0] : number + 1;
+    case MP_TIMING_SWITCH:
+      choice = replay_choose(replay, logical, number);
+      return step->targets[choice < step->num_targets ? choice : step->num_targets - 1];
+    case MP_TIMING_WORK:
+    case MP_TIMING_LOOP:
+    case MP_TIMING_MEET:
+    case MP_TIMING_SEND:
+    case MP_TIMING_RECV:
+    case MP_TIMING_END:
+      break;
+  }
+  return number + 1;
+}
+
+// Lets the device go on until it is blocked or over.
+static mp_status_t replay_walk(mp_replay_t *replay, uint32_t logical) {
+  mp_replay_device_t *device = &replay->devices[logical];
+  while (device->awaits == 0 && !device->is_over) {
+    const uint32_t number = device->step;
+    const mp_timing_step_t *step = &replay->timing->steps[number];
+    replay->counts[number] += 1;
+    if (step->kind == MP_TIMING_END) {
+      device->is_over = true;
+      return NULL;
+    }
+    if (step->kind == MP_TIMING_WORK) replay_work(replay, logical, number, step->time);
+    if (step->kind == MP_TIMING_LOOP) {
+      replay_work(replay, logical, number, replay_loop_time(replay, logical, number));
+    }
+    device->step = replay_next_step(replay, logical, number);
+    if (step->kind == MP_TIMING_MEET || step->kind == MP_TIMING_SEND ||
+        step->kind == MP_TIMING_RECV) {
+      MP_RETURN_IF_ERROR(mp_replay_meet(replay, logical, step));
+    }
+  }
+  return NULL;
+}
+
+static void replay_begin(mp_replay_t *replay, const mp_replay_launch_t *launch) {
+  const mp_timing_t *timing = replay->timing;
+  replay->launch = launch;
+  replay->num_blocked = 0;
+  memset(replay->counts, 0, timing->num_steps * sizeof(*replay->counts));
+  memset(replay->times, 0, timing->num_steps * sizeof(*replay->times));
+  memset(replay->met, 0, timing->num_collectives * sizeof(*replay->met));
+  memset(replay->link_bytes, 0,
+         mp_network_num_links(replay->network) * sizeof(*replay->link_bytes));
+  replay->books = (mp_replay_books_t){
+      .counts = replay->counts,
+      .times = replay->times,
+      .meetings = replay->met,
+      .link_bytes = replay->link_bytes,
+  };
+  if (replay->guesses != NULL) memset(replay->guesses, 0, replay_guess_bytes(replay));
+  mp_replay_reset_meetings(replay);
+  for (uint32_t i = 0; i < replay->num_devices; ++i) {
+    replay->devices[i] = (mp_replay_device_t){.now = launch->starts[i]};
+  }
+}
+
+mp_status_t mp_replay_run(mp_replay_t *replay, const mp_replay_launch_t *launch,
+                          mp_moment_t *ends) {
+  replay_begin(replay, launch);
+  for (uint32_t i = 0; i < replay->num_devices; ++i) MP_RETURN_IF_ERROR(replay_walk(replay, i));
+  bool is_any = true;
+  while (is_any) {
+    MP_RETURN_IF_ERROR(mp_replay_advance(replay, &is_any));
+    for (uint32_t i = 0; i < replay->ready.count; ++i) {
+      MP_RETURN_IF_ERROR(replay_walk(replay, replay->ready.items[i]));
+    }
+    replay->ready.count = 0;
+  }
+  for (uint32_t i = 0; i < replay->num_devices; ++i) {
+    // Whoever is still blocked waits for what never comes: the launch has failed there.
+    replay->books.is_cut |= !replay->devices[i].is_over;
+    ends[i] = replay->devices[i].now;
+  }
+  return NULL;
+}

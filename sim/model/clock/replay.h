@@ -1,0 +1,74 @@
+// The replay of a launch: the virtual times at which its devices are done.
+//
+// Devices go through the steps of their timing, each along its own path, until they come to a
+// collective or have to wait for a message. Collectives begin when their last member has arrived
+// (a permutation: each of its messages when both ends have), and their traffic shares the links
+// with that of all others of this launch. Everything happens in the order of virtual time, and of
+// numbers where times are equal, so that a replay depends on its arguments alone.
+//
+// What is not in the picture: traffic of other launches at the same time, and work that goes on
+// beside a collective. Commands of a device run one after the other.
+//
+// A replay belongs to one executable: a program on devices. Used by one thread at a time.
+#ifndef MINIPOD_SIM_MODEL_CLOCK_REPLAY_H_
+#define MINIPOD_SIM_MODEL_CLOCK_REPLAY_H_
+
+#include "sim/model/clock/path.h"
+#include "sim/model/clock/timing.h"
+#include "sim/model/network/flows.h"
+
+typedef struct mp_replay_s mp_replay_t;
+
+// Is told what happens, for timelines. All moments are relative, as mp_replay_launch_t.starts; no
+// function may be NULL. Meetings are told once for each member, and then the transfers of the
+// meeting, with the times of the whole.
+typedef struct {
+  void (*on_work)(void *context, uint32_t logical, uint32_t step, mp_moment_t begin,
+                  mp_moment_t end);
+  void (*on_meeting)(void *context, uint32_t logical, uint32_t collective, mp_moment_t arrival,
+                     mp_moment_t begin, mp_moment_t end);
+  void (*on_transfer)(void *context, uint32_t collective, const mp_transfer_t *transfer,
+                      mp_moment_t begin, mp_moment_t end);
+  void *context;
+} mp_replay_observer_t;
+
+typedef struct {
+  const mp_moment_t *starts;      // [num_devices] when each may begin
+  const mp_path_t *const *paths;  // [num_devices] what each did
+  const double *slowness;         // [num_devices] its work takes so many times as long; NULL: 1
+  const mp_replay_observer_t *observer;  // NULL: nobody
+} mp_replay_launch_t;
+
+// What one collective of the program did in a launch, over all groups and rounds.
+typedef struct {
+  uint64_t count;  // meetings; of a permutation or a send: messages
+  mp_algorithm_t algorithm;
+  mp_moment_t traffic;  // from beginning to end, summed over meetings
+  mp_moment_t longest;  // of one meeting
+  mp_moment_t waiting;  // from arrival to beginning, summed over members
+  mp_moment_t members;  // from beginning to end, summed over members
+} mp_replay_meetings_t;
+
+// The books of the last launch. Sums are over devices.
+typedef struct {
+  const uint64_t *counts;                // [num_steps] how often each step was done
+  const mp_moment_t *times;              // [num_steps] what its work took
+  const mp_replay_meetings_t *meetings;  // [num_collectives]
+  const double *link_bytes;              // [links of the network]
+  mp_moment_t work, waiting, traffic;    // of all devices together
+  bool is_cut;  // some path did not say everything: there every loop went round once
+} mp_replay_books_t;
+
+// `network`, `timing` and `ids` (the global id of each logical device) are borrowed.
+MP_NODISCARD mp_status_t mp_replay_create(mp_network_t *network, const mp_timing_t *timing,
+                                          uint32_t num_devices, const int32_t *ids,
+                                          mp_replay_t **out_replay);
+void mp_replay_release(mp_replay_t *replay);
+
+// Replays a launch and writes [num_devices] ends. RESOURCE_EXHAUSTED when memory is short, and what
+// the network says of collectives.
+MP_NODISCARD mp_status_t mp_replay_run(mp_replay_t *replay, const mp_replay_launch_t *launch,
+                                       mp_moment_t *ends);
+const mp_replay_books_t *mp_replay_books(const mp_replay_t *replay);
+
+#endif  // MINIPOD_SIM_MODEL_CLOCK_REPLAY_H_

@@ -1,0 +1,126 @@
+// What the files of the replay share: the devices that walk (replay.c), what they meet at
+// (replay_meet.c), and the traffic of that (replay_traffic.c).
+#ifndef MINIPOD_SIM_MODEL_CLOCK_REPLAY_INTERNAL_H_
+#define MINIPOD_SIM_MODEL_CLOCK_REPLAY_INTERNAL_H_
+
+#include "sim/base/containers/array.h"
+#include "sim/base/containers/hash_map.h"
+#include "sim/model/clock/replay.h"
+
+// A device on its way. It is blocked when `awaits` is not 0: so many meetings or messages have to
+// end before it goes on, at the latest of their ends.
+typedef struct {
+  mp_moment_t now;
+  uint32_t step;
+  uint32_t awaits;
+  mp_path_cursor_t cursor;
+  mp_moment_t arrival;  // at what it waits for
+  bool is_over;
+} mp_replay_device_t;
+
+// One group of a collective at a time.
+typedef struct {
+  uint32_t collective, group;
+  uint32_t num_arrived;
+  uint32_t stage, num_running;  // of its traffic: the stage, and the transfers under way
+  mp_moment_t begin;            // the latest arrival
+  const mp_traffic_t *traffic;  // NULL: not asked for yet
+} mp_meeting_t;
+
+// A pair of a permutation: one message that both ends wait for.
+typedef struct {
+  uint32_t collective;
+  uint32_t source, target;  // logical
+  uint32_t num_arrived;
+  mp_moment_t begin;
+  bool has_transfer;
+  mp_transfer_t transfer;
+} mp_pair_t;
+
+// The messages of one channel from one device to another, in order: those before `num_ended` have
+// come at `times`.
+typedef struct {
+  uint32_t collective;  // of the sender
+  int64_t channel_id;
+  uint32_t source, target;
+  MP_ARRAY(mp_moment_t) begins;
+  MP_ARRAY(mp_moment_t) times;
+  uint32_t num_received;
+  bool is_awaited;  // the target is blocked here
+  bool has_transfer;
+  mp_transfer_t transfer;
+} mp_lane_t;
+
+typedef enum { MP_EVENT_MEETING, MP_EVENT_PAIR, MP_EVENT_CHANNEL } mp_replay_event_kind_t;
+
+// Something that starts at a time; `index` is of the meetings, pairs or channels.
+typedef struct {
+  mp_moment_t time;
+  mp_replay_event_kind_t kind;
+  uint32_t index;
+} mp_replay_event_t;
+
+typedef struct {
+  uint64_t hash;
+  uint32_t channel;
+} mp_channel_entry_t;
+
+struct mp_replay_s {
+  mp_arena_t *arena;  // owned: what lives as long as the replay
+  mp_network_t *network;
+  const mp_timing_t *timing;
+  uint32_t num_devices;
+  const int32_t *ids;
+  mp_flows_t *flows;
+  double flows_now;  // seconds: the latest time that the flows have seen
+  mp_replay_device_t *devices;
+  uint8_t *guesses;  // a bit per device and step (replay.c); NULL: the program has no choices
+  uint32_t *first_meeting;  // [num_collectives] of each MEET that is no permutation
+  uint32_t num_meetings;
+  mp_meeting_t *meetings;
+  uint32_t *first_pair;  // [num_collectives] of each permutation
+  // [num_collectives][2 * num_devices] the pair of which each device is the source, then those of
+  // which it is the target; UINT32_MAX: none.
+  uint32_t **pair_ends;
+  uint32_t num_pairs;
+  mp_pair_t *pairs;
+  MP_ARRAY(mp_lane_t) channels;
+  MP_HASH_MAP(mp_channel_entry_t) channel_map;
+  MP_ARRAY(mp_replay_event_t) events;  // a heap
+  MP_ARRAY(uint32_t) ready;            // devices that may go on
+  mp_moment_t **together;              // [num_collectives] see replay_meet.c; NULL: not known
+  // Of the launch at hand.
+  const mp_replay_launch_t *launch;
+  uint32_t num_blocked;
+  mp_replay_books_t books;
+  uint64_t *counts;
+  mp_moment_t *times;
+  mp_replay_meetings_t *met;
+  double *link_bytes;
+};
+
+// ---- replay_meet.c ----
+
+// Makes the meetings and pairs of all collectives.
+MP_NODISCARD mp_status_t mp_replay_make_meetings(mp_replay_t *replay);
+// Makes everything ready for a launch.
+void mp_replay_reset_meetings(mp_replay_t *replay);
+// The device has come to a collective, a send or a receive; it may be blocked afterwards.
+MP_NODISCARD mp_status_t mp_replay_meet(mp_replay_t *replay, uint32_t logical,
+                                        const mp_timing_step_t *step);
+void mp_replay_free_meetings(mp_replay_t *replay);
+// Takes out the earliest event; there is one.
+mp_replay_event_t mp_replay_pop(mp_replay_t *replay);
+// One of the things that the device waits for has ended at `end`.
+MP_NODISCARD mp_status_t mp_replay_unblock(mp_replay_t *replay, uint32_t logical, mp_moment_t end);
+// The description of a collective of the timing, and the bytes of its operands on a device.
+const mp_collective_t *mp_replay_collective(const mp_replay_t *replay, uint32_t number);
+double mp_replay_collective_bytes(const mp_replay_t *replay, uint32_t number);
+
+// ---- replay_traffic.c ----
+
+// Does what comes next in time, and puts the devices that may go on into `ready`. `out_any` false:
+// nothing is under way.
+MP_NODISCARD mp_status_t mp_replay_advance(mp_replay_t *replay, bool *out_any);
+
+#endif  // MINIPOD_SIM_MODEL_CLOCK_REPLAY_INTERNAL_H_

@@ -1,0 +1,274 @@
+// The traffic of meetings, pairs and messages, and what happens when it ends.
+#include "sim/model/clock/replay_internal.h"
+
+// What a transfer is told by to the flows: what it belongs to, and its number in its stage.
+static uint64_t replay_traffic_tag(mp_replay_event_kind_t kind, uint32_t index, uint32_t transfer) {
+  return (uint64_t)kind << 62 | (uint64_t)(transfer & 0x3fffffff) << 32 | index;
+}
+
+// A transfer of a collective has happened between `begin` and `end`.
+static void replay_traffic_count(mp_replay_t *replay, uint32_t number,
+                                 const mp_transfer_t *transfer, mp_moment_t begin,
+                                 mp_moment_t end) {
+  const mp_replay_observer_t *observer = replay->launch->observer;
+  if (observer != NULL) observer->on_transfer(observer->context, number, transfer, begin, end);
+  for (uint32_t u = 0; u < transfer->num_uses; ++u) {
+    replay->link_bytes[transfer->uses[u].link] += transfer->bytes * transfer->uses[u].times;
+  }
+}
+
+static mp_status_t replay_traffic_of(mp_replay_t *replay, mp_meeting_t *meeting) {
+  if (meeting->traffic != NULL) return NULL;
+  return mp_network_traffic(replay->network, mp_replay_collective(replay, meeting->collective),
+                            meeting->group, replay->ids, &meeting->traffic);
+}
+
+// Starts the next stage of a meeting that has transfers. `out_is_over`: there is none.
+static mp_status_t replay_traffic_next_stage(mp_flows_t *flows, mp_meeting_t *meeting,
+                                             uint32_t index, double now, bool *out_is_over) {
+  const mp_traffic_t *traffic = meeting->traffic;
+  while (meeting->stage < traffic->num_stages && traffic->stages[meeting->stage].num_transfers == 0)
+    ++meeting->stage;
+  *out_is_over = meeting->stage == traffic->num_stages;
+  if (*out_is_over) return NULL;
+  const mp_stage_t *stage = &traffic->stages[meeting->stage++];
+  for (uint32_t i = 0; i < stage->num_transfers; ++i) {
+    const uint64_t tag = replay_traffic_tag(MP_EVENT_MEETING, index, i);
+    MP_RETURN_IF_ERROR(mp_flows_start(flows, &stage->transfers[i], now, tag));
+  }
+  meeting->num_running = stage->num_transfers;
+  return NULL;
+}
+
+// ---- Ends ----
+
+static void replay_traffic_note(mp_replay_meetings_t *met, mp_moment_t begin, mp_moment_t end) {
+  met->count += 1;
+  met->traffic += end - begin;
+  if (end - begin > met->longest) met->longest = end - begin;
+}
+
+// The books of one member, and the member goes on.
+static mp_status_t replay_traffic_release(mp_replay_t *replay, uint32_t logical, uint32_t number,
+                                          mp_moment_t begin, mp_moment_t end) {
+  const mp_replay_device_t *device = &replay->devices[logical];
+  const mp_replay_observer_t *observer = replay->launch->observer;
+  const mp_moment_t waited = begin > device->arrival ? begin - device->arrival : 0;
+  const mp_moment_t took = end - begin;
+  replay->met[number].waiting += waited;
+  replay->met[number].members += took;
+  replay->books.waiting += waited;
+  replay->books.traffic += took;
+  if (observer != NULL) {
+    observer->on_meeting(observer->context, logical, number, device->arrival, begin, end);
+  }
+  return mp_replay_unblock(replay, logical, end);
+}
+
+static mp_status_t replay_traffic_end_meeting(mp_replay_t *replay, mp_meeting_t *meeting,
+                                              mp_moment_t end) {
+  const uint32_t number = meeting->collective;
+  const mp_groups_t *groups = mp_replay_collective(replay, number)->groups;
+  if (end < meeting->begin) end = meeting->begin;
+  replay_traffic_note(&replay->met[number], meeting->begin, end);
+  replay->met[number].algorithm = meeting->traffic->algorithm;
+  meeting->num_arrived = 0;
+  for (uint32_t s = 0; s < meeting->traffic->num_stages; ++s) {
+    const mp_stage_t *stage = &meeting->traffic->stages[s];
+    for (uint32_t i = 0; i < stage->num_transfers; ++i) {
+      replay_traffic_count(replay, number, &stage->transfers[i], meeting->begin, end);
+    }
+  }
+  const mp_moment_t begin = meeting->begin;
+  for (uint32_t i = groups->offsets[meeting->group]; i < groups->offsets[meeting->group + 1]; ++i) {
+    MP_RETURN_IF_ERROR(replay_traffic_release(replay, groups->members[i], number, begin, end));
+  }
+  return NULL;
+}
+
+static mp_status_t replay_traffic_end_pair(mp_replay_t *replay, mp_pair_t *pair, mp_moment_t end) {
+  if (end < pair->begin) end = pair->begin;
+  replay_traffic_note(&replay->met[pair->collective], pair->begin, end);
+  replay_traffic_count(replay, pair->collective, &pair->transfer, pair->begin, end);
+  pair->num_arrived = 0;
+  MP_RETURN_IF_ERROR(
+      replay_traffic_release(replay, pair->source, pair->collective, pair->begin, end));
+  return replay_traffic_release(replay, pair->target, pair->collective, pair->begin, end);
+}
+
+static mp_status_t replay_traffic_end_message(mp_replay_t *replay, mp_lane_t *channel,
+                                              mp_moment_t end) {
+  const mp_moment_t begin = channel->begins.items[channel->times.count];
+  if (end < begin) end = begin;
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(NULL, &channel->times, end));
+  replay_traffic_note(&replay->met[channel->collective], begin, end);
+  replay_traffic_count(replay, channel->collective, &channel->transfer, begin, end);
+  if (!channel->is_awaited) return NULL;
+  channel->is_awaited = false;
+  channel->num_received += 1;
+  return replay_traffic_release(replay, channel->target, channel->collective, begin, end);
+}
+
+// ---- Beginnings ----
+
+static mp_status_t replay_traffic_message(mp_replay_t *replay, uint32_t number, uint32_t source,
+                                          uint32_t target, bool *has, mp_transfer_t *transfer) {
+  if (*has) return NULL;
+  *has = true;
+  return mp_network_message(replay->network, mp_network_device(replay->ids[source]),
+                            mp_network_device(replay->ids[target]),
+                            mp_replay_collective_bytes(replay, number), transfer);
+}
+
+static mp_status_t replay_traffic_start(mp_replay_t *replay, const mp_replay_event_t *event,
+                                        double now) {
+  const uint64_t tag = replay_traffic_tag(event->kind, event->index, 0);
+  if (event->kind == MP_EVENT_PAIR) {
+    mp_pair_t *pair = &replay->pairs[event->index];
+    MP_RETURN_IF_ERROR(replay_traffic_message(replay, pair->collective, pair->source, pair->target,
+                                              &pair->has_transfer, &pair->transfer));
+    return mp_flows_start(replay->flows, &pair->transfer, now, tag);
+  }
+  if (event->kind == MP_EVENT_CHANNEL) {
+    mp_lane_t *channel = &replay->channels.items[event->index];
+    MP_RETURN_IF_ERROR(replay_traffic_message(replay, channel->collective, channel->source,
+                                              channel->target, &channel->has_transfer,
+                                              &channel->transfer));
+    return mp_flows_start(replay->flows, &channel->transfer, now, tag);
+  }
+  mp_meeting_t *meeting = &replay->meetings[event->index];
+  MP_RETURN_IF_ERROR(replay_traffic_of(replay, meeting));
+  meeting->stage = 0;
+  bool is_over;
+  MP_RETURN_IF_ERROR(
+      replay_traffic_next_stage(replay->flows, meeting, event->index, now, &is_over));
+  return is_over ? replay_traffic_end_meeting(replay, meeting, meeting->begin) : NULL;
+}
+
+static mp_status_t replay_traffic_end(mp_replay_t *replay, uint64_t tag, double now) {
+  const uint32_t index = (uint32_t)tag;
+  const mp_moment_t end = mp_moment_of(now);
+  switch ((mp_replay_event_kind_t)(tag >> 62)) {
+    case MP_EVENT_PAIR:
+      return replay_traffic_end_pair(replay, &replay->pairs[index], end);
+    case MP_EVENT_CHANNEL:
+      return replay_traffic_end_message(replay, &replay->channels.items[index], end);
+    case MP_EVENT_MEETING:
+      break;
+  }
+  mp_meeting_t *meeting = &replay->meetings[index];
+  if (--meeting->num_running != 0) return NULL;
+  bool is_over;
+  MP_RETURN_IF_ERROR(replay_traffic_next_stage(replay->flows, meeting, index, now, &is_over));
+  return is_over ? replay_traffic_end_meeting(replay, meeting, end) : NULL;
+}
+
+// ---- All groups of a collective at once ----
+//
+// In most programs all devices come to the same collective at the same time. Then nothing else can
+// happen before it ends, and how long each group takes depends on the collective alone: it is
+// computed once.
+
+static uint32_t replay_traffic_num_groups(const mp_replay_t *replay, uint32_t number) {
+  return mp_replay_collective(replay, number)->groups->num_groups;
+}
+
+// How long each group takes when all groups begin at the same time.
+static mp_status_t replay_traffic_time_together(mp_replay_t *replay, uint32_t number,
+                                                mp_flows_t *flows, mp_moment_t *durations) {
+  const uint32_t first = replay->first_meeting[number];
+  const uint32_t count = replay_traffic_num_groups(replay, number);
+  for (uint32_t i = 0; i < count; ++i) {
+    mp_meeting_t *meeting = &replay->meetings[first + i];
+    MP_RETURN_IF_ERROR(replay_traffic_of(replay, meeting));
+    meeting->stage = 0;
+    bool is_over;
+    MP_RETURN_IF_ERROR(replay_traffic_next_stage(flows, meeting, i, 0, &is_over));
+  }
+  double next, now;
+  uint64_t tag;
+  while (mp_flows_next(flows, &next)) {
+    while (mp_flows_finish(flows, next, &now, &tag)) {
+      const uint32_t i = (uint32_t)tag;
+      mp_meeting_t *meeting = &replay->meetings[first + i];
+      if (--meeting->num_running != 0) continue;
+      bool is_over;
+      MP_RETURN_IF_ERROR(replay_traffic_next_stage(flows, meeting, i, now, &is_over));
+      if (is_over) durations[i] = mp_moment_of(now);
+    }
+  }
+  return NULL;
+}
+
+static mp_status_t replay_traffic_know_together(mp_replay_t *replay, uint32_t number) {
+  if (replay->together[number] != NULL) return NULL;
+  mp_moment_t *durations =
+      MP_ARENA_ARRAY(replay->arena, mp_moment_t, replay_traffic_num_groups(replay, number) + 1);
+  MP_RETURN_IF_NULL(durations);
+  mp_flows_t *flows = NULL;
+  MP_RETURN_IF_ERROR(mp_flows_create(replay->network, &flows));
+  mp_status_t status = replay_traffic_time_together(replay, number, flows, durations);
+  mp_flows_release(flows);
+  if (status == NULL) replay->together[number] = durations;
+  return status;
+}
+
+// Whether all devices that are not over stand at one collective, and begin it at the same time.
+static bool replay_traffic_is_together(const mp_replay_t *replay) {
+  if (replay->flows != NULL && mp_flows_count(replay->flows) != 0) return false;
+  const mp_replay_event_t *first = &replay->events.items[0];
+  if (first->kind != MP_EVENT_MEETING) return false;
+  const uint32_t number = replay->meetings[first->index].collective;
+  if (replay->events.count != replay_traffic_num_groups(replay, number)) return false;
+  uint32_t members = 0;
+  for (uint32_t i = 0; i < replay->events.count; ++i) {
+    const mp_replay_event_t *event = &replay->events.items[i];
+    if (event->kind != MP_EVENT_MEETING || event->time != first->time) return false;
+    const mp_meeting_t *meeting = &replay->meetings[event->index];
+    if (meeting->collective != number) return false;
+    members += meeting->num_arrived;
+  }
+  return members == replay->num_blocked;
+}
+
+static mp_status_t replay_traffic_do_together(mp_replay_t *replay) {
+  const mp_moment_t begin = replay->events.items[0].time;
+  const uint32_t number = replay->meetings[replay->events.items[0].index].collective;
+  const uint32_t count = replay->events.count;
+  MP_RETURN_IF_ERROR(replay_traffic_know_together(replay, number));
+  replay->events.count = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    mp_meeting_t *meeting = &replay->meetings[replay->first_meeting[number] + i];
+    MP_RETURN_IF_ERROR(
+        replay_traffic_end_meeting(replay, meeting, begin + replay->together[number][i]));
+  }
+  return NULL;
+}
+
+// ---- In order of time ----
+
+mp_status_t mp_replay_advance(mp_replay_t *replay, bool *out_any) {
+  const bool has_event = replay->events.count != 0;
+  *out_any = true;
+  if (has_event && replay_traffic_is_together(replay)) {
+    return replay_traffic_do_together(replay);
+  }
+  if (replay->flows == NULL) MP_RETURN_IF_ERROR(mp_flows_create(replay->network, &replay->flows));
+  double next = 0;
+  const bool has_flow = mp_flows_next(replay->flows, &next);
+  *out_any = has_event || has_flow;
+  const double begin = has_event ? mp_moment_seconds(replay->events.items[0].time) : 0;
+  if (has_event && (!has_flow || begin <= next)) {
+    const mp_replay_event_t event = mp_replay_pop(replay);
+    if (begin > replay->flows_now) replay->flows_now = begin;
+    return replay_traffic_start(replay, &event, replay->flows_now);
+  }
+  if (!has_flow) return NULL;
+  replay->flows_now = next;
+  double now;
+  uint64_t tag;
+  while (mp_flows_finish(replay->flows, next, &now, &tag)) {
+    MP_RETURN_IF_ERROR(replay_traffic_end(replay, tag, now));
+  }
+  return NULL;
+}

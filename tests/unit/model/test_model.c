@@ -1,0 +1,237 @@
+// Virtual times: launches, transfers and waits by hand; loops, permutations and messages; the same
+// times however a launch comes in and whether it was seen before.
+#include <math.h>
+
+#include "sim/base/options.h"
+#include "sim/model/clock/model.h"
+#include "sim/model/network/flows.h"
+#include "sim/plan/compile.h"
+#include "sim/readers/text/text.h"
+#include "tests/unit/support/unit.h"
+
+// Round numbers: 1 us per launch and op, 1 GB/s and 1 us per link, 1 TB/s of memory.
+#define POD                                                                                    \
+  "ring:4 hbm:1GiB launch_latency:1us op_latency:1us links.latency:1us links.bandwidth:1GB/s " \
+  "memory.bandwidth:1TB/s host_link.latency:2us host_link.bandwidth:1GB/s flops.f32:1T"
+
+#define SUM_BODY                                  \
+  "({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n" \
+  "  %s = stablehlo.add %a, %b : tensor<f32>\n"   \
+  "  stablehlo.return %s : tensor<f32>\n})"
+
+static const char k_all_reduce[] =
+    "module @sum attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 4 : i32} {\n"
+    "func.func @main(%x: tensor<250000xf32>) -> tensor<250000xf32> {\n"
+    "  %r = \"stablehlo.all_reduce\"(%x) <{replica_groups = dense<[[0,1,2,3]]> : "
+    "tensor<1x4xi64>}> " SUM_BODY
+    " : (tensor<250000xf32>) -> tensor<250000xf32>\n"
+    "  return %r : tensor<250000xf32>\n}\n}\n";
+
+static const char k_permute[] =
+    "module @shift attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 4 : i32} {\n"
+    "func.func @main(%x: tensor<250000xf32>) -> tensor<250000xf32> {\n"
+    "  %r = \"stablehlo.collective_permute\"(%x) <{source_target_pairs = dense<[[0,1]]> : "
+    "tensor<1x2xi64>}> : (tensor<250000xf32>) -> tensor<250000xf32>\n"
+    "  return %r : tensor<250000xf32>\n}\n}\n";
+
+// As long as the number is positive.
+static const char k_loop[] =
+    "module @count {\n"
+    "func.func @main(%n: tensor<i32>, %x: tensor<1000000xf32>) -> tensor<1000000xf32> {\n"
+    "  %zero = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %one = stablehlo.constant dense<1> : tensor<i32>\n"
+    "  %r:2 = stablehlo.while(%i = %n, %c = %x) : tensor<i32>, tensor<1000000xf32>\n"
+    "  cond {\n    %p = stablehlo.compare GT, %i, %zero : (tensor<i32>, tensor<i32>) -> "
+    "tensor<i1>\n    stablehlo.return %p : tensor<i1>\n  } do {\n"
+    "    %d = stablehlo.subtract %i, %one : tensor<i32>\n"
+    "    %y = stablehlo.add %c, %c : tensor<1000000xf32>\n"
+    "    stablehlo.return %d, %y : tensor<i32>, tensor<1000000xf32>\n  }\n"
+    "  return %r#1 : tensor<1000000xf32>\n}\n}\n";
+
+typedef struct {
+  mp_pod_t *pod;
+  mp_model_t *model;
+  mp_program_t *device_program;
+  mp_model_program_t *program;
+} timed_t;
+
+static timed_t time_text(const char *text, uint32_t num_devices) {
+  timed_t t = {0};
+  mp_options_t *options = NULL;
+  mp_module_t *module = NULL;
+  const uint32_t ids[] = {0, 1, 2, 3};
+  const mp_compile_request_t request = {0};
+  assert_ok(mp_options_create(NULL, 0, &options));
+  assert_ok(mp_pod_create_from_name(mp_str(POD), "test", &t.pod));
+  assert_ok(mp_model_create(t.pod, options, &t.model));
+  mp_options_release(options);
+  assert_ok(mp_read_text(text, strlen(text), &module));
+  assert_ok(mp_compile_module(module, &request, &t.device_program));
+  assert_ok(mp_model_program_create(t.model, t.device_program, num_devices, ids, &t.program));
+  return t;
+}
+
+static void time_end(timed_t *t) {
+  mp_model_program_release(t->program, t->device_program);
+  mp_model_release(t->model);
+  mp_pod_release(t->pod);
+}
+
+// Launches on all devices; `paths` (may be NULL) are the choices of each.
+static mp_stamp_t launch_all(timed_t *t, uint32_t count, const mp_stamp_t *inputs) {
+  const uint32_t logical[] = {0, 1, 2, 3};
+  const mp_stamp_t none[4] = {0};
+  mp_model_share_t *shares[4];
+  static uint64_t number = 0;
+  const mp_stamp_t stamp =
+      mp_model_launch(t->program, ++number, count, logical, inputs == NULL ? none : inputs, shares);
+  for (uint32_t i = 0; i < count; ++i) assert_null(shares[i]);
+  return stamp;
+}
+
+static mp_model_books_t read_books(timed_t *t) {
+  mp_model_books_t books;
+  mp_model_read(t->model, &books, NULL, NULL);
+  assert_int_equal(books.lost, 0);
+  return books;
+}
+
+static double micros(mp_moment_t moment) {
+  return mp_moment_seconds(moment) * 1e6;
+}
+
+static void expect_near(double found, double expected) {
+  if (fabs(found - expected) > 1e-3 * expected) fail_msg("%f, expected %f", found, expected);
+}
+
+static void test_all_reduce(void **state) {
+  (void)state;
+  timed_t t = time_text(k_all_reduce, 4);
+  (void)launch_all(&t, 4, NULL);
+  const double first = micros(read_books(&t).now);
+  // A ring of four both ways: 2 * 3/4 of a megabyte, half of it each way, at 1 GB/s; 6 steps.
+  expect_near(first, 1 + 750 + 6);
+  // Launches that nobody waits for follow each other at once.
+  for (int i = 0; i < 10; ++i) (void)launch_all(&t, 4, NULL);
+  expect_near(micros(read_books(&t).now), 1 + 11 * 756);
+  assert_int_equal(read_books(&t).host, 0);
+  time_end(&t);
+}
+
+static void test_host_waits(void **state) {
+  (void)state;
+  timed_t t = time_text(k_all_reduce, 4);
+  mp_stamp_t stamp = launch_all(&t, 4, NULL);
+  mp_model_get(t.model, 2, 0, stamp);
+  expect_near(micros(read_books(&t).host), 757);
+  stamp = launch_all(&t, 4, NULL);
+  // Four megabytes from four devices come over four links at the same time.
+  for (uint32_t d = 0; d < 4; ++d) mp_model_get(t.model, d, 1000000, stamp);
+  expect_near(micros(read_books(&t).host), 757 + 757 + 1002);
+  time_end(&t);
+}
+
+static void test_inputs(void **state) {
+  (void)state;
+  timed_t t = time_text(k_all_reduce, 4);
+  const mp_stamp_t put = mp_model_put(t.model, 3, 2000000);
+  const mp_stamp_t inputs[4] = {0, 0, 0, mp_stamp_newer_transfer(0, put)};
+  assert_true(inputs[3] == put);
+  (void)launch_all(&t, 4, inputs);
+  expect_near(micros(read_books(&t).now), 2002 + 756);
+  // What was launched first does not wait for a transfer that it does not use.
+  (void)mp_model_put(t.model, 0, 50000000);
+  (void)launch_all(&t, 4, NULL);
+  expect_near(micros(read_books(&t).now), 2002 + 2 * 756);
+  time_end(&t);
+}
+
+static void test_permutation(void **state) {
+  (void)state;
+  timed_t t = time_text(k_permute, 4);
+  (void)launch_all(&t, 4, NULL);
+  const mp_model_books_t books = read_books(&t);
+  // Only the two ends of the message wait for it.
+  expect_near(micros(books.devices[0]), 1 + 1001);
+  expect_near(micros(books.devices[1]), 1 + 1001);
+  expect_near(micros(books.devices[2]), 1);
+  time_end(&t);
+}
+
+// Runs the loop so many times round, as its run would tell.
+static double time_of_loop(timed_t *t, uint32_t rounds) {
+  const uint32_t logical[] = {0};
+  const mp_stamp_t none[] = {0};
+  mp_model_share_t *share;
+  const mp_moment_t before = read_books(t).now;
+  (void)mp_model_launch(t->program, 1, 1, logical, none, &share);
+  assert_non_null(share);
+  for (uint32_t i = 0; i < rounds; ++i) mp_path_add(mp_model_share_path(share), 0);
+  mp_path_add(mp_model_share_path(share), 1);
+  assert_int_equal(read_books(t).pending, 1);  // not before the run is over
+  mp_model_share_end(share);
+  return micros(read_books(t).now - before);
+}
+
+static void test_paths(void **state) {
+  (void)state;
+  timed_t t = time_text(k_loop, 1);
+  (void)time_of_loop(&t, 0);  // the launch latency shows in the first one alone
+  const double none = time_of_loop(&t, 0), one = time_of_loop(&t, 1), ten = time_of_loop(&t, 10);
+  assert_true(one > none + 8);  // eight megabytes at 1 TB/s
+  expect_near(ten - none, 10 * (one - none));
+  // What was seen before comes to the same.
+  assert_true(time_of_loop(&t, 10) == time_of_loop(&t, 10));
+  double seconds = 0;
+  assert_ok(mp_model_program_estimate(t.program, &seconds));
+  expect_near(seconds * 1e6, one);
+  time_end(&t);
+}
+
+// A thread for each device: the launches come one by one, in any order.
+static void test_one_by_one(void **state) {
+  (void)state;
+  timed_t t = time_text(k_all_reduce, 4);
+  (void)launch_all(&t, 4, NULL);
+  const mp_moment_t whole = read_books(&t).now;
+  const mp_stamp_t none[] = {0};
+  const uint32_t order[] = {2, 0, 3, 1};
+  for (uint32_t i = 0; i < 4; ++i) {
+    mp_model_share_t *share;
+    (void)mp_model_launch(t.program, 77, 1, &order[i], none, &share);
+  }
+  const mp_model_books_t books = read_books(&t);
+  assert_int_equal(books.launches, 2);
+  assert_int_equal(books.pending, 0);
+  expect_near(micros(books.now), micros(whole) + 756);
+  time_end(&t);
+}
+
+// The same log gives the same bits, whenever it is computed.
+static void test_deterministic(void **state) {
+  (void)state;
+  mp_moment_t ends[2] = {0};
+  for (int round = 0; round < 2; ++round) {
+    timed_t t = time_text(k_all_reduce, 4);
+    for (uint32_t i = 0; i < 600; ++i) {
+      const mp_stamp_t put = mp_model_put(t.model, i % 4, 1000 * (i % 37));
+      const mp_stamp_t inputs[4] = {0, put, 0, 0};
+      const mp_stamp_t stamp = launch_all(&t, 4, inputs);
+      if (i % 5 == 0) mp_model_get(t.model, i % 3, 100 * i, stamp);
+      if (round == 1 && i % 7 == 0) (void)read_books(&t);
+    }
+    ends[round] = read_books(&t).now;
+    time_end(&t);
+  }
+  assert_true(ends[0] == ends[1] && ends[0] != 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_all_reduce),    cmocka_unit_test(test_host_waits),
+      cmocka_unit_test(test_inputs),        cmocka_unit_test(test_permutation),
+      cmocka_unit_test(test_paths),         cmocka_unit_test(test_one_by_one),
+      cmocka_unit_test(test_deterministic),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
