@@ -51,7 +51,7 @@ static mp_status_t pjrt_compile_assign_devices(const mp_compile_options_t *optio
   return NULL;
 }
 
-mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices, bool op_by_op,
+mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices, const PJRT_Client *client,
                             mp_arena_t *arena, mp_pjrt_compiled_t *out_compiled) {
   mp_program_form_t form = MP_PROGRAM_MLIR;
   mp_compile_options_t options;
@@ -71,7 +71,8 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
       .num_propagate_to_results = options.propagate_to_output.count,
       .propagate_to_params = options.propagate_to_parameters.items,
       .num_propagate_to_params = options.propagate_to_parameters.count,
-      .op_by_op = op_by_op,
+      .op_by_op = client != NULL && client->op_by_op,
+      .open_loops = client != NULL && client->open_loops,
       .answers = source->is_stored ? &source->answers : NULL,
   };
   mp_pjrt_compiled_t compiled = {.uses_shardy = options.use_shardy_partitioner};

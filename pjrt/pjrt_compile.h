@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "pjrt/pjrt_objects.h"
 #include "sim/base/arena.h"
 #include "sim/base/str.h"
 #include "sim/plan/program.h"
@@ -24,12 +25,12 @@ typedef struct {
   uint32_t *assignment;  // global device ids by replica * num_partitions + partition; in the arena
 } mp_pjrt_compiled_t;
 
-// Compiles for a pod of `pod_devices` devices; with `op_by_op` nothing is fused. The assignment
+// Compiles for a pod of `pod_devices` devices; as the client (may be NULL) wants it. The assignment
 // lies in `arena`; the program has an arena of its own. INVALID_ARGUMENT for bad bytes and for
 // options that name unknown things or devices; UNIMPLEMENTED for formats and ops that minipod does
 // not have. Thread-safe.
 MP_NODISCARD mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices,
-                                         bool op_by_op, mp_arena_t *arena,
+                                         const PJRT_Client *client, mp_arena_t *arena,
                                          mp_pjrt_compiled_t *out_compiled);
 
 // Appends the partitioned program as StableHLO text, with `attrs` as the module's attributes; with

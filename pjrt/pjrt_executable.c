@@ -200,7 +200,7 @@ mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices
   const char *dump = client == NULL ? NULL : client->dump;
   const uint32_t number = mp_pjrt_dump_input(dump, source);
   mp_status_t status =
-      mp_pjrt_compile(source, pod_devices, client != NULL && client->op_by_op, arena, &compiled);
+      mp_pjrt_compile(source, pod_devices, client, arena, &compiled);
   if (status == NULL) mp_pjrt_dump_program(dump, number, compiled.program);
   if (status == NULL && client != NULL) {
     executable->client = mp_pjrt_client_retain(client);

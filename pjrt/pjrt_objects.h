@@ -192,6 +192,7 @@ struct PJRT_Client {
   size_t num_devices, num_addressable, num_addressable_memories;
   const char *dump;  // the folder that the option names, or ""
   bool op_by_op;     // nothing is fused
+  bool open_loops;   // no loop is one command, because programs run for their shapes alone
 };
 // As PJRT_Client_Create, but in a given world (sim/runtime/devices/client.h), for tests.
 MP_NODISCARD mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,

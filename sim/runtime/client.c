@@ -191,6 +191,28 @@ static mp_status_t client_check_nodes(const mp_client_t *client, const mp_option
                               "jax.distributed.initialize()");
 }
 
+static mp_status_t client_make_model(mp_client_t *client, const mp_options_t *options) {
+  if (strcmp(options->time, "off") == 0) return NULL;
+  if (strcmp(options->time, "model") != 0) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "option time (%s): expected off or model, got '%s'",
+                          mp_option_source_name(options->source[MP_OPTION_ID_time]), options->time);
+  }
+  return mp_model_create(client->pod, options, &client->model);
+}
+
+static mp_status_t client_choose_values(mp_client_t *client, const mp_options_t *options) {
+  client->shapes_only = strcmp(options->values, "shapes") == 0;
+  if (client->shapes_only && client->model == NULL) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "option values (%s) is shapes, which needs the option time: model",
+                          mp_option_source_name(options->source[MP_OPTION_ID_values]));
+  }
+  if (client->shapes_only || strcmp(options->values, "real") == 0) return NULL;
+  return mp_status_make(
+      MP_INVALID_ARGUMENT, "option values (%s): expected real or shapes, got '%s'",
+      mp_option_source_name(options->source[MP_OPTION_ID_values]), options->values);
+}
+
 // Makes everything that a client consists of. `agreement` is that of the processes of the world
 // about this client; NULL where there is no world.
 static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
@@ -209,6 +231,12 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
   if (client->world != NULL) {
     client->budget.machine_bytes /=
         mp_world_peer(client->world, mp_world_rank(client->world))->ranks_on_host;
+  }
+  MP_RETURN_IF_ERROR(client_make_model(client, options));
+  MP_RETURN_IF_ERROR(client_choose_values(client, options));
+  if (client->shapes_only) {  // memory is counted, but hardly used
+    client->budget.machine_bytes = 0;
+    client->budget.is_sparse = true;
   }
   MP_RETURN_IF_ERROR(client_make_queues(client, machine));
   MP_RETURN_IF_ERROR(client_make_workers(client, machine));
@@ -314,6 +342,7 @@ static void client_destroy(mp_client_t *client) {
   mp_free(client->devices);
   mp_free(client->workers);
   mp_free(client->queues);
+  mp_model_release(client->model);
   mp_pod_release(client->pod);
   mp_free(client);
 }

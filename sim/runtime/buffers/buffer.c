@@ -248,6 +248,18 @@ mp_status_t mp_buffer_hold_storage(mp_buffer_t *buffer, mp_storage_t **out_stora
   return buffer_get_storage(buffer, false, out_storage);
 }
 
+mp_status_t mp_buffer_no_values(void) {
+  return mp_status_make(MP_FAILED_PRECONDITION,
+                        "this array has no values: the option values is shapes, so that programs "
+                        "run for their times alone");
+}
+
+// Whether the array has no values, or may turn out to have none.
+static bool buffer_lacks_values(const mp_buffer_t *buffer) {
+  if (buffer->storage == NULL || buffer->storage->values == NULL) return false;
+  return !mp_event_is_ready(buffer->definition) || !buffer->storage->values->are_there;
+}
+
 mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data) {
   static _Alignas(64) unsigned char no_data[64];  // what error buffers point to
   mp_status_t status = NULL;
@@ -255,6 +267,8 @@ mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data) {
   buffer_assert_holds(buffer);
   if (buffer->is_deleted && buffer->externals == 0) {
     status = buffer_deleted_error(buffer);
+  } else if (buffer_lacks_values(buffer)) {
+    status = mp_buffer_no_values();
   } else {
     buffer->externals += 1;
     mp_storage_retain(buffer->storage);

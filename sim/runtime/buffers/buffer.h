@@ -70,6 +70,8 @@ mp_memory_t *mp_buffer_memory(const mp_buffer_t *buffer);
 uint64_t mp_buffer_bytes(const mp_buffer_t *buffer);
 // The event that is set when the contents are there, or can never be. Borrowed.
 mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer);
+// Tells the model of time that the host waits for the contents.
+void mp_buffer_note_wait(const mp_buffer_t *buffer);
 
 // Takes the buffer away from its user: later uses fail, enqueued ones go on. Deleting twice has no
 // effect.

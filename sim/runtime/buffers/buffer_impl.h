@@ -14,6 +14,7 @@ struct mp_buffer_s {
   mp_event_t *definition;  // retained
   // Its definition waits for a run that may be in a call that blocks (launch/call.h).
   bool is_behind_call;
+  mp_stamp_t stamp;       // of what has made it, in the model of time; set before anybody has it
   mp_lock_t lock;         // a leaf of the lock order
   mp_storage_t *storage;  // valid while not deleted or externals != 0; NULL: an error buffer
   bool is_deleted;        // then the buffer's own hold on the storage is gone
@@ -43,6 +44,9 @@ MP_NODISCARD mp_status_t mp_buffer_bytes_of(mp_dtype_t dtype, const int64_t *dim
 // Deletes the buffer and hands its own hold on the storage over; NULL for an error buffer.
 // INVALID_ARGUMENT when the buffer was deleted before.
 MP_NODISCARD mp_status_t mp_buffer_give_up(mp_buffer_t *buffer, mp_storage_t **out_storage);
+
+// The error of whoever wants values that there are none of (mp_storage_t.values).
+MP_NODISCARD mp_status_t mp_buffer_no_values(void);
 
 // A copy of bytes from storage to storage.
 typedef struct {

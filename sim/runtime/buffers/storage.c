@@ -2,9 +2,36 @@
 
 #include "sim/base/alloc.h"
 
+mp_status_t mp_values_create(mp_values_t **out_values) {
+  mp_values_t *values = mp_calloc(1, sizeof(*values));
+  MP_RETURN_IF_NULL(values);
+  atomic_init(&values->references, 1);
+  *out_values = values;
+  return NULL;
+}
+
+mp_values_t *mp_values_retain(mp_values_t *values) {
+  if (values != NULL) atomic_fetch_add_explicit(&values->references, 1, memory_order_relaxed);
+  return values;
+}
+
+void mp_values_release(mp_values_t *values) {
+  if (values == NULL) return;
+  if (atomic_fetch_sub_explicit(&values->references, 1, memory_order_acq_rel) == 1)
+    mp_free(values);
+}
+
 static mp_storage_t *storage_make(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
   mp_storage_t *storage = mp_calloc(1, sizeof(*storage));
   if (storage == NULL) return NULL;
+  if (mp_device_client(memory->device)->shapes_only) {
+    mp_status_t status = mp_values_create(&storage->values);
+    if (status != NULL) {
+      mp_status_release(status);
+      mp_free(storage);
+      return NULL;
+    }
+  }
   atomic_init(&storage->references, 1);
   storage->memory = memory;
   storage->bytes = bytes;
@@ -18,6 +45,7 @@ static mp_storage_t *storage_make(mp_memory_t *memory, uint64_t bytes, const mp_
 static void storage_dispose(mp_storage_t *storage) {
   mp_client_t *client = mp_device_client(storage->memory->device);
   mp_name_release(storage->label.name);
+  mp_values_release(storage->values);
   mp_free(storage);
   mp_client_unhold(client);
 }
@@ -50,6 +78,7 @@ mp_status_t mp_storage_adopt(mp_memory_t *memory, uint64_t bytes, void *data,
   }
   if (data != NULL) storage->data = data;
   storage->is_adopted = true;
+  if (storage->values != NULL) storage->values->are_there = true;
   storage->on_release = on_release;
   storage->context = context;
   *out_storage = storage;

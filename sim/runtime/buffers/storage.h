@@ -10,6 +10,20 @@
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/memory/memory.h"
 
+// Whether the bytes of an array are its values. Set before the array's definition is, by whoever
+// brings the contents, and read after that. Runs hold it longer than the storage.
+typedef struct {
+  atomic_int references;
+  bool are_there;
+} mp_values_t;
+
+// A new one, which says no. RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_values_create(mp_values_t **out_values);
+// mp_values_retain adds a reference and returns the same; the last mp_values_release frees it. NULL
+// has no effect in either.
+mp_values_t *mp_values_retain(mp_values_t *values);
+void mp_values_release(mp_values_t *values);
+
 typedef struct {
   atomic_int references;  // holds
   mp_memory_t *memory;
@@ -18,10 +32,16 @@ typedef struct {
   mp_span_t *block;           // NULL: adopted, or no bytes
   _Atomic uint64_t last_use;  // newest run of the memory's device that uses it; 0: none
   bool is_adopted;
+  // Where programs run for their shapes alone (option `values`): whether the bytes are those of the
+  // array; elsewhere NULL. A reference. A launch that takes the storage over brings its own.
+  mp_values_t *values;
   void (*on_release)(void *context);  // adopted memory; may be NULL
   void *context;
   mp_label_t label;  // its name is owned; changed under the memory's lock
 } mp_storage_t;
+
+// Where programs run for their shapes alone, arrays of more bytes have no values.
+enum { MP_SMALL_BYTES = 64 << 10 };
 
 // New memory, with one hold. `label` is copied (its name retained); `after` and the error are those
 // of mp_memory_alloc.

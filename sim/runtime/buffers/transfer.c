@@ -88,9 +88,22 @@ static void transfer_finish(mp_job_t *job, mp_status_t status) {
   mp_event_release(done);
 }
 
+// Where programs run for their shapes alone: whether the transfer is over without a copy.
+static bool transfer_end_without_values(transfer_t *transfer) {
+  if (!transfer->client->shapes_only) return false;
+  const bool has_values =
+      transfer->source == NULL ? transfer->bytes <= MP_SMALL_BYTES : transfer->source->values->are_there;
+  if (transfer->target != NULL) transfer->target->values->are_there = has_values;
+  if (has_values) return false;
+  transfer_finish(&transfer->job, transfer->target != NULL ? NULL : mp_buffer_no_values());
+  return true;
+}
+
 static void transfer_start(transfer_t *transfer) {
   if (transfer->source_error != NULL) {
     transfer_finish(&transfer->job, transfer->source_error);
+  } else if (transfer_end_without_values(transfer)) {
+    return;
   } else if (transfer->job.num_parts == 1) {
     if (transfer->bytes >= MP_LONG_BYTES) mp_worker_looks_later();
     mp_strided_run(&transfer->copy, transfer->to, transfer->from);
@@ -204,6 +217,11 @@ static mp_status_t transfer_copy_now(mp_client_t *client, const mp_strided_t *co
   return mp_job_attend(client, mp_worker_current(), &job.job);
 }
 
+// Whether programs run for their shapes alone and the array is too large to have values.
+static bool transfer_lacks_values(const mp_client_t *client, uint64_t bytes) {
+  return client->shapes_only && bytes > MP_SMALL_BYTES;
+}
+
 mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *array,
                                 mp_host_semantics_t semantics, mp_buffer_t **out_buffer,
                                 mp_event_t **out_done) {
@@ -215,8 +233,11 @@ mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *arra
   mp_strided_t copy;
   transfer_describe(&copy, &buffer->type, NULL, array->byte_strides);
   mp_status_t status = NULL;
-  if (semantics == MP_HOST_ONLY_DURING_CALL || buffer->bytes <= MP_HOST_COPY_BYTES) {
+  if (transfer_lacks_values(client, buffer->bytes)) {
+    mp_event_set(definition, NULL);
+  } else if (semantics == MP_HOST_ONLY_DURING_CALL || buffer->bytes <= MP_HOST_COPY_BYTES) {
     status = transfer_copy_now(client, &copy, buffer->storage->data, array->data, buffer->bytes);
+    if (buffer->storage->values != NULL) buffer->storage->values->are_there = true;
     if (status == NULL) mp_event_set(definition, NULL);
   } else {
     transfer_request_t request = {.from = array->data,
@@ -231,6 +252,9 @@ mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *arra
     mp_buffer_release(buffer);
     return status;
   }
+  if (client->model != NULL && memory->space == MP_MEMORY_DEVICE) {
+    buffer->stamp = mp_model_put(client->model, mp_device_id(memory->device), buffer->bytes);
+  }
   *out_buffer = buffer;
   // The source is no longer needed when the contents are there.
   if (out_done != NULL) {
@@ -242,6 +266,16 @@ mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *arra
 }
 
 // ---- To the host ----
+
+static void transfer_note_read(const mp_buffer_t *buffer, uint64_t bytes) {
+  const mp_device_t *device = buffer->memory->device;
+  if (device->client->model == NULL || buffer->memory->space != MP_MEMORY_DEVICE) return;
+  mp_model_get(device->client->model, mp_device_id(device), bytes, buffer->stamp);
+}
+
+void mp_buffer_note_wait(const mp_buffer_t *buffer) {
+  transfer_note_read(buffer, 0);
+}
 
 mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint64_t dst_bytes,
                               const int64_t *byte_strides, mp_event_t **out_done) {
@@ -267,6 +301,7 @@ mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint64_t dst_bytes
                                   .copy = &copy};
     status = transfer_begin(client, &request, done);
   }
+  if (status == NULL) transfer_note_read(buffer, buffer->bytes);
   return transfer_give_event(status, done, out_done);
 }
 
@@ -294,7 +329,9 @@ mp_status_t mp_buffer_read_raw_to(mp_buffer_t *buffer, void *dst, uint64_t offse
                                 .after = buffer->definition,
                                 .bytes = size,
                                 .copy = &copy};
-  return transfer_begin(mp_device_client(buffer->memory->device), &request, done);
+  MP_RETURN_IF_ERROR(transfer_begin(mp_device_client(buffer->memory->device), &request, done));
+  transfer_note_read(buffer, size);
+  return NULL;
 }
 
 mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
@@ -346,6 +383,17 @@ mp_status_t mp_storage_copy(mp_client_t *client, const mp_storage_copy_t *what, 
   return transfer_begin(client, &request, done);
 }
 
+// Copies between the memories of one device, and those of hosts, take no time.
+static mp_stamp_t transfer_note_copy(const mp_buffer_t *buffer, const mp_memory_t *memory) {
+  mp_model_t *model = mp_device_client(memory->device)->model;
+  const bool is_between = buffer->memory->device != memory->device &&
+                          buffer->memory->space == MP_MEMORY_DEVICE &&
+                          memory->space == MP_MEMORY_DEVICE;
+  if (model == NULL || !is_between) return buffer->stamp;
+  return mp_model_copy(model, mp_device_id(buffer->memory->device), mp_device_id(memory->device),
+                       buffer->bytes, buffer->stamp);
+}
+
 mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
                                      mp_buffer_t **out_buffer) {
   mp_client_t *client = mp_device_client(buffer->memory->device);
@@ -366,6 +414,7 @@ mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
     return status;
   }
   copy_buffer->is_behind_call = buffer->is_behind_call;
+  copy_buffer->stamp = transfer_note_copy(buffer, memory);
   const mp_storage_copy_t copy = {.source = source,
                                   .target = mp_storage_retain(copy_buffer->storage),
                                   .after = buffer->definition,

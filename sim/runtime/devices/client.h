@@ -24,6 +24,7 @@
 #include "collectives/transport/world.h"
 #include "sim/base/options.h"
 #include "sim/base/status.h"
+#include "sim/model/clock/model.h"
 #include "sim/runtime/memory/memory_stats.h"
 #include "topology/pod.h"
 

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "sim/base/os/lock.h"
+#include "sim/model/clock/model.h"
 #include "sim/runtime/devices/caller.h"
 #include "sim/runtime/devices/client.h"
 #include "sim/runtime/devices/job.h"
@@ -87,6 +88,8 @@ struct mp_client_s {
   mp_endpoint_t *endpoint;  // where packets come in (router.h); NULL: the process is alone
   mp_watch_t *watch;        // looks after waits for other processes; NULL: the process is alone
   mp_pod_t *pod;
+  mp_model_t *model;  // of time; NULL: no virtual times are kept
+  bool shapes_only;   // programs run for their shapes alone (launch/shapes.h)
   uint32_t num_devices;
   mp_device_t *devices;
   uint32_t first_local, num_local;

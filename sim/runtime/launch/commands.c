@@ -240,6 +240,7 @@ static mp_status_t commands_do_jump(exec_t *exec) {
 
 static mp_status_t commands_do_branch_unless(exec_t *exec) {
   const uint8_t *condition = commands_address(exec->run, &exec->cmd->operands[0]);
+  if (exec->run->path != NULL) mp_path_add(exec->run->path, *condition == 0);
   if (*condition == 0) exec->next = exec->cmd->targets[0];
   return NULL;
 }
@@ -248,7 +249,9 @@ static mp_status_t commands_do_switch(exec_t *exec) {
   int32_t index;
   memcpy(&index, commands_address(exec->run, &exec->cmd->operands[0]), sizeof(index));
   uint32_t last = exec->cmd->num_targets - 1;
-  exec->next = exec->cmd->targets[index >= 0 && (uint32_t)index < last ? (uint32_t)index : last];
+  const uint32_t chosen = index >= 0 && (uint32_t)index < last ? (uint32_t)index : last;
+  if (exec->run->path != NULL) mp_path_add(exec->run->path, chosen);
+  exec->next = exec->cmd->targets[chosen];
   return NULL;
 }
 
@@ -264,6 +267,14 @@ static bool commands_must_stop_loop(void *context) {
   return commands_must_end(exec->self, exec->run) || mp_worker_is_wanted(exec->self);
 }
 
+// Tells the path how often the loop went round.
+static void commands_note_edges(mp_run_t *run, const mp_loop_t *loop) {
+  for (uint32_t i = 0; i < mp_loop_num_edges(loop); ++i) {
+    mp_path_add(run->path, run->edges[i]);
+    run->edges[i] = 0;
+  }
+}
+
 // Executed again when the run has yielded in the loop: then the loop goes on.
 static mp_status_t commands_do_loop(exec_t *exec) {
   mp_run_t *run = exec->run;
@@ -277,18 +288,23 @@ static mp_status_t commands_do_loop(exec_t *exec) {
       .must_stop = commands_must_stop_loop,
       .context = exec,
       .at = run->loop_at,
+      .edges = run->path == NULL ? NULL : run->edges,
   };
   MP_RETURN_IF_NULL(state.scratch);
   bool is_over = false;
   MP_RETURN_IF_ERROR(mp_loop_run(loop, &state, &is_over));
   run->loop_at = state.at;
-  if (is_over) return NULL;
+  if (is_over) {
+    if (run->path != NULL) commands_note_edges(run, loop);
+    return NULL;
+  }
   run->pc = exec->next - 1;
   exec->step = MP_STEP_YIELDED;
   return NULL;
 }
 
 static mp_status_t commands_do_done(exec_t *exec) {
+  if (exec->run->shape_run != NULL) mp_shape_run_end(exec->run->shape_run);
   exec->step = MP_STEP_OVER;
   return NULL;
 }
@@ -318,7 +334,9 @@ mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_ste
     exec.cmd = &program->commands[pc];
     MP_ASSERT((size_t)exec.cmd->kind < sizeof(k_commands) / sizeof(k_commands[0]));
     exec.next = pc + 1;
-    MP_RETURN_IF_ERROR(k_commands[exec.cmd->kind](&exec));
+    if (run->shape_run == NULL || !mp_shape_run_skips(run, pc, &exec.next)) {
+      MP_RETURN_IF_ERROR(k_commands[exec.cmd->kind](&exec));
+    }
     if (exec.next <= pc && exec.step == MP_STEP_GO_ON) {
       bool must_end = commands_must_end(self, run);
       bool may_yield = ++back_edges % MP_BACK_EDGES_PER_LOOK == 0 && mp_worker_is_wanted(self);

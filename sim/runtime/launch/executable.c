@@ -7,6 +7,7 @@
 #include "sim/base/hash.h"
 #include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/launch/executable_impl.h"
+#include "sim/runtime/launch/shapes.h"
 
 static mp_status_t executable_check_assignment(const mp_client_t *client,
                                                const mp_program_t *program, const uint32_t *ids,
@@ -86,7 +87,11 @@ static void executable_survey(mp_executable_t *executable) {
     for (uint32_t t = 0; t < cmd->num_targets; ++t) {
       if (cmd->targets[t] <= i) seconds = INFINITY;  // a loop
     }
-    if (cmd->kind == MP_CMD_LOOP) seconds = INFINITY;
+    if (cmd->kind == MP_CMD_LOOP) {
+      seconds = INFINITY;
+      const uint32_t edges = executable->timed == NULL ? 0 : mp_loop_num_edges(cmd->loop);
+      if (edges > executable->max_edges) executable->max_edges = edges;
+    }
     if (cmd->kind == MP_CMD_CALL) {
       seconds += executable_call_seconds(cmd->call);
       executable->may_block |= cmd->call->may_block;
@@ -134,8 +139,19 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
     executable->ids = executable->set->ids;
     status = executable_list_local(executable);
   }
+  if (status == NULL && client->shapes_only) {
+    status = mp_shapes_create(program, &executable->shapes);
+  }
+  if (status == NULL && client->model != NULL) {
+    status =
+        mp_model_program_create(client->model, program, count, executable->ids, &executable->timed);
+  }
   if (status != NULL) {
-    if (executable != NULL) mp_name_release(executable->name);
+    if (executable != NULL) {
+      mp_name_release(executable->name);
+      mp_shapes_release(executable->shapes);
+      mp_free(executable->local);
+    }
     mp_free(executable);
     mp_program_release(program);
     return status;
@@ -161,7 +177,8 @@ void mp_executable_release(mp_executable_t *executable) {
   MP_ASSERT(before > 0);
   if (before != 1) return;
   mp_client_t *client = executable->client;
-  mp_program_release(executable->program);
+  mp_shapes_release(executable->shapes);
+  mp_model_program_release(executable->timed, executable->program);
   mp_name_release(executable->name);
   mp_free(executable->local);
   mp_free(executable);

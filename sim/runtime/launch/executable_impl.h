@@ -7,6 +7,7 @@
 #include "sim/runtime/memory/name.h"
 
 typedef struct mp_session_s mp_session_t;
+typedef struct mp_shapes_s mp_shapes_t;
 typedef struct mp_endpoint_s mp_endpoint_t;
 
 // A device set: the list of devices that launches run on, in logical order. All executables with
@@ -50,15 +51,18 @@ void mp_device_set_release(mp_device_set_t *set);
 // Nothing but `references` and `slowness` changes once the executable is made.
 struct mp_executable_s {
   atomic_int references;
-  mp_client_t *client;    // held
-  mp_program_t *program;  // owned
-  mp_name_t *name;        // the program's, for labels of memory that outlives the executable
+  mp_client_t *client;        // held
+  mp_program_t *program;      // owned
+  mp_shapes_t *shapes;        // for runs without values; NULL: they have values
+  mp_model_program_t *timed;  // the same in the client's model of time; NULL: there is none
+  mp_name_t *name;            // the program's, for labels of memory that outlives the executable
   uint32_t num_devices;
   const uint32_t *ids;                 // [num_devices] global, in logical order; the set's
   uint32_t num_local;                  // may be 0
   uint32_t *local;                     // [num_local] logical numbers of this process's devices
   mp_device_set_t *set;                // the client's
   uint32_t max_operands, max_results;  // of any command
+  uint32_t max_edges;                  // of any loop that is one command, if the model wants them
   bool has_collectives;                // or sends and receives
   bool has_stages;                     // of foreign functions: prepare or initialize
   bool may_block;                      // it makes calls that may block

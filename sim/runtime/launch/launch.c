@@ -320,10 +320,21 @@ static void launch_commit_beside(const launching_t *l, share_t *share) {
   atomic_fetch_add(&share->device->num_beside, 1);
 }
 
+static void launch_commit_shapes(const launching_t *l, share_t *share) {
+  const mp_program_t *program = l->executable->program;
+  for (uint32_t p = 0; p < program->num_params; ++p) {
+    mp_shape_run_add_param(share->run->shape_run, share->arguments[p].storage);
+  }
+  for (uint32_t r = 0; r < program->num_results; ++r) {
+    mp_shape_run_add_result(share->run->shape_run, share->results[r]->storage);
+  }
+}
+
 static void launch_commit(launching_t *l, share_t *share) {
   const mp_program_t *program = l->executable->program;
   mp_run_t *run = share->run;
   MP_ASSERT(share->num_taken == program->num_params && share->num_results == program->num_results);
+  if (run->shape_run != NULL) launch_commit_shapes(l, share);
   if (share->is_beside) {
     launch_commit_beside(l, share);
   } else {
@@ -341,6 +352,47 @@ static void launch_commit(launching_t *l, share_t *share) {
     (void)mp_session_join(run->session, share->logical, run);
   }
   mp_run_enqueue(run);
+}
+
+// The newest transfer that the arguments of a share come from.
+static mp_stamp_t launch_newest_input(const launching_t *l, const share_t *share) {
+  mp_stamp_t newest = 0;
+  for (uint32_t p = 0; p < l->executable->program->num_params; ++p) {
+    newest = mp_stamp_newer_transfer(newest, share->buffers[p]->stamp);
+  }
+  return newest;
+}
+
+// Tells the model of time. Launches on single devices that belong together have one number.
+static mp_status_t launch_note(launching_t *l, const uint32_t *logical) {
+  mp_executable_t *executable = l->executable;
+  const bool is_whole = l->num_shares == executable->num_local || !executable->has_collectives;
+  const uint64_t number = is_whole ? l->claim : executable->set->num_launches[logical[0]];
+  char *memory = mp_calloc(l->num_shares, sizeof(mp_stamp_t) + sizeof(mp_model_share_t *));
+  MP_RETURN_IF_NULL(memory);
+  mp_stamp_t *inputs = (mp_stamp_t *)(void *)memory;
+  mp_model_share_t **shares =
+      (mp_model_share_t **)(void *)(memory + l->num_shares * sizeof(mp_stamp_t));
+  for (uint32_t i = 0; i < l->num_shares; ++i) inputs[i] = launch_newest_input(l, &l->shares[i]);
+  const mp_stamp_t stamp =
+      mp_model_launch(executable->timed, number, l->num_shares, logical, inputs, shares);
+  for (uint32_t i = 0; i < l->num_shares; ++i) {
+    share_t *share = &l->shares[i];
+    share->run->share = shares[i];
+    if (shares[i] != NULL) share->run->path = mp_model_share_path(shares[i]);
+    for (uint32_t r = 0; r < share->num_results; ++r) share->results[r]->stamp = stamp;
+  }
+  mp_free(memory);
+  return NULL;
+}
+
+// For runs without values: what says of the arguments and results whether they have any. First all
+// that can fail.
+static mp_status_t launch_prepare_shapes(launching_t *l) {
+  for (uint32_t i = 0; i < l->num_shares; ++i) {
+    MP_RETURN_IF_ERROR(mp_shape_run_create(l->executable->shapes, &l->shares[i].run->shape_run));
+  }
+  return NULL;
 }
 
 // Which devices of this process a launch is for.
@@ -385,6 +437,8 @@ static mp_status_t launch_prepare_and_commit(launching_t *l) {
   mp_status_t status = NULL;
   uint32_t i = 0;
   while (i < l->num_shares && status == NULL) status = launch_prepare(l, &l->shares[i++]);
+  if (status == NULL && l->executable->shapes != NULL) status = launch_prepare_shapes(l);
+  if (status == NULL && l->executable->timed != NULL) status = launch_note(l, logical);
   if (status != NULL) {
     // The last share was prepared in part, perhaps not even its run was made.
     while (i-- > 0) {

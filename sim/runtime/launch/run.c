@@ -27,6 +27,7 @@ mp_status_t mp_run_create(mp_executable_t *executable, uint32_t logical, mp_run_
       run_pad((program->num_params + program->num_results) * sizeof(mp_storage_t *)),
       run_pad(executable->max_operands * sizeof(void *)),
       run_pad(executable->max_results * sizeof(void *)),
+      run_pad(executable->max_edges * sizeof(uint64_t)),
   };
   size_t total = run_pad(sizeof(mp_run_t));
   for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) total += sizes[i];
@@ -35,11 +36,13 @@ mp_status_t mp_run_create(mp_executable_t *executable, uint32_t logical, mp_run_
   memset(run, 0, sizeof(*run));
   char *cursor = (char *)run + run_pad(sizeof(mp_run_t));
   void **arrays[] = {(void **)&run->params, (void **)&run->results, (void **)&run->copies,
-                     (void **)&run->holds,  (void **)&run->inputs,  (void **)&run->outputs};
+                     (void **)&run->holds,  (void **)&run->inputs,  (void **)&run->outputs,
+                     (void **)&run->edges};
   for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
     *arrays[i] = cursor;
     cursor += sizes[i];
   }
+  memset(run->edges, 0, executable->max_edges * sizeof(*run->edges));
   mp_status_t status = mp_event_create(&run->event);
   if (status != NULL) {
     mp_free(run);
@@ -72,6 +75,7 @@ void mp_run_release(mp_run_t *run) {
   mp_event_release(run->event);
   mp_session_release(run->session);
   mp_foreign_context_release(run->context);
+  mp_shape_run_release(run->shape_run);
   mp_executable_t *executable = run->executable;
   mp_free(run);
   mp_executable_release(executable);
@@ -155,6 +159,9 @@ void mp_run_wait_for(mp_run_t *run, mp_event_t *event) {
 }
 
 static void run_give_back(mp_run_t *run) {
+  if (run->share != NULL) mp_model_share_end(run->share);
+  run->share = NULL;
+  run->path = NULL;
   for (uint32_t i = 0; i < run->num_holds; ++i) mp_storage_release(run->holds[i]);
   run->num_holds = 0;
   if (run->own_arena != NULL) {
@@ -221,11 +228,14 @@ static mp_status_t run_why_not_go_on(mp_run_t *run) {
 
 static mp_status_t run_start(mp_run_t *run) {
   MP_ASSERT(!run->is_started && run->pc == 0);
+  if (run->shape_run != NULL) mp_shape_run_begin(run->shape_run);
   for (uint32_t i = 0; i < run->num_copies; ++i) {
+    if (run->shape_run != NULL && run->copies[i].bytes > MP_SMALL_BYTES) continue;
     memcpy(run->copies[i].to, run->copies[i].from, run->copies[i].bytes);
   }
   run->is_started = true;
-  return run->executable->has_stages ? mp_run_begin_calls(run) : NULL;
+  const bool calls = run->executable->has_stages && run->shape_run == NULL;
+  return calls ? mp_run_begin_calls(run) : NULL;
 }
 
 void mp_run_continue(mp_worker_t *self, mp_device_t *device) {

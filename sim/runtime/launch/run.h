@@ -21,6 +21,7 @@
 #include "sim/runtime/launch/call.h"
 #include "sim/runtime/launch/executable_impl.h"
 #include "sim/runtime/launch/session.h"
+#include "sim/runtime/launch/shapes.h"
 
 // The result of a donated parameter whose memory could not be taken over has memory of its own.
 // What the parameter holds is copied there before the first command.
@@ -65,7 +66,11 @@ struct mp_run_s {
   mp_span_t *own_arena;  // what `arena` points into, for a run beside the stream; else NULL
 
   // ---- Of the thread that runs it ----
-  uint32_t pc;          // the command to go on with; set before the run is given away
+  mp_model_share_t *share;    // in the model of time: what the run tells its path; NULL: nothing
+  mp_path_t *path;            // the share's, or NULL
+  uint64_t *edges;  // [executable->max_edges] of the loop that the run is in; else 0
+  mp_shape_run_t *shape_run;  // of a run without values; NULL: it has values
+  uint32_t pc;                // the command to go on with; set before the run is given away
   uint32_t loop_at;     // where in it, if it is a loop that was left at a back edge; otherwise 0
   bool is_started;      // the prologue copies are done
   const void **inputs;  // [executable->max_operands] addresses for the command at hand

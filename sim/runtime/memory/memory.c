@@ -107,6 +107,7 @@ static mp_memory_limit_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes
     mp_status_t status = mp_heap_create(memory->numa_node, &memory->heap);
     mp_status_ignore(status);  // it says no more than the limit does
     if (status != NULL) return MP_LIMIT_SYSTEM;
+    if (memory->budget->is_sparse) mp_heap_make_sparse(memory->heap);
   }
   const mp_memory_limit_t limit = memory_reserve(memory, bytes);
   if (limit != MP_LIMIT_NONE) return limit;

@@ -1,0 +1,348 @@
+#include "sim/runtime/launch/shapes.h"
+
+#include "sim/base/alloc.h"
+#include "sim/base/containers/hash_map.h"
+#include "sim/base/hash.h"
+#include "sim/runtime/launch/run.h"
+
+// Slots are numbered; the first two are special.
+enum {
+  SHAPES_ALWAYS = 0,  // constants and what has no bytes
+  SHAPES_FIRST = 1,
+  SHAPES_MOST_TRACKED = 64,  // results of a fused op are told apart up to so many operands
+};
+
+typedef struct {
+  uint64_t hash;
+  uint32_t number;
+} known_slot_t;
+
+typedef struct {
+  const uint32_t *operands;  // [num_operands] slot numbers
+  const uint32_t *results;   // [num_results]
+  // [num_results] the operands that each depends on, in bits; NULL: each on all.
+  const uint64_t *needs;
+  bool is_small;  // so little that it is computed if it can be
+} shape_cmd_t;
+
+struct mp_shapes_s {
+  mp_arena_t *arena;
+  const mp_program_t *program;
+  uint32_t num_slots;
+  const shape_cmd_t *commands;  // [program->num_commands]
+  const uint32_t *params;       // [num_params] slot numbers
+  const uint32_t *results;      // [num_results]
+};
+
+struct mp_shape_run_s {
+  const mp_shapes_t *shapes;
+  uint64_t *known;                   // a bit per slot: it has a value
+  uint64_t *guessed;                 // a bit per command: what comes next
+  uint32_t num_params, num_results;  // added so far
+  mp_values_t **values;              // [params, then results] references
+};
+
+// ---- What can be computed ----
+
+typedef struct {
+  mp_shapes_t *shapes;
+  MP_HASH_MAP(known_slot_t) map;
+} shapes_builder_t;
+
+static mp_status_t shapes_number(shapes_builder_t *b, const mp_slot_t *slot, uint32_t *out) {
+  *out = SHAPES_ALWAYS;
+  if (slot->kind == MP_SLOT_NONE || slot->kind == MP_SLOT_CONSTANT) return NULL;
+  // One exact key: kinds, indices and offsets of slots are small numbers but for offsets.
+  uint64_t hash = mp_hash_u64(MP_HASH_START, (uint64_t)slot->kind << 32 | slot->index);
+  hash = mp_hash_u64(hash, slot->offset);
+  known_slot_t *entry;
+  MP_HASH_MAP_GET(&b->map, hash, entry);
+  if (entry != NULL) {
+    *out = entry->number;
+    return NULL;
+  }
+  *out = b->shapes->num_slots++;
+  const known_slot_t added = {hash, *out};
+  return MP_HASH_MAP_ADD(NULL, &b->map, &added);
+}
+
+static mp_status_t shapes_number_all(shapes_builder_t *b, const mp_slot_t *slots, uint32_t count,
+                                     const uint32_t **out) {
+  uint32_t *numbers = MP_ARENA_ARRAY(b->shapes->arena, uint32_t, count);
+  MP_RETURN_IF_NULL(numbers);
+  for (uint32_t i = 0; i < count; ++i) MP_RETURN_IF_ERROR(shapes_number(b, &slots[i], &numbers[i]));
+  *out = numbers;
+  return NULL;
+}
+
+static double shapes_bytes_of(mp_value_t *const *values, uint32_t count) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    int64_t size = 0;
+    if (mp_type_num_bytes(values[i]->type, &size)) bytes += (double)size;
+  }
+  return bytes;
+}
+
+static bool shapes_is_small(const mp_cmd_t *cmd) {
+  if (cmd->kind == MP_CMD_COPY) return cmd->bytes <= MP_SMALL_BYTES;
+  if (cmd->kind != MP_CMD_LAUNCH || cmd->kernel->op == NULL) return false;
+  const mp_op_t *op = cmd->kernel->op;
+  double bytes = shapes_bytes_of(op->operands, op->num_operands);
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    mp_value_t *result = &op->results[i];
+    bytes += shapes_bytes_of(&result, 1);
+  }
+  return bytes <= MP_SMALL_BYTES;
+}
+
+typedef struct {
+  uint64_t hash;
+  uint64_t mask;
+} known_needs_t;
+
+typedef MP_HASH_MAP(known_needs_t) known_needs_map_t;
+
+// The operands of the op around the region, in bits, that a value in the region depends on.
+static uint64_t shapes_needs_of(known_needs_map_t *map, const mp_value_t *value,
+                                const mp_block_t *region) {
+  if (value->block == region) return UINT64_C(1) << value->index;
+  const known_needs_t *entry;
+  MP_HASH_MAP_GET(map, mp_hash_pointer(value->op), entry);
+  return entry == NULL ? UINT64_MAX : entry->mask;
+}
+
+static mp_status_t shapes_walk_region(known_needs_map_t *map, const mp_block_t *region,
+                                      uint64_t *needs, uint32_t num_results) {
+  for (const mp_op_t *op = region->first; op != NULL; op = op->next) {
+    uint64_t mask = 0;
+    for (uint32_t i = 0; i < op->num_operands; ++i) {
+      const uint64_t of_operand = shapes_needs_of(map, op->operands[i], region);
+      mask |= of_operand;
+      if (op->next == NULL && i < num_results) needs[i] = of_operand;
+    }
+    const known_needs_t entry = {mp_hash_pointer(op), mask};
+    MP_RETURN_IF_ERROR(MP_HASH_MAP_SET(NULL, map, &entry));
+  }
+  return NULL;
+}
+
+// What each result of a fused op depends on. Other ops need all their operands.
+static mp_status_t shapes_find_needs(shapes_builder_t *b, const mp_cmd_t *cmd,
+                                     const uint64_t **out_needs) {
+  *out_needs = NULL;
+  if (cmd->kind != MP_CMD_LAUNCH || cmd->kernel->op == NULL) return NULL;
+  const mp_op_t *op = cmd->kernel->op;
+  const bool can_tell = op->code == MP_OP_FUSION && op->num_operands < SHAPES_MOST_TRACKED &&
+                        op->num_operands == cmd->num_operands &&
+                        op->num_results == cmd->num_results;
+  if (!can_tell) return NULL;
+  uint64_t *needs = MP_ARENA_ARRAY(b->shapes->arena, uint64_t, cmd->num_results);
+  MP_RETURN_IF_NULL(needs);
+  known_needs_map_t map = {0};
+  mp_status_t status = shapes_walk_region(&map, op->regions[0], needs, cmd->num_results);
+  MP_HASH_MAP_FREE(&map);
+  *out_needs = needs;
+  return status;
+}
+
+static mp_status_t shapes_add_command(shapes_builder_t *b, const mp_cmd_t *cmd, shape_cmd_t *out) {
+  MP_RETURN_IF_ERROR(shapes_number_all(b, cmd->operands, cmd->num_operands, &out->operands));
+  MP_RETURN_IF_ERROR(shapes_number_all(b, cmd->results, cmd->num_results, &out->results));
+  out->is_small = shapes_is_small(cmd);
+  return out->is_small ? shapes_find_needs(b, cmd, &out->needs) : NULL;
+}
+
+static mp_status_t shapes_number_border(shapes_builder_t *b, mp_slot_kind_t kind, uint32_t count,
+                                        const uint32_t **out) {
+  uint32_t *numbers = MP_ARENA_ARRAY(b->shapes->arena, uint32_t, count);
+  MP_RETURN_IF_NULL(numbers);
+  for (uint32_t i = 0; i < count; ++i) {
+    const mp_slot_t slot = {.kind = kind, .index = i};
+    MP_RETURN_IF_ERROR(shapes_number(b, &slot, &numbers[i]));
+  }
+  *out = numbers;
+  return NULL;
+}
+
+static mp_status_t shapes_build(shapes_builder_t *b) {
+  mp_shapes_t *shapes = b->shapes;
+  const mp_program_t *program = shapes->program;
+  MP_RETURN_IF_ERROR(mp_arena_create(&shapes->arena));
+  shapes->num_slots = SHAPES_FIRST;
+  MP_RETURN_IF_ERROR(shapes_number_border(b, MP_SLOT_PARAM, program->num_params, &shapes->params));
+  MP_RETURN_IF_ERROR(
+      shapes_number_border(b, MP_SLOT_RESULT, program->num_results, &shapes->results));
+  shape_cmd_t *commands = MP_ARENA_ARRAY(shapes->arena, shape_cmd_t, program->num_commands);
+  MP_RETURN_IF_NULL(commands);
+  for (uint32_t i = 0; i < program->num_commands; ++i) {
+    MP_RETURN_IF_ERROR(shapes_add_command(b, &program->commands[i], &commands[i]));
+  }
+  shapes->commands = commands;
+  return NULL;
+}
+
+mp_status_t mp_shapes_create(const mp_program_t *program, mp_shapes_t **out_shapes) {
+  mp_shapes_t *shapes = mp_calloc(1, sizeof(*shapes));
+  MP_RETURN_IF_NULL(shapes);
+  shapes->program = program;
+  shapes_builder_t builder = {.shapes = shapes};
+  mp_status_t status = shapes_build(&builder);
+  MP_HASH_MAP_FREE(&builder.map);
+  if (status != NULL) {
+    mp_shapes_release(shapes);
+    return status;
+  }
+  *out_shapes = shapes;
+  return NULL;
+}
+
+void mp_shapes_release(mp_shapes_t *shapes) {
+  if (shapes == NULL) return;
+  mp_arena_release(shapes->arena);
+  mp_free(shapes);
+}
+
+// ---- A run ----
+
+static bool shapes_get(const uint64_t *bits, uint32_t i) {
+  return (bits[i / 64] >> (i % 64) & 1) != 0;
+}
+
+static void shapes_set(uint64_t *bits, uint32_t i, bool value) {
+  const uint64_t bit = UINT64_C(1) << (i % 64);
+  bits[i / 64] = value ? bits[i / 64] | bit : bits[i / 64] & ~bit;
+}
+
+static size_t shapes_words(uint32_t bits) {
+  return ((size_t)bits + 63) / 64;
+}
+
+mp_status_t mp_shape_run_create(const mp_shapes_t *shapes, mp_shape_run_t **out_run) {
+  const mp_program_t *program = shapes->program;
+  const size_t words = shapes_words(shapes->num_slots) + shapes_words(program->num_commands);
+  const size_t values = (size_t)program->num_params + program->num_results;
+  char *memory = mp_calloc(
+      1, sizeof(mp_shape_run_t) + words * sizeof(uint64_t) + values * sizeof(mp_values_t *));
+  MP_RETURN_IF_NULL(memory);
+  mp_shape_run_t *run = (mp_shape_run_t *)(void *)memory;
+  run->shapes = shapes;
+  run->known = (uint64_t *)(void *)(memory + sizeof(*run));
+  run->guessed = run->known + shapes_words(shapes->num_slots);
+  run->values = (mp_values_t **)(void *)(run->known + words);
+  for (uint32_t r = 0; r < program->num_results; ++r) {
+    mp_status_t status = mp_values_create(&run->values[program->num_params + r]);
+    if (status != NULL) {
+      mp_shape_run_release(run);
+      return status;
+    }
+  }
+  *out_run = run;
+  return NULL;
+}
+
+void mp_shape_run_release(mp_shape_run_t *run) {
+  if (run == NULL) return;
+  const mp_program_t *program = run->shapes->program;
+  for (uint32_t i = 0; i < program->num_params + program->num_results; ++i)
+    mp_values_release(run->values[i]);
+  mp_free(run);
+}
+
+void mp_shape_run_add_param(mp_shape_run_t *run, const mp_storage_t *storage) {
+  run->values[run->num_params++] = storage == NULL ? NULL : mp_values_retain(storage->values);
+}
+
+void mp_shape_run_add_result(mp_shape_run_t *run, mp_storage_t *storage) {
+  mp_values_release(storage->values);
+  storage->values =
+      mp_values_retain(run->values[run->shapes->program->num_params + run->num_results++]);
+}
+
+void mp_shape_run_begin(mp_shape_run_t *run) {
+  shapes_set(run->known, SHAPES_ALWAYS, true);
+  for (uint32_t i = 0; i < run->num_params; ++i) {
+    const mp_values_t *values = run->values[i];
+    shapes_set(run->known, run->shapes->params[i], values != NULL && values->are_there);
+  }
+}
+
+void mp_shape_run_end(mp_shape_run_t *run) {
+  const uint32_t num_params = run->shapes->program->num_params;
+  for (uint32_t i = 0; i < run->num_results; ++i) {
+    run->values[num_params + i]->are_there = shapes_get(run->known, run->shapes->results[i]);
+  }
+}
+
+// The operands that have values, in bits; of more operands the last bit says it of all others.
+static uint64_t shapes_known_operands(const mp_shape_run_t *run, const mp_cmd_t *cmd,
+                                      const shape_cmd_t *shape) {
+  uint64_t mask = UINT64_MAX;
+  for (uint32_t i = 0; i < cmd->num_operands; ++i) {
+    if (shapes_get(run->known, shape->operands[i])) continue;
+    mask &= ~(UINT64_C(1) << (i < SHAPES_MOST_TRACKED ? i : SHAPES_MOST_TRACKED - 1));
+  }
+  return mask;
+}
+
+// Notes which results get values. True when none does.
+static bool shapes_note_results(mp_shape_run_t *run, const mp_cmd_t *cmd,
+                                const shape_cmd_t *shape) {
+  const uint64_t known = shape->is_small ? shapes_known_operands(run, cmd, shape) : 0;
+  bool is_any = cmd->num_results == 0 && known == UINT64_MAX;
+  for (uint32_t i = 0; i < cmd->num_results; ++i) {
+    const uint64_t needs = shape->needs == NULL ? UINT64_MAX : shape->needs[i];
+    const bool has = shape->is_small && (needs & ~known) == 0;
+    if (shape->results[i] != SHAPES_ALWAYS) shapes_set(run->known, shape->results[i], has);
+    is_any |= has;
+  }
+  return !is_any;
+}
+
+// A choice between going on (0) and jumping (1), or between the targets of a switch.
+static uint32_t shapes_guess(mp_run_t *run, uint32_t pc, bool is_branch) {
+  mp_shape_run_t *shape_run = run->shape_run;
+  uint32_t choice = 0;
+  if (is_branch) {
+    choice = shapes_get(shape_run->guessed, pc);
+    shapes_set(shape_run->guessed, pc, choice == 0);
+  }
+  if (run->path != NULL) mp_path_add(run->path, choice);
+  return choice;
+}
+
+bool mp_shape_run_skips(mp_run_t *run, uint32_t pc, uint32_t *next) {
+  mp_shape_run_t *shape_run = run->shape_run;
+  const mp_cmd_t *cmd = &shape_run->shapes->program->commands[pc];
+  const shape_cmd_t *shape = &shape_run->shapes->commands[pc];
+  switch (cmd->kind) {
+    case MP_CMD_LAUNCH:
+    case MP_CMD_COPY:
+      return shapes_note_results(shape_run, cmd, shape);
+    case MP_CMD_REPLICA_ID:
+    case MP_CMD_PARTITION_ID:
+      shapes_set(shape_run->known, shape->results[0], true);
+      return false;
+    case MP_CMD_BRANCH_UNLESS:
+      if (shapes_get(shape_run->known, shape->operands[0])) return false;
+      if (shapes_guess(run, pc, true) != 0) *next = cmd->targets[0];
+      return true;
+    case MP_CMD_SWITCH:
+      if (shapes_get(shape_run->known, shape->operands[0])) return false;
+      *next = cmd->targets[shapes_guess(run, pc, false)];
+      return true;
+    case MP_CMD_JUMP:
+    case MP_CMD_DONE:
+      return false;
+    case MP_CMD_CALL:
+    case MP_CMD_COLLECTIVE:
+    case MP_CMD_SEND:
+    case MP_CMD_RECV:
+    case MP_CMD_LOOP:
+      break;
+  }
+  for (uint32_t i = 0; i < cmd->num_results; ++i) {
+    if (shape->results[i] != SHAPES_ALWAYS) shapes_set(shape_run->known, shape->results[i], false);
+  }
+  return true;
+}

@@ -1,0 +1,42 @@
+// Running programs for their shapes alone (option `values`: shapes).
+//
+// A pod that is larger than the machine cannot be computed, but the model of time needs only which
+// commands run. So commands are skipped, and their results have no values: nothing reads or writes
+// the memory, which is counted but not backed. What is small is computed all the same, as long as
+// it follows from values that are there: counters and conditions of loops, random keys, tables of
+// sizes. A choice that depends on values that are not there is guessed: loops go round once, of
+// branches the first is taken.
+//
+// What belongs to a program is immutable; what belongs to a run is used by the thread that runs it.
+#ifndef MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_H_
+#define MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_H_
+
+#include "sim/plan/program.h"
+#include "sim/runtime/buffers/storage.h"
+
+typedef struct mp_run_s mp_run_t;
+typedef struct mp_shapes_s mp_shapes_t;
+typedef struct mp_shape_run_s mp_shape_run_t;
+
+// What commands of a program need to be computed. RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_shapes_create(const mp_program_t *program, mp_shapes_t **out_shapes);
+void mp_shapes_release(mp_shapes_t *shapes);
+
+// The state of a run. RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_shape_run_create(const mp_shapes_t *shapes, mp_shape_run_t **out_run);
+// NULL has no effect.
+void mp_shape_run_release(mp_shape_run_t *shape_run);
+// Called when the launch happens, for all parameters in order, and then for all results: the
+// storage of each (NULL: an error buffer). Storages of results get new values.
+void mp_shape_run_add_param(mp_shape_run_t *shape_run, const mp_storage_t *storage);
+void mp_shape_run_add_result(mp_shape_run_t *shape_run, mp_storage_t *storage);
+
+// Called before the first command: which parameters have values.
+void mp_shape_run_begin(mp_shape_run_t *shape_run);
+// Called before each command. True: it is skipped, and `*next` says where the run goes on. False:
+// it is to be executed.
+bool mp_shape_run_skips(mp_run_t *run, uint32_t pc, uint32_t *next);
+// Called after the last command: says of the results whether they have values.
+void mp_shape_run_end(mp_shape_run_t *shape_run);
+
+#endif  // MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_H_
