@@ -1,4 +1,4 @@
-// Which ops code can have: those that sim/native/module/emit_op.c computes.
+// Which ops code can have: those that sim/native/module/emit_op.c and emit_math.c compute.
 #include "sim/native/native.h"
 
 static bool native_ops_is_real(mp_dtype_t dtype) {
@@ -33,6 +33,12 @@ static bool native_ops_knows_real(mp_opcode_t code) {
     default:
       return false;
   }
+}
+
+// Functions of f32 that are computed by polynomials.
+static bool native_ops_knows_function(mp_opcode_t code) {
+  return code == MP_OP_EXPONENTIAL || code == MP_OP_EXPONENTIAL_MINUS_ONE || code == MP_OP_LOG ||
+         code == MP_OP_LOG_PLUS_ONE || code == MP_OP_LOGISTIC || code == MP_OP_TANH;
 }
 
 static bool native_ops_knows_int(mp_opcode_t code) {
@@ -93,6 +99,7 @@ bool mp_native_knows(const mp_native_op_t *op) {
       return from == op->to && (native_ops_is_int(from) || from == MP_DTYPE_BOOL);
     default:
       if (from != op->to) return false;
+      if (from == MP_DTYPE_F32 && native_ops_knows_function(op->code)) return true;
       return native_ops_is_real(from) ? native_ops_knows_real(op->code)
                                       : native_ops_is_int(from) && native_ops_knows_int(op->code);
   }

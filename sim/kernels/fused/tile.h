@@ -77,6 +77,9 @@ typedef struct {
   const mp_view_t *view;  // LOAD, FILL, COUNT
   const void *element;    // FILL: NULL if it is the operand's
   const mp_fold_t *fold;  // REDUCE
+  // REDUCE: folds a row of in[0], whose elements may be narrower than the accumulator; NULL if
+  // mp_fold_row does it.
+  mp_fold_row_loop_t fold_row;
 } mp_tile_step_t;
 
 // Steps that have become machine code.

@@ -171,6 +171,7 @@ static mp_status_t tile_compile_reduction(mp_tile_compiler_t *c, const mp_op_t *
   mp_tile_step_t step = {.kind = MP_TILE_REDUCE};
   const mp_dtype_t dtype = mp_op_result_type(op, 0)->dtype;
   MP_RETURN_IF_ERROR(tile_compile_fold(c, op, &step.fold));
+  step.fold_row = step.fold->row;
   MP_RETURN_IF_ERROR(mp_tile_read(c, op, op->operands[0], false, &step.in[0]));
   MP_RETURN_IF_ERROR(mp_tile_read(c, op, op->operands[1], false, &step.in[1]));
   uint32_t slot = 0;

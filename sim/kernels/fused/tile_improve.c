@@ -36,6 +36,25 @@ static void tile_improve_drop_roundings(mp_tile_program_t *program, bool *is_rea
   tile_improve_keep(program, is_kept);
 }
 
+// ---- Narrow rows ----
+
+// Rows that are widened to be folded are read as they are, where there is a loop that does so.
+static void tile_improve_fold_narrow(mp_tile_program_t *program) {
+  for (uint32_t s = program->num_first; s < program->num_steps; ++s) {
+    mp_tile_step_t *step = &program->steps[s];
+    if (step->kind != MP_TILE_REDUCE) continue;
+    for (uint32_t w = program->num_first; w < s; ++w) {
+      const mp_tile_step_t *widen = &program->steps[w];
+      if (widen->kind != MP_TILE_WIDEN || widen->out != step->in[0]) continue;
+      const mp_fold_row_loop_t loop =
+          mp_fold_row_loop(step->fold->kind, widen->dtype, MP_DTYPE_F32);
+      if (loop == NULL) continue;
+      step->in[0] = widen->in[0];
+      step->fold_row = loop;
+    }
+  }
+}
+
 // ---- Dead steps ----
 
 // A register is written by one step, and perhaps rounded in place by a second one.
@@ -176,6 +195,7 @@ mp_status_t mp_tile_improve(mp_arena_t *arena, mp_tile_program_t *program) {
     return mp_status_out_of_memory();
   }
   tile_improve_drop_roundings(program, is_read, is_kept);
+  tile_improve_fold_narrow(program);
   tile_improve_drop_dead(program, is_read, is_kept);
   tile_improve_find_spread(program, is_spread);
   tile_improve_use_scalars(program, is_spread);

@@ -41,14 +41,21 @@ static void tile_run_fill(const mp_tile_run_t *run, const mp_tile_step_t *step, 
 static void tile_run_reduce(const mp_tile_run_t *run, const mp_tile_step_t *step, int64_t rows) {
   const mp_fold_t *fold = step->fold;
   const size_t size = fold->operands[0].acc_size;
+  const size_t row_bytes = (size_t)run->program->row * run->program->slots[step->in[0]].size;
   const int64_t row = run->program->row;
   const char *in = run->at[step->in[0]], *start = run->at[step->in[1]];
   char *out = run->at[step->out];
   mp_fold_work_t work;
-  mp_fold_work(fold, (char *)run->call->scratch + run->program->fold, &work);
+  if (step->fold_row == NULL) {
+    mp_fold_work(fold, (char *)run->call->scratch + run->program->fold, &work);
+  }
   for (int64_t i = 0; i < rows; ++i) {
     _Alignas(16) char one[16];
-    mp_fold_row(fold, &work, in, i * row, row, one);
+    if (step->fold_row != NULL) {
+      step->fold_row(in + (size_t)i * row_bytes, row, one);
+    } else {
+      mp_fold_row(fold, &work, in, i * row, row, one);
+    }
     const void *pair[] = {start, one};
     fold->loop(1, pair, out + (size_t)i * size);
   }
@@ -65,15 +72,18 @@ static void tile_run_spread(const mp_tile_run_t *run, const mp_tile_step_t *step
 }
 
 // What is computed at once: the elements [begin, begin + n), which are the rows [row, row + rows).
+// It is handed on by address: a copy is read in wider pieces than it was just written in, for which
+// machines wait until all stores before have been done.
 typedef struct {
   int64_t begin, n, row, rows;
 } span_t;
 
 // Does a step for the elements, or rows, of a span.
-static void tile_run_step(const mp_tile_run_t *run, const mp_tile_step_t *step, span_t span) {
+static void tile_run_step(const mp_tile_run_t *run, const mp_tile_step_t *step,
+                          const span_t *span) {
   const mp_tile_slot_t *slot = &run->program->slots[step->out];
-  const int64_t begin = slot->is_column && !slot->is_scalar ? span.row : span.begin;
-  const int64_t n = slot->is_scalar ? 1 : slot->is_column ? span.rows : span.n;
+  const int64_t begin = slot->is_column && !slot->is_scalar ? span->row : span->begin;
+  const int64_t n = slot->is_scalar ? 1 : slot->is_column ? span->rows : span->n;
   const char *in = run->at[step->in[0]];
   char *out = run->at[step->out];
   switch (step->kind) {
@@ -113,13 +123,13 @@ static void tile_run_step(const mp_tile_run_t *run, const mp_tile_step_t *step, 
 }
 
 // Points the slots that lie in operands and results to the span.
-static void tile_run_advance(const mp_tile_run_t *run, span_t span) {
+static void tile_run_advance(const mp_tile_run_t *run, const span_t *span) {
   for (uint32_t i = 0; i < run->program->num_slots; ++i) {
     const mp_tile_slot_t *slot = &run->program->slots[i];
     if (slot->place == MP_TILE_REGISTER) continue;
     const void *base = slot->place == MP_TILE_OPERAND ? run->call->operands[slot->index]
                                                       : run->call->results[slot->index];
-    const int64_t first = slot->is_column ? span.row : span.begin;
+    const int64_t first = slot->is_column ? span->row : span->begin;
     run->at[i] = (char *)(uintptr_t)base + first * (int64_t)slot->size;
   }
 }
@@ -135,20 +145,20 @@ mp_tile_run_t mp_tile_begin(const mp_tile_program_t *program, const mp_kernel_ca
   }
   const span_t all = {0, program->lanes, 0, program->lanes / program->row};
   for (uint32_t s = 0; s < program->num_first; ++s) {
-    tile_run_step(&run, &program->steps[s], all);
+    tile_run_step(&run, &program->steps[s], &all);
   }
   return run;
 }
 
 // What is loaded through views comes first: tile_native_can_load has seen to it that its registers
 // hold nothing else that the code reads.
-static void tile_run_code(const mp_tile_run_t *run, uint32_t first, span_t span) {
+static void tile_run_code(const mp_tile_run_t *run, uint32_t first, const span_t *span) {
   const mp_tile_code_t *code = &run->program->native->codes[first];
   for (uint32_t s = first; s < code->end; ++s) {
     const mp_tile_step_t *step = &run->program->steps[s];
     if (step->kind == MP_TILE_LOAD) tile_run_step(run, step, span);
   }
-  code->map(run->at, span.n);
+  code->map(run->at, span->n);
 }
 
 // The code of the program's steps, if there is any by now. Time is counted in steps over elements,
@@ -171,13 +181,13 @@ void mp_tile_run(const mp_tile_run_t *run, int64_t begin, int64_t end) {
       span.n = end - span.begin;
       span.rows = span.n / program->row;
     }
-    tile_run_advance(run, span);
+    tile_run_advance(run, &span);
     for (uint32_t s = program->num_first; s < program->num_steps;) {
       if (codes != NULL && codes[s].map != NULL) {
-        tile_run_code(run, s, span);
+        tile_run_code(run, s, &span);
         s = codes[s].end;
       } else {
-        tile_run_step(run, &program->steps[s++], span);
+        tile_run_step(run, &program->steps[s++], &span);
       }
     }
   }

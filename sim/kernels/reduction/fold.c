@@ -54,6 +54,7 @@ mp_status_t mp_fold_create(mp_arena_t *arena, const mp_op_t *op, const mp_block_
     if (fold.kind != MP_REDUCE_CUSTOM) {
       acc = mp_ew_computing_type(acc);
       fold.blocks = mp_fold_blocks(fold.kind, acc);
+      fold.row = mp_fold_row_loop(fold.kind, in[k]->dtype, acc);
     }
     MP_RETURN_IF_ERROR(
         fold_bind_operand(op, in[k]->dtype, init[k]->dtype, acc, out[k]->dtype, &fold.operands[k]));
@@ -269,6 +270,10 @@ void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const void *
     mp_fold_row(fold, work, src, first + half, length - half, second);
     const void *in[] = {out, second};
     fold->loop(1, in, out);
+    return;
+  }
+  if (fold->row != NULL && work->source == NULL) {
+    fold->row((const char *)src + first * (int64_t)fold->operands[0].in_size, length, out);
     return;
   }
   char *partial = work->x[0];

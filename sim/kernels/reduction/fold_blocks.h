@@ -1,5 +1,5 @@
-// Loops over whole blocks of MP_FOLD_LANES elements, for the kinds of reductions and the types that
-// are common.
+// Loops over whole blocks of MP_FOLD_LANES elements, and over rows, for the kinds of reductions and
+// the types that are common.
 #ifndef MINIPOD_SIM_KERNELS_REDUCTION_FOLD_BLOCKS_H_
 #define MINIPOD_SIM_KERNELS_REDUCTION_FOLD_BLOCKS_H_
 
@@ -20,5 +20,12 @@ typedef struct {
 // The loops for elements of a computing type; both are NULL where there are none. What they compute
 // is what the loop of the binary op would.
 mp_fold_blocks_t mp_fold_blocks(mp_reduce_kind_t kind, mp_dtype_t dtype);
+
+// acc[0] = `count` >= 1 neighbours, at most MP_FOLD_ROW_MAX, folded in the order of mp_fold_row.
+typedef void (*mp_fold_row_loop_t)(const void *x, int64_t count, void *acc);
+
+// The loop for rows of elements of type `from` and accumulators of the computing type `to`; NULL if
+// there is none.
+mp_fold_row_loop_t mp_fold_row_loop(mp_reduce_kind_t kind, mp_dtype_t from, mp_dtype_t to);
 
 #endif  // MINIPOD_SIM_KERNELS_REDUCTION_FOLD_BLOCKS_H_

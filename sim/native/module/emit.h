@@ -50,6 +50,12 @@ LLVMValueRef emit_fence(const emit_t *e, mp_dtype_t dtype, LLVMValueRef value);
 // The op's result. mp_native_knows has said yes to it.
 LLVMValueRef emit_op(const emit_t *e, const mp_native_op_t *op, const LLVMValueRef *in);
 
+// ---- emit_math.c ----
+
+// Whether the op is a mathematical function of f32.
+bool emit_is_function(const mp_native_op_t *op);
+LLVMValueRef emit_math(const emit_t *e, mp_opcode_t code, LLVMValueRef x);
+
 // ---- emit_map.c, emit_loop.c: bodies of functions of the types in native.h ----
 
 // False if memory is short.

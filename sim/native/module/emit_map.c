@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The bytes of the widest vectors. Machines with shorter ones use several.
-enum { VECTOR_BYTES = 64 };
+// The bytes of the widest vectors. Machines with shorter ones use several. Functions are long
+// chains of ops that wait for each other: machines do not look so far ahead that the next elements
+// would fill the gaps, so several vectors go through them together.
+enum { VECTOR_BYTES = 64, VECTORS = 4 };
 
 typedef struct {
   emit_t *e;
@@ -14,6 +16,13 @@ typedef struct {
   LLVMValueRef *ones;      // [num_values]: the one element, loaded, if that is all that is read
   LLVMValueRef *values;    // [num_values]: in the current body
 } map_t;
+
+static bool emit_map_has_functions(const mp_native_map_t *map) {
+  for (uint32_t s = 0; s < map->num_steps; ++s) {
+    if (emit_is_function(&map->steps[s].op)) return true;
+  }
+  return false;
+}
 
 static unsigned emit_map_lanes(const mp_native_map_t *map) {
   unsigned widest = 1;
@@ -134,6 +143,17 @@ static void emit_map_range(const map_t *m, unsigned lanes, LLVMValueRef begin, L
   LLVMPositionBuilderAtEnd(b, after);
 }
 
+// The same for those before `count` of which there are `lanes`, a power of two. Returns how many
+// elements are done then.
+static LLVMValueRef emit_map_whole(const map_t *m, unsigned lanes, LLVMValueRef begin,
+                                   LLVMValueRef count) {
+  LLVMTypeRef type = LLVMTypeOf(count);
+  LLVMValueRef mask = LLVMConstInt(type, ~(uint64_t)(lanes - 1), false);
+  LLVMValueRef whole = LLVMBuildAnd(m->e->builder, count, mask, "");
+  emit_map_range(m, lanes, begin, whole);
+  return whole;
+}
+
 bool emit_map(emit_t *e, const mp_native_map_t *map) {
   const size_t room = (map->num_values + 1) * sizeof(LLVMValueRef);
   map_t m = {e, map, malloc(room), malloc(room), malloc(room)};
@@ -145,10 +165,10 @@ bool emit_map(emit_t *e, const mp_native_map_t *map) {
     const unsigned lanes = emit_map_lanes(map);
     e->lanes = 1;
     emit_map_open(&m, LLVMGetParam(e->function, 0));
-    LLVMValueRef whole =
-        LLVMBuildAnd(e->builder, count, LLVMConstInt(type, ~(uint64_t)(lanes - 1), false), "");
-    emit_map_range(&m, lanes, LLVMConstNull(type), whole);
-    emit_map_range(&m, 1, whole, count);
+    LLVMValueRef done = LLVMConstNull(type);
+    if (emit_map_has_functions(map)) done = emit_map_whole(&m, VECTORS * lanes, done, count);
+    done = emit_map_whole(&m, lanes, done, count);
+    emit_map_range(&m, 1, done, count);
     LLVMBuildRetVoid(e->builder);
   }
   free(m.pointers);

@@ -121,7 +121,7 @@ static value_t emit_op_unary_real(const emit_t *e, mp_opcode_t code, value_t x) 
     case MP_OP_SQRT:
       return emit_op_call(e, "llvm.sqrt", x);
     default:
-      return NULL;
+      return emit_math(e, code, x);
   }
 }
 
