@@ -86,6 +86,7 @@ struct mp_client_s {
   mp_world_t *world;        // borrowed; NULL: the process is alone
   mp_endpoint_t *endpoint;  // where packets come in (router.h); NULL: the process is alone
   mp_watch_t *watch;        // looks after waits for other processes; NULL: the process is alone
+  double timeout_s;         // how long other processes are waited for; 0: for ever
   mp_pod_t *pod;
   uint32_t num_devices;
   mp_device_t *devices;
