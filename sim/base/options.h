@@ -85,7 +85,7 @@ typedef enum {
   X(collective_warn, INT, 0, 86400, "10", "seconds", "MINIPOD_COLLECTIVE_WARN_S",                 \
     "after how long a wait for other processes is reported on stderr; 0: never")                  \
   X(collective_timeout, INT, 0, 86400, "300", "seconds", "MINIPOD_COLLECTIVE_TIMEOUT_S",          \
-    "after how long a wait for other processes fails the launch; 0: never")                       \
+    "after how long a wait for other processes fails the launch or transfer; 0: never")           \
   X(node_id, INT, 0, INT32_MAX, "", "", "", "index of this process (added by JAX)")               \
   X(num_nodes, INT, 0, INT32_MAX, "", "", "", "number of processes (added by JAX)")               \
   X(partition_index, INT, 0, INT32_MAX, "", "", "", "partition of this process (added by JAX)")

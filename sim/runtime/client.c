@@ -223,6 +223,7 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
     // client whatever becomes of it here.
     MP_RETURN_IF_ERROR(mp_endpoint_open(client->world, agreement->number, client, &mp_session_calls,
                                         (double)options->exit_timeout, &client->endpoint));
+    client->timeout_s = (double)options->collective_timeout;
   }
   MP_RETURN_IF_ERROR(client->world == NULL ? mp_pod_create(options, &client->pod)
                                            : client_make_pod_of_world(client, options, agreement));

@@ -87,6 +87,7 @@ struct mp_client_s {
   mp_world_t *world;        // borrowed; NULL: the process is alone
   mp_endpoint_t *endpoint;  // where packets come in (router.h); NULL: the process is alone
   mp_watch_t *watch;        // looks after waits for other processes; NULL: the process is alone
+  double timeout_s;         // how long other processes are waited for; 0: for ever
   mp_pod_t *pod;
   mp_model_t *model;  // of time; NULL: no virtual times are kept
   bool shapes_only;   // programs run for their shapes alone (launch/shapes.h)

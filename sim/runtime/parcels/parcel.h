@@ -20,8 +20,9 @@ MP_NODISCARD mp_status_t mp_parcel_send(mp_buffer_t *buffer, uint32_t target, in
                                         mp_event_t **out_sent);
 // A buffer that gets what the device with the id `source` sends to that of `memory`. Its contents
 // are an error when the sender's were, when they have another type or size, and when the sender's
-// process ends before. INVALID_ARGUMENT when there is no such device; otherwise as
-// mp_buffer_create.
+// process ends before, and DEADLINE_EXCEEDED when nothing has come after `collective_timeout`
+// seconds (options.h); what comes later is dropped at the end of the job. INVALID_ARGUMENT when
+// there is no such device; otherwise as mp_buffer_create.
 MP_NODISCARD mp_status_t mp_parcel_receive(mp_memory_t *memory, mp_dtype_t dtype,
                                            const int64_t *dims, uint32_t rank, uint32_t source,
                                            int64_t key, mp_buffer_t **out_buffer);

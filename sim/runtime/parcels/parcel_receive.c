@@ -1,6 +1,8 @@
 #include <inttypes.h>
+#include <math.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/os/clock.h"
 #include "sim/base/str.h"
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/parcels/parcel.h"
@@ -48,11 +50,31 @@ static mp_status_t parcel_receive_check(const parcel_receive_t *receive,
                         packet->from, packet->bytes, bytes, mp_dtype_name(dtype));
 }
 
+static mp_status_t parcel_receive_late_error(const parcel_receive_t *receive) {
+  mp_device_t *device = mp_memory_device(mp_buffer_memory(receive->buffer));
+  mp_strbuf_t type;
+  mp_strbuf_init(&type);
+  mp_type_print(mp_buffer_type(receive->buffer), &type);
+  mp_status_t status = mp_status_make(
+      MP_DEADLINE_EXCEEDED,
+      "device %" PRIu32 " has waited %g s for an array (%s) that device %" PRIu32
+      " of process %" PRIu32
+      " has not sent: every process has to make the same transfers in the "
+      "same order (the limit is MINIPOD_COLLECTIVE_TIMEOUT_S)",
+      mp_device_id(device), mp_device_client(device)->timeout_s, mp_strbuf_text(&type),
+      (uint32_t)receive->base.address.devices, receive->base.from);
+  mp_strbuf_deinit(&type);
+  return status;
+}
+
 static void parcel_receive_take(mp_parcel_receiver_t *receiver, mp_packet_t *packet,
                                 mp_status_t error) {
   parcel_receive_t *receive = (parcel_receive_t *)receiver;
   receive->packet = packet;
-  if (error == NULL) error = parcel_receive_check(receive, packet);
+  if (error == NULL) {
+    error =
+        packet == NULL ? parcel_receive_late_error(receive) : parcel_receive_check(receive, packet);
+  }
   mp_event_t *written = mp_event_retain(receive->written);  // setting it frees the receiver
   if (error == NULL) {
     error = mp_buffer_write_raw_to(receive->buffer, packet->data, 0, packet->bytes, written);
@@ -86,6 +108,8 @@ mp_status_t mp_parcel_receive(mp_memory_t *memory, mp_dtype_t dtype, const int64
   parcel_receive_t *receive = mp_calloc(1, sizeof(*receive));
   MP_RETURN_IF_NULL(receive);
   receive->base.take = parcel_receive_take;
+  receive->base.deadline =
+      client->timeout_s == 0 ? (double)INFINITY : mp_clock_seconds() + client->timeout_s;
   receive->base.from = (uint32_t)mp_device_info(mp_client_device(client, source))->process_index;
   receive->base.address =
       (mp_parcel_address_t){.client = mp_endpoint_launch_key(client->endpoint, 0),

@@ -1,5 +1,6 @@
 #include "sim/runtime/parcels/post.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -27,7 +28,8 @@ struct mp_post_s {
   bool must_stop;
   mp_packet_list_t early;  // parcels that nobody has awaited yet
   receiver_list_t waiting;
-  receiver_list_t ready;  // their packet or their error is there
+  receiver_list_t ready;  // their packet or their error is there, or their deadline has passed
+  double wakes_at;        // the earliest deadline that the thread knows of, while it sleeps
   mp_status_t *losses;    // [size of the world] why a rank sends no more; NULL: it does
 };
 
@@ -90,6 +92,23 @@ static void post_match(mp_post_t *post, mp_packet_t *packet, uint32_t lost_rank)
   if (!is_taken) mp_packet_list_push(&post->early, packet);
 }
 
+// Makes the receivers ready whose deadline has passed, and says when the next one will have.
+static double post_expire(mp_post_t *post, double now) {
+  receiver_list_t all = post->waiting;
+  post->waiting = (receiver_list_t){0};
+  double next_deadline = INFINITY;
+  for (mp_parcel_receiver_t *receiver; (receiver = all.first) != NULL;) {
+    MP_QUEUE_POP(&all, next);
+    if (receiver->deadline <= now) {
+      post_make_ready(post, receiver);
+      continue;
+    }
+    MP_QUEUE_PUSH(&post->waiting, receiver, next);
+    if (receiver->deadline < next_deadline) next_deadline = receiver->deadline;
+  }
+  return next_deadline;
+}
+
 // ---- The world's side ----
 
 static void post_deliver(void *context, mp_packet_t *packet) {
@@ -119,11 +138,21 @@ void mp_post_await(mp_post_t *post, mp_parcel_receiver_t *receiver) {
     post_make_ready(post, receiver);
   } else {
     MP_QUEUE_PUSH(&post->waiting, receiver, next);
+    if (receiver->deadline < post->wakes_at) pthread_cond_signal(&post->changed);
   }
   mp_unlock(&post->lock);
 }
 
 // ---- The thread ----
+
+// Waits until something is ready, a deadline passes, or the office closes; it may return early.
+static void post_sleep(mp_post_t *post) {
+  const double now = mp_clock_seconds();
+  post->wakes_at = post_expire(post, now);
+  if (post->ready.first != NULL) return;
+  const struct timespec until = mp_clock_after(post->wakes_at - now);
+  (void)mp_lock_wait_until(&post->lock, &post->changed, &until);
+}
 
 static void *post_main(void *context) {
   mp_post_t *post = context;
@@ -133,8 +162,7 @@ static void *post_main(void *context) {
     mp_parcel_receiver_t *receiver = post->ready.first;
     if (receiver == NULL && post->must_stop) break;
     if (receiver == NULL) {
-      const struct timespec never = mp_clock_after(1e9);
-      (void)mp_lock_wait_until(&post->lock, &post->changed, &never);
+      post_sleep(post);
       continue;
     }
     MP_QUEUE_POP(&post->ready, next);

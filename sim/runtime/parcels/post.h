@@ -19,9 +19,11 @@ typedef struct mp_parcel_receiver_s mp_parcel_receiver_t;
 struct mp_parcel_receiver_s {
   mp_parcel_receiver_t *next;
   mp_parcel_address_t address;
-  uint32_t from;  // the rank that the parcel comes from
+  uint32_t from;    // the rank that the parcel comes from
+  double deadline;  // when it is given up (mp_clock_seconds); INFINITY: never
   // Called once, on the office's thread and without locks, with the parcel's packet or, when that
-  // never comes, NULL and the reason. Both belong to the function, and so does the receiver.
+  // never comes, NULL and the reason, which is NULL as well when the deadline has passed. They
+  // belong to the function, and so does the receiver.
   void (*take)(mp_parcel_receiver_t *receiver, mp_packet_t *packet, mp_status_t error);
   mp_packet_t *packet;  // the office's, as long as it has the receiver
   mp_status_t error;

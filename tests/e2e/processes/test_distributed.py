@@ -135,6 +135,18 @@ def test_a_process_ends_early(end, text):
   assert job.outs[0].startswith("4.0\n") and time.monotonic() - begin < 40
 
 
+def test_a_transfer_that_one_process_does_not_make():
+  job = distributed.run("""
+      import time
+      near, far = (SingleDeviceSharding(jax.devices()[i]) for i in (0, -1))
+      x = jax.device_put(np.arange(3.), near)
+      if jax.process_index() == 0: time.sleep(6)
+      else: jax.device_put(x, far).block_until_ready()
+      """, 2, 2, MINIPOD_COLLECTIVE_TIMEOUT_S=2)
+  expect_error(job, 1, r"DEADLINE_EXCEEDED: device 3 has waited 2 s for an array \(tensor<3xf32>\) "
+                       r"that device 0 of process 0 has not sent")
+
+
 def in_namespace(*options):
   """A command that runs the next one in namespaces of its own."""
   unshare = shutil.which("unshare")

@@ -96,15 +96,40 @@ def optimizer_of(name, model):
   return torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 
-def expected(name):
-  """The losses of the training with torch's CPU."""
-  model, inputs, targets = make(name)
-  optimizer = optimizer_of(name, model)
+def statistics(model):
+  """The means of what each batch norm has gathered as its running mean.
+
+  Its running variance is another number with torch_xla, which gathers the variance of a batch as it
+  is, where torch takes it for a sample's and multiplies it by n / (n - 1).
+  """
+  return [buffer.mean().item() for name, buffer in model.named_buffers()
+          if name.endswith("running_mean")]
+
+
+def expected(name, count=1):
+  """(losses, statistics of each replica) of the training with torch's CPU.
+
+  It is data-parallel over `count` replicas, which compute one after the other what they would side by
+  side: each its part of the batch with the batch's statistics of that part, which is what batch norm
+  does with several processes unless told otherwise, and all go on with the mean of the gradients.
+  """
+  replicas = [make(name) for _ in range(count)]
+  models = [model for model, _, _ in replicas]
+  optimizers = [optimizer_of(name, model) for model in models]
   losses = []
-  for x, y in zip(inputs, targets):
-    optimizer.zero_grad()
-    loss = F.cross_entropy(model(x), y)
-    loss.backward()
-    optimizer.step()
-    losses.append(loss.item())
-  return losses
+  for step in range(STEPS):
+    loss = 0
+    for rank, (model, inputs, targets) in enumerate(replicas):
+      model.zero_grad()
+      part = F.cross_entropy(model(inputs[step].chunk(count)[rank]),
+                             targets[step].chunk(count)[rank])
+      part.backward()
+      loss += part.item() / count
+    for same in zip(*(model.parameters() for model in models)):
+      mean = torch.stack([parameter.grad for parameter in same]).mean(0)
+      for parameter in same:
+        parameter.grad.copy_(mean)
+    for optimizer in optimizers:
+      optimizer.step()
+    losses.append(loss)
+  return losses, [statistics(model) for model in models]

@@ -7,8 +7,8 @@ import torch_xla.core.xla_model as xm
 import torch_xla.runtime as xr
 
 
-def losses(name):
-  """Those of all replicas together, step by step; this one takes its part of each batch."""
+def train(name):
+  """(losses of all replicas together, step by step; what this one's batch norm has gathered)."""
   model, inputs, targets = models.make(name)
   model = model.to("xla")
   optimizer = models.optimizer_of(name, model)
@@ -21,4 +21,4 @@ def losses(name):
       loss.backward()
       xm.optimizer_step(optimizer)
     means.append(xm.all_reduce(xm.REDUCE_SUM, loss.detach(), scale=1 / count))
-  return [mean.item() for mean in means]
+  return [mean.item() for mean in means], models.statistics(model)

@@ -42,7 +42,8 @@ TRAIN = """
 import replica
 
 def work(index):
-  say(xr.process_count(), *replica.losses(sys.argv[1]))
+  losses, statistics = replica.train(sys.argv[1])
+  say(xr.process_count(), *losses, *statistics)
 """
 
 # Each function of xm with what it gives to rank r of 4 that brings r + 1.
@@ -127,16 +128,23 @@ def test_collectives(way, tmp_path):
   assert said == [f"right {rank} of {COUNT} in {COUNT}\n" for rank in range(COUNT)]
 
 
+@pytest.fixture(scope="module", params=["cnn", "transformer"])
+def trained(request):
+  """(model, its losses and each replica's statistics with torch's CPU)"""
+  return request.param, *models.expected(request.param, COUNT)
+
+
 @pytest.mark.parametrize("way", WAYS)
-def test_training(way, tmp_path):
-  """Of the transformer: batch norm of a part of a batch is another function."""
-  code, out, said = run(way, TRAIN, tmp_path, "transformer")
+def test_training(way, trained, tmp_path):
+  """Batch norm takes the statistics of a replica's part of the batch, and gathers those."""
+  name, losses, statistics = trained
+  code, out, said = run(way, TRAIN, tmp_path, name)
   assert code == 0, out
-  expected = pytest.approx(models.expected("transformer"), abs=TOLERANCE)
-  for line in said:
-    count, *losses = line.split()
+  for rank, line in enumerate(said):
+    count, *numbers = line.split()
     assert int(count) == COUNT
-    assert [float(loss) for loss in losses] == expected
+    wanted = pytest.approx(losses + statistics[rank], abs=TOLERANCE)
+    assert [float(number) for number in numbers] == wanted
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -2,6 +2,7 @@
 // fit.
 #include <string.h>
 
+#include "sim/base/os/clock.h"
 #include "sim/runtime/parcels/parcel.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
@@ -168,6 +169,34 @@ static void a_lost_process_sends_nothing(void **state) {
   mp_status_release(pods.statuses[1]);
 }
 
+static void nobody_sends(void **state) {
+  (void)state;
+  static const pod_option_t limited[] = {
+      {"num_devices", "2"}, {"workers", "2"}, {"collective_timeout", "1"}, {NULL, NULL}};
+  pods_t pods;
+  start_pods(&pods, 2, 2, limited);
+  const double begin = mp_clock_seconds();
+  mp_buffer_t *waiting[3];
+  for (int64_t i = 0; i < 3; ++i) waiting[i] = await(&pods, 2, 4 + i, 0, i);
+  mp_buffer_t *buffer = make(&pods, 0, 5, 7);
+  send(buffer, 2, 1);
+  mp_buffer_release(buffer);
+  expect(waiting[1], 5, 7);
+  expect_error(
+      waiting[0], MP_DEADLINE_EXCEEDED,
+      "device 2 has waited 1 s for an array (tensor<4xf32>) that device 0 of process 0 has "
+      "not sent");
+  expect_error(waiting[2], MP_DEADLINE_EXCEEDED, "MINIPOD_COLLECTIVE_TIMEOUT_S");
+  assert_true(mp_clock_seconds() - begin >= 1);
+  // Others go on, and each wait has its own time.
+  buffer = make(&pods, 0, 4, 3);
+  waiting[0] = await(&pods, 2, 4, 0, 7);
+  send(buffer, 2, 7);
+  mp_buffer_release(buffer);
+  expect(waiting[0], 4, 3);
+  stop_pods(&pods);
+}
+
 static void who_is_alone_is_told(void **state) {
   (void)state;
   mp_client_t *client = make_client(2);
@@ -185,6 +214,7 @@ int main(void) {
       cmocka_unit_test(keys_and_devices_tell_parcels_apart),
       cmocka_unit_test(errors_reach_the_receiver),
       cmocka_unit_test(a_lost_process_sends_nothing),
+      cmocka_unit_test(nobody_sends),
       cmocka_unit_test(who_is_alone_is_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
