@@ -123,9 +123,18 @@ static mp_status_t pjrt_executable_list_communication(PJRT_Executable *executabl
   return pjrt_executable_add_property(executable, "spmd.replicated.count", report->num_replicated);
 }
 
+// Seconds of a launch on the described pod, where the client keeps virtual times.
+static mp_status_t pjrt_executable_list_time(PJRT_Executable *executable) {
+  bool has_time = false;
+  double seconds = 0;
+  if (executable->executable == NULL) return NULL;
+  MP_RETURN_IF_ERROR(mp_executable_estimate(executable->executable, &has_time, &seconds));
+  return has_time ? pjrt_executable_add_property(executable, "optimal_seconds", seconds) : NULL;
+}
+
 // Estimates of one device's run, under the names that callers look for.
 static mp_status_t pjrt_executable_list_properties(PJRT_Executable *executable) {
-  enum { MAX_PROPERTIES = 5 + 2 * MP_COMM_KIND_COUNT };
+  enum { MAX_PROPERTIES = 6 + 2 * MP_COMM_KIND_COUNT };
   executable->properties = MP_ARENA_ARRAY(executable->arena, PJRT_NamedValue, MAX_PROPERTIES);
   MP_RETURN_IF_NULL(executable->properties);
   MP_RETURN_IF_ERROR(pjrt_executable_add_property(executable, "flops", executable->program->flops));
@@ -133,6 +142,7 @@ static mp_status_t pjrt_executable_list_properties(PJRT_Executable *executable) 
                                                   executable->program->transcendentals));
   MP_RETURN_IF_ERROR(pjrt_executable_add_property(executable, "bytes accessed",
                                                   executable->program->bytes_accessed));
+  MP_RETURN_IF_ERROR(pjrt_executable_list_time(executable));
   return executable->program->num_partitions > 1 ? pjrt_executable_list_communication(executable)
                                                  : NULL;
 }
@@ -199,8 +209,7 @@ mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices
   mp_pjrt_compiled_t compiled = {0};
   const char *dump = client == NULL ? NULL : client->dump;
   const uint32_t number = mp_pjrt_dump_input(dump, source);
-  mp_status_t status =
-      mp_pjrt_compile(source, pod_devices, client, arena, &compiled);
+  mp_status_t status = mp_pjrt_compile(source, pod_devices, client, arena, &compiled);
   if (status == NULL) mp_pjrt_dump_program(dump, number, compiled.program);
   if (status == NULL && client != NULL) {
     executable->client = mp_pjrt_client_retain(client);

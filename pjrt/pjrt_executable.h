@@ -49,6 +49,8 @@ MP_NODISCARD mp_status_t mp_pjrt_list_shardings(PJRT_Executable *executable);
 // and afterwards, unless that was 0, of each of its devices the program's name and the event of its
 // end.
 int64_t mp_pjrt_profiler_begin(void);
+// The same of the program itself: what its ops are called.
+void mp_pjrt_profiler_note_program(const PJRT_Executable *executable);
 void mp_pjrt_profiler_note(int64_t begin, const char *name, uint32_t device, mp_event_t *done);
 
 #endif  // MINIPOD_PJRT_PJRT_EXECUTABLE_H_

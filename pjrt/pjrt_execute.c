@@ -107,6 +107,7 @@ static void pjrt_execute_store_results(const PJRT_LoadedExecutable_Execute_Args 
 
 static void pjrt_execute_tell_profiler(const PJRT_Executable *executable, const mp_launch_t *what,
                                        int64_t begin, const arrays_t *arrays) {
+  if (begin != 0) mp_pjrt_profiler_note_program(executable);
   for (size_t d = 0; d < arrays->num_devices && begin != 0; ++d) {
     mp_device_t *device = mp_executable_device(executable->executable, what->logical[d]);
     mp_pjrt_profiler_note(begin, executable->name, mp_device_id(device), arrays->done[d]);

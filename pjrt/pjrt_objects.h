@@ -26,6 +26,7 @@
 #include "sim/base/status.h"
 #include "sim/foreign/foreign_context.h"
 #include "sim/ir/type.h"
+#include "sim/model/report/report.h"
 #include "sim/runtime/buffers/buffer.h"
 #include "sim/runtime/devices/client.h"
 #include "sim/runtime/devices/event.h"
@@ -190,10 +191,20 @@ struct PJRT_Client {
   mp_pjrt_memory_t *memories;  // of the addressable devices, in the order of their ids
   PJRT_Memory **addressable_memory_list;
   size_t num_devices, num_addressable, num_addressable_memories;
-  const char *dump;  // the folder that the option names, or ""
-  bool op_by_op;     // nothing is fused
-  bool open_loops;   // no loop is one command, because programs run for their shapes alone
+  mp_report_t *report;  // of the model of time (package/pjrt_time.c); NULL: there is none
+  const char *dump;     // the folder that the option names, or ""
+  bool op_by_op;        // nothing is fused
+  bool open_loops;      // no loop is one command, because programs run for their shapes alone
 };
+// Makes the reports of the client's model of time, if it has one. INVALID_ARGUMENT for options that
+// ask for reports where there is no model, or for files that cannot be written.
+MP_NODISCARD mp_status_t mp_pjrt_time_begin(PJRT_Client *client, const mp_options_t *options);
+// Writes and ends them, before the runtime's client goes.
+void mp_pjrt_time_end(PJRT_Client *client);
+// Calls for the reports of all clients of the process, with the lock held that keeps them; `visit`
+// takes none outside of MP_LOCK_REPORTS. (package/pjrt_time.c)
+void mp_pjrt_time_visit(void (*visit)(mp_report_t *report, void *context), void *context);
+
 // As PJRT_Client_Create, but in a given world (sim/runtime/devices/client.h), for tests.
 MP_NODISCARD mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
                                                   PJRT_Client **out_client);

@@ -79,7 +79,9 @@ KNOWS = {
     "sim/model/cost": [*IR, "sim/kernels", "sim/foreign", "sim/loops", "sim/plan", "topology", "collectives", "sim/model/work"],
     "sim/model/network": [*BASE, "topology", "collectives"],
     "sim/model/clock": [*IR, "sim/plan", "topology", "collectives", "sim/model/work", "sim/model/cost", "sim/model/network"],
+    "sim/model/report": [*IR, "sim/plan", "topology", "collectives", "sim/model/work", "sim/model/cost", "sim/model/network", "sim/model/clock"],
     "sim/model/picture": [*BASE, "topology", "collectives", "sim/model/network"],
+    "sim/model/report/profile": [*IR, "sim/plan", "collectives", "sim/model/work", "sim/model/cost", "sim/model/network", "sim/model/clock", "sim/model/report"],
     "sim/runtime/memory": [*BASE, "topology"],
     "sim/runtime/devices": [*BASE, "topology", "sim/model/clock", "sim/runtime/memory", "collectives/transport"],
     "sim/runtime/buffers": [*IR, "sim/kernels", "sim/model/clock", *RUNTIME],
@@ -91,12 +93,12 @@ KNOWS = {
                     "sim/runtime/remote", "sim/runtime/launch"],
     "pjrt/c_api": [],
     "pjrt": [*IR, "sim/ir/print", "sim/native", "sim/foreign", "sim/readers/options", "sim/spmd/sharding",
-             "sim/plan", "topology", "sim/runtime/memory", "sim/runtime/devices", "sim/runtime/buffers",
+             "sim/plan", "sim/model/clock", "sim/model/report", "topology", "sim/runtime/memory", "sim/runtime/devices", "sim/runtime/buffers",
              "sim/runtime/parcels", "sim/runtime/launch",
              "pjrt/c_api"],
-    "pjrt/package": [*CORE, "sim/foreign", "sim/runtime/devices", "sim/runtime/remote", "sim/runtime/parcels", "sim/runtime/launch",
+    "pjrt/package": [*CORE, "sim/foreign", "sim/model/clock", "sim/model/report", "sim/runtime/devices", "sim/runtime/remote", "sim/runtime/parcels", "sim/runtime/launch",
                      "collectives/transport", "collectives/transport/bootstrap", "pjrt"],
-    "pjrt/extensions": [*BASE, "sim/foreign", "sim/ir", "sim/spmd/sharding", "sim/runtime/parcels", "pjrt"],
+    "pjrt/extensions": [*BASE, "sim/foreign", "sim/model/report", "sim/model/report/profile", "sim/ir", "sim/spmd/sharding", "sim/runtime/parcels", "pjrt"],
 }
 TOPS = ("sim", "topology", "collectives", "pjrt")
 MAX_FILES = 26  # of a room: more than anybody reads as one list

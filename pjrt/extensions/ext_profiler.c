@@ -3,15 +3,19 @@
 // While a profiler runs, each launch of this process leaves a record per device, from the Execute
 // to the end of the program; those that have not ended when the profiler stops are left out. The
 // client gets them as an XSpace message with a plane for each device. A device runs one program
-// after the other, so a launch counts from the end of the one before it.
+// after the other, so a launch counts from the end of the one before it. Clients that keep virtual
+// times add planes of these (sim/model/report/profile/pod_profile.h).
 
+#include <stdio.h>
 #include <time.h>
 
 #include "pjrt/pjrt_executable.h"
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/base/os/lock.h"
-#include "sim/base/proto.h"
+#include "sim/model/report/profile/pod_profile.h"
+#include "sim/model/report/profile/program_names.h"
+#include "sim/model/report/profile/xplane.h"
 
 // A launch on a device. The list has one reference, the event's callback the other.
 typedef struct record_s record_t;
@@ -25,8 +29,15 @@ struct record_s {
   char name[];
 };
 
+enum { EXT_PROFILER_PODS = 4 };
+
 struct PLUGIN_Profiler {
-  record_t *records;  // of what ran until it was stopped, the first one first
+  // Of the clients that keep virtual times. A client that goes before its profiler takes its report
+  // with it.
+  uint32_t num_pods;
+  mp_pod_profile_t *pods[EXT_PROFILER_PODS];
+  mp_xplane_t programs;  // under g_lock: the ops of those that were launched, by their names
+  record_t *records;     // of what ran until it was stopped, the first one first
   bool has_space;
   mp_strbuf_t space;
 };
@@ -69,6 +80,16 @@ static void ext_profiler_launch_ended(mp_status_t status, void *context) {
   ext_profiler_release(record);
 }
 
+void mp_pjrt_profiler_note_program(const PJRT_Executable *executable) {
+  const uint64_t number = mp_xplane_number(mp_hash_pointer(executable->program));
+  mp_lock(&g_lock);
+  if (g_running != NULL && !mp_xplane_is_named(&g_running->programs, number)) {
+    mp_xplane_put_name(&g_running->programs, number, mp_str(executable->name), MP_STR(""), 0, NULL);
+    mp_xplane_put_program(&g_running->programs, executable->program);
+  }
+  mp_unlock(&g_lock);
+}
+
 void mp_pjrt_profiler_note(int64_t begin, const char *name, uint32_t device, mp_event_t *done) {
   const size_t size = strlen(name) + 1;
   record_t *record = mp_malloc(sizeof(*record) + size);
@@ -96,95 +117,75 @@ void mp_pjrt_profiler_note(int64_t begin, const char *name, uint32_t device, mp_
 
 // ---- as a message ----
 
-// The fields of tsl's xplane.proto that are written here.
-enum { SPACE_PLANES = 1 };
-enum { PLANE_ID = 1, PLANE_NAME = 2, PLANE_LINES = 3, PLANE_EVENT_METADATA = 4 };
-enum { LINE_ID = 1, LINE_NAME = 2, LINE_TIMESTAMP_NS = 3, LINE_EVENTS = 4 };
-enum { EVENT_METADATA_ID = 1, EVENT_OFFSET_PS = 2, EVENT_DURATION_PS = 3 };
-enum { METADATA_ID = 1, METADATA_NAME = 2 };
-enum { MAP_KEY = 1, MAP_VALUE = 2 };
-
-// A device's plane in the making.
+// A device's plane of real times in the making.
 typedef struct {
-  bool is_used;
-  int64_t start, end;     // of its first launch, and of the last one so far
-  uint64_t last_name;     // the number of the last launch's name
-  mp_strbuf_t line, map;  // events; names
-} plane_t;
+  mp_xplane_t plane;
+  int64_t start, end;  // of its first launch, and of the last one so far; 0: there is none
+} launches_t;
 
-// An entry of the plane's map from numbers to names. A map may say the same more than once.
-static void ext_profiler_put_name(plane_t *plane, uint64_t number, const char *name) {
-  mp_strbuf_t metadata, entry;
-  mp_strbuf_init(&metadata);
-  mp_strbuf_init(&entry);
-  mp_proto_put_varint(&metadata, METADATA_ID, number);
-  mp_proto_put_bytes(&metadata, METADATA_NAME, mp_str(name));
-  mp_proto_put_varint(&entry, MAP_KEY, number);
-  mp_proto_put_message(&entry, MAP_VALUE, &metadata);
-  mp_proto_put_message(&plane->map, PLANE_EVENT_METADATA, &entry);
-  mp_strbuf_deinit(&metadata);
-  mp_strbuf_deinit(&entry);
-}
-
-static void ext_profiler_put_event(plane_t *plane, const record_t *record) {
-  if (!plane->is_used) {
-    plane->is_used = true;
-    plane->start = plane->end = record->begin;
-    mp_strbuf_init(&plane->line);
-    mp_strbuf_init(&plane->map);
-    mp_proto_put_varint(&plane->line, LINE_ID, 1);
-    mp_proto_put_bytes(&plane->line, LINE_NAME, MP_STR("XLA Modules"));
-    mp_proto_put_varint(&plane->line, LINE_TIMESTAMP_NS, (uint64_t)plane->start);
+static void ext_profiler_put_event(launches_t *launches, const record_t *record) {
+  if (launches->start == 0) {
+    launches->start = launches->end = record->begin;
+    mp_xplane_init(&launches->plane, record->begin);
   }
-  const uint64_t number = mp_hash_bytes(MP_HASH_START, record->name, strlen(record->name)) >> 1 | 1;
-  if (number != plane->last_name) ext_profiler_put_name(plane, number, record->name);
-  plane->last_name = number;
+  const mp_str_t name = mp_str(record->name);
+  const uint64_t number = mp_xplane_number(mp_hash_bytes(MP_HASH_START, name.data, name.size));
+  mp_xplane_put_name(&launches->plane, number, name, MP_STR(""), 0, NULL);
   const int64_t end = atomic_load(&record->end);
-  const int64_t begin = record->begin > plane->end ? record->begin : plane->end;
+  const int64_t begin = record->begin > launches->end ? record->begin : launches->end;
   const int64_t length = end > begin ? end - begin : 0;  // a clock may have been set back
-  plane->end = begin + length;
-  mp_strbuf_t event;
-  mp_strbuf_init(&event);
-  mp_proto_put_varint(&event, EVENT_METADATA_ID, number);
-  mp_proto_put_varint(&event, EVENT_OFFSET_PS, (uint64_t)(begin - plane->start) * 1000);
-  mp_proto_put_varint(&event, EVENT_DURATION_PS, (uint64_t)length * 1000);
-  mp_proto_put_message(&plane->line, LINE_EVENTS, &event);
-  mp_strbuf_deinit(&event);
+  launches->end = begin + length;
+  mp_xplane_put_event(&launches->plane, 0, "XLA Modules", number,
+                      (uint64_t)(begin - launches->start) * 1000, (uint64_t)length * 1000);
 }
 
-// Appends the plane of a device and frees what it was made of.
-static void ext_profiler_put_plane(plane_t *plane, uint32_t device, mp_strbuf_t *out) {
-  mp_strbuf_t message, name;
-  mp_strbuf_init(&message);
-  mp_strbuf_init(&name);
-  mp_strbuf_printf(&name, "/device:CUSTOM:minipod:%u", device);
-  mp_proto_put_varint(&message, PLANE_ID, device);
-  mp_proto_put_bytes(&message, PLANE_NAME, (mp_str_t){mp_strbuf_text(&name), name.size});
-  mp_proto_put_message(&message, PLANE_LINES, &plane->line);
-  mp_strbuf_append(&message, mp_strbuf_text(&plane->map), plane->map.size);
-  if (plane->map.failed || name.failed) message.failed = true;
-  mp_proto_put_message(out, SPACE_PLANES, &message);
-  mp_strbuf_deinit(&message);
-  mp_strbuf_deinit(&name);
-  mp_strbuf_deinit(&plane->line);
-  mp_strbuf_deinit(&plane->map);
-}
-
-static mp_status_t ext_profiler_put_space(const record_t *records, mp_strbuf_t *out) {
+static mp_status_t ext_profiler_put_launches(const record_t *records, mp_strbuf_t *out) {
   uint32_t num_devices = 0;
   for (const record_t *record = records; record != NULL; record = record->next) {
     if (record->device >= num_devices) num_devices = record->device + 1;
   }
-  plane_t *planes = mp_calloc(num_devices + 1, sizeof(*planes));
-  MP_RETURN_IF_NULL(planes);
+  launches_t *devices = mp_calloc(num_devices + 1, sizeof(*devices));
+  MP_RETURN_IF_NULL(devices);
   for (const record_t *record = records; record != NULL; record = record->next) {
-    ext_profiler_put_event(&planes[record->device], record);
+    ext_profiler_put_event(&devices[record->device], record);
   }
   for (uint32_t i = 0; i < num_devices; ++i) {
-    if (planes[i].is_used) ext_profiler_put_plane(&planes[i], i, out);
+    if (devices[i].start == 0) continue;
+    char name[64];
+    (void)snprintf(name, sizeof(name), "/device:CUSTOM:minipod:%u", i);
+    mp_xplane_print(&devices[i].plane, i, name, out);
+    mp_xplane_deinit(&devices[i].plane);
   }
-  mp_free(planes);
+  mp_free(devices);
   return mp_strbuf_status(out);
+}
+
+static mp_status_t ext_profiler_put_space(const PLUGIN_Profiler *profiler, mp_strbuf_t *out) {
+  MP_RETURN_IF_ERROR(ext_profiler_put_launches(profiler->records, out));
+  for (uint32_t i = 0; i < profiler->num_pods; ++i) mp_pod_profile_print(profiler->pods[i], out);
+  if (profiler->programs.is_used) {
+    mp_xplane_print(&profiler->programs, 0, "/host:minipod programs", out);
+  }
+  return mp_strbuf_status(out);
+}
+
+// ---- virtual times ----
+
+// A pod that cannot be recorded, for want of memory, is left out.
+static void ext_profiler_start_pod(mp_report_t *report, void *context) {
+  PLUGIN_Profiler *profiler = context;
+  if (profiler->num_pods == EXT_PROFILER_PODS) return;
+  mp_status_t status =
+      mp_pod_profile_start(report, ext_profiler_now(), &profiler->pods[profiler->num_pods]);
+  profiler->num_pods += status == NULL;
+  mp_status_ignore(status);
+}
+
+static void ext_profiler_stop_pod(mp_report_t *report, void *context) {
+  PLUGIN_Profiler *profiler = context;
+  for (uint32_t i = 0; i < profiler->num_pods; ++i) {
+    mp_pod_profile_stop(profiler->pods[i], report);
+  }
 }
 
 // ---- the table; errors are those of the main interface under another name ----
@@ -229,12 +230,16 @@ static PLUGIN_Profiler_Error *ext_profiler_start(PLUGIN_Profiler_Start_Args *arg
     atomic_store(&g_is_running, true);
   }
   mp_unlock(&g_lock);
+  if (is_free && args->profiler->num_pods == 0) {
+    mp_pjrt_time_visit(ext_profiler_start_pod, args->profiler);
+  }
   if (is_free) return NULL;
   return ext_profiler_error(
       mp_status_make(MP_FAILED_PRECONDITION, "another profiler is running in this process"));
 }
 
 static void ext_profiler_stop_it(PLUGIN_Profiler *profiler) {
+  mp_pjrt_time_visit(ext_profiler_stop_pod, profiler);
   mp_lock(&g_lock);
   record_t *all = NULL;
   if (g_running == profiler) {
@@ -268,6 +273,8 @@ static PLUGIN_Profiler_Error *ext_profiler_destroy(PLUGIN_Profiler_Destroy_Args 
   if (profiler == NULL) return NULL;
   ext_profiler_stop_it(profiler);
   ext_profiler_release_all(profiler->records);
+  mp_xplane_deinit(&profiler->programs);
+  for (uint32_t i = 0; i < profiler->num_pods; ++i) mp_pod_profile_release(profiler->pods[i]);
   mp_strbuf_deinit(&profiler->space);
   mp_free(profiler);
   return NULL;
@@ -277,7 +284,7 @@ static PLUGIN_Profiler_Error *ext_profiler_destroy(PLUGIN_Profiler_Destroy_Args 
 static PLUGIN_Profiler_Error *ext_profiler_collect_data(PLUGIN_Profiler_CollectData_Args *args) {
   PLUGIN_Profiler *profiler = args->profiler;
   if (!profiler->has_space) {
-    mp_status_t status = ext_profiler_put_space(profiler->records, &profiler->space);
+    mp_status_t status = ext_profiler_put_space(profiler, &profiler->space);
     if (status != NULL) return ext_profiler_error(status);
     profiler->has_space = true;
   }

@@ -74,6 +74,12 @@ typedef enum {
     "time model: algorithms of collectives, such as \"all_reduce:ring,all_gather:direct\"")       \
   X(calibration, STRING, 0, 0, "", "", "MINIPOD_CALIBRATION",                                     \
     "time model: a file with the efficiency of each class of ops")                                \
+  X(trace, STRING, 0, 0, "", "", "MINIPOD_TRACE",                                                 \
+    "time model: a file for a timeline of the pod, for Perfetto")                                 \
+  X(trace_events, INT, 0, INT64_MAX, "1000000", "", "MINIPOD_TRACE_EVENTS",                       \
+    "time model: after so many events the timeline ends")                                         \
+  X(chakra, STRING, 0, 0, "", "", "MINIPOD_CHAKRA",                                               \
+    "time model: a folder for execution traces (MLCommons' Chakra), one for each device")         \
   X(bootstrap, STRING, 0, 0, "auto", "", "MINIPOD_BOOTSTRAP",                                     \
     "how processes find each other: mpi, kv (the client's key-value store), none, or auto")       \
   X(mpi_module, STRING, 0, 0, "", "", "MINIPOD_MPI_MODULE",                                       \
@@ -121,6 +127,9 @@ typedef struct {
   const char *values;
   const char *algorithms;
   const char *calibration;
+  const char *trace;
+  int64_t trace_events;
+  const char *chakra;
   const char *bootstrap;
   const char *mpi_module;
   int64_t init_timeout;

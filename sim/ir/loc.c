@@ -35,6 +35,13 @@ static mp_str_t loc_last_part(mp_str_t path) {
   return path;
 }
 
+void mp_loc_find(const mp_loc_t *loc, const mp_loc_t **out_name, const mp_loc_t **out_file) {
+  search_t s = {0};
+  loc_search(&s, loc);
+  *out_name = s.name;
+  *out_file = s.file;
+}
+
 void mp_loc_describe(const mp_loc_t *loc, mp_strbuf_t *out) {
   search_t s = {0};
   loc_search(&s, loc);

@@ -24,9 +24,12 @@ struct mp_loc_s {
   const mp_loc_t *const *children;
 };
 
+// The outermost name, and the innermost position in a file: the callee's rather than the caller's.
+// NULL where there is none; `loc` may be NULL.
+void mp_loc_find(const mp_loc_t *loc, const mp_loc_t **out_name, const mp_loc_t **out_file);
+
 // Appends what error messages show of a location: the op's own name, which is the last part of the
-// outermost name's path, and the innermost position in a file, which is the callee's rather than
-// the caller's: `psum at train.py:12:7`. Appends "unknown location" when there is neither; `loc`
+// outermost name's path, and the innermost position in a file: `psum at train.py:12:7`. Appends "unknown location" when there is neither; `loc`
 // may be NULL.
 void mp_loc_describe(const mp_loc_t *loc, mp_strbuf_t *out);
 

@@ -35,3 +35,25 @@ def library_path() -> str:
   raise FileNotFoundError(
       f"{path} is missing: this copy of the package was not built.  Install the wheel that"
       " `pip wheel .` makes in the source tree, or set MINIPOD_LIBRARY to a built library.")
+
+
+def time_report() -> str:
+  """Where the virtual time of the described pod went: a table by program, collective and op.
+
+  Raises:
+    RuntimeError: no virtual times are kept (`MINIPOD_TIME=model`).
+  """
+  from minipod import virtual  # which loads the library
+
+  return virtual.time_report()
+
+
+def virtual_time() -> float:
+  """Seconds of virtual time since the client was made: the latest that host or devices have come to.
+
+  Raises:
+    RuntimeError: no virtual times are kept (`MINIPOD_TIME=model`).
+  """
+  from minipod import virtual
+
+  return virtual.virtual_time()

@@ -41,7 +41,10 @@
   X(WORLD, "world", LEAF)                    /* peers' fates, exchanges */                    \
   X(FOREIGN, "foreign functions", LEAF)      /* what is registered */                         \
   X(NATIVE, "machine code", LEAF)            /* what has been compiled; the compiler */       \
-  X(MODEL, "time model", LEAF)               /* the log of the time model, what it came to */ \
+  X(REPORTS, "list of reports", LONG)        /* the reports of all clients */                 \
+  X(WATCHERS, "watchers", LONG)              /* who watches a time model changes */           \
+  X(MODEL, "time model", PLAIN)              /* the log of the time model, what it came to */ \
+  X(REPORT, "report", LEAF)                  /* books of programs that are gone, timelines */ \
   X(SEND, "sends to a peer", PLAIN)          /* the order of what goes to one peer */         \
   X(LOCAL_JOB, "job of local worlds", PLAIN) /* the worlds of one process, in tests */        \
   X(MPI, "MPI's sends", LEAF)                /* what senders hand to the progress thread */   \

@@ -68,6 +68,10 @@ const mp_pod_t *mp_model_pod(const mp_model_t *model) {
   return model->pod;
 }
 
+const mp_chip_t *mp_model_chip(const mp_model_t *model) {
+  return &model->chip;
+}
+
 // ---- Programs ----
 
 static mp_status_t model_make_books(const mp_model_program_t *program, mp_replay_books_t *books) {
@@ -82,8 +86,11 @@ static mp_status_t model_make_books(const mp_model_program_t *program, mp_replay
   MP_RETURN_IF_NULL(times);
   MP_RETURN_IF_NULL(met);
   MP_RETURN_IF_NULL(bytes);
-  *books =
-      (mp_replay_books_t){.counts = counts, .times = times, .meetings = met, .link_bytes = bytes};
+  mp_replay_device_books_t *devices =
+      MP_ARENA_ARRAY(arena, mp_replay_device_books_t, program->num_devices);
+  MP_RETURN_IF_NULL(devices);
+  *books = (mp_replay_books_t){
+      .counts = counts, .times = times, .meetings = met, .link_bytes = bytes, .devices = devices};
   return NULL;
 }
 
@@ -167,6 +174,7 @@ static mp_model_program_books_t model_books_of(mp_model_program_t *program) {
                                     .program = program->timing->program,
                                     .timing = program->timing,
                                     .num_devices = program->num_devices,
+                                    .ids = program->ids,
                                     .launches = program->launches,
                                     .time = program->time,
                                     .books = program->books};
@@ -240,6 +248,18 @@ mp_str_t mp_model_program_name(const mp_model_program_t *program) {
 
 const mp_timing_t *mp_model_program_timing(const mp_model_program_t *program) {
   return program->timing;
+}
+
+uint32_t mp_model_program_num_devices(const mp_model_program_t *program) {
+  return program->num_devices;
+}
+
+const int32_t *mp_model_program_ids(const mp_model_program_t *program) {
+  return program->ids;
+}
+
+mp_algorithm_t mp_model_program_algorithm(const mp_model_program_t *program, uint32_t collective) {
+  return mp_replay_books(program->replay)->meetings[collective].algorithm;
 }
 
 // ---- Reading ----

@@ -85,6 +85,7 @@ typedef struct {
   const mp_program_t *program;
   const mp_timing_t *timing;
   uint32_t num_devices;
+  const int32_t *ids;  // [num_devices] global
   uint64_t launches;
   mp_moment_t time;         // from the first beginning to the last end, summed over launches
   mp_replay_books_t books;  // summed over launches
@@ -110,12 +111,26 @@ void mp_model_read(mp_model_t *model, mp_model_books_t *out_books, mp_model_visi
 void mp_model_on_retire(mp_model_t *model, mp_model_visitor_t visit, void *context);
 mp_network_t *mp_model_network(const mp_model_t *model);
 const mp_pod_t *mp_model_pod(const mp_model_t *model);
+const mp_chip_t *mp_model_chip(const mp_model_t *model);
 
 // ---- Timelines ----
 
-// Is told of everything on the pod from now on, with moments since the client was made. Called with
-// the model's lock held; takes no lock that is outside of it.
+typedef enum { MP_TRANSFER_PUT, MP_TRANSFER_COPY, MP_TRANSFER_GET } mp_model_transfer_kind_t;
+
+// A transfer between the host and a device, or (COPY) from another device to it.
 typedef struct {
+  mp_model_transfer_kind_t kind;
+  uint32_t device;
+  uint64_t bytes;
+  uint32_t num_uses;  // of links
+  const mp_network_use_t *uses;
+} mp_model_transfer_t;
+
+// Is told of everything on the pod from now on, with moments since the client was made. Called with
+// the model's lock held; takes no lock that is outside of it. No function may be NULL.
+typedef struct {
+  // The host hands a launch over.
+  void (*on_enqueue)(void *context, const mp_model_program_t *program, mp_moment_t moment);
   void (*on_launch)(void *context, const mp_model_program_t *program, uint32_t device,
                     mp_moment_t begin, mp_moment_t end);
   void (*on_work)(void *context, const mp_model_program_t *program, uint32_t device, uint32_t step,
@@ -124,6 +139,9 @@ typedef struct {
                      uint32_t collective, mp_moment_t arrival, mp_moment_t begin, mp_moment_t end);
   void (*on_link)(void *context, const mp_model_program_t *program, uint32_t link, double bytes,
                   uint32_t collective, mp_moment_t begin, mp_moment_t end);
+  // Transfers of one kind to or from one device do not overlap.
+  void (*on_transfer)(void *context, const mp_model_transfer_t *transfer, mp_moment_t begin,
+                      mp_moment_t end);
   void *context;
 } mp_model_observer_t;
 
@@ -132,5 +150,9 @@ void mp_model_observe(mp_model_t *model, const mp_model_observer_t *observer);
 // What an observer may ask about a program.
 mp_str_t mp_model_program_name(const mp_model_program_t *program);
 const mp_timing_t *mp_model_program_timing(const mp_model_program_t *program);
+uint32_t mp_model_program_num_devices(const mp_model_program_t *program);
+const int32_t *mp_model_program_ids(const mp_model_program_t *program);
+// Of a meeting that the observer is told of; AUTO: of a message, which has none.
+mp_algorithm_t mp_model_program_algorithm(const mp_model_program_t *program, uint32_t collective);
 
 #endif  // MINIPOD_SIM_MODEL_CLOCK_MODEL_H_

@@ -48,6 +48,12 @@ static void model_settle_add(const mp_model_program_t *program, mp_replay_books_
   for (uint32_t i = 0; i < links; ++i) {
     ((double *)(uintptr_t)to->link_bytes)[i] += (double)times * from->link_bytes[i];
   }
+  for (uint32_t i = 0; i < program->num_devices; ++i) {
+    mp_replay_device_books_t *device = &((mp_replay_device_books_t *)(uintptr_t)to->devices)[i];
+    device->work += times * from->devices[i].work;
+    device->waiting += times * from->devices[i].waiting;
+    device->traffic += times * from->devices[i].traffic;
+  }
   to->work += times * from->work;
   to->waiting += times * from->waiting;
   to->traffic += times * from->traffic;
@@ -81,6 +87,7 @@ static void model_settle_keep(mp_model_program_t *program, uint64_t path_hash) {
   memset((void *)(uintptr_t)books->meetings, 0, timing->num_collectives * sizeof(*books->meetings));
   memset((void *)(uintptr_t)books->link_bytes, 0,
          mp_network_num_links(program->model->network) * sizeof(*books->link_bytes));
+  memset((void *)(uintptr_t)books->devices, 0, program->num_devices * sizeof(*books->devices));
   books->work = books->waiting = books->traffic = 0;
   books->is_cut = false;
   model_settle_add(program, books, mp_replay_books(program->replay), 1);
@@ -197,6 +204,9 @@ static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entr
   mp_model_program_t *program = entry->program;
   const uint64_t path_hash = model_settle_set_paths(program, entry);
   const mp_moment_t base = model_settle_set_starts(program, entry);
+  if (model->is_observed) {
+    model->observer.on_enqueue(model->observer.context, program, model->host);
+  }
   if (!model_settle_replay(program, path_hash, base)) return base;
   mp_moment_t last = 0;
   for (uint32_t i = 0; i < program->num_devices; ++i) {
@@ -216,19 +226,20 @@ static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entr
 // ---- Transfers ----
 
 static mp_moment_t model_settle_message(mp_model_t *model, mp_network_end_t from,
-                                        mp_network_end_t to, uint64_t bytes) {
-  mp_transfer_t transfer;
-  mp_status_t status = mp_network_message(model->network, from, to, (double)bytes, &transfer);
+                                        mp_network_end_t to, uint64_t bytes,
+                                        mp_transfer_t *out_transfer) {
+  mp_status_t status = mp_network_message(model->network, from, to, (double)bytes, out_transfer);
   if (status != NULL) {
     mp_status_release(status);
+    *out_transfer = (mp_transfer_t){0};
     model->lost += 1;
     return 0;
   }
-  double seconds = transfer.latency;
+  double seconds = out_transfer->latency;
   double slowest = 0;
-  for (uint32_t u = 0; u < transfer.num_uses; ++u) {
-    const mp_network_link_t *link = mp_network_link(model->network, transfer.uses[u].link);
-    const double takes = transfer.bytes * transfer.uses[u].times / link->bandwidth;
+  for (uint32_t u = 0; u < out_transfer->num_uses; ++u) {
+    const mp_network_link_t *link = mp_network_link(model->network, out_transfer->uses[u].link);
+    const double takes = out_transfer->bytes * out_transfer->uses[u].times / link->bandwidth;
     if (takes > slowest) slowest = takes;
   }
   return mp_moment_of(seconds + slowest);
@@ -257,25 +268,62 @@ static mp_moment_t model_settle_read(mp_model_t *model, uint32_t device, mp_mome
   return begin + takes;
 }
 
+static void model_settle_tell(const mp_model_t *model, mp_model_transfer_kind_t kind,
+                              uint32_t device, uint64_t bytes, const mp_transfer_t *transfer,
+                              mp_moment_t begin, mp_moment_t end) {
+  if (!model->is_observed || bytes == 0) return;
+  const mp_model_transfer_t told = {.kind = kind,
+                                    .device = device,
+                                    .bytes = bytes,
+                                    .num_uses = transfer->num_uses,
+                                    .uses = transfer->uses};
+  model->observer.on_transfer(model->observer.context, &told, begin, end);
+}
+
+static mp_moment_t model_settle_put(mp_model_t *model, const mp_entry_t *entry) {
+  mp_transfer_t transfer;
+  const mp_moment_t takes =
+      model_settle_message(model, model_settle_host_of(model, entry->to),
+                           mp_network_device((int32_t)entry->to), entry->bytes, &transfer);
+  const mp_moment_t end = model_settle_incoming(model, entry->to, model->host, takes);
+  model_settle_tell(model, MP_TRANSFER_PUT, entry->to, entry->bytes, &transfer, end - takes, end);
+  return end;
+}
+
+static mp_moment_t model_settle_copy(mp_model_t *model, const mp_entry_t *entry,
+                                     mp_moment_t source) {
+  mp_transfer_t transfer;
+  const mp_moment_t takes =
+      model_settle_message(model, mp_network_device((int32_t)entry->from),
+                           mp_network_device((int32_t)entry->to), entry->bytes, &transfer);
+  const mp_moment_t end =
+      model_settle_incoming(model, entry->to, model_settle_later(source, model->host), takes);
+  model_settle_tell(model, MP_TRANSFER_COPY, entry->to, entry->bytes, &transfer, end - takes, end);
+  return end;
+}
+
+static mp_moment_t model_settle_get(mp_model_t *model, const mp_entry_t *entry,
+                                    mp_moment_t source) {
+  mp_transfer_t transfer = {0};
+  mp_moment_t takes = 0;
+  if (entry->bytes != 0) {
+    takes = model_settle_message(model, mp_network_device((int32_t)entry->from),
+                                 model_settle_host_of(model, entry->from), entry->bytes, &transfer);
+  }
+  const mp_moment_t end = model_settle_read(model, entry->from, source, takes);
+  model_settle_tell(model, MP_TRANSFER_GET, entry->from, entry->bytes, &transfer, end - takes, end);
+  return end;
+}
+
 static mp_moment_t model_settle_transfer(mp_model_t *model, const mp_entry_t *entry) {
   const mp_moment_t source = model_settle_end_of(model, entry->source);
-  mp_moment_t takes;
   switch (entry->kind) {
     case MP_ENTRY_PUT:
-      takes = model_settle_message(model, model_settle_host_of(model, entry->to),
-                                   mp_network_device((int32_t)entry->to), entry->bytes);
-      return model_settle_incoming(model, entry->to, model->host, takes);
+      return model_settle_put(model, entry);
     case MP_ENTRY_COPY:
-      takes = model_settle_message(model, mp_network_device((int32_t)entry->from),
-                                   mp_network_device((int32_t)entry->to), entry->bytes);
-      return model_settle_incoming(model, entry->to, model_settle_later(source, model->host),
-                                   takes);
+      return model_settle_copy(model, entry, source);
     case MP_ENTRY_GET:
-      takes = entry->bytes == 0
-                  ? 0
-                  : model_settle_message(model, mp_network_device((int32_t)entry->from),
-                                         model_settle_host_of(model, entry->from), entry->bytes);
-      return model_settle_read(model, entry->from, source, takes);
+      return model_settle_get(model, entry, source);
     case MP_ENTRY_LAUNCH:
       break;
   }

@@ -27,6 +27,9 @@ static mp_status_t replay_make(mp_replay_t *replay) {
   MP_RETURN_IF_NULL(replay->times);
   MP_RETURN_IF_NULL(replay->met);
   MP_RETURN_IF_NULL(replay->link_bytes);
+  replay->device_books =
+      MP_ARENA_ARRAY(replay->arena, mp_replay_device_books_t, replay->num_devices);
+  MP_RETURN_IF_NULL(replay->device_books);
   return mp_replay_make_meetings(replay);
 }
 
@@ -103,6 +106,7 @@ static void replay_work(mp_replay_t *replay, uint32_t logical, uint32_t number, 
   }
   replay->times[number] += time;
   replay->books.work += time;
+  replay->device_books[logical].work += time;
   if (launch->observer != NULL && time != 0) {
     launch->observer->on_work(launch->observer->context, logical, number, device->now,
                               device->now + time);
@@ -170,7 +174,9 @@ static void replay_begin(mp_replay_t *replay, const mp_replay_launch_t *launch) 
       .times = replay->times,
       .meetings = replay->met,
       .link_bytes = replay->link_bytes,
+      .devices = replay->device_books,
   };
+  memset(replay->device_books, 0, replay->num_devices * sizeof(*replay->device_books));
   if (replay->guesses != NULL) memset(replay->guesses, 0, replay_guess_bytes(replay));
   mp_replay_reset_meetings(replay);
   for (uint32_t i = 0; i < replay->num_devices; ++i) {

@@ -49,13 +49,19 @@ typedef struct {
   mp_moment_t members;  // from beginning to end, summed over members
 } mp_replay_meetings_t;
 
+// What one device did.
+typedef struct {
+  mp_moment_t work, waiting, traffic;
+} mp_replay_device_books_t;
+
 // The books of the last launch. Sums are over devices.
 typedef struct {
-  const uint64_t *counts;                // [num_steps] how often each step was done
-  const mp_moment_t *times;              // [num_steps] what its work took
-  const mp_replay_meetings_t *meetings;  // [num_collectives]
-  const double *link_bytes;              // [links of the network]
-  mp_moment_t work, waiting, traffic;    // of all devices together
+  const uint64_t *counts;                   // [num_steps] how often each step was done
+  const mp_moment_t *times;                 // [num_steps] what its work took
+  const mp_replay_meetings_t *meetings;     // [num_collectives]
+  const double *link_bytes;                 // [links of the network]
+  const mp_replay_device_books_t *devices;  // [num_devices]
+  mp_moment_t work, waiting, traffic;       // of all devices together
   bool is_cut;  // some path did not say everything: there every loop went round once
 } mp_replay_books_t;
 

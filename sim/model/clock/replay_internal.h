@@ -15,6 +15,7 @@ typedef struct {
   uint32_t awaits;
   mp_path_cursor_t cursor;
   mp_moment_t arrival;  // at what it waits for
+  mp_moment_t counted;  // the books say what it did until then: messages may overlap
   bool is_over;
 } mp_replay_device_t;
 
@@ -97,6 +98,7 @@ struct mp_replay_s {
   mp_moment_t *times;
   mp_replay_meetings_t *met;
   double *link_bytes;
+  mp_replay_device_books_t *device_books;
 };
 
 // ---- replay_meet.c ----

@@ -159,7 +159,7 @@ mp_replay_event_t mp_replay_pop(mp_replay_t *replay) {
 
 static void replay_meet_block(mp_replay_t *replay, mp_replay_device_t *device) {
   if (device->awaits++ != 0) return;
-  device->arrival = device->now;
+  device->arrival = device->counted = device->now;
   replay->num_blocked += 1;
 }
 

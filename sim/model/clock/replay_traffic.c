@@ -51,14 +51,18 @@ static void replay_traffic_note(mp_replay_meetings_t *met, mp_moment_t begin, mp
 // The books of one member, and the member goes on.
 static mp_status_t replay_traffic_release(mp_replay_t *replay, uint32_t logical, uint32_t number,
                                           mp_moment_t begin, mp_moment_t end) {
-  const mp_replay_device_t *device = &replay->devices[logical];
+  mp_replay_device_t *device = &replay->devices[logical];
   const mp_replay_observer_t *observer = replay->launch->observer;
-  const mp_moment_t waited = begin > device->arrival ? begin - device->arrival : 0;
-  const mp_moment_t took = end - begin;
+  const mp_moment_t waited = begin > device->counted ? begin - device->counted : 0;
+  const mp_moment_t from = begin > device->counted ? begin : device->counted;
+  const mp_moment_t took = end > from ? end - from : 0;
+  device->counted = from + took;
   replay->met[number].waiting += waited;
   replay->met[number].members += took;
   replay->books.waiting += waited;
   replay->books.traffic += took;
+  replay->device_books[logical].waiting += waited;
+  replay->device_books[logical].traffic += took;
   if (observer != NULL) {
     observer->on_meeting(observer->context, logical, number, device->arrival, begin, end);
   }

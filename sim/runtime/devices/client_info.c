@@ -32,6 +32,10 @@ const mp_pod_t *mp_client_pod(const mp_client_t *client) {
   return client->pod;
 }
 
+mp_model_t *mp_client_model(const mp_client_t *client) {
+  return client->model;
+}
+
 uint32_t mp_client_num_devices(const mp_client_t *client) {
   return client->num_devices;
 }

@@ -207,6 +207,13 @@ const uint32_t *mp_executable_local(const mp_executable_t *executable, uint32_t 
   return executable->local;
 }
 
+mp_status_t mp_executable_estimate(const mp_executable_t *executable, bool *out_has,
+                                   double *out_seconds) {
+  *out_has = executable->timed != NULL;
+  if (!*out_has) return NULL;
+  return mp_model_program_estimate(executable->timed, out_seconds);
+}
+
 // ---- Launches that were refused ----
 
 // The failed results of one device, and its event.

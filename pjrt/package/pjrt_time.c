@@ -1,0 +1,167 @@
+// Reports of virtual times: when they are made, and to whom they go.
+//
+// A client's report ends with the client, or with the process: clients that are never destroyed
+// write theirs in an exit handler.
+#include "pjrt/package/pjrt_time.h"
+
+#include <stdlib.h>
+
+#include "pjrt/pjrt_dump.h"
+#include "pjrt/pjrt_objects.h"
+#include "sim/base/alloc.h"
+#include "sim/base/log.h"
+#include "sim/base/os/lock.h"
+#include "sim/base/os/process.h"
+
+typedef struct timed_s timed_t;
+struct timed_s {
+  timed_t *next;
+  PJRT_Client *client;
+  uint32_t generation;  // of processes
+};
+
+static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_REPORTS);
+static timed_t *g_clients;       // under the lock: those that have a report
+static bool g_has_exit_handler;  // under the lock
+
+// ---- Ends ----
+
+static void pjrt_time_write(PJRT_Client *client) {
+  if (client->dump == NULL || client->dump[0] == '\0') return;
+  mp_strbuf_t table;
+  mp_strbuf_init(&table);
+  mp_status_t status = mp_report_print(client->report, &table);
+  if (status == NULL) {
+    mp_pjrt_dump_time(client->dump, &table);
+  } else {
+    mp_log(MP_LOG_WARNING, "the table of virtual times: %s", mp_status_message(status));
+  }
+  mp_status_release(status);
+  mp_strbuf_deinit(&table);
+}
+
+// In a forked child nothing is written, and locks may be held for ever by threads that it has not.
+static void pjrt_time_close(timed_t *timed) {
+  PJRT_Client *client = timed->client;
+  if (timed->generation == mp_process_generation()) {
+    pjrt_time_write(client);
+    mp_report_release(client->report);
+  }
+  client->report = NULL;
+  mp_free(timed);
+}
+
+void mp_pjrt_time_end(PJRT_Client *client) {
+  if (client->report == NULL) return;
+  mp_lock(&g_lock);
+  timed_t *found = NULL;
+  for (timed_t **at = &g_clients; *at != NULL && found == NULL; at = &(*at)->next) {
+    if ((*at)->client != client) continue;
+    found = *at;
+    *at = found->next;
+    break;
+  }
+  if (found != NULL) pjrt_time_close(found);
+  mp_unlock(&g_lock);
+}
+
+static void pjrt_time_on_exit(int status, void *context) {
+  (void)status;
+  (void)context;
+  if (mp_process_generation() != 0) return;
+  mp_lock(&g_lock);
+  while (g_clients != NULL) {
+    timed_t *timed = g_clients;
+    g_clients = timed->next;
+    pjrt_time_close(timed);
+  }
+  mp_unlock(&g_lock);
+}
+
+// ---- Beginning ----
+
+static mp_status_t pjrt_time_check(const mp_options_t *options) {
+  const bool wants_trace = options->trace[0] != '\0';
+  if (!wants_trace && options->chakra[0] == '\0') return NULL;
+  const mp_option_id_t id = wants_trace ? MP_OPTION_ID_trace : MP_OPTION_ID_chakra;
+  return mp_status_make(MP_INVALID_ARGUMENT, "option %s (%s): it needs the option time: model",
+                        mp_option_info(id)->name, mp_option_source_name(options->source[id]));
+}
+
+mp_status_t mp_pjrt_time_begin(PJRT_Client *client, const mp_options_t *options) {
+  mp_model_t *model = mp_client_model(client->client);
+  if (model == NULL) return pjrt_time_check(options);
+  timed_t *timed = mp_calloc(1, sizeof(*timed));
+  MP_RETURN_IF_NULL(timed);
+  mp_status_t status = mp_report_create(model, options, &client->report);
+  if (status != NULL) {
+    mp_free(timed);
+    return status;
+  }
+  timed->client = client;
+  timed->generation = mp_process_generation();
+  mp_lock(&g_lock);
+  timed->next = g_clients;
+  g_clients = timed;
+  if (!g_has_exit_handler) g_has_exit_handler = on_exit(pjrt_time_on_exit, NULL) == 0;
+  mp_unlock(&g_lock);
+  return NULL;
+}
+
+// ---- Reading ----
+
+void mp_pjrt_time_visit(void (*visit)(mp_report_t *report, void *context), void *context) {
+  mp_lock(&g_lock);
+  for (const timed_t *timed = g_clients; timed != NULL; timed = timed->next) {
+    if (timed->generation == mp_process_generation()) visit(timed->client->report, context);
+  }
+  mp_unlock(&g_lock);
+}
+
+typedef struct {
+  mp_strbuf_t text;
+  mp_status_t status;
+  uint32_t count;
+  double latest;  // seconds
+} read_t;
+
+static void pjrt_time_print(mp_report_t *report, void *context) {
+  read_t *read = context;
+  if (read->status != NULL) return;
+  if (read->count++ != 0) mp_strbuf_putc(&read->text, '\n');
+  read->status = mp_report_print(report, &read->text);
+}
+
+const char *minipod_time_report(char **out_text) {
+  read_t read = {0};
+  mp_strbuf_init(&read.text);
+  mp_pjrt_time_visit(pjrt_time_print, &read);
+  if (read.status == NULL && read.count == 0) {
+    read.status = mp_status_make(MP_FAILED_PRECONDITION,
+                                 "no virtual times are kept: set MINIPOD_TIME=model (or the client "
+                                 "option time) before devices are used for the first time");
+  }
+  if (read.status == NULL) {
+    size_t size;
+    *out_text = mp_strbuf_take(&read.text, &size);
+    if (*out_text == NULL) read.status = mp_status_out_of_memory();
+  }
+  mp_strbuf_deinit(&read.text);
+  return mp_pjrt_text(read.status);
+}
+
+void minipod_time_free(char *text) {
+  mp_free(text);
+}
+
+static void pjrt_time_look(mp_report_t *report, void *context) {
+  read_t *read = context;
+  const double now = mp_moment_seconds(mp_report_now(report));
+  if (now > read->latest) read->latest = now;
+}
+
+double minipod_virtual_time(void) {
+  read_t read = {.latest = -1};
+  mp_pjrt_time_visit(pjrt_time_look, &read);
+  return read.latest;
+}

@@ -1,0 +1,16 @@
+// What the reports call the commands of a program, and where they come from.
+#ifndef MINIPOD_SIM_MODEL_REPORT_OP_NAME_H_
+#define MINIPOD_SIM_MODEL_REPORT_OP_NAME_H_
+
+#include "sim/plan/program.h"
+
+// The op without its dialect: "dot_general", "fusion". Borrowed from the command.
+const char *mp_op_short_name(const mp_cmd_t *cmd);
+
+// The whole name that the user's framework has given to the op: "jit(f)/layer/dot_general". Empty
+// when there is none. Borrowed from the program.
+mp_str_t mp_op_path(const mp_loc_t *loc);
+// The place in the user's program: a file and a line. False when it is not known.
+bool mp_op_source(const mp_loc_t *loc, mp_str_t *out_file, uint32_t *out_line);
+
+#endif  // MINIPOD_SIM_MODEL_REPORT_OP_NAME_H_

@@ -1,0 +1,78 @@
+// Writing XPlanes: what JAX's and torch_xla's profilers store, and XProf and TensorBoard show
+// (tsl/profiler/protobuf/xplane.proto). A plane has lines of events, and a map from the numbers by
+// which events name what they are to names.
+//
+// A plane remembers that memory was short: the status of what it is written to says so. Not
+// thread-safe.
+#ifndef MINIPOD_SIM_MODEL_REPORT_PROFILE_XPLANE_H_
+#define MINIPOD_SIM_MODEL_REPORT_PROFILE_XPLANE_H_
+
+#include <stdint.h>
+
+#include "sim/base/containers/hash_map.h"
+#include "sim/base/str.h"
+
+// What may be said of a name: enumerator, XProf's word.
+#define MP_XPLANE_STATS(X)            \
+  X(TF_OP, "tf_op")                   \
+  X(SOURCE, "source")                 \
+  X(HLO_CATEGORY, "hlo_category")     \
+  X(FLOPS, "flops")                   \
+  X(BYTES_ACCESSED, "bytes_accessed") \
+  X(ALGORITHM, "algorithm")
+
+typedef enum {
+  MP_XPLANE_NO_STAT,
+#define MP_XPLANE_STAT_ENUM(name, text) MP_XPLANE_##name,
+  MP_XPLANE_STATS(MP_XPLANE_STAT_ENUM)
+#undef MP_XPLANE_STAT_ENUM
+      MP_XPLANE_STAT_END
+} mp_xplane_stat_id_t;
+
+typedef enum { MP_XPLANE_TEXT, MP_XPLANE_NUMBER } mp_xplane_stat_kind_t;
+
+typedef struct {
+  mp_xplane_stat_id_t id;
+  mp_xplane_stat_kind_t kind;
+  mp_str_t text;
+  uint64_t number;
+} mp_xplane_stat_t;
+
+enum { MP_XPLANE_LINES = 4 };
+
+typedef struct {
+  uint64_t hash;
+} mp_xplane_known_t;
+
+typedef struct {
+  int64_t start;  // nanoseconds since 1970: what the events' times are counted from
+  struct {
+    const char *name;    // NULL: no event yet
+    mp_strbuf_t events;  // of the line, as they stand in its message
+  } lines[MP_XPLANE_LINES];
+  mp_strbuf_t names;
+  MP_HASH_MAP(mp_xplane_known_t) known;  // the numbers that have names
+  bool is_used, has_failed;
+} mp_xplane_t;
+
+// An empty plane. All zero but for `start`: it needs no other initialization.
+void mp_xplane_init(mp_xplane_t *plane, int64_t start);
+void mp_xplane_deinit(mp_xplane_t *plane);
+
+// A number for the name of something, from a hash.
+static inline uint64_t mp_xplane_number(uint64_t hash) {
+  return hash >> 1 | 1;
+}
+bool mp_xplane_is_named(mp_xplane_t *plane, uint64_t number);
+// Names a number; what has a name already keeps it. `short_name` may be empty.
+void mp_xplane_put_name(mp_xplane_t *plane, uint64_t number, mp_str_t name, mp_str_t short_name,
+                        uint32_t num_stats, const mp_xplane_stat_t *stats);
+// An event on a line, whose name is borrowed; picoseconds from the plane's start.
+void mp_xplane_put_event(mp_xplane_t *plane, uint32_t line, const char *line_name, uint64_t number,
+                         uint64_t begin, uint64_t duration);
+// The bytes that it holds.
+size_t mp_xplane_bytes(const mp_xplane_t *plane);
+// Appends the plane to an XSpace message.
+void mp_xplane_print(const mp_xplane_t *plane, uint64_t id, const char *name, mp_strbuf_t *space);
+
+#endif  // MINIPOD_SIM_MODEL_REPORT_PROFILE_XPLANE_H_

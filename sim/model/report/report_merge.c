@@ -1,0 +1,100 @@
+// Rows that are added up: programs that come and go, and come again.
+#include "sim/model/report/report_rows.h"
+
+static mp_status_t report_merge_text(mp_arena_t *arena, const char **text) {
+  *text = mp_arena_strndup(arena, *text, strlen(*text));
+  return *text == NULL ? mp_status_out_of_memory() : NULL;
+}
+
+// Replaces what a row refers to by copies in the arena.
+static mp_status_t report_merge_own(mp_arena_t *arena, mp_report_program_t *row) {
+  MP_RETURN_IF_ERROR(report_merge_text(arena, &row->name));
+  mp_report_collective_t *collective =
+      MP_ARENA_ARRAY(arena, mp_report_collective_t, row->num_collectives + 1);
+  mp_report_op_t *op = MP_ARENA_ARRAY(arena, mp_report_op_t, row->num_ops + 1);
+  MP_RETURN_IF_NULL(collective);
+  MP_RETURN_IF_NULL(op);
+  for (uint32_t i = 0; i < row->num_collectives; ++i) {
+    collective[i] = row->collective[i];
+    MP_RETURN_IF_ERROR(report_merge_text(arena, &collective[i].place));
+  }
+  for (uint32_t i = 0; i < row->num_ops; ++i) {
+    op[i] = row->op[i];
+    MP_RETURN_IF_ERROR(report_merge_text(arena, &op[i].name));
+    MP_RETURN_IF_ERROR(report_merge_text(arena, &op[i].place));
+  }
+  row->collective = collective;
+  row->op = op;
+  return NULL;
+}
+
+static void report_merge_collective(mp_report_program_t *to, const mp_report_collective_t *from) {
+  for (uint32_t i = 0; i < to->num_collectives; ++i) {
+    mp_report_collective_t *row = &to->collective[i];
+    if (row->bytes != from->bytes || strcmp(row->place, from->place) != 0) continue;
+    if (row->kind != from->kind || row->link != from->link) continue;
+    row->met.count += from->met.count;
+    row->met.traffic += from->met.traffic;
+    row->met.waiting += from->met.waiting;
+    row->met.members += from->met.members;
+    if (from->met.longest > row->met.longest) row->met.longest = from->met.longest;
+    row->link_bytes += from->link_bytes;
+    row->link_seconds += from->link_seconds;
+    return;
+  }
+}
+
+static void report_merge_op(mp_report_program_t *to, const mp_report_op_t *from) {
+  for (uint32_t i = 0; i < to->num_ops; ++i) {
+    mp_report_op_t *row = &to->op[i];
+    if (row->bytes != from->bytes || row->flops != from->flops) continue;
+    if (strcmp(row->name, from->name) != 0 || strcmp(row->place, from->place) != 0) continue;
+    row->count += from->count;
+    row->time += from->time;
+    return;
+  }
+}
+
+static void report_merge_into(mp_report_program_t *to, const mp_report_program_t *from) {
+  to->launches += from->launches;
+  to->time += from->time;
+  to->available += from->available;
+  to->work += from->work;
+  to->waiting += from->waiting;
+  to->traffic += from->traffic;
+  to->is_cut |= from->is_cut;
+  to->collectives += from->collectives;
+  to->collective_bytes += from->collective_bytes;
+  if (to->link == from->link) {
+    to->link_bytes += from->link_bytes;
+    to->link_seconds += from->link_seconds;
+  }
+  for (uint32_t i = 0; i < from->num_collectives; ++i) {
+    report_merge_collective(to, &from->collective[i]);
+  }
+  for (uint32_t i = 0; i < from->num_ops; ++i) report_merge_op(to, &from->op[i]);
+}
+
+// The row that further programs are added up in.
+static mp_status_t report_merge_others(mp_report_rows_t *rows, const mp_report_program_t *row) {
+  if (rows->programs.count == MP_REPORT_PROGRAMS) {
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(
+        rows->arena, &rows->programs,
+        (mp_report_program_t){.name = "(others)", .num_devices = row->num_devices, .link = -1}));
+  }
+  report_merge_into(&rows->programs.items[MP_REPORT_PROGRAMS], row);
+  return NULL;
+}
+
+mp_status_t mp_report_rows_merge_one(mp_report_rows_t *rows, const mp_report_program_t *row) {
+  for (uint32_t i = 0; i < rows->programs.count; ++i) {
+    mp_report_program_t *known = &rows->programs.items[i];
+    if (known->key != row->key || strcmp(known->name, row->name) != 0) continue;
+    report_merge_into(known, row);
+    return NULL;
+  }
+  if (rows->programs.count >= MP_REPORT_PROGRAMS) return report_merge_others(rows, row);
+  mp_report_program_t copy = *row;
+  MP_RETURN_IF_ERROR(report_merge_own(rows->arena, &copy));
+  return MP_ARRAY_PUSH(rows->arena, &rows->programs, copy);
+}

@@ -1,0 +1,246 @@
+#include "sim/model/report/report_rows.h"
+
+#include "sim/base/hash.h"
+#include "sim/model/report/op_name.h"
+#include "sim/model/report/report_links.h"
+
+const char *mp_bound_name(mp_bound_t bound) {
+  static const char *const names[] = {"compute", "memory", "latency"};
+  return names[bound];
+}
+
+mp_bound_t mp_bound_of(const mp_chip_t *chip, const mp_cost_t *cost) {
+  const double memory = cost->bytes / chip->memory_bandwidth / chip->efficiency[cost->work_class];
+  if (cost->body != NULL) {
+    const double compute =
+        (cost->flops + cost->transcendentals * chip->transcendental_flops) / chip->vector_flops;
+    if (memory >= cost->seconds / 2) return MP_BOUND_MEMORY;
+    return compute >= cost->seconds / 2 ? MP_BOUND_COMPUTE : MP_BOUND_LATENCY;
+  }
+  const double latency =
+      cost->work_class == MP_WORK_SCALAR ? chip->scalar_latency : chip->op_latency;
+  const double busy = cost->seconds - latency;
+  if (busy <= latency) return MP_BOUND_LATENCY;
+  return memory >= 0.999 * busy ? MP_BOUND_MEMORY : MP_BOUND_COMPUTE;
+}
+
+// A row in the making, and what it is made of.
+typedef struct {
+  mp_arena_t *arena;
+  const mp_model_t *model;
+  const mp_model_program_books_t *books;
+  mp_report_program_t *row;
+} maker_t;
+
+static const char *report_rows_place(mp_arena_t *arena, const mp_loc_t *loc) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_loc_describe(loc, &text);
+  char *copy = text.failed ? NULL : mp_arena_strndup(arena, mp_strbuf_text(&text), text.size);
+  mp_strbuf_deinit(&text);
+  return copy;
+}
+
+// ---- Collectives ----
+
+static uint64_t report_rows_weight(const mp_replay_meetings_t *met) {
+  return met->members + met->waiting + met->traffic;
+}
+
+static const mp_cmd_t *report_rows_collective_cmd(const maker_t *m, uint32_t number) {
+  const mp_timing_t *timing = m->books->timing;
+  return &timing->program->commands[timing->collectives[number]];
+}
+
+static mp_status_t report_rows_load_links(const maker_t *m, const mp_collective_t *collective,
+                                          double *scratch, mp_report_collective_t *row) {
+  mp_busiest_t busiest;
+  MP_RETURN_IF_ERROR(mp_busiest_of_collective(mp_model_network(m->model), collective, m->books->ids,
+                                              scratch, &busiest));
+  const double rounds = row->round == 0 ? 0 : (double)row->met.count / row->round;
+  row->link = busiest.link;
+  row->link_bytes = busiest.bytes * rounds;
+  row->link_seconds = busiest.seconds * rounds;
+  return NULL;
+}
+
+// Numbers of the collectives that have met, the ones on which most time was spent first.
+static uint32_t report_rows_choose(const maker_t *m, uint32_t *numbers) {
+  const mp_replay_meetings_t *met = m->books->books.meetings;
+  uint32_t count = 0;
+  for (uint32_t c = 0; c < m->books->timing->num_collectives; ++c) {
+    if (met[c].count == 0) continue;
+    uint32_t at = count < MP_REPORT_COLLECTIVES ? count++ : count;
+    while (at > 0 && report_rows_weight(&met[numbers[at - 1]]) < report_rows_weight(&met[c])) {
+      if (at < MP_REPORT_COLLECTIVES) numbers[at] = numbers[at - 1];
+      --at;
+    }
+    if (at < MP_REPORT_COLLECTIVES) numbers[at] = c;
+  }
+  return count;
+}
+
+static mp_status_t report_rows_make_collectives(const maker_t *m) {
+  mp_report_program_t *row = m->row;
+  const mp_replay_meetings_t *met = m->books->books.meetings;
+  for (uint32_t c = 0; c < m->books->timing->num_collectives; ++c) {
+    const mp_collective_t *collective = report_rows_collective_cmd(m, c)->collective;
+    row->collectives += met[c].count;
+    row->collective_bytes += (double)met[c].count * mp_report_collective_bytes(collective);
+  }
+  uint32_t numbers[MP_REPORT_COLLECTIVES];
+  const uint32_t count = report_rows_choose(m, numbers);
+  row->collective = MP_ARENA_ARRAY(m->arena, mp_report_collective_t, count + 1);
+  double *scratch = MP_ARENA_ARRAY(m->arena, double,
+                                   (size_t)mp_network_num_links(mp_model_network(m->model)) + 1);
+  MP_RETURN_IF_NULL(row->collective);
+  MP_RETURN_IF_NULL(scratch);
+  for (uint32_t i = 0; i < count; ++i) {
+    const mp_cmd_t *cmd = report_rows_collective_cmd(m, numbers[i]);
+    mp_report_collective_t *made = &row->collective[i];
+    *made = (mp_report_collective_t){.kind = mp_network_kind_name(cmd->collective->kind),
+                                     .place = report_rows_place(m->arena, cmd->loc),
+                                     .bytes = mp_report_collective_bytes(cmd->collective),
+                                     .round = mp_report_collective_round(cmd->collective),
+                                     .met = met[numbers[i]]};
+    MP_RETURN_IF_NULL(made->place);
+    MP_RETURN_IF_ERROR(report_rows_load_links(m, cmd->collective, scratch, made));
+  }
+  row->num_collectives = count;
+  return NULL;
+}
+
+// ---- Ops ----
+
+// Takes an op among the heaviest, if it is one of them.
+static void report_rows_offer(mp_report_program_t *row, const mp_report_op_t *op) {
+  uint32_t at = row->num_ops < MP_REPORT_OPS ? row->num_ops++ : row->num_ops;
+  while (at > 0 && row->op[at - 1].time < op->time) {
+    if (at < MP_REPORT_OPS) row->op[at] = row->op[at - 1];
+    --at;
+  }
+  if (at < MP_REPORT_OPS) row->op[at] = *op;
+}
+
+// A step's time is that of its commands, in proportion to their costs.
+static void report_rows_offer_step(const maker_t *m, uint32_t number, const double *flops) {
+  const mp_timing_t *timing = m->books->timing;
+  const mp_timing_step_t *step = &timing->steps[number];
+  const mp_moment_t time = m->books->books.times[number];
+  double all = 0;
+  for (uint32_t i = step->first; i < step->end; ++i) all += timing->costs[i].seconds;
+  for (uint32_t i = step->first; i < step->end && time != 0; ++i) {
+    const mp_cost_t *cost = &timing->costs[i];
+    if (cost->seconds == 0) continue;
+    report_rows_offer(m->row, &(mp_report_op_t){
+                                  .work_class = cost->work_class,
+                                  .bound = mp_bound_of(mp_model_chip(m->model), cost),
+                                  .count = m->books->books.counts[number],
+                                  .flops = flops[i],
+                                  .bytes = cost->bytes,
+                                  .time = (mp_moment_t)((double)time * (cost->seconds / all)),
+                                  .cmd = &timing->program->commands[i],
+                              });
+  }
+}
+
+static mp_status_t report_rows_make_ops(const maker_t *m) {
+  const mp_timing_t *timing = m->books->timing;
+  const uint32_t count = timing->program->num_commands;
+  m->row->op = MP_ARENA_ARRAY(m->arena, mp_report_op_t, MP_REPORT_OPS);
+  double *flops = MP_ARENA_ARRAY(m->arena, double, count + 1);
+  MP_RETURN_IF_NULL(m->row->op);
+  MP_RETURN_IF_NULL(flops);
+  for (uint32_t i = 0; i < count; ++i) flops[timing->costs[i].leader] += timing->costs[i].flops;
+  for (uint32_t s = 0; s < timing->num_steps; ++s) {
+    const mp_timing_kind_t kind = timing->steps[s].kind;
+    if (kind == MP_TIMING_WORK || kind == MP_TIMING_LOOP) report_rows_offer_step(m, s, flops);
+  }
+  for (uint32_t i = 0; i < m->row->num_ops; ++i) {
+    mp_report_op_t *op = &m->row->op[i];
+    op->name = mp_op_short_name(op->cmd);
+    op->place = report_rows_place(m->arena, op->cmd->loc);
+    op->cmd = NULL;
+    MP_RETURN_IF_NULL(op->place);
+  }
+  return NULL;
+}
+
+// ---- Programs ----
+
+// Equal for programs that are one row: the same program, or its compilation again.
+static uint64_t report_rows_key(const mp_model_program_books_t *books) {
+  const mp_program_t *program = books->timing->program;
+  const double sizes[] = {program->flops, program->bytes_accessed};
+  uint64_t key = mp_hash_bytes(MP_HASH_START, books->name.data, books->name.size);
+  key = mp_hash_bytes(key, sizes, sizeof(sizes));
+  key = mp_hash_u64(key, (uint64_t)books->num_devices << 32 | program->num_commands);
+  return mp_hash_u64(key, books->timing->num_collectives);
+}
+
+static mp_status_t report_rows_make(const maker_t *m) {
+  const mp_model_program_books_t *books = m->books;
+  const mp_busiest_t busiest = mp_busiest_of(mp_model_network(m->model), books->books.link_bytes);
+  *m->row = (mp_report_program_t){
+      .name = mp_arena_strndup(m->arena, books->name.data, books->name.size),
+      .key = report_rows_key(books),
+      .num_devices = books->num_devices,
+      .launches = books->launches,
+      .time = books->time,
+      .available = books->time * books->num_devices,
+      .work = books->books.work,
+      .waiting = books->books.waiting,
+      .traffic = books->books.traffic,
+      .is_cut = books->books.is_cut,
+      .link = busiest.link,
+      .link_bytes = busiest.bytes,
+      .link_seconds = busiest.seconds,
+  };
+  MP_RETURN_IF_NULL(m->row->name);
+  MP_RETURN_IF_ERROR(report_rows_make_collectives(m));
+  return report_rows_make_ops(m);
+}
+
+static void report_rows_add_device(mp_replay_device_books_t *to,
+                                   const mp_replay_device_books_t *from) {
+  to->work += from->work;
+  to->waiting += from->waiting;
+  to->traffic += from->traffic;
+}
+
+mp_status_t mp_report_rows_init(mp_arena_t *arena, uint32_t num_devices,
+                                mp_report_rows_t *out_rows) {
+  *out_rows = (mp_report_rows_t){
+      .arena = arena,
+      .num_devices = num_devices,
+      .devices = MP_ARENA_ARRAY(arena, mp_replay_device_books_t, num_devices),
+  };
+  MP_RETURN_IF_NULL(out_rows->devices);
+  return NULL;
+}
+
+mp_status_t mp_report_rows_merge(mp_report_rows_t *rows, const mp_report_rows_t *other) {
+  for (uint32_t i = 0; i < other->programs.count; ++i) {
+    MP_RETURN_IF_ERROR(mp_report_rows_merge_one(rows, &other->programs.items[i]));
+  }
+  for (uint32_t i = 0; i < rows->num_devices; ++i) {
+    report_rows_add_device(&rows->devices[i], &other->devices[i]);
+  }
+  return NULL;
+}
+
+mp_status_t mp_report_rows_add(mp_report_rows_t *rows, const mp_model_t *model,
+                               const mp_model_program_books_t *books) {
+  if (books->launches == 0) return NULL;
+  mp_arena_t *arena = NULL;
+  MP_RETURN_IF_ERROR(mp_arena_create(&arena));
+  mp_report_program_t row;
+  const maker_t maker = {.arena = arena, .model = model, .books = books, .row = &row};
+  mp_status_t status = report_rows_make(&maker);
+  if (status == NULL) status = mp_report_rows_merge_one(rows, &row);
+  for (uint32_t i = 0; i < books->num_devices && status == NULL; ++i) {
+    report_rows_add_device(&rows->devices[books->ids[i]], &books->books.devices[i]);
+  }
+  mp_arena_release(arena);
+  return status;
+}

@@ -1,0 +1,97 @@
+// What the books of programs come to, as rows of a table: for each program its collectives, with
+// the link that each loads most, and its heaviest ops.
+//
+// Rows outlive the programs: they hold copies. Programs of the same name and shape are one row, so
+// that a process which compiles for ever does not grow for ever. Not thread-safe.
+#ifndef MINIPOD_SIM_MODEL_REPORT_REPORT_ROWS_H_
+#define MINIPOD_SIM_MODEL_REPORT_REPORT_ROWS_H_
+
+#include "sim/base/arena.h"
+#include "sim/base/containers/array.h"
+#include "sim/model/clock/model.h"
+
+enum {
+  MP_REPORT_PROGRAMS = 1000,   // rows; further programs are added up in one without details
+  MP_REPORT_COLLECTIVES = 32,  // of a program: those on which devices spend most
+  MP_REPORT_OPS = 16,          // likewise
+  MP_REPORT_NO_LINK = -1,
+};
+
+// What a kernel's time is: of computing, of moving bytes, or of beginning at all.
+typedef enum {
+  MP_BOUND_COMPUTE,
+  MP_BOUND_MEMORY,
+  MP_BOUND_LATENCY,
+} mp_bound_t;
+
+const char *mp_bound_name(mp_bound_t bound);
+// What bounds a kernel of this cost on a chip.
+mp_bound_t mp_bound_of(const mp_chip_t *chip, const mp_cost_t *cost);
+
+// A collective of the program. Sums are over groups, rounds and launches.
+typedef struct {
+  const char *kind;   // "all_reduce"; static text
+  const char *place;  // "psum at train.py:5:36"
+  double bytes;       // of the operands on a device
+  uint32_t round;     // meetings or messages that it is when all devices come to it once
+  mp_replay_meetings_t met;
+  int64_t link;         // the one that its bytes keep busy longest; MP_REPORT_NO_LINK: none is used
+  double link_bytes;    // over it
+  double link_seconds;  // that it needs for them at its full rate
+} mp_report_collective_t;
+
+// A kernel: a command and those that it leads, or a loop.
+typedef struct {
+  const char *name;   // "dot_general"
+  const char *place;  // "dot_general at train.py:3:5"
+  mp_work_class_t work_class;
+  mp_bound_t bound;
+  uint64_t count;  // times that it was run, on all devices together
+  double flops;    // once
+  double bytes;    // once
+  mp_moment_t time;
+  const mp_cmd_t *cmd;  // while the row is made, then NULL
+} mp_report_op_t;
+
+typedef struct {
+  const char *name;
+  uint64_t key;
+  uint32_t num_devices;
+  uint64_t launches;
+  mp_moment_t time;                    // from the first beginning to the last end, summed
+  mp_moment_t available;               // the same on every device
+  mp_moment_t work, waiting, traffic;  // of all devices together
+  bool is_cut;
+  uint64_t collectives;                // meetings of all collectives, also of those without a row
+  double collective_bytes;             // of their operands, on one device for each meeting
+  uint32_t num_collectives;            // rows
+  mp_report_collective_t *collective;  // the one on which most time is spent first
+  uint32_t num_ops;
+  mp_report_op_t *op;  // likewise
+  int64_t link;        // as of a collective
+  double link_bytes, link_seconds;
+} mp_report_program_t;
+
+typedef struct {
+  mp_arena_t *arena;  // borrowed
+  MP_ARRAY(mp_report_program_t) programs;
+  uint32_t num_devices;               // of the pod
+  mp_replay_device_books_t *devices;  // [num_devices] by global id, over all programs
+} mp_report_rows_t;
+
+// Rows of no program yet, in `arena`, for a pod of so many devices.
+MP_NODISCARD mp_status_t mp_report_rows_init(mp_arena_t *arena, uint32_t num_devices,
+                                             mp_report_rows_t *out_rows);
+
+// Adds the books of a program, which are read under the model's lock. RESOURCE_EXHAUSTED when
+// memory is short.
+MP_NODISCARD mp_status_t mp_report_rows_add(mp_report_rows_t *rows, const mp_model_t *model,
+                                            const mp_model_program_books_t *books);
+// Adds a copy of one program's row, to the row of the same program if there is one.
+MP_NODISCARD mp_status_t mp_report_rows_merge_one(mp_report_rows_t *rows,
+                                                  const mp_report_program_t *row);
+// Adds up all of `other`, rows of the same pod.
+MP_NODISCARD mp_status_t mp_report_rows_merge(mp_report_rows_t *rows,
+                                              const mp_report_rows_t *other);
+
+#endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_ROWS_H_

@@ -1,0 +1,21 @@
+// The table: where the virtual time of a client's programs went, as text.
+#ifndef MINIPOD_SIM_MODEL_REPORT_REPORT_TABLE_H_
+#define MINIPOD_SIM_MODEL_REPORT_REPORT_TABLE_H_
+
+#include "sim/model/report/report_rows.h"
+
+typedef struct {
+  const mp_pod_t *pod;
+  const mp_network_t *network;  // for the names of links
+  mp_moment_t now, host;        // virtual
+  uint64_t launches, transfers;
+  uint64_t pending, lost;  // what is not in the rows
+  double real_seconds;     // since the client was made
+  mp_report_rows_t *rows;  // sorted here: the program that took longest first
+} mp_report_table_t;
+
+// Appends the table; lines have at most about 160 columns. Everything but real_seconds depends on
+// the programs and the description alone.
+void mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out);
+
+#endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_TABLE_H_

@@ -1,0 +1,14 @@
+// Numbers as people read them in tables.
+#ifndef MINIPOD_SIM_MODEL_REPORT_REPORT_TEXT_H_
+#define MINIPOD_SIM_MODEL_REPORT_REPORT_TEXT_H_
+
+#include "sim/model/clock/timing.h"
+
+enum { MP_REPORT_NUMBER = 24 };
+
+// Each writes into `out`, which has room for MP_REPORT_NUMBER characters, and returns it.
+const char *mp_report_time(mp_moment_t moment, char *out);                // "1.234 ms"
+const char *mp_report_scaled(double value, const char *unit, char *out);  // "1.50 GB", "312 Mflop"
+const char *mp_report_share(double part, double whole, char *out);        // "12.3 %"; whole 0: "-"
+
+#endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_TEXT_H_

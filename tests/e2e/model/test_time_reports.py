@@ -1,0 +1,273 @@
+"""Where virtual time goes: the table, the timeline, profiles, and traces for other simulators."""
+
+import collections
+import glob
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import scenario
+
+# Ten steps of a product and a sum over four devices, and one shift in a loop.
+PROGRAM = """
+    import minipod
+    step = jax.pmap(lambda x: lax.psum(x @ x, "i") / 1e6, axis_name="i")
+    x = np.ones((4, 256, 256), np.float32)
+    for _ in range(10):
+      x = step(x)
+    shift = jax.pmap(lambda x: lax.fori_loop(0, 5, lambda i, c: lax.ppermute(
+        c, "i", [(0, 1), (1, 2), (2, 3), (3, 0)]) + 1, x), axis_name="i")
+    np.asarray(shift(x))
+    """
+
+
+def run(code="", time="model", devices=None, **variables):
+  return scenario.run(textwrap.dedent(PROGRAM) + textwrap.dedent(code), devices=devices, MINIPOD_TIME=time,
+                      MINIPOD_TOPOLOGY="v5e:2x2", **variables)
+
+
+def rows_of(table, kind):
+  return [line.split() for line in table.splitlines() if line.strip().startswith(kind)]
+
+
+def test_the_table_counts_collectives(tmp_path):
+  table = run("print(minipod.time_report())", MINIPOD_DUMP=tmp_path)
+  assert "virtual time of v5e:2x2 (4 devices)" in table
+  (reduce,) = rows_of(table, "all_reduce")
+  assert reduce[1:4] == ["10", "262", "kB"] and "psum at" in " ".join(reduce)
+  assert "busy" in reduce
+  (permute,) = rows_of(table, "collective_permute")
+  assert permute[1] == "20" and permute[4] == "messages"
+  assert any(row[1] == "40" and row[4] == "matmul" for row in rows_of(table, "dot_general"))
+  (dumped,) = glob.glob(f"{tmp_path}/*.time.txt")
+  with open(dumped) as file:
+    text = file.read()
+  drop_real = lambda text: text[text.index("program"):].strip()
+  assert drop_real(text) == drop_real(table)
+
+
+def test_a_process_whose_client_stays_writes_its_table(tmp_path):
+  run("""
+      import os, ctypes, sys
+      sys.stdout.flush()
+      ctypes.CDLL(None).exit(0)  # as a program without Python's exit handlers
+      """, MINIPOD_DUMP=tmp_path)
+  assert len(glob.glob(f"{tmp_path}/*.time.txt")) == 1
+
+
+def test_virtual_time_and_estimates():
+  out = run("""
+      before = minipod.virtual_time()
+      f = jax.jit(lambda x: (x @ x).sum())
+      one = np.ones((256, 256), np.float32)
+      estimate = f.lower(one).compile().cost_analysis()["optimal_seconds"]
+      assert 1e-7 < estimate < 1e-4, estimate
+      assert minipod.virtual_time() == before > 0
+      f(one).block_until_ready()
+      assert minipod.virtual_time() >= before + estimate
+      """)
+  assert out == ""
+
+
+def test_without_a_model_there_is_no_time():
+  out = run("""
+      for ask in (minipod.time_report, minipod.virtual_time):
+        try:
+          ask()
+        except RuntimeError as error:
+          print("MINIPOD_TIME=model" in str(error))
+      print("optimal_seconds" in step.lower(x).compile().cost_analysis())
+      """, time="off")
+  assert out.split() == ["True", "True", "False"]
+
+
+@pytest.mark.parametrize("option", ["trace", "chakra"])
+def test_reports_need_a_model(option, tmp_path):
+  error = scenario.run("jax.devices()", fails=True,
+                       **{f"MINIPOD_{option.upper()}": tmp_path / "file"})
+  assert f"option {option} (environment variable): it needs the option time: model" in error
+
+
+def test_a_file_that_cannot_be_written(tmp_path):
+  error = scenario.run("jax.devices()", fails=True, MINIPOD_TIME="model",
+                       MINIPOD_TRACE=tmp_path / "none" / "t.json")
+  assert "option trace: cannot write" in error
+
+
+# ---- the timeline ----
+
+def slices_of(events):
+  """Complete events by row, checked: they nest, an outer one before what is in it."""
+  rows = collections.defaultdict(list)
+  for event in events:
+    if event["ph"] == "X":
+      begin = round(event["ts"] * 1000)
+      rows[event["pid"], event["tid"]].append((begin, begin + round(event["dur"] * 1000), event))
+  for row in rows.values():
+    row.sort(key=lambda slice: slice[0])  # stable: equal beginnings stay in the file's order
+    open_ends = []
+    for begin, end, event in row:
+      while open_ends and open_ends[-1] <= begin:
+        open_ends.pop()
+      assert not open_ends or end <= open_ends[-1], event
+      if end > begin:
+        open_ends.append(end)
+  return {key: [event for _, _, event in row] for key, row in rows.items()}
+
+
+def test_the_timeline(tmp_path):
+  run(MINIPOD_TRACE=tmp_path / "t.json")
+  with open(tmp_path / "t.json") as file:
+    events = json.load(file)
+  processes = {e["args"]["name"]: e["pid"] for e in events if e["name"] == "process_name"}
+  assert set(processes) == {"host", "v5e:2x2", "links"}
+  rows = slices_of(events)
+  named = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
+  assert set(rows) <= named
+  pod, links = processes["v5e:2x2"], processes["links"]
+  for device in range(4):
+    names = collections.Counter(e["name"] for e in rows[pod, device])
+    assert names["all_reduce"] == 10 and names["dot_general"] == 10
+    # A device sends and receives in each round; the one that ends later shows on its own, behind.
+    assert 5 <= names["collective_permute"] <= 10
+  reduce = next(e for e in rows[pod, 0] if e["name"] == "all_reduce")
+  assert reduce["args"]["bytes"] == 262144 and reduce["args"]["algorithm"]
+  assert reduce["args"]["op"].endswith("psum") and reduce["args"]["line"] > 0
+  used = [row for (pid, _), row in rows.items() if pid == links]
+  assert used and all(0 < e["args"]["load"] <= 1.001 for row in used for e in row)
+
+
+def test_the_timeline_is_bounded(tmp_path):
+  run(MINIPOD_TRACE=tmp_path / "t.json", MINIPOD_TRACE_EVENTS=50)
+  with open(tmp_path / "t.json") as file:
+    events = json.load(file)
+  assert sum(e["ph"] == "X" for e in events) == 50
+  assert sum("MINIPOD_TRACE_EVENTS" in e["name"] for e in events) == 1
+
+
+def test_the_timeline_of_a_killed_process(tmp_path):
+  process = scenario.start(textwrap.dedent(PROGRAM) + textwrap.dedent("""
+      for _ in range(2000):
+        x = step(x)
+      x.block_until_ready()
+      minipod.virtual_time()  # which computes what the timeline tells
+      import os
+      os.kill(os.getpid(), 9)
+      """), devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY="v5e:2x2",
+      MINIPOD_TRACE=tmp_path / "t.json")
+  assert scenario.finish(process)[0] == -9
+  with open(tmp_path / "t.json") as file:
+    text = file.read()
+  # Perfetto takes an array without its end.
+  events = json.loads(text.rstrip().rstrip(",") + "]")
+  assert len(events) > 1000
+
+
+# ---- profiles ----
+
+PROFILE = """
+    with jax.profiler.trace("{folder}"):
+      for _ in range(3):
+        step(np.ones((4, 256, 256), np.float32)).block_until_ready()
+    """
+
+
+def test_profiles_have_virtual_times(tmp_path):
+  out = run(PROFILE.format(folder=tmp_path) + f"""
+    import glob
+    path, = glob.glob("{tmp_path}/**/*.xplane.pb", recursive=True)
+    for plane in jax.profiler.ProfileData.from_file(path).planes:
+      if "MINIPOD" in plane.name:
+        lines = {{line.name: [e.name for e in line.events] for line in plane.lines}}
+        print(plane.name[-1], len(lines["XLA Modules"]), " ".join(lines["XLA Ops"]))
+    """)
+  rows = [line.split() for line in out.splitlines()]
+  assert [row[:2] for row in rows] == [[str(i), "3"] for i in range(4)]
+  for row in rows:
+    assert sum(name.startswith("all_reduce") for name in row) == 3
+    assert sum(name.startswith("dot_general") for name in row) == 3
+
+
+def test_xprof_shows_the_pod(tmp_path):
+  pytest.importorskip("xprof")
+  run(PROFILE.format(folder=tmp_path))
+  (path,) = glob.glob(f"{tmp_path}/**/*.xplane.pb", recursive=True)
+  # In a process of its own: XProf brings libraries that JAX has too.
+  code = ("import sys; from xprof.convert import raw_to_tool_data as r; "
+          "sys.stdout.write(r.xspace_to_tool_data([sys.argv[1]], 'trace_viewer', {})[0])")
+  done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True,
+                        check=True, timeout=100)
+  events = json.loads(done.stdout)["traceEvents"]
+  devices = {e["args"]["name"]: e["pid"] for e in events if e.get("name") == "process_name"}
+  for device in range(4):
+    names = [e["name"] for e in events if e.get("ph") == "X" and
+             e["pid"] == devices[f"/device:CUSTOM:MINIPOD:{device}"]]
+    assert sum(name.startswith("all_reduce") for name in names) == 3
+    assert f"/device:CUSTOM:minipod:{device}" in devices  # real times, beside
+
+
+# ---- Chakra ----
+
+def varint(data, at):
+  value = shift = 0
+  while True:
+    byte = data[at]
+    value |= (byte & 127) << shift
+    at, shift = at + 1, shift + 7
+    if byte < 128:
+      return value, at
+
+
+def fields_of(message):
+  """(number, value) of a message that has varints and bytes alone."""
+  at = 0
+  while at < len(message):
+    key, at = varint(message, at)
+    assert key & 7 in (0, 2)
+    value, at = varint(message, at)
+    if key & 7 == 2:
+      value, at = message[at:at + value], at + value
+    yield key >> 3, value
+
+
+def nodes_of(path):
+  with open(path, "rb") as file:
+    data = file.read()
+  at, messages = 0, []
+  while at < len(data):
+    size, at = varint(data, at)
+    messages.append(data[at:at + size])
+    at += size
+  assert dict(fields_of(messages[0])) == {1: b"0.0.4"}
+  for message in messages[1:]:
+    node = collections.defaultdict(list)
+    for number, value in fields_of(message):
+      node[number].append(value)
+    attrs = [dict(fields_of(attr)) for attr in node[10]]
+    yield {"id": node[1][0], "type": node[3][0], "name": node[2][0].decode(),
+           "deps": [varint(deps, 0)[0] for deps in node[5]],
+           **{attr[1].decode(): next(v for k, v in attr.items() if k != 1) for attr in attrs}}
+
+
+def test_chakra_traces(tmp_path):
+  run(MINIPOD_CHAKRA=tmp_path / "et")
+  with open(tmp_path / "et" / "comm_groups.json") as file:
+    groups = json.load(file)
+  assert groups == {"1": [0, 1, 2, 3]}
+  COMP, SEND, RECV, COLL = 4, 5, 6, 7
+  sends, receives = collections.Counter(), collections.Counter()
+  for device in range(4):
+    nodes = list(nodes_of(tmp_path / "et" / f"minipod.{device}.et"))
+    assert [n["id"] for n in nodes] == list(range(len(nodes)))
+    assert all(n["deps"] == [n["id"] - 1] for n in nodes[1:])
+    collectives = [n for n in nodes if n["type"] == COLL]
+    assert len(collectives) == 10
+    assert all(n["comm_type"] == 0 and n["comm_size"] == 262144 and n["pg_name"] == b"1"
+               for n in collectives)
+    assert sum(n["type"] == COMP and n["num_ops"] == 2 * 256**3 for n in nodes) == 10
+    for counts, kind in ((sends, SEND), (receives, RECV)):
+      counts.update((n["comm_src"], n["comm_dst"], n["comm_tag"], n["comm_size"])
+                    for n in nodes if n["type"] == kind)
+  assert sends == receives and sum(sends.values()) == 20

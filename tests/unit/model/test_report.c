@@ -1,0 +1,212 @@
+// The reports of a model of time: rows of programs that go and come, the table, files of timelines
+// and traces, observers that come and go.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sim/base/alloc.h"
+#include "sim/model/report/report.h"
+#include "sim/model/report/report_rows.h"
+#include "sim/model/report/report_text.h"
+#include "sim/plan/compile.h"
+#include "sim/readers/text/text.h"
+#include "tests/unit/support/unit.h"
+
+// Round numbers: 1 us per launch and op, 1 GB/s and 1 us per link, 1 TB/s of memory.
+#define POD                                                                                    \
+  "ring:4 hbm:1GiB launch_latency:1us op_latency:1us links.latency:1us links.bandwidth:1GB/s " \
+  "memory.bandwidth:1TB/s host_link.latency:2us host_link.bandwidth:1GB/s flops.f32:1T"
+
+// An addition of a megabyte, and its sum over all devices.
+static const char k_program[] =
+    "module @sum attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 4 : i32} {\n"
+    "func.func @main(%x: tensor<250000xf32>) -> tensor<250000xf32> {\n"
+    "  %d = stablehlo.add %x, %x : tensor<250000xf32>\n"
+    "  %r = \"stablehlo.all_reduce\"(%d) <{replica_groups = dense<[[0,1,2,3]]> : "
+    "tensor<1x4xi64>}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+    "  %s = stablehlo.add %a, %b : tensor<f32>\n  stablehlo.return %s : tensor<f32>\n})"
+    " : (tensor<250000xf32>) -> tensor<250000xf32>\n"
+    "  return %r : tensor<250000xf32>\n}\n}\n";
+
+typedef struct {
+  mp_pod_t *pod;
+  mp_model_t *model;
+  mp_report_t *report;
+} reported_t;
+
+static reported_t report_begin(uint32_t num_values, const mp_named_value_t *values) {
+  reported_t r = {0};
+  mp_options_t *options = NULL;
+  assert_ok(mp_options_create(values, num_values, &options));
+  assert_ok(mp_pod_create_from_name(mp_str(POD), "test", &r.pod));
+  assert_ok(mp_model_create(r.pod, options, &r.model));
+  assert_ok(mp_report_create(r.model, options, &r.report));
+  mp_options_release(options);
+  return r;
+}
+
+static void report_end(reported_t *r) {
+  mp_report_release(r->report);
+  mp_model_release(r->model);
+  mp_pod_release(r->pod);
+}
+
+// A program that is compiled, launched so often, and released.
+static void run_program(reported_t *r, uint32_t launches) {
+  mp_module_t *module = NULL;
+  mp_program_t *device_program = NULL;
+  mp_model_program_t *program = NULL;
+  const uint32_t ids[] = {0, 1, 2, 3};
+  const mp_compile_request_t request = {0};
+  assert_ok(mp_read_text(k_program, strlen(k_program), &module));
+  assert_ok(mp_compile_module(module, &request, &device_program));
+  assert_ok(mp_model_program_create(r->model, device_program, 4, ids, &program));
+  for (uint32_t i = 0; i < launches; ++i) {
+    const mp_stamp_t none[4] = {0};
+    mp_model_share_t *shares[4];
+    (void)mp_model_launch(program, i + 1, 4, ids, none, shares);
+  }
+  mp_model_program_release(program, device_program);
+}
+
+static void expect_text(reported_t *r, const char *text, bool is_wanted) {
+  mp_strbuf_t out;
+  mp_strbuf_init(&out);
+  assert_ok(mp_report_print(r->report, &out));
+  if ((strstr(mp_strbuf_text(&out), text) != NULL) != is_wanted) {
+    fail_msg("'%s' is%s in:\n%s", text, is_wanted ? " not" : "", mp_strbuf_text(&out));
+  }
+  mp_strbuf_deinit(&out);
+}
+
+static void numbers_are_readable(void **state) {
+  (void)state;
+  char out[MP_REPORT_NUMBER];
+  assert_string_equal(mp_report_time(0, out), "0 ps");
+  assert_string_equal(mp_report_time(999, out), "999 ps");
+  assert_string_equal(mp_report_time(1234567, out), "1.23 us");
+  assert_string_equal(mp_report_time(12345678900000, out), "12.3 s");
+  assert_string_equal(mp_report_time(UINT64_MAX, out), "18446744 s");
+  assert_string_equal(mp_report_scaled(262144, "B", out), "262 kB");
+  assert_string_equal(mp_report_scaled(0, "flop", out), "0 flop");
+  assert_string_equal(mp_report_share(1, 8, out), "12.5 %");
+  assert_string_equal(mp_report_share(1, 0, out), "-");
+}
+
+static void programs_that_go_stay_in_the_table(void **state) {
+  (void)state;
+  reported_t r = report_begin(0, NULL);
+  expect_text(&r, "launches 0", true);
+  run_program(&r, 3);
+  expect_text(&r, "launches 3, transfers 0", true);
+  run_program(&r, 2);  // the same again is the same row
+  expect_text(&r, "sum                                    4         5            5", true);
+  // Each way round go half of 2 * 3/4 MB: 750 us, and six latencies.
+  expect_text(&r, "all_reduce                5    1.00 MB bidirectional_ring           756 us",
+              true);
+  expect_text(&r, "add                      20    2.00 MB elementwise", true);
+  expect_text(&r, "memory", true);
+  assert_true(mp_report_now(r.report) > 5 * (mp_moment_t)756000000);
+  report_end(&r);
+}
+
+static void too_many_programs_are_others(void **state) {
+  (void)state;
+  mp_arena_t *arena = NULL;
+  mp_report_rows_t rows;
+  assert_ok(mp_arena_create(&arena));
+  assert_ok(mp_report_rows_init(arena, 4, &rows));
+  for (uint64_t i = 0; i < 2 * MP_REPORT_PROGRAMS; ++i) {
+    const mp_report_program_t row = {
+        .name = "f", .key = i % 1500, .launches = 1, .link = MP_REPORT_NO_LINK};
+    assert_ok(mp_report_rows_merge_one(&rows, &row));
+  }
+  assert_int_equal(rows.programs.count, MP_REPORT_PROGRAMS + 1);
+  assert_int_equal(rows.programs.items[0].launches, 2);
+  assert_int_equal(rows.programs.items[MP_REPORT_PROGRAMS].launches, 500);
+  mp_arena_release(arena);
+}
+
+static uint32_t g_launches;
+
+static void count_launch(void *context, const mp_model_program_t *program, uint32_t device,
+                         mp_moment_t begin, mp_moment_t end) {
+  (void)context, (void)program;
+  assert_true(device < 4 && end > begin);
+  g_launches += 1;
+}
+
+static void observers_come_and_go(void **state) {
+  (void)state;
+  reported_t r = report_begin(0, NULL);
+  mp_model_observer_t observer = mp_report_silent_observer();
+  observer.on_launch = count_launch;
+  g_launches = 0;
+  run_program(&r, 1);
+  assert_ok(mp_report_watch(r.report, &observer));
+  assert_ok(mp_report_watch(r.report, &observer));
+  run_program(&r, 2);
+  assert_int_equal(g_launches, 2 * 2 * 4);
+  mp_report_unwatch(r.report, &observer);
+  run_program(&r, 1);
+  assert_int_equal(g_launches, 2 * 2 * 4);
+  for (int i = 0; i < 8; ++i) assert_ok(mp_report_watch(r.report, &observer));
+  assert_status(mp_report_watch(r.report, &observer), MP_RESOURCE_EXHAUSTED, "8 observers");
+  report_end(&r);
+}
+
+static char *read_all(const char *path) {
+  static char text[1 << 20];
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) fail_msg("%s is not there", path);
+  text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+  fclose(file);
+  return text;
+}
+
+static void files_are_whole(void **state) {
+  (void)state;
+  char folder[] = "report_XXXXXX", trace[64], chakra[64], path[96];
+  assert_non_null(mkdtemp(folder));
+  snprintf(trace, sizeof(trace), "%s/t.json", folder);
+  snprintf(chakra, sizeof(chakra), "%s/et", folder);
+  const mp_named_value_t values[] = {
+      {.name = MP_STR("trace"), .type = MP_VALUE_STRING, .string_value = mp_str(trace)},
+      {.name = MP_STR("chakra"), .type = MP_VALUE_STRING, .string_value = mp_str(chakra)}};
+  reported_t r = report_begin(2, values);
+  run_program(&r, 2);
+  mp_report_flush(r.report);
+  const char *text = read_all(trace);
+  assert_non_null(strstr(text, "\"name\":\"all_reduce\""));
+  assert_null(strstr(text, "]\n"));
+  report_end(&r);
+  text = read_all(trace);
+  assert_true(strncmp(text, "[\n{", 3) == 0 && strstr(text, "}}\n]\n") != NULL);
+  snprintf(path, sizeof(path), "%s/comm_groups.json", chakra);
+  assert_string_equal(read_all(path), "{\n  \"1\": [0, 1, 2, 3]\n}\n");
+  unlink(path);
+  for (int i = 0; i < 4; ++i) {
+    snprintf(path, sizeof(path), "%s/minipod.%d.et", chakra, i);
+    assert_true(strncmp(read_all(path),
+                        "\x07\x0a\x05"
+                        "0.0.4",
+                        8) == 0);
+    unlink(path);
+  }
+  unlink(trace);
+  rmdir(chakra);
+  rmdir(folder);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(numbers_are_readable),
+      cmocka_unit_test(programs_that_go_stay_in_the_table),
+      cmocka_unit_test(too_many_programs_are_others),
+      cmocka_unit_test(observers_come_and_go),
+      cmocka_unit_test(files_are_whole),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
