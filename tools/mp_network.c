@@ -62,7 +62,7 @@ static mp_status_t make_pairs(question_t *question) {
 // A collective of all devices in one group, of arrays of bytes.
 static mp_status_t make_question(question_t *question, const char *pod, const char *kind_name,
                                  const char *bytes_text) {
-  mp_collective_kind_t kind;
+  mp_collective_kind_t kind = MP_COLLECTIVE_ALL_REDUCE;
   unsigned long long bytes;
   MP_RETURN_IF_ERROR(find_kind(kind_name, &kind));
   if (!mp_str_parse_bytes(mp_str(bytes_text), &bytes) || bytes > INT64_MAX) {

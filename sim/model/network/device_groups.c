@@ -69,7 +69,7 @@ static mp_status_t device_groups_find_box(const mp_network_t *network, mp_arena_
   group->has_cores = false;
   for (uint32_t i = 0; i <= network->num_axes; ++i) {
     const uint32_t axis = i == 0 ? network->num_axes : i - 1;  // cores are the fastest
-    uint32_t count;
+    uint32_t count = 0;
     MP_RETURN_IF_ERROR(
         device_groups_count_places(network, arena, group->devices, group->size, axis, &count));
     product *= count;

@@ -222,8 +222,8 @@ static mp_status_t traffic_make(const traffic_t *traffic, mp_arena_t *scratch,
 static mp_status_t traffic_get(const traffic_t *traffic, mp_arena_t *scratch,
                                const mp_traffic_t **out_traffic) {
   mp_network_t *network = traffic->network;
-  const void *key;
-  size_t size;
+  const void *key = NULL;
+  size_t size = 0;
   MP_RETURN_IF_ERROR(traffic_make_key(traffic, scratch, &key, &size));
   const mp_traffic_t *known = mp_network_cache_find(&network->traffics, key, size);
   if (known == NULL) {
