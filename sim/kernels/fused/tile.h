@@ -40,6 +40,7 @@ typedef struct {
   bool is_constant;  // REGISTER: filled once, before the first tile
   bool is_scalar;    // REGISTER: nobody reads more than its first element, which is all it has
   bool is_column;    // an element for each row
+  bool is_cyclic;    // REGISTER: the same in each tile, as steps that come first have left it
 } mp_tile_slot_t;
 
 typedef enum {
@@ -98,11 +99,14 @@ typedef struct {
 typedef struct {
   int64_t count;   // elements of the arrays
   int64_t row;     // elements of a row; 1 without rows
-  uint32_t lanes;  // of a tile; a multiple of `row`
+  int64_t cycle;   // elements after which all that is cyclic comes again; a multiple of `row`
+  uint32_t lanes;  // of a tile; a multiple of `cycle`
   uint32_t room;   // lanes for which registers have room
-  uint32_t num_slots, num_steps, num_first;
+  uint32_t num_slots, num_steps, num_first, num_cyclic;
   mp_tile_slot_t *slots;
-  mp_tile_step_t *steps;  // the first num_first are done once for each part, the others per tile
+  // The first num_first are done once for each part; the next num_cyclic for each mp_tile_run,
+  // because all of its tiles begin at the same place of a cycle; the others for each tile.
+  mp_tile_step_t *steps;
   size_t scalars, pointers, fold;  // where they begin in the scratch memory
   size_t scratch_bytes;
   const uint32_t *in_place;  // [results]: for each as mp_kernel_t's of result 0

@@ -214,7 +214,8 @@ void mp_tile_make_native(const mp_tile_program_t *program) {
   bool is_any = false;
   if (m.current != NULL && m.values != NULL && m.steps != NULL) {
     m.ones = m.current + num_slots;
-    for (uint32_t s = program->num_first, end = 0; s < program->num_steps; s = end) {
+    const uint32_t first = program->num_first + program->num_cyclic;
+    for (uint32_t s = first, end = 0; s < program->num_steps; s = end) {
       end = tile_native_end(program, s);
       mp_tile_code_t *code = &program->native->codes[s];
       *code = (mp_tile_code_t){.end = end};

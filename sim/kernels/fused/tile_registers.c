@@ -46,7 +46,7 @@ static void tile_registers_find_ends(placer_t *p) {
     p->last[step->out] = s;
   }
   for (uint32_t i = 0; i < program->num_slots; ++i) {
-    if (program->slots[i].is_constant) p->last[i] = UINT32_MAX;
+    if (program->slots[i].is_constant || program->slots[i].is_cyclic) p->last[i] = UINT32_MAX;
   }
 }
 
@@ -109,13 +109,13 @@ static uint32_t tile_registers_in_place(const mp_tile_program_t *program, uint32
   return allowed & ~refused;
 }
 
-// As many lanes as fit the cache; with rows, as many rows as fit, and one at least.
+// As many lanes as fit the cache; with rows or cycles, as many as fit, and one at least.
 static void tile_registers_choose_lanes(mp_tile_program_t *program, uint32_t bytes,
                                         uint32_t scalar_bytes) {
   int64_t lanes = MAX_LANES;
   while (lanes > MIN_LANES && lanes * bytes > REGISTER_BYTES) lanes /= 2;
   lanes = mp_min_i64(lanes, mp_max_i64(program->count, 1));
-  lanes = mp_max_i64(mp_tile_has_one_row(program) ? 1 : lanes / program->row, 1) * program->row;
+  lanes = mp_max_i64(mp_tile_has_one_row(program) ? 1 : lanes / program->cycle, 1) * program->cycle;
   program->lanes = (uint32_t)lanes;
   program->room = (uint32_t)(lanes + 63) & ~63u;
   size_t fold_bytes = 0;

@@ -171,18 +171,30 @@ static const mp_tile_code_t *tile_run_codes(const mp_tile_program_t *program, in
   return atomic_load_explicit(&native->is_ready, memory_order_acquire) ? native->codes : NULL;
 }
 
+// The tile that begins at an element, of those before `end`.
+static span_t tile_run_span(const mp_tile_program_t *program, int64_t begin, int64_t end) {
+  const int64_t n = mp_min_i64(program->lanes, end - begin);
+  if (program->row == 1) return (span_t){begin, n, begin, n};
+  return (span_t){begin, n, begin / program->row, n / program->row};
+}
+
+// Does the steps that all tiles from the span on share.
+static void tile_run_cyclic(const mp_tile_run_t *run, const span_t *span) {
+  const mp_tile_program_t *program = run->program;
+  for (uint32_t s = 0; s < program->num_cyclic; ++s) {
+    tile_run_step(run, &program->steps[program->num_first + s], span);
+  }
+}
+
 void mp_tile_run(const mp_tile_run_t *run, int64_t begin, int64_t end) {
   const mp_tile_program_t *program = run->program;
   const mp_tile_code_t *codes = tile_run_codes(program, end - begin);
-  const int64_t rows = program->lanes / program->row;  // of a whole tile
-  span_t span = {begin, program->lanes, begin / program->row, rows};
-  for (; span.begin < end; span.begin += span.n, span.row += rows) {
-    if (span.n > end - span.begin) {
-      span.n = end - span.begin;
-      span.rows = span.n / program->row;
-    }
+  const uint32_t first = program->num_first + program->num_cyclic;
+  span_t span = tile_run_span(program, begin, end);
+  tile_run_cyclic(run, &span);
+  for (; span.begin < end; span = tile_run_span(program, span.begin + span.n, end)) {
     tile_run_advance(run, &span);
-    for (uint32_t s = program->num_first; s < program->num_steps;) {
+    for (uint32_t s = first; s < program->num_steps;) {
       if (codes != NULL && codes[s].map != NULL) {
         tile_run_code(run, s, &span);
         s = codes[s].end;

@@ -53,6 +53,7 @@ mp_status_t mp_fold_create(mp_arena_t *arena, const mp_op_t *op, const mp_block_
     mp_dtype_t acc = region->args[k].type->dtype;
     if (fold.kind != MP_REDUCE_CUSTOM) {
       acc = mp_ew_computing_type(acc);
+      fold.type = acc;
       fold.blocks = mp_fold_blocks(fold.kind, acc);
       fold.row = mp_fold_row_loop(fold.kind, in[k]->dtype, acc);
     }
@@ -284,4 +285,5 @@ void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const void *
   }
   fold_halves(fold, lanes, partial);
   memcpy(out, partial, size);
+  mp_fold_settle_nan(fold->kind, fold->type, out);
 }

@@ -27,6 +27,7 @@ typedef struct {
   uint32_t num_operands;
   mp_reduce_kind_t kind;    // CUSTOM: through `fn`
   mp_ew_loop_t loop;        // kinds other than CUSTOM
+  mp_dtype_t type;          // of their accumulators
   mp_fold_blocks_t blocks;  // of some of them
   mp_fold_row_loop_t row;   // the same, of elements of the operand's type
   const mp_region_fn_t *fn;

@@ -81,6 +81,7 @@ mp_fold_blocks_t mp_fold_blocks(mp_reduce_kind_t kind, mp_dtype_t dtype) {
 enum { AHEAD = 8192 };
 
 #define AS_IT_IS(x) (x)
+#define SETTLED(x)  ((x) != (x) ? NAN : (x))
 
 static inline float fold_blocks_of_bits(uint32_t bits) {
   float value;
@@ -92,9 +93,10 @@ static inline float fold_blocks_widen(uint16_t bf16) {
   return fold_blocks_of_bits((uint32_t)bf16 << 16);
 }
 
-// row_...: LOAD makes an accumulator of an element. Compilers keep `some` in registers. Where the
-// number of lanes has become a power of two, halves are whole vectors.
-#define ROWS(name, IN, T, LOAD, expr)                                               \
+// row_...: LOAD makes an accumulator of an element, END a result of an accumulator. Compilers keep
+// `some` in registers. Where the number of lanes has become a power of two, halves are whole
+// vectors.
+#define ROWS(name, IN, T, LOAD, expr, END)                                          \
   MP_VECTOR static void row_##name(const void *row, int64_t count, void *out) {     \
     const IN *in = row;                                                             \
     int64_t lanes = count < MP_FOLD_LANES ? count : MP_FOLD_LANES, c = 0;           \
@@ -135,7 +137,9 @@ static inline float fold_blocks_widen(uint16_t bf16) {
     if (lanes > 4) HALVE(T, expr, 4)                                                \
     if (lanes > 2) HALVE(T, expr, 2)                                                \
     if (lanes > 1) HALVE(T, expr, 1)                                                \
-    memcpy(out, acc, sizeof(T));                                                    \
+    const T all = acc[0];                                                           \
+    const T end = END(all);                                                         \
+    memcpy(out, &end, sizeof(T));                                                   \
   }
 
 // The upper half of the lanes of extreme_... meets the lower one.
@@ -190,22 +194,32 @@ static inline float fold_blocks_widen(uint16_t bf16) {
   X(MAX, BF16, uint16_t, float, uint32_t, fold_blocks_widen, >, mp_max_f32(x, y)) \
   X(MIN, BF16, uint16_t, float, uint32_t, fold_blocks_widen, <, mp_min_f32(x, y))
 #define DEFINE_EXTREME(kind, name, IN, T, U, LOAD, IS_BEYOND, expr) \
-  ROWS(kind##_##name, IN, T, LOAD, expr)                            \
+  ROWS(kind##_##name, IN, T, LOAD, expr, AS_IT_IS)                  \
   EXTREMES(kind##_##name, IN, T, U, LOAD, IS_BEYOND)
 OF_FLOATS(DEFINE_EXTREME)
 
-#define OTHERS(X)                                         \
-  X(ADD, F32, float, float, AS_IT_IS, x + y)              \
-  X(ADD, F64, double, double, AS_IT_IS, x + y)            \
-  X(ADD, BF16, uint16_t, float, fold_blocks_widen, x + y) \
-  X(ADD, U32, uint32_t, uint32_t, AS_IT_IS, x + y)        \
-  X(MUL, F32, float, float, AS_IT_IS, x *y)               \
-  X(MAX, S32, int32_t, int32_t, AS_IT_IS, x > y ? x : y)  \
-  X(MIN, S32, int32_t, int32_t, AS_IT_IS, x < y ? x : y)  \
-  X(AND, BOOL, uint8_t, uint8_t, AS_IT_IS, x &y)          \
-  X(OR, BOOL, uint8_t, uint8_t, AS_IT_IS, x | y)
-#define DEFINE_ROW(kind, name, IN, T, LOAD, expr) ROWS(kind##_##name, IN, T, LOAD, expr)
+#define OTHERS(X)                                                  \
+  X(ADD, F32, float, float, AS_IT_IS, x + y, SETTLED)              \
+  X(ADD, F64, double, double, AS_IT_IS, x + y, SETTLED)            \
+  X(ADD, BF16, uint16_t, float, fold_blocks_widen, x + y, SETTLED) \
+  X(ADD, U32, uint32_t, uint32_t, AS_IT_IS, x + y, AS_IT_IS)       \
+  X(MUL, F32, float, float, AS_IT_IS, x *y, SETTLED)               \
+  X(MAX, S32, int32_t, int32_t, AS_IT_IS, x > y ? x : y, AS_IT_IS) \
+  X(MIN, S32, int32_t, int32_t, AS_IT_IS, x < y ? x : y, AS_IT_IS) \
+  X(AND, BOOL, uint8_t, uint8_t, AS_IT_IS, x &y, AS_IT_IS)         \
+  X(OR, BOOL, uint8_t, uint8_t, AS_IT_IS, x | y, AS_IT_IS)
+#define DEFINE_ROW(kind, name, IN, T, LOAD, expr, END) ROWS(kind##_##name, IN, T, LOAD, expr, END)
 OTHERS(DEFINE_ROW)
+
+void mp_fold_settle_nan(mp_reduce_kind_t kind, mp_dtype_t dtype, void *acc) {
+  if (kind != MP_REDUCE_ADD && kind != MP_REDUCE_MUL) return;
+  float single = 0;
+  double both = 0;
+  if (dtype == MP_DTYPE_F32) memcpy(&single, acc, sizeof(single));
+  if (dtype == MP_DTYPE_F64) memcpy(&both, acc, sizeof(both));
+  if (single != single) memcpy(acc, &(float){NAN}, sizeof(single));
+  if (both != both) memcpy(acc, &(double){NAN}, sizeof(both));
+}
 
 // Halves of the even and of the odd lanes.
 #define HALVE_PAIRS(half)                               \
@@ -246,7 +260,8 @@ MP_VECTOR static void fold_blocks_sum_pairs(const pair_of_bf16_t *in, int64_t co
   HALVE_PAIRS(4)
   HALVE_PAIRS(2)
   HALVE_PAIRS(1)
-  *out = even[0] + odd[0];
+  const float sum = even[0] + odd[0];
+  *out = SETTLED(sum);
 }
 
 static void fold_blocks_sum_bf16(const void *row, int64_t count, void *out) {
@@ -264,7 +279,7 @@ mp_fold_row_loop_t mp_fold_row_loop(mp_reduce_kind_t kind, mp_dtype_t from, mp_d
 #define FIND_EXTREME(k, name, IN, T, U, LOAD, IS_BEYOND, expr) \
   if (kind == MP_REDUCE_##k && from == MP_DTYPE_##name) return quick_##k##_##name;
   OF_FLOATS(FIND_EXTREME)
-#define FIND_ROW(k, name, IN, T, LOAD, expr) \
+#define FIND_ROW(k, name, IN, T, LOAD, expr, END) \
   if (kind == MP_REDUCE_##k && from == MP_DTYPE_##name) return row_##k##_##name;
   OTHERS(FIND_ROW)
   return NULL;

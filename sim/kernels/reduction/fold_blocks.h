@@ -21,11 +21,16 @@ typedef struct {
 // is what the loop of the binary op would.
 mp_fold_blocks_t mp_fold_blocks(mp_reduce_kind_t kind, mp_dtype_t dtype);
 
-// acc[0] = `count` >= 1 neighbours, at most MP_FOLD_ROW_MAX, folded in the order of mp_fold_row.
+// acc[0] = `count` >= 1 neighbours, at most MP_FOLD_ROW_MAX, folded in the order of mp_fold_row. A
+// sum or product that is NaN is always the same NaN: which of two comes out of an addition is up to
+// the compiler, which may swap them, and not alike in all loops.
 typedef void (*mp_fold_row_loop_t)(const void *x, int64_t count, void *acc);
 
 // The loop for rows of elements of type `from` and accumulators of the computing type `to`; NULL if
 // there is none.
 mp_fold_row_loop_t mp_fold_row_loop(mp_reduce_kind_t kind, mp_dtype_t from, mp_dtype_t to);
+
+// Makes a sum or product of a computing type that one NaN if it is any.
+void mp_fold_settle_nan(mp_reduce_kind_t kind, mp_dtype_t dtype, void *acc);
 
 #endif  // MINIPOD_SIM_KERNELS_REDUCTION_FOLD_BLOCKS_H_

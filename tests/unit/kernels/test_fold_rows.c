@@ -86,6 +86,31 @@ static void rows_are_folded_in_order(void **state) {
   assert_int_equal(loops, 16);
 }
 
+// Whichever NaN is in a row, and whatever way the row is folded.
+static void the_nan_of_a_sum_is_always_the_same(void **state) {
+  (void)state;
+  static const uint32_t nans[] = {0x7FC00000, 0xFFC00000, 0xFFC10000, 0x7FD50000};
+  const float settled = NAN;
+  for (int64_t count = 1; count < 1100; count += 93) {
+    for (uint32_t k = 0; k < 4; ++k) {
+      uint32_t *wide = (void *)g_row;
+      uint16_t *narrow = (void *)g_wide;
+      for (int64_t i = 0; i < count; ++i) {
+        wide[i] = nans[(k + (uint32_t)i) % 4];
+        narrow[i] = (uint16_t)(wide[i] >> 16);
+      }
+      float sum = 0;
+      mp_fold_row_loop(MP_REDUCE_ADD, MP_DTYPE_F32, MP_DTYPE_F32)(wide, count, &sum);
+      assert_memory_equal(&sum, &settled, sizeof(sum));
+      mp_fold_row_loop(MP_REDUCE_ADD, MP_DTYPE_BF16, MP_DTYPE_F32)(narrow, count, &sum);
+      assert_memory_equal(&sum, &settled, sizeof(sum));
+      memcpy(&sum, &nans[k], sizeof(sum));
+      mp_fold_settle_nan(MP_REDUCE_ADD, MP_DTYPE_F32, &sum);
+      assert_memory_equal(&sum, &settled, sizeof(sum));
+    }
+  }
+}
+
 static void what_has_no_loop_is_said(void **state) {
   (void)state;
   assert_null(mp_fold_row_loop(MP_REDUCE_ADD, MP_DTYPE_F16, MP_DTYPE_F32));
@@ -96,6 +121,7 @@ static void what_has_no_loop_is_said(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(rows_are_folded_in_order),
+      cmocka_unit_test(the_nan_of_a_sum_is_always_the_same),
       cmocka_unit_test(what_has_no_loop_is_said),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
