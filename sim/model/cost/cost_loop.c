@@ -4,6 +4,8 @@
 // command goes on to the next one or to its targets. At the first command of a loop the rounds are
 // added to what comes in; at the branch that ends it, as many go on into the body as there are
 // rounds, and the others leave.
+#include <math.h>
+
 #include "sim/base/assert.h"
 #include "sim/model/cost/cost.h"
 
@@ -82,7 +84,8 @@ void mp_cost_of_loop(const mp_cmd_t *loop, const mp_cost_t *cost, const uint64_t
     sum.flops += times * one->flops;
     sum.transcendentals += times * one->transcendentals;
     sum.bytes += times * one->bytes;
-    sum.seconds += times * one->seconds;
+    // In whole picoseconds, as the clock counts: the sum is that of the commands one by one.
+    sum.seconds += times * (nearbyint(one->seconds * 1e12) / 1e12);
     cost_loop_leave(&flow, i, times);
   }
   *out_cost = sum;
