@@ -51,8 +51,9 @@ static mp_status_t pjrt_compile_assign_devices(const mp_compile_options_t *optio
   return NULL;
 }
 
-mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices, const PJRT_Client *client,
-                            mp_arena_t *arena, mp_pjrt_compiled_t *out_compiled) {
+mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices,
+                            const PJRT_Client *client, mp_arena_t *arena,
+                            mp_pjrt_compiled_t *out_compiled) {
   mp_program_form_t form = MP_PROGRAM_MLIR;
   mp_compile_options_t options;
   MP_RETURN_IF_ERROR(pjrt_compile_find_form(source, &form));

@@ -29,8 +29,8 @@ struct mp_loc_s {
 void mp_loc_find(const mp_loc_t *loc, const mp_loc_t **out_name, const mp_loc_t **out_file);
 
 // Appends what error messages show of a location: the op's own name, which is the last part of the
-// outermost name's path, and the innermost position in a file: `psum at train.py:12:7`. Appends "unknown location" when there is neither; `loc`
-// may be NULL.
+// outermost name's path, and the innermost position in a file: `psum at train.py:12:7`. Appends
+// "unknown location" when there is neither; `loc` may be NULL.
 void mp_loc_describe(const mp_loc_t *loc, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_IR_LOC_H_

@@ -17,8 +17,7 @@ mp_values_t *mp_values_retain(mp_values_t *values) {
 
 void mp_values_release(mp_values_t *values) {
   if (values == NULL) return;
-  if (atomic_fetch_sub_explicit(&values->references, 1, memory_order_acq_rel) == 1)
-    mp_free(values);
+  if (atomic_fetch_sub_explicit(&values->references, 1, memory_order_acq_rel) == 1) mp_free(values);
 }
 
 static mp_storage_t *storage_make(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {

@@ -91,8 +91,8 @@ static void transfer_finish(mp_job_t *job, mp_status_t status) {
 // Where programs run for their shapes alone: whether the transfer is over without a copy.
 static bool transfer_end_without_values(transfer_t *transfer) {
   if (!transfer->client->shapes_only) return false;
-  const bool has_values =
-      transfer->source == NULL ? transfer->bytes <= MP_SMALL_BYTES : transfer->source->values->are_there;
+  const bool has_values = transfer->source == NULL ? transfer->bytes <= MP_SMALL_BYTES
+                                                   : transfer->source->values->are_there;
   if (transfer->target != NULL) transfer->target->values->are_there = has_values;
   if (has_values) return false;
   transfer_finish(&transfer->job, transfer->target != NULL ? NULL : mp_buffer_no_values());
