@@ -131,6 +131,25 @@ static size_t str_edit_distance(mp_str_t a, mp_str_t b) {
   return row[b.size];
 }
 
+static bool str_is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r';
+}
+
+mp_str_t mp_str_trim(mp_str_t text) {
+  while (text.size != 0 && str_is_blank(text.data[0])) ++text.data, --text.size;
+  while (text.size != 0 && str_is_blank(text.data[text.size - 1])) --text.size;
+  return text;
+}
+
+mp_str_t mp_str_cut(mp_str_t *text, char end) {
+  const char *found = text->size == 0 ? NULL : memchr(text->data, end, text->size);
+  const mp_str_t part = {text->data, found == NULL ? text->size : (size_t)(found - text->data)};
+  const size_t taken = part.size + (found != NULL);
+  text->data += taken;
+  text->size -= taken;
+  return part;
+}
+
 const char *mp_str_nearest(mp_str_t word, const char *const *candidates, size_t count) {
   if (word.size == 0 || word.size > MP_NEAREST_MAX_WORD) return NULL;
   const char *best = NULL;

@@ -74,6 +74,12 @@ const char *mp_strbuf_text(const mp_strbuf_t *buffer);
 // Gives the bytes to the caller (mp_free), or NULL after a failure; the buffer is empty afterwards.
 char *mp_strbuf_take(mp_strbuf_t *buffer, size_t *out_size);
 
+// The text without blanks, tabs and carriage returns at its ends.
+mp_str_t mp_str_trim(mp_str_t text);
+// The part of the text up to the first `end`, which is taken away with it; all of it where there is
+// none.
+mp_str_t mp_str_cut(mp_str_t *text, char end);
+
 // The candidate nearest to `word` by edit distance, or NULL when none is near enough to suggest.
 const char *mp_str_nearest(mp_str_t word, const char *const *candidates, size_t count);
 

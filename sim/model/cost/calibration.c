@@ -9,25 +9,6 @@ typedef struct {
   int given[MP_WORK_CLASS_COUNT];  // the line; 0: not yet
 } calibration_t;
 
-static mp_str_t calibration_trim(mp_str_t text) {
-  while (text.size != 0 && strchr(" \t\r", text.data[0]) != NULL) ++text.data, --text.size;
-  while (text.size != 0 && strchr(" \t\r", text.data[text.size - 1]) != NULL) --text.size;
-  return text;
-}
-
-// Cuts the text at the first `separator`; what comes behind it is left in `rest`. Without one it is
-// all before it.
-static mp_str_t calibration_cut(mp_str_t text, char separator, mp_str_t *out_rest) {
-  const char *at = text.size == 0 ? NULL : memchr(text.data, separator, text.size);
-  if (at == NULL) {
-    *out_rest = (mp_str_t){text.data + text.size, 0};
-    return text;
-  }
-  const size_t size = (size_t)(at - text.data);
-  *out_rest = (mp_str_t){at + 1, text.size - size - 1};
-  return (mp_str_t){text.data, size};
-}
-
 static mp_status_t calibration_find_class(const calibration_t *c, mp_str_t name, int *out_class) {
   const char *names[MP_WORK_CLASS_COUNT];
   for (int i = 0; i < MP_WORK_CLASS_COUNT; ++i) {
@@ -48,11 +29,10 @@ static mp_status_t calibration_find_class(const calibration_t *c, mp_str_t name,
 }
 
 static mp_status_t calibration_read_line(calibration_t *c, mp_str_t line, double *efficiency) {
-  mp_str_t value, rest;
-  line = calibration_trim(calibration_cut(line, '#', &rest));
+  line = mp_str_trim(mp_str_cut(&line, '#'));
   if (line.size == 0) return NULL;
-  const mp_str_t name = calibration_trim(calibration_cut(line, ':', &value));
-  value = calibration_trim(value);
+  const mp_str_t name = mp_str_trim(mp_str_cut(&line, ':'));
+  const mp_str_t value = mp_str_trim(line);
   int work_class = 0;
   MP_RETURN_IF_ERROR(calibration_find_class(c, name, &work_class));
   const char *text = mp_work_class_name((mp_work_class_t)work_class);
@@ -79,8 +59,7 @@ mp_status_t mp_chip_calibrate(mp_chip_t *chip, const char *origin, mp_str_t text
   mp_chip_t changed = *chip;
   while (text.size != 0) {
     ++c.line;
-    MP_RETURN_IF_ERROR(
-        calibration_read_line(&c, calibration_cut(text, '\n', &text), changed.efficiency));
+    MP_RETURN_IF_ERROR(calibration_read_line(&c, mp_str_cut(&text, '\n'), changed.efficiency));
   }
   *chip = changed;
   return NULL;

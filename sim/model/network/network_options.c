@@ -73,22 +73,11 @@ static mp_status_t network_options_find_algorithm(mp_str_t word, mp_collective_k
   return mp_status_annotate(status, "%s", mp_network_kind_name(kind));
 }
 
-// The part of a text up to a character, which is taken away with it.
-static mp_str_t network_options_take(mp_str_t *text, char end) {
-  const char *found = text->size == 0 ? NULL : memchr(text->data, end, text->size);
-  const size_t size = found == NULL ? text->size : (size_t)(found - text->data);
-  const mp_str_t part = {text->data, size};
-  const size_t taken = found == NULL ? size : size + 1;
-  text->data += taken;
-  text->size -= taken;
-  return part;
-}
-
 mp_status_t mp_network_options_read(mp_str_t text, mp_network_options_t *options) {
   mp_network_options_t read = *options;
   while (text.size != 0) {
-    mp_str_t algorithm = network_options_take(&text, ',');
-    const mp_str_t word = network_options_take(&algorithm, ':');
+    mp_str_t algorithm = mp_str_cut(&text, ',');
+    const mp_str_t word = mp_str_cut(&algorithm, ':');
     mp_collective_kind_t kind;
     if (!network_options_find_kind(word, &kind)) {
       return network_options_unknown("collective", word, g_kind_names, MP_COLLECTIVE_KINDS);

@@ -20,18 +20,12 @@ static mp_status_t picture_loads_index(const mp_network_t *network, named_links_
   return NULL;
 }
 
-static mp_str_t picture_loads_trim(mp_str_t text) {
-  while (text.size > 0 && strchr(" \t\r", text.data[0]) != NULL) ++text.data, --text.size;
-  while (text.size > 0 && strchr(" \t\r", text.data[text.size - 1]) != NULL) --text.size;
-  return text;
-}
-
 // "0.83" or "83 %", from 0.
 static bool picture_loads_parse(mp_str_t text, double *out_load) {
   double load = 0;
   const size_t used = mp_str_scan_double(text, &load);
   if (used == 0 || !(load >= 0 && load < 1e9)) return false;
-  const mp_str_t unit = picture_loads_trim((mp_str_t){text.data + used, text.size - used});
+  const mp_str_t unit = mp_str_trim((mp_str_t){text.data + used, text.size - used});
   if (unit.size != 0 && !mp_str_is(unit, "%")) return false;
   *out_load = unit.size == 0 ? load : load / 100;
   return true;
@@ -60,9 +54,9 @@ static mp_status_t picture_loads_read_line(const mp_network_t *network, const na
   // Names have neither colons nor tabs, so that the last one ends the name.
   size_t end = text.size;
   while (end > 0 && text.data[end - 1] != ':' && text.data[end - 1] != '\t') --end;
-  mp_str_t name = picture_loads_trim((mp_str_t){text.data, end == 0 ? 0 : end - 1});
+  mp_str_t name = mp_str_trim((mp_str_t){text.data, end == 0 ? 0 : end - 1});
   if (name.size > 0 && name.data[name.size - 1] == ':') --name.size;  // there were both
-  const mp_str_t value = picture_loads_trim((mp_str_t){text.data + end, text.size - end});
+  const mp_str_t value = mp_str_trim((mp_str_t){text.data + end, text.size - end});
   double load = 0;
   if (name.size == 0 || !picture_loads_parse(value, &load)) {
     const int shown = text.size > 64 ? 64 : (int)text.size;
@@ -86,17 +80,11 @@ mp_status_t mp_picture_read_loads(const mp_network_t *network, const char *origi
   named_links_t links = {0};
   mp_status_t status = picture_loads_index(network, &links);
   for (uint32_t i = 0; i < mp_network_num_links(network); ++i) out_loads[i] = 0;
-  int line = 1;
-  for (size_t begin = 0; begin < text.size && status == NULL; ++line) {
-    size_t end = begin;
-    while (end < text.size && text.data[end] != '\n') ++end;
-    size_t comment = begin;
-    while (comment < end && text.data[comment] != '#') ++comment;
-    const mp_str_t words = picture_loads_trim((mp_str_t){text.data + begin, comment - begin});
-    if (words.size != 0) {
-      status = picture_loads_read_line(network, &links, origin, line, words, out_loads);
-    }
-    begin = end + 1;
+  for (int line = 1; text.size != 0 && status == NULL; ++line) {
+    mp_str_t words = mp_str_cut(&text, '\n');
+    words = mp_str_trim(mp_str_cut(&words, '#'));
+    if (words.size == 0) continue;
+    status = picture_loads_read_line(network, &links, origin, line, words, out_loads);
   }
   MP_HASH_MAP_FREE(&links);
   return status;

@@ -59,6 +59,19 @@ static void arena_zeroes_aligns_and_respects_its_limit(void **state) {
   mp_arena_release(arena);
 }
 
+static void strings_are_cut_and_trimmed(void **state) {
+  (void)state;
+  mp_str_t text = MP_STR(" a : b\t:\r");
+  assert_true(mp_str_is(mp_str_trim(mp_str_cut(&text, ':')), "a"));
+  assert_true(mp_str_is(mp_str_cut(&text, ':'), " b\t"));
+  assert_true(mp_str_is(text, "\r"));
+  assert_int_equal(mp_str_trim(text).size, 0);
+  assert_true(mp_str_is(mp_str_cut(&text, ':'), "\r"));  // all of it
+  assert_int_equal(text.size, 0);
+  assert_int_equal(mp_str_cut(&text, ':').size, 0);
+  assert_int_equal(mp_str_trim((mp_str_t){NULL, 0}).size, 0);
+}
+
 static void strings_suggest_and_parse(void **state) {
   (void)state;
   static const char *const keys[] = {"hosts", "chips", "memory"};
@@ -142,6 +155,7 @@ int main(void) {
       cmocka_unit_test(status_carries_code_message_and_context),
       cmocka_unit_test(status_survives_a_failed_allocation),
       cmocka_unit_test(arena_zeroes_aligns_and_respects_its_limit),
+      cmocka_unit_test(strings_are_cut_and_trimmed),
       cmocka_unit_test(strings_suggest_and_parse),
       cmocka_unit_test(long_strings_print_as_far_as_printf_counts),
       cmocka_unit_test(doubles_read_back_in_any_locale),
