@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "collectives/collective_parts.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 #include "sim/base/containers/list.h"
@@ -41,14 +42,10 @@ void mp_message_release(mp_message_t *message) {
   }
 }
 
-static size_t mailbox_operand_bytes(const mp_collective_operand_t *operand, const int64_t *dims) {
-  return mp_dtype_size(operand->dtype) * (size_t)mp_dims_product(dims, 0, operand->rank);
-}
-
 size_t mp_message_bytes(const mp_collective_t *collective) {
   size_t bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    bytes += mailbox_operand_bytes(&collective->operands[i], collective->operands[i].dims);
+    bytes += mp_operand_bytes(&collective->operands[i], collective->operands[i].dims);
   }
   return bytes;
 }
@@ -67,7 +64,7 @@ uint32_t mp_message_types(const mp_collective_t *collective) {
 void mp_message_pack(const mp_collective_t *collective, const void *const *inputs, void *to) {
   size_t offset = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    size_t size = mailbox_operand_bytes(&collective->operands[i], collective->operands[i].dims);
+    size_t size = mp_operand_bytes(&collective->operands[i], collective->operands[i].dims);
     if (size != 0) memcpy((char *)to + offset, inputs[i], size);
     offset += size;
   }
@@ -108,7 +105,7 @@ mp_status_t mp_message_read(const mp_message_t *message, const mp_mailbox_t *mai
                             const mp_collective_t *collective, void *const *outputs) {
   size_t bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    bytes += mailbox_operand_bytes(&collective->operands[i], collective->operands[i].result_dims);
+    bytes += mp_operand_bytes(&collective->operands[i], collective->operands[i].result_dims);
   }
   if (bytes != message->bytes || collective->num_operands != message->num_operands ||
       mp_message_types(collective) != message->types) {
@@ -122,8 +119,7 @@ mp_status_t mp_message_read(const mp_message_t *message, const mp_mailbox_t *mai
   }
   size_t offset = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    size_t size =
-        mailbox_operand_bytes(&collective->operands[i], collective->operands[i].result_dims);
+    size_t size = mp_operand_bytes(&collective->operands[i], collective->operands[i].result_dims);
     if (size != 0) memcpy(outputs[i], message->data + offset, size);
     offset += size;
   }

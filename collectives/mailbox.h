@@ -41,7 +41,8 @@ void mp_mailbox_deinit(mp_mailbox_t *mailbox);
 MP_NODISCARD mp_status_t mp_message_create(const mp_collective_t *collective, uint32_t source,
                                            uint32_t target, const void *const *inputs,
                                            mp_message_t **out_message);
-// Between processes: how many bytes a message has, all operands one after the other.
+// How many bytes a message has, and so a device's part in any collective: all operands one after
+// the other.
 size_t mp_message_bytes(const mp_collective_t *collective);
 // A fingerprint of the operands' types, which sender and receiver must agree on.
 uint32_t mp_message_types(const mp_collective_t *collective);

@@ -231,15 +231,25 @@ void mp_proto_put_double(mp_strbuf_t *buffer, uint32_t number, double value) {
   proto_put_fixed(buffer, bits, sizeof(bits));
 }
 
-void mp_proto_put_bytes(mp_strbuf_t *buffer, uint32_t number, mp_str_t bytes) {
-  proto_put_key(buffer, number, MP_PROTO_BYTES);
+static void proto_put_sized(mp_strbuf_t *buffer, mp_str_t bytes) {
   proto_put_raw(buffer, bytes.size);
   mp_strbuf_append(buffer, bytes.data, bytes.size);
 }
 
+void mp_proto_put_bytes(mp_strbuf_t *buffer, uint32_t number, mp_str_t bytes) {
+  proto_put_key(buffer, number, MP_PROTO_BYTES);
+  proto_put_sized(buffer, bytes);
+}
+
+void mp_proto_put_delimited(mp_strbuf_t *buffer, const mp_strbuf_t *message) {
+  if (message->failed) buffer->failed = true;
+  proto_put_sized(buffer, (mp_str_t){mp_strbuf_text(message), message->size});
+}
+
 void mp_proto_put_message(mp_strbuf_t *buffer, uint32_t number, const mp_strbuf_t *inner) {
-  if (inner->failed) buffer->failed = true;
-  mp_proto_put_bytes(buffer, number, (mp_str_t){mp_strbuf_text(inner), inner->size});
+  if (inner->failed) buffer->failed = true;  // before the key: nothing half is appended
+  proto_put_key(buffer, number, MP_PROTO_BYTES);
+  mp_proto_put_delimited(buffer, inner);
 }
 
 void mp_proto_put_packed(mp_strbuf_t *buffer, uint32_t number, const int64_t *values,

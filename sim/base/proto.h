@@ -102,6 +102,8 @@ void mp_proto_put_bytes(mp_strbuf_t *buffer, uint32_t number, mp_str_t bytes);
 // Appends an inner message that was built in a buffer of its own. If a write to `inner` failed,
 // `buffer` counts as failed too.
 void mp_proto_put_message(mp_strbuf_t *buffer, uint32_t number, const mp_strbuf_t *inner);
+// Appends a whole message behind its size, as files of several messages have them.
+void mp_proto_put_delimited(mp_strbuf_t *buffer, const mp_strbuf_t *message);
 // Appends a packed repeated field of varints; appends nothing when `count` is 0.
 void mp_proto_put_packed(mp_strbuf_t *buffer, uint32_t number, const int64_t *values, size_t count);
 

@@ -49,7 +49,7 @@ void mp_model_release(mp_model_t *model) {
     model->first = entry->next;
     mp_model_free_entry(entry);
   }
-  MP_ASSERT(model->programs == NULL && model->dead == NULL);
+  MP_ASSERT(model->programs.first == NULL && model->dead == NULL);
   mp_network_release(model->network);
   mp_pod_release(model->pod);
   mp_free(model->devices);
@@ -151,14 +151,7 @@ mp_status_t mp_model_program_create(mp_model_t *model, const mp_program_t *progr
   made->num_devices = num_devices;
   mp_lock(&model->lock);
   mp_status_t status = model_make_program(made, program, ids);
-  if (status == NULL) {
-    if (model->programs == NULL) {
-      model->programs = made;
-    } else {
-      model->last_program->next = made;
-    }
-    model->last_program = made;
-  }
+  if (status == NULL) MP_LIST_APPEND(&model->programs, made, prev, next);
   mp_unlock(&model->lock);
   if (status != NULL) {
     model_free_program(made);
@@ -187,14 +180,7 @@ void mp_model_unref_program(mp_model_program_t *program) {
     const mp_model_program_books_t books = model_books_of(program);
     model->on_retire(&books, model->retire_context);
   }
-  mp_model_program_t *before = NULL;
-  for (mp_model_program_t *p = model->programs; p != program; p = p->next) before = p;
-  if (before == NULL) {
-    model->programs = program->next;
-  } else {
-    before->next = program->next;
-  }
-  if (model->last_program == program) model->last_program = before;
+  MP_LIST_REMOVE(&model->programs, program, prev, next);
   program->next = model->dead;
   model->dead = program;
 }
@@ -279,7 +265,7 @@ void mp_model_read(mp_model_t *model, mp_model_books_t *out_books, mp_model_visi
   for (int32_t i = 0; i < count; ++i) {
     if (model->devices[i] > out_books->now) out_books->now = model->devices[i];
   }
-  for (mp_model_program_t *p = model->programs; p != NULL && visit != NULL; p = p->next) {
+  for (mp_model_program_t *p = model->programs.first; p != NULL && visit != NULL; p = p->next) {
     const mp_model_program_books_t books = model_books_of(p);
     visit(&books, context);
   }

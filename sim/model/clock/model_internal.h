@@ -3,7 +3,7 @@
 #ifndef MINIPOD_SIM_MODEL_CLOCK_MODEL_INTERNAL_H_
 #define MINIPOD_SIM_MODEL_CLOCK_MODEL_INTERNAL_H_
 
-#include "sim/base/containers/array.h"
+#include "sim/base/containers/list.h"
 #include "sim/base/os/lock.h"
 #include "sim/model/clock/model.h"
 
@@ -50,8 +50,8 @@ enum { MP_MODEL_MEMOS = 4, MP_MODEL_KEPT_ENDS = 1 << 16 };
 
 struct mp_model_program_s {
   mp_model_t *model;
-  mp_model_program_t *next;  // in the model's list
-  uint32_t references;       // under the model's lock
+  mp_model_program_t *prev, *next;  // in the model's list; `next` also among the dead
+  uint32_t references;              // under the model's lock
   mp_arena_t *arena;
   mp_str_t name;
   uint32_t num_devices;
@@ -76,7 +76,7 @@ struct mp_model_s {
   mp_pod_t *pod;  // a reference
   mp_chip_t chip;
   mp_network_t *network;
-  mp_model_program_t *programs, *last_program;
+  MP_LIST(mp_model_program_t) programs;  // in the order in which they were made
   // MP_QUEUE: what has not been computed yet.
   mp_entry_t *first, *last;
   uint64_t num_entries;  // made so far

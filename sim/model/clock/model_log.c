@@ -1,6 +1,5 @@
 // The log: what the host and the devices did, in order.
 #include "sim/base/alloc.h"
-#include "sim/base/containers/list.h"
 #include "sim/model/clock/model_internal.h"
 
 // The log is computed when it has grown to so many entries.

@@ -1,6 +1,5 @@
 // From the log to virtual times.
 #include "sim/base/alloc.h"
-#include "sim/base/containers/list.h"
 #include "sim/base/hash.h"
 #include "sim/model/clock/model_internal.h"
 
@@ -235,14 +234,7 @@ static mp_moment_t model_settle_message(mp_model_t *model, mp_network_end_t from
     model->lost += 1;
     return 0;
   }
-  double seconds = out_transfer->latency;
-  double slowest = 0;
-  for (uint32_t u = 0; u < out_transfer->num_uses; ++u) {
-    const mp_network_link_t *link = mp_network_link(model->network, out_transfer->uses[u].link);
-    const double takes = out_transfer->bytes * out_transfer->uses[u].times / link->bandwidth;
-    if (takes > slowest) slowest = takes;
-  }
-  return mp_moment_of(seconds + slowest);
+  return mp_moment_of(mp_flows_transfer_alone(model->network, out_transfer));
 }
 
 static mp_network_end_t model_settle_host_of(const mp_model_t *model, uint32_t device) {

@@ -86,7 +86,7 @@ enum { REPLAY_MOST_EDGES = 64 };
 static mp_moment_t replay_loop_time(mp_replay_t *replay, uint32_t logical, uint32_t number) {
   const mp_timing_step_t *step = &replay->timing->steps[number];
   uint64_t edges[REPLAY_MOST_EDGES];
-  const uint32_t count = mp_timing_num_edges(&replay->timing->program->commands[step->first]);
+  const uint32_t count = mp_loop_num_edges(replay->timing->program->commands[step->first].loop);
   bool is_known = count <= REPLAY_MOST_EDGES;
   for (uint32_t i = 0; i < count; ++i) {
     uint64_t edge;
@@ -101,9 +101,6 @@ static mp_moment_t replay_loop_time(mp_replay_t *replay, uint32_t logical, uint3
 static void replay_work(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_moment_t time) {
   const mp_replay_launch_t *launch = replay->launch;
   mp_replay_device_t *device = &replay->devices[logical];
-  if (launch->slowness != NULL && launch->slowness[logical] != 1) {
-    time = mp_moment_of(mp_moment_seconds(time) * launch->slowness[logical]);
-  }
   replay->times[number] += time;
   replay->books.work += time;
   replay->device_books[logical].work += time;

@@ -33,9 +33,8 @@ typedef struct {
 } mp_replay_observer_t;
 
 typedef struct {
-  const mp_moment_t *starts;      // [num_devices] when each may begin
-  const mp_path_t *const *paths;  // [num_devices] what each did
-  const double *slowness;         // [num_devices] its work takes so many times as long; NULL: 1
+  const mp_moment_t *starts;             // [num_devices] when each may begin
+  const mp_path_t *const *paths;         // [num_devices] what each did
   const mp_replay_observer_t *observer;  // NULL: nobody
 } mp_replay_launch_t;
 

@@ -115,9 +115,8 @@ void mp_replay_free_meetings(mp_replay_t *replay);
 mp_replay_event_t mp_replay_pop(mp_replay_t *replay);
 // One of the things that the device waits for has ended at `end`.
 MP_NODISCARD mp_status_t mp_replay_unblock(mp_replay_t *replay, uint32_t logical, mp_moment_t end);
-// The description of a collective of the timing, and the bytes of its operands on a device.
+// The description of a collective of the timing.
 const mp_collective_t *mp_replay_collective(const mp_replay_t *replay, uint32_t number);
-double mp_replay_collective_bytes(const mp_replay_t *replay, uint32_t number);
 
 // ---- replay_traffic.c ----
 

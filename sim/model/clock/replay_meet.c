@@ -6,20 +6,7 @@
 // ---- Making ----
 
 const mp_collective_t *mp_replay_collective(const mp_replay_t *replay, uint32_t number) {
-  const mp_timing_t *timing = replay->timing;
-  return timing->program->commands[timing->collectives[number]].collective;
-}
-
-double mp_replay_collective_bytes(const mp_replay_t *replay, uint32_t number) {
-  const mp_collective_t *collective = mp_replay_collective(replay, number);
-  double bytes = 0;
-  for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    const mp_collective_operand_t *operand = &collective->operands[i];
-    double elements = 1;
-    for (uint32_t d = 0; d < operand->rank; ++d) elements *= (double)operand->dims[d];
-    bytes += elements * (double)mp_dtype_size(operand->dtype);
-  }
-  return bytes;
+  return mp_timing_collective(replay->timing, number)->collective;
 }
 
 // The pairs of a permutation, and the first one of each device as source and as target.

@@ -1,9 +1,10 @@
 // The traffic of meetings, pairs and messages, and what happens when it ends.
+#include "collectives/mailbox.h"
 #include "sim/model/clock/replay_internal.h"
 
-// What a transfer is told by to the flows: what it belongs to, and its number in its stage.
-static uint64_t replay_traffic_tag(mp_replay_event_kind_t kind, uint32_t index, uint32_t transfer) {
-  return (uint64_t)kind << 62 | (uint64_t)(transfer & 0x3fffffff) << 32 | index;
+// What a transfer is told by to the flows: what it belongs to.
+static uint64_t replay_traffic_tag(mp_replay_event_kind_t kind, uint32_t index) {
+  return (uint64_t)kind << 32 | index;
 }
 
 // A transfer of a collective has happened between `begin` and `end`.
@@ -12,9 +13,7 @@ static void replay_traffic_count(mp_replay_t *replay, uint32_t number,
                                  mp_moment_t end) {
   const mp_replay_observer_t *observer = replay->launch->observer;
   if (observer != NULL) observer->on_transfer(observer->context, number, transfer, begin, end);
-  for (uint32_t u = 0; u < transfer->num_uses; ++u) {
-    replay->link_bytes[transfer->uses[u].link] += transfer->bytes * transfer->uses[u].times;
-  }
+  mp_transfer_add_bytes(transfer, replay->link_bytes);
 }
 
 static mp_status_t replay_traffic_of(mp_replay_t *replay, mp_meeting_t *meeting) {
@@ -32,8 +31,8 @@ static mp_status_t replay_traffic_next_stage(mp_flows_t *flows, mp_meeting_t *me
   *out_is_over = meeting->stage == traffic->num_stages;
   if (*out_is_over) return NULL;
   const mp_stage_t *stage = &traffic->stages[meeting->stage++];
+  const uint64_t tag = replay_traffic_tag(MP_EVENT_MEETING, index);
   for (uint32_t i = 0; i < stage->num_transfers; ++i) {
-    const uint64_t tag = replay_traffic_tag(MP_EVENT_MEETING, index, i);
     MP_RETURN_IF_ERROR(mp_flows_start(flows, &stage->transfers[i], now, tag));
   }
   meeting->num_running = stage->num_transfers;
@@ -121,12 +120,13 @@ static mp_status_t replay_traffic_message(mp_replay_t *replay, uint32_t number, 
   *has = true;
   return mp_network_message(replay->network, mp_network_device(replay->ids[source]),
                             mp_network_device(replay->ids[target]),
-                            mp_replay_collective_bytes(replay, number), transfer);
+                            (double)mp_message_bytes(mp_replay_collective(replay, number)),
+                            transfer);
 }
 
 static mp_status_t replay_traffic_start(mp_replay_t *replay, const mp_replay_event_t *event,
                                         double now) {
-  const uint64_t tag = replay_traffic_tag(event->kind, event->index, 0);
+  const uint64_t tag = replay_traffic_tag(event->kind, event->index);
   if (event->kind == MP_EVENT_PAIR) {
     mp_pair_t *pair = &replay->pairs[event->index];
     MP_RETURN_IF_ERROR(replay_traffic_message(replay, pair->collective, pair->source, pair->target,
@@ -152,7 +152,7 @@ static mp_status_t replay_traffic_start(mp_replay_t *replay, const mp_replay_eve
 static mp_status_t replay_traffic_end(mp_replay_t *replay, uint64_t tag, double now) {
   const uint32_t index = (uint32_t)tag;
   const mp_moment_t end = mp_moment_of(now);
-  switch ((mp_replay_event_kind_t)(tag >> 62)) {
+  switch ((mp_replay_event_kind_t)(tag >> 32)) {
     case MP_EVENT_PAIR:
       return replay_traffic_end_pair(replay, &replay->pairs[index], end);
     case MP_EVENT_CHANNEL:

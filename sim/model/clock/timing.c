@@ -13,13 +13,8 @@ double mp_moment_seconds(mp_moment_t moment) {
   return (double)moment / MP_MOMENTS_PER_SECOND;
 }
 
-uint32_t mp_timing_num_edges(const mp_cmd_t *loop) {
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < loop->num_body; ++i) {
-    const mp_cmd_t *cmd = &loop->body[i];
-    if (cmd->kind == MP_CMD_JUMP && cmd->targets[0] <= i) ++count;
-  }
-  return count;
+const mp_cmd_t *mp_timing_collective(const mp_timing_t *timing, uint32_t number) {
+  return &timing->program->commands[timing->collectives[number]];
 }
 
 mp_moment_t mp_timing_loop(const mp_timing_t *timing, const mp_timing_step_t *step,

@@ -57,7 +57,7 @@ MP_NODISCARD mp_status_t mp_timing_create(const mp_chip_t *chip, const mp_progra
 // What a LOOP step takes when its back edges were taken so often (mp_cost_of_loop).
 mp_moment_t mp_timing_loop(const mp_timing_t *timing, const mp_timing_step_t *step,
                            const uint64_t *edges);
-// How many back edges a LOOP command has: so many choices of a path belong to it.
-uint32_t mp_timing_num_edges(const mp_cmd_t *loop);
+// The command that is the collective with this number, below num_collectives.
+const mp_cmd_t *mp_timing_collective(const mp_timing_t *timing, uint32_t number);
 
 #endif  // MINIPOD_SIM_MODEL_CLOCK_TIMING_H_

@@ -222,6 +222,10 @@ static double flows_time_of_transfer(const mp_network_t *network, const mp_trans
   return transfer->bytes == 0 ? flowing : flowing + transfer->bytes / rate;
 }
 
+double mp_flows_transfer_alone(const mp_network_t *network, const mp_transfer_t *transfer) {
+  return flows_time_of_transfer(network, transfer, 0);
+}
+
 static mp_status_t flows_time_of_stage(const mp_network_t *network, const mp_stage_t *stage,
                                        double start, double *out_end) {
   if (stage->num_transfers == 1) {

@@ -50,7 +50,8 @@ double mp_flows_link_rate(mp_flows_t *flows, uint32_t link);
 // From `now` on the link has this bandwidth, greater than 0 (a slow link, a recovered one).
 void mp_flows_set_bandwidth(mp_flows_t *flows, uint32_t link, double bandwidth, double now);
 
-// Seconds that the traffic takes when nothing else is under way.
+// Seconds that a transfer, or traffic, takes when nothing else is under way.
+double mp_flows_transfer_alone(const mp_network_t *network, const mp_transfer_t *transfer);
 MP_NODISCARD mp_status_t mp_flows_time_alone(const mp_network_t *network,
                                              const mp_traffic_t *traffic, double *out_seconds);
 

@@ -129,6 +129,13 @@ typedef struct {
   const mp_network_use_t *uses;
 } mp_transfer_t;
 
+// Adds what the transfer puts on each link to `bytes`, [links of the network].
+static inline void mp_transfer_add_bytes(const mp_transfer_t *transfer, double *bytes) {
+  for (uint32_t i = 0; i < transfer->num_uses; ++i) {
+    bytes[transfer->uses[i].link] += transfer->bytes * transfer->uses[i].times;
+  }
+}
+
 // Transfers that start together; the stage ends when the last one does.
 typedef struct {
   uint32_t num_transfers;

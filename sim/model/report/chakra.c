@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "collectives/mailbox.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
 #include "sim/base/os/system.h"
@@ -97,17 +98,6 @@ void mp_chakra_flush(mp_chakra_t *chakra) {
 
 // ---- Nodes ----
 
-static void chakra_put_size(mp_strbuf_t *out, size_t size) {
-  for (; size >= 0x80; size >>= 7) mp_strbuf_putc(out, (char)(size | 0x80));
-  mp_strbuf_putc(out, (char)size);
-}
-
-static void chakra_put_message(mp_strbuf_t *out, const mp_strbuf_t *message) {
-  chakra_put_size(out, message->size);
-  mp_strbuf_append(out, mp_strbuf_text(message), message->size);
-  out->failed |= message->failed;
-}
-
 static void chakra_put_attr(mp_strbuf_t *node, const char *name, uint32_t field, uint64_t value) {
   mp_strbuf_t attr;
   mp_strbuf_init(&attr);
@@ -147,7 +137,7 @@ static void chakra_begin(const trace_t *trace, node_type_t type, const mp_cmd_t 
 
 static void chakra_end(mp_chakra_t *chakra, uint32_t device, mp_strbuf_t *node) {
   trace_t *trace = &chakra->traces[device];
-  chakra_put_message(&trace->buffer, node);
+  mp_proto_put_delimited(&trace->buffer, node);
   mp_strbuf_deinit(node);
   trace->num_nodes += 1;
   if (trace->buffer.size >= chakra->most_bytes) chakra_flush_device(chakra, device, "ab");
@@ -213,8 +203,7 @@ static void chakra_put_messages(mp_chakra_t *chakra, const mp_model_program_t *p
     chakra_put_attr(&node, "comm_src", ATTR_INT32, source);
     chakra_put_attr(&node, "comm_dst", ATTR_INT32, target);
     chakra_put_attr(&node, "comm_tag", ATTR_INT32, collective->ordinal);
-    chakra_put_attr(&node, "comm_size", ATTR_INT64,
-                    (uint64_t)mp_report_collective_bytes(collective));
+    chakra_put_attr(&node, "comm_size", ATTR_INT64, mp_message_bytes(collective));
     chakra_end(chakra, device, &node);
   }
   trace->same -= 1;
@@ -226,8 +215,7 @@ static void chakra_on_meeting(void *context, const mp_model_program_t *program, 
                               mp_moment_t end) {
   (void)arrival;
   mp_chakra_t *chakra = context;
-  const mp_timing_t *timing = mp_model_program_timing(program);
-  const mp_cmd_t *cmd = &timing->program->commands[timing->collectives[collective]];
+  const mp_cmd_t *cmd = mp_timing_collective(mp_model_program_timing(program), collective);
   if (cmd->collective->kind == MP_COLLECTIVE_SEND_RECV) return;
   if (cmd->collective->kind == MP_COLLECTIVE_PERMUTE) {
     chakra_put_messages(chakra, program, cmd, device, begin, end);
@@ -239,8 +227,7 @@ static void chakra_on_meeting(void *context, const mp_model_program_t *program, 
   mp_strbuf_t node;
   chakra_begin(&chakra->traces[device], CHAKRA_COLL, cmd, begin, end, &node);
   chakra_put_attr(&node, "comm_type", ATTR_INT64, chakra_comm_type(cmd->collective->kind));
-  chakra_put_attr(&node, "comm_size", ATTR_INT64,
-                  (uint64_t)mp_report_collective_bytes(cmd->collective));
+  chakra_put_attr(&node, "comm_size", ATTR_INT64, mp_message_bytes(cmd->collective));
   chakra_put_text_attr(&node, "pg_name", mp_str(group));
   chakra_end(chakra, device, &node);
 }
@@ -263,7 +250,7 @@ static mp_status_t chakra_make(mp_chakra_t *chakra, const char *folder) {
   mp_strbuf_init(&metadata);
   mp_proto_put_bytes(&metadata, METADATA_VERSION, MP_STR("0.0.4"));
   for (uint32_t i = 0; i < chakra->num_devices && !chakra->has_failed; ++i) {
-    chakra_put_message(&chakra->traces[i].buffer, &metadata);
+    mp_proto_put_delimited(&chakra->traces[i].buffer, &metadata);
     chakra_flush_device(chakra, i, "wb");
   }
   mp_strbuf_deinit(&metadata);

@@ -1,6 +1,6 @@
 #include "sim/model/report/report_links.h"
 
-#include "collectives/collective_parts.h"
+#include "collectives/mailbox.h"
 
 mp_busiest_t mp_busiest_of(const mp_network_t *network, const double *bytes) {
   mp_busiest_t busiest = {.link = -1};
@@ -12,15 +12,6 @@ mp_busiest_t mp_busiest_of(const mp_network_t *network, const double *bytes) {
   return busiest;
 }
 
-double mp_report_collective_bytes(const mp_collective_t *collective) {
-  double bytes = 0;
-  for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    const mp_collective_operand_t *operand = &collective->operands[i];
-    bytes += (double)mp_operand_bytes(operand, operand->dims);
-  }
-  return bytes;
-}
-
 static bool report_links_has_pairs(const mp_collective_t *collective) {
   return collective->kind == MP_COLLECTIVE_PERMUTE || collective->kind == MP_COLLECTIVE_SEND_RECV;
 }
@@ -30,22 +21,15 @@ uint32_t mp_report_collective_round(const mp_collective_t *collective) {
                                             : collective->groups->num_groups;
 }
 
-// Adds what a transfer puts on the links.
-static void report_links_add(const mp_transfer_t *transfer, double *bytes) {
-  for (uint32_t u = 0; u < transfer->num_uses; ++u) {
-    bytes[transfer->uses[u].link] += transfer->bytes * transfer->uses[u].times;
-  }
-}
-
 static mp_status_t report_links_add_pairs(mp_network_t *network, const mp_collective_t *collective,
                                           const int32_t *ids, double *bytes) {
-  const double size = mp_report_collective_bytes(collective);
+  const double size = (double)mp_message_bytes(collective);
   for (uint32_t i = 0; i < collective->num_pairs; ++i) {
     mp_transfer_t transfer;
     MP_RETURN_IF_ERROR(mp_network_message(network, mp_network_device(ids[collective->pairs[2 * i]]),
                                           mp_network_device(ids[collective->pairs[2 * i + 1]]),
                                           size, &transfer));
-    report_links_add(&transfer, bytes);
+    mp_transfer_add_bytes(&transfer, bytes);
   }
   return NULL;
 }
@@ -58,7 +42,7 @@ static mp_status_t report_links_add_groups(mp_network_t *network, const mp_colle
     for (uint32_t s = 0; s < traffic->num_stages; ++s) {
       const mp_stage_t *stage = &traffic->stages[s];
       for (uint32_t t = 0; t < stage->num_transfers; ++t) {
-        report_links_add(&stage->transfers[t], bytes);
+        mp_transfer_add_bytes(&stage->transfers[t], bytes);
       }
     }
   }

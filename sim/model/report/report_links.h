@@ -22,8 +22,6 @@ MP_NODISCARD mp_status_t mp_busiest_of_collective(mp_network_t *network,
                                                   const int32_t *ids, double *scratch,
                                                   mp_busiest_t *out_busiest);
 
-// The bytes of a collective's operands on a device.
-double mp_report_collective_bytes(const mp_collective_t *collective);
 // How many meetings, or messages, one round of it is.
 uint32_t mp_report_collective_round(const mp_collective_t *collective);
 

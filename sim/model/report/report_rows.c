@@ -1,8 +1,10 @@
 #include "sim/model/report/report_rows.h"
 
+#include "collectives/mailbox.h"
 #include "sim/base/hash.h"
 #include "sim/model/report/op_name.h"
 #include "sim/model/report/report_links.h"
+#include "sim/model/report/step_parts.h"
 
 const char *mp_bound_name(mp_bound_t bound) {
   static const char *const names[] = {"compute", "memory", "latency"};
@@ -47,11 +49,6 @@ static uint64_t report_rows_weight(const mp_replay_meetings_t *met) {
   return met->members + met->waiting + met->traffic;
 }
 
-static const mp_cmd_t *report_rows_collective_cmd(const maker_t *m, uint32_t number) {
-  const mp_timing_t *timing = m->books->timing;
-  return &timing->program->commands[timing->collectives[number]];
-}
-
 static mp_status_t report_rows_load_links(const maker_t *m, const mp_collective_t *collective,
                                           double *scratch, mp_report_collective_t *row) {
   mp_busiest_t busiest;
@@ -84,9 +81,9 @@ static mp_status_t report_rows_make_collectives(const maker_t *m) {
   mp_report_program_t *row = m->row;
   const mp_replay_meetings_t *met = m->books->books.meetings;
   for (uint32_t c = 0; c < m->books->timing->num_collectives; ++c) {
-    const mp_collective_t *collective = report_rows_collective_cmd(m, c)->collective;
+    const mp_collective_t *collective = mp_timing_collective(m->books->timing, c)->collective;
     row->collectives += met[c].count;
-    row->collective_bytes += (double)met[c].count * mp_report_collective_bytes(collective);
+    row->collective_bytes += (double)met[c].count * (double)mp_message_bytes(collective);
   }
   uint32_t numbers[MP_REPORT_COLLECTIVES];
   const uint32_t count = report_rows_choose(m, numbers);
@@ -96,11 +93,11 @@ static mp_status_t report_rows_make_collectives(const maker_t *m) {
   MP_RETURN_IF_NULL(row->collective);
   MP_RETURN_IF_NULL(scratch);
   for (uint32_t i = 0; i < count; ++i) {
-    const mp_cmd_t *cmd = report_rows_collective_cmd(m, numbers[i]);
+    const mp_cmd_t *cmd = mp_timing_collective(m->books->timing, numbers[i]);
     mp_report_collective_t *made = &row->collective[i];
     *made = (mp_report_collective_t){.kind = mp_network_kind_name(cmd->collective->kind),
                                      .place = report_rows_place(m->arena, cmd->loc),
-                                     .bytes = mp_report_collective_bytes(cmd->collective),
+                                     .bytes = (double)mp_message_bytes(cmd->collective),
                                      .round = mp_report_collective_round(cmd->collective),
                                      .met = met[numbers[i]]};
     MP_RETURN_IF_NULL(made->place);
@@ -122,26 +119,25 @@ static void report_rows_offer(mp_report_program_t *row, const mp_report_op_t *op
   if (at < MP_REPORT_OPS) row->op[at] = *op;
 }
 
-// A step's time is that of its commands, in proportion to their costs.
-static void report_rows_offer_step(const maker_t *m, uint32_t number, const double *flops) {
-  const mp_timing_t *timing = m->books->timing;
-  const mp_timing_step_t *step = &timing->steps[number];
-  const mp_moment_t time = m->books->books.times[number];
-  double all = 0;
-  for (uint32_t i = step->first; i < step->end; ++i) all += timing->costs[i].seconds;
-  for (uint32_t i = step->first; i < step->end && time != 0; ++i) {
-    const mp_cost_t *cost = &timing->costs[i];
-    if (cost->seconds == 0) continue;
-    report_rows_offer(m->row, &(mp_report_op_t){
-                                  .work_class = cost->work_class,
-                                  .bound = mp_bound_of(mp_model_chip(m->model), cost),
-                                  .count = m->books->books.counts[number],
-                                  .flops = flops[i],
-                                  .bytes = cost->bytes,
-                                  .time = (mp_moment_t)((double)time * (cost->seconds / all)),
-                                  .cmd = &timing->program->commands[i],
-                              });
-  }
+// A step of which commands are offered.
+typedef struct {
+  const maker_t *maker;
+  uint64_t count;       // how often it was done
+  const double *flops;  // by command, of all that it leads
+} offered_step_t;
+
+static void report_rows_offer_part(void *context, const mp_step_part_t *part) {
+  const offered_step_t *step = context;
+  const maker_t *m = step->maker;
+  report_rows_offer(m->row, &(mp_report_op_t){
+                                .work_class = part->cost->work_class,
+                                .bound = mp_bound_of(mp_model_chip(m->model), part->cost),
+                                .count = step->count,
+                                .flops = step->flops[part->cost - m->books->timing->costs],
+                                .bytes = part->cost->bytes,
+                                .time = part->end - part->begin,
+                                .cmd = part->cmd,
+                            });
 }
 
 static mp_status_t report_rows_make_ops(const maker_t *m) {
@@ -154,7 +150,10 @@ static mp_status_t report_rows_make_ops(const maker_t *m) {
   for (uint32_t i = 0; i < count; ++i) flops[timing->costs[i].leader] += timing->costs[i].flops;
   for (uint32_t s = 0; s < timing->num_steps; ++s) {
     const mp_timing_kind_t kind = timing->steps[s].kind;
-    if (kind == MP_TIMING_WORK || kind == MP_TIMING_LOOP) report_rows_offer_step(m, s, flops);
+    const mp_moment_t time = m->books->books.times[s];
+    if ((kind != MP_TIMING_WORK && kind != MP_TIMING_LOOP) || time == 0) continue;
+    offered_step_t step = {m, m->books->books.counts[s], flops};
+    mp_step_parts(timing, s, 0, 0, time, report_rows_offer_part, &step);
   }
   for (uint32_t i = 0; i < m->row->num_ops; ++i) {
     mp_report_op_t *op = &m->row->op[i];

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "collectives/mailbox.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
 #include "sim/base/os/system.h"
@@ -210,24 +211,19 @@ static void timeline_on_work(void *context, const mp_model_program_t *program, u
   timeline->written[device] = end;
 }
 
-static const mp_cmd_t *timeline_collective(const mp_model_program_t *program, uint32_t number) {
-  const mp_timing_t *timing = mp_model_program_timing(program);
-  return &timing->program->commands[timing->collectives[number]];
-}
-
 static void timeline_put_meeting(mp_timeline_t *timeline, const mp_model_program_t *program,
                                  uint32_t device, uint32_t number, bool is_waiting,
                                  mp_moment_t begin, mp_moment_t end) {
   if (begin < timeline->written[device]) begin = timeline->written[device];
   if (begin >= end || !timeline_begin(timeline)) return;
-  const mp_cmd_t *cmd = timeline_collective(program, number);
+  const mp_cmd_t *cmd = mp_timing_collective(mp_model_program_timing(program), number);
   const mp_collective_t *collective = cmd->collective;
   timeline_put_slice(
       timeline, TIMELINE_DEVICES, device, begin, end, is_waiting ? "waiting" : "collective",
       is_waiting ? MP_STR("waiting") : mp_str(mp_network_kind_name(collective->kind)));
   mp_strbuf_puts(timeline->out, ",\"args\":{\"collective\":");
   timeline_put_text(timeline, mp_str(mp_network_kind_name(collective->kind)));
-  timeline_put_number(timeline, "bytes", mp_report_collective_bytes(collective));
+  timeline_put_number(timeline, "bytes", (double)mp_message_bytes(collective));
   const mp_algorithm_t algorithm = mp_model_program_algorithm(program, number);
   if (algorithm != MP_ALGORITHM_AUTO) {
     timeline_put_field(timeline, "algorithm", mp_str(mp_algorithm_name(algorithm)));
@@ -293,8 +289,8 @@ static void timeline_carry(mp_timeline_t *timeline, uint32_t link, const char *n
 static void timeline_on_link(void *context, const mp_model_program_t *program, uint32_t link,
                              double bytes, uint32_t collective, mp_moment_t begin,
                              mp_moment_t end) {
-  const mp_collective_t *what = timeline_collective(program, collective)->collective;
-  timeline_carry(context, link, mp_network_kind_name(what->kind), bytes, begin, end);
+  const mp_cmd_t *cmd = mp_timing_collective(mp_model_program_timing(program), collective);
+  timeline_carry(context, link, mp_network_kind_name(cmd->collective->kind), bytes, begin, end);
 }
 
 // ---- The host ----

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "collectives/mailbox.h"
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/base/log.h"
@@ -81,8 +82,7 @@ static void pod_profile_name(mp_xplane_t *plane, uint64_t number, uint32_t comma
   stats[count++] = (mp_xplane_stat_t){
       .id = MP_XPLANE_BYTES_ACCESSED,
       .kind = MP_XPLANE_NUMBER,
-      .number =
-          (uint64_t)(cost != NULL ? cost->bytes : mp_report_collective_bytes(cmd->collective))};
+      .number = cost != NULL ? (uint64_t)cost->bytes : mp_message_bytes(cmd->collective)};
   if (algorithm != NULL) {
     stats[count++] = (mp_xplane_stat_t){
         .id = MP_XPLANE_ALGORITHM, .kind = MP_XPLANE_TEXT, .text = mp_str(algorithm)};
