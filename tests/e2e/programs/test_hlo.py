@@ -324,6 +324,16 @@ ENTRY e { x = f32[4,6] parameter(0)
     f = f32[4,6] cosh(x)
     g = f32[4,6] sinh(x)
     ROOT r = (f32[4,6], f32[4,6], f32[4,6], f32[4,6], f32[4,6], f32[4,6], f32[4,6]) tuple(a, b, c, d, e, f, g) }""",
+    "top k": """
+ENTRY e { x = f32[4,6] parameter(0)
+    n = f32[] constant(nan)
+    p = f32[4,1] broadcast(n), dimensions={}
+    q = f32[4,7] concatenate(x, p), dimensions={1}
+    i = s32[4,6] convert(x)
+    a = (f32[4,3], s32[4,3]) topk(q), k=3, largest=true
+    b = (f32[4,3], s32[4,3]) topk(q), k=3, largest=false
+    c = (s32[4,4], s32[4,4]) topk(i), k=4, largest=false
+    ROOT r = ((f32[4,3], s32[4,3]), (f32[4,3], s32[4,3]), (s32[4,4], s32[4,4])) tuple(a, b, c) }""",
     "domains": """
 ENTRY e { x = f32[4] parameter(0)
     d = f32[4] domain(x), domain={kind="sharding", entry={maximal device=0}, exit={}}
@@ -343,6 +353,17 @@ def wanted_functions(x):
   return [each.astype(np.float32) for each in values]
 
 
+def wanted_top_k(x):
+  """NaN is larger than every number; equal ones keep their order."""
+  with_nan = np.concatenate([x, np.full((4, 1), np.nan, np.float32)], 1)
+  results = []
+  for values, k, key in ((with_nan, 3, np.where(np.isnan(with_nan), -np.inf, -with_nan)), (with_nan, 3, with_nan),
+                         (x.astype(np.int32), 4, x.astype(np.int32))):
+    order = np.argsort(key, 1, kind="stable")[:, :k]
+    results += [np.take_along_axis(values, order, 1), order.astype(np.int32)]
+  return results
+
+
 # What XLA cannot convert, or not run afterwards.
 WANTED = {
     "bitcast": lambda x: [x.reshape(24), x.T, x.reshape(24), x.view(np.int32).reshape(2, 12)],
@@ -350,6 +371,7 @@ WANTED = {
     "copies": lambda x: [x + x],
     "circular and hyperbolic functions": wanted_functions,
     "literals with layouts": wanted_literals,
+    "top k": wanted_top_k,
 }
 
 

@@ -42,6 +42,21 @@ def test_compiled_functions(form):
   assert "right" in out
 
 
+@pytest.mark.parametrize("form", torch_scenario.FORMS)
+def test_functions_of_numbers(form):
+  """Some are no operations of StableHLO, but calls."""
+  torch_scenario.run("""
+      for dtype in torch.float32, torch.float64, torch.bfloat16:
+        x = torch.linspace(-0.99, 0.99, 25).to(dtype)
+        for name in "erf erfc erfinv acos asin atan acosh asinh atanh cosh sinh tan".split():
+          y = x + 2 if name == "acosh" else x
+          f = getattr(torch, name)
+          torch.testing.assert_close(f(y.to("xla")).cpu(), f(y), msg=lambda m: f"{name} {dtype}: {m}")
+        f = torch.nn.functional.gelu
+        torch.testing.assert_close(f(x.to("xla")).cpu(), f(x))
+      """, form=form)
+
+
 def test_arrays_of_every_type_come_back():
   torch_scenario.run("""
       for dtype in (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
