@@ -425,8 +425,64 @@ static void unsupported_instructions(void **state) {
   refuses(ADD XZ "r = f32[4,6] reduce-window(x z) calls(add) 15={1={1=1} 1={1=1 7=1}}\n}",
           MP_UNIMPLEMENTED, "window: a reversed window is not supported");
   refuses(X "r = f64[4,3] bitcast(x)\n}", MP_UNIMPLEMENTED, "a bitcast between tiled layouts");
-  refuses(X "r = f32[4,6] abs(x) 40={14={}}\n}", MP_UNIMPLEMENTED, "named shardings");
   refuses(X "r = f32[4,6] all-to-all(x) 14=[0]\n}", MP_UNIMPLEMENTED, "a list of groups");
+}
+
+// Axes a=2, b=4 of a mesh.
+#define NAMED(rest)    X "r = f32[4,6] abs(x) 40={14={2={1={1='a' 2=2} 1={1='b' 2=4}} " rest "}}\n}"
+#define SHARDING(text) "mhlo.sharding = \"{" text "}\""
+
+static void named_shardings(void **state) {
+  (void)state;
+  reads(X "r = f32[4,6] abs(x) 40={14={}}\n}", SHARDING("replicated"));
+  reads(NAMED("3={1={1=1}} 3={1={1=0}}"), SHARDING("devices=[4,2]<=[2,4]T(1,0)"));
+  reads(NAMED("3={} 3={2=1}"), SHARDING("replicated"));
+  reads(NAMED("4={1=0} 3={1={1=1}} 3={}"),
+        SHARDING("devices=[4,1,2]<=[2,4]T(1,0) last_tile_dims={replicated}"));
+  reads(NAMED("3={1={1=0} 1={1=1}} 3={}"), SHARDING("devices=[8,1]<=[2,4]T(0,1)"));
+  // The major and the minor half of b.
+  reads(NAMED("3={1={1=1 2={1=2 2=2}}} 3={1={1=1 2={1=1 2=2}}}"),
+        SHARDING("devices=[2,2,2]<=[2,2,2]T(2,1,0) last_tile_dims={replicated}"));
+  reads(NAMED("3={} 3={} 5={1=0} 7={1=1}"),
+        SHARDING("devices=[1,1,4,2]<=[2,4]T(1,0) last_tile_dims={manual,unreduced}"));
+  // Devices in another order, by a list and by an iota, and one device.
+  reads(X "r = f32[4,6] abs(x) 40={14={2={1={2=2} 1={2=2} 2=[3,2,1,0]} 3={1={1=1}} 3={}}}\n}",
+        SHARDING("devices=[2,1,2]3,1,2,0 last_tile_dims={replicated}"));
+  reads(X "r = f32[4,6] abs(x) 40={14={2={1={2=4} 3={1=[2,2] 2=[1,0]}} 3={1={}} 3={}}}\n}",
+        SHARDING("devices=[4,1]0,2,1,3"));
+  reads(X "r = f32[4,6] abs(x) 40={14={2={2=[3]}}}\n}", SHARDING("maximal device=3"));
+  static const struct {
+    const char *text, *what;
+  } broken[] = {
+      {NAMED("3={1={1=2}} 3={}"), "an axis that the mesh does not have"},
+      {NAMED("3={1={1=1}} 3={1={1=1}}"), "an axis is used twice"},
+      {NAMED("3={1={1=1}} 4={1=1 2={1=2 2=2}}"), "an axis is used twice"},
+      {NAMED("3={1={1=1 2={1=1 2=3}}} 3={}"), "a part of an axis does not divide it"},
+      {NAMED("3={1={1=1 2={1=2}}} 3={}"), "a part of an axis has no size"},
+      {NAMED("2={1={2=1048576} 1={2=2}}"), "the size of the mesh is out of range"},
+      {X "r = f32[4,6] abs(x) 40={14={2={1={2=0}}}}\n}", "the size of the mesh is out of range"},
+      {X "r = f32[4,6] abs(x) 40={14={2={1={2=12}} 3={1={2={1=2 2=2}} 1={2={1=3 2=2}}}}}\n}",
+       "parts of an axis overlap"},
+      {X "r = f32[4,6] abs(x) 40={14={2={1={2=4} 2=[0,1]} 3={1={}} 3={}}}\n}",
+       "the mesh has not as many devices as its axes say"},
+      {X "r = f32[4,6] abs(x) 40={14={2={1={2=4} 3={1=[2,2] 2=[1,1]}} 3={1={}} 3={}}}\n}",
+       "the mesh's iota does not fit its axes"},
+  };
+  for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); ++i) {
+    refuses(broken[i].text, MP_INVALID_ARGUMENT, broken[i].what);
+  }
+}
+
+static void groups_of_shardings(void **state) {
+  (void)state;
+#define MEMBER(rest) X "r = () custom-call(x) 28='xla.sdy.ShardingGroup'" rest "\n}"
+  reads(MEMBER(" 68={1={1='xla.sdy.sharding_group_id' 2='7 : i64'}}"),
+        "sdy.sharding_group %arg0 group_id=7");
+  refuses(MEMBER(""), MP_INVALID_ARGUMENT, "'xla.sdy.sharding_group_id' is no number");
+  refuses(MEMBER(" 68={1={1='xla.sdy.sharding_group_id' 2='-1'}}"), MP_INVALID_ARGUMENT,
+          "is no number");
+  refuses(X "r = () custom-call(x x) 28='xla.sdy.ShardingGroup'\n}", MP_INVALID_ARGUMENT,
+          "2 operands where 1 is expected");
 }
 
 static void malformed_programs(void **state) {
@@ -629,6 +685,8 @@ int main(void) {
       cmocka_unit_test(metadata_are_locations),
       cmocka_unit_test(configured_programs),
       cmocka_unit_test(unsupported_instructions),
+      cmocka_unit_test(named_shardings),
+      cmocka_unit_test(groups_of_shardings),
       cmocka_unit_test(malformed_programs),
       cmocka_unit_test(programs_that_grow),
       cmocka_unit_test(recorded_programs_compile),
