@@ -98,6 +98,43 @@ def test_a_full_device_is_an_error():
   assert "RESOURCE_EXHAUSTED" in err or "out of memory" in err
 
 
+def test_dlpack():
+  """PyTorch/XLA itself exchanges only what lies on a platform named "cpu", and says so."""
+  torch_scenario.run("""
+      import torch_xla.utils.dlpack as dlpack
+      x = torch.arange(6., device="xla")
+      torch_xla.sync(wait=True)
+      for way, error, words in ((lambda: dlpack.to_dlpack(x), RuntimeError, "cannot be used as a DLPack device"),
+                                (lambda: dlpack.from_dlpack(torch.ones(3)), RuntimeError, "CpuId"),
+                                (lambda: torch.from_dlpack(x), ValueError, "Unknown device type xla"),
+                                (lambda: np.from_dlpack(x), RuntimeError, "not on CUDA")):
+        try:
+          way()
+        except error as found:
+          assert words in str(found), found
+        else:
+          assert False, "it works now: what README says is to be changed"
+      assert np.from_dlpack(x.cpu()).tolist() == [0, 1, 2, 3, 4, 5]
+      assert torch.from_dlpack(np.ones(3)).to("xla").sum().item() == 3
+      """)
+
+
+@pytest.mark.parametrize("order", ["jax first", "torch_xla first"])
+def test_arrays_go_to_jax_and_back(order):
+  """Both frameworks in one process, each with a pod of its own; torch's CPU lies between them."""
+  jax = pytest.importorskip("jax", reason="JAX is no requirement of PyTorch/XLA")
+  if tuple(map(int, jax.__version__.split(".")[:2])) < (0, 9):
+    pytest.skip(f"JAX {jax.__version__} is too old for minipod")
+  firsts = ["import jax; assert jax.devices()[0].platform == 'minipod'", "torch_xla.devices()"]
+  torch_scenario.run("\n".join(firsts if order == "jax first" else firsts[::-1]) + """
+x = torch.arange(6., device="xla") * 2
+there = jax.dlpack.from_dlpack(x.cpu())
+assert there.devices() == {jax.devices()[0]}
+back = torch.from_dlpack(jax.jit(lambda v: v + 1)(there))
+assert (back.to("xla") * 2).cpu().tolist() == [2, 6, 10, 14, 18, 22]
+""")
+
+
 def test_a_trace_shows_launches(tmp_path):
   torch_scenario.run("""
       import glob, os
