@@ -387,8 +387,8 @@ typedef struct PJRT_AbiVersion_Extension {
   PJRT_ExecutableAbiVersion_FromProto *executable_abi_version_from_proto;
 } PJRT_AbiVersion_Extension;
 
-// Buffers between the devices of different processes (version 5). Both sides name a transfer by
-// its key and both devices.
+// Buffers between the devices of different processes (version 5: jaxlib 0.10.2 to 0.12.0.1, whose
+// ids of devices are all of 32 bits). Both sides name a transfer by its key and both devices.
 typedef struct PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args {
   PJRT_HEAD;
   PJRT_Client *client;

@@ -408,6 +408,7 @@ enum {
   X(WINDOW_STRIDES, "window_strides") \
   X(MHLO_SHARDING, "mhlo.sharding") \
   X(MHLO_FRONTEND_ATTRIBUTES, "mhlo.frontend_attributes") \
+  X(MHLO_ATTRIBUTES, "mhlo.attributes") \
   X(MHLO_BACKEND_CONFIG, "mhlo.backend_config") \
   X(MHLO_MEMORY_KIND, "mhlo.memory_kind") \
   X(MHLO_LAYOUT_MODE, "mhlo.layout_mode") \

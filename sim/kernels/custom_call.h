@@ -23,7 +23,8 @@ MP_NODISCARD mp_status_t mp_call_make_householder_product(mp_arena_t *arena, con
 // indices along `reduction_dim`, exactly. The initial value's sign tells which end is best.
 MP_NODISCARD mp_status_t mp_call_make_approx_top_k(mp_arena_t *arena, const mp_op_t *op,
                                                    const mp_kernel_t **out_kernel);
-// "TopK": values to (the largest k along the last dimension, their indices).
+// "TopK", "mhlo.topk": values to (the largest k along the last dimension, their indices); the
+// smallest when mhlo.attributes has `largest = false`.
 MP_NODISCARD mp_status_t mp_call_make_top_k(mp_arena_t *arena, const mp_op_t *op,
                                             const mp_kernel_t **out_kernel);
 

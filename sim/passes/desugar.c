@@ -123,6 +123,7 @@ static const mp_desugar_rule_t g_rules[MP_OP_COUNT] = {
     [MP_OP_COLLECTIVE_REDUCE] = mp_desugar_mesh_groups,
     [MP_OP_CREATE_TOKEN] = desugar_create_token,
     [MP_OP_CROSS_REPLICA_SUM] = desugar_cross_replica_sum,
+    [MP_OP_CUSTOM_CALL] = mp_desugar_function_call,
     [MP_OP_DOT] = desugar_dot,
     [MP_OP_DYNAMIC_BROADCAST_IN_DIM] = mp_desugar_dynamic_broadcast_in_dim,
     [MP_OP_DYNAMIC_CONV] = mp_desugar_dynamic_conv,

@@ -24,6 +24,9 @@ MP_NODISCARD mp_status_t mp_desugar_get_dimension_size(mp_module_t *module, mp_o
 MP_NODISCARD mp_status_t mp_desugar_einsum(mp_module_t *module, mp_op_t *op);
 MP_NODISCARD mp_status_t mp_desugar_unary_einsum(mp_module_t *module, mp_op_t *op);
 
+// desugar_functions.c: calls that stand for functions of one number. Calls of others stay.
+MP_NODISCARD mp_status_t mp_desugar_function_call(mp_module_t *module, mp_op_t *op);
+
 // desugar_groups.c: replica groups that are given as axes of a mesh become a table of ids.
 MP_NODISCARD mp_status_t mp_desugar_mesh_groups(mp_module_t *module, mp_op_t *op);
 

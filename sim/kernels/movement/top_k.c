@@ -15,6 +15,7 @@ typedef struct {
   mp_kernel_t base;
   int64_t outer, length, inner, k;
   bool given_indices;  // operand 1 holds the indices; otherwise they are positions
+  bool smallest;       // unless operand 2 tells
   mp_dtype_t dtype, index_dtype;
   mp_convert_t load;  // to f64, or s64 for integers
   bool is_float;
@@ -62,7 +63,7 @@ static int top_k_smallest_integer_first(const void *a_, const void *b_) {
 
 static mp_status_t top_k_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const top_k_kernel_t *self = (const top_k_kernel_t *)kernel;
-  bool smallest = false;
+  bool smallest = self->smallest;
   if (self->given_indices) {  // the initial value is the worst one: its sign tells the order
     double worst = 0;
     mp_convert_run(&self->load, 1, call->operands[2], &worst);
@@ -101,6 +102,14 @@ static mp_status_t top_k_run(const mp_kernel_t *kernel, const mp_kernel_call_t *
   return NULL;
 }
 
+// Only calls of "mhlo.topk" have attributes that may ask for the smallest.
+static bool top_k_is_of_smallest(const mp_op_t *op) {
+  const mp_attr_t *attrs = mp_op_attr(op, MP_ATTR_MHLO_ATTRIBUTES);
+  if (attrs == NULL || attrs->kind != MP_KIND_DICT) return false;
+  const mp_attr_t *largest = mp_attr_dict_get_text(attrs, "largest");
+  return largest != NULL && largest->kind == MP_KIND_BOOL && !largest->u.boolean;
+}
+
 static mp_status_t top_k_make(mp_arena_t *arena, const mp_op_t *op, int64_t reduction_dim,
                               bool given_indices, const mp_kernel_t **out_kernel) {
   const mp_type_t *in = mp_op_operand_type(op, 0), *out = mp_op_result_type(op, 0);
@@ -124,6 +133,7 @@ static mp_status_t top_k_make(mp_arena_t *arena, const mp_op_t *op, int64_t redu
   self->inner = mp_dims_product(in->dims, dim + 1, in->rank);
   self->k = out->dims[dim];
   self->given_indices = given_indices;
+  self->smallest = top_k_is_of_smallest(op);
   self->dtype = in->dtype;
   self->index_dtype = indices->dtype;
   self->is_float = mp_dtype_is_float(in->dtype);

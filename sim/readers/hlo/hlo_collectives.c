@@ -23,14 +23,6 @@ static mp_status_t hlo_collectives_put_groups(mp_hlo_build_t *b, const mp_hlo_in
   return NULL;
 }
 
-// Whether each process is alone in its group, so that nothing happens. Such groups may name more
-// processes than the program has; torch_xla writes them for replicas that it does not start.
-static bool hlo_collectives_are_alone(const mp_hlo_inst_t *inst, const mp_attr_t *groups) {
-  const bool by_process = inst->channel_id == 0 || inst->use_global_device_ids;
-  return by_process && groups->kind == MP_KIND_INTS && groups->u.ints.count != 0 &&
-         groups->u.ints.rank == 2 && groups->u.ints.dims[1] == 1;
-}
-
 // ---- reductions ----
 
 // The computation works on scalars of one type, but operands may have several: then each type has
@@ -89,7 +81,7 @@ mp_status_t mp_hlo_build_all_reduce(mp_hlo_build_t *b, const mp_hlo_inst_t *inst
   MP_RETURN_IF_ERROR(hlo_collectives_operands(b, inst, &operands));
   MP_RETURN_IF_ERROR(hlo_collectives_put_groups(b, inst, &attrs, &groups));
   mp_hlo_put_bool(&attrs, MP_ATTR_USE_GLOBAL_DEVICE_IDS, inst->use_global_device_ids);
-  if (hlo_collectives_are_alone(inst, groups)) {
+  if (mp_hlo_groups_are_alone(inst, groups)) {
     *out = operands;
     return NULL;
   }
@@ -116,6 +108,10 @@ mp_status_t mp_hlo_build_reduce_scatter(mp_hlo_build_t *b, const mp_hlo_inst_t *
   MP_RETURN_IF_ERROR(mp_hlo_one_dimension(inst, &dim));
   mp_hlo_put_int(&attrs, MP_ATTR_SCATTER_DIMENSION, MP_DTYPE_S64, dim);
   mp_hlo_put_bool(&attrs, MP_ATTR_USE_GLOBAL_DEVICE_IDS, inst->use_global_device_ids);
+  if (mp_hlo_groups_are_alone(inst, groups)) {
+    *out = operands;
+    return NULL;
+  }
   MP_RETURN_IF_ERROR(mp_hlo_new_leaves(b->h, inst->shape->num_leaves, out));
   if (operands.count != out->count) {
     return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "shape: %u results for %u operands", out->count,
@@ -153,6 +149,10 @@ static mp_status_t hlo_collectives_gather(mp_hlo_build_t *b, const mp_hlo_inst_t
   mp_hlo_put_int(&attrs, MP_ATTR_ALL_GATHER_DIM, MP_DTYPE_S64, dim);
   MP_RETURN_IF_ERROR(hlo_collectives_put_groups(b, inst, &attrs, &groups));
   mp_hlo_put_bool(&attrs, MP_ATTR_USE_GLOBAL_DEVICE_IDS, inst->use_global_device_ids);
+  if (mp_hlo_groups_are_alone(inst, groups)) {
+    *out = operands;
+    return NULL;
+  }
   const mp_hlo_op_t op = {.code = MP_OP_ALL_GATHER,
                           .operands = operands,
                           .num_results = shape->num_leaves,
@@ -195,6 +195,10 @@ mp_status_t mp_hlo_build_collective_broadcast(mp_hlo_build_t *b, const mp_hlo_in
   mp_hlo_leaves_t operands = {0};
   MP_RETURN_IF_ERROR(hlo_collectives_operands(b, inst, &operands));
   MP_RETURN_IF_ERROR(hlo_collectives_put_groups(b, inst, &attrs, &groups));
+  if (mp_hlo_groups_are_alone(inst, groups)) {
+    *out = operands;
+    return NULL;
+  }
   return mp_hlo_emit_whole(b, inst, MP_OP_COLLECTIVE_BROADCAST, operands, NULL, 0, &attrs, out);
 }
 

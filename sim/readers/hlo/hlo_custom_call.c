@@ -1,5 +1,6 @@
 // Calls of functions by their names.
 #include "sim/readers/hlo/hlo_ops.h"
+#include "sim/readers/hlo/hlo_sharding.h"
 #include "sim/readers/text/text.h"
 
 // ---- the configuration ----
@@ -153,8 +154,37 @@ static mp_str_t hlo_custom_call_target(const mp_hlo_inst_t *inst) {
                                                        : MP_STR("minipod.eigh.lower");
 }
 
+// What XLA makes of Shardy's sharding_group; the number, "0 : i64", is among the frontend's
+// attributes.
+static mp_status_t hlo_custom_call_group(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
+                                         mp_hlo_leaves_t *out) {
+  mp_hlo_attrs_t attrs = mp_hlo_attrs(b);
+  mp_str_t text = {0};
+  mp_value_t *member = NULL;
+  long long number = 0;
+  if (inst->operand_ids.count != 1) {
+    return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "operand_ids: %u operands where 1 is expected",
+                        inst->operand_ids.count);
+  }
+  MP_RETURN_IF_ERROR(mp_hlo_array(b, inst, 0, &member));
+  MP_RETURN_IF_ERROR(mp_hlo_frontend_text(b->h, inst, "xla.sdy.sharding_group_id", &text));
+  size_t size = 0;
+  while (size < text.size && text.data[size] != ' ') ++size;
+  if (!mp_str_parse_i64((mp_str_t){text.data, size}, &number) || number < 0) {
+    return mp_hlo_error(inst, MP_INVALID_ARGUMENT,
+                        "frontend_attributes: 'xla.sdy.sharding_group_id' is no number");
+  }
+  mp_hlo_put_int(&attrs, MP_ATTR_GROUP_ID, MP_DTYPE_S64, number);
+  const mp_hlo_op_t op = {
+      .code = MP_OP_SDY_SHARDING_GROUP, .operands = {1, &member}, .attrs = &attrs};
+  return mp_hlo_emit(b, inst, &op, out);
+}
+
 mp_status_t mp_hlo_build_custom_call(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                      mp_hlo_leaves_t *out) {
+  if (mp_str_is(inst->custom_call_target, "xla.sdy.ShardingGroup")) {
+    return hlo_custom_call_group(b, inst, out);
+  }
   mp_hlo_attrs_t attrs = mp_hlo_attrs(b);
   mp_hlo_leaves_t operands = {0};
   if (inst->api_version < MP_API_UNSPECIFIED || inst->api_version > MP_API_TYPED_FFI) {

@@ -88,13 +88,17 @@ static mp_status_t hlo_exchange_tuple_to_all(mp_hlo_build_t *b, const mp_hlo_ins
 mp_status_t mp_hlo_build_all_to_all(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                     mp_hlo_leaves_t *out) {
   mp_hlo_leaves_t operands = {0};
+  const mp_attr_t *groups = NULL;
   MP_RETURN_IF_ERROR(hlo_exchange_operands(b, inst, &operands));
+  MP_RETURN_IF_ERROR(mp_hlo_read_groups(b, inst, &groups));
+  if (mp_hlo_groups_are_alone(inst, groups) && operands.count == 1) {
+    *out = operands;
+    return NULL;
+  }
   if (inst->shape->type == NULL || inst->dimensions.count == 0) {
     return hlo_exchange_tuple_to_all(b, inst, operands, out);
   }
-  const mp_attr_t *groups = NULL;
   const int64_t dim = inst->dimensions.items[0];
-  MP_RETURN_IF_ERROR(mp_hlo_read_groups(b, inst, &groups));
   if (operands.count != 1 || inst->dimensions.count != 1 ||
       operands.items[0]->type->kind != MP_TYPE_TENSOR || groups->kind != MP_KIND_INTS ||
       groups->u.ints.count == 0) {

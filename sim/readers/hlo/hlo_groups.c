@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "sim/numeric/iota_list.h"
+
 // More processes than this no pod has, and a list in a few bytes could spell any number.
 enum { MAX_IDS = 1 << 20 };
 
@@ -50,46 +52,25 @@ static mp_status_t hlo_groups_read_list(mp_hlo_build_t *b, const mp_hlo_inst_t *
 
 // ---- iota ----
 
-// The numbers 0, 1, 2, ... as an array of these dimensions, transposed, and read row by row.
+// A list of `total` processes; without dimensions they are in order.
 static mp_status_t hlo_groups_iota(mp_arena_t *arena, const mp_hlo_inst_t *inst, int64_t total,
                                    const mp_hlo_ints_t *dims, const mp_hlo_ints_t *permutation,
                                    int64_t **out_ids) {
-  int64_t strides[MP_MAX_RANK], sizes[MP_MAX_RANK], index[MP_MAX_RANK] = {0}, stride = 1;
-  const uint32_t rank = dims->count;
-  uint64_t seen = 0;
-  if (rank > MP_MAX_RANK || (permutation->count != 0 && permutation->count != rank)) {
+  const int64_t *sizes = dims->count == 0 ? &total : dims->items;
+  const uint32_t rank = dims->count == 0 ? 1 : dims->count;
+  const int64_t *order = permutation->count == 0 ? NULL : permutation->items;
+  if (order != NULL && permutation->count != rank) {
     return hlo_groups_error(inst, "iota: its dimensions and permutation do not fit");
   }
-  for (uint32_t d = rank; d-- > 0;) {
-    if (dims->items[d] < 1 || dims->items[d] > MAX_IDS / stride) {
-      return hlo_groups_error(inst, "iota: its dimensions are too large");
-    }
-    strides[d] = stride;
-    stride *= dims->items[d];
-  }
-  for (uint32_t d = 0; d < permutation->count; ++d) {
-    const int64_t from = permutation->items[d];
-    if (from < 0 || from >= rank || (seen >> from & 1) != 0) {
-      return hlo_groups_error(inst, "iota: its permutation is none");
-    }
-    seen |= UINT64_C(1) << from;
-  }
-  if (total < 1 || total > MAX_IDS || (rank != 0 && stride != total)) {
+  if (total < 1 || total > MAX_IDS || !mp_iota_fits(sizes, NULL, rank, total)) {
     return hlo_groups_error(inst, "iota: its dimensions do not hold the processes");
+  }
+  if (!mp_iota_fits(sizes, order, rank, total)) {
+    return hlo_groups_error(inst, "iota: its permutation is none");
   }
   int64_t *ids = MP_ARENA_ARRAY(arena, int64_t, (size_t)total);
   MP_RETURN_IF_NULL(ids);
-  int64_t from[MP_MAX_RANK];
-  for (uint32_t d = 0; d < rank; ++d) {
-    const int64_t source = permutation->count == 0 ? d : permutation->items[d];
-    from[d] = strides[source];
-    sizes[d] = dims->items[source];
-  }
-  for (int64_t i = 0; i < total; ++i) {
-    ids[i] = rank == 0 ? i : 0;
-    for (uint32_t d = 0; d < rank; ++d) ids[i] += index[d] * from[d];
-    for (uint32_t d = rank; d-- > 0 && ++index[d] == sizes[d];) index[d] = 0;
-  }
+  mp_iota_transposed(sizes, order, rank, ids);
   *out_ids = ids;
   return NULL;
 }
@@ -296,6 +277,12 @@ mp_status_t mp_hlo_read_groups(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
   // Writers fill both the new field and the old one.
   return hlo_groups_read_list(
       b, inst, list.groups.count != 0 ? &list.groups : &inst->replica_groups, out_groups);
+}
+
+bool mp_hlo_groups_are_alone(const mp_hlo_inst_t *inst, const mp_attr_t *groups) {
+  const bool by_process = inst->channel_id == 0 || inst->use_global_device_ids;
+  return by_process && groups->kind == MP_KIND_INTS && groups->u.ints.count != 0 &&
+         groups->u.ints.rank == 2 && groups->u.ints.dims[1] == 1;
 }
 
 typedef struct {

@@ -40,15 +40,7 @@
   X(rng)                                                                                     \
   X(rng_bit_generator)                                                                       \
   X(topk)                                                                                    \
-  /* hlo_formulas.c */                                                                       \
-  X(acos)                                                                                    \
-  X(acosh)                                                                                   \
-  X(asin)                                                                                    \
-  X(asinh)                                                                                   \
-  X(atanh)                                                                                   \
-  X(cosh)                                                                                    \
-  X(erf)                                                                                     \
-  X(sinh)                                                                                    \
+  X(function)                                                                                \
   /* hlo_control.c: tuples, tokens, calls, loops, branches, what runs beside other things */ \
   X(parameter)                                                                               \
   X(forward)                                                                                 \

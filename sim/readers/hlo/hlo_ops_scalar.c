@@ -108,13 +108,42 @@ mp_status_t mp_hlo_build_scatter(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
   return hlo_ops_scalar_emit(b, inst, region, &attrs, out);
 }
 
-// The k largest of each row, as a call that has a kernel of its own.
+// ---- what StableHLO has as calls ----
+
+// The name under which XLA's converters write it.
+static mp_status_t hlo_ops_scalar_put_target(const mp_hlo_inst_t *inst, mp_hlo_attrs_t *attrs) {
+  mp_strbuf_t target;
+  mp_strbuf_init(&target);
+  mp_strbuf_printf(&target, "mhlo.%s", inst->row->opcode);
+  mp_status_t status = mp_strbuf_status(&target);
+  if (status == NULL) {
+    mp_hlo_put_string(attrs, MP_ATTR_CALL_TARGET_NAME,
+                      (mp_str_t){mp_strbuf_text(&target), target.size});
+  }
+  mp_strbuf_deinit(&target);
+  return status;
+}
+
+mp_status_t mp_hlo_build_function(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
+                                  mp_hlo_leaves_t *out) {
+  mp_hlo_attrs_t attrs = mp_hlo_attrs(b);
+  MP_RETURN_IF_ERROR(hlo_ops_scalar_put_target(inst, &attrs));
+  return hlo_ops_scalar_emit(b, inst, NULL, &attrs, out);
+}
+
+// The k largest or smallest of each row.
 mp_status_t mp_hlo_build_topk(mp_hlo_build_t *b, const mp_hlo_inst_t *inst, mp_hlo_leaves_t *out) {
   mp_hlo_attrs_t attrs = mp_hlo_attrs(b);
-  if (!inst->largest) {
-    return mp_hlo_error(inst, MP_UNIMPLEMENTED, "the k smallest are not supported");
-  }
-  mp_hlo_put_string(&attrs, MP_ATTR_CALL_TARGET_NAME, MP_STR("mhlo.topk"));
+  mp_attr_t *dict = mp_hlo_new_attr(&attrs, MP_KIND_DICT);
+  mp_named_attr_t *item = MP_ARENA_NEW(attrs.arena, mp_named_attr_t);
+  if (dict == NULL || item == NULL) return mp_status_out_of_memory();
+  item->text = MP_STR("largest");
+  item->name = mp_attr_name_from_text(item->text);
+  MP_RETURN_IF_ERROR(mp_attr_make_bool(attrs.arena, inst->largest, &item->value));
+  dict->u.dict.items = item;
+  dict->u.dict.count = 1;
+  MP_RETURN_IF_ERROR(hlo_ops_scalar_put_target(inst, &attrs));
+  mp_hlo_put(&attrs, MP_ATTR_MHLO_ATTRIBUTES, dict);
   return hlo_ops_scalar_emit(b, inst, NULL, &attrs, out);
 }
 

@@ -8,34 +8,23 @@ enum { TYPE_TUPLE = 2 };
 
 typedef struct {
   int64_t type;
-  mp_str_t named;
 } sharding_t;
 
-MP_HLO_MESSAGE(g_sharding, "OpSharding", MP_HLO_FIELD(1, INT, sharding_t, type),
-               MP_HLO_FIELD(14, TEXT, sharding_t, named));
-
-static mp_status_t hlo_sharding_print(mp_hlo_t *h, mp_str_t bytes, mp_strbuf_t *out) {
-  sharding_t sharding = {0};
-  MP_RETURN_IF_ERROR(mp_hlo_decode(&h->source, &g_sharding, bytes, &sharding));
-  if (sharding.named.data != NULL) {
-    return mp_status_make(MP_UNIMPLEMENTED, "named shardings are not supported");
-  }
-  return mp_op_sharding_print(bytes, out);
-}
+MP_HLO_MESSAGE(g_sharding, "OpSharding", MP_HLO_FIELD(1, INT, sharding_t, type));
 
 static mp_status_t hlo_sharding_print_all(mp_hlo_t *h, mp_str_t bytes, uint32_t count,
                                           mp_strbuf_t *out) {
   sharding_t sharding = {0};
   MP_RETURN_IF_ERROR(mp_hlo_decode(&h->source, &g_sharding, bytes, &sharding));
-  if (sharding.type != TYPE_TUPLE) return hlo_sharding_print(h, bytes, out);
+  if (sharding.type != TYPE_TUPLE) return mp_op_sharding_print(bytes, out);
   mp_str_t *elements = MP_ARENA_ARRAY(h->source.arena, mp_str_t, count);
   MP_RETURN_IF_NULL(elements);
   MP_RETURN_IF_ERROR(mp_op_sharding_elements(bytes, count, elements));
-  if (count == 1) return hlo_sharding_print(h, elements[0], out);
+  if (count == 1) return mp_op_sharding_print(elements[0], out);
   mp_strbuf_putc(out, '{');
   for (uint32_t i = 0; i < count; ++i) {
     if (i != 0) mp_strbuf_puts(out, ", ");
-    MP_RETURN_IF_ERROR(hlo_sharding_print(h, elements[i], out));
+    MP_RETURN_IF_ERROR(mp_op_sharding_print(elements[i], out));
   }
   mp_strbuf_putc(out, '}');
   return mp_strbuf_status(out);

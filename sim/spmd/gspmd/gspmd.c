@@ -2,9 +2,10 @@
 
 #include <string.h>
 
+#include "sim/numeric/iota_list.h"
 #include "sim/spmd/sharding/placement.h"
 
-enum { MP_GSPMD_MAX_DIMS = 64 };
+enum { MP_GSPMD_MAX_DIMS = MP_IOTA_MAX_RANK };
 
 typedef struct {
   mp_arena_t *arena;
@@ -78,44 +79,23 @@ static bool gspmd_parse_kind(gspmd_cursor_t *cursor, mp_gspmd_kind_t *out_kind) 
 // Reads "<=[r]T(p)": the devices are an iota over the dimensions r, transposed by p, in row-major
 // order.
 static mp_status_t gspmd_expand_iota(gspmd_cursor_t *cursor, int64_t count, int64_t *devices) {
-  int64_t shape[MP_GSPMD_MAX_DIMS];
-  int64_t permutation[MP_GSPMD_MAX_DIMS];
-  uint32_t rank = 0;
-  uint32_t permuted = 0;
+  int64_t shape[MP_GSPMD_MAX_DIMS], permutation[MP_GSPMD_MAX_DIMS];
+  const int64_t *order = NULL;
+  uint32_t rank = 0, permuted = 0;
   MP_RETURN_IF_ERROR(gspmd_parse_ints(cursor, shape, MP_GSPMD_MAX_DIMS, &rank));
   if (!gspmd_accept(cursor, "]")) return gspmd_expected(cursor, "']'");
-  for (uint32_t i = 0; i < rank; ++i) permutation[i] = i;
+  if (!mp_iota_fits(shape, NULL, rank, count)) {
+    return gspmd_expected(cursor, "a reshape of as many devices as there are tiles");
+  }
   if (gspmd_accept(cursor, "T(")) {
     MP_RETURN_IF_ERROR(gspmd_parse_ints(cursor, permutation, MP_GSPMD_MAX_DIMS, &permuted));
-    uint64_t seen = 0;
-    for (uint32_t i = 0; i < permuted; ++i) {
-      if (permutation[i] < (int64_t)rank) seen |= 1ull << permutation[i];
-    }
-    if (permuted != rank || seen != (rank == 64 ? ~0ull : (1ull << rank) - 1)) {
+    order = permutation;
+    if (permuted != rank || !mp_iota_fits(shape, order, rank, count)) {
       return gspmd_expected(cursor, "a permutation of the reshape's dimensions");
     }
     if (!gspmd_accept(cursor, ")")) return gspmd_expected(cursor, "')'");
   }
-  int64_t total = 1;
-  int64_t stride[MP_GSPMD_MAX_DIMS];
-  for (uint32_t i = rank; i-- > 0;) {
-    stride[i] = total;
-    if (shape[i] < 1 || __builtin_mul_overflow(total, shape[i], &total) || total > count) {
-      return gspmd_expected(cursor, "a reshape of as many devices as there are tiles");
-    }
-  }
-  if (total != count)
-    return gspmd_expected(cursor, "a reshape of as many devices as there are tiles");
-  int64_t index[MP_GSPMD_MAX_DIMS] = {0};
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t device = 0;
-    for (uint32_t d = 0; d < rank; ++d) device += index[d] * stride[permutation[d]];
-    devices[i] = device;
-    for (uint32_t d = rank; d-- > 0;) {
-      if (++index[d] < shape[permutation[d]]) break;
-      index[d] = 0;
-    }
-  }
+  mp_iota_transposed(shape, order, rank, devices);
   return NULL;
 }
 

@@ -86,7 +86,9 @@ static mp_status_t gspmd_import_read_op(void *context, mp_op_t *op) {
     im->users[op->operands[i]->id] = op;
     ++im->uses[op->operands[i]->id];
   }
-  im->has_sdy |= strncmp(mp_op_info(op->code)->name, "sdy.", 4) == 0 ||
+  // A group names no mesh, so it goes with annotations of either kind.
+  im->has_sdy |= (strncmp(mp_op_info(op->code)->name, "sdy.", 4) == 0 &&
+                  op->code != MP_OP_SDY_SHARDING_GROUP) ||
                  mp_op_attr(op, MP_ATTR_SDY_SHARDING) != NULL;
   if (mp_gspmd_is_call(op, "SPMDFullToShardShape") ||
       mp_gspmd_is_call(op, "SPMDShardToFullShape")) {
@@ -253,20 +255,23 @@ static mp_status_t gspmd_import_make_attr(mp_gspmd_importer_t *im, mp_str_t text
   return mp_annotation_make(im->module->arena, &sharding, out_attr);
 }
 
-// Adds the operand of a call with {unknown shard_as 3} to group 3.
-static mp_status_t gspmd_import_add_group(mp_gspmd_importer_t *im, mp_op_t *op, int64_t group) {
+// Adds a value that is there before `position` to the group that its sharding, such as {unknown
+// shard_as 3}, names; without a group nothing happens.
+static mp_status_t gspmd_import_add_group(mp_gspmd_importer_t *im, const mp_gspmd_entry_t *entry,
+                                          mp_value_t *value, mp_op_t *position) {
   const mp_attr_t *id = NULL;
-  MP_RETURN_IF_ERROR(mp_attr_make_int(im->module->arena, MP_DTYPE_S64, group, &id));
+  if (entry == NULL || entry->sharding.group < 0) return NULL;
+  MP_RETURN_IF_ERROR(mp_attr_make_int(im->module->arena, MP_DTYPE_S64, entry->sharding.group, &id));
   const mp_named_attr_t attr = {MP_ATTR_GROUP_ID, MP_STR("group_id"), id};
   const mp_op_spec_t spec = {.code = MP_OP_SDY_SHARDING_GROUP,
-                             .loc = op->loc,
+                             .loc = position->loc,
                              .num_operands = 1,
-                             .operands = op->operands,
+                             .operands = &value,
                              .num_attrs = 1,
                              .attrs = &attr};
   mp_op_t *member = NULL;
   MP_RETURN_IF_ERROR(mp_op_create(im->module, &spec, &member));
-  mp_block_insert_before(op, member);
+  mp_block_insert_before(position, member);
   return NULL;
 }
 
@@ -276,8 +281,8 @@ static mp_status_t gspmd_import_become_constraint(mp_gspmd_importer_t *im, mp_op
   MP_RETURN_IF_ERROR(gspmd_import_make_attr(im, text, op->results[0].type, op, &attr));
   mp_named_attr_t *attrs = MP_ARENA_NEW(im->module->arena, mp_named_attr_t);
   MP_RETURN_IF_NULL(attrs);
-  const int64_t group = gspmd_import_find_entry(im, text)->sharding.group;
-  if (group >= 0) MP_RETURN_IF_ERROR(gspmd_import_add_group(im, op, group));
+  MP_RETURN_IF_ERROR(
+      gspmd_import_add_group(im, gspmd_import_find_entry(im, text), op->operands[0], op));
   *attrs = (mp_named_attr_t){MP_ATTR_SHARDING, MP_STR("sharding"), attr};
   op->code = MP_OP_SDY_SHARDING_CONSTRAINT;
   op->attrs = attrs;
@@ -297,13 +302,16 @@ static mp_status_t gspmd_import_annotate_results(mp_gspmd_importer_t *im, mp_op_
   MP_RETURN_IF_NULL(list);
   for (uint32_t i = 0; i < op->num_results; ++i) {
     (void)gspmd_import_next_element(text, &at, &element);  // a single one holds for all results
-    MP_RETURN_IF_ERROR(mp_gspmd_to_sdy(im, gspmd_import_find_entry(im, element),
-                                       op->results[i].type, NULL, UINT32_MAX, &list[i]));
+    const mp_gspmd_entry_t *entry = gspmd_import_find_entry(im, element);
+    MP_RETURN_IF_ERROR(mp_gspmd_to_sdy(im, entry, op->results[i].type, NULL, UINT32_MAX, &list[i]));
+    if (op->next != NULL) {
+      MP_RETURN_IF_ERROR(gspmd_import_add_group(im, entry, &op->results[i], op->next));
+    }
   }
-  const mp_gspmd_entry_t *entry = gspmd_import_find_entry(im, text);
-  if (count == 0 && entry != NULL && entry->sharding.kind == MP_GSPMD_MAXIMAL) {
+  const mp_gspmd_entry_t *only = gspmd_import_find_entry(im, text);
+  if (count == 0 && only != NULL && only->sharding.kind == MP_GSPMD_MAXIMAL) {
     list[count] = (mp_sdy_sharding_t){.rank = 0};
-    MP_RETURN_IF_ERROR(gspmd_import_maximal_mesh(im, entry->sharding.device, &list[count++].mesh));
+    MP_RETURN_IF_ERROR(gspmd_import_maximal_mesh(im, only->sharding.device, &list[count++].mesh));
   }
   MP_RETURN_IF_ERROR(mp_annotation_make_list(im->module->arena, list, count, &attr));
   mp_named_attr_t *attrs = MP_ARENA_ARRAY(im->module->arena, mp_named_attr_t, op->num_attrs);
@@ -345,7 +353,13 @@ static mp_status_t gspmd_import_write_all(mp_gspmd_importer_t *im) {
   const uint32_t num_args = main->body->num_args;
   const mp_type_t **types = MP_ARENA_ARRAY(im->scratch, const mp_type_t *, num_args);
   MP_RETURN_IF_NULL(types);
-  for (uint32_t i = 0; i < num_args; ++i) types[i] = main->body->args[i].type;
+  for (uint32_t i = 0; i < num_args; ++i) {
+    const mp_str_t text =
+        gspmd_import_string_in(main->arg_attrs == NULL ? NULL : main->arg_attrs[i]);
+    types[i] = main->body->args[i].type;
+    MP_RETURN_IF_ERROR(gspmd_import_add_group(im, gspmd_import_find_entry(im, text),
+                                              &main->body->args[i], main->body->first));
+  }
   MP_RETURN_IF_ERROR(gspmd_import_write_dicts(im, main->arg_attrs, num_args, types, "argument"));
   MP_RETURN_IF_ERROR(gspmd_import_write_dicts(im, main->result_attrs, main->num_results,
                                               main->result_types, "result"));

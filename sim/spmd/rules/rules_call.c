@@ -153,7 +153,6 @@ static const call_target_t g_targets[] = {
     {"X64SplitHigh", rules_call_make_pointwise, 0},
     {"X64SplitLow", rules_call_make_pointwise, 0},
     {"annotate_device_placement", rules_call_make_pointwise, 0},
-    {"mhlo.erf", rules_call_make_pointwise, 0},
     {"mhlo.topk", rules_call_make_top_k, 1},
     {"minipod.eigh.lower", rules_call_make_batched, 2},
     {"minipod.eigh.upper", rules_call_make_batched, 2},

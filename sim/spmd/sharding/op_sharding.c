@@ -4,6 +4,7 @@
 
 #include "sim/base/proto.h"
 #include "sim/numeric/dims.h"
+#include "sim/spmd/sharding/named_sharding.h"
 
 enum {
   FIELD_TYPE = 1,
@@ -18,6 +19,7 @@ enum {
   FIELD_IS_GROUPED = 11,
   FIELD_GROUP = 12,
   FIELD_GROUP_KIND = 13,
+  FIELD_NAMED = 14,  // all that the other fields say, in another form
 };
 
 enum { METADATA_OP_TYPE = 1, METADATA_OP_NAME = 2 };
@@ -123,6 +125,7 @@ typedef struct {
   bool is_grouped;
   uint64_t group, group_kind;  // with is_grouped; kind 0: shard_as, 1: shard_like
   list_t dims, devices, last_dims, reshape, permutation;
+  mp_str_t named;
 } parsed_t;
 
 static void op_sharding_read_list(mp_proto_reader_t *reader, const mp_proto_field_t *field,
@@ -159,6 +162,9 @@ static mp_status_t op_sharding_parse(mp_str_t message, parsed_t *parsed) {
         break;
       case FIELD_GROUP_KIND:
         parsed->group_kind = mp_proto_varint(&reader, &field);
+        break;
+      case FIELD_NAMED:
+        parsed->named = mp_proto_bytes(&reader, &field);
         break;
       case FIELD_TILE_DIMS:
         op_sharding_read_list(&reader, &field, false, &parsed->dims);
@@ -219,9 +225,13 @@ static mp_status_t op_sharding_print_body(const parsed_t *parsed, mp_strbuf_t *o
 mp_status_t mp_op_sharding_print(mp_str_t message, mp_strbuf_t *out) {
   parsed_t parsed = {0};
   mp_status_t status = op_sharding_parse(message, &parsed);
-  mp_strbuf_putc(out, '{');
-  if (status == NULL) status = op_sharding_print_body(&parsed, out);
-  mp_strbuf_putc(out, '}');
+  if (status == NULL && parsed.named.data != NULL) {
+    status = mp_named_sharding_print(parsed.named, out);
+  } else if (status == NULL) {
+    mp_strbuf_putc(out, '{');
+    status = op_sharding_print_body(&parsed, out);
+    mp_strbuf_putc(out, '}');
+  }
   list_t *lists[] = {&parsed.dims, &parsed.devices, &parsed.last_dims, &parsed.reshape,
                      &parsed.permutation};
   for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); ++i) {

@@ -170,7 +170,12 @@ def test_torch_both_ways(name):
   with jax.enable_x64(True):
     for shape in SHAPES:
       t = (torch.arange(int(np.prod(shape, dtype=int))) % 3).reshape(shape).to(getattr(torch, name))
-      x = jax.dlpack.from_dlpack(t)
+      try:
+        x = jax.dlpack.from_dlpack(t)
+      except BufferError as error:
+        if "float8 types are not supported" in str(error):
+          pytest.skip("this torch does not export them")
+        raise
       assert x.devices() == {pod()} and (x.dtype.name, x.shape) == (name, shape)
       assert np.asarray(x).tobytes() == bytes_of(t)
       if t.numel():

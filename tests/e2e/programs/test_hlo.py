@@ -324,6 +324,16 @@ ENTRY e { x = f32[4,6] parameter(0)
     f = f32[4,6] cosh(x)
     g = f32[4,6] sinh(x)
     ROOT r = (f32[4,6], f32[4,6], f32[4,6], f32[4,6], f32[4,6], f32[4,6], f32[4,6]) tuple(a, b, c, d, e, f, g) }""",
+    "top k": """
+ENTRY e { x = f32[4,6] parameter(0)
+    n = f32[] constant(nan)
+    p = f32[4,1] broadcast(n), dimensions={}
+    q = f32[4,7] concatenate(x, p), dimensions={1}
+    i = s32[4,6] convert(x)
+    a = (f32[4,3], s32[4,3]) topk(q), k=3, largest=true
+    b = (f32[4,3], s32[4,3]) topk(q), k=3, largest=false
+    c = (s32[4,4], s32[4,4]) topk(i), k=4, largest=false
+    ROOT r = ((f32[4,3], s32[4,3]), (f32[4,3], s32[4,3]), (s32[4,4], s32[4,4])) tuple(a, b, c) }""",
     "domains": """
 ENTRY e { x = f32[4] parameter(0)
     d = f32[4] domain(x), domain={kind="sharding", entry={maximal device=0}, exit={}}
@@ -343,6 +353,17 @@ def wanted_functions(x):
   return [each.astype(np.float32) for each in values]
 
 
+def wanted_top_k(x):
+  """NaN is larger than every number; equal ones keep their order."""
+  with_nan = np.concatenate([x, np.full((4, 1), np.nan, np.float32)], 1)
+  results = []
+  for values, k, key in ((with_nan, 3, np.where(np.isnan(with_nan), -np.inf, -with_nan)), (with_nan, 3, with_nan),
+                         (x.astype(np.int32), 4, x.astype(np.int32))):
+    order = np.argsort(key, 1, kind="stable")[:, :k]
+    results += [np.take_along_axis(values, order, 1), order.astype(np.int32)]
+  return results
+
+
 # What XLA cannot convert, or not run afterwards.
 WANTED = {
     "bitcast": lambda x: [x.reshape(24), x.T, x.reshape(24), x.view(np.int32).reshape(2, 12)],
@@ -350,6 +371,7 @@ WANTED = {
     "copies": lambda x: [x + x],
     "circular and hyperbolic functions": wanted_functions,
     "literals with layouts": wanted_literals,
+    "top k": wanted_top_k,
 }
 
 
@@ -458,6 +480,44 @@ ENTRY e { x = f32[4,6] parameter(0)
     "collective-broadcast": ("""
 ENTRY e { x = f32[4,6] parameter(0)
     ROOT r = f32[4,6] collective-broadcast(x), replica_groups={{2,0,1,3}} }""", in_groups(lambda x, i: [x[2]])),
+    "groups of one": (ADD + """
+ENTRY e { x = f32[4,6] parameter(0)
+    a = f32[4,6] all-reduce(x), replica_groups={{0},{1},{2},{3}}, to_apply=add
+    b = f32[4,6] all-gather(a), dimensions={1}, replica_groups={{0},{1},{2},{3}}
+    s = (f32[4,6], f32[4,6]) all-gather-start(b), dimensions={0}, replica_groups={{0},{1},{2},{3}}
+    c = f32[4,6] all-gather-done(s)
+    d = f32[4,6] reduce-scatter(c), dimensions={0}, replica_groups={{0},{1},{2},{3}}, to_apply=add
+    e = f32[4,6] all-to-all(d), dimensions={0}, replica_groups={{0},{1},{2},{3}}
+    f = (f32[4,6]) all-to-all(e), replica_groups={{0},{1},{2},{3}}
+    g = f32[4,6] get-tuple-element(f), index=0
+    ROOT r = f32[4,6] collective-broadcast(g), replica_groups={{0},{1},{2},{3}} }""", lambda x: [[each] for each in x]),
+    # They may name replicas that do not take part; PyTorch/XLA writes such.
+    "groups of one beyond the replicas": (ADD + """
+ENTRY e { x = f32[4,6] parameter(0)
+    a = f32[4,6] all-reduce(x), replica_groups={{0},{1},{2},{3},{4}}, to_apply=add
+    b = f32[4,6] all-gather(a), dimensions={1}, replica_groups={{0},{1},{2},{3},{4}}
+    d = f32[4,6] reduce-scatter(b), dimensions={0}, replica_groups={{0},{1},{2},{3},{4}}, to_apply=add
+    ROOT e = f32[4,6] all-to-all(d), dimensions={0}, replica_groups={{0},{1},{2},{3},{4}} }""", lambda x: [[each] for each in x]),
+    # Device i sends row k to row i of device k.
+    "ragged-all-to-all": ("""
+ENTRY e { x = f32[4,6] parameter(0)
+    o = f32[4,6] negate(x)
+    i = u32[] replica-id()
+    s = s32[] convert(i)
+    n = s32[4] iota(), iota_dimension=0
+    one = s32[] constant(1)
+    m = s32[4] broadcast(one), dimensions={}
+    at = s32[4] broadcast(s), dimensions={}
+    a = f32[4,6] ragged-all-to-all(x, o, n, m, at, m), replica_groups={{0,1,2,3}}
+    two = s32[2] slice(n), slice={[0:2]}
+    ones = s32[2] slice(m), slice={[0:2]}
+    half = s32[] constant(2)
+    place = s32[] divide(s, half)
+    to = s32[2] broadcast(place), dimensions={}
+    b = f32[4,6] ragged-all-to-all(x, o, two, ones, to, ones), replica_groups={{0,2},{1,3}}
+    ROOT r = (f32[4,6], f32[4,6]) tuple(a, b) }""", lambda x: [
+        [np.stack([each[i] for each in x]), np.stack([x[i % 2][i // 2], x[i % 2 + 2][i // 2], -x[i][2], -x[i][3]])]
+        for i in range(4)]),
     "ids": ("""
 ENTRY e { x = f32[4,6] parameter(0)
     i = u32[] replica-id()
@@ -509,6 +569,106 @@ def test_sharded_function():
   assert "sharding={devices=[2,2]<=[4]}" in lowered.as_hlo_text()
   inputs = [list(map(np.asarray, shards)) for shards in zip(*(on_device(array) for array in arrays))]
   assert hlo_server.run(lowered.as_serialized_hlo_module_proto(), inputs, partitions=4) == wanted
+
+
+# HLO whose shardings are given by names of axes, and by lists of devices.
+NAMED = """
+ENTRY e { x = f32[8,4] parameter(0), sharding=%s
+    y = f32[4,8] parameter(1), sharding=%s
+    d = f32[8,8] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    s = f32[8,8] custom-call(d), custom_call_target="Sharding", sharding=%s
+    n = f32[8,8] tanh(s), sharding=%s
+    ROOT r = (f32[8,8], f32[8,4]) tuple(n, x), sharding={%s, %s} }"""
+MESH = "mesh['a'=2,'b'=4]"
+SHARDINGS = [
+    (f"{{{MESH}, [{{'b'}}, {{'a'}}]}}", "{devices=[4,2]<=[2,4]T(1,0)}"),
+    (f"{{{MESH}, [{{'a'}}, {{'b':(1)2}}]}}", "{devices=[2,2,2]<=[8] last_tile_dim_replicate}"),
+    (f"{{{MESH}, [{{}}, {{'a','b'}}]}}", "{devices=[1,8]<=[8]}"),
+    (f"{{{MESH}, [{{'b':(2)2}}, {{}}]}}", "{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}"),
+    ("{mesh['c'=2,'d'=4], device_ids=([4,2]T(1,0)), [{'c','d'}, {}]}", "{devices=[8,1]<=[4,2]T(1,0)}"),
+    (f"{{{MESH}, [{{}}, {{}}]}}", "{replicated}"),
+]
+
+
+def test_named_shardings():
+  proto = lambda form: _hlo.hlo_module_from_text(
+      "HloModule test, num_partitions=8\n" + NAMED % tuple(pair[form] for pair in SHARDINGS)).as_serialized_hlo_module_proto()
+  x, y = floats(8, 4), floats(4, 8)
+  parts = [[x[2 * (d % 4):][:2, 2 * (d // 4):][:, :2], y[2 * (d // 4):][:2, 4 * (d // 2 % 2):][:, :4]] for d in range(8)]
+  found = hlo_server.run(proto(0), parts, partitions=8)
+  assert found == hlo_server.run(proto(1), parts, partitions=8)
+  wanted = np.tanh(x @ y)
+  for place, device in enumerate(np.arange(8).reshape(4, 2).T.flatten()):
+    assert_close(np.frombuffer(found[device][0], np.float32), wanted[place])
+    assert found[device][1] == x.tobytes()
+
+
+# The second value is to be cut like the first, which is said in the ways that there are.
+ALIKE = """
+ENTRY e { x = f32[8,4] parameter(0), sharding={devices=[4,1]<=[4]}
+    y = f32[8,4] parameter(1)%s
+    a = f32[8,4] negate(x)%s
+    b = f32[8,4] tanh(y)%s
+    %s
+    s = f32[8,4] subtract(%s, b)
+    ROOT r = (f32[8,4], f32[8,4]) tuple(s, b), sharding={{devices=[4,1]<=[4]}, {devices=[4,1]<=[4]}} }"""
+GROUPED = "frontend_attributes={xla.sdy.sharding_group_id=\"3 : i64\"}"
+WAYS_TO_SAY_ALIKE = {
+    "calls": ("", "", "", 'c = f32[8,4] custom-call(a), custom_call_target="Sharding", sharding={unknown shard_as 3}\n'
+              'd = f32[8,4] custom-call(b), custom_call_target="Sharding", sharding={unknown shard_as 3}', "c"),
+    "operations": ("", ", sharding={unknown shard_as 3}", ", sharding={unknown shard_like 3}", "", "a"),
+    "a parameter": (", sharding={devices=[1,4]<=[4] shard_as 3}", ", sharding={unknown shard_as 3}", "", "", "a"),
+    "Shardy": ("", "", "", f'c = () custom-call(a), custom_call_target="xla.sdy.ShardingGroup", {GROUPED}\n'
+               f'd = () custom-call(b), custom_call_target="xla.sdy.ShardingGroup", {GROUPED}', "a"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_SAY_ALIKE)
+def test_groups_of_shardings(way):
+  module = _hlo.hlo_module_from_text("HloModule test, num_partitions=4\n" + ALIKE % WAYS_TO_SAY_ALIKE[way])
+  x, y = floats(8, 4), floats(8, 4)
+  given = [[x[2 * d:2 * d + 2], np.ascontiguousarray(y[:, d:d + 1]) if way == "a parameter" else y] for d in range(4)]
+  found = hlo_server.run(module.as_serialized_hlo_module_proto(), given, partitions=4)
+  b = np.tanh(y)
+  for d in range(4):
+    for part, wanted in zip(found[d], (-x - b, b)):
+      assert_close(np.frombuffer(part, np.float32).reshape(2, 4), wanted[2 * d:2 * d + 2])
+
+
+# Text, and what the error says beside the place.
+REFUSED = {
+    "infeed": ("""
+ENTRY e { t = token[] after-all()
+    i = ((f32[3], pred[]), token[]) infeed(t) PLACE
+    ROOT r = (f32[3], pred[]) get-tuple-element(i), index=0 }""", "infeeds are not supported"),
+    "outfeed": ("""
+ENTRY e { x = f32[2] parameter(0)
+    t = token[] after-all()
+    o = token[] outfeed(x, t), outfeed_shape=f32[2]{0} PLACE
+    ROOT r = f32[2] negate(x) }""", "outfeeds are not supported"),
+    "set-dimension-size": ("""
+ENTRY e { x = f32[2] parameter(0)
+    n = s32[] constant(1)
+    d = f32[<=2] set-dimension-size(x, n), dimensions={0} PLACE
+    ROOT r = f32[2] negate(x) }""", "dynamic (shapes|dimensions) are not supported"),
+    "parameter": ("""
+ENTRY e { d = f32[<=2] parameter(0) PLACE
+    ROOT r = f32[<=2] negate(d) }""", "dynamic dimensions are not supported"),
+    "custom-call": ("""
+ENTRY e { x = f32[4,4] parameter(0)
+    ROOT r = f32[2,4] custom-call(x), custom_call_target="xla.sdy.GlobalToLocalShape" PLACE }""",
+                    "'xla.sdy.GlobalToLocalShape' is not known"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+  text, words = REFUSED[name]
+  text = text.replace(" PLACE", ', metadata={op_name="jit(f)/feed" source_file="a.py" source_line=7}')
+  proto = _hlo.hlo_module_from_text("HloModule test\n" + text).as_serialized_hlo_module_proto()
+  with pytest.raises(RuntimeError, match=words) as error:
+    hlo_server.run(proto, [[]])
+  assert f"{name}, feed at a.py:7" in str(error.value).replace("_", "-")
 
 
 # ---- what PyTorch/XLA has sent ----

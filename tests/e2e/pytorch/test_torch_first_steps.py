@@ -42,6 +42,21 @@ def test_compiled_functions(form):
   assert "right" in out
 
 
+@pytest.mark.parametrize("form", torch_scenario.FORMS)
+def test_functions_of_numbers(form):
+  """Some are no operations of StableHLO, but calls."""
+  torch_scenario.run("""
+      for dtype in torch.float32, torch.float64, torch.bfloat16:
+        x = torch.linspace(-0.99, 0.99, 25).to(dtype)
+        for name in "erf erfc erfinv acos asin atan acosh asinh atanh cosh sinh tan".split():
+          y = x + 2 if name == "acosh" else x
+          f = getattr(torch, name)
+          torch.testing.assert_close(f(y.to("xla")).cpu(), f(y), msg=lambda m: f"{name} {dtype}: {m}")
+        f = torch.nn.functional.gelu
+        torch.testing.assert_close(f(x.to("xla")).cpu(), f(x))
+      """, form=form)
+
+
 def test_arrays_of_every_type_come_back():
   torch_scenario.run("""
       for dtype in (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
@@ -81,6 +96,43 @@ def test_a_full_device_is_an_error():
       print(x.sum().item())
       """, fails=True, MINIPOD_DEVICE_MEMORY="16MiB")
   assert "RESOURCE_EXHAUSTED" in err or "out of memory" in err
+
+
+def test_dlpack():
+  """PyTorch/XLA itself exchanges only what lies on a platform named "cpu", and says so."""
+  torch_scenario.run("""
+      import torch_xla.utils.dlpack as dlpack
+      x = torch.arange(6., device="xla")
+      torch_xla.sync(wait=True)
+      for way, error, words in ((lambda: dlpack.to_dlpack(x), RuntimeError, "cannot be used as a DLPack device"),
+                                (lambda: dlpack.from_dlpack(torch.ones(3)), RuntimeError, "CpuId"),
+                                (lambda: torch.from_dlpack(x), ValueError, "Unknown device type xla"),
+                                (lambda: np.from_dlpack(x), RuntimeError, "not on CUDA")):
+        try:
+          way()
+        except error as found:
+          assert words in str(found), found
+        else:
+          assert False, "it works now: what README says is to be changed"
+      assert np.from_dlpack(x.cpu()).tolist() == [0, 1, 2, 3, 4, 5]
+      assert torch.from_dlpack(np.ones(3)).to("xla").sum().item() == 3
+      """)
+
+
+@pytest.mark.parametrize("order", ["jax first", "torch_xla first"])
+def test_arrays_go_to_jax_and_back(order):
+  """Both frameworks in one process, each with a pod of its own; torch's CPU lies between them."""
+  jax = pytest.importorskip("jax", reason="JAX is no requirement of PyTorch/XLA")
+  if tuple(map(int, jax.__version__.split(".")[:2])) < (0, 9):
+    pytest.skip(f"JAX {jax.__version__} is too old for minipod")
+  firsts = ["import jax; assert jax.devices()[0].platform == 'minipod'", "torch_xla.devices()"]
+  torch_scenario.run("\n".join(firsts if order == "jax first" else firsts[::-1]) + """
+x = torch.arange(6., device="xla") * 2
+there = jax.dlpack.from_dlpack(x.cpu())
+assert there.devices() == {jax.devices()[0]}
+back = torch.from_dlpack(jax.jit(lambda v: v + 1)(there))
+assert (back.to("xla") * 2).cpu().tolist() == [2, 6, 10, 14, 18, 22]
+""")
 
 
 def test_a_trace_shows_launches(tmp_path):

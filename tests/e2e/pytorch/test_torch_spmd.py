@@ -73,6 +73,25 @@ def test_training(way, devices, form, expected):
   assert int(out.split("cut ")[1].split()[0]) >= CUT[way]
 
 
+HYBRID = """
+    import torch_xla.distributed.spmd as xs
+    xr.use_spmd()
+    mesh = xs.HybridMesh(ici_mesh_shape=(2, 4), dcn_mesh_shape=(2, 1), axis_names=("a", "b"))
+    order = mesh.get_logical_mesh()
+    if not (order // 8 == [[0] * 4] * 2 + [[1] * 4] * 2).all(): raise SystemExit(str(order))
+    x = torch.arange(64.).reshape(8, 8)
+    cut = xs.mark_sharding(x.to("xla"), mesh, ("a", "b"))
+    if not torch.equal((cut.global_tensor * 2).cpu(), x * 2): raise SystemExit("wrong")
+    """
+TWO_SLICES = {"MINIPOD_TOPOLOGY": "v4:2x2x2 slices:2", "devices": None}
+
+
+def test_hybrid_mesh_asserts_a_tpu():
+  """A pod of several slices has all that it asks for but the name, which it asserts."""
+  assert "AssertionError" in torch_scenario.run(HYBRID, fails=True, **TWO_SLICES)
+  torch_scenario.run(HYBRID, PYTHONOPTIMIZE="1", **TWO_SLICES)
+
+
 def test_shards_are_where_the_mesh_says():
   torch_scenario.run("""
       import torch_xla.distributed.spmd as xs

@@ -84,6 +84,49 @@ static void test_cross_replica_sum(void **state) {
   ir_end(&ir);
 }
 
+static mp_value_t *function_call(ir_t *ir, const char *target, const char *type) {
+  return ir_op(ir, MP_OP_CUSTOM_CALL, type, VALUES(ir->args[0]),
+               ATTRS(ir_string(ir, MP_ATTR_CALL_TARGET_NAME, target),
+                     ir_string(ir, MP_ATTR_MHLO_SHARDING, "{replicated}")));
+}
+
+static void test_function_calls(void **state) {
+  (void)state;
+  ir_t ir = ir_start("4xbf16", "4xbf16");
+  ir_return(&ir, VALUES(function_call(&ir, "mhlo.cosh", "4xbf16")));
+  assert_ok(mp_pass_desugar(ir.module));
+  ir_check(&ir,
+           "%1 = convert(%0) : tensor<4xf32>\n"
+           "%2 = constant() {value=splat -0.693147} : tensor<4xf32>\n"
+           "%3 = add(%1, %2) : tensor<4xf32>\n"
+           "%4 = exponential(%3) : tensor<4xf32>\n"
+           "%5 = subtract(%2, %1) : tensor<4xf32>\n"
+           "%6 = exponential(%5) : tensor<4xf32>\n"
+           "%7 = add(%4, %6) : tensor<4xf32>\n"
+           "%8 = convert(%7) {mhlo.sharding=\"{replicated}\"} : tensor<4xbf16>\n"
+           "return(%8)\n");
+  ir_end(&ir);
+  static const char *const targets[] = {"mhlo.acos",  "mhlo.acosh", "mhlo.asin", "mhlo.asinh",
+                                        "mhlo.atanh", "mhlo.cosh",  "mhlo.erf",  "mhlo.sinh",
+                                        "mhlo.tan",   "mhlo.topk"};
+  for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); ++i) {
+    const bool is_function = i + 1 < sizeof(targets) / sizeof(targets[0]);
+    for (int k = 0; k < 3; ++k) {
+      const char *type = (const char *[]){"4xf32", "4xf64", "4xi32"}[k];
+      ir = ir_start(type, type);
+      ir_return(&ir, VALUES(function_call(&ir, targets[i], type)));
+      if (is_function && k == 2) {
+        assert_status(mp_pass_desugar(ir.module), MP_UNIMPLEMENTED, "is not supported for i32");
+      } else {
+        assert_ok(mp_pass_desugar(ir.module));
+        const mp_op_t *last = ir.module->main->body->last->prev;
+        assert_int_equal(last->code == MP_OP_CUSTOM_CALL, !is_function);
+      }
+      ir_end(&ir);
+    }
+  }
+}
+
 static void test_torch_index_select(void **state) {
   (void)state;
   ir_t ir = ir_start("2x5x7xf32 3x4xi32 2x9xi32", "3x4x5x7xf32 2x5x9xf32");
@@ -882,6 +925,7 @@ int main(void) {
       cmocka_unit_test(test_token_and_constant),
       cmocka_unit_test(test_if),
       cmocka_unit_test(test_cross_replica_sum),
+      cmocka_unit_test(test_function_calls),
       cmocka_unit_test(test_torch_index_select),
       cmocka_unit_test(test_torch_index_select_refuses),
       cmocka_unit_test(test_einsum),

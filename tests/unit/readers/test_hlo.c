@@ -161,7 +161,9 @@ static void computations_on_scalars(void **state) {
         "i = s32[2,1] parameter() 9=1\nu = f32[2,6] parameter() 9=2\n"
         "r = f32[4,6] scatter(x i u) calls(add) 48={1=[1] 2=[0] 3=[0] 4=1} 69=1\n}",
         "update_window_dims = [1], inserted_window_dims = [0]\nunique_indices = true");
-  reads(X "r = (f32[4,2],s32[4,2]) topk(x) 81=2 85=1\n}", "custom_call @mhlo.topk(%arg0)");
+  reads(X "r = (f32[4,2],s32[4,2]) topk(x) 81=2 85=1\n}",
+        "custom_call @mhlo.topk(%arg0)\nmhlo.attributes = {largest = true}");
+  reads(X "r = (f32[4,2],s32[4,2]) topk(x) 81=2\n}", "mhlo.attributes = {largest = false}");
   reads(Z0 "r = f32[3] rng(z z) 23=1\n}", "stablehlo.rng %0, %0, %1, distribution = UNIFORM");
   reads("main {\ns = u64[2] parameter() 9=0\nr = (u64[2],u32[5]) rng-bit-generator(s) 70=1\n}",
         "stablehlo.rng_bit_generator %arg0, algorithm = THREE_FRY");
@@ -171,19 +173,17 @@ static void computations_on_scalars(void **state) {
       "epsilon = 5.000000e-01 : f32, feature_index = 1 : i64");
 }
 
-static void functions_by_formulas(void **state) {
+static void functions_are_calls(void **state) {
   (void)state;
-  reads(X "r = f32[4,6] erf(x)\n}", "stablehlo.clamp\nstablehlo.divide");
-  reads("main {\nx = bf16[2] parameter() 9=0\nr = bf16[2] erf(x)\n}",
-        "(tensor<2xbf16>) -> tensor<2xf32>\n(tensor<2xf32>) -> tensor<2xbf16>");
-  static const char *const opcodes[] = {"acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh"};
+  static const char *const opcodes[] = {"acos",  "acosh", "asin", "asinh",
+                                        "atanh", "cosh",  "erf",  "sinh"};
   for (size_t i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); ++i) {
-    char text[128];
+    char text[128], call[64];
     snprintf(text, sizeof(text), "main {\nx = f16[2] parameter() 9=0\nr = f16[2] %s(x)\n}",
              opcodes[i]);
-    reads(text, "(tensor<2xf32>) -> tensor<2xf16>");
+    snprintf(call, sizeof(call), "custom_call @mhlo.%s(%%arg0)", opcodes[i]);
+    reads(text, call);
   }
-  reads("main {\nx = f64[2] parameter() 9=0\nr = f64[2] erf(x)\n}", "stablehlo.exponential");
 }
 
 static void tuples_are_taken_apart(void **state) {
@@ -422,12 +422,67 @@ static void unsupported_instructions(void **state) {
   refuses(X "r = opaque[] abs(x)\n}", MP_UNIMPLEMENTED, "shape: element_type 14 is not supported");
   refuses("main {\nx = f32[4,6] parameter() 9=0 3={2=11 3=[4] 6=[1]}\n}", MP_UNIMPLEMENTED,
           "shape: is_dynamic_dimension[0]: dynamic dimensions are not supported");
-  refuses(X "r = (f32[4,1],s32[4,1]) topk(x)\n}", MP_UNIMPLEMENTED, "the k smallest");
   refuses(ADD XZ "r = f32[4,6] reduce-window(x z) calls(add) 15={1={1=1} 1={1=1 7=1}}\n}",
           MP_UNIMPLEMENTED, "window: a reversed window is not supported");
   refuses(X "r = f64[4,3] bitcast(x)\n}", MP_UNIMPLEMENTED, "a bitcast between tiled layouts");
-  refuses(X "r = f32[4,6] abs(x) 40={14={}}\n}", MP_UNIMPLEMENTED, "named shardings");
   refuses(X "r = f32[4,6] all-to-all(x) 14=[0]\n}", MP_UNIMPLEMENTED, "a list of groups");
+}
+
+// Axes a=2, b=4 of a mesh.
+#define NAMED(rest)    X "r = f32[4,6] abs(x) 40={14={2={1={1='a' 2=2} 1={1='b' 2=4}} " rest "}}\n}"
+#define SHARDING(text) "mhlo.sharding = \"{" text "}\""
+
+static void named_shardings(void **state) {
+  (void)state;
+  reads(X "r = f32[4,6] abs(x) 40={14={}}\n}", SHARDING("replicated"));
+  reads(NAMED("3={1={1=1}} 3={1={1=0}}"), SHARDING("devices=[4,2]<=[2,4]T(1,0)"));
+  reads(NAMED("3={} 3={2=1}"), SHARDING("replicated"));
+  reads(NAMED("4={1=0} 3={1={1=1}} 3={}"),
+        SHARDING("devices=[4,1,2]<=[2,4]T(1,0) last_tile_dims={replicated}"));
+  reads(NAMED("3={1={1=0} 1={1=1}} 3={}"), SHARDING("devices=[8,1]<=[2,4]T(0,1)"));
+  // The major and the minor half of b.
+  reads(NAMED("3={1={1=1 2={1=2 2=2}}} 3={1={1=1 2={1=1 2=2}}}"),
+        SHARDING("devices=[2,2,2]<=[2,2,2]T(2,1,0) last_tile_dims={replicated}"));
+  reads(NAMED("3={} 3={} 5={1=0} 7={1=1}"),
+        SHARDING("devices=[1,1,4,2]<=[2,4]T(1,0) last_tile_dims={manual,unreduced}"));
+  // Devices in another order, by a list and by an iota, and one device.
+  reads(X "r = f32[4,6] abs(x) 40={14={2={1={2=2} 1={2=2} 2=[3,2,1,0]} 3={1={1=1}} 3={}}}\n}",
+        SHARDING("devices=[2,1,2]3,1,2,0 last_tile_dims={replicated}"));
+  reads(X "r = f32[4,6] abs(x) 40={14={2={1={2=4} 3={1=[2,2] 2=[1,0]}} 3={1={}} 3={}}}\n}",
+        SHARDING("devices=[4,1]0,2,1,3"));
+  reads(X "r = f32[4,6] abs(x) 40={14={2={2=[3]}}}\n}", SHARDING("maximal device=3"));
+  static const struct {
+    const char *text, *what;
+  } broken[] = {
+      {NAMED("3={1={1=2}} 3={}"), "an axis that the mesh does not have"},
+      {NAMED("3={1={1=1}} 3={1={1=1}}"), "an axis is used twice"},
+      {NAMED("3={1={1=1}} 4={1=1 2={1=2 2=2}}"), "an axis is used twice"},
+      {NAMED("3={1={1=1 2={1=1 2=3}}} 3={}"), "a part of an axis does not divide it"},
+      {NAMED("3={1={1=1 2={1=2}}} 3={}"), "a part of an axis has no size"},
+      {NAMED("2={1={2=1048576} 1={2=2}}"), "the size of the mesh is out of range"},
+      {X "r = f32[4,6] abs(x) 40={14={2={1={2=0}}}}\n}", "the size of the mesh is out of range"},
+      {X "r = f32[4,6] abs(x) 40={14={2={1={2=12}} 3={1={2={1=2 2=2}} 1={2={1=3 2=2}}}}}\n}",
+       "parts of an axis overlap"},
+      {X "r = f32[4,6] abs(x) 40={14={2={1={2=4} 2=[0,1]} 3={1={}} 3={}}}\n}",
+       "the mesh has not as many devices as its axes say"},
+      {X "r = f32[4,6] abs(x) 40={14={2={1={2=4} 3={1=[2,2] 2=[1,1]}} 3={1={}} 3={}}}\n}",
+       "the mesh's iota does not fit its axes"},
+  };
+  for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); ++i) {
+    refuses(broken[i].text, MP_INVALID_ARGUMENT, broken[i].what);
+  }
+}
+
+static void groups_of_shardings(void **state) {
+  (void)state;
+#define MEMBER(rest) X "r = () custom-call(x) 28='xla.sdy.ShardingGroup'" rest "\n}"
+  reads(MEMBER(" 68={1={1='xla.sdy.sharding_group_id' 2='7 : i64'}}"),
+        "sdy.sharding_group %arg0 group_id=7");
+  refuses(MEMBER(""), MP_INVALID_ARGUMENT, "'xla.sdy.sharding_group_id' is no number");
+  refuses(MEMBER(" 68={1={1='xla.sdy.sharding_group_id' 2='-1'}}"), MP_INVALID_ARGUMENT,
+          "is no number");
+  refuses(X "r = () custom-call(x x) 28='xla.sdy.ShardingGroup'\n}", MP_INVALID_ARGUMENT,
+          "2 operands where 1 is expected");
 }
 
 static void malformed_programs(void **state) {
@@ -619,7 +674,7 @@ int main(void) {
       cmocka_unit_test(literals),
       cmocka_unit_test(products_and_windows),
       cmocka_unit_test(computations_on_scalars),
-      cmocka_unit_test(functions_by_formulas),
+      cmocka_unit_test(functions_are_calls),
       cmocka_unit_test(tuples_are_taken_apart),
       cmocka_unit_test(loops_branches_and_calls),
       cmocka_unit_test(what_starts_is_done),
@@ -630,6 +685,8 @@ int main(void) {
       cmocka_unit_test(metadata_are_locations),
       cmocka_unit_test(configured_programs),
       cmocka_unit_test(unsupported_instructions),
+      cmocka_unit_test(named_shardings),
+      cmocka_unit_test(groups_of_shardings),
       cmocka_unit_test(malformed_programs),
       cmocka_unit_test(programs_that_grow),
       cmocka_unit_test(recorded_programs_compile),

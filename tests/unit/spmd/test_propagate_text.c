@@ -265,6 +265,15 @@ static void test_gspmd_group(void **state) {
         TEXTS("sdy.sharding_group %arg0 group_id=5",
               "stablehlo.tanh %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@gspmd_mesh, "
               "[{\"axis_0\"}, {\"axis_1\"}]>]>}"));
+  // Parameters and results of operations are members as well.
+  check(GSPMD "func.func public @main(%a: " A
+              " {mhlo.sharding = \"{devices=[2,4]<=[8] shard_as 5}\"}, %b: " A ") -> (" A
+              ") {\n"
+              "%t = stablehlo.tanh %b {mhlo.sharding = \"{unknown shard_as 5}\"} : " A
+              "\nreturn %t : " A "\n}\n}\n",
+        TEXTS("sdy.sharding_group %arg0 group_id=5", "sdy.sharding_group %0 group_id=5",
+              "stablehlo.tanh %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@gspmd_mesh, "
+              "[{\"axis_0\"}, {\"axis_1\"}]>]>}"));
 }
 
 int main(void) {
