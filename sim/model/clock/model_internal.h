@@ -38,12 +38,11 @@ struct mp_entry_s {
 
 // What a launch came to: kept, because a loop's launches are mostly alike.
 typedef struct {
-  bool is_used;
+  mp_moment_t *starts;  // [num_devices] relative to the first; NULL: nothing has been kept here
+  mp_moment_t *ends;    // the same
   uint64_t path_hash;
-  mp_moment_t *starts;      // [num_devices] relative to the first
-  mp_moment_t *ends;        // the same
-  uint64_t hits;            // launches that came to the same since `books` was kept
-  mp_replay_books_t books;  // its arrays belong to the memo
+  uint64_t hits;  // launches that came to this and are not in the program's books yet
+  mp_replay_books_t books;
 } mp_memo_t;
 
 enum { MP_MODEL_MEMOS = 4, MP_MODEL_KEPT_ENDS = 1 << 16 };
