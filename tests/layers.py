@@ -33,6 +33,7 @@ KNOWS = {
     "sim/base/os": ["sim/base"],
     "sim/numeric": CORE,
     "topology": BASE,
+    "topology/faults": [*BASE, "topology"],
     "collectives/transport/mpi": [],
     "collectives/transport": [*CORE, "collectives/transport/mpi"],
     "collectives/transport/bootstrap": [*CORE, "collectives/transport/mpi",

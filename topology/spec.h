@@ -14,7 +14,10 @@
 #include "sim/base/str.h"
 #include "topology/pod.h"
 
-enum { MP_SPEC_MAX_TEXT = 128 };  // longest name or kind
+enum {
+  MP_SPEC_MAX_TEXT = 128,   // longest name or kind
+  MP_SPEC_MAX_PATH = 1024,  // longest path of a file, with the NUL
+};
 
 typedef struct {
   int32_t num_dims;  // 0 = not given
@@ -178,6 +181,9 @@ bool mp_spec_is_list(mp_str_t key);
 // Reads a one-line description (spec_line.c): a preset, wiring or file, then key:value words.
 // Messages call it `origin`.
 MP_NODISCARD mp_status_t mp_spec_read_line(mp_pod_spec_t *spec, const char *origin, mp_str_t line);
+
+// Writes the path of the file that a one-line description names; false: it names none.
+bool mp_spec_file_of(mp_str_t line, char *out_path, size_t capacity);
 
 // Reads YAML text (spec_yaml.c), which messages call `origin`.
 MP_NODISCARD mp_status_t mp_spec_read_yaml(mp_pod_spec_t *spec, const char *origin, mp_str_t text);
