@@ -50,6 +50,7 @@ void mp_model_release(mp_model_t *model) {
     mp_model_free_entry(entry);
   }
   MP_ASSERT(model->programs.first == NULL && model->dead == NULL);
+  mp_model_free_health(model);
   mp_network_release(model->network);
   mp_pod_release(model->pod);
   mp_free(model->devices);
@@ -84,6 +85,8 @@ static mp_status_t model_make_program(mp_model_program_t *program,
   program->starts = MP_ARENA_ARRAY(arena, mp_moment_t, count);
   program->ends = MP_ARENA_ARRAY(arena, mp_moment_t, count);
   program->paths = MP_ARENA_ARRAY(arena, const mp_path_t *, count);
+  program->slowness = MP_ARENA_ARRAY(arena, double, count);
+  MP_RETURN_IF_NULL(program->slowness);
   MP_RETURN_IF_NULL(program->ids);
   MP_RETURN_IF_NULL(program->starts);
   MP_RETURN_IF_NULL(program->ends);
@@ -98,11 +101,14 @@ static mp_status_t model_make_program(mp_model_program_t *program,
       mp_timing_create(&program->model->chip, device_program, arena, &program->timing));
   MP_RETURN_IF_ERROR(
       mp_books_create(arena, program->model->network, program->timing, count, &program->books));
-  return mp_replay_create(program->model->network, program->timing, count, program->ids,
-                          &program->replay);
+  MP_RETURN_IF_ERROR(mp_replay_create(program->model->network, program->timing, count, program->ids,
+                                      &program->replay));
+  program->current = program->replay;
+  return NULL;
 }
 
 static void model_free_program(mp_model_program_t *program) {
+  mp_model_free_variants(program);
   mp_replay_release(program->replay);
   mp_arena_release(program->arena);
   mp_program_release(program->adopted);
@@ -213,7 +219,7 @@ const int32_t *mp_model_program_ids(const mp_model_program_t *program) {
 }
 
 mp_algorithm_t mp_model_program_algorithm(const mp_model_program_t *program, uint32_t collective) {
-  return mp_replay_books(program->replay)->meetings[collective].algorithm;
+  return mp_replay_books(program->current)->meetings[collective].algorithm;
 }
 
 // ---- Reading ----

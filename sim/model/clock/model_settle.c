@@ -19,6 +19,7 @@ void mp_model_free_entry(mp_entry_t *entry) {
     for (uint32_t i = 0; i < entry->program->num_devices; ++i)
       mp_path_clear(&entry->shares[i].path);
   }
+  mp_health_release(entry->health);
   if (entry->program != NULL) mp_model_unref_program(entry->program);
   mp_free(entry);
 }
@@ -57,7 +58,7 @@ static mp_status_t model_settle_keep(mp_model_program_t *program, uint64_t path_
   memo->path_hash = path_hash;
   memo->hits = 1;
   mp_books_clear(&memo->books);
-  mp_books_add(&memo->books, mp_replay_books(program->replay), 1);
+  mp_books_add(&memo->books, mp_replay_books(program->current), 1);
   return NULL;
 }
 
@@ -140,14 +141,17 @@ static mp_moment_t model_settle_set_starts(mp_model_program_t *program, const mp
   return base;
 }
 
-// Writes program->ends; false when memory was short.
-static bool model_settle_replay(mp_model_program_t *program, uint64_t path_hash, mp_moment_t base) {
+// Writes program->ends.
+static mp_status_t model_settle_replay(mp_model_program_t *program, uint64_t path_hash,
+                                       mp_moment_t base) {
   mp_model_t *model = program->model;
+  const double *slowness;
+  MP_RETURN_IF_ERROR(mp_model_apply_health(program, &slowness, &path_hash));
   mp_memo_t *memo = model->is_observed ? NULL : model_settle_recall(program, path_hash);
   if (memo != NULL) {
     memo->hits += 1;
     memcpy(program->ends, memo->ends, program->num_devices * sizeof(mp_moment_t));
-    return true;
+    return NULL;
   }
   watched_t watched = {program, base};
   const mp_replay_observer_t observer = {.on_work = model_settle_on_work,
@@ -156,13 +160,10 @@ static bool model_settle_replay(mp_model_program_t *program, uint64_t path_hash,
                                          .context = &watched};
   const mp_replay_launch_t launch = {.starts = program->starts,
                                      .paths = program->paths,
+                                     .slowness = slowness,
                                      .observer = model->is_observed ? &observer : NULL};
-  mp_status_t status = mp_replay_run(program->replay, &launch, program->ends);
-  if (status == NULL) status = model_settle_keep(program, path_hash);
-  if (status == NULL) return true;
-  mp_status_release(status);
-  model->lost += 1;
-  return false;
+  MP_RETURN_IF_ERROR(mp_replay_run(program->current, &launch, program->ends));
+  return model_settle_keep(program, path_hash);
 }
 
 static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entry) {
@@ -172,7 +173,12 @@ static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entr
   if (model->is_observed) {
     model->observer.on_enqueue(model->observer.context, program, model->host);
   }
-  if (!model_settle_replay(program, path_hash, base)) return base;
+  mp_status_t status = model_settle_replay(program, path_hash, base);
+  if (status != NULL) {  // memory was short
+    mp_status_release(status);
+    model->lost += 1;
+    return base;
+  }
   mp_moment_t last = 0;
   for (uint32_t i = 0; i < program->num_devices; ++i) {
     const mp_moment_t end = base + program->ends[i];
@@ -193,14 +199,16 @@ static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entr
 static mp_moment_t model_settle_message(mp_model_t *model, mp_network_end_t from,
                                         mp_network_end_t to, uint64_t bytes,
                                         mp_transfer_t *out_transfer) {
-  mp_status_t status = mp_network_message(model->network, from, to, (double)bytes, out_transfer);
+  mp_network_t *network = NULL;
+  mp_status_t status = mp_model_network_now(model, &network);
+  if (status == NULL) status = mp_network_message(network, from, to, (double)bytes, out_transfer);
   if (status != NULL) {
     mp_status_release(status);
     *out_transfer = (mp_transfer_t){0};
     model->lost += 1;
     return 0;
   }
-  return mp_moment_of(mp_flows_transfer_alone(model->network, out_transfer));
+  return mp_moment_of(mp_flows_transfer_alone(network, out_transfer));
 }
 
 static mp_network_end_t model_settle_host_of(const mp_model_t *model, uint32_t device) {
@@ -283,6 +291,7 @@ static mp_moment_t model_settle_transfer(mp_model_t *model, const mp_entry_t *en
     case MP_ENTRY_GET:
       return model_settle_get(model, entry, source);
     case MP_ENTRY_LAUNCH:
+    case MP_ENTRY_HEALTH:
       break;
   }
   return source;
@@ -295,7 +304,11 @@ void mp_model_settle(mp_model_t *model, bool is_last) {
     if (entry->num_running != 0 || (entry->num_missing != 0 && !is_last)) return;
     MP_QUEUE_POP(model, next);
     model->num_waiting -= 1;
-    if (entry->kind != MP_ENTRY_GET) model->reading_since = model->host;
+    if (entry->kind == MP_ENTRY_HEALTH) {
+      mp_model_take_health(model, entry);
+    } else if (entry->kind != MP_ENTRY_GET) {
+      model->reading_since = model->host;
+    }
     const mp_moment_t end = entry->kind == MP_ENTRY_LAUNCH ? model_settle_launch(model, entry)
                                                            : model_settle_transfer(model, entry);
     model->ends[entry->number % MP_MODEL_KEPT_ENDS] = end;

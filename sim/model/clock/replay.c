@@ -91,6 +91,9 @@ static mp_moment_t replay_loop_time(mp_replay_t *replay, uint32_t logical, uint3
 static void replay_work(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_moment_t time) {
   const mp_replay_launch_t *launch = replay->launch;
   mp_replay_device_t *device = &replay->devices[logical];
+  if (launch->slowness != NULL) {
+    time = mp_moment_of(mp_moment_seconds(time) * launch->slowness[logical]);
+  }
   replay->books.times[number] += time;
   replay->books.devices[logical].work += time;
   if (launch->observer != NULL && time != 0) {
