@@ -10,6 +10,7 @@
 
 static void pjrt_client_free_client(PJRT_Client *client) {
   mp_pjrt_time_end(client);
+  mp_pjrt_faults_end(client);
   if (client->memories != NULL) {
     for (size_t i = 0; i < client->num_addressable_memories; ++i) {
       mp_pjrt_memory_deinit(&client->memories[i]);
@@ -137,8 +138,10 @@ static mp_status_t pjrt_client_create(const mp_options_t *options, bool must_joi
     status = mp_pjrt_time_begin(wrap.client, options);
     if (status != NULL) pjrt_client_free_client(wrap.client);
   }
-  if (status == NULL) *out_client = wrap.client;
-  return status;
+  if (status != NULL) return status;
+  mp_pjrt_faults_begin(wrap.client);
+  *out_client = wrap.client;
+  return NULL;
 }
 
 mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
@@ -168,6 +171,7 @@ mp_status_t mp_PJRT_Client_Destroy(PJRT_Client_Destroy_Args *args) {
   mp_client_t *client = args->client->client;
   mp_parcels_finish();  // other processes await what was sent
   mp_pjrt_time_end(args->client);
+  mp_pjrt_faults_end(args->client);
   args->client->client = NULL;
   mp_client_release(client);
   mp_pjrt_client_release(args->client);

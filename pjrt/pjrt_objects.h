@@ -194,6 +194,7 @@ struct PJRT_Client {
   mp_report_t *report;  // of the model of time (package/pjrt_time.c); NULL: there is none
   const char *dump;     // the folder that the option names, or ""
   bool op_by_op;        // nothing is fused
+  PJRT_Client *next;    // in the list of package/pjrt_faults.c
 };
 // Makes the reports of the client's model of time, if it has one. INVALID_ARGUMENT for options that
 // ask for reports where there is no model, or for files that cannot be written.
@@ -203,6 +204,10 @@ void mp_pjrt_time_end(PJRT_Client *client);
 // Calls for the reports of all clients of the process, with the lock held that keeps them; `visit`
 // takes none outside of MP_LOCK_REPORTS. (package/pjrt_time.c)
 void mp_pjrt_time_visit(void (*visit)(mp_report_t *report, void *context), void *context);
+// From now on the client gets the faults that come while it lives, until the second one, which is
+// called before the runtime's client goes. (package/pjrt_faults.c)
+void mp_pjrt_faults_begin(PJRT_Client *client);
+void mp_pjrt_faults_end(PJRT_Client *client);
 
 // As PJRT_Client_Create, but in a given world (sim/runtime/devices/client.h), for tests.
 MP_NODISCARD mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,

@@ -5,6 +5,7 @@
 #include "sim/base/log.h"
 #include "sim/base/os/process.h"
 #include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/faulty.h"
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/devices/side_stream.h"
 #include "sim/runtime/launch/call.h"
@@ -235,6 +236,7 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
   }
   MP_RETURN_IF_ERROR(client_make_model(client, options));
   MP_RETURN_IF_ERROR(client_choose_values(client, options));
+  MP_RETURN_IF_ERROR(mp_client_make_faults(client, options));
   if (client->shapes_only) {  // memory is counted, but hardly used
     client->budget.machine_bytes = 0;
     client->budget.is_sparse = true;
@@ -344,6 +346,7 @@ static void client_destroy(mp_client_t *client) {
   mp_free(client->workers);
   mp_free(client->queues);
   mp_model_release(client->model);
+  mp_faults_release(client->faults);
   mp_pod_release(client->pod);
   mp_free(client);
 }

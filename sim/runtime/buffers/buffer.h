@@ -72,6 +72,9 @@ uint64_t mp_buffer_bytes(const mp_buffer_t *buffer);
 mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer);
 // Tells the model of time that the host waits for the contents.
 void mp_buffer_note_wait(const mp_buffer_t *buffer);
+// UNAVAILABLE when the host cannot reach what the buffer holds: a device or link is dead
+// (faulty.h).
+MP_NODISCARD mp_status_t mp_buffer_check_read(const mp_buffer_t *buffer);
 
 // Takes the buffer away from its user: later uses fail, enqueued ones go on. Deleting twice has no
 // effect.

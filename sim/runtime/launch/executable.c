@@ -178,6 +178,7 @@ void mp_executable_release(mp_executable_t *executable) {
   if (before != 1) return;
   mp_client_t *client = executable->client;
   mp_shapes_release(executable->shapes);
+  mp_link_users_release(executable->users);
   mp_model_program_release(executable->timed, executable->program);
   mp_name_release(executable->name);
   mp_free(executable->local);

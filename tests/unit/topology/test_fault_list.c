@@ -94,6 +94,13 @@ static void a_pod_may_have_a_list_among_its_keys(void **state) {
   assert_int_equal(faults->list.count, 0);
 }
 
+static void the_shipped_file_reads(void **state) {
+  faults_t *faults = *state;
+  assert_ok(mp_pod_fault_list_read_file(faults->arena, MINIPOD_SOURCE_DIR "/configs/faults.yaml",
+                                        false, &faults->list));
+  assert_int_equal(faults->list.count, 6);
+}
+
 static void no_faults_are_no_error(void **state) {
   faults_t *faults = *state;
   static const char *const texts[] = {"", "# none\n", "[]", "faults: []"};
@@ -160,6 +167,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(devices_and_links_have_all_their_keys, make, drop),
       cmocka_unit_test_setup_teardown(stragglers_and_flips_are_mappings, make, drop),
       cmocka_unit_test_setup_teardown(a_pod_may_have_a_list_among_its_keys, make, drop),
+      cmocka_unit_test_setup_teardown(the_shipped_file_reads, make, drop),
       cmocka_unit_test_setup_teardown(no_faults_are_no_error, make, drop),
       cmocka_unit_test_setup_teardown(bad_lists_are_refused, make, drop),
   };
