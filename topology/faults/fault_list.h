@@ -38,9 +38,12 @@ typedef struct {
   uint64_t seed;     // STRAGGLERS
   double spread;     // STRAGGLERS: mean of what is added to a slowness of 1
   double share;      // STRAGGLERS: how likely a device is one, in each launch; 1
-  // FLIP: of which argument or result (the other one is UINT64_MAX), on which device, which bit of
-  // which element of the device's part.
-  uint64_t flip_argument, flip_result, flip_device, flip_element, flip_bit;
+  // FLIP: of which argument, or, where flip_result is not NULL, of which result (its number, or the
+  // name that JAX gives it: "result['w']", or "['w']"); on which device, which bit of which element
+  // of the device's part.
+  uint64_t flip_argument;
+  const char *flip_result;
+  uint64_t flip_device, flip_element, flip_bit;
   const char *program;  // whose launches are counted; NULL: all
   uint64_t step;        // the launch with which it begins; 1
   uint64_t until;       // the last one that has it; UINT64_MAX: it does not end. FLIP: `step`

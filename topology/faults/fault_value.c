@@ -185,14 +185,8 @@ void mp_pod_fault_begin(mp_pod_fault_reading_t *reading, mp_arena_t *arena, cons
                         int line, mp_pod_fault_t *fault) {
   *reading =
       (mp_pod_fault_reading_t){.arena = arena, .origin = origin, .line = line, .fault = fault};
-  *fault = (mp_pod_fault_t){.line = line,
-                            .slow = 1,
-                            .bandwidth = 1,
-                            .share = 1,
-                            .flip_argument = UINT64_MAX,
-                            .flip_result = UINT64_MAX,
-                            .step = 1,
-                            .until = UINT64_MAX};
+  *fault = (mp_pod_fault_t){
+      .line = line, .slow = 1, .bandwidth = 1, .share = 1, .step = 1, .until = UINT64_MAX};
 }
 
 static bool fault_value_has(const mp_pod_fault_reading_t *reading, const char *key) {

@@ -17,7 +17,7 @@
   X(spread, "stragglers.spread", POSITIVE, MP_POD_FAULT_OF(STRAGGLERS))     \
   X(share, "stragglers.share", PART, MP_POD_FAULT_OF(STRAGGLERS))           \
   X(flip_argument, "flip.argument", NUMBER, MP_POD_FAULT_OF(FLIP))          \
-  X(flip_result, "flip.result", NUMBER, MP_POD_FAULT_OF(FLIP))              \
+  X(flip_result, "flip.result", TEXT, MP_POD_FAULT_OF(FLIP))                \
   X(flip_device, "flip.device", NUMBER, MP_POD_FAULT_OF(FLIP))              \
   X(flip_element, "flip.element", NUMBER, MP_POD_FAULT_OF(FLIP))            \
   X(flip_bit, "flip.bit", NUMBER, MP_POD_FAULT_OF(FLIP))                    \

@@ -109,12 +109,40 @@ static mp_status_t faults_meet_refuse_flip(const mp_faults_launch_t *launch,
                         got);
 }
 
+// The number of a result, which the list gives by its number or by the name that JAX gives it.
+static mp_status_t faults_meet_find_result(const mp_faults_launch_t *launch,
+                                           const mp_fault_rule_t *rule, uint64_t *out_index) {
+  const mp_str_t wanted = mp_str(rule->what.flip_result);
+  const mp_func_t *main = launch->program->module == NULL ? NULL : launch->program->module->main;
+  long long number = 0;
+  if (mp_str_parse_i64(wanted, &number) && number >= 0) {
+    *out_index = (uint64_t)number;
+    return NULL;
+  }
+  for (uint32_t i = 0; main != NULL && main->result_attrs != NULL && i < main->num_results; ++i) {
+    const mp_attr_t *info = mp_attr_dict_get(main->result_attrs[i], MP_ATTR_JAX_RESULT_INFO);
+    if (info == NULL || info->kind != MP_KIND_STRING) continue;
+    mp_str_t name = info->u.str;
+    const bool is_whole = mp_str_equal(name, wanted);
+    if (mp_str_starts_with(name, "result")) {
+      name = (mp_str_t){name.data + strlen("result"), name.size - strlen("result")};
+    }
+    if (!is_whole && !mp_str_equal(name, wanted)) continue;
+    *out_index = i;
+    return NULL;
+  }
+  return mp_status_make(
+      MP_INVALID_ARGUMENT, MP_FAULT_RULE_FORMAT ": key 'flip.result': %.*s has no result '%s'",
+      MP_FAULT_RULE_ARGS(rule), MP_STR_ARG(launch->program->name), rule->what.flip_result);
+}
+
 static mp_status_t faults_meet_make_flip(const mp_faults_launch_t *launch,
                                          const mp_fault_rule_t *rule, mp_faults_flip_t *flip) {
   const mp_program_t *program = launch->program;
   const mp_pod_fault_t *what = &rule->what;
-  const bool is_result = what->flip_result != UINT64_MAX;
-  const uint64_t index = is_result ? what->flip_result : what->flip_argument;
+  const bool is_result = what->flip_result != NULL;
+  uint64_t index = what->flip_argument;
+  if (is_result) MP_RETURN_IF_ERROR(faults_meet_find_result(launch, rule, &index));
   const uint64_t count = is_result ? program->num_results : program->num_params;
   if (index >= count) {
     return faults_meet_refuse_flip(launch, rule, is_result ? "result" : "argument", count, index);

@@ -75,6 +75,8 @@ void mp_buffer_note_wait(const mp_buffer_t *buffer);
 // UNAVAILABLE when the host cannot reach what the buffer holds: a device or link is dead
 // (faulty.h).
 MP_NODISCARD mp_status_t mp_buffer_check_read(const mp_buffer_t *buffer);
+// The same for what comes from the host.
+MP_NODISCARD mp_status_t mp_buffer_check_write(const mp_buffer_t *buffer);
 
 // Takes the buffer away from its user: later uses fail, enqueued ones go on. Deleting twice has no
 // effect.

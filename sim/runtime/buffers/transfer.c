@@ -282,6 +282,12 @@ mp_status_t mp_buffer_check_read(const mp_buffer_t *buffer) {
                                   mp_memory_host_end(memory));
 }
 
+mp_status_t mp_buffer_check_write(const mp_buffer_t *buffer) {
+  const mp_memory_t *memory = buffer->memory;
+  return mp_client_check_transfer(mp_device_client(memory->device), mp_memory_host_end(memory),
+                                  mp_memory_end(memory));
+}
+
 void mp_buffer_note_wait(const mp_buffer_t *buffer) {
   transfer_note_read(buffer, 0);
 }

@@ -101,6 +101,18 @@ def test_a_flip_is_one_bit_and_a_guard_sees_it():
                                  f"-1.0 {4 * 250000 - 2}.0"]
 
 
+def test_a_flip_of_a_result_by_its_name():
+  out = steps("""
+      @jax.jit
+      def update(x):
+        return {"loss": x.sum(), "w": x * 2}
+      minipod.inject({"program": "update", "flip": {"result": "['w']", "device": 0, "bit": 22}})
+      y = update(x)
+      print(y["loss"], np.asarray(y["w"]).ravel()[:2])
+      """, **RING)
+  assert out.split("\n")[0] == "1e+06 [3. 2.]"
+
+
 def test_what_is_dead_fails_by_name_and_nothing_else_does():
   out = steps("""
       minipod.inject({"device": 2, "dead": True})

@@ -236,6 +236,7 @@ static void flips_that_do_not_fit_are_refused(void **state) {
     const char *what, *words;
   } bad[] = {
       {"result: 2, device: 0, bit: 0", "f.yaml:1: key 'flip.result': square has 2 of them"},
+      {"result: \"['w']\", device: 0, bit: 0", "square has no result '['w']'"},
       {"argument: 1, device: 0, bit: 0", "key 'flip.argument': square has 1 of them"},
       {"result: 0, device: 0, element: 1000000, bit: 0", "key 'flip.element'"},
       {"result: 0, device: 0, bit: 32", "key 'flip.bit'"},

@@ -67,8 +67,8 @@ static void stragglers_and_flips_are_mappings(void **state) {
   assert_int_equal(faults->list.count, 3);
   assert_true(f[0].kind == MP_POD_FAULT_STRAGGLERS && f[0].seed == 7);
   assert_true(f[0].spread == 0.3 && f[0].share == 0.1);
-  assert_true(f[1].kind == MP_POD_FAULT_FLIP && f[1].flip_result == 1);
-  assert_true(f[1].flip_argument == UINT64_MAX && f[1].flip_device == 2);
+  assert_true(f[1].kind == MP_POD_FAULT_FLIP && strcmp(f[1].flip_result, "1") == 0);
+  assert_true(f[1].flip_device == 2 && f[2].flip_result == NULL);
   assert_true(f[1].flip_element == 9 && f[1].flip_bit == 30);
   assert_true(f[1].step == 4 && f[1].until == 4);  // a bit flips once
   assert_true(f[2].flip_argument == 0 && f[2].step == 1 && f[2].until == 3);
