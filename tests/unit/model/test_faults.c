@@ -320,6 +320,7 @@ static void slow_host_links_lengthen_transfers(void **state) {
   mp_health_t *health;
   add(&w, "- {link: device 1 to host, bandwidth: 0.25}");
   assert_true(mp_faults_take_health(w.faults, &health));
+  mp_health_release(health);
   assert_false(mp_faults_take_health(w.faults, &health));
   heal(&w);
   add(&w, "- {link: device 1 to host, bandwidth: 0.25}");
