@@ -312,3 +312,23 @@ def test_stragglers_are_the_same_in_many_processes():
   alone = scenario.run(code, devices=None, **variables)
   job = mpirun.run_well(2, code, **variables)
   assert job.outs == [alone, alone]
+
+
+@mpirun.NEEDS_MPIRUN
+def test_a_transfer_between_processes_over_a_dead_link():
+  job = mpirun.run_well(2, """
+      import minipod
+      on = lambda devices: NamedSharding(Mesh(np.array(devices), ("i",)), P("i"))
+      d = jax.devices()
+      x = jax.make_array_from_callback((4,), on(d[:2]), lambda i: np.arange(4, dtype=np.float32)[i],
+                                       dtype=np.float32)
+      for _ in range(2):
+        try:
+          for shard in jax.device_put(x, on(d[2:])).addressable_shards:
+            print(np.asarray(shard.data))
+        except jax.errors.JaxRuntimeError as error:
+          print("link 'slice 0 (1) +x' is dead" in str(error))
+        minipod.heal()
+      """, MINIPOD_FAULTS="- {link: slice 0 (1) +x, dead: true}", **RING)
+  # Who sends notices nothing; who receives gets the reason.
+  assert job.outs[1].split("\n")[:3] == ["True", "[0. 1.]", "[2. 3.]"]
