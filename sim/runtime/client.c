@@ -12,8 +12,8 @@
 #include "sim/runtime/launch/deadlock.h"
 #include "sim/runtime/launch/executable_impl.h"
 #include "sim/runtime/launch/run.h"
-#include "sim/runtime/launch/watch.h"
 #include "sim/runtime/remote/router.h"
+#include "sim/runtime/watch/watch.h"
 
 static const mp_runner_t k_runner = {
     .run = mp_run_continue,

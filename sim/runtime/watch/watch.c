@@ -1,4 +1,4 @@
-#include "sim/runtime/launch/watch.h"
+#include "sim/runtime/watch/watch.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -8,8 +8,8 @@
 //
 // The watch also ends a client that its users have released, as soon as the launches that other
 // processes take part in are over (mp_endpoint_linger).
-#ifndef MINIPOD_SIM_RUNTIME_LAUNCH_WATCH_H_
-#define MINIPOD_SIM_RUNTIME_LAUNCH_WATCH_H_
+#ifndef MINIPOD_SIM_RUNTIME_WATCH_WATCH_H_
+#define MINIPOD_SIM_RUNTIME_WATCH_WATCH_H_
 
 #include "sim/base/options.h"
 #include "sim/runtime/remote/router.h"
@@ -24,4 +24,4 @@ MP_NODISCARD mp_status_t mp_watch_start(mp_endpoint_t *endpoint, const mp_option
 // Ends the thread, waits for it and frees the watch. The caller holds no lock. NULL: nothing.
 void mp_watch_stop(mp_watch_t *watch);
 
-#endif  // MINIPOD_SIM_RUNTIME_LAUNCH_WATCH_H_
+#endif  // MINIPOD_SIM_RUNTIME_WATCH_WATCH_H_
