@@ -73,9 +73,18 @@ mp_stamp_t mp_model_put(mp_model_t *model, uint32_t device, uint64_t bytes);
 mp_stamp_t mp_model_copy(mp_model_t *model, uint32_t from, uint32_t to, uint64_t bytes,
                          mp_stamp_t source);
 // The host reads what was made by `source` from a device, and waits for it. 0 bytes: it only waits.
-void mp_model_get(mp_model_t *model, uint32_t device, uint64_t bytes, mp_stamp_t source);
+mp_stamp_t mp_model_get(mp_model_t *model, uint32_t device, uint64_t bytes, mp_stamp_t source);
 // The newer one of two stamps, if it is of a transfer.
 mp_stamp_t mp_stamp_newer_transfer(mp_stamp_t a, mp_stamp_t b);
+
+// ---- Pace ----
+
+// Whether real time is to follow virtual time (time: paced).
+bool mp_model_is_paced(const mp_model_t *model);
+// Of a paced model: the real moment (mp_clock_seconds) before which the host must not see what a
+// stamp names. False: it is not known yet, because runs that come before go on or are still to
+// come. 0 is never waited for.
+bool mp_model_due(mp_model_t *model, mp_stamp_t stamp, double *out_moment);
 
 // ---- What came out ----
 

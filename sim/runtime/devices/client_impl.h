@@ -16,6 +16,7 @@ typedef struct mp_run_s mp_run_t;
 typedef struct mp_device_set_s mp_device_set_t;
 typedef struct mp_endpoint_s mp_endpoint_t;
 typedef struct mp_watch_s mp_watch_t;
+typedef struct mp_pacer_s mp_pacer_t;
 
 // How far the checks that launches do have come (client_check.h).
 typedef struct {
@@ -90,6 +91,7 @@ struct mp_client_s {
   double timeout_s;         // how long other processes are waited for; 0: for ever
   mp_pod_t *pod;
   mp_model_t *model;  // of time; NULL: no virtual times are kept
+  mp_pacer_t *pacer;  // keeps real time behind virtual time; NULL: nothing does
   bool shapes_only;   // programs run for their shapes alone (launch/shapes.h)
   uint32_t num_devices;
   mp_device_t *devices;

@@ -36,6 +36,10 @@ mp_model_t *mp_client_model(const mp_client_t *client) {
   return client->model;
 }
 
+bool mp_client_has_shapes_only(const mp_client_t *client) {
+  return client->shapes_only;
+}
+
 uint32_t mp_client_num_devices(const mp_client_t *client) {
   return client->num_devices;
 }

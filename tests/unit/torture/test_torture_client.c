@@ -88,6 +88,8 @@ static const torture_option_t k_file[] = {
     TORTURE_MACHINE, {"topology", CONFIGS "two-slices.yaml"}, {NULL, NULL}};
 static const torture_option_t k_recorded[] = {
     {"machine", FIXTURES "topology/two_sockets_smt.xml"}, {"workers", "3"}, {NULL, NULL}};
+static const torture_option_t k_paced[] = {
+    TORTURE_MACHINE, {"topology", "ring:2 hbm:1MiB"}, {"time", "paced"}, {NULL, NULL}};
 static const torture_option_t k_small[] = {TORTURE_MACHINE, {"num_devices", "1"}, {NULL, NULL}};
 
 // A limit that could not be read is not no limit.
@@ -378,6 +380,7 @@ int main(int argc, char **argv) {
       START("start and end: a described pod", k_described),
       START("start and end: a pod from a file", k_file),
       START("start and end: a recorded machine", k_recorded),
+      START("start and end: a paced client", k_paced),
       {.name = "refused options", .attempt = refused_options},
       {.name = "limits of a control group",
        .attempt = cgroup_limits,
