@@ -146,6 +146,10 @@ typedef struct {
                   mp_moment_t begin, mp_moment_t end);
   void (*on_meeting)(void *context, const mp_model_program_t *program, uint32_t device,
                      uint32_t collective, mp_moment_t arrival, mp_moment_t begin, mp_moment_t end);
+  // Of a send or a receive (replay.h). A device that had to wait for a message has a meeting, too.
+  void (*on_message)(void *context, const mp_model_program_t *program, uint32_t device,
+                     uint32_t collective, bool is_send, uint32_t other, mp_moment_t begin,
+                     mp_moment_t end);
   void (*on_link)(void *context, const mp_model_program_t *program, uint32_t link, double bytes,
                   uint32_t collective, mp_moment_t begin, mp_moment_t end);
   // Transfers of one kind to or from one device do not overlap.

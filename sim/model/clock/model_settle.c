@@ -149,6 +149,16 @@ static void model_settle_on_meeting(void *context, uint32_t logical, uint32_t co
                        collective, w->base + arrival, w->base + begin, w->base + end);
 }
 
+static void model_settle_on_message(void *context, uint32_t logical, uint32_t collective,
+                                    bool is_send, uint32_t other, mp_moment_t begin,
+                                    mp_moment_t end) {
+  const watched_t *w = context;
+  const mp_model_observer_t *observer = &w->program->model->observer;
+  observer->on_message(observer->context, w->program, (uint32_t)w->program->ids[logical],
+                       collective, is_send, (uint32_t)w->program->ids[other], w->base + begin,
+                       w->base + end);
+}
+
 static void model_settle_on_transfer(void *context, uint32_t collective,
                                      const mp_transfer_t *transfer, mp_moment_t begin,
                                      mp_moment_t end) {
@@ -207,6 +217,7 @@ static bool model_settle_replay(mp_model_program_t *program, uint64_t path_hash,
   watched_t watched = {program, base};
   const mp_replay_observer_t observer = {.on_work = model_settle_on_work,
                                          .on_meeting = model_settle_on_meeting,
+                                         .on_message = model_settle_on_message,
                                          .on_transfer = model_settle_on_transfer,
                                          .context = &watched};
   const mp_replay_launch_t launch = {.starts = program->starts,
