@@ -126,7 +126,8 @@ static mp_status_t pjrt_async_transfer_slot_transfer(slot_t *slot, const void *d
     pjrt_async_transfer_done(status, slot);
     return status;
   }
-  status = mp_buffer_write_raw_to(slot->buffer, data, offset, size, done);
+  status = mp_buffer_check_write(slot->buffer);
+  if (status == NULL) status = mp_buffer_write_raw_to(slot->buffer, data, offset, size, done);
   if (status != NULL) {
     mp_event_set(done, mp_status_retain(status));  // calls pjrt_async_transfer_done
     mp_event_release(done);

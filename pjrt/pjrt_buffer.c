@@ -179,6 +179,8 @@ mp_status_t mp_PJRT_Buffer_IncreaseExternalReferenceCount(
     PJRT_Buffer_IncreaseExternalReferenceCount_Args *args) {
   MP_REQUIRE(args, buffer);
   void *data = NULL;
+  // JAX reads arrays in place.
+  MP_RETURN_IF_ERROR(mp_buffer_check_read(args->buffer->buffer));
   MP_RETURN_IF_ERROR(mp_buffer_acquire_external(args->buffer->buffer, &data));
   atomic_fetch_add(&args->buffer->external_references, 1);
   return NULL;

@@ -10,6 +10,7 @@
 
 static void pjrt_client_free_client(PJRT_Client *client) {
   mp_pjrt_time_end(client);
+  mp_pjrt_faults_end(client);
   if (client->memories != NULL) {
     for (size_t i = 0; i < client->num_addressable_memories; ++i) {
       mp_pjrt_memory_deinit(&client->memories[i]);
@@ -115,7 +116,6 @@ static mp_status_t pjrt_client_wrap_client(void *context, mp_client_t *runtime) 
   client->dump = mp_arena_strndup(client->arena, wrap->options->dump, strlen(wrap->options->dump));
   MP_RETURN_IF_NULL(client->dump);
   client->op_by_op = wrap->options->fuse == 0;
-  client->open_loops = mp_client_has_shapes_only(runtime);
   mp_native_set_policy((mp_native_policy_t)wrap->options->native);
   return NULL;
 }
@@ -138,8 +138,10 @@ static mp_status_t pjrt_client_create(const mp_options_t *options, bool must_joi
     status = mp_pjrt_time_begin(wrap.client, options);
     if (status != NULL) pjrt_client_free_client(wrap.client);
   }
-  if (status == NULL) *out_client = wrap.client;
-  return status;
+  if (status != NULL) return status;
+  mp_pjrt_faults_begin(wrap.client);
+  *out_client = wrap.client;
+  return NULL;
 }
 
 mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
@@ -169,6 +171,7 @@ mp_status_t mp_PJRT_Client_Destroy(PJRT_Client_Destroy_Args *args) {
   mp_client_t *client = args->client->client;
   mp_parcels_finish();  // other processes await what was sent
   mp_pjrt_time_end(args->client);
+  mp_pjrt_faults_end(args->client);
   args->client->client = NULL;
   mp_client_release(client);
   mp_pjrt_client_release(args->client);

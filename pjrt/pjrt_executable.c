@@ -21,6 +21,7 @@ void mp_pjrt_executable_release(PJRT_Executable *executable) {
   MP_ASSERT(before > 0);
   if (before != 1) return;
   mp_pjrt_optimized_free((mp_pjrt_optimized_t *)atomic_load(&executable->optimized));
+  mp_free((void *)atomic_load(&executable->timed_properties));
   mp_program_release(executable->owned_program);
   mp_executable_release(executable->executable);
   mp_pjrt_client_release(executable->client);
@@ -123,18 +124,9 @@ static mp_status_t pjrt_executable_list_communication(PJRT_Executable *executabl
   return pjrt_executable_add_property(executable, "spmd.replicated.count", report->num_replicated);
 }
 
-// Seconds of a launch on the described pod, where the client keeps virtual times.
-static mp_status_t pjrt_executable_list_time(PJRT_Executable *executable) {
-  bool has_time = false;
-  double seconds = 0;
-  if (executable->executable == NULL) return NULL;
-  MP_RETURN_IF_ERROR(mp_executable_estimate(executable->executable, &has_time, &seconds));
-  return has_time ? pjrt_executable_add_property(executable, "optimal_seconds", seconds) : NULL;
-}
-
 // Estimates of one device's run, under the names that callers look for.
 static mp_status_t pjrt_executable_list_properties(PJRT_Executable *executable) {
-  enum { MAX_PROPERTIES = 6 + 2 * MP_COMM_KIND_COUNT };
+  enum { MAX_PROPERTIES = 5 + 2 * MP_COMM_KIND_COUNT };
   executable->properties = MP_ARENA_ARRAY(executable->arena, PJRT_NamedValue, MAX_PROPERTIES);
   MP_RETURN_IF_NULL(executable->properties);
   MP_RETURN_IF_ERROR(pjrt_executable_add_property(executable, "flops", executable->program->flops));
@@ -142,7 +134,6 @@ static mp_status_t pjrt_executable_list_properties(PJRT_Executable *executable) 
                                                   executable->program->transcendentals));
   MP_RETURN_IF_ERROR(pjrt_executable_add_property(executable, "bytes accessed",
                                                   executable->program->bytes_accessed));
-  MP_RETURN_IF_ERROR(pjrt_executable_list_time(executable));
   return executable->program->num_partitions > 1 ? pjrt_executable_list_communication(executable)
                                                  : NULL;
 }
@@ -302,10 +293,47 @@ mp_status_t mp_PJRT_Executable_SizeOfGeneratedCodeInBytes(
   return NULL;
 }
 
+// The properties and, behind them, the seconds of a launch on the described pod. The replay of a
+// launch takes longer than some compilations, and few ask.
+static mp_status_t pjrt_executable_make_timed(const PJRT_Executable *executable, double seconds,
+                                              uintptr_t *out_made) {
+  const size_t count = executable->num_properties;
+  PJRT_NamedValue *made = mp_calloc(count + 1, sizeof(*made));
+  MP_RETURN_IF_NULL(made);
+  memcpy(made, executable->properties, count * sizeof(*made));
+  made[count] = mp_pjrt_named_float("optimal_seconds", (float)seconds);
+  *out_made = (uintptr_t)made;
+  return NULL;
+}
+
+// They are made once; of two threads that make them together the first one's stay.
+static mp_status_t pjrt_executable_time(PJRT_Executable *executable,
+                                        const PJRT_NamedValue **out_properties) {
+  uintptr_t known = atomic_load(&executable->timed_properties);
+  if (known == 0) {
+    double seconds = 0;
+    uintptr_t made = 0;
+    MP_RETURN_IF_ERROR(mp_executable_estimate(executable->executable, &seconds));
+    MP_RETURN_IF_ERROR(pjrt_executable_make_timed(executable, seconds, &made));
+    if (atomic_compare_exchange_strong(&executable->timed_properties, &known, made)) {
+      known = made;
+    } else {
+      mp_free((void *)made);
+    }
+  }
+  *out_properties = (const PJRT_NamedValue *)known;
+  return NULL;
+}
+
 mp_status_t mp_PJRT_Executable_GetCostAnalysis(PJRT_Executable_GetCostAnalysis_Args *args) {
   MP_REQUIRE(args, executable);
-  args->properties = args->executable->properties;
-  args->num_properties = args->executable->num_properties;
+  PJRT_Executable *executable = args->executable;
+  const bool is_timed =
+      executable->executable != NULL && mp_executable_has_time(executable->executable);
+  const PJRT_NamedValue *properties = executable->properties;
+  if (is_timed) MP_RETURN_IF_ERROR(pjrt_executable_time(executable, &properties));
+  args->properties = properties;
+  args->num_properties = executable->num_properties + is_timed;
   return NULL;
 }
 

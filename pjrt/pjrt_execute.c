@@ -115,14 +115,16 @@ static void pjrt_execute_tell_profiler(const PJRT_Executable *executable, const 
 }
 
 // A launch that device memory does not suffice for is a launch whose results have failed, as it is
-// with plugins whose devices allocate when they run. JAX makes a ValueError of an Execute that
-// fails (in jit's fast path), and of a result that has failed always a JaxRuntimeError.
+// with plugins whose devices allocate when they run; so is one that needs what is dead. JAX makes a
+// ValueError of an Execute that fails (in jit's fast path), and of a result that has failed always
+// a JaxRuntimeError.
 static mp_status_t pjrt_execute_fail_later(const PJRT_Executable *executable,
                                            const mp_launch_t *what, mp_status_t status,
                                            mp_buffer_t **const *out_results,
                                            mp_event_t **out_done) {
-  if (mp_status_code(status) != MP_RESOURCE_EXHAUSTED || status == mp_status_out_of_memory())
-    return status;
+  const mp_status_code_t code = mp_status_code(status);
+  if (code != MP_RESOURCE_EXHAUSTED && code != MP_UNAVAILABLE) return status;
+  if (status == mp_status_out_of_memory()) return status;
   mp_status_t failure =
       mp_executable_fail(executable->executable, what, status, out_results, out_done);
   if (failure != NULL) {

@@ -194,7 +194,7 @@ struct PJRT_Client {
   mp_report_t *report;  // of the model of time (package/pjrt_time.c); NULL: there is none
   const char *dump;     // the folder that the option names, or ""
   bool op_by_op;        // nothing is fused
-  bool open_loops;      // no loop is one command, because programs run for their shapes alone
+  PJRT_Client *next;    // in the list of package/pjrt_faults.c
 };
 // Makes the reports of the client's model of time, if it has one. INVALID_ARGUMENT for options that
 // ask for reports where there is no model, or for files that cannot be written.
@@ -204,6 +204,10 @@ void mp_pjrt_time_end(PJRT_Client *client);
 // Calls for the reports of all clients of the process, with the lock held that keeps them; `visit`
 // takes none outside of MP_LOCK_REPORTS. (package/pjrt_time.c)
 void mp_pjrt_time_visit(void (*visit)(mp_report_t *report, void *context), void *context);
+// From now on the client gets the faults that come while it lives, until the second one, which is
+// called before the runtime's client goes. (package/pjrt_faults.c)
+void mp_pjrt_faults_begin(PJRT_Client *client);
+void mp_pjrt_faults_end(PJRT_Client *client);
 
 // As PJRT_Client_Create, but in a given world (sim/runtime/devices/client.h), for tests.
 MP_NODISCARD mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
@@ -223,7 +227,7 @@ static inline PJRT_Memory *mp_pjrt_memory_of(const PJRT_Client *client, const mp
 // ---- executables (pjrt_executable.c, pjrt_loaded_executable.c) ----
 
 // What one compilation made. The arrays, which lie in the arena, are what the getters lend; nothing
-// but `references` and `optimized` changes once it is made.
+// but `references`, `optimized` and `timed_properties` changes once it is made.
 struct PJRT_Executable {
   atomic_int references;
   mp_arena_t *arena;
@@ -246,7 +250,9 @@ struct PJRT_Executable {
   const char **output_shardings, **parameter_shardings;  // OpSharding bytes; NULL: none
   size_t *output_sharding_sizes, *parameter_sharding_sizes;
   PJRT_Layouts_MemoryLayout **output_layouts, **parameter_layouts;
-  atomic_uintptr_t optimized;  // mp_pjrt_optimized_t *, made when first asked for
+  // Made when first asked for:
+  atomic_uintptr_t optimized;         // mp_pjrt_optimized_t *
+  atomic_uintptr_t timed_properties;  // PJRT_NamedValue *: num_properties, and the time
 };
 // mp_pjrt_executable_retain adds a reference and returns the executable; the last
 // mp_pjrt_executable_release frees it.

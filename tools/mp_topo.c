@@ -8,6 +8,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/options.h"
+#include "sim/model/faults/faults.h"
 #include "sim/model/picture/picture.h"
 #include "topology/pod.h"
 
@@ -78,20 +79,25 @@ static mp_status_t draw_pod(mp_pod_t *pod, const char *loads_path, mp_strbuf_t *
 static mp_status_t print_pod(const request_t *request) {
   mp_options_t *options = NULL;
   mp_pod_t *pod = NULL;
+  mp_faults_t *faults = NULL;
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_status_t status = NULL;
   MP_GOTO_IF_ERROR(status, mp_options_create(request->values, request->count, &options), done);
   MP_GOTO_IF_ERROR(status, mp_pod_create(options, &pod), done);
+  MP_GOTO_IF_ERROR(status, mp_faults_create(pod, options, &faults), done);
   if (request->is_picture) {
     MP_GOTO_IF_ERROR(status, draw_pod(pod, request->loads_path, &text), done);
   } else {
     mp_pod_describe(pod, &text);
+    const uint32_t count = mp_faults_count(faults);
+    if (count != 0) mp_strbuf_printf(&text, "faults: %u\n", count);
   }
   MP_GOTO_IF_ERROR(status, mp_strbuf_status(&text), done);
   fputs(mp_strbuf_text(&text), stdout);
 done:
   mp_strbuf_deinit(&text);
+  mp_faults_release(faults);
   mp_pod_release(pod);
   mp_options_release(options);
   return status;

@@ -15,8 +15,8 @@
 #include "topology/pod.h"
 
 enum {
-  MP_SPEC_MAX_TEXT = 128,  // longest name or kind
-  MP_SPEC_MAX_FILE = 255,  // a longer file name is cut in messages
+  MP_SPEC_MAX_TEXT = 128,   // longest name or kind
+  MP_SPEC_MAX_PATH = 1024,  // longest path of a file, with the NUL
 };
 
 typedef struct {
@@ -161,8 +161,8 @@ typedef struct {
   mp_values_mode_t values;
   char algorithms[MP_SPEC_MAX_TEXT + 1];
   char calibration[MP_SPEC_MAX_TEXT + 1];
-  double pace;                      // 0 = not given
-  char file[MP_SPEC_MAX_FILE + 1];  // that was read; empty: none
+  double pace;                  // 0 = not given
+  char file[MP_SPEC_MAX_PATH];  // that was read; empty: none
   // By key: the highest layer that gave it, and the line there.
   struct {
     mp_spec_layer_t layer;
@@ -196,6 +196,9 @@ bool mp_spec_is_list(mp_str_t key);
 // Reads a one-line description (spec_line.c): a preset, wiring or file, then key:value words.
 // Messages call it `origin`.
 MP_NODISCARD mp_status_t mp_spec_read_line(mp_pod_spec_t *spec, const char *origin, mp_str_t line);
+
+// Writes the path of the file that a one-line description names; false: it names none.
+bool mp_spec_file_of(mp_str_t line, char *out_path, size_t capacity);
 
 // Reads YAML text (spec_yaml.c), which messages call `origin`.
 MP_NODISCARD mp_status_t mp_spec_read_yaml(mp_pod_spec_t *spec, const char *origin, mp_str_t text);

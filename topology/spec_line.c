@@ -53,15 +53,19 @@ static bool spec_line_is_wiring(mp_str_t name) {
   return mp_spec_value_parse(MP_SPEC_WIRING, name, &unused);
 }
 
+bool mp_spec_file_of(mp_str_t line, char *out_path, size_t capacity) {
+  const mp_str_t word = spec_line_next_word(&line);
+  if (word.size == 0 || word.size >= capacity || !spec_line_is_file(word)) return false;
+  memcpy(out_path, word.data, word.size);
+  out_path[word.size] = '\0';
+  return true;
+}
+
 static mp_status_t spec_line_read_file_word(mp_pod_spec_t *spec, const char *origin,
                                             mp_str_t word) {
-  char path[1024];
-  if (word.size >= sizeof(path)) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "%s: the file name is too long", origin);
-  }
-  memcpy(path, word.data, word.size);
-  path[word.size] = '\0';
-  return mp_spec_read_file(spec, path);
+  char path[MP_SPEC_MAX_PATH];
+  if (mp_spec_file_of(word, path, sizeof(path))) return mp_spec_read_file(spec, path);
+  return mp_status_make(MP_INVALID_ARGUMENT, "%s: the file name is too long", origin);
 }
 
 static mp_status_t spec_line_refuse_first_word(const char *origin, mp_str_t name) {

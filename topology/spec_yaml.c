@@ -89,8 +89,20 @@ static mp_status_t spec_yaml_read_list(reader_t *reader, mp_str_t key, int line)
 
 static mp_status_t spec_yaml_read_mapping(reader_t *reader, mp_str_t prefix, int depth);
 
+// Skips the list of faults (topology/faults), which is not part of what the pod is.
+static mp_status_t spec_yaml_skip(reader_t *reader) {
+  for (uint32_t depth = 0;;) {
+    const yaml_event_type_t type = reader->event.type;
+    depth += type == YAML_MAPPING_START_EVENT || type == YAML_SEQUENCE_START_EVENT;
+    depth -= type == YAML_MAPPING_END_EVENT || type == YAML_SEQUENCE_END_EVENT;
+    if (depth == 0) return NULL;
+    MP_RETURN_IF_ERROR(spec_yaml_advance(reader));
+  }
+}
+
 // Reads the value of a key; the current event is the value's first.
 static mp_status_t spec_yaml_read_value(reader_t *reader, mp_str_t key, int line, int depth) {
+  if (reader->astra == NULL && mp_str_is(key, "faults")) return spec_yaml_skip(reader);
   switch (reader->event.type) {
     case YAML_SCALAR_EVENT:
       return spec_yaml_set(reader, key, line, spec_yaml_scalar_of(reader));
@@ -169,7 +181,7 @@ mp_status_t mp_spec_read_file(mp_pod_spec_t *spec, const char *path) {
   char *text = NULL;
   size_t size = 0;
   MP_RETURN_IF_ERROR(mp_file_read("topology file", path, &text, &size));
-  snprintf(spec->file, sizeof(spec->file), "%.*s", MP_SPEC_MAX_FILE, path);
+  snprintf(spec->file, sizeof(spec->file), "%.*s", MP_SPEC_MAX_PATH - 1, path);
   const mp_status_t status = mp_spec_read_yaml(spec, path, (mp_str_t){text, size});
   mp_free(text);
   return status;

@@ -75,6 +75,8 @@ typedef enum {
     "time model: algorithms of collectives, such as \"all_reduce:ring,all_gather:direct\"")       \
   X(calibration, STRING, 0, 0, "", "", "MINIPOD_CALIBRATION",                                     \
     "time model: a file with the efficiency of each class of ops")                                \
+  X(faults, STRING, 0, 0, "", "", "MINIPOD_FAULTS",                                               \
+    "a file with a list of faults (dead or slow devices and links, flipped bits), or the list")   \
   X(trace, STRING, 0, 0, "", "", "MINIPOD_TRACE",                                                 \
     "time model: a file for a timeline of the pod, for Perfetto")                                 \
   X(trace_events, INT, 0, INT64_MAX, "1000000", "", "MINIPOD_TRACE_EVENTS",                       \
@@ -129,6 +131,7 @@ typedef struct {
   const char *pace;
   const char *algorithms;
   const char *calibration;
+  const char *faults;
   const char *trace;
   int64_t trace_events;
   const char *chakra;

@@ -64,7 +64,7 @@ void mp_strided_finish(mp_strided_t *copy) {
   // The outermost dimension that is long enough is cut into parts, or else the longest one.
   copy->split = 0;
   for (uint32_t i = 0; i < copy->rank; ++i) {
-    if (copy->dims[i].extent >= 64) {
+    if (copy->dims[i].extent >= 8) {
       copy->split = i;
       break;
     }

@@ -5,6 +5,7 @@
 #include "sim/base/log.h"
 #include "sim/base/os/process.h"
 #include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/faulty.h"
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/devices/pacer.h"
 #include "sim/runtime/devices/side_stream.h"
@@ -224,6 +225,7 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
         mp_world_peer(client->world, mp_world_rank(client->world))->ranks_on_host;
   }
   MP_RETURN_IF_ERROR(client_make_model(client, options));
+  MP_RETURN_IF_ERROR(mp_client_make_faults(client, options));
   if (client->shapes_only) {  // memory is counted, but hardly used
     client->budget.machine_bytes = 0;
     client->budget.is_sparse = true;
@@ -338,6 +340,7 @@ static void client_destroy(mp_client_t *client) {
   mp_free(client->queues);
   mp_pacer_free(client->pacer);
   mp_model_release(client->model);
+  mp_faults_release(client->faults);
   mp_pod_release(client->pod);
   mp_free(client);
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "topology/faults/fault_list.h"
 #include "topology/pod_internal.h"
 #include "topology/spec.h"
 
@@ -22,6 +23,19 @@ static void read_back(mp_pod_t *pod) {
   mp_pod_release(again);
 }
 
+// Lists of faults, alone and among the keys of a pod.
+static void read_faults(mp_str_t text) {
+  mp_arena_t *arena = NULL;
+  mp_pod_fault_list_t list;
+  mp_status_t status = mp_arena_create(&arena);
+  for (int is_pod = 0; is_pod < 2 && arena != NULL; ++is_pod) {
+    mp_status_release(status);
+    status = mp_pod_fault_list_read(arena, "fuzz", text, is_pod != 0, &list);
+  }
+  mp_status_release(status);
+  mp_arena_release(arena);
+}
+
 // The first byte chooses the form, so that one corpus serves all three.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0) return 0;
@@ -32,6 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (data[0] % 3 == 0) {
     status = mp_pod_deserialize(text, &pod);
   } else if (data[0] % 3 == 1) {
+    read_faults(text);
     status = mp_spec_read_yaml(&spec, "fuzz", text);
     if (status == NULL) status = mp_spec_finish(&spec, "fuzz");
     if (status == NULL) status = mp_pod_build(&spec, text, &pod);

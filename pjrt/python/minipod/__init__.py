@@ -57,3 +57,28 @@ def virtual_time() -> float:
   from minipod import virtual
 
   return virtual.virtual_time()
+
+
+def inject(faults) -> None:
+  """Adds faults to the pod: a fault (a dict), a list of them, or the list as YAML.
+
+  `inject({"device": 3, "dead": True})`; configs/README.md has all keys.  The launches that `step`
+  and `until` speak of are counted from now on.  In a job each process injects for itself.
+
+  Raises:
+    RuntimeError: the pod cannot have one of these faults, or no device was used yet.
+  """
+  from minipod import faults as faults_module
+
+  faults_module.inject(faults)
+
+
+def heal() -> None:
+  """Takes all faults away, those of the configuration too.
+
+  Raises:
+    RuntimeError: no device was used yet.
+  """
+  from minipod import faults as faults_module
+
+  faults_module.heal()

@@ -42,6 +42,8 @@
   X(WORLD, "world", LEAF)                    /* peers' fates, exchanges */                    \
   X(FOREIGN, "foreign functions", LEAF)      /* what is registered */                         \
   X(NATIVE, "machine code", LEAF)            /* what has been compiled; the compiler */       \
+  X(CLIENTS, "list of clients", LEAF)        /* those that get faults */                      \
+  X(FAULTS, "faults", LEAF)                  /* the faults of a client, and their network */  \
   X(REPORTS, "list of reports", LONG)        /* the reports of all clients */                 \
   X(WATCHERS, "watchers", LONG)              /* who watches a time model changes */           \
   X(MODEL, "time model", PLAIN)              /* the log of the time model, what it came to */ \

@@ -61,6 +61,7 @@ void mp_model_release(mp_model_t *model) {
     mp_model_free_entry(entry);
   }
   MP_ASSERT(model->programs.first == NULL && model->dead == NULL);
+  mp_model_free_health(model);
   mp_network_release(model->network);
   mp_pod_release(model->pod);
   mp_free(model->devices);
@@ -86,38 +87,6 @@ const mp_chip_t *mp_model_chip(const mp_model_t *model) {
 
 // ---- Programs ----
 
-static mp_status_t model_make_books(const mp_model_program_t *program, mp_replay_books_t *books) {
-  const mp_timing_t *timing = program->timing;
-  mp_arena_t *arena = program->arena;
-  uint64_t *counts = MP_ARENA_ARRAY(arena, uint64_t, timing->num_steps);
-  mp_moment_t *times = MP_ARENA_ARRAY(arena, mp_moment_t, timing->num_steps);
-  mp_replay_meetings_t *met =
-      MP_ARENA_ARRAY(arena, mp_replay_meetings_t, timing->num_collectives + 1);
-  double *bytes = MP_ARENA_ARRAY(arena, double, mp_network_num_links(program->model->network) + 1);
-  MP_RETURN_IF_NULL(counts);
-  MP_RETURN_IF_NULL(times);
-  MP_RETURN_IF_NULL(met);
-  MP_RETURN_IF_NULL(bytes);
-  mp_replay_device_books_t *devices =
-      MP_ARENA_ARRAY(arena, mp_replay_device_books_t, program->num_devices);
-  MP_RETURN_IF_NULL(devices);
-  *books = (mp_replay_books_t){
-      .counts = counts, .times = times, .meetings = met, .link_bytes = bytes, .devices = devices};
-  return NULL;
-}
-
-static mp_status_t model_make_memos(mp_model_program_t *program) {
-  for (uint32_t i = 0; i < MP_MODEL_MEMOS; ++i) {
-    mp_memo_t *memo = &program->memos[i];
-    memo->starts = MP_ARENA_ARRAY(program->arena, mp_moment_t, program->num_devices);
-    memo->ends = MP_ARENA_ARRAY(program->arena, mp_moment_t, program->num_devices);
-    MP_RETURN_IF_NULL(memo->starts);
-    MP_RETURN_IF_NULL(memo->ends);
-    MP_RETURN_IF_ERROR(model_make_books(program, &memo->books));
-  }
-  return NULL;
-}
-
 static mp_status_t model_make_program(mp_model_program_t *program,
                                       const mp_program_t *device_program, const uint32_t *ids) {
   const mp_pod_info_t *info = mp_pod_info(program->model->pod);
@@ -128,6 +97,8 @@ static mp_status_t model_make_program(mp_model_program_t *program,
   program->starts = MP_ARENA_ARRAY(arena, mp_moment_t, count);
   program->ends = MP_ARENA_ARRAY(arena, mp_moment_t, count);
   program->paths = MP_ARENA_ARRAY(arena, const mp_path_t *, count);
+  program->slowness = MP_ARENA_ARRAY(arena, double, count);
+  MP_RETURN_IF_NULL(program->slowness);
   MP_RETURN_IF_NULL(program->ids);
   MP_RETURN_IF_NULL(program->starts);
   MP_RETURN_IF_NULL(program->ends);
@@ -140,13 +111,16 @@ static mp_status_t model_make_program(mp_model_program_t *program,
   program->name = device_program->name;
   MP_RETURN_IF_ERROR(
       mp_timing_create(&program->model->chip, device_program, arena, &program->timing));
-  MP_RETURN_IF_ERROR(model_make_books(program, &program->books));
-  MP_RETURN_IF_ERROR(model_make_memos(program));
-  return mp_replay_create(program->model->network, program->timing, count, program->ids,
-                          &program->replay);
+  MP_RETURN_IF_ERROR(
+      mp_books_create(arena, program->model->network, program->timing, count, &program->books));
+  MP_RETURN_IF_ERROR(mp_replay_create(program->model->network, program->timing, count, program->ids,
+                                      &program->replay));
+  program->current = program->replay;
+  return NULL;
 }
 
 static void model_free_program(mp_model_program_t *program) {
+  mp_model_free_variants(program);
   mp_replay_release(program->replay);
   mp_arena_release(program->arena);
   mp_program_release(program->adopted);
@@ -257,7 +231,7 @@ const int32_t *mp_model_program_ids(const mp_model_program_t *program) {
 }
 
 mp_algorithm_t mp_model_program_algorithm(const mp_model_program_t *program, uint32_t collective) {
-  return mp_replay_books(program->replay)->meetings[collective].algorithm;
+  return mp_replay_books(program->current)->meetings[collective].algorithm;
 }
 
 // ---- Reading ----

@@ -19,6 +19,7 @@
 
 #include "sim/base/options.h"
 #include "sim/model/clock/replay.h"
+#include "sim/model/faults/health.h"
 
 typedef struct mp_model_s mp_model_t;
 typedef struct mp_model_program_s mp_model_program_t;
@@ -74,6 +75,8 @@ mp_stamp_t mp_model_copy(mp_model_t *model, uint32_t from, uint32_t to, uint64_t
                          mp_stamp_t source);
 // The host reads what was made by `source` from a device, and waits for it. 0 bytes: it only waits.
 mp_stamp_t mp_model_get(mp_model_t *model, uint32_t device, uint64_t bytes, mp_stamp_t source);
+// From here on the pod has this health, a reference that the model takes; NULL: all is well.
+void mp_model_set_health(mp_model_t *model, mp_health_t *health);
 // The newer one of two stamps, if it is of a transfer.
 mp_stamp_t mp_stamp_newer_transfer(mp_stamp_t a, mp_stamp_t b);
 

@@ -7,7 +7,13 @@
 #include "sim/base/os/lock.h"
 #include "sim/model/clock/model.h"
 
-typedef enum { MP_ENTRY_LAUNCH, MP_ENTRY_PUT, MP_ENTRY_COPY, MP_ENTRY_GET } mp_entry_kind_t;
+typedef enum {
+  MP_ENTRY_LAUNCH,
+  MP_ENTRY_PUT,
+  MP_ENTRY_COPY,
+  MP_ENTRY_GET,
+  MP_ENTRY_HEALTH,  // from here on the pod has another one
+} mp_entry_kind_t;
 
 typedef struct mp_entry_s mp_entry_t;
 
@@ -35,19 +41,32 @@ struct mp_entry_s {
   uint32_t from, to;  // device ids
   uint64_t bytes;
   mp_stamp_t source;
+  mp_health_t *health;  // HEALTH: a reference, or NULL
 };
 
 // What a launch came to: kept, because a loop's launches are mostly alike.
 typedef struct {
-  bool is_used;
+  mp_moment_t *starts;  // [num_devices] relative to the first; NULL: nothing has been kept here
+  mp_moment_t *ends;    // the same
   uint64_t path_hash;
-  mp_moment_t *starts;      // [num_devices] relative to the first
-  mp_moment_t *ends;        // the same
-  uint64_t hits;            // launches that came to the same since `books` was kept
-  mp_replay_books_t books;  // its arrays belong to the memo
+  uint64_t hits;  // launches that came to this and are not in the program's books yet
+  mp_replay_books_t books;
 } mp_memo_t;
 
-enum { MP_MODEL_MEMOS = 4, MP_MODEL_KEPT_ENDS = 1 << 16 };
+enum { MP_MODEL_MEMOS = 4, MP_MODEL_KEPT_ENDS = 1 << 16, MP_MODEL_NETWORKS = 8 };
+
+// A replay for another network than the model's (model_health.c).
+typedef struct mp_variant_s mp_variant_t;
+struct mp_variant_s {
+  mp_variant_t *next;
+  uint64_t id;  // of the changes
+  mp_replay_t *replay;
+};
+
+typedef struct {
+  uint64_t id;            // of the changes
+  mp_network_t *network;  // NULL: none
+} mp_changed_network_t;
 
 struct mp_model_program_s {
   mp_model_t *model;
@@ -60,6 +79,9 @@ struct mp_model_program_s {
   int32_t *ids;        // [num_devices]
   const mp_timing_t *timing;
   mp_replay_t *replay;
+  mp_variant_t *variants;  // owned
+  mp_replay_t *current;    // the replay of the last launch
+  double *slowness;        // [num_devices] for one launch at a time
   mp_memo_t memos[MP_MODEL_MEMOS];
   uint32_t next_memo;
   mp_program_t *adopted;  // freed with it
@@ -77,6 +99,9 @@ struct mp_model_s {
   mp_pod_t *pod;  // a reference
   mp_chip_t chip;
   mp_network_t *network;
+  mp_health_t *health;  // a reference: at this point of the log; NULL: all is well
+  mp_changed_network_t changed[MP_MODEL_NETWORKS];
+  uint32_t next_changed;
   MP_LIST(mp_model_program_t) programs;  // in the order in which they were made
   // MP_QUEUE: what has not been computed yet.
   mp_entry_t *first, *last;
@@ -112,6 +137,24 @@ double mp_model_due_of(const mp_model_t *model, uint64_t number);
 void mp_model_free_entry(mp_entry_t *entry);
 // Adds up what memos stand for.
 void mp_model_fold_memos(mp_model_program_t *program);
+
+// ---- model_log.c; the caller holds the lock ----
+
+// Appends an entry to the log.
+void mp_model_push(mp_model_t *model, mp_entry_t *entry);
+
+// ---- model_health.c; the caller holds the lock ----
+
+// The entry HEALTH is due: its reference is the model's now.
+void mp_model_take_health(mp_model_t *model, mp_entry_t *entry);
+// The network as it is at this point of the log.
+MP_NODISCARD mp_status_t mp_model_network_now(mp_model_t *model, mp_network_t **out_network);
+// Chooses program->current for the next launch. `out_slowness` is that of the launch's devices, or
+// NULL; what the launch depends on goes into the hash.
+MP_NODISCARD mp_status_t mp_model_apply_health(mp_model_program_t *program,
+                                               const double **out_slowness, uint64_t *inout_hash);
+void mp_model_free_variants(mp_model_program_t *program);
+void mp_model_free_health(mp_model_t *model);
 
 // ---- model.c; the caller holds the lock ----
 

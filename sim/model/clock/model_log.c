@@ -17,7 +17,7 @@ mp_stamp_t mp_stamp_newer_transfer(mp_stamp_t a, mp_stamp_t b) {
   return a > b ? a : b;
 }
 
-static void model_log_push(mp_model_t *model, mp_entry_t *entry) {
+void mp_model_push(mp_model_t *model, mp_entry_t *entry) {
   entry->number = ++model->num_entries;
   if (model->pace != 0) entry->asked = mp_clock_seconds();
   model->num_waiting += 1;
@@ -62,7 +62,7 @@ static mp_entry_t *model_log_find_launch(mp_model_program_t *program, uint64_t l
     return NULL;
   }
   model->launches += 1;
-  model_log_push(model, entry);
+  mp_model_push(model, entry);
   return entry;
 }
 
@@ -113,7 +113,7 @@ static mp_stamp_t model_log_transfer(mp_model_t *model, const mp_entry_t *what) 
     model->lost += 1;
   } else {
     *entry = *what;
-    model_log_push(model, entry);
+    mp_model_push(model, entry);
     stamp = model_log_stamp(entry);
     model->transfers += 1;
     if (model->num_waiting >= MODEL_LOG_LONG) mp_model_settle(model, false);

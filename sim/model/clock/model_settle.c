@@ -43,84 +43,54 @@ void mp_model_free_entry(mp_entry_t *entry) {
     for (uint32_t i = 0; i < entry->program->num_devices; ++i)
       mp_path_clear(&entry->shares[i].path);
   }
+  mp_health_release(entry->health);
   if (entry->program != NULL) mp_model_unref_program(entry->program);
   mp_free(entry);
 }
 
 // ---- Books ----
 
-// to += times * from
-static void model_settle_add(const mp_model_program_t *program, mp_replay_books_t *to,
-                             const mp_replay_books_t *from, uint64_t times) {
-  const mp_timing_t *timing = program->timing;
-  for (uint32_t i = 0; i < timing->num_steps; ++i) {
-    ((uint64_t *)(uintptr_t)to->counts)[i] += times * from->counts[i];
-    ((mp_moment_t *)(uintptr_t)to->times)[i] += times * from->times[i];
-  }
-  for (uint32_t i = 0; i < timing->num_collectives; ++i) {
-    mp_replay_meetings_t *met = &((mp_replay_meetings_t *)(uintptr_t)to->meetings)[i];
-    const mp_replay_meetings_t *more = &from->meetings[i];
-    met->count += times * more->count;
-    met->traffic += times * more->traffic;
-    met->waiting += times * more->waiting;
-    met->members += times * more->members;
-    met->longest = model_settle_later(met->longest, more->longest);
-    if (more->count != 0) met->algorithm = more->algorithm;
-  }
-  const uint32_t links = mp_network_num_links(program->model->network);
-  for (uint32_t i = 0; i < links; ++i) {
-    ((double *)(uintptr_t)to->link_bytes)[i] += (double)times * from->link_bytes[i];
-  }
-  for (uint32_t i = 0; i < program->num_devices; ++i) {
-    mp_replay_device_books_t *device = &((mp_replay_device_books_t *)(uintptr_t)to->devices)[i];
-    device->work += times * from->devices[i].work;
-    device->waiting += times * from->devices[i].waiting;
-    device->traffic += times * from->devices[i].traffic;
-  }
-  to->work += times * from->work;
-  to->waiting += times * from->waiting;
-  to->traffic += times * from->traffic;
-  to->is_cut |= from->is_cut;
+static void model_settle_fold(mp_model_program_t *program, mp_memo_t *memo) {
+  if (memo->hits != 0) mp_books_add(&program->books, &memo->books, memo->hits);
+  memo->hits = 0;
 }
 
 void mp_model_fold_memos(mp_model_program_t *program) {
-  for (uint32_t i = 0; i < MP_MODEL_MEMOS; ++i) {
-    mp_memo_t *memo = &program->memos[i];
-    if (memo->hits == 0) continue;
-    model_settle_add(program, &program->books, &memo->books, memo->hits);
-    memo->hits = 0;
-  }
+  for (uint32_t i = 0; i < MP_MODEL_MEMOS; ++i) model_settle_fold(program, &program->memos[i]);
 }
 
-static void model_settle_keep(mp_model_program_t *program, uint64_t path_hash) {
+// Most programs come to one memo or two: the others are not made.
+static mp_status_t model_settle_make_memo(mp_model_program_t *program, mp_memo_t *memo) {
+  const uint32_t count = program->num_devices;
+  MP_RETURN_IF_ERROR(mp_books_create(program->arena, program->model->network, program->timing,
+                                     count, &memo->books));
+  memo->ends = MP_ARENA_ARRAY(program->arena, mp_moment_t, count);
+  MP_RETURN_IF_NULL(memo->ends);
+  memo->starts = MP_ARENA_ARRAY(program->arena, mp_moment_t, count);
+  MP_RETURN_IF_NULL(memo->starts);
+  return NULL;
+}
+
+// Keeps what the last launch came to, and counts it.
+static mp_status_t model_settle_keep(mp_model_program_t *program, uint64_t path_hash) {
   mp_memo_t *memo = &program->memos[program->next_memo++ % MP_MODEL_MEMOS];
-  const mp_timing_t *timing = program->timing;
-  if (memo->hits != 0) {
-    model_settle_add(program, &program->books, &memo->books, memo->hits);
-    memo->hits = 0;
-  }
+  if (memo->starts == NULL) MP_RETURN_IF_ERROR(model_settle_make_memo(program, memo));
+  model_settle_fold(program, memo);
   const size_t bytes = program->num_devices * sizeof(mp_moment_t);
   memcpy(memo->starts, program->starts, bytes);
   memcpy(memo->ends, program->ends, bytes);
   memo->path_hash = path_hash;
-  memo->is_used = true;
-  mp_replay_books_t *books = &memo->books;
-  memset((void *)(uintptr_t)books->counts, 0, timing->num_steps * sizeof(*books->counts));
-  memset((void *)(uintptr_t)books->times, 0, timing->num_steps * sizeof(*books->times));
-  memset((void *)(uintptr_t)books->meetings, 0, timing->num_collectives * sizeof(*books->meetings));
-  memset((void *)(uintptr_t)books->link_bytes, 0,
-         mp_network_num_links(program->model->network) * sizeof(*books->link_bytes));
-  memset((void *)(uintptr_t)books->devices, 0, program->num_devices * sizeof(*books->devices));
-  books->work = books->waiting = books->traffic = 0;
-  books->is_cut = false;
-  model_settle_add(program, books, mp_replay_books(program->replay), 1);
+  memo->hits = 1;
+  mp_books_clear(&memo->books);
+  mp_books_add(&memo->books, mp_replay_books(program->current), 1);
+  return NULL;
 }
 
 static mp_memo_t *model_settle_recall(mp_model_program_t *program, uint64_t path_hash) {
   const size_t bytes = program->num_devices * sizeof(mp_moment_t);
   for (uint32_t i = 0; i < MP_MODEL_MEMOS; ++i) {
     mp_memo_t *memo = &program->memos[i];
-    if (!memo->is_used || memo->path_hash != path_hash) continue;
+    if (memo->starts == NULL || memo->path_hash != path_hash) continue;
     if (memcmp(memo->starts, program->starts, bytes) == 0) return memo;
   }
   return NULL;
@@ -205,14 +175,17 @@ static mp_moment_t model_settle_set_starts(mp_model_program_t *program, const mp
   return base;
 }
 
-// Writes program->ends; false when memory was short.
-static bool model_settle_replay(mp_model_program_t *program, uint64_t path_hash, mp_moment_t base) {
+// Writes program->ends.
+static mp_status_t model_settle_replay(mp_model_program_t *program, uint64_t path_hash,
+                                       mp_moment_t base) {
   mp_model_t *model = program->model;
+  const double *slowness;
+  MP_RETURN_IF_ERROR(mp_model_apply_health(program, &slowness, &path_hash));
   mp_memo_t *memo = model->is_observed ? NULL : model_settle_recall(program, path_hash);
   if (memo != NULL) {
     memo->hits += 1;
     memcpy(program->ends, memo->ends, program->num_devices * sizeof(mp_moment_t));
-    return true;
+    return NULL;
   }
   watched_t watched = {program, base};
   const mp_replay_observer_t observer = {.on_work = model_settle_on_work,
@@ -222,16 +195,10 @@ static bool model_settle_replay(mp_model_program_t *program, uint64_t path_hash,
                                          .context = &watched};
   const mp_replay_launch_t launch = {.starts = program->starts,
                                      .paths = program->paths,
+                                     .slowness = slowness,
                                      .observer = model->is_observed ? &observer : NULL};
-  mp_status_t status = mp_replay_run(program->replay, &launch, program->ends);
-  if (status != NULL) {
-    mp_status_release(status);
-    model->lost += 1;
-    return false;
-  }
-  model_settle_add(program, &program->books, mp_replay_books(program->replay), 1);
-  model_settle_keep(program, path_hash);
-  return true;
+  MP_RETURN_IF_ERROR(mp_replay_run(program->current, &launch, program->ends));
+  return model_settle_keep(program, path_hash);
 }
 
 static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entry) {
@@ -242,7 +209,12 @@ static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entr
   if (model->is_observed) {
     model->observer.on_enqueue(model->observer.context, program, model->host);
   }
-  if (!model_settle_replay(program, path_hash, base)) return base;
+  mp_status_t status = model_settle_replay(program, path_hash, base);
+  if (status != NULL) {  // memory was short
+    mp_status_release(status);
+    model->lost += 1;
+    return base;
+  }
   mp_moment_t last = 0;
   for (uint32_t i = 0; i < program->num_devices; ++i) {
     const mp_moment_t end = base + program->ends[i];
@@ -263,14 +235,16 @@ static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entr
 static mp_moment_t model_settle_message(mp_model_t *model, mp_network_end_t from,
                                         mp_network_end_t to, uint64_t bytes,
                                         mp_transfer_t *out_transfer) {
-  mp_status_t status = mp_network_message(model->network, from, to, (double)bytes, out_transfer);
+  mp_network_t *network = NULL;
+  mp_status_t status = mp_model_network_now(model, &network);
+  if (status == NULL) status = mp_network_message(network, from, to, (double)bytes, out_transfer);
   if (status != NULL) {
     mp_status_release(status);
     *out_transfer = (mp_transfer_t){0};
     model->lost += 1;
     return 0;
   }
-  return mp_moment_of(mp_flows_transfer_alone(model->network, out_transfer));
+  return mp_moment_of(mp_flows_transfer_alone(network, out_transfer));
 }
 
 static mp_network_end_t model_settle_host_of(const mp_model_t *model, uint32_t device) {
@@ -357,6 +331,7 @@ static mp_moment_t model_settle_transfer(mp_model_t *model, const mp_entry_t *en
     case MP_ENTRY_GET:
       return model_settle_get(model, entry, source);
     case MP_ENTRY_LAUNCH:
+    case MP_ENTRY_HEALTH:
       break;
   }
   return source;
@@ -369,7 +344,11 @@ void mp_model_settle(mp_model_t *model, bool is_last) {
     if (entry->num_running != 0 || (entry->num_missing != 0 && !is_last)) return;
     MP_QUEUE_POP(model, next);
     model->num_waiting -= 1;
-    if (entry->kind != MP_ENTRY_GET) model->reading_since = model->host;
+    if (entry->kind == MP_ENTRY_HEALTH) {
+      mp_model_take_health(model, entry);
+    } else if (entry->kind != MP_ENTRY_GET) {
+      model->reading_since = model->host;
+    }
     const mp_moment_t end = entry->kind == MP_ENTRY_LAUNCH ? model_settle_launch(model, entry)
                                                            : model_settle_transfer(model, entry);
     model_settle_end(model, entry, end);

@@ -19,10 +19,15 @@ typedef struct {
   uint32_t count;
 } mp_path_entry_t;
 
+// Most paths have an entry or two, and runs that are over in microseconds write them: these lie in
+// the path itself.
+enum { MP_PATH_FEW = 2 };
+
 typedef struct {
-  mp_path_entry_t *entries;  // owned
-  uint32_t num_entries, capacity;
-  bool is_cut;  // later choices are not there
+  uint32_t num_entries, capacity;  // in all; of `more`
+  bool is_cut;                     // later choices are not there
+  mp_path_entry_t few[MP_PATH_FEW];
+  mp_path_entry_t *more;  // owned: the entries behind the first few
 } mp_path_t;
 
 // Adds a choice: of a conditional jump 0 when it goes on with the next command, and 1 when it

@@ -13,23 +13,13 @@ static mp_status_t replay_make(mp_replay_t *replay) {
   const mp_timing_t *timing = replay->timing;
   MP_RETURN_IF_ERROR(mp_arena_create(&replay->arena));
   replay->devices = MP_ARENA_ARRAY(replay->arena, mp_replay_device_t, replay->num_devices);
-  replay->counts = MP_ARENA_ARRAY(replay->arena, uint64_t, timing->num_steps);
-  replay->times = MP_ARENA_ARRAY(replay->arena, mp_moment_t, timing->num_steps);
-  replay->met = MP_ARENA_ARRAY(replay->arena, mp_replay_meetings_t, timing->num_collectives + 1);
-  replay->link_bytes =
-      MP_ARENA_ARRAY(replay->arena, double, mp_network_num_links(replay->network) + 1);
   if (timing->has_choices) {
     replay->guesses = mp_arena_alloc(replay->arena, replay_guess_bytes(replay));
     MP_RETURN_IF_NULL(replay->guesses);
   }
   MP_RETURN_IF_NULL(replay->devices);
-  MP_RETURN_IF_NULL(replay->counts);
-  MP_RETURN_IF_NULL(replay->times);
-  MP_RETURN_IF_NULL(replay->met);
-  MP_RETURN_IF_NULL(replay->link_bytes);
-  replay->device_books =
-      MP_ARENA_ARRAY(replay->arena, mp_replay_device_books_t, replay->num_devices);
-  MP_RETURN_IF_NULL(replay->device_books);
+  MP_RETURN_IF_ERROR(
+      mp_books_create(replay->arena, replay->network, timing, replay->num_devices, &replay->books));
   return mp_replay_make_meetings(replay);
 }
 
@@ -101,9 +91,11 @@ static mp_moment_t replay_loop_time(mp_replay_t *replay, uint32_t logical, uint3
 static void replay_work(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_moment_t time) {
   const mp_replay_launch_t *launch = replay->launch;
   mp_replay_device_t *device = &replay->devices[logical];
-  replay->times[number] += time;
-  replay->books.work += time;
-  replay->device_books[logical].work += time;
+  if (launch->slowness != NULL) {
+    time = mp_moment_of(mp_moment_seconds(time) * launch->slowness[logical]);
+  }
+  replay->books.times[number] += time;
+  replay->books.devices[logical].work += time;
   if (launch->observer != NULL && time != 0) {
     launch->observer->on_work(launch->observer->context, logical, number, device->now,
                               device->now + time);
@@ -139,7 +131,7 @@ static mp_status_t replay_walk(mp_replay_t *replay, uint32_t logical) {
   while (device->awaits == 0 && !device->is_over) {
     const uint32_t number = device->step;
     const mp_timing_step_t *step = &replay->timing->steps[number];
-    replay->counts[number] += 1;
+    replay->books.counts[number] += 1;
     if (step->kind == MP_TIMING_END) {
       device->is_over = true;
       return NULL;
@@ -158,22 +150,9 @@ static mp_status_t replay_walk(mp_replay_t *replay, uint32_t logical) {
 }
 
 static void replay_begin(mp_replay_t *replay, const mp_replay_launch_t *launch) {
-  const mp_timing_t *timing = replay->timing;
   replay->launch = launch;
   replay->num_blocked = 0;
-  memset(replay->counts, 0, timing->num_steps * sizeof(*replay->counts));
-  memset(replay->times, 0, timing->num_steps * sizeof(*replay->times));
-  memset(replay->met, 0, timing->num_collectives * sizeof(*replay->met));
-  memset(replay->link_bytes, 0,
-         mp_network_num_links(replay->network) * sizeof(*replay->link_bytes));
-  replay->books = (mp_replay_books_t){
-      .counts = replay->counts,
-      .times = replay->times,
-      .meetings = replay->met,
-      .link_bytes = replay->link_bytes,
-      .devices = replay->device_books,
-  };
-  memset(replay->device_books, 0, replay->num_devices * sizeof(*replay->device_books));
+  mp_books_clear(&replay->books);
   if (replay->guesses != NULL) memset(replay->guesses, 0, replay_guess_bytes(replay));
   mp_replay_reset_meetings(replay);
   for (uint32_t i = 0; i < replay->num_devices; ++i) {

@@ -13,8 +13,8 @@
 #ifndef MINIPOD_SIM_MODEL_CLOCK_REPLAY_H_
 #define MINIPOD_SIM_MODEL_CLOCK_REPLAY_H_
 
+#include "sim/model/clock/books.h"
 #include "sim/model/clock/path.h"
-#include "sim/model/clock/timing.h"
 #include "sim/model/network/flows.h"
 
 typedef struct mp_replay_s mp_replay_t;
@@ -40,34 +40,9 @@ typedef struct {
 typedef struct {
   const mp_moment_t *starts;             // [num_devices] when each may begin
   const mp_path_t *const *paths;         // [num_devices] what each did
+  const double *slowness;                // [num_devices] of their work; NULL: 1
   const mp_replay_observer_t *observer;  // NULL: nobody
 } mp_replay_launch_t;
-
-// What one collective of the program did in a launch, over all groups and rounds.
-typedef struct {
-  uint64_t count;  // meetings; of a permutation or a send: messages
-  mp_algorithm_t algorithm;
-  mp_moment_t traffic;  // from beginning to end, summed over meetings
-  mp_moment_t longest;  // of one meeting
-  mp_moment_t waiting;  // from arrival to beginning, summed over members
-  mp_moment_t members;  // from beginning to end, summed over members
-} mp_replay_meetings_t;
-
-// What one device did.
-typedef struct {
-  mp_moment_t work, waiting, traffic;
-} mp_replay_device_books_t;
-
-// The books of the last launch. Sums are over devices.
-typedef struct {
-  const uint64_t *counts;                   // [num_steps] how often each step was done
-  const mp_moment_t *times;                 // [num_steps] what its work took
-  const mp_replay_meetings_t *meetings;     // [num_collectives]
-  const double *link_bytes;                 // [links of the network]
-  const mp_replay_device_books_t *devices;  // [num_devices]
-  mp_moment_t work, waiting, traffic;       // of all devices together
-  bool is_cut;  // some path did not say everything: there every loop went round once
-} mp_replay_books_t;
 
 // `network`, `timing` and `ids` (the global id of each logical device) are borrowed.
 MP_NODISCARD mp_status_t mp_replay_create(mp_network_t *network, const mp_timing_t *timing,
@@ -79,6 +54,7 @@ void mp_replay_release(mp_replay_t *replay);
 // the network says of collectives.
 MP_NODISCARD mp_status_t mp_replay_run(mp_replay_t *replay, const mp_replay_launch_t *launch,
                                        mp_moment_t *ends);
+// The books of the last launch alone.
 const mp_replay_books_t *mp_replay_books(const mp_replay_t *replay);
 
 #endif  // MINIPOD_SIM_MODEL_CLOCK_REPLAY_H_

@@ -95,11 +95,6 @@ struct mp_replay_s {
   const mp_replay_launch_t *launch;
   uint32_t num_blocked;
   mp_replay_books_t books;
-  uint64_t *counts;
-  mp_moment_t *times;
-  mp_replay_meetings_t *met;
-  double *link_bytes;
-  mp_replay_device_books_t *device_books;
 };
 
 // ---- replay_meet.c ----

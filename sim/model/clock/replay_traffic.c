@@ -13,7 +13,7 @@ static void replay_traffic_count(mp_replay_t *replay, uint32_t number,
                                  mp_moment_t end) {
   const mp_replay_observer_t *observer = replay->launch->observer;
   if (observer != NULL) observer->on_transfer(observer->context, number, transfer, begin, end);
-  mp_transfer_add_bytes(transfer, replay->link_bytes);
+  mp_transfer_add_bytes(transfer, replay->books.link_bytes);
 }
 
 static mp_status_t replay_traffic_of(mp_replay_t *replay, mp_meeting_t *meeting) {
@@ -56,12 +56,10 @@ static mp_status_t replay_traffic_release(mp_replay_t *replay, uint32_t logical,
   const mp_moment_t from = begin > device->counted ? begin : device->counted;
   const mp_moment_t took = end > from ? end - from : 0;
   device->counted = from + took;
-  replay->met[number].waiting += waited;
-  replay->met[number].members += took;
-  replay->books.waiting += waited;
-  replay->books.traffic += took;
-  replay->device_books[logical].waiting += waited;
-  replay->device_books[logical].traffic += took;
+  replay->books.meetings[number].waiting += waited;
+  replay->books.meetings[number].members += took;
+  replay->books.devices[logical].waiting += waited;
+  replay->books.devices[logical].traffic += took;
   if (observer != NULL) {
     observer->on_meeting(observer->context, logical, number, device->arrival, begin, end);
   }
@@ -73,8 +71,8 @@ static mp_status_t replay_traffic_end_meeting(mp_replay_t *replay, mp_meeting_t 
   const uint32_t number = meeting->collective;
   const mp_groups_t *groups = mp_replay_collective(replay, number)->groups;
   if (end < meeting->begin) end = meeting->begin;
-  replay_traffic_note(&replay->met[number], meeting->begin, end);
-  replay->met[number].algorithm = meeting->traffic->algorithm;
+  replay_traffic_note(&replay->books.meetings[number], meeting->begin, end);
+  replay->books.meetings[number].algorithm = meeting->traffic->algorithm;
   meeting->num_arrived = 0;
   for (uint32_t s = 0; s < meeting->traffic->num_stages; ++s) {
     const mp_stage_t *stage = &meeting->traffic->stages[s];
@@ -91,7 +89,7 @@ static mp_status_t replay_traffic_end_meeting(mp_replay_t *replay, mp_meeting_t 
 
 static mp_status_t replay_traffic_end_pair(mp_replay_t *replay, mp_pair_t *pair, mp_moment_t end) {
   if (end < pair->begin) end = pair->begin;
-  replay_traffic_note(&replay->met[pair->collective], pair->begin, end);
+  replay_traffic_note(&replay->books.meetings[pair->collective], pair->begin, end);
   replay_traffic_count(replay, pair->collective, &pair->transfer, pair->begin, end);
   pair->num_arrived = 0;
   MP_RETURN_IF_ERROR(
@@ -104,7 +102,7 @@ static mp_status_t replay_traffic_end_message(mp_replay_t *replay, mp_lane_t *ch
   const mp_moment_t begin = channel->begins.items[channel->times.count];
   if (end < begin) end = begin;
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(NULL, &channel->times, end));
-  replay_traffic_note(&replay->met[channel->collective], begin, end);
+  replay_traffic_note(&replay->books.meetings[channel->collective], begin, end);
   replay_traffic_count(replay, channel->collective, &channel->transfer, begin, end);
   if (!channel->is_awaited) return NULL;
   channel->is_awaited = false;

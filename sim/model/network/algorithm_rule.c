@@ -162,6 +162,7 @@ mp_status_t mp_algorithms_choose(mp_network_t *network, mp_arena_t *scratch,
                                  mp_collective_kind_t kind, const mp_groups_of_devices_t *groups,
                                  double bytes, mp_algorithm_t wanted,
                                  mp_algorithm_t *out_algorithm) {
+  if (network->unchanged != NULL) network = network->unchanged;
   // In one dimension, the rings along dimensions are two-way rings.
   if (groups->num_dims == 1 &&
       (wanted == MP_ALGORITHM_DIMENSION_RING || wanted == MP_ALGORITHM_MULTIPORT_DIMENSION_RING)) {

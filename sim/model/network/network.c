@@ -46,6 +46,21 @@ mp_status_t mp_network_create(mp_pod_t *pod, const mp_network_options_t *options
   return NULL;
 }
 
+mp_status_t mp_network_create_changed(mp_network_t *network, uint32_t num_changes,
+                                      const mp_network_change_t *changes,
+                                      mp_network_t **out_network) {
+  mp_network_t *changed = NULL;
+  MP_RETURN_IF_ERROR(mp_network_create(network->pod, &network->options, &changed));
+  changed->unchanged = network;
+  for (uint32_t i = 0; i < num_changes; ++i) {
+    mp_network_link_t *link = &changed->links.items[changes[i].link];
+    link->bandwidth *= changes[i].bandwidth;
+    link->latency += changes[i].latency;
+  }
+  *out_network = changed;
+  return NULL;
+}
+
 void mp_network_release(mp_network_t *network) {
   if (network == NULL) return;
   MP_HASH_MAP_FREE(&network->traffics);
@@ -71,6 +86,15 @@ uint32_t mp_network_num_links(const mp_network_t *network) {
 const mp_network_link_t *mp_network_link(const mp_network_t *network, uint32_t link) {
   MP_ASSERT(link < network->links.count);
   return &network->links.items[link];
+}
+
+bool mp_network_find_link(const mp_network_t *network, const char *name, uint32_t *out_link) {
+  for (uint32_t i = 0; i < network->links.count; ++i) {
+    if (strcmp(network->links.items[i].name, name) != 0) continue;
+    *out_link = i;
+    return true;
+  }
+  return false;
 }
 
 uint32_t mp_network_num_vertices(const mp_network_t *network) {

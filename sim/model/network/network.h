@@ -91,6 +91,22 @@ MP_NODISCARD mp_status_t mp_network_create(mp_pod_t *pod, const mp_network_optio
                                            mp_network_t **out_network);
 void mp_network_release(mp_network_t *network);
 
+// What is different about a link.
+typedef struct {
+  uint32_t link;
+  double bandwidth;  // the share that is left of it, above 0
+  double latency;    // seconds more
+} mp_network_change_t;
+
+// The same network with other figures for some links. Messages go the same ways and collectives
+// have the same algorithms: nobody knows of the changes. `network` is borrowed, and the same thread
+// uses both.
+MP_NODISCARD mp_status_t mp_network_create_changed(mp_network_t *network, uint32_t num_changes,
+                                                   const mp_network_change_t *changes,
+                                                   mp_network_t **out_network);
+// The link with this name; false: there is none.
+bool mp_network_find_link(const mp_network_t *network, const char *name, uint32_t *out_link);
+
 const mp_pod_t *mp_network_pod(const mp_network_t *network);
 uint32_t mp_network_num_links(const mp_network_t *network);
 const mp_network_link_t *mp_network_link(const mp_network_t *network, uint32_t link);

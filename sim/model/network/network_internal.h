@@ -40,8 +40,9 @@ struct mp_network_s {
   mp_pod_t *pod;
   const mp_pod_info_t *info;
   mp_network_options_t options;
-  mp_arena_t *arena;    // links and what is kept
-  mp_arena_t *scratch;  // of one call
+  mp_network_t *unchanged;  // borrowed: the one whose links have the described figures; NULL: this
+  mp_arena_t *arena;        // links and what is kept
+  mp_arena_t *scratch;      // of one call
 
   uint32_t num_vertices;
   MP_ARRAY(mp_network_link_t) links;

@@ -2,9 +2,8 @@
 
 #include "collectives/mailbox.h"
 
-mp_busiest_t mp_busiest_of(const mp_network_t *network, const double *bytes) {
+mp_busiest_t mp_busiest_of(const mp_network_t *network, const double *bytes, uint32_t count) {
   mp_busiest_t busiest = {.link = -1};
-  const uint32_t count = mp_network_num_links(network);
   for (uint32_t i = 0; i < count; ++i) {
     const double seconds = bytes[i] / mp_network_link(network, i)->bandwidth;
     if (seconds > busiest.seconds) busiest = (mp_busiest_t){i, bytes[i], seconds};
@@ -55,7 +54,8 @@ mp_status_t mp_busiest_of_collective(mp_network_t *network, const mp_collective_
   mp_status_t status = report_links_has_pairs(collective)
                            ? report_links_add_pairs(network, collective, ids, scratch)
                            : report_links_add_groups(network, collective, ids, scratch);
-  if (status == NULL) *out_busiest = mp_busiest_of(network, scratch);
-  memset(scratch, 0, mp_network_num_links(network) * sizeof(*scratch));
+  const uint32_t count = mp_network_num_links(network);
+  if (status == NULL) *out_busiest = mp_busiest_of(network, scratch, count);
+  memset(scratch, 0, count * sizeof(*scratch));
   return status;
 }

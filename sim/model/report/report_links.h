@@ -10,9 +10,9 @@ typedef struct {
   double seconds;  // that it needs for them at its full rate
 } mp_busiest_t;
 
-// The link that is busy longest of those in `bytes`, [links of the network]. The first one of
-// several.
-mp_busiest_t mp_busiest_of(const mp_network_t *network, const double *bytes);
+// The link that is busy longest of those in `bytes`: the first `count` of the network. The first
+// one of several.
+mp_busiest_t mp_busiest_of(const mp_network_t *network, const double *bytes, uint32_t count);
 
 // The same of one round of a collective: all its groups, or all its messages, once. `ids` are the
 // global ids of logical devices. `scratch` has room for [links of the network], and is all zero

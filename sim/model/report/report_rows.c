@@ -179,7 +179,9 @@ static uint64_t report_rows_key(const mp_model_program_books_t *books) {
 
 static mp_status_t report_rows_make(const maker_t *m) {
   const mp_model_program_books_t *books = m->books;
-  const mp_busiest_t busiest = mp_busiest_of(mp_model_network(m->model), books->books.link_bytes);
+  const mp_replay_device_books_t total = mp_books_total(&books->books);
+  const mp_busiest_t busiest =
+      mp_busiest_of(mp_model_network(m->model), books->books.link_bytes, books->books.num_links);
   *m->row = (mp_report_program_t){
       .name = mp_arena_strndup(m->arena, books->name.data, books->name.size),
       .key = report_rows_key(books),
@@ -187,9 +189,9 @@ static mp_status_t report_rows_make(const maker_t *m) {
       .launches = books->launches,
       .time = books->time,
       .available = books->time * books->num_devices,
-      .work = books->books.work,
-      .waiting = books->books.waiting,
-      .traffic = books->books.traffic,
+      .work = total.work,
+      .waiting = total.waiting,
+      .traffic = total.traffic,
       .is_cut = books->books.is_cut,
       .link = busiest.link,
       .link_bytes = busiest.bytes,
@@ -198,13 +200,6 @@ static mp_status_t report_rows_make(const maker_t *m) {
   MP_RETURN_IF_NULL(m->row->name);
   MP_RETURN_IF_ERROR(report_rows_make_collectives(m));
   return report_rows_make_ops(m);
-}
-
-static void report_rows_add_device(mp_replay_device_books_t *to,
-                                   const mp_replay_device_books_t *from) {
-  to->work += from->work;
-  to->waiting += from->waiting;
-  to->traffic += from->traffic;
 }
 
 mp_status_t mp_report_rows_init(mp_arena_t *arena, uint32_t num_devices,
@@ -223,7 +218,7 @@ mp_status_t mp_report_rows_merge(mp_report_rows_t *rows, const mp_report_rows_t 
     MP_RETURN_IF_ERROR(mp_report_rows_merge_one(rows, &other->programs.items[i]));
   }
   for (uint32_t i = 0; i < rows->num_devices; ++i) {
-    report_rows_add_device(&rows->devices[i], &other->devices[i]);
+    mp_device_books_add(&rows->devices[i], &other->devices[i], 1);
   }
   return NULL;
 }
@@ -238,7 +233,7 @@ mp_status_t mp_report_rows_add(mp_report_rows_t *rows, const mp_model_t *model,
   mp_status_t status = report_rows_make(&maker);
   if (status == NULL) status = mp_report_rows_merge_one(rows, &row);
   for (uint32_t i = 0; i < books->num_devices && status == NULL; ++i) {
-    report_rows_add_device(&rows->devices[books->ids[i]], &books->books.devices[i]);
+    mp_device_books_add(&rows->devices[books->ids[i]], &books->books.devices[i], 1);
   }
   mp_arena_release(arena);
   return status;

@@ -89,7 +89,7 @@ static bool timeline_begin(mp_timeline_t *timeline) {
   if (timeline->buffer.size >= TIMELINE_BUFFER) timeline_write(timeline);
   if (timeline->events <= timeline->most_events) return true;
   mp_strbuf_puts(timeline->out,
-                 "{\"ph\":\"i\",\"s\":\"g\",\"pid\":1,\"tid\":0,\"ts\":0,\"name\":\"events are "
+                 "{\"ph\":\"i\",\"s\":\"g\",\"pid\":1,\"tid\":1,\"ts\":0,\"name\":\"events are "
                  "missing: the limit is MINIPOD_TRACE_EVENTS\"},\n");
   mp_log_notice("the timeline ends early: the limit is %" PRIu64 " events (MINIPOD_TRACE_EVENTS)",
                 timeline->most_events);
@@ -117,7 +117,9 @@ static void timeline_put_field(mp_timeline_t *timeline, const char *name, mp_str
 }
 
 // The beginning of a complete event. The caller writes its arguments and its end.
-// Times are rounded before they are subtracted, so that neighbours stay neighbours.
+// Times are rounded before they are subtracted, so that neighbours stay neighbours. Rows are
+// counted from 1 in the file: Perfetto takes thread 0 for the one that has the number of its
+// process.
 static void timeline_put_slice(mp_timeline_t *timeline, int process, uint32_t thread,
                                mp_moment_t begin, mp_moment_t end, const char *category,
                                mp_str_t name) {
@@ -125,7 +127,7 @@ static void timeline_put_slice(mp_timeline_t *timeline, int process, uint32_t th
   mp_strbuf_printf(timeline->out,
                    "{\"ph\":\"X\",\"pid\":%d,\"tid\":%" PRIu32 ",\"ts\":%" PRIu64
                    ".%03u,\"dur\":%" PRIu64 ".%03u,\"cat\":\"%s\",\"name\":",
-                   process, thread, from / 1000, (unsigned)(from % 1000), (to - from) / 1000,
+                   process, thread + 1, from / 1000, (unsigned)(from % 1000), (to - from) / 1000,
                    (unsigned)((to - from) % 1000), category);
   timeline_put_text(timeline, name);
 }
@@ -143,7 +145,7 @@ static void timeline_end(mp_timeline_t *timeline) {
 static void timeline_name(mp_timeline_t *timeline, int process, int64_t thread, const char *name) {
   mp_strbuf_t *out = timeline->out;
   mp_strbuf_printf(out, "{\"ph\":\"M\",\"pid\":%d,", process);
-  if (thread >= 0) mp_strbuf_printf(out, "\"tid\":%" PRId64 ",", thread);
+  if (thread >= 0) mp_strbuf_printf(out, "\"tid\":%" PRId64 ",", thread + 1);
   mp_strbuf_printf(
       out, "\"name\":\"%s\",\"args\":{\"name\":", thread >= 0 ? "thread_name" : "process_name");
   timeline_put_text(timeline, mp_str(name));

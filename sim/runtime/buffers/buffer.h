@@ -73,6 +73,11 @@ mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer);
 // A new reference to the event for a host that is about to wait for the contents: of a client whose
 // time is paced, it is set no earlier than the contents' virtual time. Tells the model of time.
 mp_event_t *mp_buffer_ready_event(mp_buffer_t *buffer);
+// UNAVAILABLE when the host cannot reach what the buffer holds: a device or link is dead
+// (faulty.h).
+MP_NODISCARD mp_status_t mp_buffer_check_read(const mp_buffer_t *buffer);
+// The same for what comes from the host.
+MP_NODISCARD mp_status_t mp_buffer_check_write(const mp_buffer_t *buffer);
 
 // Takes the buffer away from its user: later uses fail, enqueued ones go on. Deleting twice has no
 // effect.

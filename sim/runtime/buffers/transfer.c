@@ -10,6 +10,7 @@
 #include "sim/kernels/strided.h"
 #include "sim/numeric/dims.h"
 #include "sim/runtime/buffers/buffer_impl.h"
+#include "sim/runtime/devices/faulty.h"
 #include "sim/runtime/devices/job.h"
 #include "sim/runtime/devices/pacer.h"
 
@@ -225,6 +226,8 @@ mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *arra
                                 mp_host_semantics_t semantics, mp_buffer_t **out_buffer,
                                 mp_event_t **out_done) {
   mp_client_t *client = mp_device_client(memory->device);
+  MP_RETURN_IF_ERROR(
+      mp_client_check_transfer(client, mp_memory_host_end(memory), mp_memory_end(memory)));
   mp_buffer_t *buffer;
   mp_event_t *definition;
   MP_RETURN_IF_ERROR(mp_buffer_create_labelled(memory, MP_ORIGIN_HOST, array->dtype, array->dims,
@@ -278,10 +281,23 @@ mp_event_t *mp_buffer_ready_event(mp_buffer_t *buffer) {
                             transfer_note_read(buffer, 0));
 }
 
+mp_status_t mp_buffer_check_read(const mp_buffer_t *buffer) {
+  const mp_memory_t *memory = buffer->memory;
+  return mp_client_check_transfer(mp_device_client(memory->device), mp_memory_end(memory),
+                                  mp_memory_host_end(memory));
+}
+
+mp_status_t mp_buffer_check_write(const mp_buffer_t *buffer) {
+  const mp_memory_t *memory = buffer->memory;
+  return mp_client_check_transfer(mp_device_client(memory->device), mp_memory_host_end(memory),
+                                  mp_memory_end(memory));
+}
+
 mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint64_t dst_bytes,
                               const int64_t *byte_strides, mp_event_t **out_done) {
   mp_client_t *client = mp_device_client(buffer->memory->device);
   MP_RETURN_IF_ERROR(mp_client_check(client));
+  MP_RETURN_IF_ERROR(mp_buffer_check_read(buffer));
   if (dst_bytes < buffer->bytes) {
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "the destination has %" PRIu64 " bytes, the array %" PRIu64, dst_bytes,
@@ -344,6 +360,7 @@ mp_status_t mp_buffer_read_raw_to(mp_buffer_t *buffer, void *dst, uint64_t offse
 mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
                                mp_event_t **out_done) {
   mp_event_t *done = NULL;
+  MP_RETURN_IF_ERROR(mp_buffer_check_read(buffer));
   MP_RETURN_IF_ERROR(mp_event_create(&done));
   mp_stamp_t stamp = 0;
   const mp_status_t status = transfer_read_raw(buffer, dst, offset, size, done, &stamp);
@@ -411,6 +428,8 @@ mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "a buffer can only be copied to a memory of its own client");
   }
+  MP_RETURN_IF_ERROR(
+      mp_client_check_transfer(client, mp_memory_end(buffer->memory), mp_memory_end(memory)));
   mp_storage_t *source = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_hold_storage(buffer, &source));
   mp_buffer_t *copy_buffer = NULL;

@@ -6,6 +6,7 @@
 
 #include "sim/base/os/lock.h"
 #include "sim/model/clock/model.h"
+#include "sim/model/faults/faults.h"
 #include "sim/runtime/devices/caller.h"
 #include "sim/runtime/devices/client.h"
 #include "sim/runtime/devices/job.h"
@@ -90,9 +91,11 @@ struct mp_client_s {
   mp_watch_t *watch;        // looks after waits for other processes; NULL: the process is alone
   double timeout_s;         // how long other processes are waited for; 0: for ever
   mp_pod_t *pod;
-  mp_model_t *model;  // of time; NULL: no virtual times are kept
-  mp_pacer_t *pacer;  // keeps real time behind virtual time; NULL: nothing does
-  bool shapes_only;   // programs run for their shapes alone (launch/shapes.h)
+  mp_model_t *model;      // of time; NULL: no virtual times are kept
+  mp_pacer_t *pacer;      // keeps real time behind virtual time; NULL: nothing does
+  mp_faults_t *faults;    // dead and slow devices and links (faulty.h)
+  atomic_bool is_faulty;  // there are some
+  bool shapes_only;       // programs run for their shapes alone (launch/shapes.h)
   uint32_t num_devices;
   mp_device_t *devices;
   uint32_t first_local, num_local;

@@ -178,6 +178,7 @@ void mp_executable_release(mp_executable_t *executable) {
   if (before != 1) return;
   mp_client_t *client = executable->client;
   mp_shapes_release(executable->shapes);
+  mp_link_users_release(executable->users);
   mp_model_program_release(executable->timed, executable->program);
   mp_name_release(executable->name);
   mp_free(executable->local);
@@ -207,10 +208,11 @@ const uint32_t *mp_executable_local(const mp_executable_t *executable, uint32_t 
   return executable->local;
 }
 
-mp_status_t mp_executable_estimate(const mp_executable_t *executable, bool *out_has,
-                                   double *out_seconds) {
-  *out_has = executable->timed != NULL;
-  if (!*out_has) return NULL;
+bool mp_executable_has_time(const mp_executable_t *executable) {
+  return executable->timed != NULL;
+}
+
+mp_status_t mp_executable_estimate(const mp_executable_t *executable, double *out_seconds) {
   return mp_model_program_estimate(executable->timed, out_seconds);
 }
 

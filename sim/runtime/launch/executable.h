@@ -34,9 +34,10 @@ mp_device_t *mp_executable_device(const mp_executable_t *executable, uint32_t lo
 // Borrowed from the executable.
 const uint32_t *mp_executable_local(const mp_executable_t *executable, uint32_t *out_count);
 
-// Seconds that a launch takes in the client's model of time (mp_model_program_estimate), if there
-// is one; else `out_has` is false.
-MP_NODISCARD mp_status_t mp_executable_estimate(const mp_executable_t *executable, bool *out_has,
+// Whether the client models time.
+bool mp_executable_has_time(const mp_executable_t *executable);
+// Then: the seconds that a launch takes (mp_model_program_estimate).
+MP_NODISCARD mp_status_t mp_executable_estimate(const mp_executable_t *executable,
                                                 double *out_seconds);
 
 typedef struct {

@@ -48,13 +48,14 @@ void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t erro
 // Frees the set when its client ends, with the sessions whose missing launches never came.
 void mp_device_set_release(mp_device_set_t *set);
 
-// Nothing but `references` and `slowness` changes once the executable is made.
+// Nothing but `references`, `users` and `slowness` changes once the executable is made.
 struct mp_executable_s {
   atomic_int references;
   mp_client_t *client;        // held
   mp_program_t *program;      // owned
   mp_shapes_t *shapes;        // for runs without values; NULL: they have values
   mp_model_program_t *timed;  // the same in the client's model of time; NULL: there is none
+  mp_link_users_t *users;     // of the pod's links (sim/model/faults); under the launch lock
   mp_name_t *name;            // the program's, for labels of memory that outlives the executable
   uint32_t num_devices;
   const uint32_t *ids;                 // [num_devices] global, in logical order; the set's

@@ -8,6 +8,7 @@
 #include "sim/base/alloc.h"
 #include "sim/plan/program_blame.h"
 #include "sim/runtime/buffers/buffer_impl.h"
+#include "sim/runtime/devices/faulty.h"
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/devices/pacer.h"
 #include "sim/runtime/devices/side_stream.h"
@@ -45,7 +46,9 @@ typedef struct {
   share_t *shares;
   mp_session_t *session;  // when there are several devices and no collectives; else NULL
   mp_label_t arena_label;
-  mp_stamp_t stamp;  // in the model of time; 0: there is none
+  mp_stamp_t stamp;    // in the model of time; 0: there is none
+  uint32_t num_flips;  // of bits, by faults
+  mp_faults_flip_t *flips;
 } launching_t;
 
 // ---- Checks ----
@@ -424,6 +427,50 @@ void mp_executable_refuse(mp_executable_t *executable, const mp_launch_t *launch
   mp_unlock(&client->launch_lock);
 }
 
+// ---- Faults ----
+
+static mp_status_t launch_meet_faults(launching_t *l, const uint32_t *logical) {
+  mp_executable_t *executable = l->executable;
+  const mp_faults_launch_t launch = {.program = executable->program,
+                                     .num_devices = executable->num_devices,
+                                     .ids = executable->ids,
+                                     .num_shares = l->num_shares,
+                                     .logical = logical,
+                                     .users = &executable->users};
+  return mp_client_meet_faults(executable->client, &launch, &l->num_flips, &l->flips);
+}
+
+// Memory that others have lent cannot be written.
+static mp_status_t launch_check_flip(const launching_t *l, const share_t *share,
+                                     const mp_faults_flip_t *flip) {
+  if (flip->is_result) return NULL;
+  const mp_storage_t *storage = share->arguments[flip->index].storage;
+  if (storage == NULL || !mp_storage_is_adopted(storage)) return NULL;
+  if (share->run->params[flip->index] != storage->data) return NULL;
+  return mp_status_make(MP_FAILED_PRECONDITION,
+                        "%s: argument %" PRIu32
+                        " lies in memory of somebody else (DLPack), in which no bits are flipped",
+                        l->executable->name->text, flip->index);
+}
+
+// Gives each run the bits that it has to flip.
+static mp_status_t launch_give_flips(const launching_t *l) {
+  for (uint32_t i = 0; i < l->num_shares && l->num_flips != 0; ++i) {
+    const share_t *share = &l->shares[i];
+    mp_run_t *run = share->run;
+    run->flips = mp_calloc(l->num_flips, sizeof(*run->flips));
+    MP_RETURN_IF_NULL(run->flips);
+    for (uint32_t f = 0; f < l->num_flips; ++f) {
+      if (l->flips[f].logical != share->logical) continue;
+      MP_RETURN_IF_ERROR(launch_check_flip(l, share, &l->flips[f]));
+      run->flips[run->num_flips++] = l->flips[f];
+    }
+  }
+  return NULL;
+}
+
+// ---- All shares ----
+
 static mp_status_t launch_prepare_and_commit(launching_t *l) {
   mp_lock_assert_held(&l->executable->client->launch_lock);
   mp_client_t *client = l->executable->client;
@@ -435,9 +482,10 @@ static mp_status_t launch_prepare_and_commit(launching_t *l) {
   uint32_t count;
   const uint32_t *logical = launch_devices_of(l->executable, l->launch, &count);
   l->order = mp_call_choose_order(l->executable, count, logical, l->launch->arguments);
-  mp_status_t status = NULL;
+  mp_status_t status = mp_client_is_faulty(client) ? launch_meet_faults(l, logical) : NULL;
   uint32_t i = 0;
   while (i < l->num_shares && status == NULL) status = launch_prepare(l, &l->shares[i++]);
+  if (status == NULL) status = launch_give_flips(l);
   if (status == NULL && l->executable->shapes != NULL) status = launch_prepare_shapes(l);
   if (status == NULL && l->executable->timed != NULL) status = launch_note(l, logical);
   if (status != NULL) {
@@ -498,6 +546,7 @@ static mp_status_t launch_run(launching_t *l, mp_buffer_t **const *out_results,
   }
   if (inline_worker != NULL) mp_inline_put(inline_worker);
   mp_session_release(l->session);
+  mp_free(l->flips);
   return status;
 }
 

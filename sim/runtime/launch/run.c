@@ -76,6 +76,7 @@ void mp_run_release(mp_run_t *run) {
   mp_session_release(run->session);
   mp_foreign_context_release(run->context);
   mp_shape_run_release(run->shape_run);
+  mp_free(run->flips);
   mp_executable_t *executable = run->executable;
   mp_free(run);
   mp_executable_release(executable);
@@ -226,6 +227,17 @@ static mp_status_t run_why_not_go_on(mp_run_t *run) {
   return mp_status_retain(atomic_load(&run->error));
 }
 
+// Flips the bits that a fault flips in arguments, or in results.
+static void run_flip(mp_run_t *run, bool is_result) {
+  for (uint32_t i = 0; i < run->num_flips; ++i) {
+    const mp_faults_flip_t *flip = &run->flips[i];
+    if (flip->is_result != is_result) continue;
+    uint8_t *bytes =
+        is_result ? run->results[flip->index] : (uint8_t *)(uintptr_t)run->params[flip->index];
+    bytes[flip->byte] ^= flip->mask;
+  }
+}
+
 static mp_status_t run_start(mp_run_t *run) {
   MP_ASSERT(!run->is_started && run->pc == 0);
   if (run->shape_run != NULL) mp_shape_run_begin(run->shape_run);
@@ -233,6 +245,7 @@ static mp_status_t run_start(mp_run_t *run) {
     if (run->shape_run != NULL && run->copies[i].bytes > MP_SMALL_BYTES) continue;
     memcpy(run->copies[i].to, run->copies[i].from, run->copies[i].bytes);
   }
+  run_flip(run, false);
   run->is_started = true;
   const bool calls = run->executable->has_stages && run->shape_run == NULL;
   return calls ? mp_run_begin_calls(run) : NULL;
@@ -256,6 +269,7 @@ void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
     mp_schedule_and_look(&again);
     return;
   }
+  if (status == NULL) run_flip(run, true);
   if (status != NULL && run->session != NULL) {
     mp_session_poison(run->session, mp_status_retain(status));
   }

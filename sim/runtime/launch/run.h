@@ -71,10 +71,13 @@ struct mp_run_s {
   uint64_t *edges;            // [executable->max_edges] of the loop that the run is in; else 0
   mp_shape_run_t *shape_run;  // of a run without values; NULL: it has values
   uint32_t pc;                // the command to go on with; set before the run is given away
-  uint32_t loop_at;     // where in it, if it is a loop that was left at a back edge; otherwise 0
-  bool is_started;      // the prologue copies are done
-  const void **inputs;  // [executable->max_operands] addresses for the command at hand
-  void **outputs;       // [executable->max_results]
+  uint32_t loop_at;  // where in it, if it is a loop that was left at a back edge; otherwise 0
+  bool is_started;   // the prologue copies are done
+  // Bits that a fault flips before the first command or after the last one; owned.
+  uint32_t num_flips;
+  mp_faults_flip_t *flips;  // [num_flips]
+  const void **inputs;      // [executable->max_operands] addresses for the command at hand
+  void **outputs;           // [executable->max_results]
   // While at a meeting; arrival.collective is NULL otherwise. While the run is parked others write
   // `is_over`, under the session's lock.
   mp_arrival_t arrival;

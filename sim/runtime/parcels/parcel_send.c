@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/faulty.h"
 #include "sim/runtime/parcels/parcel.h"
 #include "sim/runtime/parcels/post.h"
 #include "sim/runtime/remote/router.h"
@@ -49,8 +49,8 @@ static void parcel_send_go(mp_status_t status, void *context) {
 }
 
 // Starts the copy, after which `send` may be gone at any time.
-static mp_status_t parcel_send_start(mp_buffer_t *buffer, parcel_send_t *send,
-                                     mp_event_t **out_sent) {
+static mp_status_t parcel_send_start(mp_client_t *client, mp_buffer_t *buffer, uint32_t target,
+                                     parcel_send_t *send, mp_event_t **out_sent) {
   const uint64_t bytes = mp_buffer_bytes(buffer);
   MP_RETURN_IF_ERROR(mp_payload_create(send->world, bytes, &send->payload));
   MP_RETURN_IF_ERROR(mp_event_create(&send->sent));
@@ -64,7 +64,11 @@ static mp_status_t parcel_send_start(mp_buffer_t *buffer, parcel_send_t *send,
   }
   atomic_fetch_add(&mp_post_num_sending, 1);
   *out_sent = mp_event_retain(send->sent);
-  status = mp_buffer_read_raw_to(buffer, send->payload->data, 0, bytes, copied);
+  const mp_network_end_t from = mp_memory_end(mp_buffer_memory(buffer));
+  status = mp_client_check_transfer(client, from, mp_network_device((int32_t)target));
+  if (status == NULL) {
+    status = mp_buffer_read_raw_to(buffer, send->payload->data, 0, bytes, copied);
+  }
   if (status != NULL) mp_event_set(copied, status);
   mp_event_release(copied);
   return NULL;
@@ -92,7 +96,7 @@ mp_status_t mp_parcel_send(mp_buffer_t *buffer, uint32_t target, int64_t key,
                       .words = {MP_OK, (uint32_t)mp_buffer_type(buffer)->dtype},
                       .key = {mp_endpoint_launch_key(client->endpoint, 0), (uint64_t)key,
                               mp_device_id(device) | (uint64_t)target << 32}};
-  mp_status_t status = parcel_send_start(buffer, send, out_sent);
+  mp_status_t status = parcel_send_start(client, buffer, target, send, out_sent);
   if (status != NULL) {
     mp_payload_release(send->payload);
     mp_event_release(send->sent);

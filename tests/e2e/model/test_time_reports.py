@@ -9,6 +9,7 @@ import textwrap
 
 import pytest
 import scenario
+import trace_processor
 
 # Ten steps of a product and a sum over four devices, and one shift in a loop.
 PROGRAM = """
@@ -149,15 +150,34 @@ def test_the_timeline(tmp_path):
   assert set(rows) <= named
   pod, links = processes["v5e:2x2"], processes["links"]
   for device in range(4):
-    names = collections.Counter(e["name"] for e in rows[pod, device])
+    names = collections.Counter(e["name"] for e in rows[pod, device + 1])
     assert names["all_reduce"] == 10 and names["dot_general"] == 10
     # A device sends and receives in each round; the one that ends later shows on its own, behind.
     assert 5 <= names["collective_permute"] <= 10
-  reduce = next(e for e in rows[pod, 0] if e["name"] == "all_reduce")
+  reduce = next(e for e in rows[pod, 1] if e["name"] == "all_reduce")
   assert reduce["args"]["bytes"] == 262144 and reduce["args"]["algorithm"]
   assert reduce["args"]["op"].endswith("psum") and reduce["args"]["line"] > 0
   used = [row for (pid, _), row in rows.items() if pid == links]
   assert used and all(0 < e["args"]["load"] <= 1.001 for row in used for e in row)
+
+
+def test_perfetto_opens_the_timeline(tmp_path):
+  trace_processor.folder_of_the_program()
+  run(MINIPOD_TRACE=tmp_path / "t.json")
+  with open(tmp_path / "t.json") as file:
+    written = slices_of(json.load(file))
+  rows, lost = trace_processor.query(
+      tmp_path / "t.json", "select process.name, thread.name, count(*), sum(dur) from slice "
+      "join thread_track on slice.track_id = thread_track.id join thread using(utid) "
+      "join process using(upid) group by 1, 2",
+      "select name, value from stats where severity in ('error', 'data_loss') and value > 0")
+  assert not lost
+  assert len(rows) == len(written)
+  counts = collections.Counter({name: count for _, name, count, _ in rows})
+  assert sum(counts.values()) == sum(map(len, written.values()))
+  assert all(counts[f"device {device}"] == counts["device 0"] for device in range(4))
+  longest = {name: time for process, name, _, time in rows if process == "v5e:2x2"}
+  assert all(longest[f"device {device}"] > 0 for device in range(4))
 
 
 def test_the_timeline_is_bounded(tmp_path):

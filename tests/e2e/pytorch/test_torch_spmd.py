@@ -83,7 +83,7 @@ HYBRID = """
     cut = xs.mark_sharding(x.to("xla"), mesh, ("a", "b"))
     if not torch.equal((cut.global_tensor * 2).cpu(), x * 2): raise SystemExit("wrong")
     """
-TWO_SLICES = {"MINIPOD_TOPOLOGY": "v4:2x2x2 slices:2", "devices": None}
+TWO_SLICES = {"MINIPOD_TOPOLOGY": "v4-megacore:2x2x2 slices:2", "devices": None}
 
 
 def test_hybrid_mesh_asserts_a_tpu():

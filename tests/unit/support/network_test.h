@@ -31,11 +31,9 @@ static inline mp_network_t *network_of(const char *pod_text) {
 
 // The link of this name; fails when there is none.
 static inline uint32_t link_named(const mp_network_t *network, const char *name) {
-  for (uint32_t i = 0; i < mp_network_num_links(network); ++i) {
-    if (strcmp(mp_network_link(network, i)->name, name) == 0) return i;
-  }
-  fail_msg("there is no link '%s'", name);
-  return 0;
+  uint32_t link = 0;
+  if (!mp_network_find_link(network, name, &link)) fail_msg("there is no link '%s'", name);
+  return link;
 }
 
 typedef struct {

@@ -92,6 +92,32 @@ static const torture_option_t k_paced[] = {
     TORTURE_MACHINE, {"topology", "ring:2 hbm:1MiB"}, {"time", "paced"}, {NULL, NULL}};
 static const torture_option_t k_small[] = {TORTURE_MACHINE, {"num_devices", "1"}, {NULL, NULL}};
 
+static const torture_option_t k_faulty[] = {TORTURE_MACHINE,
+                                            {"topology", "torus:4x2"},
+                                            {"time", "model"},
+                                            {"faults", CONFIGS "faults.yaml"},
+                                            {NULL, NULL}};
+
+// What does not fit into memory is not there in part.
+static void inject_and_heal(const void *subject) {
+  PJRT_Client *client = NULL;
+  if (!try_client(subject, &client)) return;
+  mp_faults_t *faults = client->client->faults;
+  static const char text[] =
+      "[{link: \"slice 0 (0,1) -x\", loss: 0.5}, {device: 1, slow: 2}, {device: 2, dead: true}]";
+  const bool is_there = torture_survived(mp_client_inject(client->client, "test", mp_str(text)));
+  assert_int_equal(mp_faults_count(faults), is_there ? 9 : 6);
+  mp_status_t status = mp_faults_meet_transfer(faults, mp_network_device(2), mp_network_device(3));
+  if (is_there && mp_status_code(status) == MP_UNAVAILABLE) {
+    mp_status_release(status);
+  } else {
+    assert_true(!torture_survived(status) || !is_there);
+  }
+  (void)torture_survived(mp_client_heal(client->client));
+  assert_int_equal(mp_faults_count(faults), 0);
+  destroy_client(client);
+}
+
 // A limit that could not be read is not no limit.
 static void cgroup_limits(const void *subject) {
   mp_cgroup_limits_t limits;
@@ -381,6 +407,8 @@ int main(int argc, char **argv) {
       START("start and end: a pod from a file", k_file),
       START("start and end: a recorded machine", k_recorded),
       START("start and end: a paced client", k_paced),
+      START("start and end: a pod with faults", k_faulty),
+      {.name = "faults that come and go", .attempt = inject_and_heal, .subject = k_faulty},
       {.name = "refused options", .attempt = refused_options},
       {.name = "limits of a control group",
        .attempt = cgroup_limits,

@@ -1,0 +1,80 @@
+// Faults that come while clients live, and who gets them: all clients of the process.
+#include "pjrt/package/pjrt_faults.h"
+
+#include <stdatomic.h>
+
+#include "pjrt/pjrt_objects.h"
+#include "sim/base/alloc.h"
+#include "sim/base/os/lock.h"
+#include "sim/base/os/process.h"
+
+static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_CLIENTS);
+static PJRT_Client *g_clients;    // under the lock, by `next`
+static atomic_uint g_generation;  // of the process that the list belongs to
+
+void mp_pjrt_faults_begin(PJRT_Client *client) {
+  mp_lock(&g_lock);
+  // A forked child's clients are its own: those of its parent are of no use in it.
+  if (g_generation != mp_process_generation()) g_clients = NULL;
+  g_generation = mp_process_generation();
+  client->next = g_clients;
+  g_clients = client;
+  mp_unlock(&g_lock);
+}
+
+void mp_pjrt_faults_end(PJRT_Client *client) {
+  if (g_generation != mp_process_generation()) return;
+  mp_lock(&g_lock);
+  PJRT_Client **at = &g_clients;
+  while (*at != NULL && *at != client) at = &(*at)->next;
+  if (*at != NULL) *at = client->next;
+  mp_unlock(&g_lock);
+}
+
+// Writes references to the clients into a new array.
+static mp_status_t pjrt_faults_get_clients(uint32_t *out_count, mp_client_t ***out_clients) {
+  const bool is_ours = g_generation == mp_process_generation();
+  uint32_t count = 0;
+  mp_lock(&g_lock);
+  for (const PJRT_Client *c = is_ours ? g_clients : NULL; c != NULL; c = c->next) ++count;
+  mp_client_t **clients = mp_calloc(count + 1, sizeof(mp_client_t *));
+  const PJRT_Client *client = g_clients;
+  for (uint32_t i = 0; i < count && clients != NULL; ++i, client = client->next) {
+    clients[i] = mp_client_retain(client->client);
+  }
+  mp_unlock(&g_lock);
+  MP_RETURN_IF_NULL(clients);
+  *out_count = count;
+  *out_clients = clients;
+  return NULL;
+}
+
+// `text` NULL: they are healed.
+static mp_status_t pjrt_faults_change(mp_client_t *client, const char *text) {
+  return text == NULL ? mp_client_heal(client) : mp_client_inject(client, "inject", mp_str(text));
+}
+
+static mp_status_t pjrt_faults_change_all(const char *text) {
+  uint32_t count = 0;
+  mp_client_t **clients = NULL;
+  MP_RETURN_IF_ERROR(pjrt_faults_get_clients(&count, &clients));
+  mp_status_t status = NULL;
+  if (count == 0) {
+    status = mp_status_make(MP_FAILED_PRECONDITION,
+                            "there is no pod yet: use a device first, or set MINIPOD_FAULTS");
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    if (status == NULL) status = pjrt_faults_change(clients[i], text);
+    mp_client_release(clients[i]);
+  }
+  mp_free(clients);
+  return status;
+}
+
+const char *minipod_inject(const char *text) {
+  return mp_pjrt_text(pjrt_faults_change_all(text == NULL ? "" : text));
+}
+
+const char *minipod_heal(void) {
+  return mp_pjrt_text(pjrt_faults_change_all(NULL));
+}

@@ -1,0 +1,41 @@
+// What the files of this room share: the list (faults.c), and what launches and transfers meet
+// (faults_meet.c).
+#ifndef MINIPOD_SIM_MODEL_FAULTS_FAULTS_INTERNAL_H_
+#define MINIPOD_SIM_MODEL_FAULTS_FAULTS_INTERNAL_H_
+
+#include "sim/base/containers/array.h"
+#include "sim/base/os/lock.h"
+#include "sim/model/faults/faults.h"
+#include "topology/faults/fault_list.h"
+
+// A fault that was given.
+typedef struct {
+  mp_pod_fault_t what;
+  const char *origin;
+  uint32_t link;       // LINK: its number
+  uint64_t *launches;  // [num_devices of the pod] counted so far; owned
+  uint64_t newest;     // the launch that the latest state belongs to
+  bool is_on;          // in force since then
+} mp_fault_rule_t;
+
+struct mp_faults_s {
+  mp_lock_t lock;  // of all below
+  mp_pod_t *pod;   // a reference
+  bool has_times, has_values;
+  mp_network_options_t algorithms;
+  mp_network_t *network;  // made when it is needed first
+  mp_arena_t *arena;      // texts of the rules
+  MP_ARRAY(mp_fault_rule_t) rules;
+  bool is_changed;  // the health has not been taken since it changed
+};
+
+// The fault as messages call it: "faults.yaml:3".
+#define MP_FAULT_RULE_FORMAT     "%s:%d"
+#define MP_FAULT_RULE_ARGS(rule) (rule)->origin, (rule)->what.line
+
+// Whether a fault changes virtual times alone.
+bool mp_fault_rule_is_slow(const mp_fault_rule_t *rule);
+// Makes the network if there is none. The caller holds the lock.
+MP_NODISCARD mp_status_t mp_faults_need_network(mp_faults_t *faults);
+
+#endif  // MINIPOD_SIM_MODEL_FAULTS_FAULTS_INTERNAL_H_

