@@ -4,7 +4,8 @@
 // are given to the user (of launches, of buffers, of reads) are held back: each is an event of its
 // own, which one thread per client sets when the inner one is set and the moment has come that the
 // model of time says. So nobody sleeps with a lock, no worker waits, other clients notice nothing,
-// and results are what they always are. What has failed is told at once.
+// and results are what they always are. What has failed is told at once, and so are raw reads whose
+// destination the user gives later (PJRT_Buffer_CopyRawToHostFuture).
 //
 // What the model cannot say within a tenth of a second (launches before it go on, or miss devices
 // that the host has still to launch on) is let go: the host might be what they wait for. The

@@ -123,6 +123,12 @@ def test_options_win_over_the_description(tmp_path):
   assert out.split() == ["True"]
 
 
+def test_a_description_with_time_and_faults(expected, tmp_path):
+  described = describe(tmp_path, "time: model\nfaults:\n- {device: 1, slow: 2}\n")
+  time = scenario.run(TRAIN, devices=None, **described).strip()
+  assert float.fromhex(time) > float.fromhex(expected)
+
+
 @mpirun.NEEDS_MPIRUN
 def test_the_description_of_several_processes(expected, tmp_path):
   described = describe(tmp_path, "time: model\n")
