@@ -7,6 +7,7 @@
 #include "tests/unit/support/unit.h"
 #include "topology/pod.h"
 #include "topology/spec.h"
+#include "topology/spec_astra.h"
 
 #define CONFIGS  MINIPOD_SOURCE_DIR "/configs/"
 #define FIXTURES MINIPOD_SOURCE_DIR "/tests/fixtures/topology/"
@@ -358,6 +359,9 @@ static void bad_lines_name_the_word_and_what_was_expected(void **state) {
 
 static void networks_of_astra_sim_are_pods(void **state) {
   (void)state;
+  // What stands in quotes makes no network of a description.
+  assert_false(mp_astra_is_network(MP_STR("kind: \"a,npus_count\"\nshape: 4\n")));
+  assert_true(mp_astra_is_network(MP_STR("# 3\" wide\n{npus_count: [4]}")));
   mp_pod_t *pod = pod_named(FIXTURES "astra_network.yml");
   const mp_pod_info_t *info = mp_pod_info(pod);
   static const mp_wiring_t wirings[] = {MP_WIRING_RING, MP_WIRING_FULLY_CONNECTED,
