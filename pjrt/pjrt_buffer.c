@@ -148,8 +148,7 @@ mp_status_t mp_PJRT_Buffer_IsOnCpu(PJRT_Buffer_IsOnCpu_Args *args) {
 
 mp_status_t mp_PJRT_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args *args) {
   MP_REQUIRE(args, buffer);
-  mp_buffer_note_wait(args->buffer->buffer);  // whoever asks for it is about to wait
-  args->event = mp_pjrt_event(mp_event_retain(mp_buffer_definition(args->buffer->buffer)));
+  args->event = mp_pjrt_event(mp_buffer_ready_event(args->buffer->buffer));
   return NULL;
 }
 

@@ -33,6 +33,24 @@ const char *mp_fabric_name(mp_fabric_t fabric) {
   return names[fabric];
 }
 
+const char *mp_time_mode_name(mp_time_mode_t mode) {
+  static const char *const names[] = {
+#define MP_TIME_MODE_TEXT(name, text) text,
+      MP_TIME_MODES(MP_TIME_MODE_TEXT)
+#undef MP_TIME_MODE_TEXT
+  };
+  return names[mode];
+}
+
+const char *mp_values_mode_name(mp_values_mode_t values) {
+  static const char *const names[] = {
+#define MP_VALUES_MODE_TEXT(name, text) text,
+      MP_VALUES_MODES(MP_VALUES_MODE_TEXT)
+#undef MP_VALUES_MODE_TEXT
+  };
+  return names[values];
+}
+
 static double pod_quantity_of(const mp_quantities_t *values, int32_t dim) {
   return values->count == 0 ? 0 : values->each[values->count == 1 ? 0 : dim];
 }

@@ -83,6 +83,38 @@ typedef enum {
 // "switch" or "fat_tree".
 const char *mp_fabric_name(mp_fabric_t fabric);
 
+// Whether virtual times are kept (sim/model/): not at all, beside the real ones, or so that real
+// time follows them.
+#define MP_TIME_MODES(X) \
+  X(OFF, "off")          \
+  X(MODEL, "model")      \
+  X(PACED, "paced")
+
+typedef enum {
+#define MP_TIME_MODE_ENUM(name, text) MP_TIME_##name,
+  MP_TIME_MODES(MP_TIME_MODE_ENUM)
+#undef MP_TIME_MODE_ENUM
+      MP_TIME_MODE_COUNT
+} mp_time_mode_t;
+
+// "off", "model" or "paced".
+const char *mp_time_mode_name(mp_time_mode_t mode);
+
+// Whether programs compute, or run for their shapes alone.
+#define MP_VALUES_MODES(X) \
+  X(REAL, "real")          \
+  X(SHAPES, "shapes")
+
+typedef enum {
+#define MP_VALUES_MODE_ENUM(name, text) MP_VALUES_MODE_##name,
+  MP_VALUES_MODES(MP_VALUES_MODE_ENUM)
+#undef MP_VALUES_MODE_ENUM
+      MP_VALUES_MODE_COUNT
+} mp_values_mode_t;
+
+// "real" or "shapes".
+const char *mp_values_mode_name(mp_values_mode_t values);
+
 // Latency in seconds, bandwidth in bytes per second and direction; 0 = not described.
 typedef struct {
   double latency;
@@ -268,6 +300,27 @@ MP_NODISCARD mp_status_t mp_pod_deserialize(mp_str_t bytes, mp_pod_t **out_pod);
 
 // A hash of the description: equal for pods with equal descriptions, on any machine.
 uint64_t mp_pod_fingerprint(const mp_pod_t *pod);
+
+// ---- Time ----
+
+// What the description and the options say about the model of time. Texts are lent by whichever of
+// the two gave them.
+typedef struct {
+  mp_time_mode_t mode;
+  mp_values_mode_t values;
+  const char *algorithms;   // of collectives; "": none is named
+  const char *calibration;  // a file; "": none
+  double pace;              // paced: real seconds for a virtual one
+} mp_pod_time_t;
+
+// Reads them. An option that somebody has given wins over the description. INVALID_ARGUMENT for an
+// option that cannot be read.
+MP_NODISCARD mp_status_t mp_pod_read_time(const mp_pod_t *pod, const mp_options_t *options,
+                                          mp_pod_time_t *out_time);
+// Puts before an error (consumed; OK stays OK) about `algorithms` or `calibration` where that was
+// given: the option, or file, line and key.
+MP_NODISCARD mp_status_t mp_pod_blame_time(const mp_pod_t *pod, const mp_options_t *options,
+                                           mp_option_id_t id, mp_status_t status);
 
 // Appends a table for users: the machine, what hwloc found, and which devices were made of it.
 void mp_pod_describe(const mp_pod_t *pod, mp_strbuf_t *out_text);

@@ -68,7 +68,7 @@ bool mp_spec_is_list(mp_str_t key) {
   if (id < 0) return false;
   mp_spec_type_t type = g_keys[id].type;
   return type == MP_SPEC_SHAPE || type == MP_SPEC_WIRING || type == MP_SPEC_TIMES ||
-         type == MP_SPEC_RATES;
+         type == MP_SPEC_RATES || type == MP_SPEC_TEXTS;
 }
 
 static mp_status_t spec_refuse_unknown(mp_spec_place_t place, mp_str_t key) {
@@ -151,13 +151,15 @@ static bool spec_is_zero(const void *bytes, size_t size) {
 
 static size_t spec_size_of(mp_spec_type_t type) {
   static const size_t sizes[] = {
-      [MP_SPEC_TEXT] = MP_SPEC_MAX_TEXT + 1,     [MP_SPEC_INT] = sizeof(int32_t),
-      [MP_SPEC_DIMS] = sizeof(int32_t),          [MP_SPEC_WIRING] = sizeof(mp_wirings_t),
-      [MP_SPEC_FABRIC] = sizeof(mp_fabric_t),    [MP_SPEC_SHAPE] = sizeof(mp_shape_t),
-      [MP_SPEC_BYTES] = sizeof(uint64_t),        [MP_SPEC_TIME] = sizeof(double),
-      [MP_SPEC_TIMES] = sizeof(mp_quantities_t), [MP_SPEC_RATE] = sizeof(double),
-      [MP_SPEC_RATES] = sizeof(mp_quantities_t), [MP_SPEC_FLOPS] = sizeof(double),
-      [MP_SPEC_RATIO] = sizeof(double)};
+      [MP_SPEC_TEXT] = MP_SPEC_MAX_TEXT + 1,      [MP_SPEC_INT] = sizeof(int32_t),
+      [MP_SPEC_DIMS] = sizeof(int32_t),           [MP_SPEC_WIRING] = sizeof(mp_wirings_t),
+      [MP_SPEC_FABRIC] = sizeof(mp_fabric_t),     [MP_SPEC_SHAPE] = sizeof(mp_shape_t),
+      [MP_SPEC_BYTES] = sizeof(uint64_t),         [MP_SPEC_TIME] = sizeof(double),
+      [MP_SPEC_TIMES] = sizeof(mp_quantities_t),  [MP_SPEC_RATE] = sizeof(double),
+      [MP_SPEC_RATES] = sizeof(mp_quantities_t),  [MP_SPEC_FLOPS] = sizeof(double),
+      [MP_SPEC_RATIO] = sizeof(double),           [MP_SPEC_FACTOR] = sizeof(double),
+      [MP_SPEC_TEXTS] = MP_SPEC_MAX_TEXT + 1,     [MP_SPEC_MODE] = sizeof(mp_time_mode_t),
+      [MP_SPEC_VALUES] = sizeof(mp_values_mode_t)};
   return sizes[type];
 }
 

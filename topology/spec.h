@@ -50,6 +50,10 @@ typedef enum {
   MP_SPEC_RATES,   // mp_quantities_t, bytes per second
   MP_SPEC_FLOPS,   // double, operations per second
   MP_SPEC_RATIO,   // double, from 1
+  MP_SPEC_FACTOR,  // double, above 0
+  MP_SPEC_TEXTS,   // as TEXT: one, or several joined by ',' or in a list
+  MP_SPEC_MODE,    // mp_time_mode_t
+  MP_SPEC_VALUES,  // mp_values_mode_t
 } mp_spec_type_t;
 
 // Member of mp_pod_spec_t, key, type, help. The preset is applied as soon as it is read.
@@ -95,6 +99,11 @@ typedef enum {
   X(flops[MP_FLOP_F8], "flops.f8", FLOPS, "peak rate of a device")                            \
   X(flops[MP_FLOP_S8], "flops.s8", FLOPS, "peak rate of a device")                            \
   X(flops[MP_FLOP_S4], "flops.s4", FLOPS, "peak rate of a device")                            \
+  X(time_mode, "time", MODE, "whether virtual times are kept")                                \
+  X(values, "values", VALUES, "whether programs compute")                                     \
+  X(algorithms, "algorithms", TEXTS, "of collectives, for the time model")                    \
+  X(calibration, "calibration", TEXT, "a file with efficiencies, for the time model")         \
+  X(pace, "pace", FACTOR, "time paced: real seconds for a virtual one")                       \
   X(memory[0], "hbm", BYTES, "short for memory.device")
 
 enum {
@@ -148,6 +157,12 @@ typedef struct {
   mp_shape_t matrix_unit;
   double vector_flops;
   double flops[MP_FLOP_KIND_COUNT];
+  mp_time_mode_t time_mode;
+  mp_values_mode_t values;
+  char algorithms[MP_SPEC_MAX_TEXT + 1];
+  char calibration[MP_SPEC_MAX_TEXT + 1];
+  double pace;                  // 0 = not given
+  char file[MP_SPEC_MAX_PATH];  // that was read; empty: none
   // By key: the highest layer that gave it, and the line there.
   struct {
     mp_spec_layer_t layer;

@@ -29,10 +29,12 @@ static const struct {
 
 bool mp_astra_is_network(mp_str_t text) {
   const mp_str_t key = MP_STR("npus_count");
-  char before = '\n';  // the last character that is no blank
+  char before = '\n';      // the last character that is no blank
+  bool is_quoted = false;  // in double quotes; they end with the line
   for (size_t i = 0; i + key.size <= text.size; ++i) {
     const char c = text.data[i];
-    const bool may_begin = before == '\n' || before == '{' || before == ',';
+    is_quoted = c != '\n' && is_quoted != (c == '"');
+    const bool may_begin = !is_quoted && (before == '\n' || before == '{' || before == ',');
     if (may_begin && memcmp(text.data + i, key.data, key.size) == 0) return true;
     if (c != ' ' && c != '\t') before = c;
   }

@@ -141,6 +141,32 @@ static bool spec_value_parse_fabric(mp_str_t text, mp_fabric_t *out_fabric) {
   return false;
 }
 
+static bool spec_value_parse_mode(mp_str_t text, mp_time_mode_t *out_mode) {
+  for (int i = 0; i < MP_TIME_MODE_COUNT; ++i) {
+    if (!mp_str_is(text, mp_time_mode_name((mp_time_mode_t)i))) continue;
+    *out_mode = (mp_time_mode_t)i;
+    return true;
+  }
+  return false;
+}
+
+static bool spec_value_parse_values(mp_str_t text, mp_values_mode_t *out_values) {
+  for (int i = 0; i < MP_VALUES_MODE_COUNT; ++i) {
+    if (!mp_str_is(text, mp_values_mode_name((mp_values_mode_t)i))) continue;
+    *out_values = (mp_values_mode_t)i;
+    return true;
+  }
+  return false;
+}
+
+static bool spec_value_parse_factor(mp_str_t text, double *out_factor) {
+  double factor = 0;
+  if (text.size == 0 || mp_str_scan_double(text, &factor) != text.size) return false;
+  if (!(factor >= 1e-9 && factor <= 1e9)) return false;
+  *out_factor = factor;
+  return true;
+}
+
 static bool spec_value_parse_ratio(mp_str_t text, double *out_ratio) {
   double ratio = 0;
   if (text.size == 0 || mp_str_scan_double(text, &ratio) != text.size) return false;
@@ -163,6 +189,7 @@ static bool spec_value_parse_bytes(mp_str_t text, uint64_t *out_bytes) {
 bool mp_spec_value_parse(mp_spec_type_t type, mp_str_t text, void *out_member) {
   switch (type) {
     case MP_SPEC_TEXT:
+    case MP_SPEC_TEXTS:
       return spec_value_parse_text(text, out_member);
     case MP_SPEC_INT:
       return spec_value_parse_int(text, MP_POD_MAX_DEVICES, out_member);
@@ -188,6 +215,12 @@ bool mp_spec_value_parse(mp_spec_type_t type, mp_str_t text, void *out_member) {
       return spec_value_parse_quantity(g_flop_units, text, MP_FLOPS_LIMITS, out_member);
     case MP_SPEC_RATIO:
       return spec_value_parse_ratio(text, out_member);
+    case MP_SPEC_FACTOR:
+      return spec_value_parse_factor(text, out_member);
+    case MP_SPEC_MODE:
+      return spec_value_parse_mode(text, out_member);
+    case MP_SPEC_VALUES:
+      return spec_value_parse_values(text, out_member);
   }
   return false;
 }
@@ -224,6 +257,7 @@ static void spec_value_write_quantities(const mp_quantities_t *values, mp_strbuf
 void mp_spec_value_write(mp_spec_type_t type, const void *member, mp_strbuf_t *out_text) {
   switch (type) {
     case MP_SPEC_TEXT:
+    case MP_SPEC_TEXTS:
       mp_strbuf_printf(out_text, "\"%s\"", (const char *)member);
       return;
     case MP_SPEC_INT:
@@ -254,7 +288,14 @@ void mp_spec_value_write(mp_spec_type_t type, const void *member, mp_strbuf_t *o
     case MP_SPEC_RATE:
     case MP_SPEC_FLOPS:
     case MP_SPEC_RATIO:
+    case MP_SPEC_FACTOR:
       mp_strbuf_put_double(out_text, *(const double *)member);
+      return;
+    case MP_SPEC_MODE:
+      mp_strbuf_puts(out_text, mp_time_mode_name(*(const mp_time_mode_t *)member));
+      return;
+    case MP_SPEC_VALUES:
+      mp_strbuf_puts(out_text, mp_values_mode_name(*(const mp_values_mode_t *)member));
       return;
   }
 }
@@ -263,6 +304,8 @@ const char *mp_spec_value_expected(mp_spec_type_t type) {
   switch (type) {
     case MP_SPEC_TEXT:
       return "1 to 128 printable characters without quotes";
+    case MP_SPEC_TEXTS:
+      return "1 to 128 printable characters without quotes, or a list of texts";
     case MP_SPEC_INT:
       return "a whole number from 1 to 65536";
     case MP_SPEC_DIMS:
@@ -287,6 +330,12 @@ const char *mp_spec_value_expected(mp_spec_type_t type) {
       return "operations per second such as 197T";
     case MP_SPEC_RATIO:
       return "a number from 1 such as 2 or 1.5";
+    case MP_SPEC_FACTOR:
+      return "a number from 1e-9 to 1e9 such as 1 or 1000";
+    case MP_SPEC_MODE:
+      return "off, model or paced";
+    case MP_SPEC_VALUES:
+      return "real or shapes";
   }
   return "";
 }

@@ -181,6 +181,7 @@ mp_status_t mp_spec_read_file(mp_pod_spec_t *spec, const char *path) {
   char *text = NULL;
   size_t size = 0;
   MP_RETURN_IF_ERROR(mp_file_read("topology file", path, &text, &size));
+  snprintf(spec->file, sizeof(spec->file), "%.*s", MP_SPEC_MAX_PATH - 1, path);
   const mp_status_t status = mp_spec_read_yaml(spec, path, (mp_str_t){text, size});
   mp_free(text);
   return status;

@@ -67,9 +67,10 @@ typedef enum {
   X(native, INT, 0, 2, "1", "", "MINIPOD_NATIVE",                                                 \
     "machine code, with the same bits: 0 never, 1 for what runs often, 2 at once")                \
   X(time, STRING, 0, 0, "off", "", "MINIPOD_TIME",                                                \
-    "model: keep virtual times of the described pod; off: none")                                  \
+    "model: keep virtual times of the described pod; paced: real time follows them; off: none")   \
   X(values, STRING, 0, 0, "real", "", "MINIPOD_VALUES",                                           \
     "real: programs compute; shapes: only the time model runs, for pods larger than the machine") \
+  X(pace, STRING, 0, 0, "1", "", "MINIPOD_PACE", "time paced: real seconds for a virtual one")    \
   X(algorithms, STRING, 0, 0, "", "", "MINIPOD_ALGORITHMS",                                       \
     "time model: algorithms of collectives, such as \"all_reduce:ring,all_gather:direct\"")       \
   X(calibration, STRING, 0, 0, "", "", "MINIPOD_CALIBRATION",                                     \
@@ -127,6 +128,7 @@ typedef struct {
   int64_t native;
   const char *time;
   const char *values;
+  const char *pace;
   const char *algorithms;
   const char *calibration;
   const char *faults;

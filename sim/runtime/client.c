@@ -7,6 +7,7 @@
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/devices/faulty.h"
 #include "sim/runtime/devices/launching.h"
+#include "sim/runtime/devices/pacer.h"
 #include "sim/runtime/devices/side_stream.h"
 #include "sim/runtime/launch/call.h"
 #include "sim/runtime/launch/deadlock.h"
@@ -193,25 +194,14 @@ static mp_status_t client_check_nodes(const mp_client_t *client, const mp_option
 }
 
 static mp_status_t client_make_model(mp_client_t *client, const mp_options_t *options) {
-  if (strcmp(options->time, "off") == 0) return NULL;
-  if (strcmp(options->time, "model") != 0) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "option time (%s): expected off or model, got '%s'",
-                          mp_option_source_name(options->source[MP_OPTION_ID_time]), options->time);
-  }
-  return mp_model_create(client->pod, options, &client->model);
-}
-
-static mp_status_t client_choose_values(mp_client_t *client, const mp_options_t *options) {
-  client->shapes_only = strcmp(options->values, "shapes") == 0;
-  if (client->shapes_only && client->model == NULL) {
-    return mp_status_make(MP_INVALID_ARGUMENT,
-                          "option values (%s) is shapes, which needs the option time: model",
-                          mp_option_source_name(options->source[MP_OPTION_ID_values]));
-  }
-  if (client->shapes_only || strcmp(options->values, "real") == 0) return NULL;
-  return mp_status_make(
-      MP_INVALID_ARGUMENT, "option values (%s): expected real or shapes, got '%s'",
-      mp_option_source_name(options->source[MP_OPTION_ID_values]), options->values);
+  mp_pod_time_t time;
+  MP_RETURN_IF_ERROR(mp_pod_read_time(client->pod, options, &time));
+  client->shapes_only = time.values == MP_VALUES_MODE_SHAPES;
+  if (time.mode != MP_TIME_OFF) return mp_model_create(client->pod, options, &client->model);
+  if (!client->shapes_only) return NULL;
+  return mp_pod_blame_time(
+      client->pod, options, MP_OPTION_ID_values,
+      mp_status_make(MP_INVALID_ARGUMENT, "shapes needs the option time: model (or paced)"));
 }
 
 // Makes everything that a client consists of. `agreement` is that of the processes of the world
@@ -235,7 +225,6 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
         mp_world_peer(client->world, mp_world_rank(client->world))->ranks_on_host;
   }
   MP_RETURN_IF_ERROR(client_make_model(client, options));
-  MP_RETURN_IF_ERROR(client_choose_values(client, options));
   MP_RETURN_IF_ERROR(mp_client_make_faults(client, options));
   if (client->shapes_only) {  // memory is counted, but hardly used
     client->budget.machine_bytes = 0;
@@ -244,6 +233,9 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
   MP_RETURN_IF_ERROR(client_make_queues(client, machine));
   MP_RETURN_IF_ERROR(client_make_workers(client, machine));
   MP_RETURN_IF_ERROR(client_make_devices(client));
+  if (client->model != NULL && mp_model_is_paced(client->model)) {
+    MP_RETURN_IF_ERROR(mp_pacer_create(client, &client->pacer));
+  }
   if (client->world != NULL) {
     MP_RETURN_IF_ERROR(mp_watch_start(client->endpoint, options, &client->watch));
   }
@@ -267,6 +259,7 @@ static mp_status_t client_make_alone(const mp_options_t *options, mp_world_t *wo
   mp_callers_init(&client->callers);
   mp_status_t status = client_make(client, options, agreement);
   if (status != NULL) {
+    mp_pacer_stop(client->pacer);
     mp_client_unhold(client);
     return status;
   }
@@ -345,6 +338,7 @@ static void client_destroy(mp_client_t *client) {
   mp_free(client->devices);
   mp_free(client->workers);
   mp_free(client->queues);
+  mp_pacer_free(client->pacer);
   mp_model_release(client->model);
   mp_faults_release(client->faults);
   mp_pod_release(client->pod);
@@ -405,6 +399,7 @@ void mp_client_end(mp_client_t *client) {
   mp_lock(&client->launch_lock);
   atomic_store(&client->is_stopping, true);
   mp_unlock(&client->launch_lock);
+  mp_pacer_stop(client->pacer);
   mp_workers_stop(client);
   mp_launching_await(client);
   mp_job_drain(client);

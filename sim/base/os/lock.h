@@ -38,6 +38,7 @@
   X(MEMORY, "memory", LEAF)                  /* books and heap of a memory space */           \
   X(WATCH, "watch", LEAF)                    /* a watch is to stop */                         \
   X(CALLERS, "callers", LEAF)                /* calls that may block, their threads */        \
+  X(PACER, "pacer", LEAF)                    /* what is held back until its time */           \
   X(WORLD, "world", LEAF)                    /* peers' fates, exchanges */                    \
   X(FOREIGN, "foreign functions", LEAF)      /* what is registered */                         \
   X(NATIVE, "machine code", LEAF)            /* what has been compiled; the compiler */       \

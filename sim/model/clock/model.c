@@ -2,6 +2,7 @@
 #include "sim/model/clock/model.h"
 
 #include "sim/base/alloc.h"
+#include "sim/base/os/clock.h"
 #include "sim/model/clock/model_internal.h"
 
 // ---- The model ----
@@ -9,13 +10,23 @@
 static mp_status_t model_make(mp_model_t *model, const mp_options_t *options) {
   const mp_pod_info_t *info = mp_pod_info(model->pod);
   mp_chip_from_pod(info, &model->chip);
-  if (options->calibration[0] != 0) {
-    MP_RETURN_IF_ERROR(mp_chip_calibrate_by_file(&model->chip, options->calibration));
+  mp_pod_time_t time;
+  MP_RETURN_IF_ERROR(mp_pod_read_time(model->pod, options, &time));
+  if (time.calibration[0] != 0) {
+    MP_RETURN_IF_ERROR(
+        mp_pod_blame_time(model->pod, options, MP_OPTION_ID_calibration,
+                          mp_chip_calibrate_by_file(&model->chip, time.calibration)));
   }
   mp_network_options_t network = {0};
-  MP_RETURN_IF_ERROR(mp_status_annotate(
-      mp_network_options_read(mp_str(options->algorithms), &network), "option algorithms"));
+  MP_RETURN_IF_ERROR(mp_pod_blame_time(model->pod, options, MP_OPTION_ID_algorithms,
+                                       mp_network_options_read(mp_str(time.algorithms), &network)));
   MP_RETURN_IF_ERROR(mp_network_create(model->pod, &network, &model->network));
+  if (time.mode == MP_TIME_PACED) {
+    model->pace = time.pace;
+    model->offset = mp_clock_seconds();
+    model->dues = mp_calloc(MP_MODEL_KEPT_ENDS, sizeof(*model->dues));
+    MP_RETURN_IF_NULL(model->dues);
+  }
   const size_t count = (size_t)info->num_devices;
   model->devices = mp_calloc(count, sizeof(*model->devices));
   model->incoming = mp_calloc(count, sizeof(*model->incoming));
@@ -57,6 +68,7 @@ void mp_model_release(mp_model_t *model) {
   mp_free(model->incoming);
   mp_free(model->outgoing);
   mp_free(model->ends);
+  mp_free(model->dues);
   mp_lock_deinit(&model->lock);
   mp_free(model);
 }

@@ -74,11 +74,20 @@ mp_stamp_t mp_model_put(mp_model_t *model, uint32_t device, uint64_t bytes);
 mp_stamp_t mp_model_copy(mp_model_t *model, uint32_t from, uint32_t to, uint64_t bytes,
                          mp_stamp_t source);
 // The host reads what was made by `source` from a device, and waits for it. 0 bytes: it only waits.
-void mp_model_get(mp_model_t *model, uint32_t device, uint64_t bytes, mp_stamp_t source);
+mp_stamp_t mp_model_get(mp_model_t *model, uint32_t device, uint64_t bytes, mp_stamp_t source);
 // From here on the pod has this health, a reference that the model takes; NULL: all is well.
 void mp_model_set_health(mp_model_t *model, mp_health_t *health);
 // The newer one of two stamps, if it is of a transfer.
 mp_stamp_t mp_stamp_newer_transfer(mp_stamp_t a, mp_stamp_t b);
+
+// ---- Pace ----
+
+// Whether real time is to follow virtual time (time: paced).
+bool mp_model_is_paced(const mp_model_t *model);
+// Of a paced model: the real moment (mp_clock_seconds) before which the host must not see what a
+// stamp names. False: it is not known yet, because runs that come before go on or are still to
+// come. 0 is never waited for.
+bool mp_model_due(mp_model_t *model, mp_stamp_t stamp, double *out_moment);
 
 // ---- What came out ----
 
@@ -140,6 +149,10 @@ typedef struct {
                   mp_moment_t begin, mp_moment_t end);
   void (*on_meeting)(void *context, const mp_model_program_t *program, uint32_t device,
                      uint32_t collective, mp_moment_t arrival, mp_moment_t begin, mp_moment_t end);
+  // Of a send or a receive (replay.h). A device that had to wait for a message has a meeting, too.
+  void (*on_message)(void *context, const mp_model_program_t *program, uint32_t device,
+                     uint32_t collective, bool is_send, uint32_t other, mp_moment_t begin,
+                     mp_moment_t end);
   void (*on_link)(void *context, const mp_model_program_t *program, uint32_t link, double bytes,
                   uint32_t collective, mp_moment_t begin, mp_moment_t end);
   // Transfers of one kind to or from one device do not overlap.

@@ -28,6 +28,7 @@ struct mp_entry_s {
   mp_entry_kind_t kind;
   mp_entry_t *next;
   uint64_t number;  // in the log, from 1
+  double asked;     // when, in real time, by the host; 0: the model is not paced
   // LAUNCH
   mp_model_program_t *program;  // a reference
   uint64_t launch;
@@ -108,6 +109,10 @@ struct mp_model_s {
   uint64_t num_waiting;  // in the queue
   // The end of the entry with number n, at n % MP_MODEL_KEPT_ENDS. Older ones were long ago.
   mp_moment_t *ends;
+  // Of a paced model; else 0 and NULL. Virtual moment v is to be seen at `offset` + v * `pace` (in
+  // real seconds) at the earliest. The offset grows when the host is late.
+  double pace, offset;
+  double *dues;  // [MP_MODEL_KEPT_ENDS] when the ends above are to be seen
   mp_moment_t host;
   mp_moment_t *devices;       // [num_devices] when each is done with what was launched so far
   mp_moment_t *incoming;      // [num_devices] when the last transfer to it has come
@@ -126,6 +131,8 @@ struct mp_model_s {
 // Computes the entries at the head of the log, up to the first one whose runs are not over.
 // `is_last`: launches that miss devices are taken as they are, if none of their runs goes on.
 void mp_model_settle(mp_model_t *model, bool is_last);
+// When what was computed from entry `number` is to be seen (mp_model_due). 0: long ago.
+double mp_model_due_of(const mp_model_t *model, uint64_t number);
 // Frees an entry that is in no queue.
 void mp_model_free_entry(mp_entry_t *entry);
 // Adds up what memos stand for.

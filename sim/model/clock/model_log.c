@@ -1,5 +1,6 @@
 // The log: what the host and the devices did, in order.
 #include "sim/base/alloc.h"
+#include "sim/base/os/clock.h"
 #include "sim/model/clock/model_internal.h"
 
 // The log is computed when it has grown to so many entries.
@@ -18,6 +19,7 @@ mp_stamp_t mp_stamp_newer_transfer(mp_stamp_t a, mp_stamp_t b) {
 
 void mp_model_push(mp_model_t *model, mp_entry_t *entry) {
   entry->number = ++model->num_entries;
+  if (model->pace != 0) entry->asked = mp_clock_seconds();
   model->num_waiting += 1;
   MP_QUEUE_PUSH(model, entry, next);
 }
@@ -132,7 +134,23 @@ mp_stamp_t mp_model_copy(mp_model_t *model, uint32_t from, uint32_t to, uint64_t
                  .kind = MP_ENTRY_COPY, .from = from, .to = to, .bytes = bytes, .source = source});
 }
 
-void mp_model_get(mp_model_t *model, uint32_t device, uint64_t bytes, mp_stamp_t source) {
-  (void)model_log_transfer(
+mp_stamp_t mp_model_get(mp_model_t *model, uint32_t device, uint64_t bytes, mp_stamp_t source) {
+  return model_log_transfer(
       model, &(mp_entry_t){.kind = MP_ENTRY_GET, .from = device, .bytes = bytes, .source = source});
+}
+
+// ---- Pace ----
+
+bool mp_model_is_paced(const mp_model_t *model) {
+  return model->pace != 0;
+}
+
+bool mp_model_due(mp_model_t *model, mp_stamp_t stamp, double *out_moment) {
+  const uint64_t number = stamp >> 1;
+  mp_lock(&model->lock);
+  mp_model_settle(model, false);
+  const bool is_known = model->first == NULL || number < model->first->number;
+  if (is_known) *out_moment = mp_model_due_of(model, number);
+  mp_model_unlock(model);
+  return is_known;
 }

@@ -7,11 +7,35 @@ static mp_moment_t model_settle_later(mp_moment_t a, mp_moment_t b) {
   return a > b ? a : b;
 }
 
+// Whether the end of an entry is still kept.
+static bool model_settle_is_kept(const mp_model_t *model, uint64_t number) {
+  return number != 0 && model->num_entries - number < MP_MODEL_KEPT_ENDS;
+}
+
 // When the entry that a stamp names was done.
 static mp_moment_t model_settle_end_of(const mp_model_t *model, mp_stamp_t stamp) {
   const uint64_t number = stamp >> 1;
-  if (number == 0 || model->num_entries - number >= MP_MODEL_KEPT_ENDS) return 0;
-  return model->ends[number % MP_MODEL_KEPT_ENDS];
+  return model_settle_is_kept(model, number) ? model->ends[number % MP_MODEL_KEPT_ENDS] : 0;
+}
+
+double mp_model_due_of(const mp_model_t *model, uint64_t number) {
+  return model_settle_is_kept(model, number) ? model->dues[number % MP_MODEL_KEPT_ENDS] : 0;
+}
+
+// The host's virtual moment is `begin` at the latest when it asks for this, and so it is not to be
+// seen before the real moment of asking. So a host that is late (it compiles, say) moves all that
+// comes after.
+static void model_settle_begin(mp_model_t *model, const mp_entry_t *entry, mp_moment_t begin) {
+  if (model->pace == 0) return;
+  const double offset = entry->asked - model->pace * mp_moment_seconds(begin);
+  if (offset > model->offset) model->offset = offset;
+}
+
+static void model_settle_end(mp_model_t *model, const mp_entry_t *entry, mp_moment_t end) {
+  model->ends[entry->number % MP_MODEL_KEPT_ENDS] = end;
+  if (model->pace == 0) return;
+  model->dues[entry->number % MP_MODEL_KEPT_ENDS] =
+      model->offset + model->pace * mp_moment_seconds(end);
 }
 
 void mp_model_free_entry(mp_entry_t *entry) {
@@ -95,6 +119,16 @@ static void model_settle_on_meeting(void *context, uint32_t logical, uint32_t co
                        collective, w->base + arrival, w->base + begin, w->base + end);
 }
 
+static void model_settle_on_message(void *context, uint32_t logical, uint32_t collective,
+                                    bool is_send, uint32_t other, mp_moment_t begin,
+                                    mp_moment_t end) {
+  const watched_t *w = context;
+  const mp_model_observer_t *observer = &w->program->model->observer;
+  observer->on_message(observer->context, w->program, (uint32_t)w->program->ids[logical],
+                       collective, is_send, (uint32_t)w->program->ids[other], w->base + begin,
+                       w->base + end);
+}
+
 static void model_settle_on_transfer(void *context, uint32_t collective,
                                      const mp_transfer_t *transfer, mp_moment_t begin,
                                      mp_moment_t end) {
@@ -156,6 +190,7 @@ static mp_status_t model_settle_replay(mp_model_program_t *program, uint64_t pat
   watched_t watched = {program, base};
   const mp_replay_observer_t observer = {.on_work = model_settle_on_work,
                                          .on_meeting = model_settle_on_meeting,
+                                         .on_message = model_settle_on_message,
                                          .on_transfer = model_settle_on_transfer,
                                          .context = &watched};
   const mp_replay_launch_t launch = {.starts = program->starts,
@@ -170,6 +205,7 @@ static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entr
   mp_model_program_t *program = entry->program;
   const uint64_t path_hash = model_settle_set_paths(program, entry);
   const mp_moment_t base = model_settle_set_starts(program, entry);
+  model_settle_begin(model, entry, base - mp_moment_of(model->chip.launch_latency));
   if (model->is_observed) {
     model->observer.on_enqueue(model->observer.context, program, model->host);
   }
@@ -252,6 +288,7 @@ static mp_moment_t model_settle_put(mp_model_t *model, const mp_entry_t *entry) 
       model_settle_message(model, model_settle_host_of(model, entry->to),
                            mp_network_device((int32_t)entry->to), entry->bytes, &transfer);
   const mp_moment_t end = model_settle_incoming(model, entry->to, model->host, takes);
+  model_settle_begin(model, entry, end - takes);
   model_settle_tell(model, MP_TRANSFER_PUT, entry->to, entry->bytes, &transfer, end - takes, end);
   return end;
 }
@@ -264,6 +301,7 @@ static mp_moment_t model_settle_copy(mp_model_t *model, const mp_entry_t *entry,
                            mp_network_device((int32_t)entry->to), entry->bytes, &transfer);
   const mp_moment_t end =
       model_settle_incoming(model, entry->to, model_settle_later(source, model->host), takes);
+  model_settle_begin(model, entry, end - takes);
   model_settle_tell(model, MP_TRANSFER_COPY, entry->to, entry->bytes, &transfer, end - takes, end);
   return end;
 }
@@ -276,7 +314,9 @@ static mp_moment_t model_settle_get(mp_model_t *model, const mp_entry_t *entry,
     takes = model_settle_message(model, mp_network_device((int32_t)entry->from),
                                  model_settle_host_of(model, entry->from), entry->bytes, &transfer);
   }
+  const mp_moment_t host = model->host;
   const mp_moment_t end = model_settle_read(model, entry->from, source, takes);
+  model_settle_begin(model, entry, model_settle_later(end - takes, host));
   model_settle_tell(model, MP_TRANSFER_GET, entry->from, entry->bytes, &transfer, end - takes, end);
   return end;
 }
@@ -311,7 +351,7 @@ void mp_model_settle(mp_model_t *model, bool is_last) {
     }
     const mp_moment_t end = entry->kind == MP_ENTRY_LAUNCH ? model_settle_launch(model, entry)
                                                            : model_settle_transfer(model, entry);
-    model->ends[entry->number % MP_MODEL_KEPT_ENDS] = end;
+    model_settle_end(model, entry, end);
     mp_model_free_entry(entry);
   }
 }

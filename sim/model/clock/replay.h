@@ -29,6 +29,11 @@ typedef struct {
                      mp_moment_t begin, mp_moment_t end);
   void (*on_transfer)(void *context, uint32_t collective, const mp_transfer_t *transfer,
                       mp_moment_t begin, mp_moment_t end);
+  // A device has handed a message over to `other` (begin and end are the same), or has got one from
+  // it, which it awaited from `begin` on. The n-th receive of a channel gets what the n-th send
+  // sent.
+  void (*on_message)(void *context, uint32_t logical, uint32_t collective, bool is_send,
+                     uint32_t other, mp_moment_t begin, mp_moment_t end);
   void *context;
 } mp_replay_observer_t;
 

@@ -47,7 +47,8 @@ typedef struct {
   MP_ARRAY(mp_moment_t) begins;
   MP_ARRAY(mp_moment_t) times;
   uint32_t num_received;
-  bool is_awaited;  // the target is blocked here
+  bool is_awaited;    // the target is blocked here
+  uint32_t receiver;  // the collective that it awaits
   bool has_transfer;
   mp_transfer_t transfer;
 } mp_lane_t;

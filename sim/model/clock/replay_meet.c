@@ -205,6 +205,13 @@ static mp_status_t replay_meet_get_channel(mp_replay_t *replay, uint32_t number,
       (mp_lane_t){.collective = number, .channel_id = id, .source = source, .target = target});
 }
 
+static void replay_meet_tell(const mp_replay_t *replay, uint32_t logical, uint32_t number,
+                             bool is_send, uint32_t other, mp_moment_t begin, mp_moment_t end) {
+  const mp_replay_observer_t *observer = replay->launch->observer;
+  if (observer == NULL) return;
+  observer->on_message(observer->context, logical, number, is_send, other, begin, end);
+}
+
 static mp_status_t replay_meet_send(mp_replay_t *replay, uint32_t logical, uint32_t number) {
   const mp_collective_t *collective = mp_replay_collective(replay, number);
   const mp_moment_t now = replay->devices[logical].now;
@@ -215,6 +222,7 @@ static mp_status_t replay_meet_send(mp_replay_t *replay, uint32_t logical, uint3
         replay_meet_get_channel(replay, number, logical, collective->pairs[2 * i + 1], &index));
     mp_lane_t *channel = &replay->channels.items[index];
     channel->collective = number;
+    replay_meet_tell(replay, logical, number, true, channel->target, now, now);
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(NULL, &channel->begins, now));
     MP_RETURN_IF_ERROR(replay_meet_push(replay, (mp_replay_event_t){now, MP_EVENT_CHANNEL, index}));
   }
@@ -232,11 +240,13 @@ static mp_status_t replay_meet_receive(mp_replay_t *replay, uint32_t logical, ui
   mp_lane_t *channel = &replay->channels.items[index];
   mp_replay_device_t *device = &replay->devices[logical];
   if (channel->num_received < channel->times.count) {
-    const mp_moment_t came = channel->times.items[channel->num_received++];
+    const mp_moment_t came = channel->times.items[channel->num_received++], begin = device->now;
     if (came > device->now) device->now = came;
+    replay_meet_tell(replay, logical, number, false, channel->source, begin, device->now);
     return NULL;
   }
   channel->is_awaited = true;
+  channel->receiver = number;
   replay_meet_block(replay, device);
   return NULL;
 }

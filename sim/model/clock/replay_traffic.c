@@ -107,6 +107,11 @@ static mp_status_t replay_traffic_end_message(mp_replay_t *replay, mp_lane_t *ch
   if (!channel->is_awaited) return NULL;
   channel->is_awaited = false;
   channel->num_received += 1;
+  const mp_replay_observer_t *observer = replay->launch->observer;
+  if (observer != NULL) {
+    observer->on_message(observer->context, channel->target, channel->receiver, false,
+                         channel->source, replay->devices[channel->target].arrival, end);
+  }
   return replay_traffic_release(replay, channel->target, channel->collective, begin, end);
 }
 

@@ -147,9 +147,13 @@ static mp_status_t faults_add_options(mp_faults_t *faults, const mp_options_t *o
 
 static mp_status_t faults_make(mp_faults_t *faults, const mp_options_t *options) {
   MP_RETURN_IF_ERROR(mp_arena_create(&faults->arena));
+  mp_pod_time_t time;
+  MP_RETURN_IF_ERROR(mp_pod_read_time(faults->pod, options, &time));
+  faults->has_times = time.mode != MP_TIME_OFF;
+  faults->has_values = time.values == MP_VALUES_MODE_REAL;
   MP_RETURN_IF_ERROR(
-      mp_status_annotate(mp_network_options_read(mp_str(options->algorithms), &faults->algorithms),
-                         "option algorithms"));
+      mp_pod_blame_time(faults->pod, options, MP_OPTION_ID_algorithms,
+                        mp_network_options_read(mp_str(time.algorithms), &faults->algorithms)));
   mp_lock(&faults->lock);
   mp_status_t status = faults_add_options(faults, options);
   mp_unlock(&faults->lock);
@@ -161,8 +165,6 @@ mp_status_t mp_faults_create(mp_pod_t *pod, const mp_options_t *options, mp_faul
   MP_RETURN_IF_NULL(faults);
   mp_lock_init(&faults->lock, MP_LOCK_FAULTS);
   faults->pod = mp_pod_retain(pod);
-  faults->has_times = strcmp(options->time, "model") == 0;
-  faults->has_values = strcmp(options->values, "shapes") != 0;
   mp_status_t status = faults_make(faults, options);
   if (status != NULL) {
     mp_faults_release(faults);

@@ -181,6 +181,21 @@ static uint64_t chakra_comm_type(mp_collective_kind_t kind) {
   return ALL_TO_ALL;
 }
 
+// A message, as one of its ends has it. Both ends have the same tag.
+static void chakra_put_message(mp_chakra_t *chakra, const mp_cmd_t *cmd, bool is_send,
+                               uint32_t source, uint32_t target, uint32_t tag, mp_moment_t begin,
+                               mp_moment_t end) {
+  const uint32_t device = is_send ? source : target;
+  mp_strbuf_t node;
+  chakra_begin(&chakra->traces[device], is_send ? CHAKRA_SEND : CHAKRA_RECV, cmd, begin, end,
+               &node);
+  chakra_put_attr(&node, "comm_src", ATTR_INT32, source);
+  chakra_put_attr(&node, "comm_dst", ATTR_INT32, target);
+  chakra_put_attr(&node, "comm_tag", ATTR_INT32, tag);
+  chakra_put_attr(&node, "comm_size", ATTR_INT64, mp_message_bytes(cmd->collective));
+  chakra_end(chakra, device, &node);
+}
+
 static void chakra_put_messages(mp_chakra_t *chakra, const mp_model_program_t *program,
                                 const mp_cmd_t *cmd, uint32_t device, mp_moment_t begin,
                                 mp_moment_t end) {
@@ -198,15 +213,20 @@ static void chakra_put_messages(mp_chakra_t *chakra, const mp_model_program_t *p
     if ((is_send ? source : target) != device) continue;
     trace->same += 1;
     if (source == target) continue;
-    mp_strbuf_t node;
-    chakra_begin(trace, is_send ? CHAKRA_SEND : CHAKRA_RECV, cmd, begin, end, &node);
-    chakra_put_attr(&node, "comm_src", ATTR_INT32, source);
-    chakra_put_attr(&node, "comm_dst", ATTR_INT32, target);
-    chakra_put_attr(&node, "comm_tag", ATTR_INT32, collective->ordinal);
-    chakra_put_attr(&node, "comm_size", ATTR_INT64, mp_message_bytes(collective));
-    chakra_end(chakra, device, &node);
+    chakra_put_message(chakra, cmd, is_send, source, target, collective->ordinal, begin, end);
   }
   trace->same -= 1;
+}
+
+// Messages of a channel come in the order in which they were sent, so that its number is the tag;
+// permutations have small ones. A receive is as long as the device waited.
+static void chakra_on_message(void *context, const mp_model_program_t *program, uint32_t device,
+                              uint32_t collective, bool is_send, uint32_t other, mp_moment_t begin,
+                              mp_moment_t end) {
+  const mp_cmd_t *cmd = mp_timing_collective(mp_model_program_timing(program), collective);
+  const uint32_t channel = (uint32_t)cmd->collective->channel_id & 0x3fffffff;
+  chakra_put_message(context, cmd, is_send, is_send ? device : other, is_send ? other : device,
+                     1u << 30 | channel, begin, end);
 }
 
 // How long a device waited is not in the trace: simulators find out themselves.
@@ -270,6 +290,7 @@ mp_status_t mp_chakra_create(const mp_model_t *model, const char *folder,
   chakra->observer = mp_report_silent_observer();
   chakra->observer.on_work = chakra_on_work;
   chakra->observer.on_meeting = chakra_on_meeting;
+  chakra->observer.on_message = chakra_on_message;
   chakra->observer.context = chakra;
   mp_status_t status = chakra_make(chakra, folder);
   if (status != NULL) {

@@ -70,8 +70,9 @@ mp_memory_t *mp_buffer_memory(const mp_buffer_t *buffer);
 uint64_t mp_buffer_bytes(const mp_buffer_t *buffer);
 // The event that is set when the contents are there, or can never be. Borrowed.
 mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer);
-// Tells the model of time that the host waits for the contents.
-void mp_buffer_note_wait(const mp_buffer_t *buffer);
+// A new reference to the event for a host that is about to wait for the contents: of a client whose
+// time is paced, it is set no earlier than the contents' virtual time. Tells the model of time.
+mp_event_t *mp_buffer_ready_event(mp_buffer_t *buffer);
 // UNAVAILABLE when the host cannot reach what the buffer holds: a device or link is dead
 // (faulty.h).
 MP_NODISCARD mp_status_t mp_buffer_check_read(const mp_buffer_t *buffer);

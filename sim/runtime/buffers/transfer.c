@@ -12,6 +12,7 @@
 #include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/devices/faulty.h"
 #include "sim/runtime/devices/job.h"
+#include "sim/runtime/devices/pacer.h"
 
 enum {
   MP_INLINE_BYTES = 1 << 20,  // larger ones are jobs
@@ -177,14 +178,12 @@ static mp_status_t transfer_begin(mp_client_t *client, const transfer_request_t 
   return status;
 }
 
-// The event of a transfer that was begun goes to the caller, if it asked for one.
-static mp_status_t transfer_give_event(mp_status_t status, mp_event_t *done,
-                                       mp_event_t **out_done) {
-  if (status == NULL && out_done != NULL) {
-    *out_done = done;
-  } else {
-    mp_event_release(done);
-  }
+// The event of a transfer that was begun goes to the caller, if it asked for one. `stamp` names the
+// transfer in the model of time.
+static mp_status_t transfer_give_event(mp_client_t *client, mp_status_t status, mp_stamp_t stamp,
+                                       mp_event_t *done, mp_event_t **out_done) {
+  if (status == NULL && out_done != NULL) *out_done = mp_pacer_hold_back(client, done, stamp);
+  mp_event_release(done);
   return status;
 }
 
@@ -270,10 +269,16 @@ mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *arra
 
 // ---- To the host ----
 
-static void transfer_note_read(const mp_buffer_t *buffer, uint64_t bytes) {
+// Tells the model of time; what comes back names the read there.
+static mp_stamp_t transfer_note_read(const mp_buffer_t *buffer, uint64_t bytes) {
   const mp_device_t *device = buffer->memory->device;
-  if (device->client->model == NULL || buffer->memory->space != MP_MEMORY_DEVICE) return;
-  mp_model_get(device->client->model, mp_device_id(device), bytes, buffer->stamp);
+  if (device->client->model == NULL || buffer->memory->space != MP_MEMORY_DEVICE) return 0;
+  return mp_model_get(device->client->model, mp_device_id(device), bytes, buffer->stamp);
+}
+
+mp_event_t *mp_buffer_ready_event(mp_buffer_t *buffer) {
+  return mp_pacer_hold_back(mp_device_client(buffer->memory->device), buffer->definition,
+                            transfer_note_read(buffer, 0));
 }
 
 mp_status_t mp_buffer_check_read(const mp_buffer_t *buffer) {
@@ -286,10 +291,6 @@ mp_status_t mp_buffer_check_write(const mp_buffer_t *buffer) {
   const mp_memory_t *memory = buffer->memory;
   return mp_client_check_transfer(mp_device_client(memory->device), mp_memory_host_end(memory),
                                   mp_memory_end(memory));
-}
-
-void mp_buffer_note_wait(const mp_buffer_t *buffer) {
-  transfer_note_read(buffer, 0);
 }
 
 mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint64_t dst_bytes,
@@ -317,8 +318,8 @@ mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint64_t dst_bytes
                                   .copy = &copy};
     status = transfer_begin(client, &request, done);
   }
-  if (status == NULL) transfer_note_read(buffer, buffer->bytes);
-  return transfer_give_event(status, done, out_done);
+  const mp_stamp_t stamp = status == NULL ? transfer_note_read(buffer, buffer->bytes) : 0;
+  return transfer_give_event(client, status, stamp, done, out_done);
 }
 
 static mp_status_t transfer_check_range(const mp_buffer_t *buffer, uint64_t offset, uint64_t size) {
@@ -332,8 +333,8 @@ static mp_status_t transfer_check_range(const mp_buffer_t *buffer, uint64_t offs
   return NULL;
 }
 
-mp_status_t mp_buffer_read_raw_to(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
-                                  mp_event_t *done) {
+static mp_status_t transfer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
+                                     mp_event_t *done, mp_stamp_t *out_stamp) {
   MP_RETURN_IF_ERROR(transfer_check_range(buffer, offset, size));
   mp_strided_t copy;
   transfer_describe_bytes(&copy, size);
@@ -346,8 +347,14 @@ mp_status_t mp_buffer_read_raw_to(mp_buffer_t *buffer, void *dst, uint64_t offse
                                 .bytes = size,
                                 .copy = &copy};
   MP_RETURN_IF_ERROR(transfer_begin(mp_device_client(buffer->memory->device), &request, done));
-  transfer_note_read(buffer, size);
+  *out_stamp = transfer_note_read(buffer, size);
   return NULL;
+}
+
+mp_status_t mp_buffer_read_raw_to(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
+                                  mp_event_t *done) {
+  mp_stamp_t stamp;
+  return transfer_read_raw(buffer, dst, offset, size, done, &stamp);
 }
 
 mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
@@ -355,7 +362,9 @@ mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, 
   mp_event_t *done = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_check_read(buffer));
   MP_RETURN_IF_ERROR(mp_event_create(&done));
-  return transfer_give_event(mp_buffer_read_raw_to(buffer, dst, offset, size, done), done,
+  mp_stamp_t stamp = 0;
+  const mp_status_t status = transfer_read_raw(buffer, dst, offset, size, done, &stamp);
+  return transfer_give_event(mp_device_client(buffer->memory->device), status, stamp, done,
                              out_done);
 }
 
@@ -381,8 +390,8 @@ mp_status_t mp_buffer_write_raw(mp_buffer_t *buffer, const void *src, uint64_t o
                                 uint64_t size, mp_event_t **out_done) {
   mp_event_t *done = NULL;
   MP_RETURN_IF_ERROR(mp_event_create(&done));
-  return transfer_give_event(mp_buffer_write_raw_to(buffer, src, offset, size, done), done,
-                             out_done);
+  const mp_status_t status = mp_buffer_write_raw_to(buffer, src, offset, size, done);
+  return transfer_give_event(mp_device_client(buffer->memory->device), status, 0, done, out_done);
 }
 
 // ---- Between memories ----

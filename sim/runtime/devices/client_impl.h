@@ -17,6 +17,7 @@ typedef struct mp_run_s mp_run_t;
 typedef struct mp_device_set_s mp_device_set_t;
 typedef struct mp_endpoint_s mp_endpoint_t;
 typedef struct mp_watch_s mp_watch_t;
+typedef struct mp_pacer_s mp_pacer_t;
 
 // How far the checks that launches do have come (client_check.h).
 typedef struct {
@@ -91,6 +92,7 @@ struct mp_client_s {
   double timeout_s;         // how long other processes are waited for; 0: for ever
   mp_pod_t *pod;
   mp_model_t *model;      // of time; NULL: no virtual times are kept
+  mp_pacer_t *pacer;      // keeps real time behind virtual time; NULL: nothing does
   mp_faults_t *faults;    // dead and slow devices and links (faulty.h)
   atomic_bool is_faulty;  // there are some
   bool shapes_only;       // programs run for their shapes alone (launch/shapes.h)

@@ -10,6 +10,7 @@
 #include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/devices/faulty.h"
 #include "sim/runtime/devices/launching.h"
+#include "sim/runtime/devices/pacer.h"
 #include "sim/runtime/devices/side_stream.h"
 #include "sim/runtime/launch/client_check.h"
 #include "sim/runtime/launch/deadlock.h"
@@ -45,6 +46,7 @@ typedef struct {
   share_t *shares;
   mp_session_t *session;  // when there are several devices and no collectives; else NULL
   mp_label_t arena_label;
+  mp_stamp_t stamp;    // in the model of time; 0: there is none
   uint32_t num_flips;  // of bits, by faults
   mp_faults_flip_t *flips;
 } launching_t;
@@ -377,13 +379,12 @@ static mp_status_t launch_note(launching_t *l, const uint32_t *logical) {
   mp_model_share_t **shares =
       (mp_model_share_t **)(void *)(memory + l->num_shares * sizeof(mp_stamp_t));
   for (uint32_t i = 0; i < l->num_shares; ++i) inputs[i] = launch_newest_input(l, &l->shares[i]);
-  const mp_stamp_t stamp =
-      mp_model_launch(executable->timed, number, l->num_shares, logical, inputs, shares);
+  l->stamp = mp_model_launch(executable->timed, number, l->num_shares, logical, inputs, shares);
   for (uint32_t i = 0; i < l->num_shares; ++i) {
     share_t *share = &l->shares[i];
     share->run->share = shares[i];
     if (shares[i] != NULL) share->run->path = mp_model_share_path(shares[i]);
-    for (uint32_t r = 0; r < share->num_results; ++r) share->results[r]->stamp = stamp;
+    for (uint32_t r = 0; r < share->num_results; ++r) share->results[r]->stamp = l->stamp;
   }
   mp_free(memory);
   return NULL;
@@ -536,7 +537,7 @@ static mp_status_t launch_run(launching_t *l, mp_buffer_t **const *out_results,
       share_t *share = &l->shares[i];
       share->run->inline_worker = inline_worker;
       for (uint32_t r = 0; r < share->num_results; ++r) out_results[i][r] = share->results[r];
-      if (out_done != NULL) out_done[i] = mp_event_retain(share->run->event);
+      if (out_done != NULL) out_done[i] = mp_pacer_hold_back(client, share->run->event, l->stamp);
     }
     launch_let_go(l, inline_worker);
     mp_launching_leave(&launching);

@@ -118,10 +118,31 @@ def slices_of(events):
   return {key: [event for _, _, event in row] for key, row in rows.items()}
 
 
+def check_format(events):
+  """What the Trace Event Format asks of the events that we write."""
+  number = lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)
+  needed = {"X": {"name", "ph", "ts", "dur", "pid", "tid"}, "M": {"name", "ph", "pid", "args"},
+            "i": {"name", "ph", "ts", "pid", "tid", "s"}}
+  assert isinstance(events, list)
+  for event in events:
+    assert needed[event["ph"]] <= set(event), event
+    assert set(event) <= needed[event["ph"]] | {"tid", "args", "cat"}, event
+    assert all(isinstance(event.get(key, 0), int) for key in ("pid", "tid")), event
+    assert all(isinstance(event.get(key, ""), str) for key in ("name", "cat")), event
+    assert all(number(event.get(key, 0)) and event.get(key, 0) >= 0 for key in ("ts", "dur")), event
+    assert isinstance(event.get("args", {}), dict), event
+    if event["ph"] == "M":
+      assert event["name"] in ("process_name", "thread_name", "process_labels", "process_sort_index",
+                               "thread_sort_index"), event
+    if event["ph"] == "i":
+      assert event["s"] in "gpt", event
+
+
 def test_the_timeline(tmp_path):
   run(MINIPOD_TRACE=tmp_path / "t.json")
   with open(tmp_path / "t.json") as file:
     events = json.load(file)
+  check_format(events)
   processes = {e["args"]["name"]: e["pid"] for e in events if e["name"] == "process_name"}
   assert set(processes) == {"host", "v5e:2x2", "links"}
   rows = slices_of(events)
@@ -163,6 +184,7 @@ def test_the_timeline_is_bounded(tmp_path):
   run(MINIPOD_TRACE=tmp_path / "t.json", MINIPOD_TRACE_EVENTS=50)
   with open(tmp_path / "t.json") as file:
     events = json.load(file)
+  check_format(events)
   assert sum(e["ph"] == "X" for e in events) == 50
   assert sum("MINIPOD_TRACE_EVENTS" in e["name"] for e in events) == 1
 
@@ -183,6 +205,26 @@ def test_the_timeline_of_a_killed_process(tmp_path):
   # Perfetto takes an array without its end.
   events = json.loads(text.rstrip().rstrip(",") + "]")
   assert len(events) > 1000
+
+
+def test_perfetto_reads_the_timeline(tmp_path):
+  perfetto = pytest.importorskip("perfetto.trace_processor")
+  try:
+    perfetto.TraceProcessor().close()
+  except Exception as error:  # the package downloads the program that reads traces
+    pytest.skip(f"no trace processor: {error}")
+  run(MINIPOD_TRACE=tmp_path / "t.json")
+  with perfetto.TraceProcessor(trace=str(tmp_path / "t.json")) as processor:
+    rows = processor.query("""
+        select process.name as process, thread.name as thread, slice.name as name, count(*) as count
+        from slice join thread_track on slice.track_id = thread_track.id
+        join thread using (utid) join process using (upid) group by 1, 2, 3""")
+    counts = {(row.process, row.thread, row.name): row.count for row in rows}
+    (errors,) = processor.query("select sum(value) as value from stats where severity = 'error'")
+  assert errors.value == 0
+  for device in range(4):
+    assert counts["v5e:2x2", f"device {device}", "all_reduce"] == 10
+  assert any(process == "links" for process, _, _ in counts)
 
 
 # ---- profiles ----

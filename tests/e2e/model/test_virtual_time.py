@@ -80,11 +80,69 @@ def test_a_pod_larger_than_the_machine():
 
 
 @pytest.mark.parametrize("variables, words", [
-    ({"MINIPOD_TIME": "fast"}, "expected off or model, got 'fast'"),
+    ({"MINIPOD_TIME": "fast"}, "expected off, model or paced, got 'fast'"),
     ({"MINIPOD_VALUES": "shapes"}, "needs the option time: model"),
     ({"MINIPOD_TIME": "model", "MINIPOD_VALUES": "none"}, "expected real or shapes, got 'none'"),
     ({"MINIPOD_TIME": "model", "MINIPOD_ALGORITHMS": "all_reduce:rings"}, "ring"),
     ({"MINIPOD_TIME": "model", "MINIPOD_CALIBRATION": "/nonexistent"}, "/nonexistent"),
+    ({"MINIPOD_TIME": "paced", "MINIPOD_PACE": "0"}, "option pace (environment variable): expected a number"),
 ])
 def test_wrong_options(variables, words):
   assert words in scenario.run("jax.devices()", fails=True, **variables)
+
+
+# ---- what the description says ----
+
+def describe(folder, text):
+  path = folder / "pod.yaml"
+  path.write_text("preset: v5e\nshape: 2x4\n" + text)
+  return {"MINIPOD_TOPOLOGY": path}
+
+
+def test_a_description_turns_the_model_on(expected, tmp_path):
+  out = scenario.run(TRAIN, devices=None, **describe(tmp_path, "time: model\nvalues: shapes\n"))
+  assert out.strip() == expected
+
+
+def test_a_description_chooses_algorithms(expected, tmp_path):
+  described = describe(tmp_path, "time: model\nalgorithms: [all_reduce:tree, all_gather:ring]\n")
+  time = scenario.run(TRAIN, devices=None, **described).strip()
+  assert float.fromhex(time) > float.fromhex(expected)
+  assert scenario.run(TRAIN, devices=None, MINIPOD_ALGORITHMS="all_reduce:auto", **described).strip() == expected
+  assert train(MINIPOD_ALGORITHMS="all_reduce:tree,all_gather:ring").strip() == time
+
+
+def test_options_win_over_the_description(tmp_path):
+  out = scenario.run("""
+      import minipod
+      try:
+        minipod.virtual_time()
+      except RuntimeError as error:
+        print("MINIPOD_TIME=model" in str(error))
+      """, devices=None, MINIPOD_TIME="off", **describe(tmp_path, "time: model\n"))
+  assert out.split() == ["True"]
+
+
+def test_a_description_with_time_and_faults(expected, tmp_path):
+  described = describe(tmp_path, "time: model\nfaults:\n- {device: 1, slow: 2}\n")
+  time = scenario.run(TRAIN, devices=None, **described).strip()
+  assert float.fromhex(time) > float.fromhex(expected)
+
+
+@mpirun.NEEDS_MPIRUN
+def test_the_description_of_several_processes(expected, tmp_path):
+  described = describe(tmp_path, "time: model\n")
+  job = mpirun.run_well(2, textwrap.dedent(TRAIN), **described)
+  assert [out.strip() for out in job.outs] == [expected] * 2
+
+
+@pytest.mark.parametrize("text, words", [
+    ("time: fast\n", "pod.yaml:3: key 'time': expected off, model or paced, got 'fast'"),
+    ("time: model\nvalues: none\n", "pod.yaml:4: key 'values': expected real or shapes, got 'none'"),
+    ("values: shapes\n", "pod.yaml:3: key 'values': shapes needs the option time: model"),
+    ("time: model\nalgorithms: all_reduce:rings\n", "pod.yaml:4: key 'algorithms': "),
+    ("time: model\n\ncalibration: /nonexistent\n", "pod.yaml:5: key 'calibration': "),
+    ("time: paced\npace: fast\n", "pod.yaml:4: key 'pace': expected a number from 1e-9 to 1e9"),
+])
+def test_wrong_descriptions(text, words, tmp_path):
+  assert words in scenario.run("jax.devices()", devices=None, fails=True, **describe(tmp_path, text))

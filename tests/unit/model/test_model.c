@@ -1,8 +1,10 @@
 // Virtual times: launches, transfers and waits by hand; loops, permutations and messages; the same
 // times however a launch comes in and whether it was seen before.
 #include <math.h>
+#include <unistd.h>
 
 #include "sim/base/options.h"
+#include "sim/base/os/clock.h"
 #include "sim/model/clock/model.h"
 #include "sim/model/network/flows.h"
 #include "sim/plan/compile.h"
@@ -55,20 +57,24 @@ typedef struct {
   mp_model_program_t *program;
 } timed_t;
 
-static timed_t time_text(const char *text, uint32_t num_devices) {
+static timed_t time_text_on(const char *pod, const char *text, uint32_t num_devices) {
   timed_t t = {0};
   mp_options_t *options = NULL;
   mp_module_t *module = NULL;
   const uint32_t ids[] = {0, 1, 2, 3};
   const mp_compile_request_t request = {0};
   assert_ok(mp_options_create(NULL, 0, &options));
-  assert_ok(mp_pod_create_from_name(mp_str(POD), "test", &t.pod));
+  assert_ok(mp_pod_create_from_name(mp_str(pod), "test", &t.pod));
   assert_ok(mp_model_create(t.pod, options, &t.model));
   mp_options_release(options);
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_compile_module(module, &request, &t.device_program));
   assert_ok(mp_model_program_create(t.model, t.device_program, num_devices, ids, &t.program));
   return t;
+}
+
+static timed_t time_text(const char *text, uint32_t num_devices) {
+  return time_text_on(POD, text, num_devices);
 }
 
 static void time_end(timed_t *t) {
@@ -143,6 +149,51 @@ static void test_inputs(void **state) {
   (void)mp_model_put(t.model, 0, 50000000);
   (void)launch_all(&t, 4, NULL);
   expect_near(micros(read_books(&t).now), 2002 + 2 * 756);
+  time_end(&t);
+}
+
+// Seconds from `start` to the moment at which the host may see what the stamp names.
+static double due_after(const timed_t *t, double start, mp_stamp_t stamp) {
+  double moment = 0;
+  assert_true(mp_model_due(t->model, stamp, &moment));
+  return moment - start;
+}
+
+static void test_pace(void **state) {
+  (void)state;
+  timed_t t = time_text_on(POD " time:paced pace:1e6", k_all_reduce, 4);  // a second for a us
+  assert_true(mp_model_is_paced(t.model));
+  double before = mp_clock_seconds();
+  const mp_stamp_t launch = launch_all(&t, 4, NULL);
+  const mp_stamp_t wait = mp_model_get(t.model, 0, 0, launch);
+  double after = mp_clock_seconds();
+  assert_true(due_after(&t, before, launch) >= 757 && due_after(&t, after, launch) <= 757.001);
+  assert_true(due_after(&t, before, wait) >= 757 && due_after(&t, after, wait) <= 757.001);
+  // What the host asks for later is due later, whatever it did meanwhile.
+  (void)usleep(20000);
+  before = mp_clock_seconds();
+  const mp_stamp_t next = launch_all(&t, 4, NULL);
+  assert_true(due_after(&t, before, next) >= 757);
+  // What devices do one after the other while the host goes on has only the times of the devices.
+  const mp_stamp_t third = launch_all(&t, 4, NULL);
+  after = mp_clock_seconds();
+  assert_true(due_after(&t, after, third) <= 757 + 757 + 756.001);
+  assert_true(due_after(&t, before, 0) < 0);
+  time_end(&t);
+}
+
+static void test_pace_of_what_is_not_known_yet(void **state) {
+  (void)state;
+  timed_t t = time_text_on(POD " time:paced", k_loop, 1);
+  const uint32_t logical[] = {0};
+  const mp_stamp_t none[] = {0};
+  mp_model_share_t *share;
+  const mp_stamp_t stamp = mp_model_launch(t.program, 1, 1, logical, none, &share);
+  double moment;
+  assert_false(mp_model_due(t.model, stamp, &moment));
+  mp_path_add(mp_model_share_path(share), 1);
+  mp_model_share_end(share);
+  assert_true(mp_model_due(t.model, stamp, &moment));
   time_end(&t);
 }
 
@@ -228,9 +279,14 @@ static void test_deterministic(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_reduce),    cmocka_unit_test(test_host_waits),
-      cmocka_unit_test(test_inputs),        cmocka_unit_test(test_permutation),
-      cmocka_unit_test(test_paths),         cmocka_unit_test(test_one_by_one),
+      cmocka_unit_test(test_all_reduce),
+      cmocka_unit_test(test_host_waits),
+      cmocka_unit_test(test_inputs),
+      cmocka_unit_test(test_pace),
+      cmocka_unit_test(test_pace_of_what_is_not_known_yet),
+      cmocka_unit_test(test_permutation),
+      cmocka_unit_test(test_paths),
+      cmocka_unit_test(test_one_by_one),
       cmocka_unit_test(test_deterministic),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,13 +54,13 @@ static void report_end(reported_t *r) {
 }
 
 // A program that is compiled, launched so often, and released.
-static void run_program(reported_t *r, uint32_t launches) {
+static void run_text(reported_t *r, const char *text, uint32_t launches) {
   mp_module_t *module = NULL;
   mp_program_t *device_program = NULL;
   mp_model_program_t *program = NULL;
   const uint32_t ids[] = {0, 1, 2, 3};
   const mp_compile_request_t request = {0};
-  assert_ok(mp_read_text(k_program, strlen(k_program), &module));
+  assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_compile_module(module, &request, &device_program));
   assert_ok(mp_model_program_create(r->model, device_program, 4, ids, &program));
   for (uint32_t i = 0; i < launches; ++i) {
@@ -69,6 +69,10 @@ static void run_program(reported_t *r, uint32_t launches) {
     (void)mp_model_launch(program, i + 1, 4, ids, none, shares);
   }
   mp_model_program_release(program, device_program);
+}
+
+static void run_program(reported_t *r, uint32_t launches) {
+  run_text(r, k_program, launches);
 }
 
 static void expect_text(reported_t *r, const char *text, bool is_wanted) {
@@ -157,13 +161,93 @@ static void observers_come_and_go(void **state) {
   report_end(&r);
 }
 
-static char *read_all(const char *path) {
+static char *read_bytes(const char *path, size_t *out_size) {
   static char text[1 << 20];
   FILE *file = fopen(path, "rb");
   if (file == NULL) fail_msg("%s is not there", path);
-  text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+  *out_size = fread(text, 1, sizeof(text) - 1, file);
+  text[*out_size] = '\0';
   fclose(file);
   return text;
+}
+
+static char *read_all(const char *path) {
+  size_t size;
+  return read_bytes(path, &size);
+}
+
+#define MESSAGE                                                                \
+  "<{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, "       \
+  "is_host_transfer = false, source_target_pairs = dense<[[0, 1], [2, 3]]> : " \
+  "tensor<2x2xi64>}> : "
+
+#define SEND(result, token)                                     \
+  "  %" result " = \"stablehlo.send\"(%x, %" token ") " MESSAGE \
+  "(tensor<1000xf32>, !stablehlo.token) -> !stablehlo.token\n"
+#define RECEIVE(result, token)                                \
+  "  %" result ":2 = \"stablehlo.recv\"(%" token ") " MESSAGE \
+  "(!stablehlo.token) -> (tensor<1000xf32>, !stablehlo.token)\n"
+
+// Device 0 sends two messages to device 1 and goes on, and 2 does to 3.
+static const char k_messages[] =
+    "module @talk attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {\n"
+    "func.func @main(%x: tensor<1000xf32>) -> tensor<1000xf32> {\n"
+    "  %t = stablehlo.create_token : !stablehlo.token\n" SEND("a", "t") SEND("b", "a")
+        RECEIVE("c", "b") RECEIVE("d", "c#1")
+    "  %r = stablehlo.add %c#0, %d#0 : tensor<1000xf32>\n"
+    "  return %r : tensor<1000xf32>\n}\n}\n";
+
+typedef struct {
+  uint32_t sends[4], receives[4];
+  mp_moment_t last[4];
+} messages_t;
+
+static void count_message(void *context, const mp_model_program_t *program, uint32_t device,
+                          uint32_t collective, bool is_send, uint32_t other, mp_moment_t begin,
+                          mp_moment_t end) {
+  messages_t *messages = context;
+  (void)program, (void)collective;
+  assert_int_equal(other, is_send ? device + 1 : device - 1);
+  assert_true(begin <= end && messages->last[device] <= begin);
+  messages->last[device] = end;
+  (is_send ? messages->sends : messages->receives)[device] += 1;
+}
+
+static uint32_t count_text(const char *text, size_t size, const char *word) {
+  uint32_t count = 0;
+  const size_t length = strlen(word);
+  for (size_t i = 0; i + length <= size; ++i) count += memcmp(text + i, word, length) == 0;
+  return count;
+}
+
+static void messages_are_told_in_order(void **state) {
+  (void)state;
+  char folder[] = "report_XXXXXX", path[96];
+  assert_non_null(mkdtemp(folder));
+  const mp_named_value_t value = {
+      .name = MP_STR("chakra"), .type = MP_VALUE_STRING, .string_value = mp_str(folder)};
+  messages_t messages = {0};
+  reported_t r = report_begin(1, &value);
+  mp_model_observer_t observer = mp_report_silent_observer();
+  observer.on_message = count_message;
+  observer.context = &messages;
+  assert_ok(mp_report_watch(r.report, &observer));
+  run_text(&r, k_messages, 3);
+  mp_report_flush(r.report);
+  mp_report_unwatch(r.report, &observer);
+  report_end(&r);
+  for (int i = 0; i < 4; ++i) {
+    assert_int_equal(messages.sends[i], i % 2 == 0 ? 6 : 0);
+    assert_int_equal(messages.receives[i], i % 2 == 0 ? 0 : 6);
+    snprintf(path, sizeof(path), "%s/minipod.%d.et", folder, i);
+    size_t size;
+    const char *text = read_bytes(path, &size);
+    assert_int_equal(count_text(text, size, "comm_tag"), 6);
+    unlink(path);
+  }
+  snprintf(path, sizeof(path), "%s/comm_groups.json", folder);
+  unlink(path);
+  rmdir(folder);
 }
 
 static void files_are_whole(void **state) {
@@ -206,6 +290,7 @@ int main(void) {
       cmocka_unit_test(programs_that_go_stay_in_the_table),
       cmocka_unit_test(too_many_programs_are_others),
       cmocka_unit_test(observers_come_and_go),
+      cmocka_unit_test(messages_are_told_in_order),
       cmocka_unit_test(files_are_whole),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include "tests/unit/support/unit.h"
 #include "topology/pod.h"
 #include "topology/spec.h"
+#include "topology/spec_astra.h"
 
 #define CONFIGS  MINIPOD_SOURCE_DIR "/configs/"
 #define FIXTURES MINIPOD_SOURCE_DIR "/tests/fixtures/topology/"
@@ -237,6 +238,14 @@ static void bad_yaml_names_line_key_and_what_was_expected(void **state) {
       {"shape: 1x1x1x1x1x1x1\n", "expected up to 6 sizes"},
       {"shape: 65536x65536x65536x65536x65536x65536\n", "expected at most 65536 devices in all"},
       {"shape: 65536\nslices: 65536\ncores_per_chip: 65536\n", "at most 65536 devices"},
+      {"shape: 4x4\ntime: fast\n",
+       "pod.yaml:2: key 'time': expected off, model or paced, got 'fast'"},
+      {"values: none\n", "pod.yaml:1: key 'values': expected real or shapes, got 'none'"},
+      {"pace: 0\n", "pod.yaml:1: key 'pace': expected a number from 1e-9 to 1e9 such as 1 or"},
+      {"pace: -1\n", "got '-1'"},
+      {"pace: 2x\n", "got '2x'"},
+      {"calibration: [a]\n", "key 'calibration': expected 1 to 128 printable characters"},
+      {"algorithms: {all_reduce: ring}\n", "or a list of texts, got a mapping"},
       {"shape: 4x4\nchips: 8\n",
        "pod.yaml:2: key 'chips': expected the 16 chips of the shape 4x4, got 8"},
       {"shape: 4x4\nhosts: 3\n",
@@ -350,6 +359,9 @@ static void bad_lines_name_the_word_and_what_was_expected(void **state) {
 
 static void networks_of_astra_sim_are_pods(void **state) {
   (void)state;
+  // What stands in quotes makes no network of a description.
+  assert_false(mp_astra_is_network(MP_STR("kind: \"a,npus_count\"\nshape: 4\n")));
+  assert_true(mp_astra_is_network(MP_STR("# 3\" wide\n{npus_count: [4]}")));
   mp_pod_t *pod = pod_named(FIXTURES "astra_network.yml");
   const mp_pod_info_t *info = mp_pod_info(pod);
   static const mp_wiring_t wirings[] = {MP_WIRING_RING, MP_WIRING_FULLY_CONNECTED,

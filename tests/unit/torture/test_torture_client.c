@@ -88,6 +88,8 @@ static const torture_option_t k_file[] = {
     TORTURE_MACHINE, {"topology", CONFIGS "two-slices.yaml"}, {NULL, NULL}};
 static const torture_option_t k_recorded[] = {
     {"machine", FIXTURES "topology/two_sockets_smt.xml"}, {"workers", "3"}, {NULL, NULL}};
+static const torture_option_t k_paced[] = {
+    TORTURE_MACHINE, {"topology", "ring:2 hbm:1MiB"}, {"time", "paced"}, {NULL, NULL}};
 static const torture_option_t k_small[] = {TORTURE_MACHINE, {"num_devices", "1"}, {NULL, NULL}};
 
 static const torture_option_t k_faulty[] = {TORTURE_MACHINE,
@@ -404,6 +406,7 @@ int main(int argc, char **argv) {
       START("start and end: a described pod", k_described),
       START("start and end: a pod from a file", k_file),
       START("start and end: a recorded machine", k_recorded),
+      START("start and end: a paced client", k_paced),
       START("start and end: a pod with faults", k_faulty),
       {.name = "faults that come and go", .attempt = inject_and_heal, .subject = k_faulty},
       {.name = "refused options", .attempt = refused_options},

@@ -1,0 +1,24 @@
+"""tools/published: the recorded tables are what comes out."""
+
+import pathlib
+import subprocess
+import sys
+
+import jax
+import pytest
+import scenario
+
+ROOT = pathlib.Path(__file__).parents[3]
+FOLDER = ROOT / "tools/published"
+
+
+@pytest.mark.skipif(f"jax=={jax.__version__}\n" not in (ROOT / "tests/requirements.txt").read_text(),
+                    reason="other versions of JAX make other programs of a step")
+@pytest.mark.parametrize("word, count", [("h100", 3), ("v5p", 2)])
+def test_the_recorded_figures(word, count):
+  done = subprocess.run([sys.executable, FOLDER / "compare.py", "--check", "--filter", word], capture_output=True,
+                        text=True, timeout=150, env=scenario.environment(None))
+  assert done.returncode == 0, done.stderr
+  rows = [line for line in done.stdout.splitlines() if line.startswith("|") and "`" in line]
+  recorded = (FOLDER / "README.md").read_text().splitlines()
+  assert len(rows) == count and set(rows) <= set(recorded)

@@ -1,0 +1,169 @@
+"""One training step of a decoder-only transformer on the described pod, for its time alone.
+
+    MINIPOD_TIME=model MINIPOD_VALUES=shapes MINIPOD_TOPOLOGY=... python train_step.py '{"layers": 32, ...}'
+
+Prints a JSON object: seconds, and the shares of work and collectives in them.
+
+Weights are spread over `fsdp` and `tensor`, tokens over `data` and `fsdp`, heads and hidden units over `tensor`.  The
+layers are a scan; weights and Adam's moments are f32, and computing is in bf16.  With `flash` the products of attention
+are replaced by products that take as many operations (of a causal mask's half) and keep no scores in memory, as kernels
+for attention do: the model of time has no such kernel, and without values nobody misses the real numbers.
+"""
+
+import functools
+import json
+import re
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
+
+import minipod
+
+c = type("Model", (), {"kv_heads": None, "head_dim": 128, "gated": True, "vocab": 32000, "parallel": False, "data": 1,
+                       "tensor": 1, "remat": "full", "flash": True, "sequence": 2048} | json.loads(sys.argv[1]))
+KV = c.kv_heads or c.heads
+BATCH = P(("data", "fsdp"))
+BETWEEN = P(("data", "fsdp"), None, "tensor")  # layers: nobody has activations that others have, too
+spread = jax.lax.with_sharding_constraint
+
+
+# ---- attention ----
+
+def product_like(shape, depth, x):
+  """Of the given shape: a product over `depth`, one of whose factors nobody has to read, and of the size of x."""
+  b, h, s, d = shape
+  left = jnp.broadcast_to(x[..., :1], (b, h, s, 1))
+  left = jnp.broadcast_to(left, (b, h, s, depth))
+  return jnp.einsum("bhst,bhtd->bhsd", left, x[:, :, :depth])
+
+
+def stand_in(count, q, k, v):
+  """As many products as attention has, over half of the keys on the average."""
+  out = q
+  for i in range(count):
+    out = out + product_like(q.shape, q.shape[2] // 2, k if i % 2 == 0 else v)
+  return out
+
+
+@jax.custom_vjp
+def flash(q, k, v):
+  return stand_in(2, q, k, v)
+
+
+def flash_backward(saved, g):
+  q, k, v = saved
+  dq = stand_in(2, q, k, v) + g
+  return dq, dq + product_like(q.shape, q.shape[2] // 2, k), dq + stand_in(2, q, v, k)
+
+
+flash.defvjp(lambda q, k, v: (flash(q, k, v), (q, k, v)), flash_backward)
+
+
+def plain(q, k, v):
+  scores = jnp.einsum("bhsd,bhtd->bhst", q, k) * np.float32(c.head_dim ** -0.5).astype(jnp.bfloat16)
+  mask = jnp.tril(jnp.ones((c.sequence, c.sequence), bool))
+  return jnp.einsum("bhst,bhtd->bhsd", jax.nn.softmax(jnp.where(mask, scores, -1e9), axis=-1), v)
+
+
+def attend(x, w):
+  b, s, _ = x.shape
+  heads = lambda y, n: spread(y.reshape(b, s, n, c.head_dim).transpose(0, 2, 1, 3),
+                              P(("data", "fsdp"), "tensor" if n % c.tensor == 0 else None))
+  q, k, v = heads(x @ w["q"], c.heads), heads(x @ w["k"], KV), heads(x @ w["v"], KV)
+  if KV != c.heads:
+    k, v = (spread(jnp.repeat(y, c.heads // KV, axis=1), P(("data", "fsdp"), "tensor")) for y in (k, v))
+  out = (flash if c.flash else plain)(q, k, v)
+  return out.transpose(0, 2, 1, 3).reshape(b, s, c.heads * c.head_dim) @ w["o"]
+
+
+# ---- the model ----
+
+def norm(x, scale):
+  y = x.astype(jnp.float32)
+  return (y * jax.lax.rsqrt(jnp.mean(y * y, axis=-1, keepdims=True) + 1e-6)).astype(x.dtype) * scale
+
+
+def feed(x, w):
+  up = spread(x @ w["up"], P(("data", "fsdp"), None, "tensor"))
+  up = jax.nn.silu(spread(x @ w["gate"], P(("data", "fsdp"), None, "tensor"))) * up if c.gated else jax.nn.relu(up)
+  return up @ w["down"]
+
+
+def layer(x, w):
+  w = jax.tree.map(lambda w: w.astype(jnp.bfloat16), w)
+  if c.parallel:
+    y = norm(x, w["norm1"])
+    return spread(x + attend(y, w) + feed(y, w), BETWEEN), None
+  x = spread(x + attend(norm(x, w["norm1"]), w), BETWEEN)
+  return spread(x + feed(norm(x, w["norm2"]), w), BETWEEN), None
+
+
+def loss(w, tokens):
+  x = spread(w["embed"].astype(jnp.bfloat16)[tokens], BETWEEN)
+  policy = {"full": None, "minimal": jax.checkpoint_policies.dots_with_no_batch_dims_saveable}[c.remat]
+  x, _ = jax.lax.scan(jax.checkpoint(layer, policy=policy), x, w["layers"])
+  logits = spread(x @ w["unembed"].astype(jnp.bfloat16), P(("data", "fsdp"), None, "tensor")).astype(jnp.float32)
+  target = jnp.roll(tokens, -1, axis=1)
+  hit = jax.nn.one_hot(target, c.vocab, dtype=jnp.bfloat16)
+  return jnp.mean(jax.nn.logsumexp(logits, axis=-1) - jnp.sum(logits * hit, axis=-1))
+
+
+def weights():
+  """Of each weight the shape, and how it is spread."""
+  n, e, h, f = c.layers, c.emb, c.heads * c.head_dim, c.mlp
+  into, out = P(None, "fsdp", "tensor"), P(None, "tensor", "fsdp")
+  kv = into if KV % c.tensor == 0 else P(None, "fsdp")
+  layers = {"q": ((n, e, h), into), "k": ((n, e, KV * c.head_dim), kv), "v": ((n, e, KV * c.head_dim), kv),
+            "o": ((n, h, e), out), "up": ((n, e, f), into), "down": ((n, f, e), out),
+            "norm1": ((n, e), P()), "norm2": ((n, e), P())}
+  if c.gated:
+    layers["gate"] = ((n, e, f), into)
+  return {"layers": layers, "embed": ((c.vocab, e), P("tensor", "fsdp")),
+          "unembed": ((e, c.vocab), P("fsdp", "tensor"))}
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def train_step(state, tokens):
+  w, m, v = state
+  value, g = jax.value_and_grad(loss)(w, tokens)
+  m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, g)
+  v = jax.tree.map(lambda v, g: 0.95 * v + 0.05 * g * g, v, g)
+  w = jax.tree.map(lambda w, m, v: w - 1e-4 * (m / (jnp.sqrt(v) + 1e-8) + 0.1 * w), w, m, v)
+  return (w, m, v), value
+
+
+# ---- its time ----
+
+def operations():
+  """Of a step, as publications count: products of the forward pass three times, and half of the scores."""
+  tokens = c.batch * c.sequence
+  per_layer = 2 * c.emb * c.head_dim * (2 * c.heads + 2 * KV) + 2 * c.emb * c.mlp * (3 if c.gated else 2)
+  attention = 4 * c.sequence * c.heads * c.head_dim / 2
+  return 3 * tokens * (c.layers * (per_layer + attention) + 2 * c.emb * c.vocab)
+
+
+def main():
+  devices = np.array(jax.devices())
+  mesh = Mesh(devices.reshape(c.data, -1, c.tensor), ("data", "fsdp", "tensor"), axis_types=(AxisType.Auto,) * 3)
+  jax.set_mesh(mesh)
+  is_weight = lambda x: isinstance(x, tuple) and isinstance(x[1], P)
+  shardings = jax.tree.map(lambda w: NamedSharding(mesh, w[1]), weights(), is_leaf=is_weight)
+  make = lambda: jax.tree.map(lambda w: jnp.ones(w[0], jnp.float32), weights(), is_leaf=is_weight)
+  state = tuple(jax.jit(make, out_shardings=shardings)() for _ in range(3))
+  tokens = jax.jit(lambda: jnp.ones((c.batch, c.sequence), jnp.int32), out_shardings=NamedSharding(mesh, BATCH))()
+  jax.block_until_ready((state, tokens))
+  begin = minipod.virtual_time()
+  _, value = train_step(state, tokens)
+  value.block_until_ready()
+  seconds = minipod.virtual_time() - begin
+  row = next(line for line in minipod.time_report().splitlines() if line.startswith("jit_train_step"))
+  work, collective = (float(share) / 100 for share in re.findall(r"([\d.]+) %", row)[1:3])
+  print(json.dumps({"seconds": seconds, "work": work, "collective": collective, "devices": len(devices),
+                    "operations": operations()}))
+
+
+if __name__ == "__main__":
+  main()
