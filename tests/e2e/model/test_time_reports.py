@@ -178,6 +178,7 @@ def test_perfetto_opens_the_timeline(tmp_path):
   assert all(counts[f"device {device}"] == counts["device 0"] for device in range(4))
   longest = {name: time for process, name, _, time in rows if process == "v5e:2x2"}
   assert all(longest[f"device {device}"] > 0 for device in range(4))
+  assert any(process == "links" for process, *_ in rows)
 
 
 def test_the_timeline_is_bounded(tmp_path):
@@ -205,35 +206,6 @@ def test_the_timeline_of_a_killed_process(tmp_path):
   # Perfetto takes an array without its end.
   events = json.loads(text.rstrip().rstrip(",") + "]")
   assert len(events) > 1000
-
-
-def test_perfetto_reads_the_timeline(tmp_path):
-  perfetto = pytest.importorskip("perfetto.trace_processor")
-  try:
-    perfetto.TraceProcessor().close()
-  except Exception as error:  # the package downloads the program that reads traces
-    pytest.skip(f"no trace processor: {error}")
-  run(MINIPOD_TRACE=tmp_path / "t.json")
-  with perfetto.TraceProcessor(trace=str(tmp_path / "t.json")) as processor:
-    rows = processor.query("""
-        select process.name as process, thread.name as thread, slice.name as name, count(*) as count
-        from slice join thread_track on slice.track_id = thread_track.id
-        join thread using (utid) join process using (upid) group by 1, 2, 3""")
-    counts = {(row.process, row.thread, row.name): row.count for row in rows}
-    (errors,) = processor.query("select sum(value) as value from stats where severity = 'error'")
-  assert errors.value == 0
-  for device in range(4):
-    assert counts["v5e:2x2", f"device {device}", "all_reduce"] == 10
-  assert any(process == "links" for process, _, _ in counts)
-
-
-# ---- profiles ----
-
-PROFILE = """
-    with jax.profiler.trace("{folder}"):
-      for _ in range(3):
-        step(np.ones((4, 256, 256), np.float32)).block_until_ready()
-    """
 
 
 def test_profiles_have_virtual_times(tmp_path):
