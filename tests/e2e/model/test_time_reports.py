@@ -208,6 +208,15 @@ def test_the_timeline_of_a_killed_process(tmp_path):
   assert len(events) > 1000
 
 
+# ---- profiles ----
+
+PROFILE = """
+    with jax.profiler.trace("{folder}"):
+      for _ in range(3):
+        step(np.ones((4, 256, 256), np.float32)).block_until_ready()
+    """
+
+
 def test_profiles_have_virtual_times(tmp_path):
   out = run(PROFILE.format(folder=tmp_path) + f"""
     import glob
