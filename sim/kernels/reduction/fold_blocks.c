@@ -78,7 +78,7 @@ mp_fold_blocks_t mp_fold_blocks(mp_reduce_kind_t kind, mp_dtype_t dtype) {
 // ---- Rows ----
 
 // How many bytes behind what is read memory is asked for.
-enum { AHEAD = 16384 };
+enum { AHEAD = 8192 };
 
 #define AS_IT_IS(x) (x)
 #define SETTLED(x)  ((x) != (x) ? NAN : (x))
