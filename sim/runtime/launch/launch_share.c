@@ -1,0 +1,283 @@
+// One device's share of a launch: from its arguments to a run in the device's stream.
+#include "sim/runtime/launch/launch_share.h"
+
+#include <inttypes.h>
+
+#include "sim/plan/program_blame.h"
+#include "sim/runtime/devices/side_stream.h"
+
+// ---- Checks ----
+
+static mp_status_t launch_share_type_error(const mp_executable_t *executable, uint32_t param,
+                                           const mp_type_t *expected, const mp_type_t *given) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_type_print(expected, &text);
+  mp_strbuf_puts(&text, ", got ");
+  mp_type_print(given, &text);
+  mp_status_t status = mp_status_make(MP_INVALID_ARGUMENT, "%s: argument %" PRIu32 ": expected %s",
+                                      executable->name->text, param, mp_strbuf_text(&text));
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
+static mp_status_t launch_share_check_argument(const mp_executable_t *executable,
+                                               const mp_device_t *device, uint32_t param,
+                                               const mp_buffer_t *buffer) {
+  const mp_program_io_t *io = &executable->program->params[param];
+  if (buffer->memory->device != device) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "%s: argument %" PRIu32 " is on device %" PRIu32
+                          ", but the program runs on device %" PRIu32,
+                          executable->name->text, param, mp_device_id(buffer->memory->device),
+                          mp_device_id(device));
+  }
+  if (buffer->memory->space != io->memory) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "%s: argument %" PRIu32
+                          " is in %s memory, but the program expects it in "
+                          "%s memory",
+                          executable->name->text, param,
+                          mp_memory_space_name(buffer->memory->space),
+                          mp_memory_space_name(io->memory));
+  }
+  // Tokens carry nothing; any buffer without bytes will do.
+  bool is_token = io->type->kind == MP_TYPE_TOKEN && buffer->bytes == 0;
+  if (!is_token && !mp_type_equal(io->type, &buffer->type)) {
+    return launch_share_type_error(executable, param, io->type, &buffer->type);
+  }
+  return NULL;
+}
+
+static bool launch_share_may_donate(const mp_launch_t *launch, uint32_t param) {
+  for (uint32_t i = 0; i < launch->num_non_donatable; ++i) {
+    if (launch->non_donatable[i] == (int64_t)param) return false;
+  }
+  return true;
+}
+
+// ---- Preparing one share ----
+
+static mp_status_t launch_share_take_arguments(mp_launch_state_t *l, mp_launch_share_t *share) {
+  const mp_program_t *program = l->executable->program;
+  for (uint32_t p = 0; p < program->num_params; ++p) {
+    mp_launch_argument_t *argument = &share->arguments[p];
+    mp_buffer_t *buffer = share->buffers[p];
+    mp_status_t status = launch_share_check_argument(l->executable, share->device, p, buffer);
+    argument->is_donated = program->params[p].alias != -1 && launch_share_may_donate(l->launch, p);
+    if (status == NULL) {
+      status = mp_buffer_take(buffer, argument->is_donated, l->claim, &argument->take,
+                              &argument->storage);
+      status = mp_status_annotate(status, "%s: argument %" PRIu32, l->executable->name->text, p);
+    }
+    MP_RETURN_IF_ERROR(status);
+    share->num_taken = p + 1;
+    share->run->bytes += buffer->bytes;
+    // It is NULL only for an error buffer, whose failure keeps the run from starting.
+    share->run->params[p] = argument->storage == NULL ? NULL : argument->storage->data;
+  }
+  return NULL;
+}
+
+// Which blocks the launch may take (mp_memory_alloc).
+static uint64_t launch_share_blocks_after(const mp_launch_share_t *share) {
+  return share->is_beside ? mp_device_completed(share->device) : MP_IN_STREAM_ORDER;
+}
+
+// True when the result may have the storage of the donated parameter.
+static bool launch_share_may_take_over(const mp_launch_share_t *share,
+                                       const mp_launch_argument_t *argument,
+                                       const mp_program_io_t *io) {
+  const mp_storage_t *storage = argument->storage;
+  if (argument->take != MP_TAKE_OVER || storage == NULL) return false;
+  if (storage->memory != mp_device_memory(share->device, io->memory)) return false;
+  if (storage->bytes < io->bytes) return false;
+  // Runs in the stream that read it come before runs of the stream, but not before one beside it.
+  if (!share->is_beside) return true;
+  return atomic_load(&storage->last_use) <= mp_device_completed(share->device);
+}
+
+// The storage of result r: that of the donated parameter, or a new one. Either way the result gets
+// a hold of its own, so that undoing means no more than letting go of it.
+static mp_status_t launch_share_make_result_storage(mp_launch_state_t *l, mp_launch_share_t *share,
+                                                    uint32_t r, mp_storage_t **out_storage) {
+  const mp_program_io_t *io = &l->executable->program->results[r];
+  mp_memory_t *memory = mp_device_memory(share->device, io->memory);
+  mp_launch_argument_t *argument = io->alias >= 0 ? &share->arguments[io->alias] : NULL;
+  if (argument != NULL && launch_share_may_take_over(share, argument, io)) {
+    *out_storage = mp_storage_retain(argument->storage);
+    share->run->results[r] = (*out_storage)->data;
+    return NULL;
+  }
+  mp_label_t label = mp_label_make(MP_ORIGIN_RESULT, io->type->dtype, io->type->dims,
+                                   io->type->rank, l->executable->name, r);
+  mp_status_t status =
+      mp_storage_create(memory, io->bytes, launch_share_blocks_after(share), &label, out_storage);
+  if (status != NULL) return mp_program_blame_result(l->executable->program, r, status);
+  // Runs that are queued may still use its block: if this launch fails, the block is not free
+  // before they are over.
+  if (!share->is_beside) mp_storage_used_by_run(*out_storage, share->device->enqueued);
+  void *data = share->run->results[r] = (*out_storage)->data;
+  if (argument != NULL) {
+    // For the program the parameter and its result are one place: the parameter moves there.
+    mp_run_t *run = share->run;
+    if (argument->storage != NULL) {
+      uint64_t given = argument->storage->bytes;
+      run->copies[run->num_copies++] = (mp_prologue_copy_t){data, argument->storage->data,
+                                                            given < io->bytes ? given : io->bytes};
+    }
+    run->params[io->alias] = data;
+  }
+  return NULL;
+}
+
+static mp_status_t launch_share_make_results(mp_launch_state_t *l, mp_launch_share_t *share) {
+  const mp_program_t *program = l->executable->program;
+  for (uint32_t r = 0; r < program->num_results; ++r) {
+    const mp_program_io_t *io = &program->results[r];
+    mp_storage_t *storage;
+    MP_RETURN_IF_ERROR(launch_share_make_result_storage(l, share, r, &storage));
+    MP_RETURN_IF_ERROR(mp_buffer_make(mp_device_memory(share->device, io->memory), io->type->dtype,
+                                      io->type->dims, io->type->rank, storage, share->run->event,
+                                      &share->results[r]));
+    share->results[r]->is_behind_call = l->order.is_behind_call;
+    share->num_results = r + 1;
+    share->run->bytes += io->bytes;
+  }
+  return NULL;
+}
+
+static mp_status_t launch_share_find_session(mp_launch_state_t *l, mp_launch_share_t *share) {
+  mp_executable_t *executable = l->executable;
+  if (executable->has_collectives) {
+    return mp_device_set_session(executable->set, share->logical, &share->run->session);
+  }
+  if (l->num_shares == 1) return NULL;
+  if (l->session == NULL) {
+    MP_RETURN_IF_ERROR(mp_session_create(executable->num_devices, executable->ids, &l->session));
+  }
+  share->run->session = mp_session_retain(l->session);
+  return NULL;
+}
+
+mp_status_t mp_launch_share_prepare(mp_launch_state_t *l, mp_launch_share_t *share) {
+  const mp_program_t *program = l->executable->program;
+  MP_RETURN_IF_ERROR(mp_run_create(l->executable, share->logical, &share->run));
+  share->run->launch = l->claim;
+  share->run->context = mp_foreign_context_retain(l->launch->context);
+  share->run->is_behind_call = l->order.is_behind_call;
+  share->is_beside = mp_call_goes_beside(share->device, l->order);
+  if (share->is_beside) {
+    MP_RETURN_IF_ERROR(
+        mp_side_stream_get(share->device, l->executable->may_block, &share->run->device));
+  }
+  MP_RETURN_IF_ERROR(launch_share_find_session(l, share));
+  MP_RETURN_IF_ERROR(launch_share_take_arguments(l, share));
+  if (program->arena_bytes != 0) {
+    mp_status_t status =
+        mp_memory_alloc(mp_device_memory(share->device, MP_MEMORY_DEVICE), program->arena_bytes,
+                        launch_share_blocks_after(share), &l->arena_label, &share->arena);
+    if (status != NULL) return mp_program_blame_temporaries(program, status);
+    share->run->arena = share->arena->data;
+  }
+  return launch_share_make_results(l, share);
+}
+
+// ---- Undoing and committing ----
+
+void mp_launch_share_undo(mp_launch_share_t *share) {
+  for (uint32_t r = 0; r < share->num_results; ++r) mp_buffer_release(share->results[r]);
+  if (share->arena != NULL) {
+    mp_memory_free(mp_device_memory(share->device, MP_MEMORY_DEVICE), share->arena,
+                   share->device->enqueued);
+  }
+  for (uint32_t p = 0; p < share->num_taken; ++p) {
+    mp_launch_argument_t *argument = &share->arguments[p];
+    if (argument->is_donated) {
+      argument->storage = mp_buffer_untake(share->buffers[p], argument->storage);
+    }
+  }
+  if (share->run->device != share->device) share->run->device->enqueued -= 1;
+  mp_run_release(share->run);
+}
+
+static void launch_share_relabel_result(const mp_launch_state_t *l, const mp_program_io_t *io,
+                                        uint32_t r, mp_storage_t *storage) {
+  mp_label_t label = mp_label_make(MP_ORIGIN_RESULT, io->type->dtype, io->type->dims,
+                                   io->type->rank, l->executable->name, r);
+  mp_storage_relabel(storage, &label);
+}
+
+// The run gets its number, and what keeps its memory: its place in the stream, from now on.
+static void launch_share_commit_in_stream(mp_launch_state_t *l, mp_launch_share_t *share) {
+  const mp_program_t *program = l->executable->program;
+  mp_run_t *run = share->run;
+  run->number = ++share->device->enqueued;
+  for (uint32_t p = 0; p < program->num_params; ++p) {
+    mp_storage_t *storage = share->arguments[p].storage;
+    if (storage == NULL) continue;
+    mp_storage_used_by_run(storage, run->number);
+    if (mp_storage_is_adopted(storage)) {
+      run->holds[run->num_holds++] = storage;
+    } else {
+      mp_storage_release(storage);  // the order of the stream protects its bytes
+    }
+  }
+  for (uint32_t r = 0; r < program->num_results; ++r) {
+    mp_storage_used_by_run(share->results[r]->storage, run->number);
+  }
+  if (share->arena != NULL) {
+    mp_memory_free(mp_device_memory(share->device, MP_MEMORY_DEVICE), share->arena, run->number);
+  }
+}
+
+// The same beside the stream: the run holds all its memory itself.
+static void launch_share_commit_beside(const mp_launch_state_t *l, mp_launch_share_t *share) {
+  const mp_program_t *program = l->executable->program;
+  mp_run_t *run = share->run;
+  run->number = run->device->enqueued;
+  for (uint32_t p = 0; p < program->num_params; ++p) {
+    if (share->arguments[p].storage != NULL) {
+      run->holds[run->num_holds++] = share->arguments[p].storage;
+    }
+  }
+  for (uint32_t r = 0; r < program->num_results; ++r) {
+    run->holds[run->num_holds++] = mp_storage_retain(share->results[r]->storage);
+  }
+  run->own_arena = share->arena;
+  atomic_fetch_add(&share->device->num_beside, 1);
+}
+
+static void launch_share_commit_shapes(const mp_launch_state_t *l, mp_launch_share_t *share) {
+  const mp_program_t *program = l->executable->program;
+  for (uint32_t p = 0; p < program->num_params; ++p) {
+    mp_shape_run_add_param(share->run->shape_run, share->arguments[p].storage);
+  }
+  for (uint32_t r = 0; r < program->num_results; ++r) {
+    mp_shape_run_add_result(share->run->shape_run, share->results[r]->storage);
+  }
+}
+
+void mp_launch_share_commit(mp_launch_state_t *l, mp_launch_share_t *share) {
+  const mp_program_t *program = l->executable->program;
+  mp_run_t *run = share->run;
+  MP_ASSERT(share->num_taken == program->num_params && share->num_results == program->num_results);
+  if (run->shape_run != NULL) launch_share_commit_shapes(l, share);
+  if (share->is_beside) {
+    launch_share_commit_beside(l, share);
+  } else {
+    launch_share_commit_in_stream(l, share);
+  }
+  for (uint32_t r = 0; r < program->num_results; ++r) {
+    const mp_storage_t *storage = share->results[r]->storage;
+    if (storage->label.origin != MP_ORIGIN_RESULT || storage->label.name != l->executable->name) {
+      launch_share_relabel_result(l, &program->results[r], r, share->results[r]->storage);
+    }
+  }
+  if (l->executable->has_collectives) {
+    mp_device_set_join(l->executable->set, share->logical, run->session, run);
+  } else if (run->session != NULL) {
+    (void)mp_session_join(run->session, share->logical, run);
+  }
+  mp_run_enqueue(run);
+}

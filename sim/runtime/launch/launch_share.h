@@ -1,0 +1,55 @@
+// One device's share of a launch (launch.c): what is done for it under the launch lock.
+#ifndef MINIPOD_SIM_RUNTIME_LAUNCH_LAUNCH_SHARE_H_
+#define MINIPOD_SIM_RUNTIME_LAUNCH_LAUNCH_SHARE_H_
+
+#include "sim/runtime/buffers/buffer_impl.h"
+#include "sim/runtime/devices/faulty.h"
+#include "sim/runtime/launch/run.h"
+
+// What a share has of one argument.
+typedef struct {
+  mp_take_t take;
+  bool is_donated;
+  mp_storage_t *storage;  // a hold; NULL: an error buffer, or the hold was given back to the buffer
+} mp_launch_argument_t;
+
+// One device's share of a launch.
+typedef struct {
+  uint32_t logical;
+  mp_device_t *device;
+  bool is_beside;               // its run goes beside the stream
+  mp_buffer_t *const *buffers;  // the arguments
+  mp_run_t *run;
+  uint32_t num_taken;
+  mp_launch_argument_t *arguments;  // [num_params]
+  uint32_t num_results;             // made so far
+  mp_buffer_t **results;            // [num_results]
+  mp_span_t *arena;
+} mp_launch_share_t;
+
+// A launch on the way.
+typedef struct {
+  mp_executable_t *executable;
+  const mp_launch_t *launch;
+  uint64_t claim;
+  mp_order_t order;
+  uint32_t num_shares;
+  mp_launch_share_t *shares;
+  mp_session_t *session;  // when there are several devices and no collectives; else NULL
+  mp_label_t arena_label;
+  mp_stamp_t stamp;    // in the model of time; 0: there is none
+  uint32_t num_flips;  // of bits, by faults
+  mp_faults_flip_t *flips;
+} mp_launch_state_t;
+
+// Checks and takes the arguments, and makes the run with the storage of its results. On an error
+// the share is as far as it came, to be undone if it has a run.
+MP_NODISCARD mp_status_t mp_launch_share_prepare(mp_launch_state_t *l, mp_launch_share_t *share);
+// Gives everything back except the holds on arguments, of which the first `num_taken` are left to
+// the caller: letting go of adopted memory calls its owner, which must happen without any lock.
+// Donated ones become the buffers' own holds again.
+void mp_launch_share_undo(mp_launch_share_t *share);
+// Puts a share that was prepared into the stream of its device. Cannot fail.
+void mp_launch_share_commit(mp_launch_state_t *l, mp_launch_share_t *share);
+
+#endif  // MINIPOD_SIM_RUNTIME_LAUNCH_LAUNCH_SHARE_H_
