@@ -55,25 +55,19 @@ static mp_stamp_t launch_newest_input(const mp_launch_state_t *l, const mp_launc
 }
 
 // Tells the model of time. Launches on single devices that belong together have one number.
-static mp_status_t launch_note(mp_launch_state_t *l, const uint32_t *logical) {
+static void launch_note(mp_launch_state_t *l, const uint32_t *logical) {
   mp_executable_t *executable = l->executable;
   const bool is_whole = l->num_shares == executable->num_local || !executable->has_collectives;
   const uint64_t number = is_whole ? l->claim : executable->set->num_launches[logical[0]];
-  char *memory = mp_calloc(l->num_shares, sizeof(mp_stamp_t) + sizeof(mp_model_share_t *));
-  MP_RETURN_IF_NULL(memory);
-  mp_stamp_t *inputs = (mp_stamp_t *)(void *)memory;
-  mp_model_share_t **shares =
-      (mp_model_share_t **)(void *)(memory + l->num_shares * sizeof(mp_stamp_t));
-  for (uint32_t i = 0; i < l->num_shares; ++i) inputs[i] = launch_newest_input(l, &l->shares[i]);
-  l->stamp = mp_model_launch(executable->timed, number, l->num_shares, logical, inputs, shares);
+  mp_model_share_t **shares = l->model_shares;
+  for (uint32_t i = 0; i < l->num_shares; ++i) l->inputs[i] = launch_newest_input(l, &l->shares[i]);
+  l->stamp = mp_model_launch(executable->timed, number, l->num_shares, logical, l->inputs, shares);
   for (uint32_t i = 0; i < l->num_shares; ++i) {
     mp_launch_share_t *share = &l->shares[i];
     share->run->share = shares[i];
     if (shares[i] != NULL) share->run->path = mp_model_share_path(shares[i]);
     for (uint32_t r = 0; r < share->num_results; ++r) share->results[r]->stamp = l->stamp;
   }
-  mp_free(memory);
-  return NULL;
 }
 
 // For runs without values: what says of the arguments and results whether they have any. First all
@@ -173,7 +167,6 @@ static mp_status_t launch_prepare_and_commit(mp_launch_state_t *l) {
   while (i < l->num_shares && status == NULL) status = mp_launch_share_prepare(l, &l->shares[i++]);
   if (status == NULL) status = launch_give_flips(l);
   if (status == NULL && l->executable->shapes != NULL) status = launch_prepare_shapes(l);
-  if (status == NULL && l->executable->timed != NULL) status = launch_note(l, logical);
   if (status != NULL) {
     // The last share was prepared in part, perhaps not even its run was made.
     while (i-- > 0) {
@@ -182,6 +175,7 @@ static mp_status_t launch_prepare_and_commit(mp_launch_state_t *l) {
     launch_tell_others(l->executable, l->launch, status);
     return status;
   }
+  if (l->executable->timed != NULL) launch_note(l, logical);
   for (i = 0; i < l->num_shares; ++i) mp_launch_share_commit(l, &l->shares[i]);
   return NULL;
 }
@@ -264,7 +258,9 @@ mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t 
   l.arena_label = (mp_label_t){.origin = MP_ORIGIN_TEMPORARY, .name = executable->name};
   size_t per_share = program->num_params * sizeof(mp_launch_argument_t) +
                      program->num_results * sizeof(mp_buffer_t *);
-  char *memory = mp_calloc(l.num_shares, sizeof(mp_launch_share_t) + per_share);
+  const size_t per_timed =
+      executable->timed == NULL ? 0 : sizeof(*l.inputs) + sizeof(*l.model_shares);
+  char *memory = mp_calloc(l.num_shares, sizeof(mp_launch_share_t) + per_share + per_timed);
   if (memory == NULL) {
     mp_executable_refuse(executable, launch, mp_status_out_of_memory());
     return mp_status_out_of_memory();
@@ -279,6 +275,8 @@ mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t 
     share->arguments = (mp_launch_argument_t *)memory;
     share->results = (mp_buffer_t **)(memory + program->num_params * sizeof(mp_launch_argument_t));
   }
+  l.inputs = (mp_stamp_t *)memory;
+  l.model_shares = (mp_model_share_t **)(memory + l.num_shares * sizeof(*l.inputs));
   mp_status_t status = launch_run(&l, out_results, out_done);
   mp_free(l.shares);
   return status;

@@ -37,8 +37,11 @@ typedef struct {
   mp_launch_share_t *shares;
   mp_session_t *session;  // when there are several devices and no collectives; else NULL
   mp_label_t arena_label;
-  mp_stamp_t stamp;    // in the model of time; 0: there is none
-  uint32_t num_flips;  // of bits, by faults
+  // For the model of time, if there is one:
+  mp_stamp_t *inputs;               // [num_shares] the newest transfer that its arguments come from
+  mp_model_share_t **model_shares;  // [num_shares]
+  mp_stamp_t stamp;                 // of the launch; 0: there is none
+  uint32_t num_flips;               // of bits, by faults
   mp_faults_flip_t *flips;
 } mp_launch_state_t;
 
