@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """Runs one set of programs again and again, over 1 to 8 workers and 1, 2 and 4 processes: are all virtual times equal?
 
-    tools/determinism.py [--runs 100] [--library PLUGIN]
+    .venv/bin/python tools/determinism.py [--runs 100] [--library PLUGIN]
 
 What is compared is the virtual time, to the bit, and the whole table of times but for its first line (which has the
 real time).  Several processes need mpirun.  Exits with 1 when two runs differ.

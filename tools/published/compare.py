@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """Compares modelled times with published ones: all_reduces of pods, and steps of public training runs.
 
-    tools/published/compare.py [--build build] [--filter WORD] [--check]
+    .venv/bin/python tools/published/compare.py [--build build] [--filter WORD] [--check]
 
 Prints the tables of README.md.  Training steps run with `values: shapes`: each takes seconds.  --check fails when a
 modelled figure has left the range that is recorded here.
