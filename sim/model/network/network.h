@@ -181,6 +181,18 @@ MP_NODISCARD mp_status_t mp_network_message(mp_network_t *network, mp_network_en
                                             mp_network_end_t to, double bytes,
                                             mp_transfer_t *out_transfer);
 
+// Whether a round of a collective is messages of pairs; otherwise it is the traffic of groups.
+bool mp_network_is_of_pairs(const mp_collective_t *collective);
+
+typedef void (*mp_transfer_visitor_t)(void *context, const mp_transfer_t *transfer);
+
+// Calls `visit` for each transfer of one round of a collective: all its groups, or all its
+// messages, once. `ids` as of mp_network_traffic.
+MP_NODISCARD mp_status_t mp_network_visit_round(mp_network_t *network,
+                                                const mp_collective_t *collective,
+                                                const int32_t *ids, mp_transfer_visitor_t visit,
+                                                void *context);
+
 // ---- For tests and comparisons with other simulators ----
 
 // One message of an algorithm, as single devices send them.
