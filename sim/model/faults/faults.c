@@ -26,7 +26,9 @@ void mp_faults_release(mp_faults_t *faults) {
 
 mp_status_t mp_faults_need_network(mp_faults_t *faults) {
   mp_lock_assert_held(&faults->lock);
-  return faults->network != NULL ? NULL : mp_network_create(faults->pod, NULL, &faults->network);
+  return faults->network != NULL
+             ? NULL
+             : mp_network_create(faults->pod, &faults->algorithms, &faults->network);
 }
 
 bool mp_fault_rule_is_slow(const mp_fault_rule_t *rule) {

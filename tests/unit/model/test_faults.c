@@ -54,14 +54,15 @@ typedef struct {
   mp_link_users_t *users;
 } world_t;
 
-static world_t world_of(const char *text) {
+static world_t world_with(const char *text, const char *algorithms) {
   world_t w = {0};
   mp_options_t *options = NULL;
   mp_module_t *module = NULL;
   const mp_compile_request_t request = {0};
-  const mp_named_value_t time = {
-      .name = MP_STR("time"), .type = MP_VALUE_STRING, .string_value = MP_STR("model")};
-  assert_ok(mp_options_create(&time, 1, &options));
+  const mp_named_value_t values[] = {
+      {.name = MP_STR("time"), .type = MP_VALUE_STRING, .string_value = MP_STR("model")},
+      {.name = MP_STR("algorithms"), .type = MP_VALUE_STRING, .string_value = mp_str(algorithms)}};
+  assert_ok(mp_options_create(values, 2, &options));
   assert_ok(mp_pod_create_from_name(mp_str(POD), "test", &w.pod));
   assert_ok(mp_model_create(w.pod, options, &w.model));
   assert_ok(mp_faults_create(w.pod, options, &w.faults));
@@ -70,6 +71,10 @@ static world_t world_of(const char *text) {
   assert_ok(mp_compile_module(module, &request, &w.device_program));
   assert_ok(mp_model_program_create(w.model, w.device_program, 4, k_four, &w.program));
   return w;
+}
+
+static world_t world_of(const char *text) {
+  return world_with(text, "");
 }
 
 static void world_end(world_t *w) {
@@ -152,6 +157,16 @@ static void a_dead_link_is_named_with_what_needs_it(void **state) {
   // No collective goes to the host.
   add(&w, "- {link: device 1 to host, dead: true}");
   assert_ok(meet(&w));
+  world_end(&w);
+}
+
+static void the_algorithm_that_was_chosen_says_which_links_are_needed(void **state) {
+  (void)state;
+  world_t w = world_with(k_all_reduce, "all_reduce:ring");
+  add(&w, "- {link: slice 0 (3) -x, dead: true}");
+  assert_ok(meet(&w));
+  add(&w, "- {link: slice 0 (3) +x, dead: true}");
+  assert_status(meet(&w), MP_UNAVAILABLE, "'slice 0 (3) +x' is dead");
   world_end(&w);
 }
 
@@ -430,6 +445,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_dead_device_is_named),
       cmocka_unit_test(a_dead_link_is_named_with_what_needs_it),
+      cmocka_unit_test(the_algorithm_that_was_chosen_says_which_links_are_needed),
       cmocka_unit_test(a_permutation_needs_its_ways_only),
       cmocka_unit_test(launches_of_the_program_are_counted),
       cmocka_unit_test(threads_that_launch_device_by_device_count_alike),
