@@ -22,15 +22,13 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 POD = {"MINIPOD_TIME": "model", "MINIPOD_TOPOLOGY": "v5e:2x4", "JAX_PLATFORMS": "minipod"}
 
-PROGRAMS = textwrap.dedent("""
-    import hashlib, os
-    import jax, jax.numpy as jnp, numpy as np
-    from jax import lax
-    from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+# Training steps, which tests/e2e/model/test_virtual_time.py has too: weights sharded over both axes, a loop over layers
+# and one inside of it.
+TRAIN = textwrap.dedent("""
     import minipod
-    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+    auto = (jax.sharding.AxisType.Auto,) * 2
+    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=auto)
     on = lambda *axes: NamedSharding(mesh, P(*axes))
-    # Training steps: weights over both axes, a loop over layers and one inside of it.
     def init():
       key = jax.random.key(0)
       return {"up": jax.random.normal(key, (2, 128, 512)), "down": jax.random.normal(key, (2, 512, 128))}
@@ -40,14 +38,23 @@ PROGRAMS = textwrap.dedent("""
     def layer(x, w):
       y = jax.nn.gelu(x @ w["up"]) @ w["down"]
       return lax.fori_loop(0, 3, lambda i, y: y * 0.5 + i, x + y * 1e-3), None
-    loss = lambda w, x: (lax.scan(layer, x, w)[0] ** 2).mean()
+    def loss(w, x):
+      return (lax.scan(layer, x, w)[0] ** 2).mean()
     @jax.jit
     def step(w, x):
       value, g = jax.value_and_grad(loss)(w, x)
       return jax.tree.map(lambda w, g: w - 1e-3 * g, w, g), value
     for _ in range(3):
       w, value = step(w, x)
-    value.block_until_ready()
+      value.block_until_ready()
+    """)
+
+PROGRAMS = textwrap.dedent("""
+    import hashlib, os
+    import jax, jax.numpy as jnp, numpy as np
+    from jax import lax
+    from jax.sharding import NamedSharding, PartitionSpec as P
+    """) + TRAIN + textwrap.dedent("""
     # Every collective, in a loop that goes round as often as the data says.
     def body(x):
       def go(c):

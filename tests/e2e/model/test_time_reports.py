@@ -11,6 +11,8 @@ import pytest
 import scenario
 import trace_processor
 
+from protos import fields_of, read_varint
+
 # Ten steps of a product and a sum over four devices, and one shift in a loop.
 PROGRAM = """
     import minipod
@@ -253,34 +255,12 @@ def test_xprof_shows_the_pod(tmp_path):
 
 # ---- Chakra ----
 
-def varint(data, at):
-  value = shift = 0
-  while True:
-    byte = data[at]
-    value |= (byte & 127) << shift
-    at, shift = at + 1, shift + 7
-    if byte < 128:
-      return value, at
-
-
-def fields_of(message):
-  """(number, value) of a message that has varints and bytes alone."""
-  at = 0
-  while at < len(message):
-    key, at = varint(message, at)
-    assert key & 7 in (0, 2)
-    value, at = varint(message, at)
-    if key & 7 == 2:
-      value, at = message[at:at + value], at + value
-    yield key >> 3, value
-
-
 def nodes_of(path):
   with open(path, "rb") as file:
     data = file.read()
   at, messages = 0, []
   while at < len(data):
-    size, at = varint(data, at)
+    size, at = read_varint(data, at)
     messages.append(data[at:at + size])
     at += size
   assert dict(fields_of(messages[0])) == {1: b"0.0.4"}
@@ -290,7 +270,7 @@ def nodes_of(path):
       node[number].append(value)
     attrs = [dict(fields_of(attr)) for attr in node[10]]
     yield {"id": node[1][0], "type": node[3][0], "name": node[2][0].decode(),
-           "deps": [varint(deps, 0)[0] for deps in node[5]],
+           "deps": [read_varint(deps, 0)[0] for deps in node[5]],
            **{attr[1].decode(): next(v for k, v in attr.items() if k != 1) for attr in attrs}}
 
 

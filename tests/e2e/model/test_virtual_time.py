@@ -1,37 +1,17 @@
 """Virtual times are the same bits whatever runs the program, and without computing it."""
 
-import textwrap
+import pathlib
+import sys
 
 import mpirun
 import pytest
 import scenario
 
-# Three steps of two layers, sharded over both axes, with a loop over layers and one in a loop.
-TRAIN = """
-    import minipod
-    auto = (jax.sharding.AxisType.Auto,) * 2
-    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=auto)
-    on = lambda *axes: NamedSharding(mesh, P(*axes))
-    def init():
-      key = jax.random.key(0)
-      return {"up": jax.random.normal(key, (2, 128, 512)), "down": jax.random.normal(key, (2, 512, 128))}
-    shards = {"up": on(None, "data", "model"), "down": on(None, "model", "data")}
-    w = jax.jit(init, out_shardings=shards)()
-    x = jax.jit(lambda: jnp.ones((64, 128)), out_shardings=on("data"))()
-    def layer(x, w):
-      y = jax.nn.gelu(x @ w["up"]) @ w["down"]
-      return lax.fori_loop(0, 3, lambda i, y: y * 0.5 + i, x + y * 1e-3), None
-    def loss(w, x):
-      return (lax.scan(layer, x, w)[0] ** 2).mean()
-    @jax.jit
-    def step(w, x):
-      value, g = jax.value_and_grad(loss)(w, x)
-      return jax.tree.map(lambda w, g: w - 1e-3 * g, w, g), value
-    for _ in range(3):
-      w, value = step(w, x)
-      value.block_until_ready()
-    print(minipod.virtual_time().hex())
-    """
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "tools"))
+
+import determinism
+
+TRAIN = determinism.TRAIN + "print(minipod.virtual_time().hex())"
 POD = {"MINIPOD_TIME": "model", "MINIPOD_TOPOLOGY": "v5e:2x4"}
 
 
@@ -58,7 +38,7 @@ def test_without_values(expected):
 @mpirun.NEEDS_MPIRUN
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_any_number_of_processes(expected, ranks):
-  job = mpirun.run_well(ranks, textwrap.dedent(TRAIN), **POD)
+  job = mpirun.run_well(ranks, TRAIN, **POD)
   assert [out.strip() for out in job.outs] == [expected] * ranks
 
 
@@ -132,7 +112,7 @@ def test_a_description_with_time_and_faults(expected, tmp_path):
 @mpirun.NEEDS_MPIRUN
 def test_the_description_of_several_processes(expected, tmp_path):
   described = describe(tmp_path, "time: model\n")
-  job = mpirun.run_well(2, textwrap.dedent(TRAIN), **described)
+  job = mpirun.run_well(2, TRAIN, **described)
   assert [out.strip() for out in job.outs] == [expected] * 2
 
 

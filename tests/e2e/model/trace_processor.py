@@ -12,6 +12,8 @@ import subprocess
 
 import pytest
 
+from protos import field, fields_of, varints_of
+
 # Feeds what it reads to the trace processor and writes what that answers.  The program is made for a
 # worker of a browser, so node lends it what such a worker has.
 WORKER = """
@@ -56,51 +58,8 @@ def folder_of_the_program():
   return os.path.dirname(found[0])
 
 
-def put_varint(number):
-  out = b""
-  while number > 127:
-    out += bytes([number & 127 | 128])
-    number >>= 7
-  return out + bytes([number])
-
-
-def put_bytes(number, value):
-  return put_varint(number << 3 | 2) + put_varint(len(value)) + value
-
-
 def request(sequence, kind, extra=b""):
-  fields = put_varint(1 << 3) + put_varint(sequence) + put_varint(2 << 3) + put_varint(kind)
-  return put_bytes(1, fields + extra)
-
-
-def get_varint(data, at):
-  number = shift = 0
-  while True:
-    byte = data[at]
-    number |= (byte & 127) << shift
-    at, shift = at + 1, shift + 7
-    if byte < 128:
-      return number, at
-
-
-def fields_of(data):
-  at = 0
-  while at < len(data):
-    key, at = get_varint(data, at)
-    if key & 7 == 0:
-      value, at = get_varint(data, at)
-    else:
-      assert key & 7 == 2
-      size, at = get_varint(data, at)
-      value, at = data[at:at + size], at + size
-    yield key >> 3, value
-
-
-def varints_of(data):
-  at = 0
-  while at < len(data):
-    number, at = get_varint(data, at)
-    yield number
+  return field(1, field(1, sequence) + field(2, kind) + extra)
 
 
 def rows_of(result):
@@ -111,14 +70,14 @@ def rows_of(result):
     columns += number == 1
     if number != 3:
       continue
-    for field, cells in fields_of(value):
-      if field == 1:
+    for part, cells in fields_of(value):
+      if part == 1:
         kinds += varints_of(cells)
-      elif field == 2:
+      elif part == 2:
         values[VARINT] += varints_of(cells)
-      elif field == 3:
+      elif part == 3:
         values[DOUBLE] += struct.unpack(f"<{len(cells) // 8}d", cells)
-      elif field == 5:
+      elif part == 5:
         values[STRING] += cells.decode().split("\0")[:-1]
   cells = {kind: iter(of_kind) for kind, of_kind in values.items()}
   row = [None if kind == NULL else next(cells[kind]) for kind in kinds]
@@ -129,9 +88,9 @@ def query(path, *texts):
   """What the trace processor answers to each query about a file: lists of rows."""
   with open(path, "rb") as file:
     trace = file.read()
-  asked = request(0, APPEND, put_bytes(101, trace)) + request(1, FINALIZE)
+  asked = request(0, APPEND, field(101, trace)) + request(1, FINALIZE)
   for number, text in enumerate(texts):
-    asked += request(2 + number, QUERY, put_bytes(103, put_bytes(1, text.encode())))
+    asked += request(2 + number, QUERY, field(103, field(1, text.encode())))
   done = subprocess.run(["node", "-e", WORKER, folder_of_the_program()], input=asked,
                         capture_output=True, check=False, timeout=100)
   assert done.returncode == 0, done.stderr.decode()[-500:]

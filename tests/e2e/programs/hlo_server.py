@@ -13,6 +13,8 @@ import jax
 import ml_dtypes
 import numpy as np
 
+from protos import field
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAM = pathlib.Path(os.environ.get("MINIPOD_BUILD", ROOT / "build")) / "tests" / "program_server"
 # PJRT_Buffer_Type
@@ -27,20 +29,6 @@ def number(value):
 
 def text(data):
   return number(len(data)) + data
-
-
-def varint(value):
-  data = b""
-  while value >= 0x80:
-    data, value = data + bytes([value & 0x7F | 0x80]), value >> 7
-  return data + bytes([value])
-
-
-def field(key, value):
-  """A field of a message in protocol buffers: a number, or bytes."""
-  if isinstance(value, int):
-    return varint(key << 3) + varint(value)
-  return varint(key << 3 | 2) + varint(len(value)) + value
 
 
 def compile_options(replicas, partitions):
