@@ -4,51 +4,26 @@
 // without bound), tags have no meaning, and nested mappings may be only where the schema has them.
 // Networks of ASTRA-sim are read, too (spec_astra.h).
 #include <stdio.h>
-#include <yaml.h>
 
 #include "sim/base/alloc.h"
 #include "sim/base/os/file.h"
 #include "topology/spec_astra.h"
+#include "topology/yaml_events.h"
 
 enum {
   MP_YAML_MAX_DEPTH = 4,
   MP_YAML_MAX_PATH = 256,
 };
 
-// One reading. `event` is the current event, always initialised or zeroed.
+// One reading.
 typedef struct {
-  yaml_parser_t parser;
-  yaml_event_t event;
+  mp_yaml_t yaml;
   mp_pod_spec_t *spec;
-  const char *origin;
   mp_astra_t *astra;  // NULL, but in a network of ASTRA-sim
 } reader_t;
 
-static int spec_yaml_line_of(const reader_t *reader) {
-  return (int)reader->event.start_mark.line + 1;
-}
-
 static mp_spec_place_t spec_yaml_place_at(const reader_t *reader, int line) {
-  return (mp_spec_place_t){reader->origin, line, MP_LAYER_FILE};
-}
-
-static mp_str_t spec_yaml_scalar_of(const reader_t *reader) {
-  return (mp_str_t){(const char *)reader->event.data.scalar.value,
-                    reader->event.data.scalar.length};
-}
-
-// Goes to the next event.
-static mp_status_t spec_yaml_advance(reader_t *reader) {
-  yaml_event_delete(&reader->event);
-  memset(&reader->event, 0, sizeof(reader->event));
-  if (yaml_parser_parse(&reader->parser, &reader->event)) return NULL;
-  const yaml_parser_t *parser = &reader->parser;
-  if (parser->error == YAML_MEMORY_ERROR) return mp_status_out_of_memory();
-  size_t line = parser->error == YAML_READER_ERROR ? parser->mark.line : parser->problem_mark.line;
-  return mp_status_make(MP_INVALID_ARGUMENT, "%s:%zu: not YAML: %s%s%s", reader->origin, line + 1,
-                        parser->problem == NULL ? "unreadable" : parser->problem,
-                        parser->context == NULL ? "" : " ",
-                        parser->context == NULL ? "" : parser->context);
+  return (mp_spec_place_t){reader->yaml.origin, line, MP_LAYER_FILE};
 }
 
 static mp_status_t spec_yaml_set(reader_t *reader, mp_str_t key, int line, mp_str_t value) {
@@ -71,12 +46,12 @@ static mp_status_t spec_yaml_read_list(reader_t *reader, mp_str_t key, int line)
   char text[MP_YAML_MAX_PATH];
   size_t size = 0;
   for (;;) {
-    MP_RETURN_IF_ERROR(spec_yaml_advance(reader));
-    if (reader->event.type == YAML_SEQUENCE_END_EVENT) break;
-    if (reader->event.type != YAML_SCALAR_EVENT) {
+    MP_RETURN_IF_ERROR(mp_yaml_advance(&reader->yaml));
+    if (reader->yaml.event.type == YAML_SEQUENCE_END_EVENT) break;
+    if (reader->yaml.event.type != YAML_SCALAR_EVENT) {
       return spec_yaml_refuse(reader, key, line, "a list of something else");
     }
-    mp_str_t item = spec_yaml_scalar_of(reader);
+    mp_str_t item = mp_yaml_scalar(&reader->yaml);
     if (item.size + 1 >= sizeof(text) - size) {
       return spec_yaml_refuse(reader, key, line, "a longer list");
     }
@@ -89,23 +64,13 @@ static mp_status_t spec_yaml_read_list(reader_t *reader, mp_str_t key, int line)
 
 static mp_status_t spec_yaml_read_mapping(reader_t *reader, mp_str_t prefix, int depth);
 
-// Skips the list of faults (topology/faults), which is not part of what the pod is.
-static mp_status_t spec_yaml_skip(reader_t *reader) {
-  for (uint32_t depth = 0;;) {
-    const yaml_event_type_t type = reader->event.type;
-    depth += type == YAML_MAPPING_START_EVENT || type == YAML_SEQUENCE_START_EVENT;
-    depth -= type == YAML_MAPPING_END_EVENT || type == YAML_SEQUENCE_END_EVENT;
-    if (depth == 0) return NULL;
-    MP_RETURN_IF_ERROR(spec_yaml_advance(reader));
-  }
-}
-
 // Reads the value of a key; the current event is the value's first.
 static mp_status_t spec_yaml_read_value(reader_t *reader, mp_str_t key, int line, int depth) {
-  if (reader->astra == NULL && mp_str_is(key, "faults")) return spec_yaml_skip(reader);
-  switch (reader->event.type) {
+  // Faults are not part of what the pod is (topology/faults).
+  if (reader->astra == NULL && mp_str_is(key, "faults")) return mp_yaml_skip(&reader->yaml);
+  switch (reader->yaml.event.type) {
     case YAML_SCALAR_EVENT:
-      return spec_yaml_set(reader, key, line, spec_yaml_scalar_of(reader));
+      return spec_yaml_set(reader, key, line, mp_yaml_scalar(&reader->yaml));
     case YAML_SEQUENCE_START_EVENT:
       if (reader->astra == NULL && !mp_spec_is_list(key))
         return spec_yaml_refuse(reader, key, line, "a list");
@@ -124,56 +89,49 @@ static mp_status_t spec_yaml_read_value(reader_t *reader, mp_str_t key, int line
 static mp_status_t spec_yaml_read_mapping(reader_t *reader, mp_str_t prefix, int depth) {
   char path[MP_YAML_MAX_PATH];
   for (;;) {
-    MP_RETURN_IF_ERROR(spec_yaml_advance(reader));
-    if (reader->event.type == YAML_MAPPING_END_EVENT) return NULL;
-    int line = spec_yaml_line_of(reader);
-    if (reader->event.type != YAML_SCALAR_EVENT) {
-      return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: expected a key", reader->origin, line);
+    MP_RETURN_IF_ERROR(mp_yaml_advance(&reader->yaml));
+    if (reader->yaml.event.type == YAML_MAPPING_END_EVENT) return NULL;
+    int line = mp_yaml_line(&reader->yaml);
+    if (reader->yaml.event.type != YAML_SCALAR_EVENT) {
+      return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: expected a key", reader->yaml.origin,
+                            line);
     }
-    mp_str_t key = spec_yaml_scalar_of(reader);
+    mp_str_t key = mp_yaml_scalar(&reader->yaml);
     if (prefix.size + key.size + 2 > sizeof(path) ||
         memchr(key.size == 0 ? "" : key.data, '\0', key.size) != NULL) {
-      return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: unknown key", reader->origin, line);
+      return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: unknown key", reader->yaml.origin, line);
     }
     int size = snprintf(path, sizeof(path), "%.*s%s%.*s", MP_STR_ARG(prefix),
                         prefix.size == 0 ? "" : ".", MP_STR_ARG(key));
-    MP_RETURN_IF_ERROR(spec_yaml_advance(reader));
+    MP_RETURN_IF_ERROR(mp_yaml_advance(&reader->yaml));
     MP_RETURN_IF_ERROR(
         spec_yaml_read_value(reader, (mp_str_t){path, (size_t)size}, line, depth + 1));
   }
 }
 
 static mp_status_t spec_yaml_read_stream(reader_t *reader) {
-  MP_RETURN_IF_ERROR(spec_yaml_advance(reader));  // stream start
-  MP_RETURN_IF_ERROR(spec_yaml_advance(reader));
-  if (reader->event.type == YAML_DOCUMENT_START_EVENT)
-    MP_RETURN_IF_ERROR(spec_yaml_advance(reader));
-  if (reader->event.type != YAML_MAPPING_START_EVENT) {
+  MP_RETURN_IF_ERROR(mp_yaml_advance(&reader->yaml));  // stream start
+  MP_RETURN_IF_ERROR(mp_yaml_advance(&reader->yaml));
+  if (reader->yaml.event.type == YAML_DOCUMENT_START_EVENT)
+    MP_RETURN_IF_ERROR(mp_yaml_advance(&reader->yaml));
+  if (reader->yaml.event.type != YAML_MAPPING_START_EVENT) {
     return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: expected keys and values such as shape: 4x4",
-                          reader->origin, spec_yaml_line_of(reader));
+                          reader->yaml.origin, mp_yaml_line(&reader->yaml));
   }
   MP_RETURN_IF_ERROR(spec_yaml_read_mapping(reader, MP_STR(""), 0));
-  MP_RETURN_IF_ERROR(spec_yaml_advance(reader));  // document end
-  MP_RETURN_IF_ERROR(spec_yaml_advance(reader));
-  if (reader->event.type != YAML_STREAM_END_EVENT) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: expected one document, got a second",
-                          reader->origin, spec_yaml_line_of(reader));
-  }
-  return NULL;
+  return mp_yaml_finish_document(&reader->yaml);
 }
 
 mp_status_t mp_spec_read_yaml(mp_pod_spec_t *spec, const char *origin, mp_str_t text) {
   mp_astra_t astra = {0};
-  reader_t reader = {.spec = spec, .origin = origin};
+  reader_t reader = {.spec = spec};
   if (mp_astra_is_network(text)) reader.astra = &astra;
-  if (!yaml_parser_initialize(&reader.parser)) return mp_status_out_of_memory();
-  yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text.data, text.size);
+  MP_RETURN_IF_ERROR(mp_yaml_begin(&reader.yaml, origin, text));
   mp_status_t status = spec_yaml_read_stream(&reader);
   if (status == NULL && reader.astra != NULL) {
     status = mp_astra_finish(&astra, spec_yaml_place_at(&reader, 0));
   }
-  yaml_event_delete(&reader.event);
-  yaml_parser_delete(&reader.parser);
+  mp_yaml_end(&reader.yaml);
   return status;
 }
 

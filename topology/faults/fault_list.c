@@ -1,62 +1,28 @@
 #include "topology/faults/fault_list.h"
 
 #include <stdio.h>
-#include <yaml.h>
 
 #include "sim/base/alloc.h"
 #include "sim/base/containers/array.h"
 #include "sim/base/os/file.h"
 #include "topology/faults/fault_value.h"
+#include "topology/yaml_events.h"
 
 enum {
   FAULT_LIST_MOST = 4096,
   FAULT_LIST_MOST_PATH = 64,
 };
 
-// One reading. `event` is the current event, always initialised or zeroed.
+// One reading.
 typedef struct {
-  yaml_parser_t parser;
-  yaml_event_t event;
+  mp_yaml_t yaml;
   mp_arena_t *arena;
-  const char *origin;
   MP_ARRAY(mp_pod_fault_t) faults;
 } list_t;
 
-static int fault_list_line(const list_t *list) {
-  return (int)list->event.start_mark.line + 1;
-}
-
-static mp_str_t fault_list_scalar(const list_t *list) {
-  return (mp_str_t){(const char *)list->event.data.scalar.value, list->event.data.scalar.length};
-}
-
 static mp_status_t fault_list_expected(const list_t *list, const char *what) {
-  return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: expected %s", list->origin,
-                        fault_list_line(list), what);
-}
-
-// Goes to the next event.
-static mp_status_t fault_list_advance(list_t *list) {
-  yaml_event_delete(&list->event);
-  memset(&list->event, 0, sizeof(list->event));
-  const yaml_parser_t *parser = &list->parser;
-  if (yaml_parser_parse(&list->parser, &list->event)) return NULL;
-  if (parser->error == YAML_MEMORY_ERROR) return mp_status_out_of_memory();
-  return mp_status_make(MP_INVALID_ARGUMENT, "%s:%zu: not YAML: %s", list->origin,
-                        parser->problem_mark.line + 1,
-                        parser->problem == NULL ? "unreadable" : parser->problem);
-}
-
-// Skips a value whose first event is the current one.
-static mp_status_t fault_list_skip(list_t *list) {
-  uint32_t depth = 0;
-  for (;;) {
-    const yaml_event_type_t type = list->event.type;
-    depth += type == YAML_MAPPING_START_EVENT || type == YAML_SEQUENCE_START_EVENT;
-    depth -= type == YAML_MAPPING_END_EVENT || type == YAML_SEQUENCE_END_EVENT;
-    if (depth == 0) return NULL;
-    MP_RETURN_IF_ERROR(fault_list_advance(list));
-  }
+  return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: expected %s", list->yaml.origin,
+                        mp_yaml_line(&list->yaml), what);
 }
 
 // ---- One fault ----
@@ -66,19 +32,19 @@ static mp_status_t fault_list_read_keys(list_t *list, mp_pod_fault_reading_t *re
                                         const char *prefix) {
   char path[FAULT_LIST_MOST_PATH];
   for (;;) {
-    MP_RETURN_IF_ERROR(fault_list_advance(list));
-    if (list->event.type == YAML_MAPPING_END_EVENT) return NULL;
-    if (list->event.type != YAML_SCALAR_EVENT) return fault_list_expected(list, "a key");
-    const mp_str_t key = fault_list_scalar(list);
-    reading->line = fault_list_line(list);
+    MP_RETURN_IF_ERROR(mp_yaml_advance(&list->yaml));
+    if (list->yaml.event.type == YAML_MAPPING_END_EVENT) return NULL;
+    if (list->yaml.event.type != YAML_SCALAR_EVENT) return fault_list_expected(list, "a key");
+    const mp_str_t key = mp_yaml_scalar(&list->yaml);
+    reading->line = mp_yaml_line(&list->yaml);
     if (key.size + strlen(prefix) + 1 >= sizeof(path)) {
       return fault_list_expected(list, "a shorter key");
     }
     snprintf(path, sizeof(path), "%s%.*s", prefix, MP_STR_ARG(key));
-    MP_RETURN_IF_ERROR(fault_list_advance(list));
-    if (list->event.type == YAML_SCALAR_EVENT) {
-      MP_RETURN_IF_ERROR(mp_pod_fault_set(reading, mp_str(path), fault_list_scalar(list)));
-    } else if (list->event.type == YAML_MAPPING_START_EVENT && prefix[0] == '\0') {
+    MP_RETURN_IF_ERROR(mp_yaml_advance(&list->yaml));
+    if (list->yaml.event.type == YAML_SCALAR_EVENT) {
+      MP_RETURN_IF_ERROR(mp_pod_fault_set(reading, mp_str(path), mp_yaml_scalar(&list->yaml)));
+    } else if (list->yaml.event.type == YAML_MAPPING_START_EVENT && prefix[0] == '\0') {
       MP_RETURN_IF_ERROR(mp_pod_fault_open(reading, mp_str(path)));
       const size_t size = strlen(path);
       path[size] = '.';
@@ -86,9 +52,9 @@ static mp_status_t fault_list_read_keys(list_t *list, mp_pod_fault_reading_t *re
       MP_RETURN_IF_ERROR(fault_list_read_keys(list, reading, path));
     } else {
       return mp_pod_fault_refuse(reading, mp_str(path),
-                                 list->event.type == YAML_MAPPING_START_EVENT    ? "a mapping"
-                                 : list->event.type == YAML_SEQUENCE_START_EVENT ? "a list"
-                                                                                 : "an alias");
+                                 list->yaml.event.type == YAML_MAPPING_START_EVENT    ? "a mapping"
+                                 : list->yaml.event.type == YAML_SEQUENCE_START_EVENT ? "a list"
+                                                                                      : "an alias");
     }
   }
 }
@@ -96,17 +62,17 @@ static mp_status_t fault_list_read_keys(list_t *list, mp_pod_fault_reading_t *re
 // Reads a list; the current event is its first.
 static mp_status_t fault_list_read_items(list_t *list) {
   static const char what[] = "a list of faults such as - {device: 3, slow: 2}";
-  if (list->event.type != YAML_SEQUENCE_START_EVENT) return fault_list_expected(list, what);
+  if (list->yaml.event.type != YAML_SEQUENCE_START_EVENT) return fault_list_expected(list, what);
   for (;;) {
-    MP_RETURN_IF_ERROR(fault_list_advance(list));
-    if (list->event.type == YAML_SEQUENCE_END_EVENT) return NULL;
-    if (list->event.type != YAML_MAPPING_START_EVENT) return fault_list_expected(list, what);
+    MP_RETURN_IF_ERROR(mp_yaml_advance(&list->yaml));
+    if (list->yaml.event.type == YAML_SEQUENCE_END_EVENT) return NULL;
+    if (list->yaml.event.type != YAML_MAPPING_START_EVENT) return fault_list_expected(list, what);
     if (list->faults.count == FAULT_LIST_MOST) {
       return fault_list_expected(list, "at most 4096 faults");
     }
     mp_pod_fault_t fault;
     mp_pod_fault_reading_t reading;
-    mp_pod_fault_begin(&reading, list->arena, list->origin, fault_list_line(list), &fault);
+    mp_pod_fault_begin(&reading, list->arena, list->yaml.origin, mp_yaml_line(&list->yaml), &fault);
     MP_RETURN_IF_ERROR(fault_list_read_keys(list, &reading, ""));
     MP_RETURN_IF_ERROR(mp_pod_fault_finish(&reading));
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(NULL, &list->faults, fault));
@@ -118,48 +84,43 @@ static mp_status_t fault_list_read_items(list_t *list) {
 // Reads the rest of a mapping after its start, for the key `faults`.
 static mp_status_t fault_list_read_mapping(list_t *list, bool is_pod) {
   bool has_faults = false;
-  const int line = fault_list_line(list);
+  const int line = mp_yaml_line(&list->yaml);
   for (;;) {
-    MP_RETURN_IF_ERROR(fault_list_advance(list));
-    if (list->event.type == YAML_MAPPING_END_EVENT) break;
-    const bool is_it =
-        list->event.type == YAML_SCALAR_EVENT && mp_str_is(fault_list_scalar(list), "faults");
+    MP_RETURN_IF_ERROR(mp_yaml_advance(&list->yaml));
+    if (list->yaml.event.type == YAML_MAPPING_END_EVENT) break;
+    const bool is_it = list->yaml.event.type == YAML_SCALAR_EVENT &&
+                       mp_str_is(mp_yaml_scalar(&list->yaml), "faults");
     if (is_it && has_faults) return fault_list_expected(list, "the key 'faults' once");
     if (!is_it && !is_pod) return fault_list_expected(list, "no other key than 'faults'");
-    MP_RETURN_IF_ERROR(fault_list_skip(list));
-    MP_RETURN_IF_ERROR(fault_list_advance(list));
-    MP_RETURN_IF_ERROR(is_it ? fault_list_read_items(list) : fault_list_skip(list));
+    MP_RETURN_IF_ERROR(mp_yaml_skip(&list->yaml));
+    MP_RETURN_IF_ERROR(mp_yaml_advance(&list->yaml));
+    MP_RETURN_IF_ERROR(is_it ? fault_list_read_items(list) : mp_yaml_skip(&list->yaml));
     has_faults |= is_it;
   }
   if (has_faults || is_pod) return NULL;
-  return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: expected a list of faults", list->origin,
+  return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: expected a list of faults", list->yaml.origin,
                         line);
 }
 
 static mp_status_t fault_list_read_stream(list_t *list, bool is_pod) {
-  MP_RETURN_IF_ERROR(fault_list_advance(list));  // stream start
-  MP_RETURN_IF_ERROR(fault_list_advance(list));
-  if (list->event.type == YAML_STREAM_END_EVENT) return NULL;
-  MP_RETURN_IF_ERROR(fault_list_advance(list));  // document start
-  MP_RETURN_IF_ERROR(list->event.type == YAML_MAPPING_START_EVENT
+  MP_RETURN_IF_ERROR(mp_yaml_advance(&list->yaml));  // stream start
+  MP_RETURN_IF_ERROR(mp_yaml_advance(&list->yaml));
+  if (list->yaml.event.type == YAML_STREAM_END_EVENT) return NULL;
+  MP_RETURN_IF_ERROR(mp_yaml_advance(&list->yaml));  // document start
+  MP_RETURN_IF_ERROR(list->yaml.event.type == YAML_MAPPING_START_EVENT
                          ? fault_list_read_mapping(list, is_pod)
                          : fault_list_read_items(list));
-  MP_RETURN_IF_ERROR(fault_list_advance(list));  // document end
-  MP_RETURN_IF_ERROR(fault_list_advance(list));
-  if (list->event.type == YAML_STREAM_END_EVENT) return NULL;
-  return fault_list_expected(list, "one document, got a second");
+  return mp_yaml_finish_document(&list->yaml);
 }
 
 mp_status_t mp_pod_fault_list_read(mp_arena_t *arena, const char *origin, mp_str_t text,
                                    bool is_pod, mp_pod_fault_list_t *out_list) {
   list_t list = {.arena = arena};
-  list.origin = mp_arena_strndup(arena, origin, strlen(origin));
-  MP_RETURN_IF_NULL(list.origin);
-  if (!yaml_parser_initialize(&list.parser)) return mp_status_out_of_memory();
-  yaml_parser_set_input_string(&list.parser, (const unsigned char *)text.data, text.size);
+  const char *name = mp_arena_strndup(arena, origin, strlen(origin));
+  MP_RETURN_IF_NULL(name);
+  MP_RETURN_IF_ERROR(mp_yaml_begin(&list.yaml, name, text));
   mp_status_t status = fault_list_read_stream(&list, is_pod);
-  yaml_event_delete(&list.event);
-  yaml_parser_delete(&list.parser);
+  mp_yaml_end(&list.yaml);
   const mp_pod_fault_t *items = NULL;
   const uint32_t count = list.faults.count;
   if (status == NULL) {
@@ -167,7 +128,7 @@ mp_status_t mp_pod_fault_list_read(mp_arena_t *arena, const char *origin, mp_str
     if (items == NULL) status = mp_status_out_of_memory();
   }
   MP_ARRAY_FREE(&list.faults);
-  if (status == NULL) *out_list = (mp_pod_fault_list_t){list.origin, count, items};
+  if (status == NULL) *out_list = (mp_pod_fault_list_t){name, count, items};
   return status;
 }
 
