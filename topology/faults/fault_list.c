@@ -37,6 +37,9 @@ static mp_status_t fault_list_read_keys(list_t *list, mp_pod_fault_reading_t *re
     if (list->yaml.event.type != YAML_SCALAR_EVENT) return fault_list_expected(list, "a key");
     const mp_str_t key = mp_yaml_scalar(&list->yaml);
     reading->line = mp_yaml_line(&list->yaml);
+    if (memchr(key.size == 0 ? "" : key.data, '\0', key.size) != NULL) {
+      return fault_list_expected(list, "a key without NUL");
+    }
     if (key.size + strlen(prefix) + 1 >= sizeof(path)) {
       return fault_list_expected(list, "a shorter key");
     }

@@ -145,6 +145,7 @@ static void bad_lists_are_refused(void **state) {
       {"- {device: [1], dead: true}", "got a list"},
       {"- &a {device: 1, dead: true}\n- *a", "f.yaml:2: expected a list of faults"},
       {"- {? [a] : 1}", "expected a key"},
+      {"- {device: 1, \"dead\\0ly\": true}", "f.yaml:1: expected a key without NUL"},
       {"- 3", "expected a list of faults"},
       {"device: 3", "expected no other key than 'faults'"},
       {"faults: {device: 3}", "expected a list of faults"},
