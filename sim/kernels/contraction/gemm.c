@@ -11,17 +11,11 @@ enum {
   // With these block sizes a block of B stays in the second-level cache.
   MOST_M = 512,
   BLOCK_N_BYTES = MP_GEMM_BLOCK_N * 4,
-  // Tiles are not cut below this for the sake of more parts: rows if B is packed, and rows
-  // if B is read where it is, which is good up to this many rows and bytes of B.
-  PACKED_M = 256,
-  READ_M = 64,
+  // Tiles are not cut below this many rows for the sake of more parts; the second figure is for a B
+  // that is read where it is and has at most so many bytes.
+  LEAST_M = 256,
+  SMALL_LEAST_M = 64,
   SMALL_B = 256 << 10,
-  // The bytes of a block of B that gains nothing by being packed, however often it is used.
-  FIRST_B = 64 << 10,
-  // Rows at distances that are a multiple of this share few places of the first-level cache.
-  CACHE_WAY_BYTES = 2048,
-  // The bytes of a line of A, along k, of which panels stay in the first-level cache.
-  SMALL_LINE = 640,
   // Panels of A that are packed at once.
   PANELS = 8,
   // What setting up a product costs, in multiplications.
@@ -45,10 +39,20 @@ static int64_t gemm_block_size(int64_t total, int64_t most, int64_t unit) {
   return mp_max_i64(gemm_round_up(gemm_tiles(total, tiles), unit), unit);
 }
 
-// B can be read where it is.
+// A side that can be read where it is is not packed. The innermost loops ask for what they need
+// next in time, also if many rows share few places of a cache, and so much is computed with each
+// element that a copy costs more than it saves, even at distances that are large powers of two.
 static bool gemm_can_read_b(const mp_gemm_t *gemm) {
   const mp_gemm_side_t *b = &gemm->b;
   return b->locate != NULL && (b->row_step == (int64_t)mp_acc_size(gemm->acc) || gemm->n == 1);
+}
+
+// The left side needs contiguous rows or columns.
+static bool gemm_can_read_a(const mp_gemm_t *gemm) {
+  const mp_gemm_side_t *a = &gemm->a;
+  const int64_t size = (int64_t)mp_acc_size(gemm->acc);
+  if (a->locate == NULL) return false;
+  return a->k_step == size || gemm->k == 1 || a->row_step == size || gemm->m == 1;
 }
 
 // Chooses the tiles of C. A product that would be one or few large ones gets more of them, so that
@@ -57,7 +61,7 @@ static void gemm_plan_tiles(mp_gemm_t *gemm) {
   const int64_t size = (int64_t)mp_acc_size(gemm->acc), unit = MP_MICRO_MAX_COLUMNS;
   const int64_t work = MP_WORK(gemm->batch, MP_WORK(gemm->m, gemm->n, gemm->k), size / 4);
   const bool is_small = gemm_can_read_b(gemm) && MP_WORK(gemm->k, gemm->b.k_step, 1) <= SMALL_B;
-  const int64_t least_m = is_small ? READ_M : PACKED_M;
+  const int64_t least_m = is_small ? SMALL_LEAST_M : LEAST_M;
   const int64_t least_n = BLOCK_N_BYTES / size / 2;
   // A finished block of C that the caller takes has to stay in the cache, too.
   int64_t most_m = gemm->store == NULL ? MOST_M : MOST_M / 2;
@@ -79,29 +83,6 @@ static void gemm_plan_tiles(mp_gemm_t *gemm) {
   }
 }
 
-// B is read where it is if it is used so seldom that packing would not pay, or if all of it fits
-// the first-level cache so well that nothing is gained.
-static bool gemm_reads_b(const mp_gemm_t *gemm) {
-  if (!gemm_can_read_b(gemm)) return false;
-  return gemm->block_m <= READ_M ||
-         MP_WORK(mp_min_i64(gemm->k, gemm->block_k), gemm->b.k_step, 1) <= FIRST_B;
-}
-
-// The left side is read where it is if it is not used often enough for a copy to pay, or if a panel
-// of it stays in the first-level cache anyway. (In a copy, lines do not begin at the same place of
-// a cache line, so that not all rows of a panel miss the cache at once.)
-static bool gemm_reads_a(const mp_gemm_t *gemm) {
-  const mp_gemm_side_t *a = &gemm->a;
-  const int64_t size = (int64_t)mp_acc_size(gemm->acc);
-  if (a->locate == NULL) return false;
-  if (a->k_step != size && gemm->k > 1) {
-    return (a->row_step == size || gemm->m == 1) && a->k_step <= CACHE_WAY_BYTES / 2;
-  }
-  if (gemm->block_n <= 64) return true;
-  return (gemm->k <= SMALL_LINE / size || gemm->block_n <= 128) &&
-         a->row_step % CACHE_WAY_BYTES != 0;
-}
-
 void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
   const mp_micro_t *micro = gemm->micro = mp_gemm_micro(gemm->acc);
   MP_ASSERT(gemm->batch >= 0 && gemm->m >= 0 && gemm->n >= 0 && gemm->k >= 0);
@@ -109,8 +90,8 @@ void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
   gemm_plan_tiles(gemm);
   gemm->block_k = gemm_block_size(gemm->k, MP_GEMM_BLOCK_K, 1);
   MP_ASSERT(gemm->block_k <= MP_GEMM_BLOCK_K && gemm->block_n <= MP_GEMM_BLOCK_N);
-  gemm->a.is_read = gemm_reads_a(gemm);
-  gemm->b.is_read = gemm_reads_b(gemm);
+  gemm->a.is_read = gemm_can_read_a(gemm);
+  gemm->b.is_read = gemm_can_read_b(gemm);
   // An odd number of cache lines, so that rows do not share places in the cache; and an element.
   gemm->line_step = (gemm_round_up(gemm->block_k * size, CACHE_LINE) | CACHE_LINE) + size;
   const int64_t panels = mp_min_i64(gemm_tiles(gemm->block_m, micro->rows), PANELS) *

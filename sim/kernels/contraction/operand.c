@@ -4,6 +4,10 @@
 
 #include "sim/base/assert.h"
 #include "sim/kernels/shape.h"
+enum {
+  // What will be packed this many k later comes into the cache.
+  PACK_AHEAD = 8
+};
 
 mp_status_t mp_axes_init(mp_arena_t *arena, uint32_t max_rank, mp_axes_t *axes) {
   axes->rank = 0;
@@ -222,6 +226,10 @@ static void operand_pack_by_k(const mp_operand_t *side, const panel_t *in, char 
     char *to = panels + (size_t)(first / in->width) * panel_bytes;
     for (int64_t k = 0; k < in->depth; ++k, to += stride) {
       const char *from = src + in->k_offsets[k];
+      if (k + PACK_AHEAD < in->depth) {
+        const char *ahead = src + in->k_offsets[k + PACK_AHEAD];
+        for (int64_t at = 0; at < rows * side->element; at += 64) __builtin_prefetch(ahead + at);
+      }
       if (!copies) {
         mp_convert_run(&side->convert, rows, from, line);
         from = line;
@@ -308,12 +316,17 @@ void mp_operand_pack(const mp_operand_t *side, const void *base, int64_t batch, 
 void mp_operand_lines(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
                       int64_t rows, int64_t k, int64_t depth, int64_t step, void *lines) {
   MP_ASSERT(!side->crossed && rows <= MP_GEMM_MAX_MR && depth <= MP_GEMM_BLOCK_K);
-  int64_t batch_offset = 0, k_offsets[MP_GEMM_BLOCK_K], row_offsets[MP_GEMM_MAX_MR];
+  int64_t batch_offset = 0, k_offsets[MP_GEMM_BLOCK_K], row_offsets[MP_GEMM_MAX_MR], k_step = 0;
   _Alignas(64) char raw[MP_GEMM_BLOCK_K * 8];
   mp_axes_offsets(&side->batch, batch, 1, &batch_offset);
   mp_axes_offsets(&side->rows, row, rows, row_offsets);
-  mp_axes_offsets(&side->k, k, depth, k_offsets);
-  const bool is_contiguous = operand_is_contiguous(k_offsets, depth, side->element);
+  bool is_contiguous = mp_axes_step(&side->k, &k_step) && k_step == side->element;
+  if (is_contiguous) {
+    k_offsets[0] = k * k_step;
+  } else {
+    mp_axes_offsets(&side->k, k, depth, k_offsets);
+    is_contiguous = operand_is_contiguous(k_offsets, depth, side->element);
+  }
   char *to = lines;
   for (int64_t r = 0; r < rows; ++r, to += step) {
     const char *from = (const char *)base + batch_offset + row_offsets[r];
