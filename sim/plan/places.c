@@ -1,5 +1,6 @@
 // Packs places, in the order of their starts, each into the smallest gap that fits: into memory of
-// results that are not written yet, and, if there is no room, into one arena.
+// results that are not written yet, and, if there is no room, into one arena. If that leaves gaps,
+// those of the arena are packed once more, the largest first.
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,19 +135,9 @@ static mp_status_t places_borrow(mp_arena_t *scratch, lent_t *lent, uint32_t cou
 
 // ---- All places ----
 
-mp_status_t mp_places_pack(mp_arena_t *scratch, mp_place_t *places, uint32_t count,
-                           const mp_lender_t *lenders, uint32_t num_lenders, uint64_t *out_bytes) {
-  mp_place_t **order = MP_ARENA_ARRAY(scratch, mp_place_t *, (size_t)count + 1);
-  MP_RETURN_IF_NULL(order);
+static mp_status_t places_pack_by_start(mp_arena_t *scratch, mp_place_t **order, uint32_t count,
+                                        lent_t *lent, uint32_t num_lenders, uint64_t *out_bytes) {
   room_t arena = {0};
-  lent_t *lent = NULL;
-  MP_RETURN_IF_ERROR(places_begin_lenders(scratch, lenders, num_lenders, &lent));
-  for (uint32_t i = 0; i < count; ++i) {
-    places[i].bytes = (places[i].bytes + 63) & ~(uint64_t)63;
-    places[i].lender = -1;
-    order[i] = &places[i];
-  }
-  qsort(order, count, sizeof(*order), places_by_start);
   uint64_t total = 0;
   for (uint32_t i = 0; i < count; ++i) {
     mp_place_t *place = order[i];
@@ -162,4 +153,106 @@ mp_status_t mp_places_pack(mp_arena_t *scratch, mp_place_t *places, uint32_t cou
   }
   *out_bytes = total;
   return NULL;
+}
+
+// ---- Once more, the largest first ----
+
+// In the order of starts a large place often finds the memory that is free in two pieces, each too
+// small for it. In the order of bytes the small ones go where the large ones leave gaps. Neither
+// order is always better, so the smaller arena counts.
+
+// The most places for which that is tried: its time grows with their square.
+enum { MOST_BY_BYTES = 1024 };
+
+static int places_largest_first(const void *a, const void *b) {
+  const mp_place_t *x = *(mp_place_t *const *)a;
+  const mp_place_t *y = *(mp_place_t *const *)b;
+  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+  return places_by_start(a, b);
+}
+
+// Takes the places that were borrowed out of the array.
+static uint32_t places_drop_borrowed(mp_place_t **places, uint32_t count) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (places[i]->lender < 0) places[kept++] = places[i];
+  }
+  return kept;
+}
+
+// The most bytes that are in use at once, which no arena can be smaller than.
+static uint64_t places_least_bytes(mp_place_t *const *order, uint32_t count, mp_place_t **live) {
+  uint64_t most = 0;
+  uint32_t num_live = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    num_live = places_drop_ended(live, num_live, order[i]->start);
+    live[num_live++] = order[i];
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < num_live; ++k) bytes += live[k]->bytes;
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
+// The first offset at which the place overlaps none of `placed`, which are in the order of offsets,
+// and where it belongs among them.
+static uint64_t places_first_fit(mp_place_t *const *placed, uint32_t count, const mp_place_t *place,
+                                 uint32_t *out_index) {
+  uint64_t at = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const mp_place_t *other = placed[i];
+    if (other->end < place->start || other->start > place->end) continue;
+    if (other->offset >= at + place->bytes) break;
+    if (other->offset + other->bytes > at) at = other->offset + other->bytes;
+  }
+  uint32_t low = 0, high = count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (placed[middle]->offset < at) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  *out_index = low;
+  return at;
+}
+
+// Gives the places, which are those of the arena, other offsets if that makes it smaller.
+static mp_status_t places_pack_by_bytes(mp_arena_t *scratch, mp_place_t **order, uint32_t count,
+                                        uint64_t *bytes) {
+  mp_place_t **placed = MP_ARENA_ARRAY(scratch, mp_place_t *, (size_t)count + 1);
+  uint64_t *before = MP_ARENA_ARRAY(scratch, uint64_t, (size_t)count + 1);
+  if (placed == NULL || before == NULL) return mp_status_out_of_memory();
+  if (places_least_bytes(order, count, placed) == *bytes) return NULL;
+  qsort(order, count, sizeof(*order), places_largest_first);
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < count; ++i) before[i] = order[i]->offset;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t index = 0;
+    order[i]->offset = places_first_fit(placed, i, order[i], &index);
+    memmove(placed + index + 1, placed + index, (i - index) * sizeof(*placed));
+    placed[index] = order[i];
+    if (order[i]->offset + order[i]->bytes > total) total = order[i]->offset + order[i]->bytes;
+  }
+  for (uint32_t i = 0; i < count && total >= *bytes; ++i) order[i]->offset = before[i];
+  if (total < *bytes) *bytes = total;
+  return NULL;
+}
+
+mp_status_t mp_places_pack(mp_arena_t *scratch, mp_place_t *places, uint32_t count,
+                           const mp_lender_t *lenders, uint32_t num_lenders, uint64_t *out_bytes) {
+  mp_place_t **order = MP_ARENA_ARRAY(scratch, mp_place_t *, (size_t)count + 1);
+  MP_RETURN_IF_NULL(order);
+  lent_t *lent = NULL;
+  MP_RETURN_IF_ERROR(places_begin_lenders(scratch, lenders, num_lenders, &lent));
+  for (uint32_t i = 0; i < count; ++i) {
+    places[i].bytes = (places[i].bytes + 63) & ~(uint64_t)63;
+    places[i].lender = -1;
+    order[i] = &places[i];
+  }
+  qsort(order, count, sizeof(*order), places_by_start);
+  MP_RETURN_IF_ERROR(places_pack_by_start(scratch, order, count, lent, num_lenders, out_bytes));
+  const uint32_t rest = places_drop_borrowed(order, count);
+  return rest > MOST_BY_BYTES ? NULL : places_pack_by_bytes(scratch, order, rest, out_bytes);
 }
