@@ -143,11 +143,13 @@ static bool fuse_again_can_compute(question_t *q, const mp_fuse_node_t *node) {
   return true;
 }
 
-// Whether the user, a member of another group, reads the value itself.
+// Whether the user, a member of another group, reads the value itself, and as what its group can
+// compute.
 static bool fuse_again_is_read_whole(const mp_fuse_node_t *user, const mp_value_t *value) {
   for (uint32_t k = 0; k < user->op->num_operands; ++k) {
     const mp_value_t *operand = user->op->operands[k];
-    if (user->sources[k].value == value && operand != value) return false;
+    if (user->sources[k].value != value) continue;
+    if (operand != value || (user->is_end && k != user->operand)) return false;
   }
   return true;
 }

@@ -2,9 +2,9 @@
 
 #include "sim/base/assert.h"
 #include "sim/base/containers/array.h"
+#include "sim/kernels/fused/fusion_end.h"
 #include "sim/kernels/fused/tile.h"
 #include "sim/kernels/fused/view.h"
-#include "sim/kernels/reduction/reduce.h"
 
 // A use of an op's results, while they are collected.
 typedef struct {
@@ -30,11 +30,11 @@ enum { SMALL = 4096, SHORT_RUN = 8, LONG_RUN = 64 };
 static void fuse_graph_find_member(mp_fuse_node_t *node) {
   const mp_op_t *op = node->op;
   node->is_reduction = mp_tile_reduces(op, &node->row);
-  node->is_end = !node->is_reduction && mp_reduce_reads_runs(op);
+  node->is_end = !node->is_reduction && mp_fusion_may_end(op, &node->operand);
   if (!node->is_reduction && !node->is_end && !mp_tile_computes(op)) return;
   if (!node->is_reduction) node->row = 1;
   const mp_type_t *type =
-      node->is_reduction || node->is_end ? op->operands[0]->type : op->results[0].type;
+      node->is_reduction || node->is_end ? op->operands[node->operand]->type : op->results[0].type;
   node->is_member = mp_type_num_elements(type, &node->full) && node->full > 0;
   // What is small stays in the cache anyway, and may be part of a small loop.
   if (node->is_end && node->full < SMALL) node->is_member = node->is_end = false;
@@ -86,9 +86,12 @@ static mp_status_t fuse_graph_find_sources(mp_fuse_graph_t *graph, mp_fuse_node_
   MP_RETURN_IF_NULL(sources);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     // The second operand of a reduction is its start value.
-    const bool is_start = (node->is_reduction || node->is_end) && i == 1;
+    const bool is_start = (node->is_reduction || node->is_end) && i == 1 && node->operand == 0;
     const int64_t count = is_start ? 1 : node->full;
-    sources[i] = fuse_graph_source(op->operands[i], count);
+    // The table of a gather has to be an array of its own.
+    const bool is_table = node->is_end && node->operand == 1 && i == 0;
+    sources[i] = is_table ? (mp_fuse_source_t){op->operands[i], false, 0}
+                          : fuse_graph_source(op->operands[i], count);
   }
   node->sources = sources;
   return NULL;

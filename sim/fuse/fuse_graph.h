@@ -25,7 +25,8 @@ typedef struct {
   mp_op_t *op;
   bool is_member;     // could be fused
   bool is_reduction;  // of a member: makes a column of rows
-  bool is_end;        // of a member: a reduction of another kind, which only ends a group
+  bool is_end;        // of a member: an op that is no step and only ends a group
+  uint32_t operand;   // of an end: the operand that the group computes for it
   int64_t count;      // of a member: the elements of its result
   // The arrays that the member works on, or all members of the group if it is the first of one:
   // how many elements they have, and how many of these make a row (1: there are no rows).

@@ -159,7 +159,10 @@ static bool fuse_groups_pays(const mp_fuse_graph_t *graph, uint32_t group) {
   const mp_fuse_node_t *node = &graph->nodes[group];
   if (node->next != MP_FUSE_NONE) return true;
   if (node->is_reduction) return false;
-  if (node->is_end) return node->sources[0].value == NULL || !node->sources[0].is_whole;
+  if (node->is_end) {
+    const mp_fuse_source_t *source = &node->sources[node->operand];
+    return source->value == NULL || !source->is_whole;
+  }
   // An op alone is worth it if it reads something that nobody has to make then.
   for (uint32_t i = 0; i < node->op->num_operands; ++i) {
     const mp_value_t *operand = node->op->operands[i];

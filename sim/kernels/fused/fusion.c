@@ -1,5 +1,5 @@
 // minipod.fusion: the ops of its region, tile by tile.
-#include "sim/kernels/fused/fusion_reduce.h"
+#include "sim/kernels/fused/fusion_end.h"
 #include "sim/kernels/fused/tile.h"
 #include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
@@ -26,14 +26,14 @@ static mp_status_t fusion_run(const mp_kernel_t *base, const mp_kernel_call_t *c
 
 mp_status_t mp_kernel_make_fusion(mp_arena_t *arena, const mp_op_t *op,
                                   const mp_kernel_t **out_kernel) {
-  const mp_op_t *reduce = mp_fusion_reduction(op);
-  if (reduce != NULL) return mp_fusion_make_reduction(arena, op, reduce, out_kernel);
+  const mp_op_t *last = mp_fusion_end(op);
+  if (last != NULL) return mp_fusion_make_end(arena, op, last, out_kernel);
   fusion_t *kernel = MP_ARENA_NEW(arena, fusion_t);
   MP_RETURN_IF_NULL(kernel);
   mp_kernel_init(&kernel->base, fusion_run, op);
   const mp_op_t *end = mp_block_terminator(op->regions[0]);
   MP_RETURN_IF_ERROR(
-      mp_tile_compile(arena, op->regions[0], end, end->num_operands, &kernel->program));
+      mp_tile_compile(arena, op->regions[0], end, 0, end->num_operands, &kernel->program));
   const mp_tile_program_t *program = &kernel->program;
   const int64_t grain = mp_max_i64(GRAIN / mp_max_i64(program->weight, 1), (int64_t)MIN_GRAIN);
   const int64_t rows = (grain + program->row - 1) / program->row;

@@ -120,11 +120,11 @@ static inline bool mp_tile_has_one_row(const mp_tile_program_t *program) {
   return program->row >= 512;
 }
 
-// Makes the steps of the ops of a minipod.fusion's region before `end`; the results are the first
-// `num_results` operands of `end`. UNIMPLEMENTED, by mp_op_error, for an op that cannot be fused
-// (sim/kernels/fused/README.md says which can).
+// Makes the steps of the ops of a minipod.fusion's region before `end`; the results are
+// `num_results` operands of `end`, from operand `first` on. UNIMPLEMENTED, by mp_op_error, for an
+// op that cannot be fused (sim/kernels/fused/README.md says which can).
 MP_NODISCARD mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block,
-                                         const mp_op_t *end, uint32_t num_results,
+                                         const mp_op_t *end, uint32_t first, uint32_t num_results,
                                          mp_tile_program_t *out_program);
 
 // What the tiles of a part work with: where the current tile's part of each slot is.

@@ -216,8 +216,7 @@ static bool tile_compile_is_computed(const mp_tile_compiler_t *c, uint32_t slot)
 }
 
 static mp_status_t tile_compile_result(mp_tile_compiler_t *c, const mp_op_t *terminator,
-                                       uint32_t index) {
-  const mp_value_t *value = terminator->operands[index];
+                                       const mp_value_t *value, uint32_t index) {
   const mp_dtype_t dtype = value->type->dtype;
   if (!tile_compile_holds(dtype)) {
     return mp_op_error(terminator, MP_UNIMPLEMENTED, "a result of this type cannot be fused");
@@ -238,9 +237,10 @@ static mp_status_t tile_compile_result(mp_tile_compiler_t *c, const mp_op_t *ter
   return MP_ARRAY_PUSH(c->arena, &c->steps, step);
 }
 
-// All arrays have as many elements as the results, or as what is reduced.
-static mp_status_t tile_compile_find_rows(mp_tile_compiler_t *c, const mp_op_t *end) {
-  c->count = mp_shape_count(end->operands[0]->type);
+// All arrays have as many elements as the first result, or as what is reduced.
+static mp_status_t tile_compile_find_rows(mp_tile_compiler_t *c, const mp_op_t *end,
+                                          uint32_t first) {
+  c->count = mp_shape_count(end->operands[first]->type);
   for (const mp_op_t *op = c->block->first; op != end; op = op->next) {
     int64_t row = 0;
     if (!mp_tile_reduces(op, &row)) continue;
@@ -255,14 +255,14 @@ static mp_status_t tile_compile_find_rows(mp_tile_compiler_t *c, const mp_op_t *
 }
 
 mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block, const mp_op_t *end,
-                            uint32_t num_results, mp_tile_program_t *out_program) {
+                            uint32_t first, uint32_t num_results, mp_tile_program_t *out_program) {
   mp_tile_compiler_t c = {.arena = arena, .block = block, .row = 1};
-  MP_RETURN_IF_ERROR(tile_compile_find_rows(&c, end));
+  MP_RETURN_IF_ERROR(tile_compile_find_rows(&c, end, first));
   for (const mp_op_t *op = block->first; op != end; op = op->next) {
     MP_RETURN_IF_ERROR(tile_compile_op(&c, op));
   }
   for (uint32_t i = 0; i < num_results; ++i) {
-    MP_RETURN_IF_ERROR(tile_compile_result(&c, end, i));
+    MP_RETURN_IF_ERROR(tile_compile_result(&c, end, end->operands[first + i], i));
   }
   const uint32_t num_steps = c.first.count + c.steps.count;
   mp_tile_step_t *steps = MP_ARENA_ARRAY(arena, mp_tile_step_t, num_steps + 1);

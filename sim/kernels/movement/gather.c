@@ -1,4 +1,6 @@
 // gather (StableHLO specification, "gather"): copies one slice of the operand per index vector.
+#include "sim/kernels/movement/gather.h"
+
 #include <string.h>
 
 #include "sim/base/assert.h"
@@ -29,6 +31,7 @@ typedef struct {
   uint32_t index_bytes;
   uint32_t element;       // bytes
   int64_t vector_stride;  // elements of start_indices from one component to the next
+  int64_t vector;         // elements of an index vector
   uint32_t num_starts, num_batch;
   start_dim_t *starts;  // [num_starts], by component of an index vector
   batch_dim_t *batch;   // [num_batch], outermost first
@@ -250,13 +253,12 @@ static void gather_one_run(const gather_kernel_t *self, const run_t *run) {
   }
 }
 
-static mp_status_t gather_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
-  const gather_kernel_t *self = (const gather_kernel_t *)kernel;
-  int64_t begin = 0, end = 0;
-  mp_part_range(self->num_slices, kernel->num_parts, call->part, &begin, &end);
+// Gathers slices [begin, end). `indices` begins with element `first` of start_indices.
+static void gather_range(const gather_kernel_t *self, const mp_kernel_call_t *call,
+                         const char *indices, int64_t first, int64_t begin, int64_t end) {
   cursor_t cursor;
   gather_cursor_seek(self, begin, &cursor);
-  run_t run = {.indices = call->operands[1], .step = {.extent = 1}};
+  run_t run = {.indices = indices, .step = {.extent = 1}};
   const uint32_t last = self->num_batch - 1;
   if (self->num_batch > 0) run.step = self->batch[last];
   for (int64_t n = begin; n < end; n += run.count) {
@@ -265,11 +267,42 @@ static mp_status_t gather_run(const mp_kernel_t *kernel, const mp_kernel_call_t 
     MP_ASSERT(run.count > 0);  // otherwise the loop would not end
     run.src = (const char *)call->operands[0] + cursor.operand;
     run.dst = (char *)call->results[0] + cursor.dst;
-    run.index = cursor.index;
+    run.index = cursor.index - first;
     gather_one_run(self, &run);
     if (n + run.count < end) gather_cursor_seek(self, n + run.count, &cursor);
   }
+}
+
+static mp_status_t gather_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  const gather_kernel_t *self = (const gather_kernel_t *)kernel;
+  int64_t begin = 0, end = 0;
+  mp_part_range(self->num_slices, kernel->num_parts, call->part, &begin, &end);
+  gather_range(self, call, call->operands[1], 0, begin, end);
   return NULL;
+}
+
+bool mp_gather_reads_runs(const mp_op_t *op) {
+  if (op->code != MP_OP_GATHER) return false;
+  const mp_type_t *indices = mp_op_operand_type(op, 1);
+  const int64_t vector_dim = mp_op_int(op, MP_ATTR_INDEX_VECTOR_DIM, 0);
+  const int64_t vector = vector_dim < indices->rank ? indices->dims[vector_dim] : 1;
+  return vector_dim + 1 >= (int64_t)indices->rank && vector <= MP_SOURCE_MOST &&
+         mp_dtype_bits(indices->dtype) >= 8 && mp_shape_count(indices) > 0 &&
+         mp_shape_count(mp_op_operand_type(op, 0)) > 0;
+}
+
+void mp_gather_run_from(const mp_kernel_t *kernel, const mp_kernel_call_t *call,
+                        mp_source_t *source) {
+  const gather_kernel_t *self = (const gather_kernel_t *)kernel;
+  const int64_t vector = self->vector, most = MP_SOURCE_MOST / vector;
+  int64_t begin = 0, end = 0;
+  mp_part_range(self->num_slices, kernel->num_parts, call->part, &begin, &end);
+  source->limit = end * vector;
+  for (int64_t n = begin, count; n < end; n += count) {
+    count = mp_min_i64(end - n, most);
+    const char *indices = source->load(source, n * vector, count * vector);
+    gather_range(self, call, indices, n * vector, n, n + count);
+  }
 }
 
 // For an operand without elements, which has nothing to gather: a dimension that the result leaves
@@ -302,7 +335,9 @@ static void gather_batch_dims(gather_kernel_t *self, const mp_op_t *op, const in
     self->num_slices *= dim->extent;
     ++index_dim;
   }
-  self->vector_stride = vector_dim < indices->rank ? strides[vector_dim] : 0;
+  const bool has_dim = vector_dim < (int64_t)indices->rank;
+  self->vector_stride = has_dim ? strides[vector_dim] : 0;
+  self->vector = has_dim ? indices->dims[vector_dim] : 1;
 }
 
 mp_status_t mp_kernel_make_gather(mp_arena_t *arena, const mp_op_t *op,

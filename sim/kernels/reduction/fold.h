@@ -13,6 +13,7 @@
 #include "sim/kernels/elementwise/region.h"
 #include "sim/kernels/kernel.h"
 #include "sim/kernels/reduction/fold_blocks.h"
+#include "sim/kernels/source.h"
 
 enum { MP_FOLD_LANES = MP_REGION_MAX_LANES };
 
@@ -35,16 +36,6 @@ typedef struct {
   size_t scratch_bytes;
 } mp_fold_t;
 
-// Where the elements of a fold of one operand come from when they are no array: they are computed
-// when they are asked for. `load` returns `count` of them from number `first` on, at most
-// MP_FOLD_LANES; they stay until the next call. It may compute those before `limit` ahead, which
-// will be asked for next.
-typedef struct mp_fold_source_s mp_fold_source_t;
-struct mp_fold_source_s {
-  const char *(*load)(mp_fold_source_t *source, int64_t first, int64_t count);
-  int64_t limit;
-};
-
 // A part's working memory, laid out in its scratch by mp_fold_work. Each array has room for
 // MP_FOLD_LANES elements of any type.
 typedef struct {
@@ -55,7 +46,7 @@ typedef struct {
   int64_t *offsets;       // for the caller: one number per lane
   const void **pointers;  // inputs of the region
   void *region_scratch;
-  mp_fold_source_t *source;  // NULL, unless the caller sets it: elements are read from an array
+  mp_source_t *source;  // NULL, unless the caller sets it: elements are read from an array
 } mp_fold_work_t;
 
 // Makes the fold of an op whose elements, start values and results have the types `in`, `init` and

@@ -50,7 +50,7 @@ static mp_status_t reduce_finish(const mp_kernel_t *base, const mp_kernel_call_t
 }
 
 void mp_reduce_run_from(const mp_kernel_t *base, const mp_kernel_call_t *call,
-                        mp_fold_source_t *source) {
+                        mp_source_t *source) {
   const mp_reduce_t *kernel = (const mp_reduce_t *)base;
   const mp_reduce_share_t share = mp_reduce_share(kernel, call->part);
   if (kernel->way == MP_REDUCE_ROWS) {

@@ -8,6 +8,7 @@
 #include "sim/ir/module.h"
 #include "sim/kernels/kernel.h"
 #include "sim/kernels/reduction/fold.h"
+#include "sim/kernels/source.h"
 
 // Whether the op is a reduction of one operand and a known kind whose kernel makes each result of
 // `out_length` elements that lie one after the other: f(start, mp_fold_row(them)). `op` is verified
@@ -21,6 +22,6 @@ bool mp_reduce_reads_runs(const mp_op_t *op);
 // Runs a part of the kernel of such an op with elements that come from `source` and not from
 // operand 0, which may be NULL. The bits are the same.
 void mp_reduce_run_from(const mp_kernel_t *kernel, const mp_kernel_call_t *call,
-                        mp_fold_source_t *source);
+                        mp_source_t *source);
 
 #endif  // MINIPOD_SIM_KERNELS_REDUCTION_REDUCE_H_

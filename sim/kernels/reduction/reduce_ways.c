@@ -125,8 +125,8 @@ static bool reduce_ways_is_one_run(const mp_reduce_t *kernel, int64_t lanes) {
          reduced->strides[0] == lanes;
 }
 
-void mp_reduce_lanes(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
-                     mp_fold_source_t *source, const mp_reduce_share_t *share) {
+void mp_reduce_lanes(const mp_reduce_t *kernel, const mp_kernel_call_t *call, mp_source_t *source,
+                     const mp_reduce_share_t *share) {
   const mp_fold_t *fold = &kernel->fold;
   mp_fold_work_t work;
   mp_fold_work(fold, call->scratch, &work);
@@ -182,8 +182,8 @@ static void reduce_ways_fold_rows(const mp_reduce_t *kernel, const mp_kernel_cal
   }
 }
 
-void mp_reduce_rows(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
-                    mp_fold_source_t *source, const mp_reduce_share_t *share) {
+void mp_reduce_rows(const mp_reduce_t *kernel, const mp_kernel_call_t *call, mp_source_t *source,
+                    const mp_reduce_share_t *share) {
   const mp_fold_t *fold = &kernel->fold;
   const mp_fold_axes_t *reduced = &kernel->reduced;
   const bool is_piece = kernel->num_pieces > 1;
@@ -252,8 +252,8 @@ static void reduce_ways_fold_group(const mp_reduce_t *kernel, const mp_kernel_ca
   }
 }
 
-void mp_reduce_groups(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
-                      mp_fold_source_t *source, const mp_reduce_share_t *share) {
+void mp_reduce_groups(const mp_reduce_t *kernel, const mp_kernel_call_t *call, mp_source_t *source,
+                      const mp_reduce_share_t *share) {
   const int64_t columns = kernel->unit;
   mp_fold_work_t work;
   mp_fold_work(&kernel->fold, call->scratch, &work);

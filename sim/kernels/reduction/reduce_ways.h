@@ -63,12 +63,12 @@ void mp_reduce_combine(const mp_reduce_t *kernel, const mp_kernel_call_t *call);
 
 // ---- reduce_ways.c: each does a share, with elements from `source` if it is not NULL ----
 
-void mp_reduce_lanes(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
-                     mp_fold_source_t *source, const mp_reduce_share_t *share);
-void mp_reduce_rows(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
-                    mp_fold_source_t *source, const mp_reduce_share_t *share);
-void mp_reduce_groups(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
-                      mp_fold_source_t *source, const mp_reduce_share_t *share);
+void mp_reduce_lanes(const mp_reduce_t *kernel, const mp_kernel_call_t *call, mp_source_t *source,
+                     const mp_reduce_share_t *share);
+void mp_reduce_rows(const mp_reduce_t *kernel, const mp_kernel_call_t *call, mp_source_t *source,
+                    const mp_reduce_share_t *share);
+void mp_reduce_groups(const mp_reduce_t *kernel, const mp_kernel_call_t *call, mp_source_t *source,
+                      const mp_reduce_share_t *share);
 void mp_reduce_segments(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
                         const mp_reduce_share_t *share);
 void mp_reduce_best(const mp_reduce_t *kernel, const mp_kernel_call_t *call,

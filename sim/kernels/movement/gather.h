@@ -1,0 +1,20 @@
+// What is known about the kernel of stablehlo.gather before it is made.
+#ifndef MINIPOD_SIM_KERNELS_MOVEMENT_GATHER_H_
+#define MINIPOD_SIM_KERNELS_MOVEMENT_GATHER_H_
+
+#include <stdbool.h>
+
+#include "sim/ir/module.h"
+#include "sim/kernels/kernel.h"
+#include "sim/kernels/source.h"
+
+// Whether the op is a gather whose kernel reads its index vectors one after the other, each in one
+// piece, so that they can be computed when they are asked for. `op` is verified.
+bool mp_gather_reads_runs(const mp_op_t *op);
+
+// Runs a part of the kernel of such an op with index vectors that come from `source` and not from
+// operand 1, which may be NULL. The bits are the same.
+void mp_gather_run_from(const mp_kernel_t *kernel, const mp_kernel_call_t *call,
+                        mp_source_t *source);
+
+#endif  // MINIPOD_SIM_KERNELS_MOVEMENT_GATHER_H_
