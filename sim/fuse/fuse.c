@@ -62,7 +62,10 @@ static mp_status_t fuse_main(fuse_t *fuse) {
   MP_RETURN_IF_ERROR(fuse_make_tables(fuse));
   MP_RETURN_IF_ERROR(fuse_each_block(fuse, body, fuse_prepare));
   MP_RETURN_IF_ERROR(fuse_make_tables(fuse));  // there are more values now
-  return fuse_each_block(fuse, body, fuse_build);
+  MP_RETURN_IF_ERROR(fuse_each_block(fuse, body, fuse_build));
+  // What the fused ops looked through is gone, and with it uses that are none.
+  MP_RETURN_IF_ERROR(mp_pass_dead_code(fuse->module));
+  return mp_fuse_bands(fuse->module, fuse->scratch);
 }
 
 mp_status_t mp_fuse(mp_module_t *module) {
@@ -70,5 +73,5 @@ mp_status_t mp_fuse(mp_module_t *module) {
   MP_RETURN_IF_ERROR(mp_arena_create(&fuse.scratch));
   mp_status_t status = fuse_main(&fuse);
   mp_arena_release(fuse.scratch);
-  return status != NULL ? status : mp_pass_dead_code(module);
+  return status;
 }

@@ -89,4 +89,10 @@ typedef struct {
 // Makes the ops of the groups that are marked.
 MP_NODISCARD mp_status_t mp_fuse_build(mp_fuse_graph_t *graph, const mp_fuse_tables_t *tables);
 
+// ---- fuse_bands.c ----
+
+// Makes one op of two batched products and the fused op between them, where that pays. Numbers the
+// values.
+MP_NODISCARD mp_status_t mp_fuse_bands(mp_module_t *module, mp_arena_t *scratch);
+
 #endif  // MINIPOD_SIM_FUSE_FUSE_GRAPH_H_

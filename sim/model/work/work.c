@@ -94,8 +94,8 @@ static void work_count_op(const mp_op_t *op, mp_work_t *work) {
 
 // The class of a fused op is that of what is slowest in it.
 static mp_work_class_t work_fused_class(mp_work_class_t a, mp_work_class_t b) {
-  static const mp_work_class_t order[] = {MP_WORK_GATHER, MP_WORK_REDUCTION, MP_WORK_ELEMENTWISE,
-                                          MP_WORK_COPY};
+  static const mp_work_class_t order[] = {MP_WORK_MATMUL, MP_WORK_GATHER, MP_WORK_REDUCTION,
+                                          MP_WORK_ELEMENTWISE, MP_WORK_COPY};
   for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); ++i) {
     if (a == order[i] || b == order[i]) return order[i];
   }
