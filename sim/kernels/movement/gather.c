@@ -35,6 +35,7 @@ typedef struct {
   uint32_t num_starts, num_batch;
   start_dim_t *starts;  // [num_starts], by component of an index vector
   batch_dim_t *batch;   // [num_batch], outermost first
+  bool is_short;        // numbers of elements of the operand have 32 bits
   mp_strided_t slice;
 } gather_kernel_t;
 
@@ -117,83 +118,90 @@ static void gather_find_places(const gather_kernel_t *self, const run_t *run, in
   }
 }
 
-// Gathers slices of one element of type T.
-#define GATHER_ELEMENTS(T)                                                                    \
-  MP_VECTOR static void gather_block_##T(int64_t n, const char *src, const int64_t *places,   \
-                                         char *dst, int64_t step) {                           \
-    if (step == sizeof(T)) {                                                                  \
-      T *near = (T *)(void *)dst;                                                             \
-      MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                        \
-        near[i] = *(const T *)(const void *)(src + places[i]);                                \
+// Takes n elements of type T, several before any is put down: a load would wait for the store
+// before it, which might have written what it reads.
+enum { TOGETHER = 8 };
+#define GATHER_TAKE(name, T, place_t)                                                         \
+  static void name(int64_t n, const char *src, const place_t *places, int64_t unit, T *dst) { \
+    int64_t i = 0;                                                                            \
+    for (; i + TOGETHER <= n; i += TOGETHER) {                                                \
+      T taken[TOGETHER];                                                                      \
+      for (int64_t k = 0; k < TOGETHER; ++k) {                                                \
+        taken[k] = *(const T *)(const void *)(src + places[i + k] * unit);                    \
       }                                                                                       \
-      return;                                                                                 \
+      for (int64_t k = 0; k < TOGETHER; ++k) dst[i + k] = taken[k];                           \
     }                                                                                         \
-    for (int64_t i = 0; i < n; ++i) {                                                         \
-      *(T *)(void *)(dst + i * step) = *(const T *)(const void *)(src + places[i]);           \
-    }                                                                                         \
-  }                                                                                           \
-  static void gather_##T(const gather_kernel_t *self, const run_t *run) {                     \
-    for (int64_t begin = 0, n; begin < run->count; begin += n) {                              \
-      int64_t places[BLOCK];                                                                  \
-      n = mp_min_i64(run->count - begin, BLOCK);                                              \
-      gather_find_places(self, run, begin, n, places);                                        \
-      gather_block_##T(n, run->src, places, run->dst + begin * run->step.dst, run->step.dst); \
-    }                                                                                         \
+    for (; i < n; ++i) dst[i] = *(const T *)(const void *)(src + places[i] * unit);           \
   }
-GATHER_ELEMENTS(uint8_t)
-GATHER_ELEMENTS(uint16_t)
-GATHER_ELEMENTS(uint32_t)
-GATHER_ELEMENTS(uint64_t)
+
+#define EACH_SIZE(X) X(uint8_t) X(uint16_t) X(uint32_t) X(uint64_t)
+
+// Gathers slices of one element of type T.
+#define GATHER_ELEMENTS(T)                                                    \
+  GATHER_TAKE(gather_near_##T, T, int64_t)                                    \
+  static void gather_##T(const gather_kernel_t *self, const run_t *run) {     \
+    for (int64_t begin = 0, n; begin < run->count; begin += n) {              \
+      int64_t places[BLOCK];                                                  \
+      n = mp_min_i64(run->count - begin, BLOCK);                              \
+      gather_find_places(self, run, begin, n, places);                        \
+      char *dst = run->dst + begin * run->step.dst;                           \
+      if (run->step.dst == sizeof(T)) {                                       \
+        gather_near_##T(n, run->src, places, 1, (T *)(void *)dst);            \
+        continue;                                                             \
+      }                                                                       \
+      for (int64_t i = 0; i < n; ++i, dst += run->step.dst) {                 \
+        *(T *)(void *)dst = *(const T *)(const void *)(run->src + places[i]); \
+      }                                                                       \
+    }                                                                         \
+  }
+EACH_SIZE(GATHER_ELEMENTS)
 
 // The same along one dimension of the operand, which is what `table[index]` is, for indices and
-// results that lie one after the other.
-#define GATHER_TABLE(T, I)                                                                        \
-  MP_VECTOR static void gather_##T##_by_##I(const gather_kernel_t *self, const run_t *run) {      \
-    const I *indices = (const I *)(const void *)run->indices + run->index;                        \
-    T *dst = (T *)(void *)run->dst;                                                               \
-    const T *src = (const T *)(const void *)run->src;                                             \
-    const int64_t limit = self->starts[0].limit, stride = self->starts[0].stride / self->element; \
-    if (stride == 1) {                                                                            \
-      MP_INDEPENDENT for (int64_t i = 0; i < run->count; ++i) {                                   \
-        const int64_t index = indices[i] < 0 ? 0 : indices[i];                                    \
-        dst[i] = src[index > limit ? limit : index];                                              \
-      }                                                                                           \
-      return;                                                                                     \
-    }                                                                                             \
-    MP_INDEPENDENT for (int64_t i = 0; i < run->count; ++i) {                                     \
-      const int64_t index = indices[i] < 0 ? 0 : indices[i];                                      \
-      dst[i] = src[(index > limit ? limit : index) * stride];                                     \
-    }                                                                                             \
+// results that lie one after the other: places are numbers of elements, of 32 bits.
+#define CLAMP_TABLE(I)                                                                             \
+  MP_VECTOR static void gather_clamp_##I(int64_t n, const void *indices, int64_t limit,            \
+                                         uint32_t stride, uint32_t *places) {                      \
+    const I *index = indices, most = (I)mp_min_i64(limit, sizeof(I) == 4 ? INT32_MAX : INT64_MAX); \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                               \
+      const I start = index[i] < 0 ? 0 : index[i];                                                 \
+      places[i] = (uint32_t)(start > most ? most : start) * stride;                                \
+    }                                                                                              \
   }
-#define GATHER_TABLES(T)   \
-  GATHER_TABLE(T, int32_t) \
-  GATHER_TABLE(T, int64_t)
-GATHER_TABLES(uint8_t)
-GATHER_TABLES(uint16_t)
-GATHER_TABLES(uint32_t)
-GATHER_TABLES(uint64_t)
+CLAMP_TABLE(int32_t)
+CLAMP_TABLE(int64_t)
+
+#define GATHER_TABLE(T)                                                                       \
+  GATHER_TAKE(gather_take_##T, T, uint32_t)                                                   \
+  static void gather_table_##T(const gather_kernel_t *self, const run_t *run) {               \
+    const int64_t limit = self->starts[0].limit;                                              \
+    const uint32_t stride = (uint32_t)(self->starts[0].stride / (int64_t)sizeof(T));          \
+    const bool is_narrow = self->index_dtype == MP_DTYPE_S32;                                 \
+    for (int64_t begin = 0, n; begin < run->count; begin += n) {                              \
+      uint32_t places[BLOCK];                                                                 \
+      n = mp_min_i64(run->count - begin, BLOCK);                                              \
+      const char *indices = run->indices + (run->index + begin) * (int64_t)self->index_bytes; \
+      (is_narrow ? gather_clamp_int32_t : gather_clamp_int64_t)(n, indices, limit, stride,    \
+                                                                places);                      \
+      gather_take_##T(n, run->src, places, sizeof(T), (T *)(void *)run->dst + begin);         \
+    }                                                                                         \
+  }
+EACH_SIZE(GATHER_TABLE)
 
 // Whether the run is such a table's.
 static bool gather_is_table(const gather_kernel_t *self, const run_t *run) {
   const bool is_near =
       run->step.index == 1 && run->step.operand == 0 && run->step.dst == (int64_t)self->element;
-  return self->num_starts == 1 && (is_near || run->count == 1) &&
+  return self->num_starts == 1 && (is_near || run->count == 1) && self->is_short &&
          (self->index_dtype == MP_DTYPE_S32 || self->index_dtype == MP_DTYPE_S64);
 }
 
 // Gathers slices of one element, if elements have a size for which there is a loop.
 static bool gather_elements(const gather_kernel_t *self, const run_t *run) {
-  const bool is_table = gather_is_table(self, run), is_narrow = self->index_dtype == MP_DTYPE_S32;
+  const bool is_table = gather_is_table(self, run);
   switch (self->element) {
-#define CASE(bytes, T)                    \
-  case bytes:                             \
-    if (!is_table) {                      \
-      gather_##T(self, run);              \
-    } else if (is_narrow) {               \
-      gather_##T##_by_int32_t(self, run); \
-    } else {                              \
-      gather_##T##_by_int64_t(self, run); \
-    }                                     \
+#define CASE(bytes, T)                                     \
+  case bytes:                                              \
+    (is_table ? gather_table_##T : gather_##T)(self, run); \
     return true;
     CASE(1, uint8_t)
     CASE(2, uint16_t)
@@ -365,6 +373,7 @@ mp_status_t mp_kernel_make_gather(mp_arena_t *arena, const mp_op_t *op,
   mp_dims_strides(out->dims, out->rank, element, dst);
   mp_dims_strides(in->dims, in->rank, element, src);
   self->element = element;
+  self->is_short = mp_shape_count(in) <= UINT32_MAX;
   self->num_slices = 1;
   self->index_dtype = mp_op_operand_type(op, 1)->dtype;
   self->index_bytes = (uint32_t)mp_dtype_size(self->index_dtype);

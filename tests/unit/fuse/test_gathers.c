@@ -56,6 +56,24 @@ static void scalar_indices_are_one(void **state) {
                   1);
 }
 
+// Numbers of 64 bits, far outside of the table on both sides: the ends of a column are taken.
+static void wide_indices_are_one(void **state) {
+  (void)state;
+  expect_launches("func.func @main(%x: tensor<50x3xi16>, %i: tensor<" N "xi64>) -> tensor<" N
+                  "xi16> {\n"
+                  "%k = stablehlo.not %i : tensor<" N
+                  "xi64>\n"
+                  "%v = stablehlo.reshape %k : (tensor<" N "xi64>) -> tensor<" N
+                  "x1xi64>\n"
+                  "%g = \"stablehlo.gather\"(%x, %v) <{dimension_numbers = #stablehlo.gather<"
+                  "collapsed_slice_dims = [0, 1], start_index_map = [0], index_vector_dim = 1>, "
+                  "slice_sizes = array<i64: 1, 1>}> : (tensor<50x3xi16>, tensor<" N
+                  "x1xi64>) -> tensor<" N
+                  "xi16>\n"
+                  "return %g : tensor<" N "xi16>\n}\n",
+                  1);
+}
+
 static void rows_of_a_table_are_one(void **state) {
   (void)state;
   expect_launches(
@@ -187,6 +205,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(elements_of_a_table_are_one),
       cmocka_unit_test(scalar_indices_are_one),
+      cmocka_unit_test(wide_indices_are_one),
       cmocka_unit_test(rows_of_a_table_are_one),
       cmocka_unit_test(vectors_of_several_components_are_one),
       cmocka_unit_test(batches_are_one),
