@@ -6,6 +6,7 @@
 #include "sim/base/vector.h"
 #include "sim/kernels/kernel.h"
 #include "sim/kernels/shape.h"
+#include "sim/kernels/transpose.h"
 
 // The number of bytes that is worth a part.
 enum { GRAIN_BYTES = 512 * 1024 };
@@ -129,114 +130,6 @@ void mp_fill(void *dst, const void *element, size_t element_bytes, int64_t count
   line_fns[strided_log2_of((uint32_t)element_bytes)](&dim, dst, element);
 }
 
-// ---- Transposition ----
-//
-// Rows are contiguous in the source, columns in the destination. Tiles of 64 x 64 bytes go through
-// a buffer, so that every cache line on either side is touched once, whatever the strides are.
-
-enum { LINE = 64, BLOCK = 16 };
-
-// Transposes tiles of whole blocks of N x N elements, between lines that lie `in_step` and
-// `out_step` bytes apart. A block takes log2 N steps that each interleave the upper with the lower
-// half of the vectors.
-#define MP_TRANSPOSE_BLOCK(T, N, STEPS, LOW, HIGH)                                                \
-  typedef T T##_vec_t __attribute__((vector_size(16), aligned(1)));                               \
-  static inline void block_##T(const char *in, int64_t in_step, char *out, int64_t out_step) {    \
-    T##_vec_t rows[N], next[N];                                                                   \
-    for (int i = 0; i < (N); ++i) rows[i] = *(const T##_vec_t *)(const void *)(in + i * in_step); \
-    for (int step = 0; step < (STEPS); ++step) {                                                  \
-      for (int i = 0; i < (N) / 2; ++i) {                                                         \
-        next[2 * i] = __builtin_shufflevector(rows[i], rows[i + (N) / 2], LOW);                   \
-        next[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + (N) / 2], HIGH);              \
-      }                                                                                           \
-      for (int i = 0; i < (N); ++i) rows[i] = next[i];                                            \
-    }                                                                                             \
-    for (int i = 0; i < (N); ++i) *(T##_vec_t *)(void *)(out + i * out_step) = rows[i];           \
-  }                                                                                               \
-  static void tile_##T(const char *in, int64_t in_step, char *out, int64_t out_step,              \
-                       int64_t height, int64_t width) {                                           \
-    for (int64_t r = 0; r < height; r += (N)) {                                                   \
-      for (int64_t c = 0; c < width; c += (N)) {                                                  \
-        block_##T(in + c * in_step + r * (int)sizeof(T), in_step,                                 \
-                  out + r * out_step + c * (int)sizeof(T), out_step);                             \
-      }                                                                                           \
-    }                                                                                             \
-  }
-
-#define LOW16  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#define LOW8   0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH8  4, 12, 5, 13, 6, 14, 7, 15
-#define LOW4   0, 4, 1, 5
-#define HIGH4  2, 6, 3, 7
-#define LOW2   0, 2
-#define HIGH2  1, 3
-MP_TRANSPOSE_BLOCK(uint8_t, 16, 4, LOW16, HIGH16)
-MP_TRANSPOSE_BLOCK(uint16_t, 8, 3, LOW8, HIGH8)
-MP_TRANSPOSE_BLOCK(uint32_t, 4, 2, LOW4, HIGH4)
-MP_TRANSPOSE_BLOCK(uint64_t, 2, 1, LOW2, HIGH2)
-
-static void strided_tile_pair(const char *in, int64_t in_step, char *out, int64_t out_step,
-                              int64_t height, int64_t width) {
-  for (int64_t r = 0; r < height; ++r) {
-    for (int64_t c = 0; c < width; ++c) {
-      memcpy(out + r * out_step + c * 16, in + c * in_step + r * 16, 16);
-    }
-  }
-}
-
-typedef void (*tile_fn_t)(const char *in, int64_t in_step, char *out, int64_t out_step,
-                          int64_t height, int64_t width);
-static const tile_fn_t tile_fns[] = {tile_uint8_t, tile_uint16_t, tile_uint32_t, tile_uint64_t,
-                                     strided_tile_pair};
-
-// Transposes the tile at `src`, of `height` elements of each of `width` columns, by the buffers
-// `in` and `out`, or, if it is smaller but made of whole blocks, where it is.
-static void strided_transpose_tile(const mp_strided_dim_t *rows, const mp_strided_dim_t *columns,
-                                   uint32_t element, int64_t height, int64_t width, char *in,
-                                   char *out, char *dst, const char *src) {
-  const tile_fn_t tile = tile_fns[strided_log2_of(element)];
-  const int64_t side = LINE / element;
-  const size_t in_bytes = (size_t)height * element, out_bytes = (size_t)width * element;
-  if (height == side && width == side) {  // here the compiler knows the sizes
-    for (int64_t i = 0; i < side; ++i) memcpy(in + i * LINE, src + i * columns->src, LINE);
-    tile(in, LINE, out, LINE, side, side);
-    for (int64_t i = 0; i < side; ++i) memcpy(dst + i * rows->dst, out + i * LINE, LINE);
-  } else if (in_bytes % BLOCK == 0 && out_bytes % BLOCK == 0) {
-    tile(src, columns->src, dst, rows->dst, height, width);
-  } else {
-    for (int64_t i = 0; i < width; ++i) memcpy(in + i * LINE, src + i * columns->src, in_bytes);
-    tile(in, LINE, out, LINE, height, width);
-    for (int64_t i = 0; i < height; ++i) memcpy(dst + i * rows->dst, out + i * LINE, out_bytes);
-  }
-}
-
-// The tiles next to each other in the source that are done before those of the next columns: then
-// a page of the source is used for several lines at a time.
-enum { TILES = 4 };
-
-static void strided_transpose(uint32_t element, const mp_strided_dim_t *rows,
-                              const mp_strided_dim_t *columns, char *dst, const char *src) {
-  MP_ASSERT(rows->src == element && columns->dst == element);
-  const int64_t side = LINE / element;
-  _Alignas(64) char in[LINE * LINE], out[LINE * LINE];
-  // Of blocks that are not whole the rest is moved too.
-  if (rows->extent * element % BLOCK != 0 || columns->extent * element % BLOCK != 0) {
-    memset(in, 0, sizeof(in));
-  }
-  for (int64_t begin = 0; begin < rows->extent; begin += TILES * side) {
-    const int64_t end = mp_min_i64(begin + TILES * side, rows->extent);
-    for (int64_t c = 0; c < columns->extent; c += side) {
-      for (int64_t r = begin; r < end; r += side) {
-        strided_transpose_tile(rows, columns, element, mp_min_i64(side, end - r),
-                               mp_min_i64(side, columns->extent - c), in, out,
-                               dst + r * rows->dst + c * columns->dst,
-                               src + r * rows->src + c * columns->src);
-      }
-    }
-  }
-}
-
 // ---- Going over the outer dimensions ----
 
 typedef struct {
@@ -303,7 +196,8 @@ void mp_strided_run(const mp_strided_t *copy, void *dst, const void *src) {
     strided_run_lines(copy, &walk, d, s);
     return;
   }
-  do strided_transpose(copy->element, &copy->dims[row], &copy->dims[copy->rank - 1], d, s);
+  const mp_strided_dim_t *rows = &copy->dims[row], *columns = &copy->dims[copy->rank - 1];
+  do mp_transpose(copy->element, rows->extent, columns->extent, d, rows->dst, s, columns->src);
   while (strided_walk_next(&walk, &d, &s));
 }
 
