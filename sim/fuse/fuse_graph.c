@@ -41,6 +41,12 @@ static void fuse_graph_find_member(mp_fuse_node_t *node) {
   node->count = node->is_reduction ? node->full / node->row : node->full;
 }
 
+// Whether the view transposes so many rows that what is read of a cache line is most of it.
+static bool fuse_graph_is_transposed(const mp_view_t *view) {
+  return mp_view_transposes(view) && view->extents[view->rank - 1] >= SHORT_RUN &&
+         view->extents[view->rank - 2] >= 2 * SHORT_RUN;
+}
+
 // Whether reading through the view costs about as much as reading the moved array.
 static bool fuse_graph_is_cheap(const mp_view_t *view, const mp_value_t *base) {
   int64_t count = 0;
@@ -59,7 +65,9 @@ static int64_t fuse_graph_row(const mp_view_t *view, int64_t base_count) {
   return mp_view_is_spread(view, base_count * row, row) ? row : 0;
 }
 
-static mp_fuse_source_t fuse_graph_source(const mp_value_t *operand, int64_t count) {
+// `is_by_tiles`: the tiles are not rows of a reduction, so that they may be taken in any order.
+static mp_fuse_source_t fuse_graph_source(const mp_value_t *operand, int64_t count,
+                                          bool is_by_tiles) {
   static const uint32_t depths[] = {MP_VIEW_MAX_OPS, 1};
   for (uint32_t i = 0; i < sizeof(depths) / sizeof(depths[0]); ++i) {
     mp_view_t view;
@@ -68,30 +76,33 @@ static mp_fuse_source_t fuse_graph_source(const mp_value_t *operand, int64_t cou
     const mp_op_t *op = base->op;
     const bool is_made = op != NULL && (op->code == MP_OP_IOTA ||
                                         (op->code == MP_OP_CONSTANT && mp_op_splat(op) != NULL));
-    if (is_made) return (mp_fuse_source_t){NULL, false, 0};
+    if (is_made) return (mp_fuse_source_t){0};
     int64_t base_count = 0;
     if (!mp_type_num_elements(base->type, &base_count)) continue;
     const bool is_whole = mp_view_is_whole(&view, count) && base_count == count;
-    if (is_whole || fuse_graph_is_cheap(&view, base)) {
+    const bool is_cheap = is_whole || fuse_graph_is_cheap(&view, base);
+    if (is_cheap || (is_by_tiles && fuse_graph_is_transposed(&view))) {
       return (mp_fuse_source_t){(mp_value_t *)(uintptr_t)base, is_whole,
-                                fuse_graph_row(&view, base_count)};
+                                fuse_graph_row(&view, base_count), !is_cheap};
     }
   }
-  return (mp_fuse_source_t){(mp_value_t *)(uintptr_t)operand, true, 0};
+  return (mp_fuse_source_t){.value = (mp_value_t *)(uintptr_t)operand, .is_whole = true};
 }
 
 static mp_status_t fuse_graph_find_sources(mp_fuse_graph_t *graph, mp_fuse_node_t *node) {
   const mp_op_t *op = node->op;
   mp_fuse_source_t *sources = MP_ARENA_ARRAY(graph->scratch, mp_fuse_source_t, op->num_operands);
   MP_RETURN_IF_NULL(sources);
+  const bool is_by_tiles = !node->is_reduction && !node->is_end;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     // The second operand of a reduction is its start value.
     const bool is_start = (node->is_reduction || node->is_end) && i == 1 && node->operand == 0;
     const int64_t count = is_start ? 1 : node->full;
     // The table of a gather has to be an array of its own.
     const bool is_table = node->is_end && node->operand == 1 && i == 0;
-    sources[i] = is_table ? (mp_fuse_source_t){op->operands[i], false, 0}
-                          : fuse_graph_source(op->operands[i], count);
+    sources[i] = is_table ? (mp_fuse_source_t){.value = op->operands[i]}
+                          : fuse_graph_source(op->operands[i], count, is_by_tiles);
+    node->is_transposed |= sources[i].is_transposed;
   }
   node->sources = sources;
   return NULL;

@@ -16,9 +16,10 @@
 
 // What a fused op would read in place of one of its operands.
 typedef struct {
-  mp_value_t *value;  // NULL: nothing, because the operand is a constant or an iota
-  bool is_whole;      // `value` has the same elements in the same order
-  int64_t row;        // the operand repeats each element of `value` for a row of so many; 0: no
+  mp_value_t *value;   // NULL: nothing, because the operand is a constant or an iota
+  bool is_whole;       // `value` has the same elements in the same order
+  int64_t row;         // the operand repeats each element of `value` for a row of so many; 0: no
+  bool is_transposed;  // rows of the operand are columns of `value`: read many rows at a time
 } mp_fuse_source_t;
 
 typedef struct {
@@ -31,9 +32,10 @@ typedef struct {
   // The arrays that the member works on, or all members of the group if it is the first of one:
   // how many elements they have, and how many of these make a row (1: there are no rows).
   int64_t full, row;
-  uint32_t group;  // the first member of the group that it is in; MP_FUSE_NONE for others
-  uint32_t next;   // the next member of the group; MP_FUSE_NONE at its end
-  bool is_fused;   // its group becomes an op
+  uint32_t group;      // the first member of the group that it is in; MP_FUSE_NONE for others
+  uint32_t next;       // the next member of the group; MP_FUSE_NONE at its end
+  bool is_fused;       // its group becomes an op
+  bool is_transposed;  // it, or the group whose first member it is, has a source that is
   const mp_fuse_source_t *sources;  // [op->num_operands]; of a member
   const uint32_t *users;            // [num_users] positions of the ops that use its results
   uint32_t num_users;

@@ -87,6 +87,9 @@ static void fuse_groups_try(mp_fuse_graph_t *graph, uint32_t a, uint32_t b) {
   if (!fuse_groups_fit(&graph->nodes[a], &graph->nodes[b], &full, &row)) return;
   const uint32_t size = fuse_groups_size(graph, a, &last) + fuse_groups_size(graph, b, &last);
   if (size > MAX_MEMBERS) return;
+  // Tiles that are rows cannot be taken in the order in which transposed arrays are read well.
+  const bool is_transposed = graph->nodes[a].is_transposed || graph->nodes[b].is_transposed;
+  if (is_transposed && row > 1) return;
   if (!fuse_groups_can_wait(graph, a, a, b, last) || !fuse_groups_can_wait(graph, b, a, b, last)) {
     return;
   }
@@ -103,6 +106,7 @@ static void fuse_groups_try(mp_fuse_graph_t *graph, uint32_t a, uint32_t b) {
   graph->nodes[a].next = b;
   graph->nodes[a].full = full;
   graph->nodes[a].row = row;
+  graph->nodes[a].is_transposed = is_transposed;
 }
 
 // ---- Ends ----
@@ -135,6 +139,7 @@ static void fuse_groups_add_producers(mp_fuse_graph_t *graph, uint32_t end, uint
     const mp_value_t *value = reader->sources[k].value;
     mp_fuse_node_t *node = value == NULL ? NULL : mp_fuse_node_of(graph, value);
     if (node == NULL || !node->is_member || node->is_reduction || node->is_end) continue;
+    if (node->is_transposed) continue;
     if (node->group != node->op->id || node->next != MP_FUSE_NONE || *size == MAX_MEMBERS) continue;
     if (!fuse_groups_is_only_for(graph, node, end)) continue;
     node->group = end;

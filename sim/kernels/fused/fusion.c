@@ -17,11 +17,11 @@ enum { GRAIN = 128 * 1024, MIN_GRAIN = 4 * 1024 };
 static mp_status_t fusion_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
   const fusion_t *kernel = (const fusion_t *)base;
   int64_t begin = 0, end = 0;
-  const int64_t row = kernel->program.row;
-  mp_part_range(kernel->program.count / row, base->num_parts, call->part, &begin, &end);
+  const int64_t unit = mp_tile_unit(&kernel->program);
+  mp_part_range(kernel->program.count / unit, base->num_parts, call->part, &begin, &end);
   if (begin == end) return NULL;
   const mp_tile_run_t run = mp_tile_begin(&kernel->program, call);
-  mp_tile_run(&run, begin * row, end * row);
+  mp_tile_run(&run, begin * unit, end * unit);
   return NULL;
 }
 
@@ -41,8 +41,8 @@ mp_status_t mp_kernel_make_fusion(mp_arena_t *arena, const mp_op_t *op,
       mp_tile_compile(arena, op->regions[0], end, 0, end->num_operands, &kernel->program));
   const mp_tile_program_t *program = &kernel->program;
   const int64_t grain = mp_max_i64(GRAIN / mp_max_i64(program->weight, 1), (int64_t)MIN_GRAIN);
-  const int64_t rows = (grain + program->row - 1) / program->row;
-  kernel->base.num_parts = mp_part_count(program->count / program->row, rows);
+  const int64_t unit = mp_tile_unit(program);
+  kernel->base.num_parts = mp_part_count(program->count / unit, (grain + unit - 1) / unit);
   kernel->base.scratch_bytes = kernel->program.scratch_bytes;
   kernel->base.in_place = kernel->program.in_place[0];
   kernel->base.later_in_place = kernel->program.in_place + 1;

@@ -76,6 +76,15 @@ typedef struct {
   mp_ew_loop_t with_scalars[MP_TILE_NUM_SCALARS];
   uint32_t operand;       // LOAD, FILL
   const mp_view_t *view;  // LOAD, FILL, COUNT
+  // LOAD: whether blocks are read (mp_tile_blocks_t), and the bytes per lane of those before its
+  // own.
+  bool is_block;
+  uint32_t block;
+  // LOAD: whether it puts the elements where those of a result come later, and the result's slot.
+  // So the memory of a result is written while an operand is read: long loads and long stores in
+  // turn would leave memory idle.
+  bool lands;
+  uint32_t landing;
   const void *element;    // FILL: NULL if it is the operand's
   const mp_fold_t *fold;  // REDUCE
   // REDUCE: folds a row of in[0], whose elements may be narrower than the accumulator; NULL if
@@ -96,6 +105,19 @@ typedef struct {
   mp_tile_code_t *codes;  // [num_steps]: of the first step of each piece of code; `map` or NULL
 } mp_tile_native_t;
 
+// How tiles are taken if operands are read through views that transpose long rows. In a block the
+// rows before the columns: from column c on the next `lanes` elements, a tile, of row r, then of
+// row r + 1, ...; then from column c + lanes on. What such a view has for a block is loaded for its
+// first tile, and the others find it there.
+typedef struct {
+  int64_t row;       // elements of a row; 0 if tiles follow each other and there are no blocks
+  int64_t num_rows;  // of the dimension around, at whose end blocks end
+  uint32_t height;   // the most rows of a block
+  uint32_t lanes;
+  uint32_t bytes;  // per lane, of the blocks that are kept
+  size_t offset;   // where these begin in the scratch memory
+} mp_tile_blocks_t;
+
 typedef struct {
   int64_t count;   // elements of the arrays
   int64_t row;     // elements of a row; 1 without rows
@@ -109,6 +131,7 @@ typedef struct {
   mp_tile_step_t *steps;
   size_t scalars, pointers, fold;  // where they begin in the scratch memory
   size_t scratch_bytes;
+  mp_tile_blocks_t blocks;
   const uint32_t *in_place;  // [results]: for each as mp_kernel_t's of result 0
   uint32_t weight;           // of an element: about how many simple operations it takes
   mp_tile_native_t *native;
@@ -131,7 +154,8 @@ MP_NODISCARD mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *bl
 typedef struct {
   const mp_tile_program_t *program;
   const mp_kernel_call_t *call;
-  char **at;  // [num_slots]
+  char **at;   // [num_slots]
+  bool lands;  // loads may use the memory of results, which no operand has
 } mp_tile_run_t;
 
 // Begins a part: lays out call->scratch, which has program->scratch_bytes, and does the steps that
@@ -140,7 +164,12 @@ mp_tile_run_t mp_tile_begin(const mp_tile_program_t *program, const mp_kernel_ca
 // Makes machine code of runs of steps, where it can; for one thread at a time.
 void mp_tile_make_native(const mp_tile_program_t *program);
 
-// Computes the elements [begin, end) of all results, which are whole rows.
+// What mp_tile_run may be asked for: multiples of so many elements.
+static inline int64_t mp_tile_unit(const mp_tile_program_t *program) {
+  return program->blocks.row != 0 ? program->blocks.row : program->row;
+}
+
+// Computes the elements [begin, end) of all results, which are whole units.
 void mp_tile_run(const mp_tile_run_t *run, int64_t begin, int64_t end);
 
 // Whether the op is a reduction that can be a step; `out_row` gets the number of elements of a row.

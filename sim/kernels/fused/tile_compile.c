@@ -5,6 +5,7 @@
 #include "sim/kernels/fused/tile_compiler.h"
 #include "sim/kernels/fused/tile_cycles.h"
 #include "sim/kernels/fused/tile_improve.h"
+#include "sim/kernels/fused/tile_order.h"
 #include "sim/kernels/fused/tile_registers.h"
 #include "sim/kernels/reduction/reduce.h"
 #include "sim/kernels/shape.h"
@@ -280,11 +281,14 @@ mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block, const mp
                                      .steps = steps,
                                      .weight = c.weight};
   MP_RETURN_IF_ERROR(mp_tile_improve(arena, out_program));
-  MP_RETURN_IF_ERROR(mp_tile_find_cycles(arena, out_program));
+  if (end == mp_block_terminator(block)) mp_tile_choose_order(out_program);
+  out_program->cycle = out_program->row;
+  if (out_program->blocks.row == 0) MP_RETURN_IF_ERROR(mp_tile_find_cycles(arena, out_program));
   mp_tile_native_t *native = MP_ARENA_NEW(arena, mp_tile_native_t);
   MP_RETURN_IF_NULL(native);
   *native = (mp_tile_native_t){.codes = MP_ARENA_ARRAY(arena, mp_tile_code_t, num_steps + 1)};
   MP_RETURN_IF_NULL(native->codes);
   out_program->native = native;
+  mp_tile_choose_landing(out_program);
   return mp_tile_place_registers(arena, num_results, out_program);
 }

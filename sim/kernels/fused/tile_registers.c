@@ -115,6 +115,7 @@ static void tile_registers_choose_lanes(mp_tile_program_t *program, uint32_t byt
   int64_t lanes = MAX_LANES;
   while (lanes > MIN_LANES && lanes * bytes > REGISTER_BYTES) lanes /= 2;
   lanes = mp_min_i64(lanes, mp_max_i64(program->count, 1));
+  if (program->blocks.row != 0) lanes = mp_min_i64(lanes, program->blocks.lanes);
   lanes = mp_max_i64(mp_tile_has_one_row(program) ? 1 : lanes / program->cycle, 1) * program->cycle;
   program->lanes = (uint32_t)lanes;
   program->room = (uint32_t)(lanes + 63) & ~63u;
@@ -126,7 +127,9 @@ static void tile_registers_choose_lanes(mp_tile_program_t *program, uint32_t byt
   program->scalars = (size_t)bytes * program->room;
   program->pointers = program->scalars + mp_round_up_64(scalar_bytes);
   program->fold = program->pointers + mp_round_up_64(program->num_slots * sizeof(char *));
-  program->scratch_bytes = program->fold + fold_bytes;
+  program->blocks.offset = program->fold + mp_round_up_64(fold_bytes);
+  program->scratch_bytes =
+      program->blocks.offset + (size_t)program->blocks.bytes * program->blocks.lanes;
 }
 
 mp_status_t mp_tile_place_registers(mp_arena_t *arena, uint32_t num_results,

@@ -15,6 +15,27 @@ static void tile_run_compute(const mp_tile_run_t *run, const mp_tile_step_t *ste
   ew->loop(n, in, run->at[step->out]);
 }
 
+// What is computed at once: the elements [begin, begin + n), which are the rows [row, row + rows);
+// in blocks, those of line `line` of a block of `height` lines.
+// It is handed on by address: a copy is read in wider pieces than it was just written in, for which
+// machines wait until all stores before have been done.
+typedef struct {
+  int64_t begin, n, row, rows, line, height;
+} span_t;
+
+static void tile_run_load_block(const mp_tile_run_t *run, const mp_tile_step_t *step,
+                                const span_t *span) {
+  const mp_tile_blocks_t *blocks = &run->program->blocks;
+  const size_t size = run->program->slots[step->out].size;
+  const int64_t line_bytes = (int64_t)(blocks->lanes * size);
+  char *block = (char *)run->call->scratch + blocks->offset + (size_t)step->block * blocks->lanes;
+  if (span->line == 0) {
+    mp_view_load_block(step->view, size, run->call->operands[step->operand], span->begin,
+                       span->height, span->n, block, line_bytes);
+  }
+  run->at[step->out] = block + span->line * line_bytes;
+}
+
 static void tile_run_load(const mp_tile_run_t *run, const mp_tile_step_t *step, int64_t begin,
                           int64_t n) {
   const mp_tile_slot_t *slot = &run->program->slots[step->out];
@@ -25,6 +46,7 @@ static void tile_run_load(const mp_tile_run_t *run, const mp_tile_step_t *step, 
     return;
   }
   char *own = (char *)run->call->scratch + (size_t)slot->offset * run->program->room;
+  if (step->lands && run->lands) own = run->at[step->landing];
   run->at[step->out] = own;
   mp_view_load(step->view, slot->size, base, begin, n, own);
 }
@@ -71,13 +93,6 @@ static void tile_run_spread(const mp_tile_run_t *run, const mp_tile_step_t *step
   }
 }
 
-// What is computed at once: the elements [begin, begin + n), which are the rows [row, row + rows).
-// It is handed on by address: a copy is read in wider pieces than it was just written in, for which
-// machines wait until all stores before have been done.
-typedef struct {
-  int64_t begin, n, row, rows;
-} span_t;
-
 // Does a step for the elements, or rows, of a span.
 static void tile_run_step(const mp_tile_run_t *run, const mp_tile_step_t *step,
                           const span_t *span) {
@@ -91,7 +106,11 @@ static void tile_run_step(const mp_tile_run_t *run, const mp_tile_step_t *step,
       tile_run_compute(run, step, n);
       break;
     case MP_TILE_LOAD:
-      tile_run_load(run, step, begin, n);
+      if (step->is_block) {
+        tile_run_load_block(run, step, span);
+      } else {
+        tile_run_load(run, step, begin, n);
+      }
       break;
     case MP_TILE_FILL:
       tile_run_fill(run, step, n);
@@ -134,16 +153,29 @@ static void tile_run_advance(const mp_tile_run_t *run, const span_t *span) {
   }
 }
 
+// Whether no operand has the memory of the result into which a load goes.
+static bool tile_run_can_land(const mp_tile_program_t *program, const mp_kernel_call_t *call) {
+  const mp_tile_step_t *load = program->steps;
+  while (load < program->steps + program->num_steps && !load->lands) ++load;
+  if (load == program->steps + program->num_steps) return false;
+  const void *result = call->results[program->slots[load->landing].index];
+  for (uint32_t i = 0; i < program->num_slots; ++i) {
+    const mp_tile_slot_t *slot = &program->slots[i];
+    if (slot->place == MP_TILE_OPERAND && call->operands[slot->index] == result) return false;
+  }
+  return true;
+}
+
 mp_tile_run_t mp_tile_begin(const mp_tile_program_t *program, const mp_kernel_call_t *call) {
   char *scratch = call->scratch;
   char **at = (char **)(void *)(scratch + program->pointers);
-  const mp_tile_run_t run = {program, call, at};
+  const mp_tile_run_t run = {program, call, at, tile_run_can_land(program, call)};
   for (uint32_t i = 0; i < program->num_slots; ++i) {
     const mp_tile_slot_t *slot = &program->slots[i];
     at[i] = scratch + (slot->is_scalar ? program->scalars + slot->offset
                                        : (size_t)slot->offset * program->room);
   }
-  const span_t all = {0, program->lanes, 0, program->lanes / program->row};
+  const span_t all = {.n = program->lanes, .rows = program->lanes / program->row};
   for (uint32_t s = 0; s < program->num_first; ++s) {
     tile_run_step(&run, &program->steps[s], &all);
   }
@@ -174,8 +206,8 @@ static const mp_tile_code_t *tile_run_codes(const mp_tile_program_t *program, in
 // The tile that begins at an element, of those before `end`.
 static span_t tile_run_span(const mp_tile_program_t *program, int64_t begin, int64_t end) {
   const int64_t n = mp_min_i64(program->lanes, end - begin);
-  if (program->row == 1) return (span_t){begin, n, begin, n};
-  return (span_t){begin, n, begin / program->row, n / program->row};
+  if (program->row == 1) return (span_t){.begin = begin, .n = n, .row = begin, .rows = n};
+  return (span_t){.begin = begin, .n = n, .row = begin / program->row, .rows = n / program->row};
 }
 
 // Does the steps that all tiles from the span on share.
@@ -186,21 +218,57 @@ static void tile_run_cyclic(const mp_tile_run_t *run, const span_t *span) {
   }
 }
 
+// Does the steps of a tile that it does not share with others.
+static void tile_run_tile(const mp_tile_run_t *run, const mp_tile_code_t *codes,
+                          const span_t *span) {
+  const mp_tile_program_t *program = run->program;
+  tile_run_advance(run, span);
+  for (uint32_t s = program->num_first + program->num_cyclic; s < program->num_steps;) {
+    if (codes != NULL && codes[s].map != NULL) {
+      tile_run_code(run, s, span);
+      s = codes[s].end;
+    } else {
+      tile_run_step(run, &program->steps[s++], span);
+    }
+  }
+}
+
+// The tiles of the rows [first, last), which are in one block.
+static void tile_run_block(const mp_tile_run_t *run, const mp_tile_code_t *codes, int64_t first,
+                           int64_t last) {
+  const int64_t row = run->program->blocks.row, lanes = run->program->lanes;
+  span_t span = {.height = last - first};
+  for (int64_t c = 0; c < row; c += lanes) {
+    span.n = span.rows = mp_min_i64(lanes, row - c);
+    for (span.line = 0; span.line < span.height; ++span.line) {
+      span.begin = span.row = (first + span.line) * row + c;
+      tile_run_tile(run, codes, &span);
+    }
+  }
+}
+
+static void tile_run_blocks(const mp_tile_run_t *run, const mp_tile_code_t *codes, int64_t begin,
+                            int64_t end) {
+  const mp_tile_blocks_t *blocks = &run->program->blocks;
+  const int64_t last = end / blocks->row, height = blocks->height;
+  for (int64_t r = begin / blocks->row, next; r < last; r = next) {
+    const int64_t index = r % blocks->num_rows;
+    const int64_t most = mp_min_i64(height - index % height, blocks->num_rows - index);
+    next = mp_min_i64(r + most, last);
+    tile_run_block(run, codes, r, next);
+  }
+}
+
 void mp_tile_run(const mp_tile_run_t *run, int64_t begin, int64_t end) {
   const mp_tile_program_t *program = run->program;
   const mp_tile_code_t *codes = tile_run_codes(program, end - begin);
-  const uint32_t first = program->num_first + program->num_cyclic;
+  if (program->blocks.row != 0) {
+    tile_run_blocks(run, codes, begin, end);
+    return;
+  }
   span_t span = tile_run_span(program, begin, end);
   tile_run_cyclic(run, &span);
   for (; span.begin < end; span = tile_run_span(program, span.begin + span.n, end)) {
-    tile_run_advance(run, &span);
-    for (uint32_t s = first; s < program->num_steps;) {
-      if (codes != NULL && codes[s].map != NULL) {
-        tile_run_code(run, s, &span);
-        s = codes[s].end;
-      } else {
-        tile_run_step(run, &program->steps[s++], &span);
-      }
-    }
+    tile_run_tile(run, codes, &span);
   }
 }

@@ -3,9 +3,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
-#include "sim/kernels/counting.h"
 #include "sim/kernels/shape.h"
-#include "sim/kernels/strided.h"
 
 // ---- What a value is a view of ----
 
@@ -184,140 +182,8 @@ bool mp_view_is_spread(const mp_view_t *view, int64_t count, int64_t row) {
          view->strides[0] == 1 && view->strides[1] == 0;
 }
 
-// ---- Reading through a view ----
-
-// A position in a view: the index in each dimension, and the element's place in the base.
-typedef struct {
-  const mp_view_t *view;
-  int64_t index[MP_MAX_RANK];
-  int64_t place;
-} cursor_t;
-
-static void view_seek(const mp_view_t *view, int64_t position, cursor_t *out_cursor) {
-  out_cursor->view = view;
-  out_cursor->place = view->offset;
-  for (uint32_t d = view->rank; d-- > 0;) {
-    const int64_t extent = view->extents[d];
-    const int64_t index = position == 0 ? 0 : position % extent;
-    out_cursor->index[d] = index;
-    out_cursor->place += index * view->strides[d];
-    position = position == 0 ? 0 : position / extent;
-  }
-}
-
-// How many elements, at most `count`, follow in the innermost dimension.
-static int64_t view_run_length(const cursor_t *cursor, int64_t count) {
-  const mp_view_t *view = cursor->view;
-  if (view->rank == 0) return count;
-  return mp_min_i64(count, view->extents[view->rank - 1] - cursor->index[view->rank - 1]);
-}
-
-// Moves on by the elements of a run.
-static void view_skip(cursor_t *cursor, int64_t length) {
-  const mp_view_t *view = cursor->view;
-  if (view->rank == 0) return;
-  uint32_t d = view->rank - 1;
-  cursor->index[d] += length;
-  cursor->place += length * view->strides[d];
-  while (cursor->index[d] == view->extents[d] && d > 0) {
-    cursor->place -= cursor->index[d] * view->strides[d];
-    cursor->index[d] = 0;
-    --d;
-    ++cursor->index[d];
-    cursor->place += view->strides[d];
-  }
-}
-
-bool mp_view_find_run(const mp_view_t *view, int64_t begin, int64_t count, int64_t *out_first) {
-  if (view->rank == 0) {
-    *out_first = view->offset;
-    return count == 1;
-  }
-  if (view->strides[view->rank - 1] != 1) return false;
-  cursor_t cursor;
-  view_seek(view, begin, &cursor);
-  *out_first = cursor.place;
-  return view_run_length(&cursor, count) == count;
-}
-
-// Asks for memory that comes some short runs later, as long as the next outer dimension goes on;
-// machines do not see by themselves that runs lie at equal distances.
-static void view_fetch(const mp_view_t *view, size_t size, const char *from, int64_t length) {
-  enum { AHEAD = 2048, LINE = 64 };
-  const int64_t bytes = length * (int64_t)size;
-  if (view->rank < 2 || bytes >= AHEAD) return;
-  const int64_t runs = AHEAD / bytes;
-  const char *next = from + runs * view->strides[view->rank - 2] * (int64_t)size;
-  for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch(next + i);
-}
-
-// Writes `bytes` bytes of an endless repetition of the `period` bytes at `from`, which begins
-// `skip` bytes after their first: once around, and then what is there again and again.
-static void view_repeat(char *to, const char *from, int64_t period, int64_t skip, int64_t bytes) {
-  const int64_t end = mp_min_i64(period - skip, bytes);
-  memcpy(to, from + skip, (size_t)end);
-  memcpy(to + end, from, (size_t)mp_min_i64(skip, bytes - end));
-  for (int64_t done = period, n; done < bytes; done += n) {
-    n = mp_min_i64(done, bytes - done);
-    memcpy(to + done, to, (size_t)n);
-  }
-}
-
-// Whether neighbours are repeated for the dimension around theirs, as a bias is for each row.
-static bool view_has_cycles(const mp_view_t *view) {
-  return view->rank >= 2 && view->strides[view->rank - 1] == 1 &&
-         view->strides[view->rank - 2] == 0;
-}
-
-static void view_load_cycles(const mp_view_t *view, int64_t size, const char *base, int64_t begin,
-                             int64_t count, char *to) {
-  const uint32_t last = view->rank - 1;
-  const int64_t period = view->extents[last], all = period * view->extents[last - 1];
-  cursor_t cursor;
-  for (int64_t length; count > 0; count -= length, begin += length, to += length * size) {
-    view_seek(view, begin, &cursor);
-    const int64_t skip = cursor.index[last];
-    length = mp_min_i64(count, all - cursor.index[last - 1] * period - skip);
-    view_repeat(to, base + (cursor.place - skip) * size, period * size, skip * size, length * size);
-  }
-}
-
-void mp_view_load(const mp_view_t *view, size_t size, const void *base, int64_t begin,
-                  int64_t count, void *out) {
-  if (view_has_cycles(view)) {
-    view_load_cycles(view, (int64_t)size, base, begin, count, out);
-    return;
-  }
-  const int64_t stride = view->rank == 0 ? 0 : view->strides[view->rank - 1];
-  const int64_t bytes = (int64_t)size;
-  cursor_t cursor;
-  view_seek(view, begin, &cursor);
-  char *to = out;
-  for (int64_t length; count > 0; count -= length, view_skip(&cursor, length)) {
-    length = view_run_length(&cursor, count);
-    const char *from = (const char *)base + cursor.place * bytes;
-    if (stride == 1) {
-      view_fetch(view, size, from, length);
-      memcpy(to, from, (size_t)(length * bytes));
-    } else if (stride == 0) {
-      mp_fill(to, from, size, length);
-    } else {
-      mp_copy_line(to, bytes, from, stride * bytes, size, length);
-    }
-    to += length * bytes;
-  }
-}
-
-void mp_view_count(const mp_view_t *view, mp_dtype_t dtype, int64_t begin, int64_t count,
-                   void *out) {
-  const int64_t stride = view->rank == 0 ? 0 : view->strides[view->rank - 1];
-  const int64_t bytes = (int64_t)mp_dtype_size(dtype);
-  cursor_t cursor;
-  view_seek(view, begin, &cursor);
-  char *to = out;
-  for (int64_t length; count > 0; count -= length, view_skip(&cursor, length)) {
-    length = view_run_length(&cursor, count);
-    mp_count_line(dtype, cursor.place, stride, length, to);
-    to += length * bytes;
-  }
+bool mp_view_transposes(const mp_view_t *view) {
+  if (view->rank < 2) return false;
+  const int64_t stride = view->strides[view->rank - 1];
+  return stride != 0 && stride != 1 && view->strides[view->rank - 2] == 1;
 }

@@ -54,6 +54,16 @@ bool mp_view_find_run(const mp_view_t *view, int64_t begin, int64_t count, int64
 void mp_view_load(const mp_view_t *view, size_t size, const void *base, int64_t begin,
                   int64_t count, void *out);
 
+// Whether a collapsed view transposes: the elements of a row lie apart in the base, and those of a
+// column are neighbours there. A row has the innermost dimension, a column the one around it.
+bool mp_view_transposes(const mp_view_t *view);
+
+// Copies `width` neighbours of `height` rows of a view that transposes, of which the first element
+// is `begin`, to rows at `out` that are `step` bytes apart. All are in the two innermost
+// dimensions.
+void mp_view_load_block(const mp_view_t *view, size_t size, const void *base, int64_t begin,
+                        int64_t height, int64_t width, void *out, int64_t step);
+
 // Writes their places in the base, offset included, as elements of `dtype`: the view of an iota.
 void mp_view_count(const mp_view_t *view, mp_dtype_t dtype, int64_t begin, int64_t count,
                    void *out);
