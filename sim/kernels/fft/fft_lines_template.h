@@ -19,24 +19,25 @@ static void F(run_lines)(const fft_kernel_t *self, int64_t lines, const F(work_t
 // ---- Lines one after the other ----
 
 // The pairs of a line that are moved before those of the next line: the lines of powers of two fall
-// into the same places of the cache, where there is no room for a cache line of each.
-#define BLOCK 8
+// into the same places of the cache, where there is no room for much of each; and what is moved of
+// a line at once should be some cache lines long.
+#define BLOCK 64
 
-// Moves the pairs [begin, begin + BLOCK) of the lines [l, l + TILE_LINES) of `lines`, see
+// Moves the pairs [begin, begin + count) of the lines [l, l + TILE_LINES) of `lines`, see
 // load_pairs.
-static inline void F(load_block)(const R *src, int64_t stride, int64_t begin, int64_t l,
-                                 int64_t lines, R *restrict re, R *restrict im) {
+static inline void F(load_block)(const R *src, int64_t stride, int64_t begin, int64_t count,
+                                 int64_t l, int64_t lines, R *restrict re, R *restrict im) {
   const R *from = src + l * stride + 2 * begin;
-  for (int64_t i = 0; i < BLOCK; i += F(TILE_PAIRS)) {
+  for (int64_t i = 0; i < count; i += F(TILE_PAIRS)) {
     const int64_t at = (begin + i) * lines + l;
     F(load_tile)(from + 2 * i, stride, lines, re + at, im + at);
   }
 }
 
-static inline void F(store_block)(const R *re, const R *im, int64_t begin, int64_t l, int64_t lines,
-                                  R scale, int64_t stride, R *restrict dst) {
+static inline void F(store_block)(const R *re, const R *im, int64_t begin, int64_t count, int64_t l,
+                                  int64_t lines, R scale, int64_t stride, R *restrict dst) {
   R *to = dst + l * stride + 2 * begin;
-  for (int64_t i = 0; i < BLOCK; i += F(TILE_PAIRS)) {
+  for (int64_t i = 0; i < count; i += F(TILE_PAIRS)) {
     const int64_t at = (begin + i) * lines + l;
     F(store_tile)(re + at, im + at, lines, scale, stride, to + 2 * i);
   }
@@ -46,13 +47,14 @@ static inline void F(store_block)(const R *re, const R *im, int64_t begin, int64
 // i * lines + l of `re` and `im`.
 MP_VECTOR static void F(load_pairs)(const R *src, int64_t stride, int64_t count, int64_t lines,
                                     R *restrict re, R *restrict im) {
-  const int64_t tiled = count - count % BLOCK, tiled_lines = lines - lines % F(TILE_LINES);
-  for (int64_t begin = 0; begin < tiled; begin += BLOCK) {
+  const int64_t tiled = count - count % F(TILE_PAIRS), tiled_lines = lines - lines % F(TILE_LINES);
+  for (int64_t begin = 0, pairs; begin < tiled; begin += pairs) {
+    pairs = mp_min_i64(BLOCK, tiled - begin);
     for (int64_t l = 0; l < tiled_lines; l += F(TILE_LINES)) {
       if (lines == LINES) {
-        F(load_block)(src, stride, begin, l, LINES, re, im);
+        F(load_block)(src, stride, begin, pairs, l, LINES, re, im);
       } else {
-        F(load_block)(src, stride, begin, l, lines, re, im);
+        F(load_block)(src, stride, begin, pairs, l, lines, re, im);
       }
     }
   }
@@ -68,13 +70,14 @@ MP_VECTOR static void F(load_pairs)(const R *src, int64_t stride, int64_t count,
 // to dst[l * stride + 2 * i].
 MP_VECTOR static void F(store_pairs)(const R *re, const R *im, int64_t count, int64_t lines,
                                      R scale, int64_t stride, R *restrict dst) {
-  const int64_t tiled = count - count % BLOCK, tiled_lines = lines - lines % F(TILE_LINES);
-  for (int64_t begin = 0; begin < tiled; begin += BLOCK) {
+  const int64_t tiled = count - count % F(TILE_PAIRS), tiled_lines = lines - lines % F(TILE_LINES);
+  for (int64_t begin = 0, pairs; begin < tiled; begin += pairs) {
+    pairs = mp_min_i64(BLOCK, tiled - begin);
     for (int64_t l = 0; l < tiled_lines; l += F(TILE_LINES)) {
       if (lines == LINES) {
-        F(store_block)(re, im, begin, l, LINES, scale, stride, dst);
+        F(store_block)(re, im, begin, pairs, l, LINES, scale, stride, dst);
       } else {
-        F(store_block)(re, im, begin, l, lines, scale, stride, dst);
+        F(store_block)(re, im, begin, pairs, l, lines, scale, stride, dst);
       }
     }
   }
@@ -203,8 +206,8 @@ static void F(rows_from_real)(const fft_kernel_t *self, int64_t first, int64_t l
     F(load_pairs)(x, n, n / 2, lines, work->re, work->im);
     F(run_lines)(self, lines, work);
     for (int64_t k = 0, end; k < half; k = end) {
-      R re[2 * BLOCK * LINES], im[2 * BLOCK * LINES];
-      end = mp_min_i64(k + 2 * BLOCK, half);
+      R re[BLOCK * LINES], im[BLOCK * LINES];
+      end = mp_min_i64(k + BLOCK, half);
       F(unfold)(self, lines, k, end, work, re, im);
       F(store_pairs)(re, im, end - k, lines, scale, 2 * half, dst + 2 * k);
     }
