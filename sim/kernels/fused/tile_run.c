@@ -63,21 +63,19 @@ static void tile_run_fill(const mp_tile_run_t *run, const mp_tile_step_t *step, 
 static void tile_run_reduce(const mp_tile_run_t *run, const mp_tile_step_t *step, int64_t rows) {
   const mp_fold_t *fold = step->fold;
   const size_t size = fold->operands[0].acc_size;
-  const size_t row_bytes = (size_t)run->program->row * run->program->slots[step->in[0]].size;
   const int64_t row = run->program->row;
   const char *in = run->at[step->in[0]], *start = run->at[step->in[1]];
   char *out = run->at[step->out];
-  mp_fold_work_t work;
-  if (step->fold_row == NULL) {
-    mp_fold_work(fold, (char *)run->call->scratch + run->program->fold, &work);
+  if (step->fold_row != NULL) {
+    mp_fold_rows(fold, step->fold_row, run->program->slots[step->in[0]].size, in, row, rows, start,
+                 out);
+    return;
   }
+  mp_fold_work_t work;
+  mp_fold_work(fold, (char *)run->call->scratch + run->program->fold, &work);
   for (int64_t i = 0; i < rows; ++i) {
     _Alignas(16) char one[16];
-    if (step->fold_row != NULL) {
-      step->fold_row(in + (size_t)i * row_bytes, row, one);
-    } else {
-      mp_fold_row(fold, &work, in, i * row, row, one);
-    }
+    mp_fold_row(fold, &work, in, i * row, row, one);
     const void *pair[] = {start, one};
     fold->loop(1, pair, out + (size_t)i * size);
   }
@@ -203,11 +201,14 @@ static const mp_tile_code_t *tile_run_codes(const mp_tile_program_t *program, in
   return atomic_load_explicit(&native->is_ready, memory_order_acquire) ? native->codes : NULL;
 }
 
-// The tile that begins at an element, of those before `end`.
-static span_t tile_run_span(const mp_tile_program_t *program, int64_t begin, int64_t end) {
-  const int64_t n = mp_min_i64(program->lanes, end - begin);
-  if (program->row == 1) return (span_t){.begin = begin, .n = n, .row = begin, .rows = n};
-  return (span_t){.begin = begin, .n = n, .row = begin / program->row, .rows = n / program->row};
+// Makes a span the tile that begins at an element, of those before `end`.
+static void tile_run_move(const mp_tile_program_t *program, int64_t begin, int64_t end,
+                          span_t *span) {
+  const int64_t n = mp_min_i64(program->lanes, end - begin), row = program->row;
+  span->begin = begin;
+  span->n = n;
+  span->row = row == 1 ? begin : begin / row;
+  span->rows = row == 1 ? n : n / row;
 }
 
 // Does the steps that all tiles from the span on share.
@@ -266,9 +267,11 @@ void mp_tile_run(const mp_tile_run_t *run, int64_t begin, int64_t end) {
     tile_run_blocks(run, codes, begin, end);
     return;
   }
-  span_t span = tile_run_span(program, begin, end);
+  span_t span = {0};
+  tile_run_move(program, begin, end, &span);
   tile_run_cyclic(run, &span);
-  for (; span.begin < end; span = tile_run_span(program, span.begin + span.n, end)) {
+  for (int64_t at = begin; at < end; at += program->lanes) {
+    tile_run_move(program, at, end, &span);
     tile_run_tile(run, codes, &span);
   }
 }

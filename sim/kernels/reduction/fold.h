@@ -95,6 +95,12 @@ void mp_fold_load_runs(const mp_fold_t *fold, const mp_fold_work_t *work, uint32
 void mp_fold_row(const mp_fold_t *fold, const mp_fold_work_t *work, const void *src, int64_t first,
                  int64_t length, char *out);
 
+// Folds `rows` runs of `length` elements, at most MP_FOLD_ROW_MAX, that follow each other at `x`,
+// each behind the start value: out[i] = f(start, mp_fold_row(run i)). `row` folds one of them; it
+// is the fold's own loop or one of elements of another type, which have `in_size` bytes.
+void mp_fold_rows(const mp_fold_t *fold, mp_fold_row_loop_t row, size_t in_size, const void *x,
+                  int64_t length, int64_t rows, const void *start, void *out);
+
 // The longest run that mp_fold_row sums in lanes. Longer ones are divided into halves first, so
 // that the rounding errors of long sums stay small.
 enum { MP_FOLD_ROW_MAX = 32 * MP_FOLD_LANES };

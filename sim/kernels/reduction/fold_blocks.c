@@ -7,9 +7,9 @@
 #include "sim/kernels/elementwise/extreme.h"
 #include "sim/kernels/reduction/fold.h"
 
-// CHUNK: the elements for which memory is asked ahead at once; in rows, the lanes that go through
-// all blocks together.
-enum { CHUNK = 64 };
+// CHUNK: the elements for which memory is asked ahead at once. GROUP: of rows, the lanes that go
+// through all blocks together.
+enum { CHUNK = 64, GROUP = 128 };
 
 #define HALVE(T, expr, half)                            \
   MP_INDEPENDENT for (int64_t k = 0; k < (half); ++k) { \
@@ -17,8 +17,28 @@ enum { CHUNK = 64 };
     acc[k] = (T)(expr);                                 \
   }
 
+// The halves of a block down to 64 elements at once, so that none of them is kept in between. `F`
+// is a function of two elements.
+#define HALVE_BLOCK(F)                                                          \
+  MP_INDEPENDENT for (int64_t k = 0; k < 64; ++k) {                             \
+    acc[k] = F(F(F(acc[k], acc[k + 256]), F(acc[k + 128], acc[k + 384])),       \
+               F(F(acc[k + 64], acc[k + 320]), F(acc[k + 192], acc[k + 448]))); \
+  }
+// The same of 64 elements, down to 16.
+#define HALVE_CHUNK(F)                                               \
+  MP_INDEPENDENT for (int64_t k = 0; k < 16; ++k) {                  \
+    acc[k] = F(F(acc[k], acc[k + 32]), F(acc[k + 16], acc[k + 48])); \
+  }
+
+// The function of two elements.
+#define FUNCTION(name, T, expr)                                               \
+  static inline __attribute__((always_inline)) T name(const T x, const T y) { \
+    return (T)(expr);                                                         \
+  }
+
 // block_...: a block's step. halves_...: halves of known sizes are whole vectors.
 #define LOOPS(name, T, expr)                                                         \
+  FUNCTION(of_block_##name, T, expr)                                                 \
   MP_VECTOR static void block_##name(void *out, const void *left, const void *right, \
                                      int64_t ahead) {                                \
     T *acc = out;                                                                    \
@@ -33,11 +53,8 @@ enum { CHUNK = 64 };
   }                                                                                  \
   MP_VECTOR static void halves_##name(void *out) {                                   \
     T *acc = out;                                                                    \
-    HALVE(T, expr, 256)                                                              \
-    HALVE(T, expr, 128)                                                              \
-    HALVE(T, expr, 64)                                                               \
-    HALVE(T, expr, 32)                                                               \
-    HALVE(T, expr, 16)                                                               \
+    HALVE_BLOCK(of_block_##name)                                                     \
+    HALVE_CHUNK(of_block_##name)                                                     \
     HALVE(T, expr, 8)                                                                \
     HALVE(T, expr, 4)                                                                \
     HALVE(T, expr, 2)                                                                \
@@ -97,29 +114,36 @@ static inline float fold_blocks_widen(uint16_t bf16) {
 // `some` in registers. Where the number of lanes has become a power of two, halves are whole
 // vectors.
 #define ROWS(name, IN, T, LOAD, expr, END)                                          \
+  FUNCTION(of_row_##name, T, expr)                                                  \
   MP_VECTOR static void row_##name(const void *row, int64_t count, void *out) {     \
     const IN *in = row;                                                             \
-    int64_t lanes = count < MP_FOLD_LANES ? count : MP_FOLD_LANES, c = 0;           \
+    int64_t lanes = count < MP_FOLD_LANES ? count : MP_FOLD_LANES;                  \
     _Alignas(64) T acc[MP_FOLD_LANES];                                              \
-    for (; c + CHUNK <= lanes; c += CHUNK) {                                        \
-      T some[CHUNK];                                                                \
+    for (int64_t c = 0; c < MP_FOLD_LANES && lanes == MP_FOLD_LANES; c += GROUP) {  \
+      T some[GROUP];                                                                \
       int64_t i = c + MP_FOLD_LANES;                                                \
-      mp_fold_prefetch(in + c, AHEAD, CHUNK * (int64_t)sizeof(IN));                 \
-      MP_INDEPENDENT for (int64_t k = 0; k < CHUNK; ++k) some[k] = LOAD(in[c + k]); \
-      for (; i + CHUNK <= count; i += MP_FOLD_LANES) {                              \
-        mp_fold_prefetch(in + i, AHEAD, CHUNK * (int64_t)sizeof(IN));               \
-        MP_INDEPENDENT for (int64_t k = 0; k < CHUNK; ++k) {                        \
+      mp_fold_prefetch(in + c, AHEAD, GROUP * (int64_t)sizeof(IN));                 \
+      MP_INDEPENDENT for (int64_t k = 0; k < GROUP; ++k) some[k] = LOAD(in[c + k]); \
+      for (; i + GROUP <= count; i += MP_FOLD_LANES) {                              \
+        mp_fold_prefetch(in + i, AHEAD, GROUP * (int64_t)sizeof(IN));               \
+        MP_INDEPENDENT for (int64_t k = 0; k < GROUP; ++k) {                        \
           const T x = some[k], y = LOAD(in[i + k]);                                 \
           some[k] = (T)(expr);                                                      \
         }                                                                           \
       }                                                                             \
-      MP_INDEPENDENT for (int64_t k = 0; k < CHUNK; ++k) acc[c + k] = some[k];      \
+      MP_INDEPENDENT for (int64_t k = 0; k < GROUP; ++k) acc[c + k] = some[k];      \
       MP_INDEPENDENT for (int64_t k = 0; k < count - i; ++k) {                      \
         const T x = acc[c + k], y = LOAD(in[i + k]);                                \
         acc[c + k] = (T)(expr);                                                     \
       }                                                                             \
     }                                                                               \
-    MP_INDEPENDENT for (int64_t k = c; k < lanes; ++k) acc[k] = LOAD(in[k]);        \
+    if (lanes == MP_FOLD_LANES) {                                                   \
+      HALVE_BLOCK(of_row_##name)                                                    \
+      HALVE_CHUNK(of_row_##name)                                                    \
+      lanes = 16;                                                                   \
+    } else {                                                                        \
+      MP_INDEPENDENT for (int64_t k = 0; k < lanes; ++k) acc[k] = LOAD(in[k]);      \
+    }                                                                               \
     while ((lanes & (lanes - 1)) != 0) {                                            \
       const int64_t half = lanes / 2, rest = lanes - half;                          \
       MP_INDEPENDENT for (int64_t k = 0; k < half; ++k) {                           \
@@ -128,7 +152,6 @@ static inline float fold_blocks_widen(uint16_t bf16) {
       }                                                                             \
       lanes = rest;                                                                 \
     }                                                                               \
-    if (lanes > 256) HALVE(T, expr, 256)                                            \
     if (lanes > 128) HALVE(T, expr, 128)                                            \
     if (lanes > 64) HALVE(T, expr, 64)                                              \
     if (lanes > 32) HALVE(T, expr, 32)                                              \
@@ -228,6 +251,14 @@ void mp_fold_settle_nan(mp_reduce_kind_t kind, mp_dtype_t dtype, void *acc) {
     odd[k] = odd[k] + odd[k + (half)];                  \
   }
 
+// The same twice.
+#define HALVE_QUARTERS(quarter)                                            \
+  MP_INDEPENDENT for (int64_t k = 0; k < (quarter); ++k) {                 \
+    const float *e = even + k, *o = odd + k;                               \
+    even[k] = (e[0] + e[2 * (quarter)]) + (e[quarter] + e[3 * (quarter)]); \
+    odd[k] = (o[0] + o[2 * (quarter)]) + (o[quarter] + o[3 * (quarter)]);  \
+  }
+
 typedef uint32_t __attribute__((may_alias, aligned(2))) pair_of_bf16_t;
 
 // The sum of a row of bf16 as row_ADD_BF16 makes it, two neighbours at a time, which need not be
@@ -252,10 +283,8 @@ MP_VECTOR static void fold_blocks_sum_pairs(const pair_of_bf16_t *in, int64_t co
     memcpy(even + c, some, sizeof(some));
     memcpy(odd + c, others, sizeof(others));
   }
-  HALVE_PAIRS(128)
-  HALVE_PAIRS(64)
-  HALVE_PAIRS(32)
-  HALVE_PAIRS(16)
+  HALVE_QUARTERS(64)
+  HALVE_QUARTERS(16)
   HALVE_PAIRS(8)
   HALVE_PAIRS(4)
   HALVE_PAIRS(2)

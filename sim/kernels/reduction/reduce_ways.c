@@ -182,6 +182,30 @@ static void reduce_ways_fold_rows(const mp_reduce_t *kernel, const mp_kernel_cal
   }
 }
 
+// Whether the runs of neighbouring results are neighbours, which loops can fold.
+static bool reduce_ways_has_neighbours(const mp_reduce_t *kernel) {
+  const mp_fold_axes_t *kept = &kernel->kept, *reduced = &kernel->reduced;
+  return kernel->num_pieces <= 1 && kernel->fold.row != NULL && reduced->rank == 1 &&
+         reduced->dims[0] <= MP_FOLD_ROW_MAX && kept->rank == 1 &&
+         kept->strides[0] == reduced->dims[0];
+}
+
+static void reduce_ways_neighbours(const mp_reduce_t *kernel, const mp_kernel_call_t *call,
+                                   const mp_fold_work_t *work, const mp_reduce_share_t *share) {
+  const mp_fold_t *fold = &kernel->fold;
+  const mp_fold_operand_t *operand = &fold->operands[0];
+  const int64_t length = kernel->reduced.dims[0];
+  _Alignas(16) char start[16];
+  mp_fold_fill(fold, 0, 1, call->operands[1], start);
+  for (int64_t i = share->begin, count; i < share->end; i += count) {
+    count = mp_min_i64(MP_FOLD_LANES, share->end - i);
+    const char *x = (const char *)call->operands[0] + (size_t)(i * length) * operand->in_size;
+    mp_fold_rows(fold, fold->row, operand->in_size, x, length, count, start, work->acc[0]);
+    mp_fold_store(fold, 0, count, work->acc[0],
+                  (char *)call->results[0] + (size_t)i * operand->out_size);
+  }
+}
+
 void mp_reduce_rows(const mp_reduce_t *kernel, const mp_kernel_call_t *call, mp_source_t *source,
                     const mp_reduce_share_t *share) {
   const mp_fold_t *fold = &kernel->fold;
@@ -196,6 +220,10 @@ void mp_reduce_rows(const mp_reduce_t *kernel, const mp_kernel_call_t *call, mp_
   mp_fold_work_t work;
   mp_fold_work(fold, call->scratch, &work);
   work.source = source;
+  if (source == NULL && reduce_ways_has_neighbours(kernel)) {
+    reduce_ways_neighbours(kernel, call, &work, share);
+    return;
+  }
   mp_fold_walk_t result;
   mp_fold_walk_begin(&kernel->kept, kernel->kept.rank, share->begin, &result);
   for (int64_t i = share->begin; i < share->end; ++i, mp_fold_walk_next(&result)) {

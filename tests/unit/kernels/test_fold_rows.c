@@ -71,21 +71,6 @@ static void check(mp_reduce_kind_t kind, mp_dtype_t from, mp_dtype_t to, uint64_
   }
 }
 
-static void rows_are_folded_in_order(void **state) {
-  (void)state;
-  uint64_t seed = 20;
-  uint32_t loops = 0;
-  for (uint32_t kind = MP_REDUCE_ADD; kind <= MP_REDUCE_XOR; ++kind) {
-    for (uint32_t from = 0; from < MP_DTYPE_COUNT; ++from) {
-      const mp_dtype_t to = mp_ew_computing_type((mp_dtype_t)from);
-      if (mp_fold_row_loop((mp_reduce_kind_t)kind, (mp_dtype_t)from, to) == NULL) continue;
-      check((mp_reduce_kind_t)kind, (mp_dtype_t)from, to, &seed);
-      ++loops;
-    }
-  }
-  assert_int_equal(loops, 16);
-}
-
 // Whichever NaN is in a row, and whatever way the row is folded.
 static void the_nan_of_a_sum_is_always_the_same(void **state) {
   (void)state;
@@ -111,6 +96,69 @@ static void the_nan_of_a_sum_is_always_the_same(void **state) {
   }
 }
 
+// Folds many rows, and each of them alone behind the start value.
+static void check_many(mp_reduce_kind_t kind, mp_dtype_t from, mp_dtype_t to, uint64_t *seed) {
+  enum { ROWS_MOST = 150 };
+  const size_t in_size = mp_dtype_size(from), size = mp_dtype_size(to);
+  mp_ew_t step = {0};
+  assert_true(mp_ew_bind_binary(mp_reduce_kind_opcode(kind), to, &step));
+  mp_fold_operand_t operand = {.in_size = in_size, .acc_size = size, .out_size = size};
+  const mp_fold_t fold = {.num_operands = 1,
+                          .kind = kind,
+                          .loop = step.loop,
+                          .type = to,
+                          .row = mp_fold_row_loop(kind, from, to),
+                          .operands = &operand};
+  for (uint32_t round = 0; round < 300; ++round) {
+    const int64_t length = 1 + (int64_t)(hostile_random(seed) % (round % 3 == 0 ? 40 : 300));
+    const int64_t most = MOST / length < ROWS_MOST ? MOST / length : ROWS_MOST;
+    const int64_t rows = 1 + (int64_t)(hostile_random(seed) % (uint64_t)most);
+    draw(from, round % 4 != 0, rows * length, seed);
+    char start[BYTES] = {0}, found[ROWS_MOST * BYTES + 1];
+    if (from == to) memcpy(start, g_row, size);
+    memset(found, 0x5a, sizeof(found));
+    mp_fold_rows(&fold, fold.row, in_size, g_row, length, rows, start, found);
+    for (int64_t r = 0; r < rows; ++r) {
+      char one[BYTES];
+      fold.row(g_row + (size_t)(r * length) * in_size, length, one);
+      step.loop(1, (const void *[]){start, one}, one);
+      if (is_same(to, one, found + (size_t)r * size)) continue;
+      fail_msg("%s of %d rows of %d %s differs, round %u",
+               mp_op_info(mp_reduce_kind_opcode(kind))->name, (int)rows, (int)length,
+               mp_dtype_name(from), round);
+    }
+    assert_int_equal(found[(size_t)rows * size], 0x5a);
+  }
+}
+
+// ---- the loops that there are ----
+
+typedef void (*check_fn_t)(mp_reduce_kind_t kind, mp_dtype_t from, mp_dtype_t to, uint64_t *seed);
+
+static void check_loops(check_fn_t check_loop) {
+  uint64_t seed = 20;
+  uint32_t loops = 0;
+  for (uint32_t kind = MP_REDUCE_ADD; kind <= MP_REDUCE_XOR; ++kind) {
+    for (uint32_t from = 0; from < MP_DTYPE_COUNT; ++from) {
+      const mp_dtype_t to = mp_ew_computing_type((mp_dtype_t)from);
+      if (mp_fold_row_loop((mp_reduce_kind_t)kind, (mp_dtype_t)from, to) == NULL) continue;
+      check_loop((mp_reduce_kind_t)kind, (mp_dtype_t)from, to, &seed);
+      ++loops;
+    }
+  }
+  assert_int_equal(loops, 16);
+}
+
+static void rows_are_folded_in_order(void **state) {
+  (void)state;
+  check_loops(check);
+}
+
+static void many_rows_are_folded_as_each_alone(void **state) {
+  (void)state;
+  check_loops(check_many);
+}
+
 static void what_has_no_loop_is_said(void **state) {
   (void)state;
   assert_null(mp_fold_row_loop(MP_REDUCE_ADD, MP_DTYPE_F16, MP_DTYPE_F32));
@@ -121,6 +169,7 @@ static void what_has_no_loop_is_said(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(rows_are_folded_in_order),
+      cmocka_unit_test(many_rows_are_folded_as_each_alone),
       cmocka_unit_test(the_nan_of_a_sum_is_always_the_same),
       cmocka_unit_test(what_has_no_loop_is_said),
   };
