@@ -204,13 +204,37 @@ static bool scatter_find_start(const scatter_t *kernel, const char *indices, int
   return true;
 }
 
+// Asks for the memory of the first operand to which an index vector points: positions lie anywhere,
+// so that each would wait for memory anew.
+static void scatter_fetch(const part_t *part, const char *indices, int64_t batch) {
+  enum { MOST = 1024, LINE = 64 };
+  const scatter_t *kernel = part->kernel;
+  const int64_t size = (int64_t)kernel->sizes[0], step = kernel->run.operand_stride * size;
+  int64_t start = 0;
+  if (!scatter_find_start(kernel, indices, &start)) return;
+  const char *at = (const char *)part->call->results[0] + (start + batch) * size;
+  const int64_t bytes = step == size ? mp_min_i64((part->end - part->begin) * size, MOST) : 1;
+  for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch(at + part->begin * step + i, 1);
+}
+
 static void scatter_do_positions(const part_t *part) {
+  enum { AHEAD = 8 };
   const scatter_t *kernel = part->kernel;
   size_t index_size = mp_dtype_size(kernel->index_dtype);
   const char *indices = part->call->operands[kernel->num_operands];
   int64_t position[MP_MAX_RANK] = {0}, at = 0, update = 0, batch = 0;
+  const position_dim_t none = {.dim = 0}, *last = &none;
+  uint32_t inner = 0;
+  if (kernel->num_position_dims > 0) {
+    inner = kernel->num_position_dims - 1;
+    last = &kernel->position_dims[inner];
+  }
   for (int64_t p = 0; p < kernel->num_positions; ++p) {
     int64_t start = 0;
+    if (position[inner] + AHEAD < last->dim) {
+      const int64_t next = at + AHEAD * last->index_stride;
+      scatter_fetch(part, indices + next * (int64_t)index_size, batch + AHEAD * last->batch_stride);
+    }
     if (scatter_find_start(kernel, indices + at * (int64_t)index_size, &start)) {
       scatter_do_window(part, start + batch, update);
     }
