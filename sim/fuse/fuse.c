@@ -59,6 +59,7 @@ static mp_status_t fuse_make_tables(fuse_t *fuse) {
 
 static mp_status_t fuse_main(fuse_t *fuse) {
   mp_block_t *body = fuse->module->main->body;
+  MP_RETURN_IF_ERROR(mp_fuse_gathers(fuse->module));
   MP_RETURN_IF_ERROR(fuse_make_tables(fuse));
   MP_RETURN_IF_ERROR(fuse_each_block(fuse, body, fuse_prepare));
   MP_RETURN_IF_ERROR(fuse_make_tables(fuse));  // there are more values now

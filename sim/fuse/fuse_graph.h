@@ -56,6 +56,12 @@ MP_NODISCARD mp_status_t mp_fuse_graph_create(mp_module_t *module, mp_block_t *b
 // The node of the op whose result the value is; NULL if it is none of this block's.
 mp_fuse_node_t *mp_fuse_node_of(const mp_fuse_graph_t *graph, const mp_value_t *value);
 
+// ---- fuse_gathers.c ----
+
+// Gives gathers by several indices that are joined for them one index that is computed; removes
+// what is dead then.
+MP_NODISCARD mp_status_t mp_fuse_gathers(mp_module_t *module);
+
 // ---- fuse_constants.c ----
 
 // Computes the scalars of a block that are made of constants alone.

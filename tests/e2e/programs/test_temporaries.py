@@ -46,6 +46,8 @@ CASES = {
                                      np.tri(256, dtype=bool)], 0, {}),
     "gather_scalars": (lambda x, i: x[i], [normal(100_000),
                                            RANDOM.integers(-100_000, 100_000, 50_000)], 0, {}),
+    "gather_pairs": (lambda x, i, j: x[i, j], [normal(300, 200), RANDOM.integers(-300, 300, 50_000),
+                                               RANDOM.integers(-200, 200, 50_000)], 0, {}),
     "gather_rows": (lambda x, i: x[i], [normal(2000, 128), RANDOM.integers(0, 2000, 16_384)], 0, {}),
     "perceptron": (step, [layers(784, 256, 256, 10), normal(256, 784), RANDOM.integers(0, 10, 256)],
                    1.1 * 1_337_344, {"donate_argnums": 0}),

@@ -43,6 +43,33 @@ static void elements_of_a_table_are_one(void **state) {
                   1);
 }
 
+#define JOINED \
+  "%v = stablehlo.concatenate %i, %j, dim = 1 : (" IV ", " IV ") -> tensor<" N "x2xi32>\n"
+#define GATHER_PAIRS(LEFT_OUT, MAP, SIZES, X, OUT)                                      \
+  "%g = \"stablehlo.gather\"(%x, %v) <{dimension_numbers = #stablehlo.gather<" LEFT_OUT \
+  ", start_index_map = " MAP ", index_vector_dim = 1>, slice_sizes = array<i64: " SIZES \
+  ">}> : (" X ", tensor<" N "x2xi32>) -> " OUT "\n"
+
+// x[j, i]: places in x are computed from both, which also have to be moved into it.
+static void elements_of_a_matrix_are_one(void **state) {
+  (void)state;
+  expect_launches("func.func @main(%x: tensor<50x30xf32>, %i: " IV ", %j: " IV ") -> " F
+                  " {\n" JOINED GATHER_PAIRS("collapsed_slice_dims = [0, 1]", "[1, 0]", "1, 1",
+                                             "tensor<50x30xf32>", F) "return %g : " F "\n}\n",
+                  1);
+}
+
+// The second index takes rows of two, which are no elements: the vectors have to be there.
+static void windows_of_a_matrix_are_not(void **state) {
+  (void)state;
+  expect_launches("func.func @main(%x: tensor<50x30xf32>, %i: " IV ", %j: " IV ") -> tensor<" N
+                  "x2xf32> {\n" JOINED GATHER_PAIRS("offset_dims = [1], collapsed_slice_dims = [0]",
+                                                    "[0, 1]", "1, 2", "tensor<50x30xf32>",
+                                                    "tensor<" N "x2xf32>") "return %g : tensor<" N
+                                                                           "x2xf32>\n}\n",
+                  2);
+}
+
 // The vectors have no dimension of their own, and the elements are bytes.
 static void scalar_indices_are_one(void **state) {
   (void)state;
@@ -204,6 +231,8 @@ static void a_table_in_the_region_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(elements_of_a_table_are_one),
+      cmocka_unit_test(elements_of_a_matrix_are_one),
+      cmocka_unit_test(windows_of_a_matrix_are_not),
       cmocka_unit_test(scalar_indices_are_one),
       cmocka_unit_test(wide_indices_are_one),
       cmocka_unit_test(rows_of_a_table_are_one),

@@ -1,0 +1,167 @@
+// Gathers by several indices, x[i, j], whose indices are joined to vectors only for the gather: x
+// is read as an array with one dimension for all that are indexed, and the places in it are
+// computed from i and j, element by element. The gather can then end a fused op, and nobody writes
+// vectors to memory to read them once.
+#include "sim/fuse/fuse_graph.h"
+#include "sim/ir/schema.h"
+#include "sim/kernels/shape.h"
+#include "sim/passes/passes.h"
+#include "sim/passes/rewrite.h"
+
+// Fewer index vectors are not worth it.
+enum { MIN_VECTORS = 1024 };
+
+typedef struct {
+  mp_module_t *module;
+  mp_op_t *op;
+  mp_dtype_t dtype;       // of the indices
+  uint32_t num_indexed;   // dimensions, which are the first ones of the operand
+  const mp_type_t *part;  // the type of i, and of j
+} gathers_t;
+
+// Whether the value joins the components of index vectors, each of which is a value of its own.
+static bool fuse_gathers_is_joined(const mp_value_t *indices) {
+  const mp_op_t *joined = indices->op;
+  const uint32_t last = indices->type->rank - 1;
+  if (joined == NULL || joined->code != MP_OP_CONCATENATE) return false;
+  for (uint32_t i = 0; i < joined->num_operands; ++i) {
+    if (joined->operands[i]->type->dims[last] != 1) return false;
+  }
+  return mp_op_int(joined, MP_ATTR_DIMENSION, -1) == (int64_t)last;
+}
+
+// Whether the first dimensions of the operand are indexed, one element each, and no others, and
+// their elements can be numbered by the type of the indices.
+static bool fuse_gathers_indexes_first(const mp_op_t *op, uint32_t count) {
+  const mp_index_list_t map = mp_op_ints(op, MP_ATTR_START_INDEX_MAP);
+  const mp_index_list_t left_out = mp_op_ints(op, MP_ATTR_COLLAPSED_SLICE_DIMS);
+  if (map.count != count || left_out.count != count) return false;
+  if (mp_op_ints(op, MP_ATTR_OPERAND_BATCHING_DIMS).count != 0) return false;
+  int64_t places = 1;
+  for (uint32_t d = 0; d < count; ++d) {
+    if (!mp_index_list_has(left_out, d) || !mp_index_list_has(map, d)) return false;
+    places = MP_WORK(places, op->operands[0]->type->dims[d], 1);
+  }
+  return places > 0 && places <= INT32_MAX;
+}
+
+static bool fuse_gathers_matches(const mp_op_t *op) {
+  if (op->code != MP_OP_GATHER) return false;
+  if (!mp_type_is_static(op->operands[0]->type) || !mp_type_is_static(op->operands[1]->type)) {
+    return false;
+  }
+  const mp_type_t *indices = op->operands[1]->type;
+  const mp_dtype_t dtype = indices->dtype;
+  if (dtype != MP_DTYPE_S32 && dtype != MP_DTYPE_S64) return false;
+  if (indices->rank == 0 || !fuse_gathers_is_joined(op->operands[1])) return false;
+  if (mp_op_int(op, MP_ATTR_INDEX_VECTOR_DIM, -1) != (int64_t)indices->rank - 1) return false;
+  const uint32_t count = (uint32_t)indices->dims[indices->rank - 1];
+  return count > 1 && mp_shape_count(indices) / count >= MIN_VECTORS &&
+         fuse_gathers_indexes_first(op, count);
+}
+
+// A constant of `type` with one number everywhere.
+static mp_status_t fuse_gathers_number(const gathers_t *g, const mp_type_t *type, int64_t number,
+                                       mp_value_t **out_value) {
+  const mp_attr_t *value = NULL;
+  // The lowest bytes come first.
+  MP_RETURN_IF_ERROR(
+      mp_attr_make_dense(g->module->arena, type, &number, mp_dtype_size(g->dtype), true, &value));
+  const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_VALUE, value);
+  return mp_rewrite_insert(g->module, g->op, MP_OP_CONSTANT, NULL, 0, type, &attr, 1, out_value);
+}
+
+// Index `component`, moved into its dimension `d` as the gather would, times the distance of
+// neighbours along it.
+static mp_status_t fuse_gathers_term(const gathers_t *g, uint32_t component, int64_t d,
+                                     mp_value_t **out_term) {
+  const mp_type_t *operand = g->op->operands[0]->type, *scalar = NULL;
+  MP_RETURN_IF_ERROR(mp_type_tensor(g->module->arena, g->dtype, NULL, 0, &scalar));
+  mp_value_t *clamp[3] = {NULL, g->op->operands[1]->op->operands[component], NULL};
+  MP_RETURN_IF_ERROR(fuse_gathers_number(g, scalar, 0, &clamp[0]));
+  MP_RETURN_IF_ERROR(fuse_gathers_number(g, scalar, operand->dims[d] - 1, &clamp[2]));
+  MP_RETURN_IF_ERROR(
+      mp_rewrite_insert(g->module, g->op, MP_OP_CLAMP, clamp, 3, g->part, NULL, 0, out_term));
+  int64_t distance = 1;
+  for (uint32_t k = (uint32_t)d + 1; k < g->num_indexed; ++k) distance *= operand->dims[k];
+  if (distance == 1) return NULL;
+  mp_value_t *factors[2] = {*out_term, NULL};
+  MP_RETURN_IF_ERROR(fuse_gathers_number(g, g->part, distance, &factors[1]));
+  return mp_rewrite_insert(g->module, g->op, MP_OP_MULTIPLY, factors, 2, g->part, NULL, 0,
+                           out_term);
+}
+
+// The number of the element, or slice, that each index vector means.
+static mp_status_t fuse_gathers_places(const gathers_t *g, mp_value_t **out_places) {
+  const mp_index_list_t map = mp_op_ints(g->op, MP_ATTR_START_INDEX_MAP);
+  MP_RETURN_IF_ERROR(fuse_gathers_term(g, 0, map.values[0], out_places));
+  for (uint32_t k = 1; k < g->num_indexed; ++k) {
+    mp_value_t *terms[2] = {*out_places, NULL};
+    MP_RETURN_IF_ERROR(fuse_gathers_term(g, k, map.values[k], &terms[1]));
+    MP_RETURN_IF_ERROR(
+        mp_rewrite_insert(g->module, g->op, MP_OP_ADD, terms, 2, g->part, NULL, 0, out_places));
+  }
+  return NULL;
+}
+
+// The operand with one dimension in place of all that are indexed.
+static mp_status_t fuse_gathers_table(const gathers_t *g, mp_value_t **out_table) {
+  const mp_type_t *operand = g->op->operands[0]->type, *type = NULL;
+  int64_t dims[MP_MAX_RANK] = {1};
+  uint32_t rank = 1;
+  for (uint32_t d = 0; d < operand->rank; ++d) {
+    if (d < g->num_indexed) {
+      dims[0] *= operand->dims[d];
+    } else {
+      dims[rank++] = operand->dims[d];
+    }
+  }
+  MP_RETURN_IF_ERROR(mp_type_tensor(g->module->arena, operand->dtype, dims, rank, &type));
+  return mp_rewrite_insert(g->module, g->op, MP_OP_RESHAPE, &g->op->operands[0], 1, type, NULL, 0,
+                           out_table);
+}
+
+static mp_status_t fuse_gathers_set(const gathers_t *g, mp_attr_name_t name, const int64_t *values,
+                                    uint32_t count) {
+  mp_named_attr_t attr;
+  MP_RETURN_IF_ERROR(mp_rewrite_ints(g->module, name, values, count, &attr));
+  return mp_op_set_attr(g->module, g->op, attr.name, attr.value);
+}
+
+typedef struct {
+  mp_module_t *module;
+  bool has_changed;
+} gathers_walk_t;
+
+static mp_status_t fuse_gathers_visit(void *context, mp_op_t *op) {
+  gathers_walk_t *walk = context;
+  if (!fuse_gathers_matches(op)) return NULL;
+  walk->has_changed = true;
+  const mp_op_t *joined = op->operands[1]->op;
+  const gathers_t g = {.module = walk->module,
+                       .op = op,
+                       .dtype = op->operands[1]->type->dtype,
+                       .num_indexed = joined->num_operands,
+                       .part = joined->operands[0]->type};
+  mp_value_t *operands[2] = {NULL, NULL};
+  MP_RETURN_IF_ERROR(fuse_gathers_table(&g, &operands[0]));
+  MP_RETURN_IF_ERROR(fuse_gathers_places(&g, &operands[1]));
+  const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_SLICE_SIZES);
+  const int64_t first = 0, *rest = sizes.values + g.num_indexed - 1;  // that size is 1, too
+  MP_RETURN_IF_ERROR(
+      fuse_gathers_set(&g, MP_ATTR_SLICE_SIZES, rest, sizes.count - g.num_indexed + 1));
+  MP_RETURN_IF_ERROR(fuse_gathers_set(&g, MP_ATTR_START_INDEX_MAP, &first, 1));
+  MP_RETURN_IF_ERROR(fuse_gathers_set(&g, MP_ATTR_COLLAPSED_SLICE_DIMS, &first, 1));
+  // Vectors in order may mean places out of order, if the gather has to move some of them.
+  const mp_attr_t *no = NULL;
+  MP_RETURN_IF_ERROR(mp_attr_make_bool(g.module->arena, false, &no));
+  MP_RETURN_IF_ERROR(mp_op_set_attr(g.module, op, MP_ATTR_INDICES_ARE_SORTED, no));
+  return mp_rewrite_set_operands(g.module, op, operands, 2);
+}
+
+mp_status_t mp_fuse_gathers(mp_module_t *module) {
+  gathers_walk_t walk = {.module = module};
+  MP_RETURN_IF_ERROR(mp_module_walk(module, fuse_gathers_visit, &walk));
+  // The vectors, which nobody reads any more, must not keep what they were joined from.
+  return walk.has_changed ? mp_pass_dead_code(module) : NULL;
+}
