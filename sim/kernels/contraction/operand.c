@@ -259,8 +259,9 @@ static void operand_pack_crossed(const mp_operand_t *side, const char *src, int6
                                  int64_t rows, int64_t k, int64_t depth, uint32_t width,
                                  void *panel) {
   int64_t row_offsets[MP_GEMM_MAX_NR / 2 + 1], k_offsets[MP_GEMM_BLOCK_K / 2 + 1];
-  mp_axes_offsets(&side->rows, row / 2, (rows + 1) / 2 + (row & 1), row_offsets);
-  mp_axes_offsets(&side->k, k / 2, (depth + 1) / 2 + (k & 1), k_offsets);
+  // Both may begin or end in the middle of a complex element.
+  mp_axes_offsets(&side->rows, row / 2, (row + rows + 1) / 2 - row / 2, row_offsets);
+  mp_axes_offsets(&side->k, k / 2, (k + depth + 1) / 2 - k / 2, k_offsets);
   for (int64_t i = 0; i < depth; ++i) {
     int64_t q = (k + i) & 1;
     for (int64_t r = 0; r < rows; ++r) {

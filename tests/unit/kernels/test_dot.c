@@ -171,7 +171,8 @@ static void bools_are_or_of_and(void **state) {
 
 static void complex_products(void **state) {
   (void)state;
-  enum { M = 5, N = 9, K = 300 };
+  // Twice K is cut into blocks of odd sizes, which begin and end in the middle of an element.
+  enum { M = 5, N = 9, K = 235 };
   static float a[K * M * 2], b[N * K * 2], out[M * N * 2];
   for (int i = 0; i < K * M * 2; ++i) a[i] = (float)value_at(i);
   for (int i = 0; i < N * K * 2; ++i) b[i] = (float)value_at(i + 3);
