@@ -73,6 +73,7 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
       .propagate_to_params = options.propagate_to_parameters.items,
       .num_propagate_to_params = options.propagate_to_parameters.count,
       .op_by_op = client != NULL && client->op_by_op,
+      .no_bands = client != NULL && mp_client_model(client->client) != NULL,
       .open_loops = client != NULL && mp_client_has_shapes_only(client->client),
       .answers = source->is_stored ? &source->answers : NULL,
   };

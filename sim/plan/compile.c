@@ -71,7 +71,7 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
   MP_RETURN_IF_ERROR(mp_plan_lay_out_calls(module));
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_passes_finish(module));
-  if (!request->op_by_op) MP_RETURN_IF_ERROR(mp_fuse(module));
+  if (!request->op_by_op) MP_RETURN_IF_ERROR(mp_fuse(module, !request->no_bands));
   MP_RETURN_IF_ERROR(mp_pass_unit_broadcasts(module));
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_spmd_count_communication(module, &options.partition.report));

@@ -126,3 +126,16 @@ def test_the_description_of_several_processes(expected, tmp_path):
 ])
 def test_wrong_descriptions(text, words, tmp_path):
   assert words in scenario.run("jax.devices()", devices=None, fails=True, **describe(tmp_path, text))
+
+
+def test_attention_takes_longer_with_more_heads():
+  """Products that run here as one op, in the cache, are several kernels of the pod."""
+  out = scenario.run("""
+      def attention(q, k, v):
+        return jax.nn.softmax(q @ k.swapaxes(1, 2)) @ v
+      for heads in 7, 8, 14, 16:
+        x = jnp.ones((heads, 256, 64))
+        print(jax.jit(attention).lower(x, x, x).compile().cost_analysis()["optimal_seconds"])
+      """, devices=None, **POD)
+  times = [float(line) for line in out.split()]
+  assert times == sorted(times)
