@@ -307,7 +307,8 @@ void mp_matvec_run_part(const mp_matvec_t *matvec, const mp_kernel_t *kernel,
     matvec_run_lines(matvec, call, begin, end);
     return;
   }
-  bool by_k = mp_axes_step(&side->rows, &step) && step == side->element;
+  // How a row is summed up must not depend on how the rows are cut.
+  bool by_k = mp_axes_step(&side->rows, &step) && step == side->element && rows >= LANES;
   size_t out_size = mp_dtype_size(matvec->store.to);
   char *out = (char *)call->results[0] + (size_t)begin * out_size;
   _Alignas(64) char sums[BLOCK * 8];
@@ -319,7 +320,7 @@ void mp_matvec_run_part(const mp_matvec_t *matvec, const mp_kernel_t *kernel,
     mp_axes_offsets(&side->batch, batch, 1, &batch_offset);
     job_t job = {matvec, (const char *)call->operands[matvec->matrix_operand] + batch_offset,
                  call->scratch, sums};
-    if (by_k && count >= LANES) {
+    if (by_k) {
       matvec_run_by_k(&job, row, count);
     } else {
       matvec_run_by_rows(&job, row, count);

@@ -198,6 +198,33 @@ static void complex_products(void **state) {
   bench_end(&bench);
 }
 
+static void run_vectors(int64_t batch, int64_t k, int64_t n, const float *a, const float *b,
+                        float *out) {
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_DOT_GENERAL);
+  bench_operand(&bench, MP_DTYPE_F32, 3, DIMS(batch, 1, k));
+  bench_operand(&bench, MP_DTYPE_F32, 3, DIMS(batch, k, n));
+  bench_result(&bench, MP_DTYPE_F32, 3, DIMS(batch, 1, n));
+  set_lists(&bench, 1, DIMS(0), DIMS(0), 1, DIMS(2), DIMS(1));
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){a, b}, (void *[]){out});
+  bench_end(&bench);
+}
+
+// All batches at once are cut into parts in the middle of one; the bits are those of each alone.
+static void batches_are_as_each_alone(void **state) {
+  (void)state;
+  enum { BATCH = 9, K = 64, N = 4105 };
+  static float a[BATCH * K], b[BATCH * K * N], out[BATCH * N], one[N];
+  for (int i = 0; i < BATCH * K; ++i) a[i] = (float)(i % 97) / 7 - 5;
+  for (int i = 0; i < BATCH * K * N; ++i) b[i] = (float)(i % 1009) / 11 - 40;
+  run_vectors(BATCH, K, N, a, b, out);
+  for (int i = 0; i < BATCH; ++i) {
+    run_vectors(1, K, N, a + i * K, b + i * K * N, one);
+    assert_memory_equal(out + i * N, one, sizeof(one));
+  }
+}
+
 // Two contracting and two free dimensions, none of them neighbours.
 static void scattered_dimensions(void **state) {
   (void)state;
@@ -280,10 +307,15 @@ static void extremes_of_short_integers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_type_and_size),  cmocka_unit_test(large_products_in_parts),
-      cmocka_unit_test(bools_are_or_of_and),  cmocka_unit_test(complex_products),
-      cmocka_unit_test(scattered_dimensions), cmocka_unit_test(integers_wrap),
-      cmocka_unit_test(edges_of_tiles),       cmocka_unit_test(extremes_of_short_integers),
+      cmocka_unit_test(every_type_and_size),
+      cmocka_unit_test(large_products_in_parts),
+      cmocka_unit_test(bools_are_or_of_and),
+      cmocka_unit_test(complex_products),
+      cmocka_unit_test(scattered_dimensions),
+      cmocka_unit_test(integers_wrap),
+      cmocka_unit_test(edges_of_tiles),
+      cmocka_unit_test(extremes_of_short_integers),
+      cmocka_unit_test(batches_are_as_each_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
