@@ -37,12 +37,13 @@ static inline bool is_nan_element(mp_dtype_t dtype, const char *element) {
 // The number of the first element that differs; -1 if none does.
 static inline int64_t find_difference(mp_dtype_t dtype, const void *a, const void *b,
                                       uint64_t bytes) {
-  const size_t size = mp_dtype_size(dtype);
+  const mp_dtype_t part = mp_dtype_real_part(dtype);  // of a complex number either may be a NaN
+  const size_t size = mp_dtype_size(part);
   for (uint64_t at = 0; at < bytes; at += size) {
     const char *x = (const char *)a + at, *y = (const char *)b + at;
     const bool is_same =
-        memcmp(x, y, size) == 0 || (is_nan_element(dtype, x) && is_nan_element(dtype, y));
-    if (!is_same) return (int64_t)(at / size);
+        memcmp(x, y, size) == 0 || (is_nan_element(part, x) && is_nan_element(part, y));
+    if (!is_same) return (int64_t)(at / mp_dtype_size(dtype));
   }
   return -1;
 }
