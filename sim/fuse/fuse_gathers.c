@@ -14,21 +14,9 @@ enum { MIN_VECTORS = 1024 };
 typedef struct {
   mp_module_t *module;
   mp_op_t *op;
-  mp_dtype_t dtype;       // of the indices
-  uint32_t num_indexed;   // dimensions, which are the first ones of the operand
-  const mp_type_t *part;  // the type of i, and of j
+  mp_value_t *const *parts;  // i, j, ...: the components of the index vectors, all of one type
+  uint32_t num_indexed;      // of these, and of dimensions, which are the operand's first ones
 } gathers_t;
-
-// Whether the value joins the components of index vectors, each of which is a value of its own.
-static bool fuse_gathers_is_joined(const mp_value_t *indices) {
-  const mp_op_t *joined = indices->op;
-  const uint32_t last = indices->type->rank - 1;
-  if (joined == NULL || joined->code != MP_OP_CONCATENATE) return false;
-  for (uint32_t i = 0; i < joined->num_operands; ++i) {
-    if (joined->operands[i]->type->dims[last] != 1) return false;
-  }
-  return mp_op_int(joined, MP_ATTR_DIMENSION, -1) == (int64_t)last;
-}
 
 // Whether the first dimensions of the operand are indexed, one element each, and no others, and
 // their elements can be numbered by the type of the indices.
@@ -53,53 +41,44 @@ static bool fuse_gathers_matches(const mp_op_t *op) {
   const mp_type_t *indices = op->operands[1]->type;
   const mp_dtype_t dtype = indices->dtype;
   if (dtype != MP_DTYPE_S32 && dtype != MP_DTYPE_S64) return false;
-  if (indices->rank == 0 || !fuse_gathers_is_joined(op->operands[1])) return false;
-  if (mp_op_int(op, MP_ATTR_INDEX_VECTOR_DIM, -1) != (int64_t)indices->rank - 1) return false;
-  const uint32_t count = (uint32_t)indices->dims[indices->rank - 1];
+  const int64_t last = (int64_t)indices->rank - 1;
+  if (mp_rewrite_joined(op->operands[1], last) == NULL) return false;
+  if (mp_op_int(op, MP_ATTR_INDEX_VECTOR_DIM, -1) != last) return false;
+  const uint32_t count = (uint32_t)indices->dims[last];
   return count > 1 && mp_shape_count(indices) / count >= MIN_VECTORS &&
          fuse_gathers_indexes_first(op, count);
-}
-
-// A constant of `type` with one number everywhere.
-static mp_status_t fuse_gathers_number(const gathers_t *g, const mp_type_t *type, int64_t number,
-                                       mp_value_t **out_value) {
-  const mp_attr_t *value = NULL;
-  // The lowest bytes come first.
-  MP_RETURN_IF_ERROR(
-      mp_attr_make_dense(g->module->arena, type, &number, mp_dtype_size(g->dtype), true, &value));
-  const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_VALUE, value);
-  return mp_rewrite_insert(g->module, g->op, MP_OP_CONSTANT, NULL, 0, type, &attr, 1, out_value);
 }
 
 // Index `component`, moved into its dimension `d` as the gather would, times the distance of
 // neighbours along it.
 static mp_status_t fuse_gathers_term(const gathers_t *g, uint32_t component, int64_t d,
                                      mp_value_t **out_term) {
-  const mp_type_t *operand = g->op->operands[0]->type, *scalar = NULL;
-  MP_RETURN_IF_ERROR(mp_type_tensor(g->module->arena, g->dtype, NULL, 0, &scalar));
-  mp_value_t *clamp[3] = {NULL, g->op->operands[1]->op->operands[component], NULL};
-  MP_RETURN_IF_ERROR(fuse_gathers_number(g, scalar, 0, &clamp[0]));
-  MP_RETURN_IF_ERROR(fuse_gathers_number(g, scalar, operand->dims[d] - 1, &clamp[2]));
+  const mp_type_t *operand = g->op->operands[0]->type, *type = g->parts[0]->type, *scalar = NULL;
+  MP_RETURN_IF_ERROR(mp_type_tensor(g->module->arena, type->dtype, NULL, 0, &scalar));
+  mp_value_t *clamp[3] = {NULL, g->parts[component], NULL};
+  MP_RETURN_IF_ERROR(mp_rewrite_insert_number(g->module, g->op, scalar, 0, &clamp[0]));
   MP_RETURN_IF_ERROR(
-      mp_rewrite_insert(g->module, g->op, MP_OP_CLAMP, clamp, 3, g->part, NULL, 0, out_term));
+      mp_rewrite_insert_number(g->module, g->op, scalar, operand->dims[d] - 1, &clamp[2]));
+  MP_RETURN_IF_ERROR(
+      mp_rewrite_insert(g->module, g->op, MP_OP_CLAMP, clamp, 3, type, NULL, 0, out_term));
   int64_t distance = 1;
   for (uint32_t k = (uint32_t)d + 1; k < g->num_indexed; ++k) distance *= operand->dims[k];
   if (distance == 1) return NULL;
   mp_value_t *factors[2] = {*out_term, NULL};
-  MP_RETURN_IF_ERROR(fuse_gathers_number(g, g->part, distance, &factors[1]));
-  return mp_rewrite_insert(g->module, g->op, MP_OP_MULTIPLY, factors, 2, g->part, NULL, 0,
-                           out_term);
+  MP_RETURN_IF_ERROR(mp_rewrite_insert_number(g->module, g->op, type, distance, &factors[1]));
+  return mp_rewrite_insert(g->module, g->op, MP_OP_MULTIPLY, factors, 2, type, NULL, 0, out_term);
 }
 
 // The number of the element, or slice, that each index vector means.
 static mp_status_t fuse_gathers_places(const gathers_t *g, mp_value_t **out_places) {
   const mp_index_list_t map = mp_op_ints(g->op, MP_ATTR_START_INDEX_MAP);
+  const mp_type_t *type = g->parts[0]->type;
   MP_RETURN_IF_ERROR(fuse_gathers_term(g, 0, map.values[0], out_places));
   for (uint32_t k = 1; k < g->num_indexed; ++k) {
     mp_value_t *terms[2] = {*out_places, NULL};
     MP_RETURN_IF_ERROR(fuse_gathers_term(g, k, map.values[k], &terms[1]));
     MP_RETURN_IF_ERROR(
-        mp_rewrite_insert(g->module, g->op, MP_OP_ADD, terms, 2, g->part, NULL, 0, out_places));
+        mp_rewrite_insert(g->module, g->op, MP_OP_ADD, terms, 2, type, NULL, 0, out_places));
   }
   return NULL;
 }
@@ -137,12 +116,11 @@ static mp_status_t fuse_gathers_visit(void *context, mp_op_t *op) {
   gathers_walk_t *walk = context;
   if (!fuse_gathers_matches(op)) return NULL;
   walk->has_changed = true;
-  const mp_op_t *joined = op->operands[1]->op;
+  const mp_value_t *vectors = op->operands[1];
   const gathers_t g = {.module = walk->module,
                        .op = op,
-                       .dtype = op->operands[1]->type->dtype,
-                       .num_indexed = joined->num_operands,
-                       .part = joined->operands[0]->type};
+                       .parts = mp_rewrite_joined(vectors, (int64_t)vectors->type->rank - 1),
+                       .num_indexed = mp_op_ints(op, MP_ATTR_START_INDEX_MAP).count};
   mp_value_t *operands[2] = {NULL, NULL};
   MP_RETURN_IF_ERROR(fuse_gathers_table(&g, &operands[0]));
   MP_RETURN_IF_ERROR(fuse_gathers_places(&g, &operands[1]));

@@ -64,6 +64,27 @@ mp_status_t mp_rewrite_insert_zero(mp_module_t *module, mp_op_t *position, mp_dt
   return mp_rewrite_insert(module, position, MP_OP_CONSTANT, NULL, 0, type, &attr, 1, out_value);
 }
 
+mp_status_t mp_rewrite_insert_number(mp_module_t *module, mp_op_t *position, const mp_type_t *type,
+                                     int64_t number, mp_value_t **out_value) {
+  const mp_attr_t *value = NULL;
+  // The lowest bytes come first.
+  MP_RETURN_IF_ERROR(
+      mp_attr_make_dense(module->arena, type, &number, mp_dtype_size(type->dtype), true, &value));
+  const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_VALUE, value);
+  return mp_rewrite_insert(module, position, MP_OP_CONSTANT, NULL, 0, type, &attr, 1, out_value);
+}
+
+mp_value_t *const *mp_rewrite_joined(const mp_value_t *value, int64_t dim) {
+  const mp_op_t *op = value->op;
+  if (op == NULL || op->code != MP_OP_CONCATENATE || mp_op_int(op, MP_ATTR_DIMENSION, -1) != dim) {
+    return NULL;
+  }
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (op->operands[i]->type->dims[dim] != 1) return NULL;
+  }
+  return op->operands;
+}
+
 mp_named_attr_t mp_rewrite_attr(mp_attr_name_t name, const mp_attr_t *value) {
   return (mp_named_attr_t){name, mp_str(mp_attr_name_text(name)), value};
 }

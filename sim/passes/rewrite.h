@@ -30,6 +30,15 @@ MP_NODISCARD mp_status_t mp_rewrite_insert(mp_module_t *module, mp_op_t *positio
 MP_NODISCARD mp_status_t mp_rewrite_insert_zero(mp_module_t *module, mp_op_t *position,
                                                 mp_dtype_t dtype, mp_value_t **out_value);
 
+// Inserts a constant of `type`, of integers, with one number everywhere.
+MP_NODISCARD mp_status_t mp_rewrite_insert_number(mp_module_t *module, mp_op_t *position,
+                                                  const mp_type_t *type, int64_t number,
+                                                  mp_value_t **out_value);
+
+// The values that a concatenation joins along `dim`, if the value is the result of one and each of
+// them has size 1 there, so that they are as many as the value's size; otherwise NULL.
+mp_value_t *const *mp_rewrite_joined(const mp_value_t *value, int64_t dim);
+
 // Make a named attribute: a list of integers, which is copied, or any value.
 MP_NODISCARD mp_status_t mp_rewrite_ints(mp_module_t *module, mp_attr_name_t name,
                                          const int64_t *values, uint32_t count,

@@ -66,14 +66,9 @@ static mp_status_t scatter_one_find_window(scatter_t *s) {
 
 static mp_status_t scatter_one_number(const scatter_t *s, mp_dtype_t dtype, int64_t number,
                                       mp_value_t **out_value) {
-  mp_arena_t *arena = s->module->arena;
   const mp_type_t *type = NULL;
-  MP_RETURN_IF_ERROR(mp_type_tensor(arena, dtype, NULL, 0, &type));
-  const mp_attr_t *value = NULL;
-  // The lowest bytes come first.
-  MP_RETURN_IF_ERROR(mp_attr_make_dense(arena, type, &number, mp_dtype_size(dtype), false, &value));
-  const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_VALUE, value);
-  return mp_rewrite_insert(s->module, s->op, MP_OP_CONSTANT, NULL, 0, type, &attr, 1, out_value);
+  MP_RETURN_IF_ERROR(mp_type_tensor(s->module->arena, dtype, NULL, 0, &type));
+  return mp_rewrite_insert_number(s->module, s->op, type, number, out_value);
 }
 
 // Component `k` of the only index vector, as a scalar.
@@ -92,11 +87,9 @@ static mp_status_t scatter_one_component(const scatter_t *s, uint32_t k, mp_valu
   MP_RETURN_IF_ERROR(mp_type_tensor(arena, type->dtype, ones, type->rank, &one));
   MP_RETURN_IF_ERROR(mp_type_tensor(arena, type->dtype, NULL, 0, &scalar));
   mp_value_t *value = indices;
-  const mp_op_t *joined = indices->op;
-  if (joined != NULL && joined->code == MP_OP_CONCATENATE &&
-      mp_op_int(joined, MP_ATTR_DIMENSION, -1) == vector_dim &&
-      joined->num_operands == (uint64_t)type->dims[vector_dim]) {
-    value = joined->operands[k];
+  mp_value_t *const *joined = mp_rewrite_joined(indices, vector_dim);
+  if (joined != NULL) {
+    value = joined[k];
   } else if (!mp_type_equal(one, type)) {
     mp_named_attr_t attrs[3];
     MP_RETURN_IF_ERROR(

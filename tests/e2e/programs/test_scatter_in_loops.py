@@ -87,3 +87,17 @@ def test_gradient():
     e[i] = step
     wanted = (on_pod(loss, y + e) - on_pod(loss, y - e)) / (2 * step)
     assert abs(got[i] - wanted) < 2e-2 * max(1, abs(wanted)), i
+
+
+def test_parts_of_an_index_vector():
+  """Of what is joined to an index vector, one part has both components, and one has none."""
+  numbers = lax.ScatterDimensionNumbers((), (0, 1), (0, 1))
+  def f(x, none, both):
+    def step(i, x):
+      return lax.scatter_add(x, lax.concatenate([none, both + i], 1), jnp.ones(1, x.dtype), numbers)
+    return lax.fori_loop(0, 3, step, x)
+  found = on_pod(f, np.zeros((5, 6), np.float32), np.zeros((1, 0), np.int32),
+                 np.array([[1, 2]], np.int32))
+  expected = np.zeros((5, 6))
+  expected[[1, 2, 3], [2, 3, 4]] = 1
+  np.testing.assert_array_equal(found, expected)
