@@ -2,6 +2,9 @@
 #ifndef MINIPOD_SIM_BASE_VECTOR_H_
 #define MINIPOD_SIM_BASE_VECTOR_H_
 
+#include <stdbool.h>
+#include <stdint.h>
+
 // Promises the compiler that the iterations of a loop are independent, because its arrays are
 // either the same or disjoint.
 #if defined(__clang__)
@@ -27,5 +30,24 @@
 #else
 #define MP_VECTOR
 #endif
+
+// What code for AVX-512 (F, BW, DQ, VL) that is chosen by hand is compiled for, and whether this
+// machine runs it.
+#ifdef __x86_64__
+#define MP_AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma")))
+static inline bool mp_has_avx512(void) {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+}
+#endif
+
+// Asks for `bytes` bytes, `shift` bytes behind an array's begin, to come into the cache. They need
+// not be part of the array.
+static inline void mp_prefetch(const void *array, int64_t shift, int64_t bytes) {
+  enum { LINE = 64 };
+  for (int64_t i = 0; i < bytes; i += LINE) {
+    __builtin_prefetch((const void *)((uintptr_t)array + (uintptr_t)(shift + i)));
+  }
+}
 
 #endif  // MINIPOD_SIM_BASE_VECTOR_H_

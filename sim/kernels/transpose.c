@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/base/vector.h"
 #include "sim/kernels/shape.h"
 
 // ---- Tiles ----
@@ -122,13 +123,12 @@ static const tile_fn_t tile_fns[] = {tile_uint8_t, tile_uint16_t, tile_uint32_t,
     }                                                                                       \
   }
 
-#define AVX2   __attribute__((target("avx2")))
-#define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw")))
+#define AVX2 __attribute__((target("avx2")))
 WIDE(transpose_avx2_u32, AVX2, uint32_t, 8)
 WIDE(transpose_avx2_u64, AVX2, uint64_t, 4)
-WIDE(transpose_avx512_u16, AVX512, uint16_t, 16)
-WIDE(transpose_avx512_u32, AVX512, uint32_t, 16)
-WIDE(transpose_avx512_u64, AVX512, uint64_t, 8)
+WIDE(transpose_avx512_u16, MP_AVX512, uint16_t, 16)
+WIDE(transpose_avx512_u32, MP_AVX512, uint32_t, 16)
+WIDE(transpose_avx512_u64, MP_AVX512, uint64_t, 8)
 
 #endif
 
@@ -143,8 +143,7 @@ typedef struct {
 
 static wide_t transpose_wide(size_t element_bytes) {
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")) {
+  if (mp_has_avx512()) {
     if (element_bytes == 2) return (wide_t){transpose_avx512_u16, 16};
     if (element_bytes == 4) return (wide_t){transpose_avx512_u32, 16};
     if (element_bytes == 8) return (wide_t){transpose_avx512_u64, 8};

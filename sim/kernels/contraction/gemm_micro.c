@@ -4,6 +4,8 @@
 // operation where the machine has one.
 #include "sim/kernels/contraction/gemm_micro.h"
 
+#include "sim/base/vector.h"
+
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
@@ -109,19 +111,18 @@ MICRO(u64_base, BASE, uint64_t, 16, 4, PLAIN)
   (SUM) = (V)_mm512_dpwssd_epi32((__m512i)(SUM), _mm512_set1_epi32((int)(A)), (__m512i)(B))
 MICRO(pairs_base, BASE, uint32_t, 16, 4, PAIRS_BASE)
 
-#define AVX2   __attribute__((target("avx2,fma")))
-#define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma")))
-#define VNNI   __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,fma")))
+#define AVX2 __attribute__((target("avx2,fma")))
+#define VNNI __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,fma")))
 MICRO(f32_avx2, AVX2, float, 32, 6, PLAIN)
 MICRO(f64_avx2, AVX2, double, 32, 6, PLAIN)
 MICRO(u32_avx2, AVX2, uint32_t, 32, 4, PLAIN)
 MICRO(u64_avx2, AVX2, uint64_t, 32, 4, PLAIN)
 MICRO(pairs_avx2, AVX2, uint32_t, 32, 4, PAIRS_AVX2)
-MICRO(f32_avx512, AVX512, float, 64, 14, PLAIN)
-MICRO(f64_avx512, AVX512, double, 64, 14, PLAIN)
-MICRO(u32_avx512, AVX512, uint32_t, 64, 8, PLAIN)
-MICRO(u64_avx512, AVX512, uint64_t, 64, 8, PLAIN)
-MICRO(pairs_avx512, AVX512, uint32_t, 64, 8, PAIRS_AVX512)
+MICRO(f32_avx512, MP_AVX512, float, 64, 14, PLAIN)
+MICRO(f64_avx512, MP_AVX512, double, 64, 14, PLAIN)
+MICRO(u32_avx512, MP_AVX512, uint32_t, 64, 8, PLAIN)
+MICRO(u64_avx512, MP_AVX512, uint64_t, 64, 8, PLAIN)
+MICRO(pairs_avx512, MP_AVX512, uint32_t, 64, 8, PAIRS_AVX512)
 MICRO(pairs_vnni, VNNI, uint32_t, 64, 14, PAIRS_VNNI)
 
 static const mp_micro_t *const avx2[MP_ACC_COUNT] = {&f32_avx2, &f64_avx2, &u32_avx2, &u64_avx2,
@@ -144,8 +145,7 @@ static const mp_micro_t *const base[MP_ACC_COUNT] = {&f32_base, &f64_base, &u32_
 
 const mp_micro_t *mp_gemm_micro(mp_acc_t acc) {
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")) {
+  if (mp_has_avx512()) {
     if (acc == MP_ACC_PAIRS && __builtin_cpu_supports("avx512vnni")) return &pairs_vnni;
     return avx512[acc];
   }

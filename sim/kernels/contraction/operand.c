@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/base/vector.h"
 #include "sim/kernels/shape.h"
 enum {
   // What will be packed this many k later comes into the cache.
@@ -227,8 +228,7 @@ static void operand_pack_by_k(const mp_operand_t *side, const panel_t *in, char 
     for (int64_t k = 0; k < in->depth; ++k, to += stride) {
       const char *from = src + in->k_offsets[k];
       if (k + PACK_AHEAD < in->depth) {
-        const char *ahead = src + in->k_offsets[k + PACK_AHEAD];
-        for (int64_t at = 0; at < rows * side->element; at += 64) __builtin_prefetch(ahead + at);
+        mp_prefetch(src, in->k_offsets[k + PACK_AHEAD], rows * side->element);
       }
       if (!copies) {
         mp_convert_run(&side->convert, rows, from, line);

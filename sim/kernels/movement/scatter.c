@@ -207,14 +207,13 @@ static bool scatter_find_start(const scatter_t *kernel, const char *indices, int
 // Asks for the memory of the first operand to which an index vector points: positions lie anywhere,
 // so that each would wait for memory anew.
 static void scatter_fetch(const part_t *part, const char *indices, int64_t batch) {
-  enum { MOST = 1024, LINE = 64 };
+  enum { MOST = 1024 };
   const scatter_t *kernel = part->kernel;
   const int64_t size = (int64_t)kernel->sizes[0], step = kernel->run.operand_stride * size;
   int64_t start = 0;
   if (!scatter_find_start(kernel, indices, &start)) return;
-  const char *at = (const char *)part->call->results[0] + (start + batch) * size;
   const int64_t bytes = step == size ? mp_min_i64((part->end - part->begin) * size, MOST) : 1;
-  for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch(at + part->begin * step + i, 1);
+  mp_prefetch(part->call->results[0], (start + batch) * size + part->begin * step, bytes);
 }
 
 static void scatter_do_positions(const part_t *part) {

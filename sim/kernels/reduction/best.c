@@ -180,7 +180,7 @@ static void best_row(const mp_best_t *best, const void *row, int64_t length, voi
   for (int64_t begin = 0; begin < length; begin += BLOCK) {
     const int64_t n = mp_min_i64(length - begin, BLOCK);
     const void *x = best_load(best, row, begin, n, scratch);
-    mp_fold_prefetch(row, (begin + BLOCK) * (int64_t)best->size, n * (int64_t)best->size);
+    mp_prefetch(row, (begin + BLOCK) * (int64_t)best->size, n * (int64_t)best->size);
     const outcome_t outcome = loops->block[best->is_min](x, n, begin == 0, &most);
     if (outcome == BETTER || outcome == NOT_A_NUMBER) first = begin;
     if (outcome != WORSE) last = begin;
@@ -208,7 +208,7 @@ static void best_lanes(const mp_best_t *best, const void *rows, int64_t lanes, i
   for (int64_t r = 1; r < length; ++r) {
     const void *x = best_load(best, rows, r * stride, lanes, loaded);
     const int64_t size = (int64_t)best->size;
-    mp_fold_prefetch(rows, (r + 2) * stride * size, lanes * size);
+    mp_prefetch(rows, (r + 2) * stride * size, lanes * size);
     loops->step[best->is_min](x, lanes, (int32_t)r, acc, out_values, out_positions);
   }
 }

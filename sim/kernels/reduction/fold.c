@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/base/vector.h"
 #include "sim/kernels/lanes.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
@@ -234,7 +235,7 @@ static void fold_row_step(const mp_fold_t *fold, const mp_fold_work_t *work, con
   // Where blocks are read from the array itself, their loop asks for the next one.
   const bool is_read = is_block && work->source == NULL && !operand->converts;
   if (!is_read && work->source == NULL) {
-    mp_fold_prefetch(src, first * (int64_t)operand->in_size + 2 * bytes, bytes);
+    mp_prefetch(src, first * (int64_t)operand->in_size + 2 * bytes, bytes);
   }
   const char *x = mp_fold_load(fold, work, 0, count, src, &first, 0, true, work->spare[0]);
   if (is_block) {

@@ -113,13 +113,4 @@ void mp_fold_row_piece(int64_t length, uint32_t num_pieces, uint32_t piece, int6
 // Writes the accumulators of operand k to `out`, converted to the result's type.
 void mp_fold_store(const mp_fold_t *fold, uint32_t k, int64_t lanes, const char *acc, void *out);
 
-// Asks for `bytes` bytes of an array that are folded soon, from `shift` on; they may lie beyond its
-// end. Blocks of lanes are so short that each would wait for memory anew.
-static inline void mp_fold_prefetch(const void *array, int64_t shift, int64_t bytes) {
-  enum { LINE = 64 };
-  for (int64_t i = 0; i < bytes; i += LINE) {
-    __builtin_prefetch((const void *)((uintptr_t)array + (uintptr_t)(shift + i)));
-  }
-}
-
 #endif  // MINIPOD_SIM_KERNELS_REDUCTION_FOLD_H_

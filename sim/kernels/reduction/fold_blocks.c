@@ -7,7 +7,8 @@
 #include "sim/kernels/elementwise/extreme.h"
 #include "sim/kernels/reduction/fold.h"
 
-// CHUNK: the elements for which memory is asked ahead at once. GROUP: of rows, the lanes that go
+// CHUNK: the elements for which memory is asked ahead at once; blocks of lanes are so short that
+// each would wait for memory anew. GROUP: of rows, the lanes that go
 // through all blocks together.
 enum { CHUNK = 64, GROUP = 128 };
 
@@ -44,7 +45,7 @@ enum { CHUNK = 64, GROUP = 128 };
     T *acc = out;                                                                    \
     const T *a = left, *b = right;                                                   \
     for (int64_t i = 0; i < MP_FOLD_LANES; i += CHUNK) {                             \
-      mp_fold_prefetch(b + i, ahead, CHUNK * (int64_t)sizeof(T));                    \
+      mp_prefetch(b + i, ahead, CHUNK * (int64_t)sizeof(T));                         \
       MP_INDEPENDENT for (int64_t k = i; k < i + CHUNK; ++k) {                       \
         const T x = a[k], y = b[k];                                                  \
         acc[k] = (T)(expr);                                                          \
@@ -122,10 +123,10 @@ static inline float fold_blocks_widen(uint16_t bf16) {
     for (int64_t c = 0; c < MP_FOLD_LANES && lanes == MP_FOLD_LANES; c += GROUP) {  \
       T some[GROUP];                                                                \
       int64_t i = c + MP_FOLD_LANES;                                                \
-      mp_fold_prefetch(in + c, AHEAD, GROUP * (int64_t)sizeof(IN));                 \
+      mp_prefetch(in + c, AHEAD, GROUP * (int64_t)sizeof(IN));                      \
       MP_INDEPENDENT for (int64_t k = 0; k < GROUP; ++k) some[k] = LOAD(in[c + k]); \
       for (; i + GROUP <= count; i += MP_FOLD_LANES) {                              \
-        mp_fold_prefetch(in + i, AHEAD, GROUP * (int64_t)sizeof(IN));               \
+        mp_prefetch(in + i, AHEAD, GROUP * (int64_t)sizeof(IN));                    \
         MP_INDEPENDENT for (int64_t k = 0; k < GROUP; ++k) {                        \
           const T x = some[k], y = LOAD(in[i + k]);                                 \
           some[k] = (T)(expr);                                                      \
@@ -186,7 +187,7 @@ static inline float fold_blocks_widen(uint16_t bf16) {
     for (int64_t k = 0; k < CHUNK; ++k) acc[k] = LOAD(in[0]), largest[k] = 0; \
     for (int64_t i = 0; i < count; i += CHUNK) {                              \
       const IN *some = in + (count - i < CHUNK ? count - CHUNK : i);          \
-      mp_fold_prefetch(some, AHEAD, CHUNK *(int64_t)sizeof(IN));              \
+      mp_prefetch(some, AHEAD, CHUNK *(int64_t)sizeof(IN));                   \
       MP_INDEPENDENT for (int64_t k = 0; k < CHUNK; ++k) {                    \
         const T x = LOAD(some[k]);                                            \
         U magnitude;                                                          \
@@ -274,7 +275,7 @@ MP_VECTOR static void fold_blocks_sum_pairs(const pair_of_bf16_t *in, int64_t co
       others[k] = fold_blocks_of_bits(in[c + k] & 0xffff0000);
     }
     for (int64_t i = c + PAIRS; i < count; i += PAIRS) {
-      mp_fold_prefetch(in + i, AHEAD, CHUNK * (int64_t)sizeof(*in));
+      mp_prefetch(in + i, AHEAD, CHUNK * (int64_t)sizeof(*in));
       MP_INDEPENDENT for (int64_t k = 0; k < CHUNK; ++k) {
         some[k] += fold_blocks_of_bits(in[i + k] << 16);
         others[k] += fold_blocks_of_bits(in[i + k] & 0xffff0000);

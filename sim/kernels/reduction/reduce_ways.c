@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/base/vector.h"
 #include "sim/kernels/shape.h"
 
 // ---- Lanes ----
@@ -76,7 +77,7 @@ static void reduce_ways_prefetch(const mp_reduce_t *kernel, const mp_kernel_call
                                  int64_t lanes, int64_t first) {
   for (uint32_t k = 0; k < kernel->fold.num_operands; ++k) {
     const int64_t size = (int64_t)kernel->fold.operands[k].in_size;
-    mp_fold_prefetch(call->operands[k], first * size, lanes * size);
+    mp_prefetch(call->operands[k], first * size, lanes * size);
   }
 }
 
