@@ -31,10 +31,13 @@
 
 #define VECTORS NORMALIZED "%v = stablehlo.reshape %k : (" I ") -> " IV "\n"
 
-#define GATHER(TABLE, INDICES, OUT)                                            \
-  "%g = \"stablehlo.gather\"(%x, %v) <{dimension_numbers = #stablehlo.gather<" \
+// The table is the value X.
+#define GATHER_OF(X, TABLE, INDICES, OUT)                                      \
+  "%g = \"stablehlo.gather\"(" X                                               \
+  ", %v) <{dimension_numbers = #stablehlo.gather<"                             \
   "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, " \
   "slice_sizes = array<i64: 1>}> : (" TABLE ", " INDICES ") -> " OUT "\n"
+#define GATHER(TABLE, INDICES, OUT) GATHER_OF("%x", TABLE, INDICES, OUT)
 
 static void elements_of_a_table_are_one(void **state) {
   (void)state;
@@ -161,24 +164,16 @@ static void counted_indices_are_one(void **state) {
 // The table of the one gather is what the other one's indices are made of.
 static void a_table_may_be_the_source_of_indices(void **state) {
   (void)state;
-  expect_launches("func.func @main(%i: " I ") -> " I " {\n" VECTORS
-                  "%g = \"stablehlo.gather\"(%i, %v) <{dimension_numbers = #stablehlo.gather<"
-                  "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, "
-                  "slice_sizes = array<i64: 1>}> : (" I ", " IV ") -> " I
-                  "\n"
-                  "return %g : " I "\n}\n",
+  expect_launches("func.func @main(%i: " I ") -> " I
+                  " {\n" VECTORS GATHER_OF("%i", I, IV, I) "return %g : " I "\n}\n",
                   1);
 }
 
 // A table has to be there as a whole, also if it is the indices.
 static void a_computed_table_stays_an_array(void **state) {
   (void)state;
-  expect_launches("func.func @main(%i: " I ") -> " I " {\n" VECTORS
-                  "%g = \"stablehlo.gather\"(%k, %v) <{dimension_numbers = #stablehlo.gather<"
-                  "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, "
-                  "slice_sizes = array<i64: 1>}> : (" I ", " IV ") -> " I
-                  "\n"
-                  "return %g : " I "\n}\n",
+  expect_launches("func.func @main(%i: " I ") -> " I
+                  " {\n" VECTORS GATHER_OF("%k", I, IV, I) "return %g : " I "\n}\n",
                   2);
   expect_launches("func.func @main(%y: " F ", %i: " I ") -> " F
                   " {\n"

@@ -43,23 +43,29 @@ static inline uint32_t count_launches(const mp_program_t *program) {
   return count;
 }
 
+// Compares the results of two runs of a program, and ends both.
+static inline void expect_same_results(text_run_t *a, text_run_t *b, const char *text,
+                                       uint64_t seed) {
+  for (uint32_t r = 0; r < a->program->num_results; ++r) {
+    const mp_program_io_t *io = &a->program->results[r];
+    const int64_t at =
+        find_difference(io->type->dtype, a->results[0][r], b->results[0][r], io->bytes);
+    if (at < 0) continue;
+    fail_msg("seed %llu: result %u differs at element %d\n%s", (unsigned long long)seed, r, (int)at,
+             text);
+  }
+  text_run_end(a);
+  text_run_end(b);
+}
+
 // Runs the program both ways and compares the results; the number of launches of the fused one.
 static inline uint32_t check_text(mp_client_t *client, const char *text, uint64_t seed) {
   text_run_t fused = {0}, plain = {0};
   run_as(client, text, false, seed + 1, &fused);
   run_as(client, text, true, seed + 1, &plain);
-  for (uint32_t r = 0; r < plain.program->num_results; ++r) {
-    const mp_program_io_t *io = &plain.program->results[r];
-    const int64_t at =
-        find_difference(io->type->dtype, fused.results[0][r], plain.results[0][r], io->bytes);
-    if (at < 0) continue;
-    fail_msg("seed %llu: result %u differs at element %d\n%s", (unsigned long long)seed, r, (int)at,
-             text);
-  }
   const uint32_t launches = count_launches(fused.program);
   assert_true(launches <= count_launches(plain.program));
-  text_run_end(&fused);
-  text_run_end(&plain);
+  expect_same_results(&plain, &fused, text, seed);
   return launches;
 }
 
@@ -71,16 +77,7 @@ static inline void check_native(mp_client_t *client, const char *text, uint64_t 
   mp_native_set_policy(MP_NATIVE_AT_ONCE);
   run_as(client, text, false, seed + 1, &native);
   mp_native_set_policy(MP_NATIVE_NEVER);
-  for (uint32_t r = 0; r < plain.program->num_results; ++r) {
-    const mp_program_io_t *io = &plain.program->results[r];
-    const int64_t at =
-        find_difference(io->type->dtype, plain.results[0][r], native.results[0][r], io->bytes);
-    if (at < 0) continue;
-    fail_msg("seed %llu: result %u differs at element %d\n%s", (unsigned long long)seed, r, (int)at,
-             text);
-  }
-  text_run_end(&plain);
-  text_run_end(&native);
+  expect_same_results(&plain, &native, text, seed);
 }
 
 // Checks the program, and how many launches it has when it is fused.
