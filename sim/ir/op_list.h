@@ -67,7 +67,7 @@ typedef enum {
   MP_OP_COST_FREE,     // none, because it has no kernel
   MP_OP_COST_LIGHT,    // about the time that reading and writing its bytes takes
   MP_OP_COST_COSTLY,   // elementwise, and each element takes tens of operations (a call into libm)
-  MP_OP_COST_COUNTED,  // about what its operations (sim/model/work) take
+  MP_OP_COST_COUNTED,  // about what its operations (sim/work) take
   MP_OP_COST_HEAVY,    // not in proportion to its bytes: a multiple of them is the guess
 } mp_op_cost_t;
 

@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
-#include "sim/model/work/work.h"
 #include "sim/plan/emitter.h"
+#include "sim/work/work.h"
 
 mp_status_t mp_emit_command(mp_emitter_t *emitter, const mp_cmd_t *command, uint32_t *out_number) {
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(emitter->arena, &emitter->commands, *command));

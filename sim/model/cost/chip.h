@@ -7,7 +7,7 @@
 
 #include "sim/base/status.h"
 #include "sim/base/str.h"
-#include "sim/model/work/work.h"
+#include "sim/work/work.h"
 #include "topology/pod.h"
 
 typedef struct {

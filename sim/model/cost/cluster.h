@@ -8,7 +8,7 @@
 
 #include "sim/base/containers/array.h"
 #include "sim/base/containers/hash_map.h"
-#include "sim/model/work/work.h"
+#include "sim/work/work.h"
 
 #define MP_CLUSTER_NONE UINT32_MAX
 

@@ -1,5 +1,5 @@
 // The bytes that ops touch.
-#include "sim/model/work/work_impl.h"
+#include "sim/work/work_impl.h"
 
 double mp_work_bytes_of(const mp_type_t *type) {
   int64_t count = 0;

@@ -3,8 +3,8 @@
 // and the first half of a command's cost on a chip (sim/model/cost). README.md has the formulas.
 //
 // Pure functions of verified ops with static shapes; thread-safe.
-#ifndef MINIPOD_SIM_MODEL_WORK_WORK_H_
-#define MINIPOD_SIM_MODEL_WORK_WORK_H_
+#ifndef MINIPOD_SIM_WORK_WORK_H_
+#define MINIPOD_SIM_WORK_WORK_H_
 
 #include "sim/ir/module.h"
 
@@ -78,4 +78,4 @@ double mp_work_bytes_of(const mp_type_t *type);
 double mp_work_bytes_read(const mp_op_t *op, uint32_t operand);
 double mp_work_bytes_written(const mp_op_t *op, uint32_t result);
 
-#endif  // MINIPOD_SIM_MODEL_WORK_WORK_H_
+#endif  // MINIPOD_SIM_WORK_WORK_H_

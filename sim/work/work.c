@@ -1,5 +1,5 @@
 // The table of ops: what class an op is of, and who counts its operations.
-#include "sim/model/work/work_impl.h"
+#include "sim/work/work_impl.h"
 
 const char *mp_work_class_name(mp_work_class_t work_class) {
   static const char *const names[] = {

@@ -1,8 +1,8 @@
-// What the files of sim/model/work share.
-#ifndef MINIPOD_SIM_MODEL_WORK_WORK_IMPL_H_
-#define MINIPOD_SIM_MODEL_WORK_WORK_IMPL_H_
+// What the files of sim/work share.
+#ifndef MINIPOD_SIM_WORK_WORK_IMPL_H_
+#define MINIPOD_SIM_WORK_WORK_IMPL_H_
 
-#include "sim/model/work/work.h"
+#include "sim/work/work.h"
 
 // The elements of an operand or result; 0 of what is no array.
 double mp_work_operand_count(const mp_op_t *op, uint32_t operand);
@@ -37,4 +37,4 @@ void mp_work_count_triangular_solve(const mp_op_t *op, mp_work_t *work);
 // A custom_call, by its target; sets the class too.
 void mp_work_count_call(const mp_op_t *op, mp_work_t *work);
 
-#endif  // MINIPOD_SIM_MODEL_WORK_WORK_IMPL_H_
+#endif  // MINIPOD_SIM_WORK_WORK_IMPL_H_

@@ -1,6 +1,6 @@
 // What ops have to do: classes of all ops, and operations and bytes counted by hand.
 #include "sim/kernels/custom_call.h"
-#include "sim/model/work/work.h"
+#include "sim/work/work.h"
 #include "tests/unit/support/op_samples.h"
 
 // ---- the table ----

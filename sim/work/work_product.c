@@ -1,7 +1,7 @@
 // Products of matrices: dot_general, and convolutions as products of patches and kernels.
 #include <math.h>
 
-#include "sim/model/work/work_impl.h"
+#include "sim/work/work_impl.h"
 
 // ---- what is multiplied ----
 

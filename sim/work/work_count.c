@@ -1,7 +1,7 @@
 // Operations of ops that compute element by element, reduce, sort, transform or draw numbers.
 #include <math.h>
 
-#include "sim/model/work/work_impl.h"
+#include "sim/work/work_impl.h"
 
 // ---- element by element ----
 

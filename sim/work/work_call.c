@@ -2,7 +2,7 @@
 // Loan, "Matrix Computations"; LAPACK Working Note 41), and the table of custom_call targets.
 #include <math.h>
 
-#include "sim/model/work/work_impl.h"
+#include "sim/work/work_impl.h"
 
 // ---- shapes ----
 
