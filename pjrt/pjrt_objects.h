@@ -28,7 +28,7 @@
 #include "sim/ir/type.h"
 #include "sim/model/report/report.h"
 #include "sim/runtime/buffers/buffer.h"
-#include "sim/runtime/devices/client.h"
+#include "sim/runtime/client.h"
 #include "sim/runtime/devices/event.h"
 #include "sim/runtime/launch/executable.h"
 #include "topology/pod.h"
@@ -209,7 +209,7 @@ void mp_pjrt_time_visit(void (*visit)(mp_report_t *report, void *context), void 
 void mp_pjrt_faults_begin(PJRT_Client *client);
 void mp_pjrt_faults_end(PJRT_Client *client);
 
-// As PJRT_Client_Create, but in a given world (sim/runtime/devices/client.h), for tests.
+// As PJRT_Client_Create, but in a given world (sim/runtime/client.h), for tests.
 MP_NODISCARD mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
                                                   PJRT_Client **out_client);
 // mp_pjrt_client_retain adds a reference and returns the client; the last mp_pjrt_client_release

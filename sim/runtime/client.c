@@ -1,4 +1,4 @@
-#include "sim/runtime/devices/client.h"
+#include "sim/runtime/client.h"
 
 #include "collectives/transport/bootstrap/bootstrap.h"
 #include "sim/base/alloc.h"
@@ -16,11 +16,16 @@
 #include "sim/runtime/remote/router.h"
 #include "sim/runtime/watch/watch.h"
 
+static void client_end(mp_client_t *client);
+static void client_destroy(mp_client_t *client);
+
 static const mp_runner_t k_runner = {
     .run = mp_run_continue,
     .is_inline = mp_run_is_inline,
     .look_for_deadlock = mp_deadlock_check,
     .find_holdup = mp_deadlock_find_holdup,
+    .end = client_end,
+    .destroy = client_destroy,
 };
 
 // ---- Making ----
@@ -345,18 +350,6 @@ static void client_destroy(mp_client_t *client) {
   mp_free(client);
 }
 
-void mp_client_hold(mp_client_t *client) {
-  atomic_fetch_add_explicit(&client->holds, 1, memory_order_relaxed);
-}
-
-void mp_client_unhold(mp_client_t *client) {
-  const int before = atomic_fetch_sub_explicit(&client->holds, 1, memory_order_acq_rel);
-  MP_ASSERT(before > 0);
-  if (before != 1) return;
-  // A forked child has only a copy: what it would give back is gone with the process anyway.
-  if (!mp_client_is_forked(client)) client_destroy(client);
-}
-
 // Ends all runs of a stream. One that is out (call.h) is given up, and ends when it is back.
 static void client_cancel_stream(mp_device_t *device, mp_status_t cause) {
   for (;;) {
@@ -390,12 +383,7 @@ static void client_cancel_runs(mp_client_t *client) {
   mp_status_release(cause);
 }
 
-mp_client_t *mp_client_retain(mp_client_t *client) {
-  atomic_fetch_add_explicit(&client->references, 1, memory_order_relaxed);
-  return client;
-}
-
-void mp_client_end(mp_client_t *client) {
+static void client_end(mp_client_t *client) {
   mp_lock(&client->launch_lock);
   atomic_store(&client->is_stopping, true);
   mp_unlock(&client->launch_lock);
@@ -411,6 +399,11 @@ void mp_client_end(mp_client_t *client) {
   mp_client_unhold(client);
 }
 
+mp_client_t *mp_client_retain(mp_client_t *client) {
+  atomic_fetch_add_explicit(&client->references, 1, memory_order_relaxed);
+  return client;
+}
+
 void mp_client_release(mp_client_t *client) {
   if (client == NULL) return;
   const int before = atomic_fetch_sub_explicit(&client->references, 1, memory_order_acq_rel);
@@ -419,6 +412,6 @@ void mp_client_release(mp_client_t *client) {
   if (mp_client_is_forked(client)) {
     mp_client_unhold(client);
   } else if (client->endpoint == NULL || !mp_endpoint_linger(client->endpoint)) {
-    mp_client_end(client);
+    client_end(client);
   }  // otherwise the watch ends the client
 }

@@ -15,7 +15,7 @@
 #define MINIPOD_SIM_RUNTIME_BUFFERS_BUFFER_H_
 
 #include "sim/ir/type.h"
-#include "sim/runtime/devices/client.h"
+#include "sim/runtime/devices/device.h"
 #include "sim/runtime/devices/event.h"
 
 typedef struct mp_buffer_s mp_buffer_t;

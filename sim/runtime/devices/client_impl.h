@@ -8,7 +8,7 @@
 #include "sim/model/clock/model.h"
 #include "sim/model/faults/faults.h"
 #include "sim/runtime/devices/caller.h"
-#include "sim/runtime/devices/client.h"
+#include "sim/runtime/devices/device.h"
 #include "sim/runtime/devices/job.h"
 #include "sim/runtime/devices/worker.h"
 #include "sim/runtime/memory/memory.h"
@@ -127,21 +127,17 @@ struct mp_client_s {
   mp_memory_budget_t budget;  // of all memories: this process's share of the machine
   uint32_t num_pool_nodes;    // NUMA nodes whose devices share capacities (-1 counts as one)
   mp_memory_pool_t (*pools)[MP_MEMORY_SPACE_COUNT];  // [num_pool_nodes] of each such node
-  const mp_runner_t *runner;                         // what workers do with devices
+  const mp_runner_t *runner;                         // what rooms above do for those below
 #ifdef MINIPOD_ASSERTS
   mp_client_check_t check;  // under launch_lock
 #endif
 };
 
 // Objects that outlive the user's last reference hold the client's memory, not its threads:
-// mp_client_hold adds a hold, and the last mp_client_unhold frees the client (in a forked child
+// mp_client_hold adds a hold, and the last mp_client_unhold has the client freed (in a forked child
 // nothing is freed).
 void mp_client_hold(mp_client_t *client);
 void mp_client_unhold(mp_client_t *client);
-// The second half of mp_client_release: stops the threads, cancels what is left, gives back the
-// users' hold. Called once, when no user has a reference any more, by the thread that released the
-// last one or by the watch.
-void mp_client_end(mp_client_t *client);
 // True in a child of the process that made the client. Locks may be held for ever there: take none.
 bool mp_client_is_forked(const mp_client_t *client);
 // True when the client ends: workers and launches come to a stop.

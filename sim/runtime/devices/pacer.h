@@ -14,7 +14,7 @@
 #define MINIPOD_SIM_RUNTIME_DEVICES_PACER_H_
 
 #include "sim/model/clock/model.h"
-#include "sim/runtime/devices/client.h"
+#include "sim/runtime/devices/device.h"
 #include "sim/runtime/devices/event.h"
 
 typedef struct mp_pacer_s mp_pacer_t;

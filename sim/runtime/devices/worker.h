@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "sim/base/os/lock.h"
-#include "sim/runtime/devices/ahead.h"
+#include "sim/runtime/devices/runner.h"
 
 typedef struct mp_client_s mp_client_t;
 typedef struct mp_device_s mp_device_t;
@@ -54,20 +54,6 @@ typedef struct mp_worker_s {
   size_t scratch_bytes;
   mp_device_list_t own;  // of an inline run: devices to run on this thread
 } mp_worker_t;
-
-// What workers do with devices, of which they know only how to queue them. Whoever makes the client
-// gives it these functions (run.h, deadlock.h).
-typedef struct {
-  // Runs the first run of a device that the worker took from a queue.
-  void (*run)(mp_worker_t *self, mp_device_t *device);
-  // True when the first run of the device is to be run by this inline worker.
-  bool (*is_inline)(const mp_device_t *device, const mp_worker_t *inline_worker);
-  // Called by a worker that has found nothing to do, before it sleeps. If no other worker has
-  // anything to do either, launches may be waiting for each other.
-  void (*look_for_deadlock)(mp_client_t *client);
-  // What keeps the first run of the device from going on by itself. Called without locks.
-  mp_holdup_t (*find_holdup)(mp_device_t *device);
-} mp_runner_t;
 
 // What the calling thread is: a worker, or the launching thread in an inline run. NULL: neither.
 mp_worker_t *mp_worker_current(void);

@@ -7,7 +7,7 @@
 #include "sim/foreign/foreign_context.h"
 #include "sim/plan/program.h"
 #include "sim/runtime/buffers/buffer.h"
-#include "sim/runtime/devices/client.h"
+#include "sim/runtime/devices/device.h"
 #include "sim/runtime/devices/event.h"
 
 typedef struct mp_executable_s mp_executable_t;

@@ -9,7 +9,7 @@
 #include "sim/base/os/clock.h"
 #include "sim/base/os/lock.h"
 #include "sim/base/os/system.h"
-#include "sim/runtime/devices/worker.h"
+#include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/launch/session.h"
 
 enum { MP_WATCH_STACK = 256 * 1024, MP_WATCH_TICK_MS = 500 };
@@ -167,7 +167,7 @@ static void *watch_main(void *context) {
     pthread_detach(pthread_self());
     client->watch = NULL;
     watch_destroy(watch);
-    mp_client_end(client);
+    client->runner->end(client);
   }
   return NULL;
 }

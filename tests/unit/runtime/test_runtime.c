@@ -10,7 +10,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/runtime/buffers/buffer.h"
-#include "sim/runtime/devices/client.h"
+#include "sim/runtime/client.h"
 #include "sim/runtime/launch/executable.h"
 #include "tests/unit/support/clients.h"
 #include "tests/unit/support/launches.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "sim/runtime/buffers/buffer.h"
-#include "sim/runtime/devices/client.h"
+#include "sim/runtime/client.h"
 #include "tests/unit/support/unit.h"
 
 // With at least two workers, so that things happen at the same time on any machine.

@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "collectives/transport/world_local.h"
-#include "sim/runtime/devices/client.h"
+#include "sim/runtime/client.h"
 #include "sim/runtime/parcels/parcel.h"
 #include "sim/runtime/remote/router.h"
 #include "tests/unit/support/unit.h"

@@ -1,4 +1,5 @@
-// The client: a pod brought to life. Devices, their memory spaces, and the workers that run them.
+// The client: a pod brought to life. Devices (devices/device.h), their memory spaces, and the
+// workers that run them.
 //
 // In a job of several processes the pod is that of all of them. Devices of other processes
 // exist to be named in device assignments: they have no memories, and what would use them fails
@@ -14,22 +15,14 @@
 //
 // After a fork the child's copy has no workers: every function that would need them returns
 // FAILED_PRECONDITION there, and releasing is harmless.
-#ifndef MINIPOD_SIM_RUNTIME_DEVICES_CLIENT_H_
-#define MINIPOD_SIM_RUNTIME_DEVICES_CLIENT_H_
-
-#include <stdbool.h>
-#include <stdint.h>
+#ifndef MINIPOD_SIM_RUNTIME_CLIENT_H_
+#define MINIPOD_SIM_RUNTIME_CLIENT_H_
 
 #include "collectives/transport/key_value_store.h"
 #include "collectives/transport/world.h"
 #include "sim/base/options.h"
 #include "sim/base/status.h"
-#include "sim/model/clock/model.h"
-#include "sim/runtime/memory/memory_stats.h"
-#include "topology/pod.h"
-
-typedef struct mp_client_s mp_client_t;
-typedef struct mp_device_s mp_device_t;
+#include "sim/runtime/devices/device.h"
 
 // What the maker of a client adds to it while the client is made (the PJRT wrapper, for example).
 // So either all processes have a client with its addition, or none has a client. When `add` fails,
@@ -62,43 +55,4 @@ MP_NODISCARD mp_status_t mp_client_create_with(const mp_options_t *options, mp_w
 mp_client_t *mp_client_retain(mp_client_t *client);
 void mp_client_release(mp_client_t *client);
 
-// The world that the client is in, borrowed; NULL when the process is alone.
-mp_world_t *mp_client_world(const mp_client_t *client);
-// The pod, borrowed, and the number of all its devices, those of other processes included:
-// mp_client_pod and mp_client_num_devices.
-const mp_pod_t *mp_client_pod(const mp_client_t *client);
-uint32_t mp_client_num_devices(const mp_client_t *client);
-// The model of time, borrowed; NULL when no virtual times are kept.
-mp_model_t *mp_client_model(const mp_client_t *client);
-// Whether programs run for their shapes alone (launch/shapes.h).
-bool mp_client_has_shapes_only(const mp_client_t *client);
-// Adds faults (topology/faults/fault_list.h) while the client lives: `text` is a list, which
-// messages call `origin`. Launches are counted from now on. The processes of a job each do so for
-// themselves. INVALID_ARGUMENT, and then none is added; FAILED_PRECONDITION as in mp_client_check.
-MP_NODISCARD mp_status_t mp_client_inject(mp_client_t *client, const char *origin, mp_str_t text);
-// Takes all faults away, those of the options too.
-MP_NODISCARD mp_status_t mp_client_heal(mp_client_t *client);
-// The device with this index in the pod's order, which is its global device id. The index exists.
-mp_device_t *mp_client_device(const mp_client_t *client, uint32_t index);
-// FAILED_PRECONDITION in a forked child and when the client was closed.
-MP_NODISCARD mp_status_t mp_client_check(const mp_client_t *client);
-
-// What a device is: mp_device_client and mp_device_info (both borrowed), its global id
-// (mp_device_id), and whether it belongs to this process (mp_device_is_local).
-mp_client_t *mp_device_client(const mp_device_t *device);
-uint32_t mp_device_id(const mp_device_t *device);
-const mp_pod_device_t *mp_device_info(const mp_device_t *device);
-bool mp_device_is_local(const mp_device_t *device);
-// INVALID_ARGUMENT for a device of another process: "<what> device 5: it belongs to process 1, …".
-MP_NODISCARD mp_status_t mp_device_check_local(const mp_device_t *device, const char *what);
-// One per space; every device of this process has all three, others have none (NULL).
-mp_memory_t *mp_device_memory(const mp_device_t *device, mp_memory_space_t space);
-
-// The device that a memory belongs to (mp_memory_device), and which of its spaces the memory is
-// (mp_memory_space).
-mp_device_t *mp_memory_device(const mp_memory_t *memory);
-mp_memory_space_t mp_memory_space(const mp_memory_t *memory);
-// Unique in the client: device id * MP_MEMORY_SPACE_COUNT + space.
-uint32_t mp_memory_id(const mp_memory_t *memory);
-
-#endif  // MINIPOD_SIM_RUNTIME_DEVICES_CLIENT_H_
+#endif  // MINIPOD_SIM_RUNTIME_CLIENT_H_

@@ -1,9 +1,22 @@
-// What a client and its devices tell of themselves.
+#include "sim/runtime/devices/device.h"
+
 #include "sim/base/os/process.h"
 #include "sim/runtime/devices/client_impl.h"
 
 bool mp_client_is_forked(const mp_client_t *client) {
   return client->generation != mp_process_generation();
+}
+
+void mp_client_hold(mp_client_t *client) {
+  atomic_fetch_add_explicit(&client->holds, 1, memory_order_relaxed);
+}
+
+void mp_client_unhold(mp_client_t *client) {
+  const int before = atomic_fetch_sub_explicit(&client->holds, 1, memory_order_acq_rel);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
+  // A forked child has only a copy: what it would give back is gone with the process anyway.
+  if (!mp_client_is_forked(client)) client->runner->destroy(client);
 }
 
 mp_status_t mp_client_check(const mp_client_t *client) {

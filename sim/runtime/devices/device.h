@@ -1,0 +1,63 @@
+// Devices, and the client that they belong to, for those who have one (sim/runtime/client.h makes
+// it).
+//
+// In a job of several processes the pod is that of all of them. Devices of other processes
+// exist to be named in device assignments: they have no memories, and what would use them fails
+// with INVALID_ARGUMENT "device 5 belongs to process 1, …". All functions are thread-safe. Devices
+// and memories live as long as the client.
+#ifndef MINIPOD_SIM_RUNTIME_DEVICES_DEVICE_H_
+#define MINIPOD_SIM_RUNTIME_DEVICES_DEVICE_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collectives/transport/world.h"
+#include "sim/base/status.h"
+#include "sim/base/str.h"
+#include "sim/model/clock/model.h"
+#include "sim/runtime/memory/memory_stats.h"
+#include "topology/pod.h"
+
+typedef struct mp_client_s mp_client_t;
+typedef struct mp_device_s mp_device_t;
+
+// The world that the client is in, borrowed; NULL when the process is alone.
+mp_world_t *mp_client_world(const mp_client_t *client);
+// The pod, borrowed, and the number of all its devices, those of other processes included:
+// mp_client_pod and mp_client_num_devices.
+const mp_pod_t *mp_client_pod(const mp_client_t *client);
+uint32_t mp_client_num_devices(const mp_client_t *client);
+// The model of time, borrowed; NULL when no virtual times are kept.
+mp_model_t *mp_client_model(const mp_client_t *client);
+// Whether programs run for their shapes alone (launch/shapes.h).
+bool mp_client_has_shapes_only(const mp_client_t *client);
+// Adds faults (topology/faults/fault_list.h) while the client lives: `text` is a list, which
+// messages call `origin`. Launches are counted from now on. The processes of a job each do so for
+// themselves. INVALID_ARGUMENT, and then none is added; FAILED_PRECONDITION as in mp_client_check.
+MP_NODISCARD mp_status_t mp_client_inject(mp_client_t *client, const char *origin, mp_str_t text);
+// Takes all faults away, those of the options too.
+MP_NODISCARD mp_status_t mp_client_heal(mp_client_t *client);
+// The device with this index in the pod's order, which is its global device id. The index exists.
+mp_device_t *mp_client_device(const mp_client_t *client, uint32_t index);
+// FAILED_PRECONDITION in a forked child and when the client was closed.
+MP_NODISCARD mp_status_t mp_client_check(const mp_client_t *client);
+
+// What a device is: mp_device_client and mp_device_info (both borrowed), its global id
+// (mp_device_id), and whether it belongs to this process (mp_device_is_local).
+mp_client_t *mp_device_client(const mp_device_t *device);
+uint32_t mp_device_id(const mp_device_t *device);
+const mp_pod_device_t *mp_device_info(const mp_device_t *device);
+bool mp_device_is_local(const mp_device_t *device);
+// INVALID_ARGUMENT for a device of another process: "<what> device 5: it belongs to process 1, …".
+MP_NODISCARD mp_status_t mp_device_check_local(const mp_device_t *device, const char *what);
+// One per space; every device of this process has all three, others have none (NULL).
+mp_memory_t *mp_device_memory(const mp_device_t *device, mp_memory_space_t space);
+
+// The device that a memory belongs to (mp_memory_device), and which of its spaces the memory is
+// (mp_memory_space).
+mp_device_t *mp_memory_device(const mp_memory_t *memory);
+mp_memory_space_t mp_memory_space(const mp_memory_t *memory);
+// Unique in the client: device id * MP_MEMORY_SPACE_COUNT + space.
+uint32_t mp_memory_id(const mp_memory_t *memory);
+
+#endif  // MINIPOD_SIM_RUNTIME_DEVICES_DEVICE_H_

@@ -1,0 +1,37 @@
+// What this room and those next to it ask of the rooms above them. Whoever makes a client gives it
+// these functions (sim/runtime/client.c), and each is called by who needs it here.
+#ifndef MINIPOD_SIM_RUNTIME_DEVICES_RUNNER_H_
+#define MINIPOD_SIM_RUNTIME_DEVICES_RUNNER_H_
+
+#include <stdbool.h>
+
+#include "sim/runtime/devices/ahead.h"
+
+typedef struct mp_client_s mp_client_t;
+typedef struct mp_device_s mp_device_t;
+typedef struct mp_worker_s mp_worker_t;
+
+typedef struct {
+  // ---- For workers, which know only how to queue devices (run.h, deadlock.h) ----
+  // Runs the first run of a device that the worker took from a queue.
+  void (*run)(mp_worker_t *self, mp_device_t *device);
+  // True when the first run of the device is to be run by this inline worker.
+  bool (*is_inline)(const mp_device_t *device, const mp_worker_t *inline_worker);
+  // Called by a worker that has found nothing to do, before it sleeps. If no other worker has
+  // anything to do either, launches may be waiting for each other.
+  void (*look_for_deadlock)(mp_client_t *client);
+
+  // ---- For threads that wait for a place (ahead.h) ----
+  // What keeps the first run of the device from going on by itself. Called without locks.
+  mp_holdup_t (*find_holdup)(mp_device_t *device);
+
+  // ---- For the end of a client (client.h) ----
+  // The second half of mp_client_release: stops the threads, cancels what is left, gives back the
+  // users' hold. Called once, when no user has a reference any more, by the thread that released
+  // the last one or by the watch.
+  void (*end)(mp_client_t *client);
+  // Frees the client, which nobody holds any more.
+  void (*destroy)(mp_client_t *client);
+} mp_runner_t;
+
+#endif  // MINIPOD_SIM_RUNTIME_DEVICES_RUNNER_H_
