@@ -5,7 +5,7 @@
 #include "sim/fuse/fuse_graph.h"
 #include "sim/kernels/fused/band.h"
 #include "sim/kernels/fused/fusion_end.h"
-#include "sim/kernels/kernel.h"
+#include "sim/kernels/table/kernel_table.h"
 
 // MIN_BYTES: what is between the products is worth it. MAX_BAND_BYTES: a band of that has to stay
 // in the cache. MIN_BANDS: fewer would not keep all workers busy.

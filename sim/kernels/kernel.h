@@ -61,21 +61,17 @@ static inline uint32_t mp_kernel_in_place(const mp_kernel_t *kernel, uint32_t re
   return kernel->later_in_place == NULL ? 0 : kernel->later_in_place[result - 1];
 }
 
-// Makes the kernel for an op, in `arena`. UNIMPLEMENTED, naming op, location and reason, when there
-// is none for it (an op, element type or attribute that is not supported).
-MP_NODISCARD mp_status_t mp_kernel_create(mp_arena_t *arena, const mp_op_t *op,
-                                          const mp_kernel_t **out_kernel);
-
-// What a kernel reads as operand `operand` of its op: the operand, or the scalar of which a large
-// operand is a broadcast. An elementwise kernel repeats the scalar itself, so that nobody has to
-// make the array, which costs memory and time. Where a kernel knows the elements of an operand
-// because the program counts them (iota), it reads none, and this is another operand, the first.
-mp_value_t *mp_kernel_operand(const mp_op_t *op, uint32_t operand);
-
-// A row of the table over the op list (sim/kernels/kernel_table.c): the function that makes an op's
-// kernel, or NULL for ops of another role than MP_OP_ROLE_KERNEL.
+// Makes the kernel for an op, which is verified and has static shapes. The kernel and all that it
+// points to live in `arena`. UNIMPLEMENTED by mp_op_error, with the reason, when there is none for
+// it (an element type or attribute that is not supported).
 typedef mp_status_t (*mp_kernel_maker_t)(mp_arena_t *arena, const mp_op_t *op,
                                          const mp_kernel_t **out_kernel);
+
+// Declares a maker. Each room of kernels has a header with its own, and sim/kernels/table says
+// which op has which.
+#define MP_KERNEL_MAKER(name)                                         \
+  MP_NODISCARD mp_status_t name(mp_arena_t *arena, const mp_op_t *op, \
+                                const mp_kernel_t **out_kernel)
 
 // The number of parts, at most 64, into which `total` items are cut so that each part has at least
 // `grain` items; 1 if there are fewer. It is the same on every machine.

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/kernels/elementwise/elementwise_makers.h"
 #include "sim/kernels/fused/tile.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
@@ -348,7 +349,7 @@ static mp_status_t compute_single(mp_loop_builder_t *b, const mp_op_t *op,
   const mp_type_t *type = op->results[0].type;
   *out_done = ew.direct && mp_shape_count(type) >= 1;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    *out_done &= mp_type_same_shape(mp_kernel_operand(op, i)->type, type);
+    *out_done &= mp_type_same_shape(mp_kernel_elementwise_operand(op, i)->type, type);
   }
   if (!*out_done) return NULL;
   return compute_add(b, op, &ew, operands, result, mp_shape_count(type));

@@ -1,6 +1,6 @@
 // Calls of foreign functions.
 #include "sim/base/assert.h"
-#include "sim/kernels/custom_call.h"
+#include "sim/kernels/table/custom_call.h"
 #include "sim/plan/emitter.h"
 
 bool mp_plan_is_sink(const mp_op_t *op) {

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/kernels/table/kernel_table.h"
 #include "sim/plan/emitter.h"
 #include "sim/work/work.h"
 

@@ -1,4 +1,5 @@
 #include "sim/base/assert.h"
+#include "sim/kernels/table/kernel_table.h"
 #include "sim/plan/emitter.h"
 
 mp_value_t *mp_emit_root(const mp_emitter_t *emitter, const mp_value_t *value) {

@@ -8,7 +8,7 @@
 //
 // One backward sweep per block decides about an op after those that use it. A chain of ops moves as
 // a whole: an operand that only this op uses need not live longer, if it can move too.
-#include "sim/kernels/kernel.h"
+#include "sim/kernels/table/kernel_table.h"
 #include "sim/plan/plan.h"
 
 // Smaller results are not worth an order of ops that differs from the program's.

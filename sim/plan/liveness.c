@@ -5,6 +5,7 @@
 // the next round uses it again. The values that a loop carries live through the whole loop.
 #include "sim/base/assert.h"
 #include "sim/base/containers/array.h"
+#include "sim/kernels/table/kernel_table.h"
 #include "sim/plan/plan.h"
 
 // A `while` around the current op, with the values from outside that it uses.

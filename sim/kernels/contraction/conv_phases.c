@@ -1,7 +1,6 @@
 #include "sim/kernels/contraction/conv_phases.h"
 
 #include "sim/base/assert.h"
-#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 
 mp_conv_phase_t mp_conv_phase(int64_t by, int64_t start, int64_t pad) {

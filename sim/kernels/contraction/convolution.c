@@ -7,8 +7,8 @@
 // side whose rows are contiguous there becomes the columns of C.
 #include <string.h>
 
+#include "sim/kernels/contraction/contraction_makers.h"
 #include "sim/kernels/contraction/conv_phases.h"
-#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 
 static void convolution_pack_kernel(const void *context, const mp_kernel_call_t *call,

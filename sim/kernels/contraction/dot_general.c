@@ -5,10 +5,10 @@
 // is a wrapping integer of 32 or 64 bits. The widest of the operands' and the result's types
 // decides. For booleans it counts the products that are true. This is at least as exact as any
 // precision or algorithm attribute can ask for, except that these may ask for a wider accumulator.
+#include "sim/kernels/contraction/contraction_makers.h"
 #include "sim/kernels/contraction/gemm.h"
 #include "sim/kernels/contraction/matvec.h"
 #include "sim/kernels/contraction/operand.h"
-#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 
 typedef struct {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
-#include "sim/kernels/kernel_makers.h"
+#include "sim/kernels/elementwise/elementwise_makers.h"
 #include "sim/numeric/float.h"
 
 // The elements that are widened and narrowed at a time: so few that a block of each operand stays
@@ -278,6 +278,21 @@ static mp_status_t elementwise_run(const mp_kernel_t *base, const mp_kernel_call
   return NULL;
 }
 
+// Smaller arrays are made once and stay in the caches, which costs less than repeating the scalar
+// in every part of every kernel that reads them.
+enum { SCALAR_FROM_BYTES = 64 * 1024 };
+
+mp_value_t *mp_kernel_elementwise_operand(const mp_op_t *op, uint32_t operand) {
+  mp_value_t *value = op->operands[operand];
+  const mp_op_t *maker = value->op;
+  if (maker == NULL || maker->code != MP_OP_BROADCAST_IN_DIM) return value;
+  int64_t bytes = 0;
+  mp_value_t *scalar = maker->operands[0];
+  const bool is_large =
+      mp_type_num_bytes(value->type, &bytes) && bytes > (int64_t)SCALAR_FROM_BYTES;
+  return is_large && scalar->type->rank == 0 ? scalar : value;
+}
+
 // The number of elements that is worth a part.
 static int64_t elementwise_grain(const mp_op_t *op) {
   return mp_op_info(op->code)->cost == MP_OP_COST_COSTLY ? 8 * 1024 : 64 * 1024;
@@ -293,7 +308,7 @@ mp_status_t mp_kernel_make_elementwise(mp_arena_t *arena, const mp_op_t *op,
   }
   size_t out_size = mp_dtype_size(kernel->ew.output);
   for (uint32_t k = 0; k < op->num_operands; ++k) {
-    const mp_type_t *type = mp_kernel_operand(op, k)->type;
+    const mp_type_t *type = mp_kernel_elementwise_operand(op, k)->type;
     if (!mp_type_same_shape(type, op->results[0].type)) {
       kernel->scalars |= 1u << k;
     } else if (mp_dtype_size(type->dtype) == out_size) {

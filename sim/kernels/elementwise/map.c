@@ -1,7 +1,7 @@
 // stablehlo.map: a region over the elements of its operands.
 #include "sim/kernels/elementwise/elementwise.h"
+#include "sim/kernels/elementwise/elementwise_makers.h"
 #include "sim/kernels/elementwise/region.h"
-#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 
 typedef struct {

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "sim/base/vector.h"
+#include "sim/kernels/fft/fft_makers.h"
 #include "sim/kernels/fft/fft_plan.h"
 #include "sim/kernels/fft/fft_tiles.h"
-#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 
 enum { LINES = 16, GRAIN = 1 << 15 };

@@ -2,7 +2,6 @@
 
 #include "sim/base/assert.h"
 #include "sim/kernels/fused/tile.h"
-#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 
 // Regions of more ops are not looked at: each of their values is searched in a list.

@@ -1,8 +1,9 @@
 // minipod.fusion: the ops of its region, tile by tile.
+#include "sim/kernels/fused/fusion.h"
+
 #include "sim/kernels/fused/fusion_bands.h"
 #include "sim/kernels/fused/fusion_end.h"
 #include "sim/kernels/fused/tile.h"
-#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/shape.h"
 
 typedef struct {
@@ -25,12 +26,12 @@ static mp_status_t fusion_run(const mp_kernel_t *base, const mp_kernel_call_t *c
   return NULL;
 }
 
-mp_status_t mp_kernel_make_fusion(mp_arena_t *arena, const mp_op_t *op,
+mp_status_t mp_kernel_make_fusion(mp_arena_t *arena, const mp_op_t *op, mp_kernel_maker_t make,
                                   const mp_kernel_t **out_kernel) {
   mp_bands_t bands;
   bool has_bands = false;
   MP_RETURN_IF_ERROR(mp_bands_find(arena, op, &has_bands, &bands));
-  if (has_bands) return mp_fusion_make_bands(arena, op, &bands, out_kernel);
+  if (has_bands) return mp_fusion_make_bands(arena, op, &bands, make, out_kernel);
   const mp_op_t *last = mp_fusion_end(op);
   if (last != NULL) return mp_fusion_make_end(arena, op, last, out_kernel);
   fusion_t *kernel = MP_ARENA_NEW(arena, fusion_t);

@@ -119,7 +119,7 @@ static void fusion_bands_lay_out(fusion_bands_t *self, const mp_bands_t *bands) 
 }
 
 mp_status_t mp_fusion_make_bands(mp_arena_t *arena, const mp_op_t *op, const mp_bands_t *bands,
-                                 const mp_kernel_t **out_kernel) {
+                                 mp_kernel_maker_t make, const mp_kernel_t **out_kernel) {
   fusion_bands_t *self = MP_ARENA_NEW(arena, fusion_bands_t);
   MP_RETURN_IF_NULL(self);
   mp_kernel_init(&self->base, fusion_bands_run, op);
@@ -127,7 +127,7 @@ mp_status_t mp_fusion_make_bands(mp_arena_t *arena, const mp_op_t *op, const mp_
   self->num_args = op->num_operands;
   const mp_op_t *const ops[3] = {bands->first, bands->middle, bands->last};
   for (uint32_t s = 0; s < 3; ++s) {
-    MP_RETURN_IF_ERROR(mp_kernel_create(arena, ops[s], &self->stages[s].kernel));
+    MP_RETURN_IF_ERROR(make(arena, ops[s], &self->stages[s].kernel));
   }
   MP_RETURN_IF_ERROR(fusion_bands_product(arena, bands->first, 0, &self->stages[0]));
   MP_RETURN_IF_ERROR(fusion_bands_middle(arena, self->num_args, &self->stages[1]));

@@ -4,9 +4,10 @@
 #include "sim/kernels/fused/fusion_end.h"
 
 #include "sim/kernels/fused/tile.h"
-#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/movement/gather.h"
+#include "sim/kernels/movement/movement_makers.h"
 #include "sim/kernels/reduction/reduce.h"
+#include "sim/kernels/reduction/reduction_makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/source.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "sim/kernels/elementwise/convert.h"
-#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/linalg/cholesky_many.h"
+#include "sim/kernels/linalg/linalg_makers.h"
 #include "sim/kernels/shape.h"
 
 enum { GRAIN = 1 << 16 };

@@ -1,4 +1,4 @@
-// The custom calls of LU, Hermitian eigenvalues and singular values (sim/kernels/custom_call.h).
+// The custom calls of LU, Hermitian eigenvalues and singular values (linalg_makers.h).
 //
 // A part is a range of the batch. If the iteration for a matrix does not converge, its results are
 // NaN.
@@ -7,9 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/kernels/custom_call.h"
 #include "sim/kernels/elementwise/convert.h"
 #include "sim/kernels/linalg/linalg.h"
+#include "sim/kernels/linalg/linalg_makers.h"
 #include "sim/kernels/shape.h"
 
 enum { GRAIN = 1 << 16 };

@@ -1,9 +1,9 @@
-// The custom calls of QR factorizations (sim/kernels/custom_call.h).
+// The custom calls of QR factorizations (linalg_makers.h).
 #include <string.h>
 
-#include "sim/kernels/custom_call.h"
 #include "sim/kernels/elementwise/convert.h"
 #include "sim/kernels/linalg/linalg.h"
+#include "sim/kernels/linalg/linalg_makers.h"
 #include "sim/kernels/shape.h"
 
 enum { GRAIN = 1 << 16 };

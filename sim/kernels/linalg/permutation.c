@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "sim/kernels/custom_call.h"
+#include "sim/kernels/linalg/linalg_makers.h"
 #include "sim/kernels/shape.h"
 
 enum { GRAIN = 1 << 16 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "sim/kernels/elementwise/convert.h"
-#include "sim/kernels/kernel_makers.h"
+#include "sim/kernels/linalg/linalg_makers.h"
 #include "sim/kernels/linalg/panel.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"

@@ -1,4 +1,4 @@
-// The custom calls of tridiagonal systems (sim/kernels/custom_call.h): Gaussian elimination with
+// The custom calls of tridiagonal systems (linalg_makers.h): Gaussian elimination with
 // partial pivoting, in complex doubles for all element types.
 //
 // A singular system gives NaN everywhere, as JAX does when LAPACK's gtsv reports an error. The
@@ -10,9 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/kernels/custom_call.h"
 #include "sim/kernels/elementwise/convert.h"
 #include "sim/kernels/linalg/linalg.h"
+#include "sim/kernels/linalg/linalg_makers.h"
 #include "sim/kernels/shape.h"
 
 enum { GRAIN = 1 << 14 };

@@ -5,7 +5,7 @@
 // part writes one contiguous piece of memory.
 #include <string.h>
 
-#include "sim/kernels/kernel_makers.h"
+#include "sim/kernels/movement/movement_makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 

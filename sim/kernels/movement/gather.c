@@ -5,8 +5,8 @@
 
 #include "sim/base/assert.h"
 #include "sim/base/vector.h"
-#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/lanes.h"
+#include "sim/kernels/movement/movement_makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 

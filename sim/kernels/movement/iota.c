@@ -1,7 +1,7 @@
 // iota (StableHLO specification, "iota"): the index along one dimension, in any element type.
 #include "sim/base/assert.h"
 #include "sim/kernels/counting.h"
-#include "sim/kernels/kernel_makers.h"
+#include "sim/kernels/movement/movement_makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 

@@ -2,7 +2,7 @@
 // between types of the same width (StableHLO specification, sections of these names).
 #include <string.h>
 
-#include "sim/kernels/kernel_makers.h"
+#include "sim/kernels/movement/movement_makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 

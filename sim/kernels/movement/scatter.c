@@ -9,7 +9,7 @@
 #include "sim/base/vector.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/elementwise/region.h"
-#include "sim/kernels/kernel_makers.h"
+#include "sim/kernels/movement/movement_makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 

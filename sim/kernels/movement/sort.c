@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "sim/kernels/kernel_makers.h"
+#include "sim/kernels/movement/movement_makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 

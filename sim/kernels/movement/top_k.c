@@ -1,12 +1,12 @@
-// The custom calls that take the best elements of each row (sim/kernels/custom_call.h).
+// The custom calls that take the best elements of each row (movement_makers.h).
 //
 // Equal values keep their order. "TopK" takes NaN as the largest value of all.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/kernels/custom_call.h"
 #include "sim/kernels/elementwise/convert.h"
+#include "sim/kernels/movement/movement_makers.h"
 #include "sim/kernels/shape.h"
 
 enum { GRAIN = 1 << 15 };

@@ -9,8 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/random/counter_rng.h"
+#include "sim/kernels/random/random_makers.h"
 #include "sim/kernels/shape.h"
 
 enum { BLOCKS = 256, GRAIN_BLOCKS = 1 << 15 };

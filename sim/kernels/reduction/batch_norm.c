@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sim/kernels/elementwise/convert.h"
-#include "sim/kernels/kernel_makers.h"
+#include "sim/kernels/reduction/reduction_makers.h"
 #include "sim/kernels/shape.h"
 
 enum { BLOCK = 256, GRAIN = 1 << 15 };

@@ -14,8 +14,8 @@
 
 #include "sim/base/assert.h"
 #include "sim/ir/reducer.h"
-#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/reduction/reduce_ways.h"
+#include "sim/kernels/reduction/reduction_makers.h"
 #include "sim/kernels/shape.h"
 
 static mp_status_t reduce_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {

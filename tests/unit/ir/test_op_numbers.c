@@ -2,7 +2,7 @@
 // its kernel computes.
 #include "tests/unit/support/op_samples.h"
 
-#include "sim/kernels/kernel.h"
+#include "sim/kernels/table/kernel_table.h"
 
 enum { MAX_OPERANDS = 8, MAX_RESULTS = 4, MAX_BYTES = 1024 };
 

@@ -1,7 +1,7 @@
 // argmax and argmin: the kernel that compares alone gives the bits of the region as it is written.
 #include <math.h>
 
-#include "sim/kernels/kernel_makers.h"
+#include "sim/kernels/reduction/reduction_makers.h"
 #include "tests/unit/support/region_test.h"
 
 // How the region is written. WRONG_TIES keeps the higher position of two equal values.

@@ -4,6 +4,7 @@
 #include "sim/ir/compare/module_equal.h"
 #include "sim/ir/forms.h"
 #include "sim/ir/print/print_module.h"
+#include "sim/kernels/table/kernel_table.h"
 #include "sim/passes/passes.h"
 #include "sim/runtime/launch/executable_impl.h"
 #include "sim/spmd/gspmd/gspmd_import.h"

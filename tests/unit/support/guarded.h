@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/kernels/table/kernel_table.h"
 #include "sim/plan/program.h"
 
 #define GUARD_OUT_OF_FUEL "the loop went on for too long"

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "sim/ir/module.h"
-#include "sim/kernels/kernel.h"
+#include "sim/kernels/table/kernel_table.h"
 #include "tests/unit/support/unit.h"
 
 enum { BENCH_MAX = 16 };

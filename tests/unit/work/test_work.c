@@ -1,5 +1,5 @@
 // What ops have to do: classes of all ops, and operations and bytes counted by hand.
-#include "sim/kernels/custom_call.h"
+#include "sim/kernels/table/custom_call.h"
 #include "sim/work/work.h"
 #include "tests/unit/support/op_samples.h"
 

@@ -1,4 +1,4 @@
-#include "sim/kernels/reduction/window_tree.h"
+#include "sim/kernels/windows/window_tree.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
 // prefix by itself; then it makes the cumulative sums of the blocks' totals in the same way, and
 // adds the total of all blocks before (behind, for sums from the end) to the sums in a block. A
 // narrow type is rounded after every addition. These are the same steps.
-#ifndef MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_TREE_H_
-#define MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_TREE_H_
+#ifndef MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_TREE_H_
+#define MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_TREE_H_
 
 #include "sim/kernels/reduction/fold.h"
 
@@ -32,4 +32,4 @@ bool mp_window_tree_create(const mp_fold_t *fold, int64_t outer, int64_t length,
 void mp_window_tree_run(const mp_window_tree_t *tree, const mp_kernel_call_t *call, int64_t begin,
                         int64_t end);
 
-#endif  // MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_TREE_H_
+#endif  // MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_TREE_H_

@@ -5,12 +5,12 @@
 // Prefixes are folded in order. Suffixes are folded from their end, with the start value last,
 // which gives the same for an associative region with its neutral element as start value. Sums and
 // products that are rounded go another way (window_tree.h).
-#ifndef MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_SCAN_H_
-#define MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_SCAN_H_
+#ifndef MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_SCAN_H_
+#define MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_SCAN_H_
 
 #include "sim/kernels/reduction/fold.h"
-#include "sim/kernels/reduction/window.h"
-#include "sim/kernels/reduction/window_tree.h"
+#include "sim/kernels/windows/window.h"
+#include "sim/kernels/windows/window_tree.h"
 
 // The array is [outer][length][inner]; a line is one of outer * inner.
 typedef struct {
@@ -31,4 +31,4 @@ bool mp_window_scan_create(const mp_window_t *window, const mp_fold_t *fold,
 void mp_window_scan_run(const mp_window_scan_t *scan, const mp_kernel_call_t *call, int64_t begin,
                         int64_t end);
 
-#endif  // MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_SCAN_H_
+#endif  // MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_SCAN_H_

@@ -3,11 +3,11 @@
 //
 // This is for one operand whose fold is of a known kind; all others go element by element
 // (reduce_window.c). The order in which a sum is taken depends on the shapes only.
-#ifndef MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_PASSES_H_
-#define MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_PASSES_H_
+#ifndef MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_PASSES_H_
+#define MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_PASSES_H_
 
 #include "sim/kernels/reduction/fold.h"
-#include "sim/kernels/reduction/window.h"
+#include "sim/kernels/windows/window.h"
 
 // A pass reduces along one dimension of an array [outer][dim.in][inner] to [outer][dim.out][inner].
 typedef struct {
@@ -35,4 +35,4 @@ bool mp_window_passes_create(const mp_window_t *window, const mp_fold_t *fold, m
 void mp_window_passes_run(const mp_window_passes_t *passes, int64_t slice, const void *operand,
                           const void *init, void *result, void *scratch);
 
-#endif  // MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_PASSES_H_
+#endif  // MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_PASSES_H_

@@ -1,4 +1,4 @@
-#include "sim/kernels/reduction/window_scan.h"
+#include "sim/kernels/windows/window_scan.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "sim/kernels/reduction/window.h"
+#include "sim/kernels/windows/window.h"
 
 #include <string.h>
 

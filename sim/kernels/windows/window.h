@@ -5,8 +5,8 @@
 // padding is outside and takes no part.
 //
 // Many windows (lanes) are processed together, one element of the window after the other.
-#ifndef MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_H_
-#define MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_H_
+#ifndef MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_H_
+#define MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_H_
 
 #include <stdint.h>
 
@@ -54,4 +54,4 @@ void mp_window_lanes_begin(const mp_window_t *window, int64_t first, int64_t lan
 // Goes to the windows' next element in row-major order; may be called window->size - 1 times.
 void mp_window_lanes_next(mp_window_lanes_t *lanes);
 
-#endif  // MINIPOD_SIM_KERNELS_REDUCTION_WINDOW_H_
+#endif  // MINIPOD_SIM_KERNELS_WINDOWS_WINDOW_H_

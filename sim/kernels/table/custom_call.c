@@ -1,7 +1,8 @@
 // custom_call (StableHLO specification, "custom_call"): the table of targets that minipod knows.
-#include "sim/kernels/custom_call.h"
+#include "sim/kernels/table/custom_call.h"
 
-#include "sim/kernels/kernel_makers.h"
+#include "sim/kernels/linalg/linalg_makers.h"
+#include "sim/kernels/movement/movement_makers.h"
 
 typedef struct {
   const char *target;

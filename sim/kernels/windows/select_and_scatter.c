@@ -4,11 +4,11 @@
 
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/elementwise/region.h"
-#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/lanes.h"
-#include "sim/kernels/reduction/window.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
+#include "sim/kernels/windows/window.h"
+#include "sim/kernels/windows/windows_makers.h"
 
 enum { LANES = MP_REGION_MAX_LANES, NUM_ARRAYS = 3 };
 

@@ -1,10 +1,21 @@
 // Which op has which kernel maker: one row for every op of the list. If an op has no row, this file
 // does not compile. NONE marks ops without a kernel, whose role in the op list is not KERNEL.
+#include "sim/kernels/table/kernel_table.h"
+
 #include <stddef.h>
 
 #include "sim/base/assert.h"
-#include "sim/kernels/kernel_makers.h"
+#include "sim/kernels/contraction/contraction_makers.h"
+#include "sim/kernels/elementwise/elementwise_makers.h"
+#include "sim/kernels/fft/fft_makers.h"
+#include "sim/kernels/fused/fusion.h"
+#include "sim/kernels/linalg/linalg_makers.h"
+#include "sim/kernels/movement/movement_makers.h"
+#include "sim/kernels/random/random_makers.h"
+#include "sim/kernels/reduction/reduction_makers.h"
 #include "sim/kernels/shape.h"
+#include "sim/kernels/table/custom_call.h"
+#include "sim/kernels/windows/windows_makers.h"
 
 #define NONE        NULL
 #define MAKER(name) mp_kernel_make_##name
@@ -147,8 +158,14 @@
 #define ROW_SDY_SHARDING_CONSTRAINT     NONE
 #define ROW_SDY_SHARDING_GROUP          NONE
 #define ROW_EXCHANGE                    NONE
-#define ROW_FUSION                      MAKER(fusion)
+#define ROW_FUSION                      kernel_table_make_fusion
 // clang-format on
+
+// The kernels of a fused op's bands are those of the table, too.
+static mp_status_t kernel_table_make_fusion(mp_arena_t *arena, const mp_op_t *op,
+                                            const mp_kernel_t **out_kernel) {
+  return mp_kernel_make_fusion(arena, op, mp_kernel_create, out_kernel);
+}
 
 static const mp_kernel_maker_t g_makers[MP_OP_COUNT] = {
 #define ROW(name, ...) [MP_OP_##name] = ROW_##name,
@@ -156,23 +173,12 @@ static const mp_kernel_maker_t g_makers[MP_OP_COUNT] = {
 #undef ROW
 };
 
-// Smaller arrays are made once and stay in the caches, which costs less than repeating the scalar
-// in every part of every kernel that reads them.
-enum { MP_SCALAR_FROM_BYTES = 64 * 1024 };
-
 mp_value_t *mp_kernel_operand(const mp_op_t *op, uint32_t operand) {
-  mp_value_t *value = op->operands[operand];
-  const mp_op_t *maker = value->op;
   const bool is_counted = (op->code == MP_OP_SORT && mp_kernel_sort_counts(op, operand)) ||
                           (op->code == MP_OP_REDUCE && mp_kernel_reduce_counts(op, operand));
   if (is_counted) return op->operands[0];
-  if (g_makers[op->code] != mp_kernel_make_elementwise) return value;
-  if (maker == NULL || maker->code != MP_OP_BROADCAST_IN_DIM) return value;
-  int64_t bytes = 0;
-  mp_value_t *scalar = maker->operands[0];
-  const bool is_large =
-      mp_type_num_bytes(value->type, &bytes) && bytes > (int64_t)MP_SCALAR_FROM_BYTES;
-  return is_large && scalar->type->rank == 0 ? scalar : value;
+  const bool is_elementwise = g_makers[op->code] == mp_kernel_make_elementwise;
+  return is_elementwise ? mp_kernel_elementwise_operand(op, operand) : op->operands[operand];
 }
 
 // Whether no result of the op has any elements.

@@ -5,13 +5,13 @@
 // Elements outside of the array are skipped, and the start value takes part once, as the first,
 // whatever the padding. This makes no difference for a start value that is the region's neutral
 // element, and it is what XLA does with others.
-#include "sim/kernels/kernel_makers.h"
 #include "sim/kernels/lanes.h"
 #include "sim/kernels/reduction/fold.h"
-#include "sim/kernels/reduction/window.h"
-#include "sim/kernels/reduction/window_passes.h"
-#include "sim/kernels/reduction/window_scan.h"
 #include "sim/kernels/shape.h"
+#include "sim/kernels/windows/window.h"
+#include "sim/kernels/windows/window_passes.h"
+#include "sim/kernels/windows/window_scan.h"
+#include "sim/kernels/windows/windows_makers.h"
 
 typedef struct {
   mp_kernel_t base;

@@ -1,4 +1,4 @@
-#include "sim/kernels/reduction/window_passes.h"
+#include "sim/kernels/windows/window_passes.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,0 +1,17 @@
+// The makers of elementwise kernels (sim/kernels/kernel.h), and what these read.
+#ifndef MINIPOD_SIM_KERNELS_ELEMENTWISE_ELEMENTWISE_MAKERS_H_
+#define MINIPOD_SIM_KERNELS_ELEMENTWISE_ELEMENTWISE_MAKERS_H_
+
+#include <stdint.h>
+
+#include "sim/kernels/kernel.h"
+
+MP_KERNEL_MAKER(mp_kernel_make_elementwise);
+MP_KERNEL_MAKER(mp_kernel_make_map);
+
+// What the kernel of an op with the maker mp_kernel_make_elementwise reads as operand `operand`:
+// the operand, or the scalar of which a large operand is a broadcast. The kernel repeats the scalar
+// itself, so that nobody has to make the array, which costs memory and time.
+mp_value_t *mp_kernel_elementwise_operand(const mp_op_t *op, uint32_t operand);
+
+#endif  // MINIPOD_SIM_KERNELS_ELEMENTWISE_ELEMENTWISE_MAKERS_H_
