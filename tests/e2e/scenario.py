@@ -31,18 +31,28 @@ def start(code, devices=4, prelude=PRELUDE, **variables):
       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
+def slowness():
+  """How many times longer than on a quiet machine things may take: the load of a core, at least 1."""
+  return min(max(os.getloadavg()[0] / os.cpu_count(), 1), 10)
+
+
 def finish(process, timeout=60):
   """Waits for a started scenario: (return code, output, standard error).
 
-  One that does not end in time is killed, with all it started, and fails the test.
+  One that does not end in time is killed, with all it started, and fails the test. The limit is that
+  of a quiet machine; a busy one gets longer, as its load is when the time is over.
   """
-  try:
-    out, err = process.communicate(timeout=timeout)
-  except subprocess.TimeoutExpired:
-    os.killpg(process.pid, signal.SIGKILL)
-    out, err = process.communicate()
-    raise AssertionError(f"no end after {timeout} s\n{out}\n{err}") from None
-  return process.returncode, out, err
+  waited, limit = 0, timeout
+  while True:
+    try:
+      out, err = process.communicate(timeout=limit - waited)
+      return process.returncode, out, err
+    except subprocess.TimeoutExpired:
+      waited, limit = limit, max(limit, timeout * slowness())
+    if waited >= limit:
+      os.killpg(process.pid, signal.SIGKILL)
+      out, err = process.communicate()
+      raise AssertionError(f"no end after {limit:.0f} s\n{out}\n{err}")
 
 
 def run(code, devices=4, timeout=60, fails=False, **variables):
