@@ -15,6 +15,10 @@ mp_status_t mp_books_create(mp_arena_t *arena, const mp_network_t *network,
       .link_bytes = MP_ARENA_ARRAY(arena, double, num_links + 1),
       .devices = MP_ARENA_ARRAY(arena, mp_replay_device_books_t, num_devices),
   };
+  if (timing->has_choices) {
+    out_books->guesses = MP_ARENA_ARRAY(arena, uint64_t, timing->num_steps);
+    MP_RETURN_IF_NULL(out_books->guesses);
+  }
   MP_RETURN_IF_NULL(out_books->counts);
   MP_RETURN_IF_NULL(out_books->times);
   MP_RETURN_IF_NULL(out_books->meetings);
@@ -26,6 +30,9 @@ mp_status_t mp_books_create(mp_arena_t *arena, const mp_network_t *network,
 void mp_books_clear(mp_replay_books_t *books) {
   memset(books->counts, 0, books->num_steps * sizeof(*books->counts));
   memset(books->times, 0, books->num_steps * sizeof(*books->times));
+  if (books->guesses != NULL) {
+    memset(books->guesses, 0, books->num_steps * sizeof(*books->guesses));
+  }
   memset(books->meetings, 0, books->num_collectives * sizeof(*books->meetings));
   memset(books->link_bytes, 0, books->num_links * sizeof(*books->link_bytes));
   memset(books->devices, 0, books->num_devices * sizeof(*books->devices));
@@ -53,6 +60,9 @@ void mp_books_add(mp_replay_books_t *books, const mp_replay_books_t *more, uint6
   for (uint32_t i = 0; i < books->num_steps; ++i) {
     books->counts[i] += times * more->counts[i];
     books->times[i] += times * more->times[i];
+  }
+  for (uint32_t i = 0; i < books->num_steps && books->guesses != NULL; ++i) {
+    books->guesses[i] += times * more->guesses[i];
   }
   for (uint32_t i = 0; i < books->num_collectives; ++i) {
     books_add_meetings(&books->meetings[i], &more->meetings[i], times);

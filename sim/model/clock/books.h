@@ -24,8 +24,10 @@ typedef struct {
 
 typedef struct {
   uint32_t num_steps, num_collectives, num_links, num_devices;
-  uint64_t *counts;                // [num_steps] how often each step was done, summed over devices
-  mp_moment_t *times;              // [num_steps] what its work took, summed over devices
+  uint64_t *counts;    // [num_steps] how often each step was done, summed over devices
+  mp_moment_t *times;  // [num_steps] what its work took, summed over devices
+  // [num_steps] how often a choice was guessed, summed over devices; NULL: there are no choices
+  uint64_t *guesses;
   mp_replay_meetings_t *meetings;  // [num_collectives]
   double *link_bytes;  // [num_links] of the network; a program without collectives counts none
   mp_replay_device_books_t *devices;  // [num_devices]

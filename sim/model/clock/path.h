@@ -30,6 +30,10 @@ typedef struct {
   mp_path_entry_t *more;  // owned: the entries behind the first few
 } mp_path_t;
 
+// Added to a choice that was not made but guessed, because the value that decides is not there
+// (option `values`: shapes).
+#define MP_PATH_GUESSED (UINT64_C(1) << 63)
+
 // Adds a choice: of a conditional jump 0 when it goes on with the next command, and 1 when it
 // jumps; of a switch the number of its target; of a loop a count of rounds.
 void mp_path_add(mp_path_t *path, uint64_t choice);

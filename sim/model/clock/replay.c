@@ -64,10 +64,18 @@ static uint64_t replay_guess(mp_replay_t *replay, uint32_t logical, uint32_t num
   return choice;
 }
 
+// Takes the next choice of the path. False: there is none any more.
+static bool replay_take(mp_replay_t *replay, uint32_t logical, uint32_t number, uint64_t *out) {
+  const bool is_known =
+      mp_path_take(replay->launch->paths[logical], &replay->devices[logical].cursor, out);
+  if ((*out & MP_PATH_GUESSED) != 0) replay->books.guesses[number] += 1;
+  *out &= ~MP_PATH_GUESSED;
+  return is_known;
+}
+
 static uint64_t replay_choose(mp_replay_t *replay, uint32_t logical, uint32_t number) {
   uint64_t choice;
-  const bool is_known =
-      mp_path_take(replay->launch->paths[logical], &replay->devices[logical].cursor, &choice);
+  const bool is_known = replay_take(replay, logical, number, &choice);
   return is_known ? choice : replay_guess(replay, logical, number);
 }
 
@@ -80,8 +88,7 @@ static mp_moment_t replay_loop_time(mp_replay_t *replay, uint32_t logical, uint3
   bool is_known = count <= REPLAY_MOST_EDGES;
   for (uint32_t i = 0; i < count; ++i) {
     uint64_t edge;
-    is_known &=
-        mp_path_take(replay->launch->paths[logical], &replay->devices[logical].cursor, &edge);
+    is_known &= replay_take(replay, logical, number, &edge);
     if (is_known) edges[i] = edge;
   }
   replay->books.is_cut |= !is_known;

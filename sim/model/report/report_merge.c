@@ -12,8 +12,10 @@ static mp_status_t report_merge_own(mp_arena_t *arena, mp_report_program_t *row)
   mp_report_collective_t *collective =
       MP_ARENA_ARRAY(arena, mp_report_collective_t, row->num_collectives + 1);
   mp_report_op_t *op = MP_ARENA_ARRAY(arena, mp_report_op_t, row->num_ops + 1);
+  mp_report_guess_t *guess = MP_ARENA_ARRAY(arena, mp_report_guess_t, MP_REPORT_GUESSES);
   MP_RETURN_IF_NULL(collective);
   MP_RETURN_IF_NULL(op);
+  MP_RETURN_IF_NULL(guess);
   for (uint32_t i = 0; i < row->num_collectives; ++i) {
     collective[i] = row->collective[i];
     MP_RETURN_IF_ERROR(report_merge_text(arena, &collective[i].place));
@@ -23,8 +25,13 @@ static mp_status_t report_merge_own(mp_arena_t *arena, mp_report_program_t *row)
     MP_RETURN_IF_ERROR(report_merge_text(arena, &op[i].name));
     MP_RETURN_IF_ERROR(report_merge_text(arena, &op[i].place));
   }
+  for (uint32_t i = 0; i < row->num_guesses; ++i) {
+    guess[i] = row->guess[i];
+    MP_RETURN_IF_ERROR(report_merge_text(arena, &guess[i].place));
+  }
   row->collective = collective;
   row->op = op;
+  row->guess = guess;
   return NULL;
 }
 
@@ -55,7 +62,24 @@ static void report_merge_op(mp_report_program_t *to, const mp_report_op_t *from)
   }
 }
 
-static void report_merge_into(mp_report_program_t *to, const mp_report_program_t *from) {
+// Appends the guess, or adds it to that of the same place.
+static mp_status_t report_merge_guess(mp_arena_t *arena, mp_report_program_t *to,
+                                      const mp_report_guess_t *from) {
+  for (uint32_t i = 0; i < to->num_guesses; ++i) {
+    mp_report_guess_t *row = &to->guess[i];
+    if (row->branches != from->branches || strcmp(row->place, from->place) != 0) continue;
+    row->count += from->count;
+    return NULL;
+  }
+  if (to->guess == NULL || to->num_guesses == MP_REPORT_GUESSES) return NULL;
+  mp_report_guess_t guess = *from;
+  MP_RETURN_IF_ERROR(report_merge_text(arena, &guess.place));
+  to->guess[to->num_guesses++] = guess;
+  return NULL;
+}
+
+static mp_status_t report_merge_into(mp_arena_t *arena, mp_report_program_t *to,
+                                     const mp_report_program_t *from) {
   to->launches += from->launches;
   to->time += from->time;
   to->available += from->available;
@@ -73,6 +97,11 @@ static void report_merge_into(mp_report_program_t *to, const mp_report_program_t
     report_merge_collective(to, &from->collective[i]);
   }
   for (uint32_t i = 0; i < from->num_ops; ++i) report_merge_op(to, &from->op[i]);
+  to->guessed += from->guessed;
+  for (uint32_t i = 0; i < from->num_guesses; ++i) {
+    MP_RETURN_IF_ERROR(report_merge_guess(arena, to, &from->guess[i]));
+  }
+  return NULL;
 }
 
 // The row that further programs are added up in.
@@ -82,16 +111,14 @@ static mp_status_t report_merge_others(mp_report_rows_t *rows, const mp_report_p
         rows->arena, &rows->programs,
         (mp_report_program_t){.name = "(others)", .num_devices = row->num_devices, .link = -1}));
   }
-  report_merge_into(&rows->programs.items[MP_REPORT_PROGRAMS], row);
-  return NULL;
+  return report_merge_into(rows->arena, &rows->programs.items[MP_REPORT_PROGRAMS], row);
 }
 
 mp_status_t mp_report_rows_merge_one(mp_report_rows_t *rows, const mp_report_program_t *row) {
   for (uint32_t i = 0; i < rows->programs.count; ++i) {
     mp_report_program_t *known = &rows->programs.items[i];
     if (known->key != row->key || strcmp(known->name, row->name) != 0) continue;
-    report_merge_into(known, row);
-    return NULL;
+    return report_merge_into(rows->arena, known, row);
   }
   if (rows->programs.count >= MP_REPORT_PROGRAMS) return report_merge_others(rows, row);
   mp_report_program_t copy = *row;

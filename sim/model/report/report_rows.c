@@ -165,6 +165,26 @@ static mp_status_t report_rows_make_ops(const maker_t *m) {
   return NULL;
 }
 
+// ---- Guesses ----
+
+static mp_status_t report_rows_make_guesses(const maker_t *m) {
+  const mp_timing_t *timing = m->books->timing;
+  const uint64_t *counts = m->books->books.guesses;
+  m->row->guess = MP_ARENA_ARRAY(m->arena, mp_report_guess_t, MP_REPORT_GUESSES);
+  MP_RETURN_IF_NULL(m->row->guess);
+  for (uint32_t s = 0; s < timing->num_steps && counts != NULL; ++s) {
+    m->row->guessed += counts[s];
+    if (counts[s] == 0 || m->row->num_guesses == MP_REPORT_GUESSES) continue;
+    const mp_timing_step_t *step = &timing->steps[s];
+    mp_report_guess_t *guess = &m->row->guess[m->row->num_guesses++];
+    guess->place = report_rows_place(m->arena, timing->program->commands[step->first].loc);
+    guess->branches = step->kind == MP_TIMING_SWITCH ? step->num_targets : 0;
+    guess->count = counts[s];
+    MP_RETURN_IF_NULL(guess->place);
+  }
+  return NULL;
+}
+
 // ---- Programs ----
 
 // Equal for programs that are one row: the same program, or its compilation again.
@@ -199,6 +219,7 @@ static mp_status_t report_rows_make(const maker_t *m) {
   };
   MP_RETURN_IF_NULL(m->row->name);
   MP_RETURN_IF_ERROR(report_rows_make_collectives(m));
+  MP_RETURN_IF_ERROR(report_rows_make_guesses(m));
   return report_rows_make_ops(m);
 }
 

@@ -14,6 +14,7 @@ enum {
   MP_REPORT_PROGRAMS = 1000,   // rows; further programs are added up in one without details
   MP_REPORT_COLLECTIVES = 32,  // of a program: those on which devices spend most
   MP_REPORT_OPS = 16,          // likewise
+  MP_REPORT_GUESSES = 16,      // likewise: the first ones
   MP_REPORT_NO_LINK = -1,
 };
 
@@ -53,6 +54,13 @@ typedef struct {
   const mp_cmd_t *cmd;  // while the row is made, then NULL
 } mp_report_op_t;
 
+// A choice of the program that was not made but guessed, because the value that decides is absent.
+typedef struct {
+  const char *place;  // "cond at train.py:3:5"
+  uint32_t branches;  // of which the first was taken; 0: a loop, which went round once more
+  uint64_t count;     // on all devices together
+} mp_report_guess_t;
+
 typedef struct {
   const char *name;
   uint64_t key;
@@ -67,8 +75,11 @@ typedef struct {
   uint32_t num_collectives;            // rows
   mp_report_collective_t *collective;  // the one on which most time is spent first
   uint32_t num_ops;
-  mp_report_op_t *op;  // likewise
-  int64_t link;        // as of a collective
+  mp_report_op_t *op;        // likewise
+  uint64_t guessed;          // choices, also those without a row
+  uint32_t num_guesses;      // rows
+  mp_report_guess_t *guess;  // in the order of the program
+  int64_t link;              // as of a collective
   double link_bytes, link_seconds;
 } mp_report_program_t;
 

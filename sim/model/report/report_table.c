@@ -131,6 +131,20 @@ static void report_table_ops(const mp_report_program_t *row, mp_strbuf_t *out) {
   }
 }
 
+static void report_table_guesses(const mp_report_program_t *row, mp_strbuf_t *out) {
+  mp_strbuf_puts(out,
+                 "  what decides here is absent (option values: shapes): its times are those of "
+                 "these guesses\n");
+  mp_strbuf_printf(out, "  %-32s %8s  %s\n", "guess", "count", "at");
+  for (uint32_t i = 0; i < row->num_guesses; ++i) {
+    const mp_report_guess_t *guess = &row->guess[i];
+    char what[MP_REPORT_NUMBER + 32];
+    (void)snprintf(what, sizeof(what), "the first of %" PRIu32 " branches", guess->branches);
+    mp_strbuf_printf(out, "  %-32s %8" PRIu64 "  %s\n",
+                     guess->branches == 0 ? "one more round" : what, guess->count, guess->place);
+  }
+}
+
 static void report_table_program(const mp_report_table_t *table, const mp_report_program_t *row,
                                  mp_strbuf_t *out) {
   mp_strbuf_printf(out, "\n%s on %" PRIu32 " device%s\n", row->name, row->num_devices,
@@ -138,6 +152,7 @@ static void report_table_program(const mp_report_table_t *table, const mp_report
   if (row->is_cut) {
     mp_strbuf_puts(out, "  not all of its choices are known: some loops count as one round\n");
   }
+  if (row->num_guesses != 0) report_table_guesses(row, out);
   if (row->link >= 0) {
     mp_strbuf_puts(out, "  busiest link ");
     report_table_put_link(table, row->link, row->link_bytes, row->link_seconds, row->time, out);
@@ -185,6 +200,17 @@ static void report_table_devices(const mp_report_table_t *table, mp_strbuf_t *ou
 
 // ---- Everything ----
 
+static void report_table_note_guesses(const mp_report_rows_t *rows, mp_strbuf_t *out) {
+  uint64_t guessed = 0;
+  for (uint32_t i = 0; i < rows->programs.count; ++i) guessed += rows->programs.items[i].guessed;
+  if (guessed == 0) return;
+  mp_strbuf_printf(out,
+                   "guessed: %" PRIu64
+                   " times a branch or a loop was decided by a value that is absent; the virtual "
+                   "time is that of the guesses, which stand with their programs below\n",
+                   guessed);
+}
+
 void mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out) {
   char now[MP_REPORT_NUMBER], host[MP_REPORT_NUMBER];
   const mp_pod_info_t *info = mp_pod_info(table->pod);
@@ -205,6 +231,7 @@ void mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out) {
   if (table->lost != 0) {
     mp_strbuf_printf(out, "not in the table, because memory was short: %" PRIu64 "\n", table->lost);
   }
+  report_table_note_guesses(table->rows, out);
   mp_strbuf_putc(out, '\n');
   report_table_programs(table->rows, out);
   report_table_devices(table, out);

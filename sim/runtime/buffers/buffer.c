@@ -254,15 +254,23 @@ mp_status_t mp_buffer_no_values(void) {
                         "run for their times alone");
 }
 
-// Whether the array has no values, or may turn out to have none.
+// Where programs run for their shapes alone, only the array's definition says whether it has
+// values: whoever wants to look at it waits for that first.
+static void buffer_await_values(const mp_buffer_t *buffer) {
+  if (!mp_device_client(buffer->memory->device)->shapes_only) return;
+  mp_status_release(mp_event_await(buffer->definition));  // whoever looks waits for it, too
+}
+
+// Whether the array is there, and has no values.
 static bool buffer_lacks_values(const mp_buffer_t *buffer) {
   if (buffer->storage == NULL || buffer->storage->values == NULL) return false;
-  return !mp_event_is_ready(buffer->definition) || !buffer->storage->values->are_there;
+  return mp_event_has_succeeded(buffer->definition) && !buffer->storage->values->are_there;
 }
 
 mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data) {
   static _Alignas(64) unsigned char no_data[64];  // what error buffers point to
   mp_status_t status = NULL;
+  buffer_await_values(buffer);
   bool locked = buffer_lock(buffer);
   buffer_assert_holds(buffer);
   if (buffer->is_deleted && buffer->externals == 0) {

@@ -5,12 +5,14 @@
 #include "sim/base/hash.h"
 #include "sim/runtime/launch/run.h"
 
-// Slots are numbered; the first two are special.
+// Slots are numbered; the first one is special.
 enum {
   SHAPES_ALWAYS = 0,  // constants and what has no bytes
   SHAPES_FIRST = 1,
   SHAPES_MOST_TRACKED = 64,  // results of a fused op are told apart up to so many operands
 };
+
+#define SHAPES_NONE UINT32_MAX  // no command
 
 typedef struct {
   uint64_t hash;
@@ -23,6 +25,11 @@ typedef struct {
   // [num_results] the operands that each depends on, in bits; NULL: each on all.
   const uint64_t *needs;
   bool is_small;  // so little that it is computed if it can be
+  // Of a choice: the commands [begin, join) are those that it decides about. Whichever way it goes,
+  // the run comes to `join`. SHAPES_NONE: it is no choice, or one with a single outcome.
+  uint32_t begin, join;
+  uint32_t next_joined;   // the next choice with the same join; SHAPES_NONE: there is none
+  uint32_t first_joined;  // of any command: the first choice that has its join here
 } shape_cmd_t;
 
 struct mp_shapes_s {
@@ -37,7 +44,7 @@ struct mp_shapes_s {
 struct mp_shape_run_s {
   const mp_shapes_t *shapes;
   uint64_t *known;                   // a bit per slot: it has a value
-  uint64_t *guessed;                 // a bit per command: what comes next
+  uint64_t *guessed;                 // a bit per choice: it was guessed, and its join is to come
   uint32_t num_params, num_results;  // added so far
   mp_values_t **values;              // [params, then results] references
 };
@@ -112,8 +119,19 @@ static uint64_t shapes_needs_of(known_needs_map_t *map, const mp_value_t *value,
   return entry == NULL ? UINT64_MAX : entry->mask;
 }
 
+// What the regions of an op in the region use of it.
+static mp_status_t shapes_needs_of_captures(known_needs_map_t *map, const mp_op_t *op,
+                                            const mp_block_t *region, mp_arena_t *arena,
+                                            uint64_t *mask) {
+  mp_value_t **captures = NULL;
+  uint32_t count = 0;
+  if (op->num_regions != 0) MP_RETURN_IF_ERROR(mp_op_captures(op, arena, &captures, &count));
+  for (uint32_t i = 0; i < count; ++i) *mask |= shapes_needs_of(map, captures[i], region);
+  return NULL;
+}
+
 static mp_status_t shapes_walk_region(known_needs_map_t *map, const mp_block_t *region,
-                                      uint64_t *needs, uint32_t num_results) {
+                                      mp_arena_t *arena, uint64_t *needs, uint32_t num_results) {
   for (const mp_op_t *op = region->first; op != NULL; op = op->next) {
     uint64_t mask = 0;
     for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -121,6 +139,7 @@ static mp_status_t shapes_walk_region(known_needs_map_t *map, const mp_block_t *
       mask |= of_operand;
       if (op->next == NULL && i < num_results) needs[i] = of_operand;
     }
+    MP_RETURN_IF_ERROR(shapes_needs_of_captures(map, op, region, arena, &mask));
     const known_needs_t entry = {mp_hash_pointer(op), mask};
     MP_RETURN_IF_ERROR(MP_HASH_MAP_SET(NULL, map, &entry));
   }
@@ -140,13 +159,46 @@ static mp_status_t shapes_find_needs(shapes_builder_t *b, const mp_cmd_t *cmd,
   uint64_t *needs = MP_ARENA_ARRAY(b->shapes->arena, uint64_t, cmd->num_results);
   MP_RETURN_IF_NULL(needs);
   known_needs_map_t map = {0};
-  mp_status_t status = shapes_walk_region(&map, op->regions[0], needs, cmd->num_results);
+  mp_status_t status =
+      shapes_walk_region(&map, op->regions[0], b->shapes->arena, needs, cmd->num_results);
   MP_HASH_MAP_FREE(&map);
   *out_needs = needs;
   return status;
 }
 
-static mp_status_t shapes_add_command(shapes_builder_t *b, const mp_cmd_t *cmd, shape_cmd_t *out) {
+// Finds what a choice decides about, from the shape that the planner gives to control flow
+// (sim/plan/emit_control.c). The branch that leaves a loop jumps behind the loop's back edge, and
+// decides about the whole loop, also about its condition: that is computed once more or once less.
+// Each branch of a switch ends with a jump to the end of all.
+static void shapes_find_span(const mp_program_t *program, uint32_t number, shape_cmd_t *out) {
+  const mp_cmd_t *cmd = &program->commands[number];
+  out->join = out->next_joined = out->first_joined = SHAPES_NONE;
+  if (cmd->kind == MP_CMD_BRANCH_UNLESS) {
+    const mp_cmd_t *edge = &program->commands[cmd->targets[0] - 1];
+    MP_ASSERT(edge->kind == MP_CMD_JUMP && edge->targets[0] <= number);
+    out->begin = edge->targets[0];
+    out->join = cmd->targets[0];
+  } else if (cmd->kind == MP_CMD_SWITCH && cmd->num_targets > 1) {
+    const mp_cmd_t *end = &program->commands[cmd->targets[1] - 1];
+    MP_ASSERT(end->kind == MP_CMD_JUMP && end->targets[0] >= cmd->targets[cmd->num_targets - 1]);
+    out->begin = number + 1;
+    out->join = end->targets[0];
+  }
+}
+
+// Lists the choices at their joins, the innermost first.
+static void shapes_list_joins(const mp_program_t *program, shape_cmd_t *commands) {
+  for (uint32_t i = 0; i < program->num_commands; ++i) {
+    if (commands[i].join == SHAPES_NONE) continue;
+    shape_cmd_t *join = &commands[commands[i].join];
+    commands[i].next_joined = join->first_joined;
+    join->first_joined = i;
+  }
+}
+
+static mp_status_t shapes_add_command(shapes_builder_t *b, uint32_t number, shape_cmd_t *out) {
+  const mp_cmd_t *cmd = &b->shapes->program->commands[number];
+  shapes_find_span(b->shapes->program, number, out);
   MP_RETURN_IF_ERROR(shapes_number_all(b, cmd->operands, cmd->num_operands, &out->operands));
   MP_RETURN_IF_ERROR(shapes_number_all(b, cmd->results, cmd->num_results, &out->results));
   out->is_small = shapes_is_small(cmd);
@@ -176,8 +228,9 @@ static mp_status_t shapes_build(shapes_builder_t *b) {
   shape_cmd_t *commands = MP_ARENA_ARRAY(shapes->arena, shape_cmd_t, program->num_commands);
   MP_RETURN_IF_NULL(commands);
   for (uint32_t i = 0; i < program->num_commands; ++i) {
-    MP_RETURN_IF_ERROR(shapes_add_command(b, &program->commands[i], &commands[i]));
+    MP_RETURN_IF_ERROR(shapes_add_command(b, i, &commands[i]));
   }
+  shapes_list_joins(program, commands);
   shapes->commands = commands;
   return NULL;
 }
@@ -299,22 +352,58 @@ static bool shapes_note_results(mp_shape_run_t *run, const mp_cmd_t *cmd,
   return !is_any;
 }
 
-// A choice between going on (0) and jumping (1), or between the targets of a switch.
-static uint32_t shapes_guess(mp_run_t *run, uint32_t pc, bool is_branch) {
-  mp_shape_run_t *shape_run = run->shape_run;
-  uint32_t choice = 0;
-  if (is_branch) {
-    choice = shapes_get(shape_run->guessed, pc);
-    shapes_set(shape_run->guessed, pc, choice == 0);
+// Notes that nothing that the command writes has a value.
+static void shapes_forget_results(mp_shape_run_t *run, uint32_t number) {
+  const mp_cmd_t *cmd = &run->shapes->program->commands[number];
+  const shape_cmd_t *shape = &run->shapes->commands[number];
+  for (uint32_t i = 0; i < cmd->num_results; ++i) {
+    if (shape->results[i] != SHAPES_ALWAYS) shapes_set(run->known, shape->results[i], false);
   }
-  if (run->path != NULL) mp_path_add(run->path, choice);
-  return choice;
+}
+
+// Ends what was guessed at choices that have their join here. Before its join the run goes the way
+// that was guessed, and what it computes on this way follows from that. Behind it no value may
+// depend on the guess: whatever any way could have written is not known, also where the way that
+// was taken has not written it.
+static void shapes_join(mp_shape_run_t *run, uint32_t pc) {
+  const shape_cmd_t *commands = run->shapes->commands;
+  for (uint32_t i = commands[pc].first_joined; i != SHAPES_NONE; i = commands[i].next_joined) {
+    if (!shapes_get(run->guessed, i)) continue;
+    shapes_set(run->guessed, i, false);
+    for (uint32_t c = commands[i].begin; c < commands[i].join; ++c) shapes_forget_results(run, c);
+  }
+}
+
+// Whether the way on from a choice is guessed: its operand has no value. Then `*next` is set. Loops
+// go round once more, and of branches the first is taken. Once the end of a loop was guessed it
+// stays so, even if the next condition has a value: a loop must not go on for ever on a way that
+// the program would not have gone.
+static bool shapes_guesses(mp_run_t *run, uint32_t pc, uint32_t *next) {
+  mp_shape_run_t *shape_run = run->shape_run;
+  const mp_cmd_t *cmd = &shape_run->shapes->program->commands[pc];
+  const shape_cmd_t *shape = &shape_run->shapes->commands[pc];
+  const bool is_open = shapes_get(shape_run->guessed, pc);
+  const bool is_known = shapes_get(shape_run->known, shape->operands[0]);
+  if (shape->join == SHAPES_NONE || (is_known && !is_open)) return false;
+  const bool leaves_loop = cmd->kind == MP_CMD_BRANCH_UNLESS && is_open;
+  if (cmd->kind == MP_CMD_SWITCH || leaves_loop) *next = cmd->targets[0];
+  if (run->path != NULL) mp_path_add(run->path, leaves_loop ? 1 : MP_PATH_GUESSED);
+  shapes_set(shape_run->guessed, pc, true);
+  return true;
+}
+
+// The rounds of a loop that is one command, which is not run here: one of each loop in it.
+static void shapes_guess_rounds(mp_run_t *run, const mp_loop_t *loop) {
+  for (uint32_t i = 0; i < mp_loop_num_edges(loop) && run->path != NULL; ++i) {
+    mp_path_add(run->path, MP_PATH_GUESSED | 1);
+  }
 }
 
 bool mp_shape_run_skips(mp_run_t *run, uint32_t pc, uint32_t *next) {
   mp_shape_run_t *shape_run = run->shape_run;
   const mp_cmd_t *cmd = &shape_run->shapes->program->commands[pc];
   const shape_cmd_t *shape = &shape_run->shapes->commands[pc];
+  if (shape->first_joined != SHAPES_NONE) shapes_join(shape_run, pc);
   switch (cmd->kind) {
     case MP_CMD_LAUNCH:
     case MP_CMD_COPY:
@@ -324,25 +413,20 @@ bool mp_shape_run_skips(mp_run_t *run, uint32_t pc, uint32_t *next) {
       shapes_set(shape_run->known, shape->results[0], true);
       return false;
     case MP_CMD_BRANCH_UNLESS:
-      if (shapes_get(shape_run->known, shape->operands[0])) return false;
-      if (shapes_guess(run, pc, true) != 0) *next = cmd->targets[0];
-      return true;
     case MP_CMD_SWITCH:
-      if (shapes_get(shape_run->known, shape->operands[0])) return false;
-      *next = cmd->targets[shapes_guess(run, pc, false)];
-      return true;
+      return shapes_guesses(run, pc, next);
     case MP_CMD_JUMP:
     case MP_CMD_DONE:
       return false;
+    case MP_CMD_LOOP:
+      shapes_guess_rounds(run, cmd->loop);
+      break;
     case MP_CMD_CALL:
     case MP_CMD_COLLECTIVE:
     case MP_CMD_SEND:
     case MP_CMD_RECV:
-    case MP_CMD_LOOP:
       break;
   }
-  for (uint32_t i = 0; i < cmd->num_results; ++i) {
-    if (shape->results[i] != SHAPES_ALWAYS) shapes_set(shape_run->known, shape->results[i], false);
-  }
+  shapes_forget_results(shape_run, pc);
   return true;
 }

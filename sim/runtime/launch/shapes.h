@@ -4,8 +4,12 @@
 // commands run. So commands are skipped, and their results have no values: nothing reads or writes
 // the memory, which is counted but not backed. What is small is computed all the same, as long as
 // it follows from values that are there: counters and conditions of loops, random keys, tables of
-// sizes. A choice that depends on values that are not there is guessed: loops go round once, of
-// branches the first is taken.
+// sizes.
+//
+// A choice that depends on values that are not there is guessed: loops go round once more, of
+// branches the first is taken. The run's path says so. What such a choice decides about has no
+// value afterwards: whatever is written in any of the branches, or in the loop, which includes all
+// that the loop carries from round to round. So no value ever depends on a guess.
 //
 // What belongs to a program is immutable; what belongs to a run is used by the thread that runs it.
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_H_

@@ -1,0 +1,186 @@
+"""Where programs run for their shapes alone, what a guess decides about has no value: no number is wrong."""
+
+import os
+import pathlib
+
+import pytest
+import scenario
+
+SHAPES = {"MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes"}
+# What a scenario shows of a value.
+SHOW = scenario.PRELUDE + """
+import minipod
+def show(*values):
+  for value in values:
+    try:
+      print(np.asarray(value))
+    except jax.errors.JaxRuntimeError as error:
+      assert "this array has no values" in str(error), error
+      print("absent")
+large = jnp.ones((1000, 1000))
+"""
+
+
+def run(code, **variables):
+  return scenario.run(code, prelude=SHOW, **SHAPES, **variables)
+
+
+def test_what_absent_values_decide_is_absent():
+  out = run("""
+      show(jax.jit(lambda x: lax.cond(x[0, 0] > 0, lambda: 1., lambda: 2.))(large))
+      show(jax.jit(lambda x: lax.switch(jnp.int32(x[0, 0]), [lambda: 10, lambda: 11, lambda: 12]))(large))
+      show(jax.jit(lambda x: lax.while_loop(
+          lambda c: c[1] < 2e5, lambda c: (c[0] + 1, c[1] * 2), (0, x[0, 0]))[0])(large))
+      """)
+  assert out.split() == ["absent"] * 3
+
+
+def test_loss_scaling():
+  out = run("""
+      def step(weights, scale, good, count):
+        finite = jnp.isfinite(weights * scale).all()
+        scale, good = lax.cond(finite, lambda: (scale, good + 1), lambda: (scale / 2, 0))
+        return jax.tree.map(lambda w: jnp.where(finite, w * 0.9, w), weights), scale, good, count + 1
+      state = large, jnp.float32(1024), jnp.int32(0), jnp.int32(0)
+      for i in range(3):
+        state = jax.jit(step, donate_argnums=0)(*state)
+      show(*state)
+      """)
+  assert out.split() == ["absent", "absent", "absent", "3"]
+
+
+def test_a_counter_beside_large_work_is_waited_for():
+  out = run("""
+      @jax.jit
+      def step(weights, count):
+        return weights @ weights, count + 1
+      count = jnp.int32(0)
+      for _ in range(50):
+        large, count = step(large, count)
+        show(count)
+      """)
+  assert out.split() == [str(i) for i in range(1, 51)]
+
+
+def test_an_error_is_no_absence():
+  """Whoever reads what failed gets the error of the run."""
+  out = run("""
+      minipod.inject({"device": 0, "dead": True})
+      try:
+        np.asarray(jax.jit(lambda x: x + 1)(jnp.int32(1)))
+      except jax.errors.JaxRuntimeError as error:
+        print("is dead" in str(error))
+      """)
+  assert out.split() == ["True"]
+
+
+def test_what_a_guess_does_not_decide_has_values():
+  out = run("""
+      @jax.jit
+      def f(x, n):
+        def body(i, c):  # a known number of rounds, with a branch that is guessed in each
+          kept, count, small = c
+          return kept, count + 2, lax.cond(x[0, 0] > i, lambda: small + 1., lambda: small)
+        kept, count, small = lax.fori_loop(0, 5, body, (n + 1, n, 0.))
+        inner = lax.cond(small > 0, lambda: count, lambda: lax.fori_loop(0, 3, lambda i, c: c + i, 0))
+        return kept, count, small, inner, n * 3
+      show(*f(large, 7))
+      """)
+  assert out.split() == ["8", "17", "absent", "absent", "21"]
+
+
+def test_a_condition_that_loses_its_value_on_the_way():
+  """Two rounds are decided by a number, the third by the large array: the count of rounds is not known."""
+  out = run("""
+      @jax.jit
+      def f(x):
+        def body(c):
+          i, v, k = c
+          return i + 1, lax.cond(i < 1, lambda: v, lambda: x[0, 0]), k
+        return lax.while_loop(lambda c: c[1] < 3., body, (0, 1., 5))
+      show(*f(large))
+      """)
+  assert out.split() == ["absent", "absent", "5"]
+
+
+def test_a_loop_that_would_not_end_ends():
+  """The guess goes into a loop that the program would not go into, and that has no end."""
+  out = run("""
+      show(*jax.jit(lambda x: lax.while_loop(lambda c: c[0], lambda c: (c[1] == 0, c[1]), (x[0, 0] < 0, 0)))(large))
+      """)
+  assert out.split() == ["absent", "0"]
+
+
+@pytest.mark.parametrize("first", ["decided", "absent"])
+def test_devices_that_go_different_ways_come_together(first):
+  """One device knows how often its loop goes round, the others guess."""
+  out = run(f"""
+      mesh = jax.make_mesh((4,), ("i",))
+      @jax.jit
+      @jax.shard_map(mesh=mesh, in_specs=P("i"), out_specs=(P("i"), P()), check_vma=False)
+      def f(n):
+        def body(c):
+          return c[0] - 1, c[1] + lax.psum(lax.ppermute(c[0], "i", [(k, (k + 1) % 4) for k in range(4)]), "i")
+        n, total = lax.while_loop(lambda c: c[0] > 0, body, (n[0], 0.))
+        return n[None], total
+      absent = [jax.jit(lambda x: x[0, :1] * 3)(jax.device_put(large, d)) for d in jax.devices()]
+      known = [jax.device_put(np.ones(1, np.float32) * 3, d) for d in jax.devices()]
+      at = 0 if {first!r} == "decided" else 3
+      shards = [known[d] if d == at else absent[d] for d in range(4)]
+      n = jax.make_array_from_single_device_arrays((4,), NamedSharding(mesh, P("i")), shards)
+      show(*(shard.data for out in f(n) for shard in out.addressable_shards))
+      print(minipod.virtual_time() > 0)
+      """)
+  lines = out.split()
+  assert lines[-1] == "True"
+  assert lines[4:8] == ["absent"] * 4
+  assert lines.count("absent") == 7
+
+
+def test_the_report_names_each_guess(tmp_path):
+  script = tmp_path / "guesses.py"
+  script.write_text("""\
+import jax, jax.numpy as jnp
+from jax import lax
+import minipod
+x = jnp.ones((1000, 1000))
+def f(x):
+  a = lax.cond(x[0, 0] > 0, lambda: 1., lambda: 2.)
+  b = lax.switch(jnp.int32(x[0, 1]), [lambda: 1., lambda: 2., lambda: 3.])
+  c = lax.while_loop(lambda c: c < 8.,
+                     lambda c: c * 2, x[1, 1])
+  return a + b + c + lax.fori_loop(0, 3, lambda i, c: c + 1., 0.)
+for _ in range(2):
+  jax.jit(f)(x).block_until_ready()
+print(minipod.time_report())
+""")
+  report = scenario.run(f"exec(compile(open({str(script)!r}).read(), {str(script)!r}, 'exec'))",
+                        devices=1, MINIPOD_DUMP=tmp_path / "dump", **SHAPES)
+  guesses = {line.split(" at ")[-1].split("guesses.py:")[1].split(":")[0]: line
+             for line in report.splitlines() if "branches  " in line or "one more round  " in line}
+  assert sorted(guesses) == ["6", "7", "8"], report
+  assert "the first of 2 branches                 2  cond at " in guesses["6"]
+  assert "the first of 3 branches                 2  cond at " in guesses["7"]
+  assert "one more round                          2  while at " in guesses["8"]
+  assert "guessed: 6 times a branch or a loop was decided by a value that is absent" in report
+  dumped = next((tmp_path / "dump").glob("*.time.txt")).read_text()
+  assert all(line in dumped for line in guesses.values())
+  true = scenario.run(f"exec(compile(open({str(script)!r}).read(), {str(script)!r}, 'exec'))",
+                      devices=1, MINIPOD_TIME="model")
+  assert "guess" not in true.replace("guesses.py", "")
+
+
+def test_random_programs_have_true_values_or_none():
+  """Whatever has a value without computing has the value of a run that computes."""
+  count = int(os.environ.get("MINIPOD_RANDOM_CASES", "40"))
+  folder = str(pathlib.Path(__file__).parent)
+  code = f"import sys; sys.path.insert(0, {folder!r}); import absent_programs; absent_programs.main(0, {count})"
+  true = scenario.run(code, devices=1, timeout=60 + count, MINIPOD_TIME="model").splitlines()
+  shapes = scenario.run(code, devices=1, timeout=60 + count, **SHAPES).splitlines()
+  assert len(true) == len(shapes) == count
+  known = 0
+  for with_values, without in zip(true, shapes):
+    for value, other in zip(with_values.split(), without.split(), strict=True):
+      known += other != "absent"
+      assert other in (value, "absent"), f"program {without.split()[0]} of absent_programs.py"
+  assert known > 2 * count  # one is its number
