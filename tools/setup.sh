@@ -195,8 +195,10 @@ build_tree() {
   local preset=$1 tree=$root/build-$1
   shift
   [ "$preset" = release ] && tree=$root/build
-  if [ ! -f "$tree/build.ninja" ]; then
-    quietly "$tree/log/configure.log" cmake -S "$root" --preset "$preset" "$@" ||
+  # The build of a wheel leaves the tests out of build/.
+  if [ ! -f "$tree/build.ninja" ] || ! grep -q '^MINIPOD_TESTS:BOOL=ON' "$tree/CMakeCache.txt"; then
+    quietly "$tree/log/configure.log" \
+        cmake -S "$root" --preset "$preset" -DMINIPOD_TESTS=ON "$@" ||
       die "cmake could not configure the preset $preset (above)"
   fi
   quietly "$tree/log/build.log" cmake --build "$tree" ${target:+--target "$target"} ||
