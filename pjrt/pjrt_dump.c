@@ -12,12 +12,23 @@
 
 static atomic_uint g_next_number;
 
+// One file that cannot be written says what is wrong with the folder; hundreds say no more.
+static void pjrt_dump_complain(const char *path, int cause) {
+  static atomic_flag has_complained = ATOMIC_FLAG_INIT;
+  const bool is_first = !atomic_flag_test_and_set(&has_complained);
+  mp_log(is_first ? MP_LOG_WARNING : MP_LOG_DEBUG, "cannot write dump file %s: %s%s", path,
+         mp_system_text(cause), is_first ? " (more are not reported)" : "");
+}
+
 static void pjrt_dump_write_file(const char *path, const char *data, size_t size) {
-  FILE *file = mp_fopen(path, "wb");
+  FILE *file = mp_fopen_out(path, "wb");
   bool written = file != NULL && fwrite(data, 1, size, file) == size;
-  const int cause = errno;
-  if (file != NULL && fclose(file) != 0) written = false;
-  if (!written) mp_log(MP_LOG_WARNING, "cannot write dump file %s: %s", path, strerror(cause));
+  int cause = errno;
+  if (file != NULL && fclose(file) != 0) {
+    if (written) cause = errno;  // a full disk may show here alone
+    written = false;
+  }
+  if (!written) pjrt_dump_complain(path, cause);
 }
 
 // Names come from the client; only what is harmless in a file name is kept.

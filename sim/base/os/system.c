@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "sim/base/fault.h"
 
@@ -42,6 +44,24 @@ int mp_open(const char *path, int flags) {
 
 FILE *mp_fopen(const char *path, const char *mode) {
   return mp_fault_strikes(MP_FAULT_OPEN) ? NULL : fopen(path, mode);
+}
+
+FILE *mp_fopen_out(const char *path, const char *mode) {
+  if (mp_fault_strikes(MP_FAULT_OPEN)) return NULL;
+  const int how = mode[0] == 'a' ? O_APPEND : O_TRUNC;
+  const int file = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | how, 0666);
+  if (file < 0) return NULL;
+  FILE *stream = fdopen(file, mode);
+  if (stream == NULL) {
+    const int cause = errno;
+    close(file);
+    errno = cause;
+  }
+  return stream;
+}
+
+const char *mp_system_text(int error) {
+  return error == ELOOP ? "it is a symbolic link, which is not followed" : strerror(error);
 }
 
 int mp_thread_create(pthread_t *out_thread, const pthread_attr_t *attributes,

@@ -29,6 +29,13 @@ int mp_memfd_create(const char *name, unsigned flags);
 int mp_open(const char *path, int flags);
 // Opens a file as a stream. NULL and errno on failure.
 FILE *mp_fopen(const char *path, const char *mode);
+// Opens a file that others may read as a stream, as "wb" (new, or emptied) or "ab" (appended to).
+// What a symbolic link of this name points to is never written: in a folder of many, its owner may
+// not be who is writing. NULL and errno on failure, ELOOP for a link.
+FILE *mp_fopen_out(const char *path, const char *mode);
+// What went wrong, by the number of the error, for messages about files. The text is static or
+// lives until the thread's next call.
+const char *mp_system_text(int error);
 // Starts a thread. 0, or the number of the error.
 int mp_thread_create(pthread_t *out_thread, const pthread_attr_t *attributes,
                      void *(*run)(void *context), void *context);

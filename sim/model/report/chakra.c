@@ -66,13 +66,13 @@ static void chakra_write(mp_chakra_t *chakra, const char *name, const char *mode
   mp_strbuf_t path;
   mp_strbuf_init(&path);
   mp_strbuf_printf(&path, "%s/%s", chakra->folder, name);
-  FILE *file = path.failed || text->failed ? NULL : mp_fopen(mp_strbuf_text(&path), mode);
+  FILE *file = path.failed || text->failed ? NULL : mp_fopen_out(mp_strbuf_text(&path), mode);
   bool is_written = file != NULL && fwrite(mp_strbuf_text(text), 1, text->size, file) == text->size;
   const int cause = text->failed || path.failed ? ENOMEM : errno;
   if (file != NULL && fclose(file) != 0) is_written = false;
   if (!is_written && !chakra->has_failed) {
     mp_log_notice("the Chakra traces are not complete: cannot write %s: %s", mp_strbuf_text(&path),
-                  strerror(cause));
+                  mp_system_text(cause));
     chakra->has_failed = true;
   }
   mp_strbuf_deinit(&path);

@@ -337,10 +337,10 @@ static mp_status_t timeline_make(mp_timeline_t *timeline, const char *path) {
   MP_RETURN_IF_NULL(timeline->written);
   MP_RETURN_IF_NULL(timeline->is_named);
   MP_RETURN_IF_NULL(timeline->links);
-  timeline->file = mp_fopen(path, "wb");
+  timeline->file = mp_fopen_out(path, "wb");
   if (timeline->file == NULL) {
     return mp_status_make(MP_INVALID_ARGUMENT, "option trace: cannot write %s: %s", path,
-                          strerror(errno));
+                          mp_system_text(errno));
   }
   setvbuf(timeline->file, NULL, _IONBF, 0);  // lines are written whole
   mp_strbuf_puts(timeline->out, "[\n");
