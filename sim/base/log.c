@@ -6,7 +6,7 @@
 
 #include "sim/base/assert.h"
 
-static atomic_int g_level = MP_LOG_OFF;
+static atomic_int g_level = MP_LOG_WARNING;
 
 void mp_log_set_level(mp_log_level_t level) {
   atomic_store(&g_level, (int)level);

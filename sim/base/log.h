@@ -1,6 +1,7 @@
-// The logger. It is off by default and writes one lower-case line per event to stderr; hot paths do
-// not log. The level is the option `log_level` (MINIPOD_LOG_LEVEL). Thread-safe; lines are cut
-// after about a thousand characters.
+// The logger: one lower-case line per event to stderr. The level is the option `log_level`
+// (MINIPOD_LOG_LEVEL); by default warnings are printed, which nobody gets who has made no mistake.
+// Hot paths ask mp_log_enabled first, one load. Thread-safe; lines are cut after about a thousand
+// characters.
 #ifndef MINIPOD_SIM_BASE_LOG_H_
 #define MINIPOD_SIM_BASE_LOG_H_
 

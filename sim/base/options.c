@@ -177,9 +177,13 @@ static mp_status_t options_apply_environment(mp_options_t *options) {
 
 // Variables that are not the library's: the Python package's, and the test tools'.
 static const char *const g_foreign[] = {
-    "MINIPOD_LIBRARY",   "MINIPOD_PROCESSES", "MINIPOD_BUILD",     "MINIPOD_TEST_FULL",
-    "MINIPOD_JAX_TESTS", "MINIPOD_JAX_GIT",   "MINIPOD_MPI_OWNER", "MINIPOD_NATIVE_DUMP"};
+    "MINIPOD_LIBRARY", "MINIPOD_PROCESSES", "MINIPOD_BUILD",   "MINIPOD_JAX_TESTS",
+    "MINIPOD_JAX_GIT", "MINIPOD_MPI_OWNER", "MINIPOD_PACKAGE", "MINIPOD_MLIR_PROGRAMS"};
 enum { FOREIGN_COUNT = sizeof(g_foreign) / sizeof(g_foreign[0]) };
+// What the names of more of them begin with.
+static const char *const g_foreign_prefixes[] = {"MINIPOD_TEST_", "MINIPOD_RANDOM_",
+                                                 "MINIPOD_NATIVE_"};
+enum { FOREIGN_PREFIX_COUNT = sizeof(g_foreign_prefixes) / sizeof(g_foreign_prefixes[0]) };
 
 // Without a warning, a misspelt variable would have no effect and nobody would notice.
 static void options_warn_of_unknown_variables(void) {
@@ -193,6 +197,9 @@ static void options_warn_of_unknown_variables(void) {
     if (strncmp(*entry, "MINIPOD_", 8) != 0) continue;
     mp_str_t name = {*entry, strcspn(*entry, "=")};
     bool known = false;
+    for (size_t i = 0; i < FOREIGN_PREFIX_COUNT; ++i) {
+      known = known || mp_str_starts_with(name, g_foreign_prefixes[i]);
+    }
     for (size_t i = 0; i < count; ++i) known = known || mp_str_is(name, names[i]);
     if (known) continue;
     const char *nearest = mp_str_nearest(name, names, count);

@@ -54,7 +54,7 @@ typedef enum {
     "the pod: one line such as \"v5e:4x4\" or \"torus:4x4 hosts:2 hbm:16GiB\", or a YAML file")   \
   X(device_memory, BYTES, 1, INT64_MAX, "", "bytes", "MINIPOD_DEVICE_MEMORY",                     \
     "capacity of each device's own memory, such as \"64MiB\"")                                    \
-  X(log_level, LOG_LEVEL, 0, 0, "off", "", "MINIPOD_LOG_LEVEL",                                   \
+  X(log_level, LOG_LEVEL, 0, 0, "warning", "", "MINIPOD_LOG_LEVEL",                               \
     "what goes to stderr: off, error, warning, info or debug")                                    \
   X(machine, STRING, 0, 0, "", "", "MINIPOD_MACHINE",                                             \
     "hwloc synthetic description or XML file that replaces the real machine (for tests)")         \

@@ -1,10 +1,12 @@
 // Opening the module, and what has been compiled already.
 #include <dlfcn.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sim/base/alloc.h"
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
+#include "sim/base/log.h"
 #include "sim/base/os/lock.h"
 #include "sim/base/str.h"
 #include "sim/native/native.h"
@@ -12,14 +14,25 @@
 
 // ---- the module ----
 
+// A library that was built without LLVM has no module, which is how it was meant; one that is there
+// and of no use is nobody's intention.
 static const mp_native_module_t *native_code_open_at(const char *path) {
+  if (access(path, F_OK) != 0) {
+    mp_log(MP_LOG_INFO, "no machine code is made: there is no %s", path);
+    return NULL;
+  }
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // never closed again: its code runs
-  if (handle == NULL) return NULL;
+  if (handle == NULL) {
+    mp_log(MP_LOG_WARNING, "no machine code is made, loops are slower: %s", dlerror());
+    return NULL;
+  }
   void *symbol = dlsym(handle, MP_NATIVE_MODULE_SYMBOL);
   mp_native_module_fn_t *get = NULL;
   memcpy(&get, &symbol, sizeof(get));
   const mp_native_module_t *module = get == NULL ? NULL : get();
-  return module != NULL && module->contract == MP_NATIVE_CONTRACT ? module : NULL;
+  if (module != NULL && module->contract == MP_NATIVE_CONTRACT) return module;
+  mp_log(MP_LOG_WARNING, "no machine code is made, loops are slower: %s is of another build", path);
+  return NULL;
 }
 
 static const char *g_path;

@@ -35,7 +35,7 @@ static void defaults_are_unset(void **state) {
   assert_int_equal(options->node_id, MP_OPTION_UNSET);
   assert_string_equal(options->topology, "");
   assert_string_equal(options->machine, "");
-  assert_int_equal(options->log_level, MP_LOG_OFF);
+  assert_int_equal(options->log_level, MP_LOG_WARNING);
   assert_int_equal(options->source[MP_OPTION_ID_topology], MP_SOURCE_DEFAULT);
   mp_options_release(options);
 }

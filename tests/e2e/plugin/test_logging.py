@@ -1,0 +1,53 @@
+"""What minipod says on standard error: by default what is wrong with the settings, and no more."""
+
+import os
+import re
+import shutil
+
+import scenario
+
+USE = "print(float(jax.jit(lambda x: (x * 2 + jnp.abs(x)).sum())(jnp.ones(1 << 16))))"
+
+
+def said(code=USE, **variables):
+  """The lines of a run, which must go well."""
+  returncode, out, err = scenario.finish(scenario.start(code, **variables))
+  assert returncode == 0, err
+  return [line for line in err.splitlines() if line.startswith("minipod:")]
+
+
+def test_who_has_made_no_mistake_gets_no_line(tmp_path):
+  assert said(MINIPOD_TEST_FULL=1, MINIPOD_RANDOM_SEED=1, MINIPOD_DUMP=tmp_path) == []
+
+
+def test_a_misspelt_variable_is_named():
+  assert said(MINIPOD_TOPOLGY="v5e:4x4") == [
+      "minipod: warning: unknown environment variable MINIPOD_TOPOLGY, did you mean MINIPOD_TOPOLOGY?"]
+  assert said(MINIPOD_TOPOLGY="v5e:4x4", MINIPOD_LOG_LEVEL="off") == []
+
+
+def beside(folder):
+  """A copy of the library, with what the folder has beside it."""
+  return shutil.copy(os.environ["MINIPOD_LIBRARY"], folder)
+
+
+def test_a_module_that_cannot_be_loaded_is_named(tmp_path):
+  (tmp_path / "minipod_native.so").write_text("no library")
+  lines = said(MINIPOD_LIBRARY=beside(tmp_path), MINIPOD_NATIVE=2)
+  assert len(lines) == 1 and lines[0].startswith(
+      "minipod: warning: no machine code is made, loops are slower: "), lines
+  assert "minipod_native.so: " in lines[0]
+
+
+def test_a_module_that_is_of_another_build_is_named(tmp_path):
+  shutil.copy(os.environ["MINIPOD_LIBRARY"], tmp_path / "minipod_native.so")
+  lines = said(MINIPOD_LIBRARY=beside(tmp_path), MINIPOD_NATIVE=2)
+  assert lines == ["minipod: warning: no machine code is made, loops are slower:"
+                   f" {tmp_path}/minipod_native.so is of another build"]
+
+
+def test_no_module_is_no_mistake(tmp_path):
+  library = beside(tmp_path)
+  assert said(MINIPOD_LIBRARY=library, MINIPOD_NATIVE=2) == []
+  assert f"minipod: info: no machine code is made: there is no {tmp_path}/minipod_native.so" in said(
+      MINIPOD_LIBRARY=library, MINIPOD_NATIVE=2, MINIPOD_LOG_LEVEL="info")
