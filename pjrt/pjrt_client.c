@@ -120,6 +120,24 @@ static mp_status_t pjrt_client_wrap_client(void *context, mp_client_t *runtime) 
   return NULL;
 }
 
+// Tells a maintainer what the client is, line by line.
+static void pjrt_client_log(const PJRT_Client *client) {
+  if (!mp_log_enabled(MP_LOG_DEBUG)) return;
+  const mp_pod_t *pod = mp_client_pod(client->client);
+  const mp_pod_info_t *info = mp_pod_info(pod);
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_pod_describe(pod, &text);
+  mp_log(MP_LOG_DEBUG, "client made: %d of %d devices, process %d of %d", info->num_local_devices,
+         info->num_devices, info->process_index, info->num_processes);
+  for (const char *line = mp_strbuf_text(&text); *line != '\0';) {
+    const size_t size = strcspn(line, "\n");
+    if (size != 0) mp_log(MP_LOG_DEBUG, "  %.*s", mp_str_precision(size), line);
+    line += size + (line[size] == '\n');
+  }
+  mp_strbuf_deinit(&text);
+}
+
 // Makes a client in the given world, or joins the world of this process first, with the help of the
 // store (may be NULL).
 static mp_status_t pjrt_client_create(const mp_options_t *options, bool must_join,
@@ -140,6 +158,7 @@ static mp_status_t pjrt_client_create(const mp_options_t *options, bool must_joi
   }
   if (status != NULL) return status;
   mp_pjrt_faults_begin(wrap.client);
+  pjrt_client_log(wrap.client);
   *out_client = wrap.client;
   return NULL;
 }

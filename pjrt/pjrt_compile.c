@@ -1,5 +1,6 @@
 #include "pjrt/pjrt_compile.h"
 
+#include "sim/base/os/clock.h"
 #include "sim/ir/print/print_module.h"
 #include "sim/plan/compile.h"
 #include "sim/readers/options/compile_options.h"
@@ -51,10 +52,21 @@ static mp_status_t pjrt_compile_assign_devices(const mp_compile_options_t *optio
   return NULL;
 }
 
+static void pjrt_compile_log(const mp_pjrt_compiled_t *compiled, double began) {
+  const mp_program_t *program = compiled->program;
+  mp_log(MP_LOG_DEBUG,
+         "compiled %.*s in %.3f ms: %u replicas of %u partitions, %u commands (%u collectives, %u "
+         "foreign calls), %llu bytes of temporaries",
+         MP_STR_ARG(program->name), 1e3 * (mp_clock_seconds() - began), program->num_replicas,
+         program->num_partitions, program->num_commands, program->num_collectives,
+         program->num_calls, (unsigned long long)program->arena_bytes);
+}
+
 mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices,
                             const PJRT_Client *client, mp_arena_t *arena,
                             mp_pjrt_compiled_t *out_compiled) {
   mp_program_form_t form = MP_PROGRAM_MLIR;
+  const double began = mp_clock_seconds();
   mp_compile_options_t options;
   MP_RETURN_IF_ERROR(pjrt_compile_find_form(source, &form));
   MP_RETURN_IF_ERROR(
@@ -86,6 +98,7 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
     mp_program_release(compiled.program);
     return status;
   }
+  pjrt_compile_log(&compiled, began);
   *out_compiled = compiled;
   return NULL;
 }

@@ -2,6 +2,7 @@
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
+#include "sim/base/log.h"
 
 // The host array as the runtime takes it: dimensions and strides in the order of device memory.
 typedef struct {
@@ -60,6 +61,17 @@ static mp_status_t pjrt_host_transfer_check_semantics(PJRT_HostBufferSemantics s
                         (int)semantics);
 }
 
+static void pjrt_host_transfer_log(const char *direction, const mp_buffer_t *buffer) {
+  if (!mp_log_enabled(MP_LOG_DEBUG)) return;
+  const mp_memory_t *memory = mp_buffer_memory(buffer);
+  mp_strbuf_t type;
+  mp_strbuf_init(&type);
+  mp_type_print(mp_buffer_type(buffer), &type);
+  mp_log(MP_LOG_DEBUG, "%s device %u (%s): %s", direction, mp_device_id(mp_memory_device(memory)),
+         mp_memory_space_name(mp_memory_space(memory)), mp_strbuf_text(&type));
+  mp_strbuf_deinit(&type);
+}
+
 mp_status_t mp_PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args *args) {
   MP_REQUIRE(args, client);
   mp_memory_t *memory = NULL;
@@ -78,6 +90,7 @@ mp_status_t mp_PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer
     mp_pjrt_buffer_destroy(wrapped);
     return status;
   }
+  pjrt_host_transfer_log("put on", buffer);
   mp_pjrt_buffer_fill(wrapped, buffer);
   args->buffer = wrapped;
   args->done_with_host_buffer = mp_pjrt_event(done);
@@ -120,6 +133,7 @@ mp_status_t mp_PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args *args) {
                                             type->rank, mp_dtype_size(type->dtype), strides));
   MP_RETURN_IF_ERROR(pjrt_host_transfer_check_span(type, dims, strides, args->dst_size));
   mp_pjrt_layout_to_memory(args->src->layout, strides, type->rank, in_memory);
+  pjrt_host_transfer_log("got from", buffer);
   mp_event_t *done = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_to_host(buffer, args->dst, args->dst_size,
                                        args->host_layout == NULL ? NULL : in_memory, &done));

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/log.h"
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/devices/pacer.h"
 #include "sim/runtime/launch/client_check.h"
@@ -246,6 +247,22 @@ static void launch_await_places(const mp_executable_t *executable, const mp_laun
   }
 }
 
+static void launch_log(const mp_launch_state_t *l, mp_status_t status) {
+  enum { MOST = 8 };  // devices that are named
+  mp_strbuf_t devices;
+  mp_strbuf_init(&devices);
+  for (uint32_t i = 0; i < l->num_shares && i < MOST; ++i) {
+    mp_strbuf_printf(&devices, "%s%" PRIu32, i == 0 ? "" : ", ", l->shares[i].device->id);
+  }
+  if (l->num_shares > MOST) {
+    mp_strbuf_printf(&devices, " and %" PRIu32 " more", l->num_shares - MOST);
+  }
+  mp_log(MP_LOG_DEBUG, "launch %" PRIu64 ": %s on device%s %s%s%s", l->claim,
+         l->executable->name->text, l->num_shares == 1 ? "" : "s", mp_strbuf_text(&devices),
+         status == NULL ? "" : ": ", status == NULL ? "" : mp_status_message(status));
+  mp_strbuf_deinit(&devices);
+}
+
 mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t *launch,
                                  mp_buffer_t **const *out_results, mp_event_t **out_done) {
   const mp_program_t *program = executable->program;
@@ -278,6 +295,7 @@ mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t 
   l.inputs = (mp_stamp_t *)memory;
   l.model_shares = (mp_model_share_t **)(memory + l.num_shares * sizeof(*l.inputs));
   mp_status_t status = launch_run(&l, out_results, out_done);
+  if (mp_log_enabled(MP_LOG_DEBUG)) launch_log(&l, status);
   mp_free(l.shares);
   return status;
 }

@@ -51,3 +51,19 @@ def test_no_module_is_no_mistake(tmp_path):
   assert said(MINIPOD_LIBRARY=library, MINIPOD_NATIVE=2) == []
   assert f"minipod: info: no machine code is made: there is no {tmp_path}/minipod_native.so" in said(
       MINIPOD_LIBRARY=library, MINIPOD_NATIVE=2, MINIPOD_LOG_LEVEL="info")
+
+
+def test_debug_tells_what_a_maintainer_asks_first():
+  lines = said("""
+      def double(x): return x * 2
+      x = jax.device_put(np.ones(4, np.float32), jax.devices()[1])
+      print(np.asarray(jax.jit(double)(x)), np.asarray(jax.pmap(double)(np.ones((4, 2)))))
+      """, MINIPOD_LOG_LEVEL="debug", MINIPOD_TOPOLOGY="torus:4")
+  text = "\n".join(lines)
+  for wanted in [r"debug: client made: 4 of 4 devices, process 0 of 1",
+                 r"debug:   pod +torus:4: 4 devices",
+                 r"debug: put on device 1 \(device\): tensor<4xf32>",
+                 r"debug: compiled jit_double in \d+\.\d{3} ms: 1 replicas of 1 partitions, \d+ commands",
+                 r"debug: launch \d+: jit_double on device 1$",
+                 r"debug: launch \d+: jit__fun on devices 0, 1, 2, 3$"]:
+    assert re.search(wanted, text, re.MULTILINE), f"{wanted}\n{text}"
