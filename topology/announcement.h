@@ -8,7 +8,7 @@
 #define MINIPOD_TOPOLOGY_ANNOUNCEMENT_H_
 
 #include "sim/base/arena.h"
-#include "topology/machine.h"
+#include "topology/machine/machine.h"
 #include "topology/pod.h"
 
 enum { MP_ANNOUNCEMENT_PROTOCOL = 1 };

@@ -4,52 +4,8 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
+#include "sim/base/hash.h"
 #include "topology/pod_internal.h"
-
-const char *mp_memory_space_name(mp_memory_space_t space) {
-  static const char *const names[] = {
-#define MP_MEMORY_SPACE_TEXT(name, text) text,
-      MP_MEMORY_SPACES(MP_MEMORY_SPACE_TEXT)
-#undef MP_MEMORY_SPACE_TEXT
-  };
-  return names[space];
-}
-
-const char *mp_wiring_name(mp_wiring_t wiring) {
-  static const char *const names[] = {
-#define MP_WIRING_TEXT(name, text) text,
-      MP_WIRINGS(MP_WIRING_TEXT)
-#undef MP_WIRING_TEXT
-  };
-  return names[wiring];
-}
-
-const char *mp_fabric_name(mp_fabric_t fabric) {
-  static const char *const names[] = {
-#define MP_FABRIC_TEXT(name, text) text,
-      MP_FABRICS(MP_FABRIC_TEXT)
-#undef MP_FABRIC_TEXT
-  };
-  return names[fabric];
-}
-
-const char *mp_time_mode_name(mp_time_mode_t mode) {
-  static const char *const names[] = {
-#define MP_TIME_MODE_TEXT(name, text) text,
-      MP_TIME_MODES(MP_TIME_MODE_TEXT)
-#undef MP_TIME_MODE_TEXT
-  };
-  return names[mode];
-}
-
-const char *mp_values_mode_name(mp_values_mode_t values) {
-  static const char *const names[] = {
-#define MP_VALUES_MODE_TEXT(name, text) text,
-      MP_VALUES_MODES(MP_VALUES_MODE_TEXT)
-#undef MP_VALUES_MODE_TEXT
-  };
-  return names[values];
-}
 
 static double pod_quantity_of(const mp_quantities_t *values, int32_t dim) {
   return values->count == 0 ? 0 : values->each[values->count == 1 ? 0 : dim];
@@ -156,6 +112,17 @@ static void pod_set_name(mp_pod_t *pod, mp_str_t name) {
   pod->name[size] = '\0';
 }
 
+// A hash of the description alone, which is the same on every machine.
+static mp_status_t pod_take_fingerprint(mp_pod_t *pod) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_spec_write(&pod->spec, &text);
+  mp_status_t status = mp_strbuf_status(&text);
+  if (status == NULL) pod->fingerprint = mp_hash_fnv1a(text.data, text.size);
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
 mp_status_t mp_pod_build(const mp_pod_spec_t *spec, mp_str_t name, mp_pod_t **out_pod) {
   mp_pod_t *pod = mp_calloc(1, sizeof(*pod));
   MP_RETURN_IF_NULL(pod);
@@ -164,7 +131,7 @@ mp_status_t mp_pod_build(const mp_pod_spec_t *spec, mp_str_t name, mp_pod_t **ou
   pod_set_name(pod, name);
   pod_fill_info(pod);
   mp_status_t status = mp_arena_create(&pod->arena);
-  if (status == NULL) status = mp_pod_take_fingerprint(pod, &pod->fingerprint);
+  if (status == NULL) status = pod_take_fingerprint(pod);
   if (status == NULL) {
     pod->devices = MP_ARENA_ARRAY(pod->arena, mp_pod_device_t, (size_t)pod->info.num_devices);
     if (pod->devices == NULL) status = mp_status_out_of_memory();

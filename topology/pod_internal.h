@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "sim/base/arena.h"
-#include "topology/machine.h"
+#include "topology/machine/machine.h"
 #include "topology/pod.h"
 #include "topology/spec.h"
 
@@ -36,9 +36,6 @@ MP_NODISCARD mp_status_t mp_pod_read_description(mp_str_t text, const char *wher
 // Makes a pod of a finished spec, with all devices in one process, and does not place them. `name`
 // is the pod's if the spec has none.
 MP_NODISCARD mp_status_t mp_pod_build(const mp_pod_spec_t *spec, mp_str_t name, mp_pod_t **out_pod);
-
-// Computes the fingerprint of the pod's spec, which mp_pod_fingerprint returns.
-MP_NODISCARD mp_status_t mp_pod_take_fingerprint(const mp_pod_t *pod, uint64_t *out_fingerprint);
 
 // Lays the devices of this process, and `workers` workers, onto the machine's core groups.
 MP_NODISCARD mp_status_t mp_pod_place(mp_pod_t *pod, const mp_machine_t *machine, int32_t workers);

@@ -56,13 +56,3 @@ mp_status_t mp_pod_deserialize(mp_str_t bytes, mp_pod_t **out_pod) {
   MP_RETURN_IF_ERROR(mp_spec_finish(&spec, "serialized pod"));
   return mp_pod_build(&spec, MP_STR("pod"), out_pod);
 }
-
-mp_status_t mp_pod_take_fingerprint(const mp_pod_t *pod, uint64_t *out_fingerprint) {
-  mp_strbuf_t text;
-  mp_strbuf_init(&text);
-  mp_spec_write(&pod->spec, &text);
-  mp_status_t status = mp_strbuf_status(&text);
-  if (status == NULL) *out_fingerprint = mp_hash_fnv1a(text.data, text.size);
-  mp_strbuf_deinit(&text);
-  return status;
-}

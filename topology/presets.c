@@ -19,21 +19,20 @@
 //   [R]   astra-sim/astra-sim, examples/network/analytical/HGX-H100-validated.yml: latency to and
 //   from the
 //         NVLink switches, fitted to NCCL's collectives
-#include "topology/spec.h"
+#include "topology/presets.h"
 
-typedef struct {
-  const char *key;
-  const char *value;
-} setting_t;
+#include <stddef.h>
 
-enum { MP_PRESET_MAX_SETTINGS = 32 };
+typedef mp_preset_setting_t setting_t;
 
-typedef struct {
+enum { MAX_SETTINGS = 32 };
+
+struct mp_preset_s {
   const char *name;
   const char *alias;        // or NULL
   const setting_t *family;  // what comes before its own settings; ends with NULL
-  setting_t settings[MP_PRESET_MAX_SETTINGS];
-} preset_t;
+  setting_t settings[MAX_SETTINGS];
+};
 
 // All TPUs: three coordinates, hosts of 2x2 chips, a microsecond for each link [S]. Pods of 16x16
 // or 32x32 chips are tori, and slices have rings along the sides that go through the whole pod; the
@@ -49,7 +48,7 @@ static const setting_t g_tpu[] = {{"dims", "3"},
 static const setting_t g_gpu[] = {
     {"topology", "switch"}, {"dcn.topology", "fat_tree"}, {"dcn.links", "8"}, {NULL, NULL}};
 
-static const preset_t g_presets[] = {
+static const mp_preset_t g_presets[] = {
     // 46 Tflop/s, 700 GB/s, links of 496 Gbit/s [J20].
     {"v2",
      NULL,
@@ -217,41 +216,29 @@ static const preset_t g_presets[] = {
       {"flops.vector", "66.9T"}}},
 };
 
-static const preset_t *presets_find(mp_str_t name) {
+const mp_preset_t *mp_preset_find(mp_str_t name) {
   for (size_t i = 0; i < sizeof(g_presets) / sizeof(g_presets[0]); ++i) {
-    const preset_t *preset = &g_presets[i];
+    const mp_preset_t *preset = &g_presets[i];
     if (mp_str_is(name, preset->name)) return preset;
     if (preset->alias != NULL && mp_str_is(name, preset->alias)) return preset;
   }
   return NULL;
 }
 
-bool mp_spec_is_preset(mp_str_t name) {
-  return presets_find(name) != NULL;
+const char *mp_preset_name(const mp_preset_t *preset) {
+  return preset->name;
 }
 
-// Sets what a list has, up to `end` or a key that is NULL.
-static mp_status_t presets_set(mp_pod_spec_t *spec, const preset_t *preset,
-                               const setting_t *setting, const setting_t *end) {
-  const mp_spec_place_t place = {preset->name, 0, MP_LAYER_PRESET};
-  for (; setting != end && setting->key != NULL; ++setting) {
-    MP_RETURN_IF_ERROR(mp_spec_set(spec, place, mp_str(setting->key), mp_str(setting->value)));
+const mp_preset_setting_t *mp_preset_setting(const mp_preset_t *preset, size_t index) {
+  const setting_t *setting = preset->family;
+  for (; setting->key != NULL; ++setting) {
+    if (index-- == 0) return setting;
   }
-  return NULL;
+  setting = preset->settings + index;
+  return index < MAX_SETTINGS && setting->key != NULL ? setting : NULL;
 }
 
-mp_status_t mp_spec_apply_preset(mp_pod_spec_t *spec, mp_str_t name) {
-  const preset_t *preset = presets_find(name);
-  if (preset == NULL) {
-    return mp_status_make(MP_NOT_FOUND, "no preset '%.*s'", MP_STR_ARG(name));
-  }
-  mp_spec_clear_layer(spec, MP_LAYER_PRESET);
-  const setting_t *end = preset->settings + MP_PRESET_MAX_SETTINGS;
-  MP_RETURN_IF_ERROR(presets_set(spec, preset, preset->family, NULL));
-  return presets_set(spec, preset, preset->settings, end);
-}
-
-void mp_spec_list_presets(mp_strbuf_t *out_text) {
+void mp_preset_list(mp_strbuf_t *out_text) {
   for (size_t i = 0; i < sizeof(g_presets) / sizeof(g_presets[0]); ++i) {
     mp_strbuf_printf(out_text, "%s%s", i == 0 ? "" : ", ", g_presets[i].name);
   }

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "topology/presets.h"
 #include "topology/spec_value.h"
 
 typedef struct {
@@ -107,6 +108,41 @@ mp_status_t mp_spec_refuse(mp_spec_place_t place, mp_str_t key, const char *got)
   return status;
 }
 
+static size_t spec_size_of(mp_spec_type_t type) {
+  static const size_t sizes[] = {
+      [MP_SPEC_TEXT] = MP_SPEC_MAX_TEXT + 1,      [MP_SPEC_INT] = sizeof(int32_t),
+      [MP_SPEC_DIMS] = sizeof(int32_t),           [MP_SPEC_WIRING] = sizeof(mp_wirings_t),
+      [MP_SPEC_FABRIC] = sizeof(mp_fabric_t),     [MP_SPEC_SHAPE] = sizeof(mp_shape_t),
+      [MP_SPEC_BYTES] = sizeof(uint64_t),         [MP_SPEC_TIME] = sizeof(double),
+      [MP_SPEC_TIMES] = sizeof(mp_quantities_t),  [MP_SPEC_RATE] = sizeof(double),
+      [MP_SPEC_RATES] = sizeof(mp_quantities_t),  [MP_SPEC_FLOPS] = sizeof(double),
+      [MP_SPEC_RATIO] = sizeof(double),           [MP_SPEC_FACTOR] = sizeof(double),
+      [MP_SPEC_TEXTS] = MP_SPEC_MAX_TEXT + 1,     [MP_SPEC_MODE] = sizeof(mp_time_mode_t),
+      [MP_SPEC_VALUES] = sizeof(mp_values_mode_t)};
+  return sizes[type];
+}
+
+// Forgets all that one layer gave.
+static void spec_clear_layer(mp_pod_spec_t *spec, mp_spec_layer_t layer) {
+  for (int id = 0; id < MP_SPEC_KEY_COUNT; ++id) {
+    if (spec->given[id].layer != layer) continue;
+    memset(spec_member_of(spec, id), 0, spec_size_of(g_keys[id].type));
+    spec->given[id].layer = MP_LAYER_NONE;
+    spec->given[id].line = 0;
+  }
+}
+
+// Sets a preset's keys in the lowest layer.
+static mp_status_t spec_apply_preset(mp_pod_spec_t *spec, const mp_preset_t *preset) {
+  const mp_spec_place_t place = {mp_preset_name(preset), 0, MP_LAYER_PRESET};
+  spec_clear_layer(spec, MP_LAYER_PRESET);
+  const mp_preset_setting_t *setting = NULL;
+  for (size_t i = 0; (setting = mp_preset_setting(preset, i)) != NULL; ++i) {
+    MP_RETURN_IF_ERROR(mp_spec_set(spec, place, mp_str(setting->key), mp_str(setting->value)));
+  }
+  return NULL;
+}
+
 mp_status_t mp_spec_set(mp_pod_spec_t *spec, mp_spec_place_t place, mp_str_t key, mp_str_t value) {
   char got[96];
   int shown = value.size > 64 ? 64 : (int)value.size;
@@ -130,16 +166,17 @@ mp_status_t mp_spec_set(mp_pod_spec_t *spec, mp_spec_place_t place, mp_str_t key
     spec->given[id].line = place.line;
   }
   if (!wins || id != mp_spec_key_id(MP_STR("preset"))) return NULL;
-  if (!mp_spec_is_preset(value)) {
+  const mp_preset_t *preset = mp_preset_find(value);
+  if (preset == NULL) {
     mp_strbuf_t known;
     mp_strbuf_init(&known);
-    mp_spec_list_presets(&known);
+    mp_preset_list(&known);
     mp_status_t status =
         spec_error_at(place, key, "expected one of %s, got %s", mp_strbuf_text(&known), got);
     mp_strbuf_deinit(&known);
     return status;
   }
-  return mp_spec_apply_preset(spec, value);
+  return spec_apply_preset(spec, preset);
 }
 
 static bool spec_is_zero(const void *bytes, size_t size) {
@@ -147,29 +184,6 @@ static bool spec_is_zero(const void *bytes, size_t size) {
     if (((const char *)bytes)[i] != 0) return false;
   }
   return true;
-}
-
-static size_t spec_size_of(mp_spec_type_t type) {
-  static const size_t sizes[] = {
-      [MP_SPEC_TEXT] = MP_SPEC_MAX_TEXT + 1,      [MP_SPEC_INT] = sizeof(int32_t),
-      [MP_SPEC_DIMS] = sizeof(int32_t),           [MP_SPEC_WIRING] = sizeof(mp_wirings_t),
-      [MP_SPEC_FABRIC] = sizeof(mp_fabric_t),     [MP_SPEC_SHAPE] = sizeof(mp_shape_t),
-      [MP_SPEC_BYTES] = sizeof(uint64_t),         [MP_SPEC_TIME] = sizeof(double),
-      [MP_SPEC_TIMES] = sizeof(mp_quantities_t),  [MP_SPEC_RATE] = sizeof(double),
-      [MP_SPEC_RATES] = sizeof(mp_quantities_t),  [MP_SPEC_FLOPS] = sizeof(double),
-      [MP_SPEC_RATIO] = sizeof(double),           [MP_SPEC_FACTOR] = sizeof(double),
-      [MP_SPEC_TEXTS] = MP_SPEC_MAX_TEXT + 1,     [MP_SPEC_MODE] = sizeof(mp_time_mode_t),
-      [MP_SPEC_VALUES] = sizeof(mp_values_mode_t)};
-  return sizes[type];
-}
-
-void mp_spec_clear_layer(mp_pod_spec_t *spec, mp_spec_layer_t layer) {
-  for (int id = 0; id < MP_SPEC_KEY_COUNT; ++id) {
-    if (spec->given[id].layer != layer) continue;
-    memset(spec_member_of(spec, id), 0, spec_size_of(g_keys[id].type));
-    spec->given[id].layer = MP_LAYER_NONE;
-    spec->given[id].line = 0;
-  }
 }
 
 void mp_spec_write(const mp_pod_spec_t *spec, mp_strbuf_t *out_text) {

@@ -205,16 +205,6 @@ MP_NODISCARD mp_status_t mp_spec_read_yaml(mp_pod_spec_t *spec, const char *orig
 // Reads a YAML file. NOT_FOUND when there is none, INVALID_ARGUMENT when it is too large.
 MP_NODISCARD mp_status_t mp_spec_read_file(mp_pod_spec_t *spec, const char *path);
 
-// Sets a preset's keys (presets.c) in the lowest layer. NOT_FOUND names the presets that there are.
-MP_NODISCARD mp_status_t mp_spec_apply_preset(mp_pod_spec_t *spec, mp_str_t name);
-// True if there is a preset of this name.
-bool mp_spec_is_preset(mp_str_t name);
-// Appends "v2, v3, …".
-void mp_spec_list_presets(mp_strbuf_t *out_text);
-
-// Forgets all that one layer gave.
-void mp_spec_clear_layer(mp_pod_spec_t *spec, mp_spec_layer_t layer);
-
 // Checks the whole and derives what was not given (spec_finish.c): shape, hosts, kind, the wiring
 // of each dimension. INVALID_ARGUMENT names the key that is to blame and where it was given, or
 // `origin`.

@@ -1,4 +1,5 @@
 // The one-line form: NAME[:GRID] or a file, then key:value words.
+#include "topology/presets.h"
 #include "topology/spec.h"
 #include "topology/spec_value.h"
 
@@ -71,7 +72,7 @@ static mp_status_t spec_line_read_file_word(mp_pod_spec_t *spec, const char *ori
 static mp_status_t spec_line_refuse_first_word(const char *origin, mp_str_t name) {
   mp_strbuf_t presets;
   mp_strbuf_init(&presets);
-  mp_spec_list_presets(&presets);
+  mp_preset_list(&presets);
   int shown = name.size > 64 ? 64 : (int)name.size;
   mp_status_t status = mp_status_make(
       MP_INVALID_ARGUMENT,
@@ -86,7 +87,7 @@ static mp_status_t spec_line_refuse_first_word(const char *origin, mp_str_t name
 static mp_status_t spec_line_read_first_word(mp_pod_spec_t *spec, mp_spec_place_t place,
                                              mp_str_t word) {
   word_t parts = spec_line_split(word);
-  bool preset = mp_spec_is_preset(parts.key);
+  bool preset = mp_preset_find(parts.key) != NULL;
   if (preset || spec_line_is_wiring(parts.key)) {
     MP_RETURN_IF_ERROR(
         mp_spec_set(spec, place, preset ? MP_STR("preset") : MP_STR("topology"), parts.key));

@@ -9,7 +9,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/options.h"
 #include "tests/unit/support/unit.h"
-#include "topology/cgroup.h"
+#include "topology/machine/cgroup.h"
 #include "topology/pod.h"
 
 #define BIG_MACHINE "pack:2 numa:4 l3:2 core:8 pu:1"

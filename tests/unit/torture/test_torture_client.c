@@ -5,7 +5,7 @@
 #include "tests/unit/support/fixtures.h"
 #include "tests/unit/support/torture_pjrt.h"
 #include "topology/announcement.h"
-#include "topology/cgroup.h"
+#include "topology/machine/cgroup.h"
 
 #define FIXTURES MINIPOD_SOURCE_DIR "/tests/fixtures/"
 #define CONFIGS  MINIPOD_SOURCE_DIR "/configs/"

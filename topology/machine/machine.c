@@ -1,4 +1,4 @@
-#include "topology/machine.h"
+#include "topology/machine/machine.h"
 
 #include <errno.h>
 #include <hwloc.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "sim/base/alloc.h"
-#include "topology/cgroup.h"
+#include "topology/machine/cgroup.h"
 
 // Working state of one detection.
 typedef struct {

@@ -1,4 +1,4 @@
-#include "topology/cgroup.h"
+#include "topology/machine/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>

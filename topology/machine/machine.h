@@ -6,8 +6,8 @@
 // cpuset cgroup forbids, and the affinity masks of the process's threads take away more.
 //
 // A machine belongs to its maker; it is for one thread at a time while it changes.
-#ifndef MINIPOD_TOPOLOGY_MACHINE_H_
-#define MINIPOD_TOPOLOGY_MACHINE_H_
+#ifndef MINIPOD_TOPOLOGY_MACHINE_MACHINE_H_
+#define MINIPOD_TOPOLOGY_MACHINE_MACHINE_H_
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,4 +62,4 @@ static inline int32_t mp_part_begin(int32_t total, int32_t index, int32_t count)
   return (int32_t)((int64_t)total * index / count);
 }
 
-#endif  // MINIPOD_TOPOLOGY_MACHINE_H_
+#endif  // MINIPOD_TOPOLOGY_MACHINE_MACHINE_H_

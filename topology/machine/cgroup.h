@@ -2,8 +2,8 @@
 //
 // A file that is not there or may not be read counts as no limit. The limits of all ancestors that
 // are visible in this mount namespace apply; the smallest counts. Thread-safe.
-#ifndef MINIPOD_TOPOLOGY_CGROUP_H_
-#define MINIPOD_TOPOLOGY_CGROUP_H_
+#ifndef MINIPOD_TOPOLOGY_MACHINE_CGROUP_H_
+#define MINIPOD_TOPOLOGY_MACHINE_CGROUP_H_
 
 #include <stdint.h>
 
@@ -19,4 +19,4 @@ typedef struct {
 // folder. RESOURCE_EXHAUSTED when memory or open files have run out: the limits are not known then.
 MP_NODISCARD mp_status_t mp_cgroup_limits(const char *root, mp_cgroup_limits_t *out_limits);
 
-#endif  // MINIPOD_TOPOLOGY_CGROUP_H_
+#endif  // MINIPOD_TOPOLOGY_MACHINE_CGROUP_H_

@@ -1,0 +1,26 @@
+// Well-known machines: names, and what they set in a description. The figures never change.
+#ifndef MINIPOD_TOPOLOGY_PRESETS_H_
+#define MINIPOD_TOPOLOGY_PRESETS_H_
+
+#include <stddef.h>
+
+#include "sim/base/str.h"
+
+typedef struct mp_preset_s mp_preset_t;
+
+// A key of the schema (spec.h), and its value as users write it.
+typedef struct {
+  const char *key;
+  const char *value;
+} mp_preset_setting_t;
+
+// The preset of this name; NULL: there is none.
+const mp_preset_t *mp_preset_find(mp_str_t name);
+// The name that it has in the table, also if it was found by another one.
+const char *mp_preset_name(const mp_preset_t *preset);
+// Setting number `index`, from 0 on; NULL behind the last one.
+const mp_preset_setting_t *mp_preset_setting(const mp_preset_t *preset, size_t index);
+// Appends "v2, v3, …".
+void mp_preset_list(mp_strbuf_t *out_text);
+
+#endif  // MINIPOD_TOPOLOGY_PRESETS_H_
