@@ -24,6 +24,7 @@ static const mp_runner_t k_runner = {
     .is_inline = mp_run_is_inline,
     .look_for_deadlock = mp_deadlock_check,
     .find_holdup = mp_deadlock_find_holdup,
+    .is_out = mp_run_is_out,
     .end = client_end,
     .destroy = client_destroy,
 };

@@ -144,6 +144,12 @@ bool mp_client_is_forked(const mp_client_t *client);
 static inline bool mp_client_is_stopping(const mp_client_t *client) {
   return atomic_load_explicit(&client->is_stopping, memory_order_acquire);
 }
+// Notes that a run was parked, or queued behind another one: the next look for deadlocks
+// (launch/deadlock.h) has something to find.
+static inline void mp_client_needs_look(mp_client_t *client) {
+  if (atomic_load_explicit(&client->needs_look, memory_order_relaxed)) return;
+  atomic_store(&client->needs_look, true);
+}
 // The NUMA node that the device's memories shall be bound to; -1 when there is nothing to choose.
 int32_t mp_client_numa_node(const mp_client_t *client, const mp_device_t *device);
 

@@ -9,6 +9,7 @@
 
 typedef struct mp_client_s mp_client_t;
 typedef struct mp_device_s mp_device_t;
+typedef struct mp_run_s mp_run_t;
 typedef struct mp_worker_s mp_worker_t;
 
 typedef struct {
@@ -20,6 +21,10 @@ typedef struct {
   // Called by a worker that has found nothing to do, before it sleeps. If no other worker has
   // anything to do either, launches may be waiting for each other.
   void (*look_for_deadlock)(mp_client_t *client);
+
+  // ---- For sessions, which hold runs but do not look into them (call.h) ----
+  // True when the run waits for a foreign function. Its session's lock may be held.
+  bool (*is_out)(const mp_run_t *run);
 
   // ---- For threads that wait for a place (ahead.h) ----
   // What keeps the first run of the device from going on by itself. Called without locks.

@@ -142,6 +142,10 @@ void mp_run_bring_back(mp_run_t *run, mp_status_t status) {
   mp_run_release(run);
 }
 
+bool mp_run_is_out(const mp_run_t *run) {
+  return atomic_load(&run->call.state) == MP_CALL_OUT;
+}
+
 bool mp_run_abandon_call(mp_run_t *run) {
   mp_device_t *device = run->device;
   mp_lock_assert_held(&device->lock);

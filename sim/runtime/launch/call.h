@@ -84,6 +84,9 @@ void mp_run_prepare_call(mp_run_t *run, const mp_cmd_t *cmd);
 // ends if it was abandoned. Consumes `status`, and a reference to the run. Called without locks.
 void mp_run_bring_back(mp_run_t *run, mp_status_t status);
 
+// True when the run waits for a foreign function. Takes no lock, so it may be so no more.
+bool mp_run_is_out(const mp_run_t *run);
+
 // Runs the stages of foreign functions that come before the run's first command.
 MP_NODISCARD mp_status_t mp_run_begin_calls(mp_run_t *run);
 // Ends what the stages have left.

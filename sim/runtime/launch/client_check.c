@@ -174,6 +174,7 @@ static void client_check_first_run(check_t *check, mp_device_t *device) {
   } else {
     MP_ASSERT(state == MP_PARTICIPANT_ACTIVE || state == MP_PARTICIPANT_PARKED);
     MP_ASSERT(session->runs[run->logical] == run);
+    MP_ASSERT(session->devices[run->logical] == device);
   }
   client_check_session(check, session);
   mp_unlock(&session->lock);

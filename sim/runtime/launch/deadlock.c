@@ -1,7 +1,7 @@
 #include "sim/runtime/launch/deadlock.h"
 
 #include "sim/runtime/launch/run.h"
-#include "sim/runtime/launch/session.h"
+#include "sim/runtime/sessions/session.h"
 
 // True when nothing inside the client can move a run: no worker or inline run is at work, no device
 // is runnable, and there is no job. With the launch lock held no launch can come either, so this
@@ -48,7 +48,7 @@ static bool deadlock_may_go_on(mp_session_t *session) {
     mp_lock(&session->lock);
     mp_participant_state_t state = session->states[i];
     const mp_run_t *run = session->runs[i];
-    mp_device_t *device = run == NULL ? NULL : run->device;
+    mp_device_t *device = session->devices[i];
     mp_unlock(&session->lock);
     if (state == MP_PARTICIPANT_ABSENT) return true;  // its launch may still come
     if (state == MP_PARTICIPANT_REMOTE) return true;
@@ -140,7 +140,7 @@ static mp_holdup_t deadlock_look_at_session(look_t *look, mp_session_t *session,
     for (uint32_t i = 0; i < session->num_participants; ++i) {
       if (session->states[i] == MP_PARTICIPANT_REMOTE) holdup = MP_HOLDUP_CALL;
       if (session->states[i] == MP_PARTICIPANT_ACTIVE)
-        deadlock_look_at_later(look, mp_run_device(session->runs[i]));
+        deadlock_look_at_later(look, session->devices[i]);
     }
   }
   mp_unlock(&session->lock);

@@ -22,10 +22,4 @@ void mp_deadlock_check(mp_client_t *client);
 // that it waits for; the worst of it. Takes the launch lock.
 mp_holdup_t mp_deadlock_find_holdup(mp_device_t *device);
 
-// Notes that a run was parked, or queued behind another one: the next look has something to find.
-static inline void mp_deadlock_needs_look(mp_client_t *client) {
-  if (atomic_load_explicit(&client->needs_look, memory_order_relaxed)) return;
-  atomic_store(&client->needs_look, true);
-}
-
 #endif  // MINIPOD_SIM_RUNTIME_LAUNCH_DEADLOCK_H_

@@ -106,9 +106,9 @@ static void device_set_forget(mp_device_set_t *set, mp_session_t *session) {
 
 void mp_device_set_join(mp_device_set_t *set, uint32_t logical, mp_session_t *session,
                         mp_run_t *run) {
-  mp_lock_assert_held(&mp_run_device(run)->client->launch_lock);
+  mp_lock_assert_held(&run->device->client->launch_lock);
   set->num_launches[logical] += 1;
-  if (mp_session_join(session, logical, run)) device_set_forget(set, session);
+  if (mp_session_join(session, logical, run->device, run)) device_set_forget(set, session);
 }
 
 void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t error) {

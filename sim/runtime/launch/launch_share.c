@@ -277,7 +277,7 @@ void mp_launch_share_commit(mp_launch_state_t *l, mp_launch_share_t *share) {
   if (l->executable->has_collectives) {
     mp_device_set_join(l->executable->set, share->logical, run->session, run);
   } else if (run->session != NULL) {
-    (void)mp_session_join(run->session, share->logical, run);
+    (void)mp_session_join(run->session, share->logical, run->device, run);
   }
   mp_run_enqueue(run);
 }

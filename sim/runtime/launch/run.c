@@ -5,7 +5,6 @@
 #include "sim/base/os/futex.h"
 #include "sim/runtime/devices/ahead.h"
 #include "sim/runtime/devices/launching.h"
-#include "sim/runtime/launch/deadlock.h"
 
 // Of all clients.
 static atomic_uint g_num_blocking;
@@ -82,10 +81,6 @@ void mp_run_release(mp_run_t *run) {
   mp_executable_release(executable);
 }
 
-mp_device_t *mp_run_device(const mp_run_t *run) {
-  return run->device;
-}
-
 bool mp_run_is_inline(const mp_device_t *device, const mp_worker_t *inline_worker) {
   return device->first->inline_worker == inline_worker;
 }
@@ -110,7 +105,7 @@ void mp_run_enqueue(mp_run_t *run) {
   MP_ASSERT(atomic_load(&run->blockers) == 1);  // the launch itself
   if (device->first != NULL) {
     atomic_fetch_add(&run->blockers, 1);  // the runs before it, together
-    if (run->session != NULL) mp_deadlock_needs_look(device->client);
+    if (run->session != NULL) mp_client_needs_look(device->client);
   }
   MP_QUEUE_PUSH(device, run, next);
   if (run->is_behind_call) {

@@ -20,8 +20,8 @@
 #include "sim/runtime/buffers/storage.h"
 #include "sim/runtime/launch/call.h"
 #include "sim/runtime/launch/executable_impl.h"
-#include "sim/runtime/launch/session.h"
 #include "sim/runtime/launch/shapes.h"
+#include "sim/runtime/sessions/session.h"
 
 // The result of a donated parameter whose memory could not be taken over has memory of its own.
 // What the parameter holds is copied there before the first command.
@@ -111,8 +111,6 @@ void mp_run_wait_for(mp_run_t *run, mp_event_t *event);
 // passes to mp_schedule; the run may not be touched any more.
 void mp_run_unblock(mp_run_t *run, mp_device_list_t *runnable);
 
-// The device that the run is on.
-mp_device_t *mp_run_device(const mp_run_t *run);
 // True when the first run of the device is to be run by this inline worker. The caller has that run
 // (it is unblocked and in no queue yet), so the stream's head cannot change meanwhile.
 bool mp_run_is_inline(const mp_device_t *device, const mp_worker_t *inline_worker);

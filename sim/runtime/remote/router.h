@@ -60,7 +60,8 @@ static inline uint32_t mp_packet_phase(const mp_packet_t *packet) {
   return packet->envelope.words[0] >> 8;
 }
 
-// What routers do with sessions, which they do not look into: the functions of session.h. They take
+// What routers do with sessions, which they do not look into: the functions of
+// sessions/session.h. They take
 // the session's lock; most are called with the router's lock held.
 typedef struct {
   mp_session_t *(*retain)(mp_session_t *session);

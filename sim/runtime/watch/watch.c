@@ -10,7 +10,7 @@
 #include "sim/base/os/lock.h"
 #include "sim/base/os/system.h"
 #include "sim/runtime/devices/client_impl.h"
-#include "sim/runtime/launch/session.h"
+#include "sim/runtime/sessions/session.h"
 
 enum { MP_WATCH_STACK = 256 * 1024, MP_WATCH_TICK_MS = 500 };
 

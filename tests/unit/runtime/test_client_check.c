@@ -420,7 +420,7 @@ static mp_session_t *make_receiver(void) {
 }
 
 static mp_client_t *client_of(const mp_session_t *session) {
-  return mp_run_device(session->runs[0])->client;
+  return session->devices[0]->client;
 }
 
 static void receiver_has_its_message(void *context) {

@@ -3,8 +3,8 @@
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/runtime/devices/client_impl.h"
-#include "sim/runtime/launch/session.h"
 #include "sim/runtime/remote/router_impl.h"
+#include "sim/runtime/sessions/session.h"
 #include "tests/unit/support/worlds.h"
 
 static mp_status_t create(mp_world_t *world, mp_client_t **out_client) {

@@ -8,8 +8,8 @@
 #include "collectives/transport/world_internal.h"
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
-#include "sim/runtime/launch/session_impl.h"
 #include "sim/runtime/remote/router_impl.h"
+#include "sim/runtime/sessions/session_impl.h"
 #include "tests/unit/support/worlds.h"
 
 // ---- Packets that are early ----

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
-#include "sim/runtime/launch/session_impl.h"
+#include "sim/runtime/sessions/session_impl.h"
 
 static void deliver_take_payload(mp_session_t *session, mp_packet_t *packet,
                                  mp_device_list_t *resumed) {
@@ -132,3 +132,13 @@ void mp_session_lose(mp_session_t *session, uint32_t rank, mp_status_t why) {
   mp_unlock(&session->lock);
   mp_schedule(&resumed);
 }
+
+const mp_session_calls_t mp_session_calls = {
+    .retain = mp_session_retain,
+    .release = mp_session_release,
+    .deliver = mp_session_deliver,
+    .lose = mp_session_lose,
+    .poison = mp_session_poison,
+    .is_moving = mp_session_is_moving,
+    .is_complete = mp_session_is_complete,
+};

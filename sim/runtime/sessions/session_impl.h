@@ -1,9 +1,9 @@
 // Shared by the files of sessions. For all of these the session's lock is held. Devices to be made
 // runnable go onto `resumed`, which the caller passes to mp_schedule when the lock is free.
-#ifndef MINIPOD_SIM_RUNTIME_LAUNCH_SESSION_IMPL_H_
-#define MINIPOD_SIM_RUNTIME_LAUNCH_SESSION_IMPL_H_
+#ifndef MINIPOD_SIM_RUNTIME_SESSIONS_SESSION_IMPL_H_
+#define MINIPOD_SIM_RUNTIME_SESSIONS_SESSION_IMPL_H_
 
-#include "sim/runtime/launch/session.h"
+#include "sim/runtime/sessions/session.h"
 
 // Parks the caller's own run, which is active, in a session that is not poisoned. The caller has
 // put it into a meeting, a remote collective or the mailbox's list of receivers, where the one who
@@ -48,4 +48,4 @@ static inline void mp_session_end_holding(mp_session_t *session, const mp_meetin
 // Hands a message to its receiver, who is resumed, or puts it into the mailbox. Takes the message.
 void mp_session_post(mp_session_t *session, mp_message_t *message, mp_device_list_t *resumed);
 
-#endif  // MINIPOD_SIM_RUNTIME_LAUNCH_SESSION_IMPL_H_
+#endif  // MINIPOD_SIM_RUNTIME_SESSIONS_SESSION_IMPL_H_

@@ -2,8 +2,7 @@
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
-#include "sim/runtime/launch/run.h"
-#include "sim/runtime/launch/session.h"
+#include "sim/runtime/sessions/session.h"
 
 enum {
   MP_MAX_NAMES = 8,   // devices (or ranges of them) named per list; the rest is counted
@@ -252,7 +251,7 @@ static void stuck_print_out(mp_strbuf_t *out, const mp_session_t *session, uint3
   bool has_any = false;
   for (uint32_t d = 0; d < session->num_participants; ++d) {
     const mp_run_t *run = session->runs[d];
-    if (run == NULL || atomic_load(&run->call.state) != MP_CALL_OUT) continue;
+    if (run == NULL || !session->devices[d]->client->runner->is_out(run)) continue;
     mark[d] = value;
     has_any = true;
   }

@@ -14,8 +14,8 @@
 // Reference-counted: the runs hold their session, and so do the device set while launches are
 // missing and the endpoint while packets may come. Thread-safe: functions take the session's lock,
 // unless it is said that the caller holds it. The lock order is in sim/runtime/README.md.
-#ifndef MINIPOD_SIM_RUNTIME_LAUNCH_SESSION_H_
-#define MINIPOD_SIM_RUNTIME_LAUNCH_SESSION_H_
+#ifndef MINIPOD_SIM_RUNTIME_SESSIONS_SESSION_H_
+#define MINIPOD_SIM_RUNTIME_SESSIONS_SESSION_H_
 
 #include "collectives/mailbox.h"
 #include "collectives/rendezvous.h"
@@ -44,9 +44,9 @@ MP_NODISCARD mp_status_t mp_session_connect(mp_session_t *session, mp_endpoint_t
 mp_session_t *mp_session_retain(mp_session_t *session);
 void mp_session_release(mp_session_t *session);
 
-// A participant was enqueued: absent -> active. `run` is borrowed until mp_session_leave. Returns
-// true when all participants of this process have joined or were skipped.
-bool mp_session_join(mp_session_t *session, uint32_t logical, mp_run_t *run);
+// A participant was enqueued: absent -> active. `run` is borrowed until mp_session_leave, and is on
+// `device`. Returns true when all participants of this process have joined or were skipped.
+bool mp_session_join(mp_session_t *session, uint32_t logical, mp_device_t *device, mp_run_t *run);
 // The launch did not come about for this participant: absent -> done. Returns the same. The caller
 // has poisoned the session before, with the reason.
 bool mp_session_skip(mp_session_t *session, uint32_t logical);
@@ -98,7 +98,7 @@ bool mp_session_is_parked(mp_session_t *session, uint32_t logical);
 
 // ---- For routers ----
 
-// These functions as routers get them.
+// These functions as routers get them (deliver.c).
 extern const mp_session_calls_t mp_session_calls;
 
 // Takes a packet of this launch from another process (deliver.c). It is the session's from now on.
@@ -138,8 +138,11 @@ struct mp_session_s {
   atomic_bool is_poisoned;          // `error` is there; for looking without the lock
   mp_rendezvous_t rendezvous;       // meetings whose participants of this process are not all there
   mp_mailbox_t mailbox;             // messages that nobody has taken, receivers that wait
-  mp_run_t **runs;                  // [num_participants] borrowed; of those ACTIVE or PARKED
-  uint8_t *states;                  // [num_participants] mp_participant_state_t
+  // [num_participants] of those ACTIVE or PARKED: the runs, borrowed and not looked into, and the
+  // devices (or side streams) that they are on.
+  mp_run_t **runs;
+  mp_device_t **devices;
+  uint8_t *states;  // [num_participants] mp_participant_state_t
 
   // ---- Under the client's launch lock ----
   struct mp_session_s *next;  // in the list of its device set's sessions that miss launches
@@ -170,4 +173,4 @@ void mp_session_describe_wait(const mp_session_t *session, double seconds, mp_st
 // when memory is short.
 void mp_session_describe_own(const mp_session_t *session, mp_strbuf_t *out);
 
-#endif  // MINIPOD_SIM_RUNTIME_LAUNCH_SESSION_H_
+#endif  // MINIPOD_SIM_RUNTIME_SESSIONS_SESSION_H_

@@ -1,23 +1,24 @@
-#include "sim/runtime/launch/session.h"
+#include "sim/runtime/sessions/session.h"
 
 #include "sim/base/alloc.h"
 #include "sim/base/containers/list.h"
-#include "sim/runtime/launch/deadlock.h"
-#include "sim/runtime/launch/run.h"
-#include "sim/runtime/launch/session_impl.h"
+#include "sim/runtime/devices/worker.h"
+#include "sim/runtime/sessions/session_impl.h"
 
 mp_status_t mp_session_create(uint32_t num_participants, const uint32_t *device_ids,
                               mp_session_t **out_session) {
   size_t n = num_participants;
   mp_session_t *session = mp_calloc(
-      1, sizeof(*session) + n * (sizeof(mp_run_t *) + sizeof(uint32_t) + sizeof(uint8_t)));
+      1, sizeof(*session) +
+             n * (sizeof(mp_run_t *) + sizeof(mp_device_t *) + sizeof(uint32_t) + sizeof(uint8_t)));
   MP_RETURN_IF_NULL(session);
   atomic_init(&session->references, 1);
   session->num_participants = num_participants;
   session->num_local = num_participants;
   mp_lock_init(&session->lock, MP_LOCK_SESSION);
   session->runs = (mp_run_t **)(session + 1);
-  uint32_t *names = (uint32_t *)(session->runs + n);
+  session->devices = (mp_device_t **)(session->runs + n);
+  uint32_t *names = (uint32_t *)(session->devices + n);
   memcpy(names, device_ids, n * sizeof(*names));
   session->names = names;
   session->states = (uint8_t *)(names + n);
@@ -80,17 +81,17 @@ void mp_session_park(mp_session_t *session, uint32_t logical) {
   mp_lock_assert_held(&session->lock);
   MP_ASSERT(session->states[logical] == MP_PARTICIPANT_ACTIVE);
   MP_ASSERT(session->error == NULL);
-  mp_device_hand_over(mp_run_device(session->runs[logical]), MP_OWNER_WORKER, MP_OWNER_SESSION);
+  mp_device_hand_over(session->devices[logical], MP_OWNER_WORKER, MP_OWNER_SESSION);
   session->states[logical] = MP_PARTICIPANT_PARKED;
   session->num_active -= 1;
   session->num_parked += 1;
-  mp_deadlock_needs_look(mp_run_device(session->runs[logical])->client);
+  mp_client_needs_look(session->devices[logical]->client);
 }
 
 static void session_unpark(mp_session_t *session, uint32_t logical) {
   mp_lock_assert_held(&session->lock);
   MP_ASSERT(session->states[logical] == MP_PARTICIPANT_PARKED);
-  mp_device_hand_over(mp_run_device(session->runs[logical]), MP_OWNER_SESSION, MP_OWNER_LIST);
+  mp_device_hand_over(session->devices[logical], MP_OWNER_SESSION, MP_OWNER_LIST);
   session->states[logical] = MP_PARTICIPANT_ACTIVE;
   session->num_active += 1;
   session->num_parked -= 1;
@@ -98,7 +99,7 @@ static void session_unpark(mp_session_t *session, uint32_t logical) {
 
 void mp_session_resume(mp_session_t *session, uint32_t logical, mp_device_list_t *resumed) {
   session_unpark(session, logical);
-  mp_device_list_push(resumed, mp_run_device(session->runs[logical]));
+  mp_device_list_push(resumed, session->devices[logical]);
 }
 
 void mp_session_resume_members(mp_session_t *session, const mp_meeting_t *meeting,
@@ -205,11 +206,12 @@ void mp_session_poison_if_stuck(mp_session_t *session, mp_device_list_t *resumed
 
 // ---- Coming and going ----
 
-bool mp_session_join(mp_session_t *session, uint32_t logical, mp_run_t *run) {
+bool mp_session_join(mp_session_t *session, uint32_t logical, mp_device_t *device, mp_run_t *run) {
   MP_ASSERT(logical < session->num_participants);
   mp_lock(&session->lock);
   MP_ASSERT(session->states[logical] == MP_PARTICIPANT_ABSENT && session->runs[logical] == NULL);
   session->runs[logical] = run;
+  session->devices[logical] = device;
   session->states[logical] = MP_PARTICIPANT_ACTIVE;
   session->num_joined += 1;
   session->num_active += 1;
@@ -306,13 +308,3 @@ bool mp_session_is_complete(mp_session_t *session) {
   mp_unlock(&session->lock);
   return is_complete;
 }
-
-const mp_session_calls_t mp_session_calls = {
-    .retain = mp_session_retain,
-    .release = mp_session_release,
-    .deliver = mp_session_deliver,
-    .lose = mp_session_lose,
-    .poison = mp_session_poison,
-    .is_moving = mp_session_is_moving,
-    .is_complete = mp_session_is_complete,
-};
