@@ -1,6 +1,7 @@
 // mp_collective_run: the table over the kinds, and how they are cut into chunks.
 #include "collectives/collective.h"
 #include "collectives/collective_parts.h"
+#include "collectives/reduction_tree.h"
 #include "sim/base/assert.h"
 #include "sim/numeric/dims.h"
 

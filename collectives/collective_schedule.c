@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
+#include "collectives/reduction_tree.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 #include "sim/numeric/dims.h"
@@ -60,11 +61,6 @@ mp_status_t mp_collective_schedule_create(const mp_collective_t *collective, uin
 
 void mp_collective_schedule_release(mp_collective_schedule_t *schedule) {
   mp_free(schedule);
-}
-
-uint32_t mp_collective_schedule_one_phase(const mp_collective_schedule_t *schedule) {
-  (void)schedule;
-  return 1;
 }
 
 mp_status_t mp_collective_schedule_plan(mp_collective_schedule_t *schedule, uint32_t phase,
@@ -140,18 +136,4 @@ mp_status_t mp_collective_schedule_open(mp_collective_schedule_t *schedule) {
 mp_status_t mp_collective_schedule_finish(mp_collective_schedule_t *schedule, uint32_t part,
                                           void *scratch) {
   return mp_collective_run_schedule(schedule, part, scratch);
-}
-
-const void *mp_collective_schedule_take(mp_collective_schedule_t *schedule, uint32_t source,
-                                        uint32_t destination, size_t bytes, size_t alignment) {
-  const mp_group_layout_t *layout = schedule->layout;
-  const uint32_t process = layout->process_of[source];
-  const uint32_t own = mp_group_layout_num_members(layout, layout->self);
-  size_t *cursor = &schedule->find_at[(size_t)process * own + layout->index_of[destination]];
-  const size_t at = mp_align(*cursor, alignment);
-  *cursor = at + bytes;
-  const mp_payload_view_t *view =
-      &schedule->received[mp_collective_schedule_at(schedule, 0, process)];
-  MP_ASSERT(process != layout->self && *cursor <= view->bytes);
-  return (const char *)view->data + at;
 }

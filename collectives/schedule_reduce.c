@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
+#include "collectives/reduction_tree.h"
 #include "sim/base/assert.h"
 #include "sim/numeric/dims.h"
 
