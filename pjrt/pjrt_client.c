@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "pjrt/pjrt_objects.h"
+#include "pjrt/pjrt_observer.h"
 #include "sim/base/alloc.h"
 #include "sim/native/native.h"
 #include "sim/runtime/parcels/parcel.h"
 
 static void pjrt_client_free_client(PJRT_Client *client) {
-  mp_pjrt_time_end(client);
-  mp_pjrt_faults_end(client);
+  mp_pjrt_observe_client_end(client);
   if (client->memories != NULL) {
     for (size_t i = 0; i < client->num_addressable_memories; ++i) {
       mp_pjrt_memory_deinit(&client->memories[i]);
@@ -153,11 +153,10 @@ static mp_status_t pjrt_client_create(const mp_options_t *options, bool must_joi
     pjrt_client_free_client(wrap.client);
   }
   if (status == NULL) {
-    status = mp_pjrt_time_begin(wrap.client, options);
+    status = mp_pjrt_observe_client(wrap.client, options);
     if (status != NULL) pjrt_client_free_client(wrap.client);
   }
   if (status != NULL) return status;
-  mp_pjrt_faults_begin(wrap.client);
   pjrt_client_log(wrap.client);
   *out_client = wrap.client;
   return NULL;
@@ -189,8 +188,7 @@ mp_status_t mp_PJRT_Client_Destroy(PJRT_Client_Destroy_Args *args) {
   if (args->client == NULL) return NULL;
   mp_client_t *client = args->client->client;
   mp_parcels_finish();  // other processes await what was sent
-  mp_pjrt_time_end(args->client);
-  mp_pjrt_faults_end(args->client);
+  mp_pjrt_observe_client_end(args->client);
   args->client->client = NULL;
   mp_client_release(client);
   mp_pjrt_client_release(args->client);

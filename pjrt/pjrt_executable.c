@@ -5,7 +5,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "pjrt/pjrt_dump.h"
+#include "pjrt/compile/pjrt_dump.h"
+#include "pjrt/compile/pjrt_sharding.h"
+#include "pjrt/pjrt_observer.h"
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/ir/layout.h"
@@ -157,6 +159,19 @@ static mp_status_t pjrt_executable_copy_source(PJRT_Executable *executable,
   return NULL;
 }
 
+// A program of one partition has no shardings. For a program without outputs, jaxlib takes a
+// missing list, but not an empty one.
+static mp_status_t pjrt_executable_list_shardings(PJRT_Executable *executable) {
+  const mp_program_t *program = executable->program;
+  if (program->num_partitions == 1) return NULL;
+  MP_RETURN_IF_ERROR(mp_pjrt_sharding_list(
+      executable->arena, program->params, program->num_params, executable->lists_devices,
+      &executable->parameter_shardings, &executable->parameter_sharding_sizes));
+  return mp_pjrt_sharding_list(executable->arena, program->results, program->num_results,
+                               executable->lists_devices, &executable->output_shardings,
+                               &executable->output_sharding_sizes);
+}
+
 static mp_status_t pjrt_executable_describe(PJRT_Executable *executable,
                                             const mp_pjrt_source_t *source) {
   const mp_program_t *program = executable->program;
@@ -177,10 +192,18 @@ static mp_status_t pjrt_executable_describe(PJRT_Executable *executable,
   MP_RETURN_IF_ERROR(pjrt_executable_list_kinds(arena, program->params, program->num_params,
                                                 &executable->parameter_kinds,
                                                 &executable->parameter_kind_sizes));
-  return mp_pjrt_list_shardings(executable);
+  return pjrt_executable_list_shardings(executable);
 }
 
 // ---- making ----
+
+// What the client's options and its model of time want of a compilation.
+static mp_compile_request_t pjrt_executable_wishes(const PJRT_Client *client) {
+  if (client == NULL) return (mp_compile_request_t){0};
+  return (mp_compile_request_t){.op_by_op = client->op_by_op,
+                                .no_bands = mp_client_model(client->client) != NULL,
+                                .open_loops = mp_client_has_shapes_only(client->client)};
+}
 
 mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices,
                                        const mp_pjrt_source_t *source,
@@ -200,7 +223,8 @@ mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices
   mp_pjrt_compiled_t compiled = {0};
   const char *dump = client == NULL ? NULL : client->dump;
   const uint32_t number = mp_pjrt_dump_input(dump, source);
-  mp_status_t status = mp_pjrt_compile(source, pod_devices, client, arena, &compiled);
+  const mp_compile_request_t wishes = pjrt_executable_wishes(client);
+  mp_status_t status = mp_pjrt_compile(source, pod_devices, &wishes, arena, &compiled);
   if (status == NULL) mp_pjrt_dump_program(dump, number, compiled.program);
   if (status == NULL && client != NULL) {
     executable->client = mp_pjrt_client_retain(client);
@@ -213,7 +237,7 @@ mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices
   }
   executable->lists_devices = !compiled.uses_shardy;
   if (status == NULL) status = pjrt_executable_describe(executable, source);
-  if (status == NULL && !source->is_stored) status = mp_pjrt_inspect_shardings(executable->program);
+  if (status == NULL && !source->is_stored) status = mp_pjrt_observe_program(executable->program);
   if (status != NULL) {
     mp_pjrt_executable_release(executable);
     return status;

@@ -1,6 +1,7 @@
 // Launching an executable on its devices.
 
 #include "pjrt/pjrt_executable.h"
+#include "pjrt/pjrt_observer.h"
 #include "sim/base/alloc.h"
 
 // A launch's arrays, in one allocation; the pointers go into it.
@@ -105,15 +106,6 @@ static void pjrt_execute_store_results(const PJRT_LoadedExecutable_Execute_Args 
   }
 }
 
-static void pjrt_execute_tell_profiler(const PJRT_Executable *executable, const mp_launch_t *what,
-                                       int64_t begin, const arrays_t *arrays) {
-  if (begin != 0) mp_pjrt_profiler_note_program(executable);
-  for (size_t d = 0; d < arrays->num_devices && begin != 0; ++d) {
-    mp_device_t *device = mp_executable_device(executable->executable, what->logical[d]);
-    mp_pjrt_profiler_note(begin, executable->name, mp_device_id(device), arrays->done[d]);
-  }
-}
-
 // A launch that device memory does not suffice for is a launch whose results have failed, as it is
 // with plugins whose devices allocate when they run; so is one that needs what is dead. JAX makes a
 // ValueError of an Execute that fails (in jit's fast path), and of a result that has failed always
@@ -145,10 +137,12 @@ static mp_status_t pjrt_execute_launch(const PJRT_LoadedExecutable_Execute_Args 
     mp_launch_t full = *what;
     full.arguments = arrays->by_device;
     mp_event_t **done = args->device_complete_events != NULL ? arrays->done : NULL;
-    const int64_t begin = done != NULL ? mp_pjrt_profiler_begin() : 0;
+    const int64_t begin = done != NULL ? mp_pjrt_observe_launch() : 0;
     status = mp_executable_launch(executable->executable, &full, arrays->results_by_device, done);
     status = pjrt_execute_fail_later(executable, &full, status, arrays->results_by_device, done);
-    if (status == NULL) pjrt_execute_tell_profiler(executable, what, begin, arrays);
+    if (status == NULL && begin != 0) {
+      mp_pjrt_observe_launched(begin, executable, what->logical, done, arrays->num_devices);
+    }
   }
   if (status != NULL) {
     pjrt_execute_free_wrappers(arrays);

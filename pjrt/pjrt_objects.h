@@ -6,7 +6,7 @@
 // reference.
 //
 // Each function of the table is written as `mp_status_t mp_<name>(<name>_Args *args)`, e.g.
-// mp_PJRT_Client_Create; pjrt/pjrt_api.c puts a shell around each that checks `args` and its
+// mp_PJRT_Client_Create; pjrt/plugin/pjrt_api.c puts a shell around each that checks `args` and its
 // struct_size and turns the status into a PJRT_Error. So the functions may read and write all
 // fields up to the `required` one of PJRT_FUNCTIONS; newer ones only where MP_HAS says so.
 //
@@ -19,14 +19,12 @@
 
 #include "pjrt/c_api/c_api.h"
 #include "pjrt/c_api/c_api_ext.h"
-#include "pjrt/c_api/c_api_profiler.h"
 #include "sim/base/arena.h"
 #include "sim/base/assert.h"
 #include "sim/base/options.h"
 #include "sim/base/status.h"
 #include "sim/foreign/foreign_context.h"
 #include "sim/ir/type.h"
-#include "sim/model/report/report.h"
 #include "sim/runtime/buffers/buffer.h"
 #include "sim/runtime/client.h"
 #include "sim/runtime/devices/event.h"
@@ -191,23 +189,12 @@ struct PJRT_Client {
   mp_pjrt_memory_t *memories;  // of the addressable devices, in the order of their ids
   PJRT_Memory **addressable_memory_list;
   size_t num_devices, num_addressable, num_addressable_memories;
-  mp_report_t *report;  // of the model of time (package/pjrt_time.c); NULL: there is none
-  const char *dump;     // the folder that the option names, or ""
-  bool op_by_op;        // nothing is fused
-  PJRT_Client *next;    // in the list of package/pjrt_faults.c
+  const char *dump;  // the folder that the option names, or ""
+  bool op_by_op;     // nothing is fused
+  // In the list of those that faults reach, if an observer keeps one, which joins it without
+  // allocating.
+  PJRT_Client *next;
 };
-// Makes the reports of the client's model of time, if it has one. INVALID_ARGUMENT for options that
-// ask for reports where there is no model, or for files that cannot be written.
-MP_NODISCARD mp_status_t mp_pjrt_time_begin(PJRT_Client *client, const mp_options_t *options);
-// Writes and ends them, before the runtime's client goes.
-void mp_pjrt_time_end(PJRT_Client *client);
-// Calls for the reports of all clients of the process, with the lock held that keeps them; `visit`
-// takes none outside of MP_LOCK_REPORTS. (package/pjrt_time.c)
-void mp_pjrt_time_visit(void (*visit)(mp_report_t *report, void *context), void *context);
-// From now on the client gets the faults that come while it lives, until the second one, which is
-// called before the runtime's client goes. (package/pjrt_faults.c)
-void mp_pjrt_faults_begin(PJRT_Client *client);
-void mp_pjrt_faults_end(PJRT_Client *client);
 
 // As PJRT_Client_Create, but in a given world (sim/runtime/client.h), for tests.
 MP_NODISCARD mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
@@ -352,16 +339,5 @@ MP_NODISCARD mp_status_t mp_pjrt_layout_strides(const char *function,
 static inline mp_foreign_context_t *mp_pjrt_execute_context(PJRT_ExecuteContext *context) {
   return (mp_foreign_context_t *)context;
 }
-
-// ---- extensions: a linked list, in this order ----
-
-extern PJRT_Profiler_Extension mp_pjrt_profiler_extension;
-extern PJRT_Custom_Partitioner_Extension mp_pjrt_custom_partitioner_extension;
-extern PJRT_CrossHostTransfers_Extension mp_pjrt_cross_host_transfers_extension;
-extern PJRT_Layouts_Extension mp_pjrt_layouts_extension;
-extern PJRT_FFI_Extension mp_pjrt_ffi_extension;
-extern PJRT_MemoryDescriptions_Extension mp_pjrt_memory_descriptions_extension;
-extern PJRT_Shardings_Extension mp_pjrt_shardings_extension;
-extern PJRT_AbiVersion_Extension mp_pjrt_abi_version_extension;
 
 #endif  // MINIPOD_PJRT_PJRT_OBJECTS_H_

@@ -104,13 +104,16 @@ KNOWS = {
     "sim/runtime": [*BASE, "topology", "sim/model/clock", "sim/model/faults", "collectives/transport", "collectives/transport/bootstrap", *RUNTIME,
                     "sim/runtime/remote", "sim/runtime/sessions", "sim/runtime/launch", "sim/runtime/watch"],
     "pjrt/c_api": [],
-    "pjrt": [*IR, "sim/ir/print", "sim/native", "sim/foreign", "sim/readers/options", "sim/spmd/sharding",
-             "sim/plan", "sim/model/clock", "sim/model/report", "topology", "sim/runtime", "sim/runtime/memory", "sim/runtime/devices", "sim/runtime/buffers",
+    "pjrt/compile": [*IR, "sim/ir/print", "sim/readers", "sim/readers/options", "sim/spmd/sharding", "sim/spmd/partition", "sim/plan"],
+    "pjrt": [*IR, "sim/native", "sim/foreign", "sim/spmd/sharding", "sim/spmd/partition",
+             "sim/plan", "sim/model/clock", "topology", "sim/runtime", "sim/runtime/memory", "sim/runtime/devices", "sim/runtime/buffers",
              "sim/runtime/parcels", "sim/runtime/launch",
-             "pjrt/c_api"],
-    "pjrt/package": [*CORE, "sim/foreign", "sim/model/clock", "sim/model/report", "sim/runtime", "sim/runtime/devices", "sim/runtime/remote", "sim/runtime/parcels", "sim/runtime/launch",
-                     "collectives/transport", "collectives/transport/bootstrap", "pjrt"],
-    "pjrt/extensions": [*BASE, "sim/foreign", "sim/model/report", "sim/model/report/profile", "sim/ir", "sim/spmd/sharding", "sim/runtime/parcels", "pjrt"],
+             "pjrt/c_api", "pjrt/compile"],
+    "pjrt/package": [*CORE, "sim/ir", "sim/plan", "sim/foreign", "sim/model/clock", "sim/model/report", "sim/runtime", "sim/runtime/devices", "sim/runtime/remote", "sim/runtime/parcels", "sim/runtime/launch",
+                     "collectives/transport", "collectives/transport/bootstrap", "pjrt", "pjrt/compile"],
+    "pjrt/extensions": [*BASE, "sim/foreign", "sim/model/report", "sim/model/report/profile", "sim/ir", "topology", "sim/runtime/devices", "sim/runtime/buffers",
+                        "sim/runtime/parcels", "sim/runtime/launch", "pjrt/c_api", "pjrt", "pjrt/package"],
+    "pjrt/plugin": [*CORE, "pjrt/c_api", "pjrt", "pjrt/extensions", "pjrt/package"],
 }
 TOPS = ("sim", "topology", "collectives", "pjrt")
 MAX_FILES = 26  # of a room: more than anybody reads as one list

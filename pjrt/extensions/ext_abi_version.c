@@ -4,6 +4,7 @@
 // minipod which knows that form can load it. A version is that form's number. As a message it is a
 // PjRtRuntimeAbiVersionProto or a PjRtExecutableAbiVersionProto: 1 platform, 2 version.
 
+#include "pjrt/extensions/extensions.h"
 #include "pjrt/pjrt_executable.h"
 #include "sim/base/alloc.h"
 #include "sim/base/proto.h"
@@ -151,9 +152,8 @@ static mp_status_t ext_abi_version_read(const char *data, size_t size, version_t
 DEFINE_KIND(Runtime, runtime)
 DEFINE_KIND(Executable, executable)
 
-PJRT_AbiVersion_Extension mp_pjrt_abi_version_extension = {
-    .base = {.struct_size = sizeof(PJRT_AbiVersion_Extension),
-             .type = PJRT_Extension_Type_AbiVersion},
+MP_PJRT_EXTENSION(AbiVersion, abi_version) = {
+    MP_PJRT_EXTENSION_BASE(AbiVersion),
     .client_runtime_abi_version = ext_abi_version_of_client,
     .executable_get_abi_version = ext_abi_version_of_executable,
     .runtime_abi_version_destroy = ext_abi_version_destroy_runtime,

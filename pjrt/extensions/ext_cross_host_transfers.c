@@ -1,6 +1,7 @@
 // The CrossHostTransfers extension (type 12): buffers that go from a device of one process to one
 // of another, for device_put.
 
+#include "pjrt/extensions/extensions.h"
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
 #include "sim/runtime/parcels/parcel.h"
@@ -110,10 +111,8 @@ static void ext_cross_host_transfers_copy_to_remote_device(
                         args->on_done.user_arg);
 }
 
-PJRT_CrossHostTransfers_Extension mp_pjrt_cross_host_transfers_extension = {
-    .base = {.struct_size = sizeof(PJRT_CrossHostTransfers_Extension),
-             .type = PJRT_Extension_Type_CrossHostTransfers,
-             .next = &mp_pjrt_shardings_extension.base},
+MP_PJRT_EXTENSION(CrossHostTransfers, cross_host_transfers) = {
+    MP_PJRT_EXTENSION_BASE(CrossHostTransfers),
     .make_cross_host_receive_buffers = ext_cross_host_transfers_make_receive_buffers,
     .copy_to_remote_device = ext_cross_host_transfers_copy_to_remote_device,
     .cross_host_receive_buffers = ext_cross_host_transfers_receive,

@@ -2,6 +2,7 @@
 // here, all under the one target CustomSPMDPartitioning; a call says in its backend_config which of
 // JAX's own it means.
 
+#include "pjrt/extensions/extensions.h"
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
 #include "sim/foreign/foreign_partitioner.h"
@@ -99,10 +100,8 @@ static PJRT_Error *ext_custom_partitioner_batch(PJRT_Register_Batch_Partitionabl
   return args->name == NULL ? mp_pjrt_error(mp_pjrt_null_argument(__func__, "name")) : NULL;
 }
 
-PJRT_Custom_Partitioner_Extension mp_pjrt_custom_partitioner_extension = {
-    .base = {.struct_size = sizeof(PJRT_Custom_Partitioner_Extension),
-             .type = PJRT_Extension_Type_Custom_Partitioner,
-             .next = &mp_pjrt_layouts_extension.base},
+MP_PJRT_EXTENSION(Custom_Partitioner, custom_partitioner) = {
+    MP_PJRT_EXTENSION_BASE(Custom_Partitioner),
     .register_custom_partitioner = ext_custom_partitioner_register,
     .register_batch_partitionable = ext_custom_partitioner_batch,
 };

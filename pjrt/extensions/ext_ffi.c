@@ -2,6 +2,7 @@
 // user data of an execution. A handler that is registered here is the `execute` stage alone;
 // pjrt_foreign.c has functions that take all stages.
 
+#include "pjrt/extensions/extensions.h"
 #include "pjrt/pjrt_objects.h"
 #include "sim/foreign/foreign_registry.h"
 
@@ -29,10 +30,8 @@ static PJRT_Error *ext_ffi_register_handler(PJRT_FFI_Register_Handler_Args *args
       mp_pjrt_str(args->platform_name, args->platform_name_size), &bundle, traits));
 }
 
-PJRT_FFI_Extension mp_pjrt_ffi_extension = {
-    .base = {.struct_size = sizeof(PJRT_FFI_Extension),
-             .type = PJRT_Extension_Type_FFI,
-             .next = &mp_pjrt_memory_descriptions_extension.base},
+MP_PJRT_EXTENSION(FFI, ffi) = {
+    MP_PJRT_EXTENSION_BASE(FFI),
     .type_register = ext_ffi_type_register,
     .user_data_add = ext_ffi_user_data_add,
     .register_handler = ext_ffi_register_handler,

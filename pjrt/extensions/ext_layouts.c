@@ -1,6 +1,7 @@
 // The Layouts extension (type 4). The objects are those of pjrt_layout.c, which are never freed:
 // destroying them has no effect.
 
+#include "pjrt/extensions/extensions.h"
 #include "pjrt/pjrt_objects.h"
 
 static PJRT_Error *ext_layouts_layout_destroy(PJRT_Layouts_MemoryLayout_Destroy_Args *args) {
@@ -71,10 +72,8 @@ static PJRT_Error *ext_layouts_parameter_layouts(
   return NULL;
 }
 
-PJRT_Layouts_Extension mp_pjrt_layouts_extension = {
-    .base = {.struct_size = sizeof(PJRT_Layouts_Extension),
-             .type = PJRT_Extension_Type_Layouts,
-             .next = &mp_pjrt_ffi_extension.base},
+MP_PJRT_EXTENSION(Layouts, layouts) = {
+    MP_PJRT_EXTENSION_BASE(Layouts),
     .PJRT_Layouts_MemoryLayout_Destroy = ext_layouts_layout_destroy,
     .PJRT_Layouts_MemoryLayout_Serialize = ext_layouts_layout_serialize,
     .PJRT_Layouts_PJRT_Client_GetDefaultLayout = ext_layouts_client_default,

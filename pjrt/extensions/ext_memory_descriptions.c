@@ -1,5 +1,6 @@
 // The MemoryDescriptions extension (type 6): the memory spaces of a device that is only described.
 
+#include "pjrt/extensions/extensions.h"
 #include "pjrt/pjrt_objects.h"
 
 #define DESCRIBE(name, text) {MP_MEMORY_##name},
@@ -27,10 +28,8 @@ static PJRT_Error *ext_memory_descriptions_memory_kind(PJRT_MemoryDescription_Ki
   return NULL;
 }
 
-PJRT_MemoryDescriptions_Extension mp_pjrt_memory_descriptions_extension = {
-    .base = {.struct_size = sizeof(PJRT_MemoryDescriptions_Extension),
-             .type = PJRT_Extension_Type_MemoryDescriptions,
-             .next = &mp_pjrt_cross_host_transfers_extension.base},
+MP_PJRT_EXTENSION(MemoryDescriptions, memory_descriptions) = {
+    MP_PJRT_EXTENSION_BASE(MemoryDescriptions),
     .PJRT_DeviceDescription_MemoryDescriptions = ext_memory_descriptions_memory_descriptions,
     .PJRT_MemoryDescription_Kind = ext_memory_descriptions_memory_kind,
 };

@@ -6,9 +6,13 @@
 // after the other, so a launch counts from the end of the one before it. Clients that keep virtual
 // times add planes of these (sim/model/report/profile/pod_profile.h).
 
+#include "pjrt/extensions/ext_profiler.h"
+
 #include <stdio.h>
 #include <time.h>
 
+#include "pjrt/extensions/extensions.h"
+#include "pjrt/package/pjrt_time.h"
 #include "pjrt/pjrt_executable.h"
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
@@ -80,7 +84,7 @@ static void ext_profiler_launch_ended(mp_status_t status, void *context) {
   ext_profiler_release(record);
 }
 
-void mp_pjrt_profiler_note_program(const PJRT_Executable *executable) {
+static void ext_profiler_note_program(const PJRT_Executable *executable) {
   const uint64_t number = mp_xplane_number(mp_hash_pointer(executable->program));
   mp_lock(&g_lock);
   if (g_running != NULL && !mp_xplane_is_named(&g_running->programs, number)) {
@@ -90,7 +94,8 @@ void mp_pjrt_profiler_note_program(const PJRT_Executable *executable) {
   mp_unlock(&g_lock);
 }
 
-void mp_pjrt_profiler_note(int64_t begin, const char *name, uint32_t device, mp_event_t *done) {
+static void ext_profiler_note_device(int64_t begin, const char *name, uint32_t device,
+                                     mp_event_t *done) {
   const size_t size = strlen(name) + 1;
   record_t *record = mp_malloc(sizeof(*record) + size);
   if (record == NULL) return;
@@ -113,6 +118,15 @@ void mp_pjrt_profiler_note(int64_t begin, const char *name, uint32_t device, mp_
   }
   mp_unlock(&g_lock);
   if (!is_wanted) ext_profiler_release(record);
+}
+
+void mp_pjrt_profiler_note(int64_t begin, const PJRT_Executable *executable,
+                           const uint32_t *logical, mp_event_t *const *done, size_t num_devices) {
+  ext_profiler_note_program(executable);
+  for (size_t d = 0; d < num_devices; ++d) {
+    const mp_device_t *device = mp_executable_device(executable->executable, logical[d]);
+    ext_profiler_note_device(begin, executable->name, mp_device_id(device), done[d]);
+  }
 }
 
 // ---- as a message ----
@@ -310,9 +324,7 @@ static const PLUGIN_Profiler_Api profiler_api = {
     .collect_data = ext_profiler_collect_data,
 };
 
-PJRT_Profiler_Extension mp_pjrt_profiler_extension = {
-    .base = {.struct_size = sizeof(PJRT_Profiler_Extension),
-             .type = PJRT_Extension_Type_Profiler,
-             .next = &mp_pjrt_custom_partitioner_extension.base},
+MP_PJRT_EXTENSION(Profiler, profiler) = {
+    MP_PJRT_EXTENSION_BASE(Profiler),
     .profiler_api = &profiler_api,
 };

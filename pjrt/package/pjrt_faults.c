@@ -3,7 +3,6 @@
 
 #include <stdatomic.h>
 
-#include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
 #include "sim/base/os/lock.h"
 #include "sim/base/os/process.h"

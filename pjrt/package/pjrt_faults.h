@@ -4,6 +4,7 @@
 #define MINIPOD_PJRT_PACKAGE_PJRT_FAULTS_H_
 
 #include "pjrt/package/pjrt_foreign.h"
+#include "pjrt/pjrt_objects.h"
 
 // Adds the faults of a text (a list in YAML, NUL-terminated) to every client of the process.
 // Returns NULL, or why it failed: a text that the calling thread's next call overwrites. A client
@@ -11,5 +12,13 @@
 MP_EXPORT const char *minipod_inject(const char *text);
 // Takes all faults away, from every client of the process.
 MP_EXPORT const char *minipod_heal(void);
+
+// ---- for the library ----
+
+// From now on the client gets the faults that come while it lives, until the second one, which is
+// called before the runtime's client goes and may be repeated. Neither can fail: all processes of a
+// job have agreed by now that they have a client.
+void mp_pjrt_faults_begin(PJRT_Client *client);
+void mp_pjrt_faults_end(PJRT_Client *client);
 
 #endif  // MINIPOD_PJRT_PACKAGE_PJRT_FAULTS_H_

@@ -4,9 +4,12 @@
 // inspect_sharding.h has the structs below), so that such a program is only meaningful in the
 // process that made it.
 
-#include <dlfcn.h>
+#include "pjrt/package/pjrt_inspect.h"
 
-#include "pjrt/pjrt_executable.h"
+#include <dlfcn.h>
+#include <string.h>
+
+#include "pjrt/compile/pjrt_sharding.h"
 
 typedef struct inspect_args_s inspect_args_t;
 struct inspect_args_s {
@@ -69,7 +72,7 @@ mp_status_t mp_pjrt_inspect_shardings(const mp_program_t *program) {
     const mp_inspected_t *inspected = &program->inspected[i];
     mp_strbuf_t sharding;
     mp_strbuf_init(&sharding);
-    mp_status_t status = mp_pjrt_write_sharding(program->module->arena, inspected->boxes,
+    mp_status_t status = mp_pjrt_sharding_write(program->module->arena, inspected->boxes,
                                                 inspected->is_manual, false, &sharding);
     if (status == NULL) status = mp_strbuf_status(&sharding);
     if (status == NULL) status = pjrt_inspect_tell(inspected, &sharding);

@@ -6,8 +6,7 @@
 
 #include <stdlib.h>
 
-#include "pjrt/pjrt_dump.h"
-#include "pjrt/pjrt_objects.h"
+#include "pjrt/compile/pjrt_dump.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
 #include "sim/base/os/lock.h"
@@ -17,6 +16,7 @@ typedef struct timed_s timed_t;
 struct timed_s {
   timed_t *next;
   PJRT_Client *client;
+  mp_report_t *report;
   uint32_t generation;  // of processes
 };
 
@@ -26,13 +26,14 @@ static bool g_has_exit_handler;  // under the lock
 
 // ---- Ends ----
 
-static void pjrt_time_write(PJRT_Client *client) {
-  if (client->dump == NULL || client->dump[0] == '\0') return;
+static void pjrt_time_write(const timed_t *timed) {
+  const char *dump = timed->client->dump;
+  if (dump == NULL || dump[0] == '\0') return;
   mp_strbuf_t table;
   mp_strbuf_init(&table);
-  mp_status_t status = mp_report_print(client->report, &table);
+  mp_status_t status = mp_report_print(timed->report, &table);
   if (status == NULL) {
-    mp_pjrt_dump_time(client->dump, &table);
+    mp_pjrt_dump_time(dump, &table);
   } else {
     mp_log(MP_LOG_WARNING, "the table of virtual times: %s", mp_status_message(status));
   }
@@ -42,17 +43,15 @@ static void pjrt_time_write(PJRT_Client *client) {
 
 // In a forked child nothing is written, and locks may be held for ever by threads that it has not.
 static void pjrt_time_close(timed_t *timed) {
-  PJRT_Client *client = timed->client;
   if (timed->generation == mp_process_generation()) {
-    pjrt_time_write(client);
-    mp_report_release(client->report);
+    pjrt_time_write(timed);
+    mp_report_release(timed->report);
   }
-  client->report = NULL;
   mp_free(timed);
 }
 
 void mp_pjrt_time_end(PJRT_Client *client) {
-  if (client->report == NULL) return;
+  if (client->client == NULL || mp_client_model(client->client) == NULL) return;
   mp_lock(&g_lock);
   timed_t *found = NULL;
   for (timed_t **at = &g_clients; *at != NULL && found == NULL; at = &(*at)->next) {
@@ -93,7 +92,7 @@ mp_status_t mp_pjrt_time_begin(PJRT_Client *client, const mp_options_t *options)
   if (model == NULL) return pjrt_time_check(options);
   timed_t *timed = mp_calloc(1, sizeof(*timed));
   MP_RETURN_IF_NULL(timed);
-  mp_status_t status = mp_report_create(model, options, &client->report);
+  mp_status_t status = mp_report_create(model, options, &timed->report);
   if (status != NULL) {
     mp_free(timed);
     return status;
@@ -113,7 +112,7 @@ mp_status_t mp_pjrt_time_begin(PJRT_Client *client, const mp_options_t *options)
 void mp_pjrt_time_visit(void (*visit)(mp_report_t *report, void *context), void *context) {
   mp_lock(&g_lock);
   for (const timed_t *timed = g_clients; timed != NULL; timed = timed->next) {
-    if (timed->generation == mp_process_generation()) visit(timed->client->report, context);
+    if (timed->generation == mp_process_generation()) visit(timed->report, context);
   }
   mp_unlock(&g_lock);
 }

@@ -5,10 +5,10 @@
 // partitioner's report at its head ("1234.0007.jit_step.partitioned.mlir"), and its commands
 // ("1234.0007.jit_step.commands.txt"). At its end a client with a model of time adds a table. A
 // file that cannot be written is a logged warning, never an error. Thread-safe.
-#ifndef MINIPOD_PJRT_PJRT_DUMP_H_
-#define MINIPOD_PJRT_PJRT_DUMP_H_
+#ifndef MINIPOD_PJRT_COMPILE_PJRT_DUMP_H_
+#define MINIPOD_PJRT_COMPILE_PJRT_DUMP_H_
 
-#include "pjrt/pjrt_compile.h"
+#include "pjrt/compile/pjrt_compile.h"
 
 // Writes the input, and makes `folder` if it does not exist. Returns the compilation's number.
 // `folder` NULL or "": writes nothing.
@@ -21,4 +21,4 @@ void mp_pjrt_dump_program(const char *folder, uint32_t number, const mp_program_
 // "1234.time.2.txt"). `folder` NULL or "": writes nothing.
 void mp_pjrt_dump_time(const char *folder, const mp_strbuf_t *table);
 
-#endif  // MINIPOD_PJRT_PJRT_DUMP_H_
+#endif  // MINIPOD_PJRT_COMPILE_PJRT_DUMP_H_

@@ -1,4 +1,4 @@
-#include "pjrt/pjrt_compile.h"
+#include "pjrt/compile/pjrt_compile.h"
 
 #include "sim/base/os/clock.h"
 #include "sim/ir/print/print_module.h"
@@ -63,7 +63,7 @@ static void pjrt_compile_log(const mp_pjrt_compiled_t *compiled, double began) {
 }
 
 mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices,
-                            const PJRT_Client *client, mp_arena_t *arena,
+                            const mp_compile_request_t *wishes, mp_arena_t *arena,
                             mp_pjrt_compiled_t *out_compiled) {
   mp_program_form_t form = MP_PROGRAM_MLIR;
   const double began = mp_clock_seconds();
@@ -84,9 +84,9 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
       .num_propagate_to_results = options.propagate_to_output.count,
       .propagate_to_params = options.propagate_to_parameters.items,
       .num_propagate_to_params = options.propagate_to_parameters.count,
-      .op_by_op = client != NULL && client->op_by_op,
-      .no_bands = client != NULL && mp_client_model(client->client) != NULL,
-      .open_loops = client != NULL && mp_client_has_shapes_only(client->client),
+      .op_by_op = wishes->op_by_op,
+      .no_bands = wishes->no_bands,
+      .open_loops = wishes->open_loops,
       .answers = source->is_stored ? &source->answers : NULL,
   };
   mp_pjrt_compiled_t compiled = {.uses_shardy = options.use_shardy_partitioner};

@@ -1,4 +1,4 @@
-#include "pjrt/pjrt_dump.h"
+#include "pjrt/compile/pjrt_dump.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -1,12 +1,13 @@
 // Compiling: from a client's bytes to a program, through readers, passes, partitioner and planner.
-#ifndef MINIPOD_PJRT_PJRT_COMPILE_H_
-#define MINIPOD_PJRT_PJRT_COMPILE_H_
+#ifndef MINIPOD_PJRT_COMPILE_PJRT_COMPILE_H_
+#define MINIPOD_PJRT_COMPILE_PJRT_COMPILE_H_
 
 #include <stdint.h>
 
-#include "pjrt/pjrt_objects.h"
 #include "sim/base/arena.h"
+#include "sim/base/status.h"
 #include "sim/base/str.h"
+#include "sim/plan/compile.h"
 #include "sim/plan/program.h"
 
 // What a client sends; borrowed.
@@ -25,12 +26,12 @@ typedef struct {
   uint32_t *assignment;  // global device ids by replica * num_partitions + partition; in the arena
 } mp_pjrt_compiled_t;
 
-// Compiles for a pod of `pod_devices` devices; as the client (may be NULL) wants it. The assignment
-// lies in `arena`; the program has an arena of its own. INVALID_ARGUMENT for bad bytes and for
-// options that name unknown things or devices; UNIMPLEMENTED for formats and ops that minipod does
-// not have. Thread-safe.
+// Compiles for a pod of `pod_devices` devices. `wishes` are the client's: its op_by_op, no_bands
+// and open_loops count, the rest follows from the source. The assignment lies in `arena`; the
+// program has an arena of its own. INVALID_ARGUMENT for bad bytes and for options that name unknown
+// things or devices; UNIMPLEMENTED for formats and ops that minipod does not have. Thread-safe.
 MP_NODISCARD mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices,
-                                         const PJRT_Client *client, mp_arena_t *arena,
+                                         const mp_compile_request_t *wishes, mp_arena_t *arena,
                                          mp_pjrt_compiled_t *out_compiled);
 
 // Appends the partitioned program as StableHLO text, with `attrs` as the module's attributes; with
@@ -38,4 +39,4 @@ MP_NODISCARD mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_
 MP_NODISCARD mp_status_t mp_pjrt_print_program(const mp_program_t *program, const mp_attr_t *attrs,
                                                bool unfused, mp_strbuf_t *out_text);
 
-#endif  // MINIPOD_PJRT_PJRT_COMPILE_H_
+#endif  // MINIPOD_PJRT_COMPILE_PJRT_COMPILE_H_
