@@ -24,7 +24,7 @@ mp_status_t mp_pjrt_unimplemented(const char *function, const char *reason) {
 mp_status_t mp_pjrt_check_shape(const char *function, PJRT_Buffer_Type type, const int64_t *dims,
                                 size_t num_dims, mp_dtype_t *out_dtype) {
   const char *name = pjrt_args_public_name(function);
-  mp_dtype_t dtype = mp_dtype_from_pjrt((int)type);
+  mp_dtype_t dtype = mp_dtype_from_number(MP_NUMBERS_PJRT, (uint64_t)type);
   if (dtype == MP_DTYPE_INVALID) {
     return mp_status_make(MP_INVALID_ARGUMENT, "%s: element type %d is not supported", name,
                           (int)type);

@@ -64,7 +64,8 @@ mp_status_t mp_PJRT_Buffer_Destroy(PJRT_Buffer_Destroy_Args *args) {
 
 mp_status_t mp_PJRT_Buffer_ElementType(PJRT_Buffer_ElementType_Args *args) {
   MP_REQUIRE(args, buffer);
-  args->type = (PJRT_Buffer_Type)mp_dtype_to_pjrt(mp_buffer_type(args->buffer->buffer)->dtype);
+  args->type = (PJRT_Buffer_Type)mp_dtype_number(mp_buffer_type(args->buffer->buffer)->dtype,
+                                                 MP_NUMBERS_PJRT);
   return NULL;
 }
 

@@ -87,9 +87,9 @@ static mp_status_t pjrt_executable_list_output_shapes(PJRT_Executable *executabl
   int64_t *dims = executable->output_dims;
   for (uint32_t i = 0; i < program->num_results; ++i) {
     const mp_type_t *type = program->results[i].type;
-    executable->output_types[i] = type->kind == MP_TYPE_TOKEN
-                                      ? PJRT_Buffer_Type_TOKEN
-                                      : (PJRT_Buffer_Type)mp_dtype_to_pjrt(type->dtype);
+    executable->output_types[i] = type->kind == MP_TYPE_TOKEN ? PJRT_Buffer_Type_TOKEN
+                                                              : (PJRT_Buffer_Type)mp_dtype_number(
+                                                                    type->dtype, MP_NUMBERS_PJRT);
     executable->output_ranks[i] = pjrt_executable_rank_of(type);
     const int64_t *order = executable->output_layouts[i]->minor_to_major;
     for (uint32_t k = 0; k < pjrt_executable_rank_of(type); ++k) {

@@ -193,25 +193,6 @@ mp_status_t mp_pjrt_shape_read(const char *function, PJRT_Buffer_Type type, cons
 
 // ---- canonical shapes ----
 
-// xla.PrimitiveType by PJRT_Buffer_Type; the two numberings differ.
-static const uint8_t primitive_types[] = {
-    [PJRT_Buffer_Type_PRED] = 1,        [PJRT_Buffer_Type_S2] = 26,
-    [PJRT_Buffer_Type_S4] = 21,         [PJRT_Buffer_Type_S8] = 2,
-    [PJRT_Buffer_Type_S16] = 3,         [PJRT_Buffer_Type_S32] = 4,
-    [PJRT_Buffer_Type_S64] = 5,         [PJRT_Buffer_Type_U2] = 27,
-    [PJRT_Buffer_Type_U4] = 22,         [PJRT_Buffer_Type_U8] = 6,
-    [PJRT_Buffer_Type_U16] = 7,         [PJRT_Buffer_Type_U32] = 8,
-    [PJRT_Buffer_Type_U64] = 9,         [PJRT_Buffer_Type_F16] = 10,
-    [PJRT_Buffer_Type_F32] = 11,        [PJRT_Buffer_Type_F64] = 12,
-    [PJRT_Buffer_Type_BF16] = 16,       [PJRT_Buffer_Type_C64] = 15,
-    [PJRT_Buffer_Type_C128] = 18,       [PJRT_Buffer_Type_F8E5M2] = 19,
-    [PJRT_Buffer_Type_F8E4M3FN] = 20,   [PJRT_Buffer_Type_F8E4M3B11FNUZ] = 23,
-    [PJRT_Buffer_Type_F8E5M2FNUZ] = 24, [PJRT_Buffer_Type_F8E4M3FNUZ] = 25,
-    [PJRT_Buffer_Type_F8E4M3] = 28,     [PJRT_Buffer_Type_F8E3M4] = 29,
-    [PJRT_Buffer_Type_F4E2M1FN] = 32,   [PJRT_Buffer_Type_F8E8M0FNU] = 33,
-    [PJRT_Buffer_Type_F6E3M2FN] = 35,   [PJRT_Buffer_Type_F6E2M3FN] = 36,
-};
-
 static void pjrt_layout_delete_shape(const char *serialized_shape) {
   mp_free((char *)serialized_shape);
 }
@@ -231,7 +212,7 @@ mp_status_t mp_PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace(
   mp_strbuf_init(&shape);
   mp_strbuf_init(&layout);
   mp_proto_put_packed(&layout, 1, row_major->minor_to_major, args->num_dims);
-  mp_proto_put_varint(&shape, 2, primitive_types[args->element_type]);
+  mp_proto_put_varint(&shape, 2, (uint64_t)mp_dtype_number(dtype, MP_NUMBERS_XLA));
   mp_proto_put_packed(&shape, 3, args->dims, args->num_dims);
   mp_proto_put_message(&shape, 5, &layout);
   mp_proto_put_packed(&shape, 6, not_dynamic, args->num_dims);

@@ -4,39 +4,8 @@
 
 enum { MAX_DEPTH = 32 };  // dictionaries in dictionaries
 
-static const XLA_FFI_DataType g_dtypes[MP_DTYPE_COUNT] = {
-    [MP_DTYPE_BOOL] = XLA_FFI_DataType_PRED,
-    [MP_DTYPE_S2] = XLA_FFI_DataType_S2,
-    [MP_DTYPE_S4] = XLA_FFI_DataType_S4,
-    [MP_DTYPE_S8] = XLA_FFI_DataType_S8,
-    [MP_DTYPE_S16] = XLA_FFI_DataType_S16,
-    [MP_DTYPE_S32] = XLA_FFI_DataType_S32,
-    [MP_DTYPE_S64] = XLA_FFI_DataType_S64,
-    [MP_DTYPE_U2] = XLA_FFI_DataType_U2,
-    [MP_DTYPE_U4] = XLA_FFI_DataType_U4,
-    [MP_DTYPE_U8] = XLA_FFI_DataType_U8,
-    [MP_DTYPE_U16] = XLA_FFI_DataType_U16,
-    [MP_DTYPE_U32] = XLA_FFI_DataType_U32,
-    [MP_DTYPE_U64] = XLA_FFI_DataType_U64,
-    [MP_DTYPE_F4E2M1FN] = XLA_FFI_DataType_F4E2M1FN,
-    [MP_DTYPE_F8E3M4] = XLA_FFI_DataType_F8E3M4,
-    [MP_DTYPE_F8E4M3] = XLA_FFI_DataType_F8E4M3,
-    [MP_DTYPE_F8E4M3FN] = XLA_FFI_DataType_F8E4M3FN,
-    [MP_DTYPE_F8E4M3FNUZ] = XLA_FFI_DataType_F8E4M3FNUZ,
-    [MP_DTYPE_F8E4M3B11FNUZ] = XLA_FFI_DataType_F8E4M3B11FNUZ,
-    [MP_DTYPE_F8E5M2] = XLA_FFI_DataType_F8E5M2,
-    [MP_DTYPE_F8E5M2FNUZ] = XLA_FFI_DataType_F8E5M2FNUZ,
-    [MP_DTYPE_F8E8M0FNU] = XLA_FFI_DataType_F8E8M0FNU,
-    [MP_DTYPE_F16] = XLA_FFI_DataType_F16,
-    [MP_DTYPE_BF16] = XLA_FFI_DataType_BF16,
-    [MP_DTYPE_F32] = XLA_FFI_DataType_F32,
-    [MP_DTYPE_F64] = XLA_FFI_DataType_F64,
-    [MP_DTYPE_C64] = XLA_FFI_DataType_C64,
-    [MP_DTYPE_C128] = XLA_FFI_DataType_C128,
-};
-
 XLA_FFI_DataType mp_foreign_dtype(mp_dtype_t dtype) {
-  return g_dtypes[dtype];
+  return (XLA_FFI_DataType)mp_dtype_number(dtype, MP_NUMBERS_FOREIGN);
 }
 
 // ---- Where the attributes are ----

@@ -2,18 +2,33 @@
 
 typedef struct {
   const char *name;
-  int pjrt;
   mp_dtype_class_t kind;
   int bits;
   size_t size;
+  int numbers[MP_NUMBERS_COUNT];
 } dtype_info_t;
 
 static const dtype_info_t g_dtypes[MP_DTYPE_COUNT] = {
-#define MP_DTYPE_ROW(enumerator, text, pjrt, kind, bits, storage) \
-  [MP_DTYPE_##enumerator] = {text, pjrt, MP_CLASS_##kind, bits, storage},
+#define MP_DTYPE_ROW(enumerator, text, class, bits, storage, style, exponent, fraction, bias, \
+                     pjrt, xla, foreign, literal, builtin, vhlo)                              \
+  [MP_DTYPE_##enumerator] = {                                                                 \
+      text, MP_CLASS_##class, bits, storage, {pjrt, xla, foreign, literal, builtin, vhlo}},
     MP_DTYPES(MP_DTYPE_ROW)
 #undef MP_DTYPE_ROW
 };
+
+// What is forgotten in a row, or said in two ways.
+#define DTYPE_CHECK(name, text, class, bits, storage, style, exponent, fraction, bias, pjrt, xla, \
+                    foreign, literal, builtin, vhlo)                                              \
+  _Static_assert((pjrt != 0) == (xla != 0) && (pjrt != 0) == (literal != 0),                      \
+                 text " has some numbers of PJRT and XLA, and not others");                       \
+  _Static_assert(foreign == 0 || foreign == xla, text " has another number in functions");        \
+  _Static_assert((MP_CLASS_##class == MP_CLASS_FLOAT) == (exponent != 0),                         \
+                 text " has a format, or is a float, and not both");                              \
+  _Static_assert(exponent == 0 || exponent == bits || 1 + exponent + fraction == bits,            \
+                 text " has more or fewer bits than its format");
+MP_DTYPES(DTYPE_CHECK)
+#undef DTYPE_CHECK
 
 static const dtype_info_t *dtype_info(mp_dtype_t dtype) {
   return &g_dtypes[(unsigned)dtype < MP_DTYPE_COUNT ? dtype : MP_DTYPE_INVALID];
@@ -31,13 +46,14 @@ int mp_dtype_bits(mp_dtype_t dtype) {
 size_t mp_dtype_size(mp_dtype_t dtype) {
   return dtype_info(dtype)->size;
 }
-int mp_dtype_to_pjrt(mp_dtype_t dtype) {
-  return dtype_info(dtype)->pjrt;
+int mp_dtype_number(mp_dtype_t dtype, mp_dtype_numbers_t numbers) {
+  return dtype_info(dtype)->numbers[numbers];
 }
 
-mp_dtype_t mp_dtype_from_pjrt(int pjrt_type) {
-  for (int d = 1; d < MP_DTYPE_COUNT && pjrt_type != 0; ++d) {
-    if (g_dtypes[d].pjrt == pjrt_type) return (mp_dtype_t)d;
+// The search begins with the invalid type, which has the number that stands for none.
+mp_dtype_t mp_dtype_from_number(mp_dtype_numbers_t numbers, uint64_t number) {
+  for (int d = 0; d < MP_DTYPE_COUNT; ++d) {
+    if ((uint64_t)g_dtypes[d].numbers[numbers] == number) return (mp_dtype_t)d;
   }
   return MP_DTYPE_INVALID;
 }

@@ -6,13 +6,14 @@
 #include "sim/base/assert.h"
 #include "sim/base/vector.h"
 
-// What the codes with the largest exponent stand for.
+// What the codes with the largest exponent stand for (dtype.h).
 typedef enum {
-  STYLE_IEEE,    // infinities and NaNs
-  STYLE_FN,      // one NaN per sign, with all bits set; all others are numbers
-  STYLE_FNUZ,    // numbers; the code that would be minus zero is the only NaN
-  STYLE_FINITE,  // numbers; there is no NaN
-  STYLE_SCALE,   // f8E8M0FNU: no sign and no fraction; all bits set is NaN
+  STYLE_NONE,  // no float
+  STYLE_IEEE,
+  STYLE_FN,
+  STYLE_FNUZ,
+  STYLE_FINITE,
+  STYLE_SCALE,
 } style_t;
 
 typedef struct {
@@ -22,28 +23,11 @@ typedef struct {
   style_t style;
 } format_t;
 
-// Type, exponent bits, fraction bits, bias, style.
-#define FORMATS(X)                 \
-  X(F4E2M1FN, 2, 1, 1, FINITE)     \
-  X(F6E2M3FN, 2, 3, 1, FINITE)     \
-  X(F6E3M2FN, 3, 2, 3, FINITE)     \
-  X(F8E3M4, 3, 4, 3, IEEE)         \
-  X(F8E4M3, 4, 3, 7, IEEE)         \
-  X(F8E4M3FN, 4, 3, 7, FN)         \
-  X(F8E4M3FNUZ, 4, 3, 8, FNUZ)     \
-  X(F8E4M3B11FNUZ, 4, 3, 11, FNUZ) \
-  X(F8E5M2, 5, 2, 15, IEEE)        \
-  X(F8E5M2FNUZ, 5, 2, 16, FNUZ)    \
-  X(F8E8M0FNU, 8, 0, 127, SCALE)
-
 static const format_t g_formats[MP_DTYPE_COUNT] = {
-#define FORMAT_ROW(name, exponent, fraction, bias, style) \
+#define FORMAT_ROW(name, text, class, bits, storage, style, exponent, fraction, bias, ...) \
   [MP_DTYPE_##name] = {exponent, fraction, bias, STYLE_##style},
-    FORMATS(FORMAT_ROW)
+    MP_DTYPES(FORMAT_ROW)
 #undef FORMAT_ROW
-        [MP_DTYPE_F16] = {5, 10, 15, STYLE_IEEE},
-    [MP_DTYPE_BF16] = {8, 7, 127, STYLE_IEEE},
-    [MP_DTYPE_TF32] = {8, 10, 127, STYLE_IEEE},
 };
 
 static inline uint32_t float_bits_of_f32(float value) {
@@ -80,6 +64,7 @@ static inline uint32_t float_nan_code(format_t f, uint32_t sign) {
     case STYLE_FINITE:
       return sign ^ float_sign_bit(f);
     case STYLE_SCALE:
+    case STYLE_NONE:
       break;
   }
   return 0xff;
@@ -145,7 +130,7 @@ static inline float float_decode(format_t f, uint32_t code) {
 }
 
 static inline float float_decode_f16(uint16_t code) {
-  return float_decode((format_t){5, 10, 15, STYLE_IEEE}, code);
+  return float_decode(g_formats[MP_DTYPE_F16], code);
 }
 
 static inline float float_decode_bf16(uint16_t code) {
@@ -193,13 +178,13 @@ LOOP(round_bf16, float, float, float_decode_bf16(float_encode_bf16(x)))
 void mp_float_widen(mp_dtype_t from, int64_t n, const void *src, float *dst) {
   const uint8_t *bytes = src;
   switch (from) {
-#define WIDEN(name, exponent, fraction, bias, style)                                   \
+#define WIDEN(name, text, class, bits, storage, style, exponent, fraction, bias, ...)  \
   case MP_DTYPE_##name: {                                                              \
     const format_t f = {exponent, fraction, bias, STYLE_##style};                      \
     MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) dst[i] = float_decode(f, bytes[i]); \
     break;                                                                             \
   }
-    FORMATS(WIDEN)
+    MP_DTYPES_BYTE_FLOATS(WIDEN)
 #undef WIDEN
     case MP_DTYPE_F16:
       float_widen_f16(n, src, dst);
@@ -215,13 +200,13 @@ void mp_float_widen(mp_dtype_t from, int64_t n, const void *src, float *dst) {
 void mp_float_narrow(mp_dtype_t to, int64_t n, const float *src, void *dst) {
   uint8_t *restrict bytes = dst;
   switch (to) {
-#define NARROW(name, exponent, fraction, bias, style)                            \
-  case MP_DTYPE_##name: {                                                        \
-    const format_t f = {exponent, fraction, bias, STYLE_##style};                \
-    for (int64_t i = 0; i < n; ++i) bytes[i] = (uint8_t)float_encode(f, src[i]); \
-    break;                                                                       \
+#define NARROW(name, text, class, bits, storage, style, exponent, fraction, bias, ...) \
+  case MP_DTYPE_##name: {                                                              \
+    const format_t f = {exponent, fraction, bias, STYLE_##style};                      \
+    for (int64_t i = 0; i < n; ++i) bytes[i] = (uint8_t)float_encode(f, src[i]);       \
+    break;                                                                             \
   }
-    FORMATS(NARROW)
+    MP_DTYPES_BYTE_FLOATS(NARROW)
 #undef NARROW
     case MP_DTYPE_F16:
       float_narrow_f16(n, src, dst);

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "sim/base/table.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/loops.h"
 
@@ -19,6 +20,8 @@ typedef double _Complex c128_t;
   X(U16, uint16_t)  \
   X(U32, uint32_t)  \
   X(U64, uint64_t)
+_Static_assert(MP_ROWS(INTEGERS) == MP_ROWS(MP_DTYPES_SIGNED) + MP_ROWS(MP_DTYPES_UNSIGNED),
+               "loops for all integers");
 
 // ---- compare ----
 
@@ -76,13 +79,10 @@ COMPARE_COMPLEX(C128, c128_t)
   }
 
 static const mp_ew_loop_t g_compare[MP_DTYPE_COUNT][6] = {
-    [MP_DTYPE_BOOL] = DIRECTIONS(U8),   [MP_DTYPE_S8] = DIRECTIONS(S8),
-    [MP_DTYPE_S16] = DIRECTIONS(S16),   [MP_DTYPE_S32] = DIRECTIONS(S32),
-    [MP_DTYPE_S64] = DIRECTIONS(S64),   [MP_DTYPE_U8] = DIRECTIONS(U8),
-    [MP_DTYPE_U16] = DIRECTIONS(U16),   [MP_DTYPE_U32] = DIRECTIONS(U32),
-    [MP_DTYPE_U64] = DIRECTIONS(U64),   [MP_DTYPE_F32] = DIRECTIONS(F32),
-    [MP_DTYPE_F64] = DIRECTIONS(F64),   [MP_DTYPE_C64] = DIRECTIONS(C64),
-    [MP_DTYPE_C128] = DIRECTIONS(C128),
+#define ROW(name, ...) [MP_DTYPE_##name] = DIRECTIONS(name),
+    [MP_DTYPE_BOOL] = DIRECTIONS(U8),
+    MP_DTYPES_SIGNED(ROW) MP_DTYPES_UNSIGNED(ROW) MP_DTYPES_FLOATS(ROW) MP_DTYPES_COMPLEX(ROW)
+#undef ROW
 };
 static const mp_ew_loop_t g_total_f32[6] = DIRECTIONS(total_F32);
 static const mp_ew_loop_t g_total_f64[6] = DIRECTIONS(total_F64);

@@ -2,6 +2,7 @@
 #include <complex.h>
 #include <stddef.h>
 
+#include "sim/base/table.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/loops.h"
 #include "sim/numeric/float.h"
@@ -18,6 +19,8 @@ typedef double _Complex c128_t;
   X(U16, uint16_t, 0, UINT16_MAX)       \
   X(U32, uint32_t, 0, UINT32_MAX)       \
   X(U64, uint64_t, 0, UINT64_MAX)
+_Static_assert(MP_ROWS(INTEGERS) == MP_ROWS(MP_DTYPES_SIGNED) + MP_ROWS(MP_DTYPES_UNSIGNED),
+               "loops for all integers");
 
 // The bounds are compared in the floating-point type. If the largest integer is no number of that
 // type, it is rounded to the power of two above it, which does not fit either.

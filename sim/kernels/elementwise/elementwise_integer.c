@@ -1,6 +1,7 @@
 // Loops over bool and 8- to 64-bit integers.
 #include <stddef.h>
 
+#include "sim/base/table.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/loops.h"
 
@@ -16,6 +17,9 @@
   X(U16, uint16_t, uint16_t, uint32_t, 16) \
   X(U32, uint32_t, uint32_t, uint32_t, 32) \
   X(U64, uint64_t, uint64_t, uint64_t, 64)
+_Static_assert(MP_ROWS(SIGNED_TYPES) == MP_ROWS(MP_DTYPES_SIGNED) &&
+                   MP_ROWS(UNSIGNED_TYPES) == MP_ROWS(MP_DTYPES_UNSIGNED),
+               "loops for all integers");
 
 #define POWER(name, T, W)                                     \
   static inline T power_##name(T base, uint64_t exponent) {   \

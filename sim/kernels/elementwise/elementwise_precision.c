@@ -31,31 +31,36 @@ static inline uint64_t elementwise_precision_reduce(uint64_t bits, int fraction_
   return bits;
 }
 
-// Type, unsigned integer of its size, fraction bits, exponent bits.
-#define FORMATS(X)         \
-  X(F8E3M4, uint8_t, 4, 3) \
-  X(F8E4M3, uint8_t, 3, 4) \
-  X(F8E5M2, uint8_t, 2, 5) \
-  X(F16, uint16_t, 10, 5)  \
-  X(BF16, uint16_t, 7, 8)  \
-  X(F32, uint32_t, 23, 8)  \
-  X(F64, uint64_t, 52, 11)
+// The formats that are like IEEE's, which are those with a loop of their own: the bytes among them
+// and all wider ones.
+#define FORMATS(X)                   \
+  MP_DTYPES_BYTE_FLOATS(X##_OF_BYTE) \
+  MP_DTYPES_HALF_FLOATS(X)           \
+  MP_DTYPES_FLOATS(X)
+#define LOOP_OF_BYTE(name, text, class, bits, storage, style, ...) \
+  STYLE_##style(LOOP, name, text, class, bits, storage, style, __VA_ARGS__)
+#define ROW_OF_BYTE(name, text, class, bits, storage, style, ...) STYLE_##style(ROW, name)
+#define STYLE_IEEE(X, ...)                                        X(__VA_ARGS__)
+#define STYLE_FN(X, ...)
+#define STYLE_FNUZ(X, ...)
+#define STYLE_FINITE(X, ...)
+#define STYLE_SCALE(X, ...)
 
-#define LOOP(name, U, fraction_bits, exponent_bits)                                                \
-  static void reduce_##name(int64_t n, const void *const *in, void *out) {                         \
-    const U *a = in[0];                                                                            \
-    const int32_t *params = in[1];                                                                 \
-    U *r = out;                                                                                    \
-    int exponent = params[0], fraction = params[1];                                                \
-    for (int64_t i = 0; i < n; ++i) {                                                              \
-      r[i] =                                                                                       \
-          (U)elementwise_precision_reduce(a[i], fraction_bits, exponent_bits, exponent, fraction); \
-    }                                                                                              \
+#define LOOP(name, text, class, bits, storage, style, exponent_bits, fraction_bits, ...)      \
+  static void reduce_##name(int64_t n, const void *const *in, void *out) {                    \
+    const uint##bits##_t *a = in[0];                                                          \
+    const int32_t *params = in[1];                                                            \
+    uint##bits##_t *r = out;                                                                  \
+    int exponent = params[0], fraction = params[1];                                           \
+    for (int64_t i = 0; i < n; ++i) {                                                         \
+      r[i] = (uint##bits##_t)elementwise_precision_reduce(a[i], fraction_bits, exponent_bits, \
+                                                          exponent, fraction);                \
+    }                                                                                         \
   }
 FORMATS(LOOP)
 
 static const mp_ew_loop_t g_loops[MP_DTYPE_COUNT] = {
-#define ROW(name, U, fraction_bits, exponent_bits) [MP_DTYPE_##name] = reduce_##name,
+#define ROW(name, ...) [MP_DTYPE_##name] = reduce_##name,
     FORMATS(ROW)
 #undef ROW
 };

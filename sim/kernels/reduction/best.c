@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/base/table.h"
 #include "sim/base/vector.h"
 #include "sim/kernels/reduction/fold.h"
 #include "sim/kernels/shape.h"
@@ -67,6 +68,9 @@ bool mp_best_find(const mp_op_t *op, mp_best_t *out_best) {
   X(S64, int64_t)  \
   X(F32, float)    \
   X(F64, double)
+_Static_assert(MP_ROWS(TYPES) == 1 + MP_ROWS(MP_DTYPES_SIGNED) + MP_ROWS(MP_DTYPES_UNSIGNED) +
+                                     MP_ROWS(MP_DTYPES_FLOATS),
+               "loops for booleans and all real numbers");
 
 // BLOCK: the elements that are compared before their place is looked for. WIDE: the bytes of the
 // accumulators of a block, several registers, so that their steps overlap.

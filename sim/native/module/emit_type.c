@@ -9,7 +9,7 @@ typedef struct {
 } kind_t;
 
 static const kind_t g_kinds[MP_DTYPE_COUNT] = {
-#define ROW(name, text, pjrt, class, bits, bytes) \
+#define ROW(name, text, class, bits, bytes, ...) \
   [MP_DTYPE_##name] = {MP_CLASS_##class, bits, bytes},
     MP_DTYPES(ROW)
 #undef ROW

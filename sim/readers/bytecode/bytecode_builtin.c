@@ -241,30 +241,31 @@ mp_status_t mp_bc_builtin_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry
 
 // ---- types ----
 
+// Whether it is the integer type of this width. A boolean is a signless integer of one bit; index
+// has a code of its own.
+static bool bytecode_builtin_is_integer(mp_dtype_t dtype, uint64_t width, bool is_unsigned) {
+  const mp_dtype_class_t class = mp_dtype_class(dtype);
+  if (width != (uint64_t)mp_dtype_bits(dtype)) return false;
+  if (is_unsigned) return class == MP_CLASS_UNSIGNED;
+  return class == MP_CLASS_BOOL || (class == MP_CLASS_SIGNED && dtype != MP_DTYPE_INDEX);
+}
+
 // Reads `width << 2 | signedness`, where the signedness is 0 for signless (which StableHLO takes as
 // signed), 1 for signed, 2 for unsigned.
 static mp_status_t bytecode_builtin_read_integer_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                       mp_bc_type_t *out_type) {
   enum { SIGNLESS, SIGNED, UNSIGNED };
-  static const struct {
-    uint8_t width, is_unsigned, dtype;
-  } types[] = {
-      {1, 0, MP_DTYPE_BOOL}, {2, 0, MP_DTYPE_S2},   {4, 0, MP_DTYPE_S4},   {8, 0, MP_DTYPE_S8},
-      {16, 0, MP_DTYPE_S16}, {32, 0, MP_DTYPE_S32}, {64, 0, MP_DTYPE_S64}, {2, 1, MP_DTYPE_U2},
-      {4, 1, MP_DTYPE_U4},   {8, 1, MP_DTYPE_U8},   {16, 1, MP_DTYPE_U16}, {32, 1, MP_DTYPE_U32},
-      {64, 1, MP_DTYPE_U64},
-  };
   mp_bc_cursor_t before = *c;
   uint64_t code = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
-  for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); ++i) {
-    if (types[i].width != code >> 2 || (code & 3) > UNSIGNED) continue;
-    if (types[i].is_unsigned == ((code & 3) == UNSIGNED)) {
-      return mp_bc_scalar_type(r, (mp_dtype_t)types[i].dtype, NULL, out_type);
+  const uint64_t width = code >> 2, signedness = code & 3;
+  for (int d = 0; d < MP_DTYPE_COUNT && signedness <= UNSIGNED; ++d) {
+    if (bytecode_builtin_is_integer((mp_dtype_t)d, width, signedness == UNSIGNED)) {
+      return mp_bc_scalar_type(r, (mp_dtype_t)d, NULL, out_type);
     }
   }
   return mp_bc_unknown(&before, "an integer type of %llu bits is not supported",
-                       (unsigned long long)(code >> 2));
+                       (unsigned long long)width);
 }
 
 static mp_status_t bytecode_builtin_read_encoded_tensor(mp_bc_reader_t *r, mp_bc_cursor_t *c,
@@ -278,23 +279,13 @@ static mp_status_t bytecode_builtin_read_encoded_tensor(mp_bc_reader_t *r, mp_bc
 }
 
 mp_status_t mp_bc_builtin_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *out_type) {
-  // Scalars by code. Memory references, vectors, f80 and f128 do not occur in programs.
-  static const uint8_t scalars[] = {
-      [1] = MP_DTYPE_INDEX,       [3] = MP_DTYPE_BF16,        [4] = MP_DTYPE_F16,
-      [5] = MP_DTYPE_F32,         [6] = MP_DTYPE_F64,         [21] = MP_DTYPE_TF32,
-      [22] = MP_DTYPE_F8E5M2,     [23] = MP_DTYPE_F8E4M3,     [24] = MP_DTYPE_F8E4M3FN,
-      [25] = MP_DTYPE_F8E5M2FNUZ, [26] = MP_DTYPE_F8E4M3FNUZ, [27] = MP_DTYPE_F8E4M3B11FNUZ,
-      [28] = MP_DTYPE_F8E3M4,     [29] = MP_DTYPE_F4E2M1FN,   [30] = MP_DTYPE_F6E2M3FN,
-      [31] = MP_DTYPE_F6E3M2FN,   [32] = MP_DTYPE_F8E8M0FNU,
-  };
   static const mp_type_t none = {.kind = MP_TYPE_NONE};
   mp_bc_cursor_t before = *c;
   uint64_t code = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
-  if (code < sizeof(scalars) && scalars[code] != MP_DTYPE_INVALID) {
-    return mp_bc_scalar_type(r, (mp_dtype_t)scalars[code], NULL, out_type);
-  }
-  switch (code) {
+  const mp_dtype_t scalar = mp_dtype_from_number(MP_NUMBERS_BUILTIN, code);
+  if (scalar != MP_DTYPE_INVALID) return mp_bc_scalar_type(r, scalar, NULL, out_type);
+  switch (code) {  // memory references, vectors, f80 and f128 do not occur in programs
     case 0:
       return bytecode_builtin_read_integer_type(r, c, out_type);
     case 2:

@@ -1,20 +1,7 @@
 // The VHLO dialect's types (StableHLO VhloBytecode.cpp).
 #include "sim/readers/bytecode/bytecode_reader.h"
 
-// The types without fields, by code.
-static const uint8_t g_scalars[] = {
-    [0] = MP_DTYPE_BOOL,        [2] = MP_DTYPE_BF16,        [3] = MP_DTYPE_F16,
-    [4] = MP_DTYPE_F32,         [5] = MP_DTYPE_F64,         [6] = MP_DTYPE_F8E4M3FN,
-    [7] = MP_DTYPE_F8E5M2,      [9] = MP_DTYPE_INDEX,       [10] = MP_DTYPE_S4,
-    [11] = MP_DTYPE_S8,         [12] = MP_DTYPE_S16,        [13] = MP_DTYPE_S32,
-    [14] = MP_DTYPE_S64,        [15] = MP_DTYPE_U4,         [16] = MP_DTYPE_U8,
-    [17] = MP_DTYPE_U16,        [18] = MP_DTYPE_U32,        [19] = MP_DTYPE_U64,
-    [27] = MP_DTYPE_F8E4M3FNUZ, [28] = MP_DTYPE_F8E5M2FNUZ, [29] = MP_DTYPE_F8E4M3B11FNUZ,
-    [31] = MP_DTYPE_S2,         [32] = MP_DTYPE_U2,         [34] = MP_DTYPE_TF32,
-    [35] = MP_DTYPE_F8E4M3,     [36] = MP_DTYPE_F8E3M4,     [37] = MP_DTYPE_F4E2M1FN,
-    [38] = MP_DTYPE_F6E2M3FN,   [39] = MP_DTYPE_F6E3M2FN,   [40] = MP_DTYPE_F8E8M0FNU,
-};
-
+// The codes of all types but those of elements, which are in MP_DTYPES.
 enum {
   CODE_COMPLEX = 1,
   CODE_FUNC = 8,
@@ -111,9 +98,8 @@ mp_status_t mp_bc_vhlo_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_t *
   mp_bc_cursor_t before = *c;
   uint64_t code = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &code));
-  if (code < sizeof(g_scalars) && g_scalars[code] != MP_DTYPE_INVALID) {
-    return mp_bc_scalar_type(r, (mp_dtype_t)g_scalars[code], NULL, out_type);
-  }
+  const mp_dtype_t scalar = mp_dtype_from_number(MP_NUMBERS_VHLO, code);
+  if (scalar != MP_DTYPE_INVALID) return mp_bc_scalar_type(r, scalar, NULL, out_type);
   switch (code) {
     case CODE_COMPLEX:
       return mp_bc_complex_type(r, c, out_type);

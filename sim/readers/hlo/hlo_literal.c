@@ -4,29 +4,15 @@
 
 enum { FIELD_SHAPE = 1, FIELD_TUPLE = 10, FIELD_SPARSE = 14 };
 
-// The field of each element type, and how it has the elements. In FIELD_BYTES they lie as they are
-// stored; those of less than a byte may be packed, the first one lowest.
+// How the field of an element type has the elements. In FIELD_BYTES they lie as they are stored;
+// those of less than a byte may be packed, the first one lowest.
 typedef enum { FIELD_BYTES, FIELD_VARINTS, FIELD_FIXED } literal_form_t;
 
-static const struct {
-  uint8_t field, form;
-} g_forms[MP_DTYPE_COUNT] = {
-    [MP_DTYPE_BOOL] = {2, FIELD_VARINTS},      [MP_DTYPE_U8] = {3, FIELD_BYTES},
-    [MP_DTYPE_S32] = {4, FIELD_VARINTS},       [MP_DTYPE_S64] = {5, FIELD_VARINTS},
-    [MP_DTYPE_U32] = {6, FIELD_VARINTS},       [MP_DTYPE_U64] = {7, FIELD_VARINTS},
-    [MP_DTYPE_F32] = {8, FIELD_FIXED},         [MP_DTYPE_F64] = {9, FIELD_FIXED},
-    [MP_DTYPE_F16] = {11, FIELD_BYTES},        [MP_DTYPE_C64] = {12, FIELD_FIXED},
-    [MP_DTYPE_BF16] = {13, FIELD_BYTES},       [MP_DTYPE_S8] = {15, FIELD_BYTES},
-    [MP_DTYPE_U16] = {16, FIELD_BYTES},        [MP_DTYPE_S16] = {17, FIELD_BYTES},
-    [MP_DTYPE_C128] = {18, FIELD_FIXED},       [MP_DTYPE_F8E5M2] = {19, FIELD_BYTES},
-    [MP_DTYPE_F8E4M3FN] = {20, FIELD_BYTES},   [MP_DTYPE_S4] = {21, FIELD_BYTES},
-    [MP_DTYPE_U4] = {22, FIELD_BYTES},         [MP_DTYPE_F8E4M3B11FNUZ] = {23, FIELD_BYTES},
-    [MP_DTYPE_F8E5M2FNUZ] = {24, FIELD_BYTES}, [MP_DTYPE_F8E4M3FNUZ] = {25, FIELD_BYTES},
-    [MP_DTYPE_S2] = {26, FIELD_BYTES},         [MP_DTYPE_U2] = {27, FIELD_BYTES},
-    [MP_DTYPE_F8E4M3] = {28, FIELD_BYTES},     [MP_DTYPE_F8E3M4] = {29, FIELD_BYTES},
-    [MP_DTYPE_F4E2M1FN] = {32, FIELD_BYTES},   [MP_DTYPE_F8E8M0FNU] = {33, FIELD_BYTES},
-    [MP_DTYPE_F6E3M2FN] = {35, FIELD_BYTES},   [MP_DTYPE_F6E2M3FN] = {36, FIELD_BYTES},
-};
+static literal_form_t hlo_literal_form(mp_dtype_t dtype) {
+  if (dtype == MP_DTYPE_BOOL) return FIELD_VARINTS;
+  if (mp_dtype_size(dtype) < 4) return FIELD_BYTES;
+  return mp_dtype_is_integer(dtype) ? FIELD_VARINTS : FIELD_FIXED;
+}
 
 // Elements as they come, in the order of the literal's own layout.
 typedef struct {
@@ -81,7 +67,7 @@ static mp_status_t hlo_literal_read_bytes(mp_str_t bytes, elements_t *e) {
 static mp_status_t hlo_literal_read_elements(mp_hlo_build_t *b, mp_str_t bytes,
                                              const mp_type_t *type, elements_t *e) {
   int64_t count = 0;
-  const literal_form_t form = (literal_form_t)g_forms[type->dtype].form;
+  const literal_form_t form = hlo_literal_form(type->dtype);
   if (!mp_type_num_elements(type, &count) || (uint64_t)count > (uint64_t)bytes.size * 4) {
     return mp_status_make(MP_INVALID_ARGUMENT, "literal: the elements of its shape are not in it");
   }
@@ -97,11 +83,12 @@ static mp_status_t hlo_literal_read_elements(mp_hlo_build_t *b, mp_str_t bytes,
   }
   mp_proto_reader_t reader = mp_hlo_proto_reader(&b->h->source, bytes, "LiteralProto");
   mp_proto_field_t field;
+  const int number = mp_dtype_number(type->dtype, MP_NUMBERS_LITERAL);
   while (mp_proto_next(&reader, &field)) {
     if (field.number == FIELD_SPARSE) {
       return mp_status_make(MP_UNIMPLEMENTED, "literal: sparse literals are not supported");
     }
-    if (field.number != g_forms[type->dtype].field) continue;
+    if (field.number != (uint32_t)number) continue;
     if (form == FIELD_BYTES) {
       const mp_str_t text = mp_proto_bytes(&reader, &field);
       if (reader.fault == NULL) MP_RETURN_IF_ERROR(hlo_literal_read_bytes(text, e));

@@ -143,11 +143,18 @@ static void dtypes_round_trip(void **state) {
   for (int d = 1; d < MP_DTYPE_COUNT; ++d) {
     mp_dtype_t dtype = (mp_dtype_t)d;
     assert_int_equal(mp_dtype_from_name(mp_str(mp_dtype_name(dtype))), dtype);
-    if (mp_dtype_to_pjrt(dtype) != 0) {
-      assert_int_equal(mp_dtype_from_pjrt(mp_dtype_to_pjrt(dtype)), dtype);
+    for (int n = 0; n < MP_NUMBERS_COUNT; ++n) {
+      const mp_dtype_numbers_t numbers = (mp_dtype_numbers_t)n;
+      const int number = mp_dtype_number(dtype, numbers);
+      if (number == mp_dtype_number(MP_DTYPE_INVALID, numbers)) continue;
+      assert_int_equal(mp_dtype_from_number(numbers, (uint64_t)number), dtype);
     }
   }
-  assert_int_equal(mp_dtype_from_pjrt(9999), MP_DTYPE_INVALID);
+  for (int n = 0; n < MP_NUMBERS_COUNT; ++n) {
+    const mp_dtype_numbers_t numbers = (mp_dtype_numbers_t)n;
+    assert_int_equal(mp_dtype_from_number(numbers, 9999), MP_DTYPE_INVALID);
+    assert_int_equal(mp_dtype_from_number(numbers, UINT64_MAX), MP_DTYPE_INVALID);
+  }
 }
 
 int main(void) {

@@ -1,7 +1,9 @@
 // The narrow float formats against their definitions, written independently of the conversions.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "sim/base/table.h"
 #include "sim/numeric/float.h"
 #include "tests/unit/support/unit.h"
 
@@ -11,21 +13,37 @@ typedef struct {
   enum { IEEE, ONE_NAN, NAN_IS_MINUS_ZERO, NUMBERS_ONLY } style;
 } format_t;
 
-static const format_t g_formats[] = {
-    {MP_DTYPE_F4E2M1FN, 4, 2, 1, 1, NUMBERS_ONLY},
-    {MP_DTYPE_F6E2M3FN, 6, 2, 3, 1, NUMBERS_ONLY},
-    {MP_DTYPE_F6E3M2FN, 6, 3, 2, 3, NUMBERS_ONLY},
-    {MP_DTYPE_F8E3M4, 8, 3, 4, 3, IEEE},
-    {MP_DTYPE_F8E4M3, 8, 4, 3, 7, IEEE},
-    {MP_DTYPE_F8E4M3FN, 8, 4, 3, 7, ONE_NAN},
-    {MP_DTYPE_F8E4M3FNUZ, 8, 4, 3, 8, NAN_IS_MINUS_ZERO},
-    {MP_DTYPE_F8E4M3B11FNUZ, 8, 4, 3, 11, NAN_IS_MINUS_ZERO},
-    {MP_DTYPE_F8E5M2, 8, 5, 2, 15, IEEE},
-    {MP_DTYPE_F8E5M2FNUZ, 8, 5, 2, 16, NAN_IS_MINUS_ZERO},
-    {MP_DTYPE_F16, 16, 5, 10, 15, IEEE},
-    {MP_DTYPE_BF16, 16, 8, 7, 127, IEEE},
-};
-enum { NUM_FORMATS = sizeof(g_formats) / sizeof(g_formats[0]) };
+// What the names say: "f8E4M3B11FNUZ" has eight bits, four of them of the exponent and three of the
+// fraction, the bias 11, and no infinity.
+static format_t format_of_name(mp_dtype_t dtype) {
+  format_t f = {.dtype = dtype};
+  char behind[16] = "";
+  assert_true(sscanf(mp_dtype_name(dtype), "f%dE%dM%d%15s", &f.bits, &f.exponent_bits,
+                     &f.fraction_bits, behind) >= 3);
+  const bool is_fnuz = strstr(behind, "FNUZ") != NULL, is_fn = strcmp(behind, "FN") == 0;
+  assert_true(is_fnuz || is_fn || *behind == '\0');
+  f.style = is_fnuz ? NAN_IS_MINUS_ZERO : !is_fn ? IEEE : f.bits < 8 ? NUMBERS_ONLY : ONE_NAN;
+  f.bias = (1 << (f.exponent_bits - 1)) - 1 + is_fnuz;
+  (void)sscanf(behind, "B%d", &f.bias);
+  return f;
+}
+
+enum { NUM_FORMATS = MP_ROWS(MP_DTYPES_BYTE_FLOATS) - 1 + 2 };  // no scales; f16 and bf16
+static format_t g_formats[NUM_FORMATS];
+
+static int find_formats(void **state) {
+  (void)state;
+  int count = 0;
+  for (int d = MP_DTYPE_INVALID; d < MP_DTYPE_COUNT; ++d) {
+    const mp_dtype_t dtype = (mp_dtype_t)d;
+    if (!mp_dtype_is_float(dtype) || mp_dtype_size(dtype) != 1) continue;
+    if (dtype != MP_DTYPE_F8E8M0FNU) g_formats[count++] = format_of_name(dtype);
+  }
+  g_formats[count++] = (format_t){MP_DTYPE_F16, 16, 5, 10, 15, IEEE};
+  g_formats[count++] = (format_t){MP_DTYPE_BF16, 16, 8, 7, 127, IEEE};
+  assert_int_equal(count, NUM_FORMATS);
+  return 0;
+}
 
 // The value of a code, by the formula of the format.
 static double value_of(const format_t *f, uint32_t code) {
@@ -191,5 +209,5 @@ int main(void) {
       cmocka_unit_test(test_rounding_to_odd),
       cmocka_unit_test(test_rounding_where_it_is),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, find_formats, NULL);
 }

@@ -379,9 +379,8 @@ static void gather_with_batching_dimensions(void **state) {
 static void iota_counts_in_every_type(void **state) {
   (void)state;
   for (int dtype = MP_DTYPE_S8; dtype < MP_DTYPE_INDEX; ++dtype) {
-    if (dtype == MP_DTYPE_TF32 || (dtype >= MP_DTYPE_F4E2M1FN && dtype <= MP_DTYPE_F8E8M0FNU)) {
-      continue;
-    }
+    const bool is_byte = mp_dtype_size((mp_dtype_t)dtype) == 1;
+    if (dtype == MP_DTYPE_TF32 || (mp_dtype_is_float((mp_dtype_t)dtype) && is_byte)) continue;
     if (dtype == MP_DTYPE_U2 || dtype == MP_DTYPE_U4) continue;
     char out[2 * 5 * 3 * 16];
     kernel_bench_t bench;

@@ -171,10 +171,11 @@ static inline bool try_input(torture_launch_t *l, size_t device, uint32_t number
   PJRT_Device *place = l->loaded->addressable_list[device];
   unsigned char *data = malloc(io->bytes + 1);
   make_argument(io, number, l->loaded->logical[device], data);
-  const host_array_t array = {.type = (PJRT_Buffer_Type)mp_dtype_to_pjrt(io->type->dtype),
-                              .data = data,
-                              .dims = io->type->dims,
-                              .rank = io->type->rank};
+  const host_array_t array = {
+      .type = (PJRT_Buffer_Type)mp_dtype_number(io->type->dtype, MP_NUMBERS_PJRT),
+      .data = data,
+      .dims = io->type->dims,
+      .rank = io->type->rank};
   const bool is_well =
       survived(try_put(l->client, place->memories[io->memory], array, &l->inputs[device][number]));
   free(data);

@@ -81,10 +81,11 @@ typedef struct {
 
 static bool try_late_input(uint32_t number, late_t *late) {
   const mp_program_io_t *io = &g_launch.program->params[number];
-  PJRT_ShapeSpec spec = {.struct_size = PJRT_STRUCT_SIZE(PJRT_ShapeSpec, element_type),
-                         .dims = io->type->dims,
-                         .num_dims = io->type->rank,
-                         .element_type = (PJRT_Buffer_Type)mp_dtype_to_pjrt(io->type->dtype)};
+  PJRT_ShapeSpec spec = {
+      .struct_size = PJRT_STRUCT_SIZE(PJRT_ShapeSpec, element_type),
+      .dims = io->type->dims,
+      .num_dims = io->type->rank,
+      .element_type = (PJRT_Buffer_Type)mp_dtype_number(io->type->dtype, MP_NUMBERS_PJRT)};
   PJRT_Client_CreateBuffersForAsyncHostToDevice_Args make =
       ARGS(PJRT_Client_CreateBuffersForAsyncHostToDevice, transfer_manager);
   make.client = g_client;

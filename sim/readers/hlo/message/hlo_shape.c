@@ -4,25 +4,6 @@
 
 enum { MAX_TUPLE_DEPTH = 64, TYPE_TUPLE = 13, TYPE_TOKEN = 17 };
 
-// By the number of a PrimitiveType.
-static const mp_dtype_t g_dtypes[] = {
-    [1] = MP_DTYPE_BOOL,        [2] = MP_DTYPE_S8,
-    [3] = MP_DTYPE_S16,         [4] = MP_DTYPE_S32,
-    [5] = MP_DTYPE_S64,         [6] = MP_DTYPE_U8,
-    [7] = MP_DTYPE_U16,         [8] = MP_DTYPE_U32,
-    [9] = MP_DTYPE_U64,         [10] = MP_DTYPE_F16,
-    [11] = MP_DTYPE_F32,        [12] = MP_DTYPE_F64,
-    [15] = MP_DTYPE_C64,        [16] = MP_DTYPE_BF16,
-    [18] = MP_DTYPE_C128,       [19] = MP_DTYPE_F8E5M2,
-    [20] = MP_DTYPE_F8E4M3FN,   [21] = MP_DTYPE_S4,
-    [22] = MP_DTYPE_U4,         [23] = MP_DTYPE_F8E4M3B11FNUZ,
-    [24] = MP_DTYPE_F8E5M2FNUZ, [25] = MP_DTYPE_F8E4M3FNUZ,
-    [26] = MP_DTYPE_S2,         [27] = MP_DTYPE_U2,
-    [28] = MP_DTYPE_F8E4M3,     [29] = MP_DTYPE_F8E3M4,
-    [32] = MP_DTYPE_F4E2M1FN,   [33] = MP_DTYPE_F8E8M0FNU,
-    [35] = MP_DTYPE_F6E3M2FN,   [36] = MP_DTYPE_F6E2M3FN,
-};
-
 typedef struct {
   mp_hlo_ints_t minor_to_major;
   mp_hlo_texts_t tiles, physical_shape;
@@ -156,8 +137,7 @@ static mp_status_t hlo_shape_read(shape_reader_t *r, mp_str_t bytes, int depth,
     return hlo_shape_make_leaf(r, shape);
   }
   const uint64_t number = (uint64_t)proto.element_type;
-  const mp_dtype_t dtype =
-      number < sizeof(g_dtypes) / sizeof(g_dtypes[0]) ? g_dtypes[number] : MP_DTYPE_INVALID;
+  const mp_dtype_t dtype = mp_dtype_from_number(MP_NUMBERS_XLA, number);
   if (dtype == MP_DTYPE_INVALID) {
     return mp_status_make(
         number == 0 ? MP_INVALID_ARGUMENT : MP_UNIMPLEMENTED,
