@@ -6,28 +6,6 @@
 #include "sim/spmd/partition/partitioner.h"
 #include "sim/spmd/sharding/annotations.h"
 
-mp_status_t mp_partitioner_get_whole(mp_partitioner_t *p, const mp_op_t *op,
-                                     const mp_value_t *value, mp_value_t **out_value) {
-  return mp_versions_get(&p->versions, p->scope, value, NULL, op->loc, out_value);
-}
-
-mp_status_t mp_partitioner_check_local_type(mp_partitioner_t *p, const mp_op_t *op,
-                                            const mp_type_t *global_type, const mp_boxes_t *boxes,
-                                            const mp_type_t *local_type) {
-  const mp_type_t *expected = NULL;
-  MP_RETURN_IF_ERROR(mp_placement_local_type(p->arena, global_type, boxes, &expected));
-  if (mp_type_equal(expected, local_type)) return NULL;
-  mp_strbuf_t text;
-  mp_strbuf_init(&text);
-  mp_type_print(local_type, &text);
-  mp_strbuf_puts(&text, " is not the local part ");
-  mp_type_print(expected, &text);
-  mp_status_t status = mp_strbuf_status(&text);
-  if (status == NULL) status = mp_op_error(op, MP_INVALID_ARGUMENT, "%s", mp_strbuf_text(&text));
-  mp_strbuf_deinit(&text);
-  return status;
-}
-
 static mp_status_t partition_dispatch(mp_partitioner_t *p, const mp_op_t *op) {
   if (op->code == MP_OP_SDY_MANUAL_COMPUTATION) return mp_partitioner_manual(p, op);
   if (op->code == MP_OP_SDY_SHARDING_GROUP) return NULL;
@@ -46,18 +24,6 @@ static mp_status_t partition_dispatch(mp_partitioner_t *p, const mp_op_t *op) {
   bool is_done = false;
   MP_RETURN_IF_ERROR(mp_partitioner_call(p, op, &is_done));
   return is_done ? NULL : mp_partitioner_op(p, op);
-}
-
-mp_status_t mp_partitioner_block(mp_partitioner_t *p, const mp_block_t *block,
-                                 const mp_op_t **out_terminator) {
-  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
-    if (mp_op_has(op, MP_OP_TRAIT_TERMINATOR)) {
-      *out_terminator = op;
-      return NULL;
-    }
-    MP_RETURN_IF_ERROR(partition_dispatch(p, op));
-  }
-  return NULL;
 }
 
 static mp_status_t partition_propagate(mp_partitioner_t *p, const mp_partition_options_t *options) {
@@ -81,7 +47,10 @@ static mp_status_t partition_propagate(mp_partitioner_t *p, const mp_partition_o
 mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t *options,
                               mp_partition_t *out_partition) {
   mp_func_t *main = module->main;
-  mp_partitioner_t p = {.module = module, .arena = module->arena, .custom = options->custom};
+  mp_partitioner_t p = {.module = module,
+                        .arena = module->arena,
+                        .partition_op = partition_dispatch,
+                        .custom = options->custom};
   module->num_partitions = options->num_partitions;
   MP_RETURN_IF_ERROR(mp_spmd_scope_top(p.arena, options->num_partitions, &p.scope));
   MP_RETURN_IF_ERROR(partition_propagate(&p, options));

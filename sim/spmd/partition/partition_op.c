@@ -47,30 +47,6 @@ static mp_status_t partition_op_bring_captures(mp_partitioner_t *p, const mp_op_
   return NULL;
 }
 
-mp_status_t mp_partitioner_start_op(mp_partitioner_t *p, const mp_op_t *op,
-                                    mp_op_parts_t *out_parts) {
-  *out_parts = (mp_op_parts_t){
-      .operands = MP_ARENA_ARRAY(p->arena, mp_value_t *, op->num_operands),
-      .types = MP_ARENA_ARRAY(p->arena, const mp_type_t *, op->num_results),
-      .regions = MP_ARENA_ARRAY(p->arena, mp_block_t *, op->num_regions),
-      .attrs = op->attrs,
-  };
-  if (out_parts->operands == NULL || out_parts->types == NULL || out_parts->regions == NULL) {
-    return mp_status_out_of_memory();
-  }
-  return NULL;
-}
-
-mp_status_t mp_partitioner_finish_op(mp_partitioner_t *p, const mp_op_t *op,
-                                     const mp_op_parts_t *parts, mp_op_t **out_copy) {
-  const mp_op_spec_t spec = {op->code,        op->loc,      op->num_operands, parts->operands,
-                             op->num_results, parts->types, op->num_regions,  parts->regions,
-                             op->num_attrs,   parts->attrs};
-  MP_RETURN_IF_ERROR(mp_op_create(p->module, &spec, out_copy));
-  mp_block_append(p->versions.block, *out_copy);
-  return NULL;
-}
-
 // Makes an op on whole operands, or an elementwise op on parts that exist already.
 static mp_status_t partition_op_whole(mp_partitioner_t *p, const mp_op_t *op) {
   const mp_boxes_t *boxes = partition_op_elementwise_placement(p, op);

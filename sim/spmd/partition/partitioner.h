@@ -13,9 +13,13 @@
 #include "sim/spmd/partition/versions.h"
 #include "sim/spmd/propagation/propagate.h"
 
-typedef struct {
+typedef struct mp_partitioner_s mp_partitioner_t;
+
+struct mp_partitioner_s {
   mp_module_t *module;
   mp_arena_t *arena;
+  // Partitions one op, of any kind: for those who come upon blocks (mp_partitioner_block).
+  mp_status_t (*partition_op)(mp_partitioner_t *p, const mp_op_t *op);
   mp_versions_t versions;
   const mp_spmd_scope_t *scope;
   // Whether `propagation` has a sharding for every value. If not, because there is one partition or
@@ -27,9 +31,9 @@ typedef struct {
   const mp_custom_partitioner_t *custom;    // the client's; NULL: none
   MP_ARRAY(mp_replicated_op_t) replicated;  // ops computed whole although values lie in parts
   MP_ARRAY(mp_inspected_t) inspected;
-} mp_partitioner_t;
+};
 
-// ---- partition.c ----
+// ---- partition_parts.c ----
 
 // Partitions the ops of a block up to its terminator, which is returned.
 MP_NODISCARD mp_status_t mp_partitioner_block(mp_partitioner_t *p, const mp_block_t *block,
@@ -42,6 +46,22 @@ MP_NODISCARD mp_status_t mp_partitioner_check_local_type(mp_partitioner_t *p, co
                                                          const mp_type_t *global_type,
                                                          const mp_boxes_t *boxes,
                                                          const mp_type_t *local_type);
+
+// The parts of a per-device op that is being made.
+typedef struct {
+  mp_value_t **operands;
+  const mp_type_t **types;
+  mp_block_t **regions;
+  const mp_named_attr_t *attrs;
+} mp_op_parts_t;
+
+// Makes room for the parts of a copy of `op`, for the caller to fill in; the attributes are the
+// op's.
+MP_NODISCARD mp_status_t mp_partitioner_start_op(mp_partitioner_t *p, const mp_op_t *op,
+                                                 mp_op_parts_t *out_parts);
+// Makes the copy of `op` from its parts and appends it.
+MP_NODISCARD mp_status_t mp_partitioner_finish_op(mp_partitioner_t *p, const mp_op_t *op,
+                                                  const mp_op_parts_t *parts, mp_op_t **out_copy);
 
 // ---- partition_constraint.c ----
 
@@ -97,21 +117,6 @@ MP_NODISCARD mp_status_t mp_partitioner_check_group_program(const mp_partition_g
 
 // ---- partition_op.c ----
 
-// The parts of a per-device op that is being made.
-typedef struct {
-  mp_value_t **operands;
-  const mp_type_t **types;
-  mp_block_t **regions;
-  const mp_named_attr_t *attrs;
-} mp_op_parts_t;
-
-// Makes room for the parts of a copy of `op`, for the caller to fill in; the attributes are the
-// op's.
-MP_NODISCARD mp_status_t mp_partitioner_start_op(mp_partitioner_t *p, const mp_op_t *op,
-                                                 mp_op_parts_t *out_parts);
-// Makes the copy of `op` from its parts and appends it.
-MP_NODISCARD mp_status_t mp_partitioner_finish_op(mp_partitioner_t *p, const mp_op_t *op,
-                                                  const mp_op_parts_t *parts, mp_op_t **out_copy);
 // Any op that the other files do not handle.
 MP_NODISCARD mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op);
 
