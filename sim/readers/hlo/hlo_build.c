@@ -41,7 +41,7 @@ static mp_status_t hlo_build_check(const mp_hlo_inst_t *inst, mp_hlo_leaves_t le
 }
 
 static mp_status_t hlo_build_inst(mp_hlo_build_t *b, mp_hlo_inst_t *inst) {
-  const mp_hlo_row_t *row = mp_hlo_find_row(inst->opcode);
+  const mp_hlo_row_t *row = b->h->find_row(inst->opcode);
   inst->row = row;
   if (++b->h->num_insts > MAX_INSTS) {
     return mp_hlo_error(inst, MP_RESOURCE_EXHAUSTED,

@@ -34,9 +34,6 @@ struct mp_hlo_row_s {
   const char *trouble;  // for opcodes that are refused: why
 };
 
-// The row of an opcode; NULL when it is not known.
-const mp_hlo_row_t *mp_hlo_find_row(mp_str_t opcode);
-
 // ---- computations (hlo_build.c) ----
 
 // Builds all instructions of a computation at the end of `block`, with `args` as the leaves of its

@@ -1,6 +1,7 @@
 // The message of a module, and what it may cost to read it.
 #include "sim/readers/hlo/hlo.h"
 #include "sim/readers/hlo/hlo_entry.h"
+#include "sim/readers/hlo/hlo_ops.h"
 #include "sim/readers/hlo/hlo_sharding.h"
 #include "sim/readers/hlo/message/hlo_locs.h"
 
@@ -95,7 +96,7 @@ static size_t hlo_reader_memory_limit(size_t size) {
 }
 
 mp_status_t mp_read_hlo(const void *data, size_t size, bool has_config, mp_module_t **out_module) {
-  mp_hlo_t h = {.source = {.start = data}};
+  mp_hlo_t h = {.find_row = mp_hlo_find_row, .source = {.start = data}};
   mp_status_t status = mp_arena_create(&h.source.arena);
   if (status != NULL) return status;
   mp_arena_set_limit(h.source.arena, hlo_reader_memory_limit(size));

@@ -78,6 +78,8 @@ typedef struct {
 
 // The state of a reading.
 typedef struct {
+  // The row of an opcode in the table of builders (hlo_ops.c); NULL when it is not known.
+  const mp_hlo_row_t *(*find_row)(mp_str_t opcode);
   mp_hlo_source_t source;  // with the arena of what is needed while reading
   mp_module_t *module;     // the result
   mp_hlo_module_t proto;
