@@ -23,7 +23,7 @@ CORE = ["sim/base", "sim/base/containers", "sim/base/os"]
 BASE = [*CORE, "sim/numeric"]
 IR = [*BASE, "sim/ir"]
 KERNELS = [*IR, "sim/native", "sim/kernels"]
-RUNTIME = ["sim/runtime/memory", "sim/runtime/devices"]
+RUNTIME = ["sim/runtime/memory", "sim/runtime/devices", "sim/runtime/workers"]
 COLLECTIVES = ["collectives", "collectives/transport"]
 
 # Room: the rooms it may include besides its own.  Arrows go one way only.
@@ -94,6 +94,7 @@ KNOWS = {
     "sim/model/report/profile": [*IR, "sim/plan", "collectives", "sim/work", "sim/model/cost", "sim/model/network", "sim/model/clock", "sim/model/report"],
     "sim/runtime/memory": [*BASE, "topology"],
     "sim/runtime/devices": [*BASE, "topology", "sim/model/clock", "sim/model/network", "sim/model/faults", "sim/runtime/memory", "collectives/transport"],
+    "sim/runtime/workers": [*BASE, "topology", "sim/runtime/devices"],
     "sim/runtime/buffers": [*IR, "sim/kernels", "sim/model/clock", "sim/model/faults", *RUNTIME],
     "sim/runtime/remote": [*BASE, *COLLECTIVES, *RUNTIME],
     "sim/runtime/parcels": [*IR, "collectives/transport", *RUNTIME, "sim/runtime/buffers", "sim/runtime/remote"],
@@ -109,7 +110,7 @@ KNOWS = {
              "sim/plan", "sim/model/clock", "topology", "sim/runtime", "sim/runtime/memory", "sim/runtime/devices", "sim/runtime/buffers",
              "sim/runtime/parcels", "sim/runtime/launch",
              "pjrt/c_api", "pjrt/compile"],
-    "pjrt/package": [*CORE, "sim/ir", "sim/plan", "sim/foreign", "sim/model/clock", "sim/model/report", "sim/runtime", "sim/runtime/devices", "sim/runtime/remote", "sim/runtime/parcels", "sim/runtime/launch",
+    "pjrt/package": [*CORE, "sim/ir", "sim/plan", "sim/foreign", "sim/model/clock", "sim/model/report", "sim/runtime", "sim/runtime/devices", "sim/runtime/workers", "sim/runtime/remote", "sim/runtime/parcels", "sim/runtime/launch",
                      "collectives/transport", "collectives/transport/bootstrap", "pjrt", "pjrt/compile"],
     "pjrt/extensions": [*BASE, "sim/foreign", "sim/model/report", "sim/model/report/profile", "sim/ir", "topology", "sim/runtime/devices", "sim/runtime/buffers",
                         "sim/runtime/parcels", "sim/runtime/launch", "pjrt/c_api", "pjrt", "pjrt/package"],

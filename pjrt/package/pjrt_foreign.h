@@ -36,7 +36,7 @@ const char *mp_pjrt_text(mp_status_t status);
 // A program calls Python through three foreign functions, with the names that JAX gives them on
 // CPUs; their attribute `index` is the number of the callable. The library turns a call into an
 // array of numbers and hands that to the package's one function, on caller threads
-// (sim/runtime/devices/caller.h), so that workers never wait for Python's lock.
+// (sim/runtime/workers/caller.h), so that workers never wait for Python's lock.
 
 // What kind of callable is meant.
 enum {

@@ -9,8 +9,8 @@
 #include "sim/base/os/clock.h"
 #include "sim/base/os/futex.h"
 #include "sim/foreign/foreign_api.h"
-#include "sim/runtime/devices/caller.h"
 #include "sim/runtime/launch/executable.h"
+#include "sim/runtime/workers/caller.h"
 
 // That a program calls a callable: the state of the instantiate stage.
 typedef struct held_s {

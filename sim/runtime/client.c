@@ -15,6 +15,7 @@
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/remote/router.h"
 #include "sim/runtime/watch/watch.h"
+#include "sim/runtime/workers/workers.h"
 
 static void client_end(mp_client_t *client);
 static void client_destroy(mp_client_t *client);
@@ -30,42 +31,6 @@ static const mp_runner_t k_runner = {
 };
 
 // ---- Making ----
-
-static mp_status_t client_make_queues(mp_client_t *client, const mp_pod_machine_t *machine) {
-  uint32_t num_queues = machine->num_core_groups > 0 ? (uint32_t)machine->num_core_groups : 1;
-  client->queues = mp_calloc(num_queues, sizeof(*client->queues));
-  MP_RETURN_IF_NULL(client->queues);
-  client->num_queues = num_queues;
-  for (uint32_t i = 0; i < num_queues; ++i) {
-    mp_core_queue_t *queue = &client->queues[i];
-    queue->client = client;
-    queue->index = i;
-    mp_lock_init(&queue->lock, MP_LOCK_QUEUE);
-    queue->num_workers = 1;
-    if (machine->num_core_groups > 0) {
-      queue->num_workers = (uint32_t)mp_pod_core_group(client->pod, (int32_t)i)->num_workers;
-    }
-    client->num_workers += queue->num_workers;
-  }
-  return NULL;
-}
-
-static mp_status_t client_make_workers(mp_client_t *client, const mp_pod_machine_t *machine) {
-  client->workers = mp_calloc(client->num_workers, sizeof(*client->workers));
-  MP_RETURN_IF_NULL(client->workers);
-  uint32_t index = 0;
-  for (uint32_t q = 0; q < client->num_queues; ++q) {
-    mp_core_queue_t *queue = &client->queues[q];
-    for (uint32_t i = 0; i < queue->num_workers; ++i, ++index) {
-      mp_worker_t *worker = &client->workers[index];
-      *worker = (mp_worker_t){.client = client, .queue = queue, .index = index, .cpu = -1};
-      if (machine->num_core_groups > 0 && machine->worker_per_core) {
-        worker->cpu = mp_pod_core_group(client->pod, (int32_t)q)->core_cpus[i];
-      }
-    }
-  }
-  return NULL;
-}
 
 // The pool of a space for the devices of a NUMA node, which is made when it is new.
 static mp_memory_pool_t *client_pool_of(mp_client_t *client, const mp_pod_device_t *device,
@@ -86,7 +51,8 @@ static mp_memory_pool_t *client_pool_of(mp_client_t *client, const mp_pod_device
 
 static void client_make_local(mp_client_t *client, mp_device_t *device, uint32_t index) {
   int32_t group = device->info->core_group;
-  device->queue = &client->queues[group >= 0 && (uint32_t)group < client->num_queues ? group : 0];
+  const mp_workers_t *workers = client->workers;
+  device->queue = &workers->queues[group >= 0 && (uint32_t)group < workers->num_queues ? group : 0];
   mp_lock_init(&device->lock, MP_LOCK_DEVICE);
   device->memories = &client->memories[index * MP_MEMORY_SPACE_COUNT];
   for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
@@ -236,8 +202,7 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
     client->budget.machine_bytes = 0;
     client->budget.is_sparse = true;
   }
-  MP_RETURN_IF_ERROR(client_make_queues(client, machine));
-  MP_RETURN_IF_ERROR(client_make_workers(client, machine));
+  MP_RETURN_IF_ERROR(mp_workers_create(client));
   MP_RETURN_IF_ERROR(client_make_devices(client));
   if (client->model != NULL && mp_model_is_paced(client->model)) {
     MP_RETURN_IF_ERROR(mp_pacer_create(client, &client->pacer));
@@ -261,8 +226,6 @@ static mp_status_t client_make_alone(const mp_options_t *options, mp_world_t *wo
   client->world = world;
   client->runner = &k_runner;
   mp_lock_init(&client->launch_lock, MP_LOCK_LAUNCH);
-  mp_lock_init(&client->jobs.lock, MP_LOCK_JOBS);
-  mp_callers_init(&client->callers);
   mp_status_t status = client_make(client, options, agreement);
   if (status != NULL) {
     mp_pacer_stop(client->pacer);
@@ -322,8 +285,7 @@ static void client_destroy(mp_client_t *client) {
     }
     mp_lock_deinit(&device->lock);
   }
-  MP_ASSERT(atomic_load(&client->budget.bytes_in_use) == 0 &&
-            atomic_load(&client->jobs.count) == 0);
+  MP_ASSERT(atomic_load(&client->budget.bytes_in_use) == 0);
   while (client->sets != NULL) {
     mp_device_set_t *next = client->sets->next;
     mp_device_set_release(client->sets);
@@ -331,19 +293,12 @@ static void client_destroy(mp_client_t *client) {
   }
   mp_watch_stop(client->watch);
   mp_endpoint_release(client->endpoint);
-  for (uint32_t i = 0; i < client->num_queues; ++i) {
-    mp_lock_deinit(&client->queues[i].lock);
-  }
-  mp_worker_free_inline(atomic_load(&client->spare_inline_worker));
+  mp_workers_destroy(client->workers);
   mp_side_streams_free(client);
-  mp_callers_deinit(&client->callers);
-  mp_lock_deinit(&client->jobs.lock);
   mp_lock_deinit(&client->launch_lock);
   mp_free(client->memories);
   mp_free(client->pools);
   mp_free(client->devices);
-  mp_free(client->workers);
-  mp_free(client->queues);
   mp_pacer_free(client->pacer);
   mp_model_release(client->model);
   mp_faults_release(client->faults);

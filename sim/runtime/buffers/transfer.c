@@ -11,8 +11,9 @@
 #include "sim/numeric/dims.h"
 #include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/devices/faulty.h"
-#include "sim/runtime/devices/job.h"
 #include "sim/runtime/devices/pacer.h"
+#include "sim/runtime/workers/job.h"
+#include "sim/runtime/workers/worker.h"
 
 enum {
   MP_INLINE_BYTES = 1 << 20,  // larger ones are jobs

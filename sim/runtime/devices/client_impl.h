@@ -7,10 +7,8 @@
 #include "sim/base/os/lock.h"
 #include "sim/model/clock/model.h"
 #include "sim/model/faults/faults.h"
-#include "sim/runtime/devices/caller.h"
 #include "sim/runtime/devices/device.h"
-#include "sim/runtime/devices/job.h"
-#include "sim/runtime/devices/worker.h"
+#include "sim/runtime/devices/runner.h"
 #include "sim/runtime/memory/memory.h"
 
 typedef struct mp_run_s mp_run_t;
@@ -18,6 +16,8 @@ typedef struct mp_device_set_s mp_device_set_t;
 typedef struct mp_endpoint_s mp_endpoint_t;
 typedef struct mp_watch_s mp_watch_t;
 typedef struct mp_pacer_s mp_pacer_t;
+typedef struct mp_core_queue_s mp_core_queue_t;
+typedef struct mp_workers_s mp_workers_t;
 
 // How far the checks that launches do have come (client_check.h).
 typedef struct {
@@ -99,19 +99,10 @@ struct mp_client_s {
   uint32_t num_devices;
   mp_device_t *devices;
   uint32_t first_local, num_local;
-  mp_memory_t *memories;  // of the local devices
-  uint32_t num_queues;
-  mp_core_queue_t *queues;  // one per core group
-  uint32_t num_workers;
-  mp_worker_t *workers;
+  mp_memory_t *memories;      // of the local devices
+  mp_workers_t *workers;      // the threads and what they work on (workers.h)
   atomic_bool is_stopping;    // set under launch_lock when the client ends, and never cleared
-  atomic_uint num_calling;    // workers that are in a foreign function (launch/call.c)
   atomic_uint num_launching;  // threads in a launch (launching.h); the end waits on it as a futex
-  mp_job_list_t jobs;
-  // For the proof that nothing can move any more (deadlock.h).
-  atomic_uint num_idle;         // workers that found nothing to do
-  atomic_uint num_inline_runs;  // launching threads that run devices themselves
-  atomic_bool needs_look;       // runs were parked or queued behind others since the last look
 
   // Launches enter all their devices' streams under this lock, so that any two launches have the
   // same order on all devices they share.
@@ -121,8 +112,6 @@ struct mp_client_s {
   mp_device_t *sides;     // owned; side streams (side_stream.h), under launch_lock
   bool has_blocked;       // a program that makes calls was launched; under launch_lock
   uint64_t num_looks;     // of deadlock.c; under launch_lock
-  _Atomic(mp_worker_t *) spare_inline_worker;  // kept for the next inline run; NULL: none
-  mp_callers_t callers;
 
   mp_memory_budget_t budget;  // of all memories: this process's share of the machine
   uint32_t num_pool_nodes;    // NUMA nodes whose devices share capacities (-1 counts as one)
@@ -143,12 +132,6 @@ bool mp_client_is_forked(const mp_client_t *client);
 // True when the client ends: workers and launches come to a stop.
 static inline bool mp_client_is_stopping(const mp_client_t *client) {
   return atomic_load_explicit(&client->is_stopping, memory_order_acquire);
-}
-// Notes that a run was parked, or queued behind another one: the next look for deadlocks
-// (launch/deadlock.h) has something to find.
-static inline void mp_client_needs_look(mp_client_t *client) {
-  if (atomic_load_explicit(&client->needs_look, memory_order_relaxed)) return;
-  atomic_store(&client->needs_look, true);
 }
 // The NUMA node that the device's memories shall be bound to; -1 when there is nothing to choose.
 int32_t mp_client_numa_node(const mp_client_t *client, const mp_device_t *device);

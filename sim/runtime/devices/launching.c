@@ -47,6 +47,5 @@ void mp_launching_unexempt(void) {
 }
 
 bool mp_launching_may_wait(void) {
-  return t_num_exemptions == 0 && t_launching == NULL && mp_worker_current() == NULL &&
-         mp_caller_current() == NULL;
+  return t_num_exemptions == 0 && t_launching == NULL;
 }

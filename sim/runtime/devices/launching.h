@@ -29,11 +29,12 @@ uint64_t mp_launching_thread(void);
 
 // Between mp_launching_exempt and mp_launching_unexempt (which may be nested) the calling thread's
 // launches never wait for a place in a stream (ahead.h), because something of the client waits for
-// this thread: a callback of an event, or a run that has called back into the user's program.
+// this thread: a worker, a callback of an event, or a run that has called back into the user's
+// program.
 void mp_launching_exempt(void);
 void mp_launching_unexempt(void);
-// True when launches of the calling thread may wait: it is exempt in no way, is no worker, and is
-// in no launch already.
+// True when launches of the calling thread may wait: it is exempt in no way, and is in no launch
+// already.
 bool mp_launching_may_wait(void);
 
 #endif  // MINIPOD_SIM_RUNTIME_DEVICES_LAUNCHING_H_

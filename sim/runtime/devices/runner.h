@@ -1,5 +1,5 @@
-// What this room and those next to it ask of the rooms above them. Whoever makes a client gives it
-// these functions (sim/runtime/client.c), and each is called by who needs it here.
+// What lower rooms of the runtime have the rooms above them do. Whoever makes a client gives it
+// these functions (sim/runtime/client.c).
 #ifndef MINIPOD_SIM_RUNTIME_DEVICES_RUNNER_H_
 #define MINIPOD_SIM_RUNTIME_DEVICES_RUNNER_H_
 
@@ -13,7 +13,7 @@ typedef struct mp_run_s mp_run_t;
 typedef struct mp_worker_s mp_worker_t;
 
 typedef struct {
-  // ---- For workers, which know only how to queue devices (run.h, deadlock.h) ----
+  // ---- For workers, which know only how to queue devices (launch/run.h, launch/deadlock.h) ----
   // Runs the first run of a device that the worker took from a queue.
   void (*run)(mp_worker_t *self, mp_device_t *device);
   // True when the first run of the device is to be run by this inline worker.
@@ -22,7 +22,7 @@ typedef struct {
   // anything to do either, launches may be waiting for each other.
   void (*look_for_deadlock)(mp_client_t *client);
 
-  // ---- For sessions, which hold runs but do not look into them (call.h) ----
+  // ---- For sessions, which hold runs but do not look into them (launch/call.h) ----
   // True when the run waits for a foreign function. Its session's lock may be held.
   bool (*is_out)(const mp_run_t *run);
 

@@ -7,6 +7,7 @@
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/devices/side_stream.h"
 #include "sim/runtime/launch/run.h"
+#include "sim/runtime/workers/workers.h"
 
 // ---- Memory ----
 
@@ -75,7 +76,8 @@ static mp_status_t call_schedule(void *data, void (*task)(void *), void *argumen
   mp_run_t *run = data;
   mp_client_t *client = run->device->client;
   task_t *t = NULL;
-  if (atomic_load(&client->num_calling) < client->num_workers && !mp_client_is_stopping(client)) {
+  if (atomic_load(&client->workers->num_calling) < client->workers->num_workers &&
+      !mp_client_is_stopping(client)) {
     t = mp_calloc(1, sizeof(*t));
   }
   if (t == NULL) {
@@ -89,7 +91,7 @@ static mp_status_t call_schedule(void *data, void (*task)(void *), void *argumen
 
 static int64_t call_num_threads(void *data) {
   const mp_run_t *run = data;
-  return run->device->client->num_workers;
+  return run->device->client->workers->num_workers;
 }
 
 static const mp_foreign_host_t k_host = {call_allocate, call_free, call_schedule, call_num_threads};
@@ -209,11 +211,11 @@ static mp_status_t call_start(mp_worker_t *self, mp_run_t *run, bool *out_is_out
   mp_run_retain(run);  // for who brings it back, if it is pending
   if (!self->is_inline) {
     mp_worker_looks_later();
-    atomic_fetch_add(&client->num_calling, 1);
+    atomic_fetch_add(&client->workers->num_calling, 1);
   }
   mp_status_t status =
       mp_foreign_call_start(run->call.cmd->call, &run->call.invocation, &is_pending);
-  if (!self->is_inline) atomic_fetch_sub(&client->num_calling, 1);
+  if (!self->is_inline) atomic_fetch_sub(&client->workers->num_calling, 1);
   if (!is_pending) {
     run->call.state = MP_CALL_NONE;
     mp_run_release(run);

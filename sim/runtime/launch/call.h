@@ -15,7 +15,7 @@
 
 #include "sim/foreign/foreign_call.h"
 #include "sim/plan/program.h"
-#include "sim/runtime/devices/caller.h"
+#include "sim/runtime/workers/caller.h"
 
 typedef struct mp_buffer_s mp_buffer_t;
 typedef struct mp_executable_s mp_executable_t;

@@ -8,6 +8,7 @@
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/memory/heap.h"
 #include "sim/runtime/remote/router_impl.h"
+#include "sim/runtime/workers/workers.h"
 
 enum {
   MP_CHECK_STEPS = 2000,   // about that many things are looked at per launch
@@ -262,7 +263,7 @@ static void client_check_queue(check_t *check, mp_core_queue_t *queue) {
 }
 
 static void client_check_jobs(check_t *check) {
-  mp_job_list_t *jobs = &check->client->jobs;
+  mp_job_list_t *jobs = &check->client->workers->jobs;
   mp_lock(&jobs->lock);
   uint32_t count = 0;
   const mp_job_t *last = NULL;
@@ -274,7 +275,7 @@ static void client_check_jobs(check_t *check) {
   MP_ASSERT(last == jobs->last && count == atomic_load(&jobs->count));
   check->steps += 1 + count;
   mp_unlock(&jobs->lock);
-  MP_ASSERT(atomic_load(&check->client->num_idle) <= check->client->num_workers);
+  MP_ASSERT(atomic_load(&check->client->workers->num_idle) <= check->client->workers->num_workers);
 }
 
 // A session that misses launches on some devices of the set.
@@ -362,7 +363,7 @@ static void client_check_endpoint(check_t *check) {
 enum { MP_CHECK_JOBS, MP_CHECK_SETS, MP_CHECK_SIDES, MP_CHECK_ENDPOINT, MP_CHECK_OTHERS };
 
 static uint32_t client_check_num_items(const mp_client_t *client) {
-  return client->num_local + client->num_queues + MP_CHECK_OTHERS;
+  return client->num_local + client->workers->num_queues + MP_CHECK_OTHERS;
 }
 
 static void client_check_item(check_t *check, uint32_t item) {
@@ -372,11 +373,11 @@ static void client_check_item(check_t *check, uint32_t item) {
     return;
   }
   item -= client->num_local;
-  if (item < client->num_queues) {
-    client_check_queue(check, &client->queues[item]);
+  if (item < client->workers->num_queues) {
+    client_check_queue(check, &client->workers->queues[item]);
     return;
   }
-  item -= client->num_queues;
+  item -= client->workers->num_queues;
   if (item == MP_CHECK_JOBS) client_check_jobs(check);
   if (item == MP_CHECK_SETS) client_check_sets(check);
   if (item == MP_CHECK_SIDES) client_check_sides(check);

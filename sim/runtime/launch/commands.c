@@ -3,6 +3,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/runtime/launch/run.h"
+#include "sim/runtime/workers/job.h"
 
 enum { MP_BACK_EDGES_PER_LOOK = 8 };  // how often a loop looks whether others wait
 

@@ -2,6 +2,7 @@
 
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/sessions/session.h"
+#include "sim/runtime/workers/workers.h"
 
 // True when nothing inside the client can move a run: no worker or inline run is at work, no device
 // is runnable, and there is no job. With the launch lock held no launch can come either, so this
@@ -9,11 +10,12 @@
 // count as able to go on.
 static bool deadlock_is_at_rest(const mp_client_t *client) {
   mp_lock_assert_held(&client->launch_lock);
-  if (atomic_load(&client->num_idle) != client->num_workers) return false;
-  if (atomic_load(&client->num_inline_runs) != 0 || atomic_load(&client->jobs.count) != 0)
+  if (atomic_load(&client->workers->num_idle) != client->workers->num_workers) return false;
+  if (atomic_load(&client->workers->num_inline_runs) != 0 ||
+      atomic_load(&client->workers->jobs.count) != 0)
     return false;
-  for (uint32_t i = 0; i < client->num_queues; ++i) {
-    if (atomic_load(&client->queues[i].length) != 0) return false;
+  for (uint32_t i = 0; i < client->workers->num_queues; ++i) {
+    if (atomic_load(&client->workers->queues[i].length) != 0) return false;
   }
   return true;
 }
@@ -97,13 +99,13 @@ static mp_session_t *deadlock_find_stuck(mp_client_t *client) {
 
 void mp_deadlock_check(mp_client_t *client) {
   mp_lock_assert_none_held();
-  if (atomic_load(&client->num_idle) != client->num_workers) return;
-  if (!atomic_load(&client->needs_look)) return;
+  if (atomic_load(&client->workers->num_idle) != client->workers->num_workers) return;
+  if (!atomic_load(&client->workers->needs_look)) return;
   mp_session_t *stuck = NULL;
   mp_lock(&client->launch_lock);
   // If somebody is still at work, that thread comes here when it is done.
-  if (atomic_load(&client->needs_look) && deadlock_is_at_rest(client)) {
-    atomic_store(&client->needs_look, false);
+  if (atomic_load(&client->workers->needs_look) && deadlock_is_at_rest(client)) {
+    atomic_store(&client->workers->needs_look, false);
     stuck = deadlock_find_stuck(client);
   }
   mp_unlock(&client->launch_lock);

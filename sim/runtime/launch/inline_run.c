@@ -2,6 +2,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
+#include "sim/runtime/workers/workers.h"
 
 // A launch that is guessed to take less than this on one core is run by the caller's own thread:
 // waking a worker would take as long.
@@ -17,7 +18,7 @@ mp_worker_t *mp_inline_get(const mp_executable_t *executable, uint32_t num_devic
   bool is_small = executable->inline_seconds * num_devices < MP_INLINE_SECONDS;
   bool is_slow = atomic_load_explicit(&executable->slowness, memory_order_relaxed) >= MP_TOO_SLOW;
   if (!is_small || is_slow || mp_worker_current() != NULL) return NULL;
-  mp_worker_t *inline_worker = atomic_exchange(&client->spare_inline_worker, NULL);
+  mp_worker_t *inline_worker = atomic_exchange(&client->workers->spare_inline_worker, NULL);
   if (inline_worker == NULL) inline_worker = mp_calloc(1, sizeof(*inline_worker));
   if (inline_worker == NULL) return NULL;
   inline_worker->client = client;
@@ -27,8 +28,8 @@ mp_worker_t *mp_inline_get(const mp_executable_t *executable, uint32_t num_devic
 
 void mp_inline_put(mp_worker_t *inline_worker) {
   mp_worker_t *expected = NULL;
-  if (!atomic_compare_exchange_strong(&inline_worker->client->spare_inline_worker, &expected,
-                                      inline_worker)) {
+  if (!atomic_compare_exchange_strong(&inline_worker->client->workers->spare_inline_worker,
+                                      &expected, inline_worker)) {
     mp_worker_free_inline(inline_worker);
   }
 }
@@ -39,9 +40,9 @@ void mp_inline_launch(mp_worker_t *inline_worker, mp_executable_t *executable,
   MP_ASSERT(inline_worker->own.first == NULL);
   inline_worker->own = *devices;
   double begin = mp_clock_seconds();
-  atomic_fetch_add(&client->num_inline_runs, 1);
+  atomic_fetch_add(&client->workers->num_inline_runs, 1);
   mp_inline_run(inline_worker);
-  atomic_fetch_sub(&client->num_inline_runs, 1);
+  atomic_fetch_sub(&client->workers->num_inline_runs, 1);
   if (mp_clock_seconds() - begin > MP_SLOW_SECONDS) {
     atomic_fetch_add(&executable->slowness, MP_SLOW_STEP);
   } else if (atomic_load_explicit(&executable->slowness, memory_order_relaxed) > 0) {

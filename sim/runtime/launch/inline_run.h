@@ -7,8 +7,8 @@
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_INLINE_RUN_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_INLINE_RUN_H_
 
-#include "sim/runtime/devices/worker.h"
 #include "sim/runtime/launch/executable_impl.h"
+#include "sim/runtime/workers/worker.h"
 
 // The worker that the calling thread acts as when it runs this launch on `num_devices` devices
 // itself; the caller gives it back with mp_inline_put. NULL: the workers shall run the launch,

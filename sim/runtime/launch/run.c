@@ -5,6 +5,7 @@
 #include "sim/base/os/futex.h"
 #include "sim/runtime/devices/ahead.h"
 #include "sim/runtime/devices/launching.h"
+#include "sim/runtime/workers/workers.h"
 
 // Of all clients.
 static atomic_uint g_num_blocking;
@@ -105,7 +106,7 @@ void mp_run_enqueue(mp_run_t *run) {
   MP_ASSERT(atomic_load(&run->blockers) == 1);  // the launch itself
   if (device->first != NULL) {
     atomic_fetch_add(&run->blockers, 1);  // the runs before it, together
-    if (run->session != NULL) mp_client_needs_look(device->client);
+    if (run->session != NULL) mp_workers_need_look(device->client->workers);
   }
   MP_QUEUE_PUSH(device, run, next);
   if (run->is_behind_call) {

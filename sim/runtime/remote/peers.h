@@ -14,8 +14,8 @@
 #include "collectives/collective_schedule.h"
 #include "collectives/rendezvous.h"
 #include "sim/base/os/lock.h"
-#include "sim/runtime/devices/worker.h"
 #include "sim/runtime/remote/router.h"
+#include "sim/runtime/workers/worker.h"
 
 typedef struct mp_remote_collective_s mp_remote_collective_t;
 

@@ -6,8 +6,8 @@
 #include "collectives/collective_traits.h"
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
-#include "sim/runtime/devices/job.h"
 #include "sim/runtime/remote/peers.h"
+#include "sim/runtime/workers/job.h"
 
 // The bytes of a DISPUTE packet: the traits of the sender's collective, and a text behind them.
 typedef struct {

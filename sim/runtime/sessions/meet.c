@@ -1,8 +1,8 @@
 // Meetings and messages: how participants of a session come together.
 #include "sim/base/assert.h"
-#include "sim/runtime/devices/job.h"
-#include "sim/runtime/devices/worker.h"
 #include "sim/runtime/sessions/session_impl.h"
+#include "sim/runtime/workers/job.h"
+#include "sim/runtime/workers/worker.h"
 
 // ---- Meetings ----
 

@@ -2,8 +2,8 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/containers/list.h"
-#include "sim/runtime/devices/worker.h"
 #include "sim/runtime/sessions/session_impl.h"
+#include "sim/runtime/workers/workers.h"
 
 mp_status_t mp_session_create(uint32_t num_participants, const uint32_t *device_ids,
                               mp_session_t **out_session) {
@@ -85,7 +85,7 @@ void mp_session_park(mp_session_t *session, uint32_t logical) {
   session->states[logical] = MP_PARTICIPANT_PARKED;
   session->num_active -= 1;
   session->num_parked += 1;
-  mp_client_needs_look(session->devices[logical]->client);
+  mp_workers_need_look(session->devices[logical]->client->workers);
 }
 
 static void session_unpark(mp_session_t *session, uint32_t logical) {

@@ -3,8 +3,9 @@
 #include <unistd.h>
 
 #include "sim/base/os/clock.h"
-#include "sim/runtime/devices/caller.h"
 #include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/workers/caller.h"
+#include "sim/runtime/workers/workers.h"
 #include "tests/unit/support/clients.h"
 
 // How long something waits for what must come. Only a failing test waits for so long.
@@ -84,13 +85,13 @@ static bool watcher_is_asleep(mp_callers_t *callers) {
 // watches over it and has nothing to watch.
 static void let_watcher_sleep(mp_client_t *client) {
   const double deadline = mp_clock_seconds() + k_long_seconds;
-  while (!watcher_is_asleep(&client->callers) && mp_clock_seconds() < deadline) {
+  while (!watcher_is_asleep(&client->workers->callers) && mp_clock_seconds() < deadline) {
     work_t work[2];
     submit_two(client, work, 0);
     await_two();
     usleep(1000);
   }
-  assert_true(watcher_is_asleep(&client->callers));
+  assert_true(watcher_is_asleep(&client->workers->callers));
 }
 
 // The idle thread is told of the first piece of work and takes a while to wake. When the second one
@@ -105,9 +106,9 @@ static void work_that_comes_before_the_idle_thread_wakes_is_watched_over(void **
     let_watcher_sleep(client);
     work_t work[2];
     submit_two(client, work, 2);
-    mp_lock(&client->callers.lock);
-    num_quick += client->callers.length == 2;
-    mp_unlock(&client->callers.lock);
+    mp_lock(&client->workers->callers.lock);
+    num_quick += client->workers->callers.length == 2;
+    mp_unlock(&client->workers->callers.lock);
     await_two();
   }
   mp_client_release(client);

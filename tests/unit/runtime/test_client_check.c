@@ -8,6 +8,7 @@
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/memory/heap.h"
 #include "sim/runtime/remote/router_impl.h"
+#include "sim/runtime/workers/workers.h"
 #include "tests/unit/support/aborts.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
@@ -90,7 +91,9 @@ static bool all_others_sleep(void) {
 // A worker that counts itself idle looks for a deadlock and at its queue before it sleeps. These
 // looks must be over, or they find what a test breaks before the checker does.
 static void wait_until_asleep(mp_client_t *client) {
-  while (atomic_load(&client->num_idle) != client->num_workers || !all_others_sleep()) usleep(1000);
+  while (atomic_load(&client->workers->num_idle) != client->workers->num_workers ||
+         !all_others_sleep())
+    usleep(1000);
 }
 
 static void launch_on(test_launch_t *l, mp_executable_t *executable, uint32_t count) {
@@ -251,10 +254,10 @@ static void parked_device_is_in_a_queue(scene_t *s) {
   atomic_store(&s->devices[0].queue->length, 1);
 }
 static void jobs_count_wrong(scene_t *s) {
-  atomic_store(&s->client->jobs.count, 1);
+  atomic_store(&s->client->workers->jobs.count, 1);
 }
 static void more_idle_than_there_are(scene_t *s) {
-  atomic_fetch_add(&s->client->num_idle, 1);
+  atomic_fetch_add(&s->client->workers->num_idle, 1);
 }
 
 static void stream_counts_wrong(scene_t *s) {
@@ -363,7 +366,7 @@ static const row_t k_rows[] = {
     {queue_counts_wrong, "count == atomic_load(&queue->length)"},
     {parked_device_is_in_a_queue, "atomic_load(&device->owner) == MP_OWNER_QUEUE"},
     {jobs_count_wrong, "count == atomic_load(&jobs->count)"},
-    {more_idle_than_there_are, "num_idle) <= check->client->num_workers"},
+    {more_idle_than_there_are, "num_idle) <= check->client->workers->num_workers"},
     {stream_counts_wrong, "num_ahead"},
     {stream_has_too_few_bytes, "bytes_ahead"},
     {books_have_too_much, "memory->in_use == live + memory->adopted"},

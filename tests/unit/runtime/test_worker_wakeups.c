@@ -7,6 +7,7 @@
 
 #include "sim/base/os/clock.h"
 #include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/workers/workers.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
 
@@ -34,10 +35,10 @@ static bool wait_until(bool (*is_so)(void)) {
 
 static bool others_are_asleep(void) {
   uint32_t count = 0;
-  for (uint32_t q = 0; q < g_client->num_queues; ++q) {
-    count += atomic_load(&g_client->queues[q].sleepers);
+  for (uint32_t q = 0; q < g_client->workers->num_queues; ++q) {
+    count += atomic_load(&g_client->workers->queues[q].sleepers);
   }
-  return count == g_client->num_workers - 1;
+  return count == g_client->workers->num_workers - 1;
 }
 
 static bool others_are_inside(void) {
@@ -137,8 +138,8 @@ static uint32_t g_ids[MAX_DEVICES];
 static int setup(void **state) {
   (void)state;
   g_client = make_client(3 * MAX_DEVICES);
-  for (uint32_t q = 0; q < g_client->num_queues; ++q) {
-    const mp_core_queue_t *queue = &g_client->queues[q];
+  for (uint32_t q = 0; q < g_client->workers->num_queues; ++q) {
+    const mp_core_queue_t *queue = &g_client->workers->queues[q];
     if (queue->num_workers < 2) continue;
     uint32_t count = 0;
     for (uint32_t d = 0; d < g_client->num_devices && count < MAX_DEVICES; ++d) {

@@ -2,6 +2,7 @@
 // stored, loaded and dumped.
 #include <glob.h>
 
+#include "sim/runtime/workers/workers.h"
 #include "tests/unit/support/fixtures.h"
 #include "tests/unit/support/torture_pjrt.h"
 #include "topology/announcement.h"
@@ -37,7 +38,8 @@ static void start_and_end(const void *subject) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_pod_describe(client->topology->pod, &text);
-  mp_strbuf_printf(&text, "%u workers, %llu bytes, dump '%s'\n", client->client->num_workers,
+  mp_strbuf_printf(&text, "%u workers, %llu bytes, dump '%s'\n",
+                   client->client->workers->num_workers,
                    (unsigned long long)client->client->budget.machine_bytes, client->dump);
   for (size_t i = 0; i < client->num_addressable_memories; ++i) {
     mp_memory_stats_t stats;

@@ -7,8 +7,8 @@
 // A thread that launches a tiny program acts as a worker for that launch (`is_inline`): the runs it
 // has just made are kept on its own list and not put into a queue, so that no worker has to be
 // woken for them.
-#ifndef MINIPOD_SIM_RUNTIME_DEVICES_WORKER_H_
-#define MINIPOD_SIM_RUNTIME_DEVICES_WORKER_H_
+#ifndef MINIPOD_SIM_RUNTIME_WORKERS_WORKER_H_
+#define MINIPOD_SIM_RUNTIME_WORKERS_WORKER_H_
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -57,13 +57,8 @@ typedef struct mp_worker_s {
 
 // What the calling thread is: a worker, or the launching thread in an inline run. NULL: neither.
 mp_worker_t *mp_worker_current(void);
-
-// Starts the client's workers. RESOURCE_EXHAUSTED when a thread cannot be started; those that run
-// are stopped again.
-MP_NODISCARD mp_status_t mp_workers_start(mp_client_t *client);
-// Wakes all workers and waits until they have left (`is_stopping` must be set). May be called on a
-// worker, which then leaves by itself afterwards.
-void mp_workers_stop(mp_client_t *client);
+// The calling thread is this worker from now on; NULL: none any more.
+void mp_worker_become(mp_worker_t *worker);
 
 // Scratch memory of at least `bytes`, 64-byte aligned, which the worker keeps until the next call.
 // NULL when memory is short. `self` is the calling thread's own.
@@ -79,6 +74,8 @@ void mp_schedule_and_look(mp_device_list_t *devices);
 // Called before something that takes long, on any thread: if the caller is a worker that was to
 // look into its queue soon, another worker is woken to do so.
 void mp_worker_looks_later(void);
+// Takes the first device off the queue, which the calling worker runs now; NULL: there is none.
+mp_device_t *mp_core_queue_take(mp_core_queue_t *queue);
 // Appends a device that is in no list.
 void mp_device_list_push(mp_device_list_t *list, mp_device_t *device);
 // Takes the first device off the list; NULL: the list is empty.
@@ -88,9 +85,4 @@ void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count);
 // True when other devices wait for this worker, so that a run in a loop should yield.
 bool mp_worker_is_wanted(const mp_worker_t *self);
 
-// Runs what is on an inline worker's own list, on the caller's thread, until the list is empty.
-void mp_inline_run(mp_worker_t *inline_worker);
-// Frees an inline worker with its scratch memory. NULL: nothing.
-void mp_worker_free_inline(mp_worker_t *inline_worker);
-
-#endif  // MINIPOD_SIM_RUNTIME_DEVICES_WORKER_H_
+#endif  // MINIPOD_SIM_RUNTIME_WORKERS_WORKER_H_

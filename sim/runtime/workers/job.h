@@ -4,8 +4,8 @@
 // a job waits for running code only. An *attended* job (mp_job_attend) is worked on by its owner,
 // others help, and the owner returns when all parts are done. A *submitted* job (mp_job_submit) is
 // done by the workers alone and ends in a callback.
-#ifndef MINIPOD_SIM_RUNTIME_DEVICES_JOB_H_
-#define MINIPOD_SIM_RUNTIME_DEVICES_JOB_H_
+#ifndef MINIPOD_SIM_RUNTIME_WORKERS_JOB_H_
+#define MINIPOD_SIM_RUNTIME_WORKERS_JOB_H_
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -61,4 +61,4 @@ bool mp_job_is_waiting_for(const mp_worker_t *self);
 // Does what was submitted and not yet begun, on the caller's thread; the workers must be gone.
 void mp_job_drain(mp_client_t *client);
 
-#endif  // MINIPOD_SIM_RUNTIME_DEVICES_JOB_H_
+#endif  // MINIPOD_SIM_RUNTIME_WORKERS_JOB_H_

@@ -8,8 +8,8 @@
 //
 // Each caller thread holds the client's memory (mp_client_hold), so code that still runs when the
 // client ends finds everything in place.
-#ifndef MINIPOD_SIM_RUNTIME_DEVICES_CALLER_H_
-#define MINIPOD_SIM_RUNTIME_DEVICES_CALLER_H_
+#ifndef MINIPOD_SIM_RUNTIME_WORKERS_CALLER_H_
+#define MINIPOD_SIM_RUNTIME_WORKERS_CALLER_H_
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -67,4 +67,4 @@ mp_client_t *mp_caller_current(void);
 // keeps for its thread is worth while there.
 bool mp_caller_stays(void);
 
-#endif  // MINIPOD_SIM_RUNTIME_DEVICES_CALLER_H_
+#endif  // MINIPOD_SIM_RUNTIME_WORKERS_CALLER_H_

@@ -1,4 +1,4 @@
-#include "sim/runtime/devices/caller.h"
+#include "sim/runtime/workers/caller.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -8,6 +8,8 @@
 #include "sim/base/os/clock.h"
 #include "sim/base/os/system.h"
 #include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/launching.h"
+#include "sim/runtime/workers/workers.h"
 
 enum { MP_CALLER_STACK = 8 << 20 };
 
@@ -75,7 +77,7 @@ static int caller_start(mp_caller_t *caller) {
 // Makes a thread; false: it cannot be had. The lock is held, so the new thread waits until it is in
 // the list.
 static bool caller_make(mp_client_t *client, bool is_watcher) {
-  mp_callers_t *callers = &client->callers;
+  mp_callers_t *callers = &client->workers->callers;
   mp_lock_assert_held(&callers->lock);
   mp_caller_t *caller = mp_calloc(1, sizeof(*caller));
   if (caller == NULL) return false;
@@ -98,7 +100,7 @@ static bool caller_make(mp_client_t *client, bool is_watcher) {
 
 // There is more work than threads that wait for some: somebody has to watch it.
 static void caller_watch_over(mp_client_t *client) {
-  mp_callers_t *callers = &client->callers;
+  mp_callers_t *callers = &client->workers->callers;
   mp_lock_assert_held(&callers->lock);
   if (!callers->has_watcher) (void)caller_make(client, true);
   if (callers->is_watcher_asleep) pthread_cond_signal(&callers->watched);
@@ -106,7 +108,7 @@ static void caller_watch_over(mp_client_t *client) {
 
 mp_status_t mp_callers_submit(mp_client_t *client, mp_blocking_t *blocking) {
   mp_lock_assert_none_held();
-  mp_callers_t *callers = &client->callers;
+  mp_callers_t *callers = &client->workers->callers;
   mp_status_t status = NULL;
   mp_lock(&callers->lock);
   const bool is_dropped = callers->must_stop;
@@ -132,17 +134,18 @@ mp_status_t mp_callers_submit(mp_client_t *client, mp_blocking_t *blocking) {
 
 // How long no call may end before there are too few threads for the calls that wait.
 static double caller_patience(const mp_client_t *client) {
-  const uint32_t num_takers = client->callers.num_takers;
-  if (num_takers < client->num_workers) return k_patience_seconds[0];
+  const uint32_t num_takers = client->workers->callers.num_takers;
+  if (num_takers < client->workers->num_workers) return k_patience_seconds[0];
   double patience = k_patience_seconds[1];
-  for (uint32_t i = client->num_workers; i < num_takers && patience < k_patience_seconds[2]; ++i)
+  for (uint32_t i = client->workers->num_workers;
+       i < num_takers && patience < k_patience_seconds[2]; ++i)
     patience *= 2;
   return patience < k_patience_seconds[2] ? patience : k_patience_seconds[2];
 }
 
 // The watcher waits until there is work that the others do not get on with; then it is one of them.
 static void caller_watch(mp_caller_t *self) {
-  mp_callers_t *callers = &self->client->callers;
+  mp_callers_t *callers = &self->client->workers->callers;
   mp_lock_assert_held(&callers->lock);
   bool is_late = false;
   while (!callers->must_stop && !is_late) {
@@ -161,7 +164,7 @@ static void caller_watch(mp_caller_t *self) {
 
 // The next piece of work for this thread; NULL: it leaves.
 static mp_blocking_t *caller_take(mp_caller_t *self) {
-  mp_callers_t *callers = &self->client->callers;
+  mp_callers_t *callers = &self->client->workers->callers;
   mp_lock_assert_held(&callers->lock);
   if (self->is_watcher) caller_watch(self);
   while (!callers->must_stop && callers->length == 0) {
@@ -180,7 +183,7 @@ static mp_blocking_t *caller_take(mp_caller_t *self) {
 }
 
 static void caller_leave(mp_caller_t *self) {
-  mp_callers_t *callers = &self->client->callers;
+  mp_callers_t *callers = &self->client->workers->callers;
   mp_lock_assert_held(&callers->lock);
   callers->num_takers -= 1;
   if (self->is_awaited) return;
@@ -192,12 +195,13 @@ static void caller_leave(mp_caller_t *self) {
 static void *caller_main(void *context) {
   mp_caller_t *self = context;
   mp_client_t *client = self->client;
-  mp_callers_t *callers = &client->callers;
+  mp_callers_t *callers = &client->workers->callers;
   mp_lock(&callers->lock);
   char name[16];
   snprintf(name, sizeof(name), "mp-c%" PRIu32, callers->num_made % 100000u);
   (void)pthread_setname_np(pthread_self(), name);
   t_stays = self->is_first;
+  mp_launching_exempt();  // what a call launches never waits: a run waits for the call
   for (mp_blocking_t *blocking; (blocking = caller_take(self)) != NULL;) {
     self->is_calling = true;
     mp_unlock(&callers->lock);
@@ -217,7 +221,7 @@ static void *caller_main(void *context) {
 
 void mp_callers_stop(mp_client_t *client) {
   mp_lock_assert_none_held();
-  mp_callers_t *callers = &client->callers;
+  mp_callers_t *callers = &client->workers->callers;
   MP_LIST(mp_caller_t) idle = {NULL, NULL};
   mp_lock(&callers->lock);
   callers->must_stop = true;

@@ -1,10 +1,10 @@
-#include "sim/runtime/devices/job.h"
+#include "sim/runtime/workers/job.h"
 
 #include "sim/base/alloc.h"
 #include "sim/base/containers/list.h"
 #include "sim/base/os/futex.h"
 #include "sim/runtime/devices/client_impl.h"
-#include "sim/runtime/devices/worker.h"
+#include "sim/runtime/workers/workers.h"
 
 // A bit of job->references: the owner sleeps until the other references are gone.
 #define MP_JOB_OWNER_SLEEPS 0x80000000u
@@ -12,7 +12,7 @@
 // Puts the job into the list and wakes workers for it. Once the list's lock is free a submitted job
 // may be done and gone, so it is not touched any more.
 static void job_link(mp_client_t *client, mp_job_t *job) {
-  mp_job_list_t *jobs = &client->jobs;
+  mp_job_list_t *jobs = &client->workers->jobs;
   mp_core_queue_t *queue = job->queue;
   uint32_t num_parts = job->num_parts;
   mp_lock(&jobs->lock);
@@ -24,8 +24,8 @@ static void job_link(mp_client_t *client, mp_job_t *job) {
   if (queue != NULL) {
     mp_core_queue_wake(queue, num_parts);
   } else {
-    for (uint32_t i = 0; i < client->num_queues; ++i) {
-      mp_core_queue_wake(&client->queues[i], num_parts);
+    for (uint32_t i = 0; i < client->workers->num_queues; ++i) {
+      mp_core_queue_wake(&client->workers->queues[i], num_parts);
     }
   }
 }
@@ -48,7 +48,7 @@ static void job_drop(mp_job_t *job) {
 // Takes the job off the list, if it is still there, and drops the list's reference. The caller has
 // a reference of its own.
 static void job_unlink(mp_client_t *client, mp_job_t *job) {
-  mp_job_list_t *jobs = &client->jobs;
+  mp_job_list_t *jobs = &client->workers->jobs;
   mp_lock(&jobs->lock);
   bool was_linked = job->is_linked;
   if (was_linked) {
@@ -89,7 +89,8 @@ mp_status_t mp_job_attend(mp_client_t *client, mp_worker_t *self, mp_job_t *job)
   atomic_init(&job->next_part, 0);
   atomic_init(&job->error, NULL);
   bool is_alone = job->num_parts <= 1 || (self != NULL && self->is_inline) ||
-                  (self != NULL && client->num_workers <= 1) || mp_client_is_stopping(client);
+                  (self != NULL && client->workers->num_workers <= 1) ||
+                  mp_client_is_stopping(client);
   if (is_alone) {
     job_do_parts(self, job);
     return atomic_load(&job->error);
@@ -128,7 +129,7 @@ static bool job_may_help(const mp_worker_t *self, const mp_job_t *job) {
 // The first job that `self` may help with (NULL: any thread may), with a reference if `take`; NULL:
 // there is none.
 static mp_job_t *job_find(mp_client_t *client, const mp_worker_t *self, bool take) {
-  mp_job_list_t *jobs = &client->jobs;
+  mp_job_list_t *jobs = &client->workers->jobs;
   if (atomic_load(&jobs->count) == 0) return NULL;
   mp_lock(&jobs->lock);
   mp_job_t *job = jobs->first;

@@ -1,0 +1,134 @@
+#include "sim/runtime/workers/worker.h"
+
+#include "sim/base/alloc.h"
+#include "sim/base/containers/list.h"
+#include "sim/base/os/futex.h"
+#include "sim/runtime/devices/client_impl.h"
+
+static _Thread_local mp_worker_t *t_worker;
+
+mp_worker_t *mp_worker_current(void) {
+  return t_worker;
+}
+
+void mp_worker_become(mp_worker_t *worker) {
+  t_worker = worker;
+}
+
+void *mp_worker_scratch(mp_worker_t *self, size_t bytes) {
+  MP_ASSERT(self == t_worker);  // it is the thread's own
+  if (bytes > self->scratch_bytes || self->scratch == NULL) {
+    size_t size = (bytes + 63) & ~(size_t)63;
+    if (size < bytes) return NULL;
+    if (size < 4096) size = 4096;
+    void *scratch = mp_aligned_malloc(64, size);
+    if (scratch == NULL) return NULL;
+    mp_free(self->scratch);
+    self->scratch = scratch;
+    self->scratch_bytes = size;
+  }
+  return self->scratch;
+}
+
+// ---- Lists and queues ----
+
+void mp_device_list_push(mp_device_list_t *list, mp_device_t *device) {
+  MP_ASSERT((list->first == NULL) == (list->length == 0));
+  // While the client stops, what is still in a queue is ended all the same.
+  MP_ASSERT(device->next_runnable == NULL || mp_client_is_stopping(device->client));
+  MP_ASSERT(list->last != device);
+  MP_QUEUE_PUSH(list, device, next_runnable);
+  list->length += 1;
+}
+
+mp_device_t *mp_device_list_pop(mp_device_list_t *list) {
+  mp_device_t *device = list->first;
+  MP_ASSERT((device == NULL) == (list->length == 0));
+  if (device == NULL) return NULL;
+  MP_QUEUE_POP(list, next_runnable);
+  list->length -= 1;
+  device->next_runnable = NULL;
+  return device;
+}
+
+void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
+  // A worker that goes to sleep counts itself as a sleeper before its last look at the queue. So
+  // either that look finds what was put there before this load, or this load finds the sleeper.
+  uint32_t sleepers = atomic_load(&queue->sleepers);
+  if (sleepers == 0 || count == 0) return;
+  atomic_fetch_add(&queue->epoch, 1);
+  mp_futex_wake(&queue->epoch, (int)(count < sleepers ? count : sleepers));
+}
+
+// Moves devices that all belong to `queue` to its end. `looks`: the caller is a worker of this
+// queue and looks into it soon.
+static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices, bool looks) {
+  uint32_t count = devices->length;
+  MP_ASSERT(count != 0);
+  mp_lock(&queue->lock);
+#ifdef MINIPOD_ASSERTS
+  for (mp_device_t *device = devices->first; device != NULL; device = device->next_runnable) {
+    MP_ASSERT(device->queue == queue);
+    mp_device_hand_over(device, MP_OWNER_LIST, MP_OWNER_QUEUE);
+  }
+#endif
+  MP_QUEUE_APPEND(&queue->devices, devices, next_runnable);
+  queue->devices.length += count;
+  devices->length = 0;
+  atomic_store(&queue->length, queue->devices.length);
+  uint32_t waiting = queue->devices.length;
+  mp_unlock(&queue->lock);
+  // A caller that looks takes the first device, which need not be one of these.
+  mp_core_queue_wake(queue, looks ? waiting - 1 : count);
+  if (looks) t_worker->is_to_look = true;
+}
+
+static void worker_schedule(mp_device_list_t *devices, bool looks) {
+  const mp_core_queue_t *own = t_worker == NULL || t_worker->is_inline ? NULL : t_worker->queue;
+  // Devices of one core group tend to be neighbours in the list, so they are handed over together.
+  mp_device_list_t batch = {0};
+  mp_core_queue_t *queue = NULL;
+  for (mp_device_t *device; (device = mp_device_list_pop(devices)) != NULL;) {
+    if (mp_client_is_stopping(device->client)) continue;  // the client's end clears the streams
+    if (t_worker != NULL && t_worker->is_inline &&
+        device->client->runner->is_inline(device, t_worker)) {
+      mp_device_list_push(&t_worker->own, device);
+      continue;
+    }
+    if (device->queue != queue && batch.first != NULL) {
+      worker_enqueue(queue, &batch, looks && queue == own);
+    }
+    queue = device->queue;
+    mp_device_list_push(&batch, device);
+  }
+  if (batch.first != NULL) worker_enqueue(queue, &batch, looks && queue == own);
+}
+
+void mp_schedule(mp_device_list_t *devices) {
+  worker_schedule(devices, false);
+}
+
+void mp_schedule_and_look(mp_device_list_t *devices) {
+  worker_schedule(devices, true);
+}
+
+void mp_worker_looks_later(void) {
+  if (t_worker == NULL || !t_worker->is_to_look) return;
+  t_worker->is_to_look = false;
+  mp_core_queue_wake(t_worker->queue, 1);
+}
+
+mp_device_t *mp_core_queue_take(mp_core_queue_t *queue) {
+  if (atomic_load(&queue->length) == 0) return NULL;
+  mp_lock(&queue->lock);
+  mp_device_t *device = mp_device_list_pop(&queue->devices);
+  if (device != NULL) mp_device_hand_over(device, MP_OWNER_QUEUE, MP_OWNER_WORKER);
+  atomic_store(&queue->length, queue->devices.length);
+  mp_unlock(&queue->lock);
+  return device;
+}
+
+bool mp_worker_is_wanted(const mp_worker_t *self) {
+  if (self->is_inline) return self->own.first != NULL;
+  return atomic_load_explicit(&self->queue->length, memory_order_relaxed) != 0;
+}
