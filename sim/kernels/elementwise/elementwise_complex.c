@@ -190,53 +190,59 @@ POWER(C128, double, DBL_MIN)
 #define MP_FMA_C64  __builtin_fmaf
 #define MP_FMA_C128 __builtin_fma
 
-// T is the complex type and F the type of its parts.
-#define LOOPS(name, T, F)                                                                       \
-  MP_LOOP1(abs_##name, T, F, abs_of_##name(x))                                                  \
-  MP_LOOP1(real_##name, T, F, creal(x))                                                         \
-  MP_LOOP1(imag_##name, T, F, cimag(x))                                                         \
-  MP_LOOP2(add_##name, T, T, x + y)                                                             \
-  MP_LOOP2(subtract_##name, T, T, x - y)                                                        \
-  MP_LOOP2(atan2_##name, T, T, elementwise_complex_atan2_of(x, y))                              \
-  MP_LOOP1(cbrt_##name, T, T, elementwise_complex_cbrt_of(x))                                   \
-  MP_LOOP3(clamp_##name, T, T, elementwise_complex_min_of(elementwise_complex_max_of(x, y), z)) \
-  MP_LOOP1(cosine_##name, T, T, ccos(x))                                                        \
-  MP_LOOP1(exponential_##name, T, T, elementwise_complex_exp_of(x))                             \
-  MP_LOOP1(exponential_minus_one_##name, T, T, elementwise_complex_expm1_of(x))                 \
-  MP_LOOP1(log_##name, T, T, clog(x))                                                           \
-  MP_LOOP1(log_plus_one_##name, T, T, elementwise_complex_log1p_of(x))                          \
-  MP_LOOP1(logistic_##name, T, T, elementwise_complex_logistic_of(x))                           \
-  MP_LOOP2(maximum_##name, T, T, elementwise_complex_max_of(x, y))                              \
-  MP_LOOP2(minimum_##name, T, T, elementwise_complex_min_of(x, y))                              \
-  MP_LOOP1(negate_##name, T, T, negate(x))                                                      \
-  MP_LOOP2(power_##name, T, T, elementwise_complex_power_##name(x, y))                          \
-  MP_LOOP1(rsqrt_##name, T, T, elementwise_complex_rsqrt_of(x))                                 \
-  MP_LOOP1(sign_##name, T, T, elementwise_complex_sign_of(x, abs_of_##name(x)))                 \
-  MP_LOOP1(sine_##name, T, T, csin(x))                                                          \
-  MP_LOOP1(sqrt_##name, T, T, csqrt(x))                                                         \
-  MP_LOOP1(tan_##name, T, T, elementwise_complex_tan_of(x))                                     \
-  MP_LOOP1(tanh_##name, T, T, elementwise_complex_tanh_of(x))                                   \
-  MP_VECTOR static void multiply_##name(int64_t n, const void *const *in, void *out) {          \
-    const F *a = in[0], *b = in[1];                                                             \
-    F *r = out;                                                                                 \
-    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                            \
-      F re = MP_FMA_##name(a[2 * i], b[2 * i], -(a[2 * i + 1] * b[2 * i + 1]));                 \
-      F im = MP_FMA_##name(a[2 * i + 1], b[2 * i], a[2 * i] * b[2 * i + 1]);                    \
-      r[2 * i] = re;                                                                            \
-      r[2 * i + 1] = im;                                                                        \
-    }                                                                                           \
-  }                                                                                             \
-  static void complex_##name(int64_t n, const void *const *in, void *out) {                     \
-    const F *a = in[0], *b = in[1];                                                             \
-    F *r = out;                                                                                 \
-    for (int64_t i = 0; i < n; ++i) {                                                           \
-      r[2 * i] = a[i];                                                                          \
-      r[2 * i + 1] = b[i];                                                                      \
-    }                                                                                           \
+// X(name, op, number of operands, type of the result, expression): T is the complex type and F the
+// type of its parts.
+#define OPS(X, name, T, F)                                                                 \
+  X(name, ABS, 1, T, F, abs_of_##name(x))                                                  \
+  X(name, REAL, 1, T, F, creal(x))                                                         \
+  X(name, IMAG, 1, T, F, cimag(x))                                                         \
+  X(name, ADD, 2, T, T, x + y)                                                             \
+  X(name, SUBTRACT, 2, T, T, x - y)                                                        \
+  X(name, ATAN2, 2, T, T, elementwise_complex_atan2_of(x, y))                              \
+  X(name, CBRT, 1, T, T, elementwise_complex_cbrt_of(x))                                   \
+  X(name, CLAMP, 3, T, T, elementwise_complex_min_of(elementwise_complex_max_of(x, y), z)) \
+  X(name, COSINE, 1, T, T, ccos(x))                                                        \
+  X(name, EXPONENTIAL, 1, T, T, elementwise_complex_exp_of(x))                             \
+  X(name, EXPONENTIAL_MINUS_ONE, 1, T, T, elementwise_complex_expm1_of(x))                 \
+  X(name, LOG, 1, T, T, clog(x))                                                           \
+  X(name, LOG_PLUS_ONE, 1, T, T, elementwise_complex_log1p_of(x))                          \
+  X(name, LOGISTIC, 1, T, T, elementwise_complex_logistic_of(x))                           \
+  X(name, MAXIMUM, 2, T, T, elementwise_complex_max_of(x, y))                              \
+  X(name, MINIMUM, 2, T, T, elementwise_complex_min_of(x, y))                              \
+  X(name, NEGATE, 1, T, T, negate(x))                                                      \
+  X(name, POWER, 2, T, T, elementwise_complex_power_##name(x, y))                          \
+  X(name, RSQRT, 1, T, T, elementwise_complex_rsqrt_of(x))                                 \
+  X(name, SIGN, 1, T, T, elementwise_complex_sign_of(x, abs_of_##name(x)))                 \
+  X(name, SINE, 1, T, T, csin(x))                                                          \
+  X(name, SQRT, 1, T, T, csqrt(x))                                                         \
+  X(name, TAN, 1, T, T, elementwise_complex_tan_of(x))                                     \
+  X(name, TANH, 1, T, T, elementwise_complex_tanh_of(x))
+#define LOOP(name, op, arity, in_t, out_t, expr) MP_LOOP##arity(op##_##name, in_t, out_t, expr)
+OPS(LOOP, C64, c64_t, float)
+OPS(LOOP, C128, c128_t, double)
+
+#define PARTS_LOOPS(name, F)                                                           \
+  MP_VECTOR static void multiply_##name(int64_t n, const void *const *in, void *out) { \
+    const F *a = in[0], *b = in[1];                                                    \
+    F *r = out;                                                                        \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                   \
+      F re = MP_FMA_##name(a[2 * i], b[2 * i], -(a[2 * i + 1] * b[2 * i + 1]));        \
+      F im = MP_FMA_##name(a[2 * i + 1], b[2 * i], a[2 * i] * b[2 * i + 1]);           \
+      r[2 * i] = re;                                                                   \
+      r[2 * i + 1] = im;                                                               \
+    }                                                                                  \
+  }                                                                                    \
+  static void complex_##name(int64_t n, const void *const *in, void *out) {            \
+    const F *a = in[0], *b = in[1];                                                    \
+    F *r = out;                                                                        \
+    for (int64_t i = 0; i < n; ++i) {                                                  \
+      r[2 * i] = a[i];                                                                 \
+      r[2 * i + 1] = b[i];                                                             \
+    }                                                                                  \
   }
 
-LOOPS(C64, c64_t, float)
-LOOPS(C128, c128_t, double)
+PARTS_LOOPS(C64, float)
+PARTS_LOOPS(C128, double)
 
 MP_LOOP2(divide_C128, c128_t, c128_t, x / y)
 
@@ -280,45 +286,15 @@ static void divide_C64(int64_t n, const void *const *in, void *out) {
   }
 }
 
-#define OPS(ROW)                                    \
-  ROW(ABS, abs)                                     \
-  ROW(ADD, add)                                     \
-  ROW(ATAN2, atan2)                                 \
-  ROW(CBRT, cbrt)                                   \
-  ROW(CLAMP, clamp)                                 \
-  ROW(COMPLEX, complex)                             \
-  ROW(COSINE, cosine)                               \
-  ROW(DIVIDE, divide)                               \
-  ROW(EXPONENTIAL, exponential)                     \
-  ROW(EXPONENTIAL_MINUS_ONE, exponential_minus_one) \
-  ROW(IMAG, imag)                                   \
-  ROW(LOG, log)                                     \
-  ROW(LOG_PLUS_ONE, log_plus_one)                   \
-  ROW(LOGISTIC, logistic)                           \
-  ROW(MAXIMUM, maximum)                             \
-  ROW(MINIMUM, minimum)                             \
-  ROW(MULTIPLY, multiply)                           \
-  ROW(NEGATE, negate)                               \
-  ROW(POWER, power)                                 \
-  ROW(REAL, real)                                   \
-  ROW(RSQRT, rsqrt)                                 \
-  ROW(SIGN, sign)                                   \
-  ROW(SINE, sine)                                   \
-  ROW(SQRT, sqrt)                                   \
-  ROW(SUBTRACT, subtract)                           \
-  ROW(TAN, tan)                                     \
-  ROW(TANH, tanh)
-
-static const mp_ew_loop_t g_c64[MP_OP_COUNT] = {
-#define ROW(op, loop) [MP_OP_##op] = loop##_C64,
-    OPS(ROW)
-#undef ROW
-};
-static const mp_ew_loop_t g_c128[MP_OP_COUNT] = {
-#define ROW(op, loop) [MP_OP_##op] = loop##_C128,
-    OPS(ROW)
-#undef ROW
-};
+#define ROW(name, op, ...) [MP_OP_##op] = op##_##name,
+#define ROWS(name)                                                    \
+  {                                                                   \
+    OPS(ROW, name, , )                                                \
+    [MP_OP_COMPLEX] = complex_##name, [MP_OP_DIVIDE] = divide_##name, \
+    [MP_OP_MULTIPLY] = multiply_##name                                \
+  }
+static const mp_ew_loop_t g_c64[MP_OP_COUNT] = ROWS(C64);
+static const mp_ew_loop_t g_c128[MP_OP_COUNT] = ROWS(C128);
 
 mp_ew_loop_t mp_ew_complex_loop(mp_opcode_t code, mp_dtype_t dtype) {
   return dtype == MP_DTYPE_C64 ? g_c64[code] : dtype == MP_DTYPE_C128 ? g_c128[code] : NULL;

@@ -4,82 +4,38 @@
 #include <string.h>
 
 #include "sim/kernels/elementwise/elementwise.h"
-#include "sim/kernels/elementwise/extreme.h"
 #include "sim/kernels/elementwise/math_f32.h"
 #include "sim/kernels/elementwise/math_f64.h"
 #include "sim/kernels/elementwise/math_wide.h"
 #include "sim/kernels/loops.h"
 
-// Helpers for one element type T; U is the unsigned type of its size and S the suffix of libm's
-// functions. They have no branches where loops are to be vectorised.
-#define HELPERS(name, T, U, S)                                                            \
-  static inline U bits_##name(T value) {                                                  \
-    U bits;                                                                               \
-    memcpy(&bits, &value, sizeof(bits));                                                  \
-    return bits;                                                                          \
-  }                                                                                       \
-  static inline T value_##name(U bits) {                                                  \
-    T value;                                                                              \
-    memcpy(&value, &bits, sizeof(value));                                                 \
-    return value;                                                                         \
-  }                                                                                       \
-  static inline T sign_of_##name(T x) {                                                   \
-    T unit = value_##name((bits_##name(x) & bits_##name((T)-0.0)) | bits_##name((T)1));   \
-    return ((x == 0) | (x != x)) ? x : unit;                                              \
-  }                                                                                       \
-  /* To nearest, halves away from zero, without the error of adding 0.5 to 0.49999997. */ \
-  static inline T round_away_##name(T x) {                                                \
-    T whole = trunc##S(x), rest = fabs##S(x - whole);                                     \
-    return rest >= (T)0.5 ? whole + copysign##S((T)1, x) : copysign##S(whole, x);         \
-  }
+#define MEANING_LOOP(kind, op, arity, name) \
+  MP_LOOP##arity(op##_##name, MP_T(name), MP_T(name), MP_MEANING(name, MP_##kind##_##op))
+MP_REAL_OPS(MEANING_LOOP, F32)
+MP_REAL_OPS(MEANING_LOOP, F64)
+MP_LOOP1(IS_FINITE_F32, float, uint8_t, MP_MEANING(F32, MP_REAL_IS_FINITE) != 0)
+MP_LOOP1(IS_FINITE_F64, double, uint8_t, MP_MEANING(F64, MP_REAL_IS_FINITE) != 0)
 
-#define LOOPS(name, f, T, U, S)                                                     \
-  HELPERS(name, T, U, S)                                                            \
-  MP_LOOP1(abs_##name, T, T, fabs##S(x))                                            \
-  MP_LOOP2(add_##name, T, T, x + y)                                                 \
-  MP_LOOP1(cbrt_##name, T, T, cbrt##S(x))                                           \
-  MP_LOOP1(ceil_##name, T, T, ceil##S(x))                                           \
-  MP_LOOP3(clamp_##name, T, T, mp_min_##f(mp_max_##f(x, y), z))                     \
-  MP_LOOP2(divide_##name, T, T, x / y)                                              \
-  MP_LOOP1(floor_##name, T, T, floor##S(x))                                         \
-  MP_LOOP1(imag_##name, T, T, ((void)x, (T)0))                                      \
-  MP_LOOP1(is_finite_##name, T, uint8_t,                                            \
-           (bits_##name(x) & bits_##name((T)INFINITY)) != bits_##name((T)INFINITY)) \
-  MP_LOOP2(maximum_##name, T, T, mp_max_##f(x, y))                                  \
-  MP_LOOP2(minimum_##name, T, T, mp_min_##f(x, y))                                  \
-  MP_LOOP2(multiply_##name, T, T, x *y)                                             \
-  MP_LOOP1(negate_##name, T, T, -x)                                                 \
-  MP_LOOP2(power_##name, T, T, pow##S(x, y))                                        \
-  MP_LOOP1(real_##name, T, T, x)                                                    \
-  MP_LOOP2(remainder_##name, T, T, fmod##S(x, y))                                   \
-  MP_LOOP1(round_nearest_afz_##name, T, T, round_away_##name(x))                    \
-  MP_LOOP1(round_nearest_even_##name, T, T, rint##S(x))                             \
-  MP_LOOP1(rsqrt_##name, T, T, (T)1 / sqrt##S(x))                                   \
-  MP_LOOP1(sign_##name, T, T, sign_of_##name(x))                                    \
-  MP_LOOP1(sqrt_##name, T, T, sqrt##S(x))                                           \
-  MP_LOOP2(subtract_##name, T, T, x - y)
+#define FUNCTION_LOOPS(op, function)                       \
+  MP_LOOP1(op##_F32, float, float, mp_##function##_f32(x)) \
+  MP_LOOP1(op##_F64, double, double, mp_##function##_f64(x))
+MP_REAL_FUNCTIONS(FUNCTION_LOOPS)
 
-LOOPS(F32, f32, float, uint32_t, f)
-LOOPS(F64, f64, double, uint64_t, )
-
-MP_LOOP2(atan2_F32, float, float, mp_atan2_f32(x, y))
-MP_LOOP1(exponential_F32, float, float, mp_exp_f32(x))
-MP_LOOP1(exponential_minus_one_F32, float, float, mp_expm1_f32(x))
-MP_LOOP1(log_F32, float, float, mp_log_f32(x))
-MP_LOOP1(log_plus_one_F32, float, float, mp_log1p_f32(x))
-MP_LOOP1(logistic_F32, float, float, mp_logistic_f32(x))
-MP_LOOP1(tanh_F32, float, float, mp_tanh_f32(x))
-
-MP_LOOP2(atan2_F64, double, double, atan2(x, y))
-MP_LOOP1(cosine_F64, double, double, cos(x))
-MP_LOOP1(exponential_F64, double, double, mp_exp_f64(x))
-MP_LOOP1(exponential_minus_one_F64, double, double, mp_expm1_f64(x))
-MP_LOOP1(log_F64, double, double, mp_log_f64(x))
-MP_LOOP1(log_plus_one_F64, double, double, mp_log1p_f64(x))
-MP_LOOP1(logistic_F64, double, double, mp_logistic_f64(x))
-MP_LOOP1(sine_F64, double, double, sin(x))
-MP_LOOP1(tan_F64, double, double, tan(x))
-MP_LOOP1(tanh_F64, double, double, mp_tanh_f64(x))
+// The functions of the C library, and of f32 those that are computed in double precision.
+// X(op, number of operands, of f32, of f64)
+#define LIBRARY_OPS(X)                         \
+  X(ATAN2, 2, mp_atan2_f32(x, y), atan2(x, y)) \
+  X(CBRT, 1, cbrtf(x), cbrt(x))                \
+  X(IMAG, 1, ((void)x, 0), ((void)x, 0))       \
+  X(POWER, 2, powf(x, y), pow(x, y))           \
+  X(REAL, 1, x, x)                             \
+  X(REMAINDER, 2, fmodf(x, y), fmod(x, y))
+#define LIBRARY_LOOPS(op, arity, of_f32, of_f64) \
+  MP_LOOP##arity(op##_F32, float, float, of_f32) MP_LOOP##arity(op##_F64, double, double, of_f64)
+LIBRARY_OPS(LIBRARY_LOOPS)
+MP_LOOP1(COSINE_F64, double, double, cos(x))
+MP_LOOP1(SINE_F64, double, double, sin(x))
+MP_LOOP1(TAN_F64, double, double, tan(x))
 
 // The vectorised functions are for arguments that are not too large; in a block with larger ones,
 // the elements concerned are computed by libm.
@@ -108,89 +64,50 @@ enum { TRIG_BLOCK = 256 };
       memcpy((float *)out + i, block, (size_t)count * sizeof(float));                       \
     }                                                                                       \
   }
-TRIG_LOOP(cosine, mp_cos_f32, cosf)
-TRIG_LOOP(sine, mp_sin_f32, sinf)
-TRIG_LOOP(tan, mp_tan_f32, tanf)
+TRIG_LOOP(COSINE, mp_cos_f32, cosf)
+TRIG_LOOP(SINE, mp_sin_f32, sinf)
+TRIG_LOOP(TAN, mp_tan_f32, tanf)
 
-#define OPS(ROW)                                    \
-  ROW(ABS, abs)                                     \
-  ROW(ADD, add)                                     \
-  ROW(ATAN2, atan2)                                 \
-  ROW(CBRT, cbrt)                                   \
-  ROW(CEIL, ceil)                                   \
-  ROW(CLAMP, clamp)                                 \
-  ROW(COSINE, cosine)                               \
-  ROW(DIVIDE, divide)                               \
-  ROW(EXPONENTIAL, exponential)                     \
-  ROW(EXPONENTIAL_MINUS_ONE, exponential_minus_one) \
-  ROW(FLOOR, floor)                                 \
-  ROW(IMAG, imag)                                   \
-  ROW(IS_FINITE, is_finite)                         \
-  ROW(LOG, log)                                     \
-  ROW(LOG_PLUS_ONE, log_plus_one)                   \
-  ROW(LOGISTIC, logistic)                           \
-  ROW(MAXIMUM, maximum)                             \
-  ROW(MINIMUM, minimum)                             \
-  ROW(MULTIPLY, multiply)                           \
-  ROW(NEGATE, negate)                               \
-  ROW(POWER, power)                                 \
-  ROW(REAL, real)                                   \
-  ROW(REMAINDER, remainder)                         \
-  ROW(ROUND_NEAREST_AFZ, round_nearest_afz)         \
-  ROW(ROUND_NEAREST_EVEN, round_nearest_even)       \
-  ROW(RSQRT, rsqrt)                                 \
-  ROW(SIGN, sign)                                   \
-  ROW(SINE, sine)                                   \
-  ROW(SQRT, sqrt)                                   \
-  ROW(SUBTRACT, subtract)                           \
-  ROW(TAN, tan)                                     \
-  ROW(TANH, tanh)
-
-static const mp_ew_loop_t g_f32[MP_OP_COUNT] = {
-#define ROW(op, loop) [MP_OP_##op] = loop##_F32,
-    OPS(ROW)
-#undef ROW
-};
-static const mp_ew_loop_t g_f64[MP_OP_COUNT] = {
-#define ROW(op, loop) [MP_OP_##op] = loop##_F64,
-    OPS(ROW)
+static const mp_ew_loop_t g_loops[MP_OP_COUNT][2] = {
+#define ROW(op, ...)                       [MP_OP_##op] = {op##_F32, op##_F64},
+#define MEANING_ROW(kind, op, arity, with) ROW(op)
+    MP_REAL_OPS(MEANING_ROW, ) MP_REAL_FUNCTIONS(ROW) LIBRARY_OPS(ROW) ROW(COSINE) ROW(IS_FINITE)
+        ROW(SINE) ROW(TAN)
 #undef ROW
 };
 
 mp_ew_loop_t mp_ew_float_loop(mp_opcode_t code, mp_dtype_t dtype) {
-  return dtype == MP_DTYPE_F32 ? g_f32[code] : dtype == MP_DTYPE_F64 ? g_f64[code] : NULL;
+  if (dtype != MP_DTYPE_F32 && dtype != MP_DTYPE_F64) return NULL;
+  return g_loops[code][dtype == MP_DTYPE_F64];
 }
 
 // ---- With scalars ----
 
-MP_LOOP_RIGHT(maximum_F32, float, float, mp_max_f32(x, y))
-MP_LOOP_RIGHT(maximum_F64, double, double, mp_max_f64(x, y))
-MP_LOOP_RIGHT(minimum_F32, float, float, mp_min_f32(x, y))
-MP_LOOP_RIGHT(minimum_F64, double, double, mp_min_f64(x, y))
-
-#define CLAMP_LOOP(name, T, min, max)                                       \
-  MP_VECTOR static void name(int64_t n, const void *const *in, void *out) { \
-    const T x = *(const T *)in[0], z = *(const T *)in[2];                   \
-    const T *b = in[1];                                                     \
-    T *r = out;                                                             \
-    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                        \
-      T y = b[i];                                                           \
-      r[i] = min(max(x, y), z);                                             \
-    }                                                                       \
+#define BOUND_LOOPS(name, T)                                                                  \
+  MP_LOOP_RIGHT(MAXIMUM_##name, T, T, MP_MEANING(name, MP_REAL_MAXIMUM))                      \
+  MP_LOOP_RIGHT(MINIMUM_##name, T, T, MP_MEANING(name, MP_REAL_MINIMUM))                      \
+  MP_VECTOR static void CLAMP_##name##_between(int64_t n, const void *const *in, void *out) { \
+    const T x = *(const T *)in[0], z = *(const T *)in[2];                                     \
+    const T *b = in[1];                                                                       \
+    T *r = out;                                                                               \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                          \
+      T y = b[i];                                                                             \
+      r[i] = MP_MEANING(name, MP_REAL_CLAMP);                                                 \
+    }                                                                                         \
   }
-CLAMP_LOOP(clamp_between_F32, float, mp_min_f32, mp_max_f32)
-CLAMP_LOOP(clamp_between_F64, double, mp_min_f64, mp_max_f64)
+BOUND_LOOPS(F32, float)
+BOUND_LOOPS(F64, double)
 
 mp_ew_loop_t mp_ew_bound_loop(mp_opcode_t code, mp_dtype_t dtype) {
   const bool is_f32 = dtype == MP_DTYPE_F32;
   if (!is_f32 && dtype != MP_DTYPE_F64) return NULL;
   switch (code) {
     case MP_OP_CLAMP:
-      return is_f32 ? clamp_between_F32 : clamp_between_F64;
+      return is_f32 ? CLAMP_F32_between : CLAMP_F64_between;
     case MP_OP_MAXIMUM:
-      return is_f32 ? maximum_F32_right : maximum_F64_right;
+      return is_f32 ? MAXIMUM_F32_right : MAXIMUM_F64_right;
     case MP_OP_MINIMUM:
-      return is_f32 ? minimum_F32_right : minimum_F64_right;
+      return is_f32 ? MINIMUM_F32_right : MINIMUM_F64_right;
     default:
       return NULL;
   }

@@ -2,93 +2,73 @@
 // of it, without the array. in[0] and in[1] are in the op's order; the scalar's has one element.
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/loops.h"
+#include "sim/numeric/words.h"
 
-#define LOOP_BOTH(name, T, R, expr) MP_LOOP_LEFT(name, T, R, expr) MP_LOOP_RIGHT(name, T, R, expr)
+#define LEFT(kind, op, name) \
+  MP_LOOP_LEFT(op##_##name, MP_T(name), MP_T(name), MP_MEANING(name, MP_##kind##_##op))
+#define RIGHT(kind, op, name) \
+  MP_LOOP_RIGHT(op##_##name, MP_T(name), MP_T(name), MP_MEANING(name, MP_##kind##_##op))
+#define BOTH(kind, op, name) LEFT(kind, op, name) RIGHT(kind, op, name)
 
 // Of two NaNs the result is the first, made quiet. Compilers exchange the operands of sums and
 // products, which shows where both are NaN: with a scalar that is NaN, each is chosen by hand.
-#define LOOP_BOTH_ORDERED(name, T, expr)                                  \
-  MP_LOOP_LEFT(name, T, T, expr)                                          \
-  MP_LOOP_RIGHT(name##_number, T, T, expr)                                \
-  MP_LOOP_RIGHT(name##_nan, T, T, (x != x ? x : y) + 0)                   \
-  static void name##_right(int64_t n, const void *const *in, void *out) { \
-    const T y = *(const T *)in[1];                                        \
-    (y != y ? name##_nan_right : name##_number_right)(n, in, out);        \
+#define ORDERED(kind, op, name)                                                                   \
+  LEFT(kind, op, name)                                                                            \
+  MP_LOOP_RIGHT(op##_##name##_number, MP_T(name), MP_T(name), MP_MEANING(name, MP_##kind##_##op)) \
+  MP_LOOP_RIGHT(op##_##name##_nan, MP_T(name), MP_T(name), (x != x ? x : y) + 0)                  \
+  static void op##_##name##_right(int64_t n, const void *const *in, void *out) {                  \
+    const MP_T(name) y = *(const MP_T(name) *)in[1];                                              \
+    (y != y ? op##_##name##_nan_right : op##_##name##_number_right)(n, in, out);                  \
   }
 
-#define FLOAT_LOOPS(name, T)                  \
-  LOOP_BOTH_ORDERED(add_##name, T, x + y)     \
-  LOOP_BOTH(divide_##name, T, T, x / y)       \
-  LOOP_BOTH_ORDERED(multiply_##name, T, x *y) \
-  LOOP_BOTH(subtract_##name, T, T, x - y)     \
-  COMPARE_LOOPS(name, T)
+// clang-format changes these macros anew each time it runs.
+// clang-format off
+#define FLOAT_LOOPS(name)                                                             \
+  ORDERED(REAL, ADD, name) ORDERED(REAL, MULTIPLY, name) BOTH(REAL, DIVIDE, name)     \
+  BOTH(REAL, SUBTRACT, name) MP_DIRECTIONS(COMPARE, name)
+// Wrapping arithmetic has the same bits for signed and unsigned numbers.
+#define INTEGER_LOOPS(name)                                                           \
+  BOTH(INT, ADD, name) BOTH(INT, AND, name) BOTH(INT, MULTIPLY, name)                 \
+  BOTH(INT, OR, name) BOTH(INT, SUBTRACT, name) BOTH(INT, XOR, name)                  \
+  RIGHT(INT, SHIFT_LEFT, name) RIGHT(INT, SHIFT_RIGHT_LOGICAL, name)                  \
+  MP_LOOP_RIGHT(rotate_##name, MP_T(name), MP_T(name),                                \
+                x << y | x >> ((8 * sizeof(x) - y) % (8 * sizeof(x))))
+// clang-format on
+#define COMPARE(direction, operator, name) \
+  MP_LOOP_RIGHT(direction##_##name, MP_T(name), uint8_t, x operator y)
 
-// Wrapping arithmetic has the same bits for signed and unsigned numbers. Shifting by the width or
-// more gives 0.
-#define INTEGER_LOOPS(name, T, width)                             \
-  LOOP_BOTH(add_##name, T, T, x + y)                              \
-  LOOP_BOTH(and_##name, T, T, x &y)                               \
-  LOOP_BOTH(multiply_##name, T, T, x *y)                          \
-  LOOP_BOTH(or_##name, T, T, x | y)                               \
-  LOOP_BOTH(subtract_##name, T, T, x - y)                         \
-  LOOP_BOTH(xor_##name, T, T, x ^ y)                              \
-  MP_LOOP_RIGHT(shift_left_##name, T, T, y < width ? x << y : 0)  \
-  MP_LOOP_RIGHT(shift_right_##name, T, T, y < width ? x >> y : 0) \
-  MP_LOOP_RIGHT(rotate_##name, T, T, x << y | x >> ((width - y) % width))
-
-#define COMPARE_LOOPS(name, T)                 \
-  MP_LOOP_RIGHT(eq_##name, T, uint8_t, x == y) \
-  MP_LOOP_RIGHT(ge_##name, T, uint8_t, x >= y) \
-  MP_LOOP_RIGHT(gt_##name, T, uint8_t, x > y)  \
-  MP_LOOP_RIGHT(le_##name, T, uint8_t, x <= y) \
-  MP_LOOP_RIGHT(lt_##name, T, uint8_t, x < y)  \
-  MP_LOOP_RIGHT(ne_##name, T, uint8_t, x != y)
-
-FLOAT_LOOPS(F32, float)
-FLOAT_LOOPS(F64, double)
-INTEGER_LOOPS(U32, uint32_t, 32)
-INTEGER_LOOPS(U64, uint64_t, 64)
-COMPARE_LOOPS(S32, int32_t)
+FLOAT_LOOPS(F32)
+FLOAT_LOOPS(F64)
+INTEGER_LOOPS(U32)
+INTEGER_LOOPS(U64)
+MP_DIRECTIONS(COMPARE, S32)
 
 // The loops of an op: with the left and with the right operand a scalar, or NULL.
 typedef struct {
   mp_ew_loop_t left, right;
 } pair_t;
 
-#define BOTH(loop) \
-  { loop##_left, loop##_right }
-#define RIGHT(loop) \
-  { NULL, loop##_right }
+// clang-format off
+#define PAIR(op, name)  [MP_OP_##op] = {op##_##name##_left, op##_##name##_right},
+#define RIGHT_ONLY(op, name) [MP_OP_##op] = {NULL, op##_##name##_right},
+#define FLOAT_PAIRS(name)                                                             \
+  PAIR(ADD, name) PAIR(DIVIDE, name) PAIR(MULTIPLY, name) PAIR(SUBTRACT, name)
+#define INTEGER_PAIRS(name)                                                           \
+  PAIR(ADD, name) PAIR(AND, name) PAIR(MULTIPLY, name) PAIR(OR, name)                 \
+  PAIR(SUBTRACT, name) PAIR(XOR, name)                                                \
+  RIGHT_ONLY(SHIFT_LEFT, name) RIGHT_ONLY(SHIFT_RIGHT_LOGICAL, name)
+// clang-format on
 
-#define FLOAT_ROWS(name)                                                                \
-  {                                                                                     \
-    [MP_OP_ADD] = BOTH(add_##name), [MP_OP_DIVIDE] = BOTH(divide_##name),               \
-    [MP_OP_MULTIPLY] = BOTH(multiply_##name), [MP_OP_SUBTRACT] = BOTH(subtract_##name), \
-  }
-#define INTEGER_ROWS(name)                                                    \
-  {                                                                           \
-    [MP_OP_ADD] = BOTH(add_##name), [MP_OP_AND] = BOTH(and_##name),           \
-    [MP_OP_MULTIPLY] = BOTH(multiply_##name), [MP_OP_OR] = BOTH(or_##name),   \
-    [MP_OP_SHIFT_LEFT] = RIGHT(shift_left_##name),                            \
-    [MP_OP_SHIFT_RIGHT_LOGICAL] = RIGHT(shift_right_##name),                  \
-    [MP_OP_SUBTRACT] = BOTH(subtract_##name), [MP_OP_XOR] = BOTH(xor_##name), \
-  }
+static const pair_t g_f32[MP_OP_COUNT] = {FLOAT_PAIRS(F32)};
+static const pair_t g_f64[MP_OP_COUNT] = {FLOAT_PAIRS(F64)};
+static const pair_t g_u32[MP_OP_COUNT] = {INTEGER_PAIRS(U32)};
+static const pair_t g_u64[MP_OP_COUNT] = {INTEGER_PAIRS(U64)};
 
-static const pair_t g_f32[MP_OP_COUNT] = FLOAT_ROWS(F32);
-static const pair_t g_f64[MP_OP_COUNT] = FLOAT_ROWS(F64);
-static const pair_t g_u32[MP_OP_COUNT] = INTEGER_ROWS(U32);
-static const pair_t g_u64[MP_OP_COUNT] = INTEGER_ROWS(U64);
-
-#define COMPARE_ROWS(name)                                            \
-  {                                                                   \
-    [MP_CMP_EQ] = eq_##name##_right, [MP_CMP_GE] = ge_##name##_right, \
-    [MP_CMP_GT] = gt_##name##_right, [MP_CMP_LE] = le_##name##_right, \
-    [MP_CMP_LT] = lt_##name##_right, [MP_CMP_NE] = ne_##name##_right, \
-  }
+#define ENTRY(direction, operator, name) [MP_CMP_##direction] = direction##_##name##_right,
 enum { NUM_DIRECTIONS = 6 };
-static const mp_ew_loop_t g_compare_f32[NUM_DIRECTIONS] = COMPARE_ROWS(F32);
-static const mp_ew_loop_t g_compare_f64[NUM_DIRECTIONS] = COMPARE_ROWS(F64);
-static const mp_ew_loop_t g_compare_s32[NUM_DIRECTIONS] = COMPARE_ROWS(S32);
+static const mp_ew_loop_t g_compare_f32[NUM_DIRECTIONS] = {MP_DIRECTIONS(ENTRY, F32)};
+static const mp_ew_loop_t g_compare_f64[NUM_DIRECTIONS] = {MP_DIRECTIONS(ENTRY, F64)};
+static const mp_ew_loop_t g_compare_s32[NUM_DIRECTIONS] = {MP_DIRECTIONS(ENTRY, S32)};
 
 static mp_ew_loop_t elementwise_scalar_compare(const mp_op_t *op, mp_dtype_t dtype) {
   const uint32_t direction = mp_op_enum(op, MP_ATTR_COMPARISON_DIRECTION, MP_CMP_EQ);
@@ -106,33 +86,26 @@ static mp_ew_loop_t elementwise_scalar_compare(const mp_op_t *op, mp_dtype_t dty
   }
 }
 
-#define SELECT_LOOPS(T)                                                                 \
-  MP_VECTOR static void select_left_##T(int64_t n, const void *const *in, void *out) {  \
-    const uint8_t *p = in[0];                                                           \
-    const T x = *(const T *)in[1];                                                      \
-    const T *b = in[2];                                                                 \
-    T *r = out;                                                                         \
-    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                    \
-      T y = b[i];                                                                       \
-      r[i] = p[i] != 0 ? x : y;                                                         \
-    }                                                                                   \
-  }                                                                                     \
-  MP_VECTOR static void select_right_##T(int64_t n, const void *const *in, void *out) { \
-    const uint8_t *p = in[0];                                                           \
-    const T *a = in[1];                                                                 \
-    const T y = *(const T *)in[2];                                                      \
-    T *r = out;                                                                         \
-    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                    \
-      T x = a[i];                                                                       \
-      r[i] = p[i] != 0 ? x : y;                                                         \
-    }                                                                                   \
+// An array and a scalar, in[scalar], of which a third array chooses.
+#define SELECT_LOOP(name, T, scalar, read_x, read_y)                        \
+  MP_VECTOR static void name(int64_t n, const void *const *in, void *out) { \
+    const uint8_t *p = in[0];                                               \
+    const T *some = in[3 - scalar];                                         \
+    const T one = *(const T *)in[scalar];                                   \
+    T *r = out;                                                             \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                        \
+      T x = read_x, y = read_y;                                             \
+      r[i] = p[i] != 0 ? x : y;                                             \
+    }                                                                       \
   }
-SELECT_LOOPS(uint32_t)
-SELECT_LOOPS(uint64_t)
+SELECT_LOOP(select_left_4, uint32_t, 1, one, some[i])
+SELECT_LOOP(select_right_4, uint32_t, 2, some[i], one)
+SELECT_LOOP(select_left_8, uint64_t, 1, one, some[i])
+SELECT_LOOP(select_right_8, uint64_t, 2, some[i], one)
 
 mp_ew_loop_t mp_ew_select_scalar_loop(size_t size, uint32_t scalar) {
-  if (size == 4) return scalar == 1 ? select_left_uint32_t : select_right_uint32_t;
-  if (size == 8) return scalar == 1 ? select_left_uint64_t : select_right_uint64_t;
+  if (size == 4) return scalar == 1 ? select_left_4 : select_right_4;
+  if (size == 8) return scalar == 1 ? select_left_8 : select_right_8;
   return NULL;
 }
 

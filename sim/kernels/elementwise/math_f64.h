@@ -5,23 +5,7 @@
 #ifndef MINIPOD_SIM_KERNELS_ELEMENTWISE_MATH_F64_H_
 #define MINIPOD_SIM_KERNELS_ELEMENTWISE_MATH_F64_H_
 
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
-
-// The bits of a double as an integer.
-static inline uint64_t mp_f64_bits(double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof(bits));
-  return bits;
-}
-
-// The double with these bits.
-static inline double mp_f64_of_bits(uint64_t bits) {
-  double value;
-  memcpy(&value, &bits, sizeof(value));
-  return value;
-}
+#include "sim/numeric/words.h"
 
 // x y + z, rounded once.
 static inline double mp_fma_f64(double x, double y, double z) {

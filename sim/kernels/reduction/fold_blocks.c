@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "sim/base/vector.h"
-#include "sim/kernels/elementwise/extreme.h"
 #include "sim/kernels/reduction/fold.h"
+#include "sim/numeric/words.h"
 
 // CHUNK: the elements for which memory is asked ahead at once; blocks of lanes are so short that
 // each would wait for memory anew. GROUP: of rows, the lanes that go
