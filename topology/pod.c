@@ -7,8 +7,13 @@
 #include "sim/base/hash.h"
 #include "topology/pod_internal.h"
 
-static double pod_quantity_of(const mp_quantities_t *values, int32_t dim) {
-  return values->count == 0 ? 0 : values->each[values->count == 1 ? 0 : dim];
+static double pod_quantity_of(const mp_quantities_t *values, int32_t dim, double otherwise) {
+  return values->count == 0 ? otherwise : values->each[values->count == 1 ? 0 : dim];
+}
+
+static double pod_latency_of(const mp_pod_spec_t *spec, const char *key, double latency) {
+  const bool is_given = spec->given[mp_spec_key_id(mp_str(key))].layer != MP_LAYER_NONE;
+  return is_given ? latency : MP_NO_LATENCY;
 }
 
 static void pod_fill_links(mp_pod_t *pod) {
@@ -20,16 +25,18 @@ static void pod_fill_links(mp_pod_t *pod) {
     mp_pod_dim_t *dim = &info->dims[i];
     dim->wiring = spec->wirings.each[spec->wirings.count == 1 ? 0 : i];
     if (dim->wiring == MP_WIRING_TORUS) dim->wiring = MP_WIRING_RING;
-    dim->link.latency = pod_quantity_of(&spec->link_latency, i);
-    dim->link.bandwidth = pod_quantity_of(&spec->link_bandwidth, i) * spec->links;
+    dim->link.latency = pod_quantity_of(&spec->link_latency, i, MP_NO_LATENCY);
+    dim->link.bandwidth = pod_quantity_of(&spec->link_bandwidth, i, 0) * spec->links;
   }
   info->ici = info->dims[0].link;
   info->dcn = spec->dcn;
+  info->dcn.latency = pod_latency_of(spec, "dcn.latency", spec->dcn.latency);
   info->dcn_links = spec->dcn_links;
   info->dcn_fabric = spec->dcn_fabric;
   info->dcn_leaf_hosts = spec->dcn_leaf_hosts;
   info->dcn_oversubscription = spec->dcn_oversubscription;
   info->host_link = spec->host_link;
+  info->host_link.latency = pod_latency_of(spec, "host_link.latency", spec->host_link.latency);
 }
 
 static void pod_fill_info(mp_pod_t *pod) {
@@ -47,8 +54,8 @@ static void pod_fill_info(mp_pod_t *pod) {
       .num_devices = spec->slices * spec->chips * spec->cores_per_chip,
       .num_processes = 1,
       .memory_bandwidth = spec->memory_bandwidth,
-      .launch_latency = spec->launch_latency,
-      .op_latency = spec->op_latency,
+      .launch_latency = pod_latency_of(spec, "launch_latency", spec->launch_latency),
+      .op_latency = pod_latency_of(spec, "op_latency", spec->op_latency),
       .matrix_unit = {spec->matrix_unit.dims[0], spec->matrix_unit.dims[1]},
       .vector_flops = spec->vector_flops,
   };

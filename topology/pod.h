@@ -115,7 +115,11 @@ typedef enum {
 // "real" or "shapes".
 const char *mp_values_mode_name(mp_values_mode_t values);
 
-// Latency in seconds, bandwidth in bytes per second and direction; 0 = not described.
+// A latency that is not described: one of 0 may be.
+#define MP_NO_LATENCY (-1.0)
+
+// Latency in seconds (MP_NO_LATENCY: not described), bandwidth in bytes per second and direction
+// (0: not described).
 typedef struct {
   double latency;
   double bandwidth;
@@ -145,8 +149,8 @@ typedef enum {
       MP_FLOP_KIND_COUNT
 } mp_flop_kind_t;
 
-// What is the same for all devices of a pod. Latencies and rates are 0 where they are not
-// described.
+// What is the same for all devices of a pod. Where they are not described, latencies are
+// MP_NO_LATENCY, and rates 0.
 typedef struct {
   const char *name;    // of the description ("v5e:4x4", "rack" …), for messages; never NULL
   const char *kind;    // device kind, "TPU v5 lite", "minipod"; never NULL
@@ -247,6 +251,7 @@ typedef struct {
   int32_t host;  // number of its machine; machines count from 0, in the order of their lowest ranks
   const char *hostname;
   int64_t pid;
+  uint64_t faults;  // a fingerprint of those that it begins with; 0: none, UINT64_MAX: not known
 } mp_pod_process_t;
 
 // Appends what one process brings into the pod: its description or what hwloc found, the options
@@ -262,7 +267,8 @@ MP_NODISCARD mp_status_t mp_pod_announce(const mp_options_t *options,
 // may use are divided among them; other processes' devices have no core group.
 //
 // Errors: the error of a process that could bring nothing, with its own code; FAILED_PRECONDITION
-// for processes that disagree (version, topology, options), naming both and their values;
+// for processes that disagree (version, topology, options of the model of time, faults), naming
+// both and their values;
 // INVALID_ARGUMENT when the pod cannot be divided. `out_notes` receives lines for the user that
 // only one process should print (unequal numbers of devices, processes bound to too few cores), or
 // nothing.

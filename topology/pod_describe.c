@@ -97,10 +97,11 @@ static void pod_describe_write_pod(const mp_pod_t *pod, mp_strbuf_t *out_text) {
 
 // "50GB/s, 1us"; nothing that is not described.
 static void pod_describe_write_link(const mp_link_t *link, mp_strbuf_t *out_text) {
-  if (link->bandwidth == 0 && link->latency == 0) mp_strbuf_puts(out_text, "no figures");
+  const bool has_latency = link->latency >= 0;
+  if (link->bandwidth == 0 && !has_latency) mp_strbuf_puts(out_text, "no figures");
   if (link->bandwidth != 0) mp_strbuf_printf(out_text, "%.10gGB/s", link->bandwidth / 1e9);
-  if (link->bandwidth != 0 && link->latency != 0) mp_strbuf_puts(out_text, ", ");
-  if (link->latency != 0) mp_strbuf_printf(out_text, "%.10gus", link->latency * 1e6);
+  if (link->bandwidth != 0 && has_latency) mp_strbuf_puts(out_text, ", ");
+  if (has_latency) mp_strbuf_printf(out_text, "%.10gus", link->latency * 1e6);
 }
 
 // The wirings with their links; of a mixed grid one for each dimension that has links.

@@ -186,6 +186,15 @@ static bool spec_is_zero(const void *bytes, size_t size) {
   return true;
 }
 
+// Whether a key was given or derived. Nothing that is derived is a time, and a time may be 0.
+static bool spec_has_value(const mp_pod_spec_t *spec, int id) {
+  const mp_spec_type_t type = g_keys[id].type;
+  const void *member = (const char *)spec + g_keys[id].offset;
+  if (type == MP_SPEC_TIME) return spec->given[id].layer != MP_LAYER_NONE;
+  if (type == MP_SPEC_SHAPE) return ((const mp_shape_t *)member)->num_dims != 0;
+  return !spec_is_zero(member, spec_size_of(type));
+}
+
 void mp_spec_write(const mp_pod_spec_t *spec, mp_strbuf_t *out_text) {
   // Keys whose meaning is in other keys once the spec is finished.
   const int skipped[] = {mp_spec_key_id(MP_STR("preset")), mp_spec_key_id(MP_STR("name")),
@@ -193,10 +202,8 @@ void mp_spec_write(const mp_pod_spec_t *spec, mp_strbuf_t *out_text) {
   for (int id = 0; id < MP_SPEC_KEY_COUNT; ++id) {
     bool skip = mp_spec_key_id(mp_str(g_keys[id].key)) != id;
     for (size_t i = 0; i < sizeof(skipped) / sizeof(skipped[0]); ++i) skip |= skipped[i] == id;
+    if (skip || !spec_has_value(spec, id)) continue;
     const void *member = (const char *)spec + g_keys[id].offset;
-    skip |= spec_is_zero(member, spec_size_of(g_keys[id].type));  // not given
-    if (g_keys[id].type == MP_SPEC_SHAPE) skip |= ((const mp_shape_t *)member)->num_dims == 0;
-    if (skip) continue;
     mp_strbuf_printf(out_text, "%s: ", g_keys[id].key);
     mp_spec_value_write(g_keys[id].type, member, out_text);
     mp_strbuf_putc(out_text, '\n');

@@ -127,6 +127,7 @@ typedef struct {
 } mp_spec_place_t;
 
 typedef struct {
+  // What is not given is 0. Of a time, which may be 0, `given` says it.
   char preset[MP_SPEC_MAX_TEXT + 1];
   char name[MP_SPEC_MAX_TEXT + 1];
   char kind[MP_SPEC_MAX_TEXT + 1];

@@ -25,8 +25,8 @@ static const unit_t g_flop_units[] = {{"G", 1e9},      {"T", 1e12},      {"P", 1
                                       {"GFLOPS", 1e9}, {"TFLOPS", 1e12}, {"PFLOPS", 1e15},
                                       {"", 1},         {NULL, 0}};
 
-// Least and largest values, in seconds, bytes per second and operations per second. No time at all
-// is what a time that is not given means; it may override one of a preset.
+// Least and largest values, in seconds, bytes per second and operations per second. A latency may
+// be no time at all.
 #define MP_TIME_LIMITS  0, 1e6
 #define MP_RATE_LIMITS  DBL_MIN, 1e18
 #define MP_FLOPS_LIMITS DBL_MIN, 1e24

@@ -61,6 +61,11 @@ static double chip_or(double described, double otherwise) {
   return described > 0 ? described : otherwise;
 }
 
+// A latency of 0 is one.
+static double chip_latency_or(double described, double otherwise) {
+  return described >= 0 ? described : otherwise;
+}
+
 void mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip) {
   mp_chip_t chip = {.matrix_rows = info->matrix_unit[0], .matrix_columns = info->matrix_unit[1]};
   bool is_described = false;
@@ -78,8 +83,8 @@ void mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip) {
       info->vector_flops, chip_or(info->flops[MP_FLOP_F32], products / CHIP_PRODUCTS_PER_VECTOR));
   chip.transcendental_flops = CHIP_TRANSCENDENTAL;
   chip.memory_bandwidth = chip_or(info->memory_bandwidth, products / CHIP_PRODUCTS_PER_BYTE);
-  chip.launch_latency = chip_or(info->launch_latency, CHIP_LAUNCH_LATENCY);
-  chip.op_latency = chip_or(info->op_latency, CHIP_OP_LATENCY);
+  chip.launch_latency = chip_latency_or(info->launch_latency, CHIP_LAUNCH_LATENCY);
+  chip.op_latency = chip_latency_or(info->op_latency, CHIP_OP_LATENCY);
   chip.scalar_latency = chip.op_latency * CHIP_OPS_PER_SCALAR_OP;
   for (int i = 0; i < MP_WORK_CLASS_COUNT; ++i) chip.efficiency[i] = g_efficiency[i];
   *out_chip = chip;

@@ -15,7 +15,7 @@ typedef struct {
 // A described link, with the defaults for what is not described.
 static mp_link_t network_graph_link(mp_link_t described, double latency, double bandwidth) {
   return (mp_link_t){
-      .latency = described.latency > 0 ? described.latency : latency,
+      .latency = described.latency >= 0 ? described.latency : latency,
       .bandwidth = described.bandwidth > 0 ? described.bandwidth : bandwidth,
   };
 }

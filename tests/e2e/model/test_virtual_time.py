@@ -139,3 +139,19 @@ def test_attention_takes_longer_with_more_heads():
       """, devices=None, **POD)
   times = [float(line) for line in out.split()]
   assert times == sorted(times)
+
+
+ZEROS = "v5e:2x2 launch_latency:0 op_latency:0 links.latency:0 host_link.latency:0 host_link.bandwidth:1e18"
+
+
+def test_latencies_of_zero_are_none():
+  code = """
+      import minipod
+      mesh = Mesh(np.array(jax.devices()), ("i",))
+      f = jax.jit(jax.shard_map(lambda x: lax.psum(x + 1, "i"), mesh=mesh, in_specs=P("i"), out_specs=P()))
+      f(jnp.arange(4.)).block_until_ready()
+      print(minipod.virtual_time())
+      """
+  described, zero = (float(scenario.run(code, devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY=pod))
+                     for pod in ("v5e:2x2", ZEROS))
+  assert described > 3e-6 and 0 < zero < 1e-9

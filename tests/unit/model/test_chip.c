@@ -11,15 +11,19 @@ static mp_chip_t chip_of(const char *description) {
   return chip;
 }
 
-static void expect_usable(const mp_chip_t *chip) {
+static void expect_usable_without_latencies(const mp_chip_t *chip) {
   for (int kind = 0; kind < MP_FLOP_KIND_COUNT; ++kind) {
     assert_true(chip->flops[kind] > 0 && chip->flops[kind] < 1e30);
   }
-  assert_true(chip->vector_flops > 0 && chip->memory_bandwidth > 0 && chip->op_latency > 0);
-  assert_true(chip->launch_latency > 0 && chip->scalar_latency > 0);
+  assert_true(chip->vector_flops > 0 && chip->memory_bandwidth > 0);
   for (int i = 0; i < MP_WORK_CLASS_COUNT; ++i) {
     assert_true(chip->efficiency[i] > 0 && chip->efficiency[i] <= 1);
   }
+}
+
+static void expect_usable(const mp_chip_t *chip) {
+  expect_usable_without_latencies(chip);
+  assert_true(chip->op_latency > 0 && chip->launch_latency > 0 && chip->scalar_latency > 0);
 }
 
 static void what_is_described_counts(void **state) {
@@ -35,6 +39,14 @@ static void what_is_described_counts(void **state) {
   assert_true(chip.vector_flops == 5e12 && chip.memory_bandwidth == 1e12);
   assert_true(chip.launch_latency == 2e-6 && chip.op_latency == 1e-6);
   assert_true(chip.matrix_rows == 256 && chip.matrix_columns == 128);
+}
+
+// No time at all is a time, unlike one that is not described.
+static void latencies_may_be_zero(void **state) {
+  (void)state;
+  const mp_chip_t chip = chip_of("v5e:2x2 launch_latency:0 op_latency:0ns");
+  assert_true(chip.launch_latency == 0 && chip.op_latency == 0 && chip.scalar_latency == 0);
+  expect_usable_without_latencies(&chip);
 }
 
 static void what_is_not_described_is_derived(void **state) {
@@ -142,6 +154,7 @@ static void bad_calibrations_are_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_described_counts),
+      cmocka_unit_test(latencies_may_be_zero),
       cmocka_unit_test(what_is_not_described_is_derived),
       cmocka_unit_test(precision_costs_passes),
       cmocka_unit_test(kinds_are_those_of_types),

@@ -76,6 +76,23 @@ static void test_named_links(void **state) {
   mp_network_release(network);
 }
 
+// No time at all is a time, unlike one that is not described.
+static void test_links_without_latency(void **state) {
+  (void)state;
+  mp_network_t *network = network_of(
+      "torus:4x3 slices:2 links.latency:0,0 links.bandwidth:50GB/s dcn.latency:0s "
+      "host_link.latency:0us");
+  for (uint32_t i = 0; i < mp_network_num_links(network); ++i) {
+    assert_true(mp_network_link(network, i)->latency == 0);
+  }
+  mp_network_release(network);
+  network = network_of("torus:4x3 slices:2 host_link.bandwidth:1GB/s");
+  for (uint32_t i = 0; i < mp_network_num_links(network); ++i) {
+    assert_true(mp_network_link(network, i)->latency > 0);
+  }
+  mp_network_release(network);
+}
+
 // Four leaves of two hosts, with half of their hosts' bandwidth upwards.
 #define FAT_TREE                                                                     \
   "switch:2 slices:8 dcn.topology:fat_tree dcn.leaf_hosts:2 dcn.oversubscription:2 " \
@@ -686,6 +703,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_links),
       cmocka_unit_test(test_named_links),
+      cmocka_unit_test(test_links_without_latency),
       cmocka_unit_test(test_fat_tree_links),
       cmocka_unit_test(test_too_many_links),
       cmocka_unit_test(test_routes),

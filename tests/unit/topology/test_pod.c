@@ -442,6 +442,7 @@ static void check_same_links(const mp_pod_info_t *a, const mp_pod_info_t *b) {
   assert_int_equal(a->dcn_fabric, b->dcn_fabric);
   assert_int_equal(a->dcn_leaf_hosts, b->dcn_leaf_hosts);
   assert_true(a->dcn_oversubscription == b->dcn_oversubscription);
+  assert_true(a->launch_latency == b->launch_latency);
   assert_true(a->op_latency == b->op_latency && a->vector_flops == b->vector_flops);
   assert_memory_equal(a->matrix_unit, b->matrix_unit, sizeof(a->matrix_unit));
   assert_int_equal(a->cores_per_device, b->cores_per_device);
@@ -458,6 +459,7 @@ static void serialization_is_the_identity(void **state) {
       "switch:5 memory.pinned_host:unlimited memory.bandwidth:100Gbit/s",
       "ring,fully_connected,switch:2x4x3 links.bandwidth:1GB/s,2GB/s,3GB/s "
       "links.latency:1us,2us,3us",
+      "v5e:2x2 slices:2 launch_latency:0 op_latency:0 links.latency:0 dcn.latency:0",
       "torus:4x16 wrap.side:16 links.count:3 links.bandwidth:45GB/s cores_per_device:2",
       "fully_connected:8 slices:4 dcn.topology:fat_tree dcn.links:8 dcn.oversubscription:1.5 "
       "dcn.leaf_hosts:2 op_latency:2us matrix_unit:128x128 flops.vector:3T"};
