@@ -26,7 +26,8 @@
   X(9, topology_source)          \
   X(10, spec)                    \
   X(12, num_devices_source)      \
-  X(15, name)
+  X(15, name)                    \
+  X(22, settings)
 enum { MP_ANNOUNCEMENT_QUOTA = 20, MP_ANNOUNCEMENT_GROUP = 21 };
 enum {
   MP_GROUP_NODE = 1,
@@ -244,14 +245,17 @@ mp_status_t mp_pod_announce(const mp_options_t *options, const mp_pod_process_t 
       .workers = announcement_given(options->workers),
   };
   mp_pod_spec_t spec = {0};
-  mp_strbuf_t spec_text;
+  mp_strbuf_t spec_text, settings;
   mp_strbuf_init(&spec_text);
+  mp_strbuf_init(&settings);
   mp_machine_t *machine = NULL;
   mp_status_t status = mp_machine_create(options->machine, &machine);
   if (status == NULL) {
     announcement.machine = *machine;
     status = announcement_describe(options, &spec, &announcement, &spec_text);
   }
+  if (status == NULL) status = mp_pod_write_settings(&spec, options, process->faults, &settings);
+  announcement.settings = (mp_str_t){mp_strbuf_text(&settings), settings.size};
   if (status != NULL) {
     announcement.code = mp_status_code(status);
     announcement.error = mp_str(mp_status_message(status));
@@ -259,6 +263,7 @@ mp_status_t mp_pod_announce(const mp_options_t *options, const mp_pod_process_t 
   mp_status_t written = mp_announcement_write(&announcement, out_bytes);
   mp_status_release(status);
   mp_machine_release(machine);
+  mp_strbuf_deinit(&settings);
   mp_strbuf_deinit(&spec_text);
   return written;
 }

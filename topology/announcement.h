@@ -26,6 +26,7 @@ typedef struct {
   mp_str_t topology_source;  // where the user gave it: an option, a variable, a file
   mp_str_t name;             // the one in the description, or empty
   mp_str_t spec;             // the finished description (mp_spec_write)
+  mp_str_t settings;         // what else must be the same in all processes (mp_pod_write_settings)
   int64_t num_devices;       // of one process; 0: not given
   mp_str_t num_devices_source;
   int64_t device_memory;  // bytes; 0: not given

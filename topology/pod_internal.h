@@ -37,6 +37,12 @@ MP_NODISCARD mp_status_t mp_pod_read_description(mp_str_t text, const char *wher
 // is the pod's if the spec has none.
 MP_NODISCARD mp_status_t mp_pod_build(const mp_pod_spec_t *spec, mp_str_t name, mp_pod_t **out_pod);
 
+// Appends what all processes of a pod need alike besides its description: lines "<what>\t<value>",
+// "?" for a value that cannot be compared. INVALID_ARGUMENT for an option that cannot be read.
+MP_NODISCARD mp_status_t mp_pod_write_settings(const mp_pod_spec_t *spec,
+                                               const mp_options_t *options, uint64_t faults,
+                                               mp_strbuf_t *out_text);
+
 // Lays the devices of this process, and `workers` workers, onto the machine's core groups.
 MP_NODISCARD mp_status_t mp_pod_place(mp_pod_t *pod, const mp_machine_t *machine, int32_t workers);
 

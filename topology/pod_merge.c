@@ -131,6 +131,25 @@ static mp_status_t pod_merge_refuse_number(const union_t *u, int32_t rank, const
                             ours == 0 ? "none" : texts[0]);
 }
 
+// The settings, line by line. The lines of all processes of one build are of the same things, as
+// far as those before are equal.
+static mp_status_t pod_merge_check_settings(const union_t *u, int32_t rank) {
+  mp_str_t ours = u->announcements[0].settings, theirs = u->announcements[rank].settings;
+  while (ours.size != 0 && theirs.size != 0) {
+    mp_str_t our_value = mp_str_cut(&ours, '\n'), their_value = mp_str_cut(&theirs, '\n');
+    const mp_str_t what = mp_str_cut(&our_value, '\t');
+    (void)mp_str_cut(&their_value, '\t');
+    if (mp_str_is(our_value, "?") || mp_str_is(their_value, "?")) continue;
+    if (mp_str_equal(our_value, their_value)) continue;
+    char texts[3][200];
+    snprintf(texts[0], sizeof(texts[0]), "%.*s", MP_STR_ARG(what));
+    snprintf(texts[1], sizeof(texts[1]), "%.*s", MP_STR_ARG(our_value));
+    snprintf(texts[2], sizeof(texts[2]), "%.*s", MP_STR_ARG(their_value));
+    return pod_merge_disagree(u, rank, texts[0], texts[2], texts[1]);
+  }
+  return NULL;
+}
+
 static mp_status_t pod_merge_check_agreement(const union_t *u) {
   const mp_announcement_t *first = &u->announcements[0];
   for (int32_t r = 1; r < u->count; ++r) {
@@ -153,6 +172,7 @@ static mp_status_t pod_merge_check_agreement(const union_t *u) {
       return pod_merge_refuse_number(u, r, "option device_memory", first->device_memory,
                                      announcement->device_memory);
     }
+    MP_RETURN_IF_ERROR(pod_merge_check_settings(u, r));
   }
   return NULL;
 }

@@ -1,4 +1,9 @@
 // What is said about the model of time: by options, or else by the description.
+#include <inttypes.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/hash.h"
+#include "sim/base/os/file.h"
 #include "topology/pod_internal.h"
 #include "topology/spec_value.h"
 
@@ -17,9 +22,8 @@ static const char *pod_time_text(const mp_options_t *options, mp_option_id_t id,
   return options->source[id] == MP_SOURCE_DEFAULT ? described : option;
 }
 
-mp_status_t mp_pod_read_time(const mp_pod_t *pod, const mp_options_t *options,
-                             mp_pod_time_t *out_time) {
-  const mp_pod_spec_t *spec = &pod->spec;
+static mp_status_t pod_time_read(const mp_pod_spec_t *spec, const mp_options_t *options,
+                                 mp_pod_time_t *out_time) {
   mp_pod_time_t time = {
       .mode = spec->time_mode, .values = spec->values, .pace = spec->pace == 0 ? 1 : spec->pace};
   MP_RETURN_IF_ERROR(
@@ -34,6 +38,55 @@ mp_status_t mp_pod_read_time(const mp_pod_t *pod, const mp_options_t *options,
       pod_time_text(options, MP_OPTION_ID_calibration, options->calibration, spec->calibration);
   *out_time = time;
   return NULL;
+}
+
+mp_status_t mp_pod_read_time(const mp_pod_t *pod, const mp_options_t *options,
+                             mp_pod_time_t *out_time) {
+  return pod_time_read(&pod->spec, options, out_time);
+}
+
+// A calibration is what stands in its file, which may have another name in each process. One that
+// cannot be read fails where it is used, in words of its own.
+static void pod_time_write_calibration(const char *path, mp_strbuf_t *out_text) {
+  char *text = NULL;
+  size_t size = 0;
+  if (path[0] == '\0') {
+    mp_strbuf_puts(out_text, "none");
+    return;
+  }
+  mp_status_t status = mp_file_read("calibration", path, &text, &size);
+  if (status != NULL) {
+    mp_strbuf_puts(out_text, "?");
+  } else {
+    mp_strbuf_printf(out_text, "a file of fingerprint %016" PRIx64, mp_hash_fnv1a(text, size));
+  }
+  mp_status_release(status);
+  mp_free(text);
+}
+
+mp_status_t mp_pod_write_settings(const mp_pod_spec_t *spec, const mp_options_t *options,
+                                  uint64_t faults, mp_strbuf_t *out_text) {
+  mp_pod_time_t time;
+  MP_RETURN_IF_ERROR(pod_time_read(spec, options, &time));
+  mp_strbuf_printf(out_text, "option time\t%s\n", mp_time_mode_name(time.mode));
+  mp_strbuf_printf(out_text, "option values\t%s\n", mp_values_mode_name(time.values));
+  mp_strbuf_puts(out_text, "option pace\t");
+  mp_strbuf_put_double(out_text, time.pace);
+  mp_strbuf_printf(out_text, "\noption algorithms\t%s\noption calibration\t",
+                   time.algorithms[0] == '\0' ? "none" : time.algorithms);
+  pod_time_write_calibration(time.calibration, out_text);
+  // Every process keeps the times of all devices, of the program as it has compiled it.
+  if (time.mode != MP_TIME_OFF) {
+    mp_strbuf_printf(out_text, "\noption fuse\t%d", (int)options->fuse);
+  }
+  mp_strbuf_puts(out_text, "\nfaults that it begins with\t");
+  if (faults == 0 || faults == UINT64_MAX) {
+    mp_strbuf_puts(out_text, faults == 0 ? "none" : "?");
+  } else {
+    mp_strbuf_printf(out_text, "a list of fingerprint %016" PRIx64, faults);
+  }
+  mp_strbuf_putc(out_text, '\n');
+  return mp_strbuf_status(out_text);
 }
 
 mp_status_t mp_pod_blame_time(const mp_pod_t *pod, const mp_options_t *options, mp_option_id_t id,

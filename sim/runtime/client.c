@@ -130,8 +130,12 @@ static mp_status_t client_merge(mp_client_t *client, void *const *bytes, const s
 static mp_status_t client_make_pod_of_world(mp_client_t *client, const mp_options_t *options,
                                             mp_agreement_t *agreement) {
   const mp_peer_t *self = mp_world_peer(client->world, mp_world_rank(client->world));
-  mp_pod_process_t process = {
-      .host = (int32_t)self->host, .hostname = self->hostname, .pid = self->pid};
+  mp_pod_process_t process = {.host = (int32_t)self->host,
+                              .hostname = self->hostname,
+                              .pid = self->pid,
+                              .faults = UINT64_MAX};
+  // Faults that cannot be read fail when they are made, with the reason.
+  mp_status_release(mp_faults_fingerprint(options, &process.faults));
   mp_strbuf_t announcement;
   mp_strbuf_init(&announcement);
   void **bytes = NULL;

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/hash.h"
 #include "sim/model/faults/faults_internal.h"
+#include "topology/faults/fault_value.h"
 #include "topology/spec.h"
 
 // ---- Ending ----
@@ -130,21 +132,70 @@ static bool faults_is_list(const char *option) {
   return option[0] == '[' || option[0] == '{' || (option[0] == '-' && option[1] == ' ');
 }
 
-static mp_status_t faults_add_options(mp_faults_t *faults, const mp_options_t *options) {
+// The list of the description; empty where no file describes the pod.
+static mp_status_t faults_read_described(mp_arena_t *arena, const mp_options_t *options,
+                                         mp_pod_fault_list_t *out_list) {
   char path[MP_SPEC_MAX_PATH];
-  mp_pod_fault_list_t list = {0};
-  if (mp_spec_file_of(mp_str(options->topology), path, sizeof(path))) {
-    MP_RETURN_IF_ERROR(mp_pod_fault_list_read_file(faults->arena, path, true, &list));
-    MP_RETURN_IF_ERROR(faults_add_list(faults, &list));
-  }
+  *out_list = (mp_pod_fault_list_t){0};
+  if (!mp_spec_file_of(mp_str(options->topology), path, sizeof(path))) return NULL;
+  return mp_pod_fault_list_read_file(arena, path, true, out_list);
+}
+
+// The list of the option; empty where it is not given.
+static mp_status_t faults_read_option(mp_arena_t *arena, const mp_options_t *options,
+                                      mp_pod_fault_list_t *out_list) {
+  *out_list = (mp_pod_fault_list_t){0};
   if (options->faults[0] == '\0') return NULL;
-  if (faults_is_list(options->faults)) {
-    MP_RETURN_IF_ERROR(mp_pod_fault_list_read(faults->arena, "option faults",
-                                              mp_str(options->faults), false, &list));
-  } else {
-    MP_RETURN_IF_ERROR(mp_pod_fault_list_read_file(faults->arena, options->faults, false, &list));
+  if (!faults_is_list(options->faults)) {
+    return mp_pod_fault_list_read_file(arena, options->faults, false, out_list);
   }
+  return mp_pod_fault_list_read(arena, "option faults", mp_str(options->faults), false, out_list);
+}
+
+static mp_status_t faults_add_options(mp_faults_t *faults, const mp_options_t *options) {
+  mp_pod_fault_list_t list;
+  MP_RETURN_IF_ERROR(faults_read_described(faults->arena, options, &list));
+  MP_RETURN_IF_ERROR(faults_add_list(faults, &list));
+  MP_RETURN_IF_ERROR(faults_read_option(faults->arena, options, &list));
   return faults_add_list(faults, &list);
+}
+
+static uint64_t faults_hash_bytes(uint64_t hash, const void *member, size_t size) {
+  return mp_hash_bytes(hash, member, size);
+}
+
+static uint64_t faults_hash_text(uint64_t hash, const void *member, size_t size) {
+  (void)size;
+  const char *text = *(const char *const *)member;
+  return text == NULL ? mp_hash_u64(hash, 0) : mp_hash_bytes(hash, text, strlen(text) + 1);
+}
+
+static uint64_t faults_hash_list(uint64_t hash, const mp_pod_fault_list_t *list) {
+  for (uint32_t i = 0; i < list->count; ++i) {
+    const mp_pod_fault_t *fault = &list->items[i];
+    hash = mp_hash_u64(hash, (uint64_t)fault->kind + 1);
+#define FAULTS_HASH(member, ...) \
+  hash = _Generic(fault->member, const char *: faults_hash_text,                        \
+                  default: faults_hash_bytes)(hash, &fault->member, sizeof(fault->member));
+    MP_POD_FAULT_KEYS(FAULTS_HASH)
+#undef FAULTS_HASH
+  }
+  return hash;
+}
+
+mp_status_t mp_faults_fingerprint(const mp_options_t *options, uint64_t *out_fingerprint) {
+  mp_arena_t *arena = NULL;
+  mp_pod_fault_list_t described, given;
+  MP_RETURN_IF_ERROR(mp_arena_create(&arena));
+  mp_status_t status = faults_read_described(arena, options, &described);
+  if (status == NULL) status = faults_read_option(arena, options, &given);
+  if (status == NULL) {
+    const bool is_any = described.count + given.count != 0;
+    const uint64_t hash = faults_hash_list(faults_hash_list(MP_HASH_START, &described), &given);
+    *out_fingerprint = is_any ? hash : 0;
+  }
+  mp_arena_release(arena);
+  return status;
 }
 
 static mp_status_t faults_make(mp_faults_t *faults, const mp_options_t *options) {

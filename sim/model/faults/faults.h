@@ -23,6 +23,10 @@ typedef struct mp_faults_s mp_faults_t;
 // key; NOT_FOUND for a missing file.
 MP_NODISCARD mp_status_t mp_faults_create(mp_pod_t *pod, const mp_options_t *options,
                                           mp_faults_t **out_faults);
+// A fingerprint of the faults that the options name, which processes of one pod must have alike; 0:
+// there are none. Errors are those of reading the lists.
+MP_NODISCARD mp_status_t mp_faults_fingerprint(const mp_options_t *options,
+                                               uint64_t *out_fingerprint);
 // NULL is allowed.
 void mp_faults_release(mp_faults_t *faults);
 

@@ -101,6 +101,24 @@ def test_descriptions_differ():
     expect_error(job, process, "the processes disagree on the topology")
 
 
+@pytest.mark.parametrize("own, said", [
+    ({"MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes"},
+     r"on the option time: process 0 \(pid \d+ on .*\) has model, process 1 \(pid \d+ on .*\) has off; all"),
+    ({"MINIPOD_FAULTS": "- {device: 1, dead: true}"},
+     r"on the faults that it begins with: process 0 .* has a list of fingerprint [0-9a-f]{16}, process 1 .* has none"),
+])
+def test_settings_differ(own, said):
+  job = distributed.run("jax.devices()", 2, 2, own={0: own})
+  for process in range(2):
+    expect_error(job, process, "the processes disagree " + said)
+
+
+def test_values_differ():
+  job = distributed.run("jax.devices()", 2, 2, MINIPOD_TIME="model", own={1: {"MINIPOD_VALUES": "shapes"}})
+  for process in range(2):
+    expect_error(job, process, "disagree on the option values: process 0 .* has real, process 1 .* has shapes")
+
+
 def test_a_client_that_fails():
   job = distributed.run("jax.devices()", 2, 2, own={1: {"MINIPOD_TOPOLOGY": "nonsense"}})
   expect_error(job, 0, r"process 1 \(pid .*(cannot start|has failed): topology .nonsense.")

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sim/base/alloc.h"
 #include "sim/base/proto.h"
@@ -397,6 +398,73 @@ static void test_other_topologies(void **state) {
   end_job(&job);
 }
 
+// Two processes with these options fail so.
+static void expect_two_fail(const char *first, const char *second, mp_status_code_t code,
+                            const char *const *texts) {
+  job_t job = {0};
+  add_rank(&job, 0, first);
+  add_rank(&job, 0, second);
+  expect_failure(&job, code, texts);
+}
+
+static void test_other_settings(void **state) {
+  (void)state;
+  expect_two_fail("time=model;values=shapes;" BOX, "time=model;" BOX, MP_FAILED_PRECONDITION,
+                  TEXTS("disagree on the option values: process 0 (pid 100 on alpha) has shapes, "
+                        "process 1 (pid 101 on alpha) has real;"));
+  expect_two_fail("time=model;" BOX, BOX, MP_FAILED_PRECONDITION,
+                  TEXTS("disagree on the option time: ", "has model", "has off"));
+  expect_two_fail("time=paced;pace=2;" BOX, "time=paced;" BOX, MP_FAILED_PRECONDITION,
+                  TEXTS("disagree on the option pace: ", "has 2,", "has 1;"));
+  expect_two_fail(
+      "time=model;algorithms=all_reduce:ring;" BOX, "time=model;" BOX, MP_FAILED_PRECONDITION,
+      TEXTS("disagree on the option algorithms: ", "has all_reduce:ring,", "has none;"));
+  expect_two_fail("time=model;fuse=0;" BOX, "time=model;" BOX, MP_FAILED_PRECONDITION,
+                  TEXTS("disagree on the option fuse: ", "has 0,", "has 1;"));
+  expect_two_fail("time=fast;" BOX, "time=fast;" BOX, MP_INVALID_ARGUMENT,
+                  TEXTS("option time (create option): expected off, model or paced, got 'fast'"));
+  // Other words for the same, and what does not matter.
+  job_t job = {0};
+  add_rank(&job, 0, "time=paced;pace=1.0;native=0;topology=v5e:2x2;" BOX);
+  add_rank(&job, 0, "time=paced;topology=v5e:2x2;" BOX);
+  mp_pod_release(merge(&job, 1));
+  end_job(&job);
+  job = (job_t){0};
+  add_rank(&job, 0, "fuse=0;" BOX);
+  add_rank(&job, 0, BOX);
+  mp_pod_release(merge(&job, 1));
+  end_job(&job);
+}
+
+static void write_file(const char *path, const char *text) {
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+// What counts is what is in the files.
+static void test_other_calibrations(void **state) {
+  (void)state;
+  char a[] = "/tmp/minipod_calibration_XXXXXX", b[] = "/tmp/minipod_calibration_XXXXXX";
+  char first[256], second[256];
+  close(mkstemp(a));
+  close(mkstemp(b));
+  snprintf(first, sizeof(first), "time=model;calibration=%s;%s", a, BOX);
+  snprintf(second, sizeof(second), "time=model;calibration=%s;%s", b, BOX);
+  write_file(a, "matmul: 0.6\n");
+  write_file(b, "matmul: 0.6\n");
+  job_t job = {0};
+  add_rank(&job, 0, first);
+  add_rank(&job, 0, second);
+  mp_pod_release(merge(&job, 1));
+  end_job(&job);
+  write_file(b, "matmul: 0.7\n");
+  expect_two_fail(first, second, MP_FAILED_PRECONDITION,
+                  TEXTS("disagree on the option calibration: ", "has a file of fingerprint "));
+  unlink(a);
+  unlink(b);
+}
+
 static void test_other_memory(void **state) {
   (void)state;
   job_t job = {0};
@@ -591,6 +659,8 @@ int main(void) {
       cmocka_unit_test(test_described_that_does_not_divide),
       cmocka_unit_test(test_other_topologies),
       cmocka_unit_test(test_other_memory),
+      cmocka_unit_test(test_other_settings),
+      cmocka_unit_test(test_other_calibrations),
       cmocka_unit_test(test_other_versions),
       cmocka_unit_test(test_one_cannot_start),
       cmocka_unit_test(test_damaged_announcements),
