@@ -16,14 +16,19 @@ void mp_print_float(mp_dtype_t dtype, double value, mp_strbuf_t *out);
 // Prints a constant, dense<...> : type.
 void mp_print_dense(const mp_attr_t *attr, uint32_t elide_elements, mp_strbuf_t *out);
 
-// ---- print_attr.c ----
+// ---- print_names.c ----
 
 // Prints "text" with escapes.
 void mp_print_quoted(mp_str_t text, mp_strbuf_t *out);
+// Prints name, with quotes where MLIR needs them.
+void mp_print_name(mp_str_t name, mp_strbuf_t *out);
 // Prints @name, with quotes where MLIR needs them.
 void mp_print_symbol(mp_str_t name, mp_strbuf_t *out);
 // Prints [1, 2].
 void mp_print_index_list(mp_index_list_t list, mp_strbuf_t *out);
+
+// ---- print_attr.c ----
+
 // The values of an attribute of the kind INTS or BOOLS.
 mp_index_list_t mp_print_ints_of(const mp_attr_t *attr);
 // Prints {name = value, unit}.
@@ -75,7 +80,7 @@ void mp_print_conv_numbers(const mp_op_t *op, mp_strbuf_t *out);
 // Prints the algorithm of a dot_general: <lhs_precision_type = tf32, ...>.
 void mp_print_dot_algorithm(const mp_op_t *op, mp_strbuf_t *out);
 
-// ---- print_module.c, print_ops.c ----
+// ---- printer.c ----
 
 // The printed name of an op's results or of a block argument.
 typedef struct {
@@ -83,15 +88,19 @@ typedef struct {
   uint64_t name;
 } mp_print_name_t;
 
+typedef struct mp_printer_s mp_printer_t;
+
 // The state of one printing.
-typedef struct {
+struct mp_printer_s {
   mp_strbuf_t *out;
+  // mp_printer_pretty: pretty forms have regions, and these have ops.
+  bool (*pretty)(mp_printer_t *p, const mp_op_t *op);
   mp_print_options_t options;
   MP_HASH_MAP(mp_print_name_t) names;
   uint64_t next_result, next_arg;  // numbers for the names of the next values
   int indent;
   mp_status_t status;  // the first failure of `names`
-} mp_printer_t;
+};
 
 // Prints a value's name: %0, %0#1 or %arg0.
 void mp_printer_value(mp_printer_t *p, const mp_value_t *value);
@@ -114,6 +123,11 @@ void mp_printer_function_type(mp_printer_t *p, const mp_op_t *op);
 // Prints all attributes but those in `skip` as " {...}"; prints nothing when there are none.
 void mp_printer_attr_dict(mp_printer_t *p, const mp_op_t *op, const mp_attr_name_t *skip,
                           uint32_t num_skip);
+
+// Prints the op with its results' names, in its pretty form or else in the generic one.
+void mp_printer_op(mp_printer_t *p, const mp_op_t *op);
+
+// ---- print_ops.c ----
 
 // Prints the op in its pretty form, without results and location. Returns false, and has printed
 // nothing, when the op has no pretty form or its attributes do not fit the form.
