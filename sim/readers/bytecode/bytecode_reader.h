@@ -106,8 +106,15 @@ typedef struct {
 
 typedef struct mp_bc_mesh_s mp_bc_mesh_t;
 
+typedef struct mp_bc_reader_s mp_bc_reader_t;
+typedef mp_status_t (*mp_bc_decoder_t)(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry);
+
 // Everything that is known during one read.
-typedef struct {
+struct mp_bc_reader_s {
+  // mp_bc_decode_attr and mp_bc_decode_type: the tables decode by what they are handed, as dialects
+  // ask for other entries.
+  mp_bc_decoder_t decode_attr, decode_type;
+
   mp_bc_cursor_t whole;  // the whole program
   uint64_t version;      // of the container
   mp_bc_cursor_t sections[MP_BC_SECTION_COUNT];
@@ -136,7 +143,7 @@ typedef struct {
   uint64_t max_weight;  // the limit for any entry
 
   mp_bc_mesh_t *meshes;  // list of all meshes that were referred to or defined so far
-} mp_bc_reader_t;
+};
 
 // ---- bytecode_sections.c ----
 
@@ -198,9 +205,15 @@ MP_NODISCARD mp_status_t mp_bc_value_types(mp_bc_reader_t *r, mp_bc_cursor_t *c,
 // Reads a list of signed numbers; no reference is involved.
 MP_NODISCARD mp_status_t mp_bc_index_list(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                           mp_index_list_t *out_list);
-// The attribute at an index in plain form (mp_bc_plain_attr), made once per entry.
-MP_NODISCARD mp_status_t mp_bc_plain_attr_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
-                                             uint64_t index, const mp_attr_t **out_attr);
+
+// ---- bytecode_dialects.c ----
+
+// Decode an entry of the table of attributes, or types; `c` covers the entry's bytes.
+// UNIMPLEMENTED for what is stored as text and for dialects that are not known.
+MP_NODISCARD mp_status_t mp_bc_decode_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                           mp_bc_entry_t *entry);
+MP_NODISCARD mp_status_t mp_bc_decode_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
+                                           mp_bc_entry_t *entry);
 
 // ---- dialects ----
 //
@@ -253,6 +266,9 @@ MP_NODISCARD mp_status_t mp_bc_dense_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c,
 // stays the same object.
 MP_NODISCARD mp_status_t mp_bc_plain_attr(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
                                           const mp_attr_t *attr, const mp_attr_t **out_attr);
+// The attribute at an index in plain form (mp_bc_plain_attr), made once per entry.
+MP_NODISCARD mp_status_t mp_bc_plain_attr_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
+                                             uint64_t index, const mp_attr_t **out_attr);
 
 // Makes a scalar's type; nothing is read.
 MP_NODISCARD mp_status_t mp_bc_scalar_type(mp_bc_reader_t *r, mp_dtype_t dtype,

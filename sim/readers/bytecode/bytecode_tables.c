@@ -14,66 +14,6 @@ static const char *const g_object_names[] = {
     [MP_BC_ALL_TO_ALL] = "an all-to-all parameter",
 };
 
-typedef mp_status_t (*mp_bc_decoder_t)(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry);
-
-static mp_status_t bytecode_tables_decode_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c,
-                                               mp_bc_entry_t *entry) {
-  if (!entry->custom) {
-    mp_bc_cursor_t before = *c;
-    mp_str_t text;
-    MP_RETURN_IF_ERROR(mp_bc_cstring(c, &text));
-    return mp_bc_unknown(&before, "the attribute '%.*s' is stored as text, which is not read",
-                         (int)(text.size < 200 ? text.size : 200), text.data);
-  }
-  switch (entry->dialect) {
-    case MP_BC_BUILTIN:
-      return mp_bc_builtin_attr(r, c, entry);
-    case MP_BC_VHLO:
-      return mp_bc_vhlo_attr(r, c, entry);
-    case MP_BC_SDY:
-      return mp_bc_sdy_attr(r, c, entry);
-    case MP_BC_STABLEHLO:
-    case MP_BC_OTHER_DIALECT:
-      break;
-  }
-  return mp_bc_unknown(c, "attributes of the dialect '%.*s' are not read",
-                       MP_STR_ARG(entry->dialect_name));
-}
-
-// Older writers had no codes for the narrow floating-point types and wrote their names instead.
-static mp_status_t bytecode_tables_decode_text_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
-                                                    mp_bc_type_t *out_type) {
-  mp_bc_cursor_t before = *c;
-  mp_str_t text;
-  MP_RETURN_IF_ERROR(mp_bc_cstring(c, &text));
-  mp_dtype_t dtype = mp_dtype_from_name(text);
-  if (dtype != MP_DTYPE_INVALID) return mp_bc_scalar_type(r, dtype, NULL, out_type);
-  return mp_bc_unknown(&before, "the type '%.*s' is stored as text, which is not read",
-                       (int)(text.size < 200 ? text.size : 200), text.data);
-}
-
-// The object of a type entry is an mp_bc_type_t in scratch, which points to the IR's type.
-static mp_status_t bytecode_tables_decode_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
-                                               mp_bc_entry_t *entry) {
-  mp_bc_type_t *type = MP_ARENA_NEW(r->scratch, mp_bc_type_t);
-  MP_RETURN_IF_NULL(type);
-  entry->object = type;
-  if (!entry->custom) return bytecode_tables_decode_text_type(r, c, type);
-  switch (entry->dialect) {
-    case MP_BC_BUILTIN:
-      return mp_bc_builtin_type(r, c, type);
-    case MP_BC_VHLO:
-      return mp_bc_vhlo_type(r, c, type);
-    case MP_BC_STABLEHLO:
-      return mp_bc_stablehlo_type(r, c, type);
-    case MP_BC_SDY:
-    case MP_BC_OTHER_DIALECT:
-      break;
-  }
-  return mp_bc_unknown(c, "types of the dialect '%.*s' are not read",
-                       MP_STR_ARG(entry->dialect_name));
-}
-
 // Decodes an entry unless that was done before. Entries may refer to each other in any order, but
 // not in a circle. `c` is where the reference to the entry stands, for errors.
 static mp_status_t bytecode_tables_resolve(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
@@ -109,7 +49,7 @@ static mp_status_t bytecode_tables_attr_entry(mp_bc_reader_t *r, const mp_bc_cur
                       r->num_attrs);
   }
   *out_entry = &r->attrs[index];
-  return bytecode_tables_resolve(r, c, *out_entry, bytecode_tables_decode_attr);
+  return bytecode_tables_resolve(r, c, *out_entry, r->decode_attr);
 }
 
 mp_status_t mp_bc_object_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
@@ -132,23 +72,13 @@ mp_status_t mp_bc_attr_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t i
   return NULL;
 }
 
-mp_status_t mp_bc_plain_attr_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
-                                const mp_attr_t **out_attr) {
-  const mp_attr_t *attr = NULL;
-  MP_RETURN_IF_ERROR(mp_bc_attr_at(r, c, index, &attr));
-  mp_bc_entry_t *entry = &r->attrs[index];
-  if (entry->plain == NULL) MP_RETURN_IF_ERROR(mp_bc_plain_attr(r, c, attr, &entry->plain));
-  *out_attr = entry->plain;
-  return NULL;
-}
-
 mp_status_t mp_bc_type_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
                           const mp_bc_type_t **out_type) {
   if (index >= r->num_types) {
     return mp_bc_fail(c, "type %llu of %zu is referred to", (unsigned long long)index,
                       r->num_types);
   }
-  MP_RETURN_IF_ERROR(bytecode_tables_resolve(r, c, &r->types[index], bytecode_tables_decode_type));
+  MP_RETURN_IF_ERROR(bytecode_tables_resolve(r, c, &r->types[index], r->decode_type));
   *out_type = r->types[index].object;
   return NULL;
 }

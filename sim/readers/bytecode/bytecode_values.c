@@ -237,6 +237,16 @@ mp_status_t mp_bc_plain_attr(mp_bc_reader_t *r, const mp_bc_cursor_t *c, const m
   return bytecode_values_ints_from_dense(r, c, attr, out_attr);
 }
 
+mp_status_t mp_bc_plain_attr_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
+                                const mp_attr_t **out_attr) {
+  const mp_attr_t *attr = NULL;
+  MP_RETURN_IF_ERROR(mp_bc_attr_at(r, c, index, &attr));
+  mp_bc_entry_t *entry = &r->attrs[index];
+  if (entry->plain == NULL) MP_RETURN_IF_ERROR(mp_bc_plain_attr(r, c, attr, &entry->plain));
+  *out_attr = entry->plain;
+  return NULL;
+}
+
 mp_status_t mp_bc_scalar_type(mp_bc_reader_t *r, mp_dtype_t dtype, const mp_quant_t *quant,
                               mp_bc_type_t *out_type) {
   mp_type_t *type = MP_ARENA_NEW(r->arena, mp_type_t);
