@@ -1,23 +1,6 @@
 // Attributes: scalars, lists and dictionaries. Constants and the attributes of StableHLO and of
 // Shardy have files of their own.
-#include <stdlib.h>
-
 #include "sim/readers/text/text_parser.h"
-
-mp_status_t mp_text_new_attr(mp_text_t *t, mp_attr_kind_t kind, mp_attr_t **out_attr) {
-  mp_attr_t *attr = MP_ARENA_NEW(t->arena, mp_attr_t);
-  MP_RETURN_IF_NULL(attr);
-  attr->kind = kind;
-  *out_attr = attr;
-  return NULL;
-}
-
-mp_status_t mp_text_named_attr(mp_text_t *t, mp_str_t name, const mp_attr_t *value,
-                               mp_named_attr_t *out_attr) {
-  (void)t;
-  *out_attr = (mp_named_attr_t){mp_attr_name_from_text(name), name, value};
-  return NULL;
-}
 
 // ---- numbers ----
 
@@ -199,31 +182,6 @@ mp_status_t mp_text_dict_items(mp_text_t *t, mp_text_items_t *items) {
   return NULL;
 }
 
-static int text_attrs_compare_items(const void *a, const void *b) {
-  const mp_str_t x = ((const mp_named_attr_t *)a)->text, y = ((const mp_named_attr_t *)b)->text;
-  size_t size = x.size < y.size ? x.size : y.size;
-  int order = size > 0 ? memcmp(x.data, y.data, size) : 0;
-  if (order != 0) return order;
-  return x.size < y.size ? -1 : x.size > y.size;
-}
-
-mp_status_t mp_text_make_dict(mp_text_t *t, const mp_token_t *token, const mp_named_attr_t *items,
-                              uint32_t count, const mp_attr_t **out_dict) {
-  mp_attr_t *dict = NULL;
-  MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_DICT, &dict));
-  mp_named_attr_t *sorted = mp_arena_copy(t->arena, items, count * sizeof(items[0]));
-  MP_RETURN_IF_NULL(sorted);
-  if (count > 1) qsort(sorted, count, sizeof(sorted[0]), text_attrs_compare_items);
-  for (uint32_t i = 1; i < count; ++i)
-    if (text_attrs_compare_items(&sorted[i - 1], &sorted[i]) == 0)
-      return mp_text_error(t, token, MP_INVALID_ARGUMENT, "'%.*s' is given twice",
-                           MP_STR_ARG(sorted[i].text));
-  dict->u.dict.items = sorted;
-  dict->u.dict.count = count;
-  *out_dict = dict;
-  return NULL;
-}
-
 mp_status_t mp_text_dict(mp_text_t *t, const mp_attr_t **out_dict) {
   mp_token_t token = t->tok;
   mp_text_items_t items = {0};
@@ -264,7 +222,7 @@ static mp_status_t text_attrs_read_hash(mp_text_t *t, const mp_attr_t **out_attr
   if (alias == NULL)
     return mp_text_error(t, &t->tok, MP_UNIMPLEMENTED, "the attribute '#%.*s' is not known",
                          MP_STR_ARG(text));
-  MP_RETURN_IF_ERROR(mp_text_read_alias(t, alias));
+  MP_RETURN_IF_ERROR(mp_text_read_alias(t, alias, mp_text_alias_value));
   if (alias->attr == NULL) return mp_text_expected(t, "an attribute");
   mp_text_advance(t);
   *out_attr = alias->attr;
@@ -342,4 +300,9 @@ mp_status_t mp_text_attr(mp_text_t *t, const mp_attr_t **out_attr) {
   MP_RETURN_IF_ERROR(text_attrs_read_attr(t, out_attr));
   mp_text_leave(t);
   return NULL;
+}
+
+mp_status_t mp_text_alias_value(mp_text_t *t, mp_text_alias_t *alias) {
+  if (mp_text_is_word(t, "loc")) return mp_text_optional_loc(t, &alias->loc);
+  return mp_text_attr(t, &alias->attr);
 }

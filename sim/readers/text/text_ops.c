@@ -282,7 +282,7 @@ static mp_status_t text_ops_read_op(mp_text_t *t, mp_block_t *block) {
   if (generic || (op.code == MP_OP_COUNT && mp_text_is(t, '(')))
     MP_RETURN_IF_ERROR(text_ops_read_generic(t, &op));
   else
-    MP_RETURN_IF_ERROR(mp_text_pretty(t, &op));
+    MP_RETURN_IF_ERROR(t->pretty(t, &op));
   MP_RETURN_IF_ERROR(text_ops_check_operands(t, &op));
   if (op.code == MP_OP_COUNT) return text_ops_finish_identity(t, &op, &names);
   return text_ops_finish_op(t, &op, &names, block);

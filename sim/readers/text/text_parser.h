@@ -66,8 +66,13 @@ typedef struct mp_text_mesh_s {
   struct mp_text_mesh_s *next;
 } mp_text_mesh_t;
 
+typedef struct mp_text_s mp_text_t;
+struct mp_text_op_s;
+
 // Everything that is known during one read.
-typedef struct {
+struct mp_text_s {
+  // mp_text_pretty: ops are read by what they are handed, as pretty forms have regions of ops.
+  mp_status_t (*pretty)(mp_text_t *t, struct mp_text_op_s *op);
   mp_lexer_t lex;   // behind `tok`
   mp_token_t tok;   // the token of look-ahead
   mp_token_t last;  // the token that was taken last
@@ -90,7 +95,7 @@ typedef struct {
   uint32_t visible_start;        // definitions before this index lie outside an isolated region
 
   mp_text_mesh_t *meshes;  // list of all
-} mp_text_t;
+};
 
 // Lists of what is read one by one; their items are in scratch.
 typedef MP_ARRAY(int64_t) mp_text_ints_t;
@@ -156,6 +161,20 @@ MP_NODISCARD mp_status_t mp_text_bool(mp_text_t *t, bool *out_value);
 // A list of signed integers, [1, 2].
 MP_NODISCARD mp_status_t mp_text_index_list(mp_text_t *t, mp_index_list_t *out_list);
 
+// ---- text_alias.c ----
+
+// The alias of that name; NULL when there is none.
+mp_text_alias_t *mp_text_find_alias(mp_text_t *t, mp_str_t name, bool is_type);
+// Reads an alias's value.
+typedef mp_status_t (*mp_text_alias_reader_t)(mp_text_t *t, mp_text_alias_t *alias);
+// Reads an alias's value where it stands in the text, if no use did so before; `tok` stays where it
+// is. Every use counts the nodes that the alias expands to.
+MP_NODISCARD mp_status_t mp_text_read_alias(mp_text_t *t, mp_text_alias_t *alias,
+                                            mp_text_alias_reader_t read);
+// Before everything else: fills in `t->aliases` with all definitions in the text. A definition must
+// be the first thing in its line, as MLIR prints it; two of the same name are an error.
+MP_NODISCARD mp_status_t mp_text_find_aliases(mp_text_t *t, const char *text, size_t size);
+
 // ---- text_types.c ----
 
 // Any type: tensor, memref, tuple, token, future, function or none; an alias of one; or a scalar,
@@ -175,14 +194,8 @@ typedef struct {
 // A function type: (T, T) -> T or (T, T) -> (T, T).
 MP_NODISCARD mp_status_t mp_text_signature(mp_text_t *t, mp_text_signature_t *out_signature);
 
-// ---- text_attrs.c ----
+// ---- text_attr_make.c: nothing is read ----
 
-// Any attribute, or an alias of one.
-MP_NODISCARD mp_status_t mp_text_attr(mp_text_t *t, const mp_attr_t **out_attr);
-// {name = value, ...}: appends the items in the order of the text.
-MP_NODISCARD mp_status_t mp_text_dict_items(mp_text_t *t, mp_text_items_t *items);
-// The same as one attribute with its items sorted by name.
-MP_NODISCARD mp_status_t mp_text_dict(mp_text_t *t, const mp_attr_t **out_dict);
 // Makes a dictionary of a copy of the items, sorted by name. A name that occurs twice is an error
 // at `token`.
 MP_NODISCARD mp_status_t mp_text_make_dict(mp_text_t *t, const mp_token_t *token,
@@ -193,6 +206,17 @@ MP_NODISCARD mp_status_t mp_text_new_attr(mp_text_t *t, mp_attr_kind_t kind, mp_
 // Makes a named attribute; `name` is not copied and must live as long as the module.
 MP_NODISCARD mp_status_t mp_text_named_attr(mp_text_t *t, mp_str_t name, const mp_attr_t *value,
                                             mp_named_attr_t *out_attr);
+
+// ---- text_attrs.c ----
+
+// Any attribute, or an alias of one.
+MP_NODISCARD mp_status_t mp_text_attr(mp_text_t *t, const mp_attr_t **out_attr);
+// The value of an alias that is none of a type: an attribute or a location.
+MP_NODISCARD mp_status_t mp_text_alias_value(mp_text_t *t, mp_text_alias_t *alias);
+// {name = value, ...}: appends the items in the order of the text.
+MP_NODISCARD mp_status_t mp_text_dict_items(mp_text_t *t, mp_text_items_t *items);
+// The same as one attribute with its items sorted by name.
+MP_NODISCARD mp_status_t mp_text_dict(mp_text_t *t, const mp_attr_t **out_dict);
 
 // ---- text_dense.c ----
 
@@ -238,14 +262,6 @@ MP_NODISCARD mp_status_t mp_text_check_meshes(mp_text_t *t);
 
 // loc(...), if there is one; otherwise `*loc` is left as it is.
 MP_NODISCARD mp_status_t mp_text_optional_loc(mp_text_t *t, const mp_loc_t **loc);
-// The alias of that name; NULL when there is none.
-mp_text_alias_t *mp_text_find_alias(mp_text_t *t, mp_str_t name, bool is_type);
-// Reads an alias's value where it stands in the text, if no use did so before; `tok` stays where it
-// is. Every use counts the nodes that the alias expands to.
-MP_NODISCARD mp_status_t mp_text_read_alias(mp_text_t *t, mp_text_alias_t *alias);
-// Before everything else: fills in `t->aliases` with all definitions in the text. A definition must
-// be the first thing in its line, as MLIR prints it; two of the same name are an error.
-MP_NODISCARD mp_status_t mp_text_find_aliases(mp_text_t *t, const char *text, size_t size);
 
 // ---- text_scope.c ----
 
@@ -268,10 +284,10 @@ bool mp_text_is_defined(const mp_text_t *t, mp_str_t name);
 // Takes %name or %name#k: the first or the k-th (counted from 0) of the values of that name.
 MP_NODISCARD mp_status_t mp_text_use(mp_text_t *t, mp_value_t **out_value);
 
-// ---- text_ops.c, text_forms.c ----
+// ---- text_ops.c ----
 
 // An op while it is read. The lists are in scratch.
-typedef struct {
+typedef struct mp_text_op_s {
   mp_token_t token;  // its name
   mp_opcode_t code;  // MP_OP_COUNT: a cast, whose results are its operands
   MP_ARRAY(mp_value_t *) operands;
@@ -308,6 +324,9 @@ MP_NODISCARD mp_status_t mp_text_op_ints(mp_text_t *t, mp_text_op_t *op, mp_attr
                                          mp_index_list_t values);
 // {name = value, ...}? : FN, into op->attrs and op->types.
 MP_NODISCARD mp_status_t mp_text_op_types(mp_text_t *t, mp_text_op_t *op);
+
+// ---- text_pretty.c ----
+
 // Everything of an op from behind its name, in the op's pretty form (sim/ir/forms.h).
 MP_NODISCARD mp_status_t mp_text_pretty(mp_text_t *t, mp_text_op_t *op);
 

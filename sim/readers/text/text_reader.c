@@ -461,7 +461,8 @@ static mp_status_t text_reader_read_program(mp_text_t *t, const char *text, size
 mp_status_t mp_read_text(const char *text, size_t size, mp_module_t **out_module) {
   // A caller may have counted the NUL that ends its string.
   while (size > 0 && text[size - 1] == '\0') --size;
-  mp_text_t t = {.max_weight = ((uint64_t)1 << 20) + (uint64_t)size * 256};
+  mp_text_t t = {.pretty = mp_text_pretty,
+                 .max_weight = ((uint64_t)1 << 20) + (uint64_t)size * 256};
   MP_RETURN_IF_ERROR(mp_module_create(&t.module));
   t.arena = t.module->arena;
   mp_status_t status = mp_arena_create(&t.scratch);

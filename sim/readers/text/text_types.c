@@ -266,6 +266,10 @@ static mp_status_t text_types_read_scalar(mp_text_t *t, const mp_type_t **out_ty
   return mp_type_tensor(t->arena, dtype, NULL, 0, out_type);
 }
 
+static mp_status_t text_types_read_alias(mp_text_t *t, mp_text_alias_t *alias) {
+  return mp_text_type(t, &alias->type);
+}
+
 static mp_status_t text_types_read_dialect_type(mp_text_t *t, const mp_type_t **out_type) {
   mp_str_t name = t->tok.text;
   if (mp_str_is(name, "stablehlo.token") || mp_str_is(name, "mhlo.token")) {
@@ -281,7 +285,7 @@ static mp_status_t text_types_read_dialect_type(mp_text_t *t, const mp_type_t **
   if (alias == NULL)
     return mp_text_error(t, &t->tok, MP_UNIMPLEMENTED, "the type '!%.*s' is not known",
                          MP_STR_ARG(name));
-  MP_RETURN_IF_ERROR(mp_text_read_alias(t, alias));
+  MP_RETURN_IF_ERROR(mp_text_read_alias(t, alias, text_types_read_alias));
   mp_text_advance(t);
   *out_type = alias->type;
   return NULL;
