@@ -6,6 +6,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/os/lock.h"
 #include "sim/base/os/process.h"
+#include "sim/runtime/order/faulty.h"
 
 static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_CLIENTS);
 static PJRT_Client *g_clients;    // under the lock, by `next`

@@ -5,14 +5,13 @@
 #include "sim/base/log.h"
 #include "sim/base/os/process.h"
 #include "sim/runtime/devices/client_impl.h"
-#include "sim/runtime/devices/faulty.h"
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/devices/pacer.h"
-#include "sim/runtime/devices/side_stream.h"
 #include "sim/runtime/launch/call.h"
 #include "sim/runtime/launch/deadlock.h"
-#include "sim/runtime/launch/executable_impl.h"
 #include "sim/runtime/launch/run.h"
+#include "sim/runtime/order/faulty.h"
+#include "sim/runtime/order/launch_order.h"
 #include "sim/runtime/remote/router.h"
 #include "sim/runtime/watch/watch.h"
 #include "sim/runtime/workers/workers.h"
@@ -206,6 +205,7 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
     client->budget.machine_bytes = 0;
     client->budget.is_sparse = true;
   }
+  MP_RETURN_IF_ERROR(mp_launches_create(&client->launches));
   MP_RETURN_IF_ERROR(mp_workers_create(client));
   MP_RETURN_IF_ERROR(client_make_devices(client));
   if (client->model != NULL && mp_model_is_paced(client->model)) {
@@ -229,7 +229,6 @@ static mp_status_t client_make_alone(const mp_options_t *options, mp_world_t *wo
   client->generation = mp_process_generation();
   client->world = world;
   client->runner = &k_runner;
-  mp_lock_init(&client->launch_lock, MP_LOCK_LAUNCH);
   mp_status_t status = client_make(client, options, agreement);
   if (status != NULL) {
     mp_pacer_stop(client->pacer);
@@ -290,16 +289,10 @@ static void client_destroy(mp_client_t *client) {
     mp_lock_deinit(&device->lock);
   }
   MP_ASSERT(atomic_load(&client->budget.bytes_in_use) == 0);
-  while (client->sets != NULL) {
-    mp_device_set_t *next = client->sets->next;
-    mp_device_set_release(client->sets);
-    client->sets = next;
-  }
+  mp_launches_destroy(client->launches);
   mp_watch_stop(client->watch);
   mp_endpoint_release(client->endpoint);
   mp_workers_destroy(client->workers);
-  mp_side_streams_free(client);
-  mp_lock_deinit(&client->launch_lock);
   mp_free(client->memories);
   mp_free(client->pools);
   mp_free(client->devices);
@@ -337,16 +330,16 @@ static void client_cancel_runs(mp_client_t *client) {
   for (uint32_t i = 0; i < client->num_local; ++i) {
     client_cancel_stream(&client->devices[client->first_local + i], cause);
   }
-  for (mp_device_t *side = client->sides; side != NULL; side = side->next_side) {
+  for (mp_device_t *side = client->launches->sides; side != NULL; side = side->next_side) {
     client_cancel_stream(side, cause);
   }
   mp_status_release(cause);
 }
 
 static void client_end(mp_client_t *client) {
-  mp_lock(&client->launch_lock);
+  mp_lock(&client->launches->lock);
   atomic_store(&client->is_stopping, true);
-  mp_unlock(&client->launch_lock);
+  mp_unlock(&client->launches->lock);
   mp_pacer_stop(client->pacer);
   mp_workers_stop(client);
   mp_launching_await(client);

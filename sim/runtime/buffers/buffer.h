@@ -74,7 +74,7 @@ mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer);
 // time is paced, it is set no earlier than the contents' virtual time. Tells the model of time.
 mp_event_t *mp_buffer_ready_event(mp_buffer_t *buffer);
 // UNAVAILABLE when the host cannot reach what the buffer holds: a device or link is dead
-// (faulty.h).
+// (devices/reach.h).
 MP_NODISCARD mp_status_t mp_buffer_check_read(const mp_buffer_t *buffer);
 // The same for what comes from the host.
 MP_NODISCARD mp_status_t mp_buffer_check_write(const mp_buffer_t *buffer);

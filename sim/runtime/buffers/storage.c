@@ -123,7 +123,6 @@ bool mp_storage_is_adopted(const mp_storage_t *storage) {
 }
 
 void mp_storage_used_by_run(mp_storage_t *storage, uint64_t number) {
-  mp_lock_assert_held(&mp_device_client(storage->memory->device)->launch_lock);
   // Numbers only grow under the launch lock.
   MP_ASSERT(number >= atomic_load(&storage->last_use));
   MP_ASSERT(number <= storage->memory->device->enqueued);

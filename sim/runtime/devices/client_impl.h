@@ -12,19 +12,12 @@
 #include "sim/runtime/memory/memory.h"
 
 typedef struct mp_run_s mp_run_t;
-typedef struct mp_device_set_s mp_device_set_t;
+typedef struct mp_launches_s mp_launches_t;
 typedef struct mp_endpoint_s mp_endpoint_t;
 typedef struct mp_watch_s mp_watch_t;
 typedef struct mp_pacer_s mp_pacer_t;
 typedef struct mp_core_queue_s mp_core_queue_t;
 typedef struct mp_workers_s mp_workers_t;
-
-// How far the checks that launches do have come (client_check.h).
-typedef struct {
-  uint64_t number;  // of the check in progress
-  uint64_t debt;    // steps beyond their share that earlier launches did; the next ones do fewer
-  uint32_t next;    // number of the item to look at next
-} mp_client_check_t;
 
 // Who has the first run of a device's stream: exactly one of these at any time
 // (sim/runtime/README.md, invariant 2). Only debug and sanitizer builds keep it, for their checks.
@@ -56,10 +49,10 @@ struct mp_device_s {
   atomic_uint num_behind_call;
   _Atomic uint64_t behind_call_of;
 
-  atomic_uint num_beside;  // runs beside the stream (side_stream.h) that are not over
+  atomic_uint num_beside;  // runs beside the stream (order/side_stream.h) that are not over
 
-  // Of a side stream (side_stream.h), which is a device in all but its memories: these are those of
-  // the device that it belongs to. In the client's list, under the launch lock.
+  // Of a side stream (order/side_stream.h), which is a device in all but its memories: these are
+  // those of the device that it belongs to. In the client's list, under the launch lock.
   mp_device_t *next_side;
   bool is_calling;  // it is for programs that make calls which one thread has launched
   // How far launches are ahead (ahead.h): runs in the stream, and the bytes that they read and
@@ -82,44 +75,39 @@ struct mp_device_s {
 #endif
 };
 
+// What the rooms of the runtime need of a client. What only some of them look into stands behind a
+// pointer, and is an object of that room.
 struct mp_client_s {
-  atomic_int references;    // of users: the last one stops the workers
-  atomic_int holds;         // of users together, buffers, executables, workers: the last one frees
-  uint32_t generation;      // mp_process_generation() when it was made: to notice a fork
-  mp_world_t *world;        // borrowed; NULL: the process is alone
-  mp_endpoint_t *endpoint;  // where packets come in (router.h); NULL: the process is alone
-  mp_watch_t *watch;        // looks after waits for other processes; NULL: the process is alone
-  double timeout_s;         // how long other processes are waited for; 0: for ever
+  atomic_int references;  // of users: the last one stops the workers
+  atomic_int holds;       // of users together, buffers, executables, workers: the last one frees
+  uint32_t generation;    // mp_process_generation() when it was made: to notice a fork
+  const mp_runner_t *runner;  // what rooms above do for those below
+
+  mp_workers_t *workers;      // the threads and what they work on (workers/workers.h)
+  mp_launches_t *launches;    // what its launches share (order/launch_order.h)
+  atomic_bool is_stopping;    // set under the launch lock when the client ends, and never cleared
+  atomic_bool is_faulty;      // there are faults
+  atomic_uint num_launching;  // threads in a launch (launching.h); the end waits on it as a futex
+  bool shapes_only;           // programs run for their shapes alone (launch/shapes.h)
+  mp_model_t *model;          // of time; NULL: no virtual times are kept
+  mp_pacer_t *pacer;          // keeps real time behind virtual time; NULL: nothing does
+  mp_faults_t *faults;        // dead and slow devices and links (order/faulty.h)
+
   mp_pod_t *pod;
-  mp_model_t *model;      // of time; NULL: no virtual times are kept
-  mp_pacer_t *pacer;      // keeps real time behind virtual time; NULL: nothing does
-  mp_faults_t *faults;    // dead and slow devices and links (faulty.h)
-  atomic_bool is_faulty;  // there are some
-  bool shapes_only;       // programs run for their shapes alone (launch/shapes.h)
   uint32_t num_devices;
   mp_device_t *devices;
   uint32_t first_local, num_local;
+
   mp_memory_t *memories;      // of the local devices
-  mp_workers_t *workers;      // the threads and what they work on (workers.h)
-  atomic_bool is_stopping;    // set under launch_lock when the client ends, and never cleared
-  atomic_uint num_launching;  // threads in a launch (launching.h); the end waits on it as a futex
-
-  // Launches enter all their devices' streams under this lock, so that any two launches have the
-  // same order on all devices they share.
-  mp_lock_t launch_lock;
-  mp_device_set_t *sets;  // owned; under launch_lock
-  uint64_t num_launches;  // under launch_lock; numbers the claims on donated buffers
-  mp_device_t *sides;     // owned; side streams (side_stream.h), under launch_lock
-  bool has_blocked;       // a program that makes calls was launched; under launch_lock
-  uint64_t num_looks;     // of deadlock.c; under launch_lock
-
   mp_memory_budget_t budget;  // of all memories: this process's share of the machine
   uint32_t num_pool_nodes;    // NUMA nodes whose devices share capacities (-1 counts as one)
   mp_memory_pool_t (*pools)[MP_MEMORY_SPACE_COUNT];  // [num_pool_nodes] of each such node
-  const mp_runner_t *runner;                         // what rooms above do for those below
-#ifdef MINIPOD_ASSERTS
-  mp_client_check_t check;  // under launch_lock
-#endif
+
+  // Of a job of several processes; NULL: the process is alone.
+  mp_world_t *world;        // borrowed
+  mp_endpoint_t *endpoint;  // where packets come in (remote/router.h)
+  mp_watch_t *watch;        // looks after waits for other processes (watch/watch.h)
+  double timeout_s;         // how long other processes are waited for; 0: for ever
 };
 
 // Objects that outlive the user's last reference hold the client's memory, not its threads:

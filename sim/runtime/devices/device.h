@@ -13,7 +13,6 @@
 
 #include "collectives/transport/world.h"
 #include "sim/base/status.h"
-#include "sim/base/str.h"
 #include "sim/model/clock/model.h"
 #include "sim/runtime/memory/memory_stats.h"
 #include "topology/pod.h"
@@ -31,12 +30,6 @@ uint32_t mp_client_num_devices(const mp_client_t *client);
 mp_model_t *mp_client_model(const mp_client_t *client);
 // Whether programs run for their shapes alone (launch/shapes.h).
 bool mp_client_has_shapes_only(const mp_client_t *client);
-// Adds faults (topology/faults/fault_list.h) while the client lives: `text` is a list, which
-// messages call `origin`. Launches are counted from now on. The processes of a job each do so for
-// themselves. INVALID_ARGUMENT, and then none is added; FAILED_PRECONDITION as in mp_client_check.
-MP_NODISCARD mp_status_t mp_client_inject(mp_client_t *client, const char *origin, mp_str_t text);
-// Takes all faults away, those of the options too.
-MP_NODISCARD mp_status_t mp_client_heal(mp_client_t *client);
 // The device with this index in the pod's order, which is its global device id. The index exists.
 mp_device_t *mp_client_device(const mp_client_t *client, uint32_t index);
 // FAILED_PRECONDITION in a forked child and when the client was closed.

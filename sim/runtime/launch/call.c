@@ -5,8 +5,9 @@
 #include "sim/base/containers/list.h"
 #include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/devices/launching.h"
-#include "sim/runtime/devices/side_stream.h"
 #include "sim/runtime/launch/run.h"
+#include "sim/runtime/order/launch_order.h"
+#include "sim/runtime/order/side_stream.h"
 #include "sim/runtime/workers/workers.h"
 
 // ---- Memory ----
@@ -315,15 +316,15 @@ static bool call_is_of_other_thread(const mp_device_t *device) {
 mp_order_t mp_call_choose_order(const mp_executable_t *executable, uint32_t num_devices,
                                 const uint32_t *logical, mp_buffer_t *const *const *arguments) {
   mp_client_t *client = executable->client;
-  mp_lock_assert_held(&client->launch_lock);
-  if (executable->may_block) client->has_blocked = true;
+  mp_lock_assert_held(&client->launches->lock);
+  if (executable->may_block) client->launches->has_blocked = true;
   // Without any call so far nothing is late or out, and no caller thread launches.
-  if (!client->has_blocked) return (mp_order_t){0};
+  if (!client->launches->has_blocked) return (mp_order_t){0};
   return call_order(executable, num_devices, logical, arguments);
 }
 
 bool mp_call_goes_beside(const mp_device_t *device, mp_order_t order) {
-  mp_lock_assert_held(&device->client->launch_lock);
+  mp_lock_assert_held(&device->client->launches->lock);
   if (order.is_beside || !order.is_behind_call) return order.is_beside;
   return call_is_of_other_thread(device) || mp_side_stream_is_calling(device);
 }

@@ -7,6 +7,7 @@
 #include "sim/runtime/launch/executable_impl.h"
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/memory/heap.h"
+#include "sim/runtime/order/launch_order.h"
 #include "sim/runtime/remote/router_impl.h"
 #include "sim/runtime/workers/workers.h"
 
@@ -299,7 +300,7 @@ static void client_check_waiting(check_t *check, const mp_device_set_t *set,
 
 static void client_check_sets(check_t *check) {
   const mp_client_t *client = check->client;
-  for (const mp_device_set_t *set = client->sets; set != NULL; set = set->next) {
+  for (const mp_device_set_t *set = client->launches->sets; set != NULL; set = set->next) {
     check->steps += 1;
     MP_ASSERT(set->endpoint == NULL || set->endpoint == client->endpoint);
     MP_ASSERT((set->endpoint != NULL) == (set->num_ranks != 0));
@@ -310,7 +311,7 @@ static void client_check_sets(check_t *check) {
 }
 
 static void client_check_sides(check_t *check) {
-  for (mp_device_t *side = check->client->sides; side != NULL; side = side->next_side) {
+  for (mp_device_t *side = check->client->launches->sides; side != NULL; side = side->next_side) {
     MP_ASSERT(side->client == check->client);
     MP_ASSERT(side->memories == check->client->devices[side->id].memories);
     check->steps += 1;
@@ -385,9 +386,9 @@ static void client_check_item(check_t *check, uint32_t item) {
 }
 
 void mp_client_check_launch(mp_client_t *client) {
-  mp_lock_assert_held(&client->launch_lock);
+  mp_lock_assert_held(&client->launches->lock);
   if (mp_client_is_stopping(client)) return;  // runs are being ended wherever they are
-  mp_client_check_t *state = &client->check;
+  mp_client_check_t *state = &client->launches->check;
   if (state->debt >= MP_CHECK_STEPS) {
     state->debt -= MP_CHECK_STEPS;
     return;
@@ -431,12 +432,12 @@ static void client_check_sums(mp_client_t *client) {
 }
 
 void mp_client_check_all(mp_client_t *client, bool is_alone) {
-  mp_lock(&client->launch_lock);
-  check_t check = {.client = client, .number = ++client->check.number};
+  mp_lock(&client->launches->lock);
+  check_t check = {.client = client, .number = ++client->launches->check.number};
   const uint32_t num_items = client_check_num_items(client);
   for (uint32_t i = 0; i < num_items && !mp_client_is_stopping(client); ++i)
     client_check_item(&check, i);
-  mp_unlock(&client->launch_lock);
+  mp_unlock(&client->launches->lock);
   if (is_alone) client_check_sums(client);
 }
 

@@ -1,6 +1,7 @@
 #include "sim/runtime/launch/deadlock.h"
 
 #include "sim/runtime/launch/run.h"
+#include "sim/runtime/order/launch_order.h"
 #include "sim/runtime/sessions/session.h"
 #include "sim/runtime/workers/workers.h"
 
@@ -9,7 +10,7 @@
 // stays true except for what comes from outside (events that are set), and runs that wait for that
 // count as able to go on.
 static bool deadlock_is_at_rest(const mp_client_t *client) {
-  mp_lock_assert_held(&client->launch_lock);
+  mp_lock_assert_held(&client->launches->lock);
   if (atomic_load(&client->workers->num_idle) != client->workers->num_workers) return false;
   if (atomic_load(&client->workers->num_inline_runs) != 0 ||
       atomic_load(&client->workers->jobs.count) != 0)
@@ -66,13 +67,13 @@ static mp_device_t *deadlock_next_stream(const mp_client_t *client, mp_device_t 
   if (device == NULL) return first;
   const bool is_own = device >= first && device < first + client->num_local;
   if (!is_own) return device->next_side;
-  return device + 1 < first + client->num_local ? device + 1 : client->sides;
+  return device + 1 < first + client->num_local ? device + 1 : client->launches->sides;
 }
 
 // A session, retained, that can never go on; NULL: there is none. At first every session counts as
 // unable to go on; those that can are marked, until a whole round finds no more of them.
 static mp_session_t *deadlock_find_stuck(mp_client_t *client) {
-  mp_lock_assert_held(&client->launch_lock);
+  mp_lock_assert_held(&client->launches->lock);
   mp_device_t *device = NULL;
   while ((device = deadlock_next_stream(client, device)) != NULL) {
     mp_session_t *session = deadlock_parked_session(device);
@@ -102,13 +103,13 @@ void mp_deadlock_check(mp_client_t *client) {
   if (atomic_load(&client->workers->num_idle) != client->workers->num_workers) return;
   if (!atomic_load(&client->workers->needs_look)) return;
   mp_session_t *stuck = NULL;
-  mp_lock(&client->launch_lock);
+  mp_lock(&client->launches->lock);
   // If somebody is still at work, that thread comes here when it is done.
   if (atomic_load(&client->workers->needs_look) && deadlock_is_at_rest(client)) {
     atomic_store(&client->workers->needs_look, false);
     stuck = deadlock_find_stuck(client);
   }
-  mp_unlock(&client->launch_lock);
+  mp_unlock(&client->launches->lock);
   if (stuck != NULL) mp_session_poison_stuck(stuck);
   mp_session_release(stuck);
 }
@@ -169,8 +170,8 @@ static mp_holdup_t deadlock_look_at_device(look_t *look, mp_device_t *device) {
 mp_holdup_t mp_deadlock_find_holdup(mp_device_t *device) {
   mp_client_t *client = device->client;
   mp_holdup_t worst = MP_HOLDUP_NOTHING;
-  mp_lock(&client->launch_lock);
-  look_t look = {.look = ++client->num_looks};
+  mp_lock(&client->launches->lock);
+  look_t look = {.look = ++client->launches->num_looks};
   deadlock_look_at_later(&look, device);
   while (look.devices != NULL && worst != MP_HOLDUP_LAUNCH) {
     mp_device_t *next = look.devices;
@@ -178,6 +179,6 @@ mp_holdup_t mp_deadlock_find_holdup(mp_device_t *device) {
     const mp_holdup_t holdup = deadlock_look_at_device(&look, next);
     if (holdup > worst) worst = holdup;
   }
-  mp_unlock(&client->launch_lock);
+  mp_unlock(&client->launches->lock);
   return worst;
 }

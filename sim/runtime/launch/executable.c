@@ -8,6 +8,7 @@
 #include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/launch/executable_impl.h"
 #include "sim/runtime/launch/shapes.h"
+#include "sim/runtime/order/launch_order.h"
 
 static mp_status_t executable_check_assignment(const mp_client_t *client,
                                                const mp_program_t *program, const uint32_t *ids,
@@ -129,9 +130,9 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
   }
   if (status == NULL) status = mp_name_create(program->name, &executable->name);
   if (status == NULL) {
-    mp_lock(&client->launch_lock);
+    mp_lock(&client->launches->lock);
     status = mp_device_set_get(client, assignment, count, &executable->set);
-    mp_unlock(&client->launch_lock);
+    mp_unlock(&client->launches->lock);
   }
   if (status == NULL) {
     executable->client = client;

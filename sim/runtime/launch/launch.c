@@ -9,10 +9,12 @@
 #include "sim/base/log.h"
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/devices/pacer.h"
+#include "sim/runtime/devices/reach.h"
 #include "sim/runtime/launch/client_check.h"
 #include "sim/runtime/launch/deadlock.h"
 #include "sim/runtime/launch/inline_run.h"
 #include "sim/runtime/launch/launch_share.h"
+#include "sim/runtime/order/launch_order.h"
 
 // ---- Checks ----
 
@@ -91,7 +93,7 @@ static const uint32_t *launch_devices_of(const mp_executable_t *executable,
 // others: it counts, and those fail with `error` (borrowed).
 static void launch_tell_others(mp_executable_t *executable, const mp_launch_t *launch,
                                mp_status_t error) {
-  mp_lock_assert_held(&executable->client->launch_lock);
+  mp_lock_assert_held(&executable->client->launches->lock);
   uint32_t count;
   const uint32_t *logical = launch_devices_of(executable, launch, &count);
   for (uint32_t i = 0; i < count && executable->has_collectives; ++i) {
@@ -103,9 +105,9 @@ void mp_executable_refuse(mp_executable_t *executable, const mp_launch_t *launch
                           mp_status_t error) {
   mp_client_t *client = executable->client;
   if (mp_client_is_forked(client)) return;
-  mp_lock(&client->launch_lock);
+  mp_lock(&client->launches->lock);
   if (!mp_client_is_stopping(client)) launch_tell_others(executable, launch, error);
-  mp_unlock(&client->launch_lock);
+  mp_unlock(&client->launches->lock);
 }
 
 // ---- Faults ----
@@ -153,13 +155,13 @@ static mp_status_t launch_give_flips(const mp_launch_state_t *l) {
 // ---- All shares ----
 
 static mp_status_t launch_prepare_and_commit(mp_launch_state_t *l) {
-  mp_lock_assert_held(&l->executable->client->launch_lock);
+  mp_lock_assert_held(&l->executable->client->launches->lock);
   mp_client_t *client = l->executable->client;
   if (mp_client_is_stopping(client)) {
     return mp_status_make(MP_FAILED_PRECONDITION, "%s: its client was closed",
                           l->executable->name->text);
   }
-  l->claim = ++client->num_launches;
+  l->claim = ++client->launches->num_launches;
   uint32_t count;
   const uint32_t *logical = launch_devices_of(l->executable, l->launch, &count);
   l->order = mp_call_choose_order(l->executable, count, logical, l->launch->arguments);
@@ -208,11 +210,11 @@ static mp_status_t launch_run(mp_launch_state_t *l, mp_buffer_t **const *out_res
   mp_client_t *client = l->executable->client;
   mp_worker_t *inline_worker = mp_inline_get(l->executable, l->num_shares);
   mp_launching_t launching;
-  mp_lock(&client->launch_lock);
+  mp_lock(&client->launches->lock);
   mp_status_t status = launch_prepare_and_commit(l);
   mp_client_check_launch(client);
   if (status == NULL) mp_launching_enter(&launching, client);
-  mp_unlock(&client->launch_lock);
+  mp_unlock(&client->launches->lock);
   if (status == NULL) {
     for (uint32_t i = 0; i < l->num_shares; ++i) {
       mp_launch_share_t *share = &l->shares[i];

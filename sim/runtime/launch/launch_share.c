@@ -4,7 +4,8 @@
 #include <inttypes.h>
 
 #include "sim/plan/program_blame.h"
-#include "sim/runtime/devices/side_stream.h"
+#include "sim/runtime/order/launch_order.h"
+#include "sim/runtime/order/side_stream.h"
 
 // ---- Checks ----
 
@@ -203,6 +204,7 @@ void mp_launch_share_undo(mp_launch_share_t *share) {
 
 static void launch_share_relabel_result(const mp_launch_state_t *l, const mp_program_io_t *io,
                                         uint32_t r, mp_storage_t *storage) {
+  mp_lock_assert_held(&l->executable->client->launches->lock);
   mp_label_t label = mp_label_make(MP_ORIGIN_RESULT, io->type->dtype, io->type->dims,
                                    io->type->rank, l->executable->name, r);
   mp_storage_relabel(storage, &label);
@@ -275,7 +277,7 @@ void mp_launch_share_commit(mp_launch_state_t *l, mp_launch_share_t *share) {
     }
   }
   if (l->executable->has_collectives) {
-    mp_device_set_join(l->executable->set, share->logical, run->session, run);
+    mp_device_set_join(l->executable->set, share->logical, run->session, run->device, run);
   } else if (run->session != NULL) {
     (void)mp_session_join(run->session, share->logical, run->device, run);
   }

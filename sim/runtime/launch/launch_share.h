@@ -3,8 +3,8 @@
 #define MINIPOD_SIM_RUNTIME_LAUNCH_LAUNCH_SHARE_H_
 
 #include "sim/runtime/buffers/buffer_impl.h"
-#include "sim/runtime/devices/faulty.h"
 #include "sim/runtime/launch/run.h"
+#include "sim/runtime/order/faulty.h"
 
 // What a share has of one argument.
 typedef struct {

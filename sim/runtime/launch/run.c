@@ -5,6 +5,7 @@
 #include "sim/base/os/futex.h"
 #include "sim/runtime/devices/ahead.h"
 #include "sim/runtime/devices/launching.h"
+#include "sim/runtime/order/launch_order.h"
 #include "sim/runtime/workers/workers.h"
 
 // Of all clients.
@@ -99,7 +100,7 @@ static void run_count_ahead(mp_device_t *device, int32_t runs, uint64_t bytes) {
 }
 
 void mp_run_enqueue(mp_run_t *run) {
-  mp_lock_assert_held(&run->device->client->launch_lock);
+  mp_lock_assert_held(&run->device->client->launches->lock);
   mp_device_t *device = run->device;
   mp_lock(&device->lock);
   MP_ASSERT(run->next == NULL && run->number == device->enqueued);

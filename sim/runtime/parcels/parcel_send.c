@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
-#include "sim/runtime/devices/faulty.h"
+#include "sim/runtime/devices/reach.h"
 #include "sim/runtime/parcels/parcel.h"
 #include "sim/runtime/parcels/post.h"
 #include "sim/runtime/remote/router.h"

@@ -5,6 +5,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/runtime/buffers/buffer_impl.h"
+#include "sim/runtime/order/launch_order.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
 #include "tests/unit/support/worlds.h"
@@ -230,8 +231,8 @@ static void a_deletion_during_a_failed_launch_holds(void **state) {
 static void on_view_released(void *context) {
   halted_t *h = context;
   h->was_view_released = true;
-  h->was_locked = pthread_mutex_trylock(&h->client->launch_lock.mutex) != 0;
-  if (!h->was_locked) pthread_mutex_unlock(&h->client->launch_lock.mutex);
+  h->was_locked = pthread_mutex_trylock(&h->client->launches->lock.mutex) != 0;
+  if (!h->was_locked) pthread_mutex_unlock(&h->client->launches->lock.mutex);
 }
 
 // The failed launch has the last hold on memory that a user lent. The user's callback may do

@@ -2,6 +2,7 @@
 // stored, loaded and dumped.
 #include <glob.h>
 
+#include "sim/runtime/order/faulty.h"
 #include "sim/runtime/workers/workers.h"
 #include "tests/unit/support/fixtures.h"
 #include "tests/unit/support/torture_pjrt.h"

@@ -1,15 +1,16 @@
-#include "sim/runtime/devices/side_stream.h"
+#include "sim/runtime/order/side_stream.h"
 
 #include "sim/base/alloc.h"
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/devices/launching.h"
+#include "sim/runtime/order/launch_order.h"
 
 // The stream of the calls that this thread has launched beside the device's stream; NULL: there are
 // none.
 static mp_device_t *side_stream_of_thread(const mp_device_t *device) {
-  mp_lock_assert_held(&device->client->launch_lock);
+  mp_lock_assert_held(&device->client->launches->lock);
   const uint64_t thread = mp_launching_thread();
-  mp_device_t *side = device->client->sides;
+  mp_device_t *side = device->client->launches->sides;
   for (; side != NULL; side = side->next_side) {
     if (!side->is_calling || side->id != device->id || side->behind_call_of != thread) continue;
     if (mp_device_completed(side) != side->enqueued) break;
@@ -29,7 +30,7 @@ mp_status_t mp_side_stream_get(mp_device_t *device, bool is_calling, mp_device_t
     *out_side = side;
     return NULL;
   }
-  side = client->sides;
+  side = client->launches->sides;
   while (side != NULL && mp_device_completed(side) != side->enqueued) side = side->next_side;
   if (side == NULL) {
     side = mp_calloc(1, sizeof(*side));
@@ -37,8 +38,8 @@ mp_status_t mp_side_stream_get(mp_device_t *device, bool is_calling, mp_device_t
     mp_lock_init(&side->lock, MP_LOCK_DEVICE);
     side->client = client;
     side->is_local = true;
-    side->next_side = client->sides;
-    client->sides = side;
+    side->next_side = client->launches->sides;
+    client->launches->sides = side;
   }
   side->id = device->id;
   side->info = device->info;
@@ -51,10 +52,10 @@ mp_status_t mp_side_stream_get(mp_device_t *device, bool is_calling, mp_device_t
   return NULL;
 }
 
-void mp_side_streams_free(mp_client_t *client) {
-  while (client->sides != NULL) {
-    mp_device_t *side = client->sides;
-    client->sides = side->next_side;
+void mp_side_streams_free(mp_launches_t *launches) {
+  while (launches->sides != NULL) {
+    mp_device_t *side = launches->sides;
+    launches->sides = side->next_side;
     mp_lock_deinit(&side->lock);
     mp_free(side);
   }

@@ -1,8 +1,9 @@
-// Device sets: which launches of which participants belong together.
+#include "sim/runtime/order/device_set.h"
+
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
-#include "sim/runtime/launch/executable_impl.h"
-#include "sim/runtime/launch/run.h"
+#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/order/launch_order.h"
 
 static uint32_t device_set_rank_of(const mp_client_t *client, uint32_t id) {
   return (uint32_t)client->devices[id].info->process_index;
@@ -22,9 +23,10 @@ static bool device_set_list_ranks(const mp_client_t *client, mp_device_set_t *se
 
 mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, uint32_t num_devices,
                               mp_device_set_t **out_set) {
-  mp_lock_assert_held(&client->launch_lock);
+  mp_launches_t *launches = client->launches;
+  mp_lock_assert_held(&launches->lock);
   size_t bytes = num_devices * sizeof(*ids);
-  for (mp_device_set_t *set = client->sets; set != NULL; set = set->next) {
+  for (mp_device_set_t *set = launches->sets; set != NULL; set = set->next) {
     if (set->num_devices == num_devices && memcmp(set->ids, ids, bytes) == 0) {
       *out_set = set;
       return NULL;
@@ -43,8 +45,8 @@ mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, uint32_t
   if (device_set_list_ranks(client, set, copy + num_devices, copy + 2 * (size_t)num_devices)) {
     set->endpoint = client->endpoint;
   }
-  set->next = client->sets;
-  client->sets = set;
+  set->next = launches->sets;
+  launches->sets = set;
   *out_set = set;
   return NULL;
 }
@@ -105,10 +107,10 @@ static void device_set_forget(mp_device_set_t *set, mp_session_t *session) {
 }
 
 void mp_device_set_join(mp_device_set_t *set, uint32_t logical, mp_session_t *session,
-                        mp_run_t *run) {
-  mp_lock_assert_held(&run->device->client->launch_lock);
+                        mp_device_t *device, mp_run_t *run) {
+  mp_lock_assert_held(&device->client->launches->lock);
   set->num_launches[logical] += 1;
-  if (mp_session_join(session, logical, run->device, run)) device_set_forget(set, session);
+  if (mp_session_join(session, logical, device, run)) device_set_forget(set, session);
 }
 
 void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t error) {

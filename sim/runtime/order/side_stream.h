@@ -12,8 +12,8 @@
 // its runs and their numbers are its own. So the order of the device's stream protects none of
 // their memory: they hold all that they use until they are over, take only blocks that no queued
 // run uses any more, and take over a donated input only if no queued run reads it.
-#ifndef MINIPOD_SIM_RUNTIME_DEVICES_SIDE_STREAM_H_
-#define MINIPOD_SIM_RUNTIME_DEVICES_SIDE_STREAM_H_
+#ifndef MINIPOD_SIM_RUNTIME_ORDER_SIDE_STREAM_H_
+#define MINIPOD_SIM_RUNTIME_ORDER_SIDE_STREAM_H_
 
 #include <stdbool.h>
 
@@ -21,6 +21,7 @@
 
 typedef struct mp_client_s mp_client_t;
 typedef struct mp_device_s mp_device_t;
+typedef struct mp_launches_s mp_launches_t;
 
 // A stream for a run beside that of `device`, which is of this process. `is_calling`: the
 // run's program makes calls that may block. The stream's number `enqueued` is that of the run,
@@ -32,7 +33,7 @@ MP_NODISCARD mp_status_t mp_side_stream_get(mp_device_t *device, bool is_calling
 // True when there are runs beside the stream of `device` which may call and which the calling
 // thread has launched. The caller holds the launch lock.
 bool mp_side_stream_is_calling(const mp_device_t *device);
-// Frees all side streams of a client that ends.
-void mp_side_streams_free(mp_client_t *client);
+// Frees all side streams, when their client ends.
+void mp_side_streams_free(mp_launches_t *launches);
 
-#endif  // MINIPOD_SIM_RUNTIME_DEVICES_SIDE_STREAM_H_
+#endif  // MINIPOD_SIM_RUNTIME_ORDER_SIDE_STREAM_H_

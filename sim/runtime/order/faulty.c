@@ -1,4 +1,7 @@
-#include "sim/runtime/devices/faulty.h"
+#include "sim/runtime/order/faulty.h"
+
+#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/order/launch_order.h"
 
 // The time model hears of the pod's health when it has changed.
 static void faulty_tell_model(mp_client_t *client) {
@@ -17,42 +20,28 @@ mp_status_t mp_client_make_faults(mp_client_t *client, const mp_options_t *optio
 
 mp_status_t mp_client_inject(mp_client_t *client, const char *origin, mp_str_t text) {
   MP_RETURN_IF_ERROR(mp_client_check(client));
-  mp_lock(&client->launch_lock);
+  mp_lock(&client->launches->lock);
   mp_status_t status = mp_faults_add(client->faults, origin, text);
   if (mp_faults_count(client->faults) != 0) atomic_store(&client->is_faulty, true);
   if (status == NULL) faulty_tell_model(client);
-  mp_unlock(&client->launch_lock);
+  mp_unlock(&client->launches->lock);
   return status;
 }
 
 mp_status_t mp_client_heal(mp_client_t *client) {
   MP_RETURN_IF_ERROR(mp_client_check(client));
-  mp_lock(&client->launch_lock);
+  mp_lock(&client->launches->lock);
   mp_faults_clear(client->faults);
   atomic_store(&client->is_faulty, false);
   faulty_tell_model(client);
-  mp_unlock(&client->launch_lock);
+  mp_unlock(&client->launches->lock);
   return NULL;
 }
 
 mp_status_t mp_client_meet_faults(mp_client_t *client, const mp_faults_launch_t *launch,
                                   uint32_t *out_num_flips, mp_faults_flip_t **out_flips) {
-  mp_lock_assert_held(&client->launch_lock);
+  mp_lock_assert_held(&client->launches->lock);
   mp_status_t status = mp_faults_meet_launch(client->faults, launch, out_num_flips, out_flips);
   faulty_tell_model(client);
   return status;
-}
-
-mp_network_end_t mp_memory_host_end(const mp_memory_t *memory) {
-  return mp_network_host(memory->device->info->host_index);
-}
-
-mp_network_end_t mp_memory_end(const mp_memory_t *memory) {
-  if (memory->space != MP_MEMORY_DEVICE) return mp_memory_host_end(memory);
-  return mp_network_device((int32_t)memory->device->id);
-}
-
-mp_status_t mp_client_check_transfer(mp_client_t *client, mp_network_end_t from,
-                                     mp_network_end_t to) {
-  return mp_client_is_faulty(client) ? mp_faults_meet_transfer(client->faults, from, to) : NULL;
 }

@@ -1,0 +1,47 @@
+// Device sets: which launches of which participants belong together.
+#ifndef MINIPOD_SIM_RUNTIME_ORDER_DEVICE_SET_H_
+#define MINIPOD_SIM_RUNTIME_ORDER_DEVICE_SET_H_
+
+#include "sim/runtime/sessions/session.h"
+
+typedef struct mp_device_set_s mp_device_set_t;
+
+// A device set: the list of devices that launches run on, in logical order. All executables with
+// the same list share one. Launches of programs with collectives are counted per participant: the
+// n-th launch on each belongs to the n-th session, in all processes alike. `num_launches` and
+// `waiting` change under the client's launch lock; the rest never changes.
+struct mp_device_set_s {
+  mp_device_set_t *next;  // in the client's list, under the launch lock
+  uint32_t num_devices;
+  const uint32_t *ids;     // [num_devices] global
+  uint64_t *num_launches;  // [num_devices]
+  mp_session_t *waiting;   // retained: sessions in which launches of this process are missing
+  // When some devices belong to other processes; otherwise endpoint is NULL and num_ranks 0.
+  mp_endpoint_t *endpoint;   // the client's
+  uint64_t hash;             // of the list of ids; names the set in packets
+  const uint32_t *ranks_of;  // [num_devices] the process that each device belongs to
+  uint32_t num_ranks;
+  const uint32_t *ranks;  // [num_ranks] the other processes
+};
+
+// The caller holds the launch lock for all of these, except for mp_device_set_release.
+
+// The set of these devices, made when it is new. Borrowed: it lives as long as the client.
+// RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids,
+                                           uint32_t num_devices, mp_device_set_t **out_set);
+// The session (retained) that the participant's next launch belongs to, made when this participant
+// is the first one to come. RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t logical,
+                                               mp_session_t **out_session);
+// The launch happens on `device`, or on a side stream of it: it is counted, and `run` joins the
+// session that mp_device_set_session gave.
+void mp_device_set_join(mp_device_set_t *set, uint32_t logical, mp_session_t *session,
+                        mp_device_t *device, mp_run_t *run);
+// The launch failed on this device before it began. It counts all the same, and the launches that
+// belong to it, on other devices of this process and of others, fail with `error` (borrowed).
+void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t error);
+// Frees the set when its client ends, with the sessions whose missing launches never came.
+void mp_device_set_release(mp_device_set_t *set);
+
+#endif  // MINIPOD_SIM_RUNTIME_ORDER_DEVICE_SET_H_
