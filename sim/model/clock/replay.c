@@ -1,6 +1,7 @@
 #include "sim/model/clock/replay.h"
 
 #include "sim/base/alloc.h"
+#include "sim/loops/loop.h"
 #include "sim/model/clock/replay_internal.h"
 
 // ---- Making ----

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "sim/numeric/iota_list.h"
-#include "sim/spmd/sharding/placement.h"
 
 enum { MP_GSPMD_MAX_DIMS = MP_IOTA_MAX_RANK };
 

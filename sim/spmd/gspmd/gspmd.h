@@ -15,6 +15,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/status.h"
 #include "sim/base/str.h"
+#include "sim/spmd/sharding/placement.h"
 
 typedef enum {
   MP_GSPMD_REPLICATED,
@@ -47,5 +48,10 @@ MP_NODISCARD mp_status_t mp_gspmd_parse(mp_arena_t *arena, mp_str_t text, int64_
 MP_NODISCARD mp_status_t mp_gspmd_check_devices(mp_arena_t *arena,
                                                 const mp_gspmd_sharding_t *sharding,
                                                 uint32_t num_partitions);
+
+// What mp_placement_from_sdy does, by such a string.
+MP_NODISCARD mp_status_t mp_placement_from_gspmd(const mp_spmd_scope_t *scope,
+                                                 const mp_type_t *type, mp_str_t sharding,
+                                                 const mp_boxes_t **out_boxes);
 
 #endif  // MINIPOD_SIM_SPMD_GSPMD_GSPMD_H_

@@ -8,6 +8,7 @@
 #define MINIPOD_SIM_SPMD_LOCAL_LOWER_H_
 
 #include "sim/spmd/propagation/propagate.h"
+#include "sim/spmd/sharding/atoms.h"
 
 typedef struct mp_local_op_s mp_local_op_t;
 

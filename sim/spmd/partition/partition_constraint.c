@@ -1,5 +1,6 @@
 #include "sim/spmd/partition/partitioner.h"
 
+#include "sim/spmd/gspmd/gspmd.h"
 #include "sim/spmd/sharding/placement.h"
 
 // The placement that an op's own annotation asks for; whole when it has none.

@@ -6,6 +6,7 @@
 // In a manual region it is told of one group's partitions, and its program is that of all groups.
 #include "sim/spmd/partition/partitioner.h"
 
+#include "sim/spmd/gspmd/gspmd.h"
 #include "sim/spmd/sharding/placement.h"
 
 // Where a value lies; NULL: it is whole, or lies in a way that partitioners need not know.

@@ -1,5 +1,6 @@
 #include "sim/spmd/partition/partitioner.h"
 
+#include "sim/spmd/gspmd/gspmd.h"
 #include "sim/spmd/sharding/placement.h"
 
 // The placement by the sharding in the attributes of an argument or result; `*out_has` says whether

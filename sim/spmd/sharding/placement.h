@@ -52,11 +52,6 @@ MP_NODISCARD mp_status_t mp_placement_from_sdy(const mp_spmd_scope_t *scope, con
                                                const mp_axis_list_t *only,
                                                const mp_boxes_t **out_boxes);
 
-// The same by a GSPMD string, such as "{devices=[2,2]<=[4]}"; gspmd.h has the grammar.
-MP_NODISCARD mp_status_t mp_placement_from_gspmd(const mp_spmd_scope_t *scope,
-                                                 const mp_type_t *type, mp_str_t sharding,
-                                                 const mp_boxes_t **out_boxes);
-
 // Makes the array that says which partitions hold terms of the same sum (mp_boxes_t.partials):
 // those whose positions differ only in these digits get the same number. NULL when there are no
 // digits. `positions` may be NULL: then a partition's position is its number.

@@ -1,7 +1,7 @@
 // Equality of Shardy's attributes and of other structs; see attr_equal.c.
 #include <string.h>
 
-#include "sim/ir/compare/attr_equal.h"
+#include "sim/ir/attr_equal.h"
 #include "sim/ir/mesh.h"
 
 static bool attr_equal_sdy_lists_equal(mp_index_list_t a, mp_index_list_t b) {

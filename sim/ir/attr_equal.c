@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "sim/ir/compare/attr_equal.h"
+#include "sim/ir/attr_equal.h"
 
 static bool attr_equal_same_bytes(const void *a, const void *b, size_t size) {
   return a == b || size == 0 || memcmp(a, b, size) == 0;

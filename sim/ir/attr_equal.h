@@ -1,6 +1,6 @@
 // Equality of attributes of the struct kinds; private to this folder.
-#ifndef MINIPOD_SIM_IR_COMPARE_ATTR_EQUAL_H_
-#define MINIPOD_SIM_IR_COMPARE_ATTR_EQUAL_H_
+#ifndef MINIPOD_SIM_IR_ATTR_EQUAL_H_
+#define MINIPOD_SIM_IR_ATTR_EQUAL_H_
 
 #include "sim/ir/attr.h"
 
@@ -8,4 +8,4 @@
 // not compare itself.
 bool mp_attr_struct_equal(const mp_attr_t *a, const mp_attr_t *b);
 
-#endif  // MINIPOD_SIM_IR_COMPARE_ATTR_EQUAL_H_
+#endif  // MINIPOD_SIM_IR_ATTR_EQUAL_H_
