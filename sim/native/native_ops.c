@@ -1,5 +1,7 @@
-// Which ops code can have: those that sim/native/module/emit_op.c and emit_math.c compute.
+// Which ops code can have: all of sim/numeric/meaning.h, and what sim/native/module/emit_op.c has
+// beside them.
 #include "sim/native/native.h"
+#include "sim/numeric/meaning.h"
 
 static bool native_ops_is_real(mp_dtype_t dtype) {
   return dtype == MP_DTYPE_F32 || dtype == MP_DTYPE_F64;
@@ -11,62 +13,19 @@ static bool native_ops_is_int(mp_dtype_t dtype) {
          dtype != MP_DTYPE_INDEX;
 }
 
-static bool native_ops_knows_real(mp_opcode_t code) {
-  switch (code) {
-    case MP_OP_ABS:
-    case MP_OP_ADD:
-    case MP_OP_CEIL:
-    case MP_OP_CLAMP:
-    case MP_OP_DIVIDE:
-    case MP_OP_FLOOR:
-    case MP_OP_MAXIMUM:
-    case MP_OP_MINIMUM:
-    case MP_OP_MULTIPLY:
-    case MP_OP_NEGATE:
-    case MP_OP_ROUND_NEAREST_AFZ:
-    case MP_OP_ROUND_NEAREST_EVEN:
-    case MP_OP_RSQRT:
-    case MP_OP_SIGN:
-    case MP_OP_SQRT:
-    case MP_OP_SUBTRACT:
-      return true;
-    default:
-      return false;
-  }
-}
+// What code can do with real numbers, with f32 alone, and with integers of either kind.
+typedef struct {
+  bool of_real, of_f32, of_signed, of_unsigned;
+} knows_t;
 
-// Functions of f32 that are computed by polynomials.
-static bool native_ops_knows_function(mp_opcode_t code) {
-  return code == MP_OP_EXPONENTIAL || code == MP_OP_EXPONENTIAL_MINUS_ONE || code == MP_OP_LOG ||
-         code == MP_OP_LOG_PLUS_ONE || code == MP_OP_LOGISTIC || code == MP_OP_TANH;
-}
-
-static bool native_ops_knows_int(mp_opcode_t code) {
-  switch (code) {
-    case MP_OP_ABS:
-    case MP_OP_ADD:
-    case MP_OP_AND:
-    case MP_OP_CLAMP:
-    case MP_OP_DIVIDE:
-    case MP_OP_MAXIMUM:
-    case MP_OP_MINIMUM:
-    case MP_OP_MULTIPLY:
-    case MP_OP_NEGATE:
-    case MP_OP_NOT:
-    case MP_OP_OR:
-    case MP_OP_POPCNT:
-    case MP_OP_REMAINDER:
-    case MP_OP_SHIFT_LEFT:
-    case MP_OP_SHIFT_RIGHT_ARITHMETIC:
-    case MP_OP_SHIFT_RIGHT_LOGICAL:
-    case MP_OP_SIGN:
-    case MP_OP_SUBTRACT:
-    case MP_OP_XOR:
-      return true;
-    default:
-      return false;
-  }
-}
+static const knows_t g_knows[MP_OP_COUNT] = {
+#define ROW(kind, op, arity, with) [MP_OP_##op].with = true,
+#define FUNCTION_ROW(op, function) [MP_OP_##op].of_f32 = true,
+    MP_REAL_OPS(ROW, of_real) MP_REAL_FUNCTIONS(FUNCTION_ROW) MP_INT_OPS(ROW, of_signed)
+        MP_SIGNED_OPS(ROW, of_signed) MP_INT_OPS(ROW, of_unsigned) MP_UNSIGNED_OPS(ROW, of_unsigned)
+#undef FUNCTION_ROW
+#undef ROW
+};
 
 static bool native_ops_knows_convert(mp_dtype_t from, mp_dtype_t to) {
   if (from == MP_DTYPE_BF16 || from == MP_DTYPE_F16) return to == MP_DTYPE_F32;
@@ -99,9 +58,11 @@ bool mp_native_knows(const mp_native_op_t *op) {
       return from == op->to && (native_ops_is_int(from) || from == MP_DTYPE_BOOL);
     default:
       if (from != op->to) return false;
-      if (from == MP_DTYPE_F32 && native_ops_knows_function(op->code)) return true;
-      return native_ops_is_real(from) ? native_ops_knows_real(op->code)
-                                      : native_ops_is_int(from) && native_ops_knows_int(op->code);
+      if (from == MP_DTYPE_F32 && g_knows[op->code].of_f32) return true;
+      if (native_ops_is_real(from)) return g_knows[op->code].of_real;
+      return native_ops_is_int(from) &&
+             (mp_dtype_class(from) == MP_CLASS_SIGNED ? g_knows[op->code].of_signed
+                                                      : g_knows[op->code].of_unsigned);
   }
 }
 
