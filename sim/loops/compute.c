@@ -1,5 +1,4 @@
 // Elementwise ops, regions of them, and ops that only move elements, as steps.
-#include <math.h>
 #include <string.h>
 
 #include "sim/base/assert.h"
@@ -20,16 +19,15 @@ typedef struct {
 } scalar_row_t;
 
 static const scalar_row_t g_scalar_rows[] = {
-#define ROW(op, dtype, T, R, expr) \
+#define ROW(kind, op, dtype) \
   {MP_OP_##op, MP_DTYPE_##dtype, MP_DTYPE_##dtype, 0, MP_DO_##op##_##dtype},
     MP_SCALAR_UNARY(ROW) MP_SCALAR_BINARY(ROW)
 #undef ROW
-#define ROW(direction, dtype, T, operator) \
+#define ROW(direction, operator, dtype) \
   {MP_OP_COMPARE, MP_DTYPE_##dtype, MP_DTYPE_BOOL, MP_CMP_##direction, MP_DO_##direction##_##dtype},
         MP_SCALAR_COMPARE(ROW)
 #undef ROW
-#define ROW(from, to, T, R) \
-  {MP_OP_CONVERT, MP_DTYPE_##from, MP_DTYPE_##to, 0, MP_DO_##from##_TO_##to},
+#define ROW(from, to) {MP_OP_CONVERT, MP_DTYPE_##from, MP_DTYPE_##to, 0, MP_DO_##from##_TO_##to},
             MP_SCALAR_CONVERT(ROW)
 #undef ROW
 };
@@ -37,7 +35,7 @@ static const scalar_row_t g_scalar_rows[] = {
 // The step that computes an op on single elements; MP_DO_LOOP: there is none of its own.
 static uint32_t compute_scalar_step(const mp_op_t *op, const mp_ew_t *ew) {
   if (op->code == MP_OP_SELECT) {
-#define CASE(bytes, T) \
+#define CASE(bytes, dtype) \
   if (mp_dtype_size(ew->output) == (bytes)) return MP_DO_SELECT_##bytes;
     MP_SCALAR_SELECT(CASE)
 #undef CASE

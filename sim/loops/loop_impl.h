@@ -42,11 +42,11 @@
   MP_SCALAR_COMPARE(MP_STEP_OF_BACK_IF)                 \
   MP_SCALAR_CONVERT(MP_STEP_OF_CONVERT)                 \
   MP_SCALAR_SELECT(MP_STEP_OF_SELECT)
-#define MP_STEP_OF_OP(op, dtype, T, R, expr) MP_STEP_X(op##_##dtype)
-#define MP_STEP_OF_COMPARE(direction, dtype, T, operator) MP_STEP_X(direction##_##dtype)
-#define MP_STEP_OF_BACK_IF(direction, dtype, T, operator) MP_STEP_X(BACK_IF_##direction##_##dtype)
-#define MP_STEP_OF_CONVERT(from, to, T, R) MP_STEP_X(from##_TO_##to)
-#define MP_STEP_OF_SELECT(bytes, T) MP_STEP_X(SELECT_##bytes)
+#define MP_STEP_OF_OP(kind, op, dtype) MP_STEP_X(op##_##dtype)
+#define MP_STEP_OF_COMPARE(direction, operator, dtype) MP_STEP_X(direction##_##dtype)
+#define MP_STEP_OF_BACK_IF(direction, operator, dtype) MP_STEP_X(BACK_IF_##direction##_##dtype)
+#define MP_STEP_OF_CONVERT(from, to) MP_STEP_X(from##_TO_##to)
+#define MP_STEP_OF_SELECT(bytes, dtype) MP_STEP_X(SELECT_##bytes)
 // clang-format on
 
 // Whoever uses MP_ALL_STEPS(MP_STEP_X) defines MP_STEP_X.

@@ -1,5 +1,4 @@
 // Runs loops: gives the steps their addresses, and then does one after the other.
-#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -7,6 +6,7 @@
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 #include "sim/loops/loop_impl.h"
+#include "sim/numeric/words.h"
 
 // A step with its addresses.
 typedef struct step_s step_t;
@@ -278,31 +278,31 @@ static mp_status_t loop_run_native(const prepare_t *p, mp_native_loop_fn_t code,
     step = (target)-1; \
     NEXT();            \
   } while (0)
-#define READ(T, name, i) \
-  T name;                \
+#define READ(dtype, name, i) \
+  MP_T(dtype) name;          \
   memcpy(&name, step->in[i], sizeof(name))
-#define WRITE(R, expr)        \
-  const R result = (R)(expr); \
+#define WRITE(dtype, expr)                        \
+  const MP_T(dtype) result = (MP_T(dtype))(expr); \
   memcpy(step->out, &result, sizeof(result))
-#define DO_UNARY(op, dtype, T, R, expr) \
-  op##_##dtype : {                      \
-    READ(T, x, 0);                      \
-    WRITE(R, expr);                     \
-    NEXT();                             \
+#define DO_UNARY(kind, op, dtype)                      \
+  op##_##dtype : {                                     \
+    READ(dtype, x, 0);                                 \
+    WRITE(dtype, MP_MEANING(dtype, MP_##kind##_##op)); \
+    NEXT();                                            \
   }
-#define DO_BINARY(op, dtype, T, R, expr) \
-  op##_##dtype : {                       \
-    READ(T, x, 0);                       \
-    READ(T, y, 1);                       \
-    WRITE(R, expr);                      \
-    NEXT();                              \
+#define DO_BINARY(kind, op, dtype)                     \
+  op##_##dtype : {                                     \
+    READ(dtype, x, 0);                                 \
+    READ(dtype, y, 1);                                 \
+    WRITE(dtype, MP_MEANING(dtype, MP_##kind##_##op)); \
+    NEXT();                                            \
   }
-#define DO_COMPARE(direction, dtype, T, operator) \
-  direction##_##dtype : {                         \
-    READ(T, x, 0);                                \
-    READ(T, y, 1);                                \
-    WRITE(uint8_t, x operator y);                 \
-    NEXT();                                       \
+#define DO_COMPARE(direction, operator, dtype) \
+  direction##_##dtype : {                      \
+    READ(dtype, x, 0);                         \
+    READ(dtype, y, 1);                         \
+    WRITE(BOOL, x operator y);                 \
+    NEXT();                                    \
   }
 // At a back edge at which it is time to look around.
 #define LOOK(at)                                   \
@@ -315,29 +315,29 @@ static mp_status_t loop_run_native(const prepare_t *p, mp_native_loop_fn_t code,
   } while (0)
 // What stops here begins again with the two steps before the target, which are the comparison and
 // the branch that this one replaces.
-#define DO_BACK_IF(direction, dtype, T, operator) \
-  BACK_IF_##direction##_##dtype : {               \
-    READ(T, x, 0);                                \
-    READ(T, y, 1);                                \
-    WRITE(uint8_t, x operator y);                 \
-    ++step->count;                                \
-    if (result == 0) GO_TO(steps + step->size);   \
-    if (--edges == 0) LOOK(step->u.target - 2);   \
-    GO_TO(step->u.target);                        \
+#define DO_BACK_IF(direction, operator, dtype)  \
+  BACK_IF_##direction##_##dtype : {             \
+    READ(dtype, x, 0);                          \
+    READ(dtype, y, 1);                          \
+    WRITE(BOOL, x operator y);                  \
+    ++step->count;                              \
+    if (result == 0) GO_TO(steps + step->size); \
+    if (--edges == 0) LOOK(step->u.target - 2); \
+    GO_TO(step->u.target);                      \
   }
-#define DO_CONVERT(from, to, T, R) \
-  from##_TO_##to : {               \
-    READ(T, x, 0);                 \
-    WRITE(R, x);                   \
-    NEXT();                        \
+#define DO_CONVERT(from, to) \
+  from##_TO_##to : {         \
+    READ(from, x, 0);        \
+    WRITE(to, x);            \
+    NEXT();                  \
   }
-#define DO_SELECT(bytes, T)       \
-  SELECT_##bytes : {              \
-    READ(uint8_t, which, 0);      \
-    READ(T, x, 1);                \
-    READ(T, y, 2);                \
-    WRITE(T, which != 0 ? x : y); \
-    NEXT();                       \
+#define DO_SELECT(bytes, dtype)       \
+  SELECT_##bytes : {                  \
+    READ(BOOL, which, 0);             \
+    READ(dtype, x, 1);                \
+    READ(dtype, y, 2);                \
+    WRITE(dtype, which != 0 ? x : y); \
+    NEXT();                           \
   }
 
 // Does the steps from `step` on until the end (NULL) or a back edge at which the loop has to stop.
@@ -405,14 +405,14 @@ PLACE_4:
   memcpy((char *)step->out + loop_run_quick_row(step), step->in[0], 4);
   NEXT();
 DIVIDE_BY_S32 : {
-  READ(int32_t, x, 0);
-  WRITE(int32_t, loop_run_divide(step, x));
+  READ(S32, x, 0);
+  WRITE(S32, loop_run_divide(step, x));
   NEXT();
 }
 REMAINDER_BY_S32 : {
-  READ(int32_t, x, 0);
-  READ(int32_t, y, 1);
-  WRITE(int32_t, x - loop_run_divide(step, x) * y);
+  READ(S32, x, 0);
+  READ(S32, y, 1);
+  WRITE(S32, x - loop_run_divide(step, x) * y);
   NEXT();
 }
   MP_SCALAR_UNARY(DO_UNARY)

@@ -1,106 +1,47 @@
 // The ops that a step computes itself, on single elements; private to sim/loops.
 //
-// The expressions are those of the loops in sim/kernels/elementwise. Ops that are not here are
-// computed by calling these loops.
+// What they mean is said in sim/numeric/meaning.h. Ops that are not here are computed by calling
+// the loops of sim/kernels/elementwise.
 #ifndef MINIPOD_SIM_LOOPS_SCALAR_OPS_H_
 #define MINIPOD_SIM_LOOPS_SCALAR_OPS_H_
 
-#include <stdint.h>
-
-// X(op, element type of the operands, C type of the operands, of the result, expression of x)
-#define MP_SCALAR_UNARY(X)                                              \
-  X(NEGATE, S32, uint32_t, uint32_t, 0 - x)                             \
-  X(NEGATE, S64, uint64_t, uint64_t, 0 - x)                             \
-  X(NEGATE, F32, float, float, -x)                                      \
-  X(NEGATE, F64, double, double, -x)                                    \
-  X(SQRT, F32, float, float, sqrtf(x))                                  \
-  X(SQRT, F64, double, double, sqrt(x))                                 \
-  X(ABS, F32, float, float, fabsf(x))                                   \
-  X(ABS, F64, double, double, fabs(x))                                  \
-  X(ABS, S32, int32_t, uint32_t, x < 0 ? 0 - (uint32_t)x : (uint32_t)x) \
-  X(NOT, BOOL, uint8_t, uint8_t, x ^ 1)                                 \
-  X(NOT, S32, uint32_t, uint32_t, ~x)                                   \
-  X(NOT, U32, uint32_t, uint32_t, ~x)
+#include "sim/numeric/meaning.h"
 
 // clang-format changes these macros anew each time it runs.
 // clang-format off
-#define MP_SCALAR_INTEGER(X, dtype, T, U, bits)                                 \
-  X(ADD, dtype, U, U, x + y)                                                    \
-  X(SUBTRACT, dtype, U, U, x - y)                                               \
-  X(MULTIPLY, dtype, U, U, x * y)                                               \
-  X(AND, dtype, U, U, x & y)                                                    \
-  X(OR, dtype, U, U, x | y)                                                     \
-  X(XOR, dtype, U, U, x ^ y)                                                    \
-  X(MAXIMUM, dtype, T, T, x > y ? x : y)                                        \
-  X(MINIMUM, dtype, T, T, x < y ? x : y)                                        \
-  X(SHIFT_LEFT, dtype, U, U, y < bits ? x << (y & (bits - 1)) : 0)              \
-  X(SHIFT_RIGHT_LOGICAL, dtype, U, U, y < bits ? x >> (y & (bits - 1)) : 0)
-#define MP_SCALAR_SIGNED(X, dtype, T, U)                                        \
-  X(DIVIDE, dtype, T, T, y == 0 ? (T)-1 : y == -1 ? (T)(0 - (U)x) : x / y)      \
-  X(REMAINDER, dtype, T, T, y == 0 ? x : y == -1 ? 0 : x % y)
-#define MP_SCALAR_UNSIGNED(X, dtype, U)                                         \
-  X(DIVIDE, dtype, U, U, y == 0 ? (U)-1 : x / y)                                \
-  X(REMAINDER, dtype, U, U, y == 0 ? x : x % y)
-#define MP_SCALAR_FLOAT(X, dtype, T)                                            \
-  X(ADD, dtype, T, T, x + y)                                                    \
-  X(SUBTRACT, dtype, T, T, x - y)                                               \
-  X(MULTIPLY, dtype, T, T, x * y)                                               \
-  X(DIVIDE, dtype, T, T, x / y)
+// X(kind of meaning, op, element type)
+#define MP_SCALAR_UNARY(X)                                                      \
+  X(INT, NEGATE, S32) X(INT, NEGATE, S64) X(SIGNED, ABS, S32)                   \
+  X(REAL, NEGATE, F32) X(REAL, ABS, F32) X(REAL, SQRT, F32)                     \
+  X(REAL, NEGATE, F64) X(REAL, ABS, F64) X(REAL, SQRT, F64)                     \
+  X(BOOL, NOT, BOOL) X(INT, NOT, S32) X(INT, NOT, U32)
+#define MP_SCALAR_INTEGER(X, sign, type)                                        \
+  X(INT, ADD, type) X(INT, SUBTRACT, type) X(INT, MULTIPLY, type)               \
+  X(INT, AND, type) X(INT, OR, type) X(INT, XOR, type)                          \
+  X(INT, MAXIMUM, type) X(INT, MINIMUM, type)                                   \
+  X(INT, SHIFT_LEFT, type) X(INT, SHIFT_RIGHT_LOGICAL, type)                    \
+  X(sign, DIVIDE, type) X(sign, REMAINDER, type)
+#define MP_SCALAR_REAL(X, type)                                                 \
+  X(REAL, ADD, type) X(REAL, SUBTRACT, type) X(REAL, MULTIPLY, type) X(REAL, DIVIDE, type)
+#define MP_SCALAR_BINARY(X)                                                     \
+  MP_SCALAR_INTEGER(X, SIGNED, S32) MP_SCALAR_INTEGER(X, UNSIGNED, U32)         \
+  MP_SCALAR_INTEGER(X, SIGNED, S64) MP_SCALAR_INTEGER(X, UNSIGNED, U64)         \
+  MP_SCALAR_REAL(X, F32) MP_SCALAR_REAL(X, F64)                                 \
+  X(BOOL, AND, BOOL) X(BOOL, OR, BOOL) X(BOOL, XOR, BOOL)
+
+// X(direction, operator, element type)
+#define MP_SCALAR_COMPARE(X)                                                    \
+  MP_DIRECTIONS(X, S32) MP_DIRECTIONS(X, U32) MP_DIRECTIONS(X, S64)             \
+  MP_DIRECTIONS(X, U64) MP_DIRECTIONS(X, F32) MP_DIRECTIONS(X, F64)             \
+  X(EQ, ==, BOOL) X(NE, !=, BOOL)
+
+// X(from, to); all of these fit or wrap, so that nothing has to saturate.
+#define MP_SCALAR_CONVERT(X)                                                    \
+  X(BOOL, S32) X(BOOL, U32) X(BOOL, F32) X(S32, F32) X(S32, F64) X(S32, S64)    \
+  X(S32, U32) X(U32, S32) X(U32, F32) X(S64, S32) X(F32, F64) X(F64, F32)
+
+// X(bytes, element type)
+#define MP_SCALAR_SELECT(X) X(1, U8) X(4, U32) X(8, U64)
 // clang-format on
-
-// X(op, element type of the operands, C type of the operands, of the result, expression of x, y)
-#define MP_SCALAR_BINARY(X)                         \
-  MP_SCALAR_INTEGER(X, S32, int32_t, uint32_t, 32)  \
-  MP_SCALAR_INTEGER(X, U32, uint32_t, uint32_t, 32) \
-  MP_SCALAR_INTEGER(X, S64, int64_t, uint64_t, 64)  \
-  MP_SCALAR_INTEGER(X, U64, uint64_t, uint64_t, 64) \
-  MP_SCALAR_SIGNED(X, S32, int32_t, uint32_t)       \
-  MP_SCALAR_SIGNED(X, S64, int64_t, uint64_t)       \
-  MP_SCALAR_UNSIGNED(X, U32, uint32_t)              \
-  MP_SCALAR_UNSIGNED(X, U64, uint64_t)              \
-  MP_SCALAR_FLOAT(X, F32, float)                    \
-  MP_SCALAR_FLOAT(X, F64, double)                   \
-  X(AND, BOOL, uint8_t, uint8_t, (uint8_t)(x & y))  \
-  X(OR, BOOL, uint8_t, uint8_t, (uint8_t)(x | y))   \
-  X(XOR, BOOL, uint8_t, uint8_t, (uint8_t)(x ^ y))
-
-// X(direction, element type, C type, operator)
-#define MP_SCALAR_COMPARE_ALL(X, dtype, T) \
-  X(EQ, dtype, T, ==)                      \
-  X(NE, dtype, T, !=)                      \
-  X(GE, dtype, T, >=)                      \
-  X(GT, dtype, T, >)                       \
-  X(LE, dtype, T, <=)                      \
-  X(LT, dtype, T, <)
-#define MP_SCALAR_COMPARE(X)              \
-  MP_SCALAR_COMPARE_ALL(X, S32, int32_t)  \
-  MP_SCALAR_COMPARE_ALL(X, U32, uint32_t) \
-  MP_SCALAR_COMPARE_ALL(X, S64, int64_t)  \
-  MP_SCALAR_COMPARE_ALL(X, U64, uint64_t) \
-  MP_SCALAR_COMPARE_ALL(X, F32, float)    \
-  MP_SCALAR_COMPARE_ALL(X, F64, double)   \
-  X(EQ, BOOL, uint8_t, ==)                \
-  X(NE, BOOL, uint8_t, !=)
-
-// X(from, to, C types); all of these fit or wrap, so that nothing has to saturate.
-#define MP_SCALAR_CONVERT(X)      \
-  X(BOOL, S32, uint8_t, int32_t)  \
-  X(BOOL, U32, uint8_t, uint32_t) \
-  X(BOOL, F32, uint8_t, float)    \
-  X(S32, F32, int32_t, float)     \
-  X(S32, F64, int32_t, double)    \
-  X(S32, S64, int32_t, int64_t)   \
-  X(S32, U32, int32_t, uint32_t)  \
-  X(U32, S32, uint32_t, int32_t)  \
-  X(U32, F32, uint32_t, float)    \
-  X(S64, S32, int64_t, int32_t)   \
-  X(F32, F64, float, double)      \
-  X(F64, F32, double, float)
-
-// X(bytes, C type)
-#define MP_SCALAR_SELECT(X) \
-  X(1, uint8_t)             \
-  X(4, uint32_t)            \
-  X(8, uint64_t)
 
 #endif  // MINIPOD_SIM_LOOPS_SCALAR_OPS_H_

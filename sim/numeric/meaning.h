@@ -87,7 +87,7 @@
   SELECT(AT_LEAST(ABS(SUB(x, TRUNC(x))), NUM(0.5)), ADD(TRUNC(x), COPYSIGN(NUM(1), x)), \
          COPYSIGN(TRUNC(x), x))
 // Zeros and NaNs are their own signs.
-#define MP_REAL_SIGN SELECT(EITHER(EQUAL(x, NUM(0)), IS_NAN(x)), x, COPYSIGN(NUM(1), x))
+#define MP_REAL_SIGN SELECT(GREATER(ABS(x), NUM(0)), COPYSIGN(NUM(1), x), x)
 // NaN if one of the two is NaN, the first one if both are. Equal operands differ in the sign of
 // zero at most: "and" keeps +0, "or" -0.
 #define MP_LARGER \
