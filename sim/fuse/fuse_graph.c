@@ -62,7 +62,9 @@ static bool fuse_graph_is_cheap(const mp_view_t *view, const mp_value_t *base) {
 static int64_t fuse_graph_row(const mp_view_t *view, int64_t base_count) {
   if (view->rank == 0 || view->rank > 2) return 0;
   const int64_t row = view->extents[view->rank - 1];
-  return mp_view_is_spread(view, base_count * row, row) ? row : 0;
+  int64_t count = 0;
+  if (__builtin_mul_overflow(base_count, row, &count)) return 0;
+  return mp_view_is_spread(view, count, row) ? row : 0;
 }
 
 // `is_by_tiles`: the tiles are not rows of a reduction, so that they may be taken in any order.

@@ -26,14 +26,14 @@ static bool best_counts_along(const mp_op_t *op) {
   const mp_op_t *iota = op->operands[1]->op;
   const mp_index_list_t dimensions = mp_op_ints(op, MP_ATTR_DIMENSIONS);
   if (iota == NULL || iota->code != MP_OP_IOTA || dimensions.count != 1) return false;
-  const mp_dtype_t dtype = iota->results[0].type->dtype;
   // The numbers must fit the type: they are compared as they are.
-  if (dtype != MP_DTYPE_S32 && dtype != MP_DTYPE_U32 && dtype != MP_DTYPE_S64 &&
-      dtype != MP_DTYPE_U64) {
-    return false;
-  }
+  const mp_dtype_t dtype = iota->results[0].type->dtype;
+  const int64_t most = dtype == MP_DTYPE_S32                            ? INT32_MAX
+                       : dtype == MP_DTYPE_U32                          ? UINT32_MAX
+                       : dtype == MP_DTYPE_S64 || dtype == MP_DTYPE_U64 ? INT64_MAX
+                                                                        : 0;
   return mp_op_int(iota, MP_ATTR_IOTA_DIMENSION, -1) == dimensions.values[0] &&
-         iota->results[0].type->dims[dimensions.values[0]] <= INT32_MAX;
+         iota->results[0].type->dims[dimensions.values[0]] <= most;
 }
 
 bool mp_best_find(const mp_op_t *op, mp_best_t *out_best) {
@@ -221,7 +221,8 @@ bool mp_best_has_way(const mp_fold_axes_t *kept, const mp_fold_axes_t *reduced) 
   enum { SHORTEST_RUN = 16 };
   if (reduced->count < 2 || kept->count == 0 || reduced->rank != 1) return false;
   if (reduced->strides[0] == 1) return true;
-  return kept->rank > 0 && kept->strides[kept->rank - 1] == 1 &&
+  // Lanes count their rows in 32 bits.
+  return reduced->count <= INT32_MAX && kept->rank > 0 && kept->strides[kept->rank - 1] == 1 &&
          kept->dims[kept->rank - 1] >= SHORTEST_RUN;
 }
 

@@ -55,6 +55,15 @@ def test_argmax_counts_for_itself():
   assert memory.temp_size_in_bytes < 1 << 16
 
 
+@pytest.mark.parametrize("index", [np.uint32, np.int64])
+def test_argmax_counts_beyond_32_bits(index):
+  """No run: the positions alone would take four or eight times the memory of the array."""
+  x = jax.ShapeDtypeStruct(((1 << 31) + 8,), np.int8, sharding=jax.sharding.SingleDeviceSharding(POD))
+  with jax.enable_x64(True):
+    memory = jax.jit(lambda a: lax.argmax(a, 0, index)).lower(x).compile().memory_analysis()
+  assert memory.temp_size_in_bytes < 1 << 16
+
+
 def test_first_of_sorts():
   x = values(np.random.default_rng(2), (40, 30), np.float32, True)
   # Slices of several lengths; a slice that leaves out the first rows; an index that the comparator reads.
