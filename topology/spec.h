@@ -64,6 +64,7 @@ typedef enum {
   X(wirings, "topology", WIRING, "how the chips of a slice, or of each dimension, are wired") \
   X(shape, "shape", SHAPE, "grid of chips of one slice")                                      \
   X(chips, "chips", INT, "number of chips of one slice; alone: a grid with one dimension")    \
+  X(shapes, "shapes", TEXTS, "grids that a slice may have, or any")                           \
   X(dims, "dims", DIMS, "least number of coordinates; the grid is padded with ones")          \
   X(wrap_side, "wrap.side", INT, "a side of a torus is a ring if this divides its length")    \
   X(wrap_block, "wrap.block", SHAPE, "a torus has rings if it consists of such blocks")       \
@@ -134,6 +135,7 @@ typedef struct {
   mp_wirings_t wirings;
   mp_shape_t shape;
   int32_t chips;
+  char shapes[MP_SPEC_MAX_TEXT + 1];  // empty once the spec is finished, or: any grid
   int32_t dims;
   int32_t wrap_side;  // this and the next are part of the wirings once the spec is finished
   mp_shape_t wrap_block;

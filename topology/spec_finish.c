@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "topology/spec.h"
+#include "topology/spec_value.h"
 
 enum { MP_FABRIC_LEAF_HOSTS = 32 };  // of a fat tree that does not say
 
@@ -43,6 +44,82 @@ static mp_status_t spec_finish_shape(mp_pod_spec_t *spec, const char *origin) {
     return spec_finish_refuse(spec, origin, spec->chips != 0 ? "chips" : "shape", message);
   }
   spec->chips = (int32_t)chips;
+  return NULL;
+}
+
+// ---- Published shapes ----
+
+// The sides of a grid that are longer than one, ascending. Returns how many.
+static int32_t spec_finish_sort_sides(const mp_shape_t *shape, int32_t sides[MP_POD_MAX_DIMS]) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < shape->num_dims; ++i) {
+    if (shape->dims[i] == 1) continue;
+    int32_t at = count++;
+    for (; at > 0 && sides[at - 1] > shape->dims[i]; --at) sides[at] = sides[at - 1];
+    sides[at] = shape->dims[i];
+  }
+  return count;
+}
+
+// Whether the grids are equal but for the order of their sides.
+static bool spec_finish_are_alike(const mp_shape_t *a, const mp_shape_t *b) {
+  int32_t left[MP_POD_MAX_DIMS], right[MP_POD_MAX_DIMS];
+  const int32_t count = spec_finish_sort_sides(a, left);
+  if (spec_finish_sort_sides(b, right) != count) return false;
+  return memcmp(left, right, (size_t)count * sizeof(*left)) == 0;
+}
+
+static bool spec_finish_is_of_blocks(const mp_shape_t *shape, const mp_shape_t *block) {
+  if (block->num_dims == 0 || shape->num_dims != block->num_dims) return false;
+  for (int32_t i = 0; i < shape->num_dims; ++i) {
+    if (shape->dims[i] % block->dims[i] != 0) return false;
+  }
+  return true;
+}
+
+static mp_status_t spec_finish_refuse_shape(const mp_pod_spec_t *spec, const char *origin,
+                                            const char *key) {
+  const bool is_preset = spec_finish_layer_of(spec, "shapes") == MP_LAYER_PRESET;
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_strbuf_puts(&text, "no slice ");
+  if (is_preset) mp_strbuf_printf(&text, "of %s ", spec->preset);
+  mp_strbuf_puts(&text, "has the grid ");
+  mp_shape_write(&spec->shape, &text);
+  mp_strbuf_puts(&text, ", expected ");
+  for (const char *c = spec->shapes; *c != '\0'; ++c) {
+    mp_strbuf_puts(&text, *c == ',' ? ", " : (char[2]){*c, '\0'});
+  }
+  if (spec->wrap_block.num_dims != 0) {
+    mp_strbuf_puts(&text, ", blocks of ");
+    mp_shape_write(&spec->wrap_block, &text);
+  }
+  mp_strbuf_puts(&text, ", with the sides in any order (shapes:any allows all)");
+  const mp_status_t status = text.failed
+                                 ? mp_status_out_of_memory()
+                                 : spec_finish_refuse(spec, origin, key, mp_strbuf_text(&text));
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
+// A machine that can be bought comes in certain slices only, or in whole blocks.
+// `key` is the one that gave the grid.
+static mp_status_t spec_finish_shapes(mp_pod_spec_t *spec, const char *origin, const char *key) {
+  bool is_there = spec->shapes[0] == '\0' || strcmp(spec->shapes, "any") == 0 ||
+                  spec_finish_is_of_blocks(&spec->shape, &spec->wrap_block);
+  for (mp_str_t rest = mp_str(spec->shapes); rest.size != 0 && !is_there;) {
+    size_t size = 0;
+    while (size < rest.size && rest.data[size] != ',') ++size;
+    mp_shape_t shape;
+    if (!mp_spec_value_parse(MP_SPEC_SHAPE, (mp_str_t){rest.data, size}, &shape)) {
+      return spec_finish_refuse(spec, origin, "shapes", "expected grids such as 2x2,2x4, or any");
+    }
+    is_there = spec_finish_are_alike(&shape, &spec->shape);
+    size += size < rest.size;
+    rest = (mp_str_t){rest.data + size, rest.size - size};
+  }
+  if (!is_there) return spec_finish_refuse_shape(spec, origin, key);
+  memset(spec->shapes, 0, sizeof(spec->shapes));
   return NULL;
 }
 
@@ -266,7 +343,9 @@ mp_status_t mp_spec_finish(mp_pod_spec_t *spec, const char *origin) {
   if (spec->matrix_unit.num_dims != 0 && spec->matrix_unit.num_dims != 2) {
     return spec_finish_refuse(spec, origin, "matrix_unit", "expected two sizes such as 128x128");
   }
+  const bool is_counted = spec->shape.num_dims == 0;
   MP_RETURN_IF_ERROR(spec_finish_shape(spec, origin));
+  MP_RETURN_IF_ERROR(spec_finish_shapes(spec, origin, is_counted ? "chips" : "shape"));
   MP_RETURN_IF_ERROR(spec_finish_wirings(spec, origin));
   MP_RETURN_IF_ERROR(spec_finish_by_dimension(spec, origin, "links.latency", &spec->link_latency));
   MP_RETURN_IF_ERROR(

@@ -70,9 +70,9 @@ static void the_shipped_files_read(void **state) {
 
 static void words_override_the_file_and_the_file_the_preset(void **state) {
   (void)state;
-  mp_pod_t *pod = pod_named(CONFIGS "v5e-16.yaml hosts:2 shape:8x2 kind:\"my core\"");
+  mp_pod_t *pod = pod_named(CONFIGS "v5e-16.yaml hosts:2 shape:4x2 kind:\"my core\"");
   assert_int_equal(mp_pod_info(pod)->num_hosts, 2);
-  assert_int_equal(mp_pod_info(pod)->shape[0], 8);
+  assert_int_equal(mp_pod_info(pod)->shape[0], 4);
   assert_string_equal(mp_pod_info(pod)->kind, "my core");
   assert_true(mp_pod_device(pod, 0)->capacity[MP_MEMORY_DEVICE] == 63ull << 28);
   assert_true(mp_pod_device(pod, 0)->capacity[MP_MEMORY_PINNED_HOST] == 2ull << 30);
@@ -163,6 +163,51 @@ static void published_slices_have_their_rings(void **state) {
   check_wirings("v5e:4x4 topology:torus", "torus ring ring ring");
   check_wirings("v5e:16x16 topology:mesh", "mesh mesh mesh mesh");
   check_wirings("h100:8 slices:4", "switch switch");
+}
+
+static void machines_come_in_published_slices(void **state) {
+  (void)state;
+  static const char *const there[] = {"v5e:1",
+                                      "v5e:4x2",
+                                      "v5e:2x4x1",
+                                      "v6e:16x16",
+                                      "v2:16x16",
+                                      "v3:32x16",
+                                      "v4:2x2x1",
+                                      "v4:4x4x4",
+                                      "v4:2x4x2",
+                                      "v5p:4x8x12",
+                                      "v4-megacore:16x16x4",
+                                      "7x:4x4x8",
+                                      "h100:3x5",
+                                      "v5e:8x4 slices:3",
+                                      "v5e:3x5x7 shapes:any",
+                                      "torus:3x5 shapes:3x5,4x4"};
+  for (size_t i = 0; i < sizeof(there) / sizeof(there[0]); ++i) mp_pod_release(pod_named(there[i]));
+  static const struct {
+    const char *text, *message;
+  } missing[] = {
+      {"v5e:3x5x7",
+       "key 'shape': no slice of v5e has the grid 3x5x7, expected 1x1, 2x2, 2x4, 4x4, "
+       "4x8, 8x8, 8x16, 16x16, with the sides in any order (shapes:any allows all)"},
+      {"v5e:2x2x2", "no slice of v5e has the grid 2x2x2"},
+      {"v6e:16x32", "no slice of v6e has the grid 16x32x1"},
+      {"v2:32x32", "no slice of v2 has the grid 32x32x1"},
+      {"v4:2x2x8",
+       "no slice of v4 has the grid 2x2x8, expected 1x1x1, 2x1x1, 2x2x1, 2x2x2, 2x2x4, "
+       "2x4x4, blocks of 4x4x4, with the sides in any order"},
+      {"v5p:8x8", "no slice of v5p has the grid 8x8x1"},
+      {"7x:4x4x6", "no slice of 7x has the grid 4x4x6"},
+      {"torus:3x5 shapes:4x4", "no slice has the grid 3x5, expected 4x4"},
+      {"torus:3x5 shapes:4x,4", "key 'shapes': expected grids such as 2x2,2x4, or any"},
+      {"preset:v5e chips:3", "key 'chips': no slice of v5e has the grid 3x1x1"},
+  };
+  for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); ++i) {
+    mp_pod_spec_t spec = {0};
+    mp_status_t status = mp_spec_read_line(&spec, "line", mp_str(missing[i].text));
+    if (status == NULL) status = mp_spec_finish(&spec, "line");
+    assert_status(status, MP_INVALID_ARGUMENT, missing[i].message);
+  }
 }
 
 static void links_may_differ_by_dimension(void **state) {
@@ -456,6 +501,7 @@ int main(void) {
       cmocka_unit_test(both_forms_mean_the_same),
       cmocka_unit_test(each_dimension_has_its_wiring),
       cmocka_unit_test(published_slices_have_their_rings),
+      cmocka_unit_test(machines_come_in_published_slices),
       cmocka_unit_test(links_may_differ_by_dimension),
       cmocka_unit_test(networks_between_hosts),
       cmocka_unit_test(bad_yaml_names_line_key_and_what_was_expected),
