@@ -1,5 +1,6 @@
 // OpSharding messages: what placements become, and what is made of clients' messages.
 #include "sim/base/proto.h"
+#include "sim/spmd/gspmd/gspmd.h"
 #include "sim/spmd/sharding/op_sharding.h"
 #include "tests/unit/support/ir_test.h"
 #include "tests/unit/support/sdy_test.h"
