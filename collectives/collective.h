@@ -20,19 +20,38 @@
 
 #include "sim/base/arena.h"
 #include "sim/base/status.h"
+#include "sim/base/str.h"
+#include "sim/base/table.h"
 #include "sim/numeric/dtype.h"
 
+// The kinds that groups do, in which all members meet: enum name, name in options and reports, what
+// does a chunk of it (mp_..._chunk), and what processes send each other
+// (mp_collective_schedule_...).
+#define MP_GROUP_COLLECTIVES(X)                                      \
+  X(ALL_REDUCE, "all_reduce", all_reduce, pieces)                    \
+  X(ALL_GATHER, "all_gather", all_gather, inputs)                    \
+  X(REDUCE_SCATTER, "reduce_scatter", reduce_scatter, pieces)        \
+  X(ALL_TO_ALL, "all_to_all", all_to_all, slices)                    \
+  X(PERMUTE, "collective_permute", permute, slices)                  \
+  X(BROADCAST, "collective_broadcast", broadcast, inputs)            \
+  X(RAGGED_ALL_TO_ALL, "ragged_all_to_all", ragged_all_to_all, rows) \
+  X(EXCHANGE, "exchange", exchange, slices)
+// All kinds. Messages of pairs, the last one, have neither of the two.
+#define MP_COLLECTIVES(X) MP_GROUP_COLLECTIVES(X) X(SEND_RECV, "send", none, none)
+
 typedef enum {
-  MP_COLLECTIVE_ALL_REDUCE,
-  MP_COLLECTIVE_ALL_GATHER,
-  MP_COLLECTIVE_REDUCE_SCATTER,
-  MP_COLLECTIVE_ALL_TO_ALL,
-  MP_COLLECTIVE_PERMUTE,
-  MP_COLLECTIVE_BROADCAST,
-  MP_COLLECTIVE_RAGGED_ALL_TO_ALL,
-  MP_COLLECTIVE_EXCHANGE,
-  MP_COLLECTIVE_SEND_RECV,
+#define MP_COLLECTIVE_ENUM(name, ...) MP_COLLECTIVE_##name,
+  MP_COLLECTIVES(MP_COLLECTIVE_ENUM)
+#undef MP_COLLECTIVE_ENUM
 } mp_collective_kind_t;
+
+#define MP_GROUP_COLLECTIVE_KINDS MP_ROWS(MP_GROUP_COLLECTIVES)
+#define MP_COLLECTIVE_KINDS       MP_ROWS(MP_COLLECTIVES)
+
+// "all_reduce", "all_gather" and so on, as options name them.
+const char *mp_collective_kind_name(mp_collective_kind_t kind);
+// The kind that options name so; false when there is none.
+bool mp_collective_kind_from_name(mp_str_t name, mp_collective_kind_t *out_kind);
 
 // How replica_groups are to be read (StableHLO spec, "Execution").
 typedef enum {

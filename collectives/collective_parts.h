@@ -59,19 +59,20 @@ static inline size_t mp_align64(size_t bytes) {
   return mp_align(bytes, 64);
 }
 
-// The algorithms, one per kind (StableHLO spec, the op of the same name; mp_exchange_chunk is
-// minipod.exchange): mp_all_reduce_chunk, mp_reduce_scatter_chunk, mp_all_gather_chunk,
-// mp_all_to_all_chunk, mp_permute_chunk, mp_broadcast_chunk, mp_ragged_all_to_all_chunk and
-// mp_exchange_chunk. Each does the call's chunk and writes outputs of members of this process only.
-// Only the ragged one can fail, with INVALID_ARGUMENT when the members' sizes make no sense.
-mp_status_t mp_all_reduce_chunk(const mp_collective_call_t *call);
-mp_status_t mp_reduce_scatter_chunk(const mp_collective_call_t *call);
-mp_status_t mp_all_gather_chunk(const mp_collective_call_t *call);
-mp_status_t mp_all_to_all_chunk(const mp_collective_call_t *call);
-mp_status_t mp_permute_chunk(const mp_collective_call_t *call);
-mp_status_t mp_broadcast_chunk(const mp_collective_call_t *call);
-mp_status_t mp_ragged_all_to_all_chunk(const mp_collective_call_t *call);
-mp_status_t mp_exchange_chunk(const mp_collective_call_t *call);
+// The algorithms, one per kind of group (StableHLO spec, the op of the same name; that of exchanges
+// is minipod.exchange's): mp_all_reduce_chunk and so on. Each does the call's chunk and writes
+// outputs of members of this process only. Only the ragged one can fail, with INVALID_ARGUMENT when
+// the members' sizes make no sense.
+#define MP_COLLECTIVE_CHUNK(name, text, run, schedule) \
+  mp_status_t mp_##run##_chunk(const mp_collective_call_t *call);
+MP_GROUP_COLLECTIVES(MP_COLLECTIVE_CHUNK)
+#undef MP_COLLECTIVE_CHUNK
+
+// Whether it computes, and needs memory for partial results.
+static inline bool mp_collective_reduces(const mp_collective_t *collective) {
+  return collective->kind == MP_COLLECTIVE_ALL_REDUCE ||
+         collective->kind == MP_COLLECTIVE_REDUCE_SCATTER;
+}
 
 // The group position that sends to logical device `target` in a PERMUTE, or -1.
 int64_t mp_permute_source(const mp_collective_t *collective, uint32_t target);

@@ -7,16 +7,30 @@
 
 typedef mp_status_t (*chunk_fn_t)(const mp_collective_call_t *call);
 
-static const chunk_fn_t g_algorithms[] = {
-    [MP_COLLECTIVE_ALL_REDUCE] = mp_all_reduce_chunk,
-    [MP_COLLECTIVE_ALL_GATHER] = mp_all_gather_chunk,
-    [MP_COLLECTIVE_REDUCE_SCATTER] = mp_reduce_scatter_chunk,
-    [MP_COLLECTIVE_ALL_TO_ALL] = mp_all_to_all_chunk,
-    [MP_COLLECTIVE_PERMUTE] = mp_permute_chunk,
-    [MP_COLLECTIVE_BROADCAST] = mp_broadcast_chunk,
-    [MP_COLLECTIVE_RAGGED_ALL_TO_ALL] = mp_ragged_all_to_all_chunk,
-    [MP_COLLECTIVE_EXCHANGE] = mp_exchange_chunk,
+static const chunk_fn_t g_algorithms[MP_GROUP_COLLECTIVE_KINDS] = {
+#define ROW(name, text, run, ...) [MP_COLLECTIVE_##name] = mp_##run##_chunk,
+    MP_GROUP_COLLECTIVES(ROW)
+#undef ROW
 };
+
+static const char *const g_names[MP_COLLECTIVE_KINDS] = {
+#define ROW(name, text, ...) [MP_COLLECTIVE_##name] = text,
+    MP_COLLECTIVES(ROW)
+#undef ROW
+};
+
+const char *mp_collective_kind_name(mp_collective_kind_t kind) {
+  return g_names[kind];
+}
+
+bool mp_collective_kind_from_name(mp_str_t name, mp_collective_kind_t *out_kind) {
+  for (uint32_t kind = 0; kind < MP_COLLECTIVE_KINDS; ++kind) {
+    if (!mp_str_is(name, g_names[kind])) continue;
+    *out_kind = (mp_collective_kind_t)kind;
+    return true;
+  }
+  return false;
+}
 
 static uint32_t collective_run_group_size(const mp_collective_t *collective, uint32_t group) {
   MP_ASSERT(group < collective->groups->num_groups);
@@ -50,13 +64,8 @@ uint32_t mp_collective_num_chunks(const mp_collective_t *collective, uint32_t gr
 }
 
 size_t mp_collective_scratch_bytes(const mp_collective_t *collective, uint32_t group) {
-  switch (collective->kind) {
-    case MP_COLLECTIVE_ALL_REDUCE:
-    case MP_COLLECTIVE_REDUCE_SCATTER:
-      return mp_reduce_scratch_bytes(collective, collective_run_group_size(collective, group), 0);
-    default:
-      return 0;
-  }
+  if (!mp_collective_reduces(collective)) return 0;
+  return mp_reduce_scratch_bytes(collective, collective_run_group_size(collective, group), 0);
 }
 
 static mp_status_t collective_run_run(const mp_collective_t *collective, uint32_t group,
@@ -75,7 +84,7 @@ static mp_status_t collective_run_run(const mp_collective_t *collective, uint32_
       .schedule = schedule,
       .copy = mp_copy_for(collective_run_results(collective)),
   };
-  if ((size_t)collective->kind >= sizeof(g_algorithms) / sizeof(g_algorithms[0])) {
+  if (collective->kind >= MP_GROUP_COLLECTIVE_KINDS) {
     return mp_status_make(MP_INTERNAL, "%s is no group operation", collective->name);
   }
   MP_ASSERT(chunk < call.num_chunks && call.size != 0);

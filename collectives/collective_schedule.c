@@ -9,15 +9,10 @@
 #include "sim/base/assert.h"
 #include "sim/numeric/dims.h"
 
-static const mp_collective_schedule_kind_t *const g_kinds[] = {
-    [MP_COLLECTIVE_ALL_REDUCE] = &mp_collective_schedule_pieces,
-    [MP_COLLECTIVE_REDUCE_SCATTER] = &mp_collective_schedule_pieces,
-    [MP_COLLECTIVE_ALL_GATHER] = &mp_collective_schedule_inputs,
-    [MP_COLLECTIVE_BROADCAST] = &mp_collective_schedule_inputs,
-    [MP_COLLECTIVE_PERMUTE] = &mp_collective_schedule_slices,
-    [MP_COLLECTIVE_ALL_TO_ALL] = &mp_collective_schedule_slices,
-    [MP_COLLECTIVE_EXCHANGE] = &mp_collective_schedule_slices,
-    [MP_COLLECTIVE_RAGGED_ALL_TO_ALL] = &mp_collective_schedule_rows,
+static const mp_collective_schedule_kind_t *const g_kinds[MP_GROUP_COLLECTIVE_KINDS] = {
+#define ROW(name, text, run, schedule) [MP_COLLECTIVE_##name] = &mp_collective_schedule_##schedule,
+    MP_GROUP_COLLECTIVES(ROW)
+#undef ROW
 };
 
 static const mp_collective_schedule_kind_t *collective_schedule_kind_of(
@@ -29,7 +24,7 @@ mp_status_t mp_collective_schedule_create(const mp_collective_t *collective, uin
                                           const mp_group_layout_t *layout,
                                           mp_contribution_t *contributions, const uint32_t *names,
                                           mp_collective_schedule_t **out_schedule) {
-  if ((size_t)collective->kind >= sizeof(g_kinds) / sizeof(g_kinds[0])) {
+  if (collective->kind >= MP_GROUP_COLLECTIVE_KINDS) {
     return mp_status_make(MP_INTERNAL, "%s is no group operation", collective->name);
   }
   const size_t processes = layout->num_processes;
@@ -100,8 +95,7 @@ uint32_t mp_collective_schedule_num_parts(const mp_collective_schedule_t *schedu
 }
 
 size_t mp_collective_schedule_scratch_bytes(const mp_collective_schedule_t *schedule) {
-  const mp_collective_kind_t kind = schedule->collective->kind;
-  if (kind != MP_COLLECTIVE_ALL_REDUCE && kind != MP_COLLECTIVE_REDUCE_SCATTER) return 0;
+  if (!mp_collective_reduces(schedule->collective)) return 0;
   return mp_reduce_scratch_bytes(schedule->collective, schedule->layout->size,
                                  schedule->layout->num_processes);
 }

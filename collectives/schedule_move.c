@@ -261,6 +261,7 @@ static slicer_t schedule_move_slicer_of(const mp_collective_schedule_t *schedule
     case MP_COLLECTIVE_ALL_TO_ALL:
       return schedule_move_all_to_all_slices;
     default:
+      MP_ASSERT(schedule->collective->kind == MP_COLLECTIVE_EXCHANGE);
       return schedule_move_exchange_slices;
   }
 }

@@ -29,20 +29,23 @@ static int usage(void) {
   return EXIT_FAILURE;
 }
 
+// Whether a question about the kind needs no more than one size.
+static bool can_ask(mp_collective_kind_t kind) {
+  return kind != MP_COLLECTIVE_EXCHANGE && kind != MP_COLLECTIVE_SEND_RECV &&
+         kind != MP_COLLECTIVE_RAGGED_ALL_TO_ALL;
+}
+
 static mp_status_t find_kind(const char *name, mp_collective_kind_t *out_kind) {
-  for (int kind = 0; kind < MP_COLLECTIVE_KINDS; ++kind) {
-    if (kind == MP_COLLECTIVE_EXCHANGE || kind == MP_COLLECTIVE_SEND_RECV ||
-        kind == MP_COLLECTIVE_RAGGED_ALL_TO_ALL ||
-        strcmp(mp_network_kind_name((mp_collective_kind_t)kind), name) != 0) {
-      continue;
-    }
-    *out_kind = (mp_collective_kind_t)kind;
-    return NULL;
+  char known[256] = "";
+  size_t size = 0;
+  if (mp_collective_kind_from_name(mp_str(name), out_kind) && can_ask(*out_kind)) return NULL;
+  for (int k = 0; k < MP_COLLECTIVE_KINDS; ++k) {
+    const mp_collective_kind_t kind = (mp_collective_kind_t)k;
+    if (!can_ask(kind) || size >= sizeof(known)) continue;
+    size += (size_t)snprintf(known + size, sizeof(known) - size, "%s%s", size == 0 ? "" : ", ",
+                             mp_collective_kind_name(kind));
   }
-  return mp_status_make(MP_INVALID_ARGUMENT,
-                        "collective '%s' is none of all_reduce, all_gather, reduce_scatter, "
-                        "all_to_all, collective_permute, collective_broadcast",
-                        name);
+  return mp_status_make(MP_INVALID_ARGUMENT, "collective '%s' is none of %s", name, known);
 }
 
 // A permute goes to the device half a list away: the longest way that all can have.
@@ -93,7 +96,8 @@ static mp_status_t make_network(const question_t *question, const char *algorith
                                 mp_network_t **out_network) {
   char text[256];
   mp_network_options_t options = {0};
-  snprintf(text, sizeof(text), "%s:%s", mp_network_kind_name(question->collective.kind), algorithm);
+  snprintf(text, sizeof(text), "%s:%s", mp_collective_kind_name(question->collective.kind),
+           algorithm);
   MP_RETURN_IF_ERROR(mp_network_options_read(mp_str(text), &options));
   return mp_network_create(question->pod, &options, out_network);
 }

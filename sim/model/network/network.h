@@ -60,11 +60,6 @@ typedef enum {
 
 const char *mp_algorithm_name(mp_algorithm_t algorithm);
 
-enum { MP_COLLECTIVE_KINDS = MP_COLLECTIVE_SEND_RECV + 1 };
-
-// "all_reduce", "all_gather" and so on, as options name them.
-const char *mp_network_kind_name(mp_collective_kind_t kind);
-
 // All zero: the defaults.
 typedef struct {
   // By kind of collective. One that cannot be used for a group (dimension_ring where the group is

@@ -1,4 +1,5 @@
 // Names of algorithms and kinds, and the options that pair them.
+#include "sim/base/table.h"
 #include "sim/model/network/algorithms.h"
 
 static const char *const g_algorithm_names[] = {
@@ -7,24 +8,8 @@ static const char *const g_algorithm_names[] = {
 #undef ALGORITHM_TEXT
 };
 
-static const char *const g_kind_names[MP_COLLECTIVE_KINDS] = {
-    [MP_COLLECTIVE_ALL_REDUCE] = "all_reduce",
-    [MP_COLLECTIVE_ALL_GATHER] = "all_gather",
-    [MP_COLLECTIVE_REDUCE_SCATTER] = "reduce_scatter",
-    [MP_COLLECTIVE_ALL_TO_ALL] = "all_to_all",
-    [MP_COLLECTIVE_PERMUTE] = "collective_permute",
-    [MP_COLLECTIVE_BROADCAST] = "collective_broadcast",
-    [MP_COLLECTIVE_RAGGED_ALL_TO_ALL] = "ragged_all_to_all",
-    [MP_COLLECTIVE_EXCHANGE] = "exchange",
-    [MP_COLLECTIVE_SEND_RECV] = "send",
-};
-
 const char *mp_algorithm_name(mp_algorithm_t algorithm) {
   return g_algorithm_names[algorithm];
-}
-
-const char *mp_network_kind_name(mp_collective_kind_t kind) {
-  return g_kind_names[kind];
 }
 
 // The error for a word that is none of `names`.
@@ -44,13 +29,13 @@ static mp_status_t network_options_unknown(const char *what, mp_str_t word,
   return status;
 }
 
-static bool network_options_find_kind(mp_str_t word, mp_collective_kind_t *out_kind) {
-  for (uint32_t kind = 0; kind < MP_COLLECTIVE_KINDS; ++kind) {
-    if (!mp_str_is(word, g_kind_names[kind])) continue;
-    *out_kind = (mp_collective_kind_t)kind;
-    return true;
-  }
-  return false;
+static mp_status_t network_options_unknown_kind(mp_str_t word) {
+  static const char *const names[] = {
+#define ROW(name, text, ...) text,
+      MP_COLLECTIVES(ROW)
+#undef ROW
+  };
+  return network_options_unknown("collective", word, names, MP_COUNT_OF(names));
 }
 
 // The algorithm of this name, if it can be the kind's.
@@ -70,7 +55,7 @@ static mp_status_t network_options_find_algorithm(mp_str_t word, mp_collective_k
     return NULL;
   }
   mp_status_t status = network_options_unknown("algorithm", word, names, count);
-  return mp_status_annotate(status, "%s", mp_network_kind_name(kind));
+  return mp_status_annotate(status, "%s", mp_collective_kind_name(kind));
 }
 
 mp_status_t mp_network_options_read(mp_str_t text, mp_network_options_t *options) {
@@ -79,9 +64,7 @@ mp_status_t mp_network_options_read(mp_str_t text, mp_network_options_t *options
     mp_str_t algorithm = mp_str_cut(&text, ',');
     const mp_str_t word = mp_str_cut(&algorithm, ':');
     mp_collective_kind_t kind;
-    if (!network_options_find_kind(word, &kind)) {
-      return network_options_unknown("collective", word, g_kind_names, MP_COLLECTIVE_KINDS);
-    }
+    if (!mp_collective_kind_from_name(word, &kind)) return network_options_unknown_kind(word);
     MP_RETURN_IF_ERROR(network_options_find_algorithm(algorithm, kind, &read.algorithms[kind]));
   }
   *options = read;

@@ -95,7 +95,7 @@ static mp_status_t report_rows_make_collectives(const maker_t *m) {
   for (uint32_t i = 0; i < count; ++i) {
     const mp_cmd_t *cmd = mp_timing_collective(m->books->timing, numbers[i]);
     mp_report_collective_t *made = &row->collective[i];
-    *made = (mp_report_collective_t){.kind = mp_network_kind_name(cmd->collective->kind),
+    *made = (mp_report_collective_t){.kind = mp_collective_kind_name(cmd->collective->kind),
                                      .place = report_rows_place(m->arena, cmd->loc),
                                      .bytes = (double)mp_message_bytes(cmd->collective),
                                      .round = mp_report_collective_round(cmd->collective),

@@ -222,9 +222,9 @@ static void timeline_put_meeting(mp_timeline_t *timeline, const mp_model_program
   const mp_collective_t *collective = cmd->collective;
   timeline_put_slice(
       timeline, TIMELINE_DEVICES, device, begin, end, is_waiting ? "waiting" : "collective",
-      is_waiting ? MP_STR("waiting") : mp_str(mp_network_kind_name(collective->kind)));
+      is_waiting ? MP_STR("waiting") : mp_str(mp_collective_kind_name(collective->kind)));
   mp_strbuf_puts(timeline->out, ",\"args\":{\"collective\":");
-  timeline_put_text(timeline, mp_str(mp_network_kind_name(collective->kind)));
+  timeline_put_text(timeline, mp_str(mp_collective_kind_name(collective->kind)));
   timeline_put_number(timeline, "bytes", (double)mp_message_bytes(collective));
   const mp_algorithm_t algorithm = mp_model_program_algorithm(program, number);
   if (algorithm != MP_ALGORITHM_AUTO) {
@@ -292,7 +292,7 @@ static void timeline_on_link(void *context, const mp_model_program_t *program, u
                              double bytes, uint32_t collective, mp_moment_t begin,
                              mp_moment_t end) {
   const mp_cmd_t *cmd = mp_timing_collective(mp_model_program_timing(program), collective);
-  timeline_carry(context, link, mp_network_kind_name(cmd->collective->kind), bytes, begin, end);
+  timeline_carry(context, link, mp_collective_kind_name(cmd->collective->kind), bytes, begin, end);
 }
 
 // ---- The host ----

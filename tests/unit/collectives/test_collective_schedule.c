@@ -118,7 +118,7 @@ static void end(process_t *process) {
 }
 
 // How many of each kind took how many phases.
-static uint32_t g_phases[MP_COLLECTIVE_SEND_RECV][MP_SCHEDULE_MAX_PHASES + 1];
+static uint32_t g_phases[MP_GROUP_COLLECTIVE_KINDS][MP_SCHEDULE_MAX_PHASES + 1];
 
 static void run_spread(random_collective_t *r, uint32_t group, const uint32_t *ranks,
                        uint32_t num_ranks, uint32_t per_host, outputs_t outputs) {
@@ -150,7 +150,7 @@ static void test_random(void **state) {
   for (uint64_t seed = 0; seed < 1600; ++seed) {
     random_collective_t r;
     const uint32_t num_devices = 2 + (uint32_t)(seed % 14);
-    const int64_t large = seed % 8 == MP_COLLECTIVE_ALL_REDUCE ? 270 : 60;
+    const int64_t large = seed % MP_GROUP_COLLECTIVE_KINDS == MP_COLLECTIVE_ALL_REDUCE ? 270 : 60;
     random_collective(&r, seed, num_devices, seed / 8 % 5 == 0 ? large : 7);
     const bool is_grid = seed / 8 % 4 == 1 && num_devices >= 6;  // of 2 hosts x 3, or 3 x 2
     const uint32_t num_ranks = is_grid ? 6 : 1 + random_below(&r, MAX_PROCESSES);

@@ -288,7 +288,7 @@ static void test_closed_forms(void **state) {
     const form_t *form = &k_forms[i];
     char text[128], algorithms[128];
     snprintf(text, sizeof(text), "%s%s", form->pod, links_of(form->pod));
-    snprintf(algorithms, sizeof(algorithms), "%s:%s", mp_network_kind_name(form->kind),
+    snprintf(algorithms, sizeof(algorithms), "%s:%s", mp_collective_kind_name(form->kind),
              form->algorithm);
     mp_network_t *network = network_with(text, algorithms);
     const uint32_t devices = (uint32_t)mp_pod_info(mp_network_pod(network))->num_devices;
@@ -482,7 +482,7 @@ static void check_sends(const char *pod, const char *algorithms, mp_collective_k
   }
   for (uint32_t i = 0; i < num_links; ++i) {
     if (fabs(loads[i] - wanted[i]) > 1e-6 * wanted[i]) {
-      fail_msg("%s %s, %s: %g, not %g", pod, mp_network_kind_name(kind),
+      fail_msg("%s %s, %s: %g, not %g", pod, mp_collective_kind_name(kind),
                mp_network_link(network, i)->name, wanted[i], loads[i]);
     }
   }
@@ -514,7 +514,8 @@ static void test_sends(void **state) {
       for (size_t a = 0; a < 8; ++a) {
         char options[128];
         mp_network_options_t read = {0};
-        snprintf(options, sizeof(options), "%s:%s", mp_network_kind_name(kinds[k]), algorithms[a]);
+        snprintf(options, sizeof(options), "%s:%s", mp_collective_kind_name(kinds[k]),
+                 algorithms[a]);
         mp_status_t status = mp_network_options_read(mp_str(options), &read);
         if (status != NULL) {  // not an algorithm of this kind
           mp_status_release(status);

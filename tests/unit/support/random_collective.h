@@ -253,7 +253,7 @@ static inline void random_collective(random_collective_t *r, uint64_t seed, uint
   assert_ok(mp_arena_create(&r->arena));
   for (int i = 0; i < 4; ++i) (void)random_below(r, 2);
   const random_type_t *type = &k_random_types[random_below(r, RANDOM_NUM_TYPES)];
-  const mp_collective_kind_t kind = (mp_collective_kind_t)(seed % MP_COLLECTIVE_SEND_RECV);
+  const mp_collective_kind_t kind = (mp_collective_kind_t)(seed % MP_GROUP_COLLECTIVE_KINDS);
   r->collective = (mp_collective_t){
       .kind = kind, .name = "stablehlo.random", .location = "here", .operands = r->operands};
   random_reduction(r, type);

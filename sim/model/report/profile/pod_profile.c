@@ -134,9 +134,9 @@ static void pod_profile_put_meeting(mp_pod_profile_t *profile, const mp_model_pr
   if (begin >= end) return;
   char what[48];
   (void)snprintf(what, sizeof(what), "%s%s", is_waiting ? "waiting." : "",
-                 mp_network_kind_name(cmd->collective->kind));
+                 mp_collective_kind_name(cmd->collective->kind));
   pod_profile_name(&profile->planes[device], number, command, cmd, what,
-                   is_waiting ? "waiting" : mp_network_kind_name(cmd->collective->kind), NULL,
+                   is_waiting ? "waiting" : mp_collective_kind_name(cmd->collective->kind), NULL,
                    mp_algorithm_name(mp_model_program_algorithm(program, collective)));
   pod_profile_put(profile, device, LINE_OPS, number, begin, end);
   profile->written[device] = end;
