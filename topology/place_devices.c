@@ -9,10 +9,13 @@
 
 // Which share of the host's memory, and of each NUMA node's, the spaces without a described
 // capacity get. The rest is for the user's programs; unpinned memory is theirs anyway.
+#define SHARE_DEVICE        0.7
+#define SHARE_PINNED_HOST   0.1
+#define SHARE_UNPINNED_HOST 0
 static const double g_memory_share[MP_MEMORY_SPACE_COUNT] = {
-    [MP_MEMORY_DEVICE] = 0.7,
-    [MP_MEMORY_PINNED_HOST] = 0.1,
-    [MP_MEMORY_UNPINNED_HOST] = 0,
+#define ROW(name, text) [MP_MEMORY_##name] = SHARE_##name,
+    MP_MEMORY_SPACES(ROW)
+#undef ROW
 };
 
 enum { MP_MEBIBYTE = 1 << 20 };

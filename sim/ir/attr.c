@@ -23,26 +23,18 @@ mp_attr_name_t mp_attr_name_from_text(mp_str_t text) {
   return MP_ATTR_OTHER;
 }
 
-// ---- enumerations: spellings by VHLO's numbers, NULL where a number is not used ----
+// ---- enumerations ----
 
 enum { MAX_ENUM_VALUES = 6 };
 
-static const char *const enum_names[][MAX_ENUM_VALUES] = {
-    [MP_ENUM_COMPARISON_DIRECTION] = {"EQ", "NE", "GE", "GT", "LE", "LT"},
-    [MP_ENUM_COMPARISON_TYPE] = {"NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"},
-    [MP_ENUM_API_VERSION] = {"API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL",
-                             "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED",
-                             "API_VERSION_TYPED_FFI"},
-    [MP_ENUM_FFT_TYPE] = {"FFT", "IFFT", "RFFT", "IRFFT"},
-    [MP_ENUM_PRECISION] = {"DEFAULT", "HIGH", "HIGHEST"},
-    [MP_ENUM_RNG_ALGORITHM] = {"DEFAULT", "THREE_FRY", "PHILOX"},
-    [MP_ENUM_RNG_DISTRIBUTION] = {NULL, "UNIFORM", "NORMAL"},
-    [MP_ENUM_TRANSPOSE] = {"TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"},
-    [MP_ENUM_RESULT_ACCURACY_MODE] = {"DEFAULT", "HIGHEST", "TOLERANCE"},
+static const char *const enum_names[MP_ENUM_COUNT][MAX_ENUM_VALUES] = {
+#define ENUM_ROW(name, text, code, ...) [MP_ENUM_##name] = {__VA_ARGS__},
+    MP_ENUMS(ENUM_ROW)
+#undef ENUM_ROW
 };
 
 const char *mp_enum_value_name(mp_enum_kind_t kind, uint32_t value) {
-  if ((size_t)kind >= sizeof(enum_names) / sizeof(enum_names[0])) return NULL;
+  if ((unsigned)kind >= MP_ENUM_COUNT) return NULL;
   return value < MAX_ENUM_VALUES ? enum_names[kind][value] : NULL;
 }
 

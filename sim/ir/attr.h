@@ -46,20 +46,30 @@ typedef enum {
   MP_KIND_BOXES,              // boxes: minipod.exchange
 } mp_attr_kind_t;
 
-// Which enumeration a MP_KIND_ENUM value belongs to. Values are VHLO's numbers.
+// The enumerations that a MP_KIND_ENUM value can belong to: name, StableHLO's name, the code of its
+// attributes in VHLO's bytecode, and spellings by VHLO's numbers, which the values are; NULL where
+// a number is not used. Versions of interfaces are written as numbers and need no name.
+#define MP_ENUMS(X)                                                                               \
+  X(COMPARISON_DIRECTION, "comparison_direction", 3, "EQ", "NE", "GE", "GT", "LE", "LT")          \
+  X(COMPARISON_TYPE, "comparison_type", 4, "NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED") \
+  X(API_VERSION, "", 5, "API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL",                        \
+    "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED",                       \
+    "API_VERSION_TYPED_FFI")                                                                      \
+  X(FFT_TYPE, "fft_type", 7, "FFT", "IFFT", "RFFT", "IRFFT")                                      \
+  X(PRECISION, "precision", 11, "DEFAULT", "HIGH", "HIGHEST")                                     \
+  X(RNG_ALGORITHM, "rng_algorithm", 12, "DEFAULT", "THREE_FRY", "PHILOX")                         \
+  X(RNG_DISTRIBUTION, "rng_distribution", 13, NULL, "UNIFORM", "NORMAL")                          \
+  X(TRANSPOSE, "transpose", 16, "TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")      \
+  X(RESULT_ACCURACY_MODE, "result_accuracy_mode", 19, "DEFAULT", "HIGHEST", "TOLERANCE")
+
 typedef enum {
-  MP_ENUM_COMPARISON_DIRECTION,
-  MP_ENUM_COMPARISON_TYPE,
-  MP_ENUM_API_VERSION,
-  MP_ENUM_FFT_TYPE,
-  MP_ENUM_PRECISION,
-  MP_ENUM_RNG_ALGORITHM,
-  MP_ENUM_RNG_DISTRIBUTION,
-  MP_ENUM_TRANSPOSE,
-  MP_ENUM_RESULT_ACCURACY_MODE,
+#define MP_ENUM_ENUM(name, ...) MP_ENUM_##name,
+  MP_ENUMS(MP_ENUM_ENUM)
+#undef MP_ENUM_ENUM
+      MP_ENUM_COUNT
 } mp_enum_kind_t;
 
-enum { MP_CMP_EQ, MP_CMP_NE, MP_CMP_GE, MP_CMP_GT, MP_CMP_LE, MP_CMP_LT };
+enum { MP_CMP_EQ, MP_CMP_NE, MP_CMP_GE, MP_CMP_GT, MP_CMP_LE, MP_CMP_LT, MP_CMP_COUNT };
 enum { MP_CMP_NOTYPE, MP_CMP_FLOAT, MP_CMP_TOTALORDER, MP_CMP_SIGNED, MP_CMP_UNSIGNED };
 enum {
   MP_API_UNSPECIFIED,

@@ -84,11 +84,9 @@ static const mp_value_t *reducer_see_through_widening(const mp_value_t *value) {
 }
 
 static const mp_opcode_t g_kind_opcodes[] = {
-    [MP_REDUCE_CUSTOM] = MP_OP_COUNT, [MP_REDUCE_ADD] = MP_OP_ADD,
-    [MP_REDUCE_MUL] = MP_OP_MULTIPLY, [MP_REDUCE_MIN] = MP_OP_MINIMUM,
-    [MP_REDUCE_MAX] = MP_OP_MAXIMUM,  [MP_REDUCE_AND] = MP_OP_AND,
-    [MP_REDUCE_OR] = MP_OP_OR,        [MP_REDUCE_XOR] = MP_OP_XOR,
-    [MP_REDUCE_SECOND] = MP_OP_COUNT,
+#define ROW(name, op) [MP_REDUCE_##name] = MP_OP_##op,
+    MP_REDUCE_KINDS(ROW)
+#undef ROW
 };
 
 mp_opcode_t mp_reduce_kind_opcode(mp_reduce_kind_t kind) {

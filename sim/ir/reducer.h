@@ -9,16 +9,23 @@
 // The kinds of reducers that kernels, collectives and the partitioner may treat specially: the
 // region is one op on its two arguments, in either order if the op is commutative. Copies
 // (mp_region_see_through) and conversions to a wider element type and back do not count.
+//
+// Name, and the op (MP_OP_COUNT: it is none). SECOND returns its second argument (scatter "set").
+#define MP_REDUCE_KINDS(X) \
+  X(CUSTOM, COUNT)         \
+  X(ADD, ADD)              \
+  X(MUL, MULTIPLY)         \
+  X(MIN, MINIMUM)          \
+  X(MAX, MAXIMUM)          \
+  X(AND, AND)              \
+  X(OR, OR)                \
+  X(XOR, XOR)              \
+  X(SECOND, COUNT)
+
 typedef enum {
-  MP_REDUCE_CUSTOM,
-  MP_REDUCE_ADD,
-  MP_REDUCE_MUL,
-  MP_REDUCE_MIN,
-  MP_REDUCE_MAX,
-  MP_REDUCE_AND,
-  MP_REDUCE_OR,
-  MP_REDUCE_XOR,
-  MP_REDUCE_SECOND,  // returns its second argument (scatter "set")
+#define MP_REDUCE_ENUM(name, op) MP_REDUCE_##name,
+  MP_REDUCE_KINDS(MP_REDUCE_ENUM)
+#undef MP_REDUCE_ENUM
 } mp_reduce_kind_t;
 
 // The kind of a region that returns these values.

@@ -19,19 +19,9 @@ void mp_program_release(mp_program_t *program) {
 // ---- as text: one line per command, for tests, dumps and bug reports ----
 
 static const char *const g_kinds[] = {
-    [MP_CMD_LAUNCH] = "launch",
-    [MP_CMD_CALL] = "call",
-    [MP_CMD_COLLECTIVE] = "collective",
-    [MP_CMD_SEND] = "send",
-    [MP_CMD_RECV] = "recv",
-    [MP_CMD_COPY] = "copy",
-    [MP_CMD_REPLICA_ID] = "replica_id",
-    [MP_CMD_PARTITION_ID] = "partition_id",
-    [MP_CMD_JUMP] = "jump",
-    [MP_CMD_BRANCH_UNLESS] = "branch_unless",
-    [MP_CMD_SWITCH] = "switch",
-    [MP_CMD_LOOP] = "loop",
-    [MP_CMD_DONE] = "done",
+#define ROW(name, text) [MP_CMD_##name] = #text,
+    MP_COMMANDS(ROW)
+#undef ROW
 };
 
 static void program_print_slots(const mp_slot_t *slots, uint32_t count, mp_strbuf_t *out) {

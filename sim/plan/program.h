@@ -38,20 +38,28 @@ typedef struct {
   uint64_t offset;  // bytes, 64-byte aligned for ARENA and RESULT
 } mp_slot_t;
 
+// Kinds of commands, with their names in texts.
+// clang-format off
+#define MP_COMMANDS(X)                                                                            \
+  X(LAUNCH, launch)               /* run a kernel */                                              \
+  X(CALL, call)                   /* call a foreign function */                                   \
+  X(COLLECTIVE, collective)       /* do a collective with the other devices of the group */       \
+  X(SEND, send)                   /* hand `operands` to the partner of collective->pairs */       \
+  X(RECV, recv)                   /* wait for the partner's data */                               \
+  X(COPY, copy)                   /* results[0] = operands[0], `bytes`, in mp_copy_num_parts */   \
+  X(REPLICA_ID, replica_id)       /* results[0] (u32) = replica id */                             \
+  X(PARTITION_ID, partition_id)                                                                   \
+  X(JUMP, jump)                   /* to targets[0] */                                             \
+  X(BRANCH_UNLESS, branch_unless) /* to targets[0] if operands[0] (bool) is false */              \
+  X(SWITCH, switch)               /* to targets[i], i = operands[0] (s32), or to the last */      \
+  X(LOOP, loop)                   /* run a small loop, made of the commands `body` */             \
+  X(DONE, done)
+// clang-format on
+
 typedef enum {
-  MP_CMD_LAUNCH,      // run a kernel
-  MP_CMD_CALL,        // call a foreign function
-  MP_CMD_COLLECTIVE,  // perform a collective together with the other devices of the group
-  MP_CMD_SEND,        // hand `operands` to the partner of collective->pairs; does not wait
-  MP_CMD_RECV,        // wait for the partner's data
-  MP_CMD_COPY,        // results[0] = operands[0], `bytes`, cut into mp_copy_num_parts
-  MP_CMD_REPLICA_ID,  // results[0] (u32) = replica id
-  MP_CMD_PARTITION_ID,
-  MP_CMD_JUMP,           // to targets[0]
-  MP_CMD_BRANCH_UNLESS,  // to targets[0] if operands[0] (bool) is false
-  MP_CMD_SWITCH,         // to targets[i], i = operands[0] (s32) when 0 <= i < n-1, else n-1
-  MP_CMD_LOOP,           // run a small loop, made of the commands `body`
-  MP_CMD_DONE,
+#define MP_CMD_ENUM(name, text) MP_CMD_##name,
+  MP_COMMANDS(MP_CMD_ENUM)
+#undef MP_CMD_ENUM
 } mp_cmd_kind_t;
 
 // Of so many commands a LOOP is made at most.

@@ -73,14 +73,10 @@ static void print_attr_items(const mp_attr_t *attr, const mp_schema_attr_t *row,
 // ---- StableHLO's own ----
 
 static void print_attr_enum(const mp_attr_t *attr, mp_strbuf_t *out) {
-  static const char *const names[] = {
-      [MP_ENUM_COMPARISON_DIRECTION] = "comparison_direction",
-      [MP_ENUM_COMPARISON_TYPE] = "comparison_type",
-      [MP_ENUM_FFT_TYPE] = "fft_type",
-      [MP_ENUM_PRECISION] = "precision",
-      [MP_ENUM_RNG_ALGORITHM] = "rng_algorithm",
-      [MP_ENUM_RNG_DISTRIBUTION] = "rng_distribution",
-      [MP_ENUM_TRANSPOSE] = "transpose",
+  static const char *const names[MP_ENUM_COUNT] = {
+#define ENUM_NAME(name, text, ...) [MP_ENUM_##name] = text,
+      MP_ENUMS(ENUM_NAME)
+#undef ENUM_NAME
   };
   mp_enum_kind_t kind = attr->u.enumeration.kind;
   uint32_t value = attr->u.enumeration.value;

@@ -54,14 +54,14 @@ COMPLEX_LOOPS(C128, c128_t)
 
 #define ENTRY(direction, operator, name) [MP_CMP_##direction] = direction##_##name,
 #define ROW(name, ...)                   [MP_DTYPE_##name] = {MP_DIRECTIONS(ENTRY, name)},
-static const mp_ew_loop_t g_compare[MP_DTYPE_COUNT][6] = {
+static const mp_ew_loop_t g_compare[MP_DTYPE_COUNT][MP_CMP_COUNT] = {
     [MP_DTYPE_BOOL] = {MP_DIRECTIONS(ENTRY, U8)},
     MP_DTYPES_SIGNED(ROW) MP_DTYPES_UNSIGNED(ROW) MP_DTYPES_FLOATS(ROW) MP_DTYPES_COMPLEX(ROW)};
-static const mp_ew_loop_t g_total_f32[6] = {MP_DIRECTIONS(ENTRY, TOTAL_F32)};
-static const mp_ew_loop_t g_total_f64[6] = {MP_DIRECTIONS(ENTRY, TOTAL_F64)};
+static const mp_ew_loop_t g_total_f32[MP_CMP_COUNT] = {MP_DIRECTIONS(ENTRY, TOTAL_F32)};
+static const mp_ew_loop_t g_total_f64[MP_CMP_COUNT] = {MP_DIRECTIONS(ENTRY, TOTAL_F64)};
 
 mp_ew_loop_t mp_ew_compare_loop(uint32_t direction, bool total, mp_dtype_t dtype) {
-  if (direction > MP_CMP_LT) return NULL;
+  if (direction >= MP_CMP_COUNT) return NULL;
   if (total && dtype == MP_DTYPE_F32) return g_total_f32[direction];
   if (total && dtype == MP_DTYPE_F64) return g_total_f64[direction];
   return g_compare[dtype][direction];

@@ -65,15 +65,14 @@ static const pair_t g_u32[MP_OP_COUNT] = {INTEGER_PAIRS(U32)};
 static const pair_t g_u64[MP_OP_COUNT] = {INTEGER_PAIRS(U64)};
 
 #define ENTRY(direction, operator, name) [MP_CMP_##direction] = direction##_##name##_right,
-enum { NUM_DIRECTIONS = 6 };
-static const mp_ew_loop_t g_compare_f32[NUM_DIRECTIONS] = {MP_DIRECTIONS(ENTRY, F32)};
-static const mp_ew_loop_t g_compare_f64[NUM_DIRECTIONS] = {MP_DIRECTIONS(ENTRY, F64)};
-static const mp_ew_loop_t g_compare_s32[NUM_DIRECTIONS] = {MP_DIRECTIONS(ENTRY, S32)};
+static const mp_ew_loop_t g_compare_f32[MP_CMP_COUNT] = {MP_DIRECTIONS(ENTRY, F32)};
+static const mp_ew_loop_t g_compare_f64[MP_CMP_COUNT] = {MP_DIRECTIONS(ENTRY, F64)};
+static const mp_ew_loop_t g_compare_s32[MP_CMP_COUNT] = {MP_DIRECTIONS(ENTRY, S32)};
 
 static mp_ew_loop_t elementwise_scalar_compare(const mp_op_t *op, mp_dtype_t dtype) {
   const uint32_t direction = mp_op_enum(op, MP_ATTR_COMPARISON_DIRECTION, MP_CMP_EQ);
   const uint32_t type = mp_op_enum(op, MP_ATTR_COMPARE_TYPE, MP_CMP_NOTYPE);
-  if (type == MP_CMP_TOTALORDER || direction >= NUM_DIRECTIONS) return NULL;
+  if (type == MP_CMP_TOTALORDER || direction >= MP_CMP_COUNT) return NULL;
   switch (dtype) {
     case MP_DTYPE_F32:
       return g_compare_f32[direction];

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "sim/base/table.h"
+
 // ---- what is not described ----
 
 // A chip of which nothing is known: round numbers in the proportions of its time. Its other figures
@@ -21,14 +23,29 @@
 
 // The share of the peak that kernels reach. Where a roofline says little about a class, because its
 // steps wait for each other or its accesses are scattered, the figure is a rough one.
+#define EFFICIENCIES(X) \
+  X(FREE, 1)            \
+  X(SCALAR, 1)          \
+  X(MATMUL, 1)          \
+  X(CONVOLUTION, 1)     \
+  X(ELEMENTWISE, 1)     \
+  X(REDUCTION, 1)       \
+  X(WINDOW, 0.5)        \
+  X(COPY, 1)            \
+  X(GATHER, 0.5)        \
+  X(SCATTER, 0.25)      \
+  X(SORT, 0.1)          \
+  X(FFT, 0.25)          \
+  X(LINALG, 0.1)        \
+  X(RNG, 1)             \
+  X(FOREIGN, 1)         \
+  X(COLLECTIVE, 1)
 static const double g_efficiency[MP_WORK_CLASS_COUNT] = {
-    [MP_WORK_FREE] = 1,        [MP_WORK_SCALAR] = 1,      [MP_WORK_MATMUL] = 1,
-    [MP_WORK_CONVOLUTION] = 1, [MP_WORK_ELEMENTWISE] = 1, [MP_WORK_REDUCTION] = 1,
-    [MP_WORK_WINDOW] = 0.5,    [MP_WORK_COPY] = 1,        [MP_WORK_GATHER] = 0.5,
-    [MP_WORK_SCATTER] = 0.25,  [MP_WORK_SORT] = 0.1,      [MP_WORK_FFT] = 0.25,
-    [MP_WORK_LINALG] = 0.1,    [MP_WORK_RNG] = 1,         [MP_WORK_FOREIGN] = 1,
-    [MP_WORK_COLLECTIVE] = 1,
+#define ROW(name, share) [MP_WORK_##name] = share,
+    EFFICIENCIES(ROW)
+#undef ROW
 };
+_Static_assert(MP_ROWS(EFFICIENCIES) == MP_WORK_CLASS_COUNT, "a share for each class");
 
 // The kind whose rate a kind that is not described has: the first of these that is.
 typedef struct {

@@ -219,15 +219,9 @@ static const mp_bc_attr_reader_t g_attr_readers[] = {
 
 // By code: one more than the number of the enumeration that it stands for.
 static const uint8_t g_enums[] = {
-    [3] = 1 + MP_ENUM_COMPARISON_DIRECTION,
-    [4] = 1 + MP_ENUM_COMPARISON_TYPE,
-    [5] = 1 + MP_ENUM_API_VERSION,
-    [7] = 1 + MP_ENUM_FFT_TYPE,
-    [11] = 1 + MP_ENUM_PRECISION,
-    [12] = 1 + MP_ENUM_RNG_ALGORITHM,
-    [13] = 1 + MP_ENUM_RNG_DISTRIBUTION,
-    [16] = 1 + MP_ENUM_TRANSPOSE,
-    [19] = 1 + MP_ENUM_RESULT_ACCURACY_MODE,
+#define ENUM_CODE(name, text, code, ...) [code] = 1 + MP_ENUM_##name,
+    MP_ENUMS(ENUM_CODE)
+#undef ENUM_CODE
 };
 
 // Reads a value of an enumeration. All have the same form, and the values are VHLO's own numbers.

@@ -5,24 +5,16 @@
 
 // ---- enumerations: #stablehlo<precision HIGH>, also #stablehlo.precision<HIGH> ----
 
-static const struct {
-  const char *name;
-  mp_enum_kind_t kind;
-} enums[] = {
-    {"comparison_direction", MP_ENUM_COMPARISON_DIRECTION},
-    {"comparison_type", MP_ENUM_COMPARISON_TYPE},
-    {"fft_type", MP_ENUM_FFT_TYPE},
-    {"precision", MP_ENUM_PRECISION},
-    {"rng_algorithm", MP_ENUM_RNG_ALGORITHM},
-    {"rng_distribution", MP_ENUM_RNG_DISTRIBUTION},
-    {"transpose", MP_ENUM_TRANSPOSE},
-    {"result_accuracy_mode", MP_ENUM_RESULT_ACCURACY_MODE},
+static const char *const enums[MP_ENUM_COUNT] = {
+#define ENUM_NAME(name, text, ...) [MP_ENUM_##name] = text,
+    MP_ENUMS(ENUM_NAME)
+#undef ENUM_NAME
 };
 
 static bool text_structs_find_enum(mp_str_t name, mp_enum_kind_t *out_kind) {
-  for (size_t i = 0; i < sizeof(enums) / sizeof(enums[0]); ++i) {
-    if (!mp_str_is(name, enums[i].name)) continue;
-    *out_kind = enums[i].kind;
+  for (int i = 0; i < MP_ENUM_COUNT; ++i) {
+    if (!mp_str_is(name, enums[i])) continue;
+    *out_kind = (mp_enum_kind_t)i;
     return true;
   }
   return false;

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/table.h"
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/workers/job.h"
 
@@ -311,19 +312,9 @@ static mp_status_t commands_do_done(exec_t *exec) {
 }
 
 static mp_status_t (*const k_commands[])(exec_t *exec) = {
-    [MP_CMD_LAUNCH] = commands_do_launch,
-    [MP_CMD_CALL] = commands_do_call,
-    [MP_CMD_COLLECTIVE] = commands_do_collective,
-    [MP_CMD_SEND] = commands_do_send,
-    [MP_CMD_RECV] = commands_do_recv,
-    [MP_CMD_COPY] = commands_do_copy,
-    [MP_CMD_REPLICA_ID] = commands_do_replica_id,
-    [MP_CMD_PARTITION_ID] = commands_do_partition_id,
-    [MP_CMD_JUMP] = commands_do_jump,
-    [MP_CMD_BRANCH_UNLESS] = commands_do_branch_unless,
-    [MP_CMD_SWITCH] = commands_do_switch,
-    [MP_CMD_LOOP] = commands_do_loop,
-    [MP_CMD_DONE] = commands_do_done,
+#define ROW(name, text) [MP_CMD_##name] = commands_do_##text,
+    MP_COMMANDS(ROW)
+#undef ROW
 };
 
 mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_step) {
@@ -333,7 +324,7 @@ mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_ste
   while (exec.step == MP_STEP_GO_ON) {
     MP_ASSERT(pc < program->num_commands);
     exec.cmd = &program->commands[pc];
-    MP_ASSERT((size_t)exec.cmd->kind < sizeof(k_commands) / sizeof(k_commands[0]));
+    MP_ASSERT((size_t)exec.cmd->kind < MP_COUNT_OF(k_commands));
     exec.next = pc + 1;
     if (run->shape_run == NULL || !mp_shape_run_skips(run, pc, &exec.next)) {
       MP_RETURN_IF_ERROR(k_commands[exec.cmd->kind](&exec));

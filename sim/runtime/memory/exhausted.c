@@ -13,10 +13,13 @@ void mp_memory_describe(const mp_memory_t *memory, mp_strbuf_t *out) {
 
 // What sets a capacity of a device's own.
 static const char *exhausted_setting(const mp_memory_t *memory) {
+#define SETTING_DEVICE        "MINIPOD_DEVICE_MEMORY, or memory.device in the description of the pod,"
+#define SETTING_PINNED_HOST   "memory.pinned_host in the description of the pod"
+#define SETTING_UNPINNED_HOST "memory.unpinned_host in the description of the pod"
   static const char *const settings[MP_MEMORY_SPACE_COUNT] = {
-      [MP_MEMORY_DEVICE] = "MINIPOD_DEVICE_MEMORY, or memory.device in the description of the pod,",
-      [MP_MEMORY_PINNED_HOST] = "memory.pinned_host in the description of the pod",
-      [MP_MEMORY_UNPINNED_HOST] = "memory.unpinned_host in the description of the pod",
+#define ROW(name, text) [MP_MEMORY_##name] = SETTING_##name,
+      MP_MEMORY_SPACES(ROW)
+#undef ROW
   };
   return settings[memory->space];
 }

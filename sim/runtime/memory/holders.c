@@ -8,12 +8,9 @@
 enum { MP_MAX_HOLDERS = 10 };  // rows of the table
 
 static const char *const k_origin_texts[] = {
-    [MP_ORIGIN_HOST] = "transfer from the host",
-    [MP_ORIGIN_RESULT] = "result",
-    [MP_ORIGIN_COPY] = "copy",
-    [MP_ORIGIN_UNINITIALIZED] = "to be written by the front end",
-    [MP_ORIGIN_EXTERNAL] = "adopted host memory",
-    [MP_ORIGIN_TEMPORARY] = "temporaries",
+#define ROW(name, text) [MP_ORIGIN_##name] = text,
+    MP_ORIGINS(ROW)
+#undef ROW
 };
 
 mp_label_t mp_label_make(mp_origin_t origin, mp_dtype_t dtype, const int64_t *dims, uint32_t rank,

@@ -34,14 +34,20 @@
 // Whose memory it is; nothing in this room looks into it.
 typedef struct mp_device_s mp_device_t;
 
-// What an allocation is for, as shown in the table of who holds what.
+// What an allocation is for, as shown in the table of who holds what. A result is number `index` of
+// the executable `name`, temporaries are of a run of `name`.
+#define MP_ORIGINS(X)                                \
+  X(HOST, "transfer from the host")                  \
+  X(RESULT, "result")                                \
+  X(COPY, "copy")                                    \
+  X(UNINITIALIZED, "to be written by the front end") \
+  X(EXTERNAL, "adopted host memory")                 \
+  X(TEMPORARY, "temporaries")
+
 typedef enum {
-  MP_ORIGIN_HOST,           // transfer from the host
-  MP_ORIGIN_RESULT,         // result `index` of the executable `name`
-  MP_ORIGIN_COPY,           // copy from another memory
-  MP_ORIGIN_UNINITIALIZED,  // made by the front end, to be written
-  MP_ORIGIN_EXTERNAL,       // adopted memory of the caller
-  MP_ORIGIN_TEMPORARY,      // temporaries of a run of `name`
+#define MP_ORIGIN_ENUM(name, text) MP_ORIGIN_##name,
+  MP_ORIGINS(MP_ORIGIN_ENUM)
+#undef MP_ORIGIN_ENUM
 } mp_origin_t;
 
 enum { MP_LABEL_MAX_RANK = 6 };  // further dimensions are shown as "..."

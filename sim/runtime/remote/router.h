@@ -50,6 +50,7 @@ typedef enum {
   MP_PACKET_ASK,
   // The answer. Bytes: the text.
   MP_PACKET_ANSWER,
+  MP_PACKET_KINDS
 } mp_packet_kind_t;
 
 // The two parts of a packet's words[0]: mp_packet_kind and mp_packet_phase.

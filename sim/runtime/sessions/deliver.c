@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/table.h"
 #include "sim/runtime/sessions/session_impl.h"
 
 static void deliver_take_payload(mp_session_t *session, mp_packet_t *packet,
@@ -81,21 +82,29 @@ static void deliver_take_answer(mp_session_t *session, mp_packet_t *packet,
   session->peers->answers[i] = packet;
 }
 
-static void (*const k_packets[])(mp_session_t *session, mp_packet_t *packet,
-                                 mp_device_list_t *resumed) = {
-    [MP_PACKET_PAYLOAD] = deliver_take_payload, [MP_PACKET_DISPUTE] = deliver_take_payload,
-    [MP_PACKET_MESSAGE] = deliver_take_message, [MP_PACKET_POISON] = deliver_take_poison,
-    [MP_PACKET_LEAVE] = deliver_take_leave,     [MP_PACKET_ASK] = deliver_take_ask,
-    [MP_PACKET_ANSWER] = deliver_take_answer,
+// What takes each kind of packet.
+#define PACKETS(X)    \
+  X(PAYLOAD, payload) \
+  X(MESSAGE, message) \
+  X(POISON, poison)   \
+  X(LEAVE, leave)     \
+  X(DISPUTE, payload) \
+  X(ASK, ask)         \
+  X(ANSWER, answer)
+static void (*const k_packets[MP_PACKET_KINDS])(mp_session_t *session, mp_packet_t *packet,
+                                                mp_device_list_t *resumed) = {
+#define ROW(kind, taker) [MP_PACKET_##kind] = deliver_take_##taker,
+    PACKETS(ROW)
+#undef ROW
 };
+_Static_assert(MP_ROWS(PACKETS) == MP_PACKET_KINDS, "every packet is taken");
 
 void mp_session_deliver(mp_session_t *session, mp_packet_t *packet) {
   mp_device_list_t resumed = {0};
   const size_t kind = (size_t)mp_packet_kind(packet);
   mp_lock(&session->lock);
   session->peers->num_changes += kind != MP_PACKET_ASK && kind != MP_PACKET_ANSWER;
-  if (session->error != NULL || kind >= sizeof(k_packets) / sizeof(k_packets[0]) ||
-      k_packets[kind] == NULL) {
+  if (session->error != NULL || kind >= MP_PACKET_KINDS) {
     mp_packet_release(packet);
   } else {
     k_packets[kind](session, packet, &resumed);
