@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <sys/resource.h>
 
+#include "sim/base/os/maps.h"
 #include "sim/runtime/memory/memory.h"
 
 enum { MP_MAX_SHARERS = 8 };  // devices in the list of those that share a capacity
@@ -66,7 +67,14 @@ static void exhausted_describe_system(const mp_memory_t *memory, mp_strbuf_t *ou
   mp_strbuf_printf(out, ": in use %" PRIu64 " bytes (the operating system gives no more memory",
                    exhausted_in_use(memory));
   struct rlimit limit;
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+  uint64_t maps = 0, most_maps = 0;
+  if (mp_maps_are_short() && mp_maps_count(&maps, &most_maps)) {
+    mp_strbuf_printf(out,
+                     ": the process has %" PRIu64 " memory maps of the %" PRIu64
+                     " that vm.max_map_count allows, and the rest is kept for its other parts; "
+                     "'sysctl -w vm.max_map_count=%" PRIu64 "' as root allows more",
+                     maps, most_maps, 16 * most_maps);
+  } else if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     mp_strbuf_printf(out, ": the address space is limited to %" PRIu64 " bytes, see 'ulimit -v'",
                      (uint64_t)limit.rlim_cur);
   } else {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/os/maps.h"
 #include "sim/base/os/system.h"
 
 enum {
@@ -181,21 +182,25 @@ static bool heap_bind_pages(void *data, uint64_t bytes, int32_t node) {
   return syscall(SYS_mbind, data, bytes, MPOL_BIND, mask, 1024 + 1, 0) == 0;
 }
 
-// Maps `bytes` of address space, aligned to `align` (a power of two >= a page).
+// Maps `bytes` of address space, aligned to `align` (a power of two >= a page). The system gives
+// addresses from above downwards: what is taken at the upper end borders on what was mapped before,
+// and both become one map. With a gap between them each chunk would be a map of its own, of which
+// a process may have some 65,000.
 static char *heap_map_aligned(uint64_t bytes, uint64_t align) {
   uint64_t total = bytes + (align > MP_PAGE_BYTES ? align : 0);
   char *data =
       mp_mmap(total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (data == MAP_FAILED) return NULL;
   if (total == bytes) return data;
-  char *start = (char *)heap_round_up((uint64_t)data, align);
-  if (start != data) mp_munmap(data, (size_t)(start - data));
-  char *end = start + bytes;
+  char *end = (char *)((uint64_t)(data + total) & ~(align - 1));
+  char *start = end - bytes;
   if (end != data + total) mp_munmap(end, (size_t)(data + total - end));
+  if (start != data) mp_munmap(data, (size_t)(start - data));
   return start;
 }
 
 static mp_span_t *heap_add_chunk(mp_heap_t *heap, uint64_t bytes, pool_kind_t kind) {
+  if (mp_maps_are_short()) return NULL;
   pool_t *pool = &heap->pools[kind];
   uint64_t align = kind == MP_POOL_HUGE ? MP_HUGE_PAGE : MP_PAGE_BYTES;
   const uint64_t least = heap_round_up(bytes, align);

@@ -27,7 +27,8 @@ bool mp_heap_is_bound(const mp_heap_t *heap);
 // case.
 uint64_t mp_heap_round(uint64_t bytes, bool whole_pages);
 // Takes a block of `bytes` (a result of mp_heap_round) whose free_after was at most `after`, if
-// need be from a new chunk. NULL: there is no address space, or no memory for the books.
+// need be from a new chunk. NULL: there is no address space, there are too few memory maps left, or
+// no memory for the books.
 mp_span_t *mp_heap_take(mp_heap_t *heap, uint64_t bytes, uint64_t after);
 // Gives a block back and joins it with free neighbours.
 void mp_heap_give(mp_heap_t *heap, mp_span_t *block, uint64_t free_after);

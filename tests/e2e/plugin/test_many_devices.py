@@ -21,3 +21,18 @@ def test_psum_over_a_thousand_devices():
   lines = out.splitlines()
   assert lines[:2] == ["1024 True", "[[1024. 1024.]]"]
   assert 1 <= int(lines[2]) <= len(os.sched_getaffinity(0)) + 4
+
+
+def test_more_arrays_than_memory_maps():
+  """Each device's memory grows by chunks; those of all devices together are a few maps of the system."""
+  out = scenario.run("""
+      mesh = Mesh(np.array(jax.devices()), ("i",))
+      f = jax.jit(lambda: jnp.ones((2048, 25 << 20)), out_shardings=NamedSharding(mesh, P("i")))
+      arrays = [f() for _ in range(34)]  # of 100 MiB on each device
+      jax.block_until_ready(arrays)
+      print(sum(len(array.addressable_shards) for array in arrays))
+      print(sum(1 for _ in open("/proc/self/maps")))
+      """, devices=None, timeout=120, MINIPOD_TIME="model", MINIPOD_VALUES="shapes",
+      MINIPOD_TOPOLOGY="v5e:16x16 slices:8 hbm:2TiB")
+  arrays, maps = map(int, out.split())
+  assert arrays > 65530 and maps < 20000

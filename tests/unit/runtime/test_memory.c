@@ -4,9 +4,11 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "sim/base/alloc.h"
 #include "sim/base/fault.h"
+#include "sim/base/os/maps.h"
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/launch/client_check.h"
 #include "sim/runtime/memory/heap.h"
@@ -302,6 +304,75 @@ static void many_devices_are_cheap(void **state) {
   mp_client_release(client);
 }
 
+// Splits a range of address space into so many maps, each with another protection than the next.
+static char *make_maps(uint64_t count) {
+  char *pages =
+      mmap(NULL, count * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  assert_true(pages != MAP_FAILED);
+  for (uint64_t i = 0; i < count; i += 2) {
+    if (mprotect(pages + i * 4096, 4096, PROT_READ) != 0) break;
+  }
+  return pages;
+}
+
+// Every map that the library takes is one less for malloc: it stops before there is none.
+static void memory_maps_that_are_short(void **state) {
+  (void)state;
+  enum { BLOCKS = 2000 };
+  static mp_span_t *blocks[BLOCKS];
+  uint64_t count = 0, limit = 0;
+  if (!mp_maps_count(&count, &limit) || limit > 1 << 20) skip();
+  const uint64_t num_pages = limit - limit / 32 - count;
+  char *pages = make_maps(num_pages);
+  mp_heap_t *heap;
+  assert_ok(mp_heap_create(-1, &heap));
+  uint32_t num_blocks = 0;
+  while (num_blocks < BLOCKS) {
+    mp_span_t *block = mp_heap_take(heap, mp_heap_round(64 << 20, false), 0);
+    if (block == NULL) break;
+    blocks[num_blocks++] = block;
+  }
+  assert_true(num_blocks < BLOCKS);
+  assert_true(mp_maps_count(&count, &limit) && count < limit - limit / 64);
+  mp_client_t *client = make_client(1);
+  mp_span_t *block = NULL;
+  const mp_label_t label = {.origin = MP_ORIGIN_HOST, .dtype = MP_DTYPE_F32};
+  mp_memory_t *memory = mp_device_memory(mp_client_device(client, 0), MP_MEMORY_DEVICE);
+  EXPECT_TEXTS(mp_memory_alloc(memory, 64 << 20, 0, &label, &block),
+               "out of memory: 67108864 bytes", "vm.max_map_count allows",
+               "sysctl -w vm.max_map_count=");
+  assert_int_equal(munmap(pages, num_pages * 4096), 0);
+  assert_ok(mp_memory_alloc(memory, 64 << 20, 0, &label, &block));
+  mp_memory_free(memory, block, 0);
+  mp_client_release(client);
+  for (uint32_t i = 0; i < num_blocks; ++i) mp_heap_give(heap, blocks[i], 0);
+  mp_heap_release(heap);
+}
+
+// Chunks of one device, and of several, lie side by side: they are a few maps.
+static void chunks_are_few_maps(void **state) {
+  (void)state;
+  enum { DEVICES = 64, BLOCKS = 8 };
+  uint64_t before = 0, after = 0, limit = 0;
+  if (!mp_maps_count(&before, &limit)) skip();
+  mp_heap_t *heaps[DEVICES];
+  static mp_span_t *blocks[DEVICES][BLOCKS];
+  for (int d = 0; d < DEVICES; ++d) assert_ok(mp_heap_create(-1, &heaps[d]));
+  for (int b = 0; b < BLOCKS; ++b) {
+    for (int d = 0; d < DEVICES; ++d) {
+      blocks[d][b] = mp_heap_take(heaps[d], mp_heap_round(100 << 20, false), 0);
+      assert_non_null(blocks[d][b]);
+      blocks[d][b]->data[0] = 1;
+    }
+  }
+  assert_true(mp_maps_count(&after, &limit));
+  assert_true(after < before + DEVICES * BLOCKS / 8);
+  for (int d = 0; d < DEVICES; ++d) {
+    for (int b = 0; b < BLOCKS; ++b) mp_heap_give(heaps[d], blocks[d][b], 0);
+    mp_heap_release(heaps[d]);
+  }
+}
+
 // Where a whole chunk is refused, one for the block alone has to do; the error says who refuses.
 static void address_space_that_is_short(void **state) {
   (void)state;
@@ -334,6 +405,8 @@ int main(void) {
       cmocka_unit_test(freed_memory_goes_back_to_the_system),
       cmocka_unit_test(pinned_memory_says_whether_it_is_locked),
       cmocka_unit_test(many_devices_are_cheap),
+      cmocka_unit_test(chunks_are_few_maps),
+      cmocka_unit_test(memory_maps_that_are_short),
       cmocka_unit_test(address_space_that_is_short),  // the last one: it begins to count requests
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
