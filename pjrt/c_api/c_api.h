@@ -167,7 +167,4 @@ typedef struct PJRT_Api {
 } PJRT_Api;
 #undef PJRT_FUNCTION_FIELD
 
-// Returns the table of functions, which is static. The one symbol that the plugin exports.
-const PJRT_Api *GetPjrtApi(void);
-
 #endif  // MINIPOD_PJRT_C_API_C_API_H_

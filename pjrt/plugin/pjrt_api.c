@@ -1,4 +1,6 @@
-// The table of functions with their shells, the chain of extensions, and GetPjrtApi.
+// The table of functions with their shells, and the chain of extensions.
+
+#include "pjrt/plugin/pjrt_api.h"
 
 #include <pthread.h>
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "pjrt/c_api/c_api_ext.h"
+#include "pjrt/plugin/pjrt_api.h"
 
 #define ARGS(name, last) \
   { .struct_size = PJRT_STRUCT_SIZE(name##_Args, last) }

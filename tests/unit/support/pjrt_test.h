@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "pjrt/c_api/c_api_ext.h"
+#include "pjrt/plugin/pjrt_api.h"
 #include "sim/base/proto.h"
 #include "tests/unit/support/unit.h"
 
