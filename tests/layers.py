@@ -1,23 +1,32 @@
 #!/usr/bin/env python3
-"""Checks the plan of the C tree: which room may include which, and that every file has its place.
+"""Checks the plan of the C tree: which room may include and call which, and that every file has its place.
 
-    tests/layers.py [ROOT]
+    tests/layers.py [ROOT] [--objects BUILD]
 
-A room is a folder of C files.  The table below names every room and what it may include besides
-its own files.  The check fails when
+A room is a folder of C files.  The table below names every room and what it may include and call
+besides its own files.  The check fails when
 
 - an include is not in the table, or the table has a circle;
 - a folder with C files is not in the table, has no README, or holds too many files;
 - two C files of the tree have the same name;
 - a file-level function of a C file does not begin with the file's name.
 
+With the objects of a build (tests/layers_objects.py) also when
+
+- a file calls one of a room that is not in the table;
+- a header of one room declares what another one defines;
+- rooms call each other in a circle, or files do whose circle is not listed with its reason.
+
 Prints each finding and exits 1, or a count and exits 0.
 """
 
+import argparse
 import collections
 import pathlib
 import re
 import sys
+
+import layers_objects
 
 CORE = ["sim/base", "sim/base/containers", "sim/base/os"]
 BASE = [*CORE, "sim/numeric"]
@@ -200,10 +209,15 @@ def nameless_functions(root: pathlib.Path):
 
 
 def main() -> int:
-  root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
-  root = root if root.is_dir() else root.parents[1]
+  parser = argparse.ArgumentParser(description="Checks the plan of the C tree.")
+  parser.add_argument("root", nargs="?", type=pathlib.Path, default=pathlib.Path(__file__).parents[1])
+  parser.add_argument("--objects", metavar="BUILD", type=pathlib.Path, help="also checks the objects of this build")
+  args = parser.parse_args()
+  root = args.root.resolve()
   wrong = [*wrong_includes(root), *circles(), *unknown_rooms(root), *full_rooms(root),
            *repeated_names(root), *nameless_functions(root)]
+  if args.objects is not None:
+    wrong += layers_objects.findings(root, args.objects.resolve(), KNOWS)
   for finding in wrong:
     print(finding)
   files = sum(len(files_of(root, room)) for room in KNOWS)
