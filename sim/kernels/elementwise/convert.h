@@ -11,9 +11,7 @@
 
 typedef struct {
   mp_dtype_t from, to;  // as stored
-  mp_dtype_t from_c;    // the computing types on the way
-  mp_dtype_t to_c;
-  mp_ew_loop_t loop;  // from_c to to_c; NULL when they are the same
+  mp_ew_t ew;           // unless they are the same
 } mp_convert_t;
 
 // Finds the conversion between two types; false when there is none.

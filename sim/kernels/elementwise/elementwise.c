@@ -144,12 +144,9 @@ static const void *elementwise_widen_block(const mp_ew_t *ew, mp_dtype_t dtype, 
   if (ew->extend == MP_EXTEND_NONE || mp_dtype_bits(dtype) >= 8 || !mp_dtype_is_integer(dtype)) {
     return src;
   }
-  int unused = 8 - mp_dtype_bits(dtype);
-  const uint8_t *codes = src;
-  int8_t *values = buffer;
-  for (int64_t i = 0; i < n; ++i) {
-    values[i] = (int8_t)((int8_t)(uint8_t)(codes[i] << unused) >> unused);
-  }
+  const uint8_t sign = (uint8_t)(1u << (mp_dtype_bits(dtype) - 1)), *codes = src;
+  uint8_t *values = buffer;
+  for (int64_t i = 0; i < n; ++i) values[i] = (uint8_t)((codes[i] ^ sign) - sign);
   return buffer;
 }
 
@@ -159,16 +156,16 @@ static void elementwise_narrow_integers(const mp_ew_t *ew, int64_t n, uint8_t *v
   uint8_t mask = (uint8_t)((1 << bits) - 1);
   bool is_signed = mp_dtype_class(ew->output) == MP_CLASS_SIGNED;
   int most = is_signed ? mask >> 1 : mask, least = is_signed ? -most - 1 : 0;
-  for (int64_t i = 0; i < n; ++i) {
+  for (int64_t i = 0; i < n && ew->saturate; ++i) {
     int value = is_signed ? (int8_t)values[i] : values[i];
-    if (ew->saturate) value = value < least ? least : value > most ? most : value;
-    values[i] = (uint8_t)value & mask;
+    values[i] = (uint8_t)(value < least ? least : value > most ? most : value);
   }
+  for (int64_t i = 0; i < n; ++i) values[i] &= mask;
 }
 
 static void elementwise_run_block(const mp_ew_t *ew, int64_t n, const void *const *in, void *out) {
   MP_ASSERT(n <= BLOCK && ew->num_inputs <= MP_EW_MAX_INPUTS);
-  float buffers[MP_EW_MAX_INPUTS][BLOCK], result[BLOCK];
+  _Alignas(64) float buffers[MP_EW_MAX_INPUTS][BLOCK], result[BLOCK];
   const void *widened[MP_EW_MAX_INPUTS + 1];
   for (uint32_t i = 0; i < ew->num_inputs; ++i) {
     widened[i] = elementwise_widen_block(ew, ew->inputs[i], n, in[i], buffers[i]);

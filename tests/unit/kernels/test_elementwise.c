@@ -2,6 +2,7 @@
 #include <complex.h>
 #include <math.h>
 
+#include "sim/kernels/elementwise/convert.h"
 #include "sim/numeric/float.h"
 #include "tests/unit/support/kernel_test.h"
 
@@ -479,6 +480,30 @@ static void test_scalar_operands(void **state) {
   bench_end(&bench);
 }
 
+// What kernels of other ops convert has the bits of `convert`, for all pairs of types.
+static void test_arrays_are_converted_as_by_the_op(void **state) {
+  (void)state;
+  enum { N = 300 };  // more than a block
+  const float numbers[] = {0, -0.75f, 1, 2.5f, -8, 7, 100, -1e3f, 3e10f, INFINITY, -INFINITY, NAN};
+  float values[N];
+  for (int i = 0; i < N; ++i) values[i] = numbers[i % 12] * (float)(1 + i / 12);
+  for (int f = 1; f < MP_DTYPE_COUNT; ++f) {
+    const mp_dtype_t from = (mp_dtype_t)f;
+    if (!mp_dtype_is_storable(from)) continue;
+    _Alignas(16) char in[N * 16], by_op[N * 16], by_array[N * 16];
+    unary(MP_OP_CONVERT, MP_DTYPE_F32, from, N, values, in);
+    for (int t = 1; t < MP_DTYPE_COUNT; ++t) {
+      const mp_dtype_t to = (mp_dtype_t)t;
+      mp_convert_t convert;
+      if (!mp_dtype_is_storable(to)) continue;
+      unary(MP_OP_CONVERT, from, to, N, in, by_op);
+      assert_true(mp_convert_bind(from, to, &convert));
+      mp_convert_run(&convert, N, in, by_array);
+      assert_memory_equal(by_array, by_op, N * mp_dtype_size(to));
+    }
+  }
+}
+
 static void test_parts_cover_everything(void **state) {
   (void)state;
   enum { N = 300001 };
@@ -533,6 +558,7 @@ int main(void) {
       cmocka_unit_test(complex_quotients),
       cmocka_unit_test(test_compare),
       cmocka_unit_test(test_scalar_operands),
+      cmocka_unit_test(test_arrays_are_converted_as_by_the_op),
       cmocka_unit_test(test_parts_cover_everything),
       cmocka_unit_test(test_types_without_a_kernel_are_refused),
   };
