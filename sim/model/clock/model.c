@@ -156,6 +156,7 @@ static mp_model_program_books_t model_books_of(mp_model_program_t *program) {
                                     .ids = program->ids,
                                     .launches = program->launches,
                                     .time = program->time,
+                                    .available = program->available,
                                     .books = program->books};
 }
 

@@ -58,7 +58,8 @@ typedef struct mp_model_share_s mp_model_share_t;
 
 // A launch on some devices of this process. Those of one number `launch` of a program belong
 // together (a launch on all devices at once: each has a number of its own; a thread per device:
-// the same). `inputs[i]` is the newest transfer that device i's arguments come from; NULL: none.
+// the same), if it has collectives; without, a launch on some devices is one on these alone.
+// `inputs[i]` is the newest transfer that device i's arguments come from; NULL: none.
 // `out_shares[i]` receives what the run has to write its path to, or NULL when it has no choices.
 mp_stamp_t mp_model_launch(mp_model_program_t *program, uint64_t launch, uint32_t num_shares,
                            const uint32_t *logical, const mp_stamp_t *inputs,
@@ -100,6 +101,7 @@ typedef struct {
   const int32_t *ids;  // [num_devices] global
   uint64_t launches;
   mp_moment_t time;         // from the first beginning to the last end, summed over launches
+  mp_moment_t available;    // the same, summed over the devices that took part
   mp_replay_books_t books;  // summed over launches
 } mp_model_program_books_t;
 

@@ -36,6 +36,7 @@ struct mp_entry_s {
   uint32_t num_running;      // shares that are not over
   mp_stamp_t *inputs;        // [num_devices]
   bool *is_here;             // [num_devices] launched on by this process
+  bool is_partial;           // these devices alone take part: the others have launches of their own
   mp_model_share_t *shares;  // [num_devices]; NULL: the program has no choices
   // PUT, COPY, GET
   uint32_t from, to;  // device ids
@@ -88,6 +89,7 @@ struct mp_model_program_s {
   // Sums over what was replayed; what memos stand for is added when they are read or replaced.
   uint64_t launches;
   mp_moment_t time;
+  mp_moment_t available;  // the same on each device that took part
   mp_replay_books_t books;
   // For one launch at a time.
   mp_moment_t *starts, *ends;

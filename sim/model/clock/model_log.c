@@ -52,7 +52,9 @@ static mp_entry_t *model_log_find_launch(mp_model_program_t *program, uint64_t l
                                          uint32_t num_shares, const uint32_t *logical) {
   mp_model_t *model = program->model;
   const bool is_whole = num_shares == program->num_local;
-  for (mp_entry_t *e = model->first; e != NULL && !is_whole; e = e->next) {
+  // Devices that meet belong together. Those that do not are launched on for themselves.
+  const bool is_partial = !is_whole && program->timing->num_collectives == 0;
+  for (mp_entry_t *e = model->first; e != NULL && !is_whole && !is_partial; e = e->next) {
     if (e->kind != MP_ENTRY_LAUNCH || e->program != program || e->launch != launch) continue;
     if (!e->is_here[logical[0]]) return e;
   }
@@ -61,6 +63,8 @@ static mp_entry_t *model_log_find_launch(mp_model_program_t *program, uint64_t l
     model->lost += 1;
     return NULL;
   }
+  entry->is_partial = is_partial;
+  if (is_partial) entry->num_missing = num_shares;
   model->launches += 1;
   mp_model_push(model, entry);
   return entry;

@@ -155,9 +155,14 @@ static uint64_t model_settle_set_paths(mp_model_program_t *program, const mp_ent
   for (uint32_t i = 0; i < program->num_devices; ++i) {
     const bool has_own = entry->shares != NULL && entry->is_here[i];
     program->paths[i] = has_own ? &entry->shares[i].path : first;
+    if (entry->is_partial) hash = mp_hash_u64(hash, entry->is_here[i]);
     if (entry->shares != NULL) hash = mp_hash_u64(hash, mp_path_hash(program->paths[i]));
   }
   return hash;
+}
+
+static bool model_settle_takes_part(const mp_entry_t *entry, uint32_t device) {
+  return !entry->is_partial || entry->is_here[device];
 }
 
 // Sets when each device may begin, relative to the first; the result is that moment.
@@ -169,15 +174,18 @@ static mp_moment_t model_settle_set_starts(mp_model_program_t *program, const mp
     mp_moment_t start = model_settle_later(host, model->devices[program->ids[i]]);
     start = model_settle_later(start, model_settle_end_of(model, entry->inputs[i]));
     program->starts[i] = start;
-    if (start < base) base = start;
+    if (start < base && model_settle_takes_part(entry, i)) base = start;
   }
-  for (uint32_t i = 0; i < program->num_devices; ++i) program->starts[i] -= base;
+  for (uint32_t i = 0; i < program->num_devices; ++i) {
+    program->starts[i] = model_settle_takes_part(entry, i) ? program->starts[i] - base : 0;
+  }
   return base;
 }
 
 // Writes program->ends.
-static mp_status_t model_settle_replay(mp_model_program_t *program, uint64_t path_hash,
+static mp_status_t model_settle_replay(const mp_entry_t *entry, uint64_t path_hash,
                                        mp_moment_t base) {
+  mp_model_program_t *program = entry->program;
   mp_model_t *model = program->model;
   const double *slowness;
   MP_RETURN_IF_ERROR(mp_model_apply_health(program, &slowness, &path_hash));
@@ -196,6 +204,7 @@ static mp_status_t model_settle_replay(mp_model_program_t *program, uint64_t pat
   const mp_replay_launch_t launch = {.starts = program->starts,
                                      .paths = program->paths,
                                      .slowness = slowness,
+                                     .takes_part = entry->is_partial ? entry->is_here : NULL,
                                      .observer = model->is_observed ? &observer : NULL};
   MP_RETURN_IF_ERROR(mp_replay_run(program->current, &launch, program->ends));
   return model_settle_keep(program, path_hash);
@@ -209,14 +218,17 @@ static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entr
   if (model->is_observed) {
     model->observer.on_enqueue(model->observer.context, program, model->host);
   }
-  mp_status_t status = model_settle_replay(program, path_hash, base);
+  mp_status_t status = model_settle_replay(entry, path_hash, base);
   if (status != NULL) {  // memory was short
     mp_status_release(status);
     model->lost += 1;
     return base;
   }
   mp_moment_t last = 0;
+  uint32_t num_taking_part = 0;
   for (uint32_t i = 0; i < program->num_devices; ++i) {
+    if (!model_settle_takes_part(entry, i)) continue;
+    num_taking_part += 1;
     const mp_moment_t end = base + program->ends[i];
     if (model->is_observed) {
       model->observer.on_launch(model->observer.context, program, (uint32_t)program->ids[i],
@@ -227,6 +239,7 @@ static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entr
   }
   program->launches += 1;
   program->time += last - base;
+  program->available += (last - base) * num_taking_part;
   return last;
 }
 

@@ -164,7 +164,8 @@ static void replay_begin(mp_replay_t *replay, const mp_replay_launch_t *launch) 
   if (replay->guesses != NULL) memset(replay->guesses, 0, replay_guess_bytes(replay));
   mp_replay_reset_meetings(replay);
   for (uint32_t i = 0; i < replay->num_devices; ++i) {
-    replay->devices[i] = (mp_replay_device_t){.now = launch->starts[i]};
+    const bool is_out = launch->takes_part != NULL && !launch->takes_part[i];
+    replay->devices[i] = (mp_replay_device_t){.now = launch->starts[i], .is_over = is_out};
   }
 }
 

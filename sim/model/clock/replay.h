@@ -41,6 +41,7 @@ typedef struct {
   const mp_moment_t *starts;             // [num_devices] when each may begin
   const mp_path_t *const *paths;         // [num_devices] what each did
   const double *slowness;                // [num_devices] of their work; NULL: 1
+  const bool *takes_part;                // [num_devices]; NULL: all do; others end when they start
   const mp_replay_observer_t *observer;  // NULL: nobody
 } mp_replay_launch_t;
 

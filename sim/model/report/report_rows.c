@@ -208,7 +208,7 @@ static mp_status_t report_rows_make(const maker_t *m) {
       .num_devices = books->num_devices,
       .launches = books->launches,
       .time = books->time,
-      .available = books->time * books->num_devices,
+      .available = books->available,
       .work = total.work,
       .waiting = total.waiting,
       .traffic = total.traffic,

@@ -67,7 +67,7 @@ typedef struct {
   uint32_t num_devices;
   uint64_t launches;
   mp_moment_t time;                    // from the first beginning to the last end, summed
-  mp_moment_t available;               // the same on every device
+  mp_moment_t available;               // the same on every device that took part
   mp_moment_t work, waiting, traffic;  // of all devices together
   bool is_cut;
   uint64_t collectives;                // meetings of all collectives, also of those without a row

@@ -258,6 +258,46 @@ static void test_one_by_one(void **state) {
   time_end(&t);
 }
 
+// Of what one_device_alone has to find: sums over all devices.
+static void add_up_books(const mp_model_program_books_t *program, void *context) {
+  mp_replay_device_books_t *out = context;
+  *out = mp_books_total(&program->books);
+  for (uint32_t s = 0; s < program->books.num_steps; ++s) {
+    if (program->books.times[s] != 0) assert_int_equal(program->books.counts[s], program->launches);
+  }
+  assert_true(program->available == program->time && out->work <= program->time);
+}
+
+// A program without collectives of which one device after another is launched on, as by a process
+// that has a program for each of its devices: what ran is in the books, and nothing else.
+static void test_one_device_alone(void **state) {
+  (void)state;
+  static const char add[] =
+      "module @add attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 4 : i32} {\n"
+      "func.func @main(%x: tensor<250000xf32>) -> tensor<250000xf32> {\n"
+      "  %d = stablehlo.add %x, %x : tensor<250000xf32>\n"
+      "  return %d : tensor<250000xf32>\n}\n}\n";
+  timed_t t = time_text_on(POD " time:paced", add, 4);
+  const mp_stamp_t none[] = {0};
+  const uint32_t order[] = {2, 2, 0};
+  for (uint32_t i = 0; i < 3; ++i) {
+    mp_model_share_t *share;
+    double due;
+    const mp_stamp_t stamp = mp_model_launch(t.program, 10 + i, 1, &order[i], none, &share);
+    assert_true(mp_model_due(t.model, stamp, &due));  // nobody else is waited for
+  }
+  mp_model_books_t books;
+  mp_replay_device_books_t total;
+  mp_model_read(t.model, &books, add_up_books, &total);
+  assert_int_equal(books.launches, 3);
+  assert_int_equal(books.pending, 0);
+  const mp_moment_t once = books.devices[0] - mp_moment_of(1e-6);
+  assert_true(total.work == 3 * once && once > 0);
+  assert_true(books.devices[1] == 0 && books.devices[3] == 0);
+  assert_true(books.devices[2] == mp_moment_of(1e-6) + 2 * once);
+  time_end(&t);
+}
+
 // The same log gives the same bits, whenever it is computed.
 static void test_deterministic(void **state) {
   (void)state;
@@ -287,6 +327,7 @@ int main(void) {
       cmocka_unit_test(test_permutation),
       cmocka_unit_test(test_paths),
       cmocka_unit_test(test_one_by_one),
+      cmocka_unit_test(test_one_device_alone),
       cmocka_unit_test(test_deterministic),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
