@@ -27,39 +27,63 @@ static mp_status_t fault_list_expected(const list_t *list, const char *what) {
 
 // ---- One fault ----
 
-// Reads the rest of a mapping after its start; `prefix` is the key that it is the value of.
+static mp_status_t fault_list_read_keys(list_t *list, mp_pod_fault_reading_t *reading,
+                                        const char *prefix);
+
+// Reads a key, which is the current event, and its value.
+static mp_status_t fault_list_read_key(list_t *list, mp_pod_fault_reading_t *reading,
+                                       const char *prefix) {
+  char path[FAULT_LIST_MOST_PATH];
+  if (list->yaml.event.type != YAML_SCALAR_EVENT) return fault_list_expected(list, "a key");
+  const mp_str_t key = mp_yaml_scalar(&list->yaml);
+  reading->line = mp_yaml_line(&list->yaml);
+  if (memchr(key.size == 0 ? "" : key.data, '\0', key.size) != NULL) {
+    return fault_list_expected(list, "a key without NUL");
+  }
+  if (key.size + strlen(prefix) + 1 >= sizeof(path)) {
+    return fault_list_expected(list, "a shorter key");
+  }
+  snprintf(path, sizeof(path), "%s%.*s", prefix, MP_STR_ARG(key));
+  MP_RETURN_IF_ERROR(mp_yaml_advance(&list->yaml));
+  if (list->yaml.event.type == YAML_SCALAR_EVENT) {
+    return mp_pod_fault_set(reading, mp_str(path), mp_yaml_scalar(&list->yaml));
+  }
+  if (list->yaml.event.type == YAML_MAPPING_START_EVENT && prefix[0] == '\0') {
+    MP_RETURN_IF_ERROR(mp_pod_fault_open(reading, mp_str(path)));
+    const size_t size = strlen(path);
+    path[size] = '.';
+    path[size + 1] = '\0';
+    MP_RETURN_IF_ERROR(mp_yaml_advance(&list->yaml));
+    return fault_list_read_keys(list, reading, path);
+  }
+  return mp_pod_fault_refuse(reading, mp_str(path),
+                             list->yaml.event.type == YAML_MAPPING_START_EVENT    ? "a mapping"
+                             : list->yaml.event.type == YAML_SEQUENCE_START_EVENT ? "a list"
+                                                                                  : "an alias");
+}
+
+// Reads the rest of a mapping, whose next event is the current one; `prefix` is the key that it is
+// the value of.
 static mp_status_t fault_list_read_keys(list_t *list, mp_pod_fault_reading_t *reading,
                                         const char *prefix) {
-  char path[FAULT_LIST_MOST_PATH];
-  for (;;) {
+  while (list->yaml.event.type != YAML_MAPPING_END_EVENT) {
+    MP_RETURN_IF_ERROR(fault_list_read_key(list, reading, prefix));
     MP_RETURN_IF_ERROR(mp_yaml_advance(&list->yaml));
-    if (list->yaml.event.type == YAML_MAPPING_END_EVENT) return NULL;
-    if (list->yaml.event.type != YAML_SCALAR_EVENT) return fault_list_expected(list, "a key");
-    const mp_str_t key = mp_yaml_scalar(&list->yaml);
-    reading->line = mp_yaml_line(&list->yaml);
-    if (memchr(key.size == 0 ? "" : key.data, '\0', key.size) != NULL) {
-      return fault_list_expected(list, "a key without NUL");
-    }
-    if (key.size + strlen(prefix) + 1 >= sizeof(path)) {
-      return fault_list_expected(list, "a shorter key");
-    }
-    snprintf(path, sizeof(path), "%s%.*s", prefix, MP_STR_ARG(key));
-    MP_RETURN_IF_ERROR(mp_yaml_advance(&list->yaml));
-    if (list->yaml.event.type == YAML_SCALAR_EVENT) {
-      MP_RETURN_IF_ERROR(mp_pod_fault_set(reading, mp_str(path), mp_yaml_scalar(&list->yaml)));
-    } else if (list->yaml.event.type == YAML_MAPPING_START_EVENT && prefix[0] == '\0') {
-      MP_RETURN_IF_ERROR(mp_pod_fault_open(reading, mp_str(path)));
-      const size_t size = strlen(path);
-      path[size] = '.';
-      path[size + 1] = '\0';
-      MP_RETURN_IF_ERROR(fault_list_read_keys(list, reading, path));
-    } else {
-      return mp_pod_fault_refuse(reading, mp_str(path),
-                                 list->yaml.event.type == YAML_MAPPING_START_EVENT    ? "a mapping"
-                                 : list->yaml.event.type == YAML_SEQUENCE_START_EVENT ? "a list"
-                                                                                      : "an alias");
-    }
   }
+  return NULL;
+}
+
+// Reads a fault, whose first key is the current event.
+static mp_status_t fault_list_read_fault(list_t *list, int line) {
+  if (list->faults.count == FAULT_LIST_MOST) {
+    return fault_list_expected(list, "at most 4096 faults");
+  }
+  mp_pod_fault_t fault;
+  mp_pod_fault_reading_t reading;
+  mp_pod_fault_begin(&reading, list->arena, list->yaml.origin, line, &fault);
+  MP_RETURN_IF_ERROR(fault_list_read_keys(list, &reading, ""));
+  MP_RETURN_IF_ERROR(mp_pod_fault_finish(&reading));
+  return MP_ARRAY_PUSH(NULL, &list->faults, fault);
 }
 
 // Reads a list; the current event is its first.
@@ -70,21 +94,16 @@ static mp_status_t fault_list_read_items(list_t *list) {
     MP_RETURN_IF_ERROR(mp_yaml_advance(&list->yaml));
     if (list->yaml.event.type == YAML_SEQUENCE_END_EVENT) return NULL;
     if (list->yaml.event.type != YAML_MAPPING_START_EVENT) return fault_list_expected(list, what);
-    if (list->faults.count == FAULT_LIST_MOST) {
-      return fault_list_expected(list, "at most 4096 faults");
-    }
-    mp_pod_fault_t fault;
-    mp_pod_fault_reading_t reading;
-    mp_pod_fault_begin(&reading, list->arena, list->yaml.origin, mp_yaml_line(&list->yaml), &fault);
-    MP_RETURN_IF_ERROR(fault_list_read_keys(list, &reading, ""));
-    MP_RETURN_IF_ERROR(mp_pod_fault_finish(&reading));
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(NULL, &list->faults, fault));
+    const int line = mp_yaml_line(&list->yaml);
+    MP_RETURN_IF_ERROR(mp_yaml_advance(&list->yaml));
+    MP_RETURN_IF_ERROR(fault_list_read_fault(list, line));
   }
 }
 
 // ---- The text ----
 
-// Reads the rest of a mapping after its start, for the key `faults`.
+// Reads the rest of a mapping after its start, for the key `faults`; without one, where no pod is
+// described, the mapping is a fault.
 static mp_status_t fault_list_read_mapping(list_t *list, bool is_pod) {
   bool has_faults = false;
   const int line = mp_yaml_line(&list->yaml);
@@ -94,6 +113,7 @@ static mp_status_t fault_list_read_mapping(list_t *list, bool is_pod) {
     const bool is_it = list->yaml.event.type == YAML_SCALAR_EVENT &&
                        mp_str_is(mp_yaml_scalar(&list->yaml), "faults");
     if (is_it && has_faults) return fault_list_expected(list, "the key 'faults' once");
+    if (!is_it && !is_pod && !has_faults) return fault_list_read_fault(list, line);
     if (!is_it && !is_pod) return fault_list_expected(list, "no other key than 'faults'");
     MP_RETURN_IF_ERROR(mp_yaml_skip(&list->yaml));
     MP_RETURN_IF_ERROR(mp_yaml_advance(&list->yaml));

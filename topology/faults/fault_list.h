@@ -56,8 +56,9 @@ typedef struct {
 } mp_pod_fault_list_t;
 
 // Reads a list, which lies in `arena` with all its texts: `- device: 3` and so on, or the same as
-// the value of a key `faults`. With `is_pod` the text is a pod's description, whose other keys are
-// skipped and which may have no such key. INVALID_ARGUMENT "<origin>:<line>: key 'x': …".
+// the value of a key `faults`, or one fault without a list. With `is_pod` the text is a pod's
+// description, whose other keys are skipped and which may have no such key. INVALID_ARGUMENT
+// "<origin>:<line>: key 'x': …".
 MP_NODISCARD mp_status_t mp_pod_fault_list_read(mp_arena_t *arena, const char *origin,
                                                 mp_str_t text, bool is_pod,
                                                 mp_pod_fault_list_t *out_list);

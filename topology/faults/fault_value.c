@@ -170,6 +170,13 @@ mp_status_t mp_pod_fault_set(mp_pod_fault_reading_t *reading, mp_str_t key, mp_s
   if (!fault_value_parse(k_keys[id].type, value, member)) {
     return mp_pod_fault_refuse(reading, key, got);
   }
+  long long number = 0;
+  if (member == &reading->fault->flip_result && mp_str_parse_i64(value, &number) && number < 0) {
+    return fault_value_error(reading, key,
+                             "expected the number of a result, from 0, or its name, "
+                             "got %s",
+                             got);
+  }
   if (k_keys[id].type == FAULT_TYPE_TEXT) {
     const char *text = mp_arena_strndup(reading->arena, value.data, value.size);
     MP_RETURN_IF_NULL(text);

@@ -60,7 +60,7 @@ def virtual_time() -> float:
 
 
 def inject(faults) -> None:
-  """Adds faults to the pod: a fault (a dict), a list of them, or the list as YAML.
+  """Adds faults to the pod: a fault (a dict), a list of them, or either as YAML.
 
   `inject({"device": 3, "dead": True})`; configs/README.md has all keys.  The launches that `step`
   and `until` speak of are counted from now on.  In a job each process injects for itself.

@@ -1,10 +1,12 @@
 // The list: what was given, checked against the pod, and the health that follows from it.
 #include "sim/model/faults/faults.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
+#include "sim/base/log.h"
 #include "sim/model/faults/faults_internal.h"
 #include "topology/faults/fault_value.h"
 #include "topology/spec.h"
@@ -15,8 +17,33 @@ static void faults_drop_from(mp_faults_t *faults, uint32_t first) {
   while (faults->rules.count > first) mp_free(faults->rules.items[--faults->rules.count].launches);
 }
 
+// A flip that no launch has met has changed nothing, which who counts on it has to know. Only the
+// end can tell: until then the launch may come.
+static void faults_tell_of_flip(const mp_faults_t *faults, const mp_fault_rule_t *rule) {
+  const mp_pod_info_t *info = mp_pod_info(faults->pod);
+  const mp_pod_fault_t *what = &rule->what;
+  if (what->kind != MP_POD_FAULT_FLIP || rule->was_met) return;
+  if (mp_pod_device(faults->pod, (int32_t)what->flip_device)->process_index !=
+      info->process_index) {
+    return;  // another process knows
+  }
+  mp_log(MP_LOG_WARNING,
+         MP_FAULT_RULE_FORMAT ": no bit was flipped: device %" PRIu64 " had %" PRIu64
+                              " launches of %s (the most of any device: %" PRIu64
+                              "), the flip is for number %" PRIu64,
+         MP_FAULT_RULE_ARGS(rule), what->flip_device, rule->launches[what->flip_device],
+         what->program, rule->newest, what->step);
+}
+
+static void faults_tell_of_flips(const mp_faults_t *faults) {
+  for (uint32_t i = 0; i < faults->rules.count && faults->has_launches; ++i) {
+    faults_tell_of_flip(faults, &faults->rules.items[i]);
+  }
+}
+
 void mp_faults_release(mp_faults_t *faults) {
   if (faults == NULL) return;
+  faults_tell_of_flips(faults);
   faults_drop_from(faults, 0);
   MP_ARRAY_FREE(&faults->rules);
   mp_network_release(faults->network);
@@ -229,6 +256,7 @@ mp_status_t mp_faults_create(mp_pod_t *pod, const mp_options_t *options, mp_faul
 
 void mp_faults_clear(mp_faults_t *faults) {
   mp_lock(&faults->lock);
+  faults_tell_of_flips(faults);
   faults_drop_from(faults, 0);
   mp_arena_reset(faults->arena);
   faults->is_changed = true;

@@ -164,11 +164,12 @@ static mp_status_t faults_meet_make_flip(const mp_faults_launch_t *launch,
   return NULL;
 }
 
-static mp_status_t faults_meet_flip(meeting_t *meeting, const mp_fault_rule_t *rule) {
+static mp_status_t faults_meet_flip(meeting_t *meeting, mp_fault_rule_t *rule) {
   const mp_faults_launch_t *launch = meeting->launch;
   for (uint32_t i = 0; i < launch->num_shares; ++i) {
     if (launch->ids[launch->logical[i]] != rule->what.flip_device) continue;
     mp_faults_flip_t flip = {.logical = launch->logical[i]};
+    rule->was_met = true;
     MP_RETURN_IF_ERROR(faults_meet_make_flip(launch, rule, &flip));
     if (meeting->flips == NULL) {
       meeting->flips = mp_calloc(meeting->faults->rules.count, sizeof(flip));
@@ -181,8 +182,7 @@ static mp_status_t faults_meet_flip(meeting_t *meeting, const mp_fault_rule_t *r
 
 // ---- Launches ----
 
-static mp_status_t faults_meet_rule(meeting_t *meeting, const mp_fault_rule_t *rule,
-                                    uint64_t step) {
+static mp_status_t faults_meet_rule(meeting_t *meeting, mp_fault_rule_t *rule, uint64_t step) {
   switch (rule->what.kind) {
     case MP_POD_FAULT_DEVICE:
       return rule->what.is_dead ? faults_meet_dead_device(meeting->launch, rule, step) : NULL;
@@ -202,6 +202,7 @@ mp_status_t mp_faults_meet_launch(mp_faults_t *faults, const mp_faults_launch_t 
   meeting_t meeting = {.faults = faults, .launch = launch};
   mp_status_t status = NULL;
   mp_lock(&faults->lock);
+  faults->has_launches = true;
   // All rules count the launch, whatever the first of them says about it.
   for (uint32_t i = 0; i < faults->rules.count; ++i) {
     mp_fault_rule_t *rule = &faults->rules.items[i];

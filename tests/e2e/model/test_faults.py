@@ -332,3 +332,26 @@ def test_a_transfer_between_processes_over_a_dead_link():
       """, MINIPOD_FAULTS="- {link: slice 0 (1) +x, dead: true}", **RING)
   # Who sends notices nothing; who receives gets the reason.
   assert job.outs[1].split("\n")[:3] == ["True", "[0. 1.]", "[2. 3.]"]
+
+
+def test_a_flip_that_met_no_launch_is_told():
+  """At the end, or when faults are healed: until then the launch may come."""
+  returncode, out, err = scenario.finish(scenario.start("""
+    import minipod
+    @jax.jit
+    def f(x): return x + 1
+    x = jax.device_put(np.ones(4, np.float32), jax.devices()[0])
+    minipod.inject("{flip: {device: 3, result: 0, bit: 30}, program: f}")
+    minipod.inject("{flip: {device: 0, result: 0, bit: 31}, program: f}")
+    print(f(x)[0], f(x)[0])
+    minipod.heal()
+    minipod.inject({"flip": {"device": 0, "result": 0, "bit": 30}, "program": "f", "step": 5})
+    print(f(x)[0])
+    """))
+  assert returncode == 0 and out.split() == ["-2.0", "2.0", "2.0"], err
+  lines = [line for line in err.splitlines() if line.startswith("minipod:")]
+  assert lines == [
+      "minipod: warning: inject:1: no bit was flipped: device 3 had 0 launches of f (the most of any"
+      " device: 2), the flip is for number 1",
+      "minipod: warning: inject:1: no bit was flipped: device 0 had 1 launches of f (the most of any"
+      " device: 1), the flip is for number 5"]

@@ -74,6 +74,19 @@ static void stragglers_and_flips_are_mappings(void **state) {
   assert_true(f[2].flip_argument == 0 && f[2].step == 1 && f[2].until == 3);
 }
 
+static void a_fault_may_stand_alone(void **state) {
+  faults_t *faults = *state;
+  static const char *const texts[] = {"{device: 1, dead: true}", "device: 1\ndead: true\n",
+                                      "{dead: true, device: 1}"};
+  for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
+    read(faults, texts[i]);
+    assert_int_equal(faults->list.count, 1);
+    assert_true(faults->list.items[0].device == 1 && faults->list.items[0].is_dead);
+  }
+  read(faults, "{flip: {argument: 0, device: 3, bit: 2}, program: f}");
+  assert_true(faults->list.items[0].flip_device == 3 && faults->list.items[0].line == 1);
+}
+
 static void a_pod_may_have_a_list_among_its_keys(void **state) {
   faults_t *faults = *state;
   static const char pod[] =
@@ -147,7 +160,11 @@ static void bad_lists_are_refused(void **state) {
       {"- {? [a] : 1}", "expected a key"},
       {"- {device: 1, \"dead\\0ly\": true}", "f.yaml:1: expected a key without NUL"},
       {"- 3", "expected a list of faults"},
-      {"device: 3", "expected no other key than 'faults'"},
+      {"device: 3", "f.yaml:1: a fault of 'device' needs one of slow and dead"},
+      {"{faults: [], device: 3}", "expected no other key than 'faults'"},
+      {"{device: 3, faults: []}", "key 'faults': unknown"},
+      {"- {flip: {result: -1, device: 0, bit: 0}, program: f}",
+       "key 'flip.result': expected the number of a result, from 0, or its name, got '-1'"},
       {"faults: {device: 3}", "expected a list of faults"},
       {"{faults: [], faults: []}", "the key 'faults' once"},
       {"{}", "expected a list of faults"},
@@ -167,6 +184,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(devices_and_links_have_all_their_keys, make, drop),
       cmocka_unit_test_setup_teardown(stragglers_and_flips_are_mappings, make, drop),
+      cmocka_unit_test_setup_teardown(a_fault_may_stand_alone, make, drop),
       cmocka_unit_test_setup_teardown(a_pod_may_have_a_list_among_its_keys, make, drop),
       cmocka_unit_test_setup_teardown(the_shipped_file_reads, make, drop),
       cmocka_unit_test_setup_teardown(no_faults_are_no_error, make, drop),
