@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "sim/base/hash.h"
+#include "sim/runtime/client.h"
 #include "sim/runtime/launch/executable.h"
 #include "tests/unit/support/guarded.h"
 #include "tests/unit/support/hostile_values.h"
