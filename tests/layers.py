@@ -9,6 +9,7 @@ besides its own files.  The check fails when
 - an include is not in the table, or the table has a circle;
 - a folder with C files is not in the table, has no README, or holds too many files;
 - two C files of the tree have the same name;
+- the top level holds anything but its fixed names;
 - a file-level function of a C file does not begin with the file's name.
 
 With the objects of a build (tests/layers_objects.py) also when
@@ -24,6 +25,7 @@ import argparse
 import collections
 import pathlib
 import re
+import subprocess
 import sys
 
 import layers_objects
@@ -127,6 +129,10 @@ KNOWS = {
     "pjrt/plugin": [*CORE, "pjrt/c_api", "pjrt", "pjrt/extensions", "pjrt/package"],
 }
 TOPS = ("sim", "topology", "collectives", "pjrt")
+TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "pyproject.toml",
+             *TOPS, "configs", "tests", "tools"}
+# What building and testing leave there, where no git says that it is not the tree's (.gitignore).
+LEFT = re.compile(r"build.*|dist|__pycache__|.*\.egg-info|.*\.pyc|compile_commands\.json")
 MAX_FILES = 26  # of a room: more than anybody reads as one list
 # Functions that macros and templates use by these names, which cannot have their file's.
 NAMED_BY_MACROS = {("elementwise_complex.c", "multiply"), ("elementwise_complex.c", "negate")}
@@ -194,6 +200,17 @@ def full_rooms(root: pathlib.Path):
       yield f"{room}/ has no README.md"
 
 
+def strange_top_level(root: pathlib.Path):
+  """What stands beside the folders of the tree: the top level is read first, and stays short."""
+  names = {path.name for path in root.iterdir() if not LEFT.fullmatch(path.name)}
+  if (root / ".git").exists():
+    listed = subprocess.run(["git", "-C", str(root), "ls-files"], capture_output=True, text=True, check=True).stdout
+    names = {path.partition("/")[0] for path in listed.splitlines()}
+  for name in sorted(names - TOP_LEVEL):
+    if not name.startswith("."):
+      yield f"{name} is no name of the top level: {', '.join(sorted(TOP_LEVEL))}"
+
+
 def nameless_functions(root: pathlib.Path):
   """File-level functions that do not say which file they are of."""
   for room in KNOWS:
@@ -215,7 +232,7 @@ def main() -> int:
   args = parser.parse_args()
   root = args.root.resolve()
   wrong = [*wrong_includes(root), *circles(), *unknown_rooms(root), *full_rooms(root),
-           *repeated_names(root), *nameless_functions(root)]
+           *repeated_names(root), *strange_top_level(root), *nameless_functions(root)]
   if args.objects is not None:
     wrong += layers_objects.findings(root, args.objects.resolve(), KNOWS)
   for finding in wrong:

@@ -222,7 +222,7 @@ static uint32_t count_text(const char *text, size_t size, const char *word) {
 
 static void messages_are_told_in_order(void **state) {
   (void)state;
-  char folder[] = "report_XXXXXX", path[96];
+  char folder[] = "/tmp/minipod-report-XXXXXX", path[96];
   assert_non_null(mkdtemp(folder));
   const mp_named_value_t value = {
       .name = MP_STR("chakra"), .type = MP_VALUE_STRING, .string_value = mp_str(folder)};
@@ -252,7 +252,7 @@ static void messages_are_told_in_order(void **state) {
 
 static void files_are_whole(void **state) {
   (void)state;
-  char folder[] = "report_XXXXXX", trace[64], chakra[64], path[96];
+  char folder[] = "/tmp/minipod-report-XXXXXX", trace[64], chakra[64], path[96];
   assert_non_null(mkdtemp(folder));
   snprintf(trace, sizeof(trace), "%s/t.json", folder);
   snprintf(chakra, sizeof(chakra), "%s/et", folder);
