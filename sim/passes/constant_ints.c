@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "sim/numeric/words.h"
+
 // A chain of ops is followed this far. A value that is used twice is evaluated twice, so that the
 // number of evaluations needs a limit of its own.
 enum { MAX_DEPTH = 16, MAX_EVALUATIONS = 512 };
@@ -97,96 +99,85 @@ static bool constant_ints_broadcast(const mp_op_t *op, const ints_t *in, ints_t 
 
 // ---- ops that compute ----
 
-static bool constant_ints_less(mp_dtype_t dtype, int64_t a, int64_t b) {
-  return constant_ints_is_unsigned(dtype) ? (uint64_t)a < (uint64_t)b : a < b;
-}
+// The ops that shapes are computed with, which mean the same in 64 bits as in fewer: what is made
+// of their results are the low bits.
+// clang-format off
+#define OPS(X, sign, name)                                                      \
+  X(INT, ADD, name) X(INT, SUBTRACT, name) X(INT, MULTIPLY, name)               \
+  X(INT, MAXIMUM, name) X(INT, MINIMUM, name) X(INT, AND, name) X(INT, OR, name) \
+  X(INT, NEGATE, name) X(INT, NOT, name) X(sign, ABS, name) X(sign, SIGN, name) \
+  X(sign, DIVIDE, name) X(sign, REMAINDER, name)
+#define BOOL_OPS(X, name)                                                       \
+  X(BOOL, AND, name) X(BOOL, OR, name) X(BOOL, NOT, name)                       \
+  X(INT, MAXIMUM, name) X(INT, MINIMUM, name)
+// clang-format on
+#define CASE(kind, op, name)                             \
+  case MP_OP_##op:                                       \
+    *out = (uint64_t)MP_MEANING(name, MP_##kind##_##op); \
+    return true;
 
-// What a division by zero or an overflow gives is the kernels' affair; no shape is made of it.
-static bool constant_ints_divide(mp_dtype_t dtype, bool remainder, int64_t a, int64_t b,
-                                 uint64_t *out) {
-  if (b == 0 || (b == -1 && a == INT64_MIN)) return false;
-  if (constant_ints_is_unsigned(dtype)) {
-    *out = remainder ? (uint64_t)a % (uint64_t)b : (uint64_t)a / (uint64_t)b;
-  } else {
-    *out = (uint64_t)(remainder ? a % b : a / b);
-  }
-  return true;
-}
-
-static bool constant_ints_compare(uint32_t direction, mp_dtype_t dtype, int64_t a, int64_t b) {
-  switch (direction) {
-    case MP_CMP_EQ:
-      return a == b;
-    case MP_CMP_NE:
-      return a != b;
-    case MP_CMP_GE:
-      return !constant_ints_less(dtype, a, b);
-    case MP_CMP_GT:
-      return constant_ints_less(dtype, b, a);
-    case MP_CMP_LE:
-      return !constant_ints_less(dtype, b, a);
-    default:
-      return constant_ints_less(dtype, a, b);
-  }
-}
-
-// One element of an op with two operands of `dtype`.
-static bool constant_ints_binary(const mp_op_t *op, mp_dtype_t dtype, int64_t a, int64_t b,
-                                 uint64_t *out) {
-  switch (op->code) {
-    case MP_OP_ADD:
-      *out = dtype == MP_DTYPE_BOOL ? (uint64_t)(a | b) : (uint64_t)a + (uint64_t)b;
-      return true;
-    case MP_OP_SUBTRACT:
-      *out = (uint64_t)a - (uint64_t)b;
-      return dtype != MP_DTYPE_BOOL;
-    case MP_OP_MULTIPLY:
-      *out = (uint64_t)a * (uint64_t)b;
-      return true;
-    case MP_OP_DIVIDE:
-    case MP_OP_REMAINDER:
-      return constant_ints_divide(dtype, op->code == MP_OP_REMAINDER, a, b, out);
-    case MP_OP_MAXIMUM:
-      *out = (uint64_t)(constant_ints_less(dtype, a, b) ? b : a);
-      return true;
-    case MP_OP_MINIMUM:
-      *out = (uint64_t)(constant_ints_less(dtype, a, b) ? a : b);
-      return true;
-    case MP_OP_AND:
-      *out = (uint64_t)a & (uint64_t)b;
-      return true;
-    case MP_OP_OR:
-      *out = (uint64_t)a | (uint64_t)b;
-      return true;
-    case MP_OP_COMPARE:
-      *out = constant_ints_compare(mp_op_enum(op, MP_ATTR_COMPARISON_DIRECTION, MP_CMP_EQ), dtype,
-                                   a, b);
-      return true;
+static bool constant_ints_signed(mp_opcode_t code, int64_t x, int64_t y, uint64_t *out) {
+  switch (code) {
+    OPS(CASE, SIGNED, S64)
     default:
       return false;
   }
 }
 
-static bool constant_ints_unary(mp_opcode_t code, mp_dtype_t dtype, int64_t a, uint64_t *out) {
+static bool constant_ints_unsigned(mp_opcode_t code, uint64_t x, uint64_t y, uint64_t *out) {
   switch (code) {
+    OPS(CASE, UNSIGNED, U64)
+    default:
+      return false;
+  }
+}
+
+// Booleans add by "or" and multiply by "and".
+static bool constant_ints_bool(mp_opcode_t code, uint8_t x, uint8_t y, uint64_t *out) {
+  if (code == MP_OP_ADD) code = MP_OP_OR;
+  if (code == MP_OP_MULTIPLY) code = MP_OP_AND;
+  switch (code) {
+    BOOL_OPS(CASE, BOOL)
+    default:
+      return false;
+  }
+}
+
+static bool constant_ints_compare(uint32_t direction, bool is_unsigned, int64_t a, int64_t b) {
+  switch (direction) {
+#define DIRECTION(name, operator, with) \
+  case MP_CMP_##name:                   \
+    return is_unsigned ? (uint64_t)a operator(uint64_t) b : a operator b;
+    MP_DIRECTIONS(DIRECTION, )
+#undef DIRECTION
+    default:
+      return false;
+  }
+}
+
+// One element of an op with one or two operands of `dtype`.
+static bool constant_ints_element(const mp_op_t *op, mp_dtype_t dtype, int64_t a, int64_t b,
+                                  uint64_t *out) {
+  const bool is_unsigned = constant_ints_is_unsigned(dtype);
+  switch (op->code) {
     case MP_OP_CONVERT:
       *out = (uint64_t)a;
       return true;
-    case MP_OP_NEGATE:
-      *out = 0 - (uint64_t)a;
+    case MP_OP_COMPARE:
+      *out = constant_ints_compare(mp_op_enum(op, MP_ATTR_COMPARISON_DIRECTION, MP_CMP_EQ),
+                                   is_unsigned, a, b);
       return true;
-    case MP_OP_ABS:
-      *out = a < 0 && !constant_ints_is_unsigned(dtype) ? 0 - (uint64_t)a : (uint64_t)a;
-      return true;
-    case MP_OP_SIGN:
-      *out = a < 0 && !constant_ints_is_unsigned(dtype) ? UINT64_MAX : a != 0;
-      return true;
-    case MP_OP_NOT:
-      *out = dtype == MP_DTYPE_BOOL ? a == 0 : ~(uint64_t)a;
-      return true;
+    case MP_OP_DIVIDE:
+    case MP_OP_REMAINDER:
+      // Of a division by zero, or one that overflows, no shape is made.
+      if (b == 0 || (b == -1 && a == INT64_MIN)) return false;
+      break;
     default:
-      return false;
+      break;
   }
+  if (dtype == MP_DTYPE_BOOL) return constant_ints_bool(op->code, (uint8_t)a, (uint8_t)b, out);
+  return is_unsigned ? constant_ints_unsigned(op->code, (uint64_t)a, (uint64_t)b, out)
+                     : constant_ints_signed(op->code, a, b, out);
 }
 
 static bool constant_ints_elementwise(const mp_op_t *op, const ints_t *in, ints_t *out) {
@@ -194,10 +185,8 @@ static bool constant_ints_elementwise(const mp_op_t *op, const ints_t *in, ints_
   for (uint32_t i = 0; i < out->count; ++i) {
     uint64_t bits = 0;
     const int64_t a = in[0].values[i];
-    const bool known = op->num_operands == 1
-                           ? constant_ints_unary(op->code, from, a, &bits)
-                           : constant_ints_binary(op, from, a, in[1].values[i], &bits);
-    if (!known) return false;
+    const int64_t b = op->num_operands == 1 ? 0 : in[1].values[i];
+    if (!constant_ints_element(op, from, a, b, &bits)) return false;
     out->values[i] = constant_ints_wrap(to, bits);
   }
   return true;
