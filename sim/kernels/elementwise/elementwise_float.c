@@ -70,9 +70,9 @@ TRIG_LOOP(TAN, mp_tan_f32, tanf)
 
 static const mp_ew_loop_t g_loops[MP_OP_COUNT][2] = {
 #define ROW(op, ...)                       [MP_OP_##op] = {op##_F32, op##_F64},
-#define MEANING_ROW(kind, op, arity, with) ROW(op)
-    MP_REAL_OPS(MEANING_ROW, ) MP_REAL_FUNCTIONS(ROW) LIBRARY_OPS(ROW) ROW(COSINE) ROW(IS_FINITE)
-        ROW(SINE) ROW(TAN)
+#define MEANING_ROW(kind, op, arity, with) ROW(op, )
+    MP_REAL_OPS(MEANING_ROW, ) MP_REAL_FUNCTIONS(ROW) LIBRARY_OPS(ROW) ROW(COSINE, )
+        ROW(IS_FINITE, ) ROW(SINE, ) ROW(TAN, )
 #undef ROW
 };
 
