@@ -114,8 +114,8 @@ static void print_busiest(const mp_network_t *network, const mp_traffic_t *traff
       const mp_transfer_t *transfer = &traffic->stages[s].transfers[t];
       for (uint32_t u = 0; u < transfer->num_uses; ++u) {
         const mp_network_use_t *use = &transfer->uses[u];
-        seconds[use->link] +=
-            transfer->bytes * use->times / mp_network_link(network, use->link)->bandwidth;
+        seconds[use->link] += mp_network_link_seconds(mp_network_link(network, use->link),
+                                                      transfer->bytes * use->times);
       }
     }
   }

@@ -287,9 +287,8 @@ static void faults_add_change(sick_t *sick, const mp_fault_rule_t *rule) {
     sick->changes[i] = (mp_network_change_t){.link = rule->link, .bandwidth = 1};
     sick->health.num_changes += 1;
   }
-  // What is lost is sent again, and may be lost again: 1 + p + p^2 ... times the bytes.
-  sick->changes[i].bandwidth *= rule->what.bandwidth * (1 - rule->what.loss);
-  sick->changes[i].latency += rule->what.latency;
+  const mp_pod_fault_t *what = &rule->what;
+  mp_network_change_add(&sick->changes[i], what->bandwidth, what->loss, what->latency);
 }
 
 static void faults_add_to_health(sick_t *sick, const mp_fault_rule_t *rule) {

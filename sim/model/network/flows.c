@@ -215,7 +215,7 @@ static double flows_time_of_transfer(const mp_network_t *network, const mp_trans
   double rate = INFINITY;
   for (uint32_t i = 0; i < transfer->num_uses; ++i) {
     const double bandwidth = mp_network_link(network, transfer->uses[i].link)->bandwidth;
-    const double share = bandwidth / transfer->uses[i].times;
+    const double share = mp_network_flow_rate(bandwidth, transfer->uses[i].times);
     if (share < rate) rate = share;
   }
   const double flowing = start + transfer->latency;

@@ -96,7 +96,8 @@ static void flows_share_collect(mp_flows_share_t *share, uint32_t count,
   }
   for (uint32_t i = share->used.count; i-- > 0;) {
     const mp_flows_used_t *used = &share->used.items[i];
-    flows_share_sink(share, i, (mp_flows_limit_t){used->bandwidth / used->times, i});
+    flows_share_sink(share, i,
+                     (mp_flows_limit_t){mp_network_flow_rate(used->bandwidth, used->times), i});
   }
 }
 
@@ -123,7 +124,7 @@ void mp_flows_share_compute(mp_flows_share_t *share, uint32_t count,
       continue;
     }
     // Rounding must not let a limit fall below what all have reached already.
-    double rate = used->bandwidth / used->times;
+    double rate = mp_network_flow_rate(used->bandwidth, used->times);
     if (!(rate > reached)) rate = reached;
     if (rate > limit.rate) {
       flows_share_sink(share, 0, (mp_flows_limit_t){rate, limit.used});

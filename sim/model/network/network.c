@@ -53,9 +53,7 @@ mp_status_t mp_network_create_changed(mp_network_t *network, uint32_t num_change
   MP_RETURN_IF_ERROR(mp_network_create(network->pod, &network->options, &changed));
   changed->unchanged = network;
   for (uint32_t i = 0; i < num_changes; ++i) {
-    mp_network_link_t *link = &changed->links.items[changes[i].link];
-    link->bandwidth *= changes[i].bandwidth;
-    link->latency += changes[i].latency;
+    mp_network_link_apply(&changed->links.items[changes[i].link], &changes[i]);
   }
   *out_network = changed;
   return NULL;

@@ -24,6 +24,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/status.h"
 #include "sim/base/str.h"
+#include "sim/model/network/network_link.h"
 #include "topology/pod.h"
 
 typedef struct mp_network_s mp_network_t;
@@ -73,25 +74,11 @@ MP_NODISCARD mp_status_t mp_network_options_read(mp_str_t text, mp_network_optio
 
 // ---- The graph ----
 
-typedef struct {
-  const char *name;   // "slice 0 (1,2,0) +x", "host 3 up"
-  uint32_t from, to;  // vertices
-  double latency;     // seconds
-  double bandwidth;   // bytes/s
-} mp_network_link_t;
-
 // Makes the network of a pod, which it retains. `options` may be NULL. What the description leaves
 // open (latencies and bandwidths of 0) takes the values of network_defaults.h.
 MP_NODISCARD mp_status_t mp_network_create(mp_pod_t *pod, const mp_network_options_t *options,
                                            mp_network_t **out_network);
 void mp_network_release(mp_network_t *network);
-
-// What is different about a link.
-typedef struct {
-  uint32_t link;
-  double bandwidth;  // the share that is left of it, above 0
-  double latency;    // seconds more
-} mp_network_change_t;
 
 // The same network with other figures for some links. Messages go the same ways and collectives
 // have the same algorithms: nobody knows of the changes. `network` is borrowed, and the same thread

@@ -122,7 +122,7 @@ static void traffic_builder_weigh(mp_builder_t *builder, double bytes) {
       mp_builder_fail(builder, MP_ARRAY_PUSH(NULL, &builder->stage_touched, link));
     }
     if (builder->status != NULL) return;
-    *seconds += bytes * network->loads[link] / network->links.items[link].bandwidth;
+    *seconds += mp_network_link_seconds(&network->links.items[link], bytes * network->loads[link]);
     if (*seconds > builder->stage_longest) builder->stage_longest = *seconds;
   }
 }
@@ -183,7 +183,7 @@ static double traffic_builder_latency(const mp_builder_t *builder, double bytes)
   double busiest = 0, once = 0;
   for (uint32_t i = 0; i < builder->touched.count; ++i) {
     const uint32_t link = builder->touched.items[i];
-    const double seconds = bytes / network->links.items[link].bandwidth;
+    const double seconds = mp_network_link_seconds(&network->links.items[link], bytes);
     if (seconds > once) once = seconds;
     if (seconds * network->loads[link] > busiest) busiest = seconds * network->loads[link];
   }

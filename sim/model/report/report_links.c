@@ -3,7 +3,7 @@
 mp_busiest_t mp_busiest_of(const mp_network_t *network, const double *bytes, uint32_t count) {
   mp_busiest_t busiest = {.link = -1};
   for (uint32_t i = 0; i < count; ++i) {
-    const double seconds = bytes[i] / mp_network_link(network, i)->bandwidth;
+    const double seconds = mp_network_link_seconds(mp_network_link(network, i), bytes[i]);
     if (seconds > busiest.seconds) busiest = (mp_busiest_t){i, bytes[i], seconds};
   }
   return busiest;

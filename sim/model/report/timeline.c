@@ -261,7 +261,8 @@ static void timeline_put_stretch(mp_timeline_t *timeline, uint32_t number) {
     timeline_put_number(timeline, "bytes", stretch->bytes);
     const double seconds = mp_moment_seconds(stretch->end - stretch->begin);
     if (seconds > 0) {
-      timeline_put_number(timeline, "load", stretch->bytes / seconds / link->bandwidth);
+      const double load = mp_network_link_seconds(link, stretch->bytes / seconds);
+      timeline_put_number(timeline, "load", load);
     }
     timeline_end(timeline);
   }
