@@ -215,8 +215,8 @@ build_library() {
 install_package() {
   local stamp=$venv/package.sha256 wanted
   wanted=$(cd "$root" && { find build -maxdepth 1 -name 'minipod_*.so' -exec cat {} + &&
-      cat build/"${library##*/}" pyproject.toml pjrt/python/*.py pjrt/python/minipod/*.py \
-      configs/* 2>/dev/null; } | sha256sum)
+      cat build/"${library##*/}" pyproject.toml pjrt/python/*.py configs/* 2>/dev/null
+      find pjrt/python/minipod -name '*.py' -exec cat {} +; } | sha256sum)
   if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
     say "package minipod: up to date in ${venv##*/}"
     return

@@ -1,26 +1,63 @@
 """What JAX calls at its first use of a backend: registers the platform "minipod".
 
-JAX knows some features only for platform names it has heard of.  Each step below teaches it
-one of them; the private names this takes are all in `jax_private`.  A step that fails (another
-version of JAX, say) costs its feature and says so, never the platform: what there is to say goes
-to the logger "minipod", because a warning that the user has made an error (`-W error`) would end
-JAX's search for plugins.  Nothing is said where the user has chosen other platforms.
+What JAX has to be taught beyond that is in `minipod.jax`, a step for each feature.  A step that
+fails (another version of JAX, say) costs its feature and says so, never the platform.
 """
 
-import ctypes
 import os
 import re
 
 import minipod
-from minipod import callbacks
-from minipod import foreign
-from minipod import jax_private
+from minipod.jax import arrays
+from minipod.jax import callbacks
+from minipod.jax import coordination
+from minipod.jax import foreign
+from minipod.jax import guard
+from minipod.jax import linalg
+from minipod.jax import meshes
+from minipod.jax import pallas
+from minipod.jax import programs
+from minipod.jax import rules
+from minipod.jax import start
 
-PLATFORM = "minipod"
 # Above every other plugin's default, so that an installed minipod is the default backend.
 PRIORITY = 500
 # The JAX versions this package was tested with: from the first, to before the second.
 TESTED_JAX = ((0, 9), (0, 13))
+
+# What JAX is taught before it makes a client, in this order; some steps have guards of their own.
+_STEPS = (
+    ("donation", programs.allow_donation),
+    ("the compilation cache", programs.allow_compilation_cache),
+    ("to use LAPACK", foreign.find_lapack),
+    ("foreign functions", foreign.install_functions),
+    ("types of foreign functions", foreign.install_types),
+    ("lowering rules", rules.install_table),
+    ("the rule for 'pbroadcast'", rules.take_rule, "cuda", "pbroadcast"),
+    ("the rule for 'pbroadcast_start'", rules.take_rule_if_any, "cuda", "pbroadcast_start"),
+    ("the rule for 'psend'", rules.take_rule, "cuda", "psend", True),
+    ("the rule for 'precv'", rules.take_rule, "cuda", "precv", True),
+    # Moves between memory spaces inside a program; JAX drops them by default.
+    ("the rule for 'device_put'", rules.take_rule, "tpu", "device_put"),
+    ("the rule for 'approx_top_k'", rules.install_top_k),
+    ("decompositions", linalg.install),
+    ("to take a CPU's branches", programs.use_cpu_branches),
+    ("to call what was exported for CPUs", programs.accept_exports_for_cpu),
+    ("custom partitioning", programs.allow_custom_partitioning),
+    ("to wait for effects", callbacks.find_effects),
+    ("to open the library for callbacks", callbacks.open_library),
+    ("to call Python", callbacks.allow_callbacks),
+    ("to call Python with buffers", callbacks.allow_buffer_callbacks),
+    ("to let effects go on", callbacks.let_effects_go_on),
+    ("to run Pallas' interpreters", pallas.allow_interpreters),
+    ("to run Pallas' programs of programs", pallas.allow_programs_of_programs),
+    ("not to hang after a fork", programs.refuse_compiling_after_fork),
+    ("to let arrays leave by DLPack", arrays.let_leave),
+    ("to let arrays enter by DLPack", arrays.let_enter),
+    ("to let the first array enter by DLPack", arrays.let_first_enter),
+    ("the costs of lowered programs", programs.count_costs_before_compiling),
+    ("to coordinate processes", coordination.find_state))
+_is_taught = False
 
 
 def version_warning(version: str) -> str | None:
@@ -35,56 +72,45 @@ def version_warning(version: str) -> str | None:
 
 
 def initialize() -> None:
-  """Registers the plugin and teaches JAX its name; called by JAX, once per process."""
-  if warning := version_warning(jax_private.jax_version()):
-    jax_private.say(PLATFORM, warning)
+  """Registers the plugin and teaches JAX its name; called by JAX, once per process.
+
+  Where the user has chosen other platforms, JAX is taught nothing until this one is wanted.
+  """
   # Known before the registration, which computes the flag "experimental" from it.
-  _teach("that minipod is no experiment", jax_private.mark_nonexperimental, PLATFORM)
+  guard.teach("that minipod is no experiment", start.mark_nonexperimental)
   # A library named in JAX's own variable is registered by JAX after us: it only needs the rest.
   if not _named_in_environment():
-    jax_private.register_plugin(PLATFORM, minipod.library_path(), PRIORITY)
-  _teach("donation", jax_private.allow_donation, PLATFORM)
-  _teach("the compilation cache", jax_private.allow_compilation_cache, PLATFORM)
-  _teach("lowering rules", jax_private.install_lowering_rules, PLATFORM)
-  _teach("foreign functions", jax_private.install_foreign_functions, PLATFORM, foreign.register,
-         foreign.register_type)
-  _teach("to take a CPU's branches", jax_private.use_cpu_branches, PLATFORM)
-  _teach("to call what was exported for CPUs", jax_private.accept_exports_for_cpu, PLATFORM)
-  _teach("custom partitioning", jax_private.allow_custom_partitioning, PLATFORM)
-  _teach("to call Python", _allow_callbacks)
-  _teach("to let effects go on", jax_private.let_effects_go_on, PLATFORM)
-  _teach("to run Pallas' interpreters", jax_private.allow_pallas_interpreters, PLATFORM)
-  _teach("not to hang after a fork", jax_private.refuse_compiling_after_fork, PLATFORM)
-  _teach("to exchange arrays by DLPack", jax_private.exchange_arrays, PLATFORM)
-  _teach("the costs of lowered programs", jax_private.count_costs_before_compiling, PLATFORM)
-  _teach("the order of a TPU's meshes", jax_private.order_meshes_as_tpus, PLATFORM)
-  _teach("to coordinate processes", jax_private.offer_coordination, PLATFORM, _coordinate, _leave)
-  _teach("to keep a CPU backend", jax_private.keep_cpu_backend, PLATFORM)
+    start.register(minipod.library_path(), PRIORITY)
+  guard.teach("to attend the start of minipod", start.attend_clients, _teach, _make_client)
+  guard.teach("to attend its topologies", start.attend_topologies, _teach, _see_topology)
+  guard.teach("to add a CPU backend", start.find_cpu_backend)
+  if guard.may_be_used():
+    _teach()
+    guard.teach("to keep a CPU backend", start.keep_cpu_backend)
 
 
-def _allow_callbacks() -> None:
-  callbacks.open_library(jax_private.await_effects, jax_private.forget_effects)
-  jax_private.allow_callbacks(PLATFORM, callbacks.CallbackTable)
+def _teach() -> None:
+  """All steps, once per process."""
+  global _is_taught
+  if _is_taught:
+    return
+  _is_taught = True
+  if warning := version_warning(guard.jax_version()):
+    guard.say(warning)
+  for what, step, *args in _STEPS:
+    guard.teach(what, step, *args)
+
+
+def _make_client(make):
+  client = coordination.make_client(make)
+  guard.teach("the order of a TPU's meshes", meshes.order_meshes_of_client, client)
+  return client
+
+
+def _see_topology(topology) -> None:
+  guard.teach("the order of a TPU's meshes", meshes.order_meshes_of_topology, topology)
 
 
 def _named_in_environment() -> bool:
   entries = os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "").split(",")
-  return any(entry.split(":")[0].strip() == PLATFORM for entry in entries)
-
-
-def _coordinate(process: int, num_processes: int, error):
-  from minipod import coordination  # which few processes need, and JAX's start need not wait for
-
-  return coordination.make_client(process, num_processes, error), coordination.NoPreemption()
-
-
-def _leave(has_failed: bool) -> None:
-  foreign.library().minipod_leave_world(ctypes.c_bool(has_failed))
-
-
-def _teach(what, step, *args) -> None:
-  try:
-    step(*args)
-  except Exception as error:  # whatever a changed JAX raises: the platform itself still works
-    jax_private.say(
-        PLATFORM, f"minipod could not teach JAX {jax_private.jax_version()} {what}: {error!r}")
+  return any(entry.split(":")[0].strip() == guard.PLATFORM for entry in entries)

@@ -1,0 +1,144 @@
+"""Arrays leave and enter the platform by DLPack, which JAX offers for names it knows.
+
+Device memory of the platform is host memory, so that consumers see it as a CPU's.
+"""
+
+import functools
+import threading
+
+import jax
+import jax.dlpack
+import jax.numpy as jnp
+from minipod.jax import guard
+import numpy as np
+
+_LEAVING, _ENTERING = "arrays that leave by DLPack", "arrays that come by DLPack"
+_CPU = 1  # kDLCPU, in DLPack's specification
+_calls = threading.local()  # is_ours: a call of our from_dlpack is under way
+
+
+def _is_ours(x) -> bool:
+  devices = x.sharding.device_set
+  return len(devices) == 1 and next(iter(devices)).platform == guard.PLATFORM
+
+
+def let_leave() -> None:
+  from jax._src import array
+
+  kind = array.ArrayImpl
+  original, original_device = kind.__dlpack__, kind.__dlpack_device__
+
+  @functools.wraps(original)
+  def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    host = self
+    with guard.use(_LEAVING):
+      if _is_ours(self):
+        host, copy = _host_array(self, copy), None
+    return original(host, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+  @functools.wraps(original_device)
+  def __dlpack_device__(self):
+    with guard.use(_LEAVING):
+      if _is_ours(self):
+        return _CPU, 0
+    return original_device(self)
+
+  kind.__dlpack__, kind.__dlpack_device__ = __dlpack__, __dlpack_device__
+
+
+def _host_array(x, copy):
+  """An array of JAX's CPU backend with the contents of `x`: in the same memory, if `copy` is not
+  True."""
+  view = np.asarray(x)
+  host = jax.device_put(np.array(view) if copy else view, jax.local_devices(backend="cpu")[0])
+  host.block_until_ready()
+  if copy is False and view.size and host.unsafe_buffer_pointer() != view.ctypes.data:
+    raise BufferError("the array's memory cannot be shared with a CPU device: copy=None or True")
+  return host
+
+
+def let_enter() -> None:
+  from jax._src import dlpack
+
+  original, to_buffer = dlpack.from_dlpack, dlpack._jax.dlpack_managed_tensor_to_buffer
+
+  @functools.wraps(original)
+  def from_dlpack(external_array, device=None, copy=None):
+    target = device
+    with guard.use(_ENTERING):
+      # One of JAX's own arrays stays on its device.
+      if device is None and isinstance(external_array, jax.Array) and _is_ours(external_array):
+        return jnp.array(external_array, copy=True) if copy else external_array
+      is_foreign = not isinstance(external_array, jax.Array)
+      target = _default_device() if device is None and is_foreign else device
+      if not copy and is_foreign and _is_our_device(target):
+        shared = _share(to_buffer, external_array, target)
+        if shared is not None:
+          return shared
+    _calls.is_ours = True
+    try:
+      return original(external_array, device if copy is False else target, copy)
+    finally:
+      _calls.is_ours = False
+
+  dlpack.from_dlpack = jax.dlpack.from_dlpack = from_dlpack
+
+
+def let_first_enter() -> None:
+  """The first call of a program makes JAX look for platforms, and is under way as `from_dlpack` is
+  put in its place."""
+  from jax._src import dlpack
+
+  original_place = dlpack._place_array
+
+  @functools.wraps(original_place)
+  def _place_array(arr, device, *args, **kwargs):
+    with guard.use(_ENTERING):
+      copy = args[-1] if args else kwargs.get("copy")
+      if device is None and copy is not False and not getattr(_calls, "is_ours", False):
+        device = _default_device()
+    return original_place(arr, device, *args, **kwargs)
+
+  dlpack._place_array = _place_array
+
+
+def _is_our_device(device) -> bool:
+  return isinstance(device, jax.Device) and device.platform == guard.PLATFORM
+
+
+def _default_device():
+  """Where foreign arrays come to, as with JAX's CPU backend; None on another platform."""
+  if jax.default_backend() != guard.PLATFORM:
+    return None
+  device = jax.default_device.value or jax.local_devices()[0]
+  return jax.local_devices(backend=device)[0] if isinstance(device, str) else device
+
+
+def _share(to_buffer, external_array, device):
+  """An array of the device that shares the memory of a foreign one; None where that has to be
+  copied.
+
+  Kernels want memory in row-major order that begins at a multiple of 64, which XLA's CPU client
+  asks for too.
+  """
+  try:
+    if external_array.__dlpack_device__()[0] != _CPU:
+      return None
+    tensor = external_array.__dlpack__(stream=None)
+  except Exception:  # JAX's own way comes next, and says what is wrong
+    return None
+  x = _make_array(to_buffer, tensor, device)
+  # Where there is nothing to share, or JAX converts, the result has memory of its own anyway.
+  if x is None or not x.size or x.dtype != jax.dtypes.canonicalize_dtype(x.dtype):
+    return None
+  is_row_major = x.format.layout.major_to_minor == tuple(range(x.ndim))
+  return x if is_row_major and x.unsafe_buffer_pointer() % 64 == 0 else None
+
+
+def _make_array(to_buffer, tensor, device):
+  try:
+    return to_buffer(tensor, device, None, None, _CPU)
+  except TypeError:  # jaxlib before 0.10 is not told the kind of device
+    return to_buffer(tensor, device, None, None)
+  except Exception:  # as above
+    return None

@@ -1,0 +1,82 @@
+"""A client over several processes comes with what `jax.distributed.initialize()` gives."""
+
+import atexit
+import ctypes
+import sys
+
+import jax
+from minipod import foreign
+from minipod.jax import guard
+
+_WHAT = "the coordination of processes"
+_state = None  # JAX's: its client, and the number of this process and of all
+_factories = None
+_own = None  # our client in JAX's state
+_has_hook = False
+
+
+def find_state() -> None:
+  global _factories, _state
+  from jax._src import distributed
+  from jax._src import xla_bridge
+
+  state = distributed.global_state
+  # Setting what JAX does not know would help nobody.
+  _ = (state.client, state.preemption_sync_manager, state.process_id, state.num_processes)
+  _state, _factories = state, xla_bridge._backend_factories
+
+
+def make_client(make):
+  """The client that `make` makes, and what its process shall know of the others."""
+  client = _make_alone(make)
+  with guard.use(_WHAT):
+    if _state is not None:
+      _coordinate(client)
+  return client
+
+
+def _make_alone(make):
+  """JAX would hand our client to its C++, and make its CPU devices those of all processes."""
+  if _own is None or _state.client is not _own:
+    return make()
+  kept = _state.client, _state.process_id, _state.num_processes
+  _state.client, _state.process_id, _state.num_processes = None, 0, 1
+  try:
+    return make()
+  finally:
+    _state.client, _state.process_id, _state.num_processes = kept
+
+
+def _coordinate(client) -> None:
+  global _has_hook
+  count = 1 + max(device.process_index for device in client.devices())
+  if count == 1 or _state.client is _own is not None:
+    return
+  if _state.client is None:
+    _offer(client.process_index(), count)
+  elif not _has_hook:
+    # JAX's own client waits at its end for the other processes. They may be waiting for a program
+    # that this one will never run, so they hear of the end before: this hook comes before JAX's.
+    atexit.register(_leave)
+    _has_hook = True
+
+
+def _offer(process: int, count: int) -> None:
+  """Puts a client of ours into JAX's state, where there is none; None: the processes do without."""
+  global _own
+  from minipod import coordination  # which few processes need, and JAX's start need not wait for
+
+  own = coordination.make_client(process, count, jax.errors.JaxRuntimeError)
+  if own is None:
+    return
+  _own = own
+  registration = _factories["cpu"]
+  make_cpu = registration.factory
+  registration.factory = lambda: _make_alone(make_cpu)
+  _state.client, _state.preemption_sync_manager = own, coordination.NoPreemption()
+  _state.process_id, _state.num_processes = process, count
+
+
+def _leave() -> None:
+  has_failed = getattr(sys, "last_value", None) is not None  # nobody has caught the exception
+  foreign.library().minipod_leave_world(ctypes.c_bool(has_failed))

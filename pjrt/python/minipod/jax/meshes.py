@@ -1,0 +1,89 @@
+"""Meshes of described TPUs."""
+
+import functools
+import types
+
+import jax
+from minipod.jax import guard
+import numpy as np
+
+_WHAT = "the order of a TPU's meshes"
+_is_taught = False
+
+
+def _is_tpu(device) -> bool:
+  return (getattr(device, "platform", "") == guard.PLATFORM
+          and device.device_kind.startswith("TPU"))
+
+
+class _AsTpu:
+  """A device under the platform name "tpu"."""
+
+  platform = "tpu"
+
+  def __init__(self, device):
+    self.device = device
+
+  def __getattr__(self, name):
+    return getattr(self.device, name)
+
+
+def order_meshes_of_client(client) -> None:
+  _order_meshes(client.devices())
+
+
+def order_meshes_of_topology(topology) -> None:
+  _order_meshes(topology._make_compile_only_devices())
+
+
+def _order_meshes(devices) -> None:
+  """Gives meshes the order that they have on TPUs, if the devices are described ones.
+
+  That order follows from kind and coordinates, and from the order of the devices: that of their
+  hosts, even where one process has them all.
+  """
+  global _is_taught
+  if not _is_taught and any(map(_is_tpu, devices)):
+    from jax.experimental import mesh_utils
+
+    _take_over(mesh_utils.create_device_mesh, _make_mesh)
+    _is_taught = True
+
+
+def _make_mesh(original, mesh_shape, devices=None, **options):
+  with guard.use(_WHAT):
+    devices = jax.devices() if devices is None else devices
+    if len(devices) and all(map(_is_tpu, devices)):
+      mesh = _make_as_tpus(original, mesh_shape, devices, options)
+      if mesh is not None:
+        return mesh
+  return original(mesh_shape, devices, **options)
+
+
+def _make_as_tpus(original, mesh_shape, devices, options):
+  tpus = [_AsTpu(d) for d in devices]
+  if all(a.id < b.id for a, b in zip(tpus, tpus[1:])):
+    tpus.sort(key=lambda d: d.host_index)
+  try:
+    mesh = original(mesh_shape, tpus, **options)
+  except AssertionError:  # a part of a grid, say, for which JAX has no mesh on TPUs
+    return None
+  return np.vectorize(lambda d: d.device, otypes=[object])(mesh)
+
+
+def _take_over(function, ours) -> None:
+  """Makes `function` call `ours`, with what it was as the first argument.
+
+  Programs have imported it by its own name long before they use a device, so that another function
+  in its place would not reach them.
+  """
+  original = types.FunctionType(function.__code__, function.__globals__, function.__name__,
+                                function.__defaults__, function.__closure__)
+  original.__kwdefaults__ = function.__kwdefaults__
+  code = (lambda *args, **kwargs: _minipod_takes_over(*args, **kwargs)).__code__
+  if function.__closure__ is not None:
+    raise TypeError(f"{function.__name__} has a closure")
+  function.__globals__["_minipod_takes_over"] = functools.partial(ours, original)
+  function.__code__ = code
+  function.__defaults__ = function.__kwdefaults__ = None
+  function.__wrapped__ = original  # whose signature it keeps

@@ -1,0 +1,175 @@
+"""What JAX does for platforms that it knows as it lowers, compiles and stores programs."""
+
+import dataclasses
+import functools
+import os
+
+from minipod.jax import guard
+from minipod.jax import rules
+
+
+def allow_donation() -> None:
+  from jax._src.interpreters import mlir
+
+  if guard.PLATFORM not in mlir._platforms_with_donation:
+    mlir._platforms_with_donation.append(guard.PLATFORM)
+
+
+class _AsCpu:
+  """A client under the platform name "cpu"."""
+
+  platform = "cpu"
+  supports_executable_serialization = True
+
+  def __init__(self, client):
+    self._client = client
+
+  def __getattr__(self, name):
+    return getattr(self._client, name)
+
+
+def allow_compilation_cache() -> None:
+  """Lets the persistent cache serve the platform; JAX's list of names is a local variable.
+
+  JAX decides itself, once per process, and counts what it decides: it only hears another name.
+  """
+  from jax._src import compilation_cache
+
+  original = compilation_cache.is_cache_used
+
+  @functools.wraps(original)
+  def is_cache_used(backend) -> bool:
+    with guard.use("the compilation cache"):
+      backend = _AsCpu(backend) if backend.platform == guard.PLATFORM else backend
+    return original(backend)
+
+  compilation_cache.is_cache_used = is_cache_used
+
+
+def refuse_compiling_after_fork() -> None:
+  """Answers a forked child that compiles; in it, JAX would wait for a thread it does not have.
+
+  The library itself refuses all else that a forked child asks of its parent's client.
+  """
+  from jax._src import compiler
+
+  original = compiler.backend_compile_and_load
+  owner = os.getpid()
+
+  @functools.wraps(original)
+  def backend_compile_and_load(backend, *args, **kwargs):
+    if os.getpid() != owner and getattr(backend, "platform", "") == guard.PLATFORM:
+      raise RuntimeError(
+          "this process was forked from the one that started the minipod client; nothing can be"
+          " compiled here: fork before using JAX, or start a new process (multiprocessing: method"
+          " \"spawn\")")
+    return original(backend, *args, **kwargs)
+
+  compiler.backend_compile_and_load = backend_compile_and_load
+
+
+def count_costs_before_compiling() -> None:
+  """Answers `cost_analysis` of a lowered program with what JAX's CPU backend says of it."""
+  from jax._src.interpreters import pxla
+  from jax.extend import backend
+
+  kind = pxla.MeshComputation
+  original, count = kind.cost_analysis, pxla._jax.hlo_module_cost_analysis
+
+  @functools.wraps(original)
+  def cost_analysis(self):
+    with guard.use("the costs of lowered programs"):
+      if self.compile_args["backend"].platform == guard.PLATFORM:
+        return count(backend.get_backend("cpu"), self.hlo().as_hlo_module())
+    return original(self)
+
+  kind.cost_analysis = cost_analysis
+
+
+def use_cpu_branches() -> None:
+  """Where a program has a branch for "cpu" and none for the platform, it takes that one.
+
+  `lax.platform_dependent` is two primitives, which must agree on the branch.
+  """
+  from jax import lax
+
+  index = rules.find("platform_index")
+  _widen_parameter(lax.cond_p, "branches_platforms")
+  _widen_parameter(index, "platforms")
+
+
+def _widen_parameter(primitive, name: str) -> None:
+  """Has lists of platforms in this parameter of the primitive name ours beside "cpu"."""
+  from jax.interpreters import mlir
+
+  entry = mlir._lowerings[primitive]
+
+  def lower(ctx, *args, **params):
+    if params.get(name) is not None:
+      params[name] = _widen(params[name])
+    return entry.rule(ctx, *args, **params)
+
+  mlir.register_lowering(primitive, lower, inline=entry.inline)
+
+
+def _widen(platforms):
+  if any(names and guard.PLATFORM in names for names in platforms):
+    return platforms
+  return tuple((*names, guard.PLATFORM) if names and "cpu" in names else names
+               for names in platforms)
+
+
+def accept_exports_for_cpu() -> None:
+  """Lets functions that were exported for "cpu" be called on the platform."""
+  import jax.export  # which has the rule
+  from jax.interpreters import mlir
+
+  primitive = rules.find("call_exported")
+  entry = mlir._lowerings[primitive]
+
+  def lower(ctx, *args, exported, **params):
+    with guard.use("functions that were exported for CPUs", anywhere=True):
+      wanted = ctx.module_context.platforms
+      if (guard.PLATFORM in wanted and "cpu" not in wanted
+          and guard.PLATFORM not in exported.platforms):
+        exported = dataclasses.replace(exported, platforms=tuple(
+            guard.PLATFORM if name == "cpu" else name for name in exported.platforms))
+    return entry.rule(ctx, *args, exported=exported, **params)
+
+  mlir.register_lowering(primitive, lower, inline=entry.inline)
+
+
+def allow_custom_partitioning() -> None:
+  """Hands the partitioner of `custom_partitioning` to the library in a form that it can read.
+
+  JAX registers its partitioner with every plugin; its programs are in a form that only XLA reads.
+  Ours makes the same programs, as text, and comes after it.
+  """
+  from jax._src import custom_partitioning
+  from jax._src import xla_bridge
+  from jax.interpreters import mlir
+  from jaxlib import xla_client
+
+  original, parse = custom_partitioning._custom_partitioning_partition, mlir.ir.Module.parse
+  make_context, registrations = mlir.make_ir_context, xla_bridge._backend_factories
+  register_partitioner = functools.partial(
+      xla_client.register_custom_call_partitioner,
+      name=custom_partitioning._CUSTOM_PARTITIONING_CALL_NAME,
+      prop_user_sharding=custom_partitioning._custom_partitioning_propagate_user_sharding,
+      infer_sharding_from_operands=(
+          custom_partitioning._custom_partitioning_infer_sharding_from_operands),
+      can_side_effecting_have_replicated_sharding=True)
+
+  def partition(*args):
+    code, *shardings = original(*args)
+    with guard.use("custom_partitioning"):
+      with make_context() as context:
+        code = parse(code, context).operation.get_asm(enable_debug_info=True).encode()
+    return (code, *shardings)
+
+  def register(c_api):
+    if c_api is registrations[guard.PLATFORM].c_api:
+      register_partitioner(partition=partition, c_api=c_api)
+
+  xla_bridge.register_plugin_callbacks(
+      lambda c_api: guard.teach("custom partitioning", register, c_api))

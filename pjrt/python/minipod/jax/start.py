@@ -1,0 +1,103 @@
+"""The start: the platform and its client, and when JAX is taught the rest.
+
+Where the user has named other platforms, JAX gets to know the platform and nothing else.  The names
+may change as long as no backend is in use, and later with `clear_backends`: what is to be taught is
+taught when the first client or described topology is wanted.
+"""
+
+import functools
+
+from minipod.jax import guard
+
+_make_cpu_backend = None
+
+
+def mark_nonexperimental() -> None:
+  """Drops the warning "experimental", and makes the name known to `register_lowering`."""
+  from jax._src import xla_bridge
+
+  xla_bridge._nonexperimental_plugins.add(guard.PLATFORM)
+
+
+def register(library_path: str, priority: int) -> None:
+  from jax._src import xla_bridge
+
+  # A dict, if an empty one: without it JAX drops `jax_pjrt_client_create_options` once
+  # jax.distributed is in use.
+  xla_bridge.register_plugin(guard.PLATFORM, library_path=library_path, priority=priority,
+                             options={})
+
+
+def attend_clients(prepare, make_client) -> None:
+  """Has `prepare` called before JAX makes a client, and this made by `make_client`, which gets the
+  function that makes one."""
+  from jax._src import xla_bridge
+
+  registrations = xla_bridge._backend_factories
+
+  def attend(c_api=None):
+    registration = registrations[guard.PLATFORM]
+    if c_api is None or registration.c_api is c_api:
+      registration.factory = functools.partial(_make, prepare, make_client, registration.factory)
+
+  if guard.PLATFORM in registrations:
+    attend()
+  else:  # a variable of JAX's names the library, which JAX registers at the end of its search
+    xla_bridge.register_plugin_callbacks(attend)
+
+
+def attend_topologies(prepare, attend) -> None:
+  """Has `prepare` called before JAX makes a described topology, and `attend` with it."""
+  from jax._src import xla_bridge
+
+  factories = xla_bridge._topology_factories
+  if guard.PLATFORM in factories:
+    factories[guard.PLATFORM] = functools.partial(_make_topology, prepare, attend,
+                                                  factories[guard.PLATFORM])
+
+
+def _make(prepare, make_client, make):
+  prepare()
+  client = make_client(make)
+  guard.teach("to keep a CPU backend", _add_cpu_backend)
+  return client
+
+
+def _make_topology(prepare, attend, make, *args, **kwargs):
+  prepare()
+  topology = make(*args, **kwargs)
+  attend(topology)
+  return topology
+
+
+def keep_cpu_backend() -> None:
+  """Keeps JAX's CPU backend beside the platform when the user named the platform alone.
+
+  Host-side helpers of JAX (callbacks, DLPack import) ask for a CPU device by name.
+  """
+  import jax
+
+  chosen = guard.chosen_platforms()
+  if guard.PLATFORM in chosen and "cpu" not in chosen:
+    jax.config.update("jax_platforms", ",".join([*chosen, "cpu"]))
+
+
+def find_cpu_backend() -> None:
+  """Looks for what it takes to do the same where JAX has read the names, and is making clients."""
+  global _make_cpu_backend
+  from jax._src import xla_bridge
+
+  make = xla_bridge._init_backend
+  _ = xla_bridge._backends
+
+  def make_cpu_backend():
+    if "cpu" not in xla_bridge._backends:
+      xla_bridge._backends["cpu"] = make("cpu")
+
+  _make_cpu_backend = make_cpu_backend
+
+
+def _add_cpu_backend() -> None:
+  chosen = guard.chosen_platforms()
+  if guard.PLATFORM in chosen and "cpu" not in chosen and _make_cpu_backend is not None:
+    _make_cpu_backend()
