@@ -1,0 +1,38 @@
+"""The example of the README does what is told there, alone and, unchanged, over several processes."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import mpirun
+import scenario
+
+README = (pathlib.Path(__file__).parents[3] / "README.md").read_text()
+
+
+def example():
+  return re.search(r"## An example\n\n```python\n(.*?)```", README, re.DOTALL).group(1)
+
+
+def told():
+  """What the example prints."""
+  lines = re.search(r"example\.py\n((?:    .*\n)+)", README).group(1)
+  return re.sub("^    ", "", lines, flags=re.MULTILINE)
+
+
+def test_alone():
+  done = subprocess.run([sys.executable, "-c", example()], env=scenario.environment(4), text=True,
+                        capture_output=True, timeout=100)
+  assert (done.stdout, done.returncode) == (told(), 0), done.stderr
+
+
+@mpirun.NEEDS_MPIRUN
+def test_over_two_processes(tmp_path):
+  script = tmp_path / "example.py"
+  script.write_text(example())
+  job = mpirun.run_well(2, script, 2)
+  first, *numbers = zip(*(out.splitlines() for out in job.outs))
+  assert all(line.startswith("4 MINIPOD_3") for line in first)
+  assert numbers == [("[6 7]", "[8 9]"), ("6.5", "8.5")]
+  assert "prints `[6 7]` in one of two processes" in README.replace("\n", " ")
