@@ -4,7 +4,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
 #include "sim/base/os/process.h"
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/devices/pacer.h"
 #include "sim/runtime/launch/call.h"

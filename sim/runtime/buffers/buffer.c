@@ -4,6 +4,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/runtime/buffers/buffer_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 
 mp_status_t mp_buffer_make(mp_memory_t *memory, mp_dtype_t dtype, const int64_t *dims,
                            uint32_t rank, mp_storage_t *storage, mp_event_t *definition,

@@ -1,6 +1,7 @@
 #include "sim/runtime/buffers/storage.h"
 
 #include "sim/base/alloc.h"
+#include "sim/runtime/devices/device_impl.h"
 
 mp_status_t mp_values_create(mp_values_t **out_values) {
   mp_values_t *values = mp_calloc(1, sizeof(*values));

@@ -7,7 +7,7 @@
 #ifndef MINIPOD_SIM_RUNTIME_BUFFERS_STORAGE_H_
 #define MINIPOD_SIM_RUNTIME_BUFFERS_STORAGE_H_
 
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device.h"
 #include "sim/runtime/memory/memory.h"
 
 // Whether the bytes of an array are its values. Set before the array's definition is, by whoever

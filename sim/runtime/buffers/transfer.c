@@ -10,6 +10,7 @@
 #include "sim/kernels/strided.h"
 #include "sim/numeric/dims.h"
 #include "sim/runtime/buffers/buffer_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/devices/pacer.h"
 #include "sim/runtime/devices/reach.h"
 #include "sim/runtime/workers/job.h"

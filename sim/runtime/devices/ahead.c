@@ -2,7 +2,7 @@
 
 #include "sim/base/os/clock.h"
 #include "sim/base/os/futex.h"
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 
 enum {
   MP_AHEAD_WAKE = 24,      // a thread that waits is woken when no more runs are left than this

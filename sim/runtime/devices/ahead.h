@@ -18,7 +18,7 @@
 //   an input                                              the same, but then nobody waits any more
 //                                                         before a run of the device is over
 //
-// Launches beside a stream (order/side_stream.h) are bounded by the same number, apart from those in it.
+// Launches beside a stream (side_stream.h) are bounded by the same number, apart from those in it.
 //
 // Some threads never wait: workers, threads in a callback of an event, and those that
 // mp_launching_exempt (launching.h) has exempted.
@@ -51,7 +51,7 @@ bool mp_ahead_has_place(const mp_device_t *device);
 // found to move by itself just now, so that this one is given a moment before it is looked at.
 void mp_ahead_await(mp_device_t *device, bool *has_looked);
 
-// The same for a launch that goes beside the streams (order/side_stream.h): the device takes so many of
+// The same for a launch that goes beside the streams (side_stream.h): the device takes so many of
 // these too. They wait for nothing but inputs, so nobody looks for what holds them up: the thread
 // goes on when none has ended for 100 ms.
 bool mp_ahead_has_place_beside(const mp_device_t *device);

@@ -1,7 +1,7 @@
 #include "sim/runtime/devices/device.h"
 
 #include "sim/base/os/process.h"
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 
 bool mp_client_is_forked(const mp_client_t *client) {
   return client->generation != mp_process_generation();

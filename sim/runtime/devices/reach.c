@@ -1,4 +1,5 @@
 #include "sim/runtime/devices/reach.h"
+#include "sim/runtime/devices/device_impl.h"
 
 mp_network_end_t mp_memory_host_end(const mp_memory_t *memory) {
   return mp_network_host(memory->device->info->host_index);

@@ -4,8 +4,10 @@
 #include "sim/base/alloc.h"
 #include "sim/base/containers/list.h"
 #include "sim/runtime/buffers/buffer_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/launch/run.h"
+#include "sim/runtime/launch/run_slots.h"
 #include "sim/runtime/order/launch_order.h"
 #include "sim/runtime/order/side_stream.h"
 #include "sim/runtime/workers/workers.h"
@@ -260,14 +262,6 @@ mp_status_t mp_run_begin_calls(mp_run_t *run) {
   MP_RETURN_IF_NULL(run->states);
   MP_RETURN_IF_ERROR(call_run_stages(run, mp_foreign_call_prepare));
   return call_run_stages(run, mp_foreign_call_initialize);
-}
-
-void mp_run_end_calls(mp_run_t *run) {
-  for (uint32_t i = 0; i < run->executable->program->num_calls; ++i) {
-    mp_foreign_states_clear(&run->states[i]);
-  }
-  mp_free(run->states);
-  run->states = NULL;
 }
 
 // ---- The order of launches ----

@@ -87,9 +87,8 @@ void mp_run_bring_back(mp_run_t *run, mp_status_t status);
 // True when the run waits for a foreign function. Takes no lock, so it may be so no more.
 bool mp_run_is_out(const mp_run_t *run);
 
-// Runs the stages of foreign functions that come before the run's first command.
+// Runs the stages of foreign functions that come before the run's first command. What they leave
+// ends with the run.
 MP_NODISCARD mp_status_t mp_run_begin_calls(mp_run_t *run);
-// Ends what the stages have left.
-void mp_run_end_calls(mp_run_t *run);
 
 #endif  // MINIPOD_SIM_RUNTIME_LAUNCH_CALL_H_

@@ -8,7 +8,7 @@
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_CLIENT_CHECK_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_CLIENT_CHECK_H_
 
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device.h"
 
 #ifdef MINIPOD_ASSERTS
 

@@ -4,6 +4,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/table.h"
 #include "sim/runtime/launch/run.h"
+#include "sim/runtime/launch/run_slots.h"
 #include "sim/runtime/workers/job.h"
 
 enum { MP_BACK_EDGES_PER_LOOK = 8 };  // how often a loop looks whether others wait
@@ -16,33 +17,6 @@ typedef struct {
   uint32_t next;  // the command to go on with; set to the following one before the call
   mp_step_t step;
 } exec_t;
-
-static void *commands_address(const mp_run_t *run, const mp_slot_t *slot) {
-  switch (slot->kind) {
-    case MP_SLOT_ARENA:
-      return run->arena + slot->offset;
-    case MP_SLOT_PARAM:
-      return (char *)run->params[slot->index] + slot->offset;
-    case MP_SLOT_RESULT:
-      return (char *)run->results[slot->index] + slot->offset;
-    case MP_SLOT_CONSTANT:
-      return (char *)run->executable->program->constants[slot->index].data + slot->offset;
-    case MP_SLOT_NONE:
-      break;
-  }
-  return mp_empty_array();
-}
-
-void mp_run_resolve(mp_run_t *run, const mp_cmd_t *cmd) {
-  MP_ASSERT(cmd->num_operands <= run->executable->max_operands);
-  MP_ASSERT(cmd->num_results <= run->executable->max_results);
-  for (uint32_t i = 0; i < cmd->num_operands; ++i) {
-    run->inputs[i] = commands_address(run, &cmd->operands[i]);
-  }
-  for (uint32_t i = 0; i < cmd->num_results; ++i) {
-    run->outputs[i] = commands_address(run, &cmd->results[i]);
-  }
-}
 
 // ---- Kernels ----
 
@@ -125,8 +99,8 @@ static mp_status_t commands_do_copy(exec_t *exec) {
       .job = {.run = commands_copy_part,
               .queue = exec->self->queue,
               .num_parts = mp_copy_num_parts(cmd->bytes)},
-      .to = commands_address(exec->run, &cmd->results[0]),
-      .from = commands_address(exec->run, &cmd->operands[0]),
+      .to = mp_run_address(exec->run, &cmd->results[0]),
+      .from = mp_run_address(exec->run, &cmd->operands[0]),
       .bytes = (int64_t)cmd->bytes,
   };
   // Two slots may be the same memory, that of a donated array, but never a part of it.
@@ -225,13 +199,13 @@ static mp_status_t commands_do_recv(exec_t *exec) {
 
 static mp_status_t commands_do_replica_id(exec_t *exec) {
   uint32_t id = exec->run->logical / exec->run->executable->program->num_partitions;
-  memcpy(commands_address(exec->run, &exec->cmd->results[0]), &id, sizeof(id));
+  memcpy(mp_run_address(exec->run, &exec->cmd->results[0]), &id, sizeof(id));
   return NULL;
 }
 
 static mp_status_t commands_do_partition_id(exec_t *exec) {
   uint32_t id = exec->run->logical % exec->run->executable->program->num_partitions;
-  memcpy(commands_address(exec->run, &exec->cmd->results[0]), &id, sizeof(id));
+  memcpy(mp_run_address(exec->run, &exec->cmd->results[0]), &id, sizeof(id));
   return NULL;
 }
 
@@ -241,7 +215,7 @@ static mp_status_t commands_do_jump(exec_t *exec) {
 }
 
 static mp_status_t commands_do_branch_unless(exec_t *exec) {
-  const uint8_t *condition = commands_address(exec->run, &exec->cmd->operands[0]);
+  const uint8_t *condition = mp_run_address(exec->run, &exec->cmd->operands[0]);
   if (exec->run->path != NULL) mp_path_add(exec->run->path, *condition == 0);
   if (*condition == 0) exec->next = exec->cmd->targets[0];
   return NULL;
@@ -249,7 +223,7 @@ static mp_status_t commands_do_branch_unless(exec_t *exec) {
 
 static mp_status_t commands_do_switch(exec_t *exec) {
   int32_t index;
-  memcpy(&index, commands_address(exec->run, &exec->cmd->operands[0]), sizeof(index));
+  memcpy(&index, mp_run_address(exec->run, &exec->cmd->operands[0]), sizeof(index));
   uint32_t last = exec->cmd->num_targets - 1;
   const uint32_t chosen = index >= 0 && (uint32_t)index < last ? (uint32_t)index : last;
   if (exec->run->path != NULL) mp_path_add(exec->run->path, chosen);

@@ -1,5 +1,6 @@
 #include "sim/runtime/launch/deadlock.h"
 
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/order/launch_order.h"
 #include "sim/runtime/sessions/session.h"

@@ -11,7 +11,7 @@
 #define MINIPOD_SIM_RUNTIME_LAUNCH_DEADLOCK_H_
 
 #include "sim/runtime/devices/ahead.h"
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device.h"
 
 // Looks for a stuck session and poisons it, if nobody is at work and runs were parked or queued
 // behind others since the last look. Called without locks by whoever stops working: a worker before

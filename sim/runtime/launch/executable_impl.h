@@ -2,7 +2,7 @@
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_EXECUTABLE_IMPL_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_EXECUTABLE_IMPL_H_
 
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/launch/executable.h"
 #include "sim/runtime/memory/name.h"
 #include "sim/runtime/order/device_set.h"

@@ -4,6 +4,7 @@
 #include "sim/base/containers/list.h"
 #include "sim/base/os/futex.h"
 #include "sim/runtime/devices/ahead.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/order/launch_order.h"
 #include "sim/runtime/workers/workers.h"
@@ -156,6 +157,15 @@ void mp_run_wait_for(mp_run_t *run, mp_event_t *event) {
   }
 }
 
+// Ends what the stages of foreign functions have left.
+static void run_end_calls(mp_run_t *run) {
+  for (uint32_t i = 0; i < run->executable->program->num_calls; ++i) {
+    mp_foreign_states_clear(&run->states[i]);
+  }
+  mp_free(run->states);
+  run->states = NULL;
+}
+
 static void run_give_back(mp_run_t *run) {
   if (run->share != NULL) mp_model_share_end(run->share);
   run->share = NULL;
@@ -172,7 +182,7 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   mp_lock_assert_none_held();
   mp_device_t *device = run->device;
   mp_device_list_t runnable = {0};
-  if (run->states != NULL) mp_run_end_calls(run);
+  if (run->states != NULL) run_end_calls(run);
   if (run->session != NULL) mp_session_leave(run->session, run->logical);
   run_give_back(run);
   // A side stream may be given to another launch once its run is counted as over.
@@ -204,71 +214,10 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
 
 void mp_run_end_abandoned(mp_run_t *run) {
   mp_lock_assert_none_held();
-  if (run->states != NULL) mp_run_end_calls(run);
+  if (run->states != NULL) run_end_calls(run);
   run_give_back(run);
   if (run->executable->may_block) atomic_fetch_sub(&g_num_blocking, 1);
   mp_event_set(run->event, mp_status_make(MP_CANCELLED, "the client was closed while %s ran",
                                           run->executable->name->text));
   mp_run_release(run);
-}
-
-// ---- Between commands ----
-
-// The error with which the run has to end; OK: it goes on.
-static mp_status_t run_why_not_go_on(mp_run_t *run) {
-  if (mp_client_is_stopping(run->device->client)) {
-    return mp_status_make(MP_CANCELLED, "the client was closed while %s ran",
-                          run->executable->name->text);
-  }
-  if (run->session != NULL) return mp_session_error(run->session);
-  return mp_status_retain(atomic_load(&run->error));
-}
-
-// Flips the bits that a fault flips in arguments, or in results.
-static void run_flip(mp_run_t *run, bool is_result) {
-  for (uint32_t i = 0; i < run->num_flips; ++i) {
-    const mp_faults_flip_t *flip = &run->flips[i];
-    if (flip->is_result != is_result) continue;
-    uint8_t *bytes =
-        is_result ? run->results[flip->index] : (uint8_t *)(uintptr_t)run->params[flip->index];
-    bytes[flip->byte] ^= flip->mask;
-  }
-}
-
-static mp_status_t run_start(mp_run_t *run) {
-  MP_ASSERT(!run->is_started && run->pc == 0);
-  if (run->shape_run != NULL) mp_shape_run_begin(run->shape_run);
-  for (uint32_t i = 0; i < run->num_copies; ++i) {
-    if (run->shape_run != NULL && run->copies[i].bytes > MP_SMALL_BYTES) continue;
-    memcpy(run->copies[i].to, run->copies[i].from, run->copies[i].bytes);
-  }
-  run_flip(run, false);
-  run->is_started = true;
-  const bool calls = run->executable->has_stages && run->shape_run == NULL;
-  return calls ? mp_run_begin_calls(run) : NULL;
-}
-
-void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
-  mp_lock_assert_none_held();
-  mp_run_t *run = device->first;
-  MP_ASSERT(run != NULL && atomic_load(&run->blockers) == 0);
-  mp_step_t step = MP_STEP_OVER;
-  mp_status_t status = run_why_not_go_on(run);
-  if (status == NULL) {
-    if (!run->is_started) status = run_start(run);
-    if (status == NULL) status = mp_run_commands(self, run, &step);
-  }
-  if (status == NULL && step == MP_STEP_PARKED) return;  // `run` belongs to others now
-  if (status == NULL && step == MP_STEP_YIELDED) {
-    mp_device_list_t again = {0};
-    mp_device_hand_over(device, MP_OWNER_WORKER, MP_OWNER_LIST);
-    mp_device_list_push(&again, device);
-    mp_schedule_and_look(&again);
-    return;
-  }
-  if (status == NULL) run_flip(run, true);
-  if (status != NULL && run->session != NULL) {
-    mp_session_poison(run->session, mp_status_retain(status));
-  }
-  mp_run_end(run, status);
 }

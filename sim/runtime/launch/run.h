@@ -127,9 +127,6 @@ typedef enum {
 // After MP_STEP_PARKED the run may be on another thread already, or be gone.
 MP_NODISCARD mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_step);
 
-// Sets run->inputs and run->outputs to the addresses for a command.
-void mp_run_resolve(mp_run_t *run, const mp_cmd_t *cmd);
-
 // Runs the first run of a device that the caller took from a queue, as far as it goes: until it is
 // over, parks, or yields and goes back to the queue. No lock is held.
 void mp_run_continue(mp_worker_t *self, mp_device_t *device);

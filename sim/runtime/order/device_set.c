@@ -2,7 +2,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/order/launch_order.h"
 
 static uint32_t device_set_rank_of(const mp_client_t *client, uint32_t id) {

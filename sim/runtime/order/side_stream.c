@@ -1,7 +1,7 @@
 #include "sim/runtime/order/side_stream.h"
 
 #include "sim/base/alloc.h"
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/order/launch_order.h"
 

@@ -28,7 +28,7 @@ mp_status_t mp_peers_create(mp_session_t *session, mp_lock_t *lock, mp_endpoint_
 
 void mp_peers_release(mp_peers_t *peers) {
   if (peers == NULL) return;
-  while (peers->remotes != NULL) mp_remote_collective_end(peers, peers->remotes);
+  MP_ASSERT(peers->remotes == NULL);
   for (mp_group_sequence_t *sequence; (sequence = peers->sequences) != NULL;) {
     peers->sequences = sequence->next;
     mp_packet_list_clear(&sequence->early);

@@ -81,8 +81,8 @@ MP_NODISCARD mp_status_t mp_peers_create(mp_session_t *session, mp_lock_t *lock,
                                          mp_endpoint_t *endpoint, uint64_t devices, uint64_t number,
                                          const uint32_t *ranks_of, uint32_t num_ranks,
                                          const uint32_t *ranks, mp_peers_t **out_peers);
-// Frees the peers with the packets that they keep and the remote collectives in progress; no lock
-// is needed. NULL: nothing.
+// Frees the peers with the packets that they keep; no lock is needed. Their remote collectives have
+// ended. NULL: nothing.
 void mp_peers_release(mp_peers_t *peers);
 
 // The index of a rank in `ranks`, or -1.
@@ -137,6 +137,9 @@ MP_NODISCARD mp_status_t mp_remote_collective_finish(mp_remote_collective_t *rem
                                                      mp_worker_t *self);
 // Takes the remote collective out of the lists and frees it, with its meeting.
 void mp_remote_collective_end(mp_peers_t *peers, mp_remote_collective_t *remote);
+// The same for all that are in progress, when the peers go; no lock is needed. `peers` NULL:
+// nothing.
+void mp_remote_collective_end_all(mp_peers_t *peers);
 
 // True when a process (its number in the group layout) has to send a payload in this phase that has
 // not come.

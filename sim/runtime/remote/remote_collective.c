@@ -290,6 +290,10 @@ void mp_remote_collective_end(mp_peers_t *peers, mp_remote_collective_t *remote)
   remote_collective_destroy(remote);
 }
 
+void mp_remote_collective_end_all(mp_peers_t *peers) {
+  while (peers != NULL && peers->remotes != NULL) mp_remote_collective_end(peers, peers->remotes);
+}
+
 // ---- Waiting ----
 
 bool mp_remote_collective_misses(const mp_remote_collective_t *remote, uint32_t process) {

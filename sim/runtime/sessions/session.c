@@ -2,6 +2,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/containers/list.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/sessions/session_impl.h"
 #include "sim/runtime/workers/workers.h"
 
@@ -54,6 +55,7 @@ void mp_session_release(mp_session_t *session) {
   MP_ASSERT(before > 0);
   if (before != 1) return;
   MP_ASSERT(session->num_active == 0 && session->num_parked == 0);  // their runs would hold it
+  mp_remote_collective_end_all(session->peers);
   mp_peers_release(session->peers);
   mp_rendezvous_deinit(&session->rendezvous);
   mp_mailbox_deinit(&session->mailbox);

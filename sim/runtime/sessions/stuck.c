@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/sessions/session.h"
 
 enum {

@@ -3,7 +3,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/containers/list.h"
 #include "sim/base/os/futex.h"
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 
 static _Thread_local mp_worker_t *t_worker;
 

@@ -7,7 +7,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/os/futex.h"
 #include "sim/base/os/system.h"
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/devices/launching.h"
 
 enum {

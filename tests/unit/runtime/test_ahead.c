@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/launch/executable_impl.h"
 #include "tests/unit/support/launches.h"

@@ -8,7 +8,7 @@
 #include "sim/base/fault.h"
 #include "sim/foreign/foreign_api.h"
 #include "sim/plan/compile.h"
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/workers/caller.h"
 #include "tests/unit/support/launches.h"
 

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/launch/executable_impl.h"
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/memory/heap.h"

@@ -5,6 +5,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/runtime/buffers/buffer_impl.h"
+#include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/order/launch_order.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"

@@ -9,7 +9,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/fault.h"
 #include "sim/base/os/maps.h"
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/launch/client_check.h"
 #include "sim/runtime/memory/heap.h"
 #include "tests/unit/support/clients.h"

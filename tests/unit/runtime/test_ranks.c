@@ -11,7 +11,7 @@
 #include "sim/base/alloc.h"
 #include "sim/numeric/box.h"
 #include "sim/runtime/devices/ahead.h"
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/remote/router_impl.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"

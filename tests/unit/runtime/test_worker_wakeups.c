@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "sim/base/os/clock.h"
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/workers/workers.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"

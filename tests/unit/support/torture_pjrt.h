@@ -5,7 +5,7 @@
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/proto.h"
-#include "sim/runtime/devices/client_impl.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "tests/unit/support/pjrt_test.h"
 #include "tests/unit/support/torture.h"
 
