@@ -2,7 +2,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/proto.h"
-#include "topology/pod_internal.h"
+#include "topology/pod_impl.h"
 
 // Field numbers, which are never used again for something else. Protocol, version, host, host name
 // and pid must stay as they are in all protocols.

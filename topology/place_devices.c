@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "sim/base/alloc.h"
-#include "topology/pod_internal.h"
+#include "topology/pod_impl.h"
 
 // Which share of the host's memory, and of each NUMA node's, the spaces without a described
 // capacity get. The rest is for the user's programs; unpinned memory is theirs anyway.

@@ -5,7 +5,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 #include "sim/base/hash.h"
-#include "topology/pod_internal.h"
+#include "topology/pod_impl.h"
 
 static double pod_quantity_of(const mp_quantities_t *values, int32_t dim, double otherwise) {
   return values->count == 0 ? otherwise : values->each[values->count == 1 ? 0 : dim];

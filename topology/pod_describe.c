@@ -1,7 +1,7 @@
 // The pod as a text for people.
 #include <stdio.h>
 
-#include "topology/pod_internal.h"
+#include "topology/pod_impl.h"
 
 enum { MP_DESCRIBE_MAX_DEVICES = 64 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "topology/announcement.h"
-#include "topology/pod_internal.h"
+#include "topology/pod_impl.h"
 
 typedef struct {
   mp_arena_t *arena;

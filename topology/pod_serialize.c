@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "sim/base/hash.h"
-#include "topology/pod_internal.h"
+#include "topology/pod_impl.h"
 
 enum {
   MP_POD_VERSION = 1,

@@ -4,7 +4,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/base/os/file.h"
-#include "topology/pod_internal.h"
+#include "topology/pod_impl.h"
 #include "topology/spec_value.h"
 
 // Sets what an option says, if somebody has given it.

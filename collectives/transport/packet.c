@@ -1,7 +1,7 @@
 // Packets on the receiver's side, and payloads on the sender's.
 #include <string.h>
 
-#include "collectives/transport/world_internal.h"
+#include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 #include "sim/base/containers/list.h"

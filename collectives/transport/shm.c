@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collectives/transport/world_internal.h"
+#include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 #include "sim/base/containers/list.h"

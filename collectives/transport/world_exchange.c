@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "collectives/transport/world_internal.h"
+#include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 #include "sim/base/os/clock.h"

@@ -1,7 +1,7 @@
 // Sending, and leaving: a world's last packets are its goodbyes.
 #include <string.h>
 
-#include "collectives/transport/world_internal.h"
+#include "collectives/transport/world_impl.h"
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
 

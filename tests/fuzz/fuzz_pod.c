@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "topology/faults/fault_list.h"
-#include "topology/pod_internal.h"
+#include "topology/pod_impl.h"
 #include "topology/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

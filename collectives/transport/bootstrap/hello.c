@@ -7,7 +7,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "collectives/transport/world_internal.h"
+#include "collectives/transport/world_impl.h"
 #include "sim/base/hash.h"
 #include "sim/base/os/system.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "collectives/transport/mpi.h"
-#include "collectives/transport/world_internal.h"
+#include "collectives/transport/world_impl.h"
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
 

@@ -10,7 +10,7 @@
 #include "collectives/transport/bootstrap/mpi_start.h"
 #include "collectives/transport/bootstrap/near.h"
 #include "collectives/transport/mpi.h"
-#include "collectives/transport/world_internal.h"
+#include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
 

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "collectives/transport/shm.h"
-#include "collectives/transport/world_internal.h"
+#include "collectives/transport/world_impl.h"
 
 void mp_near_number_hosts(mp_world_t *world, const int64_t *leaders) {
   world->num_hosts = 0;

@@ -7,7 +7,7 @@
 
 #include "collectives/transport/bootstrap/leave.h"
 #include "collectives/transport/bootstrap/near.h"
-#include "collectives/transport/world_internal.h"
+#include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
 

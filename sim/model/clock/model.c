@@ -3,7 +3,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
-#include "sim/model/clock/model_internal.h"
+#include "sim/model/clock/model_impl.h"
 
 // ---- The model ----
 

@@ -1,7 +1,7 @@
 // Slow devices and links: what the health of the pod makes of launches and transfers.
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
-#include "sim/model/clock/model_internal.h"
+#include "sim/model/clock/model_impl.h"
 
 void mp_model_set_health(mp_model_t *model, mp_health_t *health) {
   mp_entry_t *entry = mp_calloc(1, sizeof(*entry));

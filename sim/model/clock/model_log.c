@@ -1,7 +1,7 @@
 // The log: what the host and the devices did, in order.
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
-#include "sim/model/clock/model_internal.h"
+#include "sim/model/clock/model_impl.h"
 
 // The log is computed when it has grown to so many entries.
 enum { MODEL_LOG_LONG = 256 };

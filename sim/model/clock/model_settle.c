@@ -1,7 +1,7 @@
 // From the log to virtual times.
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
-#include "sim/model/clock/model_internal.h"
+#include "sim/model/clock/model_impl.h"
 
 static mp_moment_t model_settle_later(mp_moment_t a, mp_moment_t b) {
   return a > b ? a : b;

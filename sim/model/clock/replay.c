@@ -2,7 +2,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/loops/loop.h"
-#include "sim/model/clock/replay_internal.h"
+#include "sim/model/clock/replay_impl.h"
 
 // ---- Making ----
 

@@ -1,7 +1,7 @@
 // What devices wait for: meetings, the pairs of permutations, and messages, with their traffic.
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
-#include "sim/model/clock/replay_internal.h"
+#include "sim/model/clock/replay_impl.h"
 
 // ---- Making ----
 

@@ -1,6 +1,6 @@
 // The traffic of meetings, pairs and messages, and what happens when it ends.
 #include "collectives/mailbox.h"
-#include "sim/model/clock/replay_internal.h"
+#include "sim/model/clock/replay_impl.h"
 
 // What a transfer is told by to the flows: what it belongs to.
 static uint64_t replay_traffic_tag(mp_replay_event_kind_t kind, uint32_t index) {

@@ -7,7 +7,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/base/log.h"
-#include "sim/model/faults/faults_internal.h"
+#include "sim/model/faults/faults_impl.h"
 #include "topology/faults/fault_value.h"
 #include "topology/spec.h"
 

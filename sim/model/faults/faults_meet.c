@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
-#include "sim/model/faults/faults_internal.h"
+#include "sim/model/faults/faults_impl.h"
 
 // A launch that meets the faults one after the other.
 typedef struct {

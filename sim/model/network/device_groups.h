@@ -6,7 +6,7 @@
 #ifndef MINIPOD_SIM_MODEL_NETWORK_DEVICE_GROUPS_H_
 #define MINIPOD_SIM_MODEL_NETWORK_DEVICE_GROUPS_H_
 
-#include "sim/model/network/network_internal.h"
+#include "sim/model/network/network_impl.h"
 
 enum { MP_GROUP_MAX_DIMS = MP_POD_MAX_DIMS + 1 };
 

@@ -4,7 +4,7 @@
 
 #include "sim/base/assert.h"
 #include "sim/base/hash.h"
-#include "sim/model/network/network_internal.h"
+#include "sim/model/network/network_impl.h"
 
 static mp_status_t network_place_devices(mp_network_t *network) {
   const mp_pod_info_t *info = network->info;

@@ -1,7 +1,7 @@
 // The vertices and links of a pod.
 #include "sim/base/assert.h"
 #include "sim/model/network/network_defaults.h"
-#include "sim/model/network/network_internal.h"
+#include "sim/model/network/network_impl.h"
 
 static const char g_axis_names[] = "xyzuvw";
 _Static_assert(sizeof(g_axis_names) == MP_POD_MAX_DIMS + 1, "a letter for each dimension");

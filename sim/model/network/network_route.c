@@ -1,6 +1,6 @@
 // The ways of messages.
 #include "sim/base/assert.h"
-#include "sim/model/network/network_internal.h"
+#include "sim/model/network/network_impl.h"
 
 // A way under construction.
 typedef struct {

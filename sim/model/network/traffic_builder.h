@@ -13,7 +13,7 @@
 #ifndef MINIPOD_SIM_MODEL_NETWORK_TRAFFIC_BUILDER_H_
 #define MINIPOD_SIM_MODEL_NETWORK_TRAFFIC_BUILDER_H_
 
-#include "sim/model/network/network_internal.h"
+#include "sim/model/network/network_impl.h"
 
 typedef enum {
   MP_BUILD_ESTIMATE,  // seconds

@@ -1,6 +1,6 @@
 // The numbers of clients in their world: packets between processes carry them, so a client whose
 // creation fails in one process has to count there as it does in the others.
-#include "collectives/transport/world_internal.h"
+#include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/remote/router_impl.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "collectives/transport/mpi.h"
-#include "collectives/transport/world_internal.h"
+#include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
 #include "tests/unit/support/unit.h"

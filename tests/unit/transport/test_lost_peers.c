@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "collectives/transport/shm.h"
-#include "collectives/transport/world_internal.h"
+#include "collectives/transport/world_impl.h"
 #include "collectives/transport/world_local.h"
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"

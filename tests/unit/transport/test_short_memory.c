@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "collectives/transport/transport.h"
-#include "collectives/transport/world_internal.h"
+#include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
 #include "sim/runtime/remote/router_impl.h"

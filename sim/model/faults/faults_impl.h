@@ -1,7 +1,7 @@
 // What the files of this room share: the list (faults.c), and what launches and transfers meet
 // (faults_meet.c).
-#ifndef MINIPOD_SIM_MODEL_FAULTS_FAULTS_INTERNAL_H_
-#define MINIPOD_SIM_MODEL_FAULTS_FAULTS_INTERNAL_H_
+#ifndef MINIPOD_SIM_MODEL_FAULTS_FAULTS_IMPL_H_
+#define MINIPOD_SIM_MODEL_FAULTS_FAULTS_IMPL_H_
 
 #include "sim/base/containers/array.h"
 #include "sim/base/os/lock.h"
@@ -40,4 +40,4 @@ bool mp_fault_rule_is_slow(const mp_fault_rule_t *rule);
 // Makes the network if there is none. The caller holds the lock.
 MP_NODISCARD mp_status_t mp_faults_need_network(mp_faults_t *faults);
 
-#endif  // MINIPOD_SIM_MODEL_FAULTS_FAULTS_INTERNAL_H_
+#endif  // MINIPOD_SIM_MODEL_FAULTS_FAULTS_IMPL_H_

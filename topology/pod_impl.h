@@ -1,6 +1,6 @@
 // The insides of a pod, for the files that build, write and describe it.
-#ifndef MINIPOD_TOPOLOGY_POD_INTERNAL_H_
-#define MINIPOD_TOPOLOGY_POD_INTERNAL_H_
+#ifndef MINIPOD_TOPOLOGY_POD_IMPL_H_
+#define MINIPOD_TOPOLOGY_POD_IMPL_H_
 
 #include <stdatomic.h>
 
@@ -53,4 +53,4 @@ MP_NODISCARD mp_status_t mp_pod_place(mp_pod_t *pod, const mp_machine_t *machine
 void mp_pod_share_memory(mp_pod_t *pod, int32_t first, int32_t count, uint64_t memory,
                          int32_t sharers);
 
-#endif  // MINIPOD_TOPOLOGY_POD_INTERNAL_H_
+#endif  // MINIPOD_TOPOLOGY_POD_IMPL_H_

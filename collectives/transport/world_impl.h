@@ -4,8 +4,8 @@
 // Locks: `channel->calls` is held while a handler runs; `lock` protects what became of the peers,
 // and agreements; `inbox_lock` only the inbox; each peer's `send_lock` what goes to that peer. None
 // of them is held while waiting for another process.
-#ifndef MINIPOD_COLLECTIVES_TRANSPORT_WORLD_INTERNAL_H_
-#define MINIPOD_COLLECTIVES_TRANSPORT_WORLD_INTERNAL_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_WORLD_IMPL_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_WORLD_IMPL_H_
 
 #include <stdatomic.h>
 
@@ -129,4 +129,4 @@ void mp_world_pay_all(mp_world_t *world);
 // over before. The caller holds the world's lock.
 bool mp_world_wait_changed(mp_world_t *world, double deadline);
 
-#endif  // MINIPOD_COLLECTIVES_TRANSPORT_WORLD_INTERNAL_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_WORLD_IMPL_H_

@@ -5,8 +5,8 @@
 //
 // Vertices are numbered: chips slice by slice, hosts, the switch (or the upper switches, taken
 // together) between hosts, other switches.
-#ifndef MINIPOD_SIM_MODEL_NETWORK_NETWORK_INTERNAL_H_
-#define MINIPOD_SIM_MODEL_NETWORK_NETWORK_INTERNAL_H_
+#ifndef MINIPOD_SIM_MODEL_NETWORK_NETWORK_IMPL_H_
+#define MINIPOD_SIM_MODEL_NETWORK_NETWORK_IMPL_H_
 
 #include "sim/base/containers/array.h"
 #include "sim/base/containers/hash_map.h"
@@ -118,4 +118,4 @@ const void *mp_network_cache_find(const mp_network_cache_t *cache, const void *k
 MP_NODISCARD mp_status_t mp_network_cache_add(mp_network_t *network, mp_network_cache_t *cache,
                                               const void *key, size_t size, const void *value);
 
-#endif  // MINIPOD_SIM_MODEL_NETWORK_NETWORK_INTERNAL_H_
+#endif  // MINIPOD_SIM_MODEL_NETWORK_NETWORK_IMPL_H_

@@ -1,7 +1,7 @@
 // What the files of the replay share: the devices that walk (replay.c), what they meet at
 // (replay_meet.c), and the traffic of that (replay_traffic.c).
-#ifndef MINIPOD_SIM_MODEL_CLOCK_REPLAY_INTERNAL_H_
-#define MINIPOD_SIM_MODEL_CLOCK_REPLAY_INTERNAL_H_
+#ifndef MINIPOD_SIM_MODEL_CLOCK_REPLAY_IMPL_H_
+#define MINIPOD_SIM_MODEL_CLOCK_REPLAY_IMPL_H_
 
 #include "sim/base/containers/array.h"
 #include "sim/base/containers/hash_map.h"
@@ -120,4 +120,4 @@ const mp_collective_t *mp_replay_collective(const mp_replay_t *replay, uint32_t 
 // nothing is under way.
 MP_NODISCARD mp_status_t mp_replay_advance(mp_replay_t *replay, bool *out_any);
 
-#endif  // MINIPOD_SIM_MODEL_CLOCK_REPLAY_INTERNAL_H_
+#endif  // MINIPOD_SIM_MODEL_CLOCK_REPLAY_IMPL_H_

@@ -1,7 +1,7 @@
 // What the files of the model share: its programs (model.c), the log (model_log.c) and what is
 // computed from it (model_settle.c).
-#ifndef MINIPOD_SIM_MODEL_CLOCK_MODEL_INTERNAL_H_
-#define MINIPOD_SIM_MODEL_CLOCK_MODEL_INTERNAL_H_
+#ifndef MINIPOD_SIM_MODEL_CLOCK_MODEL_IMPL_H_
+#define MINIPOD_SIM_MODEL_CLOCK_MODEL_IMPL_H_
 
 #include "sim/base/containers/list.h"
 #include "sim/base/os/lock.h"
@@ -165,4 +165,4 @@ void mp_model_unref_program(mp_model_program_t *program);
 // Gives the lock back, and frees the programs that went meanwhile: that may call foreign code.
 void mp_model_unlock(mp_model_t *model);
 
-#endif  // MINIPOD_SIM_MODEL_CLOCK_MODEL_INTERNAL_H_
+#endif  // MINIPOD_SIM_MODEL_CLOCK_MODEL_IMPL_H_
