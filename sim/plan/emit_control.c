@@ -10,6 +10,7 @@
 // A value that a loop carries has one place for all rounds, which is also the place of the loop's
 // result. Where possible, the body computes the value for the next round directly into this place.
 #include "sim/plan/emitter.h"
+#include "sim/work/rounds.h"
 
 // The slot of carried value `i`: the one to which the result is bound, that of the start value if
 // it is not used after the loop, or a new place.
@@ -108,6 +109,7 @@ static mp_status_t emit_control_while(mp_emitter_t *emitter, mp_op_t *op) {
   MP_RETURN_IF_ERROR(emit_control_copy_slot(emitter, terminator->operands[0], &predicate));
   uint32_t *exit = NULL;
   MP_RETURN_IF_ERROR(emit_control_jump(emitter, op, MP_CMD_BRANCH_UNLESS, predicate, 1, &exit));
+  emitter->commands.items[emitter->commands.count - 1].rounds = mp_work_rounds(op);
   MP_RETURN_IF_ERROR(mp_emit_block(emitter, op->regions[1], &terminator));
   MP_RETURN_IF_ERROR(
       emit_control_move_values(emitter, terminator, op->regions[1]->args, terminator->id, end));

@@ -73,9 +73,10 @@ struct mp_cmd_s {
   uint32_t num_operands, num_results, num_targets;
   const mp_slot_t *operands;
   const mp_slot_t *results;
-  const uint32_t *targets;    // command numbers; a target <= this command's number is a back edge
-  uint64_t bytes;             // COPY
-  const mp_kernel_t *kernel;  // LAUNCH
+  const uint32_t *targets;  // command numbers; a target <= this command's number is a back edge
+  uint64_t bytes;           // COPY
+  int64_t rounds;  // BRANCH_UNLESS, which ends a loop: how often it goes round (sim/work/rounds.h)
+  const mp_kernel_t *kernel;          // LAUNCH
   const mp_foreign_call_t *call;      // CALL
   const mp_collective_t *collective;  // COLLECTIVE, SEND, RECV
   // LOOP. The operands are all slots that the loop uses, and the results those that it writes. The

@@ -196,25 +196,6 @@ void mp_model_program_release(mp_model_program_t *program, mp_program_t *device_
   mp_model_unlock(model);
 }
 
-mp_status_t mp_model_program_estimate(mp_model_program_t *program, double *out_seconds) {
-  mp_model_t *model = program->model;
-  const mp_path_t nothing = {0};
-  mp_lock(&model->lock);
-  for (uint32_t i = 0; i < program->num_devices; ++i) {
-    program->starts[i] = 0;
-    program->paths[i] = &nothing;
-  }
-  const mp_replay_launch_t launch = {.starts = program->starts, .paths = program->paths};
-  mp_status_t status = mp_replay_run(program->replay, &launch, program->ends);
-  mp_moment_t last = 0;
-  for (uint32_t i = 0; i < program->num_devices; ++i) {
-    if (program->ends[i] > last) last = program->ends[i];
-  }
-  mp_unlock(&model->lock);
-  if (status == NULL) *out_seconds = mp_moment_seconds(last);
-  return status;
-}
-
 mp_str_t mp_model_program_name(const mp_model_program_t *program) {
   return program->name;
 }

@@ -46,8 +46,8 @@ MP_NODISCARD mp_status_t mp_model_program_create(mp_model_t *model, const mp_pro
 // frees just `device_program`.
 void mp_model_program_release(mp_model_program_t *program, mp_program_t *device_program);
 
-// Seconds of one launch on an idle pod, in which every loop goes round once where its count is not
-// known.
+// Seconds of one launch on an idle pod. Loops go round as often as the program says
+// (mp_cmd_t.rounds), or once where it does not. estimate.c
 MP_NODISCARD mp_status_t mp_model_program_estimate(mp_model_program_t *program,
                                                    double *out_seconds);
 

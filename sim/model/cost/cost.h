@@ -36,9 +36,9 @@ MP_NODISCARD mp_status_t mp_cost_of_program(const mp_chip_t *chip, const mp_prog
 
 // Adds up what the body of a LOOP command, whose cost is `cost`, costs in a run in which its back
 // edges were taken so often: edges[i] is the number of rounds of the i-th back edge
-// (mp_loop_run_t.edges), NULL: one round whenever a loop is entered. It is exact but for switches,
-// whose branches share the times that they are passed. Flops, transcendentals, bytes and seconds
-// are set.
+// (mp_loop_run_t.edges), NULL: as many rounds as the program says (mp_cmd_t.rounds), or one,
+// whenever a loop is entered. It is exact but for switches, whose branches share the times that
+// they are passed. Flops, transcendentals, bytes and seconds are set.
 void mp_cost_of_loop(const mp_cmd_t *loop, const mp_cost_t *cost, const uint64_t *edges,
                      mp_cost_t *out_cost);
 

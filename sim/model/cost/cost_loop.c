@@ -22,13 +22,24 @@ static bool cost_loop_is_back_edge(const mp_cmd_t *cmd, uint32_t number) {
   return cmd->kind == MP_CMD_JUMP && cmd->targets[0] <= number;
 }
 
+// How often the loop with this back edge goes round each time, as the program says; once where it
+// does not.
+static double cost_loop_rounds(const flow_t *flow, uint32_t edge) {
+  for (uint32_t i = flow->body[edge].targets[0]; i < edge; ++i) {
+    const mp_cmd_t *cmd = &flow->body[i];
+    if (cmd->kind != MP_CMD_BRANCH_UNLESS || cmd->targets[0] != edge + 1) continue;
+    return cmd->rounds < 0 ? 1 : (double)cmd->rounds;
+  }
+  return 1;
+}
+
 // Adds the rounds of the loops that begin with a command, of which the last edge is the
 // outermost's.
 static double cost_loop_enter(flow_t *flow, uint32_t number) {
   double times = flow->inflow[number];
   for (uint32_t i = flow->count; i-- > number;) {
     if (!cost_loop_is_back_edge(&flow->body[i], i) || flow->body[i].targets[0] != number) continue;
-    if (flow->edges == NULL) flow->rounds[i] = times;
+    if (flow->edges == NULL) flow->rounds[i] = times * cost_loop_rounds(flow, i);
     times += flow->rounds[i];
   }
   return times;

@@ -74,6 +74,35 @@ def test_virtual_time_and_estimates():
   assert out == ""
 
 
+@pytest.mark.parametrize("function", [
+    "lambda x: lax.fori_loop(0, 40, lambda i, x: x @ x, x)",
+    "lambda x: lax.scan(lambda x, i: (x @ x + i, x.sum()), x, jnp.arange(30.))",
+    "lambda x: lax.fori_loop(0, 5, lambda i, x: lax.fori_loop(0, 7, lambda k, x: jnp.sin(x @ x), x), x)",
+    "lambda x: lax.while_loop(lambda c: 20 >= c[0], lambda c: (c[0] + 3, c[1] @ c[1]), (2, x))",
+    "lambda x: lax.while_loop(lambda c: c[0] > -3, lambda c: (c[0] - 2, c[1] @ c[1]), (8, x))",
+    "lambda x: lax.fori_loop(3, 3, lambda i, x: x @ x, x + 1)",
+    "lambda x: lax.fori_loop(0, 1000, lambda i, s: s + i, 0)",  # one command
+    "lambda x: lax.fori_loop(0, 6, lambda i, s: lax.fori_loop(0, 50, lambda k, s: s + k, s), 0)",
+    "jax.shard_map(lambda x: lax.fori_loop(0, 9, lambda i, x: lax.psum(x @ x, 'i') / 4, x), "
+    "mesh=mesh, in_specs=P('i'), out_specs=P('i'), check_vma=False)",
+])
+def test_estimates_count_rounds(function):
+  out = scenario.run(f"""
+      import minipod
+      mesh = Mesh(np.array(jax.devices()), ("i",))
+      x = jnp.ones((4 * 64, 64)) if {"shard_map" in function} else jnp.ones((128, 128))
+      f = jax.jit({function}, **(dict(in_shardings=NamedSharding(mesh, P("i"))) if {"shard_map" in function} else {{}}))
+      x = jax.device_put(x, f.lower(x).compile().input_shardings[0][0])
+      estimate = f.lower(x).compile().cost_analysis()["optimal_seconds"]
+      jax.block_until_ready(f(x))
+      before = minipod.virtual_time()
+      jax.block_until_ready(f(x))
+      print(estimate, minipod.virtual_time() - before)
+      """, devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY="v5e:2x2 launch_latency:0")
+  estimate, taken = map(float, out.split())
+  assert abs(estimate - taken) < 0.001 * taken + 1e-12, (estimate, taken)
+
+
 def test_without_a_model_there_is_no_time():
   out = run("""
       for ask in (minipod.time_report, minipod.virtual_time):
