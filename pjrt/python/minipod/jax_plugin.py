@@ -55,6 +55,7 @@ _STEPS = (
     ("to let arrays leave by DLPack", arrays.let_leave),
     ("to let arrays enter by DLPack", arrays.let_enter),
     ("to let the first array enter by DLPack", arrays.let_first_enter),
+    ("to put an array on very many devices", arrays.scatter_from_host),
     ("the costs of lowered programs", programs.count_costs_before_compiling),
     ("to coordinate processes", coordination.find_state))
 _is_taught = False

@@ -27,6 +27,10 @@ def time_report() -> str:
     library.minipod_time_free(text)
 
 
+def is_kept() -> bool:
+  return _library().minipod_virtual_time() >= 0
+
+
 def virtual_time() -> float:
   seconds = _library().minipod_virtual_time()
   if seconds < 0:

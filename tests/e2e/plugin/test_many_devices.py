@@ -36,3 +36,37 @@ def test_more_arrays_than_memory_maps():
       MINIPOD_TOPOLOGY="v5e:16x16 slices:8 hbm:2TiB")
   arrays, maps = map(int, out.split())
   assert arrays > 65530 and maps < 20000
+
+
+def test_an_array_is_cut_for_very_many_devices_without_a_program():
+  """JAX compiles a program with a result for each shard: 22 s for 65,536 of them.  The time is that of the
+  processor, because others may be at work."""
+  out = scenario.run("""
+      import time
+      n = len(jax.devices())
+      x = jnp.arange(2 * n, dtype=jnp.bfloat16).reshape(n, 2)
+      mesh = jax.make_mesh((n,), ("i",))
+      began = time.process_time()
+      y = jax.block_until_ready(jax.device_put(x, NamedSharding(mesh, P("i"))))
+      print(time.process_time() - began)
+      rows = np.asarray(x)
+      print(y.sharding.num_devices == n, y.dtype, y.committed)
+      print(all((np.asarray(s.data) == rows[s.index]).all() for s in y.addressable_shards[::97]))
+      z = jax.device_put(jnp.ones((3, 2 * n)), NamedSharding(mesh, P(None, "i")))  # no neighbours
+      print(z.addressable_shards[5].data.shape, float(jax.jit(jnp.sum)(z)) == 6 * n)
+      """, devices=8192, timeout=120)
+  seconds, *rest = out.splitlines()
+  assert rest == ["True bfloat16 True", "True", "(3, 2) True"]
+  assert float(seconds) < 1
+
+
+def test_what_is_timed_is_cut_by_a_program():
+  out = scenario.run("""
+      import minipod
+      mesh = jax.make_mesh((512,), ("i",))
+      x = jax.block_until_ready(jnp.ones(512))
+      before = minipod.virtual_time()
+      y = jax.block_until_ready(jax.device_put(x, NamedSharding(mesh, P("i"))))
+      print(minipod.virtual_time() > before, "jit__multi_slice" in minipod.time_report())
+      """, devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY="v3:16x16")
+  assert out.split() == ["True", "True"]
