@@ -4,6 +4,7 @@
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
+#include "sim/base/log.h"
 
 // `base`, the part that the interface knows, comes first.
 typedef struct {
@@ -54,8 +55,17 @@ static void pjrt_error_destroy(PJRT_Error *error) {
   mp_free(error);
 }
 
+void mp_pjrt_log_origin(mp_status_t status) {
+  int line = 0;
+  const char *file = mp_status_origin(status, &line);
+  if (file == NULL) return;
+  mp_log(MP_LOG_DEBUG, "%s:%d: %s: %s", file, line, mp_status_code_name(mp_status_code(status)),
+         mp_status_message(status));
+}
+
 PJRT_Error *mp_pjrt_error(mp_status_t status) {
   if (status == NULL) return NULL;
+  mp_pjrt_log_origin(status);
   pjrt_error_t *error = mp_malloc(sizeof(*error));
   if (error == NULL) {
     mp_status_release(status);

@@ -85,6 +85,9 @@ PJRT_NamedValue mp_pjrt_named_float(const char *name, float value);
 // An error of the interface, which the client destroys; NULL for OK. Consumes `status`. Never
 // fails: when memory is short it returns a static object.
 PJRT_Error *mp_pjrt_error(mp_status_t status);
+// Logs, at the level debug, where in our source an error was made that leaves the library, in
+// builds that know it.
+void mp_pjrt_log_origin(mp_status_t status);
 // A new status from a code and a message that need not end in NUL.
 mp_status_t mp_pjrt_status(PJRT_Error_Code code, const char *message, size_t message_size);
 // The status of an error that one of the client's callbacks has returned, made by a function of

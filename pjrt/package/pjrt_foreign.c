@@ -9,6 +9,7 @@ enum { MAX_TEXT = 1024 };
 const char *mp_pjrt_text(mp_status_t status) {
   static _Thread_local char text[MAX_TEXT];
   if (status == NULL) return NULL;
+  mp_pjrt_log_origin(status);
   snprintf(text, sizeof(text), "%s: %s", mp_status_code_name(mp_status_code(status)),
            mp_status_message(status));
   mp_status_release(status);

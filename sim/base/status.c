@@ -7,9 +7,14 @@
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 
+#undef mp_status_make  // those that locate what they make
+#undef mp_status_vmake
+
 struct mp_status_s {
   atomic_int references;  // the number of owners; -1 for a static status, which is never freed
   mp_status_code_t code;
+  int line;
+  const char *file;  // where it was made; NULL: not known
   char message[];
 };
 
@@ -18,8 +23,10 @@ struct mp_status_s {
 static struct {
   atomic_int references;
   mp_status_code_t code;
+  int line;
+  const char *file;
   char message[32];
-} g_out_of_memory = {-1, MP_RESOURCE_EXHAUSTED, "out of host memory"};
+} g_out_of_memory = {-1, MP_RESOURCE_EXHAUSTED, 0, NULL, "out of host memory"};
 
 mp_status_t mp_status_out_of_memory(void) {
   return (mp_status_t)(void *)&g_out_of_memory;
@@ -36,6 +43,8 @@ mp_status_t mp_status_vmake(mp_status_code_t code, const char *format, va_list a
   if (status == NULL) return mp_status_out_of_memory();
   atomic_init(&status->references, 1);
   status->code = code;
+  status->line = 0;
+  status->file = NULL;
   status->message[0] = '\0';
   vsnprintf(status->message, (size_t)length + 1, format, args);
   return status;
@@ -60,8 +69,23 @@ mp_status_t mp_status_annotate(mp_status_t status, const char *format, ...) {
   mp_status_t joined = mp_status_make(status->code, "%s: %s", context->message, status->message);
   mp_status_release(context);
   if (joined == mp_status_out_of_memory()) return status;
+  joined->file = status->file;
+  joined->line = status->line;
   mp_status_release(status);
   return joined;
+}
+
+mp_status_t mp_status_locate(mp_status_t status, const char *file, int line) {
+  if (status == mp_status_out_of_memory()) return status;  // shared by all
+  status->file = file;
+  status->line = line;
+  return status;
+}
+
+const char *mp_status_origin(mp_status_t status, int *out_line) {
+  if (status == NULL || status->file == NULL) return NULL;
+  *out_line = status->line;
+  return status->file;
 }
 
 mp_status_t mp_status_retain(mp_status_t status) {

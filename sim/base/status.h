@@ -3,7 +3,8 @@
 // A status is one pointer. OK is NULL and costs nothing; anything else is a reference-counted,
 // immutable object with one of the sixteen canonical codes (those of PJRT_Error_Code) and a
 // message. The function that detects an error writes the message; callers add context with
-// mp_status_annotate or pass the status on.
+// mp_status_annotate or pass the status on. In builds with assertions it also knows the line of our
+// source where it was made (mp_status_origin), which no message has.
 //
 // Lifetimes, here and in every other header: `_create` and `_retain` give ownership, accessors
 // lend, a callee that keeps something retains it, `_release` accepts NULL. Out parameters come
@@ -72,6 +73,16 @@ mp_status_code_t mp_status_code(mp_status_t status);
 
 // Borrowed, NUL-terminated, lives as long as the status; "" for OK.
 const char *mp_status_message(mp_status_t status);
+
+// Where the error was made, in builds with assertions: the file, borrowed for ever, and its line.
+// NULL in other builds, for OK and for the static status. What annotates it is not its origin.
+const char *mp_status_origin(mp_status_t status, int *out_line);
+// Says where a status that was just made, and has one owner, was made; returns it.
+MP_NODISCARD mp_status_t mp_status_locate(mp_status_t status, const char *file, int line);
+#ifdef MINIPOD_ASSERTS
+#define mp_status_make(...)  mp_status_locate(mp_status_make(__VA_ARGS__), __FILE__, __LINE__)
+#define mp_status_vmake(...) mp_status_locate(mp_status_vmake(__VA_ARGS__), __FILE__, __LINE__)
+#endif
 
 // The code with this number, which another process has sent; MP_UNKNOWN when there is none.
 static inline mp_status_code_t mp_status_code_of_number(uint32_t number) {

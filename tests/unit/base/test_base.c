@@ -24,6 +24,28 @@ static void status_carries_code_message_and_context(void **state) {
   assert_null(mp_status_annotate(NULL, "nothing"));
 }
 
+// In builds with assertions an error knows the line that made it, whatever is said about it later.
+static void status_knows_its_origin(void **state) {
+  (void)state;
+  int line = 0, origin = 0;
+  assert_null(mp_status_origin(NULL, &line));
+  assert_null(mp_status_origin(mp_status_out_of_memory(), &line));
+  mp_status_t status = mp_status_make(MP_NOT_FOUND, "no device %d", 7);
+  const int made = __LINE__ - 1;
+  status = mp_status_annotate(status, "looking up");
+  const char *file = mp_status_origin(status, &origin);
+#ifdef MINIPOD_ASSERTS
+  assert_non_null(file);
+  assert_non_null(strstr(file, "unit/base/test_base.c"));
+  assert_int_equal(origin, made);
+#else
+  (void)made;
+  assert_null(file);
+#endif
+  assert_string_equal(mp_status_message(status), "looking up: no device 7");
+  mp_status_release(status);
+}
+
 static void status_survives_a_failed_allocation(void **state) {
   (void)state;
   mp_alloc_fail_at(1, 1);
@@ -160,6 +182,7 @@ static void dtypes_round_trip(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(status_carries_code_message_and_context),
+      cmocka_unit_test(status_knows_its_origin),
       cmocka_unit_test(status_survives_a_failed_allocation),
       cmocka_unit_test(arena_zeroes_aligns_and_respects_its_limit),
       cmocka_unit_test(strings_are_cut_and_trimmed),
