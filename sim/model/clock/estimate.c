@@ -4,7 +4,7 @@
 // rounds are known (mp_cmd_t.rounds) then count as often as they go round, on the average of the
 // devices: between rounds, devices do not come apart.
 #include "sim/base/alloc.h"
-#include "sim/model/clock/model_internal.h"
+#include "sim/model/clock/model_impl.h"
 
 // Multiplies the visits of a loop's steps. The replay was at its condition twice and in its body
 // once.
