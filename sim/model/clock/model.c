@@ -119,14 +119,6 @@ static mp_status_t model_make_program(mp_model_program_t *program,
   return NULL;
 }
 
-static void model_free_program(mp_model_program_t *program) {
-  mp_model_free_variants(program);
-  mp_replay_release(program->replay);
-  mp_arena_release(program->arena);
-  mp_program_release(program->adopted);
-  mp_free(program);
-}
-
 mp_status_t mp_model_program_create(mp_model_t *model, const mp_program_t *program,
                                     uint32_t num_devices, const uint32_t *ids,
                                     mp_model_program_t **out_program) {
@@ -140,47 +132,11 @@ mp_status_t mp_model_program_create(mp_model_t *model, const mp_program_t *progr
   if (status == NULL) MP_LIST_APPEND(&model->programs, made, prev, next);
   mp_unlock(&model->lock);
   if (status != NULL) {
-    model_free_program(made);
+    mp_model_free_program(made);
     return status;
   }
   *out_program = made;
   return NULL;
-}
-
-static mp_model_program_books_t model_books_of(mp_model_program_t *program) {
-  mp_model_fold_memos(program);
-  return (mp_model_program_books_t){.name = program->name,
-                                    .program = program->timing->program,
-                                    .timing = program->timing,
-                                    .num_devices = program->num_devices,
-                                    .ids = program->ids,
-                                    .launches = program->launches,
-                                    .time = program->time,
-                                    .available = program->available,
-                                    .books = program->books};
-}
-
-void mp_model_unref_program(mp_model_program_t *program) {
-  if (--program->references != 0) return;
-  mp_model_t *model = program->model;
-  if (model->on_retire != NULL) {
-    const mp_model_program_books_t books = model_books_of(program);
-    model->on_retire(&books, model->retire_context);
-  }
-  MP_LIST_REMOVE(&model->programs, program, prev, next);
-  program->next = model->dead;
-  model->dead = program;
-}
-
-void mp_model_unlock(mp_model_t *model) {
-  mp_model_program_t *dead = model->dead;
-  model->dead = NULL;
-  mp_unlock(&model->lock);
-  while (dead != NULL) {
-    mp_model_program_t *program = dead;
-    dead = program->next;
-    model_free_program(program);
-  }
 }
 
 void mp_model_program_release(mp_model_program_t *program, mp_program_t *device_program) {
@@ -234,7 +190,7 @@ void mp_model_read(mp_model_t *model, mp_model_books_t *out_books, mp_model_visi
     if (model->devices[i] > out_books->now) out_books->now = model->devices[i];
   }
   for (mp_model_program_t *p = model->programs.first; p != NULL && visit != NULL; p = p->next) {
-    const mp_model_program_books_t books = model_books_of(p);
+    const mp_model_program_books_t books = mp_model_books_of(p);
     visit(&books, context);
   }
   mp_model_unlock(model);

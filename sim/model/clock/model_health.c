@@ -3,20 +3,6 @@
 #include "sim/base/hash.h"
 #include "sim/model/clock/model_impl.h"
 
-void mp_model_set_health(mp_model_t *model, mp_health_t *health) {
-  mp_entry_t *entry = mp_calloc(1, sizeof(*entry));
-  mp_lock(&model->lock);
-  if (entry == NULL) {
-    model->lost += 1;
-    mp_health_release(health);
-  } else {
-    entry->kind = MP_ENTRY_HEALTH;
-    entry->health = health;
-    mp_model_push(model, entry);
-  }
-  mp_unlock(&model->lock);
-}
-
 void mp_model_take_health(mp_model_t *model, mp_entry_t *entry) {
   mp_health_release(model->health);
   model->health = entry->health;
@@ -110,15 +96,6 @@ mp_status_t mp_model_apply_health(mp_model_program_t *program, const double **ou
 }
 
 // ---- Ends ----
-
-void mp_model_free_variants(mp_model_program_t *program) {
-  while (program->variants != NULL) {
-    mp_variant_t *variant = program->variants;
-    program->variants = variant->next;
-    mp_replay_release(variant->replay);
-    mp_free(variant);
-  }
-}
 
 void mp_model_free_health(mp_model_t *model) {
   mp_health_release(model->health);

@@ -135,15 +135,6 @@ struct mp_model_s {
 void mp_model_settle(mp_model_t *model, bool is_last);
 // When what was computed from entry `number` is to be seen (mp_model_due). 0: long ago.
 double mp_model_due_of(const mp_model_t *model, uint64_t number);
-// Frees an entry that is in no queue.
-void mp_model_free_entry(mp_entry_t *entry);
-// Adds up what memos stand for.
-void mp_model_fold_memos(mp_model_program_t *program);
-
-// ---- model_log.c; the caller holds the lock ----
-
-// Appends an entry to the log.
-void mp_model_push(mp_model_t *model, mp_entry_t *entry);
 
 // ---- model_health.c; the caller holds the lock ----
 
@@ -155,11 +146,19 @@ MP_NODISCARD mp_status_t mp_model_network_now(mp_model_t *model, mp_network_t **
 // NULL; what the launch depends on goes into the hash.
 MP_NODISCARD mp_status_t mp_model_apply_health(mp_model_program_t *program,
                                                const double **out_slowness, uint64_t *inout_hash);
-void mp_model_free_variants(mp_model_program_t *program);
 void mp_model_free_health(mp_model_t *model);
 
-// ---- model.c; the caller holds the lock ----
+// ---- model_program.c; the caller holds the lock ----
 
+// Add up what a memo stands for, or all of a program's.
+void mp_model_fold_memo(mp_model_program_t *program, mp_memo_t *memo);
+void mp_model_fold_memos(mp_model_program_t *program);
+// The books of a program as they are shown.
+mp_model_program_books_t mp_model_books_of(mp_model_program_t *program);
+// Frees a program that nothing refers to; the lock need not be held.
+void mp_model_free_program(mp_model_program_t *program);
+// Frees an entry that is in no queue.
+void mp_model_free_entry(mp_entry_t *entry);
 // Gives a reference to a program back.
 void mp_model_unref_program(mp_model_program_t *program);
 // Gives the lock back, and frees the programs that went meanwhile: that may call foreign code.

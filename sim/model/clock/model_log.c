@@ -17,7 +17,8 @@ mp_stamp_t mp_stamp_newer_transfer(mp_stamp_t a, mp_stamp_t b) {
   return a > b ? a : b;
 }
 
-void mp_model_push(mp_model_t *model, mp_entry_t *entry) {
+// Appends an entry to the log. The caller holds the lock.
+static void model_log_push(mp_model_t *model, mp_entry_t *entry) {
   entry->number = ++model->num_entries;
   if (model->pace != 0) entry->asked = mp_clock_seconds();
   model->num_waiting += 1;
@@ -66,7 +67,7 @@ static mp_entry_t *model_log_find_launch(mp_model_program_t *program, uint64_t l
   entry->is_partial = is_partial;
   if (is_partial) entry->num_missing = num_shares;
   model->launches += 1;
-  mp_model_push(model, entry);
+  model_log_push(model, entry);
   return entry;
 }
 
@@ -117,7 +118,7 @@ static mp_stamp_t model_log_transfer(mp_model_t *model, const mp_entry_t *what) 
     model->lost += 1;
   } else {
     *entry = *what;
-    mp_model_push(model, entry);
+    model_log_push(model, entry);
     stamp = model_log_stamp(entry);
     model->transfers += 1;
     if (model->num_waiting >= MODEL_LOG_LONG) mp_model_settle(model, false);
@@ -157,4 +158,20 @@ bool mp_model_due(mp_model_t *model, mp_stamp_t stamp, double *out_moment) {
   if (is_known) *out_moment = mp_model_due_of(model, number);
   mp_model_unlock(model);
   return is_known;
+}
+
+// ---- Health ----
+
+void mp_model_set_health(mp_model_t *model, mp_health_t *health) {
+  mp_entry_t *entry = mp_calloc(1, sizeof(*entry));
+  mp_lock(&model->lock);
+  if (entry == NULL) {
+    model->lost += 1;
+    mp_health_release(health);
+  } else {
+    entry->kind = MP_ENTRY_HEALTH;
+    entry->health = health;
+    model_log_push(model, entry);
+  }
+  mp_unlock(&model->lock);
 }

@@ -38,26 +38,7 @@ static void model_settle_end(mp_model_t *model, const mp_entry_t *entry, mp_mome
       model->offset + model->pace * mp_moment_seconds(end);
 }
 
-void mp_model_free_entry(mp_entry_t *entry) {
-  if (entry->shares != NULL) {
-    for (uint32_t i = 0; i < entry->program->num_devices; ++i)
-      mp_path_clear(&entry->shares[i].path);
-  }
-  mp_health_release(entry->health);
-  if (entry->program != NULL) mp_model_unref_program(entry->program);
-  mp_free(entry);
-}
-
 // ---- Books ----
-
-static void model_settle_fold(mp_model_program_t *program, mp_memo_t *memo) {
-  if (memo->hits != 0) mp_books_add(&program->books, &memo->books, memo->hits);
-  memo->hits = 0;
-}
-
-void mp_model_fold_memos(mp_model_program_t *program) {
-  for (uint32_t i = 0; i < MP_MODEL_MEMOS; ++i) model_settle_fold(program, &program->memos[i]);
-}
 
 // Most programs come to one memo or two: the others are not made.
 static mp_status_t model_settle_make_memo(mp_model_program_t *program, mp_memo_t *memo) {
@@ -75,7 +56,7 @@ static mp_status_t model_settle_make_memo(mp_model_program_t *program, mp_memo_t
 static mp_status_t model_settle_keep(mp_model_program_t *program, uint64_t path_hash) {
   mp_memo_t *memo = &program->memos[program->next_memo++ % MP_MODEL_MEMOS];
   if (memo->starts == NULL) MP_RETURN_IF_ERROR(model_settle_make_memo(program, memo));
-  model_settle_fold(program, memo);
+  mp_model_fold_memo(program, memo);
   const size_t bytes = program->num_devices * sizeof(mp_moment_t);
   memcpy(memo->starts, program->starts, bytes);
   memcpy(memo->ends, program->ends, bytes);

@@ -1,0 +1,77 @@
+// What a program of the model keeps, and its end.
+#include "sim/base/alloc.h"
+#include "sim/model/clock/model_impl.h"
+
+void mp_model_fold_memo(mp_model_program_t *program, mp_memo_t *memo) {
+  if (memo->hits != 0) mp_books_add(&program->books, &memo->books, memo->hits);
+  memo->hits = 0;
+}
+
+void mp_model_fold_memos(mp_model_program_t *program) {
+  for (uint32_t i = 0; i < MP_MODEL_MEMOS; ++i) mp_model_fold_memo(program, &program->memos[i]);
+}
+
+mp_model_program_books_t mp_model_books_of(mp_model_program_t *program) {
+  mp_model_fold_memos(program);
+  return (mp_model_program_books_t){.name = program->name,
+                                    .program = program->timing->program,
+                                    .timing = program->timing,
+                                    .num_devices = program->num_devices,
+                                    .ids = program->ids,
+                                    .launches = program->launches,
+                                    .time = program->time,
+                                    .available = program->available,
+                                    .books = program->books};
+}
+
+// ---- Ends ----
+
+static void model_program_free_variants(mp_model_program_t *program) {
+  while (program->variants != NULL) {
+    mp_variant_t *variant = program->variants;
+    program->variants = variant->next;
+    mp_replay_release(variant->replay);
+    mp_free(variant);
+  }
+}
+
+void mp_model_free_program(mp_model_program_t *program) {
+  model_program_free_variants(program);
+  mp_replay_release(program->replay);
+  mp_arena_release(program->arena);
+  mp_program_release(program->adopted);
+  mp_free(program);
+}
+
+void mp_model_unref_program(mp_model_program_t *program) {
+  if (--program->references != 0) return;
+  mp_model_t *model = program->model;
+  if (model->on_retire != NULL) {
+    const mp_model_program_books_t books = mp_model_books_of(program);
+    model->on_retire(&books, model->retire_context);
+  }
+  MP_LIST_REMOVE(&model->programs, program, prev, next);
+  program->next = model->dead;
+  model->dead = program;
+}
+
+void mp_model_unlock(mp_model_t *model) {
+  mp_model_program_t *dead = model->dead;
+  model->dead = NULL;
+  mp_unlock(&model->lock);
+  while (dead != NULL) {
+    mp_model_program_t *program = dead;
+    dead = program->next;
+    mp_model_free_program(program);
+  }
+}
+
+void mp_model_free_entry(mp_entry_t *entry) {
+  if (entry->shares != NULL) {
+    for (uint32_t i = 0; i < entry->program->num_devices; ++i)
+      mp_path_clear(&entry->shares[i].path);
+  }
+  mp_health_release(entry->health);
+  if (entry->program != NULL) mp_model_unref_program(entry->program);
+  mp_free(entry);
+}
