@@ -3,13 +3,6 @@
 #include "collectives/transport/segment.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
-#include "sim/base/os/process.h"
-
-void mp_payload_block_init(mp_payload_block_t *block, size_t bytes) {
-  atomic_store_explicit(&block->references, 1, memory_order_relaxed);
-  block->generation = mp_process_generation();
-  block->payload = (mp_payload_t){.data = mp_payload_block_data(block), .bytes = bytes};
-}
 
 mp_payload_block_t *mp_payload_block_create(size_t bytes) {
   size_t room;

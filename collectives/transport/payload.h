@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "collectives/transport/world.h"
+#include "sim/base/os/process.h"
 
 enum { MP_PAYLOAD_ALIGNMENT = 64 };
 
@@ -41,7 +42,11 @@ static inline mp_payload_block_t *mp_payload_block_of(mp_payload_t *payload) {
 
 // Writes the header of a block with one reference; its place (offset, size_class) was written
 // before.
-void mp_payload_block_init(mp_payload_block_t *block, size_t bytes);
+static inline void mp_payload_block_init(mp_payload_block_t *block, size_t bytes) {
+  atomic_store_explicit(&block->references, 1, memory_order_relaxed);
+  block->generation = mp_process_generation();
+  block->payload = (mp_payload_t){.data = mp_payload_block_data(block), .bytes = bytes};
+}
 // A block on the heap with one reference. NULL when memory is short.
 mp_payload_block_t *mp_payload_block_create(size_t bytes);
 // Adds a reference.

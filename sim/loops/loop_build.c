@@ -11,10 +11,8 @@
 #define LOOK_SECONDS 50e-6
 enum { MIN_EDGES = 8, MAX_EDGES = 1024 };
 
-// Rough times, in seconds, for that.
-#define STEP_SECONDS   2e-9
+// A rough time, in seconds, for that, beside those of steps.
 #define KERNEL_SECONDS 100e-9
-#define BYTE_SECONDS   0.5e-9
 
 mp_status_t mp_loop_builder_create(mp_arena_t *arena, uint32_t num_slots,
                                    const mp_loop_slot_t *slots, uint32_t num_commands,
@@ -36,104 +34,31 @@ void mp_loop_begin_command(mp_loop_builder_t *b) {
   b->starts[b->command++] = b->steps.count;
 }
 
-// ---- refs ----
-
-mp_loop_ref_t mp_loop_address_ref(const mp_loop_builder_t *b, const void *address) {
-  return (mp_loop_ref_t){b->num_slots + 1, (uintptr_t)address};
-}
-
-mp_loop_ref_t mp_loop_slot_ref(const mp_loop_builder_t *b, uint32_t slot) {
+// The ref of a slot.
+static mp_loop_ref_t loop_build_slot_ref(const mp_loop_builder_t *b, uint32_t slot) {
   if (slot == MP_LOOP_NO_SLOT) return mp_loop_address_ref(b, mp_empty_array());
   MP_ASSERT(slot < b->num_slots);
   if (b->slots[slot].constant != NULL) return mp_loop_address_ref(b, b->slots[slot].constant);
   return (mp_loop_ref_t){slot, 0};
 }
 
-mp_status_t mp_loop_own_ref(mp_loop_builder_t *b, size_t bytes, mp_loop_ref_t *out_ref) {
-  const mp_loop_piece_t piece = {.first = b->pieces.count, .is_fixed = true};
-  *out_ref = (mp_loop_ref_t){b->num_slots, (uintptr_t)piece.first * 64};
-  for (size_t i = 0; i < bytes; i += 64) {
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->pieces, piece));
-  }
-  return NULL;
-}
-
-// Of a place in the loop's own memory.
-static mp_loop_piece_t *loop_build_own(const mp_loop_builder_t *b, mp_loop_ref_t ref) {
-  return &b->pieces.items[b->pieces.items[ref.offset / 64].first];
-}
-
-const void *mp_loop_constant(const mp_loop_builder_t *b, mp_loop_ref_t ref) {
-  if (ref.base == b->num_slots + 1) return (const void *)ref.offset;
-  return ref.base == b->num_slots && ref.offset % 64 == 0 ? loop_build_own(b, ref)->known : NULL;
-}
-
-static bool loop_build_is_fixed(const mp_loop_builder_t *b, mp_loop_ref_t ref) {
-  if (ref.base < b->num_slots) return !b->slots[ref.base].is_written;
-  return ref.base != b->num_slots || loop_build_own(b, ref)->is_fixed;
-}
-
 // ---- steps ----
 
-// Computes a scalar whose operands are known.
-static mp_status_t loop_build_evaluate(mp_loop_builder_t *b, const mp_loop_step_t *step) {
-  if (!mp_loop_is_scalar(step->what)) return NULL;
-  const void *in[MP_EW_MAX_INPUTS + 1] = {NULL};
-  for (uint32_t i = 0; i < step->num_refs; ++i) {
-    in[i] = mp_loop_constant(b, step->in[i]);
-    if (in[i] == NULL) return NULL;
-  }
-  void *out = mp_arena_alloc(b->arena, sizeof(uint64_t));
-  MP_RETURN_IF_NULL(out);
-  mp_loop_evaluate(step, in, out);
-  loop_build_own(b, step->out)->known = out;
-  return NULL;
-}
-
-mp_status_t mp_loop_add_step(mp_loop_builder_t *b, const mp_loop_step_t *step) {
-  bool is_fixed = step->out.base == b->num_slots;
-  for (uint32_t i = 0; i < step->num_refs && is_fixed; ++i) {
-    is_fixed = loop_build_is_fixed(b, step->in[i]);
-  }
-  if (is_fixed) {
-    MP_RETURN_IF_ERROR(loop_build_evaluate(b, step));
-    return MP_ARRAY_PUSH(b->arena, &b->before, *step);
-  }
-  if (step->out.base == b->num_slots) loop_build_own(b, step->out)->is_fixed = false;
-  b->seconds += STEP_SECONDS;
-  return MP_ARRAY_PUSH(b->arena, &b->steps, *step);
-}
-
-mp_status_t mp_loop_add_copy_step(mp_loop_builder_t *b, mp_loop_ref_t from, mp_loop_ref_t to,
-                                  uint64_t bytes) {
-  if (bytes == 0 || mp_loop_same_ref(from, to)) return NULL;
-  const mp_loop_step_t step = {.what = bytes == 1   ? MP_DO_COPY_1
-                                       : bytes == 4 ? MP_DO_COPY_4
-                                       : bytes == 8 ? MP_DO_COPY_8
-                                                    : MP_DO_COPY,
-                               .num_refs = 1,
-                               .in = {from},
-                               .out = to,
-                               .count = (int64_t)bytes};
-  b->seconds += (double)bytes * BYTE_SECONDS;
-  return mp_loop_add_step(b, &step);
-}
-
 mp_status_t mp_loop_add_copy(mp_loop_builder_t *b, uint32_t from, uint32_t to, uint64_t bytes) {
-  return mp_loop_add_copy_step(b, mp_loop_slot_ref(b, from), mp_loop_slot_ref(b, to), bytes);
+  return mp_loop_add_copy_step(b, loop_build_slot_ref(b, from), loop_build_slot_ref(b, to), bytes);
 }
 
 mp_status_t mp_loop_add_number(mp_loop_builder_t *b, bool is_replica, uint32_t to) {
   const mp_loop_ref_t from = {b->num_slots, is_replica ? 0 : sizeof(uint32_t)};
-  return mp_loop_add_copy_step(b, from, mp_loop_slot_ref(b, to), sizeof(uint32_t));
+  return mp_loop_add_copy_step(b, from, loop_build_slot_ref(b, to), sizeof(uint32_t));
 }
 
 static mp_status_t loop_build_jump(mp_loop_builder_t *b, uint32_t what, uint32_t target,
                                    uint32_t slot, uint32_t num_refs, uint32_t count) {
   mp_loop_step_t step = {.what = what, .target = target, .num_refs = num_refs, .count = count};
-  if (num_refs == 1) step.in[0] = mp_loop_slot_ref(b, slot);
+  if (num_refs == 1) step.in[0] = loop_build_slot_ref(b, slot);
   step.out = mp_loop_address_ref(b, mp_empty_array());
-  b->seconds += STEP_SECONDS;
+  b->seconds += MP_LOOP_STEP_SECONDS;
   return MP_ARRAY_PUSH(b->arena, &b->steps, step);
 }
 
@@ -172,7 +97,7 @@ static double loop_build_kernel_seconds(const mp_op_t *op) {
       mp_op_info(op->code)->cost == MP_OP_COST_COUNTED) {
     factor = 100;
   }
-  return KERNEL_SECONDS + bytes * factor * BYTE_SECONDS;
+  return KERNEL_SECONDS + bytes * factor * MP_LOOP_BYTE_SECONDS;
 }
 
 static mp_status_t loop_build_call(mp_loop_builder_t *b, const mp_kernel_t *kernel,
@@ -207,9 +132,9 @@ mp_status_t mp_loop_add_kernel(mp_loop_builder_t *b, const mp_kernel_t *kernel,
   mp_loop_ref_t *refs =
       MP_ARENA_ARRAY(b->arena, mp_loop_ref_t, (size_t)num_operands + num_results + 1);
   MP_RETURN_IF_NULL(refs);
-  for (uint32_t i = 0; i < num_operands; ++i) refs[i] = mp_loop_slot_ref(b, operands[i]);
+  for (uint32_t i = 0; i < num_operands; ++i) refs[i] = loop_build_slot_ref(b, operands[i]);
   mp_loop_ref_t *outs = refs + num_operands;
-  for (uint32_t i = 0; i < num_results; ++i) outs[i] = mp_loop_slot_ref(b, results[i]);
+  for (uint32_t i = 0; i < num_results; ++i) outs[i] = loop_build_slot_ref(b, results[i]);
   MP_ASSERT(kernel->num_parts > 1 || kernel->finish == NULL);
   *out_can = kernel->num_parts == 1 || loop_build_is_small_update(kernel->op, refs, outs);
   if (!*out_can) return NULL;
@@ -262,7 +187,7 @@ static uint32_t loop_build_num_edges(const mp_loop_builder_t *b) {
 }
 
 static uint32_t loop_build_edges_per_look(double seconds) {
-  const double edges = LOOK_SECONDS / (seconds + STEP_SECONDS);
+  const double edges = LOOK_SECONDS / (seconds + MP_LOOP_STEP_SECONDS);
   return edges < MIN_EDGES ? MIN_EDGES : edges > MAX_EDGES ? MAX_EDGES : (uint32_t)edges;
 }
 
@@ -289,7 +214,7 @@ mp_status_t mp_loop_builder_end(mp_loop_builder_t *b, const mp_loop_t **out_loop
                       .slots = b->slots,
                       .num_pieces = b->pieces.count,
                       .pieces = b->pieces.items,
-                      .seconds = b->seconds + STEP_SECONDS,
+                      .seconds = b->seconds + MP_LOOP_STEP_SECONDS,
                       .native = MP_ARENA_NEW(b->arena, mp_loop_native_t),
                       .edges_per_look = loop_build_edges_per_look(b->seconds)};
   for (uint32_t i = 0; i < b->before.count; ++i) {

@@ -57,6 +57,11 @@ enum { MP_ALL_STEPS(MP_STEP_X) MP_DO_COUNT };
 enum { MP_ROW_MAX_INDICES = 3 };
 
 // Where a row lies in an array: the sum over its indices, each limited to [0, most], times stride.
+// Rough times, in seconds, of a step and of a byte that is moved: how often to look whether a loop
+// has to stop follows from them.
+#define MP_LOOP_STEP_SECONDS 2e-9
+#define MP_LOOP_BYTE_SECONDS 0.5e-9
+
 typedef struct {
   uint32_t count;
   mp_dtype_t dtype;  // of the indices, which are in[1], in[2], in[3]
@@ -151,8 +156,7 @@ struct mp_loop_builder_s {
 
 // ---- between the files ----
 
-// The ref of a slot, of an address, and of `bytes` bytes of new memory of the loop's own.
-mp_loop_ref_t mp_loop_slot_ref(const mp_loop_builder_t *b, uint32_t slot);
+// The ref of an address, and of `bytes` bytes of new memory of the loop's own.
 mp_loop_ref_t mp_loop_address_ref(const mp_loop_builder_t *b, const void *address);
 MP_NODISCARD mp_status_t mp_loop_own_ref(mp_loop_builder_t *b, size_t bytes,
                                          mp_loop_ref_t *out_ref);

@@ -1,8 +1,21 @@
 #include "sim/plan/call_layouts.h"
 
 #include "sim/ir/layout.h"
+#include "sim/kernels/table/custom_call.h"
 #include "sim/passes/rewrite.h"
 #include "sim/plan/plan.h"
+
+bool mp_plan_is_sink(const mp_op_t *op) {
+  return op->code == MP_OP_CUSTOM_CALL && op->num_results == 0 &&
+         mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), "dce_sink");
+}
+
+bool mp_plan_is_foreign(const mp_op_t *op) {
+  return op->code == MP_OP_CUSTOM_CALL && !mp_plan_is_collective(op) && !mp_plan_is_sink(op) &&
+         !mp_call_has_kernel(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME));
+}
+
+// ---- layouts ----
 
 // How a value lies in memory. Dimension k of the array in memory is dimension to_memory[k] of the
 // program's array, and the other way round for to_program.

@@ -1,29 +1,6 @@
 // Calls of foreign functions.
 #include "sim/base/assert.h"
-#include "sim/kernels/table/custom_call.h"
 #include "sim/plan/emitter.h"
-
-bool mp_plan_is_sink(const mp_op_t *op) {
-  return op->code == MP_OP_CUSTOM_CALL && op->num_results == 0 &&
-         mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), "dce_sink");
-}
-
-bool mp_plan_is_foreign(const mp_op_t *op) {
-  return op->code == MP_OP_CUSTOM_CALL && !mp_plan_is_collective(op) && !mp_plan_is_sink(op) &&
-         !mp_call_has_kernel(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME));
-}
-
-int64_t mp_emit_aliased_operand(const mp_op_t *op, uint32_t index) {
-  const mp_attr_t *aliases = mp_op_attr(op, MP_ATTR_OUTPUT_OPERAND_ALIASES);
-  for (size_t i = 0; aliases != NULL && i < aliases->u.array.count; ++i) {
-    const mp_attr_t *alias = aliases->u.array.items[i];
-    const mp_index_list_t output = alias->u.alias.output_tuple_indices;
-    if ((output.count == 0 ? 0 : output.values[0]) == (int64_t)index) {
-      return alias->u.alias.operand_index;
-    }
-  }
-  return -1;
-}
 
 // A function may write only a part of a result that has an operand's memory, or rely on both having
 // one address, so they always have.

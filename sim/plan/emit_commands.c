@@ -5,33 +5,6 @@
 #include "sim/plan/emitter.h"
 #include "sim/work/work.h"
 
-mp_status_t mp_emit_command(mp_emitter_t *emitter, const mp_cmd_t *command, uint32_t *out_number) {
-  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(emitter->arena, &emitter->commands, *command));
-  if (out_number != NULL) *out_number = emitter->commands.count - 1;
-  return NULL;
-}
-
-mp_status_t mp_emit_copy(mp_emitter_t *emitter, const mp_op_t *op, mp_slot_t from, mp_slot_t to,
-                         const mp_type_t *type) {
-  int64_t bytes = 0;
-  if (!mp_type_is_tensor(type) || !mp_type_num_bytes(type, &bytes) || bytes == 0) return NULL;
-  if (mp_emit_same_slot(from, to)) return NULL;
-  mp_slot_t *slots = MP_ARENA_ARRAY(emitter->arena, mp_slot_t, 2);
-  MP_RETURN_IF_NULL(slots);
-  MP_ASSERT(from.kind != MP_SLOT_NONE && to.kind != MP_SLOT_NONE && to.kind != MP_SLOT_CONSTANT);
-  slots[0] = from;
-  slots[1] = to;
-  const mp_cmd_t command = {.kind = MP_CMD_COPY,
-                            .loc = op->loc,
-                            .name = "copy",
-                            .num_operands = 1,
-                            .num_results = 1,
-                            .operands = &slots[0],
-                            .results = &slots[1],
-                            .bytes = (uint64_t)bytes};
-  return mp_emit_command(emitter, &command, NULL);
-}
-
 mp_status_t mp_emit_moves(mp_emitter_t *emitter, const mp_op_t *op, mp_emit_move_t *moves,
                           uint32_t count, uint32_t start, uint32_t end) {
   for (uint32_t i = 0; i < count; ++i) {

@@ -204,6 +204,18 @@ static mp_slot_t emit_slots_dying_operand(const mp_emitter_t *emitter, const mp_
   return none;
 }
 
+int64_t mp_emit_aliased_operand(const mp_op_t *op, uint32_t index) {
+  const mp_attr_t *aliases = mp_op_attr(op, MP_ATTR_OUTPUT_OPERAND_ALIASES);
+  for (size_t i = 0; aliases != NULL && i < aliases->u.array.count; ++i) {
+    const mp_attr_t *alias = aliases->u.array.items[i];
+    const mp_index_list_t output = alias->u.alias.output_tuple_indices;
+    if ((output.count == 0 ? 0 : output.values[0]) == (int64_t)index) {
+      return alias->u.alias.operand_index;
+    }
+  }
+  return -1;
+}
+
 // Whether result `index` of a foreign function can lie where the operand lies whose memory it has
 // to have: this op uses the operand last, and no other operand has the same bytes.
 static bool emit_slots_takes_over(const mp_emitter_t *emitter, const mp_op_t *op, uint32_t index,
@@ -241,4 +253,33 @@ mp_status_t mp_emit_place_results(mp_emitter_t *emitter, mp_op_t *op) {
     mp_emit_set_slot(emitter, result, slot);
   }
   return NULL;
+}
+
+// ---- commands and copies ----
+
+mp_status_t mp_emit_command(mp_emitter_t *emitter, const mp_cmd_t *command, uint32_t *out_number) {
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(emitter->arena, &emitter->commands, *command));
+  if (out_number != NULL) *out_number = emitter->commands.count - 1;
+  return NULL;
+}
+
+mp_status_t mp_emit_copy(mp_emitter_t *emitter, const mp_op_t *op, mp_slot_t from, mp_slot_t to,
+                         const mp_type_t *type) {
+  int64_t bytes = 0;
+  if (!mp_type_is_tensor(type) || !mp_type_num_bytes(type, &bytes) || bytes == 0) return NULL;
+  if (mp_emit_same_slot(from, to)) return NULL;
+  mp_slot_t *slots = MP_ARENA_ARRAY(emitter->arena, mp_slot_t, 2);
+  MP_RETURN_IF_NULL(slots);
+  MP_ASSERT(from.kind != MP_SLOT_NONE && to.kind != MP_SLOT_NONE && to.kind != MP_SLOT_CONSTANT);
+  slots[0] = from;
+  slots[1] = to;
+  const mp_cmd_t command = {.kind = MP_CMD_COPY,
+                            .loc = op->loc,
+                            .name = "copy",
+                            .num_operands = 1,
+                            .num_results = 1,
+                            .operands = &slots[0],
+                            .results = &slots[1],
+                            .bytes = (uint64_t)bytes};
+  return mp_emit_command(emitter, &command, NULL);
 }

@@ -62,8 +62,8 @@ MP_NODISCARD mp_status_t mp_emit_place_results(mp_emitter_t *emitter, mp_op_t *o
 MP_NODISCARD mp_status_t mp_emit_kernel(mp_emitter_t *emitter, const mp_op_t *op,
                                         const mp_kernel_t **out_kernel);
 
-// ---- emit_commands.c: single commands ----
-
+// The operand whose memory result `index` of a foreign function has to have; -1: none.
+int64_t mp_emit_aliased_operand(const mp_op_t *op, uint32_t index);
 // Appends a copy of a command; `out_number` (may be NULL) gets its number in the program.
 MP_NODISCARD mp_status_t mp_emit_command(mp_emitter_t *emitter, const mp_cmd_t *command,
                                          uint32_t *out_number);
@@ -71,6 +71,8 @@ MP_NODISCARD mp_status_t mp_emit_command(mp_emitter_t *emitter, const mp_cmd_t *
 // value has no bytes.
 MP_NODISCARD mp_status_t mp_emit_copy(mp_emitter_t *emitter, const mp_op_t *op, mp_slot_t from,
                                       mp_slot_t to, const mp_type_t *type);
+
+// ---- emit_commands.c: single commands ----
 
 typedef struct {
   mp_slot_t from, to;
@@ -91,8 +93,6 @@ MP_NODISCARD mp_status_t mp_emit_simple_op(mp_emitter_t *emitter, mp_op_t *op);
 // Emits the call of a foreign function, which is made here. Where the op says that a result has an
 // operand's memory, the operand is copied into the result first, unless it lies there already.
 MP_NODISCARD mp_status_t mp_emit_call(mp_emitter_t *emitter, mp_op_t *op, mp_cmd_t *command);
-// The operand whose memory result `index` of the op has to have; -1: none.
-int64_t mp_emit_aliased_operand(const mp_op_t *op, uint32_t index);
 
 // ---- emit_control.c ----
 

@@ -49,8 +49,18 @@ typedef struct {
 // is false when there is no such mesh.
 MP_NODISCARD mp_status_t mp_gspmd_find_mesh(mp_gspmd_importer_t *im, bool *out_found);
 
-// ---- gspmd_import.c ----
+// ---- gspmd_entry.c ----
 
+// The next element of a text that has one sharding, or a list of them; false behind the last one.
+// `*at` is where to go on, 0 at first.
+bool mp_gspmd_next_element(mp_str_t text, size_t *at, mp_str_t *out_element);
+// Makes entries of the shardings in a text that have none yet. INVALID_ARGUMENT.
+MP_NODISCARD mp_status_t mp_gspmd_add_entries(mp_gspmd_importer_t *im, mp_str_t text);
+// The entry of a sharding; NULL when there is none.
+const mp_gspmd_entry_t *mp_gspmd_find_entry(const mp_gspmd_importer_t *im, mp_str_t text);
+// The mesh of one device.
+MP_NODISCARD mp_status_t mp_gspmd_maximal_mesh(mp_gspmd_importer_t *im, int64_t device,
+                                               const mp_mesh_t **out_mesh);
 // Whether the op is a custom call of this target.
 bool mp_gspmd_is_call(const mp_op_t *op, const char *target);
 // The entry of an op's sharding string; NULL when it has none.

@@ -66,7 +66,7 @@ MP_NODISCARD mp_status_t mp_rule_add_all(mp_rule_builder_t *builder, int64_t siz
 // A maker adds the factors of one op, which is verified. The rules are those of Shardy's op
 // sharding rule registry (shardy/dialect/sdy/transforms/propagation/op_sharding_rule_registry.cc).
 
-// rules.c
+// rules_pointwise.c
 MP_NODISCARD mp_status_t mp_rule_make_pointwise(mp_rule_builder_t *builder);
 MP_NODISCARD mp_status_t mp_rule_make_generator(mp_rule_builder_t *builder);
 // rules_shape.c
