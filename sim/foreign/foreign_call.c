@@ -27,11 +27,6 @@ static mp_str_t foreign_call_target(const mp_op_t *op) {
 
 // ---- Making calls ----
 
-bool mp_foreign_is_registered(const mp_op_t *op) {
-  return op->code == MP_OP_CUSTOM_CALL &&
-         mp_foreign_find(foreign_call_target(op), mp_foreign_is_typed(op)) != NULL;
-}
-
 static mp_status_t foreign_call_unknown(const mp_op_t *op, bool is_typed) {
   mp_strbuf_t names;
   mp_strbuf_init(&names);

@@ -24,9 +24,6 @@ struct mp_foreign_call_s {
   uint32_t index;                       // in its program; for whoever owns the call
 };
 
-// Whether a custom_call's target is registered, so that mp_foreign_call_create can succeed.
-bool mp_foreign_is_registered(const mp_op_t *op);
-
 // Makes the call of a custom_call: finds its function, reads its attributes, and runs the
 // function's instantiate stage, so foreign code runs here. The op must outlive the call.
 // UNIMPLEMENTED with the names that are registered when the target is unknown; INVALID_ARGUMENT for

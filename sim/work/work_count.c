@@ -33,7 +33,9 @@ void mp_work_count_elementwise(const mp_op_t *op, mp_work_t *work) {
   work_count_elements(op, count, work);
 }
 
-void mp_work_add_region(mp_work_t *work, const mp_block_t *region, double times) {
+// Adds the work of a function on elements, the region of a reduction for example, `times` times. A
+// region without operations, one that takes one of its arguments, counts as one.
+static void work_count_add_region(mp_work_t *work, const mp_block_t *region, double times) {
   const double flops = work->flops, transcendentals = work->transcendentals;
   for (const mp_op_t *op = region->first; op != NULL; op = op->next) {
     if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) work_count_elements(op, times, work);
@@ -43,13 +45,13 @@ void mp_work_add_region(mp_work_t *work, const mp_block_t *region, double times)
 }
 
 void mp_work_count_map(const mp_op_t *op, mp_work_t *work) {
-  mp_work_add_region(work, op->regions[0], mp_work_result_count(op, 0));
+  work_count_add_region(work, op->regions[0], mp_work_result_count(op, 0));
 }
 
 // ---- reductions and windows ----
 
 void mp_work_count_reduce(const mp_op_t *op, mp_work_t *work) {
-  mp_work_add_region(work, op->regions[0], mp_work_operand_count(op, 0));
+  work_count_add_region(work, op->regions[0], mp_work_operand_count(op, 0));
 }
 
 // The steps from one element to the reduction of a window of `size` elements. Where neighbouring
@@ -65,15 +67,15 @@ static double work_count_window_steps(const mp_op_t *op) {
 }
 
 void mp_work_count_reduce_window(const mp_op_t *op, mp_work_t *work) {
-  mp_work_add_region(work, op->regions[0],
-                     mp_work_result_count(op, 0) * work_count_window_steps(op));
+  work_count_add_region(work, op->regions[0],
+                        mp_work_result_count(op, 0) * work_count_window_steps(op));
 }
 
 // Each window selects one of its elements, to which one element of the source is added.
 void mp_work_count_select_and_scatter(const mp_op_t *op, mp_work_t *work) {
   const double windows = mp_work_operand_count(op, 1);
-  mp_work_add_region(work, op->regions[0], windows * work_count_window_steps(op));
-  mp_work_add_region(work, op->regions[1], windows);
+  work_count_add_region(work, op->regions[0], windows * work_count_window_steps(op));
+  work_count_add_region(work, op->regions[1], windows);
 }
 
 // Per element: the sums of x and x^2 are 3 operations, scaling and shifting 4; a gradient has two
@@ -89,7 +91,7 @@ void mp_work_count_batch_norm(const mp_op_t *op, mp_work_t *work) {
 
 void mp_work_count_scatter(const mp_op_t *op, mp_work_t *work) {
   const uint32_t num_inputs = op->num_operands / 2;
-  mp_work_add_region(work, op->regions[0], mp_work_operand_count(op, num_inputs + 1));
+  work_count_add_region(work, op->regions[0], mp_work_operand_count(op, num_inputs + 1));
 }
 
 void mp_work_count_sort(const mp_op_t *op, mp_work_t *work) {
@@ -98,7 +100,7 @@ void mp_work_count_sort(const mp_op_t *op, mp_work_t *work) {
   if (dimension < 0) dimension += type->rank;
   const double line = type->rank == 0 ? 1 : (double)type->dims[dimension];
   const double depth = fmax(ceil(log2(fmax(line, 1))), 1);
-  mp_work_add_region(work, op->regions[0], mp_work_operand_count(op, 0) * depth);
+  work_count_add_region(work, op->regions[0], mp_work_operand_count(op, 0) * depth);
 }
 
 // ---- transforms ----

@@ -10,9 +10,6 @@ double mp_work_result_count(const mp_op_t *op, uint32_t result);
 
 // Adds so many operations on elements of this type.
 void mp_work_add(mp_work_t *work, mp_dtype_t dtype, double flops);
-// Adds the work of a function on elements, the region of a reduction for example, `times` times. A
-// region without operations, one that takes one of its arguments, counts as one.
-void mp_work_add_region(mp_work_t *work, const mp_block_t *region, double times);
 
 // ---- the work of ops, but for their class; each adds to what is in `work` ----
 

@@ -114,7 +114,8 @@ static void print_number_integer_element(mp_dtype_t dtype, const void *element, 
     mp_strbuf_printf(out, "%" PRId64, (int64_t)(bits << unused) >> unused);
 }
 
-void mp_print_element(mp_dtype_t dtype, const void *element, mp_strbuf_t *out) {
+// Prints one stored element as MLIR writes it: 7, true, 1.000000e+00, 0x7FC00000, (1.0,2.0).
+static void print_number_element(mp_dtype_t dtype, const void *element, mp_strbuf_t *out) {
   switch (mp_dtype_class(dtype)) {
     case MP_CLASS_BOOL:
       mp_strbuf_puts(out, *(const unsigned char *)element != 0 ? "true" : "false");
@@ -162,7 +163,7 @@ static void print_number_list(const mp_type_t *type, const char *data, size_t co
     size_t span = count;
     for (uint32_t d = 0; d < type->rank; span /= (size_t)type->dims[d], d++)
       if (i % span == 0) mp_strbuf_putc(out, '[');
-    mp_print_element(type->dtype, data + i * element_size, out);
+    print_number_element(type->dtype, data + i * element_size, out);
     span = count;
     for (uint32_t d = 0; d < type->rank; span /= (size_t)type->dims[d], d++)
       if ((i + 1) % span == 0) mp_strbuf_putc(out, ']');
@@ -175,7 +176,7 @@ void mp_print_dense(const mp_attr_t *attr, uint32_t elide_elements, mp_strbuf_t 
   size_t count = element_size == 0 ? 0 : attr->u.dense.size / element_size;
   mp_strbuf_puts(out, "dense<");
   if (count == 1)
-    mp_print_element(type->dtype, attr->u.dense.data, out);
+    print_number_element(type->dtype, attr->u.dense.data, out);
   else if (elide_elements > 0 && count > elide_elements)
     mp_strbuf_puts(out, "...");
   else if (count > MAX_LISTED_ELEMENTS)

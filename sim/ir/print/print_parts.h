@@ -9,8 +9,6 @@
 
 // ---- print_number.c ----
 
-// Prints one stored element as MLIR writes it: 7, true, 1.000000e+00, 0x7FC00000, (1.0,2.0).
-void mp_print_element(mp_dtype_t dtype, const void *element, mp_strbuf_t *out);
 // Prints a number of the given floating-point format; `value` is that number as a double.
 void mp_print_float(mp_dtype_t dtype, double value, mp_strbuf_t *out);
 // Prints a constant, dense<...> : type.
@@ -112,8 +110,6 @@ void mp_printer_name_args(mp_printer_t *p, const mp_block_t *block);
 void mp_printer_block_args(mp_printer_t *p, const mp_block_t *block);
 // Prints { ops }. The caller has named the block's arguments.
 void mp_printer_region(mp_printer_t *p, const mp_block_t *block);
-// Names the block's arguments and prints {^bb0(...): ops}, which is a region in the generic form.
-void mp_printer_generic_region(mp_printer_t *p, const mp_block_t *block);
 // Begins a new line with the current indentation.
 void mp_printer_newline(mp_printer_t *p);
 // Prints the operands' types, T, T.

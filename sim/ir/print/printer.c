@@ -194,7 +194,8 @@ void mp_printer_region(mp_printer_t *p, const mp_block_t *block) {
   mp_strbuf_putc(p->out, '}');
 }
 
-void mp_printer_generic_region(mp_printer_t *p, const mp_block_t *block) {
+// Names the block's arguments and prints {^bb0(...): ops}, which is a region in the generic form.
+static void printer_generic_region(mp_printer_t *p, const mp_block_t *block) {
   mp_strbuf_putc(p->out, '{');
   if (block->num_args > 0) {
     mp_printer_newline(p);
@@ -225,7 +226,7 @@ static void printer_generic(mp_printer_t *p, const mp_op_t *op) {
   printer_properties(p, op);
   for (uint32_t i = 0; i < op->num_regions; ++i) {
     mp_strbuf_puts(p->out, i == 0 ? " (" : ", ");
-    mp_printer_generic_region(p, op->regions[i]);
+    printer_generic_region(p, op->regions[i]);
   }
   if (op->num_regions > 0) mp_strbuf_putc(p->out, ')');
   printer_discardable(p, op);

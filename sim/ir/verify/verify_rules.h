@@ -79,10 +79,6 @@ MP_NODISCARD mp_status_t mp_verify_list(const mp_op_t *op, mp_attr_name_t name, 
 MP_NODISCARD mp_status_t mp_verify_pairs(const mp_op_t *op, mp_attr_name_t name, int64_t rows,
                                          mp_index_list_t *out_list);
 
-// Region number `region` must have arguments of these types and return values of these types.
-MP_NODISCARD mp_status_t mp_verify_region(const mp_op_t *op, uint32_t region, uint32_t num_args,
-                                          const mp_type_t *const *args, uint32_t num_results,
-                                          const mp_type_t *const *results);
 // The same for a region of scalars, which are given by their element types.
 MP_NODISCARD mp_status_t mp_verify_scalar_region(const mp_op_t *op, uint32_t region,
                                                  uint32_t num_args, const mp_dtype_t *args,

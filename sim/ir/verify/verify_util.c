@@ -102,28 +102,6 @@ mp_status_t mp_verify_pairs(const mp_op_t *op, mp_attr_name_t name, int64_t rows
   return NULL;
 }
 
-mp_status_t mp_verify_region(const mp_op_t *op, uint32_t region, uint32_t num_args,
-                             const mp_type_t *const *args, uint32_t num_results,
-                             const mp_type_t *const *results) {
-  const mp_block_t *block = op->regions[region];
-  const mp_op_t *end = mp_block_terminator(block);
-  MP_CHECK(op, block->num_args == num_args, "region %u has %u arguments, not %u", region,
-           block->num_args, num_args);
-  for (uint32_t i = 0; i < num_args; ++i) {
-    MP_RETURN_IF_ERROR(mp_verify_same_type(op, block->args[i].type, args[i],
-                                           "an argument of a region and what is passed to it"));
-  }
-  MP_CHECK(op, end != NULL && mp_op_has(end, MP_OP_TRAIT_TERMINATOR),
-           "region %u does not end in return", region);
-  MP_CHECK(op, end->num_operands == num_results, "region %u returns %u values, not %u", region,
-           end->num_operands, num_results);
-  for (uint32_t i = 0; i < num_results; ++i) {
-    MP_RETURN_IF_ERROR(mp_verify_same_type(op, mp_operand_type(end, i), results[i],
-                                           "what a region returns and what it must return"));
-  }
-  return NULL;
-}
-
 // Checks that values of a region are scalars of these element types.
 static mp_status_t verify_util_scalars(const mp_op_t *op, mp_value_t *const *values, uint32_t count,
                                        const mp_dtype_t *dtypes, const char *what) {

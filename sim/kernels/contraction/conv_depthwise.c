@@ -43,13 +43,6 @@ bool mp_conv_is_depthwise(const mp_conv_kernel_t *self, int64_t groups) {
          self->kernel.batch.rank == 1 && self->kernel.batch.strides[0] == size;
 }
 
-void mp_conv_depthwise_plan(mp_conv_kernel_t *self) {
-  self->base.run = mp_conv_depthwise_run;
-  int64_t positions = self->out_positions.count, features = self->kernel.batch.count;
-  int64_t parts = mp_part_count(MP_WORK(positions, features, self->kernel.k.count), GRAIN);
-  self->base.num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(positions, 1));
-}
-
 static void conv_depthwise_run_position(const mp_conv_kernel_t *self, const mp_kernel_call_t *call,
                                         const int64_t *offsets, const int64_t *kernel_offsets,
                                         int64_t out) {
@@ -69,7 +62,8 @@ static void conv_depthwise_run_position(const mp_conv_kernel_t *self, const mp_k
   mp_flush_end(before);
 }
 
-mp_status_t mp_conv_depthwise_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+// Runs one part of such a convolution (mp_kernel_run_t).
+static mp_status_t conv_depthwise_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
   const mp_conv_kernel_t *self = (const mp_conv_kernel_t *)kernel;
   int64_t begin = 0, end = 0, window = self->kernel.k.count;
   mp_part_range(self->out_positions.count, kernel->num_parts, call->part, &begin, &end);
@@ -91,4 +85,11 @@ mp_status_t mp_conv_depthwise_run(const mp_kernel_t *kernel, const mp_kernel_cal
     conv_depthwise_run_position(self, call, offsets, kernel_offsets, out);
   }
   return NULL;
+}
+
+void mp_conv_depthwise_plan(mp_conv_kernel_t *self) {
+  self->base.run = conv_depthwise_run;
+  int64_t positions = self->out_positions.count, features = self->kernel.batch.count;
+  int64_t parts = mp_part_count(MP_WORK(positions, features, self->kernel.k.count), GRAIN);
+  self->base.num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(positions, 1));
 }

@@ -100,7 +100,5 @@ void mp_conv_gradient_plan(mp_conv_kernel_t *self);
 bool mp_conv_is_depthwise(const mp_conv_kernel_t *self, int64_t groups);
 // Sets the number of parts of such a convolution.
 void mp_conv_depthwise_plan(mp_conv_kernel_t *self);
-// Runs one part of such a convolution (mp_kernel_run_t).
-mp_status_t mp_conv_depthwise_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call);
 
 #endif  // MINIPOD_SIM_KERNELS_CONTRACTION_CONVOLUTION_H_

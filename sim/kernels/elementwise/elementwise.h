@@ -94,8 +94,6 @@ mp_ew_loop_t mp_ew_convert_to_odd_loop(mp_dtype_t from);
 mp_ew_loop_t mp_ew_compare_loop(uint32_t direction, bool total, mp_dtype_t dtype);
 // Maximum and minimum whose second operand, and clamp whose bounds, are one element for all.
 mp_ew_loop_t mp_ew_bound_loop(mp_opcode_t code, mp_dtype_t dtype);
-// Selection between elements of which one (input 1 or 2) is one element for all.
-mp_ew_loop_t mp_ew_select_scalar_loop(size_t size, uint32_t scalar);
 // Selection between elements of `size` bytes. The inputs are booleans and two arrays.
 mp_ew_loop_t mp_ew_select_loop(size_t size);
 // reduce_precision on stored elements of `dtype`, which must have infinities; other types go

@@ -102,7 +102,8 @@ SELECT_LOOP(select_right_4, uint32_t, 2, some[i], one)
 SELECT_LOOP(select_left_8, uint64_t, 1, one, some[i])
 SELECT_LOOP(select_right_8, uint64_t, 2, some[i], one)
 
-mp_ew_loop_t mp_ew_select_scalar_loop(size_t size, uint32_t scalar) {
+// Selection between elements of which one (input 1 or 2) is one element for all.
+static mp_ew_loop_t elementwise_scalar_select_loop(size_t size, uint32_t scalar) {
   if (size == 4) return scalar == 1 ? select_left_4 : select_right_4;
   if (size == 8) return scalar == 1 ? select_left_8 : select_right_8;
   return NULL;
@@ -123,7 +124,7 @@ mp_ew_loop_t mp_ew_scalar_loop(const mp_op_t *op, uint32_t scalars) {
     return scalars == SECOND ? mp_ew_bound_loop(op->code, dtype) : NULL;
   }
   if (op->code == MP_OP_SELECT && (scalars == SECOND || scalars == THIRD)) {
-    return mp_ew_select_scalar_loop(mp_dtype_size(dtype), scalars == SECOND ? 1 : 2);
+    return elementwise_scalar_select_loop(mp_dtype_size(dtype), scalars == SECOND ? 1 : 2);
   }
   if (op->num_operands != 2 || (scalars != FIRST && scalars != SECOND)) return NULL;
   const pair_t *rows = NULL;

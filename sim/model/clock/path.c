@@ -52,15 +52,6 @@ void mp_path_clear(mp_path_t *path) {
   *path = (mp_path_t){0};
 }
 
-bool mp_path_equal(const mp_path_t *a, const mp_path_t *b) {
-  if (a->num_entries != b->num_entries || a->is_cut != b->is_cut) return false;
-  for (uint32_t i = 0; i < a->num_entries; ++i) {
-    if (path_entry(a, i)->choice != path_entry(b, i)->choice) return false;
-    if (path_entry(a, i)->count != path_entry(b, i)->count) return false;
-  }
-  return true;
-}
-
 uint64_t mp_path_hash(const mp_path_t *path) {
   uint64_t hash = mp_hash_u64(MP_HASH_START, path->is_cut);
   for (uint32_t i = 0; i < path->num_entries; ++i) {

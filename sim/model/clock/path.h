@@ -39,8 +39,6 @@ typedef struct {
 void mp_path_add(mp_path_t *path, uint64_t choice);
 // Frees what the path holds; it is empty afterwards.
 void mp_path_clear(mp_path_t *path);
-// True when both have the same choices.
-bool mp_path_equal(const mp_path_t *a, const mp_path_t *b);
 // A fingerprint of the choices.
 uint64_t mp_path_hash(const mp_path_t *path);
 

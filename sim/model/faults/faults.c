@@ -53,7 +53,8 @@ void mp_faults_release(mp_faults_t *faults) {
   mp_free(faults);
 }
 
-mp_status_t mp_faults_need_network(mp_faults_t *faults) {
+// Makes the network if there is none. The caller holds the lock.
+static mp_status_t faults_need_network(mp_faults_t *faults) {
   mp_lock_assert_held(&faults->lock);
   return faults->network != NULL
              ? NULL
@@ -109,7 +110,7 @@ static mp_status_t faults_check(mp_faults_t *faults, mp_fault_rule_t *rule) {
                             ": with the option values: shapes there are no bits to flip",
                             MP_FAULT_RULE_ARGS(rule));
     case MP_POD_FAULT_LINK:
-      MP_RETURN_IF_ERROR(mp_faults_need_network(faults));
+      MP_RETURN_IF_ERROR(faults_need_network(faults));
       if (mp_network_find_link(faults->network, rule->what.link, &rule->link)) return NULL;
       return faults_refuse_link(faults, rule);
     case MP_POD_FAULT_STRAGGLERS:

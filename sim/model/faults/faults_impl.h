@@ -37,7 +37,5 @@ struct mp_faults_s {
 
 // Whether a fault changes virtual times alone.
 bool mp_fault_rule_is_slow(const mp_fault_rule_t *rule);
-// Makes the network if there is none. The caller holds the lock.
-MP_NODISCARD mp_status_t mp_faults_need_network(mp_faults_t *faults);
 
 #endif  // MINIPOD_SIM_MODEL_FAULTS_FAULTS_IMPL_H_

@@ -59,11 +59,6 @@ mp_status_t mp_health_create(const mp_health_t *like, mp_health_t **out_health) 
   return NULL;
 }
 
-mp_health_t *mp_health_retain(mp_health_t *health) {
-  if (health != NULL) atomic_fetch_add_explicit(&health->references, 1, memory_order_relaxed);
-  return health;
-}
-
 void mp_health_release(mp_health_t *health) {
   if (health == NULL) return;
   const int before = atomic_fetch_sub_explicit(&health->references, 1, memory_order_acq_rel);

@@ -31,7 +31,6 @@ typedef struct {
 
 // Makes a health of copies of what `like` says, and fills in its ids. RESOURCE_EXHAUSTED.
 MP_NODISCARD mp_status_t mp_health_create(const mp_health_t *like, mp_health_t **out_health);
-mp_health_t *mp_health_retain(mp_health_t *health);
 // NULL is allowed.
 void mp_health_release(mp_health_t *health);
 

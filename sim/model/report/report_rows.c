@@ -11,7 +11,8 @@ const char *mp_bound_name(mp_bound_t bound) {
   return names[bound];
 }
 
-mp_bound_t mp_bound_of(const mp_chip_t *chip, const mp_cost_t *cost) {
+// What bounds a kernel of this cost on a chip.
+static mp_bound_t report_rows_bound_of(const mp_chip_t *chip, const mp_cost_t *cost) {
   const double memory = cost->bytes / chip->memory_bandwidth / chip->efficiency[cost->work_class];
   if (cost->body != NULL) {
     const double compute =
@@ -131,7 +132,7 @@ static void report_rows_offer_part(void *context, const mp_step_part_t *part) {
   const maker_t *m = step->maker;
   report_rows_offer(m->row, &(mp_report_op_t){
                                 .work_class = part->cost->work_class,
-                                .bound = mp_bound_of(mp_model_chip(m->model), part->cost),
+                                .bound = report_rows_bound_of(mp_model_chip(m->model), part->cost),
                                 .count = step->count,
                                 .flops = step->flops[part->cost - m->books->timing->costs],
                                 .bytes = part->cost->bytes,

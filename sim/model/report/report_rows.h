@@ -26,8 +26,6 @@ typedef enum {
 } mp_bound_t;
 
 const char *mp_bound_name(mp_bound_t bound);
-// What bounds a kernel of this cost on a chip.
-mp_bound_t mp_bound_of(const mp_chip_t *chip, const mp_cost_t *cost);
 
 // A collective of the program. Sums are over groups, rounds and launches.
 typedef struct {

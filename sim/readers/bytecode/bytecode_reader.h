@@ -185,13 +185,11 @@ MP_NODISCARD mp_status_t mp_bc_value_type_at(mp_bc_reader_t *r, const mp_bc_curs
 // A scalar: an element type by itself; the object is in scratch.
 MP_NODISCARD mp_status_t mp_bc_scalar(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                       const mp_bc_type_t **out_type);
-// mp_bc_attr, mp_bc_object and mp_bc_type for an index that was read already.
+// mp_bc_attr and mp_bc_object for an index that was read already.
 MP_NODISCARD mp_status_t mp_bc_attr_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
                                        const mp_attr_t **out_attr);
 MP_NODISCARD mp_status_t mp_bc_object_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
                                          mp_bc_object_t kind, const void **out_object);
-MP_NODISCARD mp_status_t mp_bc_type_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
-                                       const mp_bc_type_t **out_type);
 // A list of references to entries of one kind; the objects, `size` bytes each, are copied into one
 // array.
 MP_NODISCARD mp_status_t mp_bc_objects(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_object_t kind,

@@ -72,8 +72,8 @@ mp_status_t mp_bc_attr_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t i
   return NULL;
 }
 
-mp_status_t mp_bc_type_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
-                          const mp_bc_type_t **out_type) {
+static mp_status_t bytecode_tables_type_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
+                                           uint64_t index, const mp_bc_type_t **out_type) {
   if (index >= r->num_types) {
     return mp_bc_fail(c, "type %llu of %zu is referred to", (unsigned long long)index,
                       r->num_types);
@@ -126,14 +126,14 @@ mp_status_t mp_bc_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, const mp_bc_type_t 
   mp_bc_cursor_t before = *c;
   uint64_t index = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(c, &index));
-  return mp_bc_type_at(r, &before, index, out_type);
+  return bytecode_tables_type_at(r, &before, index, out_type);
 }
 
 // Later stages walk the type of every value, so tuples that unfold to large trees are refused.
 mp_status_t mp_bc_value_type_at(mp_bc_reader_t *r, const mp_bc_cursor_t *c, uint64_t index,
                                 const mp_type_t **out_type) {
   const mp_bc_type_t *type = NULL;
-  MP_RETURN_IF_ERROR(mp_bc_type_at(r, c, index, &type));
+  MP_RETURN_IF_ERROR(bytecode_tables_type_at(r, c, index, &type));
   if (type->dtype != MP_DTYPE_INVALID || type->type->kind == MP_TYPE_FUNCTION ||
       type->type->kind == MP_TYPE_NONE) {
     return mp_bc_fail(c, "a value has a type that no value can have");

@@ -30,8 +30,9 @@ static mp_status_t hlo_sharding_print_all(mp_hlo_t *h, mp_str_t bytes, uint32_t 
   return mp_strbuf_status(out);
 }
 
-mp_status_t mp_hlo_read_sharding(mp_hlo_t *h, mp_str_t bytes, uint32_t count,
-                                 const mp_attr_t **out_attr) {
+// The sharding of `count` values as a GSPMD string, the value of mhlo.sharding.
+static mp_status_t hlo_sharding_read(mp_hlo_t *h, mp_str_t bytes, uint32_t count,
+                                     const mp_attr_t **out_attr) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_status_t status = hlo_sharding_print_all(h, bytes, count, &text);
@@ -58,7 +59,7 @@ mp_status_t mp_hlo_read_shardings(mp_hlo_t *h, mp_str_t bytes, uint32_t count,
         mp_status_annotate(mp_op_sharding_elements(bytes, count, elements), "sharding"));
   }
   for (uint32_t i = 0; i < count; ++i) {
-    MP_RETURN_IF_ERROR(mp_hlo_read_sharding(h, elements[i], 1, &out_attrs[i]));
+    MP_RETURN_IF_ERROR(hlo_sharding_read(h, elements[i], 1, &out_attrs[i]));
   }
   return NULL;
 }
@@ -139,7 +140,7 @@ mp_status_t mp_hlo_annotate(mp_hlo_build_t *b, const mp_hlo_inst_t *inst, mp_hlo
       mp_hlo_error_at(inst, mp_hlo_read_frontend(b->h, inst->frontend_bytes, &frontend)));
   if (inst->sharding_bytes.data != NULL) {
     MP_RETURN_IF_ERROR(mp_hlo_error_at(
-        inst, mp_hlo_read_sharding(b->h, inst->sharding_bytes, leaves.count, &sharding)));
+        inst, hlo_sharding_read(b->h, inst->sharding_bytes, leaves.count, &sharding)));
   }
   return hlo_sharding_add(b->h, op, frontend, sharding);
 }

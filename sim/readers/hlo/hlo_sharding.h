@@ -4,9 +4,6 @@
 
 #include "sim/readers/hlo/hlo_build.h"
 
-// The sharding of `count` values as a GSPMD string, the value of mhlo.sharding.
-MP_NODISCARD mp_status_t mp_hlo_read_sharding(mp_hlo_t *h, mp_str_t bytes, uint32_t count,
-                                              const mp_attr_t **out_attr);
 // The shardings of `count` values one by one; NULLs when the message is for all of them and no
 // tuple.
 MP_NODISCARD mp_status_t mp_hlo_read_shardings(mp_hlo_t *h, mp_str_t bytes, uint32_t count,

@@ -77,9 +77,11 @@ mp_status_t mp_text_make_block(mp_text_t *t, const mp_text_tokens_t *names,
   return NULL;
 }
 
+static mp_status_t text_ops_read_all(mp_text_t *t, mp_block_t *block);
+
 mp_status_t mp_text_region_of(mp_text_t *t, mp_block_t *block) {
   MP_RETURN_IF_ERROR(mp_text_expect(t, '{'));
-  MP_RETURN_IF_ERROR(mp_text_ops(t, block));
+  MP_RETURN_IF_ERROR(text_ops_read_all(t, block));
   return mp_text_expect(t, '}');
 }
 
@@ -94,7 +96,7 @@ mp_status_t mp_text_generic_region(mp_text_t *t, bool isolated, mp_block_t **out
     MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
   }
   MP_RETURN_IF_ERROR(mp_text_make_block(t, &names, &types, out_block));
-  MP_RETURN_IF_ERROR(mp_text_ops(t, *out_block));
+  MP_RETURN_IF_ERROR(text_ops_read_all(t, *out_block));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '}'));
   mp_text_close_scope(t, scope);
   return NULL;
@@ -288,7 +290,8 @@ static mp_status_t text_ops_read_op(mp_text_t *t, mp_block_t *block) {
   return text_ops_finish_op(t, &op, &names, block);
 }
 
-mp_status_t mp_text_ops(mp_text_t *t, mp_block_t *block) {
+// The ops of a block up to its '}', which is not taken.
+static mp_status_t text_ops_read_all(mp_text_t *t, mp_block_t *block) {
   MP_RETURN_IF_ERROR(mp_text_enter(t));
   while (!mp_text_is(t, '}') && t->tok.kind != MP_TOKEN_END) {
     if (t->tok.kind == MP_TOKEN_CARET)

@@ -247,8 +247,6 @@ MP_NODISCARD mp_status_t mp_text_mesh_ref(mp_text_t *t, mp_mesh_t **out_mesh);
 MP_NODISCARD mp_status_t mp_text_sharding(mp_text_t *t, const mp_attr_t **out_attr);
 // A list of shardings in brackets.
 MP_NODISCARD mp_status_t mp_text_shardings(mp_text_t *t, const mp_attr_t **out_attr);
-// A list of axes, {"x", "y":(1)2}.
-MP_NODISCARD mp_status_t mp_text_axes(mp_text_t *t, mp_axis_list_t *out_axes);
 // The same as an attribute.
 MP_NODISCARD mp_status_t mp_text_axes_attr(mp_text_t *t, const mp_attr_t **out_attr);
 // A list of axes per dimension, [{"x"}, {}].
@@ -296,8 +294,6 @@ typedef struct mp_text_op_s {
   mp_text_signature_t types;  // of the operands and the results, as the text has them
 } mp_text_op_t;
 
-// The ops of a block up to its '}', which is not taken.
-MP_NODISCARD mp_status_t mp_text_ops(mp_text_t *t, mp_block_t *block);
 // { ops }: reads the ops into a block whose arguments exist. The caller has opened the scope and
 // defined the arguments' names.
 MP_NODISCARD mp_status_t mp_text_region_of(mp_text_t *t, mp_block_t *block);

@@ -111,14 +111,15 @@ static mp_status_t text_sdy_read_axes(mp_text_t *t, mp_axis_list_t *out_axes, bo
   return NULL;
 }
 
-mp_status_t mp_text_axes(mp_text_t *t, mp_axis_list_t *out_axes) {
+// A list of axes, {"x", "y":(1)2}.
+static mp_status_t text_sdy_axes(mp_text_t *t, mp_axis_list_t *out_axes) {
   return text_sdy_read_axes(t, out_axes, NULL);
 }
 
 mp_status_t mp_text_axes_attr(mp_text_t *t, const mp_attr_t **out_attr) {
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_AXES, &attr));
-  MP_RETURN_IF_ERROR(mp_text_axes(t, &attr->u.axes));
+  MP_RETURN_IF_ERROR(text_sdy_axes(t, &attr->u.axes));
   *out_attr = attr;
   return NULL;
 }
@@ -130,7 +131,7 @@ mp_status_t mp_text_axes_lists(mp_text_t *t, const mp_attr_t **out_attr) {
   while (!mp_text_is(t, ']')) {
     mp_axis_list_t axes;
     if (lists.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(mp_text_axes(t, &axes));
+    MP_RETURN_IF_ERROR(text_sdy_axes(t, &axes));
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &lists, axes));
   }
   mp_text_advance(t);
@@ -151,7 +152,7 @@ mp_status_t mp_text_all_to_all(mp_text_t *t, const mp_attr_t **out_attr) {
   while (!mp_text_is(t, ']')) {
     mp_all_to_all_param_t param;
     if (params.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(mp_text_axes(t, &param.axes));
+    MP_RETURN_IF_ERROR(text_sdy_axes(t, &param.axes));
     MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
     MP_RETURN_IF_ERROR(mp_text_i64(t, &param.source_dim));
     MP_RETURN_IF_ERROR(mp_text_expect_arrow(t));
@@ -193,7 +194,7 @@ static mp_status_t text_sdy_read_sharding_rest(mp_text_t *t, mp_sdy_sharding_t *
     MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
     if (!replicated && mp_text_accept_word(t, "max")) sharding->unreduced_kind = MP_UNREDUCED_MAX;
     if (!replicated && mp_text_accept_word(t, "min")) sharding->unreduced_kind = MP_UNREDUCED_MIN;
-    MP_RETURN_IF_ERROR(mp_text_axes(t, replicated ? &sharding->replicated : &sharding->unreduced));
+    MP_RETURN_IF_ERROR(text_sdy_axes(t, replicated ? &sharding->replicated : &sharding->unreduced));
   }
   return NULL;
 }

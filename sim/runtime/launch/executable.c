@@ -187,10 +187,6 @@ void mp_executable_release(mp_executable_t *executable) {
   mp_client_unhold(client);
 }
 
-mp_client_t *mp_executable_client(const mp_executable_t *executable) {
-  return executable->client;
-}
-
 const mp_program_t *mp_executable_program(const mp_executable_t *executable) {
   return executable->program;
 }

@@ -23,8 +23,7 @@ MP_NODISCARD mp_status_t mp_executable_create(mp_client_t *client, mp_program_t 
 mp_executable_t *mp_executable_retain(mp_executable_t *executable);
 void mp_executable_release(mp_executable_t *executable);
 
-// What it was made from, borrowed: mp_executable_client and mp_executable_program.
-mp_client_t *mp_executable_client(const mp_executable_t *executable);
+// What it was made from, borrowed.
 const mp_program_t *mp_executable_program(const mp_executable_t *executable);
 // How many devices it runs on: num_replicas * num_partitions of the program.
 uint32_t mp_executable_num_devices(const mp_executable_t *executable);

@@ -7,7 +7,8 @@
 
 enum { MP_MAX_SHARERS = 8 };  // devices in the list of those that share a capacity
 
-void mp_memory_describe(const mp_memory_t *memory, mp_strbuf_t *out) {
+// Appends "device memory of device 3".
+static void exhausted_describe(const mp_memory_t *memory, mp_strbuf_t *out) {
   mp_strbuf_printf(out, "%s memory of device %" PRIu32, mp_memory_space_name(memory->space),
                    memory->device_id);
 }
@@ -128,7 +129,7 @@ mp_status_t mp_memory_exhausted(mp_memory_t *memory, uint64_t bytes, const mp_la
   mp_strbuf_printf(&text, "out of memory: %" PRIu64 " bytes for ", bytes);
   mp_label_print(label, &text);
   mp_strbuf_puts(&text, " do not fit in ");
-  mp_memory_describe(memory, &text);
+  exhausted_describe(memory, &text);
   if (limit == MP_LIMIT_CAPACITY) exhausted_describe_capacity(memory, &text);
   if (limit == MP_LIMIT_POOL) exhausted_describe_pool(memory, &text);
   if (limit == MP_LIMIT_MACHINE) exhausted_describe_machine(memory, bytes, &text);

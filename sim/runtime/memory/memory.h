@@ -153,8 +153,6 @@ void mp_memory_discharge(mp_memory_t *memory, uint64_t bytes);
 // Appends who holds what: a line for each of the largest groups of live blocks with equal labels.
 // The caller holds the memory's lock.
 void mp_memory_describe_holders(const mp_memory_t *memory, mp_strbuf_t *out);
-// Appends "device memory of device 3".
-void mp_memory_describe(const mp_memory_t *memory, mp_strbuf_t *out);
 
 // What an allocation did not fit into.
 typedef enum {

@@ -6,8 +6,10 @@
 
 enum { MP_LAST_LEVEL = 4 };
 
-mp_flow_t mp_flow_at(const mp_rule_t *rule, const mp_factor_t *factor, uint32_t level,
-                     bool has_shared_operand) {
+// The direction in which a factor propagates at a level (0 .. 4), which depends on the rule's
+// class.
+static mp_flow_t propagate_step_flow_at(const mp_rule_t *rule, const mp_factor_t *factor,
+                                        uint32_t level, bool has_shared_operand) {
   if (factor->blocked) return MP_FLOW_NONE;
   const bool by_kind = level >= 3 || (level == 2 && factor->kind == MP_FACTOR_PASS);
   switch (rule->priority) {
@@ -307,7 +309,8 @@ mp_status_t mp_propagate_step(mp_arena_t *scratch, const mp_atom_space_t *space,
   bool flows = false;
   for (uint32_t f = 0; f < rule->num_factors; ++f) {
     step.flows[f] =
-        mp_flow_at(rule, &rule->factors[f], mode->level, mode->has_shared_operand) & mode->allowed;
+        propagate_step_flow_at(rule, &rule->factors[f], mode->level, mode->has_shared_operand) &
+        mode->allowed;
     flows |= step.flows[f] != MP_FLOW_NONE;
   }
   if (!flows) return NULL;

@@ -12,11 +12,6 @@ typedef enum {
   MP_FLOW_BOTH = 3
 } mp_flow_t;
 
-// The direction in which a factor propagates at a level (0 .. 4), which depends on the rule's
-// class.
-mp_flow_t mp_flow_at(const mp_rule_t *rule, const mp_factor_t *factor, uint32_t level,
-                     bool has_shared_operand);
-
 typedef struct {
   uint32_t level;
   bool has_shared_operand;  // an operand of rank 1 or more has other users too
