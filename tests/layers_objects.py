@@ -12,23 +12,11 @@ import subprocess
 # Circles of files that call each other, because they are one module that is too long for one file: the room, its
 # files, the reason.  A circle that grows, shrinks or is gone has to be changed here.
 CIRCLES: list[tuple[str, str, str]] = [
-    ("collectives/transport", "payload segment", "a payload may lie in a segment, which gets back what was read"),
     ("collectives/transport", "world world_exchange world_send", "waiting for a message goes on with sending"),
     ("sim/foreign", "foreign_api foreign_registry foreign_state", "functions are asked about by the interface that they"
      " register at"),
-    ("sim/loops", "compute loop_build rows", "a loop's body holds loops over rows, and these bodies"),
-    ("sim/model/clock", "model model_health model_log model_settle", "whoever takes the model's lock settles what is due,"
-     " which may change its health, which is logged"),
     ("sim/model/network", "algorithm_rule algorithms", "an algorithm for a hierarchy is made of algorithms"),
-    ("sim/plan", "emit_call emit_commands emit_slots", "which slots a command needs depends on its kind, and calls are"
-     " commands"),
     ("sim/readers/text", "text_attrs text_locs text_structs", "attributes and locations hold attributes"),
-    ("sim/runtime/launch", "call commands run", "a run stops at a foreign call and goes on when that has ended"),
-    ("sim/runtime/remote", "peers remote_collective", "a peer that has gone ends its collectives"),
-    ("sim/spmd/gspmd", "gspmd_import gspmd_manual gspmd_outline", "manual regions hold annotated ops"),
-    ("sim/spmd/propagation", "import_constraints import_groups import_shardings", "groups and constraints name each"
-     " other's values"),
-    ("sim/spmd/rules", "rules rules_call", "what a call states is the rule of another op"),
 ]
 MAX_IN_CIRCLES = 60  # files, over all circles
 # Libraries of their own, which are built only where their MPI or LLVM is.
