@@ -10,6 +10,10 @@
 #include "sim/base/hash.h"
 #include "sim/numeric/dims.h"
 
+// A mailbox has no lock of its own: whoever calls holds the session's. So either the message is
+// there when its receiver looks, or the receiver is when the message comes; both in one step.
+// Messages themselves belong to one thread at a time, and are packed and read without the lock.
+
 struct mp_message_s {
   mp_message_t *next;
   int64_t channel_id;
@@ -90,6 +94,7 @@ mp_status_t mp_message_create(const mp_collective_t *collective, uint32_t source
 mp_message_t *mp_message_of_packet(int64_t channel_id, uint32_t source, uint32_t target,
                                    uint32_t num_operands, uint32_t types, mp_packet_t *packet) {
   mp_message_t *message = mp_packet_note(packet);
+  // In the packet's own note, because the progress thread must not fail for want of memory.
   *message = (mp_message_t){.channel_id = channel_id,
                             .source = source,
                             .target = target,
@@ -132,6 +137,7 @@ static bool mailbox_is_for(const mp_message_t *message, const mp_receiver_t *rec
 }
 
 mp_receiver_t *mp_mailbox_post(mp_mailbox_t *mailbox, mp_message_t *message) {
+  // The oldest receiver gets the oldest message: those of one channel and pair never overtake.
   mp_receiver_t *previous = NULL, *receiver = mailbox->receivers.first;
   for (; receiver != NULL && !mailbox_is_for(message, receiver); receiver = receiver->next) {
     previous = receiver;
@@ -141,6 +147,7 @@ mp_receiver_t *mp_mailbox_post(mp_mailbox_t *mailbox, mp_message_t *message) {
     return NULL;
   }
   MP_ASSERT(mailbox->num_receivers != 0 && receiver->message == NULL);
+  // Out of the list before it is resumed: it lies in its run, which may be gone soon after.
   MP_QUEUE_REMOVE(&mailbox->receivers, previous, receiver, next);
   mailbox->num_receivers -= 1;
   receiver->message = message;

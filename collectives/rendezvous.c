@@ -8,6 +8,10 @@
 #include "sim/base/str.h"
 #include "sim/numeric/dims.h"
 
+// A rendezvous has no lock of its own: whoever calls holds the session's. That makes "the last one
+// arrives" one step, which exactly one thread sees. A meeting that is complete leaves the table in
+// that step and belongs to that thread, which works on it without the lock.
+
 enum { MP_MAX_BUCKETS = 1024 };
 
 void mp_rendezvous_init(mp_rendezvous_t *table, const uint32_t *names, uint32_t num_participants) {
@@ -103,6 +107,7 @@ static mp_status_t rendezvous_check_agreement(const mp_rendezvous_t *table,
                                               const mp_arrival_t *arrival) {
   const mp_collective_t *theirs = meeting->collective, *ours = arrival->collective;
   if (theirs == ours) return NULL;
+  // An open meeting has an arrival at least: it is opened by one, and leaves the table as a whole.
   const mp_arrival_t *other = NULL;
   for (uint32_t i = 0; other == NULL; ++i) other = meeting->arrivals[i];
   const bool is_same_program = other->program_digest == arrival->program_digest;
@@ -130,6 +135,7 @@ mp_status_t mp_rendezvous_arrive(mp_rendezvous_t *table, mp_arrival_t *arrival,
   MP_ASSERT(arrival->logical < groups->num_devices && groups->group_of[arrival->logical] >= 0);
   uint32_t group = (uint32_t)groups->group_of[arrival->logical];
   uint32_t position = groups->position[arrival->logical];
+  // At the first arrival: a launch without collectives never needs them.
   if (table->buckets == NULL) {
     table->buckets = mp_calloc(table->num_buckets, sizeof(*table->buckets));
     MP_RETURN_IF_NULL(table->buckets);
@@ -143,9 +149,12 @@ mp_status_t mp_rendezvous_arrive(mp_rendezvous_t *table, mp_arrival_t *arrival,
   }
   MP_ASSERT(position < meeting->num_members && meeting->members[position] == arrival->logical);
   MP_ASSERT(meeting->arrivals[position] == NULL && meeting->num_arrived < meeting->num_needed);
+  // The arrival lies in a run that parks next, under this same lock. It stays there until somebody
+  // resumes the run, who takes it out of the meeting first.
   meeting->arrivals[position] = arrival;
   meeting->contributions[position] = arrival->contribution;
   meeting->num_arrived += 1;
+  // Needed are those of this process alone; what others contribute comes in packets.
   if (meeting->num_arrived == meeting->num_needed) {
     rendezvous_unlink_meeting(table, meeting);
     *out_complete = meeting;

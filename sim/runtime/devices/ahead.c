@@ -15,6 +15,8 @@ enum {
 // ---- Places ----
 
 bool mp_ahead_has_place(const mp_device_t *device) {
+  // Relaxed, and the two are not read together: places are not reserved, so a number that is old by
+  // a run only moves the bound by one.
   const uint32_t runs = atomic_load_explicit(&device->num_ahead, memory_order_relaxed);
   if (runs < MP_AHEAD_FEW) return true;
   const uint64_t bytes = atomic_load_explicit(&device->bytes_ahead, memory_order_relaxed);
@@ -34,6 +36,8 @@ static void ahead_sleep(mp_device_t *device) {
   mp_lock_assert_none_held();
   mp_lock(&device->lock);
   const bool must_wait = !mp_ahead_has_place(device);
+  // Read under the lock that a run which ends takes: either that run is counted as over in the look
+  // above, or it finds the waiter, and changes the number that this thread sleeps on.
   const unsigned moves = atomic_load(&device->num_moves);
   device->num_waiters += must_wait;
   mp_unlock(&device->lock);

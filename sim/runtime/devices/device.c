@@ -8,10 +8,12 @@ bool mp_client_is_forked(const mp_client_t *client) {
 }
 
 void mp_client_hold(mp_client_t *client) {
+  // Relaxed: the caller has a hold, or a reference, which comes with one.
   atomic_fetch_add_explicit(&client->holds, 1, memory_order_relaxed);
 }
 
 void mp_client_unhold(mp_client_t *client) {
+  // Whoever destroys the client sees all that the others did with it before they let it go.
   const int before = atomic_fetch_sub_explicit(&client->holds, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;

@@ -11,7 +11,8 @@
 #include "sim/base/os/process.h"
 #include "sim/runtime/devices/launching.h"
 
-// UNSET -> SETTING (one thread wins) -> SET (status may be read).
+// UNSET -> SETTING (one thread wins) -> SET (status may be read). Without SETTING two threads that
+// set the event at once could both write its status.
 enum { MP_EVENT_UNSET, MP_EVENT_SETTING, MP_EVENT_SET };
 
 typedef struct event_waiter_s {
@@ -25,7 +26,7 @@ struct mp_event_s {
   atomic_uint state;     // futex word
   atomic_uint sleepers;  // threads in mp_event_await: no system call when there are none
   uint32_t generation;   // mp_process_generation() at creation
-  mp_status_t status;
+  mp_status_t status;    // written while SETTING, read by anybody once SET: the state publishes it
   _Atomic(event_waiter_t *) waiters;  // newest first; &g_closed after the event was set
 };
 
@@ -46,6 +47,7 @@ mp_status_t mp_event_create(mp_event_t **out_event) {
 
 mp_event_t *mp_event_retain(mp_event_t *event) {
   if (event == NULL) return NULL;
+  // Relaxed: the caller has a reference already, and a count that grows publishes nothing.
   const int before = atomic_fetch_add_explicit(&event->references, 1, memory_order_relaxed);
   MP_ASSERT(before > 0);
   return event;
@@ -73,10 +75,13 @@ static void event_run_waiters(event_waiter_t *newest, mp_status_t status) {
 
 void mp_event_release(mp_event_t *event) {
   if (event == NULL) return;
+  // Release: what this thread did with the event comes before the count. Acquire: the last one sees
+  // what all the others did before it frees the event.
   const int before = atomic_fetch_sub_explicit(&event->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
   MP_ASSERT(atomic_load(&event->state) != MP_EVENT_SETTING && atomic_load(&event->sleepers) == 0);
+  // Nobody else is left who could change the list, so this needs no exchange.
   event_waiter_t *waiters = atomic_load(&event->waiters);
   if (waiters != NULL && waiters != &g_closed) {
     // The last reference is gone before the event was set: nobody can set it any more, but its
@@ -98,8 +103,14 @@ void mp_event_set(mp_event_t *event, mp_status_t status) {
   mp_event_retain(event);  // a callback, or a woken thread, may drop the caller's reference
   MP_ASSERT(event->status == NULL);
   event->status = status;
+  // The store publishes the status, and all that this thread and those before it have written to
+  // the results. It is sequentially consistent because of the load after it: a sleeper counts
+  // itself before it looks at the state, we set the state before we look at the count. With a
+  // weaker order each could miss the other, and the sleeper would sleep for ever.
   atomic_store(&event->state, MP_EVENT_SET);
   if (atomic_load(&event->sleepers) != 0) mp_futex_wake_all(&event->state);
+  // Whoever registers a callback either comes before the exchange and is in the list that we take,
+  // or finds it closed and calls back itself: each callback runs once.
   event_waiter_t *waiters = atomic_exchange(&event->waiters, &g_closed);
   MP_ASSERT(waiters != &g_closed);  // only the thread that sets the event closes the list
   if (waiters != NULL) event_run_waiters(waiters, status);
@@ -107,6 +118,8 @@ void mp_event_set(mp_event_t *event, mp_status_t status) {
 }
 
 static bool event_is_set(const mp_event_t *event) {
+  // Acquire, with the store in mp_event_set: who sees SET may read the status, and the bytes of
+  // buffers that the event is the definition of, without any lock.
   return atomic_load_explicit(&event->state, memory_order_acquire) == MP_EVENT_SET;
 }
 
@@ -141,9 +154,12 @@ bool mp_event_wait_for(mp_event_t *event, double seconds) {
   if (!(seconds > 0)) return false;
   mp_lock_assert_none_held();
   double deadline = mp_clock_seconds() + fmin(seconds, 1e9);
+  // Before the state is looked at; see mp_event_set.
   atomic_fetch_add(&event->sleepers, 1);
   bool ready = false;
   for (;;) {
+    // The kernel sleeps only if the state is still this one. So a setting between here and there
+    // does not get lost, and a step from UNSET to SETTING only costs one more round.
     unsigned state = atomic_load(&event->state);
     ready = mp_event_is_ready(event);
     double left = deadline - mp_clock_seconds();
@@ -162,6 +178,8 @@ mp_status_t mp_event_on_ready(mp_event_t *event, mp_event_callback_t callback, v
     MP_RETURN_IF_NULL(waiter);
     *waiter = (event_waiter_t){NULL, callback, context};
     event_waiter_t *head = atomic_load(&event->waiters);
+    // Nobody takes single waiters out of the list, so that a head that was read twice is the same
+    // list. The exchange publishes the waiter to the thread that sets the event.
     while (head != &g_closed) {
       waiter->next = head;
       if (atomic_compare_exchange_weak(&event->waiters, &head, waiter)) return NULL;

@@ -10,6 +10,7 @@ static _Thread_local uint64_t t_number;  // 0: it has none yet
 void mp_launching_enter(mp_launching_t *launching, mp_client_t *client) {
   *launching = (mp_launching_t){client, t_launching};
   t_launching = launching;
+  // Under the launch lock, where is_stopping is set: the end finds each launch that came before it.
   atomic_fetch_add(&client->num_launching, 1);
 }
 
@@ -32,7 +33,7 @@ void mp_launching_await(mp_client_t *client) {
 }
 
 uint64_t mp_launching_thread(void) {
-  static _Atomic uint64_t num_threads;
+  static _Atomic uint64_t num_threads;  // numbers only have to differ; they order nothing
   if (t_number == 0) t_number = atomic_fetch_add(&num_threads, 1) + 1;
   return t_number;
 }

@@ -16,8 +16,11 @@ enum { MP_SLOW_STEP = 4, MP_TOO_SLOW = 8 };
 mp_worker_t *mp_inline_get(const mp_executable_t *executable, uint32_t num_devices) {
   mp_client_t *client = executable->client;
   bool is_small = executable->inline_seconds * num_devices < MP_INLINE_SECONDS;
+  // Relaxed: a guess about speed, which nothing else depends on.
   bool is_slow = atomic_load_explicit(&executable->slowness, memory_order_relaxed) >= MP_TOO_SLOW;
   if (!is_small || is_slow || mp_worker_current() != NULL) return NULL;
+  // Taken out while it is used, so that threads which launch at once never share one. The exchange
+  // also hands over its scratch memory, which the last user may have made.
   mp_worker_t *inline_worker = atomic_exchange(&client->workers->spare_inline_worker, NULL);
   if (inline_worker == NULL) inline_worker = mp_calloc(1, sizeof(*inline_worker));
   if (inline_worker == NULL) return NULL;
@@ -40,6 +43,8 @@ void mp_inline_launch(mp_worker_t *inline_worker, mp_executable_t *executable,
   MP_ASSERT(inline_worker->own.first == NULL);
   inline_worker->own = *devices;
   double begin = mp_clock_seconds();
+  // Counted before the first device runs and until the last has gone: while it is, no proof of a
+  // deadlock is tried, because this thread may move anything.
   atomic_fetch_add(&client->workers->num_inline_runs, 1);
   mp_inline_run(inline_worker);
   atomic_fetch_sub(&client->workers->num_inline_runs, 1);

@@ -189,6 +189,8 @@ static void launch_let_go(mp_launch_state_t *l, mp_worker_t *inline_worker) {
   const mp_program_t *program = l->executable->program;
   mp_client_t *client = l->executable->client;
   mp_device_list_t runnable = {0};
+  // Without the lock, because an input that is there, or fails, calls back at once. The launch's
+  // own blocker keeps each run from starting until all its inputs are counted.
   for (uint32_t i = 0; i < l->num_shares; ++i) {
     mp_launch_share_t *share = &l->shares[i];
     for (uint32_t p = 0; p < program->num_params; ++p) {
@@ -210,15 +212,18 @@ static mp_status_t launch_run(mp_launch_state_t *l, mp_buffer_t **const *out_res
   mp_client_t *client = l->executable->client;
   mp_worker_t *inline_worker = mp_inline_get(l->executable, l->num_shares);
   mp_launching_t launching;
+  // All devices at once: if two launches entered the streams of two devices in different orders,
+  // each could wait at a collective for a run that is queued behind the other.
   mp_lock(&client->launches->lock);
   mp_status_t status = launch_prepare_and_commit(l);
   mp_client_check_launch(client);
+  // Under the lock: an end that comes now waits for this thread, which still uses its runs.
   if (status == NULL) mp_launching_enter(&launching, client);
   mp_unlock(&client->launches->lock);
   if (status == NULL) {
     for (uint32_t i = 0; i < l->num_shares; ++i) {
       mp_launch_share_t *share = &l->shares[i];
-      share->run->inline_worker = inline_worker;
+      share->run->inline_worker = inline_worker;  // before the blocker goes, which publishes it
       for (uint32_t r = 0; r < share->num_results; ++r) out_results[i][r] = share->results[r];
       if (out_done != NULL) out_done[i] = mp_pacer_hold_back(client, share->run->event, l->stamp);
     }

@@ -60,6 +60,7 @@ mp_status_t mp_run_create(mp_executable_t *executable, uint32_t logical, mp_run_
 }
 
 mp_run_t *mp_run_retain(mp_run_t *run) {
+  // Relaxed: the caller has a reference, or the device's lock, under which the stream has one.
   const int before = atomic_fetch_add_explicit(&run->references, 1, memory_order_relaxed);
   MP_ASSERT(before > 0);
   return run;
@@ -67,6 +68,8 @@ mp_run_t *mp_run_retain(mp_run_t *run) {
 
 void mp_run_release(mp_run_t *run) {
   if (run == NULL) return;
+  // An input's callback may be the last to let go, on a thread that never ran the run: it has to
+  // see what the worker wrote there.
   const int before = atomic_fetch_sub_explicit(&run->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
@@ -107,7 +110,9 @@ void mp_run_enqueue(mp_run_t *run) {
   MP_ASSERT(run->next == NULL && run->number == device->enqueued);
   MP_ASSERT(atomic_load(&run->blockers) == 1);  // the launch itself
   if (device->first != NULL) {
-    atomic_fetch_add(&run->blockers, 1);  // the runs before it, together
+    // The runs before it, together. Under the lock: the run before it ends under it too, and
+    // removes this blocker only if it finds us behind it.
+    atomic_fetch_add(&run->blockers, 1);
     if (run->session != NULL) mp_workers_need_look(device->client->workers);
   }
   MP_QUEUE_PUSH(device, run, next);
@@ -121,6 +126,8 @@ void mp_run_enqueue(mp_run_t *run) {
 }
 
 void mp_run_unblock(mp_run_t *run, mp_device_list_t *runnable) {
+  // Acquire and release: who takes it to 0 sees what the launch prepared and what every input has
+  // written, and hands both on with the queue's lock.
   const int before = atomic_fetch_sub(&run->blockers, 1);
   MP_ASSERT(before > 0);
   if (before != 1) return;
@@ -134,6 +141,8 @@ static void run_fail_input(mp_run_t *run, mp_status_t error) {
     mp_session_poison(run->session, error);
     return;
   }
+  // Inputs may fail on several threads at once. The blocker that each removes afterwards publishes
+  // the error to the thread that runs the run.
   mp_status_t expected = NULL;
   if (!atomic_compare_exchange_strong(&run->error, &expected, error)) mp_status_release(error);
 }
@@ -198,9 +207,12 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   // While the client ends, an earlier run may still be in a call (call.h): its memory is used.
   const bool is_next = run->number == mp_device_completed(device) + 1;
   MP_ASSERT(is_next || mp_client_is_stopping(device->client));
+  // Release: memory of runs up to this number may be given to others (memory.c), who must not write
+  // it before this run has read it for the last time.
   if (is_next) atomic_store_explicit(&device->completed, run->number, memory_order_release);
   run_count_ahead(device, -1, -run->bytes);
   const bool is_awaited = mp_ahead_is_awaited(device);
+  // Under the lock, where waiters read it (ahead.c); the system call can wait until it is free.
   if (is_awaited) atomic_fetch_add(&device->num_moves, 1);
   mp_unlock(&device->lock);
   if (is_awaited) mp_futex_wake_all(&device->num_moves);

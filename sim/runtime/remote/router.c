@@ -12,6 +12,7 @@
 
 // Routers live as long as the process, because their worlds do; only tests end worlds earlier
 // (mp_router_forget).
+// The lock is of the list alone: it is never held while a router's own lock is taken.
 static mp_lock_t g_routers_lock = MP_LOCK_INITIALIZER(MP_LOCK_ROUTERS);
 static mp_router_t *g_routers;
 static bool g_has_exit_handler;
@@ -73,6 +74,9 @@ static void router_answer_early(const mp_endpoint_t *endpoint, uint64_t num_ente
 }
 
 void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet) {
+  // The lock is kept while the session takes the packet. So packets of one launch arrive in their
+  // order though those that were early are handed over by the thread that launches, and an endpoint
+  // that was closed gets no more.
   mp_lock_assert_held(&endpoint->router->lock);
   mp_launch_queue_t *queue = router_find_queue(endpoint, packet->envelope.key[0]);
   const uint64_t num_entered = queue == NULL ? 0 : queue->num_entered;
@@ -101,6 +105,8 @@ static mp_endpoint_t *router_find_endpoint(const mp_router_t *router, uint64_t e
 
 static void router_deliver(void *context, mp_packet_t *packet) {
   mp_router_t *router = context;
+  // On the world's progress thread, against threads that make clients and launch: a packet must not
+  // go to the early ones just after its client or launch has looked for it there.
   mp_lock(&router->lock);
   mp_endpoint_t *endpoint = router_find_endpoint(router, mp_packet_epoch(packet));
   if (endpoint != NULL) {
@@ -117,6 +123,8 @@ static void router_on_lost(void *context, uint32_t rank, mp_status_t why) {
   mp_router_t *router = context;
   mp_lock(&router->lock);
   MP_ASSERT(rank < mp_world_size(router->world));
+  // Kept for launches that enter later (endpoint.c). Noted and told under one lock: a launch that
+  // enters meanwhile hears of the loss either here or there.
   if (router->losses[rank] == NULL) router->losses[rank] = mp_status_retain(why);
   for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next) {
     for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
@@ -175,10 +183,14 @@ static bool router_has_moving_endpoints(mp_router_t *router) {
 }
 
 void mp_router_finish_all(void) {
+  // Without the list's lock: nobody makes a client any more, and an exit handler that waited for a
+  // thread which the process has left in the middle of something would never come back.
   for (mp_router_t *router = g_routers; router != NULL; router = router->next) {
+    // In a forked child nothing of the parent's moves, and its locks may be held for ever.
     if (router->generation != mp_process_generation()) continue;
     const double deadline = mp_clock_seconds() + router->exit_timeout_s;
     while (router_has_moving_endpoints(router) && mp_clock_seconds() < deadline) {
+      // Polled: this happens once per process, and workers need not know that somebody waits.
       nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
   }
@@ -218,6 +230,7 @@ static mp_status_t router_find_or_make(mp_world_t *world, mp_router_t **out_rout
 }
 
 mp_status_t mp_router_get(mp_world_t *world, mp_router_t **out_router) {
+  // Threads may make the first clients of a world at the same time: it has one router all the same.
   mp_lock(&g_routers_lock);
   mp_status_t status = router_find_or_make(world, out_router);
   mp_unlock(&g_routers_lock);
@@ -238,6 +251,7 @@ static void router_clear_endpoints(mp_router_t *router) {
 }
 
 void mp_router_forget(mp_world_t *world) {
+  // First nothing comes in any more: this waits for a packet that is being delivered.
   mp_world_detach(world, MP_CHANNEL_SESSIONS);
   mp_lock(&g_routers_lock);
   mp_router_t **link = &g_routers;

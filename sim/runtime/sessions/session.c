@@ -45,12 +45,14 @@ mp_status_t mp_session_connect(mp_session_t *session, mp_endpoint_t *endpoint, u
 }
 
 mp_session_t *mp_session_retain(mp_session_t *session) {
+  // Relaxed: the caller has a reference, or a lock under which somebody keeps one.
   if (session != NULL) atomic_fetch_add_explicit(&session->references, 1, memory_order_relaxed);
   return session;
 }
 
 void mp_session_release(mp_session_t *session) {
   if (session == NULL) return;
+  // The last one sees what all others did with the session before it frees it, without the lock.
   const int before = atomic_fetch_sub_explicit(&session->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
@@ -65,6 +67,8 @@ void mp_session_release(mp_session_t *session) {
 }
 
 bool mp_session_is_poisoned(const mp_session_t *session) {
+  // Runs ask before each command, so without the lock. Acquire, with the store that poisons: who
+  // sees the flag may read the error.
   return atomic_load_explicit(&session->is_poisoned, memory_order_acquire);
 }
 
@@ -82,6 +86,7 @@ const mp_mailbox_t *mp_session_mailbox(const mp_session_t *session) {
 void mp_session_park(mp_session_t *session, uint32_t logical) {
   mp_lock_assert_held(&session->lock);
   MP_ASSERT(session->states[logical] == MP_PARTICIPANT_ACTIVE);
+  // After the poison nobody would resume it. The caller has looked under this same lock.
   MP_ASSERT(session->error == NULL);
   mp_device_hand_over(session->devices[logical], MP_OWNER_WORKER, MP_OWNER_SESSION);
   session->states[logical] = MP_PARTICIPANT_PARKED;
@@ -156,6 +161,7 @@ void mp_session_poison_quietly(mp_session_t *session, mp_status_t error,
   }
   MP_ASSERT(error != NULL);
   session->error = error;
+  // Release: the error is there before the flag that lets others read it without the lock.
   atomic_store_explicit(&session->is_poisoned, true, memory_order_release);
   session_resume_all(session, resumed);
 }
@@ -217,6 +223,7 @@ bool mp_session_join(mp_session_t *session, uint32_t logical, mp_device_t *devic
   session->states[logical] = MP_PARTICIPANT_ACTIVE;
   session->num_joined += 1;
   session->num_active += 1;
+  // Found under the lock, so that of those who join at once one is told that it was the last.
   bool is_complete = session->num_joined == session->num_local;
   mp_unlock(&session->lock);
   return is_complete;
@@ -232,6 +239,7 @@ static bool session_is_over(const mp_session_t *session) {
 // Tells the other processes that nobody here will come to another meeting (after a failure they
 // know), and takes the session out of the endpoint.
 static void session_say_goodbye(mp_session_t *session) {
+  // The router's lock comes before the session's, so the endpoint is left after it is free again.
   mp_lock(&session->lock);
   if (session->error == NULL) {
     const mp_envelope_t envelope = mp_peers_envelope(session->peers, MP_PACKET_LEAVE);
@@ -265,6 +273,8 @@ void mp_session_leave(mp_session_t *session, uint32_t logical) {
   }
   session->states[logical] = MP_PARTICIPANT_DONE;
   session->runs[logical] = NULL;
+  // Under the same lock as the change: of those who leave at once, one sees the state that proves
+  // the others stuck, and one sees the session over.
   mp_session_poison_if_stuck(session, &resumed);
   bool must_leave = session_is_over(session);
   mp_unlock(&session->lock);
@@ -273,6 +283,8 @@ void mp_session_leave(mp_session_t *session, uint32_t logical) {
 }
 
 void mp_session_poison(mp_session_t *session, mp_status_t error) {
+  // Those who are resumed are scheduled when the lock is free: another worker may run one of them
+  // at once, and would wait for the lock.
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
   mp_session_poison_locked(session, error, &resumed);

@@ -19,6 +19,7 @@ static void job_link(mp_client_t *client, mp_job_t *job) {
   MP_ASSERT(!job->is_linked);
   job->is_linked = true;
   MP_LIST_APPEND(jobs, job, prev, next);
+  // Before the load of the sleepers in mp_core_queue_wake, as the length of a queue (worker.c).
   atomic_fetch_add(&jobs->count, 1);
   mp_unlock(&jobs->lock);
   if (queue != NULL) {
@@ -35,6 +36,9 @@ static void job_link(mp_client_t *client, mp_job_t *job) {
 static void job_drop(mp_job_t *job) {
   bool is_attended =
       job->done == NULL;  // read before: an attended job dies with its last reference
+  // Acquire and release: the one who finds the last reference gone sees what all parts have
+  // written. After it only an attended job's address is used, to wake its owner, who may be gone by
+  // then: a wake-up at an address where nobody waits does nothing.
   unsigned left = atomic_fetch_sub(&job->references, 1) - 1;
   MP_ASSERT((left | MP_JOB_OWNER_SLEEPS) != UINT32_MAX);  // there was one to drop
   if (is_attended) {
@@ -64,7 +68,7 @@ static void job_unlink(mp_client_t *client, mp_job_t *job) {
 }
 
 static void job_fail(mp_job_t *job, mp_status_t error) {
-  mp_status_t expected = NULL;
+  mp_status_t expected = NULL;  // the first error stays
   if (!atomic_compare_exchange_strong(&job->error, &expected, error)) mp_status_release(error);
 }
 
@@ -76,8 +80,11 @@ static void job_do_parts(mp_worker_t *self, mp_job_t *job) {
     if (scratch == NULL) job_fail(job, mp_status_out_of_memory());
   }
   for (;;) {
+    // Only the number must be given out once: what the part reads was published with the list's
+    // lock, and what it writes is with the reference that its thread drops.
     uint32_t part = atomic_fetch_add(&job->next_part, 1);
     if (part >= job->num_parts) break;
+    // Relaxed: a part that begins in spite of a failure elsewhere does no harm.
     if (atomic_load_explicit(&job->error, memory_order_relaxed) != NULL) continue;
     mp_status_t status = job->run(job, part, scratch);
     if (status != NULL) job_fail(job, status);
@@ -99,8 +106,12 @@ mp_status_t mp_job_attend(mp_client_t *client, mp_worker_t *self, mp_job_t *job)
   job_link(client, job);
   job_do_parts(self, job);
   job_unlink(client, job);
+  // No helper can come any more: the job is off the list. Those that are at work drop their
+  // references last of all, so when only ours is left the job may go with our stack.
   unsigned references = atomic_load(&job->references);
   if (references != 1) {
+    // The bit tells the helper that drops the last reference to wake us. It is in the same word, so
+    // that it cannot be set between that helper's drop and its look.
     references = atomic_fetch_or(&job->references, MP_JOB_OWNER_SLEEPS) | MP_JOB_OWNER_SLEEPS;
     while ((references & ~MP_JOB_OWNER_SLEEPS) != 1) {
       mp_futex_wait(&job->references, references, NULL);
@@ -117,8 +128,11 @@ void mp_job_submit(mp_client_t *client, mp_job_t *job) {
   atomic_init(&job->references, 1);  // the list's
   mp_client_hold(client);            // the job's callback may drop the last other hold
   job_link(client, job);
-  // The workers may have left before they could see the job.
-  if (mp_client_is_stopping(client)) mp_job_drain(client);
+  // The workers may have left before they could see the job. If they have not, they see it: they
+  // look for jobs until they see is_stopping, and the client's end drains the list after them.
+  // Sequentially consistent, as the count and the store in the end: with less, the end could find
+  // no job while this thread finds that nothing ends.
+  if (atomic_load(&client->is_stopping)) mp_job_drain(client);
   mp_client_unhold(client);
 }
 
@@ -130,10 +144,13 @@ static bool job_may_help(const mp_worker_t *self, const mp_job_t *job) {
 // there is none.
 static mp_job_t *job_find(mp_client_t *client, const mp_worker_t *self, bool take) {
   mp_job_list_t *jobs = &client->workers->jobs;
+  // Without the lock: workers ask this before each device. A job that is linked right after this
+  // look wakes them, or is found by the look before they sleep.
   if (atomic_load(&jobs->count) == 0) return NULL;
   mp_lock(&jobs->lock);
   mp_job_t *job = jobs->first;
   while (job != NULL && !job_may_help(self, job)) job = job->next;
+  // Under the lock the list's own reference keeps the job; later it may be gone.
   if (job != NULL && take) atomic_fetch_add(&job->references, 1);
   mp_unlock(&jobs->lock);
   return job;

@@ -5,6 +5,8 @@
 #include "sim/base/os/futex.h"
 #include "sim/runtime/devices/device_impl.h"
 
+// What the thread is. The functions below that know no worker are called on any thread, and on one
+// that runs its own launch they must keep its devices with it.
 static _Thread_local mp_worker_t *t_worker;
 
 mp_worker_t *mp_worker_current(void) {
@@ -56,6 +58,8 @@ void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
   // either that look finds what was put there before this load, or this load finds the sleeper.
   uint32_t sleepers = atomic_load(&queue->sleepers);
   if (sleepers == 0 || count == 0) return;
+  // The epoch changes before the wake-up: a worker that has counted itself but does not sleep yet
+  // has read the old one, and the kernel refuses to let it sleep on that.
   atomic_fetch_add(&queue->epoch, 1);
   mp_futex_wake(&queue->epoch, (int)(count < sleepers ? count : sleepers));
 }
@@ -75,6 +79,7 @@ static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices, bo
   MP_QUEUE_APPEND(&queue->devices, devices, next_runnable);
   queue->devices.length += count;
   devices->length = 0;
+  // Sequentially consistent: it must come before the load of the sleepers in mp_core_queue_wake.
   atomic_store(&queue->length, queue->devices.length);
   uint32_t waiting = queue->devices.length;
   mp_unlock(&queue->lock);
@@ -119,6 +124,8 @@ void mp_worker_looks_later(void) {
 }
 
 mp_device_t *mp_core_queue_take(mp_core_queue_t *queue) {
+  // Without the lock, so that idle workers do not disturb those that queue something. What comes
+  // right after this look is found by the next one, at the latest before the worker sleeps.
   if (atomic_load(&queue->length) == 0) return NULL;
   mp_lock(&queue->lock);
   mp_device_t *device = mp_device_list_pop(&queue->devices);
@@ -130,5 +137,6 @@ mp_device_t *mp_core_queue_take(mp_core_queue_t *queue) {
 
 bool mp_worker_is_wanted(const mp_worker_t *self) {
   if (self->is_inline) return self->own.first != NULL;
+  // Relaxed: a hint for a loop, which asks again at a later back edge.
   return atomic_load_explicit(&self->queue->length, memory_order_relaxed) != 0;
 }

@@ -91,12 +91,18 @@ static void workers_idle(mp_worker_t *self) {
     sched_yield();
   }
   mp_core_queue_t *queue = self->queue;
+  // The count has one order for all threads, so the last worker to come to rest sees all the others
+  // at rest, and at least that one looks.
   atomic_fetch_add(&self->client->workers->num_idle, 1);
   self->client->runner->look_for_deadlock(self->client);
+  // First it is counted as a sleeper, then the epoch is read, then it looks for work once more:
+  // what comes in after that look finds the sleeper, and changes the epoch that it sleeps on.
   atomic_fetch_add(&queue->sleepers, 1);
   unsigned epoch = atomic_load(&queue->epoch);
   if (!workers_have_work_for(self)) mp_futex_wait(&queue->epoch, epoch, NULL);
   atomic_fetch_sub(&queue->sleepers, 1);
+  // Before it takes a device: who finds all workers idle and no device queued can then trust that
+  // none is on its way from a queue to a worker.
   atomic_fetch_sub(&self->client->workers->num_idle, 1);
 }
 
@@ -167,7 +173,7 @@ mp_status_t mp_workers_start(mp_client_t *client) {
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
   if (status != NULL) {
-    atomic_store(&client->is_stopping, true);
+    atomic_store(&client->is_stopping, true);  // without the launch lock: no user has the client
     mp_workers_stop(client);
   }
   return status;
@@ -178,6 +184,7 @@ void mp_workers_stop(mp_client_t *client) {
   mp_lock_assert_none_held();
   for (uint32_t i = 0; i < all->num_queues; ++i) {
     mp_core_queue_t *queue = &all->queues[i];
+    // A worker looks at is_stopping after it has read the epoch, so none sleeps past this.
     atomic_fetch_add(&queue->epoch, 1);
     mp_futex_wake_all(&queue->epoch);
   }
