@@ -1,14 +1,11 @@
 // Loops that compare and that select.
-#include <complex.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "sim/kernels/elementwise/complex_type.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/loops.h"
 #include "sim/numeric/words.h"
-
-typedef float _Complex c64_t;
-typedef double _Complex c128_t;
 
 // ---- compare ----
 
@@ -25,23 +22,19 @@ static inline int64_t elementwise_compare_total_F64(double x) {
   return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
 }
 
-static inline int elementwise_compare_complex_less(c128_t x, c128_t y) {
-  return creal(x) < creal(y) || (creal(x) == creal(y) && cimag(x) < cimag(y));
-}
-
 // Loops of all directions: in the order of the type, in the total order, and of complex numbers.
 #define LOOP(direction, operator, name) \
   MP_LOOP2(direction##_##name, MP_T(name), uint8_t, x operator y)
 #define TOTAL_LOOP(direction, operator, name)             \
   MP_LOOP2(direction##_TOTAL_##name, MP_T(name), uint8_t, \
            elementwise_compare_total_##name(x) operator elementwise_compare_total_##name(y))
-#define COMPLEX_LOOPS(name, T)                                                      \
-  MP_LOOP2(EQ_##name, T, uint8_t, x == y)                                           \
-  MP_LOOP2(NE_##name, T, uint8_t, x != y)                                           \
-  MP_LOOP2(GE_##name, T, uint8_t, elementwise_compare_complex_less(y, x) || x == y) \
-  MP_LOOP2(GT_##name, T, uint8_t, elementwise_compare_complex_less(y, x))           \
-  MP_LOOP2(LE_##name, T, uint8_t, elementwise_compare_complex_less(x, y) || x == y) \
-  MP_LOOP2(LT_##name, T, uint8_t, elementwise_compare_complex_less(x, y))
+#define COMPLEX_LOOPS(name, T)                                     \
+  MP_LOOP2(EQ_##name, T, uint8_t, x == y)                          \
+  MP_LOOP2(NE_##name, T, uint8_t, x != y)                          \
+  MP_LOOP2(GE_##name, T, uint8_t, mp_complex_less(y, x) || x == y) \
+  MP_LOOP2(GT_##name, T, uint8_t, mp_complex_less(y, x))           \
+  MP_LOOP2(LE_##name, T, uint8_t, mp_complex_less(x, y) || x == y) \
+  MP_LOOP2(LT_##name, T, uint8_t, mp_complex_less(x, y))
 #define LOOPS(name, ...) MP_DIRECTIONS(LOOP, name)
 
 MP_DTYPES_SIGNED(LOOPS)

@@ -5,18 +5,15 @@
 // they have XLA's bits: of two terms that are too large, one is an infinity and the other is not.
 // Quotients and functions follow C99 annex G, but that a factor which is NaN makes a product NaN,
 // as in XLA: exp(-inf + inf i) is NaN, and not 0 times an unknown number.
-#include <complex.h>
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "sim/kernels/elementwise/complex_type.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/loops.h"
-
-typedef float _Complex c64_t;
-typedef double _Complex c128_t;
 
 static inline c128_t elementwise_complex_make(double re, double im) {
   double parts[2] = {re, im};
@@ -146,21 +143,18 @@ static c128_t elementwise_complex_logistic_of(c128_t x) {
   return elementwise_complex_reciprocal(1 + elementwise_complex_exp_of(negate(x)));
 }
 
-static inline int elementwise_complex_less(c128_t x, c128_t y) {
-  return creal(x) < creal(y) || (creal(x) == creal(y) && cimag(x) < cimag(y));
-}
 static inline int elementwise_complex_has_nan(c128_t x) {
   return isnan(creal(x)) || isnan(cimag(x));
 }
 static c128_t elementwise_complex_max_of(c128_t x, c128_t y) {
   return elementwise_complex_has_nan(x) ||
-                 (elementwise_complex_less(y, x) && !elementwise_complex_has_nan(y))
+                 (mp_complex_less(y, x) && !elementwise_complex_has_nan(y))
              ? x
              : y;
 }
 static c128_t elementwise_complex_min_of(c128_t x, c128_t y) {
   return elementwise_complex_has_nan(x) ||
-                 (elementwise_complex_less(x, y) && !elementwise_complex_has_nan(y))
+                 (mp_complex_less(x, y) && !elementwise_complex_has_nan(y))
              ? x
              : y;
 }

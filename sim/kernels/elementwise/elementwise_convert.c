@@ -1,14 +1,11 @@
 // Loops that convert between the computing types.
-#include <complex.h>
 #include <stddef.h>
 
 #include "sim/base/table.h"
+#include "sim/kernels/elementwise/complex_type.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/loops.h"
 #include "sim/numeric/float.h"
-
-typedef float _Complex c64_t;
-typedef double _Complex c128_t;
 
 #define INTEGERS(X)                     \
   X(S8, int8_t, INT8_MIN, INT8_MAX)     \
