@@ -42,9 +42,9 @@ const char *minipod_tell_world(const char *text, char *out_text, size_t capacity
   return mp_pjrt_text(pjrt_world_tell(text, out_text, capacity));
 }
 
-void minipod_leave_world(bool has_failed) {
+bool minipod_leave_world(bool has_failed) {
   if (!has_failed) mp_parcels_finish();
-  if (!mp_leave_is_quick()) return;
+  if (!mp_leave_is_quick()) return false;
   if (!has_failed) mp_router_finish_all();
-  mp_leave_early(has_failed ? 1 : 0);
+  return mp_leave_early(has_failed ? 1 : 0);
 }

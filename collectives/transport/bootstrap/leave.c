@@ -91,8 +91,22 @@ bool mp_leave_is_quick(void) {
   return leave_is_member() && g_leave.module == NULL;
 }
 
-void mp_leave_early(uint32_t status) {
-  if (mp_leave_is_quick()) leave_quickly(status);
+// A process that has ended without a goodbye.
+static bool leave_is_lost(mp_world_t *world, uint32_t rank) {
+  mp_lock(&world->lock);
+  const bool has_left = world->peers[rank].has_left;
+  mp_unlock(&world->lock);
+  return rank != world->rank && !has_left && atomic_load(&world->peers[rank].is_gone);
+}
+
+bool mp_leave_early(uint32_t status) {
+  mp_world_t *world = g_leave.world;
+  if (!mp_leave_is_quick() || world == NULL) return false;
+  bool has_lost = false;
+  for (uint32_t rank = 0; rank < world->size; ++rank) has_lost |= leave_is_lost(world, rank);
+  leave_quickly(status);
+  if (has_lost && g_leave.rank == 0) leave_last(world, mp_clock_seconds() + g_leave.timeout_s);
+  return has_lost;
 }
 
 // Ends the job, as far as that is in our power: without a launcher the other processes only hear of

@@ -4,8 +4,10 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import textwrap
 import time
 
 import pytest
@@ -207,3 +209,35 @@ def test_a_forked_child_has_no_part():
       print(jax.pmap(lambda v: lax.psum(v, 'i'), axis_name='i')(np.ones(2))[0])
       """, 2, 2)
   assert job.outs == {0: "refused\n4.0\n", 1: "refused\n4.0\n"}
+
+
+DYING = """
+    import signal, sys, time
+    f = jax.pmap(lambda x: lax.psum(x, 'i'), axis_name='i')
+    f(np.arange(2.))
+    if jax.process_index() == 1:
+      os.kill(os.getpid(), signal.SIGKILL)
+    start = time.time()
+    try:
+      print(f(np.arange(2.)))
+    except jax.errors.JaxRuntimeError as error:
+      assert "without saying goodbye" in str(error)
+      print("told", flush=True)
+      if CATCHES:
+        time.sleep(3 * jax.process_index())  # to write a checkpoint, say
+        print("done", flush=True)
+      else:
+        raise
+    """
+
+
+@pytest.mark.parametrize("catches", [True, False])
+def test_survivors_of_a_dead_process_end_soon(catches):
+  """JAX would wait for the dead one at their ends, until its heartbeats are missed, and abort."""
+  start = time.monotonic()
+  job = distributed.run(f"CATCHES = {catches}\n" + textwrap.dedent(DYING), 2, 3)
+  assert time.monotonic() - start < 60
+  for process in (0, 2):
+    assert job.outs[process].splitlines() == ["told", "done"][:1 + catches], job.errs[process]
+  # The first process has JAX's service: it waits for those that are still at work.
+  assert job.returncodes == {0: 1 - catches, 1: -signal.SIGKILL, 2: 1 - catches}, job.errs

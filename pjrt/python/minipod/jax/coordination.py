@@ -22,7 +22,8 @@ def find_state() -> None:
 
   state = distributed.global_state
   # Setting what JAX does not know would help nobody.
-  _ = (state.client, state.preemption_sync_manager, state.process_id, state.num_processes)
+  _ = (state.client, state.preemption_sync_manager, state.process_id, state.num_processes,
+       state.service)
   _state, _factories = state, xla_bridge._backend_factories
 
 
@@ -79,4 +80,20 @@ def _offer(process: int, count: int) -> None:
 
 def _leave() -> None:
   has_failed = getattr(sys, "last_value", None) is not None  # nobody has caught the exception
-  foreign.library().minipod_leave_world(ctypes.c_bool(has_failed))
+  leave = foreign.library().minipod_leave_world
+  leave.restype = ctypes.c_bool
+  if leave(ctypes.c_bool(has_failed)):
+    guard.teach("that a process has died", _end_without_meeting)
+
+
+def _end_without_meeting() -> None:
+  """Has JAX not wait at its end for all processes, one of which has died.
+
+  It would take the time of its heartbeats (100 s) to notice, and then abort the process.
+  """
+  for name in ("preemption_sync_manager", "client", "service"):
+    kept = getattr(_state, name)
+    setattr(_state, name, None)
+    if kept is not None:
+      # Its destructor would wait, too.
+      ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
