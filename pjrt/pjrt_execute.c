@@ -179,8 +179,8 @@ static mp_status_t pjrt_execute_choose_devices(const PJRT_LoadedExecutable_Execu
                         loaded->executable->name, args->execute_device->description->info->id);
 }
 
-// Refuses callbacks, because they would never be called. Launch ids and locations have no meaning
-// here and are not read.
+// Refuses callbacks, because they would never be called. Launch ids have no meaning here and are
+// not read.
 static mp_status_t pjrt_execute_read_options(const PJRT_ExecuteOptions *options,
                                              mp_launch_t *launch) {
   if (options == NULL || !MP_HAS(options, num_non_donatable_input_indices)) return NULL;
@@ -192,6 +192,7 @@ static mp_status_t pjrt_execute_read_options(const PJRT_ExecuteOptions *options,
     return mp_status_make(MP_UNIMPLEMENTED, "Execute: output callbacks are not supported");
   }
   if (MP_HAS(options, context)) launch->context = mp_pjrt_execute_context(options->context);
+  if (MP_HAS(options, call_location)) launch->caller = options->call_location;
   if (options->non_donatable_input_indices == NULL) return NULL;
   if (options->num_non_donatable_input_indices > INT32_MAX) {
     return mp_status_make(MP_INVALID_ARGUMENT, "Execute: %zu inputs are not to be donated",

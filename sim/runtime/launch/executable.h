@@ -51,6 +51,9 @@ typedef struct {
   uint32_t num_non_donatable;
   const int64_t *non_donatable;   // parameter numbers that must not be donated this time
   mp_foreign_context_t *context;  // what foreign functions may ask for; NULL: nothing
+  // Where the program is called from ("train.py:12"), for what is said of a launch that waits for
+  // other processes; borrowed. NULL: not known.
+  const char *caller;
 } mp_launch_t;
 
 // Checks the arguments (type, memory, device, deleted, donated twice), gives out the results'

@@ -281,5 +281,8 @@ void mp_launch_share_commit(mp_launch_state_t *l, mp_launch_share_t *share) {
   } else if (run->session != NULL) {
     (void)mp_session_join(run->session, share->logical, run->device, run);
   }
+  if (l->launch->caller != NULL && run->session != NULL) {
+    mp_session_name_caller(run->session, l->launch->caller);
+  }
   mp_run_enqueue(run);
 }

@@ -62,6 +62,7 @@ void mp_session_release(mp_session_t *session) {
   mp_rendezvous_deinit(&session->rendezvous);
   mp_mailbox_deinit(&session->mailbox);
   mp_status_release(session->error);
+  mp_free(session->caller);
   mp_lock_deinit(&session->lock);
   mp_free(session);
 }
@@ -213,6 +214,14 @@ void mp_session_poison_if_stuck(mp_session_t *session, mp_device_list_t *resumed
 }
 
 // ---- Coming and going ----
+
+void mp_session_name_caller(mp_session_t *session, const char *caller) {
+  if (session->peers == NULL) return;
+  mp_lock(&session->lock);
+  // Without memory the words are shorter.
+  if (session->caller == NULL) session->caller = mp_strdup(caller);
+  mp_unlock(&session->lock);
+}
 
 bool mp_session_join(mp_session_t *session, uint32_t logical, mp_device_t *device, mp_run_t *run) {
   MP_ASSERT(logical < session->num_participants);

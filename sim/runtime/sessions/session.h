@@ -47,6 +47,9 @@ void mp_session_release(mp_session_t *session);
 // A participant was enqueued: absent -> active. `run` is borrowed until mp_session_leave, and is on
 // `device`. Returns true when all participants of this process have joined or were skipped.
 bool mp_session_join(mp_session_t *session, uint32_t logical, mp_device_t *device, mp_run_t *run);
+// Says where the launch is called from (copied), which a program that is called from many places
+// does not know. Counts once; only launches over several processes tell.
+void mp_session_name_caller(mp_session_t *session, const char *caller);
 // The launch did not come about for this participant: absent -> done. Returns the same. The caller
 // has poisoned the session before, with the reason.
 bool mp_session_skip(mp_session_t *session, uint32_t logical);
@@ -134,6 +137,7 @@ struct mp_session_s {
   mp_lock_t lock;
   uint32_t num_joined;              // of this process: all that are not ABSENT
   uint32_t num_active, num_parked;  // how many are in these states
+  char *caller;                     // owned; NULL: not known
   mp_status_t error;                // the first failure, owned; written once, before is_poisoned
   atomic_bool is_poisoned;          // `error` is there; for looking without the lock
   mp_rendezvous_t rendezvous;       // meetings whose participants of this process are not all there

@@ -1,5 +1,6 @@
 // The texts about sessions whose participants wait: who waits where, and for whom.
 #include <inttypes.h>
+#include <string.h>
 
 #include "sim/base/alloc.h"
 #include "sim/runtime/devices/device_impl.h"
@@ -195,7 +196,18 @@ bool mp_session_waits_for_peers(const mp_session_t *session) {
   return false;
 }
 
+// Appends ", called at train.py:12", unless the places that were printed from `begin` on say so:
+// programs that the framework has kept come from the line that was the first to call them.
+static void stuck_print_caller(mp_strbuf_t *out, const mp_session_t *session, size_t begin) {
+  if (session->caller == NULL || out->size == begin) return;
+  const char *found = strstr(mp_strbuf_text(out) + begin, session->caller);
+  const char next = found == NULL ? '0' : found[strlen(session->caller)];
+  if (next < '0' || next > '9') return;
+  mp_strbuf_printf(out, ", called at %s", session->caller);
+}
+
 static void stuck_print_places(mp_strbuf_t *out, const mp_session_t *session, places_t *p) {
+  const size_t begin = out->size;
   stuck_collect(session, p);
   for (uint32_t i = 0; i < p->num_places; ++i) {
     if (i != 0) mp_strbuf_puts(out, "; ");
@@ -203,6 +215,7 @@ static void stuck_print_places(mp_strbuf_t *out, const mp_session_t *session, pl
     mp_strbuf_puts(out, count == 1 ? " waits at " : " wait at ");
     stuck_print_place(out, p->places[i].collective);
   }
+  stuck_print_caller(out, session, begin);
 }
 
 void mp_session_describe_wait(const mp_session_t *session, double seconds, mp_strbuf_t *out) {

@@ -97,3 +97,22 @@ def test_clients_one_after_the_other():
     print(outcome(total, x))
     """, ranks=3)
   assert outs == ["6.0\n6.0\n"] * 3
+
+
+def test_a_wait_tells_the_line_of_its_own_call():
+  """JAX keeps the program of the first sum, whose operations come from that line."""
+  job = mpirun.run_well(2, """
+      import time
+      mesh = Mesh(np.array(jax.devices()), "i")
+      x = jax.make_array_from_callback((4,), NamedSharding(mesh, P("i")),
+                                       lambda i: np.arange(4, dtype=np.float32)[i])
+      print(jnp.sum(x))  # the first sum
+      if jax.process_index() == 0:
+        print(jnp.sum(x))  # the sum that waits
+      else:
+        time.sleep(6)
+        jnp.sum(x)
+      """, 2, MINIPOD_COLLECTIVE_WARN_S=2)
+  first, waits = (line for line in re.findall(r"(?<=<string>:)\d+", job.err)[:2])
+  assert int(waits) == int(first) + 2, job.err
+  assert re.search(r"_reduce_sum\) at <string>:\d+:\d+\), called at <string>:\d+; missing", job.err)

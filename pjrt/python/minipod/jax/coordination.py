@@ -2,9 +2,11 @@
 
 import atexit
 import ctypes
+import os
 import sys
 
 import jax
+import minipod
 from minipod import foreign
 from minipod.jax import guard
 
@@ -13,6 +15,7 @@ _state = None  # JAX's: its client, and the number of this process and of all
 _factories = None
 _own = None  # our client in JAX's state
 _has_hook = False
+_add_exclude_path = None  # takes the beginning of the names of files that are not the user's
 
 
 def find_state() -> None:
@@ -53,6 +56,7 @@ def _coordinate(client) -> None:
   count = 1 + max(device.process_index for device in client.devices())
   if count == 1 or _state.client is _own is not None:
     return
+  _ask_for_callers()
   if _state.client is None:
     _offer(client.process_index(), count)
   elif not _has_hook:
@@ -60,6 +64,25 @@ def _coordinate(client) -> None:
     # that this one will never run, so they hear of the end before: this hook comes before JAX's.
     atexit.register(_leave)
     _has_hook = True
+
+
+def find_callers() -> None:
+  """Looks for what tells JAX which lines are not the user's."""
+  global _add_exclude_path
+  from jaxlib import _jax
+
+  _add_exclude_path = _jax.add_exclude_path
+
+
+def _ask_for_callers() -> None:
+  """Has launches come with the line that they are called from, for what is said of a wait.
+
+  The program itself has the line of its first call, and JAX keeps it for calls from others.
+  """
+  if _add_exclude_path is not None and jax.config.jax_send_traceback_to_runtime == "off":
+    for package in (jax, minipod):
+      _add_exclude_path(os.path.dirname(package.__file__) + os.sep)
+    jax.config.update("jax_send_traceback_to_runtime", "on")
 
 
 def _offer(process: int, count: int) -> None:
