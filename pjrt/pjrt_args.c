@@ -21,6 +21,17 @@ mp_status_t mp_pjrt_unimplemented(const char *function, const char *reason) {
                         pjrt_args_public_name(function), reason);
 }
 
+// The interface's own numbers are those of MP_DTYPES. What has another name there, or none:
+enum {
+  PJRT_Buffer_Type_BOOL = PJRT_Buffer_Type_PRED,
+  PJRT_Buffer_Type_TF32 = PJRT_Buffer_Type_INVALID,
+  PJRT_Buffer_Type_INDEX = PJRT_Buffer_Type_INVALID
+};
+#define CHECK_NUMBER(name, text, class, bits, storage, style, exponent, fraction, bias, pjrt, ...) \
+  _Static_assert((int)PJRT_Buffer_Type_##name == pjrt, text " has another number in PJRT");
+MP_DTYPES(CHECK_NUMBER)
+#undef CHECK_NUMBER
+
 mp_status_t mp_pjrt_check_shape(const char *function, PJRT_Buffer_Type type, const int64_t *dims,
                                 size_t num_dims, mp_dtype_t *out_dtype) {
   const char *name = pjrt_args_public_name(function);

@@ -4,6 +4,20 @@
 
 enum { MAX_DEPTH = 32 };  // dictionaries in dictionaries
 
+// The interface's own numbers are those of MP_DTYPES. What has another name there, or none:
+enum {
+  XLA_FFI_DataType_BOOL = XLA_FFI_DataType_PRED,
+  XLA_FFI_DataType_F6E2M3FN = XLA_FFI_DataType_INVALID,
+  XLA_FFI_DataType_F6E3M2FN = XLA_FFI_DataType_INVALID,
+  XLA_FFI_DataType_TF32 = XLA_FFI_DataType_INVALID,
+  XLA_FFI_DataType_INDEX = XLA_FFI_DataType_INVALID
+};
+#define CHECK_NUMBER(name, text, class, bits, storage, style, exponent, fraction, bias, pjrt, xla, \
+                     foreign, ...)                                                                 \
+  _Static_assert((int)XLA_FFI_DataType_##name == foreign, text " has another number there");
+MP_DTYPES(CHECK_NUMBER)
+#undef CHECK_NUMBER
+
 XLA_FFI_DataType mp_foreign_dtype(mp_dtype_t dtype) {
   return (XLA_FFI_DataType)mp_dtype_number(dtype, MP_NUMBERS_FOREIGN);
 }

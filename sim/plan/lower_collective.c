@@ -5,6 +5,7 @@
 
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
+#include "sim/base/table.h"
 #include "sim/ir/print/print_module.h"
 #include "sim/ir/schema.h"
 #include "sim/kernels/elementwise/elementwise.h"
@@ -488,10 +489,15 @@ static const collective_row_t g_collectives[] = {
     {MP_OP_SEND, MP_COLLECTIVE_SEND_RECV},
     {MP_OP_RECV, MP_COLLECTIVE_SEND_RECV},
 };
+// The custom call is that of one function alone, which is no collective by its opcode.
+#define OF_ROLE(name, text, operands, results, regions, role, ...) \
+  +(MP_OP_ROLE_##role == MP_OP_ROLE_COLLECTIVE)
+_Static_assert(MP_COUNT_OF(g_collectives) - 1 == (0 MP_OPS(OF_ROLE)), "a kind for each collective");
+#undef OF_ROLE
 
 static const collective_row_t *lower_collective_find_row(const mp_op_t *op) {
   if (op->code == MP_OP_CUSTOM_CALL && !lower_collective_is_ragged(op)) return NULL;
-  for (size_t i = 0; i < sizeof(g_collectives) / sizeof(g_collectives[0]); ++i) {
+  for (size_t i = 0; i < MP_COUNT_OF(g_collectives); ++i) {
     if (g_collectives[i].code == op->code) return &g_collectives[i];
   }
   return NULL;

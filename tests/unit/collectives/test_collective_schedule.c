@@ -147,14 +147,15 @@ static void run_spread(random_collective_t *r, uint32_t group, const uint32_t *r
 
 static void test_random(void **state) {
   (void)state;
-  for (uint64_t seed = 0; seed < 1600; ++seed) {
+  for (uint64_t seed = 0; seed < 300 * MP_GROUP_COLLECTIVE_KINDS; ++seed) {
     random_collective_t r;
     const uint32_t num_devices = 2 + (uint32_t)(seed % 14);
+    const uint64_t turn = seed / MP_GROUP_COLLECTIVE_KINDS;  // of all kinds
     const int64_t large = seed % MP_GROUP_COLLECTIVE_KINDS == MP_COLLECTIVE_ALL_REDUCE ? 270 : 60;
-    random_collective(&r, seed, num_devices, seed / 8 % 5 == 0 ? large : 7);
-    const bool is_grid = seed / 8 % 4 == 1 && num_devices >= 6;  // of 2 hosts x 3, or 3 x 2
+    random_collective(&r, seed, num_devices, turn % 5 == 0 ? large : 7);
+    const bool is_grid = turn % 4 == 1 && num_devices >= 6;  // of 2 hosts x 3, or 3 x 2
     const uint32_t num_ranks = is_grid ? 6 : 1 + random_below(&r, MAX_PROCESSES);
-    const uint32_t per_host = is_grid ? 2 + (uint32_t)(seed / 32 % 2) : 1 + random_below(&r, 3);
+    const uint32_t per_host = is_grid ? 2 + (uint32_t)(turn / 4 % 2) : 1 + random_below(&r, 3);
     uint32_t ranks[RANDOM_MAX_DEVICES];
     for (uint32_t d = 0; d < num_devices; ++d) {
       const bool is_even = is_grid || seed % 3 == 0;
