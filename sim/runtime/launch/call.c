@@ -101,11 +101,14 @@ static const mp_foreign_host_t k_host = {call_allocate, call_free, call_schedule
 
 // ---- Calling ----
 
+static void call_bring_back(mp_run_t *run, mp_status_t status);
+
 static void call_done(void *context, mp_status_t status) {
-  mp_run_bring_back(context, status);
+  call_bring_back(context, status);
 }
 
-void mp_run_prepare_call(mp_run_t *run, const mp_cmd_t *cmd) {
+// Sets run->call up for a command: what the function gets from us.
+static void call_prepare(mp_run_t *run, const mp_cmd_t *cmd) {
   mp_run_resolve(run, cmd);
   run->call.cmd = cmd;
   run->call.invocation = (mp_foreign_invocation_t){
@@ -124,7 +127,9 @@ void mp_run_prepare_call(mp_run_t *run, const mp_cmd_t *cmd) {
 
 // ---- Runs that are out ----
 
-void mp_run_bring_back(mp_run_t *run, mp_status_t status) {
+// Ends the call of a run that is out, or whose function has given a future: the run goes on, or
+// ends if it was abandoned. Consumes `status`, and a reference to the run. Called without locks.
+static void call_bring_back(mp_run_t *run, mp_status_t status) {
   mp_lock_assert_none_held();
   mp_device_t *device = run->device;
   mp_device_list_t runnable = {0};
@@ -171,14 +176,14 @@ static void call_set(mp_run_t *run, mp_call_state_t state, mp_run_owner_t from, 
 static void call_run(mp_blocking_t *blocking, bool is_dropped) {
   mp_run_t *run = (mp_run_t *)((char *)blocking - offsetof(mp_run_t, call.blocking));
   if (is_dropped) {
-    mp_run_bring_back(run, mp_status_make(MP_CANCELLED, "the client was closed"));
+    call_bring_back(run, mp_status_make(MP_CANCELLED, "the client was closed"));
     return;
   }
   mp_run_retain(run);  // a function with a future may be over, and the run too, before it returns
   bool is_pending = false;
   mp_status_t status =
       mp_foreign_call_start(run->call.cmd->call, &run->call.invocation, &is_pending);
-  if (!is_pending) mp_run_bring_back(run, status);
+  if (!is_pending) call_bring_back(run, status);
   mp_run_release(run);
 }
 
@@ -238,7 +243,7 @@ static mp_status_t call_start(mp_worker_t *self, mp_run_t *run, bool *out_is_out
 
 mp_status_t mp_run_call(mp_worker_t *self, mp_run_t *run, const mp_cmd_t *cmd, bool *out_is_out) {
   if (run->call.state == MP_CALL_OVER) return call_result(run);
-  mp_run_prepare_call(run, cmd);
+  call_prepare(run, cmd);
   return cmd->call->may_block ? call_hand_over(run, out_is_out) : call_start(self, run, out_is_out);
 }
 
@@ -251,7 +256,7 @@ static mp_status_t call_run_stages(mp_run_t *run,
   for (uint32_t i = 0; i < program->num_commands; ++i) {
     const mp_cmd_t *cmd = &program->commands[i];
     if (cmd->kind != MP_CMD_CALL || !cmd->call->has_stages) continue;
-    mp_run_prepare_call(run, cmd);
+    call_prepare(run, cmd);
     MP_RETURN_IF_ERROR(stage(cmd->call, &run->call.invocation));
   }
   return NULL;

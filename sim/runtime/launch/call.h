@@ -78,12 +78,6 @@ bool mp_call_would_go_beside(const mp_executable_t *executable, uint32_t num_dev
                              const uint32_t *logical, mp_buffer_t *const *const *arguments,
                              const mp_device_t *device);
 
-// Sets run->call up for a command: what the function gets from us (call.c).
-void mp_run_prepare_call(mp_run_t *run, const mp_cmd_t *cmd);
-// Ends the call of a run that is out, or whose function has given a future: the run goes on, or
-// ends if it was abandoned. Consumes `status`, and a reference to the run. Called without locks.
-void mp_run_bring_back(mp_run_t *run, mp_status_t status);
-
 // True when the run waits for a foreign function. Takes no lock, so it may be so no more.
 bool mp_run_is_out(const mp_run_t *run);
 

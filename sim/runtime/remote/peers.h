@@ -93,7 +93,7 @@ bool mp_peers_has_left(const mp_peers_t *peers, uint32_t rank);
 // An envelope of this kind with the launch's key; the other words are 0. No lock is needed.
 mp_envelope_t mp_peers_envelope(const mp_peers_t *peers, mp_packet_kind_t kind);
 // Sends a packet to one rank, with a copy of the bytes, if there are any. No lock is needed. Errors
-// are dropped: that a process is lost is reported by mp_session_lose.
+// are dropped: that a process is lost is reported by the router.
 void mp_peers_send(const mp_peers_t *peers, uint32_t rank, const mp_envelope_t *envelope,
                    const void *bytes, size_t size);
 // The same to all ranks that have not left.

@@ -127,7 +127,9 @@ static mp_status_t deliver_explain_loss(const mp_session_t *session, mp_status_t
   return status;
 }
 
-void mp_session_lose(mp_session_t *session, uint32_t rank, mp_status_t why) {
+// The process with this rank is gone and sends no more. Fails the launch with `why` (borrowed),
+// unless that process takes no part in it or had done its part.
+static void deliver_lose(mp_session_t *session, uint32_t rank, mp_status_t why) {
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
   // A process that has left the launch is not needed any more. The other processes notice the loss
@@ -146,7 +148,7 @@ const mp_session_calls_t mp_session_calls = {
     .retain = mp_session_retain,
     .release = mp_session_release,
     .deliver = mp_session_deliver,
-    .lose = mp_session_lose,
+    .lose = deliver_lose,
     .poison = mp_session_poison,
     .is_moving = mp_session_is_moving,
     .is_complete = mp_session_is_complete,

@@ -110,9 +110,6 @@ void mp_session_deliver(mp_session_t *session, mp_packet_t *packet);
 bool mp_session_is_moving(mp_session_t *session);
 // True when all participants of this process were launched or refused.
 bool mp_session_is_complete(mp_session_t *session);
-// The process with this rank is gone and sends no more. Fails the launch with `why` (borrowed),
-// unless that process takes no part in it or had done its part.
-void mp_session_lose(mp_session_t *session, uint32_t rank, mp_status_t why);
 
 // ---- For stuck.c, deadlock.c and watch.c ----
 
