@@ -103,7 +103,12 @@ mp_status_t mp_PJRT_Device_MemoryStats(PJRT_Device_MemoryStats_Args *args) {
   SET(peak_bytes_reserved, 0);
   SET(bytes_reservable_limit, stats.bytes_reservable);
   SET(largest_free_block_bytes, stats.largest_free_block_bytes);
-  LEAVE(pool_bytes);
+  // What the system has placed for the device where it belongs; bytes_in_use may lie elsewhere.
+  if (stats.bytes_on_node < 0) {
+    LEAVE(pool_bytes);
+  } else {
+    SET(pool_bytes, stats.bytes_on_node);
+  }
   LEAVE(peak_pool_bytes);
   if (MP_HAS(args, peak_allocated_bytes_is_set)) {
     SET(peak_allocated_bytes, stats.peak_bytes_in_use);

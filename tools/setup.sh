@@ -104,7 +104,7 @@ check_tools() {
   for tool in gcc clang clang-format cmake ninja pkg-config git python3.11; do
     command -v "$tool" >/dev/null || missing+=("$tool")
   done
-  for tool in hwloc yaml-0.1 cmocka; do
+  for tool in hwloc yaml-0.1 numa cmocka; do
     pkg-config --exists "$tool" 2>/dev/null || missing+=("the library $tool (with headers)")
   done
   [ ${#missing[@]} -eq 0 ] ||

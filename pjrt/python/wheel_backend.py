@@ -23,7 +23,7 @@ LIBRARY = "pjrt_c_api_minipod_plugin.so"
 TAG = "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
 # What a message about something missing ends with.
 NEEDS = ("All it takes, on Debian: apt install cmake ninja-build gcc pkg-config libhwloc-dev"
-         " libyaml-dev; llvm-19-dev, libzstd-dev and zlib1g-dev for machine code, libopenmpi-dev for"
+         " libyaml-dev libnuma-dev; llvm-19-dev, libzstd-dev and zlib1g-dev for machine code, libopenmpi-dev for"
          " pods over several processes")
 # The oldest date a zip file can hold: the same sources give the same wheel.
 EPOCH = (1980, 1, 1, 0, 0, 0)

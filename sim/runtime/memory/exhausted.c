@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "sim/base/os/maps.h"
+#include "sim/runtime/memory/heap.h"
 #include "sim/runtime/memory/memory.h"
 
 enum { MP_MAX_SHARERS = 8 };  // devices in the list of those that share a capacity
@@ -119,6 +120,13 @@ static void exhausted_list_sharers(const mp_memory_t *memory, mp_strbuf_t *out) 
 static void exhausted_list_holders(mp_memory_t *memory, mp_strbuf_t *out) {
   mp_lock(&memory->lock);
   mp_memory_describe_holders(memory, out);
+  mp_pages_t pages;
+  if (memory->heap != NULL && mp_heap_look_at_pages(memory->heap, &pages)) {
+    mp_strbuf_printf(out,
+                     "\npages of device %" PRIu32 ": %" PRIu64 " bytes on its NUMA node %" PRId32
+                     ", %" PRIu64 " bytes on others",
+                     memory->device_id, pages.here, memory->numa_node, pages.elsewhere);
+  }
   mp_unlock(&memory->lock);
 }
 

@@ -1,12 +1,10 @@
 #include "sim/runtime/memory/heap.h"
 
-#include <linux/mempolicy.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "sim/base/alloc.h"
 #include "sim/base/os/maps.h"
+#include "sim/base/os/pages.h"
 #include "sim/base/os/system.h"
 
 enum {
@@ -87,6 +85,21 @@ void mp_heap_release(mp_heap_t *heap) {
 
 bool mp_heap_is_bound(const mp_heap_t *heap) {
   return heap->is_bound;
+}
+
+bool mp_heap_look_at_pages(const mp_heap_t *heap, mp_pages_t *out_pages) {
+  enum { MOST_PAGES = 1 << 14 };  // some milliseconds
+  *out_pages = (mp_pages_t){0};
+  if (heap->numa_node < 0) return false;
+  uint64_t bytes = 0;
+  for (const chunk_t *chunk = heap->chunks; chunk != NULL; chunk = chunk->next) {
+    bytes += chunk->bytes;
+  }
+  const uint64_t step = (bytes / MP_PAGE_BYTES / MOST_PAGES + 1) * MP_PAGE_BYTES;
+  for (const chunk_t *chunk = heap->chunks; chunk != NULL; chunk = chunk->next) {
+    if (!mp_pages_look(chunk->data, chunk->bytes, step, heap->numa_node, out_pages)) return false;
+  }
+  return true;
 }
 
 uint64_t mp_heap_idle_bytes(const mp_heap_t *heap) {
@@ -173,15 +186,6 @@ static mp_span_t *heap_find_fit(const pool_t *pool, uint64_t bytes, uint64_t aft
   return NULL;
 }
 
-// Binds the memory to the NUMA node: the policy holds for pages that are touched from now on.
-static bool heap_bind_pages(void *data, uint64_t bytes, int32_t node) {
-  enum { BITS = 8 * sizeof(unsigned long), WORDS = 1024 / BITS };
-  unsigned long mask[WORDS] = {0};
-  if (node < 0 || node >= 1024) return false;
-  mask[node / (int32_t)BITS] = 1ul << (node % (int32_t)BITS);
-  return syscall(SYS_mbind, data, bytes, MPOL_BIND, mask, 1024 + 1, 0) == 0;
-}
-
 // Maps `bytes` of address space, aligned to `align` (a power of two >= a page). The system gives
 // addresses from above downwards: what is taken at the upper end borders on what was mapped before,
 // and both become one map. With a gap between them each chunk would be a map of its own, of which
@@ -225,7 +229,7 @@ static mp_span_t *heap_add_chunk(mp_heap_t *heap, uint64_t bytes, pool_kind_t ki
   } else if (kind == MP_POOL_HUGE) {
     (void)madvise(data, size, MADV_HUGEPAGE);
   }
-  if (heap->numa_node >= 0 && !heap_bind_pages(data, size, heap->numa_node)) heap->is_bound = false;
+  if (heap->numa_node >= 0 && !mp_pages_bind(data, size, heap->numa_node)) heap->is_bound = false;
   if (pool->next_chunk < MP_LAST_CHUNK) pool->next_chunk *= 2;
   *chunk = (chunk_t){heap->chunks, data, size};
   heap->chunks = chunk;

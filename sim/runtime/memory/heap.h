@@ -4,6 +4,7 @@
 #ifndef MINIPOD_SIM_RUNTIME_MEMORY_HEAP_H_
 #define MINIPOD_SIM_RUNTIME_MEMORY_HEAP_H_
 
+#include "sim/base/os/pages.h"
 #include "sim/runtime/memory/memory.h"
 
 enum {
@@ -22,6 +23,9 @@ void mp_heap_make_sparse(mp_heap_t *heap);
 void mp_heap_release(mp_heap_t *heap);
 // True while there is a node to bind to and every chunk could be bound.
 bool mp_heap_is_bound(const mp_heap_t *heap);
+// How much of what has been touched lies on the node that the heap is bound to: exactly up to 64
+// MiB of chunks, by a sample of the pages beyond. False where there is no node, or nobody says.
+bool mp_heap_look_at_pages(const mp_heap_t *heap, mp_pages_t *out_pages);
 
 // `bytes`, rounded up as blocks are; 0 when it is more than 2^56. `whole_pages`: to pages in any
 // case.

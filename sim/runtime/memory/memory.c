@@ -251,6 +251,11 @@ void mp_memory_get_stats(const mp_memory_t *memory, mp_memory_stats_t *out_stats
       .is_bound = memory->is_bound,
       .is_locked = memory->num_locked != 0 && memory->num_unlocked == 0,
   };
+  mp_pages_t pages;
+  const bool is_known =
+      !is_child && memory->heap != NULL && mp_heap_look_at_pages(memory->heap, &pages);
+  out_stats->bytes_on_node = is_known ? (int64_t)pages.here : -1;
+  out_stats->bytes_off_node = is_known ? (int64_t)pages.elsewhere : -1;
   if (!is_child) mp_unlock(lock);
 }
 

@@ -16,8 +16,11 @@ typedef struct {
   int64_t largest_free_block_bytes;  // the rest of that: free space is never too fragmented
   int64_t num_allocs;                // since the last mp_memory_clear_stats
   int64_t largest_alloc_size;        // in bytes, since then
-  bool is_bound;                     // the memory is bound to the device's NUMA node
-  bool is_locked;                    // pinned_host: all its live blocks are locked (mlock)
+  // Of the pages that have been touched, free ones too: bytes that lie on the device's NUMA node,
+  // and bytes that do not. -1: the device has no node of its own, or the system does not say.
+  int64_t bytes_on_node, bytes_off_node;
+  bool is_bound;   // the memory is bound to the device's NUMA node
+  bool is_locked;  // pinned_host: all its live blocks are locked (mlock)
 } mp_memory_stats_t;
 
 // What the space holds now and has held. Works in a forked child too.

@@ -89,6 +89,14 @@ def test_the_error_names_the_line_of_the_program():
 SMALL = {"MINIPOD_MACHINE": "numa:1(memory=104857600) core:2 pu:1"}
 
 
+def test_a_machine_that_is_only_described_has_no_nodes_to_bind_to():
+  out = scenario.run("""
+    x = jax.block_until_ready(jnp.ones(1 << 20))
+    print('pool_bytes' in jax.devices()[0].memory_stats())
+    """, MINIPOD_MACHINE="numa:2 core:2 pu:1")
+  assert out.split() == ["False"]
+
+
 def test_devices_share_what_is_not_described():
   out = scenario.run("""
     devices = jax.devices()

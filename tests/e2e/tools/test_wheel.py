@@ -53,6 +53,7 @@ def test_the_wheel_needs_nothing_of_the_tests(tmp_path):
 
 @pytest.mark.parametrize("package, words", [
     ("hwloc", "minipod needs hwloc with its headers (Debian: libhwloc-dev)"),
+    ("numa", "minipod needs libnuma with its headers (Debian: libnuma-dev)"),
     ("yaml-0.1", "minipod needs libyaml with its headers (Debian: libyaml-dev)"),
 ])
 def test_what_it_needs_is_named(tmp_path, package, words):

@@ -2,6 +2,7 @@
 
 #include "sim/runtime/memory/memory.h"
 
+#include <numa.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -65,9 +66,56 @@ static void binding_to_a_node_is_a_wish(void **state) {
     assert_non_null(block);
     memset(block->data, 1, block->bytes);
     if (i != 0) assert_false(mp_heap_is_bound(heap));
+    mp_pages_t pages;
+    if (mp_heap_look_at_pages(heap, &pages)) {  // a container may forbid to ask
+      assert_true(pages.here + pages.elsewhere >= block->bytes);
+      if (i != 0) assert_true(pages.here == 0);
+      if (mp_heap_is_bound(heap)) assert_true(pages.elsewhere == 0);
+    }
     mp_heap_give(heap, block, 0);
     mp_heap_release(heap);
   }
+}
+
+static void pages_lie_where_they_are_bound(void **state) {
+  (void)state;
+  const int last = numa_available() < 0 ? 0 : numa_max_node();
+  if (last == 0) {
+    print_message("skipped: the kernel has one NUMA node\n");
+    skip();
+  }
+  for (int node = 0; node <= last; ++node) {
+    mp_heap_t *heap;
+    assert_ok(mp_heap_create(node, &heap));
+    mp_span_t *block = mp_heap_take(heap, 8 << 20, 0);
+    assert_non_null(block);
+    memset(block->data, 1, block->bytes);
+    mp_pages_t pages;
+    assert_true(mp_heap_look_at_pages(heap, &pages));
+    assert_true(!mp_heap_is_bound(heap) || (pages.here >= 8 << 20 && pages.elsewhere == 0));
+    mp_heap_give(heap, block, 0);
+    mp_heap_release(heap);
+  }
+}
+
+// Of much memory a sample is looked at, in which each page stands for others.
+static void a_sample_stands_for_all(void **state) {
+  (void)state;
+  mp_heap_t *heap;
+  assert_ok(mp_heap_create(0, &heap));
+  mp_span_t *block = mp_heap_take(heap, 256 << 20, 0);
+  assert_non_null(block);
+  memset(block->data, 1, block->bytes / 2);
+  mp_pages_t pages;
+  if (mp_heap_look_at_pages(heap, &pages)) {
+    const uint64_t touched = pages.here + pages.elsewhere;
+    assert_true(touched >= 127 << 20 && touched <= 131 << 20);
+  }
+  mp_heap_give(heap, block, 0);
+  mp_heap_release(heap);
+  assert_ok(mp_heap_create(-1, &heap));
+  assert_false(mp_heap_look_at_pages(heap, &pages));  // there is no node to ask about
+  mp_heap_release(heap);
 }
 
 static void freed_in_stream_order_is_for_later_runs_only(void **state) {
@@ -394,10 +442,40 @@ static void address_space_that_is_short(void **state) {
   mp_client_release(client);
 }
 
+static void where_pages_lie_is_in_the_statistics_and_in_the_table(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(1);
+  mp_memory_t *memory = mp_device_memory(mp_client_device(client, 0), MP_MEMORY_DEVICE);
+  assert_int_equal(stats_of(mp_client_device(client, 0), MP_MEMORY_DEVICE).bytes_on_node, -1);
+  memory->numa_node = 0;  // as if the machine had others
+  mp_label_t label = {.origin = MP_ORIGIN_HOST, .dtype = MP_DTYPE_F32};
+  mp_span_t *block = NULL, *other = NULL;
+  assert_ok(mp_memory_alloc(memory, 8 << 20, 0, &label, &block));
+  memset(block->data, 1, block->bytes);
+  const mp_memory_stats_t stats = stats_of(mp_client_device(client, 0), MP_MEMORY_DEVICE);
+  mp_fault_watch();
+  mp_fault_at(MP_FAULT_MMAP, 1, 2);
+  mp_status_t status = mp_memory_alloc(memory, 128 << 20, 0, &label, &other);
+  mp_fault_at(MP_FAULT_MMAP, 0, 0);
+  if (stats.bytes_on_node < 0) {
+    print_message("the system does not say where pages lie\n");
+    mp_status_release(status);
+  } else {
+    assert_true(stats.bytes_on_node + stats.bytes_off_node >= 8 << 20);
+    EXPECT_TEXTS(status, "out of memory: 134217728 bytes",
+                 "pages of device 0: ", " bytes on its NUMA node 0, ");
+  }
+  mp_memory_free(memory, block, 0);
+  mp_client_release(client);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_heap_gives_disjoint_aligned_blocks_and_joins_them_again),
       cmocka_unit_test(binding_to_a_node_is_a_wish),
+      cmocka_unit_test(pages_lie_where_they_are_bound),
+      cmocka_unit_test(a_sample_stands_for_all),
+      cmocka_unit_test(where_pages_lie_is_in_the_statistics_and_in_the_table),
       cmocka_unit_test(freed_in_stream_order_is_for_later_runs_only),
       cmocka_unit_test(devices_of_a_node_share_its_capacity),
       cmocka_unit_test(the_capacity_is_enforced_with_a_table),
