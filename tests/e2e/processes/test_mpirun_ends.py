@@ -123,6 +123,15 @@ def test_killed():
   assert re.match(rf"minipod: process 1 \(pid {job.pids['1']} .*was killed", last_line(job.errs[0]))
 
 
+@pytest.mark.parametrize("end", [
+    "import atexit; atexit.register(lambda: os.kill(os.getpid(), 9)); sys.exit(0)",
+    "import jax.extend; jax.extend.backend.clear_backends(); os.kill(os.getpid(), 9)",
+], ids=["before all else", "without a client"])
+def test_killed_while_it_exits(end):
+  job = Ending(end).expect("not 0")
+  assert re.match(rf"minipod: process 1 \(pid {job.pids['1']} .*was killed", last_line(job.errs[0]))
+
+
 def test_interrupt():
   job = Ending("time.sleep(60)")
   job.process.send_signal(signal.SIGINT)

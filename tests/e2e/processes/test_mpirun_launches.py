@@ -1,10 +1,12 @@
 """Launches over the processes of a real mpirun: that disagree, come late, outlive their process."""
 
 import re
+import subprocess
 import tempfile
 import time
 
 import mpirun
+import pytest
 
 pytestmark = mpirun.NEEDS_MPIRUN
 
@@ -116,3 +118,26 @@ def test_a_wait_tells_the_line_of_its_own_call():
   first, waits = (line for line in re.findall(r"(?<=<string>:)\d+", job.err)[:2])
   assert int(waits) == int(first) + 2, job.err
   assert re.search(r"_reduce_sum\) at <string>:\d+:\d+\), called at <string>:\d+; missing", job.err)
+
+
+@pytest.mark.parametrize("options", ["size=64k", "ro,size=1m"], ids=["full", "unwritable"])
+def test_shared_memory_needs_no_folder(options):
+  """/dev/shm is small in containers: Open MPI complains, the pod's shared memory is nowhere in it."""
+  alone = ["unshare", "--mount", "sh", "-c",
+           f'mount -t tmpfs -o {options} tmpfs /dev/shm && exec "$@"', "sh"]
+  if subprocess.run([*alone, "true"], capture_output=True).returncode != 0:
+    pytest.skip("no mount namespace of our own here")
+  code = """
+      mesh = jax.make_mesh((4,), ("i",))
+      f = jax.jit(jax.shard_map(lambda x: lax.psum(x, "i"), mesh=mesh, in_specs=P("i"), out_specs=P()))
+      x = jax.make_array_from_callback((4, 1 << 20), NamedSharding(mesh, P("i")),
+                                       lambda i: np.ones((1, 1 << 20), np.float32))
+      y = np.asarray(f(x).addressable_shards[0].data)
+      assert y.min() == y.max() == 4
+      print("good")
+      """
+  done = subprocess.run(
+      [*alone, mpirun.LAUNCHER, *mpirun.OPTIONS, "-n", "2", *mpirun.command_of(code)],
+      env=mpirun.environment(2), capture_output=True, text=True, timeout=mpirun.SECONDS)
+  assert done.returncode == 0, done.stderr
+  assert done.stdout.count("good") == 2
