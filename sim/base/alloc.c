@@ -78,6 +78,13 @@ void *mp_aligned_malloc(size_t alignment, size_t size) {
   return alloc_count_new(aligned_alloc(alignment, rounded == 0 ? alignment : rounded));
 }
 
+char *mp_strdup(const char *text) {
+  size_t size = strlen(text) + 1;
+  char *copy = mp_malloc(size);
+  if (copy != NULL) memcpy(copy, text, size);
+  return copy;
+}
+
 void *mp_empty_array(void) {
   // The address is the end of the guard, so that AddressSanitizer reports whoever reads or writes
   // elements there.

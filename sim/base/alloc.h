@@ -21,6 +21,8 @@ void *mp_realloc(void *pointer, size_t size);
 void *mp_realloc_array(void *pointer, size_t count, size_t size);
 // `size` bytes with undefined contents at a multiple of `alignment`, which is a power of two.
 void *mp_aligned_malloc(size_t alignment, size_t size);
+// A copy of a NUL-terminated text.
+char *mp_strdup(const char *text);
 // Frees a block of any of the functions above; NULL is allowed.
 void mp_free(void *pointer);
 
