@@ -116,6 +116,47 @@ static void programs_that_go_stay_in_the_table(void **state) {
   report_end(&r);
 }
 
+static const char k_choice[] =
+    "module @choose {\n"
+    "func.func @main(%i: tensor<i32>, %x: tensor<1000xf32>) -> tensor<1000xf32> {\n"
+    "  %r = \"stablehlo.case\"(%i) ({\n    stablehlo.return %x : tensor<1000xf32>\n  }, {\n"
+    "    %y = stablehlo.add %x, %x : tensor<1000xf32>\n"
+    "    stablehlo.return %y : tensor<1000xf32>\n  }) : (tensor<i32>) -> tensor<1000xf32> "
+    "loc(#loc)\n  return %r : tensor<1000xf32>\n}\n}\n"
+    "#file = loc(\"train.py\":7:3)\n#loc = loc(\"cond\"(#file))\n";
+
+// A program whose run guesses its branch, compiled, launched and released.
+static void run_choice(reported_t *r, uint64_t choice) {
+  mp_module_t *module = NULL;
+  mp_program_t *device_program = NULL;
+  mp_model_program_t *program = NULL;
+  mp_model_share_t *share = NULL;
+  const uint32_t ids[] = {0};
+  const mp_stamp_t none[] = {0};
+  const mp_compile_request_t request = {0};
+  assert_ok(mp_read_text(k_choice, strlen(k_choice), &module));
+  assert_ok(mp_compile_module(module, &request, &device_program));
+  assert_ok(mp_model_program_create(r->model, device_program, 1, ids, &program));
+  (void)mp_model_launch(program, 1, 1, ids, none, &share);
+  assert_non_null(share);
+  mp_path_add(mp_model_share_path(share), choice);
+  mp_model_share_end(share);
+  mp_model_program_release(program, device_program);
+}
+
+static void guesses_are_told(void **state) {
+  (void)state;
+  reported_t r = report_begin(0, NULL);
+  run_choice(&r, 0);
+  expect_text(&r, "guess", false);
+  run_choice(&r, MP_PATH_GUESSED);
+  run_choice(&r, MP_PATH_GUESSED);
+  expect_text(&r, "guessed: 2 times a branch or a loop was decided by a value that is absent",
+              true);
+  expect_text(&r, "the first of 2 branches                 2  cond at train.py:7:3", true);
+  report_end(&r);
+}
+
 static void too_many_programs_are_others(void **state) {
   (void)state;
   mp_arena_t *arena = NULL;
@@ -286,11 +327,9 @@ static void files_are_whole(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(numbers_are_readable),
-      cmocka_unit_test(programs_that_go_stay_in_the_table),
-      cmocka_unit_test(too_many_programs_are_others),
-      cmocka_unit_test(observers_come_and_go),
-      cmocka_unit_test(messages_are_told_in_order),
+      cmocka_unit_test(numbers_are_readable),  cmocka_unit_test(programs_that_go_stay_in_the_table),
+      cmocka_unit_test(guesses_are_told),      cmocka_unit_test(too_many_programs_are_others),
+      cmocka_unit_test(observers_come_and_go), cmocka_unit_test(messages_are_told_in_order),
       cmocka_unit_test(files_are_whole),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
