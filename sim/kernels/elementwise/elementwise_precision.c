@@ -39,7 +39,7 @@ static inline uint64_t elementwise_precision_reduce(uint64_t bits, int fraction_
   MP_DTYPES_FLOATS(X)
 #define LOOP_OF_BYTE(name, text, class, bits, storage, style, ...) \
   STYLE_##style(LOOP, name, text, class, bits, storage, style, __VA_ARGS__)
-#define ROW_OF_BYTE(name, text, class, bits, storage, style, ...) STYLE_##style(ROW, name)
+#define ROW_OF_BYTE(name, text, class, bits, storage, style, ...) STYLE_##style(ROW, name, text)
 #define STYLE_IEEE(X, ...)                                        X(__VA_ARGS__)
 #define STYLE_FN(X, ...)
 #define STYLE_FNUZ(X, ...)
