@@ -3,7 +3,7 @@
 // behind: a variance divides by n - 0 and asks whether that is more than nothing.
 #include "sim/fuse/fuse_graph.h"
 #include "sim/kernels/elementwise/elementwise.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 // The largest element.
 enum { ELEMENT_BYTES = 16 };

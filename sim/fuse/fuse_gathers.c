@@ -6,7 +6,7 @@
 #include "sim/ir/schema.h"
 #include "sim/kernels/shape.h"
 #include "sim/passes/passes.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 // Fewer index vectors are not worth it.
 enum { MIN_VECTORS = 1024 };

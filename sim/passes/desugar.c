@@ -2,7 +2,7 @@
 #include "sim/passes/desugar.h"
 
 #include "sim/passes/passes.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 // In the result of a broadcast the new dimensions come first.
 static mp_status_t desugar_broadcast(mp_module_t *module, mp_op_t *op) {

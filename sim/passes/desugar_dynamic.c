@@ -2,7 +2,7 @@
 // from constants, or say only what the result's type says.
 #include "sim/passes/constant_ints.h"
 #include "sim/passes/desugar.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 static bool desugar_dynamic_is_static(const mp_op_t *op) {
   return mp_type_is_static(op->operands[0]->type) && mp_type_is_static(op->results[0].type);

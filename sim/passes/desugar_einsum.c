@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sim/passes/desugar.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 // The labels of a value's dimensions.
 typedef struct {

@@ -6,7 +6,7 @@
 
 #include "sim/numeric/dtype.h"
 #include "sim/passes/desugar.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 // Values of one type on the way to what the call becomes. After the first error nothing more is
 // made.

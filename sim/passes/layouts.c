@@ -1,6 +1,6 @@
 #include "sim/ir/layout.h"
 #include "sim/passes/passes.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 // Inserts a transpose of `value` in front of `position`. Dimension k of its result is dimension
 // permutation[k] of `value`.

@@ -2,7 +2,7 @@
 // dimensions, and the product of the operands in the other order is the transposed one. The sums
 // are the same in the same order, so that the bits are too; only the pass over memory is saved.
 #include "sim/passes/passes.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 typedef struct {
   mp_module_t *module;

@@ -5,7 +5,7 @@
 #include "sim/ir/schema.h"
 #include "sim/numeric/dims.h"
 #include "sim/passes/passes.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 // Of a larger window, taking it would cost more than is saved.
 enum { MAX_WINDOW_BYTES = 4096 };

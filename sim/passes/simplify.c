@@ -8,7 +8,7 @@
 #include "sim/ir/reducer.h"
 #include "sim/ir/schema.h"
 #include "sim/passes/passes.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 typedef struct {
   uint64_t hash;  // of what the op computes and of the block in which it is

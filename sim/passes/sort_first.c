@@ -3,7 +3,7 @@
 // slice takes; a slice that takes all of them becomes a reshape, which is no work.
 #include "sim/ir/schema.h"
 #include "sim/passes/passes.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 typedef struct {
   mp_module_t *module;

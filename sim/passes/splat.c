@@ -1,5 +1,5 @@
 #include "sim/passes/passes.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 // Smaller constants stay: they are expanded once, when the program is planned, which costs less
 // than a launch of broadcast_in_dim in every run.

@@ -5,7 +5,7 @@
 // transformed), and need no other memory than their operand's.
 #include "sim/ir/schema.h"
 #include "sim/passes/passes.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 // The attributes of a transform of length `length`, after which come `kept` dimensions.
 static mp_status_t transforms_attrs(mp_module_t *module, uint32_t type, int64_t length,

@@ -4,7 +4,7 @@
 // only add or remove dimensions of size 1; what leaves all other dimensions in order is a reshape,
 // which costs nothing.
 #include "sim/passes/passes.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 // The dimensions of an array that are not of size 1.
 typedef struct {

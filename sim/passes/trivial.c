@@ -1,7 +1,7 @@
 // Operations whose sizes leave little to do.
 #include "sim/ir/reducer.h"
 #include "sim/passes/passes.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 // An op whose result has no elements becomes a constant without elements. What only it needs is
 // then dead code: above all calls of foreign functions, which need not be able to work on nothing.

@@ -2,7 +2,7 @@
 
 #include "sim/ir/layout.h"
 #include "sim/kernels/table/custom_call.h"
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 #include "sim/plan/plan.h"
 
 bool mp_plan_is_sink(const mp_op_t *op) {

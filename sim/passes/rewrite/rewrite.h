@@ -3,8 +3,8 @@
 // An op that is sugar *becomes* the last op of its plain form: the object stays, so that its
 // results keep their users, and ops that are needed before it are inserted in front of it.
 // Everything is allocated in the module's arena.
-#ifndef MINIPOD_SIM_PASSES_REWRITE_H_
-#define MINIPOD_SIM_PASSES_REWRITE_H_
+#ifndef MINIPOD_SIM_PASSES_REWRITE_REWRITE_H_
+#define MINIPOD_SIM_PASSES_REWRITE_REWRITE_H_
 
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
@@ -45,4 +45,4 @@ MP_NODISCARD mp_status_t mp_rewrite_ints(mp_module_t *module, mp_attr_name_t nam
                                          mp_named_attr_t *out_attr);
 mp_named_attr_t mp_rewrite_attr(mp_attr_name_t name, const mp_attr_t *value);
 
-#endif  // MINIPOD_SIM_PASSES_REWRITE_H_
+#endif  // MINIPOD_SIM_PASSES_REWRITE_REWRITE_H_

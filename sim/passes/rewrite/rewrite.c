@@ -1,4 +1,4 @@
-#include "sim/passes/rewrite.h"
+#include "sim/passes/rewrite/rewrite.h"
 
 #include "sim/ir/schema.h"
 
