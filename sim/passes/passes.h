@@ -1,4 +1,5 @@
-// Passes: rewrites of a verified module that keep its meaning. Each is one function, one file.
+// Passes: rewrites of a verified module that keep its meaning. Each is one function, one file; the
+// largest one, desugaring, is a room (sim/passes/desugar/desugar.h).
 //
 // All work in place on a module whose functions were verified, allocate in its arena, and leave it
 // verifiable. Not thread-safe on one module.
@@ -18,18 +19,6 @@ MP_NODISCARD mp_status_t mp_passes_finish(mp_module_t *module);
 // that `main` is the only function left. RESOURCE_EXHAUSTED when the result would be absurdly large
 // (functions that call each other twice, thirty levels deep).
 MP_NODISCARD mp_status_t mp_pass_inline(mp_module_t *module);
-
-// Ops that are sugar become their plain forms: broadcast, dot, create_token, cross-replica-sum, if,
-// torch_index_select, einsum, replica groups as mesh axes, dynamic ops whose shapes are static
-// after all; tuples and async pairs (mp_pass_flatten). What occurs only in malformed or unusual
-// programs is refused (a label twice in an operand of einsum), or left as it is and refused by name
-// later (a dynamic op whose shape is not known).
-MP_NODISCARD mp_status_t mp_pass_desugar(mp_module_t *module);
-
-// Values of tuple and future type are replaced by the values in them, also where while, case, and
-// main's parameters and results carry them; async regions run where they start. Part of desugaring.
-// `main` must be the only function.
-MP_NODISCARD mp_status_t mp_pass_flatten(mp_module_t *module);
 
 // Results whose layout is "auto" get a concrete one where it saves a transpose, or where the
 // program asks for one; mp_pass_layouts and the executable then find it. Before partitioning.

@@ -1,4 +1,5 @@
 #include "sim/ir/verify/module_check.h"
+#include "sim/passes/desugar/desugar.h"
 #include "sim/passes/passes.h"
 
 mp_status_t mp_passes_prepare(mp_module_t *module) {

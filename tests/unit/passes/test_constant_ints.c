@@ -1,5 +1,5 @@
 // What small tensors of integers come to when a program computes them from constants.
-#include "sim/passes/constant_ints.h"
+#include "sim/passes/desugar/constant_ints.h"
 #include "tests/unit/support/ir_test.h"
 
 static void check(const mp_value_t *value, uint32_t count, const int64_t *wanted) {

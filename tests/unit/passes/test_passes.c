@@ -1,6 +1,7 @@
 // Passes: small programs before, their dump after.
 #include <stdio.h>
 
+#include "sim/passes/desugar/desugar.h"
 #include "sim/passes/passes.h"
 #include "tests/unit/support/ir_test.h"
 

@@ -1,4 +1,4 @@
-#include "sim/passes/constant_ints.h"
+#include "sim/passes/desugar/constant_ints.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 //
 // Frontends compute shapes with ordinary ops: sizes are joined, multiplied, compared and chosen.
 // What they come to is known at compile time, and dynamic ops need it there.
-#ifndef MINIPOD_SIM_PASSES_CONSTANT_INTS_H_
-#define MINIPOD_SIM_PASSES_CONSTANT_INTS_H_
+#ifndef MINIPOD_SIM_PASSES_DESUGAR_CONSTANT_INTS_H_
+#define MINIPOD_SIM_PASSES_DESUGAR_CONSTANT_INTS_H_
 
 #include "sim/ir/module.h"
 
@@ -16,4 +16,4 @@ enum { MP_CONSTANT_INTS_MAX = 2 * MP_MAX_RANK };
 // or when there are not exactly `count` elements. Time and stack are bounded for every program.
 bool mp_constant_ints(const mp_value_t *value, int64_t *values, uint32_t count);
 
-#endif  // MINIPOD_SIM_PASSES_CONSTANT_INTS_H_
+#endif  // MINIPOD_SIM_PASSES_DESUGAR_CONSTANT_INTS_H_

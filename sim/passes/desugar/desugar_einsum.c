@@ -3,7 +3,7 @@
 // the result's labels in order.
 #include <string.h>
 
-#include "sim/passes/desugar.h"
+#include "sim/passes/desugar/desugar_impl.h"
 #include "sim/passes/rewrite/rewrite.h"
 
 // The labels of a value's dimensions.

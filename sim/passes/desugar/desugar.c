@@ -1,7 +1,7 @@
 // The driver of desugaring, and the short rules.
-#include "sim/passes/desugar.h"
+#include "sim/passes/desugar/desugar.h"
 
-#include "sim/passes/passes.h"
+#include "sim/passes/desugar/desugar_impl.h"
 #include "sim/passes/rewrite/rewrite.h"
 
 // In the result of a broadcast the new dimensions come first.

@@ -4,7 +4,7 @@
 // type is plain, and otherwise the leaves of the tuple or future in order. tuple, get_tuple_element
 // and async_done only rearrange such lists, and async_start is replaced by its region. All other
 // ops, the arguments of their regions, and main itself get a leaf in each place of a tuple.
-#include "sim/passes/passes.h"
+#include "sim/passes/desugar/desugar.h"
 
 // A type of n nodes can have 2^n leaves, because nodes are shared. These limit the nodes of types
 // that one run looks at in all, and their depth.

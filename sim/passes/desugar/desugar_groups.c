@@ -2,7 +2,7 @@
 // a group. Within a group they are ordered along these axes in the order in which they are named,
 // the first changing slowest; the groups are in the mesh's row-major order of the other axes.
 #include "sim/ir/mesh.h"
-#include "sim/passes/desugar.h"
+#include "sim/passes/desugar/desugar_impl.h"
 
 enum { MP_GROUPS_MAX_DEVICES = 1 << 20 };
 

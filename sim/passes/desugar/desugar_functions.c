@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "sim/numeric/dtype.h"
-#include "sim/passes/desugar.h"
+#include "sim/passes/desugar/desugar_impl.h"
 #include "sim/passes/rewrite/rewrite.h"
 
 // Values of one type on the way to what the call becomes. After the first error nothing more is

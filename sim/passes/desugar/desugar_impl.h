@@ -1,10 +1,10 @@
 // The longer rules of mp_pass_desugar, one function per op.
 //
-// A rule turns its op into plain ones in place (rewrite.h), or leaves the op as it is when it
-// cannot; later layers then refuse the op by name. A rule fails for what is malformed or not
-// supported. It may allocate in the module's arena.
-#ifndef MINIPOD_SIM_PASSES_DESUGAR_H_
-#define MINIPOD_SIM_PASSES_DESUGAR_H_
+// A rule turns its op into plain ones in place (sim/passes/rewrite/), or leaves the op as it is
+// when it cannot; later layers then refuse the op by name. A rule fails for what is malformed or
+// not supported. It may allocate in the module's arena.
+#ifndef MINIPOD_SIM_PASSES_DESUGAR_DESUGAR_IMPL_H_
+#define MINIPOD_SIM_PASSES_DESUGAR_DESUGAR_IMPL_H_
 
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
@@ -30,4 +30,4 @@ MP_NODISCARD mp_status_t mp_desugar_function_call(mp_module_t *module, mp_op_t *
 // desugar_groups.c: replica groups that are given as axes of a mesh become a table of ids.
 MP_NODISCARD mp_status_t mp_desugar_mesh_groups(mp_module_t *module, mp_op_t *op);
 
-#endif  // MINIPOD_SIM_PASSES_DESUGAR_H_
+#endif  // MINIPOD_SIM_PASSES_DESUGAR_DESUGAR_IMPL_H_

@@ -1,7 +1,7 @@
 // Dynamic ops in programs without dynamic shapes: the operands that give the shape are computed
 // from constants, or say only what the result's type says.
-#include "sim/passes/constant_ints.h"
-#include "sim/passes/desugar.h"
+#include "sim/passes/desugar/constant_ints.h"
+#include "sim/passes/desugar/desugar_impl.h"
 #include "sim/passes/rewrite/rewrite.h"
 
 static bool desugar_dynamic_is_static(const mp_op_t *op) {
