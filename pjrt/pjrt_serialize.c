@@ -3,7 +3,7 @@
 // A plan depends on the machine and its form is ours to change, so loading compiles again. The form
 // is a magic word and a message:
 //   1 version (text), 2 format, 3 code, 4 compile options, 5 fingerprint of all that, 6 what custom
-//   partitioners have answered (sim/plan/partition_answers.h), if any were asked.
+//   partitioners have answered (sim/plan/partitioners/partition_answers.h), if any were asked.
 
 #include "pjrt/pjrt_executable.h"
 #include "sim/base/alloc.h"

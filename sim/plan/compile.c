@@ -5,7 +5,7 @@
 #include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
 #include "sim/plan/call_layouts.h"
-#include "sim/plan/custom_partition.h"
+#include "sim/plan/partitioners/custom_partition.h"
 #include "sim/plan/plan.h"
 #include "sim/readers/reader.h"
 #include "sim/spmd/gspmd/gspmd_import.h"

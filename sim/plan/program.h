@@ -124,8 +124,8 @@ struct mp_program_s {
   // One device, loops counted once; for cost analysis. Transcendentals are elements of functions
   // such as sine; they are not among the operations.
   double flops, transcendentals, bytes_accessed;
-  // What partitioners of the client's have made of it (partition_answers.h), in the module's arena;
-  // empty: none was asked. For loading it again where they are not.
+  // What partitioners of the client's have made of it (sim/plan/partitioners/), in the module's
+  // arena; empty: none was asked. For loading it again where they are not.
   mp_str_t answers;
   mp_spmd_report_t report;          // of the partitioner
   const mp_inspected_t *inspected;  // [num_inspected], in the module's arena

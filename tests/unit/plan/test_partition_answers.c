@@ -1,6 +1,6 @@
 // The answers of custom partitioners as bytes: they come back in order, and to the same questions.
 
-#include "sim/plan/partition_answers.h"
+#include "sim/plan/partitioners/partition_answers.h"
 #include "tests/unit/support/unit.h"
 
 static const mp_foreign_aval_t avals[] = {

@@ -1,11 +1,11 @@
-#include "sim/plan/custom_partition.h"
+#include "sim/plan/partitioners/custom_partition.h"
 
 #include "sim/base/proto.h"
 #include "sim/foreign/foreign_attrs.h"
 #include "sim/foreign/foreign_partitioner.h"
 #include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
-#include "sim/plan/partition_answers.h"
+#include "sim/plan/partitioners/partition_answers.h"
 #include "sim/readers/reader.h"
 #include "sim/spmd/sharding/op_sharding.h"
 

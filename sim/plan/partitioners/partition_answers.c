@@ -1,4 +1,4 @@
-#include "sim/plan/partition_answers.h"
+#include "sim/plan/partitioners/partition_answers.h"
 
 #include "sim/base/hash.h"
 #include "sim/base/proto.h"

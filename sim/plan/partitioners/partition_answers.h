@@ -4,8 +4,8 @@
 // Answers are used in the order in which they were given. The message (PartitionAnswers) is
 //   1 repeated: 1 target of the call, 2 hash of the question, 3 program, 4 repeated: sharding of an
 //   operand, 5 sharding of the result.
-#ifndef MINIPOD_SIM_PLAN_PARTITION_ANSWERS_H_
-#define MINIPOD_SIM_PLAN_PARTITION_ANSWERS_H_
+#ifndef MINIPOD_SIM_PLAN_PARTITIONERS_PARTITION_ANSWERS_H_
+#define MINIPOD_SIM_PLAN_PARTITIONERS_PARTITION_ANSWERS_H_
 
 #include "sim/base/arena.h"
 #include "sim/foreign/foreign_partitioner.h"
@@ -26,4 +26,4 @@ MP_NODISCARD mp_status_t mp_partition_answers_take(mp_arena_t *arena, mp_str_t *
                                                    const mp_foreign_question_t *question,
                                                    mp_foreign_answer_t *out_answer);
 
-#endif  // MINIPOD_SIM_PLAN_PARTITION_ANSWERS_H_
+#endif  // MINIPOD_SIM_PLAN_PARTITIONERS_PARTITION_ANSWERS_H_

@@ -1,8 +1,8 @@
 // The bridge between the partitioner and the partitioners of clients (jax.experimental's
 // custom_partitioning): questions become messages, and the program in an answer is read. Answers
 // are recorded, and taken from an earlier record if there is one (partition_answers.h).
-#ifndef MINIPOD_SIM_PLAN_CUSTOM_PARTITION_H_
-#define MINIPOD_SIM_PLAN_CUSTOM_PARTITION_H_
+#ifndef MINIPOD_SIM_PLAN_PARTITIONERS_CUSTOM_PARTITION_H_
+#define MINIPOD_SIM_PLAN_PARTITIONERS_CUSTOM_PARTITION_H_
 
 #include "sim/spmd/partition/partition.h"
 
@@ -17,4 +17,4 @@ typedef struct {
 // For mp_partition_options_t.custom. `answers` must stay as it is as long as the result is used.
 mp_custom_partitioner_t mp_plan_custom_partitioner(mp_plan_answers_t *answers);
 
-#endif  // MINIPOD_SIM_PLAN_CUSTOM_PARTITION_H_
+#endif  // MINIPOD_SIM_PLAN_PARTITIONERS_CUSTOM_PARTITION_H_
