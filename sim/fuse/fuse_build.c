@@ -2,7 +2,7 @@
 #include "sim/base/assert.h"
 #include "sim/base/containers/array.h"
 #include "sim/fuse/fuse_graph.h"
-#include "sim/kernels/fused/view.h"
+#include "sim/kernels/fused/tile/view.h"
 
 typedef struct {
   mp_fuse_graph_t *graph;

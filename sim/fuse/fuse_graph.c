@@ -3,8 +3,8 @@
 #include "sim/base/assert.h"
 #include "sim/base/containers/array.h"
 #include "sim/kernels/fused/fusion_end.h"
-#include "sim/kernels/fused/tile.h"
-#include "sim/kernels/fused/view.h"
+#include "sim/kernels/fused/tile/tile.h"
+#include "sim/kernels/fused/tile/view.h"
 
 // A use of an op's results, while they are collected.
 typedef struct {

@@ -4,7 +4,7 @@
 //
 // Members join the group of those that use them, from the last one to the first.
 #include "sim/fuse/fuse_graph.h"
-#include "sim/kernels/fused/view.h"
+#include "sim/kernels/fused/tile/view.h"
 
 // The most members of a group: its kernel is made in a time that grows with the square.
 enum { MAX_MEMBERS = 256 };

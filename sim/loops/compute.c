@@ -3,7 +3,7 @@
 
 #include "sim/base/assert.h"
 #include "sim/kernels/elementwise/elementwise_makers.h"
-#include "sim/kernels/fused/tile.h"
+#include "sim/kernels/fused/tile/tile.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 #include "sim/loops/loop_impl.h"

@@ -4,7 +4,7 @@
 
 #include "sim/base/containers/array.h"
 #include "sim/kernels/elementwise/elementwise.h"
-#include "sim/kernels/fused/view.h"
+#include "sim/kernels/fused/tile/view.h"
 #include "sim/loops/loop.h"
 #include "sim/loops/scalar_ops.h"
 #include "sim/native/native.h"

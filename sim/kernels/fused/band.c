@@ -1,7 +1,7 @@
 #include "sim/kernels/fused/band.h"
 
 #include "sim/base/assert.h"
-#include "sim/kernels/fused/tile.h"
+#include "sim/kernels/fused/tile/tile.h"
 #include "sim/kernels/shape.h"
 
 // Regions of more ops are not looked at: each of their values is searched in a list.

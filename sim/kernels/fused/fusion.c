@@ -3,7 +3,7 @@
 
 #include "sim/kernels/fused/fusion_bands.h"
 #include "sim/kernels/fused/fusion_end.h"
-#include "sim/kernels/fused/tile.h"
+#include "sim/kernels/fused/tile/tile.h"
 #include "sim/kernels/shape.h"
 
 typedef struct {

@@ -3,7 +3,7 @@
 // for them. They are never an array.
 #include "sim/kernels/fused/fusion_end.h"
 
-#include "sim/kernels/fused/tile.h"
+#include "sim/kernels/fused/tile/tile.h"
 #include "sim/kernels/movement/gather.h"
 #include "sim/kernels/movement/movement_makers.h"
 #include "sim/kernels/reduction/reduce.h"

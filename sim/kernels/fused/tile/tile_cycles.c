@@ -1,8 +1,8 @@
-#include "sim/kernels/fused/tile_cycles.h"
+#include "sim/kernels/fused/tile/tile_cycles.h"
 
 #include <string.h>
 
-#include "sim/kernels/fused/tile_registers.h"
+#include "sim/kernels/fused/tile/tile_registers.h"
 #include "sim/kernels/shape.h"
 
 // A tile has whole cycles, and longer ones would make it too long for the cache. Where it can, it

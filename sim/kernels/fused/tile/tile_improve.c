@@ -1,8 +1,8 @@
-#include "sim/kernels/fused/tile_improve.h"
+#include "sim/kernels/fused/tile/tile_improve.h"
 
 #include <string.h>
 
-#include "sim/kernels/fused/tile_registers.h"
+#include "sim/kernels/fused/tile/tile_registers.h"
 
 // Keeps the steps that are marked.
 static void tile_improve_keep(mp_tile_program_t *program, const bool *is_kept) {

@@ -1,8 +1,8 @@
 // Where the registers of a tile program lie. Private to this folder.
-#ifndef MINIPOD_SIM_KERNELS_FUSED_TILE_REGISTERS_H_
-#define MINIPOD_SIM_KERNELS_FUSED_TILE_REGISTERS_H_
+#ifndef MINIPOD_SIM_KERNELS_FUSED_TILE_TILE_REGISTERS_H_
+#define MINIPOD_SIM_KERNELS_FUSED_TILE_TILE_REGISTERS_H_
 
-#include "sim/kernels/fused/tile.h"
+#include "sim/kernels/fused/tile/tile.h"
 
 // How many of a step's inputs are slots.
 uint32_t mp_tile_num_inputs(const mp_tile_step_t *step);
@@ -12,4 +12,4 @@ uint32_t mp_tile_num_inputs(const mp_tile_step_t *step);
 MP_NODISCARD mp_status_t mp_tile_place_registers(mp_arena_t *arena, uint32_t num_results,
                                                  mp_tile_program_t *program);
 
-#endif  // MINIPOD_SIM_KERNELS_FUSED_TILE_REGISTERS_H_
+#endif  // MINIPOD_SIM_KERNELS_FUSED_TILE_TILE_REGISTERS_H_

@@ -1,4 +1,4 @@
-#include "sim/kernels/fused/view.h"
+#include "sim/kernels/fused/tile/view.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 // The state of making a tile program, which tile_compile.c and tile_reading.c share. Private to
 // this folder.
-#ifndef MINIPOD_SIM_KERNELS_FUSED_TILE_COMPILER_H_
-#define MINIPOD_SIM_KERNELS_FUSED_TILE_COMPILER_H_
+#ifndef MINIPOD_SIM_KERNELS_FUSED_TILE_TILE_COMPILER_H_
+#define MINIPOD_SIM_KERNELS_FUSED_TILE_TILE_COMPILER_H_
 
 #include "sim/base/containers/array.h"
-#include "sim/kernels/fused/tile.h"
+#include "sim/kernels/fused/tile/tile.h"
 
 // Which slot holds a value of the region, or a scalar that is repeated for all elements of an array
 // or of a column.
@@ -42,4 +42,4 @@ MP_NODISCARD mp_status_t mp_tile_bind(mp_tile_compiler_t *c, const mp_value_t *v
 MP_NODISCARD mp_status_t mp_tile_read(mp_tile_compiler_t *c, const mp_op_t *user,
                                       const mp_value_t *value, bool is_column, uint32_t *out_slot);
 
-#endif  // MINIPOD_SIM_KERNELS_FUSED_TILE_COMPILER_H_
+#endif  // MINIPOD_SIM_KERNELS_FUSED_TILE_TILE_COMPILER_H_

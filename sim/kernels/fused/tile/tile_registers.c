@@ -1,4 +1,4 @@
-#include "sim/kernels/fused/tile_registers.h"
+#include "sim/kernels/fused/tile/tile_registers.h"
 
 #include "sim/base/assert.h"
 #include "sim/kernels/shape.h"

@@ -2,11 +2,11 @@
 // of its own; registers are given out at the end, when it is known who reads a slot last.
 #include <string.h>
 
-#include "sim/kernels/fused/tile_compiler.h"
-#include "sim/kernels/fused/tile_cycles.h"
-#include "sim/kernels/fused/tile_improve.h"
-#include "sim/kernels/fused/tile_order.h"
-#include "sim/kernels/fused/tile_registers.h"
+#include "sim/kernels/fused/tile/tile_compiler.h"
+#include "sim/kernels/fused/tile/tile_cycles.h"
+#include "sim/kernels/fused/tile/tile_improve.h"
+#include "sim/kernels/fused/tile/tile_order.h"
+#include "sim/kernels/fused/tile/tile_registers.h"
 #include "sim/kernels/reduction/reduce.h"
 #include "sim/kernels/shape.h"
 #include "sim/numeric/float.h"

@@ -1,6 +1,6 @@
-#include "sim/kernels/fused/tile_order.h"
+#include "sim/kernels/fused/tile/tile_order.h"
 
-#include "sim/kernels/fused/tile_registers.h"
+#include "sim/kernels/fused/tile/tile_registers.h"
 #include "sim/kernels/shape.h"
 
 // LINE: the bytes of a cache line; a block has so many of each column, so that lines are read once.

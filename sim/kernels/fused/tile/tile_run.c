@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
-#include "sim/kernels/fused/tile.h"
+#include "sim/kernels/fused/tile/tile.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 #include "sim/numeric/float.h"

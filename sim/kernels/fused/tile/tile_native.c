@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
-#include "sim/kernels/fused/tile.h"
-#include "sim/kernels/fused/tile_registers.h"
+#include "sim/kernels/fused/tile/tile.h"
+#include "sim/kernels/fused/tile/tile_registers.h"
 
 // A run of fewer steps is not worth a map. In a longer one so many values would live at once that
 // they lie in memory again, and compiling would take too long.

@@ -1,8 +1,8 @@
 // In which order the tiles of a program are taken. Private to this folder.
-#ifndef MINIPOD_SIM_KERNELS_FUSED_TILE_ORDER_H_
-#define MINIPOD_SIM_KERNELS_FUSED_TILE_ORDER_H_
+#ifndef MINIPOD_SIM_KERNELS_FUSED_TILE_TILE_ORDER_H_
+#define MINIPOD_SIM_KERNELS_FUSED_TILE_TILE_ORDER_H_
 
-#include "sim/kernels/fused/tile.h"
+#include "sim/kernels/fused/tile/tile.h"
 
 // Decides whether the tiles of a program of arrays alone are taken in blocks, and which loads read
 // blocks. Before cycles are looked for: tiles in blocks have none.
@@ -12,4 +12,4 @@ void mp_tile_choose_order(mp_tile_program_t *program);
 // After cycles are found.
 void mp_tile_choose_landing(mp_tile_program_t *program);
 
-#endif  // MINIPOD_SIM_KERNELS_FUSED_TILE_ORDER_H_
+#endif  // MINIPOD_SIM_KERNELS_FUSED_TILE_TILE_ORDER_H_

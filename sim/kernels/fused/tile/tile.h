@@ -12,8 +12,8 @@
 // Narrow floating-point numbers (f4 ... bf16) are held as f32 in registers, rounded after each step
 // to what their type can hold, and only become narrow in results: the bits are those of the ops
 // done one by one.
-#ifndef MINIPOD_SIM_KERNELS_FUSED_TILE_H_
-#define MINIPOD_SIM_KERNELS_FUSED_TILE_H_
+#ifndef MINIPOD_SIM_KERNELS_FUSED_TILE_TILE_H_
+#define MINIPOD_SIM_KERNELS_FUSED_TILE_TILE_H_
 
 #include <stdint.h>
 
@@ -21,7 +21,7 @@
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 #include "sim/kernels/elementwise/elementwise.h"
-#include "sim/kernels/fused/view.h"
+#include "sim/kernels/fused/tile/view.h"
 #include "sim/kernels/kernel.h"
 #include "sim/kernels/reduction/fold.h"
 #include "sim/native/native.h"
@@ -145,7 +145,7 @@ static inline bool mp_tile_has_one_row(const mp_tile_program_t *program) {
 
 // Makes the steps of the ops of a minipod.fusion's region before `end`; the results are
 // `num_results` operands of `end`, from operand `first` on. UNIMPLEMENTED, by mp_op_error, for an
-// op that cannot be fused (sim/kernels/fused/README.md says which can).
+// op that cannot be fused (README.md of this room says which can).
 MP_NODISCARD mp_status_t mp_tile_compile(mp_arena_t *arena, const mp_block_t *block,
                                          const mp_op_t *end, uint32_t first, uint32_t num_results,
                                          mp_tile_program_t *out_program);
@@ -181,4 +181,4 @@ bool mp_tile_looks_through(const mp_op_t *op);
 // Whether the op is one that steps compute, element by element.
 bool mp_tile_computes(const mp_op_t *op);
 
-#endif  // MINIPOD_SIM_KERNELS_FUSED_TILE_H_
+#endif  // MINIPOD_SIM_KERNELS_FUSED_TILE_TILE_H_

@@ -1,6 +1,6 @@
 // Slots, and how the steps read values of the region: operands, constants, and what other steps
 // have computed.
-#include "sim/kernels/fused/tile_compiler.h"
+#include "sim/kernels/fused/tile/tile_compiler.h"
 #include "sim/kernels/shape.h"
 #include "sim/numeric/float.h"
 

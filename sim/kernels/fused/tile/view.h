@@ -6,8 +6,8 @@
 // needs nobody to make the array between.
 //
 // Of an iota, whose elements are indices, the view gives the elements themselves.
-#ifndef MINIPOD_SIM_KERNELS_FUSED_VIEW_H_
-#define MINIPOD_SIM_KERNELS_FUSED_VIEW_H_
+#ifndef MINIPOD_SIM_KERNELS_FUSED_TILE_VIEW_H_
+#define MINIPOD_SIM_KERNELS_FUSED_TILE_VIEW_H_
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,4 +68,4 @@ void mp_view_load_block(const mp_view_t *view, size_t size, const void *base, in
 void mp_view_count(const mp_view_t *view, mp_dtype_t dtype, int64_t begin, int64_t count,
                    void *out);
 
-#endif  // MINIPOD_SIM_KERNELS_FUSED_VIEW_H_
+#endif  // MINIPOD_SIM_KERNELS_FUSED_TILE_VIEW_H_

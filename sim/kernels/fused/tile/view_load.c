@@ -4,7 +4,7 @@
 #include "sim/base/assert.h"
 #include "sim/base/vector.h"
 #include "sim/kernels/counting.h"
-#include "sim/kernels/fused/view.h"
+#include "sim/kernels/fused/tile/view.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 #include "sim/kernels/transpose.h"
