@@ -1,9 +1,9 @@
 """What minipod says on standard error: by default what is wrong with the settings, and no more."""
 
-import os
 import re
 import shutil
 
+import minipod
 import scenario
 
 USE = "print(float(jax.jit(lambda x: (x * 2 + jnp.abs(x)).sum())(jnp.ones(1 << 16))))"
@@ -28,7 +28,7 @@ def test_a_misspelt_variable_is_named():
 
 def beside(folder):
   """A copy of the library, with what the folder has beside it."""
-  return shutil.copy(os.environ["MINIPOD_LIBRARY"], folder)
+  return shutil.copy(minipod.library_path(), folder)
 
 
 def test_a_module_that_cannot_be_loaded_is_named(tmp_path):
@@ -40,7 +40,7 @@ def test_a_module_that_cannot_be_loaded_is_named(tmp_path):
 
 
 def test_a_module_that_is_of_another_build_is_named(tmp_path):
-  shutil.copy(os.environ["MINIPOD_LIBRARY"], tmp_path / "minipod_native.so")
+  shutil.copy(minipod.library_path(), tmp_path / "minipod_native.so")
   lines = said(MINIPOD_LIBRARY=beside(tmp_path), MINIPOD_NATIVE=2)
   assert lines == ["minipod: warning: no machine code is made, loops are slower:"
                    f" {tmp_path}/minipod_native.so is of another build"]
