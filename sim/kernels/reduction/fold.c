@@ -68,6 +68,18 @@ mp_status_t mp_fold_create(mp_arena_t *arena, const mp_op_t *op, const mp_block_
   return NULL;
 }
 
+mp_status_t mp_fold_create_of(mp_arena_t *arena, const mp_op_t *op, mp_fold_t *out_fold) {
+  const uint32_t n = op->num_operands / 2;
+  const mp_type_t **types = MP_ARENA_ARRAY(arena, const mp_type_t *, 3 * n + 1);
+  MP_RETURN_IF_NULL(types);
+  for (uint32_t k = 0; k < n; ++k) {
+    types[k] = mp_op_operand_type(op, k);
+    types[n + k] = mp_op_operand_type(op, n + k);
+    types[2 * n + k] = mp_op_result_type(op, k);
+  }
+  return mp_fold_create(arena, op, op->regions[0], n, types, types + n, types + 2 * n, out_fold);
+}
+
 void mp_fold_work(const mp_fold_t *fold, void *scratch, mp_fold_work_t *out_work) {
   uint32_t n = fold->num_operands;
   char *arrays = scratch;

@@ -56,6 +56,10 @@ MP_NODISCARD mp_status_t mp_fold_create(mp_arena_t *arena, const mp_op_t *op,
                                         const mp_type_t *const *in, const mp_type_t *const *init,
                                         const mp_type_t *const *out, mp_fold_t *out_fold);
 
+// The same for an op that has its elements and then its start values as operands, and one region.
+MP_NODISCARD mp_status_t mp_fold_create_of(mp_arena_t *arena, const mp_op_t *op,
+                                           mp_fold_t *out_fold);
+
 // Lays out the working memory in `scratch`, which has fold->scratch_bytes.
 void mp_fold_work(const mp_fold_t *fold, void *scratch, mp_fold_work_t *out_work);
 

@@ -137,17 +137,9 @@ static uint32_t reduce_count_blocks(const mp_reduce_t *kernel) {
 mp_status_t mp_kernel_make_reduce(mp_arena_t *arena, const mp_op_t *op,
                                   const mp_kernel_t **out_kernel) {
   mp_reduce_t *kernel = MP_ARENA_NEW(arena, mp_reduce_t);
-  uint32_t n = op->num_operands / 2;
-  const mp_type_t **types = MP_ARENA_ARRAY(arena, const mp_type_t *, 3 * n + 1);
-  if (kernel == NULL || types == NULL) return mp_status_out_of_memory();
-  for (uint32_t k = 0; k < n; ++k) {
-    types[k] = mp_op_operand_type(op, k);
-    types[n + k] = mp_op_operand_type(op, n + k);
-    types[2 * n + k] = mp_op_result_type(op, k);
-  }
+  MP_RETURN_IF_NULL(kernel);
   mp_kernel_init(&kernel->base, reduce_run, op);
-  MP_RETURN_IF_ERROR(
-      mp_fold_create(arena, op, op->regions[0], n, types, types + n, types + 2 * n, &kernel->fold));
+  MP_RETURN_IF_ERROR(mp_fold_create_of(arena, op, &kernel->fold));
   mp_fold_axes_find(op, &kernel->kept, &kernel->reduced);
   kernel->way =
       reduce_choose_way(&kernel->kept, &kernel->reduced, kernel->fold.kind != MP_REDUCE_CUSTOM);

@@ -101,18 +101,11 @@ enum { GRAIN = 32 * 1024 };
 mp_status_t mp_kernel_make_reduce_window(mp_arena_t *arena, const mp_op_t *op,
                                          const mp_kernel_t **out_kernel) {
   reduce_window_t *kernel = MP_ARENA_NEW(arena, reduce_window_t);
-  uint32_t n = op->num_operands / 2;
-  const mp_type_t **types = MP_ARENA_ARRAY(arena, const mp_type_t *, 3 * n + 1);
-  if (kernel == NULL || types == NULL) return mp_status_out_of_memory();
-  for (uint32_t k = 0; k < n; ++k) {
-    types[k] = mp_op_operand_type(op, k);
-    types[n + k] = mp_op_operand_type(op, n + k);
-    types[2 * n + k] = mp_op_result_type(op, k);
-  }
+  MP_RETURN_IF_NULL(kernel);
   mp_kernel_init(&kernel->base, reduce_window_run, op);
+  MP_RETURN_IF_ERROR(mp_fold_create_of(arena, op, &kernel->fold));
   MP_RETURN_IF_ERROR(
-      mp_fold_create(arena, op, op->regions[0], n, types, types + n, types + 2 * n, &kernel->fold));
-  MP_RETURN_IF_ERROR(mp_window_create(op, types[0], types[2 * n], &kernel->window));
+      mp_window_create(op, mp_op_operand_type(op, 0), mp_op_result_type(op, 0), &kernel->window));
   *out_kernel = &kernel->base;
   if (mp_window_scan_create(&kernel->window, &kernel->fold, &kernel->scan)) {
     kernel->base.run = reduce_window_run_scan;
