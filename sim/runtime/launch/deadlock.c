@@ -6,10 +6,14 @@
 #include "sim/runtime/sessions/session.h"
 #include "sim/runtime/workers/workers.h"
 
-// True when nothing inside the client can move a run: no worker or inline run is at work, no device
-// is runnable, and there is no job. With the launch lock held no launch can come either, so this
-// stays true except for what comes from outside (events that are set), and runs that wait for that
-// count as able to go on.
+#ifdef MINIPOD_ASSERTS
+void (*mp_deadlock_at_read)(void);
+#endif
+
+// True when nothing inside the client moved a run a moment ago: no worker or inline run was at
+// work, no device runnable, and there was no job. This says only that a look is worth while: a
+// launching thread that is about to let its runs go, an input, a call that is over or a packet may
+// set runs in motion at any time, also during the look.
 static bool deadlock_is_at_rest(const mp_client_t *client) {
   mp_lock_assert_held(&client->launches->lock);
   if (atomic_load(&client->workers->num_idle) != client->workers->num_workers) return false;
@@ -54,6 +58,9 @@ static bool deadlock_may_go_on(mp_session_t *session) {
     const mp_run_t *run = session->runs[i];
     mp_device_t *device = session->devices[i];
     mp_unlock(&session->lock);
+#ifdef MINIPOD_ASSERTS
+    if (mp_deadlock_at_read != NULL) mp_deadlock_at_read();
+#endif
     if (state == MP_PARTICIPANT_ABSENT) return true;  // its launch may still come
     if (state == MP_PARTICIPANT_REMOTE) return true;
     if (state == MP_PARTICIPANT_ACTIVE && deadlock_may_come(device, run)) return true;
@@ -71,8 +78,10 @@ static mp_device_t *deadlock_next_stream(const mp_client_t *client, mp_device_t 
   return device + 1 < first + client->num_local ? device + 1 : client->launches->sides;
 }
 
-// A session, retained, that can never go on; NULL: there is none. At first every session counts as
-// unable to go on; those that can are marked, until a whole round finds no more of them.
+// A session, retained, that can never go on; NULL: there is none found. At first every session
+// counts as unable to go on; those that can are marked, until a whole round finds no more of them.
+// Streams and participants are read one after the other, so this is true only if nobody was parked
+// or resumed meanwhile.
 static mp_session_t *deadlock_find_stuck(mp_client_t *client) {
   mp_lock_assert_held(&client->launches->lock);
   mp_device_t *device = NULL;
@@ -104,11 +113,22 @@ void mp_deadlock_check(mp_client_t *client) {
   if (atomic_load(&client->workers->num_idle) != client->workers->num_workers) return;
   if (!atomic_load(&client->workers->needs_look)) return;
   mp_session_t *stuck = NULL;
+  // No launch can come during the look, so an absent participant is not overlooked.
   mp_lock(&client->launches->lock);
   // If somebody is still at work, that thread comes here when it is done.
   if (atomic_load(&client->workers->needs_look) && deadlock_is_at_rest(client)) {
+    // Before the first read: who parks or resumes a run that the look has read already comes to
+    // that session's lock later, so it finds the flag cleared and sets it.
     atomic_store(&client->workers->needs_look, false);
     stuck = deadlock_find_stuck(client);
+    // After the last read: if anything that was read came after such a change, the locks that it
+    // was read under show the flag, too. Then what was read never was so at one time, and proves
+    // nothing. Whoever moved looks again when it is done, for the flag stays set. Otherwise all
+    // that was read holds together, and for ever: what is stuck stays so.
+    if (atomic_load(&client->workers->needs_look)) {
+      mp_session_release(stuck);
+      stuck = NULL;
+    }
   }
   mp_unlock(&client->launches->lock);
   if (stuck != NULL) mp_session_poison_stuck(stuck);

@@ -6,7 +6,8 @@
 // nothing moves any more: every worker is idle, nothing is runnable, and some runs are parked. Then
 // a run can go on only if it waits for something from outside (an input, a launch that has not
 // come, another process), or for a run that can go on. A session none of whose participants can go
-// on is stuck for ever; one such session is poisoned, which lets the others go on.
+// on is stuck for ever; one such session is poisoned, which lets the others go on. What comes from
+// outside may move runs while they are looked at: such a look proves nothing and is made again.
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_DEADLOCK_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_DEADLOCK_H_
 
@@ -17,6 +18,12 @@
 // behind others since the last look. Called without locks by whoever stops working: a worker before
 // it goes to sleep, a thread that has launched.
 void mp_deadlock_check(mp_client_t *client);
+
+#ifdef MINIPOD_ASSERTS
+// For tests: called after each participant that a look has read, with the launch lock held; NULL:
+// nothing. Set while nobody looks.
+extern void (*mp_deadlock_at_read)(void);
+#endif
 
 // What keeps the first run of the device from going on by itself, directly or through the streams
 // that it waits for; the worst of it. Takes the launch lock.

@@ -103,6 +103,8 @@ static void session_unpark(mp_session_t *session, uint32_t logical) {
   session->states[logical] = MP_PARTICIPANT_ACTIVE;
   session->num_active += 1;
   session->num_parked -= 1;
+  // Under the lock, so that a look for deadlocks that has read it as parked notices (deadlock.c).
+  mp_workers_need_look(session->devices[logical]->client->workers);
 }
 
 void mp_session_resume(mp_session_t *session, uint32_t logical, mp_device_list_t *resumed) {

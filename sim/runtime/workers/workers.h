@@ -19,7 +19,8 @@ typedef struct mp_workers_s {
   // For the proof that nothing can move any more (launch/deadlock.h).
   atomic_uint num_idle;         // workers that found nothing to do
   atomic_uint num_inline_runs;  // launching threads that run devices themselves
-  atomic_bool needs_look;       // runs were parked or queued behind others since the last look
+  // Runs were parked, resumed or queued behind others since the last look began.
+  atomic_bool needs_look;
 
   _Atomic(mp_worker_t *) spare_inline_worker;  // kept for the next inline run; NULL: none
   mp_callers_t callers;
@@ -37,9 +38,12 @@ MP_NODISCARD mp_status_t mp_workers_start(mp_client_t *client);
 // worker, which then leaves by itself afterwards.
 void mp_workers_stop(mp_client_t *client);
 
-// Notes that a run was parked, or queued behind another one: the next look for deadlocks
-// (launch/deadlock.h) has something to find.
+// Notes that a run was parked, resumed, or queued behind another one: the next look for deadlocks
+// (launch/deadlock.h) has something to find, and one that is being made proves nothing. Called
+// under the lock under which the look reads what has changed.
 static inline void mp_workers_need_look(mp_workers_t *all) {
+  // Relaxed, and without a store where it is set: every meeting comes here. The caller's lock keeps
+  // an old `true` from being seen after a look has read under it, for that came after the clearing.
   if (atomic_load_explicit(&all->needs_look, memory_order_relaxed)) return;
   atomic_store(&all->needs_look, true);
 }
