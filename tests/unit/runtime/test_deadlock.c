@@ -2,7 +2,7 @@
 // while it is made.
 
 #include <stdatomic.h>
-#include <string.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "sim/runtime/client.h"
