@@ -27,11 +27,13 @@ static mp_program_t *psum_program(uint32_t devices) {
 }
 
 static mp_workers_t *g_workers;
-static atomic_bool g_has_moved;
+static atomic_bool g_is_moving;
+static atomic_uint g_num_reads;
 
-// At the first read of the first look: does to the look what a run does that is resumed meanwhile.
+// Does to the look what a run does that is resumed meanwhile.
 static void move_during_the_look(void) {
-  if (!atomic_exchange(&g_has_moved, true)) mp_workers_need_look(g_workers);
+  if (atomic_load(&g_is_moving)) mp_workers_need_look(g_workers);
+  atomic_fetch_add(&g_num_reads, 1);
 }
 
 static bool is_any_over(test_launch_t launches[2][2]) {
@@ -66,16 +68,18 @@ static void a_look_in_which_something_moves_proves_nothing(void **state) {
   assert_ok(mp_executable_create(client, psum_program(2), backward, &executables[1]));
   assert_ok(mp_executable_create(client, psum_program(1), other, &alone));
   g_workers = client->workers;
-  atomic_store(&g_has_moved, false);
+  atomic_store(&g_is_moving, true);
+  atomic_store(&g_num_reads, 0);
   mp_deadlock_at_read = move_during_the_look;
   test_launch_t l[2][2];
   launch_crosswise(client, executables, l);
   const struct timespec while_it_looks = {.tv_nsec = 50 * 1000 * 1000},
                         little = {.tv_nsec = 1000000};
-  while (!atomic_load(&g_has_moved)) nanosleep(&little, NULL);
+  while (atomic_load(&g_num_reads) == 0) nanosleep(&little, NULL);
   nanosleep(&while_it_looks, NULL);
   assert_false(is_any_over(l));
   // Who has moved looks again when it is done, and then nothing moves.
+  atomic_store(&g_is_moving, false);
   test_launch_t last;
   launch_filled(&last, alone, 1, 1);
   launch_expect(&last, 1);
@@ -88,10 +92,10 @@ static void a_look_in_which_something_moves_proves_nothing(void **state) {
     launch_end(&l[i / 2][i % 2]);
   }
   assert_int_equal(failed, 2);
-  mp_deadlock_at_read = NULL;
   for (int e = 0; e < 2; ++e) mp_executable_release(executables[e]);
   mp_executable_release(alone);
   mp_client_release(client);
+  mp_deadlock_at_read = NULL;  // nobody looks any more
 }
 
 int main(void) {
