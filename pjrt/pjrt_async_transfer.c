@@ -251,19 +251,9 @@ mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer(
                              slot->layout, &args->buffer_out);
 }
 
-mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_Device(
-    PJRT_AsyncHostToDeviceTransferManager_Device_Args *args) {
-  MP_REQUIRE(args, transfer_manager);
-  args->device_out = args->transfer_manager->device;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_BufferCount(
-    PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args *args) {
-  MP_REQUIRE(args, transfer_manager);
-  args->buffer_count = args->transfer_manager->num_slots;
-  return NULL;
-}
+MP_GETTER(PJRT_AsyncHostToDeviceTransferManager_Device, transfer_manager, device_out, it->device)
+MP_GETTER(PJRT_AsyncHostToDeviceTransferManager_BufferCount, transfer_manager, buffer_count,
+          it->num_slots)
 
 mp_status_t mp_PJRT_AsyncHostToDeviceTransferManager_BufferSize(
     PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args *args) {

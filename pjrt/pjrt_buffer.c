@@ -62,27 +62,14 @@ mp_status_t mp_PJRT_Buffer_Destroy(PJRT_Buffer_Destroy_Args *args) {
   return NULL;
 }
 
-mp_status_t mp_PJRT_Buffer_ElementType(PJRT_Buffer_ElementType_Args *args) {
-  MP_REQUIRE(args, buffer);
-  args->type = (PJRT_Buffer_Type)mp_dtype_number(mp_buffer_type(args->buffer->buffer)->dtype,
-                                                 MP_NUMBERS_PJRT);
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Buffer_Dimensions(PJRT_Buffer_Dimensions_Args *args) {
-  MP_REQUIRE(args, buffer);
-  args->dims = mp_pjrt_buffer_dims(args->buffer);
-  args->num_dims = mp_buffer_type(args->buffer->buffer)->rank;
-  return NULL;
-}
+MP_GETTER(PJRT_Buffer_ElementType, buffer, type,
+          (PJRT_Buffer_Type)mp_dtype_number(mp_buffer_type(it->buffer)->dtype, MP_NUMBERS_PJRT))
+MP_LIST_GETTER(PJRT_Buffer_Dimensions, buffer, dims, mp_pjrt_buffer_dims(it), num_dims,
+               mp_buffer_type(it->buffer)->rank)
 
 // Nothing is padded and no dimension is dynamic.
-mp_status_t mp_PJRT_Buffer_UnpaddedDimensions(PJRT_Buffer_UnpaddedDimensions_Args *args) {
-  MP_REQUIRE(args, buffer);
-  args->unpadded_dims = mp_pjrt_buffer_dims(args->buffer);
-  args->num_dims = mp_buffer_type(args->buffer->buffer)->rank;
-  return NULL;
-}
+MP_LIST_GETTER(PJRT_Buffer_UnpaddedDimensions, buffer, unpadded_dims, mp_pjrt_buffer_dims(it),
+               num_dims, mp_buffer_type(it->buffer)->rank)
 
 mp_status_t mp_PJRT_Buffer_DynamicDimensionIndices(PJRT_Buffer_DynamicDimensionIndices_Args *args) {
   args->dynamic_dim_indices = NULL;
@@ -109,17 +96,10 @@ mp_status_t mp_PJRT_Buffer_GetMemoryLayout(PJRT_Buffer_GetMemoryLayout_Args *arg
   return NULL;
 }
 
-mp_status_t mp_PJRT_Buffer_OnDeviceSizeInBytes(PJRT_Buffer_OnDeviceSizeInBytes_Args *args) {
-  MP_REQUIRE(args, buffer);
-  args->on_device_size_in_bytes = mp_buffer_bytes(args->buffer->buffer);
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Buffer_Memory(PJRT_Buffer_Memory_Args *args) {
-  MP_REQUIRE(args, buffer);
-  args->memory = mp_pjrt_memory_of(args->buffer->client, mp_buffer_memory(args->buffer->buffer));
-  return NULL;
-}
+MP_GETTER(PJRT_Buffer_OnDeviceSizeInBytes, buffer, on_device_size_in_bytes,
+          mp_buffer_bytes(it->buffer))
+MP_GETTER(PJRT_Buffer_Memory, buffer, memory,
+          mp_pjrt_memory_of(it->client, mp_buffer_memory(it->buffer)))
 
 mp_status_t mp_PJRT_Buffer_Device(PJRT_Buffer_Device_Args *args) {
   MP_REQUIRE(args, buffer);
@@ -135,11 +115,7 @@ mp_status_t mp_PJRT_Buffer_Delete(PJRT_Buffer_Delete_Args *args) {
   return NULL;
 }
 
-mp_status_t mp_PJRT_Buffer_IsDeleted(PJRT_Buffer_IsDeleted_Args *args) {
-  MP_REQUIRE(args, buffer);
-  args->is_deleted = mp_buffer_is_deleted(args->buffer->buffer);
-  return NULL;
-}
+MP_GETTER(PJRT_Buffer_IsDeleted, buffer, is_deleted, mp_buffer_is_deleted(it->buffer))
 
 // All memories are memory of this process: callers may read them in place.
 mp_status_t mp_PJRT_Buffer_IsOnCpu(PJRT_Buffer_IsOnCpu_Args *args) {
@@ -147,11 +123,7 @@ mp_status_t mp_PJRT_Buffer_IsOnCpu(PJRT_Buffer_IsOnCpu_Args *args) {
   return NULL;
 }
 
-mp_status_t mp_PJRT_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args *args) {
-  MP_REQUIRE(args, buffer);
-  args->event = mp_pjrt_event(mp_buffer_ready_event(args->buffer->buffer));
-  return NULL;
-}
+MP_GETTER(PJRT_Buffer_ReadyEvent, buffer, event, mp_pjrt_event(mp_buffer_ready_event(it->buffer)))
 
 static mp_status_t pjrt_buffer_copy_to(PJRT_Buffer *buffer, mp_memory_t *memory,
                                        PJRT_Buffer **out_buffer) {

@@ -201,38 +201,14 @@ mp_status_t mp_PJRT_Client_PlatformName(PJRT_Client_PlatformName_Args *args) {
   return NULL;
 }
 
-mp_status_t mp_PJRT_Client_ProcessIndex(PJRT_Client_ProcessIndex_Args *args) {
-  MP_REQUIRE(args, client);
-  args->process_index = mp_pod_info(args->client->topology->pod)->process_index;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Client_PlatformVersion(PJRT_Client_PlatformVersion_Args *args) {
-  MP_REQUIRE(args, client);
-  args->platform_version = args->client->topology->platform_version;
-  args->platform_version_size = strlen(args->platform_version);
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Client_TopologyDescription(PJRT_Client_TopologyDescription_Args *args) {
-  MP_REQUIRE(args, client);
-  args->topology = args->client->topology;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Client_Devices(PJRT_Client_Devices_Args *args) {
-  MP_REQUIRE(args, client);
-  args->devices = args->client->device_list;
-  args->num_devices = args->client->num_devices;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Client_AddressableDevices(PJRT_Client_AddressableDevices_Args *args) {
-  MP_REQUIRE(args, client);
-  args->addressable_devices = args->client->addressable_list;
-  args->num_addressable_devices = args->client->num_addressable;
-  return NULL;
-}
+MP_GETTER(PJRT_Client_ProcessIndex, client, process_index,
+          mp_pod_info(it->topology->pod)->process_index)
+MP_TEXT_GETTER(PJRT_Client_PlatformVersion, client, platform_version,
+               it->topology->platform_version)
+MP_GETTER(PJRT_Client_TopologyDescription, client, topology, it->topology)
+MP_LIST_GETTER(PJRT_Client_Devices, client, devices, it->device_list, num_devices, it->num_devices)
+MP_LIST_GETTER(PJRT_Client_AddressableDevices, client, addressable_devices, it->addressable_list,
+               num_addressable_devices, it->num_addressable)
 
 mp_status_t mp_PJRT_Client_LookupDevice(PJRT_Client_LookupDevice_Args *args) {
   MP_REQUIRE(args, client);
@@ -256,12 +232,8 @@ mp_status_t mp_PJRT_Client_LookupAddressableDevice(PJRT_Client_LookupAddressable
                         args->local_hardware_id);
 }
 
-mp_status_t mp_PJRT_Client_AddressableMemories(PJRT_Client_AddressableMemories_Args *args) {
-  MP_REQUIRE(args, client);
-  args->addressable_memories = args->client->addressable_memory_list;
-  args->num_addressable_memories = args->client->num_addressable_memories;
-  return NULL;
-}
+MP_LIST_GETTER(PJRT_Client_AddressableMemories, client, addressable_memories,
+               it->addressable_memory_list, num_addressable_memories, it->num_addressable_memories)
 
 // Devices in the order of their ids, partitions of one replica next to each other.
 mp_status_t mp_PJRT_Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args *args) {

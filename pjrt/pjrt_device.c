@@ -4,57 +4,16 @@
 #include "sim/base/alloc.h"
 
 // What a device tells of itself was made with its topology.
-mp_status_t mp_PJRT_DeviceDescription_Id(PJRT_DeviceDescription_Id_Args *args) {
-  MP_REQUIRE(args, device_description);
-  args->id = args->device_description->info->id;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_DeviceDescription_ProcessIndex(PJRT_DeviceDescription_ProcessIndex_Args *args) {
-  MP_REQUIRE(args, device_description);
-  args->process_index = args->device_description->process_index;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_DeviceDescription_Attributes(PJRT_DeviceDescription_Attributes_Args *args) {
-  MP_REQUIRE(args, device_description);
-  args->attributes = args->device_description->attributes;
-  args->num_attributes = args->device_description->num_attributes;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_DeviceDescription_Kind(PJRT_DeviceDescription_Kind_Args *args) {
-  MP_REQUIRE(args, device_description);
-  args->device_kind = args->device_description->kind;
-  args->device_kind_size = strlen(args->device_kind);
-  return NULL;
-}
-
-mp_status_t mp_PJRT_DeviceDescription_DebugString(PJRT_DeviceDescription_DebugString_Args *args) {
-  MP_REQUIRE(args, device_description);
-  args->debug_string = args->device_description->debug_string;
-  args->debug_string_size = strlen(args->debug_string);
-  return NULL;
-}
-
-mp_status_t mp_PJRT_DeviceDescription_ToString(PJRT_DeviceDescription_ToString_Args *args) {
-  MP_REQUIRE(args, device_description);
-  args->to_string = args->device_description->to_string;
-  args->to_string_size = strlen(args->to_string);
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Device_GetDescription(PJRT_Device_GetDescription_Args *args) {
-  MP_REQUIRE(args, device);
-  args->device_description = args->device->description;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Device_IsAddressable(PJRT_Device_IsAddressable_Args *args) {
-  MP_REQUIRE(args, device);
-  args->is_addressable = args->device->is_addressable;
-  return NULL;
-}
+MP_GETTER(PJRT_DeviceDescription_Id, device_description, id, it->info->id)
+MP_GETTER(PJRT_DeviceDescription_ProcessIndex, device_description, process_index, it->process_index)
+MP_LIST_GETTER(PJRT_DeviceDescription_Attributes, device_description, attributes, it->attributes,
+               num_attributes, it->num_attributes)
+MP_TEXT_GETTER(PJRT_DeviceDescription_Kind, device_description, device_kind, it->kind)
+MP_TEXT_GETTER(PJRT_DeviceDescription_DebugString, device_description, debug_string,
+               it->debug_string)
+MP_TEXT_GETTER(PJRT_DeviceDescription_ToString, device_description, to_string, it->to_string)
+MP_GETTER(PJRT_Device_GetDescription, device, device_description, it->description)
+MP_GETTER(PJRT_Device_IsAddressable, device, is_addressable, it->is_addressable)
 
 mp_status_t mp_PJRT_Device_LocalHardwareId(PJRT_Device_LocalHardwareId_Args *args) {
   MP_REQUIRE(args, device);
@@ -63,12 +22,8 @@ mp_status_t mp_PJRT_Device_LocalHardwareId(PJRT_Device_LocalHardwareId_Args *arg
   return NULL;
 }
 
-mp_status_t mp_PJRT_Device_AddressableMemories(PJRT_Device_AddressableMemories_Args *args) {
-  MP_REQUIRE(args, device);
-  args->memories = args->device->memories;
-  args->num_memories = args->device->is_addressable ? MP_MEMORY_SPACE_COUNT : 0;
-  return NULL;
-}
+MP_LIST_GETTER(PJRT_Device_AddressableMemories, device, memories, it->memories, num_memories,
+               it->is_addressable ? MP_MEMORY_SPACE_COUNT : 0)
 
 mp_status_t mp_PJRT_Device_DefaultMemory(PJRT_Device_DefaultMemory_Args *args) {
   MP_REQUIRE(args, device);

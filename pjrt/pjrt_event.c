@@ -8,11 +8,7 @@ mp_status_t mp_PJRT_Event_Destroy(PJRT_Event_Destroy_Args *args) {
   return NULL;
 }
 
-mp_status_t mp_PJRT_Event_IsReady(PJRT_Event_IsReady_Args *args) {
-  MP_REQUIRE(args, event);
-  args->is_ready = mp_event_is_ready(mp_event_of(args->event));
-  return NULL;
-}
+MP_GETTER(PJRT_Event_IsReady, event, is_ready, mp_event_is_ready(mp_event_of(it)))
 
 mp_status_t mp_PJRT_Event_Error(PJRT_Event_Error_Args *args) {
   MP_REQUIRE(args, event);

@@ -278,30 +278,10 @@ mp_status_t mp_PJRT_Executable_Destroy(PJRT_Executable_Destroy_Args *args) {
 
 // ---- asking ----
 
-mp_status_t mp_PJRT_Executable_Name(PJRT_Executable_Name_Args *args) {
-  MP_REQUIRE(args, executable);
-  args->executable_name = args->executable->name;
-  args->executable_name_size = strlen(args->executable->name);
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Executable_NumReplicas(PJRT_Executable_NumReplicas_Args *args) {
-  MP_REQUIRE(args, executable);
-  args->num_replicas = args->executable->program->num_replicas;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Executable_NumPartitions(PJRT_Executable_NumPartitions_Args *args) {
-  MP_REQUIRE(args, executable);
-  args->num_partitions = args->executable->program->num_partitions;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Executable_NumOutputs(PJRT_Executable_NumOutputs_Args *args) {
-  MP_REQUIRE(args, executable);
-  args->num_outputs = args->executable->program->num_results;
-  return NULL;
-}
+MP_TEXT_GETTER(PJRT_Executable_Name, executable, executable_name, it->name)
+MP_GETTER(PJRT_Executable_NumReplicas, executable, num_replicas, it->program->num_replicas)
+MP_GETTER(PJRT_Executable_NumPartitions, executable, num_partitions, it->program->num_partitions)
+MP_GETTER(PJRT_Executable_NumOutputs, executable, num_outputs, it->program->num_results)
 
 // The bytes of commands and constants: what a device reads besides its data.
 static int64_t pjrt_executable_code_size(const mp_program_t *program) {
@@ -310,12 +290,8 @@ static int64_t pjrt_executable_code_size(const mp_program_t *program) {
   return (int64_t)bytes;
 }
 
-mp_status_t mp_PJRT_Executable_SizeOfGeneratedCodeInBytes(
-    PJRT_Executable_SizeOfGeneratedCodeInBytes_Args *args) {
-  MP_REQUIRE(args, executable);
-  args->size_in_bytes = pjrt_executable_code_size(args->executable->program);
-  return NULL;
-}
+MP_GETTER(PJRT_Executable_SizeOfGeneratedCodeInBytes, executable, size_in_bytes,
+          pjrt_executable_code_size(it->program))
 
 // The properties and, behind them, the seconds of a launch on the described pod. The replay of a
 // launch takes longer than some compilations, and few ask.
@@ -361,12 +337,8 @@ mp_status_t mp_PJRT_Executable_GetCostAnalysis(PJRT_Executable_GetCostAnalysis_A
   return NULL;
 }
 
-mp_status_t mp_PJRT_Executable_OutputElementTypes(PJRT_Executable_OutputElementTypes_Args *args) {
-  MP_REQUIRE(args, executable);
-  args->output_types = args->executable->output_types;
-  args->num_output_types = args->executable->program->num_results;
-  return NULL;
-}
+MP_LIST_GETTER(PJRT_Executable_OutputElementTypes, executable, output_types, it->output_types,
+               num_output_types, it->program->num_results)
 
 mp_status_t mp_PJRT_Executable_OutputDimensions(PJRT_Executable_OutputDimensions_Args *args) {
   MP_REQUIRE(args, executable);
@@ -393,12 +365,7 @@ mp_status_t mp_PJRT_Executable_ParameterMemoryKinds(
   return NULL;
 }
 
-mp_status_t mp_PJRT_Executable_Fingerprint(PJRT_Executable_Fingerprint_Args *args) {
-  MP_REQUIRE(args, executable);
-  args->executable_fingerprint = args->executable->fingerprint;
-  args->executable_fingerprint_size = strlen(args->executable->fingerprint);
-  return NULL;
-}
+MP_TEXT_GETTER(PJRT_Executable_Fingerprint, executable, executable_fingerprint, it->fingerprint)
 
 // Bytes of one device, by whether they are in its own memory or in the host's.
 typedef struct {

@@ -64,27 +64,13 @@ mp_status_t mp_PJRT_LoadedExecutable_Destroy(PJRT_LoadedExecutable_Destroy_Args 
   return NULL;
 }
 
-mp_status_t mp_PJRT_LoadedExecutable_GetExecutable(PJRT_LoadedExecutable_GetExecutable_Args *args) {
-  MP_REQUIRE(args, loaded_executable);
-  args->executable = mp_pjrt_executable_retain(args->loaded_executable->executable);
-  return NULL;
-}
-
-mp_status_t mp_PJRT_LoadedExecutable_AddressableDevices(
-    PJRT_LoadedExecutable_AddressableDevices_Args *args) {
-  MP_REQUIRE(args, executable);
-  args->addressable_devices = args->executable->addressable_list;
-  args->num_addressable_devices = args->executable->num_addressable;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_LoadedExecutable_AddressableDeviceLogicalIds(
-    PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args *args) {
-  MP_REQUIRE(args, executable);
-  args->addressable_device_logical_ids = args->executable->logical_ids;
-  args->num_addressable_device_logical_ids = args->executable->num_addressable;
-  return NULL;
-}
+MP_GETTER(PJRT_LoadedExecutable_GetExecutable, loaded_executable, executable,
+          mp_pjrt_executable_retain(it->executable))
+MP_LIST_GETTER(PJRT_LoadedExecutable_AddressableDevices, executable, addressable_devices,
+               it->addressable_list, num_addressable_devices, it->num_addressable)
+MP_LIST_GETTER(PJRT_LoadedExecutable_AddressableDeviceLogicalIds, executable,
+               addressable_device_logical_ids, it->logical_ids, num_addressable_device_logical_ids,
+               it->num_addressable)
 
 // Refuses further launches; what is in flight ends as usual.
 mp_status_t mp_PJRT_LoadedExecutable_Delete(PJRT_LoadedExecutable_Delete_Args *args) {
@@ -93,18 +79,9 @@ mp_status_t mp_PJRT_LoadedExecutable_Delete(PJRT_LoadedExecutable_Delete_Args *a
   return NULL;
 }
 
-mp_status_t mp_PJRT_LoadedExecutable_IsDeleted(PJRT_LoadedExecutable_IsDeleted_Args *args) {
-  MP_REQUIRE(args, executable);
-  args->is_deleted = atomic_load(&args->executable->is_deleted);
-  return NULL;
-}
-
-mp_status_t mp_PJRT_LoadedExecutable_Fingerprint(PJRT_LoadedExecutable_Fingerprint_Args *args) {
-  MP_REQUIRE(args, executable);
-  args->executable_fingerprint = args->executable->executable->fingerprint;
-  args->executable_fingerprint_size = strlen(args->executable_fingerprint);
-  return NULL;
-}
+MP_GETTER(PJRT_LoadedExecutable_IsDeleted, executable, is_deleted, atomic_load(&it->is_deleted))
+MP_TEXT_GETTER(PJRT_LoadedExecutable_Fingerprint, executable, executable_fingerprint,
+               it->executable->fingerprint)
 
 struct PJRT_DeviceAssignmentSerialized {
   mp_strbuf_t bytes;

@@ -6,45 +6,13 @@
 #include "sim/base/alloc.h"
 #include "sim/base/os/lock.h"
 
-mp_status_t mp_PJRT_Memory_Id(PJRT_Memory_Id_Args *args) {
-  MP_REQUIRE(args, memory);
-  args->id = mp_pjrt_memory(args->memory)->id;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Memory_Kind(PJRT_Memory_Kind_Args *args) {
-  MP_REQUIRE(args, memory);
-  args->kind = mp_memory_space_name(mp_pjrt_memory(args->memory)->space);
-  args->kind_size = strlen(args->kind);
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Memory_Kind_Id(PJRT_Memory_Kind_Id_Args *args) {
-  MP_REQUIRE(args, memory);
-  args->kind_id = (int)mp_pjrt_memory(args->memory)->space;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Memory_DebugString(PJRT_Memory_DebugString_Args *args) {
-  MP_REQUIRE(args, memory);
-  args->debug_string = mp_pjrt_memory(args->memory)->debug_string;
-  args->debug_string_size = strlen(args->debug_string);
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Memory_ToString(PJRT_Memory_ToString_Args *args) {
-  MP_REQUIRE(args, memory);
-  args->to_string = mp_pjrt_memory(args->memory)->to_string;
-  args->to_string_size = strlen(args->to_string);
-  return NULL;
-}
-
-mp_status_t mp_PJRT_Memory_AddressableByDevices(PJRT_Memory_AddressableByDevices_Args *args) {
-  MP_REQUIRE(args, memory);
-  args->devices = mp_pjrt_memory(args->memory)->device_list;
-  args->num_devices = 1;
-  return NULL;
-}
+MP_GETTER(PJRT_Memory_Id, memory, id, mp_pjrt_memory(it)->id)
+MP_TEXT_GETTER(PJRT_Memory_Kind, memory, kind, mp_memory_space_name(mp_pjrt_memory(it)->space))
+MP_GETTER(PJRT_Memory_Kind_Id, memory, kind_id, (int)mp_pjrt_memory(it)->space)
+MP_TEXT_GETTER(PJRT_Memory_DebugString, memory, debug_string, mp_pjrt_memory(it)->debug_string)
+MP_TEXT_GETTER(PJRT_Memory_ToString, memory, to_string, mp_pjrt_memory(it)->to_string)
+MP_LIST_GETTER(PJRT_Memory_AddressableByDevices, memory, devices, mp_pjrt_memory(it)->device_list,
+               num_devices, 1)
 
 // ---- user data: one value per key, freed by its own deleter when replaced or with the client ----
 

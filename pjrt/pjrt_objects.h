@@ -57,6 +57,28 @@ static inline mp_str_t mp_pjrt_str(const char *data, size_t size) {
   return data == NULL ? mp_str("") : (mp_str_t){data, size};
 }
 
+// Functions of the table that tell what an object has. In the value, `it` is the object that the
+// arguments name: MP_GETTER(PJRT_Device_IsAddressable, device, is_addressable, it->is_addressable).
+#define MP_GETTER(name, object, field, value)         \
+  mp_status_t mp_##name(name##_Args *args) {          \
+    MP_REQUIRE(args, object);                         \
+    const __typeof__(args->object) it = args->object; \
+    args->field = value;                              \
+    return NULL;                                      \
+  }
+// The same for a list and its length.
+#define MP_LIST_GETTER(name, object, list, items, length, count) \
+  mp_status_t mp_##name(name##_Args *args) {                     \
+    MP_REQUIRE(args, object);                                    \
+    const __typeof__(args->object) it = args->object;            \
+    args->list = items;                                          \
+    args->length = count;                                        \
+    return NULL;                                                 \
+  }
+// The same for a text that ends in NUL, whose length is told, too, in `field`_size.
+#define MP_TEXT_GETTER(name, object, field, text) \
+  MP_LIST_GETTER(name, object, field, text, field##_size, strlen(args->field))
+
 // UNIMPLEMENTED with the function's name and a reason (a sentence).
 #define MP_UNIMPLEMENTED(reason) mp_pjrt_unimplemented(__func__, reason)
 // The error of MP_UNIMPLEMENTED.

@@ -286,35 +286,13 @@ mp_status_t mp_PJRT_TopologyDescription_PlatformName(
   return NULL;
 }
 
-mp_status_t mp_PJRT_TopologyDescription_PlatformVersion(
-    PJRT_TopologyDescription_PlatformVersion_Args *args) {
-  MP_REQUIRE(args, topology);
-  args->platform_version = args->topology->platform_version;
-  args->platform_version_size = strlen(args->platform_version);
-  return NULL;
-}
-
-mp_status_t mp_PJRT_TopologyDescription_GetDeviceDescriptions(
-    PJRT_TopologyDescription_GetDeviceDescriptions_Args *args) {
-  MP_REQUIRE(args, topology);
-  args->descriptions = args->topology->description_list;
-  args->num_descriptions = args->topology->num_devices;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_TopologyDescription_Attributes(PJRT_TopologyDescription_Attributes_Args *args) {
-  MP_REQUIRE(args, topology);
-  args->attributes = args->topology->attributes;
-  args->num_attributes = args->topology->num_attributes;
-  return NULL;
-}
-
-mp_status_t mp_PJRT_TopologyDescription_Fingerprint(
-    PJRT_TopologyDescription_Fingerprint_Args *args) {
-  MP_REQUIRE(args, topology);
-  args->fingerprint = mp_pod_fingerprint(args->topology->pod);
-  return NULL;
-}
+MP_TEXT_GETTER(PJRT_TopologyDescription_PlatformVersion, topology, platform_version,
+               it->platform_version)
+MP_LIST_GETTER(PJRT_TopologyDescription_GetDeviceDescriptions, topology, descriptions,
+               it->description_list, num_descriptions, it->num_devices)
+MP_LIST_GETTER(PJRT_TopologyDescription_Attributes, topology, attributes, it->attributes,
+               num_attributes, it->num_attributes)
+MP_GETTER(PJRT_TopologyDescription_Fingerprint, topology, fingerprint, mp_pod_fingerprint(it->pod))
 
 struct PJRT_SerializedTopology {
   mp_strbuf_t bytes;
