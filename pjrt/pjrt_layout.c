@@ -154,9 +154,11 @@ static bool pjrt_layout_order_of_strides(const int64_t *strides, const int64_t *
   return true;
 }
 
-mp_status_t mp_pjrt_layout_read(const char *function, const PJRT_Buffer_MemoryLayout *layout,
-                                const int64_t *dims, size_t rank, size_t item_size,
-                                const PJRT_Layouts_MemoryLayout **out_layout) {
+// Reads a caller's layout of device memory, which has tiles or strides (`item_size`: bytes of an
+// element); NULL for row-major ones.
+static mp_status_t pjrt_layout_read(const char *function, const PJRT_Buffer_MemoryLayout *layout,
+                                    const int64_t *dims, size_t rank, size_t item_size,
+                                    const PJRT_Layouts_MemoryLayout **out_layout) {
   *out_layout = NULL;
   if (layout == NULL) return NULL;
   int64_t strides[MP_MAX_RANK], order[MP_MAX_RANK];
@@ -184,8 +186,8 @@ mp_status_t mp_pjrt_shape_read(const char *function, PJRT_Buffer_Type type, cons
                                mp_pjrt_shape_t *out_shape) {
   mp_pjrt_shape_t shape = {.rank = (uint32_t)num_dims};
   MP_RETURN_IF_ERROR(mp_pjrt_check_shape(function, type, dims, num_dims, &shape.dtype));
-  MP_RETURN_IF_ERROR(mp_pjrt_layout_read(function, layout, dims, num_dims,
-                                         mp_dtype_size(shape.dtype), &shape.layout));
+  MP_RETURN_IF_ERROR(pjrt_layout_read(function, layout, dims, num_dims, mp_dtype_size(shape.dtype),
+                                      &shape.layout));
   mp_pjrt_layout_to_memory(shape.layout, dims, num_dims, shape.dims);
   *out_shape = shape;
   return NULL;

@@ -328,13 +328,6 @@ MP_NODISCARD mp_status_t mp_pjrt_layout_get(const int64_t *minor_to_major, size_
 // The same for the row-major order.
 MP_NODISCARD mp_status_t mp_pjrt_layout_row_major(size_t rank,
                                                   PJRT_Layouts_MemoryLayout **out_layout);
-// Reads a caller's layout of device memory, which has tiles or strides (`item_size`: bytes of an
-// element); NULL for row-major ones. UNIMPLEMENTED for tiles and gaps, INVALID_ARGUMENT for what is
-// no layout of this rank.
-MP_NODISCARD mp_status_t mp_pjrt_layout_read(const char *function,
-                                             const PJRT_Buffer_MemoryLayout *layout,
-                                             const int64_t *dims, size_t rank, size_t item_size,
-                                             const PJRT_Layouts_MemoryLayout **out_layout);
 // A caller's shape with the layout that it shall have in device memory.
 typedef struct {
   mp_dtype_t dtype;
@@ -342,8 +335,8 @@ typedef struct {
   int64_t dims[MP_MAX_RANK];                // in the order of memory
   const PJRT_Layouts_MemoryLayout *layout;  // NULL: row-major
 } mp_pjrt_shape_t;
-// Reads a caller's shape and layout (NULL: row-major). Fails like mp_pjrt_check_shape and
-// mp_pjrt_layout_read.
+// Reads a caller's shape and layout (NULL: row-major). Fails like mp_pjrt_check_shape; with
+// UNIMPLEMENTED for tiles and gaps, INVALID_ARGUMENT for what is no layout of this rank.
 MP_NODISCARD mp_status_t mp_pjrt_shape_read(const char *function, PJRT_Buffer_Type type,
                                             const int64_t *dims, size_t num_dims,
                                             const PJRT_Buffer_MemoryLayout *layout,
