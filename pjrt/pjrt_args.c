@@ -141,3 +141,31 @@ PJRT_NamedValue mp_pjrt_named_float(const char *name, float value) {
   result.float_value = value;
   return result;
 }
+
+struct PJRT_Serialized {
+  mp_strbuf_t bytes;
+};
+
+static void pjrt_args_delete_serialized(PJRT_Serialized *serialized) {
+  if (serialized == NULL) return;
+  mp_strbuf_deinit(&serialized->bytes);
+  mp_free(serialized);
+}
+
+mp_status_t mp_pjrt_lend_bytes(mp_status_t status, mp_strbuf_t *bytes, const char **out_data,
+                               size_t *out_size, PJRT_Serialized **out_holder,
+                               void (**out_deleter)(PJRT_Serialized *)) {
+  if (status == NULL) status = mp_strbuf_status(bytes);
+  PJRT_Serialized *holder = status == NULL ? mp_malloc(sizeof(*holder)) : NULL;
+  if (status == NULL && holder == NULL) status = mp_status_out_of_memory();
+  if (status != NULL) {
+    mp_strbuf_deinit(bytes);
+    return status;
+  }
+  holder->bytes = *bytes;
+  *out_data = mp_strbuf_text(&holder->bytes);
+  *out_size = bytes->size;
+  *out_holder = holder;
+  *out_deleter = pjrt_args_delete_serialized;
+  return NULL;
+}

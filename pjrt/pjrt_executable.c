@@ -411,24 +411,12 @@ mp_status_t mp_PJRT_Executable_GetCompiledMemoryStats(
   return NULL;
 }
 
-struct PJRT_SerializedCompileOptions {
-  PJRT_Executable *executable;
-};
-
-static void pjrt_executable_delete_options(PJRT_SerializedCompileOptions *options) {
-  if (options == NULL) return;
-  mp_pjrt_executable_release(options->executable);
-  mp_free(options);
-}
-
 mp_status_t mp_PJRT_Executable_GetCompileOptions(PJRT_Executable_GetCompileOptions_Args *args) {
   MP_REQUIRE(args, executable);
-  PJRT_SerializedCompileOptions *options = mp_malloc(sizeof(*options));
-  MP_RETURN_IF_NULL(options);
-  options->executable = mp_pjrt_executable_retain(args->executable);
-  args->serialized_bytes = args->executable->options.data;
-  args->serialized_bytes_size = args->executable->options.size;
-  args->serialized_compile_options = options;
-  args->serialized_compile_options_deleter = pjrt_executable_delete_options;
-  return NULL;
+  mp_strbuf_t bytes;
+  mp_strbuf_init(&bytes);
+  mp_strbuf_append(&bytes, args->executable->options.data, args->executable->options.size);
+  return mp_pjrt_lend_bytes(NULL, &bytes, &args->serialized_bytes, &args->serialized_bytes_size,
+                            &args->serialized_compile_options,
+                            &args->serialized_compile_options_deleter);
 }

@@ -83,16 +83,6 @@ MP_GETTER(PJRT_LoadedExecutable_IsDeleted, executable, is_deleted, atomic_load(&
 MP_TEXT_GETTER(PJRT_LoadedExecutable_Fingerprint, executable, executable_fingerprint,
                it->executable->fingerprint)
 
-struct PJRT_DeviceAssignmentSerialized {
-  mp_strbuf_t bytes;
-};
-
-static void pjrt_loaded_executable_delete_assignment(PJRT_DeviceAssignmentSerialized *assignment) {
-  if (assignment == NULL) return;
-  mp_strbuf_deinit(&assignment->bytes);
-  mp_free(assignment);
-}
-
 // DeviceAssignmentProto: 1 replica_count, 2 computation_count, 3 computation_devices (one per
 // partition: 1 replica_device_ids, packed).
 static mp_status_t pjrt_loaded_executable_write_assignment(const PJRT_Executable *executable,
@@ -114,24 +104,17 @@ static mp_status_t pjrt_loaded_executable_write_assignment(const PJRT_Executable
     mp_strbuf_deinit(&devices);
   }
   mp_free(ids);
-  return mp_strbuf_status(out);
+  return NULL;
 }
 
 mp_status_t mp_PJRT_LoadedExecutable_GetDeviceAssignment(
     PJRT_LoadedExecutable_GetDeviceAssignment_Args *args) {
   MP_REQUIRE(args, executable);
-  PJRT_DeviceAssignmentSerialized *assignment = mp_malloc(sizeof(*assignment));
-  MP_RETURN_IF_NULL(assignment);
-  mp_strbuf_init(&assignment->bytes);
+  mp_strbuf_t bytes;
+  mp_strbuf_init(&bytes);
   mp_status_t status =
-      pjrt_loaded_executable_write_assignment(args->executable->executable, &assignment->bytes);
-  if (status != NULL) {
-    pjrt_loaded_executable_delete_assignment(assignment);
-    return status;
-  }
-  args->serialized_bytes = mp_strbuf_text(&assignment->bytes);
-  args->serialized_bytes_size = assignment->bytes.size;
-  args->serialized_device_assignment = assignment;
-  args->serialized_device_assignment_deleter = pjrt_loaded_executable_delete_assignment;
-  return NULL;
+      pjrt_loaded_executable_write_assignment(args->executable->executable, &bytes);
+  return mp_pjrt_lend_bytes(status, &bytes, &args->serialized_bytes, &args->serialized_bytes_size,
+                            &args->serialized_device_assignment,
+                            &args->serialized_device_assignment_deleter);
 }

@@ -102,6 +102,14 @@ PJRT_NamedValue mp_pjrt_named_int(const char *name, int64_t value);
 PJRT_NamedValue mp_pjrt_named_ints(const char *name, const int64_t *values, size_t count);
 PJRT_NamedValue mp_pjrt_named_float(const char *name, float value);
 
+// Lends a caller the bytes that were written, with what holds them and its deleter. Consumes
+// `bytes`. Returns `status`, the writer's, if that is an error; otherwise fails when memory is
+// short.
+MP_NODISCARD mp_status_t mp_pjrt_lend_bytes(mp_status_t status, mp_strbuf_t *bytes,
+                                            const char **out_data, size_t *out_size,
+                                            PJRT_Serialized **out_holder,
+                                            void (**out_deleter)(PJRT_Serialized *));
+
 // ---- errors (pjrt_error.c) ----
 
 // An error of the interface, which the client destroys; NULL for OK. Consumes `status`. Never

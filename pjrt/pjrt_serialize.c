@@ -21,16 +21,6 @@ enum {
   FIELD_ANSWERS
 };
 
-struct PJRT_SerializedExecutable {
-  mp_strbuf_t bytes;
-};
-
-static void pjrt_serialize_delete_serialized(PJRT_SerializedExecutable *serialized) {
-  if (serialized == NULL) return;
-  mp_strbuf_deinit(&serialized->bytes);
-  mp_free(serialized);
-}
-
 static uint64_t pjrt_serialize_fingerprint(mp_str_t version, const mp_pjrt_source_t *source) {
   uint64_t hash = mp_hash_bytes(MP_HASH_START, version.data, version.size);
   hash = mp_hash_bytes(hash, source->format.data, source->format.size);
@@ -50,30 +40,19 @@ static mp_pjrt_source_t pjrt_serialize_source_of(const PJRT_Executable *executab
 
 mp_status_t mp_PJRT_Executable_Serialize(PJRT_Executable_Serialize_Args *args) {
   MP_REQUIRE(args, executable);
-  const PJRT_Executable *executable = args->executable;
-  PJRT_SerializedExecutable *serialized = mp_malloc(sizeof(*serialized));
-  MP_RETURN_IF_NULL(serialized);
-  mp_pjrt_source_t source = pjrt_serialize_source_of(executable);
-  mp_strbuf_t *bytes = &serialized->bytes;
-  mp_strbuf_init(bytes);
-  mp_strbuf_append(bytes, magic, sizeof(magic));
-  mp_proto_put_bytes(bytes, FIELD_VERSION, MP_STR(MINIPOD_VERSION));
-  mp_proto_put_bytes(bytes, FIELD_FORMAT, source.format);
-  mp_proto_put_bytes(bytes, FIELD_CODE, source.code);
-  mp_proto_put_bytes(bytes, FIELD_OPTIONS, source.options);
-  mp_proto_put_varint(bytes, FIELD_FINGERPRINT,
+  mp_pjrt_source_t source = pjrt_serialize_source_of(args->executable);
+  mp_strbuf_t bytes;
+  mp_strbuf_init(&bytes);
+  mp_strbuf_append(&bytes, magic, sizeof(magic));
+  mp_proto_put_bytes(&bytes, FIELD_VERSION, MP_STR(MINIPOD_VERSION));
+  mp_proto_put_bytes(&bytes, FIELD_FORMAT, source.format);
+  mp_proto_put_bytes(&bytes, FIELD_CODE, source.code);
+  mp_proto_put_bytes(&bytes, FIELD_OPTIONS, source.options);
+  mp_proto_put_varint(&bytes, FIELD_FINGERPRINT,
                       pjrt_serialize_fingerprint(MP_STR(MINIPOD_VERSION), &source));
-  if (source.answers.size != 0) mp_proto_put_bytes(bytes, FIELD_ANSWERS, source.answers);
-  mp_status_t status = mp_strbuf_status(bytes);
-  if (status != NULL) {
-    pjrt_serialize_delete_serialized(serialized);
-    return status;
-  }
-  args->serialized_bytes = mp_strbuf_text(bytes);
-  args->serialized_bytes_size = bytes->size;
-  args->serialized_executable = serialized;
-  args->serialized_executable_deleter = pjrt_serialize_delete_serialized;
-  return NULL;
+  if (source.answers.size != 0) mp_proto_put_bytes(&bytes, FIELD_ANSWERS, source.answers);
+  return mp_pjrt_lend_bytes(NULL, &bytes, &args->serialized_bytes, &args->serialized_bytes_size,
+                            &args->serialized_executable, &args->serialized_executable_deleter);
 }
 
 static mp_status_t pjrt_serialize_parse(mp_str_t bytes, mp_pjrt_source_t *out_source) {

@@ -294,32 +294,13 @@ MP_LIST_GETTER(PJRT_TopologyDescription_Attributes, topology, attributes, it->at
                num_attributes, it->num_attributes)
 MP_GETTER(PJRT_TopologyDescription_Fingerprint, topology, fingerprint, mp_pod_fingerprint(it->pod))
 
-struct PJRT_SerializedTopology {
-  mp_strbuf_t bytes;
-};
-
-static void pjrt_topology_delete_serialized(PJRT_SerializedTopology *serialized) {
-  if (serialized == NULL) return;
-  mp_strbuf_deinit(&serialized->bytes);
-  mp_free(serialized);
-}
-
 mp_status_t mp_PJRT_TopologyDescription_Serialize(PJRT_TopologyDescription_Serialize_Args *args) {
   MP_REQUIRE(args, topology);
-  PJRT_SerializedTopology *serialized = mp_malloc(sizeof(*serialized));
-  MP_RETURN_IF_NULL(serialized);
-  mp_strbuf_init(&serialized->bytes);
-  mp_status_t status = mp_pod_serialize(args->topology->pod, &serialized->bytes);
-  if (status == NULL) status = mp_strbuf_status(&serialized->bytes);
-  if (status != NULL) {
-    pjrt_topology_delete_serialized(serialized);
-    return status;
-  }
-  args->serialized_bytes = mp_strbuf_text(&serialized->bytes);
-  args->serialized_bytes_size = serialized->bytes.size;
-  args->serialized_topology = serialized;
-  args->serialized_topology_deleter = pjrt_topology_delete_serialized;
-  return NULL;
+  mp_strbuf_t bytes;
+  mp_strbuf_init(&bytes);
+  mp_status_t status = mp_pod_serialize(args->topology->pod, &bytes);
+  return mp_pjrt_lend_bytes(status, &bytes, &args->serialized_bytes, &args->serialized_bytes_size,
+                            &args->serialized_topology, &args->serialized_topology_deleter);
 }
 
 mp_status_t mp_PJRT_TopologyDescription_Deserialize(

@@ -167,6 +167,10 @@ typedef struct PJRT_NamedValue {
   size_t value_size;
 } PJRT_NamedValue;
 
+// What holds bytes that functions lend, until its deleter is called. The interface has a name for
+// each function's; all are one type here.
+typedef struct PJRT_Serialized PJRT_Serialized;
+
 // Called once per process, before anything else but versions and attributes.
 typedef struct PJRT_Plugin_Initialize_Args {
   PJRT_HEAD;

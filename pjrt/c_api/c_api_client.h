@@ -10,7 +10,7 @@ typedef struct PJRT_DeviceDescription PJRT_DeviceDescription;
 typedef struct PJRT_Device_Attributes PJRT_Device_Attributes;
 typedef struct PJRT_AsyncTrackingEvent PJRT_AsyncTrackingEvent;
 typedef struct PJRT_TopologyDescription PJRT_TopologyDescription;
-typedef struct PJRT_SerializedTopology PJRT_SerializedTopology;
+typedef PJRT_Serialized PJRT_SerializedTopology;
 typedef struct PJRT_Memory PJRT_Memory;
 
 // The store that processes share: get blocks up to a time limit, try_get does not, put adds. A

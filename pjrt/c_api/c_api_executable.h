@@ -8,9 +8,9 @@ typedef struct PJRT_Executable PJRT_Executable;
 typedef struct PJRT_LoadedExecutable PJRT_LoadedExecutable;
 typedef struct PJRT_ExecuteContext PJRT_ExecuteContext;
 typedef struct PJRT_MultiSlice_Config PJRT_MultiSlice_Config;
-typedef struct PJRT_SerializedExecutable PJRT_SerializedExecutable;
-typedef struct PJRT_SerializedCompileOptions PJRT_SerializedCompileOptions;
-typedef struct PJRT_DeviceAssignmentSerialized PJRT_DeviceAssignmentSerialized;
+typedef PJRT_Serialized PJRT_SerializedExecutable;
+typedef PJRT_Serialized PJRT_SerializedCompileOptions;
+typedef PJRT_Serialized PJRT_DeviceAssignmentSerialized;
 
 // `code` is an input or an output depending on the call. Formats: "mlir", "hlo",
 // "hlo_with_config".

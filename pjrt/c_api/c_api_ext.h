@@ -160,13 +160,10 @@ typedef struct PJRT_Register_Batch_Partitionable_Args {
   size_t name_size;
 } PJRT_Register_Batch_Partitionable_Args;
 
-typedef PJRT_Error *PJRT_Register_Custom_Partitioner(PJRT_Register_Custom_Partitioner_Args *args);
-typedef PJRT_Error *PJRT_Register_Batch_Partitionable(PJRT_Register_Batch_Partitionable_Args *args);
-
 typedef struct PJRT_Custom_Partitioner_Extension {
   PJRT_Extension_Base base;
-  PJRT_Register_Custom_Partitioner *register_custom_partitioner;
-  PJRT_Register_Batch_Partitionable *register_batch_partitionable;
+  PJRT_Error *(*register_custom_partitioner)(PJRT_Register_Custom_Partitioner_Args *args);
+  PJRT_Error *(*register_batch_partitionable)(PJRT_Register_Batch_Partitionable_Args *args);
 } PJRT_Custom_Partitioner_Extension;
 
 // ---- Foreign functions ----
@@ -212,67 +209,50 @@ typedef struct PJRT_FFI_Register_Handler_Args {
   PJRT_FFI_Handler_TraitsBits traits;
 } PJRT_FFI_Register_Handler_Args;
 
-typedef PJRT_Error *PJRT_FFI_Type_Register(PJRT_FFI_Type_Register_Args *args);
-typedef PJRT_Error *PJRT_FFI_UserData_Add(PJRT_FFI_UserData_Add_Args *args);
-typedef PJRT_Error *PJRT_FFI_Register_Handler(PJRT_FFI_Register_Handler_Args *args);
-typedef PJRT_Error *PJRT_Layouts_MemoryLayout_Destroy(PJRT_Layouts_MemoryLayout_Destroy_Args *args);
-typedef PJRT_Error *PJRT_Layouts_MemoryLayout_Serialize(
-    PJRT_Layouts_MemoryLayout_Serialize_Args *args);
-typedef PJRT_Error *PJRT_Layouts_PJRT_Client_GetDefaultLayout(
-    PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args *args);
-typedef PJRT_Error *PJRT_Layouts_PJRT_Buffer_MemoryLayout(
-    PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args *args);
-typedef PJRT_Error *PJRT_Layouts_PJRT_Topology_GetDefaultLayout(
-    PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args *args);
-typedef PJRT_Error *PJRT_Layouts_PJRT_Executable_GetOutputLayouts(
-    PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args *args);
-typedef PJRT_Error *PJRT_Layouts_PJRT_Executable_GetParameterLayouts(
-    PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args *args);
-typedef PJRT_Error *PJRT_DeviceDescription_MemoryDescriptions(
-    PJRT_DeviceDescription_MemoryDescriptions_Args *args);
-typedef PJRT_Error *PJRT_MemoryDescription_Kind(PJRT_MemoryDescription_Kind_Args *args);
-typedef PJRT_Error *PJRT_Shardings_PJRT_Executable_ParameterShardings(
-    PJRT_Shardings_PJRT_Executable_ParameterShardings_Args *args);
-typedef PJRT_Error *PJRT_Shardings_PJRT_Executable_OutputShardings(
-    PJRT_Shardings_PJRT_Executable_OutputShardings_Args *args);
-
 typedef struct PJRT_Layouts_Extension {
   PJRT_Extension_Base base;
-  PJRT_Layouts_MemoryLayout_Destroy *PJRT_Layouts_MemoryLayout_Destroy;
-  PJRT_Layouts_MemoryLayout_Serialize *PJRT_Layouts_MemoryLayout_Serialize;
-  PJRT_Layouts_PJRT_Client_GetDefaultLayout *PJRT_Layouts_PJRT_Client_GetDefaultLayout;
-  PJRT_Layouts_PJRT_Buffer_MemoryLayout *PJRT_Layouts_PJRT_Buffer_MemoryLayout;
-  PJRT_Layouts_PJRT_Topology_GetDefaultLayout *PJRT_Layouts_PJRT_Topology_GetDefaultLayout;
-  PJRT_Layouts_PJRT_Executable_GetOutputLayouts *PJRT_Layouts_PJRT_Executable_GetOutputLayouts;
-  PJRT_Layouts_PJRT_Executable_GetParameterLayouts
-      *PJRT_Layouts_PJRT_Executable_GetParameterLayouts;  // minor 104
+  PJRT_Error *(*PJRT_Layouts_MemoryLayout_Destroy)(PJRT_Layouts_MemoryLayout_Destroy_Args *args);
+  PJRT_Error *(*PJRT_Layouts_MemoryLayout_Serialize)(
+      PJRT_Layouts_MemoryLayout_Serialize_Args *args);
+  PJRT_Error *(*PJRT_Layouts_PJRT_Client_GetDefaultLayout)(
+      PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args *args);
+  PJRT_Error *(*PJRT_Layouts_PJRT_Buffer_MemoryLayout)(
+      PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args *args);
+  PJRT_Error *(*PJRT_Layouts_PJRT_Topology_GetDefaultLayout)(
+      PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args *args);
+  PJRT_Error *(*PJRT_Layouts_PJRT_Executable_GetOutputLayouts)(
+      PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args *args);
+  PJRT_Error *(*PJRT_Layouts_PJRT_Executable_GetParameterLayouts)(
+      PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args *args);  // minor 104
 } PJRT_Layouts_Extension;
 
 typedef struct PJRT_FFI_Extension {
   PJRT_Extension_Base base;
-  PJRT_FFI_Type_Register *type_register;
-  PJRT_FFI_UserData_Add *user_data_add;
-  PJRT_FFI_Register_Handler *register_handler;
+  PJRT_Error *(*type_register)(PJRT_FFI_Type_Register_Args *args);
+  PJRT_Error *(*user_data_add)(PJRT_FFI_UserData_Add_Args *args);
+  PJRT_Error *(*register_handler)(PJRT_FFI_Register_Handler_Args *args);
 } PJRT_FFI_Extension;
 
 typedef struct PJRT_MemoryDescriptions_Extension {
   PJRT_Extension_Base base;
-  PJRT_DeviceDescription_MemoryDescriptions *PJRT_DeviceDescription_MemoryDescriptions;
-  PJRT_MemoryDescription_Kind *PJRT_MemoryDescription_Kind;
+  PJRT_Error *(*PJRT_DeviceDescription_MemoryDescriptions)(
+      PJRT_DeviceDescription_MemoryDescriptions_Args *args);
+  PJRT_Error *(*PJRT_MemoryDescription_Kind)(PJRT_MemoryDescription_Kind_Args *args);
 } PJRT_MemoryDescriptions_Extension;
 
 typedef struct PJRT_Shardings_Extension {
   PJRT_Extension_Base base;
-  PJRT_Shardings_PJRT_Executable_ParameterShardings
-      *PJRT_Shardings_PJRT_Executable_ParameterShardings;
-  PJRT_Shardings_PJRT_Executable_OutputShardings *PJRT_Shardings_PJRT_Executable_OutputShardings;
+  PJRT_Error *(*PJRT_Shardings_PJRT_Executable_ParameterShardings)(
+      PJRT_Shardings_PJRT_Executable_ParameterShardings_Args *args);
+  PJRT_Error *(*PJRT_Shardings_PJRT_Executable_OutputShardings)(
+      PJRT_Shardings_PJRT_Executable_OutputShardings_Args *args);
 } PJRT_Shardings_Extension;
 
 // ---- Versions of stored executables ----
 
 typedef struct PJRT_RuntimeAbiVersion PJRT_RuntimeAbiVersion;
 typedef struct PJRT_ExecutableAbiVersion PJRT_ExecutableAbiVersion;
-typedef struct PJRT_SerializedProto PJRT_SerializedProto;
+typedef PJRT_Serialized PJRT_SerializedProto;
 
 // None of these has an extension_start.
 typedef struct PJRT_Client_RuntimeAbiVersion_Args {
@@ -353,38 +333,23 @@ typedef struct PJRT_ExecutableAbiVersion_FromProto_Args {
   PJRT_ExecutableAbiVersion *abi_version;  // out, the caller's
 } PJRT_ExecutableAbiVersion_FromProto_Args;
 
-typedef PJRT_Error *PJRT_Client_RuntimeAbiVersion(PJRT_Client_RuntimeAbiVersion_Args *args);
-typedef PJRT_Error *PJRT_Executable_GetAbiVersion(PJRT_Executable_GetAbiVersion_Args *args);
-typedef PJRT_Error *PJRT_RuntimeAbiVersion_Destroy(PJRT_RuntimeAbiVersion_Destroy_Args *args);
-typedef PJRT_Error *PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime(
-    PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime_Args *args);
-typedef PJRT_Error *PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable(
-    PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable_Args *args);
-typedef PJRT_Error *PJRT_RuntimeAbiVersion_ToProto(PJRT_RuntimeAbiVersion_ToProto_Args *args);
-typedef PJRT_Error *PJRT_RuntimeAbiVersion_PlatformId(PJRT_RuntimeAbiVersion_PlatformId_Args *args);
-typedef PJRT_Error *PJRT_ExecutableAbiVersion_Destroy(PJRT_ExecutableAbiVersion_Destroy_Args *args);
-typedef PJRT_Error *PJRT_ExecutableAbiVersion_ToProto(PJRT_ExecutableAbiVersion_ToProto_Args *args);
-typedef PJRT_Error *PJRT_ExecutableAbiVersion_PlatformId(
-    PJRT_ExecutableAbiVersion_PlatformId_Args *args);
-typedef PJRT_Error *PJRT_RuntimeAbiVersion_FromProto(PJRT_RuntimeAbiVersion_FromProto_Args *args);
-typedef PJRT_Error *PJRT_ExecutableAbiVersion_FromProto(
-    PJRT_ExecutableAbiVersion_FromProto_Args *args);
-
 typedef struct PJRT_AbiVersion_Extension {
   PJRT_Extension_Base base;
-  PJRT_Client_RuntimeAbiVersion *client_runtime_abi_version;
-  PJRT_Executable_GetAbiVersion *executable_get_abi_version;
-  PJRT_RuntimeAbiVersion_Destroy *runtime_abi_version_destroy;
-  PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime *runtime_abi_version_is_compatible_with_runtime;
-  PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable
-      *runtime_abi_version_is_compatible_with_executable;
-  PJRT_RuntimeAbiVersion_ToProto *runtime_abi_version_to_proto;
-  PJRT_RuntimeAbiVersion_PlatformId *runtime_abi_version_platform_id;
-  PJRT_ExecutableAbiVersion_Destroy *executable_abi_version_destroy;
-  PJRT_ExecutableAbiVersion_ToProto *executable_abi_version_to_proto;
-  PJRT_ExecutableAbiVersion_PlatformId *executable_abi_version_platform_id;
-  PJRT_RuntimeAbiVersion_FromProto *runtime_abi_version_from_proto;
-  PJRT_ExecutableAbiVersion_FromProto *executable_abi_version_from_proto;
+  PJRT_Error *(*client_runtime_abi_version)(PJRT_Client_RuntimeAbiVersion_Args *args);
+  PJRT_Error *(*executable_get_abi_version)(PJRT_Executable_GetAbiVersion_Args *args);
+  PJRT_Error *(*runtime_abi_version_destroy)(PJRT_RuntimeAbiVersion_Destroy_Args *args);
+  PJRT_Error *(*runtime_abi_version_is_compatible_with_runtime)(
+      PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime_Args *args);
+  PJRT_Error *(*runtime_abi_version_is_compatible_with_executable)(
+      PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable_Args *args);
+  PJRT_Error *(*runtime_abi_version_to_proto)(PJRT_RuntimeAbiVersion_ToProto_Args *args);
+  PJRT_Error *(*runtime_abi_version_platform_id)(PJRT_RuntimeAbiVersion_PlatformId_Args *args);
+  PJRT_Error *(*executable_abi_version_destroy)(PJRT_ExecutableAbiVersion_Destroy_Args *args);
+  PJRT_Error *(*executable_abi_version_to_proto)(PJRT_ExecutableAbiVersion_ToProto_Args *args);
+  PJRT_Error *(*executable_abi_version_platform_id)(
+      PJRT_ExecutableAbiVersion_PlatformId_Args *args);
+  PJRT_Error *(*runtime_abi_version_from_proto)(PJRT_RuntimeAbiVersion_FromProto_Args *args);
+  PJRT_Error *(*executable_abi_version_from_proto)(PJRT_ExecutableAbiVersion_FromProto_Args *args);
 } PJRT_AbiVersion_Extension;
 
 // Buffers between the devices of different processes (version 5: jaxlib 0.10.2 to 0.12.0.1, whose

@@ -65,26 +65,17 @@ typedef struct PLUGIN_Profiler_CollectData_Args {
   size_t buffer_size_in_bytes;  // out
 } PLUGIN_Profiler_CollectData_Args;
 
-typedef void PLUGIN_Profiler_Error_Destroy(PLUGIN_Profiler_Error_Destroy_Args *args);
-typedef void PLUGIN_Profiler_Error_Message(PLUGIN_Profiler_Error_Message_Args *args);
-typedef PLUGIN_Profiler_Error *PLUGIN_Profiler_Error_GetCode(
-    PLUGIN_Profiler_Error_GetCode_Args *args);
-typedef PLUGIN_Profiler_Error *PLUGIN_Profiler_Create(PLUGIN_Profiler_Create_Args *args);
-typedef PLUGIN_Profiler_Error *PLUGIN_Profiler_Destroy(PLUGIN_Profiler_Destroy_Args *args);
-typedef PLUGIN_Profiler_Error *PLUGIN_Profiler_Start(PLUGIN_Profiler_Start_Args *args);
-typedef PLUGIN_Profiler_Error *PLUGIN_Profiler_Stop(PLUGIN_Profiler_Stop_Args *args);
-typedef PLUGIN_Profiler_Error *PLUGIN_Profiler_CollectData(PLUGIN_Profiler_CollectData_Args *args);
 typedef struct PLUGIN_Profiler_Api {
   size_t struct_size;
   void *priv;
-  PLUGIN_Profiler_Error_Destroy *error_destroy;
-  PLUGIN_Profiler_Error_Message *error_message;
-  PLUGIN_Profiler_Error_GetCode *error_get_code;
-  PLUGIN_Profiler_Create *create;
-  PLUGIN_Profiler_Destroy *destroy;
-  PLUGIN_Profiler_Start *start;
-  PLUGIN_Profiler_Stop *stop;
-  PLUGIN_Profiler_CollectData *collect_data;
+  void (*error_destroy)(PLUGIN_Profiler_Error_Destroy_Args *args);
+  void (*error_message)(PLUGIN_Profiler_Error_Message_Args *args);
+  PLUGIN_Profiler_Error *(*error_get_code)(PLUGIN_Profiler_Error_GetCode_Args *args);
+  PLUGIN_Profiler_Error *(*create)(PLUGIN_Profiler_Create_Args *args);
+  PLUGIN_Profiler_Error *(*destroy)(PLUGIN_Profiler_Destroy_Args *args);
+  PLUGIN_Profiler_Error *(*start)(PLUGIN_Profiler_Start_Args *args);
+  PLUGIN_Profiler_Error *(*stop)(PLUGIN_Profiler_Stop_Args *args);
+  PLUGIN_Profiler_Error *(*collect_data)(PLUGIN_Profiler_CollectData_Args *args);
 } PLUGIN_Profiler_Api;
 
 typedef struct PJRT_Profiler_Extension {

@@ -78,31 +78,9 @@ static PJRT_Error *ext_abi_version_compare_executable(
 
 // ---- as messages ----
 
-struct PJRT_SerializedProto {
-  mp_strbuf_t bytes;
-};
-
-static void ext_abi_version_delete_message(PJRT_SerializedProto *message) {
-  if (message == NULL) return;
-  mp_strbuf_deinit(&message->bytes);
-  mp_free(message);
-}
-
-static mp_status_t ext_abi_version_write(const version_t *version,
-                                         PJRT_SerializedProto **out_message) {
-  if (version == NULL) return mp_pjrt_null_argument(__func__, "abi_version");
-  PJRT_SerializedProto *message = mp_malloc(sizeof(*message));
-  MP_RETURN_IF_NULL(message);
-  mp_strbuf_init(&message->bytes);
-  mp_proto_put_varint(&message->bytes, FIELD_PLATFORM, version->platform);
-  mp_proto_put_bytes(&message->bytes, FIELD_VERSION, (mp_str_t){version->form, version->size});
-  mp_status_t status = mp_strbuf_status(&message->bytes);
-  if (status != NULL) {
-    ext_abi_version_delete_message(message);
-    return status;
-  }
-  *out_message = message;
-  return NULL;
+static void ext_abi_version_write(const version_t *version, mp_strbuf_t *out) {
+  mp_proto_put_varint(out, FIELD_PLATFORM, version->platform);
+  mp_proto_put_bytes(out, FIELD_VERSION, (mp_str_t){version->form, version->size});
 }
 
 static mp_status_t ext_abi_version_read(const char *data, size_t size, version_t **out_version) {
@@ -125,14 +103,15 @@ static mp_status_t ext_abi_version_read(const char *data, size_t size, version_t
     return NULL;                                                                                  \
   }                                                                                               \
   static PJRT_Error *ext_abi_version_write_##name(PJRT_##kind##AbiVersion_ToProto_Args *args) {   \
-    PJRT_SerializedProto *message = NULL;                                                         \
-    mp_status_t status = ext_abi_version_write((const version_t *)args->abi_version, &message);   \
-    if (status != NULL) return mp_pjrt_error(status);                                             \
-    args->serialized_proto = mp_strbuf_text(&message->bytes);                                     \
-    args->serialized_proto_size = message->bytes.size;                                            \
-    args->serialized_proto_holder = message;                                                      \
-    args->serialized_proto_deleter = ext_abi_version_delete_message;                              \
-    return NULL;                                                                                  \
+    if (args->abi_version == NULL) {                                                              \
+      return mp_pjrt_error(mp_pjrt_null_argument(__func__, "abi_version"));                       \
+    }                                                                                             \
+    mp_strbuf_t bytes;                                                                            \
+    mp_strbuf_init(&bytes);                                                                       \
+    ext_abi_version_write((const version_t *)args->abi_version, &bytes);                          \
+    return mp_pjrt_error(                                                                         \
+        mp_pjrt_lend_bytes(NULL, &bytes, &args->serialized_proto, &args->serialized_proto_size,   \
+                           &args->serialized_proto_holder, &args->serialized_proto_deleter));     \
   }                                                                                               \
   static PJRT_Error *ext_abi_version_platform_##name(                                             \
       PJRT_##kind##AbiVersion_PlatformId_Args *args) {                                            \
