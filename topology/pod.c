@@ -191,8 +191,7 @@ const mp_core_group_t *mp_pod_core_group(const mp_pod_t *pod, int32_t index) {
 
 mp_status_t mp_pod_read_description(mp_str_t text, const char *where, mp_pod_spec_t *out_spec) {
   char origin[320];
-  int shown = text.size > 200 ? 200 : (int)text.size;
-  snprintf(origin, sizeof(origin), "%s \"%.*s\"", where, shown, text.size == 0 ? "" : text.data);
+  snprintf(origin, sizeof(origin), "%s \"%.*s\"", where, MP_STR_SHOWN(text, 200));
   MP_RETURN_IF_ERROR(mp_spec_read_line(out_spec, origin, text));
   return mp_spec_finish(out_spec, origin);
 }

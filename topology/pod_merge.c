@@ -27,9 +27,8 @@ enum { MP_PROCESS_NAME_SIZE = 128 };
 static const char *pod_merge_name_process(const union_t *u, int32_t rank,
                                           char text[MP_PROCESS_NAME_SIZE]) {
   const mp_announcement_t *announcement = &u->announcements[rank];
-  int shown = announcement->hostname.size > 64 ? 64 : (int)announcement->hostname.size;
   snprintf(text, MP_PROCESS_NAME_SIZE, "process %d (pid %" PRId64 " on %.*s)", rank,
-           announcement->pid, shown, shown == 0 ? "" : announcement->hostname.data);
+           announcement->pid, MP_STR_SHOWN(announcement->hostname, 64));
   return text;
 }
 
@@ -101,8 +100,7 @@ static void pod_merge_write_topology(const mp_announcement_t *announcement,
     mp_strbuf_puts(out, "none (what the machine has)");
     return;
   }
-  int shown = announcement->topology.size > 200 ? 200 : (int)announcement->topology.size;
-  mp_strbuf_printf(out, "\"%.*s\"", shown, announcement->topology.data);
+  mp_strbuf_printf(out, "\"%.*s\"", MP_STR_SHOWN(announcement->topology, 200));
   mp_str_t line = pod_merge_differing_line(announcement->spec, other->spec);
   if (line.size != 0 && other->spec.size != 0) {
     mp_strbuf_printf(out, " ('%.*s')", MP_STR_ARG(line));

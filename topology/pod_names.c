@@ -1,47 +1,14 @@
 // The names that descriptions and pods have for what is one of a few.
 #include "topology/pod.h"
 
-const char *mp_memory_space_name(mp_memory_space_t space) {
-  static const char *const names[] = {
-#define MP_MEMORY_SPACE_TEXT(name, text) text,
-      MP_MEMORY_SPACES(MP_MEMORY_SPACE_TEXT)
-#undef MP_MEMORY_SPACE_TEXT
-  };
-  return names[space];
-}
-
-const char *mp_wiring_name(mp_wiring_t wiring) {
-  static const char *const names[] = {
-#define MP_WIRING_TEXT(name, text) text,
-      MP_WIRINGS(MP_WIRING_TEXT)
-#undef MP_WIRING_TEXT
-  };
-  return names[wiring];
-}
-
-const char *mp_fabric_name(mp_fabric_t fabric) {
-  static const char *const names[] = {
-#define MP_FABRIC_TEXT(name, text) text,
-      MP_FABRICS(MP_FABRIC_TEXT)
-#undef MP_FABRIC_TEXT
-  };
-  return names[fabric];
-}
-
-const char *mp_time_mode_name(mp_time_mode_t mode) {
-  static const char *const names[] = {
-#define MP_TIME_MODE_TEXT(name, text) text,
-      MP_TIME_MODES(MP_TIME_MODE_TEXT)
-#undef MP_TIME_MODE_TEXT
-  };
-  return names[mode];
-}
-
-const char *mp_values_mode_name(mp_values_mode_t values) {
-  static const char *const names[] = {
-#define MP_VALUES_MODE_TEXT(name, text) text,
-      MP_VALUES_MODES(MP_VALUES_MODE_TEXT)
-#undef MP_VALUES_MODE_TEXT
-  };
-  return names[values];
-}
+#define TEXT(name, text) text,
+#define DEFINE_NAME(function, type, rows)            \
+  const char *function(type value) {                 \
+    static const char *const names[] = {rows(TEXT)}; \
+    return names[value];                             \
+  }
+DEFINE_NAME(mp_memory_space_name, mp_memory_space_t, MP_MEMORY_SPACES)
+DEFINE_NAME(mp_wiring_name, mp_wiring_t, MP_WIRINGS)
+DEFINE_NAME(mp_fabric_name, mp_fabric_t, MP_FABRICS)
+DEFINE_NAME(mp_time_mode_name, mp_time_mode_t, MP_TIME_MODES)
+DEFINE_NAME(mp_values_mode_name, mp_values_mode_t, MP_VALUES_MODES)

@@ -31,8 +31,7 @@ int mp_spec_key_id(mp_str_t key) {
   return -1;
 }
 
-MP_PRINTF(3, 4)
-static mp_status_t spec_error_at(mp_spec_place_t place, mp_str_t key, const char *format, ...) {
+mp_status_t mp_spec_error(mp_spec_place_t place, mp_str_t key, const char *format, ...) {
   char text[512];
   char line[16] = "";
   va_list args;
@@ -40,13 +39,8 @@ static mp_status_t spec_error_at(mp_spec_place_t place, mp_str_t key, const char
   vsnprintf(text, sizeof(text), format, args);
   va_end(args);
   if (place.line > 0) snprintf(line, sizeof(line), ":%d", place.line);
-  int shown = key.size > 64 ? 64 : (int)key.size;
-  return mp_status_make(MP_INVALID_ARGUMENT, "%s%s: key '%.*s': %s", place.origin, line, shown,
-                        key.data, text);
-}
-
-mp_status_t mp_spec_error(mp_spec_place_t place, mp_str_t key, const char *message) {
-  return spec_error_at(place, key, "%s", message);
+  return mp_status_make(MP_INVALID_ARGUMENT, "%s%s: key '%.*s': %s", place.origin, line,
+                        MP_STR_SHOWN(key, 64), text);
 }
 
 bool mp_spec_is_key(mp_str_t key) {
@@ -76,13 +70,13 @@ static mp_status_t spec_refuse_unknown(mp_spec_place_t place, mp_str_t key) {
   const char *names[MP_SPEC_KEY_COUNT];
   for (int id = 0; id < MP_SPEC_KEY_COUNT; ++id) names[id] = g_keys[id].key;
   const char *nearest = mp_str_nearest(key, names, MP_SPEC_KEY_COUNT);
-  if (nearest != NULL) return spec_error_at(place, key, "unknown, did you mean '%s'?", nearest);
+  if (nearest != NULL) return mp_spec_error(place, key, "unknown, did you mean '%s'?", nearest);
   mp_strbuf_t known;
   mp_strbuf_init(&known);
   for (int id = 0; id < MP_SPEC_KEY_COUNT; ++id) {
     mp_strbuf_printf(&known, "%s%s", id == 0 ? "" : ", ", names[id]);
   }
-  mp_status_t status = spec_error_at(place, key, "unknown; known are %s", mp_strbuf_text(&known));
+  mp_status_t status = mp_spec_error(place, key, "unknown; known are %s", mp_strbuf_text(&known));
   mp_strbuf_deinit(&known);
   return status;
 }
@@ -90,7 +84,7 @@ static mp_status_t spec_refuse_unknown(mp_spec_place_t place, mp_str_t key) {
 mp_status_t mp_spec_refuse(mp_spec_place_t place, mp_str_t key, const char *got) {
   int id = mp_spec_key_id(key);
   if (id >= 0) {
-    return spec_error_at(place, key, "expected %s, got %s", mp_spec_value_expected(g_keys[id].type),
+    return mp_spec_error(place, key, "expected %s, got %s", mp_spec_value_expected(g_keys[id].type),
                          got);
   }
   if (!mp_spec_is_mapping(key)) return spec_refuse_unknown(place, key);
@@ -103,30 +97,16 @@ mp_status_t mp_spec_refuse(mp_spec_place_t place, mp_str_t key, const char *got)
     mp_strbuf_printf(&members, "%s%s", members.size == 0 ? "" : ", ", full.data + key.size + 1);
   }
   mp_status_t status =
-      spec_error_at(place, key, "expected a mapping of %s, got %s", mp_strbuf_text(&members), got);
+      mp_spec_error(place, key, "expected a mapping of %s, got %s", mp_strbuf_text(&members), got);
   mp_strbuf_deinit(&members);
   return status;
-}
-
-static size_t spec_size_of(mp_spec_type_t type) {
-  static const size_t sizes[] = {
-      [MP_SPEC_TEXT] = MP_SPEC_MAX_TEXT + 1,      [MP_SPEC_INT] = sizeof(int32_t),
-      [MP_SPEC_DIMS] = sizeof(int32_t),           [MP_SPEC_WIRING] = sizeof(mp_wirings_t),
-      [MP_SPEC_FABRIC] = sizeof(mp_fabric_t),     [MP_SPEC_SHAPE] = sizeof(mp_shape_t),
-      [MP_SPEC_BYTES] = sizeof(uint64_t),         [MP_SPEC_TIME] = sizeof(double),
-      [MP_SPEC_TIMES] = sizeof(mp_quantities_t),  [MP_SPEC_RATE] = sizeof(double),
-      [MP_SPEC_RATES] = sizeof(mp_quantities_t),  [MP_SPEC_FLOPS] = sizeof(double),
-      [MP_SPEC_RATIO] = sizeof(double),           [MP_SPEC_FACTOR] = sizeof(double),
-      [MP_SPEC_TEXTS] = MP_SPEC_MAX_TEXT + 1,     [MP_SPEC_MODE] = sizeof(mp_time_mode_t),
-      [MP_SPEC_VALUES] = sizeof(mp_values_mode_t)};
-  return sizes[type];
 }
 
 // Forgets all that one layer gave.
 static void spec_clear_layer(mp_pod_spec_t *spec, mp_spec_layer_t layer) {
   for (int id = 0; id < MP_SPEC_KEY_COUNT; ++id) {
     if (spec->given[id].layer != layer) continue;
-    memset(spec_member_of(spec, id), 0, spec_size_of(g_keys[id].type));
+    memset(spec_member_of(spec, id), 0, mp_spec_value_size(g_keys[id].type));
     spec->given[id].layer = MP_LAYER_NONE;
     spec->given[id].line = 0;
   }
@@ -145,15 +125,14 @@ static mp_status_t spec_apply_preset(mp_pod_spec_t *spec, const mp_preset_t *pre
 
 mp_status_t mp_spec_set(mp_pod_spec_t *spec, mp_spec_place_t place, mp_str_t key, mp_str_t value) {
   char got[96];
-  int shown = value.size > 64 ? 64 : (int)value.size;
-  snprintf(got, sizeof(got), "'%.*s'", shown, value.size == 0 ? "" : value.data);
+  snprintf(got, sizeof(got), "'%.*s'", MP_STR_SHOWN(value, 64));
   int id = mp_spec_key_id(key);
   if (id < 0) return mp_spec_refuse(place, key, got);
   if (spec->given[id].layer == place.layer) {
     if (spec->given[id].line > 0) {
-      return spec_error_at(place, key, "given twice, first in line %d", spec->given[id].line);
+      return mp_spec_error(place, key, "given twice, first in line %d", spec->given[id].line);
     }
-    return spec_error_at(place, key, "given twice");
+    return mp_spec_error(place, key, "given twice");
   }
   // For values that a higher layer overrides: they must be valid all the same.
   mp_pod_spec_t unused;
@@ -172,7 +151,7 @@ mp_status_t mp_spec_set(mp_pod_spec_t *spec, mp_spec_place_t place, mp_str_t key
     mp_strbuf_init(&known);
     mp_preset_list(&known);
     mp_status_t status =
-        spec_error_at(place, key, "expected one of %s, got %s", mp_strbuf_text(&known), got);
+        mp_spec_error(place, key, "expected one of %s, got %s", mp_strbuf_text(&known), got);
     mp_strbuf_deinit(&known);
     return status;
   }
@@ -192,7 +171,7 @@ static bool spec_has_value(const mp_pod_spec_t *spec, int id) {
   const void *member = (const char *)spec + g_keys[id].offset;
   if (type == MP_SPEC_TIME) return spec->given[id].layer != MP_LAYER_NONE;
   if (type == MP_SPEC_SHAPE) return ((const mp_shape_t *)member)->num_dims != 0;
-  return !spec_is_zero(member, spec_size_of(type));
+  return !spec_is_zero(member, mp_spec_value_size(type));
 }
 
 void mp_spec_write(const mp_pod_spec_t *spec, mp_strbuf_t *out_text) {

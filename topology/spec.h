@@ -36,24 +36,40 @@ typedef struct {
   double each[MP_POD_MAX_DIMS];
 } mp_quantities_t;
 
+// What values are: enum name, C type of the member, how it is read and written (spec_value.c), what
+// messages expect. BYTES: UINT64_MAX is unlimited; times are in seconds, rates in bytes per second,
+// FLOPS in operations per second.
+// clang-format off
+#define MP_SPEC_TYPES(X) \
+  X(TEXT, mp_spec_text_t, text, text, "1 to 128 printable characters without quotes") \
+  X(INT, int32_t, int, int, "a whole number from 1 to 65536") \
+  X(DIMS, int32_t, dims, int, "a whole number from 1 to 6") \
+  X(WIRING, mp_wirings_t, wirings, wirings, \
+    "torus, mesh, ring, switch or fully_connected, or a list of them by dimension") \
+  X(FABRIC, mp_fabric_t, fabric, fabric, "switch or fat_tree") \
+  X(SHAPE, mp_shape_t, shape, shape, "up to 6 sizes such as 4x4 or [4, 4]") \
+  X(BYTES, uint64_t, bytes, bytes, "a size such as 16GiB, or unlimited") \
+  X(TIME, double, time, double, "a time such as 1us or 500ns") \
+  X(TIMES, mp_quantities_t, times, quantities, \
+    "a time such as 1us or 500ns, or a list of them by dimension") \
+  X(RATE, double, rate, double, "a rate such as 45GB/s") \
+  X(RATES, mp_quantities_t, rates, quantities, \
+    "a rate such as 45GB/s, or a list of them by dimension") \
+  X(FLOPS, double, flops, double, "operations per second such as 197T") \
+  X(RATIO, double, ratio, double, "a number from 1 such as 2 or 1.5") \
+  X(FACTOR, double, factor, double, "a number from 1e-9 to 1e9 such as 1 or 1000") \
+  X(TEXTS, mp_spec_text_t, text, text, \
+    "1 to 128 printable characters without quotes, or a list of texts") \
+  X(MODE, mp_time_mode_t, mode, mode, "off, model or paced") \
+  X(VALUES, mp_values_mode_t, values, values, "real or shapes")
+// clang-format on
+
+typedef char mp_spec_text_t[MP_SPEC_MAX_TEXT + 1];  // printable ASCII
+
 typedef enum {
-  MP_SPEC_TEXT,    // char[MP_SPEC_MAX_TEXT + 1], printable ASCII
-  MP_SPEC_INT,     // int32_t, 1 .. MP_POD_MAX_DEVICES
-  MP_SPEC_DIMS,    // int32_t, 1 .. MP_POD_MAX_DIMS
-  MP_SPEC_WIRING,  // mp_wirings_t: torus, or ring,switch or [ring, switch]
-  MP_SPEC_FABRIC,  // mp_fabric_t
-  MP_SPEC_SHAPE,   // mp_shape_t: 4x4 or [4, 4]
-  MP_SPEC_BYTES,   // uint64_t, UINT64_MAX = unlimited
-  MP_SPEC_TIME,    // double, seconds
-  MP_SPEC_TIMES,   // mp_quantities_t, seconds: 1us, or [1us, 5us]
-  MP_SPEC_RATE,    // double, bytes per second
-  MP_SPEC_RATES,   // mp_quantities_t, bytes per second
-  MP_SPEC_FLOPS,   // double, operations per second
-  MP_SPEC_RATIO,   // double, from 1
-  MP_SPEC_FACTOR,  // double, above 0
-  MP_SPEC_TEXTS,   // as TEXT: one, or several joined by ',' or in a list
-  MP_SPEC_MODE,    // mp_time_mode_t
-  MP_SPEC_VALUES,  // mp_values_mode_t
+#define MP_SPEC_TYPE_ENUM(name, ...) MP_SPEC_##name,
+  MP_SPEC_TYPES(MP_SPEC_TYPE_ENUM)
+#undef MP_SPEC_TYPE_ENUM
 } mp_spec_type_t;
 
 // Member of mp_pod_spec_t, key, type, help. The preset is applied as soon as it is read.
@@ -129,13 +145,13 @@ typedef struct {
 
 typedef struct {
   // What is not given is 0. Of a time, which may be 0, `given` says it.
-  char preset[MP_SPEC_MAX_TEXT + 1];
-  char name[MP_SPEC_MAX_TEXT + 1];
-  char kind[MP_SPEC_MAX_TEXT + 1];
+  mp_spec_text_t preset;
+  mp_spec_text_t name;
+  mp_spec_text_t kind;
   mp_wirings_t wirings;
   mp_shape_t shape;
   int32_t chips;
-  char shapes[MP_SPEC_MAX_TEXT + 1];  // empty once the spec is finished, or: any grid
+  mp_spec_text_t shapes;  // empty once the spec is finished, or: any grid
   int32_t dims;
   int32_t wrap_side;  // this and the next are part of the wirings once the spec is finished
   mp_shape_t wrap_block;
@@ -162,8 +178,8 @@ typedef struct {
   double flops[MP_FLOP_KIND_COUNT];
   mp_time_mode_t time_mode;
   mp_values_mode_t values;
-  char algorithms[MP_SPEC_MAX_TEXT + 1];
-  char calibration[MP_SPEC_MAX_TEXT + 1];
+  mp_spec_text_t algorithms;
+  mp_spec_text_t calibration;
   double pace;                  // 0 = not given
   char file[MP_SPEC_MAX_PATH];  // that was read; empty: none
   // By key: the highest layer that gave it, and the line there.
@@ -176,8 +192,10 @@ typedef struct {
 // The id of a key in `given`; names of one member have the same. -1: there is no such key.
 int mp_spec_key_id(mp_str_t key);
 
-// INVALID_ARGUMENT "<place>: key 'x': <message>".
-MP_NODISCARD mp_status_t mp_spec_error(mp_spec_place_t place, mp_str_t key, const char *message);
+// INVALID_ARGUMENT "<place>: key 'x': <message>", as printf writes it, of up to 511 bytes.
+MP_PRINTF(3, 4)
+MP_NODISCARD mp_status_t mp_spec_error(mp_spec_place_t place, mp_str_t key, const char *format,
+                                       ...);
 
 // Sets one key. INVALID_ARGUMENT "<place>: key 'x': expected …, got …"; for an unknown key the
 // message has the nearest one, and for a second value in one layer it has both lines.

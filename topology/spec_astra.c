@@ -43,11 +43,8 @@ bool mp_astra_is_network(mp_str_t text) {
 
 MP_NODISCARD static mp_status_t spec_astra_refuse(mp_spec_place_t place, mp_str_t key, int id,
                                                   mp_str_t got) {
-  char message[192];
-  const int shown = got.size > 64 ? 64 : (int)got.size;
-  snprintf(message, sizeof(message), "expected %s, got '%.*s'", g_keys[id].expected, shown,
-           got.size == 0 ? "" : got.data);
-  return mp_spec_error(place, key, message);
+  return mp_spec_error(place, key, "expected %s, got '%.*s'", g_keys[id].expected,
+                       MP_STR_SHOWN(got, 64));
 }
 
 static int spec_astra_find_key(mp_str_t key) {
@@ -121,13 +118,12 @@ mp_status_t mp_astra_set(mp_astra_t *astra, mp_pod_spec_t *spec, mp_spec_place_t
 
 mp_status_t mp_astra_finish(const mp_astra_t *astra, mp_spec_place_t place) {
   for (int id = 0; id < MP_ASTRA_KEY_COUNT; ++id) {
-    char message[96];
     place.line = astra->given[id].line;
     if (place.line == 0) return mp_spec_error(place, mp_str(g_keys[id].name), "missing");
     if (astra->given[id].count == astra->given[0].count) continue;
-    snprintf(message, sizeof(message), "expected %d value(s), one for each of 'topology', got %d",
-             astra->given[0].count, astra->given[id].count);
-    return mp_spec_error(place, mp_str(g_keys[id].name), message);
+    return mp_spec_error(place, mp_str(g_keys[id].name),
+                         "expected %d value(s), one for each of 'topology', got %d",
+                         astra->given[0].count, astra->given[id].count);
   }
   return NULL;
 }

@@ -8,11 +8,13 @@ enum { MP_FABRIC_LEAF_HOSTS = 32 };  // of a fat tree that does not say
 
 // An error that shows only when the whole description is known; it names the key and the place
 // where that was given.
-static mp_status_t spec_finish_refuse(const mp_pod_spec_t *spec, const char *origin,
-                                      const char *key, const char *message) {
+#define SPEC_FINISH_REFUSE(spec, origin, key, ...) \
+  mp_spec_error(spec_finish_place(spec, origin, key), mp_str(key), __VA_ARGS__)
+
+static mp_spec_place_t spec_finish_place(const mp_pod_spec_t *spec, const char *origin,
+                                         const char *key) {
   int id = mp_spec_key_id(mp_str(key));
-  mp_spec_place_t place = {origin, spec->given[id].line, spec->given[id].layer};
-  return mp_spec_error(place, mp_str(key), message);
+  return (mp_spec_place_t){origin, spec->given[id].line, spec->given[id].layer};
 }
 
 // The layer that gave a key.
@@ -21,27 +23,27 @@ static int spec_finish_layer_of(const mp_pod_spec_t *spec, const char *key) {
 }
 
 static mp_status_t spec_finish_shape(mp_pod_spec_t *spec, const char *origin) {
-  char message[256];
-  mp_strbuf_t text;
   if (spec->shape.num_dims == 0 && spec->chips == 0) {
-    return spec_finish_refuse(spec, origin, "shape",
+    return SPEC_FINISH_REFUSE(spec, origin, "shape",
                               "missing, expected the grid of chips of one slice such as 4x4");
   }
   if (spec->shape.num_dims == 0) spec->shape = (mp_shape_t){1, {spec->chips}};
   int64_t chips = mp_shape_num_chips(&spec->shape);
   if (spec->chips != 0 && spec->chips != chips) {
+    mp_strbuf_t text;
     mp_strbuf_init(&text);
     mp_shape_write(&spec->shape, &text);
-    snprintf(message, sizeof(message), "expected the %lld chips of the shape %s, got %d",
-             (long long)chips, mp_strbuf_text(&text), spec->chips);
+    mp_status_t status =
+        SPEC_FINISH_REFUSE(spec, origin, "chips", "expected the %lld chips of the shape %s, got %d",
+                           (long long)chips, mp_strbuf_text(&text), spec->chips);
     mp_strbuf_deinit(&text);
-    return spec_finish_refuse(spec, origin, "chips", message);
+    return status;
   }
   while (spec->shape.num_dims < spec->dims) spec->shape.dims[spec->shape.num_dims++] = 1;
   int64_t devices = chips * spec->slices * spec->cores_per_chip;
   if (devices > MP_POD_MAX_DEVICES) {
-    snprintf(message, sizeof(message), "expected at most %d devices in all", MP_POD_MAX_DEVICES);
-    return spec_finish_refuse(spec, origin, spec->chips != 0 ? "chips" : "shape", message);
+    return SPEC_FINISH_REFUSE(spec, origin, spec->chips != 0 ? "chips" : "shape",
+                              "expected at most %d devices in all", MP_POD_MAX_DEVICES);
   }
   spec->chips = (int32_t)chips;
   return NULL;
@@ -95,9 +97,9 @@ static mp_status_t spec_finish_refuse_shape(const mp_pod_spec_t *spec, const cha
     mp_shape_write(&spec->wrap_block, &text);
   }
   mp_strbuf_puts(&text, ", with the sides in any order (shapes:any allows all)");
-  const mp_status_t status = text.failed
-                                 ? mp_status_out_of_memory()
-                                 : spec_finish_refuse(spec, origin, key, mp_strbuf_text(&text));
+  const mp_status_t status =
+      text.failed ? mp_status_out_of_memory()
+                  : SPEC_FINISH_REFUSE(spec, origin, key, "%s", mp_strbuf_text(&text));
   mp_strbuf_deinit(&text);
   return status;
 }
@@ -112,7 +114,7 @@ static mp_status_t spec_finish_shapes(mp_pod_spec_t *spec, const char *origin, c
     while (size < rest.size && rest.data[size] != ',') ++size;
     mp_shape_t shape;
     if (!mp_spec_value_parse(MP_SPEC_SHAPE, (mp_str_t){rest.data, size}, &shape)) {
-      return spec_finish_refuse(spec, origin, "shapes", "expected grids such as 2x2,2x4, or any");
+      return SPEC_FINISH_REFUSE(spec, origin, "shapes", "expected grids such as 2x2,2x4, or any");
     }
     is_there = spec_finish_are_alike(&shape, &spec->shape);
     size += size < rest.size;
@@ -190,16 +192,16 @@ static mp_status_t spec_finish_check_wirings(const mp_pod_spec_t *spec, const ch
     int long_sides = 0;
     for (int32_t i = 0; i < spec->shape.num_dims; ++i) long_sides += spec->shape.dims[i] > 1;
     if (wirings->each[0] != MP_WIRING_RING || long_sides <= 1) return NULL;
-    return spec_finish_refuse(spec, origin, "topology",
+    return SPEC_FINISH_REFUSE(spec, origin, "topology",
                               "a ring has one dimension, expected torus or mesh");
   }
   if (!spec_finish_fits(spec, wirings->count)) {
-    return spec_finish_refuse(spec, origin, "topology",
+    return SPEC_FINISH_REFUSE(spec, origin, "topology",
                               "expected one wiring, or one for each dimension of 'shape'");
   }
   for (int32_t i = 0; i < wirings->count; ++i) {
     if (wirings->each[i] != MP_WIRING_TORUS) continue;
-    return spec_finish_refuse(
+    return SPEC_FINISH_REFUSE(
         spec, origin, "topology",
         "a dimension is no torus, expected ring, mesh, switch or fully_connected for each");
   }
@@ -213,7 +215,7 @@ static mp_status_t spec_finish_check_wrap(const mp_pod_spec_t *spec, const char 
   for (int i = 0; i < 2; ++i) {
     if (!given[i]) continue;
     if (spec_finish_layer_of(spec, keys[i]) >= spec_finish_layer_of(spec, "topology")) {
-      return spec_finish_refuse(spec, origin, keys[i], "only a torus has it: topology");
+      return SPEC_FINISH_REFUSE(spec, origin, keys[i], "only a torus has it: topology");
     }
   }
   return NULL;
@@ -254,7 +256,7 @@ static mp_status_t spec_finish_by_dimension(const mp_pod_spec_t *spec, const cha
                                             const char *key, mp_quantities_t *values) {
   if (values->count <= 1) return NULL;
   if (!spec_finish_fits(spec, values->count)) {
-    return spec_finish_refuse(spec, origin, key,
+    return SPEC_FINISH_REFUSE(spec, origin, key,
                               "expected one value, or one for each dimension of 'shape'");
   }
   spec_finish_join_values(spec, values);
@@ -262,7 +264,7 @@ static mp_status_t spec_finish_by_dimension(const mp_pod_spec_t *spec, const cha
   const bool is_flat = spec->wirings.count == 1 &&
                        (wiring == MP_WIRING_SWITCH || wiring == MP_WIRING_FULLY_CONNECTED);
   if (values->count == 1 || !is_flat) return NULL;
-  return spec_finish_refuse(spec, origin, key,
+  return SPEC_FINISH_REFUSE(spec, origin, key,
                             "expected one value, because the wiring is that of the whole slice");
 }
 
@@ -281,7 +283,7 @@ static mp_status_t spec_finish_fabric(mp_pod_spec_t *spec, const char *origin) {
     if (!given[i]) continue;
     // A layer above may have made a switch of a fat tree.
     if (spec_finish_layer_of(spec, keys[i]) >= spec_finish_layer_of(spec, "dcn.topology")) {
-      return spec_finish_refuse(spec, origin, keys[i], "only a fat tree has it: dcn.topology");
+      return SPEC_FINISH_REFUSE(spec, origin, keys[i], "only a fat tree has it: dcn.topology");
     }
   }
   spec->dcn_leaf_hosts = 0;
@@ -296,7 +298,7 @@ static mp_status_t spec_finish_host_shape(mp_pod_spec_t *spec, const char *origi
   mp_shape_t *box = &spec->host_shape;
   while (box->num_dims < spec->shape.num_dims) box->dims[box->num_dims++] = 1;
   if (box->num_dims > spec->shape.num_dims) {
-    return spec_finish_refuse(spec, origin, "host_shape", "has more sizes than 'shape'");
+    return SPEC_FINISH_REFUSE(spec, origin, "host_shape", "has more sizes than 'shape'");
   }
   int64_t hosts = spec->slices;
   for (int32_t i = 0; i < box->num_dims; ++i) {
@@ -304,10 +306,9 @@ static mp_status_t spec_finish_host_shape(mp_pod_spec_t *spec, const char *origi
     hosts *= (spec->shape.dims[i] + box->dims[i] - 1) / box->dims[i];
   }
   if (spec->hosts != 0 && spec->hosts != hosts) {
-    char message[128];
-    snprintf(message, sizeof(message), "expected the %lld hosts that 'host_shape' makes, got %d",
-             (long long)hosts, spec->hosts);
-    return spec_finish_refuse(spec, origin, "hosts", message);
+    return SPEC_FINISH_REFUSE(spec, origin, "hosts",
+                              "expected the %lld hosts that 'host_shape' makes, got %d",
+                              (long long)hosts, spec->hosts);
   }
   spec->hosts = (int32_t)hosts;
   return NULL;
@@ -321,11 +322,10 @@ static mp_status_t spec_finish_hosts(mp_pod_spec_t *spec, const char *origin) {
   if (spec->host_shape.num_dims != 0) return spec_finish_host_shape(spec, origin);
   if (spec->hosts == 0) spec->hosts = spec->slices;
   if (spec->hosts % spec->slices != 0 || spec->chips % (spec->hosts / spec->slices) != 0) {
-    char message[160];
-    snprintf(message, sizeof(message),
-             "expected a number that divides %d slice(s) of %d chip(s) into equal parts, got %d",
-             spec->slices, spec->chips, spec->hosts);
-    return spec_finish_refuse(spec, origin, "hosts", message);
+    return SPEC_FINISH_REFUSE(
+        spec, origin, "hosts",
+        "expected a number that divides %d slice(s) of %d chip(s) into equal parts, got %d",
+        spec->slices, spec->chips, spec->hosts);
   }
   return NULL;
 }
@@ -337,11 +337,11 @@ mp_status_t mp_spec_finish(mp_pod_spec_t *spec, const char *origin) {
   if (spec->slices == 0) spec->slices = 1;
   if (spec->links == 0) spec->links = 1;
   if (spec->memory[MP_MEMORY_DEVICE] == UINT64_MAX) {
-    return spec_finish_refuse(spec, origin, "memory.device",
+    return SPEC_FINISH_REFUSE(spec, origin, "memory.device",
                               "expected a size such as 16GiB, got 'unlimited'");
   }
   if (spec->matrix_unit.num_dims != 0 && spec->matrix_unit.num_dims != 2) {
-    return spec_finish_refuse(spec, origin, "matrix_unit", "expected two sizes such as 128x128");
+    return SPEC_FINISH_REFUSE(spec, origin, "matrix_unit", "expected two sizes such as 128x128");
   }
   const bool is_counted = spec->shape.num_dims == 0;
   MP_RETURN_IF_ERROR(spec_finish_shape(spec, origin));

@@ -73,13 +73,12 @@ static mp_status_t spec_line_refuse_first_word(const char *origin, mp_str_t name
   mp_strbuf_t presets;
   mp_strbuf_init(&presets);
   mp_preset_list(&presets);
-  int shown = name.size > 64 ? 64 : (int)name.size;
   mp_status_t status = mp_status_make(
       MP_INVALID_ARGUMENT,
       "%s: expected a preset (%s), a wiring (torus, mesh, ring, switch, "
       "fully_connected) with its grid, such as "
       "v5e:4x4 or torus:4x4, or a YAML file (a word with '/' or ending in .yaml), got '%.*s'",
-      origin, mp_strbuf_text(&presets), shown, name.size == 0 ? "" : name.data);
+      origin, mp_strbuf_text(&presets), MP_STR_SHOWN(name, 64));
   mp_strbuf_deinit(&presets);
   return status;
 }
@@ -111,9 +110,8 @@ mp_status_t mp_spec_read_line(mp_pod_spec_t *spec, const char *origin, mp_str_t 
   while ((word = spec_line_next_word(&rest)).size != 0) {
     word_t parts = spec_line_split(word);
     if (!parts.has_value) {
-      int shown = word.size > 64 ? 64 : (int)word.size;
       return mp_status_make(MP_INVALID_ARGUMENT, "%s: expected a word key:value, got '%.*s'",
-                            origin, shown, word.data);
+                            origin, MP_STR_SHOWN(word, 64));
     }
     MP_RETURN_IF_ERROR(mp_spec_set(spec, place, parts.key, parts.value));
   }

@@ -25,12 +25,6 @@ static const unit_t g_flop_units[] = {{"G", 1e9},      {"T", 1e12},      {"P", 1
                                       {"GFLOPS", 1e9}, {"TFLOPS", 1e12}, {"PFLOPS", 1e15},
                                       {"", 1},         {NULL, 0}};
 
-// Least and largest values, in seconds, bytes per second and operations per second. A latency may
-// be no time at all.
-#define MP_TIME_LIMITS  0, 1e6
-#define MP_RATE_LIMITS  DBL_MIN, 1e18
-#define MP_FLOPS_LIMITS DBL_MIN, 1e24
-
 static bool spec_value_parse_quantity(const unit_t *units, mp_str_t text, double least, double most,
                                       double *out_value) {
   double number = 0;
@@ -49,11 +43,23 @@ static bool spec_value_parse_quantity(const unit_t *units, mp_str_t text, double
   return false;
 }
 
-static bool spec_value_parse_int(mp_str_t text, long long max, int32_t *out_value) {
+static bool spec_value_parse_up_to(mp_str_t text, long long max, int32_t *out_value) {
   long long value = 0;
   if (!mp_str_parse_i64(text, &value) || value < 1 || value > max) return false;
   *out_value = (int32_t)value;
   return true;
+}
+
+static bool spec_value_parse_int(mp_str_t text, void *out_member) {
+  return spec_value_parse_up_to(text, MP_POD_MAX_DEVICES, out_member);
+}
+
+static bool spec_value_parse_dims(mp_str_t text, void *out_member) {
+  return spec_value_parse_up_to(text, MP_POD_MAX_DIMS, out_member);
+}
+
+static void spec_value_write_int(const void *member, mp_strbuf_t *out_text) {
+  mp_strbuf_printf(out_text, "%d", *(const int32_t *)member);
 }
 
 // Takes the part before the next of `separators` (or the end) off the text, and that character with
@@ -73,16 +79,19 @@ static bool spec_value_next_part(parts_t *parts, const char *separators, mp_str_
 }
 
 // Sizes joined by 'x', or by ',' where they come from a list.
-static bool spec_value_parse_shape(mp_str_t text, mp_shape_t *out_shape) {
+static bool spec_value_parse_shape(mp_str_t text, void *out_member) {
   mp_shape_t shape = {0};
   mp_str_t part;
   for (parts_t parts = {text, 0}; spec_value_next_part(&parts, "x,", &part);) {
     if (shape.num_dims == MP_POD_MAX_DIMS) return false;
-    if (!spec_value_parse_int(part, MP_POD_MAX_DEVICES, &shape.dims[shape.num_dims++]))
-      return false;
+    if (!spec_value_parse_int(part, &shape.dims[shape.num_dims++])) return false;
   }
-  *out_shape = shape;
+  *(mp_shape_t *)out_member = shape;
   return true;
+}
+
+static void spec_value_write_shape(const void *member, mp_strbuf_t *out_text) {
+  mp_shape_write(member, out_text);
 }
 
 // A quantity, or several joined by ','.
@@ -99,130 +108,154 @@ static bool spec_value_parse_quantities(const unit_t *units, mp_str_t text, doub
   return true;
 }
 
-static bool spec_value_parse_text(mp_str_t text, char *out_text) {
+static void spec_value_write_quantities(const void *member, mp_strbuf_t *out_text) {
+  const mp_quantities_t *values = member;
+  for (int32_t i = 0; i < values->count; ++i) {
+    if (i != 0) mp_strbuf_putc(out_text, ',');
+    mp_strbuf_put_double(out_text, values->each[i]);
+  }
+}
+
+static void spec_value_write_double(const void *member, mp_strbuf_t *out_text) {
+  mp_strbuf_put_double(out_text, *(const double *)member);
+}
+
+// A time and times in seconds, and so on. A latency may be no time at all.
+static bool spec_value_parse_time(mp_str_t text, void *out_member) {
+  return spec_value_parse_quantity(g_time_units, text, 0, 1e6, out_member);
+}
+
+static bool spec_value_parse_times(mp_str_t text, void *out_member) {
+  return spec_value_parse_quantities(g_time_units, text, 0, 1e6, out_member);
+}
+
+static bool spec_value_parse_rate(mp_str_t text, void *out_member) {
+  return spec_value_parse_quantity(g_rate_units, text, DBL_MIN, 1e18, out_member);
+}
+
+static bool spec_value_parse_rates(mp_str_t text, void *out_member) {
+  return spec_value_parse_quantities(g_rate_units, text, DBL_MIN, 1e18, out_member);
+}
+
+static bool spec_value_parse_flops(mp_str_t text, void *out_member) {
+  return spec_value_parse_quantity(g_flop_units, text, DBL_MIN, 1e24, out_member);
+}
+
+static bool spec_value_parse_text(mp_str_t text, void *out_member) {
   if (text.size == 0 || text.size > MP_SPEC_MAX_TEXT) return false;
   for (size_t i = 0; i < text.size; ++i) {
     // Quotes are refused, so that every value can be written back between quotes.
     if (text.data[i] < ' ' || text.data[i] > '~') return false;
     if (text.data[i] == '"' || text.data[i] == '\\') return false;
   }
-  memcpy(out_text, text.data, text.size);
-  out_text[text.size] = '\0';
+  memcpy(out_member, text.data, text.size);
+  ((char *)out_member)[text.size] = '\0';
   return true;
 }
 
-static bool spec_value_parse_wiring(mp_str_t text, mp_wiring_t *out_wiring) {
-  for (int i = 0; i < MP_WIRING_MIXED; ++i) {
-    if (!mp_str_is(text, mp_wiring_name((mp_wiring_t)i))) continue;
-    *out_wiring = (mp_wiring_t)i;
-    return true;
-  }
-  return false;
+static void spec_value_write_text(const void *member, mp_strbuf_t *out_text) {
+  mp_strbuf_printf(out_text, "\"%s\"", (const char *)member);
 }
 
+// What is one of a few has a name. No user writes the wiring that is mixed.
+#define SPEC_VALUE_NAMED(what, type, count, name_of)                               \
+  static bool spec_value_parse_##what(mp_str_t text, void *out_member) {           \
+    for (int i = 0; i < (count); ++i) {                                            \
+      if (!mp_str_is(text, name_of((type)i))) continue;                            \
+      *(type *)out_member = (type)i;                                               \
+      return true;                                                                 \
+    }                                                                              \
+    return false;                                                                  \
+  }                                                                                \
+  static void spec_value_write_##what(const void *member, mp_strbuf_t *out_text) { \
+    mp_strbuf_puts(out_text, name_of(*(const type *)member));                      \
+  }
+SPEC_VALUE_NAMED(wiring, mp_wiring_t, MP_WIRING_MIXED, mp_wiring_name)
+SPEC_VALUE_NAMED(fabric, mp_fabric_t, MP_FABRIC_COUNT, mp_fabric_name)
+SPEC_VALUE_NAMED(mode, mp_time_mode_t, MP_TIME_MODE_COUNT, mp_time_mode_name)
+SPEC_VALUE_NAMED(values, mp_values_mode_t, MP_VALUES_MODE_COUNT, mp_values_mode_name)
+#undef SPEC_VALUE_NAMED
+
 // A wiring, or those of the dimensions joined by ','.
-static bool spec_value_parse_wirings(mp_str_t text, mp_wirings_t *out_wirings) {
+static bool spec_value_parse_wirings(mp_str_t text, void *out_member) {
   mp_wirings_t wirings = {0};
   mp_str_t part;
   for (parts_t parts = {text, 0}; spec_value_next_part(&parts, ",", &part);) {
     if (wirings.count == MP_POD_MAX_DIMS) return false;
     if (!spec_value_parse_wiring(part, &wirings.each[wirings.count++])) return false;
   }
-  *out_wirings = wirings;
+  *(mp_wirings_t *)out_member = wirings;
   return true;
 }
 
-static bool spec_value_parse_fabric(mp_str_t text, mp_fabric_t *out_fabric) {
-  for (int i = 0; i < MP_FABRIC_COUNT; ++i) {
-    if (!mp_str_is(text, mp_fabric_name((mp_fabric_t)i))) continue;
-    *out_fabric = (mp_fabric_t)i;
-    return true;
+static void spec_value_write_wirings(const void *member, mp_strbuf_t *out_text) {
+  const mp_wirings_t *wirings = member;
+  for (int32_t i = 0; i < wirings->count; ++i) {
+    if (i != 0) mp_strbuf_putc(out_text, ',');
+    spec_value_write_wiring(&wirings->each[i], out_text);
   }
-  return false;
 }
 
-static bool spec_value_parse_mode(mp_str_t text, mp_time_mode_t *out_mode) {
-  for (int i = 0; i < MP_TIME_MODE_COUNT; ++i) {
-    if (!mp_str_is(text, mp_time_mode_name((mp_time_mode_t)i))) continue;
-    *out_mode = (mp_time_mode_t)i;
-    return true;
-  }
-  return false;
-}
-
-static bool spec_value_parse_values(mp_str_t text, mp_values_mode_t *out_values) {
-  for (int i = 0; i < MP_VALUES_MODE_COUNT; ++i) {
-    if (!mp_str_is(text, mp_values_mode_name((mp_values_mode_t)i))) continue;
-    *out_values = (mp_values_mode_t)i;
-    return true;
-  }
-  return false;
-}
-
-static bool spec_value_parse_factor(mp_str_t text, double *out_factor) {
-  double factor = 0;
-  if (text.size == 0 || mp_str_scan_double(text, &factor) != text.size) return false;
-  if (!(factor >= 1e-9 && factor <= 1e9)) return false;
-  *out_factor = factor;
+static bool spec_value_parse_real(mp_str_t text, double least, double most, double *out_real) {
+  double real = 0;
+  if (text.size == 0 || mp_str_scan_double(text, &real) != text.size) return false;
+  if (!(real >= least && real <= most)) return false;
+  *out_real = real;
   return true;
 }
 
-static bool spec_value_parse_ratio(mp_str_t text, double *out_ratio) {
-  double ratio = 0;
-  if (text.size == 0 || mp_str_scan_double(text, &ratio) != text.size) return false;
-  if (!(ratio >= 1 && ratio <= MP_POD_MAX_DEVICES)) return false;
-  *out_ratio = ratio;
+static bool spec_value_parse_factor(mp_str_t text, void *out_member) {
+  return spec_value_parse_real(text, 1e-9, 1e9, out_member);
+}
+
+static bool spec_value_parse_ratio(mp_str_t text, void *out_member) {
+  return spec_value_parse_real(text, 1, MP_POD_MAX_DEVICES, out_member);
+}
+
+static bool spec_value_parse_bytes(mp_str_t text, void *out_member) {
+  unsigned long long bytes = UINT64_MAX;
+  if (!mp_str_is(text, "unlimited") && (!mp_str_parse_bytes(text, &bytes) || bytes == 0)) {
+    return false;
+  }
+  *(uint64_t *)out_member = bytes;
   return true;
 }
 
-static bool spec_value_parse_bytes(mp_str_t text, uint64_t *out_bytes) {
-  unsigned long long bytes = 0;
-  if (mp_str_is(text, "unlimited")) {
-    *out_bytes = UINT64_MAX;
-    return true;
+static void spec_value_write_bytes(const void *member, mp_strbuf_t *out_text) {
+  const uint64_t bytes = *(const uint64_t *)member;
+  if (bytes == UINT64_MAX) {
+    mp_strbuf_puts(out_text, "unlimited");
+  } else {
+    mp_strbuf_printf(out_text, "%llu", (unsigned long long)bytes);
   }
-  if (!mp_str_parse_bytes(text, &bytes) || bytes == 0) return false;
-  *out_bytes = bytes;
-  return true;
+}
+
+static const struct {
+  size_t size;
+  bool (*parse)(mp_str_t text, void *out_member);
+  void (*write)(const void *member, mp_strbuf_t *out_text);
+  const char *expected;
+} g_types[] = {
+#define SPEC_VALUE_TYPE(name, type, reader, writer, expected) \
+  {sizeof(type), spec_value_parse_##reader, spec_value_write_##writer, expected},
+    MP_SPEC_TYPES(SPEC_VALUE_TYPE)
+#undef SPEC_VALUE_TYPE
+};
+
+size_t mp_spec_value_size(mp_spec_type_t type) {
+  return g_types[type].size;
 }
 
 bool mp_spec_value_parse(mp_spec_type_t type, mp_str_t text, void *out_member) {
-  switch (type) {
-    case MP_SPEC_TEXT:
-    case MP_SPEC_TEXTS:
-      return spec_value_parse_text(text, out_member);
-    case MP_SPEC_INT:
-      return spec_value_parse_int(text, MP_POD_MAX_DEVICES, out_member);
-    case MP_SPEC_DIMS:
-      return spec_value_parse_int(text, MP_POD_MAX_DIMS, out_member);
-    case MP_SPEC_WIRING:
-      return spec_value_parse_wirings(text, out_member);
-    case MP_SPEC_FABRIC:
-      return spec_value_parse_fabric(text, out_member);
-    case MP_SPEC_SHAPE:
-      return spec_value_parse_shape(text, out_member);
-    case MP_SPEC_BYTES:
-      return spec_value_parse_bytes(text, out_member);
-    case MP_SPEC_TIME:
-      return spec_value_parse_quantity(g_time_units, text, MP_TIME_LIMITS, out_member);
-    case MP_SPEC_TIMES:
-      return spec_value_parse_quantities(g_time_units, text, MP_TIME_LIMITS, out_member);
-    case MP_SPEC_RATE:
-      return spec_value_parse_quantity(g_rate_units, text, MP_RATE_LIMITS, out_member);
-    case MP_SPEC_RATES:
-      return spec_value_parse_quantities(g_rate_units, text, MP_RATE_LIMITS, out_member);
-    case MP_SPEC_FLOPS:
-      return spec_value_parse_quantity(g_flop_units, text, MP_FLOPS_LIMITS, out_member);
-    case MP_SPEC_RATIO:
-      return spec_value_parse_ratio(text, out_member);
-    case MP_SPEC_FACTOR:
-      return spec_value_parse_factor(text, out_member);
-    case MP_SPEC_MODE:
-      return spec_value_parse_mode(text, out_member);
-    case MP_SPEC_VALUES:
-      return spec_value_parse_values(text, out_member);
-  }
-  return false;
+  return g_types[type].parse(text, out_member);
+}
+
+void mp_spec_value_write(mp_spec_type_t type, const void *member, mp_strbuf_t *out_text) {
+  g_types[type].write(member, out_text);
+}
+
+const char *mp_spec_value_expected(mp_spec_type_t type) {
+  return g_types[type].expected;
 }
 
 void mp_shape_write(const mp_shape_t *shape, mp_strbuf_t *out_text) {
@@ -239,103 +272,4 @@ int64_t mp_shape_num_chips(const mp_shape_t *shape) {
     if (count > MP_POD_MAX_DEVICES) return MP_POD_MAX_DEVICES + 1;
   }
   return count;
-}
-
-static void spec_value_write_wirings(const mp_wirings_t *wirings, mp_strbuf_t *out_text) {
-  for (int32_t i = 0; i < wirings->count; ++i) {
-    mp_strbuf_printf(out_text, "%s%s", i == 0 ? "" : ",", mp_wiring_name(wirings->each[i]));
-  }
-}
-
-static void spec_value_write_quantities(const mp_quantities_t *values, mp_strbuf_t *out_text) {
-  for (int32_t i = 0; i < values->count; ++i) {
-    if (i != 0) mp_strbuf_putc(out_text, ',');
-    mp_strbuf_put_double(out_text, values->each[i]);
-  }
-}
-
-void mp_spec_value_write(mp_spec_type_t type, const void *member, mp_strbuf_t *out_text) {
-  switch (type) {
-    case MP_SPEC_TEXT:
-    case MP_SPEC_TEXTS:
-      mp_strbuf_printf(out_text, "\"%s\"", (const char *)member);
-      return;
-    case MP_SPEC_INT:
-    case MP_SPEC_DIMS:
-      mp_strbuf_printf(out_text, "%d", *(const int32_t *)member);
-      return;
-    case MP_SPEC_WIRING:
-      spec_value_write_wirings(member, out_text);
-      return;
-    case MP_SPEC_FABRIC:
-      mp_strbuf_puts(out_text, mp_fabric_name(*(const mp_fabric_t *)member));
-      return;
-    case MP_SPEC_SHAPE:
-      mp_shape_write(member, out_text);
-      return;
-    case MP_SPEC_BYTES:
-      if (*(const uint64_t *)member == UINT64_MAX) {
-        mp_strbuf_puts(out_text, "unlimited");
-      } else {
-        mp_strbuf_printf(out_text, "%llu", (unsigned long long)*(const uint64_t *)member);
-      }
-      return;
-    case MP_SPEC_TIMES:
-    case MP_SPEC_RATES:
-      spec_value_write_quantities(member, out_text);
-      return;
-    case MP_SPEC_TIME:
-    case MP_SPEC_RATE:
-    case MP_SPEC_FLOPS:
-    case MP_SPEC_RATIO:
-    case MP_SPEC_FACTOR:
-      mp_strbuf_put_double(out_text, *(const double *)member);
-      return;
-    case MP_SPEC_MODE:
-      mp_strbuf_puts(out_text, mp_time_mode_name(*(const mp_time_mode_t *)member));
-      return;
-    case MP_SPEC_VALUES:
-      mp_strbuf_puts(out_text, mp_values_mode_name(*(const mp_values_mode_t *)member));
-      return;
-  }
-}
-
-const char *mp_spec_value_expected(mp_spec_type_t type) {
-  switch (type) {
-    case MP_SPEC_TEXT:
-      return "1 to 128 printable characters without quotes";
-    case MP_SPEC_TEXTS:
-      return "1 to 128 printable characters without quotes, or a list of texts";
-    case MP_SPEC_INT:
-      return "a whole number from 1 to 65536";
-    case MP_SPEC_DIMS:
-      return "a whole number from 1 to 6";
-    case MP_SPEC_WIRING:
-      return "torus, mesh, ring, switch or fully_connected, or a list of them by dimension";
-    case MP_SPEC_FABRIC:
-      return "switch or fat_tree";
-    case MP_SPEC_SHAPE:
-      return "up to 6 sizes such as 4x4 or [4, 4]";
-    case MP_SPEC_BYTES:
-      return "a size such as 16GiB, or unlimited";
-    case MP_SPEC_TIME:
-      return "a time such as 1us or 500ns";
-    case MP_SPEC_TIMES:
-      return "a time such as 1us or 500ns, or a list of them by dimension";
-    case MP_SPEC_RATE:
-      return "a rate such as 45GB/s";
-    case MP_SPEC_RATES:
-      return "a rate such as 45GB/s, or a list of them by dimension";
-    case MP_SPEC_FLOPS:
-      return "operations per second such as 197T";
-    case MP_SPEC_RATIO:
-      return "a number from 1 such as 2 or 1.5";
-    case MP_SPEC_FACTOR:
-      return "a number from 1e-9 to 1e9 such as 1 or 1000";
-    case MP_SPEC_MODE:
-      return "off, model or paced";
-    case MP_SPEC_VALUES:
-      return "real or shapes";
-  }
-  return "";
 }

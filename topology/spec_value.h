@@ -11,6 +11,9 @@ bool mp_spec_value_parse(mp_spec_type_t type, mp_str_t text, void *out_member);
 // Appends text that parses back to the same value.
 void mp_spec_value_write(mp_spec_type_t type, const void *member, mp_strbuf_t *out_text);
 
+// The bytes of the member.
+size_t mp_spec_value_size(mp_spec_type_t type);
+
 // What a value of this type has to be, for messages: "a whole number from 1 to 65536".
 const char *mp_spec_value_expected(mp_spec_type_t type);
 

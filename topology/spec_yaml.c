@@ -36,9 +36,7 @@ static mp_status_t spec_yaml_refuse(const reader_t *reader, mp_str_t key, int li
                                     const char *got) {
   const mp_spec_place_t place = spec_yaml_place_at(reader, line);
   if (reader->astra == NULL) return mp_spec_refuse(place, key, got);
-  char message[64];
-  snprintf(message, sizeof(message), "expected a list of values, got %s", got);
-  return mp_spec_error(place, key, message);
+  return mp_spec_error(place, key, "expected a list of values, got %s", got);
 }
 
 // Reads the rest of a list after its start, and joins it with commas as the one-line form has it.

@@ -24,7 +24,10 @@ static inline int mp_str_precision(size_t size) {
 }
 
 // For printf: printf("%.*s", MP_STR_ARG(s)).
-#define MP_STR_ARG(s)   mp_str_precision((s).size), (s).data
+#define MP_STR_ARG(s) mp_str_precision((s).size), (s).data
+// The same, but no more of a user's text than `most` bytes; it may be NULL if it is empty.
+#define MP_STR_SHOWN(s, most) \
+  (int)((s).size < (most) ? (s).size : (most)), (s).size == 0 ? "" : (s).data
 #define MP_STR(literal) ((mp_str_t){(literal), sizeof(literal) - 1})
 
 // A view of a NUL-terminated text.

@@ -45,16 +45,8 @@ static const char *const k_kinds[] = {
 
 // ---- Errors ----
 
-MP_PRINTF(3, 4)
-static mp_status_t fault_value_error(const mp_pod_fault_reading_t *reading, mp_str_t key,
-                                     const char *format, ...) {
-  char text[512];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof(text), format, args);
-  va_end(args);
-  const mp_spec_place_t place = {.origin = reading->origin, .line = reading->line};
-  return mp_spec_error(place, key, text);
+static mp_spec_place_t fault_value_place(const mp_pod_fault_reading_t *reading) {
+  return (mp_spec_place_t){.origin = reading->origin, .line = reading->line};
 }
 
 static mp_status_t fault_value_unknown(const mp_pod_fault_reading_t *reading, mp_str_t key) {
@@ -67,9 +59,9 @@ static mp_status_t fault_value_unknown(const mp_pod_fault_reading_t *reading, mp
   }
   const char *nearest = mp_str_nearest(key, names, MP_POD_FAULT_KEY_COUNT);
   if (nearest != NULL) {
-    return fault_value_error(reading, key, "unknown, did you mean '%s'?", nearest);
+    return mp_spec_error(fault_value_place(reading), key, "unknown, did you mean '%s'?", nearest);
   }
-  return fault_value_error(reading, key, "unknown; known are %s", known);
+  return mp_spec_error(fault_value_place(reading), key, "unknown; known are %s", known);
 }
 
 static int fault_value_find(mp_str_t key) {
@@ -97,10 +89,11 @@ mp_status_t mp_pod_fault_refuse(const mp_pod_fault_reading_t *reading, mp_str_t 
   };
   const int id = fault_value_find(key);
   if (id >= 0) {
-    return fault_value_error(reading, key, "expected %s, got %s", expected[k_keys[id].type], got);
+    return mp_spec_error(fault_value_place(reading), key, "expected %s, got %s",
+                         expected[k_keys[id].type], got);
   }
   if (!fault_value_is_prefix(key)) return fault_value_unknown(reading, key);
-  return fault_value_error(reading, key, "expected a mapping, got %s", got);
+  return mp_spec_error(fault_value_place(reading), key, "expected a mapping, got %s", got);
 }
 
 mp_status_t mp_pod_fault_open(const mp_pod_fault_reading_t *reading, mp_str_t key) {
@@ -159,12 +152,12 @@ static bool fault_value_parse(fault_type_t type, mp_str_t text, void *member) {
 
 mp_status_t mp_pod_fault_set(mp_pod_fault_reading_t *reading, mp_str_t key, mp_str_t value) {
   char got[96];
-  const int shown = value.size > 64 ? 64 : (int)value.size;
-  snprintf(got, sizeof(got), "'%.*s'", shown, value.size == 0 ? "" : value.data);
+  snprintf(got, sizeof(got), "'%.*s'", MP_STR_SHOWN(value, 64));
   const int id = fault_value_find(key);
   if (id < 0) return mp_pod_fault_refuse(reading, key, got);
   if (reading->given[id] != 0) {
-    return fault_value_error(reading, key, "given twice, first in line %d", reading->given[id]);
+    return mp_spec_error(fault_value_place(reading), key, "given twice, first in line %d",
+                         reading->given[id]);
   }
   void *member = (char *)reading->fault + k_keys[id].offset;
   if (!fault_value_parse(k_keys[id].type, value, member)) {
@@ -172,10 +165,10 @@ mp_status_t mp_pod_fault_set(mp_pod_fault_reading_t *reading, mp_str_t key, mp_s
   }
   long long number = 0;
   if (member == &reading->fault->flip_result && mp_str_parse_i64(value, &number) && number < 0) {
-    return fault_value_error(reading, key,
-                             "expected the number of a result, from 0, or its name, "
-                             "got %s",
-                             got);
+    return mp_spec_error(fault_value_place(reading), key,
+                         "expected the number of a result, from 0, or its name, "
+                         "got %s",
+                         got);
   }
   if (k_keys[id].type == FAULT_TYPE_TEXT) {
     const char *text = mp_arena_strndup(reading->arena, value.data, value.size);
@@ -208,8 +201,8 @@ static mp_status_t fault_value_find_kind(mp_pod_fault_reading_t *reading) {
     if (reading->given[i] == 0 || k_keys[i].kinds == MP_POD_FAULT_OF_ALL) continue;
     if ((kinds & k_keys[i].kinds) == 0) {
       reading->line = reading->given[i];
-      return fault_value_error(reading, mp_str(k_keys[i].key), "does not go with '%s'",
-                               k_keys[by].key);
+      return mp_spec_error(fault_value_place(reading), mp_str(k_keys[i].key),
+                           "does not go with '%s'", k_keys[by].key);
     }
     kinds &= k_keys[i].kinds;
     by = i;
@@ -273,6 +266,6 @@ mp_status_t mp_pod_fault_finish(mp_pod_fault_reading_t *reading) {
   const bool has_until = fault_value_has(reading, "until");
   if (fault->kind == MP_POD_FAULT_FLIP && !has_until) fault->until = fault->step;
   if (fault->until >= fault->step) return NULL;
-  return fault_value_error(reading, MP_STR("until"), "before step %llu",
-                           (unsigned long long)fault->step);
+  return mp_spec_error(fault_value_place(reading), MP_STR("until"), "before step %llu",
+                       (unsigned long long)fault->step);
 }

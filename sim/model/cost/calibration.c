@@ -18,14 +18,13 @@ static mp_status_t calibration_find_class(const calibration_t *c, mp_str_t name,
     return NULL;
   }
   const char *nearest = mp_str_nearest(name, names, MP_WORK_CLASS_COUNT);
-  const int shown = name.size > 64 ? 64 : (int)name.size;
   if (nearest != NULL) {
     return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: key '%.*s': unknown, did you mean '%s'?",
-                          c->origin, c->line, shown, name.data, nearest);
+                          c->origin, c->line, MP_STR_SHOWN(name, 64), nearest);
   }
   return mp_status_make(MP_INVALID_ARGUMENT,
                         "%s:%d: key '%.*s': unknown, expected a class of operations such as '%s'",
-                        c->origin, c->line, shown, name.data, names[MP_WORK_MATMUL]);
+                        c->origin, c->line, MP_STR_SHOWN(name, 64), names[MP_WORK_MATMUL]);
 }
 
 static mp_status_t calibration_read_line(calibration_t *c, mp_str_t line, double *efficiency) {
@@ -43,11 +42,10 @@ static mp_status_t calibration_read_line(calibration_t *c, mp_str_t line, double
   double number = 0;
   const size_t used = mp_str_scan_double(value, &number);
   if (used == 0 || used != value.size || !(number > 0 && number <= 1)) {
-    const int shown = value.size > 64 ? 64 : (int)value.size;
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "%s:%d: key '%s': expected a share of the peak above 0 and up to 1, such "
                           "as 0.7, got '%.*s'",
-                          c->origin, c->line, text, shown, value.size == 0 ? "" : value.data);
+                          c->origin, c->line, text, MP_STR_SHOWN(value, 64));
   }
   c->given[work_class] = c->line;
   efficiency[work_class] = number;

@@ -38,11 +38,10 @@ MP_NODISCARD static mp_status_t picture_loads_refuse_name(const mp_network_t *ne
   const char **names = mp_calloc(count, sizeof(*names));
   MP_RETURN_IF_NULL(names);
   for (uint32_t i = 0; i < count; ++i) names[i] = mp_network_link(network, i)->name;
-  const int shown = name.size > 64 ? 64 : (int)name.size;
   const char *nearest = name.size > 64 ? NULL : mp_str_nearest(name, names, count);
   mp_status_t status =
       mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: no link '%.*s' in this pod%s%s%s", origin, line,
-                     shown, name.data, nearest == NULL ? "" : ", did you mean '",
+                     MP_STR_SHOWN(name, 64), nearest == NULL ? "" : ", did you mean '",
                      nearest == NULL ? "" : nearest, nearest == NULL ? "" : "'?");
   mp_free(names);
   return status;
@@ -59,12 +58,11 @@ static mp_status_t picture_loads_read_line(const mp_network_t *network, const na
   const mp_str_t value = mp_str_trim((mp_str_t){text.data + end, text.size - end});
   double load = 0;
   if (name.size == 0 || !picture_loads_parse(value, &load)) {
-    const int shown = text.size > 64 ? 64 : (int)text.size;
     return mp_status_make(
         MP_INVALID_ARGUMENT,
         "%s:%d: expected a link and its load, such as 'host 3 up: 0.83' or 'host 3 up: 83 %%', got "
         "'%.*s'",
-        origin, line, shown, text.data);
+        origin, line, MP_STR_SHOWN(text, 64));
   }
   const named_link_t *entry = NULL;
   MP_HASH_MAP_EACH(links, mp_hash_bytes(0, name.data, name.size), entry) {
