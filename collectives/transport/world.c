@@ -149,6 +149,7 @@ static bool world_take_inbox(mp_world_t *world) {
 }
 
 mp_status_t mp_world_loss(const mp_world_t *world, uint32_t rank) {
+  // Acquire, with the release in mp_world_lose: who sees the flag may read the reason.
   if (!atomic_load_explicit(&world->peers[rank].is_gone, memory_order_acquire)) return NULL;
   return mp_status_retain(world->peers[rank].why);
 }
@@ -179,8 +180,12 @@ static bool world_deliver_news(mp_world_t *world) {
   bool did = false;
   for (int i = 0; i < MP_WORLD_CHANNELS; ++i) {
     mp_channel_state_t *channel = &world->channels[i];
+    // A look that is relaxed may come too early: whoever brings news rings afterwards, and there is
+    // another one.
     if (!atomic_load_explicit(&channel->has_news, memory_order_relaxed)) continue;
-    atomic_store(&channel->has_news, false);
+    // Read as it is cleared, so that the loss whose flag this clears is seen below: a plain store
+    // may clear a flag that was set after the look, and its loss would never be told.
+    (void)atomic_exchange(&channel->has_news, false);
     world_catch_up(world, channel);
     did = true;
   }
@@ -203,6 +208,8 @@ static void *world_progress_main(void *context) {
   unsigned num_ticks = 0;
   double next_tick = mp_clock_seconds() + k_tick_seconds;
   while (!atomic_load(&world->must_stop)) {
+    // Before all that is looked at: whatever comes in after its look has rung since, and the bell
+    // does not let this thread sleep.
     unsigned rung = atomic_load(&world->doorbell->rung);
     bool busy = world_take_inbox(world);
     double sleep = k_tick_seconds;
@@ -313,6 +320,7 @@ void mp_world_lose(mp_world_t *world, uint32_t rank, mp_status_t why) {
   bool is_news = !atomic_load(&peer->is_gone);
   if (is_news) {
     peer->why = why;
+    // After the reason, which never changes again.
     atomic_store_explicit(&peer->is_gone, true, memory_order_release);
     pthread_cond_broadcast(&world->changed);
   }
@@ -321,6 +329,7 @@ void mp_world_lose(mp_world_t *world, uint32_t rank, mp_status_t why) {
     mp_status_release(why);
     return;
   }
+  // After the loss, and before the bell: the thread that clears the flag finds the loss.
   for (int i = 0; i < MP_WORLD_CHANNELS; ++i) atomic_store(&world->channels[i].has_news, true);
   mp_world_ring(world);
 }
