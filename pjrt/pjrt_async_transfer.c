@@ -14,6 +14,7 @@ typedef struct {
   mp_buffer_t *buffer;
   const PJRT_Layouts_MemoryLayout *layout;  // NULL: row-major
   mp_event_t *definition;
+  // Under the lock: transfers begin on the user's threads and end on workers.
   int64_t pending;  // transfers in flight
   bool is_last_started;
   bool is_settled;  // the definition was set, or is about to be
@@ -68,6 +69,8 @@ static void pjrt_async_transfer_slot_settle(slot_t *slot) {
   bool is_complete = slot->is_last_started && slot->pending == 0 && !slot->is_settled;
   if (is_complete) slot->is_settled = true;
   mp_unlock(&slot->mutex);
+  // One thread has found it complete, and nothing changes any more, so it goes on without the lock,
+  // which is a leaf: setting the definition calls back.
   if (!is_complete) return;
   MP_ASSERT(!mp_event_is_ready(slot->definition));  // it is set here and nowhere else
   mp_event_set(slot->definition, mp_status_retain(slot->error));

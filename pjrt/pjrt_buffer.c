@@ -49,6 +49,7 @@ mp_status_t mp_pjrt_choose_memory(const char *function, PJRT_Memory *memory, PJR
 
 void mp_pjrt_buffer_destroy(PJRT_Buffer *buffer) {
   if (buffer == NULL) return;
+  // Whoever destroys the buffer is the last one to use it, as PJRT has it.
   for (int i = atomic_load(&buffer->external_references); i > 0; --i) {
     mp_buffer_release_external(buffer->buffer);
   }
@@ -168,6 +169,8 @@ mp_status_t mp_PJRT_Buffer_DecreaseExternalReferenceCount(
       return mp_status_make(MP_INVALID_ARGUMENT,
                             "PJRT_Buffer_DecreaseExternalReferenceCount: there is no reference");
     }
+    // In one step with the look: two threads that give back the last one cannot both have it. The
+    // count orders nothing; the runtime's buffer has the lock.
   } while (!atomic_compare_exchange_weak(&args->buffer->external_references, &count, count - 1));
   mp_buffer_release_external(args->buffer->buffer);
   return NULL;

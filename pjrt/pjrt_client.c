@@ -23,12 +23,15 @@ static void pjrt_client_free_client(PJRT_Client *client) {
 }
 
 PJRT_Client *mp_pjrt_client_retain(PJRT_Client *client) {
+  // Relaxed: the caller has a reference already.
   atomic_fetch_add_explicit(&client->references, 1, memory_order_relaxed);
   return client;
 }
 
 void mp_pjrt_client_release(PJRT_Client *client) {
   if (client == NULL) return;
+  // The last one may be a buffer's, on a thread that never used the client: it comes after the
+  // others.
   const int before = atomic_fetch_sub(&client->references, 1);
   MP_ASSERT(before > 0);
   if (before == 1) pjrt_client_free_client(client);

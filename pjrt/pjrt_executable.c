@@ -13,12 +13,14 @@
 #include "sim/ir/layout.h"
 
 PJRT_Executable *mp_pjrt_executable_retain(PJRT_Executable *executable) {
+  // Relaxed: the caller has a reference already.
   atomic_fetch_add_explicit(&executable->references, 1, memory_order_relaxed);
   return executable;
 }
 
 void mp_pjrt_executable_release(PJRT_Executable *executable) {
   if (executable == NULL) return;
+  // Acquire and release, as for all counts: the last one frees what others have made and read.
   const int before = atomic_fetch_sub(&executable->references, 1);
   MP_ASSERT(before > 0);
   if (before != 1) return;
@@ -315,6 +317,7 @@ static mp_status_t pjrt_executable_time(PJRT_Executable *executable,
     uintptr_t made = 0;
     MP_RETURN_IF_ERROR(mp_executable_estimate(executable->executable, &seconds));
     MP_RETURN_IF_ERROR(pjrt_executable_make_timed(executable, seconds, &made));
+    // The exchange publishes them; getters lend them out without a lock.
     if (atomic_compare_exchange_strong(&executable->timed_properties, &known, made)) {
       known = made;
     } else {

@@ -50,6 +50,7 @@ mp_status_t mp_pjrt_layout_get(const int64_t *minor_to_major, size_t rank,
     if (fresh == NULL) fresh = pjrt_layout_make_layout(minor_to_major, rank);
     MP_RETURN_IF_NULL(fresh);
     fresh->next = head;
+    // Publishes the layout. It fails when another one came first, which may be this very one.
     if (atomic_compare_exchange_weak(&layouts, &head, fresh)) {
       *out_layout = fresh;
       return NULL;

@@ -284,8 +284,8 @@ struct PJRT_LoadedExecutable {
   size_t num_addressable;
   PJRT_Device **addressable_list;  // in logical order
   PJRT_LogicalDeviceIds *logical_ids;
-  uint32_t *logical;  // of each addressable device: its number in the executable
-  atomic_bool is_deleted;
+  uint32_t *logical;       // of each addressable device: its number in the executable
+  atomic_bool is_deleted;  // an Execute at the same time comes before it or after it
 };
 
 // ---- buffers (pjrt_buffer.c) ----

@@ -196,6 +196,7 @@ static mp_status_t pjrt_optimized_get(PJRT_Executable *executable,
   if (known == 0) {
     mp_pjrt_optimized_t *made = NULL;
     MP_RETURN_IF_ERROR(pjrt_optimized_make(executable, &made));
+    // No lock: making it takes long, and the exchange publishes what it has made.
     if (atomic_compare_exchange_strong(&executable->optimized, &known, (uintptr_t)made)) {
       known = (uintptr_t)made;
     } else {

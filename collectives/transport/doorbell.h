@@ -19,6 +19,8 @@ typedef struct {
 // Counts up, and wakes the sleeper if there is one. Any thread of any process that maps the
 // doorbell.
 static inline void mp_doorbell_ring(mp_doorbell_t *bell) {
+  // In the one order of all threads: either this sees that the other is asleep, or the other, which
+  // says so first, finds the count changed (the kernel compares it) and does not sleep.
   atomic_fetch_add(&bell->rung, 1);
   if (atomic_load(&bell->is_asleep) != 0) mp_futex_wake_shared(&bell->rung);
 }

@@ -78,10 +78,10 @@ typedef struct {
   const mp_mpi_module_t *module;
   mpi_peer_t *peers;  // by rank
 
-  mp_lock_t lock;
+  mp_lock_t lock;           // of what senders hand over; the rest is the progress thread's
   mpi_outs_t *fresh;        // by rank: handed over by senders
   bool has_fresh;           // under the lock
-  atomic_uint num_pending;  // sends that are not done
+  atomic_uint num_pending;  // sends that are not done; whoever leaves the job polls it
 
   mpi_header_t *headers;
   mp_mpi_request_t header_requests[MP_HEADER_RECEIVES];
@@ -90,6 +90,8 @@ typedef struct {
   bool is_open;
   bool is_broken;
   unsigned idle_polls;
+  // Said by whoever leaves the job, and answered by the progress thread, which alone calls MPI:
+  // once it is closed, that thread is out of MPI for good.
   atomic_bool must_close;
   atomic_bool is_closed;
 } mpi_t;

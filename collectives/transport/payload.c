@@ -15,12 +15,15 @@ mp_payload_block_t *mp_payload_block_create(size_t bytes) {
 }
 
 void mp_payload_block_retain(mp_payload_block_t *block) {
+  // Relaxed: the caller has a reference already.
   const uint32_t before = atomic_fetch_add_explicit(&block->references, 1, memory_order_relaxed);
   MP_ASSERT(before > 0);
 }
 
 void mp_payload_block_release(mp_payload_block_t *block) {
   if (block == NULL) return;
+  // The count lies in shared memory: the last one, in whichever process, gives the block back after
+  // all have read it.
   const uint32_t before = atomic_fetch_sub_explicit(&block->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;

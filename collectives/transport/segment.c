@@ -50,8 +50,8 @@ struct mp_segment_s {
   atomic_uint references;
   segment_head_t *head;
   mp_segment_address_t address;
-  int fd;  // -1: another process's
-  mp_lock_t lock;
+  int fd;          // -1: another process's
+  mp_lock_t lock;  // of the heap; in this process only, because the owner alone allocates
   segment_heap_t heap;
 };
 
@@ -264,6 +264,8 @@ mp_payload_block_t *mp_segment_block_at(mp_segment_t *segment, uint64_t offset) 
 
 void mp_segment_return(mp_payload_block_t *block) {
   segment_head_t *head = (segment_head_t *)(void *)((char *)block - block->offset);
+  // Any process pushes, and only the owner takes, always the whole stack: a top that was read twice
+  // is the same stack. Release: what was read of the block comes before the owner has it again.
   uint64_t top = atomic_load_explicit(&head->returned, memory_order_relaxed);
   do {
     block->next = top;
@@ -301,6 +303,7 @@ static void segment_cool(mp_segment_t *segment, mp_payload_block_t *block) {
 // Puts the blocks that were released since the last call into the heap's stacks.
 static void segment_take_back(mp_segment_t *segment) {
   mp_lock_assert_held(&segment->lock);
+  // Acquire, with the release of each who has pushed: their links, and their last reads, are done.
   uint64_t offset = atomic_exchange_explicit(&segment->head->returned, 0, memory_order_acquire);
   while (offset != 0) {
     mp_payload_block_t *block = segment_block_at(segment, offset);

@@ -31,7 +31,7 @@ typedef struct {
   bool is_damaged;            // what is in `in` makes no sense any more
   bool is_buried;             // nobody reads `out` any more; under the peer's send_lock
   MP_QUEUE(shm_late_t) late;  // under the peer's send_lock
-  atomic_bool has_late;
+  atomic_bool has_late;       // for looking without the lock; set before the bell is rung
 } shm_peer_t;
 
 typedef struct {
@@ -57,6 +57,8 @@ static bool shm_has_room(shm_peer_t *peer) {
 // True when the ring has room. Otherwise the peer will ring when it has taken something.
 static bool shm_await_room(shm_peer_t *peer) {
   if (shm_has_room(peer)) return true;
+  // The reader moves its tail before it looks whether somebody waits, both in the one order of all
+  // threads: either it sees this, or the second look here sees the room.
   atomic_store(&peer->out->writer_waits, 1);
   return shm_has_room(peer);
 }
@@ -78,6 +80,8 @@ static void shm_put(shm_t *self, shm_peer_t *peer, const mp_envelope_t *envelope
     MP_ASSERT(slot->offset != 0);
     mp_payload_block_retain(block);
   }
+  // Release: the slot, and the bytes of the block, come before it. The room in it was read with
+  // acquire, so that nothing is written before the reader has left the slot.
   atomic_store_explicit(&peer->out->head, ++peer->head, memory_order_release);
 }
 
@@ -135,6 +139,7 @@ static bool shm_is_in_vain(const shm_t *self, const shm_peer_t *peer) {
 
 // Moves messages that wait into the ring, as far as there is room.
 static bool shm_catch_up(shm_t *self, shm_peer_t *peer) {
+  // Relaxed: whoever puts a message off rings afterwards, and the thread has read the bell.
   if (!atomic_load_explicit(&peer->has_late, memory_order_relaxed)) return false;
   mp_peer_state_t *state = &self->world->peers[peer->rank];
   bool did = false;
@@ -187,6 +192,7 @@ static bool shm_take_slot(shm_t *self, shm_peer_t *peer, const mp_ring_slot_t *s
 }
 
 static bool shm_receive(shm_t *self, shm_peer_t *peer) {
+  // Acquire, with shm_put in the other process: the slots up to here are written.
   unsigned head = atomic_load_explicit(&peer->in->head, memory_order_acquire);
   if (head == peer->tail) return false;
   bool did = false;
@@ -199,6 +205,7 @@ static bool shm_receive(shm_t *self, shm_peer_t *peer) {
     did = true;
   }
   if (atomic_load(&peer->in->writer_waits) != 0) {
+    // Cleared before the bell: a writer that finds the ring full again says so again.
     atomic_store(&peer->in->writer_waits, 0);
     mp_doorbell_ring(mp_segment_doorbell(peer->segment));
   }

@@ -46,9 +46,10 @@ typedef struct {
   // before it for the verdict of an agreement.
   mp_envelope_t owed[MP_MAX_OWED];
   uint32_t num_owed;
-  atomic_bool is_gone;  // it sends no more
-  bool has_left;        // it has said goodbye; under the world's lock
-  mp_status_t why;      // the reason, written before is_gone
+  // It sends no more. Set once, under the world's lock; read without, by whoever sends.
+  atomic_bool is_gone;
+  bool has_left;    // it has said goodbye; under the world's lock
+  mp_status_t why;  // the reason, written before is_gone
 } mp_peer_state_t;
 
 enum { MP_WORLD_MAX_TRANSPORTS = 2 };
@@ -60,14 +61,15 @@ struct mp_world_s {
   uint32_t generation;     // mp_process_generation() when it was made
   mp_peer_state_t *peers;  // [size]
   mp_transport_t *transports[MP_WORLD_MAX_TRANSPORTS];
-  atomic_uint num_transports;
-  atomic_uint num_owed;  // of all peers
+  atomic_uint
+      num_transports;    // grows after the transport is in its place, also while the thread runs
+  atomic_uint num_owed;  // of all peers; each changes under its peer's send_lock
   mp_channel_state_t channels[MP_WORLD_CHANNELS];
 
-  mp_lock_t inbox_lock;
+  mp_lock_t inbox_lock;  // of the inbox alone; held for no longer than it takes to link a packet
   mp_packet_list_t inbox;
 
-  mp_lock_t lock;
+  mp_lock_t lock;              // of all that follows, up to has_said_goodbye
   pthread_cond_t changed;      // a packet of an agreement came, or a peer has left
   mp_packet_list_t blobs;      // packets of agreements that are not over, in order of arrival
   uint64_t num_agreements;     // begun so far

@@ -10,7 +10,7 @@
 #include "sim/base/log.h"
 #include "sim/base/os/system.h"
 
-static atomic_uint g_next_number;
+static atomic_uint g_next_number;  // numbers only have to differ
 
 // One file that cannot be written says what is wrong with the folder; hundreds say no more.
 static void pjrt_dump_complain(const char *path, int cause) {

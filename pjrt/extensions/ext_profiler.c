@@ -29,7 +29,7 @@ struct record_s {
   mp_event_t *done;  // a reference
   uint32_t device;
   int64_t begin;        // nanoseconds since 1970
-  _Atomic int64_t end;  // 0 until the callback has run
+  _Atomic int64_t end;  // 0 until the callback has run, on the thread that ended the launch
   char name[];
 };
 
@@ -49,7 +49,7 @@ struct PLUGIN_Profiler {
 static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_PROFILER);
 static PLUGIN_Profiler *g_running;  // under the lock
 static record_t *g_records;         // under the lock: the last one first
-static atomic_bool g_is_running;
+static atomic_bool g_is_running;    // the same as g_running != NULL, for looking without the lock
 
 // ---- recording ----
 
@@ -74,6 +74,8 @@ static void ext_profiler_release_all(record_t *records) {
 }
 
 int64_t mp_pjrt_profiler_begin(void) {
+  // Relaxed: each Execute asks. A launch that begins together with the profiler is in or not; what
+  // is noted is decided under the lock.
   return atomic_load_explicit(&g_is_running, memory_order_relaxed) ? ext_profiler_now() : 0;
 }
 

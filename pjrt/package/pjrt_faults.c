@@ -9,8 +9,10 @@
 #include "sim/runtime/order/faulty.h"
 
 static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_CLIENTS);
-static PJRT_Client *g_clients;    // under the lock, by `next`
-static atomic_uint g_generation;  // of the process that the list belongs to
+static PJRT_Client *g_clients;  // under the lock, by `next`
+// Of the process that the list belongs to. Atomic, because a forked child has to look at it without
+// the lock, which a thread of its parent may have held.
+static atomic_uint g_generation;
 
 void mp_pjrt_faults_begin(PJRT_Client *client) {
   mp_lock(&g_lock);
@@ -40,6 +42,7 @@ static mp_status_t pjrt_faults_get_clients(uint32_t *out_count, mp_client_t ***o
   mp_client_t **clients = mp_calloc(count + 1, sizeof(mp_client_t *));
   const PJRT_Client *client = g_clients;
   for (uint32_t i = 0; i < count && clients != NULL; ++i, client = client->next) {
+    // What is in the list has its user's reference, which is given back only once it is out of it.
     clients[i] = mp_client_retain(client->client);
   }
   mp_unlock(&g_lock);

@@ -25,8 +25,11 @@ enum { MP_PYTHON_SMALL = 128 };  // numbers of a call that need no memory of the
 
 static minipod_python_t g_python;   // set once, before any handler is registered
 static XLA_FFI_TypeId g_held_type;  // likewise
-static _Atomic(held_t *) g_gone;    // newest first
-static atomic_uint g_num_calls;     // that are in the package's functions; futex word
+// Newest first. Programs are released on any thread, with or without Python's lock, so this has
+// none: they push, and Python takes the whole list at once, so that a head which was read twice is
+// the same list.
+static _Atomic(held_t *) g_gone;
+static atomic_uint g_num_calls;  // that are in the package's functions; futex word
 static _Thread_local mp_status_t t_error;
 static _Thread_local bool t_is_known;  // to Python, until the thread ends
 
@@ -34,6 +37,8 @@ static _Thread_local bool t_is_known;  // to Python, until the thread ends
 
 // False: it is closed.
 static bool pjrt_python_enter(void) {
+  // The bit and the number are one word: a call is counted before the bit is set, and waited for,
+  // or it finds the bit.
   if ((atomic_fetch_add(&g_num_calls, 1) & MP_PYTHON_CLOSED) == 0) return true;
   atomic_fetch_sub(&g_num_calls, 1);
   return false;
@@ -77,6 +82,7 @@ uint32_t minipod_python_pending(void) {
 }
 
 uint32_t minipod_python_close(double seconds) {
+  // A call that comes and finds the bit counts up and down again, and may wake this for nothing.
   unsigned calls = atomic_fetch_or(&g_num_calls, MP_PYTHON_CLOSED) & ~MP_PYTHON_CLOSED;
   const double end = mp_clock_seconds() + seconds;
   for (double left = seconds; calls != 0 && left > 0; left = end - mp_clock_seconds()) {

@@ -6,7 +6,9 @@
 #include "sim/base/assert.h"
 #include "sim/base/fault.h"
 
-static _Atomic int64_t g_live;  // counted only while a test watches
+// Counted only while a test watches, which asks once the threads that it watches are done: a sum
+// that orders nothing.
+static _Atomic int64_t g_live;
 
 void mp_alloc_fail_at(int64_t n, int forever) {
   MP_ASSERT(n >= 0);

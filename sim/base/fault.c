@@ -4,7 +4,8 @@
 
 atomic_bool mp_fault_watching;
 
-// The requests with the numbers first .. last are refused; none while last is 0.
+// The requests with the numbers first .. last are refused; none while last is 0. In the one order
+// of all threads (sequentially consistent), which mp_fault_at relies on and only tests pay for.
 typedef struct {
   _Atomic int64_t requests, refusals, first, last;
 } fault_state_t;

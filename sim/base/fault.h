@@ -40,6 +40,7 @@ extern atomic_bool mp_fault_watching;
 
 // Whether a test has called mp_fault_watch.
 static inline bool mp_fault_is_watched(void) {
+  // Relaxed: a test starts to watch before it makes the threads that it watches.
   return atomic_load_explicit(&mp_fault_watching, memory_order_relaxed);
 }
 

@@ -6,6 +6,8 @@
 
 #include "sim/base/assert.h"
 
+// Read with every message, in order with nothing: while it changes, a message more or less is right
+// either way.
 static atomic_int g_level = MP_LOG_WARNING;
 
 void mp_log_set_level(mp_log_level_t level) {
@@ -25,6 +27,8 @@ void mp_log(mp_log_level_t level, const char *format, ...) {
   va_start(args, format);
   vsnprintf(message, sizeof(message), format, args);
   va_end(args);
+  // One call for the whole line, under the stream's own lock, so that those of two threads never
+  // mix.
   fprintf(stderr, "minipod: %s: %s\n", names[level], message);
 }
 

@@ -21,6 +21,8 @@ mp_status_t mp_foreign_future_create(XLA_FFI_Future **out_future) {
 }
 
 bool mp_foreign_future_set(XLA_FFI_Future *future, mp_status_t status) {
+  // Acquire, if it is TAKEN: `done` and `context` were written before. Each of the two exchanges
+  // has a release in it for the other one, who then owns the future and frees it.
   unsigned phase = atomic_load(&future->phase);
   if (phase == OPEN) {
     future->status = status;

@@ -289,6 +289,8 @@ void mp_loop_make_native(const mp_loop_t *loop) {
   };
   bool *is_shared = mp_calloc((size_t)loop->num_pieces + 1, sizeof(bool));
   if (m.refs != NULL && m.instructions != NULL && m.places != NULL && is_shared != NULL) {
+    // Release: other threads run the loop meanwhile, and one that finds the function finds its
+    // code.
     atomic_store_explicit(&loop->native->run, loop_native_make(&m, is_shared),
                           memory_order_release);
   }

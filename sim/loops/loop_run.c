@@ -441,6 +441,7 @@ static void loop_run_add_edges(const mp_loop_t *loop, const step_t *steps, uint6
 }
 
 static mp_native_loop_fn_t loop_run_code(const mp_loop_t *loop) {
+  // Acquire, with the store in loop_native.c. NULL is right at any time: the loop is interpreted.
   return atomic_load_explicit(&loop->native->run, memory_order_acquire);
 }
 

@@ -73,6 +73,8 @@ typedef struct {
   function_t function;
 } known_t;
 
+// All under the lock, which is held while something is compiled: there is one compiler, and a
+// thread that wants the same code at the same time waits for it instead of compiling it again.
 static struct {
   mp_lock_t lock;
   bool has_tried;

@@ -306,6 +306,7 @@ static void client_destroy(mp_client_t *client) {
 // Ends all runs of a stream. One that is out (call.h) is given up, and ends when it is back.
 static void client_cancel_stream(mp_device_t *device, mp_status_t cause) {
   for (;;) {
+    // The reference outlasts the lock: whoever brings an abandoned run back may end it at once.
     mp_lock(&device->lock);
     mp_run_t *run = device->first;
     if (run != NULL) mp_run_retain(run);
@@ -336,16 +337,25 @@ static void client_cancel_runs(mp_client_t *client) {
   mp_status_release(cause);
 }
 
+// Each step takes away who could disturb the next one. It may run on any thread: that of the user,
+// a worker or caller thread in a callback, the pacer, or the watch.
 static void client_end(mp_client_t *client) {
+  // Under the launch lock, and sequentially consistent: a launch that has entered streams is
+  // counted and waited for below, a later one is refused; and who submits a job or leaves a launch
+  // right now either is seen here, or sees this (job.c, launching.c).
   mp_lock(&client->launches->lock);
   atomic_store(&client->is_stopping, true);
   mp_unlock(&client->launches->lock);
+  // From here on events are set as they come: whoever waits for one learns of the end at once.
   mp_pacer_stop(client->pacer);
+  // Then nobody runs devices, and what jobs are left is this thread's.
   mp_workers_stop(client);
   mp_launching_await(client);
   mp_job_drain(client);
   mp_callers_stop(client);
+  // Calls that are out may still come back, which the devices' locks see to.
   client_cancel_runs(client);
+  // The watch visits the endpoint, so it goes first.
   mp_watch_stop(client->watch);
   client->watch = NULL;
   mp_endpoint_close(client->endpoint);
@@ -353,12 +363,14 @@ static void client_end(mp_client_t *client) {
 }
 
 mp_client_t *mp_client_retain(mp_client_t *client) {
+  // Relaxed: the caller has a reference, or a lock under which somebody keeps one.
   atomic_fetch_add_explicit(&client->references, 1, memory_order_relaxed);
   return client;
 }
 
 void mp_client_release(mp_client_t *client) {
   if (client == NULL) return;
+  // Whoever ends it comes after all that other users have done with it.
   const int before = atomic_fetch_sub_explicit(&client->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;

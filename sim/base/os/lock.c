@@ -28,6 +28,7 @@ typedef struct {
   int line;
 } held_t;
 
+// The thread's own, so that checking takes no lock.
 static _Thread_local struct {
   uint32_t count;
   held_t at[MP_MAX_HELD];

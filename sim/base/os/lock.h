@@ -129,6 +129,7 @@ static inline void mp_lock_note_wait(const mp_lock_t *lock, const char *file, in
 // Waits until the lock is free and takes it.
 #define mp_lock(lock) mp_lock_at((lock), __FILE__, __LINE__)
 static inline void mp_lock_at(mp_lock_t *lock, const char *file, int line) {
+  // First the check: a thread that would wait for ever dies with the reason instead.
   mp_lock_note_take(lock, file, line);
   pthread_mutex_lock(&lock->mutex);
 }

@@ -10,6 +10,8 @@
 
 #include "sim/base/os/clock.h"
 
+// Relaxed everywhere: it changes while a fork's child has but the one thread that forked, and
+// threads made later come after that.
 static atomic_uint g_generation;
 static pthread_once_t g_once = PTHREAD_ONCE_INIT;
 

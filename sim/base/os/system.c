@@ -14,7 +14,8 @@ mp_status_code_t mp_system_code(int error, mp_status_code_t otherwise) {
   return has_run_out ? MP_RESOURCE_EXHAUSTED : otherwise;
 }
 
-static _Atomic int64_t g_mapped;  // counted only while a test watches
+// Counted only while a test watches, like g_live in alloc.c: a sum that orders nothing.
+static _Atomic int64_t g_mapped;
 
 void *mp_mmap(size_t bytes, int protection, int flags, int file) {
   if (mp_fault_strikes(MP_FAULT_MMAP)) return MAP_FAILED;

@@ -18,6 +18,7 @@ typedef enum {
 typedef struct mp_entry_s mp_entry_t;
 
 struct mp_model_share_s {
+  // The run's own, without the lock, until the share is over; then the log's.
   mp_path_t path;
   mp_entry_t *entry;
   bool is_over;
@@ -96,6 +97,10 @@ struct mp_model_program_s {
   const mp_path_t **paths;
 };
 
+// `pod`, `chip`, `network` and `pace` never change; all else is under the lock, and so is what the
+// programs keep. Launches, devices that end and whoever asks for times come from any thread: they
+// add to the log, and the one that finds it long, or wants an answer, computes under the lock. The
+// lock is no leaf, because observers are told under it (report.c), in the order of the log.
 struct mp_model_s {
   mp_lock_t lock;
   mp_pod_t *pod;  // a reference

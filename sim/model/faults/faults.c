@@ -235,6 +235,7 @@ static mp_status_t faults_make(mp_faults_t *faults, const mp_options_t *options)
   MP_RETURN_IF_ERROR(
       mp_pod_blame_time(faults->pod, options, MP_OPTION_ID_algorithms,
                         mp_network_options_read(mp_str(time.algorithms), &faults->algorithms)));
+  // Nobody else has it yet; what adds a rule asserts the lock all the same.
   mp_lock(&faults->lock);
   mp_status_t status = faults_add_options(faults, options);
   mp_unlock(&faults->lock);

@@ -20,8 +20,9 @@ typedef struct {
 } mp_fault_rule_t;
 
 struct mp_faults_s {
-  mp_lock_t lock;  // of all below
-  mp_pod_t *pod;   // a reference
+  // Of all below. Launches come with the launch lock, but transfers without any, from all threads.
+  mp_lock_t lock;
+  mp_pod_t *pod;  // a reference
   bool has_times, has_values;
   mp_network_options_t algorithms;
   mp_network_t *network;  // made when it is needed first

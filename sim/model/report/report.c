@@ -94,6 +94,8 @@ mp_status_t mp_report_watch(mp_report_t *report, const mp_model_observer_t *obse
   if (has_room) report->watchers[report->num_watchers++] = observer;
   const bool is_first = report->num_watchers == 1;
   mp_unlock(&report->lock);
+  // Without the report's lock, because the model takes its own, which comes before it; the
+  // watchers' lock keeps another thread from deciding otherwise meanwhile.
   if (has_room && is_first) report_observe(report, true);
   mp_unlock(&report->watch_lock);
   if (has_room) return NULL;

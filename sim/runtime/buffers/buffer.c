@@ -136,6 +136,7 @@ mp_status_t mp_buffer_view_external(mp_memory_t *memory, mp_dtype_t dtype, const
 
 mp_buffer_t *mp_buffer_retain(mp_buffer_t *buffer) {
   if (buffer == NULL) return NULL;
+  // Relaxed: the caller has a reference already.
   const int before = atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);
   MP_ASSERT(before > 0);
   return buffer;
@@ -143,6 +144,7 @@ mp_buffer_t *mp_buffer_retain(mp_buffer_t *buffer) {
 
 void mp_buffer_release(mp_buffer_t *buffer) {
   if (buffer == NULL) return;
+  // The last one reads without the lock what others have written under it: it comes after them.
   const int before = atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
@@ -208,6 +210,7 @@ void mp_buffer_delete(mp_buffer_t *buffer) {
     buffer->is_unwanted = true;  // a launch that fails shall not bring it back
   }
   buffer_unlock(buffer, locked);
+  // Without the lock: it may be the last hold, and the owner of adopted memory is called.
   mp_storage_release(storage);
 }
 
@@ -264,6 +267,7 @@ static void buffer_await_values(const mp_buffer_t *buffer) {
 
 // Whether the array is there, and has no values.
 static bool buffer_lacks_values(const mp_buffer_t *buffer) {
+  // That the definition has succeeded publishes are_there.
   if (buffer->storage == NULL || buffer->storage->values == NULL) return false;
   return mp_event_has_succeeded(buffer->definition) && !buffer->storage->values->are_there;
 }

@@ -7,8 +7,8 @@
 
 // What comes before the lock never changes; the rest is under the lock, but for `dims`.
 struct mp_buffer_s {
-  atomic_int references;
-  mp_memory_t *memory;  // its client is held
+  atomic_int references;  // of users, and one for each external reference
+  mp_memory_t *memory;    // its client is held
   mp_type_t type;
   uint64_t bytes;
   mp_event_t *definition;  // retained

@@ -27,12 +27,14 @@ static mp_status_t move_check(const mp_buffer_t *buffer, mp_dtype_t dtype, uint6
 
 // A definition that waits for two events.
 typedef struct {
-  atomic_int pending;
+  atomic_int pending;  // of the two, and of whoever registers for them
   mp_event_t *definition;
-  mp_status_t errors[2];
+  mp_status_t errors[2];  // each written by the callback of one event, before it counts down
 } joint_t;
 
 static void move_joint_done(joint_t *joint) {
+  // The two events may be set on two threads at once. Acquire and release: the last one to count
+  // down sees the errors of both.
   if (atomic_fetch_sub(&joint->pending, 1) != 1) return;
   mp_status_t error = joint->errors[0] != NULL ? joint->errors[0] : joint->errors[1];
   mp_event_set(joint->definition, mp_status_retain(error));

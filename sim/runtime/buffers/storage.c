@@ -18,6 +18,7 @@ mp_values_t *mp_values_retain(mp_values_t *values) {
 
 void mp_values_release(mp_values_t *values) {
   if (values == NULL) return;
+  // As all counts of references: the last one frees it after the others.
   if (atomic_fetch_sub_explicit(&values->references, 1, memory_order_acq_rel) == 1) mp_free(values);
 }
 
@@ -87,6 +88,7 @@ mp_status_t mp_storage_adopt(mp_memory_t *memory, uint64_t bytes, void *data,
 
 mp_storage_t *mp_storage_retain(mp_storage_t *storage) {
   if (storage == NULL) return NULL;
+  // Relaxed: the caller has a hold, or the lock of a buffer that has one.
   const int before = atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
   MP_ASSERT(before > 0);
   return storage;
@@ -94,6 +96,8 @@ mp_storage_t *mp_storage_retain(mp_storage_t *storage) {
 
 void mp_storage_release(mp_storage_t *storage) {
   if (storage == NULL) return;
+  // Release: what this holder has read or written is behind it. Acquire: it is so for all of them
+  // before the bytes are given to others, or back to their owner.
   const int before = atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
@@ -116,6 +120,9 @@ void mp_storage_release(mp_storage_t *storage) {
 
 bool mp_storage_is_sole(const mp_storage_t *storage) {
   MP_ASSERT(atomic_load(&storage->references) > 0);
+  // Asked under the lock of the buffer that has this hold, through which alone others get theirs:
+  // so one stays one. Acquire, with the release of those that are gone: what they have read may be
+  // written over now.
   return atomic_load_explicit(&storage->references, memory_order_acquire) == 1;
 }
 
@@ -133,6 +140,8 @@ void mp_storage_used_by_run(mp_storage_t *storage, uint64_t number) {
 void mp_storage_relabel(mp_storage_t *storage, const mp_label_t *label) {
   mp_name_t *old = storage->label.name;
   mp_name_retain(label->name);
+  // The table of who holds what reads labels under this lock, on any thread. The old name is freed
+  // only when none can be reading it any more.
   mp_lock(&storage->memory->lock);
   storage->label = *label;
   mp_unlock(&storage->memory->lock);

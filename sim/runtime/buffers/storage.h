@@ -11,7 +11,8 @@
 #include "sim/runtime/memory/memory.h"
 
 // Whether the bytes of an array are its values. Set before the array's definition is, by whoever
-// brings the contents, and read after that. Runs hold it longer than the storage.
+// brings the contents, and read after that: the event publishes it, and it needs no lock. Runs hold
+// it longer than the storage.
 typedef struct {
   atomic_int references;
   bool are_there;
@@ -29,8 +30,10 @@ typedef struct {
   mp_memory_t *memory;
   void *data;  // never NULL
   uint64_t bytes;
-  mp_span_t *block;           // NULL: adopted, or no bytes
-  _Atomic uint64_t last_use;  // newest run of the memory's device that uses it; 0: none
+  mp_span_t *block;  // NULL: adopted, or no bytes
+  // Newest run of the memory's device that uses it; 0: none. Written under the launch lock; whoever
+  // lets go of the last hold reads it without, after all who have had one.
+  _Atomic uint64_t last_use;
   bool is_adopted;
   // Where programs run for their shapes alone (option `values`): whether the bytes are those of the
   // array; elsewhere NULL. A reference. A launch that takes the storage over brings its own.

@@ -26,6 +26,7 @@ bool mp_ahead_has_place(const mp_device_t *device) {
 bool mp_ahead_is_awaited(const mp_device_t *device) {
   mp_lock_assert_held(&device->lock);
   if (device->num_waiters == 0) return false;
+  // Relaxed: both change under the lock, which is held.
   const uint32_t runs = atomic_load_explicit(&device->num_ahead, memory_order_relaxed);
   const uint64_t bytes = atomic_load_explicit(&device->bytes_ahead, memory_order_relaxed);
   return runs < MP_AHEAD_FEW || (runs <= MP_AHEAD_WAKE && bytes < MP_AHEAD_BYTES);
@@ -54,6 +55,7 @@ static void ahead_sleep(mp_device_t *device) {
 // True when the stream, which waits for an input, has been waited for long enough: now, or by an
 // earlier launch since it last moved.
 static bool ahead_is_in_vain(mp_device_t *device, uint64_t completed, bool is_tired) {
+  // Relaxed: the number stands for itself, and who misses it waits once more.
   if (is_tired) {
     atomic_store_explicit(&device->waited_in_vain, completed + 1, memory_order_relaxed);
   }
@@ -82,6 +84,7 @@ void mp_ahead_await(mp_device_t *device, bool *has_looked) {
 }
 
 bool mp_ahead_has_place_beside(const mp_device_t *device) {
+  // Relaxed, as in mp_ahead_has_place.
   return atomic_load_explicit(&device->num_beside, memory_order_relaxed) < MP_AHEAD_RUNS;
 }
 

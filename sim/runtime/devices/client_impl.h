@@ -28,7 +28,7 @@ struct mp_client_s {
   mp_workers_t *workers;      // the threads and what they work on (workers/workers.h)
   mp_launches_t *launches;    // what its launches share (order/launch_order.h)
   atomic_bool is_stopping;    // set under the launch lock when the client ends, and never cleared
-  atomic_bool is_faulty;      // there are faults
+  atomic_bool is_faulty;      // there are faults; set under the launch lock, read without (reach.h)
   atomic_uint num_launching;  // threads in a launch (launching.h); the end waits on it as a futex
   bool shapes_only;           // programs run for their shapes alone (launch/shapes.h)
   mp_model_t *model;          // of time; NULL: no virtual times are kept
@@ -61,6 +61,8 @@ void mp_client_unhold(mp_client_t *client);
 bool mp_client_is_forked(const mp_client_t *client);
 // True when the client ends: workers and launches come to a stop.
 static inline bool mp_client_is_stopping(const mp_client_t *client) {
+  // Asked in every loop. Acquire will do where it says only that one may stop; those who must not
+  // miss it, or not be missed, load it in the one order of all threads (job.c, launching.c).
   return atomic_load_explicit(&client->is_stopping, memory_order_acquire);
 }
 // The NUMA node that the device's memories shall be bound to; -1 when there is nothing to choose.

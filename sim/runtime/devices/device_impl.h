@@ -33,14 +33,21 @@ struct mp_device_s {
   mp_lock_t lock;
   // MP_QUEUE; under the lock, but whoever has the first run may read `first` without.
   mp_run_t *first, *last;
-  uint64_t enqueued;           // number of the newest run; under the client's launch lock
-  _Atomic uint64_t completed;  // number of the newest run that is over
+  uint64_t enqueued;  // number of the newest run; under the client's launch lock
+  // Number of the newest run that is over. Written under the lock, which makes it grow by one each
+  // time; read by all, for whom it publishes what that run and those before it did (run.c).
+  _Atomic uint64_t completed;
   // Runs in the stream that may make calls that block, or wait for a run that may (launch/call.h),
-  // and the thread that has launched all of these (mp_launching_thread).
+  // and the thread that has launched all of these (mp_launching_thread). They grow under the launch
+  // lock and the lock, and launches that ask under the former find no more than there are; the
+  // guess before a launch reads them without.
   atomic_uint num_behind_call;
   _Atomic uint64_t behind_call_of;
 
-  atomic_uint num_beside;  // runs beside the stream (order/side_stream.h) that are not over
+  // Runs beside the stream (order/side_stream.h) that are not over. A bound that nothing else
+  // depends on; threads that wait for a place sleep on it for a moment, and are not woken
+  // (ahead.c).
+  atomic_uint num_beside;
 
   // Of a side stream (order/side_stream.h), which is a device in all but its memories: these are
   // those of the device that it belongs to. In the client's list, under the launch lock.

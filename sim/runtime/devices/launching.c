@@ -20,6 +20,7 @@ void mp_launching_leave(mp_launching_t *launching) {
   atomic_fetch_sub(&client->num_launching, 1);
   // The client's end sets is_stopping before it looks at the number. So either it sees the number
   // without this thread, or this thread sees is_stopping and wakes it.
+  // The client is still there: the caller has the executable that it launched, which holds it.
   if (atomic_load(&client->is_stopping)) mp_futex_wake_all(&client->num_launching);
 }
 

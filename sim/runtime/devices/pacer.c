@@ -63,6 +63,8 @@ static void pacer_on_ready(mp_status_t status, void *context) {
   }
   held->since = mp_clock_seconds();
   mp_lock(&pacer->lock);
+  // Under the lock, under which the thread takes `incoming` for the last time once it has seen
+  // must_stop: what is put there before that is let go by the thread, and all else here.
   const bool is_paced = status == NULL && !pacer->must_stop;
   if (is_paced) {
     MP_QUEUE_PUSH(&pacer->incoming, held, next);
@@ -157,6 +159,8 @@ static void *pacer_main(void *context) {
     MP_QUEUE_APPEND(&pacer->unknown, &pacer->incoming, next);
     held_t *asked = pacer->unknown.first;
     pacer->unknown.first = pacer->unknown.last = NULL;
+    // Without the lock: asking takes the model's, letting go calls back, and inner events that are
+    // set meanwhile must not wait for either. What is asked for and held is this thread's alone.
     mp_unlock(&pacer->lock);
     pacer_ask(pacer, asked);
     pacer_let_go_until(pacer, mp_clock_seconds());
@@ -207,6 +211,8 @@ void mp_pacer_stop(mp_pacer_t *pacer) {
   pacer->must_stop = true;
   pthread_cond_signal(&pacer->changed);
   mp_unlock(&pacer->lock);
+  // What the thread lets go calls back, and a callback may end the client: no thread can wait for
+  // itself. It goes on to let go of the rest, and its hold keeps the pacer until it is out of here.
   if (pacer == t_pacer) {
     pthread_detach(pacer->thread);
   } else {

@@ -7,6 +7,8 @@
 
 // Whether the client has faults (order/faulty.h).
 static inline bool mp_client_is_faulty(const mp_client_t *client) {
+  // Relaxed: launches ask under the launch lock, under which it changes, and a transfer that comes
+  // together with a fault may meet it or not. What the faults are is under a lock of their own.
   return atomic_load_explicit(&client->is_faulty, memory_order_relaxed);
 }
 

@@ -79,6 +79,8 @@ static mp_status_t call_schedule(void *data, void (*task)(void *), void *argumen
   mp_run_t *run = data;
   mp_client_t *client = run->device->client;
   task_t *t = NULL;
+  // Each worker counts itself before it looks, and a counter has one order for all threads: of
+  // workers that come here together the last one sees all of them.
   if (atomic_load(&client->workers->num_calling) < client->workers->num_workers &&
       !mp_client_is_stopping(client)) {
     t = mp_calloc(1, sizeof(*t));
@@ -134,6 +136,9 @@ static void call_bring_back(mp_run_t *run, mp_status_t status) {
   mp_device_t *device = run->device;
   mp_device_list_t runnable = {0};
   mp_lock(&device->lock);
+  // Under the lock under which the run goes out, and is abandoned: each of these finds what the
+  // other has left, and exactly one thread goes on with the run. The lock, and after it that of the
+  // queue, hands over what the function has written.
   const mp_call_state_t was = run->call.state;
   MP_ASSERT(was != MP_CALL_NONE && was != MP_CALL_OVER);
   if (was != MP_CALL_ABANDONED) {
@@ -153,6 +158,7 @@ static void call_bring_back(mp_run_t *run, mp_status_t status) {
 }
 
 bool mp_run_is_out(const mp_run_t *run) {
+  // For texts only, so without the lock: whoever reads them knows that this may be over.
   return atomic_load(&run->call.state) == MP_CALL_OUT;
 }
 
@@ -190,6 +196,8 @@ static void call_run(mp_blocking_t *blocking, bool is_dropped) {
 // Has a caller thread call the function, which takes a reference to the run.
 static mp_status_t call_hand_over(mp_run_t *run, bool *out_is_out) {
   run->call.blocking.run = call_run;
+  // Out before it is handed over: the call may be over, and the run gone, before submitting
+  // returns.
   mp_run_retain(run);
   call_set(run, MP_CALL_OUT, MP_OWNER_WORKER, MP_OWNER_CALL);
   mp_status_t status = mp_callers_submit(run->device->client, &run->call.blocking);
@@ -197,6 +205,8 @@ static mp_status_t call_hand_over(mp_run_t *run, bool *out_is_out) {
     *out_is_out = true;
     return NULL;
   }
+  // It is in its stream still: runs are abandoned only when no worker and no launch is left at
+  // work.
   call_set(run, MP_CALL_NONE, MP_OWNER_CALL, MP_OWNER_WORKER);
   mp_run_release(run);
   return mp_op_error_at(run->call.cmd->call->op, status);
@@ -215,6 +225,7 @@ static mp_status_t call_result(mp_run_t *run) {
 static mp_status_t call_start(mp_worker_t *self, mp_run_t *run, bool *out_is_out) {
   mp_client_t *client = run->device->client;
   bool is_pending = false;
+  // Without the lock: nobody else changes it before the function has begun.
   run->call.state = MP_CALL_STARTING;
   mp_run_retain(run);  // for who brings it back, if it is pending
   if (!self->is_inline) {
@@ -230,6 +241,9 @@ static mp_status_t call_start(mp_worker_t *self, mp_run_t *run, bool *out_is_out
     return status;
   }
   mp_lock(&run->device->lock);
+  // The future may be set by now, or while we look: either it is over and this thread goes on, or
+  // it finds the run out and brings it back. After the lock is free the run may be another
+  // thread's.
   const bool is_out = run->call.state == MP_CALL_STARTING;
   if (is_out) {
     mp_device_hand_over(run->device, MP_OWNER_WORKER, MP_OWNER_CALL);
@@ -242,6 +256,8 @@ static mp_status_t call_start(mp_worker_t *self, mp_run_t *run, bool *out_is_out
 }
 
 mp_status_t mp_run_call(mp_worker_t *self, mp_run_t *run, const mp_cmd_t *cmd, bool *out_is_out) {
+  // This thread took the device from its queue, after whoever brought the run back: it sees the
+  // status.
   if (run->call.state == MP_CALL_OVER) return call_result(run);
   call_prepare(run, cmd);
   return cmd->call->may_block ? call_hand_over(run, out_is_out) : call_start(self, run, out_is_out);
@@ -276,6 +292,8 @@ static bool call_may_be_out(const mp_executable_t *executable, uint32_t num_devi
                             const uint32_t *logical) {
   for (uint32_t i = 0; i < num_devices; ++i) {
     const mp_device_t *device = mp_executable_device(executable, logical[i]);
+    // Only launches make it grow, and their lock is held where this is more than a guess; a run
+    // that ends meanwhile leaves the order right, if not the best.
     if (atomic_load(&device->num_behind_call) != 0) return true;
   }
   return false;

@@ -22,12 +22,15 @@ typedef struct mp_executable_s mp_executable_t;
 typedef struct mp_run_s mp_run_t;
 typedef struct mp_worker_s mp_worker_t;
 
+// How far a call has come. Two threads meet here, the one that has the run and the one that ends
+// the call, and either may be first: the states tell the second one what is left to do.
 typedef enum {
   MP_CALL_NONE,       // the run is in no call
-  MP_CALL_STARTING,   // the function runs on the run's own thread
-  MP_CALL_OUT,        // the run waits for it
-  MP_CALL_OVER,       // it has ended
-  MP_CALL_ABANDONED,  // it has not ended, but the run is in no stream any more
+  MP_CALL_STARTING,   // the function runs on the run's own thread, which goes on if it is over by
+                      // then
+  MP_CALL_OUT,        // the run waits for it; whoever ends the call makes the device runnable
+  MP_CALL_OVER,       // it has ended, and `status` is there for the run's own thread
+  MP_CALL_ABANDONED,  // it has not ended, but the run is in no stream: whoever ends it ends the run
 } mp_call_state_t;
 
 // The call that a run is in. `state` is the run's own thread's while it is NONE, and changes under

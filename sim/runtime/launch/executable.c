@@ -130,6 +130,7 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
   }
   if (status == NULL) status = mp_name_create(program->name, &executable->name);
   if (status == NULL) {
+    // Threads that compile for the same devices at once share one set.
     mp_lock(&client->launches->lock);
     status = mp_device_set_get(client, assignment, count, &executable->set);
     mp_unlock(&client->launches->lock);
@@ -167,6 +168,7 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
 
 mp_executable_t *mp_executable_retain(mp_executable_t *executable) {
   if (executable != NULL) {
+    // Relaxed: the caller has a reference already.
     atomic_fetch_add_explicit(&executable->references, 1, memory_order_relaxed);
   }
   return executable;
@@ -174,6 +176,7 @@ mp_executable_t *mp_executable_retain(mp_executable_t *executable) {
 
 void mp_executable_release(mp_executable_t *executable) {
   if (executable == NULL) return;
+  // The last one may be a worker that ends a run. It frees what other threads have run: after them.
   const int before = atomic_fetch_sub_explicit(&executable->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;

@@ -30,7 +30,7 @@ struct mp_executable_s {
   bool may_block;                      // it makes calls that may block
   uint64_t digest;                     // equal for equal programs in all processes
   double inline_seconds;  // rough time of a run on one device; infinite: not for inline runs
-  atomic_int slowness;    // grows when inline runs took much longer than that
+  atomic_int slowness;    // grows when inline runs took much longer than that; a guess, so relaxed
 };
 
 #endif  // MINIPOD_SIM_RUNTIME_LAUNCH_EXECUTABLE_IMPL_H_

@@ -49,8 +49,8 @@ void mp_inline_launch(mp_worker_t *inline_worker, mp_executable_t *executable,
   mp_inline_run(inline_worker);
   atomic_fetch_sub(&client->workers->num_inline_runs, 1);
   if (mp_clock_seconds() - begin > MP_SLOW_SECONDS) {
-    atomic_fetch_add(&executable->slowness, MP_SLOW_STEP);
+    atomic_fetch_add_explicit(&executable->slowness, MP_SLOW_STEP, memory_order_relaxed);
   } else if (atomic_load_explicit(&executable->slowness, memory_order_relaxed) > 0) {
-    atomic_fetch_sub(&executable->slowness, 1);
+    atomic_fetch_sub_explicit(&executable->slowness, 1, memory_order_relaxed);
   }
 }

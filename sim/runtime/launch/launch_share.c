@@ -95,6 +95,8 @@ static bool launch_share_may_take_over(const mp_launch_share_t *share,
   if (storage->bytes < io->bytes) return false;
   // Runs in the stream that read it come before runs of the stream, but not before one beside it.
   if (!share->is_beside) return true;
+  // The launch lock keeps last_use as it is. Acquire, in mp_device_completed: what those runs have
+  // read is behind us when the run beside the stream writes.
   return atomic_load(&storage->last_use) <= mp_device_completed(share->device);
 }
 

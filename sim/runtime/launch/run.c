@@ -9,7 +9,7 @@
 #include "sim/runtime/order/launch_order.h"
 #include "sim/runtime/workers/workers.h"
 
-// Of all clients.
+// Of all clients. Python asks at its end, until it is 0: a number that orders nothing.
 static atomic_uint g_num_blocking;
 
 uint32_t mp_executable_num_blocking_runs(void) {
@@ -117,6 +117,8 @@ void mp_run_enqueue(mp_run_t *run) {
   }
   MP_QUEUE_PUSH(device, run, next);
   if (run->is_behind_call) {
+    // The thread before the number: who finds a number, without the lock, finds whose runs these
+    // are.
     atomic_store(&device->behind_call_of, mp_launching_thread());
     atomic_fetch_add(&device->num_behind_call, 1);
   }
@@ -157,6 +159,7 @@ static void run_on_input(mp_status_t status, void *context) {
 }
 
 void mp_run_wait_for(mp_run_t *run, mp_event_t *event) {
+  // Before the event has the run: it may be set at once, and then takes this blocker away again.
   atomic_fetch_add(&run->blockers, 1);
   mp_run_retain(run);
   mp_status_t status = mp_event_on_ready(event, run_on_input, run);
@@ -216,6 +219,8 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   if (is_awaited) atomic_fetch_add(&device->num_moves, 1);
   mp_unlock(&device->lock);
   if (is_awaited) mp_futex_wake_all(&device->num_moves);
+  // Without the lock: `next` was found behind this run under it, so it counts this blocker, and
+  // nobody else can end it before the blocker is gone.
   if (next != NULL) mp_run_unblock(next, &runnable);
   // This worker looks into its queue once the event's callbacks have run.
   mp_schedule_and_look(&runnable);
@@ -228,6 +233,8 @@ void mp_run_end_abandoned(mp_run_t *run) {
   mp_lock_assert_none_held();
   if (run->states != NULL) run_end_calls(run);
   run_give_back(run);
+  // The stream is not touched, nor its numbers: the client's end took the run from it when no
+  // launch could come any more.
   if (run->executable->may_block) atomic_fetch_sub(&g_num_blocking, 1);
   mp_event_set(run->event, mp_status_make(MP_CANCELLED, "the client was closed while %s ran",
                                           run->executable->name->text));

@@ -9,6 +9,8 @@ static mp_status_t run_continue_why_not(mp_run_t *run) {
     return mp_status_make(MP_CANCELLED, "the client was closed while %s ran",
                           run->executable->name->text);
   }
+  // Asked before each step and never waited for: a poison that comes later is found at the next
+  // one.
   if (run->session != NULL) return mp_session_error(run->session);
   return mp_status_retain(atomic_load(&run->error));
 }
@@ -39,6 +41,7 @@ static mp_status_t run_continue_start(mp_run_t *run) {
 
 void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
   mp_lock_assert_none_held();
+  // Without the lock: the first run changes only when it ends, which is for this thread to do.
   mp_run_t *run = device->first;
   MP_ASSERT(run != NULL && atomic_load(&run->blockers) == 0);
   mp_step_t step = MP_STEP_OVER;

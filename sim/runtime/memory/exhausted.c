@@ -28,6 +28,7 @@ static const char *exhausted_setting(const mp_memory_t *memory) {
 }
 
 static uint64_t exhausted_in_use(const mp_memory_t *memory) {
+  // Relaxed, and later than the refusal: the text says about how much is in use.
   return atomic_load_explicit(&memory->in_use, memory_order_relaxed);
 }
 
@@ -117,6 +118,7 @@ static void exhausted_list_sharers(const mp_memory_t *memory, mp_strbuf_t *out) 
   if (rest != 0) mp_strbuf_printf(out, "\n  %12" PRIu64 " bytes  other devices", rest);
 }
 
+// Under the lock: labels belong to whoever has the blocks, who changes them under it.
 static void exhausted_list_holders(mp_memory_t *memory, mp_strbuf_t *out) {
   mp_lock(&memory->lock);
   mp_memory_describe_holders(memory, out);

@@ -33,6 +33,7 @@ void mp_memory_deinit(mp_memory_t *memory) {
 // ---- Allocation ----
 
 static uint64_t memory_in_use(const mp_memory_t *memory) {
+  // Relaxed: holders of the lock have it from the lock, and others want a number for a text.
   return atomic_load_explicit(&memory->in_use, memory_order_relaxed);
 }
 
@@ -42,7 +43,9 @@ static void memory_set_in_use(mp_memory_t *memory, uint64_t bytes) {
   atomic_store_explicit(&memory->in_use, bytes, memory_order_relaxed);
 }
 
-// Adds to a sum, unless that would go beyond the limit.
+// Adds to a sum that several memories share, unless that would go beyond the limit. The exchange
+// makes one step of looking and adding, so that allocations on several devices never go beyond it
+// together. It publishes nothing: blocks belong to one memory, and change hands under its lock.
 static bool memory_add_within(_Atomic uint64_t *sum, uint64_t bytes, uint64_t limit) {
   uint64_t before = atomic_load_explicit(sum, memory_order_relaxed);
   do {
@@ -139,13 +142,16 @@ static mp_memory_limit_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes
 static void memory_trim_locked(mp_memory_t *memory) {
   mp_lock_assert_held(&memory->lock);
   uint64_t before = mp_heap_idle_bytes(memory->heap);
+  // Acquire: the pages of blocks that runs up to this one used go back, after their last access.
   mp_heap_trim(memory->heap, atomic_load_explicit(memory->completed, memory_order_acquire));
   uint64_t given = before - mp_heap_idle_bytes(memory->heap);
   atomic_fetch_sub(&memory->budget->bytes_idle, given);
 }
 
 // Idle pages of one device must not crowd out what others need: when live and idle bytes together
-// come near the machine's memory, all idle pages go.
+// come near the machine's memory, all idle pages go. The sums are read one after the other, while
+// others change them: being off by a block or two only moves the moment. No lock is held, because
+// those of all memories are taken, one at a time.
 static void memory_make_room(mp_memory_budget_t *budget) {
   uint64_t idle = atomic_load_explicit(&budget->bytes_idle, memory_order_relaxed);
   uint64_t live = atomic_load_explicit(&budget->bytes_in_use, memory_order_relaxed);
@@ -167,13 +173,15 @@ mp_status_t mp_memory_alloc(mp_memory_t *memory, uint64_t bytes, uint64_t after,
   mp_lock(&memory->lock);
   const mp_memory_limit_t limit = memory_alloc_locked(memory, rounded, after, label, out_block);
   mp_unlock(&memory->lock);
+  // Without the lock, which is a leaf: this and the error's text take those of other memories.
   if (rounded >= MP_TRIM_FROM) memory_make_room(memory->budget);
   if (limit == MP_LIMIT_NONE) return NULL;
   return mp_memory_exhausted(memory, rounded, label, limit);
 }
 
 // True when pages should go back to the system. Idle pages are kept up to a floor; above it, as
-// long as they are no more than the live ones and no large part of the machine's memory.
+// long as they are no more than the live ones and no large part of the machine's memory. A guess of
+// sums that others change meanwhile, as above.
 static bool memory_keeps_too_much(mp_memory_budget_t *budget) {
   uint64_t idle = atomic_load_explicit(&budget->bytes_idle, memory_order_relaxed);
   if (idle <= MP_IDLE_FLOOR) return false;

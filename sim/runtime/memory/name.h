@@ -9,7 +9,7 @@
 #include "sim/base/str.h"
 
 typedef struct {
-  atomic_int references;
+  atomic_int references;  // the text never changes
   char text[];
 } mp_name_t;
 

@@ -31,6 +31,8 @@ mp_status_t mp_side_stream_get(mp_device_t *device, bool is_calling, mp_device_t
     return NULL;
   }
   side = client->launches->sides;
+  // Free is one whose runs are all over. Acquire: the thread that ended the last one is done with
+  // all that is written below; what it still touches is under the stream's lock, or its futex word.
   while (side != NULL && mp_device_completed(side) != side->enqueued) side = side->next_side;
   if (side == NULL) {
     side = mp_calloc(1, sizeof(*side));

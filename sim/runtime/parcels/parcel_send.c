@@ -62,6 +62,7 @@ static mp_status_t parcel_send_start(mp_client_t *client, mp_buffer_t *buffer, u
     mp_event_release(copied);
     return status;
   }
+  // Before the copy starts, whose end counts down on any thread.
   atomic_fetch_add(&mp_post_num_sending, 1);
   *out_sent = mp_event_retain(send->sent);
   const mp_network_end_t from = mp_memory_end(mp_buffer_memory(buffer));

@@ -36,8 +36,10 @@ struct mp_post_s {
 // Post offices live as long as their worlds, as routers do.
 static mp_lock_t g_posts_lock = MP_LOCK_INITIALIZER(MP_LOCK_POSTS);
 static mp_post_t *g_posts;
-static bool g_has_exit_handler;
-static atomic_uint g_generation;  // of the process that has them
+static bool g_has_exit_handler;  // under the list's lock
+// Of the process that has them. Atomic, as the exit handler of a forked child reads it without the
+// lock, which a thread of the parent may have held.
+static atomic_uint g_generation;
 atomic_uint mp_post_num_sending;
 
 // ---- Matching; the office's lock is held ----
@@ -138,6 +140,8 @@ void mp_post_await(mp_post_t *post, mp_parcel_receiver_t *receiver) {
     post_make_ready(post, receiver);
   } else {
     MP_QUEUE_PUSH(&post->waiting, receiver, next);
+    // Under the lock under which the thread goes to sleep: if it sleeps, it sleeps until wakes_at;
+    // if not, it looks at the deadlines again before it does.
     if (receiver->deadline < post->wakes_at) pthread_cond_signal(&post->changed);
   }
   mp_unlock(&post->lock);
@@ -166,6 +170,7 @@ static void *post_main(void *context) {
       continue;
     }
     MP_QUEUE_POP(&post->ready, next);
+    // In no list any more, so it is this thread's alone; taking copies, sets events and calls back.
     mp_unlock(&post->lock);
     receiver->take(receiver, receiver->packet, receiver->error);
     mp_lock(&post->lock);
@@ -253,6 +258,7 @@ void mp_parcels_forget(mp_world_t *world) {
   if (post != NULL) *link = post->next;
   mp_unlock(&g_posts_lock);
   if (post == NULL) return;
+  // Waits for a packet that is being delivered; from then on nobody else has the office.
   mp_world_detach(world, MP_CHANNEL_PARCELS);
   mp_lock(&post->lock);
   for (mp_parcel_receiver_t *receiver; (receiver = post->waiting.first) != NULL;) {

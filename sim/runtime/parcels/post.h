@@ -36,7 +36,9 @@ typedef struct mp_post_s mp_post_t;
 MP_NODISCARD mp_status_t mp_post_get(mp_world_t *world, mp_post_t **out_post);
 // Hands over a receiver, which the office has until it calls `take`.
 void mp_post_await(mp_post_t *post, mp_parcel_receiver_t *receiver);
-// How many parcels of this process are being copied, in all worlds: its senders count.
+// How many parcels of this process are being copied, in all worlds: its senders count. The exit
+// handler polls it. A sender counts down when the parcel is on its way, so that the goodbye comes
+// after it.
 extern atomic_uint mp_post_num_sending;
 
 #endif  // MINIPOD_SIM_RUNTIME_PARCELS_POST_H_

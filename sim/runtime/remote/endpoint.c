@@ -1,4 +1,9 @@
 // Endpoints: a client's side of its world's router.
+//
+// An endpoint has no lock of its own. Packets come on the world's progress thread, launches on any,
+// and the two must meet: a packet goes to the early ones exactly if its client or launch has not
+// looked there yet. So both do their step under the router's lock. What a session does with a
+// packet is done under it, too (router.c); letting go of one is not: it may be the last reference.
 #include "sim/base/alloc.h"
 #include "sim/base/containers/list.h"
 #include "sim/runtime/remote/router_impl.h"
@@ -62,6 +67,7 @@ mp_status_t mp_endpoint_open(mp_world_t *world, uint64_t number, mp_client_t *cl
 }
 
 void mp_endpoint_close(mp_endpoint_t *endpoint) {
+  // Without the lock: only the end of its client writes is_open, and that is who calls.
   if (endpoint == NULL || !endpoint->is_open) return;
   mp_router_t *router = endpoint->router;
   MP_QUEUE(mp_peers_t) forgotten = {NULL, NULL};
@@ -81,6 +87,7 @@ void mp_endpoint_close(mp_endpoint_t *endpoint) {
   }
   mp_packet_list_clear(&endpoint->early);
   mp_unlock(&router->lock);
+  // The endpoint is out of the list, so no thread can find these any more.
   for (mp_peers_t *peers; (peers = forgotten.first) != NULL;) {
     MP_QUEUE_POP(&forgotten, next);
     endpoint->calls->release(peers->session);  // `peers` may go with it
@@ -142,6 +149,7 @@ mp_status_t mp_endpoint_enter(mp_endpoint_t *endpoint, uint64_t devices, uint64_
     MP_QUEUE_PUSH(&queue->peers, peers, next);
     (void)endpoint->calls->retain(peers->session);
     queue->num_entered = number + 1;
+    // In the same step in which the launch counts as come: what comes next comes after these.
     endpoint_deliver_early(endpoint, queue, peers);
     for (uint32_t rank = 0; rank < mp_world_size(router->world); ++rank) {
       if (router->losses[rank] != NULL) {
@@ -182,11 +190,13 @@ void mp_endpoint_leave(mp_endpoint_t *endpoint, mp_peers_t *peers) {
     was_there = endpoint_unlink(queue, peers);
   }
   mp_unlock(&endpoint->router->lock);
+  // Whoever took it out of the list lets go of the list's reference: this, or the close.
   if (was_there) endpoint->calls->release(peers->session);
 }
 
 void mp_endpoint_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *session, void *context),
                        void *context) {
+  // The lock keeps the sessions: each is in a list, which has a reference.
   mp_lock(&endpoint->router->lock);
   mp_router_visit(endpoint, visit, context);
   mp_unlock(&endpoint->router->lock);
@@ -195,6 +205,8 @@ void mp_endpoint_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *sess
 bool mp_endpoint_linger(mp_endpoint_t *endpoint) {
   mp_lock(&endpoint->router->lock);
   mp_router_visit(endpoint, endpoint_cancel_incomplete, endpoint);
+  // Decided in one step, because the watch ends the client as soon as it finds a lingering endpoint
+  // with nothing in flight: either it does, or the caller, and never both.
   endpoint->is_lingering = mp_router_is_moving(endpoint);
   bool must_linger = endpoint->is_lingering;
   mp_unlock(&endpoint->router->lock);

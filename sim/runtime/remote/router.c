@@ -11,7 +11,7 @@
 #include "sim/base/os/process.h"
 
 // Routers live as long as the process, because their worlds do; only tests end worlds earlier
-// (mp_router_forget).
+// (mp_router_forget). So who has found one under the lock may use it without.
 // The lock is of the list alone: it is never held while a router's own lock is taken.
 static mp_lock_t g_routers_lock = MP_LOCK_INITIALIZER(MP_LOCK_ROUTERS);
 static mp_router_t *g_routers;
@@ -82,6 +82,7 @@ void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet) {
   const uint64_t num_entered = queue == NULL ? 0 : queue->num_entered;
   const uint64_t number = mp_packet_launch(packet);
   if (mp_packet_kind(packet) == MP_PACKET_ASK && number >= num_entered) {
+    // Sends do not wait, so this may be done under the lock.
     router_answer_early(endpoint, num_entered, packet);
   } else if (number >= num_entered) {
     mp_packet_list_push(queue == NULL ? &endpoint->early : &queue->early, packet);
@@ -246,6 +247,7 @@ static void router_clear_endpoints(mp_router_t *router) {
     }
     is_empty = router->endpoints == NULL;
     mp_unlock(&router->lock);
+    // Polled without the lock, which those who end need for leaving the list.
     if (!is_empty) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
   }
 }

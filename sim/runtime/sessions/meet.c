@@ -36,6 +36,8 @@ static mp_status_t meet_hold_meeting(mp_session_t *session, mp_worker_t *self,
               .scratch_bytes = mp_collective_scratch_bytes(meeting->collective, meeting->group)},
       .meeting = meeting,
   };
+  // Without the lock: the meeting is out of the table, and its other members are parked, so their
+  // operands and results stay as they are until this thread resumes them.
   mp_status_t status = mp_job_attend(self->client, self, &job.job);
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
@@ -73,6 +75,7 @@ static mp_status_t meet_await_payloads(mp_session_t *session, mp_remote_collecti
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
   mp_status_t status = mp_status_retain(session->error);
+  // The last payload comes under this lock, too: it is counted here, or finds the holder parked.
   *out_has_all = status == NULL && mp_remote_collective_has_all(remote);
   if (status == NULL && !*out_has_all) {
     mp_session_park(session, remote->holder->logical);
@@ -161,6 +164,7 @@ mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival
   mp_status_t status = mp_status_retain(session->error);
   if (status == NULL) status = mp_rendezvous_arrive(&session->rendezvous, arrival, &meeting);
   if (status == NULL && meeting == NULL) {
+    // One step with the arrival: who completes the meeting finds everybody else in it parked.
     mp_session_park(session, logical);
     mp_session_poison_if_stuck(session, &resumed);
   }

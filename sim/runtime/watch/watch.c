@@ -130,6 +130,8 @@ static void watch_look(mp_session_t *session, void *context) {
   mp_lock(&session->lock);
   mp_status_t error = session->error != NULL ? NULL : watch_look_at(at->watch, session, at->now);
   mp_unlock(&session->lock);
+  // Takes the session's lock itself, and schedules. If another error came first, this one is
+  // dropped.
   if (error != NULL) mp_session_poison(session, error);
 }
 
@@ -156,6 +158,8 @@ static void *watch_main(void *context) {
   while (!watch->must_stop && !must_end_client) {
     watch_sleep_until_next(watch);
     if (watch->must_stop) break;
+    // The look takes the locks of the router and of sessions, and may send: meanwhile the watch's
+    // own, a leaf, is free. mp_watch_stop can set must_stop at once, which is found after the look.
     mp_unlock(&watch->lock);
     look_t at = {watch, mp_clock_seconds()};
     mp_endpoint_visit(watch->endpoint, watch_look, &at);
@@ -163,7 +167,10 @@ static void *watch_main(void *context) {
     mp_lock(&watch->lock);
   }
   mp_unlock(&watch->lock);
-  if (must_end_client) {  // nobody else is left to join this thread
+  // Only once its users have let go of a client can its endpoint be spent. So this thread is the
+  // one that ends it, nobody else calls mp_watch_stop, and there is nobody who could join this
+  // thread.
+  if (must_end_client) {
     pthread_detach(pthread_self());
     client->watch = NULL;
     watch_destroy(watch);

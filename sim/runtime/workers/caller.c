@@ -19,6 +19,7 @@ enum { MP_CALLER_STACK = 8 << 20 };
 // for Python's lock are slow, not stuck.)
 static const double k_patience_seconds[] = {0.004, 0.01, 0.1};
 
+// `client` and `is_first` never change; the rest is under the callers' lock.
 struct mp_caller_s {
   mp_client_t *client;
   pthread_t thread;
@@ -29,6 +30,7 @@ struct mp_caller_s {
   mp_caller_t *prev, *next;
 };
 
+// Of each thread alone.
 static _Thread_local mp_client_t *t_client;
 static _Thread_local bool t_stays;
 
@@ -74,8 +76,9 @@ static int caller_start(mp_caller_t *caller) {
   return error;
 }
 
-// Makes a thread; false: it cannot be had. The lock is held, so the new thread waits until it is in
-// the list.
+// Makes a thread; false: it cannot be had. The lock is held across the start, and the new thread
+// takes it first of all: so it finds itself counted, in the list that it may have to take itself
+// from at once, and `thread` written, which it detaches then.
 static bool caller_make(mp_client_t *client, bool is_watcher) {
   mp_callers_t *callers = &client->workers->callers;
   mp_lock_assert_held(&callers->lock);
@@ -126,6 +129,8 @@ mp_status_t mp_callers_submit(mp_client_t *client, mp_blocking_t *blocking) {
     }
   }
   mp_unlock(&callers->lock);
+  // Found under the lock: what is in the queue when must_stop is set is dropped there, the rest
+  // here.
   if (is_dropped) blocking->run(blocking, true);
   return status;
 }
@@ -186,7 +191,7 @@ static void caller_leave(mp_caller_t *self) {
   mp_callers_t *callers = &self->client->workers->callers;
   mp_lock_assert_held(&callers->lock);
   callers->num_takers -= 1;
-  if (self->is_awaited) return;
+  if (self->is_awaited) return;  // it is in the list of mp_callers_stop, which frees it
   MP_LIST_REMOVE(&callers->threads, self, prev, next);
   pthread_detach(self->thread);
   mp_free(self);
@@ -206,6 +211,7 @@ static void *caller_main(void *context) {
     self->is_calling = true;
     mp_unlock(&callers->lock);
     t_client = client;
+    // The client may have begun to end while this was taken; then nobody wants it any more.
     blocking->run(blocking, mp_client_is_stopping(client));
     t_client = NULL;
     if (mp_client_is_forked(client)) return NULL;  // the call has forked, and this is the child
@@ -230,6 +236,8 @@ void mp_callers_stop(mp_client_t *client) {
   callers->length = 0;
   for (mp_caller_t *caller = callers->threads.first, *next; caller != NULL; caller = next) {
     next = caller->next;
+    // A call may never end, and this may be its own thread: such threads are not joined. They see
+    // must_stop when they are back, and go with their hold on the client.
     if (caller->is_calling) continue;
     caller->is_awaited = true;
     MP_LIST_REMOVE(&callers->threads, caller, prev, next);
@@ -238,6 +246,8 @@ void mp_callers_stop(mp_client_t *client) {
   pthread_cond_broadcast(&callers->came);
   pthread_cond_broadcast(&callers->watched);
   mp_unlock(&callers->lock);
+  // Work and threads are this function's now, so that it needs the lock no more; those who drop
+  // work call back, and idle threads have to take the lock to leave.
   while (dropped != NULL) {
     mp_blocking_t *blocking = dropped;
     dropped = blocking->next;

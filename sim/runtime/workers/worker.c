@@ -120,6 +120,8 @@ void mp_schedule_and_look(mp_device_list_t *devices) {
 void mp_worker_looks_later(void) {
   if (t_worker == NULL || !t_worker->is_to_look) return;
   t_worker->is_to_look = false;
+  // Whoever was not woken for this worker's sake is woken now. Late, but the device has been in the
+  // queue all the time, where any other worker that looked would have found it.
   mp_core_queue_wake(t_worker->queue, 1);
 }
 
@@ -130,6 +132,7 @@ mp_device_t *mp_core_queue_take(mp_core_queue_t *queue) {
   mp_lock(&queue->lock);
   mp_device_t *device = mp_device_list_pop(&queue->devices);
   if (device != NULL) mp_device_hand_over(device, MP_OWNER_QUEUE, MP_OWNER_WORKER);
+  // The lock has handed over what the thread that queued the device had prepared.
   atomic_store(&queue->length, queue->devices.length);
   mp_unlock(&queue->lock);
   return device;

@@ -35,9 +35,11 @@ typedef struct mp_core_queue_s {
   uint32_t num_workers;
   mp_lock_t lock;            // of `devices`
   mp_device_list_t devices;  // runnable, in order
-  atomic_uint length;        // of `devices`; changed under the lock, read without
-  atomic_uint epoch;         // futex word: changes when something came in for sleepers
-  atomic_uint sleepers;      // workers that sleep, or are about to
+  // Of `devices`. Changed under the lock; read without, so that idle workers do not keep the lock
+  // from those that queue something.
+  atomic_uint length;
+  atomic_uint epoch;     // futex word: changes when something came in for sleepers
+  atomic_uint sleepers;  // workers that sleep, or are about to: nobody is woken while it is 0
 } mp_core_queue_t;
 
 // A worker. Everything but `is_started` and `thread` is used by its own thread alone.

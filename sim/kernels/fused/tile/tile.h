@@ -101,7 +101,7 @@ typedef struct {
 // What changes while a program is run, by several threads: it gets hot, and then there is code.
 typedef struct {
   mp_native_heat_t heat;
-  _Atomic bool is_ready;
+  _Atomic bool is_ready;  // whoever sees it may read `codes`, which never change afterwards
   mp_tile_code_t *codes;  // [num_steps]: of the first step of each piece of code; `map` or NULL
 } mp_tile_native_t;
 

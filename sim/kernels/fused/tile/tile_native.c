@@ -227,5 +227,6 @@ void mp_tile_make_native(const mp_tile_program_t *program) {
   mp_free(m.current);
   mp_free(m.values);
   mp_free(m.steps);
+  // Release: the codes above come before it, for threads that compute tiles meanwhile.
   atomic_store_explicit(&program->native->is_ready, is_any, memory_order_release);
 }

@@ -198,6 +198,7 @@ static const mp_tile_code_t *tile_run_codes(const mp_tile_program_t *program, in
   if (mp_native_heat(&native->heat, (uint64_t)count * program->weight / 4, program->num_steps)) {
     mp_tile_make_native(program);
   }
+  // Acquire, with the store that ends mp_tile_make_native, mostly on another thread.
   return atomic_load_explicit(&native->is_ready, memory_order_acquire) ? native->codes : NULL;
 }
 
