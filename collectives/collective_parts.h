@@ -112,11 +112,6 @@ typedef struct {
 extern const mp_collective_schedule_kind_t mp_collective_schedule_pieces,
     mp_collective_schedule_inputs, mp_collective_schedule_slices, mp_collective_schedule_rows;
 
-// The same as mp_collective_run for the members of this process, from what the schedule has
-// received.
-mp_status_t mp_collective_run_schedule(mp_collective_schedule_t *schedule, uint32_t chunk,
-                                       void *scratch);
-
 // The next `bytes` that the process of position `source` packed for our member at position
 // `destination`: each call reads on, in the order of packing. A destination belongs to one chunk,
 // so no other thread reads there.

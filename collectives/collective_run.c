@@ -97,10 +97,10 @@ mp_status_t mp_collective_run(const mp_collective_t *collective, uint32_t group,
   return collective_run_run(collective, group, contributions, names, NULL, chunk, scratch);
 }
 
-mp_status_t mp_collective_run_schedule(mp_collective_schedule_t *schedule, uint32_t chunk,
-                                       void *scratch) {
+mp_status_t mp_collective_schedule_finish(mp_collective_schedule_t *schedule, uint32_t part,
+                                          void *scratch) {
   MP_ASSERT(schedule->layout->size ==
             collective_run_group_size(schedule->collective, schedule->group));
   return collective_run_run(schedule->collective, schedule->group, schedule->contributions,
-                            schedule->names, schedule, chunk, scratch);
+                            schedule->names, schedule, part, scratch);
 }

@@ -126,8 +126,3 @@ mp_status_t mp_collective_schedule_open(mp_collective_schedule_t *schedule) {
   const mp_collective_schedule_kind_t *kind = collective_schedule_kind_of(schedule);
   return kind->open == NULL ? NULL : kind->open(schedule);
 }
-
-mp_status_t mp_collective_schedule_finish(mp_collective_schedule_t *schedule, uint32_t part,
-                                          void *scratch) {
-  return mp_collective_run_schedule(schedule, part, scratch);
-}
