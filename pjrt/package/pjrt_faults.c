@@ -33,12 +33,16 @@ void mp_pjrt_faults_end(PJRT_Client *client) {
   mp_unlock(&g_lock);
 }
 
-// Writes references to the clients into a new array.
+// Writes references to the clients into a new array. A forked child has none, and takes no lock.
 static mp_status_t pjrt_faults_get_clients(uint32_t *out_count, mp_client_t ***out_clients) {
-  const bool is_ours = g_generation == mp_process_generation();
+  if (g_generation != mp_process_generation()) {
+    *out_count = 0;
+    *out_clients = NULL;
+    return NULL;
+  }
   uint32_t count = 0;
   mp_lock(&g_lock);
-  for (const PJRT_Client *c = is_ours ? g_clients : NULL; c != NULL; c = c->next) ++count;
+  for (const PJRT_Client *c = g_clients; c != NULL; c = c->next) ++count;
   mp_client_t **clients = mp_calloc(count + 1, sizeof(mp_client_t *));
   const PJRT_Client *client = g_clients;
   for (uint32_t i = 0; i < count && clients != NULL; ++i, client = client->next) {

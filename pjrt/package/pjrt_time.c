@@ -4,6 +4,7 @@
 // write theirs in an exit handler.
 #include "pjrt/package/pjrt_time.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "pjrt/compile/pjrt_dump.h"
@@ -23,6 +24,15 @@ struct timed_s {
 static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_REPORTS);
 static timed_t *g_clients;       // under the lock: those that have a report
 static bool g_has_exit_handler;  // under the lock
+// Of the process that keeps them, written under the lock. Atomic, because a forked child has to
+// look at it without: a thread of its parent may have held the lock, for as long as it reads
+// reports.
+static atomic_uint g_generation;
+
+// Whether this is a child of the process that keeps the reports: it has none, and takes no lock.
+static bool pjrt_time_is_forked(void) {
+  return atomic_load(&g_generation) != mp_process_generation();
+}
 
 // ---- Ends ----
 
@@ -52,6 +62,7 @@ static void pjrt_time_close(timed_t *timed) {
 
 void mp_pjrt_time_end(PJRT_Client *client) {
   if (client->client == NULL || mp_client_model(client->client) == NULL) return;
+  if (pjrt_time_is_forked()) return;
   mp_lock(&g_lock);
   timed_t *found = NULL;
   for (timed_t **at = &g_clients; *at != NULL && found == NULL; at = &(*at)->next) {
@@ -100,6 +111,7 @@ mp_status_t mp_pjrt_time_begin(PJRT_Client *client, const mp_options_t *options)
   timed->client = client;
   timed->generation = mp_process_generation();
   mp_lock(&g_lock);
+  atomic_store(&g_generation, timed->generation);
   timed->next = g_clients;
   g_clients = timed;
   if (!g_has_exit_handler) g_has_exit_handler = on_exit(pjrt_time_on_exit, NULL) == 0;
@@ -110,6 +122,7 @@ mp_status_t mp_pjrt_time_begin(PJRT_Client *client, const mp_options_t *options)
 // ---- Reading ----
 
 void mp_pjrt_time_visit(void (*visit)(mp_report_t *report, void *context), void *context) {
+  if (pjrt_time_is_forked()) return;
   mp_lock(&g_lock);
   for (const timed_t *timed = g_clients; timed != NULL; timed = timed->next) {
     if (timed->generation == mp_process_generation()) visit(timed->report, context);

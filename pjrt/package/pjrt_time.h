@@ -22,7 +22,7 @@ MP_NODISCARD mp_status_t mp_pjrt_time_begin(PJRT_Client *client, const mp_option
 // Writes and ends them, before the runtime's client goes. May be repeated.
 void mp_pjrt_time_end(PJRT_Client *client);
 // Calls for the reports of all clients of the process, with the lock held that keeps them; `visit`
-// takes none outside of MP_LOCK_REPORTS.
+// takes none outside of MP_LOCK_REPORTS. In a forked child there are none.
 void mp_pjrt_time_visit(void (*visit)(mp_report_t *report, void *context), void *context);
 
 #endif  // MINIPOD_PJRT_PACKAGE_PJRT_TIME_H_
