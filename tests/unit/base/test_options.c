@@ -4,17 +4,8 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/options.h"
+#include "tests/unit/support/options_test.h"
 #include "tests/unit/support/unit.h"
-
-static int clear_environment(void **state) {
-  (void)state;
-  for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {
-    const char *name = mp_option_info((mp_option_id_t)id)->environment;
-    if (name[0] != '\0') unsetenv(name);
-  }
-  return 0;
-}
 
 static mp_named_value_t text_option(const char *name, const char *value) {
   return (mp_named_value_t){

@@ -23,25 +23,12 @@ static PJRT_Error *try_execute(PJRT_LoadedExecutable *loaded, PJRT_Device *devic
   return api()->PJRT_LoadedExecutable_Execute(&args);
 }
 
-static const char sum_text[] =
-    "module @summer attributes {mhlo.num_replicas = 2 : i32} {\n"
-    "  func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
-    "    %0 = \"stablehlo.all_reduce\"(%a) ({\n"
-    "    ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n"
-    "      %1 = stablehlo.add %x, %y : tensor<f32>\n"
-    "      stablehlo.return %1 : tensor<f32>\n"
-    "    }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}\n"
-    "        : (tensor<4xf32>) -> tensor<4xf32>\n"
-    "    return %0 : tensor<4xf32>\n"
-    "  }\n"
-    "}\n";
-
 // All shares of device 0 come before the first one of device 1.
 static void shares_far_ahead_of_the_others(void **state) {
   (void)state;
   enum { NUM_LAUNCHES = 100 };
   PJRT_Client *client = make_client(2);
-  PJRT_LoadedExecutable *loaded = compile_text(client, sum_text, 2, 1);
+  PJRT_LoadedExecutable *loaded = compile_text(client, replica_sum_text, 2, 1);
   PJRT_Buffer *results[2][NUM_LAUNCHES];
   for (int d = 0; d < 2; ++d) {
     for (int i = 0; i < NUM_LAUNCHES; ++i) {

@@ -38,58 +38,8 @@ static const char donate_text[] =
     "  }\n"
     "}\n";
 
-static const char sum_text[] =
-    "module @summer attributes {mhlo.num_replicas = 2 : i32} {\n"
-    "  func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
-    "    %0 = \"stablehlo.all_reduce\"(%a) ({\n"
-    "    ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n"
-    "      %1 = stablehlo.add %x, %y : tensor<f32>\n"
-    "      stablehlo.return %1 : tensor<f32>\n"
-    "    }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}\n"
-    "        : (tensor<4xf32>) -> tensor<4xf32>\n"
-    "    return %0 : tensor<4xf32>\n"
-    "  }\n"
-    "}\n";
-
-static PJRT_Program program_of(const char *text, const char *format) {
-  return (PJRT_Program){.struct_size = PJRT_STRUCT_SIZE(PJRT_Program, format_size),
-                        .code = (char *)text,
-                        .code_size = strlen(text),
-                        .format = format,
-                        .format_size = strlen(format)};
-}
-
-// CompileOptionsProto with so many replicas and partitions and nothing else.
-static void write_options(mp_strbuf_t *out, uint64_t replicas, uint64_t partitions) {
-  mp_strbuf_t build;
-  mp_strbuf_init(&build);
-  mp_strbuf_init(out);
-  mp_proto_put_varint(&build, 4, replicas);
-  mp_proto_put_varint(&build, 5, partitions);
-  mp_proto_put_message(out, 3, &build);
-  mp_strbuf_deinit(&build);
-}
-
-static PJRT_Error *try_compile(const char *text, const char *format, uint64_t replicas,
-                               PJRT_LoadedExecutable **out_loaded) {
-  PJRT_Program program = program_of(text, format);
-  mp_strbuf_t options;
-  write_options(&options, replicas, 1);
-  PJRT_Client_Compile_Args args = ARGS(PJRT_Client_Compile, executable);
-  args.client = client;
-  args.program = &program;
-  args.compile_options = mp_strbuf_text(&options);
-  args.compile_options_size = options.size;
-  PJRT_Error *error = api()->PJRT_Client_Compile(&args);
-  mp_strbuf_deinit(&options);
-  if (error == NULL) *out_loaded = args.executable;
-  return error;
-}
-
 static PJRT_LoadedExecutable *compile(const char *text, uint64_t replicas) {
-  PJRT_LoadedExecutable *loaded = NULL;
-  expect_ok(try_compile(text, "mlir", replicas, &loaded));
-  return loaded;
+  return compile_text(client, text, replicas, 1);
 }
 
 static PJRT_Executable *executable_of(PJRT_LoadedExecutable *loaded) {
@@ -275,14 +225,16 @@ static void compiling_ahead_needs_no_client(void **state) {
 static void bad_programs_are_refused(void **state) {
   (void)state;
   PJRT_LoadedExecutable *loaded = NULL;
-  expect_error(try_compile("this is no program", "mlir", 1, &loaded),
+  expect_error(try_compile_text(client, "this is no program", "mlir", 1, 1, &loaded),
                PJRT_Error_Code_INVALID_ARGUMENT, "");
-  expect_error(try_compile("", "mlir", 1, &loaded), PJRT_Error_Code_INVALID_ARGUMENT, "empty");
-  expect_error(try_compile(add_text, "hlo", 1, &loaded), PJRT_Error_Code_INVALID_ARGUMENT,
-               "hlo: HloModuleProto: ");
-  expect_error(try_compile(add_text, "c++", 1, &loaded), PJRT_Error_Code_INVALID_ARGUMENT, "'c++'");
-  expect_error(try_compile(add_text, "mlir", 5, &loaded), PJRT_Error_Code_INVALID_ARGUMENT,
-               "need 5 devices, the pod has 4");
+  expect_error(try_compile_text(client, "", "mlir", 1, 1, &loaded),
+               PJRT_Error_Code_INVALID_ARGUMENT, "empty");
+  expect_error(try_compile_text(client, add_text, "hlo", 1, 1, &loaded),
+               PJRT_Error_Code_INVALID_ARGUMENT, "hlo: HloModuleProto: ");
+  expect_error(try_compile_text(client, add_text, "c++", 1, 1, &loaded),
+               PJRT_Error_Code_INVALID_ARGUMENT, "'c++'");
+  expect_error(try_compile_text(client, add_text, "mlir", 5, 1, &loaded),
+               PJRT_Error_Code_INVALID_ARGUMENT, "need 5 devices, the pod has 4");
   assert_null(loaded);
 }
 
@@ -364,7 +316,7 @@ static void failed_inputs_fail_the_outputs(void **state) {
 // Launches the two replicas of the sum, together or one by one.
 static void run_sum(bool one_by_one) {
   static const float wanted[4] = {2, 3, 4, 5};
-  PJRT_LoadedExecutable *loaded = compile(sum_text, 2);
+  PJRT_LoadedExecutable *loaded = compile(replica_sum_text, 2);
   PJRT_Buffer *inputs[2] = {put_f32(client, device_of(client, 0), ones, 4),
                             put_f32(client, device_of(client, 1), counting, 4)};
   PJRT_Buffer *const *argument_lists[2] = {&inputs[0], &inputs[1]};
@@ -456,7 +408,8 @@ static void bad_layouts_are_refused(void **state) {
              "}\n",
              cases[i].layout);
     PJRT_LoadedExecutable *loaded = NULL;
-    expect_error(try_compile(text, "mlir", 1, &loaded), cases[i].code, cases[i].text);
+    expect_error(try_compile_text(client, text, "mlir", 1, 1, &loaded), cases[i].code,
+                 cases[i].text);
   }
 }
 
@@ -526,7 +479,7 @@ static bool go_the_whole_way(void) {
   host_array_t array = {.type = PJRT_Buffer_Type_F32, .data = ones, .dims = dims, .rank = 1};
   PJRT_Memory *memory = memory_of(device_of(client, 0), 0);
   float got[4] = {0};
-  bool is_well = survived(try_compile(add_text, "mlir", 1, &loaded)) &&
+  bool is_well = survived(try_compile_text(client, add_text, "mlir", 1, 1, &loaded)) &&
                  survived(try_put(client, memory, array, &inputs[0])) &&
                  survived(try_put(client, memory, array, &inputs[1])) &&
                  survived(try_run(loaded, inputs, 2, NULL, 0, &output)) &&

@@ -335,19 +335,6 @@ static void a_call_that_fails_on_a_worker_does_not_wait_for_it(void **state) {
 
 // ---- Launches that are refused ----
 
-static const char sum_text[] =
-    "module @summer attributes {mhlo.num_replicas = 2 : i32} {\n"
-    "  func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
-    "    %0 = \"stablehlo.all_reduce\"(%a) ({\n"
-    "    ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n"
-    "      %1 = stablehlo.add %x, %y : tensor<f32>\n"
-    "      stablehlo.return %1 : tensor<f32>\n"
-    "    }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}\n"
-    "        : (tensor<4xf32>) -> tensor<4xf32>\n"
-    "    return %0 : tensor<4xf32>\n"
-    "  }\n"
-    "}\n";
-
 // One replica, on its device alone.
 typedef struct {
   PJRT_Buffer *input, *output;
@@ -406,7 +393,7 @@ static void a_refused_call_fails_on_the_other_devices(void **state) {
       {want_sends, PJRT_Error_Code_UNIMPLEMENTED, "send and recv callbacks"},
       {give_no_argument, PJRT_Error_Code_INVALID_ARGUMENT, "argument 0 of device 0 is NULL"},
   };
-  PJRT_LoadedExecutable *loaded = compile_text(client, sum_text, 2, 1);
+  PJRT_LoadedExecutable *loaded = compile_text(client, replica_sum_text, 2, 1);
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
     single_t waiting, refused;
     begin_single(&waiting, loaded, 0);

@@ -53,7 +53,7 @@ static int device_number(const party_t *party, int replica) {
   return party->first + (party->is_reversed ? party->count - 1 - replica : replica);
 }
 
-static void write_options(const party_t *party, mp_strbuf_t *out) {
+static void write_party_options(const party_t *party, mp_strbuf_t *out) {
   mp_strbuf_t build, assignment, devices;
   int64_t ids[NUM_DEVICES];
   for (int i = 0; i < party->count; ++i) ids[i] = device_number(party, i);
@@ -83,7 +83,7 @@ static void compile(party_t *party) {
   }
   mp_strbuf_puts(&groups, "]]");
   mp_strbuf_printf(&text, program_text, party->count, mp_strbuf_text(&groups), party->count);
-  write_options(party, &options);
+  write_party_options(party, &options);
   PJRT_Program program = {.struct_size = PJRT_STRUCT_SIZE(PJRT_Program, format_size),
                           .code = (char *)mp_strbuf_text(&text),
                           .code_size = text.size,

@@ -37,15 +37,6 @@ static mp_program_t *gated_program(int64_t count) {
   return program_end(&p);
 }
 
-static mp_program_t *psum_program(uint32_t devices) {
-  test_program_t p;
-  program_begin(&p, "psum", 1, devices);
-  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
-  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
-  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, x, y);
-  return program_end(&p);
-}
-
 // ---- A thread that launches step after step ----
 
 typedef struct {
@@ -265,7 +256,7 @@ static void share_by_share(void **state) {
   (void)state;
   enum { NUM_LAUNCHES = 100, NUM_DEVICES = 3 };
   mp_client_t *client = make_client(NUM_DEVICES);
-  mp_executable_t *executable = make_executable(client, psum_program(NUM_DEVICES));
+  mp_executable_t *executable = make_executable(client, psum_program(NUM_DEVICES, 4));
   static test_launch_t launches[NUM_LAUNCHES][NUM_DEVICES];
   for (uint32_t device = 0; device < NUM_DEVICES; ++device) {
     for (int i = 0; i < NUM_LAUNCHES; ++i) {
@@ -294,8 +285,8 @@ static void a_stream_held_up_by_another_one(void **state) {
   mp_client_t *client = make_client(3);
   const uint32_t first[] = {0, 1}, second[] = {1, 2};
   mp_executable_t *a = NULL, *b = NULL;
-  assert_ok(mp_executable_create(client, psum_program(2), first, &a));
-  assert_ok(mp_executable_create(client, psum_program(2), second, &b));
+  assert_ok(mp_executable_create(client, psum_program(2, 4), first, &a));
+  assert_ok(mp_executable_create(client, psum_program(2, 4), second, &b));
   enum { NUM_LAUNCHES = 2 * MP_AHEAD_RUNS };
   static test_launch_t held, launches[NUM_LAUNCHES], missing;
   launch_begin(&held, a, 1);
@@ -353,7 +344,7 @@ static void another_process_that_comes_later(void **state) {
   static test_launch_t launches[2][NUM_LAUNCHES];
   mp_executable_t *executables[2];
   for (uint32_t rank = 0; rank < 2; ++rank) {
-    executables[rank] = make_executable(pods.clients[rank], psum_program(2));
+    executables[rank] = make_executable(pods.clients[rank], psum_program(2, 4));
     for (int i = 0; i < NUM_LAUNCHES; ++i) {
       test_launch_t *l = &launches[rank][i];
       launch_begin(l, executables[rank], 1);
@@ -405,8 +396,8 @@ static void threads_in_opposite_order(void **state) {
   pthread_t threads[NUM_THREADS];
   for (int i = 0; i < NUM_THREADS; ++i) {
     racers[i] = (racer_t){.may_begin = &may_begin, .sum = i == 1 ? 2 : 3};
-    assert_ok(
-        mp_executable_create(client, psum_program(i == 1 ? 2 : 3), ids[i], &racers[i].executable));
+    assert_ok(mp_executable_create(client, psum_program(i == 1 ? 2 : 3, 4), ids[i],
+                                   &racers[i].executable));
     assert_int_equal(pthread_create(&threads[i], NULL, race, &racers[i]), 0);
   }
   atomic_store(&may_begin, true);

@@ -19,15 +19,6 @@
 
 // ---- Programs ----
 
-static mp_program_t *psum_program(uint32_t devices) {
-  test_program_t p;
-  program_begin(&p, "psum", 1, devices);
-  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
-  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
-  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, x, y);
-  return program_end(&p);
-}
-
 // Device 0 receives from device 1, which sends nothing.
 static mp_program_t *receive_program(void) {
   test_program_t p;
@@ -112,7 +103,7 @@ static void make_scene(scene_t *s) {
   memset(s, 0, sizeof(*s));
   s->client = make_client_with(NUM_DEVICES, 8 << 20);
   s->devices = mp_client_device(s->client, 0);
-  mp_executable_t *executable = make_executable(s->client, psum_program(3));
+  mp_executable_t *executable = make_executable(s->client, psum_program(3, 4));
   launch_on(&s->parked, executable, 2);
   s->session = s->devices[0].first->session;
   wait_until_parked(s->session, 2);
@@ -456,7 +447,7 @@ static mp_client_t *make_waiting_rank(mp_session_t **out_session) {
   static pods_t pods;
   static test_launch_t l;
   start_pods(&pods, 2, 2, options);
-  mp_executable_t *executable = make_executable(pods.clients[0], psum_program(4));
+  mp_executable_t *executable = make_executable(pods.clients[0], psum_program(4, 4));
   launch_on(&l, executable, 2);
   mp_session_t *session = mp_client_device(pods.clients[0], 0)->first->session;
   wait_until_parked(session, 2);
@@ -547,7 +538,7 @@ static void launch_once(mp_executable_t *executable) {
 static void launch_on_many_devices(void *context) {
   const int num_launches = *(const int *)context;
   mp_client_t *client = make_client(1024);
-  mp_executable_t *executable = make_executable(client, psum_program(1));
+  mp_executable_t *executable = make_executable(client, psum_program(1, 4));
   launch_once(executable);
   mp_client_device(client, 1023)->enqueued += 1;
   for (int i = 0; i < num_launches; ++i) launch_once(executable);
@@ -556,7 +547,7 @@ static void launch_on_many_devices(void *context) {
 static void launch_with_a_broken_device(void *context) {
   (void)context;
   mp_client_t *client = make_client(2);
-  mp_executable_t *executable = make_executable(client, psum_program(1));
+  mp_executable_t *executable = make_executable(client, psum_program(1, 4));
   launch_once(executable);
   mp_client_device(client, 1)->enqueued += 1;
   launch_once(executable);

@@ -7,15 +7,6 @@
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
 
-static mp_program_t *psum_program(uint32_t devices) {
-  test_program_t p;
-  program_begin(&p, "psum", 1, devices);
-  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
-  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
-  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, x, y);
-  return program_end(&p);
-}
-
 static void release_client(mp_status_t status, void *context) {
   assert_null(status);
   mp_client_release(context);
@@ -26,7 +17,7 @@ static void release_client(mp_status_t status, void *context) {
 static void a_callback_may_release_the_client(void **state) {
   (void)state;
   mp_client_t *client = make_client(3);
-  mp_executable_t *executable = make_executable(client, psum_program(3));
+  mp_executable_t *executable = make_executable(client, psum_program(3, 4));
   test_launch_t l[3];
   for (uint32_t d = 0; d < 3; ++d) {
     launch_begin(&l[d], executable, 1);

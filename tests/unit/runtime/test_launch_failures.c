@@ -36,15 +36,6 @@ static mp_program_t *adding_program(uint32_t num_values, bool donates) {
   return program_end(&p);
 }
 
-static mp_program_t *psum_program(uint32_t devices) {
-  test_program_t p;
-  program_begin(&p, "psum", 1, devices);
-  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
-  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
-  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, x, y);
-  return program_end(&p);
-}
-
 // ---- One device, several values ----
 
 enum { NUM_VALUES = 3 };
@@ -332,7 +323,7 @@ static void expect_sum_of_singles(mp_executable_t *executable, uint32_t num_devi
 static void a_refused_launch_of_one_device_fails_on_the_others(void **state) {
   (void)state;
   mp_client_t *client = make_client(3);
-  mp_executable_t *executable = make_executable(client, psum_program(3));
+  mp_executable_t *executable = make_executable(client, psum_program(3, 4));
   for (int round = 0; round < 3; ++round) {
     test_launch_t before, refused, after;
     begin_single(&before, executable, 0, 4);
@@ -357,7 +348,7 @@ static void a_refused_launch_of_one_device_fails_on_the_others(void **state) {
 static void a_refused_launch_of_all_devices_fails_on_those_before_it(void **state) {
   (void)state;
   mp_client_t *client = make_client(2);
-  mp_executable_t *executable = make_executable(client, psum_program(2));
+  mp_executable_t *executable = make_executable(client, psum_program(2, 4));
   test_launch_t single, all;
   begin_single(&single, executable, 0, 4);  // belongs to what device 1 comes to first
   launch_go(&single);
@@ -385,7 +376,7 @@ static void a_refused_launch_of_all_devices_fails_on_those_before_it(void **stat
 static void a_launch_without_memory_fails_on_those_after_it(void **state) {
   (void)state;
   mp_client_t *client = make_client(3);
-  mp_executable_t *executable = make_executable(client, psum_program(3));
+  mp_executable_t *executable = make_executable(client, psum_program(3, 4));
   int refusals = 0;
   for (int n = 1; n < 30; ++n) {
     test_launch_t l[3];
@@ -425,7 +416,7 @@ static void a_launch_without_memory_fails_on_its_neighbours(void **state) {
     mp_executable_t *executables[2];
     test_launch_t l[4];
     for (uint32_t rank = 0; rank < 2; ++rank) {
-      executables[rank] = make_executable(pods.clients[rank], psum_program(4));
+      executables[rank] = make_executable(pods.clients[rank], psum_program(4, 4));
     }
     for (uint32_t d = 0; d < 4; ++d) begin_single(&l[d], executables[d / 2], d, 4);
     mp_buffer_t *result = NULL;

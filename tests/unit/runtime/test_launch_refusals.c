@@ -11,15 +11,6 @@ static const double k_long_seconds = 60;
 
 enum { MAX_DEVICES = 4, ENOUGH = 5 };
 
-static mp_program_t *psum_program(uint32_t devices) {
-  test_program_t p;
-  program_begin(&p, "psum", 1, devices);
-  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
-  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
-  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, x, y);
-  return program_end(&p);
-}
-
 typedef struct {
   uint32_t num_devices;
   mp_executable_t *executables[MAX_DEVICES];  // each device's
@@ -106,7 +97,7 @@ static void in_one_process(void **state) {
   (void)state;
   mp_client_t *client = make_client(3);
   scene_t s = {.num_devices = 3};
-  mp_executable_t *executable = make_executable(client, psum_program(3));
+  mp_executable_t *executable = make_executable(client, psum_program(3, 4));
   for (uint32_t d = 0; d < s.num_devices; ++d) s.executables[d] = executable;
   refuse_each(&s);
   mp_executable_release(executable);
@@ -120,7 +111,7 @@ static void in_processes(uint32_t num_ranks, uint32_t per_host, const char *devi
   scene_t s = {.num_devices = MAX_DEVICES};
   mp_executable_t *executables[MAX_WORLDS];
   for (uint32_t rank = 0; rank < num_ranks; ++rank) {
-    executables[rank] = make_executable(pods.clients[rank], psum_program(MAX_DEVICES));
+    executables[rank] = make_executable(pods.clients[rank], psum_program(MAX_DEVICES, 4));
   }
   for (uint32_t d = 0; d < MAX_DEVICES; ++d) {
     s.executables[d] = executables[d / (MAX_DEVICES / num_ranks)];

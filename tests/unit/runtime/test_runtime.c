@@ -102,15 +102,6 @@ static mp_program_t *sharing_program(uint32_t devices) {
   return program_end(&p);
 }
 
-static mp_program_t *psum_program(uint32_t devices, int64_t count) {
-  test_program_t p;
-  program_begin(&p, "psum", 1, devices);
-  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, count));
-  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, count));
-  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", count, x, y);
-  return program_end(&p);
-}
-
 // y = x; while (y[0] < 100) y += 1; for ever when the increment is left out
 static mp_program_t *loop_program(uint32_t devices, bool is_endless) {
   test_program_t p;

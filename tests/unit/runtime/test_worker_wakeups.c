@@ -86,7 +86,7 @@ static void program_begin_for_workers(test_program_t *p, const char *name, uint3
   p->program->flops = 1e9;
 }
 
-static mp_program_t *psum_program(uint32_t devices) {
+static mp_program_t *watched_psum_program(uint32_t devices) {
   test_program_t p;
   program_begin_for_workers(&p, "psum", devices);
   mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
@@ -190,7 +190,7 @@ static void participants_go_on_at_once_after_a_meeting(void **state) {
     begin((int)devices);
     test_launch_t l;
     // One device waits until the others are parked, so it is the last one.
-    begin_launch(&l, place(psum_program(devices), g_ids), 1);
+    begin_launch(&l, place(watched_psum_program(devices), g_ids), 1);
     launch_go(&l);
     end_launch(&l);
   }

@@ -71,30 +71,65 @@ static inline void destroy_client(PJRT_Client *client) {
   expect_ok(api()->PJRT_Client_Destroy(&args));
 }
 
-// Compiles StableHLO text for so many replicas of so many partitions.
-static inline PJRT_LoadedExecutable *compile_text(PJRT_Client *client, const char *text,
-                                                  uint64_t replicas, uint64_t partitions) {
-  PJRT_Program program = {.struct_size = PJRT_STRUCT_SIZE(PJRT_Program, format_size),
-                          .code = (char *)(uintptr_t)text,
-                          .code_size = strlen(text),
-                          .format = "mlir",
-                          .format_size = strlen("mlir")};
-  mp_strbuf_t build, options;  // CompileOptionsProto
+static inline PJRT_Program program_of(const char *text, const char *format) {
+  return (PJRT_Program){.struct_size = PJRT_STRUCT_SIZE(PJRT_Program, format_size),
+                        .code = (char *)(uintptr_t)text,
+                        .code_size = strlen(text),
+                        .format = format,
+                        .format_size = strlen(format)};
+}
+
+// CompileOptionsProto with so many replicas and partitions and nothing else.
+static inline void write_options(mp_strbuf_t *out, uint64_t replicas, uint64_t partitions) {
+  mp_strbuf_t build;
   mp_strbuf_init(&build);
-  mp_strbuf_init(&options);
+  mp_strbuf_init(out);
   mp_proto_put_varint(&build, 4, replicas);
   mp_proto_put_varint(&build, 5, partitions);
-  mp_proto_put_message(&options, 3, &build);
+  mp_proto_put_message(out, 3, &build);
+  mp_strbuf_deinit(&build);
+}
+
+// Compiles a program for so many replicas of so many partitions.
+static inline PJRT_Error *try_compile_text(PJRT_Client *client, const char *text,
+                                           const char *format, uint64_t replicas,
+                                           uint64_t partitions,
+                                           PJRT_LoadedExecutable **out_loaded) {
+  PJRT_Program program = program_of(text, format);
+  mp_strbuf_t options;
+  write_options(&options, replicas, partitions);
   PJRT_Client_Compile_Args args = ARGS(PJRT_Client_Compile, executable);
   args.client = client;
   args.program = &program;
   args.compile_options = mp_strbuf_text(&options);
   args.compile_options_size = options.size;
-  expect_ok(api()->PJRT_Client_Compile(&args));
-  mp_strbuf_deinit(&build);
+  PJRT_Error *error = api()->PJRT_Client_Compile(&args);
   mp_strbuf_deinit(&options);
-  return args.executable;
+  if (error == NULL) *out_loaded = args.executable;
+  return error;
 }
+
+// The same for StableHLO text that is right.
+static inline PJRT_LoadedExecutable *compile_text(PJRT_Client *client, const char *text,
+                                                  uint64_t replicas, uint64_t partitions) {
+  PJRT_LoadedExecutable *loaded = NULL;
+  expect_ok(try_compile_text(client, text, "mlir", replicas, partitions, &loaded));
+  return loaded;
+}
+
+// The sum of an array over two replicas.
+static const char replica_sum_text[] =
+    "module @summer attributes {mhlo.num_replicas = 2 : i32} {\n"
+    "  func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
+    "    %0 = \"stablehlo.all_reduce\"(%a) ({\n"
+    "    ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n"
+    "      %1 = stablehlo.add %x, %y : tensor<f32>\n"
+    "      stablehlo.return %1 : tensor<f32>\n"
+    "    }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}\n"
+    "        : (tensor<4xf32>) -> tensor<4xf32>\n"
+    "    return %0 : tensor<4xf32>\n"
+    "  }\n"
+    "}\n";
 
 static inline void destroy_loaded(PJRT_LoadedExecutable *loaded) {
   PJRT_LoadedExecutable_Destroy_Args args = ARGS(PJRT_LoadedExecutable_Destroy, executable);

@@ -135,4 +135,14 @@ static inline mp_program_t *program_end(test_program_t *p) {
   return program;
 }
 
+// y = the sum of x over all devices, of `count` floats each.
+static inline mp_program_t *psum_program(uint32_t devices, int64_t count) {
+  test_program_t p;
+  program_begin(&p, "psum", 1, devices);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, count));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, count));
+  program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", count, x, y);
+  return program_end(&p);
+}
+
 #endif  // MINIPOD_TESTS_UNIT_SUPPORT_PROGRAMS_H_

@@ -70,15 +70,8 @@ static inline int64_t books_of(const PJRT_Client *client) {
 
 // ---- Programs ----
 
-// CompileOptionsProto with so many replicas and partitions and nothing else.
 static inline bool try_write_options(mp_strbuf_t *out, uint64_t replicas, uint64_t partitions) {
-  mp_strbuf_t build;
-  mp_strbuf_init(&build);
-  mp_strbuf_init(out);
-  mp_proto_put_varint(&build, 4, replicas);
-  mp_proto_put_varint(&build, 5, partitions);
-  mp_proto_put_message(out, 3, &build);
-  mp_strbuf_deinit(&build);
+  write_options(out, replicas, partitions);
   return torture_survived(mp_strbuf_status(out));
 }
 

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "sim/base/alloc.h"
-#include "sim/base/options.h"
+#include "tests/unit/support/options_test.h"
 #include "tests/unit/support/unit.h"
 #include "topology/machine/cgroup.h"
 #include "topology/pod.h"
@@ -15,29 +15,10 @@
 #define BIG_MACHINE "pack:2 numa:4 l3:2 core:8 pu:1"
 #define FIXTURES    MINIPOD_SOURCE_DIR "/tests/fixtures/"
 
-static int clear_environment(void **state) {
-  (void)state;
-  for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {
-    const char *name = mp_option_info((mp_option_id_t)id)->environment;
-    if (name[0] != '\0') unsetenv(name);
-  }
-  return 0;
-}
-
 // Makes a pod of options given as one text: "name=value;name=value".
 static mp_status_t create_pod(const char *text, mp_pod_t **out_pod) {
-  mp_named_value_t values[8];
-  size_t count = 0;
-  for (const char *at = text; *at != '\0'; ++count) {
-    size_t name = strcspn(at, "=");
-    size_t value = strcspn(at + name + 1, ";");
-    values[count] = (mp_named_value_t){
-        .name = {at, name}, .type = MP_VALUE_STRING, .string_value = {at + name + 1, value}};
-    at += name + 1 + value;
-    if (*at == ';') ++at;
-  }
   mp_options_t *options = NULL;
-  MP_RETURN_IF_ERROR(mp_options_create(values, count, &options));
+  MP_RETURN_IF_ERROR(options_from(text, &options));
   mp_status_t status = mp_pod_create(options, out_pod);
   mp_options_release(options);
   return status;

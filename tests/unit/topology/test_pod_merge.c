@@ -6,6 +6,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/proto.h"
+#include "tests/unit/support/options_test.h"
 #include "tests/unit/support/unit.h"
 #include "topology/announcement.h"
 #include "topology/pod.h"
@@ -30,18 +31,8 @@ static void set_announcement(job_t *job, int32_t rank, mp_strbuf_t bytes) {
 
 // One more process on host `host`, with options as "name=value;name=value".
 static void add_rank(job_t *job, int32_t host, const char *text) {
-  mp_named_value_t values[8];
-  size_t count = 0;
-  for (const char *at = text; *at != '\0'; ++count) {
-    size_t name = strcspn(at, "=");
-    size_t value = strcspn(at + name + 1, ";");
-    values[count] = (mp_named_value_t){
-        .name = {at, name}, .type = MP_VALUE_STRING, .string_value = {at + name + 1, value}};
-    at += name + 1 + value;
-    if (*at == ';') ++at;
-  }
   mp_options_t *options = NULL;
-  assert_ok(mp_options_create(values, count, &options));
+  assert_ok(options_from(text, &options));
   mp_pod_process_t process = {
       .host = host, .hostname = host == 0 ? "alpha" : "beta", .pid = 100 + job->count};
   mp_strbuf_t bytes;
@@ -628,15 +619,6 @@ static void test_the_table_for_people(void **state) {
   mp_strbuf_deinit(&text);
   mp_pod_release(pod);
   end_job(&job);
-}
-
-static int clear_environment(void **state) {
-  (void)state;
-  for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {
-    const char *name = mp_option_info((mp_option_id_t)id)->environment;
-    if (name[0] != '\0') unsetenv(name);
-  }
-  return 0;
 }
 
 int main(void) {
