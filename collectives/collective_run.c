@@ -3,7 +3,6 @@
 #include "collectives/collective_parts.h"
 #include "collectives/reduction_tree.h"
 #include "sim/base/assert.h"
-#include "sim/numeric/dims.h"
 
 typedef mp_status_t (*chunk_fn_t)(const mp_collective_call_t *call);
 

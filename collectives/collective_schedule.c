@@ -1,8 +1,6 @@
 // Schedules: one row of functions per kind, and the order in which they are called.
 #include "collectives/collective_schedule.h"
 
-#include <string.h>
-
 #include "collectives/collective_parts.h"
 #include "collectives/reduction_tree.h"
 #include "sim/base/alloc.h"

@@ -1,6 +1,5 @@
 // Launching an executable on its devices.
 
-#include "pjrt/pjrt_executable.h"
 #include "pjrt/pjrt_observer.h"
 #include "sim/base/alloc.h"
 

@@ -6,7 +6,6 @@
 //   partitioners have answered (sim/plan/partitioners/partition_answers.h), if any were asked.
 
 #include "pjrt/pjrt_executable.h"
-#include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/base/proto.h"
 

@@ -4,7 +4,6 @@
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
-#include "sim/base/proto.h"
 
 // Names, attributes and lists live in the topology's arena. A failed allocation is reported once,
 // when everything is built.

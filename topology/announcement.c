@@ -1,6 +1,5 @@
 #include "topology/announcement.h"
 
-#include "sim/base/alloc.h"
 #include "sim/base/proto.h"
 #include "topology/pod_impl.h"
 

@@ -1,7 +1,5 @@
 #include "topology/spec_astra.h"
 
-#include <stdio.h>
-
 #include "topology/spec_value.h"
 
 // What becomes of a key: the schema's key, the type of each value, and the unit that it gets.

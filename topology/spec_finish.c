@@ -1,5 +1,4 @@
 // What shows only when a description is whole: checks, and what follows from what was given.
-#include <stdio.h>
 
 #include "topology/spec.h"
 #include "topology/spec_value.h"

@@ -32,7 +32,7 @@ static mp_status_t ext_abi_version_make(uint64_t platform, mp_str_t form, versio
 }
 
 static PJRT_Error *ext_abi_version_of_client(PJRT_Client_RuntimeAbiVersion_Args *args) {
-  if (args->client == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "client"));
+  MP_EXTENSION_REQUIRE(args, client);
   version_t *version = NULL;
   mp_status_t status = ext_abi_version_make(platform_id, MP_STR(MP_PJRT_STORED_FORM), &version);
   if (status == NULL) args->abi_version = (PJRT_RuntimeAbiVersion *)version;
@@ -103,9 +103,7 @@ static mp_status_t ext_abi_version_read(const char *data, size_t size, version_t
     return NULL;                                                                                  \
   }                                                                                               \
   static PJRT_Error *ext_abi_version_write_##name(PJRT_##kind##AbiVersion_ToProto_Args *args) {   \
-    if (args->abi_version == NULL) {                                                              \
-      return mp_pjrt_error(mp_pjrt_null_argument(__func__, "abi_version"));                       \
-    }                                                                                             \
+    MP_EXTENSION_REQUIRE(args, abi_version);                                                      \
     mp_strbuf_t bytes;                                                                            \
     mp_strbuf_init(&bytes);                                                                       \
     ext_abi_version_write((const version_t *)args->abi_version, &bytes);                          \
@@ -115,9 +113,7 @@ static mp_status_t ext_abi_version_read(const char *data, size_t size, version_t
   }                                                                                               \
   static PJRT_Error *ext_abi_version_platform_##name(                                             \
       PJRT_##kind##AbiVersion_PlatformId_Args *args) {                                            \
-    if (args->abi_version == NULL) {                                                              \
-      return mp_pjrt_error(mp_pjrt_null_argument(__func__, "abi_version"));                       \
-    }                                                                                             \
+    MP_EXTENSION_REQUIRE(args, abi_version);                                                      \
     args->platform_id = ((const version_t *)args->abi_version)->platform;                         \
     return NULL;                                                                                  \
   }                                                                                               \

@@ -2,8 +2,6 @@
 // of another, for device_put.
 
 #include "pjrt/extensions/extensions.h"
-#include "pjrt/pjrt_objects.h"
-#include "sim/base/alloc.h"
 #include "sim/runtime/parcels/parcel.h"
 
 // ---- Sending ----

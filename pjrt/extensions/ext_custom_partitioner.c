@@ -3,7 +3,6 @@
 // JAX's own it means.
 
 #include "pjrt/extensions/extensions.h"
-#include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
 #include "sim/foreign/foreign_partitioner.h"
 
@@ -86,7 +85,7 @@ static mp_status_t ext_custom_partitioner_ask(void *partitioner,
 }
 
 static PJRT_Error *ext_custom_partitioner_register(PJRT_Register_Custom_Partitioner_Args *args) {
-  if (args->name == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "name"));
+  MP_EXTENSION_REQUIRE(args, name);
   if (args->callbacks == NULL || args->callbacks->partition == NULL) {
     return mp_pjrt_error(mp_pjrt_null_argument(__func__, "callbacks"));
   }

@@ -3,7 +3,6 @@
 // pjrt_foreign.c has functions that take all stages.
 
 #include "pjrt/extensions/extensions.h"
-#include "pjrt/pjrt_objects.h"
 #include "sim/foreign/foreign_registry.h"
 
 static PJRT_Error *ext_ffi_type_register(PJRT_FFI_Type_Register_Args *args) {
@@ -16,13 +15,13 @@ static PJRT_Error *ext_ffi_type_register(PJRT_FFI_Type_Register_Args *args) {
 }
 
 static PJRT_Error *ext_ffi_user_data_add(PJRT_FFI_UserData_Add_Args *args) {
-  if (args->context == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "context"));
+  MP_EXTENSION_REQUIRE(args, context);
   return mp_pjrt_error(mp_foreign_context_add(mp_pjrt_execute_context(args->context),
                                               args->user_data.type_id, args->user_data.data));
 }
 
 static PJRT_Error *ext_ffi_register_handler(PJRT_FFI_Register_Handler_Args *args) {
-  if (args->handler == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "handler"));
+  MP_EXTENSION_REQUIRE(args, handler);
   const XLA_FFI_Handler_Bundle bundle = {.execute = (XLA_FFI_Handler *)(uintptr_t)args->handler};
   const mp_foreign_traits_t traits = {.traits = (XLA_FFI_Handler_Traits)args->traits};
   return mp_pjrt_error(mp_foreign_register_typed(

@@ -2,7 +2,6 @@
 // destroying them has no effect.
 
 #include "pjrt/extensions/extensions.h"
-#include "pjrt/pjrt_objects.h"
 
 static PJRT_Error *ext_layouts_layout_destroy(PJRT_Layouts_MemoryLayout_Destroy_Args *args) {
   (void)args;
@@ -14,7 +13,7 @@ static void ext_layouts_delete_serialized(PJRT_Layouts_SerializedLayout *seriali
 }
 
 static PJRT_Error *ext_layouts_layout_serialize(PJRT_Layouts_MemoryLayout_Serialize_Args *args) {
-  if (args->layout == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "layout"));
+  MP_EXTENSION_REQUIRE(args, layout);
   args->serialized_bytes = args->layout->text;
   args->serialized_bytes_size = strlen(args->layout->text);
   args->serialized_layout = (PJRT_Layouts_SerializedLayout *)args->layout;
@@ -43,7 +42,7 @@ static PJRT_Error *ext_layouts_topology_default(
 }
 
 static PJRT_Error *ext_layouts_buffer_layout(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args *args) {
-  if (args->buffer == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, "buffer"));
+  MP_EXTENSION_REQUIRE(args, buffer);
   if (args->buffer->layout != NULL) {
     args->layout = (PJRT_Layouts_MemoryLayout *)args->buffer->layout;
     return NULL;
@@ -54,9 +53,7 @@ static PJRT_Error *ext_layouts_buffer_layout(PJRT_Layouts_PJRT_Buffer_MemoryLayo
 
 static PJRT_Error *ext_layouts_output_layouts(
     PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args *args) {
-  if (args->executable == NULL) {
-    return mp_pjrt_error(mp_pjrt_null_argument(__func__, "executable"));
-  }
+  MP_EXTENSION_REQUIRE(args, executable);
   args->num_outputs = args->executable->program->num_results;
   args->layouts = args->executable->output_layouts;
   return NULL;
@@ -64,9 +61,7 @@ static PJRT_Error *ext_layouts_output_layouts(
 
 static PJRT_Error *ext_layouts_parameter_layouts(
     PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args *args) {
-  if (args->executable == NULL) {
-    return mp_pjrt_error(mp_pjrt_null_argument(__func__, "executable"));
-  }
+  MP_EXTENSION_REQUIRE(args, executable);
   args->num_parameters = args->executable->program->num_params;
   args->layouts = args->executable->parameter_layouts;
   return NULL;

@@ -1,7 +1,6 @@
 // The MemoryDescriptions extension (type 6): the memory spaces of a device that is only described.
 
 #include "pjrt/extensions/extensions.h"
-#include "pjrt/pjrt_objects.h"
 
 #define DESCRIBE(name, text) {MP_MEMORY_##name},
 static const PJRT_MemoryDescription descriptions[] = {MP_MEMORY_SPACES(DESCRIBE)};
@@ -19,9 +18,7 @@ static PJRT_Error *ext_memory_descriptions_memory_descriptions(
 }
 
 static PJRT_Error *ext_memory_descriptions_memory_kind(PJRT_MemoryDescription_Kind_Args *args) {
-  if (args->memory_description == NULL) {
-    return mp_pjrt_error(mp_pjrt_null_argument(__func__, "memory_description"));
-  }
+  MP_EXTENSION_REQUIRE(args, memory_description);
   args->kind = mp_memory_space_name(args->memory_description->space);
   args->kind_size = strlen(args->kind);
   args->kind_id = (int)args->memory_description->space;

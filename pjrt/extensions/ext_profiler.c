@@ -13,7 +13,6 @@
 
 #include "pjrt/extensions/extensions.h"
 #include "pjrt/package/pjrt_time.h"
-#include "pjrt/pjrt_executable.h"
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/base/os/lock.h"

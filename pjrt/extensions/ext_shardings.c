@@ -2,13 +2,10 @@
 // partitions, as OpSharding messages.
 
 #include "pjrt/extensions/extensions.h"
-#include "pjrt/pjrt_objects.h"
 
 static PJRT_Error *ext_shardings_parameter_shardings(
     PJRT_Shardings_PJRT_Executable_ParameterShardings_Args *args) {
-  if (args->executable == NULL) {
-    return mp_pjrt_error(mp_pjrt_null_argument(__func__, "executable"));
-  }
+  MP_EXTENSION_REQUIRE(args, executable);
   args->num_parameters = args->executable->program->num_params;
   args->shardings = args->executable->parameter_shardings;
   args->sharding_sizes = args->executable->parameter_sharding_sizes;
@@ -17,9 +14,7 @@ static PJRT_Error *ext_shardings_parameter_shardings(
 
 static PJRT_Error *ext_shardings_output_shardings(
     PJRT_Shardings_PJRT_Executable_OutputShardings_Args *args) {
-  if (args->executable == NULL) {
-    return mp_pjrt_error(mp_pjrt_null_argument(__func__, "executable"));
-  }
+  MP_EXTENSION_REQUIRE(args, executable);
   args->num_outputs = args->executable->program->num_results;
   args->shardings = args->executable->output_shardings;
   args->sharding_sizes = args->executable->output_sharding_sizes;

@@ -7,6 +7,7 @@
 
 #include "pjrt/c_api/c_api_ext.h"
 #include "pjrt/c_api/c_api_profiler.h"
+#include "pjrt/pjrt_objects.h"
 
 // The name in the interface; ours.
 #define MP_PJRT_EXTENSIONS(X)                 \
@@ -27,6 +28,12 @@ MP_PJRT_EXTENSIONS(MP_PJRT_EXTENSION_DECLARE)
 enum { MP_PJRT_EXTENSIONS(MP_PJRT_EXTENSION_ENUM) MP_PJRT_EXTENSION_COUNT };
 #undef MP_PJRT_EXTENSION_DECLARE
 #undef MP_PJRT_EXTENSION_ENUM
+
+// MP_REQUIRE for an extension's functions, which return errors of the interface.
+#define MP_EXTENSION_REQUIRE(args, field)                                                     \
+  do {                                                                                        \
+    if ((args)->field == NULL) return mp_pjrt_error(mp_pjrt_null_argument(__func__, #field)); \
+  } while (0)
 
 // How a table is defined: MP_PJRT_EXTENSION(FFI, ffi) = {MP_PJRT_EXTENSION_BASE(FFI), slots};
 #define MP_PJRT_EXTENSION(type_, name)                                         \
