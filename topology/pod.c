@@ -154,12 +154,14 @@ mp_status_t mp_pod_build(const mp_pod_spec_t *spec, mp_str_t name, mp_pod_t **ou
 }
 
 mp_pod_t *mp_pod_retain(mp_pod_t *pod) {
+  // Relaxed: the caller has a reference already.
   atomic_fetch_add_explicit(&pod->references, 1, memory_order_relaxed);
   return pod;
 }
 
 void mp_pod_release(mp_pod_t *pod) {
   if (pod == NULL) return;
+  // Only the count ever changes; whoever frees the pod comes after all that others read of it.
   const int before = atomic_fetch_sub_explicit(&pod->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;

@@ -200,12 +200,14 @@ mp_status_t mp_segment_open(const mp_segment_address_t *address, mp_segment_t **
 }
 
 mp_segment_t *mp_segment_retain(mp_segment_t *segment) {
+  // Relaxed: the caller has a reference already.
   atomic_fetch_add_explicit(&segment->references, 1, memory_order_relaxed);
   return segment;
 }
 
 void mp_segment_release(mp_segment_t *segment) {
   if (segment == NULL) return;
+  // The last one unmaps what other threads have read of it: it comes after them.
   if (atomic_fetch_sub_explicit(&segment->references, 1, memory_order_acq_rel) != 1) return;
   mp_munmap(segment->head, segment->head->bytes);
   if (segment->fd >= 0) close(segment->fd);

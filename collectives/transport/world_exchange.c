@@ -23,6 +23,8 @@ static bool world_exchange_is_over(const mp_world_t *world, uint64_t number) {
 }
 
 void mp_world_take_blob(mp_world_t *world, mp_packet_t *packet) {
+  // In one step: an agreement that ends takes what has come for it along, and what comes later
+  // finds that it is over.
   mp_lock(&world->lock);
   if (world_exchange_is_over(world, packet->envelope.key[0])) {
     mp_packet_release(packet);

@@ -53,6 +53,8 @@ static mp_status_t world_local_send(mp_transport_t *transport, uint32_t to,
   local_transport_t *self = (local_transport_t *)transport;
   const mp_world_t *own = self->world;
   mp_status_t status = NULL;
+  // Held while the packet goes into the other's inbox: a world that closes takes itself out under
+  // it, and is there until then.
   mp_lock(&self->job->lock);
   MP_ASSERT(to < self->job->size);
   mp_world_t *other = self->job->worlds[to];

@@ -103,6 +103,7 @@ bool mp_world_is_goodbye(const mp_envelope_t *envelope) {
 }
 
 void mp_world_say_goodbye(mp_world_t *world, uint32_t exit_status) {
+  // Said once, and sent without the lock, since each peer's own comes with the sending.
   mp_lock(&world->lock);
   bool is_first = !world->has_said_goodbye;
   world->has_said_goodbye = true;

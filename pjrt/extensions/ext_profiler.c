@@ -264,6 +264,7 @@ static void ext_profiler_stop_it(PLUGIN_Profiler *profiler) {
     g_records = NULL;
   }
   mp_unlock(&g_lock);
+  // The list is this thread's now. Callbacks that are still to come have references of their own.
   while (all != NULL) {
     record_t *record = all;
     all = record->next;

@@ -24,6 +24,7 @@ mp_status_t mp_foreign_context_create(mp_foreign_context_t **out_context) {
 }
 
 mp_foreign_context_t *mp_foreign_context_retain(mp_foreign_context_t *context) {
+  // Relaxed: the caller has a reference already.
   if (context != NULL) atomic_fetch_add_explicit(&context->references, 1, memory_order_relaxed);
   return context;
 }

@@ -23,7 +23,7 @@ static struct {
   uint32_t generation;
   mp_world_t *world;    // NULL: this process has not joined completely
   mp_transport_t *mpi;  // of the world; may be NULL
-  atomic_bool is_left;
+  atomic_bool is_left;  // exchanged, so that of two threads that end the process one says goodbye
 } g_leave;
 
 static bool leave_is_member(void) {

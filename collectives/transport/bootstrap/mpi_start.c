@@ -73,7 +73,9 @@ mp_status_t mp_mpi_open_module(const char *path, const mp_launcher_t *launcher,
 
 // ---- Initializing ----
 
-// Shared by the thread that waits and the thread that starts MPI; the last one frees it.
+// Shared by the thread that waits and the thread that starts MPI, which may never come back from
+// it: the last one frees it. `module` never changes; `error` is the starting thread's until
+// is_done, which is said under the lock, like all else.
 typedef struct {
   const mp_mpi_module_t *module;
   mp_lock_t lock;
@@ -88,6 +90,8 @@ typedef struct {
 } mpi_start_t;
 
 static void mpi_start_leave(mpi_start_t *start) {
+  // The number is read under the lock, so that one of the two is the last; it then has the lock
+  // alone.
   bool is_last = --start->num_users == 0;
   mp_unlock(&start->lock);
   if (!is_last) return;

@@ -12,6 +12,7 @@ mp_status_t mp_values_create(mp_values_t **out_values) {
 }
 
 mp_values_t *mp_values_retain(mp_values_t *values) {
+  // Relaxed: the caller has a reference already.
   if (values != NULL) atomic_fetch_add_explicit(&values->references, 1, memory_order_relaxed);
   return values;
 }

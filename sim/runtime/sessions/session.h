@@ -113,7 +113,8 @@ bool mp_session_is_complete(mp_session_t *session);
 
 // ---- For stuck.c, deadlock.c and watch.c ----
 
-// Changed under the session's lock, along these ways only:
+// Changed under the session's lock, along these ways only, so that whoever looks at several of them
+// under it sees a state that there was:
 //   ABSENT -> ACTIVE (join) <-> PARKED (by the run itself, by whoever resumes it) -> DONE (leave)
 //   ABSENT -> DONE (skip), REMOTE -> DONE (its process says that it is done)
 typedef enum {
