@@ -39,10 +39,6 @@ uint32_t mp_world_size(const mp_world_t *world) {
   return world->size;
 }
 
-uint32_t mp_world_num_hosts(const mp_world_t *world) {
-  return world->num_hosts;
-}
-
 const mp_peer_t *mp_world_peer(const mp_world_t *world, uint32_t rank) {
   MP_ASSERT(rank < world->size);
   return &world->peers[rank].peer;

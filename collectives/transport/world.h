@@ -35,11 +35,9 @@ typedef struct {
   const char *hostname;  // NULL: not known yet
 } mp_peer_t;
 
-// This process's rank (mp_world_rank); how many ranks and hosts there are (mp_world_size,
-// mp_world_num_hosts).
+// This process's rank (mp_world_rank), and how many ranks there are (mp_world_size).
 uint32_t mp_world_rank(const mp_world_t *world);
 uint32_t mp_world_size(const mp_world_t *world);
-uint32_t mp_world_num_hosts(const mp_world_t *world);
 // What is known of the process with this rank, which may be this one. Borrowed from the world.
 const mp_peer_t *mp_world_peer(const mp_world_t *world, uint32_t rank);
 

@@ -12,25 +12,18 @@ typedef struct {
 
 static fault_state_t g_states[MP_FAULT_COUNT];
 
-static const struct {
-  const char *name;
-  int error;
-} k_faults[] = {
-#define MP_FAULT_ROW(kind, text, number) [MP_FAULT_##kind] = {text, number},
+static const int k_errors[] = {
+#define MP_FAULT_ROW(kind, number) [MP_FAULT_##kind] = number,
     MP_FAULTS(MP_FAULT_ROW)
 #undef MP_FAULT_ROW
 };
-
-const char *mp_fault_name(mp_fault_t kind) {
-  return k_faults[kind].name;
-}
 
 bool mp_fault_count(mp_fault_t kind) {
   fault_state_t *state = &g_states[kind];
   const int64_t number = atomic_fetch_add(&state->requests, 1) + 1;
   if (number < atomic_load(&state->first) || number > atomic_load(&state->last)) return false;
   atomic_fetch_add(&state->refusals, 1);
-  errno = k_faults[kind].error;
+  errno = k_errors[kind];
   return true;
 }
 

@@ -14,24 +14,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Kind, name, and the errno of a refusal.
-#define MP_FAULTS(X)                                                   \
-  X(ALLOCATION, "allocation", ENOMEM)  /* alloc.h */                   \
-  X(ARENA, "arena allocation", ENOMEM) /* arena.h: each, not chunks */ \
-  X(MMAP, "mmap", ENOMEM)                                              \
-  X(MEMFD, "memfd_create", EMFILE)                                     \
-  X(THREAD, "pthread_create", EAGAIN)                                  \
-  X(OPEN, "open", EMFILE) /* fopen as well */
+// Kind, and the errno of a refusal.
+#define MP_FAULTS(X)                                    \
+  X(ALLOCATION, ENOMEM) /* alloc.h */                   \
+  X(ARENA, ENOMEM)      /* arena.h: each, not chunks */ \
+  X(MMAP, ENOMEM)                                       \
+  X(MEMFD, EMFILE)                                      \
+  X(THREAD, EAGAIN)                                     \
+  X(OPEN, EMFILE) /* fopen as well */
 
 typedef enum {
-#define MP_FAULT_ENUM(kind, name, error) MP_FAULT_##kind,
+#define MP_FAULT_ENUM(kind, error) MP_FAULT_##kind,
   MP_FAULTS(MP_FAULT_ENUM)
 #undef MP_FAULT_ENUM
       MP_FAULT_COUNT
 } mp_fault_t;
-
-// The kind in words, such as "allocation".
-const char *mp_fault_name(mp_fault_t kind);
 
 // ---- For alloc.c, arena.c and system.c ----
 

@@ -96,6 +96,7 @@ size_t mp_proto_values_count(const mp_proto_values_t *values);
 // mp_strbuf_status once at the end). Zero is written like any other value; where a default shall be
 // absent, leave the call out.
 void mp_proto_put_varint(mp_strbuf_t *buffer, uint32_t number, uint64_t value);
+// Only tests write floats.
 void mp_proto_put_float(mp_strbuf_t *buffer, uint32_t number, float value);
 void mp_proto_put_double(mp_strbuf_t *buffer, uint32_t number, double value);
 void mp_proto_put_bytes(mp_strbuf_t *buffer, uint32_t number, mp_str_t bytes);

@@ -39,12 +39,6 @@ mp_func_t *mp_module_find_func(const mp_module_t *module, mp_str_t name) {
   return NULL;
 }
 
-const mp_mesh_t *mp_module_find_mesh(const mp_module_t *module, mp_str_t name) {
-  for (uint32_t i = 0; i < module->meshes.count; ++i)
-    if (mp_str_equal(module->meshes.items[i]->name, name)) return module->meshes.items[i];
-  return NULL;
-}
-
 mp_status_t mp_module_add_mesh(mp_module_t *module, const mp_mesh_t *mesh) {
   MP_ASSERT(mesh != NULL);
   return MP_ARRAY_PUSH(module->arena, &module->meshes, mesh);

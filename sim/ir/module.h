@@ -114,8 +114,6 @@ void mp_module_adopt(mp_module_t *module, mp_module_t *other);
 
 // The function of this name; NULL when there is none.
 mp_func_t *mp_module_find_func(const mp_module_t *module, mp_str_t name);
-// The mesh of this name; NULL when there is none.
-const mp_mesh_t *mp_module_find_mesh(const mp_module_t *module, mp_str_t name);
 // Adds a mesh, which is not copied and must live as long as the module.
 MP_NODISCARD mp_status_t mp_module_add_mesh(mp_module_t *module, const mp_mesh_t *mesh);
 
@@ -190,8 +188,6 @@ bool mp_op_is_sdy(const mp_op_t *op);
 
 // The attribute of this name; NULL when it is absent.
 const mp_attr_t *mp_op_attr(const mp_op_t *op, mp_attr_name_t name);
-// The same by spelling, for names that the IR does not know.
-const mp_attr_t *mp_op_attr_text(const mp_op_t *op, const char *name);
 // The value of an attribute of the kind INT, BOOL (or UNIT, which is true), ENUM, STRING or INTS
 // (or BOOLS). An attribute of another kind counts as absent; the verifier has checked presence and
 // kind for an op's own attributes. Without `when_absent` the value of an absent attribute is "" or

@@ -157,13 +157,6 @@ const mp_attr_t *mp_op_attr(const mp_op_t *op, mp_attr_name_t name) {
   return NULL;
 }
 
-const mp_attr_t *mp_op_attr_text(const mp_op_t *op, const char *name) {
-  mp_str_t text = mp_str(name);
-  for (uint32_t i = 0; i < op->num_attrs; ++i)
-    if (mp_str_equal(op->attrs[i].text, text)) return op->attrs[i].value;
-  return NULL;
-}
-
 // The attribute if it is there and of this kind. The readers and the verifier ask before kinds have
 // been verified, so an attribute of a wrong kind counts as absent.
 static const mp_attr_t *op_attr_of_kind(const mp_op_t *op, mp_attr_name_t name,

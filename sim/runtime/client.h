@@ -43,7 +43,8 @@ MP_NODISCARD mp_status_t mp_client_create(const mp_options_t *options,
                                           const mp_key_value_store_t *store,
                                           const mp_client_addition_t *addition,
                                           mp_client_t **out_client);
-// The same in a given world, which must live as long as the client; NULL: the process is alone.
+// For tests: the same in a given world, which must live as long as the client; NULL: the process is
+// alone.
 MP_NODISCARD mp_status_t mp_client_create_in(const mp_options_t *options, mp_world_t *world,
                                              mp_client_t **out_client);
 // The same with an addition.

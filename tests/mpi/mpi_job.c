@@ -135,12 +135,21 @@ static void finish(void) {
 
 // ---- Scenarios ----
 
+// Hosts are numbered in the order of their first ranks.
+static uint32_t num_hosts(void) {
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < g_job.size; ++i) {
+    const uint32_t host = mp_world_peer(g_job.world, i)->host;
+    if (host > last) last = host;
+  }
+  return last + 1;
+}
+
 static void who(void) {
   for (uint32_t i = 0; i < g_job.size; ++i) {
     const mp_peer_t *peer = mp_world_peer(g_job.world, i);
     printf("rank %u: rank %u is number %u of %u on host %u of %u (%s)\n", g_job.rank, i,
-           peer->rank_on_host, peer->ranks_on_host, peer->host, mp_world_num_hosts(g_job.world),
-           peer->hostname);
+           peer->rank_on_host, peer->ranks_on_host, peer->host, num_hosts(), peer->hostname);
   }
   finish();
 }

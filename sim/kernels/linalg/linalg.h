@@ -68,6 +68,7 @@ bool mp_svd_z(int64_t m, int64_t n, mp_complex_t *a, double *s, int64_t num_left
 size_t mp_svd_scratch(int64_t n, bool is_complex);
 
 // Writes rows [have, want) so that all rows, of length m, are orthonormal; rows [0, have) are so.
+// Outside of mp_svd only tests call it.
 void mp_complete_basis_d(int64_t m, int64_t have, int64_t want, double *rows);
 void mp_complete_basis_z(int64_t m, int64_t have, int64_t want, mp_complex_t *rows);
 

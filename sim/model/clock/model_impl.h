@@ -155,9 +155,8 @@ void mp_model_free_health(mp_model_t *model);
 
 // ---- model_program.c; the caller holds the lock ----
 
-// Add up what a memo stands for, or all of a program's.
+// Adds up what a memo stands for.
 void mp_model_fold_memo(mp_model_program_t *program, mp_memo_t *memo);
-void mp_model_fold_memos(mp_model_program_t *program);
 // The books of a program as they are shown.
 mp_model_program_books_t mp_model_books_of(mp_model_program_t *program);
 // Frees a program that nothing refers to; the lock need not be held.

@@ -200,13 +200,6 @@ double mp_flows_link_rate(mp_flows_t *flows, uint32_t link) {
   return rate;
 }
 
-void mp_flows_set_bandwidth(mp_flows_t *flows, uint32_t link, double bandwidth, double now) {
-  MP_ASSERT(bandwidth > 0);
-  flows_advance(flows, now);
-  mp_flows_share_set_bandwidth(&flows->share, link, bandwidth);
-  flows->is_stale = true;
-}
-
 // ---- Traffic by itself ----
 
 // The same bits as in flows with this transfer alone.

@@ -41,14 +41,11 @@ bool mp_flows_finish(mp_flows_t *flows, double until, double *out_time, uint64_t
 // How many transfers are under way.
 uint32_t mp_flows_count(const mp_flows_t *flows);
 
-// The rate in bytes per second that the first transfer with this tag has now; 0 if its latency is
-// not over, or there is none.
+// For tests: the rate in bytes per second that the first transfer with this tag has now; 0 if its
+// latency is not over, or there is none.
 double mp_flows_rate(mp_flows_t *flows, uint64_t tag);
-// Bytes per second that go over a link now.
+// For tests: the bytes per second that go over a link now.
 double mp_flows_link_rate(mp_flows_t *flows, uint32_t link);
-
-// From `now` on the link has this bandwidth, greater than 0 (a slow link, a recovered one).
-void mp_flows_set_bandwidth(mp_flows_t *flows, uint32_t link, double bandwidth, double now);
 
 // Seconds that a transfer, or traffic, takes when nothing else is under way.
 double mp_flows_transfer_alone(const mp_network_t *network, const mp_transfer_t *transfer);

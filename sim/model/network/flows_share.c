@@ -21,10 +21,6 @@ void mp_flows_share_deinit(mp_flows_share_t *share) {
   MP_ARRAY_FREE(&share->limits);
 }
 
-void mp_flows_share_set_bandwidth(mp_flows_share_t *share, uint32_t link, double bandwidth) {
-  share->bandwidths[link] = bandwidth;
-}
-
 mp_status_t mp_flows_share_reserve(mp_flows_share_t *share, size_t num_uses) {
   if (num_uses > UINT32_MAX) return mp_status_out_of_memory();
   share->used.count = share->user_of.count = share->limits.count = 0;

@@ -39,7 +39,6 @@ typedef struct {
 
 MP_NODISCARD mp_status_t mp_flows_share_init(mp_flows_share_t *share, const mp_network_t *network);
 void mp_flows_share_deinit(mp_flows_share_t *share);
-void mp_flows_share_set_bandwidth(mp_flows_share_t *share, uint32_t link, double bandwidth);
 
 // Makes room for so many uses in all, so that computing cannot fail. RESOURCE_EXHAUSTED for more
 // than there can be.

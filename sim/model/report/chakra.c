@@ -87,7 +87,8 @@ static void chakra_flush_device(mp_chakra_t *chakra, uint32_t device, const char
   trace->buffer.size = 0;
 }
 
-void mp_chakra_flush(mp_chakra_t *chakra) {
+// Writes what is in the buffers, and the list of groups.
+static void chakra_flush(mp_chakra_t *chakra) {
   for (uint32_t i = 0; i < chakra->num_devices; ++i) chakra_flush_device(chakra, i, "ab");
   mp_strbuf_t text;
   mp_strbuf_init(&text);
@@ -308,7 +309,7 @@ const mp_model_observer_t *mp_chakra_observer(const mp_chakra_t *chakra) {
 
 void mp_chakra_release(mp_chakra_t *chakra) {
   if (chakra == NULL) return;
-  if (!chakra->has_failed) mp_chakra_flush(chakra);
+  if (!chakra->has_failed) chakra_flush(chakra);
   for (uint32_t i = 0; i < chakra->num_devices && chakra->traces != NULL; ++i) {
     mp_strbuf_deinit(&chakra->traces[i].buffer);
   }

@@ -22,7 +22,5 @@ MP_NODISCARD mp_status_t mp_chakra_create(const mp_model_t *model, const char *f
 void mp_chakra_release(mp_chakra_t *chakra);
 // What writes the nodes; called by one thread at a time.
 const mp_model_observer_t *mp_chakra_observer(const mp_chakra_t *chakra);
-// Writes what is in the buffers, and the list of groups. Not at the same time as the observer.
-void mp_chakra_flush(mp_chakra_t *chakra);
 
 #endif  // MINIPOD_SIM_MODEL_REPORT_CHAKRA_H_

@@ -272,11 +272,3 @@ mp_moment_t mp_report_now(mp_report_t *report) {
   mp_model_read(report->model, &books, NULL, NULL);
   return books.now;
 }
-
-void mp_report_flush(mp_report_t *report) {
-  (void)mp_report_now(report);  // computes what the log says
-  mp_lock(&report->lock);
-  if (report->timeline != NULL) mp_timeline_flush(report->timeline);
-  if (report->chakra != NULL) mp_chakra_flush(report->chakra);
-  mp_unlock(&report->lock);
-}

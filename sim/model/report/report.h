@@ -22,8 +22,6 @@ void mp_report_release(mp_report_t *report);
 MP_NODISCARD mp_status_t mp_report_print(mp_report_t *report, mp_strbuf_t *out);
 // The latest virtual moment that the host or a device has come to.
 mp_moment_t mp_report_now(mp_report_t *report);
-// Writes out what the files' buffers hold, of what the log says by now; they can still grow.
-void mp_report_flush(mp_report_t *report);
 
 // How many devices the pod has.
 uint32_t mp_report_num_devices(const mp_report_t *report);

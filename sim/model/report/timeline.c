@@ -77,7 +77,8 @@ static void timeline_go_on(mp_timeline_t *timeline, bool is_late) {
   timeline->out = is_late ? &timeline->late : &timeline->buffer;
 }
 
-void mp_timeline_flush(mp_timeline_t *timeline) {
+// Writes what is in the buffers.
+static void timeline_flush(mp_timeline_t *timeline) {
   timeline_go_on(timeline, false);
   timeline_write(timeline);
 }
@@ -349,7 +350,7 @@ static mp_status_t timeline_make(mp_timeline_t *timeline, const char *path) {
   timeline_name(timeline, TIMELINE_DEVICES, -1, mp_pod_info(mp_model_pod(timeline->model))->name);
   timeline_name(timeline, TIMELINE_LINKS, -1, "links");
   timeline_name(timeline, TIMELINE_HOST, 0, "launches");
-  mp_timeline_flush(timeline);
+  timeline_flush(timeline);
   return NULL;
 }
 
@@ -392,7 +393,7 @@ void mp_timeline_release(mp_timeline_t *timeline) {
     mp_strbuf_puts(timeline->out,
                    "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_labels\",\"args\":{\"labels\":"
                    "\"virtual time\"}}\n]\n");
-    mp_timeline_flush(timeline);
+    timeline_flush(timeline);
     (void)fclose(timeline->file);
   }
   mp_strbuf_deinit(&timeline->buffer);

@@ -42,7 +42,7 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *array,
                                              mp_host_semantics_t semantics,
                                              mp_buffer_t **out_buffer, mp_event_t **out_done);
-// A buffer whose contents the caller writes (mp_buffer_write_raw). `out_definition` is the
+// A buffer whose contents the caller writes (mp_buffer_write_raw_to). `out_definition` is the
 // caller's, who must set it when the contents are there, or with the error when they never will be.
 MP_NODISCARD mp_status_t mp_buffer_create(mp_memory_t *memory, mp_dtype_t dtype,
                                           const int64_t *dims, uint32_t rank,
@@ -68,7 +68,7 @@ void mp_buffer_release(mp_buffer_t *buffer);
 const mp_type_t *mp_buffer_type(const mp_buffer_t *buffer);
 mp_memory_t *mp_buffer_memory(const mp_buffer_t *buffer);
 uint64_t mp_buffer_bytes(const mp_buffer_t *buffer);
-// The event that is set when the contents are there, or can never be. Borrowed.
+// For tests: the event that is set when the contents are there, or can never be. Borrowed.
 mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer);
 // A new reference to the event for a host that is about to wait for the contents: of a client whose
 // time is paced, it is set no earlier than the contents' virtual time. Tells the model of time.
@@ -94,18 +94,15 @@ MP_NODISCARD mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint6
 // The same for `size` bytes of the dense array from byte `offset` on, which must be within it.
 MP_NODISCARD mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset,
                                             uint64_t size, mp_event_t **out_done);
-// Writes `size` bytes at byte `offset` into a buffer whose definition the caller still owes
-// (chunked transfers). Asynchronous: `src` must stay until `out_done` (may be NULL) is set.
-// INVALID_ARGUMENT when the buffer was deleted or the bytes are not all within it,
-// FAILED_PRECONDITION for an error buffer.
-MP_NODISCARD mp_status_t mp_buffer_write_raw(mp_buffer_t *buffer, const void *src, uint64_t offset,
-                                             uint64_t size, mp_event_t **out_done);
-// mp_buffer_read_raw_to and mp_buffer_write_raw_to do the same with an event of the caller's
-// (borrowed), which is set when the copy is over. On an error nothing was started and the event is
-// not set. So callers can prepare everything first: what fails while a copy is under way can only
-// be told when it is over.
+// The same with an event of the caller's (borrowed), which is set when the copy is over. On an
+// error nothing was started and the event is not set. So callers can prepare everything first: what
+// fails while a copy is under way can only be told when it is over.
 MP_NODISCARD mp_status_t mp_buffer_read_raw_to(mp_buffer_t *buffer, void *dst, uint64_t offset,
                                                uint64_t size, mp_event_t *done);
+// Writes `size` bytes at byte `offset` into a buffer whose definition the caller still owes
+// (chunked transfers). Asynchronous: `src` must stay until `done` (borrowed) is set. On an error
+// nothing was started and the event is not set: INVALID_ARGUMENT when the buffer was deleted or the
+// bytes are not all within it, FAILED_PRECONDITION for an error buffer.
 MP_NODISCARD mp_status_t mp_buffer_write_raw_to(mp_buffer_t *buffer, const void *src,
                                                 uint64_t offset, uint64_t size, mp_event_t *done);
 

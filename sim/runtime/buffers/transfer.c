@@ -388,14 +388,6 @@ mp_status_t mp_buffer_write_raw_to(mp_buffer_t *buffer, const void *src, uint64_
   return transfer_begin(mp_device_client(buffer->memory->device), &request, done);
 }
 
-mp_status_t mp_buffer_write_raw(mp_buffer_t *buffer, const void *src, uint64_t offset,
-                                uint64_t size, mp_event_t **out_done) {
-  mp_event_t *done = NULL;
-  MP_RETURN_IF_ERROR(mp_event_create(&done));
-  const mp_status_t status = mp_buffer_write_raw_to(buffer, src, offset, size, done);
-  return transfer_give_event(mp_device_client(buffer->memory->device), status, 0, done, out_done);
-}
-
 // ---- Between memories ----
 
 mp_status_t mp_storage_copy(mp_client_t *client, const mp_storage_copy_t *what, mp_event_t *done) {

@@ -39,10 +39,6 @@ int32_t mp_client_numa_node(const mp_client_t *client, const mp_device_t *device
   return machine->is_real && machine->num_numa_nodes > 1 ? device->info->numa_node : -1;
 }
 
-mp_world_t *mp_client_world(const mp_client_t *client) {
-  return client->world;
-}
-
 const mp_pod_t *mp_client_pod(const mp_client_t *client) {
   return client->pod;
 }

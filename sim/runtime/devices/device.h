@@ -20,8 +20,6 @@
 typedef struct mp_client_s mp_client_t;
 typedef struct mp_device_s mp_device_t;
 
-// The world that the client is in, borrowed; NULL when the process is alone.
-mp_world_t *mp_client_world(const mp_client_t *client);
 // The pod, borrowed, and the number of all its devices, those of other processes included:
 // mp_client_pod and mp_client_num_devices.
 const mp_pod_t *mp_client_pod(const mp_client_t *client);

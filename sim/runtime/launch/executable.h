@@ -23,14 +23,14 @@ MP_NODISCARD mp_status_t mp_executable_create(mp_client_t *client, mp_program_t 
 mp_executable_t *mp_executable_retain(mp_executable_t *executable);
 void mp_executable_release(mp_executable_t *executable);
 
-// What it was made from, borrowed.
+// For tests: what it was made from, borrowed.
 const mp_program_t *mp_executable_program(const mp_executable_t *executable);
 // How many devices it runs on: num_replicas * num_partitions of the program.
 uint32_t mp_executable_num_devices(const mp_executable_t *executable);
 // The device with a logical number (replica * num_partitions + partition), which exists.
 mp_device_t *mp_executable_device(const mp_executable_t *executable, uint32_t logical);
-// The logical numbers of the devices that belong to this process, ascending; there may be none.
-// Borrowed from the executable.
+// For tests: the logical numbers of the devices that belong to this process, ascending; there may
+// be none. Borrowed from the executable.
 const uint32_t *mp_executable_local(const mp_executable_t *executable, uint32_t *out_count);
 
 // Whether the client models time.

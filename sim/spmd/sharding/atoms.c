@@ -314,20 +314,6 @@ bool mp_atom_sharding_equal(const mp_atom_sharding_t *a, const mp_atom_sharding_
   return true;
 }
 
-void mp_atom_sharding_print(const mp_atom_sharding_t *sharding, mp_strbuf_t *out) {
-  mp_strbuf_putc(out, '[');
-  for (uint32_t d = 0; d < sharding->rank; ++d) {
-    mp_strbuf_puts(out, d == 0 ? "{" : ", {");
-    const mp_dim_atoms_t *dim = &sharding->dims[d];
-    for (uint32_t i = 0; i < dim->atoms.count; ++i) {
-      mp_strbuf_printf(out, i == 0 ? "%u" : ",%u", dim->atoms.atoms[i]);
-    }
-    if (dim->is_open) mp_strbuf_puts(out, dim->atoms.count == 0 ? "?" : ",?");
-    mp_strbuf_putc(out, '}');
-  }
-  mp_strbuf_putc(out, ']');
-}
-
 // ---- boxes ----
 
 // Makes mp_boxes_t.partials: partitions that differ only in the unreduced atoms hold terms of one

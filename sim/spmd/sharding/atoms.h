@@ -128,8 +128,5 @@ uint32_t mp_atom_sharding_used(const mp_atom_sharding_t *sharding);
 
 // For assertions: whether the atoms exist in the space, and none is in two places.
 bool mp_atom_sharding_is_sound(const mp_atom_space_t *space, const mp_atom_sharding_t *sharding);
-// Appends the sharding as text: `[{0,1}, {?}]` has the atoms of each dimension, and `?` if it is
-// open.
-void mp_atom_sharding_print(const mp_atom_sharding_t *sharding, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_SPMD_SHARDING_ATOMS_H_

@@ -124,12 +124,6 @@ static void test_times(void **state) {
   assert_ok(mp_flows_start(flows, &single, 0, 2));
   check_end(flows, 4, 1);  // a quarter of the link each of the four flows
   check_end(flows, 4, 2);
-  mp_flows_set_bandwidth(flows, link, 50, 4);
-  assert_ok(mp_flows_start(flows, &single, 4, 3));
-  check_end(flows, 6, 3);
-  assert_ok(mp_flows_start(flows, &single, 6, 4));
-  mp_flows_set_bandwidth(flows, link, 25, 7);  // 50 bytes are left
-  check_end(flows, 9, 4);
   check_done(flows);
   mp_flows_release(flows);
   mp_network_release(network);

@@ -274,7 +274,7 @@ static void messages_are_told_in_order(void **state) {
   observer.context = &messages;
   assert_ok(mp_report_watch(r.report, &observer));
   run_text(&r, k_messages, 3);
-  mp_report_flush(r.report);
+  (void)mp_report_now(r.report);  // computes what the log says
   mp_report_unwatch(r.report, &observer);
   report_end(&r);
   for (int i = 0; i < 4; ++i) {
@@ -302,12 +302,9 @@ static void files_are_whole(void **state) {
       {.name = MP_STR("chakra"), .type = MP_VALUE_STRING, .string_value = mp_str(chakra)}};
   reported_t r = report_begin(2, values);
   run_program(&r, 2);
-  mp_report_flush(r.report);
+  report_end(&r);
   const char *text = read_all(trace);
   assert_non_null(strstr(text, "\"name\":\"all_reduce\""));
-  assert_null(strstr(text, "]\n"));
-  report_end(&r);
-  text = read_all(trace);
   assert_true(strncmp(text, "[\n{", 3) == 0 && strstr(text, "}}\n]\n") != NULL);
   snprintf(path, sizeof(path), "%s/comm_groups.json", chakra);
   assert_string_equal(read_all(path), "{\n  \"1\": [0, 1, 2, 3]\n}\n");

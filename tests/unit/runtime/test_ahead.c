@@ -84,11 +84,10 @@ static dispatch_t dispatch_on(mp_client_t *client, int num_launches) {
 // Four zeros that count as there when the event is set.
 static mp_buffer_t *make_f32_later(mp_device_t *device, mp_event_t **out_definition) {
   mp_buffer_t *buffer;
-  mp_event_t *written;
   assert_ok(mp_buffer_create(mp_device_memory(device, MP_MEMORY_DEVICE), MP_DTYPE_F32,
                              &(int64_t){4}, 1, &buffer, out_definition));
   const float zeros[4] = {0};
-  assert_ok(mp_buffer_write_raw(buffer, zeros, 0, sizeof(zeros), &written));
+  mp_event_t *written = buffer_write(buffer, zeros, 0, sizeof(zeros));
   mp_event_release(written);
   return buffer;
 }

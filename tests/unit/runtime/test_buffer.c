@@ -191,7 +191,7 @@ static void copies_wait_for_their_source(void **state) {
   float *data = malloc(size);
   for (int64_t i = 0; i < dims; ++i) data[i] = 7;
   for (size_t at = 0; at < size; at += size / 4) {
-    assert_ok(mp_buffer_write_raw(source, (char *)data + at, at, size / 4, &written));
+    written = buffer_write(source, (char *)data + at, at, size / 4);
     assert_ok(mp_event_await(written));
     mp_event_release(written);
   }

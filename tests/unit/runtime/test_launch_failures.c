@@ -112,8 +112,7 @@ static mp_buffer_t *make_pending(mp_device_t *device, mp_event_t **out_definitio
 
 static void write_and_define(mp_buffer_t *buffer, mp_event_t *definition, float value) {
   const float data[4] = {value, value, value, value};
-  mp_event_t *written = NULL;
-  assert_ok(mp_buffer_write_raw(buffer, data, 0, sizeof(data), &written));
+  mp_event_t *written = buffer_write(buffer, data, 0, sizeof(data));
   assert_ok(mp_event_await(written));
   mp_event_release(written);
   mp_event_set(definition, NULL);

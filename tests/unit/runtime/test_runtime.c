@@ -452,8 +452,7 @@ static void a_failed_or_late_input_is_awaited(void **state) {
     launch_go(&l);
     assert_false(mp_event_wait_for(l.done[3], 0.01));
     float data[4] = {2, 2, 2, 2};
-    mp_event_t *written;
-    assert_ok(mp_buffer_write_raw(l.arguments[1][0], data, 0, 16, &written));
+    mp_event_t *written = buffer_write(l.arguments[1][0], data, 0, 16);
     mp_event_release(written);
     mp_event_set(definition, fails ? mp_status_make(MP_DATA_LOSS, "lost on the way") : NULL);
     mp_event_release(definition);

@@ -214,8 +214,7 @@ static void await_run(mp_status_t status, void *context) {
 
 static void write_ones(mp_buffer_t *buffer) {
   const float ones[4] = {1, 1, 1, 1};
-  mp_event_t *written = NULL;
-  assert_ok(mp_buffer_write_raw(buffer, ones, 0, sizeof(ones), &written));
+  mp_event_t *written = buffer_write(buffer, ones, 0, sizeof(ones));
   assert_ok(mp_event_await(written));
   mp_event_release(written);
 }

@@ -76,12 +76,23 @@ static mp_value_t *op(ir_t *ir, mp_opcode_t code, const char *type, mp_value_t *
   return ir_op(ir, code, type, operands, NO_ATTRS);
 }
 
+// The atoms of each dimension, and `?` if it is open.
 static void put_sharding(mp_strbuf_t *out, const mp_atom_sharding_t *sharding) {
   if (sharding == NULL) {
     mp_strbuf_puts(out, "none");
-  } else {
-    mp_atom_sharding_print(sharding, out);
+    return;
   }
+  mp_strbuf_putc(out, '[');
+  for (uint32_t d = 0; d < sharding->rank; ++d) {
+    mp_strbuf_puts(out, d == 0 ? "{" : ", {");
+    const mp_dim_atoms_t *dim = &sharding->dims[d];
+    for (uint32_t i = 0; i < dim->atoms.count; ++i) {
+      mp_strbuf_printf(out, i == 0 ? "%u" : ",%u", dim->atoms.atoms[i]);
+    }
+    if (dim->is_open) mp_strbuf_puts(out, dim->atoms.count == 0 ? "?" : ",?");
+    mp_strbuf_putc(out, '}');
+  }
+  mp_strbuf_putc(out, ']');
 }
 
 // Propagates, then prints the shardings of the given values (NULL ends them) and of main's results,

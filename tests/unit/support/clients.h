@@ -51,6 +51,16 @@ static inline void expect_f32(mp_buffer_t *buffer, int64_t count, float value) {
   free(data);
 }
 
+// Begins to write `size` bytes of `data` into a buffer that is not defined yet; returns the event
+// of their arrival.
+static inline mp_event_t *buffer_write(mp_buffer_t *buffer, const void *data, uint64_t offset,
+                                       uint64_t size) {
+  mp_event_t *written = NULL;
+  assert_ok(mp_event_create(&written));
+  assert_ok(mp_buffer_write_raw_to(buffer, data, offset, size, written));
+  return written;
+}
+
 static inline mp_memory_stats_t stats_of(mp_device_t *device, mp_memory_space_t space) {
   mp_memory_stats_t stats;
   mp_memory_get_stats(mp_device_memory(device, space), &stats);
