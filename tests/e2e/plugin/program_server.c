@@ -138,6 +138,16 @@ static uint64_t count_results(PJRT_LoadedExecutable *loaded) {
   return count.num_outputs;
 }
 
+// The device of a program's argument list; any, where the program is refused.
+static PJRT_Device *device_of(PJRT_LoadedExecutable *loaded, uint64_t index) {
+  if (loaded == NULL) return g_devices[index];
+  PJRT_LoadedExecutable_AddressableDevices_Args args =
+      ARGS(PJRT_LoadedExecutable_AddressableDevices, num_addressable_devices);
+  args.executable = loaded;
+  check(g_api->PJRT_LoadedExecutable_AddressableDevices(&args));
+  return index < args.num_addressable_devices ? args.addressable_devices[index] : g_devices[index];
+}
+
 // Reads an argument and puts it onto the device; what follows an error is read all the same.
 static PJRT_Buffer *read_argument(PJRT_Device *device) {
   int64_t dims[MAX_RANK];
@@ -221,7 +231,8 @@ static void serve(void) {
   if (num_devices > MAX_DEVICES || num_args > MAX_VALUES) exit(1);
   PJRT_LoadedExecutable *loaded = compile(code, form, options);
   for (uint64_t d = 0; d < num_devices; ++d) {
-    for (uint64_t i = 0; i < num_args; ++i) arguments[d][i] = read_argument(g_devices[d]);
+    PJRT_Device *device = device_of(loaded, d);
+    for (uint64_t i = 0; i < num_args; ++i) arguments[d][i] = read_argument(device);
   }
   if (g_error == NULL) run(loaded, num_devices, num_args, arguments);
   for (uint64_t d = 0; d < num_devices; ++d) {

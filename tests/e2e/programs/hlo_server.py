@@ -47,10 +47,12 @@ def argument(array):
           b"".join(number(dim) for dim in array.shape) + text(array.tobytes()))
 
 
-def run(program, arguments, form="hlo", replicas=1, partitions=1):
-  """The results' bytes, for each device a list; `arguments` has a list of arrays for each device."""
+def run(program, arguments, form="hlo", replicas=1, partitions=1, options=None):
+  """The results' bytes, for each device of the program a list; `arguments` has a list of arrays for
+  each. `options` are the bytes of other compile options."""
   process = server()
-  request = [text(program), text(form.encode()), text(compile_options(replicas, partitions)),
+  options = compile_options(replicas, partitions) if options is None else options
+  request = [text(program), text(form.encode()), text(options),
              number(len(arguments)), number(len(arguments[0]))]
   request += [argument(array) for each in arguments for array in each]
   process.stdin.write(b"".join(request))
@@ -58,7 +60,7 @@ def run(program, arguments, form="hlo", replicas=1, partitions=1):
   read = lambda size: process.stdout.read(size)
   read_number = lambda: struct.unpack("<Q", read(8))[0]
   if read_number() == 0:
-    raise RuntimeError(read(read_number()).decode())
+    raise RuntimeError(read(read_number()).decode(errors="backslashreplace"))
   count = read_number()
   return [[read(read_number()) for _ in range(count)] for _ in arguments]
 
