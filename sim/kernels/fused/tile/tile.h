@@ -94,7 +94,8 @@ typedef struct {
 
 // Steps that have become machine code.
 typedef struct {
-  uint32_t end;  // behind the last of the steps
+  uint32_t end;    // behind the last of the steps
+  bool has_loads;  // there are loads among the steps, which come before the code
   mp_native_map_fn_t map;
 } mp_tile_code_t;
 
@@ -126,6 +127,9 @@ typedef struct {
   uint32_t room;   // lanes for which registers have room
   uint32_t num_slots, num_steps, num_first, num_cyclic;
   mp_tile_slot_t *slots;
+  // The slots in operands and results, which are elsewhere for each tile; most slots are registers.
+  uint32_t num_moving;
+  const uint32_t *moving;
   // The first num_first are done once for each part; the next num_cyclic for each mp_tile_run,
   // because all of its tiles begin at the same place of a cycle; the others for each tile.
   mp_tile_step_t *steps;

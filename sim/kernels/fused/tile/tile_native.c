@@ -219,6 +219,9 @@ void mp_tile_make_native(const mp_tile_program_t *program) {
       end = tile_native_end(program, s);
       mp_tile_code_t *code = &program->native->codes[s];
       *code = (mp_tile_code_t){.end = end};
+      for (uint32_t i = s; i < end; ++i) {
+        code->has_loads |= program->steps[i].kind == MP_TILE_LOAD;
+      }
       if (end > s) code->map = tile_native_make(&m, s, end);
       is_any |= code->map != NULL;
       if (end == s) ++end;

@@ -132,6 +132,17 @@ static void tile_registers_choose_lanes(mp_tile_program_t *program, uint32_t byt
       program->blocks.offset + (size_t)program->blocks.bytes * program->blocks.lanes;
 }
 
+static mp_status_t tile_registers_list_moving(mp_arena_t *arena, mp_tile_program_t *program) {
+  uint32_t *moving = MP_ARENA_ARRAY(arena, uint32_t, program->num_slots + 1);
+  MP_RETURN_IF_NULL(moving);
+  program->num_moving = 0;
+  for (uint32_t i = 0; i < program->num_slots; ++i) {
+    if (program->slots[i].place != MP_TILE_REGISTER) moving[program->num_moving++] = i;
+  }
+  program->moving = moving;
+  return NULL;
+}
+
 mp_status_t mp_tile_place_registers(mp_arena_t *arena, uint32_t num_results,
                                     mp_tile_program_t *program) {
   placer_t p = {.program = program,
@@ -157,5 +168,5 @@ mp_status_t mp_tile_place_registers(mp_arena_t *arena, uint32_t num_results,
   MP_RETURN_IF_NULL(in_place);
   for (uint32_t r = 0; r < num_results; ++r) in_place[r] = tile_registers_in_place(program, r);
   program->in_place = in_place;
-  return NULL;
+  return tile_registers_list_moving(arena, program);
 }

@@ -8,7 +8,7 @@
 uint32_t mp_tile_num_inputs(const mp_tile_step_t *step);
 
 // Gives the registers of a program their places, a register that is not read any more to the next
-// that fits; sets lanes, scratch_bytes and in_place.
+// that fits; sets lanes, scratch_bytes, in_place and moving.
 MP_NODISCARD mp_status_t mp_tile_place_registers(mp_arena_t *arena, uint32_t num_results,
                                                  mp_tile_program_t *program);
 

@@ -141,9 +141,9 @@ static void tile_run_step(const mp_tile_run_t *run, const mp_tile_step_t *step,
 
 // Points the slots that lie in operands and results to the span.
 static void tile_run_advance(const mp_tile_run_t *run, const span_t *span) {
-  for (uint32_t i = 0; i < run->program->num_slots; ++i) {
+  for (uint32_t m = 0; m < run->program->num_moving; ++m) {
+    const uint32_t i = run->program->moving[m];
     const mp_tile_slot_t *slot = &run->program->slots[i];
-    if (slot->place == MP_TILE_REGISTER) continue;
     const void *base = slot->place == MP_TILE_OPERAND ? run->call->operands[slot->index]
                                                       : run->call->results[slot->index];
     const int64_t first = slot->is_column ? span->row : span->begin;
@@ -184,7 +184,7 @@ mp_tile_run_t mp_tile_begin(const mp_tile_program_t *program, const mp_kernel_ca
 // hold nothing else that the code reads.
 static void tile_run_code(const mp_tile_run_t *run, uint32_t first, const span_t *span) {
   const mp_tile_code_t *code = &run->program->native->codes[first];
-  for (uint32_t s = first; s < code->end; ++s) {
+  for (uint32_t s = first; code->has_loads && s < code->end; ++s) {
     const mp_tile_step_t *step = &run->program->steps[s];
     if (step->kind == MP_TILE_LOAD) tile_run_step(run, step, span);
   }
