@@ -1,6 +1,7 @@
 #include "collectives/transport/bootstrap/bootstrap.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "collectives/transport/bootstrap/launcher.h"
@@ -74,12 +75,24 @@ static mp_status_t bootstrap_join_mpi(const mp_options_t *options, const mp_laun
 }
 
 // What joining came to, for the whole life of the process. Being alone is not final: the next
-// client may have other options, or bring a store.
+// client may have other options, or bring a store. The lock is held until the process has joined or
+// failed, however long that takes: a process can join once, and a second client that is made
+// meanwhile wants what the first one gets.
 static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_BOOTSTRAP);
 static bool g_is_done;
-static uint32_t g_generation;  // of the process that joined
 static mp_world_t *g_world;
 static mp_status_t g_failure;
+// The generation of the process that has begun to join, plus 1; 0: none has. Written under the
+// lock. Atomic, because a forked child has to look at it without: a thread of its parent may have
+// held the lock, and joined for minutes.
+static atomic_uint g_joiner;
+
+// Whether this is a child of a process that has joined, or was about to: it has no part in the
+// world, and takes no lock.
+static bool bootstrap_is_forked(void) {
+  const uint32_t joiner = atomic_load(&g_joiner);
+  return joiner != 0 && joiner != mp_process_generation() + 1;
+}
 
 // Joins for the first time; the caller holds the lock.
 static mp_status_t bootstrap_join(const mp_options_t *options, const mp_key_value_store_t *store) {
@@ -88,7 +101,7 @@ static mp_status_t bootstrap_join(const mp_options_t *options, const mp_key_valu
   bootstrap_way_t way = BOOTSTRAP_ALONE;
   MP_RETURN_IF_ERROR(bootstrap_choose(options, launcher, store, &way));
   if (way == BOOTSTRAP_ALONE) return NULL;
-  g_generation = mp_process_generation();
+  atomic_store(&g_joiner, mp_process_generation() + 1);
   g_failure = way == BOOTSTRAP_MPI ? bootstrap_join_mpi(options, launcher, &g_world)
                                    : mp_store_world_join(options, store, &g_world);
   g_is_done = true;
@@ -98,16 +111,13 @@ static mp_status_t bootstrap_join(const mp_options_t *options, const mp_key_valu
 mp_status_t mp_world_join(const mp_options_t *options, const mp_key_value_store_t *store,
                           mp_world_t **out_world) {
   mp_process_watch_forks();
-  mp_world_t *world = NULL;
-  mp_status_t status = NULL;
-  mp_lock(&g_lock);
-  // In a forked child there is no world: its parent is the rank.
-  if (!g_is_done) {
-    status = bootstrap_join(options, store);
-  } else if (g_generation == mp_process_generation()) {
-    status = mp_status_retain(g_failure);
+  if (bootstrap_is_forked()) {
+    *out_world = NULL;  // its parent is the rank
+    return NULL;
   }
-  if (g_is_done && g_generation == mp_process_generation()) world = g_world;
+  mp_lock(&g_lock);
+  mp_status_t status = g_is_done ? mp_status_retain(g_failure) : bootstrap_join(options, store);
+  mp_world_t *world = g_world;
   mp_unlock(&g_lock);
   if (status == NULL && world != NULL) {
     status =
@@ -118,9 +128,9 @@ mp_status_t mp_world_join(const mp_options_t *options, const mp_key_value_store_
 }
 
 mp_world_t *mp_world_joined(void) {
+  if (bootstrap_is_forked()) return NULL;
   mp_lock(&g_lock);
-  const bool is_own = g_is_done && g_generation == mp_process_generation();
-  mp_world_t *world = is_own && g_failure == NULL ? g_world : NULL;
+  mp_world_t *world = g_is_done && g_failure == NULL ? g_world : NULL;
   mp_unlock(&g_lock);
   return world;
 }
