@@ -1,5 +1,6 @@
 #include "collectives/transport/bootstrap/leave.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,21 +14,26 @@
 // How long a process that ends with an error takes to get its goodbyes out.
 static const double k_last_words_seconds = 1;
 
-// Written by the thread that joins the job, and read at the end of the process.
+// Written by the thread that joins the job, and read at the end of the process, often on another
+// thread, which may come while the first one is still joining. Two members publish the others.
 static struct {
-  bool is_prepared;
+  atomic_bool is_prepared;  // set after the members up to `generation`, which do not change again
   const mp_mpi_module_t *module;  // NULL: a job without MPI
   bool is_ours;
   int rank;
   double timeout_s;
   uint32_t generation;
-  mp_world_t *world;    // NULL: this process has not joined completely
+  // NULL: this process has not joined completely. Set after `mpi`: whoever sees the world sees what
+  // has to be closed before MPI is finalized.
+  _Atomic(mp_world_t *) world;
   mp_transport_t *mpi;  // of the world; may be NULL
-  atomic_bool is_left;  // exchanged, so that of two threads that end the process one says goodbye
+  // The end of the process, a user's MPI_Finalize and the plugin's own end may all want to leave:
+  // the first one does, and the others go on without waiting.
+  atomic_bool is_left;
 } g_leave;
 
 static bool leave_is_member(void) {
-  return g_leave.is_prepared && g_leave.generation == mp_process_generation();
+  return atomic_load(&g_leave.is_prepared) && g_leave.generation == mp_process_generation();
 }
 
 // Where there is no launcher the first process usually has the service that the frameworks of the
@@ -40,7 +46,7 @@ static void leave_last(const mp_world_t *world, double deadline) {
 
 // Says goodbye, gives the others time to do the same, and stops using MPI.
 static void leave_world(void) {
-  mp_world_t *world = g_leave.world;
+  mp_world_t *world = atomic_load(&g_leave.world);
   if (world == NULL || atomic_exchange(&g_leave.is_left, true)) return;
   double deadline = mp_clock_seconds() + g_leave.timeout_s;
   mp_world_say_goodbye(world, 0);
@@ -81,7 +87,7 @@ static void leave_say_why(int status) {
 
 // Leaves a world without MPI with this exit status.
 static void leave_quickly(uint32_t status) {
-  mp_world_t *world = g_leave.world;
+  mp_world_t *world = atomic_load(&g_leave.world);
   if (world == NULL || atomic_exchange(&g_leave.is_left, true)) return;
   mp_world_say_goodbye(world, status);
   (void)mp_world_drain(world, k_last_words_seconds);
@@ -93,14 +99,17 @@ bool mp_leave_is_quick(void) {
 
 // A process that has ended without a goodbye.
 static bool leave_is_lost(mp_world_t *world, uint32_t rank) {
+  const mp_peer_state_t *peer = &world->peers[rank];
+  // Both at once: a goodbye sets has_left first and is_gone in a later turn of the lock. If it came
+  // between two looks here, a process that has left in order would count as lost.
   mp_lock(&world->lock);
-  const bool has_left = world->peers[rank].has_left;
+  const bool is_lost = !peer->has_left && atomic_load(&peer->is_gone);
   mp_unlock(&world->lock);
-  return rank != world->rank && !has_left && atomic_load(&world->peers[rank].is_gone);
+  return rank != world->rank && is_lost;
 }
 
 bool mp_leave_early(uint32_t status) {
-  mp_world_t *world = g_leave.world;
+  mp_world_t *world = atomic_load(&g_leave.world);
   if (!mp_leave_is_quick() || world == NULL) return false;
   bool has_lost = false;
   for (uint32_t rank = 0; rank < world->size; ++rank) has_lost |= leave_is_lost(world, rank);
@@ -113,7 +122,7 @@ bool mp_leave_early(uint32_t status) {
 // it, and what they wait for fails.
 static void leave_with_error(int status) {
   leave_say_why(status);
-  mp_world_t *world = g_leave.world;
+  mp_world_t *world = atomic_load(&g_leave.world);
   if (world != NULL && world->segment != NULL) mp_segment_explain(world->segment);
   if (g_leave.module != NULL) {
     if (g_leave.module->state() == MP_MPI_RUNNING) g_leave.module->abort(status);
@@ -145,7 +154,7 @@ mp_status_t mp_leave_prepare(const mp_mpi_module_t *module, bool is_ours, int ra
   g_leave.rank = rank;
   g_leave.timeout_s = timeout_s;
   g_leave.generation = mp_process_generation();
-  g_leave.is_prepared = true;
+  atomic_store(&g_leave.is_prepared, true);
   if (on_exit(leave_on_exit_status, NULL) != 0) return mp_status_out_of_memory();
   mp_mpi_error_t error;
   if (module != NULL && module->on_finalize(leave_on_finalize, NULL, error) != 0) {
@@ -156,5 +165,5 @@ mp_status_t mp_leave_prepare(const mp_mpi_module_t *module, bool is_ours, int ra
 
 void mp_leave_set_world(mp_world_t *world, mp_transport_t *mpi) {
   g_leave.mpi = mpi;
-  g_leave.world = world;
+  atomic_store(&g_leave.world, world);
 }
