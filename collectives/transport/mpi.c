@@ -113,7 +113,8 @@ static void mpi_lose(mpi_t *self, uint32_t rank, const char *error) {
 static void mpi_lose_all(mpi_t *self, const char *error) {
   self->is_broken = true;
   for (uint32_t rank = 0; rank < self->world->size; ++rank) {
-    if (self->world->peers[rank].transport == &self->base) mpi_lose(self, rank, error);
+    mp_transport_t *transport = atomic_load(&self->world->peers[rank].transport);
+    if (transport == &self->base) mpi_lose(self, rank, error);
   }
 }
 

@@ -46,11 +46,12 @@ const mp_peer_t *mp_world_peer(const mp_world_t *world, uint32_t rank) {
 
 void mp_world_peer_name(const mp_world_t *world, uint32_t rank, char out_text[MP_PEER_NAME_BYTES]) {
   const mp_peer_t *peer = &world->peers[rank].peer;
-  if (peer->hostname == NULL) {
+  const char *hostname = atomic_load(&peer->hostname);
+  if (hostname == NULL) {
     snprintf(out_text, MP_PEER_NAME_BYTES, "process %" PRIu32, rank);
   } else {
     snprintf(out_text, MP_PEER_NAME_BYTES, "process %" PRIu32 " (pid %" PRId64 " on host %s)", rank,
-             peer->pid, peer->hostname);
+             peer->pid, hostname);
   }
 }
 

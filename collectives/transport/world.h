@@ -18,6 +18,7 @@
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_WORLD_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_WORLD_H_
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,8 +32,10 @@ typedef struct {
   uint32_t host;  // number of its host; hosts count from 0, in the order of their lowest ranks
   uint32_t rank_on_host;
   uint32_t ranks_on_host;
-  int64_t pid;           // as the process itself sees it
-  const char *hostname;  // NULL: not known yet
+  int64_t pid;  // as the process itself sees it
+  // NULL: not known yet. It comes while the world's thread already runs, and names peers in errors:
+  // written after the pid and the text that it points at, so that whoever sees it sees them.
+  _Atomic(const char *) hostname;
 } mp_peer_t;
 
 // This process's rank (mp_world_rank), and how many ranks there are (mp_world_size).

@@ -38,7 +38,10 @@ enum { MP_HOSTNAME_BYTES = 65 };
 typedef struct {
   mp_peer_t peer;
   char hostname[MP_HOSTNAME_BYTES];  // where that of `peer` lies, if it came from the peer itself
-  mp_transport_t *transport;         // NULL: this rank itself
+  // NULL: this rank itself. Atomic, because a peer of this host goes over from MPI to shared memory
+  // while the world's thread runs, which may be paying what is owed or giving all of MPI up: who
+  // sees the new one sees its rings.
+  _Atomic(mp_transport_t *) transport;
   mp_lock_t send_lock;
   bool is_closed;  // by our goodbye; under send_lock
   // Envelopes without data that the transport had no memory for, oldest first; under send_lock.

@@ -16,7 +16,8 @@ static mp_status_t world_send_to_self(mp_world_t *world, const mp_envelope_t *en
 
 static mp_status_t world_send_hand_over(mp_peer_state_t *peer, uint32_t to,
                                         const mp_envelope_t *envelope, mp_payload_block_t *block) {
-  return peer->transport->ops->send(peer->transport, to, envelope, block);
+  mp_transport_t *transport = atomic_load(&peer->transport);
+  return transport->ops->send(transport, to, envelope, block);
 }
 
 // Sends the envelopes that are owed to a peer, because there was no memory, as far as there is some

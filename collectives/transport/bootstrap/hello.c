@@ -103,6 +103,7 @@ void mp_hello_take(mp_world_t *world, uint32_t rank, const mp_hello_t *hello) {
   mp_peer_state_t *peer = &world->peers[rank];
   snprintf(peer->hostname, sizeof(peer->hostname), "%.*s", (int)sizeof(hello->hostname),
            hello->hostname);
-  peer->peer.hostname = peer->hostname;
   peer->peer.pid = hello->pid;
+  // Last: in a job with MPI the world's thread may be naming this peer right now.
+  atomic_store(&peer->peer.hostname, peer->hostname);
 }

@@ -48,7 +48,9 @@ mp_status_t mp_near_connect(mp_world_t *world, void *const *hellos, mp_segment_t
   }
   mp_world_add_transport(world, shm);  // the world owns it in any case
   for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
-    if (segments[rank] != NULL) world->peers[rank].transport = shm;
+    // After all that shm_send looks at. What went by MPI before may arrive after what goes this
+    // way, but it belongs to the agreement of joining, whose packets are found by number.
+    if (segments[rank] != NULL) atomic_store(&world->peers[rank].transport, shm);
   }
   return status;
 }
