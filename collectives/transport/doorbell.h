@@ -12,8 +12,10 @@
 #include "sim/base/os/futex.h"
 
 typedef struct {
-  _Alignas(64) atomic_uint rung;  // counts; the futex word
-  atomic_uint is_asleep;
+  // Counts; the futex word. A count, not a flag that the sleeper clears: a bell that rings between
+  // the sleeper's look for work and its sleep is not lost.
+  _Alignas(64) atomic_uint rung;
+  atomic_uint is_asleep;  // spares those who ring a system call while the other is at work
 } mp_doorbell_t;
 
 // Counts up, and wakes the sleeper if there is one. Any thread of any process that maps the
@@ -29,6 +31,8 @@ static inline void mp_doorbell_ring(mp_doorbell_t *bell) {
 // comes. A doorbell has one sleeper.
 static inline void mp_doorbell_sleep(mp_doorbell_t *bell, unsigned rung, double seconds) {
   const struct timespec timeout = mp_clock_interval(seconds);
+  // Before the kernel compares the count, which it does behind a full barrier. Cleared at leisure:
+  // who still sees it makes one system call too many.
   atomic_store(&bell->is_asleep, 1);
   mp_futex_wait_shared(&bell->rung, rung, &timeout);
   atomic_store(&bell->is_asleep, 0);

@@ -78,15 +78,19 @@ typedef struct {
   const mp_mpi_module_t *module;
   mpi_peer_t *peers;  // by rank
 
-  mp_lock_t lock;           // of what senders hand over; the rest is the progress thread's
+  // Of what senders hand over; the rest is the progress thread's, which alone calls MPI and must
+  // not keep senders waiting while it does.
+  mp_lock_t lock;
   mpi_outs_t *fresh;        // by rank: handed over by senders
   bool has_fresh;           // under the lock
-  atomic_uint num_pending;  // sends that are not done; whoever leaves the job polls it
+  atomic_uint num_pending;  // sends that are not done; who leaves the job polls it without the lock
 
   mpi_header_t *headers;
   mp_mpi_request_t header_requests[MP_HEADER_RECEIVES];
   uint32_t next_header;  // the oldest receive
   mpi_held_t held;       // what the oldest receive holds
+  // The receives are posted by the first progress, on the thread that tests them. Once a receive
+  // has failed nothing can be known to have come in order, so all peers are lost, for good.
   bool is_open;
   bool is_broken;
   unsigned idle_polls;
@@ -170,6 +174,7 @@ static mp_status_t mpi_send(mp_transport_t *transport, uint32_t to, const mp_env
   mp_lock(&self->lock);
   MP_QUEUE_PUSH(&self->fresh[to], out, next);
   self->has_fresh = true;
+  // Under the lock: counted before the progress thread can take it and count it off again.
   atomic_fetch_add(&self->num_pending, 1);
   mp_unlock(&self->lock);
   mp_world_ring(self->world);
@@ -195,6 +200,7 @@ static mpi_out_t *mpi_take_first_out(mpi_t *self, mpi_peer_t *peer) {
   mpi_out_t *out = peer->outs.first;
   MP_ASSERT(out != NULL && atomic_load(&self->num_pending) != 0);
   MP_QUEUE_POP(&peer->outs, next);
+  // The default order: who sees zero (mpi_drained) sees that MPI has done with all messages.
   atomic_fetch_sub(&self->num_pending, 1);
   return out;
 }
@@ -256,6 +262,7 @@ static int mpi_test_out(mpi_t *self, mpi_out_t *out, bool *did, mp_mpi_error_t e
 // True when a message need not be sent any more: its receiver has left, which waits for nothing but
 // our goodbye. A message that was begun must be ended all the same.
 static bool mpi_is_in_vain(const mpi_t *self, uint32_t to, const mpi_out_t *out) {
+  // Relaxed: this same thread sets it.
   return atomic_load_explicit(&self->world->peers[to].is_gone, memory_order_relaxed) &&
          !out->is_posted && !mp_world_is_goodbye(&out->header.envelope);
 }
@@ -420,6 +427,7 @@ static void mpi_close_receives(mpi_t *self) {
     if (is_posted) self->module->cancel(&self->header_requests[i]);
   }
   self->is_open = false;
+  // After the last call of MPI. Who sees it (mp_mpi_is_closed) may finalize MPI, on its own thread.
   atomic_store(&self->is_closed, true);
 }
 
@@ -458,6 +466,7 @@ static bool mpi_drained(mp_transport_t *transport) {
 
 void mp_mpi_close(mp_transport_t *transport) {
   mpi_t *self = (mpi_t *)transport;
+  // Before the bell, so that the progress thread sees it in the round that the bell makes.
   atomic_store(&self->must_close, true);
   mp_world_ring(self->world);
 }

@@ -19,6 +19,8 @@
 enum { MP_PAYLOAD_ALIGNMENT = 64 };
 
 typedef struct {
+  // The one member that several change: the others are written before the block is first sent, and
+  // the ring or the MPI message that carries it publishes them.
   _Alignas(MP_PAYLOAD_ALIGNMENT) _Atomic uint32_t references;
   uint32_t generation;   // of the process that made it (sim/base/os/process.h)
   mp_payload_t payload;  // as its creator sees it; `data` is an address in the creator's process
@@ -43,6 +45,8 @@ static inline mp_payload_block_t *mp_payload_block_of(mp_payload_t *payload) {
 // Writes the header of a block with one reference; its place (offset, size_class) was written
 // before.
 static inline void mp_payload_block_init(mp_payload_block_t *block, size_t bytes) {
+  // Relaxed: nobody else knows the block yet. What it had been before came back by
+  // mp_segment_return, whose order makes this thread the only one.
   atomic_store_explicit(&block->references, 1, memory_order_relaxed);
   block->generation = mp_process_generation();
   block->payload = (mp_payload_t){.data = mp_payload_block_data(block), .bytes = bytes};

@@ -32,9 +32,12 @@ typedef struct {
   uint64_t cookie[2];
   uint64_t bytes;
   uint32_t num_rings;
+  // Set by the owner shortly before its end, and looked at after that end: it publishes nothing.
   atomic_bool is_explained;
   mp_doorbell_t doorbell;
-  _Alignas(64) _Atomic uint64_t returned;  // stack of free blocks that the owner has not seen yet
+  // Stack of free blocks that the owner has not seen yet. A lock in shared memory would stay taken
+  // when a process dies with it, so this is the one word by which others change the heap.
+  _Alignas(64) _Atomic uint64_t returned;
 } segment_head_t;
 
 // The heap: the free blocks of each size class, in two stacks, named by the offset of their top.
@@ -47,7 +50,7 @@ typedef struct {
 } segment_heap_t;
 
 struct mp_segment_s {
-  atomic_uint references;
+  atomic_uint references;  // within this process: each process has a mapping of its own
   segment_head_t *head;
   mp_segment_address_t address;
   int fd;          // -1: another process's
@@ -207,7 +210,7 @@ mp_segment_t *mp_segment_retain(mp_segment_t *segment) {
 
 void mp_segment_release(mp_segment_t *segment) {
   if (segment == NULL) return;
-  // The last one unmaps what other threads have read of it: it comes after them.
+  // Release and acquire: what any thread did with the mapping comes before it is unmapped.
   if (atomic_fetch_sub_explicit(&segment->references, 1, memory_order_acq_rel) != 1) return;
   mp_munmap(segment->head, segment->head->bytes);
   if (segment->fd >= 0) close(segment->fd);
@@ -268,6 +271,7 @@ void mp_segment_return(mp_payload_block_t *block) {
   segment_head_t *head = (segment_head_t *)(void *)((char *)block - block->offset);
   // Any process pushes, and only the owner takes, always the whole stack: a top that was read twice
   // is the same stack. Release: what was read of the block comes before the owner has it again.
+  // The top is read relaxed, because a pusher notes its offset and never looks into that block.
   uint64_t top = atomic_load_explicit(&head->returned, memory_order_relaxed);
   do {
     block->next = top;
@@ -306,6 +310,7 @@ static void segment_cool(mp_segment_t *segment, mp_payload_block_t *block) {
 static void segment_take_back(mp_segment_t *segment) {
   mp_lock_assert_held(&segment->lock);
   // Acquire, with the release of each who has pushed: their links, and their last reads, are done.
+  // It holds for those below the top, too, because all that follows a push are exchanges.
   uint64_t offset = atomic_exchange_explicit(&segment->head->returned, 0, memory_order_acquire);
   while (offset != 0) {
     mp_payload_block_t *block = segment_block_at(segment, offset);

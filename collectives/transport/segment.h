@@ -33,11 +33,15 @@ typedef struct {
 } mp_ring_slot_t;
 
 // A ring of packets with one writer and one reader. The positions are never reset; they wrap
-// around.
+// around. The slots from tail to head are the reader's and the others the writer's: each position
+// hands slots over to the other process, and is stored after the last access to them (shm.c). The
+// two are in lines of their own, so that writing does not take the reader's line away.
 typedef struct {
   _Alignas(64) atomic_uint head;  // the writer's
   _Alignas(64) atomic_uint tail;  // the reader's
-  atomic_uint writer_waits;       // set by the writer before it gives up on a full ring
+  // Set by the writer before it gives up on a full ring, cleared by the reader. It spares the
+  // reader a bell, which may be a system call, for each slot that it empties.
+  atomic_uint writer_waits;
   _Alignas(64) mp_ring_slot_t slots[MP_RING_SLOTS];
 } mp_ring_t;
 

@@ -24,14 +24,17 @@ typedef struct {
   mp_ring_t *out;             // in the peer's segment
   mp_ring_t *in;              // in ours
   unsigned head;              // of `out`; under the peer's send_lock
-  unsigned tail;              // of `in`
+  unsigned tail;              // of `in`; the world's thread's, as all that names no lock
   int64_t pid;                // 0: not watched (any more)
   int pidfd;                  // -1: the kernel has none
-  double dead_since;          // 0: alive
+  double dead_since;          // 0: alive; its goodbye may still lie in `in`
   bool is_damaged;            // what is in `in` makes no sense any more
   bool is_buried;             // nobody reads `out` any more; under the peer's send_lock
   MP_QUEUE(shm_late_t) late;  // under the peer's send_lock
-  atomic_bool has_late;       // for looking without the lock; set before the bell is rung
+  // Whether there are any, for looking without the lock: the world's thread asks in each round, for
+  // each peer. Changed under the lock; set before the bell is rung, cleared after the last message
+  // is in the ring or given up.
+  atomic_bool has_late;
 } shm_peer_t;
 
 typedef struct {
@@ -51,6 +54,8 @@ enum { MP_SHM_RETRY_US = 1000 };
 // ---- Sending ----
 
 static bool shm_has_room(shm_peer_t *peer) {
+  // The load is the other side of the reader's store in shm_receive: the slots before that tail
+  // have been read. For shm_await_room it has to be in the one order of all threads, too.
   return peer->head - atomic_load(&peer->out->tail) < MP_RING_SLOTS;
 }
 
@@ -132,6 +137,7 @@ static void shm_drop_first_late(shm_peer_t *peer) {
 // True when the first message that waits need not be sent any more: a process that has left waits
 // for nothing but our goodbye, and a dead one for nothing at all.
 static bool shm_is_in_vain(const shm_t *self, const shm_peer_t *peer) {
+  // Set by this same thread.
   if (!atomic_load(&self->world->peers[peer->rank].is_gone)) return false;
   bool is_alive = peer->pid != 0 && peer->dead_since == 0;
   return !is_alive || !mp_world_is_goodbye(&peer->late.first->envelope);
@@ -201,6 +207,8 @@ static bool shm_receive(shm_t *self, shm_peer_t *peer) {
       self->lacks_memory = true;
       break;
     }
+    // After the slot was read. In the one order of all threads, before the look below whether the
+    // writer waits (shm_await_room).
     atomic_store(&peer->in->tail, ++peer->tail);
     did = true;
   }
@@ -231,6 +239,8 @@ static uint32_t shm_poll_after_us(mp_transport_t *transport) {
 static void shm_take_back(shm_t *self, shm_peer_t *peer) {
   mp_lock_t *lock = &self->world->peers[peer->rank].send_lock;
   mp_lock(lock);
+  // It does not move any more. The payloads of the slots before it were the dead process' own to
+  // release; those that it had not released are lost to this segment.
   unsigned tail = atomic_load(&peer->out->tail);
   for (; tail != peer->head && peer->head - tail <= MP_RING_SLOTS; ++tail) {
     const uint64_t offset = peer->out->slots[tail % MP_RING_SLOTS].offset;
@@ -295,6 +305,8 @@ static void shm_tick(mp_transport_t *transport) {
 static bool shm_drained(mp_transport_t *transport) {
   shm_t *self = (shm_t *)transport;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
+    // Acquire, by the default: who sees that nothing is late sees it in the ring, which outlives
+    // this process.
     if (atomic_load(&self->peers[i].has_late)) return false;
   }
   return true;

@@ -90,6 +90,7 @@ no_memory:
 }
 
 void mp_world_add_transport(mp_world_t *world, mp_transport_t *transport) {
+  // Only the thread that makes the world adds transports, so that nobody else changes the count.
   unsigned count = atomic_load(&world->num_transports);
   MP_ASSERT(count < MP_WORLD_MAX_TRANSPORTS);
   world->transports[count] = transport;
@@ -134,6 +135,7 @@ void mp_world_ring(mp_world_t *world) {
 }
 
 static bool world_take_inbox(mp_world_t *world) {
+  // The whole list at once, because handlers must not be called under this lock: they may post.
   mp_lock(&world->inbox_lock);
   mp_packet_list_t list = world->inbox;
   world->inbox = (mp_packet_list_t){0};
@@ -180,8 +182,8 @@ static bool world_deliver_news(mp_world_t *world) {
     // A look that is relaxed may come too early: whoever brings news rings afterwards, and there is
     // another one.
     if (!atomic_load_explicit(&channel->has_news, memory_order_relaxed)) continue;
-    // Read as it is cleared, so that the loss whose flag this clears is seen below: a plain store
-    // may clear a flag that was set after the look, and its loss would never be told.
+    // Cleared before the news are looked at: what comes after that look sets the flag again. It is
+    // read as it is cleared, so that whatever came before the flag that this clears is seen below.
     (void)atomic_exchange(&channel->has_news, false);
     world_catch_up(world, channel);
     did = true;
@@ -221,6 +223,7 @@ static void *world_progress_main(void *context) {
         linger_us = MP_LINGER_POLLING_US;
       }
     }
+    // A debt that is made after this look has rung the bell.
     if (atomic_load(&world->num_owed) != 0) {
       mp_world_pay_all(world);
       sleep = fmin(sleep, k_owed_seconds);
@@ -314,6 +317,7 @@ void mp_world_lose(mp_world_t *world, uint32_t rank, mp_status_t why) {
   MP_ASSERT(rank < world->size && why != NULL);
   mp_peer_state_t *peer = &world->peers[rank];
   mp_lock(&world->lock);
+  // Under the lock for those who wait for the loss: they look, and go to sleep, in one step.
   bool is_news = !atomic_load(&peer->is_gone);
   if (is_news) {
     peer->why = why;
@@ -340,6 +344,7 @@ void mp_world_attach(mp_world_t *world, uint32_t number, const mp_handler_t *han
   channel->is_attached = true;
   memset(channel->was_told, 0, world->size * sizeof(bool));
   mp_unlock(&channel->calls);
+  // After the handler is there: the thread that clears this finds it, and gives it the backlog.
   atomic_store(&channel->has_news, true);
   mp_world_ring(world);
 }

@@ -22,12 +22,16 @@ typedef struct {
 } mp_packet_node_t;
 
 typedef struct {
-  mp_lock_t calls;  // of all that follows, but for has_news
+  // Of all that follows, but for has_news. Held while the handler runs, so that detaching waits for
+  // a call in progress and the handler's context may be freed right after.
+  mp_lock_t calls;
   mp_handler_t handler;
   bool is_attached;
   bool *was_told;            // [ranks] the handler knows that the rank has left
   mp_packet_list_t backlog;  // packets that came before the handler
-  atomic_bool has_news;      // the backlog, or a loss, may have to be delivered
+  // The backlog, or a loss, may have to be delivered. Outside the lock, because the world's thread
+  // looks at it in each round; set after the news, cleared before they are looked at.
+  atomic_bool has_news;
 } mp_channel_state_t;
 
 // How many envelopes without data are kept per peer while memory is short.
@@ -42,6 +46,8 @@ typedef struct {
   // while the world's thread runs, which may be paying what is owed or giving all of MPI up: who
   // sees the new one sees its rings.
   _Atomic(mp_transport_t *) transport;
+  // Makes the order of packets to this peer: the transport gets one at a time. It has one per peer,
+  // so that sends to others do not wait.
   mp_lock_t send_lock;
   bool is_closed;  // by our goodbye; under send_lock
   // Envelopes without data that the transport had no memory for, oldest first; under send_lock.
@@ -49,7 +55,9 @@ typedef struct {
   // before it for the verdict of an agreement.
   mp_envelope_t owed[MP_MAX_OWED];
   uint32_t num_owed;
-  // It sends no more. Set once, under the world's lock; read without, by whoever sends.
+  // It sends no more: it is lost, or has said goodbye, and then has_left was set first. Set once,
+  // by the world's thread under the world's lock; read without, by whoever sends, so that sending
+  // takes the lock of one peer alone.
   atomic_bool is_gone;
   bool has_left;    // it has said goodbye; under the world's lock
   mp_status_t why;  // the reason, written before is_gone
@@ -64,15 +72,19 @@ struct mp_world_s {
   uint32_t generation;     // mp_process_generation() when it was made
   mp_peer_state_t *peers;  // [size]
   mp_transport_t *transports[MP_WORLD_MAX_TRANSPORTS];
-  atomic_uint
-      num_transports;    // grows after the transport is in its place, also while the thread runs
-  atomic_uint num_owed;  // of all peers; each changes under its peer's send_lock
+  // Grows after the transport is in its place, also while the thread runs: the store publishes it.
+  atomic_uint num_transports;
+  // Of all peers; each changes under its peer's send_lock. It spares the world's thread the locks
+  // of all peers in each round, and tells who leaves whether anything is owed.
+  atomic_uint num_owed;
   mp_channel_state_t channels[MP_WORLD_CHANNELS];
 
   mp_lock_t inbox_lock;  // of the inbox alone; held for no longer than it takes to link a packet
   mp_packet_list_t inbox;
 
-  mp_lock_t lock;              // of all that follows, up to has_said_goodbye
+  // Of all that follows, up to has_said_goodbye, and of is_gone and has_left of the peers. What
+  // agreements wait for, a packet or a loss, changes under it, so that no waiter misses `changed`.
+  mp_lock_t lock;
   pthread_cond_t changed;      // a packet of an agreement came, or a peer has left
   mp_packet_list_t blobs;      // packets of agreements that are not over, in order of arrival
   uint64_t num_agreements;     // begun so far
@@ -81,7 +93,7 @@ struct mp_world_s {
 
   pthread_t thread;  // the progress thread
   bool is_started;
-  atomic_bool must_stop;
+  atomic_bool must_stop;    // set before the bell, so that the thread does not sleep over it
   mp_doorbell_t *doorbell;  // the progress thread's: the segment's or own_doorbell
   mp_doorbell_t own_doorbell;
   mp_segment_t *segment;  // where payloads lie; NULL: on the heap

@@ -27,6 +27,7 @@ typedef struct {
 } local_transport_t;
 
 static void world_local_release_job(local_job_t *job) {
+  // Release and acquire, by the default: the last one frees it after all others are done with it.
   if (atomic_fetch_sub(&job->references, 1) != 1) return;
   mp_lock_deinit(&job->lock);
   mp_free(job);

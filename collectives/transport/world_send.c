@@ -36,6 +36,7 @@ static void world_send_pay(mp_world_t *world, uint32_t to) {
   if (num_paid == 0) return;
   peer->num_owed -= num_paid;
   memmove(peer->owed, peer->owed + num_paid, peer->num_owed * sizeof(*peer->owed));
+  // After the transport has them, for world_send_is_drained.
   atomic_fetch_sub(&world->num_owed, num_paid);
 }
 
@@ -75,7 +76,8 @@ static mp_status_t world_send_or_owe(mp_world_t *world, uint32_t to, const mp_en
 static mp_status_t world_send_to_peer(mp_world_t *world, uint32_t to, const mp_envelope_t *envelope,
                                       mp_payload_block_t *block, bool is_last) {
   mp_peer_state_t *peer = &world->peers[to];
-  // A process that has left waits for our goodbye, and for nothing else.
+  // A process that has left waits for our goodbye, and for nothing else. It may leave right after
+  // this look; then the packet goes nowhere, as one that it has not read before its end.
   if (!is_last) MP_RETURN_IF_ERROR(mp_world_loss(world, to));
   mp_lock(&peer->send_lock);
   mp_status_t status = peer->is_closed
@@ -104,7 +106,8 @@ bool mp_world_is_goodbye(const mp_envelope_t *envelope) {
 }
 
 void mp_world_say_goodbye(mp_world_t *world, uint32_t exit_status) {
-  // Said once, and sent without the lock, since each peer's own comes with the sending.
+  // Said once, although the end of an attempt to join and the end of the process may meet here. It
+  // is sent without the lock, since each peer's own comes with the sending.
   mp_lock(&world->lock);
   bool is_first = !world->has_said_goodbye;
   world->has_said_goodbye = true;
@@ -119,6 +122,7 @@ void mp_world_say_goodbye(mp_world_t *world, uint32_t exit_status) {
 }
 
 static bool world_send_is_drained(mp_world_t *world) {
+  // Before the transports: who sees that a debt is paid sees it in its transport, which counts it.
   if (atomic_load(&world->num_owed) != 0) return false;
   for (uint32_t i = 0; i < world->num_transports; ++i) {
     if (!world->transports[i]->ops->drained(world->transports[i])) return false;

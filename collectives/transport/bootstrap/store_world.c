@@ -306,7 +306,7 @@ static mp_status_t store_world_join(store_world_t *join, double exit_timeout_s) 
 // Drops what an attempt that failed has made. The own memory stays, once: others may only now be
 // looking for it, and are to see an error that says more.
 static void store_world_give_up(store_world_t *join) {
-  static mp_segment_t *kept;
+  static mp_segment_t *kept;  // under the lock of joining (bootstrap.c)
   mp_leave_set_world(NULL, NULL);
   if (join->world == NULL) return;
   mp_segment_t *segment = join->world->segment;

@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Without a lock: written by the thread that starts MPI before it says that it is done
+// (mpi_start.c), and read by the progress thread, which is created after that. The other three are
+// written then, by the thread that joins, and read inside MPI_Finalize, which nothing may run
+// beside.
 static MPI_Comm g_comm;
 static MPI_Request g_joining;
 static int g_key = MPI_KEYVAL_INVALID;

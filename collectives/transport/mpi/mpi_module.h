@@ -19,6 +19,7 @@ enum { MP_MPI_MODULE_VERSION = 1, MP_MPI_ERROR_BYTES = 512, MP_MPI_ANY = -1 };
 
 typedef char mp_mpi_error_t[MP_MPI_ERROR_BYTES];
 
+// Asked of MPI each time and never kept, because the program may start and finalize MPI itself.
 typedef enum {
   MP_MPI_NOT_STARTED,
   MP_MPI_RUNNING,
