@@ -20,7 +20,6 @@ static void pod_fill_links(mp_pod_t *pod) {
   const mp_pod_spec_t *spec = &pod->spec;
   mp_pod_info_t *info = &pod->info;
   info->wiring = spec->wirings.count == 1 ? spec->wirings.each[0] : MP_WIRING_MIXED;
-  info->ici_links = spec->links;
   for (int32_t i = 0; i < info->num_dims; ++i) {
     mp_pod_dim_t *dim = &info->dims[i];
     dim->wiring = spec->wirings.each[spec->wirings.count == 1 ? 0 : i];

@@ -169,8 +169,9 @@ typedef struct {
   int32_t num_processes;
   int32_t first_local_device;  // ids of this process's devices are contiguous
   int32_t num_local_devices;
-  mp_link_t ici;      // dims[0].link: between neighbouring chips of a slice, where all are alike
-  int32_t ici_links;  // parallel links that `ici` and dims[].link take together; at least 1
+  // dims[0].link: between neighbouring chips of a slice, where all are alike. All parallel links of
+  // two neighbours count as one.
+  mp_link_t ici;
   // Of one network card: latency from host to host through one switch, bandwidth of one direction.
   mp_link_t dcn;
   int32_t dcn_links;       // network cards of a host; at least 1

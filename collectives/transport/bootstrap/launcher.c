@@ -74,7 +74,6 @@ bool mp_launcher_find(mp_launcher_t *out_launcher) {
     const launcher_row_t *row = &g_launchers[i];
     mp_launcher_t launcher = {.name = row->name,
                               .rank_variable = row->rank,
-                              .size_variable = row->size,
                               .modules = {row->modules[0], row->modules[1]}};
     if (!launcher_matches(row, &launcher)) continue;
     *out_launcher = launcher;

@@ -8,7 +8,6 @@
 typedef struct {
   const char *name;           // "Open MPI's mpirun"
   const char *rank_variable;  // where `rank` was read
-  const char *size_variable;  // NULL: the launcher does not say
   int64_t rank;
   int64_t size;            // -1: the launcher does not say
   const char *job;         // what all processes of the job call it; NULL: not said

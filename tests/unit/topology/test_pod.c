@@ -417,7 +417,6 @@ static void check_same_links(const mp_pod_info_t *a, const mp_pod_info_t *b) {
     assert_int_equal(a->dims[i].wiring, b->dims[i].wiring);
     assert_memory_equal(&a->dims[i].link, &b->dims[i].link, sizeof(a->dims[i].link));
   }
-  assert_int_equal(a->ici_links, b->ici_links);
   assert_memory_equal(&a->dcn, &b->dcn, sizeof(a->dcn));
   assert_int_equal(a->dcn_links, b->dcn_links);
   assert_int_equal(a->dcn_fabric, b->dcn_fabric);
