@@ -53,13 +53,18 @@ mp_status_t mp_model_create(mp_pod_t *pod, const mp_options_t *options, mp_model
   return NULL;
 }
 
-void mp_model_release(mp_model_t *model) {
-  if (model == NULL) return;
-  while (model->first != NULL) {
-    mp_entry_t *entry = model->first;
-    model->first = entry->next;
+static void model_free_entries(mp_entry_t *first) {
+  while (first != NULL) {
+    mp_entry_t *entry = first;
+    first = entry->next;
     mp_model_free_entry(entry);
   }
+}
+
+void mp_model_release(mp_model_t *model) {
+  if (model == NULL) return;
+  model_free_entries(model->first);
+  model_free_entries(model->aside);
   MP_ASSERT(model->programs.first == NULL && model->dead == NULL);
   mp_model_free_health(model);
   mp_network_release(model->network);
@@ -116,6 +121,7 @@ static mp_status_t model_make_program(mp_model_program_t *program,
   MP_RETURN_IF_ERROR(mp_replay_create(program->model->network, program->timing, count, program->ids,
                                       &program->replay));
   program->current = program->replay;
+  mp_model_set_kin(program);
   return NULL;
 }
 

@@ -56,9 +56,10 @@ MP_NODISCARD mp_status_t mp_model_program_estimate(mp_model_program_t *program,
 // The share of a run whose path is needed.
 typedef struct mp_model_share_s mp_model_share_t;
 
-// A launch on some devices of this process. Those of one number `launch` of a program belong
-// together (a launch on all devices at once: each has a number of its own; a thread per device:
-// the same), if it has collectives; without, a launch on some devices is one on these alone.
+// A launch on some devices of this process. Those of one number `launch` of a program, or of its
+// compilation again for the same devices, belong together (a launch on all devices at once: each
+// has a number of its own; a thread per device: the same), if it has collectives; without, a launch
+// on some devices is one on these alone. Numbers that belong together grow on each device.
 // `inputs[i]` is the newest transfer that device i's arguments come from; NULL: none.
 // `out_shares[i]` receives what the run has to write its path to, or NULL when it has no choices.
 mp_stamp_t mp_model_launch(mp_model_program_t *program, uint64_t launch, uint32_t num_shares,
@@ -95,6 +96,7 @@ bool mp_model_due(mp_model_t *model, mp_stamp_t stamp, double *out_moment);
 // Of one program.
 typedef struct {
   mp_str_t name;
+  uint64_t key;  // equal for the same program, or its compilation again, in all processes
   const mp_program_t *program;
   const mp_timing_t *timing;
   uint32_t num_devices;

@@ -17,6 +17,13 @@ typedef enum {
 
 typedef struct mp_entry_s mp_entry_t;
 
+// What programs have in common whose launches of one number belong together. Threads that have a
+// device each may come to a program at the same time and compile it each for itself.
+typedef struct {
+  uint64_t key;      // mp_model_program_books_t.key
+  uint64_t devices;  // a fingerprint of the ids, in order
+} mp_model_kin_t;
+
 struct mp_model_share_s {
   // The run's own, without the lock, until the share is over; then the log's.
   mp_path_t path;
@@ -31,7 +38,8 @@ struct mp_entry_s {
   uint64_t number;  // in the log, from 1
   double asked;     // when, in real time, by the host; 0: the model is not paced
   // LAUNCH
-  mp_model_program_t *program;  // a reference
+  mp_model_program_t *program;  // a reference; NULL when set aside
+  mp_model_kin_t kin;           // the program's
   uint64_t launch;
   uint32_t num_missing;      // devices of this process that have not been launched on
   uint32_t num_running;      // shares that are not over
@@ -76,6 +84,7 @@ struct mp_model_program_s {
   uint32_t references;              // under the model's lock
   mp_arena_t *arena;
   mp_str_t name;
+  mp_model_kin_t kin;
   uint32_t num_devices;
   uint32_t num_local;  // devices of this process
   int32_t *ids;        // [num_devices]
@@ -112,6 +121,9 @@ struct mp_model_s {
   MP_LIST(mp_model_program_t) programs;  // in the order in which they were made
   // MP_QUEUE: what has not been computed yet.
   mp_entry_t *first, *last;
+  // Launches that were computed before they had come on all devices: somebody asked. What comes
+  // later is in the books already.
+  mp_entry_t *aside;
   uint64_t num_entries;  // made so far
   uint64_t num_waiting;  // in the queue
   // The end of the entry with number n, at n % MP_MODEL_KEPT_ENDS. Older ones were long ago.
@@ -157,12 +169,16 @@ void mp_model_free_health(mp_model_t *model);
 
 // Adds up what a memo stands for.
 void mp_model_fold_memo(mp_model_program_t *program, mp_memo_t *memo);
+// Sets what the program has in common with others, when all else is set.
+void mp_model_set_kin(mp_model_program_t *program);
 // The books of a program as they are shown.
 mp_model_program_books_t mp_model_books_of(mp_model_program_t *program);
 // Frees a program that nothing refers to; the lock need not be held.
 void mp_model_free_program(mp_model_program_t *program);
 // Frees an entry that is in no queue.
 void mp_model_free_entry(mp_entry_t *entry);
+// Keeps of a launch that is in no queue only what it takes to know what belongs to it.
+void mp_model_set_aside(mp_model_t *model, mp_entry_t *entry);
 // Gives a reference to a program back.
 void mp_model_unref_program(mp_model_program_t *program);
 // Gives the lock back, and frees the programs that went meanwhile: that may call foreign code.

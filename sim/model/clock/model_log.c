@@ -42,10 +42,44 @@ static mp_entry_t *model_log_make_launch(mp_model_program_t *program, uint64_t l
   entry->is_here = (bool *)(memory + shares);
   entry->kind = MP_ENTRY_LAUNCH;
   entry->program = program;
+  entry->kin = program->kin;
   entry->launch = launch;
   entry->num_missing = program->num_local;
   program->references += 1;
   return entry;
+}
+
+// Among entries: the launch with this number, if it has not come on the device yet.
+static mp_entry_t *model_log_find(mp_entry_t *first, const mp_model_program_t *program,
+                                  uint64_t launch, uint32_t logical) {
+  for (mp_entry_t *e = first; e != NULL; e = e->next) {
+    if (e->kind != MP_ENTRY_LAUNCH || e->launch != launch) continue;
+    if (e->kin.key != program->kin.key || e->kin.devices != program->kin.devices) continue;
+    if (!e->is_here[logical]) return e;
+  }
+  return NULL;
+}
+
+// What was set aside is waited for on no device that has come so far: it came, or failed there.
+static void model_log_forget(const mp_model_program_t *program, uint64_t launch,
+                             uint32_t num_shares, const uint32_t *logical) {
+  const bool is_counted = program->timing->num_collectives != 0;  // other numbers say nothing
+  mp_entry_t **link = &program->model->aside;
+  while (*link != NULL && is_counted) {
+    mp_entry_t *e = *link;
+    const bool is_past = e->kin.devices == program->kin.devices && e->launch <= launch;
+    for (uint32_t i = 0; i < num_shares && is_past; ++i) {
+      if (e->is_here[logical[i]]) continue;
+      e->is_here[logical[i]] = true;
+      e->num_missing -= 1;
+    }
+    if (e->num_missing != 0) {
+      link = &e->next;
+    } else {
+      *link = e->next;
+      mp_model_free_entry(e);
+    }
+  }
 }
 
 // The entry that a launch on these devices belongs to, made when it is the first.
@@ -55,11 +89,13 @@ static mp_entry_t *model_log_find_launch(mp_model_program_t *program, uint64_t l
   const bool is_whole = num_shares == program->num_local;
   // Devices that meet belong together. Those that do not are launched on for themselves.
   const bool is_partial = !is_whole && program->timing->num_collectives == 0;
-  for (mp_entry_t *e = model->first; e != NULL && !is_whole && !is_partial; e = e->next) {
-    if (e->kind != MP_ENTRY_LAUNCH || e->program != program || e->launch != launch) continue;
-    if (!e->is_here[logical[0]]) return e;
+  mp_entry_t *entry = NULL;
+  if (!is_whole && !is_partial) {
+    entry = model_log_find(model->first, program, launch, logical[0]);
+    if (entry == NULL) entry = model_log_find(model->aside, program, launch, logical[0]);
   }
-  mp_entry_t *entry = model_log_make_launch(program, launch);
+  if (entry != NULL) return entry;
+  entry = model_log_make_launch(program, launch);
   if (entry == NULL) {
     model->lost += 1;
     return NULL;
@@ -89,6 +125,7 @@ mp_stamp_t mp_model_launch(mp_model_program_t *program, uint64_t launch, uint32_
     out_shares[i] = &entry->shares[logical[i]];
   }
   const mp_stamp_t stamp = entry == NULL ? 0 : model_log_stamp(entry);
+  model_log_forget(program, launch, num_shares, logical);
   if (model->num_waiting >= MODEL_LOG_LONG) mp_model_settle(model, false);
   mp_model_unlock(model);
   return stamp;

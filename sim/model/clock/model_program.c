@@ -1,6 +1,18 @@
 // What a program of the model keeps, and its end.
 #include "sim/base/alloc.h"
+#include "sim/base/hash.h"
 #include "sim/model/clock/model_impl.h"
+
+void mp_model_set_kin(mp_model_program_t *program) {
+  const mp_program_t *text = program->timing->program;
+  const double sizes[] = {text->flops, text->bytes_accessed};
+  uint64_t key = mp_hash_bytes(MP_HASH_START, program->name.data, program->name.size);
+  key = mp_hash_bytes(key, sizes, sizeof(sizes));
+  key = mp_hash_u64(key, (uint64_t)program->num_devices << 32 | text->num_commands);
+  program->kin.key = mp_hash_u64(key, program->timing->num_collectives);
+  program->kin.devices =
+      mp_hash_bytes(MP_HASH_START, program->ids, program->num_devices * sizeof(*program->ids));
+}
 
 void mp_model_fold_memo(mp_model_program_t *program, mp_memo_t *memo) {
   if (memo->hits != 0) mp_books_add(&program->books, &memo->books, memo->hits);
@@ -14,6 +26,7 @@ static void model_program_fold_memos(mp_model_program_t *program) {
 mp_model_program_books_t mp_model_books_of(mp_model_program_t *program) {
   model_program_fold_memos(program);
   return (mp_model_program_books_t){.name = program->name,
+                                    .key = program->kin.key,
                                     .program = program->timing->program,
                                     .timing = program->timing,
                                     .num_devices = program->num_devices,
@@ -68,12 +81,25 @@ void mp_model_unlock(mp_model_t *model) {
   }
 }
 
-void mp_model_free_entry(mp_entry_t *entry) {
+// Gives back what a launch holds.
+static void model_program_empty_entry(mp_entry_t *entry) {
   if (entry->shares != NULL) {
     for (uint32_t i = 0; i < entry->program->num_devices; ++i)
       mp_path_clear(&entry->shares[i].path);
   }
-  mp_health_release(entry->health);
   if (entry->program != NULL) mp_model_unref_program(entry->program);
+  entry->shares = NULL;
+  entry->program = NULL;
+}
+
+void mp_model_free_entry(mp_entry_t *entry) {
+  model_program_empty_entry(entry);
+  mp_health_release(entry->health);
   mp_free(entry);
+}
+
+void mp_model_set_aside(mp_model_t *model, mp_entry_t *entry) {
+  model_program_empty_entry(entry);
+  entry->next = model->aside;
+  model->aside = entry;
 }

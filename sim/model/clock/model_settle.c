@@ -346,6 +346,10 @@ void mp_model_settle(mp_model_t *model, bool is_last) {
     const mp_moment_t end = entry->kind == MP_ENTRY_LAUNCH ? model_settle_launch(model, entry)
                                                            : model_settle_transfer(model, entry);
     model_settle_end(model, entry, end);
-    mp_model_free_entry(entry);
+    if (entry->num_missing != 0) {
+      mp_model_set_aside(model, entry);
+    } else {
+      mp_model_free_entry(entry);
+    }
   }
 }

@@ -1,7 +1,6 @@
 #include "sim/model/report/report_rows.h"
 
 #include "collectives/mailbox.h"
-#include "sim/base/hash.h"
 #include "sim/model/report/op_name.h"
 #include "sim/model/report/report_links.h"
 #include "sim/model/report/step_parts.h"
@@ -188,16 +187,6 @@ static mp_status_t report_rows_make_guesses(const maker_t *m) {
 
 // ---- Programs ----
 
-// Equal for programs that are one row: the same program, or its compilation again.
-static uint64_t report_rows_key(const mp_model_program_books_t *books) {
-  const mp_program_t *program = books->timing->program;
-  const double sizes[] = {program->flops, program->bytes_accessed};
-  uint64_t key = mp_hash_bytes(MP_HASH_START, books->name.data, books->name.size);
-  key = mp_hash_bytes(key, sizes, sizeof(sizes));
-  key = mp_hash_u64(key, (uint64_t)books->num_devices << 32 | program->num_commands);
-  return mp_hash_u64(key, books->timing->num_collectives);
-}
-
 static mp_status_t report_rows_make(const maker_t *m) {
   const mp_model_program_books_t *books = m->books;
   const mp_replay_device_books_t total = mp_books_total(&books->books);
@@ -205,7 +194,7 @@ static mp_status_t report_rows_make(const maker_t *m) {
       mp_busiest_of(mp_model_network(m->model), books->books.link_bytes, books->books.num_links);
   *m->row = (mp_report_program_t){
       .name = mp_arena_strndup(m->arena, books->name.data, books->name.size),
-      .key = report_rows_key(books),
+      .key = books->key,
       .num_devices = books->num_devices,
       .launches = books->launches,
       .time = books->time,

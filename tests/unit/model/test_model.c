@@ -29,6 +29,12 @@ static const char k_all_reduce[] =
     " : (tensor<250000xf32>) -> tensor<250000xf32>\n"
     "  return %r : tensor<250000xf32>\n}\n}\n";
 
+static const char k_add[] =
+    "module @add attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 4 : i32} {\n"
+    "func.func @main(%x: tensor<250000xf32>) -> tensor<250000xf32> {\n"
+    "  %d = stablehlo.add %x, %x : tensor<250000xf32>\n"
+    "  return %d : tensor<250000xf32>\n}\n}\n";
+
 static const char k_permute[] =
     "module @shift attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 4 : i32} {\n"
     "func.func @main(%x: tensor<250000xf32>) -> tensor<250000xf32> {\n"
@@ -57,18 +63,24 @@ typedef struct {
   mp_model_program_t *program;
 } timed_t;
 
+static mp_program_t *compile_text(const char *text) {
+  mp_module_t *module = NULL;
+  mp_program_t *program = NULL;
+  const mp_compile_request_t request = {0};
+  assert_ok(mp_read_text(text, strlen(text), &module));
+  assert_ok(mp_compile_module(module, &request, &program));
+  return program;
+}
+
 static timed_t time_text_on(const char *pod, const char *text, uint32_t num_devices) {
   timed_t t = {0};
   mp_options_t *options = NULL;
-  mp_module_t *module = NULL;
   const uint32_t ids[] = {0, 1, 2, 3};
-  const mp_compile_request_t request = {0};
   assert_ok(mp_options_create(NULL, 0, &options));
   assert_ok(mp_pod_create_from_name(mp_str(pod), "test", &t.pod));
   assert_ok(mp_model_create(t.pod, options, &t.model));
   mp_options_release(options);
-  assert_ok(mp_read_text(text, strlen(text), &module));
-  assert_ok(mp_compile_module(module, &request, &t.device_program));
+  t.device_program = compile_text(text);
   assert_ok(mp_model_program_create(t.model, t.device_program, num_devices, ids, &t.program));
   return t;
 }
@@ -258,6 +270,80 @@ static void test_one_by_one(void **state) {
   time_end(&t);
 }
 
+// Launches on some devices, as the `number`th on them; the program has no choices.
+static void launch_some(mp_model_program_t *program, uint64_t number, uint32_t count,
+                        const uint32_t *logical) {
+  const mp_stamp_t none[4] = {0};
+  mp_model_share_t *shares[4];
+  for (uint32_t i = 0; i < count; ++i) {
+    (void)mp_model_launch(program, number, 1, &logical[i], &none[i], &shares[i]);
+    assert_null(shares[i]);
+  }
+}
+
+// A thread for each device, two of which have compiled the program for themselves, as threads do
+// that come to it at the same time: it is one launch all the same, and another one is for other
+// devices.
+static void test_compiled_by_each(void **state) {
+  (void)state;
+  timed_t t = time_text(k_all_reduce, 4);
+  (void)launch_all(&t, 4, NULL);
+  const mp_moment_t whole = read_books(&t).now;
+  mp_program_t *again = compile_text(k_all_reduce);
+  mp_model_program_t *twin, *elsewhere;
+  const uint32_t ids[] = {0, 1, 2, 3}, others[] = {3, 2, 1, 0};
+  assert_ok(mp_model_program_create(t.model, again, 4, ids, &twin));
+  assert_ok(mp_model_program_create(t.model, again, 4, others, &elsewhere));
+  const uint32_t by_twin[] = {2, 0}, by_first[] = {3, 1};
+  launch_some(twin, 77, 2, by_twin);
+  launch_some(t.program, 77, 2, by_first);
+  mp_model_books_t books = read_books(&t);
+  assert_int_equal(books.launches, 2);
+  assert_int_equal(books.pending, 0);
+  expect_near(micros(books.now), micros(whole) + 756);
+  launch_some(twin, 78, 2, by_twin);
+  launch_some(elsewhere, 78, 2, by_first);
+  books = read_books(&t);
+  assert_int_equal(books.launches, 4);
+  expect_near(micros(books.now), micros(whole) + 3 * 756);
+  mp_model_program_release(elsewhere, NULL);
+  mp_model_program_release(twin, again);
+  time_end(&t);
+}
+
+// Somebody asks while some threads have launched and others have not, which do something else
+// first: a launch is in the books once.
+static void test_asked_between(void **state) {
+  (void)state;
+  timed_t t = time_text(k_all_reduce, 4);
+  (void)launch_all(&t, 4, NULL);
+  const mp_moment_t whole = read_books(&t).now;
+  mp_program_t *device_program = compile_text(k_add);
+  mp_model_program_t *other;
+  const uint32_t ids[] = {0, 1, 2, 3}, early[] = {2, 0}, late[] = {3, 1};
+  assert_ok(mp_model_program_create(t.model, device_program, 4, ids, &other));
+  launch_some(t.program, 77, 2, early);
+  launch_some(t.program, 78, 1, early);
+  assert_int_equal(read_books(&t).launches, 3);
+  launch_some(other, 200, 2, late);
+  launch_some(t.program, 77, 2, late);
+  launch_some(t.program, 78, 1, late);
+  mp_model_books_t books = read_books(&t);
+  assert_int_equal(books.launches, 5);
+  const double alone = micros(books.now) - micros(whole) - 2 * 756;
+  assert_true(alone > 0 && alone < 10);  // of the other program
+  // The launch 78 failed on two devices: what comes next is another launch.
+  const uint32_t all[] = {0, 1, 2, 3};
+  launch_some(t.program, 79, 4, all);
+  launch_some(t.program, 80, 4, all);
+  books = read_books(&t);
+  assert_int_equal(books.launches, 7);
+  assert_int_equal(books.pending, 0);
+  expect_near(micros(books.now), micros(whole) + alone + 4 * 756);
+  mp_model_program_release(other, device_program);
+  time_end(&t);
+}
+
 // Of what one_device_alone has to find: sums over all devices.
 static void add_up_books(const mp_model_program_books_t *program, void *context) {
   mp_replay_device_books_t *out = context;
@@ -272,12 +358,7 @@ static void add_up_books(const mp_model_program_books_t *program, void *context)
 // that has a program for each of its devices: what ran is in the books, and nothing else.
 static void test_one_device_alone(void **state) {
   (void)state;
-  static const char add[] =
-      "module @add attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 4 : i32} {\n"
-      "func.func @main(%x: tensor<250000xf32>) -> tensor<250000xf32> {\n"
-      "  %d = stablehlo.add %x, %x : tensor<250000xf32>\n"
-      "  return %d : tensor<250000xf32>\n}\n}\n";
-  timed_t t = time_text_on(POD " time:paced", add, 4);
+  timed_t t = time_text_on(POD " time:paced", k_add, 4);
   const mp_stamp_t none[] = {0};
   const uint32_t order[] = {2, 2, 0};
   for (uint32_t i = 0; i < 3; ++i) {
@@ -327,6 +408,8 @@ int main(void) {
       cmocka_unit_test(test_permutation),
       cmocka_unit_test(test_paths),
       cmocka_unit_test(test_one_by_one),
+      cmocka_unit_test(test_compiled_by_each),
+      cmocka_unit_test(test_asked_between),
       cmocka_unit_test(test_one_device_alone),
       cmocka_unit_test(test_deterministic),
   };

@@ -1,0 +1,66 @@
+"""Virtual times without SPMD: programs are for all devices, and each device is launched on by itself."""
+
+import pytest
+
+pytest.importorskip("torch_xla")
+
+import torch_scenario
+
+MODELLED = {"MINIPOD_TIME": "model", "MINIPOD_TOPOLOGY": "v5e:2x2", "devices": None}
+
+ONE_DEVICE = """
+    import minipod
+    x = w = torch.ones(512, 512, device="xla:2")
+    for _ in range(10):
+      x = (x @ w) * 0.001
+      torch_xla.sync()
+    assert x.sum().item() > 0
+    print(minipod.time_report())
+    """
+
+# All threads come to new programs at the same time, and compile them each for itself.
+REDUCED = """
+    import minipod, threading
+    barrier = threading.Barrier(4)
+
+    def work(index):
+      x = torch.ones(512, 512, device=torch_xla.device())
+      for _ in range({rounds}):
+        x = xm.all_reduce(xm.REDUCE_SUM, x @ x * 1e-6)
+        torch_xla.sync()
+        if {is_asked} and index == 0:
+          minipod.time_report()
+      x.sum().item()
+      barrier.wait()
+      if index == 0:
+        print(minipod.time_report(), flush=True)
+      barrier.wait()
+
+    def main():
+      torch_xla.launch(work)
+    """
+
+
+def numbers_of_devices(report):
+  """What each device has worked and spent in collectives, as the report says it."""
+  lines = report.splitlines()
+  first = next(i for i, line in enumerate(lines) if line.startswith("device ")) + 1
+  rows = [line.split() for line in lines[first:first + 4]]
+  return [(" ".join(row[1:3]), " ".join(row[4:6])) for row in rows]
+
+
+def test_only_the_device_that_ran_is_charged():
+  work = [row[0] for row in numbers_of_devices(torch_scenario.run(ONE_DEVICE, **MODELLED))]
+  assert work[:2] + work[3:] == ["0 ps"] * 3
+  assert work[2] != "0 ps"
+
+
+@pytest.mark.parametrize("is_asked", [False, True], ids=["asked at the end", "asked between"])
+def test_a_launch_by_all_threads_is_charged_once(is_asked, tmp_path):
+  rounds = 20
+  code = REDUCED.format(rounds=rounds, is_asked=is_asked)
+  report = torch_scenario.run_file(code, tmp_path, **MODELLED)
+  total = next(line for line in report.splitlines() if line.startswith("all programs"))
+  assert int(total.split()[3]) == rounds  # collectives
+  devices = numbers_of_devices(report)
+  assert devices == devices[:1] * 4 and "0 ps" not in devices[0]
