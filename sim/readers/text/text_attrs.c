@@ -63,16 +63,11 @@ static mp_status_t text_attrs_read_number(mp_text_t *t, const mp_attr_t **out_at
 
 // ---- lists ----
 
-static mp_status_t text_attrs_read_list(mp_text_t *t, const mp_attr_t **out_attr) {
+mp_status_t mp_text_array(mp_text_t *t,
+                          mp_status_t (*read)(mp_text_t *t, const mp_attr_t **out_attr),
+                          const mp_attr_t **out_attr) {
   mp_text_attrs_t items = {0};
-  MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
-  while (!mp_text_is(t, ']')) {
-    const mp_attr_t *item = NULL;
-    if (items.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(mp_text_attr(t, &item));
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &items, item));
-  }
-  mp_text_advance(t);
+  MP_TEXT_LIST(t, '[', ']', const mp_attr_t *, &items, read);
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_ARRAY, &attr));
   attr->u.array.items = mp_arena_copy(t->arena, items.items, items.count * sizeof(attr));
@@ -289,7 +284,7 @@ static mp_status_t text_attrs_read_attr(mp_text_t *t, const mp_attr_t **out_attr
       break;
   }
   if (mp_text_is(t, '-')) return text_attrs_read_number(t, out_attr);
-  if (mp_text_is(t, '[')) return text_attrs_read_list(t, out_attr);
+  if (mp_text_is(t, '[')) return mp_text_array(t, mp_text_attr, out_attr);
   if (mp_text_is(t, '{')) return mp_text_dict(t, out_attr);
   if (mp_text_is(t, '(')) return text_attrs_read_type_attr(t, out_attr);
   return mp_text_expected(t, "an attribute");

@@ -103,24 +103,13 @@ mp_status_t mp_form_enum_word(mp_text_t *t, mp_enum_kind_t kind, const mp_attr_t
   return mp_attr_make_enum(t->arena, kind, (uint32_t)value, out_attr);
 }
 
+static mp_status_t text_forms_read_precision(mp_text_t *t, const mp_attr_t **out_attr) {
+  return mp_form_enum_word(t, MP_ENUM_PRECISION, out_attr);
+}
+
 // [DEFAULT, HIGHEST]
 static mp_status_t text_forms_read_precisions(mp_text_t *t, const mp_attr_t **out_attr) {
-  mp_text_attrs_t items = {0};
-  MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
-  while (!mp_text_is(t, ']')) {
-    const mp_attr_t *item = NULL;
-    if (items.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(mp_form_enum_word(t, MP_ENUM_PRECISION, &item));
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &items, item));
-  }
-  mp_text_advance(t);
-  mp_attr_t *attr = NULL;
-  MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_ARRAY, &attr));
-  attr->u.array.items = mp_arena_copy(t->arena, items.items, items.count * sizeof(attr));
-  MP_RETURN_IF_NULL(attr->u.array.items);
-  attr->u.array.count = items.count;
-  *out_attr = attr;
-  return NULL;
+  return mp_text_array(t, text_forms_read_precision, out_attr);
 }
 
 mp_status_t mp_form_key_value(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t name) {

@@ -65,14 +65,7 @@ static mp_status_t text_locs_read_fused(mp_text_t *t, mp_loc_t *loc) {
     MP_RETURN_IF_ERROR(mp_text_expect(t, '>'));
   }
   MP_ARRAY(const mp_loc_t *) children = {0};
-  MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
-  while (!mp_text_is(t, ']')) {
-    const mp_loc_t *child = NULL;
-    if (children.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(text_locs_read_loc(t, &child));
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &children, child));
-  }
-  mp_text_advance(t);
+  MP_TEXT_LIST(t, '[', ']', const mp_loc_t *, &children, text_locs_read_loc);
   return text_locs_set_children(t, loc, children.items, children.count);
 }
 

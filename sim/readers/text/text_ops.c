@@ -63,16 +63,21 @@ mp_status_t mp_text_block_args(mp_text_t *t, mp_text_tokens_t *names, mp_text_ty
   return NULL;
 }
 
-mp_status_t mp_text_make_block(mp_text_t *t, const mp_text_tokens_t *names,
-                               const mp_text_types_t *types, mp_block_t **out_block) {
-  mp_block_t *block = NULL;
-  MP_RETURN_IF_ERROR(mp_block_create(t->module, types->count, types->items, &block));
+mp_status_t mp_text_define_args(mp_text_t *t, const mp_text_tokens_t *names, mp_block_t *block) {
   mp_value_t **values = MP_ARENA_ARRAY(t->scratch, mp_value_t *, block->num_args);
   MP_RETURN_IF_NULL(values);
   for (uint32_t i = 0; i < names->count; ++i) {
     values[i] = &block->args[i];
     MP_RETURN_IF_ERROR(mp_text_define(t, &names->items[i], &values[i], 1));
   }
+  return NULL;
+}
+
+mp_status_t mp_text_make_block(mp_text_t *t, const mp_text_tokens_t *names,
+                               const mp_text_types_t *types, mp_block_t **out_block) {
+  mp_block_t *block = NULL;
+  MP_RETURN_IF_ERROR(mp_block_create(t->module, types->count, types->items, &block));
+  MP_RETURN_IF_ERROR(mp_text_define_args(t, names, block));
   *out_block = block;
   return NULL;
 }

@@ -230,14 +230,7 @@ mp_status_t mp_text_bool(mp_text_t *t, bool *out_value) {
 
 mp_status_t mp_text_index_list(mp_text_t *t, mp_index_list_t *out_list) {
   mp_text_ints_t list = {0};
-  MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
-  while (!mp_text_is(t, ']')) {
-    int64_t value;
-    if (list.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(mp_text_i64(t, &value));
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &list, value));
-  }
-  mp_text_advance(t);
+  MP_TEXT_LIST(t, '[', ']', int64_t, &list, mp_text_i64);
   int64_t *values = mp_arena_copy(t->arena, list.items, list.count * sizeof(int64_t));
   MP_RETURN_IF_NULL(values);
   *out_list = (mp_index_list_t){list.count, values};

@@ -104,6 +104,20 @@ typedef MP_ARRAY(const mp_type_t *) mp_text_types_t;
 typedef MP_ARRAY(const mp_attr_t *) mp_text_attrs_t;
 typedef MP_ARRAY(mp_named_attr_t) mp_text_items_t;
 
+// Reads a list such as [x, y] between the marks `open` and `close`: each element, of this type, by
+// `read(t, &element)`, to the end of `list`. Returns from the caller on errors.
+#define MP_TEXT_LIST(t, open, close, type, list, read)                   \
+  do {                                                                   \
+    MP_RETURN_IF_ERROR(mp_text_expect(t, open));                         \
+    while (!mp_text_is(t, close)) {                                      \
+      type mp_element;                                                   \
+      if ((list)->count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ',')); \
+      MP_RETURN_IF_ERROR(read(t, &mp_element));                          \
+      MP_RETURN_IF_ERROR(MP_ARRAY_PUSH((t)->scratch, list, mp_element)); \
+    }                                                                    \
+    mp_text_advance(t);                                                  \
+  } while (0)
+
 // ---- text_parser.c: tokens, errors ----
 
 // Makes the error INVALID_ARGUMENT "12:7: expected <what>, found ','" about the current token.
@@ -211,6 +225,11 @@ MP_NODISCARD mp_status_t mp_text_named_attr(mp_text_t *t, mp_str_t name, const m
 
 // Any attribute, or an alias of one.
 MP_NODISCARD mp_status_t mp_text_attr(mp_text_t *t, const mp_attr_t **out_attr);
+// A list of attributes that `read` reads, [x, y].
+MP_NODISCARD mp_status_t mp_text_array(mp_text_t *t,
+                                       mp_status_t (*read)(mp_text_t *t,
+                                                           const mp_attr_t **out_attr),
+                                       const mp_attr_t **out_attr);
 // The value of an alias that is none of a type: an attribute or a location.
 MP_NODISCARD mp_status_t mp_text_alias_value(mp_text_t *t, mp_text_alias_t *alias);
 // {name = value, ...}: appends the items in the order of the text.
@@ -303,6 +322,9 @@ MP_NODISCARD mp_status_t mp_text_generic_region(mp_text_t *t, bool isolated,
 // (%a: T, ...): appends the tokens of the names and the types.
 MP_NODISCARD mp_status_t mp_text_block_args(mp_text_t *t, mp_text_tokens_t *names,
                                             mp_text_types_t *types);
+// Defines the names of the first arguments of a block.
+MP_NODISCARD mp_status_t mp_text_define_args(mp_text_t *t, const mp_text_tokens_t *names,
+                                             mp_block_t *block);
 // Makes a block with arguments of these types and defines their names.
 MP_NODISCARD mp_status_t mp_text_make_block(mp_text_t *t, const mp_text_tokens_t *names,
                                             const mp_text_types_t *types, mp_block_t **out_block);

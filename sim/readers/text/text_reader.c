@@ -90,17 +90,6 @@ static mp_status_t text_reader_make_func(mp_text_t *t, const mp_token_t *token,
   return NULL;
 }
 
-static mp_status_t text_reader_define_args(mp_text_t *t, const mp_text_tokens_t *names,
-                                           mp_block_t *block) {
-  mp_value_t **values = MP_ARENA_ARRAY(t->scratch, mp_value_t *, block->num_args);
-  MP_RETURN_IF_NULL(values);
-  for (uint32_t i = 0; i < names->count; ++i) {
-    values[i] = &block->args[i];
-    MP_RETURN_IF_ERROR(mp_text_define(t, &names->items[i], &values[i], 1));
-  }
-  return NULL;
-}
-
 static mp_str_t text_reader_visibility_of(const mp_text_t *t) {
   static const char *const words[] = {"public", "private", "nested"};
   for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i)
@@ -122,7 +111,7 @@ static mp_status_t text_reader_read_func(mp_text_t *t) {
   MP_RETURN_IF_ERROR(text_reader_make_func(t, &token, &s, &func));
   if (mp_text_is(t, '{')) {
     mp_text_scope_t scope = mp_text_open_scope(t, true);
-    MP_RETURN_IF_ERROR(text_reader_define_args(t, &s.arg_names, func->body));
+    MP_RETURN_IF_ERROR(mp_text_define_args(t, &s.arg_names, func->body));
     MP_RETURN_IF_ERROR(mp_text_region_of(t, func->body));
     mp_text_close_scope(t, scope);
   }

@@ -37,20 +37,18 @@ mp_status_t mp_text_check_meshes(mp_text_t *t) {
   return NULL;
 }
 
+// "x"=2
+static mp_status_t text_sdy_read_mesh_axis(mp_text_t *t, mp_mesh_axis_t *axis) {
+  MP_RETURN_IF_ERROR(mp_text_string(t, &axis->name));
+  MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
+  return mp_text_i64(t, &axis->size);
+}
+
 // <["x"=2, "y"=4], device_ids=[...]>
 mp_status_t mp_text_mesh_body(mp_text_t *t, mp_mesh_t *out_mesh) {
   MP_ARRAY(mp_mesh_axis_t) axes = {0};
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
-  MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
-  while (!mp_text_is(t, ']')) {
-    mp_mesh_axis_t axis;
-    if (axes.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(mp_text_string(t, &axis.name));
-    MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
-    MP_RETURN_IF_ERROR(mp_text_i64(t, &axis.size));
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &axes, axis));
-  }
-  mp_text_advance(t);
+  MP_TEXT_LIST(t, '[', ']', mp_mesh_axis_t, &axes, text_sdy_read_mesh_axis);
   mp_index_list_t ids = {0};
   if (mp_text_accept(t, ',')) {
     MP_RETURN_IF_ERROR(mp_text_expect_word(t, "device_ids"));
@@ -127,14 +125,7 @@ mp_status_t mp_text_axes_attr(mp_text_t *t, const mp_attr_t **out_attr) {
 // [{"x"}, {}]
 mp_status_t mp_text_axes_lists(mp_text_t *t, const mp_attr_t **out_attr) {
   MP_ARRAY(mp_axis_list_t) lists = {0};
-  MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
-  while (!mp_text_is(t, ']')) {
-    mp_axis_list_t axes;
-    if (lists.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(text_sdy_axes(t, &axes));
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &lists, axes));
-  }
-  mp_text_advance(t);
+  MP_TEXT_LIST(t, '[', ']', mp_axis_list_t, &lists, text_sdy_axes);
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_AXES_LISTS, &attr));
   attr->u.axes_lists.count = lists.count;
@@ -145,21 +136,19 @@ mp_status_t mp_text_axes_lists(mp_text_t *t, const mp_attr_t **out_attr) {
   return NULL;
 }
 
+// {"x"}: 0->1
+static mp_status_t text_sdy_read_all_to_all(mp_text_t *t, mp_all_to_all_param_t *param) {
+  MP_RETURN_IF_ERROR(text_sdy_axes(t, &param->axes));
+  MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
+  MP_RETURN_IF_ERROR(mp_text_i64(t, &param->source_dim));
+  MP_RETURN_IF_ERROR(mp_text_expect_arrow(t));
+  return mp_text_i64(t, &param->target_dim);
+}
+
 // [{"x"}: 0->1]
 mp_status_t mp_text_all_to_all(mp_text_t *t, const mp_attr_t **out_attr) {
   MP_ARRAY(mp_all_to_all_param_t) params = {0};
-  MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
-  while (!mp_text_is(t, ']')) {
-    mp_all_to_all_param_t param;
-    if (params.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(text_sdy_axes(t, &param.axes));
-    MP_RETURN_IF_ERROR(mp_text_expect(t, ':'));
-    MP_RETURN_IF_ERROR(mp_text_i64(t, &param.source_dim));
-    MP_RETURN_IF_ERROR(mp_text_expect_arrow(t));
-    MP_RETURN_IF_ERROR(mp_text_i64(t, &param.target_dim));
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &params, param));
-  }
-  mp_text_advance(t);
+  MP_TEXT_LIST(t, '[', ']', mp_all_to_all_param_t, &params, text_sdy_read_all_to_all);
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_ALL_TO_ALL_PARAMS, &attr));
   attr->u.all_to_all_params.count = params.count;
@@ -211,14 +200,7 @@ static mp_status_t text_sdy_read_sharding(mp_text_t *t, mp_sdy_sharding_t *shard
     MP_RETURN_IF_ERROR(mp_text_mesh_ref(t, &mesh));
   sharding->mesh = mesh;
   MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-  MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
-  while (!mp_text_is(t, ']')) {
-    mp_dim_sharding_t dim;
-    if (dims.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(text_sdy_read_dim(t, &dim));
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &dims, dim));
-  }
-  mp_text_advance(t);
+  MP_TEXT_LIST(t, '[', ']', mp_dim_sharding_t, &dims, text_sdy_read_dim);
   sharding->rank = dims.count;
   sharding->dims = mp_arena_copy(t->arena, dims.items, dims.count * sizeof(mp_dim_sharding_t));
   MP_RETURN_IF_NULL(sharding->dims);
@@ -240,14 +222,7 @@ mp_status_t mp_text_sharding(mp_text_t *t, const mp_attr_t **out_attr) {
 // [<@mesh, ...>, ...]
 mp_status_t mp_text_shardings(mp_text_t *t, const mp_attr_t **out_attr) {
   MP_ARRAY(mp_sdy_sharding_t) list = {0};
-  MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
-  while (!mp_text_is(t, ']')) {
-    mp_sdy_sharding_t sharding;
-    if (list.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(text_sdy_read_sharding(t, &sharding));
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &list, sharding));
-  }
-  mp_text_advance(t);
+  MP_TEXT_LIST(t, '[', ']', mp_sdy_sharding_t, &list, text_sdy_read_sharding);
   mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_text_new_attr(t, MP_KIND_SHARDINGS, &attr));
   attr->u.shardings.count = list.count;
@@ -322,14 +297,7 @@ static mp_status_t text_sdy_read_mapping(mp_text_t *t, mp_tensor_mapping_t *mapp
 static mp_status_t text_sdy_read_mappings(mp_text_t *t, const mp_tensor_mapping_t **out_mappings,
                                           uint32_t *out_count) {
   MP_ARRAY(mp_tensor_mapping_t) list = {0};
-  MP_RETURN_IF_ERROR(mp_text_expect(t, '('));
-  while (!mp_text_is(t, ')')) {
-    mp_tensor_mapping_t mapping;
-    if (list.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(text_sdy_read_mapping(t, &mapping));
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &list, mapping));
-  }
-  mp_text_advance(t);
+  MP_TEXT_LIST(t, '(', ')', mp_tensor_mapping_t, &list, text_sdy_read_mapping);
   *out_mappings = mp_arena_copy(t->arena, list.items, list.count * sizeof(mp_tensor_mapping_t));
   MP_RETURN_IF_NULL(*out_mappings);
   *out_count = list.count;

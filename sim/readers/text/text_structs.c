@@ -381,14 +381,7 @@ static mp_status_t text_structs_read_inline_mesh(mp_text_t *t, mp_mesh_t *mesh) 
   MP_RETURN_IF_ERROR(mp_text_expect(t, '<'));
   MP_RETURN_IF_ERROR(mp_text_expect_word(t, "axes"));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
-  MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
-  while (!mp_text_is(t, ']')) {
-    mp_mesh_axis_t axis;
-    if (axes.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(text_structs_read_mesh_axis(t, &axis));
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &axes, axis));
-  }
-  mp_text_advance(t);
+  MP_TEXT_LIST(t, '[', ']', mp_mesh_axis_t, &axes, text_structs_read_mesh_axis);
   mesh->num_axes = axes.count;
   mesh->axes = mp_arena_copy(t->arena, axes.items, axes.count * sizeof(mp_mesh_axis_t));
   MP_RETURN_IF_NULL(mesh->axes);
@@ -440,14 +433,7 @@ static mp_status_t text_structs_read_mesh_groups(mp_text_t *t, mp_str_t name,
   MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
   MP_RETURN_IF_ERROR(mp_text_expect_word(t, "axes"));
   MP_RETURN_IF_ERROR(mp_text_expect(t, '='));
-  MP_RETURN_IF_ERROR(mp_text_expect(t, '['));
-  while (!mp_text_is(t, ']')) {
-    mp_axis_ref_t axis;
-    if (axes.count > 0) MP_RETURN_IF_ERROR(mp_text_expect(t, ','));
-    MP_RETURN_IF_ERROR(text_structs_read_axis_ref(t, &axis));
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(t->scratch, &axes, axis));
-  }
-  mp_text_advance(t);
+  MP_TEXT_LIST(t, '[', ']', mp_axis_ref_t, &axes, text_structs_read_axis_ref);
   attr->u.mesh_groups.mesh = mesh;
   attr->u.mesh_groups.axes.count = axes.count;
   attr->u.mesh_groups.axes.axes =
