@@ -1,32 +1,28 @@
 // Helpers of the verifier's rules.
 #include "sim/ir/verify/verify_rules.h"
 
-mp_status_t mp_verify_same_type(const mp_op_t *op, const mp_type_t *a, const mp_type_t *b,
-                                const char *what) {
-  if (mp_type_equal(a, b)) return NULL;
+// The error that two types differ in their `property`.
+static mp_status_t verify_util_differ(const mp_op_t *op, const mp_type_t *a, const mp_type_t *b,
+                                      const char *what, const char *property) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_type_print(a, &text);
   mp_strbuf_puts(&text, " and ");
   mp_type_print(b, &text);
-  mp_status_t status = mp_op_error(op, MP_INVALID_ARGUMENT, "%s have different types: %s", what,
-                                   mp_strbuf_text(&text));
+  mp_status_t status = mp_op_error(op, MP_INVALID_ARGUMENT, "%s have different %s: %s", what,
+                                   property, mp_strbuf_text(&text));
   mp_strbuf_deinit(&text);
   return status;
 }
 
+mp_status_t mp_verify_same_type(const mp_op_t *op, const mp_type_t *a, const mp_type_t *b,
+                                const char *what) {
+  return mp_type_equal(a, b) ? NULL : verify_util_differ(op, a, b, what, "types");
+}
+
 mp_status_t mp_verify_same_shape(const mp_op_t *op, const mp_type_t *a, const mp_type_t *b,
                                  const char *what) {
-  if (mp_type_same_shape(a, b)) return NULL;
-  mp_strbuf_t text;
-  mp_strbuf_init(&text);
-  mp_type_print(a, &text);
-  mp_strbuf_puts(&text, " and ");
-  mp_type_print(b, &text);
-  mp_status_t status = mp_op_error(op, MP_INVALID_ARGUMENT, "%s have different shapes: %s", what,
-                                   mp_strbuf_text(&text));
-  mp_strbuf_deinit(&text);
-  return status;
+  return mp_type_same_shape(a, b) ? NULL : verify_util_differ(op, a, b, what, "shapes");
 }
 
 mp_status_t mp_verify_dtype(const mp_op_t *op, const mp_type_t *type, uint32_t classes,

@@ -1,5 +1,6 @@
 // Dynamic ops in programs without dynamic shapes: the operands that give the shape are computed
 // from constants, or say only what the result's type says.
+#include "sim/base/assert.h"
 #include "sim/passes/desugar/constant_ints.h"
 #include "sim/passes/desugar/desugar_impl.h"
 #include "sim/passes/rewrite/rewrite.h"
@@ -31,51 +32,38 @@ mp_status_t mp_desugar_dynamic_iota(mp_module_t *module, mp_op_t *op) {
   return desugar_dynamic_keep_operands(module, op, 0, MP_OP_IOTA, NULL, 0);
 }
 
-// Makes list attributes, with one entry per dimension, of operands first .. first+count-1. Sets
-// *out_known to false when one of them is no constant.
-static mp_status_t desugar_dynamic_constant_attrs(mp_module_t *module, const mp_op_t *op,
-                                                  uint32_t first, uint32_t count,
-                                                  const mp_attr_name_t *names,
-                                                  mp_named_attr_t *attrs, bool *out_known) {
+// Keeps the first `first` operands. The `count` operands behind them become list attributes with
+// one entry per dimension. If one of them is no constant, the op stays as it is.
+static mp_status_t desugar_dynamic_take_constants(mp_module_t *module, mp_op_t *op, uint32_t first,
+                                                  uint32_t count, const mp_attr_name_t *names,
+                                                  mp_opcode_t code) {
   const uint32_t rank = op->operands[0]->type->rank;
   int64_t values[MP_MAX_RANK];
-  *out_known = false;
-  if (rank > MP_MAX_RANK) return NULL;
+  mp_named_attr_t attrs[3];
+  MP_ASSERT(count <= 3);
+  if (!desugar_dynamic_is_static(op) || rank > MP_MAX_RANK) return NULL;
   for (uint32_t i = 0; i < count; ++i) {
     if (!mp_constant_ints(op->operands[first + i], values, rank)) return NULL;
     MP_RETURN_IF_ERROR(mp_rewrite_ints(module, names[i], values, rank, &attrs[i]));
   }
-  *out_known = true;
-  return NULL;
+  return desugar_dynamic_keep_operands(module, op, first, code, attrs, count);
 }
 
 mp_status_t mp_desugar_dynamic_pad(mp_module_t *module, mp_op_t *op) {
   static const mp_attr_name_t names[] = {MP_ATTR_EDGE_PADDING_LOW, MP_ATTR_EDGE_PADDING_HIGH,
                                          MP_ATTR_INTERIOR_PADDING};
-  mp_named_attr_t attrs[3];
-  bool known = false;
-  if (!desugar_dynamic_is_static(op)) return NULL;
-  MP_RETURN_IF_ERROR(desugar_dynamic_constant_attrs(module, op, 2, 3, names, attrs, &known));
-  return known ? desugar_dynamic_keep_operands(module, op, 2, MP_OP_PAD, attrs, 3) : NULL;
+  return desugar_dynamic_take_constants(module, op, 2, 3, names, MP_OP_PAD);
 }
 
 mp_status_t mp_desugar_real_dynamic_slice(mp_module_t *module, mp_op_t *op) {
   static const mp_attr_name_t names[] = {MP_ATTR_START_INDICES, MP_ATTR_LIMIT_INDICES,
                                          MP_ATTR_STRIDES};
-  mp_named_attr_t attrs[3];
-  bool known = false;
-  if (!desugar_dynamic_is_static(op)) return NULL;
-  MP_RETURN_IF_ERROR(desugar_dynamic_constant_attrs(module, op, 1, 3, names, attrs, &known));
-  return known ? desugar_dynamic_keep_operands(module, op, 1, MP_OP_SLICE, attrs, 3) : NULL;
+  return desugar_dynamic_take_constants(module, op, 1, 3, names, MP_OP_SLICE);
 }
 
 mp_status_t mp_desugar_dynamic_gather(mp_module_t *module, mp_op_t *op) {
   static const mp_attr_name_t name = MP_ATTR_SLICE_SIZES;
-  mp_named_attr_t attr;
-  bool known = false;
-  if (!desugar_dynamic_is_static(op)) return NULL;
-  MP_RETURN_IF_ERROR(desugar_dynamic_constant_attrs(module, op, 2, 1, &name, &attr, &known));
-  return known ? desugar_dynamic_keep_operands(module, op, 2, MP_OP_GATHER, &attr, 1) : NULL;
+  return desugar_dynamic_take_constants(module, op, 2, 1, &name, MP_OP_GATHER);
 }
 
 mp_status_t mp_desugar_dynamic_conv(mp_module_t *module, mp_op_t *op) {
