@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 #include <unwind.h>
 
 #ifdef __x86_64__

@@ -1,6 +1,5 @@
 #include "sim/ir/loc.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 // Locations share parts, so that a small program can spell a tree of any size. A search therefore

@@ -1,7 +1,5 @@
 #include "sim/ir/schema.h"
 
-#include <string.h>
-
 #define KIND(name) (1u << MP_KIND_##name)
 
 // ---- the table; one macro per kind of attribute ----

@@ -1,7 +1,5 @@
 // Makes loops: what commands do becomes steps, whose operands are slots of the loop, its own memory
 // or constants.
-#include <string.h>
-
 #include "sim/base/assert.h"
 #include "sim/kernels/shape.h"
 #include "sim/loops/loop_impl.h"

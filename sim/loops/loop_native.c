@@ -1,7 +1,6 @@
 // A loop's steps as code for sim/native: an instruction for each step, with the same number. Steps
 // that code cannot have are called.
 #include <stdatomic.h>
-#include <string.h>
 
 #include "sim/base/alloc.h"
 #include "sim/kernels/shape.h"

@@ -3,7 +3,6 @@
 // The bodies of callees are copied to the place of the call, by recursion: the verifier has checked
 // that no function calls itself. One map from the module's value ids gives the copy of each value;
 // the entries of a function's values are overwritten at its next call.
-#include <string.h>
 
 #include "sim/passes/passes.h"
 

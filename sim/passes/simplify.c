@@ -1,7 +1,6 @@
 // Folding, in one forward sweep. Operands are first replaced by the values that earlier folds have
 // put in their place; then the op itself may turn out to compute an earlier value. Ops whose
 // results are not used any more are left to dead code elimination.
-#include <string.h>
 
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"

@@ -1,7 +1,6 @@
 // Folds small loops: the commands of a loop, from the target of its back edge to the edge, become
 // one LOOP command, if sim/loops can run them all. Of nested loops it takes the outermost one that
 // it can.
-#include <string.h>
 
 #include "sim/base/assert.h"
 #include "sim/base/containers/array.h"

@@ -1,7 +1,5 @@
 #include "sim/plan/plan.h"
 
-#include <string.h>
-
 #include "sim/base/assert.h"
 #include "sim/plan/emitter.h"
 #include "sim/plan/program_check.h"

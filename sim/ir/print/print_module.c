@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 
-#include "sim/base/hash.h"
 #include "sim/ir/print/print_parts.h"
 
 static void print_module_optional_dict(const mp_attr_t *dict, mp_strbuf_t *out) {

@@ -1,6 +1,4 @@
 // Meshes, shardings and sharding rules (Shardy dialect documentation, "Attributes").
-#include <stdlib.h>
-
 #include "sim/base/alloc.h"
 #include "sim/ir/verify/verify_rules.h"
 

@@ -5,7 +5,6 @@
 // reads them from the input, with zeros for padding and for the holes of lhs_dilation. Whatever the
 // dimension numbers are, positions are in the order in which the result lies in memory, and the
 // side whose rows are contiguous there becomes the columns of C.
-#include <string.h>
 
 #include "sim/kernels/contraction/contraction_makers.h"
 #include "sim/kernels/contraction/conv_phases.h"

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "sim/base/assert.h"
 #include "sim/kernels/lanes.h"
 #include "sim/kernels/loops.h"
 #include "sim/kernels/shape.h"

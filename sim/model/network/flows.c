@@ -1,7 +1,6 @@
 #include "sim/model/network/flows.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "sim/base/assert.h"
 #include "sim/model/network/flows_share.h"

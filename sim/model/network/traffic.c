@@ -6,7 +6,6 @@
 #include "sim/base/assert.h"
 #include "sim/model/network/algorithms.h"
 #include "sim/model/network/flows.h"
-#include "sim/numeric/box.h"
 
 // One collective of one group.
 typedef struct {

@@ -1,6 +1,4 @@
 // Operands, attributes and operations for the builders.
-#include <string.h>
-
 #include "sim/base/assert.h"
 #include "sim/ir/schema.h"
 #include "sim/readers/hlo/hlo_build.h"

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "sim/base/hash.h"
 #include "sim/spmd/gspmd/gspmd_parts.h"
 #include "sim/spmd/sharding/annotations.h"
 

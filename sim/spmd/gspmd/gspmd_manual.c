@@ -1,7 +1,5 @@
 // Makes manual regions. A call whose operands come through SPMDFullToShardShape and whose results
 // go through SPMDShardToFullShape is one: this is how JAX writes shard_map for GSPMD.
-#include <string.h>
-
 #include "sim/spmd/gspmd/gspmd_parts.h"
 #include "sim/spmd/sharding/annotations.h"
 

@@ -1,6 +1,5 @@
 // Finds the axes of a mesh in lists of devices.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/spmd/gspmd/gspmd_parts.h"

@@ -1,7 +1,5 @@
 #include "sim/spmd/partition/partition.h"
 
-#include <string.h>
-
 #include "sim/spmd/build/combine_sums.h"
 #include "sim/spmd/partition/partitioner.h"
 #include "sim/spmd/sharding/annotations.h"

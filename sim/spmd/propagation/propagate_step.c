@@ -1,7 +1,5 @@
 #include "sim/spmd/propagation/propagate_step.h"
 
-#include <string.h>
-
 #include "sim/base/assert.h"
 
 enum { MP_LAST_LEVEL = 4 };

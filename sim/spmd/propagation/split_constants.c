@@ -1,7 +1,5 @@
 #include "sim/spmd/propagation/split_constants.h"
 
-#include <string.h>
-
 #include "sim/base/assert.h"
 
 enum { MP_SPLIT_MAX_COPIES = 1 << 17 };

@@ -1,6 +1,5 @@
 #include "sim/spmd/sharding/atoms.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/assert.h"

@@ -1,6 +1,4 @@
 // Converts atoms back to Shardy's axes.
-#include <string.h>
-
 #include "sim/ir/mesh.h"
 #include "sim/spmd/sharding/atoms.h"
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "sim/kernels/fused/tile/tile_registers.h"
-#include "sim/kernels/shape.h"
 
 // A tile has whole cycles, and longer ones would make it too long for the cache. Where it can, it
 // ends at the end of a cache line.
