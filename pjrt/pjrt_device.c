@@ -2,7 +2,6 @@
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
-#include "sim/base/log.h"
 
 // What a device tells of itself was made with its topology.
 MP_GETTER(PJRT_DeviceDescription_Id, device_description, id, it->info->id)
@@ -44,20 +43,12 @@ mp_status_t mp_PJRT_Device_DefaultMemory(PJRT_Device_DefaultMemory_Args *args) {
     args->field##_is_set = false; \
   } while (0)
 
-// The statistics have no field for where pages lie.
-static void pjrt_device_log_pages(const mp_device_t *device, const mp_memory_stats_t *stats) {
-  if (stats->bytes_on_node < 0) return;
-  mp_log(MP_LOG_DEBUG, "memory of device %u: %lld bytes lie on its NUMA node, %lld bytes on others",
-         mp_device_id(device), (long long)stats->bytes_on_node, (long long)stats->bytes_off_node);
-}
-
 // Statistics of the device's own memory.
 mp_status_t mp_PJRT_Device_MemoryStats(PJRT_Device_MemoryStats_Args *args) {
   MP_REQUIRE(args, device);
   MP_RETURN_IF_ERROR(mp_device_check_local(args->device->device, "no memory of"));
   mp_memory_stats_t stats;
   mp_memory_get_stats(mp_device_memory(args->device->device, MP_MEMORY_DEVICE), &stats);
-  pjrt_device_log_pages(args->device->device, &stats);
   args->bytes_in_use = stats.bytes_in_use;
   SET(peak_bytes_in_use, stats.peak_bytes_in_use);
   SET(num_allocs, stats.num_allocs);
@@ -67,8 +58,12 @@ mp_status_t mp_PJRT_Device_MemoryStats(PJRT_Device_MemoryStats_Args *args) {
   SET(peak_bytes_reserved, 0);
   SET(bytes_reservable_limit, stats.bytes_reservable);
   SET(largest_free_block_bytes, stats.largest_free_block_bytes);
-  // Pools are what an allocator holds of the system, in use or not, which is not counted.
-  LEAVE(pool_bytes);
+  // What the system has placed for the device where it belongs; bytes_in_use may lie elsewhere.
+  if (stats.bytes_on_node < 0) {
+    LEAVE(pool_bytes);
+  } else {
+    SET(pool_bytes, stats.bytes_on_node);
+  }
   LEAVE(peak_pool_bytes);
   if (MP_HAS(args, peak_allocated_bytes_is_set)) {
     SET(peak_allocated_bytes, stats.peak_bytes_in_use);

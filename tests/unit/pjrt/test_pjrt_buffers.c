@@ -1,12 +1,6 @@
 // Buffers through the table: host arrays of any strides and element sizes, layouts, lifetimes,
 // copies, chunked transfers, errors as contents.
 
-#include <stdio.h>
-#include <unistd.h>
-
-#include "pjrt/pjrt_objects.h"
-#include "sim/base/log.h"
-#include "sim/runtime/memory/memory.h"
 #include "tests/unit/support/pjrt_test.h"
 
 static PJRT_Client *client;
@@ -417,50 +411,6 @@ static void memory_statistics_follow_buffers(void **state) {
   assert_int_equal(after.peak_bytes_in_use, after.bytes_in_use);
 }
 
-// The statistics as they are asked for, with what is logged meanwhile.
-static PJRT_Device_MemoryStats_Args stats_with_log(PJRT_Device *device, char *log, size_t size) {
-  PJRT_Device_MemoryStats_Args stats = ARGS(PJRT_Device_MemoryStats, peak_allocated_bytes_is_set);
-  stats.device = device;
-  FILE *file = tmpfile();
-  const int kept = dup(STDERR_FILENO);
-  assert_non_null(file);
-  dup2(fileno(file), STDERR_FILENO);
-  mp_log_set_level(MP_LOG_DEBUG);
-  PJRT_Error *error = api()->PJRT_Device_MemoryStats(&stats);
-  mp_log_set_level(MP_LOG_WARNING);
-  dup2(kept, STDERR_FILENO);
-  close(kept);
-  expect_ok(error);
-  rewind(file);
-  log[fread(log, 1, size - 1, file)] = '\0';
-  fclose(file);
-  return stats;
-}
-
-// A user reads pool_bytes as what an allocator holds.
-static void where_pages_lie_is_logged_and_is_no_pool(void **state) {
-  (void)state;
-  static const float source[1 << 16] = {1};
-  char log[1024];
-  PJRT_Client *fresh = make_client(1);
-  PJRT_Device *device = device_of(fresh, 0);
-  mp_memory_t *own = mp_device_memory(device->device, MP_MEMORY_DEVICE);
-  own->numa_node = 0;  // as if the machine had others
-  PJRT_Buffer *buffer = put_f32(fresh, device, source, 1 << 16);
-  mp_memory_stats_t known;
-  mp_memory_get_stats(own, &known);
-  const PJRT_Device_MemoryStats_Args stats = stats_with_log(device, log, sizeof(log));
-  assert_false(stats.pool_bytes_is_set || stats.peak_pool_bytes_is_set);
-  if (known.bytes_on_node < 0) {
-    print_message("the system does not say where pages lie\n");
-  } else {
-    assert_non_null(strstr(log, "memory of device 0: "));
-    assert_non_null(strstr(log, " bytes lie on its NUMA node, "));
-  }
-  destroy_buffer(buffer);
-  destroy_client(fresh);
-}
-
 static void buffers_outlive_their_client(void **state) {
   (void)state;
   static const float source[4] = {1, 2, 3, 4};
@@ -503,7 +453,6 @@ int main(void) {
       cmocka_unit_test(events_may_be_destroyed_in_their_callback),
       cmocka_unit_test(user_data_of_memories_is_freed),
       cmocka_unit_test(memory_statistics_follow_buffers),
-      cmocka_unit_test(where_pages_lie_is_logged_and_is_no_pool),
       cmocka_unit_test(buffers_outlive_their_client),
       cmocka_unit_test(unknown_client_options_are_refused_by_name),
   };
