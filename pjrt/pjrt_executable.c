@@ -203,7 +203,7 @@ static mp_status_t pjrt_executable_describe(PJRT_Executable *executable,
 static mp_compile_request_t pjrt_executable_wishes(const PJRT_Client *client) {
   if (client == NULL) return (mp_compile_request_t){0};
   return (mp_compile_request_t){.op_by_op = client->op_by_op,
-                                .no_bands = mp_client_model(client->client) != NULL,
+                                .keep_partitioned = mp_client_model(client->client) != NULL,
                                 .open_loops = mp_client_has_shapes_only(client->client)};
 }
 

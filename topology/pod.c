@@ -43,6 +43,7 @@ static void pod_fill_info(mp_pod_t *pod) {
   mp_pod_info_t *info = &pod->info;
   *info = (mp_pod_info_t){
       .name = pod->name,
+      .chip = spec->chip,
       .kind = spec->kind,
       .num_slices = spec->slices,
       .num_hosts = spec->hosts,

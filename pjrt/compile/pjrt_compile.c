@@ -85,7 +85,7 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
       .propagate_to_params = options.propagate_to_parameters.items,
       .num_propagate_to_params = options.propagate_to_parameters.count,
       .op_by_op = wishes->op_by_op,
-      .no_bands = wishes->no_bands,
+      .keep_partitioned = wishes->keep_partitioned,
       .open_loops = wishes->open_loops,
       .answers = source->is_stored ? &source->answers : NULL,
   };

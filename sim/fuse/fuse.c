@@ -57,7 +57,7 @@ static mp_status_t fuse_make_tables(fuse_t *fuse) {
   return is_there ? NULL : mp_status_out_of_memory();
 }
 
-static mp_status_t fuse_main(fuse_t *fuse, bool bands) {
+static mp_status_t fuse_main(fuse_t *fuse) {
   mp_block_t *body = fuse->module->main->body;
   MP_RETURN_IF_ERROR(mp_fuse_gathers(fuse->module));
   MP_RETURN_IF_ERROR(fuse_make_tables(fuse));
@@ -66,13 +66,13 @@ static mp_status_t fuse_main(fuse_t *fuse, bool bands) {
   MP_RETURN_IF_ERROR(fuse_each_block(fuse, body, fuse_build));
   // What the fused ops looked through is gone, and with it uses that are none.
   MP_RETURN_IF_ERROR(mp_pass_dead_code(fuse->module));
-  return bands ? mp_fuse_bands(fuse->module, fuse->scratch) : NULL;
+  return mp_fuse_bands(fuse->module, fuse->scratch);
 }
 
-mp_status_t mp_fuse(mp_module_t *module, bool bands) {
+mp_status_t mp_fuse(mp_module_t *module) {
   fuse_t fuse = {.module = module};
   MP_RETURN_IF_ERROR(mp_arena_create(&fuse.scratch));
-  mp_status_t status = fuse_main(&fuse, bands);
+  mp_status_t status = fuse_main(&fuse);
   mp_arena_release(fuse.scratch);
   return status;
 }

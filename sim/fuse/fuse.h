@@ -12,6 +12,6 @@
 // a device (after mp_passes_finish); it is verifiable afterwards, and computes the same bits. Ops
 // that only fed what was fused are left without a use. Products become one op with what is between
 // them only if `bands` says so.
-MP_NODISCARD mp_status_t mp_fuse(mp_module_t *module, bool bands);
+MP_NODISCARD mp_status_t mp_fuse(mp_module_t *module);
 
 #endif  // MINIPOD_SIM_FUSE_FUSE_H_

@@ -1,4 +1,5 @@
-// Copying ops with their regions.
+// Copying ops with their regions, and main.
+#include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 #include "sim/ir/module.h"
 
@@ -53,10 +54,46 @@ mp_status_t mp_op_clone(mp_module_t *module, const mp_op_t *op, mp_value_t **map
   MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &copy));
   MP_ASSERT(copy->parent == NULL);
   copy->id = op->id;
+  copy->control = op->control;
   for (uint32_t i = 0; i < op->num_results; ++i) {
     copy->results[i].id = op->results[i].id;
     map[op->results[i].id] = &copy->results[i];
   }
   *out_op = copy;
+  return NULL;
+}
+
+static mp_status_t clone_main(mp_module_t *module, mp_module_t *copy) {
+  const mp_func_t *main = module->main;
+  const uint32_t num_values = mp_module_number_values(module);
+  mp_value_t **map = mp_calloc((size_t)num_values + 1, sizeof(mp_value_t *));
+  MP_RETURN_IF_NULL(map);
+  mp_block_t *body = NULL;
+  mp_status_t status = clone_block(copy, main->body, map, &body);
+  mp_free(map);
+  if (status != NULL) return status;
+  mp_func_t *func = MP_ARENA_NEW(copy->arena, mp_func_t);
+  MP_RETURN_IF_NULL(func);
+  *func = *main;
+  func->next = NULL;
+  func->body = body;
+  body->parent_func = func;
+  MP_QUEUE_PUSH(&copy->funcs, func, next);
+  copy->main = func;
+  return NULL;
+}
+
+mp_status_t mp_module_copy_main(mp_module_t *module, mp_module_t **out_copy) {
+  mp_module_t *copy = NULL;
+  MP_RETURN_IF_ERROR(mp_module_create(&copy));
+  copy->name = module->name;
+  copy->num_replicas = module->num_replicas;
+  copy->num_partitions = module->num_partitions;
+  const mp_status_t status = clone_main(module, copy);
+  if (status != NULL) {
+    mp_module_release(copy);
+    return status;
+  }
+  *out_copy = copy;
   return NULL;
 }

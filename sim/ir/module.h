@@ -71,6 +71,9 @@ struct mp_op_s {
   mp_block_t *parent;
   mp_op_t *prev, *next;  // in the parent's list
   uint32_t id;           // scratch for passes
+  // Of control flow whose ways are followed (mp_module_number_control): its number in the program,
+  // from 1, which copies keep. 0: none.
+  uint32_t control;
 };
 
 struct mp_block_s {
@@ -168,6 +171,14 @@ MP_NODISCARD mp_status_t mp_op_set_attr(mp_module_t *module, mp_op_t *op, mp_att
 // have room for all ids of the module.
 MP_NODISCARD mp_status_t mp_op_clone(mp_module_t *module, const mp_op_t *op, mp_value_t **map,
                                      mp_op_t **out_op);
+
+// Numbers the loops and branches of main (mp_op_t.control), in the order of mp_module_walk.
+MP_NODISCARD mp_status_t mp_module_number_control(mp_module_t *module);
+
+// Makes a module whose only function is a copy of main. Its ops and values are its own; types,
+// attributes and locations are those of `module`, which must live longer. Numbers the values of
+// `module`.
+MP_NODISCARD mp_status_t mp_module_copy_main(mp_module_t *module, mp_module_t **out_copy);
 
 // The op that ends the block; NULL for a block without ops, which the verifier refuses.
 static inline mp_op_t *mp_block_terminator(const mp_block_t *block) {

@@ -39,6 +39,17 @@ uint32_t mp_module_number_values(mp_module_t *module) {
   return next_id;
 }
 
+static mp_status_t walk_number_control(void *context, mp_op_t *op) {
+  uint32_t *count = context;
+  if (mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL) op->control = ++*count;
+  return NULL;
+}
+
+mp_status_t mp_module_number_control(mp_module_t *module) {
+  uint32_t count = 0;
+  return mp_block_walk(module->main->body, walk_number_control, &count);
+}
+
 // ---- captures ----
 
 static bool walk_is_inside(const mp_value_t *value, const mp_op_t *op) {

@@ -48,6 +48,16 @@ static mp_status_t compile_partition(mp_module_t *module, const mp_compile_reque
   return status;
 }
 
+// What this machine runs: it fuses what it likes, and the user's chip knows nothing of that.
+static mp_status_t compile_for_machine(mp_module_t *module, const mp_compile_request_t *request,
+                                       mp_plan_options_t *options, mp_program_t **out_program) {
+  if (!request->op_by_op) MP_RETURN_IF_ERROR(mp_fuse(module));
+  MP_RETURN_IF_ERROR(mp_pass_unit_broadcasts(module));
+  mp_module_check_verified(module);
+  MP_RETURN_IF_ERROR(mp_spmd_count_communication(module, &options->partition.report));
+  return mp_plan_create(module, options, out_program);
+}
+
 static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *request,
                            mp_program_t **out_program) {
   mp_plan_options_t options = {
@@ -71,11 +81,13 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
   MP_RETURN_IF_ERROR(mp_plan_lay_out_calls(module));
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_passes_finish(module));
-  if (!request->op_by_op) MP_RETURN_IF_ERROR(mp_fuse(module, !request->no_bands));
-  MP_RETURN_IF_ERROR(mp_pass_unit_broadcasts(module));
-  mp_module_check_verified(module);
-  MP_RETURN_IF_ERROR(mp_spmd_count_communication(module, &options.partition.report));
-  return mp_plan_create(module, &options, out_program);
+  if (request->keep_partitioned) {
+    MP_RETURN_IF_ERROR(mp_module_number_control(module));
+    MP_RETURN_IF_ERROR(mp_module_copy_main(module, &options.partitioned));
+  }
+  const mp_status_t status = compile_for_machine(module, request, &options, out_program);
+  if (status != NULL) mp_module_release(options.partitioned);
+  return status;
 }
 
 mp_status_t mp_compile_module(mp_module_t *module, const mp_compile_request_t *request,

@@ -21,9 +21,9 @@ typedef struct {
   uint32_t num_propagate_to_params;
   // Nothing is fused (sim/fuse), and no loop becomes one command.
   bool op_by_op;
-  // No product becomes one op with what is made of its result and the product that reads that: for
-  // models of time, whose accelerators have no such kernel (sim/model/cost).
-  bool no_bands;
+  // Keeps a copy of the partitioned program, from which models of time make what the described chip
+  // would run (mp_program_t.partitioned), and lets runs say which way their control flow went.
+  bool keep_partitioned;
   // No loop becomes one command: for tests that replace the kernels of commands.
   bool open_loops;
   // What custom partitioners have answered to an earlier compilation of the same program

@@ -86,7 +86,8 @@ static mp_status_t emit_control_jump(mp_emitter_t *emitter, const mp_op_t *op, m
                             .num_operands = condition == NULL ? 0 : 1,
                             .operands = condition,
                             .num_targets = num_targets,
-                            .targets = targets};
+                            .targets = targets,
+                            .control = op->control};
   return mp_emit_command(emitter, &command, NULL);
 }
 

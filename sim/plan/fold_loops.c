@@ -37,8 +37,11 @@ static bool fold_loops_can_be_in_loop(const mp_cmd_t *cmd) {
     case MP_CMD_PARTITION_ID:
     case MP_CMD_JUMP:
     case MP_CMD_BRANCH_UNLESS:
-    case MP_CMD_SWITCH:
       return true;
+    case MP_CMD_SWITCH:
+      // Somebody wants to know which way it goes, and a LOOP command says how often its loops go
+      // round, not more.
+      return cmd->control == 0;
     default:
       return false;
   }
@@ -172,6 +175,52 @@ static mp_status_t fold_loops_add_command(range_t *r, const mp_cmd_t *cmd, bool 
   }
 }
 
+// ---- back edges ----
+
+// The number of the next back edge behind `edge` that goes further back than to `first`; UINT32_MAX
+// if there is none. Such an edge belongs to the `while` around.
+static uint32_t fold_loops_edge_around(const range_t *r, uint32_t edge, uint32_t number) {
+  const uint32_t first = r->body[edge].targets[0];
+  for (uint32_t i = edge + 1; i < r->count; ++i) {
+    if (r->body[i].kind != MP_CMD_JUMP || r->body[i].targets[0] > i) continue;
+    ++number;
+    if (r->body[i].targets[0] <= first) return number;
+  }
+  return UINT32_MAX;
+}
+
+// Whether a command comes before the branch that leaves the `while` whose back edge is command
+// `edge`.
+static bool fold_loops_is_in_condition(const range_t *r, uint32_t command, uint32_t edge) {
+  for (uint32_t i = command; i < edge; ++i) {
+    if (r->body[i].control == r->body[edge].control) return true;
+  }
+  return false;
+}
+
+static uint32_t fold_loops_edge_command(const range_t *r, uint32_t number) {
+  for (uint32_t i = 0;; ++i) {
+    if (r->body[i].kind == MP_CMD_JUMP && r->body[i].targets[0] <= i && number-- == 0) return i;
+  }
+}
+
+static mp_status_t fold_loops_edges(const range_t *r, uint32_t count,
+                                    const mp_loop_edge_t **out_edges) {
+  mp_loop_edge_t *edges = MP_ARENA_ARRAY(r->fold->program->arena, mp_loop_edge_t, count);
+  MP_RETURN_IF_NULL(edges);
+  for (uint32_t number = 0; number < count; ++number) {
+    const uint32_t edge = fold_loops_edge_command(r, number);
+    const uint32_t outer = fold_loops_edge_around(r, edge, number);
+    edges[number] = (mp_loop_edge_t){.control = r->body[edge].control, .outer = number};
+    if (outer == UINT32_MAX) continue;
+    edges[number].outer = outer;
+    edges[number].is_in_condition =
+        fold_loops_is_in_condition(r, edge, fold_loops_edge_command(r, outer));
+  }
+  *out_edges = edges;
+  return NULL;
+}
+
 // ---- the command ----
 
 // The slots of the command: all of the loop's, in the order of their numbers, and those that it
@@ -186,6 +235,8 @@ static mp_status_t fold_loops_add_loop(range_t *r, const mp_loop_t *loop) {
     if (r->infos.items[i].is_written) written[num_written++] = r->slots.items[i];
   }
   const mp_cmd_t *edge = &r->body[r->count - 1];
+  const mp_loop_edge_t *edges = NULL;
+  MP_RETURN_IF_ERROR(fold_loops_edges(r, mp_loop_num_edges(loop), &edges));
   const mp_cmd_t command = {.kind = MP_CMD_LOOP,
                             .loc = edge->loc,
                             .name = edge->name,
@@ -195,7 +246,8 @@ static mp_status_t fold_loops_add_loop(range_t *r, const mp_loop_t *loop) {
                             .results = written,
                             .loop = loop,
                             .body = r->body,
-                            .num_body = r->count};
+                            .num_body = r->count,
+                            .edges = edges};
   return MP_ARRAY_PUSH(program->arena, &r->fold->commands, command);
 }
 

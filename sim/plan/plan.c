@@ -278,6 +278,7 @@ done:
     mp_arena_release(emitter.arena);
     return status;
   }
+  emitter.program->partitioned = options->partitioned;
   mp_program_check(emitter.program);
   *out_program = emitter.program;
   return NULL;

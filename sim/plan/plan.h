@@ -17,6 +17,10 @@ typedef struct {
   mp_partition_t partition;
   mp_str_t answers;  // for mp_program_t.answers
   bool open_loops;   // no loop becomes one command
+  // For mp_program_t.partitioned: the program takes it over. Where it is given, loops that become
+  // one command have no branches in them, since these would not say which way they went. May be
+  // NULL.
+  mp_module_t *partitioned;
 } mp_plan_options_t;
 
 // Makes the program of a module that has been through mp_passes_finish. On success the program owns

@@ -65,6 +65,15 @@ typedef enum {
 // Of so many commands a LOOP is made at most.
 enum { MP_LOOP_MOST_COMMANDS = 512 };
 
+// A back edge of a LOOP command: one for each `while` in it, the outermost one last.
+typedef struct {
+  uint32_t control;  // of which op (mp_op_t.control)
+  // The edge of the `while` in whose body this one is, or in whose condition; its own number: the
+  // outermost one.
+  uint32_t outer;
+  bool is_in_condition;
+} mp_loop_edge_t;
+
 typedef struct mp_cmd_s mp_cmd_t;
 struct mp_cmd_s {
   mp_cmd_kind_t kind;
@@ -76,6 +85,7 @@ struct mp_cmd_s {
   const uint32_t *targets;  // command numbers; a target <= this command's number is a back edge
   uint64_t bytes;           // COPY
   int64_t rounds;  // BRANCH_UNLESS, which ends a loop: how often it goes round (sim/work/rounds.h)
+  uint32_t control;                   // BRANCH_UNLESS, SWITCH, JUMP: of which op (mp_op_t.control)
   const mp_kernel_t *kernel;          // LAUNCH
   const mp_foreign_call_t *call;      // CALL
   const mp_collective_t *collective;  // COLLECTIVE, SEND, RECV
@@ -85,6 +95,7 @@ struct mp_cmd_s {
   const mp_loop_t *loop;
   const mp_cmd_t *body;
   uint32_t num_body;
+  const mp_loop_edge_t *edges;  // [mp_loop_num_edges(loop)]
 };
 
 typedef struct {
@@ -107,7 +118,10 @@ typedef struct {
 typedef struct mp_program_s mp_program_t;
 struct mp_program_s {
   mp_arena_t *arena;    // owned
-  mp_module_t *module;  // owned: the partitioned module
+  mp_module_t *module;  // owned: the partitioned module, with our fused ops
+  // Owned: main as it was before anything was fused; NULL unless it was asked for
+  // (mp_compile_request_t.keep_partitioned). It refers to `module`.
+  mp_module_t *partitioned;
   mp_str_t name;
   uint32_t num_replicas, num_partitions;
   uint32_t num_params, num_results;

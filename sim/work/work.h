@@ -1,6 +1,6 @@
 // What an op has to do, whatever machine does it: its class, its operations, the bytes that it
 // reads and writes. The counts are those of the cost analysis that frameworks ask for (sim/plan),
-// and the first half of a command's cost on a chip (sim/model/cost). README.md has the formulas.
+// and the first half of a command's cost on a chip (sim/chip). README.md has the formulas.
 //
 // Pure functions of verified ops with static shapes; thread-safe.
 #ifndef MINIPOD_SIM_WORK_WORK_H_

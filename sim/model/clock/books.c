@@ -1,22 +1,21 @@
 #include "sim/model/clock/books.h"
 
-mp_status_t mp_books_create(mp_arena_t *arena, const mp_network_t *network,
-                            const mp_timing_t *timing, uint32_t num_devices,
-                            mp_replay_books_t *out_books) {
-  const uint32_t num_links = timing->num_collectives == 0 ? 0 : mp_network_num_links(network);
+mp_status_t mp_books_create(mp_arena_t *arena, const mp_network_t *network, const mp_twin_t *twin,
+                            uint32_t num_devices, mp_replay_books_t *out_books) {
+  const uint32_t num_links = twin->num_collectives == 0 ? 0 : mp_network_num_links(network);
   *out_books = (mp_replay_books_t){
-      .num_steps = timing->num_steps,
-      .num_collectives = timing->num_collectives,
+      .num_steps = twin->num_steps,
+      .num_collectives = twin->num_collectives,
       .num_links = num_links,
       .num_devices = num_devices,
-      .counts = MP_ARENA_ARRAY(arena, uint64_t, timing->num_steps),
-      .times = MP_ARENA_ARRAY(arena, mp_moment_t, timing->num_steps),
-      .meetings = MP_ARENA_ARRAY(arena, mp_replay_meetings_t, timing->num_collectives + 1),
+      .counts = MP_ARENA_ARRAY(arena, uint64_t, twin->num_steps),
+      .times = MP_ARENA_ARRAY(arena, mp_moment_t, twin->num_steps),
+      .meetings = MP_ARENA_ARRAY(arena, mp_replay_meetings_t, twin->num_collectives + 1),
       .link_bytes = MP_ARENA_ARRAY(arena, double, num_links + 1),
       .devices = MP_ARENA_ARRAY(arena, mp_replay_device_books_t, num_devices),
   };
-  if (timing->has_choices) {
-    out_books->guesses = MP_ARENA_ARRAY(arena, uint64_t, timing->num_steps);
+  if (twin->has_choices) {
+    out_books->guesses = MP_ARENA_ARRAY(arena, uint64_t, twin->num_steps);
     MP_RETURN_IF_NULL(out_books->guesses);
   }
   MP_RETURN_IF_NULL(out_books->counts);

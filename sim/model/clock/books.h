@@ -4,7 +4,7 @@
 #ifndef MINIPOD_SIM_MODEL_CLOCK_BOOKS_H_
 #define MINIPOD_SIM_MODEL_CLOCK_BOOKS_H_
 
-#include "sim/model/clock/timing.h"
+#include "sim/chip/twin.h"
 #include "sim/model/network/network.h"
 
 // What one collective of the program did, over all groups and rounds.
@@ -36,7 +36,7 @@ typedef struct {
 
 // Makes empty books for a program on so many devices.
 MP_NODISCARD mp_status_t mp_books_create(mp_arena_t *arena, const mp_network_t *network,
-                                         const mp_timing_t *timing, uint32_t num_devices,
+                                         const mp_twin_t *twin, uint32_t num_devices,
                                          mp_replay_books_t *out_books);
 void mp_books_clear(mp_replay_books_t *books);
 // Adds `times` times what another one of the same program says.

@@ -8,29 +8,28 @@
 
 // Multiplies the visits of a loop's steps. The replay was at its condition twice and in its body
 // once.
-static void estimate_count_loop(const mp_timing_t *timing, uint32_t branch, double *visits) {
-  const mp_timing_step_t *exit = &timing->steps[branch];
-  const double rounds = (double)timing->program->commands[exit->first].rounds;
-  const mp_timing_step_t *edge = &timing->steps[exit->targets[0] - 1];
-  if (rounds < 0 || edge->kind != MP_TIMING_JUMP || edge->targets[0] > branch) return;
+static void estimate_count_loop(const mp_twin_t *twin, uint32_t branch, double *visits) {
+  const mp_twin_step_t *exit = &twin->steps[branch];
+  const double rounds = (double)exit->rounds;
+  const mp_twin_step_t *edge = &twin->steps[exit->targets[0] - 1];
+  if (rounds < 0 || edge->kind != MP_TWIN_JUMP || edge->targets[0] > branch) return;
   for (uint32_t s = edge->targets[0]; s < exit->targets[0]; ++s) {
     visits[s] *= s <= branch ? (rounds + 1) / 2 : rounds;
   }
 }
 
 // What the launch takes longer than its replay, because its loops go round more often than once.
-static double estimate_of_rounds(const mp_timing_t *timing, const mp_replay_books_t *books,
+static double estimate_of_rounds(const mp_twin_t *twin, const mp_replay_books_t *books,
                                  double *visits) {
   double moments = 0;
-  for (uint32_t s = 0; s < timing->num_steps; ++s) visits[s] = 1;
-  for (uint32_t s = 0; s < timing->num_steps; ++s) {
-    if (timing->steps[s].kind == MP_TIMING_BRANCH) estimate_count_loop(timing, s, visits);
+  for (uint32_t s = 0; s < twin->num_steps; ++s) visits[s] = 1;
+  for (uint32_t s = 0; s < twin->num_steps; ++s) {
+    if (twin->steps[s].kind == MP_TWIN_BRANCH) estimate_count_loop(twin, s, visits);
   }
-  for (uint32_t s = 0; s < timing->num_steps; ++s) {
-    const mp_timing_step_t *step = &timing->steps[s];
+  for (uint32_t s = 0; s < twin->num_steps; ++s) {
+    const mp_twin_step_t *step = &twin->steps[s];
     double once = (double)books->times[s];
-    if (step->kind == MP_TIMING_MEET || step->kind == MP_TIMING_SEND ||
-        step->kind == MP_TIMING_RECV) {
+    if (step->kind == MP_TWIN_MEET || step->kind == MP_TWIN_SEND || step->kind == MP_TWIN_RECV) {
       const mp_replay_meetings_t *met = &books->meetings[step->collective];
       once += (double)met->members + (double)met->waiting;
     }
@@ -52,12 +51,12 @@ static mp_status_t estimate(mp_model_program_t *program, double *visits, double 
     if (program->ends[i] > last) last = program->ends[i];
   }
   *out_seconds = mp_moment_seconds(last) +
-                 estimate_of_rounds(program->timing, mp_replay_books(program->replay), visits);
+                 estimate_of_rounds(program->twin, mp_replay_books(program->replay), visits);
   return NULL;
 }
 
 mp_status_t mp_model_program_estimate(mp_model_program_t *program, double *out_seconds) {
-  double *visits = mp_calloc(program->timing->num_steps, sizeof(*visits));
+  double *visits = mp_calloc(program->twin->num_steps, sizeof(*visits));
   MP_RETURN_IF_NULL(visits);
   mp_lock(&program->model->lock);
   mp_status_t status = estimate(program, visits, out_seconds);

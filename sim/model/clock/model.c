@@ -9,7 +9,7 @@
 
 static mp_status_t model_make(mp_model_t *model, const mp_options_t *options) {
   const mp_pod_info_t *info = mp_pod_info(model->pod);
-  mp_chip_from_pod(info, &model->chip);
+  MP_RETURN_IF_ERROR(mp_chip_from_pod(info, &model->chip));
   mp_pod_time_t time;
   MP_RETURN_IF_ERROR(mp_pod_read_time(model->pod, options, &time));
   if (time.calibration[0] != 0) {
@@ -114,11 +114,10 @@ static mp_status_t model_make_program(mp_model_program_t *program,
     program->num_local += local >= 0 && local < info->num_local_devices;
   }
   program->name = device_program->name;
+  MP_RETURN_IF_ERROR(mp_twin_create(&program->model->chip, device_program, arena, &program->twin));
   MP_RETURN_IF_ERROR(
-      mp_timing_create(&program->model->chip, device_program, arena, &program->timing));
-  MP_RETURN_IF_ERROR(
-      mp_books_create(arena, program->model->network, program->timing, count, &program->books));
-  MP_RETURN_IF_ERROR(mp_replay_create(program->model->network, program->timing, count, program->ids,
+      mp_books_create(arena, program->model->network, program->twin, count, &program->books));
+  MP_RETURN_IF_ERROR(mp_replay_create(program->model->network, program->twin, count, program->ids,
                                       &program->replay));
   program->current = program->replay;
   mp_model_set_kin(program);
@@ -162,8 +161,8 @@ mp_str_t mp_model_program_name(const mp_model_program_t *program) {
   return program->name;
 }
 
-const mp_timing_t *mp_model_program_timing(const mp_model_program_t *program) {
-  return program->timing;
+const mp_twin_t *mp_model_program_twin(const mp_model_program_t *program) {
+  return program->twin;
 }
 
 uint32_t mp_model_program_num_devices(const mp_model_program_t *program) {

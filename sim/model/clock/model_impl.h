@@ -88,7 +88,7 @@ struct mp_model_program_s {
   uint32_t num_devices;
   uint32_t num_local;  // devices of this process
   int32_t *ids;        // [num_devices]
-  const mp_timing_t *timing;
+  const mp_twin_t *twin;
   mp_replay_t *replay;
   mp_variant_t *variants;  // owned
   mp_replay_t *current;    // the replay of the last launch

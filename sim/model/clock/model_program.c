@@ -4,12 +4,12 @@
 #include "sim/model/clock/model_impl.h"
 
 void mp_model_set_kin(mp_model_program_t *program) {
-  const mp_program_t *text = program->timing->program;
+  const mp_program_t *text = program->twin->program;
   const double sizes[] = {text->flops, text->bytes_accessed};
   uint64_t key = mp_hash_bytes(MP_HASH_START, program->name.data, program->name.size);
   key = mp_hash_bytes(key, sizes, sizeof(sizes));
-  key = mp_hash_u64(key, (uint64_t)program->num_devices << 32 | text->num_commands);
-  program->kin.key = mp_hash_u64(key, program->timing->num_collectives);
+  key = mp_hash_u64(key, (uint64_t)program->num_devices << 32 | program->twin->num_kernels);
+  program->kin.key = mp_hash_u64(key, program->twin->num_collectives);
   program->kin.devices =
       mp_hash_bytes(MP_HASH_START, program->ids, program->num_devices * sizeof(*program->ids));
 }
@@ -27,8 +27,8 @@ mp_model_program_books_t mp_model_books_of(mp_model_program_t *program) {
   model_program_fold_memos(program);
   return (mp_model_program_books_t){.name = program->name,
                                     .key = program->kin.key,
-                                    .program = program->timing->program,
-                                    .timing = program->timing,
+                                    .program = program->twin->program,
+                                    .twin = program->twin,
                                     .num_devices = program->num_devices,
                                     .ids = program->ids,
                                     .launches = program->launches,

@@ -43,8 +43,8 @@ static void model_settle_end(mp_model_t *model, const mp_entry_t *entry, mp_mome
 // Most programs come to one memo or two: the others are not made.
 static mp_status_t model_settle_make_memo(mp_model_program_t *program, mp_memo_t *memo) {
   const uint32_t count = program->num_devices;
-  MP_RETURN_IF_ERROR(mp_books_create(program->arena, program->model->network, program->timing,
-                                     count, &memo->books));
+  MP_RETURN_IF_ERROR(
+      mp_books_create(program->arena, program->model->network, program->twin, count, &memo->books));
   memo->ends = MP_ARENA_ARRAY(program->arena, mp_moment_t, count);
   MP_RETURN_IF_NULL(memo->ends);
   memo->starts = MP_ARENA_ARRAY(program->arena, mp_moment_t, count);

@@ -1,9 +1,9 @@
 // Paths: the way that one run has taken through its program.
 //
-// A program says what it does but for the choices that depend on data: where conditional jumps
-// went, and how often the loops that are one command went round. A path is the list of these
-// choices in the order in which they were made. Together with the program it tells every command
-// that the run executed, so that its virtual time can be computed afterwards.
+// A program says what it does but for the choices that depend on data: how often each of its loops
+// went round, and which way its branches went. A path has, for each loop and branch, the list of
+// its choices in the order in which they were made. The order between different ones is not kept:
+// this machine may do independent ones in another order than the described chip.
 //
 // A path belongs to one run and is written by one thread at a time. Writing never fails: when
 // memory is short, or a path becomes very long, the rest is left out and the path says so.
@@ -15,39 +15,52 @@
 
 // `count` equal choices after each other.
 typedef struct {
-  uint64_t choice;
-  uint32_t count;
+  uint64_t choice, count;
 } mp_path_entry_t;
 
-// Most paths have an entry or two, and runs that are over in microseconds write them: these lie in
-// the path itself.
+// Most loops are entered once, and runs that are over in microseconds write this: going round, and
+// leaving, lie in the stream itself.
 enum { MP_PATH_FEW = 2 };
 
+// The choices of one loop or branch.
 typedef struct {
+  uint32_t control;                // its number (mp_op_t.control)
   uint32_t num_entries, capacity;  // in all; of `more`
-  bool is_cut;                     // later choices are not there
   mp_path_entry_t few[MP_PATH_FEW];
   mp_path_entry_t *more;  // owned: the entries behind the first few
+} mp_path_stream_t;
+
+typedef struct {
+  bool is_cut;                     // later choices are not there
+  uint32_t num_streams, capacity;  // in all; of `more`
+  uint32_t last;                   // the stream that was written last
+  mp_path_stream_t one;            // the first one: many programs have no other
+  mp_path_stream_t *more;          // owned
 } mp_path_t;
 
 // Added to a choice that was not made but guessed, because the value that decides is not there
 // (option `values`: shapes).
 #define MP_PATH_GUESSED (UINT64_C(1) << 63)
 
-// Adds a choice: of a conditional jump 0 when it goes on with the next command, and 1 when it
-// jumps; of a switch the number of its target; of a loop a count of rounds.
-void mp_path_add(mp_path_t *path, uint64_t choice);
+// Adds a choice that was made `count` times: of a loop 0 when it goes round, and 1 when it is left;
+// of a branch the number of the region.
+void mp_path_add(mp_path_t *path, uint32_t control, uint64_t choice, uint64_t count);
 // Frees what the path holds; it is empty afterwards.
 void mp_path_clear(mp_path_t *path);
 // A fingerprint of the choices.
 uint64_t mp_path_hash(const mp_path_t *path);
 
-// Where a reader of a path is; all zero at its beginning.
+// Where a reader of one stream is; all zero at its beginning.
 typedef struct {
-  uint32_t entry, used;
+  uint32_t entry;
+  uint64_t used;
 } mp_path_cursor_t;
 
-// Takes the next choice. False, and 0, when there is none any more.
-bool mp_path_take(const mp_path_t *path, mp_path_cursor_t *cursor, uint64_t *out_choice);
+// How many equal choices of a loop or branch come next, and which; 0 when there are none any more.
+uint64_t mp_path_next(const mp_path_t *path, uint32_t control, const mp_path_cursor_t *cursor,
+                      uint64_t *out_choice);
+// Takes so many of them.
+void mp_path_take(const mp_path_t *path, uint32_t control, mp_path_cursor_t *cursor,
+                  uint64_t count);
 
 #endif  // MINIPOD_SIM_MODEL_CLOCK_PATH_H_

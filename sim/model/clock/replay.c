@@ -1,35 +1,37 @@
 #include "sim/model/clock/replay.h"
 
 #include "sim/base/alloc.h"
-#include "sim/loops/loop.h"
 #include "sim/model/clock/replay_impl.h"
 
 // ---- Making ----
 
 static size_t replay_guess_bytes(const mp_replay_t *replay) {
-  return ((size_t)replay->num_devices * replay->timing->num_steps + 7) / 8;
+  return ((size_t)replay->num_devices * replay->twin->num_steps + 7) / 8;
 }
 
 static mp_status_t replay_make(mp_replay_t *replay) {
-  const mp_timing_t *timing = replay->timing;
+  const mp_twin_t *twin = replay->twin;
   MP_RETURN_IF_ERROR(mp_arena_create(&replay->arena));
   replay->devices = MP_ARENA_ARRAY(replay->arena, mp_replay_device_t, replay->num_devices);
-  if (timing->has_choices) {
+  replay->cursors = MP_ARENA_ARRAY(replay->arena, mp_path_cursor_t,
+                                   (size_t)replay->num_devices * twin->num_controls + 1);
+  MP_RETURN_IF_NULL(replay->cursors);
+  if (twin->has_choices) {
     replay->guesses = mp_arena_alloc(replay->arena, replay_guess_bytes(replay));
     MP_RETURN_IF_NULL(replay->guesses);
   }
   MP_RETURN_IF_NULL(replay->devices);
   MP_RETURN_IF_ERROR(
-      mp_books_create(replay->arena, replay->network, timing, replay->num_devices, &replay->books));
+      mp_books_create(replay->arena, replay->network, twin, replay->num_devices, &replay->books));
   return mp_replay_make_meetings(replay);
 }
 
-mp_status_t mp_replay_create(mp_network_t *network, const mp_timing_t *timing, uint32_t num_devices,
+mp_status_t mp_replay_create(mp_network_t *network, const mp_twin_t *twin, uint32_t num_devices,
                              const int32_t *ids, mp_replay_t **out_replay) {
   mp_replay_t *replay = mp_calloc(1, sizeof(*replay));
   MP_RETURN_IF_NULL(replay);
   replay->network = network;
-  replay->timing = timing;
+  replay->twin = twin;
   replay->num_devices = num_devices;
   replay->ids = ids;
   mp_status_t status = replay_make(replay);
@@ -58,45 +60,36 @@ const mp_replay_books_t *mp_replay_books(const mp_replay_t *replay) {
 // second, so that every loop goes round once.
 static uint64_t replay_guess(mp_replay_t *replay, uint32_t logical, uint32_t number) {
   replay->books.is_cut = true;
-  uint8_t *byte = &replay->guesses[((size_t)logical * replay->timing->num_steps + number) / 8];
-  const uint8_t bit = (uint8_t)(1u << (((size_t)logical * replay->timing->num_steps + number) % 8));
+  uint8_t *byte = &replay->guesses[((size_t)logical * replay->twin->num_steps + number) / 8];
+  const uint8_t bit = (uint8_t)(1u << (((size_t)logical * replay->twin->num_steps + number) % 8));
   const uint64_t choice = (*byte & bit) != 0;
   *byte ^= bit;
   return choice;
 }
 
-// Takes the next choice of the path. False: there is none any more.
-static bool replay_take(mp_replay_t *replay, uint32_t logical, uint32_t number, uint64_t *out) {
-  const bool is_known =
-      mp_path_take(replay->launch->paths[logical], &replay->devices[logical].cursor, out);
-  if ((*out & MP_PATH_GUESSED) != 0) replay->books.guesses[number] += 1;
-  *out &= ~MP_PATH_GUESSED;
-  return is_known;
+uint64_t mp_replay_take(mp_replay_t *replay, uint32_t logical, uint32_t step, uint32_t control,
+                        uint64_t most_zeros, uint64_t most, uint64_t *out_choice) {
+  const mp_path_t *path = replay->launch->paths[logical];
+  mp_path_cursor_t *cursor =
+      &replay->cursors[(size_t)logical * replay->twin->num_controls + control];
+  uint64_t count = mp_path_next(path, control, cursor, out_choice);
+  if (count == 0) return 0;
+  if (*out_choice == 0 || *out_choice == MP_PATH_GUESSED) most = most_zeros;
+  if (count > most) count = most;
+  mp_path_take(path, control, cursor, count);
+  if ((*out_choice & MP_PATH_GUESSED) != 0) replay->books.guesses[step] += count;
+  *out_choice &= ~MP_PATH_GUESSED;
+  return count;
 }
 
 static uint64_t replay_choose(mp_replay_t *replay, uint32_t logical, uint32_t number) {
   uint64_t choice;
-  const bool is_known = replay_take(replay, logical, number, &choice);
+  const uint32_t control = replay->twin->steps[number].op->control;
+  const bool is_known = mp_replay_take(replay, logical, number, control, 1, 1, &choice) != 0;
   return is_known ? choice : replay_guess(replay, logical, number);
 }
 
-enum { REPLAY_MOST_EDGES = 64 };
-
-static mp_moment_t replay_loop_time(mp_replay_t *replay, uint32_t logical, uint32_t number) {
-  const mp_timing_step_t *step = &replay->timing->steps[number];
-  uint64_t edges[REPLAY_MOST_EDGES];
-  const uint32_t count = mp_loop_num_edges(replay->timing->program->commands[step->first].loop);
-  bool is_known = count <= REPLAY_MOST_EDGES;
-  for (uint32_t i = 0; i < count; ++i) {
-    uint64_t edge;
-    is_known &= replay_take(replay, logical, number, &edge);
-    if (is_known) edges[i] = edge;
-  }
-  replay->books.is_cut |= !is_known;
-  return mp_timing_loop(replay->timing, step, is_known ? edges : NULL);
-}
-
-static void replay_work(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_moment_t time) {
+void mp_replay_work(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_moment_t time) {
   const mp_replay_launch_t *launch = replay->launch;
   mp_replay_device_t *device = &replay->devices[logical];
   if (launch->slowness != NULL) {
@@ -112,22 +105,24 @@ static void replay_work(mp_replay_t *replay, uint32_t logical, uint32_t number, 
 }
 
 static uint32_t replay_next_step(mp_replay_t *replay, uint32_t logical, uint32_t number) {
-  const mp_timing_step_t *step = &replay->timing->steps[number];
+  const mp_twin_step_t *step = &replay->twin->steps[number];
   uint64_t choice;
   switch (step->kind) {
-    case MP_TIMING_JUMP:
+    case MP_TWIN_JUMP:
       return step->targets[0];
-    case MP_TIMING_BRANCH:
+    case MP_TWIN_BRANCH:
       return replay_choose(replay, logical, number) != 0 ? step->targets[0] : number + 1;
-    case MP_TIMING_SWITCH:
+    case MP_TWIN_SWITCH:
       choice = replay_choose(replay, logical, number);
       return step->targets[choice < step->num_targets ? choice : step->num_targets - 1];
-    case MP_TIMING_WORK:
-    case MP_TIMING_LOOP:
-    case MP_TIMING_MEET:
-    case MP_TIMING_SEND:
-    case MP_TIMING_RECV:
-    case MP_TIMING_END:
+    case MP_TWIN_LOCAL:
+      return step->targets[0];
+    case MP_TWIN_WORK:
+    case MP_TWIN_MEET:
+    case MP_TWIN_SEND:
+    case MP_TWIN_RECV:
+    case MP_TWIN_PART:
+    case MP_TWIN_END:
       break;
   }
   return number + 1;
@@ -138,19 +133,16 @@ static mp_status_t replay_walk(mp_replay_t *replay, uint32_t logical) {
   mp_replay_device_t *device = &replay->devices[logical];
   while (device->awaits == 0 && !device->is_over) {
     const uint32_t number = device->step;
-    const mp_timing_step_t *step = &replay->timing->steps[number];
+    const mp_twin_step_t *step = &replay->twin->steps[number];
     replay->books.counts[number] += 1;
-    if (step->kind == MP_TIMING_END) {
+    if (step->kind == MP_TWIN_END) {
       device->is_over = true;
       return NULL;
     }
-    if (step->kind == MP_TIMING_WORK) replay_work(replay, logical, number, step->time);
-    if (step->kind == MP_TIMING_LOOP) {
-      replay_work(replay, logical, number, replay_loop_time(replay, logical, number));
-    }
+    if (step->kind == MP_TWIN_WORK) mp_replay_work(replay, logical, number, step->time);
+    if (step->kind == MP_TWIN_LOCAL) mp_replay_local(replay, logical, step->flow);
     device->step = replay_next_step(replay, logical, number);
-    if (step->kind == MP_TIMING_MEET || step->kind == MP_TIMING_SEND ||
-        step->kind == MP_TIMING_RECV) {
+    if (step->kind == MP_TWIN_MEET || step->kind == MP_TWIN_SEND || step->kind == MP_TWIN_RECV) {
       MP_RETURN_IF_ERROR(mp_replay_meet(replay, logical, step));
     }
   }
@@ -162,6 +154,8 @@ static void replay_begin(mp_replay_t *replay, const mp_replay_launch_t *launch) 
   replay->num_blocked = 0;
   mp_books_clear(&replay->books);
   if (replay->guesses != NULL) memset(replay->guesses, 0, replay_guess_bytes(replay));
+  memset(replay->cursors, 0,
+         (size_t)replay->num_devices * replay->twin->num_controls * sizeof(*replay->cursors));
   mp_replay_reset_meetings(replay);
   for (uint32_t i = 0; i < replay->num_devices; ++i) {
     const bool is_out = launch->takes_part != NULL && !launch->takes_part[i];

@@ -1,6 +1,6 @@
 // The replay of a launch: the virtual times at which its devices are done.
 //
-// Devices go through the steps of their timing, each along its own path, until they come to a
+// Devices go through the steps of their twin, each along its own path, until they come to a
 // collective or have to wait for a message. Collectives begin when their last member has arrived
 // (a permutation: each of its messages when both ends have), and their traffic shares the links
 // with that of all others of this launch. Everything happens in the order of virtual time, and of
@@ -45,8 +45,8 @@ typedef struct {
   const mp_replay_observer_t *observer;  // NULL: nobody
 } mp_replay_launch_t;
 
-// `network`, `timing` and `ids` (the global id of each logical device) are borrowed.
-MP_NODISCARD mp_status_t mp_replay_create(mp_network_t *network, const mp_timing_t *timing,
+// `network`, `twin` and `ids` (the global id of each logical device) are borrowed.
+MP_NODISCARD mp_status_t mp_replay_create(mp_network_t *network, const mp_twin_t *twin,
                                           uint32_t num_devices, const int32_t *ids,
                                           mp_replay_t **out_replay);
 void mp_replay_release(mp_replay_t *replay);

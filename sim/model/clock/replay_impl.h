@@ -13,7 +13,6 @@ typedef struct {
   mp_moment_t now;
   uint32_t step;
   uint32_t awaits;
-  mp_path_cursor_t cursor;
   mp_moment_t arrival;  // at what it waits for
   mp_moment_t counted;  // the books say what it did until then: messages may overlap
   bool is_over;
@@ -70,12 +69,13 @@ typedef struct {
 struct mp_replay_s {
   mp_arena_t *arena;  // owned: what lives as long as the replay
   mp_network_t *network;
-  const mp_timing_t *timing;
+  const mp_twin_t *twin;
   uint32_t num_devices;
   const int32_t *ids;
   mp_flows_t *flows;
   double flows_now;  // seconds: the latest time that the flows have seen
   mp_replay_device_t *devices;
+  mp_path_cursor_t *cursors;  // [num_devices][num_controls of the twin]
   uint8_t *guesses;  // a bit per device and step (replay.c); NULL: the program has no choices
   uint32_t *first_meeting;  // [num_collectives] of each MEET that is no permutation
   uint32_t num_meetings;
@@ -97,6 +97,21 @@ struct mp_replay_s {
   mp_replay_books_t books;
 };
 
+// ---- replay.c ----
+
+// The device works at a step for so long.
+void mp_replay_work(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_moment_t time);
+// Takes the next equal choices of a loop or branch: `most_zeros` at most of choice 0, `most` of any
+// other one. Returns how many, with the choice; 0: the path says no more. Counts guessed ones at
+// its step.
+uint64_t mp_replay_take(mp_replay_t *replay, uint32_t logical, uint32_t step, uint32_t control,
+                        uint64_t most_zeros, uint64_t most, uint64_t *out_choice);
+
+// ---- replay_local.c ----
+
+// The device goes through a LOCAL loop or branch, once.
+void mp_replay_local(mp_replay_t *replay, uint32_t logical, const mp_twin_flow_t *flow);
+
 // ---- replay_meet.c ----
 
 // Makes the meetings and pairs of all collectives.
@@ -105,13 +120,13 @@ MP_NODISCARD mp_status_t mp_replay_make_meetings(mp_replay_t *replay);
 void mp_replay_reset_meetings(mp_replay_t *replay);
 // The device has come to a collective, a send or a receive; it may be blocked afterwards.
 MP_NODISCARD mp_status_t mp_replay_meet(mp_replay_t *replay, uint32_t logical,
-                                        const mp_timing_step_t *step);
+                                        const mp_twin_step_t *step);
 void mp_replay_free_meetings(mp_replay_t *replay);
 // Takes out the earliest event; there is one.
 mp_replay_event_t mp_replay_pop(mp_replay_t *replay);
 // One of the things that the device waits for has ended at `end`.
 MP_NODISCARD mp_status_t mp_replay_unblock(mp_replay_t *replay, uint32_t logical, mp_moment_t end);
-// The description of a collective of the timing.
+// The description of a collective of the twin.
 const mp_collective_t *mp_replay_collective(const mp_replay_t *replay, uint32_t number);
 
 // ---- replay_traffic.c ----

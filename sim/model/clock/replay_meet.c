@@ -6,7 +6,7 @@
 // ---- Making ----
 
 const mp_collective_t *mp_replay_collective(const mp_replay_t *replay, uint32_t number) {
-  return mp_timing_collective(replay->timing, number)->collective;
+  return replay->twin->collectives[number].collective;
 }
 
 // The pairs of a permutation, and the first one of each device as source and as target.
@@ -49,7 +49,7 @@ static bool replay_meet_is_message(const mp_replay_t *replay, uint32_t number) {
 }
 
 mp_status_t mp_replay_make_meetings(mp_replay_t *replay) {
-  const uint32_t count = replay->timing->num_collectives;
+  const uint32_t count = replay->twin->num_collectives;
   uint32_t meetings = 0, pairs = 0;
   for (uint32_t c = 0; c < count; ++c) {
     const mp_collective_t *collective = mp_replay_collective(replay, c);
@@ -251,10 +251,10 @@ static mp_status_t replay_meet_receive(mp_replay_t *replay, uint32_t logical, ui
   return NULL;
 }
 
-mp_status_t mp_replay_meet(mp_replay_t *replay, uint32_t logical, const mp_timing_step_t *step) {
+mp_status_t mp_replay_meet(mp_replay_t *replay, uint32_t logical, const mp_twin_step_t *step) {
   const uint32_t number = step->collective;
-  if (step->kind == MP_TIMING_SEND) return replay_meet_send(replay, logical, number);
-  if (step->kind == MP_TIMING_RECV) return replay_meet_receive(replay, logical, number);
+  if (step->kind == MP_TWIN_SEND) return replay_meet_send(replay, logical, number);
+  if (step->kind == MP_TWIN_RECV) return replay_meet_receive(replay, logical, number);
   if (!replay_meet_is_permutation(replay, number)) {
     return replay_meet_arrive(replay, logical, number);
   }

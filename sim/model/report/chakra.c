@@ -118,13 +118,14 @@ static void chakra_put_text_attr(mp_strbuf_t *node, const char *name, mp_str_t v
 }
 
 // A node that the caller adds attributes to.
-static void chakra_begin(const trace_t *trace, node_type_t type, const mp_cmd_t *cmd,
-                         mp_moment_t begin, mp_moment_t end, mp_strbuf_t *node) {
+static void chakra_begin(const trace_t *trace, node_type_t type, const char *name,
+                         const mp_loc_t *loc, mp_moment_t begin, mp_moment_t end,
+                         mp_strbuf_t *node) {
   const uint64_t microsecond = 1000000;
   mp_strbuf_init(node);
   mp_proto_put_varint(node, NODE_ID, trace->num_nodes);
-  const mp_str_t path = mp_op_path(cmd->loc);
-  mp_proto_put_bytes(node, NODE_NAME, path.size != 0 ? path : mp_str(mp_op_short_name(cmd)));
+  const mp_str_t path = mp_op_path(loc);
+  mp_proto_put_bytes(node, NODE_NAME, path.size != 0 ? path : mp_str(name));
   mp_proto_put_varint(node, NODE_TYPE, type);
   if (trace->num_nodes != 0) {
     const int64_t before = (int64_t)trace->num_nodes - 1;
@@ -147,17 +148,16 @@ static void chakra_end(mp_chakra_t *chakra, uint32_t device, mp_strbuf_t *node) 
 static void chakra_put_work(void *context, const mp_step_part_t *part) {
   mp_chakra_t *chakra = context;
   mp_strbuf_t node;
-  chakra_begin(&chakra->traces[part->device], CHAKRA_COMP, part->cmd, part->begin, part->end,
-               &node);
-  chakra_put_attr(&node, "num_ops", ATTR_INT64, (uint64_t)part->cost->flops);
-  chakra_put_attr(&node, "tensor_size", ATTR_UINT64, (uint64_t)part->cost->bytes);
+  chakra_begin(&chakra->traces[part->device], CHAKRA_COMP, part->kernel->name,
+               part->kernel->op->loc, part->begin, part->end, &node);
+  chakra_put_attr(&node, "num_ops", ATTR_INT64, (uint64_t)part->kernel->flops);
+  chakra_put_attr(&node, "tensor_size", ATTR_UINT64, (uint64_t)part->kernel->bytes);
   chakra_end(chakra, part->device, &node);
 }
 
 static void chakra_on_work(void *context, const mp_model_program_t *program, uint32_t device,
                            uint32_t step, mp_moment_t begin, mp_moment_t end) {
-  mp_step_parts(mp_model_program_timing(program), step, device, begin, end, chakra_put_work,
-                context);
+  mp_step_parts(mp_model_program_twin(program), step, device, begin, end, chakra_put_work, context);
 }
 
 // CollectiveCommType by kind.
@@ -183,24 +183,24 @@ static uint64_t chakra_comm_type(mp_collective_kind_t kind) {
 }
 
 // A message, as one of its ends has it. Both ends have the same tag.
-static void chakra_put_message(mp_chakra_t *chakra, const mp_cmd_t *cmd, bool is_send,
+static void chakra_put_message(mp_chakra_t *chakra, const mp_twin_collective_t *one, bool is_send,
                                uint32_t source, uint32_t target, uint32_t tag, mp_moment_t begin,
                                mp_moment_t end) {
   const uint32_t device = is_send ? source : target;
   mp_strbuf_t node;
-  chakra_begin(&chakra->traces[device], is_send ? CHAKRA_SEND : CHAKRA_RECV, cmd, begin, end,
-               &node);
+  chakra_begin(&chakra->traces[device], is_send ? CHAKRA_SEND : CHAKRA_RECV, one->name,
+               one->op->loc, begin, end, &node);
   chakra_put_attr(&node, "comm_src", ATTR_INT32, source);
   chakra_put_attr(&node, "comm_dst", ATTR_INT32, target);
   chakra_put_attr(&node, "comm_tag", ATTR_INT32, tag);
-  chakra_put_attr(&node, "comm_size", ATTR_INT64, mp_message_bytes(cmd->collective));
+  chakra_put_attr(&node, "comm_size", ATTR_INT64, mp_message_bytes(one->collective));
   chakra_end(chakra, device, &node);
 }
 
 static void chakra_put_messages(mp_chakra_t *chakra, const mp_model_program_t *program,
-                                const mp_cmd_t *cmd, uint32_t device, mp_moment_t begin,
+                                const mp_twin_collective_t *one, uint32_t device, mp_moment_t begin,
                                 mp_moment_t end) {
-  const mp_collective_t *collective = cmd->collective;
+  const mp_collective_t *collective = one->collective;
   const int32_t *ids = mp_model_program_ids(program);
   trace_t *trace = &chakra->traces[device];
   if (trace->same != 0) {  // the other ends of what was written already
@@ -214,7 +214,7 @@ static void chakra_put_messages(mp_chakra_t *chakra, const mp_model_program_t *p
     if ((is_send ? source : target) != device) continue;
     trace->same += 1;
     if (source == target) continue;
-    chakra_put_message(chakra, cmd, is_send, source, target, collective->ordinal, begin, end);
+    chakra_put_message(chakra, one, is_send, source, target, collective->ordinal, begin, end);
   }
   trace->same -= 1;
 }
@@ -224,9 +224,9 @@ static void chakra_put_messages(mp_chakra_t *chakra, const mp_model_program_t *p
 static void chakra_on_message(void *context, const mp_model_program_t *program, uint32_t device,
                               uint32_t collective, bool is_send, uint32_t other, mp_moment_t begin,
                               mp_moment_t end) {
-  const mp_cmd_t *cmd = mp_timing_collective(mp_model_program_timing(program), collective);
-  const uint32_t channel = (uint32_t)cmd->collective->channel_id & 0x3fffffff;
-  chakra_put_message(context, cmd, is_send, is_send ? device : other, is_send ? other : device,
+  const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[collective];
+  const uint32_t channel = (uint32_t)one->collective->channel_id & 0x3fffffff;
+  chakra_put_message(context, one, is_send, is_send ? device : other, is_send ? other : device,
                      1u << 30 | channel, begin, end);
 }
 
@@ -236,19 +236,19 @@ static void chakra_on_meeting(void *context, const mp_model_program_t *program, 
                               mp_moment_t end) {
   (void)arrival;
   mp_chakra_t *chakra = context;
-  const mp_cmd_t *cmd = mp_timing_collective(mp_model_program_timing(program), collective);
-  if (cmd->collective->kind == MP_COLLECTIVE_SEND_RECV) return;
-  if (cmd->collective->kind == MP_COLLECTIVE_PERMUTE) {
-    chakra_put_messages(chakra, program, cmd, device, begin, end);
+  const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[collective];
+  if (one->collective->kind == MP_COLLECTIVE_SEND_RECV) return;
+  if (one->collective->kind == MP_COLLECTIVE_PERMUTE) {
+    chakra_put_messages(chakra, program, one, device, begin, end);
     return;
   }
   char group[32];
   (void)snprintf(group, sizeof(group), "%" PRIu32,
-                 mp_chakra_group_of(chakra->groups, program, cmd->collective, device));
+                 mp_chakra_group_of(chakra->groups, program, one->collective, device));
   mp_strbuf_t node;
-  chakra_begin(&chakra->traces[device], CHAKRA_COLL, cmd, begin, end, &node);
-  chakra_put_attr(&node, "comm_type", ATTR_INT64, chakra_comm_type(cmd->collective->kind));
-  chakra_put_attr(&node, "comm_size", ATTR_INT64, mp_message_bytes(cmd->collective));
+  chakra_begin(&chakra->traces[device], CHAKRA_COLL, one->name, one->op->loc, begin, end, &node);
+  chakra_put_attr(&node, "comm_type", ATTR_INT64, chakra_comm_type(one->collective->kind));
+  chakra_put_attr(&node, "comm_size", ATTR_INT64, mp_message_bytes(one->collective));
   chakra_put_text_attr(&node, "pg_name", mp_str(group));
   chakra_end(chakra, device, &node);
 }

@@ -1,10 +1,5 @@
 #include "sim/model/report/op_name.h"
 
-const char *mp_op_short_name(const mp_cmd_t *cmd) {
-  const char *dot = strchr(cmd->name, '.');
-  return dot == NULL ? cmd->name : dot + 1;
-}
-
 mp_str_t mp_op_path(const mp_loc_t *loc) {
   const mp_loc_t *name, *file;
   mp_loc_find(loc, &name, &file);

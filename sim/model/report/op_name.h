@@ -1,11 +1,8 @@
-// What the reports call the commands of a program, and where they come from.
+// What users call the ops of a program, and where these come from.
 #ifndef MINIPOD_SIM_MODEL_REPORT_OP_NAME_H_
 #define MINIPOD_SIM_MODEL_REPORT_OP_NAME_H_
 
-#include "sim/plan/program.h"
-
-// The op without its dialect: "dot_general", "fusion". Borrowed from the command.
-const char *mp_op_short_name(const mp_cmd_t *cmd);
+#include "sim/ir/module.h"
 
 // The whole name that the user's framework has given to the op: "jit(f)/layer/dot_general". Empty
 // when there is none. Borrowed from the program.

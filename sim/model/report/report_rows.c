@@ -1,7 +1,6 @@
 #include "sim/model/report/report_rows.h"
 
 #include "collectives/mailbox.h"
-#include "sim/model/report/op_name.h"
 #include "sim/model/report/report_links.h"
 #include "sim/model/report/step_parts.h"
 
@@ -10,18 +9,13 @@ const char *mp_bound_name(mp_bound_t bound) {
   return names[bound];
 }
 
-// What bounds a kernel of this cost on a chip.
-static mp_bound_t report_rows_bound_of(const mp_chip_t *chip, const mp_cost_t *cost) {
-  const double memory = cost->bytes / chip->memory_bandwidth / chip->efficiency[cost->work_class];
-  if (cost->body != NULL) {
-    const double compute =
-        (cost->flops + cost->transcendentals * chip->transcendental_flops) / chip->vector_flops;
-    if (memory >= cost->seconds / 2) return MP_BOUND_MEMORY;
-    return compute >= cost->seconds / 2 ? MP_BOUND_COMPUTE : MP_BOUND_LATENCY;
-  }
+// What bounds a kernel on a chip.
+static mp_bound_t report_rows_bound_of(const mp_chip_t *chip, const mp_twin_kernel_t *kernel) {
+  const double memory =
+      kernel->bytes / chip->memory_bandwidth / chip->efficiency[kernel->work_class];
   const double latency =
-      cost->work_class == MP_WORK_SCALAR ? chip->scalar_latency : chip->op_latency;
-  const double busy = cost->seconds - latency;
+      kernel->work_class == MP_WORK_SCALAR ? chip->scalar_latency : chip->op_latency;
+  const double busy = kernel->seconds - latency;
   if (busy <= latency) return MP_BOUND_LATENCY;
   return memory >= 0.999 * busy ? MP_BOUND_MEMORY : MP_BOUND_COMPUTE;
 }
@@ -65,7 +59,7 @@ static mp_status_t report_rows_load_links(const maker_t *m, const mp_collective_
 static uint32_t report_rows_choose(const maker_t *m, uint32_t *numbers) {
   const mp_replay_meetings_t *met = m->books->books.meetings;
   uint32_t count = 0;
-  for (uint32_t c = 0; c < m->books->timing->num_collectives; ++c) {
+  for (uint32_t c = 0; c < m->books->twin->num_collectives; ++c) {
     if (met[c].count == 0) continue;
     uint32_t at = count < MP_REPORT_COLLECTIVES ? count++ : count;
     while (at > 0 && report_rows_weight(&met[numbers[at - 1]]) < report_rows_weight(&met[c])) {
@@ -80,8 +74,8 @@ static uint32_t report_rows_choose(const maker_t *m, uint32_t *numbers) {
 static mp_status_t report_rows_make_collectives(const maker_t *m) {
   mp_report_program_t *row = m->row;
   const mp_replay_meetings_t *met = m->books->books.meetings;
-  for (uint32_t c = 0; c < m->books->timing->num_collectives; ++c) {
-    const mp_collective_t *collective = mp_timing_collective(m->books->timing, c)->collective;
+  for (uint32_t c = 0; c < m->books->twin->num_collectives; ++c) {
+    const mp_collective_t *collective = m->books->twin->collectives[c].collective;
     row->collectives += met[c].count;
     row->collective_bytes += (double)met[c].count * (double)mp_message_bytes(collective);
   }
@@ -93,15 +87,15 @@ static mp_status_t report_rows_make_collectives(const maker_t *m) {
   MP_RETURN_IF_NULL(row->collective);
   MP_RETURN_IF_NULL(scratch);
   for (uint32_t i = 0; i < count; ++i) {
-    const mp_cmd_t *cmd = mp_timing_collective(m->books->timing, numbers[i]);
+    const mp_twin_collective_t *one = &m->books->twin->collectives[numbers[i]];
     mp_report_collective_t *made = &row->collective[i];
-    *made = (mp_report_collective_t){.kind = mp_collective_kind_name(cmd->collective->kind),
-                                     .place = report_rows_place(m->arena, cmd->loc),
-                                     .bytes = (double)mp_message_bytes(cmd->collective),
-                                     .round = mp_report_collective_round(cmd->collective),
+    *made = (mp_report_collective_t){.kind = mp_collective_kind_name(one->collective->kind),
+                                     .place = report_rows_place(m->arena, one->op->loc),
+                                     .bytes = (double)mp_message_bytes(one->collective),
+                                     .round = mp_report_collective_round(one->collective),
                                      .met = met[numbers[i]]};
     MP_RETURN_IF_NULL(made->place);
-    MP_RETURN_IF_ERROR(report_rows_load_links(m, cmd->collective, scratch, made));
+    MP_RETURN_IF_ERROR(report_rows_load_links(m, one->collective, scratch, made));
   }
   row->num_collectives = count;
   return NULL;
@@ -119,47 +113,42 @@ static void report_rows_offer(mp_report_program_t *row, const mp_report_op_t *op
   if (at < MP_REPORT_OPS) row->op[at] = *op;
 }
 
-// A step of which commands are offered.
+// A step of which kernels are offered.
 typedef struct {
   const maker_t *maker;
-  uint64_t count;       // how often it was done
-  const double *flops;  // by command, of all that it leads
+  uint64_t count;  // how often it was done
 } offered_step_t;
 
 static void report_rows_offer_part(void *context, const mp_step_part_t *part) {
   const offered_step_t *step = context;
   const maker_t *m = step->maker;
-  report_rows_offer(m->row, &(mp_report_op_t){
-                                .work_class = part->cost->work_class,
-                                .bound = report_rows_bound_of(mp_model_chip(m->model), part->cost),
-                                .count = step->count,
-                                .flops = step->flops[part->cost - m->books->timing->costs],
-                                .bytes = part->cost->bytes,
-                                .time = part->end - part->begin,
-                                .cmd = part->cmd,
-                            });
+  report_rows_offer(m->row,
+                    &(mp_report_op_t){
+                        .work_class = part->kernel->work_class,
+                        .bound = report_rows_bound_of(mp_model_chip(m->model), part->kernel),
+                        .count = step->count,
+                        .flops = part->kernel->flops,
+                        .bytes = part->kernel->bytes,
+                        .time = part->end - part->begin,
+                        .kernel = part->kernel,
+                    });
 }
 
 static mp_status_t report_rows_make_ops(const maker_t *m) {
-  const mp_timing_t *timing = m->books->timing;
-  const uint32_t count = timing->program->num_commands;
+  const mp_twin_t *twin = m->books->twin;
   m->row->op = MP_ARENA_ARRAY(m->arena, mp_report_op_t, MP_REPORT_OPS);
-  double *flops = MP_ARENA_ARRAY(m->arena, double, count + 1);
   MP_RETURN_IF_NULL(m->row->op);
-  MP_RETURN_IF_NULL(flops);
-  for (uint32_t i = 0; i < count; ++i) flops[timing->costs[i].leader] += timing->costs[i].flops;
-  for (uint32_t s = 0; s < timing->num_steps; ++s) {
-    const mp_timing_kind_t kind = timing->steps[s].kind;
+  for (uint32_t s = 0; s < twin->num_steps; ++s) {
     const mp_moment_t time = m->books->books.times[s];
-    if ((kind != MP_TIMING_WORK && kind != MP_TIMING_LOOP) || time == 0) continue;
-    offered_step_t step = {m, m->books->books.counts[s], flops};
-    mp_step_parts(timing, s, 0, 0, time, report_rows_offer_part, &step);
+    if (time == 0) continue;
+    offered_step_t step = {m, m->books->books.counts[s]};
+    mp_step_parts(twin, s, 0, 0, time, report_rows_offer_part, &step);
   }
   for (uint32_t i = 0; i < m->row->num_ops; ++i) {
     mp_report_op_t *op = &m->row->op[i];
-    op->name = mp_op_short_name(op->cmd);
-    op->place = report_rows_place(m->arena, op->cmd->loc);
-    op->cmd = NULL;
+    op->name = op->kernel->name;
+    op->place = report_rows_place(m->arena, op->kernel->op->loc);
+    op->kernel = NULL;
     MP_RETURN_IF_NULL(op->place);
   }
   return NULL;
@@ -168,17 +157,17 @@ static mp_status_t report_rows_make_ops(const maker_t *m) {
 // ---- Guesses ----
 
 static mp_status_t report_rows_make_guesses(const maker_t *m) {
-  const mp_timing_t *timing = m->books->timing;
+  const mp_twin_t *twin = m->books->twin;
   const uint64_t *counts = m->books->books.guesses;
   m->row->guess = MP_ARENA_ARRAY(m->arena, mp_report_guess_t, MP_REPORT_GUESSES);
   MP_RETURN_IF_NULL(m->row->guess);
-  for (uint32_t s = 0; s < timing->num_steps && counts != NULL; ++s) {
+  for (uint32_t s = 0; s < twin->num_steps && counts != NULL; ++s) {
     m->row->guessed += counts[s];
     if (counts[s] == 0 || m->row->num_guesses == MP_REPORT_GUESSES) continue;
-    const mp_timing_step_t *step = &timing->steps[s];
+    const mp_twin_step_t *step = &twin->steps[s];
     mp_report_guess_t *guess = &m->row->guess[m->row->num_guesses++];
-    guess->place = report_rows_place(m->arena, timing->program->commands[step->first].loc);
-    guess->branches = step->kind == MP_TIMING_SWITCH ? step->num_targets : 0;
+    guess->place = report_rows_place(m->arena, step->op->loc);
+    guess->branches = step->op->code == MP_OP_WHILE ? 0 : step->op->num_regions;
     guess->count = counts[s];
     MP_RETURN_IF_NULL(guess->place);
   }

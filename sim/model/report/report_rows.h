@@ -39,7 +39,7 @@ typedef struct {
   double link_seconds;  // that it needs for them at its full rate
 } mp_report_collective_t;
 
-// A kernel: a command and those that it leads, or a loop.
+// A kernel of the chip.
 typedef struct {
   const char *name;   // "dot_general"
   const char *place;  // "dot_general at train.py:3:5"
@@ -49,7 +49,7 @@ typedef struct {
   double flops;    // once
   double bytes;    // once
   mp_moment_t time;
-  const mp_cmd_t *cmd;  // while the row is made, then NULL
+  const mp_twin_kernel_t *kernel;  // while the row is made, then NULL
 } mp_report_op_t;
 
 // A choice of the program that was not made but guessed, because the value that decides is absent.

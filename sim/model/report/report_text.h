@@ -2,7 +2,7 @@
 #ifndef MINIPOD_SIM_MODEL_REPORT_REPORT_TEXT_H_
 #define MINIPOD_SIM_MODEL_REPORT_REPORT_TEXT_H_
 
-#include "sim/model/clock/timing.h"
+#include "sim/chip/twin.h"
 
 enum { MP_REPORT_NUMBER = 24 };
 

@@ -196,12 +196,12 @@ static void timeline_put_work(void *context, const mp_step_part_t *part) {
   mp_timeline_t *timeline = context;
   if (!timeline_begin(timeline)) return;
   timeline_put_slice(timeline, TIMELINE_DEVICES, part->device, part->begin, part->end, "work",
-                     mp_str(mp_op_short_name(part->cmd)));
+                     mp_str(part->kernel->name));
   mp_strbuf_puts(timeline->out, ",\"args\":{\"class\":");
-  timeline_put_text(timeline, mp_str(mp_work_class_name(part->cost->work_class)));
-  timeline_put_number(timeline, "flops", part->cost->flops);
-  timeline_put_number(timeline, "bytes", part->cost->bytes);
-  timeline_put_place(timeline, part->cmd->loc);
+  timeline_put_text(timeline, mp_str(mp_work_class_name(part->kernel->work_class)));
+  timeline_put_number(timeline, "flops", part->kernel->flops);
+  timeline_put_number(timeline, "bytes", part->kernel->bytes);
+  timeline_put_place(timeline, part->kernel->op->loc);
   timeline_end(timeline);
 }
 
@@ -209,7 +209,7 @@ static void timeline_on_work(void *context, const mp_model_program_t *program, u
                              uint32_t step, mp_moment_t begin, mp_moment_t end) {
   mp_timeline_t *timeline = context;
   timeline_go_on(timeline, true);
-  mp_step_parts(mp_model_program_timing(program), step, device, begin, end, timeline_put_work,
+  mp_step_parts(mp_model_program_twin(program), step, device, begin, end, timeline_put_work,
                 timeline);
   timeline->written[device] = end;
 }
@@ -219,8 +219,8 @@ static void timeline_put_meeting(mp_timeline_t *timeline, const mp_model_program
                                  mp_moment_t begin, mp_moment_t end) {
   if (begin < timeline->written[device]) begin = timeline->written[device];
   if (begin >= end || !timeline_begin(timeline)) return;
-  const mp_cmd_t *cmd = mp_timing_collective(mp_model_program_timing(program), number);
-  const mp_collective_t *collective = cmd->collective;
+  const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[number];
+  const mp_collective_t *collective = one->collective;
   timeline_put_slice(
       timeline, TIMELINE_DEVICES, device, begin, end, is_waiting ? "waiting" : "collective",
       is_waiting ? MP_STR("waiting") : mp_str(mp_collective_kind_name(collective->kind)));
@@ -231,7 +231,7 @@ static void timeline_put_meeting(mp_timeline_t *timeline, const mp_model_program
   if (algorithm != MP_ALGORITHM_AUTO) {
     timeline_put_field(timeline, "algorithm", mp_str(mp_algorithm_name(algorithm)));
   }
-  timeline_put_place(timeline, cmd->loc);
+  timeline_put_place(timeline, one->op->loc);
   timeline_end(timeline);
   timeline->written[device] = end;
 }
@@ -293,8 +293,8 @@ static void timeline_carry(mp_timeline_t *timeline, uint32_t link, const char *n
 static void timeline_on_link(void *context, const mp_model_program_t *program, uint32_t link,
                              double bytes, uint32_t collective, mp_moment_t begin,
                              mp_moment_t end) {
-  const mp_cmd_t *cmd = mp_timing_collective(mp_model_program_timing(program), collective);
-  timeline_carry(context, link, mp_collective_kind_name(cmd->collective->kind), bytes, begin, end);
+  const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[collective];
+  timeline_carry(context, link, mp_collective_kind_name(one->collective->kind), bytes, begin, end);
 }
 
 // ---- The host ----

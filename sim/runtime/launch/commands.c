@@ -216,7 +216,7 @@ static mp_status_t commands_do_jump(exec_t *exec) {
 
 static mp_status_t commands_do_branch_unless(exec_t *exec) {
   const uint8_t *condition = mp_run_address(exec->run, &exec->cmd->operands[0]);
-  if (exec->run->path != NULL) mp_path_add(exec->run->path, *condition == 0);
+  if (exec->run->path != NULL) mp_path_add(exec->run->path, exec->cmd->control, *condition == 0, 1);
   if (*condition == 0) exec->next = exec->cmd->targets[0];
   return NULL;
 }
@@ -226,7 +226,7 @@ static mp_status_t commands_do_switch(exec_t *exec) {
   memcpy(&index, mp_run_address(exec->run, &exec->cmd->operands[0]), sizeof(index));
   uint32_t last = exec->cmd->num_targets - 1;
   const uint32_t chosen = index >= 0 && (uint32_t)index < last ? (uint32_t)index : last;
-  if (exec->run->path != NULL) mp_path_add(exec->run->path, chosen);
+  if (exec->run->path != NULL) mp_path_add(exec->run->path, exec->cmd->control, chosen, 1);
   exec->next = exec->cmd->targets[chosen];
   return NULL;
 }
@@ -243,12 +243,19 @@ static bool commands_must_stop_loop(void *context) {
   return commands_must_end(exec->self, exec->run) || mp_worker_is_wanted(exec->self);
 }
 
-// Tells the path how often the loop went round.
-static void commands_note_edges(mp_run_t *run, const mp_loop_t *loop) {
-  for (uint32_t i = 0; i < mp_loop_num_edges(loop); ++i) {
-    mp_path_add(run->path, run->edges[i]);
-    run->edges[i] = 0;
+// Tells the path how often each `while` of the loop went round, and how often it was left: as often
+// as it was entered.
+static void commands_note_edges(mp_run_t *run, const mp_cmd_t *cmd) {
+  const uint32_t count = mp_loop_num_edges(cmd->loop);
+  uint64_t *entries = run->edges + count;
+  for (uint32_t i = count; i-- > 0;) {
+    const mp_loop_edge_t *edge = &cmd->edges[i];
+    entries[i] = edge->outer == i ? 1 : run->edges[edge->outer];
+    if (edge->is_in_condition) entries[i] += entries[edge->outer];
+    mp_path_add(run->path, edge->control, 0, run->edges[i]);
+    mp_path_add(run->path, edge->control, 1, entries[i]);
   }
+  memset(run->edges, 0, count * sizeof(*run->edges));
 }
 
 // Executed again when the run has yielded in the loop: then the loop goes on.
@@ -271,7 +278,7 @@ static mp_status_t commands_do_loop(exec_t *exec) {
   MP_RETURN_IF_ERROR(mp_loop_run(loop, &state, &is_over));
   run->loop_at = state.at;
   if (is_over) {
-    if (run->path != NULL) commands_note_edges(run, loop);
+    if (run->path != NULL) commands_note_edges(run, exec->cmd);
     return NULL;
   }
   run->pc = exec->next - 1;

@@ -90,7 +90,8 @@ static void executable_survey(mp_executable_t *executable) {
     }
     if (cmd->kind == MP_CMD_LOOP) {
       seconds = INFINITY;
-      const uint32_t edges = executable->timed == NULL ? 0 : mp_loop_num_edges(cmd->loop);
+      // For each `while`: how often it went round, and how often it was entered.
+      const uint32_t edges = executable->timed == NULL ? 0 : 2 * mp_loop_num_edges(cmd->loop);
       if (edges > executable->max_edges) executable->max_edges = edges;
     }
     if (cmd->kind == MP_CMD_CALL) {

@@ -387,15 +387,16 @@ static bool shapes_guesses(mp_run_t *run, uint32_t pc, uint32_t *next) {
   if (shape->join == SHAPES_NONE || (is_known && !is_open)) return false;
   const bool leaves_loop = cmd->kind == MP_CMD_BRANCH_UNLESS && is_open;
   if (cmd->kind == MP_CMD_SWITCH || leaves_loop) *next = cmd->targets[0];
-  if (run->path != NULL) mp_path_add(run->path, leaves_loop ? 1 : MP_PATH_GUESSED);
+  if (run->path != NULL) mp_path_add(run->path, cmd->control, leaves_loop ? 1 : MP_PATH_GUESSED, 1);
   shapes_set(shape_run->guessed, pc, true);
   return true;
 }
 
 // The rounds of a loop that is one command, which is not run here: one of each loop in it.
-static void shapes_guess_rounds(mp_run_t *run, const mp_loop_t *loop) {
-  for (uint32_t i = 0; i < mp_loop_num_edges(loop) && run->path != NULL; ++i) {
-    mp_path_add(run->path, MP_PATH_GUESSED | 1);
+static void shapes_guess_rounds(mp_run_t *run, const mp_cmd_t *cmd) {
+  for (uint32_t i = 0; i < mp_loop_num_edges(cmd->loop) && run->path != NULL; ++i) {
+    mp_path_add(run->path, cmd->edges[i].control, MP_PATH_GUESSED, 1);
+    mp_path_add(run->path, cmd->edges[i].control, 1, 1);
   }
 }
 
@@ -419,7 +420,7 @@ bool mp_shape_run_skips(mp_run_t *run, uint32_t pc, uint32_t *next) {
     case MP_CMD_DONE:
       return false;
     case MP_CMD_LOOP:
-      shapes_guess_rounds(run, cmd->loop);
+      shapes_guess_rounds(run, cmd);
       break;
     case MP_CMD_CALL:
     case MP_CMD_COLLECTIVE:

@@ -58,7 +58,7 @@ static world_t world_with(const char *text, const char *algorithms) {
   world_t w = {0};
   mp_options_t *options = NULL;
   mp_module_t *module = NULL;
-  const mp_compile_request_t request = {0};
+  const mp_compile_request_t request = {.keep_partitioned = true};
   const mp_named_value_t values[] = {
       {.name = MP_STR("time"), .type = MP_VALUE_STRING, .string_value = MP_STR("model")},
       {.name = MP_STR("algorithms"), .type = MP_VALUE_STRING, .string_value = mp_str(algorithms)}};

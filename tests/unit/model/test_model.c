@@ -66,7 +66,7 @@ typedef struct {
 static mp_program_t *compile_text(const char *text) {
   mp_module_t *module = NULL;
   mp_program_t *program = NULL;
-  const mp_compile_request_t request = {0};
+  const mp_compile_request_t request = {.keep_partitioned = true};
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_compile_module(module, &request, &program));
   return program;
@@ -203,7 +203,7 @@ static void test_pace_of_what_is_not_known_yet(void **state) {
   const mp_stamp_t stamp = mp_model_launch(t.program, 1, 1, logical, none, &share);
   double moment;
   assert_false(mp_model_due(t.model, stamp, &moment));
-  mp_path_add(mp_model_share_path(share), 1);
+  mp_path_add(mp_model_share_path(share), 1, 1, 1);
   mp_model_share_end(share);
   assert_true(mp_model_due(t.model, stamp, &moment));
   time_end(&t);
@@ -229,8 +229,8 @@ static double time_of_loop(timed_t *t, uint32_t rounds) {
   const mp_moment_t before = read_books(t).now;
   (void)mp_model_launch(t->program, 1, 1, logical, none, &share);
   assert_non_null(share);
-  for (uint32_t i = 0; i < rounds; ++i) mp_path_add(mp_model_share_path(share), 0);
-  mp_path_add(mp_model_share_path(share), 1);
+  for (uint32_t i = 0; i < rounds; ++i) mp_path_add(mp_model_share_path(share), 1, 0, 1);
+  mp_path_add(mp_model_share_path(share), 1, 1, 1);
   assert_int_equal(read_books(t).pending, 1);  // not before the run is over
   mp_model_share_end(share);
   return micros(read_books(t).now - before);

@@ -59,7 +59,7 @@ static void run_text(reported_t *r, const char *text, uint32_t launches) {
   mp_program_t *device_program = NULL;
   mp_model_program_t *program = NULL;
   const uint32_t ids[] = {0, 1, 2, 3};
-  const mp_compile_request_t request = {0};
+  const mp_compile_request_t request = {.keep_partitioned = true};
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_compile_module(module, &request, &device_program));
   assert_ok(mp_model_program_create(r->model, device_program, 4, ids, &program));
@@ -133,13 +133,13 @@ static void run_choice(reported_t *r, uint64_t choice) {
   mp_model_share_t *share = NULL;
   const uint32_t ids[] = {0};
   const mp_stamp_t none[] = {0};
-  const mp_compile_request_t request = {0};
+  const mp_compile_request_t request = {.keep_partitioned = true};
   assert_ok(mp_read_text(k_choice, strlen(k_choice), &module));
   assert_ok(mp_compile_module(module, &request, &device_program));
   assert_ok(mp_model_program_create(r->model, device_program, 1, ids, &program));
   (void)mp_model_launch(program, 1, 1, ids, none, &share);
   assert_non_null(share);
-  mp_path_add(mp_model_share_path(share), choice);
+  mp_path_add(mp_model_share_path(share), 1, choice, 1);
   mp_model_share_end(share);
   mp_model_program_release(program, device_program);
 }

@@ -29,14 +29,14 @@ struct mp_pod_profile_s {
 };
 
 // What a name's number is made from.
-enum { NAME_PROGRAM, NAME_OP, NAME_WAITING };
+enum { NAME_PROGRAM, NAME_OP, NAME_MEETING, NAME_WAITING };
 
 static uint64_t pod_profile_number(const mp_model_program_t *program, uint64_t kind,
-                                   uint64_t command) {
+                                   uint64_t index) {
   const mp_str_t name = mp_model_program_name(program);
   uint64_t hash = mp_hash_bytes(MP_HASH_START, name.data, name.size);
   if (kind != NAME_PROGRAM) hash = mp_hash_u64(hash, mp_hash_pointer(program));
-  return mp_xplane_number(mp_hash_u64(mp_hash_u64(hash, kind), command));
+  return mp_xplane_number(mp_hash_u64(mp_hash_u64(hash, kind), index));
 }
 
 static void pod_profile_put(mp_pod_profile_t *profile, uint32_t device, uint32_t line,
@@ -55,34 +55,34 @@ static void pod_profile_put(mp_pod_profile_t *profile, uint32_t device, uint32_t
 
 // ---- Names ----
 
-// Names a command: as XProf shows HLO instructions, with what it knows of them.
-static void pod_profile_name(mp_xplane_t *plane, uint64_t number, uint32_t command,
-                             const mp_cmd_t *cmd, const char *what, const char *category,
-                             const mp_cost_t *cost, const char *algorithm) {
+// Names a kernel or collective: as XProf shows HLO instructions, with what it knows of them.
+static void pod_profile_name(mp_xplane_t *plane, uint64_t number, uint32_t index, const mp_op_t *op,
+                             const char *what, const char *category, const mp_twin_kernel_t *kernel,
+                             const mp_collective_t *collective, const char *algorithm) {
   if (mp_xplane_is_named(plane, number)) return;
   mp_strbuf_t name, source;
   mp_strbuf_init(&name);
   mp_strbuf_init(&source);
-  mp_strbuf_printf(&name, "%s.%" PRIu32, what, command);
+  mp_strbuf_printf(&name, "%s.%" PRIu32, what, index);
   mp_str_t file;
   uint32_t line;
-  if (mp_op_source(cmd->loc, &file, &line)) {
+  if (mp_op_source(op->loc, &file, &line)) {
     mp_strbuf_printf(&source, "%.*s:%" PRIu32, MP_STR_ARG(file), line);
   }
   const mp_str_t text = {mp_strbuf_text(&name), name.size};
   mp_xplane_stat_t stats[6] = {
-      {MP_XPLANE_TF_OP, MP_XPLANE_TEXT, mp_op_path(cmd->loc), 0},
+      {MP_XPLANE_TF_OP, MP_XPLANE_TEXT, mp_op_path(op->loc), 0},
       {MP_XPLANE_SOURCE, MP_XPLANE_TEXT, {mp_strbuf_text(&source), source.size}, 0},
       {MP_XPLANE_HLO_CATEGORY, MP_XPLANE_TEXT, mp_str(category), 0}};
   uint32_t count = 3;
-  if (cost != NULL) {
+  if (kernel != NULL) {
     stats[count++] = (mp_xplane_stat_t){
-        .id = MP_XPLANE_FLOPS, .kind = MP_XPLANE_NUMBER, .number = (uint64_t)cost->flops};
+        .id = MP_XPLANE_FLOPS, .kind = MP_XPLANE_NUMBER, .number = (uint64_t)kernel->flops};
   }
   stats[count++] = (mp_xplane_stat_t){
       .id = MP_XPLANE_BYTES_ACCESSED,
       .kind = MP_XPLANE_NUMBER,
-      .number = cost != NULL ? (uint64_t)cost->bytes : mp_message_bytes(cmd->collective)};
+      .number = kernel != NULL ? (uint64_t)kernel->bytes : mp_message_bytes(collective)};
   if (algorithm != NULL) {
     stats[count++] = (mp_xplane_stat_t){
         .id = MP_XPLANE_ALGORITHM, .kind = MP_XPLANE_TEXT, .text = mp_str(algorithm)};
@@ -105,12 +105,10 @@ static void pod_profile_on_launch(void *context, const mp_model_program_t *progr
 
 static void pod_profile_put_work(void *context, const mp_step_part_t *part) {
   mp_pod_profile_t *profile = context;
-  const mp_timing_t *timing = mp_model_program_timing(profile->program);
-  const uint32_t command = (uint32_t)(part->cmd - timing->program->commands);
-  const uint64_t number = pod_profile_number(profile->program, NAME_OP, command);
-  pod_profile_name(&profile->planes[part->device], number, command, part->cmd,
-                   mp_op_short_name(part->cmd), mp_work_class_name(part->cost->work_class),
-                   part->cost, NULL);
+  const mp_twin_kernel_t *kernel = part->kernel;
+  const uint64_t number = pod_profile_number(profile->program, NAME_OP, part->number);
+  pod_profile_name(&profile->planes[part->device], number, part->number, kernel->op, kernel->name,
+                   mp_work_class_name(kernel->work_class), kernel, NULL, NULL);
   pod_profile_put(profile, part->device, LINE_OPS, number, part->begin, part->end);
 }
 
@@ -118,7 +116,7 @@ static void pod_profile_on_work(void *context, const mp_model_program_t *program
                                 uint32_t step, mp_moment_t begin, mp_moment_t end) {
   mp_pod_profile_t *profile = context;
   profile->program = program;
-  mp_step_parts(mp_model_program_timing(program), step, device, begin, end, pod_profile_put_work,
+  mp_step_parts(mp_model_program_twin(program), step, device, begin, end, pod_profile_put_work,
                 profile);
   profile->written[device] = end;
 }
@@ -126,17 +124,18 @@ static void pod_profile_on_work(void *context, const mp_model_program_t *program
 static void pod_profile_put_meeting(mp_pod_profile_t *profile, const mp_model_program_t *program,
                                     uint32_t device, uint32_t collective, bool is_waiting,
                                     mp_moment_t begin, mp_moment_t end) {
-  const mp_timing_t *timing = mp_model_program_timing(program);
-  const uint32_t command = timing->collectives[collective];
-  const mp_cmd_t *cmd = &timing->program->commands[command];
-  const uint64_t number = pod_profile_number(program, is_waiting ? NAME_WAITING : NAME_OP, command);
+  const mp_twin_t *twin = mp_model_program_twin(program);
+  const mp_twin_collective_t *one = &twin->collectives[collective];
+  const uint64_t number =
+      pod_profile_number(program, is_waiting ? NAME_WAITING : NAME_MEETING, collective);
   if (begin < profile->written[device]) begin = profile->written[device];
   if (begin >= end) return;
   char what[48];
   (void)snprintf(what, sizeof(what), "%s%s", is_waiting ? "waiting." : "",
-                 mp_collective_kind_name(cmd->collective->kind));
-  pod_profile_name(&profile->planes[device], number, command, cmd, what,
-                   is_waiting ? "waiting" : mp_collective_kind_name(cmd->collective->kind), NULL,
+                 mp_collective_kind_name(one->collective->kind));
+  pod_profile_name(&profile->planes[device], number, collective, one->op, what,
+                   is_waiting ? "waiting" : mp_collective_kind_name(one->collective->kind), NULL,
+                   one->collective,
                    mp_algorithm_name(mp_model_program_algorithm(program, collective)));
   pod_profile_put(profile, device, LINE_OPS, number, begin, end);
   profile->written[device] = end;

@@ -1,9 +1,9 @@
-// What commands cost on a chip, by hand: products of all types and shapes, clusters, updates,
-// loops.
+// What kernels take on a chip, by hand: products of all types and shapes, clusters, updates, loops.
 #include <math.h>
 
 #include "sim/base/fault.h"
-#include "sim/model/cost/cost.h"
+#include "sim/chip/twin.h"
+#include "sim/plan/compile.h"
 #include "tests/unit/support/op_samples.h"
 
 // A chip with round numbers, whose matrix unit takes tiles of 128 x 128.
@@ -32,27 +32,23 @@ static mp_chip_t round_chip(void) {
 typedef struct {
   mp_arena_t *arena;
   mp_program_t *program;
-  const mp_cost_t *costs;
+  const mp_twin_t *twin;
 } costed_t;
 
-static costed_t cost_module(const mp_chip_t *chip, mp_module_t *module, bool op_by_op) {
+static costed_t cost_text_on(const mp_chip_t *chip, const char *text) {
   costed_t c = {0};
-  const mp_compile_request_t request = {.op_by_op = op_by_op};
+  mp_module_t *module = NULL;
+  const mp_compile_request_t request = {.keep_partitioned = true};
+  assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_arena_create(&c.arena));
   assert_ok(mp_compile_module(module, &request, &c.program));
-  assert_ok(mp_cost_of_program(chip, c.program, c.arena, &c.costs));
+  assert_ok(mp_twin_create(chip, c.program, c.arena, &c.twin));
   return c;
 }
 
-static costed_t cost_text_on(const mp_chip_t *chip, const char *text, bool op_by_op) {
-  mp_module_t *module = NULL;
-  assert_ok(mp_read_text(text, strlen(text), &module));
-  return cost_module(chip, module, op_by_op);
-}
-
-static costed_t cost_text(const char *text, bool op_by_op) {
+static costed_t cost_text(const char *text) {
   const mp_chip_t chip = round_chip();
-  return cost_text_on(&chip, text, op_by_op);
+  return cost_text_on(&chip, text);
 }
 
 static void cost_end(costed_t *c) {
@@ -60,33 +56,27 @@ static void cost_end(costed_t *c) {
   mp_arena_release(c->arena);
 }
 
-// The number of the only command that takes time.
-static uint32_t only_leader(const costed_t *c) {
-  uint32_t found = UINT32_MAX;
-  for (uint32_t i = 0; i < c->program->num_commands; ++i) {
-    if (c->costs[i].seconds == 0) continue;
-    if (found != UINT32_MAX) fail_msg("commands %u and %u take time", found, i);
-    found = i;
+// The only kernel that takes time.
+static const mp_twin_kernel_t *only_kernel(const costed_t *c) {
+  const mp_twin_kernel_t *found = NULL;
+  for (uint32_t i = 0; i < c->twin->num_kernels; ++i) {
+    const mp_twin_kernel_t *kernel = &c->twin->kernels[i];
+    if (kernel->seconds == 0) continue;
+    if (found != NULL) fail_msg("%s and %s take time", found->name, kernel->name);
+    found = kernel;
   }
-  assert_true(found != UINT32_MAX);
+  assert_non_null(found);
   return found;
 }
 
 // The only kernel of the program has this class, moves so many bytes and takes so many seconds.
-static void expect_kernel(const char *text, bool op_by_op, mp_work_class_t work_class, double bytes,
-                          double seconds) {
-  costed_t c = cost_text(text, op_by_op);
-  const mp_cost_t *cost = &c.costs[only_leader(&c)];
-  assert_string_equal(mp_work_class_name(cost->work_class), mp_work_class_name(work_class));
-  assert_float_equal(cost->bytes, bytes, 1e-3);
-  assert_float_equal(cost->seconds * 1e9, seconds * 1e9, 1e-4);
-  cost_end(&c);
-}
-
-// The same with fused ops and one by one: the rules do not depend on ours.
 static void expect_one(const char *text, mp_work_class_t work_class, double bytes, double seconds) {
-  expect_kernel(text, true, work_class, bytes, seconds);
-  expect_kernel(text, false, work_class, bytes, seconds);
+  costed_t c = cost_text(text);
+  const mp_twin_kernel_t *kernel = only_kernel(&c);
+  assert_string_equal(mp_work_class_name(kernel->work_class), mp_work_class_name(work_class));
+  assert_float_equal(kernel->bytes, bytes, 1e-3);
+  assert_float_equal(kernel->seconds * 1e9, seconds * 1e9, 1e-4);
+  cost_end(&c);
 }
 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -101,8 +91,8 @@ static double product_seconds(const mp_chip_t *chip, const char *a, const char *
            "%%0 = stablehlo.dot_general %%a, %%b, contracting_dims = [1] x [0] : (tensor<%s>, "
            "tensor<%s>) -> tensor<%s>\nreturn %%0 : tensor<%s>\n}\n",
            a, b, result, a, b, result, result);
-  costed_t c = cost_text_on(chip, text, false);
-  const double seconds = c.costs[only_leader(&c)].seconds;
+  costed_t c = cost_text_on(chip, text);
+  const double seconds = only_kernel(&c)->seconds;
   cost_end(&c);
   return seconds;
 }
@@ -191,14 +181,8 @@ static void a_product_with_bias_and_activation_is_one_kernel(void **state) {
       "return %4 : tensor<512x256xbf16>\n}\n";
   const double bytes = 4.0 * (512 * 1024 + 1024 * 256 + 256) + 2.0 * 512 * 256;
   expect_one(text, MP_WORK_MATMUL, bytes, 2.0 * 512 * 256 * 1024 / 10e12 + 1e-6);
-  costed_t c = cost_text(text, true);
-  const uint32_t leader = only_leader(&c);
-  for (uint32_t i = 0; i < c.program->num_commands; ++i) {
-    if (c.program->commands[i].kind != MP_CMD_LAUNCH) continue;
-    if (strcmp(c.program->commands[i].name, "stablehlo.broadcast_in_dim") == 0) continue;
-    assert_int_equal(c.costs[i].leader, leader);
-  }
-  assert_string_equal(c.program->commands[leader].name, "stablehlo.dot_general");
+  costed_t c = cost_text(text);
+  assert_string_equal(only_kernel(&c)->name, "dot_general");
   cost_end(&c);
 }
 
@@ -226,9 +210,9 @@ static void a_value_with_two_users_is_in_memory(void **state) {
       "%2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0] : (tensor<64x64xf32>, "
       "tensor<64x64xf32>) -> tensor<64x64xf32>\nreturn %2 : tensor<64x64xf32>\n}\n";
   enum { MATRIX = 64 * 64 * 4 };
-  costed_t c = cost_text(text, true);
+  costed_t c = cost_text(text);
   double bytes = 0;
-  for (uint32_t i = 0; i < c.program->num_commands; ++i) bytes += c.costs[i].bytes;
+  for (uint32_t i = 0; i < c.twin->num_kernels; ++i) bytes += c.twin->kernels[i].bytes;
   assert_true(bytes == (2 + 3 + 3) * MATRIX);
   cost_end(&c);
 }
@@ -287,32 +271,35 @@ static void an_update_in_place_moves_the_update(void **state) {
 // Copies of arguments that are returned cost what they move; those of donated ones nothing.
 static void a_donated_argument_is_not_copied(void **state) {
   (void)state;
-  expect_kernel("func.func @main(%x: " A ") -> " A " {\nreturn %x : " A "\n}\n", true, MP_WORK_COPY,
-                8000, 8000 / 1e12 + 1e-6);
+  expect_one("func.func @main(%x: " A ") -> " A " {\nreturn %x : " A "\n}\n", MP_WORK_COPY, 8000,
+             8000 / 1e12 + 1e-6);
   costed_t c = cost_text("func.func @main(%x: " A " {tf.aliasing_output = 0 : i32}) -> " A
-                         " {\nreturn %x : " A "\n}\n",
-                         true);
-  for (uint32_t i = 0; i < c.program->num_commands; ++i) assert_true(c.costs[i].seconds == 0);
+                         " {\nreturn %x : " A "\n}\n");
+  assert_int_equal(c.twin->num_kernels, 0);
   cost_end(&c);
 }
 
-// ---- other commands ----
+// ---- other steps ----
+
+static costed_t cost_sample(const mp_chip_t *chip, mp_opcode_t code) {
+  costed_t c = {0};
+  const mp_compile_request_t request = {
+      .num_replicas = 2, .num_partitions = 2, .keep_partitioned = true};
+  assert_ok(mp_compile_module(sample_read(code), &request, &c.program));
+  assert_ok(mp_arena_create(&c.arena));
+  assert_ok(mp_twin_create(chip, c.program, c.arena, &c.twin));
+  return c;
+}
 
 static void collectives_cost_the_chip_nothing(void **state) {
   (void)state;
-  mp_module_t *module = sample_read(MP_OP_ALL_REDUCE);
   const mp_chip_t chip = round_chip();
-  costed_t c = {0};
-  assert_ok(mp_arena_create(&c.arena));
-  assert_ok(compile_module(module, 2, &c.program));
-  assert_ok(mp_cost_of_program(&chip, c.program, c.arena, &c.costs));
-  uint32_t num_collectives = 0;
-  for (uint32_t i = 0; i < c.program->num_commands; ++i) {
-    if (c.program->commands[i].kind != MP_CMD_COLLECTIVE) continue;
-    ++num_collectives;
-    assert_true(c.costs[i].seconds == 0 && c.costs[i].work_class == MP_WORK_COLLECTIVE);
-  }
-  assert_int_equal(num_collectives, 1);
+  costed_t c = cost_sample(&chip, MP_OP_ALL_REDUCE);
+  assert_int_equal(c.twin->num_collectives, 1);
+  assert_string_equal(c.twin->collectives[0].name, "all_reduce");
+  assert_int_equal(c.twin->num_kernels, 0);
+  assert_int_equal(c.twin->num_steps, 2);
+  assert_int_equal(c.twin->steps[0].kind, MP_TWIN_MEET);
   cost_end(&c);
 }
 
@@ -335,38 +322,29 @@ static void collectives_cost_the_chip_nothing(void **state) {
   "stablehlo.return %m, %1#1 : tensor<i32>, tensor<8xf32>\n}\n"                            \
   "return %0#1 : tensor<8xf32>\n}\n"
 
-static uint32_t find_loop(const costed_t *c) {
-  for (uint32_t i = 0; i < c->program->num_commands; ++i) {
-    if (c->program->commands[i].kind == MP_CMD_LOOP) return i;
-  }
-  fail_msg("no loop");
-  return 0;
-}
-
-static void loops_cost_their_rounds(void **state) {
+// A loop without communication is one step, whose parts are its blocks; one with it is jumps.
+static void loops_are_counted_or_walked(void **state) {
   (void)state;
-  costed_t c = cost_text(LOOP, false);
-  const uint32_t number = find_loop(&c);
-  const mp_cmd_t *cmd = &c.program->commands[number];
-  const mp_cost_t *cost = &c.costs[number];
-  uint32_t num_edges = 0;
-  for (uint32_t i = 0; i < cmd->num_body; ++i) {
-    num_edges += cmd->body[i].kind == MP_CMD_JUMP && cmd->body[i].targets[0] <= i;
+  costed_t c = cost_text(LOOP);
+  const mp_twin_step_t *steps = c.twin->steps;
+  assert_int_equal(c.twin->num_controls, 3);
+  uint32_t at = 0;
+  while (steps[at].kind == MP_TWIN_WORK) ++at;  // the start values
+  assert_int_equal(steps[at].kind, MP_TWIN_LOCAL);
+  const mp_twin_flow_t *outer = steps[at].flow;
+  assert_true(outer->is_loop && outer->num_blocks == 2 && outer->rounds == -1);
+  assert_int_equal(outer->blocks[0].num_flows, 0);
+  assert_int_equal(outer->blocks[1].num_flows, 1);
+  const mp_twin_flow_t *inner = &outer->blocks[1].flows[0];
+  const mp_twin_step_t *body = &steps[inner->blocks[1].step];
+  assert_true(inner->control != outer->control);
+  assert_int_equal(body->kind, MP_TWIN_PART);
+  double transcendentals = 0;
+  for (uint32_t i = body->first; i < body->end; ++i) {
+    transcendentals += c.twin->kernels[i].transcendentals;
   }
-  assert_int_equal(num_edges, 2);
-  // Of the inner body: tanh, of 64 bytes, the sum; of both: comparisons; of the outer one: the sum.
-  mp_cost_t run;
-  const uint64_t edges[] = {45, 10};  // the inner loop ends first
-  mp_cost_of_loop(cmd, cost, edges, &run);
-  assert_true(run.transcendentals == 45 * 8);
-  assert_true(run.flops == (45 + 10) + 10 + 45 + (10 + 1));
-  const uint64_t none[] = {0, 0};
-  mp_cost_t empty;
-  mp_cost_of_loop(cmd, cost, none, &empty);
-  assert_true(empty.flops == 1 && empty.transcendentals == 0);
-  assert_true(empty.seconds > 0 && run.seconds > 45 * 1e-6);
-  // Not known: one round each.
-  assert_true(cost->transcendentals == 8 && cost->flops == 2 + 1 + 1 + 2);
+  assert_true(transcendentals == 8);
+  assert_int_equal(steps[steps[at].targets[0]].kind, MP_TWIN_END);
   cost_end(&c);
 }
 
@@ -374,20 +352,12 @@ static void loops_cost_their_rounds(void **state) {
 
 static void expect_sums(const costed_t *c, const char *name) {
   double flops = 0, transcendentals = 0;
-  for (uint32_t i = 0; i < c->program->num_commands; ++i) {
-    const mp_cmd_t *cmd = &c->program->commands[i];
-    for (uint32_t k = 0; k < (cmd->kind == MP_CMD_LOOP ? cmd->num_body : 1); ++k) {
-      const mp_cost_t *cost = cmd->kind == MP_CMD_LOOP ? &c->costs[i].body[k] : &c->costs[i];
-      const uint32_t count = cmd->kind == MP_CMD_LOOP ? cmd->num_body : c->program->num_commands;
-      flops += cost->flops;
-      transcendentals += cost->transcendentals;
-      if (!(cost->seconds >= 0 && cost->bytes >= 0) || isinf(cost->seconds)) {
-        fail_msg("%s: command %u takes %g s", name, i, cost->seconds);
-      }
-      assert_true(cost->leader < count);
-      const mp_cost_t *all = cmd->kind == MP_CMD_LOOP ? c->costs[i].body : c->costs;
-      assert_true(all[cost->leader].leader == cost->leader);
-      if (cost->leader != (cmd->kind == MP_CMD_LOOP ? k : i)) assert_true(cost->seconds == 0);
+  for (uint32_t i = 0; i < c->twin->num_kernels; ++i) {
+    const mp_twin_kernel_t *kernel = &c->twin->kernels[i];
+    flops += kernel->flops;
+    transcendentals += kernel->transcendentals;
+    if (!(kernel->seconds >= 0 && kernel->bytes >= 0) || isinf(kernel->seconds)) {
+      fail_msg("%s: %s takes %g s", name, kernel->name, kernel->seconds);
     }
   }
   const double error = fabs(flops - c->program->flops) / fmax(flops, 1);
@@ -402,15 +372,10 @@ static void every_op_takes_time(void **state) {
   FOR_EACH_OP(code) {
     const mp_op_role_t role = mp_op_info(code)->role;
     if (role == MP_OP_ROLE_REFUSED) continue;
-    mp_program_t *program = NULL;
-    costed_t c = {0};
-    assert_ok(compile_module(sample_read(code), 2, &program));
-    assert_ok(mp_arena_create(&c.arena));
-    c.program = program;
-    assert_ok(mp_cost_of_program(&chip, program, c.arena, &c.costs));
+    costed_t c = cost_sample(&chip, code);
     expect_sums(&c, op_name(code));
     double seconds = 0;
-    for (uint32_t i = 0; i < program->num_commands; ++i) seconds += c.costs[i].seconds;
+    for (uint32_t i = 0; i < c.twin->num_kernels; ++i) seconds += c.twin->kernels[i].seconds;
     if (role == MP_OP_ROLE_KERNEL && code != MP_OP_BITCAST_CONVERT && seconds == 0) {
       fail_msg("%s takes no time", op_name(code));
     }
@@ -421,19 +386,17 @@ static void every_op_takes_time(void **state) {
 static void cost_fixture(const char *path) {
   const mp_chip_t chip = round_chip();
   fixture_t file = fixture_read_path(path);
-  for (int op_by_op = 0; op_by_op < 2; ++op_by_op) {
-    const mp_compile_request_t request = {.op_by_op = op_by_op};
-    costed_t c = {0};
-    mp_status_t status = mp_compile(file.data, file.size, &request, &c.program);
-    if (status != NULL) {  // for functions that only Python has
-      mp_status_release(status);
-      continue;
-    }
+  // Our own fused ops leave out what two of their ops would do twice.
+  const mp_compile_request_t request = {.op_by_op = true, .keep_partitioned = true};
+  costed_t c = {0};
+  mp_status_t status = mp_compile(file.data, file.size, &request, &c.program);
+  if (status == NULL) {
     assert_ok(mp_arena_create(&c.arena));
-    assert_ok(mp_cost_of_program(&chip, c.program, c.arena, &c.costs));
+    assert_ok(mp_twin_create(&chip, c.program, c.arena, &c.twin));
     expect_sums(&c, path);
     cost_end(&c);
   }
+  mp_status_release(status);  // of functions that only Python has
   free(file.data);
 }
 
@@ -446,17 +409,17 @@ static void short_memory_is_an_error(void **state) {
   (void)state;
   const mp_chip_t chip = round_chip();
   fixture_t file = fixture_read("programs/conv_008.mlirbc");
-  const mp_compile_request_t request = {0};
+  const mp_compile_request_t request = {.keep_partitioned = true};
   mp_program_t *program = NULL;
   assert_ok(mp_compile(file.data, file.size, &request, &program));
   mp_fault_watch();
   uint32_t num_errors = 0;
   for (bool is_well = false; !is_well; ++num_errors) {
     mp_arena_t *arena = NULL;
-    const mp_cost_t *costs = NULL;
+    const mp_twin_t *twin = NULL;
     assert_ok(mp_arena_create(&arena));
     mp_fault_at(MP_FAULT_ARENA, num_errors + 1, 1);
-    mp_status_t status = mp_cost_of_program(&chip, program, arena, &costs);
+    mp_status_t status = mp_twin_create(&chip, program, arena, &twin);
     mp_fault_at(MP_FAULT_ARENA, 0, 0);
     is_well = status == NULL;
     if (!is_well) assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
@@ -483,7 +446,7 @@ int main(void) {
       cmocka_unit_test(an_update_in_place_moves_the_update),
       cmocka_unit_test(a_donated_argument_is_not_copied),
       cmocka_unit_test(collectives_cost_the_chip_nothing),
-      cmocka_unit_test(loops_cost_their_rounds),
+      cmocka_unit_test(loops_are_counted_or_walked),
       cmocka_unit_test(every_op_takes_time),
       cmocka_unit_test(costs_add_up_to_the_analysis),
       cmocka_unit_test(short_memory_is_an_error),

@@ -1,5 +1,5 @@
 // One backward sweep per block: an op is decided about after all that use its results.
-#include "sim/model/cost/cluster.h"
+#include "sim/chip/cluster.h"
 
 #include <math.h>
 
@@ -58,18 +58,9 @@ static bool cluster_is_generator(const mp_op_t *op) {
   return op->code == MP_OP_BROADCAST_IN_DIM || op->code == MP_OP_IOTA || op->code == MP_OP_CONSTANT;
 }
 
-// Whether operand `operand` of the fused op is a table in which its last op looks things up.
-static bool cluster_is_table(const mp_op_t *fusion, uint32_t operand) {
-  const mp_block_t *region = fusion->regions[0];
-  const mp_op_t *last = mp_block_terminator(region)->prev;
-  return last != NULL && last->code == MP_OP_GATHER && operand < region->num_args &&
-         last->operands[0] == &region->args[operand];
-}
-
 // Whether the op's kernel can compute operand `operand` itself, element by element. What is looked
 // up in a table, or is updated, has to be in memory.
 static bool cluster_takes(const mp_op_t *op, mp_work_class_t work_class, uint32_t operand) {
-  if (op->code == MP_OP_FUSION && cluster_is_table(op, operand)) return false;
   if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE || op->code == MP_OP_GATHER) return operand != 0;
   if (op->code == MP_OP_SCATTER) return operand >= op->num_operands / 2;
   return cluster_is_loop(op, work_class) || cluster_is_hero(work_class);

@@ -1,5 +1,5 @@
 // A chip from its description, and the roofline.
-#include "sim/model/cost/chip.h"
+#include "sim/chip/chip.h"
 
 #include <math.h>
 
@@ -83,8 +83,10 @@ static double chip_latency_or(double described, double otherwise) {
   return described >= 0 ? described : otherwise;
 }
 
-void mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip) {
+mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip) {
   mp_chip_t chip = {.matrix_rows = info->matrix_unit[0], .matrix_columns = info->matrix_unit[1]};
+  MP_RETURN_IF_ERROR(mp_chip_figures_find(mp_str(info->chip), &chip.figures));
+  const mp_chip_figures_t *figures = &chip.figures;
   bool is_described = false;
   for (int kind = 0; kind < MP_FLOP_KIND_COUNT; ++kind) {
     chip.flops[kind] = info->flops[kind];
@@ -101,10 +103,16 @@ void mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip) {
   chip.transcendental_flops = CHIP_TRANSCENDENTAL;
   chip.memory_bandwidth = chip_or(info->memory_bandwidth, products / CHIP_PRODUCTS_PER_BYTE);
   chip.launch_latency = chip_latency_or(info->launch_latency, CHIP_LAUNCH_LATENCY);
-  chip.op_latency = chip_latency_or(info->op_latency, CHIP_OP_LATENCY);
+  chip.op_latency =
+      chip_latency_or(info->op_latency, mp_figure_or(figures->kernel_latency, CHIP_OP_LATENCY));
   chip.scalar_latency = chip.op_latency * CHIP_OPS_PER_SCALAR_OP;
+  if (info->op_latency < 0) {
+    chip.scalar_latency = mp_figure_or(figures->scalar_latency, chip.scalar_latency);
+  }
+  chip.memory_bandwidth *= mp_figure_or(figures->memory_share, 1);
   for (int i = 0; i < MP_WORK_CLASS_COUNT; ++i) chip.efficiency[i] = g_efficiency[i];
   *out_chip = chip;
+  return NULL;
 }
 
 // ---- products ----

@@ -1,13 +1,14 @@
 // The chip on which a program is imagined: rates, latencies and efficiencies of one device of the
 // described pod. A plain value that may be copied; all rates are finite and greater than 0.
-#ifndef MINIPOD_SIM_MODEL_COST_CHIP_H_
-#define MINIPOD_SIM_MODEL_COST_CHIP_H_
+#ifndef MINIPOD_SIM_CHIP_CHIP_H_
+#define MINIPOD_SIM_CHIP_CHIP_H_
 
 #include <stdbool.h>
 
 #include "sim/base/status.h"
 #include "sim/base/str.h"
 #include "sim/work/work.h"
+#include "topology/figures/figures.h"
 #include "topology/pod.h"
 
 typedef struct {
@@ -24,12 +25,14 @@ typedef struct {
   double launch_latency;                   // seconds from enqueueing a program to its start
   double op_latency;                       // seconds that a kernel takes besides its work
   double scalar_latency;                   // the same of ops on single elements
+  mp_chip_figures_t figures;               // what is known of this chip beyond these rates
   double efficiency[MP_WORK_CLASS_COUNT];  // share of the peak that a class reaches, (0, 1]
 } mp_chip_t;
 
-// The chip that a pod's description gives. What the description leaves out is derived from what it
-// says, or has a default (README.md).
-void mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip);
+// The chip that a pod's description gives. What the description and the chip's figures leave out is
+// derived from what they say, or has a default (README.md). Errors: the description names figures
+// that are not there or cannot be read (mp_chip_figures_find).
+MP_NODISCARD mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip);
 
 // The kind of rate for products of elements of this type.
 mp_flop_kind_t mp_chip_flop_kind(mp_dtype_t dtype);
@@ -46,4 +49,4 @@ MP_NODISCARD mp_status_t mp_chip_calibrate(mp_chip_t *chip, const char *origin, 
 // The same of a file; NOT_FOUND when there is none.
 MP_NODISCARD mp_status_t mp_chip_calibrate_by_file(mp_chip_t *chip, const char *path);
 
-#endif  // MINIPOD_SIM_MODEL_COST_CHIP_H_
+#endif  // MINIPOD_SIM_CHIP_CHIP_H_

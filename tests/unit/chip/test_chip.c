@@ -1,12 +1,12 @@
 // The chip of a description: what is derived, what is a default, and calibrations.
-#include "sim/model/cost/chip.h"
+#include "sim/chip/chip.h"
 #include "tests/unit/support/unit.h"
 
 static mp_chip_t chip_of(const char *description) {
   mp_pod_t *pod = NULL;
   mp_chip_t chip;
   assert_ok(mp_pod_create_from_name(mp_str(description), "test", &pod));
-  mp_chip_from_pod(mp_pod_info(pod), &chip);
+  assert_ok(mp_chip_from_pod(mp_pod_info(pod), &chip));
   mp_pod_release(pod);
   return chip;
 }

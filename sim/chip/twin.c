@@ -1,0 +1,234 @@
+// From a partitioned program to the steps of its twin.
+#include "sim/chip/twin.h"
+
+#include "sim/base/assert.h"
+#include "sim/chip/twin_impl.h"
+#include "sim/plan/plan.h"
+#include "sim/work/rounds.h"
+
+static mp_status_t twin_block(mp_twin_builder_t *b, const mp_block_t *block);
+
+// ---- steps ----
+
+static mp_status_t twin_add_step(mp_twin_builder_t *b, const mp_twin_step_t *step,
+                                 uint32_t *out_number) {
+  *out_number = b->steps.count;
+  b->must_begin = false;
+  return MP_ARRAY_PUSH(b->arena, &b->steps, *step);
+}
+
+// Adds a step of control flow with room for its targets.
+static mp_status_t twin_add_jump(mp_twin_builder_t *b, mp_twin_kind_t kind, const mp_op_t *op,
+                                 uint32_t num_targets, uint32_t **out_targets) {
+  *out_targets = MP_ARENA_ARRAY(b->arena, uint32_t, num_targets);
+  MP_RETURN_IF_NULL(*out_targets);
+  const mp_twin_step_t step = {.kind = kind,
+                               .op = op,
+                               .rounds = op->code == MP_OP_WHILE ? mp_work_rounds(op) : -1,
+                               .num_targets = num_targets,
+                               .targets = *out_targets};
+  uint32_t number;
+  b->has_choices |= kind != MP_TWIN_JUMP;
+  return twin_add_step(b, &step, &number);
+}
+
+// The number of the step that comes next; a jump goes there.
+static uint32_t twin_target(mp_twin_builder_t *b) {
+  b->must_begin = true;
+  return b->steps.count;
+}
+
+// ---- communication ----
+
+static mp_status_t twin_collective(mp_twin_builder_t *b, const mp_op_t *op) {
+  const mp_collective_t *collective = NULL;
+  const uint32_t number = b->collectives.count;
+  MP_RETURN_IF_ERROR(mp_plan_lower_collective(b->arena, op, b->program->num_replicas,
+                                              b->program->num_partitions, number, &collective));
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->collectives,
+                                   (mp_twin_collective_t){op, mp_twin_name(op), collective}));
+  mp_twin_kind_t kind = MP_TWIN_MEET;
+  if (op->code == MP_OP_SEND) kind = MP_TWIN_SEND;
+  if (op->code == MP_OP_RECV) kind = MP_TWIN_RECV;
+  uint32_t step;
+  return twin_add_step(
+      b, &(mp_twin_step_t){.kind = kind, .op = op, .collective = number, .rounds = -1}, &step);
+}
+
+static bool twin_is_local(const mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_regions; ++i) {
+    for (const mp_op_t *in = op->regions[i]->first; in != NULL; in = in->next) {
+      if (mp_plan_is_collective(in) || !twin_is_local(in)) return false;
+    }
+  }
+  return true;
+}
+
+// ---- control flow with communication in it: jumps ----
+//
+//   loop: condition; BRANCH end; body; JUMP loop; end:
+//   branch: SWITCH r0 r1 ...; r0: ...; JUMP end; r1: ...; JUMP end; end:
+
+static mp_status_t twin_while(mp_twin_builder_t *b, const mp_op_t *op) {
+  uint32_t *exit = NULL, *back = NULL;
+  const uint32_t begin = twin_target(b);
+  MP_RETURN_IF_ERROR(twin_block(b, op->regions[0]));
+  MP_RETURN_IF_ERROR(twin_add_jump(b, MP_TWIN_BRANCH, op, 1, &exit));
+  MP_RETURN_IF_ERROR(twin_block(b, op->regions[1]));
+  MP_RETURN_IF_ERROR(mp_twin_copy_carried(b, op));
+  MP_RETURN_IF_ERROR(twin_add_jump(b, MP_TWIN_JUMP, op, 1, &back));
+  *back = begin;
+  *exit = twin_target(b);
+  return NULL;
+}
+
+static mp_status_t twin_case(mp_twin_builder_t *b, const mp_op_t *op) {
+  uint32_t *targets = NULL;
+  uint32_t **exits = MP_ARENA_ARRAY(b->scratch, uint32_t *, op->num_regions);
+  MP_RETURN_IF_NULL(exits);
+  MP_RETURN_IF_ERROR(twin_add_jump(b, MP_TWIN_SWITCH, op, op->num_regions, &targets));
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    targets[r] = twin_target(b);
+    MP_RETURN_IF_ERROR(twin_block(b, op->regions[r]));
+    MP_RETURN_IF_ERROR(mp_twin_copy_chosen(b, op->regions[r]));
+    MP_RETURN_IF_ERROR(twin_add_jump(b, MP_TWIN_JUMP, op, 1, &exits[r]));
+  }
+  for (uint32_t r = 0; r < op->num_regions; ++r) *exits[r] = twin_target(b);
+  return NULL;
+}
+
+// ---- control flow without ----
+
+static mp_status_t twin_flow(mp_twin_builder_t *b, const mp_op_t *op, mp_twin_kind_t kind,
+                             mp_twin_flow_t *out_flow);
+
+static bool twin_is_flow(const mp_op_t *op) {
+  return mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL;
+}
+
+// The work of a block, as one step, without what is in its control flow.
+static mp_status_t twin_part_work(mp_twin_builder_t *b, const mp_op_t *op, uint32_t region,
+                                  uint32_t *out_step) {
+  const uint32_t before = b->steps.count;
+  b->must_begin = true;
+  MP_RETURN_IF_ERROR(twin_block(b, op->regions[region]));
+  if (op->code == MP_OP_WHILE && region == 1) MP_RETURN_IF_ERROR(mp_twin_copy_carried(b, op));
+  if (op->code != MP_OP_WHILE) MP_RETURN_IF_ERROR(mp_twin_copy_chosen(b, op->regions[region]));
+  *out_step = b->steps.count == before ? UINT32_MAX : before;
+  b->must_begin = true;
+  return NULL;
+}
+
+static mp_status_t twin_part_flows(mp_twin_builder_t *b, const mp_block_t *block,
+                                   mp_twin_block_t *out) {
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+    out->num_flows += twin_is_flow(op);
+  }
+  mp_twin_flow_t *flows = MP_ARENA_ARRAY(b->arena, mp_twin_flow_t, (size_t)out->num_flows + 1);
+  MP_RETURN_IF_NULL(flows);
+  out->flows = flows;
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+    if (twin_is_flow(op)) MP_RETURN_IF_ERROR(twin_flow(b, op, MP_TWIN_PART, flows++));
+  }
+  return NULL;
+}
+
+// Adds the step of a loop or branch and those of what is in it.
+static mp_status_t twin_flow(mp_twin_builder_t *b, const mp_op_t *op, mp_twin_kind_t kind,
+                             mp_twin_flow_t *out_flow) {
+  mp_twin_block_t *blocks = MP_ARENA_ARRAY(b->arena, mp_twin_block_t, op->num_regions);
+  MP_RETURN_IF_NULL(blocks);
+  uint32_t *next = NULL;
+  *out_flow = (mp_twin_flow_t){.step = b->steps.count,
+                               .control = op->control,
+                               .is_loop = op->code == MP_OP_WHILE,
+                               .rounds = op->code == MP_OP_WHILE ? mp_work_rounds(op) : -1,
+                               .num_blocks = op->num_regions,
+                               .blocks = blocks};
+  MP_RETURN_IF_ERROR(twin_add_jump(b, kind, op, 1, &next));
+  b->steps.items[out_flow->step].flow = out_flow;
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    MP_RETURN_IF_ERROR(twin_part_work(b, op, r, &blocks[r].step));
+  }
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    MP_RETURN_IF_ERROR(twin_part_flows(b, op->regions[r], &blocks[r]));
+  }
+  *next = twin_target(b);
+  return NULL;
+}
+
+static mp_status_t twin_local(mp_twin_builder_t *b, const mp_op_t *op) {
+  mp_twin_flow_t *flow = MP_ARENA_NEW(b->arena, mp_twin_flow_t);
+  MP_RETURN_IF_NULL(flow);
+  b->is_in_part = true;
+  MP_RETURN_IF_ERROR(twin_flow(b, op, MP_TWIN_LOCAL, flow));
+  b->is_in_part = false;
+  return NULL;
+}
+
+static mp_status_t twin_control(mp_twin_builder_t *b, const mp_op_t *op) {
+  if (op->code == MP_OP_WHILE) MP_RETURN_IF_ERROR(mp_twin_copy_starts(b, op));
+  if (op->control >= b->num_controls) b->num_controls = op->control + 1;
+  if (b->is_in_part) return NULL;  // twin_part_flows comes to it
+  if (twin_is_local(op)) return twin_local(b, op);
+  return op->code == MP_OP_WHILE ? twin_while(b, op) : twin_case(b, op);
+}
+
+// ---- blocks ----
+
+static mp_status_t twin_op(mp_twin_builder_t *b, const mp_op_t *op) {
+  if (mp_plan_is_collective(op)) return twin_collective(b, op);
+  switch (mp_op_info(op->code)->role) {
+    case MP_OP_ROLE_KERNEL:
+      if (mp_plan_is_sink(op)) return NULL;
+      return mp_twin_add_kernel(b, op, mp_twin_bytes_kept(b, op));
+    case MP_OP_ROLE_COMMAND:
+      return mp_twin_add_scalar(b, op);
+    case MP_OP_ROLE_CONTROL:
+      return twin_control(b, op);
+    default:
+      return NULL;
+  }
+}
+
+static mp_status_t twin_block(mp_twin_builder_t *b, const mp_block_t *block) {
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+    MP_RETURN_IF_ERROR(twin_op(b, op));
+  }
+  return NULL;
+}
+
+// ---- the twin ----
+
+static mp_status_t twin_main(mp_twin_builder_t *b) {
+  const mp_module_t *module = b->program->partitioned;
+  MP_RETURN_IF_ERROR(mp_clusters_find(module, b->scratch, &b->clusters));
+  MP_RETURN_IF_ERROR(mp_twin_find_uses(b));
+  MP_RETURN_IF_ERROR(twin_block(b, module->main->body));
+  MP_RETURN_IF_ERROR(mp_twin_copy_results(b));
+  uint32_t step;
+  return twin_add_step(b, &(mp_twin_step_t){.kind = MP_TWIN_END, .rounds = -1}, &step);
+}
+
+mp_status_t mp_twin_create(const mp_chip_t *chip, const mp_program_t *program, mp_arena_t *arena,
+                           const mp_twin_t **out_twin) {
+  MP_ASSERT(program->partitioned != NULL);
+  mp_twin_builder_t b = {.chip = chip, .program = program, .arena = arena};
+  mp_twin_t *twin = MP_ARENA_NEW(arena, mp_twin_t);
+  MP_RETURN_IF_NULL(twin);
+  MP_RETURN_IF_ERROR(mp_arena_create(&b.scratch));
+  const mp_status_t status = twin_main(&b);
+  mp_arena_release(b.scratch);
+  if (status != NULL) return status;
+  *twin = (mp_twin_t){.program = program,
+                      .num_kernels = b.kernels.count,
+                      .kernels = b.kernels.items,
+                      .num_steps = b.steps.count,
+                      .steps = b.steps.items,
+                      .num_collectives = b.collectives.count,
+                      .collectives = b.collectives.items,
+                      .num_controls = b.num_controls,
+                      .has_choices = b.has_choices};
+  *out_twin = twin;
+  return NULL;
+}

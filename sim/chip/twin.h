@@ -1,0 +1,99 @@
+// The twin: what the described chip would run where this machine runs a program.
+//
+// A partitioned program has two lives. sim/plan makes what this machine runs; the twin is made,
+// from the program before anything was fused, of what the compiler of the described chip would make
+// of it: kernels, collectives and control flow, as steps with times. Of the machine's run it takes
+// only which way control flow went (sim/model/clock/path.h). So virtual times do not depend on
+// threads, fusion, machine code or buffers of this machine.
+//
+// A twin lives in an arena, refers to its program, and may be read by any thread.
+#ifndef MINIPOD_SIM_CHIP_TWIN_H_
+#define MINIPOD_SIM_CHIP_TWIN_H_
+
+#include "collectives/collective.h"
+#include "sim/base/arena.h"
+#include "sim/base/status.h"
+#include "sim/chip/chip.h"
+#include "sim/chip/moment.h"
+#include "sim/plan/program.h"
+
+// A kernel of the chip, or a copy that it makes.
+typedef struct {
+  const mp_op_t *op;  // that leads it (cluster.h); of a copy: for which it is made
+  const char *name;   // "dot_general", "copy"; borrowed
+  mp_work_class_t work_class;
+  mp_flop_kind_t kind;            // of a product of matrices; F32 if it is none
+  double flops, transcendentals;  // of all its ops
+  double bytes;                   // that go through the chip's memory
+  double seconds;
+} mp_twin_kernel_t;
+
+typedef struct {
+  const mp_op_t *op;
+  const char *name;  // "all_reduce"; borrowed
+  const mp_collective_t *collective;
+} mp_twin_collective_t;
+
+typedef enum {
+  MP_TWIN_WORK,    // its kernels one after the other, which takes `time`
+  MP_TWIN_LOCAL,   // a loop or branch in which no device meets another one: `flow`
+  MP_TWIN_MEET,    // a collective
+  MP_TWIN_SEND,    // hands a message over; does not wait
+  MP_TWIN_RECV,    // waits for a message
+  MP_TWIN_JUMP,    // to targets[0]
+  MP_TWIN_BRANCH,  // to targets[0] if the choice is 1: a loop is left
+  MP_TWIN_SWITCH,  // to targets[choice]
+  MP_TWIN_PART,    // of a LOCAL step, to which it belongs: WORK in it, or control flow in it
+  MP_TWIN_END,
+} mp_twin_kind_t;
+
+typedef struct mp_twin_flow_s mp_twin_flow_t;
+
+typedef struct {
+  mp_twin_kind_t kind;
+  uint32_t first, end;         // WORK, and PART that is work: its kernels [first, end)
+  mp_moment_t time;            // of these
+  uint32_t collective;         // MEET, SEND, RECV: its number in the twin
+  const mp_op_t *op;           // of control flow, else NULL
+  int64_t rounds;              // BRANCH: how often the loop goes round, if that is known; else -1
+  uint32_t num_targets;        // JUMP, BRANCH, SWITCH; of LOCAL one: what comes behind it
+  const uint32_t *targets;     // numbers of steps
+  const mp_twin_flow_t *flow;  // LOCAL
+} mp_twin_step_t;
+
+// The condition or the body of a loop, or a branch's region: its work, and control flow in it.
+typedef struct {
+  uint32_t step;  // its work, a PART; UINT32_MAX: it has none
+  uint32_t num_flows;
+  const mp_twin_flow_t *flows;
+} mp_twin_block_t;
+
+// A loop (blocks: its condition and its body) or branch that is local. How often each block is done
+// is all that its time depends on.
+struct mp_twin_flow_s {
+  uint32_t step;  // its LOCAL step, or the PART that stands for it
+  uint32_t control;
+  bool is_loop;
+  int64_t rounds;  // as of a step
+  uint32_t num_blocks;
+  const mp_twin_block_t *blocks;
+};
+
+typedef struct {
+  const mp_program_t *program;
+  uint32_t num_kernels;
+  const mp_twin_kernel_t *kernels;
+  uint32_t num_steps;
+  const mp_twin_step_t *steps;
+  uint32_t num_collectives;
+  const mp_twin_collective_t *collectives;
+  uint32_t num_controls;  // numbers of loops and branches are below it
+  bool has_choices;       // some step is LOCAL, BRANCH or SWITCH
+} mp_twin_t;
+
+// Makes the twin of a program that has kept what it was made of (mp_program_t.partitioned), in
+// `arena`. Errors: memory is short; what mp_plan_lower_collective says.
+MP_NODISCARD mp_status_t mp_twin_create(const mp_chip_t *chip, const mp_program_t *program,
+                                        mp_arena_t *arena, const mp_twin_t **out_twin);
+
+#endif  // MINIPOD_SIM_CHIP_TWIN_H_

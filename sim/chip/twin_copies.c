@@ -1,0 +1,133 @@
+// Where the chip has to copy: a value is changed in place, or is to lie where another one does, and
+// somebody still wants it as it was.
+#include "sim/base/hash.h"
+#include "sim/chip/twin_impl.h"
+#include "sim/plan/plan.h"
+
+// The value whose bytes this one has.
+static const mp_value_t *twin_copies_root(const mp_value_t *value) {
+  for (const mp_value_t *of; (of = mp_plan_aliased(value)) != NULL;) value = of;
+  return value;
+}
+
+// ---- last uses ----
+
+static mp_status_t twin_copies_note_uses(void *context, mp_op_t *op) {
+  mp_twin_builder_t *b = context;
+  op->id = b->position++;
+  // A change of type uses nothing: who uses its result does.
+  if (op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL) return NULL;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const mp_twin_use_t use = {mp_hash_pointer(twin_copies_root(op->operands[i])), op->id};
+    MP_RETURN_IF_ERROR(MP_HASH_MAP_SET(b->scratch, &b->uses, &use));
+  }
+  return NULL;
+}
+
+mp_status_t mp_twin_find_uses(mp_twin_builder_t *b) {
+  return mp_block_walk(b->program->partitioned->main->body, twin_copies_note_uses, b);
+}
+
+static bool twin_copies_is_last_use(const mp_twin_builder_t *b, const mp_value_t *root,
+                                    const mp_op_t *op) {
+  const mp_twin_use_t *use;
+  MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(root), use);
+  return use == NULL || use->last <= op->id;
+}
+
+// The result of main that takes over a parameter's memory; -1: none does.
+static int32_t twin_copies_taken_by(const mp_twin_builder_t *b, const mp_value_t *root) {
+  if (root->block != b->program->partitioned->main->body) return -1;
+  return b->program->params[root->index].alias;
+}
+
+// Whether the op may write into the memory of a value that it reads: nobody needs it afterwards.
+// What lies outside of the op's block may be needed in the next round.
+static bool twin_copies_may_overwrite(const mp_twin_builder_t *b, const mp_value_t *value,
+                                      const mp_op_t *op) {
+  const mp_value_t *root = twin_copies_root(value);
+  const mp_block_t *block = root->op != NULL ? root->op->parent : root->block;
+  if (block != op->parent || !twin_copies_is_last_use(b, root, op)) return false;
+  if (root->op != NULL) return root->op->code != MP_OP_CONSTANT;
+  return block->parent_op != NULL || twin_copies_taken_by(b, root) >= 0;
+}
+
+double mp_twin_bytes_kept(const mp_twin_builder_t *b, const mp_op_t *op) {
+  uint32_t num_changed = 0;
+  if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) num_changed = 1;
+  if (op->code == MP_OP_SCATTER) num_changed = op->num_results;
+  double bytes = 0;
+  for (uint32_t i = 0; i < num_changed; ++i) {
+    const mp_value_t *root = twin_copies_root(op->operands[i]);
+    const bool is_made = root->op != NULL && (root->op->code == MP_OP_CONSTANT ||
+                                              root->op->code == MP_OP_BROADCAST_IN_DIM);
+    if (!is_made && twin_copies_may_overwrite(b, op->operands[i], op)) continue;
+    bytes += (is_made ? 1 : 2) * mp_work_bytes_of(op->results[i].type);
+  }
+  return bytes;
+}
+
+// ---- values that get a place ----
+
+// The bytes that move when `value` is copied: it is read and written, a constant only written.
+static double twin_copies_bytes(const mp_value_t *value) {
+  const mp_value_t *root = twin_copies_root(value);
+  const bool is_constant = root->op != NULL && root->op->code == MP_OP_CONSTANT;
+  return (is_constant ? 1 : 2) * mp_work_bytes_of(value->type);
+}
+
+mp_status_t mp_twin_copy_starts(mp_twin_builder_t *b, const mp_op_t *loop) {
+  for (uint32_t i = 0; i < loop->num_operands; ++i) {
+    const mp_value_t *root = twin_copies_root(loop->operands[i]);
+    bool is_free = twin_copies_may_overwrite(b, root, loop);
+    for (uint32_t j = 0; j < i && is_free; ++j) {
+      is_free = twin_copies_root(loop->operands[j]) != root;
+    }
+    if (is_free) continue;
+    MP_RETURN_IF_ERROR(mp_twin_add_copy(b, loop, twin_copies_bytes(loop->operands[i])));
+  }
+  return NULL;
+}
+
+// Whether operand `i` of a terminator was not made in the block, or is operand `j` < `i` as well.
+static bool twin_copies_is_foreign(const mp_op_t *terminator, uint32_t i) {
+  const mp_value_t *root = twin_copies_root(terminator->operands[i]);
+  if (root->op == NULL || root->op->parent != terminator->parent) return true;
+  if (root->op->code == MP_OP_CONSTANT) return true;
+  for (uint32_t j = 0; j < i; ++j) {
+    if (twin_copies_root(terminator->operands[j]) == root) return true;
+  }
+  return false;
+}
+
+mp_status_t mp_twin_copy_carried(mp_twin_builder_t *b, const mp_op_t *loop) {
+  const mp_block_t *body = loop->regions[1];
+  const mp_op_t *terminator = mp_block_terminator(body);
+  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+    if (twin_copies_root(terminator->operands[i]) == &body->args[i]) continue;
+    if (!twin_copies_is_foreign(terminator, i)) continue;
+    MP_RETURN_IF_ERROR(mp_twin_add_copy(b, loop, twin_copies_bytes(terminator->operands[i])));
+  }
+  return NULL;
+}
+
+mp_status_t mp_twin_copy_chosen(mp_twin_builder_t *b, const mp_block_t *region) {
+  const mp_op_t *terminator = mp_block_terminator(region);
+  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+    if (!twin_copies_is_foreign(terminator, i)) continue;
+    MP_RETURN_IF_ERROR(
+        mp_twin_add_copy(b, region->parent_op, twin_copies_bytes(terminator->operands[i])));
+  }
+  return NULL;
+}
+
+mp_status_t mp_twin_copy_results(mp_twin_builder_t *b) {
+  const mp_op_t *terminator = mp_block_terminator(b->program->partitioned->main->body);
+  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+    const mp_value_t *root = twin_copies_root(terminator->operands[i]);
+    if (!twin_copies_is_foreign(terminator, i)) continue;
+    if (twin_copies_taken_by(b, root) == (int32_t)i) continue;
+    MP_RETURN_IF_ERROR(mp_twin_add_copy(b, terminator, twin_copies_bytes(terminator->operands[i])));
+  }
+  return NULL;
+}

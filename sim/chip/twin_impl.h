@@ -1,0 +1,58 @@
+// What the files that make a twin share.
+#ifndef MINIPOD_SIM_CHIP_TWIN_IMPL_H_
+#define MINIPOD_SIM_CHIP_TWIN_IMPL_H_
+
+#include "sim/base/containers/array.h"
+#include "sim/base/containers/hash_map.h"
+#include "sim/chip/cluster.h"
+#include "sim/chip/twin.h"
+
+// The last use of a value, as the position of an op in the order of mp_block_walk.
+typedef struct {
+  uint64_t hash;  // mp_hash_pointer of the value
+  uint32_t last;
+} mp_twin_use_t;
+
+typedef struct {
+  const mp_chip_t *chip;
+  const mp_program_t *program;
+  mp_arena_t *arena, *scratch;
+  mp_clusters_t clusters;
+  uint32_t position;                // of the next op that is visited
+  MP_HASH_MAP(mp_twin_use_t) uses;  // in scratch; of values whose bytes are their own
+  MP_ARRAY(mp_twin_kernel_t) kernels;
+  MP_ARRAY(mp_twin_step_t) steps;
+  MP_ARRAY(mp_twin_collective_t) collectives;
+  uint32_t num_controls;
+  bool has_choices;
+  bool is_in_part;  // the block at hand belongs to a LOCAL step
+  bool must_begin;  // the next kernel begins a step: a jump goes there
+} mp_twin_builder_t;
+
+// ---- twin_kernels.c ----
+
+// The op without its dialect: "dot_general".
+const char *mp_twin_name(const mp_op_t *op);
+// Adds the kernel that an op leads; nothing if another one does. `written_again`: bytes that it
+// copies first, because an array that it changes is still needed.
+MP_NODISCARD mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op,
+                                            double bytes_kept);
+// Adds a kernel that only moves bytes.
+MP_NODISCARD mp_status_t mp_twin_add_copy(mp_twin_builder_t *b, const mp_op_t *op, double bytes);
+// Adds a kernel of single elements.
+MP_NODISCARD mp_status_t mp_twin_add_scalar(mp_twin_builder_t *b, const mp_op_t *op);
+
+// ---- twin_copies.c: where the chip has to copy, because two values want the same memory ----
+
+// Finds the last uses of all values.
+MP_NODISCARD mp_status_t mp_twin_find_uses(mp_twin_builder_t *b);
+// The bytes that an op copies before it changes its operands in place.
+double mp_twin_bytes_kept(const mp_twin_builder_t *b, const mp_op_t *op);
+// What a loop copies before it begins, and between its rounds; what a branch's region copies when
+// it ends; what main does.
+MP_NODISCARD mp_status_t mp_twin_copy_starts(mp_twin_builder_t *b, const mp_op_t *loop);
+MP_NODISCARD mp_status_t mp_twin_copy_carried(mp_twin_builder_t *b, const mp_op_t *loop);
+MP_NODISCARD mp_status_t mp_twin_copy_chosen(mp_twin_builder_t *b, const mp_block_t *region);
+MP_NODISCARD mp_status_t mp_twin_copy_results(mp_twin_builder_t *b);
+
+#endif  // MINIPOD_SIM_CHIP_TWIN_IMPL_H_

@@ -1,0 +1,17 @@
+# cmake -DOUT=FILE.c -DFILES=A.yaml;B.yaml -P embed_chips.cmake: the files as a table of C strings
+# (topology/figures/figures_files.h).
+set(table "")
+set(text "// Made of configs/chips/ by tools/embed_chips.cmake.\n#include \"topology/figures/figures_files.h\"\n\n")
+list(LENGTH FILES count)
+foreach(file ${FILES})
+  get_filename_component(name ${file} NAME_WLE)
+  string(MAKE_C_IDENTIFIER "text_${name}" symbol)
+  file(READ ${file} bytes HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+  string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n" bytes "${bytes}")
+  string(APPEND text "static const char ${symbol}[] = {\n${bytes}0};\n\n")
+  string(APPEND table "    {\"${name}\", ${symbol}},\n")
+endforeach()
+string(APPEND text "const mp_figures_file_t mp_figures_files[] = {\n${table}    {0, 0},\n};\n")
+string(APPEND text "const size_t mp_num_figures_files = ${count};\n")
+file(WRITE ${OUT} "${text}")

@@ -1,0 +1,76 @@
+// The figures of a chip: what its compiler, its units, its memory and its links reach, as public
+// sources say or microbenchmarks show. Each chip has a file, configs/chips/<name>.yaml, in which
+// every figure has its source; the library carries these files. Where a figure is absent, who asks
+// has a default (sim/chip/README.md).
+//
+// Plain values that may be copied and read by any thread.
+#ifndef MINIPOD_TOPOLOGY_FIGURES_FIGURES_H_
+#define MINIPOD_TOPOLOGY_FIGURES_FIGURES_H_
+
+#include <math.h>
+
+#include "sim/base/status.h"
+#include "sim/base/str.h"
+
+enum { MP_FIGURE_LIST_MOST = 24 };
+
+// Several numbers; none where the key is absent.
+typedef struct {
+  uint32_t count;
+  double each[MP_FIGURE_LIST_MOST];
+} mp_figure_list_t;
+
+// Whose compiler makes the chip's programs: what becomes one kernel, which collectives run beside
+// work.
+#define MP_CHIP_COMPILERS(X) \
+  X(PLAIN, "plain")          \
+  X(TPU, "tpu")              \
+  X(GPU, "gpu")
+
+typedef enum {
+#define MP_CHIP_COMPILER_ENUM(name, text) MP_CHIP_COMPILER_##name,
+  MP_CHIP_COMPILERS(MP_CHIP_COMPILER_ENUM)
+#undef MP_CHIP_COMPILER_ENUM
+      MP_CHIP_COMPILER_COUNT
+} mp_chip_compiler_t;
+
+// Member, key (group and name), type, meaning. Types: COMPILER; NUMBER, above 0 or 0; TIME in
+// seconds; RATE in bytes a second; BYTES; LIST of numbers.
+#define MP_CHIP_FIGURES(X)                                                               \
+  X(compiler, "compiler", COMPILER, "whose compiler makes the chip's programs")          \
+  X(kernel_latency, "kernel.latency", TIME, "what a kernel takes besides its work")      \
+  X(scalar_latency, "kernel.scalar_latency", TIME, "the same of ops on single elements") \
+  X(memory_share, "memory.share", NUMBER, "of the bandwidth, what streams reach")
+
+#define MP_FIGURE_TYPE_COMPILER mp_chip_compiler_t
+#define MP_FIGURE_TYPE_NUMBER   double
+#define MP_FIGURE_TYPE_TIME     double
+#define MP_FIGURE_TYPE_RATE     double
+#define MP_FIGURE_TYPE_BYTES    double
+#define MP_FIGURE_TYPE_LIST     mp_figure_list_t
+
+// Numbers that are absent are NaN.
+typedef struct {
+#define MP_FIGURE_MEMBER(member, key, type, meaning) MP_FIGURE_TYPE_##type member;
+  MP_CHIP_FIGURES(MP_FIGURE_MEMBER)
+#undef MP_FIGURE_MEMBER
+} mp_chip_figures_t;
+
+static inline double mp_figure_or(double figure, double otherwise) {
+  return isnan(figure) ? otherwise : figure;
+}
+
+// No figures at all.
+mp_chip_figures_t mp_chip_figures_none(void);
+
+// Reads a file's text. INVALID_ARGUMENT "<origin>:<line>: ..." for what is no figure, or one that
+// is given twice.
+MP_NODISCARD mp_status_t mp_chip_figures_read(const char *origin, mp_str_t text,
+                                              mp_chip_figures_t *out_figures);
+
+// Finds the figures that a description names: those of a chip that the library knows ("v5e"), or of
+// a file (a word with '/', or ending in .yaml). Empty: none. INVALID_ARGUMENT for a chip that
+// nobody knows, NOT_FOUND for a file that is not there.
+MP_NODISCARD mp_status_t mp_chip_figures_find(mp_str_t name, mp_chip_figures_t *out_figures);
+
+#endif  // MINIPOD_TOPOLOGY_FIGURES_FIGURES_H_
