@@ -66,10 +66,18 @@ static void check_moved(mp_client_t *client, const char *body, const char *type,
   if (native_is_there()) check_native(client, text, strlen(text));
 }
 
+// All types move in all ways. Under sanitizers, where that would take minutes, all types move, and
+// all ways are gone.
+#ifdef UNIT_SANITIZED
+enum { EACH = 3 };
+#else
+enum { EACH = 1 };
+#endif
+
 static void check_all(const char *body, uint32_t launches) {
   mp_client_t *client = make_client(1);
   for (size_t t = 0; t < sizeof(g_types) / sizeof(g_types[0]); ++t) {
-    for (size_t i = 0; i < NUM_MOVED; ++i) {
+    for (size_t i = t % EACH; i < NUM_MOVED; i += EACH) {
       check_moved(client, body, g_types[t], &g_moved[i], launches);
     }
   }
