@@ -19,7 +19,7 @@
 
 // A kernel of the chip, or a copy that it makes.
 typedef struct {
-  const mp_op_t *op;  // that leads it (cluster.h); of a copy: for which it is made
+  const mp_op_t *op;  // that leads it (clusters/cluster.h); of a copy: for which it is made
   const char *name;   // "dot_general", "copy"; borrowed
   mp_work_class_t work_class;
   mp_flop_kind_t kind;            // of a product of matrices; F32 if it is none

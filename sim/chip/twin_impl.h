@@ -4,7 +4,7 @@
 
 #include "sim/base/containers/array.h"
 #include "sim/base/containers/hash_map.h"
-#include "sim/chip/cluster.h"
+#include "sim/chip/clusters/cluster.h"
 #include "sim/chip/twin.h"
 
 // The last use of a value, as the position of an op in the order of mp_block_walk.

@@ -1,7 +1,7 @@
 // Clusters: the ops of which a real accelerator's compiler would make one kernel, and the bytes
-// that this kernel moves through memory. README.md has the rules. Private to this folder.
-#ifndef MINIPOD_SIM_CHIP_CLUSTER_H_
-#define MINIPOD_SIM_CHIP_CLUSTER_H_
+// that this kernel moves through memory. README.md has the rules. Private to sim/chip.
+#ifndef MINIPOD_SIM_CHIP_CLUSTERS_CLUSTER_H_
+#define MINIPOD_SIM_CHIP_CLUSTERS_CLUSTER_H_
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,4 +46,4 @@ MP_NODISCARD mp_status_t mp_clusters_find(const mp_module_t *module, mp_arena_t 
 // The cluster of an op; NULL if it has none.
 const mp_cluster_t *mp_cluster_of(const mp_clusters_t *clusters, const mp_op_t *op);
 
-#endif  // MINIPOD_SIM_CHIP_CLUSTER_H_
+#endif  // MINIPOD_SIM_CHIP_CLUSTERS_CLUSTER_H_

@@ -1,5 +1,5 @@
 // One backward sweep per block: an op is decided about after all that use its results.
-#include "sim/chip/cluster.h"
+#include "sim/chip/clusters/cluster.h"
 
 #include <math.h>
 
