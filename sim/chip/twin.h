@@ -13,7 +13,7 @@
 #include "collectives/collective.h"
 #include "sim/base/arena.h"
 #include "sim/base/status.h"
-#include "sim/chip/chip.h"
+#include "sim/chip/cost/chip.h"
 #include "sim/chip/moment.h"
 #include "sim/plan/program.h"
 

@@ -1,5 +1,5 @@
 // The chip of a description: what is derived, what is a default, and calibrations.
-#include "sim/chip/chip.h"
+#include "sim/chip/cost/chip.h"
 #include "tests/unit/support/unit.h"
 
 static mp_chip_t chip_of(const char *description) {

@@ -1,7 +1,7 @@
 // The chip on which a program is imagined: rates, latencies and efficiencies of one device of the
 // described pod. A plain value that may be copied; all rates are finite and greater than 0.
-#ifndef MINIPOD_SIM_CHIP_CHIP_H_
-#define MINIPOD_SIM_CHIP_CHIP_H_
+#ifndef MINIPOD_SIM_CHIP_COST_CHIP_H_
+#define MINIPOD_SIM_CHIP_COST_CHIP_H_
 
 #include <stdbool.h>
 
@@ -49,4 +49,4 @@ MP_NODISCARD mp_status_t mp_chip_calibrate(mp_chip_t *chip, const char *origin, 
 // The same of a file; NOT_FOUND when there is none.
 MP_NODISCARD mp_status_t mp_chip_calibrate_by_file(mp_chip_t *chip, const char *path);
 
-#endif  // MINIPOD_SIM_CHIP_CHIP_H_
+#endif  // MINIPOD_SIM_CHIP_COST_CHIP_H_

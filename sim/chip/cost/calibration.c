@@ -1,7 +1,7 @@
 // Calibration files: the efficiencies that somebody has measured, a line for each class.
 #include "sim/base/alloc.h"
 #include "sim/base/os/file.h"
-#include "sim/chip/chip.h"
+#include "sim/chip/cost/chip.h"
 
 typedef struct {
   const char *origin;

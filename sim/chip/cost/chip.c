@@ -1,9 +1,10 @@
 // A chip from its description, and the roofline.
-#include "sim/chip/chip.h"
+#include "sim/chip/cost/chip.h"
 
 #include <math.h>
 
 #include "sim/base/table.h"
+#include "sim/chip/cost/product_cost.h"
 
 // ---- what is not described ----
 
@@ -115,7 +116,7 @@ mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip) {
   return NULL;
 }
 
-// ---- products ----
+// ---- element types ----
 
 mp_flop_kind_t mp_chip_flop_kind(mp_dtype_t dtype) {
   const mp_dtype_t real = mp_dtype_real_part(dtype);
@@ -127,43 +128,6 @@ mp_flop_kind_t mp_chip_flop_kind(mp_dtype_t dtype) {
   return MP_FLOP_F32;
 }
 
-static double chip_round_up(double size, int32_t tile) {
-  return tile <= 1 ? size : ceil(size / tile) * tile;
-}
-
-// The operations of a product whose one factor, [k, columns], lies in the matrix unit tile by tile,
-// while the other's rows run through it, some at a time.
-static double chip_padded_flops(const mp_chip_t *chip, const mp_work_product_t *product,
-                                double rows, double columns) {
-  enum { ROWS_AT_ONCE = 8 };
-  return 2 * product->batch * chip_round_up(rows, ROWS_AT_ONCE) *
-         chip_round_up(columns, chip->matrix_columns) *
-         chip_round_up(product->k, chip->matrix_rows);
-}
-
-// Whether the matrix unit multiplies such elements: not wider integers.
-static bool chip_has_unit_for(mp_dtype_t dtype) {
-  return mp_dtype_is_float(dtype) || (mp_dtype_is_integer(dtype) && mp_dtype_bits(dtype) <= 8);
-}
-
-// On the matrix unit with the better one of both factors in it, or on the vector unit, where small
-// products and those of many small groups are sooner done.
-static double chip_product_seconds(const mp_chip_t *chip, const mp_work_product_t *product) {
-  const double flops = 2 * product->batch * product->m * product->n * product->k;
-  const double on_vector =
-      flops * product->passes * mp_work_weight(product->dtype) / chip->vector_flops;
-  if (!chip_has_unit_for(product->dtype)) return on_vector;
-  const mp_flop_kind_t kind = mp_chip_flop_kind(product->dtype);
-  double padded = flops;
-  if (chip->matrix_rows > 0) {
-    padded = fmin(chip_padded_flops(chip, product, product->m, product->n),
-                  chip_padded_flops(chip, product, product->n, product->m));
-  }
-  const bool is_by_bf16 = kind == MP_FLOP_F32 && chip->f32_by_bf16;
-  const double passes = product->passes * (is_by_bf16 ? product->bf16_passes : 1);
-  return fmin(padded * passes / chip->flops[kind], on_vector);
-}
-
 // ---- the roofline ----
 
 double mp_chip_seconds(const mp_chip_t *chip, const mp_work_t *work, double bytes) {
@@ -173,7 +137,7 @@ double mp_chip_seconds(const mp_chip_t *chip, const mp_work_t *work, double byte
       chip->vector_flops;
   double seconds = fmax(vector, bytes / chip->memory_bandwidth);
   if (work->product.batch > 0) {
-    seconds = fmax(seconds, chip_product_seconds(chip, &work->product));
+    seconds = fmax(seconds, mp_product_seconds(chip, &work->product));
   }
   const bool is_scalar = work->work_class == MP_WORK_SCALAR;
   return seconds / chip->efficiency[work->work_class] +

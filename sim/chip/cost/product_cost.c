@@ -1,0 +1,41 @@
+// Products of matrices on the unit for them, or on the vector unit.
+#include "sim/chip/cost/product_cost.h"
+
+#include <math.h>
+
+static double product_cost_round_up(double size, int32_t tile) {
+  return tile <= 1 ? size : ceil(size / tile) * tile;
+}
+
+// The operations of a product whose one factor, [k, columns], lies in the matrix unit tile by tile,
+// while the other's rows run through it, some at a time.
+static double product_cost_padded(const mp_chip_t *chip, const mp_work_product_t *product,
+                                  double rows, double columns) {
+  enum { ROWS_AT_ONCE = 8 };
+  return 2 * product->batch * product_cost_round_up(rows, ROWS_AT_ONCE) *
+         product_cost_round_up(columns, chip->matrix_columns) *
+         product_cost_round_up(product->k, chip->matrix_rows);
+}
+
+// Whether the matrix unit multiplies such elements: not wider integers.
+static bool product_cost_has_unit(mp_dtype_t dtype) {
+  return mp_dtype_is_float(dtype) || (mp_dtype_is_integer(dtype) && mp_dtype_bits(dtype) <= 8);
+}
+
+// On the matrix unit with the better one of both factors in it, or on the vector unit, where small
+// products and those of many small groups are sooner done.
+double mp_product_seconds(const mp_chip_t *chip, const mp_work_product_t *product) {
+  const double flops = 2 * product->batch * product->m * product->n * product->k;
+  const double on_vector =
+      flops * product->passes * mp_work_weight(product->dtype) / chip->vector_flops;
+  if (!product_cost_has_unit(product->dtype)) return on_vector;
+  const mp_flop_kind_t kind = mp_chip_flop_kind(product->dtype);
+  double padded = flops;
+  if (chip->matrix_rows > 0) {
+    padded = fmin(product_cost_padded(chip, product, product->m, product->n),
+                  product_cost_padded(chip, product, product->n, product->m));
+  }
+  const bool is_by_bf16 = kind == MP_FLOP_F32 && chip->f32_by_bf16;
+  const double passes = product->passes * (is_by_bf16 ? product->bf16_passes : 1);
+  return fmin(padded * passes / chip->flops[kind], on_vector);
+}
