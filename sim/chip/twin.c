@@ -181,7 +181,7 @@ static mp_status_t twin_op(mp_twin_builder_t *b, const mp_op_t *op) {
   switch (mp_op_info(op->code)->role) {
     case MP_OP_ROLE_KERNEL:
       if (mp_plan_is_sink(op)) return NULL;
-      return mp_twin_add_kernel(b, op, mp_twin_bytes_kept(b, op));
+      return mp_twin_add_kernel(b, op);
     case MP_OP_ROLE_COMMAND:
       return mp_twin_add_scalar(b, op);
     case MP_OP_ROLE_CONTROL:
@@ -202,7 +202,7 @@ static mp_status_t twin_block(mp_twin_builder_t *b, const mp_block_t *block) {
 
 static mp_status_t twin_main(mp_twin_builder_t *b) {
   const mp_module_t *module = b->program->partitioned;
-  MP_RETURN_IF_ERROR(mp_clusters_find(module, b->scratch, &b->clusters));
+  MP_RETURN_IF_ERROR(mp_clusters_find(module, &b->chip->figures, b->scratch, &b->clusters));
   MP_RETURN_IF_ERROR(mp_twin_find_uses(b));
   MP_RETURN_IF_ERROR(twin_block(b, module->main->body));
   MP_RETURN_IF_ERROR(mp_twin_copy_results(b));

@@ -33,10 +33,8 @@ typedef struct {
 
 // The op without its dialect: "dot_general".
 const char *mp_twin_name(const mp_op_t *op);
-// Adds the kernel that an op leads; nothing if another one does. `written_again`: bytes that it
-// copies first, because an array that it changes is still needed.
-MP_NODISCARD mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op,
-                                            double bytes_kept);
+// Adds the kernel that is done at the place of an op, if there is one.
+MP_NODISCARD mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op);
 // Adds a kernel that only moves bytes.
 MP_NODISCARD mp_status_t mp_twin_add_copy(mp_twin_builder_t *b, const mp_op_t *op, double bytes);
 // Adds a kernel of single elements.

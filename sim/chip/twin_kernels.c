@@ -25,14 +25,25 @@ static mp_status_t twin_kernels_add(mp_twin_builder_t *b, const mp_twin_kernel_t
   return NULL;
 }
 
-mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op, double bytes_kept) {
-  const mp_cluster_t *cluster = mp_cluster_of(&b->clusters, op);
-  if (cluster == NULL || cluster->leader != op) return NULL;
+// The bytes that the ops of a cluster copy before they change arrays in place.
+static double twin_kernels_bytes_kept(const mp_twin_builder_t *b, const mp_cluster_t *cluster) {
+  double bytes = 0;
+  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
+    const mp_cluster_member_t *member = &b->clusters.members.items[at];
+    bytes += mp_twin_bytes_kept(b, member->op);
+    at = member->next;
+  }
+  return bytes;
+}
+
+mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op) {
+  const mp_cluster_t *cluster = mp_cluster_at(&b->clusters, op);
+  if (cluster == NULL) return NULL;
   const mp_work_t *work = &cluster->work;
-  const double bytes = cluster->bytes + bytes_kept;
+  const double bytes = cluster->bytes + twin_kernels_bytes_kept(b, cluster);
   const mp_twin_kernel_t kernel = {
-      .op = op,
-      .name = mp_twin_name(op),
+      .op = cluster->leader,
+      .name = mp_twin_name(cluster->leader),
       .work_class = work->work_class,
       .kind = work->product.batch > 0 ? mp_chip_flop_kind(work->product.dtype) : MP_FLOP_F32,
       .flops = work->flops,

@@ -40,7 +40,9 @@ typedef enum {
   X(compiler, "compiler", COMPILER, "whose compiler makes the chip's programs")          \
   X(kernel_latency, "kernel.latency", TIME, "what a kernel takes besides its work")      \
   X(scalar_latency, "kernel.scalar_latency", TIME, "the same of ops on single elements") \
-  X(memory_share, "memory.share", NUMBER, "of the bandwidth, what streams reach")
+  X(memory_share, "memory.share", NUMBER, "of the bandwidth, what streams reach")        \
+  X(memory_scratch, "memory.scratch", BYTES, "what stays on the chip between kernels")   \
+  X(cluster_row, "cluster.row", NUMBER, "elements of a row that one kernel keeps at hand")
 
 #define MP_FIGURE_TYPE_COMPILER mp_chip_compiler_t
 #define MP_FIGURE_TYPE_NUMBER   double

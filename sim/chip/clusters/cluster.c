@@ -4,163 +4,199 @@
 #include <math.h>
 
 #include "sim/base/hash.h"
+#include "sim/chip/clusters/cluster_impl.h"
 #include "sim/plan/plan.h"
 
-// Who uses a value: nobody yet, one cluster alone, or several or something that is no cluster.
-#define USED_BY_NONE UINT32_MAX
-#define USED_BY_MANY (UINT32_MAX - 1)
+// ---- what is known ----
 
-typedef struct {
-  uint64_t hash;  // mp_hash_pointer of the value
-  uint32_t users;
-  bool may_end;     // all users could take the result of a hero as it is computed
-  uint32_t reader;  // the cluster for which `bytes` holds
-  double bytes;     // that it reads of the value
-} cluster_value_t;
-
-typedef struct {
-  mp_arena_t *arena, *scratch;
-  mp_clusters_t *out;
-  MP_HASH_MAP(cluster_value_t) values;
-} find_t;
-
-static mp_status_t cluster_value(find_t *find, const mp_value_t *value, cluster_value_t **out) {
-  cluster_value_t *entry;
+mp_status_t mp_cluster_value(mp_cluster_find_t *find, const mp_value_t *value,
+                             mp_cluster_value_t **out) {
+  mp_cluster_value_t *entry;
   const uint64_t hash = mp_hash_pointer(value);
   MP_HASH_MAP_GET(&find->values, hash, entry);
   if (entry == NULL) {
-    const cluster_value_t fresh = {
-        .hash = hash, .users = USED_BY_NONE, .may_end = true, .reader = MP_CLUSTER_NONE};
-    MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(find->scratch, &find->values, &fresh));
+    const mp_cluster_value_t fresh = {.hash = hash,
+                                      .first_use = MP_CLUSTER_NONE,
+                                      .memory_use = MP_CLUSTER_NONE,
+                                      .written_by = MP_CLUSTER_NONE,
+                                      .made_by = MP_CLUSTER_NONE,
+                                      .reader = MP_CLUSTER_NONE};
+    MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(find->scratch_arena, &find->values, &fresh));
     MP_HASH_MAP_GET(&find->values, hash, entry);
   }
   *out = entry;
   return NULL;
 }
 
-// ---- what ops are ----
-
-// Computes its result element by element wherever it is wanted.
-static bool cluster_is_loop(const mp_op_t *op, mp_work_class_t work_class) {
-  if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return false;
-  return work_class == MP_WORK_ELEMENTWISE || work_class == MP_WORK_COPY ||
-         work_class == MP_WORK_SCALAR || work_class == MP_WORK_GATHER;
+// The cluster that one became part of.
+static uint32_t cluster_now(const mp_cluster_find_t *find, uint32_t number) {
+  while (find->states.items[number].merged_into != MP_CLUSTER_NONE) {
+    number = find->states.items[number].merged_into;
+  }
+  return number;
 }
 
-// Has a kernel of its own, which can compute its operands or go on with its results.
-static bool cluster_is_hero(mp_work_class_t work_class) {
-  return work_class == MP_WORK_MATMUL || work_class == MP_WORK_CONVOLUTION ||
-         work_class == MP_WORK_REDUCTION || work_class == MP_WORK_WINDOW;
+static mp_status_t cluster_use(mp_cluster_find_t *find, const mp_value_t *value,
+                               const mp_cluster_user_t *user) {
+  mp_cluster_value_t *entry;
+  MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
+  const mp_cluster_use_t use = {user->cluster, entry->first_use, user->is_along, user->is_reused};
+  entry->first_use = find->uses.count;
+  return MP_ARRAY_PUSH(find->scratch_arena, &find->uses, use);
 }
 
-// Made again by whoever reads it.
-static bool cluster_is_generator(const mp_op_t *op) {
-  return op->code == MP_OP_BROADCAST_IN_DIM || op->code == MP_OP_IOTA || op->code == MP_OP_CONSTANT;
+static mp_status_t cluster_use_in_memory(mp_cluster_find_t *find, const mp_value_t *value) {
+  mp_cluster_value_t *entry;
+  MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
+  if (find->place < entry->memory_use) entry->memory_use = find->place;
+  return NULL;
 }
 
-// Whether the op's kernel can compute operand `operand` itself, element by element. What is looked
-// up in a table, or is updated, has to be in memory.
-static bool cluster_takes(const mp_op_t *op, mp_work_class_t work_class, uint32_t operand) {
-  if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE || op->code == MP_OP_GATHER) return operand != 0;
-  if (op->code == MP_OP_SCATTER) return operand >= op->num_operands / 2;
-  return cluster_is_loop(op, work_class) || cluster_is_hero(work_class);
+// Something that is no cluster reads all the operands' bytes from memory.
+static mp_status_t cluster_use_all_in_memory(mp_cluster_find_t *find, const mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    MP_RETURN_IF_ERROR(cluster_use_in_memory(find, mp_cluster_root(op->operands[i])));
+  }
+  return NULL;
 }
 
-static double cluster_count(const mp_op_t *op) {
-  double most = 0;
-  for (uint32_t i = 0; i < op->num_results; ++i) {
-    int64_t count = 0;
-    const mp_type_t *type = op->results[i].type;
-    if (mp_type_is_tensor(type) && mp_type_num_elements(type, &count)) {
-      most = fmax(most, (double)count);
+// ---- the op at hand ----
+
+typedef struct {
+  const mp_op_t *op;
+  mp_work_t work;
+  mp_cluster_kind_t kind;
+  uint32_t memory_use;  // the place of the first who wants a result in memory
+  double bytes;         // of its results
+} cluster_op_t;
+
+static mp_status_t cluster_add_user(mp_cluster_find_t *find, const mp_cluster_use_t *use) {
+  const uint32_t number = cluster_now(find, use->cluster);
+  mp_cluster_state_t *state = &find->states.items[number];
+  if (state->seen == find->num_decided) {
+    mp_cluster_user_t *user = &find->users.items[state->user];
+    user->is_along = user->is_along && use->is_along;
+    user->is_reused = user->is_reused || use->is_reused;
+    return NULL;
+  }
+  state->seen = find->num_decided;
+  state->user = find->users.count;
+  return MP_ARRAY_PUSH(find->scratch_arena, &find->users,
+                       (mp_cluster_user_t){number, use->is_along, use->is_reused});
+}
+
+// Adds the clusters that read a value to those of the op at hand. Those of other blocks read it
+// from memory.
+static mp_status_t cluster_add_users(mp_cluster_find_t *find, const mp_value_t *value,
+                                     const mp_block_t *block, uint32_t *memory_use) {
+  mp_cluster_value_t *entry;
+  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
+  if (entry == NULL) return NULL;
+  for (uint32_t at = entry->first_use; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
+    const uint32_t number = cluster_now(find, find->uses.items[at].cluster);
+    const uint32_t place = find->states.items[number].place;
+    if (find->out->clusters.items[number].block == block) {
+      MP_RETURN_IF_ERROR(cluster_add_user(find, &find->uses.items[at]));
+    } else if (place < entry->memory_use) {
+      entry->memory_use = place;
     }
   }
-  return most;
-}
-
-// Whether the op goes through an array of `count` elements one by one, so that it can do so while
-// its operand is being computed.
-static bool cluster_goes_along(const mp_op_t *op, mp_work_class_t work_class, double count) {
-  const bool is_along = work_class == MP_WORK_ELEMENTWISE || work_class == MP_WORK_SCALAR ||
-                        op->code == MP_OP_TRANSPOSE;
-  return is_along && cluster_count(op) == count;
-}
-
-// The value whose bytes this one has.
-static const mp_value_t *cluster_root(const mp_value_t *value) {
-  for (const mp_value_t *of; (of = mp_plan_aliased(value)) != NULL;) value = of;
-  return value;
-}
-
-// What an op that takes its operand element by element reads in place of it; NULL: nothing.
-static const mp_value_t *cluster_source(const mp_value_t *value) {
-  for (;;) {
-    value = cluster_root(value);
-    if (value->op == NULL || !cluster_is_generator(value->op)) return value;
-    if (value->op->code == MP_OP_IOTA) return NULL;
-    if (value->op->code == MP_OP_CONSTANT) return mp_op_splat(value->op) == NULL ? value : NULL;
-    value = value->op->operands[0];
-  }
-}
-
-// ---- uses ----
-
-static mp_status_t cluster_use(find_t *find, const mp_value_t *value, uint32_t cluster,
-                               bool may_end) {
-  cluster_value_t *entry;
-  MP_RETURN_IF_ERROR(cluster_value(find, value, &entry));
-  entry->users = entry->users == USED_BY_NONE || entry->users == cluster ? cluster : USED_BY_MANY;
-  entry->may_end &= may_end;
+  if (entry->memory_use < *memory_use) *memory_use = entry->memory_use;
   return NULL;
 }
 
-// Something reads all the values' bytes from memory.
-static mp_status_t cluster_use_in_memory(find_t *find, const mp_op_t *op) {
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    MP_RETURN_IF_ERROR(cluster_use(find, cluster_root(op->operands[i]), USED_BY_MANY, false));
+// The user that is done first.
+static const mp_cluster_user_t *cluster_first_user(const mp_cluster_find_t *find) {
+  const mp_cluster_user_t *first = &find->users.items[0];
+  for (uint32_t i = 1; i < find->users.count; ++i) {
+    const mp_cluster_user_t *user = &find->users.items[i];
+    if (find->states.items[user->cluster].place < find->states.items[first->cluster].place) {
+      first = user;
+    }
   }
-  return NULL;
+  return first;
 }
 
-static double cluster_value_count(const mp_value_t *value) {
-  int64_t count = 0;
-  if (!mp_type_is_tensor(value->type) || !mp_type_num_elements(value->type, &count)) return 0;
-  return (double)count;
+// ---- siblings ----
+
+static void cluster_merge(mp_cluster_find_t *find, uint32_t number, uint32_t into) {
+  mp_cluster_t *from = &find->out->clusters.items[number], *to = &find->out->clusters.items[into];
+  mp_cluster_state_t *state = &find->states.items[number], *kept = &find->states.items[into];
+  uint32_t *end = &from->first_member;
+  while (*end != MP_CLUSTER_NONE) end = &find->out->members.items[*end].next;
+  *end = to->first_member;
+  to->first_member = from->first_member;
+  from->first_member = MP_CLUSTER_NONE;
+  to->work.flops += from->work.flops;
+  to->work.transcendentals += from->work.transcendentals;
+  to->work.vector_flops += from->work.vector_flops;
+  to->work.vector_transcendentals += from->work.vector_transcendentals;
+  if (from->has_hero && !to->has_hero) {
+    to->leader = from->leader;
+    to->has_hero = true;
+    to->work.work_class = from->work.work_class;
+    kept->kind = state->kind;
+  }
+  kept->reduced_dims |= state->reduced_dims;
+  kept->num_members += state->num_members;
+  if (state->first_need < kept->first_need) kept->first_need = state->first_need;
+  state->merged_into = into;
 }
 
-static mp_status_t cluster_use_operands(find_t *find, const mp_op_t *op, mp_work_class_t work_class,
-                                        uint32_t cluster) {
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    const bool takes = cluster_takes(op, work_class, i);
-    const mp_value_t *value = takes ? cluster_source(op->operands[i]) : NULL;
-    if (!takes) value = cluster_root(op->operands[i]);
-    if (value == NULL) continue;
-    const bool along = cluster_goes_along(op, work_class, cluster_value_count(value));
-    MP_RETURN_IF_ERROR(cluster_use(find, value, takes ? cluster : USED_BY_MANY, along));
+// Whether two clusters that read the same array go through it in the same way, and the second one
+// can wait with what it does until the first one is done.
+static bool cluster_are_siblings(const mp_cluster_find_t *find, const mp_cluster_user_t *first,
+                                 const mp_cluster_user_t *second, double count) {
+  enum { MEMBERS_MOST = 200 };
+  const mp_cluster_state_t *a = &find->states.items[first->cluster];
+  const mp_cluster_state_t *b = &find->states.items[second->cluster];
+  if (!(a->place < b->place && b->place < a->first_need)) return false;
+  if (a->kind != MP_CLUSTER_LOOP && a->kind != MP_CLUSTER_REDUCTION) return false;
+  if (b->kind != MP_CLUSTER_LOOP && b->kind != MP_CLUSTER_REDUCTION) return false;
+  if (find->out->clusters.items[first->cluster].count != count ||
+      find->out->clusters.items[second->cluster].count != count) {
+    return false;
   }
+  if (a->num_members + b->num_members > MEMBERS_MOST) return false;
+  // Blocks of threads reduce in one direction.
+  return find->compiler != MP_CHIP_COMPILER_GPU || a->reduced_dims == b->reduced_dims ||
+         a->reduced_dims == 0 || b->reduced_dims == 0;
+}
+
+// Joins those users of a value that read it in the same way, so that they read it once.
+static void cluster_join_siblings(mp_cluster_find_t *find, const mp_value_t *value) {
+  enum { NEIGHBOURS = 4, COUNT_LEAST = 1024 };
+  const double count = mp_cluster_value_count(value);
+  if (count < COUNT_LEAST) return;
+  mp_cluster_user_t *users = find->users.items;
+  uint32_t num_users = find->users.count;
+  for (uint32_t i = 0; i < num_users; ++i) {
+    if (!users[i].is_along || users[i].is_reused) continue;
+    for (uint32_t j = 0; j < num_users && j <= i + NEIGHBOURS; ++j) {
+      if (j + NEIGHBOURS < i || !users[j].is_along || users[j].is_reused) continue;
+      if (!cluster_are_siblings(find, &users[i], &users[j], count)) continue;
+      cluster_merge(find, users[i].cluster, users[j].cluster);
+      users[i] = users[--num_users];
+      --i;
+      break;
+    }
+  }
+  // The places of users in the array have changed.
+  find->users.count = num_users;
+}
+
+// Joins the readers of a value that no cluster makes.
+static mp_status_t cluster_join_readers(mp_cluster_find_t *find, const mp_value_t *value,
+                                        const mp_block_t *block) {
+  uint32_t memory_use = MP_CLUSTER_NONE;
+  ++find->num_decided;
+  find->users.count = 0;
+  MP_RETURN_IF_ERROR(cluster_add_users(find, value, block, &memory_use));
+  cluster_join_siblings(find, value);
   return NULL;
 }
 
 // ---- membership ----
-
-// The cluster that uses all results of the op, and no others do; MP_CLUSTER_NONE if there is none.
-static mp_status_t cluster_only_user(find_t *find, const mp_op_t *op, uint32_t *out_cluster,
-                                     bool *out_may_end) {
-  uint32_t only = USED_BY_NONE;
-  *out_cluster = MP_CLUSTER_NONE;
-  *out_may_end = true;
-  for (uint32_t i = 0; i < op->num_results; ++i) {
-    cluster_value_t *entry;
-    MP_RETURN_IF_ERROR(cluster_value(find, &op->results[i], &entry));
-    if (entry->users == USED_BY_NONE) continue;
-    if (only != USED_BY_NONE && only != entry->users) return NULL;
-    only = entry->users;
-    *out_may_end &= entry->may_end;
-  }
-  if (only == USED_BY_NONE || only == USED_BY_MANY) return NULL;
-  if (find->out->clusters.items[only].block == op->parent) *out_cluster = only;
-  return NULL;
-}
 
 // Of two classes, that of the kernel in which both are.
 static mp_work_class_t cluster_class(mp_work_class_t a, mp_work_class_t b) {
@@ -172,173 +208,375 @@ static mp_work_class_t cluster_class(mp_work_class_t a, mp_work_class_t b) {
   return a;
 }
 
-static void cluster_add_work(mp_cluster_t *cluster, const mp_op_t *op, const mp_work_t *work) {
+static void cluster_add_work(mp_cluster_find_t *find, uint32_t number, const cluster_op_t *at) {
+  mp_cluster_t *cluster = &find->out->clusters.items[number];
+  mp_cluster_state_t *state = &find->states.items[number];
   mp_work_t *sum = &cluster->work;
-  sum->flops += work->flops;
-  sum->transcendentals += work->transcendentals;
-  sum->vector_flops += work->vector_flops;
-  sum->vector_transcendentals += work->vector_transcendentals;
-  if (!cluster_is_loop(op, work->work_class)) {
-    cluster->leader = op;
-    sum->work_class = work->work_class;
-    sum->product = work->product;
+  sum->flops += at->work.flops;
+  sum->transcendentals += at->work.transcendentals;
+  sum->vector_flops += at->work.vector_flops;
+  sum->vector_transcendentals += at->work.vector_transcendentals;
+  if (at->kind == MP_CLUSTER_LOOP) {
+    if (!cluster->has_hero) {
+      sum->work_class = cluster_class(sum->work_class, at->work.work_class);
+    }
+  } else if (!cluster->has_hero || at->kind == MP_CLUSTER_PRODUCT) {
+    cluster->leader = at->op;
     cluster->has_hero = true;
-  } else if (!cluster->has_hero) {
-    sum->work_class = cluster_class(sum->work_class, work->work_class);
+    sum->work_class = at->work.work_class;
+    sum->product = at->work.product;
+    state->kind = at->kind;
   }
-  cluster->count = fmax(cluster->count, cluster_count(op));
+  if (at->kind == MP_CLUSTER_REDUCTION) state->reduced_dims |= mp_cluster_reduced_dims(at->op);
+  cluster->count = fmax(cluster->count, mp_cluster_extent(at->op, at->kind));
 }
 
-static mp_status_t cluster_add_op(find_t *find, const mp_op_t *op, uint32_t number) {
+// Makes an op that is decided about a member of the user's cluster.
+static mp_status_t cluster_join(mp_cluster_find_t *find, const cluster_op_t *at,
+                                const mp_cluster_user_t *user) {
   mp_clusters_t *out = find->out;
-  mp_cluster_t *cluster = &out->clusters.items[number];
-  const mp_cluster_member_t member = {op, cluster->first_member};
-  const mp_cluster_entry_t entry = {mp_hash_pointer(op), number};
+  mp_cluster_t *cluster = &out->clusters.items[user->cluster];
+  const mp_cluster_member_t member = {at->op, user->is_along && at->kind != MP_CLUSTER_PRODUCT,
+                                      cluster->first_member};
   cluster->first_member = out->members.count;
+  ++find->states.items[user->cluster].num_members;
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &out->members, member));
-  return MP_HASH_MAP_ADD(find->arena, &out->of_op, &entry);
-}
-
-// Whether the op can be in the only cluster that uses its results.
-static bool cluster_can_join(const mp_cluster_t *cluster, const mp_op_t *op,
-                             mp_work_class_t work_class, bool may_end) {
-  if (cluster_is_loop(op, work_class)) return true;
-  return cluster_is_hero(work_class) && may_end && !cluster->has_hero &&
-         cluster->count == cluster_count(op);
-}
-
-static mp_status_t cluster_place(find_t *find, const mp_op_t *op, const mp_work_t *work) {
-  uint32_t number = MP_CLUSTER_NONE;
-  bool may_end = false;
-  MP_RETURN_IF_ERROR(cluster_only_user(find, op, &number, &may_end));
-  mp_clusters_t *out = find->out;
-  if (number == MP_CLUSTER_NONE ||
-      !cluster_can_join(&out->clusters.items[number], op, work->work_class, may_end)) {
-    const mp_cluster_t fresh = {.leader = op,
-                                .block = op->parent,
-                                .work.work_class = work->work_class,
-                                .first_member = MP_CLUSTER_NONE};
-    number = out->clusters.count;
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &out->clusters, fresh));
+  cluster_add_work(find, user->cluster, at);
+  // A reduction whose result is broadcast goes once through what it reduces.
+  const bool is_row = at->kind == MP_CLUSTER_REDUCTION && user->is_reused;
+  for (uint32_t i = 0; i < at->op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, at->op, at->kind, i, &is_reused);
+    if (value == NULL) continue;
+    if (!mp_cluster_takes(find->compiler, at->op, at->kind, i)) {
+      MP_RETURN_IF_ERROR(cluster_use_in_memory(find, value));
+    }
+    const bool is_along = (user->is_along || is_row) && !is_reused &&
+                          mp_cluster_goes_along(at->op, at->kind, mp_cluster_value_count(value));
+    MP_RETURN_IF_ERROR(cluster_use(
+        find, value,
+        &(mp_cluster_user_t){user->cluster, is_along, is_reused || (user->is_reused && !is_row)}));
   }
-  cluster_add_work(&out->clusters.items[number], op, work);
-  MP_RETURN_IF_ERROR(cluster_add_op(find, op, number));
-  return cluster_use_operands(find, op, work->work_class, number);
+  return NULL;
+}
+
+static mp_status_t cluster_begin(mp_cluster_find_t *find, const cluster_op_t *at) {
+  const uint32_t number = find->out->clusters.count;
+  const mp_cluster_t fresh = {.last = at->op,
+                              .leader = at->op,
+                              .block = at->op->parent,
+                              .work.work_class = at->work.work_class,
+                              .first_member = MP_CLUSTER_NONE};
+  const mp_cluster_state_t state = {.place = find->place,
+                                    .first_need = MP_CLUSTER_NONE,
+                                    .merged_into = MP_CLUSTER_NONE,
+                                    .kind = at->kind};
+  const mp_cluster_entry_t entry = {mp_hash_pointer(at->op), number};
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->out->clusters, fresh));
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->scratch_arena, &find->states, state));
+  MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(find->arena, &find->out->by_last, &entry));
+  return cluster_join(find, at, &(mp_cluster_user_t){.cluster = number, .is_along = true});
+}
+
+// The cluster writes the op's results, which all its other users read from memory.
+static mp_status_t cluster_write(mp_cluster_find_t *find, const cluster_op_t *at, uint32_t number) {
+  mp_cluster_state_t *state = &find->states.items[number];
+  for (uint32_t i = 0; i < at->op->num_results; ++i) {
+    mp_cluster_value_t *entry;
+    MP_RETURN_IF_ERROR(mp_cluster_value(find, &at->op->results[i], &entry));
+    entry->written_by = number;
+  }
+  if (at->memory_use < state->first_need) state->first_need = at->memory_use;
+  for (uint32_t i = 0; i < find->users.count; ++i) {
+    const uint32_t user = find->users.items[i].cluster, place = find->states.items[user].place;
+    if (user != number && place < state->first_need) state->first_need = place;
+  }
+  return NULL;
+}
+
+// ---- what may join ----
+
+// Whether the ops of a cluster are what a library of products does with a result: bias and
+// activation.
+static bool cluster_is_library_epilogue(const mp_cluster_find_t *find, uint32_t number) {
+  enum { OPS_MOST = 16 };
+  uint32_t num_ops = 0;
+  const mp_cluster_t *cluster = &find->out->clusters.items[number];
+  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
+    const mp_cluster_member_t *member = &find->out->members.items[at];
+    const mp_opcode_t code = member->op->code;
+    const bool is_known = code == MP_OP_ADD || code == MP_OP_MULTIPLY || code == MP_OP_MAXIMUM ||
+                          code == MP_OP_TANH || code == MP_OP_POWER;
+    if (!is_known || ++num_ops > OPS_MOST) return false;
+    at = member->next;
+  }
+  return num_ops > 0;
+}
+
+// Whether a product or a reduction may end in the cluster that goes through its result.
+static bool cluster_takes_result(const mp_cluster_find_t *find, const cluster_op_t *at,
+                                 const mp_cluster_user_t *user) {
+  const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
+  const mp_cluster_kind_t kind = find->states.items[user->cluster].kind;
+  if (!user->is_along || user->is_reused || cluster->is_rows) return false;
+  if (cluster->count != mp_cluster_op_count(at->op)) return false;
+  const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
+  if (at->kind == MP_CLUSTER_REDUCTION) {
+    return kind == MP_CLUSTER_LOOP && is_only && find->compiler != MP_CHIP_COMPILER_TPU;
+  }
+  if (find->compiler == MP_CHIP_COMPILER_GPU) {
+    return kind == MP_CLUSTER_LOOP && is_only && cluster_is_library_epilogue(find, user->cluster);
+  }
+  return kind == MP_CLUSTER_LOOP || kind == MP_CLUSTER_REDUCTION || kind == MP_CLUSTER_UPDATE;
+}
+
+// Whether the reduction of rows may be done in the cluster that then goes through the rows again.
+static bool cluster_keeps_rows(const mp_cluster_find_t *find, const cluster_op_t *at,
+                               const mp_cluster_user_t *user) {
+  const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
+  const mp_cluster_state_t *state = &find->states.items[user->cluster];
+  const double row = mp_cluster_row(at->op);
+  if (!user->is_reused || row == 0 || row > find->rows_most || find->users.count != 1) return false;
+  if (state->kind != MP_CLUSTER_LOOP && state->kind != MP_CLUSTER_REDUCTION) return false;
+  if (cluster->count != mp_cluster_extent(at->op, at->kind)) return false;
+  const uint64_t dims = mp_cluster_reduced_dims(at->op);
+  if (state->reduced_dims != 0 && state->reduced_dims != dims) return false;
+  return find->compiler == MP_CHIP_COMPILER_GPU || mp_cluster_is_of_softmax(at->op);
+}
+
+// Whether the user's cluster can compute the op.
+static bool cluster_accepts(const mp_cluster_find_t *find, const cluster_op_t *at,
+                            const mp_cluster_user_t *user) {
+  if (at->kind == MP_CLUSTER_PRODUCT) return cluster_takes_result(find, at, user);
+  if (at->kind == MP_CLUSTER_REDUCTION) {
+    return cluster_takes_result(find, at, user) || cluster_keeps_rows(find, at, user);
+  }
+  if (at->kind != MP_CLUSTER_LOOP) return false;
+  if (!user->is_reused || !mp_cluster_is_dear(at->op, &at->work)) return true;
+  // What is the same for a row is computed once a row where rows are at hand.
+  const double count = mp_cluster_op_count(at->op);
+  return find->compiler == MP_CHIP_COMPILER_GPU && count > 1 &&
+         find->out->clusters.items[user->cluster].count <= count * find->rows_most;
+}
+
+// ---- what pays ----
+
+// Whether a cluster reads the value already, as far as its latest readers show.
+static bool cluster_reads(const mp_cluster_find_t *find, uint32_t number, const mp_value_t *value) {
+  enum { LATEST = 8 };
+  const mp_cluster_value_t *entry;
+  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
+  uint32_t at = entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
+  for (uint32_t i = 0; i < LATEST && at != MP_CLUSTER_NONE; ++i) {
+    if (cluster_now(find, find->uses.items[at].cluster) == number) return true;
+    at = find->uses.items[at].next;
+  }
+  return false;
+}
+
+// Whether a product makes the value, perhaps with a few ops behind it.
+static bool cluster_is_of_product(const mp_cluster_find_t *find, const mp_value_t *value) {
+  enum { OPS_MOST = 6 };
+  if (find->compiler == MP_CHIP_COMPILER_GPU) return false;
+  const double count = mp_cluster_value_count(value);
+  for (uint32_t i = 0; i < OPS_MOST && value->op != NULL; ++i) {
+    const mp_op_t *op = value->op;
+    if (op->code == MP_OP_DOT_GENERAL || op->code == MP_OP_CONVOLUTION) return true;
+    if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
+    uint32_t operand = 0;
+    while (operand + 1 < op->num_operands &&
+           (mp_cluster_is_generator(op) ||
+            mp_cluster_value_count(mp_cluster_root(op->operands[operand])) != count ||
+            (op->operands[operand]->op != NULL &&
+             mp_cluster_is_generator(op->operands[operand]->op)))) {
+      ++operand;
+    }
+    value = mp_cluster_root(op->operands[operand]);
+  }
+  return false;
+}
+
+// The bytes of three ways to make what several clusters read.
+typedef struct {
+  double copied;   // each of them computes it
+  double written;  // the first of them writes it, and the others read it
+} cluster_ways_t;
+
+static cluster_ways_t cluster_weigh(const mp_cluster_find_t *find, const cluster_op_t *at,
+                                    const mp_cluster_user_t *first, bool first_may_write) {
+  const double others = find->users.count - 1;
+  cluster_ways_t ways = {.written = at->bytes * (1 + others)};
+  if (!first_may_write) ways.written += at->bytes;
+  for (uint32_t i = 0; i < at->op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, at->op, at->kind, i, &is_reused);
+    if (value == NULL) continue;
+    const double bytes = fmin(mp_work_bytes_read(at->op, i), mp_work_bytes_of(value->type));
+    if (cluster_is_of_product(find, value)) {
+      ways.copied += mp_work_bytes_of(value->type) + others * bytes;
+      continue;
+    }
+    for (uint32_t j = 0; j < find->users.count; ++j) {
+      const bool reads = cluster_reads(find, find->users.items[j].cluster, value);
+      if (!reads) ways.copied += bytes;
+      if (find->users.items[j].cluster == first->cluster && first_may_write && !reads) {
+        ways.written += bytes;
+      }
+    }
+    if (!first_may_write) ways.written += bytes;
+  }
+  return ways;
+}
+
+// Whether all users may and should compute the op themselves.
+static bool cluster_should_copy(mp_cluster_find_t *find, const cluster_op_t *at,
+                                const mp_cluster_user_t *first, bool first_may_write) {
+  enum { USERS_MOST = 16, COPIED_MOST = 64, TRANSCENDENTAL = 8 };
+  if (at->kind != MP_CLUSTER_LOOP || find->users.count > USERS_MOST) return false;
+  const double cost = at->work.transcendentals > 0 ? TRANSCENDENTAL : 1;
+  for (uint32_t i = 0; i < find->users.count; ++i) {
+    const mp_cluster_user_t *user = &find->users.items[i];
+    if (!cluster_accepts(find, at, user)) return false;
+    if (find->states.items[user->cluster].copied + cost > COPIED_MOST) return false;
+  }
+  const cluster_ways_t ways = cluster_weigh(find, at, first, first_may_write);
+  if (ways.copied > ways.written) return false;
+  for (uint32_t i = 0; i < find->users.count; ++i) {
+    if (find->users.items[i].cluster == first->cluster) continue;
+    find->states.items[find->users.items[i].cluster].copied += cost;
+  }
+  return true;
+}
+
+// ---- decisions ----
+
+static mp_status_t cluster_join_all(mp_cluster_find_t *find, const cluster_op_t *at) {
+  for (uint32_t i = 0; i < find->users.count; ++i) {
+    MP_RETURN_IF_ERROR(cluster_join(find, at, &find->users.items[i]));
+  }
+  return NULL;
+}
+
+static mp_status_t cluster_decide(mp_cluster_find_t *find, const cluster_op_t *at) {
+  if (find->users.count > 0) {
+    const mp_cluster_user_t first = *cluster_first_user(find);
+    const bool accepts = cluster_accepts(find, at, &first);
+    const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
+    const bool keeps_rows = accepts && at->kind == MP_CLUSTER_REDUCTION && first.is_reused;
+    if (accepts && is_only) {
+      find->out->clusters.items[first.cluster].is_rows |= keeps_rows;
+      return cluster_join(find, at, &first);
+    }
+    // What is broadcast, sliced or a factor of a product is no array that the cluster goes through.
+    const bool may_write = accepts && ((first.is_along && !first.is_reused) || keeps_rows) &&
+                           find->states.items[first.cluster].place < at->memory_use;
+    if (at->memory_use == MP_CLUSTER_NONE && cluster_should_copy(find, at, &first, may_write)) {
+      return cluster_join_all(find, at);
+    }
+    if (may_write) {
+      find->out->clusters.items[first.cluster].is_rows |= keeps_rows;
+      MP_RETURN_IF_ERROR(cluster_write(find, at, first.cluster));
+      return cluster_join(find, at, &first);
+    }
+  }
+  const uint32_t number = find->out->clusters.count;
+  MP_RETURN_IF_ERROR(cluster_begin(find, at));
+  return cluster_write(find, at, number);
+}
+
+// Whether somebody reads a result.
+static bool cluster_is_used(const mp_cluster_find_t *find, const cluster_op_t *at) {
+  return find->users.count > 0 || at->memory_use != MP_CLUSTER_NONE;
+}
+
+static mp_status_t cluster_place(mp_cluster_find_t *find, const mp_op_t *op) {
+  cluster_op_t at = {.op = op, .memory_use = MP_CLUSTER_NONE};
+  if (op->code == MP_OP_CONSTANT) return NULL;
+  mp_work_of_op(op, &at.work);
+  at.kind = mp_cluster_kind(find->compiler, op, at.work.work_class);
+  ++find->num_decided;
+  find->users.count = 0;
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    at.bytes += mp_work_bytes_of(op->results[i].type);
+    MP_RETURN_IF_ERROR(cluster_add_users(find, &op->results[i], op->parent, &at.memory_use));
+  }
+  // All users make broadcasts and iotas themselves, unless one of them wants it in memory.
+  const bool is_free = mp_cluster_is_generator(op) || op->code == MP_OP_TRANSPOSE;
+  if (is_free && !cluster_is_used(find, &at)) return NULL;
+  if (op->num_results == 1) cluster_join_siblings(find, &op->results[0]);
+  return cluster_decide(find, &at);
 }
 
 // ---- the sweep ----
 
-static mp_status_t cluster_sweep(find_t *find, const mp_block_t *block);
+static mp_status_t cluster_sweep(mp_cluster_find_t *find, const mp_block_t *block);
 
-// A broadcast, an iota or a constant: all its users make it themselves, unless one of them wants it
-// in memory.
-static mp_status_t cluster_generator(find_t *find, const mp_op_t *op, const mp_work_t *work) {
-  cluster_value_t *entry;
-  if (op->code == MP_OP_CONSTANT) return NULL;
-  MP_RETURN_IF_ERROR(cluster_value(find, &op->results[0], &entry));
-  return entry->users == USED_BY_NONE ? NULL : cluster_place(find, op, work);
-}
-
-static mp_status_t cluster_op(find_t *find, const mp_op_t *op) {
+static mp_status_t cluster_op(mp_cluster_find_t *find, const mp_op_t *op) {
   const mp_op_role_t role = mp_op_info(op->code)->role;
-  mp_work_t work;
-  mp_work_of_op(op, &work);
-  if (cluster_is_generator(op)) return cluster_generator(find, op, &work);
+  const bool is_kernel = role == MP_OP_ROLE_KERNEL || mp_cluster_is_generator(op);
+  const uint32_t place = find->place--;
   if (role == MP_OP_ROLE_CONTROL) {
     for (uint32_t i = 0; i < op->num_regions; ++i) {
       MP_RETURN_IF_ERROR(cluster_sweep(find, op->regions[i]));
     }
-    return cluster_use_in_memory(find, op);
   }
-  if (role == MP_OP_ROLE_KERNEL) {
+  const uint32_t next = find->place;
+  mp_status_t status = NULL;
+  find->place = place;
+  if (is_kernel) {
     // A change of type alone has no kernel.
-    if (op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL) return NULL;
-    return cluster_place(find, op, &work);
-  }
-  const bool is_alias = mp_op_has(op, MP_OP_TRAIT_ALIAS) && !mp_op_has(op, MP_OP_TRAIT_FLOW);
-  return is_alias ? NULL : cluster_use_in_memory(find, op);
-}
-
-static mp_status_t cluster_sweep(find_t *find, const mp_block_t *block) {
-  for (const mp_op_t *op = block->last; op != NULL; op = op->prev) {
-    MP_RETURN_IF_ERROR(cluster_op(find, op));
-  }
-  return NULL;
-}
-
-// ---- bytes ----
-
-// Adds what the op reads of a value that its cluster does not make; all of the value at most, be
-// it read by several ops of the cluster.
-static mp_status_t cluster_read(find_t *find, uint32_t number, const mp_value_t *value,
-                                double bytes) {
-  cluster_value_t *entry;
-  MP_RETURN_IF_ERROR(cluster_value(find, value, &entry));
-  if (entry->reader != number) {
-    entry->reader = number;
-    entry->bytes = 0;
-  }
-  bytes = fmin(bytes, mp_work_bytes_of(value->type) - entry->bytes);
-  entry->bytes += bytes;
-  find->out->clusters.items[number].bytes += bytes;
-  return NULL;
-}
-
-static bool cluster_makes(const mp_clusters_t *clusters, uint32_t number, const mp_value_t *value) {
-  const mp_cluster_entry_t *entry;
-  if (value->op == NULL) return false;
-  MP_HASH_MAP_GET(&clusters->of_op, mp_hash_pointer(value->op), entry);
-  return entry != NULL && entry->cluster == number;
-}
-
-static mp_status_t cluster_read_operands(find_t *find, uint32_t number, const mp_op_t *op) {
-  mp_work_t work;
-  mp_work_of_op(op, &work);
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    const bool takes = cluster_takes(op, work.work_class, i);
-    const mp_value_t *value =
-        takes ? cluster_source(op->operands[i]) : cluster_root(op->operands[i]);
-    if (value == NULL || cluster_makes(find->out, number, value)) continue;
-    MP_RETURN_IF_ERROR(cluster_read(find, number, value, mp_work_bytes_read(op, i)));
-  }
-  return NULL;
-}
-
-static mp_status_t cluster_write_results(find_t *find, uint32_t number, const mp_op_t *op) {
-  for (uint32_t i = 0; i < op->num_results; ++i) {
-    cluster_value_t *entry;
-    MP_RETURN_IF_ERROR(cluster_value(find, &op->results[i], &entry));
-    if (entry->users == number) continue;
-    find->out->clusters.items[number].bytes += mp_work_bytes_written(op, i);
-  }
-  return NULL;
-}
-
-static mp_status_t cluster_count_bytes(find_t *find) {
-  const mp_clusters_t *out = find->out;
-  for (uint32_t number = 0; number < out->clusters.count; ++number) {
-    uint32_t at = out->clusters.items[number].first_member;
-    for (; at != MP_CLUSTER_NONE; at = out->members.items[at].next) {
-      MP_RETURN_IF_ERROR(cluster_read_operands(find, number, out->members.items[at].op));
-      MP_RETURN_IF_ERROR(cluster_write_results(find, number, out->members.items[at].op));
+    const bool is_alias = op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL;
+    if (!is_alias) status = cluster_place(find, op);
+  } else if (!mp_op_has(op, MP_OP_TRAIT_ALIAS) || mp_op_has(op, MP_OP_TRAIT_FLOW)) {
+    for (uint32_t i = 0; i < op->num_results && status == NULL; ++i) {
+      status = cluster_join_readers(find, &op->results[i], op->parent);
     }
+    if (status == NULL) status = cluster_use_all_in_memory(find, op);
   }
-  return NULL;
-}
-
-mp_status_t mp_clusters_find(const mp_module_t *module, mp_arena_t *arena,
-                             mp_clusters_t *out_clusters) {
-  find_t find = {.arena = arena, .out = out_clusters};
-  *out_clusters = (mp_clusters_t){0};
-  MP_RETURN_IF_ERROR(mp_arena_create(&find.scratch));
-  mp_status_t status = cluster_sweep(&find, module->main->body);
-  if (status == NULL) status = cluster_count_bytes(&find);
-  mp_arena_release(find.scratch);
+  find->place = next;
   return status;
 }
 
-const mp_cluster_t *mp_cluster_of(const mp_clusters_t *clusters, const mp_op_t *op) {
+static mp_status_t cluster_sweep(mp_cluster_find_t *find, const mp_block_t *block) {
+  for (const mp_op_t *op = block->last; op != NULL; op = op->prev) {
+    MP_RETURN_IF_ERROR(cluster_op(find, op));
+  }
+  for (uint32_t i = 0; i < block->num_args; ++i) {
+    MP_RETURN_IF_ERROR(cluster_join_readers(find, &block->args[i], block));
+  }
+  return NULL;
+}
+
+// ---- all ----
+
+static mp_cluster_find_t cluster_rules(const mp_chip_figures_t *figures) {
+  enum { TPU_ROW = 8192, GPU_ROW = 16384 };
+  mp_cluster_find_t find = {.compiler = figures->compiler, .place = MP_CLUSTER_NONE - 1};
+  double row = 0;
+  if (figures->compiler == MP_CHIP_COMPILER_TPU) row = TPU_ROW;
+  if (figures->compiler == MP_CHIP_COMPILER_GPU) row = GPU_ROW;
+  find.rows_most = mp_figure_or(figures->cluster_row, row);
+  find.scratch = mp_figure_or(figures->memory_scratch, 0);
+  return find;
+}
+
+mp_status_t mp_clusters_find(const mp_module_t *module, const mp_chip_figures_t *figures,
+                             mp_arena_t *arena, mp_clusters_t *out_clusters) {
+  mp_cluster_find_t find = cluster_rules(figures);
+  find.arena = arena;
+  find.out = out_clusters;
+  *out_clusters = (mp_clusters_t){0};
+  MP_RETURN_IF_ERROR(mp_arena_create(&find.scratch_arena));
+  mp_status_t status = cluster_sweep(&find, module->main->body);
+  if (status == NULL) status = mp_cluster_find_bytes(&find);
+  mp_arena_release(find.scratch_arena);
+  return status;
+}
+
+const mp_cluster_t *mp_cluster_at(const mp_clusters_t *clusters, const mp_op_t *op) {
   const mp_cluster_entry_t *entry;
-  MP_HASH_MAP_GET(&clusters->of_op, mp_hash_pointer(op), entry);
-  return entry == NULL ? NULL : &clusters->clusters.items[entry->cluster];
+  MP_HASH_MAP_GET(&clusters->by_last, mp_hash_pointer(op), entry);
+  if (entry == NULL) return NULL;
+  const mp_cluster_t *cluster = &clusters->clusters.items[entry->cluster];
+  return cluster->first_member == MP_CLUSTER_NONE ? NULL : cluster;
 }

@@ -1,4 +1,4 @@
-// Clusters: the ops of which a real accelerator's compiler would make one kernel, and the bytes
+// Clusters: the ops of which the described chip's compiler would make one kernel, and the bytes
 // that this kernel moves through memory. README.md has the rules. Private to sim/chip.
 #ifndef MINIPOD_SIM_CHIP_CLUSTERS_CLUSTER_H_
 #define MINIPOD_SIM_CHIP_CLUSTERS_CLUSTER_H_
@@ -9,23 +9,37 @@
 #include "sim/base/containers/array.h"
 #include "sim/base/containers/hash_map.h"
 #include "sim/work/work.h"
+#include "topology/figures/figures.h"
 
 #define MP_CLUSTER_NONE UINT32_MAX
 
 typedef struct {
+  // The last of its ops in the program, at whose place it is done: what it reads is there before,
+  // and what it writes is needed only afterwards.
+  const mp_op_t *last;
   const mp_op_t *leader;  // the op whose work makes it a kernel of its own; else the last one
   const mp_block_t *block;
-  mp_work_t work;  // of all its ops
-  bool has_hero;   // the leader is a product, a reduction or the like, of which a kernel has one
-  double count;    // elements of the largest result
-  double bytes;    // that it reads and writes
+  mp_work_t work;         // of all its ops
+  bool has_hero;          // the leader is a product, a reduction or the like
+  bool is_rows;           // keeps whole rows at hand: a softmax in one pass
+  double count;           // elements through which it goes
+  double bytes;           // that it reads from and writes to the chip's memory
+  double scratch_bytes;   // the same of values that stay in scratch memory between two kernels
   uint32_t first_member;  // in `members`
+  uint32_t first_access, num_reads, num_writes;  // in `accesses`: reads, then writes
 } mp_cluster_t;
 
 typedef struct {
   const mp_op_t *op;
-  uint32_t next;  // the next member of its cluster; MP_CLUSTER_NONE at its end
+  bool is_epilogue;  // takes the leader's result, or what comes of it
+  uint32_t next;     // the next member of its cluster; MP_CLUSTER_NONE at its end
 } mp_cluster_member_t;
+
+typedef struct {
+  const mp_value_t *value;
+  double bytes;     // as they lie on the chip, with the padding of tiles
+  bool is_scratch;  // the value stays in scratch memory
+} mp_cluster_access_t;
 
 typedef struct {
   uint64_t hash;  // mp_hash_pointer of the op
@@ -33,17 +47,21 @@ typedef struct {
 } mp_cluster_entry_t;
 
 typedef struct {
+  // Those without members became part of another one.
   MP_ARRAY(mp_cluster_t) clusters;
-  MP_ARRAY(mp_cluster_member_t) members;
-  MP_HASH_MAP(mp_cluster_entry_t) of_op;  // by number; no entry: users of the op's result make it
+  MP_ARRAY(mp_cluster_member_t) members;  // an op that several clusters compute is in each of them
+  MP_ARRAY(mp_cluster_access_t) accesses;
+  MP_HASH_MAP(mp_cluster_entry_t) by_last;
 } mp_clusters_t;
 
-// Finds the clusters of main's ops, those in its control flow among them. What is found lies in
-// `arena`. The only error is that memory is short.
-MP_NODISCARD mp_status_t mp_clusters_find(const mp_module_t *module, mp_arena_t *arena,
+// Finds the clusters of main's ops, those in its control flow among them, as the compiler of a chip
+// with these figures makes them. What is found lies in `arena`. The only error is that memory is
+// short.
+MP_NODISCARD mp_status_t mp_clusters_find(const mp_module_t *module,
+                                          const mp_chip_figures_t *figures, mp_arena_t *arena,
                                           mp_clusters_t *out_clusters);
 
-// The cluster of an op; NULL if it has none.
-const mp_cluster_t *mp_cluster_of(const mp_clusters_t *clusters, const mp_op_t *op);
+// The cluster that is done at the place of an op; NULL if there is none.
+const mp_cluster_t *mp_cluster_at(const mp_clusters_t *clusters, const mp_op_t *op);
 
 #endif  // MINIPOD_SIM_CHIP_CLUSTERS_CLUSTER_H_

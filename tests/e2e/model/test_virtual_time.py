@@ -154,4 +154,4 @@ def test_latencies_of_zero_are_none():
       """
   described, zero = (float(scenario.run(code, devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY=pod))
                      for pod in ("v5e:2x2", ZEROS))
-  assert described > 3e-6 and 0 < zero < 1e-9
+  assert described > 3e-6 and 0 < zero < 1e-8  # single elements lie in tiles

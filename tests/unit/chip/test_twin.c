@@ -199,8 +199,8 @@ static void elements_go_through_memory_once(void **state) {
   expect_one(text, MP_WORK_ELEMENTWISE, 12000, MAX(11e3 / 1e12, 12e3 / 1e12) + 1e-6);
 }
 
-// What two kernels read is written once and read twice.
-static void a_value_with_two_users_is_in_memory(void **state) {
+// What two kernels read and can compute as they read is computed by both; else it is in memory.
+static void a_value_with_two_users_is_computed_by_both(void **state) {
   (void)state;
   static const char text[] =
       "func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {\n"
@@ -213,7 +213,7 @@ static void a_value_with_two_users_is_in_memory(void **state) {
   costed_t c = cost_text(text);
   double bytes = 0;
   for (uint32_t i = 0; i < c.twin->num_kernels; ++i) bytes += c.twin->kernels[i].bytes;
-  assert_true(bytes == (2 + 3 + 3) * MATRIX);
+  assert_true(bytes == (2 + 3) * MATRIX);
   cost_end(&c);
 }
 
@@ -360,8 +360,8 @@ static void expect_sums(const costed_t *c, const char *name) {
       fail_msg("%s: %s takes %g s", name, kernel->name, kernel->seconds);
     }
   }
-  const double error = fabs(flops - c->program->flops) / fmax(flops, 1);
-  if (error > 1e-9 || transcendentals != c->program->transcendentals) {
+  // What several kernels compute is done several times.
+  if (flops < c->program->flops * (1 - 1e-9) || transcendentals < c->program->transcendentals) {
     fail_msg("%s: %g operations, the program has %g", name, flops, c->program->flops);
   }
 }
@@ -440,7 +440,7 @@ int main(void) {
       cmocka_unit_test(convolutions_are_products),
       cmocka_unit_test(a_product_with_bias_and_activation_is_one_kernel),
       cmocka_unit_test(elements_go_through_memory_once),
-      cmocka_unit_test(a_value_with_two_users_is_in_memory),
+      cmocka_unit_test(a_value_with_two_users_is_computed_by_both),
       cmocka_unit_test(a_mean_of_squares_is_one_kernel),
       cmocka_unit_test(a_slice_for_a_product_is_no_copy),
       cmocka_unit_test(an_update_in_place_moves_the_update),

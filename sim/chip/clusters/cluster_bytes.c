@@ -1,0 +1,150 @@
+// What clusters read and write, and what stays in scratch memory between two of them.
+#include <math.h>
+
+#include "sim/base/hash.h"
+#include "sim/chip/clusters/cluster_impl.h"
+
+// ---- what they read and write ----
+
+static mp_status_t cluster_bytes_note_made(mp_cluster_find_t *find, uint32_t number) {
+  const mp_clusters_t *out = find->out;
+  uint32_t at = out->clusters.items[number].first_member;
+  for (; at != MP_CLUSTER_NONE; at = out->members.items[at].next) {
+    const mp_op_t *op = out->members.items[at].op;
+    for (uint32_t i = 0; i < op->num_results; ++i) {
+      mp_cluster_value_t *entry;
+      MP_RETURN_IF_ERROR(mp_cluster_value(find, &op->results[i], &entry));
+      entry->made_by = number;
+    }
+  }
+  return NULL;
+}
+
+// Adds what the op reads of a value that its cluster does not make; all of the value at most, be
+// it read by several ops of the cluster.
+static mp_status_t cluster_bytes_read(mp_cluster_find_t *find, uint32_t number,
+                                      const mp_value_t *value, double bytes) {
+  mp_cluster_value_t *entry;
+  MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
+  if (entry->made_by == number) return NULL;
+  const double whole = mp_work_bytes_of(value->type);
+  if (entry->reader != number) {
+    entry->reader = number;
+    entry->bytes = 0;
+    entry->access = find->out->accesses.count;
+    ++find->out->clusters.items[number].num_reads;
+    MP_RETURN_IF_ERROR(
+        MP_ARRAY_PUSH(find->arena, &find->out->accesses, (mp_cluster_access_t){.value = value}));
+  }
+  if (whole == 0) return NULL;
+  entry->bytes = fmin(whole, entry->bytes + bytes);
+  find->out->accesses.items[entry->access].bytes =
+      entry->bytes / whole * mp_cluster_bytes_of(find->compiler, value->type);
+  return NULL;
+}
+
+static mp_status_t cluster_bytes_read_operands(mp_cluster_find_t *find, uint32_t number,
+                                               const mp_op_t *op) {
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  const mp_cluster_kind_t kind = mp_cluster_kind(find->compiler, op, work.work_class);
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, op, kind, i, &is_reused);
+    if (value == NULL) continue;
+    MP_RETURN_IF_ERROR(cluster_bytes_read(find, number, value, mp_work_bytes_read(op, i)));
+  }
+  return NULL;
+}
+
+static mp_status_t cluster_bytes_write_results(mp_cluster_find_t *find, uint32_t number,
+                                               const mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    mp_cluster_value_t *entry;
+    const mp_value_t *value = &op->results[i];
+    MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
+    if (entry->written_by == MP_CLUSTER_NONE || entry->made_by != number) continue;
+    const double whole = mp_work_bytes_of(value->type);
+    if (whole == 0) continue;
+    const double bytes =
+        mp_work_bytes_written(op, i) / whole * mp_cluster_bytes_of(find->compiler, value->type);
+    ++find->out->clusters.items[number].num_writes;
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->out->accesses,
+                                     (mp_cluster_access_t){.value = value, .bytes = bytes}));
+  }
+  return NULL;
+}
+
+typedef mp_status_t (*cluster_bytes_visit_t)(mp_cluster_find_t *find, uint32_t number,
+                                             const mp_op_t *op);
+
+static mp_status_t cluster_bytes_each(mp_cluster_find_t *find, uint32_t number,
+                                      cluster_bytes_visit_t visit) {
+  const mp_clusters_t *out = find->out;
+  uint32_t at = out->clusters.items[number].first_member;
+  for (; at != MP_CLUSTER_NONE; at = out->members.items[at].next) {
+    MP_RETURN_IF_ERROR(visit(find, number, out->members.items[at].op));
+  }
+  return NULL;
+}
+
+static mp_status_t cluster_bytes_find_accesses(mp_cluster_find_t *find, uint32_t number) {
+  find->out->clusters.items[number].first_access = find->out->accesses.count;
+  MP_RETURN_IF_ERROR(cluster_bytes_note_made(find, number));
+  MP_RETURN_IF_ERROR(cluster_bytes_each(find, number, cluster_bytes_read_operands));
+  return cluster_bytes_each(find, number, cluster_bytes_write_results);
+}
+
+// ---- scratch memory ----
+
+// A value stays in scratch memory from the kernel that makes it to the last one that reads it, if
+// there is room at that time, and these are not too far from each other.
+static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number, double *freed,
+                                      double *used) {
+  enum { FAR = 32 };
+  const mp_cluster_t *cluster = &find->out->clusters.items[number];
+  for (uint32_t i = 0; i < cluster->num_writes; ++i) {
+    const mp_cluster_access_t *access =
+        &find->out->accesses.items[cluster->first_access + cluster->num_reads + i];
+    mp_cluster_value_t *entry;
+    MP_RETURN_IF_ERROR(mp_cluster_value(find, access->value, &entry));
+    const bool is_read = entry->reader != MP_CLUSTER_NONE && entry->reader < number;
+    if (!is_read || entry->memory_use != MP_CLUSTER_NONE || number - entry->reader > FAR) continue;
+    if (find->out->clusters.items[entry->reader].block != cluster->block) continue;
+    if (*used + access->bytes > find->scratch) continue;
+    *used += access->bytes;
+    freed[entry->reader] += access->bytes;
+    entry->is_scratch = true;
+  }
+  return NULL;
+}
+
+static mp_status_t cluster_bytes_sum(mp_cluster_find_t *find, uint32_t number) {
+  mp_cluster_t *cluster = &find->out->clusters.items[number];
+  for (uint32_t i = 0; i < cluster->num_reads + cluster->num_writes; ++i) {
+    mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
+    mp_cluster_value_t *entry;
+    MP_RETURN_IF_ERROR(mp_cluster_value(find, access->value, &entry));
+    access->is_scratch = entry->is_scratch;
+    *(access->is_scratch ? &cluster->scratch_bytes : &cluster->bytes) += access->bytes;
+  }
+  return NULL;
+}
+
+// Clusters were found from the end to the beginning.
+mp_status_t mp_cluster_find_bytes(mp_cluster_find_t *find) {
+  const uint32_t count = find->out->clusters.count;
+  double used = 0;
+  double *freed = MP_ARENA_ARRAY(find->scratch_arena, double, (size_t)count + 1);
+  MP_RETURN_IF_NULL(freed);
+  for (uint32_t number = count; number-- > 0;) {
+    freed[number] = 0;
+    MP_RETURN_IF_ERROR(cluster_bytes_find_accesses(find, number));
+  }
+  for (uint32_t number = count; number-- > 0;) {
+    MP_RETURN_IF_ERROR(cluster_bytes_keep(find, number, freed, &used));
+    MP_RETURN_IF_ERROR(cluster_bytes_sum(find, number));
+    used -= freed[number];
+  }
+  return NULL;
+}

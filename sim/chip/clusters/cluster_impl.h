@@ -1,0 +1,70 @@
+// What the files that find clusters share.
+#ifndef MINIPOD_SIM_CHIP_CLUSTERS_CLUSTER_IMPL_H_
+#define MINIPOD_SIM_CHIP_CLUSTERS_CLUSTER_IMPL_H_
+
+#include "sim/chip/clusters/cluster.h"
+#include "sim/chip/clusters/cluster_kinds.h"
+
+// A cluster that reads a value, and how.
+typedef struct {
+  uint32_t cluster;
+  uint32_t next;   // the next reader of the value; MP_CLUSTER_NONE at the end
+  bool is_along;   // element by element, as it goes through all it does
+  bool is_reused;  // reads each element several times
+} mp_cluster_use_t;
+
+// What is known of a value.
+typedef struct {
+  uint64_t hash;        // mp_hash_pointer of the value
+  uint32_t first_use;   // in `uses`
+  uint32_t memory_use;  // the place of the first who wants it in memory; MP_CLUSTER_NONE: nobody
+  uint32_t written_by;  // the cluster that writes it to memory
+  uint32_t made_by;     // the cluster at hand makes it
+  uint32_t reader;  // the cluster for which `bytes` holds; in the end the last one that reads it
+  double bytes;     // that it reads of the value
+  uint32_t access;  // the read that `bytes` belongs to
+  bool is_scratch;
+} mp_cluster_value_t;
+
+// A cluster while others are being found.
+typedef struct {
+  uint32_t place;        // of its last op: places grow with the order of the program
+  uint32_t first_need;   // the place of the first who reads what it writes
+  uint32_t merged_into;  // MP_CLUSTER_NONE: it is one of its own
+  uint32_t seen, user;   // it is users[user] of the op that was decided about as the `seen`-th one
+  mp_cluster_kind_t kind;
+  uint64_t reduced_dims;  // of its reductions
+  double copied;          // work on each element that other clusters do as well
+  uint32_t num_members;
+} mp_cluster_state_t;
+
+// One cluster of those that read what an op makes.
+typedef struct {
+  uint32_t cluster;
+  bool is_along, is_reused;
+} mp_cluster_user_t;
+
+typedef struct {
+  mp_chip_compiler_t compiler;
+  double rows_most;  // elements of a row that a kernel can keep at hand
+  double scratch;    // bytes of scratch memory that kernels hand to each other
+  mp_arena_t *arena, *scratch_arena;
+  mp_clusters_t *out;
+  MP_ARRAY(mp_cluster_state_t) states;  // as out->clusters
+  MP_ARRAY(mp_cluster_use_t) uses;
+  MP_ARRAY(mp_cluster_user_t) users;  // of the op at hand, each cluster once
+  MP_HASH_MAP(mp_cluster_value_t) values;
+  uint32_t place;        // of the op at hand
+  uint32_t num_decided;  // ops
+} mp_cluster_find_t;
+
+// What is known of a value, perhaps nothing yet. Good until the next call.
+MP_NODISCARD mp_status_t mp_cluster_value(mp_cluster_find_t *find, const mp_value_t *value,
+                                          mp_cluster_value_t **out);
+
+// ---- cluster_bytes.c ----
+
+// Finds what each cluster reads and writes, and which values stay in scratch memory.
+MP_NODISCARD mp_status_t mp_cluster_find_bytes(mp_cluster_find_t *find);
+
+#endif  // MINIPOD_SIM_CHIP_CLUSTERS_CLUSTER_IMPL_H_

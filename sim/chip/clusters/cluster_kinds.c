@@ -1,0 +1,199 @@
+// What ops are to a compiler that makes kernels of them.
+#include "sim/chip/clusters/cluster_kinds.h"
+
+#include <math.h>
+
+#include "sim/plan/plan.h"
+
+// ---- kinds ----
+
+mp_cluster_kind_t mp_cluster_kind(mp_chip_compiler_t compiler, const mp_op_t *op,
+                                  mp_work_class_t work_class) {
+  if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return MP_CLUSTER_UPDATE;
+  switch (work_class) {
+    case MP_WORK_MATMUL:
+    case MP_WORK_CONVOLUTION:
+      return MP_CLUSTER_PRODUCT;
+    case MP_WORK_REDUCTION:
+      return MP_CLUSTER_REDUCTION;
+    case MP_WORK_WINDOW:
+      return MP_CLUSTER_WINDOW;
+    case MP_WORK_SCATTER:
+      return MP_CLUSTER_UPDATE;
+    case MP_WORK_GATHER:
+      return compiler == MP_CHIP_COMPILER_TPU ? MP_CLUSTER_ALONE : MP_CLUSTER_LOOP;
+    case MP_WORK_ELEMENTWISE:
+    case MP_WORK_COPY:
+    case MP_WORK_SCALAR:
+      return MP_CLUSTER_LOOP;
+    default:
+      return MP_CLUSTER_ALONE;
+  }
+}
+
+bool mp_cluster_is_generator(const mp_op_t *op) {
+  return op->code == MP_OP_BROADCAST_IN_DIM || op->code == MP_OP_IOTA || op->code == MP_OP_CONSTANT;
+}
+
+bool mp_cluster_takes(mp_chip_compiler_t compiler, const mp_op_t *op, mp_cluster_kind_t kind,
+                      uint32_t operand) {
+  switch (kind) {
+    case MP_CLUSTER_LOOP:
+      return op->code != MP_OP_GATHER || operand != 0;
+    case MP_CLUSTER_PRODUCT:
+      // A library's kernels take arrays.
+      return compiler != MP_CHIP_COMPILER_GPU;
+    case MP_CLUSTER_REDUCTION:
+    case MP_CLUSTER_WINDOW:
+      return true;
+    case MP_CLUSTER_UPDATE:
+      if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return operand != 0;
+      return operand >= op->num_operands / 2;
+    default:
+      return op->code == MP_OP_GATHER && operand != 0;
+  }
+}
+
+bool mp_cluster_is_dear(const mp_op_t *op, const mp_work_t *work) {
+  return work->transcendentals > 0 || op->code == MP_OP_DIVIDE || op->code == MP_OP_SQRT ||
+         op->code == MP_OP_RSQRT || op->code == MP_OP_REMAINDER || op->code == MP_OP_GATHER;
+}
+
+// ---- elements ----
+
+double mp_cluster_value_count(const mp_value_t *value) {
+  int64_t count = 0;
+  if (!mp_type_is_tensor(value->type) || !mp_type_num_elements(value->type, &count)) return 0;
+  return (double)count;
+}
+
+double mp_cluster_op_count(const mp_op_t *op) {
+  double most = 0;
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    most = fmax(most, mp_cluster_value_count(&op->results[i]));
+  }
+  return most;
+}
+
+double mp_cluster_extent(const mp_op_t *op, mp_cluster_kind_t kind) {
+  if (kind == MP_CLUSTER_REDUCTION && op->num_operands > 0) {
+    return mp_cluster_value_count(op->operands[0]);
+  }
+  if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return mp_cluster_value_count(op->operands[1]);
+  return mp_cluster_op_count(op);
+}
+
+bool mp_cluster_goes_along(const mp_op_t *op, mp_cluster_kind_t kind, double count) {
+  if (kind == MP_CLUSTER_LOOP) {
+    const bool moves = mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || op->code == MP_OP_TRANSPOSE;
+    return moves && mp_cluster_op_count(op) == count;
+  }
+  const bool is_along = kind == MP_CLUSTER_REDUCTION || op->code == MP_OP_DYNAMIC_UPDATE_SLICE;
+  return is_along && mp_cluster_extent(op, kind) == count;
+}
+
+// ---- rows ----
+
+double mp_cluster_row(const mp_op_t *op) {
+  if (op->code != MP_OP_REDUCE) return 0;
+  const mp_type_t *type = op->operands[0]->type;
+  const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_DIMENSIONS);
+  if (dims.count != 1 || type->rank == 0 || dims.values[0] != type->rank - 1) return 0;
+  return (double)type->dims[type->rank - 1];
+}
+
+bool mp_cluster_is_of_softmax(const mp_op_t *op) {
+  if (mp_cluster_row(op) == 0 || op->num_results != 1) return false;
+  for (const mp_op_t *in = op->regions[0]->first; in != NULL; in = in->next) {
+    if (in->code == MP_OP_MAXIMUM) return true;
+  }
+  const mp_value_t *summed = mp_cluster_root(op->operands[0]);
+  while (summed->op != NULL && summed->op->code == MP_OP_CONVERT) {
+    summed = mp_cluster_root(summed->op->operands[0]);
+  }
+  return summed->op != NULL && summed->op->code == MP_OP_EXPONENTIAL;
+}
+
+uint64_t mp_cluster_reduced_dims(const mp_op_t *op) {
+  if (op->code != MP_OP_REDUCE) return 0;
+  const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_DIMENSIONS);
+  uint64_t mask = 0;
+  for (uint32_t i = 0; i < dims.count; ++i) mask |= (uint64_t)1 << (dims.values[i] & 63);
+  return mask;
+}
+
+// ---- values ----
+
+const mp_value_t *mp_cluster_root(const mp_value_t *value) {
+  for (const mp_value_t *of; (of = mp_plan_aliased(value)) != NULL;) value = of;
+  return value;
+}
+
+// What an op that takes its operand element by element reads in place of it.
+static const mp_value_t *cluster_kinds_generated(const mp_value_t *value, bool *out_is_reused) {
+  const double count = mp_cluster_value_count(value);
+  for (;;) {
+    value = mp_cluster_root(value);
+    *out_is_reused = mp_cluster_value_count(value) < count;
+    if (value->op == NULL || !mp_cluster_is_generator(value->op)) return value;
+    if (value->op->code == MP_OP_IOTA) return NULL;
+    if (value->op->code == MP_OP_CONSTANT) return mp_op_splat(value->op) == NULL ? value : NULL;
+    value = value->op->operands[0];
+  }
+}
+
+const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *op,
+                                    mp_cluster_kind_t kind, uint32_t operand, bool *out_is_reused) {
+  const mp_value_t *value = op->operands[operand];
+  *out_is_reused = false;
+  if (mp_cluster_takes(compiler, op, kind, operand)) {
+    return cluster_kinds_generated(value, out_is_reused);
+  }
+  value = mp_cluster_root(value);
+  if (compiler != MP_CHIP_COMPILER_GPU || kind != MP_CLUSTER_PRODUCT) return value;
+  // A library reads its factors in any order.
+  while (value->op != NULL && value->op->code == MP_OP_TRANSPOSE) {
+    value = mp_cluster_root(value->op->operands[0]);
+  }
+  return value;
+}
+
+// ---- bytes ----
+
+static double cluster_kinds_round_up(double size, double tile) {
+  return ceil(size / tile) * tile;
+}
+
+// The padded size with dimension `lane` across the lanes of tiles and `row` across their rows, as a
+// multiple of the size. A few rows have smaller tiles.
+static double cluster_kinds_padding(const mp_type_t *type, int32_t row, int32_t lane) {
+  enum { LANES = 128, ROWS = 8 };
+  double factor = 1;
+  const double lanes = (double)type->dims[lane];
+  factor *= cluster_kinds_round_up(lanes, LANES) / lanes;
+  if (row >= 0) {
+    const double rows = (double)type->dims[row];
+    const double tile = rows > 4 ? ROWS : rows > 2 ? 4 : rows;
+    factor *= cluster_kinds_round_up(rows, tile) / rows;
+  }
+  return factor;
+}
+
+// An array lies in tiles of 8 x 128; the compiler lets the two dimensions be those that leave the
+// least of them empty.
+static double cluster_kinds_least_padding(const mp_type_t *type) {
+  if (type->rank == 1) return cluster_kinds_padding(type, -1, 0);
+  double least = INFINITY;
+  for (int32_t lane = 0; lane < (int32_t)type->rank; ++lane) {
+    for (int32_t row = 0; row < (int32_t)type->rank; ++row) {
+      if (row != lane) least = fmin(least, cluster_kinds_padding(type, row, lane));
+    }
+  }
+  return least;
+}
+
+double mp_cluster_bytes_of(mp_chip_compiler_t compiler, const mp_type_t *type) {
+  const double bytes = mp_work_bytes_of(type);
+  if (compiler != MP_CHIP_COMPILER_TPU || bytes == 0 || type->rank == 0) return bytes;
+  return bytes * cluster_kinds_least_padding(type);
+}

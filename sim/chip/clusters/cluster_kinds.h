@@ -1,0 +1,61 @@
+// What an op can be in a cluster, as compilers see it. Pure functions of verified ops.
+#ifndef MINIPOD_SIM_CHIP_CLUSTERS_CLUSTER_KINDS_H_
+#define MINIPOD_SIM_CHIP_CLUSTERS_CLUSTER_KINDS_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/work/work.h"
+#include "topology/figures/figures.h"
+
+typedef enum {
+  MP_CLUSTER_LOOP,       // computes its result element by element wherever it is wanted
+  MP_CLUSTER_PRODUCT,    // of matrices, or a convolution
+  MP_CLUSTER_REDUCTION,  // of some dimensions, of one array or of several
+  MP_CLUSTER_WINDOW,     // of windows: can compute its operands
+  MP_CLUSTER_UPDATE,     // changes a part of an array in place: can compute that part
+  MP_CLUSTER_ALONE,      // a kernel of its own, that begins and ends in memory
+} mp_cluster_kind_t;
+
+mp_cluster_kind_t mp_cluster_kind(mp_chip_compiler_t compiler, const mp_op_t *op,
+                                  mp_work_class_t work_class);
+
+// Made again by whoever reads it.
+bool mp_cluster_is_generator(const mp_op_t *op);
+
+// Whether the op's kernel can compute operand `operand` itself, element by element. What is looked
+// up in a table, or is updated, has to be in memory.
+bool mp_cluster_takes(mp_chip_compiler_t compiler, const mp_op_t *op, mp_cluster_kind_t kind,
+                      uint32_t operand);
+
+// Whether an op is too dear to be computed again for each element into which it is broadcast.
+bool mp_cluster_is_dear(const mp_op_t *op, const mp_work_t *work);
+
+// Elements of a value; of an op's largest result.
+double mp_cluster_value_count(const mp_value_t *value);
+double mp_cluster_op_count(const mp_op_t *op);
+// Elements through which an op goes.
+double mp_cluster_extent(const mp_op_t *op, mp_cluster_kind_t kind);
+
+// Whether the op goes through an array of `count` elements one by one, so that it can do so while
+// its operand is being computed.
+bool mp_cluster_goes_along(const mp_op_t *op, mp_cluster_kind_t kind, double count);
+
+// The elements of a row if a reduction is one over the minor dimension alone; else 0.
+double mp_cluster_row(const mp_op_t *op);
+// Whether it is the maximum of rows, or a sum of exponentials: the two of a softmax.
+bool mp_cluster_is_of_softmax(const mp_op_t *op);
+// A number for the dimensions that a reduction takes away.
+uint64_t mp_cluster_reduced_dims(const mp_op_t *op);
+
+// The value whose bytes this one has.
+const mp_value_t *mp_cluster_root(const mp_value_t *value);
+// What operand `operand` of the op is computed from, or is: broadcasts and the like are nothing.
+// NULL: nothing. `out_is_reused`: its elements are wanted several times.
+const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *op,
+                                    mp_cluster_kind_t kind, uint32_t operand, bool *out_is_reused);
+
+// Bytes of a value as it lies in the chip's memory.
+double mp_cluster_bytes_of(mp_chip_compiler_t compiler, const mp_type_t *type);
+
+#endif  // MINIPOD_SIM_CHIP_CLUSTERS_CLUSTER_KINDS_H_

@@ -1,0 +1,190 @@
+// Which ops the compilers of chips make one kernel, and what these read and write, by hand.
+#include "sim/chip/clusters/cluster.h"
+#include "sim/plan/compile.h"
+#include "tests/unit/support/op_samples.h"
+
+typedef struct {
+  mp_arena_t *arena;
+  mp_program_t *program;
+  mp_clusters_t clusters;
+} found_t;
+
+static found_t find_with(const mp_chip_figures_t *figures, const char *text) {
+  found_t f = {0};
+  mp_module_t *module = NULL;
+  const mp_compile_request_t request = {.keep_partitioned = true};
+  assert_ok(mp_read_text(text, strlen(text), &module));
+  assert_ok(mp_arena_create(&f.arena));
+  assert_ok(mp_compile_module(module, &request, &f.program));
+  assert_ok(mp_clusters_find(f.program->partitioned, figures, f.arena, &f.clusters));
+  return f;
+}
+
+static mp_chip_figures_t figures_of(mp_chip_compiler_t compiler) {
+  mp_chip_figures_t figures = mp_chip_figures_none();
+  figures.compiler = compiler;
+  return figures;
+}
+
+static void find_end(found_t *f) {
+  mp_program_release(f->program);
+  mp_arena_release(f->arena);
+}
+
+static uint32_t count_clusters(const found_t *f) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < f->clusters.clusters.count; ++i) {
+    count += f->clusters.clusters.items[i].first_member != MP_CLUSTER_NONE;
+  }
+  return count;
+}
+
+static double sum_bytes(const found_t *f) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < f->clusters.clusters.count; ++i) {
+    if (f->clusters.clusters.items[i].first_member == MP_CLUSTER_NONE) continue;
+    bytes += f->clusters.clusters.items[i].bytes;
+  }
+  return bytes;
+}
+
+// So many kernels, which move so many bytes together.
+static void expect(mp_chip_compiler_t compiler, const char *text, uint32_t count, double bytes) {
+  const mp_chip_figures_t figures = figures_of(compiler);
+  found_t f = find_with(&figures, text);
+  assert_int_equal(count_clusters(&f), count);
+  assert_float_equal(sum_bytes(&f), bytes, 1e-3);
+  find_end(&f);
+}
+
+#define TPU MP_CHIP_COMPILER_TPU
+#define GPU MP_CHIP_COMPILER_GPU
+
+enum { ROWS = 256, COLUMNS = 1024, SIZE = ROWS * COLUMNS * 4 };
+#define M            "tensor<256x1024xf32>"
+#define V            "tensor<256xf32>"
+#define ZERO         "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+#define OP(r, o)     "%" r " = stablehlo." o " : " M "\n"
+#define SPREAD(r, o) "%" r " = stablehlo.broadcast_in_dim %" o ", dims = [0] : (" V ") -> " M "\n"
+#define REDUCE(r, o, combiner)                                            \
+  "%" r " = \"stablehlo.reduce\"(%" o                                     \
+  ", %z) <{dimensions = array<i64: 1>}> "                                 \
+  "({\n^bb0(%p: tensor<f32>, %q: tensor<f32>):\n%r = stablehlo." combiner \
+  " %p, %q : "                                                            \
+  "tensor<f32>\nstablehlo.return %r : tensor<f32>\n}) : (" M ", tensor<f32>) -> " V "\n"
+
+static void siblings_read_what_they_share_once(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: " M ") -> (" V ", " V ") {\n" ZERO REDUCE("0", "x", "add")
+          OP("1", "multiply %x, %x") REDUCE("2", "1", "add") "return %0, %2 : " V ", " V "\n}\n";
+  expect(TPU, text, 1, SIZE + 2 * ROWS * 4);
+  expect(GPU, text, 1, SIZE + 2 * ROWS * 4);
+}
+
+// The second one needs the first one.
+static void a_variance_reads_its_array_twice(void **state) {
+  (void)state;
+  static const char text[] = "func.func @main(%x: " M ") -> " V " {\n" ZERO REDUCE("0", "x", "add")
+      SPREAD("1", "0") OP("2", "subtract %x, %1") OP("3", "multiply %2, %2")
+          REDUCE("4", "3", "add") "return %4 : " V "\n}\n";
+  expect(TPU, text, 2, 2.0 * (SIZE + ROWS * 4) + ROWS * 4);
+  expect(GPU, text, 1, SIZE + ROWS * 4);
+}
+
+static void a_softmax_keeps_its_rows(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: " M ") -> " M " {\n" ZERO REDUCE("0", "x", "maximum") SPREAD("1", "0")
+          OP("2", "subtract %x, %1") OP("3", "exponential %2") REDUCE("4", "3", "add")
+              SPREAD("5", "4") OP("6", "divide %3, %5") "return %6 : " M "\n}\n";
+  expect(TPU, text, 1, 2.0 * SIZE);
+  expect(GPU, text, 1, 2.0 * SIZE);
+  // Longer rows are read three times: for the maximum, the sum, and the result.
+  mp_chip_figures_t figures = figures_of(TPU);
+  figures.cluster_row = COLUMNS - 1;
+  found_t f = find_with(&figures, text);
+  assert_int_equal(count_clusters(&f), 3);
+  assert_float_equal(sum_bytes(&f), 4.0 * SIZE + 5.0 * ROWS * 4, 1e-3);
+  find_end(&f);
+}
+
+// An inverse root for each row is made once and not for each element.
+static void what_is_dear_is_not_broadcast(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: " M ", %v: " V ") -> " M " {\n%0 = stablehlo.rsqrt %v : " V
+      "\n" SPREAD("1", "0") OP("2", "multiply %x, %1") "return %2 : " M "\n}\n";
+  expect(TPU, text, 2, 2.0 * SIZE + 3.0 * ROWS * 4);
+}
+
+#define DOT(r, a, b)                                                                         \
+  "%" r " = stablehlo.dot_general %" a ", %" b ", contracting_dims = [1] x [1] : (" M ", " M \
+  ") -> " S "\n"
+#define S      "tensor<256x256xf32>"
+#define SQUARE (256.0 * 256 * 4)
+
+static void a_product_takes_what_is_around_it(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: " M ", %y: " M ", %r: " S ") -> (" S ", " S ") {\n" OP("0", "negate %x")
+          DOT("1", "0", "y") "%2 = stablehlo.add %1, %r : " S "\n%3 = stablehlo.logistic %2 : " S
+                             "\nreturn %2, %3 : " S ", " S "\n}\n";
+  expect(TPU, text, 1, 2.0 * SIZE + 3 * SQUARE);
+  // Libraries do the product alone.
+  expect(GPU, text, 3, 2.0 * SIZE + 2.0 * SIZE + SQUARE + 4 * SQUARE);
+}
+
+// The product of a loop that is needed in two places is written by the first one.
+static void updates_of_a_weight_are_one_kernel(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%p: " M ", %m: " M ", %g: " M ") -> (" M ", " M ") {\n" OP("0", "add %m, %g")
+          OP("1", "sqrt %0") OP("2", "subtract %p, %1") "return %2, %0 : " M ", " M "\n}\n";
+  expect(TPU, text, 1, 5.0 * SIZE);
+  expect(GPU, text, 1, 5.0 * SIZE);
+}
+
+// Columns of one element lie in tiles along another dimension; a prime number of rows is padded.
+static void arrays_lie_in_tiles(void **state) {
+  (void)state;
+  expect(TPU,
+         "func.func @main(%x: tensor<1024x1xf32>) -> tensor<1024x1xf32> {\n"
+         "%0 = stablehlo.negate %x : tensor<1024x1xf32>\nreturn %0 : tensor<1024x1xf32>\n}\n",
+         1, 2.0 * 1024 * 4);
+  static const char text[] =
+      "func.func @main(%x: tensor<13x100xf32>) -> tensor<13x100xf32> {\n"
+      "%0 = stablehlo.negate %x : tensor<13x100xf32>\nreturn %0 : tensor<13x100xf32>\n}\n";
+  expect(TPU, text, 1, 2.0 * 16 * 128 * 4);
+  expect(GPU, text, 1, 2.0 * 13 * 100 * 4);
+}
+
+static void small_values_stay_in_scratch_memory(void **state) {
+  (void)state;
+  static const char text[] = "func.func @main(%x: " M ", %y: " M ") -> " S " {\n" DOT(
+      "0", "x", "y") "%1 = stablehlo.dot_general %0, %0, contracting_dims = [1] x [0] : (" S ", " S
+                     ") -> " S "\nreturn %1 : " S "\n}\n";
+  mp_chip_figures_t figures = figures_of(TPU);
+  figures.memory_scratch = SQUARE;
+  found_t f = find_with(&figures, text);
+  assert_float_equal(sum_bytes(&f), 2.0 * SIZE + SQUARE, 1e-3);
+  find_end(&f);
+  figures.memory_scratch = SQUARE - 1;
+  f = find_with(&figures, text);
+  assert_float_equal(sum_bytes(&f), 2.0 * SIZE + 3 * SQUARE, 1e-3);
+  find_end(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(siblings_read_what_they_share_once),
+      cmocka_unit_test(a_variance_reads_its_array_twice),
+      cmocka_unit_test(a_softmax_keeps_its_rows),
+      cmocka_unit_test(what_is_dear_is_not_broadcast),
+      cmocka_unit_test(a_product_takes_what_is_around_it),
+      cmocka_unit_test(updates_of_a_weight_are_one_kernel),
+      cmocka_unit_test(arrays_lie_in_tiles),
+      cmocka_unit_test(small_values_stay_in_scratch_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
