@@ -255,7 +255,7 @@ static void commands_note_edges(mp_run_t *run, const mp_cmd_t *cmd) {
     mp_path_add(run->path, edge->control, 0, run->edges[i]);
     mp_path_add(run->path, edge->control, 1, entries[i]);
   }
-  memset(run->edges, 0, count * sizeof(*run->edges));
+  memset(run->edges, 0, 2 * count * sizeof(*run->edges));  // a later loop may have more
 }
 
 // Executed again when the run has yielded in the loop: then the loop goes on.

@@ -66,10 +66,9 @@ struct mp_run_s {
   mp_span_t *own_arena;  // what `arena` points into, for a run beside the stream; else NULL
 
   // ---- Of the thread that runs it ----
-  mp_model_share_t *share;  // in the model of time: what the run tells its path; NULL: nothing
-  mp_path_t *path;          // the share's, or NULL
-  uint64_t *edges;  // [executable->max_edges] of the loop that the run is in; else 0, but for what
-                    // commands.c keeps there
+  mp_model_share_t *share;    // in the model of time: what the run tells its path; NULL: nothing
+  mp_path_t *path;            // the share's, or NULL
+  uint64_t *edges;            // [executable->max_edges] of the loop that the run is in; else 0
   mp_shape_run_t *shape_run;  // of a run without values; NULL: it has values
   uint32_t pc;                // the command to go on with; set before the run is given away
   uint32_t loop_at;  // where in it, if it is a loop that was left at a back edge; otherwise 0

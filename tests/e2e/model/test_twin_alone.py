@@ -1,0 +1,125 @@
+"""Virtual times are those of the twin alone: the same bits however this machine runs a program, or does not.
+
+Random programs (twin_programs.py), the example scripts and the README's program run in processes of their own, each with
+other options, and must print the same times and tables.  MINIPOD_TEST_FULL=1: 500 programs, and every way to run them.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import sys
+
+import mpirun
+import pytest
+import scenario
+
+ROOT = pathlib.Path(__file__).parents[3]
+FULL = os.environ.get("MINIPOD_TEST_FULL") == "1"
+COUNT = 500 if FULL else 30
+POD = {"MINIPOD_TIME": "model", "MINIPOD_TOPOLOGY": "v5e:2x2"}
+PROGRAMS = """
+import sys
+sys.path.insert(0, {folder!r})
+import twin_programs
+twin_programs.main({first}, {count}, {kinds!r})
+"""
+# Of what runs a program; each of them is compared with the defaults.
+WAYS = [{"MINIPOD_FUSE": "0", "MINIPOD_NATIVE": "2"}, {"MINIPOD_NATIVE": "2", "MINIPOD_WORKERS": "1"}]
+MORE_WAYS = [{"MINIPOD_FUSE": "0"}, {"MINIPOD_NATIVE": "0"}, {"MINIPOD_NATIVE": "0", "MINIPOD_WORKERS": "7"}]
+SHAPES = {"MINIPOD_VALUES": "shapes"}
+
+
+def programs(kinds):
+  return PROGRAMS.format(folder=str(pathlib.Path(__file__).parent), first=0, count=COUNT, kinds=kinds)
+
+
+def every(code, ways):
+  """What the code prints, run in each of these ways, two at a time."""
+  with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    return list(pool.map(lambda way: scenario.run(code, devices=None, timeout=800, **POD | way), ways))
+
+
+def expect_same(outputs, ways):
+  first = outputs[0].splitlines()
+  for output, way in zip(outputs, ways):
+    others = [f"{line}\n  not {other}" for line, other in zip(first, output.splitlines()) if line != other]
+    assert not others, f"with {way}: {len(others)} lines differ\n" + "\n".join(others[:10])
+    assert output == outputs[0]
+
+
+def test_however_it_runs():
+  ways = [{}, *WAYS, *(MORE_WAYS if FULL else [])]
+  outputs = every(programs("flow,surely,spread,ops"), ways)
+  assert len(re.findall(r"^\d+ (?:flow|surely|spread|ops) \d+ \d+", outputs[0], re.M)) == COUNT
+  expect_same(outputs, ways)
+
+
+def test_without_values():
+  """What decides is there without values, too: where it is not, the way on is a guess."""
+  ways = [{}, SHAPES, *([SHAPES | {"MINIPOD_FUSE": "0"}] if FULL else [])]
+  expect_same(every(programs("surely,spread"), ways), ways)
+
+
+@mpirun.NEEDS_MPIRUN
+@pytest.mark.parametrize("ranks", [2, 4] if FULL else [4])
+def test_any_number_of_processes(ranks):
+  alone = scenario.run(programs("spread"), devices=None, timeout=800, **POD)
+  job = mpirun.run_well(ranks, programs("spread"), timeout=800, **POD)
+  times = [re.findall(r"^\d+ spread .*", out, re.M) for out in [alone, *job.outs]]
+  assert len(times[0]) == COUNT * 2 // 5
+  assert times[1:] == times[:1] * ranks
+
+
+def test_a_nest_of_loops_after_a_loop():
+  """How often the first one was left is not a round of the second."""
+  out = every("""
+      import minipod
+      def f(x, n):
+        x = lax.fori_loop(0, n, lambda i, x: x * 0.5 + 1, x)
+        return lax.fori_loop(0, n, lambda i, x: lax.fori_loop(0, 3, lambda j, x: x * 0.9 + j, x) + i, x)
+      jax.jit(f)(jnp.float32(1), 2).block_until_ready()
+      print(minipod.virtual_time().hex())
+      """, [{}, {"MINIPOD_FUSE": "0"}, {"MINIPOD_NATIVE": "2"}])
+  assert len(set(out)) == 1
+
+
+# ---- scripts ----
+
+EXAMPLE = re.search(r"```python\n(import jax.*?)```", (ROOT / "README.md").read_text(), re.S).group(1)
+# Another line at the end of each: all virtual time that has gone by.
+END = "\nimport minipod\nprint('virtual time', minipod.virtual_time().hex())\n"
+SCRIPT = """
+import runpy, sys
+sys.path.insert(0, {folder!r})
+sys.argv = {arguments!r}
+runpy.run_path(sys.argv[0], run_name="__main__")
+""" + END
+
+
+def script(path, *arguments):
+  path = ROOT / path
+  return SCRIPT.format(folder=str(path.parent), arguments=[str(path), *map(str, arguments)])
+
+
+# Name, code, pod, whether it reads values.
+SCRIPTS = [
+    ("README", EXAMPLE + END, "v5e:2x2", True),
+    ("README", EXAMPLE + END, "configs/gpu-cluster.yaml", True),
+    ("README", EXAMPLE + END, "configs/hierarchy.yaml", True),
+    ("README", EXAMPLE + END, "configs/rack.yaml", True),
+    ("README", EXAMPLE + END, "configs/v5e-16.yaml", True),
+    ("mesh_order", script("configs/mesh_order.py", "model,data", 256), "configs/two-slices.yaml", False),
+    ("train_mlp", script("tests/e2e/scripts/train_mlp.py"), "v5e:2x2", True),
+    ("train_transformer", script("tests/e2e/scripts/train_transformer.py"), "v5e:2x2", True),
+]
+
+
+@pytest.mark.parametrize("name, code, pod, reads", SCRIPTS, ids=[f"{name}-{pod}" for name, _, pod, _ in SCRIPTS])
+def test_scripts(name, code, pod, reads):
+  where = {"MINIPOD_TOPOLOGY": str(ROOT / pod) if pod.endswith("yaml") else pod}
+  ways = [where, where | WAYS[0], *([where | way for way in WAYS[1:] + MORE_WAYS] if FULL else [])]
+  if not reads:
+    ways.append(where | SHAPES)
+  times = [re.search("virtual time (.*)", out).group(1) for out in every(code, ways)]
+  assert len(set(times)) == 1 and float.fromhex(times[0]) > 1e-6
