@@ -15,7 +15,8 @@
 //   with
 //         Hardware Support for Embeddings", arXiv:2304.01433
 //   [S]   Austin et al., "How to Scale Your Model", jax-ml.github.io/scaling-book/tpus
-//   [A]   NVIDIA A100 80GB and DGX A100 datasheets; [H] NVIDIA H100 and DGX H100 datasheets
+//   [A]   NVIDIA A100 80GB and DGX A100 datasheets; [H] NVIDIA H100 and DGX H100 datasheets;
+//         [B] NVIDIA DGX B200 and HGX B200 datasheets
 //   [R]   astra-sim/astra-sim, examples/network/analytical/HGX-H100-validated.yml: latency to and
 //   from the
 //         NVLink switches, fitted to NCCL's collectives
@@ -231,6 +232,25 @@ static const mp_preset_t g_presets[] = {
       {"flops.f8", "1978.9T"},
       {"flops.s8", "1978.9T"},
       {"flops.vector", "66.9T"}}},
+    // 18 links of 50 GB/s, PCIe 5, eight cards of 400 Gbit/s [B]; the memory is what CUDA reports.
+    {"b200",
+     NULL,
+     g_gpu,
+     {{"chip", "b200"},
+      {"kind", "NVIDIA B200"},
+      {"memory.device", "178GiB"},
+      {"memory.bandwidth", "7700GB/s"},
+      {"links.count", "18"},
+      {"links.bandwidth", "50GB/s"},
+      {"dcn.bandwidth", "50GB/s"},
+      {"host_link.bandwidth", "64GB/s"},
+      {"flops.f64", "37T"},
+      {"flops.f32", "1100T"},
+      {"flops.bf16", "2250T"},
+      {"flops.f16", "2250T"},
+      {"flops.f8", "4500T"},
+      {"flops.s8", "4500T"},
+      {"flops.vector", "75T"}}},
 };
 
 const mp_preset_t *mp_preset_find(mp_str_t name) {

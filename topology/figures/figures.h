@@ -34,10 +34,32 @@ typedef enum {
       MP_CHIP_COMPILER_COUNT
 } mp_chip_compiler_t;
 
+// What a collective of a kind takes besides its links (sim/model/network/overheads.c): seconds at
+// its start, more for each doubling of its members and of its bytes beyond some, and what members
+// do in their memory.
+#define MP_CHIP_COLLECTIVE(X, kind)                                                         \
+  X(kind##_start, "network." #kind "_start", TIME, "what it takes besides its links")       \
+  X(kind##_members, "network." #kind "_members", TIME, "more for each doubling of members") \
+  X(kind##_ramp, "network." #kind "_ramp", TIME, "more for each doubling of its bytes")     \
+  X(kind##_ramp_from, "network." #kind "_ramp_from", BYTES, "as which the ramp begins")     \
+  X(kind##_own, "network." #kind "_own", RATE, "at which a member's own part is copied")    \
+  X(kind##_all, "network." #kind "_all", RATE, "at which a member goes over all of its bytes")
+
+#define MP_CHIP_NETWORK_FIGURES(X)                                                              \
+  X(network_share, "network.share", NUMBER, "of the links' rate in a slice, what arrives")      \
+  X(network_channel, "network.channel", RATE, "of a message, what one of its channels carries") \
+  MP_CHIP_COLLECTIVE(X, all_reduce)                                                             \
+  MP_CHIP_COLLECTIVE(X, all_gather)                                                             \
+  MP_CHIP_COLLECTIVE(X, reduce_scatter)                                                         \
+  MP_CHIP_COLLECTIVE(X, all_to_all)                                                             \
+  MP_CHIP_COLLECTIVE(X, permute)                                                                \
+  MP_CHIP_COLLECTIVE(X, switch_sum)
+
 // Member, key (group and name), type, meaning. Types: COMPILER; NUMBER, above 0 or 0; TIME in
 // seconds; RATE in bytes a second; BYTES; LIST of numbers.
 #define MP_CHIP_FIGURES(X)                                                               \
   X(compiler, "compiler", COMPILER, "whose compiler makes the chip's programs")          \
+  MP_CHIP_NETWORK_FIGURES(X)                                                             \
   X(kernel_latency, "kernel.latency", TIME, "what a kernel takes besides its work")      \
   X(scalar_latency, "kernel.scalar_latency", TIME, "the same of ops on single elements") \
   X(memory_share, "memory.share", NUMBER, "of the bandwidth, what streams reach")        \

@@ -24,6 +24,36 @@ static double algorithm_rule_work(const mp_network_t *network, const mp_groups_o
   return flows * mp_network_diameter(network);
 }
 
+// Whether the devices are all of one slice.
+static bool algorithm_rule_is_near(const mp_network_t *network,
+                                   const mp_groups_of_devices_t *groups) {
+  const int32_t slice = mp_pod_device(network->pod, groups->devices[0])->slice_index;
+  for (uint32_t i = 1; i < groups->count * groups->size; ++i) {
+    if (mp_pod_device(network->pod, groups->devices[i])->slice_index != slice) return false;
+  }
+  return true;
+}
+
+// Whether the chip's runtime takes such an algorithm by itself. NCCL has rings and trees, the trees
+// between hosts; everybody sends to everybody only where all have different bytes for each.
+static bool algorithm_rule_is_usual(const mp_network_t *network, mp_collective_kind_t kind,
+                                    const mp_groups_of_devices_t *groups,
+                                    mp_algorithm_t algorithm) {
+  if (network->figures.compiler != MP_CHIP_COMPILER_GPU) return true;
+  switch (algorithm) {
+    case MP_ALGORITHM_RING:
+    case MP_ALGORITHM_SWITCH_SUM:
+    case MP_ALGORITHM_HIERARCHICAL:
+      return true;
+    case MP_ALGORITHM_TREE:
+      return !algorithm_rule_is_near(network, groups);
+    case MP_ALGORITHM_DIRECT:
+      return mp_algorithms_of(kind)[0] == MP_ALGORITHM_DIRECT;
+    default:
+      return false;
+  }
+}
+
 static mp_status_t algorithm_rule_fits(mp_network_t *network, mp_arena_t *scratch,
                                        const mp_groups_of_devices_t *groups,
                                        mp_algorithm_t algorithm, bool *out_fits) {
@@ -35,6 +65,9 @@ static mp_status_t algorithm_rule_fits(mp_network_t *network, mp_arena_t *scratc
       return NULL;
     case MP_ALGORITHM_DIMENSION_RING:
       *out_fits = groups->num_dims > 1;
+      return NULL;
+    case MP_ALGORITHM_SWITCH_SUM:
+      *out_fits = mp_network_has_switch_sums(network) && algorithm_rule_is_near(network, groups);
       return NULL;
     case MP_ALGORITHM_HIERARCHICAL:
       return mp_device_groups_split(network, scratch, groups, &inner, &outer, out_fits);
@@ -49,6 +82,7 @@ static mp_status_t algorithm_rule_estimate(mp_network_t *network, mp_arena_t *sc
                                            mp_algorithm_t algorithm, double *out_seconds) {
   mp_builder_t builder;
   mp_builder_init(&builder, network, MP_BUILD_ESTIMATE, scratch);
+  mp_builder_wait(&builder, mp_network_overhead(network, kind, algorithm, groups->size, bytes));
   mp_algorithms_build(&builder, scratch, kind, groups, bytes, algorithm);
   *out_seconds = builder.seconds;
   mp_status_t status = mp_builder_status(&builder);
@@ -75,6 +109,7 @@ static mp_status_t algorithm_rule_list(mp_network_t *network, mp_arena_t *scratc
       *out_count = 1;
       return NULL;
     }
+    if (!algorithm_rule_is_usual(network, kind, groups, candidates[i])) continue;
     const double work = algorithm_rule_work(network, groups, candidates[i]);
     if (work <= MAX_ESTIMATE) out_list[(*out_count)++] = candidates[i];
     if (work < least) {

@@ -7,9 +7,9 @@
   MP_ALGORITHM_MULTIPORT_DIMENSION_RING, MP_ALGORITHM_DIMENSION_RING, \
       MP_ALGORITHM_BIDIRECTIONAL_RING, MP_ALGORITHM_RING
 // Of each kind, by its name.
-#define CANDIDATES_ALL_REDUCE                                                         \
-  RINGS, MP_ALGORITHM_HIERARCHICAL, MP_ALGORITHM_HALVING_DOUBLING, MP_ALGORITHM_TREE, \
-      MP_ALGORITHM_DIRECT
+#define CANDIDATES_ALL_REDUCE                                                               \
+  RINGS, MP_ALGORITHM_HIERARCHICAL, MP_ALGORITHM_SWITCH_SUM, MP_ALGORITHM_HALVING_DOUBLING, \
+      MP_ALGORITHM_TREE, MP_ALGORITHM_DIRECT
 #define CANDIDATES_ALL_GATHER \
   RINGS, MP_ALGORITHM_HIERARCHICAL, MP_ALGORITHM_HALVING_DOUBLING, MP_ALGORITHM_DIRECT
 #define CANDIDATES_REDUCE_SCATTER CANDIDATES_ALL_GATHER
@@ -21,7 +21,7 @@
 #define CANDIDATES_EXCHANGE          MP_ALGORITHM_DIRECT
 #define CANDIDATES_SEND_RECV         MP_ALGORITHM_DIRECT
 
-enum { MAX_CANDIDATES = 9 };
+enum { MAX_CANDIDATES = 10 };
 
 static const mp_algorithm_t g_candidates[MP_COLLECTIVE_KINDS][MAX_CANDIDATES] = {
 #define ROW(name, ...) [MP_COLLECTIVE_##name] = {CANDIDATES_##name},
@@ -84,16 +84,10 @@ static void algorithms_phase(mp_builder_t *builder, mp_arena_t *scratch, mp_coll
   mp_algorithms_build(builder, scratch, kind, groups, bytes, algorithm);
 }
 
-// In slices, between the slices, in slices.
-static void algorithms_hierarchical(mp_builder_t *builder, mp_arena_t *scratch,
-                                    mp_collective_kind_t kind, const mp_groups_of_devices_t *group,
-                                    double bytes) {
-  mp_groups_of_devices_t inner, outer;
-  bool is_split = false;
-  mp_builder_fail(
-      builder, mp_device_groups_split(builder->network, scratch, group, &inner, &outer, &is_split));
-  if (builder->status != NULL) return;
-  MP_ASSERT(is_split);
+// In slices (`inner`), between the slices, in slices.
+static void algorithms_phases(mp_builder_t *builder, mp_arena_t *scratch, mp_collective_kind_t kind,
+                              mp_groups_of_devices_t inner, mp_groups_of_devices_t outer,
+                              double bytes) {
   switch (kind) {
     case MP_COLLECTIVE_ALL_REDUCE:
       algorithms_phase(builder, scratch, MP_COLLECTIVE_REDUCE_SCATTER, &inner, bytes);
@@ -124,6 +118,22 @@ static void algorithms_hierarchical(mp_builder_t *builder, mp_arena_t *scratch,
   }
 }
 
+static void algorithms_hierarchical(mp_builder_t *builder, mp_arena_t *scratch,
+                                    mp_collective_kind_t kind, const mp_groups_of_devices_t *group,
+                                    double bytes) {
+  mp_groups_of_devices_t inner, outer;
+  bool is_split = false;
+  mp_builder_fail(
+      builder, mp_device_groups_split(builder->network, scratch, group, &inner, &outer, &is_split));
+  if (builder->status != NULL) return;
+  MP_ASSERT(is_split);
+  // NCCL sends pieces on between hosts while others still go round in them.
+  const bool is_piped = builder->network->figures.compiler == MP_CHIP_COMPILER_GPU;
+  if (is_piped) mp_builder_begin_pipe(builder);
+  algorithms_phases(builder, scratch, kind, inner, outer, bytes);
+  if (is_piped) mp_builder_end_pipe(builder);
+}
+
 void mp_algorithms_build(mp_builder_t *builder, mp_arena_t *scratch, mp_collective_kind_t kind,
                          const mp_groups_of_devices_t *groups, double bytes,
                          mp_algorithm_t algorithm) {
@@ -137,6 +147,10 @@ void mp_algorithms_build(mp_builder_t *builder, mp_arena_t *scratch, mp_collecti
       if (algorithm == MP_ALGORITHM_TREE) {
         mp_tree_pass(builder, groups, bytes, true);
         mp_tree_pass(builder, groups, bytes, false);
+        return;
+      }
+      if (algorithm == MP_ALGORITHM_SWITCH_SUM) {
+        mp_switch_pass(builder, scratch, groups, bytes);
         return;
       }
       algorithms_pass(builder, scratch, algorithm, groups, bytes, false, true);

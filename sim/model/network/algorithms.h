@@ -63,4 +63,8 @@ void mp_root_pass(mp_builder_t *builder, const mp_groups_of_devices_t *groups, d
 void mp_direct_pass(mp_builder_t *builder, mp_arena_t *scratch,
                     const mp_groups_of_devices_t *groups, double bytes);
 
+// Each asks the switch of the slice for the sums of a part, and has it send them to all.
+void mp_switch_pass(mp_builder_t *builder, mp_arena_t *scratch,
+                    const mp_groups_of_devices_t *groups, double bytes);
+
 #endif  // MINIPOD_SIM_MODEL_NETWORK_ALGORITHMS_H_

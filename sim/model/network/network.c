@@ -21,6 +21,7 @@ static mp_status_t network_place_devices(mp_network_t *network) {
 static mp_status_t network_init(mp_network_t *network) {
   MP_RETURN_IF_ERROR(mp_arena_create(&network->arena));
   MP_RETURN_IF_ERROR(mp_arena_create(&network->scratch));
+  MP_RETURN_IF_ERROR(mp_chip_figures_find(mp_str(network->info->chip), &network->figures));
   MP_RETURN_IF_ERROR(network_place_devices(network));
   MP_RETURN_IF_ERROR(mp_network_graph_build(network));
   network->loads = mp_calloc(network->links.count, sizeof(*network->loads));
@@ -140,6 +141,16 @@ static mp_status_t network_make_message(mp_network_t *network, mp_network_end_t 
   return NULL;
 }
 
+// What the links of a message let through.
+static double network_rate(const mp_network_t *network, const mp_transfer_t *message) {
+  double rate = INFINITY;
+  for (uint32_t i = 0; i < message->num_uses; ++i) {
+    const double bandwidth = network->links.items[message->uses[i].link].bandwidth;
+    if (bandwidth < rate) rate = bandwidth;
+  }
+  return rate;
+}
+
 mp_status_t mp_network_message(mp_network_t *network, mp_network_end_t from, mp_network_end_t to,
                                double bytes, mp_transfer_t *out_transfer) {
   const int32_t key[] = {from.is_host, from.index, to.is_host, to.index};
@@ -153,5 +164,9 @@ mp_status_t mp_network_message(mp_network_t *network, mp_network_end_t from, mp_
   }
   *out_transfer = *known;
   out_transfer->bytes = bytes;
+  if (!from.is_host && !to.is_host && known->num_uses != 0) {
+    out_transfer->latency +=
+        mp_network_message_overhead(network, network_rate(network, known), bytes);
+  }
   return NULL;
 }

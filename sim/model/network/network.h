@@ -38,6 +38,7 @@ typedef struct mp_network_s mp_network_t;
 //     are dimensions, each beginning with another one, so that all links are busy
 //   bidirectional_ring: half of the bytes each way round
 //   hierarchical: in slices, between them, in slices
+//   switch_sum: the switch adds up what it gets, and sends sums to all
 //   halving_doubling: partners at distances 1, 2, 4, ...
 //   tree: binomial
 //   direct: everybody to everybody at once
@@ -48,6 +49,7 @@ typedef struct mp_network_s mp_network_t;
   X(BIDIRECTIONAL_RING, "bidirectional_ring")             \
   X(RING, "ring")                                         \
   X(HIERARCHICAL, "hierarchical")                         \
+  X(SWITCH_SUM, "switch_sum")                             \
   X(HALVING_DOUBLING, "halving_doubling")                 \
   X(TREE, "tree")                                         \
   X(DIRECT, "direct")
@@ -75,7 +77,8 @@ MP_NODISCARD mp_status_t mp_network_options_read(mp_str_t text, mp_network_optio
 // ---- The graph ----
 
 // Makes the network of a pod, which it retains. `options` may be NULL. What the description leaves
-// open (latencies and bandwidths of 0) takes the values of network_defaults.h.
+// open (latencies and bandwidths of 0) takes the values of network_defaults.h; where it names a
+// chip, links in slices have the share of their bandwidth that arrives (topology/figures).
 MP_NODISCARD mp_status_t mp_network_create(mp_pod_t *pod, const mp_network_options_t *options,
                                            mp_network_t **out_network);
 void mp_network_release(mp_network_t *network);

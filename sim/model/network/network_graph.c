@@ -52,6 +52,9 @@ static void network_graph_make_axes(mp_network_t *network) {
         .first_way = network->ways_per_chip,
         .num_ways = 2,
     };
+    if (network->figures.network_share > 0) {
+      axis->link.bandwidth *= network->figures.network_share;
+    }
     if (axis->wiring == MP_WIRING_FULLY_CONNECTED) axis->num_ways = axis->size - 1;
     stride *= axis->size;
     network->ways_per_chip += axis->num_ways;

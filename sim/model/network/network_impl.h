@@ -11,6 +11,7 @@
 #include "sim/base/containers/array.h"
 #include "sim/base/containers/hash_map.h"
 #include "sim/model/network/network.h"
+#include "topology/figures/figures.h"
 
 #define MP_NO_LINK UINT32_MAX
 
@@ -39,6 +40,7 @@ typedef MP_HASH_MAP(mp_network_known_t) mp_network_cache_t;
 struct mp_network_s {
   mp_pod_t *pod;
   const mp_pod_info_t *info;
+  mp_chip_figures_t figures;  // of the chip that the description names
   mp_network_options_t options;
   mp_network_t *unchanged;  // borrowed: the one whose links have the described figures; NULL: this
   mp_arena_t *arena;        // links and what is kept
@@ -111,6 +113,18 @@ uint32_t mp_network_hops(const mp_network_axis_t *axis, uint32_t from, uint32_t 
                          bool *out_is_down, bool *out_is_tie);
 // At most so many links make up a way between devices of a slice.
 uint32_t mp_network_diameter(const mp_network_t *network);
+
+// Seconds that a collective of so many members takes besides what its links do (overheads.c);
+// `bytes` are those of algorithms.h.
+double mp_network_overhead(const mp_network_t *network, mp_collective_kind_t kind,
+                           mp_algorithm_t algorithm, uint32_t size, double bytes);
+// The same of a message between devices, whose links let it go at `rate`.
+double mp_network_message_overhead(const mp_network_t *network, double rate, double bytes);
+// Whether the switch of a slice adds up what its chips send.
+static inline bool mp_network_has_switch_sums(const mp_network_t *network) {
+  return network->num_axes == 1 && network->axes[0].wiring == MP_WIRING_SWITCH &&
+         network->info->cores_per_chip == 1 && !isnan(network->figures.switch_sum_start);
+}
 
 // The value kept for a key, or NULL.
 const void *mp_network_cache_find(const mp_network_cache_t *cache, const void *key, size_t size);

@@ -94,3 +94,26 @@ void mp_direct_pass(mp_builder_t *builder, mp_arena_t *scratch,
   mp_all_pairs_add(builder, scratch, groups, bytes / groups->size);
   mp_builder_end_stage(builder);
 }
+
+// For one part of 1/n: each sends its share of all sums, n of them, and one sum to be spread, and
+// gets one sum to spread and all n that are spread.
+void mp_switch_pass(mp_builder_t *builder, mp_arena_t *scratch,
+                    const mp_groups_of_devices_t *groups, double bytes) {
+  const mp_network_t *network = builder->network;
+  const mp_network_axis_t *axis = &network->axes[0];
+  if (builder->goal == MP_BUILD_SENDS) {  // a switch is no device: nearest to it
+    mp_direct_pass(builder, scratch, groups, bytes);
+    mp_direct_pass(builder, scratch, groups, bytes);
+    return;
+  }
+  for (uint32_t i = 0; i < groups->count * groups->size; ++i) {
+    const uint32_t chip =
+        mp_network_chip_of(network, mp_pod_device(network->pod, groups->devices[i]));
+    const uint32_t *ways = network->ways + (size_t)chip * network->ways_per_chip + axis->first_way;
+    mp_builder_load(builder, ways[0], groups->size + 1);
+    mp_builder_load(builder, ways[1], groups->size + 1);
+  }
+  const double latency = 4 * axis->link.latency;  // up and down, for the sums and for their spread
+  mp_builder_latencies(builder, latency, latency);
+  partner_passes_end_stage(builder, bytes / groups->size);
+}

@@ -130,17 +130,28 @@ static void traffic_by_algorithm(const traffic_t *traffic, mp_arena_t *scratch,
     mp_builder_fail(builder, status);
     return;
   }
+  mp_builder_wait(builder, mp_network_overhead(traffic->network, kind, *out_algorithm,
+                                               traffic->size, traffic->bytes));
   mp_algorithms_build(builder, scratch, kind, &group, traffic->bytes, *out_algorithm);
+}
+
+static double traffic_message_overhead(const traffic_t *traffic) {
+  return mp_network_message_overhead(traffic->network, traffic->network->axes[0].link.bandwidth,
+                                     traffic->bytes);
 }
 
 static void traffic_build(const traffic_t *traffic, mp_arena_t *scratch, mp_builder_t *builder,
                           mp_algorithm_t *out_algorithm) {
   *out_algorithm = MP_ALGORITHM_DIRECT;
-  switch (traffic->collective->kind) {
+  const mp_collective_kind_t kind = traffic->collective->kind;
+  switch (kind) {
     case MP_COLLECTIVE_PERMUTE:
+      mp_builder_wait(builder, traffic_message_overhead(traffic));
       traffic_permute(traffic, builder);
       return;
     case MP_COLLECTIVE_EXCHANGE:
+      mp_builder_wait(builder, mp_network_overhead(traffic->network, kind, MP_ALGORITHM_DIRECT,
+                                                   traffic->size, traffic->bytes));
       traffic_exchange(traffic, scratch, builder);
       return;
     default:

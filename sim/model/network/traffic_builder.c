@@ -148,6 +148,8 @@ static void traffic_builder_keep(mp_builder_t *builder, mp_transfer_t transfer) 
 // bytes so far are no more than the time of the stage.
 static void traffic_builder_add(mp_builder_t *builder, mp_transfer_t transfer) {
   if (builder->status != NULL) return;
+  transfer.latency += builder->start + builder->piped;
+  if (transfer.latency > builder->latest) builder->latest = transfer.latency;
   if (builder->goal == MP_BUILD_TRAFFIC) {
     traffic_builder_keep(builder, transfer);
   } else {
@@ -277,7 +279,27 @@ void mp_builder_end_steps(mp_builder_t *builder, double bytes, uint32_t repeats,
   builder->longest = 0;
 }
 
+void mp_builder_wait(mp_builder_t *builder, double seconds) {
+  builder->start += seconds;
+}
+
+void mp_builder_begin_pipe(mp_builder_t *builder) {
+  builder->is_piped = builder->goal != MP_BUILD_SENDS;
+}
+
+void mp_builder_end_pipe(mp_builder_t *builder) {
+  builder->is_piped = false;
+  builder->piped = 0;
+  mp_builder_end_stage(builder);
+}
+
 void mp_builder_end_stage(mp_builder_t *builder) {
+  if (builder->latest > 0) builder->start = 0;  // somebody has waited
+  if (builder->is_piped) {
+    builder->piped = builder->latest;
+    return;
+  }
+  builder->latest = 0;
   builder->seconds += builder->stage_seconds;
   builder->step += builder->stage_steps;
   traffic_builder_clear_stage(builder);

@@ -47,6 +47,10 @@ typedef struct {
   double stage_longest, stage_seconds;
   uint32_t stage_steps, step;
 
+  double start;   // seconds before the next stage (mp_builder_wait)
+  bool is_piped;  // stages are one, each of whose parts waits for the latency of those before
+  double piped;   // that latency
+  double latest;  // latency of the open stage
   double seconds;
   MP_ARRAY(mp_stage_t) stages;
   MP_ARRAY(mp_network_send_t) sends;
@@ -60,6 +64,14 @@ void mp_builder_deinit(mp_builder_t *builder);
 MP_NODISCARD mp_status_t mp_builder_status(mp_builder_t *builder);
 // Consumes a status that may be OK.
 void mp_builder_fail(mp_builder_t *builder, mp_status_t status);
+
+// The next stage begins so many seconds later: its transfers have them as latency. Not for sends.
+void mp_builder_wait(mp_builder_t *builder, double seconds);
+// Stages from here to the end of the pipe are one: of many pieces, each goes on to the next stage
+// while others come behind it, so that latencies add up but bytes flow side by side. Sends stay as
+// they are.
+void mp_builder_begin_pipe(mp_builder_t *builder);
+void mp_builder_end_pipe(mp_builder_t *builder);
 
 // A flow of the open transfer between two devices; a flow from a device to itself is none. `times`
 // is how often the transfer's bytes flow. Returns its latency (0 for sends).

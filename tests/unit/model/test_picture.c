@@ -131,7 +131,7 @@ static void loads_colour_their_links(void **state) {
   assert_float_equal(sum, 0.25 + 1 + 1e-3 + 17, 1e-12);
   char *text = picture_of(network, loads);
   check_well_formed(text);
-  assert_non_null(strstr(text, "slice 0 (1,2,0) +x: 50 GB/s, load 25 %</title>"));
+  assert_non_null(strstr(text, "slice 0 (1,2,0) +x: 40 GB/s, load 25 %</title>"));
   assert_non_null(strstr(text, "host 3 up: 12.5 GB/s, load 100 %</title>"));
   assert_non_null(strstr(text, "device 2 to host: 15 GB/s, load 0 %</title>"));
   assert_null(strstr(text, "device 2 from host"));

@@ -289,7 +289,7 @@ static void published_shapes_are_accepted(void **state) {
   static const char *const v5e[] = {"v5e", "v6e", NULL};
   static const char *const planes[] = {"1x1", "2x2",  "2x4",   "4x4", "4x8",
                                        "8x8", "8x16", "16x16", NULL};
-  static const char *const gpu[] = {"a100", "h100", NULL};
+  static const char *const gpu[] = {"a100", "h100", "b200", NULL};
   static const char *const hosts[] = {"8", "4", NULL};
   const char *const *const families[][2] = {{v4, blocks}, {v5e, planes}, {gpu, hosts}};
   for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); ++f) {
