@@ -28,8 +28,7 @@ mp_status_t mp_cluster_value(mp_cluster_find_t *find, const mp_value_t *value,
   return NULL;
 }
 
-// The cluster that one became part of.
-static uint32_t cluster_now(const mp_cluster_find_t *find, uint32_t number) {
+uint32_t mp_cluster_now(const mp_cluster_find_t *find, uint32_t number) {
   while (find->states.items[number].merged_into != MP_CLUSTER_NONE) {
     number = find->states.items[number].merged_into;
   }
@@ -71,7 +70,7 @@ typedef struct {
 } cluster_op_t;
 
 static mp_status_t cluster_add_user(mp_cluster_find_t *find, const mp_cluster_use_t *use) {
-  const uint32_t number = cluster_now(find, use->cluster);
+  const uint32_t number = mp_cluster_now(find, use->cluster);
   mp_cluster_state_t *state = &find->states.items[number];
   if (state->seen == find->num_decided) {
     mp_cluster_user_t *user = &find->users.items[state->user];
@@ -93,7 +92,7 @@ static mp_status_t cluster_add_users(mp_cluster_find_t *find, const mp_value_t *
   MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
   if (entry == NULL) return NULL;
   for (uint32_t at = entry->first_use; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
-    const uint32_t number = cluster_now(find, find->uses.items[at].cluster);
+    const uint32_t number = mp_cluster_now(find, find->uses.items[at].cluster);
     const uint32_t place = find->states.items[number].place;
     if (find->out->clusters.items[number].block == block) {
       MP_RETURN_IF_ERROR(cluster_add_user(find, &find->uses.items[at]));
@@ -250,6 +249,7 @@ static mp_status_t cluster_join(mp_cluster_find_t *find, const cluster_op_t *at,
     if (value == NULL) continue;
     if (!mp_cluster_takes(find->compiler, at->op, at->kind, i)) {
       MP_RETURN_IF_ERROR(cluster_use_in_memory(find, value));
+      continue;
     }
     const bool is_along = (user->is_along || is_row) && !is_reused &&
                           mp_cluster_goes_along(at->op, at->kind, mp_cluster_value_count(value));
@@ -368,7 +368,7 @@ static bool cluster_reads(const mp_cluster_find_t *find, uint32_t number, const 
   MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
   uint32_t at = entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
   for (uint32_t i = 0; i < LATEST && at != MP_CLUSTER_NONE; ++i) {
-    if (cluster_now(find, find->uses.items[at].cluster) == number) return true;
+    if (mp_cluster_now(find, find->uses.items[at].cluster) == number) return true;
     at = find->uses.items[at].next;
   }
   return false;
@@ -396,7 +396,23 @@ static bool cluster_is_of_product(const mp_cluster_find_t *find, const mp_value_
   return false;
 }
 
-// The bytes of three ways to make what several clusters read.
+// The bytes that a value comes of, where a few ops go from these to it element by element.
+static double cluster_source_bytes(const mp_cluster_find_t *find, const mp_value_t *value,
+                                   uint32_t ops_most) {
+  const double bytes = mp_work_bytes_of(value->type);
+  const mp_op_t *op = value->op;
+  if (op == NULL || ops_most == 0 || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return bytes;
+  double sum = 0;
+  for (uint32_t i = 0; i < op->num_operands && sum < bytes; ++i) {
+    bool is_reused = false;
+    const mp_value_t *source =
+        mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    if (source != NULL) sum += cluster_source_bytes(find, source, ops_most - 1);
+  }
+  return fmin(sum, bytes);
+}
+
+// The bytes of two ways to make what several clusters read.
 typedef struct {
   double copied;   // each of them computes it
   double written;  // the first of them writes it, and the others read it
@@ -411,7 +427,9 @@ static cluster_ways_t cluster_weigh(const mp_cluster_find_t *find, const cluster
     bool is_reused = false;
     const mp_value_t *value = mp_cluster_source(find->compiler, at->op, at->kind, i, &is_reused);
     if (value == NULL) continue;
-    const double bytes = fmin(mp_work_bytes_read(at->op, i), mp_work_bytes_of(value->type));
+    enum { OPS_MOST = 4 };
+    const double bytes =
+        fmin(mp_work_bytes_read(at->op, i), cluster_source_bytes(find, value, OPS_MOST));
     if (cluster_is_of_product(find, value)) {
       ways.copied += mp_work_bytes_of(value->type) + others * bytes;
       continue;
@@ -433,6 +451,10 @@ static bool cluster_should_copy(mp_cluster_find_t *find, const cluster_op_t *at,
                                 const mp_cluster_user_t *first, bool first_may_write) {
   enum { USERS_MOST = 16, COPIED_MOST = 64, TRANSCENDENTAL = 8 };
   if (at->kind != MP_CLUSTER_LOOP || find->users.count > USERS_MOST) return false;
+  if (find->compiler == MP_CHIP_COMPILER_TPU &&
+      mp_cluster_is_shifted_exp(at->op, find->rows_most)) {
+    return false;
+  }
   const double cost = at->work.transcendentals > 0 ? TRANSCENDENTAL : 1;
   for (uint32_t i = 0; i < find->users.count; ++i) {
     const mp_cluster_user_t *user = &find->users.items[i];
@@ -457,7 +479,25 @@ static mp_status_t cluster_join_all(mp_cluster_find_t *find, const cluster_op_t 
   return NULL;
 }
 
+// Whether reading the result takes more bytes than making it: a conversion to a wider type.
+static bool cluster_widens(const mp_cluster_find_t *find, const cluster_op_t *at) {
+  return at->op->code == MP_OP_CONVERT && find->users.count > 0 &&
+         mp_work_bytes_of(at->op->operands[0]->type) < at->bytes;
+}
+
+// All that can make the result do so, though `writer` writes it for others.
+static mp_status_t cluster_join_others(mp_cluster_find_t *find, const cluster_op_t *at,
+                                       uint32_t writer) {
+  for (uint32_t i = 0; i < find->users.count; ++i) {
+    const mp_cluster_user_t user = find->users.items[i];
+    if (user.cluster == writer || !cluster_accepts(find, at, &user)) continue;
+    MP_RETURN_IF_ERROR(cluster_join(find, at, &user));
+  }
+  return NULL;
+}
+
 static mp_status_t cluster_decide(mp_cluster_find_t *find, const cluster_op_t *at) {
+  const bool widens = cluster_widens(find, at);
   if (find->users.count > 0) {
     const mp_cluster_user_t first = *cluster_first_user(find);
     const bool accepts = cluster_accepts(find, at, &first);
@@ -476,12 +516,14 @@ static mp_status_t cluster_decide(mp_cluster_find_t *find, const cluster_op_t *a
     if (may_write) {
       find->out->clusters.items[first.cluster].is_rows |= keeps_rows;
       MP_RETURN_IF_ERROR(cluster_write(find, at, first.cluster));
+      if (widens) MP_RETURN_IF_ERROR(cluster_join_others(find, at, first.cluster));
       return cluster_join(find, at, &first);
     }
   }
   const uint32_t number = find->out->clusters.count;
   MP_RETURN_IF_ERROR(cluster_begin(find, at));
-  return cluster_write(find, at, number);
+  MP_RETURN_IF_ERROR(cluster_write(find, at, number));
+  return widens ? cluster_join_others(find, at, number) : NULL;
 }
 
 // Whether somebody reads a result.

@@ -63,7 +63,9 @@ static mp_status_t cluster_bytes_write_results(mp_cluster_find_t *find, uint32_t
     mp_cluster_value_t *entry;
     const mp_value_t *value = &op->results[i];
     MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
-    if (entry->written_by == MP_CLUSTER_NONE || entry->made_by != number) continue;
+    if (entry->written_by == MP_CLUSTER_NONE || mp_cluster_now(find, entry->written_by) != number) {
+      continue;
+    }
     const double whole = mp_work_bytes_of(value->type);
     if (whole == 0) continue;
     const double bytes =

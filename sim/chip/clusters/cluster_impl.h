@@ -62,6 +62,9 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_cluster_value(mp_cluster_find_t *find, const mp_value_t *value,
                                           mp_cluster_value_t **out);
 
+// The cluster that one became part of, or is.
+uint32_t mp_cluster_now(const mp_cluster_find_t *find, uint32_t number);
+
 // ---- cluster_bytes.c ----
 
 // Finds what each cluster reads and writes, and which values stay in scratch memory.

@@ -102,16 +102,59 @@ double mp_cluster_row(const mp_op_t *op) {
   return (double)type->dims[type->rank - 1];
 }
 
-bool mp_cluster_is_of_softmax(const mp_op_t *op) {
-  if (mp_cluster_row(op) == 0 || op->num_results != 1) return false;
+static bool cluster_kinds_is_maximum(const mp_op_t *op) {
   for (const mp_op_t *in = op->regions[0]->first; in != NULL; in = in->next) {
     if (in->code == MP_OP_MAXIMUM) return true;
   }
+  return false;
+}
+
+// A single element, as a constant or broadcast.
+static bool cluster_kinds_is_constant(const mp_value_t *value) {
+  while (value->op != NULL && value->op->code == MP_OP_BROADCAST_IN_DIM) {
+    value = mp_cluster_root(value->op->operands[0]);
+  }
+  return value->op != NULL && value->op->code == MP_OP_CONSTANT && mp_op_splat(value->op) != NULL;
+}
+
+// The reduction of rows whose result is broadcast to this value, in the same type; NULL: none is.
+// Frameworks take the maximum of a maximum and the least number there is.
+static const mp_op_t *cluster_kinds_spread(const mp_value_t *value) {
+  value = mp_cluster_root(value);
+  if (value->op == NULL || value->op->code != MP_OP_BROADCAST_IN_DIM) return NULL;
+  for (const mp_op_t *op; (op = value->op) != NULL;) {
+    if (op->code != MP_OP_BROADCAST_IN_DIM && op->code != MP_OP_MAXIMUM) break;
+    const bool is_second = op->code == MP_OP_MAXIMUM && cluster_kinds_is_constant(op->operands[0]);
+    value = mp_cluster_root(op->operands[is_second]);
+  }
+  if (value->op == NULL || value->op->num_results != 1) return NULL;
+  return mp_cluster_row(value->op) > 0 ? value->op : NULL;
+}
+
+// The maximum of what was widened is widened afterwards, and is then no part of the pattern.
+static bool cluster_kinds_is_row_maximum(const mp_op_t *op) {
+  const mp_value_t *of = mp_cluster_root(op->operands[0]);
+  return mp_cluster_row(op) > 0 && op->num_results == 1 && cluster_kinds_is_maximum(op) &&
+         (of->op == NULL || of->op->code != MP_OP_CONVERT);
+}
+
+bool mp_cluster_is_shifted_exp(const mp_op_t *op, double rows_most) {
+  if (op->code != MP_OP_EXPONENTIAL) return false;
+  const mp_op_t *shift = mp_cluster_root(op->operands[0])->op;
+  if (shift == NULL || shift->code != MP_OP_SUBTRACT) return false;
+  const mp_op_t *most = cluster_kinds_spread(shift->operands[1]);
+  return most != NULL && cluster_kinds_is_row_maximum(most) && mp_cluster_row(most) <= rows_most &&
+         mp_cluster_root(most->operands[0]) == mp_cluster_root(shift->operands[0]);
+}
+
+bool mp_cluster_is_of_softmax(const mp_op_t *op) {
+  if (mp_cluster_row(op) == 0 || op->num_results != 1) return false;
+  if (cluster_kinds_is_row_maximum(op)) return true;
   const mp_value_t *summed = mp_cluster_root(op->operands[0]);
   while (summed->op != NULL && summed->op->code == MP_OP_CONVERT) {
     summed = mp_cluster_root(summed->op->operands[0]);
   }
-  return summed->op != NULL && summed->op->code == MP_OP_EXPONENTIAL;
+  return summed->op != NULL && mp_cluster_is_shifted_exp(summed->op, mp_cluster_row(op));
 }
 
 uint64_t mp_cluster_reduced_dims(const mp_op_t *op) {

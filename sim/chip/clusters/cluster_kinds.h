@@ -45,6 +45,9 @@ bool mp_cluster_goes_along(const mp_op_t *op, mp_cluster_kind_t kind, double cou
 double mp_cluster_row(const mp_op_t *op);
 // Whether it is the maximum of rows, or a sum of exponentials: the two of a softmax.
 bool mp_cluster_is_of_softmax(const mp_op_t *op);
+// Whether an op is the exponential of rows of up to so many elements, from each of which its
+// maximum was taken: it is made where that is.
+bool mp_cluster_is_shifted_exp(const mp_op_t *op, double rows_most);
 // A number for the dimensions that a reduction takes away.
 uint64_t mp_cluster_reduced_dims(const mp_op_t *op);
 
