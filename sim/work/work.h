@@ -40,15 +40,29 @@ typedef enum {
 // "matmul", "elementwise", ...
 const char *mp_work_class_name(mp_work_class_t work_class);
 
-// Products of matrices: `batch` times [m, k] x [k, n].
+// What a convolution is besides a product of matrices.
+typedef struct {
+  // Elements of a window, padding and holes counted, and those in its last dimension; 0: the
+  // product is no convolution.
+  double window, row;
+  double images, channels;  // of the input; channels of all groups
+  double in, out;           // positions of an image in the input and in the result
+  bool is_strided;          // windows are more than one position apart
+  double holes;             // positions of the input for each that is no hole
+} mp_work_convolution_t;
+
+// Products of matrices: `batch` times [m, k] x [k, n]. Of a convolution m are its positions, n the
+// features of one of `batch` groups and k what of a window lies in the input, with its channels.
 typedef struct {
   double batch, m, n, k;
-  mp_dtype_t dtype;  // of the factors: the wider one of both operands' types
+  mp_dtype_t dtype;   // of the factors: the wider one of both operands' types
+  mp_dtype_t result;  // of the products
   // How many products of such elements the program asks for, to make one: more than 1 for complex
   // numbers, and for algorithms that add up several products of a narrower type.
   double passes;
   // The same where a machine can only multiply bf16, for factors of f32: what the precision says.
   double bf16_passes;
+  mp_work_convolution_t convolution;
 } mp_work_product_t;
 
 typedef struct {

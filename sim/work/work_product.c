@@ -47,6 +47,7 @@ static void work_product_set(const mp_op_t *op, double batch, double m, double n
                                       .n = n,
                                       .k = k,
                                       .dtype = mp_dtype_real_part(dtype),
+                                      .result = op->results[0].type->dtype,
                                       .passes = mp_dtype_is_complex(dtype) ? 4 : 1,
                                       .bf16_passes = work_product_bf16_passes(op)};
   work_product_take_algorithm(op, &work->product);
@@ -118,7 +119,31 @@ static double work_product_taps(const work_window_t *w) {
   return hits / w->out / w->in_dilation;
 }
 
+// All of it but the window.
+static mp_work_convolution_t work_product_convolution(const mp_op_t *op) {
+  const mp_type_t *in = op->operands[0]->type;
+  return (mp_work_convolution_t){
+      .window = 1,
+      .row = 1,
+      .images = (double)in->dims[mp_op_int(op, MP_ATTR_INPUT_BATCH_DIMENSION, 0)],
+      .channels = (double)in->dims[mp_op_int(op, MP_ATTR_INPUT_FEATURE_DIMENSION, 0)],
+      .in = 1,
+      .out = 1,
+      .holes = 1,
+  };
+}
+
+static void work_product_add_window(const work_window_t *window, mp_work_convolution_t *out) {
+  out->window *= window->window;
+  out->row = window->window;
+  out->in *= window->in;
+  out->out *= window->out;
+  out->is_strided |= window->stride > 1;
+  out->holes *= window->in_dilation;
+}
+
 void mp_work_count_convolution(const mp_op_t *op, mp_work_t *work) {
+  mp_work_convolution_t convolution = work_product_convolution(op);
   const mp_type_t *kernel = op->operands[1]->type;
   const double groups = (double)mp_op_int(op, MP_ATTR_FEATURE_GROUP_COUNT, 1) *
                         (double)mp_op_int(op, MP_ATTR_BATCH_GROUP_COUNT, 1);
@@ -130,7 +155,9 @@ void mp_work_count_convolution(const mp_op_t *op, mp_work_t *work) {
   for (uint32_t d = 0; d < num_spatial; ++d) {
     const work_window_t window = work_product_window(op, d);
     k *= work_product_taps(&window);
+    work_product_add_window(&window, &convolution);
   }
   const double positions = mp_work_result_count(op, 0) / fmax(out, 1);
   work_product_set(op, groups, positions, out / groups, k, work);
+  work->product.convolution = convolution;
 }

@@ -75,6 +75,15 @@ static void chip_apply_rule(const chip_rule_t *rule, double *flops) {
   }
 }
 
+// A latency that is described replaces what figures say of products, too.
+static void chip_set_product_latency(mp_chip_figures_t *figures, double latency) {
+  mp_figure_list_t *lists[] = {&figures->product_bf16, &figures->product_f32, &figures->product_f8};
+  figures->product_launch = figures->product_scratch_launch = latency;
+  for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); ++i) {
+    lists[i]->each[MP_PRODUCT_GPU_LAUNCH] = latency * 1e6;
+  }
+}
+
 static double chip_or(double described, double otherwise) {
   return described > 0 ? described : otherwise;
 }
@@ -109,6 +118,8 @@ mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip) {
   chip.scalar_latency = chip.op_latency * CHIP_OPS_PER_SCALAR_OP;
   if (info->op_latency < 0) {
     chip.scalar_latency = mp_figure_or(figures->scalar_latency, chip.scalar_latency);
+  } else {
+    chip_set_product_latency(&chip.figures, info->op_latency);
   }
   chip.memory_bandwidth *= mp_figure_or(figures->memory_share, 1);
   for (int i = 0; i < MP_WORK_CLASS_COUNT; ++i) chip.efficiency[i] = g_efficiency[i];
@@ -135,11 +146,12 @@ double mp_chip_seconds(const mp_chip_t *chip, const mp_work_t *work, double byte
   const double vector =
       (work->vector_flops + work->vector_transcendentals * chip->transcendental_flops) /
       chip->vector_flops;
-  double seconds = fmax(vector, bytes / chip->memory_bandwidth);
+  const double efficiency = chip->efficiency[work->work_class];
   if (work->product.batch > 0) {
-    seconds = fmax(seconds, mp_product_seconds(chip, &work->product));
+    return mp_product_seconds(chip,
+                              &(mp_product_kernel_t){&work->product, bytes, vector, efficiency});
   }
+  const double seconds = fmax(vector, bytes / chip->memory_bandwidth);
   const bool is_scalar = work->work_class == MP_WORK_SCALAR;
-  return seconds / chip->efficiency[work->work_class] +
-         (is_scalar ? chip->scalar_latency : chip->op_latency);
+  return seconds / efficiency + (is_scalar ? chip->scalar_latency : chip->op_latency);
 }

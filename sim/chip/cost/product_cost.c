@@ -24,7 +24,7 @@ static bool product_cost_has_unit(mp_dtype_t dtype) {
 
 // On the matrix unit with the better one of both factors in it, or on the vector unit, where small
 // products and those of many small groups are sooner done.
-double mp_product_seconds(const mp_chip_t *chip, const mp_work_product_t *product) {
+double mp_product_plain_seconds(const mp_chip_t *chip, const mp_work_product_t *product) {
   const double flops = 2 * product->batch * product->m * product->n * product->k;
   const double on_vector =
       flops * product->passes * mp_work_weight(product->dtype) / chip->vector_flops;
@@ -38,4 +38,17 @@ double mp_product_seconds(const mp_chip_t *chip, const mp_work_product_t *produc
   const bool is_by_bf16 = kind == MP_FLOP_F32 && chip->f32_by_bf16;
   const double passes = product->passes * (is_by_bf16 ? product->bf16_passes : 1);
   return fmin(padded * passes / chip->flops[kind], on_vector);
+}
+
+double mp_product_bandwidth(const mp_chip_t *chip) {
+  return chip->memory_bandwidth / mp_figure_or(chip->figures.memory_share, 1);
+}
+
+double mp_product_seconds(const mp_chip_t *chip, const mp_product_kernel_t *kernel) {
+  const bool has_unit = product_cost_has_unit(kernel->product->dtype);
+  if (has_unit && mp_product_is_tpu(chip)) return mp_product_tpu_seconds(chip, kernel);
+  if (has_unit && mp_product_is_gpu(chip)) return mp_product_gpu_seconds(chip, kernel);
+  const double seconds = mp_product_plain_seconds(chip, kernel->product);
+  const double beside = fmax(kernel->vector_seconds, kernel->bytes / chip->memory_bandwidth);
+  return fmax(seconds, beside) / kernel->efficiency + chip->op_latency;
 }

@@ -1,10 +1,48 @@
-// What a product of matrices takes on a chip.
+// What the kernel of a product of matrices or of a convolution takes on a chip, by what is known of
+// the chip (figures `product`): the units and windows of a TPU, the waves of a GPU, or no more than
+// the rates of its description. README.md has the formulas.
+//
+// Pure functions; thread-safe.
 #ifndef MINIPOD_SIM_CHIP_COST_PRODUCT_COST_H_
 #define MINIPOD_SIM_CHIP_COST_PRODUCT_COST_H_
 
 #include "sim/chip/cost/chip.h"
 
-// The seconds of a product, without the latency of its kernel.
-double mp_product_seconds(const mp_chip_t *chip, const mp_work_product_t *product);
+typedef struct {
+  const mp_work_product_t *product;
+  double bytes;           // that the kernel moves through memory: what is fused with it, too
+  double vector_seconds;  // of what is fused with it
+  double efficiency;      // the share of all rates that it reaches; (0, 1]
+} mp_product_kernel_t;
+
+// The seconds of the kernel, with its latency.
+double mp_product_seconds(const mp_chip_t *chip, const mp_product_kernel_t *kernel);
+
+// ---- by kind of chip; without the bytes and the vector work of what is fused ----
+
+// On a chip of which only the rates are known; without the latency of its kernel.
+double mp_product_plain_seconds(const mp_chip_t *chip, const mp_work_product_t *product);
+
+// The bandwidth of the chip's memory as it is described, of which figures are shares.
+double mp_product_bandwidth(const mp_chip_t *chip);
+
+// The members of a figure such as `product.bf16`.
+typedef enum {
+  MP_PRODUCT_GPU_LAUNCH,     // us besides the work
+  MP_PRODUCT_GPU_RATE,       // of the peak, what a full wave reaches
+  MP_PRODUCT_GPU_LOAD,       // GB/s with which a multiprocessor loads tiles
+  MP_PRODUCT_GPU_STORE,      // GB/s with which it stores them
+  MP_PRODUCT_GPU_SPLIT,      // us to add up a split k
+  MP_PRODUCT_GPU_SUM,        // TB/s of the parts' sums
+  MP_PRODUCT_GPU_MEMORY,     // of the memory's bandwidth, what products reach
+  MP_PRODUCT_GPU_SUSTAINED,  // of the peak, what long ones sustain at the limit of power
+  MP_PRODUCT_GPU_COUNT
+} mp_product_gpu_t;
+
+bool mp_product_is_gpu(const mp_chip_t *chip);
+double mp_product_gpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *kernel);
+
+bool mp_product_is_tpu(const mp_chip_t *chip);
+double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *kernel);
 
 #endif  // MINIPOD_SIM_CHIP_COST_PRODUCT_COST_H_

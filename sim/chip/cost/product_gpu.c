@@ -1,0 +1,145 @@
+// Products on a GPU: tiles of the result run in waves over the multiprocessors, and of a product
+// with few tiles k is split.
+#include <math.h>
+
+#include "sim/chip/cost/product_cost.h"
+
+// Tiles that libraries choose among, rows and columns of the result.
+static const double g_tiles[][2] = {{64, 64},   {64, 128},  {128, 64},
+                                    {128, 128}, {128, 256}, {256, 128}};
+// Into how many parts k is split.
+static const double g_splits[] = {1, 2, 4, 8, 16};
+
+// Parts of k are no shorter than this.
+#define PRODUCT_GPU_LEAST_PART 128
+// TF32 splits k of at most so many tiles of 128 x 128: of a matrix, of a matrix with a long k, and
+// of all in a batch.
+#define PRODUCT_GPU_FEW        8
+#define PRODUCT_GPU_FEW_LONG   16
+#define PRODUCT_GPU_FEW_IN_ALL 32
+// Channels of a convolution are padded to this many.
+#define PRODUCT_GPU_CHANNELS 8
+// Of the vector rate, what convolutions of single channels reach.
+#define PRODUCT_GPU_SINGLE 0.5
+
+// All rates in operations or bytes a second, times in seconds.
+typedef struct {
+  double batch, m, n, k;
+  double width, out_width;  // bytes of an element
+  double launch, rate, sustained, load, store, split, sum, memory;
+  double units;
+  double slower;   // a kernel that does not split k takes so much longer
+  bool may_split;  // k
+  bool is_flat;    // only tiles of 64 rows
+} product_gpu_t;
+
+bool mp_product_is_gpu(const mp_chip_t *chip) {
+  return chip->figures.product_bf16.count == MP_PRODUCT_GPU_COUNT;
+}
+
+// Of the lists that a chip has, the one for such elements.
+static const double *product_gpu_list(const mp_chip_t *chip, mp_flop_kind_t kind) {
+  const mp_chip_figures_t *figures = &chip->figures;
+  const bool is_narrow = kind == MP_FLOP_F8 || kind == MP_FLOP_S8 || kind == MP_FLOP_S4;
+  const mp_figure_list_t *list = &figures->product_bf16;
+  if (is_narrow) list = &figures->product_f8;
+  if (kind == MP_FLOP_F32) list = &figures->product_f32;
+  return list->count == MP_PRODUCT_GPU_COUNT ? list->each : figures->product_bf16.each;
+}
+
+// The peak of such products: those of f32 with the highest precision are no TF32.
+static double product_gpu_peak(const mp_chip_t *chip, const mp_work_product_t *product,
+                               mp_flop_kind_t kind) {
+  const bool is_exact = kind == MP_FLOP_F32 && product->bf16_passes > 3;
+  return (is_exact ? fmin(chip->vector_flops, chip->flops[kind]) : chip->flops[kind]) /
+         product->passes;
+}
+
+// What libraries do with some types only.
+static void product_gpu_set_habits(const mp_chip_figures_t *figures, mp_flop_kind_t kind,
+                                   product_gpu_t *p) {
+  const double tiles = ceil(p->m / 128) * ceil(p->n / 128);
+  if (kind == MP_FLOP_F32 && !isnan(figures->product_split_from)) {
+    const bool is_long = p->k >= 2 * figures->product_split_from;
+    p->may_split = p->k >= figures->product_split_from &&
+                   tiles <= (is_long ? PRODUCT_GPU_FEW_LONG : PRODUCT_GPU_FEW) &&
+                   p->batch * tiles <= PRODUCT_GPU_FEW_IN_ALL;
+  }
+  if (kind == MP_FLOP_F32 && p->batch > 1) p->slower = mp_figure_or(figures->product_batched, 1);
+  if (kind == MP_FLOP_F8) {
+    p->is_flat = p->m <= mp_figure_or(figures->product_flat, 0) && p->m < p->n;
+  }
+}
+
+static product_gpu_t product_gpu_of(const mp_chip_t *chip, const mp_work_product_t *product) {
+  const mp_flop_kind_t kind = mp_chip_flop_kind(product->dtype);
+  const double *each = product_gpu_list(chip, kind);
+  const double peak = product_gpu_peak(chip, product, kind);
+  product_gpu_t p = {
+      .batch = product->batch,
+      .m = product->m,
+      .n = product->n,
+      .k = product->k,
+      .width = mp_dtype_bits(product->dtype) / 8.0,
+      .out_width = mp_dtype_bits(product->result) / 8.0,
+      .launch = each[MP_PRODUCT_GPU_LAUNCH] * 1e-6,
+      .rate = each[MP_PRODUCT_GPU_RATE] * peak,
+      .sustained = each[MP_PRODUCT_GPU_SUSTAINED] * peak,
+      .load = each[MP_PRODUCT_GPU_LOAD] * 1e9,
+      .store = each[MP_PRODUCT_GPU_STORE] * 1e9,
+      .split = each[MP_PRODUCT_GPU_SPLIT] * 1e-6,
+      .sum = each[MP_PRODUCT_GPU_SUM] * 1e12,
+      .memory = each[MP_PRODUCT_GPU_MEMORY] * mp_product_bandwidth(chip),
+      .units = chip->figures.product_units,
+      .slower = 1,
+      .may_split = true,
+  };
+  const double window = product->convolution.window;
+  if (window > 0) {
+    const double channels = fmax(1, product->k / window);
+    p.k *= ceil(channels / PRODUCT_GPU_CHANNELS) * PRODUCT_GPU_CHANNELS / channels;
+  }
+  product_gpu_set_habits(&chip->figures, kind, &p);
+  return p;
+}
+
+// With such tiles and so many parts of k.
+static double product_gpu_waves(const product_gpu_t *p, const double tile[2], double parts) {
+  const double k = ceil(p->k / parts), rows = tile[0], columns = tile[1];
+  const double multiply = 2 * rows * columns * k * p->units / p->rate;
+  const double load = (rows + columns) * k * p->width / p->load;
+  const double block = fmax(multiply, load) + rows * columns * p->out_width / p->store;
+  const double tiles = p->batch * ceil(p->m / rows) * ceil(p->n / columns);
+  const double waves = ceil(tiles * parts / p->units) * block;
+  if (parts == 1) return waves * p->slower;
+  enum { F32_BYTES = 4 };
+  return waves + p->split + parts * p->batch * p->m * p->n * F32_BYTES / p->sum;
+}
+
+static double product_gpu_best(const product_gpu_t *p) {
+  double best = INFINITY;
+  for (size_t i = 0; i < sizeof(g_tiles) / sizeof(g_tiles[0]); ++i) {
+    if (p->is_flat && g_tiles[i][0] != 64) continue;
+    for (size_t j = 0; j < sizeof(g_splits) / sizeof(g_splits[0]); ++j) {
+      const double parts = g_splits[j];
+      const bool may = p->may_split && ceil(p->k / parts) >= PRODUCT_GPU_LEAST_PART;
+      if (parts == 1 || may) best = fmin(best, product_gpu_waves(p, g_tiles[i], parts));
+    }
+  }
+  return best;
+}
+
+double mp_product_gpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *kernel) {
+  const mp_work_product_t *product = kernel->product;
+  const product_gpu_t p = product_gpu_of(chip, product);
+  const double flops = 2 * p.batch * p.m * p.n * product->k;
+  double seconds = fmax(product_gpu_best(&p), flops / p.sustained);
+  double bytes = p.batch * (p.m * p.n * p.out_width);
+  if (product->convolution.window == 0) {
+    bytes += p.batch * (p.m + p.n) * p.k * p.width;
+  } else if (p.n == 1 && p.batch > 1) {
+    seconds = fmin(seconds, flops / chip->vector_flops / PRODUCT_GPU_SINGLE);
+  }
+  seconds = fmax(seconds, fmax(bytes, kernel->bytes) / p.memory);
+  return fmax(seconds, kernel->vector_seconds) / kernel->efficiency + p.launch;
+}

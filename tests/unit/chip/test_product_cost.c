@@ -1,0 +1,328 @@
+// What products take: the numbers of the formulas' first form, a script with which they were fitted
+// to a compiler's cycles (TPUs) and to tables of measured products (GPUs).
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/chip/cost/product_cost.h"
+#include "tests/unit/support/unit.h"
+
+// One chip of a preset, with other settings behind its name.
+static mp_chip_t chip_of(const char *name) {
+  static const char *const shapes[] = {"v4",   ":1x1x1", "v5e",    ":1x1", "v5p", ":1x1x1", "v6e",
+                                       ":1x1", "7x",     ":1x1x1", "h100", ":1",  "a100",   ":1"};
+  char description[256];
+  const size_t size = strcspn(name, " ");
+  const char *shape = "";
+  for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i += 2) {
+    if (strlen(shapes[i]) == size && strncmp(name, shapes[i], size) == 0) shape = shapes[i + 1];
+  }
+  snprintf(description, sizeof(description), "%.*s%s%s", (int)size, name, shape, name + size);
+
+  mp_pod_t *pod = NULL;
+  mp_chip_t chip;
+  assert_ok(mp_pod_create_from_name(mp_str(description), "test", &pod));
+  assert_ok(mp_chip_from_pod(mp_pod_info(pod), &chip));
+  mp_pod_release(pod);
+  return chip;
+}
+
+typedef struct {
+  const char *chip;
+  mp_dtype_t dtype;
+  double batch, m, n, k;
+  double us;
+} sample_t;
+
+static mp_dtype_t result_of(mp_dtype_t dtype) {
+  if (dtype == MP_DTYPE_S8) return MP_DTYPE_S32;
+  return dtype == MP_DTYPE_F8E4M3FN ? MP_DTYPE_BF16 : dtype;
+}
+
+static mp_work_product_t product_of(const sample_t *sample) {
+  return (mp_work_product_t){.batch = sample->batch,
+                             .m = sample->m,
+                             .n = sample->n,
+                             .k = sample->k,
+                             .dtype = sample->dtype,
+                             .result = result_of(sample->dtype),
+                             .passes = 1,
+                             .bf16_passes = 1};
+}
+
+static double padded(double rows, double columns) {
+  const double one = ceil(rows / 8) * 8 * ceil(columns / 128) * 128;
+  const double other = ceil(rows / 128) * 128 * ceil(columns / 8) * 8;
+  return one < other ? one : other;
+}
+
+// The arrays of a product as a TPU keeps them.
+static double bytes_of(const mp_work_product_t *p) {
+  return p->batch * ((padded(p->m, p->k) + padded(p->k, p->n)) * mp_dtype_bits(p->dtype) / 8 +
+                     padded(p->m, p->n) * mp_dtype_bits(p->result) / 8);
+}
+
+static double us_of(const mp_chip_t *chip, const mp_work_product_t *product, double bytes) {
+  return 1e6 * mp_product_seconds(chip, &(mp_product_kernel_t){product, bytes, 0, 1});
+}
+
+static void expect_near(const sample_t *sample, double us) {
+  if (fabs(us / sample->us - 1) < 0.01) return;
+  fail_msg("%s, %g of %g x %g x %g: %g us, not %g", sample->chip, sample->batch, sample->m,
+           sample->n, sample->k, us, sample->us);
+}
+
+// ---- GPUs: waves of tiles ----
+
+static const sample_t g_gpu[] = {
+    {"h100", MP_DTYPE_BF16, 1, 256, 256, 256, 5.925},
+    {"h100", MP_DTYPE_BF16, 1, 1024, 1024, 1024, 8.878},
+    {"h100", MP_DTYPE_BF16, 1, 4096, 4096, 4096, 175.9},
+    {"h100", MP_DTYPE_BF16, 1, 8192, 8192, 8192, 1371},
+    {"h100", MP_DTYPE_BF16, 1, 256, 4096, 512, 7.34},
+    {"h100", MP_DTYPE_BF16, 2, 512, 1024, 2048, 12.15},
+    {"h100", MP_DTYPE_BF16, 4, 4096, 512, 256, 13.89},
+    {"h100", MP_DTYPE_BF16, 1, 1, 8192, 8192, 49.91},
+    {"h100", MP_DTYPE_BF16, 1, 700, 1100, 900, 8.482},
+    {"h100", MP_DTYPE_BF16, 8, 128, 128, 1000, 7.511},
+    {"h100", MP_DTYPE_BF16, 64, 512, 512, 512, 38.71},
+    {"h100", MP_DTYPE_BF16, 1, 64, 4096, 4096, 16.69},
+    {"h100", MP_DTYPE_F32, 1, 256, 256, 256, 7.897},
+    {"h100", MP_DTYPE_F32, 1, 1024, 1024, 1024, 16.64},
+    {"h100", MP_DTYPE_F32, 1, 4096, 4096, 4096, 343},
+    {"h100", MP_DTYPE_F32, 1, 8192, 8192, 8192, 2662},
+    {"h100", MP_DTYPE_F32, 1, 256, 4096, 512, 11.58},
+    {"h100", MP_DTYPE_F32, 2, 512, 1024, 2048, 33},
+    {"h100", MP_DTYPE_F32, 4, 4096, 512, 256, 25.77},
+    {"h100", MP_DTYPE_F32, 1, 1, 8192, 8192, 95.4},
+    {"h100", MP_DTYPE_F32, 1, 700, 1100, 900, 15.41},
+    {"h100", MP_DTYPE_F32, 8, 128, 128, 1000, 14.86},
+    {"h100", MP_DTYPE_F32, 64, 512, 512, 512, 73},
+    {"h100", MP_DTYPE_F32, 1, 64, 4096, 4096, 33.17},
+    {"h100", MP_DTYPE_F8E4M3FN, 1, 256, 256, 256, 6.242},
+    {"h100", MP_DTYPE_F8E4M3FN, 1, 1024, 1024, 1024, 7.521},
+    {"h100", MP_DTYPE_F8E4M3FN, 1, 4096, 4096, 4096, 59.96},
+    {"h100", MP_DTYPE_F8E4M3FN, 1, 8192, 8192, 8192, 435.5},
+    {"h100", MP_DTYPE_F8E4M3FN, 1, 256, 4096, 512, 6.819},
+    {"h100", MP_DTYPE_F8E4M3FN, 2, 512, 1024, 2048, 9.32},
+    {"h100", MP_DTYPE_F8E4M3FN, 4, 4096, 512, 256, 9.391},
+    {"h100", MP_DTYPE_F8E4M3FN, 1, 1, 8192, 8192, 16.71},
+    {"h100", MP_DTYPE_F8E4M3FN, 1, 700, 1100, 900, 7.346},
+    {"h100", MP_DTYPE_F8E4M3FN, 8, 128, 128, 1000, 6.571},
+    {"h100", MP_DTYPE_F8E4M3FN, 64, 512, 512, 512, 16.71},
+    {"h100", MP_DTYPE_F8E4M3FN, 1, 64, 4096, 4096, 8.76},
+    {"b200", MP_DTYPE_BF16, 1, 256, 256, 256, 5.682},
+    {"b200", MP_DTYPE_BF16, 1, 1024, 1024, 1024, 7.699},
+    {"b200", MP_DTYPE_BF16, 1, 4096, 4096, 4096, 92.25},
+    {"b200", MP_DTYPE_BF16, 1, 8192, 8192, 8192, 635.2},
+    {"b200", MP_DTYPE_BF16, 1, 256, 4096, 512, 6.604},
+    {"b200", MP_DTYPE_BF16, 2, 512, 1024, 2048, 9.888},
+    {"b200", MP_DTYPE_BF16, 4, 4096, 512, 256, 10.92},
+    {"b200", MP_DTYPE_F32, 1, 256, 256, 256, 7.611},
+    {"b200", MP_DTYPE_F32, 1, 1024, 1024, 1024, 10.51},
+    {"b200", MP_DTYPE_F32, 1, 4096, 4096, 4096, 171.8},
+    {"b200", MP_DTYPE_F32, 1, 8192, 8192, 8192, 1298},
+    {"b200", MP_DTYPE_F32, 1, 256, 4096, 512, 8.926},
+    {"b200", MP_DTYPE_F32, 2, 512, 1024, 2048, 13.68},
+    {"b200", MP_DTYPE_F32, 4, 4096, 512, 256, 15.98},
+    {"b200", MP_DTYPE_F8E4M3FN, 1, 256, 256, 256, 5.762},
+    {"b200", MP_DTYPE_F8E4M3FN, 1, 1024, 1024, 1024, 6.794},
+    {"b200", MP_DTYPE_F8E4M3FN, 1, 4096, 4096, 4096, 48.97},
+    {"b200", MP_DTYPE_F8E4M3FN, 1, 8192, 8192, 8192, 309.8},
+    {"b200", MP_DTYPE_F8E4M3FN, 1, 256, 4096, 512, 6.271},
+    {"b200", MP_DTYPE_F8E4M3FN, 2, 512, 1024, 2048, 7.841},
+    {"b200", MP_DTYPE_F8E4M3FN, 4, 4096, 512, 256, 9.267},
+    {"a100", MP_DTYPE_BF16, 1, 256, 256, 256, 6.298},
+    {"a100", MP_DTYPE_BF16, 1, 1024, 1024, 1024, 15.65},
+    {"a100", MP_DTYPE_BF16, 1, 4096, 4096, 4096, 512},
+    {"a100", MP_DTYPE_BF16, 1, 8192, 8192, 8192, 4059},
+};
+
+static void products_on_gpus_run_in_waves(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof(g_gpu) / sizeof(g_gpu[0]); ++i) {
+    const bool is_b200 = strcmp(g_gpu[i].chip, "b200") == 0;
+    const mp_chip_t chip =
+        chip_of(is_b200 ? "switch:1 chip:b200 flops.bf16:2250T flops.f32:1100T flops.f8:4500T "
+                          "flops.vector:75T memory.bandwidth:7700GB/s"
+                        : g_gpu[i].chip);
+    const mp_work_product_t product = product_of(&g_gpu[i]);
+    expect_near(&g_gpu[i], us_of(&chip, &product, 0));
+  }
+}
+
+// ---- TPUs: windows ----
+
+static const sample_t g_tpu[] = {
+    {"v4", MP_DTYPE_BF16, 1, 128, 128, 128, 1.716},
+    {"v4", MP_DTYPE_BF16, 1, 1024, 1024, 1024, 24.1},
+    {"v4", MP_DTYPE_BF16, 1, 4096, 4096, 4096, 1022},
+    {"v4", MP_DTYPE_BF16, 1, 8192, 8192, 8192, 8406},
+    {"v4", MP_DTYPE_BF16, 1, 16384, 64, 4096, 314},
+    {"v4", MP_DTYPE_F32, 1, 2048, 2048, 2048, 150.5},
+    {"v4", MP_DTYPE_S8, 1, 4096, 4096, 4096, 1321},
+    {"v4", MP_DTYPE_BF16, 16, 1024, 1024, 128, 233.1},
+    {"v4", MP_DTYPE_BF16, 1, 1537, 1025, 2049, 64.16},
+    {"v4", MP_DTYPE_F8E4M3FN, 1, 512, 512, 1024, 9.172},
+    {"v5e", MP_DTYPE_BF16, 1, 128, 128, 128, 2.752},
+    {"v5e", MP_DTYPE_BF16, 1, 1024, 1024, 1024, 19.1},
+    {"v5e", MP_DTYPE_BF16, 1, 4096, 4096, 4096, 717.2},
+    {"v5e", MP_DTYPE_BF16, 1, 8192, 8192, 8192, 6199},
+    {"v5e", MP_DTYPE_BF16, 1, 16384, 64, 4096, 237.3},
+    {"v5e", MP_DTYPE_F32, 1, 2048, 2048, 2048, 97.62},
+    {"v5e", MP_DTYPE_S8, 1, 4096, 4096, 4096, 364.8},
+    {"v5e", MP_DTYPE_BF16, 16, 1024, 1024, 128, 173.6},
+    {"v5e", MP_DTYPE_BF16, 1, 1537, 1025, 2049, 46.56},
+    {"v5e", MP_DTYPE_F8E4M3FN, 1, 512, 512, 1024, 7.363},
+    {"v5p", MP_DTYPE_BF16, 1, 128, 128, 128, 2.589},
+    {"v5p", MP_DTYPE_BF16, 1, 1024, 1024, 1024, 8.769},
+    {"v5p", MP_DTYPE_BF16, 1, 4096, 4096, 4096, 308.9},
+    {"v5p", MP_DTYPE_BF16, 1, 8192, 8192, 8192, 2533},
+    {"v5p", MP_DTYPE_BF16, 1, 16384, 64, 4096, 83.77},
+    {"v5p", MP_DTYPE_F32, 1, 2048, 2048, 2048, 54.84},
+    {"v5p", MP_DTYPE_S8, 1, 4096, 4096, 4096, 157.7},
+    {"v5p", MP_DTYPE_BF16, 16, 1024, 1024, 128, 58.14},
+    {"v5p", MP_DTYPE_BF16, 1, 1537, 1025, 2049, 21.28},
+    {"v5p", MP_DTYPE_F8E4M3FN, 1, 512, 512, 1024, 4.45},
+    {"v6e", MP_DTYPE_BF16, 1, 128, 128, 128, 2.592},
+    {"v6e", MP_DTYPE_BF16, 1, 1024, 1024, 1024, 10.06},
+    {"v6e", MP_DTYPE_BF16, 1, 4096, 4096, 4096, 166.1},
+    {"v6e", MP_DTYPE_BF16, 1, 8192, 8192, 8192, 1681},
+    {"v6e", MP_DTYPE_BF16, 1, 16384, 64, 4096, 106.2},
+    {"v6e", MP_DTYPE_F32, 1, 2048, 2048, 2048, 31.07},
+    {"v6e", MP_DTYPE_S8, 1, 4096, 4096, 4096, 128.4},
+    {"v6e", MP_DTYPE_BF16, 16, 1024, 1024, 128, 80.67},
+    {"v6e", MP_DTYPE_BF16, 1, 1537, 1025, 2049, 16.66},
+    {"v6e", MP_DTYPE_F8E4M3FN, 1, 512, 512, 1024, 4.647},
+    {"7x", MP_DTYPE_BF16, 1, 128, 128, 128, 1.845},
+    {"7x", MP_DTYPE_BF16, 1, 1024, 1024, 1024, 5.405},
+    {"7x", MP_DTYPE_BF16, 1, 4096, 4096, 4096, 141.7},
+    {"7x", MP_DTYPE_BF16, 1, 8192, 8192, 8192, 1150},
+    {"7x", MP_DTYPE_BF16, 1, 16384, 64, 4096, 50.82},
+    {"7x", MP_DTYPE_F32, 1, 2048, 2048, 2048, 22.93},
+    {"7x", MP_DTYPE_S8, 1, 4096, 4096, 4096, 146.5},
+    {"7x", MP_DTYPE_BF16, 16, 1024, 1024, 128, 35.51},
+    {"7x", MP_DTYPE_BF16, 1, 1537, 1025, 2049, 10.67},
+    {"7x", MP_DTYPE_F8E4M3FN, 1, 512, 512, 1024, 2.704},
+};
+
+static void products_on_tpus_go_by_windows(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof(g_tpu) / sizeof(g_tpu[0]); ++i) {
+    const mp_chip_t chip = chip_of(g_tpu[i].chip);
+    const mp_work_product_t product = product_of(&g_tpu[i]);
+    expect_near(&g_tpu[i], us_of(&chip, &product, bytes_of(&product)));
+  }
+}
+
+// What lies in scratch memory is not read; with all of it there, the kernel is a small one.
+static void scratch_memory_makes_products_faster(void **state) {
+  (void)state;
+  const mp_chip_t chip = chip_of("v5e");
+  const sample_t sample = {"v5e", MP_DTYPE_BF16, 1, 8, 128, 128, 0};
+  const mp_work_product_t product = product_of(&sample);
+  assert_true(us_of(&chip, &product, bytes_of(&product)) > 2.5);
+  assert_true(us_of(&chip, &product, 0) < 0.5);
+}
+
+// A row times a matrix is a sum over the matrix, at the memory's rate.
+static void vectors_by_matrices_wait_for_memory(void **state) {
+  (void)state;
+  const mp_chip_t chip = chip_of("v5e");
+  const sample_t sample = {"v5e", MP_DTYPE_BF16, 1, 1, 8192, 8192, 0};
+  const mp_work_product_t product = product_of(&sample);
+  const double bytes = 2.0 * 8192 * 8192;
+  const double seconds = bytes / chip.memory_bandwidth + chip.op_latency;
+  assert_float_equal(us_of(&chip, &product, bytes), seconds * 1e6, 1e-6);
+}
+
+// Six products of bf16 make one of f32 with the highest precision; on a GPU it is no TF32.
+static void precision_costs(void **state) {
+  (void)state;
+  const sample_t sample = {"", MP_DTYPE_F32, 1, 4096, 4096, 4096, 0};
+  mp_work_product_t product = product_of(&sample);
+  const mp_chip_t tpu = chip_of("v5e"), gpu = chip_of("h100");
+  const double by_tpu = us_of(&tpu, &product, 0), by_gpu = us_of(&gpu, &product, 0);
+  product.bf16_passes = 6;
+  assert_in_range(us_of(&tpu, &product, 0) / by_tpu * 100, 500, 610);
+  assert_in_range(us_of(&gpu, &product, 0) / by_gpu * 100, 600, 900);
+}
+
+// What is described replaces figures: a latency of kernels, and rates of units and memory.
+static void a_description_replaces_figures(void **state) {
+  (void)state;
+  const sample_t small = {"", MP_DTYPE_BF16, 1, 8, 128, 128, 0};
+  const sample_t large = {"", MP_DTYPE_BF16, 1, 8192, 8192, 8192, 0};
+  const mp_work_product_t tiny = product_of(&small), huge = product_of(&large);
+  const mp_chip_t v5e = chip_of("v5e"), slow = chip_of("v5e op_latency:10us");
+  assert_in_range(us_of(&slow, &tiny, bytes_of(&tiny)) * 100, 1000, 1050);
+  const mp_chip_t fast = chip_of("v5e flops.bf16:394T memory.bandwidth:1638GB/s");
+  const double ratio = us_of(&v5e, &huge, 0) / us_of(&fast, &huge, 0);
+  assert_in_range(ratio * 100, 180, 200);
+  const mp_chip_t gpu = chip_of("h100 op_latency:1us");
+  assert_in_range(us_of(&gpu, &tiny, 0) * 100, 100, 200);
+}
+
+// ---- convolutions ----
+
+typedef struct {
+  const char *chip;
+  mp_work_product_t product;
+  double us;
+} window_sample_t;
+
+#define WINDOW(images_, in_, out_, row_, channels_, strided)                      \
+  .dtype = MP_DTYPE_BF16, .result = MP_DTYPE_BF16, .passes = 1, .bf16_passes = 1, \
+  .convolution = {.window = (row_) * (row_),                                      \
+                  .row = row_,                                                    \
+                  .images = images_,                                              \
+                  .in = in_,                                                      \
+                  .out = out_,                                                    \
+                  .channels = channels_,                                          \
+                  .is_strided = strided,                                          \
+                  .holes = 1}
+
+// Of bf16 arrays, as a TPU keeps them.
+static double window_bytes(const mp_work_product_t *p) {
+  const mp_work_convolution_t *c = &p->convolution;
+  const double features = p->n * p->batch;
+  return 2 * (padded(c->images, c->channels) * c->in + padded(c->images, features) * c->out +
+              padded(c->channels / p->batch, features) * c->window);
+}
+
+static void convolutions_fill_the_unit_by_channels(void **state) {
+  (void)state;
+  const double image = 56 * 56, positions = 64 * image;
+  const mp_work_product_t many = {1, positions, 64, 9 * 64, WINDOW(64, image, image, 3, 64, false)};
+  const mp_work_product_t point = {1, 64 * 196, 256, 1024, WINDOW(64, 196, 196, 1, 1024, false)};
+  const mp_work_product_t deep = {256, 32 * image, 1, 9, WINDOW(32, image, image, 3, 256, false)};
+  const mp_work_product_t gradient = {1, 9 * 128, 128, 32 * 784,
+                                      WINDOW(128, 784, 9, 28, 32, false)};
+  const window_sample_t samples[] = {
+      {"v4", many, 455.5},  {"v4", point, 59.34},  {"v4", deep, 455.5},  {"v4", gradient, 59.96},
+      {"v5e", many, 320.7}, {"v5e", point, 43.37}, {"v5e", deep, 320.7}, {"v5e", gradient, 43.66},
+      {"v5p", many, 140.1}, {"v5p", point, 19.85}, {"v5p", deep, 140.1}, {"v5p", gradient, 20.3},
+      {"v6e", many, 146.8}, {"v6e", point, 19.89}, {"v6e", deep, 283.1}, {"v6e", gradient, 21.35},
+      {"7x", many, 111.3},  {"7x", point, 9.823},  {"7x", deep, 216},    {"7x", gradient, 15.81},
+  };
+  for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); ++i) {
+    const mp_chip_t chip = chip_of(samples[i].chip);
+    const double us = us_of(&chip, &samples[i].product, window_bytes(&samples[i].product));
+    if (fabs(us / samples[i].us - 1) > 0.05) {
+      fail_msg("%zu, %s: %g us, not %g", i, samples[i].chip, us, samples[i].us);
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(products_on_gpus_run_in_waves),
+      cmocka_unit_test(products_on_tpus_go_by_windows),
+      cmocka_unit_test(scratch_memory_makes_products_faster),
+      cmocka_unit_test(vectors_by_matrices_wait_for_memory),
+      cmocka_unit_test(precision_costs),
+      cmocka_unit_test(a_description_replaces_figures),
+      cmocka_unit_test(convolutions_fill_the_unit_by_channels),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
