@@ -33,7 +33,7 @@ NEEDED = {"jax._src.xla_bridge", "jax._src.xla_bridge.register_plugin"}
 # Errors that tell of our own code; NotImplementedError and XLA's are JAX's words.
 OURS = ("AttributeError", "ImportError", "ModuleNotFoundError", "KeyError", "TypeError",
         "NameError")
-LIMIT_S = 120
+LIMIT_S = 600
 
 
 # ---- The names ----
