@@ -97,6 +97,7 @@ static mp_status_t pjrt_client_describe_client(PJRT_Client *client) {
   mp_pod_t *pod = mp_pod_retain((mp_pod_t *)mp_client_pod(client->client));
   MP_RETURN_IF_ERROR(mp_pjrt_topology_create(pod, false, &client->topology));
   client->topology->is_borrowed = true;
+  client->topology->is_timed = mp_client_model(client->client) != NULL;
   for (uint32_t id = 0; id < n; ++id) MP_RETURN_IF_ERROR(pjrt_client_describe_device(client, id));
   return NULL;
 }

@@ -199,15 +199,18 @@ static mp_status_t pjrt_executable_describe(PJRT_Executable *executable,
 
 // ---- making ----
 
-// What the client's options and its model of time want of a compilation.
-static mp_compile_request_t pjrt_executable_wishes(const PJRT_Client *client) {
-  if (client == NULL) return (mp_compile_request_t){0};
-  return (mp_compile_request_t){.op_by_op = client->op_by_op,
-                                .keep_partitioned = mp_client_model(client->client) != NULL,
-                                .open_loops = mp_client_has_shapes_only(client->client)};
+// What the client's options and the model of time want of a compilation.
+static mp_compile_request_t pjrt_executable_wishes(const PJRT_Client *client,
+                                                   const PJRT_TopologyDescription *topology) {
+  mp_compile_request_t wishes = {.keep_partitioned = topology->is_timed};
+  if (client == NULL) return wishes;
+  wishes.op_by_op = client->op_by_op;
+  wishes.open_loops = mp_client_has_shapes_only(client->client);
+  return wishes;
 }
 
-mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices,
+mp_status_t mp_pjrt_executable_compile(PJRT_Client *client,
+                                       const PJRT_TopologyDescription *topology,
                                        const mp_pjrt_source_t *source,
                                        PJRT_Executable **out_executable) {
   if (client != NULL && client->client == NULL) {
@@ -225,8 +228,9 @@ mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices
   mp_pjrt_compiled_t compiled = {0};
   const char *dump = client == NULL ? NULL : client->dump;
   const uint32_t number = mp_pjrt_dump_input(dump, source);
-  const mp_compile_request_t wishes = pjrt_executable_wishes(client);
-  mp_status_t status = mp_pjrt_compile(source, pod_devices, &wishes, arena, &compiled);
+  const mp_compile_request_t wishes = pjrt_executable_wishes(client, topology);
+  mp_status_t status =
+      mp_pjrt_compile(source, (uint32_t)topology->num_devices, &wishes, arena, &compiled);
   if (status == NULL) mp_pjrt_dump_program(dump, number, compiled.program);
   if (status == NULL && client != NULL) {
     executable->client = mp_pjrt_client_retain(client);
@@ -237,6 +241,7 @@ mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices
     executable->owned_program = compiled.program;
     executable->program = compiled.program;
   }
+  if (status == NULL) status = mp_pjrt_executable_plan_memory(executable, topology);
   executable->lists_devices = !compiled.uses_shardy;
   if (status == NULL) status = pjrt_executable_describe(executable, source);
   if (status == NULL && !source->is_stored) status = mp_pjrt_observe_program(executable->program);
@@ -269,8 +274,7 @@ mp_status_t mp_PJRT_Compile(PJRT_Compile_Args *args) {
   mp_pjrt_source_t source;
   MP_RETURN_IF_ERROR(mp_pjrt_read_program(args->program, args->compile_options,
                                           args->compile_options_size, &source));
-  return mp_pjrt_executable_compile(NULL, (uint32_t)args->topology->num_devices, &source,
-                                    &args->executable);
+  return mp_pjrt_executable_compile(NULL, args->topology, &source, &args->executable);
 }
 
 mp_status_t mp_PJRT_Executable_Destroy(PJRT_Executable_Destroy_Args *args) {
@@ -285,15 +289,14 @@ MP_GETTER(PJRT_Executable_NumReplicas, executable, num_replicas, it->program->nu
 MP_GETTER(PJRT_Executable_NumPartitions, executable, num_partitions, it->program->num_partitions)
 MP_GETTER(PJRT_Executable_NumOutputs, executable, num_outputs, it->program->num_results)
 
-// The bytes of commands and constants: what a device reads besides its data.
-static int64_t pjrt_executable_code_size(const mp_program_t *program) {
+int64_t mp_pjrt_executable_code_size(const mp_program_t *program) {
   uint64_t bytes = program->num_commands * sizeof(mp_cmd_t);
   for (uint32_t i = 0; i < program->num_constants; ++i) bytes += program->constants[i].bytes;
   return (int64_t)bytes;
 }
 
 MP_GETTER(PJRT_Executable_SizeOfGeneratedCodeInBytes, executable, size_in_bytes,
-          pjrt_executable_code_size(it->program))
+          mp_pjrt_executable_code_size(it->program))
 
 // The properties and, behind them, the seconds of a launch on the described pod. The replay of a
 // launch takes longer than some compilations, and few ask.
@@ -369,50 +372,6 @@ mp_status_t mp_PJRT_Executable_ParameterMemoryKinds(
 }
 
 MP_TEXT_GETTER(PJRT_Executable_Fingerprint, executable, executable_fingerprint, it->fingerprint)
-
-// Bytes of one device, by whether they are in its own memory or in the host's.
-typedef struct {
-  int64_t arguments[2], outputs[2], aliased[2];
-} io_bytes_t;
-
-static io_bytes_t pjrt_executable_count_io(const mp_program_t *program) {
-  io_bytes_t bytes = {0};
-  for (uint32_t i = 0; i < program->num_params; ++i) {
-    const mp_program_io_t *io = &program->params[i];
-    bytes.arguments[io->memory != MP_MEMORY_DEVICE] += (int64_t)io->bytes;
-    if (io->alias >= 0) bytes.aliased[io->memory != MP_MEMORY_DEVICE] += (int64_t)io->bytes;
-  }
-  for (uint32_t i = 0; i < program->num_results; ++i) {
-    const mp_program_io_t *io = &program->results[i];
-    bytes.outputs[io->memory != MP_MEMORY_DEVICE] += (int64_t)io->bytes;
-  }
-  return bytes;
-}
-
-mp_status_t mp_PJRT_Executable_GetCompiledMemoryStats(
-    PJRT_Executable_GetCompiledMemoryStats_Args *args) {
-  MP_REQUIRE(args, executable);
-  const mp_program_t *program = args->executable->program;
-  io_bytes_t io = pjrt_executable_count_io(program);
-  int64_t temp = (int64_t)program->arena_bytes;
-  args->generated_code_size_in_bytes = pjrt_executable_code_size(program);
-  args->argument_size_in_bytes = io.arguments[0];
-  args->output_size_in_bytes = io.outputs[0];
-  args->alias_size_in_bytes = io.aliased[0];
-  args->temp_size_in_bytes = temp;
-  args->host_generated_code_size_in_bytes = 0;
-  args->host_argument_size_in_bytes = io.arguments[1];
-  args->host_output_size_in_bytes = io.outputs[1];
-  args->host_alias_size_in_bytes = io.aliased[1];
-  args->host_temp_size_in_bytes = 0;
-  int64_t total = io.arguments[0] + io.outputs[0] - io.aliased[0] + temp;
-  if (MP_HAS(args, peak_memory_in_bytes)) args->peak_memory_in_bytes = total;
-  if (MP_HAS(args, total_size_in_bytes)) args->total_size_in_bytes = total;
-  if (MP_HAS(args, total_allocation_bytes)) args->total_allocation_bytes = total;
-  if (MP_HAS(args, indefinite_allocations)) args->indefinite_allocations = 0;
-  if (MP_HAS(args, peak_unpadded_heap_bytes)) args->peak_unpadded_heap_bytes = temp;
-  return NULL;
-}
 
 mp_status_t mp_PJRT_Executable_GetCompileOptions(PJRT_Executable_GetCompileOptions_Args *args) {
   MP_REQUIRE(args, executable);

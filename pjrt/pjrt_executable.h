@@ -10,9 +10,10 @@
 #define MP_PJRT_STORED_FORM "1"
 
 // Compiles `source` and keeps a copy of it in the executable, which has one reference. With a
-// client the result can be launched; without one (NULL) it is for a pod of `pod_devices` devices
-// that may not exist here. Fails like mp_pjrt_compile and mp_executable_create.
-MP_NODISCARD mp_status_t mp_pjrt_executable_compile(PJRT_Client *client, uint32_t pod_devices,
+// client the result can be launched; without one (NULL) it is for a pod that may not exist here.
+// Fails like mp_pjrt_compile, mp_executable_create and mp_pjrt_executable_plan_memory.
+MP_NODISCARD mp_status_t mp_pjrt_executable_compile(PJRT_Client *client,
+                                                    const PJRT_TopologyDescription *topology,
                                                     const mp_pjrt_source_t *source,
                                                     PJRT_Executable **out_executable);
 
@@ -26,6 +27,15 @@ MP_NODISCARD mp_status_t mp_pjrt_loaded_executable_compile(PJRT_Client *client,
 // is missing.
 MP_NODISCARD mp_status_t mp_pjrt_read_program(const PJRT_Program *program, const char *options,
                                               size_t options_size, mp_pjrt_source_t *out_source);
+
+// The bytes of commands and constants: what a device reads besides its data.
+int64_t mp_pjrt_executable_code_size(const mp_program_t *program);
+
+// Where time is modelled: finds out what the program needs of the described chip's memory.
+// RESOURCE_EXHAUSTED, as by the chip's compiler, if that is more than the description has.
+// pjrt_memory_plan.c
+MP_NODISCARD mp_status_t mp_pjrt_executable_plan_memory(PJRT_Executable *executable,
+                                                        const PJRT_TopologyDescription *topology);
 
 // The program as clients read it back (pjrt_optimized.c).
 typedef struct mp_pjrt_optimized_s mp_pjrt_optimized_t;

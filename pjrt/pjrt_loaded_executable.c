@@ -40,8 +40,8 @@ mp_status_t mp_pjrt_loaded_executable_compile(PJRT_Client *client, const mp_pjrt
   PJRT_LoadedExecutable *loaded = mp_calloc(1, sizeof(*loaded));
   MP_RETURN_IF_NULL(loaded);
   atomic_init(&loaded->is_deleted, false);
-  mp_status_t status = mp_pjrt_executable_compile(client, (uint32_t)client->num_devices, source,
-                                                  &loaded->executable);
+  mp_status_t status =
+      mp_pjrt_executable_compile(client, client->topology, source, &loaded->executable);
   if (status == NULL) status = pjrt_loaded_executable_list_devices(loaded);
   if (status != NULL) {
     pjrt_loaded_executable_free_loaded(loaded);

@@ -168,6 +168,7 @@ struct PJRT_TopologyDescription {
   size_t num_attributes;
   bool is_detached;  // a pod that only has a name: nothing runs on it, each host is a process
   bool is_borrowed;  // it is the client's, and PJRT_TopologyDescription_Destroy leaves it alone
+  bool is_timed;     // virtual times are kept: what is compiled for it has a twin
 };
 
 // The description of a pod; `is_detached` as in the struct. Takes the caller's reference to `pod`,
@@ -255,6 +256,7 @@ struct PJRT_Executable {
   mp_executable_t *executable;     // the runtime's; NULL without client
   mp_program_t *owned_program;     // NULL with a client
   const mp_program_t *program;     // the one of `executable`, or owned_program
+  const mp_twin_memory_t *memory;  // of the described chip; NULL: time is not modelled
   mp_str_t code, format, options;  // as received: what Serialize writes
   const char *name;
   const char *fingerprint;

@@ -234,7 +234,8 @@ static mp_status_t pjrt_topology_from_name(mp_str_t name, mp_str_t config, mp_st
 
 // Options that are left are those of a client; they are checked, and count where there is no name.
 static mp_status_t pjrt_topology_make_pod(mp_str_t name, mp_named_value_t *values,
-                                          size_t num_values, mp_pod_t **out_pod) {
+                                          size_t num_values, mp_pod_t **out_pod,
+                                          bool *out_is_timed) {
   mp_str_t config = {"", 0};
   mp_strbuf_t words;
   mp_strbuf_init(&words);
@@ -252,6 +253,9 @@ static mp_status_t pjrt_topology_make_pod(mp_str_t name, mp_named_value_t *value
   } else if (status == NULL) {
     status = mp_pod_create(options, out_pod);
   }
+  mp_pod_time_t time = {0};
+  if (status == NULL) status = mp_pod_read_time(*out_pod, options, &time);
+  *out_is_timed = time.mode != MP_TIME_OFF;
   mp_options_release(options);
   mp_strbuf_deinit(&words);
   return status;
@@ -265,10 +269,16 @@ mp_status_t mp_PJRT_TopologyDescription_Create(PJRT_TopologyDescription_Create_A
   if (args->topology_name != NULL) name = (mp_str_t){args->topology_name, args->topology_name_size};
   mp_pod_t *pod = NULL;
   MP_RETURN_IF_ERROR(mp_pjrt_read_named_values(args->create_options, args->num_options, &values));
-  mp_status_t status = pjrt_topology_make_pod(name, values, args->num_options, &pod);
+  bool is_timed = false;
+  mp_status_t status = pjrt_topology_make_pod(name, values, args->num_options, &pod, &is_timed);
   mp_free(values);
-  MP_RETURN_IF_ERROR(status);
-  return mp_pjrt_topology_create(pod, name.size > 0, &args->topology);
+  if (status != NULL) {
+    mp_pod_release(pod);
+    return status;
+  }
+  MP_RETURN_IF_ERROR(mp_pjrt_topology_create(pod, name.size > 0, &args->topology));
+  args->topology->is_timed = is_timed;
+  return NULL;
 }
 
 mp_status_t mp_PJRT_TopologyDescription_Destroy(PJRT_TopologyDescription_Destroy_Args *args) {

@@ -207,7 +207,8 @@ static mp_status_t twin_main(mp_twin_builder_t *b) {
   MP_RETURN_IF_ERROR(twin_block(b, module->main->body));
   MP_RETURN_IF_ERROR(mp_twin_copy_results(b));
   uint32_t step;
-  return twin_add_step(b, &(mp_twin_step_t){.kind = MP_TWIN_END, .rounds = -1}, &step);
+  MP_RETURN_IF_ERROR(twin_add_step(b, &(mp_twin_step_t){.kind = MP_TWIN_END, .rounds = -1}, &step));
+  return mp_twin_memory_plan(&b->chip->figures, &b->clusters, b->program, b->arena, &b->memory);
 }
 
 mp_status_t mp_twin_create(const mp_chip_t *chip, const mp_program_t *program, mp_arena_t *arena,
@@ -228,7 +229,8 @@ mp_status_t mp_twin_create(const mp_chip_t *chip, const mp_program_t *program, m
                       .num_collectives = b.collectives.count,
                       .collectives = b.collectives.items,
                       .num_controls = b.num_controls,
-                      .has_choices = b.has_choices};
+                      .has_choices = b.has_choices,
+                      .memory = b.memory};
   *out_twin = twin;
   return NULL;
 }

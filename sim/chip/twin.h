@@ -14,6 +14,7 @@
 #include "sim/base/arena.h"
 #include "sim/base/status.h"
 #include "sim/chip/cost/chip.h"
+#include "sim/chip/memory/twin_memory.h"
 #include "sim/chip/moment.h"
 #include "sim/plan/program.h"
 
@@ -89,6 +90,7 @@ typedef struct {
   const mp_twin_collective_t *collectives;
   uint32_t num_controls;  // numbers of loops and branches are below it
   bool has_choices;       // some step is LOCAL, BRANCH or SWITCH
+  mp_twin_memory_t memory;
 } mp_twin_t;
 
 // Makes the twin of a program that has kept what it was made of (mp_program_t.partitioned), in

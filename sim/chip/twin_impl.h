@@ -27,6 +27,7 @@ typedef struct {
   bool has_choices;
   bool is_in_part;  // the block at hand belongs to a LOCAL step
   bool must_begin;  // the next kernel begins a step: a jump goes there
+  mp_twin_memory_t memory;
 } mp_twin_builder_t;
 
 // ---- twin_kernels.c ----

@@ -86,6 +86,7 @@ typedef enum {
   X(scalar_latency, "kernel.scalar_latency", TIME, "the same of ops on single elements")   \
   X(memory_share, "memory.share", NUMBER, "of the bandwidth, what streams reach")          \
   X(memory_scratch, "memory.scratch", BYTES, "what stays on the chip between kernels")     \
+  X(memory_workspace, "memory.workspace", BYTES, "that libraries' products work in")       \
   X(cluster_row, "cluster.row", NUMBER, "elements of a row that one kernel keeps at hand") \
   MP_CHIP_PRODUCT_FIGURES(X)
 

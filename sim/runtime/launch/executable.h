@@ -4,6 +4,7 @@
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_EXECUTABLE_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_EXECUTABLE_H_
 
+#include "sim/chip/memory/twin_memory.h"
 #include "sim/foreign/foreign_context.h"
 #include "sim/plan/program.h"
 #include "sim/runtime/buffers/buffer.h"
@@ -33,6 +34,8 @@ mp_device_t *mp_executable_device(const mp_executable_t *executable, uint32_t lo
 // be none. Borrowed from the executable.
 const uint32_t *mp_executable_local(const mp_executable_t *executable, uint32_t *out_count);
 
+// What a run needs of the described chip's memory; NULL: the client does not model time.
+const mp_twin_memory_t *mp_executable_memory(const mp_executable_t *executable);
 // Whether the client models time.
 bool mp_executable_has_time(const mp_executable_t *executable);
 // Then: the seconds that a launch takes (mp_model_program_estimate).

@@ -1,0 +1,78 @@
+// What executables need of memory: by our own plan, or, where time is modelled, by that of the
+// described chip's compiler.
+
+#include "pjrt/pjrt_executable.h"
+#include "sim/chip/twin.h"
+
+// ---- the described chip's memory ----
+
+// Without a client there is no model that has made a twin.
+static mp_status_t pjrt_memory_plan_for_topology(PJRT_Executable *executable,
+                                                 const PJRT_TopologyDescription *topology) {
+  mp_chip_t chip;
+  const mp_twin_t *twin = NULL;
+  MP_RETURN_IF_ERROR(mp_chip_from_pod(mp_pod_info(topology->pod), &chip));
+  MP_RETURN_IF_ERROR(mp_twin_create(&chip, executable->program, executable->arena, &twin));
+  executable->memory = &twin->memory;
+  return NULL;
+}
+
+mp_status_t mp_pjrt_executable_plan_memory(PJRT_Executable *executable,
+                                           const PJRT_TopologyDescription *topology) {
+  if (!topology->is_timed) return NULL;
+  if (executable->executable != NULL) {
+    executable->memory = mp_executable_memory(executable->executable);
+  } else {
+    MP_RETURN_IF_ERROR(pjrt_memory_plan_for_topology(executable, topology));
+  }
+  const mp_pod_device_t *device = mp_pod_device(topology->pod, 0);
+  // What is not described is this machine's memory, which says nothing of the chip.
+  if (device->is_shared[MP_MEMORY_DEVICE]) return NULL;
+  return mp_twin_memory_check(executable->memory, executable->program,
+                              device->capacity[MP_MEMORY_DEVICE]);
+}
+
+// ---- asking ----
+
+// Bytes of one device, as our own program uses them.
+static mp_twin_memory_t pjrt_memory_plan_own(const mp_program_t *program) {
+  mp_twin_memory_t memory = {.temporaries = program->arena_bytes};
+  for (uint32_t i = 0; i < program->num_params; ++i) {
+    const mp_program_io_t *io = &program->params[i];
+    const bool is_host = io->memory != MP_MEMORY_DEVICE;
+    *(is_host ? &memory.host_arguments : &memory.arguments) += io->bytes;
+    if (io->alias >= 0) *(is_host ? &memory.host_aliased : &memory.aliased) += io->bytes;
+  }
+  for (uint32_t i = 0; i < program->num_results; ++i) {
+    const mp_program_io_t *io = &program->results[i];
+    const bool is_host = io->memory != MP_MEMORY_DEVICE;
+    *(is_host ? &memory.host_results : &memory.results) += io->bytes;
+  }
+  return memory;
+}
+
+mp_status_t mp_PJRT_Executable_GetCompiledMemoryStats(
+    PJRT_Executable_GetCompiledMemoryStats_Args *args) {
+  MP_REQUIRE(args, executable);
+  const PJRT_Executable *executable = args->executable;
+  const mp_twin_memory_t memory =
+      executable->memory != NULL ? *executable->memory : pjrt_memory_plan_own(executable->program);
+  const int64_t temp = (int64_t)memory.temporaries;
+  const int64_t total = (int64_t)mp_twin_memory_total(&memory);
+  args->generated_code_size_in_bytes = mp_pjrt_executable_code_size(executable->program);
+  args->argument_size_in_bytes = (int64_t)memory.arguments;
+  args->output_size_in_bytes = (int64_t)memory.results;
+  args->alias_size_in_bytes = (int64_t)memory.aliased;
+  args->temp_size_in_bytes = temp;
+  args->host_generated_code_size_in_bytes = 0;
+  args->host_argument_size_in_bytes = (int64_t)memory.host_arguments;
+  args->host_output_size_in_bytes = (int64_t)memory.host_results;
+  args->host_alias_size_in_bytes = (int64_t)memory.host_aliased;
+  args->host_temp_size_in_bytes = 0;
+  if (MP_HAS(args, peak_memory_in_bytes)) args->peak_memory_in_bytes = total;
+  if (MP_HAS(args, total_size_in_bytes)) args->total_size_in_bytes = total;
+  if (MP_HAS(args, total_allocation_bytes)) args->total_allocation_bytes = total;
+  if (MP_HAS(args, indefinite_allocations)) args->indefinite_allocations = 0;
+  if (MP_HAS(args, peak_unpadded_heap_bytes)) args->peak_unpadded_heap_bytes = temp;
+  return NULL;
+}

@@ -1,0 +1,31 @@
+// What the files that plan the memory of a twin share.
+#ifndef MINIPOD_SIM_CHIP_MEMORY_MEMORY_IMPL_H_
+#define MINIPOD_SIM_CHIP_MEMORY_MEMORY_IMPL_H_
+
+#include "sim/base/containers/array.h"
+#include "sim/chip/memory/twin_memory.h"
+
+typedef MP_ARRAY(mp_memory_place_t) mp_memory_places_t;
+
+// ---- memory_values.c ----
+
+// Finds the places of all temporaries, in `arena`; offsets are not set. `out_num_positions`: all
+// positions are below it.
+MP_NODISCARD mp_status_t mp_memory_find_places(const mp_chip_figures_t *figures,
+                                               const mp_clusters_t *clusters,
+                                               const mp_program_t *program, mp_arena_t *arena,
+                                               mp_memory_places_t *out_places,
+                                               uint32_t *out_num_positions);
+
+// ---- memory_pack.c ----
+
+// Sorts the places, largest first, gives them offsets and returns the bytes that they take
+// together. Working memory lies in `arena`.
+MP_NODISCARD mp_status_t mp_memory_pack(mp_memory_places_t *places, mp_arena_t *arena,
+                                        uint64_t *out_bytes);
+// The position at which most bytes live, and how many do.
+MP_NODISCARD mp_status_t mp_memory_find_peak(const mp_memory_places_t *places,
+                                             uint32_t num_positions, mp_arena_t *arena,
+                                             uint32_t *out_position, uint64_t *out_bytes);
+
+#endif  // MINIPOD_SIM_CHIP_MEMORY_MEMORY_IMPL_H_

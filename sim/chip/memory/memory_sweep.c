@@ -1,0 +1,275 @@
+// One backward sweep: when an op is looked at, all readers of its results have told of themselves.
+#include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/memory/memory_values.h"
+#include "sim/plan/plan.h"
+
+static void memory_sweep_block(mp_memory_values_t *all, const mp_block_t *block);
+
+// ---- clusters ----
+
+static void memory_sweep_take(mp_memory_values_t *all, uint32_t cluster, const mp_value_t *value,
+                              bool is_along) {
+  mp_memory_value_t *taken = &all->values[mp_cluster_root(value)->id];
+  taken->is_along = is_along && (taken->taken_by != cluster || taken->is_along);
+  taken->taken_by = cluster;
+}
+
+// Whether operand `operand` is read just when the elements of the results are made. Of a product
+// only what reads its result is done then.
+static bool memory_sweep_is_along(const mp_cluster_t *cluster, const mp_cluster_member_t *member,
+                                  mp_cluster_kind_t kind, uint32_t operand) {
+  const mp_op_t *op = member->op;
+  if (kind == MP_CLUSTER_UPDATE) return operand < op->num_results;
+  if (cluster->has_hero && op != cluster->leader && !member->is_epilogue) return false;
+  return op->code != MP_OP_TRANSPOSE &&
+         mp_cluster_goes_along(op, kind, mp_cluster_value_count(op->operands[operand]));
+}
+
+// Finds out which values the cluster's ops read only so. False: there are none, because some of its
+// ops change the places of elements, or want many of them for one.
+static bool memory_sweep_take_all(mp_memory_values_t *all, const mp_cluster_t *cluster,
+                                  uint32_t number) {
+  bool is_plain = true;
+  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;
+       at = all->clusters->members.items[at].next) {
+    const mp_cluster_member_t *member = &all->clusters->members.items[at];
+    const mp_op_t *op = member->op;
+    mp_work_t work;
+    mp_work_of_op(op, &work);
+    const mp_cluster_kind_t kind = mp_cluster_kind(all->compiler, op, work.work_class);
+    for (uint32_t i = 0; i < op->num_operands; ++i) {
+      memory_sweep_take(all, number, op->operands[i],
+                        memory_sweep_is_along(cluster, member, kind, i));
+    }
+    const bool is_moving = work.work_class == MP_WORK_COPY || work.work_class == MP_WORK_GATHER;
+    is_plain = is_plain && kind != MP_CLUSTER_REDUCTION && kind != MP_CLUSTER_WINDOW &&
+               (!is_moving || mp_cluster_is_generator(op) || kind == MP_CLUSTER_UPDATE);
+  }
+  return is_plain;
+}
+
+// Whether a result that the cluster writes may be written over a value that it reads. What is to
+// lie in a donated argument's memory is for that argument.
+static bool memory_sweep_may_inherit(const mp_memory_values_t *all, const mp_memory_value_t *value,
+                                     const mp_memory_value_t *written) {
+  if (written->bytes != value->bytes) return false;
+  const int32_t alias =
+      written->kind == MP_MEMORY_RESULT ? all->program->results[written->result].alias : -1;
+  if (value->kind == MP_MEMORY_ARGUMENT) return alias == (int32_t)value->value->index;
+  return value->kind == MP_MEMORY_TEMPORARY && alias < 0;
+}
+
+static uint32_t memory_sweep_heir(const mp_memory_values_t *all, const mp_cluster_t *cluster,
+                                  uint32_t number, const mp_value_t *value) {
+  const mp_memory_value_t *read = &all->values[mp_cluster_root(value)->id];
+  const mp_memory_value_t *place = mp_memory_place_of(all, value);
+  if (read->taken_by != number || !read->is_along) return MP_MEMORY_NOBODY;
+  const mp_cluster_access_t *writes =
+      &all->clusters->accesses.items[cluster->first_access + cluster->num_reads];
+  for (uint32_t i = 0; i < cluster->num_writes; ++i) {
+    const mp_memory_value_t *written = mp_memory_place_of(all, writes[i].value);
+    const bool is_free = written->first == cluster->last->id;
+    if (is_free && memory_sweep_may_inherit(all, place, written)) return writes[i].value->id;
+  }
+  return MP_MEMORY_NOBODY;
+}
+
+static void memory_sweep_cluster(mp_memory_values_t *all, const mp_cluster_t *cluster) {
+  const uint32_t number = (uint32_t)(cluster - all->clusters->clusters.items);
+  const mp_cluster_access_t *access = &all->clusters->accesses.items[cluster->first_access];
+  const mp_op_t *op = cluster->last;
+  for (uint32_t i = cluster->num_reads; i < cluster->num_reads + cluster->num_writes; ++i) {
+    mp_memory_value_t *place = mp_memory_place_of(all, access[i].value);
+    mp_memory_extend(place, op->id);
+    if (access[i].is_scratch && place->kind == MP_MEMORY_TEMPORARY) {
+      place->kind = MP_MEMORY_ELSEWHERE;
+    }
+    mp_memory_hand_over(all, access[i].value);
+  }
+  const bool is_plain = memory_sweep_take_all(all, cluster, number);
+  for (uint32_t i = 0; i < cluster->num_reads; ++i) {
+    const uint32_t heir =
+        is_plain ? memory_sweep_heir(all, cluster, number, access[i].value) : MP_MEMORY_NOBODY;
+    mp_memory_read(all, op, access[i].value, op->id, heir);
+  }
+}
+
+// A collective, or whatever else has all its operands and results in memory while it runs.
+static void memory_sweep_whole(mp_memory_values_t *all, const mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    mp_memory_extend(mp_memory_place_of(all, &op->results[i]), op->id);
+    mp_memory_hand_over(all, &op->results[i]);
+  }
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const bool is_in_place = op->code == MP_OP_ALL_REDUCE;
+    mp_memory_read(all, op, op->operands[i], op->id,
+                   is_in_place ? op->results[i].id : MP_MEMORY_NOBODY);
+  }
+}
+
+// ---- loops ----
+
+// The value that a block ends with at `i`, if that is its own: made in it, and no other result.
+static const mp_value_t *memory_sweep_own_end(const mp_block_t *block, uint32_t i) {
+  const mp_op_t *terminator = mp_block_terminator(block);
+  const mp_value_t *end = mp_cluster_root(terminator->operands[i]);
+  if (end->op == NULL || end->op->parent != block || end->op->code == MP_OP_CONSTANT) return NULL;
+  for (uint32_t j = 0; j < i; ++j) {
+    if (mp_cluster_root(terminator->operands[j]) == end) return NULL;
+  }
+  return end;
+}
+
+static void memory_sweep_read_ends(mp_memory_values_t *all, const mp_block_t *block) {
+  const mp_op_t *terminator = mp_block_terminator(block);
+  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+    if (mp_cluster_root(terminator->operands[i]) == &block->args[i]) continue;
+    mp_memory_read(all, terminator, terminator->operands[i], terminator->id, MP_MEMORY_NOBODY);
+  }
+}
+
+// The next round's value may lie where this round's is, if that is not read any more when it is
+// made, or by the same kernel and one by one.
+static void memory_sweep_carry(mp_memory_values_t *all, const mp_value_t *arg,
+                               const mp_value_t *next) {
+  const mp_memory_value_t *now = mp_memory_place_of(all, arg);
+  const mp_memory_value_t *then = mp_memory_place_of(all, next);
+  if (then->kind != MP_MEMORY_TEMPORARY || now->bytes != then->bytes) return;
+  const bool is_over = !mp_memory_is_live(now) || now->last < then->first;
+  const bool is_heir = mp_memory_is_live(now) && now->last == then->first &&
+                       now->heir_at == now->last && now->heir != MP_MEMORY_NOBODY &&
+                       mp_memory_place_of(all, all->values[now->heir].value) == then;
+  if (is_over || is_heir) mp_memory_unite(all, arg, next);
+}
+
+// The loop has the place of a value from its beginning to its end.
+static void memory_sweep_join_rounds(mp_memory_values_t *all, const mp_op_t *loop, uint32_t i) {
+  const mp_value_t *arg = &loop->regions[1]->args[i];
+  const bool is_same = mp_cluster_root(mp_block_terminator(loop->regions[1])->operands[i]) == arg;
+  const mp_value_t *next = is_same ? NULL : memory_sweep_own_end(loop->regions[1], i);
+  if (next != NULL) memory_sweep_carry(all, arg, next);
+  mp_memory_unite(all, arg, &loop->regions[0]->args[i]);
+  mp_memory_unite(all, arg, &loop->results[i]);
+  mp_memory_value_t *place = mp_memory_place_of(all, arg);
+  if (!is_same || mp_memory_is_live(place)) {
+    mp_memory_extend(place, loop->id);
+    mp_memory_extend(place, mp_memory_end_of(loop));
+  }
+  if (!is_same) {
+    mp_memory_read(all, loop, loop->operands[i], loop->id, arg->id);
+  } else if (mp_memory_is_live(place)) {
+    // Nothing is written over it: the loop reads it where it is.
+    mp_memory_read(all, loop, loop->operands[i], place->last, MP_MEMORY_NOBODY);
+    place->kind = MP_MEMORY_ELSEWHERE;
+  }
+}
+
+static void memory_sweep_while(mp_memory_values_t *all, const mp_op_t *op) {
+  memory_sweep_read_ends(all, op->regions[1]);
+  memory_sweep_read_ends(all, op->regions[0]);
+  memory_sweep_block(all, op->regions[1]);
+  memory_sweep_block(all, op->regions[0]);
+  for (uint32_t i = 0; i < op->num_operands; ++i) memory_sweep_join_rounds(all, op, i);
+}
+
+// ---- branches ----
+
+static void memory_sweep_region(mp_memory_values_t *all, const mp_op_t *op, uint32_t region) {
+  const mp_block_t *block = op->regions[region];
+  const mp_op_t *terminator = mp_block_terminator(block);
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    if (!mp_memory_is_live(mp_memory_place_of(all, &op->results[i]))) continue;
+    mp_memory_read(all, terminator, terminator->operands[i], terminator->id, MP_MEMORY_NOBODY);
+    const mp_value_t *end = memory_sweep_own_end(block, i);
+    if (end != NULL) mp_memory_unite(all, &op->results[i], end);
+  }
+  memory_sweep_block(all, block);
+}
+
+static void memory_sweep_branch(mp_memory_values_t *all, const mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    mp_memory_value_t *place = mp_memory_place_of(all, &op->results[i]);
+    if (mp_memory_is_live(place)) mp_memory_extend(place, mp_memory_end_of(op));
+  }
+  for (uint32_t r = op->num_regions; r-- > 0;) memory_sweep_region(all, op, r);
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    mp_memory_read(all, op, op->operands[i], op->id, MP_MEMORY_NOBODY);
+  }
+}
+
+// ---- blocks ----
+
+static void memory_sweep_op(mp_memory_values_t *all, const mp_op_t *op) {
+  if (op->code == MP_OP_CONSTANT || op == mp_block_terminator(op->parent)) return;
+  if (op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL) return;
+  if (mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL) {
+    if (op->code == MP_OP_WHILE) {
+      memory_sweep_while(all, op);
+    } else {
+      memory_sweep_branch(all, op);
+    }
+    return;
+  }
+  const mp_cluster_t *cluster = mp_cluster_at(all->clusters, op);
+  if (cluster != NULL) memory_sweep_cluster(all, cluster);
+  const bool is_kernel =
+      mp_op_info(op->code)->role == MP_OP_ROLE_KERNEL && !mp_plan_is_collective(op);
+  if (!is_kernel) memory_sweep_whole(all, op);
+}
+
+static void memory_sweep_block(mp_memory_values_t *all, const mp_block_t *block) {
+  for (const mp_op_t *op = block->last; op != NULL; op = op->prev) memory_sweep_op(all, op);
+}
+
+// ---- main ----
+
+// Results lie in memory of their own, which is there from the beginning.
+static void memory_sweep_results(mp_memory_values_t *all) {
+  const mp_block_t *body = all->program->partitioned->main->body;
+  const mp_op_t *terminator = mp_block_terminator(body);
+  for (uint32_t i = 0; i < terminator->num_operands; ++i) {
+    mp_memory_read(all, terminator, terminator->operands[i], terminator->id, MP_MEMORY_NOBODY);
+    if (memory_sweep_own_end(body, i) == NULL) continue;
+    mp_memory_value_t *place = mp_memory_place_of(all, terminator->operands[i]);
+    if (place->kind != MP_MEMORY_TEMPORARY) continue;
+    place->kind = MP_MEMORY_RESULT;
+    place->result = i;
+  }
+}
+
+// A result whose memory is an argument's waits elsewhere while that is still read.
+static void memory_sweep_arguments(mp_memory_values_t *all) {
+  const mp_block_t *body = all->program->partitioned->main->body;
+  const mp_op_t *terminator = mp_block_terminator(body);
+  for (uint32_t i = 0; i < body->num_args; ++i) {
+    const int32_t result = all->program->params[i].alias;
+    if (result < 0) continue;
+    mp_memory_hand_over(all, &body->args[i]);
+    const mp_memory_value_t *argument = mp_memory_place_of(all, &body->args[i]);
+    mp_memory_value_t *place = mp_memory_place_of(all, terminator->operands[result]);
+    const bool is_in_way = place != argument && place->kind == MP_MEMORY_RESULT &&
+                           place->result == (uint32_t)result && mp_memory_is_live(argument) &&
+                           argument->last >= place->first;
+    if (is_in_way) place->kind = MP_MEMORY_TEMPORARY;
+  }
+}
+
+mp_status_t mp_memory_find_places(const mp_chip_figures_t *figures, const mp_clusters_t *clusters,
+                                  const mp_program_t *program, mp_arena_t *arena,
+                                  mp_memory_places_t *out_places, uint32_t *out_num_positions) {
+  mp_memory_values_t all;
+  MP_RETURN_IF_ERROR(mp_memory_values_create(figures, clusters, program, arena, &all));
+  memory_sweep_results(&all);
+  memory_sweep_block(&all, program->partitioned->main->body);
+  memory_sweep_arguments(&all);
+  for (uint32_t id = 0; id < all.num_values; ++id) {
+    const mp_memory_value_t *place = &all.values[id];
+    if (place->value == NULL || place->parent != id || !mp_memory_is_live(place)) continue;
+    if (place->kind != MP_MEMORY_TEMPORARY || place->bytes == 0) continue;
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(
+        arena, out_places,
+        (mp_memory_place_t){place->value, place->bytes, place->first, place->last, 0}));
+  }
+  *out_num_positions = all.num_positions;
+  return NULL;
+}

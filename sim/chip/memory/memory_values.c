@@ -1,0 +1,167 @@
+#include "sim/chip/memory/memory_values.h"
+
+#include "sim/chip/clusters/cluster_kinds.h"
+
+// ---- numbers ----
+
+static bool memory_values_is_control(const mp_op_t *op) {
+  return mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL;
+}
+
+// Positions begin at 1. A loop or branch comes before what is in it, and has one behind it for its
+// end.
+static uint32_t memory_values_number(const mp_block_t *block, uint32_t next) {
+  for (mp_op_t *op = block->first; op != NULL; op = op->next) {
+    op->id = next++;
+    if (!memory_values_is_control(op)) continue;
+    for (uint32_t r = 0; r < op->num_regions; ++r) {
+      next = memory_values_number(op->regions[r], next);
+    }
+    ++next;
+  }
+  return next;
+}
+
+uint32_t mp_memory_end_of(const mp_op_t *control) {
+  return mp_block_terminator(control->regions[control->num_regions - 1])->id + 1;
+}
+
+// ---- making ----
+
+static void memory_values_enter(mp_memory_values_t *all, const mp_chip_figures_t *figures,
+                                const mp_value_t *value, mp_memory_kind_t kind) {
+  all->values[value->id] = (mp_memory_value_t){.value = value,
+                                               .parent = value->id,
+                                               .first = UINT32_MAX,
+                                               .heir = MP_MEMORY_NOBODY,
+                                               .taken_by = MP_CLUSTER_NONE,
+                                               .kind = kind,
+                                               .bytes = mp_memory_bytes(figures, value->type)};
+}
+
+static void memory_values_enter_block(mp_memory_values_t *all, const mp_chip_figures_t *figures,
+                                      const mp_block_t *block) {
+  const bool is_main = block->parent_op == NULL;
+  for (uint32_t i = 0; i < block->num_args; ++i) {
+    memory_values_enter(all, figures, &block->args[i],
+                        is_main ? MP_MEMORY_ARGUMENT : MP_MEMORY_TEMPORARY);
+  }
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+    const bool is_constant = op->code == MP_OP_CONSTANT;
+    for (uint32_t i = 0; i < op->num_results; ++i) {
+      memory_values_enter(all, figures, &op->results[i],
+                          is_constant ? MP_MEMORY_ELSEWHERE : MP_MEMORY_TEMPORARY);
+    }
+    for (uint32_t r = 0; r < op->num_regions && memory_values_is_control(op); ++r) {
+      memory_values_enter_block(all, figures, op->regions[r]);
+    }
+  }
+}
+
+mp_status_t mp_memory_values_create(const mp_chip_figures_t *figures, const mp_clusters_t *clusters,
+                                    const mp_program_t *program, mp_arena_t *arena,
+                                    mp_memory_values_t *out_values) {
+  mp_memory_values_t all = {
+      .compiler = figures->compiler, .clusters = clusters, .program = program};
+  all.num_values = mp_module_number_values(program->partitioned);
+  all.num_positions = memory_values_number(program->partitioned->main->body, 1);
+  all.values = MP_ARENA_ARRAY(arena, mp_memory_value_t, (size_t)all.num_values + 1);
+  MP_RETURN_IF_NULL(all.values);
+  memory_values_enter_block(&all, figures, program->partitioned->main->body);
+  *out_values = all;
+  return NULL;
+}
+
+// ---- sets ----
+
+const mp_block_t *mp_memory_block_of(const mp_value_t *value) {
+  return value->op != NULL ? value->op->parent : value->block;
+}
+
+mp_memory_value_t *mp_memory_place_of(const mp_memory_values_t *all, const mp_value_t *value) {
+  uint32_t id = mp_cluster_root(value)->id;
+  while (all->values[id].parent != id) {
+    all->values[id].parent = all->values[all->values[id].parent].parent;
+    id = all->values[id].parent;
+  }
+  return &all->values[id];
+}
+
+bool mp_memory_is_live(const mp_memory_value_t *place) {
+  return place->first <= place->last;
+}
+
+void mp_memory_extend(mp_memory_value_t *place, uint32_t at) {
+  if (at < place->first) place->first = at;
+  if (at > place->last) place->last = at;
+}
+
+void mp_memory_unite(mp_memory_values_t *all, const mp_value_t *a, const mp_value_t *b) {
+  mp_memory_value_t *into = mp_memory_place_of(all, a), *from = mp_memory_place_of(all, b);
+  if (into == from) return;
+  // The set has the heir of the one that lives longer.
+  if (from->last > into->last) {
+    mp_memory_value_t *longer = from;
+    from = into;
+    into = longer;
+  }
+  if (mp_memory_is_live(from) && from->first < into->first) into->first = from->first;
+  if (from->kind > into->kind) {
+    into->kind = from->kind;
+    into->result = from->result;
+  }
+  if (from->bytes > into->bytes) into->bytes = from->bytes;
+  from->parent = into->parent;
+}
+
+// ---- uses ----
+
+// The outermost loop in which the op is, but not the value; NULL: there is none.
+static const mp_op_t *memory_values_loop_between(const mp_op_t *op, const mp_value_t *value) {
+  const mp_op_t *loop = NULL;
+  const mp_block_t *home = mp_memory_block_of(value);
+  for (const mp_block_t *at = op->parent; at != home && at->parent_op != NULL;
+       at = at->parent_op->parent) {
+    if (at->parent_op->code == MP_OP_WHILE) loop = at->parent_op;
+  }
+  return loop;
+}
+
+static void memory_values_set_heir(mp_memory_value_t *place, uint32_t at, uint32_t heir) {
+  if (at == place->heir_at && heir != place->heir) place->heir = MP_MEMORY_NOBODY;
+  if (at <= place->heir_at) return;
+  place->heir_at = at;
+  place->heir = heir;
+}
+
+void mp_memory_read(mp_memory_values_t *all, const mp_op_t *op, const mp_value_t *value,
+                    uint32_t at, uint32_t heir) {
+  const mp_value_t *root = mp_cluster_root(value);
+  mp_memory_value_t *place = mp_memory_place_of(all, root);
+  const mp_op_t *loop = memory_values_loop_between(op, root);
+  if (loop != NULL) {
+    mp_memory_extend(place, loop->id);
+    at = mp_memory_end_of(loop);
+    heir = MP_MEMORY_NOBODY;
+  }
+  mp_memory_extend(place, at);
+  memory_values_set_heir(place, at, heir);
+}
+
+// Whether the memory may be written over before the program ends: not that of an argument, unless
+// the result that it was donated to comes to lie there.
+static bool memory_values_may_take(const mp_memory_values_t *all, const mp_memory_value_t *place,
+                                   const mp_memory_value_t *heir) {
+  if (place->kind == MP_MEMORY_TEMPORARY) return true;
+  if (place->kind != MP_MEMORY_ARGUMENT || heir->kind != MP_MEMORY_RESULT) return false;
+  return all->program->params[place->value->index].alias == (int32_t)heir->result;
+}
+
+void mp_memory_hand_over(mp_memory_values_t *all, const mp_value_t *value) {
+  mp_memory_value_t *place = mp_memory_place_of(all, value);
+  if (!mp_memory_is_live(place) || place->heir == MP_MEMORY_NOBODY) return;
+  if (place->heir_at != place->last) return;
+  mp_memory_value_t *heir = mp_memory_place_of(all, all->values[place->heir].value);
+  if (heir == place || heir->bytes != place->bytes || heir->first < place->last) return;
+  if (memory_values_may_take(all, place, heir)) mp_memory_unite(all, heir->value, value);
+}

@@ -1,0 +1,67 @@
+// Values and the places that they share, while a plan is made.
+#ifndef MINIPOD_SIM_CHIP_MEMORY_MEMORY_VALUES_H_
+#define MINIPOD_SIM_CHIP_MEMORY_MEMORY_VALUES_H_
+
+#include "sim/chip/memory/memory_impl.h"
+
+#define MP_MEMORY_NOBODY UINT32_MAX
+
+// Whose memory a place is; of two places that become one, that of the later kind.
+typedef enum {
+  MP_MEMORY_TEMPORARY,
+  MP_MEMORY_ELSEWHERE,  // not in the device's memory, or where another value is
+  MP_MEMORY_ARGUMENT,
+  MP_MEMORY_RESULT,
+} mp_memory_kind_t;
+
+// What is known of a value, or, where it is the root of a set of values that share a place, of the
+// place. Values are named by mp_value_t.id.
+typedef struct {
+  const mp_value_t *value;
+  uint32_t parent;       // of the set; its own id: it is the root
+  uint32_t first, last;  // positions at which it is written and read; first > last: nowhere
+  uint32_t heir;         // the value that may be written over it, at `heir_at`, as it is read last
+  uint32_t heir_at;
+  uint32_t taken_by;  // the cluster that was last found to take its elements itself,
+  bool is_along;      // and whether it only does so where it makes those of its results
+  uint32_t result;    // RESULT: which one of main
+  mp_memory_kind_t kind;
+  uint64_t bytes;
+} mp_memory_value_t;
+
+typedef struct {
+  mp_chip_compiler_t compiler;
+  const mp_clusters_t *clusters;
+  const mp_program_t *program;
+  mp_memory_value_t *values;  // by id
+  uint32_t num_values, num_positions;
+} mp_memory_values_t;
+
+// Numbers values and ops, and gives each value a set of its own. All lies in `arena`.
+MP_NODISCARD mp_status_t mp_memory_values_create(const mp_chip_figures_t *figures,
+                                                 const mp_clusters_t *clusters,
+                                                 const mp_program_t *program, mp_arena_t *arena,
+                                                 mp_memory_values_t *out_values);
+
+// The block in which a value is made.
+const mp_block_t *mp_memory_block_of(const mp_value_t *value);
+// The place of a value.
+mp_memory_value_t *mp_memory_place_of(const mp_memory_values_t *all, const mp_value_t *value);
+bool mp_memory_is_live(const mp_memory_value_t *place);
+// The position behind a loop or branch.
+uint32_t mp_memory_end_of(const mp_op_t *control);
+
+// A place is needed at a position.
+void mp_memory_extend(mp_memory_value_t *place, uint32_t at);
+// Makes the places of two values one.
+void mp_memory_unite(mp_memory_values_t *all, const mp_value_t *a, const mp_value_t *b);
+// An op, or the cluster that is done at its place, reads a value at a position, and may write
+// `heir` (NOBODY: none) over it. In a loop to which the value comes from outside it is needed until
+// the loop ends.
+void mp_memory_read(mp_memory_values_t *all, const mp_op_t *op, const mp_value_t *value,
+                    uint32_t at, uint32_t heir);
+// Gives the value's memory to its heir. All readers have told of themselves; nothing happens if the
+// heir has another value's memory already.
+void mp_memory_hand_over(mp_memory_values_t *all, const mp_value_t *value);
+
+#endif  // MINIPOD_SIM_CHIP_MEMORY_MEMORY_VALUES_H_

@@ -1,0 +1,264 @@
+// What programs need of a chip's memory, by hand: lives, shared places, loops, branches, donation.
+#include "sim/chip/twin.h"
+#include "sim/plan/compile.h"
+#include "tests/unit/support/op_samples.h"
+
+enum { KIB = 1024, MIB = 1024 * 1024 };
+
+typedef struct {
+  mp_arena_t *arena;
+  mp_program_t *program;
+  const mp_twin_memory_t *memory;
+} planned_t;
+
+static mp_chip_t chip_of(mp_chip_compiler_t compiler) {
+  mp_chip_t chip = {.vector_flops = 1e12, .memory_bandwidth = 1e12, .op_latency = 1e-6};
+  for (int i = 0; i < MP_FLOP_KIND_COUNT; ++i) chip.flops[i] = 1e14;
+  for (int i = 0; i < MP_WORK_CLASS_COUNT; ++i) chip.efficiency[i] = 1;
+  chip.figures = mp_chip_figures_none();
+  chip.figures.compiler = compiler;
+  return chip;
+}
+
+static planned_t plan_on(const mp_chip_t *chip, const char *text) {
+  planned_t p = {0};
+  mp_module_t *module = NULL;
+  const mp_twin_t *twin = NULL;
+  const mp_compile_request_t request = {
+      .num_replicas = 2, .num_partitions = 1, .keep_partitioned = true};
+  assert_ok(mp_read_text(text, strlen(text), &module));
+  assert_ok(mp_arena_create(&p.arena));
+  assert_ok(mp_compile_module(module, &request, &p.program));
+  assert_ok(mp_twin_create(chip, p.program, p.arena, &twin));
+  p.memory = &twin->memory;
+  return p;
+}
+
+static void plan_end(planned_t *p) {
+  mp_program_release(p->program);
+  mp_arena_release(p->arena);
+}
+
+static void assert_temporaries(const char *text, uint64_t expected) {
+  const mp_chip_t chip = chip_of(MP_CHIP_COMPILER_PLAIN);
+  planned_t p = plan_on(&chip, text);
+  assert_int_equal(p.memory->temporaries, expected);
+  plan_end(&p);
+}
+
+// A product of 512 x 512 in f32, of 1 MiB.
+#define DOT(result, a, b)                          \
+  "  " result " = stablehlo.dot_general " a ", " b \
+  ", contracting_dims = [1] x [0] :\n"             \
+  "       (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>\n"
+#define MAIN(arguments, body) "func.func @main(" arguments ") -> tensor<512x512xf32> {\n" body "}\n"
+#define M                     "tensor<512x512xf32>"
+
+// Of a chain of products two live at once, and the last one is a result.
+static void chains_have_two_places(void **state) {
+  (void)state;
+  assert_temporaries(MAIN("%x: " M, DOT("%a", "%x", "%x") "  return %a : " M "\n"), 0);
+  assert_temporaries(
+      MAIN("%x: " M, DOT("%a", "%x", "%x") DOT("%b", "%a", "%x") "  return %b : " M "\n"), 1 * MIB);
+  assert_temporaries(
+      MAIN("%x: " M, DOT("%a", "%x", "%x") DOT("%b", "%a", "%x") DOT("%c", "%b", "%x")
+                         DOT("%d", "%c", "%x") "  return %d : " M "\n"),
+      2 * MIB);
+}
+
+// What is read late lives long.
+static void lives_end_with_the_last_reader(void **state) {
+  (void)state;
+  assert_temporaries(
+      MAIN("%x: " M, DOT("%a", "%x", "%x") DOT("%b", "%a", "%x") DOT("%c", "%b", "%x")
+                         DOT("%d", "%c", "%a") "  return %d : " M "\n"),
+      3 * MIB);
+}
+
+// Values inside of a cluster have no place.
+static void clusters_hide_values(void **state) {
+  (void)state;
+  assert_temporaries(MAIN("%x: " M, DOT("%a", "%x", "%x") "  %b = stablehlo.add %a, %x : " M "\n"
+                                                          "  %c = stablehlo.tanh %b : " M "\n"
+                                                          "  return %c : " M "\n"),
+                     0);
+}
+
+static const char k_loop[] =
+    "func.func @main(%x: tensor<512x512xf32>) -> tensor<512x512xf32> {\n"
+    "  %zero = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %one = stablehlo.constant dense<1> : tensor<i32>\n"
+    "  %n = stablehlo.constant dense<5> : tensor<i32>\n"
+    "  %start = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] :\n"
+    "       (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>\n"
+    "  %r:2 = stablehlo.while(%i = %zero, %s = %start) : tensor<i32>, tensor<512x512xf32>\n"
+    "   cond {\n"
+    "    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+    "    stablehlo.return %c : tensor<i1>\n"
+    "  } do {\n"
+    "    %j = stablehlo.add %i, %one : tensor<i32>\n"
+    "    %t = stablehlo.%s %s, %s%s\n"
+    "    stablehlo.return %j, %t : tensor<i32>, tensor<512x512xf32>\n"
+    "  }\n"
+    "  %d = stablehlo.dot_general %r#1, %x, contracting_dims = [1] x [0] :\n"
+    "       (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>\n"
+    "  return %d : tensor<512x512xf32>\n"
+    "}\n";
+
+// A copy of the loop with this op in its body.
+static void assert_loop(const char *op, const char *rest, uint64_t expected) {
+  char text[4 * KIB], *out = text;
+  for (const char *at = k_loop; *at != '\0';) {
+    if (strncmp(at, "stablehlo.%s %s, %s%s", 21) == 0) {
+      out += sprintf(out, "stablehlo.%s %%s, %%s%s", op, rest);
+      at += 21;
+    } else {
+      *out++ = *at++;
+    }
+  }
+  *out = '\0';
+  assert_temporaries(text, expected);
+}
+
+// Start value, rounds and result are one place; a round that makes its value by a product has
+// another one. The counter is a place, too, and so is the condition, which is gone by then.
+static void loops_carry_in_place(void **state) {
+  (void)state;
+  const uint64_t scalar = 256;
+  assert_loop("multiply", " : tensor<512x512xf32>", 1 * MIB + 2 * scalar);
+  assert_loop("dot_general",
+              ", contracting_dims = [1] x [0] : (tensor<512x512xf32>, tensor<512x512xf32>) -> "
+              "tensor<512x512xf32>",
+              2 * MIB + scalar);
+}
+
+// An array that is updated keeps its place; one that is still read does not.
+static void updates_are_in_place(void **state) {
+  (void)state;
+  static const char head[] =
+      "func.func @main(%x: tensor<512x512xf32>, %u: tensor<1x512xf32>, %i: tensor<i32>) -> "
+      "tensor<512x512xf32> {\n" DOT("%a", "%x", "%x")
+      "  %b = stablehlo.dynamic_update_slice %a, %u, %i, %i : (tensor<512x512xf32>, "
+      "tensor<1x512xf32>, tensor<i32>, tensor<i32>) -> tensor<512x512xf32>\n";
+  char text[4 * KIB];
+  (void)snprintf(text, sizeof(text), "%s%s", head,
+                 DOT("%c", "%b", "%x") "  return %c : " M "\n}\n");
+  assert_temporaries(text, 1 * MIB);
+  (void)snprintf(text, sizeof(text), "%s%s", head,
+                 DOT("%c", "%b", "%a") "  return %c : " M "\n}\n");
+  assert_temporaries(text, 2 * MIB);
+}
+
+// Regions of a branch come one or the other: the larger one counts, beside what both may read.
+static void branches_count_the_larger_region(void **state) {
+  (void)state;
+  assert_temporaries(
+      "func.func @main(%x: tensor<512x512xf32>, %w: tensor<i32>) -> tensor<512x512xf32> {\n"
+      "  %r = \"stablehlo.case\"(%w) ({\n" DOT("%a", "%x", "%x") DOT("%b", "%a", "%x")
+      "    stablehlo.return %b : tensor<512x512xf32>\n"
+      "  }, {\n" DOT("%c", "%x", "%x") DOT("%d", "%c", "%x") DOT("%e", "%d", "%c")
+      "    stablehlo.return %e : tensor<512x512xf32>\n"
+      "  }) : (tensor<i32>) -> tensor<512x512xf32>\n" DOT("%z", "%r", "%x")
+      "  return %z : tensor<512x512xf32>\n"
+      "}\n",
+      3 * MIB);
+}
+
+// A result that is to lie in a donated argument waits elsewhere while that is read.
+static void donated_arguments_are_taken_over(void **state) {
+  (void)state;
+#define DONATED "%x: tensor<512x512xf32> {tf.aliasing_output = 0 : i32}"
+  assert_temporaries(MAIN(DONATED, "  %a = stablehlo.add %x, %x : " M "\n  return %a : " M "\n"),
+                     0);
+  assert_temporaries(MAIN(DONATED, DOT("%a", "%x", "%x") "  return %a : " M "\n"), 1 * MIB);
+  const mp_chip_t chip = chip_of(MP_CHIP_COMPILER_PLAIN);
+  planned_t p =
+      plan_on(&chip, MAIN(DONATED, "  %a = stablehlo.add %x, %x : " M "\n  return %a : " M "\n"));
+  assert_int_equal(p.memory->arguments, 1 * MIB);
+  assert_int_equal(p.memory->results, 1 * MIB);
+  assert_int_equal(p.memory->aliased, 1 * MIB);
+  assert_int_equal(mp_twin_memory_total(p.memory), 1 * MIB);
+  plan_end(&p);
+}
+
+// Both sides of a gather are there while it runs; a sum lies where its operand was.
+static void collectives_have_both_buffers(void **state) {
+  (void)state;
+  assert_temporaries(
+      MAIN("%x: tensor<256x512xf32>, %y: " M,
+           "  %a = stablehlo.tanh %x : tensor<256x512xf32>\n"
+           "  %g = \"stablehlo.all_gather\"(%a) {all_gather_dim = 0 : i64, replica_groups = "
+           "dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<256x512xf32>) -> " M
+           "\n" DOT("%b", "%g", "%y") "  return %b : " M "\n"),
+      1 * MIB + MIB / 2);
+  assert_temporaries(
+      MAIN("%x: " M,
+           DOT("%a", "%x", "%x") "  %s = \"stablehlo.all_reduce\"(%a) ({\n"
+                                 "    ^bb0(%p: tensor<f32>, %q: tensor<f32>):\n"
+                                 "    %t = stablehlo.add %p, %q : tensor<f32>\n"
+                                 "    stablehlo.return %t : tensor<f32>\n"
+                                 "  }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (" M
+                                 ") -> " M "\n" DOT("%b", "%s", "%x") "  return %b : " M "\n"),
+      1 * MIB);
+}
+
+// TPUs keep tiles of 8 x 128, whichever two dimensions waste least.
+static void tpus_pad_tiles(void **state) {
+  (void)state;
+  const mp_chip_t chip = chip_of(MP_CHIP_COMPILER_TPU);
+  planned_t p = plan_on(&chip,
+                        "func.func @main(%x: tensor<65x100x3xf32>) -> tensor<65x100x3xf32> {\n"
+                        "  %a = stablehlo.tanh %x : tensor<65x100x3xf32>\n"
+                        "  return %a : tensor<65x100x3xf32>\n"
+                        "}\n");
+  // 100 in lanes (128), 65 in sublanes (72), 3 tiles; 3 in sublanes would have tiles of 4 rows.
+  assert_int_equal(p.memory->arguments, 72 * 128 * 3 * 4);
+  assert_int_equal(p.memory->results, 72 * 128 * 3 * 4);
+  plan_end(&p);
+}
+
+// Libraries' products work in memory of their own.
+static void products_have_working_memory(void **state) {
+  (void)state;
+  mp_chip_t chip = chip_of(MP_CHIP_COMPILER_GPU);
+  chip.figures.memory_workspace = 4 * MIB;
+  planned_t p = plan_on(&chip, MAIN("%x: " M, DOT("%a", "%x", "%x") "  return %a : " M "\n"));
+  assert_int_equal(p.memory->temporaries, 4 * MIB);
+  plan_end(&p);
+}
+
+// What does not fit is refused with the table of what lives where most of it does.
+static void too_much_is_refused(void **state) {
+  (void)state;
+  const mp_chip_t chip = chip_of(MP_CHIP_COMPILER_PLAIN);
+  planned_t p = plan_on(&chip, MAIN("%x: " M, DOT("%a", "%x", "%x") DOT("%b", "%a", "%x")
+                                                  DOT("%c", "%b", "%x") "  return %c : " M "\n"));
+  assert_int_equal(mp_twin_memory_total(p.memory), 4 * MIB);
+  assert_ok(mp_twin_memory_check(p.memory, p.program, 4 * MIB));
+  mp_status_t status = mp_twin_memory_check(p.memory, p.program, 4 * MIB - 1);
+  assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
+  const char *text = mp_status_message(status);
+  assert_non_null(strstr(text, "does not fit into the memory of the described chip"));
+  assert_non_null(strstr(text, "1.00 MiB  arguments"));
+  assert_non_null(strstr(text, "2.00 MiB  temporaries"));
+  assert_non_null(strstr(text, "1.00 MiB  tensor<512x512xf32> of stablehlo.dot_general ("));
+  mp_status_release(status);
+  plan_end(&p);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(chains_have_two_places),
+      cmocka_unit_test(lives_end_with_the_last_reader),
+      cmocka_unit_test(clusters_hide_values),
+      cmocka_unit_test(loops_carry_in_place),
+      cmocka_unit_test(updates_are_in_place),
+      cmocka_unit_test(branches_count_the_larger_region),
+      cmocka_unit_test(donated_arguments_are_taken_over),
+      cmocka_unit_test(collectives_have_both_buffers),
+      cmocka_unit_test(tpus_pad_tiles),
+      cmocka_unit_test(products_have_working_memory),
+      cmocka_unit_test(too_much_is_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
