@@ -5,9 +5,15 @@
 Prints a JSON object: seconds, and the shares of work and collectives in them.
 
 Weights are spread over `fsdp` and `tensor`, tokens over `data` and `fsdp`, heads and hidden units over `tensor`.  The
-layers are a scan; weights and Adam's moments are f32, and computing is in bf16.  With `flash` the products of attention
-are replaced by products that take as many operations (of a causal mask's half) and keep no scores in memory, as kernels
-for attention do: the model of time has no such kernel, and without values nobody misses the real numbers.
+layers are a scan; weights and Adam's moments are f32 (the first one may be bf16, `mu`), and computing is in bf16.
+
+`flash`: products that take as many operations as those of a kernel for attention stand in its place, and keep no scores
+in memory, as it does; without values nobody misses the real numbers.  Of the causal mask's square they have the blocks
+of `block` tokens that are not all masked.  The backward pass has five products, or seven where it is two kernels, which
+both make the scores again (`backward`).
+
+`remat`: "full" keeps the input of each layer, "minimal" what products with weights make, and a list the values of these
+names: input, q, k, v, context, out, gate, up, down.  With `offload` they wait for the backward pass in the host's memory.
 """
 
 import functools
@@ -16,6 +22,7 @@ import re
 import sys
 
 import jax
+import jax.ad_checkpoint
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
@@ -23,11 +30,13 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
 import minipod
 
 c = type("Model", (), {"kv_heads": None, "head_dim": 128, "gated": True, "vocab": 32000, "parallel": False, "data": 1,
-                       "tensor": 1, "remat": "full", "flash": True, "sequence": 2048} | json.loads(sys.argv[1]))
+                       "tensor": 1, "remat": "full", "offload": False, "flash": True, "block": 512, "backward": 7,
+                       "sequence": 2048, "mu": "float32"} | json.loads(sys.argv[1]))
 KV = c.kv_heads or c.heads
 BATCH = P(("data", "fsdp"))
 BETWEEN = P(("data", "fsdp"), None, "tensor")  # layers: nobody has activations that others have, too
 spread = jax.lax.with_sharding_constraint
+named = jax.ad_checkpoint.checkpoint_name
 
 
 # ---- attention ----
@@ -41,10 +50,12 @@ def product_like(shape, depth, x):
 
 
 def stand_in(count, q, k, v):
-  """As many products as attention has, over half of the keys on the average."""
+  """As many products as attention has, over the keys in blocks that are not all masked, on the average."""
+  blocks = max(c.sequence // c.block, 1)
+  depth = c.sequence * (blocks + 1) // (2 * blocks)
   out = q
   for i in range(count):
-    out = out + product_like(q.shape, q.shape[2] // 2, k if i % 2 == 0 else v)
+    out = out + product_like(q.shape, depth, k if i % 2 == 0 else v)
   return out
 
 
@@ -55,8 +66,8 @@ def flash(q, k, v):
 
 def flash_backward(saved, g):
   q, k, v = saved
-  dq = stand_in(2, q, k, v) + g
-  return dq, dq + product_like(q.shape, q.shape[2] // 2, k), dq + stand_in(2, q, v, k)
+  dq = stand_in(c.backward - 3, q, k, v) + g
+  return dq, dq + stand_in(1, q, k, v), dq + stand_in(2, q, v, k)
 
 
 flash.defvjp(lambda q, k, v: (flash(q, k, v), (q, k, v)), flash_backward)
@@ -72,10 +83,10 @@ def attend(x, w):
   b, s, _ = x.shape
   heads = lambda y, n: spread(y.reshape(b, s, n, c.head_dim).transpose(0, 2, 1, 3),
                               P(("data", "fsdp"), "tensor" if n % c.tensor == 0 else None))
-  q, k, v = heads(x @ w["q"], c.heads), heads(x @ w["k"], KV), heads(x @ w["v"], KV)
+  q, k, v = (named(heads(x @ w[n], c.heads if n == "q" else KV), n) for n in "qkv")
   if KV != c.heads:
     k, v = (spread(jnp.repeat(y, c.heads // KV, axis=1), P(("data", "fsdp"), "tensor")) for y in (k, v))
-  out = (flash if c.flash else plain)(q, k, v)
+  out = named((flash if c.flash else plain)(q, k, v), "context")
   return out.transpose(0, 2, 1, 3).reshape(b, s, c.heads * c.head_dim) @ w["o"]
 
 
@@ -87,24 +98,35 @@ def norm(x, scale):
 
 
 def feed(x, w):
-  up = spread(x @ w["up"], P(("data", "fsdp"), None, "tensor"))
-  up = jax.nn.silu(spread(x @ w["gate"], P(("data", "fsdp"), None, "tensor"))) * up if c.gated else jax.nn.relu(up)
-  return up @ w["down"]
+  wide = lambda name: named(spread(x @ w[name], P(("data", "fsdp"), None, "tensor")), name)
+  hidden = jax.nn.silu(wide("gate")) * wide("up") if c.gated else jax.nn.gelu(wide("up"))
+  return hidden @ w["down"]
 
 
 def layer(x, w):
   w = jax.tree.map(lambda w: w.astype(jnp.bfloat16), w)
+  x = named(x, "input")
   if c.parallel:
     y = norm(x, w["norm1"])
     return spread(x + attend(y, w) + feed(y, w), BETWEEN), None
-  x = spread(x + attend(norm(x, w["norm1"]), w), BETWEEN)
-  return spread(x + feed(norm(x, w["norm2"]), w), BETWEEN), None
+  x = spread(x + named(attend(norm(x, w["norm1"]), w), "out"), BETWEEN)
+  return spread(x + named(feed(norm(x, w["norm2"]), w), "down"), BETWEEN), None
+
+
+def policy():
+  """What is kept of a layer for the backward pass."""
+  kinds = jax.checkpoint_policies
+  if isinstance(c.remat, str):
+    return {"full": None, "minimal": kinds.dots_with_no_batch_dims_saveable}[c.remat]
+  if not c.offload:
+    return kinds.save_only_these_names(*c.remat)
+  return kinds.save_and_offload_only_these_names(names_which_can_be_saved=[], names_which_can_be_offloaded=c.remat,
+                                                 offload_src="device", offload_dst="pinned_host")
 
 
 def loss(w, tokens):
   x = spread(w["embed"].astype(jnp.bfloat16)[tokens], BETWEEN)
-  policy = {"full": None, "minimal": jax.checkpoint_policies.dots_with_no_batch_dims_saveable}[c.remat]
-  x, _ = jax.lax.scan(jax.checkpoint(layer, policy=policy), x, w["layers"])
+  x, _ = jax.lax.scan(jax.checkpoint(layer, policy=policy()), x, w["layers"])
   logits = spread(x @ w["unembed"].astype(jnp.bfloat16), P(("data", "fsdp"), None, "tensor")).astype(jnp.float32)
   target = jnp.roll(tokens, -1, axis=1)
   hit = jax.nn.one_hot(target, c.vocab, dtype=jnp.bfloat16)
@@ -129,7 +151,7 @@ def weights():
 def train_step(state, tokens):
   w, m, v = state
   value, g = jax.value_and_grad(loss)(w, tokens)
-  m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, g)
+  m = jax.tree.map(lambda m, g: (0.9 * m + 0.1 * g).astype(m.dtype), m, g)
   v = jax.tree.map(lambda v, g: 0.95 * v + 0.05 * g * g, v, g)
   w = jax.tree.map(lambda w, m, v: w - 1e-4 * (m / (jnp.sqrt(v) + 1e-8) + 0.1 * w), w, m, v)
   return (w, m, v), value
@@ -138,11 +160,12 @@ def train_step(state, tokens):
 # ---- its time ----
 
 def operations():
-  """Of a step, as publications count: products of the forward pass three times, and half of the scores."""
+  """Of a step, as publications count: three times those of the forward pass, without attention's scores, and with all
+  of them.  What is computed again does not count."""
   tokens = c.batch * c.sequence
   per_layer = 2 * c.emb * c.head_dim * (2 * c.heads + 2 * KV) + 2 * c.emb * c.mlp * (3 if c.gated else 2)
-  attention = 4 * c.sequence * c.heads * c.head_dim / 2
-  return 3 * tokens * (c.layers * (per_layer + attention) + 2 * c.emb * c.vocab)
+  attention = 4 * c.sequence * c.heads * c.head_dim
+  return [3 * tokens * (c.layers * (per_layer + scores) + 2 * c.emb * c.vocab) for scores in (0, attention)]
 
 
 def main():
@@ -151,8 +174,9 @@ def main():
   jax.set_mesh(mesh)
   is_weight = lambda x: isinstance(x, tuple) and isinstance(x[1], P)
   shardings = jax.tree.map(lambda w: NamedSharding(mesh, w[1]), weights(), is_leaf=is_weight)
-  make = lambda: jax.tree.map(lambda w: jnp.ones(w[0], jnp.float32), weights(), is_leaf=is_weight)
-  state = tuple(jax.jit(make, out_shardings=shardings)() for _ in range(3))
+  make = lambda dtype: jax.tree.map(lambda w: jnp.ones(w[0], dtype), weights(), is_leaf=is_weight)
+  state = tuple(jax.jit(functools.partial(make, dtype), out_shardings=shardings)()
+                for dtype in ("float32", c.mu, "float32"))
   tokens = jax.jit(lambda: jnp.ones((c.batch, c.sequence), jnp.int32), out_shardings=NamedSharding(mesh, BATCH))()
   jax.block_until_ready((state, tokens))
   begin = minipod.virtual_time()

@@ -1,0 +1,201 @@
+"""Compares modelled times of single operations with published ones: products, copies, collectives, and odd ones.
+
+    .venv/bin/python tools/published/micro.py [--filter WORD] [--json FILE]
+
+Prints a table with an error for each row, and the mean and the worst one of each family.  All rows of a pod run in one
+process, with values: shapes, by the model's own settings: nothing is given by hand.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MB, MIB = 1e6, 1 << 20
+
+SOURCES = {
+    "T": "https://github.com/AI-Hypercomputer/tpu-recipes/tree/main/microbenchmarks",
+    "B": "https://github.com/AI-Hypercomputer/accelerator-microbenchmarks/tree/main/Ironwood/guides",
+    "G": "https://jax-ml.github.io/scaling-book/gpus",
+    "S": "https://jax-ml.github.io/scaling-book/sharding",
+    "N": "https://github.com/NVIDIA/nccl/issues/2169",
+    "R": "https://github.com/openxla/xla/issues/23191",
+    "M": "https://github.com/pytorch/xla/issues/8720",
+}
+
+# n of n x n x n, TFLOP/s of a core.
+PRODUCTS_7X = [(128, 2.58996), (256, 18.2865), (512, 105.078), (1024, 349.727), (2048, 679.285), (4096, 892.945),
+               (16384, 950.129), (32768, 956.382)]
+# Bytes of an array, GB/s of a core, which count it as read and as written.
+COPIES_7X = [(2 * MIB, 1379.34), (4 * MIB, 2249.75), (8 * MIB, 2246.13), (16 * MIB, 2757.31), (32 * MIB, 3009.84),
+             (64 * MIB, 3097.22), (128 * MIB, 3176.50), (256 * MIB, 3167.14), (512 * MIB, 3199.02),
+             (1024 * MIB, 3198.41), (2048 * MIB, 3203.49), (4096 * MIB, 3197.88), (8192 * MIB, 3210.48)]
+# Rows of [rows, 8, 128] in f32 of each of four chips, GB/s of a chip: both of its cores gather 3/4 of the result.
+GATHERS_7X = [(64, 71.7703), (256, 129.187), (1024, 161.904), (4096, 174.765), (16384, 178.771)]
+
+# Family, name, pod, operation and what it takes (a function below), published seconds, source.
+ROWS = [
+    *(("products 7x", f"bf16 product, n = {n:,}", "7x:2x2x1", ("product", n), 2 * n**3 / rate / 1e12, "T")
+      for n, rate in PRODUCTS_7X),
+    *(("copies 7x", f"copy of {size // MIB} MiB", "7x:2x2x1", ("copy", size), 2 * size / rate / 1e9, "B")
+      for size, rate in COPIES_7X),
+    *(("collectives 7x", f"all_gather over 4 chips, {rows * 16384 / MB:.1f} MB out", "7x:2x2x1",
+       ("gather_by_core", rows), 1.5 * rows * 16384 / rate / 1e9, "B") for rows, rate in GATHERS_7X),
+    ("collectives v6e", "psum of 17,408 x 17,408 bf16", "v6e:16x16", ("psum", 17408),
+     2 * 255 / 256 * 2 * 17408**2 / 235.76e9, "T"),
+    ("collectives v5e", "all_gather over 4, no ring, 33.5 MB out", "v5e:8x4", ("gather_line", 2048, 8192), 680e-6, "S"),
+    ("collectives v5e", "all_gather over 4, no ring, 131 kB out", "v5e:8x4", ("gather_line", 8, 8192), 8e-6, "S"),
+    ("collectives h100", "all_gather over 8, 537 MB out", "h100:8", ("gather_all", 8192, 32768), 1500e-6, "G"),
+    ("collectives h100", "all_to_all over 4, 524 MB", "h100:4", ("to_all", 4, 524288000),
+     3 / 4 * 524288000 / 335e9, "N"),
+    ("elementwise h100", "x + y, f32, 2^30", "h100:8", ("add", 1 << 30), 4100e-6, "G"),
+    ("elementwise h100", "x + y, f32, 65,536", "h100:8", ("add", 65536), 1.5e-6, "G"),
+    ("odd ones v6e", "reverse of the minor dimension, 520 MB", "v6e:1x1", ("reverse", 65000, 2000), 70e-3, "R"),
+    ("odd ones v6e", "scatter-min, 5.6 M into 1.3 M", "v6e:1x1", ("scatter_min", 5_600_000, 1_300_000), 18.0, "M"),
+    ("odd ones v6e", "scatter-min, 560 k into 130 k", "v6e:1x1", ("scatter_min", 560_000, 130_000), 0.3, "M"),
+]
+
+
+# ---- the process of a pod ----
+
+def operations():
+  """By name: of its numbers, the function and its arguments."""
+  import jax
+  import jax.numpy as jnp
+  import numpy as np
+  from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+  devices = np.array(jax.devices())
+
+  def make(shape, dtype, sharding=None):
+    return jax.jit(lambda: jnp.zeros(shape, dtype), out_shardings=sharding)()
+
+  def mapped(body, mesh, spec, out, shape, dtype):
+    function = jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=out, check_vma=False)
+    return function, [make(shape, dtype, NamedSharding(mesh, spec))]
+
+  def product(n):
+    return lambda a, b: a @ b, [make((n, n), jnp.bfloat16)] * 2
+
+  def copy(size):
+    return jnp.copy, [make((size // 4,), jnp.float32)]
+
+  def gather_by_core(rows):
+    mesh = Mesh(devices.reshape(-1, 2), ("chip", "core"))
+    return mapped(lambda x: jax.lax.all_gather(x, "chip", tiled=True), mesh, P(("core", "chip")), P("core"),
+                  (rows * len(devices), 8, 128), jnp.float32)
+
+  def psum(n):
+    mesh = Mesh(devices, ("i",))
+    return mapped(lambda x: jax.lax.psum(x, "i"), mesh, P(), P(), (n, n), jnp.bfloat16)
+
+  def gather_line(rows, columns):  # along the shorter side, each line by itself
+    mesh = jax.make_mesh((8, 4), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    return mapped(lambda x: jax.lax.all_gather(x, "y", axis=1, tiled=True), mesh, P(None, "y"), P(),
+                  (rows, columns), jnp.bfloat16)
+
+  def gather_all(rows, columns):
+    mesh = Mesh(devices, ("i",))
+    return mapped(lambda x: jax.lax.all_gather(x, "i", tiled=True), mesh, P("i"), P(), (rows, columns), jnp.bfloat16)
+
+  def to_all(count, size):  # bytes of a device
+    mesh = Mesh(devices[:count], ("i",))
+    return mapped(lambda x: jax.lax.all_to_all(x, "i", 0, 0, tiled=True), mesh, P("i"), P("i"),
+                  (count * count, size // count // 2), jnp.bfloat16)
+
+  def add(n):
+    return jnp.add, [make((n,), jnp.float32)] * 2
+
+  def reverse(rows, columns):
+    return lambda x: jnp.flip(x, -1), [make((rows, columns), jnp.float32)]
+
+  def scatter_min(updates, size):
+    return (lambda x, i, u: x.at[i].min(u)), [make((size,), jnp.float32), make((updates,), jnp.int32),
+                                              make((updates,), jnp.float32)]
+
+  return locals()
+
+
+def seconds_of(function, arguments):
+  """Of a launch, without what goes by before it begins."""
+  import jax
+  import minipod
+  jax.block_until_ready(arguments)
+  compiled = jax.jit(function).lower(*arguments).compile()
+  idle = jax.jit(lambda: 0).lower().compile()
+  times = []
+  for run in (lambda: idle(), lambda: compiled(*arguments)):
+    before = minipod.virtual_time()
+    jax.block_until_ready(run())
+    times.append(minipod.virtual_time() - before)
+  return times[1] - times[0]
+
+
+def run_here(calls):
+  known = operations()
+  print(json.dumps([seconds_of(*known[name](*numbers)) for name, *numbers in calls]))
+
+
+# ---- the table ----
+
+def modelled(pod, calls):
+  environment = os.environ | {"MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes", "JAX_PLATFORMS": "minipod",
+                              "MINIPOD_TOPOLOGY": pod}
+  done = subprocess.run([sys.executable, __file__, "--run", json.dumps(calls)], capture_output=True, text=True,
+                        env=environment)
+  if done.returncode != 0:
+    raise SystemExit(done.stderr)
+  return json.loads(done.stdout.splitlines()[-1])
+
+
+def time_text(seconds):
+  for unit, factor in (("s", 1), ("ms", 1e3), ("us", 1e6)):
+    if seconds * factor >= 1:
+      break
+  return f"{seconds * factor:.3g} {unit}"
+
+
+def family_table(rows):
+  """Of (family, name, error): the mean, the mean of what is too fast or too slow alike, and the worst of each family."""
+  lines = ["| family | rows | mean error | worst | of |", "|---|---|---|---|---|"]
+  families = list(dict.fromkeys(family for family, _, _ in rows))
+  for family in [*families, None]:
+    own = [(abs(error), error, name) for other, name, error in rows if family in (None, other)]
+    worst = max(own)
+    lines.append(f"| {family or 'all'} | {len(own)} | {100 * sum(size for size, _, _ in own) / len(own):.1f} % | "
+                 f"{100 * worst[1]:+.1f} % | {worst[2]} |")
+  return "\n".join(lines)
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("--filter", default="", help="only rows whose family or name has this word")
+  parser.add_argument("--json", type=pathlib.Path, help="the same, as a list of rows")
+  parser.add_argument("--run", help=argparse.SUPPRESS)
+  arguments = parser.parse_args()
+  if arguments.run is not None:
+    run_here(json.loads(arguments.run))
+    return
+  rows = [row for row in ROWS if arguments.filter in row[0] or arguments.filter in row[1]]
+  times = {}
+  for pod in dict.fromkeys(row[2] for row in rows):
+    calls = [row[3] for row in rows if row[2] == pod]
+    times |= {(pod, call): seconds for call, seconds in zip(calls, modelled(pod, calls))}
+  print("| what | machine | published | modelled | error |\n|---|---|---|---|---|")
+  found = []
+  for family, name, pod, call, published, source in rows:
+    seconds = times[pod, call]
+    found.append((family, name, seconds / published - 1))
+    print(f"| {name} [{source}] | `{pod}` | {time_text(published)} | {time_text(seconds)} | "
+          f"{100 * found[-1][2]:+.1f} % |")
+  print("\n" + family_table(found) + "\n")
+  for letter, address in SOURCES.items():
+    print(f"- [{letter}] {address}")
+  if arguments.json is not None:
+    arguments.json.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+  main()
