@@ -57,6 +57,7 @@ static mp_status_t pjrt_async_transfer_slot_create(mp_memory_t *memory, const PJ
     mp_free(slot);
     return status;
   }
+  mp_buffer_note_fill(slot->buffer);
   mp_lock_init(&slot->mutex, MP_LOCK_TRANSFER);
   atomic_init(&slot->references, 1);
   *out_slot = slot;

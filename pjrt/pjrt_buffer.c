@@ -156,6 +156,7 @@ mp_status_t mp_PJRT_Buffer_IncreaseExternalReferenceCount(
   // JAX reads arrays in place.
   MP_RETURN_IF_ERROR(mp_buffer_check_read(args->buffer->buffer));
   MP_RETURN_IF_ERROR(mp_buffer_acquire_external(args->buffer->buffer, &data));
+  mp_buffer_note_view(args->buffer->buffer);
   atomic_fetch_add(&args->buffer->external_references, 1);
   return NULL;
 }

@@ -77,10 +77,20 @@ typedef enum {
   X(product_batched, "product.f32_batched", NUMBER, "how much dearer TF32 is in batches")       \
   X(product_flat, "product.f8_flat", NUMBER, "rows up to which tiles of f8 have 64")
 
+// Between a host and its devices (sim/model/clock).
+#define MP_CHIP_HOST_FIGURES(X)                                                       \
+  X(host_dispatch, "host.dispatch", TIME, "what a launch costs the host")             \
+  X(host_latency, "host.latency", TIME, "what a transfer takes besides its link's")   \
+  X(host_share, "host.share", NUMBER, "of host_link.bandwidth, what transfers reach") \
+  X(host_put, "host.put", RATE, "of arrays of the process, which are not pinned")     \
+  X(host_get, "host.get", RATE, "the same, to the process")                           \
+  X(host_bandwidth, "host.bandwidth", RATE, "of all devices of a host, each direction")
+
 // Member, key (group and name), type, meaning. Types: COMPILER; NUMBER, above 0 or 0; TIME in
 // seconds; RATE in bytes a second; BYTES; LIST of numbers.
 #define MP_CHIP_FIGURES(X)                                                                 \
   X(compiler, "compiler", COMPILER, "whose compiler makes the chip's programs")            \
+  MP_CHIP_HOST_FIGURES(X)                                                                  \
   MP_CHIP_NETWORK_FIGURES(X)                                                               \
   X(kernel_latency, "kernel.latency", TIME, "what a kernel takes besides its work")        \
   X(scalar_latency, "kernel.scalar_latency", TIME, "the same of ops on single elements")   \

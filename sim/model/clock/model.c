@@ -36,7 +36,11 @@ static mp_status_t model_make(mp_model_t *model, const mp_options_t *options) {
   MP_RETURN_IF_NULL(model->incoming);
   MP_RETURN_IF_NULL(model->outgoing);
   MP_RETURN_IF_NULL(model->ends);
-  return NULL;
+  // Whoever describes launches that take no time means the host's, too.
+  if (model->chip.launch_latency > 0) {
+    model->dispatch = mp_moment_of(mp_figure_or(model->chip.figures.host_dispatch, 0));
+  }
+  return mp_model_make_hosts(model);
 }
 
 mp_status_t mp_model_create(mp_pod_t *pod, const mp_options_t *options, mp_model_t **out_model) {
@@ -67,6 +71,7 @@ void mp_model_release(mp_model_t *model) {
   model_free_entries(model->aside);
   MP_ASSERT(model->programs.first == NULL && model->dead == NULL);
   mp_model_free_health(model);
+  mp_model_free_hosts(model);
   mp_network_release(model->network);
   mp_pod_release(model->pod);
   mp_free(model->devices);

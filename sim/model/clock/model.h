@@ -5,12 +5,13 @@
 // somebody asks or the log grows long, in its order. So they do not depend on workers, processes
 // or the machine, and results never depend on them.
 //
-// The host. Its clock goes on only when it waits for results or transfers; a launch begins on a
-// device when the device is done with what was launched before, the inputs are there, and the
-// launch latency has gone by since the host's moment. Whoever waits for one result of a launch
-// waits for the whole launch, on all devices, so that one process that has all devices and many
-// that have some come to the same times. Several threads of the host share its clock: their times
-// depend on the order in which they launch and wait.
+// The host. Its clock goes on by what a launch costs it (the figure host.dispatch), and when it
+// waits for results or transfers; a launch begins on a device when the device is done with what was
+// launched before, the inputs are there, and the launch latency has gone by since the host's
+// moment. Whoever waits for one result of a launch waits for the whole launch, on all devices, so
+// that one process that has all devices and many that have some come to the same times. Several
+// threads of the host share its clock: their times depend on the order in which they launch and
+// wait.
 //
 // Thread-safe. Functions that keep the log never fail: when memory is short an entry is left out,
 // and the report says so.
@@ -70,11 +71,18 @@ mp_path_t *mp_model_share_path(mp_model_share_t *share);
 // The run is over, well or badly; the share is not touched any more.
 void mp_model_share_end(mp_model_share_t *share);
 
-// A transfer from the host to a device.
+// Where a transfer begins or ends: in a memory of a device, of which those of its host are two.
+typedef struct {
+  uint32_t device;
+  mp_memory_space_t space;
+} mp_model_place_t;
+
+// A transfer from the host's own memory to a device.
 mp_stamp_t mp_model_put(mp_model_t *model, uint32_t device, uint64_t bytes);
-// A copy between devices of what was made by `source`.
-mp_stamp_t mp_model_copy(mp_model_t *model, uint32_t from, uint32_t to, uint64_t bytes,
-                         mp_stamp_t source);
+// A copy of what was made by `source`: between devices, or between a device and the memory of a
+// host. Nobody waits for it but who uses the copy. Between memories of one host it takes no time.
+mp_stamp_t mp_model_copy(mp_model_t *model, mp_model_place_t from, mp_model_place_t to,
+                         uint64_t bytes, mp_stamp_t source);
 // The host reads what was made by `source` from a device, and waits for it. 0 bytes: it only waits.
 mp_stamp_t mp_model_get(mp_model_t *model, uint32_t device, uint64_t bytes, mp_stamp_t source);
 // From here on the pod has this health, a reference that the model takes; NULL: all is well.

@@ -5,6 +5,7 @@
 
 #include "sim/base/containers/list.h"
 #include "sim/base/os/lock.h"
+#include "sim/model/clock/host_flows.h"
 #include "sim/model/clock/model.h"
 
 typedef enum {
@@ -48,7 +49,7 @@ struct mp_entry_s {
   bool is_partial;           // these devices alone take part: the others have launches of their own
   mp_model_share_t *shares;  // [num_devices]; NULL: the program has no choices
   // PUT, COPY, GET
-  uint32_t from, to;  // device ids
+  mp_model_place_t from, to;
   uint64_t bytes;
   mp_stamp_t source;
   mp_health_t *health;  // HEALTH: a reference, or NULL
@@ -133,9 +134,13 @@ struct mp_model_s {
   double pace, offset;
   double *dues;  // [MP_MODEL_KEPT_ENDS] when the ends above are to be seen
   mp_moment_t host;
-  mp_moment_t *devices;       // [num_devices] when each is done with what was launched so far
-  mp_moment_t *incoming;      // [num_devices] when the last transfer to it has come
-  mp_moment_t *outgoing;      // [num_devices] when the host has read what it wanted so far
+  mp_moment_t *devices;   // [num_devices] when each is done with what was launched so far
+  mp_moment_t dispatch;   // what the host takes for each launch
+  mp_moment_t *incoming;  // [num_devices] when the last transfer to it has come
+  mp_moment_t *outgoing;  // [num_devices] when the last transfer from it to a host has come
+  // [num_hosts] transfers to devices, and from them, of hosts that carry less than the links of
+  // their devices; NULL: of others.
+  mp_host_flows_t **to_devices, **from_devices;
   mp_moment_t reading_since;  // the host's moment before the reads at the end of the log
   uint64_t launches, transfers, lost;
   mp_model_visitor_t on_retire;
@@ -145,6 +150,10 @@ struct mp_model_s {
   mp_model_observer_t observer;
 };
 
+static inline mp_moment_t mp_moment_later(mp_moment_t a, mp_moment_t b) {
+  return a > b ? a : b;
+}
+
 // ---- model_settle.c; the caller holds the lock ----
 
 // Computes the entries at the head of the log, up to the first one whose runs are not over.
@@ -152,6 +161,22 @@ struct mp_model_s {
 void mp_model_settle(mp_model_t *model, bool is_last);
 // When what was computed from entry `number` is to be seen (mp_model_due). 0: long ago.
 double mp_model_due_of(const mp_model_t *model, uint64_t number);
+// When the entry that a stamp names was done. 0: there is none, or it was long ago.
+mp_moment_t mp_model_end_of(const mp_model_t *model, mp_stamp_t stamp);
+// The host's virtual moment is `begin` at the latest when it asks for this, and so it is not to be
+// seen before the real moment of asking. So a host that is late (it compiles, say) moves all that
+// comes after.
+void mp_model_begin_entry(mp_model_t *model, const mp_entry_t *entry, mp_moment_t begin);
+// Keeps when entry `number` is done.
+void mp_model_end_entry(mp_model_t *model, uint64_t number, mp_moment_t end);
+
+// ---- model_transfer.c; the caller holds the lock ----
+
+// Makes what the devices of hosts share, where they do.
+MP_NODISCARD mp_status_t mp_model_make_hosts(mp_model_t *model);
+void mp_model_free_hosts(mp_model_t *model);
+// When the transfer of an entry PUT, COPY or GET ends.
+mp_moment_t mp_model_transfer(mp_model_t *model, const mp_entry_t *entry);
 
 // ---- model_health.c; the caller holds the lock ----
 

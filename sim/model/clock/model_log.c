@@ -165,21 +165,36 @@ static mp_stamp_t model_log_transfer(mp_model_t *model, const mp_entry_t *what) 
   return stamp;
 }
 
-mp_stamp_t mp_model_put(mp_model_t *model, uint32_t device, uint64_t bytes) {
-  return model_log_transfer(model,
-                            &(mp_entry_t){.kind = MP_ENTRY_PUT, .to = device, .bytes = bytes});
+// The host's side of what the host itself puts and gets: memory of the process, which is not
+// pinned.
+static mp_model_place_t model_log_host_of(uint32_t device) {
+  return (mp_model_place_t){.device = device, .space = MP_MEMORY_UNPINNED_HOST};
 }
 
-mp_stamp_t mp_model_copy(mp_model_t *model, uint32_t from, uint32_t to, uint64_t bytes,
-                         mp_stamp_t source) {
+static mp_model_place_t model_log_device(uint32_t device) {
+  return (mp_model_place_t){.device = device, .space = MP_MEMORY_DEVICE};
+}
+
+mp_stamp_t mp_model_put(mp_model_t *model, uint32_t device, uint64_t bytes) {
+  return model_log_transfer(model, &(mp_entry_t){.kind = MP_ENTRY_PUT,
+                                                 .from = model_log_host_of(device),
+                                                 .to = model_log_device(device),
+                                                 .bytes = bytes});
+}
+
+mp_stamp_t mp_model_copy(mp_model_t *model, mp_model_place_t from, mp_model_place_t to,
+                         uint64_t bytes, mp_stamp_t source) {
   return model_log_transfer(
       model, &(mp_entry_t){
                  .kind = MP_ENTRY_COPY, .from = from, .to = to, .bytes = bytes, .source = source});
 }
 
 mp_stamp_t mp_model_get(mp_model_t *model, uint32_t device, uint64_t bytes, mp_stamp_t source) {
-  return model_log_transfer(
-      model, &(mp_entry_t){.kind = MP_ENTRY_GET, .from = device, .bytes = bytes, .source = source});
+  return model_log_transfer(model, &(mp_entry_t){.kind = MP_ENTRY_GET,
+                                                 .from = model_log_device(device),
+                                                 .to = model_log_host_of(device),
+                                                 .bytes = bytes,
+                                                 .source = source});
 }
 
 // ---- Pace ----

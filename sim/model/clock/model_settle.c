@@ -3,17 +3,12 @@
 #include "sim/base/hash.h"
 #include "sim/model/clock/model_impl.h"
 
-static mp_moment_t model_settle_later(mp_moment_t a, mp_moment_t b) {
-  return a > b ? a : b;
-}
-
 // Whether the end of an entry is still kept.
 static bool model_settle_is_kept(const mp_model_t *model, uint64_t number) {
   return number != 0 && model->num_entries - number < MP_MODEL_KEPT_ENDS;
 }
 
-// When the entry that a stamp names was done.
-static mp_moment_t model_settle_end_of(const mp_model_t *model, mp_stamp_t stamp) {
+mp_moment_t mp_model_end_of(const mp_model_t *model, mp_stamp_t stamp) {
   const uint64_t number = stamp >> 1;
   return model_settle_is_kept(model, number) ? model->ends[number % MP_MODEL_KEPT_ENDS] : 0;
 }
@@ -22,20 +17,16 @@ double mp_model_due_of(const mp_model_t *model, uint64_t number) {
   return model_settle_is_kept(model, number) ? model->dues[number % MP_MODEL_KEPT_ENDS] : 0;
 }
 
-// The host's virtual moment is `begin` at the latest when it asks for this, and so it is not to be
-// seen before the real moment of asking. So a host that is late (it compiles, say) moves all that
-// comes after.
-static void model_settle_begin(mp_model_t *model, const mp_entry_t *entry, mp_moment_t begin) {
+void mp_model_begin_entry(mp_model_t *model, const mp_entry_t *entry, mp_moment_t begin) {
   if (model->pace == 0) return;
   const double offset = entry->asked - model->pace * mp_moment_seconds(begin);
   if (offset > model->offset) model->offset = offset;
 }
 
-static void model_settle_end(mp_model_t *model, const mp_entry_t *entry, mp_moment_t end) {
-  model->ends[entry->number % MP_MODEL_KEPT_ENDS] = end;
+void mp_model_end_entry(mp_model_t *model, uint64_t number, mp_moment_t end) {
+  model->ends[number % MP_MODEL_KEPT_ENDS] = end;
   if (model->pace == 0) return;
-  model->dues[entry->number % MP_MODEL_KEPT_ENDS] =
-      model->offset + model->pace * mp_moment_seconds(end);
+  model->dues[number % MP_MODEL_KEPT_ENDS] = model->offset + model->pace * mp_moment_seconds(end);
 }
 
 // ---- Books ----
@@ -152,8 +143,8 @@ static mp_moment_t model_settle_set_starts(mp_model_program_t *program, const mp
   const mp_moment_t host = model->host + mp_moment_of(model->chip.launch_latency);
   mp_moment_t base = UINT64_MAX;
   for (uint32_t i = 0; i < program->num_devices; ++i) {
-    mp_moment_t start = model_settle_later(host, model->devices[program->ids[i]]);
-    start = model_settle_later(start, model_settle_end_of(model, entry->inputs[i]));
+    mp_moment_t start = mp_moment_later(host, model->devices[program->ids[i]]);
+    start = mp_moment_later(start, mp_model_end_of(model, entry->inputs[i]));
     program->starts[i] = start;
     if (start < base && model_settle_takes_part(entry, i)) base = start;
   }
@@ -194,8 +185,10 @@ static mp_status_t model_settle_replay(const mp_entry_t *entry, uint64_t path_ha
 static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entry) {
   mp_model_program_t *program = entry->program;
   const uint64_t path_hash = model_settle_set_paths(program, entry);
+  model->host += model->dispatch;
   const mp_moment_t base = model_settle_set_starts(program, entry);
-  model_settle_begin(model, entry, base - mp_moment_of(model->chip.launch_latency));
+  const mp_moment_t before = model->dispatch + mp_moment_of(model->chip.launch_latency);
+  mp_model_begin_entry(model, entry, base - before);
   if (model->is_observed) {
     model->observer.on_enqueue(model->observer.context, program, model->host);
   }
@@ -216,119 +209,12 @@ static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entr
                                 base + program->starts[i], end);
     }
     model->devices[program->ids[i]] = end;
-    last = model_settle_later(last, end);
+    last = mp_moment_later(last, end);
   }
   program->launches += 1;
   program->time += last - base;
   program->available += (last - base) * num_taking_part;
   return last;
-}
-
-// ---- Transfers ----
-
-static mp_moment_t model_settle_message(mp_model_t *model, mp_network_end_t from,
-                                        mp_network_end_t to, uint64_t bytes,
-                                        mp_transfer_t *out_transfer) {
-  mp_network_t *network = NULL;
-  mp_status_t status = mp_model_network_now(model, &network);
-  if (status == NULL) status = mp_network_message(network, from, to, (double)bytes, out_transfer);
-  if (status != NULL) {
-    mp_status_release(status);
-    *out_transfer = (mp_transfer_t){0};
-    model->lost += 1;
-    return 0;
-  }
-  return mp_moment_of(mp_flows_transfer_alone(network, out_transfer));
-}
-
-static mp_network_end_t model_settle_host_of(const mp_model_t *model, uint32_t device) {
-  return mp_network_host(mp_pod_device(model->pod, (int32_t)device)->host_index);
-}
-
-// Transfers to one device come in one after the other.
-static mp_moment_t model_settle_incoming(mp_model_t *model, uint32_t device, mp_moment_t ready,
-                                         mp_moment_t takes) {
-  const mp_moment_t end = model_settle_later(ready, model->incoming[device]) + takes;
-  model->incoming[device] = end;
-  return end;
-}
-
-// The host reads from a device. Reads that come after each other go on at the same time: all of
-// them begin when the first could.
-static mp_moment_t model_settle_read(mp_model_t *model, uint32_t device, mp_moment_t source,
-                                     mp_moment_t takes) {
-  mp_moment_t begin = model_settle_later(model->reading_since, source);
-  begin = model_settle_later(begin, model->outgoing[device]);
-  model->outgoing[device] = begin + takes;
-  model->host = model_settle_later(model->host, begin + takes);
-  return begin + takes;
-}
-
-static void model_settle_tell(const mp_model_t *model, mp_model_transfer_kind_t kind,
-                              uint32_t device, uint64_t bytes, const mp_transfer_t *transfer,
-                              mp_moment_t begin, mp_moment_t end) {
-  if (!model->is_observed || bytes == 0) return;
-  const mp_model_transfer_t told = {.kind = kind,
-                                    .device = device,
-                                    .bytes = bytes,
-                                    .num_uses = transfer->num_uses,
-                                    .uses = transfer->uses};
-  model->observer.on_transfer(model->observer.context, &told, begin, end);
-}
-
-static mp_moment_t model_settle_put(mp_model_t *model, const mp_entry_t *entry) {
-  mp_transfer_t transfer;
-  const mp_moment_t takes =
-      model_settle_message(model, model_settle_host_of(model, entry->to),
-                           mp_network_device((int32_t)entry->to), entry->bytes, &transfer);
-  const mp_moment_t end = model_settle_incoming(model, entry->to, model->host, takes);
-  model_settle_begin(model, entry, end - takes);
-  model_settle_tell(model, MP_TRANSFER_PUT, entry->to, entry->bytes, &transfer, end - takes, end);
-  return end;
-}
-
-static mp_moment_t model_settle_copy(mp_model_t *model, const mp_entry_t *entry,
-                                     mp_moment_t source) {
-  mp_transfer_t transfer;
-  const mp_moment_t takes =
-      model_settle_message(model, mp_network_device((int32_t)entry->from),
-                           mp_network_device((int32_t)entry->to), entry->bytes, &transfer);
-  const mp_moment_t end =
-      model_settle_incoming(model, entry->to, model_settle_later(source, model->host), takes);
-  model_settle_begin(model, entry, end - takes);
-  model_settle_tell(model, MP_TRANSFER_COPY, entry->to, entry->bytes, &transfer, end - takes, end);
-  return end;
-}
-
-static mp_moment_t model_settle_get(mp_model_t *model, const mp_entry_t *entry,
-                                    mp_moment_t source) {
-  mp_transfer_t transfer = {0};
-  mp_moment_t takes = 0;
-  if (entry->bytes != 0) {
-    takes = model_settle_message(model, mp_network_device((int32_t)entry->from),
-                                 model_settle_host_of(model, entry->from), entry->bytes, &transfer);
-  }
-  const mp_moment_t host = model->host;
-  const mp_moment_t end = model_settle_read(model, entry->from, source, takes);
-  model_settle_begin(model, entry, model_settle_later(end - takes, host));
-  model_settle_tell(model, MP_TRANSFER_GET, entry->from, entry->bytes, &transfer, end - takes, end);
-  return end;
-}
-
-static mp_moment_t model_settle_transfer(mp_model_t *model, const mp_entry_t *entry) {
-  const mp_moment_t source = model_settle_end_of(model, entry->source);
-  switch (entry->kind) {
-    case MP_ENTRY_PUT:
-      return model_settle_put(model, entry);
-    case MP_ENTRY_COPY:
-      return model_settle_copy(model, entry, source);
-    case MP_ENTRY_GET:
-      return model_settle_get(model, entry, source);
-    case MP_ENTRY_LAUNCH:
-    case MP_ENTRY_HEALTH:
-      break;
-  }
-  return source;
 }
 
 // ---- In the order of the log ----
@@ -338,14 +224,25 @@ void mp_model_settle(mp_model_t *model, bool is_last) {
     if (entry->num_running != 0 || (entry->num_missing != 0 && !is_last)) return;
     MP_QUEUE_POP(model, next);
     model->num_waiting -= 1;
-    if (entry->kind == MP_ENTRY_HEALTH) {
-      mp_model_take_health(model, entry);
-    } else if (entry->kind != MP_ENTRY_GET) {
-      model->reading_since = model->host;
+    mp_moment_t end = 0;
+    switch (entry->kind) {
+      case MP_ENTRY_LAUNCH:
+        end = model_settle_launch(model, entry);
+        break;
+      case MP_ENTRY_PUT:
+      case MP_ENTRY_COPY:
+      case MP_ENTRY_GET:
+        end = mp_model_transfer(model, entry);
+        break;
+      case MP_ENTRY_HEALTH:
+        mp_model_take_health(model, entry);
+        break;
     }
-    const mp_moment_t end = entry->kind == MP_ENTRY_LAUNCH ? model_settle_launch(model, entry)
-                                                           : model_settle_transfer(model, entry);
-    model_settle_end(model, entry, end);
+    // Reads that come after each other go on at the same time. One that comes after a wait for
+    // something else does not.
+    const bool is_read = entry->kind == MP_ENTRY_GET && entry->bytes != 0;
+    if (!is_read && entry->kind != MP_ENTRY_HEALTH) model->reading_since = model->host;
+    mp_model_end_entry(model, entry->number, end);
     if (entry->num_missing != 0) {
       mp_model_set_aside(model, entry);
     } else {

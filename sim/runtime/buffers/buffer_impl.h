@@ -14,14 +14,15 @@ struct mp_buffer_s {
   mp_event_t *definition;  // retained
   // Its definition waits for a run that may be in a call that blocks (launch/call.h).
   bool is_behind_call;
-  mp_stamp_t stamp;       // of what has made it, in the model of time; set before anybody has it
-  mp_lock_t lock;         // a leaf of the lock order
-  mp_storage_t *storage;  // valid while not deleted or externals != 0; NULL: an error buffer
-  bool is_deleted;        // then the buffer's own hold on the storage is gone
-  bool is_unwanted;       // its user deleted it while a launch had taken it as a donation
-  uint32_t externals;     // external references, each with a hold and a reference to the buffer
-  uint64_t claim;         // number of the launch that took it as a donation; 0: none
-  int64_t dims[];         // [type.rank] what type.dims points to
+  mp_stamp_t stamp;         // of what has made it, in the model of time; set before anybody has it
+  _Atomic mp_stamp_t view;  // of the host's copy of it there; 0: none, 1: somebody tells of it
+  mp_lock_t lock;           // a leaf of the lock order
+  mp_storage_t *storage;    // valid while not deleted or externals != 0; NULL: an error buffer
+  bool is_deleted;          // then the buffer's own hold on the storage is gone
+  bool is_unwanted;         // its user deleted it while a launch had taken it as a donation
+  uint32_t externals;       // external references, each with a hold and a reference to the buffer
+  uint64_t claim;           // number of the launch that took it as a donation; 0: none
+  int64_t dims[];           // [type.rank] what type.dims points to
 };
 
 // A buffer over `storage`, whose hold it takes over, also on failure (NULL: an error buffer);

@@ -256,9 +256,7 @@ mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *arra
     mp_buffer_release(buffer);
     return status;
   }
-  if (client->model != NULL && memory->space == MP_MEMORY_DEVICE) {
-    buffer->stamp = mp_model_put(client->model, mp_device_id(memory->device), buffer->bytes);
-  }
+  mp_buffer_note_fill(buffer);
   *out_buffer = buffer;
   // The source is no longer needed when the contents are there.
   if (out_done != NULL) {
@@ -271,16 +269,35 @@ mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *arra
 
 // ---- To the host ----
 
-// Tells the model of time; what comes back names the read there.
+// Tells the model of time that the host reads so many bytes and waits for them; what comes back
+// names the read there. What lies on the host is only waited for.
 static mp_stamp_t transfer_note_read(const mp_buffer_t *buffer, uint64_t bytes) {
   const mp_device_t *device = buffer->memory->device;
-  if (device->client->model == NULL || buffer->memory->space != MP_MEMORY_DEVICE) return 0;
-  return mp_model_get(device->client->model, mp_device_id(device), bytes, buffer->stamp);
+  const bool is_on_host = buffer->memory->space != MP_MEMORY_DEVICE;
+  if (device->client->model == NULL || (is_on_host && buffer->stamp == 0)) return 0;
+  return mp_model_get(device->client->model, mp_device_id(device), is_on_host ? 0 : bytes,
+                      buffer->stamp);
+}
+
+void mp_buffer_note_view(mp_buffer_t *buffer) {
+  if (mp_device_client(buffer->memory->device)->model == NULL) return;
+  // Of two threads that come at the same time one has the copy, as with a lock.
+  uint64_t none = 0;
+  if (!atomic_compare_exchange_strong(&buffer->view, &none, 1)) return;
+  atomic_store(&buffer->view, transfer_note_read(buffer, buffer->bytes));
 }
 
 mp_event_t *mp_buffer_ready_event(mp_buffer_t *buffer) {
-  return mp_pacer_hold_back(mp_device_client(buffer->memory->device), buffer->definition,
-                            transfer_note_read(buffer, 0));
+  const mp_stamp_t view = atomic_load(&buffer->view);
+  const mp_stamp_t stamp = view > 1 ? view : transfer_note_read(buffer, 0);
+  return mp_pacer_hold_back(mp_device_client(buffer->memory->device), buffer->definition, stamp);
+}
+
+void mp_buffer_note_fill(mp_buffer_t *buffer) {
+  const mp_memory_t *memory = buffer->memory;
+  mp_model_t *model = mp_device_client(memory->device)->model;
+  if (model == NULL || memory->space != MP_MEMORY_DEVICE) return;
+  buffer->stamp = mp_model_put(model, mp_device_id(memory->device), buffer->bytes);
 }
 
 mp_status_t mp_buffer_check_read(const mp_buffer_t *buffer) {
@@ -403,15 +420,19 @@ mp_status_t mp_storage_copy(mp_client_t *client, const mp_storage_copy_t *what, 
   return transfer_begin(client, &request, done);
 }
 
-// Copies between the memories of one device, and those of hosts, take no time.
+static mp_model_place_t transfer_place(const mp_memory_t *memory) {
+  return (mp_model_place_t){.device = mp_device_id(memory->device), .space = memory->space};
+}
+
+// Copies inside a memory, and between those of one host, take no time.
 static mp_stamp_t transfer_note_copy(const mp_buffer_t *buffer, const mp_memory_t *memory) {
   mp_model_t *model = mp_device_client(memory->device)->model;
-  const bool is_between = buffer->memory->device != memory->device &&
-                          buffer->memory->space == MP_MEMORY_DEVICE &&
-                          memory->space == MP_MEMORY_DEVICE;
-  if (model == NULL || !is_between) return buffer->stamp;
-  return mp_model_copy(model, mp_device_id(buffer->memory->device), mp_device_id(memory->device),
-                       buffer->bytes, buffer->stamp);
+  const mp_memory_t *from = buffer->memory;
+  const bool is_on_device = from->space == MP_MEMORY_DEVICE || memory->space == MP_MEMORY_DEVICE;
+  const bool is_same = from->device == memory->device && (from == memory || !is_on_device);
+  if (model == NULL || is_same) return buffer->stamp;
+  return mp_model_copy(model, transfer_place(from), transfer_place(memory), buffer->bytes,
+                       buffer->stamp);
 }
 
 mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,

@@ -1,0 +1,180 @@
+"""Hosts in virtual time: arrays that are read, put and offloaded, and what launches cost."""
+
+import textwrap
+
+import mpirun
+import pytest
+import scenario
+
+# 1 GB/s between a host and each of its devices, 2 GB/s for all; launches cost the host 100 us.
+FIGURES = """
+compiler: plain
+host: {dispatch: 100us, bandwidth: 2GB/s}
+"""
+POD = ("v5e:2x2 op_latency:1us launch_latency:1us host_link.latency:2us host_link.bandwidth:1GB/s links.latency:1us "
+       "links.bandwidth:100GB/s memory.bandwidth:1TB/s flops.f32:1T")
+PRELUDE = """
+    import minipod
+    mesh = jax.make_mesh((4,), ("i",))
+    split, whole = NamedSharding(mesh, P("i")), NamedSharding(mesh, P())
+    first = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    def took(what):
+      before = minipod.virtual_time()
+      what()
+      return round((minipod.virtual_time() - before) * 1e6)
+    """
+
+
+@pytest.fixture
+def pod(tmp_path):
+  (tmp_path / "chip.yaml").write_text(FIGURES)
+  return {"MINIPOD_TOPOLOGY": f"{POD} chip:{tmp_path / 'chip.yaml'}", "MINIPOD_TIME": "model"}
+
+
+def run(pod, *codes, **variables):
+  code = "".join(map(textwrap.dedent, (PRELUDE, *codes)))
+  return scenario.run(code, devices=None, **{**pod, **variables}).split()
+
+
+MEGABYTE = """
+    x = jax.device_put(np.ones(250000, np.float32), first)
+    x = jax.jit(lambda x: x + 1)(x).block_until_ready()
+    """
+
+
+@pytest.mark.parametrize("read", ["np.asarray(x)", "jax.device_get(x)", "x.tolist()", "np.asarray(x.addressable_shards[0].data)",
+                                  "np.from_dlpack(x)", "x.copy_to_host_async(), np.asarray(x)"])
+def test_what_is_read_comes_over_the_link_once(pod, read):
+  assert run(pod, MEGABYTE, f"""
+      print(took(lambda: ({read})))
+      print(took(lambda: ({read})), took(lambda: np.asarray(x)), took(lambda: jax.device_get(x)))
+      print(took(x.block_until_ready))
+      """) == ["1002", "0", "0", "0", "0"]
+
+
+def test_every_new_array_is_read(pod):
+  assert run(pod, MEGABYTE, """
+      np.asarray(x)
+      for _ in range(2):
+        x = jax.jit(lambda x: x + 1)(x).block_until_ready()
+        print(took(lambda: np.asarray(x)))
+      print(took(lambda: bool(x[0] == 4)) > 100)
+      """) == ["1002", "1002", "True"]
+
+
+def test_devices_are_read_together(pod):
+  times = run(pod, """
+      x = jax.device_put(np.ones((4, 250000), np.float32), split)
+      y = jax.jit(lambda x: x + 1)(x).block_until_ready()
+      z = jax.jit(lambda x: x + 2)(x).block_until_ready()
+      w = jax.jit(lambda x: x.sum(0), out_shardings=whole)(x).block_until_ready()
+      print(took(lambda: np.asarray(y)))  # four megabytes at 2 GB/s
+      print(took(lambda: [np.asarray(z.addressable_shards[i].data) for i in (1, 2)]))
+      print(took(lambda: np.asarray(z)))  # the host has two of four
+      print(took(lambda: np.asarray(w)))  # of one device
+      """)
+  # Latencies of reads that come after each other are beside the bytes of others.
+  assert list(map(int, times)) == pytest.approx([2002, 1002, 1002, 1002], abs=2)
+
+
+def test_both_ways(pod):
+  assert run(pod, """
+      h = np.ones((4, 250000), np.float32)
+      print(took(lambda: jax.device_put(h[0], first).block_until_ready()))
+      print(took(lambda: jax.device_put(h, split).block_until_ready()))
+      print(took(lambda: jax.device_put([h[0], h[1]], [first, first])[1].block_until_ready()))
+      """) == ["1002", "2002", "2004"]
+
+
+def test_offloading(pod):
+  assert run(pod, MEGABYTE, """
+      pinned = first.with_memory_kind("pinned_host")
+      other = jax.sharding.SingleDeviceSharding(jax.devices()[1])
+      print(took(lambda: globals().update(p=jax.device_put(x, pinned))))  # nobody waits
+      print(took(p.block_until_ready), took(lambda: np.asarray(p)))
+      print(took(lambda: globals().update(d=jax.device_put(p, first).block_until_ready())))
+      print(took(lambda: jax.device_put(p, other).block_until_ready()))
+      y = jax.device_put(np.ones((4, 250000), np.float32), split).block_until_ready()
+      print(took(lambda: globals().update(q=jax.device_put(y, split.with_memory_kind("pinned_host")).block_until_ready())))
+      print(took(lambda: jax.device_put(q, split).block_until_ready()))
+      print(np.asarray(d)[0], np.asarray(q).sum() == 1000000)
+      """) == ["0", "1002", "0", "1002", "1002", "2002", "2002", "2.0", "True"]
+
+
+def test_a_copy_goes_on_beside_work(pod):
+  assert run(pod, MEGABYTE, """
+      step = jax.jit(lambda a: a @ a)
+      a = jax.device_put(np.ones((2000, 2000), np.float32), first)
+      step(a).block_until_ready()
+      alone = took(lambda: step(a).block_until_ready())
+      def both():
+        p = jax.device_put(x, first.with_memory_kind("pinned_host"))
+        b = step(a)
+        jax.block_until_ready([p, b])
+      print(alone > 2000, took(both) == alone)
+      """) == ["True", "True"]
+
+
+def test_a_loop_that_reads_each_loss(pod):
+  loop = """
+      step = jax.jit(lambda x: (x + 1, x.sum()))
+      x = jax.device_put(np.ones(1000, np.float32), first)
+      step(x)[1].block_until_ready()
+      def loop(read):
+        y = x
+        for _ in range(10):
+          y, loss = step(y)
+          if read: float(loss)
+        loss.block_until_ready()
+      print(took(lambda: loop(False)), took(lambda: loop(True)))
+      """
+  ahead, waiting = map(int, run(pod, loop))
+  # The host is slower than the device; who reads each loss waits for the device and the transfer, too.
+  assert 1000 < ahead < 1020 and ahead + 10 * 2 <= waiting < ahead + 10 * 20
+
+
+JOB = PRELUDE + """
+    a = jax.make_array_from_callback((4, 250000), split, lambda index: np.ones((1, 250000), np.float32))
+    for _ in range(3):
+      a, loss = jax.jit(lambda a: (a + 1, a.sum()), out_shardings=(split, whole))(a)
+      print(float(loss))
+    np.asarray(a.addressable_shards[0].data)
+    for s in a.addressable_shards:
+      jax.device_put(s.data, jax.sharding.SingleDeviceSharding(s.device, memory_kind="pinned_host"))
+    float(jax.jit(jnp.sum)(a))
+    print(minipod.virtual_time().hex())
+    """
+
+
+@mpirun.NEEDS_MPIRUN
+def test_one_process_and_two(pod):
+  alone = scenario.run(textwrap.dedent(JOB), devices=None, **pod)
+  job = mpirun.run_well(2, textwrap.dedent(JOB), **pod)
+  assert job.outs == [alone] * 2
+
+
+def test_the_same_with_values_and_without(pod):
+  codes = MEGABYTE, """
+      jax.device_put(x, first.with_memory_kind("pinned_host")).block_until_ready()
+      np.asarray(jax.device_put(np.ones(8, np.float32), first) * 2)
+      print(minipod.virtual_time().hex())
+      """
+  assert run(pod, *codes) == run(pod, *codes, MINIPOD_VALUES="shapes")
+
+
+def test_chips_have_figures():
+  def put_and_get(name):
+    out = scenario.run("""
+        import minipod
+        jax.devices()
+        x = np.ones(16 << 20, np.float32)
+        for step in lambda: jax.device_put(x).block_until_ready(), lambda: np.asarray(y):
+          before = minipod.virtual_time()
+          y = step()
+          print(minipod.virtual_time() - before)
+        """, devices=None, MINIPOD_TOPOLOGY=name, MINIPOD_TIME="model")
+    return [float(line) for line in out.split()]
+  put, get = put_and_get("v5e:1x1")
+  assert put == pytest.approx(4475e-6, rel=1e-3) and get == pytest.approx(put, rel=1e-6)
+  put, get = put_and_get("h100:1")
+  assert put == pytest.approx(2**26 / 11e9, rel=1e-2) and get == pytest.approx(2**26 / 2.7e9, rel=1e-2)
