@@ -44,9 +44,11 @@ static mp_status_t cluster_use(mp_cluster_find_t *find, const mp_value_t *value,
   return MP_ARRAY_PUSH(find->scratch_arena, &find->uses, use);
 }
 
-static mp_status_t cluster_use_in_memory(mp_cluster_find_t *find, const mp_value_t *value) {
+static mp_status_t cluster_use_in_memory(mp_cluster_find_t *find, const mp_value_t *value,
+                                         bool is_outside) {
   mp_cluster_value_t *entry;
   MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
+  entry->is_outside |= is_outside;
   if (find->place < entry->memory_use) entry->memory_use = find->place;
   return NULL;
 }
@@ -54,7 +56,7 @@ static mp_status_t cluster_use_in_memory(mp_cluster_find_t *find, const mp_value
 // Something that is no cluster reads all the operands' bytes from memory.
 static mp_status_t cluster_use_all_in_memory(mp_cluster_find_t *find, const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    MP_RETURN_IF_ERROR(cluster_use_in_memory(find, mp_cluster_root(op->operands[i])));
+    MP_RETURN_IF_ERROR(cluster_use_in_memory(find, mp_cluster_root(op->operands[i]), true));
   }
   return NULL;
 }
@@ -93,12 +95,13 @@ static mp_status_t cluster_add_users(mp_cluster_find_t *find, const mp_value_t *
   if (entry == NULL) return NULL;
   for (uint32_t at = entry->first_use; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
     const uint32_t number = mp_cluster_now(find, find->uses.items[at].cluster);
-    const uint32_t place = find->states.items[number].place;
     if (find->out->clusters.items[number].block == block) {
       MP_RETURN_IF_ERROR(cluster_add_user(find, &find->uses.items[at]));
-    } else if (place < entry->memory_use) {
-      entry->memory_use = place;
+      continue;
     }
+    const uint32_t place = find->states.items[number].place;
+    entry->is_outside = true;
+    if (place < entry->memory_use) entry->memory_use = place;
   }
   if (entry->memory_use < *memory_use) *memory_use = entry->memory_use;
   return NULL;
@@ -248,7 +251,7 @@ static mp_status_t cluster_join(mp_cluster_find_t *find, const cluster_op_t *at,
     const mp_value_t *value = mp_cluster_source(find->compiler, at->op, at->kind, i, &is_reused);
     if (value == NULL) continue;
     if (!mp_cluster_takes(find->compiler, at->op, at->kind, i)) {
-      MP_RETURN_IF_ERROR(cluster_use_in_memory(find, value));
+      MP_RETURN_IF_ERROR(cluster_use_in_memory(find, value, false));
       continue;
     }
     const bool is_along = (user->is_along || is_row) && !is_reused &&

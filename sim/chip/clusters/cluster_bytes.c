@@ -111,8 +111,10 @@ static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number, 
     mp_cluster_value_t *entry;
     MP_RETURN_IF_ERROR(mp_cluster_value(find, access->value, &entry));
     const bool is_read = entry->reader != MP_CLUSTER_NONE && entry->reader < number;
-    if (!is_read || entry->memory_use != MP_CLUSTER_NONE || number - entry->reader > FAR) continue;
+    if (!is_read || entry->is_outside || number - entry->reader > FAR) continue;
     if (find->out->clusters.items[entry->reader].block != cluster->block) continue;
+    // What is updated in place is larger than what is written.
+    if (access->bytes < mp_work_bytes_of(access->value->type)) continue;
     if (*used + access->bytes > find->scratch) continue;
     *used += access->bytes;
     freed[entry->reader] += access->bytes;

@@ -23,6 +23,7 @@ typedef struct {
   uint32_t reader;  // the cluster for which `bytes` holds; in the end the last one that reads it
   double bytes;     // that it reads of the value
   uint32_t access;  // the read that `bytes` belongs to
+  bool is_outside;  // somebody who is no cluster of its block wants it in memory
   bool is_scratch;
 } mp_cluster_value_t;
 

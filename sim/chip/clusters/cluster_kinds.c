@@ -7,9 +7,22 @@
 
 // ---- kinds ----
 
+// Whether every element of the slice lies beside the next one.
+static bool cluster_kinds_is_dense(const mp_op_t *op) {
+  const mp_index_list_t strides = mp_op_ints(op, MP_ATTR_STRIDES);
+  for (uint32_t i = 0; i < strides.count; ++i) {
+    if (strides.values[i] != 1) return false;
+  }
+  return true;
+}
+
 mp_cluster_kind_t mp_cluster_kind(mp_chip_compiler_t compiler, const mp_op_t *op,
                                   mp_work_class_t work_class) {
   if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return MP_CLUSTER_UPDATE;
+  if (compiler == MP_CHIP_COMPILER_TPU) {
+    if (op->code == MP_OP_REVERSE) return MP_CLUSTER_ALONE;
+    if (op->code == MP_OP_SLICE && !cluster_kinds_is_dense(op)) return MP_CLUSTER_ALONE;
+  }
   switch (work_class) {
     case MP_WORK_MATMUL:
     case MP_WORK_CONVOLUTION:

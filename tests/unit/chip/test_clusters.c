@@ -109,6 +109,28 @@ static void a_softmax_keeps_its_rows(void **state) {
   find_end(&f);
 }
 
+// The maximum of what was widened is widened afterwards; it is then no pattern that keeps rows.
+static void a_widened_softmax_is_three_kernels(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%y: tensor<256x1024xbf16>) -> " M " {\n" ZERO
+      "%x = stablehlo.convert %y : (tensor<256x1024xbf16>) -> " M "\n" REDUCE("0", "x", "maximum")
+          SPREAD("1", "0") OP("2", "subtract %x, %1") OP("3", "exponential %2")
+              REDUCE("4", "3", "add") SPREAD("5", "4") OP("6", "divide %3, %5") "return %6 : " M
+                                                                                "\n}\n";
+  expect(TPU, text, 3, 3.0 * SIZE / 2 + SIZE + 5.0 * ROWS * 4);
+  expect(GPU, text, 1, 1.5 * SIZE);
+}
+
+// What a reversal reads is in memory.
+static void a_reversal_is_a_kernel(void **state) {
+  (void)state;
+  static const char text[] = "func.func @main(%x: " M ") -> " M " {\n" OP(
+      "0", "negate %x") "%1 = stablehlo.reverse %0, dims = [0] : " M "\nreturn %1 : " M "\n}\n";
+  expect(TPU, text, 2, 4.0 * SIZE);
+  expect(GPU, text, 1, 2.0 * SIZE);
+}
+
 // An inverse root for each row is made once and not for each element.
 static void what_is_dear_is_not_broadcast(void **state) {
   (void)state;
@@ -180,6 +202,8 @@ int main(void) {
       cmocka_unit_test(siblings_read_what_they_share_once),
       cmocka_unit_test(a_variance_reads_its_array_twice),
       cmocka_unit_test(a_softmax_keeps_its_rows),
+      cmocka_unit_test(a_widened_softmax_is_three_kernels),
+      cmocka_unit_test(a_reversal_is_a_kernel),
       cmocka_unit_test(what_is_dear_is_not_broadcast),
       cmocka_unit_test(a_product_takes_what_is_around_it),
       cmocka_unit_test(updates_of_a_weight_are_one_kernel),
