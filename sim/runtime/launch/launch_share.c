@@ -163,8 +163,23 @@ static mp_status_t launch_share_find_session(mp_launch_state_t *l, mp_launch_sha
   return NULL;
 }
 
-mp_status_t mp_launch_share_prepare(mp_launch_state_t *l, mp_launch_share_t *share) {
+// The arena counts as what the described chip would need, if that is known: a run then fits exactly
+// if the chip's compiler would have said so.
+static mp_status_t launch_share_take_arena(mp_launch_state_t *l, mp_launch_share_t *share) {
   const mp_program_t *program = l->executable->program;
+  const mp_twin_memory_t *planned = mp_executable_memory(l->executable);
+  const uint64_t charge = planned != NULL ? planned->temporaries : program->arena_bytes;
+  const uint64_t bytes = program->arena_bytes == 0 && charge > 0 ? 1 : program->arena_bytes;
+  if (bytes == 0) return NULL;
+  mp_status_t status =
+      mp_memory_alloc_as(mp_device_memory(share->device, MP_MEMORY_DEVICE), bytes, charge,
+                         launch_share_blocks_after(share), &l->arena_label, &share->arena);
+  if (status != NULL) return mp_program_blame_temporaries(program, status);
+  share->run->arena = share->arena->data;
+  return NULL;
+}
+
+mp_status_t mp_launch_share_prepare(mp_launch_state_t *l, mp_launch_share_t *share) {
   MP_RETURN_IF_ERROR(mp_run_create(l->executable, share->logical, &share->run));
   share->run->launch = l->claim;
   share->run->context = mp_foreign_context_retain(l->launch->context);
@@ -176,13 +191,7 @@ mp_status_t mp_launch_share_prepare(mp_launch_state_t *l, mp_launch_share_t *sha
   }
   MP_RETURN_IF_ERROR(launch_share_find_session(l, share));
   MP_RETURN_IF_ERROR(launch_share_take_arguments(l, share));
-  if (program->arena_bytes != 0) {
-    mp_status_t status =
-        mp_memory_alloc(mp_device_memory(share->device, MP_MEMORY_DEVICE), program->arena_bytes,
-                        launch_share_blocks_after(share), &l->arena_label, &share->arena);
-    if (status != NULL) return mp_program_blame_temporaries(program, status);
-    share->run->arena = share->arena->data;
-  }
+  MP_RETURN_IF_ERROR(launch_share_take_arena(l, share));
   return launch_share_make_results(l, share);
 }
 

@@ -91,7 +91,7 @@ void mp_memory_describe_holders(const mp_memory_t *memory, mp_strbuf_t *out) {
   }
   size_t n = 0;
   for (const mp_span_t *b = memory->live.first; b != NULL; b = b->list_next) {
-    holders[n++] = (holder_t){b->label, b->bytes, 1};
+    holders[n++] = (holder_t){b->label, b->charged, 1};
   }
   size_t groups = holders_merge_equal(holders, count);
   mp_strbuf_printf(out, "\nlive buffers of device %" PRIu32 ", largest first:", memory->device_id);

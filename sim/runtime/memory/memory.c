@@ -54,25 +54,25 @@ static bool memory_add_within(_Atomic uint64_t *sum, uint64_t bytes, uint64_t li
   return true;
 }
 
-// Adds to what is in use, or says what that does not fit into. What the capacities allow may still
-// be more than the machine has: then it is refused here and not by the kernel's out-of-memory
-// killer.
-static mp_memory_limit_t memory_reserve(mp_memory_t *memory, uint64_t bytes) {
+// Adds to what is in use, or says what that does not fit into. `charge` counts against the
+// capacity, `bytes` against the machine. What the capacities allow may still be more than the
+// machine has: then it is refused here and not by the kernel's out-of-memory killer.
+static mp_memory_limit_t memory_reserve(mp_memory_t *memory, uint64_t charge, uint64_t bytes) {
   mp_lock_assert_held(&memory->lock);
   mp_memory_pool_t *pool = memory->pool;
   mp_memory_budget_t *budget = memory->budget;
   const uint64_t in_use = memory_in_use(memory);
   if (pool != NULL) {
-    if (!memory_add_within(&pool->bytes_in_use, bytes, pool->capacity)) return MP_LIMIT_POOL;
-  } else if (bytes > memory->capacity || in_use > memory->capacity - bytes) {
+    if (!memory_add_within(&pool->bytes_in_use, charge, pool->capacity)) return MP_LIMIT_POOL;
+  } else if (charge > memory->capacity || in_use > memory->capacity - charge) {
     return MP_LIMIT_CAPACITY;
   }
   const uint64_t machine = budget->machine_bytes == 0 ? UINT64_MAX : budget->machine_bytes;
   if (!memory_add_within(&budget->bytes_in_use, bytes, machine)) {
-    if (pool != NULL) atomic_fetch_sub(&pool->bytes_in_use, bytes);
+    if (pool != NULL) atomic_fetch_sub(&pool->bytes_in_use, charge);
     return MP_LIMIT_MACHINE;
   }
-  memory_set_in_use(memory, in_use + bytes);
+  memory_set_in_use(memory, in_use + charge);
   return MP_LIMIT_NONE;
 }
 
@@ -84,10 +84,10 @@ static void memory_count(mp_memory_t *memory, uint64_t bytes) {
   if (bytes > memory->largest_alloc) memory->largest_alloc = bytes;
 }
 
-static void memory_discharge(mp_memory_t *memory, uint64_t bytes) {
+static void memory_discharge(mp_memory_t *memory, uint64_t charge, uint64_t bytes) {
   mp_lock_assert_held(&memory->lock);
-  memory_set_in_use(memory, memory_in_use(memory) - bytes);
-  if (memory->pool != NULL) atomic_fetch_sub(&memory->pool->bytes_in_use, bytes);
+  memory_set_in_use(memory, memory_in_use(memory) - charge);
+  if (memory->pool != NULL) atomic_fetch_sub(&memory->pool->bytes_in_use, charge);
   atomic_fetch_sub(&memory->budget->bytes_in_use, bytes);
 }
 
@@ -103,8 +103,9 @@ static void memory_remove_live(mp_memory_t *memory, mp_span_t *block) {
   MP_LIST_REMOVE(&memory->live, block, list_prev, list_next);
 }
 
-static mp_memory_limit_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint64_t after,
-                                             const mp_label_t *label, mp_span_t **out_block) {
+static mp_memory_limit_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint64_t charge,
+                                             uint64_t after, const mp_label_t *label,
+                                             mp_span_t **out_block) {
   mp_lock_assert_held(&memory->lock);
   if (memory->heap == NULL) {
     mp_status_t status = mp_heap_create(memory->numa_node, &memory->heap);
@@ -112,7 +113,7 @@ static mp_memory_limit_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes
     if (status != NULL) return MP_LIMIT_SYSTEM;
     if (memory->budget->is_sparse) mp_heap_make_sparse(memory->heap);
   }
-  const mp_memory_limit_t limit = memory_reserve(memory, bytes);
+  const mp_memory_limit_t limit = memory_reserve(memory, charge, bytes);
   if (limit != MP_LIMIT_NONE) return limit;
   uint64_t idle_before = mp_heap_idle_bytes(memory->heap);
   mp_span_t *block = mp_heap_take(memory->heap, bytes, after);
@@ -120,10 +121,11 @@ static mp_memory_limit_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes
   uint64_t idle_after = mp_heap_idle_bytes(memory->heap);
   atomic_fetch_sub(&memory->budget->bytes_idle, idle_before - idle_after);
   if (block == NULL) {
-    memory_discharge(memory, bytes);
+    memory_discharge(memory, charge, bytes);
     return MP_LIMIT_SYSTEM;
   }
-  memory_count(memory, bytes);
+  block->charged = charge;
+  memory_count(memory, charge);
   memory_add_live(memory, block, label);
   if (memory->space == MP_MEMORY_PINNED_HOST) {
     // Locking may fail, because RLIMIT_MEMLOCK is often only a few MiB. The statistics say whether
@@ -165,18 +167,32 @@ static void memory_make_room(mp_memory_budget_t *budget) {
   }
 }
 
-mp_status_t mp_memory_alloc(mp_memory_t *memory, uint64_t bytes, uint64_t after,
-                            const mp_label_t *label, mp_span_t **out_block) {
-  MP_ASSERT(bytes != 0 && label != NULL);
-  uint64_t rounded = mp_heap_round(bytes, memory->space == MP_MEMORY_PINNED_HOST);
-  if (rounded == 0) return mp_memory_exhausted(memory, bytes, label, MP_LIMIT_SYSTEM);
+static mp_status_t memory_alloc(mp_memory_t *memory, uint64_t rounded, uint64_t charge,
+                                uint64_t after, const mp_label_t *label, mp_span_t **out_block) {
   mp_lock(&memory->lock);
-  const mp_memory_limit_t limit = memory_alloc_locked(memory, rounded, after, label, out_block);
+  const mp_memory_limit_t limit =
+      memory_alloc_locked(memory, rounded, charge, after, label, out_block);
   mp_unlock(&memory->lock);
   // Without the lock, which is a leaf: this and the error's text take those of other memories.
   if (rounded >= MP_TRIM_FROM) memory_make_room(memory->budget);
   if (limit == MP_LIMIT_NONE) return NULL;
-  return mp_memory_exhausted(memory, rounded, label, limit);
+  const bool is_described = limit == MP_LIMIT_CAPACITY || limit == MP_LIMIT_POOL;
+  return mp_memory_exhausted(memory, is_described ? charge : rounded, label, limit);
+}
+
+mp_status_t mp_memory_alloc(mp_memory_t *memory, uint64_t bytes, uint64_t after,
+                            const mp_label_t *label, mp_span_t **out_block) {
+  return mp_memory_alloc_as(memory, bytes, bytes, after, label, out_block);
+}
+
+mp_status_t mp_memory_alloc_as(mp_memory_t *memory, uint64_t bytes, uint64_t charge, uint64_t after,
+                               const mp_label_t *label, mp_span_t **out_block) {
+  MP_ASSERT(bytes != 0 && label != NULL);
+  const uint64_t rounded = mp_heap_round(bytes, memory->space == MP_MEMORY_PINNED_HOST);
+  if (rounded == 0) return mp_memory_exhausted(memory, bytes, label, MP_LIMIT_SYSTEM);
+  // A capacity that is shared is this machine's own memory.
+  const bool is_itself = charge == bytes || memory->pool != NULL;
+  return memory_alloc(memory, rounded, is_itself ? rounded : charge, after, label, out_block);
 }
 
 // True when pages should go back to the system. Idle pages are kept up to a floor; above it, as
@@ -196,7 +212,7 @@ void mp_memory_free(mp_memory_t *memory, mp_span_t *block, uint64_t free_after) 
   MP_ASSERT(!block->is_free && block->label != NULL);
   uint64_t bytes = block->bytes;
   memory_remove_live(memory, block);
-  memory_discharge(memory, bytes);
+  memory_discharge(memory, block->charged, bytes);
   if (memory->space == MP_MEMORY_PINNED_HOST) {
     if (block->is_locked) {
       (void)munlock(block->data, bytes);
@@ -215,7 +231,7 @@ void mp_memory_free(mp_memory_t *memory, mp_span_t *block, uint64_t free_after) 
 
 mp_status_t mp_memory_charge(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
   mp_lock(&memory->lock);
-  const mp_memory_limit_t limit = memory_reserve(memory, bytes);
+  const mp_memory_limit_t limit = memory_reserve(memory, bytes, bytes);
   if (limit == MP_LIMIT_NONE) {
     memory_count(memory, bytes);
     memory->adopted += bytes;
@@ -229,7 +245,7 @@ void mp_memory_discharge(mp_memory_t *memory, uint64_t bytes) {
   mp_lock(&memory->lock);
   MP_ASSERT(memory->adopted >= bytes);
   memory->adopted -= bytes;
-  memory_discharge(memory, bytes);
+  memory_discharge(memory, bytes, bytes);
   mp_unlock(&memory->lock);
 }
 

@@ -75,6 +75,7 @@ struct mp_span_s {
   mp_span_t *list_prev, *list_next;  // of its bin when free, of the live blocks otherwise
   char *data;
   uint64_t bytes;
+  uint64_t charged;         // while live: what counts against the capacity
   uint64_t touched;         // while free: bytes that may be backed by pages
   uint64_t free_after;      // while free: the last run that uses it; later runs may have it
   const mp_label_t *label;  // while live; the storage's or the launch's
@@ -140,6 +141,12 @@ void mp_memory_deinit(mp_memory_t *memory);
 // block is freed. RESOURCE_EXHAUSTED with the table of who holds what.
 MP_NODISCARD mp_status_t mp_memory_alloc(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                                          const mp_label_t *label, mp_span_t **out_block);
+// The same of a block that counts as `charge` bytes where the memory's capacity is described: that
+// of a device that is imagined to use more or fewer than this machine. Against what the machine has
+// it counts as it is.
+MP_NODISCARD mp_status_t mp_memory_alloc_as(mp_memory_t *memory, uint64_t bytes, uint64_t charge,
+                                            uint64_t after, const mp_label_t *label,
+                                            mp_span_t **out_block);
 // Gives a block back. `free_after` is the number of the last enqueued run of the device that uses
 // it; 0: none.
 void mp_memory_free(mp_memory_t *memory, mp_span_t *block, uint64_t free_after);

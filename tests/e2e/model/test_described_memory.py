@@ -1,0 +1,73 @@
+"""The memory of the described chip: what programs need of it by its compiler's plan, and what does not fit."""
+
+import scenario
+
+PROGRAM = """
+import jax, jax.numpy as jnp
+from jax.experimental import topologies
+M = jax.ShapeDtypeStruct((1024, 1024), jnp.float32)  # 4 MiB
+def f(x):
+  for _ in range(4):
+    x = jnp.tanh(x @ x) + 1
+  return x
+"""
+POD = {"MINIPOD_TIME": "model", "MINIPOD_TOPOLOGY": "torus:2x2 hbm:64MiB"}
+
+
+def run(code, **env):
+  return scenario.run(PROGRAM + code, devices=None, **POD | env)
+
+
+def test_two_products_of_a_chain_live_at_once():
+  """By hand: of four products in a row the last is the result, and of the others two live together."""
+  code = """
+stats = jax.jit(f).lower(M).compile().memory_analysis()
+print(stats.argument_size_in_bytes >> 20, stats.output_size_in_bytes >> 20, stats.temp_size_in_bytes >> 20)
+"""
+  assert run(code) == "4 4 8\n"
+  assert run(code, MINIPOD_FUSE="0") == "4 4 8\n"
+
+
+def test_a_topology_without_client_has_the_same_plan():
+  code = """
+import numpy as np
+from jax.sharding import SingleDeviceSharding
+topology = topologies.get_topology_desc("torus:2x2 hbm:{size}", "minipod")
+x = jax.ShapeDtypeStruct(M.shape, M.dtype, sharding=SingleDeviceSharding(topology.devices[0]))
+try:
+  print(jax.jit(f).lower(x).compile().memory_analysis().temp_size_in_bytes >> 20)
+except Exception as e:
+  print(str(e).partition(":")[0], "described chip" in str(e))
+"""
+  assert run(code.format(size="64MiB")) == "8\n"
+  assert run(code.format(size="15MiB")) == "RESOURCE_EXHAUSTED True\n"
+
+
+def test_what_does_not_fit_is_refused_when_it_is_compiled():
+  """4 MiB of argument, 4 of result, 8 of temporaries: 16 MiB fit, 15 do not; the table names what lives."""
+  code = """
+try:
+  jax.jit(f).lower(M).compile()
+  print("fits")
+except Exception as e:
+  print(e)
+"""
+  assert run(code, MINIPOD_TOPOLOGY="torus:2x2 hbm:16MiB") == "fits\n"
+  message = run(code, MINIPOD_TOPOLOGY="torus:2x2 hbm:15MiB")
+  assert "RESOURCE_EXHAUSTED: jit_f does not fit into the memory of the described chip" in message
+  assert "8.00 MiB  temporaries; of these live at once:" in message
+  assert message.count("4.00 MiB  tensor<1024x1024xf32> of stablehlo.") == 2
+  off = run(code, MINIPOD_TOPOLOGY="torus:2x2 hbm:15MiB", MINIPOD_TIME="off")
+  assert off == "fits\n"
+
+
+def test_runs_are_charged_what_the_plan_says():
+  """What fits by the plan runs, whatever our own arena takes: op by op it has the tanh, in the plan the product does."""
+  code = """
+compiled = jax.jit(lambda x: jnp.tanh(x) @ x).lower(M).compile()
+x = jax.device_put(jnp.zeros(M.shape, M.dtype), jax.devices()[0])
+jax.block_until_ready(compiled(x))
+print(compiled.memory_analysis().temp_size_in_bytes, jax.devices()[0].memory_stats()["peak_bytes_in_use"] >> 20)
+"""
+  for way in ({}, {"MINIPOD_FUSE": "0"}, {"MINIPOD_VALUES": "shapes"}):
+    assert run(code, MINIPOD_TOPOLOGY="torus:2x2 hbm:8MiB", **way) == "0 8\n"
