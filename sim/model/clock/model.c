@@ -72,6 +72,7 @@ void mp_model_release(mp_model_t *model) {
   MP_ASSERT(model->programs.first == NULL && model->dead == NULL);
   mp_model_free_health(model);
   mp_model_free_hosts(model);
+  mp_model_forget_beside(model);
   mp_network_release(model->network);
   mp_pod_release(model->pod);
   mp_free(model->devices);

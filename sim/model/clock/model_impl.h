@@ -57,14 +57,22 @@ struct mp_entry_s {
 
 // What a launch came to: kept, because a loop's launches are mostly alike.
 typedef struct {
-  mp_moment_t *starts;  // [num_devices] relative to the first; NULL: nothing has been kept here
-  mp_moment_t *ends;    // the same
+  mp_moment_t *starts;     // [num_devices] relative to the first; NULL: nothing has been kept here
+  mp_moment_t *ends;       // the same
+  mp_flows_spans_t spans;  // what went over links, where others may go on beside it
   uint64_t path_hash;
   uint64_t hits;  // launches that came to this and are not in the program's books yet
   mp_replay_books_t books;
 } mp_memo_t;
 
 enum { MP_MODEL_MEMOS = 4, MP_MODEL_KEPT_ENDS = 1 << 16, MP_MODEL_NETWORKS = 8 };
+
+// A launch beside which others may go on: what it puts on links, in seconds after `base`.
+typedef struct {
+  mp_moment_t base, end;
+  uint32_t num_spans;
+  mp_flows_span_t *spans;  // owned
+} mp_beside_t;
 
 // A replay for another network than the model's (model_health.c).
 typedef struct mp_variant_s mp_variant_t;
@@ -105,6 +113,7 @@ struct mp_model_program_s {
   // For one launch at a time.
   mp_moment_t *starts, *ends;
   const mp_path_t **paths;
+  bool *links;  // [links] over which it sends; NULL: not known yet (model_beside.c)
 };
 
 // `pod`, `chip`, `network` and `pace` never change; all else is under the lock, and so is what the
@@ -148,6 +157,7 @@ struct mp_model_s {
   mp_model_program_t *dead;  // to be freed when the lock is given back (mp_model_unlock)
   bool is_observed;
   mp_model_observer_t observer;
+  MP_ARRAY(mp_beside_t) beside;  // launches in the order of the log that later ones may meet
 };
 
 static inline mp_moment_t mp_moment_later(mp_moment_t a, mp_moment_t b) {
@@ -189,6 +199,20 @@ MP_NODISCARD mp_status_t mp_model_network_now(mp_model_t *model, mp_network_t **
 MP_NODISCARD mp_status_t mp_model_apply_health(mp_model_program_t *program,
                                                const double **out_slowness, uint64_t *inout_hash);
 void mp_model_free_health(mp_model_t *model);
+
+// ---- model_beside.c; the caller holds the lock ----
+
+// Whether launches of the program send something while others may go on other devices.
+bool mp_model_is_beside(const mp_model_program_t *program);
+// What earlier launches put on the program's links after `base`, in seconds from then on. The array
+// is the caller's, on the heap.
+MP_NODISCARD mp_status_t mp_model_find_others(mp_model_program_t *program, mp_moment_t base,
+                                              mp_flows_spans_t *out_others);
+// Keeps what a launch from `base` to `end` puts on links (copied).
+MP_NODISCARD mp_status_t mp_model_keep_beside(mp_model_t *model, mp_moment_t base, mp_moment_t end,
+                                              const mp_flows_spans_t *spans);
+// Forgets all launches.
+void mp_model_forget_beside(mp_model_t *model);
 
 // ---- model_program.c; the caller holds the lock ----
 

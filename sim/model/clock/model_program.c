@@ -51,6 +51,7 @@ static void model_program_free_variants(mp_model_program_t *program) {
 void mp_model_free_program(mp_model_program_t *program) {
   model_program_free_variants(program);
   mp_replay_release(program->replay);
+  for (uint32_t i = 0; i < MP_MODEL_MEMOS; ++i) MP_ARRAY_FREE(&program->memos[i].spans);
   mp_arena_release(program->arena);
   mp_program_release(program->adopted);
   mp_free(program);

@@ -154,19 +154,23 @@ static mp_moment_t model_settle_set_starts(mp_model_program_t *program, const mp
   return base;
 }
 
-// Writes program->ends.
-static mp_status_t model_settle_replay(const mp_entry_t *entry, uint64_t path_hash,
-                                       mp_moment_t base) {
-  mp_model_program_t *program = entry->program;
-  mp_model_t *model = program->model;
-  const double *slowness;
-  MP_RETURN_IF_ERROR(mp_model_apply_health(program, &slowness, &path_hash));
-  mp_memo_t *memo = model->is_observed ? NULL : model_settle_recall(program, path_hash);
-  if (memo != NULL) {
-    memo->hits += 1;
-    memcpy(program->ends, memo->ends, program->num_devices * sizeof(mp_moment_t));
-    return NULL;
+// When the last device that takes part is done, relative to the first one's beginning.
+static mp_moment_t model_settle_last(const mp_entry_t *entry) {
+  mp_moment_t last = 0;
+  for (uint32_t i = 0; i < entry->program->num_devices; ++i) {
+    if (!model_settle_takes_part(entry, i)) continue;
+    last = entry->program->ends[i] > last ? entry->program->ends[i] : last;
   }
+  return last;
+}
+
+// Writes program->ends. The launch's traffic gets what is left beside `others`; what it sends goes
+// to the log, if there is one.
+static mp_status_t model_settle_run(const mp_entry_t *entry, uint64_t path_hash, mp_moment_t base,
+                                    const double *slowness, const mp_flows_spans_t *others,
+                                    mp_flows_log_t *log) {
+  mp_model_program_t *program = entry->program;
+  const mp_model_t *model = program->model;
   watched_t watched = {program, base};
   const mp_replay_observer_t observer = {.on_work = model_settle_on_work,
                                          .on_meeting = model_settle_on_meeting,
@@ -177,9 +181,57 @@ static mp_status_t model_settle_replay(const mp_entry_t *entry, uint64_t path_ha
                                      .paths = program->paths,
                                      .slowness = slowness,
                                      .takes_part = entry->is_partial ? entry->is_here : NULL,
-                                     .observer = model->is_observed ? &observer : NULL};
+                                     .observer = model->is_observed ? &observer : NULL,
+                                     .log = log,
+                                     .num_others = others->count,
+                                     .others = others->items};
   MP_RETURN_IF_ERROR(mp_replay_run(program->current, &launch, program->ends));
-  return model_settle_keep(program, path_hash);
+  MP_RETURN_IF_ERROR(model_settle_keep(program, path_hash));
+  return log != NULL && log->is_short ? mp_status_out_of_memory() : NULL;
+}
+
+// The same, or what a launch with the same circumstances came to.
+static mp_status_t model_settle_recall_or_run(const mp_entry_t *entry, uint64_t path_hash,
+                                              mp_moment_t base, const double *slowness,
+                                              const mp_flows_spans_t *others) {
+  mp_model_program_t *program = entry->program;
+  mp_model_t *model = program->model;
+  const bool is_beside = mp_model_is_beside(program);
+  // Nothing else has the same others.
+  if (others->count != 0) path_hash = mp_hash_u64(path_hash, entry->number);
+  mp_memo_t *memo = model->is_observed ? NULL : model_settle_recall(program, path_hash);
+  mp_flows_log_t log = {0};
+  if (memo != NULL) {
+    memo->hits += 1;
+    memcpy(program->ends, memo->ends, program->num_devices * sizeof(mp_moment_t));
+  } else {
+    mp_status_t status =
+        model_settle_run(entry, path_hash, base, slowness, others, is_beside ? &log : NULL);
+    if (status != NULL) {
+      MP_ARRAY_FREE(&log.spans);
+      return status;
+    }
+    memo = &program->memos[(program->next_memo - 1) % MP_MODEL_MEMOS];
+    MP_ARRAY_FREE(&memo->spans);
+    memo->spans = log.spans;
+  }
+  if (!is_beside) return NULL;
+  return mp_model_keep_beside(model, base, base + model_settle_last(entry), &memo->spans);
+}
+
+static mp_status_t model_settle_replay(const mp_entry_t *entry, uint64_t path_hash,
+                                       mp_moment_t base) {
+  mp_model_program_t *program = entry->program;
+  const double *slowness;
+  mp_flows_spans_t others = {0};
+  MP_RETURN_IF_ERROR(mp_model_apply_health(program, &slowness, &path_hash));
+  mp_status_t status =
+      mp_model_is_beside(program) ? mp_model_find_others(program, base, &others) : NULL;
+  if (status == NULL) {
+    status = model_settle_recall_or_run(entry, path_hash, base, slowness, &others);
+  }
+  MP_ARRAY_FREE(&others);
+  return status;
 }
 
 static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entry) {

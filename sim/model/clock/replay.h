@@ -6,8 +6,9 @@
 // with that of all others of this launch. Everything happens in the order of virtual time, and of
 // numbers where times are equal, so that a replay depends on its arguments alone.
 //
-// What is not in the picture: traffic of other launches at the same time, and work that goes on
-// beside a collective. Commands of a device run one after the other.
+// What other launches put on links at the same time is as it was computed for them: this one gets
+// what they leave. Work that goes on beside a collective is not in the picture. Commands of a
+// device run one after the other.
 //
 // A replay belongs to one executable: a program on devices. Used by one thread at a time.
 #ifndef MINIPOD_SIM_MODEL_CLOCK_REPLAY_H_
@@ -43,6 +44,9 @@ typedef struct {
   const double *slowness;                // [num_devices] of their work; NULL: 1
   const bool *takes_part;                // [num_devices]; NULL: all do; others end when they start
   const mp_replay_observer_t *observer;  // NULL: nobody
+  mp_flows_log_t *log;                   // gets what goes over links; NULL: nobody asks
+  uint32_t num_others;                   // what other launches put on links meanwhile; with a log
+  const mp_flows_span_t *others;
 } mp_replay_launch_t;
 
 // `network`, `twin` and `ids` (the global id of each logical device) are borrowed.

@@ -224,7 +224,7 @@ static mp_status_t replay_traffic_know_together(mp_replay_t *replay, uint32_t nu
 static bool replay_traffic_is_together(const mp_replay_t *replay) {
   if (replay->flows != NULL && mp_flows_count(replay->flows) != 0) return false;
   const mp_replay_event_t *first = &replay->events.items[0];
-  if (first->kind != MP_EVENT_MEETING) return false;
+  if (first->kind != MP_EVENT_MEETING || replay->launch->log != NULL) return false;
   const uint32_t number = replay->meetings[first->index].collective;
   if (replay->events.count != replay_traffic_num_groups(replay, number)) return false;
   uint32_t members = 0;
@@ -254,13 +254,21 @@ static mp_status_t replay_traffic_do_together(mp_replay_t *replay) {
 
 // ---- In order of time ----
 
+static mp_status_t replay_traffic_make_flows(mp_replay_t *replay) {
+  const mp_replay_launch_t *launch = replay->launch;
+  if (replay->flows != NULL) return NULL;
+  MP_RETURN_IF_ERROR(mp_flows_create(replay->network, &replay->flows));
+  if (launch->log != NULL) mp_flows_record(replay->flows, launch->log);
+  return mp_flows_yield(replay->flows, launch->num_others, launch->others);
+}
+
 mp_status_t mp_replay_advance(mp_replay_t *replay, bool *out_any) {
   const bool has_event = replay->events.count != 0;
   *out_any = true;
   if (has_event && replay_traffic_is_together(replay)) {
     return replay_traffic_do_together(replay);
   }
-  if (replay->flows == NULL) MP_RETURN_IF_ERROR(mp_flows_create(replay->network, &replay->flows));
+  MP_RETURN_IF_ERROR(replay_traffic_make_flows(replay));
   double next = 0;
   const bool has_flow = mp_flows_next(replay->flows, &next);
   *out_any = has_event || has_flow;

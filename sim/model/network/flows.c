@@ -1,6 +1,8 @@
 #include "sim/model/network/flows.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "sim/base/assert.h"
 #include "sim/model/network/flows_share.h"
@@ -31,6 +33,10 @@ struct mp_flows_s {
   size_t num_uses;                    // of the active ones
   MP_ARRAY(mp_flows_user_t *) users;  // of the transfers whose bytes flow
   mp_flows_share_t share;
+  mp_flows_log_t *log;       // NULL: nobody asks
+  mp_flows_spans_t others;   // what they use is not there; by their begins
+  MP_ARRAY(double) changes;  // moments at which what they leave is another, ascending
+  uint32_t first_other, next_change;
 };
 
 mp_status_t mp_flows_create(const mp_network_t *network, mp_flows_t **out_flows) {
@@ -53,8 +59,96 @@ void mp_flows_release(mp_flows_t *flows) {
   MP_ARRAY_FREE(&flows->active);
   MP_ARRAY_FREE(&flows->ended);
   MP_ARRAY_FREE(&flows->users);
+  MP_ARRAY_FREE(&flows->others);
+  MP_ARRAY_FREE(&flows->changes);
   mp_free(flows);
 }
+
+// ---- What others leave ----
+
+void mp_flows_record(mp_flows_t *flows, mp_flows_log_t *log) {
+  flows->log = log;
+}
+
+// What a transfer has sent since it got its rate.
+static void flows_log(mp_flows_t *flows, const flow_t *flow) {
+  if (flows->log == NULL || !flow->is_flowing || flow->user.previous_rate <= 0) return;
+  if (flow->since >= flows->now) return;
+  const mp_flows_span_t span = {flow->user.uses, flow->user.num_uses, flow->user.previous_rate,
+                                flow->since, flows->now};
+  mp_status_t status = MP_ARRAY_PUSH(NULL, &flows->log->spans, span);
+  flows->log->is_short |= status != NULL;
+  mp_status_release(status);
+}
+
+static int flows_compare_spans(const void *a, const void *b) {
+  const mp_flows_span_t *x = a, *y = b;
+  if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+  if (x->end != y->end) return x->end < y->end ? -1 : 1;
+  if (x->rate != y->rate) return x->rate < y->rate ? -1 : 1;
+  if (x->num_uses != y->num_uses) return x->num_uses < y->num_uses ? -1 : 1;
+  return memcmp(x->uses, y->uses, x->num_uses * sizeof(*x->uses));
+}
+
+static int flows_compare_times(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+mp_status_t mp_flows_yield(mp_flows_t *flows, uint32_t count, const mp_flows_span_t *spans) {
+  MP_ASSERT(flows->active.count == 0);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (spans[i].end <= 0 || spans[i].num_uses == 0) continue;
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(NULL, &flows->others, spans[i]));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(NULL, &flows->changes, spans[i].begin));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(NULL, &flows->changes, spans[i].end));
+  }
+  if (flows->others.count == 0) return NULL;
+  qsort(flows->others.items, flows->others.count, sizeof(*flows->others.items),
+        flows_compare_spans);
+  qsort(flows->changes.items, flows->changes.count, sizeof(*flows->changes.items),
+        flows_compare_times);
+  return NULL;
+}
+
+// Sets the bandwidths of the links that others use to what they leave now. A link that is full has
+// next to nothing left, not nothing: who waits for it has an end.
+static void flows_set_bandwidths(mp_flows_t *flows) {
+  static const double least = 1e-9;
+  const mp_flows_spans_t *others = &flows->others;
+  uint32_t end = flows->first_other;
+  for (; end < others->count && others->items[end].begin <= flows->now; ++end) {
+    for (uint32_t u = 0; u < others->items[end].num_uses; ++u) {
+      const uint32_t link = others->items[end].uses[u].link;
+      flows->share.bandwidths[link] = mp_network_link(flows->network, link)->bandwidth;
+    }
+  }
+  for (uint32_t i = flows->first_other; i < end; ++i) {
+    const mp_flows_span_t *span = &others->items[i];
+    if (span->end <= flows->now) continue;
+    for (uint32_t u = 0; u < span->num_uses; ++u) {
+      const uint32_t link = span->uses[u].link;
+      const double bandwidth = mp_network_link(flows->network, link)->bandwidth;
+      const double left = flows->share.bandwidths[link] - span->rate * span->uses[u].times;
+      flows->share.bandwidths[link] = fmax(left, least * bandwidth);
+    }
+  }
+  while (flows->first_other < end && others->items[flows->first_other].end <= flows->now) {
+    ++flows->first_other;
+  }
+}
+
+// When others leave more or less next, as things stand; INFINITY: no more.
+static double flows_next_change(mp_flows_t *flows) {
+  while (flows->next_change < flows->changes.count &&
+         flows->changes.items[flows->next_change] <= flows->now) {
+    ++flows->next_change;
+  }
+  return flows->next_change < flows->changes.count ? flows->changes.items[flows->next_change]
+                                                   : INFINITY;
+}
+
+// ---- Rates ----
 
 uint32_t mp_flows_count(const mp_flows_t *flows) {
   return flows->active.count + flows->ended.count - flows->first_ended;
@@ -64,6 +158,7 @@ uint32_t mp_flows_count(const mp_flows_t *flows) {
 // the bit.
 static void flows_set_rates(mp_flows_t *flows) {
   flows->users.count = 0;
+  if (flows->others.count != 0) flows_set_bandwidths(flows);
   for (uint32_t i = 0; i < flows->active.count; ++i) {
     flow_t *flow = &flows->active.items[i];
     // There is room: starting a transfer makes it.
@@ -73,6 +168,7 @@ static void flows_set_rates(mp_flows_t *flows) {
   for (uint32_t i = 0; i < flows->active.count; ++i) {
     flow_t *flow = &flows->active.items[i];
     if (!flow->is_flowing || flow->user.rate == flow->user.previous_rate) continue;
+    flows_log(flows, flow);
     flow->bytes -= flow->user.previous_rate * (flows->now - flow->since);
     if (flow->bytes < 0) flow->bytes = 0;
     flow->since = flows->now;
@@ -89,6 +185,7 @@ static void flows_refresh(mp_flows_t *flows) {
   for (uint32_t i = 0; i < flows->active.count; ++i) {
     flows->earliest = fmin(flows->earliest, flows->active.items[i].next);
   }
+  if (flows->active.count != 0) flows->earliest = fmin(flows->earliest, flows_next_change(flows));
 }
 
 static double flows_earliest(mp_flows_t *flows) {
@@ -107,6 +204,7 @@ static void flows_step(mp_flows_t *flows, double time) {
     bool has_ended = false;
     if (flow->next <= time) {
       has_ended = flow->is_flowing || flow->bytes == 0 || flow->user.num_uses == 0;
+      flows_log(flows, flow);
       flow->is_flowing = true;
       flow->since = time;
       flow->next = INFINITY;

@@ -15,6 +15,7 @@
 #ifndef MINIPOD_SIM_MODEL_NETWORK_FLOWS_H_
 #define MINIPOD_SIM_MODEL_NETWORK_FLOWS_H_
 
+#include "sim/base/containers/array.h"
 #include "sim/model/network/network.h"
 
 typedef struct mp_flows_s mp_flows_t;
@@ -37,6 +38,30 @@ bool mp_flows_next(mp_flows_t *flows, double *out_time);
 // Advances to `until` and takes out the first transfer that has ended by then, in the order of
 // times, and of starts for equal ones. False when there is none.
 bool mp_flows_finish(mp_flows_t *flows, double until, double *out_time, uint64_t *out_tag);
+
+// ---- What others leave ----
+
+// What has flowed from one moment to another: links at a constant rate.
+typedef struct {
+  const mp_network_use_t *uses;
+  uint32_t num_uses;
+  double rate, begin, end;
+} mp_flows_span_t;
+
+typedef MP_ARRAY(mp_flows_span_t) mp_flows_spans_t;
+
+typedef struct {
+  mp_flows_spans_t spans;  // on the heap, the caller's
+  bool is_short;           // of memory: some spans are missing
+} mp_flows_log_t;
+
+// From now on what flows is added to a log, which lives as long as the flows; each span when it
+// ends.
+void mp_flows_record(mp_flows_t *flows, mp_flows_log_t *log);
+// Before the first transfer: links have only what these spans leave of them (copied; their uses
+// live as long). Spans may begin before time 0.
+MP_NODISCARD mp_status_t mp_flows_yield(mp_flows_t *flows, uint32_t count,
+                                        const mp_flows_span_t *spans);
 
 // How many transfers are under way.
 uint32_t mp_flows_count(const mp_flows_t *flows);

@@ -285,12 +285,64 @@ static void test_many(void **state) {
   mp_network_release(network);
 }
 
+// What is recorded of transfers is their bytes, and others get what that leaves: a link is never
+// busier than it can be, and nobody waits longer than for that.
+static void test_what_others_leave(void **state) {
+  (void)state;
+  mp_network_t *network = network_of(LINE);
+  mp_flows_t *flows = NULL;
+  mp_flows_log_t log = {0};
+  assert_ok(mp_flows_create(network, &flows));
+  mp_flows_record(flows, &log);
+  start(network, flows, 0, 1, 200, 0, 1);  // 1 to 2 alone, to 4 with half of the link
+  start(network, flows, 0, 1, 100, 1, 2);  // 2 to 4
+  check_end(flows, 4, 1);
+  check_end(flows, 4, 2);
+  check_done(flows);
+  double bytes = 0;
+  for (uint32_t i = 0; i < log.spans.count; ++i) {
+    const mp_flows_span_t *span = &log.spans.items[i];
+    bytes += span->rate * (span->end - span->begin);
+  }
+  assert_float_equal(bytes, 300, 1e-9);
+  assert_false(log.is_short);
+  mp_flows_release(flows);
+
+  // The link is full from 1 to 4. Another link is free.
+  assert_ok(mp_flows_create(network, &flows));
+  assert_ok(mp_flows_yield(flows, log.spans.count, log.spans.items));
+  start(network, flows, 0, 1, 50, 0, 1);
+  start(network, flows, 2, 3, 50, 0, 2);
+  check_end(flows, 1.5, 2);
+  check_end(flows, 4.5, 1);
+  start(network, flows, 0, 1, 50, 10, 3);
+  check_end(flows, 11.5, 3);
+  mp_flows_release(flows);
+
+  // 60 of 100 bytes/s go away from before the beginning until 3.
+  const mp_network_use_t use = log.spans.items[0].uses[0];
+  const mp_flows_span_t some = {&use, 1, 60, -5, 3};
+  assert_ok(mp_flows_create(network, &flows));
+  assert_ok(mp_flows_yield(flows, 1, &some));
+  start(network, flows, 0, 1, 100, 0, 1);
+  check_end(flows, 3.2, 1);
+  check_done(flows);
+  mp_flows_release(flows);
+  MP_ARRAY_FREE(&log.spans);
+  mp_network_release(network);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_alone),        cmocka_unit_test(test_sharing),
-      cmocka_unit_test(test_max_min),      cmocka_unit_test(test_times),
-      cmocka_unit_test(test_late_taker),   cmocka_unit_test(test_random),
-      cmocka_unit_test(test_random_rates), cmocka_unit_test(test_many),
+      cmocka_unit_test(test_alone),
+      cmocka_unit_test(test_sharing),
+      cmocka_unit_test(test_max_min),
+      cmocka_unit_test(test_times),
+      cmocka_unit_test(test_late_taker),
+      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_random_rates),
+      cmocka_unit_test(test_many),
+      cmocka_unit_test(test_what_others_leave),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
