@@ -59,8 +59,7 @@ double mp_twin_bytes_kept(const mp_twin_builder_t *b, const mp_op_t *op) {
   double bytes = 0;
   for (uint32_t i = 0; i < num_changed; ++i) {
     const mp_value_t *root = twin_copies_root(op->operands[i]);
-    const bool is_made = root->op != NULL && (root->op->code == MP_OP_CONSTANT ||
-                                              root->op->code == MP_OP_BROADCAST_IN_DIM);
+    const bool is_made = root->op != NULL && root->op->code == MP_OP_CONSTANT;
     if (!is_made && twin_copies_may_overwrite(b, op->operands[i], op)) continue;
     bytes += (is_made ? 1 : 2) * mp_work_bytes_of(op->results[i].type);
   }
@@ -77,7 +76,11 @@ static double twin_copies_bytes(const mp_value_t *value) {
 }
 
 mp_status_t mp_twin_copy_starts(mp_twin_builder_t *b, const mp_op_t *loop) {
+  const mp_block_t *body = loop->regions[1];
+  const mp_op_t *terminator = mp_block_terminator(body);
   for (uint32_t i = 0; i < loop->num_operands; ++i) {
+    // What no round changes is read where it lies.
+    if (twin_copies_root(terminator->operands[i]) == &body->args[i]) continue;
     const mp_value_t *root = twin_copies_root(loop->operands[i]);
     bool is_free = twin_copies_may_overwrite(b, root, loop);
     for (uint32_t j = 0; j < i && is_free; ++j) {

@@ -560,6 +560,9 @@ static mp_status_t cluster_op(mp_cluster_find_t *find, const mp_op_t *op) {
   const mp_op_role_t role = mp_op_info(op->code)->role;
   const bool is_kernel = role == MP_OP_ROLE_KERNEL || mp_cluster_is_generator(op);
   const uint32_t place = find->place--;
+  if (op->code == MP_OP_WHILE) {
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->scratch_arena, &find->bodies, op->regions[1]));
+  }
   if (role == MP_OP_ROLE_CONTROL) {
     for (uint32_t i = 0; i < op->num_regions; ++i) {
       MP_RETURN_IF_ERROR(cluster_sweep(find, op->regions[i]));

@@ -123,6 +123,30 @@ static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number, 
   return NULL;
 }
 
+static mp_status_t cluster_bytes_keep_value(mp_cluster_find_t *find, const mp_value_t *value) {
+  mp_cluster_value_t *entry;
+  MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
+  entry->is_scratch = true;
+  return NULL;
+}
+
+// What a loop carries, or reads in all rounds, stays in one half of the scratch memory, as far as
+// there is room.
+static mp_status_t cluster_bytes_keep_carried(mp_cluster_find_t *find, const mp_block_t *body) {
+  const mp_op_t *terminator = mp_block_terminator(body);
+  double room = find->scratch / 2;
+  for (uint32_t i = 0; i < body->num_args; ++i) {
+    const double bytes = mp_cluster_bytes_of(find->compiler, body->args[i].type);
+    if (bytes > room) continue;
+    room -= bytes;
+    MP_RETURN_IF_ERROR(cluster_bytes_keep_value(find, &body->args[i]));
+    const mp_value_t *next = mp_cluster_root(terminator->operands[i]);
+    if (next->op == NULL || next->op->parent != body) continue;
+    MP_RETURN_IF_ERROR(cluster_bytes_keep_value(find, next));
+  }
+  return NULL;
+}
+
 static mp_status_t cluster_bytes_sum(mp_cluster_find_t *find, uint32_t number) {
   mp_cluster_t *cluster = &find->out->clusters.items[number];
   for (uint32_t i = 0; i < cluster->num_reads + cluster->num_writes; ++i) {
@@ -144,6 +168,9 @@ mp_status_t mp_cluster_find_bytes(mp_cluster_find_t *find) {
   for (uint32_t number = count; number-- > 0;) {
     freed[number] = 0;
     MP_RETURN_IF_ERROR(cluster_bytes_find_accesses(find, number));
+  }
+  for (uint32_t i = 0; i < find->bodies.count; ++i) {
+    MP_RETURN_IF_ERROR(cluster_bytes_keep_carried(find, find->bodies.items[i]));
   }
   for (uint32_t number = count; number-- > 0;) {
     MP_RETURN_IF_ERROR(cluster_bytes_keep(find, number, freed, &used));

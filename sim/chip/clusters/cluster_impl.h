@@ -55,8 +55,9 @@ typedef struct {
   MP_ARRAY(mp_cluster_use_t) uses;
   MP_ARRAY(mp_cluster_user_t) users;  // of the op at hand, each cluster once
   MP_HASH_MAP(mp_cluster_value_t) values;
-  uint32_t place;        // of the op at hand
-  uint32_t num_decided;  // ops
+  MP_ARRAY(const mp_block_t *) bodies;  // of loops
+  uint32_t place;                       // of the op at hand
+  uint32_t num_decided;                 // ops
 } mp_cluster_find_t;
 
 // What is known of a value, perhaps nothing yet. Good until the next call.

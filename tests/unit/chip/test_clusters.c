@@ -197,6 +197,30 @@ static void small_values_stay_in_scratch_memory(void **state) {
   find_end(&f);
 }
 
+// What a loop carries stays in scratch memory, and so does what it reads in all rounds.
+static void carried_values_stay_in_scratch_memory(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: " S ", %w: " S ", %n: tensor<i32>) -> " S
+      " {\n"
+      "%c0 = stablehlo.constant dense<0> : tensor<i32>\n"
+      "%c1 = stablehlo.constant dense<1> : tensor<i32>\n"
+      "%0:2 = stablehlo.while(%i = %c0, %a = %x) : tensor<i32>, " S
+      "\ncond {\n%p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+      "stablehlo.return %p : tensor<i1>\n} do {\n%d = stablehlo.tanh %a : " S
+      "\n%k = stablehlo.add %i, %c1 : tensor<i32>\n"
+      "stablehlo.return %k, %d : tensor<i32>, " S "\n}\nreturn %0#1 : " S "\n}\n";
+  mp_chip_figures_t figures = figures_of(TPU);
+  figures.memory_scratch = 2 * (SQUARE + 8);
+  found_t f = find_with(&figures, text);
+  assert_true(sum_bytes(&f) < 64);
+  find_end(&f);
+  figures.memory_scratch = 2 * (SQUARE - 8);
+  f = find_with(&figures, text);
+  assert_true(sum_bytes(&f) >= 2 * SQUARE);
+  find_end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(siblings_read_what_they_share_once),
@@ -208,6 +232,7 @@ int main(void) {
       cmocka_unit_test(a_product_takes_what_is_around_it),
       cmocka_unit_test(updates_of_a_weight_are_one_kernel),
       cmocka_unit_test(arrays_lie_in_tiles),
+      cmocka_unit_test(carried_values_stay_in_scratch_memory),
       cmocka_unit_test(small_values_stay_in_scratch_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
