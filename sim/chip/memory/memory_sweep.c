@@ -25,11 +25,34 @@ static bool memory_sweep_is_along(const mp_cluster_t *cluster, const mp_cluster_
          mp_cluster_goes_along(op, kind, mp_cluster_value_count(op->operands[operand]));
 }
 
-// Finds out which values the cluster's ops read only so. False: there are none, because some of its
-// ops change the places of elements, or want many of them for one.
+static void memory_sweep_note_made(mp_memory_values_t *all, const mp_cluster_t *cluster,
+                                   uint32_t number) {
+  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;
+       at = all->clusters->members.items[at].next) {
+    const mp_op_t *op = all->clusters->members.items[at].op;
+    for (uint32_t i = 0; i < op->num_results; ++i) all->values[op->results[i].id].made_by = number;
+  }
+}
+
+// Whether elements that the cluster has made change their places in the op, or many are wanted for
+// one.
+static bool memory_sweep_mixes(const mp_memory_values_t *all, const mp_op_t *op,
+                               const mp_work_t *work, mp_cluster_kind_t kind, uint32_t number) {
+  if (mp_cluster_is_generator(op) || kind == MP_CLUSTER_UPDATE) return false;
+  const bool is_moving = work->work_class == MP_WORK_COPY || work->work_class == MP_WORK_GATHER;
+  if (!is_moving && kind != MP_CLUSTER_REDUCTION && kind != MP_CLUSTER_WINDOW) return false;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (all->values[mp_cluster_root(op->operands[i])->id].made_by == number) return true;
+  }
+  return false;
+}
+
+// Finds out which values the cluster's ops only read so. False: there are none, because some of its
+// ops mix what others make.
 static bool memory_sweep_take_all(mp_memory_values_t *all, const mp_cluster_t *cluster,
                                   uint32_t number) {
   bool is_plain = true;
+  memory_sweep_note_made(all, cluster, number);
   for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;
        at = all->clusters->members.items[at].next) {
     const mp_cluster_member_t *member = &all->clusters->members.items[at];
@@ -41,12 +64,43 @@ static bool memory_sweep_take_all(mp_memory_values_t *all, const mp_cluster_t *c
       memory_sweep_take(all, number, op->operands[i],
                         memory_sweep_is_along(cluster, member, kind, i));
     }
-    const bool is_moving = work.work_class == MP_WORK_COPY || work.work_class == MP_WORK_GATHER;
-    is_plain = is_plain && kind != MP_CLUSTER_REDUCTION && kind != MP_CLUSTER_WINDOW &&
-               (!is_moving || mp_cluster_is_generator(op) || kind == MP_CLUSTER_UPDATE);
+    is_plain = is_plain && !memory_sweep_mixes(all, op, &work, kind, number);
   }
   return is_plain;
 }
+
+// ---- copies in another order ----
+
+// Rows that are looked up, windows and results of convolutions want the last dimension in the lanes
+// of tiles; arguments and results of main have it where it wastes least.
+static void memory_sweep_copy(mp_memory_values_t *all, const mp_value_t *value, uint32_t at) {
+  enum { LANES = 128 };
+  mp_memory_value_t *place = mp_memory_place_of(all, value);
+  const mp_type_t *type = value->type;
+  const bool is_outer = place->kind == MP_MEMORY_ARGUMENT || place->kind == MP_MEMORY_RESULT;
+  if (!is_outer || !mp_type_is_tensor(type) || type->rank < 2) return;
+  const int64_t last = type->dims[type->rank - 1];
+  if (last <= 0) return;
+  const double whole = (double)((last + LANES - 1) / LANES * LANES) / (double)last;
+  const double bytes = mp_work_bytes_of(type) * whole;
+  if (bytes <= (double)place->bytes * 1.1 || bytes <= all->scratch) return;
+  place->copied = (uint64_t)bytes;
+  place->copied_at = at;
+}
+
+static void memory_sweep_copies(mp_memory_values_t *all, const mp_cluster_t *cluster) {
+  if (all->compiler != MP_CHIP_COMPILER_TPU) return;
+  const uint32_t at = cluster->last->id;
+  for (uint32_t m = cluster->first_member; m != MP_CLUSTER_NONE;
+       m = all->clusters->members.items[m].next) {
+    const mp_op_t *op = all->clusters->members.items[m].op;
+    const bool is_reader = op->code == MP_OP_GATHER || op->code == MP_OP_REDUCE_WINDOW;
+    if (is_reader) memory_sweep_copy(all, op->operands[0], at);
+    if (op->code == MP_OP_CONVOLUTION) memory_sweep_copy(all, &op->results[0], at);
+  }
+}
+
+// ---- what clusters read and write ----
 
 // Whether a result that the cluster writes may be written over a value that it reads. What is to
 // lie in a donated argument's memory is for that argument.
@@ -86,6 +140,7 @@ static void memory_sweep_cluster(mp_memory_values_t *all, const mp_cluster_t *cl
     }
     mp_memory_hand_over(all, access[i].value);
   }
+  memory_sweep_copies(all, cluster);
   const bool is_plain = memory_sweep_take_all(all, cluster, number);
   for (uint32_t i = 0; i < cluster->num_reads; ++i) {
     const uint32_t heir =
@@ -254,6 +309,20 @@ static void memory_sweep_arguments(mp_memory_values_t *all) {
   }
 }
 
+static mp_status_t memory_sweep_add_places(const mp_memory_value_t *place, uint32_t id,
+                                           mp_arena_t *arena, mp_memory_places_t *places) {
+  if (place->value == NULL) return NULL;
+  const uint32_t at = place->copied_at;
+  if (place->copied > 0) {
+    MP_RETURN_IF_ERROR(
+        MP_ARRAY_PUSH(arena, places, (mp_memory_place_t){place->value, place->copied, at, at, 0}));
+  }
+  if (place->parent != id || !mp_memory_is_live(place) || place->bytes == 0) return NULL;
+  if (place->kind != MP_MEMORY_TEMPORARY) return NULL;
+  return MP_ARRAY_PUSH(
+      arena, places, (mp_memory_place_t){place->value, place->bytes, place->first, place->last, 0});
+}
+
 mp_status_t mp_memory_find_places(const mp_chip_figures_t *figures, const mp_clusters_t *clusters,
                                   const mp_program_t *program, mp_arena_t *arena,
                                   mp_memory_places_t *out_places, uint32_t *out_num_positions) {
@@ -263,12 +332,7 @@ mp_status_t mp_memory_find_places(const mp_chip_figures_t *figures, const mp_clu
   memory_sweep_block(&all, program->partitioned->main->body);
   memory_sweep_arguments(&all);
   for (uint32_t id = 0; id < all.num_values; ++id) {
-    const mp_memory_value_t *place = &all.values[id];
-    if (place->value == NULL || place->parent != id || !mp_memory_is_live(place)) continue;
-    if (place->kind != MP_MEMORY_TEMPORARY || place->bytes == 0) continue;
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(
-        arena, out_places,
-        (mp_memory_place_t){place->value, place->bytes, place->first, place->last, 0}));
+    MP_RETURN_IF_ERROR(memory_sweep_add_places(&all.values[id], id, arena, out_places));
   }
   *out_num_positions = all.num_positions;
   return NULL;

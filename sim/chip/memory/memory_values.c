@@ -35,6 +35,7 @@ static void memory_values_enter(mp_memory_values_t *all, const mp_chip_figures_t
                                                .first = UINT32_MAX,
                                                .heir = MP_MEMORY_NOBODY,
                                                .taken_by = MP_CLUSTER_NONE,
+                                               .made_by = MP_CLUSTER_NONE,
                                                .kind = kind,
                                                .bytes = mp_memory_bytes(figures, value->type)};
 }
@@ -61,8 +62,10 @@ static void memory_values_enter_block(mp_memory_values_t *all, const mp_chip_fig
 mp_status_t mp_memory_values_create(const mp_chip_figures_t *figures, const mp_clusters_t *clusters,
                                     const mp_program_t *program, mp_arena_t *arena,
                                     mp_memory_values_t *out_values) {
-  mp_memory_values_t all = {
-      .compiler = figures->compiler, .clusters = clusters, .program = program};
+  mp_memory_values_t all = {.compiler = figures->compiler,
+                            .scratch = mp_figure_or(figures->memory_scratch, 0),
+                            .clusters = clusters,
+                            .program = program};
   all.num_values = mp_module_number_values(program->partitioned);
   all.num_positions = memory_values_number(program->partitioned->main->body, 1);
   all.values = MP_ARENA_ARRAY(arena, mp_memory_value_t, (size_t)all.num_values + 1);

@@ -24,13 +24,17 @@ typedef struct {
   uint32_t heir_at;
   uint32_t taken_by;  // the cluster that was last found to take its elements itself,
   bool is_along;      // and whether it only does so where it makes those of its results
+  uint32_t made_by;   // the cluster that was last found to make it
   uint32_t result;    // RESULT: which one of main
+  uint64_t copied;    // bytes of a copy in another order of dimensions; 0: none
+  uint32_t copied_at;
   mp_memory_kind_t kind;
   uint64_t bytes;
 } mp_memory_value_t;
 
 typedef struct {
   mp_chip_compiler_t compiler;
+  double scratch;  // bytes of memory that values can stay in beside that of the device
   const mp_clusters_t *clusters;
   const mp_program_t *program;
   mp_memory_value_t *values;  // by id
