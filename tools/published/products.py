@@ -1,0 +1,71 @@
+"""Compares modelled times of products of matrices on GPUs with measured ones.
+
+    .venv/bin/python tools/published/products.py TABLES.json [--chips h100,b200] [--worst 10]
+
+The tables are those that XLA's GPU compiler carries (xla/service/gpu/model, its table of products), as
+JSON: {"sm_90": {"products": [[type, batch, m, n, k, FLOP/s], ...]}, ...}, types such as "bf16xbf16->bf16".  They are not
+kept here.  The time is the kernel's: no launch.  Prints a line of errors for each chip and type, modelled / measured, and the worst rows.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+CHIPS = {"h100": "sm_90", "b200": "sm_100_B200"}
+
+
+def worker():
+  """Prints the modelled seconds of each row that comes in; the environment describes the pod."""
+  import jax
+  import jax.numpy as jnp
+  names = {"bf16": "bfloat16", "f32": "float32", "f16": "float16", "f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
+  for kind, batch, m, n, k in json.load(sys.stdin):
+    (lhs, rhs), out = kind.split("->")[0].split("x"), kind.split("->")[1]
+    lhs, rhs, out = (jnp.dtype(names[name]) for name in (lhs, rhs, out))
+    lead = (batch,) if batch > 1 else ()
+    x, y = (jax.ShapeDtypeStruct(lead + shape, dtype) for shape, dtype in (((m, k), lhs), ((k, n), rhs)))
+    product = jax.jit(lambda x, y: jnp.matmul(x, y, preferred_element_type=out)).lower(x, y).compile()
+    print(product.cost_analysis()["optimal_seconds"], flush=True)
+
+
+def modelled(chip, rows):
+  env = os.environ | {"JAX_PLATFORMS": "minipod", "MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes",
+                      "MINIPOD_TOPOLOGY": f"{chip}:1 launch_latency:1ns"}
+  done = subprocess.run([sys.executable, __file__, "--worker"], env=env, input=json.dumps(rows), text=True,
+                        stdout=subprocess.PIPE, check=True)
+  return [float(line) for line in done.stdout.split()]
+
+
+def quantile(values, share):
+  return sorted(values)[round(share * (len(values) - 1))]
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("tables", nargs="?")
+  parser.add_argument("--chips", default=",".join(CHIPS))
+  parser.add_argument("--worst", type=int, default=0)
+  parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+  args = parser.parse_args()
+  if args.worker:
+    worker()
+    return
+  with open(args.tables) as file:
+    tables = json.load(file)
+  for chip in args.chips.split(","):
+    rows = tables[CHIPS[chip]]["products"]
+    times = modelled(chip, [row[:5] for row in rows])
+    ratios = [t * row[5] / (2 * row[1] * row[2] * row[3] * row[4]) for t, row in zip(times, rows)]
+    for kind in [*dict.fromkeys(row[0] for row in rows), "all"]:
+      mine = [r for r, row in zip(ratios, rows) if kind in (row[0], "all")]
+      near = sum(1 / 1.2 < r < 1.2 for r in mine) / len(mine)
+      print(f"{chip} {kind:26} {len(mine):5} median {quantile(mine, .5):.2f} p10 {quantile(mine, .1):.2f} "
+            f"p90 {quantile(mine, .9):.2f} within 1.2 times {near:.0%}")
+    for ratio, row in sorted(zip(ratios, rows), key=lambda x: -max(x[0], 1 / x[0]))[:args.worst]:
+      print(f"  {ratio:.2f} {row[:5]}")
+
+
+if __name__ == "__main__":
+  main()
