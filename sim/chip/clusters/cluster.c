@@ -299,11 +299,34 @@ static mp_status_t cluster_write(mp_cluster_find_t *find, const cluster_op_t *at
 
 // ---- what may join ----
 
+static bool cluster_has_member(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
+                               const mp_op_t *op) {
+  uint32_t at = cluster->first_member;
+  while (at != MP_CLUSTER_NONE && find->out->members.items[at].op != op) {
+    at = find->out->members.items[at].next;
+  }
+  return at != MP_CLUSTER_NONE;
+}
+
+// Whether an op of the cluster reads a whole array besides the product's result.
+static bool cluster_reads_array(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
+                                const mp_op_t *op, const mp_op_t *product) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    if (value == NULL || is_reused || value->op == product) continue;
+    if (value->op == NULL || !cluster_has_member(find, cluster, value->op)) return true;
+  }
+  return false;
+}
+
 // Whether the ops of a cluster are what a library of products does with a result: bias and
-// activation.
-static bool cluster_is_library_epilogue(const mp_cluster_find_t *find, uint32_t number) {
+// activation, or the sum with another array.
+static bool cluster_is_library_epilogue(const mp_cluster_find_t *find, uint32_t number,
+                                        const mp_op_t *product) {
   enum { OPS_MOST = 16 };
   uint32_t num_ops = 0;
+  bool reads_array = false, is_sum = false;
   const mp_cluster_t *cluster = &find->out->clusters.items[number];
   for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
     const mp_cluster_member_t *member = &find->out->members.items[at];
@@ -311,9 +334,11 @@ static bool cluster_is_library_epilogue(const mp_cluster_find_t *find, uint32_t 
     const bool is_known = code == MP_OP_ADD || code == MP_OP_MULTIPLY || code == MP_OP_MAXIMUM ||
                           code == MP_OP_TANH || code == MP_OP_POWER;
     if (!is_known || ++num_ops > OPS_MOST) return false;
+    is_sum = code == MP_OP_ADD;
+    reads_array |= cluster_reads_array(find, cluster, member->op, product);
     at = member->next;
   }
-  return num_ops > 0;
+  return num_ops > 0 && (!reads_array || (num_ops == 1 && is_sum));
 }
 
 // Whether a product or a reduction may end in the cluster that goes through its result.
@@ -328,7 +353,8 @@ static bool cluster_takes_result(const mp_cluster_find_t *find, const cluster_op
     return kind == MP_CLUSTER_LOOP && is_only && find->compiler != MP_CHIP_COMPILER_TPU;
   }
   if (find->compiler == MP_CHIP_COMPILER_GPU) {
-    return kind == MP_CLUSTER_LOOP && is_only && cluster_is_library_epilogue(find, user->cluster);
+    return kind == MP_CLUSTER_LOOP && is_only &&
+           cluster_is_library_epilogue(find, user->cluster, at->op);
   }
   return kind == MP_CLUSTER_LOOP || kind == MP_CLUSTER_REDUCTION || kind == MP_CLUSTER_UPDATE;
 }
@@ -355,6 +381,11 @@ static bool cluster_accepts(const mp_cluster_find_t *find, const cluster_op_t *a
     return cluster_takes_result(find, at, user) || cluster_keeps_rows(find, at, user);
   }
   if (at->kind != MP_CLUSTER_LOOP) return false;
+  // A library's product is as it is.
+  if (find->compiler == MP_CHIP_COMPILER_GPU &&
+      find->states.items[user->cluster].kind == MP_CLUSTER_PRODUCT) {
+    return false;
+  }
   if (!user->is_reused || !mp_cluster_is_dear(at->op, &at->work)) return true;
   // What is the same for a row is computed once a row where rows are at hand.
   const double count = mp_cluster_op_count(at->op);

@@ -157,6 +157,20 @@ static void a_product_takes_what_is_around_it(void **state) {
   expect(GPU, text, 3, 2.0 * SIZE + 2.0 * SIZE + SQUARE + 4 * SQUARE);
 }
 
+// A gate is another array, which no library multiplies with; one array may be added.
+static void libraries_add_and_do_not_gate(void **state) {
+  (void)state;
+  static const char gate[] =
+      "func.func @main(%x: " M ", %y: " M ", %r: " S ") -> " S
+      " {\n" DOT("1", "x", "y") "%2 = stablehlo.logistic %r : " S
+                                "\n%3 = stablehlo.multiply %1, %2 : " S "\nreturn %3 : " S "\n}\n";
+  expect(GPU, gate, 2, 2.0 * SIZE + 4 * SQUARE);
+  expect(TPU, gate, 1, 2.0 * SIZE + 2 * SQUARE);
+  static const char sum[] = "func.func @main(%x: " M ", %y: " M ", %r: " S ") -> " S " {\n" DOT(
+      "1", "x", "y") "%2 = stablehlo.add %1, %r : " S "\nreturn %2 : " S "\n}\n";
+  expect(GPU, sum, 1, 2.0 * SIZE + 2 * SQUARE);
+}
+
 // The product of a loop that is needed in two places is written by the first one.
 static void updates_of_a_weight_are_one_kernel(void **state) {
   (void)state;
@@ -230,6 +244,7 @@ int main(void) {
       cmocka_unit_test(a_reversal_is_a_kernel),
       cmocka_unit_test(what_is_dear_is_not_broadcast),
       cmocka_unit_test(a_product_takes_what_is_around_it),
+      cmocka_unit_test(libraries_add_and_do_not_gate),
       cmocka_unit_test(updates_of_a_weight_are_one_kernel),
       cmocka_unit_test(arrays_lie_in_tiles),
       cmocka_unit_test(carried_values_stay_in_scratch_memory),
