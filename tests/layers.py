@@ -103,7 +103,7 @@ KNOWS = {
                  "sim/kernels/elementwise", "sim/kernels/table", "sim/work", "sim/plan/partitioners", "topology",
                  "collectives"],
     "sim/chip/clusters": [*IR, "sim/plan", "topology/figures", "sim/work"],
-    "sim/chip/cost": [*IR, "topology", "topology/figures", "sim/work"],
+    "sim/chip/cost": [*IR, "topology", "topology/figures", "sim/work", "sim/chip/clusters"],
     "sim/chip/memory": [*IR, "sim/plan", "topology/figures", "sim/work", "sim/chip/clusters"],
     "sim/chip": [*IR, "sim/plan", "topology", "topology/figures", "collectives", "sim/work",
                  "sim/chip/clusters", "sim/chip/cost", "sim/chip/memory"],

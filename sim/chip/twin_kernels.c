@@ -1,6 +1,7 @@
 // From clusters of ops to the chip's kernels.
 #include <string.h>
 
+#include "sim/chip/cost/kernel_cost.h"
 #include "sim/chip/twin_impl.h"
 
 const char *mp_twin_name(const mp_op_t *op) {
@@ -49,7 +50,7 @@ mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op) {
       .flops = work->flops,
       .transcendentals = work->transcendentals,
       .bytes = bytes,
-      .seconds = mp_chip_seconds(b->chip, work, bytes),
+      .seconds = mp_kernel_seconds(b->chip, &b->clusters, cluster, bytes),
   };
   return twin_kernels_add(b, &kernel);
 }
@@ -58,13 +59,15 @@ mp_status_t mp_twin_add_copy(mp_twin_builder_t *b, const mp_op_t *op, double byt
   enum { SCALAR_BYTES = 16 };
   if (bytes == 0) return NULL;
   const mp_work_t work = {.work_class = bytes <= 2 * SCALAR_BYTES ? MP_WORK_SCALAR : MP_WORK_COPY};
-  return twin_kernels_add(b,
-                          &(mp_twin_kernel_t){.op = op,
-                                              .name = "copy",
-                                              .work_class = work.work_class,
-                                              .kind = MP_FLOP_F32,
-                                              .bytes = bytes,
-                                              .seconds = mp_chip_seconds(b->chip, &work, bytes)});
+  const bool is_scalar = work.work_class == MP_WORK_SCALAR;
+  const double seconds =
+      is_scalar ? mp_kernel_scalar_seconds(b->chip) : mp_kernel_copy_seconds(b->chip, bytes);
+  return twin_kernels_add(b, &(mp_twin_kernel_t){.op = op,
+                                                 .name = "copy",
+                                                 .work_class = work.work_class,
+                                                 .kind = MP_FLOP_F32,
+                                                 .bytes = bytes,
+                                                 .seconds = seconds});
 }
 
 mp_status_t mp_twin_add_scalar(mp_twin_builder_t *b, const mp_op_t *op) {
@@ -73,5 +76,5 @@ mp_status_t mp_twin_add_scalar(mp_twin_builder_t *b, const mp_op_t *op) {
                                                  .name = mp_twin_name(op),
                                                  .work_class = work.work_class,
                                                  .kind = MP_FLOP_F32,
-                                                 .seconds = mp_chip_seconds(b->chip, &work, 0)});
+                                                 .seconds = mp_kernel_scalar_seconds(b->chip)});
 }

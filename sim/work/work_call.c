@@ -109,6 +109,12 @@ static void work_call_top_k(const work_matrices_t *a, mp_work_t *work) {
   mp_work_add(work, a->dtype, mp_work_operand_count(a->op, 0) * (1 + ceil(log2(fmax(k, 1)))));
 }
 
+// n^2 operations for each of the right sides, the second operand's, which are vectors of n
+// elements.
+static void work_call_triangular_solve(const work_matrices_t *a, mp_work_t *work) {
+  mp_work_add(work, a->dtype, a->n * mp_work_operand_count(a->op, 1));
+}
+
 // ---- ops ----
 
 void mp_work_count_cholesky(const mp_op_t *op, mp_work_t *work) {
@@ -116,10 +122,9 @@ void mp_work_count_cholesky(const mp_op_t *op, mp_work_t *work) {
   work_call_cholesky(&a, work);
 }
 
-// n^2 operations for each of the right sides, which are vectors of n elements.
 void mp_work_count_triangular_solve(const mp_op_t *op, mp_work_t *work) {
   const work_matrices_t a = work_call_matrices(op);
-  mp_work_add(work, a.dtype, a.n * mp_work_operand_count(op, 1));
+  work_call_triangular_solve(&a, work);
 }
 
 // ---- custom_call ----
@@ -162,6 +167,7 @@ static const work_call_t g_lapack[] = {
     {"potrf", MP_WORK_LINALG, work_call_cholesky},
     {"syevd", MP_WORK_LINALG, work_call_eigh},
     {"sytrd", MP_WORK_LINALG, work_call_tridiagonal_form},
+    {"trsm", MP_WORK_LINALG, work_call_triangular_solve},
     {"ungqr", MP_WORK_LINALG, work_call_householder_product},
 };
 

@@ -86,6 +86,38 @@ typedef enum {
   X(host_get, "host.get", RATE, "the same, to the process")                           \
   X(host_bandwidth, "host.bandwidth", RATE, "of all devices of a host, each direction")
 
+// What all other kernels take (sim/chip/cost/README.md).
+#define MP_CHIP_COST_FIGURES(X)                                                                   \
+  X(memory_latency, "memory.latency", TIME, "until a kernel has its first bytes from memory")     \
+  X(vector_rate, "vector.rate", NUMBER, "simple operations a second, if not described")           \
+  X(vector_share, "vector.share", NUMBER, "of the described rate, what simple operations reach")  \
+  X(vector_bf16, "vector.bf16", NUMBER, "16-bit operations in the time of one on 32 bits")        \
+  X(vector_exponential, "vector.exponential", NUMBER, "simple operations that it counts as")      \
+  X(vector_logistic, "vector.logistic", NUMBER, "the same")                                       \
+  X(vector_logarithm, "vector.logarithm", NUMBER, "the same")                                     \
+  X(vector_tanh, "vector.tanh", NUMBER, "the same")                                               \
+  X(vector_sine, "vector.sine", NUMBER, "the same; of all functions of angles")                   \
+  X(vector_power, "vector.power", NUMBER, "the same; of cube roots, too")                         \
+  X(vector_root, "vector.root", NUMBER, "the same; of square roots, and 1 by them")               \
+  X(vector_division, "vector.division", NUMBER, "the same")                                       \
+  X(vector_integer_division, "vector.integer_division", NUMBER, "the same; of remainders, too")   \
+  X(vector_across, "vector.across", NUMBER, "the same; to add up the lanes of one result")        \
+  X(vector_transpose, "vector.transpose", NUMBER, "the same; to bring an element to other lanes") \
+  X(gather_slice, "gather.slice", TIME, "least time of one slice that is looked up")              \
+  X(gather_granule, "gather.granule", BYTES, "that move at least, of each row of a slice")        \
+  X(scatter_slice, "scatter.slice", TIME, "least time of one update")                             \
+  X(scatter_scalar, "scatter.scalar", TIME, "of a scalar that is updated, if no sum")             \
+  X(scatter_near, "scatter.near", BYTES, "the largest array for which this holds")                \
+  X(scatter_far_scalar, "scatter.far_scalar", TIME, "the same in larger arrays")                  \
+  X(reverse_element, "reverse.element", TIME, "of an element, in the last dimension")             \
+  X(sort_stage, "sort.stage", NUMBER, "simple operations for an element, an array and a stage")   \
+  X(sort_tile, "sort.tile", NUMBER, "elements of a line that are sorted in one pass")             \
+  X(window_share, "window.share", NUMBER, "of what streams reach, what windows do")               \
+  X(window_scan, "window.scan", NUMBER, "passes through memory of a cumulative op")               \
+  X(window_scan_last, "window.scan_last", NUMBER, "the same along the last dimension")            \
+  X(fft_element, "fft.element", TIME, "of an element, for a factor of 128 of the length")         \
+  X(linalg_column, "linalg.column", TIME, "a step of a decomposition that others wait for")
+
 // Member, key (group and name), type, meaning. Types: COMPILER; NUMBER, above 0 or 0; TIME in
 // seconds; RATE in bytes a second; BYTES; LIST of numbers.
 #define MP_CHIP_FIGURES(X)                                                                 \
@@ -98,7 +130,8 @@ typedef enum {
   X(memory_scratch, "memory.scratch", BYTES, "what stays on the chip between kernels")     \
   X(memory_workspace, "memory.workspace", BYTES, "that libraries' products work in")       \
   X(cluster_row, "cluster.row", NUMBER, "elements of a row that one kernel keeps at hand") \
-  MP_CHIP_PRODUCT_FIGURES(X)
+  MP_CHIP_PRODUCT_FIGURES(X)                                                               \
+  MP_CHIP_COST_FIGURES(X)
 
 #define MP_FIGURE_TYPE_COMPILER mp_chip_compiler_t
 #define MP_FIGURE_TYPE_NUMBER   double

@@ -1,4 +1,4 @@
-// A chip from its description, and the roofline.
+// A chip from its description.
 #include "sim/chip/cost/chip.h"
 
 #include <math.h>
@@ -22,8 +22,9 @@
 #define CHIP_OP_LATENCY        500e-9
 #define CHIP_OPS_PER_SCALAR_OP 0.1
 
-// The share of the peak that kernels reach. Where a roofline says little about a class, because its
-// steps wait for each other or its accesses are scattered, the figure is a rough one.
+// The share of the peak that kernels reach on a chip without figures. Where a roofline says little
+// about a class, because its steps wait for each other or its accesses are scattered, the figure is
+// a rough one.
 #define EFFICIENCIES(X) \
   X(FREE, 1)            \
   X(SCALAR, 1)          \
@@ -108,8 +109,10 @@ mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip) {
   }
   chip.f32_by_bf16 = info->flops[MP_FLOP_F32] == 0;
   const double products = chip.flops[MP_FLOP_BF16];
-  chip.vector_flops = chip_or(
-      info->vector_flops, chip_or(info->flops[MP_FLOP_F32], products / CHIP_PRODUCTS_PER_VECTOR));
+  chip.vector_flops =
+      chip_or(info->vector_flops,
+              mp_figure_or(figures->vector_rate,
+                           chip_or(info->flops[MP_FLOP_F32], products / CHIP_PRODUCTS_PER_VECTOR)));
   chip.transcendental_flops = CHIP_TRANSCENDENTAL;
   chip.memory_bandwidth = chip_or(info->memory_bandwidth, products / CHIP_PRODUCTS_PER_BYTE);
   chip.launch_latency = chip_latency_or(info->launch_latency, CHIP_LAUNCH_LATENCY);
@@ -122,7 +125,10 @@ mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip) {
     chip_set_product_latency(&chip.figures, info->op_latency);
   }
   chip.memory_bandwidth *= mp_figure_or(figures->memory_share, 1);
-  for (int i = 0; i < MP_WORK_CLASS_COUNT; ++i) chip.efficiency[i] = g_efficiency[i];
+  const bool is_known = figures->compiler != MP_CHIP_COMPILER_PLAIN;
+  for (int i = 0; i < MP_WORK_CLASS_COUNT; ++i) {
+    chip.efficiency[i] = is_known ? 1 : g_efficiency[i];
+  }
   *out_chip = chip;
   return NULL;
 }
@@ -137,21 +143,4 @@ mp_flop_kind_t mp_chip_flop_kind(mp_dtype_t dtype) {
   if (mp_dtype_is_float(real)) return bits > 32 ? MP_FLOP_F64 : bits > 8 ? MP_FLOP_F32 : MP_FLOP_F8;
   if (mp_dtype_is_integer(real) && bits <= 8) return bits > 4 ? MP_FLOP_S8 : MP_FLOP_S4;
   return MP_FLOP_F32;
-}
-
-// ---- the roofline ----
-
-double mp_chip_seconds(const mp_chip_t *chip, const mp_work_t *work, double bytes) {
-  if (work->work_class == MP_WORK_FREE || work->work_class == MP_WORK_COLLECTIVE) return 0;
-  const double vector =
-      (work->vector_flops + work->vector_transcendentals * chip->transcendental_flops) /
-      chip->vector_flops;
-  const double efficiency = chip->efficiency[work->work_class];
-  if (work->product.batch > 0) {
-    return mp_product_seconds(chip,
-                              &(mp_product_kernel_t){&work->product, bytes, vector, efficiency});
-  }
-  const double seconds = fmax(vector, bytes / chip->memory_bandwidth);
-  const bool is_scalar = work->work_class == MP_WORK_SCALAR;
-  return seconds / efficiency + (is_scalar ? chip->scalar_latency : chip->op_latency);
 }

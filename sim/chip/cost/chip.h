@@ -37,10 +37,6 @@ MP_NODISCARD mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *
 // The kind of rate for products of elements of this type.
 mp_flop_kind_t mp_chip_flop_kind(mp_dtype_t dtype);
 
-// The seconds that work takes which moves so many bytes through memory, with the efficiency of its
-// class and the latency of one kernel.
-double mp_chip_seconds(const mp_chip_t *chip, const mp_work_t *work, double bytes);
-
 // Changes the efficiencies of the classes that a calibration names: lines of the form `class:
 // efficiency`, and comments after a #. `origin` is the text's name in messages. INVALID_ARGUMENT
 // "<origin>:<line>: ..." for an unknown class (with the nearest one), a number outside of (0, 1],

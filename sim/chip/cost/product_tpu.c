@@ -333,5 +333,7 @@ double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *
   const bool is_convolution = product->convolution.window > 0;
   const double seconds = is_convolution ? product_tpu_convolution(&p) : product_tpu_by_windows(&p);
   const double work = fmax(seconds, kernel->vector_seconds) / kernel->efficiency;
-  return fmax(work + p.launch, memory);
+  // The compiler's cycles, of which the figures are made, have the described bandwidth.
+  const double least = kernel->bytes / mp_product_bandwidth(chip) / kernel->efficiency;
+  return fmax(work + p.launch, least);
 }

@@ -24,6 +24,7 @@ static mp_chip_t round_chip(void) {
       .launch_latency = 1e-5,
       .op_latency = 1e-6,
       .scalar_latency = 1e-7,
+      .figures = mp_chip_figures_none(),
   };
   for (int i = 0; i < MP_WORK_CLASS_COUNT; ++i) chip.efficiency[i] = 1;
   return chip;

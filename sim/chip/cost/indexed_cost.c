@@ -1,0 +1,124 @@
+// Elements that are found by index: each access moves whole rows of the memory's tiles, and as many
+// accesses a second are made as the chip can.
+#include <math.h>
+
+#include "sim/chip/cost/irregular_cost.h"
+
+// A chip of which nothing is known moves 64 bytes at least, as caches do.
+#define INDEXED_GRANULE 64
+
+// Accesses to an array: so many slices, of rows that lie in one piece.
+typedef struct {
+  double slices, rows, row_bytes;
+} indexed_accesses_t;
+
+// The bytes that move, at least.
+static double indexed_cost_bytes(const mp_chip_t *chip, const indexed_accesses_t *a) {
+  const double granule = mp_figure_or(chip->figures.gather_granule, INDEXED_GRANULE);
+  return a->slices * a->rows * ceil(a->row_bytes / granule) * granule;
+}
+
+static double indexed_cost_width(const mp_type_t *type) {
+  return fmax(mp_dtype_bits(type->dtype), 8) / 8;
+}
+
+// ---- gather ----
+
+static indexed_accesses_t indexed_cost_of_gather(const mp_op_t *op) {
+  const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_SLICE_SIZES);
+  double elements = 1, row = 1;
+  for (uint32_t d = 0; d < sizes.count; ++d) {
+    row = (double)sizes.values[d];
+    elements *= row;
+  }
+  return (indexed_accesses_t){
+      .slices = mp_irregular_count(op->results[0].type) / fmax(elements, 1),
+      .rows = elements / fmax(row, 1),
+      .row_bytes = row * indexed_cost_width(op->operands[0]->type),
+  };
+}
+
+// Whether a row fills what moves at least; then the number of slices does not matter.
+static bool indexed_cost_is_whole(const mp_chip_t *chip, const indexed_accesses_t *a) {
+  return a->row_bytes >= mp_figure_or(chip->figures.gather_granule, INDEXED_GRANULE);
+}
+
+// The bytes of bringing a table of narrow rows, which came with its long dimension along the lanes
+// so that nothing is padded, into a form from which rows can be taken.
+static double indexed_cost_new_form(const mp_chip_t *chip, const mp_op_t *op) {
+  enum { LANES = 128 };
+  const mp_value_t *table = op->operands[0];
+  const mp_type_t *type = table->type;
+  const bool is_given = table->op == NULL && table->block->parent_op == NULL;
+  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || !is_given || type->rank < 2) return 0;
+  const double last = (double)type->dims[type->rank - 1];
+  if (last >= LANES || last < 1) return 0;
+  return mp_work_bytes_of(type) * (1 + LANES / last);
+}
+
+double mp_gather_seconds(const mp_chip_t *chip, const mp_op_t *op) {
+  if (op->code != MP_OP_GATHER) return 0;
+  const indexed_accesses_t a = indexed_cost_of_gather(op);
+  const double each =
+      indexed_cost_is_whole(chip, &a) ? 0 : mp_figure_or(chip->figures.gather_slice, 0);
+  const double bandwidth = chip->memory_bandwidth;
+  return fmax(a.slices * each, indexed_cost_bytes(chip, &a) / bandwidth) +
+         indexed_cost_new_form(chip, op) / bandwidth;
+}
+
+// ---- scatter ----
+
+// The dimensions of an update that are a window's; what is left are the indices.
+static indexed_accesses_t indexed_cost_of_scatter(const mp_op_t *op) {
+  const mp_type_t *update = op->operands[op->num_operands / 2 + 1]->type;
+  const mp_index_list_t window = mp_op_ints(op, MP_ATTR_UPDATE_WINDOW_DIMS);
+  double elements = 1, row = 1;
+  for (uint32_t i = 0; i < window.count; ++i) {
+    row = (double)update->dims[window.values[i]];
+    elements *= row;
+  }
+  return (indexed_accesses_t){
+      .slices = mp_irregular_count(update) / fmax(elements, 1),
+      .rows = elements / fmax(row, 1),
+      .row_bytes = row * indexed_cost_width(update),
+  };
+}
+
+// Sums can be made in any order, and are sorted first; other functions are applied one update after
+// the other.
+static bool indexed_cost_is_sum(const mp_op_t *op) {
+  const mp_op_t *first = op->regions[0]->first;
+  return first != NULL && (first->code == MP_OP_ADD || first->code == MP_OP_RETURN);
+}
+
+static double indexed_cost_update(const mp_chip_t *chip, const mp_op_t *op,
+                                  const indexed_accesses_t *a) {
+  const mp_chip_figures_t *figures = &chip->figures;
+  const double each = mp_figure_or(figures->scatter_slice, 0);
+  if (indexed_cost_is_whole(chip, a)) return 0;
+  if (indexed_cost_is_sum(op)) return each;
+  const double bytes = mp_work_bytes_of(op->operands[0]->type);
+  return bytes <= mp_figure_or(figures->scatter_near, INFINITY)
+             ? mp_figure_or(figures->scatter_scalar, each)
+             : mp_figure_or(figures->scatter_far_scalar, each);
+}
+
+// What is updated is read and written.
+double mp_scatter_seconds(const mp_chip_t *chip, const mp_op_t *op) {
+  const indexed_accesses_t a = indexed_cost_of_scatter(op);
+  return fmax(a.slices * indexed_cost_update(chip, op, &a),
+              2 * indexed_cost_bytes(chip, &a) / chip->memory_bandwidth);
+}
+
+// ---- reverse ----
+
+// Elements that lie side by side change places one by one.
+double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op) {
+  const mp_type_t *type = op->results[0].type;
+  const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_DIMENSIONS);
+  for (uint32_t i = 0; i < dims.count; ++i) {
+    if (dims.values[i] + 1 != (int64_t)type->rank) continue;
+    return mp_irregular_count(type) * mp_figure_or(chip->figures.reverse_element, 0);
+  }
+  return 0;
+}

@@ -1,0 +1,29 @@
+// Ops whose time is not that of their operations or bytes alone: rows and scalars by index, sorts,
+// cumulative ops, transforms, decompositions, reversals, functions of others.
+#ifndef MINIPOD_SIM_CHIP_COST_IRREGULAR_COST_H_
+#define MINIPOD_SIM_CHIP_COST_IRREGULAR_COST_H_
+
+#include "sim/chip/cost/chip.h"
+
+// Whether the op is one of these; then the seconds that it takes, in which its bytes move, too.
+bool mp_irregular_seconds(const mp_chip_t *chip, const mp_op_t *op, double *out_seconds);
+
+// ---- by kind ----
+
+// indexed_cost.c: gathers, scatters and reversals.
+double mp_gather_seconds(const mp_chip_t *chip, const mp_op_t *op);
+double mp_scatter_seconds(const mp_chip_t *chip, const mp_op_t *op);
+double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op);
+// staged_cost.c: what is done in stages or column by column.
+double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op);
+double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op);
+double mp_fft_seconds(const mp_chip_t *chip, const mp_op_t *op);
+double mp_linalg_seconds(const mp_chip_t *chip, const mp_op_t *op);
+// foreign_cost.c: a custom_call with an estimate of its own in its backend_config, as kernels
+// written in Pallas have it; 0 if there is none.
+double mp_foreign_seconds(const mp_chip_t *chip, const mp_op_t *op);
+
+// Elements of an array; 0 of what is none.
+double mp_irregular_count(const mp_type_t *type);
+
+#endif  // MINIPOD_SIM_CHIP_COST_IRREGULAR_COST_H_

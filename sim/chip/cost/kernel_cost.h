@@ -1,0 +1,19 @@
+// What a kernel takes on the described chip, by what its ops do and what is known of the chip.
+// README.md has the formulas.
+//
+// Pure functions; thread-safe.
+#ifndef MINIPOD_SIM_CHIP_COST_KERNEL_COST_H_
+#define MINIPOD_SIM_CHIP_COST_KERNEL_COST_H_
+
+#include "sim/chip/clusters/cluster.h"
+#include "sim/chip/cost/chip.h"
+
+// The seconds of a cluster's kernel that moves so many bytes through memory, with its latency.
+double mp_kernel_seconds(const mp_chip_t *chip, const mp_clusters_t *clusters,
+                         const mp_cluster_t *cluster, double bytes);
+
+// The seconds of a kernel that does nothing but move so many bytes; of one on single elements.
+double mp_kernel_copy_seconds(const mp_chip_t *chip, double bytes);
+double mp_kernel_scalar_seconds(const mp_chip_t *chip);
+
+#endif  // MINIPOD_SIM_CHIP_COST_KERNEL_COST_H_

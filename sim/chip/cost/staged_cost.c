@@ -1,0 +1,187 @@
+// What is done in stages of which each waits for the one before: sorts, cumulative windows,
+// transforms, decompositions.
+#include <math.h>
+#include <string.h>
+
+#include "sim/chip/cost/irregular_cost.h"
+#include "sim/chip/cost/vector_cost.h"
+
+static double staged_cost_bytes(const mp_op_t *op) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) bytes += mp_work_bytes_of(op->operands[i]->type);
+  for (uint32_t i = 0; i < op->num_results; ++i) bytes += mp_work_bytes_of(op->results[i].type);
+  return bytes;
+}
+
+// ---- sort ----
+
+// Operations of a chip of which nothing is known, for an element and a stage: a comparison, two
+// selections, a permutation.
+#define STAGED_SORT_STAGE 4
+
+static double staged_cost_log2(double count) {
+  return count > 1 ? ceil(log2(count)) : 1;
+}
+
+// Stages of a bitonic network for lines of so many elements.
+static double staged_cost_stages(double count) {
+  const double log = staged_cost_log2(count);
+  return log * (log + 1) / 2;
+}
+
+static double staged_cost_line(const mp_op_t *op) {
+  const mp_type_t *type = op->operands[0]->type;
+  if (type->rank == 0) return 1;
+  int64_t dimension = mp_op_int(op, MP_ATTR_DIMENSION, -1);
+  if (op->code != MP_OP_SORT) dimension = -1;
+  if (dimension < 0) dimension += type->rank;
+  return (double)type->dims[dimension];
+}
+
+// The elements of a line that somebody uses: those of a sort of which all users are slices from its
+// beginning, which is how the k best are written down, and the line of any other.
+static double staged_cost_used(const mp_op_t *op, double line) {
+  double used = 0;
+  for (const mp_op_t *user = op->next; user != NULL; user = user->next) {
+    for (uint32_t i = 0; i < user->num_operands; ++i) {
+      if (user->operands[i]->op != op) continue;
+      if (user->code != MP_OP_SLICE) return line;
+      const mp_index_list_t ends = mp_op_ints(user, MP_ATTR_LIMIT_INDICES);
+      used = fmax(used, ends.count == 0 ? line : (double)ends.values[ends.count - 1]);
+    }
+  }
+  return used > 0 ? fmin(used, line) : line;
+}
+
+// The best k alone: blocks of k are sorted, and of two blocks one is left.
+static double staged_cost_best_stages(const mp_op_t *op, double line) {
+  const mp_type_t *best = op->num_results == 0 ? NULL : op->results[0].type;
+  if (best == NULL || !mp_type_is_tensor(best) || best->rank == 0) return staged_cost_stages(line);
+  const int64_t dimension = mp_op_int(op, MP_ATTR_DIMENSION, -1);
+  const bool is_along_last = dimension < 0 || dimension + 1 == (int64_t)best->rank;
+  double k = line;
+  if (op->code != MP_OP_SORT) k = (double)best->dims[best->rank - 1];
+  if (op->code == MP_OP_SORT && is_along_last) k = staged_cost_used(op, line);
+  return fmin(staged_cost_stages(line), staged_cost_stages(k) + staged_cost_log2(k));
+}
+
+// Lines that are longer than a tile go through memory once more for each stage that crosses tiles.
+static double staged_cost_passes(double line, double tile) {
+  const double over = staged_cost_log2(line) - staged_cost_log2(tile);
+  return over > 0 ? 1 + over * (over + 1) / 2 : 1;
+}
+
+double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op) {
+  if (op->num_operands == 0 || !mp_type_is_tensor(op->operands[0]->type)) return 0;
+  const double line = staged_cost_line(op);
+  const double count = mp_irregular_count(op->operands[0]->type);
+  const double each = mp_figure_or(chip->figures.sort_stage, STAGED_SORT_STAGE);
+  // The network moves all operands as its keys say; a sort of keys alone carries their places.
+  const double arrays = fmax(op->num_operands, 2);
+  const double steps = count * arrays * each * staged_cost_best_stages(op, line);
+  const double passes =
+      op->code == MP_OP_SORT
+          ? staged_cost_passes(line, mp_figure_or(chip->figures.sort_tile, INFINITY))
+          : 1;
+  const double memory = staged_cost_bytes(op) / chip->memory_bandwidth;
+  return fmax(steps / mp_vector_rate(chip), passes * memory) + (passes - 1) * chip->op_latency;
+}
+
+// ---- windows ----
+
+// The dimension along which every window reaches from one end of the array: sums up to each
+// element. -1: there is none.
+static int64_t staged_cost_cumulative(const mp_op_t *op) {
+  enum { SHORT = 8 };
+  if (op->code != MP_OP_REDUCE_WINDOW) return -1;
+  const mp_type_t *type = op->operands[0]->type;
+  const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_WINDOW_DIMENSIONS);
+  for (uint32_t d = 0; d < sizes.count; ++d) {
+    if (sizes.values[d] > SHORT && sizes.values[d] == type->dims[d]) return (int64_t)d;
+  }
+  return -1;
+}
+
+double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op) {
+  const mp_chip_figures_t *figures = &chip->figures;
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  const double steps = work.vector_flops / mp_vector_rate(chip);
+  const double memory = staged_cost_bytes(op) / chip->memory_bandwidth;
+  const int64_t along = staged_cost_cumulative(op);
+  if (along < 0) return fmax(steps, memory / mp_figure_or(figures->window_share, 1));
+  const bool is_last = along + 1 == (int64_t)op->operands[0]->type->rank;
+  return fmax(steps,
+              memory * mp_figure_or(is_last ? figures->window_scan_last : figures->window_scan, 1));
+}
+
+// ---- fft ----
+
+// A length is done in factors, each a product with a small matrix.
+double mp_fft_seconds(const mp_chip_t *chip, const mp_op_t *op) {
+  enum { FACTOR = 128, OTHERWISE = 4 };
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  if (isnan(chip->figures.fft_element)) {
+    return OTHERWISE * work.vector_flops / mp_vector_rate(chip);
+  }
+  const mp_index_list_t lengths = mp_op_ints(op, MP_ATTR_FFT_LENGTH);
+  double factors = 0;
+  for (uint32_t d = 0; d < lengths.count; ++d) {
+    factors += ceil(log((double)lengths.values[d]) / log(FACTOR) - 1e-9);
+  }
+  const uint32_t type = mp_op_enum(op, MP_ATTR_FFT_TYPE, MP_FFT_FFT);
+  const double count =
+      mp_irregular_count(type == MP_FFT_RFFT ? op->operands[0]->type : op->results[0].type);
+  const double share = type == MP_FFT_RFFT || type == MP_FFT_IRFFT ? 0.75 : 1;
+  return count * share * fmax(factors, 1) * chip->figures.fft_element;
+}
+
+// ---- linear algebra ----
+
+// Steps that wait for each other, for each column of a matrix: pivots, reflections, iterations. By
+// what is in the names of functions, ours and LAPACK's.
+typedef struct {
+  const char *part;
+  double steps;
+} staged_target_t;
+
+static const staged_target_t g_targets[] = {
+    {"LuDecomposition", 4}, {"getrf", 4}, {"Householder", 2}, {"orgqr", 2},
+    {"ungqr", 2},           {"Qr", 4},    {"geqrf", 4},       {"geqp3", 8},
+    {"eigh", 60},           {"evd", 60},  {"svd", 80},        {"gesdd", 80},
+    {"gee", 100},           {"gehrd", 8}, {"trd", 8},         {"trsm", 0.5},
+};
+
+static bool staged_cost_names(mp_str_t name, const char *part) {
+  const size_t size = strlen(part);
+  for (size_t i = 0; i + size <= name.size; ++i) {
+    if (memcmp(name.data + i, part, size) == 0) return true;
+  }
+  return false;
+}
+
+static double staged_cost_steps(const mp_op_t *op) {
+  if (op->code != MP_OP_CUSTOM_CALL) return op->code == MP_OP_TRIANGULAR_SOLVE ? 0.5 : 1;
+  const mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
+  for (size_t i = 0; i < sizeof(g_targets) / sizeof(g_targets[0]); ++i) {
+    if (staged_cost_names(target, g_targets[i].part)) return g_targets[i].steps;
+  }
+  return 1;
+}
+
+// Columns one after the other, and beside them products of blocks, which are exact ones.
+double mp_linalg_seconds(const mp_chip_t *chip, const mp_op_t *op) {
+  enum { EXACT_PASSES = 6, MATRICES_AT_ONCE = 8 };
+  const mp_type_t *type = op->num_operands == 0 ? NULL : op->operands[0]->type;
+  if (type == NULL || !mp_type_is_tensor(type) || type->rank == 0) return 0;
+  const double columns = (double)type->dims[type->rank - 1];
+  const double rows = type->rank < 2 ? 1 : (double)type->dims[type->rank - 2];
+  const double batch = mp_irregular_count(type) / fmax(columns * rows, 1);
+  const double step = mp_figure_or(chip->figures.linalg_column, chip->op_latency);
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  const double rate = chip->flops[MP_FLOP_F32] / (chip->f32_by_bf16 ? EXACT_PASSES : 1);
+  return fmin(columns, rows) * staged_cost_steps(op) * step * fmax(batch / MATRICES_AT_ONCE, 1) +
+         work.vector_flops / rate;
+}

@@ -1,0 +1,135 @@
+// Vector work by kind: how many simple operations an element of each op counts as.
+#include "sim/chip/cost/vector_cost.h"
+
+#include <math.h>
+#include <stddef.h>
+
+// ---- element by element ----
+
+// Ops whose elements take more than one simple operation; those of a kind share a figure.
+typedef struct {
+  size_t figure;     // offset in mp_chip_figures_t
+  double otherwise;  // where the chip has no such figure: 0, chip->transcendental_flops
+  int8_t on_floats;  // 1: of floating-point numbers only, -1: of integers only, 0: of both
+} vector_kind_t;
+
+#define KIND(op, member, otherwise, on_floats) \
+  [MP_OP_##op] = {offsetof(mp_chip_figures_t, member), otherwise, on_floats}
+static const vector_kind_t g_kinds[MP_OP_COUNT] = {
+    KIND(EXPONENTIAL, vector_exponential, 0, 1),
+    KIND(EXPONENTIAL_MINUS_ONE, vector_exponential, 0, 1),
+    KIND(LOGISTIC, vector_logistic, 0, 1),
+    KIND(LOG, vector_logarithm, 0, 1),
+    KIND(LOG_PLUS_ONE, vector_logarithm, 0, 1),
+    KIND(TANH, vector_tanh, 0, 1),
+    KIND(SINE, vector_sine, 0, 1),
+    KIND(COSINE, vector_sine, 0, 1),
+    KIND(TAN, vector_sine, 0, 1),
+    KIND(ATAN2, vector_sine, 0, 1),
+    KIND(POWER, vector_power, 0, 0),
+    KIND(CBRT, vector_power, 0, 1),
+    KIND(SQRT, vector_root, 0, 1),
+    KIND(RSQRT, vector_root, 0, 1),
+    KIND(DIVIDE, vector_division, 1, 0),
+    KIND(REMAINDER, vector_division, 1, 0),
+};
+
+static double vector_cost_figure(const mp_chip_t *chip, size_t offset) {
+  return *(const double *)(const void *)((const char *)&chip->figures + offset);
+}
+
+// The type that an op computes in: a comparison's result is none.
+static mp_dtype_t vector_cost_dtype(const mp_op_t *op) {
+  return op->num_operands == 0 ? op->results[0].type->dtype : op->operands[0]->type->dtype;
+}
+
+// Quotients of integers have a figure of their own.
+static double vector_cost_each(const mp_chip_t *chip, const mp_op_t *op) {
+  const vector_kind_t *kind = &g_kinds[op->code];
+  if (kind->figure == 0) return 1;
+  const bool is_integer = mp_dtype_is_integer(vector_cost_dtype(op));
+  if (is_integer && (op->code == MP_OP_DIVIDE || op->code == MP_OP_REMAINDER)) {
+    return mp_figure_or(chip->figures.vector_integer_division, 1);
+  }
+  if (is_integer && kind->on_floats > 0) return 1;
+  const double otherwise = kind->otherwise == 0 ? chip->transcendental_flops : kind->otherwise;
+  return mp_figure_or(vector_cost_figure(chip, kind->figure), otherwise);
+}
+
+// 16-bit floats go several to a lane where the unit computes with them.
+static double vector_cost_weight(const mp_chip_t *chip, mp_dtype_t dtype) {
+  const bool is_half = dtype == MP_DTYPE_BF16 || dtype == MP_DTYPE_F16;
+  return is_half ? 1 / mp_figure_or(chip->figures.vector_bf16, 1) : mp_work_weight(dtype);
+}
+
+static double vector_cost_count(const mp_type_t *type) {
+  int64_t count = 0;
+  if (!mp_type_is_tensor(type) || !mp_type_num_elements(type, &count)) return 0;
+  return (double)count;
+}
+
+static double vector_cost_elementwise(const mp_chip_t *chip, const mp_op_t *op, double count) {
+  return count * vector_cost_each(chip, op) * vector_cost_weight(chip, vector_cost_dtype(op));
+}
+
+// A function on elements, the region of a reduction for example; at least one operation.
+static double vector_cost_region(const mp_chip_t *chip, const mp_block_t *region, double times) {
+  double sum = 0;
+  for (const mp_op_t *op = region->first; op != NULL; op = op->next) {
+    if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) sum += vector_cost_elementwise(chip, op, times);
+  }
+  return sum > 0 ? sum : times;
+}
+
+// ---- across lanes ----
+
+// Whether a list of dimensions has the last one, which lies along the lanes.
+static bool vector_cost_has_last(mp_index_list_t dims, uint32_t rank) {
+  for (uint32_t i = 0; i < dims.count; ++i) {
+    if (dims.values[i] + 1 == (int64_t)rank) return true;
+  }
+  return false;
+}
+
+// Partial results along the lanes are added up in the end, once for each result.
+static double vector_cost_reduce(const mp_chip_t *chip, const mp_op_t *op) {
+  const mp_type_t *type = op->operands[0]->type;
+  double sum = vector_cost_region(chip, op->regions[0], vector_cost_count(type));
+  if (vector_cost_has_last(mp_op_ints(op, MP_ATTR_DIMENSIONS), type->rank)) {
+    sum += vector_cost_count(op->results[0].type) * mp_figure_or(chip->figures.vector_across, 0);
+  }
+  return sum;
+}
+
+// Elements change lanes only if the last dimension goes elsewhere.
+static double vector_cost_transpose(const mp_chip_t *chip, const mp_op_t *op) {
+  const mp_index_list_t permutation = mp_op_ints(op, MP_ATTR_PERMUTATION);
+  const uint32_t rank = permutation.count;
+  if (rank == 0 || permutation.values[rank - 1] + 1 == (int64_t)rank) return 0;
+  return vector_cost_count(op->results[0].type) * mp_figure_or(chip->figures.vector_transpose, 0);
+}
+
+// ---- ops ----
+
+static double vector_cost_operations(const mp_chip_t *chip, const mp_op_t *op) {
+  if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) {
+    double count = 0;
+    for (uint32_t i = 0; i < op->num_results; ++i) {
+      count += vector_cost_count(op->results[i].type);
+    }
+    return vector_cost_elementwise(chip, op, count);
+  }
+  if (op->code == MP_OP_REDUCE) return vector_cost_reduce(chip, op);
+  if (op->code == MP_OP_TRANSPOSE) return vector_cost_transpose(chip, op);
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  return work.vector_flops + work.vector_transcendentals * chip->transcendental_flops;
+}
+
+double mp_vector_rate(const mp_chip_t *chip) {
+  return chip->vector_flops * mp_figure_or(chip->figures.vector_share, 1);
+}
+
+double mp_vector_seconds(const mp_chip_t *chip, const mp_op_t *op) {
+  return vector_cost_operations(chip, op) / mp_vector_rate(chip);
+}

@@ -1,0 +1,190 @@
+// What kernels take by kind, by hand: functions, rows by index, sorts, windows, decompositions.
+#include <math.h>
+
+#include "sim/chip/twin.h"
+#include "sim/plan/compile.h"
+#include "sim/readers/text/text.h"
+#include "tests/unit/support/unit.h"
+
+// A chip with round numbers, on which nothing takes time but what a test sets.
+static mp_chip_t bare_chip(void) {
+  mp_chip_t chip = {.vector_flops = 1e12,
+                    .transcendental_flops = 8,
+                    .memory_bandwidth = 1e18,
+                    .figures = mp_chip_figures_none()};
+  for (int kind = 0; kind < MP_FLOP_KIND_COUNT; ++kind) chip.flops[kind] = 1e18;
+  for (int i = 0; i < MP_WORK_CLASS_COUNT; ++i) chip.efficiency[i] = 1;
+  return chip;
+}
+
+static double program_seconds(const mp_chip_t *chip, const char *text) {
+  mp_module_t *module = NULL;
+  mp_program_t *program = NULL;
+  mp_arena_t *arena = NULL;
+  const mp_twin_t *twin = NULL;
+  const mp_compile_request_t request = {.keep_partitioned = true};
+  assert_ok(mp_read_text(text, strlen(text), &module));
+  assert_ok(mp_arena_create(&arena));
+  assert_ok(mp_compile_module(module, &request, &program));
+  assert_ok(mp_twin_create(chip, program, arena, &twin));
+  double seconds = 0;
+  for (uint32_t i = 0; i < twin->num_kernels; ++i) seconds += twin->kernels[i].seconds;
+  mp_program_release(program);
+  mp_arena_release(arena);
+  return seconds;
+}
+
+static void expect_ns(const mp_chip_t *chip, const char *text, double ns) {
+  assert_float_equal(program_seconds(chip, text) * 1e9, ns, 1e-4 * fmax(ns, 1));
+}
+
+#define UNARY(op, type)                                                            \
+  "func.func @main(%x: tensor<" type ">) -> tensor<" type ">{\n%0 = stablehlo." op \
+  " %x : "                                                                         \
+  "tensor<" type ">\nreturn %0 : tensor<" type ">\n}\n"
+#define BINARY(op, type)                                                        \
+  "func.func @main(%x: tensor<" type ">, %y: tensor<" type ">) -> tensor<" type \
+  "> {\n%0 "                                                                    \
+  "= stablehlo." op " %x, %y : tensor<" type ">\nreturn %0 : tensor<" type ">\n}\n"
+
+static void functions_count_by_kind(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  expect_ns(&chip, UNARY("exponential", "1000xf32"), 8);
+  expect_ns(&chip, BINARY("divide", "1000xf32"), 1);
+  chip.figures.vector_exponential = 4;
+  chip.figures.vector_sine = 150;
+  chip.figures.vector_division = 6;
+  chip.figures.vector_integer_division = 20;
+  chip.figures.vector_share = 0.5;
+  expect_ns(&chip, UNARY("negate", "1000xf32"), 2);
+  expect_ns(&chip, UNARY("exponential", "1000xf32"), 8);
+  expect_ns(&chip, UNARY("sine", "1000xf32"), 300);
+  expect_ns(&chip, BINARY("divide", "1000xf32"), 12);
+  expect_ns(&chip, BINARY("divide", "1000xi32"), 40);
+  chip.figures.vector_bf16 = 2;
+  expect_ns(&chip, UNARY("sine", "1000xbf16"), 150);
+}
+
+// A small kernel takes the latencies, a large one its bytes.
+static void memory_has_a_latency(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.memory_bandwidth = 1e12;
+  chip.op_latency = 200e-9;
+  chip.figures.memory_latency = 900e-9;
+  expect_ns(&chip, UNARY("negate", "1000xf32"), 1100 + 8);
+  expect_ns(&chip, UNARY("negate", "1000000xf32"), 1100 + 8000);
+}
+
+#define REDUCE(dimension, result)                                                                 \
+  "func.func @main(%x: tensor<100x1000xf32>) -> tensor<" result                                   \
+  "> {\n%z = stablehlo.constant dense<0.0> : tensor<f32>\n"                                       \
+  "%0 = \"stablehlo.reduce\"(%x, %z) <{dimensions = array<i64: " dimension                        \
+  ">}> ({\n^bb0(%p: tensor<f32>, %q: tensor<f32>):\n%r = stablehlo.add %p, %q : tensor<f32>\n"    \
+  "stablehlo.return %r : tensor<f32>\n}) : (tensor<100x1000xf32>, tensor<f32>) -> tensor<" result \
+  ">\nreturn %0 : tensor<" result ">\n}\n"
+
+static void lanes_are_added_up_once_for_each_result(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.figures.vector_across = 2000;
+  expect_ns(&chip, REDUCE("0", "1000xf32"), 100);
+  expect_ns(&chip, REDUCE("1", "100xf32"), 100 + 200);
+}
+
+// ---- by index ----
+
+#define GATHER(table, indices, sizes, offsets, result)                                           \
+  "func.func @main(%t: tensor<" table ">, %i: tensor<" indices ">) -> tensor<" result            \
+  "> {\n%0 = \"stablehlo.gather\"(%t, %i) <{dimension_numbers = #stablehlo.gather<"              \
+  "offset_dims = [" offsets                                                                      \
+  "], collapsed_slice_dims = [0], start_index_map = [0], "                                       \
+  "index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: " sizes           \
+  ">}> "                                                                                         \
+  ": (tensor<" table ">, tensor<" indices ">) -> tensor<" result ">\nreturn %0 : tensor<" result \
+  ">\n}\n"
+
+static void rows_move_in_granules_and_scalars_one_by_one(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.memory_bandwidth = 1e12;
+  chip.figures.gather_granule = 512;
+  chip.figures.gather_slice = 5e-9;
+  // Rows of 512 bytes: what they have, which is more than the indices, is read and written.
+  expect_ns(&chip, GATHER("4096x128xf32", "1000x1xi32", "1, 128", "1", "1000x128xf32"),
+            (2 * 512e3 + 4000) * 1e-3);
+  // Scalars: as many as the chip looks up.
+  expect_ns(&chip, GATHER("4096xf32", "1000x1xi32", "1", "", "1000xf32"), 5000);
+  chip.figures.gather_slice = 0;
+  expect_ns(&chip, GATHER("4096xf32", "1000x1xi32", "1", "", "1000xf32"), 512);
+}
+
+static void a_table_of_narrow_rows_is_brought_into_form(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.memory_bandwidth = 1e12;
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  chip.figures.gather_granule = 512;
+  const double table = 4096.0 * 64 * 4, rows = 1000 * 512.0;
+  expect_ns(&chip, GATHER("4096x64xf32", "1000x1xi32", "1, 64", "1", "1000x64xf32"),
+            (3 * table + rows) * 1e-3);
+}
+
+#define REVERSE(dims)                                                                    \
+  "func.func @main(%x: tensor<100x1000xf32>) -> tensor<100x1000xf32> {\n%0 = stablehlo." \
+  "reverse %x, dims = [" dims "] : tensor<100x1000xf32>\nreturn %0 : tensor<100x1000xf32>\n}\n"
+
+static void reversing_the_last_dimension_is_dear(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.figures.reverse_element = 1e-9;
+  expect_ns(&chip, REVERSE("0"), 800e3 / 1e18 * 1e9);
+  expect_ns(&chip, REVERSE("1"), 100e3);
+}
+
+// ---- in stages ----
+
+#define SORT(type)                                                                           \
+  "func.func @main(%x: tensor<" type ">) -> tensor<" type                                    \
+  "> {\n%0 = \"stablehlo.sort\"(%x) <{dimension = 1 : i64, is_stable = true}> ({\n^bb0(%p: " \
+  "tensor<f32>, %q: tensor<f32>):\n%r = stablehlo.compare LT, %p, %q : (tensor<f32>, "       \
+  "tensor<f32>) -> tensor<i1>\nstablehlo.return %r : tensor<i1>\n}) : (tensor<" type         \
+  ">) -> tensor<" type ">\nreturn %0 : tensor<" type ">\n}\n"
+
+static void a_sort_is_a_network(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.figures.sort_stage = 5;
+  // 1,024 is done in 10 x 11 / 2 stages, with the places beside the keys.
+  expect_ns(&chip, SORT("10x1024xf32"), 10240.0 * 2 * 5 * 55 * 1e-3);
+  // Tiles of 256: two stages more go through memory, the second one twice.
+  chip.memory_bandwidth = 1e9;
+  chip.figures.sort_tile = 256;
+  expect_ns(&chip, SORT("10x1024xf32"), 4 * 2 * 4 * 10240.0);
+}
+
+static void a_decomposition_goes_column_by_column(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.figures.linalg_column = 100e-9;
+  expect_ns(&chip,
+            "func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {\n"
+            "%0 = \"stablehlo.cholesky\"(%x) <{lower = true}> : (tensor<64x64xf32>) -> "
+            "tensor<64x64xf32>\nreturn %0 : tensor<64x64xf32>\n}\n",
+            6400);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(functions_count_by_kind),
+      cmocka_unit_test(memory_has_a_latency),
+      cmocka_unit_test(lanes_are_added_up_once_for_each_result),
+      cmocka_unit_test(rows_move_in_granules_and_scalars_one_by_one),
+      cmocka_unit_test(a_table_of_narrow_rows_is_brought_into_form),
+      cmocka_unit_test(reversing_the_last_dimension_is_dear),
+      cmocka_unit_test(a_sort_is_a_network),
+      cmocka_unit_test(a_decomposition_goes_column_by_column),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
