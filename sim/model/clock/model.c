@@ -36,8 +36,8 @@ static mp_status_t model_make(mp_model_t *model, const mp_options_t *options) {
   MP_RETURN_IF_NULL(model->incoming);
   MP_RETURN_IF_NULL(model->outgoing);
   MP_RETURN_IF_NULL(model->ends);
-  // Whoever describes launches that take no time means the host's, too.
-  if (model->chip.launch_latency > 0) {
+  // Whoever describes what a launch takes means the host's part of it, too.
+  if (info->launch_latency < 0) {
     model->dispatch = mp_moment_of(mp_figure_or(model->chip.figures.host_dispatch, 0));
   }
   return mp_model_make_hosts(model);
