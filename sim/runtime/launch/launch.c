@@ -48,13 +48,38 @@ static void launch_release_arguments(mp_launch_state_t *l) {
   }
 }
 
+// What goes between a device and the memory of its host for a launch: all of an argument, or of a
+// result, that lies there.
+static mp_stamp_t launch_note_copy(const mp_launch_share_t *share, mp_memory_space_t from,
+                                   mp_memory_space_t to, const mp_buffer_t *buffer) {
+  const uint32_t id = share->device->id;
+  return mp_model_copy(share->device->client->model, (mp_model_place_t){id, from},
+                       (mp_model_place_t){id, to}, buffer->bytes, buffer->stamp);
+}
+
 // The newest transfer that the arguments of a share come from.
 static mp_stamp_t launch_newest_input(const mp_launch_state_t *l, const mp_launch_share_t *share) {
   mp_stamp_t newest = 0;
   for (uint32_t p = 0; p < l->executable->program->num_params; ++p) {
-    newest = mp_stamp_newer_transfer(newest, share->buffers[p]->stamp);
+    const mp_buffer_t *buffer = share->buffers[p];
+    const mp_memory_space_t space = buffer->memory->space;
+    const mp_stamp_t stamp = space == MP_MEMORY_DEVICE
+                                 ? buffer->stamp
+                                 : launch_note_copy(share, space, MP_MEMORY_DEVICE, buffer);
+    newest = mp_stamp_newer_transfer(newest, stamp);
   }
   return newest;
+}
+
+// Sets which entry of the model each result comes from.
+static void launch_note_results(const mp_launch_state_t *l, const mp_launch_share_t *share) {
+  for (uint32_t r = 0; r < share->num_results; ++r) {
+    mp_buffer_t *result = share->results[r];
+    const mp_memory_space_t space = result->memory->space;
+    result->stamp = l->stamp;
+    if (space == MP_MEMORY_DEVICE) continue;
+    result->stamp = launch_note_copy(share, MP_MEMORY_DEVICE, space, result);
+  }
 }
 
 // Tells the model of time. Launches on single devices that belong together have one number.
@@ -69,7 +94,7 @@ static void launch_note(mp_launch_state_t *l, const uint32_t *logical) {
     mp_launch_share_t *share = &l->shares[i];
     share->run->share = shares[i];
     if (shares[i] != NULL) share->run->path = mp_model_share_path(shares[i]);
-    for (uint32_t r = 0; r < share->num_results; ++r) share->results[r]->stamp = l->stamp;
+    launch_note_results(l, share);
   }
 }
 

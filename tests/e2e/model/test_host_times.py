@@ -101,6 +101,22 @@ def test_offloading(pod):
       """) == ["0", "1002", "0", "1002", "1002", "2002", "2002", "2.0", "True"]
 
 
+def test_programs_with_arguments_and_results_on_the_host(pod):
+  out = run(pod, """
+      pinned = split.with_memory_kind("pinned_host")
+      x = jax.device_put(np.ones((4, 250000), np.float32), split).block_until_ready()
+      step = jax.jit(lambda x: x * 2)
+      away = jax.jit(lambda x: x * 2, out_shardings=pinned)
+      back = jax.jit(lambda x: jax.device_put(x, split) * 2, out_shardings=split)
+      jax.block_until_ready([step(x), away(x)])
+      print(took(lambda: step(x).block_until_ready()))
+      print(took(lambda: globals().update(y=away(x).block_until_ready())), took(lambda: np.asarray(y)))
+      print(took(lambda: back(y).block_until_ready()), took(lambda: back(y).block_until_ready()))
+      """)
+  step, away, read, back, again = map(int, out)
+  assert read == 0 and [away, back, again] == pytest.approx([step + 2002, step + 2002 - 101, step + 2002 - 101], abs=2)
+
+
 def test_a_copy_goes_on_beside_work(pod):
   assert run(pod, MEGABYTE, """
       step = jax.jit(lambda a: a @ a)
@@ -138,19 +154,22 @@ JOB = PRELUDE + """
     for _ in range(3):
       a, loss = jax.jit(lambda a: (a + 1, a.sum()), out_shardings=(split, whole))(a)
       print(float(loss))
-    np.asarray(a.addressable_shards[0].data)
     for s in a.addressable_shards:
       jax.device_put(s.data, jax.sharding.SingleDeviceSharding(s.device, memory_kind="pinned_host"))
+    [np.asarray(s.data) for s in a.addressable_shards]
+    away = jax.jit(lambda a: a * 2, out_shardings=split.with_memory_kind("pinned_host"))(a)
+    a = jax.jit(lambda a: jax.device_put(a, split) + 1, out_shardings=split)(away)
     float(jax.jit(jnp.sum)(a))
     print(minipod.virtual_time().hex())
     """
 
 
 @mpirun.NEEDS_MPIRUN
-def test_one_process_and_two(pod):
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_any_number_of_processes(pod, ranks):
   alone = scenario.run(textwrap.dedent(JOB), devices=None, **pod)
-  job = mpirun.run_well(2, textwrap.dedent(JOB), **pod)
-  assert job.outs == [alone] * 2
+  job = mpirun.run_well(ranks, textwrap.dedent(JOB), **pod)
+  assert job.outs == [alone] * ranks
 
 
 def test_the_same_with_values_and_without(pod):
