@@ -40,19 +40,35 @@ static uint32_t twin_target(mp_twin_builder_t *b) {
 
 // ---- communication ----
 
-static mp_status_t twin_collective(mp_twin_builder_t *b, const mp_op_t *op) {
+mp_status_t mp_twin_add_collective(mp_twin_builder_t *b, const mp_op_t *op, uint32_t *out_number) {
   const mp_collective_t *collective = NULL;
-  const uint32_t number = b->collectives.count;
+  *out_number = b->collectives.count;
   MP_RETURN_IF_ERROR(mp_plan_lower_collective(b->arena, op, b->program->num_replicas,
-                                              b->program->num_partitions, number, &collective));
-  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->collectives,
-                                   (mp_twin_collective_t){op, mp_twin_name(op), collective}));
-  mp_twin_kind_t kind = MP_TWIN_MEET;
-  if (op->code == MP_OP_SEND) kind = MP_TWIN_SEND;
-  if (op->code == MP_OP_RECV) kind = MP_TWIN_RECV;
+                                              b->program->num_partitions, *out_number,
+                                              &collective));
+  const mp_twin_collective_t one = {
+      .op = op, .name = mp_twin_name(op), .collective = collective, .overlap = MP_OVERLAP_SYNC};
+  return MP_ARRAY_PUSH(b->arena, &b->collectives, one);
+}
+
+static mp_status_t twin_add_meeting(mp_twin_builder_t *b, mp_twin_kind_t kind, const mp_op_t *op,
+                                    uint32_t number) {
   uint32_t step;
   return twin_add_step(
       b, &(mp_twin_step_t){.kind = kind, .op = op, .collective = number, .rounds = -1}, &step);
+}
+
+static mp_status_t twin_meet(mp_twin_builder_t *b, const mp_op_t *op, uint32_t number) {
+  mp_twin_kind_t kind = MP_TWIN_MEET;
+  if (op->code == MP_OP_SEND) kind = MP_TWIN_SEND;
+  if (op->code == MP_OP_RECV) kind = MP_TWIN_RECV;
+  return twin_add_meeting(b, kind, op, number);
+}
+
+static mp_status_t twin_collective(mp_twin_builder_t *b, const mp_op_t *op) {
+  uint32_t number;
+  MP_RETURN_IF_ERROR(mp_twin_add_collective(b, op, &number));
+  return twin_meet(b, op, number);
 }
 
 static bool twin_is_local(const mp_op_t *op) {
@@ -191,7 +207,38 @@ static mp_status_t twin_op(mp_twin_builder_t *b, const mp_op_t *op) {
   }
 }
 
+static mp_status_t twin_slot(mp_twin_builder_t *b, const mp_twin_slot_t *slot) {
+  const mp_twin_item_t *item = &slot->item;
+  switch (slot->part) {
+    case MP_TWIN_BEGIN:
+      if (++b->num_started > b->most_started) b->most_started = b->num_started;
+      return twin_add_meeting(b, MP_TWIN_START, item->op, item->collective);
+    case MP_TWIN_FINISH:
+      b->num_started -= 1;
+      return twin_add_meeting(b, MP_TWIN_DONE, item->op, item->collective);
+    case MP_TWIN_WHOLE:
+      break;
+  }
+  if (item->collective != UINT32_MAX) return twin_meet(b, item->op, item->collective);
+  return twin_op(b, item->op);
+}
+
+static bool twin_has_collective(const mp_block_t *block) {
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+    if (mp_plan_is_collective(op)) return true;
+  }
+  return false;
+}
+
 static mp_status_t twin_block(mp_twin_builder_t *b, const mp_block_t *block) {
+  if (b->links != NULL && twin_has_collective(block)) {
+    mp_twin_order_t order;
+    MP_RETURN_IF_ERROR(mp_twin_order_block(b, block, &order));
+    for (uint32_t i = 0; i < order.num_slots; ++i) {
+      MP_RETURN_IF_ERROR(twin_slot(b, &order.slots[i]));
+    }
+    return NULL;
+  }
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
     MP_RETURN_IF_ERROR(twin_op(b, op));
   }
@@ -204,6 +251,9 @@ static mp_status_t twin_main(mp_twin_builder_t *b) {
   const mp_module_t *module = b->program->partitioned;
   MP_RETURN_IF_ERROR(mp_clusters_find(module, &b->chip->figures, b->scratch, &b->clusters));
   MP_RETURN_IF_ERROR(mp_twin_find_uses(b));
+  b->items = MP_ARENA_ARRAY(b->scratch, uint32_t, (size_t)b->position + 1);
+  MP_RETURN_IF_NULL(b->items);
+  for (uint32_t i = 0; i < b->position; ++i) b->items[i] = UINT32_MAX;
   MP_RETURN_IF_ERROR(twin_block(b, module->main->body));
   MP_RETURN_IF_ERROR(mp_twin_copy_results(b));
   uint32_t step;
@@ -211,10 +261,20 @@ static mp_status_t twin_main(mp_twin_builder_t *b) {
   return mp_twin_memory_plan(&b->chip->figures, &b->clusters, b->program, b->arena, &b->memory);
 }
 
-mp_status_t mp_twin_create(const mp_chip_t *chip, const mp_program_t *program, mp_arena_t *arena,
-                           const mp_twin_t **out_twin) {
+static uint32_t twin_num_tracks(const mp_chip_t *chip) {
+  const double tracks = mp_figure_or(chip->figures.overlap_tracks, 1);
+  return tracks < 1 ? 1 : (uint32_t)tracks;
+}
+
+mp_status_t mp_twin_create_linked(const mp_chip_t *chip, const mp_program_t *program,
+                                  const mp_twin_links_t *links, mp_arena_t *arena,
+                                  const mp_twin_t **out_twin) {
   MP_ASSERT(program->partitioned != NULL);
-  mp_twin_builder_t b = {.chip = chip, .program = program, .arena = arena};
+  mp_twin_builder_t b = {.chip = chip,
+                         .links = links,
+                         .program = program,
+                         .arena = arena,
+                         .num_tracks = twin_num_tracks(chip)};
   mp_twin_t *twin = MP_ARENA_NEW(arena, mp_twin_t);
   MP_RETURN_IF_NULL(twin);
   MP_RETURN_IF_ERROR(mp_arena_create(&b.scratch));
@@ -228,9 +288,16 @@ mp_status_t mp_twin_create(const mp_chip_t *chip, const mp_program_t *program, m
                       .steps = b.steps.items,
                       .num_collectives = b.collectives.count,
                       .collectives = b.collectives.items,
+                      .num_tracks = b.num_tracks,
+                      .most_started = b.most_started,
                       .num_controls = b.num_controls,
                       .has_choices = b.has_choices,
                       .memory = b.memory};
   *out_twin = twin;
   return NULL;
+}
+
+mp_status_t mp_twin_create(const mp_chip_t *chip, const mp_program_t *program, mp_arena_t *arena,
+                           const mp_twin_t **out_twin) {
+  return mp_twin_create_linked(chip, program, NULL, arena, out_twin);
 }

@@ -16,6 +16,7 @@
 #include "sim/chip/cost/chip.h"
 #include "sim/chip/memory/twin_memory.h"
 #include "sim/chip/moment.h"
+#include "sim/chip/schedule/overlap.h"
 #include "sim/plan/program.h"
 
 // A kernel of the chip, or a copy that it makes.
@@ -33,12 +34,15 @@ typedef struct {
   const mp_op_t *op;
   const char *name;  // "all_reduce"; borrowed
   const mp_collective_t *collective;
+  mp_overlap_t overlap;  // SYNC: devices wait where they meet; else they start it and wait later
 } mp_twin_collective_t;
 
 typedef enum {
   MP_TWIN_WORK,    // its kernels one after the other, which takes `time`
   MP_TWIN_LOCAL,   // a loop or branch in which no device meets another one: `flow`
   MP_TWIN_MEET,    // a collective
+  MP_TWIN_START,   // of a collective that goes on beside what comes next, until
+  MP_TWIN_DONE,    // the device waits for it
   MP_TWIN_SEND,    // hands a message over; does not wait
   MP_TWIN_RECV,    // waits for a message
   MP_TWIN_JUMP,    // to targets[0]
@@ -54,7 +58,7 @@ typedef struct {
   mp_twin_kind_t kind;
   uint32_t first, end;         // WORK, and PART that is work: its kernels [first, end)
   mp_moment_t time;            // of these
-  uint32_t collective;         // MEET, SEND, RECV: its number in the twin
+  uint32_t collective;         // MEET, START, DONE, SEND, RECV: its number in the twin
   const mp_op_t *op;           // of control flow, else NULL
   int64_t rounds;              // BRANCH: how often the loop goes round, if that is known; else -1
   uint32_t num_targets;        // JUMP, BRANCH, SWITCH; of LOCAL one: what comes behind it
@@ -88,13 +92,27 @@ typedef struct {
   const mp_twin_step_t *steps;
   uint32_t num_collectives;
   const mp_twin_collective_t *collectives;
+  uint32_t num_tracks;    // how many of those that a device has started go on at a time
+  uint32_t most_started;  // that a device has not waited for yet
   uint32_t num_controls;  // numbers of loops and branches are below it
   bool has_choices;       // some step is LOCAL, BRANCH or SWITCH
   mp_twin_memory_t memory;
 } mp_twin_t;
 
+// What the twin has to know of the network to which the chip belongs: about how many seconds a
+// collective takes that has its links for itself.
+typedef struct {
+  mp_status_t (*seconds)(void *context, const mp_collective_t *collective, double *out_seconds);
+  void *context;
+} mp_twin_links_t;
+
 // Makes the twin of a program that has kept what it was made of (mp_program_t.partitioned), in
-// `arena`. Errors: memory is short; what mp_plan_lower_collective says.
+// `arena`. `links` NULL: no collective goes on beside work. Errors: memory is short; what
+// mp_plan_lower_collective and `links` say.
+MP_NODISCARD mp_status_t mp_twin_create_linked(const mp_chip_t *chip, const mp_program_t *program,
+                                               const mp_twin_links_t *links, mp_arena_t *arena,
+                                               const mp_twin_t **out_twin);
+// The same without links.
 MP_NODISCARD mp_status_t mp_twin_create(const mp_chip_t *chip, const mp_program_t *program,
                                         mp_arena_t *arena, const mp_twin_t **out_twin);
 

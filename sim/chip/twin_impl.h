@@ -13,8 +13,31 @@ typedef struct {
   uint32_t last;
 } mp_twin_use_t;
 
+// Something that is done as a whole: a kernel, a collective, a loop or branch.
+typedef struct {
+  const mp_op_t *op;
+  uint32_t collective;  // its number; UINT32_MAX: it is none
+  double seconds;       // about
+} mp_twin_item_t;
+
+typedef enum { MP_TWIN_WHOLE, MP_TWIN_BEGIN, MP_TWIN_FINISH } mp_twin_part_t;
+
+typedef struct {
+  mp_twin_item_t item;
+  mp_twin_part_t part;
+} mp_twin_slot_t;
+
+typedef struct {
+  uint32_t num_slots;
+  mp_twin_slot_t *slots;
+} mp_twin_order_t;
+
+// Where no figure says how many collectives may be started at a time: their results lie in memory.
+enum { MP_TWIN_MOST_STARTED = 4 };
+
 typedef struct {
   const mp_chip_t *chip;
+  const mp_twin_links_t *links;  // NULL: nothing goes on beside work
   const mp_program_t *program;
   mp_arena_t *arena, *scratch;
   mp_clusters_t clusters;
@@ -23,6 +46,10 @@ typedef struct {
   MP_ARRAY(mp_twin_kernel_t) kernels;
   MP_ARRAY(mp_twin_step_t) steps;
   MP_ARRAY(mp_twin_collective_t) collectives;
+  // [positions], in scratch: of ops whose results an item makes, its number in their block;
+  // UINT32_MAX: none does
+  uint32_t *items;
+  uint32_t num_tracks, num_started, most_started;
   uint32_t num_controls;
   bool has_choices;
   bool is_in_part;  // the block at hand belongs to a LOCAL step
@@ -30,7 +57,22 @@ typedef struct {
   mp_twin_memory_t memory;
 } mp_twin_builder_t;
 
+// ---- twin.c ----
+
+// Adds a collective, without a step.
+MP_NODISCARD mp_status_t mp_twin_add_collective(mp_twin_builder_t *b, const mp_op_t *op,
+                                                uint32_t *out_number);
+
+// ---- twin_order.c ----
+
+// The order of a block's items, in scratch. Adds its collectives.
+MP_NODISCARD mp_status_t mp_twin_order_block(mp_twin_builder_t *b, const mp_block_t *block,
+                                             mp_twin_order_t *out_order);
+
 // ---- twin_kernels.c ----
+
+// What the kernel that an op leads takes, without what is copied for it.
+double mp_twin_kernel_seconds(const mp_twin_builder_t *b, const mp_op_t *op);
 
 // The op without its dialect: "dot_general".
 const char *mp_twin_name(const mp_op_t *op);

@@ -37,6 +37,12 @@ static double twin_kernels_bytes_kept(const mp_twin_builder_t *b, const mp_clust
   return bytes;
 }
 
+double mp_twin_kernel_seconds(const mp_twin_builder_t *b, const mp_op_t *op) {
+  const mp_cluster_t *cluster = mp_cluster_at(&b->clusters, op);
+  if (cluster == NULL) return 0;
+  return mp_kernel_seconds(b->chip, &b->clusters, cluster, cluster->bytes);
+}
+
 mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op) {
   const mp_cluster_t *cluster = mp_cluster_at(&b->clusters, op);
   if (cluster == NULL) return NULL;

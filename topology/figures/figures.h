@@ -118,11 +118,23 @@ typedef enum {
   X(fft_element, "fft.element", TIME, "of an element, for a factor of 128 of the length")         \
   X(linalg_column, "linalg.column", TIME, "a step of a decomposition that others wait for")
 
+// How collectives are done (sim/chip/schedule/README.md).
+#define MP_CHIP_OVERLAP_FIGURES(X)                                                      \
+  X(overlap_all_gather, "overlap.all_gather", NUMBER, "0 sync, 1 async, 2 decomposed")  \
+  X(overlap_all_reduce, "overlap.all_reduce", NUMBER, "the same of all_reduce")         \
+  X(overlap_all_to_all, "overlap.all_to_all", NUMBER, "the same of all_to_all")         \
+  X(overlap_broadcast, "overlap.broadcast", NUMBER, "the same of collective_broadcast") \
+  X(overlap_permute, "overlap.permute", NUMBER, "the same of collective_permute")       \
+  X(overlap_scatter, "overlap.reduce_scatter", NUMBER, "the same of reduce_scatter")    \
+  X(overlap_tracks, "overlap.tracks", NUMBER, "collectives that go on at a time")       \
+  X(overlap_started, "overlap.started", NUMBER, "collectives started at a time at most")
+
 // Member, key (group and name), type, meaning. Types: COMPILER; NUMBER, above 0 or 0; TIME in
 // seconds; RATE in bytes a second; BYTES; LIST of numbers.
 #define MP_CHIP_FIGURES(X)                                                                 \
   X(compiler, "compiler", COMPILER, "whose compiler makes the chip's programs")            \
   MP_CHIP_HOST_FIGURES(X)                                                                  \
+  MP_CHIP_OVERLAP_FIGURES(X)                                                               \
   MP_CHIP_NETWORK_FIGURES(X)                                                               \
   X(kernel_latency, "kernel.latency", TIME, "what a kernel takes besides its work")        \
   X(scalar_latency, "kernel.scalar_latency", TIME, "the same of ops on single elements")   \

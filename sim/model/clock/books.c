@@ -44,6 +44,7 @@ static void books_add_meetings(mp_replay_meetings_t *met, const mp_replay_meetin
   met->traffic += times * more->traffic;
   met->waiting += times * more->waiting;
   met->members += times * more->members;
+  met->hidden += times * more->hidden;
   if (more->longest > met->longest) met->longest = more->longest;
   if (more->count != 0) met->algorithm = more->algorithm;
 }
@@ -53,6 +54,7 @@ void mp_device_books_add(mp_replay_device_books_t *books, const mp_replay_device
   books->work += times * more->work;
   books->waiting += times * more->waiting;
   books->traffic += times * more->traffic;
+  books->hidden += times * more->hidden;
 }
 
 void mp_books_add(mp_replay_books_t *books, const mp_replay_books_t *more, uint64_t times) {

@@ -15,11 +15,14 @@ typedef struct {
   mp_moment_t longest;  // of one meeting
   mp_moment_t waiting;  // from arrival to beginning, summed over members
   mp_moment_t members;  // from beginning to end, summed over members
+  mp_moment_t hidden;   // of that, what went by while the member did something else
 } mp_replay_meetings_t;
 
 // What one device did.
 typedef struct {
-  mp_moment_t work, waiting, traffic;
+  mp_moment_t work, waiting;
+  mp_moment_t traffic;  // blocked in collectives that have begun: what is exposed of them
+  mp_moment_t hidden;   // the rest of them, beside work
 } mp_replay_device_books_t;
 
 typedef struct {

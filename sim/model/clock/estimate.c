@@ -29,9 +29,10 @@ static double estimate_of_rounds(const mp_twin_t *twin, const mp_replay_books_t 
   for (uint32_t s = 0; s < twin->num_steps; ++s) {
     const mp_twin_step_t *step = &twin->steps[s];
     double once = (double)books->times[s];
-    if (step->kind == MP_TWIN_MEET || step->kind == MP_TWIN_SEND || step->kind == MP_TWIN_RECV) {
+    if (step->kind == MP_TWIN_MEET || step->kind == MP_TWIN_SEND || step->kind == MP_TWIN_RECV ||
+        step->kind == MP_TWIN_DONE) {
       const mp_replay_meetings_t *met = &books->meetings[step->collective];
-      once += (double)met->members + (double)met->waiting;
+      once += (double)(met->members - met->hidden) + (double)met->waiting;
     }
     moments += (visits[s] - 1) * once / books->num_devices;
   }

@@ -120,7 +120,9 @@ static mp_status_t model_make_program(mp_model_program_t *program,
     program->num_local += local >= 0 && local < info->num_local_devices;
   }
   program->name = device_program->name;
-  MP_RETURN_IF_ERROR(mp_twin_create(&program->model->chip, device_program, arena, &program->twin));
+  const mp_twin_links_t links = {mp_model_collective_seconds, program};
+  MP_RETURN_IF_ERROR(
+      mp_twin_create_linked(&program->model->chip, device_program, &links, arena, &program->twin));
   MP_RETURN_IF_ERROR(
       mp_books_create(arena, program->model->network, program->twin, count, &program->books));
   MP_RETURN_IF_ERROR(mp_replay_create(program->model->network, program->twin, count, program->ids,

@@ -161,6 +161,9 @@ typedef struct {
                   mp_moment_t begin, mp_moment_t end);
   void (*on_meeting)(void *context, const mp_model_program_t *program, uint32_t device,
                      uint32_t collective, mp_moment_t arrival, mp_moment_t begin, mp_moment_t end);
+  // A collective that goes on while the device does something else (replay.h).
+  void (*on_stream)(void *context, const mp_model_program_t *program, uint32_t device,
+                    uint32_t collective, mp_moment_t begin, mp_moment_t end);
   // Of a send or a receive (replay.h). A device that had to wait for a message has a meeting, too.
   void (*on_message)(void *context, const mp_model_program_t *program, uint32_t device,
                      uint32_t collective, bool is_send, uint32_t other, mp_moment_t begin,

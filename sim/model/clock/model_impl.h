@@ -216,6 +216,14 @@ void mp_model_forget_beside(mp_model_t *model);
 
 // ---- model_program.c; the caller holds the lock ----
 
+// Of a permutation, so many messages are looked at.
+enum { MP_MODEL_PAIRS = 64 };
+
+// mp_twin_links_t: about what a collective of the program takes; `context` is the program, whose
+// ids are set.
+MP_NODISCARD mp_status_t mp_model_collective_seconds(void *context,
+                                                     const mp_collective_t *collective,
+                                                     double *out_seconds);
 // Adds up what a memo stands for.
 void mp_model_fold_memo(mp_model_program_t *program, mp_memo_t *memo);
 // Sets what the program has in common with others, when all else is set.

@@ -1,4 +1,7 @@
 // What a program of the model keeps, and its end.
+#include <math.h>
+
+#include "collectives/mailbox.h"
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/model/clock/model_impl.h"
@@ -35,6 +38,33 @@ mp_model_program_books_t mp_model_books_of(mp_model_program_t *program) {
                                     .time = program->time,
                                     .available = program->available,
                                     .books = program->books};
+}
+
+// ---- Links ----
+
+mp_status_t mp_model_collective_seconds(void *context, const mp_collective_t *collective,
+                                        double *out_seconds) {
+  const mp_model_program_t *program = context;
+  mp_network_t *network = program->model->network;
+  if (mp_network_is_of_pairs(collective)) {
+    double longest = 0;
+    for (uint32_t i = 0; i < collective->num_pairs && i < MP_MODEL_PAIRS; ++i) {
+      mp_transfer_t transfer;
+      MP_RETURN_IF_ERROR(
+          mp_network_message(network, mp_network_device(program->ids[collective->pairs[2 * i]]),
+                             mp_network_device(program->ids[collective->pairs[2 * i + 1]]),
+                             (double)mp_message_bytes(collective), &transfer));
+      longest = fmax(longest, mp_flows_transfer_alone(network, &transfer));
+    }
+    *out_seconds = longest;
+    return NULL;
+  }
+  const mp_traffic_t *traffic = NULL;
+  *out_seconds = 0;
+  if (collective->groups->num_groups == 0) return NULL;
+  MP_RETURN_IF_ERROR(mp_network_traffic(network, collective, 0, program->ids, &traffic));
+  *out_seconds = traffic->alone;
+  return NULL;
 }
 
 // ---- Ends ----

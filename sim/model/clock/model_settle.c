@@ -91,6 +91,14 @@ static void model_settle_on_meeting(void *context, uint32_t logical, uint32_t co
                        collective, w->base + arrival, w->base + begin, w->base + end);
 }
 
+static void model_settle_on_stream(void *context, uint32_t logical, uint32_t collective,
+                                   mp_moment_t begin, mp_moment_t end) {
+  const watched_t *w = context;
+  const mp_model_observer_t *observer = &w->program->model->observer;
+  observer->on_stream(observer->context, w->program, (uint32_t)w->program->ids[logical], collective,
+                      w->base + begin, w->base + end);
+}
+
 static void model_settle_on_message(void *context, uint32_t logical, uint32_t collective,
                                     bool is_send, uint32_t other, mp_moment_t begin,
                                     mp_moment_t end) {
@@ -174,6 +182,7 @@ static mp_status_t model_settle_run(const mp_entry_t *entry, uint64_t path_hash,
   watched_t watched = {program, base};
   const mp_replay_observer_t observer = {.on_work = model_settle_on_work,
                                          .on_meeting = model_settle_on_meeting,
+                                         .on_stream = model_settle_on_stream,
                                          .on_message = model_settle_on_message,
                                          .on_transfer = model_settle_on_transfer,
                                          .context = &watched};

@@ -23,6 +23,8 @@ static mp_status_t replay_make(mp_replay_t *replay) {
   MP_RETURN_IF_NULL(replay->devices);
   MP_RETURN_IF_ERROR(
       mp_books_create(replay->arena, replay->network, twin, replay->num_devices, &replay->books));
+  MP_RETURN_IF_ERROR(mp_replay_make_stream(replay));
+  MP_RETURN_IF_ERROR(mp_replay_find_neighbours(replay));
   return mp_replay_make_meetings(replay);
 }
 
@@ -121,6 +123,8 @@ static uint32_t replay_next_step(mp_replay_t *replay, uint32_t logical, uint32_t
     case MP_TWIN_MEET:
     case MP_TWIN_SEND:
     case MP_TWIN_RECV:
+    case MP_TWIN_START:
+    case MP_TWIN_DONE:
     case MP_TWIN_PART:
     case MP_TWIN_END:
       break;
@@ -145,21 +149,26 @@ static mp_status_t replay_walk(mp_replay_t *replay, uint32_t logical) {
     if (step->kind == MP_TWIN_MEET || step->kind == MP_TWIN_SEND || step->kind == MP_TWIN_RECV) {
       MP_RETURN_IF_ERROR(mp_replay_meet(replay, logical, step));
     }
+    if (step->kind == MP_TWIN_START) {
+      MP_RETURN_IF_ERROR(mp_replay_start(replay, logical, step->collective));
+    }
+    if (step->kind == MP_TWIN_DONE) mp_replay_await(replay, logical, step->collective);
   }
   return NULL;
 }
 
 static void replay_begin(mp_replay_t *replay, const mp_replay_launch_t *launch) {
   replay->launch = launch;
-  replay->num_blocked = 0;
   mp_books_clear(&replay->books);
   if (replay->guesses != NULL) memset(replay->guesses, 0, replay_guess_bytes(replay));
   memset(replay->cursors, 0,
          (size_t)replay->num_devices * replay->twin->num_controls * sizeof(*replay->cursors));
   mp_replay_reset_meetings(replay);
+  mp_replay_reset_stream(replay);
   for (uint32_t i = 0; i < replay->num_devices; ++i) {
     const bool is_out = launch->takes_part != NULL && !launch->takes_part[i];
-    replay->devices[i] = (mp_replay_device_t){.now = launch->starts[i], .is_over = is_out};
+    replay->devices[i] =
+        (mp_replay_device_t){.now = launch->starts[i], .awaited = UINT32_MAX, .is_over = is_out};
   }
 }
 

@@ -3,12 +3,13 @@
 // Devices go through the steps of their twin, each along its own path, until they come to a
 // collective or have to wait for a message. Collectives begin when their last member has arrived
 // (a permutation: each of its messages when both ends have), and their traffic shares the links
-// with that of all others of this launch. Everything happens in the order of virtual time, and of
-// numbers where times are equal, so that a replay depends on its arguments alone.
+// with that of all others of this launch. Those that a device starts go on beside what it does
+// next, one after the other or several at a time, until it waits for them. Everything happens in
+// the order of virtual time, and of numbers where times are equal, so that a replay depends on its
+// arguments alone.
 //
 // What other launches put on links at the same time is as it was computed for them: this one gets
-// what they leave. Work that goes on beside a collective is not in the picture. Commands of a
-// device run one after the other.
+// what they leave.
 //
 // A replay belongs to one executable: a program on devices. Used by one thread at a time.
 #ifndef MINIPOD_SIM_MODEL_CLOCK_REPLAY_H_
@@ -22,12 +23,15 @@ typedef struct mp_replay_s mp_replay_t;
 
 // Is told what happens, for timelines. All moments are relative, as mp_replay_launch_t.starts; no
 // function may be NULL. Meetings are told once for each member, and then the transfers of the
-// meeting, with the times of the whole.
+// meeting, with the times of the whole. One that a member has started is on_stream for it, and
+// on_meeting with what is exposed of it, if anything is.
 typedef struct {
   void (*on_work)(void *context, uint32_t logical, uint32_t step, mp_moment_t begin,
                   mp_moment_t end);
   void (*on_meeting)(void *context, uint32_t logical, uint32_t collective, mp_moment_t arrival,
                      mp_moment_t begin, mp_moment_t end);
+  void (*on_stream)(void *context, uint32_t logical, uint32_t collective, mp_moment_t begin,
+                    mp_moment_t end);
   void (*on_transfer)(void *context, uint32_t collective, const mp_transfer_t *transfer,
                       mp_moment_t begin, mp_moment_t end);
   // A device has handed a message over to `other` (begin and end are the same), or has got one from

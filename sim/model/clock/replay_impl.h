@@ -1,5 +1,6 @@
 // What the files of the replay share: the devices that walk (replay.c), what they meet at
-// (replay_meet.c), and the traffic of that (replay_traffic.c).
+// (replay_meet.c), what goes on beside them (replay_stream.c), and the traffic of both
+// (replay_traffic.c, replay_together.c).
 #ifndef MINIPOD_SIM_MODEL_CLOCK_REPLAY_IMPL_H_
 #define MINIPOD_SIM_MODEL_CLOCK_REPLAY_IMPL_H_
 
@@ -15,8 +16,33 @@ typedef struct {
   uint32_t awaits;
   mp_moment_t arrival;  // at what it waits for
   mp_moment_t counted;  // the books say what it did until then: messages may overlap
+  uint32_t num_started;
+  uint32_t awaited;  // the collective that it has started and waits for; UINT32_MAX: none
   bool is_over;
 } mp_replay_device_t;
+
+// A collective that a device has started and not waited for yet. Those of a device begin in the
+// order in which they were started, no more at a time than it has tracks.
+typedef struct {
+  uint32_t collective;
+  uint32_t awaits;  // parts of it that have not ended: of a permutation two at most
+  uint32_t track;
+  bool has_arrived, is_over;
+  mp_moment_t ready;       // when the device started it
+  mp_moment_t begin, end;  // of its traffic
+} mp_started_t;
+
+// What the groups of a collective that are complete since devices last went on have in common.
+typedef struct {
+  uint32_t count;
+  bool is_apart;  // they do not begin at the same time
+  mp_moment_t time;
+} mp_round_t;
+
+// Two collectives of which one may go on while the other one does: steps of the program lie so.
+typedef struct {
+  uint32_t a, b;
+} mp_neighbours_t;
 
 // One group of a collective at a time.
 typedef struct {
@@ -52,9 +78,15 @@ typedef struct {
   mp_transfer_t transfer;
 } mp_lane_t;
 
-typedef enum { MP_EVENT_MEETING, MP_EVENT_PAIR, MP_EVENT_CHANNEL } mp_replay_event_kind_t;
+// ROUND: all groups of a collective at once.
+typedef enum {
+  MP_EVENT_ROUND,
+  MP_EVENT_MEETING,
+  MP_EVENT_PAIR,
+  MP_EVENT_CHANNEL,
+} mp_replay_event_kind_t;
 
-// Something that starts at a time; `index` is of the meetings, pairs or channels.
+// Something that starts at a time; `index` is of the collectives, meetings, pairs or channels.
 typedef struct {
   mp_moment_t time;
   mp_replay_event_kind_t kind;
@@ -90,10 +122,15 @@ struct mp_replay_s {
   MP_HASH_MAP(mp_channel_entry_t) channel_map;
   MP_ARRAY(mp_replay_event_t) events;  // a heap
   MP_ARRAY(uint32_t) ready;            // devices that may go on
-  mp_moment_t **together;              // [num_collectives] see replay_meet.c; NULL: not known
+  MP_ARRAY(uint32_t) complete;         // meetings whose members are all there, no events yet
+  mp_round_t *rounds;                  // [num_collectives]
+  mp_moment_t **together;              // [num_collectives] see replay_together.c; NULL: not known
+  mp_started_t *started;               // [num_devices][most_started of the twin]
+  mp_moment_t *tracks;  // [num_devices][num_tracks of the twin] when free; UINT64_MAX: in use
+  MP_ARRAY(mp_neighbours_t) neighbours;
+  uint8_t *freedom;  // [num_collectives] see replay_together.c
   // Of the launch at hand.
   const mp_replay_launch_t *launch;
-  uint32_t num_blocked;
   mp_replay_books_t books;
 };
 
@@ -122,6 +159,14 @@ void mp_replay_reset_meetings(mp_replay_t *replay);
 MP_NODISCARD mp_status_t mp_replay_meet(mp_replay_t *replay, uint32_t logical,
                                         const mp_twin_step_t *step);
 void mp_replay_free_meetings(mp_replay_t *replay);
+// The device comes to a collective at `moment`, which is no earlier than anything that has
+// happened. `out_parts`: what has to end before it is over for the device.
+MP_NODISCARD mp_status_t mp_replay_arrive(mp_replay_t *replay, uint32_t logical, uint32_t number,
+                                          mp_moment_t moment, uint32_t *out_parts);
+// The device is blocked until `parts` more things have ended.
+void mp_replay_block(mp_replay_t *replay, uint32_t logical, uint32_t parts);
+// Makes events of the meetings that are complete.
+MP_NODISCARD mp_status_t mp_replay_flush(mp_replay_t *replay);
 // Takes out the earliest event; there is one.
 mp_replay_event_t mp_replay_pop(mp_replay_t *replay);
 // One of the things that the device waits for has ended at `end`.
@@ -129,7 +174,40 @@ MP_NODISCARD mp_status_t mp_replay_unblock(mp_replay_t *replay, uint32_t logical
 // The description of a collective of the twin.
 const mp_collective_t *mp_replay_collective(const mp_replay_t *replay, uint32_t number);
 
+// ---- replay_stream.c: collectives that go on while the device does something else ----
+
+MP_NODISCARD mp_status_t mp_replay_make_stream(mp_replay_t *replay);
+void mp_replay_reset_stream(mp_replay_t *replay);
+// Whether devices start the collective and wait for it later.
+bool mp_replay_is_started(const mp_replay_t *replay, uint32_t number);
+// The device starts a collective, and goes on.
+MP_NODISCARD mp_status_t mp_replay_start(mp_replay_t *replay, uint32_t logical, uint32_t number);
+// The device waits for one that it has started; it may be blocked afterwards.
+void mp_replay_await(mp_replay_t *replay, uint32_t logical, uint32_t number);
+// A part of one that the device has started has ended.
+MP_NODISCARD mp_status_t mp_replay_end_started(mp_replay_t *replay, uint32_t logical,
+                                               uint32_t number, mp_moment_t begin, mp_moment_t end);
+
+// ---- replay_together.c: all groups of a collective at once ----
+
+// What of a program lies beside each collective.
+MP_NODISCARD mp_status_t mp_replay_find_neighbours(mp_replay_t *replay);
+// Whether the earliest event is a round of a collective on whose time nothing else has an
+// influence. An error of the network is one here, too.
+MP_NODISCARD mp_status_t mp_replay_is_alone(mp_replay_t *replay, bool *out_is_alone);
+// Does that round, from its beginning to its end.
+MP_NODISCARD mp_status_t mp_replay_do_together(mp_replay_t *replay);
+
 // ---- replay_traffic.c ----
+
+// What a meeting sends, asked for once.
+MP_NODISCARD mp_status_t mp_replay_traffic_of(mp_replay_t *replay, mp_meeting_t *meeting);
+// Starts the next stage of a meeting that has transfers. `out_is_over`: there is none.
+MP_NODISCARD mp_status_t mp_replay_next_stage(mp_flows_t *flows, mp_meeting_t *meeting,
+                                              uint32_t index, double now, bool *out_is_over);
+// A meeting has ended: books, and its members go on.
+MP_NODISCARD mp_status_t mp_replay_end_meeting(mp_replay_t *replay, mp_meeting_t *meeting,
+                                               mp_moment_t end);
 
 // Does what comes next in time, and puts the devices that may go on into `ready`. `out_any` false:
 // nothing is under way.

@@ -63,12 +63,14 @@ mp_status_t mp_replay_make_meetings(mp_replay_t *replay) {
   replay->first_pair = MP_ARENA_ARRAY(replay->arena, uint32_t, count + 1);
   replay->pair_ends = MP_ARENA_ARRAY(replay->arena, uint32_t *, count + 1);
   replay->together = MP_ARENA_ARRAY(replay->arena, mp_moment_t *, count + 1);
+  replay->rounds = MP_ARENA_ARRAY(replay->arena, mp_round_t, count + 1);
   replay->meetings = MP_ARENA_ARRAY(replay->arena, mp_meeting_t, meetings + 1);
   replay->pairs = MP_ARENA_ARRAY(replay->arena, mp_pair_t, pairs + 1);
   MP_RETURN_IF_NULL(replay->first_meeting);
   MP_RETURN_IF_NULL(replay->first_pair);
   MP_RETURN_IF_NULL(replay->pair_ends);
   MP_RETURN_IF_NULL(replay->together);
+  MP_RETURN_IF_NULL(replay->rounds);
   MP_RETURN_IF_NULL(replay->meetings);
   MP_RETURN_IF_NULL(replay->pairs);
   for (uint32_t c = 0; c < count; ++c) {
@@ -85,7 +87,8 @@ void mp_replay_reset_meetings(mp_replay_t *replay) {
   mp_flows_release(replay->flows);
   replay->flows = NULL;
   replay->flows_now = 0;
-  replay->events.count = replay->ready.count = 0;
+  replay->events.count = replay->ready.count = replay->complete.count = 0;
+  memset(replay->rounds, 0, replay->twin->num_collectives * sizeof(*replay->rounds));
   for (uint32_t m = 0; m < replay->num_meetings; ++m) replay->meetings[m].num_arrived = 0;
   for (uint32_t p = 0; p < replay->num_pairs; ++p) replay->pairs[p].num_arrived = 0;
   for (uint32_t i = 0; i < replay->channels.count; ++i) {
@@ -104,6 +107,7 @@ void mp_replay_free_meetings(mp_replay_t *replay) {
   MP_ARRAY_FREE(&replay->channels);
   MP_ARRAY_FREE(&replay->events);
   MP_ARRAY_FREE(&replay->ready);
+  MP_ARRAY_FREE(&replay->complete);
   MP_HASH_MAP_FREE(&replay->channel_map);
 }
 
@@ -144,44 +148,86 @@ mp_replay_event_t mp_replay_pop(mp_replay_t *replay) {
 
 // ---- Arriving ----
 
-static void replay_meet_block(mp_replay_t *replay, mp_replay_device_t *device) {
-  if (device->awaits++ != 0) return;
-  device->arrival = device->counted = device->now;
-  replay->num_blocked += 1;
+void mp_replay_block(mp_replay_t *replay, uint32_t logical, uint32_t parts) {
+  mp_replay_device_t *device = &replay->devices[logical];
+  if (device->awaits == 0) device->arrival = device->counted = device->now;
+  device->awaits += parts;
 }
 
 mp_status_t mp_replay_unblock(mp_replay_t *replay, uint32_t logical, mp_moment_t end) {
   mp_replay_device_t *device = &replay->devices[logical];
   if (end > device->now) device->now = end;
   if (--device->awaits != 0) return NULL;
-  replay->num_blocked -= 1;
   return MP_ARRAY_PUSH(NULL, &replay->ready, logical);
 }
 
-static mp_status_t replay_meet_arrive(mp_replay_t *replay, uint32_t logical, uint32_t number) {
+// The meeting has all its members. Its event is made when all devices have gone as far as they can:
+// then it is known whether the other groups begin at the same time.
+static mp_status_t replay_meet_complete(mp_replay_t *replay, uint32_t index) {
+  const mp_meeting_t *meeting = &replay->meetings[index];
+  mp_round_t *round = &replay->rounds[meeting->collective];
+  if (round->count == 0) round->time = meeting->begin;
+  round->is_apart |= round->time != meeting->begin;
+  round->count += 1;
+  return MP_ARRAY_PUSH(NULL, &replay->complete, index);
+}
+
+mp_status_t mp_replay_flush(mp_replay_t *replay) {
+  for (uint32_t i = 0; i < replay->complete.count; ++i) {
+    const uint32_t index = replay->complete.items[i];
+    const mp_meeting_t *meeting = &replay->meetings[index];
+    const uint32_t number = meeting->collective;
+    mp_round_t *round = &replay->rounds[number];
+    if (round->count == 0) continue;  // is in a round
+    mp_replay_event_t event = {meeting->begin, MP_EVENT_MEETING, index};
+    if (!round->is_apart &&
+        round->count == mp_replay_collective(replay, number)->groups->num_groups) {
+      event = (mp_replay_event_t){meeting->begin, MP_EVENT_ROUND, number};
+      round->count = 0;
+    }
+    MP_RETURN_IF_ERROR(replay_meet_push(replay, event));
+  }
+  for (uint32_t i = 0; i < replay->complete.count; ++i) {
+    replay->rounds[replay->meetings[replay->complete.items[i]].collective] = (mp_round_t){0};
+  }
+  replay->complete.count = 0;
+  return NULL;
+}
+
+static mp_status_t replay_meet_arrive(mp_replay_t *replay, uint32_t logical, uint32_t number,
+                                      mp_moment_t moment, uint32_t *out_parts) {
   const mp_groups_t *groups = mp_replay_collective(replay, number)->groups;
   const int32_t group = groups->group_of[logical];
   if (group < 0) return NULL;
   const uint32_t index = replay->first_meeting[number] + (uint32_t)group;
   mp_meeting_t *meeting = &replay->meetings[index];
-  mp_replay_device_t *device = &replay->devices[logical];
-  if (meeting->num_arrived == 0 || device->now > meeting->begin) meeting->begin = device->now;
+  if (meeting->num_arrived == 0 || moment > meeting->begin) meeting->begin = moment;
   meeting->num_arrived += 1;
-  replay_meet_block(replay, device);
+  *out_parts += 1;
   if (meeting->num_arrived != groups->offsets[group + 1] - groups->offsets[group]) return NULL;
-  return replay_meet_push(replay, (mp_replay_event_t){meeting->begin, MP_EVENT_MEETING, index});
+  return replay_meet_complete(replay, index);
 }
 
-static mp_status_t replay_meet_arrive_at_pair(mp_replay_t *replay, uint32_t logical,
-                                              uint32_t index) {
+static mp_status_t replay_meet_arrive_at_pair(mp_replay_t *replay, uint32_t index,
+                                              mp_moment_t moment, uint32_t *out_parts) {
   if (index == UINT32_MAX) return NULL;
   mp_pair_t *pair = &replay->pairs[index];
-  mp_replay_device_t *device = &replay->devices[logical];
-  if (pair->num_arrived == 0 || device->now > pair->begin) pair->begin = device->now;
+  if (pair->num_arrived == 0 || moment > pair->begin) pair->begin = moment;
   pair->num_arrived += 1;
-  replay_meet_block(replay, device);
+  *out_parts += 1;
   if (pair->num_arrived != 2) return NULL;
   return replay_meet_push(replay, (mp_replay_event_t){pair->begin, MP_EVENT_PAIR, index});
+}
+
+mp_status_t mp_replay_arrive(mp_replay_t *replay, uint32_t logical, uint32_t number,
+                             mp_moment_t moment, uint32_t *out_parts) {
+  *out_parts = 0;
+  if (!replay_meet_is_permutation(replay, number)) {
+    return replay_meet_arrive(replay, logical, number, moment, out_parts);
+  }
+  const uint32_t *ends = replay->pair_ends[number];
+  MP_RETURN_IF_ERROR(replay_meet_arrive_at_pair(replay, ends[logical], moment, out_parts));
+  return replay_meet_arrive_at_pair(replay, ends[replay->num_devices + logical], moment, out_parts);
 }
 
 static mp_status_t replay_meet_get_channel(mp_replay_t *replay, uint32_t number, uint32_t source,
@@ -247,7 +293,7 @@ static mp_status_t replay_meet_receive(mp_replay_t *replay, uint32_t logical, ui
   }
   channel->is_awaited = true;
   channel->receiver = number;
-  replay_meet_block(replay, device);
+  mp_replay_block(replay, logical, 1);
   return NULL;
 }
 
@@ -255,10 +301,9 @@ mp_status_t mp_replay_meet(mp_replay_t *replay, uint32_t logical, const mp_twin_
   const uint32_t number = step->collective;
   if (step->kind == MP_TWIN_SEND) return replay_meet_send(replay, logical, number);
   if (step->kind == MP_TWIN_RECV) return replay_meet_receive(replay, logical, number);
-  if (!replay_meet_is_permutation(replay, number)) {
-    return replay_meet_arrive(replay, logical, number);
-  }
-  const uint32_t *ends = replay->pair_ends[number];
-  MP_RETURN_IF_ERROR(replay_meet_arrive_at_pair(replay, logical, ends[logical]));
-  return replay_meet_arrive_at_pair(replay, logical, ends[replay->num_devices + logical]);
+  uint32_t parts = 0;
+  MP_RETURN_IF_ERROR(
+      mp_replay_arrive(replay, logical, number, replay->devices[logical].now, &parts));
+  if (parts != 0) mp_replay_block(replay, logical, parts);
+  return NULL;
 }

@@ -16,15 +16,14 @@ static void replay_traffic_count(mp_replay_t *replay, uint32_t number,
   mp_transfer_add_bytes(transfer, replay->books.link_bytes);
 }
 
-static mp_status_t replay_traffic_of(mp_replay_t *replay, mp_meeting_t *meeting) {
+mp_status_t mp_replay_traffic_of(mp_replay_t *replay, mp_meeting_t *meeting) {
   if (meeting->traffic != NULL) return NULL;
   return mp_network_traffic(replay->network, mp_replay_collective(replay, meeting->collective),
                             meeting->group, replay->ids, &meeting->traffic);
 }
 
-// Starts the next stage of a meeting that has transfers. `out_is_over`: there is none.
-static mp_status_t replay_traffic_next_stage(mp_flows_t *flows, mp_meeting_t *meeting,
-                                             uint32_t index, double now, bool *out_is_over) {
+mp_status_t mp_replay_next_stage(mp_flows_t *flows, mp_meeting_t *meeting, uint32_t index,
+                                 double now, bool *out_is_over) {
   const mp_traffic_t *traffic = meeting->traffic;
   while (meeting->stage < traffic->num_stages && traffic->stages[meeting->stage].num_transfers == 0)
     ++meeting->stage;
@@ -50,6 +49,9 @@ static void replay_traffic_note(mp_replay_meetings_t *met, mp_moment_t begin, mp
 // The books of one member, and the member goes on.
 static mp_status_t replay_traffic_release(mp_replay_t *replay, uint32_t logical, uint32_t number,
                                           mp_moment_t begin, mp_moment_t end) {
+  if (mp_replay_is_started(replay, number)) {
+    return mp_replay_end_started(replay, logical, number, begin, end);
+  }
   mp_replay_device_t *device = &replay->devices[logical];
   const mp_replay_observer_t *observer = replay->launch->observer;
   const mp_moment_t waited = begin > device->counted ? begin - device->counted : 0;
@@ -66,8 +68,7 @@ static mp_status_t replay_traffic_release(mp_replay_t *replay, uint32_t logical,
   return mp_replay_unblock(replay, logical, end);
 }
 
-static mp_status_t replay_traffic_end_meeting(mp_replay_t *replay, mp_meeting_t *meeting,
-                                              mp_moment_t end) {
+mp_status_t mp_replay_end_meeting(mp_replay_t *replay, mp_meeting_t *meeting, mp_moment_t end) {
   const uint32_t number = meeting->collective;
   const mp_groups_t *groups = mp_replay_collective(replay, number)->groups;
   if (end < meeting->begin) end = meeting->begin;
@@ -127,6 +128,15 @@ static mp_status_t replay_traffic_message(mp_replay_t *replay, uint32_t number, 
                             transfer);
 }
 
+static mp_status_t replay_traffic_start_meeting(mp_replay_t *replay, uint32_t index, double now) {
+  mp_meeting_t *meeting = &replay->meetings[index];
+  MP_RETURN_IF_ERROR(mp_replay_traffic_of(replay, meeting));
+  meeting->stage = 0;
+  bool is_over;
+  MP_RETURN_IF_ERROR(mp_replay_next_stage(replay->flows, meeting, index, now, &is_over));
+  return is_over ? mp_replay_end_meeting(replay, meeting, meeting->begin) : NULL;
+}
+
 static mp_status_t replay_traffic_start(mp_replay_t *replay, const mp_replay_event_t *event,
                                         double now) {
   const uint64_t tag = replay_traffic_tag(event->kind, event->index);
@@ -143,13 +153,15 @@ static mp_status_t replay_traffic_start(mp_replay_t *replay, const mp_replay_eve
                                               &channel->transfer));
     return mp_flows_start(replay->flows, &channel->transfer, now, tag);
   }
-  mp_meeting_t *meeting = &replay->meetings[event->index];
-  MP_RETURN_IF_ERROR(replay_traffic_of(replay, meeting));
-  meeting->stage = 0;
-  bool is_over;
-  MP_RETURN_IF_ERROR(
-      replay_traffic_next_stage(replay->flows, meeting, event->index, now, &is_over));
-  return is_over ? replay_traffic_end_meeting(replay, meeting, meeting->begin) : NULL;
+  if (event->kind == MP_EVENT_MEETING) {
+    return replay_traffic_start_meeting(replay, event->index, now);
+  }
+  const uint32_t first = replay->first_meeting[event->index];
+  const uint32_t count = mp_replay_collective(replay, event->index)->groups->num_groups;
+  for (uint32_t i = 0; i < count; ++i) {
+    MP_RETURN_IF_ERROR(replay_traffic_start_meeting(replay, first + i, now));
+  }
+  return NULL;
 }
 
 static mp_status_t replay_traffic_end(mp_replay_t *replay, uint64_t tag, double now) {
@@ -160,96 +172,15 @@ static mp_status_t replay_traffic_end(mp_replay_t *replay, uint64_t tag, double 
       return replay_traffic_end_pair(replay, &replay->pairs[index], end);
     case MP_EVENT_CHANNEL:
       return replay_traffic_end_message(replay, &replay->channels.items[index], end);
+    case MP_EVENT_ROUND:
     case MP_EVENT_MEETING:
       break;
   }
   mp_meeting_t *meeting = &replay->meetings[index];
   if (--meeting->num_running != 0) return NULL;
   bool is_over;
-  MP_RETURN_IF_ERROR(replay_traffic_next_stage(replay->flows, meeting, index, now, &is_over));
-  return is_over ? replay_traffic_end_meeting(replay, meeting, end) : NULL;
-}
-
-// ---- All groups of a collective at once ----
-//
-// In most programs all devices come to the same collective at the same time. Then nothing else can
-// happen before it ends, and how long each group takes depends on the collective alone: it is
-// computed once.
-
-static uint32_t replay_traffic_num_groups(const mp_replay_t *replay, uint32_t number) {
-  return mp_replay_collective(replay, number)->groups->num_groups;
-}
-
-// How long each group takes when all groups begin at the same time.
-static mp_status_t replay_traffic_time_together(mp_replay_t *replay, uint32_t number,
-                                                mp_flows_t *flows, mp_moment_t *durations) {
-  const uint32_t first = replay->first_meeting[number];
-  const uint32_t count = replay_traffic_num_groups(replay, number);
-  for (uint32_t i = 0; i < count; ++i) {
-    mp_meeting_t *meeting = &replay->meetings[first + i];
-    MP_RETURN_IF_ERROR(replay_traffic_of(replay, meeting));
-    meeting->stage = 0;
-    bool is_over;
-    MP_RETURN_IF_ERROR(replay_traffic_next_stage(flows, meeting, i, 0, &is_over));
-  }
-  double next, now;
-  uint64_t tag;
-  while (mp_flows_next(flows, &next)) {
-    while (mp_flows_finish(flows, next, &now, &tag)) {
-      const uint32_t i = (uint32_t)tag;
-      mp_meeting_t *meeting = &replay->meetings[first + i];
-      if (--meeting->num_running != 0) continue;
-      bool is_over;
-      MP_RETURN_IF_ERROR(replay_traffic_next_stage(flows, meeting, i, now, &is_over));
-      if (is_over) durations[i] = mp_moment_of(now);
-    }
-  }
-  return NULL;
-}
-
-static mp_status_t replay_traffic_know_together(mp_replay_t *replay, uint32_t number) {
-  if (replay->together[number] != NULL) return NULL;
-  mp_moment_t *durations =
-      MP_ARENA_ARRAY(replay->arena, mp_moment_t, replay_traffic_num_groups(replay, number) + 1);
-  MP_RETURN_IF_NULL(durations);
-  mp_flows_t *flows = NULL;
-  MP_RETURN_IF_ERROR(mp_flows_create(replay->network, &flows));
-  mp_status_t status = replay_traffic_time_together(replay, number, flows, durations);
-  mp_flows_release(flows);
-  if (status == NULL) replay->together[number] = durations;
-  return status;
-}
-
-// Whether all devices that are not over stand at one collective, and begin it at the same time.
-static bool replay_traffic_is_together(const mp_replay_t *replay) {
-  if (replay->flows != NULL && mp_flows_count(replay->flows) != 0) return false;
-  const mp_replay_event_t *first = &replay->events.items[0];
-  if (first->kind != MP_EVENT_MEETING || replay->launch->log != NULL) return false;
-  const uint32_t number = replay->meetings[first->index].collective;
-  if (replay->events.count != replay_traffic_num_groups(replay, number)) return false;
-  uint32_t members = 0;
-  for (uint32_t i = 0; i < replay->events.count; ++i) {
-    const mp_replay_event_t *event = &replay->events.items[i];
-    if (event->kind != MP_EVENT_MEETING || event->time != first->time) return false;
-    const mp_meeting_t *meeting = &replay->meetings[event->index];
-    if (meeting->collective != number) return false;
-    members += meeting->num_arrived;
-  }
-  return members == replay->num_blocked;
-}
-
-static mp_status_t replay_traffic_do_together(mp_replay_t *replay) {
-  const mp_moment_t begin = replay->events.items[0].time;
-  const uint32_t number = replay->meetings[replay->events.items[0].index].collective;
-  const uint32_t count = replay->events.count;
-  MP_RETURN_IF_ERROR(replay_traffic_know_together(replay, number));
-  replay->events.count = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    mp_meeting_t *meeting = &replay->meetings[replay->first_meeting[number] + i];
-    MP_RETURN_IF_ERROR(
-        replay_traffic_end_meeting(replay, meeting, begin + replay->together[number][i]));
-  }
-  return NULL;
+  MP_RETURN_IF_ERROR(mp_replay_next_stage(replay->flows, meeting, index, now, &is_over));
+  return is_over ? mp_replay_end_meeting(replay, meeting, end) : NULL;
 }
 
 // ---- In order of time ----
@@ -263,11 +194,12 @@ static mp_status_t replay_traffic_make_flows(mp_replay_t *replay) {
 }
 
 mp_status_t mp_replay_advance(mp_replay_t *replay, bool *out_any) {
+  bool is_alone = false;
+  MP_RETURN_IF_ERROR(mp_replay_flush(replay));
   const bool has_event = replay->events.count != 0;
   *out_any = true;
-  if (has_event && replay_traffic_is_together(replay)) {
-    return replay_traffic_do_together(replay);
-  }
+  if (has_event) MP_RETURN_IF_ERROR(mp_replay_is_alone(replay, &is_alone));
+  if (is_alone) return mp_replay_do_together(replay);
   MP_RETURN_IF_ERROR(replay_traffic_make_flows(replay));
   double next = 0;
   const bool has_flow = mp_flows_next(replay->flows, &next);

@@ -230,13 +230,9 @@ static void chakra_on_message(void *context, const mp_model_program_t *program, 
                      1u << 30 | channel, begin, end);
 }
 
-// How long a device waited is not in the trace: simulators find out themselves.
-static void chakra_on_meeting(void *context, const mp_model_program_t *program, uint32_t device,
-                              uint32_t collective, mp_moment_t arrival, mp_moment_t begin,
-                              mp_moment_t end) {
-  (void)arrival;
-  mp_chakra_t *chakra = context;
-  const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[collective];
+static void chakra_put_collective(mp_chakra_t *chakra, const mp_model_program_t *program,
+                                  const mp_twin_collective_t *one, uint32_t device,
+                                  mp_moment_t begin, mp_moment_t end) {
   if (one->collective->kind == MP_COLLECTIVE_SEND_RECV) return;
   if (one->collective->kind == MP_COLLECTIVE_PERMUTE) {
     chakra_put_messages(chakra, program, one, device, begin, end);
@@ -251,6 +247,26 @@ static void chakra_on_meeting(void *context, const mp_model_program_t *program, 
   chakra_put_attr(&node, "comm_size", ATTR_INT64, mp_message_bytes(one->collective));
   chakra_put_text_attr(&node, "pg_name", mp_str(group));
   chakra_end(chakra, device, &node);
+}
+
+// How long a device waited is not in the trace: simulators find out themselves.
+static void chakra_on_meeting(void *context, const mp_model_program_t *program, uint32_t device,
+                              uint32_t collective, mp_moment_t arrival, mp_moment_t begin,
+                              mp_moment_t end) {
+  (void)arrival;
+  const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[collective];
+  if (one->overlap == MP_OVERLAP_SYNC) {
+    chakra_put_collective(context, program, one, device, begin, end);
+  }
+}
+
+// What goes on beside work is told once, whole.
+static void chakra_on_stream(void *context, const mp_model_program_t *program, uint32_t device,
+                             uint32_t collective, mp_moment_t begin, mp_moment_t end) {
+  mp_chakra_t *chakra = context;
+  const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[collective];
+  chakra_put_collective(chakra, program, one, device, begin, end);
+  chakra->traces[device].same = 0;
 }
 
 // ---- Making ----
@@ -291,6 +307,7 @@ mp_status_t mp_chakra_create(const mp_model_t *model, const char *folder,
   chakra->observer = mp_report_silent_observer();
   chakra->observer.on_work = chakra_on_work;
   chakra->observer.on_meeting = chakra_on_meeting;
+  chakra->observer.on_stream = chakra_on_stream;
   chakra->observer.on_message = chakra_on_message;
   chakra->observer.context = chakra;
   mp_status_t status = chakra_make(chakra, folder);

@@ -57,6 +57,11 @@ static void report_on_meeting(void *context, const mp_model_program_t *program, 
   REPORT_TELL(context, on_meeting, program, device, collective, arrival, begin, end);
 }
 
+static void report_on_stream(void *context, const mp_model_program_t *program, uint32_t device,
+                             uint32_t collective, mp_moment_t begin, mp_moment_t end) {
+  REPORT_TELL(context, on_stream, program, device, collective, begin, end);
+}
+
 static void report_on_message(void *context, const mp_model_program_t *program, uint32_t device,
                               uint32_t collective, bool is_send, uint32_t other, mp_moment_t begin,
                               mp_moment_t end) {
@@ -79,6 +84,7 @@ static void report_observe(mp_report_t *report, bool is_wanted) {
                                         .on_launch = report_on_launch,
                                         .on_work = report_on_work,
                                         .on_meeting = report_on_meeting,
+                                        .on_stream = report_on_stream,
                                         .on_message = report_on_message,
                                         .on_link = report_on_link,
                                         .on_transfer = report_on_transfer,

@@ -40,10 +40,12 @@ static void report_merge_collective(mp_report_program_t *to, const mp_report_col
     mp_report_collective_t *row = &to->collective[i];
     if (row->bytes != from->bytes || strcmp(row->place, from->place) != 0) continue;
     if (row->kind != from->kind || row->link != from->link) continue;
+    if (row->overlap != from->overlap) continue;
     row->met.count += from->met.count;
     row->met.traffic += from->met.traffic;
     row->met.waiting += from->met.waiting;
     row->met.members += from->met.members;
+    row->met.hidden += from->met.hidden;
     if (from->met.longest > row->met.longest) row->met.longest = from->met.longest;
     row->link_bytes += from->link_bytes;
     row->link_seconds += from->link_seconds;
@@ -86,6 +88,7 @@ static mp_status_t report_merge_into(mp_arena_t *arena, mp_report_program_t *to,
   to->work += from->work;
   to->waiting += from->waiting;
   to->traffic += from->traffic;
+  to->hidden += from->hidden;
   to->is_cut |= from->is_cut;
   to->collectives += from->collectives;
   to->collective_bytes += from->collective_bytes;

@@ -93,6 +93,7 @@ static mp_status_t report_rows_make_collectives(const maker_t *m) {
                                      .place = report_rows_place(m->arena, one->op->loc),
                                      .bytes = (double)mp_message_bytes(one->collective),
                                      .round = mp_report_collective_round(one->collective),
+                                     .overlap = one->overlap,
                                      .met = met[numbers[i]]};
     MP_RETURN_IF_NULL(made->place);
     MP_RETURN_IF_ERROR(report_rows_load_links(m, one->collective, scratch, made));
@@ -191,6 +192,7 @@ static mp_status_t report_rows_make(const maker_t *m) {
       .work = total.work,
       .waiting = total.waiting,
       .traffic = total.traffic,
+      .hidden = total.hidden,
       .is_cut = books->books.is_cut,
       .link = busiest.link,
       .link_bytes = busiest.bytes,

@@ -8,6 +8,7 @@
 
 #include "sim/base/arena.h"
 #include "sim/base/containers/array.h"
+#include "sim/chip/schedule/overlap.h"
 #include "sim/model/clock/model.h"
 
 enum {
@@ -33,6 +34,7 @@ typedef struct {
   const char *place;  // "psum at train.py:5:36"
   double bytes;       // of the operands on a device
   uint32_t round;     // meetings or messages that it is when all devices come to it once
+  mp_overlap_t overlap;
   mp_replay_meetings_t met;
   int64_t link;         // the one that its bytes keep busy longest; MP_REPORT_NO_LINK: none is used
   double link_bytes;    // over it
@@ -66,7 +68,8 @@ typedef struct {
   uint64_t launches;
   mp_moment_t time;                    // from the first beginning to the last end, summed
   mp_moment_t available;               // the same on every device that took part
-  mp_moment_t work, waiting, traffic;  // of all devices together
+  mp_moment_t work, waiting, traffic;  // of all devices together; of collectives what is exposed
+  mp_moment_t hidden;                  // of collectives, beside work
   bool is_cut;
   uint64_t collectives;                // meetings of all collectives, also of those without a row
   double collective_bytes;             // of their operands, on one device for each meeting

@@ -26,7 +26,7 @@ static int report_table_longer(const void *a, const void *b) {
 
 typedef struct {
   uint64_t launches, collectives;
-  mp_moment_t time, available, work, waiting, traffic;
+  mp_moment_t time, available, work, waiting, traffic, hidden;
 } sum_t;
 
 static void report_table_add(sum_t *sum, const mp_report_program_t *row) {
@@ -37,21 +37,26 @@ static void report_table_add(sum_t *sum, const mp_report_program_t *row) {
   sum->work += row->work;
   sum->waiting += row->waiting;
   sum->traffic += row->traffic;
+  sum->hidden += row->hidden;
 }
 
 static void report_table_program_line(const char *name, const char *devices, const sum_t *sum,
                                       mp_moment_t whole, mp_strbuf_t *out) {
   char time[MP_REPORT_NUMBER], each[MP_REPORT_NUMBER], share[MP_REPORT_NUMBER];
   char work[MP_REPORT_NUMBER], traffic[MP_REPORT_NUMBER], waiting[MP_REPORT_NUMBER];
+  char hidden[MP_REPORT_NUMBER];
   const double available = (double)sum->available;
-  mp_strbuf_printf(out, "%-*s %7s %9" PRIu64 " %12" PRIu64 " %10s %10s %8s %8s %11s %8s\n",
+  // Of one device on the average.
+  const double devices_hidden = available == 0 ? 0 : (double)sum->hidden / available;
+  mp_strbuf_printf(out, "%-*s %7s %9" PRIu64 " %12" PRIu64 " %10s %10s %8s %8s %11s %8s %10s\n",
                    REPORT_TABLE_NAME, report_table_end_of(name, REPORT_TABLE_NAME), devices,
                    sum->launches, sum->collectives, mp_report_time(sum->time, time),
                    mp_report_time(sum->launches == 0 ? 0 : sum->time / sum->launches, each),
                    mp_report_share((double)sum->time, (double)whole, share),
                    mp_report_share((double)sum->work, available, work),
                    mp_report_share((double)sum->traffic, available, traffic),
-                   mp_report_share((double)sum->waiting, available, waiting));
+                   mp_report_share((double)sum->waiting, available, waiting),
+                   mp_report_time((mp_moment_t)(devices_hidden * (double)sum->time), hidden));
 }
 
 static void report_table_programs(const mp_report_rows_t *rows, mp_strbuf_t *out) {
@@ -59,9 +64,9 @@ static void report_table_programs(const mp_report_rows_t *rows, mp_strbuf_t *out
   for (uint32_t i = 0; i < rows->programs.count; ++i) {
     report_table_add(&all, &rows->programs.items[i]);
   }
-  mp_strbuf_printf(out, "%-*s %7s %9s %12s %10s %10s %8s %8s %11s %8s\n", REPORT_TABLE_NAME,
+  mp_strbuf_printf(out, "%-*s %7s %9s %12s %10s %10s %8s %8s %11s %8s %10s\n", REPORT_TABLE_NAME,
                    "program", "devices", "launches", "collectives", "time", "each", "share", "work",
-                   "collective", "waiting");
+                   "collective", "waiting", "hidden");
   for (uint32_t i = 0; i < rows->programs.count; ++i) {
     const mp_report_program_t *row = &rows->programs.items[i];
     if (i >= REPORT_TABLE_PROGRAMS) {
@@ -91,22 +96,23 @@ static void report_table_put_link(const mp_report_table_t *table, int64_t link, 
 
 static void report_table_collectives(const mp_report_table_t *table, const mp_report_program_t *row,
                                      mp_strbuf_t *out) {
-  mp_strbuf_printf(out, "  %-18s %8s %10s %-24s %10s %10s %8s %8s  %-32s %s\n", "collective",
-                   "count", "bytes", "algorithm", "time each", "longest", "share", "waiting", "at",
-                   "busiest link");
+  mp_strbuf_printf(out, "  %-18s %8s %10s %-10s %-24s %10s %10s %8s %8s %8s  %-32s %s\n",
+                   "collective", "count", "bytes", "how", "algorithm", "time each", "longest",
+                   "share", "hidden", "waiting", "at", "busiest link");
   for (uint32_t i = 0; i < row->num_collectives; ++i) {
     const mp_report_collective_t *c = &row->collective[i];
     char bytes[MP_REPORT_NUMBER], each[MP_REPORT_NUMBER], longest[MP_REPORT_NUMBER];
-    char share[MP_REPORT_NUMBER], waiting[MP_REPORT_NUMBER];
+    char share[MP_REPORT_NUMBER], waiting[MP_REPORT_NUMBER], hidden[MP_REPORT_NUMBER];
     const char *algorithm =
         c->met.algorithm == MP_ALGORITHM_AUTO ? "messages" : mp_algorithm_name(c->met.algorithm);
-    mp_strbuf_printf(out, "  %-18s %8" PRIu64 " %10s %-24s %10s %10s %8s %8s  %-32s ", c->kind,
-                     c->met.count, mp_report_scaled(c->bytes, "B", bytes), algorithm,
-                     mp_report_time(c->met.count == 0 ? 0 : c->met.traffic / c->met.count, each),
-                     mp_report_time(c->met.longest, longest),
-                     mp_report_share((double)c->met.members, (double)row->available, share),
-                     mp_report_share((double)c->met.waiting, (double)row->available, waiting),
-                     c->place);
+    mp_strbuf_printf(
+        out, "  %-18s %8" PRIu64 " %10s %-10s %-24s %10s %10s %8s %8s %8s  %-32s ", c->kind,
+        c->met.count, mp_report_scaled(c->bytes, "B", bytes), mp_overlap_name(c->overlap),
+        algorithm, mp_report_time(c->met.count == 0 ? 0 : c->met.traffic / c->met.count, each),
+        mp_report_time(c->met.longest, longest),
+        mp_report_share((double)(c->met.members - c->met.hidden), (double)row->available, share),
+        mp_report_share((double)c->met.hidden, (double)row->available, hidden),
+        mp_report_share((double)c->met.waiting, (double)row->available, waiting), c->place);
     // Groups use links side by side: what counts is how long one round of all takes.
     report_table_put_link(table, c->link, c->link_bytes, c->link_seconds * c->round, c->met.traffic,
                           out);
@@ -168,22 +174,23 @@ static void report_table_device(const char *name, const mp_replay_device_books_t
                                 mp_moment_t now, mp_strbuf_t *out) {
   char work[MP_REPORT_NUMBER], traffic[MP_REPORT_NUMBER], waiting[MP_REPORT_NUMBER];
   char work_share[MP_REPORT_NUMBER], traffic_share[MP_REPORT_NUMBER];
-  char waiting_share[MP_REPORT_NUMBER];
-  mp_strbuf_printf(out, "%-10s %10s %8s %10s %8s %10s %8s\n", name,
+  char waiting_share[MP_REPORT_NUMBER], hidden[MP_REPORT_NUMBER];
+  mp_strbuf_printf(out, "%-10s %10s %8s %10s %8s %10s %8s %10s\n", name,
                    mp_report_time(device->work, work),
                    mp_report_share((double)device->work, (double)now, work_share),
                    mp_report_time(device->traffic, traffic),
                    mp_report_share((double)device->traffic, (double)now, traffic_share),
                    mp_report_time(device->waiting, waiting),
-                   mp_report_share((double)device->waiting, (double)now, waiting_share));
+                   mp_report_share((double)device->waiting, (double)now, waiting_share),
+                   mp_report_time(device->hidden, hidden));
 }
 
 // Every device of a small pod; of a large one the one that works most and the one that waits most.
 static void report_table_devices(const mp_report_table_t *table, mp_strbuf_t *out) {
   const mp_report_rows_t *rows = table->rows;
   uint32_t busiest = 0, idlest = 0;
-  mp_strbuf_printf(out, "\n%-10s %10s %8s %10s %8s %10s %8s\n", "device", "work", "share",
-                   "collective", "share", "waiting", "share");
+  mp_strbuf_printf(out, "\n%-10s %10s %8s %10s %8s %10s %8s %10s\n", "device", "work", "share",
+                   "collective", "share", "waiting", "share", "hidden");
   for (uint32_t i = 0; i < rows->num_devices; ++i) {
     if (rows->devices[i].work > rows->devices[busiest].work) busiest = i;
     if (rows->devices[i].waiting > rows->devices[idlest].waiting) idlest = i;

@@ -24,6 +24,12 @@ static void silent_observer_on_meeting(void *context, const mp_model_program_t *
   (void)arrival, (void)begin, (void)end;
 }
 
+static void silent_observer_on_stream(void *context, const mp_model_program_t *program,
+                                      uint32_t device, uint32_t collective, mp_moment_t begin,
+                                      mp_moment_t end) {
+  (void)context, (void)program, (void)device, (void)collective, (void)begin, (void)end;
+}
+
 static void silent_observer_on_message(void *context, const mp_model_program_t *program,
                                        uint32_t device, uint32_t collective, bool is_send,
                                        uint32_t other, mp_moment_t begin, mp_moment_t end) {
@@ -47,6 +53,7 @@ mp_model_observer_t mp_report_silent_observer(void) {
                                .on_launch = silent_observer_on_launch,
                                .on_work = silent_observer_on_work,
                                .on_meeting = silent_observer_on_meeting,
+                               .on_stream = silent_observer_on_stream,
                                .on_message = silent_observer_on_message,
                                .on_link = silent_observer_on_link,
                                .on_transfer = silent_observer_on_transfer};

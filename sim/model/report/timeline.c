@@ -9,13 +9,14 @@
 #include "sim/base/log.h"
 #include "sim/base/os/system.h"
 #include "sim/model/report/op_name.h"
+#include "sim/model/report/report.h"
 #include "sim/model/report/report_links.h"
 #include "sim/model/report/step_parts.h"
 
 enum { TIMELINE_BUFFER = 1 << 16, TIMELINE_LATE = 1 << 22 };
 
 // The processes of the file.
-enum { TIMELINE_HOST = 1, TIMELINE_DEVICES = 2, TIMELINE_LINKS = 3 };
+enum { TIMELINE_HOST = 1, TIMELINE_DEVICES = 2, TIMELINE_LINKS = 3, TIMELINE_STREAMS = 4 };
 
 // A stretch of time in which a link carries bytes, not written yet.
 typedef struct {
@@ -35,14 +36,18 @@ struct mp_timeline_s {
   mp_strbuf_t late;
   mp_strbuf_t *out;  // of the two, where events go now
   uint64_t events, most_events;
-  bool has_failed;       // a write: nothing more is tried
-  mp_moment_t *written;  // [num_devices] up to when the device's row is full
-  uint8_t *is_named;     // [num_devices] bits: the device's row, and those of its transfers
-  stretch_t *links;      // [links]
+  bool has_failed;        // a write: nothing more is tried
+  mp_moment_t *written;   // [num_devices] up to when the device's row is full
+  mp_moment_t *streamed;  // [num_devices] the same of the row of what it has started
+  uint8_t *is_named;  // [num_devices] bits: the device's row, those of its transfers, and that one
+  stretch_t *links;   // [links]
   mp_model_observer_t observer;
 };
 
 static const char *const k_transfers[] = {"put", "copy", "get"};
+
+// The kind of row of what a device has started; 0 is its own, and those between are of transfers.
+enum { TIMELINE_STREAM_ROW = 4 };
 
 // The row of a kind of transfers of a device: those of one row never overlap. Row 0 is the host's.
 static uint32_t timeline_transfer_row(uint32_t device, uint32_t kind) {
@@ -162,6 +167,10 @@ static void timeline_name_row(mp_timeline_t *timeline, uint32_t device, uint32_t
   if (kind == 0) {
     (void)snprintf(name, sizeof(name), "device %" PRIu32, device);
     timeline_name(timeline, TIMELINE_DEVICES, device, name);
+  } else if (kind == TIMELINE_STREAM_ROW) {
+    (void)snprintf(name, sizeof(name), "beside work: device %" PRIu32, device);
+    timeline_name(timeline, TIMELINE_STREAMS, -1, "collectives beside work");
+    timeline_name(timeline, TIMELINE_STREAMS, device, name);
   } else {
     (void)snprintf(name, sizeof(name), "%s: device %" PRIu32, k_transfers[kind - 1], device);
     timeline_name(timeline, TIMELINE_HOST, timeline_transfer_row(device, kind - 1), name);
@@ -214,15 +223,16 @@ static void timeline_on_work(void *context, const mp_model_program_t *program, u
   timeline->written[device] = end;
 }
 
-static void timeline_put_meeting(mp_timeline_t *timeline, const mp_model_program_t *program,
-                                 uint32_t device, uint32_t number, bool is_waiting,
-                                 mp_moment_t begin, mp_moment_t end) {
-  if (begin < timeline->written[device]) begin = timeline->written[device];
+// A collective on a row of a process, of which `written` is full until then.
+static void timeline_put_collective(mp_timeline_t *timeline, const mp_model_program_t *program,
+                                    int process, uint32_t device, uint32_t number, bool is_waiting,
+                                    mp_moment_t begin, mp_moment_t end, mp_moment_t *written) {
+  if (begin < *written) begin = *written;
   if (begin >= end || !timeline_begin(timeline)) return;
   const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[number];
   const mp_collective_t *collective = one->collective;
   timeline_put_slice(
-      timeline, TIMELINE_DEVICES, device, begin, end, is_waiting ? "waiting" : "collective",
+      timeline, process, device, begin, end, is_waiting ? "waiting" : "collective",
       is_waiting ? MP_STR("waiting") : mp_str(mp_collective_kind_name(collective->kind)));
   mp_strbuf_puts(timeline->out, ",\"args\":{\"collective\":");
   timeline_put_text(timeline, mp_str(mp_collective_kind_name(collective->kind)));
@@ -233,7 +243,16 @@ static void timeline_put_meeting(mp_timeline_t *timeline, const mp_model_program
   }
   timeline_put_place(timeline, one->op->loc);
   timeline_end(timeline);
-  timeline->written[device] = end;
+  *written = end;
+}
+
+static void timeline_on_stream(void *context, const mp_model_program_t *program, uint32_t device,
+                               uint32_t collective, mp_moment_t begin, mp_moment_t end) {
+  mp_timeline_t *timeline = context;
+  timeline_go_on(timeline, true);
+  timeline_name_row(timeline, device, TIMELINE_STREAM_ROW);
+  timeline_put_collective(timeline, program, TIMELINE_STREAMS, device, collective, false, begin,
+                          end, &timeline->streamed[device]);
 }
 
 // A device may have several messages of one permutation at a time: each is shown from the end of
@@ -241,9 +260,13 @@ static void timeline_put_meeting(mp_timeline_t *timeline, const mp_model_program
 static void timeline_on_meeting(void *context, const mp_model_program_t *program, uint32_t device,
                                 uint32_t collective, mp_moment_t arrival, mp_moment_t begin,
                                 mp_moment_t end) {
-  timeline_go_on(context, true);
-  timeline_put_meeting(context, program, device, collective, true, arrival, begin);
-  timeline_put_meeting(context, program, device, collective, false, begin, end);
+  mp_timeline_t *timeline = context;
+  mp_moment_t *written = &timeline->written[device];
+  timeline_go_on(timeline, true);
+  timeline_put_collective(timeline, program, TIMELINE_DEVICES, device, collective, true, arrival,
+                          begin, written);
+  timeline_put_collective(timeline, program, TIMELINE_DEVICES, device, collective, false, begin,
+                          end, written);
 }
 
 // ---- Links ----
@@ -333,10 +356,12 @@ static void timeline_on_transfer(void *context, const mp_model_transfer_t *trans
 static mp_status_t timeline_make(mp_timeline_t *timeline, const char *path) {
   const size_t num_devices = (size_t)mp_pod_info(mp_model_pod(timeline->model))->num_devices;
   timeline->written = mp_calloc(num_devices, sizeof(*timeline->written));
+  timeline->streamed = mp_calloc(num_devices, sizeof(*timeline->streamed));
   timeline->is_named = mp_calloc(num_devices, sizeof(*timeline->is_named));
   timeline->links = mp_calloc((size_t)mp_network_num_links(mp_model_network(timeline->model)) + 1,
                               sizeof(*timeline->links));
   MP_RETURN_IF_NULL(timeline->written);
+  MP_RETURN_IF_NULL(timeline->streamed);
   MP_RETURN_IF_NULL(timeline->is_named);
   MP_RETURN_IF_NULL(timeline->links);
   timeline->file = mp_fopen_out(path, "wb");
@@ -360,13 +385,15 @@ mp_status_t mp_timeline_create(const mp_model_t *model, const char *path, uint64
   MP_RETURN_IF_NULL(timeline);
   timeline->model = model;
   timeline->most_events = most_events;
-  timeline->observer = (mp_model_observer_t){.on_enqueue = timeline_on_enqueue,
-                                             .on_launch = timeline_on_launch,
-                                             .on_work = timeline_on_work,
-                                             .on_meeting = timeline_on_meeting,
-                                             .on_link = timeline_on_link,
-                                             .on_transfer = timeline_on_transfer,
-                                             .context = timeline};
+  timeline->observer = mp_report_silent_observer();
+  timeline->observer.on_enqueue = timeline_on_enqueue;
+  timeline->observer.on_launch = timeline_on_launch;
+  timeline->observer.on_work = timeline_on_work;
+  timeline->observer.on_meeting = timeline_on_meeting;
+  timeline->observer.on_stream = timeline_on_stream;
+  timeline->observer.on_link = timeline_on_link;
+  timeline->observer.on_transfer = timeline_on_transfer;
+  timeline->observer.context = timeline;
   mp_strbuf_init(&timeline->buffer);
   mp_strbuf_init(&timeline->late);
   timeline->out = &timeline->buffer;
@@ -399,6 +426,7 @@ void mp_timeline_release(mp_timeline_t *timeline) {
   mp_strbuf_deinit(&timeline->buffer);
   mp_strbuf_deinit(&timeline->late);
   mp_free(timeline->written);
+  mp_free(timeline->streamed);
   mp_free(timeline->is_named);
   mp_free(timeline->links);
   mp_free(timeline);

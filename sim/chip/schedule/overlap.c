@@ -1,0 +1,42 @@
+#include "sim/chip/schedule/overlap.h"
+
+static const char *const k_order_names[] = {
+#define ORDER_NAME(name, text) [MP_OVERLAP_##name] = text,
+    MP_OVERLAPS(ORDER_NAME)
+#undef ORDER_NAME
+};
+
+const char *mp_overlap_name(mp_overlap_t order) {
+  return k_order_names[order];
+}
+
+// Whose figure a kind has, and what compilers do where it is absent.
+#define KINDS(X)                                        \
+  X(ALL_REDUCE, overlap_all_reduce, SYNC, ASYNC)        \
+  X(ALL_GATHER, overlap_all_gather, DECOMPOSED, ASYNC)  \
+  X(REDUCE_SCATTER, overlap_scatter, DECOMPOSED, ASYNC) \
+  X(ALL_TO_ALL, overlap_all_to_all, SYNC, ASYNC)        \
+  X(PERMUTE, overlap_permute, ASYNC, ASYNC)             \
+  X(BROADCAST, overlap_broadcast, SYNC, ASYNC)          \
+  X(RAGGED_ALL_TO_ALL, overlap_all_to_all, SYNC, ASYNC) \
+  X(EXCHANGE, overlap_all_to_all, SYNC, ASYNC)
+
+static mp_overlap_t overlap_of(const mp_chip_figures_t *figures, double figure, mp_overlap_t on_tpu,
+                               mp_overlap_t on_gpu) {
+  if (figure >= 0 && figure < MP_OVERLAP_COUNT) return (mp_overlap_t)figure;
+  if (figures->compiler == MP_CHIP_COMPILER_TPU) return on_tpu;
+  return figures->compiler == MP_CHIP_COMPILER_GPU ? on_gpu : MP_OVERLAP_SYNC;
+}
+
+mp_overlap_t mp_overlap_order(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
+  switch (kind) {
+#define OVERLAP_CASE(name, member, tpu, gpu) \
+  case MP_COLLECTIVE_##name:                 \
+    return overlap_of(figures, figures->member, MP_OVERLAP_##tpu, MP_OVERLAP_##gpu);
+    KINDS(OVERLAP_CASE)
+#undef OVERLAP_CASE
+    case MP_COLLECTIVE_SEND_RECV:
+      break;
+  }
+  return MP_OVERLAP_SYNC;
+}

@@ -1,0 +1,31 @@
+// Which collectives a chip's compiler lets go on beside work. Facts of compilers: README.md says
+// where each is from.
+#ifndef MINIPOD_SIM_CHIP_SCHEDULE_OVERLAP_H_
+#define MINIPOD_SIM_CHIP_SCHEDULE_OVERLAP_H_
+
+#include "collectives/collective.h"
+#include "topology/figures/figures.h"
+
+// How a collective is done: devices wait where they meet; they start it and wait for it later; it
+// is made of messages that go on beside the parts of a product that reads its result, or that makes
+// its operand.
+#define MP_OVERLAPS(X) \
+  X(SYNC, "sync")      \
+  X(ASYNC, "async")    \
+  X(DECOMPOSED, "decomposed")
+
+typedef enum {
+#define MP_OVERLAP_ENUM(name, text) MP_OVERLAP_##name,
+  MP_OVERLAPS(MP_OVERLAP_ENUM)
+#undef MP_OVERLAP_ENUM
+      MP_OVERLAP_COUNT
+} mp_overlap_t;
+
+// "sync", "async" or "decomposed".
+const char *mp_overlap_name(mp_overlap_t order);
+
+// How a kind of collective may be done at the most: DECOMPOSED only where there is a product for
+// it, else it is ASYNC.
+mp_overlap_t mp_overlap_order(const mp_chip_figures_t *figures, mp_collective_kind_t kind);
+
+#endif  // MINIPOD_SIM_CHIP_SCHEDULE_OVERLAP_H_

@@ -1,0 +1,208 @@
+// From the end to the beginning: time goes backwards here, and what comes "next" is done before.
+#include "sim/chip/schedule/schedule.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/base/assert.h"
+#include "sim/base/containers/array.h"
+
+typedef MP_ARRAY(uint32_t) numbers_t;
+
+// An async node of which the end stands already.
+typedef struct {
+  uint32_t node;
+  double due;  // its start may stand here without anything of it being exposed
+} pending_t;
+
+typedef struct {
+  const mp_schedule_node_t *nodes;
+  const mp_schedule_limits_t *limits;
+  mp_arena_t *scratch;
+  uint32_t *num_users;          // [num_nodes] of the node that do not stand yet
+  uint32_t *ranks;              // [num_nodes] the highest one stands last
+  uint32_t *of_rank;            // [num_nodes]
+  numbers_t ready;              // a heap of ranks of nodes
+  numbers_t ready_ends;         // the same of async nodes, whose ends may stand
+  MP_ARRAY(pending_t) pending;  // in the order of their ends, the last one first
+  double now;
+  double *tracks;             // [num_tracks] when each is free
+  mp_schedule_slot_t *slots;  // filled from the end
+  uint32_t first;             // of those that are filled
+} sweep_t;
+
+// ---- Heaps of numbers, the largest first ----
+
+static mp_status_t schedule_push(mp_arena_t *arena, numbers_t *heap, uint32_t number) {
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(arena, heap, number));
+  uint32_t at = heap->count - 1;
+  while (at > 0 && heap->items[(at - 1) / 2] < number) {
+    heap->items[at] = heap->items[(at - 1) / 2];
+    at = (at - 1) / 2;
+  }
+  heap->items[at] = number;
+  return NULL;
+}
+
+static uint32_t schedule_pop(numbers_t *heap) {
+  uint32_t *items = heap->items;
+  const uint32_t first = items[0], last = items[--heap->count];
+  uint32_t at = 0;
+  for (uint32_t child = 1; child < heap->count; child = 2 * at + 1) {
+    if (child + 1 < heap->count && items[child + 1] > items[child]) ++child;
+    if (items[child] < last) break;
+    items[at] = items[child];
+    at = child;
+  }
+  items[at] = last;
+  return first;
+}
+
+// ---- Standing ----
+
+// The node needs its inputs: those that nobody else is to be before may stand next.
+static mp_status_t schedule_release(sweep_t *s, uint32_t node) {
+  for (uint32_t i = 0; i < s->nodes[node].num_inputs; ++i) {
+    const uint32_t input = s->nodes[node].inputs[i];
+    MP_ASSERT(input < node && s->num_users[input] > 0);
+    if (--s->num_users[input] != 0) continue;
+    numbers_t *heap = s->nodes[input].is_async ? &s->ready_ends : &s->ready;
+    MP_RETURN_IF_ERROR(schedule_push(s->scratch, heap, s->ranks[input]));
+  }
+  return NULL;
+}
+
+static void schedule_put(sweep_t *s, uint32_t node, mp_schedule_part_t part) {
+  s->slots[--s->first] = (mp_schedule_slot_t){node, part};
+}
+
+static mp_status_t schedule_put_whole(sweep_t *s) {
+  const uint32_t node = s->of_rank[schedule_pop(&s->ready)];
+  schedule_put(s, node, MP_SCHEDULE_ALL);
+  s->now += s->nodes[node].seconds;
+  return schedule_release(s, node);
+}
+
+// What goes on ends here at the latest, and begins when a track is free for so long.
+static mp_status_t schedule_put_end(sweep_t *s) {
+  const uint32_t node = s->of_rank[schedule_pop(&s->ready_ends)];
+  uint32_t track = 0;
+  for (uint32_t t = 1; t < s->limits->num_tracks; ++t) {
+    if (s->tracks[t] < s->tracks[track]) track = t;
+  }
+  schedule_put(s, node, MP_SCHEDULE_DONE);
+  s->tracks[track] = fmax(s->now, s->tracks[track]) + s->nodes[node].seconds;
+  return MP_ARRAY_PUSH(s->scratch, &s->pending, (pending_t){node, s->tracks[track]});
+}
+
+static uint32_t schedule_next_start(const sweep_t *s) {
+  uint32_t next = 0;
+  for (uint32_t i = 1; i < s->pending.count; ++i) {
+    if (s->pending.items[i].due < s->pending.items[next].due) next = i;
+  }
+  return next;
+}
+
+static mp_status_t schedule_put_start(sweep_t *s, uint32_t at) {
+  const pending_t one = s->pending.items[at];
+  s->pending.count -= 1;
+  for (uint32_t i = at; i < s->pending.count; ++i) s->pending.items[i] = s->pending.items[i + 1];
+  schedule_put(s, one.node, MP_SCHEDULE_START);
+  s->now = fmax(s->now, one.due);  // what does not go by beside others is waited for
+  return schedule_release(s, one.node);
+}
+
+// Puts what comes next: a start that is due, an end as late as possible, other things in their
+// order; a start that is not due only if there is nothing else.
+static mp_status_t schedule_step(sweep_t *s) {
+  const uint32_t next = schedule_next_start(s);
+  const bool has_pending = s->pending.count != 0;
+  if (has_pending && s->pending.items[next].due <= s->now) return schedule_put_start(s, next);
+  if (s->ready_ends.count != 0 && s->pending.count < s->limits->most_started) {
+    return schedule_put_end(s);
+  }
+  if (s->ready.count != 0) return schedule_put_whole(s);
+  return schedule_put_start(s, next);
+}
+
+// ---- Ranks ----
+//
+// What waits for more seconds of collectives stands later, so that what does not wait comes between
+// these and those who need them; where that is equal, the given order holds.
+
+typedef struct {
+  double depth;
+  uint32_t node;
+} ranked_t;
+
+static int schedule_compare(const void *a, const void *b) {
+  const ranked_t *x = a, *y = b;
+  if (x->depth != y->depth) return x->depth < y->depth ? -1 : 1;
+  return x->node < y->node ? -1 : x->node > y->node;
+}
+
+static mp_status_t schedule_rank(sweep_t *s, uint32_t num_nodes) {
+  ranked_t *sorted = MP_ARENA_ARRAY(s->scratch, ranked_t, (size_t)num_nodes + 1);
+  double *depths = MP_ARENA_ARRAY(s->scratch, double, (size_t)num_nodes + 1);
+  MP_RETURN_IF_NULL(sorted);
+  MP_RETURN_IF_NULL(depths);
+  for (uint32_t n = 0; n < num_nodes; ++n) {
+    for (uint32_t i = 0; i < s->nodes[n].num_inputs; ++i) {
+      const uint32_t input = s->nodes[n].inputs[i];
+      const double own = s->nodes[input].is_async ? s->nodes[input].seconds : 0;
+      depths[n] = fmax(depths[n], depths[input] + own);
+    }
+    sorted[n] = (ranked_t){depths[n], n};
+  }
+  if (num_nodes != 0) qsort(sorted, num_nodes, sizeof(*sorted), schedule_compare);
+  for (uint32_t r = 0; r < num_nodes; ++r) {
+    s->of_rank[r] = sorted[r].node;
+    s->ranks[sorted[r].node] = r;
+  }
+  return NULL;
+}
+
+// ---- The sweep ----
+
+static mp_status_t schedule_begin(sweep_t *s, uint32_t num_nodes) {
+  for (uint32_t n = 0; n < num_nodes; ++n) {
+    for (uint32_t i = 0; i < s->nodes[n].num_inputs; ++i) s->num_users[s->nodes[n].inputs[i]] += 1;
+  }
+  for (uint32_t n = 0; n < num_nodes; ++n) {
+    numbers_t *heap = s->nodes[n].is_async ? &s->ready_ends : &s->ready;
+    if (s->num_users[n] == 0) MP_RETURN_IF_ERROR(schedule_push(s->scratch, heap, s->ranks[n]));
+  }
+  while (s->first != 0) MP_RETURN_IF_ERROR(schedule_step(s));
+  return NULL;
+}
+
+static mp_status_t schedule_sweep(sweep_t *s, uint32_t num_nodes) {
+  s->num_users = MP_ARENA_ARRAY(s->scratch, uint32_t, (size_t)num_nodes + 1);
+  s->tracks = MP_ARENA_ARRAY(s->scratch, double, s->limits->num_tracks);
+  s->ranks = MP_ARENA_ARRAY(s->scratch, uint32_t, (size_t)num_nodes + 1);
+  s->of_rank = MP_ARENA_ARRAY(s->scratch, uint32_t, (size_t)num_nodes + 1);
+  MP_RETURN_IF_NULL(s->num_users);
+  MP_RETURN_IF_NULL(s->ranks);
+  MP_RETURN_IF_NULL(s->of_rank);
+  MP_RETURN_IF_ERROR(schedule_rank(s, num_nodes));
+  MP_RETURN_IF_NULL(s->tracks);
+  return schedule_begin(s, num_nodes);
+}
+
+mp_status_t mp_schedule_order(mp_arena_t *arena, uint32_t num_nodes,
+                              const mp_schedule_node_t *nodes, const mp_schedule_limits_t *limits,
+                              uint32_t *out_count, const mp_schedule_slot_t **out_slots) {
+  MP_ASSERT(limits->num_tracks > 0 && limits->most_started > 0);
+  sweep_t s = {.nodes = nodes, .limits = limits, .first = num_nodes};
+  for (uint32_t n = 0; n < num_nodes; ++n) s.first += nodes[n].is_async;
+  const uint32_t count = s.first;
+  s.slots = MP_ARENA_ARRAY(arena, mp_schedule_slot_t, (size_t)count + 1);
+  MP_RETURN_IF_NULL(s.slots);
+  MP_RETURN_IF_ERROR(mp_arena_create(&s.scratch));
+  mp_status_t status = schedule_sweep(&s, num_nodes);
+  mp_arena_release(s.scratch);
+  MP_RETURN_IF_ERROR(status);
+  *out_count = count;
+  *out_slots = s.slots;
+  return NULL;
+}

@@ -1,0 +1,421 @@
+// The order in which a block's kernels, collectives and loops are done: as the program has them, or
+// where collectives can go on beside work, as a scheduler that hides them would.
+//
+// What is ordered are *items*: a cluster, a collective, a loop or branch, a barrier. A collective
+// that is decomposed beside a product is part of the product's item.
+#include "sim/base/assert.h"
+#include "sim/chip/schedule/schedule.h"
+#include "sim/chip/twin_impl.h"
+#include "sim/plan/plan.h"
+#include "sim/work/rounds.h"
+
+typedef struct {
+  mp_twin_item_t is;
+  uint32_t node;      // of the schedule; several items may be one
+  uint32_t attached;  // the next collective beside this product; UINT32_MAX: none
+  bool is_product;
+} item_t;
+
+typedef struct {
+  uint32_t from, to;  // items: `to` begins when `from` is over
+} edge_t;
+
+typedef struct {
+  mp_twin_builder_t *b;
+  mp_arena_t *arena;  // dies with the order
+  MP_ARRAY(item_t) items;
+  MP_ARRAY(edge_t) edges;
+  uint32_t last_fixed;  // the last item that keeps its place among those like it
+  bool has_async;
+} order_t;
+
+#define ORDER_NONE UINT32_MAX
+
+// ---- what is an item ----
+
+static bool twin_order_has_meeting(const mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_regions; ++i) {
+    for (const mp_op_t *in = op->regions[i]->first; in != NULL; in = in->next) {
+      if (mp_plan_is_collective(in) || twin_order_has_meeting(in)) return true;
+    }
+  }
+  return false;
+}
+
+// What keeps its place: whose order is the order of what comes and goes.
+static bool twin_order_is_fixed(const mp_op_t *op) {
+  const mp_op_role_t role = mp_op_info(op->code)->role;
+  if (op->code == MP_OP_SEND || op->code == MP_OP_RECV || role == MP_OP_ROLE_COMMAND) return true;
+  return role == MP_OP_ROLE_CONTROL && twin_order_has_meeting(op);
+}
+
+static double twin_order_block_seconds(order_t *o, const mp_block_t *block);
+
+// Of a loop or branch; what collectives in it take is not counted.
+static double twin_order_control_seconds(order_t *o, const mp_op_t *op) {
+  double seconds = 0;
+  for (uint32_t i = 0; i < op->num_regions; ++i)
+    seconds += twin_order_block_seconds(o, op->regions[i]);
+  const int64_t rounds = op->code == MP_OP_WHILE ? mp_work_rounds(op) : 1;
+  return rounds < 0 ? seconds : seconds * (double)rounds;
+}
+
+static double twin_order_seconds(order_t *o, const mp_op_t *op) {
+  if (mp_plan_is_collective(op)) return 0;
+  if (mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL) return twin_order_control_seconds(o, op);
+  return mp_twin_kernel_seconds(o->b, op);
+}
+
+static double twin_order_block_seconds(order_t *o, const mp_block_t *block) {
+  double seconds = 0;
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next)
+    seconds += twin_order_seconds(o, op);
+  return seconds;
+}
+
+static mp_status_t twin_order_add_item(order_t *o, const mp_op_t *op, uint32_t *out_item) {
+  mp_twin_builder_t *b = o->b;
+  item_t item = {.is = {.op = op, .collective = ORDER_NONE}, .attached = ORDER_NONE};
+  *out_item = o->items.count;
+  if (mp_plan_is_collective(op)) {
+    MP_RETURN_IF_ERROR(mp_twin_add_collective(b, op, &item.is.collective));
+    mp_twin_collective_t *one = &b->collectives.items[item.is.collective];
+    one->overlap = mp_overlap_order(&b->chip->figures, one->collective->kind);
+    o->has_async |= one->overlap != MP_OVERLAP_SYNC;
+    MP_RETURN_IF_ERROR(b->links->seconds(b->links->context, one->collective, &item.is.seconds));
+  } else {
+    const mp_cluster_t *cluster = mp_cluster_at(&b->clusters, op);
+    item.is_product = cluster != NULL && cluster->work.work_class == MP_WORK_MATMUL;
+    item.is.seconds = twin_order_seconds(o, op);
+  }
+  return MP_ARRAY_PUSH(o->arena, &o->items, item);
+}
+
+// Whether something is done at the place of an op.
+static bool twin_order_is_item(const order_t *o, const mp_op_t *op) {
+  const mp_op_role_t role = mp_op_info(op->code)->role;
+  if (mp_cluster_at(&o->b->clusters, op) != NULL || mp_plan_is_collective(op)) return true;
+  if (role == MP_OP_ROLE_CONTROL || role == MP_OP_ROLE_COMMAND) return true;
+  return role != MP_OP_ROLE_KERNEL && op->num_operands > 1;
+}
+
+static mp_status_t twin_order_add_edge(order_t *o, uint32_t from, uint32_t to) {
+  if (from == to || from == ORDER_NONE) return NULL;
+  return MP_ARRAY_PUSH(o->arena, &o->edges, (edge_t){from, to});
+}
+
+// The item reads a value: it comes after the one that makes it. What nobody makes is that of its
+// operand under another type, or made by whoever reads it.
+static mp_status_t twin_order_read(order_t *o, const mp_block_t *block, const mp_value_t *value,
+                                   uint32_t item) {
+  while (value->op != NULL && value->op->parent == block) {
+    const uint32_t from = o->b->items[value->op->id];
+    if (from != ORDER_NONE) return twin_order_add_edge(o, from, item);
+    if (value->op->num_operands == 0) return NULL;
+    value = value->op->operands[0];
+  }
+  return NULL;
+}
+
+// ---- what comes before what ----
+
+static mp_status_t twin_order_read_cluster(order_t *o, const mp_cluster_t *cluster, uint32_t item) {
+  const mp_cluster_access_t *accesses = &o->b->clusters.accesses.items[cluster->first_access];
+  for (uint32_t i = 0; i < cluster->num_reads; ++i) {
+    MP_RETURN_IF_ERROR(twin_order_read(o, cluster->block, accesses[i].value, item));
+  }
+  return NULL;
+}
+
+// The item makes the results of an op, or those that its cluster writes.
+static void twin_order_write(order_t *o, const mp_op_t *op, uint32_t item) {
+  const mp_cluster_t *cluster = mp_cluster_at(&o->b->clusters, op);
+  if (cluster == NULL) {
+    o->b->items[op->id] = item;
+    return;
+  }
+  const mp_cluster_access_t *accesses = &o->b->clusters.accesses.items[cluster->first_access];
+  for (uint32_t i = 0; i < cluster->num_writes; ++i) {
+    const mp_value_t *value = accesses[cluster->num_reads + i].value;
+    if (value->op != NULL) o->b->items[value->op->id] = item;
+  }
+}
+
+static mp_status_t twin_order_read_all(order_t *o, const mp_op_t *op, uint32_t item) {
+  const mp_cluster_t *cluster = mp_cluster_at(&o->b->clusters, op);
+  if (cluster != NULL) return twin_order_read_cluster(o, cluster, item);
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    MP_RETURN_IF_ERROR(twin_order_read(o, op->parent, op->operands[i], item));
+  }
+  if (op->num_regions == 0) return NULL;
+  uint32_t count = 0;
+  mp_value_t **captures = NULL;
+  MP_RETURN_IF_ERROR(mp_op_captures(op, o->arena, &captures, &count));
+  for (uint32_t i = 0; i < count; ++i) {
+    MP_RETURN_IF_ERROR(twin_order_read(o, op->parent, captures[i], item));
+  }
+  return NULL;
+}
+
+// An op is done at its place, before those that read what it makes.
+static mp_status_t twin_order_find_items(order_t *o, const mp_block_t *block) {
+  for (const mp_op_t *op = block->first; op != block->last; op = op->next) {
+    if (!twin_order_is_item(o, op)) continue;
+    uint32_t item;
+    MP_RETURN_IF_ERROR(twin_order_add_item(o, op, &item));
+    twin_order_write(o, op, item);
+  }
+  return NULL;
+}
+
+static mp_status_t twin_order_find_edges(order_t *o) {
+  for (uint32_t item = 0; item < o->items.count; ++item) {
+    const mp_op_t *op = o->items.items[item].is.op;
+    MP_RETURN_IF_ERROR(twin_order_read_all(o, op, item));
+    if (!twin_order_is_fixed(op)) continue;
+    MP_RETURN_IF_ERROR(twin_order_add_edge(o, o->last_fixed, item));
+    o->last_fixed = item;
+  }
+  return NULL;
+}
+
+// ---- collectives beside products ----
+
+// The product that a gather can be beside: the first that reads it. Or of a scatter: the one that
+// makes what it adds up.
+static uint32_t twin_order_product_for(const order_t *o, uint32_t item, mp_collective_kind_t kind) {
+  uint32_t product = ORDER_NONE;
+  for (uint32_t e = 0; e < o->edges.count; ++e) {
+    const edge_t *edge = &o->edges.items[e];
+    if (kind == MP_COLLECTIVE_REDUCE_SCATTER) {
+      if (edge->to == item) product = edge->from;
+    } else if (edge->from == item && edge->to < product) {
+      product = edge->to;
+    }
+  }
+  if (product == ORDER_NONE || !o->items.items[product].is_product) return ORDER_NONE;
+  return o->items.items[product].attached == ORDER_NONE ? product : ORDER_NONE;
+}
+
+static void twin_order_attach(order_t *o) {
+  for (uint32_t i = 0; i < o->items.count; ++i) o->items.items[i].node = i;
+  for (uint32_t i = 0; i < o->items.count; ++i) {
+    item_t *item = &o->items.items[i];
+    if (item->is.collective == ORDER_NONE) continue;
+    mp_twin_collective_t *one = &o->b->collectives.items[item->is.collective];
+    if (one->overlap != MP_OVERLAP_DECOMPOSED) continue;
+    const uint32_t product = twin_order_product_for(o, i, one->collective->kind);
+    if (product == ORDER_NONE) {
+      one->overlap = MP_OVERLAP_ASYNC;
+      continue;
+    }
+    o->items.items[product].attached = i;
+    item->node = product;
+  }
+}
+
+// ---- nodes: items in an order in which they can be done ----
+
+// What each item waits for, as the others' numbers: [offsets[i], offsets[i + 1]) of `inputs`.
+typedef struct {
+  uint32_t *offsets, *inputs;
+} inputs_t;
+
+static mp_status_t twin_order_collect_inputs(order_t *o, inputs_t *out) {
+  const uint32_t count = o->items.count;
+  out->offsets = MP_ARENA_ARRAY(o->arena, uint32_t, (size_t)count + 2);
+  out->inputs = MP_ARENA_ARRAY(o->arena, uint32_t, (size_t)o->edges.count + 1);
+  MP_RETURN_IF_NULL(out->offsets);
+  MP_RETURN_IF_NULL(out->inputs);
+  for (uint32_t e = 0; e < o->edges.count; ++e) {
+    out->offsets[o->items.items[o->edges.items[e].to].node + 2] += 1;
+  }
+  for (uint32_t i = 0; i < count; ++i) out->offsets[i + 2] += out->offsets[i + 1];
+  for (uint32_t e = 0; e < o->edges.count; ++e) {
+    const edge_t *edge = &o->edges.items[e];
+    const uint32_t to = o->items.items[edge->to].node;
+    out->inputs[out->offsets[to + 1]++] = o->items.items[edge->from].node;
+  }
+  return NULL;
+}
+
+// An item and the input of it that is looked at next.
+typedef struct {
+  uint32_t item, next;
+} visit_t;
+
+typedef enum { ORDER_NEW, ORDER_OPEN, ORDER_CLOSED } order_state_t;
+
+typedef struct {
+  order_t *o;
+  const inputs_t *inputs;
+  uint8_t *states;  // [items]
+  visit_t *stack;
+  uint32_t *sorted;  // items, those that are nodes
+  uint32_t count;
+  bool is_circular;
+} sort_t;
+
+// Puts an item behind all that it waits for.
+static void twin_order_visit(sort_t *s, uint32_t item) {
+  uint32_t depth = 0;
+  s->stack[depth++] = (visit_t){item, s->inputs->offsets[item]};
+  s->states[item] = ORDER_OPEN;
+  while (depth != 0) {
+    visit_t *top = &s->stack[depth - 1];
+    if (top->next == s->inputs->offsets[top->item + 1]) {
+      s->states[top->item] = ORDER_CLOSED;
+      s->sorted[s->count++] = top->item;
+      depth -= 1;
+      continue;
+    }
+    const uint32_t input = s->inputs->inputs[top->next++];
+    if (input == top->item) continue;
+    s->is_circular |= s->states[input] == ORDER_OPEN;
+    if (s->states[input] != ORDER_NEW) continue;
+    s->states[input] = ORDER_OPEN;
+    s->stack[depth++] = (visit_t){input, s->inputs->offsets[input]};
+  }
+}
+
+static mp_status_t twin_order_sort(order_t *o, const inputs_t *inputs, sort_t *s) {
+  const size_t count = o->items.count;
+  *s = (sort_t){.o = o,
+                .inputs = inputs,
+                .states = MP_ARENA_ARRAY(o->arena, uint8_t, count + 1),
+                .stack = MP_ARENA_ARRAY(o->arena, visit_t, count + 1),
+                .sorted = MP_ARENA_ARRAY(o->arena, uint32_t, count + 1)};
+  MP_RETURN_IF_NULL(s->states);
+  MP_RETURN_IF_NULL(s->stack);
+  MP_RETURN_IF_NULL(s->sorted);
+  for (uint32_t i = 0; i < o->items.count; ++i) {
+    if (o->items.items[i].node == i && s->states[i] == ORDER_NEW) twin_order_visit(s, i);
+  }
+  return NULL;
+}
+
+// Of a product, no less than what is beside it.
+static double twin_order_node_seconds(const order_t *o, const item_t *item) {
+  if (item->attached == ORDER_NONE) return item->is.seconds;
+  const double beside = o->items.items[item->attached].is.seconds;
+  return beside > item->is.seconds ? beside : item->is.seconds;
+}
+
+static mp_status_t twin_order_make_nodes(order_t *o, const inputs_t *inputs, const sort_t *s,
+                                         const mp_schedule_node_t **out_nodes) {
+  mp_schedule_node_t *nodes = MP_ARENA_ARRAY(o->arena, mp_schedule_node_t, (size_t)s->count + 1);
+  uint32_t *number = MP_ARENA_ARRAY(o->arena, uint32_t, (size_t)o->items.count + 1);
+  MP_RETURN_IF_NULL(nodes);
+  MP_RETURN_IF_NULL(number);
+  for (uint32_t n = 0; n < s->count; ++n) {
+    const uint32_t i = s->sorted[n];
+    const item_t *item = &o->items.items[i];
+    const mp_twin_collective_t *one =
+        item->is.collective == ORDER_NONE ? NULL : &o->b->collectives.items[item->is.collective];
+    uint32_t *into = &inputs->inputs[inputs->offsets[i]], count = 0;
+    for (uint32_t e = inputs->offsets[i]; e < inputs->offsets[i + 1]; ++e) {
+      if (inputs->inputs[e] != i) into[count++] = number[inputs->inputs[e]];
+    }
+    number[i] = n;
+    nodes[n] = (mp_schedule_node_t){.seconds = twin_order_node_seconds(o, item),
+                                    .is_async = one != NULL && one->overlap == MP_OVERLAP_ASYNC,
+                                    .num_inputs = count,
+                                    .inputs = into};
+  }
+  *out_nodes = nodes;
+  return NULL;
+}
+
+// ---- slots ----
+
+static void twin_order_put(const order_t *o, mp_twin_order_t *out, uint32_t item,
+                           mp_twin_part_t part) {
+  mp_twin_slot_t *slot = &out->slots[out->num_slots++];
+  *slot = (mp_twin_slot_t){.item = o->items.items[item].is, .part = part};
+}
+
+// Everything one after the other, as the program has it.
+static void twin_order_put_plainly(order_t *o, mp_twin_order_t *out) {
+  for (uint32_t i = 0; i < o->items.count; ++i) {
+    const uint32_t collective = o->items.items[i].is.collective;
+    if (collective != ORDER_NONE) o->b->collectives.items[collective].overlap = MP_OVERLAP_SYNC;
+    twin_order_put(o, out, i, MP_TWIN_WHOLE);
+  }
+}
+
+// What is waited for at once is not asynchronous at all, but for permutations, which always are.
+static bool twin_order_is_waited_for(const order_t *o, const mp_schedule_slot_t *slots, uint32_t i,
+                                     uint32_t count, uint32_t item) {
+  const uint32_t collective = o->items.items[item].is.collective;
+  if (o->b->collectives.items[collective].collective->kind == MP_COLLECTIVE_PERMUTE) return false;
+  return i + 1 < count && slots[i + 1].node == slots[i].node;
+}
+
+static void twin_order_put_slots(order_t *o, const sort_t *s, const mp_schedule_slot_t *slots,
+                                 uint32_t count, mp_twin_order_t *out) {
+  static const mp_twin_part_t parts[] = {[MP_SCHEDULE_ALL] = MP_TWIN_WHOLE,
+                                         [MP_SCHEDULE_START] = MP_TWIN_BEGIN,
+                                         [MP_SCHEDULE_DONE] = MP_TWIN_FINISH};
+  uint32_t num_started = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t item = s->sorted[slots[i].node], attached = o->items.items[item].attached;
+    if (slots[i].part == MP_SCHEDULE_START && num_started == 0 &&
+        twin_order_is_waited_for(o, slots, i, count, item)) {
+      o->b->collectives.items[o->items.items[item].is.collective].overlap = MP_OVERLAP_SYNC;
+      twin_order_put(o, out, item, MP_TWIN_WHOLE);
+      i += 1;
+      continue;
+    }
+    num_started += slots[i].part == MP_SCHEDULE_START;
+    num_started -= slots[i].part == MP_SCHEDULE_DONE;
+    if (attached != ORDER_NONE) twin_order_put(o, out, attached, MP_TWIN_BEGIN);
+    twin_order_put(o, out, item, parts[slots[i].part]);
+    if (attached != ORDER_NONE) twin_order_put(o, out, attached, MP_TWIN_FINISH);
+  }
+}
+
+// ---- blocks ----
+
+static mp_status_t twin_order_schedule(order_t *o, mp_twin_order_t *out) {
+  const mp_chip_figures_t *figures = &o->b->chip->figures;
+  const mp_schedule_limits_t limits = {
+      .num_tracks = o->b->num_tracks,
+      .most_started = (uint32_t)mp_figure_or(figures->overlap_started, MP_TWIN_MOST_STARTED)};
+  inputs_t inputs;
+  sort_t sorted;
+  const mp_schedule_node_t *nodes = NULL;
+  const mp_schedule_slot_t *slots = NULL;
+  uint32_t count = 0;
+  twin_order_attach(o);
+  MP_RETURN_IF_ERROR(twin_order_collect_inputs(o, &inputs));
+  MP_RETURN_IF_ERROR(twin_order_sort(o, &inputs, &sorted));
+  if (sorted.is_circular) {
+    twin_order_put_plainly(o, out);
+    return NULL;
+  }
+  MP_RETURN_IF_ERROR(twin_order_make_nodes(o, &inputs, &sorted, &nodes));
+  MP_RETURN_IF_ERROR(
+      mp_schedule_order(o->b->scratch, sorted.count, nodes, &limits, &count, &slots));
+  twin_order_put_slots(o, &sorted, slots, count, out);
+  return NULL;
+}
+
+static mp_status_t twin_order_block(order_t *o, const mp_block_t *block, mp_twin_order_t *out) {
+  MP_RETURN_IF_ERROR(twin_order_find_items(o, block));
+  MP_RETURN_IF_ERROR(twin_order_find_edges(o));
+  out->slots = MP_ARENA_ARRAY(o->b->scratch, mp_twin_slot_t, 2 * (size_t)o->items.count + 1);
+  MP_RETURN_IF_NULL(out->slots);
+  if (o->has_async) return twin_order_schedule(o, out);
+  twin_order_put_plainly(o, out);
+  return NULL;
+}
+
+mp_status_t mp_twin_order_block(mp_twin_builder_t *b, const mp_block_t *block,
+                                mp_twin_order_t *out_order) {
+  order_t o = {.b = b, .last_fixed = ORDER_NONE};
+  *out_order = (mp_twin_order_t){0};
+  MP_RETURN_IF_ERROR(mp_arena_create(&o.arena));
+  mp_status_t status = twin_order_block(&o, block, out_order);
+  mp_arena_release(o.arena);
+  return status;
+}

@@ -1,0 +1,104 @@
+// The order of nodes in which collectives go on beside work, by hand.
+#include <stdio.h>
+
+#include "sim/chip/schedule/overlap.h"
+#include "sim/chip/schedule/schedule.h"
+#include "tests/unit/support/unit.h"
+
+#define INPUTS(...)                                                   \
+  .num_inputs = sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), \
+  .inputs = (const uint32_t[]) {                                      \
+    __VA_ARGS__                                                       \
+  }
+
+// Says the order as a text: numbers of nodes, those that are started as "(1", waited for as "1)".
+static void expect_order(uint32_t count, const mp_schedule_node_t *nodes, uint32_t tracks,
+                         uint32_t most_started, const char *expected) {
+  const mp_schedule_limits_t limits = {.num_tracks = tracks, .most_started = most_started};
+  mp_arena_t *arena = NULL;
+  uint32_t num_slots = 0;
+  const mp_schedule_slot_t *slots = NULL;
+  char text[256] = "";
+  assert_ok(mp_arena_create(&arena));
+  assert_ok(mp_schedule_order(arena, count, nodes, &limits, &num_slots, &slots));
+  for (uint32_t i = 0; i < num_slots; ++i) {
+    char one[32];
+    snprintf(one, sizeof(one), "%s%s%u%s", i == 0 ? "" : " ",
+             slots[i].part == MP_SCHEDULE_START ? "(" : "", slots[i].node,
+             slots[i].part == MP_SCHEDULE_DONE ? ")" : "");
+    strcat(text, one);
+  }
+  assert_string_equal(text, expected);
+  mp_arena_release(arena);
+}
+
+static void work_keeps_its_order(void **state) {
+  (void)state;
+  const mp_schedule_node_t nodes[] = {
+      {.seconds = 1}, {.seconds = 1, INPUTS(0)}, {.seconds = 1}, {.seconds = 1, INPUTS(0, 2)}};
+  expect_order(4, nodes, 1, 4, "0 1 2 3");
+}
+
+// Begins just early enough: what comes before goes first, so that its result lies in memory for
+// no longer than it has to.
+static void what_is_needed_late_is_started_late(void **state) {
+  (void)state;
+  const mp_schedule_node_t nodes[] = {{.seconds = 2, .is_async = true},
+                                      {.seconds = 5},
+                                      {.seconds = 1},
+                                      {.seconds = 1},
+                                      {.seconds = 1, INPUTS(0, 3)}};
+  expect_order(5, nodes, 1, 4, "1 (0 2 3 0) 4");
+}
+
+static void independent_work_fills_the_gap(void **state) {
+  (void)state;
+  // The program has the other work behind the user of the collective.
+  const mp_schedule_node_t nodes[] = {{.seconds = 1},
+                                      {.seconds = 4, .is_async = true, INPUTS(0)},
+                                      {.seconds = 1, INPUTS(1)},
+                                      {.seconds = 5, INPUTS(0)},
+                                      {.seconds = 1, INPUTS(2, 3)}};
+  expect_order(5, nodes, 1, 4, "0 (1 3 1) 2 4");
+}
+
+static void tracks_and_memory_are_limits(void **state) {
+  (void)state;
+  const mp_schedule_node_t nodes[] = {{.seconds = 2, .is_async = true},
+                                      {.seconds = 2, .is_async = true},
+                                      {.seconds = 1},
+                                      {.seconds = 1},
+                                      {.seconds = 1},
+                                      {.seconds = 1},
+                                      {.seconds = 1, INPUTS(0, 1, 5)}};
+  // One after the other: the first has to begin four before the end, the second two.
+  expect_order(7, nodes, 1, 4, "(0 2 3 (1 4 5 0) 1) 6");
+  expect_order(7, nodes, 2, 4, "2 3 (0 (1 4 5 0) 1) 6");
+  expect_order(7, nodes, 1, 1, "(0 2 3 0) (1 4 5 1) 6");
+}
+
+static void compilers_differ(void **state) {
+  (void)state;
+  mp_chip_figures_t figures = mp_chip_figures_none();
+  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_PERMUTE), MP_OVERLAP_SYNC);
+  figures.compiler = MP_CHIP_COMPILER_TPU;
+  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_PERMUTE), MP_OVERLAP_ASYNC);
+  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_ALL_GATHER), MP_OVERLAP_DECOMPOSED);
+  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_ALL_REDUCE), MP_OVERLAP_SYNC);
+  figures.compiler = MP_CHIP_COMPILER_GPU;
+  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_ALL_REDUCE), MP_OVERLAP_ASYNC);
+  figures.overlap_all_reduce = 0;
+  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_ALL_REDUCE), MP_OVERLAP_SYNC);
+  assert_string_equal(mp_overlap_name(MP_OVERLAP_DECOMPOSED), "decomposed");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(work_keeps_its_order),
+      cmocka_unit_test(what_is_needed_late_is_started_late),
+      cmocka_unit_test(independent_work_fills_the_gap),
+      cmocka_unit_test(tracks_and_memory_are_limits),
+      cmocka_unit_test(compilers_differ),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,246 @@
+// Collectives beside work, by hand: what is hidden of them and what is exposed, on one track or
+// two, beside products, in loops, and with devices that come apart.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sim/base/options.h"
+#include "sim/model/clock/model.h"
+#include "sim/plan/compile.h"
+#include "sim/readers/text/text.h"
+#include "tests/unit/support/unit.h"
+
+// Round numbers: 1 us per launch and op, 1 GB/s and 1 us per link, 1 TB/s of memory, 1 TFLOP/s.
+#define POD                                                                                    \
+  "ring:4 hbm:1GiB launch_latency:1us op_latency:1us links.latency:1us links.bandwidth:1GB/s " \
+  "memory.bandwidth:1TB/s host_link.latency:2us host_link.bandwidth:1GB/s flops.f32:1T chip:%s"
+
+#define HEAD     "module @m attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 4 : i32} {\n"
+#define MEGABYTE "tensor<250x1000xf32>"
+#define SQUARE   "tensor<1000x1000xf32>"
+
+// Moves a megabyte on to the next device: 1001 us.
+#define SHIFT(to, from)                          \
+  to " = \"stablehlo.collective_permute\"(" from \
+     ") <{source_target_pairs = "                \
+     "dense<[[0,1],[1,2],[2,3],[3,0]]> : tensor<4x2xi64>}> : (" MEGABYTE ") -> " MEGABYTE "\n"
+// A product of 500 MFLOP: 500 us and that of a kernel.
+#define PRODUCT(to, a, b)                                                               \
+  to " = stablehlo.dot_general " a ", " b ", contracting_dims = [1] x [0] : (" MEGABYTE \
+     ", " SQUARE ") -> " MEGABYTE "\n"
+#define ADD(to, a, b) to " = stablehlo.add " a ", " b " : " MEGABYTE "\n"
+
+// What is needed of a message: two megabytes at the end, 3 us.
+static const char k_beside[] =
+    HEAD "func.func @main(%x: " MEGABYTE ", %w: " SQUARE ") -> (" MEGABYTE ", " MEGABYTE
+         ") {\n" SHIFT("%s", "%x") PRODUCT("%a", "%x", "%w") PRODUCT("%b", "%a", "%w")
+             PRODUCT("%c", "%b", "%w") ADD("%r", "%s", "%s") "return %r, %c : " MEGABYTE
+                                                             ", " MEGABYTE "\n}\n}\n";
+
+static const char k_short[] =
+    HEAD "func.func @main(%x: " MEGABYTE ", %w: " SQUARE ") -> (" MEGABYTE ", " MEGABYTE
+         ") {\n" SHIFT("%s", "%x") PRODUCT("%a", "%x", "%w")
+             ADD("%r", "%s", "%s") "return %r, %a : " MEGABYTE ", " MEGABYTE "\n}\n}\n";
+
+static const char k_two[] =
+    HEAD "func.func @main(%x: " MEGABYTE ", %w: " SQUARE ") -> (" MEGABYTE ", " MEGABYTE
+         ", " MEGABYTE ") {\n" SHIFT("%s", "%x") SHIFT("%t", "%x") PRODUCT("%a", "%x", "%w")
+             PRODUCT("%b", "%a", "%w") PRODUCT("%c", "%b", "%w") ADD("%r", "%s", "%s")
+                 ADD("%q", "%t", "%t") "return %r, %q, %c : " MEGABYTE ", " MEGABYTE ", " MEGABYTE
+                                       "\n}\n}\n";
+
+// A quarter of the matrix from each device: a ring of four both ways, 3/4 of 4 MB, half of it each
+// way, and three steps.
+static const char k_gather[] =
+    HEAD "func.func @main(%x: " MEGABYTE ", %w: " MEGABYTE ") -> " MEGABYTE
+         " {\n"
+         "%g = \"stablehlo.all_gather\"(%w) <{all_gather_dim = 0 : i64, replica_groups = "
+         "dense<[[0,1,2,3]]> : tensor<1x4xi64>}> : (" MEGABYTE ") -> " SQUARE
+         "\n" PRODUCT("%a", "%x", "%g") "return %a : " MEGABYTE "\n}\n}\n";
+
+#define SUM_BODY                                  \
+  "({\n^bb0(%p: tensor<f32>, %q: tensor<f32>):\n" \
+  "  %s2 = stablehlo.add %p, %q : tensor<f32>\n"  \
+  "  stablehlo.return %s2 : tensor<f32>\n})"
+
+// A sum over all devices and a shift, neither of which waits for the other one.
+static const char k_both[] = HEAD
+    "func.func @main(%x: " MEGABYTE ", %w: " SQUARE ") -> (" MEGABYTE ", " MEGABYTE ") {\n"
+    SHIFT("%s", "%x") PRODUCT("%a", "%x", "%w")
+    "%t = \"stablehlo.all_reduce\"(%a) <{replica_groups = dense<[[0,1,2,3]]> : tensor<1x4xi64>}> "
+    SUM_BODY " : (" MEGABYTE ") -> " MEGABYTE "\n" PRODUCT("%b", "%t", "%w") ADD("%r", "%s", "%s")
+    "return %r, %b : " MEGABYTE ", " MEGABYTE "\n}\n}\n";
+
+typedef struct {
+  char file[64];
+  mp_pod_t *pod;
+  mp_model_t *model;
+  mp_program_t *device_program;
+  mp_model_program_t *program;
+} timed_t;
+
+static mp_program_t *compile_text(const char *text) {
+  mp_module_t *module = NULL;
+  mp_program_t *program = NULL;
+  const mp_compile_request_t request = {.keep_partitioned = true};
+  assert_ok(mp_read_text(text, strlen(text), &module));
+  assert_ok(mp_compile_module(module, &request, &program));
+  return program;
+}
+
+static void write_figures(timed_t *t, const char *figures) {
+  strcpy(t->file, "/tmp/minipod_overlap_XXXXXX.yaml");
+  const int file = mkstemps(t->file, 5);
+  assert_true(file >= 0);
+  assert_int_equal(write(file, figures, strlen(figures)), strlen(figures));
+  close(file);
+}
+
+static timed_t time_text(const char *figures, const char *text) {
+  timed_t t = {0};
+  mp_options_t *options = NULL;
+  const uint32_t ids[] = {0, 1, 2, 3};
+  char pod[512];
+  write_figures(&t, figures);
+  snprintf(pod, sizeof(pod), POD, t.file);
+  assert_ok(mp_options_create(NULL, 0, &options));
+  assert_ok(mp_pod_create_from_name(mp_str(pod), "test", &t.pod));
+  assert_ok(mp_model_create(t.pod, options, &t.model));
+  mp_options_release(options);
+  t.device_program = compile_text(text);
+  assert_ok(mp_model_program_create(t.model, t.device_program, 4, ids, &t.program));
+  return t;
+}
+
+static void time_end(timed_t *t) {
+  mp_model_program_release(t->program, t->device_program);
+  mp_model_release(t->model);
+  mp_pod_release(t->pod);
+  unlink(t->file);
+}
+
+static void launch(timed_t *t, const mp_stamp_t *inputs) {
+  const uint32_t logical[] = {0, 1, 2, 3};
+  const mp_stamp_t none[4] = {0};
+  mp_model_share_t *shares[4];
+  static uint64_t number = 0;
+  (void)mp_model_launch(t->program, ++number, 4, logical, inputs == NULL ? none : inputs, shares);
+}
+
+// What a launch took, in microseconds, of all devices together.
+typedef struct {
+  double now, work, waiting, exposed, hidden;
+} sums_t;
+
+static void take_sums(const mp_model_program_books_t *program, void *context) {
+  const mp_replay_device_books_t total = mp_books_total(&program->books);
+  sums_t *sums = context;
+  sums->work = mp_moment_seconds(total.work) * 1e6;
+  sums->waiting = mp_moment_seconds(total.waiting) * 1e6;
+  sums->exposed = mp_moment_seconds(total.traffic) * 1e6;
+  sums->hidden = mp_moment_seconds(total.hidden) * 1e6;
+}
+
+static sums_t sums_of(timed_t *t) {
+  mp_model_books_t books;
+  sums_t sums = {0};
+  mp_model_read(t->model, &books, take_sums, &sums);
+  assert_int_equal(books.lost, 0);
+  sums.now = mp_moment_seconds(books.now) * 1e6;
+  return sums;
+}
+
+static void expect_near(double found, double expected) {
+  if (fabs(found - expected) > 1e-6 * fmax(expected, 1))
+    fail_msg("%f, expected %f", found, expected);
+}
+
+// One launch; sums over the four devices.
+static void expect_times(const char *figures, const char *text, double now, double exposed,
+                         double hidden) {
+  timed_t t = time_text(figures, text);
+  launch(&t, NULL);
+  const sums_t sums = sums_of(&t);
+  expect_near(sums.now, now);
+  expect_near(sums.exposed, exposed);
+  expect_near(sums.hidden, hidden);
+  expect_near(sums.waiting, 0);
+  expect_near(sums.work + sums.exposed, 4 * (now - 1));
+  time_end(&t);
+}
+
+static void a_message_is_hidden_by_products(void **state) {
+  (void)state;
+  expect_times("compiler: plain\n", k_beside, 1 + 1001 + 3 * 501 + 3, 4 * 1001, 0);
+  expect_times("compiler: gpu\n", k_beside, 1 + 3 * 501 + 3, 0, 4 * 1001);
+}
+
+static void what_work_does_not_cover_is_exposed(void **state) {
+  (void)state;
+  expect_times("compiler: gpu\n", k_short, 1 + 1001 + 3, 4 * 500, 4 * 501);
+}
+
+static void tracks_are_used_one_by_one(void **state) {
+  (void)state;
+  // The second begins when the first is over. Products and the first sum are beside both.
+  expect_times("compiler: gpu\n", k_two, 1 + 2 * 1001 + 3, 4 * (2002 - 3 * 501 - 3),
+               4 * (3 * 501 + 3));
+  // Two at a time are started as late as one by one would be hidden, behind the first product. They
+  // share the links.
+  const double exposed = 501 + 2001 - 3 * 501;
+  expect_times("compiler: gpu\noverlap.tracks: 2\n", k_two, 1 + 501 + 2001 + 2 * 3, 4 * exposed,
+               4 * (2 * 2001 - exposed));
+}
+
+static void a_gather_goes_on_beside_its_product(void **state) {
+  (void)state;
+  const double gather = 1500 + 3;
+  expect_times("compiler: plain\n", k_gather, 1 + gather + 501, 4 * gather, 0);
+  expect_times("compiler: plain\noverlap.all_gather: 1\n", k_gather, 1 + gather + 501, 4 * gather,
+               0);
+  expect_times("compiler: plain\noverlap.all_gather: 2\n", k_gather, 1 + gather, 4 * (gather - 501),
+               4 * 501);
+}
+
+// What goes on and what devices meet in share the links, half for each, but for the latencies: the
+// shift has sent 2 KB when the sum begins to, 3 more between its two stages of 375 KB, and 755 when
+// it ends.
+static void meetings_share_the_links(void **state) {
+  (void)state;
+  timed_t t = time_text("compiler: plain\noverlap.permute: 1\n", k_both);
+  launch(&t, NULL);
+  const sums_t sums = sums_of(&t);
+  const double all_reduce = 2 * (3 + 2 * 375);
+  expect_near(sums.work, 4 * (2 * 501 + 3));
+  expect_near(sums.now, 1 + 501 + all_reduce + 501 + 3);
+  expect_near(sums.exposed, 4 * all_reduce);
+  expect_near(sums.hidden, 4 * (all_reduce + 1000 - 755));
+  time_end(&t);
+}
+
+// A device that comes late is waited for where the result is needed, and not before.
+static void a_late_device_is_waited_for_late(void **state) {
+  (void)state;
+  timed_t t = time_text("compiler: gpu\n", k_beside);
+  const mp_stamp_t put = mp_model_put(t.model, 3, 398000);  // 400 us
+  const mp_stamp_t inputs[4] = {0, 0, 0, put};
+  launch(&t, inputs);
+  mp_model_books_t books;
+  mp_model_read(t.model, &books, NULL, NULL);
+  expect_near(mp_moment_seconds(books.devices[1]) * 1e6, 1 + 3 * 501 + 3);
+  expect_near(mp_moment_seconds(books.devices[3]) * 1e6, 400 + 3 * 501 + 3);
+  time_end(&t);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_message_is_hidden_by_products),
+      cmocka_unit_test(what_work_does_not_cover_is_exposed),
+      cmocka_unit_test(tracks_are_used_one_by_one),
+      cmocka_unit_test(a_gather_goes_on_beside_its_product),
+      cmocka_unit_test(meetings_share_the_links),
+      cmocka_unit_test(a_late_device_is_waited_for_late),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
