@@ -36,8 +36,9 @@ static mp_status_t model_make(mp_model_t *model, const mp_options_t *options) {
   MP_RETURN_IF_NULL(model->incoming);
   MP_RETURN_IF_NULL(model->outgoing);
   MP_RETURN_IF_NULL(model->ends);
-  // Whoever describes what a launch takes means the host's part of it, too.
-  if (info->launch_latency < 0) {
+  // Whoever describes launches that take next to no time means the host's part, too.
+  const double no_time = 100e-9;
+  if (model->chip.launch_latency > no_time) {
     model->dispatch = mp_moment_of(mp_figure_or(model->chip.figures.host_dispatch, 0));
   }
   return mp_model_make_hosts(model);
