@@ -11,7 +11,7 @@ FIGURES = """
 compiler: plain
 host: {dispatch: 100us, bandwidth: 2GB/s}
 """
-POD = ("v5e:2x2 op_latency:1us launch_latency:1us host_link.latency:2us host_link.bandwidth:1GB/s links.latency:1us "
+POD = ("v5e:2x2 op_latency:1us host_link.latency:2us host_link.bandwidth:1GB/s links.latency:1us "
        "links.bandwidth:100GB/s memory.bandwidth:1TB/s flops.f32:1T")
 PRELUDE = """
     import minipod
@@ -114,7 +114,7 @@ def test_programs_with_arguments_and_results_on_the_host(pod):
       print(took(lambda: back(y).block_until_ready()), took(lambda: back(y).block_until_ready()))
       """)
   step, away, read, back, again = map(int, out)
-  assert read == 0 and [away, back, again] == pytest.approx([step + 2002, step + 2002 - 101, step + 2002 - 101], abs=2)
+  assert read == 0 and [away, back, again] == pytest.approx([step + 2002, step + 2002 - 105, step + 2002 - 105], abs=2)
 
 
 def test_a_copy_goes_on_beside_work(pod):
