@@ -289,12 +289,6 @@ MP_GETTER(PJRT_Executable_NumReplicas, executable, num_replicas, it->program->nu
 MP_GETTER(PJRT_Executable_NumPartitions, executable, num_partitions, it->program->num_partitions)
 MP_GETTER(PJRT_Executable_NumOutputs, executable, num_outputs, it->program->num_results)
 
-int64_t mp_pjrt_executable_code_size(const mp_program_t *program) {
-  uint64_t bytes = program->num_commands * sizeof(mp_cmd_t);
-  for (uint32_t i = 0; i < program->num_constants; ++i) bytes += program->constants[i].bytes;
-  return (int64_t)bytes;
-}
-
 MP_GETTER(PJRT_Executable_SizeOfGeneratedCodeInBytes, executable, size_in_bytes,
           mp_pjrt_executable_code_size(it->program))
 

@@ -76,3 +76,9 @@ mp_status_t mp_PJRT_Executable_GetCompiledMemoryStats(
   if (MP_HAS(args, peak_unpadded_heap_bytes)) args->peak_unpadded_heap_bytes = temp;
   return NULL;
 }
+
+int64_t mp_pjrt_executable_code_size(const mp_program_t *program) {
+  uint64_t bytes = program->num_commands * sizeof(mp_cmd_t);
+  for (uint32_t i = 0; i < program->num_constants; ++i) bytes += program->constants[i].bytes;
+  return (int64_t)bytes;
+}

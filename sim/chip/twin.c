@@ -40,17 +40,6 @@ static uint32_t twin_target(mp_twin_builder_t *b) {
 
 // ---- communication ----
 
-mp_status_t mp_twin_add_collective(mp_twin_builder_t *b, const mp_op_t *op, uint32_t *out_number) {
-  const mp_collective_t *collective = NULL;
-  *out_number = b->collectives.count;
-  MP_RETURN_IF_ERROR(mp_plan_lower_collective(b->arena, op, b->program->num_replicas,
-                                              b->program->num_partitions, *out_number,
-                                              &collective));
-  const mp_twin_collective_t one = {
-      .op = op, .name = mp_twin_name(op), .collective = collective, .overlap = MP_OVERLAP_SYNC};
-  return MP_ARRAY_PUSH(b->arena, &b->collectives, one);
-}
-
 static mp_status_t twin_add_meeting(mp_twin_builder_t *b, mp_twin_kind_t kind, const mp_op_t *op,
                                     uint32_t number) {
   uint32_t step;

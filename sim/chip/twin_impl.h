@@ -57,8 +57,16 @@ typedef struct {
   mp_twin_memory_t memory;
 } mp_twin_builder_t;
 
-// ---- twin.c ----
+// ---- twin_steps.c ----
 
+// The op without its dialect: "dot_general".
+const char *mp_twin_name(const mp_op_t *op);
+// Adds a kernel to the last step, or to a new one.
+MP_NODISCARD mp_status_t mp_twin_put_kernel(mp_twin_builder_t *b, const mp_twin_kernel_t *kernel);
+// Adds a kernel that only moves bytes.
+MP_NODISCARD mp_status_t mp_twin_add_copy(mp_twin_builder_t *b, const mp_op_t *op, double bytes);
+// Adds a kernel of single elements.
+MP_NODISCARD mp_status_t mp_twin_add_scalar(mp_twin_builder_t *b, const mp_op_t *op);
 // Adds a collective, without a step.
 MP_NODISCARD mp_status_t mp_twin_add_collective(mp_twin_builder_t *b, const mp_op_t *op,
                                                 uint32_t *out_number);
@@ -74,15 +82,8 @@ MP_NODISCARD mp_status_t mp_twin_order_block(mp_twin_builder_t *b, const mp_bloc
 // What the kernel that an op leads takes, without what is copied for it.
 double mp_twin_kernel_seconds(const mp_twin_builder_t *b, const mp_op_t *op);
 
-// The op without its dialect: "dot_general".
-const char *mp_twin_name(const mp_op_t *op);
 // Adds the kernel that is done at the place of an op, if there is one.
 MP_NODISCARD mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op);
-// Adds a kernel that only moves bytes.
-MP_NODISCARD mp_status_t mp_twin_add_copy(mp_twin_builder_t *b, const mp_op_t *op, double bytes);
-// Adds a kernel of single elements.
-MP_NODISCARD mp_status_t mp_twin_add_scalar(mp_twin_builder_t *b, const mp_op_t *op);
-
 // ---- twin_copies.c: where the chip has to copy, because two values want the same memory ----
 
 // Finds the last uses of all values.

@@ -1,11 +1,5 @@
 #include "sim/chip/cost/irregular_cost.h"
 
-double mp_irregular_count(const mp_type_t *type) {
-  int64_t count = 0;
-  if (!mp_type_is_tensor(type) || !mp_type_num_elements(type, &count)) return 0;
-  return (double)count;
-}
-
 typedef double (*irregular_cost_t)(const mp_chip_t *chip, const mp_op_t *op);
 
 static irregular_cost_t irregular_cost_by_class(const mp_op_t *op) {

@@ -24,6 +24,10 @@ double mp_linalg_seconds(const mp_chip_t *chip, const mp_op_t *op);
 double mp_foreign_seconds(const mp_chip_t *chip, const mp_op_t *op);
 
 // Elements of an array; 0 of what is none.
-double mp_irregular_count(const mp_type_t *type);
+static inline double mp_irregular_count(const mp_type_t *type) {
+  int64_t count = 0;
+  if (!mp_type_is_tensor(type) || !mp_type_num_elements(type, &count)) return 0;
+  return (double)count;
+}
 
 #endif  // MINIPOD_SIM_CHIP_COST_IRREGULAR_COST_H_

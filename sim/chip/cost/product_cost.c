@@ -40,10 +40,6 @@ double mp_product_plain_seconds(const mp_chip_t *chip, const mp_work_product_t *
   return fmin(padded * passes / chip->flops[kind], on_vector);
 }
 
-double mp_product_bandwidth(const mp_chip_t *chip) {
-  return chip->memory_bandwidth / mp_figure_or(chip->figures.memory_share, 1);
-}
-
 double mp_product_seconds(const mp_chip_t *chip, const mp_product_kernel_t *kernel) {
   const bool has_unit = product_cost_has_unit(kernel->product->dtype);
   if (has_unit && mp_product_is_tpu(chip)) return mp_product_tpu_seconds(chip, kernel);

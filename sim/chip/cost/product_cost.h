@@ -24,7 +24,9 @@ double mp_product_seconds(const mp_chip_t *chip, const mp_product_kernel_t *kern
 double mp_product_plain_seconds(const mp_chip_t *chip, const mp_work_product_t *product);
 
 // The bandwidth of the chip's memory as it is described, of which figures are shares.
-double mp_product_bandwidth(const mp_chip_t *chip);
+static inline double mp_product_bandwidth(const mp_chip_t *chip) {
+  return chip->memory_bandwidth / mp_figure_or(chip->figures.memory_share, 1);
+}
 
 // The members of a figure such as `product.bf16`.
 typedef enum {

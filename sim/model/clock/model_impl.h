@@ -169,6 +169,9 @@ static inline mp_moment_t mp_moment_later(mp_moment_t a, mp_moment_t b) {
 // Computes the entries at the head of the log, up to the first one whose runs are not over.
 // `is_last`: launches that miss devices are taken as they are, if none of their runs goes on.
 void mp_model_settle(mp_model_t *model, bool is_last);
+
+// ---- model_moments.c; the caller holds the lock ----
+
 // When what was computed from entry `number` is to be seen (mp_model_due). 0: long ago.
 double mp_model_due_of(const mp_model_t *model, uint64_t number);
 // When the entry that a stamp names was done. 0: there is none, or it was long ago.

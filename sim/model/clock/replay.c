@@ -69,41 +69,11 @@ static uint64_t replay_guess(mp_replay_t *replay, uint32_t logical, uint32_t num
   return choice;
 }
 
-uint64_t mp_replay_take(mp_replay_t *replay, uint32_t logical, uint32_t step, uint32_t control,
-                        uint64_t most_zeros, uint64_t most, uint64_t *out_choice) {
-  const mp_path_t *path = replay->launch->paths[logical];
-  mp_path_cursor_t *cursor =
-      &replay->cursors[(size_t)logical * replay->twin->num_controls + control];
-  uint64_t count = mp_path_next(path, control, cursor, out_choice);
-  if (count == 0) return 0;
-  if (*out_choice == 0 || *out_choice == MP_PATH_GUESSED) most = most_zeros;
-  if (count > most) count = most;
-  mp_path_take(path, control, cursor, count);
-  if ((*out_choice & MP_PATH_GUESSED) != 0) replay->books.guesses[step] += count;
-  *out_choice &= ~MP_PATH_GUESSED;
-  return count;
-}
-
 static uint64_t replay_choose(mp_replay_t *replay, uint32_t logical, uint32_t number) {
   uint64_t choice;
   const uint32_t control = replay->twin->steps[number].op->control;
   const bool is_known = mp_replay_take(replay, logical, number, control, 1, 1, &choice) != 0;
   return is_known ? choice : replay_guess(replay, logical, number);
-}
-
-void mp_replay_work(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_moment_t time) {
-  const mp_replay_launch_t *launch = replay->launch;
-  mp_replay_device_t *device = &replay->devices[logical];
-  if (launch->slowness != NULL) {
-    time = mp_moment_of(mp_moment_seconds(time) * launch->slowness[logical]);
-  }
-  replay->books.times[number] += time;
-  replay->books.devices[logical].work += time;
-  if (launch->observer != NULL && time != 0) {
-    launch->observer->on_work(launch->observer->context, logical, number, device->now,
-                              device->now + time);
-  }
-  device->now += time;
 }
 
 static uint32_t replay_next_step(mp_replay_t *replay, uint32_t logical, uint32_t number) {
@@ -157,6 +127,15 @@ static mp_status_t replay_walk(mp_replay_t *replay, uint32_t logical) {
   return NULL;
 }
 
+// Does what comes next in time. `out_any` false: nothing is under way.
+static mp_status_t replay_advance(mp_replay_t *replay, bool *out_any) {
+  bool is_alone = false;
+  MP_RETURN_IF_ERROR(mp_replay_flush(replay));
+  *out_any = true;
+  if (replay->events.count != 0) MP_RETURN_IF_ERROR(mp_replay_is_alone(replay, &is_alone));
+  return is_alone ? mp_replay_do_together(replay) : mp_replay_advance_flows(replay, out_any);
+}
+
 static void replay_begin(mp_replay_t *replay, const mp_replay_launch_t *launch) {
   replay->launch = launch;
   mp_books_clear(&replay->books);
@@ -178,7 +157,7 @@ mp_status_t mp_replay_run(mp_replay_t *replay, const mp_replay_launch_t *launch,
   for (uint32_t i = 0; i < replay->num_devices; ++i) MP_RETURN_IF_ERROR(replay_walk(replay, i));
   bool is_any = true;
   while (is_any) {
-    MP_RETURN_IF_ERROR(mp_replay_advance(replay, &is_any));
+    MP_RETURN_IF_ERROR(replay_advance(replay, &is_any));
     for (uint32_t i = 0; i < replay->ready.count; ++i) {
       MP_RETURN_IF_ERROR(replay_walk(replay, replay->ready.items[i]));
     }

@@ -134,7 +134,7 @@ struct mp_replay_s {
   mp_replay_books_t books;
 };
 
-// ---- replay.c ----
+// ---- replay_step.c ----
 
 // The device works at a step for so long.
 void mp_replay_work(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_moment_t time);
@@ -211,6 +211,6 @@ MP_NODISCARD mp_status_t mp_replay_end_meeting(mp_replay_t *replay, mp_meeting_t
 
 // Does what comes next in time, and puts the devices that may go on into `ready`. `out_any` false:
 // nothing is under way.
-MP_NODISCARD mp_status_t mp_replay_advance(mp_replay_t *replay, bool *out_any);
+MP_NODISCARD mp_status_t mp_replay_advance_flows(mp_replay_t *replay, bool *out_any);
 
 #endif  // MINIPOD_SIM_MODEL_CLOCK_REPLAY_IMPL_H_

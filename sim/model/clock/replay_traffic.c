@@ -193,13 +193,8 @@ static mp_status_t replay_traffic_make_flows(mp_replay_t *replay) {
   return mp_flows_yield(replay->flows, launch->num_others, launch->others);
 }
 
-mp_status_t mp_replay_advance(mp_replay_t *replay, bool *out_any) {
-  bool is_alone = false;
-  MP_RETURN_IF_ERROR(mp_replay_flush(replay));
+mp_status_t mp_replay_advance_flows(mp_replay_t *replay, bool *out_any) {
   const bool has_event = replay->events.count != 0;
-  *out_any = true;
-  if (has_event) MP_RETURN_IF_ERROR(mp_replay_is_alone(replay, &is_alone));
-  if (is_alone) return mp_replay_do_together(replay);
   MP_RETURN_IF_ERROR(replay_traffic_make_flows(replay));
   double next = 0;
   const bool has_flow = mp_flows_next(replay->flows, &next);

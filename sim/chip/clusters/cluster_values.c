@@ -1,0 +1,29 @@
+// What is known of values, and which cluster one is by now.
+#include "sim/base/hash.h"
+#include "sim/chip/clusters/cluster_impl.h"
+
+mp_status_t mp_cluster_value(mp_cluster_find_t *find, const mp_value_t *value,
+                             mp_cluster_value_t **out) {
+  mp_cluster_value_t *entry;
+  const uint64_t hash = mp_hash_pointer(value);
+  MP_HASH_MAP_GET(&find->values, hash, entry);
+  if (entry == NULL) {
+    const mp_cluster_value_t fresh = {.hash = hash,
+                                      .first_use = MP_CLUSTER_NONE,
+                                      .memory_use = MP_CLUSTER_NONE,
+                                      .written_by = MP_CLUSTER_NONE,
+                                      .made_by = MP_CLUSTER_NONE,
+                                      .reader = MP_CLUSTER_NONE};
+    MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(find->scratch_arena, &find->values, &fresh));
+    MP_HASH_MAP_GET(&find->values, hash, entry);
+  }
+  *out = entry;
+  return NULL;
+}
+
+uint32_t mp_cluster_now(const mp_cluster_find_t *find, uint32_t number) {
+  while (find->states.items[number].merged_into != MP_CLUSTER_NONE) {
+    number = find->states.items[number].merged_into;
+  }
+  return number;
+}
