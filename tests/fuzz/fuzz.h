@@ -110,7 +110,7 @@ static inline mp_status_t fuzz_stages(mp_module_t *module, bool returns_all, boo
                                             .num_propagate_to_params = 1};
   MP_RETURN_IF_ERROR(mp_spmd_partition(module, &partition, &plan.partition));
   MP_RETURN_IF_ERROR(mp_passes_finish(module));
-  MP_RETURN_IF_ERROR(mp_fuse(module, true));
+  MP_RETURN_IF_ERROR(mp_fuse(module));
   // What the passes made must still be a program that the verifier accepts.
   mp_status_t status = mp_module_verify(module);
   if (status != NULL) {
