@@ -73,6 +73,17 @@ static double twin_order_block_seconds(order_t *o, const mp_block_t *block) {
   return seconds;
 }
 
+// Of the largest group.
+static uint32_t twin_order_num_members(const mp_collective_t *collective) {
+  const mp_groups_t *groups = collective->groups;
+  uint32_t most = 0;
+  for (uint32_t g = 0; groups != NULL && g < groups->num_groups; ++g) {
+    const uint32_t members = groups->offsets[g + 1] - groups->offsets[g];
+    if (members > most) most = members;
+  }
+  return most;
+}
+
 static mp_status_t twin_order_add_item(order_t *o, const mp_op_t *op, uint32_t *out_item) {
   mp_twin_builder_t *b = o->b;
   item_t item = {.is = {.op = op, .collective = ORDER_NONE}, .attached = ORDER_NONE};
@@ -80,7 +91,8 @@ static mp_status_t twin_order_add_item(order_t *o, const mp_op_t *op, uint32_t *
   if (mp_plan_is_collective(op)) {
     MP_RETURN_IF_ERROR(mp_twin_add_collective(b, op, &item.is.collective));
     mp_twin_collective_t *one = &b->collectives.items[item.is.collective];
-    one->overlap = mp_overlap_order(&b->chip->figures, one->collective->kind);
+    one->overlap = mp_overlap_order(&b->chip->figures, one->collective->kind,
+                                    twin_order_num_members(one->collective));
     o->has_async |= one->overlap != MP_OVERLAP_SYNC;
     MP_RETURN_IF_ERROR(b->links->seconds(b->links->context, one->collective, &item.is.seconds));
   } else {

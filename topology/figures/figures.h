@@ -126,6 +126,7 @@ typedef enum {
   X(overlap_broadcast, "overlap.broadcast", NUMBER, "the same of collective_broadcast") \
   X(overlap_permute, "overlap.permute", NUMBER, "the same of collective_permute")       \
   X(overlap_scatter, "overlap.reduce_scatter", NUMBER, "the same of reduce_scatter")    \
+  X(overlap_ring_members, "overlap.ring_members", NUMBER, "most members of rings")      \
   X(overlap_tracks, "overlap.tracks", NUMBER, "collectives that go on at a time")       \
   X(overlap_started, "overlap.started", NUMBER, "collectives started at a time at most")
 

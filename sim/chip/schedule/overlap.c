@@ -28,7 +28,7 @@ static mp_overlap_t overlap_of(const mp_chip_figures_t *figures, double figure, 
   return figures->compiler == MP_CHIP_COMPILER_GPU ? on_gpu : MP_OVERLAP_SYNC;
 }
 
-mp_overlap_t mp_overlap_order(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
+static mp_overlap_t overlap_of_kind(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
   switch (kind) {
 #define OVERLAP_CASE(name, member, tpu, gpu) \
   case MP_COLLECTIVE_##name:                 \
@@ -39,4 +39,12 @@ mp_overlap_t mp_overlap_order(const mp_chip_figures_t *figures, mp_collective_ki
       break;
   }
   return MP_OVERLAP_SYNC;
+}
+
+mp_overlap_t mp_overlap_order(const mp_chip_figures_t *figures, mp_collective_kind_t kind,
+                              uint32_t members) {
+  const mp_overlap_t order = overlap_of_kind(figures, kind);
+  const double most = figures->overlap_ring_members;  // absent: NaN, to which nothing compares
+  if (order != MP_OVERLAP_DECOMPOSED || !(members > most)) return order;
+  return kind == MP_COLLECTIVE_REDUCE_SCATTER ? MP_OVERLAP_SYNC : MP_OVERLAP_ASYNC;
 }

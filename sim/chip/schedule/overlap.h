@@ -24,8 +24,10 @@ typedef enum {
 // "sync", "async" or "decomposed".
 const char *mp_overlap_name(mp_overlap_t order);
 
-// How a kind of collective may be done at the most: DECOMPOSED only where there is a product for
-// it, else it is ASYNC.
-mp_overlap_t mp_overlap_order(const mp_chip_figures_t *figures, mp_collective_kind_t kind);
+// How a kind of collective may be done at the most in groups of so many members: DECOMPOSED only
+// where there is a product for it, else it is ASYNC. More members than `overlap.ring_members` make
+// no rings: they gather beside work, and wait where they add up.
+mp_overlap_t mp_overlap_order(const mp_chip_figures_t *figures, mp_collective_kind_t kind,
+                              uint32_t members);
 
 #endif  // MINIPOD_SIM_CHIP_SCHEDULE_OVERLAP_H_

@@ -80,16 +80,35 @@ static void tracks_and_memory_are_limits(void **state) {
 static void compilers_differ(void **state) {
   (void)state;
   mp_chip_figures_t figures = mp_chip_figures_none();
-  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_PERMUTE), MP_OVERLAP_SYNC);
+  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_PERMUTE, 4), MP_OVERLAP_SYNC);
   figures.compiler = MP_CHIP_COMPILER_TPU;
-  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_PERMUTE), MP_OVERLAP_ASYNC);
-  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_ALL_GATHER), MP_OVERLAP_DECOMPOSED);
-  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_ALL_REDUCE), MP_OVERLAP_SYNC);
+  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_PERMUTE, 4), MP_OVERLAP_ASYNC);
+  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_ALL_GATHER, 4), MP_OVERLAP_DECOMPOSED);
+  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_ALL_REDUCE, 4), MP_OVERLAP_SYNC);
   figures.compiler = MP_CHIP_COMPILER_GPU;
-  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_ALL_REDUCE), MP_OVERLAP_ASYNC);
+  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_ALL_REDUCE, 4), MP_OVERLAP_ASYNC);
   figures.overlap_all_reduce = 0;
-  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_ALL_REDUCE), MP_OVERLAP_SYNC);
+  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_ALL_REDUCE, 4), MP_OVERLAP_SYNC);
   assert_string_equal(mp_overlap_name(MP_OVERLAP_DECOMPOSED), "decomposed");
+}
+
+// However large the shards of their members are.
+static void large_groups_make_no_rings(void **state) {
+  (void)state;
+  mp_chip_figures_t figures = mp_chip_figures_none();
+  const mp_collective_kind_t gather = MP_COLLECTIVE_ALL_GATHER;
+  const mp_collective_kind_t scatter = MP_COLLECTIVE_REDUCE_SCATTER;
+  figures.compiler = MP_CHIP_COMPILER_TPU;
+  assert_int_equal(mp_overlap_order(&figures, gather, 256), MP_OVERLAP_DECOMPOSED);
+  figures.overlap_ring_members = 32;
+  assert_int_equal(mp_overlap_order(&figures, gather, 32), MP_OVERLAP_DECOMPOSED);
+  assert_int_equal(mp_overlap_order(&figures, scatter, 32), MP_OVERLAP_DECOMPOSED);
+  assert_int_equal(mp_overlap_order(&figures, gather, 33), MP_OVERLAP_ASYNC);
+  assert_int_equal(mp_overlap_order(&figures, scatter, 33), MP_OVERLAP_SYNC);
+  // What the chip's figures have otherwise stays so.
+  figures.overlap_all_gather = 0;
+  assert_int_equal(mp_overlap_order(&figures, gather, 256), MP_OVERLAP_SYNC);
+  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_PERMUTE, 256), MP_OVERLAP_ASYNC);
 }
 
 int main(void) {
@@ -99,6 +118,7 @@ int main(void) {
       cmocka_unit_test(independent_work_fills_the_gap),
       cmocka_unit_test(tracks_and_memory_are_limits),
       cmocka_unit_test(compilers_differ),
+      cmocka_unit_test(large_groups_make_no_rings),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
