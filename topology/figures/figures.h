@@ -48,6 +48,11 @@ typedef enum {
 #define MP_CHIP_NETWORK_FIGURES(X)                                                              \
   X(network_share, "network.share", NUMBER, "of the links' rate in a slice, what arrives")      \
   X(network_channel, "network.channel", RATE, "of a message, what one of its channels carries") \
+  X(network_cards, "network.cards", NUMBER, "of the cards' rate between hosts, what arrives")   \
+  X(network_ring, "network.ring", LIST, "rings between hosts (sim/model/network/README.md)")    \
+  X(network_tree, "network.tree", LIST, "the same of trees")                                    \
+  X(network_switch_tree, "network.switch_tree", LIST, "of trees with switches that add")        \
+  X(network_pairs, "network.pairs", LIST, "of exchanges by one member of each host")            \
   MP_CHIP_COLLECTIVE(X, all_reduce)                                                             \
   MP_CHIP_COLLECTIVE(X, all_gather)                                                             \
   MP_CHIP_COLLECTIVE(X, reduce_scatter)                                                         \

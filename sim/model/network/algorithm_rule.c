@@ -82,7 +82,7 @@ static mp_status_t algorithm_rule_estimate(mp_network_t *network, mp_arena_t *sc
                                            mp_algorithm_t algorithm, double *out_seconds) {
   mp_builder_t builder;
   mp_builder_init(&builder, network, MP_BUILD_ESTIMATE, scratch);
-  mp_builder_wait(&builder, mp_network_overhead(network, kind, algorithm, groups->size, bytes));
+  mp_builder_wait(&builder, mp_algorithms_start(network, kind, groups, bytes, algorithm));
   mp_algorithms_build(&builder, scratch, kind, groups, bytes, algorithm);
   *out_seconds = builder.seconds;
   mp_status_t status = mp_builder_status(&builder);
@@ -129,6 +129,10 @@ static mp_status_t algorithm_rule_apply(mp_network_t *network, mp_arena_t *scrat
   mp_algorithm_t list[MP_ALGORITHM_COUNT];
   double seconds[MP_ALGORITHM_COUNT] = {0}, least = INFINITY;
   uint32_t count;
+  if (wanted == MP_ALGORITHM_AUTO && mp_between_hosts(network, kind, groups)) {
+    *out_algorithm = mp_between_hosts_choose(network, kind, groups, bytes);
+    return NULL;
+  }
   MP_RETURN_IF_ERROR(algorithm_rule_list(network, scratch, kind, groups, wanted, list, &count));
   for (uint32_t i = 0; i < count && count > 1; ++i) {
     MP_RETURN_IF_ERROR(

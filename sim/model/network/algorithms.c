@@ -134,10 +134,21 @@ static void algorithms_hierarchical(mp_builder_t *builder, mp_arena_t *scratch,
   if (is_piped) mp_builder_end_pipe(builder);
 }
 
+double mp_algorithms_start(const mp_network_t *network, mp_collective_kind_t kind,
+                           const mp_groups_of_devices_t *groups, double bytes,
+                           mp_algorithm_t algorithm) {
+  if (mp_between_hosts_can(network, kind, groups, algorithm)) return 0;
+  return mp_network_overhead(network, kind, algorithm, groups->size, bytes);
+}
+
 void mp_algorithms_build(mp_builder_t *builder, mp_arena_t *scratch, mp_collective_kind_t kind,
                          const mp_groups_of_devices_t *groups, double bytes,
                          mp_algorithm_t algorithm) {
   if (builder->status != NULL || groups->size < 2) return;
+  if (mp_between_hosts_can(builder->network, kind, groups, algorithm)) {
+    mp_between_hosts_build(builder, scratch, kind, groups, bytes, algorithm);
+    return;
+  }
   if (algorithm == MP_ALGORITHM_HIERARCHICAL) {
     algorithms_hierarchical(builder, scratch, kind, groups, bytes);
     return;

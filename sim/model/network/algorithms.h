@@ -26,11 +26,32 @@ MP_NODISCARD mp_status_t mp_algorithms_choose(mp_network_t *network, mp_arena_t 
                                               const mp_groups_of_devices_t *groups, double bytes,
                                               mp_algorithm_t wanted, mp_algorithm_t *out_algorithm);
 
+// Seconds that the algorithm takes before its stages.
+double mp_algorithms_start(const mp_network_t *network, mp_collective_kind_t kind,
+                           const mp_groups_of_devices_t *groups, double bytes,
+                           mp_algorithm_t algorithm);
+
 // Builds the stages of an all_reduce, reduce_scatter, all_gather, broadcast or all_to_all by an
 // algorithm that mp_algorithms_choose has returned.
 void mp_algorithms_build(mp_builder_t *builder, mp_arena_t *scratch, mp_collective_kind_t kind,
                          const mp_groups_of_devices_t *groups, double bytes,
                          mp_algorithm_t algorithm);
+
+// ---- Between hosts of GPUs (between_hosts.c) ----
+
+// Whether the group's collectives of this kind are done as NCCL does them between hosts: the chip
+// has figures for it, and the group has members in several hosts.
+bool mp_between_hosts(const mp_network_t *network, mp_collective_kind_t kind,
+                      const mp_groups_of_devices_t *group);
+// Whether such a group can have the algorithm; the one that is soonest done.
+bool mp_between_hosts_can(const mp_network_t *network, mp_collective_kind_t kind,
+                          const mp_groups_of_devices_t *group, mp_algorithm_t algorithm);
+mp_algorithm_t mp_between_hosts_choose(const mp_network_t *network, mp_collective_kind_t kind,
+                                       const mp_groups_of_devices_t *group, double bytes);
+// Builds its stages, start and latencies of steps included.
+void mp_between_hosts_build(mp_builder_t *builder, mp_arena_t *scratch, mp_collective_kind_t kind,
+                            const mp_groups_of_devices_t *group, double bytes,
+                            mp_algorithm_t algorithm);
 
 // ---- Rings (ring_passes.c) ----
 

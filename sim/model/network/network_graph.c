@@ -232,6 +232,7 @@ static mp_status_t network_graph_add_fabric(graph_t *graph, uint32_t first_host,
   mp_link_t link = network_graph_link(info->dcn, MP_DEFAULT_DCN_LATENCY, MP_DEFAULT_DCN_BANDWIDTH);
   link.latency /= 2;  // the description's is that of the whole way from host to host
   link.bandwidth *= info->dcn_links;
+  if (network->figures.network_cards > 0) link.bandwidth *= network->figures.network_cards;
   network->hosts_per_leaf =
       info->dcn_fabric == MP_FABRIC_FAT_TREE ? (uint32_t)info->dcn_leaf_hosts : hosts;
   const uint32_t leaves = (hosts + network->hosts_per_leaf - 1) / network->hosts_per_leaf;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "collectives/collective_parts.h"
+#include "collectives/mailbox.h"
 #include "sim/base/assert.h"
 #include "sim/model/network/algorithms.h"
 #include "sim/model/network/flows.h"
@@ -130,8 +131,8 @@ static void traffic_by_algorithm(const traffic_t *traffic, mp_arena_t *scratch,
     mp_builder_fail(builder, status);
     return;
   }
-  mp_builder_wait(builder, mp_network_overhead(traffic->network, kind, *out_algorithm,
-                                               traffic->size, traffic->bytes));
+  mp_builder_wait(
+      builder, mp_algorithms_start(traffic->network, kind, &group, traffic->bytes, *out_algorithm));
   mp_algorithms_build(builder, scratch, kind, &group, traffic->bytes, *out_algorithm);
 }
 
@@ -291,4 +292,45 @@ mp_status_t mp_network_expand(mp_network_t *network, mp_arena_t *arena,
   *out_count = count;
   *out_sends = sends;
   return NULL;
+}
+
+// ---- A round: all transfers of a collective, one after the other ----
+
+bool mp_network_is_of_pairs(const mp_collective_t *collective) {
+  return collective->kind == MP_COLLECTIVE_PERMUTE || collective->kind == MP_COLLECTIVE_SEND_RECV;
+}
+
+static mp_status_t traffic_visit_pairs(mp_network_t *network, const mp_collective_t *collective,
+                                       const int32_t *ids, mp_transfer_visitor_t visit,
+                                       void *context) {
+  const double bytes = (double)mp_message_bytes(collective);
+  for (uint32_t i = 0; i < collective->num_pairs; ++i) {
+    mp_transfer_t transfer;
+    MP_RETURN_IF_ERROR(mp_network_message(network, mp_network_device(ids[collective->pairs[2 * i]]),
+                                          mp_network_device(ids[collective->pairs[2 * i + 1]]),
+                                          bytes, &transfer));
+    visit(context, &transfer);
+  }
+  return NULL;
+}
+
+static mp_status_t traffic_visit_groups(mp_network_t *network, const mp_collective_t *collective,
+                                        const int32_t *ids, mp_transfer_visitor_t visit,
+                                        void *context) {
+  for (uint32_t g = 0; g < collective->groups->num_groups; ++g) {
+    const mp_traffic_t *traffic = NULL;
+    MP_RETURN_IF_ERROR(mp_network_traffic(network, collective, g, ids, &traffic));
+    for (uint32_t s = 0; s < traffic->num_stages; ++s) {
+      const mp_stage_t *stage = &traffic->stages[s];
+      for (uint32_t t = 0; t < stage->num_transfers; ++t) visit(context, &stage->transfers[t]);
+    }
+  }
+  return NULL;
+}
+
+mp_status_t mp_network_visit_round(mp_network_t *network, const mp_collective_t *collective,
+                                   const int32_t *ids, mp_transfer_visitor_t visit, void *context) {
+  return mp_network_is_of_pairs(collective)
+             ? traffic_visit_pairs(network, collective, ids, visit, context)
+             : traffic_visit_groups(network, collective, ids, visit, context);
 }
