@@ -193,15 +193,16 @@ static mp_status_t twin_order_find_edges(order_t *o) {
 
 // ---- collectives beside products ----
 
-// The product that a gather can be beside: the first that reads it. Or of a scatter: the one that
-// makes what it adds up.
+// The product that a gather can be beside: its only reader, since what others read, too, is there
+// as a whole. Or of a scatter: the one that makes what it adds up.
 static uint32_t twin_order_product_for(const order_t *o, uint32_t item, mp_collective_kind_t kind) {
   uint32_t product = ORDER_NONE;
   for (uint32_t e = 0; e < o->edges.count; ++e) {
     const edge_t *edge = &o->edges.items[e];
     if (kind == MP_COLLECTIVE_REDUCE_SCATTER) {
       if (edge->to == item) product = edge->from;
-    } else if (edge->from == item && edge->to < product) {
+    } else if (edge->from == item) {
+      if (product != ORDER_NONE && product != edge->to) return ORDER_NONE;
       product = edge->to;
     }
   }
@@ -216,14 +217,47 @@ static void twin_order_attach(order_t *o) {
     if (item->is.collective == ORDER_NONE) continue;
     mp_twin_collective_t *one = &o->b->collectives.items[item->is.collective];
     if (one->overlap != MP_OVERLAP_DECOMPOSED) continue;
-    const uint32_t product = twin_order_product_for(o, i, one->collective->kind);
+    const mp_collective_kind_t kind = one->collective->kind;
+    const uint32_t product = twin_order_product_for(o, i, kind);
     if (product == ORDER_NONE) {
-      one->overlap = MP_OVERLAP_ASYNC;
+      one->overlap = mp_overlap_without_ring(&o->b->chip->figures, kind);
       continue;
     }
     o->items.items[product].attached = i;
     item->node = product;
   }
+}
+
+// Has all members add up the whole array, of which each one takes its part.
+static mp_status_t twin_order_sum_whole(order_t *o, item_t *item, mp_twin_collective_t *one) {
+  mp_collective_t *whole = MP_ARENA_NEW(o->b->arena, mp_collective_t);
+  const uint32_t count = one->collective->num_operands;
+  mp_collective_operand_t *operands = MP_ARENA_ARRAY(o->b->arena, mp_collective_operand_t, count);
+  MP_RETURN_IF_NULL(whole);
+  MP_RETURN_IF_NULL(operands);
+  for (uint32_t i = 0; i < count; ++i) {
+    operands[i] = one->collective->operands[i];
+    operands[i].result_dims = operands[i].dims;
+  }
+  *whole = *one->collective;
+  whole->kind = MP_COLLECTIVE_ALL_REDUCE;
+  whole->operands = operands;
+  whole->digest = 0;
+  one->collective = whole;
+  return o->b->links->seconds(o->b->links->context, whole, &item->is.seconds);
+}
+
+static mp_status_t twin_order_sum_scattered(order_t *o) {
+  if (!mp_overlap_sums_whole(&o->b->chip->figures)) return NULL;
+  for (uint32_t i = 0; i < o->items.count; ++i) {
+    item_t *item = &o->items.items[i];
+    if (item->is.collective == ORDER_NONE) continue;
+    mp_twin_collective_t *one = &o->b->collectives.items[item->is.collective];
+    if (one->collective->kind != MP_COLLECTIVE_REDUCE_SCATTER) continue;
+    if (one->overlap == MP_OVERLAP_DECOMPOSED) continue;
+    MP_RETURN_IF_ERROR(twin_order_sum_whole(o, item, one));
+  }
+  return NULL;
 }
 
 // ---- nodes: items in an order in which they can be done ----
@@ -355,34 +389,48 @@ static void twin_order_put_plainly(order_t *o, mp_twin_order_t *out) {
   }
 }
 
-// What is waited for at once is not asynchronous at all, but for permutations, which always are.
-static bool twin_order_is_waited_for(const order_t *o, const mp_schedule_slot_t *slots, uint32_t i,
-                                     uint32_t count, uint32_t item) {
-  const uint32_t collective = o->items.items[item].is.collective;
-  if (o->b->collectives.items[collective].collective->kind == MP_COLLECTIVE_PERMUTE) return false;
-  return i + 1 < count && slots[i + 1].node == slots[i].node;
+// Whether what is started at a slot is waited for before anything that it can go on beside: before
+// anything at all, or of a gather that products carry, before the next one. Permutations always are
+// started.
+static bool twin_order_is_waited_for(const order_t *o, const sort_t *s,
+                                     const mp_schedule_slot_t *slots, uint32_t i,
+                                     uint32_t num_started) {
+  const item_t *item = &o->items.items[s->sorted[slots[i].node]];
+  const mp_collective_kind_t kind = o->b->collectives.items[item->is.collective].collective->kind;
+  if (kind == MP_COLLECTIVE_PERMUTE) return false;
+  if (kind != MP_COLLECTIVE_ALL_GATHER || !mp_overlap_is_carried(&o->b->chip->figures)) {
+    return num_started == 0 && slots[i + 1].node == slots[i].node;
+  }
+  for (uint32_t k = i + 1; slots[k].node != slots[i].node; ++k) {
+    if (o->items.items[s->sorted[slots[k].node]].is_product) return false;
+  }
+  return true;
 }
 
 static void twin_order_put_slots(order_t *o, const sort_t *s, const mp_schedule_slot_t *slots,
                                  uint32_t count, mp_twin_order_t *out) {
-  static const mp_twin_part_t parts[] = {[MP_SCHEDULE_ALL] = MP_TWIN_WHOLE,
-                                         [MP_SCHEDULE_START] = MP_TWIN_BEGIN,
-                                         [MP_SCHEDULE_DONE] = MP_TWIN_FINISH};
   uint32_t num_started = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t item = s->sorted[slots[i].node], attached = o->items.items[item].attached;
-    if (slots[i].part == MP_SCHEDULE_START && num_started == 0 &&
-        twin_order_is_waited_for(o, slots, i, count, item)) {
-      o->b->collectives.items[o->items.items[item].is.collective].overlap = MP_OVERLAP_SYNC;
+    const uint32_t number = o->items.items[item].is.collective;
+    mp_twin_collective_t *one = number == ORDER_NONE ? NULL : &o->b->collectives.items[number];
+    if (slots[i].part == MP_SCHEDULE_ALL) {
+      if (attached != ORDER_NONE) twin_order_put(o, out, attached, MP_TWIN_BEGIN);
       twin_order_put(o, out, item, MP_TWIN_WHOLE);
-      i += 1;
-      continue;
+      if (attached != ORDER_NONE) twin_order_put(o, out, attached, MP_TWIN_FINISH);
+    } else if (slots[i].part == MP_SCHEDULE_START) {
+      if (twin_order_is_waited_for(o, s, slots, i, num_started)) {
+        one->overlap = MP_OVERLAP_SYNC;
+        continue;
+      }
+      twin_order_put(o, out, item, MP_TWIN_BEGIN);
+      num_started += 1;
+    } else if (one->overlap == MP_OVERLAP_SYNC) {
+      twin_order_put(o, out, item, MP_TWIN_WHOLE);
+    } else {
+      twin_order_put(o, out, item, MP_TWIN_FINISH);
+      num_started -= 1;
     }
-    num_started += slots[i].part == MP_SCHEDULE_START;
-    num_started -= slots[i].part == MP_SCHEDULE_DONE;
-    if (attached != ORDER_NONE) twin_order_put(o, out, attached, MP_TWIN_BEGIN);
-    twin_order_put(o, out, item, parts[slots[i].part]);
-    if (attached != ORDER_NONE) twin_order_put(o, out, attached, MP_TWIN_FINISH);
   }
 }
 
@@ -398,7 +446,6 @@ static mp_status_t twin_order_schedule(order_t *o, mp_twin_order_t *out) {
   const mp_schedule_node_t *nodes = NULL;
   const mp_schedule_slot_t *slots = NULL;
   uint32_t count = 0;
-  twin_order_attach(o);
   MP_RETURN_IF_ERROR(twin_order_collect_inputs(o, &inputs));
   MP_RETURN_IF_ERROR(twin_order_sort(o, &inputs, &sorted));
   if (sorted.is_circular) {
@@ -417,6 +464,8 @@ static mp_status_t twin_order_block(order_t *o, const mp_block_t *block, mp_twin
   MP_RETURN_IF_ERROR(twin_order_find_edges(o));
   out->slots = MP_ARENA_ARRAY(o->b->scratch, mp_twin_slot_t, 2 * (size_t)o->items.count + 1);
   MP_RETURN_IF_NULL(out->slots);
+  if (o->has_async) twin_order_attach(o);
+  MP_RETURN_IF_ERROR(twin_order_sum_scattered(o));
   if (o->has_async) return twin_order_schedule(o, out);
   twin_order_put_plainly(o, out);
   return NULL;

@@ -124,15 +124,18 @@ typedef enum {
   X(linalg_column, "linalg.column", TIME, "a step of a decomposition that others wait for")
 
 // How collectives are done (sim/chip/schedule/README.md).
-#define MP_CHIP_OVERLAP_FIGURES(X)                                                      \
-  X(overlap_all_gather, "overlap.all_gather", NUMBER, "0 sync, 1 async, 2 decomposed")  \
-  X(overlap_all_reduce, "overlap.all_reduce", NUMBER, "the same of all_reduce")         \
-  X(overlap_all_to_all, "overlap.all_to_all", NUMBER, "the same of all_to_all")         \
-  X(overlap_broadcast, "overlap.broadcast", NUMBER, "the same of collective_broadcast") \
-  X(overlap_permute, "overlap.permute", NUMBER, "the same of collective_permute")       \
-  X(overlap_scatter, "overlap.reduce_scatter", NUMBER, "the same of reduce_scatter")    \
-  X(overlap_ring_members, "overlap.ring_members", NUMBER, "most members of rings")      \
-  X(overlap_tracks, "overlap.tracks", NUMBER, "collectives that go on at a time")       \
+#define MP_CHIP_OVERLAP_FIGURES(X)                                                       \
+  X(overlap_all_gather, "overlap.all_gather", NUMBER, "0 sync, 1 async, 2 decomposed")   \
+  X(overlap_all_reduce, "overlap.all_reduce", NUMBER, "the same of all_reduce")          \
+  X(overlap_all_to_all, "overlap.all_to_all", NUMBER, "the same of all_to_all")          \
+  X(overlap_broadcast, "overlap.broadcast", NUMBER, "the same of collective_broadcast")  \
+  X(overlap_permute, "overlap.permute", NUMBER, "the same of collective_permute")        \
+  X(overlap_scatter, "overlap.reduce_scatter", NUMBER, "the same of reduce_scatter")     \
+  X(overlap_ring_members, "overlap.ring_members", NUMBER, "most members of rings")       \
+  X(overlap_no_ring, "overlap.no_ring", NUMBER, "0 sync, 1 async: gathers without one")  \
+  X(overlap_carried, "overlap.carried", NUMBER, "1: products carry gathers beside work") \
+  X(overlap_whole_sums, "overlap.whole_sums", NUMBER, "1: scatters without one sum all") \
+  X(overlap_tracks, "overlap.tracks", NUMBER, "collectives that go on at a time")        \
   X(overlap_started, "overlap.started", NUMBER, "collectives started at a time at most")
 
 // Member, key (group and name), type, meaning. Types: COMPILER; NUMBER, above 0 or 0; TIME in

@@ -41,10 +41,26 @@ static mp_overlap_t overlap_of_kind(const mp_chip_figures_t *figures, mp_collect
   return MP_OVERLAP_SYNC;
 }
 
+mp_overlap_t mp_overlap_without_ring(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
+  const bool is_sum = kind == MP_COLLECTIVE_REDUCE_SCATTER;
+  if (is_sum && figures->compiler == MP_CHIP_COMPILER_TPU) {
+    return overlap_of_kind(figures, MP_COLLECTIVE_ALL_REDUCE);
+  }
+  return figures->overlap_no_ring == 0 ? MP_OVERLAP_SYNC : MP_OVERLAP_ASYNC;
+}
+
+bool mp_overlap_is_carried(const mp_chip_figures_t *figures) {
+  return figures->overlap_carried == 1;
+}
+
+bool mp_overlap_sums_whole(const mp_chip_figures_t *figures) {
+  return figures->overlap_whole_sums == 1;
+}
+
 mp_overlap_t mp_overlap_order(const mp_chip_figures_t *figures, mp_collective_kind_t kind,
                               uint32_t members) {
   const mp_overlap_t order = overlap_of_kind(figures, kind);
   const double most = figures->overlap_ring_members;  // absent: NaN, to which nothing compares
   if (order != MP_OVERLAP_DECOMPOSED || !(members > most)) return order;
-  return kind == MP_COLLECTIVE_REDUCE_SCATTER ? MP_OVERLAP_SYNC : MP_OVERLAP_ASYNC;
+  return mp_overlap_without_ring(figures, kind);
 }

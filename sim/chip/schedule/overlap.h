@@ -25,9 +25,21 @@ typedef enum {
 const char *mp_overlap_name(mp_overlap_t order);
 
 // How a kind of collective may be done at the most in groups of so many members: DECOMPOSED only
-// where there is a product for it, else it is ASYNC. More members than `overlap.ring_members` make
-// no rings: they gather beside work, and wait where they add up.
+// where there is a product for it, else as mp_overlap_without_ring says. More members than
+// `overlap.ring_members` make no rings.
 mp_overlap_t mp_overlap_order(const mp_chip_figures_t *figures, mp_collective_kind_t kind,
                               uint32_t members);
+
+// The same of one of which no ring is made: gathers as `overlap.no_ring` says, beside work if it is
+// absent; scatters on TPUs as all_reduces are.
+mp_overlap_t mp_overlap_without_ring(const mp_chip_figures_t *figures, mp_collective_kind_t kind);
+
+// Whether gathers go on beside work in kernels of products alone: without one before their end they
+// are waited for.
+bool mp_overlap_is_carried(const mp_chip_figures_t *figures);
+
+// Whether a reduce_scatter of which no ring is made is an all_reduce of the whole array, of which
+// each member takes its part.
+bool mp_overlap_sums_whole(const mp_chip_figures_t *figures);
 
 #endif  // MINIPOD_SIM_CHIP_SCHEDULE_OVERLAP_H_

@@ -237,6 +237,7 @@ static void timeline_put_collective(mp_timeline_t *timeline, const mp_model_prog
   mp_strbuf_puts(timeline->out, ",\"args\":{\"collective\":");
   timeline_put_text(timeline, mp_str(mp_collective_kind_name(collective->kind)));
   timeline_put_number(timeline, "bytes", (double)mp_message_bytes(collective));
+  timeline_put_field(timeline, "how", mp_str(mp_overlap_name(one->overlap)));
   const mp_algorithm_t algorithm = mp_model_program_algorithm(program, number);
   if (algorithm != MP_ALGORITHM_AUTO) {
     timeline_put_field(timeline, "algorithm", mp_str(mp_algorithm_name(algorithm)));

@@ -111,6 +111,26 @@ static void large_groups_make_no_rings(void **state) {
   assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_PERMUTE, 256), MP_OVERLAP_ASYNC);
 }
 
+// Chips differ in what becomes of gathers and scatters of which no ring is made.
+static void what_is_no_ring_is_done_as_figures_say(void **state) {
+  (void)state;
+  mp_chip_figures_t figures = mp_chip_figures_none();
+  const mp_collective_kind_t gather = MP_COLLECTIVE_ALL_GATHER;
+  const mp_collective_kind_t scatter = MP_COLLECTIVE_REDUCE_SCATTER;
+  assert_int_equal(mp_overlap_without_ring(&figures, scatter), MP_OVERLAP_ASYNC);
+  assert_false(mp_overlap_is_carried(&figures) || mp_overlap_sums_whole(&figures));
+  figures.compiler = MP_CHIP_COMPILER_TPU;
+  figures.overlap_ring_members = 32;
+  assert_int_equal(mp_overlap_without_ring(&figures, gather), MP_OVERLAP_ASYNC);
+  assert_int_equal(mp_overlap_without_ring(&figures, scatter), MP_OVERLAP_SYNC);
+  figures.overlap_no_ring = 0;
+  assert_int_equal(mp_overlap_without_ring(&figures, gather), MP_OVERLAP_SYNC);
+  assert_int_equal(mp_overlap_order(&figures, gather, 33), MP_OVERLAP_SYNC);
+  assert_int_equal(mp_overlap_order(&figures, gather, 32), MP_OVERLAP_DECOMPOSED);
+  figures.overlap_carried = figures.overlap_whole_sums = 1;
+  assert_true(mp_overlap_is_carried(&figures) && mp_overlap_sums_whole(&figures));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(work_keeps_its_order),
@@ -119,6 +139,7 @@ int main(void) {
       cmocka_unit_test(tracks_and_memory_are_limits),
       cmocka_unit_test(compilers_differ),
       cmocka_unit_test(large_groups_make_no_rings),
+      cmocka_unit_test(what_is_no_ring_is_done_as_figures_say),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

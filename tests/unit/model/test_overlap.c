@@ -64,6 +64,17 @@ static const char k_gather[] =
   "  %s2 = stablehlo.add %p, %q : tensor<f32>\n"  \
   "  stablehlo.return %s2 : tensor<f32>\n})"
 
+// The same matrix for two products, behind something else.
+#define SHARED(FIRST)                                                                             \
+  HEAD "func.func @main(%x: " MEGABYTE ", %w: " MEGABYTE ", %v: " SQUARE ") -> (" MEGABYTE        \
+       ", " MEGABYTE                                                                              \
+       ") {\n%g = \"stablehlo.all_gather\"(%w) <{all_gather_dim = 0 : i64, "                      \
+       "replica_groups = dense<[[0,1,2,3]]> : tensor<1x4xi64>}> : (" MEGABYTE ") -> " SQUARE      \
+       "\n" FIRST PRODUCT("%a", "%p", "%g") PRODUCT("%b", "%a", "%g") "return %b, %p : " MEGABYTE \
+                                                                      ", " MEGABYTE "\n}\n}\n"
+static const char k_shared[] = SHARED(PRODUCT("%p", "%x", "%v"));
+static const char k_after_sum[] = SHARED(ADD("%p", "%x", "%x"));
+
 // A sum over all devices and a shift, neither of which waits for the other one.
 static const char k_both[] = HEAD
     "func.func @main(%x: " MEGABYTE ", %w: " SQUARE ") -> (" MEGABYTE ", " MEGABYTE ") {\n"
@@ -71,6 +82,14 @@ static const char k_both[] = HEAD
     "%t = \"stablehlo.all_reduce\"(%a) <{replica_groups = dense<[[0,1,2,3]]> : tensor<1x4xi64>}> "
     SUM_BODY " : (" MEGABYTE ") -> " MEGABYTE "\n" PRODUCT("%b", "%t", "%w") ADD("%r", "%s", "%s")
     "return %r, %b : " MEGABYTE ", " MEGABYTE "\n}\n}\n";
+
+// What a product has made is added up over all devices, a quarter on each.
+static const char k_scatter[] =
+    HEAD "func.func @main(%x: " MEGABYTE ", %w: " SQUARE
+         ") -> tensor<250x250xf32> {\n" PRODUCT("%a", "%x", "%w")
+             "%s = \"stablehlo.reduce_scatter\"(%a) <{scatter_dimension = 1 : i64, replica_groups = "
+             "dense<[[0,1,2,3]]> : tensor<1x4xi64>}> " SUM_BODY " : (" MEGABYTE
+             ") -> tensor<250x250xf32>\nreturn %s : tensor<250x250xf32>\n}\n}\n";
 
 typedef struct {
   char file[64];
@@ -203,6 +222,40 @@ static void a_gather_goes_on_beside_its_product(void **state) {
                4 * 501);
 }
 
+// What two products read is there as a whole: gathered beside what comes before, if at all.
+static void a_gather_of_two_products_is_no_ring(void **state) {
+  (void)state;
+  const double gather = 1500 + 3;
+  expect_times("compiler: plain\noverlap.all_gather: 2\n", k_shared, 1 + gather + 2 * 501,
+               4 * (gather - 501), 4 * 501);
+  expect_times("compiler: plain\noverlap.all_gather: 2\noverlap.no_ring: 0\n", k_shared,
+               1 + gather + 3 * 501, 4 * gather, 0);
+}
+
+static void gathers_may_need_a_product_that_carries_them(void **state) {
+  (void)state;
+  const double gather = 1500 + 3;
+  const char *const carried = "compiler: plain\noverlap.all_gather: 2\noverlap.carried: 1\n";
+  expect_times("compiler: plain\noverlap.all_gather: 2\n", k_after_sum, 1 + gather + 2 * 501,
+               4 * (gather - 3), 4 * 3);
+  expect_times(carried, k_after_sum, 1 + gather + 3 + 2 * 501, 4 * gather, 0);
+  expect_times(carried, k_shared, 1 + gather + 2 * 501, 4 * (gather - 501), 4 * 501);
+}
+
+static void large_groups_may_sum_whole_arrays(void **state) {
+  (void)state;
+  const double scatter = 3 + 375;
+  const char *const parts = "compiler: tpu\noverlap.ring_members: 2\n";
+  const char *const whole = "compiler: tpu\noverlap.ring_members: 2\noverlap.whole_sums: 1\n";
+  timed_t t = time_text("compiler: tpu\n", k_scatter);
+  launch(&t, NULL);
+  const double ring = sums_of(&t).now, product = 1 + 501;
+  time_end(&t);
+  expect_near(ring, product);  // beside the product
+  expect_times(parts, k_scatter, product + scatter, 4 * scatter, 0);
+  expect_times(whole, k_scatter, product + 2 * scatter, 4 * 2 * scatter, 0);
+}
+
 // What goes on and what devices meet in share the links, half for each, but for the latencies: the
 // shift has sent 2 KB when the sum begins to, 3 more between its two stages of 375 KB, and 755 when
 // it ends.
@@ -239,6 +292,9 @@ int main(void) {
       cmocka_unit_test(what_work_does_not_cover_is_exposed),
       cmocka_unit_test(tracks_are_used_one_by_one),
       cmocka_unit_test(a_gather_goes_on_beside_its_product),
+      cmocka_unit_test(a_gather_of_two_products_is_no_ring),
+      cmocka_unit_test(gathers_may_need_a_product_that_carries_them),
+      cmocka_unit_test(large_groups_may_sum_whole_arrays),
       cmocka_unit_test(meetings_share_the_links),
       cmocka_unit_test(a_late_device_is_waited_for_late),
   };
