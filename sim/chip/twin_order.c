@@ -3,7 +3,10 @@
 //
 // What is ordered are *items*: a cluster, a collective, a loop or branch, a barrier. A collective
 // that is decomposed beside a product is part of the product's item.
+#include "collectives/collective_parts.h"
 #include "sim/base/assert.h"
+#include "sim/base/hash.h"
+#include "sim/chip/schedule/combine.h"
 #include "sim/chip/schedule/schedule.h"
 #include "sim/chip/twin_impl.h"
 #include "sim/plan/plan.h"
@@ -16,16 +19,15 @@ typedef struct {
   bool is_product;
 } item_t;
 
-typedef struct {
-  uint32_t from, to;  // items: `to` begins when `from` is over
-} edge_t;
+typedef mp_combine_edge_t edge_t;  // between items
 
 typedef struct {
   mp_twin_builder_t *b;
   mp_arena_t *arena;  // dies with the order
   MP_ARRAY(item_t) items;
   MP_ARRAY(edge_t) edges;
-  uint32_t last_fixed;  // the last item that keeps its place among those like it
+  const uint32_t *leaders;  // [items] of collectives that are one, the first; NULL: none are
+  uint32_t last_fixed;      // the last item that keeps its place among those like it
   bool has_async;
 } order_t;
 
@@ -191,6 +193,82 @@ static mp_status_t twin_order_find_edges(order_t *o) {
   return NULL;
 }
 
+// ---- collectives that are one ----
+
+// What those have in common that may be one; 0: it stays alone.
+static uint64_t twin_order_key(const mp_collective_t *collective) {
+  const bool is_sum = collective->kind == MP_COLLECTIVE_ALL_REDUCE ||
+                      collective->kind == MP_COLLECTIVE_REDUCE_SCATTER;
+  if (!is_sum && collective->kind != MP_COLLECTIVE_ALL_GATHER) return 0;
+  const mp_groups_t *groups = collective->groups;
+  const uint64_t of[] = {collective->kind, collective->operands[0].dtype,
+                         is_sum ? collective->reducer.digest : 0, groups->num_groups};
+  uint64_t key = mp_hash_bytes(MP_HASH_START, of, sizeof(of));
+  key = mp_hash_bytes(key, groups->offsets, (groups->num_groups + 1) * sizeof(*groups->offsets));
+  key = mp_hash_bytes(key, groups->members,
+                      groups->offsets[groups->num_groups] * sizeof(*groups->members));
+  return key == 0 ? 1 : key;
+}
+
+static double twin_order_result_bytes(const mp_collective_t *collective) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &collective->operands[i];
+    bytes += (double)mp_operand_bytes(operand, operand->result_dims);
+  }
+  return bytes;
+}
+
+// Makes the collective of `leader` the one of all that it leads.
+static mp_status_t twin_order_join(order_t *o, uint32_t leader) {
+  mp_twin_builder_t *b = o->b;
+  uint32_t count = 0;
+  for (uint32_t i = leader; i < o->items.count; ++i) {
+    if (o->leaders[i] != leader) continue;
+    count += b->collectives.items[o->items.items[i].is.collective].collective->num_operands;
+  }
+  mp_twin_collective_t *one = &b->collectives.items[o->items.items[leader].is.collective];
+  if (count == one->collective->num_operands) return NULL;
+  mp_collective_operand_t *operands = MP_ARENA_ARRAY(b->arena, mp_collective_operand_t, count);
+  mp_collective_t *all = MP_ARENA_NEW(b->arena, mp_collective_t);
+  MP_RETURN_IF_NULL(operands);
+  MP_RETURN_IF_NULL(all);
+  *all = *one->collective;
+  all->digest = 0;
+  all->num_operands = 0;
+  all->operands = operands;
+  for (uint32_t i = leader; i < o->items.count; ++i) {
+    if (o->leaders[i] != leader) continue;
+    const mp_collective_t *part = b->collectives.items[o->items.items[i].is.collective].collective;
+    for (uint32_t k = 0; k < part->num_operands; ++k) {
+      operands[all->num_operands++] = part->operands[k];
+    }
+  }
+  one->collective = all;
+  return b->links->seconds(b->links->context, all, &o->items.items[leader].is.seconds);
+}
+
+// Collectives that the chip's compiler makes one of, up to so many bytes.
+static mp_status_t twin_order_combine(order_t *o) {
+  const double most_bytes = mp_figure_or(o->b->chip->figures.overlap_combine, 0);
+  const uint32_t count = o->items.count;
+  if (most_bytes <= 0 || !o->has_async) return NULL;
+  mp_combine_node_t *nodes = MP_ARENA_ARRAY(o->arena, mp_combine_node_t, (size_t)count + 1);
+  MP_RETURN_IF_NULL(nodes);
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t number = o->items.items[i].is.collective;
+    if (number == ORDER_NONE) continue;
+    const mp_collective_t *collective = o->b->collectives.items[number].collective;
+    nodes[i] = (mp_combine_node_t){twin_order_key(collective), twin_order_result_bytes(collective)};
+  }
+  MP_RETURN_IF_ERROR(mp_combine_find(o->arena, count, nodes, o->edges.count, o->edges.items,
+                                     most_bytes, &o->leaders));
+  for (uint32_t i = 0; i < count; ++i) {
+    if (nodes[i].key != 0 && o->leaders[i] == i) MP_RETURN_IF_ERROR(twin_order_join(o, i));
+  }
+  return NULL;
+}
+
 // ---- collectives beside products ----
 
 // The product that a gather can be beside: its only reader, since what others read, too, is there
@@ -211,7 +289,9 @@ static uint32_t twin_order_product_for(const order_t *o, uint32_t item, mp_colle
 }
 
 static void twin_order_attach(order_t *o) {
-  for (uint32_t i = 0; i < o->items.count; ++i) o->items.items[i].node = i;
+  for (uint32_t i = 0; i < o->items.count; ++i) {
+    o->items.items[i].node = o->leaders == NULL ? i : o->leaders[i];
+  }
   for (uint32_t i = 0; i < o->items.count; ++i) {
     item_t *item = &o->items.items[i];
     if (item->is.collective == ORDER_NONE) continue;
@@ -384,6 +464,7 @@ static void twin_order_put(const order_t *o, mp_twin_order_t *out, uint32_t item
 static void twin_order_put_plainly(order_t *o, mp_twin_order_t *out) {
   for (uint32_t i = 0; i < o->items.count; ++i) {
     const uint32_t collective = o->items.items[i].is.collective;
+    if (o->leaders != NULL && o->leaders[i] != i) continue;
     if (collective != ORDER_NONE) o->b->collectives.items[collective].overlap = MP_OVERLAP_SYNC;
     twin_order_put(o, out, i, MP_TWIN_WHOLE);
   }
@@ -462,6 +543,7 @@ static mp_status_t twin_order_schedule(order_t *o, mp_twin_order_t *out) {
 static mp_status_t twin_order_block(order_t *o, const mp_block_t *block, mp_twin_order_t *out) {
   MP_RETURN_IF_ERROR(twin_order_find_items(o, block));
   MP_RETURN_IF_ERROR(twin_order_find_edges(o));
+  MP_RETURN_IF_ERROR(twin_order_combine(o));
   out->slots = MP_ARENA_ARRAY(o->b->scratch, mp_twin_slot_t, 2 * (size_t)o->items.count + 1);
   MP_RETURN_IF_NULL(out->slots);
   if (o->has_async) twin_order_attach(o);

@@ -135,6 +135,7 @@ typedef enum {
   X(overlap_no_ring, "overlap.no_ring", NUMBER, "0 sync, 1 async: gathers without one")  \
   X(overlap_carried, "overlap.carried", NUMBER, "1: products carry gathers beside work") \
   X(overlap_whole_sums, "overlap.whole_sums", NUMBER, "1: scatters without one sum all") \
+  X(overlap_combine, "overlap.combine", BYTES, "of collectives that are made one")       \
   X(overlap_tracks, "overlap.tracks", NUMBER, "collectives that go on at a time")        \
   X(overlap_started, "overlap.started", NUMBER, "collectives started at a time at most")
 

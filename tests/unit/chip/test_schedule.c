@@ -1,6 +1,7 @@
 // The order of nodes in which collectives go on beside work, by hand.
 #include <stdio.h>
 
+#include "sim/chip/schedule/combine.h"
 #include "sim/chip/schedule/overlap.h"
 #include "sim/chip/schedule/schedule.h"
 #include "tests/unit/support/unit.h"
@@ -131,8 +132,38 @@ static void what_is_no_ring_is_done_as_figures_say(void **state) {
   assert_true(mp_overlap_is_carried(&figures) && mp_overlap_sums_whole(&figures));
 }
 
+// ---- Collectives that are made one ----
+
+// Who leads each of `count` nodes of these keys, with a byte each.
+static void assert_leaders(uint32_t count, const uint64_t *keys, uint32_t num_edges,
+                           const mp_combine_edge_t *edges, double most_bytes,
+                           const uint32_t *wanted) {
+  mp_arena_t *arena = NULL;
+  mp_combine_node_t nodes[8] = {0};
+  const uint32_t *leaders = NULL;
+  assert_ok(mp_arena_create(&arena));
+  for (uint32_t n = 0; n < count; ++n) nodes[n] = (mp_combine_node_t){keys[n], 1};
+  assert_ok(mp_combine_find(arena, count, nodes, num_edges, edges, most_bytes, &leaders));
+  for (uint32_t n = 0; n < count; ++n) assert_int_equal(leaders[n], wanted[n]);
+  mp_arena_release(arena);
+}
+
+static void test_combine(void **state) {
+  (void)state;
+  // Up to three bytes, one key only; work in between stays what it is.
+  assert_leaders(7, (uint64_t[]){5, 0, 5, 6, 5, 5, 6}, 0, NULL, 3,
+                 (uint32_t[]){0, 1, 0, 3, 0, 5, 3});
+  // The second one needs the first one by way of work; the third one does not.
+  assert_leaders(4, (uint64_t[]){5, 0, 5, 5}, 2, (mp_combine_edge_t[]){{0, 1}, {1, 2}}, 9,
+                 (uint32_t[]){0, 1, 2, 0});
+  // Each alone could be: 0 with 3, and 1 with 2. But 1 needs 0, and 3 needs 2.
+  assert_leaders(4, (uint64_t[]){5, 6, 6, 5}, 2, (mp_combine_edge_t[]){{0, 1}, {2, 3}}, 9,
+                 (uint32_t[]){0, 1, 2, 0});
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_combine),
       cmocka_unit_test(work_keeps_its_order),
       cmocka_unit_test(what_is_needed_late_is_started_late),
       cmocka_unit_test(independent_work_fills_the_gap),
