@@ -87,6 +87,7 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
       .op_by_op = wishes->op_by_op,
       .keep_partitioned = wishes->keep_partitioned,
       .open_loops = wishes->open_loops,
+      .absent_calls = wishes->absent_calls,
       .answers = source->is_stored ? &source->answers : NULL,
   };
   mp_pjrt_compiled_t compiled = {.uses_shardy = options.use_shardy_partitioner};

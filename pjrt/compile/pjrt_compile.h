@@ -27,10 +27,10 @@ typedef struct {
 } mp_pjrt_compiled_t;
 
 // Compiles for a pod of `pod_devices` devices. `wishes` are the client's: its op_by_op,
-// keep_partitioned and open_loops count, the rest follows from the source. The assignment lies in
-// `arena`; the program has an arena of its own. INVALID_ARGUMENT for bad bytes and for options that
-// name unknown things or devices; UNIMPLEMENTED for formats and ops that minipod does not have.
-// Thread-safe.
+// keep_partitioned, open_loops and absent_calls count, the rest follows from the source. The
+// assignment lies in `arena`; the program has an arena of its own. INVALID_ARGUMENT for bad bytes
+// and for options that name unknown things or devices; UNIMPLEMENTED for formats and ops that
+// minipod does not have. Thread-safe.
 MP_NODISCARD mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices,
                                          const mp_compile_request_t *wishes, mp_arena_t *arena,
                                          mp_pjrt_compiled_t *out_compiled);

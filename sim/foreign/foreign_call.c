@@ -137,9 +137,21 @@ static mp_status_t foreign_call_instantiate(call_t *call) {
   return foreign_call_explain(call, status);
 }
 
-static mp_status_t foreign_call_fill(call_t *call, const mp_op_t *op) {
+// A function that nobody has registered: no stage of it is there.
+static const mp_foreign_handler_t g_absent = {.name = {"absent", sizeof("absent") - 1}};
+
+static mp_status_t foreign_call_fill_absent(call_t *call, const mp_op_t *op) {
+  call->base = (mp_foreign_call_t){.op = op,
+                                   .handler = &g_absent,
+                                   .num_inputs = op->num_operands,
+                                   .num_outputs = op->num_results};
+  return NULL;
+}
+
+static mp_status_t foreign_call_fill(call_t *call, const mp_op_t *op, bool may_be_absent) {
   const bool is_typed = mp_foreign_is_typed(op);
   const mp_foreign_handler_t *handler = mp_foreign_find(foreign_call_target(op), is_typed);
+  if (handler == NULL && may_be_absent) return foreign_call_fill_absent(call, op);
   if (handler == NULL) return foreign_call_unknown(op, is_typed);
   if (handler->before_use != NULL) handler->before_use();
   call->base = (mp_foreign_call_t){
@@ -160,14 +172,15 @@ static mp_status_t foreign_call_fill(call_t *call, const mp_op_t *op) {
   return foreign_call_instantiate(call);
 }
 
-mp_status_t mp_foreign_call_create(const mp_op_t *op, mp_foreign_call_t **out_call) {
+static mp_status_t foreign_call_create(const mp_op_t *op, bool may_be_absent,
+                                       mp_foreign_call_t **out_call) {
   mp_arena_t *arena = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&arena));
   call_t *call = MP_ARENA_NEW(arena, call_t);
   mp_status_t status = mp_status_out_of_memory();
   if (call != NULL) {
     call->arena = arena;
-    status = foreign_call_fill(call, op);
+    status = foreign_call_fill(call, op, may_be_absent);
   }
   if (status == NULL) {
     *out_call = &call->base;
@@ -176,6 +189,14 @@ mp_status_t mp_foreign_call_create(const mp_op_t *op, mp_foreign_call_t **out_ca
   if (call != NULL) mp_foreign_state_clear(&call->state);
   mp_arena_release(arena);
   return status;
+}
+
+mp_status_t mp_foreign_call_create(const mp_op_t *op, mp_foreign_call_t **out_call) {
+  return foreign_call_create(op, false, out_call);
+}
+
+mp_status_t mp_foreign_call_create_or_absent(const mp_op_t *op, mp_foreign_call_t **out_call) {
+  return foreign_call_create(op, true, out_call);
 }
 
 void mp_foreign_call_release(mp_foreign_call_t *base) {

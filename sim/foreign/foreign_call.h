@@ -29,6 +29,10 @@ struct mp_foreign_call_s {
 // UNIMPLEMENTED with the names that are registered when the target is unknown; INVALID_ARGUMENT for
 // attributes that the interface cannot pass on; the function's own error when it refuses.
 MP_NODISCARD mp_status_t mp_foreign_call_create(const mp_op_t *op, mp_foreign_call_t **out_call);
+// The same of a function that may be absent, in a program that runs for its shapes alone: a call of
+// one that nobody has registered is never started.
+MP_NODISCARD mp_status_t mp_foreign_call_create_or_absent(const mp_op_t *op,
+                                                          mp_foreign_call_t **out_call);
 // Ends the function's state and frees the call, which is not running. NULL is allowed.
 void mp_foreign_call_release(mp_foreign_call_t *call);
 

@@ -411,6 +411,7 @@ enum {
   X(MHLO_ATTRIBUTES, "mhlo.attributes") \
   X(MHLO_BACKEND_CONFIG, "mhlo.backend_config") \
   X(MHLO_MEMORY_KIND, "mhlo.memory_kind") \
+  X(KERNEL_NAME, "kernel_name") \
   X(MHLO_LAYOUT_MODE, "mhlo.layout_mode") \
   X(MHLO_NUM_PARTITIONS, "mhlo.num_partitions") \
   X(MHLO_NUM_REPLICAS, "mhlo.num_replicas") \

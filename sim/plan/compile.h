@@ -26,6 +26,9 @@ typedef struct {
   bool keep_partitioned;
   // No loop becomes one command: for tests that replace the kernels of commands.
   bool open_loops;
+  // Calls of functions that nobody has registered are let through: the program will only run for
+  // its shapes (option `values`), where no function is called. Else such a program is refused.
+  bool absent_calls;
   // What custom partitioners have answered to an earlier compilation of the same program
   // (mp_program_t.answers); they are not asked again. NULL: they are asked. Borrowed.
   const mp_str_t *answers;

@@ -22,7 +22,8 @@ static mp_status_t emit_call_alias(mp_emitter_t *emitter, const mp_op_t *op, uin
 
 mp_status_t mp_emit_call(mp_emitter_t *emitter, mp_op_t *op, mp_cmd_t *command) {
   mp_foreign_call_t *call = NULL;
-  MP_RETURN_IF_ERROR(mp_foreign_call_create(op, &call));
+  MP_RETURN_IF_ERROR(emitter->options->absent_calls ? mp_foreign_call_create_or_absent(op, &call)
+                                                    : mp_foreign_call_create(op, &call));
   mp_status_t status = MP_ARRAY_PUSH(emitter->arena, &emitter->calls, call);
   if (status != NULL) {
     mp_foreign_call_release(call);

@@ -17,6 +17,8 @@ typedef struct {
   mp_partition_t partition;
   mp_str_t answers;  // for mp_program_t.answers
   bool open_loops;   // no loop becomes one command
+  // Functions that nobody has registered are let through: the program runs for its shapes alone.
+  bool absent_calls;
   // For mp_program_t.partitioned: the program takes it over. Where it is given, loops that become
   // one command have no branches in them, since these would not say which way they went. May be
   // NULL.

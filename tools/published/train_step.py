@@ -7,10 +7,9 @@ Prints a JSON object: seconds, and the shares of work and collectives in them.
 Weights are spread over `fsdp` and `tensor`, tokens over `data` and `fsdp`, heads and hidden units over `tensor`.  The
 layers are a scan; weights and Adam's moments are f32 (the first one may be bf16, `mu`), and computing is in bf16.
 
-`flash`: products that take as many operations as those of a kernel for attention stand in its place, and keep no scores
-in memory, as it does; without values nobody misses the real numbers.  Of the causal mask's square they have the blocks
-of `block` tokens that are not all masked.  The backward pass has five products, or seven where it is two kernels, which
-both make the scores again (`backward`).
+`flash`: attention is a library's kernel, as a custom_call that the model of time knows: JAX's splash kernels (`library`:
+"splash") with blocks of `block` tokens and two kernels in the backward pass, of three and four products, or one of five
+(`backward`: 7, 5); or cuDNN's ("cudnn").
 
 `remat`: "full" keeps the input of each layer, "minimal" what products with weights make, and a list the values of these
 names: input, q, k, v, context, out, gate, up, down.  With `offload` they wait for the backward pass in the host's memory.
@@ -25,13 +24,14 @@ import jax
 import jax.ad_checkpoint
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import xla_metadata
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
 
 import minipod
 
 c = type("Model", (), {"kv_heads": None, "head_dim": 128, "gated": True, "vocab": 32000, "parallel": False, "data": 1,
-                       "tensor": 1, "remat": "full", "offload": False, "flash": True, "block": 512, "backward": 7,
-                       "sequence": 2048, "mu": "float32"} | json.loads(sys.argv[1]))
+                       "tensor": 1, "remat": "full", "offload": False, "flash": True, "library": "splash",
+                       "block": 512, "backward": 7, "sequence": 2048, "mu": "float32"} | json.loads(sys.argv[1]))
 KV = c.kv_heads or c.heads
 BATCH = P(("data", "fsdp"))
 BETWEEN = P(("data", "fsdp"), None, "tensor")  # layers: nobody has activations that others have, too
@@ -41,36 +41,82 @@ named = jax.ad_checkpoint.checkpoint_name
 
 # ---- attention ----
 
-def product_like(shape, depth, x):
-  """Of the given shape: a product over `depth`, one of whose factors nobody has to read, and of the size of x."""
-  b, h, s, d = shape
-  left = jnp.broadcast_to(x[..., :1], (b, h, s, 1))
-  left = jnp.broadcast_to(left, (b, h, s, depth))
-  return jnp.einsum("bhst,bhtd->bhsd", left, x[:, :, :depth])
+def kernel(shapes, arrays, target, config, **metadata):
+  """A call of a kernel that is not there: without values nobody calls it."""
+  results = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes]
+  with xla_metadata.set_xla_metadata(**metadata):
+    call = jax.ffi.ffi_call(target, results, custom_call_api_version=1, legacy_backend_config=json.dumps(config))
+    return tuple(call(*arrays))
 
 
-def stand_in(count, q, k, v):
-  """As many products as attention has, over the keys in blocks that are not all masked, on the average."""
-  blocks = max(c.sequence // c.block, 1)
-  depth = c.sequence * (blocks + 1) // (2 * blocks)
-  out = q
-  for i in range(count):
-    out = out + product_like(q.shape, depth, k if i % 2 == 0 else v)
-  return out
+def splash(name, count, shapes, q, k, *arrays):
+  """One of JAX's splash kernels for TPUs, which has `count` products for each block that is not all masked."""
+  b, h, s, d = q.shape
+  block = min(c.block, s)
+  blocks = s // block
+  flops = count * 2 * b * h * (blocks * (blocks + 1) // 2) * block * block * d
+  phase = name.removeprefix("fwd")
+  said = {f"block_{side}{phase and '_' + phase}": block for side in ("q", "kv")}
+  return kernel(shapes, (q, k, *arrays), "tpu_custom_call", {"custom_call_config": {"cost_estimate": {"flops": flops}}},
+                kernel_name=f"splash_mha_{name}", kernel_metadata=json.dumps({"xprof_metadata": json.dumps(said)}))
+
+
+def splash_forward(q, k, v):
+  b, h, s, d = q.shape
+  out, lse = splash("fwd", 2, [(q.shape, q.dtype), ((b, h, s, 128), jnp.float32)], q, k, v)
+  return out, lse[..., 0]
+
+
+def splash_backward(q, k, v, out, lse, g):
+  arrays = q, k, v, lse, g, jnp.sum(out.astype(jnp.float32) * g.astype(jnp.float32), axis=-1)
+  gradients = [(k.shape, k.dtype), (v.shape, v.dtype)]
+  if c.backward == 5:  # each block of keys makes its part of all queries' gradients
+    parts = (c.sequence // min(c.block, c.sequence), *q.shape)
+    dq, dk, dv = splash("dkv", 5, [(parts, q.dtype), *gradients], *arrays)
+    return dq.sum(axis=0), dk, dv
+  return *splash("dq", 3, [(q.shape, q.dtype)], *arrays), *splash("dkv", 4, gradients, *arrays)
+
+
+def cudnn(name, shapes, q, k, *arrays):
+  b, s, h, d = q.shape
+  config = {"intermediate_tensor_shape": {"dimensions": [str(n) for n in (b, h, s, s)]}, "mask_type": "CAUSAL"}
+  return kernel(shapes, (q, k, *arrays), f"__cudnn${name}", {"cudnn_fmha_backend_config": config})
+
+
+def cudnn_forward(q, k, v):
+  b, s, h, d = q.shape
+  return cudnn("fmhaSoftmax", [(q.shape, q.dtype), ((b, h, s), jnp.float32)], q, k, v)
+
+
+def cudnn_backward(q, k, v, out, lse, g):
+  return cudnn("fmhaSoftmaxBackward", [(x.shape, x.dtype) for x in (q, k, v)], q, k, v, lse, g, out)
+
+
+def on_each_device(function, results):
+  """On the part of each device: of arrays of heads, and of numbers for each token and head (`results`: which)."""
+  arrays = P(("data", "fsdp"), None, "tensor") if c.library == "cudnn" else P(("data", "fsdp"), "tensor")
+  specs = {"heads": arrays, "tokens": P(("data", "fsdp"), "tensor")}
+  def call(*operands):
+    inside = tuple(specs["tokens" if x.ndim == 3 else "heads"] for x in operands)
+    return jax.shard_map(function, in_specs=inside, out_specs=tuple(specs[r] for r in results),
+                         check_vma=False)(*operands)
+  return call
+
+
+FORWARD, BACKWARD = {"splash": (splash_forward, splash_backward), "cudnn": (cudnn_forward, cudnn_backward)}[c.library]
 
 
 @jax.custom_vjp
 def flash(q, k, v):
-  return stand_in(2, q, k, v)
+  return flash_forward(q, k, v)[0]
 
 
-def flash_backward(saved, g):
-  q, k, v = saved
-  dq = stand_in(c.backward - 3, q, k, v) + g
-  return dq, dq + stand_in(1, q, k, v), dq + stand_in(2, q, v, k)
+def flash_forward(q, k, v):
+  out, lse = (named(x, "context") for x in on_each_device(FORWARD, ["heads", "tokens"])(q, k, v))
+  return out, (q, k, v, out, lse)
 
 
-flash.defvjp(lambda q, k, v: (flash(q, k, v), (q, k, v)), flash_backward)
+flash.defvjp(flash_forward, lambda saved, g: on_each_device(BACKWARD, ["heads"] * 3)(*saved, g))
 
 
 def plain(q, k, v):
@@ -81,13 +127,15 @@ def plain(q, k, v):
 
 def attend(x, w):
   b, s, _ = x.shape
-  heads = lambda y, n: spread(y.reshape(b, s, n, c.head_dim).transpose(0, 2, 1, 3),
-                              P(("data", "fsdp"), "tensor" if n % c.tensor == 0 else None))
+  is_plain = not c.flash or c.library == "splash"  # cuDNN takes [batch, tokens, heads, width]
+  turn = lambda y: y.transpose(0, 2, 1, 3) if is_plain else y
+  split = lambda n: P(("data", "fsdp"), *([] if is_plain else [None]), "tensor" if n % c.tensor == 0 else None)
+  heads = lambda y, n: spread(turn(y.reshape(b, s, n, c.head_dim)), split(n))
   q, k, v = (named(heads(x @ w[n], c.heads if n == "q" else KV), n) for n in "qkv")
-  if KV != c.heads:
-    k, v = (spread(jnp.repeat(y, c.heads // KV, axis=1), P(("data", "fsdp"), "tensor")) for y in (k, v))
-  out = named((flash if c.flash else plain)(q, k, v), "context")
-  return out.transpose(0, 2, 1, 3).reshape(b, s, c.heads * c.head_dim) @ w["o"]
+  if KV != c.heads and (not c.flash or KV % c.tensor != 0):
+    k, v = (spread(jnp.repeat(y, c.heads // KV, axis=1 if is_plain else 2), split(c.heads)) for y in (k, v))
+  out = flash(q, k, v) if c.flash else named(plain(q, k, v), "context")
+  return turn(out).reshape(b, s, c.heads * c.head_dim) @ w["o"]
 
 
 # ---- the model ----

@@ -123,6 +123,20 @@ typedef enum {
   X(fft_element, "fft.element", TIME, "of an element, for a factor of 128 of the length")         \
   X(linalg_column, "linalg.column", TIME, "a step of a decomposition that others wait for")
 
+// What a library's kernel for attention takes (sim/chip/cost/attention_cost.c): JAX's splash
+// kernels on TPUs by block, those of cuDNN and their like on GPUs by sequence.
+#define MP_CHIP_ATTENTION_FIGURES(X)                                                            \
+  X(attention_splash_forward, "attention.splash_forward", LIST, "MP_ATTENTION_TPU_...")         \
+  X(attention_splash_dkv, "attention.splash_dkv", LIST, "the same of keys' and values' kernel") \
+  X(attention_splash_dq, "attention.splash_dq", LIST, "the same of queries' kernel")            \
+  X(attention_splash_fused, "attention.splash_fused", LIST, "the same of one for all three")    \
+  X(attention_cores, "attention.cores", NUMBER, "of a device, that share out heads")            \
+  X(attention_forward, "attention.forward", LIST, "of the rate of bf16, at 512, 1k ... 16k")    \
+  X(attention_forward_causal, "attention.forward_causal", LIST, "the same of half a square")    \
+  X(attention_backward, "attention.backward", LIST, "the same of the backward pass")            \
+  X(attention_backward_causal, "attention.backward_causal", LIST, "the same of half a square")  \
+  X(attention_heads, "attention.heads", LIST, "by 128 wide ones: 64, 256; and in backward ones")
+
 // How collectives are done (sim/chip/schedule/README.md).
 #define MP_CHIP_OVERLAP_FIGURES(X)                                                       \
   X(overlap_all_gather, "overlap.all_gather", NUMBER, "0 sync, 1 async, 2 decomposed")   \
@@ -153,6 +167,7 @@ typedef enum {
   X(memory_workspace, "memory.workspace", BYTES, "that libraries' products work in")       \
   X(cluster_row, "cluster.row", NUMBER, "elements of a row that one kernel keeps at hand") \
   MP_CHIP_PRODUCT_FIGURES(X)                                                               \
+  MP_CHIP_ATTENTION_FIGURES(X)                                                             \
   MP_CHIP_COST_FIGURES(X)
 
 #define MP_FIGURE_TYPE_COMPILER mp_chip_compiler_t

@@ -19,8 +19,8 @@ double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op);
 double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op);
 double mp_fft_seconds(const mp_chip_t *chip, const mp_op_t *op);
 double mp_linalg_seconds(const mp_chip_t *chip, const mp_op_t *op);
-// foreign_cost.c: a custom_call with an estimate of its own in its backend_config, as kernels
-// written in Pallas have it; 0 if there is none.
+// foreign_cost.c: a custom_call that is a kernel for attention (attention_cost.h), or has an
+// estimate of its own in its backend_config, as kernels written in Pallas may; else 0.
 double mp_foreign_seconds(const mp_chip_t *chip, const mp_op_t *op);
 
 // Elements of an array; 0 of what is none.

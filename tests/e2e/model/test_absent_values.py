@@ -184,3 +184,45 @@ def test_random_programs_have_true_values_or_none():
       known += other != "absent"
       assert other in (value, "absent"), f"program {without.split()[0]} of absent_programs.py"
   assert known > 2 * count  # one is its number
+
+
+# Attention as a kernel of a library, on each device's heads.
+KERNEL = """
+import json
+from jax.experimental import xla_metadata
+mesh = jax.make_mesh((4,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+heads = jax.ShapeDtypeStruct((8, 2048, 128), jnp.bfloat16, sharding=NamedSharding(mesh, P("i")))
+def attend(q, k, v):
+  said = json.dumps({"xprof_metadata": json.dumps({"block_q": 512, "block_kv": 512})})
+  result = jax.ShapeDtypeStruct(q.shape, q.dtype)
+  with xla_metadata.set_xla_metadata(kernel_name="splash_mha_fwd", kernel_metadata=said):
+    return jax.ffi.ffi_call("tpu_custom_call", result, custom_call_api_version=1)(q, k, v)
+compiled = jax.jit(jax.shard_map(attend, in_specs=P("i"), out_specs=P("i"), mesh=mesh)).lower(heads, heads, heads)
+"""
+
+
+def test_a_function_that_nobody_has_takes_its_time():
+  """Here: two heads of a v5e's splash kernel, 16 blocks each."""
+  out = run(KERNEL + """
+      x = jax.jit(lambda: jnp.ones(heads.shape, heads.dtype), out_shardings=heads.sharding)()
+      compiled = compiled.compile()
+      jax.block_until_ready(compiled(x, x, x))
+      before = minipod.virtual_time()
+      y = jax.block_until_ready(compiled(x, x, x))
+      print(1e6 * (minipod.virtual_time() - before))
+      show(y)
+      """.replace("\n      ", "\n"), MINIPOD_TOPOLOGY="v5e:2x2")
+  microseconds, value = out.split()
+  inside = 2 * 16 * 4 * 512 * 512 * 128 / (0.893 * 197e12) * 1e6
+  besides = 2 * (16 * 106 + 4 * 459) * 1e-3
+  assert inside + besides < float(microseconds) < inside + besides + 20 and value == "absent"
+
+
+def test_with_values_it_is_refused():
+  out = scenario.run(KERNEL + """
+try:
+  compiled.compile()
+except jax.errors.JaxRuntimeError as error:
+  print(error)
+""", devices=4)
+  assert "custom_call target 'tpu_custom_call' is not known to minipod" in out

@@ -1,0 +1,155 @@
+// Which calls are kernels for attention, and of what: JAX's for TPUs (splash and flash attention,
+// by the kernel's name), and cuDNN's.
+#include <math.h>
+
+#include "sim/chip/cost/attention_cost.h"
+#include "sim/chip/cost/foreign_text.h"
+
+static bool attention_call_has(mp_str_t text, const char *word) {
+  mp_str_t behind;
+  return mp_foreign_find_word(text, word, &behind);
+}
+
+static mp_str_t attention_call_frontend(const mp_op_t *op, const char *key) {
+  const mp_attr_t *text =
+      mp_attr_dict_get_text(mp_op_attr(op, MP_ATTR_MHLO_FRONTEND_ATTRIBUTES), key);
+  return text == NULL || text->kind != MP_KIND_STRING ? MP_STR("") : text->u.str;
+}
+
+// An array of heads: its last two dimensions are length and width.
+static bool attention_call_is_heads(const mp_type_t *type) {
+  return mp_type_is_tensor(type) && type->rank >= 3 && mp_dtype_is_float(type->dtype);
+}
+
+static double attention_call_product(const mp_type_t *type, uint32_t count) {
+  double product = 1;
+  for (uint32_t i = 0; i < count; ++i) product *= (double)type->dims[i];
+  return product;
+}
+
+// ---- of TPUs ----
+
+// Results: gradients of keys and values, and those of queries if the kernel makes them, too.
+static mp_attention_pass_t attention_call_pass(const mp_op_t *op, mp_str_t name) {
+  uint32_t arrays = 0;
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    arrays += attention_call_is_heads(op->results[i].type);
+  }
+  if (attention_call_has(name, "bwd")) return MP_ATTENTION_BACKWARD;
+  if (attention_call_has(name, "dkv")) return arrays > 2 ? MP_ATTENTION_BACKWARD : MP_ATTENTION_DKV;
+  return attention_call_has(name, "dq") ? MP_ATTENTION_DQ : MP_ATTENTION_FORWARD;
+}
+
+// The first two arrays of heads are queries and keys. Each may have its last two dimensions either
+// way round; heads are narrower than sequences are long.
+static bool attention_call_read_arrays(const mp_op_t *op, mp_attention_t *out) {
+  const mp_type_t *arrays[2];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < op->num_operands && count < 2; ++i) {
+    if (attention_call_is_heads(op->operands[i]->type)) arrays[count++] = op->operands[i]->type;
+  }
+  if (count < 2) return false;
+  const mp_type_t *q = arrays[0], *k = arrays[1];
+  const int64_t *last = q->dims + q->rank - 2, *of_keys = k->dims + k->rank - 2;
+  const bool is_plain = last[1] == of_keys[1];
+  const int64_t width = is_plain || last[1] < last[0] ? last[1] : last[0];
+  out->heads = attention_call_product(q, q->rank - 2);
+  out->width = (double)width;
+  out->queries = (double)last[0] * (double)last[1] / (double)width;
+  out->keys = (double)(of_keys[1] == width ? of_keys[0] : of_keys[1]);
+  return out->heads > 0 && out->width > 0 && out->queries > 0 && out->keys > 0;
+}
+
+// What JAX writes beside a splash kernel for profilers: kernel_metadata =
+// {"xprof_metadata":"{\"block_q\": 512, ...}"}. A kernel that says nothing is taken to have blocks
+// of 512, as most programs choose for splash, or JAX's default for flash attention.
+static void attention_call_read_blocks(const mp_op_t *op, mp_attention_t *out) {
+  static const char *const keys[MP_ATTENTION_PASS_COUNT][2] = {
+      [MP_ATTENTION_FORWARD] = {"block_q", "block_kv"},
+      [MP_ATTENTION_DKV] = {"block_q_dkv", "block_kv_dkv"},
+      [MP_ATTENTION_DQ] = {"block_q_dq", "block_kv_dq"},
+      [MP_ATTENTION_BACKWARD] = {"block_q_dkv", "block_kv_dkv"},
+  };
+  const double usual = out->is_splash ? 512 : 128;
+  const mp_str_t said = attention_call_frontend(op, "kernel_metadata");
+  const double of_queries = mp_foreign_number(said, keys[out->pass][0]);
+  const double of_keys = mp_foreign_number(said, keys[out->pass][1]);
+  out->block_queries = fmin(of_queries >= 1 ? of_queries : usual, out->queries);
+  out->block_keys = fmin(of_keys >= 1 ? of_keys : usual, out->keys);
+}
+
+// A splash kernel with a mask has tables of its blocks in front; that of a square is taken to be
+// causal.
+static bool attention_call_is_masked(const mp_op_t *op, const mp_attention_t *a) {
+  const mp_type_t *first = op->operands[0]->type;
+  return a->is_splash && a->queries == a->keys && mp_type_is_tensor(first) &&
+         mp_dtype_is_integer(first->dtype);
+}
+
+static bool attention_call_of_tpu(const mp_op_t *op, mp_attention_t *out) {
+  mp_str_t name = mp_op_str(op, MP_ATTR_KERNEL_NAME);
+  if (name.size == 0) name = attention_call_frontend(op, "kernel_name");
+  out->is_splash = attention_call_has(name, "splash");
+  if (!out->is_splash && !attention_call_has(name, "flash_attention")) return false;
+  if (!attention_call_read_arrays(op, out)) return false;
+  out->pass = attention_call_pass(op, name);
+  out->is_causal = attention_call_is_masked(op, out);
+  attention_call_read_blocks(op, out);
+  return true;
+}
+
+// ---- cuDNN ----
+
+// "intermediate_tensor_shape": {..., "dimensions": ["4", "16", "2048", "2048"], ...}: sequences,
+// heads, queries, keys.
+static bool attention_call_read_scores(mp_str_t config, mp_attention_t *out) {
+  double sizes[4];
+  mp_str_t rest;
+  if (!mp_foreign_find_word(config, "\"intermediate_tensor_shape\"", &rest) ||
+      !mp_foreign_find_word(rest, "\"dimensions\"", &rest)) {
+    return false;
+  }
+  mp_str_t list = mp_str_cut(&rest, ']');
+  for (int i = 0; i < 4; ++i) {
+    size_t used = 0;
+    while (list.size != 0 && (used = mp_str_scan_double(list, &sizes[i])) == 0) {
+      ++list.data;
+      --list.size;
+    }
+    if (used == 0 || !(sizes[i] >= 1)) return false;
+    list = (mp_str_t){list.data + used, list.size - used};
+  }
+  out->heads = sizes[0] * sizes[1];
+  out->queries = sizes[2];
+  out->keys = sizes[3];
+  return true;
+}
+
+static bool attention_call_of_cudnn(const mp_op_t *op, mp_str_t target, mp_attention_t *out) {
+  const mp_str_t config = mp_op_str(op, MP_ATTR_BACKEND_CONFIG);
+  if (!attention_call_read_scores(config, out)) return false;
+  if (!attention_call_is_heads(op->operands[0]->type)) return false;
+  const mp_type_t *q = op->operands[0]->type;
+  out->width = (double)q->dims[q->rank - 1];
+  out->pass = attention_call_has(target, "Backward") ? MP_ATTENTION_BACKWARD : MP_ATTENTION_FORWARD;
+  out->is_causal = attention_call_has(config, "CAUSAL\"");  // also PADDING_CAUSAL
+  out->block_queries = out->queries;
+  out->block_keys = out->keys;
+  return out->width > 0;
+}
+
+bool mp_attention_of_call(const mp_op_t *op, mp_attention_t *out_attention) {
+  mp_attention_t attention = {.pass = MP_ATTENTION_FORWARD};
+  const mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
+  if (op->num_operands == 0) return false;
+  const bool is_one = mp_str_is(target, "tpu_custom_call") ? attention_call_of_tpu(op, &attention)
+                      : mp_str_starts_with(target, "__cudnn$fmha")
+                          ? attention_call_of_cudnn(op, target, &attention)
+                          : false;
+  mp_str_t estimate;
+  if (mp_foreign_find_word(mp_op_str(op, MP_ATTR_BACKEND_CONFIG), "\"cost_estimate\"", &estimate)) {
+    attention.flops = mp_foreign_number(mp_str_cut(&estimate, '}'), "\"flops");
+  }
+  *out_attention = attention;
+  return is_one;
+}

@@ -1,0 +1,112 @@
+// What kernels for attention take: by block on a TPU, by sequence on a GPU.
+#include "sim/chip/cost/attention_cost.h"
+
+#include <math.h>
+
+// Products of a block of scores in each pass: scores and result; scores again, and gradients.
+static const double g_products[MP_ATTENTION_PASS_COUNT] = {2, 4, 3, 5};
+
+static double attention_cost_flops(const mp_attention_t *a, double scores) {
+  return 2 * g_products[a->pass] * scores * a->width;
+}
+
+// ---- on a TPU ----
+
+static const mp_figure_list_t *attention_cost_splash(const mp_chip_t *chip,
+                                                     mp_attention_pass_t pass) {
+  const mp_chip_figures_t *figures = &chip->figures;
+  const mp_figure_list_t *lists[] = {&figures->attention_splash_forward,
+                                     &figures->attention_splash_dkv, &figures->attention_splash_dq,
+                                     &figures->attention_splash_fused};
+  return lists[pass]->count == MP_ATTENTION_TPU_COUNT ? lists[pass] : NULL;
+}
+
+// Blocks of a head that are not all masked.
+static double attention_cost_blocks(const mp_attention_t *a, double all) {
+  if (!a->is_causal) return all;
+  double live = 0;
+  for (double end = a->block_queries; end < a->queries + a->block_queries;
+       end += a->block_queries) {
+    live += ceil(fmin(end, a->keys) / a->block_keys);
+  }
+  return fmin(live, all);
+}
+
+// The seconds until the next block's keys and values (or queries and gradients) are there, which
+// are fetched meanwhile. A memory's latency is that of reading and writing.
+static double attention_cost_fetch(const mp_chip_t *chip, double rows, double lanes) {
+  enum { ARRAYS = 2, ELEMENT = 2 };
+  return mp_figure_or(chip->figures.memory_latency, 0) / 2 +
+         ARRAYS * ELEMENT * rows * lanes / chip->memory_bandwidth;
+}
+
+// The cores of a device share out the heads; but splash's backward kernels run on one core.
+static double attention_cost_tpu(const mp_chip_t *chip, const mp_attention_t *a,
+                                 const mp_figure_list_t *figures) {
+  enum { LANES = 128, ENDS = 512 };
+  const double cores = mp_figure_or(chip->figures.attention_cores, 1);
+  const double used = a->is_splash && a->pass != MP_ATTENTION_FORWARD ? 1 : cores;
+  const bool is_by_keys = a->pass == MP_ATTENTION_DKV || a->pass == MP_ATTENTION_BACKWARD;
+  const double all = ceil(a->queries / a->block_queries) * ceil(a->keys / a->block_keys);
+  const double of_block = attention_cost_flops(a, a->block_queries * a->block_keys);
+  const double live = a->flops > 0 ? fmin(a->flops / of_block, a->heads * all)
+                                   : a->heads * attention_cost_blocks(a, all);
+  const double lanes = ceil(a->width / LANES) * LANES;
+  const double share =
+      figures->each[a->width > LANES ? MP_ATTENTION_TPU_WIDE : MP_ATTENTION_TPU_SHARE];
+  const double inside = of_block * lanes / a->width / (share * chip->flops[MP_FLOP_BF16]) * cores +
+                        figures->each[MP_ATTENTION_TPU_STEP] * 1e-9;
+  const double fetch =
+      attention_cost_fetch(chip, is_by_keys ? a->block_queries : a->block_keys, lanes);
+  const double skip = figures->each[MP_ATTENTION_TPU_SKIP] * 1e-9;
+  const double rows = a->heads * (is_by_keys ? a->keys : a->queries);
+  const double ends = rows / ENDS * figures->each[MP_ATTENTION_TPU_ENDS] * 1e-9;
+  return (live * fmax(inside, fetch) + (a->heads * all - live) * skip + ends) / used;
+}
+
+// ---- on a GPU ----
+
+static const mp_figure_list_t *attention_cost_curve(const mp_chip_t *chip, const mp_attention_t *a,
+                                                    bool is_causal) {
+  const mp_chip_figures_t *figures = &chip->figures;
+  const bool is_forward = a->pass == MP_ATTENTION_FORWARD;
+  const mp_figure_list_t *list =
+      is_causal
+          ? (is_forward ? &figures->attention_forward_causal : &figures->attention_backward_causal)
+          : (is_forward ? &figures->attention_forward : &figures->attention_backward);
+  return list->count == MP_ATTENTION_GPU_COUNT ? list : NULL;
+}
+
+static double attention_cost_share(const mp_figure_list_t *curve, double length) {
+  const double at =
+      fmin(fmax(log2(length / MP_ATTENTION_GPU_FIRST), 0), MP_ATTENTION_GPU_COUNT - 1);
+  const int below = (int)fmin(floor(at), MP_ATTENTION_GPU_COUNT - 2);
+  return curve->each[below] + (at - below) * (curve->each[below + 1] - curve->each[below]);
+}
+
+static double attention_cost_heads(const mp_chip_t *chip, const mp_attention_t *a) {
+  const mp_figure_list_t *list = &chip->figures.attention_heads;
+  if (list->count != MP_ATTENTION_HEADS_COUNT) return 1;
+  const double *each = list->each;
+  if (a->pass != MP_ATTENTION_FORWARD) each += MP_ATTENTION_HEADS_BACKWARD_64;
+  const double at = fmin(fmax(log2(a->width / 128), -1), 1);
+  return at < 0 ? 1 + at * (1 - each[MP_ATTENTION_HEADS_64])
+                : 1 - at * (1 - each[MP_ATTENTION_HEADS_256]);
+}
+
+static double attention_cost_gpu(const mp_chip_t *chip, const mp_attention_t *a,
+                                 const mp_figure_list_t *curve, double flops) {
+  const double share = attention_cost_share(curve, a->keys) * attention_cost_heads(chip, a);
+  return flops / (share * chip->flops[MP_FLOP_BF16]);
+}
+
+double mp_attention_seconds(const mp_chip_t *chip, const mp_attention_t *a) {
+  const mp_figure_list_t *splash = attention_cost_splash(chip, a->pass);
+  if (splash != NULL) return attention_cost_tpu(chip, a, splash);
+  // Of a causal mask publications count half of the square.
+  const double all = attention_cost_flops(a, a->heads * a->queries * a->keys);
+  const double flops = a->flops > 0 ? a->flops : all / (a->is_causal ? 2 : 1);
+  const mp_figure_list_t *curve = attention_cost_curve(chip, a, flops < 0.75 * all);
+  if (curve != NULL) return attention_cost_gpu(chip, a, curve, flops);
+  return flops / chip->flops[MP_FLOP_BF16];
+}
