@@ -2,12 +2,13 @@
 #include "sim/chip/cost/kernel_cost.h"
 #include "sim/chip/twin_impl.h"
 
-// The bytes that the ops of a cluster copy before they change arrays in place.
-static double twin_kernels_bytes_kept(const mp_twin_builder_t *b, const mp_cluster_t *cluster) {
+// The bytes that the ops of a cluster copy: before they change arrays in place, and into other
+// tiles.
+static double twin_kernels_bytes_copied(const mp_twin_builder_t *b, const mp_cluster_t *cluster) {
   double bytes = 0;
   for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
     const mp_cluster_member_t *member = &b->clusters.members.items[at];
-    bytes += mp_twin_bytes_kept(b, member->op);
+    bytes += mp_twin_bytes_kept(b, member->op) + mp_twin_bytes_relaid(b, member->op);
     at = member->next;
   }
   return bytes;
@@ -23,7 +24,7 @@ mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op) {
   const mp_cluster_t *cluster = mp_cluster_at(&b->clusters, op);
   if (cluster == NULL) return NULL;
   const mp_work_t *work = &cluster->work;
-  const double bytes = cluster->bytes + twin_kernels_bytes_kept(b, cluster);
+  const double bytes = cluster->bytes + twin_kernels_bytes_copied(b, cluster);
   const mp_twin_kernel_t kernel = {
       .op = cluster->leader,
       .name = mp_twin_name(cluster->leader),

@@ -103,11 +103,27 @@ static double indexed_cost_update(const mp_chip_t *chip, const mp_op_t *op,
              : mp_figure_or(figures->scatter_far_scalar, each);
 }
 
-// What is updated is read and written.
+// The compiler of a TPU sorts the indices of sums with their places first, and looks the updates up
+// in this order: kernels on the indices alone.
+static double indexed_cost_sort(const mp_chip_t *chip, const mp_op_t *op,
+                                const indexed_accesses_t *a) {
+  enum { ARRAYS = 2, KERNELS = 3 };
+  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || !indexed_cost_is_sum(op)) return 0;
+  if (mp_op_bool(op, MP_ATTR_INDICES_ARE_SORTED, false) || a->slices < 2) return 0;
+  return mp_sort_lines_seconds(chip, a->slices, a->slices, ARRAYS) +
+         KERNELS * (chip->op_latency + mp_figure_or(chip->figures.memory_latency, 0));
+}
+
+// What is updated is read and written. On a TPU the updates are read besides; a GPU's kernel makes
+// them.
 double mp_scatter_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const indexed_accesses_t a = indexed_cost_of_scatter(op);
+  const mp_value_t *update = op->operands[op->num_operands / 2 + 1];
+  const bool is_tpu = chip->figures.compiler == MP_CHIP_COMPILER_TPU;
+  const double updates = is_tpu ? mp_work_bytes_of(update->type) : 0;
   return fmax(a.slices * indexed_cost_update(chip, op, &a),
-              2 * indexed_cost_bytes(chip, &a) / chip->memory_bandwidth);
+              (2 * indexed_cost_bytes(chip, &a) + updates) / chip->memory_bandwidth) +
+         indexed_cost_sort(chip, op, &a);
 }
 
 // ---- reverse ----

@@ -16,6 +16,8 @@ double mp_scatter_seconds(const mp_chip_t *chip, const mp_op_t *op);
 double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op);
 // staged_cost.c: what is done in stages or column by column.
 double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op);
+// Sorts lines of `line` elements, `count` in all, of so many arrays that are at hand.
+double mp_sort_lines_seconds(const mp_chip_t *chip, double count, double line, double arrays);
 double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op);
 double mp_fft_seconds(const mp_chip_t *chip, const mp_op_t *op);
 double mp_linalg_seconds(const mp_chip_t *chip, const mp_op_t *op);

@@ -53,15 +53,22 @@ static double staged_cost_used(const mp_op_t *op, double line) {
   return used > 0 ? fmin(used, line) : line;
 }
 
+// The elements of a line that are left: fewer than all where the sort itself keeps the first ones
+// only, or where nobody looks at the others.
+static double staged_cost_best(const mp_op_t *op, double line) {
+  const mp_type_t *best = op->num_results == 0 ? NULL : op->results[0].type;
+  if (best == NULL || !mp_type_is_tensor(best) || best->rank == 0) return line;
+  int64_t dimension = op->code == MP_OP_SORT ? mp_op_int(op, MP_ATTR_DIMENSION, -1) : -1;
+  if (dimension < 0) dimension += best->rank;
+  const double kept = fmin((double)best->dims[dimension], line);
+  const bool is_whole_sort = op->code == MP_OP_SORT && kept == line;
+  const bool is_along_last = dimension + 1 == (int64_t)best->rank;
+  return is_whole_sort && is_along_last ? staged_cost_used(op, line) : kept;
+}
+
 // The best k alone: blocks of k are sorted, and of two blocks one is left.
 static double staged_cost_best_stages(const mp_op_t *op, double line) {
-  const mp_type_t *best = op->num_results == 0 ? NULL : op->results[0].type;
-  if (best == NULL || !mp_type_is_tensor(best) || best->rank == 0) return staged_cost_stages(line);
-  const int64_t dimension = mp_op_int(op, MP_ATTR_DIMENSION, -1);
-  const bool is_along_last = dimension < 0 || dimension + 1 == (int64_t)best->rank;
-  double k = line;
-  if (op->code != MP_OP_SORT) k = (double)best->dims[best->rank - 1];
-  if (op->code == MP_OP_SORT && is_along_last) k = staged_cost_used(op, line);
+  const double k = staged_cost_best(op, line);
   return fmin(staged_cost_stages(line), staged_cost_stages(k) + staged_cost_log2(k));
 }
 
@@ -71,20 +78,29 @@ static double staged_cost_passes(double line, double tile) {
   return over > 0 ? 1 + over * (over + 1) / 2 : 1;
 }
 
+static double staged_cost_network(const mp_chip_t *chip, double count, double arrays,
+                                  double stages) {
+  const double each = mp_figure_or(chip->figures.sort_stage, STAGED_SORT_STAGE);
+  return count * arrays * each * stages / mp_vector_rate(chip);
+}
+
+double mp_sort_lines_seconds(const mp_chip_t *chip, double count, double line, double arrays) {
+  return staged_cost_network(chip, count, arrays, staged_cost_stages(line));
+}
+
 double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   if (op->num_operands == 0 || !mp_type_is_tensor(op->operands[0]->type)) return 0;
   const double line = staged_cost_line(op);
   const double count = mp_irregular_count(op->operands[0]->type);
-  const double each = mp_figure_or(chip->figures.sort_stage, STAGED_SORT_STAGE);
   // The network moves all operands as its keys say; a sort of keys alone carries their places.
   const double arrays = fmax(op->num_operands, 2);
-  const double steps = count * arrays * each * staged_cost_best_stages(op, line);
+  const double steps = staged_cost_network(chip, count, arrays, staged_cost_best_stages(op, line));
   const double passes =
       op->code == MP_OP_SORT
           ? staged_cost_passes(line, mp_figure_or(chip->figures.sort_tile, INFINITY))
           : 1;
   const double memory = staged_cost_bytes(op) / chip->memory_bandwidth;
-  return fmax(steps / mp_vector_rate(chip), passes * memory) + (passes - 1) * chip->op_latency;
+  return fmax(steps, passes * memory) + (passes - 1) * chip->op_latency;
 }
 
 // ---- windows ----
@@ -117,6 +133,29 @@ double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 
 // ---- fft ----
 
+// A factor is a product of complex numbers: three of real ones, each a kernel.
+static double staged_cost_fft_kernels(const mp_chip_t *chip, double factors, double bytes) {
+  enum { PRODUCTS = 3 };
+  const mp_chip_figures_t *figures = &chip->figures;
+  const double launch = mp_figure_or(figures->product_launch, 0);
+  const bool is_near = bytes <= mp_figure_or(figures->memory_scratch, 0);
+  return factors * PRODUCTS *
+         (is_near ? mp_figure_or(figures->product_scratch_launch, launch) : launch);
+}
+
+// Complex arrays are taken apart into two of real numbers, or put together from them: read and
+// written.
+static double staged_cost_fft_parts(const mp_op_t *op) {
+  double bytes = 0;
+  if (mp_dtype_is_complex(op->operands[0]->type->dtype)) {
+    bytes += 2 * mp_work_bytes_of(op->operands[0]->type);
+  }
+  if (mp_dtype_is_complex(op->results[0].type->dtype)) {
+    bytes += 2 * mp_work_bytes_of(op->results[0].type);
+  }
+  return bytes;
+}
+
 // A length is done in factors, each a product with a small matrix.
 double mp_fft_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   enum { FACTOR = 128, OTHERWISE = 4 };
@@ -134,7 +173,10 @@ double mp_fft_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const double count =
       mp_irregular_count(type == MP_FFT_RFFT ? op->operands[0]->type : op->results[0].type);
   const double share = type == MP_FFT_RFFT || type == MP_FFT_IRFFT ? 0.75 : 1;
-  return count * share * fmax(factors, 1) * chip->figures.fft_element;
+  factors = fmax(factors, 1);
+  return count * share * factors * chip->figures.fft_element +
+         staged_cost_fft_kernels(chip, factors, staged_cost_bytes(op)) +
+         staged_cost_fft_parts(op) / chip->memory_bandwidth;
 }
 
 // ---- linear algebra ----

@@ -211,6 +211,29 @@ static void small_values_stay_in_scratch_memory(void **state) {
   find_end(&f);
 }
 
+// What a sum of rows begins with is written to memory, where the result lies, though there is room.
+static void what_is_updated_lies_in_memory(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%i: tensor<8x1xi32>, %u: tensor<8x128xf32>) -> tensor<1024x128xf32> {\n" ZERO
+      "%x = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<1024x128xf32>\n"
+      "%0 = \"stablehlo.scatter\"(%x, %i, %u) <{indices_are_sorted = false, "
+      "scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], "
+      "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, "
+      "unique_indices = false}> ({\n^bb0(%p: tensor<f32>, %q: tensor<f32>):\n%r = stablehlo.add "
+      "%p, %q : tensor<f32>\nstablehlo.return %r : tensor<f32>\n}) : (tensor<1024x128xf32>, "
+      "tensor<8x1xi32>, tensor<8x128xf32>) -> tensor<1024x128xf32>\n"
+      "return %0 : tensor<1024x128xf32>\n}\n";
+  mp_chip_figures_t figures = figures_of(TPU);
+  found_t without = find_with(&figures, text);
+  figures.memory_scratch = 1e9;
+  found_t with = find_with(&figures, text);
+  assert_true(sum_bytes(&without) >= 1024 * 128 * 4);
+  assert_float_equal(sum_bytes(&with), sum_bytes(&without), 1e-3);
+  find_end(&without);
+  find_end(&with);
+}
+
 // What a loop carries stays in scratch memory, and so does what it reads in all rounds.
 static void carried_values_stay_in_scratch_memory(void **state) {
   (void)state;
@@ -247,6 +270,7 @@ int main(void) {
       cmocka_unit_test(libraries_add_and_do_not_gate),
       cmocka_unit_test(updates_of_a_weight_are_one_kernel),
       cmocka_unit_test(arrays_lie_in_tiles),
+      cmocka_unit_test(what_is_updated_lies_in_memory),
       cmocka_unit_test(carried_values_stay_in_scratch_memory),
       cmocka_unit_test(small_values_stay_in_scratch_memory),
   };

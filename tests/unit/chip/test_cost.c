@@ -131,6 +131,29 @@ static void a_table_of_narrow_rows_is_brought_into_form(void **state) {
             (3 * table + rows) * 1e-3);
 }
 
+#define SCATTER(sorted)                                                                           \
+  "func.func @main(%x: tensor<4096x128xf32>, %i: tensor<1024x1xi32>, %u: tensor<1024x128xf32>) "  \
+  "-> tensor<4096x128xf32> {\n%0 = \"stablehlo.scatter\"(%x, %i, %u) <{indices_are_sorted "       \
+  "= " sorted                                                                                     \
+  ", scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], "                   \
+  "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, "       \
+  "unique_indices = false}> ({\n^bb0(%p: tensor<f32>, %q: tensor<f32>):\n%r = stablehlo.add %p, " \
+  "%q : tensor<f32>\nstablehlo.return %r : tensor<f32>\n}) : (tensor<4096x128xf32>, "             \
+  "tensor<1024x1xi32>, tensor<1024x128xf32>) -> tensor<4096x128xf32>\n"                           \
+  "return %0 : tensor<4096x128xf32>\n}\n"
+
+// On a TPU the indices of sums are sorted with their places, by kernels of their own.
+static void indices_of_sums_are_sorted_first(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.op_latency = 100e-9;
+  chip.figures.sort_stage = 5;
+  expect_ns(&chip, SCATTER("false"), 100);
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  expect_ns(&chip, SCATTER("true"), 100);
+  expect_ns(&chip, SCATTER("false"), 1024 * 2 * 5 * 55 * 1e-3 + 4 * 100);
+}
+
 #define REVERSE(dims)                                                                    \
   "func.func @main(%x: tensor<100x1000xf32>) -> tensor<100x1000xf32> {\n%0 = stablehlo." \
   "reverse %x, dims = [" dims "] : tensor<100x1000xf32>\nreturn %0 : tensor<100x1000xf32>\n}\n"
@@ -164,6 +187,55 @@ static void a_sort_is_a_network(void **state) {
   expect_ns(&chip, SORT("10x1024xf32"), 4 * 2 * 4 * 10240.0);
 }
 
+// Of the 100 best of 1,024, blocks of 128 are sorted, and of two blocks one is left.
+static void the_best_are_found_in_fewer_stages(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.figures.sort_stage = 5;
+  static const char text[] =
+      "func.func @main(%x: tensor<10x1024xf32>) -> tensor<10x100xf32> {\n"
+      "%0 = \"stablehlo.sort\"(%x) <{dimension = 1 : i64, is_stable = true, minipod.first = 100 : "
+      "i64}> ({\n^bb0(%p: tensor<f32>, %q: tensor<f32>):\n%r = stablehlo.compare GT, %p, %q : "
+      "(tensor<f32>, tensor<f32>) -> tensor<i1>\nstablehlo.return %r : tensor<i1>\n}) : "
+      "(tensor<10x1024xf32>) -> tensor<10x100xf32>\nreturn %0 : tensor<10x100xf32>\n}\n";
+  expect_ns(&chip, text, 10240.0 * 2 * 5 * (28 + 7) * 1e-3);
+}
+
+// A length of 1,024 has two factors of up to 128, each of which is three products.
+static void a_transform_is_products_in_real_numbers(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.figures.fft_element = 1e-9;
+  chip.figures.product_launch = 2e-6;
+  static const char text[] =
+      "func.func @main(%x: tensor<2x1024xcomplex<f32>>) -> tensor<2x1024xcomplex<f32>> {\n"
+      "%0 = stablehlo.fft %x, type = FFT, length = [1024] : (tensor<2x1024xcomplex<f32>>) -> "
+      "tensor<2x1024xcomplex<f32>>\nreturn %0 : tensor<2x1024xcomplex<f32>>\n}\n";
+  expect_ns(&chip, text, 2048 * 2 + 6 * 2000);
+  chip.figures.memory_scratch = 1e6;
+  chip.figures.product_scratch_launch = 500e-9;
+  expect_ns(&chip, text, 2048 * 2 + 6 * 500);
+}
+
+// An argument of 64 x 96 is brought into rows of 128 lanes, of which 64 are used, and from these
+// into tiles along the other dimension.
+static void arguments_are_brought_into_other_tiles(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.memory_bandwidth = 1e12;
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  static const char text[] =
+      "func.func @main(%x: tensor<64x96xf32>) -> tensor<96x64xf32> {\n"
+      "%0 = stablehlo.reshape %x : (tensor<64x96xf32>) -> tensor<96x64xf32>\n"
+      "%1 = stablehlo.negate %0 : tensor<96x64xf32>\nreturn %1 : tensor<96x64xf32>\n}\n";
+  const double least = 64 * 128 * 4, rows = 96 * 128 * 4;
+  expect_ns(&chip, text, (2 * least + 2 * rows + 2 * least) * 1e-3);
+  chip.figures.memory_scratch = least;
+  expect_ns(&chip, text, (2 * least + 2 * rows) * 1e-3);
+  chip.figures.memory_scratch = rows;
+  expect_ns(&chip, text, 2 * least * 1e-3);
+}
+
 static void a_decomposition_goes_column_by_column(void **state) {
   (void)state;
   mp_chip_t chip = bare_chip();
@@ -182,8 +254,12 @@ int main(void) {
       cmocka_unit_test(lanes_are_added_up_once_for_each_result),
       cmocka_unit_test(rows_move_in_granules_and_scalars_one_by_one),
       cmocka_unit_test(a_table_of_narrow_rows_is_brought_into_form),
+      cmocka_unit_test(indices_of_sums_are_sorted_first),
       cmocka_unit_test(reversing_the_last_dimension_is_dear),
       cmocka_unit_test(a_sort_is_a_network),
+      cmocka_unit_test(the_best_are_found_in_fewer_stages),
+      cmocka_unit_test(a_transform_is_products_in_real_numbers),
+      cmocka_unit_test(arguments_are_brought_into_other_tiles),
       cmocka_unit_test(a_decomposition_goes_column_by_column),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
