@@ -100,10 +100,12 @@ typedef struct {
 } mp_twin_t;
 
 // What the twin has to know of the network to which the chip belongs: about how many seconds a
-// collective takes that has its links for itself.
+// collective takes that has its links for itself, and bytes/s of a link of the chip, one way (0:
+// not described).
 typedef struct {
   mp_status_t (*seconds)(void *context, const mp_collective_t *collective, double *out_seconds);
   void *context;
+  double bandwidth;
 } mp_twin_links_t;
 
 // Makes the twin of a program that has kept what it was made of (mp_program_t.partitioned), in

@@ -3,7 +3,10 @@
 //
 // What is ordered are *items*: a cluster, a collective, a loop or branch, a barrier. A collective
 // that is decomposed beside a product is part of the product's item.
+#include <math.h>
+
 #include "collectives/collective_parts.h"
+#include "collectives/mailbox.h"
 #include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/chip/schedule/combine.h"
@@ -271,6 +274,19 @@ static mp_status_t twin_order_combine(order_t *o) {
 
 // ---- collectives beside products ----
 
+// Whether a product has enough to do for a ring: so many times what one message of it takes on a
+// link.
+static bool twin_order_is_worth_ring(const order_t *o, uint32_t product,
+                                     const mp_collective_t *collective) {
+  const double least = o->b->chip->figures.overlap_ring_work, rate = o->b->links->bandwidth;
+  if (isnan(least) || rate <= 0) return true;
+  const mp_work_t *work = &mp_cluster_at(&o->b->clusters, o->items.items[product].is.op)->work;
+  const double units = work->flops / o->b->chip->flops[mp_chip_flop_kind(work->product.dtype)];
+  const uint32_t parts =
+      collective->kind == MP_COLLECTIVE_REDUCE_SCATTER ? twin_order_num_members(collective) : 1;
+  return units >= least * (double)mp_message_bytes(collective) / parts / rate;
+}
+
 // The product that a gather can be beside: its only reader, since what others read, too, is there
 // as a whole. Or of a scatter: the one that makes what it adds up.
 static uint32_t twin_order_product_for(const order_t *o, uint32_t item, mp_collective_kind_t kind) {
@@ -299,7 +315,7 @@ static void twin_order_attach(order_t *o) {
     if (one->overlap != MP_OVERLAP_DECOMPOSED) continue;
     const mp_collective_kind_t kind = one->collective->kind;
     const uint32_t product = twin_order_product_for(o, i, kind);
-    if (product == ORDER_NONE) {
+    if (product == ORDER_NONE || !twin_order_is_worth_ring(o, product, one->collective)) {
       one->overlap = mp_overlap_without_ring(&o->b->chip->figures, kind);
       continue;
     }

@@ -146,6 +146,7 @@ typedef enum {
   X(overlap_permute, "overlap.permute", NUMBER, "the same of collective_permute")        \
   X(overlap_scatter, "overlap.reduce_scatter", NUMBER, "the same of reduce_scatter")     \
   X(overlap_ring_members, "overlap.ring_members", NUMBER, "most members of rings")       \
+  X(overlap_ring_work, "overlap.ring_work", NUMBER, "least product by message of rings") \
   X(overlap_no_ring, "overlap.no_ring", NUMBER, "0 sync, 1 async: gathers without one")  \
   X(overlap_carried, "overlap.carried", NUMBER, "1: products carry gathers beside work") \
   X(overlap_whole_sums, "overlap.whole_sums", NUMBER, "1: scatters without one sum all") \

@@ -232,6 +232,16 @@ static void a_gather_of_two_products_is_no_ring(void **state) {
                1 + gather + 3 * 501, 4 * gather, 0);
 }
 
+// The product takes half as long as one message of the ring.
+static void a_ring_has_to_be_worth_it(void **state) {
+  (void)state;
+  const double gather = 1500 + 3;
+  expect_times("compiler: plain\noverlap.all_gather: 2\noverlap.ring_work: 0.49\n", k_gather,
+               1 + gather, 4 * (gather - 501), 4 * 501);
+  expect_times("compiler: plain\noverlap.all_gather: 2\noverlap.ring_work: 0.51\n", k_gather,
+               1 + gather + 501, 4 * gather, 0);
+}
+
 static void gathers_may_need_a_product_that_carries_them(void **state) {
   (void)state;
   const double gather = 1500 + 3;
@@ -293,6 +303,7 @@ int main(void) {
       cmocka_unit_test(tracks_are_used_one_by_one),
       cmocka_unit_test(a_gather_goes_on_beside_its_product),
       cmocka_unit_test(a_gather_of_two_products_is_no_ring),
+      cmocka_unit_test(a_ring_has_to_be_worth_it),
       cmocka_unit_test(gathers_may_need_a_product_that_carries_them),
       cmocka_unit_test(large_groups_may_sum_whole_arrays),
       cmocka_unit_test(meetings_share_the_links),
