@@ -137,7 +137,7 @@ static mp_status_t twin_order_read(order_t *o, const mp_block_t *block, const mp
 // ---- what comes before what ----
 
 static mp_status_t twin_order_read_cluster(order_t *o, const mp_cluster_t *cluster, uint32_t item) {
-  const mp_cluster_access_t *accesses = &o->b->clusters.accesses.items[cluster->first_access];
+  const mp_cluster_access_t *accesses = mp_cluster_accesses(&o->b->clusters, cluster);
   for (uint32_t i = 0; i < cluster->num_reads; ++i) {
     MP_RETURN_IF_ERROR(twin_order_read(o, cluster->block, accesses[i].value, item));
   }
@@ -151,7 +151,7 @@ static void twin_order_write(order_t *o, const mp_op_t *op, uint32_t item) {
     o->b->items[op->id] = item;
     return;
   }
-  const mp_cluster_access_t *accesses = &o->b->clusters.accesses.items[cluster->first_access];
+  const mp_cluster_access_t *accesses = mp_cluster_accesses(&o->b->clusters, cluster);
   for (uint32_t i = 0; i < cluster->num_writes; ++i) {
     const mp_value_t *value = accesses[cluster->num_reads + i].value;
     if (value->op != NULL) o->b->items[value->op->id] = item;

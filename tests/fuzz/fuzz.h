@@ -1,5 +1,5 @@
-// Shared by the libFuzzer targets: limits for every input, a small generator, the compile pipeline
-// and what is run of its programs.
+// Shared by the libFuzzer targets: limits for every input, a small generator, the compile pipeline,
+// what described chips would take for its programs, and what is run of them.
 #ifndef MINIPOD_TESTS_FUZZ_FUZZ_H_
 #define MINIPOD_TESTS_FUZZ_FUZZ_H_
 
@@ -18,6 +18,7 @@
 #include "sim/spmd/partition/partition.h"
 #include "tests/fuzz/fuzz_execute.h"
 #include "tests/fuzz/fuzz_pool.h"
+#include "tests/fuzz/fuzz_twin.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -84,6 +85,25 @@ static inline void fuzz_return_all(mp_module_t *module) {
   main->num_results = count;
 }
 
+// Fuses and plans a partitioned module, and keeps what it was.
+static inline mp_status_t fuzz_plan(mp_module_t *module, mp_plan_options_t *plan,
+                                    mp_program_t **out_program) {
+  MP_RETURN_IF_ERROR(mp_module_number_control(module));
+  MP_RETURN_IF_ERROR(mp_module_copy_main(module, &plan->partitioned));
+  mp_status_t status = mp_fuse(module);
+  if (status == NULL) {
+    // What the passes made must still be a program that the verifier accepts.
+    mp_status_t verified = mp_module_verify(module);
+    if (verified != NULL) {
+      fprintf(stderr, "after the passes: %s\n", mp_status_message(verified));
+      __builtin_trap();
+    }
+    status = mp_plan_create(module, plan, out_program);
+  }
+  if (status != NULL) mp_module_release(plan->partitioned);
+  return status;
+}
+
 // Prints, verifies and compiles a module as far as it goes. Programs with much data are only
 // verified: folding and planning them is right, but slow under sanitizers.
 static inline mp_status_t fuzz_stages(mp_module_t *module, bool returns_all, bool *out_verified,
@@ -110,14 +130,7 @@ static inline mp_status_t fuzz_stages(mp_module_t *module, bool returns_all, boo
                                             .num_propagate_to_params = 1};
   MP_RETURN_IF_ERROR(mp_spmd_partition(module, &partition, &plan.partition));
   MP_RETURN_IF_ERROR(mp_passes_finish(module));
-  MP_RETURN_IF_ERROR(mp_fuse(module));
-  // What the passes made must still be a program that the verifier accepts.
-  mp_status_t status = mp_module_verify(module);
-  if (status != NULL) {
-    fprintf(stderr, "after the passes: %s\n", mp_status_message(status));
-    __builtin_trap();
-  }
-  return mp_plan_create(module, &plan, out_program);
+  return fuzz_plan(module, &plan, out_program);
 }
 
 // Adopts the module of the input `data`. Valid programs go into the pool; small ones are run, with
@@ -131,6 +144,7 @@ static inline void fuzz_compile(mp_module_t *module, const uint8_t *data, size_t
   if (program == NULL) {
     mp_module_release(module);
   } else {
+    fuzz_twins(program, mp_hash_bytes(MP_HASH_START, data, size));
     was_run = fuzz_execute(program, data, size);
   }
   if (verified) fuzz_pool_add(data, size, was_run);

@@ -634,3 +634,9 @@ const mp_cluster_t *mp_cluster_at(const mp_clusters_t *clusters, const mp_op_t *
   const mp_cluster_t *cluster = &clusters->clusters.items[entry->cluster];
   return cluster->first_member == MP_CLUSTER_NONE ? NULL : cluster;
 }
+
+const mp_cluster_access_t *mp_cluster_accesses(const mp_clusters_t *clusters,
+                                               const mp_cluster_t *cluster) {
+  if (cluster->num_reads + cluster->num_writes == 0) return NULL;
+  return &clusters->accesses.items[cluster->first_access];
+}

@@ -64,4 +64,9 @@ MP_NODISCARD mp_status_t mp_clusters_find(const mp_module_t *module,
 // The cluster that is done at the place of an op; NULL if there is none.
 const mp_cluster_t *mp_cluster_at(const mp_clusters_t *clusters, const mp_op_t *op);
 
+// What a cluster reads, and behind that what it writes; NULL if it does neither, which is so where
+// no array has elements.
+const mp_cluster_access_t *mp_cluster_accesses(const mp_clusters_t *clusters,
+                                               const mp_cluster_t *cluster);
+
 #endif  // MINIPOD_SIM_CHIP_CLUSTERS_CLUSTER_H_

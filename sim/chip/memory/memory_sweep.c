@@ -119,7 +119,7 @@ static uint32_t memory_sweep_heir(const mp_memory_values_t *all, const mp_cluste
   const mp_memory_value_t *place = mp_memory_place_of(all, value);
   if (read->taken_by != number || !read->is_along) return MP_MEMORY_NOBODY;
   const mp_cluster_access_t *writes =
-      &all->clusters->accesses.items[cluster->first_access + cluster->num_reads];
+      mp_cluster_accesses(all->clusters, cluster) + cluster->num_reads;
   for (uint32_t i = 0; i < cluster->num_writes; ++i) {
     const mp_memory_value_t *written = mp_memory_place_of(all, writes[i].value);
     const bool is_free = written->first == cluster->last->id;
@@ -130,7 +130,7 @@ static uint32_t memory_sweep_heir(const mp_memory_values_t *all, const mp_cluste
 
 static void memory_sweep_cluster(mp_memory_values_t *all, const mp_cluster_t *cluster) {
   const uint32_t number = (uint32_t)(cluster - all->clusters->clusters.items);
-  const mp_cluster_access_t *access = &all->clusters->accesses.items[cluster->first_access];
+  const mp_cluster_access_t *access = mp_cluster_accesses(all->clusters, cluster);
   const mp_op_t *op = cluster->last;
   for (uint32_t i = cluster->num_reads; i < cluster->num_reads + cluster->num_writes; ++i) {
     mp_memory_value_t *place = mp_memory_place_of(all, access[i].value);

@@ -66,6 +66,16 @@ static void chains_have_two_places(void **state) {
       2 * MIB);
 }
 
+static void arrays_without_elements_need_nothing(void **state) {
+  (void)state;
+  assert_temporaries(
+      "func.func @main() -> (tensor<0xi32>, tensor<3x0xf32>) {\n"
+      "  %a = stablehlo.iota dim = 0 : tensor<0xi32>\n"
+      "  %b = stablehlo.iota dim = 1 : tensor<3x0xf32>\n"
+      "  return %a, %b : tensor<0xi32>, tensor<3x0xf32>\n}\n",
+      0);
+}
+
 // What is read late lives long.
 static void lives_end_with_the_last_reader(void **state) {
   (void)state;
@@ -270,6 +280,7 @@ static void too_much_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(chains_have_two_places),
+      cmocka_unit_test(arrays_without_elements_need_nothing),
       cmocka_unit_test(lives_end_with_the_last_reader),
       cmocka_unit_test(clusters_hide_values),
       cmocka_unit_test(loops_carry_in_place),
