@@ -164,7 +164,11 @@ static void flows_set_rates(mp_flows_t *flows) {
     // There is room: starting a transfer makes it.
     if (flow->is_flowing) flows->users.items[flows->users.count++] = &flow->user;
   }
-  mp_flows_share_compute(&flows->share, flows->users.count, flows->users.items);
+  if (flows->others.count != 0) {
+    mp_flows_share_compute(&flows->share, flows->users.count, flows->users.items);
+  } else {
+    mp_flows_share_recall(&flows->share, flows->users.count, flows->users.items);
+  }
   for (uint32_t i = 0; i < flows->active.count; ++i) {
     flow_t *flow = &flows->active.items[i];
     if (!flow->is_flowing || flow->user.rate == flow->user.previous_rate) continue;

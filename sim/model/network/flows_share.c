@@ -1,6 +1,10 @@
 #include "sim/model/network/flows_share.h"
 
 #include "sim/base/assert.h"
+#include "sim/base/hash.h"
+
+// No more than so many are remembered: 24 MiB of them.
+enum { FORMERS_MOST = 1 << 20 };
 
 mp_status_t mp_flows_share_init(mp_flows_share_t *share, const mp_network_t *network) {
   const uint32_t count = mp_network_num_links(network);
@@ -19,6 +23,8 @@ void mp_flows_share_deinit(mp_flows_share_t *share) {
   MP_ARRAY_FREE(&share->used);
   MP_ARRAY_FREE(&share->user_of);
   MP_ARRAY_FREE(&share->limits);
+  MP_ARRAY_FREE(&share->formers);
+  MP_HASH_MAP_FREE(&share->rounds);
 }
 
 mp_status_t mp_flows_share_reserve(mp_flows_share_t *share, size_t num_uses) {
@@ -133,4 +139,49 @@ void mp_flows_share_compute(mp_flows_share_t *share, uint32_t count,
     }
   }
   for (uint32_t i = 0; i < share->used.count; ++i) share->used_of[share->used.items[i].link] = 0;
+}
+
+// ---- Memory ----
+
+static uint64_t flows_share_hash(uint32_t count, mp_flows_user_t *const *users) {
+  uint64_t hash = MP_HASH_START;
+  for (uint32_t i = 0; i < count; ++i) hash = mp_hash_u64(hash, mp_hash_pointer(users[i]->uses));
+  return hash;
+}
+
+static bool flows_share_is(const mp_flows_share_t *share, const mp_flows_round_t *round,
+                           uint32_t count, mp_flows_user_t *const *users) {
+  if (round->count != count) return false;
+  for (uint32_t i = 0; i < count; ++i) {
+    const mp_flows_former_t *former = &share->formers.items[round->first + i];
+    if (former->uses != users[i]->uses || former->num_uses != users[i]->num_uses) return false;
+  }
+  return true;
+}
+
+// Forgetting is no error.
+static void flows_share_remember(mp_flows_share_t *share, uint64_t hash, uint32_t count,
+                                 mp_flows_user_t *const *users) {
+  const mp_flows_round_t round = {hash, share->formers.count, count};
+  if (count > FORMERS_MOST - share->formers.count) return;
+  mp_status_t status = MP_ARRAY_RESERVE(NULL, &share->formers, count);
+  if (status == NULL) status = MP_HASH_MAP_ADD(NULL, &share->rounds, &round);
+  for (uint32_t i = 0; i < count && status == NULL; ++i) {
+    share->formers.items[share->formers.count++] =
+        (mp_flows_former_t){users[i]->uses, users[i]->num_uses, users[i]->rate};
+  }
+  mp_status_release(status);
+}
+
+void mp_flows_share_recall(mp_flows_share_t *share, uint32_t count, mp_flows_user_t *const *users) {
+  const uint64_t hash = flows_share_hash(count, users);
+  const mp_flows_round_t *round;
+  MP_HASH_MAP_EACH(&share->rounds, hash, round) {
+    if (!flows_share_is(share, round, count, users)) continue;
+    for (uint32_t i = 0; i < count; ++i)
+      users[i]->rate = share->formers.items[round->first + i].rate;
+    return;
+  }
+  mp_flows_share_compute(share, count, users);
+  flows_share_remember(share, hash, count, users);
 }

@@ -5,6 +5,7 @@
 #define MINIPOD_SIM_MODEL_NETWORK_FLOWS_SHARE_H_
 
 #include "sim/base/containers/array.h"
+#include "sim/base/containers/hash_map.h"
 #include "sim/model/network/network.h"
 
 // Who uses links. `previous_rate` is the caller's.
@@ -29,12 +30,27 @@ typedef struct {
   uint32_t used;
 } mp_flows_limit_t;
 
+// Somebody who shared before, and his rate.
+typedef struct {
+  const mp_network_use_t *uses;
+  uint32_t num_uses;
+  double rate;
+} mp_flows_former_t;
+
+// Those who shared at a time, in their order: so many, from `first` on.
+typedef struct {
+  uint64_t hash;
+  uint32_t first, count;
+} mp_flows_round_t;
+
 typedef struct {
   double *bandwidths;  // [links]
   uint32_t *used_of;   // [links] index in `used` + 1; 0 between computations
   MP_ARRAY(mp_flows_used_t) used;
   MP_ARRAY(uint32_t) user_of;
   MP_ARRAY(mp_flows_limit_t) limits;  // a heap, the least rate first
+  MP_ARRAY(mp_flows_former_t) formers;
+  MP_HASH_MAP(mp_flows_round_t) rounds;
 } mp_flows_share_t;
 
 MP_NODISCARD mp_status_t mp_flows_share_init(mp_flows_share_t *share, const mp_network_t *network);
@@ -45,5 +61,8 @@ void mp_flows_share_deinit(mp_flows_share_t *share);
 MP_NODISCARD mp_status_t mp_flows_share_reserve(mp_flows_share_t *share, size_t num_uses);
 // Sets the rate of each user. There is room for all their uses.
 void mp_flows_share_compute(mp_flows_share_t *share, uint32_t count, mp_flows_user_t *const *users);
+// The same from memory if the same users have shared before, in the same order: the rounds of a
+// loop have the same traffic. Only while `bandwidths` are what they were at the beginning.
+void mp_flows_share_recall(mp_flows_share_t *share, uint32_t count, mp_flows_user_t *const *users);
 
 #endif  // MINIPOD_SIM_MODEL_NETWORK_FLOWS_SHARE_H_
