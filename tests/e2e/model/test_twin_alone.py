@@ -1,7 +1,8 @@
 """Virtual times are those of the twin alone: the same bits however this machine runs a program, or does not.
 
 Random programs (twin_programs.py), the example scripts and the README's program run in processes of their own, each with
-other options, and must print the same times and tables.  MINIPOD_TEST_FULL=1: 500 programs, and every way to run them.
+other options, and must print the same times and tables.  MINIPOD_TEST_FULL=1: 500 programs on pods of several compilers,
+and every way to run them; all scripts over several processes.
 """
 
 import concurrent.futures
@@ -18,6 +19,8 @@ ROOT = pathlib.Path(__file__).parents[3]
 FULL = os.environ.get("MINIPOD_TEST_FULL") == "1"
 COUNT = 500 if FULL else 30
 POD = {"MINIPOD_TIME": "model", "MINIPOD_TOPOLOGY": "v5e:2x2"}
+# A TPU's compiler, two devices to a chip; a GPU's, which starts every collective beside work; none.
+PODS = ["v5e:2x2", *(["7x:2x1x1", "h100:4", "torus:2x2"] if FULL else [])]
 PROGRAMS = """
 import sys
 sys.path.insert(0, {folder!r})
@@ -37,7 +40,11 @@ def programs(kinds):
 def every(code, ways):
   """What the code prints, run in each of these ways, two at a time."""
   with concurrent.futures.ThreadPoolExecutor(2) as pool:
-    return list(pool.map(lambda way: scenario.run(code, devices=None, timeout=800, **POD | way), ways))
+    return list(pool.map(lambda way: scenario.run(code, devices=None, timeout=1200, **POD | way), ways))
+
+
+def on(pod, ways):
+  return [{"MINIPOD_TOPOLOGY": pod} | way for way in ways]
 
 
 def expect_same(outputs, ways):
@@ -48,24 +55,28 @@ def expect_same(outputs, ways):
     assert output == outputs[0]
 
 
-def test_however_it_runs():
-  ways = [{}, *WAYS, *(MORE_WAYS if FULL else [])]
+@pytest.mark.parametrize("pod", PODS)
+def test_however_it_runs(pod):
+  ways = on(pod, [{}, *WAYS, *(MORE_WAYS if FULL else [])])
   outputs = every(programs("flow,surely,spread,ops"), ways)
   assert len(re.findall(r"^\d+ (?:flow|surely|spread|ops) \d+ \d+", outputs[0], re.M)) == COUNT
   expect_same(outputs, ways)
 
 
-def test_without_values():
+@pytest.mark.parametrize("pod", PODS)
+def test_without_values(pod):
   """What decides is there without values, too: where it is not, the way on is a guess."""
-  ways = [{}, SHAPES, *([SHAPES | {"MINIPOD_FUSE": "0"}] if FULL else [])]
+  ways = on(pod, [{}, SHAPES, *([SHAPES | {"MINIPOD_FUSE": "0"}] if FULL else [])])
   expect_same(every(programs("surely,spread"), ways), ways)
 
 
 @mpirun.NEEDS_MPIRUN
 @pytest.mark.parametrize("ranks", [2, 4] if FULL else [4])
-def test_any_number_of_processes(ranks):
-  alone = scenario.run(programs("spread"), devices=None, timeout=800, **POD)
-  job = mpirun.run_well(ranks, programs("spread"), timeout=800, **POD)
+@pytest.mark.parametrize("pod", PODS)
+def test_any_number_of_processes(pod, ranks):
+  where = POD | {"MINIPOD_TOPOLOGY": pod}
+  alone = scenario.run(programs("spread"), devices=None, timeout=1200, **where)
+  job = mpirun.run_well(ranks, programs("spread"), timeout=1200, **where)
   times = [re.findall(r"^\d+ spread .*", out, re.M) for out in [alone, *job.outs]]
   assert len(times[0]) == COUNT * 2 // 5
   assert times[1:] == times[:1] * ranks
@@ -102,6 +113,11 @@ def script(path, *arguments):
   return SCRIPT.format(folder=str(path.parent), arguments=[str(path), *map(str, arguments)])
 
 
+SMALL = ('"layers": 2, "emb": 256, "heads": 4, "kv_heads": 2, "head_dim": 64, "mlp": 512, "vocab": 512, "batch": 8, '
+         '"sequence": 128, "block": 64')
+STEPS = {"train_step": '{"flash": false, "tensor": 2, "remat": "minimal", ' + SMALL + "}",
+         "train_step_offload": '{"remat": ["input", "context"], "offload": true, ' + SMALL + "}"}
+
 # Name, code, pod, whether it reads values.
 SCRIPTS = [
     ("README", EXAMPLE + END, "v5e:2x2", True),
@@ -113,6 +129,11 @@ SCRIPTS = [
     ("train_mlp", script("tests/e2e/scripts/train_mlp.py"), "v5e:2x2", True),
     ("train_transformer", script("tests/e2e/scripts/train_transformer.py"), "v5e:2x2", True),
 ]
+if FULL:
+  SCRIPTS += [(name, script("tools/published/train_step.py", model), pod, False)
+              for name, model in STEPS.items() for pod in ("v5e:2x2", "h100:4 slices:2")]
+  SCRIPTS += [("mesh_order", script("configs/mesh_order.py", "data,model", 256), "configs/two-slices.yaml", False)]
+OVER_PROCESSES = [row for row in SCRIPTS if row[0].startswith("train")]
 
 
 @pytest.mark.parametrize("name, code, pod, reads", SCRIPTS, ids=[f"{name}-{pod}" for name, _, pod, _ in SCRIPTS])
@@ -123,4 +144,17 @@ def test_scripts(name, code, pod, reads):
   if not reads:  # but for the loss at the end, whose way to the host takes time
     assert outs.pop().splitlines()[0] == outs[0].splitlines()[0]
   times = [re.search("virtual time (.*)", out).group(1) for out in outs]
+  assert len(set(times)) == 1 and float.fromhex(times[0]) > 1e-6
+
+
+@mpirun.NEEDS_MPIRUN
+@pytest.mark.skipif(not FULL, reason="MINIPOD_TEST_FULL=1 runs them")
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("name, code, pod, reads", OVER_PROCESSES,
+                         ids=[f"{name}-{pod}" for name, _, pod, _ in OVER_PROCESSES])
+def test_scripts_over_processes(name, code, pod, reads, ranks):
+  where = POD | {"MINIPOD_TOPOLOGY": pod}
+  alone = scenario.run(code, devices=None, timeout=800, **where)
+  job = mpirun.run_well(ranks, code, timeout=800, **where)
+  times = [re.search("virtual time (.*)", out).group(1) for out in [alone, *job.outs]]
   assert len(set(times)) == 1 and float.fromhex(times[0]) > 1e-6
