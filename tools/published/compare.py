@@ -1,9 +1,11 @@
 """Compares modelled times with published ones: all_reduces of pods, and steps of public training runs.
 
     .venv/bin/python tools/published/compare.py [--build build] [--filter WORD] [--check]
+    .venv/bin/python tools/published/compare.py --meshes
 
 Prints the tables of README.md.  Training steps run with `values: shapes`: each takes seconds.  --check fails when a
-modelled figure has left the range that is recorded here.
+modelled figure has left the range that is recorded here.  --meshes: instead of them the step of one model on meshes with
+tensor axes of 1 to 16, with the seconds of collectives that devices wait for and of those that go on beside work.
 """
 
 import argparse
@@ -104,6 +106,8 @@ STEPS = [
      {"emb": 18432, "heads": 48, "kv_heads": 1, "head_dim": 256, "mlp": 73728, "layers": 118, "vocab": 12 * 21504,
       "parallel": True, "batch": 1024, "tensor": 12, "flash": False}, 238.3e3 / 6144, "tokens/s", "W"),
 ]
+# Of --meshes: a model, and the sizes of its tensor axis; the rest of the pod is `fsdp`.
+MESHES = "MaxText 64B", "v5e:16x16", {**SCALED_64, "batch": 2 * 256}, (1, 2, 4, 8, 16)
 # Modelled figures may differ from the published ones by these factors.
 RANGE = 0.75, 1.5
 
@@ -139,12 +143,26 @@ def published_seconds(result, model, figure, unit):
   return operations / result["devices"] / (figure * 1e12)
 
 
+def compare_meshes():
+  name, pod, model, sizes = MESHES
+  print(f"{name}, `{pod}`\n\n| fsdp | tensor | step, s | work, s | exposed, s | hidden, s |\n|---|---|---|---|---|---|")
+  for size in sizes:
+    result = step(pod, {**model, "tensor": size})
+    seconds, work = result["seconds"], result["seconds"] * result["work"]
+    print(f"| {result['devices'] // size} | {size} | {seconds:.2f} | {work:.2f} | {seconds - work:.2f} | "
+          f"{result['hidden']:.2f} |", flush=True)
+
+
 def main():
   parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
   parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
   parser.add_argument("--filter", default="", help="only rows whose name or pod has this word")
   parser.add_argument("--check", action="store_true")
+  parser.add_argument("--meshes", action="store_true")
   arguments = parser.parse_args()
+  if arguments.meshes:
+    compare_meshes()
+    return
   wanted = lambda *words: any(arguments.filter in word for word in words)
   left = []
 

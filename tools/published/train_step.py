@@ -2,7 +2,7 @@
 
     MINIPOD_TIME=model MINIPOD_VALUES=shapes MINIPOD_TOPOLOGY=... python train_step.py '{"layers": 32, ...}'
 
-Prints a JSON object: seconds, and the shares of work and collectives in them.
+Prints a JSON object: seconds, the shares of work and collectives in them, and the seconds of collectives beside work.
 
 Weights are spread over `fsdp` and `tensor`, tokens over `data` and `fsdp`, heads and hidden units over `tensor`.  The
 layers are a scan; weights and Adam's moments are f32 (the first one may be bf16, `mu`), and computing is in bf16.
@@ -233,8 +233,10 @@ def main():
   seconds = minipod.virtual_time() - begin
   row = next(line for line in minipod.time_report().splitlines() if line.startswith("jit_train_step"))
   work, collective = (float(share) / 100 for share in re.findall(r"([\d.]+) %", row)[1:3])
-  print(json.dumps({"seconds": seconds, "work": work, "collective": collective, "devices": len(devices),
-                    "operations": operations()}))
+  amount, unit = row.split()[-2:]
+  hidden = float(amount) * {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}[unit]  # of a device, on the average
+  print(json.dumps({"seconds": seconds, "work": work, "collective": collective, "hidden": hidden,
+                    "devices": len(devices), "operations": operations()}))
 
 
 if __name__ == "__main__":
