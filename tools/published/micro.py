@@ -24,6 +24,7 @@ SOURCES = {
     "N": "https://github.com/NVIDIA/nccl/issues/2169",
     "R": "https://github.com/openxla/xla/issues/23191",
     "M": "https://github.com/pytorch/xla/issues/8720",
+    "F": "https://github.com/jax-ml/jax/issues/24633",
 }
 
 # n of n x n x n, TFLOP/s of a core.
@@ -53,6 +54,9 @@ ROWS = [
      3 / 4 * 524288000 / 335e9, "N"),
     ("elementwise h100", "x + y, f32, 2^30", "h100:8", ("add", 1 << 30), 4100e-6, "G"),
     ("elementwise h100", "x + y, f32, 65,536", "h100:8", ("add", 65536), 1.5e-6, "G"),
+    *(("attention v5e", f"JAX's flash attention, blocks of 128, {length:,} tokens", "v5e:1x1",
+       ("flash", 32, 8, length, 64), time, "F")
+      for length, time in ((512, 2.36e-3), (1024, 9.49e-3), (2048, 37.61e-3), (4096, 144.97e-3))),
     ("odd ones v6e", "reverse of the minor dimension, 520 MB", "v6e:1x1", ("reverse", 65000, 2000), 70e-3, "R"),
     ("odd ones v6e", "scatter-min, 5.6 M into 1.3 M", "v6e:1x1", ("scatter_min", 5_600_000, 1_300_000), 18.0, "M"),
     ("odd ones v6e", "scatter-min, 560 k into 130 k", "v6e:1x1", ("scatter_min", 560_000, 130_000), 0.3, "M"),
@@ -107,6 +111,15 @@ def operations():
 
   def add(n):
     return jnp.add, [make((n,), jnp.float32)] * 2
+
+  def flash(*shape):
+    from jax.experimental import xla_metadata
+
+    def attend(q, k, v):
+      with xla_metadata.set_xla_metadata(kernel_name="_flash_attention_kernel"):
+        return jax.ffi.ffi_call("tpu_custom_call", jax.ShapeDtypeStruct(shape, jnp.bfloat16),
+                                custom_call_api_version=1)(q, k, v)
+    return attend, [make(shape, jnp.bfloat16)] * 3
 
   def reverse(rows, columns):
     return lambda x: jnp.flip(x, -1), [make((rows, columns), jnp.float32)]

@@ -16,9 +16,9 @@ static mp_str_t attention_call_frontend(const mp_op_t *op, const char *key) {
   return text == NULL || text->kind != MP_KIND_STRING ? MP_STR("") : text->u.str;
 }
 
-// An array of heads: its last two dimensions are length and width.
-static bool attention_call_is_heads(const mp_type_t *type) {
-  return mp_type_is_tensor(type) && type->rank >= 3 && mp_dtype_is_float(type->dtype);
+// Arrays of lengths and widths, with the heads in front. Keys may be without.
+static bool attention_call_is_array(const mp_type_t *type, uint32_t least_rank) {
+  return mp_type_is_tensor(type) && type->rank >= least_rank && mp_dtype_is_float(type->dtype);
 }
 
 static double attention_call_product(const mp_type_t *type, uint32_t count) {
@@ -29,33 +29,37 @@ static double attention_call_product(const mp_type_t *type, uint32_t count) {
 
 // ---- of TPUs ----
 
-// Results: gradients of keys and values, and those of queries if the kernel makes them, too.
-static mp_attention_pass_t attention_call_pass(const mp_op_t *op, mp_str_t name) {
-  uint32_t arrays = 0;
-  for (uint32_t i = 0; i < op->num_results; ++i) {
-    arrays += attention_call_is_heads(op->results[i].type);
+// A kernel for all gradients leaves those of queries in parts, one for each block of keys.
+static mp_attention_pass_t attention_call_pass(const mp_op_t *op, mp_str_t name, uint32_t rank) {
+  if (attention_call_has(name, "dq")) return MP_ATTENTION_DQ;
+  if (!attention_call_has(name, "dkv")) {
+    return attention_call_has(name, "bwd") ? MP_ATTENTION_BACKWARD : MP_ATTENTION_FORWARD;
   }
-  if (attention_call_has(name, "bwd")) return MP_ATTENTION_BACKWARD;
-  if (attention_call_has(name, "dkv")) return arrays > 2 ? MP_ATTENTION_BACKWARD : MP_ATTENTION_DKV;
-  return attention_call_has(name, "dq") ? MP_ATTENTION_DQ : MP_ATTENTION_FORWARD;
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    if (attention_call_is_array(op->results[i].type, rank + 1)) return MP_ATTENTION_BACKWARD;
+  }
+  return MP_ATTENTION_DKV;
 }
 
-// The first two arrays of heads are queries and keys. Each may have its last two dimensions either
-// way round; heads are narrower than sequences are long.
-static bool attention_call_read_arrays(const mp_op_t *op, mp_attention_t *out) {
+// The first two arrays are queries and keys. Each may have its last two dimensions either way
+// round; heads are narrower than sequences are long.
+static bool attention_call_read_arrays(const mp_op_t *op, const mp_type_t **out_queries,
+                                       mp_attention_t *out) {
   const mp_type_t *arrays[2];
   uint32_t count = 0;
   for (uint32_t i = 0; i < op->num_operands && count < 2; ++i) {
-    if (attention_call_is_heads(op->operands[i]->type)) arrays[count++] = op->operands[i]->type;
+    const mp_type_t *type = op->operands[i]->type;
+    if (attention_call_is_array(type, count == 0 ? 3 : 2)) arrays[count++] = type;
   }
   if (count < 2) return false;
   const mp_type_t *q = arrays[0], *k = arrays[1];
   const int64_t *last = q->dims + q->rank - 2, *of_keys = k->dims + k->rank - 2;
   const bool is_plain = last[1] == of_keys[1];
   const int64_t width = is_plain || last[1] < last[0] ? last[1] : last[0];
+  *out_queries = q;
   out->heads = attention_call_product(q, q->rank - 2);
   out->width = (double)width;
-  out->queries = (double)last[0] * (double)last[1] / (double)width;
+  out->queries = (double)(last[1] == width ? last[0] : last[1]);
   out->keys = (double)(of_keys[1] == width ? of_keys[0] : of_keys[1]);
   return out->heads > 0 && out->width > 0 && out->queries > 0 && out->keys > 0;
 }
@@ -91,8 +95,9 @@ static bool attention_call_of_tpu(const mp_op_t *op, mp_attention_t *out) {
   if (name.size == 0) name = attention_call_frontend(op, "kernel_name");
   out->is_splash = attention_call_has(name, "splash");
   if (!out->is_splash && !attention_call_has(name, "flash_attention")) return false;
-  if (!attention_call_read_arrays(op, out)) return false;
-  out->pass = attention_call_pass(op, name);
+  const mp_type_t *queries;
+  if (!attention_call_read_arrays(op, &queries, out)) return false;
+  out->pass = attention_call_pass(op, name, queries->rank);
   out->is_causal = attention_call_is_masked(op, out);
   attention_call_read_blocks(op, out);
   return true;
@@ -128,7 +133,7 @@ static bool attention_call_read_scores(mp_str_t config, mp_attention_t *out) {
 static bool attention_call_of_cudnn(const mp_op_t *op, mp_str_t target, mp_attention_t *out) {
   const mp_str_t config = mp_op_str(op, MP_ATTR_BACKEND_CONFIG);
   if (!attention_call_read_scores(config, out)) return false;
-  if (!attention_call_is_heads(op->operands[0]->type)) return false;
+  if (!attention_call_is_array(op->operands[0]->type, 3)) return false;
   const mp_type_t *q = op->operands[0]->type;
   out->width = (double)q->dims[q->rank - 1];
   out->pass = attention_call_has(target, "Backward") ? MP_ATTENTION_BACKWARD : MP_ATTENTION_FORWARD;

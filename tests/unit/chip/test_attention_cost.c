@@ -80,6 +80,43 @@ static void tpus_go_through_blocks(void **state) {
   expect_us(&chip, DKV, 2 * of_dkv + 6 * (10 * 200 + 6 * 20 + 4 * 80) * 1e-3);
 }
 
+// One kernel for all gradients has parts of the queries' in front, which no other kernel has:
+// arrays that it works in are no gradients. Two sequences of three heads that share keys.
+#define SHARED(parts)                                                                              \
+  "func.func @main(%q: " HEADS ", %k: tensor<2x2048x128xbf16>) -> (" parts                         \
+  ", tensor<2x512x128xf32>, tensor<2x2048x128xbf16>) {\n%0:3 = \"stablehlo.custom_call\"(%q, %k) " \
+  "{call_target_name = \"tpu_custom_call\", api_version = 1 : i32, kernel_name = "                 \
+  "\"splash_mqa_dkv_no_residuals\"} : (" HEADS ", tensor<2x2048x128xbf16>) -> (" parts             \
+  ", tensor<2x512x128xf32>, tensor<2x2048x128xbf16>)\nreturn %0#0, %0#1, %0#2 : " parts            \
+  ", tensor<2x512x128xf32>, tensor<2x2048x128xbf16>\n}\n"
+
+static void a_kernel_may_make_all_gradients(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  const double dkv[] = {0.8, 1, 0, 0, 0}, fused[] = {0.5, 1, 0, 0, 0};
+  set(&chip.figures.attention_splash_dkv, MP_ATTENTION_TPU_COUNT, dkv);
+  set(&chip.figures.attention_splash_fused, MP_ATTENTION_TPU_COUNT, fused);
+  expect_us(&chip, SHARED("tensor<2x512x128xf32>"), 6 * 16 * 4 * g_block / 0.8 / 1e9);
+  expect_us(&chip, SHARED("tensor<2x4x3x2048x128xbf16>"), 6 * 16 * 5 * g_block / 0.5 / 1e9);
+}
+
+// Small blocks wait for what they read: half of a latency, and two arrays.
+static void small_blocks_wait_for_memory(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  const double forward[] = {1, 1, 100, 0, 0};
+  set(&chip.figures.attention_splash_forward, MP_ATTENTION_TPU_COUNT, forward);
+  chip.memory_bandwidth = 1e12;
+  chip.figures.memory_latency = 1e-6;
+  const mp_attention_t a = {.heads = 1,
+                            .queries = 256,
+                            .keys = 512,
+                            .width = 64,
+                            .block_queries = 128,
+                            .block_keys = 128};
+  assert_float_equal(mp_attention_seconds(&chip, &a), 8 * (500e-9 + 4 * 128 * 128 / 1e12), 1e-12);
+}
+
 // Operations that a call states are those that it does.
 static void an_estimate_says_how_much(void **state) {
   (void)state;
@@ -150,6 +187,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_chip_without_figures_does_the_products),
       cmocka_unit_test(tpus_go_through_blocks),
+      cmocka_unit_test(a_kernel_may_make_all_gradients),
+      cmocka_unit_test(small_blocks_wait_for_memory),
       cmocka_unit_test(an_estimate_says_how_much),
       cmocka_unit_test(widths_count),
       cmocka_unit_test(gpus_have_a_rate_by_sequence),
