@@ -1,6 +1,7 @@
 """Virtual times are the same bits whatever runs the program, and without computing it."""
 
 import pathlib
+import resource
 import sys
 
 import mpirun
@@ -57,6 +58,22 @@ def test_a_pod_larger_than_the_machine():
       print(np.asarray(jax.jit(lambda n: n * 2 + 1)(3)))  # what is small is there
       """, devices=None, MINIPOD_TIME="model", MINIPOD_VALUES="shapes", MINIPOD_TOPOLOGY="v5e:16x16")
   assert out.split() == ["True", "7"]
+
+
+LARGE = '{"emb": 8192, "heads": 64, "mlp": 28672, "layers": 64, "batch": 512, "tensor": 4}'
+
+
+def test_a_step_on_a_large_pod_is_soon_there():
+  """Of 64 billion parameters: start, compiling and the time of a step, whose 64 layers have the same traffic."""
+  script = pathlib.Path(__file__).parents[3] / "tools/published/train_step.py"
+  before = resource.getrusage(resource.RUSAGE_CHILDREN)
+  scenario.run(f"""
+      import runpy, sys
+      sys.argv = [{str(script)!r}, {LARGE!r}]
+      runpy.run_path(sys.argv[0], run_name="__main__")
+      """, devices=None, MINIPOD_TIME="model", MINIPOD_VALUES="shapes", MINIPOD_TOPOLOGY="v5e:16x16")
+  after = resource.getrusage(resource.RUSAGE_CHILDREN)
+  assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 3
 
 
 @pytest.mark.parametrize("variables, words", [
