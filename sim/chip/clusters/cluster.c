@@ -225,8 +225,9 @@ static mp_status_t cluster_join(mp_cluster_find_t *find, const cluster_op_t *at,
     const mp_value_t *value = mp_cluster_source(find->compiler, at->op, at->kind, i, &is_reused);
     if (value == NULL) continue;
     if (!mp_cluster_takes(find->compiler, at->op, at->kind, i)) {
-      // What is updated in place lies where the updated array does, which is the memory.
-      MP_RETURN_IF_ERROR(cluster_use_in_memory(find, value, at->kind == MP_CLUSTER_UPDATE));
+      // On a TPU what is updated in place lies where the updated array does, which is the memory.
+      const bool is_there = at->kind == MP_CLUSTER_UPDATE && find->compiler == MP_CHIP_COMPILER_TPU;
+      MP_RETURN_IF_ERROR(cluster_use_in_memory(find, value, is_there));
       continue;
     }
     const bool is_along = (user->is_along || is_row) && !is_reused &&
