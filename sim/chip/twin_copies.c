@@ -56,7 +56,10 @@ static bool twin_copies_may_overwrite(const mp_twin_builder_t *b, const mp_value
 double mp_twin_bytes_kept(const mp_twin_builder_t *b, const mp_op_t *op) {
   uint32_t num_changed = 0;
   if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) num_changed = 1;
-  if (op->code == MP_OP_SCATTER) num_changed = op->num_results;
+  const mp_chip_compiler_t compiler = b->chip->figures.compiler;
+  if (op->code == MP_OP_SCATTER && !mp_cluster_is_selection(compiler, op)) {
+    num_changed = op->num_results;
+  }
   double bytes = 0;
   for (uint32_t i = 0; i < num_changed; ++i) {
     const mp_value_t *root = twin_copies_root(op->operands[i]);

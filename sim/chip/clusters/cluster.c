@@ -544,8 +544,7 @@ static bool cluster_is_used(const mp_cluster_find_t *find, const cluster_op_t *a
 static mp_status_t cluster_place(mp_cluster_find_t *find, const mp_op_t *op) {
   cluster_op_t at = {.op = op, .memory_use = MP_CLUSTER_NONE};
   if (op->code == MP_OP_CONSTANT) return NULL;
-  mp_work_of_op(op, &at.work);
-  at.kind = mp_cluster_kind(find->compiler, op, at.work.work_class);
+  at.kind = mp_cluster_kind(find->compiler, op, &at.work);
   ++find->num_decided;
   find->users.count = 0;
   for (uint32_t i = 0; i < op->num_results; ++i) {

@@ -46,8 +46,7 @@ static mp_status_t cluster_bytes_read(mp_cluster_find_t *find, uint32_t number,
 static mp_status_t cluster_bytes_read_operands(mp_cluster_find_t *find, uint32_t number,
                                                const mp_op_t *op) {
   mp_work_t work;
-  mp_work_of_op(op, &work);
-  const mp_cluster_kind_t kind = mp_cluster_kind(find->compiler, op, work.work_class);
+  const mp_cluster_kind_t kind = mp_cluster_kind(find->compiler, op, &work);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
     const mp_value_t *value = mp_cluster_source(find->compiler, op, kind, i, &is_reused);
@@ -68,8 +67,9 @@ static mp_status_t cluster_bytes_write_results(mp_cluster_find_t *find, uint32_t
     }
     const double whole = mp_work_bytes_of(value->type);
     if (whole == 0) continue;
-    const double bytes =
-        mp_work_bytes_written(op, i) / whole * mp_cluster_bytes_of(find->compiler, value->type);
+    const bool is_part = !mp_cluster_is_selection(find->compiler, op);
+    const double bytes = (is_part ? mp_work_bytes_written(op, i) / whole : 1) *
+                         mp_cluster_bytes_of(find->compiler, value->type);
     ++find->out->clusters.items[number].num_writes;
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->out->accesses,
                                      (mp_cluster_access_t){.value = value, .bytes = bytes}));

@@ -16,8 +16,8 @@ static bool cluster_kinds_is_dense(const mp_op_t *op) {
   return true;
 }
 
-mp_cluster_kind_t mp_cluster_kind(mp_chip_compiler_t compiler, const mp_op_t *op,
-                                  mp_work_class_t work_class) {
+static mp_cluster_kind_t cluster_kinds_of_class(mp_chip_compiler_t compiler, const mp_op_t *op,
+                                                mp_work_class_t work_class) {
   if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return MP_CLUSTER_UPDATE;
   if (compiler == MP_CHIP_COMPILER_TPU) {
     if (op->code == MP_OP_REVERSE) return MP_CLUSTER_ALONE;
@@ -42,6 +42,37 @@ mp_cluster_kind_t mp_cluster_kind(mp_chip_compiler_t compiler, const mp_op_t *op
     default:
       return MP_CLUSTER_ALONE;
   }
+}
+
+// A single element, as a constant or broadcast.
+static bool cluster_kinds_is_constant(const mp_value_t *value) {
+  while (value->op != NULL && value->op->code == MP_OP_BROADCAST_IN_DIM) {
+    value = mp_cluster_root(value->op->operands[0]);
+  }
+  return value->op != NULL && value->op->code == MP_OP_CONSTANT && mp_op_splat(value->op) != NULL;
+}
+
+bool mp_cluster_is_selection(mp_chip_compiler_t compiler, const mp_op_t *op) {
+  if (compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_SCATTER) return false;
+  if (op->num_operands != 3 || op->num_results != 1) return false;
+  const mp_type_t *type = op->results[0].type;
+  const mp_index_list_t batching = mp_op_ints(op, MP_ATTR_INPUT_BATCHING_DIMS);
+  const mp_index_list_t scattered = mp_op_ints(op, MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS);
+  if (scattered.count != 1 || batching.count + 1 != type->rank) return false;
+  const double line = (double)type->dims[scattered.values[0]];
+  return mp_cluster_value_count(op->operands[2]) * line == mp_cluster_op_count(op) &&
+         cluster_kinds_is_constant(mp_cluster_root(op->operands[0]));
+}
+
+mp_cluster_kind_t mp_cluster_kind(mp_chip_compiler_t compiler, const mp_op_t *op,
+                                  mp_work_t *out_work) {
+  mp_work_of_op(op, out_work);
+  if (mp_cluster_is_selection(compiler, op)) {
+    const double count = mp_cluster_op_count(op);
+    *out_work =
+        (mp_work_t){.work_class = MP_WORK_ELEMENTWISE, .flops = count, .vector_flops = count};
+  }
+  return cluster_kinds_of_class(compiler, op, out_work->work_class);
 }
 
 bool mp_cluster_is_generator(const mp_op_t *op) {
@@ -122,14 +153,6 @@ static bool cluster_kinds_is_maximum(const mp_op_t *op) {
   return false;
 }
 
-// A single element, as a constant or broadcast.
-static bool cluster_kinds_is_constant(const mp_value_t *value) {
-  while (value->op != NULL && value->op->code == MP_OP_BROADCAST_IN_DIM) {
-    value = mp_cluster_root(value->op->operands[0]);
-  }
-  return value->op != NULL && value->op->code == MP_OP_CONSTANT && mp_op_splat(value->op) != NULL;
-}
-
 // The reduction of rows whose result is broadcast to this value, in the same type; NULL: none is.
 // Frameworks take the maximum of a maximum and the least number there is.
 static const mp_op_t *cluster_kinds_spread(const mp_value_t *value) {
@@ -203,7 +226,9 @@ const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *
   const mp_value_t *value = op->operands[operand];
   *out_is_reused = false;
   if (mp_cluster_takes(compiler, op, kind, operand)) {
-    return cluster_kinds_generated(value, out_is_reused);
+    value = cluster_kinds_generated(value, out_is_reused);
+    *out_is_reused |= mp_cluster_is_selection(compiler, op);
+    return value;
   }
   value = mp_cluster_root(value);
   if (compiler != MP_CHIP_COMPILER_GPU || kind != MP_CLUSTER_PRODUCT) return value;

@@ -17,8 +17,13 @@ typedef enum {
   MP_CLUSTER_ALONE,      // a kernel of its own, that begins and ends in memory
 } mp_cluster_kind_t;
 
+// With the op's work, as this compiler does it.
 mp_cluster_kind_t mp_cluster_kind(mp_chip_compiler_t compiler, const mp_op_t *op,
-                                  mp_work_class_t work_class);
+                                  mp_work_t *out_work);
+
+// Whether the op is a scatter of one element into each line of a constant, as the gradient of a
+// look-up is: all elements of a line compare their places with the index then, one by one.
+bool mp_cluster_is_selection(mp_chip_compiler_t compiler, const mp_op_t *op);
 
 // Made again by whoever reads it.
 bool mp_cluster_is_generator(const mp_op_t *op);

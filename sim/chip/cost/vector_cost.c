@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "sim/chip/clusters/cluster_kinds.h"
+
 // ---- element by element ----
 
 // Ops whose elements take more than one simple operation; those of a kind share a figure.
@@ -118,6 +120,10 @@ static double vector_cost_operations(const mp_chip_t *chip, const mp_op_t *op) {
       count += vector_cost_count(op->results[i].type);
     }
     return vector_cost_elementwise(chip, op, count);
+  }
+  if (mp_cluster_is_selection(chip->figures.compiler, op)) {
+    enum { COMPARES_AND_SELECTS = 2 };
+    return COMPARES_AND_SELECTS * mp_cluster_op_count(op);
   }
   if (op->code == MP_OP_REDUCE) return vector_cost_reduce(chip, op);
   if (op->code == MP_OP_TRANSPOSE) return vector_cost_transpose(chip, op);

@@ -58,8 +58,7 @@ static bool memory_sweep_take_all(mp_memory_values_t *all, const mp_cluster_t *c
     const mp_cluster_member_t *member = &all->clusters->members.items[at];
     const mp_op_t *op = member->op;
     mp_work_t work;
-    mp_work_of_op(op, &work);
-    const mp_cluster_kind_t kind = mp_cluster_kind(all->compiler, op, work.work_class);
+    const mp_cluster_kind_t kind = mp_cluster_kind(all->compiler, op, &work);
     for (uint32_t i = 0; i < op->num_operands; ++i) {
       memory_sweep_take(all, number, op->operands[i],
                         memory_sweep_is_along(cluster, member, kind, i));

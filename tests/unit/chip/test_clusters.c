@@ -234,6 +234,35 @@ static void what_is_updated_lies_in_memory(void **state) {
   find_end(&with);
 }
 
+#define ONE_EACH(operand)                                                                        \
+  "func.func @main(%x: tensor<64x1024xf32>, %i: tensor<64x1x1xi32>, %u: tensor<64x1xf32>) -> "   \
+  "tensor<64x1024xf32> {\n" ZERO                                                                 \
+  "%y = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<64x1024xf32>\n"       \
+  "%0 = \"stablehlo.scatter\"(" operand                                                          \
+  ", %i, %u) <{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<"      \
+  "inserted_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0], " \
+  "scatter_dims_to_operand_dims = [1], index_vector_dim = 2>, unique_indices = false}> ({\n"     \
+  "^bb0(%p: tensor<f32>, %q: tensor<f32>):\n%r = stablehlo.add %p, %q : tensor<f32>\n"           \
+  "stablehlo.return %r : tensor<f32>\n}) : (tensor<64x1024xf32>, tensor<64x1x1xi32>, "           \
+  "tensor<64x1xf32>) -> tensor<64x1024xf32>\n"                                                   \
+  "%1 = stablehlo.subtract %x, %0 : tensor<64x1024xf32>\nreturn %1 : tensor<64x1024xf32>\n}\n"
+
+// The gradient of a look-up in each row is made where it is read, by comparing places.
+static void one_element_of_each_row_is_a_selection(void **state) {
+  (void)state;
+  mp_chip_figures_t figures = figures_of(TPU);
+  found_t found = find_with(&figures, ONE_EACH("%y"));
+  assert_int_equal(found.clusters.clusters.count, 1);
+  find_end(&found);
+  found = find_with(&figures, ONE_EACH("%x"));
+  assert_int_equal(found.clusters.clusters.count, 2);
+  find_end(&found);
+  figures = figures_of(GPU);
+  found = find_with(&figures, ONE_EACH("%y"));
+  assert_true(found.clusters.clusters.count > 1);
+  find_end(&found);
+}
+
 // What a loop carries stays in scratch memory, and so does what it reads in all rounds.
 static void carried_values_stay_in_scratch_memory(void **state) {
   (void)state;
@@ -271,6 +300,7 @@ int main(void) {
       cmocka_unit_test(updates_of_a_weight_are_one_kernel),
       cmocka_unit_test(arrays_lie_in_tiles),
       cmocka_unit_test(what_is_updated_lies_in_memory),
+      cmocka_unit_test(one_element_of_each_row_is_a_selection),
       cmocka_unit_test(carried_values_stay_in_scratch_memory),
       cmocka_unit_test(small_values_stay_in_scratch_memory),
   };
