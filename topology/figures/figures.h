@@ -68,6 +68,8 @@ typedef enum {
   X(product_scratch_launch, "product.scratch_launch", TIME, "the same with all in scratch")     \
   X(product_step, "product.step", TIME, "what each step through the windows takes")             \
   X(product_accumulate, "product.accumulate", TIME, "1,024 sums of f32 read and written again") \
+  X(product_fetch, "product.fetch", TIME, "until a window of a factor begins to come")          \
+  X(product_turn, "product.turn", TIME, "1,024 elements of a result laid out anew")             \
   X(product_tile, "product.tile", LIST, "k, columns, and rows during which a tile is loaded")   \
   X(product_rates, "product.rates", LIST, "bf16, f32, s8, f8 by the rate of bf16")              \
   X(product_read, "product.read", NUMBER, "of the memory's bandwidth, what windows reach")      \

@@ -13,7 +13,8 @@ static mp_status_t cluster_use(mp_cluster_find_t *find, const mp_value_t *value,
                                const mp_cluster_user_t *user) {
   mp_cluster_value_t *entry;
   MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
-  const mp_cluster_use_t use = {user->cluster, entry->first_use, user->is_along, user->is_reused};
+  const mp_cluster_use_t use = {user->cluster, entry->first_use, user->is_along, user->is_reused,
+                                user->sides};
   entry->first_use = find->uses.count;
   return MP_ARRAY_PUSH(find->scratch_arena, &find->uses, use);
 }
@@ -52,12 +53,13 @@ static mp_status_t cluster_add_user(mp_cluster_find_t *find, const mp_cluster_us
     mp_cluster_user_t *user = &find->users.items[state->user];
     user->is_along = user->is_along && use->is_along;
     user->is_reused = user->is_reused || use->is_reused;
+    user->sides |= use->sides;
     return NULL;
   }
   state->seen = find->num_decided;
   state->user = find->users.count;
   return MP_ARRAY_PUSH(find->scratch_arena, &find->users,
-                       (mp_cluster_user_t){number, use->is_along, use->is_reused});
+                       (mp_cluster_user_t){number, use->is_along, use->is_reused, use->sides});
 }
 
 // Adds the clusters that read a value to those of the op at hand. Those of other blocks read it
@@ -213,7 +215,7 @@ static mp_status_t cluster_join(mp_cluster_find_t *find, const cluster_op_t *at,
   mp_clusters_t *out = find->out;
   mp_cluster_t *cluster = &out->clusters.items[user->cluster];
   const mp_cluster_member_t member = {at->op, user->is_along && at->kind != MP_CLUSTER_PRODUCT,
-                                      cluster->first_member};
+                                      user->sides, cluster->first_member};
   cluster->first_member = out->members.count;
   ++find->states.items[user->cluster].num_members;
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &out->members, member));
@@ -232,9 +234,10 @@ static mp_status_t cluster_join(mp_cluster_find_t *find, const cluster_op_t *at,
     }
     const bool is_along = (user->is_along || is_row) && !is_reused &&
                           mp_cluster_goes_along(at->op, at->kind, mp_cluster_value_count(value));
-    MP_RETURN_IF_ERROR(cluster_use(
-        find, value,
-        &(mp_cluster_user_t){user->cluster, is_along, is_reused || (user->is_reused && !is_row)}));
+    const mp_cluster_user_t use = {user->cluster, is_along,
+                                   is_reused || (user->is_reused && !is_row),
+                                   mp_cluster_sides(&member, at->kind, i)};
+    MP_RETURN_IF_ERROR(cluster_use(find, value, &use));
   }
   return NULL;
 }
@@ -254,7 +257,9 @@ static mp_status_t cluster_begin(mp_cluster_find_t *find, const cluster_op_t *at
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->out->clusters, fresh));
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->scratch_arena, &find->states, state));
   MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(find->arena, &find->out->by_last, &entry));
-  return cluster_join(find, at, &(mp_cluster_user_t){.cluster = number, .is_along = true});
+  return cluster_join(
+      find, at,
+      &(mp_cluster_user_t){.cluster = number, .is_along = true, .sides = MP_CLUSTER_BESIDE});
 }
 
 // The cluster writes the op's results, which all its other users read from memory.
@@ -611,6 +616,7 @@ static mp_cluster_find_t cluster_rules(const mp_chip_figures_t *figures) {
   if (figures->compiler == MP_CHIP_COMPILER_GPU) row = GPU_ROW;
   find.rows_most = mp_figure_or(figures->cluster_row, row);
   find.scratch = mp_figure_or(figures->memory_scratch, 0);
+  find.resident = mp_figure_or(figures->product_resident, 0);
   return find;
 }
 
@@ -619,6 +625,7 @@ mp_status_t mp_clusters_find(const mp_module_t *module, const mp_chip_figures_t 
   mp_cluster_find_t find = cluster_rules(figures);
   find.arena = arena;
   find.out = out_clusters;
+  find.main = module->main->body;
   *out_clusters = (mp_clusters_t){0};
   MP_RETURN_IF_ERROR(mp_arena_create(&find.scratch_arena));
   mp_status_t status = cluster_sweep(&find, module->main->body);

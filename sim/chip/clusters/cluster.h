@@ -29,9 +29,18 @@ typedef struct {
   uint32_t first_access, num_reads, num_writes;  // in `accesses`: reads, then writes
 } mp_cluster_t;
 
+// On which sides of a cluster's product something is: in front of its factors, or beside it. Of a
+// cluster without a product everything is beside it.
+typedef enum {
+  MP_CLUSTER_LHS = 1,
+  MP_CLUSTER_RHS = 2,
+  MP_CLUSTER_BESIDE = 4,
+} mp_cluster_side_t;
+
 typedef struct {
   const mp_op_t *op;
   bool is_epilogue;  // takes the leader's result, or what comes of it
+  uint8_t sides;     // mp_cluster_side_t, those that read what it makes
   uint32_t next;     // the next member of its cluster; MP_CLUSTER_NONE at its end
 } mp_cluster_member_t;
 
@@ -39,6 +48,8 @@ typedef struct {
   const mp_value_t *value;
   double bytes;     // as they lie on the chip, with the padding of tiles
   bool is_scratch;  // the value stays in scratch memory
+  bool is_fetched;  // it is copied there beside earlier work
+  uint8_t sides;    // of a read: mp_cluster_side_t
 } mp_cluster_access_t;
 
 typedef struct {

@@ -23,7 +23,7 @@ static mp_status_t cluster_bytes_note_made(mp_cluster_find_t *find, uint32_t num
 // Adds what the op reads of a value that its cluster does not make; all of the value at most, be
 // it read by several ops of the cluster.
 static mp_status_t cluster_bytes_read(mp_cluster_find_t *find, uint32_t number,
-                                      const mp_value_t *value, double bytes) {
+                                      const mp_value_t *value, double bytes, uint8_t sides) {
   mp_cluster_value_t *entry;
   MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
   if (entry->made_by == number) return NULL;
@@ -36,6 +36,7 @@ static mp_status_t cluster_bytes_read(mp_cluster_find_t *find, uint32_t number,
     MP_RETURN_IF_ERROR(
         MP_ARRAY_PUSH(find->arena, &find->out->accesses, (mp_cluster_access_t){.value = value}));
   }
+  find->out->accesses.items[entry->access].sides |= sides;
   if (whole == 0) return NULL;
   entry->bytes = fmin(whole, entry->bytes + bytes);
   find->out->accesses.items[entry->access].bytes =
@@ -44,20 +45,23 @@ static mp_status_t cluster_bytes_read(mp_cluster_find_t *find, uint32_t number,
 }
 
 static mp_status_t cluster_bytes_read_operands(mp_cluster_find_t *find, uint32_t number,
-                                               const mp_op_t *op) {
+                                               const mp_cluster_member_t *member) {
+  const mp_op_t *op = member->op;
   mp_work_t work;
   const mp_cluster_kind_t kind = mp_cluster_kind(find->compiler, op, &work);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
     const mp_value_t *value = mp_cluster_source(find->compiler, op, kind, i, &is_reused);
     if (value == NULL) continue;
-    MP_RETURN_IF_ERROR(cluster_bytes_read(find, number, value, mp_work_bytes_read(op, i)));
+    MP_RETURN_IF_ERROR(cluster_bytes_read(find, number, value, mp_work_bytes_read(op, i),
+                                          mp_cluster_sides(member, kind, i)));
   }
   return NULL;
 }
 
 static mp_status_t cluster_bytes_write_results(mp_cluster_find_t *find, uint32_t number,
-                                               const mp_op_t *op) {
+                                               const mp_cluster_member_t *member) {
+  const mp_op_t *op = member->op;
   for (uint32_t i = 0; i < op->num_results; ++i) {
     mp_cluster_value_t *entry;
     const mp_value_t *value = &op->results[i];
@@ -78,14 +82,14 @@ static mp_status_t cluster_bytes_write_results(mp_cluster_find_t *find, uint32_t
 }
 
 typedef mp_status_t (*cluster_bytes_visit_t)(mp_cluster_find_t *find, uint32_t number,
-                                             const mp_op_t *op);
+                                             const mp_cluster_member_t *member);
 
 static mp_status_t cluster_bytes_each(mp_cluster_find_t *find, uint32_t number,
                                       cluster_bytes_visit_t visit) {
   const mp_clusters_t *out = find->out;
   uint32_t at = out->clusters.items[number].first_member;
   for (; at != MP_CLUSTER_NONE; at = out->members.items[at].next) {
-    MP_RETURN_IF_ERROR(visit(find, number, out->members.items[at].op));
+    MP_RETURN_IF_ERROR(visit(find, number, &out->members.items[at]));
   }
   return NULL;
 }
@@ -101,8 +105,8 @@ static mp_status_t cluster_bytes_find_accesses(mp_cluster_find_t *find, uint32_t
 
 // A value stays in scratch memory from the kernel that makes it to the last one that reads it, if
 // there is room at that time, and these are not too far from each other.
-static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number, double *freed,
-                                      double *used) {
+static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
+                                      mp_cluster_scratch_t *scratch) {
   enum { FAR = 32 };
   const mp_cluster_t *cluster = &find->out->clusters.items[number];
   for (uint32_t i = 0; i < cluster->num_writes; ++i) {
@@ -115,9 +119,9 @@ static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number, 
     if (find->out->clusters.items[entry->reader].block != cluster->block) continue;
     // What is updated in place is larger than what is written.
     if (access->bytes < mp_work_bytes_of(access->value->type)) continue;
-    if (*used + access->bytes > find->scratch) continue;
-    *used += access->bytes;
-    freed[entry->reader] += access->bytes;
+    if (scratch->used + access->bytes > find->scratch) continue;
+    scratch->used += access->bytes;
+    scratch->freed[entry->reader] += access->bytes;
     entry->is_scratch = true;
   }
   return NULL;
@@ -162,20 +166,22 @@ static mp_status_t cluster_bytes_sum(mp_cluster_find_t *find, uint32_t number) {
 // Clusters were found from the end to the beginning.
 mp_status_t mp_cluster_find_bytes(mp_cluster_find_t *find) {
   const uint32_t count = find->out->clusters.count;
-  double used = 0;
-  double *freed = MP_ARENA_ARRAY(find->scratch_arena, double, (size_t)count + 1);
-  MP_RETURN_IF_NULL(freed);
+  mp_cluster_scratch_t scratch = {.last_product = MP_CLUSTER_NONE, .previous = MP_CLUSTER_NONE};
+  scratch.freed = MP_ARENA_ARRAY(find->scratch_arena, double, (size_t)count + 1);
+  MP_RETURN_IF_NULL(scratch.freed);
   for (uint32_t number = count; number-- > 0;) {
-    freed[number] = 0;
+    scratch.freed[number] = 0;
     MP_RETURN_IF_ERROR(cluster_bytes_find_accesses(find, number));
   }
   for (uint32_t i = 0; i < find->bodies.count; ++i) {
     MP_RETURN_IF_ERROR(cluster_bytes_keep_carried(find, find->bodies.items[i]));
   }
+  mp_cluster_fetch_argument(find, &scratch);
   for (uint32_t number = count; number-- > 0;) {
-    MP_RETURN_IF_ERROR(cluster_bytes_keep(find, number, freed, &used));
+    mp_cluster_fetch_factor(find, &scratch, number);
+    MP_RETURN_IF_ERROR(cluster_bytes_keep(find, number, &scratch));
     MP_RETURN_IF_ERROR(cluster_bytes_sum(find, number));
-    used -= freed[number];
+    scratch.used -= scratch.freed[number];
   }
   return NULL;
 }

@@ -11,6 +11,7 @@ typedef struct {
   uint32_t next;   // the next reader of the value; MP_CLUSTER_NONE at the end
   bool is_along;   // element by element, as it goes through all it does
   bool is_reused;  // reads each element several times
+  uint8_t sides;   // mp_cluster_side_t
 } mp_cluster_use_t;
 
 // What is known of a value.
@@ -43,12 +44,15 @@ typedef struct {
 typedef struct {
   uint32_t cluster;
   bool is_along, is_reused;
+  uint8_t sides;  // mp_cluster_side_t
 } mp_cluster_user_t;
 
 typedef struct {
   mp_chip_compiler_t compiler;
   double rows_most;  // elements of a row that a kernel can keep at hand
   double scratch;    // bytes of scratch memory that kernels hand to each other
+  double resident;   // the largest operand of a product that is copied there before
+  const mp_block_t *main;
   mp_arena_t *arena, *scratch_arena;
   mp_clusters_t *out;
   MP_ARRAY(mp_cluster_state_t) states;  // as out->clusters
@@ -66,6 +70,30 @@ MP_NODISCARD mp_status_t mp_cluster_value(mp_cluster_find_t *find, const mp_valu
 
 // The cluster that one became part of, or is.
 uint32_t mp_cluster_now(const mp_cluster_find_t *find, uint32_t number);
+
+// The sides on which what a member reads as operand `operand` is.
+static inline uint8_t mp_cluster_sides(const mp_cluster_member_t *member, mp_cluster_kind_t kind,
+                                       uint32_t operand) {
+  if (kind != MP_CLUSTER_PRODUCT) return member->sides;
+  return operand == 0 ? MP_CLUSTER_LHS : operand == 1 ? MP_CLUSTER_RHS : MP_CLUSTER_BESIDE;
+}
+
+// ---- cluster_fetch.c ----
+
+// Bytes in scratch memory while the clusters are gone through in the order of the program.
+typedef struct {
+  double used;
+  double *freed;          // [clusters]: by the last reader
+  uint32_t last_product;  // of main, if an argument is there when the program begins
+  uint32_t previous;      // the cluster before the one at hand; MP_CLUSTER_NONE: none
+} mp_cluster_scratch_t;
+
+// Finds the argument that is in scratch memory when the program begins: a factor of a product.
+void mp_cluster_fetch_argument(mp_cluster_find_t *find, mp_cluster_scratch_t *scratch);
+// Finds whether a factor of the cluster's product is copied to scratch memory beside the cluster
+// before it.
+void mp_cluster_fetch_factor(mp_cluster_find_t *find, mp_cluster_scratch_t *scratch,
+                             uint32_t number);
 
 // ---- cluster_bytes.c ----
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/product_cost.h"
 #include "sim/chip/cost/vector_cost.h"
@@ -43,6 +44,51 @@ static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_clusters
   return parts;
 }
 
+// ---- products ----
+
+// Whether the rows of a product's result are summed up where they are made, a norm's squares for
+// example: in lanes they are added up as they come.
+static bool kernel_cost_is_turned(const mp_clusters_t *clusters, const mp_cluster_t *cluster) {
+  enum { ROWS_LEAST = 8192 };
+  const mp_work_product_t *product = &cluster->work.product;
+  uint32_t num_sums = 0;
+  bool is_of_rows = true;
+  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
+    const mp_cluster_member_t *member = &clusters->members.items[at];
+    at = member->next;
+    if (member->op->code != MP_OP_REDUCE || member->sides != MP_CLUSTER_BESIDE) continue;
+    num_sums += member->op->num_results;
+    is_of_rows &= mp_cluster_row(member->op) == product->n;
+  }
+  return num_sums == 1 && is_of_rows && product->batch == 1 && product->m >= ROWS_LEAST;
+}
+
+static void kernel_cost_add_read(const mp_cluster_access_t *access, mp_product_streams_t *streams) {
+  if (access->is_scratch) return;
+  if ((access->sides & MP_CLUSTER_BESIDE) != 0) streams->beside += access->bytes;
+  if (access->is_fetched) return;
+  if ((access->sides & MP_CLUSTER_LHS) != 0) streams->factors[0] += access->bytes;
+  if ((access->sides & MP_CLUSTER_RHS) != 0) streams->factors[1] += access->bytes;
+}
+
+static void kernel_cost_add_write(const mp_cluster_access_t *access,
+                                  mp_product_streams_t *streams) {
+  const bool is_narrow = mp_dtype_bits(access->value->type->dtype) <= 16;
+  *(is_narrow ? &streams->narrow : &streams->wide) +=
+      access->bytes / (access->is_scratch ? MP_PRODUCT_SCRATCH_WRITE : 1);
+}
+
+static mp_product_streams_t kernel_cost_streams(const mp_clusters_t *clusters,
+                                                const mp_cluster_t *cluster) {
+  mp_product_streams_t streams = {.is_turned = kernel_cost_is_turned(clusters, cluster)};
+  const mp_cluster_access_t *accesses = &clusters->accesses.items[cluster->first_access];
+  for (uint32_t i = 0; i < cluster->num_reads; ++i) kernel_cost_add_read(&accesses[i], &streams);
+  for (uint32_t i = 0; i < cluster->num_writes; ++i) {
+    kernel_cost_add_write(&accesses[cluster->num_reads + i], &streams);
+  }
+  return streams;
+}
+
 double mp_kernel_seconds(const mp_chip_t *chip, const mp_clusters_t *clusters,
                          const mp_cluster_t *cluster, double bytes) {
   const mp_work_t *work = &cluster->work;
@@ -51,7 +97,8 @@ double mp_kernel_seconds(const mp_chip_t *chip, const mp_clusters_t *clusters,
   const kernel_parts_t parts = kernel_cost_parts(chip, clusters, cluster);
   const double efficiency = chip->efficiency[work->work_class];
   if (work->product.batch > 0) {
-    const mp_product_kernel_t product = {&work->product, bytes, parts.vector, efficiency};
+    const mp_product_streams_t streams = kernel_cost_streams(clusters, cluster);
+    const mp_product_kernel_t product = {&work->product, bytes, parts.vector, efficiency, &streams};
     return fmax(mp_product_seconds(chip, &product), parts.irregular / efficiency);
   }
   const double seconds = fmax(fmax(parts.vector, parts.irregular), kernel_cost_memory(chip, bytes));

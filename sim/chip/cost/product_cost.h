@@ -8,11 +8,23 @@
 
 #include "sim/chip/cost/chip.h"
 
+// A result that stays in scratch memory is written so much faster.
+#define MP_PRODUCT_SCRATCH_WRITE 1.45
+
+// The bytes of a product's kernel by what they are for. What lies in scratch memory is none.
+typedef struct {
+  double factors[2];    // what each factor is made of, in the kernel itself
+  double beside;        // what is read where the result is made: a residual, an optimizer's state
+  double narrow, wide;  // results of up to 16 bits an element, of more
+  bool is_turned;       // the result lies with its rows in lanes
+} mp_product_streams_t;
+
 typedef struct {
   const mp_work_product_t *product;
   double bytes;           // that the kernel moves through memory: what is fused with it, too
   double vector_seconds;  // of what is fused with it
   double efficiency;      // the share of all rates that it reaches; (0, 1]
+  const mp_product_streams_t *streams;  // NULL: nothing is fused, and a TPU fetches one factor
 } mp_product_kernel_t;
 
 // The seconds of the kernel, with its latency.

@@ -287,8 +287,83 @@ static void carried_values_stay_in_scratch_memory(void **state) {
   find_end(&f);
 }
 
+// ---- products and what they read ----
+
+// The first read of a value whose bytes are these.
+static const mp_cluster_access_t *read_of(const found_t *f, double bytes, uint32_t *skip) {
+  for (uint32_t i = f->clusters.clusters.count; i-- > 0;) {
+    const mp_cluster_t *cluster = &f->clusters.clusters.items[i];
+    for (uint32_t r = 0; cluster->first_member != MP_CLUSTER_NONE && r < cluster->num_reads; ++r) {
+      const mp_cluster_access_t *access = &f->clusters.accesses.items[cluster->first_access + r];
+      if (fabs(access->bytes - bytes) < 1 && (*skip)-- == 0) return access;
+    }
+  }
+  return NULL;
+}
+
+// What is computed in front of a factor belongs to it, and so does what that reads; a residual is
+// beside the product.
+static void what_a_product_reads_has_sides(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: tensor<256x512xbf16>, %w: tensor<512x1024xf32>, "
+      "%r: tensor<256x1024xbf16>) -> tensor<256x1024xbf16> {\n"
+      "%0 = stablehlo.convert %w : (tensor<512x1024xf32>) -> tensor<512x1024xbf16>\n"
+      "%1 = stablehlo.dot_general %x, %0, contracting_dims = [1] x [0] : (tensor<256x512xbf16>, "
+      "tensor<512x1024xbf16>) -> tensor<256x1024xbf16>\n"
+      "%2 = stablehlo.add %1, %r : tensor<256x1024xbf16>\nreturn %2 : tensor<256x1024xbf16>\n}\n";
+  const mp_chip_figures_t figures = figures_of(TPU);
+  found_t f = find_with(&figures, text);
+  static const struct {
+    double bytes;
+    uint8_t sides;
+  } reads[] = {{256 * 512 * 2, MP_CLUSTER_LHS},
+               {512 * 1024 * 4, MP_CLUSTER_RHS},
+               {256 * 1024 * 2, MP_CLUSTER_BESIDE}};
+  for (size_t i = 0; i < sizeof(reads) / sizeof(reads[0]); ++i) {
+    uint32_t skip = 0;
+    const mp_cluster_access_t *access = read_of(&f, reads[i].bytes, &skip);
+    assert_non_null(access);
+    assert_int_equal(access->sides, reads[i].sides);
+    assert_false(access->is_fetched);
+  }
+  find_end(&f);
+}
+
+// Of the arguments one is in scratch memory when the program begins, the largest one that fits.
+// What an earlier kernel has left room for is copied there beside the kernel before.
+static void one_factor_is_fetched_before(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: tensor<256x512xf32>, %v: tensor<512x1024xf32>, %w: "
+      "tensor<1024x2048xf32>, %u: tensor<2048x128xf32>) -> tensor<256x128xf32> {\n"
+      "%0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<256x512xf32>, "
+      "tensor<512x1024xf32>) -> tensor<256x1024xf32>\n"
+      "%1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : (tensor<256x1024xf32>, "
+      "tensor<1024x2048xf32>) -> tensor<256x2048xf32>\n"
+      "%2 = stablehlo.dot_general %1, %u, contracting_dims = [1] x [0] : (tensor<256x2048xf32>, "
+      "tensor<2048x128xf32>) -> tensor<256x128xf32>\nreturn %2 : tensor<256x128xf32>\n}\n";
+  enum { V_BYTES = 512 * 1024 * 4, W_BYTES = 1024 * 2048 * 4 };
+  mp_chip_figures_t figures = figures_of(TPU);
+  for (int is_small = 0; is_small < 2; ++is_small) {
+    figures.memory_scratch = is_small ? V_BYTES : W_BYTES;
+    figures.product_resident = W_BYTES;
+    found_t f = find_with(&figures, text);
+    uint32_t first = 0, second = 0;
+    const mp_cluster_access_t *v = read_of(&f, V_BYTES, &first);
+    const mp_cluster_access_t *w = read_of(&f, W_BYTES, &second);
+    assert_non_null(v);
+    assert_non_null(w);
+    assert_int_equal(v->is_fetched, is_small);
+    assert_int_equal(w->is_fetched, !is_small);
+    find_end(&f);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_a_product_reads_has_sides),
+      cmocka_unit_test(one_factor_is_fetched_before),
       cmocka_unit_test(siblings_read_what_they_share_once),
       cmocka_unit_test(a_variance_reads_its_array_twice),
       cmocka_unit_test(a_softmax_keeps_its_rows),

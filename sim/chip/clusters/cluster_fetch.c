@@ -1,0 +1,131 @@
+// Which factors of products are copied to scratch memory as a whole, beside earlier work: then the
+// product does not wait for their windows.
+#include <math.h>
+
+#include "sim/base/hash.h"
+#include "sim/chip/clusters/cluster_impl.h"
+
+static bool cluster_fetch_is_product(const mp_cluster_t *cluster) {
+  return cluster->first_member != MP_CLUSTER_NONE && cluster->work.product.batch > 0;
+}
+
+static bool cluster_fetch_is_argument(const mp_cluster_find_t *find, const mp_value_t *value) {
+  return value >= find->main->args && value < find->main->args + find->main->num_args;
+}
+
+// Whether all of the value is a factor, or becomes one.
+static bool cluster_fetch_is_factor(const mp_cluster_access_t *access) {
+  enum { FACTORS = MP_CLUSTER_LHS | MP_CLUSTER_RHS };
+  return (access->sides & FACTORS) != 0 && (access->sides & MP_CLUSTER_BESIDE) == 0 &&
+         access->bytes >= mp_work_bytes_of(access->value->type);
+}
+
+static mp_cluster_value_t *cluster_fetch_value(const mp_cluster_find_t *find,
+                                               const mp_value_t *value) {
+  mp_cluster_value_t *entry;
+  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
+  return entry;
+}
+
+// ---- the argument that is there when the program begins ----
+
+// The largest factor among the arguments, the first one of these.
+static const mp_cluster_access_t *cluster_fetch_largest(mp_cluster_find_t *find,
+                                                        mp_cluster_scratch_t *scratch) {
+  const mp_cluster_access_t *largest = NULL;
+  for (uint32_t number = find->out->clusters.count; number-- > 0;) {
+    const mp_cluster_t *cluster = &find->out->clusters.items[number];
+    if (cluster->block != find->main || !cluster_fetch_is_product(cluster)) continue;
+    scratch->last_product = number;
+    for (uint32_t i = 0; i < cluster->num_reads; ++i) {
+      const mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
+      if (!cluster_fetch_is_argument(find, access->value) || !cluster_fetch_is_factor(access))
+        continue;
+      if (access->bytes > find->resident || access->bytes > find->scratch) continue;
+      if (largest == NULL || access->bytes > largest->bytes) largest = access;
+    }
+  }
+  return largest;
+}
+
+// Marks the reads of a value by products; returns the last cluster that reads it so.
+static uint32_t cluster_fetch_mark(mp_cluster_find_t *find, const mp_value_t *value) {
+  uint32_t last = MP_CLUSTER_NONE;
+  for (uint32_t number = find->out->clusters.count; number-- > 0;) {
+    const mp_cluster_t *cluster = &find->out->clusters.items[number];
+    if (cluster->block != find->main || !cluster_fetch_is_product(cluster)) continue;
+    for (uint32_t i = 0; i < cluster->num_reads; ++i) {
+      mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
+      if (access->value != value || !cluster_fetch_is_factor(access)) continue;
+      access->is_fetched = true;
+      last = number;
+    }
+  }
+  return last;
+}
+
+void mp_cluster_fetch_argument(mp_cluster_find_t *find, mp_cluster_scratch_t *scratch) {
+  const mp_cluster_access_t *access = cluster_fetch_largest(find, scratch);
+  if (access == NULL) {
+    scratch->last_product = MP_CLUSTER_NONE;
+    return;
+  }
+  scratch->used += access->bytes;
+  scratch->freed[cluster_fetch_mark(find, access->value)] += access->bytes;
+}
+
+// ---- factors beside the cluster before ----
+
+// Whether a value is in memory before the cluster at hand's predecessor begins.
+static bool cluster_fetch_is_early(const mp_cluster_find_t *find,
+                                   const mp_cluster_scratch_t *scratch, const mp_value_t *value) {
+  const mp_cluster_value_t *entry = cluster_fetch_value(find, value);
+  return value->op == NULL || entry == NULL || entry->written_by == MP_CLUSTER_NONE ||
+         mp_cluster_now(find, entry->written_by) != scratch->previous;
+}
+
+// The bytes that a factor is made of, if all of them can be copied before; else 0.
+static double cluster_fetch_bytes(const mp_cluster_find_t *find,
+                                  const mp_cluster_scratch_t *scratch, const mp_cluster_t *cluster,
+                                  mp_cluster_side_t side) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < cluster->num_reads; ++i) {
+    const mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
+    if ((access->sides & side) == 0) continue;
+    const mp_cluster_value_t *entry = cluster_fetch_value(find, access->value);
+    if (access->is_fetched || (entry != NULL && entry->is_scratch)) continue;
+    if (!cluster_fetch_is_factor(access) || !cluster_fetch_is_early(find, scratch, access->value))
+      return 0;
+    bytes += access->bytes;
+  }
+  return bytes <= find->resident && scratch->used + bytes <= find->scratch ? bytes : 0;
+}
+
+static void cluster_fetch_side(mp_cluster_find_t *find, const mp_cluster_t *cluster,
+                               mp_cluster_side_t side) {
+  for (uint32_t i = 0; i < cluster->num_reads; ++i) {
+    mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
+    if ((access->sides & side) != 0 && cluster_fetch_is_factor(access)) access->is_fetched = true;
+  }
+}
+
+// One factor: the larger one of those that fit. When the last product is done, the next run's
+// argument is on its way.
+void mp_cluster_fetch_factor(mp_cluster_find_t *find, mp_cluster_scratch_t *scratch,
+                             uint32_t number) {
+  const mp_cluster_t *cluster = &find->out->clusters.items[number];
+  if (cluster->first_member == MP_CLUSTER_NONE) return;
+  const uint32_t previous = scratch->previous;
+  const bool follows =
+      previous != MP_CLUSTER_NONE && find->out->clusters.items[previous].block == cluster->block;
+  if (follows && cluster_fetch_is_product(cluster) && number != scratch->last_product) {
+    const double lhs = cluster_fetch_bytes(find, scratch, cluster, MP_CLUSTER_LHS);
+    const double rhs = cluster_fetch_bytes(find, scratch, cluster, MP_CLUSTER_RHS);
+    if (lhs > 0 || rhs > 0) {
+      cluster_fetch_side(find, cluster, lhs >= rhs ? MP_CLUSTER_LHS : MP_CLUSTER_RHS);
+      scratch->used += fmax(lhs, rhs);
+      scratch->freed[number] += fmax(lhs, rhs);
+    }
+  }
+  scratch->previous = number;
+}

@@ -1,0 +1,65 @@
+// What the files about products on TPUs share.
+#ifndef MINIPOD_SIM_CHIP_COST_PRODUCT_TPU_IMPL_H_
+#define MINIPOD_SIM_CHIP_COST_PRODUCT_TPU_IMPL_H_
+
+#include <math.h>
+
+#include "sim/chip/cost/product_cost.h"
+
+// Tiles of memory are 8 rows of 128 elements.
+#define MP_PRODUCT_TPU_SUBLANES 8
+#define MP_PRODUCT_TPU_LANES    128
+
+enum { MP_PRODUCT_TPU_LHS, MP_PRODUCT_TPU_RHS, MP_PRODUCT_TPU_RESULT, MP_PRODUCT_TPU_ARRAYS };
+
+// Times in seconds, rates in bytes a second.
+typedef struct {
+  const mp_work_product_t *product;
+  double width, out_width;  // bytes of an element
+  double tile_k, tile_columns, load_rows;
+  double multiply;  // a multiplication and addition on the unit
+  double launch, step, accumulate, fetch, read, window, resident;
+  double write[2];                      // narrow, wide
+  double bytes[MP_PRODUCT_TPU_ARRAYS];  // as they lie in memory
+  mp_product_streams_t streams;
+} mp_product_tpu_t;
+
+static inline double mp_product_tpu_up(double size, double to) {
+  return ceil(size / to) * to;
+}
+
+// Elements of [rows, columns] as windows of a result lie.
+static inline double mp_product_tpu_tiled(double rows, double columns) {
+  return mp_product_tpu_up(rows, MP_PRODUCT_TPU_SUBLANES) *
+         mp_product_tpu_up(columns, MP_PRODUCT_TPU_LANES);
+}
+
+// The same with the padding of the better one of both layouts.
+static inline double mp_product_tpu_padded(double rows, double columns) {
+  return fmin(mp_product_tpu_tiled(rows, columns), mp_product_tpu_tiled(columns, rows));
+}
+
+// [rows, k] runs through tiles of [k, columns]; while a tile is loaded, so many rows could run.
+static inline double mp_product_tpu_pass(const mp_product_tpu_t *p, double rows, double k,
+                                         double columns) {
+  return mp_product_tpu_up(k, p->tile_k) * mp_product_tpu_up(columns, p->tile_columns) *
+         fmax(rows, p->load_rows) * p->multiply;
+}
+
+// Either factor may lie in the unit.
+static inline double mp_product_tpu_units(const mp_product_tpu_t *p, double m, double k, double n) {
+  return fmin(mp_product_tpu_pass(p, mp_product_tpu_up(m, MP_PRODUCT_TPU_SUBLANES), k, n),
+              mp_product_tpu_pass(p, mp_product_tpu_up(n, MP_PRODUCT_TPU_SUBLANES), k, m));
+}
+
+// The seconds in which all results are written.
+static inline double mp_product_tpu_store(const mp_product_tpu_t *p) {
+  return p->streams.narrow / p->write[0] + p->streams.wide / p->write[1];
+}
+
+// ---- product_windows.c ----
+
+// The seconds of a product that is no convolution, without its launch.
+double mp_product_windows_seconds(const mp_product_tpu_t *p);
+
+#endif  // MINIPOD_SIM_CHIP_COST_PRODUCT_TPU_IMPL_H_

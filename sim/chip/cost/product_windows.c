@@ -1,0 +1,147 @@
+// Products on a TPU by windows: the compiler cuts a product into windows that lie in scratch
+// memory, two of each array, and goes through them step by step. While one window is multiplied,
+// the next one comes; the result of one leaves with the last part of k.
+#include "sim/chip/cost/product_tpu_impl.h"
+
+// Windows are no smaller than this, but for their last ones.
+#define PRODUCT_WINDOWS_LEAST_SIDE 128
+#define PRODUCT_WINDOWS_LEAST_K    256
+// Where both factors come from memory, a long k is cut into parts of at most this.
+#define PRODUCT_WINDOWS_LONG_K 4096
+#define PRODUCT_WINDOWS_MOST_K 1024
+// Sums are f32.
+#define PRODUCT_WINDOWS_SUM_BYTES 4
+
+// Into how many parts m, n and k are cut.
+static const double g_cuts[] = {1,  2,  3,  4,  5,  6,  7,  8,   10,  12,  14,  16,  20,  24, 28,
+                                32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 256, 384, 512};
+enum { NUM_CUTS = sizeof(g_cuts) / sizeof(g_cuts[0]) };
+
+typedef struct {
+  double m, n, k;  // parts
+} product_windows_cut_t;
+
+static bool product_windows_may_cut(double size, double least, double parts) {
+  return parts == 1 || parts <= floor(size / least);
+}
+
+// Whether a cut into more parts of this size can be had.
+static bool product_windows_is_finest(double size, double least, double parts) {
+  for (int i = 0; i < NUM_CUTS; ++i) {
+    if (g_cuts[i] > parts) return !product_windows_may_cut(size, least, g_cuts[i]);
+  }
+  return true;
+}
+
+// The windows of a cut: bytes, and seconds.
+typedef struct {
+  double scratch;
+  double work;        // of the units in a step, with what a step takes
+  double factors[2];  // until a window of a factor is there
+  double result;      // until what belongs to a window of the result was read and written
+} product_windows_t;
+
+static product_windows_t product_windows_of(const mp_product_tpu_t *p,
+                                            const product_windows_cut_t *cut) {
+  const mp_work_product_t *product = p->product;
+  const mp_product_streams_t *s = &p->streams;
+  const double m = ceil(product->m / cut->m), n = ceil(product->n / cut->n);
+  const double k = ceil(product->k / cut->k);
+  const double sides[2][2] = {{m, k}, {k, n}};
+  const double wholes[2][2] = {{product->m, product->k}, {product->k, product->n}};
+  const double elements = mp_product_tpu_tiled(m, n);
+  const double part = elements / (mp_product_tpu_tiled(product->m, product->n) * product->batch);
+  product_windows_t w = {.scratch = 2 * part * (s->beside + s->narrow + s->wide),
+                         .work = mp_product_tpu_units(p, m, k, n) + p->step,
+                         .result = part * (s->beside / p->read + mp_product_tpu_store(p))};
+  for (int i = 0; i < 2; ++i) {
+    const double share = mp_product_tpu_padded(sides[i][0], sides[i][1]) /
+                         (mp_product_tpu_padded(wholes[i][0], wholes[i][1]) * product->batch);
+    w.scratch += 2 * s->factors[i] * share;
+    if (s->factors[i] > 0) w.factors[i] = p->fetch + s->factors[i] * share / p->read;
+  }
+  if (cut->k > 1) {
+    w.scratch += elements * PRODUCT_WINDOWS_SUM_BYTES;
+    w.work += elements / 1024 * p->accumulate;
+  }
+  if (s->is_turned && s->beside > 0) w.scratch += elements * PRODUCT_WINDOWS_SUM_BYTES;
+  return w;
+}
+
+// The steps go through k first, then through m. A factor's window comes again when it is another
+// one than in the step before.
+static double product_windows_steps(const product_windows_cut_t *cut, const product_windows_t *w) {
+  const double lhs = w->factors[0], rhs = w->factors[1], work = w->work;
+  if (cut->k > 1) {
+    const double each = fmax(work, lhs + rhs), last = fmax(work, lhs + rhs + w->result);
+    return cut->m * cut->n * ((cut->k - 1) * each + last) + fmin(work, lhs + rhs);
+  }
+  const double first = fmin(work, lhs + rhs + w->result);
+  if (cut->m == 1) return cut->n * fmax(work, rhs + w->result) + first + lhs;
+  return cut->n * ((cut->m - 1) * fmax(work, lhs + w->result) + fmax(work, lhs + rhs + w->result)) +
+         first;
+}
+
+// Whether a cut's parts of k may be so long.
+static bool product_windows_may_keep(const mp_product_tpu_t *p, double parts) {
+  const bool both = p->streams.factors[0] > 0 && p->streams.factors[1] > 0;
+  const double k = p->product->k;
+  return !both || k < PRODUCT_WINDOWS_LONG_K || ceil(k / parts) <= PRODUCT_WINDOWS_MOST_K ||
+         product_windows_is_finest(k, PRODUCT_WINDOWS_LEAST_K, parts);
+}
+
+static bool product_windows_is_least(const mp_work_product_t *product,
+                                     const product_windows_cut_t *cut) {
+  return product_windows_is_finest(product->m, PRODUCT_WINDOWS_LEAST_SIDE, cut->m) &&
+         product_windows_is_finest(product->n, PRODUCT_WINDOWS_LEAST_SIDE, cut->n) &&
+         product_windows_is_finest(product->k, PRODUCT_WINDOWS_LEAST_K, cut->k);
+}
+
+// The seconds with a cut; infinite if its windows are too large.
+static double product_windows_seconds(const mp_product_tpu_t *p, const product_windows_cut_t *cut) {
+  product_windows_t w = product_windows_of(p, cut);
+  if (w.scratch > p->window && !product_windows_is_least(p->product, cut)) return INFINITY;
+  const double batch = p->product->batch;
+  if (cut->m * cut->n * cut->k > 1) return batch * product_windows_steps(cut, &w);
+  // Small products of a batch are done together, as a window with more rows.
+  const double together = fmax(1, fmin(batch, floor(p->window / 2 / w.scratch)));
+  const double steps = ceil(batch / together);
+  for (int i = 0; i < 2; ++i) {
+    if (w.factors[i] > 0) w.factors[i] += (together - 1) * (w.factors[i] - p->fetch);
+  }
+  w.result *= together;
+  const double work = (w.work - p->step) * together + p->step;
+  const double transfer = w.factors[0] + w.factors[1] + w.result;
+  return steps * fmax(work, transfer) + fmin(work, transfer);
+}
+
+// The best one of the largest windows along k, of which smaller ones only take more steps.
+static double product_windows_best_along_k(const mp_product_tpu_t *p, product_windows_cut_t *cut) {
+  enum { TRIED = 4 };
+  double best = INFINITY;
+  int tried = 0;
+  for (int i = 0; i < NUM_CUTS && tried < TRIED; ++i) {
+    cut->k = g_cuts[i];
+    if (!product_windows_may_cut(p->product->k, PRODUCT_WINDOWS_LEAST_K, cut->k)) break;
+    if (!product_windows_may_keep(p, cut->k)) continue;
+    const double seconds = product_windows_seconds(p, cut);
+    tried += seconds < INFINITY;
+    best = fmin(best, seconds);
+  }
+  return best;
+}
+
+double mp_product_windows_seconds(const mp_product_tpu_t *p) {
+  double best = INFINITY;
+  product_windows_cut_t cut;
+  for (int i = 0; i < NUM_CUTS; ++i) {
+    cut.m = g_cuts[i];
+    if (!product_windows_may_cut(p->product->m, PRODUCT_WINDOWS_LEAST_SIDE, cut.m)) break;
+    for (int j = 0; j < NUM_CUTS; ++j) {
+      cut.n = g_cuts[j];
+      if (!product_windows_may_cut(p->product->n, PRODUCT_WINDOWS_LEAST_SIDE, cut.n)) break;
+      best = fmin(best, product_windows_best_along_k(p, &cut));
+    }
+  }
+  return best;
+}
