@@ -82,12 +82,14 @@ static void attention_call_read_blocks(const mp_op_t *op, mp_attention_t *out) {
   out->block_keys = fmin(of_keys >= 1 ? of_keys : usual, out->keys);
 }
 
-// A splash kernel with a mask has tables of its blocks in front; that of a square is taken to be
-// causal.
-static bool attention_call_is_masked(const mp_op_t *op, const mp_attention_t *a) {
-  const mp_type_t *first = op->operands[0]->type;
-  return a->is_splash && a->queries == a->keys && mp_type_is_tensor(first) &&
-         mp_dtype_is_integer(first->dtype);
+// A splash kernel with a mask has tables of its blocks in front, which are narrower than the square
+// if no row has blocks in all of it. The mask of a square is taken to be causal.
+static void attention_call_read_mask(const mp_op_t *op, mp_attention_t *out) {
+  const mp_type_t *table = op->operands[0]->type;
+  if (!out->is_splash || !mp_type_is_tensor(table) || !mp_dtype_is_integer(table->dtype)) return;
+  out->is_causal = out->queries == out->keys;
+  if (table->rank < 2) return;
+  out->steps = (double)table->dims[table->rank - 1] * (double)table->dims[table->rank - 2];
 }
 
 static bool attention_call_of_tpu(const mp_op_t *op, mp_attention_t *out) {
@@ -98,7 +100,7 @@ static bool attention_call_of_tpu(const mp_op_t *op, mp_attention_t *out) {
   const mp_type_t *queries;
   if (!attention_call_read_arrays(op, &queries, out)) return false;
   out->pass = attention_call_pass(op, name, queries->rank);
-  out->is_causal = attention_call_is_masked(op, out);
+  attention_call_read_mask(op, out);
   attention_call_read_blocks(op, out);
   return true;
 }
@@ -138,6 +140,7 @@ static bool attention_call_of_cudnn(const mp_op_t *op, mp_str_t target, mp_atten
   out->width = (double)q->dims[q->rank - 1];
   out->pass = attention_call_has(target, "Backward") ? MP_ATTENTION_BACKWARD : MP_ATTENTION_FORWARD;
   out->is_causal = attention_call_has(config, "CAUSAL\"");  // also PADDING_CAUSAL
+  out->window = mp_foreign_number(config, "\"sliding_window_length");
   out->block_queries = out->queries;
   out->block_keys = out->keys;
   return out->width > 0;

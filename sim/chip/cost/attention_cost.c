@@ -23,7 +23,9 @@ static const mp_figure_list_t *attention_cost_splash(const mp_chip_t *chip,
 
 // Blocks of a head that are not all masked.
 static double attention_cost_blocks(const mp_attention_t *a, double all) {
+  enum { MOST_ROWS = 65536 };  // of more only about a half is known
   if (!a->is_causal) return all;
+  if (a->queries > MOST_ROWS * a->block_queries) return all / 2;
   double live = 0;
   for (double end = a->block_queries; end < a->queries + a->block_queries;
        end += a->block_queries) {
@@ -47,7 +49,8 @@ static double attention_cost_tpu(const mp_chip_t *chip, const mp_attention_t *a,
   const double cores = mp_figure_or(chip->figures.attention_cores, 1);
   const double used = a->is_splash && a->pass != MP_ATTENTION_FORWARD ? 1 : cores;
   const bool is_by_keys = a->pass == MP_ATTENTION_DKV || a->pass == MP_ATTENTION_BACKWARD;
-  const double all = ceil(a->queries / a->block_queries) * ceil(a->keys / a->block_keys);
+  const double square = ceil(a->queries / a->block_queries) * ceil(a->keys / a->block_keys);
+  const double all = a->steps > 0 ? fmin(a->steps, square) : square;
   const double of_block = attention_cost_flops(a, a->block_queries * a->block_keys);
   const double live = a->flops > 0 ? fmin(a->flops / of_block, a->heads * all)
                                    : a->heads * attention_cost_blocks(a, all);
@@ -100,12 +103,18 @@ static double attention_cost_gpu(const mp_chip_t *chip, const mp_attention_t *a,
   return flops / (share * chip->flops[MP_FLOP_BF16]);
 }
 
+// Of all scores, those that the mask leaves. Of a causal one publications count half of the square.
+static double attention_cost_seen(const mp_attention_t *a) {
+  if (!a->is_causal) return 1;
+  const double window = a->window > 0 ? fmin(a->window / a->keys, 1) : 1;
+  return window * (1 - window / 2);
+}
+
 double mp_attention_seconds(const mp_chip_t *chip, const mp_attention_t *a) {
   const mp_figure_list_t *splash = attention_cost_splash(chip, a->pass);
   if (splash != NULL) return attention_cost_tpu(chip, a, splash);
-  // Of a causal mask publications count half of the square.
   const double all = attention_cost_flops(a, a->heads * a->queries * a->keys);
-  const double flops = a->flops > 0 ? a->flops : all / (a->is_causal ? 2 : 1);
+  const double flops = a->flops > 0 ? a->flops : all * attention_cost_seen(a);
   const mp_figure_list_t *curve = attention_cost_curve(chip, a, flops < 0.75 * all);
   if (curve != NULL) return attention_cost_gpu(chip, a, curve, flops);
   return flops / chip->flops[MP_FLOP_BF16];

@@ -24,6 +24,8 @@ typedef struct {
   double queries, keys;              // lengths
   double width;                      // of a head
   double block_queries, block_keys;  // of the blocks that a TPU's kernel goes through
+  double steps;                      // blocks that a kernel goes through for a head; 0: all
+  double window;                     // keys that a token sees with a causal mask; 0: all
   double flops;                      // operations, as the call says; 0: it does not
 } mp_attention_t;
 

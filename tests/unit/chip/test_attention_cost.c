@@ -117,6 +117,26 @@ static void small_blocks_wait_for_memory(void **state) {
   assert_float_equal(mp_attention_seconds(&chip, &a), 8 * (500e-9 + 4 * 128 * 128 / 1e12), 1e-12);
 }
 
+// A window leaves some blocks of each row, which tables in front tell: here two of four.
+static void windows_leave_less(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  const double forward[] = {0.5, 1, 0, 0, 0};
+  set(&chip.figures.attention_splash_forward, MP_ATTENTION_TPU_COUNT, forward);
+  mp_attention_t a = {.heads = 1,
+                      .queries = 2048,
+                      .keys = 2048,
+                      .width = 128,
+                      .is_causal = true,
+                      .block_queries = 512,
+                      .block_keys = 512,
+                      .steps = 8};
+  assert_float_equal(mp_attention_seconds(&chip, &a), 8 * 2 * g_block / 0.5 / 1e15, 1e-12);
+  chip.figures.attention_splash_forward.count = 0;
+  a.window = 512;
+  assert_float_equal(mp_attention_seconds(&chip, &a), 0.25 * 0.875 * 32 * g_block / 1e15, 1e-12);
+}
+
 // Operations that a call states are those that it does.
 static void an_estimate_says_how_much(void **state) {
   (void)state;
@@ -189,6 +209,7 @@ int main(void) {
       cmocka_unit_test(tpus_go_through_blocks),
       cmocka_unit_test(a_kernel_may_make_all_gradients),
       cmocka_unit_test(small_blocks_wait_for_memory),
+      cmocka_unit_test(windows_leave_less),
       cmocka_unit_test(an_estimate_says_how_much),
       cmocka_unit_test(widths_count),
       cmocka_unit_test(gpus_have_a_rate_by_sequence),
