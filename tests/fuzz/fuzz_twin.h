@@ -103,7 +103,8 @@ static inline void fuzz_check_memory(const mp_twin_t *twin, const char *pod) {
 
 // Makes the twin on each chip, with a network or without, as `seed` says.
 static inline void fuzz_twins(const mp_program_t *program, uint64_t seed) {
-  const mp_twin_links_t links = {fuzz_link_seconds, &seed};
+  const mp_twin_links_t links = {
+      .seconds = fuzz_link_seconds, .context = &seed, .bandwidth = (double)(seed % 7) * 1e10};
   for (uint32_t i = 0; i < FUZZ_NUM_CHIPS; ++i) {
     mp_arena_t *arena = NULL;
     const mp_twin_t *twin = NULL;
