@@ -70,69 +70,6 @@ double mp_twin_bytes_kept(const mp_twin_builder_t *b, const mp_op_t *op) {
   return bytes;
 }
 
-// ---- arrays in other tiles ----
-
-enum { COPIES_LANES = 128, COPIES_ROWS = 8 };
-
-// The dimension that lies along the lanes: the last one that has more than one element.
-static int64_t twin_copies_lanes(const mp_type_t *type) {
-  for (uint32_t d = type->rank; d-- > 0;) {
-    if (type->dims[d] != 1) return type->dims[d];
-  }
-  return 1;
-}
-
-// A reshape after which other elements lie side by side, of arrays of rows.
-static bool twin_copies_changes_lanes(const mp_op_t *op) {
-  if (op->code != MP_OP_RESHAPE) return false;
-  const mp_type_t *from = op->operands[0]->type, *to = op->results[0].type;
-  if (!mp_type_is_tensor(from) || from->rank < 2 || to->rank < 2) return false;
-  return twin_copies_lanes(from) != twin_copies_lanes(to);
-}
-
-// The bytes of an array in rows of tiles, however empty they are. Of very narrow rows nothing is
-// known: they count as they are.
-static double twin_copies_rows_of_tiles(const mp_type_t *type) {
-  enum { NARROWEST = 32 };
-  const double bytes = mp_work_bytes_of(type);
-  const int64_t lanes = type->dims[type->rank - 1], rows = type->dims[type->rank - 2];
-  if (lanes < NARROWEST || rows < 1) return bytes;
-  const int64_t all_lanes = (lanes + COPIES_LANES - 1) / COPIES_LANES * COPIES_LANES;
-  const int64_t all_rows = (rows + COPIES_ROWS - 1) / COPIES_ROWS * COPIES_ROWS;
-  return bytes / (double)lanes * (double)all_lanes / (double)rows * (double)all_rows;
-}
-
-// An array that came as an argument has the tiles of its own type. It is brought into rows of the
-// other one's, and from these into the tiles that leave the least of them empty; what of this does
-// not fit into scratch memory is written and read.
-static double twin_copies_relaid(const mp_twin_builder_t *b, const mp_op_t *reshape) {
-  const mp_chip_figures_t *figures = &b->chip->figures;
-  const mp_type_t *type = reshape->results[0].type;
-  const double scratch = mp_figure_or(figures->memory_scratch, 0);
-  const double rows = twin_copies_rows_of_tiles(type);
-  const double least = mp_cluster_bytes_of(figures->compiler, type);
-  double bytes = 0;
-  if (rows > least && rows > scratch) bytes += 2 * rows;
-  if (least > scratch) bytes += 2 * least;
-  return bytes;
-}
-
-double mp_twin_bytes_relaid(const mp_twin_builder_t *b, const mp_op_t *op) {
-  if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU) return 0;
-  // Products find what they need in any tiles.
-  if (op->code == MP_OP_DOT_GENERAL || op->code == MP_OP_CONVOLUTION) return 0;
-  double bytes = 0;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    const mp_value_t *value = op->operands[i], *root = twin_copies_root(value);
-    if (root->op != NULL || root->block != b->program->partitioned->main->body) continue;
-    while (value != root && !twin_copies_changes_lanes(value->op)) {
-      value = mp_plan_aliased(value);
-    }
-    if (value != root) bytes += twin_copies_relaid(b, value->op);
-  }
-  return bytes;
-}
-
 // ---- values that get a place ----
 
 // The bytes that move when `value` is copied: it is read and written, a constant only written.

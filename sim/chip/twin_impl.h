@@ -90,13 +90,18 @@ MP_NODISCARD mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t 
 MP_NODISCARD mp_status_t mp_twin_find_uses(mp_twin_builder_t *b);
 // The bytes that an op copies before it changes its operands in place.
 double mp_twin_bytes_kept(const mp_twin_builder_t *b, const mp_op_t *op);
-// The bytes that move because an op reads arguments of main under types that lie in other tiles.
-double mp_twin_bytes_relaid(const mp_twin_builder_t *b, const mp_op_t *op);
 // What a loop copies before it begins, and between its rounds; what a branch's region copies when
 // it ends; what main does.
 MP_NODISCARD mp_status_t mp_twin_copy_starts(mp_twin_builder_t *b, const mp_op_t *loop);
 MP_NODISCARD mp_status_t mp_twin_copy_carried(mp_twin_builder_t *b, const mp_op_t *loop);
 MP_NODISCARD mp_status_t mp_twin_copy_chosen(mp_twin_builder_t *b, const mp_block_t *region);
 MP_NODISCARD mp_status_t mp_twin_copy_results(mp_twin_builder_t *b);
+
+// ---- twin_tiles.c ----
+
+// The bytes that move because an op reads arguments of main under types that lie in other tiles.
+double mp_twin_bytes_relaid(const mp_twin_builder_t *b, const mp_op_t *op);
+// The seconds of copies behind a cluster whose results main returns in other tiles.
+double mp_twin_tiles_seconds(const mp_twin_builder_t *b, const mp_cluster_t *cluster);
 
 #endif  // MINIPOD_SIM_CHIP_TWIN_IMPL_H_

@@ -17,7 +17,8 @@ static double twin_kernels_bytes_copied(const mp_twin_builder_t *b, const mp_clu
 double mp_twin_kernel_seconds(const mp_twin_builder_t *b, const mp_op_t *op) {
   const mp_cluster_t *cluster = mp_cluster_at(&b->clusters, op);
   if (cluster == NULL) return 0;
-  return mp_kernel_seconds(b->chip, &b->clusters, cluster, cluster->bytes);
+  return mp_kernel_seconds(b->chip, &b->clusters, cluster, cluster->bytes) +
+         mp_twin_tiles_seconds(b, cluster);
 }
 
 mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op) {
@@ -33,7 +34,8 @@ mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op) {
       .flops = work->flops,
       .transcendentals = work->transcendentals,
       .bytes = bytes,
-      .seconds = mp_kernel_seconds(b->chip, &b->clusters, cluster, bytes),
+      .seconds = mp_kernel_seconds(b->chip, &b->clusters, cluster, bytes) +
+                 mp_twin_tiles_seconds(b, cluster),
   };
   return mp_twin_put_kernel(b, &kernel);
 }

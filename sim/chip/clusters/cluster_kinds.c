@@ -245,9 +245,8 @@ static double cluster_kinds_round_up(double size, double tile) {
   return ceil(size / tile) * tile;
 }
 
-// The padded size with dimension `lane` across the lanes of tiles and `row` across their rows, as a
-// multiple of the size. A few rows have smaller tiles.
-static double cluster_kinds_padding(const mp_type_t *type, int32_t row, int32_t lane) {
+// A few rows have smaller tiles.
+double mp_cluster_padding(const mp_type_t *type, int32_t row, int32_t lane) {
   enum { LANES = 128, ROWS = 8 };
   double factor = 1;
   const double lanes = (double)type->dims[lane];
@@ -263,11 +262,11 @@ static double cluster_kinds_padding(const mp_type_t *type, int32_t row, int32_t 
 // An array lies in tiles of 8 x 128; the compiler lets the two dimensions be those that leave the
 // least of them empty.
 static double cluster_kinds_least_padding(const mp_type_t *type) {
-  if (type->rank == 1) return cluster_kinds_padding(type, -1, 0);
+  if (type->rank == 1) return mp_cluster_padding(type, -1, 0);
   double least = INFINITY;
   for (int32_t lane = 0; lane < (int32_t)type->rank; ++lane) {
     for (int32_t row = 0; row < (int32_t)type->rank; ++row) {
-      if (row != lane) least = fmin(least, cluster_kinds_padding(type, row, lane));
+      if (row != lane) least = fmin(least, mp_cluster_padding(type, row, lane));
     }
   }
   return least;

@@ -63,6 +63,9 @@ const mp_value_t *mp_cluster_root(const mp_value_t *value);
 const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *op,
                                     mp_cluster_kind_t kind, uint32_t operand, bool *out_is_reused);
 
+// The size in tiles of a TPU with dimension `lane` across their lanes and `row` across their rows
+// (-1: none), as a multiple of the size.
+double mp_cluster_padding(const mp_type_t *type, int32_t row, int32_t lane);
 // Bytes of a value as it lies in the chip's memory.
 double mp_cluster_bytes_of(mp_chip_compiler_t compiler, const mp_type_t *type);
 

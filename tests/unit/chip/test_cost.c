@@ -236,6 +236,27 @@ static void arguments_are_brought_into_other_tiles(void **state) {
   expect_ns(&chip, text, 2 * least * 1e-3);
 }
 
+#define CONVOLVED(type)                                                                         \
+  "func.func @main(%x: tensor<" type ">, %w: tensor<1x1x64x64xf32>) -> tensor<" type            \
+  "> {\n%0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, " \
+  "f], window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = "   \
+  "[1, 1], reverse = [0, 0]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : ("  \
+  "tensor<" type ">, tensor<1x1x64x64xf32>) -> tensor<" type ">\nreturn %0 : tensor<" type      \
+  ">\n}\n"
+
+// A convolution has images in the rows of tiles. A result of main has its own dimensions there, if
+// they fill as much of them: 16 do, 14 do not. Of 128 lanes 64 are filled.
+static void results_of_convolutions_are_brought_into_other_tiles(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  for (int kind = 0; kind < MP_FLOP_KIND_COUNT; ++kind) chip.flops[kind] = 1e24;
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  expect_ns(&chip, CONVOLVED("64x14x16x64xf32"), 0);
+  chip.figures.tiles_element = 1e-9;
+  expect_ns(&chip, CONVOLVED("64x14x16x64xf32"), 64 * 14 * 16 * 128);
+  expect_ns(&chip, CONVOLVED("64x16x14x64xf32"), 0);
+}
+
 static void a_decomposition_goes_column_by_column(void **state) {
   (void)state;
   mp_chip_t chip = bare_chip();
@@ -260,6 +281,7 @@ int main(void) {
       cmocka_unit_test(the_best_are_found_in_fewer_stages),
       cmocka_unit_test(a_transform_is_products_in_real_numbers),
       cmocka_unit_test(arguments_are_brought_into_other_tiles),
+      cmocka_unit_test(results_of_convolutions_are_brought_into_other_tiles),
       cmocka_unit_test(a_decomposition_goes_column_by_column),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

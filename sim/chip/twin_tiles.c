@@ -1,0 +1,129 @@
+// Where the compiler of a TPU has to lay an array out anew: arguments and results of main have
+// tiles of their own, and some ops want others.
+#include <math.h>
+
+#include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/cost/kernel_cost.h"
+#include "sim/chip/twin_impl.h"
+#include "sim/plan/plan.h"
+
+// ---- arguments under another type ----
+
+enum { TILES_LANES = 128, TILES_ROWS = 8 };
+
+// The dimension that lies along the lanes: the last one that has more than one element.
+static int64_t twin_tiles_lanes(const mp_type_t *type) {
+  for (uint32_t d = type->rank; d-- > 0;) {
+    if (type->dims[d] != 1) return type->dims[d];
+  }
+  return 1;
+}
+
+// A reshape after which other elements lie side by side, of arrays of rows.
+static bool twin_tiles_changes_lanes(const mp_op_t *op) {
+  if (op->code != MP_OP_RESHAPE) return false;
+  const mp_type_t *from = op->operands[0]->type, *to = op->results[0].type;
+  if (!mp_type_is_tensor(from) || from->rank < 2 || to->rank < 2) return false;
+  return twin_tiles_lanes(from) != twin_tiles_lanes(to);
+}
+
+// The bytes of an array in rows of tiles, however empty they are. Of very narrow rows nothing is
+// known: they count as they are.
+static double twin_tiles_rows_of_tiles(const mp_type_t *type) {
+  enum { NARROWEST = 32 };
+  const double bytes = mp_work_bytes_of(type);
+  const int64_t lanes = type->dims[type->rank - 1], rows = type->dims[type->rank - 2];
+  if (lanes < NARROWEST || rows < 1) return bytes;
+  const int64_t all_lanes = (lanes + TILES_LANES - 1) / TILES_LANES * TILES_LANES;
+  const int64_t all_rows = (rows + TILES_ROWS - 1) / TILES_ROWS * TILES_ROWS;
+  return bytes / (double)lanes * (double)all_lanes / (double)rows * (double)all_rows;
+}
+
+// An array that came as an argument has the tiles of its own type. It is brought into rows of the
+// other one's, and from these into the tiles that leave the least of them empty; what of this does
+// not fit into scratch memory is written and read.
+static double twin_tiles_relaid(const mp_twin_builder_t *b, const mp_op_t *reshape) {
+  const mp_chip_figures_t *figures = &b->chip->figures;
+  const mp_type_t *type = reshape->results[0].type;
+  const double scratch = mp_figure_or(figures->memory_scratch, 0);
+  const double rows = twin_tiles_rows_of_tiles(type);
+  const double least = mp_cluster_bytes_of(figures->compiler, type);
+  double bytes = 0;
+  if (rows > least && rows > scratch) bytes += 2 * rows;
+  if (least > scratch) bytes += 2 * least;
+  return bytes;
+}
+
+double mp_twin_bytes_relaid(const mp_twin_builder_t *b, const mp_op_t *op) {
+  if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU) return 0;
+  // Products find what they need in any tiles.
+  if (op->code == MP_OP_DOT_GENERAL || op->code == MP_OP_CONVOLUTION) return 0;
+  double bytes = 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const mp_value_t *value = op->operands[i], *root = mp_cluster_root(value);
+    if (root->op != NULL || root->block != b->program->partitioned->main->body) continue;
+    while (value != root && !twin_tiles_changes_lanes(value->op)) {
+      value = mp_plan_aliased(value);
+    }
+    if (value != root) bytes += twin_tiles_relaid(b, value->op);
+  }
+  return bytes;
+}
+
+// ---- results of convolutions ----
+
+static bool twin_tiles_is_result(const mp_twin_builder_t *b, const mp_value_t *value) {
+  const mp_op_t *end = mp_block_terminator(b->program->partitioned->main->body);
+  for (uint32_t i = 0; i < end->num_operands; ++i) {
+    if (mp_cluster_root(end->operands[i]) == value) return true;
+  }
+  return false;
+}
+
+// What a result of main takes in the rows of its own type, if that leaves no more of its tiles
+// empty than other dimensions would; else in tiles that have the rows and lanes of a convolution,
+// if these leave the least of them empty: then nothing is to be done.
+static double twin_tiles_outer(const mp_type_t *type, double inner, double *out_least) {
+  const int32_t rank = (int32_t)type->rank;
+  const double own = mp_cluster_padding(type, rank - 2, rank - 1);
+  *out_least = mp_cluster_bytes_of(MP_CHIP_COMPILER_TPU, type) / mp_work_bytes_of(type);
+  if (own > *out_least && inner <= *out_least) return 0;
+  return fmin(own, *out_least);
+}
+
+// The seconds to bring what a convolution wrote, with images in the rows of tiles and channels in
+// their lanes, into the tiles that a result of main has.
+static double twin_tiles_convolved(const mp_twin_builder_t *b, const mp_op_t *op,
+                                   const mp_value_t *result) {
+  const mp_type_t *type = result->type;
+  const int64_t row = mp_op_int(op, MP_ATTR_OUTPUT_BATCH_DIMENSION, 0);
+  const int64_t lane = mp_op_int(op, MP_ATTR_OUTPUT_FEATURE_DIMENSION, 0);
+  const double whole = mp_work_bytes_of(type);
+  if (whole == 0 || type->rank < 3 || row >= type->rank || lane >= type->rank) return 0;
+  double least = 1;
+  const double inner = mp_cluster_padding(type, (int32_t)row, (int32_t)lane);
+  const double outer = twin_tiles_outer(type, inner, &least);
+  if (outer == 0) return 0;
+  const mp_chip_figures_t *figures = &b->chip->figures;
+  const bool is_near = inner * whole <= mp_figure_or(figures->memory_scratch, 0);
+  const double bytes = whole * (outer + (is_near ? 0 : inner));
+  const double elements = mp_cluster_value_count(result) * fmax(inner, outer);
+  return fmax(elements * figures->tiles_element, mp_kernel_copy_seconds(b->chip, bytes));
+}
+
+double mp_twin_tiles_seconds(const mp_twin_builder_t *b, const mp_cluster_t *cluster) {
+  // Without the figure nothing is known of such copies.
+  if (!(mp_figure_or(b->chip->figures.tiles_element, 0) > 0)) return 0;
+  if (cluster->work.work_class != MP_WORK_CONVOLUTION) return 0;
+  const mp_op_t *op = cluster->leader;
+  if (op->code != MP_OP_CONVOLUTION) return 0;
+  const mp_cluster_access_t *writes =
+      mp_cluster_accesses(&b->clusters, cluster) + cluster->num_reads;
+  double seconds = 0;
+  for (uint32_t i = 0; i < cluster->num_writes; ++i) {
+    const mp_value_t *value = mp_cluster_root(writes[i].value);
+    const bool is_like = value->type->rank == op->results[0].type->rank;
+    if (is_like && twin_tiles_is_result(b, value)) seconds += twin_tiles_convolved(b, op, value);
+  }
+  return seconds;
+}
