@@ -250,6 +250,7 @@ static void results_of_convolutions_are_brought_into_other_tiles(void **state) {
   (void)state;
   mp_chip_t chip = bare_chip();
   for (int kind = 0; kind < MP_FLOP_KIND_COUNT; ++kind) chip.flops[kind] = 1e24;
+  chip.memory_bandwidth = 1e24;
   chip.figures.compiler = MP_CHIP_COMPILER_TPU;
   expect_ns(&chip, CONVOLVED("64x14x16x64xf32"), 0);
   chip.figures.tiles_element = 1e-9;
