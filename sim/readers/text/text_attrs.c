@@ -106,8 +106,15 @@ static mp_status_t text_attrs_read_array_element(mp_text_t *t, mp_dtype_t dtype,
   return NULL;
 }
 
+static bool text_attrs_all_equal(const char *elements, size_t count, size_t size) {
+  for (size_t i = 1; i < count; ++i) {
+    if (memcmp(elements, elements + i * size, size) != 0) return false;
+  }
+  return count > 1;
+}
+
 // Arrays of i64 and of i1 become the IR's lists. No op has other arrays; those become constants of
-// rank 1.
+// rank 1, equal to those that dense<...> makes.
 static mp_status_t text_attrs_make_array(mp_text_t *t, mp_dtype_t dtype, const void *elements,
                                          size_t count, const mp_attr_t **out_attr) {
   mp_attr_t *attr = NULL;
@@ -127,7 +134,9 @@ static mp_status_t text_attrs_make_array(mp_text_t *t, mp_dtype_t dtype, const v
   }
   const mp_type_t *type = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(t->arena, dtype, (int64_t[]){(int64_t)count}, 1, &type));
-  return mp_attr_make_dense(t->arena, type, elements, count * mp_dtype_size(dtype), false,
+  const size_t size = mp_dtype_size(dtype);
+  const bool is_splat = text_attrs_all_equal(elements, count, size);
+  return mp_attr_make_dense(t->arena, type, elements, is_splat ? size : count * size, is_splat,
                             out_attr);
 }
 

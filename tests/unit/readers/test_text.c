@@ -119,6 +119,18 @@ static void test_bare_function(void **state) {
   mp_module_release(module);
 }
 
+// Other arrays than those of i64 and i1 are constants, as they are printed.
+static void test_arrays(void **state) {
+  (void)state;
+  mp_module_t *module = read_text(
+      "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n"
+      "  %0 = \"stablehlo.negate\"(%a) <{a = array<i8: 1, 1>, b = array<f32: 1.0, 2.0>,\n"
+      "    c = array<i32>, d = array<i16: 3>}> : (tensor<2xf32>) -> tensor<2xf32>\n"
+      "  return %0 : tensor<2xf32> }");
+  check_prints(module, "arrays");
+  mp_module_release(module);
+}
+
 static void test_mhlo(void **state) {
   (void)state;
   mp_module_t *module = read_text(
@@ -477,6 +489,7 @@ int main(void) {
       cmocka_unit_test(test_errors),    cmocka_unit_test(test_depth),
       cmocka_unit_test(test_expansion), cmocka_unit_test(test_many_meshes),
       cmocka_unit_test(test_cut_off),   cmocka_unit_test(test_out_of_memory),
+      cmocka_unit_test(test_arrays),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
