@@ -186,7 +186,7 @@ static mp_status_t twin_op(mp_twin_builder_t *b, const mp_op_t *op) {
   switch (mp_op_info(op->code)->role) {
     case MP_OP_ROLE_KERNEL:
       if (mp_plan_is_sink(op)) return NULL;
-      return mp_twin_add_kernel(b, op);
+      return mp_twin_add_kernel(b, op, NULL);
     case MP_OP_ROLE_COMMAND:
       return mp_twin_add_scalar(b, op);
     case MP_OP_ROLE_CONTROL:
@@ -209,6 +209,7 @@ static mp_status_t twin_slot(mp_twin_builder_t *b, const mp_twin_slot_t *slot) {
       break;
   }
   if (item->collective != UINT32_MAX) return twin_meet(b, item->op, item->collective);
+  if (item->ring.kind != MP_RING_NONE) return mp_twin_add_kernel(b, item->op, &item->ring);
   return twin_op(b, item->op);
 }
 

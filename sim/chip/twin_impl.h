@@ -5,6 +5,7 @@
 #include "sim/base/containers/array.h"
 #include "sim/base/containers/hash_map.h"
 #include "sim/chip/clusters/cluster.h"
+#include "sim/chip/cost/ring_cost.h"
 #include "sim/chip/twin.h"
 
 // The last use of a value, as the position of an op in the order of mp_block_walk.
@@ -16,8 +17,9 @@ typedef struct {
 // Something that is done as a whole: a kernel, a collective, a loop or branch.
 typedef struct {
   const mp_op_t *op;
-  uint32_t collective;  // its number; UINT32_MAX: it is none
-  double seconds;       // about
+  uint32_t collective;     // its number; UINT32_MAX: it is none
+  double seconds;          // about
+  mp_ring_product_t ring;  // of a product that is decomposed
 } mp_twin_item_t;
 
 typedef enum { MP_TWIN_WHOLE, MP_TWIN_BEGIN, MP_TWIN_FINISH } mp_twin_part_t;
@@ -79,11 +81,14 @@ MP_NODISCARD mp_status_t mp_twin_order_block(mp_twin_builder_t *b, const mp_bloc
 
 // ---- twin_kernels.c ----
 
-// What the kernel that an op leads takes, without what is copied for it.
-double mp_twin_kernel_seconds(const mp_twin_builder_t *b, const mp_op_t *op);
+// What the kernel that an op leads takes, without what is copied for it. `ring`: of a product that
+// is decomposed; NULL: it is not.
+double mp_twin_kernel_seconds(const mp_twin_builder_t *b, const mp_op_t *op,
+                              const mp_ring_product_t *ring);
 
 // Adds the kernel that is done at the place of an op, if there is one.
-MP_NODISCARD mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op);
+MP_NODISCARD mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op,
+                                            const mp_ring_product_t *ring);
 // ---- twin_copies.c: where the chip has to copy, because two values want the same memory ----
 
 // Finds the last uses of all values.

@@ -14,14 +14,21 @@ static double twin_kernels_bytes_copied(const mp_twin_builder_t *b, const mp_clu
   return bytes;
 }
 
-double mp_twin_kernel_seconds(const mp_twin_builder_t *b, const mp_op_t *op) {
-  const mp_cluster_t *cluster = mp_cluster_at(&b->clusters, op);
-  if (cluster == NULL) return 0;
-  return mp_kernel_seconds(b->chip, &b->clusters, cluster, cluster->bytes) +
-         mp_twin_tiles_seconds(b, cluster);
+static double twin_kernels_seconds(const mp_twin_builder_t *b, const mp_cluster_t *cluster,
+                                   double bytes, const mp_ring_product_t *ring) {
+  const double kernel = ring != NULL ? mp_ring_seconds(b->chip, &b->clusters, cluster, bytes, ring)
+                                     : mp_kernel_seconds(b->chip, &b->clusters, cluster, bytes);
+  return kernel + mp_twin_tiles_seconds(b, cluster);
 }
 
-mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op) {
+double mp_twin_kernel_seconds(const mp_twin_builder_t *b, const mp_op_t *op,
+                              const mp_ring_product_t *ring) {
+  const mp_cluster_t *cluster = mp_cluster_at(&b->clusters, op);
+  return cluster == NULL ? 0 : twin_kernels_seconds(b, cluster, cluster->bytes, ring);
+}
+
+mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op,
+                               const mp_ring_product_t *ring) {
   const mp_cluster_t *cluster = mp_cluster_at(&b->clusters, op);
   if (cluster == NULL) return NULL;
   const mp_work_t *work = &cluster->work;
@@ -34,8 +41,7 @@ mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op) {
       .flops = work->flops,
       .transcendentals = work->transcendentals,
       .bytes = bytes,
-      .seconds = mp_kernel_seconds(b->chip, &b->clusters, cluster, bytes) +
-                 mp_twin_tiles_seconds(b, cluster),
+      .seconds = twin_kernels_seconds(b, cluster, bytes, ring),
   };
   return mp_twin_put_kernel(b, &kernel);
 }

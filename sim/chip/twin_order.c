@@ -68,7 +68,7 @@ static double twin_order_control_seconds(order_t *o, const mp_op_t *op) {
 static double twin_order_seconds(order_t *o, const mp_op_t *op) {
   if (mp_plan_is_collective(op)) return 0;
   if (mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL) return twin_order_control_seconds(o, op);
-  return mp_twin_kernel_seconds(o->b, op);
+  return mp_twin_kernel_seconds(o->b, op, NULL);
 }
 
 static double twin_order_block_seconds(order_t *o, const mp_block_t *block) {
@@ -304,6 +304,65 @@ static uint32_t twin_order_product_for(const order_t *o, uint32_t item, mp_colle
   return o->items.items[product].attached == ORDER_NONE ? product : ORDER_NONE;
 }
 
+// Where a transpose brings a dimension.
+static int64_t twin_order_transposed(const mp_op_t *transpose, int64_t dim) {
+  const mp_index_list_t permutation = mp_op_ints(transpose, MP_ATTR_PERMUTATION);
+  for (uint32_t i = 0; i < permutation.count; ++i) {
+    if (permutation.values[i] == dim) return i;
+  }
+  return -1;
+}
+
+// Which dimension of the product's operand was gathered; -1: nobody knows. What lies between are
+// changes of type and some transposes, which the product's kernel does.
+static int64_t twin_order_gathered_dim(const mp_value_t *operand, const mp_op_t *gather,
+                                       int64_t dimension) {
+  enum { MOST = 4 };
+  const mp_op_t *between[MOST];
+  uint32_t count = 0;
+  for (const mp_op_t *op = operand->op; op != gather; op = op->operands[0]->op) {
+    if (op == NULL || count == MOST) return -1;
+    if (op->code != MP_OP_CONVERT && op->code != MP_OP_TRANSPOSE) return -1;
+    between[count++] = op;
+  }
+  while (count-- > 0) {
+    if (between[count]->code == MP_OP_CONVERT) continue;
+    dimension = twin_order_transposed(between[count], dimension);
+  }
+  return dimension;
+}
+
+// Whether the product adds up over what was gathered, as it is taken to where nobody knows.
+static bool twin_order_is_summed(const mp_op_t *product, const mp_op_t *gather, int64_t dimension) {
+  static const mp_attr_name_t names[] = {MP_ATTR_LHS_CONTRACTING_DIMENSIONS,
+                                         MP_ATTR_RHS_CONTRACTING_DIMENSIONS};
+  if (product->code != MP_OP_DOT_GENERAL) return true;
+  for (uint32_t i = 0; i < 2; ++i) {
+    const int64_t dim = twin_order_gathered_dim(product->operands[i], gather, dimension);
+    if (dim < 0) continue;
+    const mp_index_list_t summed = mp_op_ints(product, names[i]);
+    for (uint32_t d = 0; d < summed.count; ++d) {
+      if (summed.values[d] == dim) return true;
+    }
+    return false;
+  }
+  return true;
+}
+
+// The product becomes a ring: its parts take longer than the whole.
+static void twin_order_make_ring(order_t *o, uint32_t product, uint32_t collective) {
+  mp_twin_item_t *item = &o->items.items[product].is;
+  const mp_twin_item_t *beside = &o->items.items[collective].is;
+  const mp_collective_t *one = o->b->collectives.items[beside->collective].collective;
+  const mp_op_t *leader = mp_cluster_at(&o->b->clusters, item->op)->leader;
+  item->ring = (mp_ring_product_t){MP_RING_OF_SCATTERS, twin_order_num_members(one)};
+  if (one->kind != MP_COLLECTIVE_REDUCE_SCATTER) {
+    const bool is_summed = twin_order_is_summed(leader, beside->op, one->dimension);
+    item->ring.kind = is_summed ? MP_RING_OF_SUMS : MP_RING_OF_SLICES;
+  }
+  item->seconds = mp_twin_kernel_seconds(o->b, item->op, &item->ring);
+}
+
 static void twin_order_attach(order_t *o) {
   for (uint32_t i = 0; i < o->items.count; ++i) {
     o->items.items[i].node = o->leaders == NULL ? i : o->leaders[i];
@@ -320,6 +379,7 @@ static void twin_order_attach(order_t *o) {
       continue;
     }
     o->items.items[product].attached = i;
+    twin_order_make_ring(o, product, i);
     item->node = product;
   }
 }

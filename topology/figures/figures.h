@@ -63,25 +63,26 @@ typedef enum {
 // What products of matrices take (sim/chip/cost/README.md). Those of TPUs first, then those of
 // GPUs. Rates are shares of what the description says of the element type and of the memory, so
 // that somebody may ask what a faster one would do.
-#define MP_CHIP_PRODUCT_FIGURES(X)                                                              \
-  X(product_launch, "product.launch", TIME, "what a product takes besides its work")            \
-  X(product_scratch_launch, "product.scratch_launch", TIME, "the same with all in scratch")     \
-  X(product_step, "product.step", TIME, "what each step through the windows takes")             \
-  X(product_accumulate, "product.accumulate", TIME, "1,024 sums of f32 read and written again") \
-  X(product_fetch, "product.fetch", TIME, "until a window of a factor begins to come")          \
-  X(product_turn, "product.turn", TIME, "1,024 elements of a result laid out anew")             \
-  X(product_tile, "product.tile", LIST, "k, columns, and rows during which a tile is loaded")   \
-  X(product_rates, "product.rates", LIST, "bf16, f32, s8, f8 by the rate of bf16")              \
-  X(product_read, "product.read", NUMBER, "of the memory's bandwidth, what windows reach")      \
-  X(product_write, "product.write", LIST, "the same of results: of 2 bytes, of 4")              \
-  X(product_window, "product.window", BYTES, "scratch memory for windows")                      \
-  X(product_resident, "product.resident", BYTES, "the largest operand that is fetched before")  \
-  X(product_units, "product.units", NUMBER, "multiprocessors, on which tiles run in waves")     \
-  X(product_bf16, "product.bf16", LIST, "how 16-bit products run, MP_PRODUCT_GPU_...")          \
-  X(product_f32, "product.f32", LIST, "the same of TF32")                                       \
-  X(product_f8, "product.f8", LIST, "the same of 8 bits")                                       \
-  X(product_split_from, "product.f32_split_from", NUMBER, "least k that TF32 splits")           \
-  X(product_batched, "product.f32_batched", NUMBER, "how much dearer TF32 is in batches")       \
+#define MP_CHIP_PRODUCT_FIGURES(X)                                                                \
+  X(product_launch, "product.launch", TIME, "what a product takes besides its work")              \
+  X(product_scratch_launch, "product.scratch_launch", TIME, "the same with all in scratch")       \
+  X(product_step, "product.step", TIME, "what each step through the windows takes")               \
+  X(product_accumulate, "product.accumulate", TIME, "1,024 sums of f32 read and written again")   \
+  X(product_fetch, "product.fetch", TIME, "until a window of a factor begins to come")            \
+  X(product_turn, "product.turn", TIME, "1,024 elements of a result laid out anew")               \
+  X(product_tile, "product.tile", LIST, "k, columns, and rows during which a tile is loaded")     \
+  X(product_rates, "product.rates", LIST, "bf16, f32, s8, f8 by the rate of bf16")                \
+  X(product_read, "product.read", NUMBER, "of the memory's bandwidth, what windows reach")        \
+  X(product_write, "product.write", LIST, "the same of results: of 2 bytes, of 4")                \
+  X(product_ring_write, "product.ring_write", NUMBER, "times that, of a ring's parts in scratch") \
+  X(product_window, "product.window", BYTES, "scratch memory for windows")                        \
+  X(product_resident, "product.resident", BYTES, "the largest operand that is fetched before")    \
+  X(product_units, "product.units", NUMBER, "multiprocessors, on which tiles run in waves")       \
+  X(product_bf16, "product.bf16", LIST, "how 16-bit products run, MP_PRODUCT_GPU_...")            \
+  X(product_f32, "product.f32", LIST, "the same of TF32")                                         \
+  X(product_f8, "product.f8", LIST, "the same of 8 bits")                                         \
+  X(product_split_from, "product.f32_split_from", NUMBER, "least k that TF32 splits")             \
+  X(product_batched, "product.f32_batched", NUMBER, "how much dearer TF32 is in batches")         \
   X(product_flat, "product.f8_flat", NUMBER, "rows up to which tiles of f8 have 64")
 
 // Between a host and its devices (sim/model/clock).

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/chip/cost/kernel_cost.h"
 #include "sim/chip/cost/product_cost.h"
+#include "sim/chip/cost/ring_cost.h"
 #include "tests/unit/support/unit.h"
 
 // One chip of a preset, with other settings behind its name.
@@ -359,8 +361,47 @@ static void convolutions_fill_the_unit_by_channels(void **state) {
   }
 }
 
+// FSDP over 16 of a product with 4096 x 4096 weights, bf16: rows of each device, and the compiler's
+// cycles of all parts of a ring.
+static void rings_take_longer_than_products(void **state) {
+  (void)state;
+  static const struct {
+    const char *chip;
+    mp_ring_product_kind_t kind;
+    double rows, us;
+  } samples[] = {{"v5e", MP_RING_OF_SUMS, 288, 96.3},      {"v5e", MP_RING_OF_SUMS, 512, 152.6},
+                 {"v5e", MP_RING_OF_SUMS, 1024, 265.4},    {"v5e", MP_RING_OF_SUMS, 2048, 492.8},
+                 {"v6e", MP_RING_OF_SUMS, 640, 39.9},      {"v6e", MP_RING_OF_SUMS, 1024, 55},
+                 {"v6e", MP_RING_OF_SUMS, 2048, 117.6},    {"v5p", MP_RING_OF_SUMS, 1024, 199.3},
+                 {"v5e", MP_RING_OF_SCATTERS, 1024, 455.4}};
+  for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); ++i) {
+    const mp_chip_t chip = chip_of(samples[i].chip);
+    const bool is_scatter = samples[i].kind == MP_RING_OF_SCATTERS;
+    const double side = 4096, rows = samples[i].rows, bytes = 2 * (2 * rows * side + side * side);
+    const mp_work_t work = {.work_class = MP_WORK_MATMUL,
+                            .product = {.batch = 1,
+                                        .m = is_scatter ? side : rows,
+                                        .n = side,
+                                        .k = is_scatter ? rows : side,
+                                        .dtype = MP_DTYPE_BF16,
+                                        .result = MP_DTYPE_BF16,
+                                        .passes = 1,
+                                        .bf16_passes = 1}};
+    const mp_cluster_t cluster = {.work = work, .first_member = MP_CLUSTER_NONE};
+    const mp_clusters_t none = {0};
+    const mp_ring_product_t ring = {samples[i].kind, 16}, no_ring = {MP_RING_NONE, 16};
+    const double whole = mp_kernel_seconds(&chip, &none, &cluster, bytes);
+    const double ratio =
+        mp_ring_seconds(&chip, &none, &cluster, bytes, &ring) * 1e6 / samples[i].us;
+    assert_true(mp_ring_seconds(&chip, &none, &cluster, bytes, &no_ring) == whole);
+    assert_true(mp_ring_seconds(&chip, &none, &cluster, bytes, &ring) > whole);
+    if (ratio < 0.75 || ratio > 1.2) fail_msg("%s, %g rows: %.2f", samples[i].chip, rows, ratio);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(rings_take_longer_than_products),
       cmocka_unit_test(products_on_gpus_run_in_waves),
       cmocka_unit_test(products_on_tpus_go_by_windows),
       cmocka_unit_test(windows_have_the_bytes_of_what_is_fused),
