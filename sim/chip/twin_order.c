@@ -196,6 +196,57 @@ static mp_status_t twin_order_find_edges(order_t *o) {
   return NULL;
 }
 
+// ---- collectives in other rounds ----
+
+// The kind of an item that is a collective; MP_COLLECTIVE_KINDS: it is none.
+static uint32_t twin_order_kind(const order_t *o, uint32_t item) {
+  const uint32_t number = o->items.items[item].is.collective;
+  if (number == ORDER_NONE) return MP_COLLECTIVE_KINDS;
+  return o->b->collectives.items[number].collective->kind;
+}
+
+// Whether an item only moves what a loop carries to a collective, or from it.
+static bool twin_order_is_light(const item_t *item) {
+  const bool is_work = mp_op_info(item->is.op->code)->role == MP_OP_ROLE_KERNEL;
+  return is_work && !item->is_product && item->is.collective == ORDER_NONE;
+}
+
+// Of each item, whether all that it comes of in the block is light, or all that comes of it. Edges
+// lead to later items, and are in their order.
+static void twin_order_find_light(const order_t *o, bool is_back, uint8_t *lights) {
+  const uint32_t count = o->edges.count;
+  for (uint32_t i = 0; i < o->items.count; ++i) lights[i] = 1;
+  for (uint32_t k = 0; k < count; ++k) {
+    const edge_t *edge = &o->edges.items[is_back ? count - 1 - k : k];
+    const uint32_t from = is_back ? edge->to : edge->from, to = is_back ? edge->from : edge->to;
+    lights[to] &= lights[from] && twin_order_is_light(&o->items.items[from]);
+  }
+}
+
+// A gather of what a loop carries may be done in the round before, a sum for what it carries in the
+// one behind: such a collective waits for nobody in its round, or nobody for it.
+static mp_status_t twin_order_pipeline(order_t *o, const mp_block_t *block) {
+  const bool is_loop = block->parent_op != NULL && block->parent_op->code == MP_OP_WHILE;
+  if (!is_loop || !(o->b->chip->figures.overlap_pipeline > 0)) return NULL;
+  uint8_t *before = MP_ARENA_ARRAY(o->arena, uint8_t, (size_t)o->items.count + 1);
+  uint8_t *behind = MP_ARENA_ARRAY(o->arena, uint8_t, (size_t)o->items.count + 1);
+  MP_RETURN_IF_NULL(before);
+  MP_RETURN_IF_NULL(behind);
+  twin_order_find_light(o, false, before);
+  twin_order_find_light(o, true, behind);
+  uint32_t count = 0;
+  for (uint32_t e = 0; e < o->edges.count; ++e) {
+    const edge_t edge = o->edges.items[e];
+    const bool is_early = twin_order_kind(o, edge.from) == MP_COLLECTIVE_ALL_GATHER;
+    const uint32_t kind = twin_order_kind(o, edge.to);
+    const bool is_late = kind == MP_COLLECTIVE_REDUCE_SCATTER || kind == MP_COLLECTIVE_ALL_REDUCE;
+    if ((is_early && before[edge.from]) || (is_late && behind[edge.to])) continue;
+    o->edges.items[count++] = edge;
+  }
+  o->edges.count = count;
+  return NULL;
+}
+
 // ---- collectives that are one ----
 
 // What those have in common that may be one; 0: it stays alone.
@@ -619,6 +670,7 @@ static mp_status_t twin_order_schedule(order_t *o, mp_twin_order_t *out) {
 static mp_status_t twin_order_block(order_t *o, const mp_block_t *block, mp_twin_order_t *out) {
   MP_RETURN_IF_ERROR(twin_order_find_items(o, block));
   MP_RETURN_IF_ERROR(twin_order_find_edges(o));
+  MP_RETURN_IF_ERROR(twin_order_pipeline(o, block));
   MP_RETURN_IF_ERROR(twin_order_combine(o));
   out->slots = MP_ARENA_ARRAY(o->b->scratch, mp_twin_slot_t, 2 * (size_t)o->items.count + 1);
   MP_RETURN_IF_NULL(out->slots);

@@ -155,6 +155,7 @@ typedef enum {
   X(overlap_carried, "overlap.carried", NUMBER, "1: products carry gathers beside work") \
   X(overlap_whole_sums, "overlap.whole_sums", NUMBER, "1: scatters without one sum all") \
   X(overlap_combine, "overlap.combine", BYTES, "of collectives that are made one")       \
+  X(overlap_pipeline, "overlap.pipeline", NUMBER, "1: beside other rounds of a loop")    \
   X(overlap_tracks, "overlap.tracks", NUMBER, "collectives that go on at a time")        \
   X(overlap_started, "overlap.started", NUMBER, "collectives started at a time at most")
 

@@ -349,6 +349,92 @@ static void loops_are_counted_or_walked(void **state) {
   cost_end(&c);
 }
 
+// ---- collectives beside work ----
+
+// for (i = 0; i < 4; ++i) { x = x @ all_gather(w[i]); v[i] = all_reduce(x) }; two of the latter.
+#define MEETING(name, of)                                                          \
+  "%" name " = \"stablehlo.all_reduce\"(%" of                                      \
+  ") ({\n^bb0(%s: tensor<f32>, %t: tensor<f32>):\n"                                \
+  "%u = stablehlo.add %s, %t : tensor<f32>\nstablehlo.return %u : tensor<f32>\n})" \
+  " {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}"                          \
+  " : (tensor<64x64xf32>) -> tensor<64x64xf32>\n"
+#define ROUNDS \
+  "func.func @main(%x: tensor<64x64xf32>, %w: tensor<4x32x64xf32>, %v: tensor<4x64x64xf32>)"      \
+  " -> (tensor<64x64xf32>, tensor<4x64x64xf32>) {\n"                                             \
+  "%c0 = stablehlo.constant dense<0> : tensor<i32>\n"                                            \
+  "%c1 = stablehlo.constant dense<1> : tensor<i32>\n"                                            \
+  "%c4 = stablehlo.constant dense<4> : tensor<i32>\n"                                            \
+  "%0:3 = stablehlo.while(%i = %c0, %a = %x, %b = %v) : tensor<i32>, tensor<64x64xf32>,"          \
+  " tensor<4x64x64xf32>\n"                                                                       \
+  "cond {\n%p = stablehlo.compare LT, %i, %c4 : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"      \
+  "stablehlo.return %p : tensor<i1>\n} do {\n"                                                   \
+  "%d = stablehlo.dynamic_slice %w, %i, %c0, %c0, sizes = [1, 32, 64] : (tensor<4x32x64xf32>,"    \
+  " tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x32x64xf32>\n"                             \
+  "%e = stablehlo.reshape %d : (tensor<1x32x64xf32>) -> tensor<32x64xf32>\n"                     \
+  "%f = \"stablehlo.all_gather\"(%e) {all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]>" \
+  " : tensor<1x2xi64>} : (tensor<32x64xf32>) -> tensor<64x64xf32>\n"                             \
+  "%g = stablehlo.dot %a, %f : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>\n"    \
+  "%h = stablehlo.dot %g, %g : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>\n"    \
+  MEETING("j", "g") MEETING("k", "h")                                                                     \
+  "%l = stablehlo.add %j, %k : tensor<64x64xf32>\n"                                              \
+  "%m = stablehlo.reshape %l : (tensor<64x64xf32>) -> tensor<1x64x64xf32>\n"                     \
+  "%n = stablehlo.dynamic_update_slice %b, %m, %i, %c0, %c0 : (tensor<4x64x64xf32>,"              \
+  " tensor<1x64x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x64x64xf32>\n"        \
+  "%o = stablehlo.add %i, %c1 : tensor<i32>\n"                                                   \
+  "stablehlo.return %o, %h, %n : tensor<i32>, tensor<64x64xf32>, tensor<4x64x64xf32>\n}\n"       \
+  "return %0#1, %0#2 : tensor<64x64xf32>, tensor<4x64x64xf32>\n}\n"
+
+static mp_status_t a_nanosecond(void *context, const mp_collective_t *collective, double *seconds) {
+  (void)context;
+  (void)collective;
+  *seconds = 1e-9;
+  return NULL;
+}
+
+// How many collectives are waited for where they stand, how many go on beside work, and how many
+// operands the largest has.
+static void expect_collectives(const mp_chip_figures_t *figures, uint32_t met, uint32_t started,
+                               uint32_t operands) {
+  const mp_compile_request_t request = {.num_replicas = 2, .keep_partitioned = true};
+  const mp_twin_links_t links = {.seconds = a_nanosecond};
+  mp_chip_t chip = round_chip();
+  mp_module_t *module = NULL;
+  costed_t c = {0};
+  chip.figures = *figures;
+  assert_ok(mp_read_text(ROUNDS, strlen(ROUNDS), &module));
+  assert_ok(mp_arena_create(&c.arena));
+  assert_ok(mp_compile_module(module, &request, &c.program));
+  assert_ok(mp_twin_create_linked(&chip, c.program, &links, c.arena, &c.twin));
+  uint32_t kinds[MP_TWIN_END + 1] = {0}, most = 0;
+  for (uint32_t s = 0; s < c.twin->num_steps; ++s) {
+    const mp_twin_step_t *step = &c.twin->steps[s];
+    kinds[step->kind] += 1;
+    if (step->kind != MP_TWIN_MEET && step->kind != MP_TWIN_START) continue;
+    const uint32_t count = c.twin->collectives[step->collective].collective->num_operands;
+    if (count > most) most = count;
+  }
+  assert_int_equal(kinds[MP_TWIN_MEET], met);
+  assert_int_equal(kinds[MP_TWIN_START], started);
+  assert_int_equal(kinds[MP_TWIN_DONE], started);
+  assert_int_equal(most, operands);
+  cost_end(&c);
+}
+
+static void collectives_are_combined_and_pipelined(void **state) {
+  (void)state;
+  mp_chip_figures_t figures = mp_chip_figures_none();
+  expect_collectives(&figures, 3, 0, 1);
+  // The gather is waited for at once; one sum is beside the second product, one beside the counter.
+  figures.compiler = MP_CHIP_COMPILER_GPU;
+  figures.overlap_started = 1;
+  expect_collectives(&figures, 1, 2, 1);
+  figures.overlap_combine = 1e6;
+  expect_collectives(&figures, 1, 1, 2);
+  // In other rounds than the products of their own.
+  figures.overlap_pipeline = 1;
+  expect_collectives(&figures, 0, 2, 2);
+}
+
 // ---- all programs ----
 
 static void expect_sums(const costed_t *c, const char *name) {
@@ -448,6 +534,7 @@ int main(void) {
       cmocka_unit_test(a_donated_argument_is_not_copied),
       cmocka_unit_test(collectives_cost_the_chip_nothing),
       cmocka_unit_test(loops_are_counted_or_walked),
+      cmocka_unit_test(collectives_are_combined_and_pipelined),
       cmocka_unit_test(every_op_takes_time),
       cmocka_unit_test(costs_add_up_to_the_analysis),
       cmocka_unit_test(short_memory_is_an_error),
