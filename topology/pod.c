@@ -44,6 +44,7 @@ static void pod_fill_info(mp_pod_t *pod) {
   *info = (mp_pod_info_t){
       .name = pod->name,
       .chip = spec->chip,
+      .flags = spec->flags,
       .kind = spec->kind,
       .num_slices = spec->slices,
       .num_hosts = spec->hosts,

@@ -154,6 +154,7 @@ typedef enum {
 typedef struct {
   const char *name;    // of the description ("v5e:4x4", "rack" …), for messages; never NULL
   const char *chip;    // whose figures count (topology/figures), "v5e"; "": nobody's; never NULL
+  const char *flags;   // given to its compiler, "a=true,b=false"; never NULL
   const char *kind;    // device kind, "TPU v5 lite", "minipod"; never NULL
   mp_wiring_t wiring;  // of the chips of a slice
   mp_pod_dim_t dims[MP_POD_MAX_DIMS];  // the same by dimension; num_dims of them count

@@ -120,6 +120,7 @@ typedef enum {
   X(values, "values", VALUES, "whether programs compute")                                     \
   X(algorithms, "algorithms", TEXTS, "of collectives, for the time model")                    \
   X(chip, "chip", TEXT, "figures of a chip, or a file of them, for the time model")           \
+  X(flags, "flags", TEXTS, "of the chip's compiler, for the time model")                      \
   X(calibration, "calibration", TEXT, "a file with efficiencies, for the time model")         \
   X(pace, "pace", FACTOR, "time paced: real seconds for a virtual one")                       \
   X(memory[0], "hbm", BYTES, "short for memory.device")
@@ -181,6 +182,7 @@ typedef struct {
   mp_values_mode_t values;
   mp_spec_text_t algorithms;
   mp_spec_text_t chip;
+  mp_spec_text_t flags;
   mp_spec_text_t calibration;
   double pace;                  // 0 = not given
   char file[MP_SPEC_MAX_PATH];  // that was read; empty: none

@@ -207,4 +207,10 @@ MP_NODISCARD mp_status_t mp_chip_figures_read(const char *origin, mp_str_t text,
 // nobody knows, NOT_FOUND for a file that is not there.
 MP_NODISCARD mp_status_t mp_chip_figures_find(mp_str_t name, mp_chip_figures_t *out_figures);
 
+// Changes figures as flags of the chip's compiler do that a description names: "a=true,b=false".
+// INVALID_ARGUMENT for one that no figure depends on, and for values that are neither true nor
+// false.
+MP_NODISCARD mp_status_t mp_chip_figures_take_flags(mp_str_t flags,
+                                                    mp_chip_figures_t *in_out_figures);
+
 #endif  // MINIPOD_TOPOLOGY_FIGURES_FIGURES_H_

@@ -97,6 +97,7 @@ static double chip_latency_or(double described, double otherwise) {
 mp_status_t mp_chip_from_pod(const mp_pod_info_t *info, mp_chip_t *out_chip) {
   mp_chip_t chip = {.matrix_rows = info->matrix_unit[0], .matrix_columns = info->matrix_unit[1]};
   MP_RETURN_IF_ERROR(mp_chip_figures_find(mp_str(info->chip), &chip.figures));
+  MP_RETURN_IF_ERROR(mp_chip_figures_take_flags(mp_str(info->flags), &chip.figures));
   const mp_chip_figures_t *figures = &chip.figures;
   bool is_described = false;
   for (int kind = 0; kind < MP_FLOP_KIND_COUNT; ++kind) {

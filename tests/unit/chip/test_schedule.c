@@ -161,6 +161,29 @@ static void test_combine(void **state) {
                  (uint32_t[]){0, 1, 2, 0});
 }
 
+static void flags_change_what_a_compiler_does(void **state) {
+  (void)state;
+#define FLAG "xla_tpu_enable_async_collective_fusion_fuse_all_gather"
+  const mp_collective_kind_t gather = MP_COLLECTIVE_ALL_GATHER;
+  mp_chip_figures_t figures;
+  assert_ok(mp_chip_figures_find(MP_STR("v6e"), &figures));
+  assert_int_equal(mp_overlap_without_ring(&figures, gather), MP_OVERLAP_SYNC);
+  assert_ok(mp_chip_figures_take_flags(MP_STR(FLAG "=true"), &figures));
+  assert_int_equal(mp_overlap_without_ring(&figures, gather), MP_OVERLAP_ASYNC);
+  assert_true(mp_overlap_is_carried(&figures));
+  assert_ok(mp_chip_figures_take_flags(MP_STR(FLAG "=true," FLAG "=false"), &figures));
+  assert_int_equal(mp_overlap_without_ring(&figures, gather), MP_OVERLAP_SYNC);
+  // Of another compiler: nothing.
+  assert_ok(mp_chip_figures_find(MP_STR("h100"), &figures));
+  assert_ok(mp_chip_figures_take_flags(MP_STR(FLAG "=true"), &figures));
+  assert_false(mp_overlap_is_carried(&figures));
+  static const char *const wrong[] = {"xla_foo=true", FLAG, FLAG "=1", ",", "=true"};
+  for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
+    assert_status(mp_chip_figures_take_flags(mp_str(wrong[i]), &figures), MP_INVALID_ARGUMENT,
+                  "key 'flags': expected " FLAG);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_combine),
@@ -171,6 +194,7 @@ int main(void) {
       cmocka_unit_test(compilers_differ),
       cmocka_unit_test(large_groups_make_no_rings),
       cmocka_unit_test(what_is_no_ring_is_done_as_figures_say),
+      cmocka_unit_test(flags_change_what_a_compiler_does),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
