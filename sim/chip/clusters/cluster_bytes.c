@@ -119,9 +119,12 @@ static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
     if (find->out->clusters.items[entry->reader].block != cluster->block) continue;
     // What is updated in place is larger than what is written.
     if (access->bytes < mp_work_bytes_of(access->value->type)) continue;
-    if (scratch->used + access->bytes > find->scratch) continue;
-    scratch->used += access->bytes;
-    scratch->freed[entry->reader] += access->bytes;
+    if (scratch->kept + access->bytes > find->scratch) continue;
+    if (scratch->kept + scratch->fetched + access->bytes > fmax(find->scratch, find->resident)) {
+      continue;
+    }
+    scratch->kept += access->bytes;
+    scratch->freed_kept[entry->reader] += access->bytes;
     entry->is_scratch = true;
   }
   return NULL;
@@ -167,10 +170,12 @@ static mp_status_t cluster_bytes_sum(mp_cluster_find_t *find, uint32_t number) {
 mp_status_t mp_cluster_find_bytes(mp_cluster_find_t *find) {
   const uint32_t count = find->out->clusters.count;
   mp_cluster_scratch_t scratch = {.last_product = MP_CLUSTER_NONE, .previous = MP_CLUSTER_NONE};
-  scratch.freed = MP_ARENA_ARRAY(find->scratch_arena, double, (size_t)count + 1);
-  MP_RETURN_IF_NULL(scratch.freed);
+  scratch.freed_kept = MP_ARENA_ARRAY(find->scratch_arena, double, (size_t)count + 1);
+  scratch.freed_fetched = MP_ARENA_ARRAY(find->scratch_arena, double, (size_t)count + 1);
+  MP_RETURN_IF_NULL(scratch.freed_kept);
+  MP_RETURN_IF_NULL(scratch.freed_fetched);
   for (uint32_t number = count; number-- > 0;) {
-    scratch.freed[number] = 0;
+    scratch.freed_kept[number] = scratch.freed_fetched[number] = 0;
     MP_RETURN_IF_ERROR(cluster_bytes_find_accesses(find, number));
   }
   for (uint32_t i = 0; i < find->bodies.count; ++i) {
@@ -181,7 +186,8 @@ mp_status_t mp_cluster_find_bytes(mp_cluster_find_t *find) {
     mp_cluster_fetch_factor(find, &scratch, number);
     MP_RETURN_IF_ERROR(cluster_bytes_keep(find, number, &scratch));
     MP_RETURN_IF_ERROR(cluster_bytes_sum(find, number));
-    scratch.used -= scratch.freed[number];
+    scratch.kept -= scratch.freed_kept[number];
+    scratch.fetched -= scratch.freed_fetched[number];
   }
   return NULL;
 }

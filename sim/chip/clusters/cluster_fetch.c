@@ -41,7 +41,7 @@ static const mp_cluster_access_t *cluster_fetch_largest(mp_cluster_find_t *find,
       const mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
       if (!cluster_fetch_is_argument(find, access->value) || !cluster_fetch_is_factor(access))
         continue;
-      if (access->bytes > find->resident || access->bytes > find->scratch) continue;
+      if (access->bytes > find->resident) continue;
       if (largest == NULL || access->bytes > largest->bytes) largest = access;
     }
   }
@@ -70,8 +70,8 @@ void mp_cluster_fetch_argument(mp_cluster_find_t *find, mp_cluster_scratch_t *sc
     scratch->last_product = MP_CLUSTER_NONE;
     return;
   }
-  scratch->used += access->bytes;
-  scratch->freed[cluster_fetch_mark(find, access->value)] += access->bytes;
+  scratch->fetched += access->bytes;
+  scratch->freed_fetched[cluster_fetch_mark(find, access->value)] += access->bytes;
 }
 
 // ---- factors beside the cluster before ----
@@ -98,7 +98,7 @@ static double cluster_fetch_bytes(const mp_cluster_find_t *find,
       return 0;
     bytes += access->bytes;
   }
-  return bytes <= find->resident && scratch->used + bytes <= find->scratch ? bytes : 0;
+  return scratch->kept + scratch->fetched + bytes <= find->resident ? bytes : 0;
 }
 
 static void cluster_fetch_side(mp_cluster_find_t *find, const mp_cluster_t *cluster,
@@ -123,8 +123,8 @@ void mp_cluster_fetch_factor(mp_cluster_find_t *find, mp_cluster_scratch_t *scra
     const double rhs = cluster_fetch_bytes(find, scratch, cluster, MP_CLUSTER_RHS);
     if (lhs > 0 || rhs > 0) {
       cluster_fetch_side(find, cluster, lhs >= rhs ? MP_CLUSTER_LHS : MP_CLUSTER_RHS);
-      scratch->used += fmax(lhs, rhs);
-      scratch->freed[number] += fmax(lhs, rhs);
+      scratch->fetched += fmax(lhs, rhs);
+      scratch->freed_fetched[number] += fmax(lhs, rhs);
     }
   }
   scratch->previous = number;

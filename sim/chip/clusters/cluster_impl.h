@@ -82,10 +82,10 @@ static inline uint8_t mp_cluster_sides(const mp_cluster_member_t *member, mp_clu
 
 // Bytes in scratch memory while the clusters are gone through in the order of the program.
 typedef struct {
-  double used;
-  double *freed;          // [clusters]: by the last reader
-  uint32_t last_product;  // of main, if an argument is there when the program begins
-  uint32_t previous;      // the cluster before the one at hand; MP_CLUSTER_NONE: none
+  double kept, fetched;                // results, and factors of products
+  double *freed_kept, *freed_fetched;  // [clusters]: by the last reader
+  uint32_t last_product;               // of main, if an argument is there when the program begins
+  uint32_t previous;                   // the cluster before the one at hand; MP_CLUSTER_NONE: none
 } mp_cluster_scratch_t;
 
 // Finds the argument that is in scratch memory when the program begins: a factor of a product.

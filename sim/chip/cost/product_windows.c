@@ -6,9 +6,12 @@
 // Windows are no smaller than this, but for their last ones.
 #define PRODUCT_WINDOWS_LEAST_SIDE 128
 #define PRODUCT_WINDOWS_LEAST_K    256
-// Where both factors come from memory, a long k is cut into parts of at most this.
-#define PRODUCT_WINDOWS_LONG_K 4096
-#define PRODUCT_WINDOWS_MOST_K 1024
+// Parts of k are at most this long, and of a long k shorter where both factors come from memory;
+// but for small results, whose windows have room.
+#define PRODUCT_WINDOWS_MOST_K  2048
+#define PRODUCT_WINDOWS_LONG_K  4096
+#define PRODUCT_WINDOWS_SHORT_K 1024
+#define PRODUCT_WINDOWS_SMALL   (512.0 * 512.0)
 // Sums are f32.
 #define PRODUCT_WINDOWS_SUM_BYTES 4
 
@@ -86,7 +89,9 @@ static double product_windows_steps(const product_windows_cut_t *cut, const prod
 static bool product_windows_may_keep(const mp_product_tpu_t *p, double parts) {
   const bool both = p->streams.factors[0] > 0 && p->streams.factors[1] > 0;
   const double k = p->product->k;
-  return !both || k < PRODUCT_WINDOWS_LONG_K || ceil(k / parts) <= PRODUCT_WINDOWS_MOST_K ||
+  const bool is_long = both && k >= PRODUCT_WINDOWS_LONG_K;
+  if (p->product->m * p->product->n <= PRODUCT_WINDOWS_SMALL) return true;
+  return ceil(k / parts) <= (is_long ? PRODUCT_WINDOWS_SHORT_K : PRODUCT_WINDOWS_MOST_K) ||
          product_windows_is_finest(k, PRODUCT_WINDOWS_LEAST_K, parts);
 }
 

@@ -346,8 +346,7 @@ static void one_factor_is_fetched_before(void **state) {
   enum { V_BYTES = 512 * 1024 * 4, W_BYTES = 1024 * 2048 * 4 };
   mp_chip_figures_t figures = figures_of(TPU);
   for (int is_small = 0; is_small < 2; ++is_small) {
-    figures.memory_scratch = is_small ? V_BYTES : W_BYTES;
-    figures.product_resident = W_BYTES;
+    figures.product_resident = is_small ? V_BYTES : W_BYTES;
     found_t f = find_with(&figures, text);
     uint32_t first = 0, second = 0;
     const mp_cluster_access_t *v = read_of(&f, V_BYTES, &first);
