@@ -100,9 +100,9 @@ static inline bool fuzz_is_small(const mp_program_t *program) {
       program->scratch_bytes > FUZZ_MAX_SCRATCH || program->flops > FUZZ_MAX_WORK) {
     return false;
   }
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < program->num_params; ++i) bytes += program->params[i].bytes;
-  for (uint32_t i = 0; i < program->num_results; ++i) bytes += program->results[i].bytes;
+  double bytes = 0;  // of which two arrays may have more than an integer holds
+  for (uint32_t i = 0; i < program->num_params; ++i) bytes += (double)program->params[i].bytes;
+  for (uint32_t i = 0; i < program->num_results; ++i) bytes += (double)program->results[i].bytes;
   double work = 0;
   for (uint32_t i = 0; i < program->num_commands; ++i) {
     const mp_kernel_t *kernel = program->commands[i].kernel;
