@@ -231,7 +231,14 @@ const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *
     return value;
   }
   value = mp_cluster_root(value);
-  if (compiler != MP_CHIP_COMPILER_GPU || kind != MP_CLUSTER_PRODUCT) return value;
+  if (compiler != MP_CHIP_COMPILER_GPU) return value;
+  // What is looked up in a table is converted then, unless that is more than the table.
+  const bool is_lookup =
+      op->code == MP_OP_GATHER && mp_cluster_op_count(op) <= mp_cluster_value_count(value);
+  while (is_lookup && value->op != NULL && value->op->code == MP_OP_CONVERT) {
+    value = mp_cluster_root(value->op->operands[0]);
+  }
+  if (kind != MP_CLUSTER_PRODUCT) return value;
   // A library reads its factors in any order.
   while (value->op != NULL && value->op->code == MP_OP_TRANSPOSE) {
     value = mp_cluster_root(value->op->operands[0]);

@@ -158,6 +158,21 @@ static void a_product_takes_what_is_around_it(void **state) {
 }
 
 // A gate is another array, which no library multiplies with; one array may be added.
+// Sums of rows, and 16 rows looked up, of an array that both read widened.
+static void a_table_is_widened_after_the_lookup(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: tensor<256x1024xbf16>, %i: tensor<16x1xi32>) -> (" V
+      ", tensor<16x1024xf32>) {\n" ZERO
+      "%w = stablehlo.convert %x : (tensor<256x1024xbf16>) -> " M "\n" REDUCE("1", "w", "add")
+      "%2 = \"stablehlo.gather\"(%w, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], "
+      "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, "
+      "slice_sizes = array<i64: 1, 1024>, indices_are_sorted = false}> : (" M
+      ", tensor<16x1xi32>) -> tensor<16x1024xf32>\n"
+      "return %1, %2 : " V ", tensor<16x1024xf32>\n}\n";
+  expect(GPU, text, 2, SIZE / 2 + ROWS * 4 + 16 * COLUMNS * 4 + 16 * COLUMNS * 4 + 16 * 4);
+}
+
 static void libraries_add_and_do_not_gate(void **state) {
   (void)state;
   static const char gate[] =
@@ -370,6 +385,7 @@ int main(void) {
       cmocka_unit_test(a_reversal_is_a_kernel),
       cmocka_unit_test(what_is_dear_is_not_broadcast),
       cmocka_unit_test(a_product_takes_what_is_around_it),
+      cmocka_unit_test(a_table_is_widened_after_the_lookup),
       cmocka_unit_test(libraries_add_and_do_not_gate),
       cmocka_unit_test(updates_of_a_weight_are_one_kernel),
       cmocka_unit_test(arrays_lie_in_tiles),
