@@ -9,12 +9,12 @@ const char *mp_bound_name(mp_bound_t bound) {
   return names[bound];
 }
 
-// What bounds a kernel on a chip.
+// What bounds a kernel on a chip. Its bytes come after the latency of the memory, beside its work.
 static mp_bound_t report_rows_bound_of(const mp_chip_t *chip, const mp_twin_kernel_t *kernel) {
   const double memory =
       kernel->bytes / chip->memory_bandwidth / chip->efficiency[kernel->work_class];
-  const double latency =
-      kernel->work_class == MP_WORK_SCALAR ? chip->scalar_latency : chip->op_latency;
+  double latency = kernel->work_class == MP_WORK_SCALAR ? chip->scalar_latency : chip->op_latency;
+  if (kernel->bytes > 0) latency += mp_figure_or(chip->figures.memory_latency, 0);
   const double busy = kernel->seconds - latency;
   if (busy <= latency) return MP_BOUND_LATENCY;
   return memory >= 0.999 * busy ? MP_BOUND_MEMORY : MP_BOUND_COMPUTE;
