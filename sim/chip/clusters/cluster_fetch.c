@@ -10,7 +10,8 @@ static bool cluster_fetch_is_product(const mp_cluster_t *cluster) {
 }
 
 static bool cluster_fetch_is_argument(const mp_cluster_find_t *find, const mp_value_t *value) {
-  return value >= find->main->args && value < find->main->args + find->main->num_args;
+  const mp_block_t *main = find->main;
+  return main->num_args > 0 && value >= main->args && value < main->args + main->num_args;
 }
 
 // Whether all of the value is a factor, or becomes one.

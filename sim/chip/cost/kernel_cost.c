@@ -81,10 +81,12 @@ static void kernel_cost_add_write(const mp_cluster_access_t *access,
 static mp_product_streams_t kernel_cost_streams(const mp_clusters_t *clusters,
                                                 const mp_cluster_t *cluster) {
   mp_product_streams_t streams = {.is_turned = kernel_cost_is_turned(clusters, cluster)};
-  const mp_cluster_access_t *accesses = &clusters->accesses.items[cluster->first_access];
-  for (uint32_t i = 0; i < cluster->num_reads; ++i) kernel_cost_add_read(&accesses[i], &streams);
+  const uint32_t first = cluster->first_access, end = first + cluster->num_reads;
+  for (uint32_t i = first; i < end; ++i) {
+    kernel_cost_add_read(&clusters->accesses.items[i], &streams);
+  }
   for (uint32_t i = 0; i < cluster->num_writes; ++i) {
-    kernel_cost_add_write(&accesses[cluster->num_reads + i], &streams);
+    kernel_cost_add_write(&clusters->accesses.items[end + i], &streams);
   }
   return streams;
 }

@@ -12,6 +12,8 @@
 #define PRODUCT_WINDOWS_LONG_K  4096
 #define PRODUCT_WINDOWS_SHORT_K 1024
 #define PRODUCT_WINDOWS_SMALL   (512.0 * 512.0)
+// With more room than this they may be longer.
+#define PRODUCT_WINDOWS_LARGE (26.0 * 1024 * 1024)
 // Sums are f32.
 #define PRODUCT_WINDOWS_SUM_BYTES 4
 
@@ -91,7 +93,8 @@ static bool product_windows_may_keep(const mp_product_tpu_t *p, double parts) {
   const double k = p->product->k;
   const bool is_long = both && k >= PRODUCT_WINDOWS_LONG_K;
   if (p->product->m * p->product->n <= PRODUCT_WINDOWS_SMALL) return true;
-  return ceil(k / parts) <= (is_long ? PRODUCT_WINDOWS_SHORT_K : PRODUCT_WINDOWS_MOST_K) ||
+  const double most = is_long ? PRODUCT_WINDOWS_SHORT_K : PRODUCT_WINDOWS_MOST_K;
+  return ceil(k / parts) <= most * fmax(1, p->window / PRODUCT_WINDOWS_LARGE) ||
          product_windows_is_finest(k, PRODUCT_WINDOWS_LEAST_K, parts);
 }
 

@@ -250,6 +250,25 @@ static void windows_have_the_bytes_of_what_is_fused(void **state) {
   }
 }
 
+// A v6e whose compiler gives products 96 MiB for their windows and not 32, as public recipes have
+// it.
+static void larger_windows_come_less_often(void **state) {
+  (void)state;
+  mp_chip_t chip = chip_of("v6e");
+  static const fused_t samples[] = {
+      {{"v6e", MP_DTYPE_BF16, 1, 16384, 28672, 8192, 9635}, 2, 2, 0, 2, 0, false},
+      {{"v6e", MP_DTYPE_BF16, 1, 16384, 8192, 8192, 2747}, 2, 2, 0, 2, 0, false},
+      {{"v6e", MP_DTYPE_BF16, 1, 8192, 4096, 14336, 1295}, 4, 2, 2, 2, 0, false},
+  };
+  for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); ++i) {
+    chip.figures.product_window = 26.0 * (1 << 20);
+    const double us = fused_us(&chip, &samples[i]);
+    chip.figures.product_window = 78.0 * (1 << 20);
+    expect_about(&samples[i].sample, fused_us(&chip, &samples[i]));
+    assert_true(us > 1.15 * fused_us(&chip, &samples[i]));
+  }
+}
+
 // With a norm behind it, the residual is laid out anew before, and the result afterwards.
 static void a_turned_result_is_copied_twice(void **state) {
   (void)state;
@@ -405,6 +424,7 @@ int main(void) {
       cmocka_unit_test(products_on_gpus_run_in_waves),
       cmocka_unit_test(products_on_tpus_go_by_windows),
       cmocka_unit_test(windows_have_the_bytes_of_what_is_fused),
+      cmocka_unit_test(larger_windows_come_less_often),
       cmocka_unit_test(a_turned_result_is_copied_twice),
       cmocka_unit_test(scratch_memory_makes_products_faster),
       cmocka_unit_test(vectors_by_matrices_wait_for_memory),
