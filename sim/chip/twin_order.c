@@ -435,16 +435,18 @@ static void twin_order_attach(order_t *o) {
   }
 }
 
-// Has all members add up the whole array, of which each one takes its part.
+// Has all members add up the whole array, of which each one takes its part, or has put in its part.
 static mp_status_t twin_order_sum_whole(order_t *o, item_t *item, mp_twin_collective_t *one) {
   mp_collective_t *whole = MP_ARENA_NEW(o->b->arena, mp_collective_t);
   const uint32_t count = one->collective->num_operands;
+  const bool is_gather = one->collective->kind == MP_COLLECTIVE_ALL_GATHER;
   mp_collective_operand_t *operands = MP_ARENA_ARRAY(o->b->arena, mp_collective_operand_t, count);
   MP_RETURN_IF_NULL(whole);
   MP_RETURN_IF_NULL(operands);
   for (uint32_t i = 0; i < count; ++i) {
     operands[i] = one->collective->operands[i];
-    operands[i].result_dims = operands[i].dims;
+    const int64_t *dims = is_gather ? operands[i].result_dims : operands[i].dims;
+    operands[i].dims = operands[i].result_dims = dims;
   }
   *whole = *one->collective;
   whole->kind = MP_COLLECTIVE_ALL_REDUCE;
@@ -454,14 +456,24 @@ static mp_status_t twin_order_sum_whole(order_t *o, item_t *item, mp_twin_collec
   return o->b->links->seconds(o->b->links->context, whole, &item->is.seconds);
 }
 
-static mp_status_t twin_order_sum_scattered(order_t *o) {
-  if (!mp_overlap_sums_whole(&o->b->chip->figures)) return NULL;
+static bool twin_order_is_summed_whole(const order_t *o, const mp_twin_collective_t *one) {
+  const mp_chip_figures_t *figures = &o->b->chip->figures;
+  const mp_collective_t *collective = one->collective;
+  const uint32_t all = o->b->program->num_replicas * o->b->program->num_partitions;
+  if (one->overlap == MP_OVERLAP_DECOMPOSED) return false;
+  if (collective->kind == MP_COLLECTIVE_REDUCE_SCATTER) {
+    return mp_overlap_sums_whole(figures) && twin_order_num_members(collective) == all;
+  }
+  return collective->kind == MP_COLLECTIVE_ALL_GATHER && mp_overlap_gathers_whole(figures, all) &&
+         twin_order_num_members(collective) == all;
+}
+
+static mp_status_t twin_order_sum_large(order_t *o) {
   for (uint32_t i = 0; i < o->items.count; ++i) {
     item_t *item = &o->items.items[i];
     if (item->is.collective == ORDER_NONE) continue;
     mp_twin_collective_t *one = &o->b->collectives.items[item->is.collective];
-    if (one->collective->kind != MP_COLLECTIVE_REDUCE_SCATTER) continue;
-    if (one->overlap == MP_OVERLAP_DECOMPOSED) continue;
+    if (!twin_order_is_summed_whole(o, one)) continue;
     MP_RETURN_IF_ERROR(twin_order_sum_whole(o, item, one));
   }
   return NULL;
@@ -675,7 +687,7 @@ static mp_status_t twin_order_block(order_t *o, const mp_block_t *block, mp_twin
   out->slots = MP_ARENA_ARRAY(o->b->scratch, mp_twin_slot_t, 2 * (size_t)o->items.count + 1);
   MP_RETURN_IF_NULL(out->slots);
   if (o->has_async) twin_order_attach(o);
-  MP_RETURN_IF_ERROR(twin_order_sum_scattered(o));
+  MP_RETURN_IF_ERROR(twin_order_sum_large(o));
   if (o->has_async) return twin_order_schedule(o, out);
   twin_order_put_plainly(o, out);
   return NULL;

@@ -5,6 +5,7 @@
 static void compiler_flags_carry_gathers(bool value, mp_chip_figures_t *figures) {
   figures->overlap_no_ring = value;
   figures->overlap_carried = value;
+  if (value) figures->overlap_whole_gathers = 0;
 }
 
 typedef struct {

@@ -53,6 +53,10 @@ bool mp_overlap_is_carried(const mp_chip_figures_t *figures) {
   return figures->overlap_carried == 1;
 }
 
+bool mp_overlap_gathers_whole(const mp_chip_figures_t *figures, uint32_t members) {
+  return figures->overlap_whole_gathers == 1 && members > figures->overlap_ring_members;
+}
+
 bool mp_overlap_sums_whole(const mp_chip_figures_t *figures) {
   return figures->overlap_whole_sums == 1;
 }

@@ -38,8 +38,12 @@ mp_overlap_t mp_overlap_without_ring(const mp_chip_figures_t *figures, mp_collec
 // are waited for.
 bool mp_overlap_is_carried(const mp_chip_figures_t *figures);
 
-// Whether a reduce_scatter of which no ring is made is an all_reduce of the whole array, of which
-// each member takes its part.
+// Whether a group of all devices that has too many members for rings gathers by adding up whole
+// arrays.
+bool mp_overlap_gathers_whole(const mp_chip_figures_t *figures, uint32_t members);
+
+// Whether a reduce_scatter of all devices of which no ring is made is an all_reduce of the whole
+// array, of which each member takes its part.
 bool mp_overlap_sums_whole(const mp_chip_figures_t *figures);
 
 #endif  // MINIPOD_SIM_CHIP_SCHEDULE_OVERLAP_H_

@@ -264,6 +264,10 @@ static void large_groups_may_sum_whole_arrays(void **state) {
   expect_near(ring, product);  // beside the product
   expect_times(parts, k_scatter, product + scatter, 4 * scatter, 0);
   expect_times(whole, k_scatter, product + 2 * scatter, 4 * 2 * scatter, 0);
+  // A gather: all have put in their part, and add up 4 MB.
+  const double gather = 1500 + 3;
+  expect_times("compiler: tpu\noverlap.ring_members: 2\noverlap.whole_gathers: 1\n", k_gather,
+               1 + 2 * gather + 501, 4 * 2 * gather, 0);
 }
 
 // What goes on and what devices meet in share the links, half for each, but for the latencies: the
