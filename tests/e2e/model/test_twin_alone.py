@@ -116,7 +116,7 @@ def script(path, *arguments):
 SMALL = ('"layers": 2, "emb": 256, "heads": 4, "kv_heads": 2, "head_dim": 64, "mlp": 512, "vocab": 512, "batch": 8, '
          '"sequence": 128, "block": 64')
 STEPS = {"train_step": '{"flash": false, "tensor": 2, "remat": "minimal", ' + SMALL + "}",
-         "train_step_offload": '{"remat": ["input", "context"], "offload": true, ' + SMALL + "}"}
+         "train_step_offload": '{"flash": false, "remat": ["input", "context"], "offload": true, ' + SMALL + "}"}
 
 # Name, code, pod, whether it reads values.
 SCRIPTS = [
