@@ -28,8 +28,6 @@ import re
 import subprocess
 import sys
 
-import layers_objects
-
 CORE = ["sim/base", "sim/base/containers", "sim/base/os"]
 BASE = [*CORE, "sim/numeric"]
 IR = [*BASE, "sim/ir"]
@@ -245,6 +243,7 @@ def main() -> int:
   wrong = [*wrong_includes(root), *circles(), *unknown_rooms(root), *full_rooms(root),
            *repeated_names(root), *strange_top_level(root), *nameless_functions(root)]
   if args.objects is not None:
+    import layers_objects  # only here: the tables above serve scripts in other folders, too
     wrong += layers_objects.findings(root, args.objects.resolve(), KNOWS)
   for finding in wrong:
     print(finding)
