@@ -38,8 +38,7 @@ void mp_books_clear(mp_replay_books_t *books) {
   books->is_cut = false;
 }
 
-static void books_add_meetings(mp_replay_meetings_t *met, const mp_replay_meetings_t *more,
-                               uint64_t times) {
+void mp_meetings_add(mp_replay_meetings_t *met, const mp_replay_meetings_t *more, uint64_t times) {
   met->count += times * more->count;
   met->traffic += times * more->traffic;
   met->waiting += times * more->waiting;
@@ -66,7 +65,7 @@ void mp_books_add(mp_replay_books_t *books, const mp_replay_books_t *more, uint6
     books->guesses[i] += times * more->guesses[i];
   }
   for (uint32_t i = 0; i < books->num_collectives; ++i) {
-    books_add_meetings(&books->meetings[i], &more->meetings[i], times);
+    mp_meetings_add(&books->meetings[i], &more->meetings[i], times);
   }
   for (uint32_t i = 0; i < books->num_links; ++i) {
     books->link_bytes[i] += (double)times * more->link_bytes[i];

@@ -44,6 +44,7 @@ MP_NODISCARD mp_status_t mp_books_create(mp_arena_t *arena, const mp_network_t *
 void mp_books_clear(mp_replay_books_t *books);
 // Adds `times` times what another one of the same program says.
 void mp_books_add(mp_replay_books_t *books, const mp_replay_books_t *more, uint64_t times);
+void mp_meetings_add(mp_replay_meetings_t *met, const mp_replay_meetings_t *more, uint64_t times);
 void mp_device_books_add(mp_replay_device_books_t *books, const mp_replay_device_books_t *more,
                          uint64_t times);
 // Of all devices together.

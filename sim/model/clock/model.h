@@ -110,8 +110,9 @@ typedef struct {
   uint32_t num_devices;
   const int32_t *ids;  // [num_devices] global
   uint64_t launches;
-  mp_moment_t time;         // from the first beginning to the last end, summed over launches
-  mp_moment_t available;    // the same, summed over the devices that took part
+  mp_moment_t time;         // of the device that took longest, summed over launches
+  mp_moment_t available;    // of all devices that took part
+  mp_moment_t transfers;    // that these waited for arguments before they began
   mp_replay_books_t books;  // summed over launches
 } mp_model_program_books_t;
 

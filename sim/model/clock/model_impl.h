@@ -107,8 +107,9 @@ struct mp_model_program_s {
   mp_program_t *adopted;  // freed with it
   // Sums over what was replayed; what memos stand for is added when they are read or replaced.
   uint64_t launches;
-  mp_moment_t time;
-  mp_moment_t available;  // the same on each device that took part
+  mp_moment_t time;       // of the device that took longest
+  mp_moment_t available;  // of all that took part
+  mp_moment_t transfers;  // that these waited for arguments before they began
   mp_replay_books_t books;
   // For one launch at a time.
   mp_moment_t *starts, *ends;

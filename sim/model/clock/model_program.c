@@ -37,6 +37,7 @@ mp_model_program_books_t mp_model_books_of(mp_model_program_t *program) {
                                     .launches = program->launches,
                                     .time = program->time,
                                     .available = program->available,
+                                    .transfers = program->transfers,
                                     .books = program->books};
 }
 

@@ -125,10 +125,12 @@ static mp_moment_t model_settle_set_starts(mp_model_program_t *program, const mp
   const mp_moment_t host = model->host + mp_moment_of(model->chip.launch_latency);
   mp_moment_t base = UINT64_MAX;
   for (uint32_t i = 0; i < program->num_devices; ++i) {
-    mp_moment_t start = mp_moment_later(host, model->devices[program->ids[i]]);
-    start = mp_moment_later(start, mp_model_end_of(model, entry->inputs[i]));
+    const mp_moment_t ready = mp_moment_later(host, model->devices[program->ids[i]]);
+    const mp_moment_t start = mp_moment_later(ready, mp_model_end_of(model, entry->inputs[i]));
     program->starts[i] = start;
-    if (start < base && model_settle_takes_part(entry, i)) base = start;
+    if (!model_settle_takes_part(entry, i)) continue;
+    program->transfers += start - ready;
+    base = start < base ? start : base;
   }
   for (uint32_t i = 0; i < program->num_devices; ++i) {
     program->starts[i] = model_settle_takes_part(entry, i) ? program->starts[i] - base : 0;
@@ -233,12 +235,13 @@ static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entr
     model->lost += 1;
     return base;
   }
-  mp_moment_t last = 0;
-  uint32_t num_taking_part = 0;
+  mp_moment_t last = 0, longest = 0;
   for (uint32_t i = 0; i < program->num_devices; ++i) {
     if (!model_settle_takes_part(entry, i)) continue;
-    num_taking_part += 1;
     const mp_moment_t end = base + program->ends[i];
+    const mp_moment_t taken = program->ends[i] - program->starts[i];
+    longest = mp_moment_later(longest, taken);
+    program->available += taken;
     if (model->is_observed) {
       model->observer.on_launch(model->observer.context, program, (uint32_t)program->ids[i],
                                 base + program->starts[i], end);
@@ -247,8 +250,7 @@ static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entr
     last = mp_moment_later(last, end);
   }
   program->launches += 1;
-  program->time += last - base;
-  program->available += (last - base) * num_taking_part;
+  program->time += longest;
   return last;
 }
 

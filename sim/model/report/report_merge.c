@@ -1,4 +1,5 @@
 // Rows that are added up: programs that come and go, and come again.
+#include "sim/model/clock/books.h"
 #include "sim/model/report/report_rows.h"
 
 static mp_status_t report_merge_text(mp_arena_t *arena, const char **text) {
@@ -40,13 +41,8 @@ static void report_merge_collective(mp_report_program_t *to, const mp_report_col
     mp_report_collective_t *row = &to->collective[i];
     if (row->bytes != from->bytes || strcmp(row->place, from->place) != 0) continue;
     if (row->kind != from->kind || row->link != from->link) continue;
-    if (row->overlap != from->overlap) continue;
-    row->met.count += from->met.count;
-    row->met.traffic += from->met.traffic;
-    row->met.waiting += from->met.waiting;
-    row->met.members += from->met.members;
-    row->met.hidden += from->met.hidden;
-    if (from->met.longest > row->met.longest) row->met.longest = from->met.longest;
+    if (row->overlap != from->overlap || row->met.algorithm != from->met.algorithm) continue;
+    mp_meetings_add(&row->met, &from->met, 1);
     row->link_bytes += from->link_bytes;
     row->link_seconds += from->link_seconds;
     return;
@@ -85,6 +81,7 @@ static mp_status_t report_merge_into(mp_arena_t *arena, mp_report_program_t *to,
   to->launches += from->launches;
   to->time += from->time;
   to->available += from->available;
+  to->transfers += from->transfers;
   to->work += from->work;
   to->waiting += from->waiting;
   to->traffic += from->traffic;

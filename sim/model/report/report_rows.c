@@ -1,6 +1,7 @@
 #include "sim/model/report/report_rows.h"
 
 #include "collectives/mailbox.h"
+#include "sim/model/report/report_fold.h"
 #include "sim/model/report/report_links.h"
 #include "sim/model/report/step_parts.h"
 
@@ -25,17 +26,9 @@ typedef struct {
   mp_arena_t *arena;
   const mp_model_t *model;
   const mp_model_program_books_t *books;
+  mp_report_places_t *places;
   mp_report_program_t *row;
 } maker_t;
-
-static const char *report_rows_place(mp_arena_t *arena, const mp_loc_t *loc) {
-  mp_strbuf_t text;
-  mp_strbuf_init(&text);
-  mp_loc_describe(loc, &text);
-  char *copy = text.failed ? NULL : mp_arena_strndup(arena, mp_strbuf_text(&text), text.size);
-  mp_strbuf_deinit(&text);
-  return copy;
-}
 
 // ---- Collectives ----
 
@@ -55,48 +48,57 @@ static mp_status_t report_rows_load_links(const maker_t *m, const mp_collective_
   return NULL;
 }
 
-// Numbers of the collectives that have met, the ones on which most time was spent first.
-static uint32_t report_rows_choose(const maker_t *m, uint32_t *numbers) {
-  const mp_replay_meetings_t *met = m->books->books.meetings;
-  uint32_t count = 0;
-  for (uint32_t c = 0; c < m->books->twin->num_collectives; ++c) {
-    if (met[c].count == 0) continue;
-    uint32_t at = count < MP_REPORT_COLLECTIVES ? count++ : count;
-    while (at > 0 && report_rows_weight(&met[numbers[at - 1]]) < report_rows_weight(&met[c])) {
-      if (at < MP_REPORT_COLLECTIVES) numbers[at] = numbers[at - 1];
+// Puts the collectives on which most time was spent first; the result is how many they are.
+static uint32_t report_rows_choose(const mp_report_meetings_t *met, uint32_t count,
+                                   const mp_report_meetings_t **out_chosen) {
+  uint32_t chosen = 0;
+  for (uint32_t c = 0; c < count; ++c) {
+    const uint64_t weight = report_rows_weight(&met[c].met);
+    uint32_t at = chosen < MP_REPORT_COLLECTIVES ? chosen++ : chosen;
+    while (at > 0 && report_rows_weight(&out_chosen[at - 1]->met) < weight) {
+      if (at < MP_REPORT_COLLECTIVES) out_chosen[at] = out_chosen[at - 1];
       --at;
     }
-    if (at < MP_REPORT_COLLECTIVES) numbers[at] = c;
+    if (at < MP_REPORT_COLLECTIVES) out_chosen[at] = &met[c];
   }
-  return count;
+  return chosen;
+}
+
+// Those that have met, with the sums over all.
+static mp_status_t report_rows_fold_collectives(const maker_t *m, mp_report_all_meetings_t *all) {
+  const mp_replay_meetings_t *met = m->books->books.meetings;
+  for (uint32_t c = 0; c < m->books->twin->num_collectives; ++c) {
+    if (met[c].count == 0) continue;
+    mp_report_meetings_t one = {.first = &m->books->twin->collectives[c], .met = met[c]};
+    m->row->collectives += met[c].count;
+    m->row->collective_bytes +=
+        (double)met[c].count * (double)mp_message_bytes(one.first->collective);
+    MP_RETURN_IF_ERROR(mp_report_place(m->places, one.first->op->loc, &one.place));
+    MP_RETURN_IF_ERROR(mp_report_meetings_add(m->arena, all, &one));
+  }
+  return NULL;
 }
 
 static mp_status_t report_rows_make_collectives(const maker_t *m) {
   mp_report_program_t *row = m->row;
-  const mp_replay_meetings_t *met = m->books->books.meetings;
-  for (uint32_t c = 0; c < m->books->twin->num_collectives; ++c) {
-    const mp_collective_t *collective = m->books->twin->collectives[c].collective;
-    row->collectives += met[c].count;
-    row->collective_bytes += (double)met[c].count * (double)mp_message_bytes(collective);
-  }
-  uint32_t numbers[MP_REPORT_COLLECTIVES];
-  const uint32_t count = report_rows_choose(m, numbers);
+  mp_report_all_meetings_t all = {0};
+  MP_RETURN_IF_ERROR(report_rows_fold_collectives(m, &all));
+  const mp_report_meetings_t *chosen[MP_REPORT_COLLECTIVES];
+  const uint32_t count = report_rows_choose(all.rows.items, all.rows.count, chosen);
   row->collective = MP_ARENA_ARRAY(m->arena, mp_report_collective_t, count + 1);
   double *scratch = MP_ARENA_ARRAY(m->arena, double,
                                    (size_t)mp_network_num_links(mp_model_network(m->model)) + 1);
   MP_RETURN_IF_NULL(row->collective);
   MP_RETURN_IF_NULL(scratch);
   for (uint32_t i = 0; i < count; ++i) {
-    const mp_twin_collective_t *one = &m->books->twin->collectives[numbers[i]];
-    mp_report_collective_t *made = &row->collective[i];
-    *made = (mp_report_collective_t){.kind = mp_collective_kind_name(one->collective->kind),
-                                     .place = report_rows_place(m->arena, one->op->loc),
-                                     .bytes = (double)mp_message_bytes(one->collective),
-                                     .round = mp_report_collective_round(one->collective),
-                                     .overlap = one->overlap,
-                                     .met = met[numbers[i]]};
-    MP_RETURN_IF_NULL(made->place);
-    MP_RETURN_IF_ERROR(report_rows_load_links(m, one->collective, scratch, made));
+    const mp_collective_t *collective = chosen[i]->first->collective;
+    row->collective[i] = (mp_report_collective_t){.kind = mp_collective_kind_name(collective->kind),
+                                                  .place = chosen[i]->place,
+                                                  .bytes = (double)mp_message_bytes(collective),
+                                                  .round = mp_report_collective_round(collective),
+                                                  .overlap = chosen[i]->first->overlap,
+                                                  .met = chosen[i]->met};
+    MP_RETURN_IF_ERROR(report_rows_load_links(m, collective, scratch, &row->collective[i]));
   }
   row->num_collectives = count;
   return NULL;
@@ -114,44 +116,45 @@ static void report_rows_offer(mp_report_program_t *row, const mp_report_op_t *op
   if (at < MP_REPORT_OPS) row->op[at] = *op;
 }
 
-// A step of which kernels are offered.
+// A step of which kernels are added up.
 typedef struct {
   const maker_t *maker;
   uint64_t count;  // how often it was done
-} offered_step_t;
+  mp_report_ops_t *ops;
+  mp_status_t status;
+} added_step_t;
 
-static void report_rows_offer_part(void *context, const mp_step_part_t *part) {
-  const offered_step_t *step = context;
+static void report_rows_add_part(void *context, const mp_step_part_t *part) {
+  added_step_t *step = context;
   const maker_t *m = step->maker;
-  report_rows_offer(m->row,
-                    &(mp_report_op_t){
-                        .work_class = part->kernel->work_class,
-                        .bound = report_rows_bound_of(mp_model_chip(m->model), part->kernel),
-                        .count = step->count,
-                        .flops = part->kernel->flops,
-                        .bytes = part->kernel->bytes,
-                        .time = part->end - part->begin,
-                        .kernel = part->kernel,
-                    });
+  mp_report_op_t op = {
+      .name = part->kernel->name,
+      .work_class = part->kernel->work_class,
+      .bound = report_rows_bound_of(mp_model_chip(m->model), part->kernel),
+      .count = step->count,
+      .flops = part->kernel->flops,
+      .bytes = part->kernel->bytes,
+      .time = part->end - part->begin,
+  };
+  if (step->status == NULL) {
+    step->status = mp_report_place(m->places, part->kernel->op->loc, &op.place);
+  }
+  if (step->status == NULL) step->status = mp_report_ops_add(m->arena, step->ops, &op);
 }
 
 static mp_status_t report_rows_make_ops(const maker_t *m) {
   const mp_twin_t *twin = m->books->twin;
+  mp_report_ops_t ops = {0};
   m->row->op = MP_ARENA_ARRAY(m->arena, mp_report_op_t, MP_REPORT_OPS);
   MP_RETURN_IF_NULL(m->row->op);
   for (uint32_t s = 0; s < twin->num_steps; ++s) {
     const mp_moment_t time = m->books->books.times[s];
     if (time == 0) continue;
-    offered_step_t step = {m, m->books->books.counts[s]};
-    mp_step_parts(twin, s, 0, 0, time, report_rows_offer_part, &step);
+    added_step_t step = {.maker = m, .count = m->books->books.counts[s], .ops = &ops};
+    mp_step_parts(twin, s, 0, 0, time, report_rows_add_part, &step);
+    MP_RETURN_IF_ERROR(step.status);
   }
-  for (uint32_t i = 0; i < m->row->num_ops; ++i) {
-    mp_report_op_t *op = &m->row->op[i];
-    op->name = op->kernel->name;
-    op->place = report_rows_place(m->arena, op->kernel->op->loc);
-    op->kernel = NULL;
-    MP_RETURN_IF_NULL(op->place);
-  }
+  for (uint32_t i = 0; i < ops.rows.count; ++i) report_rows_offer(m->row, &ops.rows.items[i]);
   return NULL;
 }
 
@@ -167,10 +170,9 @@ static mp_status_t report_rows_make_guesses(const maker_t *m) {
     if (counts[s] == 0 || m->row->num_guesses == MP_REPORT_GUESSES) continue;
     const mp_twin_step_t *step = &twin->steps[s];
     mp_report_guess_t *guess = &m->row->guess[m->row->num_guesses++];
-    guess->place = report_rows_place(m->arena, step->op->loc);
+    MP_RETURN_IF_ERROR(mp_report_place(m->places, step->op->loc, &guess->place));
     guess->branches = step->op->code == MP_OP_WHILE ? 0 : step->op->num_regions;
     guess->count = counts[s];
-    MP_RETURN_IF_NULL(guess->place);
   }
   return NULL;
 }
@@ -189,6 +191,7 @@ static mp_status_t report_rows_make(const maker_t *m) {
       .launches = books->launches,
       .time = books->time,
       .available = books->available,
+      .transfers = books->transfers,
       .work = total.work,
       .waiting = total.waiting,
       .traffic = total.traffic,
@@ -231,7 +234,9 @@ mp_status_t mp_report_rows_add(mp_report_rows_t *rows, const mp_model_t *model,
   mp_arena_t *arena = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&arena));
   mp_report_program_t row;
-  const maker_t maker = {.arena = arena, .model = model, .books = books, .row = &row};
+  mp_report_places_t places = {.arena = arena};
+  const maker_t maker = {
+      .arena = arena, .model = model, .books = books, .places = &places, .row = &row};
   mp_status_t status = report_rows_make(&maker);
   if (status == NULL) status = mp_report_rows_merge_one(rows, &row);
   for (uint32_t i = 0; i < books->num_devices && status == NULL; ++i) {

@@ -28,7 +28,8 @@ typedef enum {
 
 const char *mp_bound_name(mp_bound_t bound);
 
-// A collective of the program. Sums are over groups, rounds and launches.
+// Collectives at one place, of one size and the same groups. Sums are over groups, rounds and
+// launches.
 typedef struct {
   const char *kind;   // "all_reduce"; static text
   const char *place;  // "psum at train.py:5:36"
@@ -41,7 +42,7 @@ typedef struct {
   double link_seconds;  // that it needs for them at its full rate
 } mp_report_collective_t;
 
-// A kernel of the chip.
+// Kernels of the chip at one place, of one size.
 typedef struct {
   const char *name;   // "dot_general"
   const char *place;  // "dot_general at train.py:3:5"
@@ -51,7 +52,6 @@ typedef struct {
   double flops;    // once
   double bytes;    // once
   mp_moment_t time;
-  const mp_twin_kernel_t *kernel;  // while the row is made, then NULL
 } mp_report_op_t;
 
 // A choice of the program that was not made but guessed, because the value that decides is absent.
@@ -66,8 +66,9 @@ typedef struct {
   uint64_t key;
   uint32_t num_devices;
   uint64_t launches;
-  mp_moment_t time;                    // from the first beginning to the last end, summed
-  mp_moment_t available;               // the same on every device that took part
+  mp_moment_t time;                    // of the device that took longest, summed
+  mp_moment_t available;               // of all devices that took part
+  mp_moment_t transfers;               // that these waited for arguments before they began
   mp_moment_t work, waiting, traffic;  // of all devices together; of collectives what is exposed
   mp_moment_t hidden;                  // of collectives, beside work
   bool is_cut;

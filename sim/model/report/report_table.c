@@ -27,6 +27,7 @@ static int report_table_longer(const void *a, const void *b) {
 typedef struct {
   uint64_t launches, collectives;
   mp_moment_t time, available, work, waiting, traffic, hidden;
+  mp_moment_t transfers;  // of one device on the average
 } sum_t;
 
 static void report_table_add(sum_t *sum, const mp_report_program_t *row) {
@@ -34,6 +35,7 @@ static void report_table_add(sum_t *sum, const mp_report_program_t *row) {
   sum->collectives += row->collectives;
   sum->time += row->time;
   sum->available += row->available;
+  sum->transfers += row->num_devices == 0 ? 0 : row->transfers / row->num_devices;
   sum->work += row->work;
   sum->waiting += row->waiting;
   sum->traffic += row->traffic;
@@ -44,11 +46,12 @@ static void report_table_program_line(const char *name, const char *devices, con
                                       mp_moment_t whole, mp_strbuf_t *out) {
   char time[MP_REPORT_NUMBER], each[MP_REPORT_NUMBER], share[MP_REPORT_NUMBER];
   char work[MP_REPORT_NUMBER], traffic[MP_REPORT_NUMBER], waiting[MP_REPORT_NUMBER];
-  char hidden[MP_REPORT_NUMBER];
+  char hidden[MP_REPORT_NUMBER], transfers[MP_REPORT_NUMBER];
   const double available = (double)sum->available;
   // Of one device on the average.
   const double devices_hidden = available == 0 ? 0 : (double)sum->hidden / available;
-  mp_strbuf_printf(out, "%-*s %7s %9" PRIu64 " %12" PRIu64 " %10s %10s %8s %8s %11s %8s %10s\n",
+  mp_strbuf_printf(out,
+                   "%-*s %7s %9" PRIu64 " %12" PRIu64 " %10s %10s %8s %8s %11s %8s %10s %10s\n",
                    REPORT_TABLE_NAME, report_table_end_of(name, REPORT_TABLE_NAME), devices,
                    sum->launches, sum->collectives, mp_report_time(sum->time, time),
                    mp_report_time(sum->launches == 0 ? 0 : sum->time / sum->launches, each),
@@ -56,7 +59,8 @@ static void report_table_program_line(const char *name, const char *devices, con
                    mp_report_share((double)sum->work, available, work),
                    mp_report_share((double)sum->traffic, available, traffic),
                    mp_report_share((double)sum->waiting, available, waiting),
-                   mp_report_time((mp_moment_t)(devices_hidden * (double)sum->time), hidden));
+                   mp_report_time((mp_moment_t)(devices_hidden * (double)sum->time), hidden),
+                   mp_report_time(sum->transfers, transfers));
 }
 
 static void report_table_programs(const mp_report_rows_t *rows, mp_strbuf_t *out) {
@@ -64,9 +68,9 @@ static void report_table_programs(const mp_report_rows_t *rows, mp_strbuf_t *out
   for (uint32_t i = 0; i < rows->programs.count; ++i) {
     report_table_add(&all, &rows->programs.items[i]);
   }
-  mp_strbuf_printf(out, "%-*s %7s %9s %12s %10s %10s %8s %8s %11s %8s %10s\n", REPORT_TABLE_NAME,
-                   "program", "devices", "launches", "collectives", "time", "each", "share", "work",
-                   "collective", "waiting", "hidden");
+  mp_strbuf_printf(out, "%-*s %7s %9s %12s %10s %10s %8s %8s %11s %8s %10s %10s\n",
+                   REPORT_TABLE_NAME, "program", "devices", "launches", "collectives", "time",
+                   "each", "share", "work", "collective", "waiting", "hidden", "transfers");
   for (uint32_t i = 0; i < rows->programs.count; ++i) {
     const mp_report_program_t *row = &rows->programs.items[i];
     if (i >= REPORT_TABLE_PROGRAMS) {

@@ -379,6 +379,30 @@ static void test_one_device_alone(void **state) {
   time_end(&t);
 }
 
+static void expect_transfers(const mp_model_program_books_t *program, void *context) {
+  const mp_replay_device_books_t total = mp_books_total(&program->books);
+  assert_int_equal(program->launches, 2);
+  // Devices 1 and 3 wait for one and two megabytes, and nobody waits for them.
+  expect_near(micros(program->transfers), 1001 + 2001);
+  assert_true(program->available == total.work && program->available == 4 * program->time);
+  *(bool *)context = true;
+}
+
+// Devices that begin at moments of their own, because of what they are given.
+static void test_transfers(void **state) {
+  (void)state;
+  bool is_there = false;
+  timed_t t = time_text(k_add, 4);
+  mp_stamp_t inputs[4] = {0};
+  inputs[1] = mp_model_put(t.model, 1, 1000000);
+  inputs[3] = mp_model_put(t.model, 3, 2000000);
+  for (int i = 0; i < 2; ++i) (void)launch_all(&t, 4, inputs);
+  mp_model_books_t books;
+  mp_model_read(t.model, &books, expect_transfers, &is_there);
+  assert_true(is_there);
+  time_end(&t);
+}
+
 // The same log gives the same bits, whenever it is computed.
 static void test_deterministic(void **state) {
   (void)state;
@@ -411,6 +435,7 @@ int main(void) {
       cmocka_unit_test(test_compiled_by_each),
       cmocka_unit_test(test_asked_between),
       cmocka_unit_test(test_one_device_alone),
+      cmocka_unit_test(test_transfers),
       cmocka_unit_test(test_deterministic),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,6 +117,33 @@ static void programs_that_go_stay_in_the_table(void **state) {
   report_end(&r);
 }
 
+#define PRODUCT(result, left, right, place)                                         \
+  "  %" result " = stablehlo.dot_general %" left ", %" right                        \
+  ", contracting_dims = [1] x [0] : (tensor<512x512xf32>, tensor<512x512xf32>) -> " \
+  "tensor<512x512xf32> loc(#" place ")\n"
+
+// Two equal products of one line, as of two layers, and one of another line.
+static const char k_lines[] =
+    "module @lines {\n"
+    "func.func @main(%x: tensor<512x512xf32>, %y: tensor<512x512xf32>) -> tensor<512x512xf32> {\n"
+    PRODUCT("a", "x", "y", "one") PRODUCT("b", "a", "y", "again") PRODUCT("c", "b", "y", "other")
+    "  return %c : tensor<512x512xf32>\n}\n}\n"
+    "#file = loc(\"/opt/lib/python3.12/site-packages/flax/linear.py\":7:3)\n"
+    "#one = loc(\"jit(f)/a/dot_general\"(#file))\n#again = loc(\"jit(f)/b/dot_general\"(#file))\n"
+    "#train = loc(\"/home/me/train.py\":7:3)\n#other = loc(\"dot_general\"(#train))\n";
+
+static void a_line_is_one_row(void **state) {
+  (void)state;
+  reported_t r = report_begin(0, NULL);
+  run_text(&r, k_lines, 1);
+  expect_text(&r, "dot_general               8    3.15 MB matmul", true);  // of four devices
+  expect_text(&r, "dot_general at flax/linear.py:7:3", true);
+  expect_text(&r, "dot_general               4    3.15 MB matmul", true);
+  expect_text(&r, "dot_general at /home/me/train.py:7:3", true);
+  expect_text(&r, "site-packages", false);
+  report_end(&r);
+}
+
 static const char k_choice[] =
     "module @choose {\n"
     "func.func @main(%i: tensor<i32>, %x: tensor<1000xf32>) -> tensor<1000xf32> {\n"
@@ -325,9 +352,13 @@ static void files_are_whole(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(numbers_are_readable),  cmocka_unit_test(programs_that_go_stay_in_the_table),
-      cmocka_unit_test(guesses_are_told),      cmocka_unit_test(too_many_programs_are_others),
-      cmocka_unit_test(observers_come_and_go), cmocka_unit_test(messages_are_told_in_order),
+      cmocka_unit_test(numbers_are_readable),
+      cmocka_unit_test(programs_that_go_stay_in_the_table),
+      cmocka_unit_test(a_line_is_one_row),
+      cmocka_unit_test(guesses_are_told),
+      cmocka_unit_test(too_many_programs_are_others),
+      cmocka_unit_test(observers_come_and_go),
+      cmocka_unit_test(messages_are_told_in_order),
       cmocka_unit_test(files_are_whole),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

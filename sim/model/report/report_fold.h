@@ -1,0 +1,57 @@
+// What a program does at one line of its user's, in pieces of one size, as one row: an unrolled
+// model has the same product once for each of its layers.
+//
+// Rows lie in an arena, as do the texts of places. Not thread-safe.
+#ifndef MINIPOD_SIM_MODEL_REPORT_REPORT_FOLD_H_
+#define MINIPOD_SIM_MODEL_REPORT_REPORT_FOLD_H_
+
+#include "sim/base/containers/hash_map.h"
+#include "sim/model/report/report_rows.h"
+
+typedef struct {
+  uint64_t hash;
+  const char *text;
+} mp_report_known_place_t;
+
+typedef struct {
+  uint64_t hash;
+  uint32_t row;
+} mp_report_known_row_t;
+
+// The texts of places, each once: equal places have the same pointer.
+typedef struct {
+  mp_arena_t *arena;
+  MP_HASH_MAP(mp_report_known_place_t) known;
+} mp_report_places_t;
+
+// What messages show of a location (loc.h), but without the folders in which packages of Python are
+// installed: "dot_general at flax/nnx/nn/linear.py:422:8".
+MP_NODISCARD mp_status_t mp_report_place(mp_report_places_t *places, const mp_loc_t *loc,
+                                         const char **out_text);
+
+typedef struct {
+  MP_ARRAY(mp_report_op_t) rows;
+  MP_HASH_MAP(mp_report_known_row_t) known;
+} mp_report_ops_t;
+
+// Adds an op, whose place is one of `places`, to the row of its like, or as a row.
+MP_NODISCARD mp_status_t mp_report_ops_add(mp_arena_t *arena, mp_report_ops_t *ops,
+                                           const mp_report_op_t *op);
+
+// Collectives of the same groups, at one place.
+typedef struct {
+  const mp_twin_collective_t *first;
+  const char *place;
+  mp_replay_meetings_t met;  // of all
+} mp_report_meetings_t;
+
+typedef struct {
+  MP_ARRAY(mp_report_meetings_t) rows;
+  MP_HASH_MAP(mp_report_known_row_t) known;
+} mp_report_all_meetings_t;
+
+// The same of a collective.
+MP_NODISCARD mp_status_t mp_report_meetings_add(mp_arena_t *arena, mp_report_all_meetings_t *all,
+                                                const mp_report_meetings_t *one);
+
+#endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_FOLD_H_
