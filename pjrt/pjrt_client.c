@@ -78,7 +78,7 @@ static mp_status_t pjrt_client_describe_device(PJRT_Client *client, uint32_t id)
   return NULL;
 }
 
-static mp_status_t pjrt_client_describe_client(PJRT_Client *client) {
+static mp_status_t pjrt_client_describe_client(PJRT_Client *client, const mp_options_t *options) {
   const mp_pod_info_t *info = mp_pod_info(mp_client_pod(client->client));
   size_t n = (size_t)info->num_devices;
   size_t num_local = (size_t)info->num_local_devices;
@@ -94,8 +94,10 @@ static mp_status_t pjrt_client_describe_client(PJRT_Client *client) {
   MP_RETURN_IF_NULL(client->addressable_list);
   MP_RETURN_IF_NULL(client->memories);
   MP_RETURN_IF_NULL(client->addressable_memory_list);
+  mp_platform_t platform = MP_PLATFORM_MINIPOD;
+  MP_RETURN_IF_ERROR(mp_pod_read_platform(mp_client_pod(client->client), options, &platform));
   mp_pod_t *pod = mp_pod_retain((mp_pod_t *)mp_client_pod(client->client));
-  MP_RETURN_IF_ERROR(mp_pjrt_topology_create(pod, false, &client->topology));
+  MP_RETURN_IF_ERROR(mp_pjrt_topology_create(pod, platform, false, &client->topology));
   client->topology->is_borrowed = true;
   client->topology->is_timed = mp_client_model(client->client) != NULL;
   for (uint32_t id = 0; id < n; ++id) MP_RETURN_IF_ERROR(pjrt_client_describe_device(client, id));
@@ -116,7 +118,7 @@ static mp_status_t pjrt_client_wrap_client(void *context, mp_client_t *runtime) 
   atomic_init(&client->references, 1);
   client->client = runtime;
   MP_RETURN_IF_ERROR(mp_arena_create(&client->arena));
-  MP_RETURN_IF_ERROR(pjrt_client_describe_client(client));
+  MP_RETURN_IF_ERROR(pjrt_client_describe_client(client, wrap->options));
   client->dump = mp_arena_strndup(client->arena, wrap->options->dump, strlen(wrap->options->dump));
   MP_RETURN_IF_NULL(client->dump);
   client->op_by_op = wrap->options->fuse == 0;

@@ -166,14 +166,16 @@ struct PJRT_TopologyDescription {
   size_t num_devices;
   const PJRT_NamedValue *attributes;
   size_t num_attributes;
-  bool is_detached;  // a pod that only has a name: nothing runs on it, each host is a process
+  mp_platform_t platform;  // that frameworks are told
+  bool is_detached;        // a pod that only has a name: nothing runs on it, each host is a process
   bool is_borrowed;  // it is the client's, and PJRT_TopologyDescription_Destroy leaves it alone
   bool is_timed;     // virtual times are kept: what is compiled for it has a twin
 };
 
-// The description of a pod; `is_detached` as in the struct. Takes the caller's reference to `pod`,
-// also on failure. RESOURCE_EXHAUSTED when memory is short.
-MP_NODISCARD mp_status_t mp_pjrt_topology_create(mp_pod_t *pod, bool is_detached,
+// The description of a pod; `platform` and `is_detached` as in the struct. Takes the caller's
+// reference to `pod`, also on failure. RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_pjrt_topology_create(mp_pod_t *pod, mp_platform_t platform,
+                                                 bool is_detached,
                                                  PJRT_TopologyDescription **out_topology);
 // Frees the description, borrowed or not, with its reference to the pod. NULL: nothing.
 void mp_pjrt_topology_release(PJRT_TopologyDescription *topology);

@@ -45,10 +45,23 @@ static const char *pjrt_topology_make_debug_string(mp_arena_t *arena, const mp_p
   return pjrt_topology_print(arena, &text);
 }
 
+// What code for GPUs asks of a device; NULL for other chips.
+static const char *pjrt_topology_capability_of(const char *kind) {
+  static const struct {
+    const char *kind, *capability;
+  } chips[] = {{"NVIDIA A100", "8.0"}, {"NVIDIA H100", "9.0"}, {"NVIDIA B200", "10.0"}};
+  for (size_t i = 0; i < sizeof(chips) / sizeof(chips[0]); ++i) {
+    if (mp_str_starts_with(mp_str(kind), chips[i].kind)) return chips[i].capability;
+  }
+  return NULL;
+}
+
 // Callers understand strings, integers and lists of integers here, and nothing else.
-static mp_status_t pjrt_topology_make_attributes(mp_arena_t *arena, const mp_pod_info_t *pod,
+static mp_status_t pjrt_topology_make_attributes(const PJRT_TopologyDescription *topology,
                                                  PJRT_DeviceDescription *out) {
-  enum { MAX_ATTRIBUTES = 8 };
+  enum { MAX_ATTRIBUTES = 10 };
+  mp_arena_t *arena = topology->arena;
+  const mp_pod_info_t *pod = mp_pod_info(topology->pod);
   const mp_pod_device_t *info = out->info;
   PJRT_NamedValue *attributes = MP_ARENA_ARRAY(arena, PJRT_NamedValue, MAX_ATTRIBUTES);
   int64_t *coords = MP_ARENA_ARRAY(arena, int64_t, MP_POD_MAX_DIMS);
@@ -67,6 +80,14 @@ static mp_status_t pjrt_topology_make_attributes(mp_arena_t *arena, const mp_pod
   if (info->core_group >= 0) {
     attributes[n++] = mp_pjrt_named_int("core_group", info->core_group);
   }
+  const char *capability = pjrt_topology_capability_of(pod->kind);
+  if (capability != NULL) {
+    attributes[n++] = mp_pjrt_named_string("compute_capability", capability);
+  }
+  // For the Python package, which has JAX say it.
+  if (topology->platform != MP_PLATFORM_MINIPOD) {
+    attributes[n++] = mp_pjrt_named_string("shown_platform", mp_platform_name(topology->platform));
+  }
   out->attributes = attributes;
   out->num_attributes = n;
   return NULL;
@@ -84,7 +105,7 @@ static mp_status_t pjrt_topology_describe_device(PJRT_TopologyDescription *topol
   description->debug_string = pjrt_topology_make_debug_string(topology->arena, pod, description);
   MP_RETURN_IF_NULL(description->to_string);
   MP_RETURN_IF_NULL(description->debug_string);
-  return pjrt_topology_make_attributes(topology->arena, pod, description);
+  return pjrt_topology_make_attributes(topology, description);
 }
 
 // The order of the list is that of the ids; where nothing runs yet, as with TPUs, that of
@@ -129,7 +150,7 @@ static mp_status_t pjrt_topology_describe_pod(PJRT_TopologyDescription *topology
   return NULL;
 }
 
-mp_status_t mp_pjrt_topology_create(mp_pod_t *pod, bool is_detached,
+mp_status_t mp_pjrt_topology_create(mp_pod_t *pod, mp_platform_t platform, bool is_detached,
                                     PJRT_TopologyDescription **out_topology) {
   mp_arena_t *arena = NULL;
   mp_status_t status = mp_arena_create(&arena);
@@ -146,6 +167,7 @@ mp_status_t mp_pjrt_topology_create(mp_pod_t *pod, bool is_detached,
   int32_t num_devices = mp_pod_info(pod)->num_devices;
   topology->arena = arena;
   topology->pod = pod;
+  topology->platform = platform;
   topology->is_detached = is_detached;
   topology->num_devices = (size_t)num_devices;
   topology->descriptions = MP_ARENA_ARRAY(arena, PJRT_DeviceDescription, topology->num_devices);
@@ -232,10 +254,16 @@ static mp_status_t pjrt_topology_from_name(mp_str_t name, mp_str_t config, mp_st
   return status;
 }
 
+// What options say beside the pod.
+typedef struct {
+  bool is_timed;
+  mp_platform_t platform;
+} settings_t;
+
 // Options that are left are those of a client; they are checked, and count where there is no name.
 static mp_status_t pjrt_topology_make_pod(mp_str_t name, mp_named_value_t *values,
                                           size_t num_values, mp_pod_t **out_pod,
-                                          bool *out_is_timed) {
+                                          settings_t *out_settings) {
   mp_str_t config = {"", 0};
   mp_strbuf_t words;
   mp_strbuf_init(&words);
@@ -255,7 +283,8 @@ static mp_status_t pjrt_topology_make_pod(mp_str_t name, mp_named_value_t *value
   }
   mp_pod_time_t time = {0};
   if (status == NULL) status = mp_pod_read_time(*out_pod, options, &time);
-  *out_is_timed = time.mode != MP_TIME_OFF;
+  if (status == NULL) status = mp_pod_read_platform(*out_pod, options, &out_settings->platform);
+  out_settings->is_timed = time.mode != MP_TIME_OFF;
   mp_options_release(options);
   mp_strbuf_deinit(&words);
   return status;
@@ -269,15 +298,16 @@ mp_status_t mp_PJRT_TopologyDescription_Create(PJRT_TopologyDescription_Create_A
   if (args->topology_name != NULL) name = (mp_str_t){args->topology_name, args->topology_name_size};
   mp_pod_t *pod = NULL;
   MP_RETURN_IF_ERROR(mp_pjrt_read_named_values(args->create_options, args->num_options, &values));
-  bool is_timed = false;
-  mp_status_t status = pjrt_topology_make_pod(name, values, args->num_options, &pod, &is_timed);
+  settings_t settings = {0};
+  mp_status_t status = pjrt_topology_make_pod(name, values, args->num_options, &pod, &settings);
   mp_free(values);
   if (status != NULL) {
     mp_pod_release(pod);
     return status;
   }
-  MP_RETURN_IF_ERROR(mp_pjrt_topology_create(pod, name.size > 0, &args->topology));
-  args->topology->is_timed = is_timed;
+  MP_RETURN_IF_ERROR(
+      mp_pjrt_topology_create(pod, settings.platform, name.size > 0, &args->topology));
+  args->topology->is_timed = settings.is_timed;
   return NULL;
 }
 
@@ -318,7 +348,13 @@ mp_status_t mp_PJRT_TopologyDescription_Deserialize(
   mp_pod_t *pod = NULL;
   MP_RETURN_IF_ERROR(mp_pod_deserialize(
       (mp_str_t){args->serialized_topology, args->serialized_topology_size}, &pod));
-  return mp_pjrt_topology_create(pod, true, &args->topology);
+  mp_platform_t platform = MP_PLATFORM_MINIPOD;
+  mp_status_t status = mp_pod_read_platform(pod, NULL, &platform);
+  if (status != NULL) {
+    mp_pod_release(pod);
+    return status;
+  }
+  return mp_pjrt_topology_create(pod, platform, true, &args->topology);
 }
 
 mp_status_t mp_PJRT_TopologyDescription_GetMemorySpaceKindIds(

@@ -115,6 +115,24 @@ typedef enum {
 // "real" or "shapes".
 const char *mp_values_mode_name(mp_values_mode_t values);
 
+// What frameworks are told that the devices are: the platform's own name, or what they have code
+// for. Programs are lowered and run as ever.
+#define MP_PLATFORMS(X) \
+  X(MINIPOD, "minipod") \
+  X(TPU, "tpu")         \
+  X(GPU, "gpu")         \
+  X(CPU, "cpu")
+
+typedef enum {
+#define MP_PLATFORM_ENUM(name, text) MP_PLATFORM_##name,
+  MP_PLATFORMS(MP_PLATFORM_ENUM)
+#undef MP_PLATFORM_ENUM
+      MP_PLATFORM_COUNT
+} mp_platform_t;
+
+// "minipod", "tpu", "gpu" or "cpu".
+const char *mp_platform_name(mp_platform_t platform);
+
 // A latency that is not described: one of 0 may be.
 #define MP_NO_LATENCY (-1.0)
 
@@ -309,6 +327,11 @@ MP_NODISCARD mp_status_t mp_pod_deserialize(mp_str_t bytes, mp_pod_t **out_pod);
 
 // A hash of the description: equal for pods with equal descriptions, on any machine.
 uint64_t mp_pod_fingerprint(const mp_pod_t *pod);
+
+// What the option `platform` says, or else the description. `options` may be NULL: none is given.
+// INVALID_ARGUMENT for an option that cannot be read.
+MP_NODISCARD mp_status_t mp_pod_read_platform(const mp_pod_t *pod, const mp_options_t *options,
+                                              mp_platform_t *out_platform);
 
 // ---- Time ----
 

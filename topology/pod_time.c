@@ -1,4 +1,5 @@
-// What is said about the model of time: by options, or else by the description.
+// What is said about the model of time, and the platform's name: by options, or else by the
+// description.
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
@@ -45,6 +46,22 @@ mp_status_t mp_pod_read_time(const mp_pod_t *pod, const mp_options_t *options,
   return pod_time_read(&pod->spec, options, out_time);
 }
 
+static mp_status_t pod_time_read_platform(const mp_pod_spec_t *spec, const mp_options_t *options,
+                                          mp_platform_t *out_platform) {
+  mp_platform_t platform = spec->platform;
+  if (options != NULL) {
+    MP_RETURN_IF_ERROR(pod_time_read_option(options, MP_OPTION_ID_platform, MP_SPEC_PLATFORM,
+                                            options->platform, &platform));
+  }
+  *out_platform = platform;
+  return NULL;
+}
+
+mp_status_t mp_pod_read_platform(const mp_pod_t *pod, const mp_options_t *options,
+                                 mp_platform_t *out_platform) {
+  return pod_time_read_platform(&pod->spec, options, out_platform);
+}
+
 // A calibration is what stands in its file, which may have another name in each process. One that
 // cannot be read fails where it is used, in words of its own.
 static void pod_time_write_calibration(const char *path, mp_strbuf_t *out_text) {
@@ -67,7 +84,10 @@ static void pod_time_write_calibration(const char *path, mp_strbuf_t *out_text) 
 mp_status_t mp_pod_write_settings(const mp_pod_spec_t *spec, const mp_options_t *options,
                                   uint64_t faults, mp_strbuf_t *out_text) {
   mp_pod_time_t time;
+  mp_platform_t platform;
   MP_RETURN_IF_ERROR(pod_time_read(spec, options, &time));
+  MP_RETURN_IF_ERROR(pod_time_read_platform(spec, options, &platform));
+  mp_strbuf_printf(out_text, "option platform\t%s\n", mp_platform_name(platform));
   mp_strbuf_printf(out_text, "option time\t%s\n", mp_time_mode_name(time.mode));
   mp_strbuf_printf(out_text, "option values\t%s\n", mp_values_mode_name(time.values));
   mp_strbuf_puts(out_text, "option pace\t");

@@ -61,7 +61,8 @@ typedef struct {
   X(TEXTS, mp_spec_text_t, text, text, \
     "1 to 128 printable characters without quotes, or a list of texts") \
   X(MODE, mp_time_mode_t, mode, mode, "off, model or paced") \
-  X(VALUES, mp_values_mode_t, values, values, "real or shapes")
+  X(VALUES, mp_values_mode_t, values, values, "real or shapes") \
+  X(PLATFORM, mp_platform_t, platform, platform, "minipod, tpu, gpu or cpu")
 // clang-format on
 
 typedef char mp_spec_text_t[MP_SPEC_MAX_TEXT + 1];  // printable ASCII
@@ -118,6 +119,7 @@ typedef enum {
   X(flops[MP_FLOP_S4], "flops.s4", FLOPS, "peak rate of a device")                            \
   X(time_mode, "time", MODE, "whether virtual times are kept")                                \
   X(values, "values", VALUES, "whether programs compute")                                     \
+  X(platform, "platform", PLATFORM, "what frameworks are told that the devices are")          \
   X(algorithms, "algorithms", TEXTS, "of collectives, for the time model")                    \
   X(chip, "chip", TEXT, "figures of a chip, or a file of them, for the time model")           \
   X(flags, "flags", TEXTS, "of the chip's compiler, for the time model")                      \
@@ -180,6 +182,7 @@ typedef struct {
   double flops[MP_FLOP_KIND_COUNT];
   mp_time_mode_t time_mode;
   mp_values_mode_t values;
+  mp_platform_t platform;
   mp_spec_text_t algorithms;
   mp_spec_text_t chip;
   mp_spec_text_t flags;

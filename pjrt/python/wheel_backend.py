@@ -33,8 +33,11 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
   """PEP 517: writes the wheel into the directory and returns its file name."""
   library = _build_library()
   project = _project()
+  # Beside the package: what Python runs as it starts.
+  start = {name: (PACKAGE.parent / name).read_bytes()
+           for name in ("minipod.pth", "_minipod_start.py")}
   files = {f"minipod/{path.relative_to(PACKAGE)}": path.read_bytes()
-           for path in sorted(PACKAGE.rglob("*.py"))}
+           for path in sorted(PACKAGE.rglob("*.py"))} | start
   files[f"minipod/{LIBRARY}"] = library.read_bytes()
   # What the library opens when it is wanted: one for each MPI that was there when it was built, and
   # the one that makes machine code.

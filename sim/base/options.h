@@ -52,6 +52,8 @@ typedef enum {
     "number of devices of this process; must agree with `topology` where both are given")         \
   X(topology, STRING, 0, 0, "", "", "MINIPOD_TOPOLOGY",                                           \
     "the pod: one line such as \"v5e:4x4\" or \"torus:4x4 hosts:2 hbm:16GiB\", or a YAML file")   \
+  X(platform, STRING, 0, 0, "minipod", "", "MINIPOD_PLATFORM",                                    \
+    "what JAX says that the devices are: minipod, or tpu, gpu or cpu for frameworks that ask")    \
   X(device_memory, BYTES, 1, INT64_MAX, "", "bytes", "MINIPOD_DEVICE_MEMORY",                     \
     "capacity of each device's own memory, such as \"64MiB\"")                                    \
   X(log_level, LOG_LEVEL, 0, 0, "warning", "", "MINIPOD_LOG_LEVEL",                               \
@@ -119,6 +121,7 @@ enum { MP_OPTION_UNSET = -1 };
 typedef struct {
   int64_t num_devices;
   const char *topology;
+  const char *platform;
   int64_t device_memory;  // bytes
   mp_log_level_t log_level;
   const char *machine;

@@ -11,10 +11,12 @@ import minipod
 from minipod.jax import arrays
 from minipod.jax import callbacks
 from minipod.jax import coordination
+from minipod.jax import early
 from minipod.jax import foreign
 from minipod.jax import guard
 from minipod.jax import linalg
 from minipod.jax import meshes
+from minipod.jax import names
 from minipod.jax import pallas
 from minipod.jax import programs
 from minipod.jax import rules
@@ -86,6 +88,7 @@ def initialize() -> None:
   guard.teach("to attend the start of minipod", start.attend_clients, _teach, _make_client)
   guard.teach("to attend its topologies", start.attend_topologies, _teach, _see_topology)
   guard.teach("to add a CPU backend", start.find_cpu_backend)
+  early.attend()
   if guard.may_be_used():
     _teach()
     guard.teach("to keep a CPU backend", start.keep_cpu_backend)
@@ -105,11 +108,13 @@ def _teach() -> None:
 
 def _make_client(make):
   client = coordination.make_client(make)
+  guard.teach("the platform's name", names.show_client, client)
   guard.teach("the order of a TPU's meshes", meshes.order_meshes_of_client, client)
   return client
 
 
 def _see_topology(topology) -> None:
+  guard.teach("the platform's name", names.show_topology, topology)
   guard.teach("the order of a TPU's meshes", meshes.order_meshes_of_topology, topology)
 
 

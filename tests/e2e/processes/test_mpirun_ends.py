@@ -220,6 +220,19 @@ def test_jax_distributed_beside_the_launcher():
   assert job.outs == ["2 4 4\n"] * 2
 
 
+def test_jax_distributed_beside_a_launcher_that_jax_does_not_know():
+  """Open MPI from version 5 on does not have the variable that JAX looks for."""
+  job = mpirun.run_well(2, """
+      import os
+      del os.environ["OMPI_MCA_orte_hnp_uri"]
+      from minipod.jax import early
+      early.attend()
+      jax.distributed.initialize()
+      print(jax.process_count(), jax.device_count(), jax.process_index())
+      """, 2)
+  assert job.outs == ["2 4 0\n", "2 4 1\n"]
+
+
 def test_jax_distributed_without_a_launcher():
   err = scenario.run("""
       jax.config.update('jax_pjrt_client_create_options', {'num_nodes': 2, 'node_id': 0})

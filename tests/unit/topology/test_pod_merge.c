@@ -412,6 +412,8 @@ static void test_other_settings(void **state) {
       TEXTS("disagree on the option algorithms: ", "has all_reduce:ring,", "has none;"));
   expect_two_fail("time=model;fuse=0;" BOX, "time=model;" BOX, MP_FAILED_PRECONDITION,
                   TEXTS("disagree on the option fuse: ", "has 0,", "has 1;"));
+  expect_two_fail("platform=tpu;" BOX, BOX, MP_FAILED_PRECONDITION,
+                  TEXTS("disagree on the option platform: ", "has tpu,", "has minipod;"));
   expect_two_fail("time=fast;" BOX, "time=fast;" BOX, MP_INVALID_ARGUMENT,
                   TEXTS("option time (create option): expected off, model or paced, got 'fast'"));
   // Other words for the same, and what does not matter.

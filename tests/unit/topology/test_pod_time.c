@@ -43,6 +43,24 @@ static void options_override_what_is_said_about_time(void **state) {
   assert_int_equal(time_of("ring:4 values:shapes", "values", "real").values, MP_VALUES_MODE_REAL);
 }
 
+static mp_platform_t platform_of(const char *text, const char *value) {
+  mp_pod_t *pod = pod_named(text);
+  mp_options_t *options = value == NULL ? NULL : options_of("platform", value);
+  mp_platform_t platform;
+  assert_ok(mp_pod_read_platform(pod, options, &platform));
+  mp_options_release(options);
+  mp_pod_release(pod);
+  return platform;
+}
+
+static void options_override_the_platforms_name(void **state) {
+  (void)state;
+  assert_int_equal(platform_of("v5e:2x2", NULL), MP_PLATFORM_MINIPOD);
+  assert_int_equal(platform_of("v5e:2x2 platform:tpu", NULL), MP_PLATFORM_TPU);
+  assert_int_equal(platform_of("v5e:2x2 platform:tpu", "minipod"), MP_PLATFORM_MINIPOD);
+  assert_int_equal(platform_of("h100:8", "gpu"), MP_PLATFORM_GPU);
+}
+
 static void texts_about_time_and_where_they_were_given(void **state) {
   (void)state;
   mp_pod_t *pod = pod_named(FIXTURES "timed.yaml");
@@ -90,6 +108,7 @@ static void texts_about_time_and_where_they_were_given(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(options_override_the_platforms_name),
       cmocka_unit_test(options_override_what_is_said_about_time),
       cmocka_unit_test(texts_about_time_and_where_they_were_given),
   };

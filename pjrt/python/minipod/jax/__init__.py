@@ -8,7 +8,7 @@ names that it takes to teach it another (`jax._src`, `jaxlib`, underscores).  So
 - What runs later, inside JAX's own calls, is in a `guard.use`: where it cannot work, JAX's own way
   is taken.  Either is said once, with the version of JAX; neither costs the platform or reaches the
   user's call as an error.
-- Nothing of JAX is changed in a process that has chosen other platforms (`start`).
+- Nothing of JAX is changed in a process that has chosen other platforms (`start`, `early`).
 - The public name is taken where there is one.
 
 `tests/e2e/plugin/test_jax_private.py` finds every private name in the syntax trees of these files

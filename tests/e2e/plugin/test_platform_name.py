@@ -1,0 +1,105 @@
+"""The platform under a name that frameworks know, and what JAX has to know before its first use."""
+
+import pathlib
+
+import minipod
+import pytest
+import scenario
+
+# As Python starts where minipod is installed.
+PRELUDE = (f"import site; site.addsitedir({str(pathlib.Path(minipod.__file__).parents[1])!r})\n"
+           + scenario.PRELUDE + "import jax.export, jax.extend.backend, types\n")
+
+ASKS = """
+    name, key = NAMES
+    device = jax.devices()[0]
+    x = jax.jit(lambda x: jnp.linalg.eigvalsh(x))(jnp.eye(3))
+    assert {jax.default_backend(), device.platform, device.client.platform, x.platform(),
+            x.device.platform, jax.extend.backend.get_backend().platform} == {name}
+    assert jax.local_devices()[0].platform == name and jax.devices("cpu")[0].client != device.client
+    if key:
+      for each in (name, key, "minipod"):
+        assert jax.devices(each) == jax.devices() and jax.device_count(each) == 4
+        assert jax.local_devices(backend=each)[1].client is device.client
+      with jax.default_device(jax.devices(name)[1]):
+        assert jnp.ones(2).device == jax.devices()[1]
+    # JAX itself lowers, branches, exports, donates and stores for minipod.
+    lowered = jax.jit(jnp.linalg.eigvalsh).lower(jnp.eye(3))
+    assert "minipod.eigh" in lowered.as_text()
+    f = jax.jit(lambda x: lax.platform_dependent(
+        x, cpu=lambda x: x + 1, tpu=lambda x: x + 2, cuda=lambda x: x + 3, default=lambda x: x + 4))
+    assert f(1.0) == 2
+    exported = jax.export.export(jax.jit(lambda x: x + 1))(x)
+    assert exported.platforms == ("minipod",) and exported.call(x)[0] == 2
+    y = jnp.ones(1000)
+    jax.jit(lambda y: y + 1, donate_argnums=0)(y)
+    assert y.is_deleted() and np.from_dlpack(x)[0] == 1
+    assert jax.pure_callback(lambda x: x + 1, x, x)[0] == 2
+    mesh = jax.make_mesh((2, 2), ("x", "y"))
+    assert mesh.devices.flat[0].platform == name
+    z = jax.device_put(np.eye(4), NamedSharding(mesh, P("x", "y")))
+    assert np.asarray(jax.jit(lambda z: z + 1)(z))[1, 1] == 2
+    # And whoever asks from elsewhere hears the name.
+    there = types.ModuleType("a_framework")
+    exec("import jax\\ndef ask(): return jax.default_backend(), jax.devices()[0].platform", vars(there))
+    assert there.ask() == (name, name)
+    print("good")
+    """
+
+
+def ask(name, key, pod, code="", **variables):
+  code = ASKS.replace("NAMES", repr((name, key))) + code
+  out = scenario.run(code, devices=None, prelude=PRELUDE, MINIPOD_TOPOLOGY=pod, **variables)
+  assert out.startswith("good\n")
+  return out.splitlines()[1:]
+
+
+def test_tpus():
+  """As a script on a host of TPUs has it: `initialize` without arguments, and all look-ups."""
+  code = """
+    from jax.experimental import mesh_utils
+    print(device.device_kind, device.coords, device.core_on_chip, device.num_cores, device.slice_index)
+    print([d.id for d in mesh_utils.create_device_mesh((4,)).flat])
+    print(sorted(device.memory_stats()))
+    print(jax.process_count(), jax.process_index(), jax._src.distributed.global_state.client != None)
+    print(described.devices[0].platform, len(described.devices), described.devices[0].device_kind)
+    """
+  before = """
+    jax.distributed.initialize()
+    from jax.experimental import topologies
+    described = topologies.get_topology_desc("v6e:2x4", "tpu")
+    """
+  kind, mesh, stats, processes, described = scenario.run(
+      before + ASKS.replace("NAMES", "('tpu', 'tpu')")
+      + code, devices=None, prelude=PRELUDE, MINIPOD_TOPOLOGY="v5e:2x2",
+      MINIPOD_PLATFORM="tpu").splitlines()[1:]
+  assert kind == "TPU v5 lite [0, 0, 0] 0 1 0" and mesh == "[0, 1, 3, 2]"
+  assert "'bytes_in_use'" in stats and "'bytes_limit'" in stats and "'peak_bytes_in_use'" in stats
+  assert processes == "1 0 True" and described == "tpu 8 TPU v6 lite"
+
+
+def test_gpus(tmp_path):
+  """Named in a description: JAX calls them "gpu", and keeps them under "cuda"."""
+  (tmp_path / "pod.yaml").write_text("preset: h100\nchips: 4\nplatform: gpu\n")
+  out = ask("gpu", "cuda", tmp_path / "pod.yaml",
+            "print(device.device_kind, device.compute_capability)")
+  assert out == ["NVIDIA H100 80GB HBM3 9.0"]
+
+
+def test_a_pod_that_is_called_cpu():
+  """JAX's own CPU devices stay beside it."""
+  ask("cpu", None, "ring:4", MINIPOD_PLATFORM="cpu")
+
+
+def test_an_unknown_name():
+  err = scenario.run("jax.devices()", fails=True, MINIPOD_PLATFORM="rocm")
+  assert ("option platform (environment variable): expected minipod, tpu, gpu or cpu, got 'rocm'"
+          in err)
+
+
+@pytest.mark.parametrize("call, words", [
+    ("jax.distributed.initialize('127.0.0.1:1234')", "Number of processes must be defined"),
+    ("jax.config.update('jax_platforms', 'cpu'); jax.distributed.initialize()",
+     "coordinator_address should be defined")], ids=["a coordinator", "another platform"])
+def test_what_is_not_for_us_to_find(call, words):
+  assert words in scenario.run(call, fails=True, prelude=PRELUDE)
