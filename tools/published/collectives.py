@@ -47,7 +47,7 @@ KINDS = {"all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter
          "all-to-all": "all_to_all"}
 STREAM = 0.9  # of the memory's bandwidth, what a copy reaches
 # Of each table on 2 and 8 GPUs: the range of the median, and the least share of rows within 1.2 times. No curve that only
-# rises has more than 0.79 (H100) and 0.85 (B200) of them: the tables have single runs in them.
+# rises has more than 0.80 (H100) and 0.85 (B200) of them: the tables have single runs in them.
 MEDIAN, WITHIN = (0.95, 1.05), 0.7
 
 
