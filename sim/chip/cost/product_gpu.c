@@ -129,8 +129,19 @@ static double product_gpu_best(const product_gpu_t *p) {
   return best;
 }
 
+// Many vectors by matrices of their own are sums, a kernel of the compiler.
+static double product_gpu_sum(const mp_chip_t *chip, const mp_product_kernel_t *kernel) {
+  const mp_work_product_t *product = kernel->product;
+  const double flops = 2 * product->batch * product->m * product->n * product->k;
+  const double work = fmax(flops / chip->vector_flops, kernel->vector_seconds);
+  return fmax(work, kernel->bytes / chip->memory_bandwidth) / kernel->efficiency + chip->op_latency;
+}
+
 double mp_product_gpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *kernel) {
   const mp_work_product_t *product = kernel->product;
+  if (product->convolution.window == 0 && product->batch > 1 && fmin(product->m, product->n) == 1) {
+    return product_gpu_sum(chip, kernel);
+  }
   const product_gpu_t p = product_gpu_of(chip, product);
   const double flops = 2 * p.batch * p.m * p.n * product->k;
   double seconds = fmax(product_gpu_best(&p), flops / p.sustained);
@@ -140,6 +151,8 @@ double mp_product_gpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *
   } else if (p.n == 1 && p.batch > 1) {
     seconds = fmin(seconds, flops / chip->vector_flops / PRODUCT_GPU_SINGLE);
   }
-  seconds = fmax(seconds, fmax(bytes, kernel->bytes) / p.memory);
-  return fmax(seconds, kernel->vector_seconds) / kernel->efficiency + p.launch;
+  // What only waits for memory asks for it at once: the launch has more in it than that.
+  const double moved = chip->op_latency + fmax(bytes, kernel->bytes) / p.memory;
+  seconds = fmax(fmax(seconds, kernel->vector_seconds) + p.launch, moved);
+  return seconds / kernel->efficiency;
 }
