@@ -9,12 +9,12 @@
 
 // ---- what is known ----
 
-static mp_status_t cluster_use(mp_cluster_find_t *find, const mp_value_t *value,
+static mp_status_t cluster_use(mp_cluster_find_t *find, const mp_value_t *value, const mp_op_t *op,
                                const mp_cluster_user_t *user) {
   mp_cluster_value_t *entry;
   MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
-  const mp_cluster_use_t use = {user->cluster, entry->first_use, user->is_along, user->is_reused,
-                                user->sides};
+  const mp_cluster_use_t use = {user->cluster,   entry->first_use, user->is_along,
+                                user->is_reused, user->sides,      op};
   entry->first_use = find->uses.count;
   return MP_ARRAY_PUSH(find->scratch_arena, &find->uses, use);
 }
@@ -237,7 +237,7 @@ static mp_status_t cluster_join(mp_cluster_find_t *find, const cluster_op_t *at,
     const mp_cluster_user_t use = {user->cluster, is_along,
                                    is_reused || (user->is_reused && !is_row),
                                    mp_cluster_sides(&member, at->kind, i)};
-    MP_RETURN_IF_ERROR(cluster_use(find, value, &use));
+    MP_RETURN_IF_ERROR(cluster_use(find, value, at->op, &use));
   }
   return NULL;
 }
@@ -351,7 +351,8 @@ static bool cluster_keeps_rows(const mp_cluster_find_t *find, const cluster_op_t
   if (cluster->count != mp_cluster_extent(at->op, at->kind)) return false;
   const uint64_t dims = mp_cluster_reduced_dims(at->op);
   if (state->reduced_dims != 0 && state->reduced_dims != dims) return false;
-  return find->compiler == MP_CHIP_COMPILER_GPU || mp_cluster_is_of_softmax(at->op);
+  return find->compiler == MP_CHIP_COMPILER_GPU ? mp_cluster_closes_rows(find, at->op)
+                                                : mp_cluster_is_of_softmax(at->op);
 }
 
 // Whether the user's cluster can compute the op.

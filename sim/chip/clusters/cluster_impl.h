@@ -12,6 +12,7 @@ typedef struct {
   bool is_along;   // element by element, as it goes through all it does
   bool is_reused;  // reads each element several times
   uint8_t sides;   // mp_cluster_side_t
+  const mp_op_t *op;
 } mp_cluster_use_t;
 
 // What is known of a value.
@@ -77,6 +78,13 @@ static inline uint8_t mp_cluster_sides(const mp_cluster_member_t *member, mp_clu
   if (kind != MP_CLUSTER_PRODUCT) return member->sides;
   return operand == 0 ? MP_CLUSTER_LHS : operand == 1 ? MP_CLUSTER_RHS : MP_CLUSTER_BESIDE;
 }
+
+// ---- cluster_rows.c ----
+
+// Whether XLA's compiler for GPUs has the reduction of rows in the kernel that goes through them
+// again: the result comes, by ops of one operand, back to what was summed up, and nobody else reads
+// it on that way.
+bool mp_cluster_closes_rows(const mp_cluster_find_t *find, const mp_op_t *op);
 
 // ---- cluster_fetch.c ----
 

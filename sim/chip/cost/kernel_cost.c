@@ -25,7 +25,16 @@ double mp_kernel_copy_seconds(const mp_chip_t *chip, double bytes) {
 typedef struct {
   double vector;     // seconds of the vector unit
   double irregular;  // seconds of ops that have their own ways through memory
+  double before;     // seconds of kernels in front of it
 } kernel_parts_t;
+
+// XLA for GPUs makes arrays of the first, second, ... words of all blocks of random bits, which the
+// next kernel lays side by side.
+static double kernel_cost_words(const mp_chip_t *chip, const mp_op_t *op) {
+  if (op->code != MP_OP_RNG_BIT_GENERATOR) return 0;
+  if (chip->figures.compiler != MP_CHIP_COMPILER_GPU) return 0;
+  return mp_kernel_copy_seconds(chip, 2 * mp_work_bytes_of(op->results[1].type));
+}
 
 static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_clusters_t *clusters,
                                         const mp_cluster_t *cluster) {
@@ -39,6 +48,7 @@ static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_clusters
     } else {
       parts.vector += mp_vector_seconds(chip, member->op);
     }
+    parts.before += kernel_cost_words(chip, member->op);
     at = member->next;
   }
   return parts;
@@ -104,5 +114,5 @@ double mp_kernel_seconds(const mp_chip_t *chip, const mp_clusters_t *clusters,
     return fmax(mp_product_seconds(chip, &product), parts.irregular / efficiency);
   }
   const double seconds = fmax(fmax(parts.vector, parts.irregular), kernel_cost_memory(chip, bytes));
-  return seconds / efficiency + chip->op_latency;
+  return parts.before + seconds / efficiency + chip->op_latency;
 }

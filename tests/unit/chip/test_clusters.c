@@ -122,6 +122,33 @@ static void a_widened_softmax_is_three_kernels(void **state) {
   expect(GPU, text, 1, 1.5 * SIZE);
 }
 
+// A kernel that goes through its rows again has one chain of sums: each comes back to what was
+// summed up. A norm of narrow elements with a variance in wider ones has two.
+static void rows_are_kept_where_sums_come_back(void **state) {
+  (void)state;
+  static const char *const shift =
+      "func.func @main(%x: " M ") -> " M " {\n" ZERO REDUCE("0", "x", "add") SPREAD("1", "0")
+          OP("2", "subtract %x, %1") OP("3", "multiply %2, %2") REDUCE("4", "3", "add")
+              SPREAD("5", "4") OP("6", "multiply %2, %5") "return %6 : " M "\n}\n";
+  expect(GPU, shift, 1, 2.0 * SIZE);
+  // The gradient of a softmax: sums of products with another array.
+  static const char *const gradient =
+      "func.func @main(%x: " M ", %y: " M ") -> " M " {\n" ZERO OP("0", "multiply %x, %y")
+          REDUCE("1", "0", "add") SPREAD("2", "1") OP("3", "subtract %x, %2")
+              OP("4", "multiply %3, %y") "return %4 : " M "\n}\n";
+  expect(GPU, gradient, 2, 5.0 * SIZE + 2 * ROWS * 4);
+  // Two ops read what the sum becomes.
+  static const char *const twice =
+      "func.func @main(%x: " M ", %y: " M ") -> (" M ", " M
+      ") {\n" ZERO REDUCE("0", "x", "add") "%1 = stablehlo.negate %0 : " V "\n" SPREAD("2", "1")
+          OP("3", "subtract %x, %2") OP("4", "exponential %3") SPREAD("5", "1")
+              OP("6", "multiply %y, %5") "return %4, %6 : " M ", " M "\n}\n";
+  const mp_chip_figures_t figures = figures_of(GPU);
+  found_t f = find_with(&figures, twice);
+  assert_true(count_clusters(&f) > 2);
+  find_end(&f);
+}
+
 // What a reversal reads is in memory.
 static void a_reversal_is_a_kernel(void **state) {
   (void)state;
@@ -382,6 +409,7 @@ int main(void) {
       cmocka_unit_test(a_variance_reads_its_array_twice),
       cmocka_unit_test(a_softmax_keeps_its_rows),
       cmocka_unit_test(a_widened_softmax_is_three_kernels),
+      cmocka_unit_test(rows_are_kept_where_sums_come_back),
       cmocka_unit_test(a_reversal_is_a_kernel),
       cmocka_unit_test(what_is_dear_is_not_broadcast),
       cmocka_unit_test(a_product_takes_what_is_around_it),

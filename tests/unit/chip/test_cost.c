@@ -217,6 +217,24 @@ static void a_transform_is_products_in_real_numbers(void **state) {
   expect_ns(&chip, text, 2048 * 2 + 6 * 500);
 }
 
+// XLA for GPUs writes the words of all blocks one after the other, and lays them side by side then.
+static void random_bits_on_gpus_are_written_twice(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.vector_flops = 1e18;
+  chip.memory_bandwidth = 1e12;
+  chip.op_latency = 1e-6;
+  static const char text[] =
+      "func.func @main(%k: tensor<2xui64>) -> (tensor<2xui64>, tensor<250000xui32>) {\n"
+      "%0, %1 = stablehlo.rng_bit_generator %k, algorithm = PHILOX : (tensor<2xui64>) -> "
+      "(tensor<2xui64>, tensor<250000xui32>)\n"
+      "return %0, %1 : tensor<2xui64>, tensor<250000xui32>\n}\n";
+  const double once = program_seconds(&chip, text) * 1e9;
+  assert_float_equal(once, 1000 + 1000, 1);
+  chip.figures.compiler = MP_CHIP_COMPILER_GPU;
+  expect_ns(&chip, text, once + 1000 + 2000);
+}
+
 // An argument of 64 x 96 is brought into rows of 128 lanes, of which 64 are used, and from these
 // into tiles along the other dimension.
 static void arguments_are_brought_into_other_tiles(void **state) {
@@ -281,6 +299,7 @@ int main(void) {
       cmocka_unit_test(a_sort_is_a_network),
       cmocka_unit_test(the_best_are_found_in_fewer_stages),
       cmocka_unit_test(a_transform_is_products_in_real_numbers),
+      cmocka_unit_test(random_bits_on_gpus_are_written_twice),
       cmocka_unit_test(arguments_are_brought_into_other_tiles),
       cmocka_unit_test(results_of_convolutions_are_brought_into_other_tiles),
       cmocka_unit_test(a_decomposition_goes_column_by_column),
