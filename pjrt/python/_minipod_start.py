@@ -4,7 +4,6 @@ JAX looks for its plugins at its first use of a device.  What programs call befo
 minipod, too (minipod/jax/early.py).  Programs without JAX notice nothing.
 """
 
-import importlib.util
 import sys
 
 # When it has been imported all is there that is to be prepared.
@@ -17,6 +16,8 @@ class _Finder:
   def find_spec(self, name, path=None, target=None):
     if name != _AWAITED:
       return None
+    import importlib.util  # only here: most programs that Python starts are not about JAX
+
     sys.meta_path.remove(self)
     spec = importlib.util.find_spec(name)
     if spec is not None and hasattr(spec.loader, "exec_module"):
