@@ -197,6 +197,14 @@ const void *mp_op_splat(const mp_op_t *op);
 // Whether the op is one of Shardy's.
 bool mp_op_is_sdy(const mp_op_t *op);
 
+// Kernels of the user's (of Pallas, for one), which the chip runs as one and this machine as
+// ordinary ops. A program has such a kernel as a composite of this name, whose decomposition
+// computes what it computes. Inlining makes a custom_call with this target of it, which has the
+// decomposition as its region, and says of the kernel what a call of it would.
+#define MP_KERNEL_TARGET "minipod.kernel"
+// Whether the op is a kernel that has its region still.
+bool mp_op_is_kernel(const mp_op_t *op);
+
 // The attribute of this name; NULL when it is absent.
 const mp_attr_t *mp_op_attr(const mp_op_t *op, mp_attr_name_t name);
 // The value of an attribute of the kind INT, BOOL (or UNIT, which is true), ENUM, STRING or INTS

@@ -72,6 +72,10 @@ mp_str_t mp_op_callee(const mp_op_t *op) {
   return op->code == MP_OP_COMPOSITE ? mp_op_str(op, MP_ATTR_DECOMPOSITION) : MP_STR("");
 }
 
+bool mp_op_is_kernel(const mp_op_t *op) {
+  return op->code == MP_OP_CUSTOM_CALL && op->num_regions == 1;
+}
+
 bool mp_op_is_sdy(const mp_op_t *op) {
   return strncmp(infos[op->code].name, "sdy.", 4) == 0;
 }

@@ -160,7 +160,7 @@ enum {
     KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
   X(CREATE_TOKEN, "stablehlo.create_token", 0, 1, 0, SUGAR, PURE, FREE, PLAIN) \
   X(CROSS_REPLICA_SUM, "stablehlo.cross-replica-sum", 1, 1, 0, SUGAR, STAYS, FREE, COLLECTIVE) \
-  X(CUSTOM_CALL, "stablehlo.custom_call", -1, -1, 0, KERNEL, STATED, HEAVY, PLAIN) \
+  X(CUSTOM_CALL, "stablehlo.custom_call", -1, -1, -1, KERNEL, STATED, HEAVY, ISOLATED) \
   X(DIVIDE, "stablehlo.divide", 2, 1, 0, KERNEL, PURE, LIGHT, ELEMENTWISE, AGAIN) \
   X(DOT, "stablehlo.dot", 2, 1, 0, SUGAR, PURE, FREE, PLAIN) \
   X(DOT_GENERAL, "stablehlo.dot_general", 2, 1, 0, KERNEL, PURE, COUNTED, PLAIN) \

@@ -4,6 +4,7 @@
 // that no function calls itself. One map from the module's value ids gives the copy of each value;
 // the entries of a function's values are overwritten at its next call.
 
+#include "sim/ir/schema.h"
 #include "sim/passes/passes.h"
 
 enum { MP_INLINE_MAX_OPS = 1 << 20, MP_INLINE_MAX_DEPTH = 256 };
@@ -57,41 +58,112 @@ static mp_status_t inline_copy_body(inliner_t *inliner, const mp_op_t *op, const
   return NULL;
 }
 
-// Copies an op that stays, with its regions; its operands become the copies.
-static mp_status_t inline_copy_op(inliner_t *inliner, const mp_op_t *op, mp_block_t *to,
-                                  uint32_t depth) {
-  mp_module_t *module = inliner->module;
-  mp_value_t **operands = MP_ARENA_ARRAY(module->arena, mp_value_t *, op->num_operands);
-  const mp_type_t **types = MP_ARENA_ARRAY(module->arena, const mp_type_t *, op->num_results);
-  mp_block_t **regions = MP_ARENA_ARRAY(module->arena, mp_block_t *, op->num_regions);
-  if (operands == NULL || types == NULL || regions == NULL) return mp_status_out_of_memory();
-  for (uint32_t i = 0; i < op->num_operands; ++i)
-    operands[i] = inline_mapped(inliner, op->operands[i]);
-  for (uint32_t i = 0; i < op->num_results; ++i) types[i] = op->results[i].type;
-  for (uint32_t r = 0; r < op->num_regions; ++r) {
-    const mp_block_t *region = op->regions[r];
-    const mp_type_t **args = MP_ARENA_ARRAY(module->arena, const mp_type_t *, region->num_args);
-    MP_RETURN_IF_NULL(args);
-    for (uint32_t i = 0; i < region->num_args; ++i) args[i] = region->args[i].type;
-    MP_RETURN_IF_ERROR(mp_block_create(module, region->num_args, args, &regions[r]));
-    for (uint32_t i = 0; i < region->num_args; ++i) {
-      inliner->map[region->args[i].id] = &regions[r]->args[i];
-    }
-    mp_op_t *terminator = NULL;
-    MP_RETURN_IF_ERROR(inline_copy_block(inliner, region, regions[r], depth + 1, &terminator));
-    if (terminator != NULL)
-      MP_RETURN_IF_ERROR(inline_copy_op(inliner, terminator, regions[r], depth));
+static mp_status_t inline_copy_region(inliner_t *inliner, const mp_block_t *from,
+                                      mp_block_t **out_block, uint32_t depth);
+
+static mp_status_t inline_copy_operands(const inliner_t *inliner, const mp_op_t *op,
+                                        mp_value_t ***out_operands, const mp_type_t ***out_types) {
+  mp_arena_t *arena = inliner->module->arena;
+  *out_operands = MP_ARENA_ARRAY(arena, mp_value_t *, op->num_operands);
+  *out_types = MP_ARENA_ARRAY(arena, const mp_type_t *, op->num_results);
+  if (*out_operands == NULL || *out_types == NULL) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    (*out_operands)[i] = inline_mapped(inliner, op->operands[i]);
   }
-  const mp_op_spec_t spec = {op->code,        op->loc,  op->num_operands, operands,
-                             op->num_results, types,    op->num_regions,  regions,
-                             op->num_attrs,   op->attrs};
+  for (uint32_t i = 0; i < op->num_results; ++i) (*out_types)[i] = op->results[i].type;
+  return NULL;
+}
+
+static mp_status_t inline_put_copy(inliner_t *inliner, const mp_op_t *op, const mp_op_spec_t *spec,
+                                   mp_block_t *to) {
   mp_op_t *copy = NULL;
-  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &copy));
+  MP_RETURN_IF_ERROR(mp_op_create(inliner->module, spec, &copy));
   for (uint32_t i = 0; i < op->num_results; ++i) {
     inliner->map[op->results[i].id] = &copy->results[i];
   }
   mp_block_append(to, copy);
   return NULL;
+}
+
+// ---- kernels of the user's ----
+
+static bool inline_is_kernel(const mp_op_t *op) {
+  return op->code == MP_OP_COMPOSITE && mp_str_is(mp_op_str(op, MP_ATTR_NAME), MP_KERNEL_TARGET);
+}
+
+// What a composite says of its kernel, as attributes of a custom_call.
+static mp_status_t inline_kernel_attrs(inliner_t *inliner, const mp_op_t *op, mp_named_attr_t **out,
+                                       uint32_t *out_count) {
+  static const mp_attr_name_t names[] = {MP_ATTR_BACKEND_CONFIG, MP_ATTR_KERNEL_NAME,
+                                         MP_ATTR_HAS_SIDE_EFFECT, MP_ATTR_MHLO_FRONTEND_ATTRIBUTES};
+  enum { COUNT = sizeof(names) / sizeof(names[0]) };
+  mp_arena_t *arena = inliner->module->arena;
+  const mp_attr_t *said = mp_op_attr(op, MP_ATTR_COMPOSITE_ATTRIBUTES);
+  mp_named_attr_t attrs[COUNT + 1] = {{.name = MP_ATTR_CALL_TARGET_NAME}};
+  uint32_t count = 1;
+  MP_RETURN_IF_ERROR(mp_attr_make_string(arena, MP_STR(MP_KERNEL_TARGET), &attrs[0].value));
+  for (size_t i = 0; i < COUNT; ++i) {
+    const mp_attr_t *value = mp_attr_dict_get(said, names[i]);
+    if (value != NULL) attrs[count++] = (mp_named_attr_t){.name = names[i], .value = value};
+  }
+  for (uint32_t i = 0; i < count; ++i) attrs[i].text = mp_str(mp_attr_name_text(attrs[i].name));
+  return mp_schema_complete(arena, MP_OP_CUSTOM_CALL, attrs, count, out, out_count);
+}
+
+// A kernel stays one op: a custom_call with its decomposition as a region.
+static mp_status_t inline_copy_kernel(inliner_t *inliner, const mp_op_t *op, const mp_block_t *body,
+                                      mp_block_t *to, uint32_t depth) {
+  mp_op_spec_t spec = {.code = MP_OP_CUSTOM_CALL,
+                       .loc = op->loc,
+                       .num_operands = op->num_operands,
+                       .num_results = op->num_results,
+                       .num_regions = 1};
+  mp_value_t **operands = NULL;
+  mp_named_attr_t *attrs = NULL;
+  const mp_type_t **types = NULL;
+  mp_block_t *region = NULL;
+  MP_RETURN_IF_ERROR(inline_copy_operands(inliner, op, &operands, &types));
+  MP_RETURN_IF_ERROR(inline_copy_region(inliner, body, &region, depth));
+  MP_RETURN_IF_ERROR(inline_kernel_attrs(inliner, op, &attrs, &spec.num_attrs));
+  spec.operands = operands;
+  spec.result_types = types;
+  spec.regions = &region;
+  spec.attrs = attrs;
+  return inline_put_copy(inliner, op, &spec, to);
+}
+
+// ---- ops ----
+
+// Copies an op that stays, with its regions; its operands become the copies.
+static mp_status_t inline_copy_op(inliner_t *inliner, const mp_op_t *op, mp_block_t *to,
+                                  uint32_t depth) {
+  mp_value_t **operands = NULL;
+  const mp_type_t **types = NULL;
+  mp_block_t **regions = MP_ARENA_ARRAY(inliner->module->arena, mp_block_t *, op->num_regions);
+  MP_RETURN_IF_NULL(regions);
+  MP_RETURN_IF_ERROR(inline_copy_operands(inliner, op, &operands, &types));
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    MP_RETURN_IF_ERROR(inline_copy_region(inliner, op->regions[r], &regions[r], depth));
+  }
+  const mp_op_spec_t spec = {op->code,        op->loc,  op->num_operands, operands,
+                             op->num_results, types,    op->num_regions,  regions,
+                             op->num_attrs,   op->attrs};
+  return inline_put_copy(inliner, op, &spec, to);
+}
+
+static mp_status_t inline_copy_region(inliner_t *inliner, const mp_block_t *from,
+                                      mp_block_t **out_block, uint32_t depth) {
+  mp_module_t *module = inliner->module;
+  const mp_type_t **args = MP_ARENA_ARRAY(module->arena, const mp_type_t *, from->num_args);
+  MP_RETURN_IF_NULL(args);
+  for (uint32_t i = 0; i < from->num_args; ++i) args[i] = from->args[i].type;
+  MP_RETURN_IF_ERROR(mp_block_create(module, from->num_args, args, out_block));
+  for (uint32_t i = 0; i < from->num_args; ++i) {
+    inliner->map[from->args[i].id] = &(*out_block)->args[i];
+  }
+  mp_op_t *terminator = NULL;
+  MP_RETURN_IF_ERROR(inline_copy_block(inliner, from, *out_block, depth + 1, &terminator));
+  return terminator == NULL ? NULL : inline_copy_op(inliner, terminator, *out_block, depth);
 }
 
 // Copies all ops but the terminator. The original terminator is returned.
@@ -113,7 +185,8 @@ static mp_status_t inline_copy_block(inliner_t *inliner, const mp_block_t *from,
     if (op->code == MP_OP_CALL || op->code == MP_OP_COMPOSITE) {
       const mp_func_t *callee = NULL;
       MP_RETURN_IF_ERROR(inline_find_callee(inliner, op, &callee));
-      MP_RETURN_IF_ERROR(inline_copy_body(inliner, op, callee->body, to, depth));
+      MP_RETURN_IF_ERROR((inline_is_kernel(op) ? inline_copy_kernel : inline_copy_body)(
+          inliner, op, callee->body, to, depth));
     } else if (op->code == MP_OP_SDY_NAMED_COMPUTATION) {
       MP_RETURN_IF_ERROR(inline_copy_body(inliner, op, op->regions[0], to, depth));
     } else {

@@ -110,7 +110,8 @@ static mp_status_t loop_values_while(dropper_t *d, mp_op_t *op) {
 static mp_status_t loop_values_block(dropper_t *d, mp_block_t *block) {
   for (mp_op_t *op = block->first, *next; op != NULL; op = next) {
     next = op->next;
-    if (op->code != MP_OP_WHILE && op->code != MP_OP_CASE) continue;
+    if (op->code != MP_OP_WHILE && op->code != MP_OP_CASE && op->code != MP_OP_CUSTOM_CALL)
+      continue;
     for (uint32_t r = 0; r < op->num_regions; ++r) {
       MP_RETURN_IF_ERROR(loop_values_block(d, op->regions[r]));
     }

@@ -16,8 +16,9 @@ MP_NODISCARD mp_status_t mp_passes_prepare(mp_module_t *module);
 MP_NODISCARD mp_status_t mp_passes_finish(mp_module_t *module);
 
 // Replaces calls, composites (by their decomposition) and sdy.named_computation by the bodies, so
-// that `main` is the only function left. RESOURCE_EXHAUSTED when the result would be absurdly large
-// (functions that call each other twice, thirty levels deep).
+// that `main` is the only function left; kernels of the user's (MP_KERNEL_TARGET) stay one op each.
+// RESOURCE_EXHAUSTED when the result would be absurdly large (functions that call each other twice,
+// thirty levels deep).
 MP_NODISCARD mp_status_t mp_pass_inline(mp_module_t *module);
 
 // Results whose layout is "auto" get a concrete one where it saves a transpose, or where the
@@ -68,6 +69,14 @@ MP_NODISCARD mp_status_t mp_pass_layouts(mp_module_t *module);
 // Ops without effect whose result has no elements become constants without elements, and reductions
 // of dimensions of one element become their op. After partitioning.
 MP_NODISCARD mp_status_t mp_pass_trivial(mp_module_t *module);
+
+// Takes the regions of all kernels of the user's away (mp_op_is_kernel): what is left says what
+// they are, and computes nothing.
+MP_NODISCARD mp_status_t mp_pass_close_kernels(mp_module_t *module);
+
+// Puts the ops of these regions in the place of the kernels. Nobody follows their control flow
+// (mp_op_t.control). After partitioning.
+MP_NODISCARD mp_status_t mp_pass_open_kernels(mp_module_t *module);
 
 // Removes ops without effect whose results are not used.
 MP_NODISCARD mp_status_t mp_pass_dead_code(mp_module_t *module);

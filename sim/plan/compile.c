@@ -51,6 +51,9 @@ static mp_status_t compile_partition(mp_module_t *module, const mp_compile_reque
 // What this machine runs: it fuses what it likes, and the user's chip knows nothing of that.
 static mp_status_t compile_for_machine(mp_module_t *module, const mp_compile_request_t *request,
                                        mp_plan_options_t *options, mp_program_t **out_program) {
+  MP_RETURN_IF_ERROR(
+      (request->absent_calls ? mp_pass_close_kernels : mp_pass_open_kernels)(module));
+  mp_module_check_verified(module);
   if (!request->op_by_op) MP_RETURN_IF_ERROR(mp_fuse(module));
   MP_RETURN_IF_ERROR(mp_pass_unit_broadcasts(module));
   mp_module_check_verified(module);
@@ -86,7 +89,9 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
     MP_RETURN_IF_ERROR(mp_module_number_control(module));
     MP_RETURN_IF_ERROR(mp_module_copy_main(module, &options.partitioned));
   }
-  const mp_status_t status = compile_for_machine(module, request, &options, out_program);
+  mp_status_t status = NULL;
+  if (options.partitioned != NULL) status = mp_pass_close_kernels(options.partitioned);
+  if (status == NULL) status = compile_for_machine(module, request, &options, out_program);
   if (status != NULL) mp_module_release(options.partitioned);
   return status;
 }

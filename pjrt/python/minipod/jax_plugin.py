@@ -14,6 +14,7 @@ from minipod.jax import coordination
 from minipod.jax import early
 from minipod.jax import foreign
 from minipod.jax import guard
+from minipod.jax import kernels
 from minipod.jax import linalg
 from minipod.jax import meshes
 from minipod.jax import names
@@ -52,6 +53,7 @@ _STEPS = (
     ("to call Python with buffers", callbacks.allow_buffer_callbacks),
     ("to let effects go on", callbacks.let_effects_go_on),
     ("to run Pallas' interpreters", pallas.allow_interpreters),
+    ("to run kernels of Pallas", kernels.allow_kernels),
     ("to run Pallas' programs of programs", pallas.allow_programs_of_programs),
     ("not to hang after a fork", programs.refuse_compiling_after_fork),
     ("to let arrays leave by DLPack", arrays.let_leave),

@@ -150,7 +150,9 @@ bool mp_attention_of_call(const mp_op_t *op, mp_attention_t *out_attention) {
   mp_attention_t attention = {.pass = MP_ATTENTION_FORWARD};
   const mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
   if (op->num_operands == 0) return false;
-  const bool is_one = mp_str_is(target, "tpu_custom_call") ? attention_call_of_tpu(op, &attention)
+  const bool is_of_pallas =
+      mp_str_is(target, "tpu_custom_call") || mp_str_is(target, MP_KERNEL_TARGET);
+  const bool is_one = is_of_pallas ? attention_call_of_tpu(op, &attention)
                       : mp_str_starts_with(target, "__cudnn$fmha")
                           ? attention_call_of_cudnn(op, target, &attention)
                           : false;

@@ -193,7 +193,7 @@ bool mp_form_print_optimization_barrier(mp_printer_t *p, const mp_op_t *op) {
 }
 
 bool mp_form_print_custom_call(mp_printer_t *p, const mp_op_t *op) {
-  if (mp_form_own_attr(op, MP_ATTR_CALL_TARGET_NAME) == NULL) return false;
+  if (mp_form_own_attr(op, MP_ATTR_CALL_TARGET_NAME) == NULL || op->num_regions > 0) return false;
   mp_form_print_name(p, op);
   mp_strbuf_putc(p->out, ' ');
   mp_print_symbol(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), p->out);

@@ -280,7 +280,38 @@ static mp_status_t verify_control_target(const mp_op_t *op) {
   return NULL;
 }
 
+// A region that is a function of the operands, and whose values are the results.
+static mp_status_t verify_control_function(const mp_op_t *op) {
+  const mp_block_t *block = op->regions[0];
+  const mp_op_t *end = mp_block_terminator(block);
+  MP_CHECK(op, block->num_args == op->num_operands, "the region has %u arguments, not %u",
+           block->num_args, op->num_operands);
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    MP_RETURN_IF_ERROR(mp_verify_same_type(op, block->args[i].type, mp_operand_type(op, i),
+                                           "an argument of the region and what is passed to it"));
+  }
+  MP_CHECK(op, end != NULL && mp_op_has(end, MP_OP_TRAIT_TERMINATOR),
+           "the region does not end in return");
+  MP_CHECK(op, end->num_operands == op->num_results, "the region returns %u values, not %u",
+           end->num_operands, op->num_results);
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_RETURN_IF_ERROR(mp_verify_same_type(op, mp_operand_type(end, i), mp_result_type(op, i),
+                                           "what the region returns and the result"));
+  }
+  return NULL;
+}
+
+// A kernel of the user's has what it computes in a region.
+static mp_status_t verify_control_kernel(const mp_op_t *op) {
+  if (op->num_regions == 0) return NULL;
+  const bool is_kernel = mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), MP_KERNEL_TARGET);
+  MP_CHECK(op, is_kernel && op->num_regions == 1, "regions are for %s alone, which has one",
+           MP_KERNEL_TARGET);
+  return verify_control_function(op);
+}
+
 mp_status_t mp_verify_custom_call(const mp_op_t *op) {
+  MP_RETURN_IF_ERROR(verify_control_kernel(op));
   MP_RETURN_IF_ERROR(verify_control_target(op));
   MP_RETURN_IF_ERROR(verify_control_config(op));
   MP_RETURN_IF_ERROR(verify_control_layouts(op, MP_ATTR_OPERAND_LAYOUTS, false));
@@ -298,22 +329,6 @@ mp_status_t mp_verify_custom_call(const mp_op_t *op) {
 // minipod.fusion: what the region takes and returns is what the op does; it may be any ops, as far
 // as the verifier is concerned (sim/kernels/fused says which it can run).
 mp_status_t mp_verify_fusion(const mp_op_t *op) {
-  const mp_block_t *block = op->regions[0];
-  const mp_op_t *end = mp_block_terminator(block);
   MP_CHECK(op, op->num_results != 0, "there is no result");
-  MP_CHECK(op, block->num_args == op->num_operands, "the region has %u arguments, not %u",
-           block->num_args, op->num_operands);
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    MP_RETURN_IF_ERROR(mp_verify_same_type(op, block->args[i].type, mp_operand_type(op, i),
-                                           "an argument of the region and what is passed to it"));
-  }
-  MP_CHECK(op, end != NULL && mp_op_has(end, MP_OP_TRAIT_TERMINATOR),
-           "the region does not end in return");
-  MP_CHECK(op, end->num_operands == op->num_results, "the region returns %u values, not %u",
-           end->num_operands, op->num_results);
-  for (uint32_t i = 0; i < op->num_results; ++i) {
-    MP_RETURN_IF_ERROR(mp_verify_same_type(op, mp_operand_type(end, i), mp_result_type(op, i),
-                                           "what the region returns and the result"));
-  }
-  return NULL;
+  return verify_control_function(op);
 }

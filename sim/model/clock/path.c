@@ -74,7 +74,7 @@ static bool path_stream_add(mp_path_stream_t *stream, uint64_t choice, uint64_t 
 }
 
 void mp_path_add(mp_path_t *path, uint32_t control, uint64_t choice, uint64_t count) {
-  if (path->is_cut || count == 0) return;
+  if (control == 0 || path->is_cut || count == 0) return;
   mp_path_stream_t *stream = path_writable(path, control);
   path->is_cut = stream == NULL || !path_stream_add(stream, choice, count);
 }

@@ -43,7 +43,7 @@ typedef struct {
 #define MP_PATH_GUESSED (UINT64_C(1) << 63)
 
 // Adds a choice that was made `count` times: of a loop 0 when it goes round, and 1 when it is left;
-// of a branch the number of the region.
+// of a branch the number of the region. Nobody follows control 0.
 void mp_path_add(mp_path_t *path, uint32_t control, uint64_t choice, uint64_t count);
 // Frees what the path holds; it is empty afterwards.
 void mp_path_clear(mp_path_t *path);

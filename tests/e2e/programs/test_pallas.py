@@ -1,4 +1,4 @@
-"""Pallas kernels in its interpreters, which are ordinary programs with callbacks."""
+"""Kernels of Pallas: as they are, and in its interpreters, which are ordinary programs with callbacks."""
 
 import functools
 import inspect
@@ -19,7 +19,7 @@ except ImportError:  # JAX 0.9 has it elsewhere
 X = np.arange(16 * 128, dtype=np.float32).reshape(16, 128)
 
 
-@pytest.mark.parametrize("interpret", [True, pltpu.InterpretParams()], ids=["any", "tpu"])
+@pytest.mark.parametrize("interpret", [False, True, pltpu.InterpretParams()], ids=["plain", "any", "tpu"])
 def test_blocks_of_a_grid(interpret):
   def kernel(x, y, out):
     out[...] = x[...] * 2 + y[...]
@@ -104,7 +104,8 @@ def test_the_kind_of_tpu_is_that_of_the_mesh():
     np.testing.assert_array_equal(f(X), X)
 
 
-def test_tpus_that_wait_for_each_other():
+@pytest.mark.parametrize("interpret", [False, pltpu.InterpretParams()], ids=["plain", "tpu"])
+def test_tpus_that_wait_for_each_other(interpret):
   """Each device copies to its neighbour and waits until its own copy has come."""
   devices = jax.devices()[:4]
   mesh = jax.sharding.Mesh(devices, "x")
@@ -119,8 +120,104 @@ def test_tpus_that_wait_for_each_other():
   shift = pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((4, 128), X.dtype),
                          in_specs=[memory], out_specs=memory,
                          scratch_shapes=[pltpu.SemaphoreType.DMA] * 2,
-                         interpret=pltpu.InterpretParams())
+                         interpret=interpret)
   f = jax.jit(jax.shard_map(shift, mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P("x"),
                             check_vma=False))
   for _ in range(3):
     np.testing.assert_array_equal(f(X), np.roll(X, 4, axis=0))
+
+
+# ---- as they are ----
+
+
+def rows(kernel, out=X, **options):
+  """Calls the kernel for each eight rows."""
+  block = pl.BlockSpec((8, 128), lambda i: (i, 0))
+  return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(out.shape, out.dtype), grid=(2,),
+                        in_specs=[block], out_specs=block, **options)
+
+
+def double(x, out):
+  out[...] = x[...] * 2
+
+
+def test_a_kernel_is_one_operation():
+  assert jax.jit(rows(double)).lower(X).as_text().count('composite "minipod.kernel"') == 1
+
+
+@jax.custom_vjp
+def tripled(x):
+  return rows(lambda x, out: out.__setitem__(..., x[...] * 3))(x)
+
+
+tripled.defvjp(lambda x: (tripled(x), None), lambda _, gradient: (tripled(gradient),))
+
+
+def on_four(f):
+  mesh = jax.sharding.Mesh(jax.devices()[:4], "x")
+  split = jax.shard_map(f, mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P("x"), check_vma=False)
+  return lambda x: split(jnp.concatenate([x, x + 1, x + 2, x + 3]))
+
+
+def on_a_sharded_array(f):
+  sharding = jax.NamedSharding(jax.sharding.Mesh(jax.devices()[:4], "x"), jax.P("x"))
+  return lambda x: f(jax.lax.with_sharding_constraint(x, sharding)) + 1
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda f: lambda x: jax.vmap(f)(jnp.stack([x, x + 1])),
+    lambda f: jax.grad(lambda x: f(jnp.sin(x)).sum()),
+    lambda f: jax.grad(lambda x: jax.remat(lambda x: f(jnp.sin(f(x))))(x).sum()),
+    lambda f: lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, length=3)[0],
+    lambda f: lambda x: jax.lax.cond(x.sum() > 0, f, jnp.sin, x),
+    on_four, on_a_sharded_array],
+    ids=["vmap", "grad", "remat", "scan", "cond", "shard_map", "sharded"])
+def test_a_kernel_in(wrap):
+  x = X / X.size
+  np.testing.assert_allclose(jax.jit(wrap(tripled))(x), jax.jit(wrap(lambda x: x * 3))(x), rtol=1e-5)
+
+
+def test_results_in_the_memory_of_operands():
+  def clear(x, out):
+    out[pl.ds(0, 8)] = jnp.zeros((8, 128), jnp.float32)
+
+  f = pl.pallas_call(clear, out_shape=jax.ShapeDtypeStruct(X.shape, X.dtype),
+                     input_output_aliases={0: 0})
+  x = jnp.ones_like(X)
+  np.testing.assert_array_equal(jax.jit(lambda x: (f(x), x))(x)[0], np.arange(16)[:, None] // 8 + 0 * X)
+  np.testing.assert_array_equal(jax.jit(f, donate_argnums=0)(x)[8:], 1)
+
+
+def test_blocks_that_a_table_chooses():
+  order = np.array([1, 0], np.int32)
+  spec = pltpu.PrefetchScalarGridSpec(
+      num_scalar_prefetch=1, grid=(2,),
+      in_specs=[pl.BlockSpec((8, 128), lambda i, order: (order[i], 0))],
+      out_specs=pl.BlockSpec((8, 128), lambda i, order: (i, 0)))
+  f = pl.pallas_call(lambda order, x, out: double(x, out), grid_spec=spec,
+                     out_shape=jax.ShapeDtypeStruct(X.shape, X.dtype))
+  np.testing.assert_array_equal(jax.jit(f)(order, X), np.roll(X, 8, axis=0) * 2)
+
+
+def test_copies_between_memories():
+  def kernel(x, out, scratch, arrived):
+    copy = pltpu.make_async_copy(x.at[pl.ds(8, 8)], scratch, arrived)
+    copy.start()
+    copy.wait()
+    out[...] = scratch[...] + 1
+
+  f = pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((8, 128), X.dtype),
+                     in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
+                     scratch_shapes=[pltpu.VMEM((8, 128), X.dtype), pltpu.SemaphoreType.DMA])
+  np.testing.assert_array_equal(jax.jit(f)(X), X[8:] + 1)
+
+
+def test_what_no_interpreter_knows_is_refused_by_name():
+  def dice(seed, out):
+    pltpu.prng_seed(seed[0])
+    out[...] = pltpu.prng_random_bits(out.shape)
+
+  f = pl.pallas_call(dice, out_shape=jax.ShapeDtypeStruct((8, 128), np.int32),
+                     in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM)])
+  with pytest.raises(NotImplementedError, match=r"kernel 'dice' \(dice at .*test_pallas.py:\d+"):
+    jax.jit(f)(np.array([3], np.int32))

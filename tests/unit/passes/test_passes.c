@@ -1,8 +1,10 @@
 // Passes: small programs before, their dump after.
 #include <stdio.h>
 
+#include "sim/ir/verify/verify.h"
 #include "sim/passes/desugar/desugar.h"
 #include "sim/passes/passes.h"
+#include "sim/readers/text/text.h"
 #include "tests/unit/support/ir_test.h"
 
 // ---- sugar ----
@@ -825,6 +827,41 @@ static void test_dead_code(void **state) {
   ir_end(&ir);
 }
 
+// Before partitioning a kernel is one op, whose region is then put in its place or taken away.
+#define KERNEL                                                                                  \
+  "func.func @main(%x: tensor<f32>) -> tensor<f32> {\n"                                         \
+  "  %0 = stablehlo.composite \"minipod.kernel\" %x {composite_attributes = {backend_config = " \
+  "\"{}\", kernel_name = \"k\", other = 1 : i32}, decomposition = @body} : (tensor<f32>) -> "   \
+  "tensor<f32>\n"                                                                               \
+  "  %1 = stablehlo.abs %0 : tensor<f32>\n  return %1 : tensor<f32>\n}\n"                       \
+  "func.func private @body(%x: tensor<f32>) -> tensor<f32> {\n"                                 \
+  "  %0 = call @inner(%x) : (tensor<f32>) -> tensor<f32>\n"                                     \
+  "  %1 = stablehlo.add %0, %x : tensor<f32>\n  return %1 : tensor<f32>\n}\n"                   \
+  "func.func private @inner(%x: tensor<f32>) -> tensor<f32> {\n"                                \
+  "  %0 = stablehlo.negate %x : tensor<f32>\n  return %0 : tensor<f32>\n}\n"
+
+static void test_kernels(void **state) {
+  (void)state;
+  for (int is_open = 0; is_open < 2; ++is_open) {
+    mp_module_t *module = NULL;
+    assert_ok(mp_read_text(KERNEL, strlen(KERNEL), &module));
+    assert_ok(mp_module_verify(module));
+    assert_ok(mp_passes_prepare(module));
+    assert_ok(mp_module_verify(module));
+    const mp_op_t *kernel = module->main->body->first;
+    assert_true(mp_op_is_kernel(kernel) && kernel->next->code == MP_OP_ABS);
+    assert_true(mp_str_is(mp_op_str(kernel, MP_ATTR_KERNEL_NAME), "k"));
+    assert_int_equal(kernel->regions[0]->first->code, MP_OP_NEGATE);
+    assert_ok(is_open ? mp_pass_open_kernels(module) : mp_pass_close_kernels(module));
+    assert_ok(mp_module_verify(module));
+    const mp_op_t *first = module->main->body->first;
+    assert_int_equal(first->code, is_open ? MP_OP_NEGATE : MP_OP_CUSTOM_CALL);
+    assert_int_equal(first->num_regions, 0);
+    assert_int_equal(first->next->code, is_open ? MP_OP_ADD : MP_OP_ABS);
+    mp_module_release(module);
+  }
+}
+
 // f(x) = g(g(x)) + x, g(x) = -x: two copies of g, then main's own op.
 static void test_inline(void **state) {
   (void)state;
@@ -954,6 +991,7 @@ int main(void) {
       cmocka_unit_test(test_unit_broadcasts),
       cmocka_unit_test(test_fold_equal_ops),
       cmocka_unit_test(test_dead_code),
+      cmocka_unit_test(test_kernels),
       cmocka_unit_test(test_inline),
       cmocka_unit_test(test_inline_swapped),
       cmocka_unit_test(test_inline_bomb),

@@ -6,6 +6,7 @@ taught when the first client or described topology is wanted.
 """
 
 import functools
+import os
 
 from minipod.jax import guard
 
@@ -26,6 +27,15 @@ def register(library_path: str, priority: int) -> None:
   # jax.distributed is in use.
   xla_bridge.register_plugin(guard.PLATFORM, library_path=library_path, priority=priority,
                              options={})
+
+
+def is_for_shapes() -> bool:
+  """Whether the user has asked for runs without values, where not a description of the pod does."""
+  import jax
+
+  options = jax.config.jax_pjrt_client_create_options
+  chosen = options.get("values") if isinstance(options, dict) else None
+  return (chosen or os.environ.get("MINIPOD_VALUES")) == "shapes"
 
 
 def attend_clients(prepare, make_client) -> None:

@@ -1,0 +1,167 @@
+"""What a kernel of Pallas has to do, from its grid, its blocks and its body."""
+
+import math
+
+# Primitives that move or name elements, and take no time beside those that compute.
+_FREE = frozenset((
+    "broadcast_in_dim", "get", "swap", "addupdate", "reshape", "squeeze", "expand_dims", "slice",
+    "dynamic_slice", "program_id", "num_programs", "multiple_of", "stop_gradient", "copy",
+    "masked_load", "masked_swap", "iota", "ref_bitcast", "dma_start", "dma_wait",
+    "semaphore_signal", "semaphore_wait", "semaphore_read"))
+_FUNCTIONS = frozenset((
+    "exp", "exp2", "expm1", "log", "log1p", "logistic", "tanh", "sin", "cos", "tan", "sinh", "cosh",
+    "asin", "acos", "atan", "atan2", "erf", "erf_inv", "erfc", "sqrt", "rsqrt", "cbrt", "pow",
+    "div", "reciprocal", "rem"))
+
+
+def describe(params) -> dict:
+  """What the model of time wants to know of the kernel: `cost_estimate`, where the user gives it,
+  and `kernel`, which is counted here."""
+  described = {"kernel": _count(params)}
+  if estimate := params.get("cost_estimate"):
+    described["cost_estimate"] = {
+        "flops": int(estimate.flops), "transcendentals": int(estimate.transcendentals),
+        "bytes_accessed": int(estimate.bytes_accessed)}
+  return described
+
+
+def _count(params) -> dict:
+  """Steps of the grid, the bytes of blocks that come and go, and the body's work in all steps."""
+  mapping = params["grid_mapping"]
+  grid = _sizes(mapping)
+  steps = math.prod(grid)
+  work = _Work()
+  work.add(params["jaxpr"], 1)
+  blocks = [_bytes_of_blocks(block, grid) for block in mapping.block_mappings]
+  return {
+      "steps": steps, "flops": work.flops * steps, "vector": work.vector * steps,
+      "transcendentals": work.functions * steps, "bytes_accessed": sum(blocks),
+      "cores": _is_parallel(params) and 2 or 1}
+
+
+def _sizes(mapping) -> list[int]:
+  """The grid; sizes that the program computes are as if each block of an array came once."""
+  grid = [size if isinstance(size, int) else 0 for size in mapping.grid]
+  if 0 in grid:
+    known = math.prod(size for size in grid if size)
+    most = max((math.prod(_counts(block)) for block in mapping.block_mappings), default=1)
+    for i, size in enumerate(grid):
+      if size == 0:
+        grid[i] = max(1, -(-most // known))
+        known *= grid[i]
+  return grid
+
+
+def _is_parallel(params) -> bool:
+  """Whether the cores of a device may share out the grid."""
+  semantics = getattr(params.get("compiler_params"), "dimension_semantics", None) or ()
+  return any("parallel" in str(getattr(how, "value", how)).lower() for how in semantics)
+
+
+# ---- blocks ----
+
+
+def _lengths(block) -> list[int]:
+  """The block's size along each dimension of the array."""
+  return [size if isinstance(size, int) else getattr(size, "block_size", None) or 1
+          for size in block.block_shape]
+
+
+def _counts(block) -> list[int]:
+  return [-(-size // max(1, length))
+          for size, length in zip(block.array_aval.shape, _lengths(block))]
+
+
+def _bytes_of_blocks(block, grid) -> float:
+  """Blocks that stay where they are from step to step are moved once."""
+  array = block.array_aval
+  item = getattr(array.dtype, "itemsize", 4)
+  innermost = max(_used_dimensions(block, len(grid)), default=-1)
+  while innermost >= 0 and grid[innermost] == 1:
+    innermost -= 1
+  moves = math.prod(grid[:innermost + 1])
+  return item * min(math.prod(_lengths(block)), math.prod(array.shape)) * moves
+
+
+def _used_dimensions(block, rank: int) -> set[int]:
+  """The dimensions of the grid on which it depends which block it is."""
+  jaxpr = getattr(block.index_map_jaxpr, "jaxpr", block.index_map_jaxpr)
+  used = {variable: {i} for i, variable in enumerate(jaxpr.invars[:rank])}
+  find = lambda atom: used.get(atom, set()) if _is_variable(atom) else set()
+  for eqn in jaxpr.eqns:
+    everything = set().union(*map(find, eqn.invars))
+    for variable in eqn.outvars:
+      used[variable] = everything
+  return set().union(*map(find, jaxpr.outvars))
+
+
+def _is_variable(atom) -> bool:
+  return not hasattr(atom, "val")
+
+
+# ---- the body ----
+
+
+def walk(jaxpr):
+  """All equations, those of inner jaxprs too."""
+  for eqn in jaxpr.eqns:
+    yield eqn
+    for inner in _inner(eqn):
+      yield from walk(inner)
+
+
+def _inner(eqn) -> list:
+  """The jaxprs that an equation has among its parameters."""
+  found = []
+  for value in eqn.params.values():
+    for item in value if isinstance(value, (tuple, list)) else (value,):
+      item = getattr(item, "jaxpr", item)
+      if hasattr(item, "eqns"):
+        found.append(item)
+  return found
+
+
+class _Work:
+  """Operations of products, elements of others, elements of functions."""
+
+  def __init__(self):
+    self.flops = self.vector = self.functions = 0
+
+  def add(self, jaxpr, times: int) -> None:
+    for eqn in jaxpr.eqns:
+      inner = _inner(eqn)
+      if eqn.primitive.name == "cond":
+        self._add_largest(inner, times)
+      elif inner:
+        for body in inner:
+          self.add(body, times * int(eqn.params.get("length", 1)))
+      elif eqn.primitive.name == "dot_general":
+        self.flops += times * _product(eqn)
+      elif eqn.primitive.name not in _FREE:
+        self._add_elements(eqn, times)
+
+  def _add_largest(self, branches, times: int) -> None:
+    each = []
+    for branch in branches:
+      each.append(_Work())
+      each[-1].add(branch, times)
+    largest = max(each, key=lambda work: (work.flops, work.vector + 4 * work.functions))
+    self.flops += largest.flops
+    self.vector += largest.vector
+    self.functions += largest.functions
+
+  def _add_elements(self, eqn, times: int) -> None:
+    count = max((math.prod(getattr(atom.aval, "shape", ())) for atom in
+                 (*eqn.invars, *eqn.outvars) if not hasattr(atom.aval, "inner_aval")), default=0)
+    if count <= 1:  # the scalar core's
+      return
+    if eqn.primitive.name in _FUNCTIONS:
+      self.functions += times * count
+    else:
+      self.vector += times * count
+
+
+def _product(eqn) -> int:
+  (contracted, _), _ = eqn.params["dimension_numbers"]
+  inner = math.prod(eqn.invars[0].aval.shape[d] for d in contracted)
+  return 2 * inner * math.prod(eqn.outvars[0].aval.shape)

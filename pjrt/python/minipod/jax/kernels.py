@@ -1,0 +1,185 @@
+"""Kernels of Pallas: one operation each, which says what it costs the chip and how to compute it."""
+
+import json
+import sys
+
+from minipod.jax import guard
+from minipod.jax import kernel_costs
+from minipod.jax import rules
+from minipod.jax import start
+
+_NAME = "minipod.kernel"  # what sim/ir/module.h calls them
+_WHAT = "kernels of Pallas"
+
+
+def allow_kernels() -> None:
+  """Has the platform lower `pallas_call`, in programs that have imported it."""
+
+  def find_rule():
+    return lower_call if "jax._src.pallas.pallas_call" in sys.modules else None
+
+  rules.get_table().late["pallas_call"] = find_rule
+
+
+def lower_call(ctx, *args, interpret, **params):
+  """The rule for `pallas_call`, by one of JAX's interpreters as the decomposition of a composite."""
+  from jax._src.pallas import pallas_call
+
+  jax_rule = pallas_call._pallas_call_lowering
+  if interpret:
+    return jax_rule(ctx, *args, interpret=interpret, **params)
+  described = _describe(params)
+  if start.is_for_shapes():
+    return _call(ctx, args, _make_function(ctx, args, _lower_absent(ctx)), described)
+  failures = []
+  if any(eqn.primitive.name == "prng_random_bits" for eqn in kernel_costs.walk(params["jaxpr"])):
+    _refuse(params, [("Pallas' interpreters", NotImplementedError(
+        "the random bits of a TPU's generator would all be zeros"))])
+  for what, mode, has_effects in _choose_interpreters(params["jaxpr"]):
+    try:
+      function = _make_function(ctx, args, lambda *args: jax_rule(
+          _with_tokens(ctx, has_effects), *args, interpret=mode, **params))
+    except Exception as error:  # whatever an interpreter raises of what it does not know
+      failures.append((what, error))
+    else:
+      return _call(ctx, args, function, described)
+  _refuse(params, failures)
+
+
+def _refuse(params, failures):
+  said = "; ".join(f"{what}: {type(error).__name__}: {error}" for what, error in failures)
+  raise NotImplementedError(
+      f"minipod cannot run the kernel {_name_of(params)!r}"
+      f" ({params['jaxpr'].debug_info.func_src_info}): {said}; MINIPOD_VALUES=shapes takes its time"
+      " without running it") from failures[-1][1]
+
+
+def _choose_interpreters(jaxpr):
+  """Pallas' interpreters that may know the kernel, the fastest one first.
+
+  That which makes operations of it knows one device.  The other calls Python for each access, and
+  has memory, semaphores and copies of several devices.
+  """
+  from jax.experimental.pallas import tpu
+
+  as_operations = ("Pallas' interpreter", True, False)
+  as_calls = ("Pallas' interpreter of TPUs", tpu.InterpretParams(), True)
+  return (as_calls,) if _is_remote(jaxpr) else (as_operations, as_calls)
+
+
+def _is_remote(jaxpr) -> bool:
+  """Whether the kernel has to do with other devices."""
+  for eqn in kernel_costs.walk(jaxpr):
+    name = eqn.primitive.name
+    if name == "get_barrier_semaphore":
+      return True
+    if name == "dma_start" and sum(map(_is_semaphore, eqn.invars)) > 1:  # one on each side
+      return True
+    if name == "semaphore_signal" and eqn.params["args_tree"].unflatten(eqn.invars)[3] is not None:
+      return True
+  return False
+
+
+def _is_semaphore(atom) -> bool:
+  return "sem" in str(getattr(getattr(atom.aval, "inner_aval", None), "dtype", ""))
+
+
+def _name_of(params) -> str:
+  return params.get("name") or params["jaxpr"].debug_info.func_name
+
+
+def _make_function(ctx, args, lower):
+  """A private function of the module that does what `lower` lowers."""
+  from jax.extend.mlir import ir
+  from jax.extend.mlir.dialects import func
+
+  module = ctx.module_context.module
+  before = {name for name, _ in _functions(module)}
+  inputs = [value.type for value in args]
+  try:
+    with ir.InsertionPoint(module.body):
+      function = func.FuncOp(_NAME, (inputs, []), visibility="private")
+    ctx.module_context.symbol_table.insert(function)
+    block = function.add_entry_block()
+    with ir.InsertionPoint(block):
+      results = lower(*block.arguments)
+      func.ReturnOp(results)
+    function.attributes["function_type"] = ir.TypeAttr.get(
+        ir.FunctionType.get(inputs, [value.type for value in results]))
+    return function
+  except Exception:
+    _erase_unfinished(ctx, before)
+    raise
+
+
+def _lower_absent(ctx):
+  """What stands for a body that nobody runs."""
+  from jax.extend.mlir import ir
+  from jax.extend.mlir.dialects import stablehlo
+  from jax.interpreters import mlir
+
+  types = [ir.RankedTensorType.get(aval.shape, mlir.dtype_to_ir_type(aval.dtype))
+           for aval in ctx.avals_out]
+  target = ir.StringAttr.get("minipod.absent")
+  return lambda *args: list(
+      stablehlo.CustomCallOp(types, list(args), call_target_name=target).results)
+
+
+def _functions(module):
+  return [(operation.operation.attributes["sym_name"].value, operation)
+          for operation in module.body.operations if "sym_name" in operation.operation.attributes]
+
+
+def _erase_unfinished(ctx, before) -> None:
+  """Erases the functions that were begun when an error was raised."""
+  for name, operation in _functions(ctx.module_context.module):
+    if name in before or not operation.operation.regions[0].blocks:
+      continue
+    operations = list(operation.operation.regions[0].blocks[0].operations)
+    if not operations or operations[-1].operation.name != "func.return":
+      ctx.module_context.symbol_table.erase(operation)
+
+
+def _with_tokens(ctx, has_effects: bool):
+  """A context for calls of Python that are ordered among themselves, unknown to the program."""
+  from jax._src import callback
+  from jax.interpreters import mlir
+
+  tokens = ctx.tokens_in
+  if has_effects:
+    tokens = mlir.TokenSet.create([callback._OrderedIOEffect])
+  return ctx.replace(primitive=None, tokens_in=tokens, tokens_out=None)
+
+
+def _describe(params) -> dict:
+  """The attributes of the operation, as those of a TPU's kernel, beside what it costs."""
+  from jax.extend.mlir import ir
+
+  described = {
+      "backend_config": ir.StringAttr.get(json.dumps(kernel_costs.describe(params))),
+      "kernel_name": ir.StringAttr.get(_name_of(params)),
+      "has_side_effect": ir.BoolAttr.get(_has_effects(params)),
+  }
+  if metadata := params.get("metadata"):
+    described["mhlo.frontend_attributes"] = ir.DictAttr.get(
+        {"kernel_metadata": ir.StringAttr.get(json.dumps(dict(metadata)))})
+  return described
+
+
+def _has_effects(params) -> bool:
+  """Whether the kernel must stay if nobody uses its results."""
+  stated = getattr(params["compiler_params"], "has_side_effects", False)
+  is_pure = stated is False or getattr(stated, "value", None) == "pure"
+  return not is_pure or _is_remote(params["jaxpr"])
+
+
+def _call(ctx, args, function, described):
+  from jax.extend.mlir import ir
+  from jax.extend.mlir.dialects import stablehlo
+
+  call = stablehlo.CompositeOp(
+      function.type.results, list(args), name=ir.StringAttr.get(_NAME),
+      decomposition=ir.FlatSymbolRefAttr.get(function.name.value),
+      composite_attributes=ir.DictAttr.get(described),
+      version=ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0))
+  return list(call.results)
