@@ -203,7 +203,7 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
   MP_RETURN_IF_ERROR(mp_client_make_faults(client, options));
   if (client->shapes_only) {  // memory is counted, but hardly used
     client->budget.machine_bytes = 0;
-    client->budget.is_sparse = true;
+    client->budget.is_counted_only = true;
   }
   MP_RETURN_IF_ERROR(mp_launches_create(&client->launches));
   MP_RETURN_IF_ERROR(mp_workers_create(client));
@@ -229,6 +229,7 @@ static mp_status_t client_make_alone(const mp_options_t *options, mp_world_t *wo
   client->generation = mp_process_generation();
   client->world = world;
   client->runner = &k_runner;
+  mp_regions_init(&client->regions);
   mp_status_t status = client_make(client, options, agreement);
   if (status != NULL) {
     mp_pacer_stop(client->pacer);
@@ -296,6 +297,7 @@ static void client_destroy(mp_client_t *client) {
   mp_free(client->memories);
   mp_free(client->pools);
   mp_free(client->devices);
+  mp_regions_deinit(&client->regions);
   mp_pacer_free(client->pacer);
   mp_model_release(client->model);
   mp_faults_release(client->faults);

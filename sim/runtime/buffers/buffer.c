@@ -286,7 +286,8 @@ mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data) {
     buffer->externals += 1;
     mp_storage_retain(buffer->storage);
     mp_buffer_retain(buffer);
-    *out_data = buffer->storage == NULL ? no_data : buffer->storage->data;
+    mp_storage_t *storage = buffer->storage;
+    *out_data = storage == NULL ? no_data : mp_storage_find(storage, storage->data);
   }
   buffer_unlock(buffer, locked);
   return status;

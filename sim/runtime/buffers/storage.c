@@ -3,6 +3,29 @@
 #include "sim/base/alloc.h"
 #include "sim/runtime/devices/device_impl.h"
 
+mp_status_t mp_contents_create(uint64_t bytes, mp_contents_t **out_contents) {
+  mp_contents_t *contents = mp_aligned_malloc(64, sizeof(*contents) + bytes);
+  MP_RETURN_IF_NULL(contents);
+  atomic_init(&contents->references, 1);
+  contents->bytes = bytes;
+  *out_contents = contents;
+  return NULL;
+}
+
+mp_contents_t *mp_contents_retain(mp_contents_t *contents) {
+  // Relaxed: the caller has a reference already.
+  if (contents != NULL) atomic_fetch_add_explicit(&contents->references, 1, memory_order_relaxed);
+  return contents;
+}
+
+void mp_contents_release(mp_contents_t *contents) {
+  if (contents == NULL) return;
+  // As all counts of references: the last one frees it after the others.
+  if (atomic_fetch_sub_explicit(&contents->references, 1, memory_order_acq_rel) == 1) {
+    mp_free(contents);
+  }
+}
+
 mp_status_t mp_values_create(mp_values_t **out_values) {
   mp_values_t *values = mp_calloc(1, sizeof(*values));
   MP_RETURN_IF_NULL(values);
@@ -20,7 +43,9 @@ mp_values_t *mp_values_retain(mp_values_t *values) {
 void mp_values_release(mp_values_t *values) {
   if (values == NULL) return;
   // As all counts of references: the last one frees it after the others.
-  if (atomic_fetch_sub_explicit(&values->references, 1, memory_order_acq_rel) == 1) mp_free(values);
+  if (atomic_fetch_sub_explicit(&values->references, 1, memory_order_acq_rel) != 1) return;
+  mp_contents_release(values->contents);
+  mp_free(values);
 }
 
 static mp_storage_t *storage_make(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
@@ -52,8 +77,8 @@ static void storage_dispose(mp_storage_t *storage) {
   mp_client_unhold(client);
 }
 
-mp_status_t mp_storage_create(mp_memory_t *memory, uint64_t bytes, uint64_t after,
-                              const mp_label_t *label, mp_storage_t **out_storage) {
+mp_status_t mp_storage_create_result(mp_memory_t *memory, uint64_t bytes, uint64_t after,
+                                     const mp_label_t *label, mp_storage_t **out_storage) {
   mp_storage_t *storage = storage_make(memory, bytes, label);
   MP_RETURN_IF_NULL(storage);
   if (bytes != 0) {
@@ -68,6 +93,29 @@ mp_status_t mp_storage_create(mp_memory_t *memory, uint64_t bytes, uint64_t afte
   return NULL;
 }
 
+mp_status_t mp_storage_create(mp_memory_t *memory, uint64_t bytes, uint64_t after,
+                              const mp_label_t *label, mp_storage_t **out_storage) {
+  mp_storage_t *storage = NULL;
+  MP_RETURN_IF_ERROR(mp_storage_create_result(memory, bytes, after, label, &storage));
+  mp_values_t *values = storage->values;
+  if (values != NULL && bytes <= MP_SMALL_BYTES) {
+    mp_status_t status = mp_contents_create(bytes, &values->contents);
+    if (status != NULL) {
+      mp_storage_release(storage);
+      return status;
+    }
+    storage->data = values->data = values->contents->data;
+  }
+  *out_storage = storage;
+  return NULL;
+}
+
+void *mp_storage_find(const mp_storage_t *storage, const void *data) {
+  const mp_values_t *values = storage->values;
+  if (values == NULL || values->data == NULL) return (void *)(uintptr_t)data;
+  return (char *)values->data + ((const char *)data - (const char *)storage->data);
+}
+
 mp_status_t mp_storage_adopt(mp_memory_t *memory, uint64_t bytes, void *data,
                              const mp_label_t *label, void (*on_release)(void *context),
                              void *context, mp_storage_t **out_storage) {
@@ -80,7 +128,10 @@ mp_status_t mp_storage_adopt(mp_memory_t *memory, uint64_t bytes, void *data,
   }
   if (data != NULL) storage->data = data;
   storage->is_adopted = true;
-  if (storage->values != NULL) storage->values->are_there = true;
+  if (storage->values != NULL) {
+    storage->values->are_there = true;
+    storage->values->data = storage->data;
+  }
   storage->on_release = on_release;
   storage->context = context;
   *out_storage = storage;

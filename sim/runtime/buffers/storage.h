@@ -10,15 +10,32 @@
 #include "sim/runtime/devices/device.h"
 #include "sim/runtime/memory/memory.h"
 
-// Whether the bytes of an array are its values. Set before the array's definition is, by whoever
-// brings the contents, and read after that: the event publishes it, and it needs no lock. Runs hold
-// it longer than the storage.
+// The bytes of a small array where programs run for their shapes alone. Arrays with equal bytes may
+// share them; those who do read only.
+typedef struct {
+  atomic_int references;
+  uint64_t bytes;
+  _Alignas(64) char data[];
+} mp_contents_t;
+
+// Contents whose bytes are garbage. RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_contents_create(uint64_t bytes, mp_contents_t **out_contents);
+// mp_contents_retain adds a reference and returns the same; the last mp_contents_release frees it.
+// NULL has no effect in either.
+mp_contents_t *mp_contents_retain(mp_contents_t *contents);
+void mp_contents_release(mp_contents_t *contents);
+
+// What an array has of its values where programs run for their shapes alone. Set before the array's
+// definition is, by whoever brings the contents, and read after that: the event publishes it, and
+// it needs no lock. Runs hold it longer than the storage.
 typedef struct {
   atomic_int references;
   bool are_there;
+  mp_contents_t *contents;  // a reference; NULL: nobody has brought any bytes, or they are adopted
+  void *data;               // of the contents, or adopted; NULL: none
 } mp_values_t;
 
-// A new one, which says no. RESOURCE_EXHAUSTED when memory is short.
+// A new one, without values. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_values_create(mp_values_t **out_values);
 // mp_values_retain adds a reference and returns the same; the last mp_values_release frees it. NULL
 // has no effect in either.
@@ -28,15 +45,16 @@ void mp_values_release(mp_values_t *values);
 typedef struct {
   atomic_int references;  // holds
   mp_memory_t *memory;
-  void *data;  // never NULL
+  void *data;  // never NULL; where programs run for their shapes alone: see `values`
   uint64_t bytes;
   mp_span_t *block;  // NULL: adopted, or no bytes
   // Newest run of the memory's device that uses it; 0: none. Written under the launch lock; whoever
   // lets go of the last hold reads it without, after all who have had one.
   _Atomic uint64_t last_use;
   bool is_adopted;
-  // Where programs run for their shapes alone (option `values`): whether the bytes are those of the
-  // array; elsewhere NULL. A reference. A launch that takes the storage over brings its own.
+  // Where programs run for their shapes alone (option `values`) nothing lies behind a block, and
+  // the values are here; elsewhere NULL. A reference. A launch that takes the storage over brings
+  // its own.
   mp_values_t *values;
   void (*on_release)(void *context);  // adopted memory; may be NULL
   void *context;
@@ -50,6 +68,13 @@ enum { MP_SMALL_BYTES = 64 << 10 };
 // of mp_memory_alloc.
 MP_NODISCARD mp_status_t mp_storage_create(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                                            const mp_label_t *label, mp_storage_t **out_storage);
+// The same for a result of a launch: its run brings the values, if it is one for shapes alone.
+MP_NODISCARD mp_status_t mp_storage_create_result(mp_memory_t *memory, uint64_t bytes,
+                                                  uint64_t after, const mp_label_t *label,
+                                                  mp_storage_t **out_storage);
+// Where the bytes at `data`, an address in storage->data, are once the array is defined: there, or
+// in the contents.
+void *mp_storage_find(const mp_storage_t *storage, const void *data);
 // A storage of the caller's memory, which is counted against the capacity. `on_release` (may be
 // NULL) is called with `context`, without locks, when the last hold is gone, but not on failure.
 MP_NODISCARD mp_status_t mp_storage_adopt(mp_memory_t *memory, uint64_t bytes, void *data,

@@ -95,9 +95,12 @@ static void transfer_finish(mp_job_t *job, mp_status_t status) {
 // Where programs run for their shapes alone: whether the transfer is over without a copy.
 static bool transfer_end_without_values(transfer_t *transfer) {
   if (!transfer->client->shapes_only) return false;
-  const bool has_values = transfer->source == NULL ? transfer->bytes <= MP_SMALL_BYTES
-                                                   : transfer->source->values->are_there;
-  if (transfer->target != NULL) transfer->target->values->are_there = has_values;
+  const mp_storage_t *source = transfer->source, *target = transfer->target;
+  const bool is_small = target == NULL || target->bytes <= MP_SMALL_BYTES;
+  const bool has_values = is_small && (source == NULL || source->values->are_there);
+  if (target != NULL) target->values->are_there = has_values;
+  if (has_values && source != NULL) transfer->from = mp_storage_find(source, transfer->from);
+  if (has_values && target != NULL) transfer->to = mp_storage_find(target, transfer->to);
   if (has_values) return false;
   transfer_finish(&transfer->job, transfer->target != NULL ? NULL : mp_buffer_no_values());
   return true;

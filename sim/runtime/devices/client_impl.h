@@ -10,6 +10,7 @@
 #include "sim/runtime/devices/device.h"
 #include "sim/runtime/devices/runner.h"
 #include "sim/runtime/memory/memory.h"
+#include "sim/runtime/memory/run_region.h"
 
 typedef struct mp_launches_s mp_launches_t;
 typedef struct mp_endpoint_s mp_endpoint_t;
@@ -31,6 +32,7 @@ struct mp_client_s {
   atomic_bool is_faulty;      // there are faults; set under the launch lock, read without (reach.h)
   atomic_uint num_launching;  // threads in a launch (launching.h); the end waits on it as a futex
   bool shapes_only;           // programs run for their shapes alone (launch/shapes.h)
+  mp_regions_t regions;       // where such programs run
   mp_model_t *model;          // of time; NULL: no virtual times are kept
   mp_pacer_t *pacer;          // keeps real time behind virtual time; NULL: nothing does
   mp_faults_t *faults;        // dead and slow devices and links (order/faulty.h)

@@ -218,7 +218,7 @@ static void client_check_memory(check_t *check, mp_memory_t *memory) {
   uint64_t live = 0, num_live = 0;
   for (const mp_span_t *block = memory->live.first; block != NULL; block = block->list_next) {
     MP_ASSERT(block->label != NULL);
-    live += block->bytes;
+    live += memory->budget->is_counted_only ? block->charged : block->bytes;
     num_live += 1;
   }
   MP_ASSERT_MSG(memory->in_use == live + memory->adopted,
@@ -227,8 +227,10 @@ static void client_check_memory(check_t *check, mp_memory_t *memory) {
                 (unsigned long long)memory->adopted);
   MP_ASSERT(memory->in_use <= memory->capacity && memory->in_use <= memory->peak);
   const bool is_pinned = memory->space == MP_MEMORY_PINNED_HOST;
-  MP_ASSERT(memory->num_locked + memory->num_unlocked == (is_pinned ? num_live : 0));
-  MP_ASSERT(memory->heap != NULL || num_live == 0);
+  const bool is_counted_only = memory->budget->is_counted_only;
+  const bool is_lockable = is_pinned && !is_counted_only;
+  MP_ASSERT(memory->num_locked + memory->num_unlocked == (is_lockable ? num_live : 0));
+  MP_ASSERT(memory->heap != NULL || num_live == 0 || is_counted_only);
   if (memory->heap != NULL) {
     check->steps += mp_heap_check(memory->heap, memory->live.first, memory->device->enqueued);
   }

@@ -5,6 +5,7 @@
 #include "sim/base/table.h"
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/launch/run_slots.h"
+#include "sim/runtime/launch/shape_memory.h"
 #include "sim/runtime/workers/job.h"
 
 enum { MP_BACK_EDGES_PER_LOOK = 8 };  // how often a loop looks whether others wait
@@ -287,7 +288,10 @@ static mp_status_t commands_do_loop(exec_t *exec) {
 }
 
 static mp_status_t commands_do_done(exec_t *exec) {
-  if (exec->run->shape_run != NULL) mp_shape_run_end(exec->run->shape_run);
+  if (exec->run->shape_run != NULL) {
+    mp_shape_run_end(exec->run->shape_run);
+    MP_RETURN_IF_ERROR(mp_shape_memory_end(exec->run));
+  }
   exec->step = MP_STEP_OVER;
   return NULL;
 }
@@ -312,7 +316,10 @@ mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_ste
     }
     if (exec.next <= pc && exec.step == MP_STEP_GO_ON) {
       bool must_end = commands_must_end(self, run);
-      bool may_yield = ++back_edges % MP_BACK_EDGES_PER_LOOK == 0 && mp_worker_is_wanted(self);
+      // A run without values is short, and keeps its region: as many go at a time as there are
+      // workers.
+      bool may_yield = run->region == NULL && ++back_edges % MP_BACK_EDGES_PER_LOOK == 0 &&
+                       mp_worker_is_wanted(self);
       if (must_end || may_yield) {
         run->pc = exec.next;
         exec.step = MP_STEP_YIELDED;

@@ -144,6 +144,8 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
   }
   if (status == NULL && client->shapes_only) {
     status = mp_shapes_create(program, &executable->shapes);
+    executable->newest = mp_calloc(program->num_results + 1, sizeof(*executable->newest));
+    if (status == NULL && executable->newest == NULL) status = mp_status_out_of_memory();
   }
   if (status == NULL && client->model != NULL) {
     status =
@@ -153,6 +155,7 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
     if (executable != NULL) {
       mp_name_release(executable->name);
       mp_shapes_release(executable->shapes);
+      mp_free(executable->newest);
       mp_free(executable->local);
     }
     mp_free(executable);
@@ -165,6 +168,14 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
   executable_survey(executable);
   *out_executable = executable;
   return NULL;
+}
+
+static void executable_release_newest(mp_executable_t *executable) {
+  if (executable->newest == NULL) return;
+  for (uint32_t r = 0; r < executable->program->num_results; ++r) {
+    mp_contents_release(executable->newest[r]);
+  }
+  mp_free(executable->newest);
 }
 
 mp_executable_t *mp_executable_retain(mp_executable_t *executable) {
@@ -183,6 +194,7 @@ void mp_executable_release(mp_executable_t *executable) {
   if (before != 1) return;
   mp_client_t *client = executable->client;
   mp_shapes_release(executable->shapes);
+  executable_release_newest(executable);
   mp_link_users_release(executable->users);
   mp_model_program_release(executable->timed, executable->program);
   mp_name_release(executable->name);

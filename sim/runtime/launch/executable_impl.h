@@ -2,6 +2,7 @@
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_EXECUTABLE_IMPL_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_EXECUTABLE_IMPL_H_
 
+#include "sim/runtime/buffers/storage.h"
 #include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/launch/executable.h"
 #include "sim/runtime/memory/name.h"
@@ -9,12 +10,15 @@
 
 typedef struct mp_shapes_s mp_shapes_t;
 
-// Nothing but `references`, `users` and `slowness` changes once the executable is made.
+// Nothing but `references`, `users`, `newest` and `slowness` changes once the executable is made.
 struct mp_executable_s {
   atomic_int references;
-  mp_client_t *client;        // held
-  mp_program_t *program;      // owned
-  mp_shapes_t *shapes;        // for runs without values; NULL: they have values
+  mp_client_t *client;    // held
+  mp_program_t *program;  // owned
+  mp_shapes_t *shapes;    // for runs without values; NULL: they have values
+  // The newest values of each result (launch/shape_memory.h), [num_results] references, under the
+  // lock of the client's regions; NULL: see `shapes`.
+  mp_contents_t **newest;
   mp_model_program_t *timed;  // the same in the client's model of time; NULL: there is none
   mp_link_users_t *users;     // of the pod's links (sim/model/faults); under the launch lock
   mp_name_t *name;            // the program's, for labels of memory that outlives the executable

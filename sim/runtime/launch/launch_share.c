@@ -114,8 +114,8 @@ static mp_status_t launch_share_make_result_storage(mp_launch_state_t *l, mp_lau
   }
   mp_label_t label = mp_label_make(MP_ORIGIN_RESULT, io->type->dtype, io->type->dims,
                                    io->type->rank, l->executable->name, r);
-  mp_status_t status =
-      mp_storage_create(memory, io->bytes, launch_share_blocks_after(share), &label, out_storage);
+  mp_status_t status = mp_storage_create_result(memory, io->bytes, launch_share_blocks_after(share),
+                                                &label, out_storage);
   if (status != NULL) return mp_program_blame_result(l->executable->program, r, status);
   // Runs that are queued may still use its block: if this launch fails, the block is not free
   // before they are over.

@@ -179,6 +179,8 @@ static void run_end_calls(mp_run_t *run) {
 }
 
 static void run_give_back(mp_run_t *run) {
+  mp_region_give(&run->device->client->regions, run->region);
+  run->region = NULL;
   if (run->share != NULL) mp_model_share_end(run->share);
   run->share = NULL;
   run->path = NULL;

@@ -70,6 +70,7 @@ struct mp_run_s {
   mp_path_t *path;            // the share's, or NULL
   uint64_t *edges;            // [executable->max_edges] of the loop that the run is in; else 0
   mp_shape_run_t *shape_run;  // of a run without values; NULL: it has values
+  mp_region_t *region;        // where such a run has its memory, from its start to its end
   uint32_t pc;                // the command to go on with; set before the run is given away
   uint32_t loop_at;  // where in it, if it is a loop that was left at a back edge; otherwise 0
   bool is_started;   // the prologue copies are done

@@ -1,6 +1,7 @@
 // What a run does when its device was taken from a queue, and between commands.
 #include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/launch/run.h"
+#include "sim/runtime/launch/shape_memory.h"
 #include "sim/runtime/workers/worker.h"
 
 // The error with which the run has to end; OK: it goes on.
@@ -28,15 +29,16 @@ static void run_continue_flip(mp_run_t *run, bool is_result) {
 
 static mp_status_t run_continue_start(mp_run_t *run) {
   MP_ASSERT(!run->is_started && run->pc == 0);
-  if (run->shape_run != NULL) mp_shape_run_begin(run->shape_run);
+  run->is_started = true;
+  if (run->shape_run != NULL) {
+    mp_shape_run_begin(run->shape_run);
+    return mp_shape_memory_begin(run);
+  }
   for (uint32_t i = 0; i < run->num_copies; ++i) {
-    if (run->shape_run != NULL && run->copies[i].bytes > MP_SMALL_BYTES) continue;
     memcpy(run->copies[i].to, run->copies[i].from, run->copies[i].bytes);
   }
   run_continue_flip(run, false);
-  run->is_started = true;
-  const bool calls = run->executable->has_stages && run->shape_run == NULL;
-  return calls ? mp_run_begin_calls(run) : NULL;
+  return run->executable->has_stages ? mp_run_begin_calls(run) : NULL;
 }
 
 void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
@@ -58,7 +60,7 @@ void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
     mp_schedule_and_look(&again);
     return;
   }
-  if (status == NULL) run_continue_flip(run, true);
+  if (status == NULL && run->shape_run == NULL) run_continue_flip(run, true);
   if (status != NULL && run->session != NULL) {
     mp_session_poison(run->session, mp_status_retain(status));
   }

@@ -312,6 +312,10 @@ void mp_shape_run_add_result(mp_shape_run_t *run, mp_storage_t *storage) {
       mp_values_retain(run->values[run->shapes->program->num_params + run->num_results++]);
 }
 
+mp_values_t *mp_shape_run_values(const mp_shape_run_t *run, uint32_t i) {
+  return run->values[i];
+}
+
 void mp_shape_run_begin(mp_shape_run_t *run) {
   shapes_set(run->known, SHAPES_ALWAYS, true);
   for (uint32_t i = 0; i < run->num_params; ++i) {

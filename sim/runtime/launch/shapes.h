@@ -34,6 +34,9 @@ void mp_shape_run_release(mp_shape_run_t *shape_run);
 // storage of each (NULL: an error buffer). Storages of results get new values.
 void mp_shape_run_add_param(mp_shape_run_t *shape_run, const mp_storage_t *storage);
 void mp_shape_run_add_result(mp_shape_run_t *shape_run, mp_storage_t *storage);
+// What says of parameter i, or of result i - num_params, whether it has values; NULL: of an error
+// buffer.
+mp_values_t *mp_shape_run_values(const mp_shape_run_t *shape_run, uint32_t i);
 
 // Called before the first command: which parameters have values.
 void mp_shape_run_begin(mp_shape_run_t *shape_run);

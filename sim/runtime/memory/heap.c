@@ -43,7 +43,6 @@ struct mp_heap_s {
   chunk_t *chunks;
   int32_t numa_node;
   bool is_bound;
-  bool is_sparse;
   uint64_t idle;  // sum of `touched` over free blocks
 };
 
@@ -57,10 +56,6 @@ mp_status_t mp_heap_create(int32_t numa_node, mp_heap_t **out_heap) {
   heap->pools[MP_POOL_HUGE].next_chunk = MP_LAST_CHUNK;
   *out_heap = heap;
   return NULL;
-}
-
-void mp_heap_make_sparse(mp_heap_t *heap) {
-  heap->is_sparse = true;
 }
 
 void mp_heap_release(mp_heap_t *heap) {
@@ -223,12 +218,8 @@ static mp_span_t *heap_add_chunk(mp_heap_t *heap, uint64_t bytes, pool_kind_t ki
     mp_free(block);
     return NULL;
   }
-  // If one of these fails, the system's choice does as well.
-  if (heap->is_sparse) {
-    (void)madvise(data, size, MADV_NOHUGEPAGE);
-  } else if (kind == MP_POOL_HUGE) {
-    (void)madvise(data, size, MADV_HUGEPAGE);
-  }
+  // If this fails, the system's choice does as well.
+  if (kind == MP_POOL_HUGE) (void)madvise(data, size, MADV_HUGEPAGE);
   if (heap->numa_node >= 0 && !mp_pages_bind(data, size, heap->numa_node)) heap->is_bound = false;
   if (pool->next_chunk < MP_LAST_CHUNK) pool->next_chunk *= 2;
   *chunk = (chunk_t){heap->chunks, data, size};

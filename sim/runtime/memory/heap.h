@@ -17,8 +17,6 @@ enum {
 // An empty heap. `numa_node` is the node to bind the chunks to; -1: nowhere. RESOURCE_EXHAUSTED
 // when memory is short.
 MP_NODISCARD mp_status_t mp_heap_create(int32_t numa_node, mp_heap_t **out_heap);
-// From now on chunks have small pages, because only little of them will be used.
-void mp_heap_make_sparse(mp_heap_t *heap);
 // Unmaps everything; no block may be live. NULL: nothing.
 void mp_heap_release(mp_heap_t *heap);
 // True while there is a node to bind to and every chunk could be bound.

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include "sim/base/alloc.h"
 #include "sim/base/containers/list.h"
 #include "sim/base/os/process.h"
 #include "sim/runtime/memory/heap.h"
@@ -103,23 +104,50 @@ static void memory_remove_live(mp_memory_t *memory, mp_span_t *block) {
   MP_LIST_REMOVE(&memory->live, block, list_prev, list_next);
 }
 
-static mp_memory_limit_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint64_t charge,
-                                             uint64_t after, const mp_label_t *label,
-                                             mp_span_t **out_block) {
+// A block of the heap, or where blocks are only counted one without bytes.
+static mp_span_t *memory_take(mp_memory_t *memory, uint64_t bytes, uint64_t after) {
   mp_lock_assert_held(&memory->lock);
   if (memory->heap == NULL) {
-    mp_status_t status = mp_heap_create(memory->numa_node, &memory->heap);
-    mp_status_ignore(status);  // it says no more than the limit does
-    if (status != NULL) return MP_LIMIT_SYSTEM;
-    if (memory->budget->is_sparse) mp_heap_make_sparse(memory->heap);
+    mp_span_t *block = mp_calloc(1, sizeof(*block));
+    if (block == NULL) return NULL;
+    block->data = mp_empty_array();
+    block->bytes = bytes;
+    return block;
   }
-  const mp_memory_limit_t limit = memory_reserve(memory, charge, bytes);
-  if (limit != MP_LIMIT_NONE) return limit;
   uint64_t idle_before = mp_heap_idle_bytes(memory->heap);
   mp_span_t *block = mp_heap_take(memory->heap, bytes, after);
   memory->is_bound = mp_heap_is_bound(memory->heap);
   uint64_t idle_after = mp_heap_idle_bytes(memory->heap);
   atomic_fetch_sub(&memory->budget->bytes_idle, idle_before - idle_after);
+  return block;
+}
+
+// Gives it back. True: some of its pages may go back to the system.
+static bool memory_give(mp_memory_t *memory, mp_span_t *block, uint64_t free_after) {
+  mp_lock_assert_held(&memory->lock);
+  if (memory->heap == NULL) {
+    mp_free(block);
+    return false;
+  }
+  uint64_t idle_before = mp_heap_idle_bytes(memory->heap);
+  mp_heap_give(memory->heap, block, free_after);
+  uint64_t idle_after = mp_heap_idle_bytes(memory->heap);
+  atomic_fetch_add(&memory->budget->bytes_idle, idle_after - idle_before);
+  return true;
+}
+
+static mp_memory_limit_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes, uint64_t charge,
+                                             uint64_t after, const mp_label_t *label,
+                                             mp_span_t **out_block) {
+  mp_lock_assert_held(&memory->lock);
+  if (memory->heap == NULL && !memory->budget->is_counted_only) {
+    mp_status_t status = mp_heap_create(memory->numa_node, &memory->heap);
+    mp_status_ignore(status);  // it says no more than the limit does
+    if (status != NULL) return MP_LIMIT_SYSTEM;
+  }
+  const mp_memory_limit_t limit = memory_reserve(memory, charge, bytes);
+  if (limit != MP_LIMIT_NONE) return limit;
+  mp_span_t *block = memory_take(memory, bytes, after);
   if (block == NULL) {
     memory_discharge(memory, charge, bytes);
     return MP_LIMIT_SYSTEM;
@@ -127,7 +155,7 @@ static mp_memory_limit_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes
   block->charged = charge;
   memory_count(memory, charge);
   memory_add_live(memory, block, label);
-  if (memory->space == MP_MEMORY_PINNED_HOST) {
+  if (memory->space == MP_MEMORY_PINNED_HOST && memory->heap != NULL) {
     // Locking may fail, because RLIMIT_MEMLOCK is often only a few MiB. The statistics say whether
     // it did.
     block->is_locked = mlock(block->data, block->bytes) == 0;
@@ -213,7 +241,7 @@ void mp_memory_free(mp_memory_t *memory, mp_span_t *block, uint64_t free_after) 
   uint64_t bytes = block->bytes;
   memory_remove_live(memory, block);
   memory_discharge(memory, block->charged, bytes);
-  if (memory->space == MP_MEMORY_PINNED_HOST) {
+  if (memory->space == MP_MEMORY_PINNED_HOST && memory->heap != NULL) {
     if (block->is_locked) {
       (void)munlock(block->data, bytes);
       block->is_locked = false;
@@ -222,10 +250,10 @@ void mp_memory_free(mp_memory_t *memory, mp_span_t *block, uint64_t free_after) 
       --memory->num_unlocked;
     }
   }
-  uint64_t idle_before = mp_heap_idle_bytes(memory->heap);
-  mp_heap_give(memory->heap, block, free_after);
-  atomic_fetch_add(&budget->bytes_idle, mp_heap_idle_bytes(memory->heap) - idle_before);
-  if (bytes >= MP_TRIM_FROM && memory_keeps_too_much(budget)) memory_trim_locked(memory);
+  const bool has_pages = memory_give(memory, block, free_after);
+  if (has_pages && bytes >= MP_TRIM_FROM && memory_keeps_too_much(budget)) {
+    memory_trim_locked(memory);
+  }
   mp_unlock(&memory->lock);
 }
 

@@ -89,7 +89,7 @@ typedef struct mp_heap_s mp_heap_t;
 // What all memories of a client share. No lock: the sums are atomic, the rest never changes.
 typedef struct {
   uint64_t machine_bytes;         // what they may hold together; 0: no bound known
-  bool is_sparse;                 // little of what they hold is used
+  bool is_counted_only;           // blocks are books: nothing lies behind them
   _Atomic uint64_t bytes_in_use;  // by all of them
   _Atomic uint64_t bytes_idle;    // pages of free blocks
   mp_memory_t *memories;          // all of them, for giving idle pages back
