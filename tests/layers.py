@@ -115,7 +115,7 @@ KNOWS = {
     "sim/runtime/memory": [*BASE, "topology"],
     "sim/runtime/devices": [*BASE, "topology", "sim/model/clock", "sim/model/network", "sim/model/faults", "sim/runtime/memory", "collectives/transport"],
     "sim/runtime/workers": [*BASE, "topology", "sim/runtime/devices"],
-    "sim/runtime/buffers": [*IR, "sim/kernels", "sim/model/clock", "sim/model/faults", *RUNTIME],
+    "sim/runtime/buffers": [*IR, "topology", "sim/kernels", "sim/model/clock", "sim/model/faults", *RUNTIME],
     "sim/runtime/remote": [*BASE, *COLLECTIVES, *RUNTIME],
     "sim/runtime/parcels": [*IR, "collectives/transport", *RUNTIME, "sim/runtime/buffers", "sim/runtime/remote"],
     "sim/runtime/sessions": [*BASE, *COLLECTIVES, *RUNTIME, "sim/runtime/remote"],

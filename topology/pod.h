@@ -133,6 +133,27 @@ typedef enum {
 // "minipod", "tpu", "gpu" or "cpu".
 const char *mp_platform_name(mp_platform_t platform);
 
+// What whoever reads values gets that are absent, because programs run for their shapes alone.
+#define MP_ABSENT_MODES(X) \
+  X(ERROR, "error")        \
+  X(NAN, "nan")            \
+  X(ZERO, "zero")          \
+  X(ONE, "one")
+
+typedef enum {
+#define MP_ABSENT_MODE_ENUM(name, text) MP_ABSENT_MODE_##name,
+  MP_ABSENT_MODES(MP_ABSENT_MODE_ENUM)
+#undef MP_ABSENT_MODE_ENUM
+      MP_ABSENT_MODE_COUNT
+} mp_absent_mode_t;
+
+// "error", "nan", "zero" or "one".
+const char *mp_absent_mode_name(mp_absent_mode_t absent);
+
+// The branch that is taken where an absent value decides: its number, the last one's where there
+// are fewer, or by what the branches cost.
+enum { MP_BRANCH_LARGEST = -1, MP_BRANCH_SMALLEST = -2 };
+
 // A latency that is not described: one of 0 may be.
 #define MP_NO_LATENCY (-1.0)
 
@@ -340,9 +361,12 @@ MP_NODISCARD mp_status_t mp_pod_read_platform(const mp_pod_t *pod, const mp_opti
 typedef struct {
   mp_time_mode_t mode;
   mp_values_mode_t values;
-  const char *algorithms;   // of collectives; "": none is named
-  const char *calibration;  // a file; "": none
-  double pace;              // paced: real seconds for a virtual one
+  mp_absent_mode_t absent;
+  int32_t unknown_branch;      // 0 or more, MP_BRANCH_LARGEST or MP_BRANCH_SMALLEST
+  int64_t unknown_trip_count;  // of a loop that an absent value decides
+  const char *algorithms;      // of collectives; "": none is named
+  const char *calibration;     // a file; "": none
+  double pace;                 // paced: real seconds for a virtual one
 } mp_pod_time_t;
 
 // Reads them. An option that somebody has given wins over the description. INVALID_ARGUMENT for an

@@ -8,14 +8,47 @@
 #include "topology/pod_impl.h"
 #include "topology/spec_value.h"
 
+static mp_status_t pod_time_refuse(const mp_options_t *options, mp_option_id_t id,
+                                   const char *expected, const char *text) {
+  return mp_status_make(MP_INVALID_ARGUMENT, "option %s (%s): expected %s, got '%s'",
+                        mp_option_info(id)->name, mp_option_source_name(options->source[id]),
+                        expected, text);
+}
+
 // Sets what an option says, if somebody has given it.
 static mp_status_t pod_time_read_option(const mp_options_t *options, mp_option_id_t id,
                                         mp_spec_type_t type, const char *text, void *out_member) {
   if (options->source[id] == MP_SOURCE_DEFAULT) return NULL;
   if (mp_spec_value_parse(type, mp_str(text), out_member)) return NULL;
-  return mp_status_make(MP_INVALID_ARGUMENT, "option %s (%s): expected %s, got '%s'",
-                        mp_option_info(id)->name, mp_option_source_name(options->source[id]),
-                        mp_spec_value_expected(type), text);
+  return pod_time_refuse(options, id, mp_spec_value_expected(type), text);
+}
+
+// What is said about values that are absent stands in options alone.
+static mp_status_t pod_time_read_absent(const mp_options_t *options, mp_pod_time_t *time) {
+  int mode = 0;
+  while (mode < MP_ABSENT_MODE_COUNT &&
+         strcmp(mp_absent_mode_name((mp_absent_mode_t)mode), options->absent) != 0) {
+    ++mode;
+  }
+  if (mode == MP_ABSENT_MODE_COUNT) {
+    return pod_time_refuse(options, MP_OPTION_ID_absent, "error, nan, zero or one",
+                           options->absent);
+  }
+  time->absent = (mp_absent_mode_t)mode;
+  time->unknown_trip_count = options->unknown_trip_count;
+  long long branch = 0;
+  if (strcmp(options->unknown_branch, "largest") == 0) {
+    branch = MP_BRANCH_LARGEST;
+  } else if (strcmp(options->unknown_branch, "smallest") == 0) {
+    branch = MP_BRANCH_SMALLEST;
+  } else if (!mp_str_parse_i64(mp_str(options->unknown_branch), &branch) || branch < 0 ||
+             branch > INT32_MAX) {
+    return pod_time_refuse(options, MP_OPTION_ID_unknown_branch,
+                           "largest, smallest, or the number of a branch from 0",
+                           options->unknown_branch);
+  }
+  time->unknown_branch = (int32_t)branch;
+  return NULL;
 }
 
 static const char *pod_time_text(const mp_options_t *options, mp_option_id_t id, const char *option,
@@ -37,6 +70,7 @@ static mp_status_t pod_time_read(const mp_pod_spec_t *spec, const mp_options_t *
       pod_time_text(options, MP_OPTION_ID_algorithms, options->algorithms, spec->algorithms);
   time.calibration =
       pod_time_text(options, MP_OPTION_ID_calibration, options->calibration, spec->calibration);
+  MP_RETURN_IF_ERROR(pod_time_read_absent(options, &time));
   *out_time = time;
   return NULL;
 }
@@ -90,6 +124,11 @@ mp_status_t mp_pod_write_settings(const mp_pod_spec_t *spec, const mp_options_t 
   mp_strbuf_printf(out_text, "option platform\t%s\n", mp_platform_name(platform));
   mp_strbuf_printf(out_text, "option time\t%s\n", mp_time_mode_name(time.mode));
   mp_strbuf_printf(out_text, "option values\t%s\n", mp_values_mode_name(time.values));
+  mp_strbuf_printf(out_text,
+                   "option absent\t%s\noption unknown_branch\t%s\n"
+                   "option unknown_trip_count\t%" PRId64 "\n",
+                   mp_absent_mode_name(time.absent), options->unknown_branch,
+                   time.unknown_trip_count);
   mp_strbuf_puts(out_text, "option pace\t");
   mp_strbuf_put_double(out_text, time.pace);
   mp_strbuf_printf(out_text, "\noption algorithms\t%s\noption calibration\t",

@@ -72,6 +72,12 @@ typedef enum {
     "model: keep virtual times of the described pod; paced: real time follows them; off: none")   \
   X(values, STRING, 0, 0, "real", "", "MINIPOD_VALUES",                                           \
     "real: programs compute; shapes: only the time model runs, for pods larger than the machine") \
+  X(absent, STRING, 0, 0, "error", "", "MINIPOD_ABSENT",                                          \
+    "values shapes: what reads of absent values give: error, nan, zero or one")                   \
+  X(unknown_branch, STRING, 0, 0, "largest", "", "MINIPOD_UNKNOWN_BRANCH",                        \
+    "values shapes: the branch that an absent value decides: largest, smallest, or its number")   \
+  X(unknown_trip_count, INT, 0, INT32_MAX, "1", "rounds", "MINIPOD_UNKNOWN_TRIP_COUNT",           \
+    "values shapes: how often a loop goes round that an absent value decides")                    \
   X(pace, STRING, 0, 0, "1", "", "MINIPOD_PACE", "time paced: real seconds for a virtual one")    \
   X(algorithms, STRING, 0, 0, "", "", "MINIPOD_ALGORITHMS",                                       \
     "time model: algorithms of collectives, such as \"all_reduce:ring,all_gather:direct\"")       \
@@ -131,6 +137,9 @@ typedef struct {
   int64_t native;
   const char *time;
   const char *values;
+  const char *absent;
+  const char *unknown_branch;
+  int64_t unknown_trip_count;
   const char *pace;
   const char *algorithms;
   const char *calibration;

@@ -30,13 +30,24 @@ static bool program_blame_is_wanted(const mp_program_t *program, mp_status_t sta
          program->module->main != NULL;
 }
 
+// The op that makes a result; NULL: it is an argument, or there is no module.
+static const mp_op_t *program_blame_maker(const mp_program_t *program, uint32_t result) {
+  if (program->module == NULL || program->module->main == NULL) return NULL;
+  const mp_op_t *terminator = mp_block_terminator(program->module->main->body);
+  if (terminator == NULL || result >= terminator->num_operands) return NULL;
+  return terminator->operands[result]->op;
+}
+
+void mp_program_describe_result(const mp_program_t *program, uint32_t result, mp_strbuf_t *out) {
+  const mp_op_t *op = program_blame_maker(program, result);
+  if (op != NULL) mp_loc_describe(op->loc, out);
+}
+
 mp_status_t mp_program_blame_result(const mp_program_t *program, uint32_t result,
                                     mp_status_t status) {
   if (!program_blame_is_wanted(program, status)) return status;
-  const mp_op_t *terminator = mp_block_terminator(program->module->main->body);
-  if (terminator == NULL || result >= terminator->num_operands) return status;
-  const mp_op_t *op = terminator->operands[result]->op;
-  if (op == NULL) return status;  // the result is an argument
+  const mp_op_t *op = program_blame_maker(program, result);
+  if (op == NULL) return status;
   mp_strbuf_t line;
   mp_strbuf_init(&line);
   mp_strbuf_printf(&line, "in the program: result %" PRIu32 " of %.*s is made by ", result,

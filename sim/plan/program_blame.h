@@ -13,4 +13,8 @@ MP_NODISCARD mp_status_t mp_program_blame_result(const mp_program_t *program, ui
 MP_NODISCARD mp_status_t mp_program_blame_temporaries(const mp_program_t *program,
                                                       mp_status_t status);
 
+// Appends what makes result `result`, and where it stands in the user's program: `add at f.py:3:9`.
+// Nothing where that is not known, or the result is an argument.
+void mp_program_describe_result(const mp_program_t *program, uint32_t result, mp_strbuf_t *out);
+
 #endif  // MINIPOD_SIM_PLAN_PROGRAM_BLAME_H_

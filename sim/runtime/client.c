@@ -172,6 +172,9 @@ static mp_status_t client_make_model(mp_client_t *client, const mp_options_t *op
   mp_pod_time_t time;
   MP_RETURN_IF_ERROR(mp_pod_read_time(client->pod, options, &time));
   client->shapes_only = time.values == MP_VALUES_MODE_SHAPES;
+  client->absent = time.absent;
+  client->unknown_branch = time.unknown_branch;
+  client->unknown_trip_count = time.unknown_trip_count;
   if (time.mode != MP_TIME_OFF) return mp_model_create(client->pod, options, &client->model);
   if (!client->shapes_only) return NULL;
   return mp_pod_blame_time(

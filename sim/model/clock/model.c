@@ -12,6 +12,9 @@ static mp_status_t model_make(mp_model_t *model, const mp_options_t *options) {
   MP_RETURN_IF_ERROR(mp_chip_from_pod(info, &model->chip));
   mp_pod_time_t time;
   MP_RETURN_IF_ERROR(mp_pod_read_time(model->pod, options, &time));
+  model->has_guesses = time.values == MP_VALUES_MODE_SHAPES;
+  model->unknown_branch = time.unknown_branch;
+  model->unknown_trip_count = time.unknown_trip_count;
   if (time.calibration[0] != 0) {
     MP_RETURN_IF_ERROR(
         mp_pod_blame_time(model->pod, options, MP_OPTION_ID_calibration,
@@ -131,6 +134,7 @@ static mp_status_t model_make_program(mp_model_program_t *program,
                                       &program->replay));
   program->current = program->replay;
   mp_model_set_kin(program);
+  if (program->model->has_guesses) MP_RETURN_IF_ERROR(mp_model_guess_branches(program));
   return NULL;
 }
 

@@ -47,6 +47,10 @@ MP_NODISCARD mp_status_t mp_model_program_create(mp_model_t *model, const mp_pro
 // frees just `device_program`.
 void mp_model_program_release(mp_model_program_t *program, mp_program_t *device_program);
 
+// Where programs run for their shapes alone: the branch to take where an absent value decides, of
+// the branches of this number (mp_op_t.control); there may be fewer. estimate.c
+uint32_t mp_model_program_branch(const mp_model_program_t *program, uint32_t control);
+
 // Seconds of one launch on an idle pod. Loops go round as often as the program says
 // (mp_cmd_t.rounds), or once where it does not. estimate.c
 MP_NODISCARD mp_status_t mp_model_program_estimate(mp_model_program_t *program,
@@ -110,10 +114,13 @@ typedef struct {
   uint32_t num_devices;
   const int32_t *ids;  // [num_devices] global
   uint64_t launches;
-  mp_moment_t time;         // of the device that took longest, summed over launches
-  mp_moment_t available;    // of all devices that took part
-  mp_moment_t transfers;    // that these waited for arguments before they began
-  mp_replay_books_t books;  // summed over launches
+  mp_moment_t time;          // of the device that took longest, summed over launches
+  mp_moment_t available;     // of all devices that took part
+  mp_moment_t transfers;     // that these waited for arguments before they began
+  mp_replay_books_t books;   // summed over launches
+  const uint32_t *branches;  // by mp_op_t.control: as mp_model_program_branch says
+  int32_t unknown_branch;    // the options that the guesses follow (topology/pod.h)
+  int64_t unknown_trip_count;
 } mp_model_program_books_t;
 
 typedef struct {

@@ -105,6 +105,7 @@ struct mp_model_program_s {
   mp_memo_t memos[MP_MODEL_MEMOS];
   uint32_t next_memo;
   mp_program_t *adopted;  // freed with it
+  uint32_t *branches;     // [twin->num_controls] mp_model_program_branch; NULL: programs compute
   // Sums over what was replayed; what memos stand for is added when they are read or replaced.
   uint64_t launches;
   mp_moment_t time;       // of the device that took longest
@@ -126,6 +127,10 @@ struct mp_model_s {
   mp_pod_t *pod;  // a reference
   mp_chip_t chip;
   mp_network_t *network;
+  // What absent values decide, where programs run for their shapes alone (topology/pod.h).
+  bool has_guesses;
+  int32_t unknown_branch;
+  int64_t unknown_trip_count;
   mp_health_t *health;  // a reference: at this point of the log; NULL: all is well
   mp_changed_network_t changed[MP_MODEL_NETWORKS];
   uint32_t next_changed;
@@ -232,6 +237,8 @@ MP_NODISCARD mp_status_t mp_model_collective_seconds(void *context,
 void mp_model_fold_memo(mp_model_program_t *program, mp_memo_t *memo);
 // Sets what the program has in common with others, when all else is set.
 void mp_model_set_kin(mp_model_program_t *program);
+// Sets program->branches; the model's lock is held. estimate.c
+MP_NODISCARD mp_status_t mp_model_guess_branches(mp_model_program_t *program);
 // The books of a program as they are shown.
 mp_model_program_books_t mp_model_books_of(mp_model_program_t *program);
 // Frees a program that nothing refers to; the lock need not be held.

@@ -38,7 +38,10 @@ mp_model_program_books_t mp_model_books_of(mp_model_program_t *program) {
                                     .time = program->time,
                                     .available = program->available,
                                     .transfers = program->transfers,
-                                    .books = program->books};
+                                    .books = program->books,
+                                    .branches = program->branches,
+                                    .unknown_branch = program->model->unknown_branch,
+                                    .unknown_trip_count = program->model->unknown_trip_count};
 }
 
 // ---- Links ----

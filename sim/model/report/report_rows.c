@@ -172,6 +172,13 @@ static mp_status_t report_rows_make_guesses(const maker_t *m) {
     mp_report_guess_t *guess = &m->row->guess[m->row->num_guesses++];
     MP_RETURN_IF_ERROR(mp_report_place(m->places, step->op->loc, &guess->place));
     guess->branches = step->op->code == MP_OP_WHILE ? 0 : step->op->num_regions;
+    guess->taken = (uint64_t)m->books->unknown_trip_count;
+    if (guess->branches != 0) {
+      const uint32_t *branches = m->books->branches;
+      const uint32_t branch = branches == NULL ? 0 : branches[step->op->control];
+      guess->taken = branch < guess->branches ? branch : guess->branches - 1;
+    }
+    guess->why = m->books->unknown_branch;
     guess->count = counts[s];
   }
   return NULL;

@@ -57,7 +57,9 @@ typedef struct {
 // A choice of the program that was not made but guessed, because the value that decides is absent.
 typedef struct {
   const char *place;  // "cond at train.py:3:5"
-  uint32_t branches;  // of which the first was taken; 0: a loop, which went round once more
+  uint32_t branches;  // 0: a loop
+  uint64_t taken;     // the number of the branch, or how often the loop went round
+  int32_t why;        // the branch: mp_pod_time_t.unknown_branch
   uint64_t count;     // on all devices together
 } mp_report_guess_t;
 

@@ -141,6 +141,19 @@ static void report_table_ops(const mp_report_program_t *row, mp_strbuf_t *out) {
   }
 }
 
+// "branch 1 of 0 to 2, the largest", "5 rounds".
+static void report_table_guess(const mp_report_guess_t *guess, char *text, size_t size) {
+  const char *why = guess->why == MP_BRANCH_LARGEST    ? ", the largest"
+                    : guess->why == MP_BRANCH_SMALLEST ? ", the smallest"
+                                                       : "";
+  if (guess->branches == 0) {
+    (void)snprintf(text, size, "%" PRIu64 " round%s", guess->taken, guess->taken == 1 ? "" : "s");
+  } else {
+    (void)snprintf(text, size, "branch %" PRIu64 " of 0 to %" PRIu32 "%s", guess->taken,
+                   guess->branches - 1, why);
+  }
+}
+
 static void report_table_guesses(const mp_report_program_t *row, mp_strbuf_t *out) {
   mp_strbuf_puts(out,
                  "  what decides here is absent (option values: shapes): its times are those of "
@@ -148,10 +161,9 @@ static void report_table_guesses(const mp_report_program_t *row, mp_strbuf_t *ou
   mp_strbuf_printf(out, "  %-32s %8s  %s\n", "guess", "count", "at");
   for (uint32_t i = 0; i < row->num_guesses; ++i) {
     const mp_report_guess_t *guess = &row->guess[i];
-    char what[MP_REPORT_NUMBER + 32];
-    (void)snprintf(what, sizeof(what), "the first of %" PRIu32 " branches", guess->branches);
-    mp_strbuf_printf(out, "  %-32s %8" PRIu64 "  %s\n",
-                     guess->branches == 0 ? "one more round" : what, guess->count, guess->place);
+    char what[2 * MP_REPORT_NUMBER + 32];
+    report_table_guess(guess, what, sizeof(what));
+    mp_strbuf_printf(out, "  %-32s %8" PRIu64 "  %s\n", what, guess->count, guess->place);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
+#include "sim/runtime/buffers/absent.h"
 #include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/devices/device_impl.h"
 
@@ -151,6 +152,7 @@ void mp_buffer_release(mp_buffer_t *buffer) {
   MP_ASSERT(buffer->externals == 0);  // each has a reference
   if (!buffer->is_deleted) mp_storage_release(buffer->storage);
   mp_event_release(buffer->definition);
+  mp_free(buffer->stand_in);
   mp_lock_deinit(&buffer->lock);
   mp_client_t *client = mp_device_client(buffer->memory->device);
   mp_free(buffer);
@@ -252,17 +254,15 @@ mp_status_t mp_buffer_hold_storage(mp_buffer_t *buffer, mp_storage_t **out_stora
   return buffer_get_storage(buffer, false, out_storage);
 }
 
-mp_status_t mp_buffer_no_values(void) {
-  return mp_status_make(MP_FAILED_PRECONDITION,
-                        "this array has no values: the option values is shapes, so that programs "
-                        "run for their times alone");
-}
-
 // Where programs run for their shapes alone, only the array's definition says whether it has
 // values: whoever wants to look at it waits for that first.
 static void buffer_await_values(const mp_buffer_t *buffer) {
-  if (!mp_device_client(buffer->memory->device)->shapes_only) return;
   mp_status_release(mp_event_await(buffer->definition));  // whoever looks waits for it, too
+}
+
+// Whether the buffer still has its storage.
+static bool buffer_is_open(const mp_buffer_t *buffer) {
+  return !buffer->is_deleted || buffer->externals != 0;
 }
 
 // Whether the array is there, and has no values.
@@ -272,22 +272,50 @@ static bool buffer_lacks_values(const mp_buffer_t *buffer) {
   return mp_event_has_succeeded(buffer->definition) && !buffer->storage->values->are_there;
 }
 
-mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data) {
+// Has something stand there for absent values, at one address for the buffer's life.
+static mp_status_t buffer_make_stand_in(mp_buffer_t *buffer) {
+  mp_storage_t *storage = NULL;
+  void *stand_in = NULL;
+  mp_lock(&buffer->lock);
+  const bool is_wanted =
+      buffer_is_open(buffer) && buffer->stand_in == NULL && buffer_lacks_values(buffer);
+  if (is_wanted) storage = mp_storage_retain(buffer->storage);
+  mp_unlock(&buffer->lock);
+  if (!is_wanted) return NULL;
+  // Without the lock, as texts about storages need another leaf of the lock order.
+  mp_status_t status = mp_absent_read(storage, buffer->type.dtype, 0, buffer->bytes, &stand_in);
+  mp_storage_release(storage);
+  MP_RETURN_IF_ERROR(status);
+  mp_lock(&buffer->lock);
+  void *other = buffer->stand_in;  // of a thread that was faster
+  if (other == NULL) buffer->stand_in = stand_in;
+  mp_unlock(&buffer->lock);
+  if (other != NULL) mp_free(stand_in);
+  return NULL;
+}
+
+static void *buffer_data(const mp_buffer_t *buffer) {
   static _Alignas(64) unsigned char no_data[64];  // what error buffers point to
+  const mp_storage_t *storage = buffer->storage;
+  if (storage == NULL) return no_data;
+  return buffer->stand_in != NULL ? buffer->stand_in : mp_storage_find(storage, storage->data);
+}
+
+mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data) {
   mp_status_t status = NULL;
-  buffer_await_values(buffer);
+  if (mp_device_client(buffer->memory->device)->shapes_only) {
+    buffer_await_values(buffer);
+    MP_RETURN_IF_ERROR(buffer_make_stand_in(buffer));
+  }
   bool locked = buffer_lock(buffer);
   buffer_assert_holds(buffer);
-  if (buffer->is_deleted && buffer->externals == 0) {
+  if (!buffer_is_open(buffer)) {
     status = buffer_deleted_error(buffer);
-  } else if (buffer_lacks_values(buffer)) {
-    status = mp_buffer_no_values();
   } else {
     buffer->externals += 1;
     mp_storage_retain(buffer->storage);
     mp_buffer_retain(buffer);
-    mp_storage_t *storage = buffer->storage;
-    *out_data = storage == NULL ? no_data : mp_storage_find(storage, storage->data);
+    *out_data = buffer_data(buffer);
   }
   buffer_unlock(buffer, locked);
   return status;

@@ -22,6 +22,7 @@ struct mp_buffer_s {
   bool is_unwanted;         // its user deleted it while a launch had taken it as a donation
   uint32_t externals;       // external references, each with a hold and a reference to the buffer
   uint64_t claim;           // number of the launch that took it as a donation; 0: none
+  void *stand_in;           // owned: what external references of absent values get; NULL: nothing
   int64_t dims[];           // [type.rank] what type.dims points to
 };
 
@@ -46,8 +47,10 @@ MP_NODISCARD mp_status_t mp_buffer_bytes_of(mp_dtype_t dtype, const int64_t *dim
 // INVALID_ARGUMENT when the buffer was deleted before.
 MP_NODISCARD mp_status_t mp_buffer_give_up(mp_buffer_t *buffer, mp_storage_t **out_storage);
 
-// The error of whoever wants values that there are none of (mp_storage_t.values).
-MP_NODISCARD mp_status_t mp_buffer_no_values(void);
+// As mp_buffer_read_raw_to, of the whole array, for who can do without its values: when it has none
+// nothing is copied, and `*out_is_absent` is set before the event is.
+MP_NODISCARD mp_status_t mp_buffer_read_values_to(mp_buffer_t *buffer, void *dst, mp_event_t *done,
+                                                  bool *out_is_absent);
 
 // A copy of bytes from storage to storage.
 typedef struct {

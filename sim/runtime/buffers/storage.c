@@ -40,11 +40,17 @@ mp_values_t *mp_values_retain(mp_values_t *values) {
   return values;
 }
 
+void mp_values_set_maker(mp_values_t *values, mp_name_t *maker) {
+  mp_name_release(values->maker);
+  values->maker = mp_name_retain(maker);
+}
+
 void mp_values_release(mp_values_t *values) {
   if (values == NULL) return;
   // As all counts of references: the last one frees it after the others.
   if (atomic_fetch_sub_explicit(&values->references, 1, memory_order_acq_rel) != 1) return;
   mp_contents_release(values->contents);
+  mp_name_release(values->maker);
   mp_free(values);
 }
 

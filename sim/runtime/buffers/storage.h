@@ -33,6 +33,7 @@ typedef struct {
   bool are_there;
   mp_contents_t *contents;  // a reference; NULL: nobody has brought any bytes, or they are adopted
   void *data;               // of the contents, or adopted; NULL: none
+  mp_name_t *maker;         // a reference: what would have made them, for texts; NULL: nobody knows
 } mp_values_t;
 
 // A new one, without values. RESOURCE_EXHAUSTED when memory is short.
@@ -40,6 +41,8 @@ MP_NODISCARD mp_status_t mp_values_create(mp_values_t **out_values);
 // mp_values_retain adds a reference and returns the same; the last mp_values_release frees it. NULL
 // has no effect in either.
 mp_values_t *mp_values_retain(mp_values_t *values);
+// Before the array's definition is set: what would have made the values. NULL: nobody knows.
+void mp_values_set_maker(mp_values_t *values, mp_name_t *maker);
 void mp_values_release(mp_values_t *values);
 
 typedef struct {

@@ -9,6 +9,7 @@
 #include "sim/base/containers/list.h"
 #include "sim/kernels/strided.h"
 #include "sim/numeric/dims.h"
+#include "sim/runtime/buffers/absent.h"
 #include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/devices/pacer.h"
@@ -36,6 +37,11 @@ struct transfer_s {
   mp_event_t *done;  // a reference
   uint64_t bytes;
   mp_strided_t copy;
+  // To the host, of values that are absent: the elements, and which bytes of the array are read.
+  mp_dtype_t dtype;
+  uint64_t offset;
+  void *stand_in;       // owned: what is copied in their place
+  bool *out_is_absent;  // what is set in place of a copy; NULL: something is copied
 };
 
 static void transfer_describe_bytes(mp_strided_t *copy, uint64_t bytes) {
@@ -80,6 +86,7 @@ static mp_event_t *transfer_dispose(transfer_t *transfer) {
   mp_event_t *done = transfer->done;
   mp_storage_release(transfer->source);
   mp_storage_release(transfer->target);
+  mp_free(transfer->stand_in);
   mp_free(transfer);
   mp_client_unhold(client);
   return done;
@@ -102,7 +109,20 @@ static bool transfer_end_without_values(transfer_t *transfer) {
   if (has_values && source != NULL) transfer->from = mp_storage_find(source, transfer->from);
   if (has_values && target != NULL) transfer->to = mp_storage_find(target, transfer->to);
   if (has_values) return false;
-  transfer_finish(&transfer->job, transfer->target != NULL ? NULL : mp_buffer_no_values());
+  mp_status_t status = NULL;
+  if (target != NULL) {
+    if (source != NULL) mp_values_set_maker(target->values, source->values->maker);
+  } else if (transfer->out_is_absent != NULL) {
+    *transfer->out_is_absent = true;
+  } else {
+    status = mp_absent_read(source, transfer->dtype, transfer->offset, transfer->bytes,
+                            &transfer->stand_in);
+    if (status == NULL) {
+      transfer->from = transfer->stand_in;
+      return false;
+    }
+  }
+  transfer_finish(&transfer->job, status);
   return true;
 }
 
@@ -148,6 +168,9 @@ typedef struct {
   mp_event_t *after;              // borrowed; NULL: at once
   uint64_t bytes;
   const mp_strided_t *copy;
+  mp_dtype_t dtype;  // this and what follows: as of a transfer
+  uint64_t offset;
+  bool *out_is_absent;
 } transfer_request_t;
 
 // Starts a transfer, or has it start when request->after is set. `done` is borrowed and set at the
@@ -171,6 +194,9 @@ static mp_status_t transfer_begin(mp_client_t *client, const transfer_request_t 
   transfer->to = request->to;
   transfer->bytes = request->bytes;
   transfer->copy = *request->copy;
+  transfer->dtype = request->dtype;
+  transfer->offset = request->offset;
+  transfer->out_is_absent = request->out_is_absent;
   transfer->done = mp_event_retain(done);
   mp_client_hold(client);
   if (request->after == NULL || mp_event_is_ready(request->after)) {
@@ -337,7 +363,8 @@ mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint64_t dst_bytes
                                   .source = source,
                                   .after = buffer->definition,
                                   .bytes = buffer->bytes,
-                                  .copy = &copy};
+                                  .copy = &copy,
+                                  .dtype = buffer->type.dtype};
     status = transfer_begin(client, &request, done);
   }
   const mp_stamp_t stamp = status == NULL ? transfer_note_read(buffer, buffer->bytes) : 0;
@@ -356,7 +383,7 @@ static mp_status_t transfer_check_range(const mp_buffer_t *buffer, uint64_t offs
 }
 
 static mp_status_t transfer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
-                                     mp_event_t *done, mp_stamp_t *out_stamp) {
+                                     mp_event_t *done, bool *out_is_absent, mp_stamp_t *out_stamp) {
   MP_RETURN_IF_ERROR(transfer_check_range(buffer, offset, size));
   mp_strided_t copy;
   transfer_describe_bytes(&copy, size);
@@ -367,7 +394,10 @@ static mp_status_t transfer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t of
                                 .source = source,
                                 .after = buffer->definition,
                                 .bytes = size,
-                                .copy = &copy};
+                                .copy = &copy,
+                                .dtype = buffer->type.dtype,
+                                .offset = offset,
+                                .out_is_absent = out_is_absent};
   MP_RETURN_IF_ERROR(transfer_begin(mp_device_client(buffer->memory->device), &request, done));
   *out_stamp = transfer_note_read(buffer, size);
   return NULL;
@@ -376,7 +406,13 @@ static mp_status_t transfer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t of
 mp_status_t mp_buffer_read_raw_to(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
                                   mp_event_t *done) {
   mp_stamp_t stamp;
-  return transfer_read_raw(buffer, dst, offset, size, done, &stamp);
+  return transfer_read_raw(buffer, dst, offset, size, done, NULL, &stamp);
+}
+
+mp_status_t mp_buffer_read_values_to(mp_buffer_t *buffer, void *dst, mp_event_t *done,
+                                     bool *out_is_absent) {
+  mp_stamp_t stamp;
+  return transfer_read_raw(buffer, dst, 0, buffer->bytes, done, out_is_absent, &stamp);
 }
 
 mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
@@ -385,7 +421,7 @@ mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, 
   MP_RETURN_IF_ERROR(mp_buffer_check_read(buffer));
   MP_RETURN_IF_ERROR(mp_event_create(&done));
   mp_stamp_t stamp = 0;
-  const mp_status_t status = transfer_read_raw(buffer, dst, offset, size, done, &stamp);
+  const mp_status_t status = transfer_read_raw(buffer, dst, offset, size, done, NULL, &stamp);
   return transfer_give_event(mp_device_client(buffer->memory->device), status, stamp, done,
                              out_done);
 }

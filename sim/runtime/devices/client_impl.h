@@ -33,9 +33,13 @@ struct mp_client_s {
   atomic_uint num_launching;  // threads in a launch (launching.h); the end waits on it as a futex
   bool shapes_only;           // programs run for their shapes alone (launch/shapes.h)
   mp_regions_t regions;       // where such programs run
-  mp_model_t *model;          // of time; NULL: no virtual times are kept
-  mp_pacer_t *pacer;          // keeps real time behind virtual time; NULL: nothing does
-  mp_faults_t *faults;        // dead and slow devices and links (order/faulty.h)
+  mp_absent_mode_t absent;    // what reads of absent values give then (buffers/absent.h)
+  int32_t unknown_branch;     // and what absent values decide (launch/shapes.h)
+  int64_t unknown_trip_count;
+  atomic_bool has_told_absent;  // of the first such read
+  mp_model_t *model;            // of time; NULL: no virtual times are kept
+  mp_pacer_t *pacer;            // keeps real time behind virtual time; NULL: nothing does
+  mp_faults_t *faults;          // dead and slow devices and links (order/faulty.h)
 
   mp_pod_t *pod;
   uint32_t num_devices;

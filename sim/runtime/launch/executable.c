@@ -142,14 +142,15 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
     executable->ids = executable->set->ids;
     status = executable_list_local(executable);
   }
-  if (status == NULL && client->shapes_only) {
-    status = mp_shapes_create(program, &executable->shapes);
-    executable->newest = mp_calloc(program->num_results + 1, sizeof(*executable->newest));
-    if (status == NULL && executable->newest == NULL) status = mp_status_out_of_memory();
-  }
   if (status == NULL && client->model != NULL) {
     status =
         mp_model_program_create(client->model, program, count, executable->ids, &executable->timed);
+  }
+  if (status == NULL && client->shapes_only) {
+    status = mp_shapes_create(program, executable->timed, (uint64_t)client->unknown_trip_count,
+                              &executable->shapes);
+    executable->newest = mp_calloc(program->num_results + 1, sizeof(*executable->newest));
+    if (status == NULL && executable->newest == NULL) status = mp_status_out_of_memory();
   }
   if (status != NULL) {
     if (executable != NULL) {
@@ -157,6 +158,7 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
       mp_shapes_release(executable->shapes);
       mp_free(executable->newest);
       mp_free(executable->local);
+      if (executable->timed != NULL) mp_model_program_release(executable->timed, NULL);
     }
     mp_free(executable);
     mp_program_release(program);

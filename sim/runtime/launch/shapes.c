@@ -3,7 +3,9 @@
 #include "sim/base/alloc.h"
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
+#include "sim/plan/program_blame.h"
 #include "sim/runtime/launch/run.h"
+#include "sim/runtime/launch/run_slots.h"
 
 // Slots are numbered; the first one is special.
 enum {
@@ -28,6 +30,8 @@ typedef struct {
   // Of a choice: the commands [begin, join) are those that it decides about. Whichever way it goes,
   // the run comes to `join`. SHAPES_NONE: it is no choice, or one with a single outcome.
   uint32_t begin, join;
+  uint32_t branch;        // SWITCH: the branch that is guessed
+  uint32_t loop;          // BRANCH_UNLESS: its number among loops
   uint32_t next_joined;   // the next choice with the same join; SHAPES_NONE: there is none
   uint32_t first_joined;  // of any command: the first choice that has its join here
 } shape_cmd_t;
@@ -35,16 +39,20 @@ typedef struct {
 struct mp_shapes_s {
   mp_arena_t *arena;
   const mp_program_t *program;
-  uint32_t num_slots;
+  const mp_model_program_t *timed;  // borrowed while it is made
+  uint64_t trip_count;              // that loops have whose end is guessed
+  uint32_t num_slots, num_loops;
   const shape_cmd_t *commands;  // [program->num_commands]
   const uint32_t *params;       // [num_params] slot numbers
   const uint32_t *results;      // [num_results]
+  mp_name_t **makers;           // [num_results] references: which op makes each
 };
 
 struct mp_shape_run_s {
   const mp_shapes_t *shapes;
   uint64_t *known;                   // a bit per slot: it has a value
   uint64_t *guessed;                 // a bit per choice: it was guessed, and its join is to come
+  uint64_t *rounds;                  // of each loop that the run is in: how often it went round
   uint32_t num_params, num_results;  // added so far
   mp_values_t **values;              // [params, then results] references
 };
@@ -170,7 +178,8 @@ static mp_status_t shapes_find_needs(shapes_builder_t *b, const mp_cmd_t *cmd,
 // (sim/plan/emit_control.c). The branch that leaves a loop jumps behind the loop's back edge, and
 // decides about the whole loop, also about its condition: that is computed once more or once less.
 // Each branch of a switch ends with a jump to the end of all.
-static void shapes_find_span(const mp_program_t *program, uint32_t number, shape_cmd_t *out) {
+static void shapes_find_span(mp_shapes_t *shapes, uint32_t number, shape_cmd_t *out) {
+  const mp_program_t *program = shapes->program;
   const mp_cmd_t *cmd = &program->commands[number];
   out->join = out->next_joined = out->first_joined = SHAPES_NONE;
   if (cmd->kind == MP_CMD_BRANCH_UNLESS) {
@@ -178,11 +187,14 @@ static void shapes_find_span(const mp_program_t *program, uint32_t number, shape
     MP_ASSERT(edge->kind == MP_CMD_JUMP && edge->targets[0] <= number);
     out->begin = edge->targets[0];
     out->join = cmd->targets[0];
+    out->loop = shapes->num_loops++;
   } else if (cmd->kind == MP_CMD_SWITCH && cmd->num_targets > 1) {
     const mp_cmd_t *end = &program->commands[cmd->targets[1] - 1];
     MP_ASSERT(end->kind == MP_CMD_JUMP && end->targets[0] >= cmd->targets[cmd->num_targets - 1]);
     out->begin = number + 1;
     out->join = end->targets[0];
+    const uint32_t branch = mp_model_program_branch(shapes->timed, cmd->control);
+    out->branch = branch < cmd->num_targets ? branch : cmd->num_targets - 1;
   }
 }
 
@@ -198,7 +210,7 @@ static void shapes_list_joins(const mp_program_t *program, shape_cmd_t *commands
 
 static mp_status_t shapes_add_command(shapes_builder_t *b, uint32_t number, shape_cmd_t *out) {
   const mp_cmd_t *cmd = &b->shapes->program->commands[number];
-  shapes_find_span(b->shapes->program, number, out);
+  shapes_find_span(b->shapes, number, out);
   MP_RETURN_IF_ERROR(shapes_number_all(b, cmd->operands, cmd->num_operands, &out->operands));
   MP_RETURN_IF_ERROR(shapes_number_all(b, cmd->results, cmd->num_results, &out->results));
   out->is_small = shapes_is_small(cmd);
@@ -235,13 +247,34 @@ static mp_status_t shapes_build(shapes_builder_t *b) {
   return NULL;
 }
 
-mp_status_t mp_shapes_create(const mp_program_t *program, mp_shapes_t **out_shapes) {
+static mp_status_t shapes_name_makers(mp_shapes_t *shapes) {
+  const mp_program_t *program = shapes->program;
+  shapes->makers = mp_calloc(program->num_results, sizeof(mp_name_t *));
+  if (shapes->makers == NULL && program->num_results != 0) return mp_status_out_of_memory();
+  for (uint32_t i = 0; i < program->num_results; ++i) {
+    mp_strbuf_t text;
+    mp_strbuf_init(&text);
+    mp_program_describe_result(program, i, &text);
+    mp_status_t status = NULL;
+    if (text.size != 0) status = mp_name_create(mp_str(mp_strbuf_text(&text)), &shapes->makers[i]);
+    mp_strbuf_deinit(&text);
+    MP_RETURN_IF_ERROR(status);
+  }
+  return NULL;
+}
+
+mp_status_t mp_shapes_create(const mp_program_t *program, const mp_model_program_t *timed,
+                             uint64_t trip_count, mp_shapes_t **out_shapes) {
   mp_shapes_t *shapes = mp_calloc(1, sizeof(*shapes));
   MP_RETURN_IF_NULL(shapes);
   shapes->program = program;
+  shapes->timed = timed;
+  shapes->trip_count = trip_count;
   shapes_builder_t builder = {.shapes = shapes};
   mp_status_t status = shapes_build(&builder);
   MP_HASH_MAP_FREE(&builder.map);
+  if (status == NULL) status = shapes_name_makers(shapes);
+  shapes->timed = NULL;
   if (status != NULL) {
     mp_shapes_release(shapes);
     return status;
@@ -252,6 +285,9 @@ mp_status_t mp_shapes_create(const mp_program_t *program, mp_shapes_t **out_shap
 
 void mp_shapes_release(mp_shapes_t *shapes) {
   if (shapes == NULL) return;
+  for (uint32_t i = 0; shapes->makers != NULL && i < shapes->program->num_results; ++i)
+    mp_name_release(shapes->makers[i]);
+  mp_free(shapes->makers);
   mp_arena_release(shapes->arena);
   mp_free(shapes);
 }
@@ -273,7 +309,8 @@ static size_t shapes_words(uint32_t bits) {
 
 mp_status_t mp_shape_run_create(const mp_shapes_t *shapes, mp_shape_run_t **out_run) {
   const mp_program_t *program = shapes->program;
-  const size_t words = shapes_words(shapes->num_slots) + shapes_words(program->num_commands);
+  const size_t bits = shapes_words(shapes->num_slots) + shapes_words(program->num_commands);
+  const size_t words = bits + shapes->num_loops;
   const size_t values = (size_t)program->num_params + program->num_results;
   char *memory = mp_calloc(
       1, sizeof(mp_shape_run_t) + words * sizeof(uint64_t) + values * sizeof(mp_values_t *));
@@ -282,13 +319,16 @@ mp_status_t mp_shape_run_create(const mp_shapes_t *shapes, mp_shape_run_t **out_
   run->shapes = shapes;
   run->known = (uint64_t *)(void *)(memory + sizeof(*run));
   run->guessed = run->known + shapes_words(shapes->num_slots);
+  run->rounds = run->known + bits;
   run->values = (mp_values_t **)(void *)(run->known + words);
   for (uint32_t r = 0; r < program->num_results; ++r) {
-    mp_status_t status = mp_values_create(&run->values[program->num_params + r]);
+    mp_values_t **result = &run->values[program->num_params + r];
+    mp_status_t status = mp_values_create(result);
     if (status != NULL) {
       mp_shape_run_release(run);
       return status;
     }
+    mp_values_set_maker(*result, shapes->makers[r]);
   }
   *out_run = run;
   return NULL;
@@ -378,20 +418,38 @@ static void shapes_join(mp_shape_run_t *run, uint32_t pc) {
   }
 }
 
-// Whether the way on from a choice is guessed: its operand has no value. Then `*next` is set. Loops
-// go round once more, and of branches the first is taken. Once the end of a loop was guessed it
-// stays so, even if the next condition has a value: a loop must not go on for ever on a way that
-// the program would not have gone.
+// The way on from a loop's condition: true when the run leaves the loop. Once the end of a loop was
+// guessed it stays so: a condition that has a value again may end it earlier, but never later, as a
+// loop must not go on for ever on a way that the program would not have gone.
+static bool shapes_leaves_loop(mp_run_t *run, const mp_cmd_t *cmd, const shape_cmd_t *shape,
+                               bool is_known, bool is_guess) {
+  uint64_t *rounds = &run->shape_run->rounds[shape->loop];
+  const uint8_t *condition = mp_run_address(run, &cmd->operands[0]);
+  const bool is_over = is_guess && *rounds >= run->shape_run->shapes->trip_count;
+  const bool leaves = is_over || (is_known && *condition == 0);
+  *rounds = leaves ? 0 : *rounds + 1;
+  return leaves;
+}
+
+// Whether the way on from a choice is guessed: its operand has no value. Then `*next` is set.
 static bool shapes_guesses(mp_run_t *run, uint32_t pc, uint32_t *next) {
   mp_shape_run_t *shape_run = run->shape_run;
   const mp_cmd_t *cmd = &shape_run->shapes->program->commands[pc];
   const shape_cmd_t *shape = &shape_run->shapes->commands[pc];
-  const bool is_open = shapes_get(shape_run->guessed, pc);
+  if (shape->join == SHAPES_NONE) return false;
+  const bool is_loop = cmd->kind == MP_CMD_BRANCH_UNLESS;
+  const bool was_guessed = shapes_get(shape_run->guessed, pc);
   const bool is_known = shapes_get(shape_run->known, shape->operands[0]);
-  if (shape->join == SHAPES_NONE || (is_known && !is_open)) return false;
-  const bool leaves_loop = cmd->kind == MP_CMD_BRANCH_UNLESS && is_open;
-  if (cmd->kind == MP_CMD_SWITCH || leaves_loop) *next = cmd->targets[0];
-  if (run->path != NULL) mp_path_add(run->path, cmd->control, leaves_loop ? 1 : MP_PATH_GUESSED, 1);
+  const bool is_guess = !is_known || (is_loop && was_guessed);
+  uint64_t choice = shape->branch;
+  if (is_loop) choice = shapes_leaves_loop(run, cmd, shape, is_known, is_guess);
+  if (!is_guess) return false;
+  if (!is_loop || choice == 1) *next = cmd->targets[is_loop ? 0 : choice];
+  // The path says once of each loop that its rounds were guessed.
+  if (run->path != NULL) {
+    const uint64_t mark = is_loop && was_guessed ? 0 : MP_PATH_GUESSED;
+    mp_path_add(run->path, cmd->control, choice | mark, 1);
+  }
   shapes_set(shape_run->guessed, pc, true);
   return true;
 }

@@ -6,8 +6,9 @@
 // it follows from values that are there: counters and conditions of loops, random keys, tables of
 // sizes.
 //
-// A choice that depends on values that are not there is guessed: loops go round once more, of
-// branches the first is taken. The run's path says so. What such a choice decides about has no
+// A choice that depends on values that are not there is guessed, as the options say: loops go round
+// `unknown_trip_count` times in all, of branches the one that costs most is taken. The run's path
+// says so. What such a choice decides about has no
 // value afterwards: whatever is written in any of the branches, or in the loop, which includes all
 // that the loop carries from round to round. So no value ever depends on a guess.
 //
@@ -15,6 +16,7 @@
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_H_
 
+#include "sim/model/clock/model.h"
 #include "sim/plan/program.h"
 #include "sim/runtime/buffers/storage.h"
 
@@ -22,8 +24,12 @@ typedef struct mp_run_s mp_run_t;
 typedef struct mp_shapes_s mp_shapes_t;
 typedef struct mp_shape_run_s mp_shape_run_t;
 
-// What commands of a program need to be computed. RESOURCE_EXHAUSTED when memory is short.
-MP_NODISCARD mp_status_t mp_shapes_create(const mp_program_t *program, mp_shapes_t **out_shapes);
+// What commands of a program need to be computed. `timed` (borrowed during the call) is the same
+// program in the model of time, which says what branch to guess; loops whose end is guessed go
+// round `trip_count` times. RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_shapes_create(const mp_program_t *program,
+                                          const mp_model_program_t *timed, uint64_t trip_count,
+                                          mp_shapes_t **out_shapes);
 void mp_shapes_release(mp_shapes_t *shapes);
 
 // The state of a run. RESOURCE_EXHAUSTED when memory is short.

@@ -43,6 +43,8 @@ static mp_status_t parcel_receive_check(const parcel_receive_t *receive,
   }
   const mp_dtype_t dtype = mp_buffer_type(receive->buffer)->dtype;
   const uint64_t bytes = mp_buffer_bytes(receive->buffer);
+  const bool is_absent = packet->envelope.words[2] == MP_PARCEL_ABSENT;
+  if (is_absent && packet->envelope.words[1] == (uint32_t)dtype) return NULL;
   if (packet->envelope.words[1] == (uint32_t)dtype && packet->bytes == bytes) return NULL;
   return mp_status_make(MP_INVALID_ARGUMENT,
                         "process %" PRIu32 " sends an array of %zu bytes, and one of %" PRIu64
@@ -76,10 +78,12 @@ static void parcel_receive_take(mp_parcel_receiver_t *receiver, mp_packet_t *pac
         packet == NULL ? parcel_receive_late_error(receive) : parcel_receive_check(receive, packet);
   }
   mp_event_t *written = mp_event_retain(receive->written);  // setting it frees the receiver
-  if (error == NULL) {
+  // A buffer that nobody has written to has no values where programs run for their shapes alone.
+  const bool is_absent = error == NULL && packet->envelope.words[2] == MP_PARCEL_ABSENT;
+  if (error == NULL && !is_absent) {
     error = mp_buffer_write_raw_to(receive->buffer, packet->data, 0, packet->bytes, written);
   }
-  if (error != NULL) mp_event_set(written, error);
+  if (error != NULL || is_absent) mp_event_set(written, error);
   mp_event_release(written);
 }
 

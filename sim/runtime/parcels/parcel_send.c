@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/devices/reach.h"
 #include "sim/runtime/parcels/parcel.h"
 #include "sim/runtime/parcels/post.h"
@@ -13,6 +14,7 @@ typedef struct {
   uint32_t to;
   mp_envelope_t envelope;
   mp_payload_t *payload;
+  bool is_absent;  // the contents are, and do not go
   mp_event_t *sent;
 } parcel_send_t;
 
@@ -38,7 +40,9 @@ static void parcel_send_go(mp_status_t status, void *context) {
   parcel_send_t *send = context;
   status = mp_status_retain(status);
   if (status == NULL) {
-    status = mp_world_send(send->world, send->to, &send->envelope, send->payload);
+    if (send->is_absent) send->envelope.words[2] = MP_PARCEL_ABSENT;
+    status = mp_world_send(send->world, send->to, &send->envelope,
+                           send->is_absent ? NULL : send->payload);
   }
   if (status != NULL) parcel_send_tell(send, status);
   mp_payload_release(send->payload);
@@ -68,7 +72,7 @@ static mp_status_t parcel_send_start(mp_client_t *client, mp_buffer_t *buffer, u
   const mp_network_end_t from = mp_memory_end(mp_buffer_memory(buffer));
   status = mp_client_check_transfer(client, from, mp_network_device((int32_t)target));
   if (status == NULL) {
-    status = mp_buffer_read_raw_to(buffer, send->payload->data, 0, bytes, copied);
+    status = mp_buffer_read_values_to(buffer, send->payload->data, copied, &send->is_absent);
   }
   if (status != NULL) mp_event_set(copied, status);
   mp_event_release(copied);

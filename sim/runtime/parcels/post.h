@@ -14,6 +14,9 @@ typedef struct {
   uint64_t devices;  // source | target << 32
 } mp_parcel_address_t;
 
+// Of an envelope's words: the sender's status, the type, and whether contents come with it.
+enum { MP_PARCEL_ABSENT = 1 };
+
 // Somebody who awaits a parcel. Made and freed by its owner.
 typedef struct mp_parcel_receiver_s mp_parcel_receiver_t;
 struct mp_parcel_receiver_s {

@@ -49,6 +49,52 @@ def test_loss_scaling():
   assert out.split() == ["absent", "absent", "absent", "3"]
 
 
+def test_reading_absent_values_is_an_error_that_says_what_to_do():
+  out = scenario.run("""
+      loss = jax.jit(lambda x: (x * x).sum())(jnp.ones((1000, 1000)))
+      for read in (float, np.asarray, repr, np.from_dlpack, jax.device_get):
+        try:
+          read(loss)
+        except (jax.errors.JaxRuntimeError, RuntimeError) as error:
+          print(error)
+      """, **SHAPES)
+  lines = out.splitlines()
+  assert len(lines) == 5 and len(set(lines)) == 1, out
+  assert "this array has no values: f32[], result 0 of jit__lambda (reduce_sum at " in lines[0]
+  assert lines[0].endswith("set the option absent (MINIPOD_ABSENT) to nan, zero or one")
+
+
+READS = """
+      x = jnp.ones((1000, 1000))
+      loss = (x * x).sum()
+      assert float(loss) == float(repr(loss)[6:].split(",")[0].rstrip(".")) or np.isnan(float(loss))
+      print(float(loss), int(x.astype(jnp.int32)[0, 0]), bool(loss > 0), complex(loss + 0j).real)
+      for dtype in ("bfloat16", "float8_e5m2", "float4_e2m1fn", "complex64", "uint8", "bool"):
+        whole = np.asarray(x.astype(dtype))
+        assert whole.shape == x.shape and str(whole[0, 0]) == str(whole[999, 999])
+        print(str(whole[0, 1]).lower())
+      host = jax.device_put(x, jax.sharding.SingleDeviceSharding(jax.devices()[1], memory_kind="pinned_host"))
+      parts = jax.device_put(x, NamedSharding(jax.make_mesh((4,), ("i",)), P("i")))
+      for read in (np.from_dlpack(x), jax.device_get(host), np.asarray(parts), jax.device_get({"a": loss})["a"]):
+        print(np.ravel(read)[-1])
+      print(float(jnp.float32(np.nan_to_num(np.asarray(loss))) + 2), float(loss + 2))
+      """
+
+
+@pytest.mark.parametrize("absent, expected", [
+    ("nan", "nan 0 False nan nan nan 0 (nan+nanj) 0 false nan nan nan nan 2.0 nan"),
+    ("zero", "0.0 0 False 0.0 0 0 0 0j 0 false 0.0 0.0 0.0 0.0 2.0 0.0"),
+    ("one", "1.0 1 True 1.0 1 1 1 (1+0j) 1 true 1.0 1.0 1.0 1.0 3.0 1.0"),
+])
+def test_reads_of_absent_values_give_what_is_asked_for(absent, expected):
+  """What the host makes of them is known; what the pod makes of them is absent."""
+  returncode, out, told = scenario.finish(scenario.start(READS, MINIPOD_ABSENT=absent, **SHAPES))
+  assert returncode == 0, told
+  assert out.split() == expected.split()
+  assert told.count("minipod: ") == 1
+  assert f"absent (option values: shapes): reads of absent values give {absent} (option absent)" in told
+
+
 def test_a_counter_beside_large_work_is_waited_for():
   out = run("""
       @jax.jit
@@ -145,8 +191,8 @@ from jax import lax
 import minipod
 x = jnp.ones((1000, 1000))
 def f(x):
-  a = lax.cond(x[0, 0] > 0, lambda: 1., lambda: 2.)
-  b = lax.switch(jnp.int32(x[0, 1]), [lambda: 1., lambda: 2., lambda: 3.])
+  a = lax.cond(x[0, 0] > 0, lambda: (x @ x)[0, 0], lambda: 2.)
+  b = lax.switch(jnp.int32(x[0, 1]), [lambda: 1., lambda: (x @ x)[0, 0], lambda: 3.])
   c = lax.while_loop(lambda c: c < 8.,
                      lambda c: c * 2, x[1, 1])
   return a + b + c + lax.fori_loop(0, 3, lambda i, c: c + 1., 0.)
@@ -157,17 +203,40 @@ print(minipod.time_report())
   report = scenario.run(f"exec(compile(open({str(script)!r}).read(), {str(script)!r}, 'exec'))",
                         devices=1, MINIPOD_DUMP=tmp_path / "dump", **SHAPES)
   guesses = {line.split(" at ")[-1].split("guesses.py:")[1].split(":")[0]: line
-             for line in report.splitlines() if "branches  " in line or "one more round  " in line}
+             for line in report.splitlines() if "the largest  " in line or "1 round  " in line}
   assert sorted(guesses) == ["6", "7", "8"], report
-  assert "the first of 2 branches                 2  cond at " in guesses["6"]
-  assert "the first of 3 branches                 2  cond at " in guesses["7"]
-  assert "one more round                          2  while at " in guesses["8"]
+  assert "branch 1 of 0 to 1, the largest         2  cond at " in guesses["6"]
+  assert "branch 1 of 0 to 2, the largest         2  cond at " in guesses["7"]
+  assert "1 round                                 2  while at " in guesses["8"]
   assert "guessed: 6 times a branch or a loop was decided by a value that is absent" in report
   dumped = next((tmp_path / "dump").glob("*.time.txt")).read_text()
   assert all(line in dumped for line in guesses.values())
   true = scenario.run(f"exec(compile(open({str(script)!r}).read(), {str(script)!r}, 'exec'))",
                       devices=1, MINIPOD_TIME="model")
   assert "guess" not in true.replace("guesses.py", "")
+
+
+# Where the guesses are what really happens, so are the times.
+ROADS = """
+x = jnp.ones((256, 256))
+def f(x):
+  halved = lax.while_loop(lambda c: (c[0] ** 2).sum() > 1e-6, lambda c: (c[0] * .5, c[1] + 1), (x, 0))[1]
+  rounds = lax.fori_loop(0, (x.sum() / 65536).astype(int) * 18, lambda i, c: jnp.tanh(c), x)
+  chosen = lax.switch((x.sum() > 0).astype(int) + 1, [lambda: x, lambda: jnp.sin(x), lambda: x @ x @ x @ x])
+  return halved, rounds, lax.cond(x[0, 0] > 0, lambda: jnp.cos(x) @ x @ x, lambda: x), chosen
+for _ in range(2):
+  jax.block_until_ready(jax.jit(f)(x))
+print(minipod.virtual_time())
+"""
+
+
+def test_guesses_can_be_chosen():
+  def time_of(branch, **variables):
+    guesses = {"MINIPOD_UNKNOWN_TRIP_COUNT": 18, "MINIPOD_UNKNOWN_BRANCH": branch}
+    return scenario.run(SHOW + ROADS, devices=1, **guesses, **{**SHAPES, **variables})
+  true = time_of("largest", MINIPOD_VALUES="real")
+  assert time_of("largest") == time_of("2") == true
+  assert float(time_of("smallest")) < float(true)
 
 
 def test_random_programs_have_true_values_or_none():

@@ -405,6 +405,9 @@ static void test_other_settings(void **state) {
                         "process 1 (pid 101 on alpha) has real;"));
   expect_two_fail("time=model;" BOX, BOX, MP_FAILED_PRECONDITION,
                   TEXTS("disagree on the option time: ", "has model", "has off"));
+  expect_two_fail("time=model;values=shapes;absent=nan;" BOX, "time=model;values=shapes;" BOX,
+                  MP_FAILED_PRECONDITION,
+                  TEXTS("disagree on the option absent: ", "has nan,", "has error;"));
   expect_two_fail("time=paced;pace=2;" BOX, "time=paced;" BOX, MP_FAILED_PRECONDITION,
                   TEXTS("disagree on the option pace: ", "has 2,", "has 1;"));
   expect_two_fail(

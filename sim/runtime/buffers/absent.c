@@ -1,0 +1,116 @@
+#include "sim/runtime/buffers/absent.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "sim/base/alloc.h"
+#include "sim/runtime/devices/device_impl.h"
+
+enum { ABSENT_PATTERN = 16 };  // bytes; the size of every element divides it
+
+// ---- Numbers ----
+
+static double absent_number(mp_absent_mode_t mode, mp_dtype_t real) {
+  char element[ABSENT_PATTERN];
+  if (mode != MP_ABSENT_MODE_NAN) return mode == MP_ABSENT_MODE_ONE ? 1 : 0;
+  mp_float_encode(real, (double)NAN, element);
+  return isnan(mp_float_decode(real, element)) ? (double)NAN : 0;  // some types have none
+}
+
+// One element: NaN for floating-point numbers, else 0 and false; or zero, or one and true.
+static void absent_put_element(mp_absent_mode_t mode, mp_dtype_t dtype, char *element) {
+  const size_t size = mp_dtype_size(dtype);
+  const mp_dtype_t real = mp_dtype_real_part(dtype);
+  if (mp_dtype_is_float(dtype) || mp_dtype_is_complex(dtype)) {
+    const double number = absent_number(mode, real);
+    mp_float_encode(real, number, element);
+    if (!mp_dtype_is_complex(dtype)) return;
+    mp_float_encode(real, isnan(number) ? number : 0, element + size / 2);  // 1 is 1 + 0j
+  } else {
+    element[0] = mode == MP_ABSENT_MODE_ONE;  // little-endian
+  }
+}
+
+// Zeroed memory, aligned as arrays are when it is small; of more the pages are not touched.
+static char *absent_allocate(uint64_t bytes) {
+  if (bytes > MP_SMALL_BYTES) return mp_calloc(1, bytes);
+  char *made = mp_aligned_malloc(64, bytes);
+  if (made != NULL) memset(made, 0, bytes);
+  return made;
+}
+
+// An array of equal elements from byte `offset` on.
+static mp_status_t absent_make(mp_absent_mode_t mode, mp_dtype_t dtype, uint64_t offset,
+                               uint64_t bytes, void **out_bytes) {
+  char pattern[2 * ABSENT_PATTERN] = {0};
+  const size_t size = mp_dtype_size(dtype);
+  char *made = absent_allocate(bytes + ABSENT_PATTERN);
+  MP_RETURN_IF_NULL(made);
+  *out_bytes = made;
+  if (size == 0 || bytes == 0) return NULL;
+  MP_ASSERT(ABSENT_PATTERN % size == 0);
+  absent_put_element(mode, dtype, pattern);
+  for (size_t i = size; i < sizeof(pattern); ++i) pattern[i] = pattern[i - size];
+  const char *from = pattern + offset % size;
+  bool is_zero = true;
+  for (size_t i = 0; i < size; ++i) is_zero &= pattern[i] == 0;
+  if (is_zero) return NULL;
+  memcpy(made, from, ABSENT_PATTERN);
+  for (uint64_t done = ABSENT_PATTERN; done < bytes;) {
+    const uint64_t more = done < bytes - done ? done : bytes - done;
+    memcpy(made + done, made, more);
+    done += more;
+  }
+  return NULL;
+}
+
+// ---- Words ----
+
+// Appends "f32[], result 0 of jit_loss (reduce_sum at train.py:12:8)".
+static void absent_describe(const mp_storage_t *storage, mp_strbuf_t *out) {
+  mp_lock(&storage->memory->lock);
+  mp_label_print(&storage->label, out);
+  mp_unlock(&storage->memory->lock);
+  const mp_name_t *maker = storage->values->maker;
+  if (maker != NULL) mp_strbuf_printf(out, " (%s)", maker->text);
+}
+
+static mp_status_t absent_error(const char *what) {
+  return mp_status_make(
+      MP_FAILED_PRECONDITION,
+      "this array has no values: %s. The option values is shapes: nothing is computed that is "
+      "large (more than 64 KiB), or depends on what is. To read numbers in its place set the "
+      "option absent (MINIPOD_ABSENT) to nan, zero or one",
+      what);
+}
+
+static void absent_tell(mp_client_t *client, const char *what) {
+  if (atomic_exchange(&client->has_told_absent, true)) return;
+  mp_log(MP_LOG_WARNING,
+         "%s is read, which is absent (option values: shapes): reads of absent values give %s "
+         "(option absent)",
+         what, mp_absent_mode_name(client->absent));
+}
+
+mp_status_t mp_absent_read_as(mp_client_t *client, const char *what, mp_dtype_t dtype,
+                              uint64_t bytes, void **out_bytes) {
+  if (client->absent == MP_ABSENT_MODE_ERROR) return absent_error(what);
+  absent_tell(client, what);
+  return absent_make(client->absent, dtype, 0, bytes, out_bytes);
+}
+
+mp_status_t mp_absent_read(const mp_storage_t *storage, mp_dtype_t dtype, uint64_t offset,
+                           uint64_t bytes, void **out_bytes) {
+  mp_client_t *client = mp_device_client(storage->memory->device);
+  const bool is_error = client->absent == MP_ABSENT_MODE_ERROR;
+  if (is_error || !atomic_load(&client->has_told_absent)) {
+    mp_strbuf_t what;
+    mp_strbuf_init(&what);
+    absent_describe(storage, &what);
+    mp_status_t status = is_error ? absent_error(mp_strbuf_text(&what)) : NULL;
+    if (!is_error) absent_tell(client, mp_strbuf_text(&what));
+    mp_strbuf_deinit(&what);
+    MP_RETURN_IF_ERROR(status);
+  }
+  return absent_make(client->absent, dtype, offset, bytes, out_bytes);
+}
