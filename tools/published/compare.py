@@ -58,10 +58,15 @@ LLAMA_7B = {"emb": 4096, "heads": 32, "mlp": 11008, "layers": 32, "sequence": 40
 LLAMA_8B = {"emb": 4096, "heads": 32, "kv_heads": 8, "mlp": 14336, "layers": 32, "vocab": 128256, "sequence": 8192}
 LLAMA_70B = {"emb": 8192, "heads": 64, "kv_heads": 8, "mlp": 28672, "layers": 80, "vocab": 128256, "sequence": 8192}
 GPT_175B = {"emb": 12288, "heads": 96, "mlp": 49152, "layers": 96, "vocab": 50304, "gated": False}
-MEGATRON = {"vocab": 51200, "gated": False, "flash": False}
+# PyTorch's kernels and Megatron's own, and its f and g: all of a tensor axis have the same activations between layers.
+MEGATRON = {"vocab": 51200, "gated": False, "flash": False, "kernels": "library", "dropout": 0.1, "replicated": True}
 PROJECTIONS = ["q", "k", "v", "out"]
 ALL_PRODUCTS = [*PROJECTIONS, "context", "gate", "up", "down"]
 CUDNN = {"library": "cudnn"}
+
+# What goes on beside work: flags pipeline collectives in loops; PyTorch has a stream for each group of devices; Megatron
+# of 2021 waits for its all_reduces.
+PIPELINED, STREAMS, WAITED = {"pipeline": 1}, {"tracks": 2, "started": 2}, {"all_reduce": 0}
 
 # What the scripts of these rows give libtpu, as far as times depend on it here; on v5e it is the default.
 CARRIED = "flags:xla_tpu_enable_async_collective_fusion_fuse_all_gather=true"
@@ -96,18 +101,18 @@ STEPS = [
      {**LLAMA_70B, "batch": 2 * 128, "remat": ["input", "q", "k", "v", "context"], "block": 2048, "backward": 5,
       "mu": "bfloat16"}, 12.20, "s", "I"),
     ("h100", "Llama 2 7B", "h100:8",
-     {**LLAMA_7B, **CUDNN, "batch": 4 * 8, "remat": ALL_PRODUCTS, "pipelined": True}, 492, "TFLOP/s", "H3"),
+     {**LLAMA_7B, **CUDNN, "batch": 4 * 8, "remat": ALL_PRODUCTS, "overlap": PIPELINED}, 492, "TFLOP/s", "H3"),
     ("h100", "Llama 2 7B", "h100:8 slices:2 dcn.links:4 dcn.bandwidth:25GB/s",  # A3: four cards of 200 Gbit/s
-     {**LLAMA_7B, **CUDNN, "batch": 4 * 16, "data": 2, "remat": ALL_PRODUCTS, "pipelined": True}, 422, "TFLOP/s", "H3"),
+     {**LLAMA_7B, **CUDNN, "batch": 4 * 16, "data": 2, "remat": ALL_PRODUCTS, "overlap": PIPELINED}, 422, "TFLOP/s", "H3"),
     ("a100", "Megatron 7.5B", "a100:8 slices:16",
-     {**MEGATRON, "emb": 4096, "heads": 32, "mlp": 16384, "layers": 36, "batch": 512, "data": 32, "tensor": 4}, 142,
-     "TFLOP/s with remat", "M"),
+     {**MEGATRON, "emb": 4096, "heads": 32, "mlp": 16384, "layers": 36, "batch": 512, "data": 32, "tensor": 4,
+      "overlap": WAITED}, 142, "TFLOP/s with remat", "M"),
     ("a100", "Megatron 18.4B", "a100:8 slices:32",
-     {**MEGATRON, "emb": 6144, "heads": 48, "mlp": 24576, "layers": 40, "batch": 1024, "data": 32, "tensor": 8}, 135,
-     "TFLOP/s with remat", "M"),
+     {**MEGATRON, "emb": 6144, "heads": 48, "mlp": 24576, "layers": 40, "batch": 1024, "data": 32, "tensor": 8,
+      "overlap": WAITED}, 135, "TFLOP/s with remat", "M"),
     ("a100", "LLaMA 65B", "a100:8 slices:256",
      {"emb": 8192, "heads": 64, "mlp": 22016, "layers": 80, "batch": 2048, "tensor": 8, "remat": "minimal",
-      "pipelined": True, **CUDNN}, 380, "tokens/s", "L"),
+      "overlap": PIPELINED | STREAMS, **CUDNN}, 380, "tokens/s", "L"),
     ("v4", "PaLM 540B", "v4-megacore:12x16x16",  # one of its two pods, with half of the tokens
      {"emb": 18432, "heads": 48, "kv_heads": 1, "head_dim": 256, "mlp": 73728, "layers": 118, "vocab": 12 * 21504,
       "parallel": True, "batch": 1024, "tensor": 12, "flash": False}, 238.3e3 / 6144, "tokens/s", "W"),
@@ -132,16 +137,19 @@ def all_reduce_bandwidth(build, pod, size):
 
 
 @contextlib.contextmanager
-def chip_file(pod, is_pipelined):
-  """The pod, with a chip whose compiler has a recipe's flags: it pipelines collectives in loops, or gives products more
-  of the scratch memory."""
+def chip_file(pod, overlap):
+  """The pod, with a chip whose compiler does what a recipe asks for: `overlap` beside work, or products with more of the
+  scratch memory."""
   chip = pod.split(":")[0]
-  if not is_pipelined and chip not in WINDOWS:
+  if not overlap and chip not in WINDOWS:
     yield pod
     return
-  text = (ROOT / f"configs/chips/{chip}.yaml").read_text() + ("overlap:\n  pipeline: 1\n" if is_pipelined else "")
-  for key, size in WINDOWS.get(chip, {}).items():
-    text = re.sub(rf"^  {key}: .*$", f"  {key}: {size}", text, flags=re.M)
+  text = (ROOT / f"configs/chips/{chip}.yaml").read_text()
+  for key, value in WINDOWS.get(chip, {}).items():
+    text = re.sub(rf"^  {key}: .*$", f"  {key}: {value}", text, flags=re.M)
+  for key, value in overlap.items():
+    text = re.sub(rf"^  {key}: .*\n", "", text, flags=re.M)
+    text = re.sub(r"^(overlap:.*\n)", rf"\g<1>  {key}: {value}\n", text, flags=re.M)
   with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
     file.write(text)
     file.flush()
@@ -154,7 +162,7 @@ def words_of(pod):
 
 def step(pod, model):
   model = dict(model)
-  with chip_file(pod, model.pop("pipelined", False)) as described:
+  with chip_file(pod, model.pop("overlap", {})) as described:
     return step_on(described, model)
 
 

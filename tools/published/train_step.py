@@ -11,6 +11,10 @@ layers are a scan; weights and Adam's moments are f32 (the first one may be bf16
 "splash") with blocks of `block` tokens and two kernels in the backward pass, of three and four products, or one of five
 (`backward`: 7, 5); or cuDNN's ("cudnn").
 
+`kernels`: "library" has kernels as PyTorch with Megatron's own has them: one for the softmax of scores, for bias and GELU,
+for a residual; none of them in a product's or a norm's. `dropout` is that of attention and of residuals.  `replicated`: all
+devices of the tensor axis have the same activations between layers.
+
 `remat`: "full" keeps the input of each layer, "minimal" what products with weights make, and a list the values of these
 names: input, q, k, v, context, out, gate, up, down.  With `offload` they wait for the backward pass in the host's memory.
 """
@@ -31,12 +35,31 @@ import minipod
 
 c = type("Model", (), {"kv_heads": None, "head_dim": 128, "gated": True, "vocab": 32000, "parallel": False, "data": 1,
                        "tensor": 1, "remat": "full", "offload": False, "flash": True, "library": "splash",
-                       "block": 512, "backward": 7, "sequence": 2048, "mu": "float32"} | json.loads(sys.argv[1]))
+                       "block": 512, "backward": 7, "sequence": 2048, "mu": "float32", "kernels": "compiler",
+                       "dropout": 0.0, "replicated": False} | json.loads(sys.argv[1]))
 KV = c.kv_heads or c.heads
 BATCH = P(("data", "fsdp"))
-BETWEEN = P(("data", "fsdp"), None, "tensor")  # layers: nobody has activations that others have, too
+# Between layers nobody has activations that others have, too, or all of a tensor axis have the same.
+BETWEEN = P(("data", "fsdp"), None, None if c.replicated else "tensor")
 spread = jax.lax.with_sharding_constraint
 named = jax.ad_checkpoint.checkpoint_name
+alone = jax.lax.optimization_barrier if c.kernels == "library" else lambda x: x  # the end of a kernel
+
+
+@jax.custom_vjp
+def drop(x):
+  return drop_forward(x)[0]
+
+
+def drop_forward(x):
+  """Sets elements to zero; which ones a hash of their places says: a library's random bits take next to no time."""
+  places = sum(jax.lax.broadcasted_iota(jnp.uint32, x.shape, i) * np.uint32(2654435761 + 2 * i) for i in range(x.ndim))
+  kept = places > np.uint32(c.dropout * (1 << 32))
+  return alone((jnp.where(kept, x * SCALE, 0), kept))
+
+
+SCALE = np.float32(1 / (1 - c.dropout)).astype(jnp.bfloat16)
+drop.defvjp(drop_forward, lambda kept, g: (alone(jnp.where(kept, g * SCALE, 0)),))
 
 
 # ---- attention ----
@@ -122,7 +145,8 @@ flash.defvjp(flash_forward, lambda saved, g: on_each_device(BACKWARD, ["heads"] 
 def plain(q, k, v):
   scores = jnp.einsum("bhsd,bhtd->bhst", q, k) * np.float32(c.head_dim ** -0.5).astype(jnp.bfloat16)
   mask = jnp.tril(jnp.ones((c.sequence, c.sequence), bool))
-  return jnp.einsum("bhst,bhtd->bhsd", jax.nn.softmax(jnp.where(mask, scores, -1e9), axis=-1), v)
+  shares = alone(jax.nn.softmax(jnp.where(mask, alone(scores), -1e9), axis=-1))
+  return jnp.einsum("bhst,bhtd->bhsd", drop(shares) if c.dropout else shares, v)
 
 
 def attend(x, w):
@@ -142,13 +166,20 @@ def attend(x, w):
 
 def norm(x, scale):
   y = x.astype(jnp.float32)
-  return (y * jax.lax.rsqrt(jnp.mean(y * y, axis=-1, keepdims=True) + 1e-6)).astype(x.dtype) * scale
+  return alone((y * jax.lax.rsqrt(jnp.mean(y * y, axis=-1, keepdims=True) + 1e-6)).astype(x.dtype) * scale)
 
 
 def feed(x, w):
-  wide = lambda name: named(spread(x @ w[name], P(("data", "fsdp"), None, "tensor")), name)
+  wide = lambda name: named(alone(spread(x @ w[name], P(("data", "fsdp"), None, "tensor"))), name)
   hidden = jax.nn.silu(wide("gate")) * wide("up") if c.gated else jax.nn.gelu(wide("up"))
-  return hidden @ w["down"]
+  return alone(hidden) @ w["down"]
+
+
+def add(x, y):
+  """A residual, behind a product."""
+  if c.kernels == "library":
+    y = alone(spread(y, BETWEEN))
+  return spread(alone(x + (drop(y) if c.dropout else y)), BETWEEN)
 
 
 def layer(x, w):
@@ -157,8 +188,8 @@ def layer(x, w):
   if c.parallel:
     y = norm(x, w["norm1"])
     return spread(x + attend(y, w) + feed(y, w), BETWEEN), None
-  x = spread(x + named(attend(norm(x, w["norm1"]), w), "out"), BETWEEN)
-  return spread(x + named(feed(norm(x, w["norm2"]), w), "down"), BETWEEN), None
+  x = add(x, named(attend(norm(x, w["norm1"]), w), "out"))
+  return add(x, named(feed(norm(x, w["norm2"]), w), "down")), None
 
 
 def policy():
