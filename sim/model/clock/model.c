@@ -73,10 +73,10 @@ void mp_model_release(mp_model_t *model) {
   if (model == NULL) return;
   model_free_entries(model->first);
   model_free_entries(model->aside);
+  mp_model_forget_beside(model, NULL);
   MP_ASSERT(model->programs.first == NULL && model->dead == NULL);
   mp_model_free_health(model);
   mp_model_free_hosts(model);
-  mp_model_forget_beside(model);
   mp_network_release(model->network);
   mp_pod_release(model->pod);
   mp_free(model->devices);
@@ -167,6 +167,7 @@ void mp_model_program_release(mp_model_program_t *program, mp_program_t *device_
   mp_lock(&model->lock);
   program->adopted = device_program;
   mp_model_settle(model, true);
+  mp_model_forget_beside(model, program);
   mp_model_unref_program(program);
   mp_model_unlock(model);
 }

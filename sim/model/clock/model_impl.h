@@ -45,6 +45,7 @@ struct mp_entry_s {
   uint32_t num_missing;      // devices of this process that have not been launched on
   uint32_t num_running;      // shares that are not over
   mp_stamp_t *inputs;        // [num_devices]
+  bool is_kept;              // until no launch can meet it any more (model_beside.c)
   bool *is_here;             // [num_devices] launched on by this process
   bool is_partial;           // these devices alone take part: the others have launches of their own
   mp_model_share_t *shares;  // [num_devices]; NULL: the program has no choices
@@ -72,7 +73,21 @@ typedef struct {
   mp_moment_t base, end;
   uint32_t num_spans;
   mp_flows_span_t *spans;  // owned
+  mp_entry_t *entry;       // owned: it can be replayed again; NULL: it stays as it is
+  mp_memo_t *memo;         // what it came to first
+  bool is_used;            // something began at its end
 } mp_beside_t;
+
+// So many launches are replayed again beside one.
+enum { MP_MODEL_MATES = 15 };
+
+// What a launch shares links with.
+typedef struct {
+  mp_moment_t base;    // when the first of all begins
+  uint32_t num_mates;  // launches that are replayed again beside it, in the order of the log
+  mp_beside_t *mates[MP_MODEL_MATES];
+  mp_flows_spans_t others;  // what stays as it is, in seconds after `base`; on the heap
+} mp_company_t;
 
 // A replay for another network than the model's (model_health.c).
 typedef struct mp_variant_s mp_variant_t;
@@ -104,6 +119,7 @@ struct mp_model_program_s {
   double *slowness;        // [num_devices] for one launch at a time
   mp_memo_t memos[MP_MODEL_MEMOS];
   uint32_t next_memo;
+  mp_memo_t again;        // books: the last launch's, if it was replayed again
   mp_program_t *adopted;  // freed with it
   uint32_t *branches;     // [twin->num_controls] mp_model_program_branch; NULL: programs compute
   // Sums over what was replayed; what memos stand for is added when they are read or replaced.
@@ -181,7 +197,7 @@ void mp_model_settle(mp_model_t *model, bool is_last);
 // When what was computed from entry `number` is to be seen (mp_model_due). 0: long ago.
 double mp_model_due_of(const mp_model_t *model, uint64_t number);
 // When the entry that a stamp names was done. 0: there is none, or it was long ago.
-mp_moment_t mp_model_end_of(const mp_model_t *model, mp_stamp_t stamp);
+mp_moment_t mp_model_end_of(mp_model_t *model, mp_stamp_t stamp);
 // The host's virtual moment is `begin` at the latest when it asks for this, and so it is not to be
 // seen before the real moment of asking. So a host that is late (it compiles, say) moves all that
 // comes after.
@@ -213,15 +229,21 @@ void mp_model_free_health(mp_model_t *model);
 
 // Whether launches of the program send something while others may go on other devices.
 bool mp_model_is_beside(const mp_model_program_t *program);
-// What earlier launches put on the program's links after `base`, in seconds from then on. The array
-// is the caller's, on the heap.
-MP_NODISCARD mp_status_t mp_model_find_others(mp_model_program_t *program, mp_moment_t base,
-                                              mp_flows_spans_t *out_others);
-// Keeps what a launch from `base` to `end` puts on links (copied).
-MP_NODISCARD mp_status_t mp_model_keep_beside(mp_model_t *model, mp_moment_t base, mp_moment_t end,
-                                              const mp_flows_spans_t *spans);
-// Forgets all launches.
-void mp_model_forget_beside(mp_model_t *model);
+// What earlier launches put on links of a launch that begins at `base`, and which of them can be
+// replayed again beside it, if `can_share`.
+MP_NODISCARD mp_status_t mp_model_find_company(mp_model_program_t *program, mp_moment_t base,
+                                               bool can_share, mp_company_t *out_company);
+// Replays a launch that begins at `base` beside its mates, whose ends and books are those of the
+// new replay from now on.
+MP_NODISCARD mp_status_t mp_model_run_beside(mp_model_program_t *program,
+                                             const mp_company_t *company, mp_moment_t base,
+                                             const mp_replay_launch_t *launch);
+// Keeps what a launch from `base` to `end` puts on links (copied), and the launch itself, if it can
+// be replayed again. `memo`: what it came to.
+MP_NODISCARD mp_status_t mp_model_keep_beside(mp_entry_t *entry, mp_moment_t base, mp_moment_t end,
+                                              mp_memo_t *memo, bool can_share);
+// The launches of a program that goes are not replayed again; NULL: forgets all launches.
+void mp_model_forget_beside(mp_model_t *model, const mp_model_program_t *program);
 
 // ---- model_program.c; the caller holds the lock ----
 

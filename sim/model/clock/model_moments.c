@@ -6,8 +6,12 @@ static bool model_moments_is_kept(const mp_model_t *model, uint64_t number) {
   return number != 0 && model->num_entries - number < MP_MODEL_KEPT_ENDS;
 }
 
-mp_moment_t mp_model_end_of(const mp_model_t *model, mp_stamp_t stamp) {
+mp_moment_t mp_model_end_of(mp_model_t *model, mp_stamp_t stamp) {
   const uint64_t number = stamp >> 1;
+  for (uint32_t i = 0; i < model->beside.count; ++i) {
+    mp_beside_t *beside = &model->beside.items[i];
+    beside->is_used |= beside->entry != NULL && beside->entry->number == number;
+  }
   return model_moments_is_kept(model, number) ? model->ends[number % MP_MODEL_KEPT_ENDS] : 0;
 }
 

@@ -24,6 +24,7 @@ void mp_model_fold_memo(mp_model_program_t *program, mp_memo_t *memo) {
 
 static void model_program_fold_memos(mp_model_program_t *program) {
   for (uint32_t i = 0; i < MP_MODEL_MEMOS; ++i) mp_model_fold_memo(program, &program->memos[i]);
+  mp_model_fold_memo(program, &program->again);
 }
 
 mp_model_program_books_t mp_model_books_of(mp_model_program_t *program) {

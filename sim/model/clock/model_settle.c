@@ -148,14 +148,14 @@ static mp_moment_t model_settle_last(const mp_entry_t *entry) {
   return last;
 }
 
-// Writes program->ends. The launch's traffic gets what is left beside `others`; what it sends goes
-// to the log, if there is one.
+// Writes program->ends. The launch's traffic shares links with that of its company; what it sends
+// goes to the log, if there is one.
 static mp_status_t model_settle_run(const mp_entry_t *entry, uint64_t path_hash, mp_moment_t base,
-                                    const double *slowness, const mp_flows_spans_t *others,
+                                    const double *slowness, const mp_company_t *company,
                                     mp_flows_log_t *log) {
   mp_model_program_t *program = entry->program;
   const mp_model_t *model = program->model;
-  watched_t watched = {program, base};
+  watched_t watched = {program, company->base};
   const mp_replay_observer_t observer = {.on_work = model_settle_on_work,
                                          .on_meeting = model_settle_on_meeting,
                                          .on_stream = model_settle_on_stream,
@@ -168,22 +168,25 @@ static mp_status_t model_settle_run(const mp_entry_t *entry, uint64_t path_hash,
                                      .takes_part = entry->is_partial ? entry->is_here : NULL,
                                      .observer = model->is_observed ? &observer : NULL,
                                      .log = log,
-                                     .num_others = others->count,
-                                     .others = others->items};
-  MP_RETURN_IF_ERROR(mp_replay_run(program->current, &launch, program->ends));
+                                     .num_others = company->others.count,
+                                     .others = company->others.items};
+  MP_RETURN_IF_ERROR(mp_model_run_beside(program, company, base, &launch));
   MP_RETURN_IF_ERROR(model_settle_keep(program, path_hash));
   return log != NULL && log->is_short ? mp_status_out_of_memory() : NULL;
 }
 
 // The same, or what a launch with the same circumstances came to.
-static mp_status_t model_settle_recall_or_run(const mp_entry_t *entry, uint64_t path_hash,
+static mp_status_t model_settle_recall_or_run(mp_entry_t *entry, uint64_t path_hash,
                                               mp_moment_t base, const double *slowness,
-                                              const mp_flows_spans_t *others) {
+                                              const mp_company_t *company) {
   mp_model_program_t *program = entry->program;
   mp_model_t *model = program->model;
   const bool is_beside = mp_model_is_beside(program);
-  // Nothing else has the same others.
-  if (others->count != 0) path_hash = mp_hash_u64(path_hash, entry->number);
+  mp_model_fold_memo(program, &program->again);
+  // Nothing else has the same company.
+  if (company->others.count + company->num_mates != 0) {
+    path_hash = mp_hash_u64(path_hash, entry->number);
+  }
   mp_memo_t *memo = model->is_observed ? NULL : model_settle_recall(program, path_hash);
   mp_flows_log_t log = {0};
   if (memo != NULL) {
@@ -191,7 +194,7 @@ static mp_status_t model_settle_recall_or_run(const mp_entry_t *entry, uint64_t 
     memcpy(program->ends, memo->ends, program->num_devices * sizeof(mp_moment_t));
   } else {
     mp_status_t status =
-        model_settle_run(entry, path_hash, base, slowness, others, is_beside ? &log : NULL);
+        model_settle_run(entry, path_hash, base, slowness, company, is_beside ? &log : NULL);
     if (status != NULL) {
       MP_ARRAY_FREE(&log.spans);
       return status;
@@ -201,25 +204,26 @@ static mp_status_t model_settle_recall_or_run(const mp_entry_t *entry, uint64_t 
     memo->spans = log.spans;
   }
   if (!is_beside) return NULL;
-  return mp_model_keep_beside(model, base, base + model_settle_last(entry), &memo->spans);
+  return mp_model_keep_beside(entry, base, base + model_settle_last(entry), memo, slowness == NULL);
 }
 
-static mp_status_t model_settle_replay(const mp_entry_t *entry, uint64_t path_hash,
-                                       mp_moment_t base) {
+static mp_status_t model_settle_replay(mp_entry_t *entry, uint64_t path_hash, mp_moment_t base) {
   mp_model_program_t *program = entry->program;
   const double *slowness;
-  mp_flows_spans_t others = {0};
+  mp_company_t company = {.base = base};
   MP_RETURN_IF_ERROR(mp_model_apply_health(program, &slowness, &path_hash));
-  mp_status_t status =
-      mp_model_is_beside(program) ? mp_model_find_others(program, base, &others) : NULL;
-  if (status == NULL) {
-    status = model_settle_recall_or_run(entry, path_hash, base, slowness, &others);
+  mp_status_t status = NULL;
+  if (mp_model_is_beside(program)) {
+    status = mp_model_find_company(program, base, slowness == NULL, &company);
   }
-  MP_ARRAY_FREE(&others);
+  if (status == NULL) {
+    status = model_settle_recall_or_run(entry, path_hash, base, slowness, &company);
+  }
+  MP_ARRAY_FREE(&company.others);
   return status;
 }
 
-static mp_moment_t model_settle_launch(mp_model_t *model, const mp_entry_t *entry) {
+static mp_moment_t model_settle_launch(mp_model_t *model, mp_entry_t *entry) {
   mp_model_program_t *program = entry->program;
   const uint64_t path_hash = model_settle_set_paths(program, entry);
   model->host += model->dispatch;
@@ -282,7 +286,7 @@ void mp_model_settle(mp_model_t *model, bool is_last) {
     mp_model_end_entry(model, entry->number, end);
     if (entry->num_missing != 0) {
       mp_model_set_aside(model, entry);
-    } else {
+    } else if (!entry->is_kept) {
       mp_model_free_entry(entry);
     }
   }

@@ -128,16 +128,22 @@ static mp_status_t replay_walk(mp_replay_t *replay, uint32_t logical) {
 }
 
 // Does what comes next in time. `out_any` false: nothing is under way.
-static mp_status_t replay_advance(mp_replay_t *replay, bool *out_any) {
+static mp_status_t replay_advance(uint32_t count, mp_replay_t *const *replays, bool *out_any) {
   bool is_alone = false;
-  MP_RETURN_IF_ERROR(mp_replay_flush(replay));
+  for (uint32_t i = 0; i < count; ++i) MP_RETURN_IF_ERROR(mp_replay_flush(replays[i]));
   *out_any = true;
-  if (replay->events.count != 0) MP_RETURN_IF_ERROR(mp_replay_is_alone(replay, &is_alone));
-  return is_alone ? mp_replay_do_together(replay) : mp_replay_advance_flows(replay, out_any);
+  if (count == 1 && replays[0]->events.count != 0) {
+    MP_RETURN_IF_ERROR(mp_replay_is_alone(replays[0], &is_alone));
+  }
+  return is_alone ? mp_replay_do_together(replays[0])
+                  : mp_replay_advance_flows(count, replays, out_any);
 }
 
-static void replay_begin(mp_replay_t *replay, const mp_replay_launch_t *launch) {
+static void replay_begin(mp_replay_t *replay, const mp_replay_launch_t *launch,
+                         mp_replay_links_t *links, uint32_t member) {
   replay->launch = launch;
+  replay->links = links;
+  replay->member = member;
   mp_books_clear(&replay->books);
   if (replay->guesses != NULL) memset(replay->guesses, 0, replay_guess_bytes(replay));
   memset(replay->cursors, 0,
@@ -151,22 +157,64 @@ static void replay_begin(mp_replay_t *replay, const mp_replay_launch_t *launch) 
   }
 }
 
-mp_status_t mp_replay_run(mp_replay_t *replay, const mp_replay_launch_t *launch,
-                          mp_moment_t *ends) {
-  replay_begin(replay, launch);
-  for (uint32_t i = 0; i < replay->num_devices; ++i) MP_RETURN_IF_ERROR(replay_walk(replay, i));
-  bool is_any = true;
-  while (is_any) {
-    MP_RETURN_IF_ERROR(replay_advance(replay, &is_any));
-    for (uint32_t i = 0; i < replay->ready.count; ++i) {
-      MP_RETURN_IF_ERROR(replay_walk(replay, replay->ready.items[i]));
-    }
-    replay->ready.count = 0;
+static mp_status_t replay_go_on(mp_replay_t *replay) {
+  for (uint32_t i = 0; i < replay->ready.count; ++i) {
+    MP_RETURN_IF_ERROR(replay_walk(replay, replay->ready.items[i]));
   }
+  replay->ready.count = 0;
+  return NULL;
+}
+
+static void replay_end(mp_replay_t *replay, mp_moment_t *ends) {
   for (uint32_t i = 0; i < replay->num_devices; ++i) {
     // Whoever is still blocked waits for what never comes: the launch has failed there.
     replay->books.is_cut |= !replay->devices[i].is_over;
     ends[i] = replay->devices[i].now;
   }
+}
+
+static mp_status_t replay_run_on(mp_replay_links_t *links, uint32_t count,
+                                 mp_replay_t *const *replays, const mp_replay_launch_t *launches,
+                                 mp_moment_t *const *ends) {
+  for (uint32_t r = 0; r < count; ++r) {
+    replay_begin(replays[r], &launches[r], links, r);
+    for (uint32_t i = 0; i < replays[r]->num_devices; ++i) {
+      MP_RETURN_IF_ERROR(replay_walk(replays[r], i));
+    }
+  }
+  bool is_any = true;
+  while (is_any) {
+    MP_RETURN_IF_ERROR(replay_advance(count, replays, &is_any));
+    for (uint32_t r = 0; r < count; ++r) MP_RETURN_IF_ERROR(replay_go_on(replays[r]));
+  }
+  for (uint32_t r = 0; r < count; ++r) replay_end(replays[r], ends[r]);
   return NULL;
+}
+
+// Gives each launch what it has sent.
+static void replay_share_log(const mp_replay_links_t *links, uint32_t count,
+                             const mp_replay_launch_t *launches) {
+  for (uint32_t i = 0; i < count; ++i) launches[i].log->is_short |= links->log.is_short;
+  for (uint32_t i = 0; i < links->log.spans.count; ++i) {
+    const mp_flows_span_t *span = &links->log.spans.items[i];
+    mp_flows_log_t *log = launches[mp_replay_member_of(span->tag)].log;
+    mp_status_t status = MP_ARRAY_PUSH(NULL, &log->spans, *span);
+    log->is_short |= status != NULL;
+    mp_status_release(status);
+  }
+}
+
+mp_status_t mp_replay_run_beside(uint32_t count, mp_replay_t *const *replays,
+                                 const mp_replay_launch_t *launches, mp_moment_t *const *ends) {
+  mp_replay_links_t links = {0};
+  mp_status_t status = replay_run_on(&links, count, replays, launches, ends);
+  mp_flows_release(links.flows);
+  if (status == NULL && launches[0].log != NULL) replay_share_log(&links, count, launches);
+  MP_ARRAY_FREE(&links.log.spans);
+  return status;
+}
+
+mp_status_t mp_replay_run(mp_replay_t *replay, const mp_replay_launch_t *launch,
+                          mp_moment_t *ends) {
+  return mp_replay_run_beside(1, &replay, launch, &ends);
 }

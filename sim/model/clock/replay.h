@@ -8,8 +8,9 @@
 // the order of virtual time, and of numbers where times are equal, so that a replay depends on its
 // arguments alone.
 //
-// What other launches put on links at the same time is as it was computed for them: this one gets
-// what they leave.
+// Launches of several executables on different devices can be replayed together: the traffic of all
+// of them shares the links. What still others put on links at the same time is as it was computed
+// for them: these get what they leave.
 //
 // A replay belongs to one executable: a program on devices. Used by one thread at a time.
 #ifndef MINIPOD_SIM_MODEL_CLOCK_REPLAY_H_
@@ -63,6 +64,11 @@ void mp_replay_release(mp_replay_t *replay);
 // the network says of collectives.
 MP_NODISCARD mp_status_t mp_replay_run(mp_replay_t *replay, const mp_replay_launch_t *launch,
                                        mp_moment_t *ends);
+// The same for a launch of each of `count` replays, which share a network, together. All moments
+// are relative to one; all launches have a log, and the `others` are those of the first one.
+MP_NODISCARD mp_status_t mp_replay_run_beside(uint32_t count, mp_replay_t *const *replays,
+                                              const mp_replay_launch_t *launches,
+                                              mp_moment_t *const *ends);
 // The books of the last launch alone.
 const mp_replay_books_t *mp_replay_books(const mp_replay_t *replay);
 

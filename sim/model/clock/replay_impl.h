@@ -98,14 +98,19 @@ typedef struct {
   uint32_t channel;
 } mp_channel_entry_t;
 
+// The links, for all replays that share them.
+typedef struct {
+  mp_flows_t *flows;   // NULL: nothing has been sent yet
+  double now;          // seconds: the latest time that the flows have seen
+  mp_flows_log_t log;  // of all
+} mp_replay_links_t;
+
 struct mp_replay_s {
   mp_arena_t *arena;  // owned: what lives as long as the replay
   mp_network_t *network;
   const mp_twin_t *twin;
   uint32_t num_devices;
   const int32_t *ids;
-  mp_flows_t *flows;
-  double flows_now;  // seconds: the latest time that the flows have seen
   mp_replay_device_t *devices;
   mp_path_cursor_t *cursors;  // [num_devices][num_controls of the twin]
   uint8_t *guesses;  // a bit per device and step (replay.c); NULL: the program has no choices
@@ -131,6 +136,8 @@ struct mp_replay_s {
   uint8_t *freedom;  // [num_collectives] see replay_together.c
   // Of the launch at hand.
   const mp_replay_launch_t *launch;
+  mp_replay_links_t *links;
+  uint32_t member;  // of the replays that share the links, which one this is
   mp_replay_books_t books;
 };
 
@@ -203,14 +210,18 @@ MP_NODISCARD mp_status_t mp_replay_do_together(mp_replay_t *replay);
 // What a meeting sends, asked for once.
 MP_NODISCARD mp_status_t mp_replay_traffic_of(mp_replay_t *replay, mp_meeting_t *meeting);
 // Starts the next stage of a meeting that has transfers. `out_is_over`: there is none.
+// `tag`: of the meeting.
 MP_NODISCARD mp_status_t mp_replay_next_stage(mp_flows_t *flows, mp_meeting_t *meeting,
-                                              uint32_t index, double now, bool *out_is_over);
+                                              uint64_t tag, double now, bool *out_is_over);
 // A meeting has ended: books, and its members go on.
 MP_NODISCARD mp_status_t mp_replay_end_meeting(mp_replay_t *replay, mp_meeting_t *meeting,
                                                mp_moment_t end);
 
-// Does what comes next in time, and puts the devices that may go on into `ready`. `out_any` false:
-// nothing is under way.
-MP_NODISCARD mp_status_t mp_replay_advance_flows(mp_replay_t *replay, bool *out_any);
+// Does what comes next in time of replays that share links, and puts the devices that may go on
+// into their `ready`. `out_any` false: nothing is under way.
+MP_NODISCARD mp_status_t mp_replay_advance_flows(uint32_t count, mp_replay_t *const *replays,
+                                                 bool *out_any);
+// Which of them a transfer belongs to.
+uint32_t mp_replay_member_of(uint64_t tag);
 
 #endif  // MINIPOD_SIM_MODEL_CLOCK_REPLAY_IMPL_H_

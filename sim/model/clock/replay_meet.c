@@ -84,9 +84,6 @@ mp_status_t mp_replay_make_meetings(mp_replay_t *replay) {
 }
 
 void mp_replay_reset_meetings(mp_replay_t *replay) {
-  mp_flows_release(replay->flows);
-  replay->flows = NULL;
-  replay->flows_now = 0;
   replay->events.count = replay->ready.count = replay->complete.count = 0;
   memset(replay->rounds, 0, replay->twin->num_collectives * sizeof(*replay->rounds));
   for (uint32_t m = 0; m < replay->num_meetings; ++m) replay->meetings[m].num_arrived = 0;
@@ -99,7 +96,6 @@ void mp_replay_reset_meetings(mp_replay_t *replay) {
 }
 
 void mp_replay_free_meetings(mp_replay_t *replay) {
-  mp_flows_release(replay->flows);
   for (uint32_t i = 0; i < replay->channels.count; ++i) {
     MP_ARRAY_FREE(&replay->channels.items[i].begins);
     MP_ARRAY_FREE(&replay->channels.items[i].times);

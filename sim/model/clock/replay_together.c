@@ -136,7 +136,7 @@ mp_status_t mp_replay_is_alone(mp_replay_t *replay, bool *out_is_alone) {
   const mp_replay_event_t *first = &replay->events.items[0];
   *out_is_alone = false;
   if (first->kind != MP_EVENT_ROUND || replay->launch->log != NULL) return NULL;
-  if (replay->flows != NULL && mp_flows_count(replay->flows) != 0) return NULL;
+  if (replay->links->flows != NULL && mp_flows_count(replay->links->flows) != 0) return NULL;
   for (uint32_t i = 1; i < replay->events.count; ++i) {
     if (replay->events.items[i].kind != MP_EVENT_ROUND) return NULL;
   }

@@ -3,8 +3,13 @@
 #include "sim/model/clock/replay_impl.h"
 
 // What a transfer is told by to the flows: what it belongs to.
-static uint64_t replay_traffic_tag(mp_replay_event_kind_t kind, uint32_t index) {
-  return (uint64_t)kind << 32 | index;
+static uint64_t replay_traffic_tag(const mp_replay_t *replay, mp_replay_event_kind_t kind,
+                                   uint32_t index) {
+  return (uint64_t)replay->member << 40 | (uint64_t)kind << 32 | index;
+}
+
+uint32_t mp_replay_member_of(uint64_t tag) {
+  return (uint32_t)(tag >> 40);
 }
 
 // A transfer of a collective has happened between `begin` and `end`.
@@ -22,15 +27,14 @@ mp_status_t mp_replay_traffic_of(mp_replay_t *replay, mp_meeting_t *meeting) {
                             meeting->group, replay->ids, &meeting->traffic);
 }
 
-mp_status_t mp_replay_next_stage(mp_flows_t *flows, mp_meeting_t *meeting, uint32_t index,
-                                 double now, bool *out_is_over) {
+mp_status_t mp_replay_next_stage(mp_flows_t *flows, mp_meeting_t *meeting, uint64_t tag, double now,
+                                 bool *out_is_over) {
   const mp_traffic_t *traffic = meeting->traffic;
   while (meeting->stage < traffic->num_stages && traffic->stages[meeting->stage].num_transfers == 0)
     ++meeting->stage;
   *out_is_over = meeting->stage == traffic->num_stages;
   if (*out_is_over) return NULL;
   const mp_stage_t *stage = &traffic->stages[meeting->stage++];
-  const uint64_t tag = replay_traffic_tag(MP_EVENT_MEETING, index);
   for (uint32_t i = 0; i < stage->num_transfers; ++i) {
     MP_RETURN_IF_ERROR(mp_flows_start(flows, &stage->transfers[i], now, tag));
   }
@@ -133,25 +137,26 @@ static mp_status_t replay_traffic_start_meeting(mp_replay_t *replay, uint32_t in
   MP_RETURN_IF_ERROR(mp_replay_traffic_of(replay, meeting));
   meeting->stage = 0;
   bool is_over;
-  MP_RETURN_IF_ERROR(mp_replay_next_stage(replay->flows, meeting, index, now, &is_over));
+  const uint64_t tag = replay_traffic_tag(replay, MP_EVENT_MEETING, index);
+  MP_RETURN_IF_ERROR(mp_replay_next_stage(replay->links->flows, meeting, tag, now, &is_over));
   return is_over ? mp_replay_end_meeting(replay, meeting, meeting->begin) : NULL;
 }
 
 static mp_status_t replay_traffic_start(mp_replay_t *replay, const mp_replay_event_t *event,
                                         double now) {
-  const uint64_t tag = replay_traffic_tag(event->kind, event->index);
+  const uint64_t tag = replay_traffic_tag(replay, event->kind, event->index);
   if (event->kind == MP_EVENT_PAIR) {
     mp_pair_t *pair = &replay->pairs[event->index];
     MP_RETURN_IF_ERROR(replay_traffic_message(replay, pair->collective, pair->source, pair->target,
                                               &pair->has_transfer, &pair->transfer));
-    return mp_flows_start(replay->flows, &pair->transfer, now, tag);
+    return mp_flows_start(replay->links->flows, &pair->transfer, now, tag);
   }
   if (event->kind == MP_EVENT_CHANNEL) {
     mp_lane_t *channel = &replay->channels.items[event->index];
     MP_RETURN_IF_ERROR(replay_traffic_message(replay, channel->collective, channel->source,
                                               channel->target, &channel->has_transfer,
                                               &channel->transfer));
-    return mp_flows_start(replay->flows, &channel->transfer, now, tag);
+    return mp_flows_start(replay->links->flows, &channel->transfer, now, tag);
   }
   if (event->kind == MP_EVENT_MEETING) {
     return replay_traffic_start_meeting(replay, event->index, now);
@@ -167,7 +172,7 @@ static mp_status_t replay_traffic_start(mp_replay_t *replay, const mp_replay_eve
 static mp_status_t replay_traffic_end(mp_replay_t *replay, uint64_t tag, double now) {
   const uint32_t index = (uint32_t)tag;
   const mp_moment_t end = mp_moment_of(now);
-  switch ((mp_replay_event_kind_t)(tag >> 32)) {
+  switch ((mp_replay_event_kind_t)(tag >> 32 & 0xff)) {
     case MP_EVENT_PAIR:
       return replay_traffic_end_pair(replay, &replay->pairs[index], end);
     case MP_EVENT_CHANNEL:
@@ -179,38 +184,51 @@ static mp_status_t replay_traffic_end(mp_replay_t *replay, uint64_t tag, double 
   mp_meeting_t *meeting = &replay->meetings[index];
   if (--meeting->num_running != 0) return NULL;
   bool is_over;
-  MP_RETURN_IF_ERROR(mp_replay_next_stage(replay->flows, meeting, index, now, &is_over));
+  MP_RETURN_IF_ERROR(mp_replay_next_stage(replay->links->flows, meeting, tag, now, &is_over));
   return is_over ? mp_replay_end_meeting(replay, meeting, end) : NULL;
 }
 
 // ---- In order of time ----
 
-static mp_status_t replay_traffic_make_flows(mp_replay_t *replay) {
+static mp_status_t replay_traffic_make_flows(const mp_replay_t *replay) {
   const mp_replay_launch_t *launch = replay->launch;
-  if (replay->flows != NULL) return NULL;
-  MP_RETURN_IF_ERROR(mp_flows_create(replay->network, &replay->flows));
-  if (launch->log != NULL) mp_flows_record(replay->flows, launch->log);
-  return mp_flows_yield(replay->flows, launch->num_others, launch->others);
+  mp_replay_links_t *links = replay->links;
+  if (links->flows != NULL) return NULL;
+  MP_RETURN_IF_ERROR(mp_flows_create(replay->network, &links->flows));
+  if (launch->log != NULL) mp_flows_record(links->flows, &links->log);
+  return mp_flows_yield(links->flows, launch->num_others, launch->others);
 }
 
-mp_status_t mp_replay_advance_flows(mp_replay_t *replay, bool *out_any) {
-  const bool has_event = replay->events.count != 0;
-  MP_RETURN_IF_ERROR(replay_traffic_make_flows(replay));
+// The replay with the earliest event, of equal ones the first; NULL: there are no events.
+static mp_replay_t *replay_traffic_first(uint32_t count, mp_replay_t *const *replays) {
+  mp_replay_t *first = NULL;
+  for (uint32_t i = 0; i < count; ++i) {
+    mp_replay_t *replay = replays[i];
+    if (replay->events.count == 0) continue;
+    if (first == NULL || replay->events.items[0].time < first->events.items[0].time) first = replay;
+  }
+  return first;
+}
+
+mp_status_t mp_replay_advance_flows(uint32_t count, mp_replay_t *const *replays, bool *out_any) {
+  mp_replay_links_t *links = replays[0]->links;
+  mp_replay_t *first = replay_traffic_first(count, replays);
+  MP_RETURN_IF_ERROR(replay_traffic_make_flows(replays[0]));
   double next = 0;
-  const bool has_flow = mp_flows_next(replay->flows, &next);
-  *out_any = has_event || has_flow;
-  const double begin = has_event ? mp_moment_seconds(replay->events.items[0].time) : 0;
-  if (has_event && (!has_flow || begin <= next)) {
-    const mp_replay_event_t event = mp_replay_pop(replay);
-    if (begin > replay->flows_now) replay->flows_now = begin;
-    return replay_traffic_start(replay, &event, replay->flows_now);
+  const bool has_flow = mp_flows_next(links->flows, &next);
+  *out_any = first != NULL || has_flow;
+  const double begin = first != NULL ? mp_moment_seconds(first->events.items[0].time) : 0;
+  if (first != NULL && (!has_flow || begin <= next)) {
+    const mp_replay_event_t event = mp_replay_pop(first);
+    if (begin > links->now) links->now = begin;
+    return replay_traffic_start(first, &event, links->now);
   }
   if (!has_flow) return NULL;
-  replay->flows_now = next;
+  links->now = next;
   double now;
   uint64_t tag;
-  while (mp_flows_finish(replay->flows, next, &now, &tag)) {
-    MP_RETURN_IF_ERROR(replay_traffic_end(replay, tag, now));
+  while (mp_flows_finish(links->flows, next, &now, &tag)) {
+    MP_RETURN_IF_ERROR(replay_traffic_end(replays[mp_replay_member_of(tag)], tag, now));
   }
   return NULL;
 }

@@ -75,7 +75,7 @@ static void flows_log(mp_flows_t *flows, const flow_t *flow) {
   if (flows->log == NULL || !flow->is_flowing || flow->user.previous_rate <= 0) return;
   if (flow->since >= flows->now) return;
   const mp_flows_span_t span = {flow->user.uses, flow->user.num_uses, flow->user.previous_rate,
-                                flow->since, flows->now};
+                                flow->since,     flows->now,          flow->tag};
   mp_status_t status = MP_ARRAY_PUSH(NULL, &flows->log->spans, span);
   flows->log->is_short |= status != NULL;
   mp_status_release(status);

@@ -46,6 +46,7 @@ typedef struct {
   const mp_network_use_t *uses;
   uint32_t num_uses;
   double rate, begin, end;
+  uint64_t tag;  // of the transfer
 } mp_flows_span_t;
 
 typedef MP_ARRAY(mp_flows_span_t) mp_flows_spans_t;

@@ -22,16 +22,20 @@ PROGRAM = """
       jax.block_until_ready([f(x) for _ in range(ROUNDS) for f, x in programs])
       return minipod.virtual_time() - begin
 
-    even, odd = devices[::2], devices[1::2]
-    both = seconds(make(Mesh(np.array([even, odd]), ("y", "x"))))
-    a, b = make(Mesh(np.array(even), ("x",))), make(Mesh(np.array(odd), ("x",)))
+    some, rest = np.array(devices)[ORDER].reshape(2, -1)
+    both = seconds(make(Mesh(np.array([some, rest]), ("y", "x"))))
+    a, b = make(Mesh(some, ("x",))), make(Mesh(rest, ("x",)))
     print(both, seconds(a), seconds(b), seconds(a, b), seconds(b, a))
     """
 
 
-def run(pod, rounds, **variables):
-  out = scenario.run(PROGRAM.replace("ROUNDS", str(rounds)), devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY=pod,
-                     MINIPOD_VALUES="shapes", **variables)
+EVEN_AND_ODD = "[*range(0, len(devices), 2), *range(1, len(devices), 2)]"
+ANYHOW = "np.random.RandomState(1).permutation(len(devices))"
+
+
+def run(pod, rounds, order=EVEN_AND_ODD, after=""):
+  out = scenario.run(PROGRAM.replace("ROUNDS", str(rounds)).replace("ORDER", order) + after, devices=None,
+                     MINIPOD_TIME="model", MINIPOD_TOPOLOGY=pod, MINIPOD_VALUES="shapes")
   return [float(word) for word in out.split()]
 
 
@@ -48,13 +52,34 @@ def test_as_one_program(pod, is_shared, rounds):
     assert ab == pytest.approx(a, rel=0.05)
 
 
+# Stages of both use some links that are the other one's, too, and some of their own.
+@pytest.mark.parametrize("order", [EVEN_AND_ODD, ANYHOW])
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_links_that_are_shared_in_part(order, rounds):
+  both, a, b, ab, ba = run("v5e:4x4", rounds, order)
+  assert max(a, b) < 0.9 * both
+  assert ab == pytest.approx(both, rel=0.02) and ba == pytest.approx(both, rel=0.02)
+
+
+def test_books_of_both():
+  """A program that was there before has in its books what it took beside the later one."""
+  both, *_, before, after = run("ring:8", 1, after="""
+    def taken():  # by device 0, which is one of the first program's
+      row = next(line.split() for line in minipod.time_report().splitlines() if line.startswith("0  "))
+      return float(row[5]) * {"s": 1, "ms": 1e-3, "us": 1e-6}[row[6]]
+    before = taken()
+    jax.block_until_ready([f(x) for f, x in (a, b)])
+    print(before, taken())
+    """)
+  assert after - before == pytest.approx(both, rel=0.05)
+
+
 def test_one_after_the_other():
   """Nothing is shared with a launch that is over."""
-  out = scenario.run(PROGRAM.replace("ROUNDS", "1") + """
+  figures = run("ring:8", 1, after="""
     begin = minipod.virtual_time()
     for f, x in (a, b):
       jax.block_until_ready(f(x))
     print(minipod.virtual_time() - begin)
-    """, devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY="ring:8", MINIPOD_VALUES="shapes")
-  figures = [float(word) for word in out.split()]
+    """)
   assert figures[-1] == pytest.approx(figures[1] + figures[2], rel=0.05)

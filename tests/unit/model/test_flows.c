@@ -359,7 +359,7 @@ static void test_what_others_leave(void **state) {
 
   // 60 of 100 bytes/s go away from before the beginning until 3.
   const mp_network_use_t use = log.spans.items[0].uses[0];
-  const mp_flows_span_t some = {&use, 1, 60, -5, 3};
+  const mp_flows_span_t some = {&use, 1, 60, -5, 3, 0};
   assert_ok(mp_flows_create(network, &flows));
   assert_ok(mp_flows_yield(flows, 1, &some));
   start(network, flows, 0, 1, 100, 0, 1);
