@@ -1,8 +1,10 @@
 // Calls of foreign functions: what a device does for the function that it runs.
+#include <inttypes.h>
 #include <string.h>
 
 #include "sim/base/alloc.h"
 #include "sim/base/containers/list.h"
+#include "sim/runtime/buffers/absent.h"
 #include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/devices/launching.h"
@@ -107,6 +109,47 @@ static void call_bring_back(mp_run_t *run, mp_status_t status);
 
 static void call_done(void *context, mp_status_t status) {
   call_bring_back(context, status);
+}
+
+void mp_run_free_stand_ins(mp_run_t *run) {
+  void **stand_ins = run->call.stand_ins;
+  for (uint32_t i = 0; stand_ins != NULL && i < run->call.cmd->num_operands; ++i) {
+    mp_free(stand_ins[i]);
+  }
+  mp_free(stand_ins);
+  run->call.stand_ins = NULL;
+}
+
+// Has operand i, which has no value, be what the option `absent` says.
+static mp_status_t call_stand_in(mp_run_t *run, const mp_cmd_t *cmd, uint32_t i) {
+  const mp_op_t *op = cmd->call->op;
+  const mp_type_t *type = op->operands[i]->type;
+  int64_t bytes = 0;
+  (void)mp_type_num_bytes(type, &bytes);
+  mp_strbuf_t what;
+  mp_strbuf_init(&what);
+  mp_type_print(type, &what);
+  mp_strbuf_printf(&what, ", operand %" PRIu32 " of a function that %s calls (", i,
+                   run->executable->name->text);
+  mp_loc_describe(op->loc, &what);
+  mp_strbuf_puts(&what, ")");
+  mp_status_t status = mp_absent_read_as(run->device->client, mp_strbuf_text(&what), type->dtype,
+                                         (uint64_t)bytes, &run->call.stand_ins[i]);
+  mp_strbuf_deinit(&what);
+  if (status == NULL) run->inputs[i] = run->call.stand_ins[i];
+  return status;
+}
+
+static mp_status_t call_stand_in_for_all(mp_run_t *run, const mp_cmd_t *cmd) {
+  for (uint32_t i = 0; i < cmd->num_operands; ++i) {
+    if (mp_shape_run_has_operand(run->shape_run, cmd, i)) continue;
+    if (run->call.stand_ins == NULL) {
+      run->call.stand_ins = mp_calloc(cmd->num_operands, sizeof(*run->call.stand_ins));
+      MP_RETURN_IF_NULL(run->call.stand_ins);
+    }
+    MP_RETURN_IF_ERROR(call_stand_in(run, cmd, i));
+  }
+  return NULL;
 }
 
 // Sets run->call up for a command: what the function gets from us.
@@ -219,6 +262,7 @@ static mp_status_t call_result(mp_run_t *run) {
   mp_status_t status = run->call.status;
   run->call.status = NULL;
   run->call.state = MP_CALL_NONE;
+  mp_run_free_stand_ins(run);
   return status;
 }
 
@@ -237,6 +281,7 @@ static mp_status_t call_start(mp_worker_t *self, mp_run_t *run, bool *out_is_out
   if (!self->is_inline) atomic_fetch_sub(&client->workers->num_calling, 1);
   if (!is_pending) {
     run->call.state = MP_CALL_NONE;
+    mp_run_free_stand_ins(run);
     mp_run_release(run);
     return status;
   }
@@ -260,6 +305,7 @@ mp_status_t mp_run_call(mp_worker_t *self, mp_run_t *run, const mp_cmd_t *cmd, b
   // status.
   if (run->call.state == MP_CALL_OVER) return call_result(run);
   call_prepare(run, cmd);
+  if (run->shape_run != NULL) MP_RETURN_IF_ERROR(call_stand_in_for_all(run, cmd));
   return cmd->call->may_block ? call_hand_over(run, out_is_out) : call_start(self, run, out_is_out);
 }
 

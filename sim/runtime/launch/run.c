@@ -75,6 +75,7 @@ void mp_run_release(mp_run_t *run) {
   if (before != 1) return;
   for (uint32_t i = 0; i < run->num_holds; ++i) mp_storage_release(run->holds[i]);
   mp_status_release(atomic_load(&run->error));
+  mp_run_free_stand_ins(run);
   mp_status_release(run->call.status);        // it is back, but was ended before it went on
   mp_message_release(run->receiver.message);  // came, but the run was ended before it was read
   mp_event_release(run->event);

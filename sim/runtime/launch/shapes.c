@@ -52,6 +52,7 @@ struct mp_shape_run_s {
   const mp_shapes_t *shapes;
   uint64_t *known;                   // a bit per slot: it has a value
   uint64_t *guessed;                 // a bit per choice: it was guessed, and its join is to come
+  uint32_t num_guessed;              // bits in it
   uint64_t *rounds;                  // of each loop that the run is in: how often it went round
   uint32_t num_params, num_results;  // added so far
   mp_values_t **values;              // [params, then results] references
@@ -99,10 +100,16 @@ static double shapes_bytes_of(mp_value_t *const *values, uint32_t count) {
   return bytes;
 }
 
+// The op that a kernel or a foreign function does; NULL: it is none of these.
+static const mp_op_t *shapes_op(const mp_cmd_t *cmd) {
+  if (cmd->kind == MP_CMD_CALL) return cmd->call->op;
+  return cmd->kind == MP_CMD_LAUNCH ? cmd->kernel->op : NULL;
+}
+
 static bool shapes_is_small(const mp_cmd_t *cmd) {
   if (cmd->kind == MP_CMD_COPY) return cmd->bytes <= MP_SMALL_BYTES;
-  if (cmd->kind != MP_CMD_LAUNCH || cmd->kernel->op == NULL) return false;
-  const mp_op_t *op = cmd->kernel->op;
+  const mp_op_t *op = shapes_op(cmd);
+  if (op == NULL) return false;
   double bytes = shapes_bytes_of(op->operands, op->num_operands);
   for (uint32_t i = 0; i < op->num_results; ++i) {
     mp_value_t *result = &op->results[i];
@@ -405,6 +412,23 @@ static void shapes_forget_results(mp_shape_run_t *run, uint32_t number) {
   }
 }
 
+// Whether a foreign function is not called. Notes which results get values.
+static bool shapes_skips_call(mp_shape_run_t *run, const mp_cmd_t *cmd, const shape_cmd_t *shape) {
+  const mp_foreign_call_t *call = cmd->call;
+  const bool is_unknown = shapes_note_results(run, cmd, shape);
+  if (call->handler == NULL || call->has_stages) {
+    shapes_forget_results(run, (uint32_t)(cmd - run->shapes->program->commands));
+    return true;
+  }
+  if (mp_op_has_effect(call->op)) return run->num_guessed != 0 || !call->may_block;
+  return is_unknown;
+}
+
+bool mp_shape_run_has_operand(const mp_shape_run_t *run, const mp_cmd_t *cmd, uint32_t operand) {
+  const uint32_t pc = (uint32_t)(cmd - run->shapes->program->commands);
+  return shapes_get(run->known, run->shapes->commands[pc].operands[operand]);
+}
+
 // Ends what was guessed at choices that have their join here. Before its join the run goes the way
 // that was guessed, and what it computes on this way follows from that. Behind it no value may
 // depend on the guess: whatever any way could have written is not known, also where the way that
@@ -414,6 +438,7 @@ static void shapes_join(mp_shape_run_t *run, uint32_t pc) {
   for (uint32_t i = commands[pc].first_joined; i != SHAPES_NONE; i = commands[i].next_joined) {
     if (!shapes_get(run->guessed, i)) continue;
     shapes_set(run->guessed, i, false);
+    run->num_guessed -= 1;
     for (uint32_t c = commands[i].begin; c < commands[i].join; ++c) shapes_forget_results(run, c);
   }
 }
@@ -450,6 +475,7 @@ static bool shapes_guesses(mp_run_t *run, uint32_t pc, uint32_t *next) {
     const uint64_t mark = is_loop && was_guessed ? 0 : MP_PATH_GUESSED;
     mp_path_add(run->path, cmd->control, choice | mark, 1);
   }
+  if (!was_guessed) shape_run->num_guessed += 1;
   shapes_set(shape_run->guessed, pc, true);
   return true;
 }
@@ -471,6 +497,8 @@ bool mp_shape_run_skips(mp_run_t *run, uint32_t pc, uint32_t *next) {
     case MP_CMD_LAUNCH:
     case MP_CMD_COPY:
       return shapes_note_results(shape_run, cmd, shape);
+    case MP_CMD_CALL:
+      return run->call.state != MP_CALL_OVER && shapes_skips_call(shape_run, cmd, shape);
     case MP_CMD_REPLICA_ID:
     case MP_CMD_PARTITION_ID:
       shapes_set(shape_run->known, shape->results[0], true);
@@ -484,7 +512,6 @@ bool mp_shape_run_skips(mp_run_t *run, uint32_t pc, uint32_t *next) {
     case MP_CMD_LOOP:
       shapes_guess_rounds(run, cmd);
       break;
-    case MP_CMD_CALL:
     case MP_CMD_COLLECTIVE:
     case MP_CMD_SEND:
     case MP_CMD_RECV:

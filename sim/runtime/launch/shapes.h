@@ -12,6 +12,11 @@
 // value afterwards: whatever is written in any of the branches, or in the loop, which includes all
 // that the loop carries from round to round. So no value ever depends on a guess.
 //
+// Foreign functions are called where all that they get is small and has values. One that has an
+// effect outside of the pod, such as a callback that prints, is called in any case, for it reads
+// what it gets (buffers/absent.h); but not on a way that was guessed, as nobody knows whether the
+// program would go there.
+//
 // What belongs to a program is immutable; what belongs to a run is used by the thread that runs it.
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_H_
@@ -49,6 +54,9 @@ void mp_shape_run_begin(mp_shape_run_t *shape_run);
 // Called before each command. True: it is skipped, and `*next` says where the run goes on. False:
 // it is to be executed.
 bool mp_shape_run_skips(mp_run_t *run, uint32_t pc, uint32_t *next);
+// Whether an operand of the command that the run is at has a value.
+bool mp_shape_run_has_operand(const mp_shape_run_t *shape_run, const mp_cmd_t *cmd,
+                              uint32_t operand);
 // Called after the last command: says of the results whether they have values.
 void mp_shape_run_end(mp_shape_run_t *shape_run);
 
