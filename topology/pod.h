@@ -115,6 +115,22 @@ typedef enum {
 // "real" or "shapes".
 const char *mp_values_mode_name(mp_values_mode_t values);
 
+// What the clocks of the script show (sim/base/os/host_clock.h): real time, or that of a host that
+// sees the described pod.
+#define MP_CLOCK_MODES(X) \
+  X(REAL, "real")         \
+  X(VIRTUAL, "virtual")
+
+typedef enum {
+#define MP_CLOCK_MODE_ENUM(name, text) MP_CLOCK_##name,
+  MP_CLOCK_MODES(MP_CLOCK_MODE_ENUM)
+#undef MP_CLOCK_MODE_ENUM
+      MP_CLOCK_MODE_COUNT
+} mp_clock_mode_t;
+
+// "real" or "virtual".
+const char *mp_clock_mode_name(mp_clock_mode_t clock);
+
 // What frameworks are told that the devices are: the platform's own name, or what they have code
 // for. Programs are lowered and run as ever.
 #define MP_PLATFORMS(X) \
@@ -361,6 +377,7 @@ MP_NODISCARD mp_status_t mp_pod_read_platform(const mp_pod_t *pod, const mp_opti
 typedef struct {
   mp_time_mode_t mode;
   mp_values_mode_t values;
+  mp_clock_mode_t clock;
   mp_absent_mode_t absent;
   int32_t unknown_branch;      // 0 or more, MP_BRANCH_LARGEST or MP_BRANCH_SMALLEST
   int64_t unknown_trip_count;  // of a loop that an absent value decides

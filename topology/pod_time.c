@@ -58,12 +58,16 @@ static const char *pod_time_text(const mp_options_t *options, mp_option_id_t id,
 
 static mp_status_t pod_time_read(const mp_pod_spec_t *spec, const mp_options_t *options,
                                  mp_pod_time_t *out_time) {
-  mp_pod_time_t time = {
-      .mode = spec->time_mode, .values = spec->values, .pace = spec->pace == 0 ? 1 : spec->pace};
+  mp_pod_time_t time = {.mode = spec->time_mode,
+                        .values = spec->values,
+                        .clock = spec->clock,
+                        .pace = spec->pace == 0 ? 1 : spec->pace};
   MP_RETURN_IF_ERROR(
       pod_time_read_option(options, MP_OPTION_ID_time, MP_SPEC_MODE, options->time, &time.mode));
   MP_RETURN_IF_ERROR(pod_time_read_option(options, MP_OPTION_ID_values, MP_SPEC_VALUES,
                                           options->values, &time.values));
+  MP_RETURN_IF_ERROR(pod_time_read_option(options, MP_OPTION_ID_clock, MP_SPEC_CLOCK,
+                                          options->clock, &time.clock));
   MP_RETURN_IF_ERROR(
       pod_time_read_option(options, MP_OPTION_ID_pace, MP_SPEC_FACTOR, options->pace, &time.pace));
   time.algorithms =
@@ -129,6 +133,7 @@ mp_status_t mp_pod_write_settings(const mp_pod_spec_t *spec, const mp_options_t 
                    "option unknown_trip_count\t%" PRId64 "\n",
                    mp_absent_mode_name(time.absent), options->unknown_branch,
                    time.unknown_trip_count);
+  mp_strbuf_printf(out_text, "option clock\t%s\n", mp_clock_mode_name(time.clock));
   mp_strbuf_puts(out_text, "option pace\t");
   mp_strbuf_put_double(out_text, time.pace);
   mp_strbuf_printf(out_text, "\noption algorithms\t%s\noption calibration\t",

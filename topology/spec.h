@@ -62,6 +62,7 @@ typedef struct {
     "1 to 128 printable characters without quotes, or a list of texts") \
   X(MODE, mp_time_mode_t, mode, mode, "off, model or paced") \
   X(VALUES, mp_values_mode_t, values, values, "real or shapes") \
+  X(CLOCK, mp_clock_mode_t, clock, clock, "real or virtual") \
   X(PLATFORM, mp_platform_t, platform, platform, "minipod, tpu, gpu or cpu")
 // clang-format on
 
@@ -119,6 +120,7 @@ typedef enum {
   X(flops[MP_FLOP_S4], "flops.s4", FLOPS, "peak rate of a device")                            \
   X(time_mode, "time", MODE, "whether virtual times are kept")                                \
   X(values, "values", VALUES, "whether programs compute")                                     \
+  X(clock, "clock", CLOCK, "what the clocks of the script show")                              \
   X(platform, "platform", PLATFORM, "what frameworks are told that the devices are")          \
   X(algorithms, "algorithms", TEXTS, "of collectives, for the time model")                    \
   X(chip, "chip", TEXT, "figures of a chip, or a file of them, for the time model")           \
@@ -182,6 +184,7 @@ typedef struct {
   double flops[MP_FLOP_KIND_COUNT];
   mp_time_mode_t time_mode;
   mp_values_mode_t values;
+  mp_clock_mode_t clock;
   mp_platform_t platform;
   mp_spec_text_t algorithms;
   mp_spec_text_t chip;

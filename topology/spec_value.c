@@ -174,6 +174,7 @@ SPEC_VALUE_NAMED(wiring, mp_wiring_t, MP_WIRING_MIXED, mp_wiring_name)
 SPEC_VALUE_NAMED(fabric, mp_fabric_t, MP_FABRIC_COUNT, mp_fabric_name)
 SPEC_VALUE_NAMED(mode, mp_time_mode_t, MP_TIME_MODE_COUNT, mp_time_mode_name)
 SPEC_VALUE_NAMED(values, mp_values_mode_t, MP_VALUES_MODE_COUNT, mp_values_mode_name)
+SPEC_VALUE_NAMED(clock, mp_clock_mode_t, MP_CLOCK_MODE_COUNT, mp_clock_mode_name)
 SPEC_VALUE_NAMED(platform, mp_platform_t, MP_PLATFORM_COUNT, mp_platform_name)
 #undef SPEC_VALUE_NAMED
 

@@ -10,6 +10,7 @@
 #include "pjrt/compile/pjrt_dump.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
+#include "sim/base/os/host_clock.h"
 #include "sim/base/os/lock.h"
 #include "sim/base/os/process.h"
 
@@ -176,4 +177,12 @@ double minipod_virtual_time(void) {
   read_t read = {.latest = -1};
   mp_pjrt_time_visit(pjrt_time_look, &read);
   return read.latest;
+}
+
+int64_t minipod_host_clock(void) {
+  return mp_host_clock_ns();
+}
+
+bool minipod_has_host_clock(void) {
+  return mp_host_clock_is_used();
 }

@@ -14,6 +14,11 @@ MP_EXPORT void minipod_time_free(char *text);
 // The virtual time in seconds, of the client that has come furthest; negative: none keeps it.
 MP_EXPORT double minipod_virtual_time(void);
 
+// The time in nanoseconds on the clock of a host that sees the pod (sim/base/os/host_clock.h), and
+// whether a client has asked for it (clock: virtual): otherwise it is the system's monotonic clock.
+MP_EXPORT int64_t minipod_host_clock(void);
+MP_EXPORT bool minipod_has_host_clock(void);
+
 // ---- for the library ----
 
 // Makes the reports of the client's model of time, if it has one. INVALID_ARGUMENT for options that

@@ -7,6 +7,7 @@
 #include "pjrt/extensions/extensions.h"
 #include "pjrt/pjrt_objects.h"
 #include "pjrt/plugin/plugin_observer.h"
+#include "sim/base/os/host_clock.h"
 
 // The check of all shells: `args` must be there and cover the fields that every caller has.
 static mp_status_t pjrt_api_check_args(const char *function, const void *args, size_t struct_size,
@@ -18,13 +19,26 @@ static mp_status_t pjrt_api_check_args(const char *function, const void *args, s
                         struct_size, required);
 }
 
+// What passes in here is no time of a host that sees the pod (clock: virtual).
+static bool pjrt_api_stop_clock(void) {
+  const bool is_used = mp_host_clock_is_used();
+  if (is_used) mp_host_clock_stop();
+  return is_used;
+}
+
+static void pjrt_api_restart_clock(bool was_stopped) {
+  if (was_stopped) mp_host_clock_go();
+}
+
 #define STATUS_TO_void(status)  mp_status_ignore(status)
 #define STATUS_TO_error(status) return mp_pjrt_error(status)
 #define DEFINE_SHELL(result, name, required)                                                    \
   static PJRT_RESULT_##result shell_##name(name##_Args *args) {                                 \
     mp_status_t status = pjrt_api_check_args(#name, args, args == NULL ? 0 : args->struct_size, \
                                              PJRT_STRUCT_SIZE(name##_Args, required));          \
+    const bool is_stopped = pjrt_api_stop_clock();                                              \
     if (status == NULL) status = mp_##name(args);                                               \
+    pjrt_api_restart_clock(is_stopped);                                                         \
     STATUS_TO_##result(status);                                                                 \
   }
 PJRT_FUNCTIONS(DEFINE_SHELL)

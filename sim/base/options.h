@@ -79,6 +79,8 @@ typedef enum {
   X(unknown_trip_count, INT, 0, INT32_MAX, "1", "rounds", "MINIPOD_UNKNOWN_TRIP_COUNT",           \
     "values shapes: how often a loop goes round that an absent value decides")                    \
   X(pace, STRING, 0, 0, "1", "", "MINIPOD_PACE", "time paced: real seconds for a virtual one")    \
+  X(clock, STRING, 0, 0, "real", "", "MINIPOD_CLOCK",                                             \
+    "time model: virtual: Python's clocks show the time of a host that sees the described pod")   \
   X(algorithms, STRING, 0, 0, "", "", "MINIPOD_ALGORITHMS",                                       \
     "time model: algorithms of collectives, such as \"all_reduce:ring,all_gather:direct\"")       \
   X(calibration, STRING, 0, 0, "", "", "MINIPOD_CALIBRATION",                                     \
@@ -141,6 +143,7 @@ typedef struct {
   const char *unknown_branch;
   int64_t unknown_trip_count;
   const char *pace;
+  const char *clock;
   const char *algorithms;
   const char *calibration;
   const char *faults;

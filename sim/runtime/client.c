@@ -175,6 +175,12 @@ static mp_status_t client_make_model(mp_client_t *client, const mp_options_t *op
   client->absent = time.absent;
   client->unknown_branch = time.unknown_branch;
   client->unknown_trip_count = time.unknown_trip_count;
+  if (time.clock == MP_CLOCK_VIRTUAL && time.mode != MP_TIME_MODEL) {
+    return mp_pod_blame_time(
+        client->pod, options, MP_OPTION_ID_clock,
+        mp_status_make(MP_INVALID_ARGUMENT, "virtual needs the option time: model (it is %s)",
+                       mp_time_mode_name(time.mode)));
+  }
   if (time.mode != MP_TIME_OFF) return mp_model_create(client->pod, options, &client->model);
   if (!client->shapes_only) return NULL;
   return mp_pod_blame_time(

@@ -8,6 +8,7 @@ import os
 import re
 
 import minipod
+from minipod import clock
 from minipod.jax import arrays
 from minipod.jax import callbacks
 from minipod.jax import coordination
@@ -111,6 +112,8 @@ def _teach() -> None:
 def _make_client(make):
   client = coordination.make_client(make)
   guard.teach("the platform's name", names.show_client, client)
+  if clock.is_wanted():
+    guard.teach("the pod's clock", clock.follow)
   guard.teach("the order of a TPU's meshes", meshes.order_meshes_of_client, client)
   return client
 

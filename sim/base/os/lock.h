@@ -46,6 +46,7 @@
   X(FAULTS, "faults", LEAF)                  /* the faults of a client, and their network */  \
   X(REPORTS, "list of reports", LONG)        /* the reports of all clients */                 \
   X(WATCHERS, "watchers", LONG)              /* who watches a time model changes */           \
+  X(HOST_CLOCK, "host's clock", LEAF)        /* the clock of a host that sees the pod */      \
   X(MODEL, "time model", PLAIN)              /* the log of the time model, what it came to */ \
   X(REPORT, "report", LEAF)                  /* books of programs that are gone, timelines */ \
   X(SEND, "sends to a peer", PLAIN)          /* the order of what goes to one peer */         \

@@ -2,7 +2,6 @@
 #include "sim/model/clock/model.h"
 
 #include "sim/base/alloc.h"
-#include "sim/base/os/clock.h"
 #include "sim/model/clock/model_impl.h"
 
 // ---- The model ----
@@ -24,9 +23,10 @@ static mp_status_t model_make(mp_model_t *model, const mp_options_t *options) {
   MP_RETURN_IF_ERROR(mp_pod_blame_time(model->pod, options, MP_OPTION_ID_algorithms,
                                        mp_network_options_read(mp_str(time.algorithms), &network)));
   MP_RETURN_IF_ERROR(mp_network_create(model->pod, &network, &model->network));
-  if (time.mode == MP_TIME_PACED) {
-    model->pace = time.pace;
-    model->offset = mp_clock_seconds();
+  model->is_virtual = time.clock == MP_CLOCK_VIRTUAL;
+  if (time.mode == MP_TIME_PACED || model->is_virtual) {
+    model->pace = model->is_virtual ? 1 : time.pace;
+    model->offset = model->began = mp_model_clock(model);
     model->dues = mp_calloc(MP_MODEL_KEPT_ENDS, sizeof(*model->dues));
     MP_RETURN_IF_NULL(model->dues);
   }
@@ -205,7 +205,9 @@ void mp_model_read(mp_model_t *model, mp_model_books_t *out_books, mp_model_visi
                                   .launches = model->launches,
                                   .transfers = model->transfers,
                                   .pending = model->num_waiting,
-                                  .lost = model->lost};
+                                  .lost = model->lost,
+                                  .late = model->late,
+                                  .pace = model->is_virtual ? 0 : model->pace};
   for (int32_t i = 0; i < count; ++i) {
     if (model->devices[i] > out_books->now) out_books->now = model->devices[i];
   }

@@ -96,12 +96,18 @@ mp_stamp_t mp_stamp_newer_transfer(mp_stamp_t a, mp_stamp_t b);
 
 // ---- Pace ----
 
-// Whether real time is to follow virtual time (time: paced).
+// Whether real time is to follow virtual time (time: paced), or the host's clock.
 bool mp_model_is_paced(const mp_model_t *model);
-// Of a paced model: the real moment (mp_clock_seconds) before which the host must not see what a
-// stamp names. False: it is not known yet, because runs that come before go on or are still to
-// come. 0 is never waited for.
+// Whether that is the host's clock (clock: virtual, sim/base/os/host_clock.h): then it is paced.
+bool mp_model_is_virtual(const mp_model_t *model);
+// Of a paced model: the moment (mp_clock_seconds, or of the host's clock) before which the host
+// must not see what a stamp names. False: it is not known yet, because runs that come before go on
+// or are still to come. 0 is never waited for.
 bool mp_model_due(mp_model_t *model, mp_stamp_t stamp, double *out_moment);
+
+// Of a paced model whose real time is real: what was due at `due` came as late as `moment`. The
+// first time that this is more than a little of all time so far, it is logged.
+void mp_model_note_late(mp_model_t *model, double due, double moment);
 
 // ---- What came out ----
 
@@ -130,6 +136,8 @@ typedef struct {
   uint64_t launches, transfers;
   uint64_t pending;  // entries that wait for runs that are not over
   uint64_t lost;     // entries that were left out because memory was short
+  double late;       // real seconds that the host has waited longer than the pace says
+  double pace;       // 0: the model is not paced, or the clock is virtual
 } mp_model_books_t;
 
 // Gets the books of a program, with the model's lock held: it takes no lock itself.

@@ -37,7 +37,7 @@ struct mp_entry_s {
   mp_entry_kind_t kind;
   mp_entry_t *next;
   uint64_t number;  // in the log, from 1
-  double asked;     // when, in real time, by the host; 0: the model is not paced
+  double asked;     // when, by mp_model_clock, by the host; 0: the model is not paced
   // LAUNCH
   mp_model_program_t *program;  // a reference; NULL when set aside
   mp_model_kin_t kin;           // the program's
@@ -134,10 +134,11 @@ struct mp_model_program_s {
   bool *links;  // [links] over which it sends; NULL: not known yet (model_beside.c)
 };
 
-// `pod`, `chip`, `network` and `pace` never change; all else is under the lock, and so is what the
-// programs keep. Launches, devices that end and whoever asks for times come from any thread: they
-// add to the log, and the one that finds it long, or wants an answer, computes under the lock. The
-// lock is no leaf, because observers are told under it (report.c), in the order of the log.
+// `pod`, `chip`, `network`, `pace` and `is_virtual` never change; all else is under the lock, and
+// so is what the programs keep. Launches, devices that end and whoever asks for times come from any
+// thread: they add to the log, and the one that finds it long, or wants an answer, computes under
+// the lock. The lock is no leaf, because observers are told under it (report.c), in the order of
+// the log.
 struct mp_model_s {
   mp_lock_t lock;
   mp_pod_t *pod;  // a reference
@@ -163,7 +164,12 @@ struct mp_model_s {
   // Of a paced model; else 0 and NULL. Virtual moment v is to be seen at `offset` + v * `pace` (in
   // real seconds) at the earliest. The offset grows when the host is late.
   double pace, offset;
-  double *dues;  // [MP_MODEL_KEPT_ENDS] when the ends above are to be seen
+  // Real seconds that the host has waited longer than that, up to the moment `late_until`.
+  double late, late_until;
+  double began;  // the moment at which the model was made
+  bool is_late_logged;
+  bool is_virtual;  // the real time is that of the host's clock (mp_model_is_virtual)
+  double *dues;     // [MP_MODEL_KEPT_ENDS] when the ends above are to be seen
   mp_moment_t host;
   mp_moment_t *devices;   // [num_devices] when each is done with what was launched so far
   mp_moment_t dispatch;   // what the host takes for each launch
@@ -193,6 +199,9 @@ static inline mp_moment_t mp_moment_later(mp_moment_t a, mp_moment_t b) {
 void mp_model_settle(mp_model_t *model, bool is_last);
 
 // ---- model_moments.c; the caller holds the lock ----
+
+// The moment now, of a model that is paced.
+double mp_model_clock(const mp_model_t *model);
 
 // When what was computed from entry `number` is to be seen (mp_model_due). 0: long ago.
 double mp_model_due_of(const mp_model_t *model, uint64_t number);

@@ -1,6 +1,5 @@
 // The log: what the host and the devices did, in order.
 #include "sim/base/alloc.h"
-#include "sim/base/os/clock.h"
 #include "sim/model/clock/model_impl.h"
 
 // The log is computed when it has grown to so many entries.
@@ -20,7 +19,7 @@ mp_stamp_t mp_stamp_newer_transfer(mp_stamp_t a, mp_stamp_t b) {
 // Appends an entry to the log. The caller holds the lock.
 static void model_log_push(mp_model_t *model, mp_entry_t *entry) {
   entry->number = ++model->num_entries;
-  if (model->pace != 0) entry->asked = mp_clock_seconds();
+  if (model->pace != 0) entry->asked = mp_model_clock(model);
   model->num_waiting += 1;
   MP_QUEUE_PUSH(model, entry, next);
 }
@@ -201,6 +200,10 @@ mp_stamp_t mp_model_get(mp_model_t *model, uint32_t device, uint64_t bytes, mp_s
 
 bool mp_model_is_paced(const mp_model_t *model) {
   return model->pace != 0;
+}
+
+bool mp_model_is_virtual(const mp_model_t *model) {
+  return model->is_virtual;
 }
 
 bool mp_model_due(mp_model_t *model, mp_stamp_t stamp, double *out_moment) {

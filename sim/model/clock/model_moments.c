@@ -1,5 +1,12 @@
 // When entries of the log were done, and when that is to be seen.
+#include "sim/base/log.h"
+#include "sim/base/os/clock.h"
+#include "sim/base/os/host_clock.h"
 #include "sim/model/clock/model_impl.h"
+
+double mp_model_clock(const mp_model_t *model) {
+  return model->is_virtual ? mp_host_clock_seconds() : mp_clock_seconds();
+}
 
 // Whether the end of an entry is still kept.
 static bool model_moments_is_kept(const mp_model_t *model, uint64_t number) {
@@ -29,4 +36,33 @@ void mp_model_end_entry(mp_model_t *model, uint64_t number, mp_moment_t end) {
   model->ends[number % MP_MODEL_KEPT_ENDS] = end;
   if (model->pace == 0) return;
   model->dues[number % MP_MODEL_KEPT_ENDS] = model->offset + model->pace * mp_moment_seconds(end);
+}
+
+// What goes without saying: a first step that is slow, say.
+static const double k_late_seconds = 0.5, k_late_share = 0.05;
+
+static void model_moments_log_late(mp_model_t *model, double since) {
+  const double whole = since - model->began;
+  if (model->is_late_logged || model->late < k_late_seconds || model->late < k_late_share * whole) {
+    return;
+  }
+  model->is_late_logged = true;
+  mp_log(MP_LOG_WARNING,
+         "the machine is slower than the pod at this pace: after %.1f s the script has waited %.1f "
+         "s longer than it would there, and its own clocks show that (clock: virtual shows the "
+         "pod's time; a greater pace makes the pod slower)",
+         whole, model->late);
+}
+
+void mp_model_note_late(mp_model_t *model, double due, double moment) {
+  if (!(moment > due)) return;
+  mp_lock(&model->lock);
+  // Results that are late together are waited for together.
+  const double from = due > model->late_until ? due : model->late_until;
+  if (moment > from) {
+    model->late += moment - from;
+    model->late_until = moment;
+    model_moments_log_late(model, moment);
+  }
+  mp_unlock(&model->lock);
 }

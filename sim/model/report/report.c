@@ -258,6 +258,8 @@ static mp_status_t report_print_into(mp_report_t *report, mp_arena_t *arena, mp_
       .transfers = books.transfers,
       .pending = books.pending,
       .lost = books.lost + report->num_lost,
+      .late = books.late,
+      .pace = books.pace,
       .real_seconds = mp_clock_seconds() - report->since,
       .rows = &collected.rows,
   };

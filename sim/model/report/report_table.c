@@ -234,6 +234,15 @@ static void report_table_note_guesses(const mp_report_rows_t *rows, mp_strbuf_t 
                    guessed);
 }
 
+// How far real time could not follow; nothing where it need not, or did.
+static void report_table_note_lateness(const mp_report_table_t *table, mp_strbuf_t *out) {
+  if (table->pace == 0 || table->late < 0.001) return;
+  mp_strbuf_printf(out,
+                   "paced (%g real seconds for a virtual one): the script has waited %.3f s longer "
+                   "than on the pod, because this machine is slower; its own clocks show that\n",
+                   table->pace, table->late);
+}
+
 void mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out) {
   char now[MP_REPORT_NUMBER], host[MP_REPORT_NUMBER];
   const mp_pod_info_t *info = mp_pod_info(table->pod);
@@ -254,6 +263,7 @@ void mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out) {
   if (table->lost != 0) {
     mp_strbuf_printf(out, "not in the table, because memory was short: %" PRIu64 "\n", table->lost);
   }
+  report_table_note_lateness(table, out);
   report_table_note_guesses(table->rows, out);
   mp_strbuf_putc(out, '\n');
   report_table_programs(table->rows, out);

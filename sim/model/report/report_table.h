@@ -10,12 +10,13 @@ typedef struct {
   mp_moment_t now, host;        // virtual
   uint64_t launches, transfers;
   uint64_t pending, lost;  // what is not in the rows
+  double late, pace;       // as in mp_model_books_t
   double real_seconds;     // since the client was made
   mp_report_rows_t *rows;  // sorted here: the program that took longest first
 } mp_report_table_t;
 
-// Appends the table; lines have at most about 160 columns. Everything but real_seconds depends on
-// the programs and the description alone.
+// Appends the table; lines have at most about 160 columns. Everything but real_seconds and late
+// depends on the programs and the description alone.
 void mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_TABLE_H_

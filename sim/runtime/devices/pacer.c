@@ -6,6 +6,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/containers/list.h"
 #include "sim/base/os/clock.h"
+#include "sim/base/os/host_clock.h"
 #include "sim/base/os/lock.h"
 #include "sim/base/os/system.h"
 #include "sim/runtime/devices/client_impl.h"
@@ -24,8 +25,9 @@ struct held_s {
   mp_event_t *event;   // a reference: what the user has
   mp_status_t status;  // of the inner event
   mp_stamp_t stamp;
-  double since;  // real moments: since when the inner event is set,
-  double due;    // and when the user is to see it; from when it is in `held` on
+  double since;      // real moments: since when the inner event is set,
+  double due;        // and when the user is to see it; from when it is in `held` on
+  bool stops_clock;  // the host's, which stands until the user sees it
 };
 
 struct mp_pacer_s {
@@ -34,6 +36,7 @@ struct mp_pacer_s {
   pthread_cond_t changed;  // something came in, or must_stop was set
   pthread_t thread;
   bool must_stop;
+  bool is_virtual;            // nobody waits: the host's clock is set to what is due; never changes
   MP_QUEUE(held_t) incoming;  // inner events that are set
   MP_QUEUE(held_t) unknown;   // of which the model could not say yet when they are due
   MP_QUEUE(held_t) held;      // by their due
@@ -46,6 +49,7 @@ static _Thread_local const mp_pacer_t *t_pacer;  // of which this is the thread
 // Lets the user see it. Calls back; no lock is held.
 static void pacer_let_go(held_t *held) {
   mp_client_t *client = held->client;
+  if (held->stops_clock) mp_host_clock_go();
   mp_event_set(held->event, held->status);
   mp_event_release(held->event);
   mp_free(held);
@@ -77,15 +81,20 @@ static void pacer_on_ready(mp_status_t status, void *context) {
 mp_event_t *mp_pacer_hold_back(mp_client_t *client, mp_event_t *inner, mp_stamp_t stamp) {
   if (client->pacer == NULL || stamp == 0 || mp_client_is_forked(client))
     return mp_event_retain(inner);
+  // The host's clock knows no more than that a result was asked for: its end, not a launch's.
+  const bool is_virtual = client->pacer->is_virtual;
+  if (is_virtual && mp_stamp_newer_transfer(0, stamp) == 0) return mp_event_retain(inner);
   held_t *held = mp_calloc(1, sizeof(*held));
   mp_event_t *event = NULL;
   mp_status_t status = held == NULL ? mp_status_out_of_memory() : mp_event_create(&event);
   if (status == NULL) {
     mp_event_retain(event);  // the user's reference
-    *held = (held_t){.client = client, .event = event, .stamp = stamp};
+    *held = (held_t){.client = client, .event = event, .stamp = stamp, .stops_clock = is_virtual};
     mp_client_hold(client);
+    if (is_virtual) mp_host_clock_stop();
     status = mp_event_on_ready(inner, pacer_on_ready, held);
     if (status == NULL) return event;
+    if (is_virtual) mp_host_clock_go();
     mp_client_unhold(client);
     mp_event_release(event);
   }
@@ -111,12 +120,23 @@ static void pacer_sort_in(mp_pacer_t *pacer, held_t *held) {
   if (held->next == NULL) pacer->held.last = held;
 }
 
+// It is known when the event is due.
+static void pacer_note(mp_pacer_t *pacer, held_t *held) {
+  if (pacer->is_virtual) {
+    mp_host_clock_advance(held->due);
+    held->due = held->since;
+  } else if (mp_stamp_newer_transfer(0, held->stamp) != 0) {  // a launch's end nobody awaits
+    mp_model_note_late(pacer->client->model, held->due, held->since);
+  }
+}
+
 // Asks the model when what came in is due. No lock is held.
 static void pacer_ask(mp_pacer_t *pacer, held_t *first) {
   const double now = mp_clock_seconds();
   for (held_t *held = first; held != NULL; held = first) {
     first = held->next;
     if (mp_model_due(pacer->client->model, held->stamp, &held->due)) {
+      pacer_note(pacer, held);
       pacer_sort_in(pacer, held);
     } else if (now - held->since >= k_patience) {
       held->due = now;
@@ -181,6 +201,7 @@ mp_status_t mp_pacer_create(mp_client_t *client, mp_pacer_t **out_pacer) {
   mp_pacer_t *pacer = mp_calloc(1, sizeof(*pacer));
   MP_RETURN_IF_NULL(pacer);
   pacer->client = client;
+  pacer->is_virtual = mp_model_is_virtual(client->model);
   mp_lock_init(&pacer->lock, MP_LOCK_PACER);
   mp_clock_cond_init(&pacer->changed);
   mp_client_hold(client);  // the thread's
@@ -200,6 +221,7 @@ mp_status_t mp_pacer_create(mp_client_t *client, mp_pacer_t **out_pacer) {
     return mp_status_make(MP_RESOURCE_EXHAUSTED,
                           "the thread that keeps the pace could not be started (error %d)", error);
   }
+  if (pacer->is_virtual) mp_host_clock_use();
   *out_pacer = pacer;
   return NULL;
 }
@@ -218,6 +240,7 @@ void mp_pacer_stop(mp_pacer_t *pacer) {
   } else {
     pthread_join(pacer->thread, NULL);
   }
+  if (pacer->is_virtual) mp_host_clock_unuse();
 }
 
 void mp_pacer_free(mp_pacer_t *pacer) {

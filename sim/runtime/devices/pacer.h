@@ -7,6 +7,10 @@
 // and results are what they always are. What has failed is told at once, and so are raw reads whose
 // destination the user gives later (PJRT_Buffer_CopyRawToHostFuture).
 //
+// With clock: virtual nobody waits for a moment. The host's clock (sim/base/os/host_clock.h) stands
+// while something that the host has asked for is still to come, and is set to the moment at which
+// it is there on the pod.
+//
 // What the model cannot say within a tenth of a second (launches before it go on, or miss devices
 // that the host has still to launch on) is let go: the host might be what they wait for. The
 // model's clock makes up for that with what comes next.

@@ -1,5 +1,6 @@
 """time: paced: real time follows virtual time. Lower bounds only, so that a busy machine is right, too."""
 
+import re
 import textwrap
 
 import mpirun
@@ -104,6 +105,27 @@ def test_loops_that_depend_on_data():
       virtual, real = minipod.virtual_time() - virtual, time.monotonic() - real
       assert virtual > 0.05 and real >= virtual * 0.999999, (virtual, real)
       """)
+
+
+def test_a_machine_that_is_too_slow_says_so():
+  """A step that takes a second here, and a virtual millisecond there."""
+  process = scenario.start(textwrap.dedent(PRELUDE) + textwrap.dedent("""
+      def slow(x):
+        time.sleep(0.4)
+        return x
+      f = jax.jit(lambda x: jax.pure_callback(slow, x, x) + 1)
+      y = jnp.ones(())
+      for _ in range(4):
+        y = f(y).block_until_ready()
+      print(minipod.time_report())
+      """), devices=None, MINIPOD_TIME="paced", MINIPOD_TOPOLOGY="ring:4 op_latency:1us")
+  code, out, err = scenario.finish(process)
+  assert code == 0, err
+  lines = [line for line in err.splitlines() if "slower than the pod" in line]
+  assert len(lines) == 1 and "minipod: warning: " in lines[0] and "clock: virtual" in lines[0], err
+  late = re.search(r"paced \(1 real seconds for a virtual one\): the script has waited ([0-9.]+) s",
+                   out)
+  assert late and 1.5 < float(late[1]) < 60, out
 
 
 def test_errors_are_told_at_once():

@@ -39,6 +39,8 @@ static void options_override_what_is_said_about_time(void **state) {
   assert_true(time_of("ring:4 time:paced pace:1e3", "", "").pace == 1e3);
   assert_true(time_of("ring:4 time:paced pace:1e3", "pace", "0.5").pace == 0.5);
   assert_int_equal(time_of("ring:4 time:paced", "time", "off").mode, MP_TIME_OFF);
+  assert_int_equal(time_of("ring:4", "clock", "virtual").clock, MP_CLOCK_VIRTUAL);
+  assert_int_equal(time_of("ring:4 clock:virtual", "", "").clock, MP_CLOCK_VIRTUAL);
   assert_int_equal(time_of("ring:4 values:shapes", "", "").values, MP_VALUES_MODE_SHAPES);
   assert_int_equal(time_of("ring:4 values:shapes", "values", "real").values, MP_VALUES_MODE_REAL);
 }

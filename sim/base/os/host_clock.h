@@ -1,0 +1,34 @@
+// The clock of a host that sees the described pod (option clock: virtual), one for the process.
+//
+// It goes on with real time, and so never goes back, but for two things. It stands while somebody
+// has it stopped: while the library simulates. And it is set forward to the moment at which a
+// result that was waited for is there on the pod. While nobody uses it, it is the real clock.
+//
+// Thread-safe. Reading takes no lock, so that forked children can; in them it goes on.
+#ifndef MINIPOD_SIM_BASE_OS_HOST_CLOCK_H_
+#define MINIPOD_SIM_BASE_OS_HOST_CLOCK_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// From now on it may be stopped; each use is given back. When the last one is, it is the real clock
+// again.
+void mp_host_clock_use(void);
+void mp_host_clock_unuse(void);
+bool mp_host_clock_is_used(void);
+
+// The time now in nanoseconds, and in seconds: that of mp_clock_seconds when nothing has stopped it
+// or set it forward.
+int64_t mp_host_clock_ns(void);
+double mp_host_clock_seconds(void);
+
+// Has the clock stand until each stop has been followed by its mp_host_clock_go. It then stands for
+// MP_HOST_CLOCK_PAUSE_NS more: what comes in between calls that are so near to each other is the
+// client's own work for our devices, of which a host of the pod has few.
+void mp_host_clock_stop(void);
+void mp_host_clock_go(void);
+enum { MP_HOST_CLOCK_PAUSE_NS = 200000 };
+// Sets it forward to this moment, in seconds; one that has been is none to go to.
+void mp_host_clock_advance(double moment);
+
+#endif  // MINIPOD_SIM_BASE_OS_HOST_CLOCK_H_

@@ -1,0 +1,151 @@
+"""clock: virtual: Python's clocks are those of a host that sees the described pod."""
+
+import mpirun
+import scenario
+
+# An operation takes a virtual tenth of a second on this pod, and a launch a hundredth.
+POD = "ring:4 hbm:1GiB op_latency:100ms launch_latency:10ms"
+PRELUDE = """
+from time import perf_counter as kept  # before there is a client
+import asyncio, concurrent.futures, datetime, logging, os, pickle, queue, subprocess, threading, time
+""" + scenario.PRELUDE + """
+import minipod
+def real(): return time.clock_gettime(time.CLOCK_MONOTONIC)
+class Took:
+  def __enter__(self):
+    self.virtual, self.real, self.time = minipod.virtual_time(), real(), time.perf_counter()
+    return self
+  def __exit__(self, *_):
+    self.time, self.real = time.perf_counter() - self.time, real() - self.real
+    self.virtual = minipod.virtual_time() - self.virtual
+on = NamedSharding(jax.make_mesh((4,), ("i",)), P("i"))
+x = jax.device_put(np.ones((4, 1024), np.float32), on)
+step = jax.jit(jax.shard_map(lambda x: lax.psum(x * 2, "i") * jnp.ones((1, 1)), mesh=on.mesh,
+                             in_specs=P("i"), out_specs=P("i")))
+y = step(x).block_until_ready()
+"""
+
+
+def run(code, **variables):
+  return scenario.run(code, **{"devices": None, "prelude": PRELUDE, "MINIPOD_TOPOLOGY": POD,
+                               "MINIPOD_TIME": "model", "MINIPOD_CLOCK": "virtual", **variables})
+
+
+def test_the_clocks_of_a_script():
+  out = run("""
+      import gc, jax.extend.backend
+      # Waits take their virtual time, on every clock, however they are told apart.
+      for wait in (lambda y: y.block_until_ready(), np.asarray, lambda y: y.tolist(), jax.device_get,
+                   lambda y: [s.data.block_until_ready() for s in y.addressable_shards]):
+        clocks = (time.time, time.monotonic, kept, lambda: time.time_ns() * 1e-9,
+                  lambda: time.monotonic_ns() * 1e-9, lambda: time.perf_counter_ns() * 1e-9,
+                  lambda: datetime.datetime.now().timestamp(),
+                  lambda: datetime.datetime.now(datetime.timezone.utc).timestamp())
+        since = [clock() for clock in clocks]
+        with Took() as took:
+          y = step(y)
+          wait(y)
+        assert took.virtual > 0.2 and 0 <= took.time - took.virtual <= took.real + 1e-3, vars(took)
+        for clock, begin in zip(clocks, since):
+          assert -1e-4 < clock() - begin - took.virtual <= took.real + 0.1, clock
+      # A launch takes no time; what the host does beside it takes none of the device's.
+      with Took() as took:
+        with Took() as launches:
+          for _ in range(3):
+            y = step(y)
+        time.sleep(0.3)
+        y.block_until_ready()
+      assert launches.time < 0.1 and took.virtual > 0.6, (launches.time, took.virtual)
+      assert took.virtual <= took.time <= took.virtual + launches.time + 0.1
+      # Results that have long been there on the pod are there.
+      y = step(y)
+      time.sleep(0.3)
+      with Took() as took:
+        y.block_until_ready()
+      assert took.time <= took.real < 0.1
+      # Asking whether it is there is waiting.
+      y = step(y)
+      since = kept()
+      while not y.is_ready():
+        assert kept() - since < 60
+      assert kept() - since > 0.19
+      # Waits of Python's own library end by real time, and what others time is the pod's.
+      for wait in (lambda: threading.Event().wait(0.05), lambda: time.sleep(0.05),
+                   lambda: asyncio.run(asyncio.sleep(0.05)),
+                   lambda: concurrent.futures.wait([concurrent.futures.Future()], 0.05),
+                   lambda: queue.Queue().get(timeout=0.05)):
+        with Took() as took:
+          try:
+            wait()
+          except queue.Empty:
+            pass
+        assert 0.04 < took.real < 5
+      assert subprocess.run(["true"], timeout=30).returncode == 0
+      with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        times = list(pool.map(lambda _: (kept(), kept()), range(100)))
+      assert all(a <= b for a, b in times)
+      record = logging.LogRecord("a", 20, "", 1, "", None, None)
+      assert abs(record.created - time.time()) < 5
+      assert abs(time.time() - time.clock_gettime(time.CLOCK_REALTIME)) > 0.5
+      assert pickle.loads(pickle.dumps(time.time)) is time.time
+      assert type("T", (), {"clock": time.perf_counter})().clock() > 0
+      pid = os.fork()  # where the clock goes on
+      if pid == 0:
+        since = kept()
+        time.sleep(0.01)
+        os._exit(0 if 0.005 < kept() - since < 5 else 1)
+      assert os.waitpid(pid, 0)[1] == 0
+      # The clock is the system's again when the pod is gone.
+      del y, x, on, step, clocks, clock, wait
+      jax.extend.backend.clear_backends()
+      gc.collect()
+      assert abs(kept() - real()) < 1e-3
+      assert abs(datetime.datetime.now().timestamp() - time.clock_gettime(time.CLOCK_REALTIME)) < 0.1
+      print("good")
+      """)
+  assert out == "good\n"
+
+
+def test_what_is_slower_here_than_on_the_pod():
+  """A step that takes half a second here takes a virtual hundredth."""
+  out = run("""
+      def slow(x):
+        end = real() + 0.5
+        while real() < end: pass
+        return x
+      f = jax.jit(lambda x: jax.pure_callback(slow, x, x) + 1)
+      z = jnp.ones(())
+      f(z).block_until_ready()
+      with Took() as took:
+        f(z).block_until_ready()
+      assert took.real > 0.5 and took.virtual <= took.time < took.virtual + 0.2, vars(took)
+      print("good")
+      """, MINIPOD_TOPOLOGY="ring:4 op_latency:1ms")
+  assert out == "good\n"
+
+
+def test_virtual_times_stay_what_they_are():
+  code = """
+      for _ in range(4):
+        y = step(y)
+      print(np.asarray(y).sum(), minipod.virtual_time().hex())
+      """
+  assert run(code) == run(code, MINIPOD_CLOCK="real")
+
+
+def test_with_another_time_it_is_refused():
+  err = run("", MINIPOD_TIME="paced", fails=True)
+  assert ("option clock (environment variable): virtual needs the option time: model (it is paced)"
+          in err)
+
+
+@mpirun.NEEDS_MPIRUN
+def test_several_processes(tmp_path):
+  (tmp_path / "script.py").write_text(PRELUDE + """
+for _ in range(3):
+  with Took() as took:
+    y = step(y).block_until_ready()
+  assert took.virtual > 0.2 and took.virtual <= took.time <= took.virtual + took.real, vars(took)
+""")
+  mpirun.run_well(2, tmp_path / "script.py", MINIPOD_TIME="model", MINIPOD_CLOCK="virtual",
+                  MINIPOD_TOPOLOGY=POD)

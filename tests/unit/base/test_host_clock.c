@@ -1,0 +1,96 @@
+// Units of sim/base/os/host_clock: when it goes on, stands and is set forward.
+#include "sim/base/os/host_clock.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sim/base/os/clock.h"
+#include "tests/unit/support/unit.h"
+
+static const double k_pause = 1e-9 * MP_HOST_CLOCK_PAUSE_NS;
+
+// Lets so many real seconds go by.
+static void pass(double seconds) {
+  const double end = mp_clock_seconds() + seconds;
+  while (mp_clock_seconds() < end) {
+  }
+}
+
+static void unused_it_is_the_real_clock(void **state) {
+  (void)state;
+  assert_false(mp_host_clock_is_used());
+  const double before = mp_clock_seconds(), now = mp_host_clock_seconds();
+  assert_true(before <= now + 1e-6 && now <= mp_clock_seconds() + 1e-6);
+}
+
+static void it_goes_on_and_stands(void **state) {
+  (void)state;
+  mp_host_clock_use();
+  const double begin = mp_host_clock_seconds();
+  pass(0.002);
+  assert_true(mp_host_clock_seconds() - begin >= 0.002 - 1e-6);
+  mp_host_clock_stop();
+  const int64_t stopped = mp_host_clock_ns();
+  pass(0.001);
+  mp_host_clock_stop();
+  mp_host_clock_go();
+  assert_int_equal(mp_host_clock_ns(), stopped);
+  mp_host_clock_advance(0);  // long ago
+  assert_int_equal(mp_host_clock_ns(), stopped);
+  mp_host_clock_advance(1e-9 * (double)stopped + 3600);
+  const int64_t later = mp_host_clock_ns();
+  assert_true(later - stopped >= 3599 * INT64_C(1000000000));
+  mp_host_clock_go();
+  pass(k_pause + 0.001);
+  assert_true(mp_host_clock_ns() > later);
+  mp_host_clock_go();  // of a stop in the use before
+  assert_true(mp_host_clock_ns() > later);
+  mp_host_clock_unuse();
+  assert_true(mp_host_clock_ns() < later);  // real time again
+}
+
+static void it_stands_between_calls_that_are_near(void **state) {
+  (void)state;
+  mp_host_clock_use();
+  mp_host_clock_stop();
+  const int64_t begin = mp_host_clock_ns();
+  mp_host_clock_go();
+  double longest = 0;  // between two calls: the machine may be busy
+  for (int i = 0; i < 1000; ++i) {
+    const double left = mp_clock_seconds();
+    mp_host_clock_stop();
+    mp_host_clock_go();
+    if (mp_clock_seconds() - left > longest) longest = mp_clock_seconds() - left;
+  }
+  if (longest < k_pause) assert_int_equal(mp_host_clock_ns(), begin);
+  mp_host_clock_advance(mp_host_clock_seconds() + 1);  // in a pause, too
+  assert_true(mp_host_clock_ns() - begin >= 999999000);
+  mp_host_clock_unuse();
+}
+
+static void in_a_forked_child_it_goes_on(void **state) {
+  (void)state;
+  mp_host_clock_use();
+  mp_host_clock_stop();
+  const pid_t child = fork();
+  if (child == 0) {
+    const int64_t now = mp_host_clock_ns();
+    pass(0.001);
+    _exit(mp_host_clock_ns() > now ? 0 : 1);
+  }
+  int status = 1;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  mp_host_clock_go();
+  mp_host_clock_unuse();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(unused_it_is_the_real_clock),
+      cmocka_unit_test(it_goes_on_and_stands),
+      cmocka_unit_test(it_stands_between_calls_that_are_near),
+      cmocka_unit_test(in_a_forked_child_it_goes_on),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
