@@ -111,15 +111,6 @@ static void call_done(void *context, mp_status_t status) {
   call_bring_back(context, status);
 }
 
-void mp_run_free_stand_ins(mp_run_t *run) {
-  void **stand_ins = run->call.stand_ins;
-  for (uint32_t i = 0; stand_ins != NULL && i < run->call.cmd->num_operands; ++i) {
-    mp_free(stand_ins[i]);
-  }
-  mp_free(stand_ins);
-  run->call.stand_ins = NULL;
-}
-
 // Has operand i, which has no value, be what the option `absent` says.
 static mp_status_t call_stand_in(mp_run_t *run, const mp_cmd_t *cmd, uint32_t i) {
   const mp_op_t *op = cmd->call->op;

@@ -49,8 +49,6 @@ typedef struct {
 // are the function's.
 MP_NODISCARD mp_status_t mp_run_call(mp_worker_t *self, mp_run_t *run, const mp_cmd_t *cmd,
                                      bool *out_is_out);
-// Frees what the run's last call was given in place of operands without values.
-void mp_run_free_stand_ins(mp_run_t *run);
 // Takes a run that is out from its stream, whose head it is; false: it is not out. The device's
 // lock is held, and the client is stopping. The caller tells the run's session; whoever brings the
 // run back ends it.

@@ -66,6 +66,15 @@ mp_run_t *mp_run_retain(mp_run_t *run) {
   return run;
 }
 
+void mp_run_free_stand_ins(mp_run_t *run) {
+  void **stand_ins = run->call.stand_ins;
+  for (uint32_t i = 0; stand_ins != NULL && i < run->call.cmd->num_operands; ++i) {
+    mp_free(stand_ins[i]);
+  }
+  mp_free(stand_ins);
+  run->call.stand_ins = NULL;
+}
+
 void mp_run_release(mp_run_t *run) {
   if (run == NULL) return;
   // An input's callback may be the last to let go, on a thread that never ran the run: it has to

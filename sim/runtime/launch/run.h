@@ -100,6 +100,8 @@ MP_NODISCARD mp_status_t mp_run_create(mp_executable_t *executable, uint32_t log
 // is released without effect.
 mp_run_t *mp_run_retain(mp_run_t *run);
 void mp_run_release(mp_run_t *run);
+// Frees what the run's last call was given in place of operands without values (call.h).
+void mp_run_free_stand_ins(mp_run_t *run);
 
 // Appends the run to its device's stream, which takes the caller's reference. The caller holds the
 // launch lock, and has given the run its number.
