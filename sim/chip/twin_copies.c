@@ -53,19 +53,25 @@ static bool twin_copies_may_overwrite(const mp_twin_builder_t *b, const mp_value
   return block->parent_op != NULL || twin_copies_taken_by(b, root) >= 0;
 }
 
+// What is copied before the op changes the operand, which becomes a result of this type.
+static double twin_copies_before(const mp_twin_builder_t *b, const mp_op_t *op, int64_t operand,
+                                 const mp_type_t *type) {
+  const mp_value_t *root = twin_copies_root(op->operands[operand]);
+  const bool is_made = root->op != NULL && root->op->code == MP_OP_CONSTANT;
+  if (!is_made && twin_copies_may_overwrite(b, op->operands[operand], op)) return 0;
+  return (is_made ? 1 : 2) * mp_work_bytes_of(type);
+}
+
 double mp_twin_bytes_kept(const mp_twin_builder_t *b, const mp_op_t *op) {
-  uint32_t num_changed = 0;
-  if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) num_changed = 1;
   const mp_chip_compiler_t compiler = b->chip->figures.compiler;
-  if (op->code == MP_OP_SCATTER && !mp_cluster_is_selection(compiler, op)) {
-    num_changed = op->num_results;
-  }
+  const bool is_scatter = op->code == MP_OP_SCATTER && !mp_cluster_is_selection(compiler, op);
+  const bool is_update = op->code == MP_OP_DYNAMIC_UPDATE_SLICE || is_scatter;
   double bytes = 0;
-  for (uint32_t i = 0; i < num_changed; ++i) {
-    const mp_value_t *root = twin_copies_root(op->operands[i]);
-    const bool is_made = root->op != NULL && root->op->code == MP_OP_CONSTANT;
-    if (!is_made && twin_copies_may_overwrite(b, op->operands[i], op)) continue;
-    bytes += (is_made ? 1 : 2) * mp_work_bytes_of(op->results[i].type);
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    const int64_t operand = is_update                       ? (int64_t)i
+                            : op->code == MP_OP_CUSTOM_CALL ? mp_op_aliased_operand(op, i)
+                                                            : -1;
+    if (operand >= 0) bytes += twin_copies_before(b, op, operand, op->results[i].type);
   }
   return bytes;
 }

@@ -1,4 +1,5 @@
 // From clusters of ops to the chip's kernels.
+#include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/kernel_cost.h"
 #include "sim/chip/twin_impl.h"
 
@@ -38,7 +39,8 @@ mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op,
       .name = mp_twin_name(cluster->leader),
       .work_class = work->work_class,
       .kind = work->product.batch > 0 ? mp_chip_flop_kind(work->product.dtype) : MP_FLOP_F32,
-      .flops = work->flops,
+      .flops =
+          work->work_class == MP_WORK_FOREIGN ? mp_foreign_flops(cluster->leader) : work->flops,
       .transcendentals = work->transcendentals,
       .bytes = bytes,
       .seconds = twin_kernels_seconds(b, cluster, bytes, ring),

@@ -72,6 +72,18 @@ mp_str_t mp_op_callee(const mp_op_t *op) {
   return op->code == MP_OP_COMPOSITE ? mp_op_str(op, MP_ATTR_DECOMPOSITION) : MP_STR("");
 }
 
+int64_t mp_op_aliased_operand(const mp_op_t *op, uint32_t result) {
+  const mp_attr_t *aliases = mp_op_attr(op, MP_ATTR_OUTPUT_OPERAND_ALIASES);
+  for (size_t i = 0; aliases != NULL && i < aliases->u.array.count; ++i) {
+    const mp_attr_t *alias = aliases->u.array.items[i];
+    const mp_index_list_t output = alias->u.alias.output_tuple_indices;
+    if ((output.count == 0 ? 0 : output.values[0]) == (int64_t)result) {
+      return alias->u.alias.operand_index;
+    }
+  }
+  return -1;
+}
+
 bool mp_op_is_kernel(const mp_op_t *op) {
   return op->code == MP_OP_CUSTOM_CALL && op->num_regions == 1;
 }

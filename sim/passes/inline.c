@@ -95,7 +95,8 @@ static bool inline_is_kernel(const mp_op_t *op) {
 static mp_status_t inline_kernel_attrs(inliner_t *inliner, const mp_op_t *op, mp_named_attr_t **out,
                                        uint32_t *out_count) {
   static const mp_attr_name_t names[] = {MP_ATTR_BACKEND_CONFIG, MP_ATTR_KERNEL_NAME,
-                                         MP_ATTR_HAS_SIDE_EFFECT, MP_ATTR_MHLO_FRONTEND_ATTRIBUTES};
+                                         MP_ATTR_HAS_SIDE_EFFECT, MP_ATTR_OUTPUT_OPERAND_ALIASES,
+                                         MP_ATTR_MHLO_FRONTEND_ATTRIBUTES};
   enum { COUNT = sizeof(names) / sizeof(names[0]) };
   mp_arena_t *arena = inliner->module->arena;
   const mp_attr_t *said = mp_op_attr(op, MP_ATTR_COMPOSITE_ATTRIBUTES);

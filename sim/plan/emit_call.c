@@ -6,10 +6,10 @@
 // one address, so they always have.
 static mp_status_t emit_call_alias(mp_emitter_t *emitter, const mp_op_t *op, uint32_t index,
                                    mp_slot_t *operands) {
-  const int64_t operand = mp_emit_aliased_operand(op, index);
+  const int64_t operand = mp_op_aliased_operand(op, index);
   if (operand < 0) return NULL;
   for (uint32_t i = 0; i < index; ++i) {
-    if (mp_emit_aliased_operand(op, i) != operand) continue;
+    if (mp_op_aliased_operand(op, i) != operand) continue;
     return mp_op_error(op, MP_INVALID_ARGUMENT,
                        "results %u and %u are both to have the memory of operand %lld", i, index,
                        (long long)operand);

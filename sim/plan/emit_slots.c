@@ -204,23 +204,11 @@ static mp_slot_t emit_slots_dying_operand(const mp_emitter_t *emitter, const mp_
   return none;
 }
 
-int64_t mp_emit_aliased_operand(const mp_op_t *op, uint32_t index) {
-  const mp_attr_t *aliases = mp_op_attr(op, MP_ATTR_OUTPUT_OPERAND_ALIASES);
-  for (size_t i = 0; aliases != NULL && i < aliases->u.array.count; ++i) {
-    const mp_attr_t *alias = aliases->u.array.items[i];
-    const mp_index_list_t output = alias->u.alias.output_tuple_indices;
-    if ((output.count == 0 ? 0 : output.values[0]) == (int64_t)index) {
-      return alias->u.alias.operand_index;
-    }
-  }
-  return -1;
-}
-
 // Whether result `index` of a foreign function can lie where the operand lies whose memory it has
 // to have: this op uses the operand last, and no other operand has the same bytes.
 static bool emit_slots_takes_over(const mp_emitter_t *emitter, const mp_op_t *op, uint32_t index,
                                   mp_slot_t *out_slot) {
-  const int64_t operand = mp_plan_is_foreign(op) ? mp_emit_aliased_operand(op, index) : -1;
+  const int64_t operand = mp_plan_is_foreign(op) ? mp_op_aliased_operand(op, index) : -1;
   if (operand < 0) return false;
   const mp_slot_t slot = mp_emit_slot(emitter, op->operands[operand]);
   if (slot.kind != MP_SLOT_ARENA || emitter->places.items[slot.index].end != op->id) return false;

@@ -62,8 +62,6 @@ MP_NODISCARD mp_status_t mp_emit_place_results(mp_emitter_t *emitter, mp_op_t *o
 MP_NODISCARD mp_status_t mp_emit_kernel(mp_emitter_t *emitter, const mp_op_t *op,
                                         const mp_kernel_t **out_kernel);
 
-// The operand whose memory result `index` of a foreign function has to have; -1: none.
-int64_t mp_emit_aliased_operand(const mp_op_t *op, uint32_t index);
 // Appends a copy of a command; `out_number` (may be NULL) gets its number in the program.
 MP_NODISCARD mp_status_t mp_emit_command(mp_emitter_t *emitter, const mp_cmd_t *command,
                                          uint32_t *out_number);

@@ -1,4 +1,7 @@
 // The bytes that ops touch.
+#include <math.h>
+
+#include "sim/work/foreign_text.h"
 #include "sim/work/work_impl.h"
 
 double mp_work_bytes_of(const mp_type_t *type) {
@@ -39,6 +42,17 @@ static double work_bytes_of_fused(const mp_op_t *op, uint32_t operand) {
   return bytes < whole ? bytes : whole;
 }
 
+// The part of its operands and results that a kernel of the user's moves: those that it says, if
+// these are fewer.
+static double work_bytes_share(const mp_op_t *op) {
+  const double said = mp_foreign_bytes(op);
+  if (said == 0) return 1;
+  double whole = 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) whole += work_bytes_operand(op, i);
+  for (uint32_t i = 0; i < op->num_results; ++i) whole += mp_work_bytes_of(op->results[i].type);
+  return whole > 0 ? fmin(said / whole, 1) : 1;
+}
+
 double mp_work_bytes_read(const mp_op_t *op, uint32_t operand) {
   if (work_bytes_is_slicing(op) && operand == 0) return mp_work_bytes_of(op->results[0].type);
   switch (op->code) {
@@ -51,6 +65,8 @@ double mp_work_bytes_read(const mp_op_t *op, uint32_t operand) {
     }
     case MP_OP_FUSION:
       return work_bytes_of_fused(op, operand);
+    case MP_OP_CUSTOM_CALL:
+      return work_bytes_operand(op, operand) * work_bytes_share(op);
     default:
       return work_bytes_operand(op, operand);
   }
@@ -61,5 +77,6 @@ double mp_work_bytes_written(const mp_op_t *op, uint32_t result) {
   if (op->code == MP_OP_SCATTER) {
     return work_bytes_operand(op, op->num_operands / 2 + 1 + result);
   }
-  return mp_work_bytes_of(op->results[result].type);
+  const double share = op->code == MP_OP_CUSTOM_CALL ? work_bytes_share(op) : 1;
+  return mp_work_bytes_of(op->results[result].type) * share;
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "sim/chip/cost/attention_cost.h"
-#include "sim/chip/cost/foreign_text.h"
+#include "sim/work/foreign_text.h"
 
 static bool attention_call_has(mp_str_t text, const char *word) {
   mp_str_t behind;
@@ -96,7 +96,10 @@ static bool attention_call_of_tpu(const mp_op_t *op, mp_attention_t *out) {
   mp_str_t name = mp_op_str(op, MP_ATTR_KERNEL_NAME);
   if (name.size == 0) name = attention_call_frontend(op, "kernel_name");
   out->is_splash = attention_call_has(name, "splash");
-  if (!out->is_splash && !attention_call_has(name, "flash_attention")) return false;
+  // Paged ones go through tables of pages.
+  const bool is_flash =
+      attention_call_has(name, "flash_attention") && !attention_call_has(name, "paged");
+  if (!out->is_splash && !is_flash) return false;
   const mp_type_t *queries;
   if (!attention_call_read_arrays(op, &queries, out)) return false;
   out->pass = attention_call_pass(op, name, queries->rank);
@@ -156,10 +159,7 @@ bool mp_attention_of_call(const mp_op_t *op, mp_attention_t *out_attention) {
                       : mp_str_starts_with(target, "__cudnn$fmha")
                           ? attention_call_of_cudnn(op, target, &attention)
                           : false;
-  mp_str_t estimate;
-  if (mp_foreign_find_word(mp_op_str(op, MP_ATTR_BACKEND_CONFIG), "\"cost_estimate\"", &estimate)) {
-    attention.flops = mp_foreign_number(mp_str_cut(&estimate, '}'), "\"flops");
-  }
+  attention.flops = mp_foreign_number(mp_foreign_estimate(op), "\"flops");
   *out_attention = attention;
   return is_one;
 }

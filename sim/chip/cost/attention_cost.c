@@ -110,11 +110,16 @@ static double attention_cost_seen(const mp_attention_t *a) {
   return window * (1 - window / 2);
 }
 
+double mp_attention_flops(const mp_attention_t *a) {
+  if (a->flops > 0) return a->flops;
+  return attention_cost_flops(a, a->heads * a->queries * a->keys) * attention_cost_seen(a);
+}
+
 double mp_attention_seconds(const mp_chip_t *chip, const mp_attention_t *a) {
   const mp_figure_list_t *splash = attention_cost_splash(chip, a->pass);
   if (splash != NULL) return attention_cost_tpu(chip, a, splash);
   const double all = attention_cost_flops(a, a->heads * a->queries * a->keys);
-  const double flops = a->flops > 0 ? a->flops : all * attention_cost_seen(a);
+  const double flops = mp_attention_flops(a);
   const mp_figure_list_t *curve = attention_cost_curve(chip, a, flops < 0.75 * all);
   if (curve != NULL) return attention_cost_gpu(chip, a, curve, flops);
   return flops / chip->flops[MP_FLOP_BF16];

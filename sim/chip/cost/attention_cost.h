@@ -33,6 +33,9 @@ typedef struct {
 // itself, and its operands do.
 bool mp_attention_of_call(const mp_op_t *op, mp_attention_t *out_attention);
 
+// The operations of its products, of what the mask leaves.
+double mp_attention_flops(const mp_attention_t *attention);
+
 // The seconds of the kernel, without its latency.
 double mp_attention_seconds(const mp_chip_t *chip, const mp_attention_t *attention);
 

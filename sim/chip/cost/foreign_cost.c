@@ -2,27 +2,62 @@
 #include <math.h>
 
 #include "sim/chip/cost/attention_cost.h"
-#include "sim/chip/cost/foreign_text.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/vector_cost.h"
+#include "sim/work/foreign_text.h"
 
-static mp_str_t foreign_cost_estimate(const mp_op_t *op) {
-  mp_str_t rest;
-  const bool is_there =
-      mp_foreign_find_word(mp_op_str(op, MP_ATTR_BACKEND_CONFIG), "\"cost_estimate\"", &rest);
-  return is_there ? mp_str_cut(&rest, '}') : MP_STR("");
+// What a kernel has to do, in all steps of its grid.
+typedef struct {
+  double flops, vector, functions, bytes, steps, cores;
+} foreign_work_t;
+
+static foreign_work_t foreign_cost_read(mp_str_t text) {
+  return (foreign_work_t){.flops = mp_foreign_number(text, "\"flops"),
+                          .vector = mp_foreign_number(text, "\"vector"),
+                          .functions = mp_foreign_number(text, "\"transcendentals"),
+                          .bytes = mp_foreign_number(text, "\"bytes_accessed"),
+                          .steps = mp_foreign_number(text, "\"steps"),
+                          .cores = mp_foreign_number(text, "\"cores")};
+}
+
+// The units of a device work beside each other.
+static double foreign_cost_units(const mp_chip_t *chip, const foreign_work_t *work, double share) {
+  const double each = mp_figure_or(chip->figures.vector_exponential, chip->transcendental_flops);
+  return fmax(work->flops / (share * chip->flops[MP_FLOP_BF16]),
+              (work->vector + work->functions * each) / mp_vector_rate(chip));
+}
+
+// While a core of a TPU works at a step, the next one's blocks come.
+static double foreign_cost_steps(const mp_chip_t *chip, const foreign_work_t *work,
+                                 const mp_figure_list_t *figures) {
+  const double cores = mp_figure_or(chip->figures.attention_cores, 1);
+  const double used = work->cores > 1 ? cores : 1;
+  const double share = figures->each[MP_ATTENTION_TPU_SHARE];
+  const double inside = foreign_cost_units(chip, work, share) / work->steps * cores +
+                        figures->each[MP_ATTENTION_TPU_SKIP] * 1e-9;
+  const double fetch = work->bytes == 0 ? 0
+                                        : mp_figure_or(chip->figures.memory_latency, 0) / 2 +
+                                              work->bytes / work->steps / chip->memory_bandwidth;
+  return work->steps / used * fmax(inside, fetch);
 }
 
 double mp_foreign_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   if (op->code != MP_OP_CUSTOM_CALL) return 0;
   mp_attention_t attention;
   if (mp_attention_of_call(op, &attention)) return mp_attention_seconds(chip, &attention);
-  const mp_str_t estimate = foreign_cost_estimate(op);
-  const double flops = mp_foreign_number(estimate, "\"flops");
-  const double functions = mp_foreign_number(estimate, "\"transcendentals");
-  const double bytes = mp_foreign_number(estimate, "\"bytes_accessed");
-  const double each = mp_figure_or(chip->figures.vector_exponential, chip->transcendental_flops);
-  const double seconds =
-      fmax(flops / chip->flops[MP_FLOP_BF16], functions * each / mp_vector_rate(chip));
-  return fmax(seconds, bytes / chip->memory_bandwidth);
+  const mp_str_t estimate = mp_foreign_estimate(op);
+  const foreign_work_t work =
+      foreign_cost_read(estimate.size != 0 ? estimate : mp_foreign_counted(op));
+  const mp_figure_list_t *figures = &chip->figures.attention_splash_forward;
+  if (work.steps > 1 && figures->count == MP_ATTENTION_TPU_COUNT) {
+    return foreign_cost_steps(chip, &work, figures);
+  }
+  return fmax(foreign_cost_units(chip, &work, 1), work.bytes / chip->memory_bandwidth);
+}
+
+double mp_foreign_flops(const mp_op_t *op) {
+  mp_attention_t attention;
+  if (mp_attention_of_call(op, &attention)) return mp_attention_flops(&attention);
+  const mp_str_t estimate = mp_foreign_estimate(op);
+  return foreign_cost_read(estimate.size != 0 ? estimate : mp_foreign_counted(op)).flops;
 }

@@ -21,9 +21,11 @@ double mp_sort_lines_seconds(const mp_chip_t *chip, double count, double line, d
 double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op);
 double mp_fft_seconds(const mp_chip_t *chip, const mp_op_t *op);
 double mp_linalg_seconds(const mp_chip_t *chip, const mp_op_t *op);
-// foreign_cost.c: a custom_call that is a kernel for attention (attention_cost.h), or has an
-// estimate of its own in its backend_config, as kernels written in Pallas may; else 0.
+// foreign_cost.c: a custom_call that is a kernel for attention (attention_cost.h), or says in its
+// backend_config what it costs, as kernels written in Pallas do; else 0.
 double mp_foreign_seconds(const mp_chip_t *chip, const mp_op_t *op);
+// The operations of its products.
+double mp_foreign_flops(const mp_op_t *op);
 
 // Elements of an array; 0 of what is none.
 static inline double mp_irregular_count(const mp_type_t *type) {

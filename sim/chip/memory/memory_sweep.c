@@ -14,12 +14,20 @@ static void memory_sweep_take(mp_memory_values_t *all, uint32_t cluster, const m
   taken->taken_by = cluster;
 }
 
+static bool memory_sweep_is_aliased(const mp_op_t *op, uint32_t operand) {
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    if (mp_op_aliased_operand(op, i) == (int64_t)operand) return true;
+  }
+  return false;
+}
+
 // Whether operand `operand` is read just when the elements of the results are made. Of a product
 // only what reads its result is done then.
 static bool memory_sweep_is_along(const mp_cluster_t *cluster, const mp_cluster_member_t *member,
                                   mp_cluster_kind_t kind, uint32_t operand) {
   const mp_op_t *op = member->op;
   if (kind == MP_CLUSTER_UPDATE) return operand < op->num_results;
+  if (op->code == MP_OP_CUSTOM_CALL) return memory_sweep_is_aliased(op, operand);
   if (cluster->has_hero && op != cluster->leader && !member->is_epilogue) return false;
   return op->code != MP_OP_TRANSPOSE &&
          mp_cluster_goes_along(op, kind, mp_cluster_value_count(op->operands[operand]));

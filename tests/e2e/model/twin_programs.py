@@ -16,6 +16,7 @@ import sys
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.experimental import pallas as pl
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
 import numpy as np
 
@@ -30,6 +31,22 @@ import random_program
 random_program.MESHES[:] = [sizes for sizes in random_program.MESHES if np.prod(sizes) <= 4]
 KINDS = ("flow", "surely", "spread", "spread", "ops")
 SPECS = (P(), P("a"), P(None, "a"), P("a", "b"), P("b", "a"), P(("a", "b")), P(None, ("a", "b")))
+
+
+def halve(t, out):
+  @pl.when(pl.program_id(0) > 0)
+  def _():
+    out[...] = lax.fori_loop(0, 3, lambda i, t: t * 0.75 + i, t[...])
+
+  @pl.when(pl.program_id(0) == 0)
+  def _():
+    out[...] = jnp.tanh(t[...]) * 0.5
+
+
+def in_a_kernel(t):
+  block = pl.BlockSpec((t.shape[0] // 2, t.shape[1]), lambda i: (i, 0))
+  return pl.pallas_call(halve, out_shape=jax.ShapeDtypeStruct(t.shape, t.dtype), grid=(2,), in_specs=[block],
+                        out_specs=block)(t)
 
 
 class Sure(absent_programs.Program):
@@ -72,7 +89,8 @@ class Sure(absent_programs.Program):
         lambda t, x: t.at[jnp.arange(number * 3) * 7 % len(t)].add(x),
         lambda t, x: t[jnp.argsort(t[:, number])],
         lambda t, x: t - t.mean(number % 2, keepdims=True),
-        lambda t, x: jnp.flip(t, number % 2).T.reshape(t.shape)])
+        lambda t, x: jnp.flip(t, number % 2).T.reshape(t.shape),
+        lambda t, x: in_a_kernel(t)])
 
 
 class Spread(Sure):
@@ -96,7 +114,7 @@ class Spread(Sure):
     axis, other = self.random.choice(["ab", "ba"])
     ring = [(j, (j + number) % 2) for j in range(2)]
     body = self.random.choice([
-        lambda t: lax.psum(t, axis) * 0.5,
+        lambda t: lax.psum(in_a_kernel(t), axis) * 0.5,
         lambda t: lax.pmax(t, (axis, other)),
         lambda t: lax.ppermute(t, axis, ring),
         lambda t: lax.all_gather(t, axis)[0] + t,

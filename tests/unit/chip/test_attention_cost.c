@@ -137,6 +137,35 @@ static void windows_leave_less(void **state) {
   assert_float_equal(mp_attention_seconds(&chip, &a), 0.25 * 0.875 * 32 * g_block / 1e15, 1e-12);
 }
 
+// Kernels of one's own, which say what they have to do: by step of their grid on a TPU.
+#define OWN(config)                                                                              \
+  "func.func @main(%x: tensor<64x128xf32>) -> tensor<64x128xf32> {\n%0 = stablehlo.custom_call " \
+  "@minipod.kernel(%x) {backend_config = \"" config                                              \
+  "\"} : (tensor<64x128xf32>) -> tensor<64x128xf32>\nreturn %0 : tensor<64x128xf32>\n}\n"
+#define COUNTED(cores)                                                                    \
+  "\\22kernel\\22: {\\22steps\\22: 10, \\22flops\\22: 4000000000, \\22vector\\22: 1000, " \
+  "\\22transcendentals\\22: 20, \\22bytes_accessed\\22: 2000000, \\22cores\\22: " cores "}"
+#define STATED "\\22cost_estimate\\22: {\\22flops\\22: 0, \\22bytes_accessed\\22: 3000000}"
+
+static void kernels_of_ones_own_go_by_step(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  expect_us(&chip, OWN("{" COUNTED("1") "}"), 4);
+  chip.memory_bandwidth = 1e12;
+  chip.figures.memory_latency = 0;
+  expect_us(&chip, OWN("{" COUNTED("1") "}"), 4);
+  expect_us(&chip, OWN("{" COUNTED("1") ", " STATED "}"), 3);
+  const double forward[] = {0.5, 1, 0, 100, 0};
+  set(&chip.figures.attention_splash_forward, MP_ATTENTION_TPU_COUNT, forward);
+  expect_us(&chip, OWN("{" COUNTED("1") "}"), 8 + 10 * 0.1);
+  chip.figures.memory_latency = 2e-6;  // a block waits for half of it
+  expect_us(&chip, OWN("{" COUNTED("1") "}"), 10 * (1 + 0.2));
+  chip.figures.attention_cores = 2;  // of which a sequential grid has one
+  chip.figures.memory_latency = 0;
+  expect_us(&chip, OWN("{" COUNTED("1") "}"), 16 + 10 * 0.1);
+  expect_us(&chip, OWN("{" COUNTED("2") "}"), 8 + 5 * 0.1);
+}
+
 // Operations that a call states are those that it does.
 static void an_estimate_says_how_much(void **state) {
   (void)state;
@@ -210,6 +239,7 @@ int main(void) {
       cmocka_unit_test(a_kernel_may_make_all_gradients),
       cmocka_unit_test(small_blocks_wait_for_memory),
       cmocka_unit_test(windows_leave_less),
+      cmocka_unit_test(kernels_of_ones_own_go_by_step),
       cmocka_unit_test(an_estimate_says_how_much),
       cmocka_unit_test(widths_count),
       cmocka_unit_test(gpus_have_a_rate_by_sequence),

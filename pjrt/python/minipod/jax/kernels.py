@@ -160,10 +160,24 @@ def _describe(params) -> dict:
       "kernel_name": ir.StringAttr.get(_name_of(params)),
       "has_side_effect": ir.BoolAttr.get(_has_effects(params)),
   }
+  if aliases := params["input_output_aliases"]:
+    described["output_operand_aliases"] = _describe_aliases(params, aliases)
   if metadata := params.get("metadata"):
     described["mhlo.frontend_attributes"] = ir.DictAttr.get(
         {"kernel_metadata": ir.StringAttr.get(json.dumps(dict(metadata)))})
   return described
+
+
+def _describe_aliases(params, aliases):
+  from jax.extend.mlir import ir
+  from jax.extend.mlir.dialects import stablehlo
+
+  mapping = params["grid_mapping"]
+  is_one = mapping.num_outputs == 1
+  return ir.ArrayAttr.get([stablehlo.OutputOperandAlias.get(
+      output_tuple_indices=[] if is_one else [result],
+      operand_index=mapping.num_dynamic_grid_bounds + operand, operand_tuple_indices=[])
+      for operand, result in aliases])
 
 
 def _has_effects(params) -> bool:

@@ -1,4 +1,4 @@
-#include "sim/chip/cost/foreign_text.h"
+#include "sim/work/foreign_text.h"
 
 #include <string.h>
 
@@ -28,4 +28,24 @@ double mp_foreign_number(mp_str_t text, const char *key) {
     return mp_str_scan_double(text, &number) != 0 && number > 0 ? number : 0;
   }
   return 0;
+}
+
+static mp_str_t foreign_text_object(const mp_op_t *op, const char *key) {
+  mp_str_t rest;
+  if (op->code != MP_OP_CUSTOM_CALL) return MP_STR("");
+  const mp_str_t config = mp_op_str(op, MP_ATTR_BACKEND_CONFIG);
+  return mp_foreign_find_word(config, key, &rest) ? mp_str_cut(&rest, '}') : MP_STR("");
+}
+
+mp_str_t mp_foreign_estimate(const mp_op_t *op) {
+  return foreign_text_object(op, "\"cost_estimate\"");
+}
+
+mp_str_t mp_foreign_counted(const mp_op_t *op) {
+  return foreign_text_object(op, "\"kernel\"");
+}
+
+double mp_foreign_bytes(const mp_op_t *op) {
+  const double said = mp_foreign_number(mp_foreign_estimate(op), "\"bytes_accessed");
+  return said > 0 ? said : mp_foreign_number(mp_foreign_counted(op), "\"bytes_accessed");
 }
