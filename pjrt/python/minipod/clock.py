@@ -41,10 +41,10 @@ def is_wanted() -> bool:
 
 
 def follow() -> None:
-  """Has the clocks show the library's, until the process ends; that is real time without a client."""
+  """Has the clocks show the library's until `restore`, or the process ends."""
   if _undo:
     return
-  atexit.register(_restore)
+  atexit.register(restore)
   now = ctypes.PYFUNCTYPE(ctypes.c_int64)(("minipod_host_clock", foreign.library()))
   # Of real time, by a clock that is not ours.
   since_epoch = time.clock_gettime_ns(time.CLOCK_REALTIME) - now()
@@ -103,6 +103,7 @@ def _replace_dates(seconds) -> None:
   put({"now": classmethod(now), "utcnow": classmethod(utcnow)})
 
 
-def _restore() -> None:
+def restore() -> None:
+  """Has the clocks show real time again."""
   while _undo:
     _undo.pop()()

@@ -62,6 +62,7 @@ _STEPS = (
     ("to let the first array enter by DLPack", arrays.let_first_enter),
     ("to put an array on very many devices", arrays.scatter_from_host),
     ("the costs of lowered programs", programs.count_costs_before_compiling),
+    ("to give its clocks back", start.attend_clearing, clock.restore),
     ("to coordinate processes", coordination.find_state),
     ("to tell where programs are called from", coordination.find_callers))
 _is_taught = False

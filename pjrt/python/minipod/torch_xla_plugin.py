@@ -15,6 +15,7 @@ import torch_xla.core.xla_env_vars as xenv
 from torch_xla.experimental import plugins
 
 import minipod
+from minipod import clock
 
 
 class _Place(NamedTuple):
@@ -111,6 +112,9 @@ class DevicePlugin(plugins.DevicePlugin):
     self._place = _Place(rank, size, local_rank, local_world_size)
 
   def client_create_options(self) -> dict:
+    # The client comes next. Until then, and without it, the clocks are the system's.
+    if os.environ.get("MINIPOD_CLOCK") == "virtual":
+      clock.follow()
     if self._is_one_device:
       return {"num_devices": 1}
     if self.requires_xla_coordinator():

@@ -33,7 +33,7 @@ def run(code, **variables):
 
 def test_the_clocks_of_a_script():
   out = run("""
-      import gc, jax.extend.backend
+      import jax.extend.backend
       # Waits take their virtual time, on every clock, however they are told apart.
       for wait in (lambda y: y.block_until_ready(), np.asarray, lambda y: y.tolist(), jax.device_get,
                    lambda y: [s.data.block_until_ready() for s in y.addressable_shards]):
@@ -45,7 +45,7 @@ def test_the_clocks_of_a_script():
         with Took() as took:
           y = step(y)
           wait(y)
-        assert took.virtual > 0.2 and 0 <= took.time - took.virtual <= took.real + 1e-3, vars(took)
+        assert took.virtual > 0.2 and -1e-3 < took.time - took.virtual <= took.real + 1e-3, vars(took)
         for clock, begin in zip(clocks, since):
           assert -1e-4 < clock() - begin - took.virtual <= took.real + 0.1, clock
       # A launch takes no time; what the host does beside it takes none of the device's.
@@ -56,7 +56,7 @@ def test_the_clocks_of_a_script():
         time.sleep(0.3)
         y.block_until_ready()
       assert launches.time < 0.1 and took.virtual > 0.6, (launches.time, took.virtual)
-      assert took.virtual <= took.time <= took.virtual + launches.time + 0.1
+      assert took.virtual - 1e-3 < took.time <= took.virtual + launches.time + 0.1
       # Results that have long been there on the pod are there.
       y = step(y)
       time.sleep(0.3)
@@ -95,12 +95,15 @@ def test_the_clocks_of_a_script():
         time.sleep(0.01)
         os._exit(0 if 0.005 < kept() - since < 5 else 1)
       assert os.waitpid(pid, 0)[1] == 0
-      # The clock is the system's again when the pod is gone.
-      del y, x, on, step, clocks, clock, wait
+      # The clock is the system's again when JAX has dropped the pod, and the pod's with the next one.
       jax.extend.backend.clear_backends()
-      gc.collect()
       assert abs(kept() - real()) < 1e-3
       assert abs(datetime.datetime.now().timestamp() - time.clock_gettime(time.CLOCK_REALTIME)) < 0.1
+      f = jax.jit(lambda x: x + 1)
+      f(1.0).block_until_ready()
+      with Took() as took:
+        f(1.0).block_until_ready()
+      assert took.time > 0.015
       print("good")
       """)
   assert out == "good\n"
@@ -118,7 +121,7 @@ def test_what_is_slower_here_than_on_the_pod():
       f(z).block_until_ready()
       with Took() as took:
         f(z).block_until_ready()
-      assert took.real > 0.5 and took.virtual <= took.time < took.virtual + 0.2, vars(took)
+      assert took.real > 0.5 and took.virtual - 1e-3 < took.time < took.virtual + 0.2, vars(took)
       print("good")
       """, MINIPOD_TOPOLOGY="ring:4 op_latency:1ms")
   assert out == "good\n"
@@ -145,7 +148,7 @@ def test_several_processes(tmp_path):
 for _ in range(3):
   with Took() as took:
     y = step(y).block_until_ready()
-  assert took.virtual > 0.2 and took.virtual <= took.time <= took.virtual + took.real, vars(took)
+  assert took.virtual > 0.2 and took.virtual - 1e-3 < took.time <= took.virtual + took.real + 1e-3, vars(took)
 """)
   mpirun.run_well(2, tmp_path / "script.py", MINIPOD_TIME="model", MINIPOD_CLOCK="virtual",
                   MINIPOD_TOPOLOGY=POD)

@@ -237,7 +237,7 @@ for name, module in sorted(sys.modules.items()):
   if name.split(".")[0] in ("jax", "jaxlib") and module is not None:
     for attribute, thing in list(vars(module).items()):
       # These have an entry that is the platform.
-      # (The kinds of clusters are looked for below: where minipod is installed it knows one.)
+      # Where minipod is installed JAX knows its kind of cluster, too.
       if attribute not in ("_backend_factories", "_topology_factories", "ClusterEnv"):
         look(f"{name}.{attribute}", thing, 3)
 print(json.dumps([jax.default_backend(), sorted(set(found)),

@@ -64,3 +64,18 @@ def test_a_launch_by_all_threads_is_charged_once(is_asked, tmp_path):
   assert int(total.split()[3]) == rounds  # collectives
   devices = numbers_of_devices(report)
   assert devices == devices[:1] * 4 and "0 ps" not in devices[0]
+
+
+def test_clocks_show_the_pods_time():
+  torch_scenario.run("""
+      import minipod, time
+      x = torch.ones(64, 64, device="xla")
+      for _ in range(3):
+        virtual, begin = minipod.virtual_time(), time.perf_counter()
+        x = (x @ x) * 0.01
+        torch_xla.sync()
+        x.sum().item()
+        virtual, took = minipod.virtual_time() - virtual, time.perf_counter() - begin
+      assert virtual > 0.2 and virtual - 1e-3 < took < virtual + 0.1, (virtual, took)
+      """, devices=None, MINIPOD_TIME="model", MINIPOD_CLOCK="virtual",
+      MINIPOD_TOPOLOGY="ring:4 op_latency:100ms launch_latency:10ms")

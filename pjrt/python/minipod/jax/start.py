@@ -80,6 +80,20 @@ def _make_topology(prepare, attend, make, *args, **kwargs):
   return topology
 
 
+def attend_clearing(attend) -> None:
+  """Has `attend` called when JAX has dropped its clients, which others may still refer to."""
+  from jax._src import xla_bridge
+
+  clear = xla_bridge._clear_backends
+
+  @functools.wraps(clear)
+  def clear_backends():
+    clear()
+    attend()
+
+  xla_bridge._clear_backends = clear_backends
+
+
 def keep_cpu_backend() -> None:
   """Keeps JAX's CPU backend beside the platform when the user named the platform alone.
 
