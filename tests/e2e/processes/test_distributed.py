@@ -167,6 +167,18 @@ def test_a_transfer_that_one_process_does_not_make():
                        r"that device 0 of process 0 has not sent")
 
 
+def test_absent_values_stay_absent_on_their_way():
+  """What one process reads of an array that another one has sent are its own numbers: the array is absent."""
+  job = distributed.run_well("""
+      near, far = (SingleDeviceSharding(jax.devices()[i]) for i in (0, -1))
+      large = jax.jit(lambda: jnp.ones((300, 200)), out_shardings=near)()
+      for x in (jax.jit(lambda x: x[0, :3] * 3, out_shardings=near)(large), jax.device_put(np.arange(3.), near), large):
+        y = jax.device_put(x, far)
+        if jax.process_index() == 1: print(np.ravel(np.asarray(y))[-1], np.ravel(np.asarray(y + 2))[-1])
+      """, 2, 2, MINIPOD_TIME="model", MINIPOD_VALUES="shapes", MINIPOD_ABSENT="one")
+  assert job.outs[1].split() == ["1.0", "1.0", "2.0", "4.0", "1.0", "1.0"]
+
+
 def in_namespace(*options):
   """A command that runs the next one in namespaces of its own."""
   unshare = shutil.which("unshare")

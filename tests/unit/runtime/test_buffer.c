@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sim/base/alloc.h"
 #include "tests/unit/support/clients.h"
 #include "tests/unit/support/unit.h"
 
@@ -311,6 +312,95 @@ static void a_forked_child_gets_errors_and_may_release(void **state) {
   mp_client_release(client);
 }
 
+// A client that runs programs for their shapes alone, where reads of absent values give `absent`.
+static mp_client_t *make_client_without_values(const char *absent) {
+  mp_named_value_t values[] = {
+      {.name = MP_STR("num_devices"), .type = MP_VALUE_INT64, .int64_value = 1},
+      {.name = MP_STR("time"), .type = MP_VALUE_STRING, .string_value = MP_STR("model")},
+      {.name = MP_STR("values"), .type = MP_VALUE_STRING, .string_value = MP_STR("shapes")},
+      {.name = MP_STR("log_level"), .type = MP_VALUE_STRING, .string_value = MP_STR("error")},
+      {.name = MP_STR("absent"), .type = MP_VALUE_STRING, .string_value = mp_str(absent)},
+  };
+  mp_options_t *options;
+  assert_ok(mp_options_create(values, sizeof(values) / sizeof(values[0]), &options));
+  mp_client_t *client = NULL;
+  assert_ok(mp_client_create(options, NULL, NULL, &client));
+  mp_options_release(options);
+  return client;
+}
+
+// An array of 200 x 100 doubles, which is too large to have values.
+static mp_buffer_t *make_absent(mp_client_t *client) {
+  double *data = calloc(200 * 100, sizeof(double));
+  const int64_t dims[2] = {200, 100};
+  mp_host_array_t array = {.dtype = MP_DTYPE_F64, .rank = 2, .dims = dims, .data = data};
+  mp_buffer_t *buffer = NULL;
+  assert_ok(mp_buffer_from_host(memory_of(client, 0, MP_MEMORY_DEVICE), &array,
+                                MP_HOST_ONLY_DURING_CALL, &buffer, NULL));
+  free(data);
+  return buffer;
+}
+
+static void absent_values_are_read_as_numbers(void **state) {
+  (void)state;
+  enum { COUNT = 200 * 100 };
+  mp_client_t *client = make_client_without_values("one");
+  mp_buffer_t *buffer = make_absent(client);
+  double *back = malloc(COUNT * sizeof(double));
+  const int64_t column_major[2] = {sizeof(double), 200 * sizeof(double)};
+  read_back(buffer, back, COUNT * sizeof(double), column_major);
+  for (int i = 0; i < COUNT; ++i) assert_true(back[i] == 1);
+  // Bytes from the middle of an element on, up to the middle of another.
+  char bytes[5 + 24 + 5], expected[sizeof(bytes) + 8];
+  const double one = 1;
+  for (size_t i = 0; i + 8 <= sizeof(expected); i += 8) memcpy(expected + i, &one, 8);
+  mp_event_t *done;
+  assert_ok(mp_buffer_read_raw(buffer, bytes, 803, sizeof(bytes), &done));
+  assert_ok(mp_event_await(done));
+  mp_event_release(done);
+  assert_memory_equal(bytes, expected + 3, sizeof(bytes));
+  // One address, as long as there is the buffer or anybody who looks.
+  void *first, *second;
+  assert_ok(mp_buffer_acquire_external(buffer, &first));
+  assert_ok(mp_buffer_acquire_external(buffer, &second));
+  assert_true(first == second && ((double *)first)[COUNT - 1] == 1);
+  mp_buffer_release_external(buffer);
+  mp_buffer_delete(buffer);
+  mp_buffer_release(buffer);
+  assert_true(((double *)first)[0] == 1);
+  mp_buffer_release_external(buffer);
+  free(back);
+  mp_client_release(client);
+}
+
+static void absent_values_are_errors_unless_asked_for(void **state) {
+  (void)state;
+  mp_client_t *client = make_client_without_values("error");
+  mp_buffer_t *buffer = make_absent(client);
+  double one;
+  void *data;
+  mp_event_t *done;
+  assert_status(mp_buffer_acquire_external(buffer, &data), MP_FAILED_PRECONDITION,
+                "this array has no values: f64[200,100], transfer from the host. ");
+  assert_ok(mp_buffer_read_raw(buffer, &one, 0, sizeof(one), &done));
+  mp_status_t status = mp_event_await(done);
+  assert_int_equal(mp_status_code(status), MP_FAILED_PRECONDITION);
+  mp_status_release(status);
+  mp_event_release(done);
+  mp_buffer_release(buffer);
+  mp_client_release(client);
+  // When memory is short nothing is held.
+  client = make_client_without_values("nan");
+  buffer = make_absent(client);
+  mp_alloc_fail_at(1, 1);
+  status = mp_buffer_acquire_external(buffer, &data);
+  mp_alloc_fail_at(0, 0);
+  assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
+  mp_status_release(status);
+  mp_buffer_release(buffer);
+  mp_client_release(client);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(host_arrays_of_any_strides_become_dense),
@@ -323,6 +413,8 @@ int main(void) {
       cmocka_unit_test(a_long_chain_of_copies_needs_no_stack),
       cmocka_unit_test(errors_are_data),
       cmocka_unit_test(adopted_memory_is_counted_and_given_back_once),
+      cmocka_unit_test(absent_values_are_read_as_numbers),
+      cmocka_unit_test(absent_values_are_errors_unless_asked_for),
       cmocka_unit_test(a_forked_child_gets_errors_and_may_release),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
