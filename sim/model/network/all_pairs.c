@@ -8,11 +8,87 @@ bool mp_all_pairs_are_counted(const mp_groups_of_devices_t *groups) {
   return groups->size >= ALL_PAIRS_LARGE && groups->num_dims != 0;
 }
 
-// Either the flows within slices, or those from slice to slice.
-static void all_pairs_one_by_one(mp_builder_t *builder, const mp_groups_of_devices_t *groups,
-                                 bool is_far) {
-  const mp_pod_t *pod = builder->network->pod;
+// ---- Groups at the same places of different slices ----
+
+static bool all_pairs_is_like_first(const mp_network_t *network,
+                                    const mp_groups_of_devices_t *groups, uint32_t g) {
+  const int32_t *first = groups->devices, *devices = first + (size_t)g * groups->size;
+  const int32_t slice = mp_pod_device(network->pod, devices[0])->slice_index;
+  for (uint32_t i = 0; i < groups->size; ++i) {
+    const mp_pod_device_t *a = mp_pod_device(network->pod, first[i]);
+    const mp_pod_device_t *b = mp_pod_device(network->pod, devices[i]);
+    if (a->chip_index != b->chip_index || a->core_on_chip != b->core_on_chip) return false;
+    if (b->slice_index != slice) return false;
+  }
+  return true;
+}
+
+// Whether the groups are in slices of their own, and all at the same places there, with links that
+// are alike.
+static bool all_pairs_are_alike(const mp_network_t *network, const mp_groups_of_devices_t *groups) {
+  int32_t newest = -1;
+  if (network->unchanged != NULL) return false;
   for (uint32_t g = 0; g < groups->count; ++g) {
+    const int32_t first = groups->devices[(size_t)g * groups->size];
+    const int32_t slice = mp_pod_device(network->pod, first)->slice_index;
+    if (slice <= newest || !all_pairs_is_like_first(network, groups, g)) return false;
+    newest = slice;
+  }
+  return true;
+}
+
+// Of each link of a slice the number of its chip there, times ways_per_chip, plus its way.
+static uint32_t *all_pairs_find_ways(const mp_network_t *network, mp_arena_t *scratch,
+                                     uint32_t slice) {
+  const uint32_t chips = (uint32_t)network->info->chips_per_slice;
+  const uint32_t per_slice = chips * network->ways_per_chip;
+  const uint32_t *ways = network->ways + (size_t)slice * per_slice;
+  uint32_t *found = MP_ARENA_ARRAY(scratch, uint32_t, network->links.count);
+  for (uint32_t i = 0; i < per_slice && found != NULL; ++i) {
+    if (ways[i] != MP_NO_LINK) found[ways[i]] = i;
+  }
+  return found;
+}
+
+// The flows so far are those of the first group, and become loads: adds those of the others, which
+// are the same elsewhere.
+static void all_pairs_repeat(mp_builder_t *builder, mp_arena_t *scratch,
+                             const mp_groups_of_devices_t *groups) {
+  const mp_network_t *network = builder->network;
+  const uint32_t chips = (uint32_t)network->info->chips_per_slice;
+  const uint32_t slice = (uint32_t)mp_pod_device(network->pod, groups->devices[0])->slice_index;
+  const uint32_t *found = all_pairs_find_ways(network, scratch, slice);
+  mp_builder_fold(builder);
+  if (found == NULL) mp_builder_fail(builder, mp_status_out_of_memory());
+  const uint32_t count = builder->touched.count;
+  for (uint32_t g = 1; g < groups->count && builder->status == NULL; ++g) {
+    const int32_t first = groups->devices[(size_t)g * groups->size];
+    const uint32_t there = (uint32_t)mp_pod_device(network->pod, first)->slice_index;
+    const uint32_t *ways = network->ways + (size_t)there * chips * network->ways_per_chip;
+    for (uint32_t i = 0; i < count && builder->status == NULL; ++i) {
+      const uint32_t link = builder->touched.items[i];
+      const bool is_inside = link - network->first_chip_link < mp_network_num_chips(network->info);
+      const uint32_t like = is_inside ? link + (there - slice) * chips : ways[found[link]];
+      mp_builder_load(builder, like, network->loads[link]);
+    }
+  }
+}
+
+// ---- Flows one by one ----
+
+// Either the flows within slices, or those from slice to slice.
+static void all_pairs_one_by_one(mp_builder_t *builder, mp_arena_t *scratch,
+                                 const mp_groups_of_devices_t *groups, bool is_far) {
+  const mp_pod_t *pod = builder->network->pod;
+  const bool is_first = builder->flows.count == 0 && builder->touched.count == 0;
+  const bool can_repeat = is_first && groups->count > 1 && builder->goal != MP_BUILD_SENDS &&
+                          all_pairs_are_alike(builder->network, groups);
+  if (is_far && can_repeat) return;  // there are none
+  for (uint32_t g = 0; g < groups->count; ++g) {
+    if (can_repeat && g == 1 && mp_builder_counts_flows(builder, groups->count)) {
+      all_pairs_repeat(builder, scratch, groups);
+      return;
+    }
     const int32_t *devices = groups->devices + (size_t)g * groups->size;
     for (uint32_t i = 0; i < groups->size && builder->status == NULL; ++i) {
       const int32_t slice = mp_pod_device(pod, devices[i])->slice_index;
@@ -193,9 +269,9 @@ static void all_pairs_add_box(mp_builder_t *builder, mp_arena_t *scratch,
 void mp_all_pairs_add(mp_builder_t *builder, mp_arena_t *scratch,
                       const mp_groups_of_devices_t *groups, double bytes) {
   if (!mp_all_pairs_are_counted(groups) || builder->goal == MP_BUILD_SENDS) {
-    all_pairs_one_by_one(builder, groups, true);
+    all_pairs_one_by_one(builder, scratch, groups, true);
     mp_builder_end_transfer(builder, bytes);
-    all_pairs_one_by_one(builder, groups, false);
+    all_pairs_one_by_one(builder, scratch, groups, false);
     mp_builder_end_transfer(builder, bytes);
     return;
   }

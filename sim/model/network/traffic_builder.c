@@ -77,8 +77,7 @@ static void traffic_builder_load_flow(mp_builder_t *builder, const mp_builder_fl
   }
 }
 
-// Makes loads of all flows so far.
-static void traffic_builder_fold(mp_builder_t *builder) {
+void mp_builder_fold(mp_builder_t *builder) {
   for (uint32_t i = 0; i < builder->flows.count; ++i) {
     const mp_builder_flow_t *flow = &builder->flows.items[i];
     traffic_builder_load_flow(builder, flow);
@@ -88,6 +87,14 @@ static void traffic_builder_fold(mp_builder_t *builder) {
   builder->links.count = 0;
 }
 
+bool mp_builder_counts_flows(const mp_builder_t *builder, uint32_t times) {
+  if (builder->shortest >= 0) return true;
+  if (builder->flows.count == 0) return false;
+  // As the last flow finds it.
+  const uint32_t last = builder->flows.items[builder->flows.count - 1].num_links;
+  return (uint64_t)builder->links.count * times - last > MAX_LINKS;
+}
+
 double mp_builder_flow(mp_builder_t *builder, int32_t source, int32_t target, double times) {
   if (builder->status != NULL || source == target) return 0;
   if (builder->goal == MP_BUILD_SENDS) {
@@ -95,7 +102,7 @@ double mp_builder_flow(mp_builder_t *builder, int32_t source, int32_t target, do
     mp_builder_fail(builder, MP_ARRAY_PUSH(builder->arena, &builder->sends, send));
     return 0;
   }
-  if (builder->links.count > MAX_LINKS) traffic_builder_fold(builder);
+  if (builder->links.count > MAX_LINKS) mp_builder_fold(builder);
   mp_builder_flow_t flow = {
       .times = times, .first_link = builder->links.count, .source = source, .target = target};
   flow.is_far = mp_pod_device(builder->network->pod, source)->slice_index !=
@@ -250,7 +257,7 @@ void mp_builder_end_transfer(mp_builder_t *builder, double bytes) {
     return;
   }
   if (builder->shortest >= 0) {
-    traffic_builder_fold(builder);
+    mp_builder_fold(builder);
     traffic_builder_add_loads(builder, bytes);
     return;
   }
@@ -271,7 +278,7 @@ void mp_builder_end_steps(mp_builder_t *builder, double bytes, uint32_t repeats,
     traffic_builder_end_sends(builder, bytes, repeats);
     return;
   }
-  traffic_builder_fold(builder);
+  mp_builder_fold(builder);
   traffic_builder_add(
       builder,
       (mp_transfer_t){.source = -1, .target = -1, .latency = latency, .bytes = bytes * repeats});

@@ -81,6 +81,11 @@ double mp_builder_flow(mp_builder_t *builder, int32_t source, int32_t target, do
 void mp_builder_load(mp_builder_t *builder, uint32_t link, double times);
 void mp_builder_latencies(mp_builder_t *builder, double shortest, double longest);
 
+// Whether so many times the flows so far would be too many to be kept one by one.
+bool mp_builder_counts_flows(const mp_builder_t *builder, uint32_t times);
+// Makes loads of all flows so far.
+void mp_builder_fold(mp_builder_t *builder);
+
 // Each flow of the open transfer has so many bytes. No flows: there is no transfer.
 void mp_builder_end_transfer(mp_builder_t *builder, double bytes);
 // The same for a step that is repeated, each time with `bytes`, where all flows go at one rate.

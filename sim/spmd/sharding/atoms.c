@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/base/hash.h"
 #include "sim/ir/mesh.h"
 
 // ---- the space ----
@@ -327,13 +328,46 @@ static mp_status_t atoms_make_partials(const mp_atom_space_t *space, const mp_sp
   return mp_placement_partials(scope, space->positions, digits, count, out_partials);
 }
 
-mp_status_t mp_atom_sharding_boxes(const mp_atom_space_t *space, const mp_spmd_scope_t *scope,
-                                   const mp_type_t *type, const mp_atom_sharding_t *sharding,
-                                   const mp_boxes_t **out_boxes) {
-  *out_boxes = NULL;
-  if (!mp_type_is_static(type) || sharding == NULL) return NULL;
-  MP_ASSERT(sharding->rank == type->rank && mp_atom_sharding_is_sound(space, sharding));
-  if (mp_atom_sharding_used(sharding) == 0 && sharding->unreduced == 0) return NULL;
+// All that the boxes of a sharding follow from, as numbers: for thousands of partitions most are
+// asked for again and again.
+enum { ATOMS_KEY = 6 + 2 * MP_MAX_RANK + 4 * MP_MAX_ATOMS };
+
+static void atoms_add_digit(const mp_atom_space_t *space, uint32_t atom, int64_t *key,
+                            uint32_t *count) {
+  key[(*count)++] = space->prime[atom];
+  key[(*count)++] = space->stride[atom];
+}
+
+static uint32_t atoms_make_key(const mp_atom_space_t *space, const mp_spmd_scope_t *scope,
+                               const mp_type_t *type, const mp_atom_sharding_t *sharding,
+                               int64_t *key) {
+  uint32_t count = 0;
+  key[count++] = scope->num_partitions;
+  key[count++] = (int64_t)(intptr_t)scope->groups;
+  key[count++] = (int64_t)(intptr_t)space->positions;
+  const size_t bytes = space->num_partitions * sizeof(*space->positions);
+  const bool is_in_order = space->positions == NULL;
+  // Another space may have had the same address.
+  key[count++] = is_in_order ? 0 : (int64_t)mp_hash_bytes(MP_HASH_START, space->positions, bytes);
+  key[count++] = type->rank;
+  key[count++] = sharding->unreduced_kind;
+  for (uint32_t d = 0; d < type->rank; ++d) {
+    const mp_atoms_t *atoms = &sharding->dims[d].atoms;
+    key[count++] = type->dims[d];
+    key[count++] = atoms->count;
+    for (uint32_t i = 0; i < atoms->count; ++i)
+      atoms_add_digit(space, atoms->atoms[i], key, &count);
+  }
+  for (uint32_t a = 0; a < space->count; ++a) {
+    if (sharding->unreduced >> a & 1) atoms_add_digit(space, a, key, &count);
+  }
+  MP_ASSERT(count <= ATOMS_KEY);
+  return count;
+}
+
+static mp_status_t atoms_make_boxes(const mp_atom_space_t *space, const mp_spmd_scope_t *scope,
+                                    const mp_type_t *type, const mp_atom_sharding_t *sharding,
+                                    const mp_boxes_t **out_boxes) {
   const int32_t *partials = NULL;
   if (sharding->unreduced != 0) {
     MP_RETURN_IF_ERROR(atoms_make_partials(space, scope, sharding->unreduced, &partials));
@@ -354,4 +388,22 @@ mp_status_t mp_atom_sharding_boxes(const mp_atom_space_t *space, const mp_spmd_s
     }
   }
   return mp_spmd_pool_boxes(scope->pool, &boxes, out_boxes);
+}
+
+mp_status_t mp_atom_sharding_boxes(const mp_atom_space_t *space, const mp_spmd_scope_t *scope,
+                                   const mp_type_t *type, const mp_atom_sharding_t *sharding,
+                                   const mp_boxes_t **out_boxes) {
+  *out_boxes = NULL;
+  if (!mp_type_is_static(type) || sharding == NULL) return NULL;
+  MP_ASSERT(sharding->rank == type->rank && mp_atom_sharding_is_sound(space, sharding));
+  if (mp_atom_sharding_used(sharding) == 0 && sharding->unreduced == 0) return NULL;
+  if (type->rank > MP_MAX_RANK) {
+    return atoms_make_boxes(space, scope, type, sharding, out_boxes);  // an error
+  }
+  int64_t key[ATOMS_KEY];
+  const uint32_t count = atoms_make_key(space, scope, type, sharding, key);
+  *out_boxes = mp_spmd_pool_recall(scope->pool, key, count);
+  if (*out_boxes != NULL) return NULL;
+  MP_RETURN_IF_ERROR(atoms_make_boxes(space, scope, type, sharding, out_boxes));
+  return mp_spmd_pool_note(scope->pool, key, count, *out_boxes);
 }

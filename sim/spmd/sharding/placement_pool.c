@@ -32,8 +32,16 @@ typedef struct {
   uint32_t num_groups;
 } pool_entry_t;
 
+typedef struct {
+  uint64_t hash;
+  const int64_t *numbers;  // [count]
+  uint32_t count;
+  const mp_boxes_t *boxes;
+} pool_note_t;
+
 struct mp_spmd_pool_s {
   mp_arena_t *arena;
+  MP_HASH_MAP(pool_note_t) notes;
   MP_HASH_MAP(pool_entry_t) entries;
   uint64_t bytes;
   int64_t *scratch;
@@ -162,4 +170,28 @@ mp_status_t mp_spmd_pool_groups(mp_spmd_pool_t *pool, const int32_t *groups, uin
   }
   *out_groups = known->groups;
   return NULL;
+}
+
+// ---- notes ----
+
+const mp_boxes_t *mp_spmd_pool_recall(const mp_spmd_pool_t *pool, const int64_t *numbers,
+                                      uint32_t count) {
+  const pool_note_t *note;
+  MP_HASH_MAP_EACH(&pool->notes, mp_hash_bytes(MP_HASH_START, numbers, count * sizeof(*numbers)),
+                   note) {
+    if (note->count == count && placement_pool_same_numbers(note->numbers, numbers, count)) break;
+  }
+  return note == NULL ? NULL : note->boxes;
+}
+
+mp_status_t mp_spmd_pool_note(mp_spmd_pool_t *pool, const int64_t *numbers, uint32_t count,
+                              const mp_boxes_t *boxes) {
+  const size_t bytes = count * sizeof(*numbers);
+  MP_RETURN_IF_ERROR(placement_pool_account(pool, bytes + sizeof(pool_note_t)));
+  const pool_note_t note = {.hash = mp_hash_bytes(MP_HASH_START, numbers, bytes),
+                            .numbers = mp_arena_copy(pool->arena, numbers, bytes),
+                            .count = count,
+                            .boxes = boxes};
+  MP_RETURN_IF_NULL(note.numbers);
+  return MP_HASH_MAP_ADD(pool->arena, &pool->notes, &note);
 }

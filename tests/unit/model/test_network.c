@@ -539,6 +539,13 @@ static void test_counted_pairs(void **state) {
   check_sends("torus:32x32", "", AA, strided, 512);
 }
 
+// Of many flows in slices that are alike, those of one slice are counted.
+static void test_pairs_of_slices(void **state) {
+  (void)state;
+  check_sends("ring:100 cores_per_chip:2 slices:5", "all_to_all:hierarchical", AA, NULL, 1000);
+  check_sends("torus:16x16 slices:9", "all_to_all:hierarchical", AA, NULL, 9 * 256);
+}
+
 static void test_permute(void **state) {
   (void)state;
   static const uint32_t pairs[] = {7, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7};
@@ -718,6 +725,7 @@ int main(void) {
       cmocka_unit_test(test_unfit_algorithms),
       cmocka_unit_test(test_sends),
       cmocka_unit_test(test_counted_pairs),
+      cmocka_unit_test(test_pairs_of_slices),
       cmocka_unit_test(test_permute),
       cmocka_unit_test(test_exchange),
       cmocka_unit_test(test_ragged),
