@@ -47,7 +47,7 @@ typedef struct {
   X(WIRING, mp_wirings_t, wirings, wirings, \
     "torus, mesh, ring, switch or fully_connected, or a list of them by dimension") \
   X(FABRIC, mp_fabric_t, fabric, fabric, "switch or fat_tree") \
-  X(SHAPE, mp_shape_t, shape, shape, "up to 6 sizes such as 4x4 or [4, 4]") \
+  X(SHAPE, mp_shape_t, shape, shape, "up to 6 sizes such as 4x4 or [4, 4], of 65536 in all") \
   X(BYTES, uint64_t, bytes, bytes, "a size such as 16GiB, or unlimited") \
   X(TIME, double, time, double, "a time such as 1us or 500ns") \
   X(TIMES, mp_quantities_t, times, quantities, \
