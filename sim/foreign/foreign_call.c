@@ -143,6 +143,7 @@ static const mp_foreign_handler_t g_absent = {.name = {"absent", sizeof("absent"
 static mp_status_t foreign_call_fill_absent(call_t *call, const mp_op_t *op) {
   call->base = (mp_foreign_call_t){.op = op,
                                    .handler = &g_absent,
+                                   .is_absent = true,
                                    .num_inputs = op->num_operands,
                                    .num_outputs = op->num_results};
   return NULL;

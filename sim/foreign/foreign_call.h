@@ -18,6 +18,7 @@ typedef struct mp_foreign_call_s mp_foreign_call_t;
 struct mp_foreign_call_s {
   const mp_op_t *op;                    // for messages; lives as long as the program
   const mp_foreign_handler_t *handler;  // lives for ever
+  bool is_absent;                       // nobody has registered it: it cannot be started
   bool may_block;                       // the handler was registered as blocking
   bool has_stages;                      // it has a prepare or an initialize stage
   uint32_t num_inputs, num_outputs;     // the op's, tokens included

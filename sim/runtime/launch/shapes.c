@@ -416,7 +416,7 @@ static void shapes_forget_results(mp_shape_run_t *run, uint32_t number) {
 static bool shapes_skips_call(mp_shape_run_t *run, const mp_cmd_t *cmd, const shape_cmd_t *shape) {
   const mp_foreign_call_t *call = cmd->call;
   const bool is_unknown = shapes_note_results(run, cmd, shape);
-  if (call->handler == NULL || call->has_stages) {
+  if (call->is_absent || call->has_stages) {
     shapes_forget_results(run, (uint32_t)(cmd - run->shapes->program->commands));
     return true;
   }

@@ -335,6 +335,14 @@ def test_a_function_that_nobody_has_takes_its_time():
   assert inside + besides < float(microseconds) < inside + besides + 20 and value == "absent"
 
 
+def test_a_function_that_nobody_has_is_not_called_for_small_arrays():
+  out = run("""
+      f = lambda x: (jax.ffi.ffi_call("nobody_has_it", jax.ShapeDtypeStruct((3,), jnp.float32))(x), x + 1)
+      show(*jax.jit(f)(jnp.ones(3)))
+      """)
+  assert out.splitlines() == ["absent", "[2. 2. 2.]"]
+
+
 def test_with_values_it_is_refused():
   out = scenario.run(KERNEL + """
 try:
