@@ -1,6 +1,8 @@
 // From a partitioned program to the steps of its twin.
 #include "sim/chip/twin.h"
 
+#include <math.h>
+
 #include "sim/base/assert.h"
 #include "sim/chip/twin_impl.h"
 #include "sim/plan/plan.h"
@@ -220,11 +222,43 @@ static bool twin_has_collective(const mp_block_t *block) {
   return false;
 }
 
+// ---- work beside collectives ----
+
+// Seconds of what is done between the start of a collective and its end, at `end`.
+static double twin_seconds_beside(const mp_twin_order_t *order, uint32_t end) {
+  double seconds = 0;
+  for (uint32_t i = end; i-- > 0;) {
+    const mp_twin_slot_t *slot = &order->slots[i];
+    if (slot->item.collective == order->slots[end].item.collective) break;
+    if (slot->item.collective == UINT32_MAX) seconds += slot->item.seconds;
+  }
+  return seconds;
+}
+
+// A collective on a GPU runs on some of its multiprocessors, which what goes on beside it has not.
+// What that takes longer is a kernel of its own, at the end.
+static mp_status_t twin_add_lost(mp_twin_builder_t *b, const mp_twin_order_t *order, uint32_t end) {
+  const mp_chip_figures_t *figures = &b->chip->figures;
+  const mp_twin_item_t *item = &order->slots[end].item;
+  if (!(figures->overlap_units > 0 && figures->overlap_units < figures->product_units)) return NULL;
+  const double beside = twin_seconds_beside(order, end), own = item->seconds;
+  const double share = figures->overlap_units / figures->product_units;
+  const double seconds = fmin(own, beside / (1 - share)) * share;
+  if (seconds <= 0) return NULL;
+  return mp_twin_put_kernel(b, &(mp_twin_kernel_t){.op = item->op,
+                                                   .name = mp_twin_name(item->op),
+                                                   .work_class = MP_WORK_COPY,
+                                                   .kind = MP_FLOP_F32,
+                                                   .seconds = seconds});
+}
+
 static mp_status_t twin_block(mp_twin_builder_t *b, const mp_block_t *block) {
   if (b->links != NULL && twin_has_collective(block)) {
     mp_twin_order_t order;
     MP_RETURN_IF_ERROR(mp_twin_order_block(b, block, &order));
     for (uint32_t i = 0; i < order.num_slots; ++i) {
+      const bool is_end = order.slots[i].part == MP_TWIN_FINISH;
+      if (is_end) MP_RETURN_IF_ERROR(twin_add_lost(b, &order, i));
       MP_RETURN_IF_ERROR(twin_slot(b, &order.slots[i]));
     }
     return NULL;

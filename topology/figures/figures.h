@@ -158,7 +158,8 @@ typedef enum {
   X(overlap_combine, "overlap.combine", BYTES, "of collectives that are made one")           \
   X(overlap_pipeline, "overlap.pipeline", NUMBER, "1: beside other rounds of a loop")        \
   X(overlap_tracks, "overlap.tracks", NUMBER, "collectives that go on at a time")            \
-  X(overlap_started, "overlap.started", NUMBER, "collectives started at a time at most")
+  X(overlap_started, "overlap.started", NUMBER, "collectives started at a time at most")     \
+  X(overlap_units, "overlap.units", NUMBER, "of `product.units`, what one of them takes")
 
 // Member, key (group and name), type, meaning. Types: COMPILER; NUMBER, above 0 or 0; TIME in
 // seconds; RATE in bytes a second; BYTES; LIST of numbers.

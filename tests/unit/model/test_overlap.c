@@ -200,6 +200,16 @@ static void what_work_does_not_cover_is_exposed(void **state) {
   expect_times("compiler: gpu\n", k_short, 1 + 1001 + 3, 4 * 500, 4 * 501);
 }
 
+// A quarter of the multiprocessors is not there for products while the message is under way.
+static void a_collective_takes_units_from_work(void **state) {
+  (void)state;
+  static const char figures[] = "compiler: gpu\noverlap.units: 1\nproduct.units: 4\n";
+  expect_times(figures, k_beside, 1 + 3 * 501 + 1001 / 4.0 + 3, 0, 4 * 1001);
+  // Products that are done sooner have lost a quarter of the time that they took.
+  const double work = 501 / 0.75;
+  expect_times(figures, k_short, 1 + 1001 + 3, 4 * (1001 - work), 4 * work);
+}
+
 static void tracks_are_used_one_by_one(void **state) {
   (void)state;
   // The second begins when the first is over. Products and the first sum are beside both.
@@ -304,6 +314,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_message_is_hidden_by_products),
       cmocka_unit_test(what_work_does_not_cover_is_exposed),
+      cmocka_unit_test(a_collective_takes_units_from_work),
       cmocka_unit_test(tracks_are_used_one_by_one),
       cmocka_unit_test(a_gather_goes_on_beside_its_product),
       cmocka_unit_test(a_gather_of_two_products_is_no_ring),
