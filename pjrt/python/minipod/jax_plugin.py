@@ -55,6 +55,7 @@ _STEPS = (
     ("to let effects go on", callbacks.let_effects_go_on),
     ("to run Pallas' interpreters", pallas.allow_interpreters),
     ("to run kernels of Pallas", kernels.allow_kernels),
+    ("to run kernels that access memory under masks", kernels.allow_masked_accesses),
     ("to run Pallas' programs of programs", pallas.allow_programs_of_programs),
     ("not to hang after a fork", programs.refuse_compiling_after_fork),
     ("to let arrays leave by DLPack", arrays.let_leave),

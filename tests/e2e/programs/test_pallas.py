@@ -212,6 +212,20 @@ def test_copies_between_memories():
   np.testing.assert_array_equal(jax.jit(f)(X), X[8:] + 1)
 
 
+def test_masked_accesses_through_views():
+  """As JAX's ragged paged attention has them: a view of a view, and an index that is a number."""
+  def kernel(x, out):
+    out[...] = x[...]
+    mask = jax.lax.broadcasted_iota(jnp.int32, (4, 128), 0) < 2
+    part = out.at[1].at[pl.ds(4, 4)]
+    pltpu.store(part, jnp.zeros((4, 128), jnp.float32), mask=mask)
+
+  f = pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((2, 8, 128), X.dtype))
+  expected = X.reshape(2, 8, 128).copy()
+  expected[1, 4:6] = 0
+  np.testing.assert_array_equal(jax.jit(f)(X.reshape(2, 8, 128)), expected)
+
+
 def test_what_no_interpreter_knows_is_refused_by_name():
   def dice(seed, out):
     pltpu.prng_seed(seed[0])
