@@ -60,7 +60,7 @@ void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
     mp_schedule_and_look(&again);
     return;
   }
-  if (status == NULL && run->shape_run == NULL) run_continue_flip(run, true);
+  if (status == NULL) run_continue_flip(run, true);
   if (status != NULL && run->session != NULL) {
     mp_session_poison(run->session, mp_status_retain(status));
   }

@@ -16,21 +16,11 @@ static uint64_t shape_memory_result_bytes(const mp_program_t *program, uint32_t 
   return shape_memory_pad(given > io->bytes ? given : io->bytes);
 }
 
-// The place of an argument with a bit to flip: others may read the array, too.
-static uint64_t shape_memory_param_bytes(const mp_run_t *run, uint32_t p) {
-  for (uint32_t i = 0; i < run->num_flips; ++i) {
-    if (run->flips[i].is_result || run->flips[i].index != p) continue;
-    return shape_memory_pad(run->executable->program->params[p].bytes);
-  }
-  return 0;
-}
-
 static uint64_t shape_memory_bytes(const mp_run_t *run) {
   const mp_program_t *program = run->executable->program;
   uint64_t bytes = SHAPE_MEMORY_NOTHING + shape_memory_pad(program->arena_bytes);
   for (uint32_t r = 0; r < program->num_results; ++r)
     bytes += shape_memory_result_bytes(program, r);
-  for (uint32_t p = 0; p < program->num_params; ++p) bytes += shape_memory_param_bytes(run, p);
   return bytes;
 }
 
@@ -54,19 +44,6 @@ static void shape_memory_set_param(mp_run_t *run, uint32_t p, char *place) {
   if (values != NULL && bytes <= MP_SMALL_BYTES) memcpy(place, values->data, bytes);
 }
 
-static void shape_memory_flip(const mp_run_t *run, bool is_result) {
-  const uint32_t first = is_result ? run->executable->program->num_params : 0;
-  for (uint32_t i = 0; i < run->num_flips; ++i) {
-    const mp_faults_flip_t *flip = &run->flips[i];
-    if (flip->is_result != is_result) continue;
-    const mp_values_t *values = mp_shape_run_values(run->shape_run, first + flip->index);
-    if (values == NULL || !values->are_there) continue;  // no bits are there
-    uint8_t *bytes =
-        is_result ? run->results[flip->index] : (uint8_t *)(uintptr_t)run->params[flip->index];
-    bytes[flip->byte] ^= flip->mask;
-  }
-}
-
 mp_status_t mp_shape_memory_begin(mp_run_t *run) {
   const mp_program_t *program = run->executable->program;
   mp_regions_t *regions = &run->device->client->regions;
@@ -80,12 +57,9 @@ mp_status_t mp_shape_memory_begin(mp_run_t *run) {
   }
   for (uint32_t p = 0; p < program->num_params; ++p) {
     const int32_t alias = program->params[p].alias;
-    const uint64_t own = shape_memory_param_bytes(run, p);
     // For the program a donated parameter and its result are one place.
-    shape_memory_set_param(run, p, alias >= 0 ? run->results[alias] : own != 0 ? cursor : NULL);
-    cursor += own;
+    shape_memory_set_param(run, p, alias >= 0 ? run->results[alias] : NULL);
   }
-  shape_memory_flip(run, false);
   return NULL;
 }
 
@@ -117,7 +91,6 @@ static mp_status_t shape_memory_keep(mp_run_t *run, uint32_t r, mp_values_t *val
 
 mp_status_t mp_shape_memory_end(mp_run_t *run) {
   const uint32_t num_params = run->executable->program->num_params;
-  shape_memory_flip(run, true);
   for (uint32_t r = 0; r < run->executable->program->num_results; ++r) {
     mp_values_t *values = mp_shape_run_values(run->shape_run, num_params + r);
     if (values->are_there) MP_RETURN_IF_ERROR(shape_memory_keep(run, r, values));

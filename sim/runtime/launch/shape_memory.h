@@ -10,11 +10,12 @@
 
 #include "sim/runtime/launch/run.h"
 
-// Gives the run its region, which mp_run_end takes back, and sets run->arena, params and results,
-// flipping the bits of arguments. After mp_shape_run_begin, before the first command.
+// Gives the run its region, which mp_run_end takes back, and sets run->arena, params and results.
+// After mp_shape_run_begin, before the first command.
 // RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_shape_memory_begin(mp_run_t *run);
-// Keeps the values that the results have, flipping bits before. After mp_shape_run_end.
+// Keeps the values that the results have. After mp_shape_run_end. (No bits are flipped where there
+// are hardly any: such faults are refused.)
 // RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_shape_memory_end(mp_run_t *run);
 
