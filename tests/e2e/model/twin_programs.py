@@ -55,13 +55,17 @@ class Sure(absent_programs.Program):
   def name(self):
     return self.random.choice("ijxv")
 
-  def predicate(self):
+  def predicate(self, _=None):
     name, threshold = self.name(), self.random.randint(-1, 3)
     return lambda s: s[name].ravel()[0] > threshold
 
   def index(self):
     name = self.random.choice("ij")
     return lambda s: s[name] - 1
+
+  def bounded(self, depth):
+    body, name = self.block(depth), self.random.choice("ij")
+    return lambda s: lax.fori_loop(0, jnp.clip(s[name], 0, 3), lambda _, s: body(s), s)
 
   def simple(self):
     kind = self.random.randrange(6)
@@ -97,7 +101,7 @@ class Spread(Sure):
   """The large array is `t`, spread over a mesh, beside a square `w` that it is multiplied with."""
 
   def __init__(self, seed, mesh):
-    super().__init__(seed)
+    super().__init__("spread", seed)
     self.mesh = mesh
 
   def large(self, number):
@@ -147,7 +151,7 @@ def now():
 
 
 def run_flow(seed, program):
-  state = absent_programs.start()
+  state = absent_programs.start(*absent_programs.drawn(program))
   yield wait(state)
   run = jax.jit(program.block(3), donate_argnums=0 if seed % 2 else ())
   for _ in range(2):
@@ -158,10 +162,11 @@ def run_flow(seed, program):
 def run_spread(seed):
   mesh = Mesh(np.array(jax.devices()).reshape(2, 2), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
   program = Spread(seed, mesh)
-  small = absent_programs.start()
+  given = absent_programs.drawn(program)
+  small = absent_programs.start(*given)
   place = {name: NamedSharding(mesh, P()) for name in small}
   place |= {"big": NamedSharding(mesh, program.random.choice(SPECS)), "w": NamedSharding(mesh, P("a", "b"))}
-  state = jax.jit(lambda: absent_programs.start() | {"w": jnp.ones((128, 128)) * 1e-2}, out_shardings=place)()
+  state = jax.jit(lambda: absent_programs.start(*given) | {"w": jnp.ones((128, 128)) * 1e-2}, out_shardings=place)()
   yield wait(state)
   run = jax.jit(program.block(2), donate_argnums=0 if seed % 2 else ())
   for _ in range(2):
@@ -183,9 +188,9 @@ def run_ops(seed):
 
 def run(kind, seed):
   if kind == "flow":
-    return run_flow(seed, absent_programs.Program(seed))
+    return run_flow(seed, absent_programs.Program("free", seed))
   if kind == "surely":
-    return run_flow(seed, Sure(seed))
+    return run_flow(seed, Sure(kind, seed))
   return run_spread(seed) if kind == "spread" else run_ops(seed)
 
 
