@@ -247,7 +247,8 @@ def operations():
   return [3 * tokens * (c.layers * (per_layer + scores) + 2 * c.emb * c.vocab) for scores in (0, attention)]
 
 
-def main():
+def make_state():
+  """Weights, moments and tokens on a mesh of all devices, which is JAX's from now on."""
   devices = np.array(jax.devices())
   mesh = Mesh(devices.reshape(c.data, -1, c.tensor), ("data", "fsdp", "tensor"), axis_types=(AxisType.Auto,) * 3)
   jax.set_mesh(mesh)
@@ -257,7 +258,11 @@ def main():
   state = tuple(jax.jit(functools.partial(make, dtype), out_shardings=shardings)()
                 for dtype in ("float32", c.mu, "float32"))
   tokens = jax.jit(lambda: jnp.ones((c.batch, c.sequence), jnp.int32), out_shardings=NamedSharding(mesh, BATCH))()
-  jax.block_until_ready((state, tokens))
+  return jax.block_until_ready((state, tokens))
+
+
+def main():
+  state, tokens = make_state()
   begin = minipod.virtual_time()
   _, value = train_step(state, tokens)
   value.block_until_ready()
@@ -267,7 +272,7 @@ def main():
   amount, unit = row.split()[-2:]
   hidden = float(amount) * {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}[unit]  # of a device, on the average
   print(json.dumps({"seconds": seconds, "work": work, "collective": collective, "hidden": hidden,
-                    "devices": len(devices), "operations": operations()}))
+                    "devices": jax.device_count(), "operations": operations()}))
 
 
 if __name__ == "__main__":

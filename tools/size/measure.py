@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Measures what pods of growing size cost here when arrays have no values: memory of the process, and seconds.
+
+    .venv/bin/python tools/size/measure.py [--devices 8,256,2048,16384,65536] [--slices 199] [--json size.json]
+        [--plot tools/size/size.svg] [--processor]
+
+Each row is a process of its own: JAX starts, makes the state of a transformer of 16 billion parameters (MaxText's 16B,
+its step as in tools/published/train_step.py), compiles a train step, launches it three times, and asks for its virtual
+time.  The devices are TPUs v5e, up to 256 in a slice, or with --torus those of a plain torus.  --slices adds a row of so
+many slices of v5e:16x16.  Prints a table in Markdown, and draws it.
+
+The parts of a row: start (JAX's import, and the devices), state (its programs, until it is there), compile, first (the
+first launch, until its loss is there and its virtual time is known), again (the last of the other two).  --processor: in
+seconds of the processor, of all threads, because others are at work on the machine.  Memory is the
+most that the process had; JAX's share of it, which grows with arrays times devices, is estimated from the size of its
+objects for a buffer (`--jax-bytes`, as heaptrack found them in jaxlib 0.10.2).
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STEP = ROOT / "tools/published/train_step.py"
+MODEL = {"emb": 4096, "heads": 64, "mlp": 28672, "layers": 32}
+PER_DEVICE = 6  # sequences
+PARTS = ["start", "state", "compile", "first", "again"]
+WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 1000, 420, 70, 50, 60
+COLOURS = {"start": "#bbbbbb", "state": "#66ccee", "compile": "#4477aa", "first": "#228833", "again": "#ccbb44"}
+
+
+# ---- one process ----
+
+def run():
+  """In a process of its own: prints the seconds of each part, and what the step takes on the pod."""
+  import time
+  clock = time.process_time if "--processor" in sys.argv else time.perf_counter
+  start = time.perf_counter()
+  begun = 0 if "--processor" in sys.argv else start
+  marks = {}
+
+  def mark(name):
+    nonlocal begun
+    now = clock()
+    marks[name] = marks.get(name, 0) + now - begun
+    begun = now
+
+  import jax
+  import minipod
+  devices = jax.devices()
+  mark("start")
+  config = json.loads(sys.argv[2])
+  sys.argv = [str(STEP), json.dumps(config)]
+  sys.path.insert(0, str(STEP.parent))
+  import train_step as step
+  state, tokens = step.make_state()
+  arrays = len(jax.tree.leaves((state, tokens)))
+  mark("state")
+  step.train_step.lower(state, tokens).compile()
+  mark("compile")
+  seconds = []
+  for part in ("first", "again", "again"):
+    marks.pop("again", None)
+    virtual = minipod.virtual_time()
+    state, value = step.train_step(state, tokens)
+    value.block_until_ready()
+    seconds.append(minipod.virtual_time() - virtual)
+    mark(part)
+  status = pathlib.Path("/proc/self/status").read_text()
+  peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+  print(json.dumps({"devices": len(devices), "arrays": arrays, "step": seconds[0], "MiB": peak / 1024,
+                    "wall": time.perf_counter() - start, **marks}),
+        flush=True)
+  os._exit(0)  # nobody measures the end
+
+
+def pod_of(devices, is_torus):
+  """(topology, axis of data): slices have at most 256 chips, of which each has a copy of the weights."""
+  rows = 1
+  while rows * rows < min(devices, 256 if not is_torus else devices):
+    rows *= 2
+  data = max(1, devices // 256)
+  if is_torus:
+    return f"torus:{rows}x{devices // rows} hbm:16GiB", data
+  columns = min(devices, 256) // rows
+  return f"v5e:{min(rows, columns)}x{max(rows, columns)}" + (f" slices:{data}" if data > 1 else ""), data
+
+
+def measure(devices, topology, data, options):
+  config = {**MODEL, "batch": PER_DEVICE * devices, "data": data}
+  if devices < 64:  # 16 billion parameters need so many
+    config |= {"emb": 1024, "heads": 16, "mlp": 4096}
+  environment = {**os.environ, "JAX_PLATFORMS": "minipod", "MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes",
+                 "MINIPOD_TOPOLOGY": topology}
+  done = subprocess.run([sys.executable, __file__, "--run", json.dumps(config), *options], env=environment,
+                        capture_output=True, text=True)
+  if done.returncode != 0:
+    raise SystemExit(f"{topology}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+  return {"topology": topology, **json.loads(done.stdout.splitlines()[-1])}
+
+
+# ---- what it shows ----
+
+def table(rows, jax_bytes):
+  lines = ["| pod | devices | MiB | of them JAX's buffers | KiB a device | " + " | ".join(f"{p}, s" for p in PARTS) +
+           " | all but again, s | a step there, s |", "|---|" + "---|" * (len(PARTS) + 6)]
+  least = min(row["MiB"] for row in rows)
+  for row in rows:
+    buffers = 2 * row["arrays"] * row["devices"] * jax_bytes / 2 ** 20  # of a step both its arguments and its results
+    each = (row["MiB"] - least) * 1024 / row["devices"]
+    parts = " | ".join(f"{row[p]:.2f}" for p in PARTS)
+    whole = sum(row[p] for p in PARTS if p != "again")
+    lines.append(f"| `{row['topology']}` | {row['devices']:,} | {row['MiB']:,.0f} | {buffers:,.0f} | "
+                 f"{'' if row['MiB'] == least else f'{each:.0f}'} | {parts} | {whole:.1f} | {row['step']:.3f} |")
+  return "\n".join(lines)
+
+
+def bars(rows, left, title, parts, unit):
+  """A bar for each row; `parts` gives the pieces of one: (name, colour, amount)."""
+  width = WIDTH / 2 - LEFT - 20
+  top = max(sum(amount for _, _, amount in parts(row)) for row in rows) * 1.12
+  height = HEIGHT - TOP - BOTTOM
+  out = [f'<text x="{left}" y="{TOP - 22}" font-weight="bold">{title}</text>',
+         f'<line x1="{left}" y1="{HEIGHT - BOTTOM}" x2="{left + width:.0f}" y2="{HEIGHT - BOTTOM}" stroke="#888"/>']
+  step = width / len(rows)
+  for i, row in enumerate(rows):
+    x, y = left + step * (i + 0.15), HEIGHT - BOTTOM
+    for name, colour, amount in parts(row):
+      tall = amount / top * height
+      y -= tall
+      out.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{step * 0.7:.1f}" height="{tall:.1f}" fill="{colour}">'
+                 f"<title>{name}: {amount:.2f} {unit}</title></rect>")
+    whole = sum(amount for _, _, amount in parts(row))
+    middle = x + step * 0.35
+    out.append(f'<text x="{middle:.1f}" y="{y - 5:.1f}" text-anchor="middle">{whole:,.1f}</text>')
+    out.append(f'<text x="{middle:.1f}" y="{HEIGHT - BOTTOM + 17}" text-anchor="middle">{row["devices"]:,}</text>')
+  return out
+
+
+def picture(rows, is_processor):
+  pieces = [("start", "state", "compile", "first")[i] for i in range(4)]
+  out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
+         'font-family="sans-serif" font-size="12">', f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>']
+  out += bars(rows, LEFT, "memory of the process, GiB", lambda row: [("memory", "#aa3377", row["MiB"] / 1024)], "GiB")
+  out += bars(rows, WIDTH // 2 + 20, f"seconds{' of the processor' * is_processor}, from Python's start to the first step's end",
+              lambda row: [(p, COLOURS[p], row[p]) for p in pieces], "s")
+  for i, name in enumerate(pieces):
+    x = WIDTH // 2 + 20 + 110 * i
+    out.append(f'<rect x="{x}" y="{HEIGHT - 26}" width="12" height="12" fill="{COLOURS[name]}"/>'
+               f'<text x="{x + 18}" y="{HEIGHT - 16}">{name}</text>')
+  out.append(f'<text x="{LEFT}" y="{HEIGHT - 16}">devices of a pod, a train step of 16 billion parameters</text>')
+  return "\n".join(out + ["</svg>"]) + "\n"
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("--devices", default="8,256,2048,16384,65536")
+  parser.add_argument("--torus", action="store_true")
+  parser.add_argument("--slices", type=int, action="append", default=[])
+  parser.add_argument("--json", type=pathlib.Path)
+  parser.add_argument("--plot", type=pathlib.Path)
+  parser.add_argument("--processor", action="store_true")
+  parser.add_argument("--jax-bytes", type=int, default=620)
+  options = parser.parse_args()
+  pods = [(n, *pod_of(n, options.torus)) for n in map(int, options.devices.split(",")) if n > 0]
+  pods += [(256 * n, f"v5e:16x16 slices:{n}", n) for n in options.slices]
+  rows = []
+  for devices, topology, data in sorted(pods):
+    rows.append(measure(devices, topology, data, ["--processor"] * options.processor))
+    print(rows[-1], file=sys.stderr, flush=True)
+  if options.json:
+    options.json.write_text(json.dumps(rows, indent=1) + "\n")
+  if options.plot:
+    options.plot.write_text(picture(rows, options.processor))
+  print(table(rows, options.jax_bytes))
+
+
+if __name__ == "__main__":
+  run() if sys.argv[1:2] == ["--run"] else main()
