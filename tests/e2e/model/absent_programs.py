@@ -93,7 +93,7 @@ class Program:
     ])
 
   def meeting(self):
-    """What devices do together; in the outermost block only, where all of them come."""
+    """What devices do together, where all of them come."""
     number = self.random.randint(0, 3)
     name = self.random.choice(["x", "y", "v", "big"])
     return self.random.choice([
@@ -154,9 +154,11 @@ class Program:
       return self.counted(depth - 1)
     return self.bounded(depth - 1) if kind == 8 else self.decided(depth - 1)
 
-  def block(self, depth, may_meet=False):
+  def block(self, depth, is_outermost=False):
+    # Elsewhere devices may go different ways; not in rigged programs.
+    may_meet = self.has_devices and (is_outermost or self.is_rigged)
     statements = []
-    for _ in range(self.random.randint(1, 3) + 2 * may_meet):
+    for _ in range(self.random.randint(1, 3) + 2 * (may_meet and is_outermost)):
       statements.append(self.meeting() if may_meet and self.random.random() < 0.4 else self.statement(depth))
     def run(s):
       for statement in statements:
@@ -178,7 +180,7 @@ def drawn(program):
 
 def compiled(program, seed):
   """The program, and what makes the state that it begins with."""
-  block = program.block(3 if program.is_rigged else program.random.randint(1, 3), program.has_devices)
+  block = program.block(3 if program.is_rigged else program.random.randint(1, 3), is_outermost=True)
   donated = {"donate_argnums": 0} if seed % 2 else {}
   if not program.has_devices:
     return jax.jit(block, **donated), jax.jit(start)

@@ -63,6 +63,30 @@ static void options_override_the_platforms_name(void **state) {
   assert_int_equal(platform_of("h100:8", "gpu"), MP_PLATFORM_GPU);
 }
 
+static void expect_refused(const char *option, const char *value, const char *text) {
+  mp_pod_t *pod = pod_named("ring:4");
+  mp_options_t *options = options_of(option, value);
+  mp_pod_time_t time;
+  assert_status(mp_pod_read_time(pod, options, &time), MP_INVALID_ARGUMENT, text);
+  mp_options_release(options);
+  mp_pod_release(pod);
+}
+
+static void options_say_what_absent_values_give(void **state) {
+  (void)state;
+  assert_int_equal(time_of("ring:4", "", "").absent, MP_ABSENT_MODE_ERROR);
+  assert_int_equal(time_of("ring:4", "absent", "one").absent, MP_ABSENT_MODE_ONE);
+  assert_int_equal(time_of("ring:4", "", "").unknown_branch, MP_BRANCH_LARGEST);
+  assert_int_equal(time_of("ring:4", "unknown_branch", "smallest").unknown_branch,
+                   MP_BRANCH_SMALLEST);
+  assert_int_equal(time_of("ring:4", "unknown_branch", "3").unknown_branch, 3);
+  assert_int_equal(time_of("ring:4", "unknown_trip_count", "0").unknown_trip_count, 0);
+  assert_int_equal(time_of("ring:4", "", "").unknown_trip_count, 1);
+  expect_refused("absent", "none", "expected error, nan, zero or one, got 'none'");
+  expect_refused("unknown_branch", "-1", "expected largest, smallest, or the number of a branch");
+  expect_refused("unknown_branch", "4294967296", "got '4294967296'");
+}
+
 static void texts_about_time_and_where_they_were_given(void **state) {
   (void)state;
   mp_pod_t *pod = pod_named(FIXTURES "timed.yaml");
@@ -112,6 +136,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(options_override_the_platforms_name),
       cmocka_unit_test(options_override_what_is_said_about_time),
+      cmocka_unit_test(options_say_what_absent_values_give),
       cmocka_unit_test(texts_about_time_and_where_they_were_given),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
