@@ -174,6 +174,7 @@ typedef enum {
   X(memory_scratch, "memory.scratch", BYTES, "what stays on the chip between kernels")     \
   X(memory_workspace, "memory.workspace", BYTES, "that libraries' products work in")       \
   X(cluster_row, "cluster.row", NUMBER, "elements of a row that one kernel keeps at hand") \
+  X(cluster_product_row, "cluster.product_row", NUMBER, "the same of one with a product")  \
   MP_CHIP_PRODUCT_FIGURES(X)                                                               \
   MP_CHIP_ATTENTION_FIGURES(X)                                                             \
   MP_CHIP_COST_FIGURES(X)

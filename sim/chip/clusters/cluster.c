@@ -322,12 +322,21 @@ static bool cluster_is_library_epilogue(const mp_cluster_find_t *find, uint32_t 
   return num_ops > 0 && (!reads_array || (num_ops == 1 && is_sum));
 }
 
+// Whether a product may make the rows through which a cluster goes several times.
+static bool cluster_makes_rows(const mp_cluster_find_t *find, const cluster_op_t *at,
+                               uint32_t number) {
+  if (at->kind != MP_CLUSTER_PRODUCT || find->compiler != MP_CHIP_COMPILER_TPU) return false;
+  return find->states.items[number].row <= find->product_rows_most &&
+         at->op->results[0].type->dtype == MP_DTYPE_F32;
+}
+
 // Whether a product or a reduction may end in the cluster that goes through its result.
 static bool cluster_takes_result(const mp_cluster_find_t *find, const cluster_op_t *at,
                                  const mp_cluster_user_t *user) {
   const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
   const mp_cluster_kind_t kind = find->states.items[user->cluster].kind;
-  if (!user->is_along || user->is_reused || cluster->is_rows) return false;
+  if (!user->is_along || user->is_reused) return false;
+  if (cluster->is_rows && !cluster_makes_rows(find, at, user->cluster)) return false;
   if (cluster->count != mp_cluster_op_count(at->op)) return false;
   const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
   if (at->kind == MP_CLUSTER_REDUCTION) {
@@ -512,6 +521,13 @@ static mp_status_t cluster_join_others(mp_cluster_find_t *find, const cluster_op
   return NULL;
 }
 
+// The cluster goes through the rows of a reduction again.
+static void cluster_keep_rows(mp_cluster_find_t *find, const cluster_op_t *at, uint32_t number) {
+  mp_cluster_state_t *state = &find->states.items[number];
+  find->out->clusters.items[number].is_rows = true;
+  state->row = fmax(state->row, mp_cluster_row(at->op));
+}
+
 static mp_status_t cluster_decide(mp_cluster_find_t *find, const cluster_op_t *at) {
   const bool widens = cluster_widens(find, at);
   if (find->users.count > 0) {
@@ -520,7 +536,7 @@ static mp_status_t cluster_decide(mp_cluster_find_t *find, const cluster_op_t *a
     const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
     const bool keeps_rows = accepts && at->kind == MP_CLUSTER_REDUCTION && first.is_reused;
     if (accepts && is_only) {
-      find->out->clusters.items[first.cluster].is_rows |= keeps_rows;
+      if (keeps_rows) cluster_keep_rows(find, at, first.cluster);
       return cluster_join(find, at, &first);
     }
     // What is broadcast, sliced or a factor of a product is no array that the cluster goes through.
@@ -530,7 +546,7 @@ static mp_status_t cluster_decide(mp_cluster_find_t *find, const cluster_op_t *a
       return cluster_join_all(find, at);
     }
     if (may_write) {
-      find->out->clusters.items[first.cluster].is_rows |= keeps_rows;
+      if (keeps_rows) cluster_keep_rows(find, at, first.cluster);
       MP_RETURN_IF_ERROR(cluster_write(find, at, first.cluster));
       if (widens) MP_RETURN_IF_ERROR(cluster_join_others(find, at, first.cluster));
       return cluster_join(find, at, &first);
@@ -616,6 +632,7 @@ static mp_cluster_find_t cluster_rules(const mp_chip_figures_t *figures) {
   if (figures->compiler == MP_CHIP_COMPILER_TPU) row = TPU_ROW;
   if (figures->compiler == MP_CHIP_COMPILER_GPU) row = GPU_ROW;
   find.rows_most = mp_figure_or(figures->cluster_row, row);
+  find.product_rows_most = mp_figure_or(figures->cluster_product_row, 0);
   find.scratch = mp_figure_or(figures->memory_scratch, 0);
   find.resident = mp_figure_or(figures->product_resident, 0);
   return find;

@@ -37,6 +37,7 @@ typedef struct {
   uint32_t seen, user;   // it is users[user] of the op that was decided about as the `seen`-th one
   mp_cluster_kind_t kind;
   uint64_t reduced_dims;  // of its reductions
+  double row;             // elements of the rows that it goes through again; 0: none
   double copied;          // work on each element that other clusters do as well
   uint32_t num_members;
 } mp_cluster_state_t;
@@ -50,9 +51,10 @@ typedef struct {
 
 typedef struct {
   mp_chip_compiler_t compiler;
-  double rows_most;  // elements of a row that a kernel can keep at hand
-  double scratch;    // bytes of scratch memory that kernels hand to each other
-  double resident;   // the largest operand of a product that is copied there before
+  double rows_most;          // elements of a row that a kernel can keep at hand
+  double product_rows_most;  // the same for one that makes them by a product
+  double scratch;            // bytes of scratch memory that kernels hand to each other
+  double resident;           // the largest operand of a product that is copied there before
   const mp_block_t *main;
   mp_arena_t *arena, *scratch_arena;
   mp_clusters_t *out;

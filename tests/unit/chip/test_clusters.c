@@ -109,6 +109,31 @@ static void a_softmax_keeps_its_rows(void **state) {
   find_end(&f);
 }
 
+// Rows that are short enough are gone through in the kernel that makes them by a product: the
+// maximum, the exponentials, which are written, and their sum. The quotient reads them.
+static void a_product_keeps_its_short_rows(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%a: tensor<256x128xf32>, %b: tensor<128x1024xf32>) -> (" M ", " V
+      ") {\n" ZERO
+      "%x = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : "
+      "(tensor<256x128xf32>, tensor<128x1024xf32>) -> " M "\n" REDUCE("0", "x", "maximum")
+          SPREAD("1", "0") OP("2", "subtract %x, %1") OP("3", "exponential %2")
+              REDUCE("4", "3", "add") "return %3, %4 : " M ", " V "\n}\n";
+  const double factors = (256 * 128 + 128 * 1024) * 4;
+  mp_chip_figures_t figures = figures_of(TPU);
+  figures.cluster_product_row = COLUMNS;
+  found_t f = find_with(&figures, text);
+  assert_int_equal(count_clusters(&f), 1);
+  assert_float_equal(sum_bytes(&f), factors + SIZE + ROWS * 4, 1e-3);
+  find_end(&f);
+  figures.cluster_product_row = COLUMNS - 1;
+  f = find_with(&figures, text);
+  assert_int_equal(count_clusters(&f), 2);
+  assert_float_equal(sum_bytes(&f), factors + 3.0 * SIZE + ROWS * 4, 1e-3);
+  find_end(&f);
+}
+
 // The maximum of what was widened is widened afterwards; it is then no pattern that keeps rows.
 static void a_widened_softmax_is_three_kernels(void **state) {
   (void)state;
@@ -408,6 +433,7 @@ int main(void) {
       cmocka_unit_test(siblings_read_what_they_share_once),
       cmocka_unit_test(a_variance_reads_its_array_twice),
       cmocka_unit_test(a_softmax_keeps_its_rows),
+      cmocka_unit_test(a_product_keeps_its_short_rows),
       cmocka_unit_test(a_widened_softmax_is_three_kernels),
       cmocka_unit_test(rows_are_kept_where_sums_come_back),
       cmocka_unit_test(a_reversal_is_a_kernel),
