@@ -78,6 +78,12 @@ def test_tpus():
   assert processes == "1 0 True" and described == "tpu 8 TPU v6 lite"
 
 
+def test_a_process_alone_ends_at_once():
+  """Nobody watches for other processes: JAX would say so at the end, after five seconds."""
+  code = "jax.distributed.initialize(); print(jax.device_count())"
+  assert scenario.finish(scenario.start(code, prelude=PRELUDE)) == (0, "4\n", "")
+
+
 def test_gpus(tmp_path):
   """Named in a description: JAX calls them "gpu", and keeps them under "cuda"."""
   (tmp_path / "pod.yaml").write_text("preset: h100\nchips: 4\nplatform: gpu\n")

@@ -40,8 +40,14 @@ def make_client(make):
 
 
 def _make_alone(make):
-  """JAX would hand our client to its C++, and make its CPU devices those of all processes."""
-  if _own is None or _state.client is not _own:
+  """Makes a client that knows of no other processes, where it should not.
+
+  JAX would hand a client of ours to its C++, and make its CPU devices those of all processes. With
+  JAX's own client, where a process is alone, its C++ would watch for others all the same, and say
+  after the process's end, five seconds later, that there is nobody any more.
+  """
+  is_own = _own is not None and _state.client is _own
+  if not is_own and not _has_nobody():
     return make()
   kept = _state.client, _state.process_id, _state.num_processes
   _state.client, _state.process_id, _state.num_processes = None, 0, 1
@@ -49,6 +55,11 @@ def _make_alone(make):
     return make()
   finally:
     _state.client, _state.process_id, _state.num_processes = kept
+
+
+def _has_nobody() -> bool:
+  """Whether `jax.distributed.initialize()` was called by a process that is alone."""
+  return _state is not None and _state.client is not None and _state.num_processes == 1
 
 
 def _coordinate(client) -> None:
