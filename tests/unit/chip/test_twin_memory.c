@@ -66,6 +66,24 @@ static void chains_have_two_places(void **state) {
       2 * MIB);
 }
 
+// What a kernel of the user's has inside is in scratch memory; a result may lie in an operand's.
+#define KERNEL(attributes)                                                                      \
+  MAIN("%x: " M, DOT("%a", "%x", "%x")                                                        \
+       "  %b = stablehlo.composite \"minipod.kernel\" %a {composite_attributes = {" attributes \
+       "}, decomposition = @body} : (" M ") -> " M "\n" DOT("%c", "%b", "%x")                 \
+       "  return %c : " M "\n") \
+  "func.func private @body(%x: " M ") -> " M " {\n" DOT("%a", "%x", "%x") DOT("%b", "%a", "%x") \
+      DOT("%c", "%b", "%a") "  return %c : " M "\n}\n"
+#define ALIAS                                                                             \
+  "output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], " \
+  "operand_index = 0, operand_tuple_indices = []>]"
+
+static void kernels_have_scratch_memory(void **state) {
+  (void)state;
+  assert_temporaries(KERNEL(""), 2 * MIB);
+  assert_temporaries(KERNEL(ALIAS), 1 * MIB);
+}
+
 static void arrays_without_elements_need_nothing(void **state) {
   (void)state;
   assert_temporaries(
@@ -282,6 +300,7 @@ int main(void) {
       cmocka_unit_test(chains_have_two_places),
       cmocka_unit_test(arrays_without_elements_need_nothing),
       cmocka_unit_test(lives_end_with_the_last_reader),
+      cmocka_unit_test(kernels_have_scratch_memory),
       cmocka_unit_test(clusters_hide_values),
       cmocka_unit_test(loops_carry_in_place),
       cmocka_unit_test(updates_are_in_place),
