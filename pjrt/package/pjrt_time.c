@@ -180,7 +180,7 @@ double minipod_virtual_time(void) {
 }
 
 int64_t minipod_host_clock(void) {
-  return mp_host_clock_ns();
+  return mp_host_clock_show();
 }
 
 bool minipod_has_host_clock(void) {

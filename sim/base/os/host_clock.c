@@ -17,6 +17,9 @@ static atomic_uint g_version;
 static atomic_llong g_value, g_since;
 static uint32_t g_generation;  // of processes, in which it is stopped and set; under the lock
 
+// When the thread has read the clock, in real time, since it last stopped it; 0: it has not.
+static _Thread_local int64_t t_read;
+
 static int64_t host_clock_real(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -60,12 +63,7 @@ void mp_host_clock_unuse(void) {
   mp_unlock(&g_lock);
 }
 
-int64_t mp_host_clock_ns(void) {
-  if (!mp_host_clock_is_used()) return host_clock_real();
-  // In a forked child nobody is left who would set it going.
-  if (mp_process_generation() != g_generation) {
-    return atomic_load(&g_value) + (host_clock_real() - atomic_load(&g_since));
-  }
+static int64_t host_clock_read(void) {
   for (;;) {
     const unsigned version = atomic_load(&g_version);
     const int64_t now = host_clock_at(host_clock_real());
@@ -73,11 +71,41 @@ int64_t mp_host_clock_ns(void) {
   }
 }
 
+// A thread that reads the clock while it stands waits for a moment, perhaps for one that has to
+// come before the clock goes on: so it goes on for that thread's sake.
+static int64_t host_clock_creep(int64_t real) {
+  const int64_t gone = real - t_read;
+  mp_lock(&g_lock);
+  if (atomic_load(&g_stops) != 0) {
+    const int64_t most = MP_HOST_CLOCK_CREEP_NS;
+    host_clock_set(atomic_load(&g_value) + (gone < most ? gone : most), real,
+                   atomic_load(&g_stops));
+  }
+  const int64_t now = host_clock_at(real);
+  mp_unlock(&g_lock);
+  return now;
+}
+
 double mp_host_clock_seconds(void) {
-  return 1e-9 * (double)mp_host_clock_ns();
+  if (!mp_host_clock_is_used()) return 1e-9 * (double)host_clock_real();
+  return 1e-9 * (double)host_clock_read();
+}
+
+int64_t mp_host_clock_show(void) {
+  const int64_t real = host_clock_real();
+  if (!mp_host_clock_is_used()) return real;
+  // In a forked child nobody is left who would set it going.
+  if (mp_process_generation() != g_generation) {
+    return atomic_load(&g_value) + (real - atomic_load(&g_since));
+  }
+  const bool stands = t_read != 0 && atomic_load(&g_stops) != 0;
+  const int64_t now = stands ? host_clock_creep(real) : host_clock_read();
+  t_read = real;
+  return now;
 }
 
 void mp_host_clock_stop(void) {
+  t_read = 0;
   mp_lock(&g_lock);
   const int64_t now = host_clock_real();
   host_clock_set(host_clock_at(now), now, atomic_load(&g_stops) + 1);

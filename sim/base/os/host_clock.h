@@ -4,7 +4,11 @@
 // has it stopped: while the library simulates. And it is set forward to the moment at which a
 // result that was waited for is there on the pod. While nobody uses it, it is the real clock.
 //
-// Thread-safe. Reading takes no lock, so that forked children can; in them it goes on.
+// No loop waits for a moment that never comes: a thread that is shown it again and again while it
+// stands, and does not stop it in between, makes it go on, by what has gone by since the thread's
+// last look and at most MP_HOST_CLOCK_CREEP_NS.
+//
+// Thread-safe. In forked children it goes on, and reading takes no lock there.
 #ifndef MINIPOD_SIM_BASE_OS_HOST_CLOCK_H_
 #define MINIPOD_SIM_BASE_OS_HOST_CLOCK_H_
 
@@ -17,17 +21,17 @@ void mp_host_clock_use(void);
 void mp_host_clock_unuse(void);
 bool mp_host_clock_is_used(void);
 
-// The time now in nanoseconds, and in seconds: that of mp_clock_seconds when nothing has stopped it
-// or set it forward.
-int64_t mp_host_clock_ns(void);
+// The time now in seconds: that of mp_clock_seconds when nothing has stopped it or set it forward.
 double mp_host_clock_seconds(void);
+// The same in nanoseconds for the client's threads, which it is shown to.
+int64_t mp_host_clock_show(void);
 
 // Has the clock stand until each stop has been followed by its mp_host_clock_go. It then stands for
 // MP_HOST_CLOCK_PAUSE_NS more: what comes in between calls that are so near to each other is the
 // client's own work for our devices, of which a host of the pod has few.
 void mp_host_clock_stop(void);
 void mp_host_clock_go(void);
-enum { MP_HOST_CLOCK_PAUSE_NS = 200000 };
+enum { MP_HOST_CLOCK_PAUSE_NS = 200000, MP_HOST_CLOCK_CREEP_NS = 10000000 };
 // Sets it forward to this moment, in seconds; one that has been is none to go to.
 void mp_host_clock_advance(double moment);
 

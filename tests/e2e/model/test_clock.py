@@ -113,14 +113,20 @@ def test_what_is_slower_here_than_on_the_pod():
   """A step that takes half a second here takes a virtual hundredth."""
   out = run("""
       def slow(x):
-        end = real() + 0.5
-        while real() < end: pass
+        time.sleep(0.5)
         return x
       f = jax.jit(lambda x: jax.pure_callback(slow, x, x) + 1)
       z = jnp.ones(())
       f(z).block_until_ready()
       with Took() as took:
         f(z).block_until_ready()
+      # A callback that waits for a moment of that clock, which stands meanwhile, comes to it.
+      def spin(x):
+        end = kept() + 0.1
+        while kept() < end: pass
+        return x
+      g = jax.jit(lambda x: jax.pure_callback(spin, x, x) + 1)
+      assert g(z) == 2
       assert took.real > 0.5 and took.virtual - 1e-3 < took.time < took.virtual + 0.2, vars(took)
       print("good")
       """, MINIPOD_TOPOLOGY="ring:4 op_latency:1ms")

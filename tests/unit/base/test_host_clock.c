@@ -30,30 +30,52 @@ static void it_goes_on_and_stands(void **state) {
   pass(0.002);
   assert_true(mp_host_clock_seconds() - begin >= 0.002 - 1e-6);
   mp_host_clock_stop();
-  const int64_t stopped = mp_host_clock_ns();
+  const int64_t stopped = mp_host_clock_show();
   pass(0.001);
   mp_host_clock_stop();
   mp_host_clock_go();
-  assert_int_equal(mp_host_clock_ns(), stopped);
+  assert_int_equal(mp_host_clock_show(), stopped);
   mp_host_clock_advance(0);  // long ago
-  assert_int_equal(mp_host_clock_ns(), stopped);
+  mp_host_clock_stop();
+  mp_host_clock_go();
+  assert_int_equal(mp_host_clock_show(), stopped);
   mp_host_clock_advance(1e-9 * (double)stopped + 3600);
-  const int64_t later = mp_host_clock_ns();
+  const int64_t later = mp_host_clock_show();
   assert_true(later - stopped >= 3599 * INT64_C(1000000000));
   mp_host_clock_go();
   pass(k_pause + 0.001);
-  assert_true(mp_host_clock_ns() > later);
+  assert_true(mp_host_clock_show() > later);
   mp_host_clock_go();  // of a stop in the use before
-  assert_true(mp_host_clock_ns() > later);
+  assert_true(mp_host_clock_show() > later);
   mp_host_clock_unuse();
-  assert_true(mp_host_clock_ns() < later);  // real time again
+  assert_true(mp_host_clock_show() < later);  // real time again
+}
+
+static void a_loop_that_waits_for_a_moment_ends(void **state) {
+  (void)state;
+  mp_host_clock_use();
+  mp_host_clock_stop();
+  const double real = mp_clock_seconds();
+  const int64_t begin = mp_host_clock_show();
+  while (mp_host_clock_show() < begin + 5000000) {
+  }
+  assert_true(mp_clock_seconds() - real >= 0.005 - 1e-6);
+  mp_host_clock_stop();  // who stops it and asks does not wait for it
+  const int64_t once = mp_host_clock_show();
+  pass(0.001);
+  mp_host_clock_go();
+  mp_host_clock_stop();
+  assert_int_equal(mp_host_clock_show(), once);
+  mp_host_clock_go();
+  mp_host_clock_go();
+  mp_host_clock_unuse();
 }
 
 static void it_stands_between_calls_that_are_near(void **state) {
   (void)state;
   mp_host_clock_use();
   mp_host_clock_stop();
-  const int64_t begin = mp_host_clock_ns();
+  const int64_t begin = mp_host_clock_show();
   mp_host_clock_go();
   double longest = 0;  // between two calls: the machine may be busy
   for (int i = 0; i < 1000; ++i) {
@@ -62,9 +84,9 @@ static void it_stands_between_calls_that_are_near(void **state) {
     mp_host_clock_go();
     if (mp_clock_seconds() - left > longest) longest = mp_clock_seconds() - left;
   }
-  if (longest < k_pause) assert_int_equal(mp_host_clock_ns(), begin);
+  if (longest < k_pause) assert_int_equal(mp_host_clock_show(), begin);
   mp_host_clock_advance(mp_host_clock_seconds() + 1);  // in a pause, too
-  assert_true(mp_host_clock_ns() - begin >= 999999000);
+  assert_true(mp_host_clock_show() - begin >= 999999000);
   mp_host_clock_unuse();
 }
 
@@ -74,9 +96,9 @@ static void in_a_forked_child_it_goes_on(void **state) {
   mp_host_clock_stop();
   const pid_t child = fork();
   if (child == 0) {
-    const int64_t now = mp_host_clock_ns();
+    const int64_t now = mp_host_clock_show();
     pass(0.001);
-    _exit(mp_host_clock_ns() > now ? 0 : 1);
+    _exit(mp_host_clock_show() > now ? 0 : 1);
   }
   int status = 1;
   assert_int_equal(waitpid(child, &status, 0), child);
@@ -89,6 +111,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(unused_it_is_the_real_clock),
       cmocka_unit_test(it_goes_on_and_stands),
+      cmocka_unit_test(a_loop_that_waits_for_a_moment_ends),
       cmocka_unit_test(it_stands_between_calls_that_are_near),
       cmocka_unit_test(in_a_forked_child_it_goes_on),
   };
