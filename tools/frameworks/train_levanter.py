@@ -1,0 +1,27 @@
+"""Runs levanter's train_lm as it is, prints the time report at its end, and leaves.
+
+    python train_levanter.py --config_path FILE …
+
+Leaving is why this is here: levanter's loader still reads ahead, in a thread of its own, when Python
+ends; where that has an array of JAX to wait for, JAX aborts the process, with any platform.
+"""
+
+import atexit
+import os
+import runpy
+import sys
+
+import minipod
+
+
+def leave() -> None:
+  print(minipod.time_report(), flush=True)
+  sys.stderr.flush()
+  os._exit(0 if getattr(sys, "last_value", None) is None else 1)
+
+
+if __name__ == "__main__":
+  import jax  # noqa: F401 - its own hooks at the end come after ours
+
+  atexit.register(leave)
+  runpy.run_module("levanter.main.train_lm", run_name="__main__", alter_sys=True)
