@@ -104,6 +104,7 @@ mp_status_t mp_flows_yield(mp_flows_t *flows, uint32_t count, const mp_flows_spa
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(NULL, &flows->changes, spans[i].end));
   }
   if (flows->others.count == 0) return NULL;
+  MP_RETURN_IF_ERROR(mp_flows_share_yield(&flows->share));
   qsort(flows->others.items, flows->others.count, sizeof(*flows->others.items),
         flows_compare_spans);
   qsort(flows->changes.items, flows->changes.count, sizeof(*flows->changes.items),

@@ -8,11 +8,18 @@ enum { FORMERS_MOST = 1 << 20 };
 
 mp_status_t mp_flows_share_init(mp_flows_share_t *share, const mp_network_t *network) {
   const uint32_t count = mp_network_num_links(network);
-  *share = (mp_flows_share_t){.bandwidths = mp_calloc(count, sizeof(*share->bandwidths)),
-                              .used_of = mp_calloc(count, sizeof(*share->used_of))};
-  if (share->bandwidths == NULL || share->used_of == NULL) return mp_status_out_of_memory();
+  *share =
+      (mp_flows_share_t){.network = network, .used_of = mp_calloc(count, sizeof(*share->used_of))};
+  return share->used_of == NULL ? mp_status_out_of_memory() : NULL;
+}
+
+mp_status_t mp_flows_share_yield(mp_flows_share_t *share) {
+  const uint32_t count = mp_network_num_links(share->network);
+  if (share->bandwidths != NULL) return NULL;
+  share->bandwidths = mp_calloc(count, sizeof(*share->bandwidths));
+  MP_RETURN_IF_NULL(share->bandwidths);
   for (uint32_t i = 0; i < count; ++i) {
-    share->bandwidths[i] = mp_network_link(network, i)->bandwidth;
+    share->bandwidths[i] = mp_network_link(share->network, i)->bandwidth;
   }
   return NULL;
 }
@@ -66,8 +73,11 @@ static void flows_share_use(mp_flows_share_t *share, const mp_network_use_t *use
   uint32_t *slot = &share->used_of[use->link];
   if (*slot == 0) {
     MP_ASSERT(share->used.count < share->used.capacity);
+    const double bandwidth = share->bandwidths != NULL
+                                 ? share->bandwidths[use->link]
+                                 : mp_network_link(share->network, use->link)->bandwidth;
     share->used.items[share->used.count++] =
-        (mp_flows_used_t){.link = use->link, .bandwidth = share->bandwidths[use->link]};
+        (mp_flows_used_t){.link = use->link, .bandwidth = bandwidth};
     *slot = share->used.count;
   }
   mp_flows_used_t *used = &share->used.items[*slot - 1];

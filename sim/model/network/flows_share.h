@@ -44,7 +44,8 @@ typedef struct {
 } mp_flows_round_t;
 
 typedef struct {
-  double *bandwidths;  // [links]
+  const mp_network_t *network;
+  double *bandwidths;  // [links] what others leave of each; NULL: there are no others
   uint32_t *used_of;   // [links] index in `used` + 1; 0 between computations
   MP_ARRAY(mp_flows_used_t) used;
   MP_ARRAY(uint32_t) user_of;
@@ -56,6 +57,9 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_flows_share_init(mp_flows_share_t *share, const mp_network_t *network);
 void mp_flows_share_deinit(mp_flows_share_t *share);
 
+// Gives the share bandwidths of its own, those of the links, for the caller to change. The second
+// time nothing happens.
+MP_NODISCARD mp_status_t mp_flows_share_yield(mp_flows_share_t *share);
 // Makes room for so many uses in all, so that computing cannot fail. RESOURCE_EXHAUSTED for more
 // than there can be.
 MP_NODISCARD mp_status_t mp_flows_share_reserve(mp_flows_share_t *share, size_t num_uses);
