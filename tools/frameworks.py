@@ -135,7 +135,7 @@ FRAMEWORKS = [
         values=Run(title="train_lm, Llama of 2 layers, f32",
                    command=["{python}", "-m", "levanter.main.train_lm", "--config_path", "{output}/tiny.json"],
                    variables={"HF_HUB_OFFLINE": "1"}),
-        pod=[Run(title="train_lm, Llama of 1B, batch 512 x 2,048",
+        pod=[Run(title="train_lm, Llama of 1B, batch 2,048 x 2,048",
                  command=["{python}", str(HERE / "train_levanter.py"), "--config_path", "{output}/1b.json"],
                  variables={"HF_HUB_OFFLINE": "1", **pod("v5e:16x16")})]),
     Framework(
@@ -177,7 +177,7 @@ def levanter_files(output: pathlib.Path) -> None:
   billion = {"max_seq_len": 2048, "hidden_dim": 2048, "intermediate_dim": 8192, "num_layers": 16,
              "num_heads": 32, "num_kv_heads": 8}
   for name, model, batch, precision in (("tiny", tiny, 8, "p=f32,c=f32"),
-                                        ("1b", billion, 512, "p=f32,c=bfloat16")):
+                                        ("1b", billion, 2048, "p=f32,c=bfloat16")):
     (output / f"{name}.json").write_text(json.dumps({
         "data": {"components": {"text": {"source": {"type": "url", "train_urls": [f"{output}/text.jsonl"]}}},
                  "cache_dir": f"{output}/cache", "tokenizer": str(tokenizer), "shuffle": False},
