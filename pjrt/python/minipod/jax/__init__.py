@@ -14,3 +14,6 @@ names that it takes to teach it another (`jax._src`, `jaxlib`, underscores).  So
 `tests/e2e/plugin/test_jax_private.py` finds every private name in the syntax trees of these files
 and checks it against the installed JAX; `tools/without_jax.py` takes one after the other away.
 """
+
+# First of all: what comes at the end of this import (_minipod_start) begins with these modules.
+import jax
