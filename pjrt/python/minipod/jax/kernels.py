@@ -1,5 +1,6 @@
 """Kernels of Pallas: one operation each, which says what it costs the chip and how to compute it."""
 
+import functools
 import json
 import sys
 
@@ -16,7 +17,11 @@ def allow_kernels() -> None:
   """Has the platform lower `pallas_call`, in programs that have imported it."""
 
   def find_rule():
-    return lower_call if "jax._src.pallas.pallas_call" in sys.modules else None
+    if "jax._src.pallas.pallas_call" not in sys.modules:
+      return None
+    with guard.use(_WHAT):
+      return _make_rule()
+    return None
 
   rules.get_table().late["pallas_call"] = find_rule
 
@@ -78,11 +83,20 @@ def _store(discharge, ref, transforms, value, mask):
   return stored, found
 
 
-def lower_call(ctx, *args, interpret, **params):
-  """The rule for `pallas_call`, by one of JAX's interpreters as the decomposition of a composite."""
+def _make_rule():
+  """The rule for `pallas_call`."""
+  from jax._src import callback
   from jax._src.pallas import pallas_call
 
-  jax_rule = pallas_call._pallas_call_lowering
+  return functools.partial(_lower_call, pallas_call._pallas_call_lowering,
+                           callback._OrderedIOEffect)
+
+
+def _lower_call(jax_rule, effect, ctx, *args, interpret, **params):
+  """By one of JAX's interpreters, as the decomposition of a composite.
+
+  The interpreter that calls Python does it in order, which is what `effect` stands for.
+  """
   if interpret:
     return jax_rule(ctx, *args, interpret=interpret, **params)
   while _late:
@@ -97,7 +111,7 @@ def lower_call(ctx, *args, interpret, **params):
   for what, mode, has_effects in _choose_interpreters(params["jaxpr"]):
     try:
       function = _make_function(ctx, args, lambda *args: jax_rule(
-          _with_tokens(ctx, has_effects), *args, interpret=mode, **params))
+          _with_tokens(ctx, [effect] if has_effects else None), *args, interpret=mode, **params))
     except Exception as error:  # whatever an interpreter raises of what it does not know
       failures.append((what, error))
     else:
@@ -199,14 +213,13 @@ def _erase_unfinished(ctx, before) -> None:
       ctx.module_context.symbol_table.erase(operation)
 
 
-def _with_tokens(ctx, has_effects: bool):
+def _with_tokens(ctx, effects):
   """A context for calls of Python that are ordered among themselves, unknown to the program."""
-  from jax._src import callback
   from jax.interpreters import mlir
 
   tokens = ctx.tokens_in
-  if has_effects:
-    tokens = mlir.TokenSet.create([callback._OrderedIOEffect])
+  if effects:
+    tokens = mlir.TokenSet.create(effects)
   return ctx.replace(primitive=None, tokens_in=tokens, tokens_out=None)
 
 
