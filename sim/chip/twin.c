@@ -71,6 +71,13 @@ static bool twin_is_local(const mp_op_t *op) {
   return true;
 }
 
+// Whether nobody looks at a loop's condition: the host of a GPU starts the kernels of as many
+// rounds as the program says (XLA's known_trip_count).
+static bool twin_is_counted(const mp_twin_builder_t *b, const mp_op_t *loop) {
+  return b->chip->figures.compiler == MP_CHIP_COMPILER_GPU && loop->code == MP_OP_WHILE &&
+         mp_work_rounds(loop) != MP_ROUNDS_UNKNOWN;
+}
+
 // ---- control flow with communication in it: jumps ----
 //
 //   loop: condition; BRANCH end; body; JUMP loop; end:
@@ -79,7 +86,7 @@ static bool twin_is_local(const mp_op_t *op) {
 static mp_status_t twin_while(mp_twin_builder_t *b, const mp_op_t *op) {
   uint32_t *exit = NULL, *back = NULL;
   const uint32_t begin = twin_target(b);
-  MP_RETURN_IF_ERROR(twin_block(b, op->regions[0]));
+  if (!twin_is_counted(b, op)) MP_RETURN_IF_ERROR(twin_block(b, op->regions[0]));
   MP_RETURN_IF_ERROR(twin_add_jump(b, MP_TWIN_BRANCH, op, 1, &exit));
   MP_RETURN_IF_ERROR(twin_block(b, op->regions[1]));
   MP_RETURN_IF_ERROR(mp_twin_copy_carried(b, op));
@@ -118,7 +125,9 @@ static mp_status_t twin_part_work(mp_twin_builder_t *b, const mp_op_t *op, uint3
                                   uint32_t *out_step) {
   const uint32_t before = b->steps.count;
   b->must_begin = true;
-  MP_RETURN_IF_ERROR(twin_block(b, op->regions[region]));
+  if (region != 0 || !twin_is_counted(b, op)) {
+    MP_RETURN_IF_ERROR(twin_block(b, op->regions[region]));
+  }
   if (op->code == MP_OP_WHILE && region == 1) MP_RETURN_IF_ERROR(mp_twin_copy_carried(b, op));
   if (op->code != MP_OP_WHILE) MP_RETURN_IF_ERROR(mp_twin_copy_chosen(b, op->regions[region]));
   *out_step = b->steps.count == before ? UINT32_MAX : before;

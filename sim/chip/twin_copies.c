@@ -19,7 +19,7 @@ static mp_status_t twin_copies_note_uses(void *context, mp_op_t *op) {
   // A change of type uses nothing: who uses its result does.
   if (op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL) return NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    const mp_twin_use_t use = {mp_hash_pointer(twin_copies_root(op->operands[i])), op->id};
+    const mp_twin_use_t use = {mp_hash_pointer(twin_copies_root(op->operands[i])), op->id, NULL};
     MP_RETURN_IF_ERROR(MP_HASH_MAP_SET(b->scratch, &b->uses, &use));
   }
   return NULL;

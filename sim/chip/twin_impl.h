@@ -12,6 +12,7 @@
 typedef struct {
   uint64_t hash;  // mp_hash_pointer of the value
   uint32_t last;
+  const mp_block_t *turned_in;  // the block that has it turned by now; NULL: none
 } mp_twin_use_t;
 
 // Something that is done as a whole: a kernel, a collective, a loop or branch.
@@ -108,5 +109,11 @@ MP_NODISCARD mp_status_t mp_twin_copy_results(mp_twin_builder_t *b);
 double mp_twin_bytes_relaid(const mp_twin_builder_t *b, const mp_op_t *op);
 // The seconds of copies behind a cluster whose results main returns in other tiles.
 double mp_twin_tiles_seconds(const mp_twin_builder_t *b, const mp_cluster_t *cluster);
+
+// ---- twin_turns.c ----
+
+// Adds the kernels that turn what a product of a batch reads: matrices that are not whole in
+// memory.
+MP_NODISCARD mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op);
 
 #endif  // MINIPOD_SIM_CHIP_TWIN_IMPL_H_

@@ -32,6 +32,7 @@ mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op,
                                const mp_ring_product_t *ring) {
   const mp_cluster_t *cluster = mp_cluster_at(&b->clusters, op);
   if (cluster == NULL) return NULL;
+  MP_RETURN_IF_ERROR(mp_twin_turn_factors(b, cluster->leader));
   const mp_work_t *work = &cluster->work;
   const double bytes = cluster->bytes + twin_kernels_bytes_copied(b, cluster);
   const mp_twin_kernel_t kernel = {

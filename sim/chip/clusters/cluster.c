@@ -380,7 +380,7 @@ static bool cluster_accepts(const mp_cluster_find_t *find, const cluster_op_t *a
   if (!user->is_reused || !mp_cluster_is_dear(at->op, &at->work)) return true;
   // What is the same for a row is computed once a row where rows are at hand.
   const double count = mp_cluster_op_count(at->op);
-  return find->compiler == MP_CHIP_COMPILER_GPU && count > 1 &&
+  return find->compiler == MP_CHIP_COMPILER_GPU &&
          find->out->clusters.items[user->cluster].count <= count * find->rows_most;
 }
 

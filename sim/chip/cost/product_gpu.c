@@ -129,7 +129,8 @@ static double product_gpu_best(const product_gpu_t *p) {
   return best;
 }
 
-// Many vectors by matrices of their own are sums, a kernel of the compiler.
+// Vectors by matrices are sums: those of a batch in a kernel of the compiler, one in the library's
+// kernel for that. All they do is to wait for the memory.
 static double product_gpu_sum(const mp_chip_t *chip, const mp_product_kernel_t *kernel) {
   const mp_work_product_t *product = kernel->product;
   const double flops = 2 * product->batch * product->m * product->n * product->k;
@@ -139,7 +140,7 @@ static double product_gpu_sum(const mp_chip_t *chip, const mp_product_kernel_t *
 
 double mp_product_gpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *kernel) {
   const mp_work_product_t *product = kernel->product;
-  if (product->convolution.window == 0 && product->batch > 1 && fmin(product->m, product->n) == 1) {
+  if (product->convolution.window == 0 && fmin(product->m, product->n) == 1) {
     return product_gpu_sum(chip, kernel);
   }
   const product_gpu_t p = product_gpu_of(chip, product);

@@ -156,6 +156,16 @@ static void rows_are_kept_where_sums_come_back(void **state) {
           OP("2", "subtract %x, %1") OP("3", "multiply %2, %2") REDUCE("4", "3", "add")
               SPREAD("5", "4") OP("6", "multiply %2, %5") "return %6 : " M "\n}\n";
   expect(GPU, shift, 1, 2.0 * SIZE);
+  // A single row.
+  static const char *const row =
+      "func.func @main(%x: tensor<1024xf32>) -> tensor<1024xf32> {\n" ZERO
+      "%0 = stablehlo.multiply %x, %x : tensor<1024xf32>\n"
+      "%1 = stablehlo.reduce(%0 init: %z) applies stablehlo.add across dimensions = [0]"
+      " : (tensor<1024xf32>, tensor<f32>) -> tensor<f32>\n"
+      "%2 = stablehlo.sqrt %1 : tensor<f32>\n"
+      "%3 = stablehlo.broadcast_in_dim %2, dims = [] : (tensor<f32>) -> tensor<1024xf32>\n"
+      "%4 = stablehlo.divide %x, %3 : tensor<1024xf32>\nreturn %4 : tensor<1024xf32>\n}\n";
+  expect(GPU, row, 1, 2.0 * 1024 * 4);
   // The gradient of a softmax: sums of products with another array.
   static const char *const gradient =
       "func.func @main(%x: " M ", %y: " M ") -> " M " {\n" ZERO OP("0", "multiply %x, %y")

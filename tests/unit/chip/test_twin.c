@@ -349,6 +349,95 @@ static void loops_are_counted_or_walked(void **state) {
   cost_end(&c);
 }
 
+// for (i = 0; i < 4; ++i) x = tanh(x)
+#define COUNTED                                                                             \
+  "func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {\n"                                 \
+  "%c0 = stablehlo.constant dense<0> : tensor<i32>\n"                                       \
+  "%c1 = stablehlo.constant dense<1> : tensor<i32>\n"                                       \
+  "%c4 = stablehlo.constant dense<4> : tensor<i32>\n"                                       \
+  "%0:2 = stablehlo.while(%i = %c0, %a = %x) : tensor<i32>, tensor<8xf32>\n"                \
+  "cond {\n%p = stablehlo.compare LT, %i, %c4 : (tensor<i32>, tensor<i32>) -> tensor<i1>\n" \
+  "stablehlo.return %p : tensor<i1>\n} do {\n"                                              \
+  "%d = stablehlo.tanh %a : tensor<8xf32>\n%k = stablehlo.add %i, %c1 : tensor<i32>\n"      \
+  "stablehlo.return %k, %d : tensor<i32>, tensor<8xf32>\n}\n"                               \
+  "return %0#1 : tensor<8xf32>\n}\n"
+
+static uint32_t count_kernels(const costed_t *c, const char *name) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < c->twin->num_kernels; ++i) {
+    count += strcmp(c->twin->kernels[i].name, name) == 0;
+  }
+  return count;
+}
+
+// The host of a GPU starts as many rounds as the program says; else it has to look.
+static void counted_rounds_need_no_condition(void **state) {
+  (void)state;
+  mp_chip_t chip = round_chip();
+  costed_t c = cost_text_on(&chip, COUNTED);
+  assert_int_equal(count_kernels(&c, "compare"), 1);
+  cost_end(&c);
+  chip.figures.compiler = MP_CHIP_COMPILER_GPU;
+  c = cost_text_on(&chip, COUNTED);
+  assert_int_equal(count_kernels(&c, "compare"), 0);
+  assert_int_equal(count_kernels(&c, "tanh"), 1);
+  cost_end(&c);
+  c = cost_text_on(&chip, LOOP);
+  assert_int_equal(count_kernels(&c, "compare"), 2);
+  cost_end(&c);
+}
+
+// ---- factors of products ----
+
+#define HEADS "tensor<2x32x4x16xf32>"
+#define SCORES                                                                         \
+  "batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x [3] : (" HEADS ", " HEADS \
+  ") -> "                                                                              \
+  "tensor<2x4x32x32xf32>\n"
+#define HEADS_FIRST "tensor<2x4x32x16xf32>"
+#define SCORES_FIRST                                                                               \
+  "batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [3] : (" HEADS_FIRST ", " HEADS_FIRST \
+  ") -> tensor<2x4x32x32xf32>\n"
+
+static void expect_copies(mp_chip_compiler_t compiler, const char *text, uint32_t copies) {
+  mp_chip_t chip = round_chip();
+  chip.figures.compiler = compiler;
+  costed_t c = cost_text_on(&chip, text);
+  assert_int_equal(count_kernels(&c, "copy"), copies);
+  cost_end(&c);
+}
+
+// A library takes the matrices of a batch one after the other.
+static void factors_are_turned_for_gpus(void **state) {
+  (void)state;
+  // Heads lie inside of tokens: both are turned, each of them once.
+  static const char *const inside =
+      "func.func @main(%q: " HEADS ", %k: " HEADS
+      ") -> (tensor<2x4x32x32xf32>, tensor<2x4x32x32xf32>) {\n"
+      "%0 = stablehlo.dot_general %q, %k, " SCORES "%1 = stablehlo.dot_general %k, %k, " SCORES
+      "return %0, %1 : tensor<2x4x32x32xf32>, "
+      "tensor<2x4x32x32xf32>\n}\n";
+  expect_copies(MP_CHIP_COMPILER_GPU, inside, 2);
+  expect_copies(MP_CHIP_COMPILER_TPU, inside, 0);
+  // A transpose in front of a product is one, too; a kernel of the compiler writes as is wanted.
+  static const char *const transposed =
+      "func.func @main(%q: " HEADS ", %k: " HEADS
+      ") -> tensor<2x4x32x32xf32> {\n"
+      "%a = stablehlo.transpose %q, dims = [0, 2, 1, 3] : (" HEADS ") -> " HEADS_FIRST
+      "\n"
+      "%n = stablehlo.negate %k : " HEADS
+      "\n"
+      "%b = stablehlo.transpose %n, dims = [0, 2, 1, 3] : (" HEADS ") -> " HEADS_FIRST
+      "\n"
+      "%0 = stablehlo.dot_general %a, %b, " SCORES_FIRST "return %0 : tensor<2x4x32x32xf32>\n}\n";
+  expect_copies(MP_CHIP_COMPILER_GPU, transposed, 1);
+  static const char *const whole =
+      "func.func @main(%q: " HEADS_FIRST ", %k: " HEADS_FIRST
+      ") -> tensor<2x4x32x32xf32> {\n"
+      "%0 = stablehlo.dot_general %q, %k, " SCORES_FIRST "return %0 : tensor<2x4x32x32xf32>\n}\n";
+  expect_copies(MP_CHIP_COMPILER_GPU, whole, 0);
+}
+
 // ---- collectives beside work ----
 
 // for (i = 0; i < 4; ++i) { x = x @ all_gather(w[i]); v[i] = all_reduce(x) }; two of the latter.
@@ -534,6 +623,8 @@ int main(void) {
       cmocka_unit_test(a_donated_argument_is_not_copied),
       cmocka_unit_test(collectives_cost_the_chip_nothing),
       cmocka_unit_test(loops_are_counted_or_walked),
+      cmocka_unit_test(counted_rounds_need_no_condition),
+      cmocka_unit_test(factors_are_turned_for_gpus),
       cmocka_unit_test(collectives_are_combined_and_pipelined),
       cmocka_unit_test(every_op_takes_time),
       cmocka_unit_test(costs_add_up_to_the_analysis),

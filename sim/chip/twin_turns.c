@@ -1,0 +1,75 @@
+// Where the compiler of a GPU has to turn the factor of a product: a library takes the matrices of
+// a batch one after the other.
+#include <math.h>
+
+#include "sim/base/hash.h"
+#include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/twin_impl.h"
+#include "sim/plan/plan.h"
+
+// A factor as it lies in memory, and where the dimensions of its batch are there.
+typedef struct {
+  const mp_value_t *value;
+  uint64_t batch;  // a bit for each of them
+} twin_factor_t;
+
+static twin_factor_t twin_turns_factor(const mp_op_t *op, uint32_t operand) {
+  const mp_index_list_t dims = mp_op_ints(
+      op, operand == 0 ? MP_ATTR_LHS_BATCHING_DIMENSIONS : MP_ATTR_RHS_BATCHING_DIMENSIONS);
+  twin_factor_t factor = {.value = op->operands[operand]};
+  for (uint32_t i = 0; i < dims.count; ++i) factor.batch |= (uint64_t)1 << (dims.values[i] & 63);
+  // A product reads what is transposed before it is.
+  while (factor.value->op != NULL && factor.value->op->code == MP_OP_TRANSPOSE) {
+    const mp_index_list_t order = mp_op_ints(factor.value->op, MP_ATTR_PERMUTATION);
+    uint64_t batch = 0;
+    for (uint32_t i = 0; i < order.count; ++i) {
+      if (factor.batch >> (i & 63) & 1) batch |= (uint64_t)1 << (order.values[i] & 63);
+    }
+    factor = (twin_factor_t){factor.value->op->operands[0], batch};
+  }
+  return factor;
+}
+
+// Whether each matrix of the batch lies in one piece.
+static bool twin_turns_is_whole(const twin_factor_t *factor) {
+  const mp_type_t *type = factor->value->type;
+  bool is_inside = false;
+  for (uint32_t d = 0; d < type->rank; ++d) {
+    if (type->dims[d] == 1) continue;
+    const bool is_batch = factor->batch >> (d & 63) & 1;
+    if (is_batch && is_inside) return false;
+    is_inside |= !is_batch;
+  }
+  return true;
+}
+
+// Whether a kernel of the compiler makes the value, which writes it in any order.
+static bool twin_turns_is_made(const mp_twin_builder_t *b, const mp_value_t *root) {
+  mp_work_t work;
+  if (root->op == NULL || mp_op_info(root->op->code)->role != MP_OP_ROLE_KERNEL) return false;
+  return mp_cluster_kind(b->chip->figures.compiler, root->op, &work) == MP_CLUSTER_LOOP;
+}
+
+// Vectors by matrices of their own are sums: a kernel of the compiler, which reads as they lie.
+static bool twin_turns_is_sum(const mp_op_t *op) {
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  return fmin(work.product.m, work.product.n) == 1;
+}
+
+mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op) {
+  if (b->chip->figures.compiler != MP_CHIP_COMPILER_GPU) return NULL;
+  if (op->code != MP_OP_DOT_GENERAL || twin_turns_is_sum(op)) return NULL;
+  for (uint32_t i = 0; i < 2; ++i) {
+    const twin_factor_t factor = twin_turns_factor(op, i);
+    const mp_value_t *root = mp_cluster_root(factor.value);
+    if (twin_turns_is_whole(&factor) || twin_turns_is_made(b, root)) continue;
+    mp_twin_use_t *use;
+    MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(root), use);
+    // Those that read it later find it turned.
+    if (use != NULL && use->turned_in == op->parent) continue;
+    if (use != NULL) use->turned_in = op->parent;
+    MP_RETURN_IF_ERROR(mp_twin_add_copy(b, op, 2 * mp_work_bytes_of(root->type)));
+  }
+  return NULL;
+}
