@@ -11,24 +11,36 @@ _AWAITED = "jax"
 
 
 class _Finder:
-  """Finds one module as others do, and has `_prepare` run when it has been imported."""
+  """Finds one module as others do, and has `_prepare` run when it has been imported.
+
+  Who only asks whether there is such a module does not import it: the finder stays until it is.
+  """
 
   def find_spec(self, name, path=None, target=None):
     if name != _AWAITED:
       return None
-    import importlib.util  # only here: most programs that Python starts are not about JAX
+    for finder in list(sys.meta_path):
+      if finder is not self and (find := getattr(finder, "find_spec", None)):
+        if (spec := find(name, path, target)) is not None:
+          self._attend(spec.loader)
+          return spec
+    return None
 
-    sys.meta_path.remove(self)
-    spec = importlib.util.find_spec(name)
-    if spec is not None and hasattr(spec.loader, "exec_module"):
-      load = spec.loader.exec_module
+  def _attend(self, loader) -> None:
+    load = getattr(loader, "exec_module", None)
+    if load is None:
+      return
 
-      def exec_module(module):
-        load(module)
+    def exec_module(module):
+      load(module)
+      if module.__name__ == _AWAITED:
+        sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
         _prepare()
 
-      spec.loader.exec_module = exec_module
-    return spec
+    try:
+      loader.exec_module = exec_module
+    except (AttributeError, TypeError):  # a loader of another kind: JAX can do without
+      pass
 
 
 def _prepare() -> None:

@@ -6,8 +6,9 @@ import minipod
 import pytest
 import scenario
 
-# As Python starts where minipod is installed.
+# As Python starts where minipod is installed; then somebody asks whether there is a JAX, as libraries do.
 PRELUDE = (f"import site; site.addsitedir({str(pathlib.Path(minipod.__file__).parents[1])!r})\n"
+           "import importlib.util; assert importlib.util.find_spec('jax')\n"
            + scenario.PRELUDE + "import jax.export, jax.extend.backend, types\n")
 
 ASKS = """
