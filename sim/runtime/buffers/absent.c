@@ -4,14 +4,15 @@
 #include <string.h>
 
 #include "sim/base/alloc.h"
+#include "sim/kernels/strided.h"
 #include "sim/runtime/devices/device_impl.h"
 
-enum { ABSENT_PATTERN = 16 };  // bytes; the size of every element divides it
+enum { ABSENT_ELEMENT = 16 };  // bytes of the largest element
 
 // ---- Numbers ----
 
 static double absent_number(mp_absent_mode_t mode, mp_dtype_t real) {
-  char element[ABSENT_PATTERN];
+  char element[ABSENT_ELEMENT];
   if (mode != MP_ABSENT_MODE_NAN) return mode == MP_ABSENT_MODE_ONE ? 1 : 0;
   mp_float_encode(real, (double)NAN, element);
   return isnan(mp_float_decode(real, element)) ? (double)NAN : 0;  // some types have none
@@ -42,25 +43,20 @@ static char *absent_allocate(uint64_t bytes) {
 // An array of equal elements from byte `offset` on.
 static mp_status_t absent_make(mp_absent_mode_t mode, mp_dtype_t dtype, uint64_t offset,
                                uint64_t bytes, void **out_bytes) {
-  char pattern[2 * ABSENT_PATTERN] = {0};
+  char element[ABSENT_ELEMENT] = {0};
+  _Alignas(ABSENT_ELEMENT) char turned[ABSENT_ELEMENT];  // to begin where the array does
   const size_t size = mp_dtype_size(dtype);
-  char *made = absent_allocate(bytes + ABSENT_PATTERN);
+  char *made = absent_allocate(bytes + size);
   MP_RETURN_IF_NULL(made);
   *out_bytes = made;
-  if (size == 0 || bytes == 0) return NULL;
-  MP_ASSERT(ABSENT_PATTERN % size == 0);
-  absent_put_element(mode, dtype, pattern);
-  for (size_t i = size; i < sizeof(pattern); ++i) pattern[i] = pattern[i - size];
-  const char *from = pattern + offset % size;
+  if (size == 0) return NULL;
+  absent_put_element(mode, dtype, element);
   bool is_zero = true;
-  for (size_t i = 0; i < size; ++i) is_zero &= pattern[i] == 0;
-  if (is_zero) return NULL;
-  memcpy(made, from, ABSENT_PATTERN);
-  for (uint64_t done = ABSENT_PATTERN; done < bytes;) {
-    const uint64_t more = done < bytes - done ? done : bytes - done;
-    memcpy(made + done, made, more);
-    done += more;
+  for (size_t i = 0; i < size; ++i) {
+    turned[i] = element[(offset + i) % size];
+    is_zero &= turned[i] == 0;
   }
+  if (!is_zero) mp_fill(made, turned, size, (int64_t)((bytes + size - 1) / size));
   return NULL;
 }
 

@@ -2,23 +2,21 @@
 
 #include <string.h>
 
+#include "sim/kernels/shape.h"
+
 // At the begin of a region: what parameters without values point to, in whatever is computed of
 // small arrays of which only some have values.
 enum { SHAPE_MEMORY_NOTHING = MP_SMALL_BYTES };
 
-static uint64_t shape_memory_pad(uint64_t bytes) {
-  return (bytes + 63) & ~(uint64_t)63;
-}
-
 static uint64_t shape_memory_result_bytes(const mp_program_t *program, uint32_t r) {
   const mp_program_io_t *io = &program->results[r];
   const uint64_t given = io->alias >= 0 ? program->params[io->alias].bytes : 0;
-  return shape_memory_pad(given > io->bytes ? given : io->bytes);
+  return mp_round_up_64(given > io->bytes ? given : io->bytes);
 }
 
 static uint64_t shape_memory_bytes(const mp_run_t *run) {
   const mp_program_t *program = run->executable->program;
-  uint64_t bytes = SHAPE_MEMORY_NOTHING + shape_memory_pad(program->arena_bytes);
+  uint64_t bytes = SHAPE_MEMORY_NOTHING + mp_round_up_64(program->arena_bytes);
   for (uint32_t r = 0; r < program->num_results; ++r)
     bytes += shape_memory_result_bytes(program, r);
   return bytes;
@@ -50,7 +48,7 @@ mp_status_t mp_shape_memory_begin(mp_run_t *run) {
   MP_RETURN_IF_ERROR(mp_region_take(regions, shape_memory_bytes(run), &run->region));
   char *cursor = run->region->data + SHAPE_MEMORY_NOTHING;
   run->arena = cursor;
-  cursor += shape_memory_pad(program->arena_bytes);
+  cursor += mp_round_up_64(program->arena_bytes);
   for (uint32_t r = 0; r < program->num_results; ++r) {
     run->results[r] = cursor;
     cursor += shape_memory_result_bytes(program, r);
