@@ -11,7 +11,10 @@ typedef struct {
   double flops, vector, functions, bytes, steps, cores;
 } foreign_work_t;
 
-static foreign_work_t foreign_cost_read(mp_str_t text) {
+// By its own estimate, or else by what was counted for it.
+static foreign_work_t foreign_cost_of(const mp_op_t *op) {
+  const mp_str_t estimate = mp_foreign_estimate(op);
+  const mp_str_t text = estimate.size != 0 ? estimate : mp_foreign_counted(op);
   return (foreign_work_t){.flops = mp_foreign_number(text, "\"flops"),
                           .vector = mp_foreign_number(text, "\"vector"),
                           .functions = mp_foreign_number(text, "\"transcendentals"),
@@ -45,9 +48,7 @@ double mp_foreign_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   if (op->code != MP_OP_CUSTOM_CALL) return 0;
   mp_attention_t attention;
   if (mp_attention_of_call(op, &attention)) return mp_attention_seconds(chip, &attention);
-  const mp_str_t estimate = mp_foreign_estimate(op);
-  const foreign_work_t work =
-      foreign_cost_read(estimate.size != 0 ? estimate : mp_foreign_counted(op));
+  const foreign_work_t work = foreign_cost_of(op);
   const mp_figure_list_t *figures = &chip->figures.attention_splash_forward;
   if (work.steps > 1 && figures->count == MP_ATTENTION_TPU_COUNT) {
     return foreign_cost_steps(chip, &work, figures);
@@ -58,6 +59,5 @@ double mp_foreign_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 double mp_foreign_flops(const mp_op_t *op) {
   mp_attention_t attention;
   if (mp_attention_of_call(op, &attention)) return mp_attention_flops(&attention);
-  const mp_str_t estimate = mp_foreign_estimate(op);
-  return foreign_cost_read(estimate.size != 0 ? estimate : mp_foreign_counted(op)).flops;
+  return foreign_cost_of(op).flops;
 }

@@ -15,6 +15,7 @@ static bool model_moments_is_kept(const mp_model_t *model, uint64_t number) {
 
 mp_moment_t mp_model_end_of(mp_model_t *model, mp_stamp_t stamp) {
   const uint64_t number = stamp >> 1;
+  if (number == 0) return 0;
   for (uint32_t i = 0; i < model->beside.count; ++i) {
     mp_beside_t *beside = &model->beside.items[i];
     beside->is_used |= beside->entry != NULL && beside->entry->number == number;
