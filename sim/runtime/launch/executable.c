@@ -119,9 +119,57 @@ static mp_status_t executable_list_local(mp_executable_t *executable) {
   return NULL;
 }
 
+static mp_status_t executable_find_set(mp_executable_t *executable, const uint32_t *assignment) {
+  mp_client_t *client = executable->client;
+  // Threads that compile for the same devices at once share one set.
+  mp_lock(&client->launches->lock);
+  mp_status_t status =
+      mp_device_set_get(client, assignment, executable->num_devices, &executable->set);
+  mp_unlock(&client->launches->lock);
+  MP_RETURN_IF_ERROR(status);
+  executable->ids = executable->set->ids;
+  return executable_list_local(executable);
+}
+
+// What runs without values need.
+static mp_status_t executable_make_shapes(mp_executable_t *executable) {
+  const mp_program_t *program = executable->program;
+  executable->newest = mp_calloc(program->num_results + 1, sizeof(*executable->newest));
+  MP_RETURN_IF_NULL(executable->newest);
+  return mp_shapes_create(program, executable->timed,
+                          (uint64_t)executable->client->unknown_trip_count, &executable->shapes);
+}
+
+static mp_status_t executable_make(mp_executable_t *executable, const uint32_t *assignment) {
+  const mp_client_t *client = executable->client;
+  MP_RETURN_IF_ERROR(mp_name_create(executable->program->name, &executable->name));
+  MP_RETURN_IF_ERROR(executable_find_set(executable, assignment));
+  if (client->model != NULL) {
+    MP_RETURN_IF_ERROR(mp_model_program_create(client->model, executable->program,
+                                               executable->num_devices, executable->ids,
+                                               &executable->timed));
+  }
+  return client->shapes_only ? executable_make_shapes(executable) : NULL;
+}
+
+// Frees what has been made of it, and the program.
+static void executable_free(mp_executable_t *executable) {
+  const uint32_t num_results = executable->program->num_results;
+  mp_shapes_release(executable->shapes);
+  for (uint32_t r = 0; executable->newest != NULL && r < num_results; ++r) {
+    mp_contents_release(executable->newest[r]);
+  }
+  mp_free(executable->newest);
+  mp_link_users_release(executable->users);
+  mp_model_program_release(executable->timed, executable->program);
+  mp_name_release(executable->name);
+  mp_free(executable->local);
+  mp_free(executable);
+}
+
 mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
                                  const uint32_t *assignment, mp_executable_t **out_executable) {
-  uint32_t count = program->num_replicas * program->num_partitions;
+  const uint32_t count = program->num_replicas * program->num_partitions;
   mp_executable_t *executable = NULL;
   mp_status_t status = mp_client_check(client);
   if (status == NULL) status = executable_check_assignment(client, program, assignment, count);
@@ -129,55 +177,23 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
     executable = mp_calloc(1, sizeof(*executable));
     if (executable == NULL) status = mp_status_out_of_memory();
   }
-  if (status == NULL) status = mp_name_create(program->name, &executable->name);
-  if (status == NULL) {
-    // Threads that compile for the same devices at once share one set.
-    mp_lock(&client->launches->lock);
-    status = mp_device_set_get(client, assignment, count, &executable->set);
-    mp_unlock(&client->launches->lock);
-  }
-  if (status == NULL) {
-    executable->client = client;
-    executable->num_devices = count;
-    executable->ids = executable->set->ids;
-    status = executable_list_local(executable);
-  }
-  if (status == NULL && client->model != NULL) {
-    status =
-        mp_model_program_create(client->model, program, count, executable->ids, &executable->timed);
-  }
-  if (status == NULL && client->shapes_only) {
-    status = mp_shapes_create(program, executable->timed, (uint64_t)client->unknown_trip_count,
-                              &executable->shapes);
-    executable->newest = mp_calloc(program->num_results + 1, sizeof(*executable->newest));
-    if (status == NULL && executable->newest == NULL) status = mp_status_out_of_memory();
-  }
   if (status != NULL) {
-    if (executable != NULL) {
-      mp_name_release(executable->name);
-      mp_shapes_release(executable->shapes);
-      mp_free(executable->newest);
-      mp_free(executable->local);
-      if (executable->timed != NULL) mp_model_program_release(executable->timed, NULL);
-    }
-    mp_free(executable);
     mp_program_release(program);
+    return status;
+  }
+  executable->client = client;
+  executable->program = program;
+  executable->num_devices = count;
+  status = executable_make(executable, assignment);
+  if (status != NULL) {
+    executable_free(executable);
     return status;
   }
   atomic_init(&executable->references, 1);
   mp_client_hold(client);
-  executable->program = program;
   executable_survey(executable);
   *out_executable = executable;
   return NULL;
-}
-
-static void executable_release_newest(mp_executable_t *executable) {
-  if (executable->newest == NULL) return;
-  for (uint32_t r = 0; r < executable->program->num_results; ++r) {
-    mp_contents_release(executable->newest[r]);
-  }
-  mp_free(executable->newest);
 }
 
 mp_executable_t *mp_executable_retain(mp_executable_t *executable) {
@@ -195,13 +211,7 @@ void mp_executable_release(mp_executable_t *executable) {
   MP_ASSERT(before > 0);
   if (before != 1) return;
   mp_client_t *client = executable->client;
-  mp_shapes_release(executable->shapes);
-  executable_release_newest(executable);
-  mp_link_users_release(executable->users);
-  mp_model_program_release(executable->timed, executable->program);
-  mp_name_release(executable->name);
-  mp_free(executable->local);
-  mp_free(executable);
+  executable_free(executable);
   mp_client_unhold(client);
 }
 
