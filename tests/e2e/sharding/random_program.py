@@ -1,6 +1,6 @@
 """A StableHLO program in the making, drawn from a seed: values, shardings, lines of text.
 
-The ops are in random_ops.py, running it in random_check.py.
+The ops are in random_rows_*.py, whole programs in random_ops.py, running them in random_check.py.
 """
 
 import collections
