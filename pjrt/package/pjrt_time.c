@@ -186,3 +186,26 @@ int64_t minipod_host_clock(void) {
 bool minipod_has_host_clock(void) {
   return mp_host_clock_is_used();
 }
+
+// Under the interpreter's lock.
+static struct {
+  mp_python_method_t real;
+  double (*asked)(void *seconds);
+  void *moment;
+} g_sleep;
+
+void minipod_follow_sleep(mp_python_method_t real, double (*asked)(void *seconds), void *moment) {
+  g_sleep.real = real;
+  g_sleep.asked = asked;
+  g_sleep.moment = moment;
+}
+
+void *minipod_sleep(void *self, void *seconds) {
+  const double asked = g_sleep.asked(seconds);
+  if (asked < 0 || !mp_host_clock_is_used()) return g_sleep.real(self, seconds);
+  const double end = mp_host_clock_seconds() + asked;
+  // An interrupt ends it early, as it ends the real one.
+  void *none = g_sleep.real(self, g_sleep.moment);
+  if (none != NULL) mp_host_clock_advance(end);
+  return none;
+}

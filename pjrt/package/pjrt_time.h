@@ -19,6 +19,16 @@ MP_EXPORT double minipod_virtual_time(void);
 MP_EXPORT int64_t minipod_host_clock(void);
 MP_EXPORT bool minipod_has_host_clock(void);
 
+// A function of CPython with one argument: it returns a new reference, or NULL with an exception.
+typedef void *(*mp_python_method_t)(void *self, void *argument);
+// Says what minipod_sleep does: `real` is Python's own time.sleep, `asked` says how many seconds of
+// an argument are to pass on that clock (negative: none, the argument is for `real` alone), and
+// `moment` is an argument for `real` that takes hardly any time. All must stay.
+MP_EXPORT void minipod_follow_sleep(mp_python_method_t real, double (*asked)(void *seconds),
+                                    void *moment);
+// Python's time.sleep on that clock. As all that CPython calls: with the interpreter's lock held.
+MP_EXPORT void *minipod_sleep(void *self, void *seconds);
+
 // ---- for the library ----
 
 // Makes the reports of the client's model of time, if it has one. INVALID_ARGUMENT for options that

@@ -11,7 +11,9 @@ import atexit
 import ctypes
 import datetime
 import gc
+import os
 import sys
+import threading
 import time
 
 from minipod import foreign
@@ -19,7 +21,11 @@ from minipod import foreign
 _REAL_TIME = frozenset(sys.stdlib_module_names) - {"logging", "timeit", "cProfile", "profile"} | {
     "minipod"}
 _NO_ARGUMENTS = 4  # METH_NOARGS
+_ONE_ARGUMENT = 8  # METH_O
 _METHOD = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)
+_ASKED = ctypes.PYFUNCTYPE(ctypes.c_double, ctypes.py_object)
+_MOST = 1e9  # seconds; whoever sleeps longer never wakes up
+_A_MOMENT = 1e-3  # seconds that a sleep takes in any case, for the sake of other threads
 
 
 class _Definition(ctypes.Structure):
@@ -56,6 +62,7 @@ def follow() -> None:
     _replace(name + "_ns", lambda offset=offset: now() + offset,
              lambda real=real: time.clock_gettime_ns(real))
   _replace_dates(lambda: (now() + since_epoch) * 1e-9)
+  _replace_sleep()
 
 
 def _is_real_time_for(frame) -> bool:
@@ -63,13 +70,18 @@ def _is_real_time_for(frame) -> bool:
   return isinstance(name, str) and name.partition(".")[0] in _REAL_TIME
 
 
-def _replace(name: str, virtual, real) -> None:
-  """Has a function of `time` do something else, wherever it is."""
-  function = getattr(time, name)
+def _definition_of(name: str, flags: int) -> _Definition:
+  """Of a function of `time`: what it does, wherever it is."""
   definition = _Definition.from_address(
-      ctypes.c_void_p.from_address(id(function) + object.__basicsize__).value)
-  if definition.name != name.encode() or definition.flags != _NO_ARGUMENTS:
-    raise TypeError(f"time.{name} is none of CPython's functions without arguments")
+      ctypes.c_void_p.from_address(id(getattr(time, name)) + object.__basicsize__).value)
+  if definition.name != name.encode() or definition.flags != flags:
+    raise TypeError(f"time.{name} is none of CPython's functions with these arguments")
+  return definition
+
+
+def _replace(name: str, virtual, real) -> None:
+  """Has a function of `time` without arguments do something else."""
+  definition = _definition_of(name, _NO_ARGUMENTS)
   original = definition.method
 
   def method(_self, _arguments):
@@ -78,6 +90,29 @@ def _replace(name: str, virtual, real) -> None:
   _kept.append(_METHOD(method))
   _undo.append(lambda: setattr(definition, "method", original))
   definition.method = ctypes.cast(_kept[-1], ctypes.c_void_p).value
+
+
+def _replace_sleep() -> None:
+  """The same for `sleep`, which can fail: nothing that ctypes calls may, so the library calls both."""
+  definition = _definition_of("sleep", _ONE_ARGUMENT)
+  original = definition.method
+  process = os.getpid()
+
+  def asked(seconds):
+    """How long to sleep on the pod's clock; negative: really, or not at all, as Python says."""
+    if not isinstance(seconds, (int, float)) or not 0 <= seconds < _MOST:
+      return -1
+    is_main = threading.get_ident() == threading.main_thread().ident and os.getpid() == process
+    return seconds if is_main and not _is_real_time_for(sys._getframe(1)) else -1
+
+  sleep = foreign.library().minipod_sleep
+  follow_sleep = foreign.library().minipod_follow_sleep
+  follow_sleep.argtypes = [ctypes.c_void_p, _ASKED, ctypes.py_object]
+  follow_sleep.restype = None
+  _kept.extend([_ASKED(asked), _A_MOMENT])
+  follow_sleep(original, *_kept[-2:])
+  _undo.append(lambda: setattr(definition, "method", original))
+  definition.method = ctypes.cast(sleep, ctypes.c_void_p).value
 
 
 def _replace_dates(seconds) -> None:

@@ -6,7 +6,7 @@ import scenario
 # An operation takes a virtual tenth of a second on this pod, and a launch a hundredth.
 POD = "ring:4 hbm:1GiB op_latency:100ms launch_latency:10ms"
 PRELUDE = """
-from time import perf_counter as kept  # before there is a client
+from time import perf_counter as kept, sleep  # before there is a client
 import asyncio, concurrent.futures, datetime, logging, os, pickle, queue, subprocess, threading, time
 """ + scenario.PRELUDE + """
 import minipod
@@ -70,8 +70,7 @@ def test_the_clocks_of_a_script():
         assert kept() - since < 60
       assert kept() - since > 0.19
       # Waits of Python's own library end by real time, and what others time is the pod's.
-      for wait in (lambda: threading.Event().wait(0.05), lambda: time.sleep(0.05),
-                   lambda: asyncio.run(asyncio.sleep(0.05)),
+      for wait in (lambda: threading.Event().wait(0.05), lambda: asyncio.run(asyncio.sleep(0.05)),
                    lambda: concurrent.futures.wait([concurrent.futures.Future()], 0.05),
                    lambda: queue.Queue().get(timeout=0.05)):
         with Took() as took:
@@ -107,6 +106,38 @@ def test_the_clocks_of_a_script():
       print("good")
       """)
   assert out == "good\n"
+
+
+def test_sleeps_of_the_main_thread_take_virtual_time():
+  out = run("""
+      import jax.extend.backend
+      for seconds in (3600, 0.25, True, 0):
+        with Took() as took:
+          sleep(seconds)
+        assert seconds <= took.time < seconds + took.real + 1e-3 and took.real < 0.2, vars(took)
+      # Beside a launch: a sleep takes none of the device's time, nor more than it says.
+      with Took() as took:
+        y = step(y)
+        sleep(5)
+        y.block_until_ready()
+      assert 5 <= took.time < 5 + took.real + 1e-3 and 0.2 < took.virtual < 0.3 and took.real < 2, vars(took)
+      # Python says what is wrong with an argument.
+      for wrong in (-1, float("nan"), "1", None, 1e300):
+        try:
+          sleep(wrong)
+        except (ValueError, TypeError, OverflowError) as error:
+          print(type(error).__name__)
+      # Other threads sleep as ever.
+      with concurrent.futures.ThreadPoolExecutor(1) as pool, Took() as took:
+        pool.submit(sleep, 0.05).result()
+      assert took.real > 0.05 and took.time < 5, vars(took)
+      assert sleep is time.sleep
+      jax.extend.backend.clear_backends()
+      since = real()
+      sleep(0.05)
+      assert real() - since >= 0.05
+      """)
+  assert out.split() == ["ValueError", "ValueError", "TypeError", "TypeError", "OverflowError"]
 
 
 def test_what_is_slower_here_than_on_the_pod():
