@@ -199,6 +199,35 @@ def test_blocks_that_a_table_chooses():
   np.testing.assert_array_equal(jax.jit(f)(order, X), np.roll(X, 8, axis=0) * 2)
 
 
+def test_scalars_that_steps_write_for_the_next():
+  """As in JAX's ragged paged attention, which counts in them; blocks are chosen by them, too."""
+  def kernel(count, x, out):
+    out[...] = x[...] + count[0].astype(jnp.float32)
+    count[0] = count[0] + 5
+    count[1] = 1 - count[1]
+
+  spec = pltpu.PrefetchScalarGridSpec(
+      num_scalar_prefetch=1, grid=(3, 2),
+      in_specs=[pl.BlockSpec((8, 128), lambda i, j, count: (count[1], 0))],
+      out_specs=pl.BlockSpec((1, 8, 128), lambda i, j, count: (i * 2 + j, 0, 0)))
+  f = pl.pallas_call(lambda count, x, out: kernel(count, x, out.at[0]), grid_spec=spec,
+                     out_shape=jax.ShapeDtypeStruct((6, 8, 128), X.dtype))
+  expected = [X[step % 2 * 8:][:8] + 5 * step for step in range(6)]
+  np.testing.assert_array_equal(jax.jit(f)(jnp.zeros(2, jnp.int32), X), expected)
+
+
+@pytest.mark.parametrize("writes_operand", [False, True], ids=["result", "operand"])
+def test_steps_see_what_others_wrote_to_an_operand_that_is_a_result(writes_operand):
+  def kernel(x, out):
+    i = pl.program_id(0)
+    (x if writes_operand else out)[pl.ds(i + 1, 1)] = x[pl.ds(i, 1)] * 2
+
+  memory = pl.BlockSpec(memory_space=pl.ANY)
+  f = pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(X.shape, X.dtype), grid=(15,),
+                     in_specs=[memory], out_specs=memory, input_output_aliases={0: 0})
+  np.testing.assert_array_equal(jax.jit(f)(jnp.ones_like(X)), 2.0 ** np.arange(16)[:, None] + 0 * X)
+
+
 def test_copies_between_memories():
   def kernel(x, out, scratch, arrived):
     copy = pltpu.make_async_copy(x.at[pl.ds(8, 8)], scratch, arrived)

@@ -6,6 +6,7 @@ import sys
 
 from minipod.jax import guard
 from minipod.jax import kernel_costs
+from minipod.jax import kernel_grid
 from minipod.jax import rules
 from minipod.jax import start
 
@@ -88,11 +89,14 @@ def _make_rule():
   from jax._src import callback
   from jax._src.pallas import pallas_call
 
+  loop = None
+  with guard.use("kernels that write to their scalars"):
+    loop = kernel_grid.make_interpreter()
   return functools.partial(_lower_call, pallas_call._pallas_call_lowering,
-                           callback._OrderedIOEffect)
+                           callback._OrderedIOEffect, loop)
 
 
-def _lower_call(jax_rule, effect, ctx, *args, interpret, **params):
+def _lower_call(jax_rule, effect, loop, ctx, *args, interpret, **params):
   """By one of JAX's interpreters, as the decomposition of a composite.
 
   The interpreter that calls Python does it in order, which is what `effect` stands for.
@@ -108,10 +112,12 @@ def _lower_call(jax_rule, effect, ctx, *args, interpret, **params):
   if any(eqn.primitive.name == "prng_random_bits" for eqn in kernel_costs.walk(params["jaxpr"])):
     _refuse(params, [("Pallas' interpreters", NotImplementedError(
         "the random bits of a TPU's generator would all be zeros"))])
-  for what, mode, has_effects in _choose_interpreters(params["jaxpr"]):
+  for what, mode, has_effects in _choose_interpreters(loop, params):
+    lower = functools.partial(_lower_loop, mode) if callable(mode) else (
+        functools.partial(jax_rule, interpret=mode))
     try:
-      function = _make_function(ctx, args, lambda *args: jax_rule(
-          _with_tokens(ctx, [effect] if has_effects else None), *args, interpret=mode, **params))
+      function = _make_function(ctx, args, lambda *args: lower(
+          _with_tokens(ctx, [effect] if has_effects else None), *args, **params))
     except Exception as error:  # whatever an interpreter raises of what it does not know
       failures.append((what, error))
     else:
@@ -127,17 +133,25 @@ def _refuse(params, failures):
       " without running it") from failures[-1][1]
 
 
-def _choose_interpreters(jaxpr):
-  """Pallas' interpreters that may know the kernel, the fastest one first.
+def _lower_loop(loop, ctx, *args, **params):
+  from jax.interpreters import mlir
 
-  That which makes operations of it knows one device.  The other calls Python for each access, and
-  has memory, semaphores and copies of several devices.
+  return mlir.lower_fun(functools.partial(loop, **params), multiple_results=True)(ctx, *args)
+
+
+def _choose_interpreters(loop, params):
+  """The interpreters that may know the kernel, the fastest one first.
+
+  Those which make operations of it know one device: ours (`loop`), and Pallas' own.  Another one of
+  Pallas calls Python for each access, and has memory, semaphores and copies of several devices.
   """
   from jax.experimental.pallas import tpu
 
-  as_operations = ("Pallas' interpreter", True, False)
-  as_calls = ("Pallas' interpreter of TPUs", tpu.InterpretParams(), True)
-  return (as_calls,) if _is_remote(jaxpr) else (as_operations, as_calls)
+  as_operations = [("minipod's interpreter", loop, False)] if loop else []
+  if kernel_grid.is_known_to_jax(params):
+    as_operations.append(("Pallas' interpreter", True, False))
+  as_calls = [("Pallas' interpreter of TPUs", tpu.InterpretParams(), True)]
+  return as_calls if _is_remote(params["jaxpr"]) else as_operations + as_calls
 
 
 def _is_remote(jaxpr) -> bool:
