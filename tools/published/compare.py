@@ -49,14 +49,21 @@ ALL_REDUCES = [
     ("v5e:16x16", "", 8 * GIB, 200, "V", "51.2 TB/s for a pod of 256"),
 ]
 
-# MaxText's models by global_parameter_scale: 16, 32, 64, 128.
-SCALED_16 = {"emb": 4096, "heads": 64, "mlp": 28672, "layers": 32}
-SCALED_32 = {**SCALED_16, "emb": 8192}
+# MaxText's models by global_parameter_scale (16, 32, 64, 128), as they were when its tables came: in October (v5e) and
+# December of 2023 (v5p). Its base.yml has had other sizes, and its layers another shape, since February of 2024.
+SCALED = {"head_dim": 256, "gated": False, "activation": "relu", "parallel": True, "rope": "pairs", "vocab": 32768,
+          "tied": True, "one_hot": True, "library": "pallas"}
+SCALED_16 = {**SCALED, "emb": 5120, "heads": 32, "mlp": 32768, "layers": 32}
+SCALED_32 = {**SCALED_16, "emb": 10240}
 SCALED_64 = {**SCALED_32, "layers": 64}
-SCALED_128 = {**SCALED_64, "heads": 128, "mlp": 57344}
-LLAMA_7B = {"emb": 4096, "heads": 32, "mlp": 11008, "layers": 32, "sequence": 4096}
-LLAMA_8B = {"emb": 4096, "heads": 32, "kv_heads": 8, "mlp": 14336, "layers": 32, "vocab": 128256, "sequence": 8192}
-LLAMA_70B = {"emb": 8192, "heads": 64, "kv_heads": 8, "mlp": 28672, "layers": 80, "vocab": 128256, "sequence": 8192}
+SCALED_128 = {**SCALED_64, "heads": 64, "mlp": 65536}
+OCTOBER, DECEMBER = {"normed": "qk"}, {"normed": "qkv"}  # heads with norms
+LLAMA_7B = {"emb": 4096, "heads": 32, "mlp": 11008, "layers": 32, "sequence": 4096, "rope": "halves",
+            "one_hot": True}
+LLAMA_8B = {"emb": 4096, "heads": 32, "kv_heads": 8, "mlp": 14336, "layers": 32, "vocab": 128256, "sequence": 8192,
+            "rope": "shifted"}
+LLAMA_70B = {"emb": 8192, "heads": 64, "kv_heads": 8, "mlp": 28672, "layers": 80, "vocab": 128256, "sequence": 8192,
+             "rope": "shifted"}
 GPT_175B = {"emb": 12288, "heads": 96, "mlp": 49152, "layers": 96, "vocab": 50304, "gated": False}
 # PyTorch's kernels and Megatron's own, and its f and g: all of a tensor axis have the same activations between layers.
 MEGATRON = {"vocab": 51200, "gated": False, "flash": False, "kernels": "library", "dropout": 0.1, "replicated": True}
@@ -71,25 +78,31 @@ PIPELINED, STREAMS, WAITED = {"pipeline": 1}, {"tracks": 2, "started": 2}, {"all
 # What the scripts of these rows give libtpu, as far as times depend on it here; on v5e it is the default.
 CARRIED = "flags:xla_tpu_enable_async_collective_fusion_fuse_all_gather=true"
 
-# Family, name, pod, model, published figure and its unit, source. TFLOP/s of MaxText's tables, which are from before its
-# pull request 1988, count all of attention's scores; those of SC21 what is computed again, too.
+HALF = "TFLOP/s of causal scores"
+# Family, name, pod, model, published figure and its unit, source. MaxText's tables of October of 2023 (v5e) count all of
+# attention's scores, those of December (v5p) and of April of 2024 (H100) a half of them; those of SC21 what is computed
+# again, too.
 STEPS = [
-    ("v5e", "MaxText 16B", "v5e:16x16", {**SCALED_16, "batch": 6 * 256}, 120, "TFLOP/s", "E"),
-    ("v5e", "MaxText 16B", "v5e:16x16 slices:2", {**SCALED_16, "batch": 6 * 512, "data": 2}, 117, "TFLOP/s", "E"),
-    ("v5e", "MaxText 16B", "v5e:16x16 slices:4", {**SCALED_16, "batch": 6 * 1024, "data": 4}, 117, "TFLOP/s", "E"),
-    ("v5e", "MaxText 16B", "v5e:16x16 slices:8", {**SCALED_16, "batch": 6 * 2048, "data": 8}, 115, "TFLOP/s", "E"),
-    ("v5e", "MaxText 32B", "v5e:16x16", {**SCALED_32, "batch": 4 * 256}, 132, "TFLOP/s", "E"),
-    ("v5e", "MaxText 32B", "v5e:16x16 slices:8", {**SCALED_32, "batch": 4 * 2048, "data": 8}, 125, "TFLOP/s", "E"),
-    ("v5e", "MaxText 64B", "v5e:16x16", {**SCALED_64, "batch": 2 * 256}, 118, "TFLOP/s", "E"),
-    ("v5p", "MaxText 32B", "v5p:4x4x4", {**SCALED_32, "batch": 7 * 64, "tensor": 4, "remat": "minimal"}, 328,
-     "TFLOP/s", "P"),
-    ("v5p", "MaxText 64B", "v5p:4x4x4", {**SCALED_64, "batch": 3 * 64, "tensor": 4, "remat": "minimal"}, 323,
-     "TFLOP/s", "P"),
-    ("v5p", "MaxText 128B", "v5p:4x4x8", {**SCALED_128, "batch": 128, "tensor": 8, "remat": "minimal"}, 315,
-     "TFLOP/s", "P"),
+    ("v5e", "MaxText 16B", "v5e:16x16", {**SCALED_16, **OCTOBER, "batch": 6 * 256}, 120, "TFLOP/s", "E"),
+    ("v5e", "MaxText 16B", "v5e:16x16 slices:2",
+     {**SCALED_16, **OCTOBER, "batch": 6 * 512, "data": 2}, 117, "TFLOP/s", "E"),
+    ("v5e", "MaxText 16B", "v5e:16x16 slices:4",
+     {**SCALED_16, **OCTOBER, "batch": 6 * 1024, "data": 4}, 117, "TFLOP/s", "E"),
+    ("v5e", "MaxText 16B", "v5e:16x16 slices:8",
+     {**SCALED_16, **OCTOBER, "batch": 6 * 2048, "data": 8}, 115, "TFLOP/s", "E"),
+    ("v5e", "MaxText 32B", "v5e:16x16", {**SCALED_32, **OCTOBER, "batch": 4 * 256}, 132, "TFLOP/s", "E"),
+    ("v5e", "MaxText 32B", "v5e:16x16 slices:8",
+     {**SCALED_32, **OCTOBER, "batch": 4 * 2048, "data": 8}, 125, "TFLOP/s", "E"),
+    ("v5e", "MaxText 64B", "v5e:16x16", {**SCALED_64, **OCTOBER, "batch": 2 * 256}, 118, "TFLOP/s", "E"),
+    ("v5p", "MaxText 32B", "v5p:4x4x4",
+     {**SCALED_32, **DECEMBER, "batch": 8 * 64, "tensor": 4, "remat": "minimal"}, 328, HALF, "P"),
+    ("v5p", "MaxText 64B", "v5p:4x4x4",
+     {**SCALED_64, **DECEMBER, "batch": 4 * 64, "tensor": 4, "remat": "minimal"}, 323, HALF, "P"),
+    ("v5p", "MaxText 128B", "v5p:4x4x8",
+     {**SCALED_128, **DECEMBER, "batch": 2 * 128, "tensor": 8, "remat": "minimal"}, 315, HALF, "P"),
     ("v5p", "Llama 2 70B", "v5p:8x8x8",
-     {**LLAMA_70B, "vocab": 32000, "sequence": 4096, "batch": 4 * 512, "remat": [*PROJECTIONS, "down"]}, 692,
-     "tokens/s", "C"),
+     {**LLAMA_70B, "vocab": 32000, "sequence": 4096, "rope": "halves", "batch": 4 * 512,
+      "remat": [*PROJECTIONS, "down"]}, 692, "tokens/s", "C"),
     ("v6e", "Llama 3.1 8B", "v6e:2x4",
      {**LLAMA_8B, "batch": 3 * 8, "remat": ["input", *PROJECTIONS], "offload": True, "block": 2048, "backward": 5},
      3.443, "s", "T"),
@@ -101,9 +114,9 @@ STEPS = [
      {**LLAMA_70B, "batch": 2 * 128, "remat": ["input", "q", "k", "v", "context"], "block": 2048, "backward": 5,
       "mu": "bfloat16"}, 12.20, "s", "I"),
     ("h100", "Llama 2 7B", "h100:8",
-     {**LLAMA_7B, **CUDNN, "batch": 4 * 8, "remat": ALL_PRODUCTS, "overlap": PIPELINED}, 492, "TFLOP/s", "H3"),
+     {**LLAMA_7B, **CUDNN, "batch": 4 * 8, "remat": ALL_PRODUCTS, "overlap": PIPELINED}, 492, HALF, "H3"),
     ("h100", "Llama 2 7B", "h100:8 slices:2 dcn.links:4 dcn.bandwidth:25GB/s",  # A3: four cards of 200 Gbit/s
-     {**LLAMA_7B, **CUDNN, "batch": 4 * 16, "data": 2, "remat": ALL_PRODUCTS, "overlap": PIPELINED}, 422, "TFLOP/s", "H3"),
+     {**LLAMA_7B, **CUDNN, "batch": 4 * 16, "data": 2, "remat": ALL_PRODUCTS, "overlap": PIPELINED}, 422, HALF, "H3"),
     ("a100", "Megatron 7.5B", "a100:8 slices:16",
      {**MEGATRON, "emb": 4096, "heads": 32, "mlp": 16384, "layers": 36, "batch": 512, "data": 32, "tensor": 4,
       "overlap": WAITED}, 142, "TFLOP/s with remat", "M"),
@@ -111,14 +124,14 @@ STEPS = [
      {**MEGATRON, "emb": 6144, "heads": 48, "mlp": 24576, "layers": 40, "batch": 1024, "data": 32, "tensor": 8,
       "overlap": WAITED}, 135, "TFLOP/s with remat", "M"),
     ("a100", "LLaMA 65B", "a100:8 slices:256",
-     {"emb": 8192, "heads": 64, "mlp": 22016, "layers": 80, "batch": 2048, "tensor": 8, "remat": "minimal",
-      "overlap": PIPELINED | STREAMS, **CUDNN}, 380, "tokens/s", "L"),
+     {"emb": 8192, "heads": 64, "mlp": 22016, "layers": 80, "rope": "pairs", "batch": 2048, "tensor": 8,
+      "remat": "minimal", "overlap": PIPELINED | STREAMS, **CUDNN}, 380, "tokens/s", "L"),
     ("v4", "PaLM 540B", "v4-megacore:12x16x16",  # one of its two pods, with half of the tokens
      {"emb": 18432, "heads": 48, "kv_heads": 1, "head_dim": 256, "mlp": 73728, "layers": 118, "vocab": 12 * 21504,
-      "parallel": True, "batch": 1024, "tensor": 12, "flash": False}, 238.3e3 / 6144, "tokens/s", "W"),
+      "parallel": True, "rope": "halves", "batch": 1024, "tensor": 12, "flash": False}, 238.3e3 / 6144, "tokens/s", "W"),
 ]
 # Of --meshes: a model, and the sizes of its tensor axis; the rest of the pod is `fsdp`.
-MESHES = "MaxText 64B", "v5e:16x16", {**SCALED_64, "batch": 2 * 256}, (1, 2, 4, 8, 16)
+MESHES = "MaxText 64B", "v5e:16x16", {**SCALED_64, **OCTOBER, "batch": 2 * 256}, (1, 2, 4, 8, 16)
 # Recipes for Trillium give products 96 MiB of 128 (`--xla_tpu_scoped_vmem_limit_kib=98304`); windows have 0.81 of it, as
 # of the 16 MiB and 32 MiB that are the compiler's own limits for v5e and v6e.
 WINDOWS = {"v6e": {"window": "78MiB", "resident": "32MiB", "scratch": "32MiB"}}
@@ -183,7 +196,7 @@ def published_seconds(result, model, figure, unit):
     return figure
   if unit == "tokens/s":
     return model["batch"] * model.get("sequence", 2048) / result["devices"] / figure
-  operations = result["operations"][1] * (4 / 3 if unit == "TFLOP/s with remat" else 1)
+  operations = result["operations"][2 if unit == HALF else 1] * (4 / 3 if unit == "TFLOP/s with remat" else 1)
   return operations / result["devices"] / (figure * 1e12)
 
 

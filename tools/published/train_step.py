@@ -9,7 +9,12 @@ layers are a scan; weights and Adam's moments are f32 (the first one may be bf16
 
 `flash`: attention is a library's kernel, as a custom_call that the model of time knows: JAX's splash kernels (`library`:
 "splash") with blocks of `block` tokens and two kernels in the backward pass, of three and four products, or one of five
-(`backward`: 7, 5); or cuDNN's ("cudnn").
+(`backward`: 7, 5); JAX's older flash attention ("pallas"), which keeps sums and maxima in 128 lanes; or cuDNN's ("cudnn").
+
+`rope`: "halves" rotates the first half of a head against the second one, "pairs" each element against the next one, and so
+does "shifted", by heads moved one place to both sides.  `normed`: which heads have a norm of their own.  `activation` is
+that of hidden units.  `tied`: one embedding for tokens and logits, these in f32.  `one_hot`: tokens are looked up by a
+product.
 
 `kernels`: "library" has kernels as PyTorch with Megatron's own has them: one for the softmax of scores, for bias and GELU,
 for a residual; none of them in a product's or a norm's. `dropout` is that of attention and of residuals.  `replicated`: all
@@ -36,7 +41,8 @@ import minipod
 c = type("Model", (), {"kv_heads": None, "head_dim": 128, "gated": True, "vocab": 32000, "parallel": False, "data": 1,
                        "tensor": 1, "remat": "full", "offload": False, "flash": True, "library": "splash",
                        "block": 512, "backward": 7, "sequence": 2048, "mu": "float32", "kernels": "compiler",
-                       "dropout": 0.0, "replicated": False} | json.loads(sys.argv[1]))
+                       "dropout": 0.0, "replicated": False, "rope": None, "normed": "", "activation": None, "tied": False,
+                       "one_hot": False} | json.loads(sys.argv[1]))
 KV = c.kv_heads or c.heads
 BATCH = P(("data", "fsdp"))
 # Between layers nobody has activations that others have, too, or all of a tensor axis have the same.
@@ -72,21 +78,21 @@ def kernel(shapes, arrays, target, config, **metadata):
     return tuple(call(*arrays))
 
 
-def splash(name, count, shapes, q, k, *arrays):
-  """One of JAX's splash kernels for TPUs, which has `count` products for each block that is not all masked."""
+def blocks_of(name, count, shapes, q, k, *arrays, sides=None):
+  """One of JAX's kernels for TPUs, which has `count` products for each block that is not all masked."""
   b, h, s, d = q.shape
-  block = min(c.block, s)
-  blocks = s // block
-  flops = count * 2 * b * h * (blocks * (blocks + 1) // 2) * block * block * d
-  phase = name.removeprefix("fwd")
-  said = {f"block_{side}{phase and '_' + phase}": block for side in ("q", "kv")}
+  of_queries, of_keys = (min(side, s) for side in sides or (c.block, c.block))
+  live = sum(-(-end // of_keys) for end in range(of_queries, s + 1, of_queries))
+  flops = count * 2 * b * h * live * of_queries * of_keys * d
+  phase = name.split("_")[-1].replace("fwd", "")
+  said = {f"block_{side}{phase and '_' + phase}": block for side, block in (("q", of_queries), ("kv", of_keys))}
   return kernel(shapes, (q, k, *arrays), "tpu_custom_call", {"custom_call_config": {"cost_estimate": {"flops": flops}}},
-                kernel_name=f"splash_mha_{name}", kernel_metadata=json.dumps({"xprof_metadata": json.dumps(said)}))
+                kernel_name=name, kernel_metadata=json.dumps({"xprof_metadata": json.dumps(said)}))
 
 
 def splash_forward(q, k, v):
   b, h, s, d = q.shape
-  out, lse = splash("fwd", 2, [(q.shape, q.dtype), ((b, h, s, 128), jnp.float32)], q, k, v)
+  out, lse = blocks_of("splash_mha_fwd", 2, [(q.shape, q.dtype), ((b, h, s, 128), jnp.float32)], q, k, v)
   return out, lse[..., 0]
 
 
@@ -95,9 +101,24 @@ def splash_backward(q, k, v, out, lse, g):
   gradients = [(k.shape, k.dtype), (v.shape, v.dtype)]
   if c.backward == 5:  # each block of keys makes its part of all queries' gradients
     parts = (c.sequence // min(c.block, c.sequence), *q.shape)
-    dq, dk, dv = splash("dkv", 5, [(parts, q.dtype), *gradients], *arrays)
+    dq, dk, dv = blocks_of("splash_mha_dkv", 5, [(parts, q.dtype), *gradients], *arrays)
     return dq.sum(axis=0), dk, dv
-  return *splash("dq", 3, [(q.shape, q.dtype)], *arrays), *splash("dkv", 4, gradients, *arrays)
+  return (*blocks_of("splash_mha_dq", 3, [(q.shape, q.dtype)], *arrays),
+          *blocks_of("splash_mha_dkv", 4, gradients, *arrays))
+
+
+def pallas_forward(q, k, v):
+  lanes = (*q.shape[:-1], 128), jnp.float32
+  out, sums, most = blocks_of("flash_attention_fwd", 2, [(q.shape, q.dtype), lanes, lanes], q, k, v)
+  return out, sums[..., 0], most[..., 0]
+
+
+def pallas_backward(q, k, v, out, sums, most, g):
+  own = jnp.sum(out.astype(jnp.float32) * g.astype(jnp.float32), axis=-1)
+  lanes = [jnp.broadcast_to(x[..., None], (*x.shape, 128)) for x in (sums, most, own)]
+  gradients = [(k.shape, k.dtype), (v.shape, v.dtype)]
+  return (*blocks_of("flash_attention_dq", 3, [(q.shape, q.dtype)], q, k, v, g, *lanes, sides=(1024, 256)),
+          *blocks_of("flash_attention_dkv", 4, gradients, q, k, v, g, *lanes))
 
 
 def cudnn(name, shapes, q, k, *arrays):
@@ -126,7 +147,9 @@ def on_each_device(function, results):
   return call
 
 
-FORWARD, BACKWARD = {"splash": (splash_forward, splash_backward), "cudnn": (cudnn_forward, cudnn_backward)}[c.library]
+FORWARD, BACKWARD = {"splash": (splash_forward, splash_backward), "pallas": (pallas_forward, pallas_backward),
+                     "cudnn": (cudnn_forward, cudnn_backward)}[c.library]
+KEPT = ["heads", "tokens", *["tokens"] * (c.library == "pallas")]  # what a kernel leaves for the backward pass
 
 
 @jax.custom_vjp
@@ -135,8 +158,8 @@ def flash(q, k, v):
 
 
 def flash_forward(q, k, v):
-  out, lse = (named(x, "context") for x in on_each_device(FORWARD, ["heads", "tokens"])(q, k, v))
-  return out, (q, k, v, out, lse)
+  out, *sums = (named(x, "context") for x in on_each_device(FORWARD, KEPT)(q, k, v))
+  return out, (q, k, v, out, *sums)
 
 
 flash.defvjp(flash_forward, lambda saved, g: on_each_device(BACKWARD, ["heads"] * 3)(*saved, g))
@@ -149,13 +172,43 @@ def plain(q, k, v):
   return jnp.einsum("bhst,bhtd->bhsd", drop(shares) if c.dropout else shares, v)
 
 
-def attend(x, w):
+def rotate(x, positions):
+  """Rotary embeddings of heads [batch, tokens, heads, width], as MaxText writes them (its angles are those of each token
+  of the batch): by pairs until January of 2024, by halves since then, and shifted for Llama 3.1."""
+  half = c.head_dim // 2
+  rates = 1e4 ** -(2 * jnp.arange(half) / c.head_dim)
+  angles = positions[:, :, None, None] * (jnp.repeat(rates, 2) if c.rope == "shifted" else rates)
+  sine, cosine = jnp.sin(angles), jnp.cos(angles)
+  if c.rope == "halves":
+    sine, cosine = sine.astype(x.dtype), cosine.astype(x.dtype)
+    a, b = jnp.split(x, 2, axis=-1)
+    return jnp.concatenate((a * cosine - b * sine, b * cosine + a * sine), axis=-1)
+  if c.rope == "shifted":
+    is_second = jnp.broadcast_to(jnp.arange(c.head_dim) % 2 == 1, x.shape)
+    other = jnp.where(is_second, jnp.roll(x, 1, axis=-1), jnp.roll(x, -1, axis=-1))
+    return (x * cosine + other * sine * jnp.where(is_second, 1, -1)).astype(x.dtype)
+  pairs = x.astype(jnp.float32).reshape(*x.shape[:-1], half, 2)
+  a, b = pairs[..., 0], pairs[..., 1]
+  turned = (a * cosine - b * sine).astype(x.dtype), (b * cosine + a * sine).astype(x.dtype)
+  return jnp.stack(turned, axis=-1).reshape(x.shape)
+
+
+def attend(x, w, positions):
   b, s, _ = x.shape
-  is_plain = not c.flash or c.library == "splash"  # cuDNN takes [batch, tokens, heads, width]
+  is_plain = not c.flash or c.library != "cudnn"  # cuDNN takes [batch, tokens, heads, width]
   turn = lambda y: y.transpose(0, 2, 1, 3) if is_plain else y
   split = lambda n: P(("data", "fsdp"), *([] if is_plain else [None]), "tensor" if n % c.tensor == 0 else None)
-  heads = lambda y, n: spread(turn(y.reshape(b, s, n, c.head_dim)), split(n))
-  q, k, v = (named(heads(x @ w[n], c.heads if n == "q" else KV), n) for n in "qkv")
+
+  def heads(name):
+    count = c.heads if name == "q" else KV
+    y = (x @ w[name]).reshape(b, s, count, c.head_dim)
+    if c.rope and name != "v":
+      y = rotate(y, positions)
+    if name in c.normed:
+      y = norm(y, w[f"norm_{name}"])
+    return named(spread(turn(y), split(count)), name)
+
+  q, k, v = (heads(name) for name in "qkv")
   if KV != c.heads and (not c.flash or KV % c.tensor != 0):
     k, v = (spread(jnp.repeat(y, c.heads // KV, axis=1 if is_plain else 2), split(c.heads)) for y in (k, v))
   out = flash(q, k, v) if c.flash else named(plain(q, k, v), "context")
@@ -171,7 +224,8 @@ def norm(x, scale):
 
 def feed(x, w):
   wide = lambda name: named(alone(spread(x @ w[name], P(("data", "fsdp"), None, "tensor"))), name)
-  hidden = jax.nn.silu(wide("gate")) * wide("up") if c.gated else jax.nn.gelu(wide("up"))
+  activation = getattr(jax.nn, c.activation or ("silu" if c.gated else "gelu"))
+  hidden = activation(wide("gate")) * wide("up") if c.gated else activation(wide("up"))
   return alone(hidden) @ w["down"]
 
 
@@ -182,13 +236,13 @@ def add(x, y):
   return spread(alone(x + (drop(y) if c.dropout else y)), BETWEEN)
 
 
-def layer(x, w):
+def layer(positions, x, w):
   w = jax.tree.map(lambda w: w.astype(jnp.bfloat16), w)
   x = named(x, "input")
   if c.parallel:
     y = norm(x, w["norm1"])
-    return spread(x + attend(y, w) + feed(y, w), BETWEEN), None
-  x = add(x, named(attend(norm(x, w["norm1"]), w), "out"))
+    return spread(x + (feed(y, w) + attend(y, w, positions)), BETWEEN), None
+  x = add(x, named(attend(norm(x, w["norm1"]), w, positions), "out"))
   return add(x, named(feed(norm(x, w["norm2"]), w), "down")), None
 
 
@@ -203,10 +257,17 @@ def policy():
                                                  offload_src="device", offload_dst="pinned_host")
 
 
-def loss(w, tokens):
-  x = spread(w["embed"].astype(jnp.bfloat16)[tokens], BETWEEN)
-  x, _ = jax.lax.scan(jax.checkpoint(layer, policy=policy()), x, w["layers"])
-  logits = spread(x @ w["unembed"].astype(jnp.bfloat16), P(("data", "fsdp"), None, "tensor")).astype(jnp.float32)
+def look_up(table, tokens):
+  table = table.astype(jnp.bfloat16)
+  return jax.nn.one_hot(tokens, c.vocab, dtype=table.dtype) @ table if c.one_hot else table[tokens]
+
+
+def loss(w, tokens, positions):
+  x = spread(look_up(w["embed"], tokens), BETWEEN)
+  x, _ = jax.lax.scan(jax.checkpoint(functools.partial(layer, positions), policy=policy()), x, w["layers"])
+  # MaxText has the logits of a tied embedding in f32.
+  table = w["embed"].T if c.tied else w["unembed"].astype(jnp.bfloat16)
+  logits = spread(x.astype(table.dtype) @ table, P(("data", "fsdp"), None, "tensor")).astype(jnp.float32)
   target = jnp.roll(tokens, -1, axis=1)
   hit = jax.nn.one_hot(target, c.vocab, dtype=jnp.bfloat16)
   return jnp.mean(jax.nn.logsumexp(logits, axis=-1) - jnp.sum(logits * hit, axis=-1))
@@ -222,14 +283,17 @@ def weights():
             "norm1": ((n, e), P()), "norm2": ((n, e), P())}
   if c.gated:
     layers["gate"] = ((n, e, f), into)
-  return {"layers": layers, "embed": ((c.vocab, e), P("tensor", "fsdp")),
-          "unembed": ((e, c.vocab), P("fsdp", "tensor"))}
+  layers |= {f"norm_{name}": ((n, c.head_dim), P()) for name in c.normed}
+  embeddings = {"embed": ((c.vocab, e), P("tensor", "fsdp"))}
+  if not c.tied:
+    embeddings["unembed"] = ((e, c.vocab), P("fsdp", "tensor"))
+  return {"layers": layers, **embeddings}
 
 
 @functools.partial(jax.jit, donate_argnums=0)
-def train_step(state, tokens):
+def train_step(state, tokens, positions):
   w, m, v = state
-  value, g = jax.value_and_grad(loss)(w, tokens)
+  value, g = jax.value_and_grad(loss)(w, tokens, positions)
   m = jax.tree.map(lambda m, g: (0.9 * m + 0.1 * g).astype(m.dtype), m, g)
   v = jax.tree.map(lambda v, g: 0.95 * v + 0.05 * g * g, v, g)
   w = jax.tree.map(lambda w, m, v: w - 1e-4 * (m / (jnp.sqrt(v) + 1e-8) + 0.1 * w), w, m, v)
@@ -239,12 +303,15 @@ def train_step(state, tokens):
 # ---- its time ----
 
 def operations():
-  """Of a step, as publications count: three times those of the forward pass, without attention's scores, and with all
-  of them.  What is computed again does not count."""
+  """Of a step, as publications count: three times those of the forward pass, without attention's scores and with all of
+  them; and with a half of them and the embedding, as MaxText did from November of 2023 to May of 2024.  What is computed
+  again does not count."""
   tokens = c.batch * c.sequence
   per_layer = 2 * c.emb * c.head_dim * (2 * c.heads + 2 * KV) + 2 * c.emb * c.mlp * (3 if c.gated else 2)
   attention = 4 * c.sequence * c.heads * c.head_dim
-  return [3 * tokens * (c.layers * (per_layer + scores) + 2 * c.emb * c.vocab) for scores in (0, attention)]
+  tables = 1 if c.tied else 2
+  return [3 * tokens * (c.layers * (per_layer + scores) + 2 * count * c.emb * c.vocab)
+          for scores, count in ((0, 1), (attention, 1), (attention / 2, tables))]
 
 
 def make_state():
@@ -258,13 +325,13 @@ def make_state():
   state = tuple(jax.jit(functools.partial(make, dtype), out_shardings=shardings)()
                 for dtype in ("float32", c.mu, "float32"))
   tokens = jax.jit(lambda: jnp.ones((c.batch, c.sequence), jnp.int32), out_shardings=NamedSharding(mesh, BATCH))()
-  return jax.block_until_ready((state, tokens))
+  return jax.block_until_ready((state, tokens, tokens + 0))
 
 
 def main():
-  state, tokens = make_state()
+  state, tokens, positions = make_state()
   begin = minipod.virtual_time()
-  _, value = train_step(state, tokens)
+  _, value = train_step(state, tokens, positions)
   value.block_until_ready()
   seconds = minipod.virtual_time() - begin
   row = next(line for line in minipod.time_report().splitlines() if line.startswith("jit_train_step"))
