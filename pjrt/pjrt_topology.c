@@ -45,17 +45,6 @@ static const char *pjrt_topology_make_debug_string(mp_arena_t *arena, const mp_p
   return pjrt_topology_print(arena, &text);
 }
 
-// What code for GPUs asks of a device; NULL for other chips.
-static const char *pjrt_topology_capability_of(const char *kind) {
-  static const struct {
-    const char *kind, *capability;
-  } chips[] = {{"NVIDIA A100", "8.0"}, {"NVIDIA H100", "9.0"}, {"NVIDIA B200", "10.0"}};
-  for (size_t i = 0; i < sizeof(chips) / sizeof(chips[0]); ++i) {
-    if (mp_str_starts_with(mp_str(kind), chips[i].kind)) return chips[i].capability;
-  }
-  return NULL;
-}
-
 // Callers understand strings, integers and lists of integers here, and nothing else.
 static mp_status_t pjrt_topology_make_attributes(const PJRT_TopologyDescription *topology,
                                                  PJRT_DeviceDescription *out) {
@@ -80,9 +69,8 @@ static mp_status_t pjrt_topology_make_attributes(const PJRT_TopologyDescription 
   if (info->core_group >= 0) {
     attributes[n++] = mp_pjrt_named_int("core_group", info->core_group);
   }
-  const char *capability = pjrt_topology_capability_of(pod->kind);
-  if (capability != NULL) {
-    attributes[n++] = mp_pjrt_named_string("compute_capability", capability);
+  if (pod->capability[0] != 0) {
+    attributes[n++] = mp_pjrt_named_string("compute_capability", pod->capability);
   }
   // For the Python package, which has JAX say it.
   if (topology->platform != MP_PLATFORM_MINIPOD) {

@@ -46,6 +46,7 @@ static void pod_fill_info(mp_pod_t *pod) {
       .chip = spec->chip,
       .flags = spec->flags,
       .kind = spec->kind,
+      .capability = spec->capability,
       .num_slices = spec->slices,
       .num_hosts = spec->hosts,
       .num_dims = spec->shape.num_dims,

@@ -207,11 +207,12 @@ typedef enum {
 // What is the same for all devices of a pod. Where they are not described, latencies are
 // MP_NO_LATENCY, and rates 0.
 typedef struct {
-  const char *name;    // of the description ("v5e:4x4", "rack" …), for messages; never NULL
-  const char *chip;    // whose figures count (topology/figures), "v5e"; "": nobody's; never NULL
-  const char *flags;   // given to its compiler, "a=true,b=false"; never NULL
-  const char *kind;    // device kind, "TPU v5 lite", "minipod"; never NULL
-  mp_wiring_t wiring;  // of the chips of a slice
+  const char *name;   // of the description ("v5e:4x4", "rack" …), for messages; never NULL
+  const char *chip;   // whose figures count (topology/figures), "v5e"; "": nobody's; never NULL
+  const char *flags;  // given to its compiler, "a=true,b=false"; never NULL
+  const char *kind;   // device kind, "TPU v5 lite", "minipod"; never NULL
+  const char *capability;  // what code for GPUs asks of a device, "9.0"; "": not described
+  mp_wiring_t wiring;      // of the chips of a slice
   mp_pod_dim_t dims[MP_POD_MAX_DIMS];  // the same by dimension; num_dims of them count
   int32_t num_slices;
   int32_t num_hosts;  // in the whole pod

@@ -79,6 +79,7 @@ typedef enum {
   X(preset, "preset", TEXT, "start from a known machine")                                     \
   X(name, "name", TEXT, "name of the pod, for messages")                                      \
   X(kind, "kind", TEXT, "device kind that clients see")                                       \
+  X(capability, "compute_capability", TEXT, "what code for GPUs asks of a device")            \
   X(wirings, "topology", WIRING, "how the chips of a slice, or of each dimension, are wired") \
   X(shape, "shape", SHAPE, "grid of chips of one slice")                                      \
   X(chips, "chips", INT, "number of chips of one slice; alone: a grid with one dimension")    \
@@ -154,6 +155,7 @@ typedef struct {
   mp_spec_text_t preset;
   mp_spec_text_t name;
   mp_spec_text_t kind;
+  mp_spec_text_t capability;
   mp_wirings_t wirings;
   mp_shape_t shape;
   int32_t chips;
