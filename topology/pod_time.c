@@ -25,16 +25,8 @@ static mp_status_t pod_time_read_option(const mp_options_t *options, mp_option_i
 
 // What is said about values that are absent stands in options alone.
 static mp_status_t pod_time_read_absent(const mp_options_t *options, mp_pod_time_t *time) {
-  int mode = 0;
-  while (mode < MP_ABSENT_MODE_COUNT &&
-         strcmp(mp_absent_mode_name((mp_absent_mode_t)mode), options->absent) != 0) {
-    ++mode;
-  }
-  if (mode == MP_ABSENT_MODE_COUNT) {
-    return pod_time_refuse(options, MP_OPTION_ID_absent, "error, nan, zero or one",
-                           options->absent);
-  }
-  time->absent = (mp_absent_mode_t)mode;
+  MP_RETURN_IF_ERROR(pod_time_read_option(options, MP_OPTION_ID_absent, MP_SPEC_ABSENT,
+                                          options->absent, &time->absent));
   time->unknown_trip_count = options->unknown_trip_count;
   long long branch = 0;
   if (strcmp(options->unknown_branch, "largest") == 0) {

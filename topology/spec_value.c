@@ -176,6 +176,7 @@ SPEC_VALUE_NAMED(mode, mp_time_mode_t, MP_TIME_MODE_COUNT, mp_time_mode_name)
 SPEC_VALUE_NAMED(values, mp_values_mode_t, MP_VALUES_MODE_COUNT, mp_values_mode_name)
 SPEC_VALUE_NAMED(clock, mp_clock_mode_t, MP_CLOCK_MODE_COUNT, mp_clock_mode_name)
 SPEC_VALUE_NAMED(platform, mp_platform_t, MP_PLATFORM_COUNT, mp_platform_name)
+SPEC_VALUE_NAMED(absent, mp_absent_mode_t, MP_ABSENT_MODE_COUNT, mp_absent_mode_name)
 #undef SPEC_VALUE_NAMED
 
 // A wiring, or those of the dimensions joined by ','.
