@@ -141,7 +141,7 @@ def bars(rows, left, title, parts, unit):
 
 
 def picture(rows, is_processor):
-  pieces = [("start", "state", "compile", "first")[i] for i in range(4)]
+  pieces = [part for part in PARTS if part != "again"]
   out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
          'font-family="sans-serif" font-size="12">', f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>']
   out += bars(rows, LEFT, "memory of the process, GiB", lambda row: [("memory", "#aa3377", row["MiB"] / 1024)], "GiB")

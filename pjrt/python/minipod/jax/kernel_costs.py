@@ -36,7 +36,7 @@ def _count(params) -> dict:
   return {
       "steps": steps, "flops": work.flops * steps, "vector": work.vector * steps,
       "transcendentals": work.functions * steps, "bytes_accessed": sum(blocks),
-      "cores": _is_parallel(params) and 2 or 1}
+      "cores": 2 if _is_parallel(params) else 1}
 
 
 def _sizes(mapping) -> list[int]:
