@@ -56,16 +56,16 @@ def run():
   sys.argv = [str(STEP), json.dumps(config)]
   sys.path.insert(0, str(STEP.parent))
   import train_step as step
-  state, tokens = step.make_state()
-  arrays = len(jax.tree.leaves((state, tokens)))
+  state, *inputs = step.make_state()
+  arrays = len(jax.tree.leaves((state, inputs)))
   mark("state")
-  step.train_step.lower(state, tokens).compile()
+  step.train_step.lower(state, *inputs).compile()
   mark("compile")
   seconds = []
   for part in ("first", "again", "again"):
     marks.pop("again", None)
     virtual = minipod.virtual_time()
-    state, value = step.train_step(state, tokens)
+    state, value = step.train_step(state, *inputs)
     value.block_until_ready()
     seconds.append(minipod.virtual_time() - virtual)
     mark(part)
