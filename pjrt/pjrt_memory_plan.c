@@ -27,26 +27,29 @@ mp_status_t mp_pjrt_executable_plan_memory(PJRT_Executable *executable,
   }
   const mp_pod_device_t *device = mp_pod_device(topology->pod, 0);
   // What is not described is this machine's memory, which says nothing of the chip.
-  if (device->is_shared[MP_MEMORY_DEVICE]) return NULL;
-  return mp_twin_memory_check(executable->memory, executable->program,
-                              device->capacity[MP_MEMORY_DEVICE]);
+  if (!device->is_shared[MP_MEMORY_DEVICE]) {
+    MP_RETURN_IF_ERROR(mp_twin_memory_check(executable->memory, executable->program,
+                                            device->capacity[MP_MEMORY_DEVICE]));
+  }
+  if (device->is_shared[MP_MEMORY_PINNED_HOST]) return NULL;
+  return mp_twin_memory_check_host(executable->memory, executable->program,
+                                   device->capacity[MP_MEMORY_PINNED_HOST]);
 }
 
 // ---- asking ----
 
 // Bytes of one device, as our own program uses them.
 static mp_twin_memory_t pjrt_memory_plan_own(const mp_program_t *program) {
-  mp_twin_memory_t memory = {.temporaries = program->arena_bytes};
+  mp_twin_memory_t memory = {.device.temporaries = program->arena_bytes};
   for (uint32_t i = 0; i < program->num_params; ++i) {
     const mp_program_io_t *io = &program->params[i];
-    const bool is_host = io->memory != MP_MEMORY_DEVICE;
-    *(is_host ? &memory.host_arguments : &memory.arguments) += io->bytes;
-    if (io->alias >= 0) *(is_host ? &memory.host_aliased : &memory.aliased) += io->bytes;
+    mp_twin_space_t *space = io->memory != MP_MEMORY_DEVICE ? &memory.host : &memory.device;
+    space->arguments += io->bytes;
+    if (io->alias >= 0) space->aliased += io->bytes;
   }
   for (uint32_t i = 0; i < program->num_results; ++i) {
     const mp_program_io_t *io = &program->results[i];
-    const bool is_host = io->memory != MP_MEMORY_DEVICE;
-    *(is_host ? &memory.host_results : &memory.results) += io->bytes;
+    (io->memory != MP_MEMORY_DEVICE ? &memory.host : &memory.device)->results += io->bytes;
   }
   return memory;
 }
@@ -57,18 +60,18 @@ mp_status_t mp_PJRT_Executable_GetCompiledMemoryStats(
   const PJRT_Executable *executable = args->executable;
   const mp_twin_memory_t memory =
       executable->memory != NULL ? *executable->memory : pjrt_memory_plan_own(executable->program);
-  const int64_t temp = (int64_t)memory.temporaries;
-  const int64_t total = (int64_t)mp_twin_memory_total(&memory);
+  const int64_t temp = (int64_t)memory.device.temporaries;
+  const int64_t total = (int64_t)mp_twin_space_total(&memory.device);
   args->generated_code_size_in_bytes = mp_pjrt_executable_code_size(executable->program);
-  args->argument_size_in_bytes = (int64_t)memory.arguments;
-  args->output_size_in_bytes = (int64_t)memory.results;
-  args->alias_size_in_bytes = (int64_t)memory.aliased;
+  args->argument_size_in_bytes = (int64_t)memory.device.arguments;
+  args->output_size_in_bytes = (int64_t)memory.device.results;
+  args->alias_size_in_bytes = (int64_t)memory.device.aliased;
   args->temp_size_in_bytes = temp;
   args->host_generated_code_size_in_bytes = 0;
-  args->host_argument_size_in_bytes = (int64_t)memory.host_arguments;
-  args->host_output_size_in_bytes = (int64_t)memory.host_results;
-  args->host_alias_size_in_bytes = (int64_t)memory.host_aliased;
-  args->host_temp_size_in_bytes = 0;
+  args->host_argument_size_in_bytes = (int64_t)memory.host.arguments;
+  args->host_output_size_in_bytes = (int64_t)memory.host.results;
+  args->host_alias_size_in_bytes = (int64_t)memory.host.aliased;
+  args->host_temp_size_in_bytes = (int64_t)memory.host.temporaries;
   if (MP_HAS(args, peak_memory_in_bytes)) args->peak_memory_in_bytes = total;
   if (MP_HAS(args, total_size_in_bytes)) args->total_size_in_bytes = total;
   if (MP_HAS(args, total_allocation_bytes)) args->total_allocation_bytes = total;

@@ -62,8 +62,10 @@ static mp_status_t twin_collective(mp_twin_builder_t *b, const mp_op_t *op) {
   return twin_meet(b, op, number);
 }
 
+// Copies to the host go on from one block to the next, so that blocks cannot be counted alone.
 static bool twin_is_local(const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_regions; ++i) {
+    if (mp_twin_has_copy(op->regions[i], false)) return false;
     for (const mp_op_t *in = op->regions[i]->first; in != NULL; in = in->next) {
       if (mp_plan_is_collective(in) || !twin_is_local(in)) return false;
     }
@@ -192,8 +194,16 @@ static mp_status_t twin_control(mp_twin_builder_t *b, const mp_op_t *op) {
 
 // ---- blocks ----
 
+static mp_status_t twin_copy(mp_twin_builder_t *b, const mp_op_t *op) {
+  uint32_t number;
+  MP_RETURN_IF_ERROR(mp_twin_add_host_copy(b, op, &number));
+  MP_RETURN_IF_ERROR(mp_twin_begin_copy(b, number));
+  return mp_twin_await_copy(b, number);
+}
+
 static mp_status_t twin_op(mp_twin_builder_t *b, const mp_op_t *op) {
   if (mp_plan_is_collective(op)) return twin_collective(b, op);
+  if (mp_op_crosses(op)) return twin_copy(b, op);
   switch (mp_op_info(op->code)->role) {
     case MP_OP_ROLE_KERNEL:
       if (mp_plan_is_sink(op)) return NULL;
@@ -209,6 +219,10 @@ static mp_status_t twin_op(mp_twin_builder_t *b, const mp_op_t *op) {
 
 static mp_status_t twin_slot(mp_twin_builder_t *b, const mp_twin_slot_t *slot) {
   const mp_twin_item_t *item = &slot->item;
+  if (item->copy != UINT32_MAX) {
+    if (slot->part != MP_TWIN_FINISH) MP_RETURN_IF_ERROR(mp_twin_begin_copy(b, item->copy));
+    return slot->part == MP_TWIN_BEGIN ? NULL : mp_twin_await_copy(b, item->copy);
+  }
   switch (slot->part) {
     case MP_TWIN_BEGIN:
       if (++b->num_started > b->most_started) b->most_started = b->num_started;
@@ -262,11 +276,12 @@ static mp_status_t twin_add_lost(mp_twin_builder_t *b, const mp_twin_order_t *or
 }
 
 static mp_status_t twin_block(mp_twin_builder_t *b, const mp_block_t *block) {
-  if (b->links != NULL && twin_has_collective(block)) {
+  if (b->links != NULL && (twin_has_collective(block) || mp_twin_has_copy(block, false))) {
     mp_twin_order_t order;
     MP_RETURN_IF_ERROR(mp_twin_order_block(b, block, &order));
     for (uint32_t i = 0; i < order.num_slots; ++i) {
-      const bool is_end = order.slots[i].part == MP_TWIN_FINISH;
+      const bool is_end =
+          order.slots[i].part == MP_TWIN_FINISH && order.slots[i].item.collective != UINT32_MAX;
       if (is_end) MP_RETURN_IF_ERROR(twin_add_lost(b, &order, i));
       MP_RETURN_IF_ERROR(twin_slot(b, &order.slots[i]));
     }
@@ -321,6 +336,9 @@ mp_status_t mp_twin_create_linked(const mp_chip_t *chip, const mp_program_t *pro
                       .steps = b.steps.items,
                       .num_collectives = b.collectives.count,
                       .collectives = b.collectives.items,
+                      .num_copies = b.copies.count,
+                      .copies = b.copies.items,
+                      .num_copy_slots = b.slots.count,
                       .num_tracks = b.num_tracks,
                       .most_started = b.most_started,
                       .num_controls = b.num_controls,

@@ -37,6 +37,15 @@ typedef struct {
   mp_overlap_t overlap;  // SYNC: devices wait where they meet; else they start it and wait later
 } mp_twin_collective_t;
 
+// A copy between the device and its host's memory, on a stream of its own for each direction.
+typedef struct {
+  const mp_op_t *op;  // the placement (mp_op_crosses)
+  bool is_to_host, is_async;
+  double bytes;
+  double seconds;  // 0: nobody knows the host's link
+  uint32_t slot;   // of those that a device may have started at a time, its number
+} mp_twin_copy_t;
+
 typedef enum {
   MP_TWIN_WORK,    // its kernels one after the other, which takes `time`
   MP_TWIN_LOCAL,   // a loop or branch in which no device meets another one: `flow`
@@ -45,6 +54,8 @@ typedef enum {
   MP_TWIN_DONE,    // the device waits for it
   MP_TWIN_SEND,    // hands a message over; does not wait
   MP_TWIN_RECV,    // waits for a message
+  MP_TWIN_COPY,    // begins a copy to the host or from it, which goes on beside what comes next
+  MP_TWIN_AWAIT,   // until the device waits for it
   MP_TWIN_JUMP,    // to targets[0]
   MP_TWIN_BRANCH,  // to targets[0] if the choice is 1: a loop is left
   MP_TWIN_SWITCH,  // to targets[choice]
@@ -59,6 +70,7 @@ typedef struct {
   uint32_t first, end;         // WORK, and PART that is work: its kernels [first, end)
   mp_moment_t time;            // of these
   uint32_t collective;         // MEET, START, DONE, SEND, RECV: its number in the twin
+  uint32_t copy;               // COPY, AWAIT: the same of the copy
   const mp_op_t *op;           // of control flow, else NULL
   int64_t rounds;              // BRANCH: how often the loop goes round, if that is known; else -1
   uint32_t num_targets;        // JUMP, BRANCH, SWITCH; of LOCAL one: what comes behind it
@@ -92,6 +104,9 @@ typedef struct {
   const mp_twin_step_t *steps;
   uint32_t num_collectives;
   const mp_twin_collective_t *collectives;
+  uint32_t num_copies;
+  const mp_twin_copy_t *copies;
+  uint32_t num_copy_slots;
   uint32_t num_tracks;    // how many of those that a device has started go on at a time
   uint32_t most_started;  // that a device has not waited for yet
   uint32_t num_controls;  // numbers of loops and branches are below it
@@ -100,12 +115,14 @@ typedef struct {
 } mp_twin_t;
 
 // What the twin has to know of the network to which the chip belongs: about how many seconds a
-// collective takes that has its links for itself, and bytes/s of a link of the chip, one way (0:
-// not described).
+// collective takes that has its links for itself, bytes/s of a link of the chip, one way (0: not
+// described), and the link to its host: seconds before bytes flow, and bytes/s in one direction,
+// when all chips of the host copy (0: copies take nothing).
 typedef struct {
   mp_status_t (*seconds)(void *context, const mp_collective_t *collective, double *out_seconds);
   void *context;
   double bandwidth;
+  double host_latency, host_bandwidth;
 } mp_twin_links_t;
 
 // Makes the twin of a program that has kept what it was made of (mp_program_t.partitioned), in

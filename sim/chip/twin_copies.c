@@ -90,6 +90,7 @@ mp_status_t mp_twin_copy_starts(mp_twin_builder_t *b, const mp_op_t *loop) {
   const mp_op_t *terminator = mp_block_terminator(body);
   for (uint32_t i = 0; i < loop->num_operands; ++i) {
     // What no round changes is read where it lies.
+    if (body->args[i].is_on_host) continue;
     if (twin_copies_root(terminator->operands[i]) == &body->args[i]) continue;
     const mp_value_t *root = twin_copies_root(loop->operands[i]);
     bool is_free = twin_copies_may_overwrite(b, root, loop);
@@ -105,6 +106,7 @@ mp_status_t mp_twin_copy_starts(mp_twin_builder_t *b, const mp_op_t *loop) {
 // Whether operand `i` of a terminator was not made in the block, or is operand `j` < `i` as well.
 static bool twin_copies_is_foreign(const mp_op_t *terminator, uint32_t i) {
   const mp_value_t *root = twin_copies_root(terminator->operands[i]);
+  if (root->is_on_host) return false;  // the device copies nothing there
   if (root->op == NULL || root->op->parent != terminator->parent) return true;
   if (root->op->code == MP_OP_CONSTANT) return true;
   for (uint32_t j = 0; j < i; ++j) {

@@ -15,10 +15,11 @@ typedef struct {
   const mp_block_t *turned_in;  // the block that has it turned by now; NULL: none
 } mp_twin_use_t;
 
-// Something that is done as a whole: a kernel, a collective, a loop or branch.
+// Something that is done as a whole: a kernel, a collective, a copy, a loop or branch.
 typedef struct {
   const mp_op_t *op;
   uint32_t collective;     // its number; UINT32_MAX: it is none
+  uint32_t copy;           // the same of a copy to the host or from it
   double seconds;          // about
   mp_ring_product_t ring;  // of a product that is decomposed
 } mp_twin_item_t;
@@ -49,6 +50,8 @@ typedef struct {
   MP_ARRAY(mp_twin_kernel_t) kernels;
   MP_ARRAY(mp_twin_step_t) steps;
   MP_ARRAY(mp_twin_collective_t) collectives;
+  MP_ARRAY(mp_twin_copy_t) copies;
+  MP_ARRAY(bool) slots;  // of copies: which are in use
   // [positions], in scratch: of ops whose results an item makes, its number in their block;
   // UINT32_MAX: none does
   uint32_t *items;
@@ -73,6 +76,17 @@ MP_NODISCARD mp_status_t mp_twin_add_scalar(mp_twin_builder_t *b, const mp_op_t 
 // Adds a collective, without a step.
 MP_NODISCARD mp_status_t mp_twin_add_collective(mp_twin_builder_t *b, const mp_op_t *op,
                                                 uint32_t *out_number);
+
+// ---- twin_host.c: copies between the device and its host ----
+
+// Whether an op of the block, or with `is_deep` of what is in its control flow, is such a copy.
+bool mp_twin_has_copy(const mp_block_t *block, bool is_deep);
+// Adds a copy, without a step.
+MP_NODISCARD mp_status_t mp_twin_add_host_copy(mp_twin_builder_t *b, const mp_op_t *op,
+                                               uint32_t *out_number);
+// Adds the step that begins it, and the one that waits for it.
+MP_NODISCARD mp_status_t mp_twin_begin_copy(mp_twin_builder_t *b, uint32_t number);
+MP_NODISCARD mp_status_t mp_twin_await_copy(mp_twin_builder_t *b, uint32_t number);
 
 // ---- twin_order.c ----
 

@@ -91,7 +91,8 @@ static uint32_t twin_order_num_members(const mp_collective_t *collective) {
 
 static mp_status_t twin_order_add_item(order_t *o, const mp_op_t *op, uint32_t *out_item) {
   mp_twin_builder_t *b = o->b;
-  item_t item = {.is = {.op = op, .collective = ORDER_NONE}, .attached = ORDER_NONE};
+  item_t item = {.is = {.op = op, .collective = ORDER_NONE, .copy = ORDER_NONE},
+                 .attached = ORDER_NONE};
   *out_item = o->items.count;
   if (mp_plan_is_collective(op)) {
     MP_RETURN_IF_ERROR(mp_twin_add_collective(b, op, &item.is.collective));
@@ -100,6 +101,10 @@ static mp_status_t twin_order_add_item(order_t *o, const mp_op_t *op, uint32_t *
                                     twin_order_num_members(one->collective));
     o->has_async |= one->overlap != MP_OVERLAP_SYNC;
     MP_RETURN_IF_ERROR(b->links->seconds(b->links->context, one->collective, &item.is.seconds));
+  } else if (mp_op_crosses(op)) {
+    MP_RETURN_IF_ERROR(mp_twin_add_host_copy(b, op, &item.is.copy));
+    item.is.seconds = b->copies.items[item.is.copy].seconds;
+    o->has_async |= b->copies.items[item.is.copy].is_async;
   } else {
     const mp_cluster_t *cluster = mp_cluster_at(&b->clusters, op);
     item.is_product = cluster != NULL && cluster->work.work_class == MP_WORK_MATMUL;
@@ -112,6 +117,7 @@ static mp_status_t twin_order_add_item(order_t *o, const mp_op_t *op, uint32_t *
 static bool twin_order_is_item(const order_t *o, const mp_op_t *op) {
   const mp_op_role_t role = mp_op_info(op->code)->role;
   if (mp_cluster_at(&o->b->clusters, op) != NULL || mp_plan_is_collective(op)) return true;
+  if (mp_op_crosses(op)) return true;
   if (role == MP_OP_ROLE_CONTROL || role == MP_OP_ROLE_COMMAND) return true;
   return role != MP_OP_ROLE_KERNEL && op->num_operands > 1;
 }
@@ -129,6 +135,10 @@ static mp_status_t twin_order_read(order_t *o, const mp_block_t *block, const mp
     const uint32_t from = o->b->items[value->op->id];
     if (from != ORDER_NONE) return twin_order_add_edge(o, from, item);
     if (value->op->num_operands == 0) return NULL;
+    // What was copied into an array on the host.
+    if (value->op->code == MP_OP_DYNAMIC_UPDATE_SLICE && value->is_on_host) {
+      MP_RETURN_IF_ERROR(twin_order_read(o, block, value->op->operands[1], item));
+    }
     value = value->op->operands[0];
   }
   return NULL;
@@ -207,7 +217,8 @@ static uint32_t twin_order_kind(const order_t *o, uint32_t item) {
 
 // Whether an item only moves what a loop carries to a collective, or from it.
 static bool twin_order_is_light(const item_t *item) {
-  const bool is_work = mp_op_info(item->is.op->code)->role == MP_OP_ROLE_KERNEL;
+  const bool is_work =
+      item->is.copy == ORDER_NONE && mp_op_info(item->is.op->code)->role == MP_OP_ROLE_KERNEL;
   return is_work && !item->is_product && item->is.collective == ORDER_NONE;
 }
 
@@ -582,10 +593,16 @@ static mp_status_t twin_order_make_nodes(order_t *o, const inputs_t *inputs, con
       if (inputs->inputs[e] != i) into[count++] = number[inputs->inputs[e]];
     }
     number[i] = n;
-    nodes[n] = (mp_schedule_node_t){.seconds = twin_order_node_seconds(o, item),
-                                    .is_async = one != NULL && one->overlap == MP_OVERLAP_ASYNC,
-                                    .num_inputs = count,
-                                    .inputs = into};
+    const mp_twin_copy_t *copy =
+        item->is.copy == ORDER_NONE ? NULL : &o->b->copies.items[item->is.copy];
+    mp_schedule_stream_t stream = MP_SCHEDULE_COLLECTIVES;
+    if (copy != NULL) stream = copy->is_to_host ? MP_SCHEDULE_TO_HOST : MP_SCHEDULE_FROM_HOST;
+    nodes[n] = (mp_schedule_node_t){
+        .seconds = twin_order_node_seconds(o, item),
+        .is_async = copy != NULL ? copy->is_async : one != NULL && one->overlap == MP_OVERLAP_ASYNC,
+        .stream = stream,
+        .num_inputs = count,
+        .inputs = into};
   }
   *out_nodes = nodes;
   return NULL;
@@ -634,7 +651,12 @@ static void twin_order_put_slots(order_t *o, const sort_t *s, const mp_schedule_
     const uint32_t item = s->sorted[slots[i].node], attached = o->items.items[item].attached;
     const uint32_t number = o->items.items[item].is.collective;
     mp_twin_collective_t *one = number == ORDER_NONE ? NULL : &o->b->collectives.items[number];
-    if (slots[i].part == MP_SCHEDULE_ALL) {
+    if (o->items.items[item].is.copy != ORDER_NONE) {
+      static const mp_twin_part_t parts[] = {[MP_SCHEDULE_ALL] = MP_TWIN_WHOLE,
+                                             [MP_SCHEDULE_START] = MP_TWIN_BEGIN,
+                                             [MP_SCHEDULE_DONE] = MP_TWIN_FINISH};
+      twin_order_put(o, out, item, parts[slots[i].part]);
+    } else if (slots[i].part == MP_SCHEDULE_ALL) {
       if (attached != ORDER_NONE) twin_order_put(o, out, attached, MP_TWIN_BEGIN);
       twin_order_put(o, out, item, MP_TWIN_WHOLE);
       if (attached != ORDER_NONE) twin_order_put(o, out, attached, MP_TWIN_FINISH);

@@ -76,7 +76,8 @@ mp_status_t mp_block_create(mp_module_t *module, uint32_t num_args,
   MP_RETURN_IF_NULL(block->args);
   block->num_args = num_args;
   for (uint32_t i = 0; i < num_args; ++i)
-    block->args[i] = (mp_value_t){.type = arg_types[i], .block = block, .index = i};
+    block->args[i] =
+        (mp_value_t){.type = arg_types[i], .block = block, .index = i & MP_VALUE_INDEX_MOST};
   *out_block = block;
   return NULL;
 }

@@ -51,13 +51,16 @@ typedef struct mp_block_s mp_block_t;
 typedef struct mp_func_s mp_func_t;
 typedef struct mp_module_s mp_module_t;
 
+enum { MP_VALUE_INDEX_MOST = 0x7fffffff };
+
 typedef struct mp_value_s mp_value_t;
 struct mp_value_s {
   const mp_type_t *type;
-  mp_op_t *op;        // the op whose result this is, or NULL
-  mp_block_t *block;  // the block whose argument this is, or NULL
-  uint32_t index;     // result or argument number
-  uint32_t id;        // see mp_module_number_values; passes may use it for their own numbers
+  mp_op_t *op;              // the op whose result this is, or NULL
+  mp_block_t *block;        // the block whose argument this is, or NULL
+  uint32_t index : 31;      // result or argument number
+  uint32_t is_on_host : 1;  // see mp_pass_find_host_values; 0 before it
+  uint32_t id;              // see mp_module_number_values; passes may use it for their own numbers
 };
 
 struct mp_op_s {
@@ -206,6 +209,22 @@ bool mp_op_is_sdy(const mp_op_t *op);
 #define MP_KERNEL_TARGET "minipod.kernel"
 // Whether the op is a kernel that has its region still.
 bool mp_op_is_kernel(const mp_op_t *op);
+
+// What JAX makes of `device_put` to another memory within a program: a custom_call with this
+// target, whose result is its operand in the memory that the frontend's attribute names.
+#define MP_PLACEMENT_TARGET    "annotate_device_placement"
+#define MP_PLACEMENT_ATTRIBUTE "_xla_buffer_placement"
+bool mp_op_is_placement(const mp_op_t *op);
+// Whether a placement is in memory of the host.
+bool mp_op_places_on_host(const mp_op_t *op);
+// Whether a memory kind's name is that of the host's memory.
+bool mp_is_host_memory(mp_str_t kind);
+// After mp_pass_find_host_values: whether the op copies its operand from the device to its host, or
+// back.
+bool mp_op_crosses(const mp_op_t *op);
+// The same: whether what the op makes or changes lies in the host's memory, so that the device does
+// nothing (a slice of an array that lies there).
+bool mp_op_is_of_host(const mp_op_t *op);
 
 // The attribute of this name; NULL when it is absent.
 const mp_attr_t *mp_op_attr(const mp_op_t *op, mp_attr_name_t name);

@@ -88,6 +88,31 @@ bool mp_op_is_kernel(const mp_op_t *op) {
   return op->code == MP_OP_CUSTOM_CALL && op->num_regions == 1;
 }
 
+bool mp_op_is_placement(const mp_op_t *op) {
+  return op->code == MP_OP_CUSTOM_CALL && op->num_operands == 1 && op->num_results == 1 &&
+         mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), MP_PLACEMENT_TARGET);
+}
+
+bool mp_is_host_memory(mp_str_t kind) {
+  return mp_str_is(kind, "pinned_host") || mp_str_is(kind, "unpinned_host");
+}
+
+bool mp_op_places_on_host(const mp_op_t *op) {
+  const mp_attr_t *kind = mp_attr_dict_get_text(mp_op_attr(op, MP_ATTR_MHLO_FRONTEND_ATTRIBUTES),
+                                                MP_PLACEMENT_ATTRIBUTE);
+  return kind != NULL && kind->kind == MP_KIND_STRING && mp_is_host_memory(kind->u.str);
+}
+
+bool mp_op_crosses(const mp_op_t *op) {
+  return op->code == MP_OP_CUSTOM_CALL && op->num_operands == 1 && op->num_results == 1 &&
+         op->operands[0]->is_on_host != op->results[0].is_on_host;
+}
+
+bool mp_op_is_of_host(const mp_op_t *op) {
+  return op->num_results != 0 && op->num_regions == 0 && op->results[0].is_on_host &&
+         !mp_op_crosses(op);
+}
+
 bool mp_op_is_sdy(const mp_op_t *op) {
   return strncmp(infos[op->code].name, "sdy.", 4) == 0;
 }
@@ -134,7 +159,8 @@ mp_status_t mp_op_create(mp_module_t *module, const mp_op_spec_t *spec, mp_op_t 
   op->num_results = spec->num_results;
   op->results = (mp_value_t *)(bytes + results_at);
   for (uint32_t i = 0; i < spec->num_results; ++i)
-    op->results[i] = (mp_value_t){.type = spec->result_types[i], .op = op, .index = i};
+    op->results[i] =
+        (mp_value_t){.type = spec->result_types[i], .op = op, .index = i & MP_VALUE_INDEX_MOST};
   op->num_regions = spec->num_regions;
   op->regions = (mp_block_t **)(bytes + regions_at);
   for (uint32_t i = 0; i < spec->num_regions; ++i) {

@@ -78,6 +78,14 @@ MP_NODISCARD mp_status_t mp_pass_close_kernels(mp_module_t *module);
 // (mp_op_t.control). After partitioning.
 MP_NODISCARD mp_status_t mp_pass_open_kernels(mp_module_t *module);
 
+// Placements (mp_op_is_placement) become their operands: this machine has one memory.
+MP_NODISCARD mp_status_t mp_pass_drop_placements(mp_module_t *module);
+
+// Finds the values that lie in the memory of the device's host (mp_value_t.is_on_host), and inserts
+// placements where a value is wanted in the other memory, so that all copies between the two are
+// such ops. After partitioning, for the twin.
+MP_NODISCARD mp_status_t mp_pass_find_host_values(mp_module_t *module);
+
 // Removes ops without effect whose results are not used.
 MP_NODISCARD mp_status_t mp_pass_dead_code(mp_module_t *module);
 

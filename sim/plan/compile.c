@@ -61,6 +61,13 @@ static mp_status_t compile_for_machine(mp_module_t *module, const mp_compile_req
   return mp_plan_create(module, options, out_program);
 }
 
+// What the described chip would run is made of this. NULL: nobody asks.
+static mp_status_t compile_for_twin(mp_module_t *partitioned) {
+  if (partitioned == NULL) return NULL;
+  MP_RETURN_IF_ERROR(mp_pass_close_kernels(partitioned));
+  return mp_pass_find_host_values(partitioned);
+}
+
 static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *request,
                            mp_program_t **out_program) {
   mp_plan_options_t options = {
@@ -82,6 +89,7 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
   MP_RETURN_IF_ERROR(mp_module_verify(module));
   MP_RETURN_IF_ERROR(compile_partition(module, request, &options));
   mp_module_check_verified(module);
+  if (!request->keep_partitioned) MP_RETURN_IF_ERROR(mp_pass_drop_placements(module));
   MP_RETURN_IF_ERROR(mp_plan_lay_out_calls(module));
   mp_module_check_verified(module);
   MP_RETURN_IF_ERROR(mp_passes_finish(module));
@@ -89,8 +97,8 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
     MP_RETURN_IF_ERROR(mp_module_number_control(module));
     MP_RETURN_IF_ERROR(mp_module_copy_main(module, &options.partitioned));
   }
-  mp_status_t status = NULL;
-  if (options.partitioned != NULL) status = mp_pass_close_kernels(options.partitioned);
+  mp_status_t status = compile_for_twin(options.partitioned);
+  if (status == NULL) status = mp_pass_drop_placements(module);
   if (status == NULL) status = compile_for_machine(module, request, &options, out_program);
   if (status != NULL) mp_module_release(options.partitioned);
   return status;

@@ -89,7 +89,7 @@ static inline void fuzz_check_steps(const mp_twin_t *twin, const char *pod) {
 }
 
 static inline void fuzz_check_memory(const mp_twin_t *twin, const char *pod) {
-  const mp_twin_memory_t *memory = &twin->memory;
+  const mp_twin_space_t *memory = &twin->memory.device;
   if (memory->aliased > memory->arguments || memory->aliased > memory->results) {
     fuzz_twin_fail(twin->program, pod, "more results in arguments than there are of either");
   }

@@ -28,9 +28,10 @@ static mp_status_t cluster_use_in_memory(mp_cluster_find_t *find, const mp_value
   return NULL;
 }
 
-// Something that is no cluster reads all the operands' bytes from memory.
+// Something that is no cluster reads all the operands' bytes from memory: those that lie there.
 static mp_status_t cluster_use_all_in_memory(mp_cluster_find_t *find, const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (op->operands[i]->is_on_host) continue;
     MP_RETURN_IF_ERROR(cluster_use_in_memory(find, mp_cluster_root(op->operands[i]), true));
   }
   return NULL;
@@ -586,7 +587,9 @@ static mp_status_t cluster_sweep(mp_cluster_find_t *find, const mp_block_t *bloc
 
 static mp_status_t cluster_op(mp_cluster_find_t *find, const mp_op_t *op) {
   const mp_op_role_t role = mp_op_info(op->code)->role;
-  const bool is_kernel = role == MP_OP_ROLE_KERNEL || mp_cluster_is_generator(op);
+  const bool is_of_host = mp_op_is_of_host(op), crosses = mp_op_crosses(op);
+  const bool may_be_kernel = role == MP_OP_ROLE_KERNEL || mp_cluster_is_generator(op);
+  const bool is_kernel = may_be_kernel && !is_of_host && !crosses;
   const uint32_t place = find->place--;
   if (op->code == MP_OP_WHILE) {
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->scratch_arena, &find->bodies, op->regions[1]));
@@ -603,7 +606,9 @@ static mp_status_t cluster_op(mp_cluster_find_t *find, const mp_op_t *op) {
     // A change of type alone has no kernel.
     const bool is_alias = op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL;
     if (!is_alias) status = cluster_place(find, op);
-  } else if (!mp_op_has(op, MP_OP_TRAIT_ALIAS) || mp_op_has(op, MP_OP_TRAIT_FLOW)) {
+  } else if (is_of_host) {
+    status = cluster_use_all_in_memory(find, op);
+  } else if (crosses || !mp_op_has(op, MP_OP_TRAIT_ALIAS) || mp_op_has(op, MP_OP_TRAIT_FLOW)) {
     for (uint32_t i = 0; i < op->num_results && status == NULL; ++i) {
       status = cluster_join_readers(find, &op->results[i], op->parent);
     }

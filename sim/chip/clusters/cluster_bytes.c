@@ -144,7 +144,7 @@ static mp_status_t cluster_bytes_keep_carried(mp_cluster_find_t *find, const mp_
   double room = find->scratch / 2;
   for (uint32_t i = 0; i < body->num_args; ++i) {
     const double bytes = mp_cluster_bytes_of(find->compiler, body->args[i].type);
-    if (bytes > room) continue;
+    if (bytes > room || body->args[i].is_on_host) continue;
     room -= bytes;
     MP_RETURN_IF_ERROR(cluster_bytes_keep_value(find, &body->args[i]));
     const mp_value_t *next = mp_cluster_root(terminator->operands[i]);

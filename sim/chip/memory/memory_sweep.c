@@ -169,6 +169,37 @@ static void memory_sweep_whole(mp_memory_values_t *all, const mp_op_t *op) {
   }
 }
 
+// ---- what lies on the host ----
+
+// An update of an array there. What is copied to the host for it is copied into the array.
+static void memory_sweep_update_there(mp_memory_values_t *all, const mp_op_t *op) {
+  mp_memory_extend(mp_memory_place_of(all, &op->results[0]), op->id);
+  mp_memory_hand_over(all, &op->results[0]);
+  const mp_op_t *from = mp_cluster_root(op->operands[1])->op;
+  if (from != NULL && mp_op_crosses(from)) {
+    mp_memory_place_of(all, &from->results[0])->kind = MP_MEMORY_ELSEWHERE;
+  } else {
+    mp_memory_read(all, op, op->operands[1], op->id, MP_MEMORY_NOBODY);
+  }
+  mp_memory_read(all, op, op->operands[0], op->id, op->results[0].id);
+}
+
+// A slice or the like is no array of its own.
+static void memory_sweep_of_host(mp_memory_values_t *all, const mp_op_t *op) {
+  mp_memory_value_t *place = mp_memory_place_of(all, &op->results[0]);
+  if (!mp_memory_is_live(place)) return;
+  if (mp_cluster_is_generator(op)) {
+    mp_memory_extend(place, op->id);
+    mp_memory_hand_over(all, &op->results[0]);
+  } else if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) {
+    memory_sweep_update_there(all, op);
+  } else {
+    mp_memory_read(all, op, op->operands[0], place->first, MP_MEMORY_NOBODY);
+    mp_memory_read(all, op, op->operands[0], place->last, MP_MEMORY_NOBODY);
+    place->kind = MP_MEMORY_ELSEWHERE;
+  }
+}
+
 // ---- loops ----
 
 // The value that a block ends with at `i`, if that is its own: made in it, and no other result.
@@ -272,10 +303,14 @@ static void memory_sweep_op(mp_memory_values_t *all, const mp_op_t *op) {
     }
     return;
   }
+  if (mp_op_is_of_host(op) && op->num_results == 1) {
+    memory_sweep_of_host(all, op);
+    return;
+  }
   const mp_cluster_t *cluster = mp_cluster_at(all->clusters, op);
   if (cluster != NULL) memory_sweep_cluster(all, cluster);
-  const bool is_kernel =
-      mp_op_info(op->code)->role == MP_OP_ROLE_KERNEL && !mp_plan_is_collective(op);
+  const bool is_kernel = !mp_op_crosses(op) && mp_op_info(op->code)->role == MP_OP_ROLE_KERNEL &&
+                         !mp_plan_is_collective(op);
   if (!is_kernel) memory_sweep_whole(all, op);
 }
 
@@ -332,14 +367,19 @@ static mp_status_t memory_sweep_add_places(const mp_memory_value_t *place, uint3
 
 mp_status_t mp_memory_find_places(const mp_chip_figures_t *figures, const mp_clusters_t *clusters,
                                   const mp_program_t *program, mp_arena_t *arena,
-                                  mp_memory_places_t *out_places, uint32_t *out_num_positions) {
+                                  mp_memory_places_t *out_places,
+                                  mp_memory_places_t *out_host_places,
+                                  uint32_t *out_num_positions) {
   mp_memory_values_t all;
   MP_RETURN_IF_ERROR(mp_memory_values_create(figures, clusters, program, arena, &all));
   memory_sweep_results(&all);
   memory_sweep_block(&all, program->partitioned->main->body);
   memory_sweep_arguments(&all);
   for (uint32_t id = 0; id < all.num_values; ++id) {
-    MP_RETURN_IF_ERROR(memory_sweep_add_places(&all.values[id], id, arena, out_places));
+    const mp_memory_value_t *place = &all.values[id];
+    const bool is_on_host = place->value != NULL && place->value->is_on_host;
+    MP_RETURN_IF_ERROR(
+        memory_sweep_add_places(place, id, arena, is_on_host ? out_host_places : out_places));
   }
   *out_num_positions = all.num_positions;
   return NULL;

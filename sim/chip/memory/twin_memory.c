@@ -6,33 +6,35 @@
 
 // ---- planning ----
 
+static mp_twin_space_t *twin_memory_space(mp_twin_memory_t *memory, const mp_program_io_t *io) {
+  return io->memory == MP_MEMORY_DEVICE ? &memory->device : &memory->host;
+}
+
 // Arguments and results as they lie in the chip's memory.
 static void twin_memory_count_io(const mp_chip_figures_t *figures, const mp_program_t *program,
                                  mp_twin_memory_t *memory) {
   for (uint32_t i = 0; i < program->num_params; ++i) {
     const mp_program_io_t *io = &program->params[i];
-    const bool is_host = io->memory != MP_MEMORY_DEVICE;
     const uint64_t bytes = mp_memory_bytes(figures, io->type);
-    *(is_host ? &memory->host_arguments : &memory->arguments) += bytes;
-    if (io->alias >= 0) *(is_host ? &memory->host_aliased : &memory->aliased) += bytes;
+    twin_memory_space(memory, io)->arguments += bytes;
+    if (io->alias >= 0) twin_memory_space(memory, io)->aliased += bytes;
   }
   for (uint32_t i = 0; i < program->num_results; ++i) {
     const mp_program_io_t *io = &program->results[i];
-    const bool is_host = io->memory != MP_MEMORY_DEVICE;
-    *(is_host ? &memory->host_results : &memory->results) += mp_memory_bytes(figures, io->type);
+    twin_memory_space(memory, io)->results += mp_memory_bytes(figures, io->type);
   }
 }
 
 // Of the places, which are sorted, the largest that live at a position.
 static mp_status_t twin_memory_keep(const mp_memory_places_t *places, uint32_t position,
-                                    mp_arena_t *arena, mp_twin_memory_t *memory) {
+                                    mp_arena_t *arena, mp_twin_space_t *space) {
   mp_memory_place_t *kept = MP_ARENA_ARRAY(arena, mp_memory_place_t, MP_MEMORY_MOST_PLACES);
   MP_RETURN_IF_NULL(kept);
-  memory->places = kept;
-  for (uint32_t i = 0; i < places->count && memory->num_places < MP_MEMORY_MOST_PLACES; ++i) {
+  space->places = kept;
+  for (uint32_t i = 0; i < places->count && space->num_places < MP_MEMORY_MOST_PLACES; ++i) {
     const mp_memory_place_t *place = &places->items[i];
     if (place->first > position || place->last < position) continue;
-    kept[memory->num_places++] = *place;
+    kept[space->num_places++] = *place;
   }
   return NULL;
 }
@@ -44,26 +46,34 @@ static bool twin_memory_has_product(const mp_clusters_t *clusters) {
   return false;
 }
 
+static mp_status_t twin_memory_pack(mp_memory_places_t *places, uint32_t num_positions,
+                                    mp_arena_t *scratch, mp_arena_t *arena,
+                                    mp_twin_space_t *space) {
+  uint64_t packed = 0, most = 0;
+  uint32_t position = 0;
+  MP_RETURN_IF_ERROR(mp_memory_pack(places, scratch, &packed));
+  MP_RETURN_IF_ERROR(mp_memory_find_peak(places, num_positions, scratch, &position, &most));
+  space->temporaries = packed > most ? packed : most;
+  return twin_memory_keep(places, position, arena, space);
+}
+
 static mp_status_t twin_memory_plan_in(const mp_chip_figures_t *figures,
                                        const mp_clusters_t *clusters, const mp_program_t *program,
                                        mp_arena_t *scratch, mp_arena_t *arena,
                                        mp_twin_memory_t *memory) {
-  mp_memory_places_t places = {0};
-  uint32_t num_positions = 0, position = 0;
-  MP_RETURN_IF_ERROR(
-      mp_memory_find_places(figures, clusters, program, scratch, &places, &num_positions));
+  mp_memory_places_t places = {0}, on_host = {0};
+  uint32_t num_positions = 0;
+  MP_RETURN_IF_ERROR(mp_memory_find_places(figures, clusters, program, scratch, &places, &on_host,
+                                           &num_positions));
   const double workspace = mp_figure_or(figures->memory_workspace, 0);
   if (workspace > 0 && twin_memory_has_product(clusters)) {
     MP_RETURN_IF_ERROR(
         MP_ARRAY_PUSH(scratch, &places,
                       (mp_memory_place_t){.bytes = (uint64_t)workspace, .last = num_positions}));
   }
-  uint64_t packed = 0, most = 0;
-  MP_RETURN_IF_ERROR(mp_memory_pack(&places, scratch, &packed));
-  MP_RETURN_IF_ERROR(mp_memory_find_peak(&places, num_positions, scratch, &position, &most));
-  memory->temporaries = packed > most ? packed : most;
   twin_memory_count_io(figures, program, memory);
-  return twin_memory_keep(&places, position, arena, memory);
+  MP_RETURN_IF_ERROR(twin_memory_pack(&places, num_positions, scratch, arena, &memory->device));
+  return twin_memory_pack(&on_host, num_positions, scratch, arena, &memory->host);
 }
 
 mp_status_t mp_twin_memory_plan(const mp_chip_figures_t *figures, const mp_clusters_t *clusters,
@@ -78,8 +88,8 @@ mp_status_t mp_twin_memory_plan(const mp_chip_figures_t *figures, const mp_clust
   return status;
 }
 
-uint64_t mp_twin_memory_total(const mp_twin_memory_t *memory) {
-  return memory->arguments + memory->results - memory->aliased + memory->temporaries;
+uint64_t mp_twin_space_total(const mp_twin_space_t *space) {
+  return space->arguments + space->results - space->aliased + space->temporaries;
 }
 
 // ---- checking ----
@@ -115,37 +125,48 @@ static void twin_memory_print_place(const mp_memory_place_t *place, mp_strbuf_t 
   mp_strbuf_puts(out, ")");
 }
 
-static void twin_memory_print_table(const mp_twin_memory_t *memory, mp_strbuf_t *out) {
+static void twin_memory_print_table(const mp_twin_space_t *space, mp_strbuf_t *out) {
   uint64_t shown = 0;
-  twin_memory_print_line(memory->arguments, "arguments", out);
-  twin_memory_print_line(memory->results - memory->aliased,
+  twin_memory_print_line(space->arguments, "arguments", out);
+  twin_memory_print_line(space->results - space->aliased,
                          "results that do not lie in donated arguments", out);
-  twin_memory_print_line(memory->temporaries, "temporaries; of these live at once:", out);
-  for (uint32_t i = 0; i < memory->num_places; ++i) {
-    twin_memory_print_place(&memory->places[i], out);
-    shown += memory->places[i].bytes;
+  twin_memory_print_line(space->temporaries, "temporaries; of these live at once:", out);
+  for (uint32_t i = 0; i < space->num_places; ++i) {
+    twin_memory_print_place(&space->places[i], out);
+    shown += space->places[i].bytes;
   }
-  if (shown < memory->temporaries && memory->num_places == MP_MEMORY_MOST_PLACES) {
-    twin_memory_print_line(memory->temporaries - shown, "others", out);
+  if (shown < space->temporaries && space->num_places == MP_MEMORY_MOST_PLACES) {
+    twin_memory_print_line(space->temporaries - shown, "others", out);
   }
 }
 
-mp_status_t mp_twin_memory_check(const mp_twin_memory_t *memory, const mp_program_t *program,
-                                 uint64_t capacity) {
-  const uint64_t total = mp_twin_memory_total(memory);
+static mp_status_t twin_memory_check(const mp_twin_space_t *space, const mp_program_t *program,
+                                     uint64_t capacity, const char *whose) {
+  const uint64_t total = mp_twin_space_total(space);
   if (total <= capacity) return NULL;
   mp_strbuf_t text;
   mp_strbuf_init(&text);
-  mp_strbuf_printf(&text, "%.*s does not fit into the memory of the described chip: it needs ",
-                   MP_STR_ARG(program->name));
+  mp_strbuf_printf(&text, "%.*s does not fit into the memory of %s: it needs ",
+                   MP_STR_ARG(program->name), whose);
   twin_memory_print_bytes(total, &text);
   mp_strbuf_puts(&text, " of ");
   twin_memory_print_bytes(capacity, &text);
   mp_strbuf_puts(&text, ", as its compiler would plan it:");
-  twin_memory_print_table(memory, &text);
+  twin_memory_print_table(space, &text);
   mp_status_t status = text.failed
                            ? mp_status_out_of_memory()
                            : mp_status_make(MP_RESOURCE_EXHAUSTED, "%s", mp_strbuf_text(&text));
   mp_strbuf_deinit(&text);
   return status;
+}
+
+mp_status_t mp_twin_memory_check(const mp_twin_memory_t *memory, const mp_program_t *program,
+                                 uint64_t capacity) {
+  return twin_memory_check(&memory->device, program, capacity, "the described chip");
+}
+
+mp_status_t mp_twin_memory_check_host(const mp_twin_memory_t *memory, const mp_program_t *program,
+                                      uint64_t capacity) {
+  return twin_memory_check(&memory->host, program, capacity,
+                           "the host (memory.pinned_host of the pod) that a described chip has");
 }

@@ -3,7 +3,8 @@
 // Only what kernels write has a place there: values inside of a cluster have none, and those that
 // are made again by whoever reads them have none either. A value lives from the kernel that makes
 // it to the last one that reads it, in the order of the program; what lives at different times may
-// lie at the same place. README.md has the rules.
+// lie at the same place. What lies on the host (mp_value_t.is_on_host) is planned in the same way,
+// as a memory of its own. README.md has the rules.
 #ifndef MINIPOD_SIM_CHIP_MEMORY_TWIN_MEMORY_H_
 #define MINIPOD_SIM_CHIP_MEMORY_TWIN_MEMORY_H_
 
@@ -21,14 +22,17 @@ typedef struct {
   uint64_t offset;       // among the temporaries
 } mp_memory_place_t;
 
-// Bytes of one device. `arguments` and what `results` do not take over from them are there besides
-// `temporaries`.
+// What a device has in one memory: its own, or its host's. `arguments` and what `results` do not
+// take over from them are there besides `temporaries`.
 typedef struct {
-  uint64_t arguments, results, aliased;                 // in the device's own memory
-  uint64_t host_arguments, host_results, host_aliased;  // in the host's
+  uint64_t arguments, results, aliased;
   uint64_t temporaries;
   uint32_t num_places;
   const mp_memory_place_t *places;  // temporaries of the moment when most bytes live, largest first
+} mp_twin_space_t;
+
+typedef struct {
+  mp_twin_space_t device, host;
 } mp_twin_memory_t;
 
 enum { MP_MEMORY_MOST_PLACES = 16 };  // that a plan keeps
@@ -40,13 +44,16 @@ MP_NODISCARD mp_status_t mp_twin_memory_plan(const mp_chip_figures_t *figures,
                                              const mp_program_t *program, mp_arena_t *arena,
                                              mp_twin_memory_t *out_memory);
 
-// The bytes that the chip needs at once: arguments, results and temporaries.
-uint64_t mp_twin_memory_total(const mp_twin_memory_t *memory);
+// The bytes that are needed of a memory at once: arguments, results and temporaries.
+uint64_t mp_twin_space_total(const mp_twin_space_t *space);
 
 // RESOURCE_EXHAUSTED if the program needs more than `capacity` bytes of a device's memory, with the
 // table of what is live where most of it is.
 MP_NODISCARD mp_status_t mp_twin_memory_check(const mp_twin_memory_t *memory,
                                               const mp_program_t *program, uint64_t capacity);
+// The same of what a device has in its host's memory.
+MP_NODISCARD mp_status_t mp_twin_memory_check_host(const mp_twin_memory_t *memory,
+                                                   const mp_program_t *program, uint64_t capacity);
 
 // The bytes of a value as it lies in the chip's memory: a TPU keeps tiles of 8 x 128 elements, in
 // the order of dimensions that wastes least.

@@ -19,16 +19,19 @@ typedef struct {
   const mp_schedule_node_t *nodes;
   const mp_schedule_limits_t *limits;
   mp_arena_t *scratch;
-  uint32_t *num_users;          // [num_nodes] of the node that do not stand yet
-  uint32_t *ranks;              // [num_nodes] the highest one stands last
-  uint32_t *of_rank;            // [num_nodes]
-  numbers_t ready;              // a heap of ranks of nodes
-  numbers_t ready_ends;         // the same of async nodes, whose ends may stand
+  uint32_t *num_users;  // [num_nodes] of the node that do not stand yet
+  uint32_t *ranks;      // [num_nodes] the highest one stands last
+  uint32_t *of_rank;    // [num_nodes]
+  numbers_t ready;      // a heap of ranks of nodes
+  // The same of async nodes on each stream, whose ends may stand.
+  numbers_t ready_ends[MP_SCHEDULE_STREAMS];
   MP_ARRAY(pending_t) pending;  // in the order of their ends, the last one first
+  uint32_t num_started;         // of those that are pending, the collectives
   double now;
-  double *tracks;             // [num_tracks] when each is free
-  mp_schedule_slot_t *slots;  // filled from the end
-  uint32_t first;             // of those that are filled
+  double *tracks;                       // [num_tracks] of collectives: when each is free
+  double streams[MP_SCHEDULE_STREAMS];  // the same of the other streams
+  mp_schedule_slot_t *slots;            // filled from the end
+  uint32_t first;                       // of those that are filled
 } sweep_t;
 
 // ---- Heaps of numbers, the largest first ----
@@ -60,14 +63,18 @@ static uint32_t schedule_pop(numbers_t *heap) {
 
 // ---- Standing ----
 
+// Where it waits until it may stand.
+static numbers_t *schedule_heap(sweep_t *s, uint32_t node) {
+  return s->nodes[node].is_async ? &s->ready_ends[s->nodes[node].stream] : &s->ready;
+}
+
 // The node needs its inputs: those that nobody else is to be before may stand next.
 static mp_status_t schedule_release(sweep_t *s, uint32_t node) {
   for (uint32_t i = 0; i < s->nodes[node].num_inputs; ++i) {
     const uint32_t input = s->nodes[node].inputs[i];
     MP_ASSERT(input < node && s->num_users[input] > 0);
     if (--s->num_users[input] != 0) continue;
-    numbers_t *heap = s->nodes[input].is_async ? &s->ready_ends : &s->ready;
-    MP_RETURN_IF_ERROR(schedule_push(s->scratch, heap, s->ranks[input]));
+    MP_RETURN_IF_ERROR(schedule_push(s->scratch, schedule_heap(s, input), s->ranks[input]));
   }
   return NULL;
 }
@@ -83,16 +90,24 @@ static mp_status_t schedule_put_whole(sweep_t *s) {
   return schedule_release(s, node);
 }
 
-// What goes on ends here at the latest, and begins when a track is free for so long.
-static mp_status_t schedule_put_end(sweep_t *s) {
-  const uint32_t node = s->of_rank[schedule_pop(&s->ready_ends)];
+// When the stream of a node is free: one of its tracks.
+static double *schedule_track(sweep_t *s, mp_schedule_stream_t stream) {
+  if (stream != MP_SCHEDULE_COLLECTIVES) return &s->streams[stream];
   uint32_t track = 0;
   for (uint32_t t = 1; t < s->limits->num_tracks; ++t) {
     if (s->tracks[t] < s->tracks[track]) track = t;
   }
+  return &s->tracks[track];
+}
+
+// What goes on ends here at the latest, and begins when a track is free for so long.
+static mp_status_t schedule_put_end(sweep_t *s, mp_schedule_stream_t stream) {
+  const uint32_t node = s->of_rank[schedule_pop(&s->ready_ends[stream])];
+  double *track = schedule_track(s, stream);
   schedule_put(s, node, MP_SCHEDULE_DONE);
-  s->tracks[track] = fmax(s->now, s->tracks[track]) + s->nodes[node].seconds;
-  return MP_ARRAY_PUSH(s->scratch, &s->pending, (pending_t){node, s->tracks[track]});
+  s->num_started += stream == MP_SCHEDULE_COLLECTIVES;
+  *track = fmax(s->now, *track) + s->nodes[node].seconds;
+  return MP_ARRAY_PUSH(s->scratch, &s->pending, (pending_t){node, *track});
 }
 
 static uint32_t schedule_next_start(const sweep_t *s) {
@@ -106,6 +121,7 @@ static uint32_t schedule_next_start(const sweep_t *s) {
 static mp_status_t schedule_put_start(sweep_t *s, uint32_t at) {
   const pending_t one = s->pending.items[at];
   s->pending.count -= 1;
+  s->num_started -= s->nodes[one.node].stream == MP_SCHEDULE_COLLECTIVES;
   for (uint32_t i = at; i < s->pending.count; ++i) s->pending.items[i] = s->pending.items[i + 1];
   schedule_put(s, one.node, MP_SCHEDULE_START);
   s->now = fmax(s->now, one.due);  // what does not go by beside others is waited for
@@ -118,8 +134,11 @@ static mp_status_t schedule_step(sweep_t *s) {
   const uint32_t next = schedule_next_start(s);
   const bool has_pending = s->pending.count != 0;
   if (has_pending && s->pending.items[next].due <= s->now) return schedule_put_start(s, next);
-  if (s->ready_ends.count != 0 && s->pending.count < s->limits->most_started) {
-    return schedule_put_end(s);
+  for (int stream = MP_SCHEDULE_STREAMS - 1; stream >= 0; --stream) {
+    const bool is_full =
+        stream == MP_SCHEDULE_COLLECTIVES && s->num_started >= s->limits->most_started;
+    if (s->ready_ends[stream].count == 0 || is_full) continue;
+    return schedule_put_end(s, (mp_schedule_stream_t)stream);
   }
   if (s->ready.count != 0) return schedule_put_whole(s);
   return schedule_put_start(s, next);
@@ -169,8 +188,8 @@ static mp_status_t schedule_begin(sweep_t *s, uint32_t num_nodes) {
     for (uint32_t i = 0; i < s->nodes[n].num_inputs; ++i) s->num_users[s->nodes[n].inputs[i]] += 1;
   }
   for (uint32_t n = 0; n < num_nodes; ++n) {
-    numbers_t *heap = s->nodes[n].is_async ? &s->ready_ends : &s->ready;
-    if (s->num_users[n] == 0) MP_RETURN_IF_ERROR(schedule_push(s->scratch, heap, s->ranks[n]));
+    if (s->num_users[n] != 0) continue;
+    MP_RETURN_IF_ERROR(schedule_push(s->scratch, schedule_heap(s, n), s->ranks[n]));
   }
   while (s->first != 0) MP_RETURN_IF_ERROR(schedule_step(s));
   return NULL;

@@ -13,10 +13,20 @@
 #include "sim/base/arena.h"
 #include "sim/base/status.h"
 
+// Where async nodes go on: what is on one stream comes one after the other, or of collectives some
+// at a time.
+typedef enum {
+  MP_SCHEDULE_COLLECTIVES,
+  MP_SCHEDULE_TO_HOST,
+  MP_SCHEDULE_FROM_HOST,
+  MP_SCHEDULE_STREAMS,
+} mp_schedule_stream_t;
+
 // Something that is done as a whole. Nodes stand in an order in which they can be done.
 typedef struct {
   double seconds;  // that it takes
   bool is_async;   // it takes them beside others, between its start and its end
+  mp_schedule_stream_t stream;
   uint32_t num_inputs;
   const uint32_t *inputs;  // earlier nodes that have to be over before it begins
 } mp_schedule_node_t;
@@ -33,8 +43,8 @@ typedef struct {
 } mp_schedule_slot_t;
 
 typedef struct {
-  uint32_t num_tracks;    // how many async nodes go on at a time; the others wait
-  uint32_t most_started;  // at a time: what they make lies in memory from their start on
+  uint32_t num_tracks;    // how many collectives go on at a time; the others wait
+  uint32_t most_started;  // of these, at a time: what they make lies in memory from their start on
 } mp_schedule_limits_t;
 
 // Orders the nodes: [*out_count] slots, one of each node that is not async and two of the others,

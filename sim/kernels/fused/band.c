@@ -241,7 +241,7 @@ static mp_status_t band_make_block(banding_t *b, const mp_type_t *product, mp_bl
       MP_RETURN_IF_ERROR(band_make_type(b, b->values[i]->type, b->needs[i], &type));
       b->copies[i] = &block->args[i];
     }
-    block->args[i] = (mp_value_t){.type = type, .block = block, .index = i};
+    block->args[i] = (mp_value_t){.type = type, .block = block, .index = i & MP_VALUE_INDEX_MOST};
   }
   return NULL;
 }

@@ -6,11 +6,13 @@ mp_status_t mp_books_create(mp_arena_t *arena, const mp_network_t *network, cons
   *out_books = (mp_replay_books_t){
       .num_steps = twin->num_steps,
       .num_collectives = twin->num_collectives,
+      .num_copies = twin->num_copies,
       .num_links = num_links,
       .num_devices = num_devices,
       .counts = MP_ARENA_ARRAY(arena, uint64_t, twin->num_steps),
       .times = MP_ARENA_ARRAY(arena, mp_moment_t, twin->num_steps),
       .meetings = MP_ARENA_ARRAY(arena, mp_replay_meetings_t, twin->num_collectives + 1),
+      .copies = MP_ARENA_ARRAY(arena, mp_replay_copies_t, twin->num_copies + 1),
       .link_bytes = MP_ARENA_ARRAY(arena, double, num_links + 1),
       .devices = MP_ARENA_ARRAY(arena, mp_replay_device_books_t, num_devices),
   };
@@ -21,6 +23,7 @@ mp_status_t mp_books_create(mp_arena_t *arena, const mp_network_t *network, cons
   MP_RETURN_IF_NULL(out_books->counts);
   MP_RETURN_IF_NULL(out_books->times);
   MP_RETURN_IF_NULL(out_books->meetings);
+  MP_RETURN_IF_NULL(out_books->copies);
   MP_RETURN_IF_NULL(out_books->link_bytes);
   MP_RETURN_IF_NULL(out_books->devices);
   return NULL;
@@ -33,6 +36,7 @@ void mp_books_clear(mp_replay_books_t *books) {
     memset(books->guesses, 0, books->num_steps * sizeof(*books->guesses));
   }
   memset(books->meetings, 0, books->num_collectives * sizeof(*books->meetings));
+  memset(books->copies, 0, books->num_copies * sizeof(*books->copies));
   memset(books->link_bytes, 0, books->num_links * sizeof(*books->link_bytes));
   memset(books->devices, 0, books->num_devices * sizeof(*books->devices));
   books->is_cut = false;
@@ -46,6 +50,12 @@ void mp_meetings_add(mp_replay_meetings_t *met, const mp_replay_meetings_t *more
   met->hidden += times * more->hidden;
   if (more->longest > met->longest) met->longest = more->longest;
   if (more->count != 0) met->algorithm = more->algorithm;
+}
+
+void mp_copies_add(mp_replay_copies_t *copies, const mp_replay_copies_t *more, uint64_t times) {
+  copies->count += times * more->count;
+  copies->time += times * more->time;
+  copies->exposed += times * more->exposed;
 }
 
 void mp_device_books_add(mp_replay_device_books_t *books, const mp_replay_device_books_t *more,
@@ -66,6 +76,9 @@ void mp_books_add(mp_replay_books_t *books, const mp_replay_books_t *more, uint6
   }
   for (uint32_t i = 0; i < books->num_collectives; ++i) {
     mp_meetings_add(&books->meetings[i], &more->meetings[i], times);
+  }
+  for (uint32_t i = 0; i < books->num_copies; ++i) {
+    mp_copies_add(&books->copies[i], &more->copies[i], times);
   }
   for (uint32_t i = 0; i < books->num_links; ++i) {
     books->link_bytes[i] += (double)times * more->link_bytes[i];

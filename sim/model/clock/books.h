@@ -18,20 +18,29 @@ typedef struct {
   mp_moment_t hidden;   // of that, what went by while the member did something else
 } mp_replay_meetings_t;
 
+// What one copy between devices and their hosts did, over all devices and rounds.
+typedef struct {
+  uint64_t count;
+  mp_moment_t time;     // from beginning to end
+  mp_moment_t exposed;  // for which devices waited for it, until it began as well
+} mp_replay_copies_t;
+
 // What one device did.
 typedef struct {
-  mp_moment_t work, waiting;
+  mp_moment_t work;
+  mp_moment_t waiting;  // for others, and for its host
   mp_moment_t traffic;  // blocked in collectives that have begun: what is exposed of them
-  mp_moment_t hidden;   // the rest of them, beside work
+  mp_moment_t hidden;   // the rest of them, and of copies to the host and from it, beside work
 } mp_replay_device_books_t;
 
 typedef struct {
-  uint32_t num_steps, num_collectives, num_links, num_devices;
+  uint32_t num_steps, num_collectives, num_copies, num_links, num_devices;
   uint64_t *counts;    // [num_steps] how often each step was done, summed over devices
   mp_moment_t *times;  // [num_steps] what its work took, summed over devices
   // [num_steps] how often a choice was guessed, summed over devices; NULL: there are no choices
   uint64_t *guesses;
   mp_replay_meetings_t *meetings;  // [num_collectives]
+  mp_replay_copies_t *copies;      // [num_copies]
   double *link_bytes;  // [num_links] of the network; a program without collectives counts none
   mp_replay_device_books_t *devices;  // [num_devices]
   bool is_cut;  // some path did not say everything: there every loop went round once
@@ -45,6 +54,7 @@ void mp_books_clear(mp_replay_books_t *books);
 // Adds `times` times what another one of the same program says.
 void mp_books_add(mp_replay_books_t *books, const mp_replay_books_t *more, uint64_t times);
 void mp_meetings_add(mp_replay_meetings_t *met, const mp_replay_meetings_t *more, uint64_t times);
+void mp_copies_add(mp_replay_copies_t *copies, const mp_replay_copies_t *more, uint64_t times);
 void mp_device_books_add(mp_replay_device_books_t *books, const mp_replay_device_books_t *more,
                          uint64_t times);
 // Of all devices together.

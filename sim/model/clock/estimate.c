@@ -36,6 +36,7 @@ static double estimate_of_rounds(const mp_twin_t *twin, const mp_replay_books_t 
       const mp_replay_meetings_t *met = &books->meetings[step->collective];
       once += (double)(met->members - met->hidden) + (double)met->waiting;
     }
+    if (step->kind == MP_TWIN_AWAIT) once += (double)books->copies[step->copy].exposed;
     moments += (visits[s] - 1) * once / books->num_devices;
   }
   return moments / MP_MOMENTS_PER_SECOND;
@@ -161,6 +162,9 @@ static double estimate_cost(guess_t *g, uint32_t begin, uint32_t end) {
       case MP_TWIN_RECV:
         seconds += estimate_cost_of_collective(g, step->collective);
         break;
+      case MP_TWIN_COPY:
+        seconds += g->twin->copies[step->copy].seconds;
+        break;
       case MP_TWIN_BRANCH:  // its condition has counted once
         rounds = estimate_rounds(g, step->rounds);
         next = step->targets[0];
@@ -172,6 +176,7 @@ static double estimate_cost(guess_t *g, uint32_t begin, uint32_t end) {
         if (step->num_targets > 1) next = estimate_join(g, step);
         break;
       case MP_TWIN_DONE:
+      case MP_TWIN_AWAIT:
       case MP_TWIN_SEND:
       case MP_TWIN_JUMP:
       case MP_TWIN_PART:

@@ -124,8 +124,10 @@ static mp_status_t model_make_program(mp_model_program_t *program,
     program->num_local += local >= 0 && local < info->num_local_devices;
   }
   program->name = device_program->name;
-  const mp_twin_links_t links = {mp_model_collective_seconds, program,
-                                 info->dims[0].link.bandwidth};
+  mp_twin_links_t links = {.seconds = mp_model_collective_seconds,
+                           .context = program,
+                           .bandwidth = info->dims[0].link.bandwidth};
+  MP_RETURN_IF_ERROR(mp_model_host_link(program, &links));
   MP_RETURN_IF_ERROR(
       mp_twin_create_linked(&program->model->chip, device_program, &links, arena, &program->twin));
   MP_RETURN_IF_ERROR(

@@ -218,6 +218,9 @@ void mp_model_end_entry(mp_model_t *model, uint64_t number, mp_moment_t end);
 
 // Makes what the devices of hosts share, where they do.
 MP_NODISCARD mp_status_t mp_model_make_hosts(mp_model_t *model);
+// What a program has of the link between a device and its host while all of its devices copy.
+MP_NODISCARD mp_status_t mp_model_host_link(const mp_model_program_t *program,
+                                            mp_twin_links_t *links);
 void mp_model_free_hosts(mp_model_t *model);
 // When the transfer of an entry PUT, COPY or GET ends.
 mp_moment_t mp_model_transfer(mp_model_t *model, const mp_entry_t *entry);

@@ -95,6 +95,17 @@ static void model_settle_on_transfer(void *context, uint32_t collective,
   }
 }
 
+static void model_settle_on_copy(void *context, uint32_t logical, uint32_t copy, mp_moment_t begin,
+                                 mp_moment_t end) {
+  const watched_t *w = context;
+  const mp_model_observer_t *observer = &w->program->model->observer;
+  const mp_twin_copy_t *one = &w->program->twin->copies[copy];
+  const mp_model_transfer_t told = {.kind = one->is_to_host ? MP_TRANSFER_GET : MP_TRANSFER_PUT,
+                                    .device = (uint32_t)w->program->ids[logical],
+                                    .bytes = (uint64_t)one->bytes};
+  observer->on_transfer(observer->context, &told, w->base + begin, w->base + end);
+}
+
 // ---- Launches ----
 
 static const mp_path_t k_no_path;
@@ -159,6 +170,7 @@ static mp_status_t model_settle_run(const mp_entry_t *entry, uint64_t path_hash,
   const mp_replay_observer_t observer = {.on_work = model_settle_on_work,
                                          .on_meeting = model_settle_on_meeting,
                                          .on_stream = model_settle_on_stream,
+                                         .on_copy = model_settle_on_copy,
                                          .on_message = model_settle_on_message,
                                          .on_transfer = model_settle_on_transfer,
                                          .context = &watched};

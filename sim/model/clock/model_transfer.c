@@ -33,9 +33,15 @@ static void model_transfer_count_members(const mp_model_t *model, members_t *mem
   }
 }
 
-// The rate of the link between a host and a device, for large transfers.
-static double model_transfer_link_rate(const mp_model_t *model) {
+static int32_t model_transfer_host_of(const mp_model_t *model, uint32_t device) {
+  return mp_pod_device(model->pod, (int32_t)device)->host_index;
+}
+
+// The rate of the link between a host and a device, for large transfers, and the seconds before
+// bytes flow.
+static double model_transfer_link_rate(const mp_model_t *model, double *out_latency) {
   mp_transfer_t way;
+  *out_latency = 0;
   const mp_status_t status =
       mp_network_message(model->network, mp_network_host(mp_pod_device(model->pod, 0)->host_index),
                          mp_network_device(0), 1, &way);
@@ -43,6 +49,7 @@ static double model_transfer_link_rate(const mp_model_t *model) {
     mp_status_ignore(status);
     return 0;
   }
+  *out_latency = way.latency + mp_figure_or(model->chip.figures.host_latency, 0);
   way.latency = 0;
   return mp_figure_or(model->chip.figures.host_share, 1) /
          mp_flows_transfer_alone(model->network, &way);
@@ -61,7 +68,8 @@ mp_status_t mp_model_make_hosts(mp_model_t *model) {
   } else {
     model_transfer_count_members(model, members);
   }
-  const double needed = model_transfer_link_rate(model);
+  double latency;
+  const double needed = model_transfer_link_rate(model, &latency);
   for (uint32_t h = 0; h < count && status == NULL; ++h) {
     // Processes that have some of its devices each are taken to do alike: each has its part.
     if (members[h].local == 0 || bandwidth >= needed * members[h].all) continue;
@@ -71,6 +79,22 @@ mp_status_t mp_model_make_hosts(mp_model_t *model) {
   }
   mp_free(members);
   return status;
+}
+
+mp_status_t mp_model_host_link(const mp_model_program_t *program, mp_twin_links_t *links) {
+  const mp_model_t *model = program->model;
+  const double bandwidth = mp_figure_or(model->chip.figures.host_bandwidth, 0);
+  uint32_t most = 0;
+  uint32_t *members = mp_calloc((size_t)mp_pod_info(model->pod)->num_hosts, sizeof(*members));
+  MP_RETURN_IF_NULL(members);
+  for (uint32_t i = 0; i < program->num_devices; ++i) {
+    const uint32_t count = ++members[model_transfer_host_of(model, (uint32_t)program->ids[i])];
+    if (count > most) most = count;
+  }
+  mp_free(members);
+  links->host_bandwidth = model_transfer_link_rate(model, &links->host_latency);
+  if (bandwidth > 0) links->host_bandwidth = fmin(links->host_bandwidth, bandwidth / most);
+  return NULL;
 }
 
 static void model_transfer_free_flows(mp_host_flows_t **flows, uint32_t count) {
@@ -85,10 +109,6 @@ void mp_model_free_hosts(mp_model_t *model) {
 }
 
 // ---- Alone ----
-
-static int32_t model_transfer_host_of(const mp_model_t *model, uint32_t device) {
-  return mp_pod_device(model->pod, (int32_t)device)->host_index;
-}
 
 static mp_network_end_t model_transfer_end(const mp_model_t *model, mp_model_place_t place) {
   if (place.space == MP_MEMORY_DEVICE) return mp_network_device((int32_t)place.device);

@@ -24,6 +24,7 @@ static mp_status_t replay_make(mp_replay_t *replay) {
   MP_RETURN_IF_ERROR(
       mp_books_create(replay->arena, replay->network, twin, replay->num_devices, &replay->books));
   MP_RETURN_IF_ERROR(mp_replay_make_stream(replay));
+  MP_RETURN_IF_ERROR(mp_replay_make_lanes(replay));
   MP_RETURN_IF_ERROR(mp_replay_find_neighbours(replay));
   return mp_replay_make_meetings(replay);
 }
@@ -95,6 +96,8 @@ static uint32_t replay_next_step(mp_replay_t *replay, uint32_t logical, uint32_t
     case MP_TWIN_RECV:
     case MP_TWIN_START:
     case MP_TWIN_DONE:
+    case MP_TWIN_COPY:
+    case MP_TWIN_AWAIT:
     case MP_TWIN_PART:
     case MP_TWIN_END:
       break;
@@ -123,6 +126,8 @@ static mp_status_t replay_walk(mp_replay_t *replay, uint32_t logical) {
       MP_RETURN_IF_ERROR(mp_replay_start(replay, logical, step->collective));
     }
     if (step->kind == MP_TWIN_DONE) mp_replay_await(replay, logical, step->collective);
+    if (step->kind == MP_TWIN_COPY) mp_replay_copy(replay, logical, step->copy);
+    if (step->kind == MP_TWIN_AWAIT) mp_replay_await_copy(replay, logical, step->copy);
   }
   return NULL;
 }
@@ -150,6 +155,7 @@ static void replay_begin(mp_replay_t *replay, const mp_replay_launch_t *launch,
          (size_t)replay->num_devices * replay->twin->num_controls * sizeof(*replay->cursors));
   mp_replay_reset_meetings(replay);
   mp_replay_reset_stream(replay);
+  mp_replay_reset_lanes(replay);
   for (uint32_t i = 0; i < replay->num_devices; ++i) {
     const bool is_out = launch->takes_part != NULL && !launch->takes_part[i];
     replay->devices[i] =

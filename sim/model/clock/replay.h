@@ -4,7 +4,8 @@
 // collective or have to wait for a message. Collectives begin when their last member has arrived
 // (a permutation: each of its messages when both ends have), and their traffic shares the links
 // with that of all others of this launch. Those that a device starts go on beside what it does
-// next, one after the other or several at a time, until it waits for them. Everything happens in
+// next, one after the other or several at a time, until it waits for them; so do copies to its host
+// and from it, one after the other in each direction. Everything happens in
 // the order of virtual time, and of numbers where times are equal, so that a replay depends on its
 // arguments alone.
 //
@@ -40,6 +41,9 @@ typedef struct {
   // sent.
   void (*on_message)(void *context, uint32_t logical, uint32_t collective, bool is_send,
                      uint32_t other, mp_moment_t begin, mp_moment_t end);
+  // A copy between a device and its host goes on between these moments.
+  void (*on_copy)(void *context, uint32_t logical, uint32_t copy, mp_moment_t begin,
+                  mp_moment_t end);
   void *context;
 } mp_replay_observer_t;
 

@@ -131,7 +131,9 @@ struct mp_replay_s {
   mp_round_t *rounds;                  // [num_collectives]
   mp_moment_t **together;              // [num_collectives] see replay_together.c; NULL: not known
   mp_started_t *started;               // [num_devices][most_started of the twin]
-  mp_moment_t *tracks;  // [num_devices][num_tracks of the twin] when free; UINT64_MAX: in use
+  mp_moment_t *copy_ends;  // [num_devices][num_copy_slots of the twin] of copies under way
+  mp_moment_t *lanes;      // [num_devices][2] to the host, and from it: when free
+  mp_moment_t *tracks;     // [num_devices][num_tracks of the twin] when free; UINT64_MAX: in use
   MP_ARRAY(mp_neighbours_t) neighbours;
   uint8_t *freedom;  // [num_collectives] see replay_together.c
   // Of the launch at hand.
@@ -150,6 +152,12 @@ void mp_replay_work(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_m
 // its step.
 uint64_t mp_replay_take(mp_replay_t *replay, uint32_t logical, uint32_t step, uint32_t control,
                         uint64_t most_zeros, uint64_t most, uint64_t *out_choice);
+
+MP_NODISCARD mp_status_t mp_replay_make_lanes(mp_replay_t *replay);
+void mp_replay_reset_lanes(mp_replay_t *replay);
+// The device begins a copy, and goes on; it waits until one is over.
+void mp_replay_copy(mp_replay_t *replay, uint32_t logical, uint32_t number);
+void mp_replay_await_copy(mp_replay_t *replay, uint32_t logical, uint32_t number);
 
 // ---- replay_local.c ----
 

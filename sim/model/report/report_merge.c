@@ -1,6 +1,6 @@
 // Rows that are added up: programs that come and go, and come again.
 #include "sim/model/clock/books.h"
-#include "sim/model/report/report_rows.h"
+#include "sim/model/report/report_copies.h"
 
 static mp_status_t report_merge_text(mp_arena_t *arena, const char **text) {
   *text = mp_arena_strndup(arena, *text, strlen(*text));
@@ -33,7 +33,8 @@ static mp_status_t report_merge_own(mp_arena_t *arena, mp_report_program_t *row)
   row->collective = collective;
   row->op = op;
   row->guess = guess;
-  return NULL;
+  row->memory.device.places = row->memory.host.places = NULL;  // the program's
+  return mp_report_copies_own(arena, row);
 }
 
 static void report_merge_collective(mp_report_program_t *to, const mp_report_collective_t *from) {
@@ -96,6 +97,7 @@ static mp_status_t report_merge_into(mp_arena_t *arena, mp_report_program_t *to,
   for (uint32_t i = 0; i < from->num_collectives; ++i) {
     report_merge_collective(to, &from->collective[i]);
   }
+  mp_report_copies_merge(to, from);
   for (uint32_t i = 0; i < from->num_ops; ++i) report_merge_op(to, &from->op[i]);
   to->guessed += from->guessed;
   for (uint32_t i = 0; i < from->num_guesses; ++i) {

@@ -1,7 +1,7 @@
 #include "sim/model/report/report_rows.h"
 
 #include "collectives/mailbox.h"
-#include "sim/model/report/report_fold.h"
+#include "sim/model/report/report_copies.h"
 #include "sim/model/report/report_links.h"
 #include "sim/model/report/step_parts.h"
 
@@ -203,6 +203,7 @@ static mp_status_t report_rows_make(const maker_t *m) {
       .waiting = total.waiting,
       .traffic = total.traffic,
       .hidden = total.hidden,
+      .memory = books->twin->memory,
       .is_cut = books->books.is_cut,
       .link = busiest.link,
       .link_bytes = busiest.bytes,
@@ -210,6 +211,7 @@ static mp_status_t report_rows_make(const maker_t *m) {
   };
   MP_RETURN_IF_NULL(m->row->name);
   MP_RETURN_IF_ERROR(report_rows_make_collectives(m));
+  MP_RETURN_IF_ERROR(mp_report_copies_make(m->arena, m->places, books, m->row));
   MP_RETURN_IF_ERROR(report_rows_make_guesses(m));
   return report_rows_make_ops(m);
 }

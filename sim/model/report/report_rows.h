@@ -14,6 +14,7 @@
 enum {
   MP_REPORT_PROGRAMS = 1000,   // rows; further programs are added up in one without details
   MP_REPORT_COLLECTIVES = 32,  // of a program: those on which devices spend most
+  MP_REPORT_COPIES = 16,       // likewise
   MP_REPORT_OPS = 16,          // likewise
   MP_REPORT_GUESSES = 16,      // likewise: the first ones
   MP_REPORT_NO_LINK = -1,
@@ -54,6 +55,14 @@ typedef struct {
   mp_moment_t time;
 } mp_report_op_t;
 
+// Copies between devices and their hosts at one place, of one size and direction.
+typedef struct {
+  const char *place;
+  bool is_to_host, is_async;
+  double bytes;
+  mp_replay_copies_t did;
+} mp_report_copy_t;
+
 // A choice of the program that was not made but guessed, because the value that decides is absent.
 typedef struct {
   const char *place;  // "cond at train.py:3:5"
@@ -72,12 +81,15 @@ typedef struct {
   mp_moment_t available;               // of all devices that took part
   mp_moment_t transfers;               // that these waited for arguments before they began
   mp_moment_t work, waiting, traffic;  // of all devices together; of collectives what is exposed
-  mp_moment_t hidden;                  // of collectives, beside work
+  mp_moment_t hidden;                  // of collectives and copies, beside work
   bool is_cut;
   uint64_t collectives;                // meetings of all collectives, also of those without a row
   double collective_bytes;             // of their operands, on one device for each meeting
   uint32_t num_collectives;            // rows
   mp_report_collective_t *collective;  // the one on which most time is spent first
+  uint32_t num_copies;
+  mp_report_copy_t *copy;  // likewise
+  mp_twin_memory_t memory;
   uint32_t num_ops;
   mp_report_op_t *op;        // likewise
   uint64_t guessed;          // choices, also those without a row

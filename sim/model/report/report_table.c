@@ -124,6 +124,42 @@ static void report_table_collectives(const mp_report_table_t *table, const mp_re
   }
 }
 
+static void report_table_copies(const mp_report_program_t *row, mp_strbuf_t *out) {
+  mp_strbuf_printf(out, "  %-18s %8s %10s %-10s %10s %8s %8s  %s\n", "host copy", "count", "bytes",
+                   "how", "time each", "share", "hidden", "at");
+  for (uint32_t i = 0; i < row->num_copies; ++i) {
+    const mp_report_copy_t *c = &row->copy[i];
+    char bytes[MP_REPORT_NUMBER], each[MP_REPORT_NUMBER];
+    char share[MP_REPORT_NUMBER], hidden[MP_REPORT_NUMBER];
+    // While a device waits for one it may wait for those before it.
+    const mp_moment_t exposed = c->did.exposed < c->did.time ? c->did.exposed : c->did.time;
+    mp_strbuf_printf(
+        out, "  %-18s %8" PRIu64 " %10s %-10s %10s %8s %8s  %s\n",
+        c->is_to_host ? "to host" : "from host", c->did.count,
+        mp_report_scaled(c->bytes, "B", bytes),
+        mp_overlap_name(c->is_async ? MP_OVERLAP_ASYNC : MP_OVERLAP_SYNC),
+        mp_report_time(c->did.count == 0 ? 0 : c->did.time / c->did.count, each),
+        mp_report_share((double)c->did.exposed, (double)row->available, share),
+        mp_report_share((double)(c->did.time - exposed), (double)row->available, hidden), c->place);
+  }
+}
+
+static void report_table_space(const char *whose, const mp_twin_space_t *space, mp_strbuf_t *out) {
+  char arguments[MP_REPORT_NUMBER], results[MP_REPORT_NUMBER], temporaries[MP_REPORT_NUMBER];
+  mp_strbuf_printf(out, "  memory of %s arguments %s, other results %s, temporaries %s\n", whose,
+                   mp_report_scaled((double)space->arguments, "B", arguments),
+                   mp_report_scaled((double)(space->results - space->aliased), "B", results),
+                   mp_report_scaled((double)space->temporaries, "B", temporaries));
+}
+
+// Of programs that have anything on the host.
+static void report_table_memory(const mp_report_program_t *row, mp_strbuf_t *out) {
+  const mp_twin_space_t *host = &row->memory.host;
+  if (host->arguments + host->results + host->temporaries == 0) return;
+  report_table_space("a device:", &row->memory.device, out);
+  report_table_space("it at its host:", host, out);
+}
+
 static void report_table_ops(const mp_report_program_t *row, mp_strbuf_t *out) {
   mp_strbuf_printf(out, "  %-18s %8s %10s %-12s %12s %10s %10s %8s %-8s %s\n", "op", "count",
                    "bytes", "class", "flops", "time", "time each", "share", "bound by", "at");
@@ -181,6 +217,8 @@ static void report_table_program(const mp_report_table_t *table, const mp_report
     mp_strbuf_putc(out, '\n');
   }
   if (row->num_collectives != 0) report_table_collectives(table, row, out);
+  report_table_memory(row, out);
+  if (row->num_copies != 0) report_table_copies(row, out);
   if (row->num_ops != 0) report_table_ops(row, out);
 }
 

@@ -48,38 +48,19 @@ static void launch_release_arguments(mp_launch_state_t *l) {
   }
 }
 
-// What goes between a device and the memory of its host for a launch: all of an argument, or of a
-// result, that lies there.
-static mp_stamp_t launch_note_copy(const mp_launch_share_t *share, mp_memory_space_t from,
-                                   mp_memory_space_t to, const mp_buffer_t *buffer) {
-  const uint32_t id = share->device->id;
-  return mp_model_copy(share->device->client->model, (mp_model_place_t){id, from},
-                       (mp_model_place_t){id, to}, buffer->bytes, buffer->stamp);
-}
-
-// The newest transfer that the arguments of a share come from.
+// The newest transfer that the arguments of a share come from. What comes from the host for the
+// launch, and goes there, is part of the program (sim/chip).
 static mp_stamp_t launch_newest_input(const mp_launch_state_t *l, const mp_launch_share_t *share) {
   mp_stamp_t newest = 0;
   for (uint32_t p = 0; p < l->executable->program->num_params; ++p) {
-    const mp_buffer_t *buffer = share->buffers[p];
-    const mp_memory_space_t space = buffer->memory->space;
-    const mp_stamp_t stamp = space == MP_MEMORY_DEVICE
-                                 ? buffer->stamp
-                                 : launch_note_copy(share, space, MP_MEMORY_DEVICE, buffer);
-    newest = mp_stamp_newer_transfer(newest, stamp);
+    newest = mp_stamp_newer_transfer(newest, share->buffers[p]->stamp);
   }
   return newest;
 }
 
 // Sets which entry of the model each result comes from.
 static void launch_note_results(const mp_launch_state_t *l, const mp_launch_share_t *share) {
-  for (uint32_t r = 0; r < share->num_results; ++r) {
-    mp_buffer_t *result = share->results[r];
-    const mp_memory_space_t space = result->memory->space;
-    result->stamp = l->stamp;
-    if (space == MP_MEMORY_DEVICE) continue;
-    result->stamp = launch_note_copy(share, MP_MEMORY_DEVICE, space, result);
-  }
+  for (uint32_t r = 0; r < share->num_results; ++r) share->results[r]->stamp = l->stamp;
 }
 
 // Tells the model of time. Launches on single devices that belong together have one number.

@@ -9,6 +9,7 @@ static mp_status_t partition_dispatch(mp_partitioner_t *p, const mp_op_t *op) {
   if (op->code == MP_OP_SDY_SHARDING_GROUP) return NULL;
   if (mp_partitioner_is_call_to(op, "InspectSharding")) return mp_partitioner_inspect(p, op);
   if (mp_partitioner_is_custom(p, op)) return mp_partitioner_custom(p, op);
+  if (mp_op_is_placement(op)) return mp_partitioner_place(p, op);
   if (mp_is_placement_op(op)) return mp_partitioner_identity(p, op);
   if (mp_partitioner_is_call_to(op, "SPMDFullToShardShape"))
     return mp_partitioner_full_to_shard(p, op);

@@ -38,6 +38,56 @@ mp_status_t mp_partitioner_identity(mp_partitioner_t *p, const mp_op_t *op) {
   return NULL;
 }
 
+// The copy says nothing of an effect, so that those which nobody uses vanish: of a value that is
+// there in several forms each gets one.
+static mp_status_t partition_constraint_place(mp_partitioner_t *p, const mp_op_t *op,
+                                              mp_value_t *operand, mp_value_t **out_value) {
+  mp_named_attr_t *attrs = MP_ARENA_ARRAY(p->arena, mp_named_attr_t, op->num_attrs);
+  MP_RETURN_IF_NULL(attrs);
+  const mp_attr_t *no = NULL;
+  uint32_t count = 0;
+  MP_RETURN_IF_ERROR(mp_attr_make_bool(p->arena, false, &no));
+  for (uint32_t i = 0; i < op->num_attrs; ++i) {
+    const mp_attr_name_t name = op->attrs[i].name;
+    if (name == MP_ATTR_MHLO_SHARDING || name == MP_ATTR_SDY_SHARDING) continue;
+    attrs[count] = op->attrs[i];
+    if (name == MP_ATTR_HAS_SIDE_EFFECT) attrs[count].value = no;
+    count += 1;
+  }
+  const mp_op_spec_t spec = {.code = op->code,
+                             .loc = op->loc,
+                             .num_operands = 1,
+                             .operands = &operand,
+                             .num_results = 1,
+                             .result_types = &operand->type,
+                             .num_attrs = count,
+                             .attrs = attrs};
+  mp_op_t *copy = NULL;
+  MP_RETURN_IF_ERROR(mp_op_create(p->module, &spec, &copy));
+  mp_block_append(p->versions.block, copy);
+  *out_value = &copy->results[0];
+  return NULL;
+}
+
+mp_status_t mp_partitioner_place(mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_value_t *operand = op->operands[0], *result = &op->results[0];
+  if (p->is_propagated && p->propagation.values[result->id] != NULL) {
+    // Nothing is sent between devices afterwards: that would be from the host.
+    const mp_boxes_t *boxes = NULL;
+    mp_value_t *value = NULL;
+    MP_RETURN_IF_ERROR(mp_atom_sharding_boxes(&p->propagation.space, p->scope, result->type,
+                                              p->propagation.values[result->id], &boxes));
+    MP_RETURN_IF_ERROR(mp_versions_get(&p->versions, p->scope, operand, boxes, op->loc, &value));
+    MP_RETURN_IF_ERROR(partition_constraint_place(p, op, value, &value));
+    return mp_versions_add(&p->versions, result, boxes, value);
+  }
+  MP_RETURN_IF_ERROR(mp_partitioner_identity(p, op));
+  for (mp_version_t *v = p->versions.versions[result->id]; v != NULL; v = v->next) {
+    MP_RETURN_IF_ERROR(partition_constraint_place(p, op, v->value, &v->value));
+  }
+  return NULL;
+}
+
 mp_status_t mp_partitioner_inspect(mp_partitioner_t *p, const mp_op_t *op) {
   const mp_value_t *operand = op->operands[0];
   mp_inspected_t inspected = {.loc = op->loc,

@@ -67,6 +67,8 @@ MP_NODISCARD mp_status_t mp_partitioner_finish_op(mp_partitioner_t *p, const mp_
 
 // An op whose result is its operand: the operand's versions become the result's too.
 MP_NODISCARD mp_status_t mp_partitioner_identity(mp_partitioner_t *p, const mp_op_t *op);
+// A placement in some memory (mp_op_is_placement): each of the operand's versions is placed.
+MP_NODISCARD mp_status_t mp_partitioner_place(mp_partitioner_t *p, const mp_op_t *op);
 // InspectSharding: an identity whose operand's sharding is remembered for the caller.
 MP_NODISCARD mp_status_t mp_partitioner_inspect(mp_partitioner_t *p, const mp_op_t *op);
 // Whether the op is a custom call of this target.

@@ -52,6 +52,19 @@ static void what_is_needed_late_is_started_late(void **state) {
   expect_order(5, nodes, 1, 4, "1 (0 2 3 0) 4");
 }
 
+// Copies to the host and from it have streams of their own: a collective does not wait for them,
+// and they do not count among those that are started.
+static void each_direction_of_the_host_has_a_stream(void **state) {
+  (void)state;
+  const mp_schedule_node_t nodes[] = {
+      {.seconds = 3, .is_async = true},
+      {.seconds = 3, .is_async = true, .stream = MP_SCHEDULE_TO_HOST},
+      {.seconds = 3, .is_async = true, .stream = MP_SCHEDULE_FROM_HOST},
+      {.seconds = 3},
+      {.seconds = 1, INPUTS(0, 1, 2, 3)}};
+  expect_order(5, nodes, 1, 1, "(0 (1 (2 3 0) 1) 2) 4");
+}
+
 static void independent_work_fills_the_gap(void **state) {
   (void)state;
   // The program has the other work behind the user of the collective.
@@ -189,6 +202,7 @@ int main(void) {
       cmocka_unit_test(test_combine),
       cmocka_unit_test(work_keeps_its_order),
       cmocka_unit_test(what_is_needed_late_is_started_late),
+      cmocka_unit_test(each_direction_of_the_host_has_a_stream),
       cmocka_unit_test(independent_work_fills_the_gap),
       cmocka_unit_test(tracks_and_memory_are_limits),
       cmocka_unit_test(compilers_differ),

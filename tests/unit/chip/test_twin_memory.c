@@ -42,7 +42,7 @@ static void plan_end(planned_t *p) {
 static void assert_temporaries(const char *text, uint64_t expected) {
   const mp_chip_t chip = chip_of(MP_CHIP_COMPILER_PLAIN);
   planned_t p = plan_on(&chip, text);
-  assert_int_equal(p.memory->temporaries, expected);
+  assert_int_equal(p.memory->device.temporaries, expected);
   plan_end(&p);
 }
 
@@ -202,10 +202,10 @@ static void donated_arguments_are_taken_over(void **state) {
   const mp_chip_t chip = chip_of(MP_CHIP_COMPILER_PLAIN);
   planned_t p =
       plan_on(&chip, MAIN(DONATED, "  %a = stablehlo.add %x, %x : " M "\n  return %a : " M "\n"));
-  assert_int_equal(p.memory->arguments, 1 * MIB);
-  assert_int_equal(p.memory->results, 1 * MIB);
-  assert_int_equal(p.memory->aliased, 1 * MIB);
-  assert_int_equal(mp_twin_memory_total(p.memory), 1 * MIB);
+  assert_int_equal(p.memory->device.arguments, 1 * MIB);
+  assert_int_equal(p.memory->device.results, 1 * MIB);
+  assert_int_equal(p.memory->device.aliased, 1 * MIB);
+  assert_int_equal(mp_twin_space_total(&p.memory->device), 1 * MIB);
   plan_end(&p);
 }
 
@@ -240,8 +240,8 @@ static void tpus_pad_tiles(void **state) {
                         "  return %a : tensor<65x100x3xf32>\n"
                         "}\n");
   // 100 in lanes (128), 65 in sublanes (72), 3 tiles; 3 in sublanes would have tiles of 4 rows.
-  assert_int_equal(p.memory->arguments, 72 * 128 * 3 * 4);
-  assert_int_equal(p.memory->results, 72 * 128 * 3 * 4);
+  assert_int_equal(p.memory->device.arguments, 72 * 128 * 3 * 4);
+  assert_int_equal(p.memory->device.results, 72 * 128 * 3 * 4);
   plan_end(&p);
 }
 
@@ -258,11 +258,11 @@ static void tpus_copy_tables_of_short_rows(void **state) {
       "}\n";
   mp_chip_t chip = chip_of(MP_CHIP_COMPILER_TPU);
   planned_t p = plan_on(&chip, text);
-  assert_int_equal(p.memory->temporaries, 4096 * 128 * 4);
+  assert_int_equal(p.memory->device.temporaries, 4096 * 128 * 4);
   plan_end(&p);
   chip.figures.memory_scratch = 4 * MIB;
   p = plan_on(&chip, text);
-  assert_int_equal(p.memory->temporaries, 0);
+  assert_int_equal(p.memory->device.temporaries, 0);
   plan_end(&p);
 }
 
@@ -272,7 +272,7 @@ static void products_have_working_memory(void **state) {
   mp_chip_t chip = chip_of(MP_CHIP_COMPILER_GPU);
   chip.figures.memory_workspace = 4 * MIB;
   planned_t p = plan_on(&chip, MAIN("%x: " M, DOT("%a", "%x", "%x") "  return %a : " M "\n"));
-  assert_int_equal(p.memory->temporaries, 4 * MIB);
+  assert_int_equal(p.memory->device.temporaries, 4 * MIB);
   plan_end(&p);
 }
 
@@ -282,7 +282,7 @@ static void too_much_is_refused(void **state) {
   const mp_chip_t chip = chip_of(MP_CHIP_COMPILER_PLAIN);
   planned_t p = plan_on(&chip, MAIN("%x: " M, DOT("%a", "%x", "%x") DOT("%b", "%a", "%x")
                                                   DOT("%c", "%b", "%x") "  return %c : " M "\n"));
-  assert_int_equal(mp_twin_memory_total(p.memory), 4 * MIB);
+  assert_int_equal(mp_twin_space_total(&p.memory->device), 4 * MIB);
   assert_ok(mp_twin_memory_check(p.memory, p.program, 4 * MIB));
   mp_status_t status = mp_twin_memory_check(p.memory, p.program, 4 * MIB - 1);
   assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);

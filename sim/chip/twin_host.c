@@ -1,0 +1,48 @@
+// Copies between the device and the memory of its host, where a program places values there or
+// back.
+#include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/twin_impl.h"
+
+bool mp_twin_has_copy(const mp_block_t *block, bool is_deep) {
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+    if (mp_op_crosses(op)) return true;
+    for (uint32_t r = 0; r < op->num_regions && is_deep; ++r) {
+      if (mp_twin_has_copy(op->regions[r], true)) return true;
+    }
+  }
+  return false;
+}
+
+mp_status_t mp_twin_add_host_copy(mp_twin_builder_t *b, const mp_op_t *op, uint32_t *out_number) {
+  const mp_twin_links_t *links = b->links;
+  const bool is_known = links != NULL && links->host_bandwidth > 0;
+  mp_twin_copy_t copy = {
+      .op = op,
+      .is_to_host = op->results[0].is_on_host,
+      .is_async = links != NULL && b->chip->figures.compiler != MP_CHIP_COMPILER_PLAIN,
+      .bytes = mp_cluster_bytes_of(b->chip->figures.compiler, op->results[0].type)};
+  if (is_known) copy.seconds = links->host_latency + copy.bytes / links->host_bandwidth;
+  *out_number = b->copies.count;
+  return MP_ARRAY_PUSH(b->arena, &b->copies, copy);
+}
+
+static mp_status_t twin_host_add_step(mp_twin_builder_t *b, mp_twin_kind_t kind, uint32_t number) {
+  const mp_twin_step_t step = {
+      .kind = kind, .op = b->copies.items[number].op, .copy = number, .rounds = -1};
+  b->must_begin = false;
+  return MP_ARRAY_PUSH(b->arena, &b->steps, step);
+}
+
+mp_status_t mp_twin_begin_copy(mp_twin_builder_t *b, uint32_t number) {
+  uint32_t slot = 0;
+  while (slot < b->slots.count && b->slots.items[slot]) ++slot;
+  if (slot == b->slots.count) MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->scratch, &b->slots, false));
+  b->slots.items[slot] = true;
+  b->copies.items[number].slot = slot;
+  return twin_host_add_step(b, MP_TWIN_COPY, number);
+}
+
+mp_status_t mp_twin_await_copy(mp_twin_builder_t *b, uint32_t number) {
+  b->slots.items[b->copies.items[number].slot] = false;
+  return twin_host_add_step(b, MP_TWIN_AWAIT, number);
+}
