@@ -3,10 +3,15 @@
 #include <string.h>
 
 bool mp_foreign_find_word(mp_str_t text, const char *word, mp_str_t *out_behind) {
+  // Texts may be long: a kernel's whole program stands in some.
   const size_t size = strlen(word);
-  for (size_t i = 0; i + size <= text.size; ++i) {
-    if (memcmp(text.data + i, word, size) != 0) continue;
-    *out_behind = (mp_str_t){text.data + i + size, text.size - i - size};
+  if (text.size < size) return false;
+  const char *last = text.data + (text.size - size);
+  for (const char *at = text.data; at <= last; ++at) {
+    at = memchr(at, word[0], (size_t)(last - at) + 1);
+    if (at == NULL) return false;
+    if (memcmp(at, word, size) != 0) continue;
+    *out_behind = (mp_str_t){at + size, (size_t)(last - at)};
     return true;
   }
   return false;
