@@ -5,7 +5,8 @@
 Prints a JSON object: seconds, the shares of work and collectives in them, and the seconds of collectives beside work.
 
 Weights are spread over `fsdp` and `tensor`, tokens over `data` and `fsdp`, heads and hidden units over `tensor`.  The
-layers are a scan; weights and Adam's moments are f32 (the first one may be bf16, `mu`), and computing is in bf16.
+layers are a scan, unless `scan` is false; weights and Adam's moments are f32 (the first one may be bf16, `mu`), and
+computing is in bf16.
 
 `flash`: attention is a library's kernel, as a custom_call that the model of time knows: JAX's splash kernels (`library`:
 "splash") with blocks of `block` tokens and two kernels in the backward pass, of three and four products, or one of five
@@ -14,7 +15,7 @@ layers are a scan; weights and Adam's moments are f32 (the first one may be bf16
 `rope`: "halves" rotates the first half of a head against the second one, "pairs" each element against the next one, and so
 does "shifted", by heads moved one place to both sides.  `normed`: which heads have a norm of their own.  `activation` is
 that of hidden units.  `tied`: one embedding for tokens and logits, these in f32.  `one_hot`: tokens are looked up by a
-product.
+product.  `logits`: the type of the product that makes them, where nothing is tied.
 
 `kernels`: "library" has kernels as PyTorch with Megatron's own has them: one for the softmax of scores, for bias and GELU,
 for a residual; none of them in a product's or a norm's. `dropout` is that of attention and of residuals.  `replicated`: all
@@ -42,7 +43,7 @@ c = type("Model", (), {"kv_heads": None, "head_dim": 128, "gated": True, "vocab"
                        "tensor": 1, "remat": "full", "offload": False, "flash": True, "library": "splash",
                        "block": 512, "backward": 7, "sequence": 2048, "mu": "float32", "kernels": "compiler",
                        "dropout": 0.0, "replicated": False, "rope": None, "normed": "", "activation": None, "tied": False,
-                       "one_hot": False} | json.loads(sys.argv[1]))
+                       "one_hot": False, "scan": True, "logits": "bfloat16"} | json.loads(sys.argv[1]))
 KV = c.kv_heads or c.heads
 BATCH = P(("data", "fsdp"))
 # Between layers nobody has activations that others have, too, or all of a tensor axis have the same.
@@ -264,9 +265,13 @@ def look_up(table, tokens):
 
 def loss(w, tokens, positions):
   x = spread(look_up(w["embed"], tokens), BETWEEN)
-  x, _ = jax.lax.scan(jax.checkpoint(functools.partial(layer, positions), policy=policy()), x, w["layers"])
+  one = jax.checkpoint(functools.partial(layer, positions), policy=policy())
+  if c.scan:
+    x, _ = jax.lax.scan(one, x, w["layers"])
+  for each in [] if c.scan else w["layers"]:
+    x, _ = one(x, each)
   # MaxText has the logits of a tied embedding in f32.
-  table = w["embed"].T if c.tied else w["unembed"].astype(jnp.bfloat16)
+  table = w["embed"].T if c.tied else w["unembed"].astype(c.logits)
   logits = spread(x.astype(table.dtype) @ table, P(("data", "fsdp"), None, "tensor")).astype(jnp.float32)
   target = jnp.roll(tokens, -1, axis=1)
   hit = jax.nn.one_hot(target, c.vocab, dtype=jnp.bfloat16)
@@ -284,6 +289,8 @@ def weights():
   if c.gated:
     layers["gate"] = ((n, e, f), into)
   layers |= {f"norm_{name}": ((n, c.head_dim), P()) for name in c.normed}
+  if not c.scan:
+    layers = [{name: (shape[1:], P(*spec[1:])) for name, (shape, spec) in layers.items()} for _ in range(n)]
   embeddings = {"embed": ((c.vocab, e), P("tensor", "fsdp"))}
   if not c.tied:
     embeddings["unembed"] = ((e, c.vocab), P("fsdp", "tensor"))
