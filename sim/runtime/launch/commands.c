@@ -122,20 +122,20 @@ static mp_status_t commands_do_call(exec_t *exec) {
 
 // ---- Collectives ----
 
-// Executed again when the run was parked here: then the meeting is over, or this participant was
-// the last one to arrive and has more to do for it.
-static mp_status_t commands_do_collective(exec_t *exec) {
+// Meets the others at a collective. Called again when the run was parked here: then the meeting is
+// over, or this participant was the last one to arrive and has more to do for it.
+static mp_status_t commands_meet(exec_t *exec, const mp_collective_t *collective,
+                                 mp_contribution_t contribution) {
   mp_run_t *run = exec->run;
   mp_arrival_t *arrival = &run->arrival;
   MP_ASSERT(run->session != NULL);
-  MP_ASSERT(arrival->collective == NULL || arrival->collective == exec->cmd->collective);
+  MP_ASSERT(arrival->collective == NULL || arrival->collective == collective);
   if (arrival->collective == NULL) {
-    mp_run_resolve(run, exec->cmd);
     *arrival = (mp_arrival_t){
-        .collective = exec->cmd->collective,
+        .collective = collective,
         .program_digest = run->executable->digest,
         .logical = run->logical,
-        .contribution = {.inputs = run->inputs, .outputs = run->outputs},
+        .contribution = contribution,
     };
   }
   if (!arrival->is_over) {
@@ -148,6 +148,21 @@ static mp_status_t commands_do_collective(exec_t *exec) {
     }
   }
   arrival->collective = NULL;
+  return NULL;
+}
+
+static mp_status_t commands_do_collective(exec_t *exec) {
+  mp_run_t *run = exec->run;
+  const uint32_t pc = exec->next - 1;
+  const mp_collective_t *collective = exec->cmd->collective;
+  if (run->arrival.collective == NULL) mp_run_resolve(run, exec->cmd);
+  for (bool is_over = false; !is_over;) {
+    mp_contribution_t contribution = {run->inputs, run->outputs};
+    if (run->shape_run != NULL) collective = mp_shape_run_meeting(run, pc, &contribution);
+    MP_RETURN_IF_ERROR(commands_meet(exec, collective, contribution));
+    if (exec->step == MP_STEP_PARKED) return NULL;
+    is_over = run->shape_run == NULL || mp_shape_run_has_met(run, pc);
+  }
   return NULL;
 }
 

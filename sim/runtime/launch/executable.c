@@ -136,8 +136,10 @@ static mp_status_t executable_make_shapes(mp_executable_t *executable) {
   const mp_program_t *program = executable->program;
   executable->newest = mp_calloc(program->num_results + 1, sizeof(*executable->newest));
   MP_RETURN_IF_NULL(executable->newest);
-  return mp_shapes_create(program, executable->timed,
-                          (uint64_t)executable->client->unknown_trip_count, &executable->shapes);
+  MP_RETURN_IF_ERROR(mp_shapes_create(program, executable->timed,
+                                      (uint64_t)executable->client->unknown_trip_count,
+                                      &executable->shapes));
+  return mp_shapes_find_meetings(executable->shapes);
 }
 
 static mp_status_t executable_make(mp_executable_t *executable, const uint32_t *assignment) {

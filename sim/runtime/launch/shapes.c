@@ -6,57 +6,14 @@
 #include "sim/plan/program_blame.h"
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/launch/run_slots.h"
+#include "sim/runtime/launch/shapes_impl.h"
 
-// Slots are numbered; the first one is special.
-enum {
-  SHAPES_ALWAYS = 0,  // constants and what has no bytes
-  SHAPES_FIRST = 1,
-  SHAPES_MOST_TRACKED = 64,  // results of a fused op are told apart up to so many operands
-};
-
-#define SHAPES_NONE UINT32_MAX  // no command
+enum { SHAPES_MOST_TRACKED = 64 };  // results of a fused op are told apart up to so many operands
 
 typedef struct {
   uint64_t hash;
   uint32_t number;
 } known_slot_t;
-
-typedef struct {
-  const uint32_t *operands;  // [num_operands] slot numbers
-  const uint32_t *results;   // [num_results]
-  // [num_results] the operands that each depends on, in bits; NULL: each on all.
-  const uint64_t *needs;
-  bool is_small;  // so little that it is computed if it can be
-  // Of a choice: the commands [begin, join) are those that it decides about. Whichever way it goes,
-  // the run comes to `join`. SHAPES_NONE: it is no choice, or one with a single outcome.
-  uint32_t begin, join;
-  uint32_t branch;        // SWITCH: the branch that is guessed
-  uint32_t loop;          // BRANCH_UNLESS: its number among loops
-  uint32_t next_joined;   // the next choice with the same join; SHAPES_NONE: there is none
-  uint32_t first_joined;  // of any command: the first choice that has its join here
-} shape_cmd_t;
-
-struct mp_shapes_s {
-  mp_arena_t *arena;
-  const mp_program_t *program;
-  const mp_model_program_t *timed;  // borrowed while it is made
-  uint64_t trip_count;              // that loops have whose end is guessed
-  uint32_t num_slots, num_loops;
-  const shape_cmd_t *commands;  // [program->num_commands]
-  const uint32_t *params;       // [num_params] slot numbers
-  const uint32_t *results;      // [num_results]
-  mp_name_t **makers;           // [num_results] references: which op makes each
-};
-
-struct mp_shape_run_s {
-  const mp_shapes_t *shapes;
-  uint64_t *known;                   // a bit per slot: it has a value
-  uint64_t *guessed;                 // a bit per choice: it was guessed, and its join is to come
-  uint32_t num_guessed;              // bits in it
-  uint64_t *rounds;                  // of each loop that the run is in: how often it went round
-  uint32_t num_params, num_results;  // added so far
-  mp_values_t **values;              // [params, then results] references
-};
 
 // ---- What can be computed ----
 
@@ -66,7 +23,7 @@ typedef struct {
 } shapes_builder_t;
 
 static mp_status_t shapes_number(shapes_builder_t *b, const mp_slot_t *slot, uint32_t *out) {
-  *out = SHAPES_ALWAYS;
+  *out = MP_SHAPES_ALWAYS;
   if (slot->kind == MP_SLOT_NONE || slot->kind == MP_SLOT_CONSTANT) return NULL;
   // One exact key: kinds, indices and offsets of slots are small numbers but for offsets.
   uint64_t hash = mp_hash_u64(MP_HASH_START, (uint64_t)slot->kind << 32 | slot->index);
@@ -185,10 +142,10 @@ static mp_status_t shapes_find_needs(shapes_builder_t *b, const mp_cmd_t *cmd,
 // (sim/plan/emit_control.c). The branch that leaves a loop jumps behind the loop's back edge, and
 // decides about the whole loop, also about its condition: that is computed once more or once less.
 // Each branch of a switch ends with a jump to the end of all.
-static void shapes_find_span(mp_shapes_t *shapes, uint32_t number, shape_cmd_t *out) {
+static void shapes_find_span(mp_shapes_t *shapes, uint32_t number, mp_shape_cmd_t *out) {
   const mp_program_t *program = shapes->program;
   const mp_cmd_t *cmd = &program->commands[number];
-  out->join = out->next_joined = out->first_joined = SHAPES_NONE;
+  out->join = out->next_joined = out->first_joined = MP_SHAPES_NONE;
   if (cmd->kind == MP_CMD_BRANCH_UNLESS) {
     const mp_cmd_t *edge = &program->commands[cmd->targets[0] - 1];
     MP_ASSERT(edge->kind == MP_CMD_JUMP && edge->targets[0] <= number);
@@ -206,16 +163,16 @@ static void shapes_find_span(mp_shapes_t *shapes, uint32_t number, shape_cmd_t *
 }
 
 // Lists the choices at their joins, the innermost first.
-static void shapes_list_joins(const mp_program_t *program, shape_cmd_t *commands) {
+static void shapes_list_joins(const mp_program_t *program, mp_shape_cmd_t *commands) {
   for (uint32_t i = 0; i < program->num_commands; ++i) {
-    if (commands[i].join == SHAPES_NONE) continue;
-    shape_cmd_t *join = &commands[commands[i].join];
+    if (commands[i].join == MP_SHAPES_NONE) continue;
+    mp_shape_cmd_t *join = &commands[commands[i].join];
     commands[i].next_joined = join->first_joined;
     join->first_joined = i;
   }
 }
 
-static mp_status_t shapes_add_command(shapes_builder_t *b, uint32_t number, shape_cmd_t *out) {
+static mp_status_t shapes_add_command(shapes_builder_t *b, uint32_t number, mp_shape_cmd_t *out) {
   const mp_cmd_t *cmd = &b->shapes->program->commands[number];
   shapes_find_span(b->shapes, number, out);
   MP_RETURN_IF_ERROR(shapes_number_all(b, cmd->operands, cmd->num_operands, &out->operands));
@@ -240,11 +197,11 @@ static mp_status_t shapes_build(shapes_builder_t *b) {
   mp_shapes_t *shapes = b->shapes;
   const mp_program_t *program = shapes->program;
   MP_RETURN_IF_ERROR(mp_arena_create(&shapes->arena));
-  shapes->num_slots = SHAPES_FIRST;
+  shapes->num_slots = MP_SHAPES_FIRST;
   MP_RETURN_IF_ERROR(shapes_number_border(b, MP_SLOT_PARAM, program->num_params, &shapes->params));
   MP_RETURN_IF_ERROR(
       shapes_number_border(b, MP_SLOT_RESULT, program->num_results, &shapes->results));
-  shape_cmd_t *commands = MP_ARENA_ARRAY(shapes->arena, shape_cmd_t, program->num_commands);
+  mp_shape_cmd_t *commands = MP_ARENA_ARRAY(shapes->arena, mp_shape_cmd_t, program->num_commands);
   MP_RETURN_IF_NULL(commands);
   for (uint32_t i = 0; i < program->num_commands; ++i) {
     MP_RETURN_IF_ERROR(shapes_add_command(b, i, &commands[i]));
@@ -301,22 +258,9 @@ void mp_shapes_release(mp_shapes_t *shapes) {
 
 // ---- A run ----
 
-static bool shapes_get(const uint64_t *bits, uint32_t i) {
-  return (bits[i / 64] >> (i % 64) & 1) != 0;
-}
-
-static void shapes_set(uint64_t *bits, uint32_t i, bool value) {
-  const uint64_t bit = UINT64_C(1) << (i % 64);
-  bits[i / 64] = value ? bits[i / 64] | bit : bits[i / 64] & ~bit;
-}
-
-static size_t shapes_words(uint32_t bits) {
-  return ((size_t)bits + 63) / 64;
-}
-
 mp_status_t mp_shape_run_create(const mp_shapes_t *shapes, mp_shape_run_t **out_run) {
   const mp_program_t *program = shapes->program;
-  const size_t bits = shapes_words(shapes->num_slots) + shapes_words(program->num_commands);
+  const size_t bits = mp_shapes_words(shapes->num_slots) + mp_shapes_words(program->num_commands);
   const size_t words = bits + shapes->num_loops;
   const size_t values = (size_t)program->num_params + program->num_results;
   char *memory = mp_calloc(
@@ -325,7 +269,7 @@ mp_status_t mp_shape_run_create(const mp_shapes_t *shapes, mp_shape_run_t **out_
   mp_shape_run_t *run = (mp_shape_run_t *)(void *)memory;
   run->shapes = shapes;
   run->known = (uint64_t *)(void *)(memory + sizeof(*run));
-  run->guessed = run->known + shapes_words(shapes->num_slots);
+  run->guessed = run->known + mp_shapes_words(shapes->num_slots);
   run->rounds = run->known + bits;
   run->values = (mp_values_t **)(void *)(run->known + words);
   for (uint32_t r = 0; r < program->num_results; ++r) {
@@ -364,60 +308,66 @@ mp_values_t *mp_shape_run_values(const mp_shape_run_t *run, uint32_t i) {
 }
 
 void mp_shape_run_begin(mp_shape_run_t *run) {
-  shapes_set(run->known, SHAPES_ALWAYS, true);
+  mp_shapes_set(run->known, MP_SHAPES_ALWAYS, true);
   for (uint32_t i = 0; i < run->num_params; ++i) {
     const mp_values_t *values = run->values[i];
-    shapes_set(run->known, run->shapes->params[i], values != NULL && values->are_there);
+    mp_shapes_set(run->known, run->shapes->params[i], values != NULL && values->are_there);
   }
 }
 
 void mp_shape_run_end(mp_shape_run_t *run) {
   const uint32_t num_params = run->shapes->program->num_params;
   for (uint32_t i = 0; i < run->num_results; ++i) {
-    run->values[num_params + i]->are_there = shapes_get(run->known, run->shapes->results[i]);
+    run->values[num_params + i]->are_there = mp_shapes_get(run->known, run->shapes->results[i]);
   }
 }
 
 // The operands that have values, in bits; of more operands the last bit says it of all others.
 static uint64_t shapes_known_operands(const mp_shape_run_t *run, const mp_cmd_t *cmd,
-                                      const shape_cmd_t *shape) {
+                                      const mp_shape_cmd_t *shape) {
   uint64_t mask = UINT64_MAX;
   for (uint32_t i = 0; i < cmd->num_operands; ++i) {
-    if (shapes_get(run->known, shape->operands[i])) continue;
+    if (mp_shapes_get(run->known, shape->operands[i])) continue;
     mask &= ~(UINT64_C(1) << (i < SHAPES_MOST_TRACKED ? i : SHAPES_MOST_TRACKED - 1));
   }
   return mask;
 }
 
-// Notes which results get values. True when none does.
-static bool shapes_note_results(mp_shape_run_t *run, const mp_cmd_t *cmd,
-                                const shape_cmd_t *shape) {
+bool mp_shape_run_note_results(mp_shape_run_t *run, const mp_cmd_t *cmd,
+                               const mp_shape_cmd_t *shape) {
   const uint64_t known = shape->is_small ? shapes_known_operands(run, cmd, shape) : 0;
   bool is_any = cmd->num_results == 0 && known == UINT64_MAX;
   for (uint32_t i = 0; i < cmd->num_results; ++i) {
     const uint64_t needs = shape->needs == NULL ? UINT64_MAX : shape->needs[i];
     const bool has = shape->is_small && (needs & ~known) == 0;
-    if (shape->results[i] != SHAPES_ALWAYS) shapes_set(run->known, shape->results[i], has);
+    if (shape->results[i] != MP_SHAPES_ALWAYS) mp_shapes_set(run->known, shape->results[i], has);
     is_any |= has;
   }
   return !is_any;
 }
 
-// Notes that nothing that the command writes has a value.
-static void shapes_forget_results(mp_shape_run_t *run, uint32_t number) {
+void mp_shape_run_forget_results(mp_shape_run_t *run, uint32_t number) {
   const mp_cmd_t *cmd = &run->shapes->program->commands[number];
-  const shape_cmd_t *shape = &run->shapes->commands[number];
+  const mp_shape_cmd_t *shape = &run->shapes->commands[number];
   for (uint32_t i = 0; i < cmd->num_results; ++i) {
-    if (shape->results[i] != SHAPES_ALWAYS) shapes_set(run->known, shape->results[i], false);
+    if (shape->results[i] != MP_SHAPES_ALWAYS) mp_shapes_set(run->known, shape->results[i], false);
   }
 }
 
+void mp_shape_run_know_results(mp_shape_run_t *run, uint32_t number) {
+  const mp_cmd_t *cmd = &run->shapes->program->commands[number];
+  const mp_shape_cmd_t *shape = &run->shapes->commands[number];
+  for (uint32_t i = 0; i < cmd->num_results; ++i)
+    mp_shapes_set(run->known, shape->results[i], true);
+}
+
 // Whether a foreign function is not called. Notes which results get values.
-static bool shapes_skips_call(mp_shape_run_t *run, const mp_cmd_t *cmd, const shape_cmd_t *shape) {
+static bool shapes_skips_call(mp_shape_run_t *run, const mp_cmd_t *cmd,
+                              const mp_shape_cmd_t *shape) {
   const mp_foreign_call_t *call = cmd->call;
-  const bool is_unknown = shapes_note_results(run, cmd, shape);
+  const bool is_unknown = mp_shape_run_note_results(run, cmd, shape);
   if (call->is_absent || call->has_stages) {
-    shapes_forget_results(run, (uint32_t)(cmd - run->shapes->program->commands));
+    mp_shape_run_forget_results(run, (uint32_t)(cmd - run->shapes->program->commands));
     return true;
   }
   if (mp_op_has_effect(call->op)) return run->num_guessed != 0 || !call->may_block;
@@ -426,27 +376,33 @@ static bool shapes_skips_call(mp_shape_run_t *run, const mp_cmd_t *cmd, const sh
 
 bool mp_shape_run_has_operand(const mp_shape_run_t *run, const mp_cmd_t *cmd, uint32_t operand) {
   const uint32_t pc = (uint32_t)(cmd - run->shapes->program->commands);
-  return shapes_get(run->known, run->shapes->commands[pc].operands[operand]);
+  return mp_shapes_get(run->known, run->shapes->commands[pc].operands[operand]);
 }
 
 // Ends what was guessed at choices that have their join here. Before its join the run goes the way
 // that was guessed, and what it computes on this way follows from that. Behind it no value may
 // depend on the guess: whatever any way could have written is not known, also where the way that
 // was taken has not written it.
-static void shapes_join(mp_shape_run_t *run, uint32_t pc) {
-  const shape_cmd_t *commands = run->shapes->commands;
-  for (uint32_t i = commands[pc].first_joined; i != SHAPES_NONE; i = commands[i].next_joined) {
-    if (!shapes_get(run->guessed, i)) continue;
-    shapes_set(run->guessed, i, false);
+void mp_shape_run_join(mp_shape_run_t *run, uint32_t pc) {
+  const mp_shape_cmd_t *commands = run->shapes->commands;
+  for (uint32_t i = commands[pc].first_joined; i != MP_SHAPES_NONE; i = commands[i].next_joined) {
+    if (!mp_shapes_get(run->guessed, i)) continue;
+    mp_shapes_set(run->guessed, i, false);
     run->num_guessed -= 1;
-    for (uint32_t c = commands[i].begin; c < commands[i].join; ++c) shapes_forget_results(run, c);
+    for (uint32_t c = commands[i].begin; c < commands[i].join; ++c)
+      mp_shape_run_forget_results(run, c);
   }
+}
+
+void mp_shape_run_guess(mp_shape_run_t *run, uint32_t pc) {
+  if (!mp_shapes_get(run->guessed, pc)) run->num_guessed += 1;
+  mp_shapes_set(run->guessed, pc, true);
 }
 
 // The way on from a loop's condition: true when the run leaves the loop. Once the end of a loop was
 // guessed it stays so: a condition that has a value again may end it earlier, but never later, as a
 // loop must not go on for ever on a way that the program would not have gone.
-static bool shapes_leaves_loop(mp_run_t *run, const mp_cmd_t *cmd, const shape_cmd_t *shape,
+static bool shapes_leaves_loop(mp_run_t *run, const mp_cmd_t *cmd, const mp_shape_cmd_t *shape,
                                bool is_known, bool is_guess) {
   uint64_t *rounds = &run->shape_run->rounds[shape->loop];
   const uint8_t *condition = mp_run_address(run, &cmd->operands[0]);
@@ -460,11 +416,11 @@ static bool shapes_leaves_loop(mp_run_t *run, const mp_cmd_t *cmd, const shape_c
 static bool shapes_guesses(mp_run_t *run, uint32_t pc, uint32_t *next) {
   mp_shape_run_t *shape_run = run->shape_run;
   const mp_cmd_t *cmd = &shape_run->shapes->program->commands[pc];
-  const shape_cmd_t *shape = &shape_run->shapes->commands[pc];
-  if (shape->join == SHAPES_NONE) return false;
+  const mp_shape_cmd_t *shape = &shape_run->shapes->commands[pc];
+  if (shape->join == MP_SHAPES_NONE) return false;
   const bool is_loop = cmd->kind == MP_CMD_BRANCH_UNLESS;
-  const bool was_guessed = shapes_get(shape_run->guessed, pc);
-  const bool is_known = shapes_get(shape_run->known, shape->operands[0]);
+  const bool was_guessed = mp_shapes_get(shape_run->guessed, pc);
+  const bool is_known = mp_shapes_get(shape_run->known, shape->operands[0]);
   const bool is_guess = !is_known || (is_loop && was_guessed);
   uint64_t choice = shape->branch;
   if (is_loop) choice = shapes_leaves_loop(run, cmd, shape, is_known, is_guess);
@@ -475,8 +431,7 @@ static bool shapes_guesses(mp_run_t *run, uint32_t pc, uint32_t *next) {
     const uint64_t mark = is_loop && was_guessed ? 0 : MP_PATH_GUESSED;
     mp_path_add(run->path, cmd->control, choice | mark, 1);
   }
-  if (!was_guessed) shape_run->num_guessed += 1;
-  shapes_set(shape_run->guessed, pc, true);
+  mp_shape_run_guess(shape_run, pc);
   return true;
 }
 
@@ -491,17 +446,17 @@ static void shapes_guess_rounds(mp_run_t *run, const mp_cmd_t *cmd) {
 bool mp_shape_run_skips(mp_run_t *run, uint32_t pc, uint32_t *next) {
   mp_shape_run_t *shape_run = run->shape_run;
   const mp_cmd_t *cmd = &shape_run->shapes->program->commands[pc];
-  const shape_cmd_t *shape = &shape_run->shapes->commands[pc];
-  if (shape->first_joined != SHAPES_NONE) shapes_join(shape_run, pc);
+  const mp_shape_cmd_t *shape = &shape_run->shapes->commands[pc];
+  if (shape->first_joined != MP_SHAPES_NONE) mp_shape_run_join(shape_run, pc);
   switch (cmd->kind) {
     case MP_CMD_LAUNCH:
     case MP_CMD_COPY:
-      return shapes_note_results(shape_run, cmd, shape);
+      return mp_shape_run_note_results(shape_run, cmd, shape);
     case MP_CMD_CALL:
       return run->call.state != MP_CALL_OVER && shapes_skips_call(shape_run, cmd, shape);
     case MP_CMD_REPLICA_ID:
     case MP_CMD_PARTITION_ID:
-      shapes_set(shape_run->known, shape->results[0], true);
+      mp_shape_run_know_results(shape_run, pc);
       return false;
     case MP_CMD_BRANCH_UNLESS:
     case MP_CMD_SWITCH:
@@ -513,10 +468,12 @@ bool mp_shape_run_skips(mp_run_t *run, uint32_t pc, uint32_t *next) {
       shapes_guess_rounds(run, cmd);
       break;
     case MP_CMD_COLLECTIVE:
+      if (shape->vote != NULL) return false;
+      break;
     case MP_CMD_SEND:
     case MP_CMD_RECV:
       break;
   }
-  shapes_forget_results(shape_run, pc);
+  mp_shape_run_forget_results(shape_run, pc);
   return true;
 }

@@ -17,6 +17,9 @@
 // what it gets (buffers/absent.h); but not on a way that was guessed, as nobody knows whether the
 // program would go there.
 //
+// Collectives are computed, too, where all members have small values to bring and all are sure to
+// come: meetings.c has the rules.
+//
 // What belongs to a program is immutable; what belongs to a run is used by the thread that runs it.
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_H_
@@ -36,6 +39,9 @@ MP_NODISCARD mp_status_t mp_shapes_create(const mp_program_t *program,
                                           const mp_model_program_t *timed, uint64_t trip_count,
                                           mp_shapes_t **out_shapes);
 void mp_shapes_release(mp_shapes_t *shapes);
+// Called once after that: finds the collectives that may be computed, without which none is
+// (meetings.c). RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_shapes_find_meetings(mp_shapes_t *shapes);
 
 // The state of a run. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_shape_run_create(const mp_shapes_t *shapes, mp_shape_run_t **out_run);
@@ -54,6 +60,13 @@ void mp_shape_run_begin(mp_shape_run_t *shape_run);
 // Called before each command. True: it is skipped, and `*next` says where the run goes on. False:
 // it is to be executed.
 bool mp_shape_run_skips(mp_run_t *run, uint32_t pc, uint32_t *next);
+// Of a collective that is executed: what the run meets the others at next. That is a vote, whether
+// all have values for it, and sets `contribution`; or the collective itself.
+const mp_collective_t *mp_shape_run_meeting(mp_run_t *run, uint32_t pc,
+                                            mp_contribution_t *contribution);
+// Called after that meeting. False: there is another one. True: the collective is over, and it is
+// noted whether its results have values.
+bool mp_shape_run_has_met(mp_run_t *run, uint32_t pc);
 // Whether an operand of the command that the run is at has a value.
 bool mp_shape_run_has_operand(const mp_shape_run_t *shape_run, const mp_cmd_t *cmd,
                               uint32_t operand);

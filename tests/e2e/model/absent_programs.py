@@ -5,7 +5,8 @@ these cases it prints its number, the virtual time that it took in picoseconds, 
 each result's value or "absent". With values nothing is absent; without them whatever has a value must have the same.
 
 Where an absent value decides in programs of kind `rigged`, it decides for branch 1, and for two rounds of a loop:
-with these as guesses times must be the same, too. A third of the programs runs on four devices, whose values differ.
+with these as guesses times must be the same, too. A third of the programs runs on four devices, whose values differ;
+those of kind `together` all do, on as many processes as there are, and meet more often.
 """
 
 import random
@@ -33,7 +34,8 @@ class Program:
   def __init__(self, kind, seed):
     self.random = random.Random(f"{kind} {seed}")
     self.is_rigged = kind == "rigged"
-    self.has_devices = seed % 3 == 0
+    self.is_together = kind == "together"
+    self.has_devices = self.is_together or seed % 3 == 0
 
   # ---- what decides ----
 
@@ -96,9 +98,16 @@ class Program:
     """What devices do together, where all of them come."""
     number = self.random.randint(0, 3)
     name = self.random.choice(["x", "y", "v", "big"])
+    pairs = [[0, 1], [2, 3]] if number % 2 else [[0, 3], [1, 2]]
     return self.random.choice([
         lambda s: {**s, name: lax.psum(s[name], "d") * 0.25},
+        lambda s: {**s, name: lax.psum(s[name], "d", axis_index_groups=pairs) * 0.5},
         lambda s: {**s, name: lax.ppermute(s[name], "d", [(k, (k + number) % 4) for k in range(4)])},
+        lambda s: {**s, name: lax.ppermute(s[name], "d", [(0, number), (2, (number + 1) % 4)])},
+        lambda s: {**s, "v": jnp.tile(lax.psum_scatter(s["v"], "d", tiled=True), 4) * 0.25},
+        lambda s: {**s, "v": lax.all_to_all(s["v"], "d", 0, 0, tiled=True)},
+        lambda s: {**s, "v": lax.all_gather(s["v"][number] + s["x"], "d").repeat(2)},
+        lambda s: {**s, "i": lax.psum(s["i"] + 1, "d") % 7, "x": lax.pmin(s["x"], "d")},
         lambda s: {**s, "y": lax.all_gather(s["x"], "d")[number]},
         lambda s: {**s, "i": lax.axis_index("d").astype(jnp.int32)},
         lambda s: {**s, "i": lax.pmax(s["j"], "d")},
@@ -109,8 +118,9 @@ class Program:
 
   # ---- control flow ----
 
-  def counted(self, depth):
-    body, rounds = self.block(depth), self.random.randint(0, 3)
+  def counted(self, depth, is_outermost):
+    # All devices go round as often.
+    body, rounds = self.block(depth, is_outermost and self.is_together), self.random.randint(0, 3)
     if self.random.random() < 0.5:
       return lambda s: lax.fori_loop(0, rounds, lambda _, s: body(s), s)
     return lambda s: lax.scan(lambda s, k: ({**body(s), "y": k}, s["x"]), s, jnp.arange(2, dtype=jnp.float32))[0]
@@ -139,7 +149,7 @@ class Program:
       return {**s, "j": rounds}
     return loop
 
-  def statement(self, depth):
+  def statement(self, depth, is_outermost):
     kind = self.random.randrange(11) if depth > 0 else 0
     if kind < 3:
       return self.simple()
@@ -151,7 +161,7 @@ class Program:
       branches = [self.block(depth - 1) for _ in range(3)]
       return lambda s: lax.switch(index(s), branches, s)
     if kind < 8:
-      return self.counted(depth - 1)
+      return self.counted(depth - 1, is_outermost)
     return self.bounded(depth - 1) if kind == 8 else self.decided(depth - 1)
 
   def block(self, depth, is_outermost=False):
@@ -159,7 +169,7 @@ class Program:
     may_meet = self.has_devices and (is_outermost or self.is_rigged)
     statements = []
     for _ in range(self.random.randint(1, 3) + 2 * (may_meet and is_outermost)):
-      statements.append(self.meeting() if may_meet and self.random.random() < 0.4 else self.statement(depth))
+      statements.append(self.meeting() if may_meet and self.random.random() < 0.4 else self.statement(depth, is_outermost))
     def run(s):
       for statement in statements:
         s = {name: value.astype(SMALL.get(name, jnp.float32)) for name, value in statement(s).items()}
@@ -211,10 +221,10 @@ def guesses():
 def one(kind, run, state):
   """The virtual time of two launches, what was guessed, and the values that come out."""
   jax.block_until_ready(state)
-  began, guessed = minipod.virtual_time(), guesses() if kind == "free" else 0
+  began, guessed = minipod.virtual_time(), guesses() if kind != "rigged" else 0
   state = jax.block_until_ready(run(run(state)))  # what comes out goes in again
   took = round((minipod.virtual_time() - began) * 1e12)
-  guessed = guesses() - guessed if kind == "free" else 0
+  guessed = guesses() - guessed if kind != "rigged" else 0
   return took, guessed, *(show(state[name]) for name in sorted(state) if name not in ("big", "zero"))
 
 

@@ -2,7 +2,9 @@
 
 import os
 import pathlib
+import textwrap
 
+import mpirun
 import pytest
 import scenario
 
@@ -279,16 +281,13 @@ def test_guesses_can_be_chosen():
   assert float(time_of("smallest")) < float(true)
 
 
-@pytest.mark.parametrize("kind, guesses", [
-    ("free", {}), ("rigged", {"MINIPOD_UNKNOWN_TRIP_COUNT": 2, "MINIPOD_UNKNOWN_BRANCH": 1})])
-def test_random_programs_are_as_with_values(kind, guesses):
-  """Whatever has a value without computing has the value of a run that computes, and times are the same
-  where nothing was guessed, or what happens (rigged: absent values decide for branch 1 and two rounds)."""
-  count = int(os.environ.get("MINIPOD_RANDOM_CASES", "8"))
+def random_programs(kind, count):
   folder = str(pathlib.Path(__file__).parent)
-  code = f"import sys; sys.path.insert(0, {folder!r}); import absent_programs; absent_programs.main({kind!r}, 0, {count})"
-  true = scenario.run(code, timeout=60 + 2 * count, MINIPOD_TIME="model").splitlines()
-  shapes = scenario.run(code, timeout=60 + 2 * count, **guesses, **SHAPES).splitlines()
+  return f"import sys; sys.path.insert(0, {folder!r}); import absent_programs; absent_programs.main({kind!r}, 0, {count})"
+
+
+def compare(kind, count, true, shapes):
+  """What programs tell of themselves with values, and without."""
   assert len(true) == len(shapes) == count * 5
   known = same = 0
   for with_values, without in zip(true, shapes):
@@ -297,10 +296,93 @@ def test_random_programs_are_as_with_values(kind, guesses):
     what = f"program {seed} of absent_programs.py, {kind}"
     assert seed == other_seed
     assert all(other in (value, "absent") for value, other in zip(values, others, strict=True)), what
-    assert time == other_time or (kind == "free" and int(guessed) > 0), f"{what}: {time} and {other_time} ps"
+    assert time == other_time or (kind != "rigged" and int(guessed) > 0), f"{what}: {time} and {other_time} ps"
     known += sum(other != "absent" for other in others)
     same += time == other_time
   assert known > count and same > count / 3
+
+
+@pytest.mark.parametrize("kind, guesses", [
+    ("free", {}), ("rigged", {"MINIPOD_UNKNOWN_TRIP_COUNT": 2, "MINIPOD_UNKNOWN_BRANCH": 1})])
+def test_random_programs_are_as_with_values(kind, guesses):
+  """Whatever has a value without computing has the value of a run that computes, and times are the same
+  where nothing was guessed, or what happens (rigged: absent values decide for branch 1 and two rounds)."""
+  count = int(os.environ.get("MINIPOD_RANDOM_CASES", "8"))
+  code = random_programs(kind, count)
+  true = scenario.run(code, timeout=60 + 2 * count, MINIPOD_TIME="model").splitlines()
+  shapes = scenario.run(code, timeout=60 + 2 * count, **guesses, **SHAPES).splitlines()
+  compare(kind, count, true, shapes)
+
+
+def joined(lines):
+  """The values in the lines of two processes, each with those of two of the four devices."""
+  shards = [line.split()[3:] for line in lines]
+  return [value for k in range(0, len(shards[0]), 2) for shard in shards for value in shard[k:k + 2]]
+
+
+@mpirun.NEEDS_MPIRUN
+def test_random_programs_of_two_processes_are_as_with_values():
+  """And what is known does not hang on the number of processes."""
+  cases = os.environ.get("MINIPOD_RANDOM_CASES")
+  count = int(cases or "2")
+  code = random_programs("together", count)
+  def of_processes(**variables):
+    job = mpirun.run(2, code, 2, timeout=120 + 4 * count, **variables).expect_good_end()
+    return [out.splitlines() for out in job.outs]
+  true, shapes = of_processes(MINIPOD_TIME="model"), of_processes(**SHAPES)
+  for rank in range(2):
+    compare("together", count, true[rank], shapes[rank])
+  if cases:
+    alone = scenario.run(code, timeout=60 + 2 * count, **SHAPES).splitlines()
+    assert [line.split()[3:] for line in alone] == [joined(lines) for lines in zip(*shapes, strict=True)]
+
+
+COLLECTIVES = """
+      mesh = jax.make_mesh((4,), ("i",))
+      x = jax.make_array_from_callback((4,), NamedSharding(mesh, P("i")), lambda at: np.arange(4, dtype=np.float32)[at])
+      def f(x):
+        rounds = lax.fori_loop(0, 3, lambda _, c: lax.psum(c, "i"), x)  # as constants say
+        decided = lax.cond(x[0] >= 0, lambda: lax.psum(x, "i"), lambda: x)
+        far = lax.psum(jnp.ones((1000, 1000)) + x, "i")[0, :1]
+        return lax.all_gather(x, "i", tiled=True), lax.ppermute(x, "i", [(0, 1)]), rounds, decided, lax.psum(x + 0 * far, "i")
+      outs = jax.jit(jax.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False))(x)
+      show(*(out.addressable_shards[2].data for out in outs))
+      """
+
+
+def test_collectives_of_small_values():
+  """They have a value where all devices are sure to come and have one to bring."""
+  assert run(COLLECTIVES).splitlines() == ["[0. 1. 2. 3.]", "[0.]", "[96.]", "absent", "absent"]
+
+
+@mpirun.NEEDS_MPIRUN
+def test_what_processes_tell_each_other():
+  """multihost_utils; and if one process's value is absent, so is all that it goes into."""
+  code = """
+      from jax.experimental import multihost_utils
+      rank = jax.process_index()
+      gathered = multihost_utils.process_allgather(np.arange(3) + rank)
+      assert gathered.tolist() == [[0, 1, 2], [1, 2, 3]], gathered
+      multihost_utils.sync_global_devices("all")
+      multihost_utils.assert_equal(np.arange(5))
+      assert multihost_utils.broadcast_one_to_all(np.float32(rank + 5)) == 5
+      mesh = jax.make_mesh((4,), ("i",))
+      on = NamedSharding(mesh, P("i"))
+      large = jax.device_put(np.ones((1000, 1000), np.float32), jax.local_devices()[0])
+      for k in range(3):
+        parts = [jax.device_put(np.ones(1, np.float32), d) for d in jax.local_devices()]
+        if k == rank:
+          parts[0] = large[0, :1]
+        x = jax.make_array_from_single_device_arrays((4,), on, parts)
+        f = jax.jit(jax.shard_map(lambda x: (lax.psum(x, "i"), lax.ppermute(x, "i", [(0, 1), (2, 3)]), lax.axis_index("i")[None]),
+                                  mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False))
+        show(*(shard.data for out in f(x) for shard in out.addressable_shards))
+      """
+  job = mpirun.run(2, SHOW + textwrap.dedent(code), 2, **SHAPES).expect_good_end()
+  for rank, out in enumerate(job.outs):
+    ids = [f"[{2 * rank}]", f"[{2 * rank + 1}]"]
+    known = ["[4.]", "[4.]", "[0.]", "[1.]"]
+    assert out.splitlines() == (["absent"] * 4 + ids) * 2 + known + ids
 
 
 # Attention as a kernel of a library, on each device's heads.

@@ -1,0 +1,317 @@
+// Collectives of runs without values: which of them are computed, and how devices agree on that.
+//
+// A collective is computed if all its members have values to bring, and what they bring and get is
+// small. Nobody may wait in it for one who has none, or does not come. So
+//  - only those are looked at that every device comes to, in the same order, whatever is absent and
+//    guessed: outside of branches, and of loops but those whose rounds follow from constants alone;
+//  - of these only those whose operands can have values, if all small parameters have. Programs
+//    whose collectives all follow from large arrays meet nowhere;
+//  - before each the members vote, in an all_reduce of three words: it is computed if each has its
+//    operands' values, and runs the same program.
+// This way all members know the same of the result, in how many processes they ever are.
+#include <string.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/hash.h"
+#include "sim/runtime/launch/run.h"
+#include "sim/runtime/launch/shapes_impl.h"
+
+enum {
+  // A device that waits has its region. On larger pods no collective is computed.
+  MEETINGS_MOST_DEVICES = 4096,
+  MEETINGS_MOST_PASSES = 16,
+};
+static const uint64_t k_most_address_space = UINT64_C(1) << 43;
+
+// ---- Votes ----
+
+static void meetings_combine(const void *context, int64_t count, const void *a, const void *b,
+                             void *out, void *scratch) {
+  (void)context, (void)scratch;
+  const uint64_t *x = a, *y = b;
+  uint64_t *z = out;
+  for (int64_t i = 0; i < count; ++i) z[i] = x[i] > y[i] ? x[i] : y[i];
+}
+
+static const int64_t k_vote_dims[] = {MP_SHAPE_VOTE_WORDS};
+static const mp_collective_operand_t k_vote_operand = {MP_DTYPE_U64, MP_DTYPE_U64, 1, k_vote_dims,
+                                                       k_vote_dims};
+
+static mp_status_t meetings_add_vote(mp_shapes_t *shapes, uint32_t number) {
+  const mp_collective_t *collective = shapes->program->commands[number].collective;
+  mp_collective_t *vote = MP_ARENA_NEW(shapes->arena, mp_collective_t);
+  MP_RETURN_IF_NULL(vote);
+  *vote = (mp_collective_t){
+      .kind = MP_COLLECTIVE_ALL_REDUCE,
+      .name = collective->name,
+      .location = collective->location,
+      .channel_id = collective->channel_id,
+      .ordinal = collective->ordinal,
+      .groups = collective->groups,
+      .num_operands = 1,
+      .operands = &k_vote_operand,
+      .reducer = {.combine = meetings_combine,
+                  .max_count = MP_SHAPE_VOTE_WORDS,
+                  .digest = mp_hash_u64(MP_HASH_START, MP_SHAPE_VOTE_WORDS)},
+  };
+  vote->digest = mp_collective_digest(vote);
+  shapes->commands[number].vote = vote;
+  return NULL;
+}
+
+// ---- Which are computed ----
+
+typedef struct {
+  mp_shapes_t *shapes;
+  // A run that does not run: `known` is what may have a value, or has one that follows from
+  // constants, where the walk through the commands is.
+  mp_shape_run_t *run;
+  size_t words;      // of `known`
+  uint64_t *heads;   // [num_loops][words] what is known at the begin of each round
+  uint64_t *leaves;  // [num_loops][words] and where the loop is left
+  uint32_t *loops;   // [num_commands] the loop that begins here and is left by its last command;
+                     // MP_SHAPES_NONE: none does
+} meetings_t;
+
+static void meetings_keep(uint64_t *bits, const uint64_t *others, size_t words) {
+  for (size_t i = 0; i < words; ++i) bits[i] &= others[i];
+}
+
+static bool meetings_is_loop(const mp_cmd_t *cmd) {
+  return cmd->kind == MP_CMD_BRANCH_UNLESS;
+}
+
+// What a command does to what follows from constants alone. A device's number differs from the
+// others', and so do collectives of it, for all that is known here.
+static void meetings_step_fixed(meetings_t *m, uint32_t pc) {
+  const mp_cmd_t *cmd = &m->shapes->program->commands[pc];
+  const mp_shape_cmd_t *shape = &m->shapes->commands[pc];
+  if (cmd->kind == MP_CMD_LAUNCH || cmd->kind == MP_CMD_COPY) {
+    (void)mp_shape_run_note_results(m->run, cmd, shape);
+  } else if (shape->join == MP_SHAPES_NONE) {
+    mp_shape_run_forget_results(m->run, pc);
+  } else if (!meetings_is_loop(cmd) || !mp_shapes_get(m->run->known, shape->operands[0])) {
+    mp_shape_run_guess(m->run, pc);
+  } else {
+    memcpy(m->leaves + shape->loop * m->words, m->run->known, m->words * sizeof(uint64_t));
+  }
+}
+
+// Before the command: what is known where ways come together is what is known on each.
+static void meetings_come_together(meetings_t *m, uint32_t pc) {
+  const mp_shape_cmd_t *commands = m->shapes->commands;
+  uint64_t *known = m->run->known;
+  for (uint32_t i = commands[pc].first_joined; i != MP_SHAPES_NONE; i = commands[i].next_joined) {
+    if (mp_shapes_get(m->run->guessed, i)) continue;
+    meetings_keep(known, m->leaves + commands[i].loop * m->words, m->words);
+  }
+  mp_shape_run_join(m->run, pc);
+  if (m->loops[pc] != MP_SHAPES_NONE)
+    meetings_keep(known, m->heads + commands[m->loops[pc]].loop * m->words, m->words);
+}
+
+// After a loop's last command: the next round begins with what this one has left. True when that is
+// less than what was thought.
+static bool meetings_go_round(meetings_t *m, uint32_t pc) {
+  const mp_cmd_t *cmd = &m->shapes->program->commands[pc];
+  if (cmd->kind != MP_CMD_JUMP || cmd->targets[0] > pc) return false;
+  uint64_t *head = m->heads + m->shapes->commands[m->loops[cmd->targets[0]]].loop * m->words;
+  bool is_less = false;
+  for (size_t i = 0; i < m->words; ++i) is_less |= (head[i] & ~m->run->known[i]) != 0;
+  meetings_keep(head, m->run->known, m->words);
+  return is_less;
+}
+
+static void meetings_begin(meetings_t *m) {
+  memset(m->run->known, 0, m->words * sizeof(uint64_t));
+  mp_shapes_set(m->run->known, MP_SHAPES_ALWAYS, true);
+}
+
+// Marks the commands that a choice decides about, but for loops that go round as constants say.
+// Without an end of the passes: all choices.
+static void meetings_mark_decided(const meetings_t *m, bool has_end, bool *decided) {
+  const mp_shapes_t *shapes = m->shapes;
+  for (uint32_t i = 0; i < shapes->program->num_commands; ++i) {
+    const mp_shape_cmd_t *shape = &shapes->commands[i];
+    if (shape->join == MP_SHAPES_NONE) continue;
+    const bool is_loop = meetings_is_loop(&shapes->program->commands[i]);
+    const uint64_t *leave = m->leaves + (is_loop ? shape->loop * m->words : 0);
+    if (is_loop && has_end && mp_shapes_get(leave, shape->operands[0])) continue;
+    memset(decided + shape->begin, true, shape->join - shape->begin);
+  }
+}
+
+// Walks through the program until what is known at the begin of each loop is so in every round.
+static void meetings_find_decided(meetings_t *m, bool *decided) {
+  const uint32_t num_commands = m->shapes->program->num_commands;
+  bool is_less = true;
+  for (uint32_t pass = 0; pass < MEETINGS_MOST_PASSES && is_less; ++pass) {
+    is_less = false;
+    memset(m->leaves, 0, m->shapes->num_loops * m->words * sizeof(uint64_t));
+    meetings_begin(m);
+    for (uint32_t pc = 0; pc < num_commands; ++pc) {
+      meetings_come_together(m, pc);
+      meetings_step_fixed(m, pc);
+      is_less |= meetings_go_round(m, pc);
+    }
+  }
+  meetings_mark_decided(m, !is_less, decided);
+}
+
+static double meetings_bytes_of(const mp_collective_operand_t *operand, const int64_t *dims) {
+  double bytes = (double)mp_dtype_size(operand->dtype);
+  for (uint32_t i = 0; i < operand->rank; ++i) bytes *= (double)dims[i];
+  return bytes;
+}
+
+static bool meetings_is_small(const mp_cmd_t *cmd) {
+  const mp_collective_t *collective = cmd->collective;
+  // Ragged ones can fail by what they get.
+  if (collective->kind == MP_COLLECTIVE_RAGGED_ALL_TO_ALL) return false;
+  double bytes = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &collective->operands[i];
+    bytes += meetings_bytes_of(operand, operand->dims);
+    bytes += meetings_bytes_of(operand, operand->result_dims);
+  }
+  return bytes <= MP_SMALL_BYTES;
+}
+
+static bool meetings_has_operands(const mp_shape_run_t *run, const mp_cmd_t *cmd,
+                                  const mp_shape_cmd_t *shape) {
+  for (uint32_t i = 0; i < cmd->num_operands; ++i)
+    if (!mp_shapes_get(run->known, shape->operands[i])) return false;
+  return true;
+}
+
+// What a command does to what may have a value.
+static mp_status_t meetings_step(meetings_t *m, uint32_t pc, bool is_decided) {
+  const mp_cmd_t *cmd = &m->shapes->program->commands[pc];
+  const mp_shape_cmd_t *shape = &m->shapes->commands[pc];
+  mp_shape_run_join(m->run, pc);
+  switch (cmd->kind) {
+    case MP_CMD_LAUNCH:
+    case MP_CMD_COPY:
+    case MP_CMD_CALL:
+      (void)mp_shape_run_note_results(m->run, cmd, shape);
+      return NULL;
+    case MP_CMD_REPLICA_ID:
+    case MP_CMD_PARTITION_ID:
+      mp_shape_run_know_results(m->run, pc);
+      return NULL;
+    case MP_CMD_BRANCH_UNLESS:
+    case MP_CMD_SWITCH:
+      if (shape->join == MP_SHAPES_NONE || mp_shapes_get(m->run->known, shape->operands[0]))
+        return NULL;
+      mp_shape_run_guess(m->run, pc);
+      return NULL;
+    case MP_CMD_COLLECTIVE:
+      if (is_decided || !meetings_is_small(cmd) || !meetings_has_operands(m->run, cmd, shape))
+        break;
+      mp_shape_run_know_results(m->run, pc);
+      return meetings_add_vote(m->shapes, pc);
+    case MP_CMD_JUMP:
+    case MP_CMD_DONE:
+    case MP_CMD_LOOP:
+    case MP_CMD_SEND:
+    case MP_CMD_RECV:
+      break;
+  }
+  mp_shape_run_forget_results(m->run, pc);
+  return NULL;
+}
+
+static mp_status_t meetings_find(meetings_t *m, bool *decided) {
+  const mp_program_t *program = m->shapes->program;
+  meetings_find_decided(m, decided);
+  meetings_begin(m);
+  for (uint32_t i = 0; i < program->num_params; ++i) {
+    const bool is_small = program->params[i].bytes <= MP_SMALL_BYTES;
+    mp_shapes_set(m->run->known, m->shapes->params[i], is_small);
+  }
+  for (uint32_t pc = 0; pc < program->num_commands; ++pc)
+    MP_RETURN_IF_ERROR(meetings_step(m, pc, decided[pc]));
+  return NULL;
+}
+
+static bool meetings_has_any(const mp_program_t *program) {
+  const uint64_t devices = (uint64_t)program->num_replicas * program->num_partitions;
+  if (devices > MEETINGS_MOST_DEVICES || program->arena_bytes > k_most_address_space / devices)
+    return false;
+  for (uint32_t i = 0; i < program->num_commands; ++i) {
+    const mp_cmd_t *cmd = &program->commands[i];
+    if (cmd->kind == MP_CMD_COLLECTIVE && meetings_is_small(cmd)) return true;
+  }
+  return false;
+}
+
+static void meetings_note_loops(meetings_t *m) {
+  const mp_shapes_t *shapes = m->shapes;
+  memset(m->heads, 0xff, shapes->num_loops * m->words * sizeof(uint64_t));
+  for (uint32_t i = 0; i < shapes->program->num_commands; ++i) m->loops[i] = MP_SHAPES_NONE;
+  for (uint32_t i = 0; i < shapes->program->num_commands; ++i)
+    if (meetings_is_loop(&shapes->program->commands[i])) m->loops[shapes->commands[i].begin] = i;
+}
+
+mp_status_t mp_shapes_find_meetings(mp_shapes_t *shapes) {
+  const mp_program_t *program = shapes->program;
+  if (!meetings_has_any(program)) return NULL;
+  meetings_t m = {.shapes = shapes, .words = mp_shapes_words(shapes->num_slots)};
+  MP_RETURN_IF_ERROR(mp_shape_run_create(shapes, &m.run));
+  const size_t bits = (size_t)shapes->num_loops * m.words + 1;
+  m.heads = mp_calloc(2 * bits, sizeof(uint64_t));
+  m.loops = mp_calloc(program->num_commands, sizeof(*m.loops));
+  bool *decided = mp_calloc(program->num_commands + 1, sizeof(bool));
+  mp_status_t status = NULL;
+  if (m.heads == NULL || m.loops == NULL || decided == NULL) {
+    status = mp_status_out_of_memory();
+  } else {
+    m.leaves = m.heads + bits;
+    meetings_note_loops(&m);
+    status = meetings_find(&m, decided);
+  }
+  mp_free(decided);
+  mp_free(m.loops);
+  mp_free(m.heads);
+  mp_shape_run_release(m.run);
+  return status;
+}
+
+// ---- In a run ----
+
+static void meetings_cast_vote(mp_run_t *run, uint32_t pc) {
+  mp_shape_run_t *shape_run = run->shape_run;
+  const mp_cmd_t *cmd = &shape_run->shapes->program->commands[pc];
+  const mp_shape_cmd_t *shape = &shape_run->shapes->commands[pc];
+  shape_run->said[MP_SHAPE_VOTE_ABSENT] = !meetings_has_operands(shape_run, cmd, shape);
+  shape_run->said[MP_SHAPE_VOTE_PROGRAM] = run->executable->digest;
+  shape_run->said[MP_SHAPE_VOTE_INVERSE] = ~run->executable->digest;
+  shape_run->vote_input = shape_run->said;
+  shape_run->vote_output = shape_run->heard;
+}
+
+const mp_collective_t *mp_shape_run_meeting(mp_run_t *run, uint32_t pc,
+                                            mp_contribution_t *contribution) {
+  mp_shape_run_t *shape_run = run->shape_run;
+  const mp_collective_t *collective = shape_run->shapes->program->commands[pc].collective;
+  // Who is in no group asks nobody, and gets zeros.
+  shape_run->has_voted |= collective->groups->group_of[run->logical] < 0;
+  if (shape_run->has_voted) return collective;
+  if (run->arrival.collective == NULL) meetings_cast_vote(run, pc);
+  *contribution = (mp_contribution_t){&shape_run->vote_input, &shape_run->vote_output};
+  return shape_run->shapes->commands[pc].vote;
+}
+
+bool mp_shape_run_has_met(mp_run_t *run, uint32_t pc) {
+  mp_shape_run_t *shape_run = run->shape_run;
+  if (shape_run->has_voted) {
+    shape_run->has_voted = false;
+    mp_shape_run_know_results(shape_run, pc);
+    return true;
+  }
+  const uint64_t *heard = shape_run->heard;
+  const bool is_same = heard[MP_SHAPE_VOTE_PROGRAM] == ~heard[MP_SHAPE_VOTE_INVERSE];
+  shape_run->has_voted = heard[MP_SHAPE_VOTE_ABSENT] == 0 && is_same;
+  if (!shape_run->has_voted) mp_shape_run_forget_results(shape_run, pc);
+  return !shape_run->has_voted;
+}

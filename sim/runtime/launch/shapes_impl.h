@@ -1,0 +1,89 @@
+// Shared by the files of runs without values: what belongs to a program, and to a run.
+#ifndef MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_IMPL_H_
+#define MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_IMPL_H_
+
+#include "sim/runtime/launch/shapes.h"
+
+// Slots are numbered; the first one is special.
+enum {
+  MP_SHAPES_ALWAYS = 0,  // constants and what has no bytes
+  MP_SHAPES_FIRST = 1,
+};
+
+#define MP_SHAPES_NONE UINT32_MAX  // no command
+
+typedef struct {
+  const uint32_t *operands;  // [num_operands] slot numbers
+  const uint32_t *results;   // [num_results]
+  // [num_results] the operands that each depends on, in bits; NULL: each on all.
+  const uint64_t *needs;
+  bool is_small;  // so little that it is computed if it can be
+  // Of a choice: the commands [begin, join) are those that it decides about. Whichever way it goes,
+  // the run comes to `join`. MP_SHAPES_NONE: it is no choice, or one with a single outcome.
+  uint32_t begin, join;
+  uint32_t branch;        // SWITCH: the branch that is guessed
+  uint32_t loop;          // BRANCH_UNLESS: its number among loops
+  uint32_t next_joined;   // the next choice with the same join; MP_SHAPES_NONE: there is none
+  uint32_t first_joined;  // of any command: the first choice that has its join here
+  // COLLECTIVE: where the members vote on computing it; NULL: it never is.
+  const mp_collective_t *vote;
+} mp_shape_cmd_t;
+
+struct mp_shapes_s {
+  mp_arena_t *arena;
+  const mp_program_t *program;
+  const mp_model_program_t *timed;  // borrowed while it is made
+  uint64_t trip_count;              // that loops have whose end is guessed
+  uint32_t num_slots, num_loops;
+  mp_shape_cmd_t *commands;  // [program->num_commands]
+  const uint32_t *params;    // [num_params] slot numbers
+  const uint32_t *results;   // [num_results]
+  mp_name_t **makers;        // [num_results] references: which op makes each
+};
+
+// A vote: the largest of what the members say. They differ in their programs where the last two
+// are not each other's complements.
+enum { MP_SHAPE_VOTE_ABSENT, MP_SHAPE_VOTE_PROGRAM, MP_SHAPE_VOTE_INVERSE, MP_SHAPE_VOTE_WORDS };
+
+struct mp_shape_run_s {
+  const mp_shapes_t *shapes;
+  uint64_t *known;                   // a bit per slot: it has a value
+  uint64_t *guessed;                 // a bit per choice: it was guessed, and its join is to come
+  uint32_t num_guessed;              // bits in it
+  uint64_t *rounds;                  // of each loop that the run is in: how often it went round
+  uint32_t num_params, num_results;  // added so far
+  mp_values_t **values;              // [params, then results] references
+  // ---- At a collective ----
+  bool has_voted;                       // it is being computed
+  uint64_t said[MP_SHAPE_VOTE_WORDS];   // by this run
+  uint64_t heard[MP_SHAPE_VOTE_WORDS];  // of all
+  const void *vote_input;
+  void *vote_output;
+};
+
+static inline bool mp_shapes_get(const uint64_t *bits, uint32_t i) {
+  return (bits[i / 64] >> (i % 64) & 1) != 0;
+}
+
+static inline void mp_shapes_set(uint64_t *bits, uint32_t i, bool value) {
+  const uint64_t bit = UINT64_C(1) << (i % 64);
+  bits[i / 64] = value ? bits[i / 64] | bit : bits[i / 64] & ~bit;
+}
+
+static inline size_t mp_shapes_words(uint32_t bits) {
+  return ((size_t)bits + 63) / 64;
+}
+
+// Notes which results of a command that computes get values. True when none does.
+bool mp_shape_run_note_results(mp_shape_run_t *run, const mp_cmd_t *cmd,
+                               const mp_shape_cmd_t *shape);
+// Notes that nothing that the command writes has a value.
+void mp_shape_run_forget_results(mp_shape_run_t *run, uint32_t number);
+// Notes that all that the command writes has a value.
+void mp_shape_run_know_results(mp_shape_run_t *run, uint32_t number);
+// Ends what was guessed at choices that have their join here (shapes.c).
+void mp_shape_run_join(mp_shape_run_t *run, uint32_t pc);
+// Notes that the choice is guessed, until its join.
+void mp_shape_run_guess(mp_shape_run_t *run, uint32_t pc);
+
+#endif  // MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_IMPL_H_
