@@ -343,8 +343,9 @@ def main():
   seconds = minipod.virtual_time() - begin
   row = next(line for line in minipod.time_report().splitlines() if line.startswith("jit_train_step"))
   work, collective = (float(share) / 100 for share in re.findall(r"([\d.]+) %", row)[1:3])
-  amount, unit = row.split()[-2:]
-  hidden = float(amount) * {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}[unit]  # of a device, on the average
+  # The row's times: in all, of a launch, of collectives beside work (of a device, on the average), of waits.
+  _, _, (amount, unit), _ = re.findall(r" ([\d.]+) ([mun]?s|ps)\b", row)
+  hidden = float(amount) * {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}[unit]
   print(json.dumps({"seconds": seconds, "work": work, "collective": collective, "hidden": hidden,
                     "devices": jax.device_count(), "operations": operations()}))
 

@@ -1,5 +1,6 @@
 """tools/published: the recorded tables are what comes out."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -22,3 +23,15 @@ def test_the_recorded_figures(word, count):
   rows = [line for line in done.stdout.splitlines() if line.startswith("|") and "`" in line and "[" in line]
   recorded = (FOLDER / "README.md").read_text().splitlines()
   assert len(rows) == count and set(rows) <= set(recorded)
+
+
+def test_what_a_step_says():
+  """Most of its collectives go on beside work."""
+  model = {"emb": 1024, "heads": 8, "mlp": 4096, "layers": 2, "batch": 32}
+  pod = scenario.environment(None, MINIPOD_TIME="model", MINIPOD_VALUES="shapes", MINIPOD_TOPOLOGY="v5e:2x4")
+  done = subprocess.run([sys.executable, FOLDER / "train_step.py", json.dumps(model)], capture_output=True, text=True,
+                        timeout=150, env=pod)
+  assert done.returncode == 0, done.stderr
+  step = json.loads(done.stdout)
+  assert step["devices"] == 8 and 0.5 < step["work"] < 1
+  assert step["seconds"] * step["collective"] < step["hidden"] < step["seconds"]
