@@ -131,8 +131,14 @@ mp_status_t mp_model_find_company(mp_model_program_t *program, mp_moment_t base,
 
 // ---- Together ----
 
+// By how much longer a launch takes now, as programs count it. May be less than 0: these are sums,
+// which may wrap around.
+typedef struct {
+  mp_moment_t time, available;
+} beside_change_t;
+
 // The books have what the last launch of a mate's program came to now, unless they were read.
-static mp_status_t model_beside_count(const mp_beside_t *mate, mp_moment_t last) {
+static mp_status_t model_beside_count(const mp_beside_t *mate, const beside_change_t *change) {
   mp_model_program_t *program = mate->entry->program;
   mp_memo_t *again = &program->again;
   if (again->books.devices == NULL) {
@@ -146,8 +152,8 @@ static mp_status_t model_beside_count(const mp_beside_t *mate, mp_moment_t last)
   again->hits = 1;
   mp_books_clear(&again->books);
   mp_books_add(&again->books, mp_replay_books(program->replay), 1);
-  program->time += last - mate->end;  // may wrap around: it is a sum
-  program->available += (last - mate->end) * program->num_devices;
+  program->time += change->time;
+  program->available += change->available;
   return NULL;
 }
 
@@ -155,13 +161,19 @@ static mp_status_t model_beside_count(const mp_beside_t *mate, mp_moment_t last)
 static mp_status_t model_beside_take(mp_beside_t *mate, mp_flows_log_t *log) {
   mp_model_program_t *program = mate->entry->program;
   mp_model_t *model = program->model;
-  mp_moment_t last = 0;
+  mp_moment_t last = 0, longest = 0, longest_before = 0;
+  beside_change_t change = {0};
   for (uint32_t i = 0; i < program->num_devices; ++i) {
-    const mp_moment_t end = mate->base + program->ends[i];
-    model->devices[program->ids[i]] = end;
+    const mp_moment_t start = mate->base + program->starts[i], end = mate->base + program->ends[i];
+    mp_moment_t *device = &model->devices[program->ids[i]];
+    longest = mp_moment_later(longest, end - start);
+    longest_before = mp_moment_later(longest_before, *device - start);
+    change.available += end - *device;
+    *device = end;
     last = mp_moment_later(last, end);
   }
-  MP_RETURN_IF_ERROR(model_beside_count(mate, last));
+  change.time = longest - longest_before;
+  MP_RETURN_IF_ERROR(model_beside_count(mate, &change));
   mp_model_end_entry(model, mate->entry->number, last);
   mate->end = last;
   mp_free(mate->spans);

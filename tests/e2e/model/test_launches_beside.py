@@ -4,6 +4,7 @@ import pytest
 import scenario
 
 PROGRAM = """
+    import functools, re
     import minipod
     from jax.sharding import Mesh
     devices, size = jax.devices(), 1 << 24
@@ -62,16 +63,25 @@ def test_links_that_are_shared_in_part(order, rounds):
 
 
 def test_books_of_both():
-  """A program that was there before has in its books what it took beside the later one."""
-  both, *_, before, after = run("ring:8", 1, after="""
+  """A program that was there before has in its books what it took beside the later one, and each of its devices."""
+  both, *_, before, after, share = run("ring:8", 1, after="""
     def taken():  # by device 0, which is one of the first program's
       row = next(line.split() for line in minipod.time_report().splitlines() if line.startswith("0  "))
       return float(row[5]) * {"s": 1, "ms": 1e-3, "us": 1e-6}[row[6]]
     before = taken()
     jax.block_until_ready([f(x) for f, x in (a, b)])
-    print(before, taken())
+    after = taken()
+    @jax.jit
+    @functools.partial(jax.shard_map, mesh=Mesh(some, ("x",)), in_specs=P("x"), out_specs=P("x"))
+    def send(x):
+      return jax.lax.ppermute(x, "x", [(0, 1)])
+    jax.block_until_ready([send(a[1]), b[0](b[1])])
+    row = next(line for line in minipod.time_report().splitlines() if line.startswith("jit_send"))
+    _, *shares = re.findall(r"([\\d.]+) %", row)  # work, collective, waiting
+    print(before, after, sum(map(float, shares)))
     """)
   assert after - before == pytest.approx(both, rel=0.05)
+  assert share == pytest.approx(100, abs=0.2)
 
 
 def test_one_after_the_other():
