@@ -2,8 +2,9 @@
 
     python train_levanter.py --config_path FILE …
 
-Leaving is why this is here: levanter's loader still reads ahead, in a thread of its own, when Python
-ends; where that has an array of JAX to wait for, JAX aborts the process, with any platform.
+Leaving is why this is here: levanter's loader still reads ahead, in a daemon thread, when Python
+ends.  Python (before 3.14) ends a thread by force that then comes back from waiting for an array,
+which jaxlib's C++ does not allow: the process aborts.  So it does with `JAX_PLATFORMS=cpu`.
 """
 
 import atexit
