@@ -54,8 +54,7 @@ static double twin_tiles_relaid(const mp_twin_builder_t *b, const mp_op_t *resha
   return bytes;
 }
 
-double mp_twin_bytes_relaid(const mp_twin_builder_t *b, const mp_op_t *op) {
-  if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU) return 0;
+static double twin_tiles_of_arguments(const mp_twin_builder_t *b, const mp_op_t *op) {
   // Products find what they need in any tiles.
   if (op->code == MP_OP_DOT_GENERAL || op->code == MP_OP_CONVOLUTION) return 0;
   double bytes = 0;
@@ -70,6 +69,48 @@ double mp_twin_bytes_relaid(const mp_twin_builder_t *b, const mp_op_t *op) {
   return bytes;
 }
 
+// ---- rows that are cut, or put together ----
+
+// Whether nobody reads the value, as another one or as itself, between the op that makes it and
+// this one.
+static bool twin_tiles_is_first(const mp_value_t *value, const mp_op_t *reader) {
+  enum { NEAR = 64 };
+  uint32_t passed = 0;
+  for (const mp_op_t *op = value->op->next; op != NULL && op != reader; op = op->next) {
+    if (++passed > NEAR) return false;
+    if (mp_op_has(op, MP_OP_TRAIT_ALIAS)) continue;
+    for (uint32_t i = 0; i < op->num_operands; ++i) {
+      if (mp_cluster_root(op->operands[i]) == value) return false;
+    }
+  }
+  return true;
+}
+
+// What the op reads of an array that a copy has to lay out before. Of one of whose rows parts are
+// cut each part counts as much as it is; what was put together is copied for its first reader.
+static double twin_tiles_cut(const mp_twin_builder_t *b, const mp_op_t *op, uint32_t operand) {
+  const mp_value_t *value = op->operands[operand], *root = mp_cluster_root(value);
+  if (root->op == NULL || !mp_cluster_is_relaid(value)) return 0;
+  const double whole = mp_cluster_bytes_of(b->chip->figures.compiler, root->type);
+  if (whole <= mp_figure_or(b->chip->figures.memory_scratch, 0)) return 0;
+  if (op->code == MP_OP_SLICE && mp_cluster_cuts_rows(op)) {
+    return 2 * whole * mp_cluster_op_count(op) / mp_cluster_value_count(root);
+  }
+  const bool is_joined =
+      root->op != NULL && root->op->code == MP_OP_CONCATENATE && mp_cluster_cuts_rows(root->op);
+  return is_joined && twin_tiles_is_first(root, op) ? 2 * whole : 0;
+}
+
+// ---- all ----
+
+double mp_twin_bytes_relaid(const mp_twin_builder_t *b, const mp_op_t *op) {
+  if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU) return 0;
+  double bytes = 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (i == 0 || op->operands[i] != op->operands[i - 1]) bytes += twin_tiles_cut(b, op, i);
+  }
+  return bytes + twin_tiles_of_arguments(b, op);
+}
 // ---- results of convolutions ----
 
 static bool twin_tiles_is_result(const mp_twin_builder_t *b, const mp_value_t *value) {

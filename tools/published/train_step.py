@@ -116,10 +116,12 @@ def pallas_forward(q, k, v):
 
 def pallas_backward(q, k, v, out, sums, most, g):
   own = jnp.sum(out.astype(jnp.float32) * g.astype(jnp.float32), axis=-1)
-  lanes = [jnp.broadcast_to(x[..., None], (*x.shape, 128)) for x in (sums, most, own)]
+  lanes = lambda x, count: jnp.broadcast_to(x[..., None], (*x.shape, count))
+  both = lanes(sums, 128), lanes(most, 128)
   gradients = [(k.shape, k.dtype), (v.shape, v.dtype)]
-  return (*blocks_of("flash_attention_dq", 3, [(q.shape, q.dtype)], q, k, v, g, *lanes, sides=(1024, 256)),
-          *blocks_of("flash_attention_dkv", 4, gradients, q, k, v, g, *lanes))
+  return (*blocks_of("flash_attention_dq", 3, [(q.shape, q.dtype)], q, k, v, g, *both, lanes(own, c.block),
+                     sides=(1024, 256)),
+          *blocks_of("flash_attention_dkv", 4, gradients, q, k, v, g, *both, lanes(own, 128)))
 
 
 def cudnn(name, shapes, q, k, *arrays):

@@ -37,6 +37,28 @@ static mp_status_t cluster_use_all_in_memory(mp_cluster_find_t *find, const mp_o
   return NULL;
 }
 
+// A value that is only converted to a narrower type is made in that type.
+static double cluster_narrowed(const mp_cluster_find_t *find, const mp_cluster_value_t *entry) {
+  if (entry->first_use == MP_CLUSTER_NONE || entry->memory_use != MP_CLUSTER_NONE) return 1;
+  const mp_cluster_use_t *use = &find->uses.items[entry->first_use];
+  if (use->next != MP_CLUSTER_NONE || use->op->code != MP_OP_CONVERT) return 1;
+  const double from = (double)mp_dtype_bits(use->op->operands[0]->type->dtype);
+  return fmin(1, (double)mp_dtype_bits(use->op->results[0].type->dtype) / from);
+}
+
+// On a TPU a part of a concatenation lies in tiles as the whole does, however much of them that
+// leaves empty.
+static mp_status_t cluster_use_part(mp_cluster_find_t *find, const mp_value_t *value,
+                                    const mp_op_t *op) {
+  if (op->code != MP_OP_CONCATENATE || find->compiler != MP_CHIP_COMPILER_TPU) return NULL;
+  mp_cluster_value_t *entry;
+  MP_RETURN_IF_ERROR(mp_cluster_value(find, &op->results[0], &entry));
+  const double share = cluster_narrowed(find, entry);
+  MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
+  entry->padding = share * mp_cluster_part_padding(op, value->type);
+  return NULL;
+}
+
 // ---- the op at hand ----
 
 typedef struct {
@@ -49,18 +71,20 @@ typedef struct {
 
 static mp_status_t cluster_add_user(mp_cluster_find_t *find, const mp_cluster_use_t *use) {
   const uint32_t number = mp_cluster_now(find, use->cluster);
+  const uint32_t num_slices = use->op->code == MP_OP_SLICE;
   mp_cluster_state_t *state = &find->states.items[number];
   if (state->seen == find->num_decided) {
     mp_cluster_user_t *user = &find->users.items[state->user];
     user->is_along = user->is_along && use->is_along;
     user->is_reused = user->is_reused || use->is_reused;
     user->sides |= use->sides;
+    user->num_slices += num_slices;
     return NULL;
   }
   state->seen = find->num_decided;
   state->user = find->users.count;
-  return MP_ARRAY_PUSH(find->scratch_arena, &find->users,
-                       (mp_cluster_user_t){number, use->is_along, use->is_reused, use->sides});
+  const mp_cluster_user_t user = {number, use->is_along, use->is_reused, use->sides, num_slices};
+  return MP_ARRAY_PUSH(find->scratch_arena, &find->users, user);
 }
 
 // Adds the clusters that read a value to those of the op at hand. Those of other blocks read it
@@ -210,6 +234,14 @@ static void cluster_add_work(mp_cluster_find_t *find, uint32_t number, const clu
   cluster->count = fmax(cluster->count, mp_cluster_extent(at->op, at->kind));
 }
 
+// Whether rows that were put together are laid out anew before they are read.
+static bool cluster_is_copied(const mp_cluster_find_t *find, const mp_value_t *operand,
+                              const mp_value_t *value) {
+  return find->compiler == MP_CHIP_COMPILER_TPU && value->op != NULL &&
+         value->op->code == MP_OP_CONCATENATE && mp_cluster_cuts_rows(value->op) &&
+         mp_cluster_is_relaid(operand);
+}
+
 // Makes an op that is decided about a member of the user's cluster.
 static mp_status_t cluster_join(mp_cluster_find_t *find, const cluster_op_t *at,
                                 const mp_cluster_user_t *user) {
@@ -231,13 +263,19 @@ static mp_status_t cluster_join(mp_cluster_find_t *find, const cluster_op_t *at,
       // On a TPU what is updated in place lies where the updated array does, which is the memory.
       const bool is_there = at->kind == MP_CLUSTER_UPDATE && find->compiler == MP_CHIP_COMPILER_TPU;
       MP_RETURN_IF_ERROR(cluster_use_in_memory(find, value, is_there));
+      MP_RETURN_IF_ERROR(cluster_use_part(find, value, at->op));
+      continue;
+    }
+    if (cluster_is_copied(find, at->op->operands[i], value)) {
+      MP_RETURN_IF_ERROR(cluster_use_in_memory(find, value, false));
       continue;
     }
     const bool is_along = (user->is_along || is_row) && !is_reused &&
                           mp_cluster_goes_along(at->op, at->kind, mp_cluster_value_count(value));
-    const mp_cluster_user_t use = {user->cluster, is_along,
-                                   is_reused || (user->is_reused && !is_row),
-                                   mp_cluster_sides(&member, at->kind, i)};
+    const mp_cluster_user_t use = {.cluster = user->cluster,
+                                   .is_along = is_along,
+                                   .is_reused = is_reused || (user->is_reused && !is_row),
+                                   .sides = mp_cluster_sides(&member, at->kind, i)};
     MP_RETURN_IF_ERROR(cluster_use(find, value, at->op, &use));
   }
   return NULL;
@@ -373,6 +411,9 @@ static bool cluster_accepts(const mp_cluster_find_t *find, const cluster_op_t *a
     return cluster_takes_result(find, at, user) || cluster_keeps_rows(find, at, user);
   }
   if (at->kind != MP_CLUSTER_LOOP) return false;
+  // Slices are users of their own: what several of them read is not computed for each.
+  const bool is_read = user->num_slices < 2 || mp_cluster_is_generator(at->op);
+  if (find->compiler == MP_CHIP_COMPILER_TPU && !is_read) return false;
   // A library's product is as it is.
   if (find->compiler == MP_CHIP_COMPILER_GPU &&
       find->states.items[user->cluster].kind == MP_CLUSTER_PRODUCT) {

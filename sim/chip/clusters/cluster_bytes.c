@@ -20,6 +20,13 @@ static mp_status_t cluster_bytes_note_made(mp_cluster_find_t *find, uint32_t num
   return NULL;
 }
 
+// The bytes of a value in tiles.
+static double cluster_bytes_tiled(const mp_cluster_find_t *find, const mp_cluster_value_t *entry,
+                                  const mp_value_t *value) {
+  if (entry->padding > 0) return mp_work_bytes_of(value->type) * entry->padding;
+  return mp_cluster_bytes_of(find->compiler, value->type);
+}
+
 // Adds what the op reads of a value that its cluster does not make; all of the value at most, be
 // it read by several ops of the cluster.
 static mp_status_t cluster_bytes_read(mp_cluster_find_t *find, uint32_t number,
@@ -40,7 +47,7 @@ static mp_status_t cluster_bytes_read(mp_cluster_find_t *find, uint32_t number,
   if (whole == 0) return NULL;
   entry->bytes = fmin(whole, entry->bytes + bytes);
   find->out->accesses.items[entry->access].bytes =
-      entry->bytes / whole * mp_cluster_bytes_of(find->compiler, value->type);
+      entry->bytes / whole * cluster_bytes_tiled(find, entry, value);
   return NULL;
 }
 
@@ -73,7 +80,7 @@ static mp_status_t cluster_bytes_write_results(mp_cluster_find_t *find, uint32_t
     if (whole == 0) continue;
     const bool is_part = !mp_cluster_is_selection(find->compiler, op);
     const double bytes = (is_part ? mp_work_bytes_written(op, i) / whole : 1) *
-                         mp_cluster_bytes_of(find->compiler, value->type);
+                         cluster_bytes_tiled(find, entry, value);
     ++find->out->clusters.items[number].num_writes;
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->out->accesses,
                                      (mp_cluster_access_t){.value = value, .bytes = bytes}));

@@ -24,6 +24,7 @@ typedef struct {
   uint32_t made_by;     // the cluster at hand makes it
   uint32_t reader;  // the cluster for which `bytes` holds; in the end the last one that reads it
   double bytes;     // that it reads of the value
+  double padding;   // bytes in tiles by bytes without; 0: the least there is
   uint32_t access;  // the read that `bytes` belongs to
   bool is_outside;  // somebody who is no cluster of its block wants it in memory
   bool is_scratch;
@@ -46,7 +47,8 @@ typedef struct {
 typedef struct {
   uint32_t cluster;
   bool is_along, is_reused;
-  uint8_t sides;  // mp_cluster_side_t
+  uint8_t sides;        // mp_cluster_side_t
+  uint32_t num_slices;  // parts that it cuts out
 } mp_cluster_user_t;
 
 typedef struct {

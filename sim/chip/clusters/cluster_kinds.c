@@ -79,10 +79,70 @@ bool mp_cluster_is_generator(const mp_op_t *op) {
   return op->code == MP_OP_BROADCAST_IN_DIM || op->code == MP_OP_IOTA || op->code == MP_OP_CONSTANT;
 }
 
+// ---- concatenations ----
+
+// Whether an op near this one cuts an array of the same shape out of the same array.
+static bool cluster_kinds_has_twin(const mp_op_t *slice) {
+  enum { NEAR = 16 };
+  const mp_op_t *before = slice->prev, *after = slice->next;
+  for (uint32_t i = 0; i < NEAR && (before != NULL || after != NULL); ++i) {
+    const mp_op_t *near[] = {before, after};
+    for (size_t j = 0; j < 2; ++j) {
+      if (near[j] == NULL || near[j]->code != MP_OP_SLICE) continue;
+      if (mp_cluster_root(near[j]->operands[0]) != mp_cluster_root(slice->operands[0])) continue;
+      if (mp_type_equal(near[j]->results[0].type, slice->results[0].type)) return true;
+    }
+    if (before != NULL) before = before->prev;
+    if (after != NULL) after = after->next;
+  }
+  return false;
+}
+
+// A compiler for TPUs pads the parts of a concatenation and takes the largest of them: it reads
+// what others wrote. Only what pads itself is cut out of an array as it is read, unless there is
+// another slice like it: both are then written by one kernel.
+static bool cluster_kinds_takes_part(mp_chip_compiler_t compiler, const mp_op_t *op,
+                                     uint32_t operand) {
+  if (compiler != MP_CHIP_COMPILER_TPU) return true;
+  const mp_op_t *part = mp_cluster_root(op->operands[operand])->op;
+  if (part == NULL || mp_cluster_is_generator(part)) return true;
+  return part->code == MP_OP_SLICE && cluster_kinds_is_dense(part) && !cluster_kinds_has_twin(part);
+}
+
+// The dimension that lies along the lanes: the last one that has more than one element.
+static int64_t cluster_kinds_lanes(const mp_type_t *type) {
+  for (uint32_t d = type->rank; d-- > 0;) {
+    if (type->dims[d] != 1) return type->dims[d];
+  }
+  return 1;
+}
+
+bool mp_cluster_is_relaid(const mp_value_t *value) {
+  enum { LANES = 128 };
+  for (const mp_value_t *of; (of = mp_plan_aliased(value)) != NULL; value = of) {
+    if (value->op->code != MP_OP_RESHAPE) continue;
+    if (!mp_type_is_tensor(of->type) || !mp_type_is_tensor(value->type)) continue;
+    const int64_t from = cluster_kinds_lanes(of->type), to = cluster_kinds_lanes(value->type);
+    if (from != to && (from % LANES != 0 || to % LANES != 0)) return true;
+  }
+  return false;
+}
+
+bool mp_cluster_cuts_rows(const mp_op_t *op) {
+  if (op->num_operands == 0 || op->num_results != 1) return false;
+  const mp_type_t *from = op->operands[0]->type, *to = op->results[0].type;
+  if (op->code == MP_OP_CONCATENATE) {
+    return mp_op_int(op, MP_ATTR_DIMENSION, 0) + 1 == (int64_t)to->rank;
+  }
+  if (op->code != MP_OP_SLICE || from->rank == 0) return false;
+  return from->dims[from->rank - 1] != to->dims[to->rank - 1];
+}
+
 bool mp_cluster_takes(mp_chip_compiler_t compiler, const mp_op_t *op, mp_cluster_kind_t kind,
                       uint32_t operand) {
   switch (kind) {
     case MP_CLUSTER_LOOP:
+      if (op->code == MP_OP_CONCATENATE) return cluster_kinds_takes_part(compiler, op, operand);
       return op->code != MP_OP_GATHER || operand != 0;
     case MP_CLUSTER_PRODUCT:
       // A library's kernels take arrays.
@@ -277,6 +337,17 @@ static double cluster_kinds_least_padding(const mp_type_t *type) {
     }
   }
   return least;
+}
+
+double mp_cluster_part_padding(const mp_op_t *concatenation, const mp_type_t *part) {
+  const mp_type_t *whole = concatenation->results[0].type;
+  const int32_t rank = (int32_t)whole->rank;
+  if (mp_work_bytes_of(part) == 0 || part->rank == 0) return 1;
+  const bool is_by_rows =
+      rank > 1 && part->rank == whole->rank &&
+      mp_cluster_padding(whole, rank - 2, rank - 1) <= cluster_kinds_least_padding(whole);
+  return is_by_rows ? mp_cluster_padding(part, rank - 2, rank - 1)
+                    : cluster_kinds_least_padding(part);
 }
 
 double mp_cluster_bytes_of(mp_chip_compiler_t compiler, const mp_type_t *type) {

@@ -63,9 +63,21 @@ const mp_value_t *mp_cluster_root(const mp_value_t *value);
 const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *op,
                                     mp_cluster_kind_t kind, uint32_t operand, bool *out_is_reused);
 
+// Whether a value is another one by a reshape after which other elements lie side by side, in rows
+// that fill no tiles before it or after it: a compiler for TPUs copies it, if its rows are cut or
+// put together.
+bool mp_cluster_is_relaid(const mp_value_t *value);
+
+// Whether an op cuts the rows of its operand, or puts rows together: along the last dimension.
+bool mp_cluster_cuts_rows(const mp_op_t *op);
+
 // The size in tiles of a TPU with dimension `lane` across their lanes and `row` across their rows
 // (-1: none), as a multiple of the size.
 double mp_cluster_padding(const mp_type_t *type, int32_t row, int32_t lane);
+
+// The same for a part of a concatenation, which has rows and lanes where the whole has them,
+// however empty that leaves its tiles.
+double mp_cluster_part_padding(const mp_op_t *concatenation, const mp_type_t *part);
 // Bytes of a value as it lies in the chip's memory.
 double mp_cluster_bytes_of(mp_chip_compiler_t compiler, const mp_type_t *type);
 

@@ -436,8 +436,45 @@ static void one_factor_is_fetched_before(void **state) {
   }
 }
 
+// ---- rows in parts ----
+
+#define HEADS "tensor<512x128xf32>"
+#define HALF  "tensor<512x64xf32>"
+#define ROTATED(x)                                                                          \
+  "%a = \"stablehlo.slice\"(%" x                                                            \
+  ") <{start_indices = array<i64: 0, 0>, limit_indices = array<i64: 512, 64>, strides = "   \
+  "array<i64: 1, 1>}> : (" HEADS ") -> " HALF "\n%b = \"stablehlo.slice\"(%" x              \
+  ") <{start_indices = array<i64: 0, 64>, limit_indices = array<i64: 512, 128>, strides = " \
+  "array<i64: 1, 1>}> : (" HEADS ") -> " HALF "\n%c = stablehlo.subtract %a, %b : " HALF    \
+  "\n%d = stablehlo.add %a, %b : " HALF                                                     \
+  "\n%e = \"stablehlo.concatenate\"(%c, %d) <{dimension = 1 : i64}> : (" HALF ", " HALF     \
+  ") -> " HEADS "\n"
+
+// The parts lie in the tiles of the whole, which are half empty then.
+static void a_concatenation_reads_what_was_written(void **state) {
+  (void)state;
+  enum { BYTES = 512 * 128 * 4 };
+  static const char text[] =
+      "func.func @main(%x: " HEADS ") -> " HEADS " {\n" ROTATED("x") "return %e : " HEADS "\n}\n";
+  expect(TPU, text, 2, (1 + 2 * 2 + 1) * BYTES);
+  expect(GPU, text, 1, 2 * BYTES);
+}
+
+// What is computed is written before parts are cut out of it.
+static void what_is_cut_is_written(void **state) {
+  (void)state;
+  enum { BYTES = 512 * 128 * 4 };
+  static const char text[] =
+      "func.func @main(%x: " HEADS ") -> " HEADS " {\n%y = stablehlo.exponential %x : " HEADS
+      "\n" ROTATED("y") "return %e : " HEADS "\n}\n";
+  expect(TPU, text, 3, (2 + 1 + 2 * 2 + 1) * BYTES);
+  expect(GPU, text, 1, 2 * BYTES);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_concatenation_reads_what_was_written),
+      cmocka_unit_test(what_is_cut_is_written),
       cmocka_unit_test(what_a_product_reads_has_sides),
       cmocka_unit_test(one_factor_is_fetched_before),
       cmocka_unit_test(siblings_read_what_they_share_once),

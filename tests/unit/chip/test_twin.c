@@ -407,6 +407,41 @@ static void expect_copies(mp_chip_compiler_t compiler, const char *text, uint32_
   cost_end(&c);
 }
 
+static double sum_of_bytes(mp_chip_compiler_t compiler, const char *text) {
+  mp_chip_t chip = round_chip();
+  chip.figures.compiler = compiler;
+  costed_t c = cost_text_on(&chip, text);
+  double bytes = 0;
+  for (uint32_t i = 0; i < c.twin->num_kernels; ++i) bytes += c.twin->kernels[i].bytes;
+  cost_end(&c);
+  return bytes;
+}
+
+#define ROWS_OF_PAIRS "tensor<1024x256xf32>"
+#define PAIRS         "tensor<1024x128x2xf32>"
+#define ONE_OF_EACH   "tensor<1024x128x1xf32>"
+
+// Rows are laid out anew before pairs of neighbours are parted, and when these are put together.
+static void pairs_are_copied_on_tpus(void **state) {
+  (void)state;
+  enum { BYTES = 1024 * 256 * 4 };
+  static const char text[] =
+      "func.func @main(%x: " ROWS_OF_PAIRS ") -> " ROWS_OF_PAIRS
+      " {\n%0 = stablehlo.exponential %x : " ROWS_OF_PAIRS
+      "\n%1 = stablehlo.reshape %0 : (" ROWS_OF_PAIRS ") -> " PAIRS
+      "\n%2 = \"stablehlo.slice\"(%1) <{start_indices = array<i64: 0, 0, 0>, limit_indices = "
+      "array<i64: 1024, 128, 1>, strides = array<i64: 1, 1, 1>}> : (" PAIRS ") -> " ONE_OF_EACH
+      "\n%3 = \"stablehlo.slice\"(%1) <{start_indices = array<i64: 0, 0, 1>, limit_indices = "
+      "array<i64: 1024, 128, 2>, strides = array<i64: 1, 1, 1>}> : (" PAIRS ") -> " ONE_OF_EACH
+      "\n%4 = stablehlo.subtract %2, %3 : " ONE_OF_EACH "\n%5 = stablehlo.add %2, %3 : " ONE_OF_EACH
+      "\n%6 = \"stablehlo.concatenate\"(%4, %5) <{dimension = 2 : i64}> : (" ONE_OF_EACH
+      ", " ONE_OF_EACH ") -> " PAIRS "\n%7 = stablehlo.reshape %6 : (" PAIRS ") -> " ROWS_OF_PAIRS
+      "\n%8 = stablehlo.multiply %7, %7 : " ROWS_OF_PAIRS "\nreturn %8 : " ROWS_OF_PAIRS "\n}\n";
+  // Kernels: the function, the parts, the whole, the product; and two copies.
+  assert_float_equal(sum_of_bytes(MP_CHIP_COMPILER_TPU, text), (4 + 2) * 2.0 * BYTES, 1e-3);
+  assert_float_equal(sum_of_bytes(MP_CHIP_COMPILER_GPU, text), 2.0 * BYTES, 1e-3);
+}
+
 // A library takes the matrices of a batch one after the other.
 static void factors_are_turned_for_gpus(void **state) {
   (void)state;
@@ -624,6 +659,7 @@ int main(void) {
       cmocka_unit_test(collectives_cost_the_chip_nothing),
       cmocka_unit_test(loops_are_counted_or_walked),
       cmocka_unit_test(counted_rounds_need_no_condition),
+      cmocka_unit_test(pairs_are_copied_on_tpus),
       cmocka_unit_test(factors_are_turned_for_gpus),
       cmocka_unit_test(collectives_are_combined_and_pipelined),
       cmocka_unit_test(every_op_takes_time),
