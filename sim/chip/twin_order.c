@@ -234,11 +234,27 @@ static void twin_order_find_light(const order_t *o, bool is_back, uint8_t *light
   }
 }
 
+// Whether copies from the host are made in the round before. So does the TPU's compiler in programs
+// for several devices; the first round's, before the loop, is not counted.
+static bool twin_order_fetches_early(const order_t *o) {
+  const mp_program_t *program = o->b->program;
+  return o->b->chip->figures.compiler == MP_CHIP_COMPILER_TPU &&
+         (uint64_t)program->num_replicas * program->num_partitions > 1;
+}
+
+static bool twin_order_is_fetch(const order_t *o, uint32_t item) {
+  const uint32_t copy = o->items.items[item].is.copy;
+  return copy != ORDER_NONE && !o->b->copies.items[copy].is_to_host;
+}
+
 // A gather of what a loop carries may be done in the round before, a sum for what it carries in the
-// one behind: such a collective waits for nobody in its round, or nobody for it.
+// one behind: such a collective waits for nobody in its round, or nobody for it. So may a copy from
+// the host.
 static mp_status_t twin_order_pipeline(order_t *o, const mp_block_t *block) {
   const bool is_loop = block->parent_op != NULL && block->parent_op->code == MP_OP_WHILE;
-  if (!is_loop || !(o->b->chip->figures.overlap_pipeline > 0)) return NULL;
+  const bool may_meet = o->b->chip->figures.overlap_pipeline > 0;
+  const bool may_fetch = twin_order_fetches_early(o);
+  if (!is_loop || (!may_meet && !may_fetch)) return NULL;
   uint8_t *before = MP_ARENA_ARRAY(o->arena, uint8_t, (size_t)o->items.count + 1);
   uint8_t *behind = MP_ARENA_ARRAY(o->arena, uint8_t, (size_t)o->items.count + 1);
   MP_RETURN_IF_NULL(before);
@@ -248,8 +264,9 @@ static mp_status_t twin_order_pipeline(order_t *o, const mp_block_t *block) {
   uint32_t count = 0;
   for (uint32_t e = 0; e < o->edges.count; ++e) {
     const edge_t edge = o->edges.items[e];
-    const bool is_early = twin_order_kind(o, edge.from) == MP_COLLECTIVE_ALL_GATHER;
-    const uint32_t kind = twin_order_kind(o, edge.to);
+    const bool is_gather = may_meet && twin_order_kind(o, edge.from) == MP_COLLECTIVE_ALL_GATHER;
+    const bool is_early = is_gather || (may_fetch && twin_order_is_fetch(o, edge.from));
+    const uint32_t kind = may_meet ? twin_order_kind(o, edge.to) : MP_COLLECTIVE_KINDS;
     const bool is_late = kind == MP_COLLECTIVE_REDUCE_SCATTER || kind == MP_COLLECTIVE_ALL_REDUCE;
     if ((is_early && before[edge.from]) || (is_late && behind[edge.to])) continue;
     o->edges.items[count++] = edge;

@@ -22,17 +22,21 @@ static mp_chip_t chip_of(mp_chip_compiler_t compiler) {
 }
 
 // With a link to the host of 1 MiB in a millisecond.
-static made_t make_on(mp_chip_compiler_t compiler, const char *text) {
+static made_t make_for(mp_chip_compiler_t compiler, const char *text, uint32_t num_replicas) {
   made_t m = {0};
   mp_module_t *module = NULL;
   const mp_chip_t chip = chip_of(compiler);
   const mp_twin_links_t links = {.host_latency = 1e-6, .host_bandwidth = MIB * 1e3};
-  const mp_compile_request_t request = {.keep_partitioned = true};
+  const mp_compile_request_t request = {.num_replicas = num_replicas, .keep_partitioned = true};
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_arena_create(&m.arena));
   assert_ok(mp_compile_module(module, &request, &m.program));
   assert_ok(mp_twin_create_linked(&chip, m.program, &links, m.arena, &m.twin));
   return m;
+}
+
+static made_t make_on(mp_chip_compiler_t compiler, const char *text) {
+  return make_for(compiler, text, 1);
 }
 
 static void end(made_t *m) {
@@ -157,6 +161,21 @@ static void stacks_of_scans_lie_on_the_host(void **state) {
   end(&m);
 }
 
+// In programs for several devices what a round needs of the host comes in the round before, on
+// TPUs.
+static void rounds_fetch_for_the_next_one(void **state) {
+  (void)state;
+  made_t m = make_for(MP_CHIP_COMPILER_TPU, SCANS("pinned_host"), 1);
+  expect_steps(m.twin, "wwbcwajwwbcwawj.");
+  end(&m);
+  m = make_for(MP_CHIP_COMPILER_TPU, SCANS("pinned_host"), 2);
+  expect_steps(m.twin, "wwbcwajwwbcwaj.");
+  end(&m);
+  m = make_for(MP_CHIP_COMPILER_GPU, SCANS("pinned_host"), 2);
+  expect_steps(m.twin, "wbcwajwbcwawj.");
+  end(&m);
+}
+
 #define KIND "{mhlo.memory_kind = \"pinned_host\"}"
 
 // Arguments and results that lie there cross where the program says so, or else where they are
@@ -199,6 +218,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(values_go_and_come_back),
       cmocka_unit_test(stacks_of_scans_lie_on_the_host),
+      cmocka_unit_test(rounds_fetch_for_the_next_one),
       cmocka_unit_test(arguments_and_results_on_the_host),
       cmocka_unit_test(what_stays_on_the_host_costs_nothing),
   };
