@@ -9,6 +9,7 @@
 //
 // A value that a loop carries has one place for all rounds, which is also the place of the loop's
 // result. Where possible, the body computes the value for the next round directly into this place.
+// Likewise a result of a case lies where the value lies that one of its branches gives on as it is.
 #include "sim/plan/emitter.h"
 #include "sim/work/rounds.h"
 
@@ -121,11 +122,51 @@ static mp_status_t emit_control_while(mp_emitter_t *emitter, mp_op_t *op) {
   return NULL;
 }
 
+// Whether result `i` may have the place of `given`, which a branch gives on: nobody else needs it
+// once the op is over, and no other result has it.
+static bool emit_control_may_have(const mp_emitter_t *emitter, const mp_op_t *op, uint32_t i,
+                                  const mp_value_t *given, mp_slot_t slot) {
+  if (slot.kind != MP_SLOT_ARENA || !mp_emit_passes_on(emitter, &op->results[i], given)) {
+    return false;
+  }
+  const mp_place_t *place = &emitter->places.items[slot.index];
+  if (place->end > emitter->live.ends[op->id]) return false;
+  for (uint32_t j = 0; j < op->num_results; ++j) {
+    const mp_value_t *other = &op->results[j];
+    if (!emitter->has_slot[other->id]) continue;
+    if (mp_emit_same_slot(slot, mp_emit_slot(emitter, other))) return false;
+  }
+  return true;
+}
+
+// A value from outside that a branch gives on as result `i`, and that dies with the op; NULL if
+// there is none. With `is_there` it is one that lies where the result lies; without, one whose
+// place the result may have.
+static const mp_value_t *emit_control_passed_on(const mp_emitter_t *emitter, const mp_op_t *op,
+                                                uint32_t i, bool is_there) {
+  const mp_value_t *result = &op->results[i];
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    const mp_value_t *given =
+        mp_emit_root(emitter, mp_block_terminator(op->regions[r])->operands[i]);
+    // Of the values with a slot, those from outside are the ones that were defined before the op.
+    if (!emitter->has_slot[given->id]) continue;
+    if (mp_emit_live(emitter, given)->defined >= op->id) continue;
+    const mp_slot_t slot = mp_emit_slot(emitter, given);
+    if (is_there ? mp_emit_same_slot(slot, mp_emit_slot(emitter, result))
+                 : emit_control_may_have(emitter, op, i, given, slot)) {
+      return given;
+    }
+  }
+  return NULL;
+}
+
 static mp_status_t emit_control_branch(mp_emitter_t *emitter, mp_op_t *op, mp_block_t *branch) {
   const mp_op_t *terminator = mp_block_terminator(branch);
   for (uint32_t i = 0; i < op->num_results; ++i) {
+    const mp_value_t *holder = emit_control_passed_on(emitter, op, i, true);
+    const uint32_t busy = holder == NULL ? 0 : mp_emit_live(emitter, holder)->last_use;
     MP_RETURN_IF_ERROR(mp_emit_bind(emitter, terminator->operands[i], branch,
-                                    mp_emit_slot(emitter, &op->results[i]), 0, NULL));
+                                    mp_emit_slot(emitter, &op->results[i]), busy, holder));
   }
   mp_op_t *last = NULL;
   MP_RETURN_IF_ERROR(mp_emit_block(emitter, branch, &last));
@@ -137,9 +178,15 @@ static mp_status_t emit_control_case(mp_emitter_t *emitter, mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_results; ++i) {
     if (emitter->has_slot[op->results[i].id]) continue;
     const uint32_t last = mp_emit_live(emitter, &op->results[i])->last_use;
+    const mp_value_t *given = emit_control_passed_on(emitter, op, i, false);
     mp_slot_t slot;
-    MP_RETURN_IF_ERROR(
-        mp_emit_new_place(emitter, op->id, last > end ? last : end, op->results[i].type, &slot));
+    if (given != NULL) {
+      slot = mp_emit_slot(emitter, given);
+      emitter->places.items[slot.index].end = last > end ? last : end;
+    } else {
+      MP_RETURN_IF_ERROR(
+          mp_emit_new_place(emitter, op->id, last > end ? last : end, op->results[i].type, &slot));
+    }
     mp_emit_set_slot(emitter, &op->results[i], slot);
   }
   mp_slot_t *index = NULL;

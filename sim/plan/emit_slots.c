@@ -97,11 +97,27 @@ static bool emit_slots_starts_from(const mp_emitter_t *emitter, const mp_value_t
   return true;
 }
 
-// Whether nothing needs the bytes of `holder` any more when `value` is written.
+bool mp_emit_passes_on(const mp_emitter_t *emitter, const mp_value_t *value,
+                       const mp_value_t *holder) {
+  const mp_op_t *op = value->op;
+  if (op == NULL || op->code != MP_OP_CASE) return false;
+  if (mp_emit_live(emitter, holder)->last_use > emitter->live.ends[op->id]) return false;
+  for (uint32_t r = 0; r < op->num_regions; ++r) {
+    const mp_op_t *terminator = mp_block_terminator(op->regions[r]);
+    if (mp_emit_root(emitter, terminator->operands[value->index]) == holder) return true;
+  }
+  return false;
+}
+
+// Whether nothing needs the bytes of `holder` any more when `value` is written, but to give them
+// on. A parameter whose memory the slot takes over has a slot of its own: branches would not find
+// it.
 static mp_status_t emit_slots_is_free_for(mp_emitter_t *emitter, const mp_value_t *value,
                                           uint32_t busy, const mp_value_t *holder, bool *out_free) {
   const uint32_t defined = mp_emit_live(emitter, value)->defined;
-  *out_free = busy < defined;
+  *out_free =
+      busy < defined || (holder != NULL && mp_emit_slot(emitter, holder).kind != MP_SLOT_PARAM &&
+                         mp_emit_passes_on(emitter, value, holder));
   if (*out_free || busy != defined || holder == NULL) return NULL;
   if (emit_slots_starts_from(emitter, value, holder)) {
     *out_free = true;
@@ -122,13 +138,14 @@ static mp_status_t emit_slots_can_bind(mp_emitter_t *emitter, const mp_value_t *
 }
 
 // Whether the memory of `value`, which is bound to a slot, is nobody else's before, so that its
-// op's operand may have it first. The operand is one that the op overwrites, or with which a loop
-// starts.
+// op's operand may have it first. The operand is one that the op overwrites, with which a loop
+// starts, or that a branch gives on.
 static mp_status_t emit_slots_grows_from(mp_emitter_t *emitter, const mp_value_t *value,
                                          const mp_value_t *operand, bool *out_does) {
   *out_does = false;
-  if (mp_emit_live(emitter, operand)->last_use != value->op->id) return NULL;
   if (emit_slots_bytes_of(operand->type) != emit_slots_bytes_of(value->type)) return NULL;
+  *out_does = mp_emit_passes_on(emitter, value, operand);
+  if (*out_does || mp_emit_live(emitter, operand)->last_use != value->op->id) return NULL;
   if (value->op->code == MP_OP_WHILE) {
     *out_does = emit_slots_starts_from(emitter, value, operand);
     return NULL;
@@ -142,9 +159,12 @@ static mp_status_t emit_slots_next_to_bind(mp_emitter_t *emitter, const mp_value
                                            const mp_block_t *block, uint32_t busy,
                                            const mp_value_t *holder, mp_value_t **out_next) {
   const mp_op_t *op = value->op;
+  const bool is_case = op->code == MP_OP_CASE;
   *out_next = NULL;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    mp_value_t *operand = mp_emit_root(emitter, mp_kernel_operand(op, i));
+  for (uint32_t i = 0; i < (is_case ? op->num_regions : op->num_operands); ++i) {
+    const mp_value_t *source = is_case ? mp_block_terminator(op->regions[i])->operands[value->index]
+                                       : mp_kernel_operand(op, i);
+    mp_value_t *operand = mp_emit_root(emitter, source);
     bool can = false, does = false;
     MP_RETURN_IF_ERROR(emit_slots_can_bind(emitter, operand, block, busy, holder, &can));
     if (can) MP_RETURN_IF_ERROR(emit_slots_grows_from(emitter, value, operand, &does));

@@ -54,6 +54,11 @@ MP_NODISCARD mp_status_t mp_emit_bind(mp_emitter_t *emitter, mp_value_t *value,
                                       const mp_block_t *block, mp_slot_t slot, uint32_t busy,
                                       const mp_value_t *holder);
 
+// Whether `value` is the result of a case of which a branch gives `holder`, a root, on as it is,
+// and which uses `holder` last: both may lie in the same memory.
+bool mp_emit_passes_on(const mp_emitter_t *emitter, const mp_value_t *value,
+                       const mp_value_t *holder);
+
 // Gives the results of an op their slots: the one to which mp_emit_bind has bound it, that of an
 // operand that is not used any more and that the kernel may overwrite, or a new place.
 MP_NODISCARD mp_status_t mp_emit_place_results(mp_emitter_t *emitter, mp_op_t *op);

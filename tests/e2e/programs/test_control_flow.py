@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from differential import compare
+from differential import compare, on_cpu
 
 X = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
 
@@ -129,6 +129,26 @@ def test_loop_on_donated():
   x = jax.device_put(X, device)
   np.testing.assert_allclose(jax.jit(step, donate_argnums=0)(x, X[0, 0]), want, rtol=1e-5)
   assert x.is_deleted()
+
+
+@pytest.mark.parametrize("donated", [(), (0, 1)], ids=["kept", "donated"])
+def test_branches_that_give_on_what_others_change(donated):
+  """Results lie where the values lie that a branch gives on; others must have read these before."""
+  def choose(i, a, b):
+    a, b = lax.switch(i, [
+        lambda a, b: (a, b), lambda a, b: (b, a), lambda a, b: (a @ b & 63, a),
+        lambda a, b: (b.T + a, lax.switch(a[0, 0] & 1, [lambda: a, lambda: a[::-1]]))], a, b)
+    return lax.cond(i % 2 == 0, lambda a, b: (a, b), lambda a, b: (b * 3 - a, a + 1), a, b)
+
+  def both(a, b, i):
+    looped = lax.fori_loop(0, 5, lambda j, state: choose((i + j) % 4, *state), (a, b))
+    return *choose(i, a, b), looped
+
+  f = jax.jit(both, donate_argnums=donated)
+  a, b = np.random.default_rng(0).integers(0, 64, (2, 32, 32), np.int32)
+  for i in range(4):
+    found = f(*(jax.device_put(x, jax.devices("minipod")[0]) for x in (a, b)), i)
+    jax.tree.map(np.testing.assert_array_equal, found, on_cpu(both, a, b, i))
 
 
 def test_loops_on_all_devices():
