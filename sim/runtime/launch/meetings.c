@@ -234,10 +234,16 @@ static mp_status_t meetings_find(meetings_t *m, bool *decided) {
   return NULL;
 }
 
-static bool meetings_has_any(const mp_program_t *program) {
+// Whether there is address space for the regions of all devices at once.
+static bool meetings_has_space(const mp_program_t *program) {
   const uint64_t devices = (uint64_t)program->num_replicas * program->num_partitions;
-  if (devices > MEETINGS_MOST_DEVICES || program->arena_bytes > k_most_address_space / devices)
-    return false;
+  uint64_t bytes = program->arena_bytes;
+  for (uint32_t r = 0; r < program->num_results; ++r) bytes += program->results[r].bytes;
+  return devices <= MEETINGS_MOST_DEVICES && bytes <= k_most_address_space / devices;
+}
+
+static bool meetings_has_any(const mp_program_t *program) {
+  if (!meetings_has_space(program)) return false;
   for (uint32_t i = 0; i < program->num_commands; ++i) {
     const mp_cmd_t *cmd = &program->commands[i];
     if (cmd->kind == MP_CMD_COLLECTIVE && meetings_is_small(cmd)) return true;
