@@ -114,8 +114,7 @@ FRAMEWORKS = [
                               DECOUPLE_GCLOUD="TRUE")),
             Run(title="Llama-3.1-70B, recipe for v6e-256",
                 command=[*MAXTEXT, *LLAMA_70B, "run_name=70b", "steps=6"],
-                # What the recipe offloads to hosts counts as the chips' memory here.
-                variables=pod("v6e:16x16 hbm:160GiB", DECOUPLE_GCLOUD="TRUE")),
+                variables=pod("v6e:16x16", DECOUPLE_GCLOUD="TRUE")),
         ]),
     Framework(
         name="tunix", python="3.12",

@@ -132,6 +132,11 @@ static mp_status_t twin_order_add_edge(order_t *o, uint32_t from, uint32_t to) {
 static mp_status_t twin_order_read(order_t *o, const mp_block_t *block, const mp_value_t *value,
                                    uint32_t item) {
   while (value->op != NULL && value->op->parent == block) {
+    // Barriers of remat are not there for what comes from the host.
+    if (value->op->code == MP_OP_OPTIMIZATION_BARRIER && value->is_on_host) {
+      value = value->op->operands[value->index];
+      continue;
+    }
     const uint32_t from = o->b->items[value->op->id];
     if (from != ORDER_NONE) return twin_order_add_edge(o, from, item);
     if (value->op->num_operands == 0) return NULL;

@@ -109,7 +109,7 @@ bool mp_op_crosses(const mp_op_t *op) {
 }
 
 bool mp_op_is_of_host(const mp_op_t *op) {
-  return op->num_results != 0 && op->num_regions == 0 && op->results[0].is_on_host &&
+  return op->num_results == 1 && op->num_regions == 0 && op->results[0].is_on_host &&
          !mp_op_crosses(op);
 }
 

@@ -303,7 +303,7 @@ static void memory_sweep_op(mp_memory_values_t *all, const mp_op_t *op) {
     }
     return;
   }
-  if (mp_op_is_of_host(op) && op->num_results == 1) {
+  if (mp_op_is_of_host(op)) {
     memory_sweep_of_host(all, op);
     return;
   }

@@ -139,7 +139,8 @@ static void values_go_and_come_back(void **state) {
   "      %u = stablehlo.dynamic_slice %r#2, %i, %z, %z, sizes = [1, 512, 512] : (" STACK       \
   ", tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x512x512xf32>\n"                        \
   "      %v = stablehlo.reshape %u : (tensor<1x512x512xf32>) -> " M "\n"                       \
-  PLACE("%w", "%v", "device") DOT("%d", "%c", "%w")                                            \
+  "      %b:2 = stablehlo.optimization_barrier %v, %c : " M ", " M "\n"                         \
+  PLACE("%w", "%b#0", "device") DOT("%d", "%b#1", "%w")                                            \
   "      %j = stablehlo.add %i, %one : tensor<i32>\n"                                          \
   "      stablehlo.return %j, %d : tensor<i32>, " M "\n    }\n  return %q#1 : " M "\n}\n"
 
