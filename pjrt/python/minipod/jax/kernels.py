@@ -4,6 +4,7 @@ import functools
 import json
 import sys
 
+import jax
 from minipod.jax import guard
 from minipod.jax import kernel_costs
 from minipod.jax import kernel_grid
@@ -106,6 +107,8 @@ def _lower_call(jax_rule, effect, loop, ctx, *args, interpret, **params):
   while _late:
     guard.teach("to access memory under masks", _late.pop())
   described = _describe(params)
+  with guard.use("what compilers say of kernels", anywhere=True):
+    _check_for_tpus(params)
   if start.is_for_shapes():
     return _call(ctx, args, _make_function(ctx, args, _lower_absent(ctx)), described)
   failures = []
@@ -123,6 +126,36 @@ def _lower_call(jax_rule, effect, loop, ctx, *args, interpret, **params):
     else:
       return _call(ctx, args, function, described)
   _refuse(params, failures)
+
+
+def _check_for_tpus(params) -> None:
+  """Says once of a kernel that JAX's compiler for TPUs would refuse its blocks, on a pod of TPUs."""
+  from jax._src.pallas.mosaic import core, lowering
+
+  check, usual = lowering._check_block_mappings, core.CoreType.TC
+  if not _is_for_tpus():
+    return
+  kind = getattr(params.get("compiler_params"), "kernel_type", None) or usual
+  try:
+    check(params["grid_mapping"].block_mappings, None, params["jaxpr"].debug_info, kind)
+  except ValueError as error:
+    said = (f"the kernel {_name_of(params)!r} runs here, but JAX's compiler for TPUs refuses it:"
+            f" {error}")
+    if said not in _said:
+      _said.add(said)
+      guard.say(said)
+  except Exception:  # a kernel for other chips, of whose memories the check does not know
+    pass
+
+
+def _is_for_tpus() -> bool:
+  try:
+    return jax.devices(guard.PLATFORM)[0].device_kind.startswith("TPU")
+  except RuntimeError:  # a program for a pod that is not here
+    return False
+
+
+_said = set()
 
 
 def _refuse(params, failures):
