@@ -9,7 +9,8 @@
 
 // ---- arguments under another type ----
 
-enum { TILES_LANES = 128, TILES_ROWS = 8 };
+// Of narrower rows nothing is known.
+enum { TILES_LANES = 128, TILES_ROWS = 8, TILES_NARROWEST = 32 };
 
 // The dimension that lies along the lanes: the last one that has more than one element.
 static int64_t twin_tiles_lanes(const mp_type_t *type) {
@@ -27,13 +28,12 @@ static bool twin_tiles_changes_lanes(const mp_op_t *op) {
   return twin_tiles_lanes(from) != twin_tiles_lanes(to);
 }
 
-// The bytes of an array in rows of tiles, however empty they are. Of very narrow rows nothing is
-// known: they count as they are.
+// The bytes of an array in rows of tiles, however empty they are; very narrow rows count as they
+// are.
 static double twin_tiles_rows_of_tiles(const mp_type_t *type) {
-  enum { NARROWEST = 32 };
   const double bytes = mp_work_bytes_of(type);
   const int64_t lanes = type->dims[type->rank - 1], rows = type->dims[type->rank - 2];
-  if (lanes < NARROWEST || rows < 1) return bytes;
+  if (lanes < TILES_NARROWEST || rows < 1) return bytes;
   const int64_t all_lanes = (lanes + TILES_LANES - 1) / TILES_LANES * TILES_LANES;
   const int64_t all_rows = (rows + TILES_ROWS - 1) / TILES_ROWS * TILES_ROWS;
   return bytes / (double)lanes * (double)all_lanes / (double)rows * (double)all_rows;
@@ -101,6 +101,23 @@ static double twin_tiles_cut(const mp_twin_builder_t *b, const mp_op_t *op, uint
   return is_joined && twin_tiles_is_first(root, op) ? 2 * whole : 0;
 }
 
+// ---- small blocks that change places ----
+
+// Blocks of a reshaped array that change places, and fill no tile by themselves, lie in rows of
+// tiles before that and behind it, however empty these are.
+static double twin_tiles_moved(const mp_twin_builder_t *b, const mp_op_t *op) {
+  if (op->code != MP_OP_TRANSPOSE || mp_plan_aliased(op->operands[0]) == NULL) return 0;
+  const mp_type_t *type = op->results[0].type;
+  const uint32_t rank = type->rank;
+  const mp_index_list_t order = mp_op_ints(op, MP_ATTR_PERMUTATION);
+  if (rank < 4 || order.values[rank - 1] + 1 != (int64_t)rank) return 0;
+  const int64_t lanes = type->dims[rank - 1], block = lanes * type->dims[rank - 2];
+  if (lanes < TILES_NARROWEST || block >= TILES_LANES * TILES_ROWS) return 0;
+  const double padding = mp_cluster_padding(type, (int32_t)rank - 2, (int32_t)rank - 1);
+  const double rows = padding * mp_work_bytes_of(type);
+  return padding > 1 && rows > mp_figure_or(b->chip->figures.memory_scratch, 0) ? 4 * rows : 0;
+}
+
 // ---- all ----
 
 double mp_twin_bytes_relaid(const mp_twin_builder_t *b, const mp_op_t *op) {
@@ -109,7 +126,8 @@ double mp_twin_bytes_relaid(const mp_twin_builder_t *b, const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (i == 0 || op->operands[i] != op->operands[i - 1]) bytes += twin_tiles_cut(b, op, i);
   }
-  return bytes + twin_tiles_of_arguments(b, op);
+  const double of_arguments = twin_tiles_of_arguments(b, op);
+  return bytes + (of_arguments > 0 ? of_arguments : twin_tiles_moved(b, op));
 }
 // ---- results of convolutions ----
 

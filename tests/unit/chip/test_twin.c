@@ -442,6 +442,23 @@ static void pairs_are_copied_on_tpus(void **state) {
   assert_float_equal(sum_of_bytes(MP_CHIP_COMPILER_GPU, text), 2.0 * BYTES, 1e-3);
 }
 
+// 2 x 2 blocks of rows of 64 become channels: in tiles of 2 x 128, half empty, twice.
+static void blocks_are_copied_on_tpus(void **state) {
+  (void)state;
+  enum { BYTES = 4 * 8 * 2 * 8 * 2 * 64 * 4 };
+  static const char text[] =
+      "func.func @main(%x: tensor<4x16x16x64xf32>) -> tensor<4x8x8x256xf32> {\n"
+      "%0 = stablehlo.reshape %x : (tensor<4x16x16x64xf32>) -> tensor<4x8x2x8x2x64xf32>\n"
+      "%1 = stablehlo.transpose %0, dims = [0, 1, 3, 2, 4, 5] : (tensor<4x8x2x8x2x64xf32>) -> "
+      "tensor<4x8x8x2x2x64xf32>\n"
+      "%2 = stablehlo.reshape %1 : (tensor<4x8x8x2x2x64xf32>) -> tensor<4x8x8x256xf32>\n"
+      "return %2 : tensor<4x8x8x256xf32>\n}\n";
+  const double plain = sum_of_bytes(MP_CHIP_COMPILER_GPU, text);
+  assert_float_equal(plain, 2.0 * BYTES, 1e-3);
+  // The argument has 64 lanes, too.
+  assert_true(sum_of_bytes(MP_CHIP_COMPILER_TPU, text) >= plain + 4 * 2.0 * BYTES);
+}
+
 // A library takes the matrices of a batch one after the other.
 static void factors_are_turned_for_gpus(void **state) {
   (void)state;
@@ -660,6 +677,7 @@ int main(void) {
       cmocka_unit_test(loops_are_counted_or_walked),
       cmocka_unit_test(counted_rounds_need_no_condition),
       cmocka_unit_test(pairs_are_copied_on_tpus),
+      cmocka_unit_test(blocks_are_copied_on_tpus),
       cmocka_unit_test(factors_are_turned_for_gpus),
       cmocka_unit_test(collectives_are_combined_and_pipelined),
       cmocka_unit_test(every_op_takes_time),
