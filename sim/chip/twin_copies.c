@@ -97,7 +97,7 @@ mp_status_t mp_twin_copy_starts(mp_twin_builder_t *b, const mp_op_t *loop) {
     for (uint32_t j = 0; j < i && is_free; ++j) {
       is_free = twin_copies_root(loop->operands[j]) != root;
     }
-    if (is_free) continue;
+    if (is_free || mp_cluster_makes_start(b->chip->figures.compiler, loop, i)) continue;
     MP_RETURN_IF_ERROR(mp_twin_add_copy(b, loop, twin_copies_bytes(loop->operands[i])));
   }
   return NULL;

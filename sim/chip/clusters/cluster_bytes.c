@@ -4,6 +4,9 @@
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
 
+// The share of scratch memory in which lies what rounds of a loop hand on to each other.
+#define CLUSTER_BYTES_CARRIED 0.5
+
 // ---- what they read and write ----
 
 static mp_status_t cluster_bytes_note_made(mp_cluster_find_t *find, uint32_t number) {
@@ -144,19 +147,85 @@ static mp_status_t cluster_bytes_keep_value(mp_cluster_find_t *find, const mp_va
   return NULL;
 }
 
-// What a loop carries, or reads in all rounds, stays in one half of the scratch memory, as far as
-// there is room.
-static mp_status_t cluster_bytes_keep_carried(mp_cluster_find_t *find, const mp_block_t *body) {
+// Whether rounds write parts of a carried array that main returns: it lies in memory from the
+// beginning.
+static bool cluster_bytes_is_filled(const mp_cluster_find_t *find, const mp_block_t *body,
+                                    uint32_t i) {
+  const mp_value_t *next = mp_cluster_root(mp_block_terminator(body)->operands[i]);
+  if (next->op == NULL || next->op->code != MP_OP_DYNAMIC_UPDATE_SLICE) return false;
+  const mp_op_t *end = mp_block_terminator(find->main);
+  for (uint32_t k = 0; k < end->num_operands; ++k) {
+    if (mp_cluster_root(end->operands[k]) == &body->parent_op->results[i]) return true;
+  }
+  return false;
+}
+
+static mp_status_t cluster_bytes_keep_carried(mp_cluster_find_t *find, const mp_block_t *body,
+                                              double *room) {
   const mp_op_t *terminator = mp_block_terminator(body);
-  double room = find->scratch / 2;
   for (uint32_t i = 0; i < body->num_args; ++i) {
     const double bytes = mp_cluster_bytes_of(find->compiler, body->args[i].type);
-    if (bytes > room || body->args[i].is_on_host) continue;
-    room -= bytes;
+    if (bytes > *room || body->args[i].is_on_host) continue;
+    if (cluster_bytes_is_filled(find, body, i)) continue;
+    *room -= bytes;
     MP_RETURN_IF_ERROR(cluster_bytes_keep_value(find, &body->args[i]));
     const mp_value_t *next = mp_cluster_root(terminator->operands[i]);
     if (next->op == NULL || next->op->parent != body) continue;
     MP_RETURN_IF_ERROR(cluster_bytes_keep_value(find, next));
+  }
+  return NULL;
+}
+
+static bool cluster_bytes_is_in(const mp_block_t *block, const mp_block_t *body) {
+  while (block != NULL && block != body) {
+    block = block->parent_op == NULL ? NULL : block->parent_op->parent;
+  }
+  return block != NULL;
+}
+
+// The bytes that a value which no round makes takes of scratch memory in all rounds; INFINITY: it
+// is read from memory. Factors are cast before the loop, and the cast stays, but not for a vector;
+// those that are narrow as they come are read in windows, and so are slices.
+static double cluster_bytes_held(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
+                                 const mp_cluster_access_t *access) {
+  const mp_value_t *value = access->value;
+  const mp_work_product_t *product = &cluster->work.product;
+  const double bytes = mp_cluster_bytes_of(find->compiler, value->type);
+  if (access->bytes < bytes || value->is_on_host) return INFINITY;
+  const bool is_factor = (access->sides & (MP_CLUSTER_LHS | MP_CLUSTER_RHS)) != 0;
+  if (!is_factor || product->m <= 1 || product->n <= 1) return bytes;
+  if (value->type->dtype == MP_DTYPE_F32) return bytes / 2;
+  return value->op != NULL ? bytes : INFINITY;
+}
+
+static mp_status_t cluster_bytes_keep_read(mp_cluster_find_t *find, const mp_block_t *body,
+                                           const mp_cluster_t *cluster, double *room) {
+  for (uint32_t i = 0; i < cluster->num_reads; ++i) {
+    const mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
+    const mp_value_t *value = access->value;
+    const mp_block_t *made_in = value->op != NULL ? value->op->parent : value->block;
+    if (cluster_bytes_is_in(made_in, body)) continue;
+    mp_cluster_value_t *entry;
+    MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
+    const double bytes = cluster_bytes_held(find, cluster, access);
+    if (entry->is_scratch || bytes > *room) continue;
+    *room -= bytes;
+    entry->is_scratch = true;
+  }
+  return NULL;
+}
+
+// What a loop carries stays in scratch memory while there is room, and so does what all of its
+// rounds read.
+static mp_status_t cluster_bytes_keep_rounds(mp_cluster_find_t *find, const mp_block_t *body) {
+  double room = find->scratch * CLUSTER_BYTES_CARRIED;
+  MP_RETURN_IF_ERROR(cluster_bytes_keep_carried(find, body, &room));
+  for (uint32_t number = find->out->clusters.count; number-- > 0;) {
+    const mp_cluster_t *cluster = &find->out->clusters.items[number];
+    if (cluster->first_member == MP_CLUSTER_NONE || !cluster_bytes_is_in(cluster->block, body)) {
+      continue;
+    }
+    MP_RETURN_IF_ERROR(cluster_bytes_keep_read(find, body, cluster, &room));
   }
   return NULL;
 }
@@ -186,7 +255,7 @@ mp_status_t mp_cluster_find_bytes(mp_cluster_find_t *find) {
     MP_RETURN_IF_ERROR(cluster_bytes_find_accesses(find, number));
   }
   for (uint32_t i = 0; i < find->bodies.count; ++i) {
-    MP_RETURN_IF_ERROR(cluster_bytes_keep_carried(find, find->bodies.items[i]));
+    MP_RETURN_IF_ERROR(cluster_bytes_keep_rounds(find, find->bodies.items[i]));
   }
   mp_cluster_fetch_argument(find, &scratch);
   for (uint32_t number = count; number-- > 0;) {

@@ -52,6 +52,26 @@ static bool cluster_kinds_is_constant(const mp_value_t *value) {
   return value->op != NULL && value->op->code == MP_OP_CONSTANT && mp_op_splat(value->op) != NULL;
 }
 
+// Whether each round writes the part of the array that belongs to it, by the number of the round as
+// the loop carries it. Of a number that was computed from it compilers do not see that.
+static bool cluster_kinds_is_filled(const mp_op_t *update, const mp_block_t *body) {
+  if (update->code != MP_OP_DYNAMIC_UPDATE_SLICE) return false;
+  for (uint32_t i = 2; i < update->num_operands; ++i) {
+    if (mp_cluster_root(update->operands[i])->block == body) return true;
+  }
+  return false;
+}
+
+bool mp_cluster_makes_start(mp_chip_compiler_t compiler, const mp_op_t *loop, uint32_t operand) {
+  if (compiler != MP_CHIP_COMPILER_TPU || loop->code != MP_OP_WHILE) return false;
+  if (!cluster_kinds_is_constant(mp_cluster_root(loop->operands[operand]))) return false;
+  const mp_block_t *body = loop->regions[1];
+  const mp_op_t *next = mp_cluster_root(mp_block_terminator(body)->operands[operand])->op;
+  if (next == NULL) return true;
+  const bool is_update = next->code == MP_OP_DYNAMIC_UPDATE_SLICE || next->code == MP_OP_SCATTER;
+  return !is_update || cluster_kinds_is_filled(next, body);
+}
+
 bool mp_cluster_is_selection(mp_chip_compiler_t compiler, const mp_op_t *op) {
   if (compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_SCATTER) return false;
   if (op->num_operands != 3 || op->num_results != 1) return false;

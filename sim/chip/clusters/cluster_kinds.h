@@ -25,6 +25,10 @@ mp_cluster_kind_t mp_cluster_kind(mp_chip_compiler_t compiler, const mp_op_t *op
 // look-up is: all elements of a line compare their places with the index then, one by one.
 bool mp_cluster_is_selection(mp_chip_compiler_t compiler, const mp_op_t *op);
 
+// Whether nobody writes the constant with which a loop begins: on a TPU its first round makes it,
+// or its rounds write every part of it before it is read.
+bool mp_cluster_makes_start(mp_chip_compiler_t compiler, const mp_op_t *loop, uint32_t operand);
+
 // Made again by whoever reads it.
 bool mp_cluster_is_generator(const mp_op_t *op);
 

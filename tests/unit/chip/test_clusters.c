@@ -364,6 +364,50 @@ static void carried_values_stay_in_scratch_memory(void **state) {
   find_end(&f);
 }
 
+// A loop over states of a type that are multiplied by a weight of another type in each round, and
+// begin with zeros.
+#define ROUNDS(type, weight, cast)                                                          \
+  "func.func @main(%w: tensor<256x256x" weight                                              \
+  ">, %n: tensor<i32>) -> tensor<256x256xf32> {\n"                                          \
+  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"                                      \
+  "%x = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<256x256xf32>\n"  \
+  "%c0 = stablehlo.constant dense<0> : tensor<i32>\n"                                       \
+  "%c1 = stablehlo.constant dense<1> : tensor<i32>\n"                                       \
+  "%0:2 = stablehlo.while(%i = %c0, %a = %x) : tensor<i32>, tensor<256x256xf32>\n"          \
+  "cond {\n%p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"  \
+  "stablehlo.return %p : tensor<i1>\n} do {\n" cast                                         \
+  "%d = stablehlo.dot_general %b, %w, contracting_dims = [1] x [0] : (tensor<256x256x" type \
+  ">, tensor<256x256x" weight                                                               \
+  ">) -> tensor<256x256xf32>\n"                                                             \
+  "%k = stablehlo.add %i, %c1 : tensor<i32>\n"                                              \
+  "stablehlo.return %k, %d : tensor<i32>, tensor<256x256xf32>\n}\n"                         \
+  "return %0#1 : tensor<256x256xf32>\n}\n"
+#define NARROW "%b = stablehlo.convert %a : (tensor<256x256xf32>) -> tensor<256x256xbf16>\n"
+#define WIDE   "%b = stablehlo.negate %a : tensor<256x256xf32>\n"
+
+// A weight that is cast before the loop stays in scratch memory; one that is read as it came does
+// not. A TPU begins a loop with constants that nobody has written, a GPU writes them.
+static void rounds_keep_weights_that_are_cast(void **state) {
+  (void)state;
+  enum { BYTES = 256 * 256 * 4 };
+  mp_chip_figures_t figures = figures_of(TPU);
+  figures.memory_scratch = 2 * (BYTES + BYTES / 2 + 64);
+  found_t f = find_with(&figures, ROUNDS("f32", "f32", WIDE));
+  assert_true(sum_bytes(&f) < 64);
+  find_end(&f);
+  f = find_with(&figures, ROUNDS("bf16", "bf16", NARROW));
+  assert_float_equal(sum_bytes(&f), BYTES / 2, 64);
+  find_end(&f);
+  figures.memory_scratch = 2 * (BYTES + BYTES / 2 - 64);
+  f = find_with(&figures, ROUNDS("f32", "f32", WIDE));
+  assert_float_equal(sum_bytes(&f), BYTES, 64);
+  find_end(&f);
+  figures = figures_of(GPU);
+  f = find_with(&figures, ROUNDS("f32", "f32", WIDE));
+  assert_true(sum_bytes(&f) >= 4.0 * BYTES);
+  find_end(&f);
+}
+
 // ---- products and what they read ----
 
 // The first read of a value whose bytes are these.
@@ -493,6 +537,7 @@ int main(void) {
       cmocka_unit_test(what_is_updated_lies_in_memory),
       cmocka_unit_test(one_element_of_each_row_is_a_selection),
       cmocka_unit_test(carried_values_stay_in_scratch_memory),
+      cmocka_unit_test(rounds_keep_weights_that_are_cast),
       cmocka_unit_test(small_values_stay_in_scratch_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
