@@ -6,10 +6,12 @@
 
 // The step of a convolution is about so long.
 #define PRODUCT_TPU_CONVOLUTION_STEP 8e-6
-// A row of the window's elements is packed into k where the channels are so few, or where k stays
-// so short.
-#define PRODUCT_TPU_FEW_CHANNELS 8
-#define PRODUCT_TPU_SHORT_K      32
+// A row of the window's elements is packed into k where the channels are so few, of any kernel that
+// has a step, and where they are so few of every one.
+#define PRODUCT_TPU_FEW_CHANNELS    8
+#define PRODUCT_TPU_PACKED_CHANNELS 16
+// With some more only rows that are longer than the lanes are.
+#define PRODUCT_TPU_LONG_ROW_CHANNELS 48
 
 bool mp_product_is_tpu(const mp_chip_t *chip) {
   return chip->figures.product_tile.count == 3;
@@ -42,6 +44,11 @@ static double product_tpu_gradient(const mp_product_tpu_t *p) {
   return best;
 }
 
+static bool product_tpu_is_packed(double row, double channels) {
+  if (channels <= PRODUCT_TPU_PACKED_CHANNELS) return true;
+  return channels <= PRODUCT_TPU_LONG_ROW_CHANNELS && row * channels > MP_PRODUCT_TPU_LANES;
+}
+
 static double product_tpu_window(const mp_product_tpu_t *p) {
   const mp_work_product_t *product = p->product;
   const mp_work_convolution_t *c = &product->convolution;
@@ -54,7 +61,7 @@ static double product_tpu_window(const mp_product_tpu_t *p) {
                       mp_product_tpu_up(k, sublanes) * mp_product_tpu_up(product->n, sublanes) *
                       sublanes * p->multiply;
   }
-  if (is_few || k * c->row <= PRODUCT_TPU_SHORT_K) {
+  if (is_few || product_tpu_is_packed(c->row, k)) {
     passes /= c->row;
     k *= c->row;
   }
