@@ -228,6 +228,15 @@ def test_steps_see_what_others_wrote_to_an_operand_that_is_a_result(writes_opera
   np.testing.assert_array_equal(jax.jit(f)(jnp.ones_like(X)), 2.0 ** np.arange(16)[:, None] + 0 * X)
 
 
+def test_blocks_come_anew_when_another_one_was_there():
+  """Of an operand that is a result: what is written to the result is seen by then."""
+  block = pl.BlockSpec((8, 128), lambda i, j, k: (j, 0))
+  f = pl.pallas_call(lambda x, out: out.__setitem__(..., x[...] + 1), grid=(2, 2, 3),
+                     out_shape=jax.ShapeDtypeStruct(X.shape, X.dtype), in_specs=[block],
+                     out_specs=block, input_output_aliases={0: 0})
+  np.testing.assert_array_equal(jax.jit(f)(jnp.asarray(X)), X + 2)
+
+
 def test_copies_between_memories():
   def kernel(x, out, scratch, arrived):
     copy = pltpu.make_async_copy(x.at[pl.ds(8, 8)], scratch, arrived)

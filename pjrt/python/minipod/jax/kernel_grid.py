@@ -95,6 +95,9 @@ class _Loop:
     aliased = {i for pair in self.aliases for i in pair}
     self.changing = [i for i in range(len(self.memories))
                      if i >= first or written[i] or i in aliased]
+    # A block of such an operand comes anew only when another one was there before.
+    self.held = [other for _, other in self.aliases
+                 if other < first and not _is_unblocked(jaxpr.invars[other])]
 
   def _order_alias(self, source, result, written):
     """Which of two names of an array the kernel writes to, and the other one."""
@@ -108,14 +111,14 @@ class _Loop:
     import jax
 
     steps = math.prod(self.sizes)
+    held = [self._take_first(i) for i in self.held]
+    carry = jax.numpy.int32(0), [self.memories[i] for i in self.changing], held
     if isinstance(steps, int) and steps == 1:
-      return self.step(0, [self.memories[i] for i in self.changing])
-    return jax.lax.while_loop(
-        lambda carry: carry[0] < steps,
-        lambda carry: (carry[0] + 1, self.step(*carry)),
-        (jax.numpy.int32(0), [self.memories[i] for i in self.changing]))[1]
+      return self.step(*carry)[1]
+    return jax.lax.while_loop(lambda carry: carry[0] < steps, lambda carry: self.step(*carry),
+                              carry)[1]
 
-  def step(self, number, changing):
+  def step(self, number, changing, held):
     memories = list(self.memories)
     for i, memory in zip(self.changing, changing):
       memories[i] = memory
@@ -125,6 +128,8 @@ class _Loop:
       starts = [window.find(ids, scalars) for window in self.windows]
       parts = [window.get(*memory) for window, *memory
                in zip(self.windows, memories[self.scalars:end], starts)]
+      held = [self._hold(i - self.scalars, number, *before, starts, parts)
+              for i, before in zip(self.held, held)]
       found = self.names.run(self.body, self.consts, *scalars, *parts, *memories[end:])
     for i in self.changing:
       block = i - self.scalars
@@ -132,7 +137,23 @@ class _Loop:
           self.windows[block].put(memories[i], starts[block], found[i]))
     for written, other in self.aliases:
       memories[other] = memories[written]
-    return [memories[i] for i in self.changing]
+    return number + 1, [memories[i] for i in self.changing], held
+
+  def _take_first(self, operand):
+    import jax.numpy as jnp
+
+    window, memory = self.windows[operand - self.scalars], self.memories[operand]
+    start = jnp.zeros(memory.ndim, jnp.int32)
+    return start, window.get(memory, list(start))
+
+  def _hold(self, block, number, start_before, part_before, starts, parts):
+    """Puts the block of the step before into `parts` if it is the same; returns what was put."""
+    import jax.numpy as jnp
+
+    start = jnp.array(starts[block], jnp.int32)
+    is_same = (number > 0) & (start == start_before).all()
+    parts[block] = jnp.where(is_same, part_before, parts[block])
+    return start, parts[block]
 
   def _find_ids(self, number):
     """The step's place in the grid, whose last axis goes fastest."""
@@ -168,3 +189,9 @@ def _take_sizes(mapping, args):
   computed = iter(args[:count])
   return tuple(size if isinstance(size, int) else next(computed)
                for size in mapping.grid), args[count:]
+
+
+def _is_unblocked(variable) -> bool:
+  """Whether the kernel sees the array itself, instead of blocks that come and go."""
+  space = str(getattr(variable.aval, "memory_space", None)).lower()
+  return "any" in space or "hbm" in space
