@@ -132,7 +132,7 @@ FRAMEWORKS = [
         log=Log(loss=r'"event": "log".*"train/loss": ([-\d.e]+|NaN)', seconds=r'"throughput/duration": ([\d.e-]+)',
                 teraflops=r'"throughput/gflops_per_second": ([\d.e-]+)', device_scale=1e-3 / 256),
         values=Run(title="train_lm, Llama of 2 layers, f32",
-                   command=["{python}", "-m", "levanter.main.train_lm", "--config_path", "{output}/tiny.json"],
+                   command=["{python}", str(HERE / "train_levanter.py"), "--config_path", "{output}/tiny.json"],
                    variables={"HF_HUB_OFFLINE": "1"}),
         pod=[Run(title="train_lm, Llama of 1B, batch 2,048 x 2,048",
                  command=["{python}", str(HERE / "train_levanter.py"), "--config_path", "{output}/1b.json"],
