@@ -249,6 +249,8 @@ static void memory_sweep_join_rounds(mp_memory_values_t *all, const mp_op_t *loo
     mp_memory_extend(place, mp_memory_end_of(loop));
   }
   if (!is_same) {
+    // A constant that the loop makes itself is nowhere before it.
+    if (mp_cluster_makes_start(all->compiler, loop, i)) return;
     mp_memory_read(all, loop, loop->operands[i], loop->id, arg->id);
   } else if (mp_memory_is_live(place)) {
     // Nothing is written over it: the loop reads it where it is.
