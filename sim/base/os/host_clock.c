@@ -4,18 +4,20 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "sim/base/os/core_wait.h"
 #include "sim/base/os/lock.h"
 #include "sim/base/os/process.h"
 
 static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_HOST_CLOCK);
 static atomic_uint g_uses, g_stops;  // written under the lock
 
-// The clock was at `value` at the real moment `since`, or is since then, when nothing stops it: all
+// The clock was at `value` at the moment `since`, or is since then, when nothing stops it: all
 // written under the lock. The version is odd while they change; a reader that finds another one
 // afterwards has read a mixture, and reads again.
 static atomic_uint g_version;
 static atomic_llong g_value, g_since;
 static uint32_t g_generation;  // of processes, in which it is stopped and set; under the lock
+static atomic_llong g_shown;   // the latest that anybody was shown
 
 // When the thread has read the clock, in real time, since it last stopped it; 0: it has not.
 static _Thread_local int64_t t_read;
@@ -26,10 +28,20 @@ static int64_t host_clock_real(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static int64_t host_clock_at(int64_t real) {
+// What moments are told by in here: real time but for what the script has waited for a core, which
+// it would not do on a host of its own. It goes back a little where such a wait shows only now.
+static int64_t host_clock_own(int64_t real) {
+  return real - mp_core_wait_ns(real);
+}
+
+static int64_t host_clock_now(void) {
+  return host_clock_own(host_clock_real());
+}
+
+static int64_t host_clock_at(int64_t own) {
   const int64_t value = atomic_load(&g_value), since = atomic_load(&g_since);
-  const bool stands = atomic_load(&g_stops) != 0 || real < since;
-  return stands ? value : value + (real - since);
+  const bool stands = atomic_load(&g_stops) != 0 || own < since;
+  return stands ? value : value + (own - since);
 }
 
 // The lock is held.
@@ -49,9 +61,11 @@ void mp_host_clock_use(void) {
   mp_process_watch_forks();
   mp_lock(&g_lock);
   if (atomic_load(&g_uses) == 0) {
-    const int64_t now = host_clock_real();
+    mp_core_wait_start();
+    const int64_t real = host_clock_real();
     g_generation = mp_process_generation();
-    host_clock_set(now, now, 0);
+    atomic_store(&g_shown, 0);
+    host_clock_set(real, host_clock_own(real), 0);
   }
   atomic_fetch_add(&g_uses, 1);
   mp_unlock(&g_lock);
@@ -66,7 +80,7 @@ void mp_host_clock_unuse(void) {
 static int64_t host_clock_read(void) {
   for (;;) {
     const unsigned version = atomic_load(&g_version);
-    const int64_t now = host_clock_at(host_clock_real());
+    const int64_t now = host_clock_at(host_clock_now());
     if (version % 2 == 0 && atomic_load(&g_version) == version) return now;
   }
 }
@@ -74,14 +88,13 @@ static int64_t host_clock_read(void) {
 // A thread that reads the clock while it stands waits for a moment, perhaps for one that has to
 // come before the clock goes on: so it goes on for that thread's sake.
 static int64_t host_clock_creep(int64_t real) {
-  const int64_t gone = real - t_read;
+  const int64_t gone = real - t_read, own = host_clock_own(real);
   mp_lock(&g_lock);
   if (atomic_load(&g_stops) != 0) {
     const int64_t most = MP_HOST_CLOCK_CREEP_NS;
-    host_clock_set(atomic_load(&g_value) + (gone < most ? gone : most), real,
-                   atomic_load(&g_stops));
+    host_clock_set(atomic_load(&g_value) + (gone < most ? gone : most), own, atomic_load(&g_stops));
   }
-  const int64_t now = host_clock_at(real);
+  const int64_t now = host_clock_at(own);
   mp_unlock(&g_lock);
   return now;
 }
@@ -91,23 +104,32 @@ double mp_host_clock_seconds(void) {
   return 1e-9 * (double)host_clock_read();
 }
 
+// What is shown never goes back, in no thread, where a wait for a core shows only afterwards.
+static int64_t host_clock_not_before(int64_t now) {
+  long long shown = atomic_load(&g_shown);
+  while (shown < now && !atomic_compare_exchange_weak(&g_shown, &shown, now)) {
+  }
+  return shown < now ? now : shown;
+}
+
 int64_t mp_host_clock_show(void) {
   const int64_t real = host_clock_real();
   if (!mp_host_clock_is_used()) return real;
   // In a forked child nobody is left who would set it going.
   if (mp_process_generation() != g_generation) {
-    return atomic_load(&g_value) + (real - atomic_load(&g_since));
+    return host_clock_not_before(atomic_load(&g_value) + host_clock_own(real) -
+                                 atomic_load(&g_since));
   }
   const bool stands = t_read != 0 && atomic_load(&g_stops) != 0;
   const int64_t now = stands ? host_clock_creep(real) : host_clock_read();
   t_read = real;
-  return now;
+  return host_clock_not_before(now);
 }
 
 void mp_host_clock_stop(void) {
   t_read = 0;
   mp_lock(&g_lock);
-  const int64_t now = host_clock_real();
+  const int64_t now = host_clock_now();
   host_clock_set(host_clock_at(now), now, atomic_load(&g_stops) + 1);
   mp_unlock(&g_lock);
 }
@@ -116,7 +138,7 @@ void mp_host_clock_go(void) {
   mp_lock(&g_lock);
   const uint32_t stops = atomic_load(&g_stops);
   if (stops != 0) {  // it may have been used anew since the stop
-    host_clock_set(atomic_load(&g_value), host_clock_real() + MP_HOST_CLOCK_PAUSE_NS, stops - 1);
+    host_clock_set(atomic_load(&g_value), host_clock_now() + MP_HOST_CLOCK_PAUSE_NS, stops - 1);
   }
   mp_unlock(&g_lock);
 }
@@ -125,7 +147,7 @@ void mp_host_clock_advance(double moment) {
   if (!(moment < 1e9 * 9)) return;  // centuries; what is left of them has room in 64 bits
   const int64_t value = (int64_t)ceil(moment * 1e9);
   mp_lock(&g_lock);
-  const int64_t now = host_clock_real();
+  const int64_t now = host_clock_now();
   if (value > host_clock_at(now)) {
     const int64_t since = atomic_load(&g_since);
     host_clock_set(value, since > now ? since : now, atomic_load(&g_stops));

@@ -1,18 +1,28 @@
 // Units of sim/base/os/host_clock: when it goes on, stands and is set forward.
 #include "sim/base/os/host_clock.h"
 
+#include <sched.h>
+#include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sim/base/os/clock.h"
+#include "sim/base/os/core_wait.h"
 #include "tests/unit/support/unit.h"
 
 static const double k_pause = 1e-9 * MP_HOST_CLOCK_PAUSE_NS;
 
-// Lets so many real seconds go by.
+static double used_seconds(void) {
+  struct timespec used;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
+}
+
+// Lets so many seconds of a core go by.
 static void pass(double seconds) {
-  const double end = mp_clock_seconds() + seconds;
-  while (mp_clock_seconds() < end) {
+  const double end = used_seconds() + seconds;
+  while (used_seconds() < end) {
   }
 }
 
@@ -28,7 +38,7 @@ static void it_goes_on_and_stands(void **state) {
   mp_host_clock_use();
   const double begin = mp_host_clock_seconds();
   pass(0.002);
-  assert_true(mp_host_clock_seconds() - begin >= 0.002 - 1e-6);
+  assert_true(mp_host_clock_seconds() - begin >= 0.002 - 1e-4);
   mp_host_clock_stop();
   const int64_t stopped = mp_host_clock_show();
   pass(0.001);
@@ -107,6 +117,56 @@ static void in_a_forked_child_it_goes_on(void **state) {
   mp_host_clock_unuse();
 }
 
+// A process that keeps the core busy on which this one is, and has to stay.
+static pid_t share_the_core(cpu_set_t *before) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  assert_int_equal(sched_getaffinity(0, sizeof(*before), before), 0);
+  assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    for (volatile int spin = 0;; ++spin) {
+    }
+  }
+  return child;
+}
+
+// Half of the core is another process's: twice as much real time goes by as this one computes.
+static void waiting_for_a_core_is_no_time(void **state) {
+  (void)state;
+  mp_core_wait_start();
+  cpu_set_t before;
+  const pid_t child = share_the_core(&before);
+  pass(0.05);
+  const bool is_told = mp_core_wait_ns((int64_t)(1e9 * mp_clock_seconds())) != 0;
+  mp_host_clock_use();
+  const double begin = mp_host_clock_seconds(), used = used_seconds();
+  int64_t shown = mp_host_clock_show();
+  for (const double end = mp_clock_seconds() + 0.3; mp_clock_seconds() < end;) {
+    const int64_t now = mp_host_clock_show();
+    assert_true(now >= shown);
+    shown = now;
+  }
+  const double gone = mp_host_clock_seconds() - begin, computed = used_seconds() - used;
+  mp_host_clock_unuse();
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+  sched_setaffinity(0, sizeof(before), &before);
+  if (!is_told) skip();
+  assert_true(gone >= computed - 0.005 && gone < computed + 0.03);
+}
+
+// Sleeping is: nobody has to wait for a core to do it.
+static void sleeping_is_time(void **state) {
+  (void)state;
+  mp_host_clock_use();
+  const double begin = mp_host_clock_seconds();
+  nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+  assert_true(mp_host_clock_seconds() - begin >= 0.05 - 1e-4);
+  mp_host_clock_unuse();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(unused_it_is_the_real_clock),
@@ -114,6 +174,8 @@ int main(void) {
       cmocka_unit_test(a_loop_that_waits_for_a_moment_ends),
       cmocka_unit_test(it_stands_between_calls_that_are_near),
       cmocka_unit_test(in_a_forked_child_it_goes_on),
+      cmocka_unit_test(waiting_for_a_core_is_no_time),
+      cmocka_unit_test(sleeping_is_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
