@@ -138,7 +138,8 @@ KNOWS = {
     "pjrt/plugin": [*CORE, "pjrt/c_api", "pjrt", "pjrt/extensions", "pjrt/package"],
 }
 TOPS = ("sim", "topology", "collectives", "pjrt")
-TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "pyproject.toml",
+TOP_LEVEL = {"CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "LICENSE", "NOTICE",
+             "README.md", "SECURITY.md", "pyproject.toml",
              *TOPS, "configs", "tests", "tools"}
 # What building and testing leave there, where no git says that it is not the tree's (.gitignore).
 LEFT = re.compile(r"build.*|dist|__pycache__|.*\.egg-info|.*\.pyc|compile_commands\.json")

@@ -27,7 +27,7 @@ use_torch() {
   python=$venv/bin/python
 }
 
-packages=(build-essential cmake ninja-build pkg-config libhwloc-dev libnuma-dev libyaml-dev
+packages=(build-essential cmake ninja-build pkg-config libhwloc-dev libyaml-dev
           libcmocka-dev libopenmpi-dev openmpi-bin clang libclang-rt-14-dev lld llvm-14
           clang-format python3-venv git)
 # For the module that makes machine code; without them everything works, and loops are slower.
@@ -104,7 +104,7 @@ check_tools() {
   for tool in gcc clang clang-format cmake ninja pkg-config git python3.11; do
     command -v "$tool" >/dev/null || missing+=("$tool")
   done
-  for tool in hwloc yaml-0.1 numa cmocka; do
+  for tool in hwloc yaml-0.1 cmocka; do
     pkg-config --exists "$tool" 2>/dev/null || missing+=("the library $tool (with headers)")
   done
   [ ${#missing[@]} -eq 0 ] ||

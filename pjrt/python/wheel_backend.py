@@ -1,17 +1,21 @@
 """Builds minipod's wheel: the PEP 517 backend that pyproject.toml names.
 
-The wheel is the package `minipod` and the plugin library that CMake builds.  It uses the
-standard library alone, so that building it needs no network, and CMake's `build/`, so that
-nothing is compiled twice.
+The wheel is the package `minipod` and the libraries that CMake builds.  It uses the standard
+library alone, so that building it needs no network where CMake is installed, and CMake's `build/`,
+so that nothing is compiled twice.
 """
 
 import base64
+import gzip
 import hashlib
+import io
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sysconfig
+import tarfile
 import tomllib
 import zipfile
 
@@ -19,65 +23,182 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "pjrt" / "python" / "minipod"
 BUILD = ROOT / "build"
 LIBRARY = "pjrt_c_api_minipod_plugin.so"
-# The library does not depend on a Python version, only on the machine.
-TAG = "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
-# What a message about something missing ends with.
+# What licences there are, for the metadata.
+LICENSES = ("LICENSE", "NOTICE")
+# What a build needs beside CMake: how it is found, what it is called, and the Debian package.
+COMMANDS = ((("cc", "gcc", "clang"), "a C compiler", "gcc"),
+            (("ninja", "make"), "ninja or make", "ninja-build"),
+            (("pkg-config",), "pkg-config", "pkg-config"))
+LIBRARIES = (("hwloc", "hwloc with its headers", "libhwloc-dev"),
+             ("yaml-0.1", "libyaml with its headers", "libyaml-dev"))
+# What makes it better, where it is there.
 NEEDS = ("All it takes, on Debian: apt install cmake ninja-build gcc pkg-config libhwloc-dev"
-         " libyaml-dev libnuma-dev; llvm-19-dev, libzstd-dev and zlib1g-dev for machine code, libopenmpi-dev for"
+         " libyaml-dev; llvm-19-dev, libzstd-dev and zlib1g-dev for machine code, libopenmpi-dev for"
          " pods over several processes")
+# The libraries that every Linux of a manylinux tag has (PEP 600), as far as ours want them.
+SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1",
+                    "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
+OLDEST_GLIBC = 28  # 2.28, that the links ask for (tools/portable/)
+# Not of a source archive: tests have their fixtures, which are most of a clone.
+NOT_IN_SDIST = ("tests/", ".ci/")
 # The oldest date a zip file can hold: the same sources give the same wheel.
 EPOCH = (1980, 1, 1, 0, 0, 0)
+Files = dict[str, bytes]
 
 
-def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-  """PEP 517: writes the wheel into the directory and returns its file name."""
-  library = _build_library()
+def get_requires_for_build_wheel(config_settings=None) -> list[str]:
+  """PEP 517: what is not installed comes from PyPI."""
+  requires = [] if shutil.which("cmake") else ["cmake>=3.25"]
+  return requires if shutil.which("ninja") or shutil.which("make") else [*requires, "ninja"]
+
+
+def get_requires_for_build_editable(config_settings=None) -> list[str]:
+  return get_requires_for_build_wheel(config_settings)
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None) -> str:
+  """PEP 517: the metadata, for which nothing has to be compiled."""
   project = _project()
+  info = _info(project)
+  for name, data in _metadata_files(project).items():
+    path = pathlib.Path(metadata_directory) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+  return info
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None) -> str:
+  """PEP 517: writes the wheel into the directory and returns its file name."""
+  folder = _build_library().parent
+  # What the library opens when it is wanted: one for each MPI that was there when it was built, and
+  # the one that makes machine code.
+  libraries = [folder / LIBRARY, *sorted(folder.glob("minipod_*.so"))]
   # Beside the package: what Python runs as it starts.
   start = {name: (PACKAGE.parent / name).read_bytes()
            for name in ("minipod.pth", "_minipod_start.py")}
   files = {f"minipod/{path.relative_to(PACKAGE)}": path.read_bytes()
-           for path in sorted(PACKAGE.rglob("*.py"))} | start
-  files[f"minipod/{LIBRARY}"] = library.read_bytes()
-  # What the library opens when it is wanted: one for each MPI that was there when it was built, and
-  # the one that makes machine code.
-  for path in sorted(library.parent.glob("minipod_*.so")):
-    files[f"minipod/{path.name}"] = path.read_bytes()
-  for path in sorted((ROOT / "configs").glob("*.yaml")):
-    files[f"minipod/configs/{path.name}"] = path.read_bytes()
-  info = f"minipod-{project['version']}.dist-info"
-  files[f"{info}/METADATA"] = _metadata(project)
-  files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: minipod\n" \
-                           f"Root-Is-Purelib: false\nTag: {TAG}\n".encode()
-  files[f"{info}/entry_points.txt"] = _entry_points(project)
-  files[f"{info}/licenses/LICENSE"] = (ROOT / "LICENSE").read_bytes()
-  name = f"minipod-{project['version']}-{TAG}.whl"
-  _write(pathlib.Path(wheel_directory) / name, files, f"{info}/RECORD")
-  return name
+           for path in sorted((*PACKAGE.rglob("*.py"), *PACKAGE.glob("py.typed")))} | start
+  files |= {f"minipod/{path.name}": path.read_bytes() for path in libraries}
+  files |= {f"minipod/configs/{path.name}": path.read_bytes()
+            for path in sorted((ROOT / "configs").glob("*.yaml"))}
+  return _write_wheel(wheel_directory, files, _tag(libraries))
 
 
-def build_sdist(sdist_directory, config_settings=None):
-  """PEP 517 asks for it; a clone is the source distribution."""
-  raise NotImplementedError("minipod has no source archive: build the wheel from a clone")
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None) -> str:
+  """PEP 660: a wheel that leads to the package and the library in this tree."""
+  _build_library()
+  lines = f"{PACKAGE.parent}\n{(PACKAGE.parent / 'minipod.pth').read_text()}"
+  return _write_wheel(wheel_directory, {"minipod.pth": lines.encode()}, _platform_tag())
+
+
+def build_sdist(sdist_directory, config_settings=None) -> str:
+  """PEP 517: the sources that a wheel is built from."""
+  project = _project()
+  name = f"{project['name']}-{project['version']}"
+  raw = io.BytesIO()
+  with tarfile.open(fileobj=raw, mode="w") as archive:
+    for path in _sources():
+      _add_source(archive, f"{name}/{path}", (ROOT / path).read_bytes(),
+                  os.access(ROOT / path, os.X_OK))
+    _add_source(archive, f"{name}/PKG-INFO", _metadata(project), False)
+  path = pathlib.Path(sdist_directory) / f"{name}.tar.gz"
+  path.write_bytes(gzip.compress(raw.getvalue(), mtime=0))
+  return path.name
+
+
+def _sources() -> list[str]:
+  """The files of the tree: those that git knows; in an unpacked archive all but what was built."""
+  try:
+    listing = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True,
+                             check=True).stdout.decode().split("\0")
+  except (FileNotFoundError, subprocess.CalledProcessError):
+    listing = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file()]
+    listing = [path for path in listing
+               if not re.match(r"build|\.venv|dist/|PKG-INFO", path) and "__pycache__" not in path]
+  return sorted(path for path in listing
+                if path and not path.startswith(NOT_IN_SDIST) and (ROOT / path).is_file())
+
+
+def _add_source(archive: tarfile.TarFile, name: str, data: bytes, is_program: bool) -> None:
+  entry = tarfile.TarInfo(name)
+  entry.size = len(data)
+  entry.mode = 0o755 if is_program else 0o644
+  archive.addfile(entry, io.BytesIO(data))
 
 
 def _build_library() -> pathlib.Path:
   """The library, brought up to date by CMake."""
-  if not (BUILD / "build.ninja").exists():
+  _check_needs()
+  if not (BUILD / "CMakeCache.txt").exists():
     # The C tests want a library of their own, which who only wants the wheel need not have.
-    _cmake("--preset", "release", "-B", str(BUILD), "-DMINIPOD_TESTS=OFF")
-  _cmake("--build", str(BUILD), "--target", pathlib.Path(LIBRARY).stem)
+    generator = "Ninja" if shutil.which("ninja") else "Unix Makefiles"
+    _cmake("-S", str(ROOT), "-B", str(BUILD), "-G", generator, "-DCMAKE_BUILD_TYPE=Release",
+           "-DMINIPOD_TESTS=OFF")
+  _cmake("--build", str(BUILD), "--target", pathlib.Path(LIBRARY).stem, "--parallel",
+         str(os.cpu_count() or 1))
   return BUILD / LIBRARY
+
+
+def _check_needs() -> None:
+  """Ends in one line that names what is missing, and the packages that have it."""
+  missing = []
+  if not shutil.which("cmake"):
+    missing.append(("cmake", "cmake"))
+  missing += [(what, package) for commands, what, package in COMMANDS
+              if not any(map(shutil.which, (*commands, *_compiler(commands))))]
+  if shutil.which("pkg-config"):
+    missing += [(what, package) for name, what, package in LIBRARIES
+                if subprocess.run(["pkg-config", "--exists", name]).returncode != 0]
+  if missing:
+    raise SystemExit(f"minipod's wheel needs {', '.join(what for what, _ in missing)} (Debian:"
+                     f" apt install {' '.join(package for _, package in missing)})")
+
+
+def _compiler(commands: tuple[str, ...]) -> tuple[str, ...]:
+  """The user's own choice, where a compiler is what is looked for."""
+  chosen = os.environ.get("CC", "").split()[:1] if "cc" in commands else []
+  return tuple(chosen)
 
 
 def _cmake(*arguments: str) -> None:
   """Runs CMake, which says itself what it lacks; that the message is its, we say."""
   try:
     subprocess.run(["cmake", *arguments], cwd=ROOT, check=True)
-  except FileNotFoundError:
-    raise SystemExit(f"minipod's wheel needs cmake. {NEEDS}") from None
   except subprocess.CalledProcessError:
     raise SystemExit(f"minipod's wheel cannot be built: cmake says why, above. {NEEDS}") from None
+
+
+def _platform_tag() -> str:
+  return "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
+
+
+def _tag(libraries: list[pathlib.Path]) -> str:
+  """Where these libraries run, of whatever Python: what they ask for decides it."""
+  newest = OLDEST_GLIBC
+  for path in libraries:
+    needed, versions = _dynamic(path)
+    if not needed <= SYSTEM_LIBRARIES:
+      return _platform_tag()
+    newest = max([newest, *versions])
+  return f"py3-none-manylinux_2_{newest}_{os.uname().machine}"
+
+
+def _dynamic(path: pathlib.Path) -> tuple[set[str], list[int]]:
+  """The libraries that one is linked to, and the versions 2.x of glibc that it asks for.
+
+  Without readelf one library that no system has: then nothing is known.
+  """
+  try:
+    listing = subprocess.run(["readelf", "--dynamic", "--version-info", "--wide", str(path)],
+                             check=True, capture_output=True, text=True,
+                             env={**os.environ, "LC_ALL": "C"}).stdout
+  except (FileNotFoundError, subprocess.CalledProcessError):
+    return {"unknown"}, []
+  return (set(re.findall(r"\(NEEDED\).*\[(.+)\]", listing)),
+          [int(minor) for minor in re.findall(r"Name: GLIBC_2\.(\d+)", listing)])
 
 
 def _project() -> dict:
@@ -90,10 +211,23 @@ def _project() -> dict:
   return project
 
 
+def _info(project: dict) -> str:
+  return f"{project['name']}-{project['version']}.dist-info"
+
+
+def _metadata_files(project: dict) -> Files:
+  info = _info(project)
+  files = {f"{info}/METADATA": _metadata(project),
+           f"{info}/entry_points.txt": _entry_points(project)}
+  return files | {f"{info}/licenses/{name}": (ROOT / name).read_bytes() for name in LICENSES}
+
+
 def _metadata(project: dict) -> bytes:
   lines = ["Metadata-Version: 2.4", f"Name: {project['name']}", f"Version: {project['version']}",
            f"Summary: {project['description']}", f"License-Expression: {project['license']}",
-           "License-File: LICENSE", f"Requires-Python: {project['requires-python']}"]
+           *(f"License-File: {name}" for name in LICENSES),
+           f"Requires-Python: {project['requires-python']}"]
+  lines += [f"Classifier: {each}" for each in project.get("classifiers", ())]
   for extra, requirements in project.get("optional-dependencies", {}).items():
     lines.append(f"Provides-Extra: {extra}")
     lines += [f"Requires-Dist: {each}; extra == '{extra}'" for each in requirements]
@@ -103,17 +237,29 @@ def _metadata(project: dict) -> bytes:
 
 def _entry_points(project: dict) -> bytes:
   lines = []
-  for group, entries in project["entry-points"].items():
+  groups = {"console_scripts": project.get("scripts", {})} | project["entry-points"]
+  for group, entries in groups.items():
     lines.append(f"[{group}]")
     lines += [f"{name} = {value}" for name, value in entries.items()]
   return ("\n".join(lines) + "\n").encode()
 
 
-def _write(path: pathlib.Path, files: dict, record_name: str) -> None:
+def _write_wheel(wheel_directory: str, files: Files, tag: str) -> str:
+  project = _project()
+  info = _info(project)
+  files = files | _metadata_files(project)
+  files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: minipod\n" \
+                           f"Root-Is-Purelib: false\nTag: {tag}\n".encode()
+  name = f"{project['name']}-{project['version']}-{tag}.whl"
+  _write(pathlib.Path(wheel_directory) / name, files, f"{info}/RECORD")
+  return name
+
+
+def _write(path: pathlib.Path, files: Files, record_name: str) -> None:
   """The zip file, with the RECORD of every file's hash; in place only when complete."""
   record = []
   partial = path.with_suffix(".partial")
-  with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+  with zipfile.ZipFile(partial, "w") as archive:
     for name, data in files.items():
       digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
       record.append(f"{name},sha256={digest},{len(data)}")
@@ -126,4 +272,4 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
   entry = zipfile.ZipInfo(name, date_time=EPOCH)
   entry.external_attr = (0o755 if name.endswith(".so") else 0o644) << 16
   entry.compress_type = zipfile.ZIP_DEFLATED
-  archive.writestr(entry, data)
+  archive.writestr(entry, data, compresslevel=4)

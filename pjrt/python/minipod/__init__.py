@@ -26,12 +26,19 @@ def library_path() -> str:
   Raises:
     FileNotFoundError: there is no such file; the message says how to get one.
   """
-  override = os.environ.get("MINIPOD_LIBRARY")
-  path = override or os.path.join(os.path.dirname(__file__), LIBRARY_NAME)
+  if override := os.environ.get("MINIPOD_LIBRARY"):
+    if os.path.isfile(override):
+      return override
+    raise FileNotFoundError(f"MINIPOD_LIBRARY={override}: there is no such file")
+  folder = os.path.dirname(os.path.abspath(__file__))
+  path = os.path.join(folder, LIBRARY_NAME)
   if os.path.isfile(path):
     return path
-  if override:
-    raise FileNotFoundError(f"MINIPOD_LIBRARY={override}: there is no such file")
+  # In the tree, where `pip install -e .` leaves the package: what CMake has built.
+  tree = os.path.abspath(os.path.join(folder, "..", "..", ".."))
+  built = os.path.join(tree, "build", LIBRARY_NAME)
+  if os.path.isfile(os.path.join(tree, "CMakeLists.txt")) and os.path.isfile(built):
+    return built
   raise FileNotFoundError(
       f"{path} is missing: this copy of the package was not built.  Install the wheel that"
       " `pip wheel .` makes in the source tree, or set MINIPOD_LIBRARY to a built library.")

@@ -1,5 +1,6 @@
-// Which NUMA node memory is to lie on, and where its pages really lie. By libnuma; nodes have the
-// system's numbers. Thread-safe.
+// Which NUMA node memory is to lie on, and where its pages really lie. Nodes have the system's
+// numbers. By the system's own calls: what libnuma adds to them is not wanted here, and ends the
+// process where memory is short. Thread-safe.
 #ifndef MINIPOD_SIM_BASE_OS_PAGES_H_
 #define MINIPOD_SIM_BASE_OS_PAGES_H_
 

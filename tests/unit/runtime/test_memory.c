@@ -2,10 +2,10 @@
 
 #include "sim/runtime/memory/memory.h"
 
-#include <numa.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "sim/base/alloc.h"
 #include "sim/base/fault.h"
@@ -77,9 +77,18 @@ static void binding_to_a_node_is_a_wish(void **state) {
   }
 }
 
+// The kernel's nodes are 0 to this one, as far as they have no gap.
+static int last_node(void) {
+  for (int node = 1;; ++node) {
+    char path[64];
+    snprintf(path, sizeof(path), "/sys/devices/system/node/node%d", node);
+    if (access(path, F_OK) != 0) return node - 1;
+  }
+}
+
 static void pages_lie_where_they_are_bound(void **state) {
   (void)state;
-  const int last = numa_available() < 0 ? 0 : numa_max_node();
+  const int last = last_node();
   if (last == 0) {
     print_message("skipped: the kernel has one NUMA node\n");
     skip();
