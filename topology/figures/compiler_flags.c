@@ -1,4 +1,6 @@
 // Flags of compilers that change what figures say.
+#include <math.h>
+
 #include "topology/figures/figures.h"
 
 // Without it gathers that are no rings are waited for; with it products carry them.
@@ -8,32 +10,37 @@ static void compiler_flags_carry_gathers(bool value, mp_chip_figures_t *figures)
   if (value) figures->overlap_whole_gathers = 0;
 }
 
-typedef struct {
-  const char *name;
-  mp_chip_compiler_t compiler;
-  void (*take)(bool value, mp_chip_figures_t *figures);
-} compiler_flag_t;
+// MiB from which a product is made a ring: so many that no product has enough to do for one.
+static void compiler_flags_make_no_rings(mp_chip_figures_t *figures) {
+  figures->overlap_ring_work = INFINITY;
+}
 
-#define COMPILER_FLAGS_GATHERS "xla_tpu_enable_async_collective_fusion_fuse_all_gather"
+#define COMPILER_FLAGS_GATHERS  "xla_tpu_enable_async_collective_fusion_fuse_all_gather"
+#define COMPILER_FLAGS_RINGS    "xla_jf_spmd_threshold_for_windowed_einsum_mib"
+#define COMPILER_FLAGS_NO_RINGS "1000000"
 
-static const compiler_flag_t g_flags[] = {
-    {COMPILER_FLAGS_GATHERS, MP_CHIP_COMPILER_TPU, compiler_flags_carry_gathers},
-};
+static bool compiler_flags_take_one(mp_str_t name, mp_str_t value, mp_chip_figures_t *figures) {
+  const bool is_tpu = figures->compiler == MP_CHIP_COMPILER_TPU;
+  const bool is_true = mp_str_is(value, "true");
+  if (mp_str_is(name, COMPILER_FLAGS_GATHERS) && (is_true || mp_str_is(value, "false"))) {
+    if (is_tpu) compiler_flags_carry_gathers(is_true, figures);
+    return true;
+  }
+  if (!mp_str_is(name, COMPILER_FLAGS_RINGS) || !mp_str_is(value, COMPILER_FLAGS_NO_RINGS)) {
+    return false;
+  }
+  if (is_tpu) compiler_flags_make_no_rings(figures);
+  return true;
+}
 
 static mp_status_t compiler_flags_take(mp_str_t flag, mp_chip_figures_t *figures) {
   mp_str_t value = flag;
   const mp_str_t name = mp_str_cut(&value, '=');
-  const bool is_true = mp_str_is(value, "true");
-  for (size_t i = 0; i < sizeof(g_flags) / sizeof(g_flags[0]); ++i) {
-    const bool is_one = mp_str_is(name, g_flags[i].name) && (is_true || mp_str_is(value, "false"));
-    if (!is_one) continue;
-    if (figures->compiler == g_flags[i].compiler) g_flags[i].take(is_true, figures);
-    return NULL;
-  }
+  if (compiler_flags_take_one(name, value, figures)) return NULL;
   return mp_status_make(MP_INVALID_ARGUMENT,
                         "key 'flags': expected " COMPILER_FLAGS_GATHERS
-                        "=true or =false, the only flag of a compiler on which times depend here, "
-                        "got '%.*s'",
+                        "=true or =false, or " COMPILER_FLAGS_RINGS "=" COMPILER_FLAGS_NO_RINGS
+                        ", the only flags of a compiler on which times depend here, got '%.*s'",
                         MP_STR_ARG(flag));
 }
 

@@ -176,7 +176,8 @@ static void test_combine(void **state) {
 
 static void flags_change_what_a_compiler_does(void **state) {
   (void)state;
-#define FLAG "xla_tpu_enable_async_collective_fusion_fuse_all_gather"
+#define FLAG  "xla_tpu_enable_async_collective_fusion_fuse_all_gather"
+#define RINGS "xla_jf_spmd_threshold_for_windowed_einsum_mib"
   const mp_collective_kind_t gather = MP_COLLECTIVE_ALL_GATHER;
   mp_chip_figures_t figures;
   assert_ok(mp_chip_figures_find(MP_STR("v6e"), &figures));
@@ -190,7 +191,12 @@ static void flags_change_what_a_compiler_does(void **state) {
   assert_ok(mp_chip_figures_find(MP_STR("h100"), &figures));
   assert_ok(mp_chip_figures_take_flags(MP_STR(FLAG "=true"), &figures));
   assert_false(mp_overlap_is_carried(&figures));
-  static const char *const wrong[] = {"xla_foo=true", FLAG, FLAG "=1", ",", "=true"};
+  assert_ok(mp_chip_figures_find(MP_STR("v6e"), &figures));
+  assert_true(isfinite(figures.overlap_ring_work));
+  assert_ok(mp_chip_figures_take_flags(MP_STR(RINGS "=1000000," FLAG "=true"), &figures));
+  assert_true(isinf(figures.overlap_ring_work) && mp_overlap_is_carried(&figures));
+  static const char *const wrong[] = {"xla_foo=true", FLAG,         FLAG "=1", ",",
+                                      "=true",        RINGS "=512", RINGS};
   for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
     assert_status(mp_chip_figures_take_flags(mp_str(wrong[i]), &figures), MP_INVALID_ARGUMENT,
                   "key 'flags': expected " FLAG);
