@@ -1,7 +1,8 @@
 // Collectives of runs without values: which of them are computed, and how devices agree on that.
 //
 // A collective is computed if all its members have values to bring, and what they bring and get is
-// small. Nobody may wait in it for one who has none, or does not come. So
+// small; of one that several arrays share, the part of those of which that is so. Nobody may wait
+// in it for one who has none, or does not come. So
 //  - only those are looked at that every device comes to, in the same order, whatever is absent and
 //    guessed: outside of branches, and of loops but those whose rounds follow from constants alone;
 //  - of these only those whose operands can have values, if all small parameters have. Programs
@@ -37,9 +38,9 @@ static const int64_t k_vote_dims[] = {MP_SHAPE_VOTE_WORDS};
 static const mp_collective_operand_t k_vote_operand = {MP_DTYPE_U64, MP_DTYPE_U64, 1, k_vote_dims,
                                                        k_vote_dims};
 
-static mp_status_t meetings_add_vote(mp_shapes_t *shapes, uint32_t number) {
-  const mp_collective_t *collective = shapes->program->commands[number].collective;
-  mp_collective_t *vote = MP_ARENA_NEW(shapes->arena, mp_collective_t);
+static mp_status_t meetings_make_vote(mp_arena_t *arena, const mp_collective_t *collective,
+                                      const mp_collective_t **out_vote) {
+  mp_collective_t *vote = MP_ARENA_NEW(arena, mp_collective_t);
   MP_RETURN_IF_NULL(vote);
   *vote = (mp_collective_t){
       .kind = MP_COLLECTIVE_ALL_REDUCE,
@@ -55,7 +56,77 @@ static mp_status_t meetings_add_vote(mp_shapes_t *shapes, uint32_t number) {
                   .digest = mp_hash_u64(MP_HASH_START, MP_SHAPE_VOTE_WORDS)},
   };
   vote->digest = mp_collective_digest(vote);
-  shapes->commands[number].vote = vote;
+  *out_vote = vote;
+  return NULL;
+}
+
+// ---- Parts ----
+
+static double meetings_bytes_of(const mp_collective_operand_t *operand, const int64_t *dims) {
+  double bytes = (double)mp_dtype_size(operand->dtype);
+  for (uint32_t i = 0; i < operand->rank; ++i) bytes *= (double)dims[i];
+  return bytes;
+}
+
+// Whether each operand of a collective has a result of its own, so that parts of it mean something.
+static bool meetings_has_parts(const mp_cmd_t *cmd) {
+  const uint32_t count = cmd->collective->num_operands;
+  return cmd->num_operands == count && cmd->num_results == count;
+}
+
+// The operands that can have values, as long as they are small together. All of them or none where
+// the collective has no parts. Returns how many.
+static uint32_t meetings_choose(const mp_shape_run_t *run, const mp_cmd_t *cmd,
+                                const mp_shape_cmd_t *shape, uint32_t *out_chosen) {
+  const mp_collective_t *collective = cmd->collective;
+  // Ragged ones can fail by what they get.
+  if (collective->kind == MP_COLLECTIVE_RAGGED_ALL_TO_ALL) return 0;
+  uint32_t count = 0;
+  double bytes = 0;
+  for (uint32_t i = 0; i < cmd->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &collective->operands[i];
+    const double more = meetings_bytes_of(operand, operand->dims) +
+                        meetings_bytes_of(operand, operand->result_dims);
+    if (!mp_shapes_get(run->known, shape->operands[i]) || bytes + more > MP_SMALL_BYTES) continue;
+    bytes += more;
+    out_chosen[count++] = i;
+  }
+  return count == cmd->num_operands || meetings_has_parts(cmd) ? count : 0;
+}
+
+static mp_status_t meetings_make_part(mp_arena_t *arena, const mp_collective_t *collective,
+                                      mp_shape_meeting_t *meeting) {
+  meeting->part = collective;
+  if (meeting->num_operands == collective->num_operands) return NULL;
+  mp_collective_t *part = MP_ARENA_NEW(arena, mp_collective_t);
+  mp_collective_operand_t *operands =
+      MP_ARENA_ARRAY(arena, mp_collective_operand_t, meeting->num_operands);
+  if (part == NULL || operands == NULL) return mp_status_out_of_memory();
+  *part = *collective;
+  for (uint32_t i = 0; i < meeting->num_operands; ++i)
+    operands[i] = collective->operands[meeting->operands[i]];
+  part->operands = operands;
+  part->num_operands = meeting->num_operands;
+  part->digest = 0;
+  part->digest = mp_collective_digest(part);
+  meeting->part = part;
+  return NULL;
+}
+
+// Notes what is computed of a collective, if anything is; NULL: nothing.
+static mp_status_t meetings_add(mp_shapes_t *shapes, const mp_shape_run_t *run, uint32_t number) {
+  const mp_cmd_t *cmd = &shapes->program->commands[number];
+  mp_shape_cmd_t *shape = &shapes->commands[number];
+  mp_shape_meeting_t *meeting = MP_ARENA_NEW(shapes->arena, mp_shape_meeting_t);
+  uint32_t *chosen = MP_ARENA_ARRAY(shapes->arena, uint32_t, cmd->num_operands);
+  if (meeting == NULL || chosen == NULL) return mp_status_out_of_memory();
+  meeting->operands = chosen;
+  meeting->num_operands = meetings_choose(run, cmd, shape, chosen);
+  if (meeting->num_operands == 0) return NULL;
+  MP_RETURN_IF_ERROR(meetings_make_vote(shapes->arena, cmd->collective, &meeting->vote));
+  MP_RETURN_IF_ERROR(meetings_make_part(shapes->arena, cmd->collective, meeting));
+  if (meeting->num_operands > shapes->most_operands) shapes->most_operands = meeting->num_operands;
+  shape->meeting = meeting;
   return NULL;
 }
 
@@ -158,30 +229,14 @@ static void meetings_find_decided(meetings_t *m, bool *decided) {
   meetings_mark_decided(m, !is_less, decided);
 }
 
-static double meetings_bytes_of(const mp_collective_operand_t *operand, const int64_t *dims) {
-  double bytes = (double)mp_dtype_size(operand->dtype);
-  for (uint32_t i = 0; i < operand->rank; ++i) bytes *= (double)dims[i];
-  return bytes;
-}
-
-static bool meetings_is_small(const mp_cmd_t *cmd) {
+static bool meetings_has_small(const mp_cmd_t *cmd) {
   const mp_collective_t *collective = cmd->collective;
-  // Ragged ones can fail by what they get.
-  if (collective->kind == MP_COLLECTIVE_RAGGED_ALL_TO_ALL) return false;
-  double bytes = 0;
+  bool has_small = false;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
     const mp_collective_operand_t *operand = &collective->operands[i];
-    bytes += meetings_bytes_of(operand, operand->dims);
-    bytes += meetings_bytes_of(operand, operand->result_dims);
+    has_small |= meetings_bytes_of(operand, operand->dims) <= MP_SMALL_BYTES;
   }
-  return bytes <= MP_SMALL_BYTES;
-}
-
-static bool meetings_has_operands(const mp_shape_run_t *run, const mp_cmd_t *cmd,
-                                  const mp_shape_cmd_t *shape) {
-  for (uint32_t i = 0; i < cmd->num_operands; ++i)
-    if (!mp_shapes_get(run->known, shape->operands[i])) return false;
-  return true;
+  return has_small;
 }
 
 // What a command does to what may have a value.
@@ -206,10 +261,11 @@ static mp_status_t meetings_step(meetings_t *m, uint32_t pc, bool is_decided) {
       mp_shape_run_guess(m->run, pc);
       return NULL;
     case MP_CMD_COLLECTIVE:
-      if (is_decided || !meetings_is_small(cmd) || !meetings_has_operands(m->run, cmd, shape))
-        break;
-      mp_shape_run_know_results(m->run, pc);
-      return meetings_add_vote(m->shapes, pc);
+      if (is_decided) break;
+      MP_RETURN_IF_ERROR(meetings_add(m->shapes, m->run, pc));
+      if (shape->meeting == NULL) break;
+      mp_shape_run_know_part(m->run, pc, shape->meeting);
+      return NULL;
     case MP_CMD_JUMP:
     case MP_CMD_DONE:
     case MP_CMD_LOOP:
@@ -246,7 +302,7 @@ static bool meetings_has_any(const mp_program_t *program) {
   if (!meetings_has_space(program)) return false;
   for (uint32_t i = 0; i < program->num_commands; ++i) {
     const mp_cmd_t *cmd = &program->commands[i];
-    if (cmd->kind == MP_CMD_COLLECTIVE && meetings_is_small(cmd)) return true;
+    if (cmd->kind == MP_CMD_COLLECTIVE && meetings_has_small(cmd)) return true;
   }
   return false;
 }
@@ -281,43 +337,4 @@ mp_status_t mp_shapes_find_meetings(mp_shapes_t *shapes) {
   mp_free(m.heads);
   mp_shape_run_release(m.run);
   return status;
-}
-
-// ---- In a run ----
-
-static void meetings_cast_vote(mp_run_t *run, uint32_t pc) {
-  mp_shape_run_t *shape_run = run->shape_run;
-  const mp_cmd_t *cmd = &shape_run->shapes->program->commands[pc];
-  const mp_shape_cmd_t *shape = &shape_run->shapes->commands[pc];
-  shape_run->said[MP_SHAPE_VOTE_ABSENT] = !meetings_has_operands(shape_run, cmd, shape);
-  shape_run->said[MP_SHAPE_VOTE_PROGRAM] = run->executable->digest;
-  shape_run->said[MP_SHAPE_VOTE_INVERSE] = ~run->executable->digest;
-  shape_run->vote_input = shape_run->said;
-  shape_run->vote_output = shape_run->heard;
-}
-
-const mp_collective_t *mp_shape_run_meeting(mp_run_t *run, uint32_t pc,
-                                            mp_contribution_t *contribution) {
-  mp_shape_run_t *shape_run = run->shape_run;
-  const mp_collective_t *collective = shape_run->shapes->program->commands[pc].collective;
-  // Who is in no group asks nobody, and gets zeros.
-  shape_run->has_voted |= collective->groups->group_of[run->logical] < 0;
-  if (shape_run->has_voted) return collective;
-  if (run->arrival.collective == NULL) meetings_cast_vote(run, pc);
-  *contribution = (mp_contribution_t){&shape_run->vote_input, &shape_run->vote_output};
-  return shape_run->shapes->commands[pc].vote;
-}
-
-bool mp_shape_run_has_met(mp_run_t *run, uint32_t pc) {
-  mp_shape_run_t *shape_run = run->shape_run;
-  if (shape_run->has_voted) {
-    shape_run->has_voted = false;
-    mp_shape_run_know_results(shape_run, pc);
-    return true;
-  }
-  const uint64_t *heard = shape_run->heard;
-  const bool is_same = heard[MP_SHAPE_VOTE_PROGRAM] == ~heard[MP_SHAPE_VOTE_INVERSE];
-  shape_run->has_voted = heard[MP_SHAPE_VOTE_ABSENT] == 0 && is_same;
-  if (!shape_run->has_voted) mp_shape_run_forget_results(shape_run, pc);
-  return !shape_run->has_voted;
 }

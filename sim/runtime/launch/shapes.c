@@ -263,8 +263,9 @@ mp_status_t mp_shape_run_create(const mp_shapes_t *shapes, mp_shape_run_t **out_
   const size_t bits = mp_shapes_words(shapes->num_slots) + mp_shapes_words(program->num_commands);
   const size_t words = bits + shapes->num_loops;
   const size_t values = (size_t)program->num_params + program->num_results;
-  char *memory = mp_calloc(
-      1, sizeof(mp_shape_run_t) + words * sizeof(uint64_t) + values * sizeof(mp_values_t *));
+  const size_t pointers = values + 2 * (size_t)shapes->most_operands;
+  char *memory =
+      mp_calloc(1, sizeof(mp_shape_run_t) + words * sizeof(uint64_t) + pointers * sizeof(void *));
   MP_RETURN_IF_NULL(memory);
   mp_shape_run_t *run = (mp_shape_run_t *)(void *)memory;
   run->shapes = shapes;
@@ -272,6 +273,8 @@ mp_status_t mp_shape_run_create(const mp_shapes_t *shapes, mp_shape_run_t **out_
   run->guessed = run->known + mp_shapes_words(shapes->num_slots);
   run->rounds = run->known + bits;
   run->values = (mp_values_t **)(void *)(run->known + words);
+  run->inputs = (const void **)(void *)(run->values + values);
+  run->outputs = (void **)(void *)(run->inputs + shapes->most_operands);
   for (uint32_t r = 0; r < program->num_results; ++r) {
     mp_values_t **result = &run->values[program->num_params + r];
     mp_status_t status = mp_values_create(result);
@@ -468,7 +471,7 @@ bool mp_shape_run_skips(mp_run_t *run, uint32_t pc, uint32_t *next) {
       shapes_guess_rounds(run, cmd);
       break;
     case MP_CMD_COLLECTIVE:
-      if (shape->vote != NULL) return false;
+      if (shape->meeting != NULL) return false;
       break;
     case MP_CMD_SEND:
     case MP_CMD_RECV:

@@ -12,6 +12,15 @@ enum {
 
 #define MP_SHAPES_NONE UINT32_MAX  // no command
 
+// What is computed of a collective: all of it, or its part with the operands that can have values.
+typedef struct {
+  const mp_collective_t *vote;  // where the members agree on it
+  const mp_collective_t *part;
+  uint32_t num_operands;  // of the part
+  const uint32_t
+      *operands;  // [num_operands] their numbers in the command, and those of their results
+} mp_shape_meeting_t;
+
 typedef struct {
   const uint32_t *operands;  // [num_operands] slot numbers
   const uint32_t *results;   // [num_results]
@@ -25,8 +34,7 @@ typedef struct {
   uint32_t loop;          // BRANCH_UNLESS: its number among loops
   uint32_t next_joined;   // the next choice with the same join; MP_SHAPES_NONE: there is none
   uint32_t first_joined;  // of any command: the first choice that has its join here
-  // COLLECTIVE: where the members vote on computing it; NULL: it never is.
-  const mp_collective_t *vote;
+  const mp_shape_meeting_t *meeting;  // COLLECTIVE; NULL: it is never computed
 } mp_shape_cmd_t;
 
 struct mp_shapes_s {
@@ -35,6 +43,7 @@ struct mp_shapes_s {
   const mp_model_program_t *timed;  // borrowed while it is made
   uint64_t trip_count;              // that loops have whose end is guessed
   uint32_t num_slots, num_loops;
+  uint32_t most_operands;    // of the parts of collectives
   mp_shape_cmd_t *commands;  // [program->num_commands]
   const uint32_t *params;    // [num_params] slot numbers
   const uint32_t *results;   // [num_results]
@@ -54,6 +63,8 @@ struct mp_shape_run_s {
   uint32_t num_params, num_results;  // added so far
   mp_values_t **values;              // [params, then results] references
   // ---- At a collective ----
+  const void **inputs;                  // [most_operands] of its part
+  void **outputs;                       // [most_operands]
   bool has_voted;                       // it is being computed
   uint64_t said[MP_SHAPE_VOTE_WORDS];   // by this run
   uint64_t heard[MP_SHAPE_VOTE_WORDS];  // of all
@@ -79,6 +90,9 @@ bool mp_shape_run_note_results(mp_shape_run_t *run, const mp_cmd_t *cmd,
                                const mp_shape_cmd_t *shape);
 // Notes that nothing that the command writes has a value.
 void mp_shape_run_forget_results(mp_shape_run_t *run, uint32_t number);
+// Notes that of all that the command writes that part has values.
+void mp_shape_run_know_part(mp_shape_run_t *run, uint32_t number,
+                            const mp_shape_meeting_t *meeting);
 // Notes that all that the command writes has a value.
 void mp_shape_run_know_results(mp_shape_run_t *run, uint32_t number);
 // Ends what was guessed at choices that have their join here (shapes.c).

@@ -355,6 +355,30 @@ def test_collectives_of_small_values():
   assert run(COLLECTIVES).splitlines() == ["[0. 1. 2. 3.]", "[0.]", "[96.]", "absent", "absent"]
 
 
+# The partitioner makes one collective of these sums: of counts, which have values, and of what follows from large arrays.
+SHARED = """
+      mesh = jax.make_mesh((4,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+      on = NamedSharding(mesh, P("i"))
+      mask = jax.make_array_from_callback((8, 4), on, lambda at: np.arange(32, dtype=np.float32).reshape(8, 4)[at])
+      large = jax.jit(lambda: jnp.ones((1024, 512)), out_shardings=on)()
+      step = jax.jit(lambda w, m: (w.sum(), m.sum(), w.sum(0), (m * m).sum(), (w[:8, :4] * m).sum(), m[:, 1].sum()))
+      assert step.lower(large, mask).compile().as_text().count(" all-reduce(") == 1
+      show(*(out.addressable_shards[0].data for out in step(large, mask)))
+      """
+SHARED_VALUES = ["absent", "496.0", "absent", "10416.0", "absent", "120.0"]
+
+
+def test_sums_that_share_a_collective():
+  """Each has its value by itself, and nobody else's absence."""
+  assert run(SHARED).splitlines() == SHARED_VALUES
+
+
+@mpirun.NEEDS_MPIRUN
+def test_sums_that_processes_share():
+  job = mpirun.run(2, SHOW + textwrap.dedent(SHARED), 2, **SHAPES).expect_good_end()
+  assert [out.splitlines() for out in job.outs] == [SHARED_VALUES] * 2
+
+
 @mpirun.NEEDS_MPIRUN
 def test_what_processes_tell_each_other():
   """multihost_utils; and if one process's value is absent, so is all that it goes into."""
