@@ -247,15 +247,36 @@ static bool twin_has_collective(const mp_block_t *block) {
 
 // ---- work beside collectives ----
 
-// Seconds of what is done between the start of a collective and its end, at `end`.
-static double twin_seconds_beside(const mp_twin_order_t *order, uint32_t end) {
-  double seconds = 0;
+typedef struct {
+  double work, products;  // seconds
+} beside_t;
+
+static bool twin_is_product(const mp_twin_builder_t *b, const mp_twin_item_t *item) {
+  const mp_cluster_t *cluster = mp_cluster_at(&b->clusters, item->op);
+  return cluster != NULL && cluster->work.work_class == MP_WORK_MATMUL;
+}
+
+// What is done between the start of a collective and its end, at `end`.
+static beside_t twin_beside(const mp_twin_builder_t *b, const mp_twin_order_t *order,
+                            uint32_t end) {
+  beside_t beside = {0, 0};
   for (uint32_t i = end; i-- > 0;) {
-    const mp_twin_slot_t *slot = &order->slots[i];
-    if (slot->item.collective == order->slots[end].item.collective) break;
-    if (slot->item.collective == UINT32_MAX) seconds += slot->item.seconds;
+    const mp_twin_item_t *item = &order->slots[i].item;
+    if (item->collective == order->slots[end].item.collective) break;
+    if (item->collective != UINT32_MAX) continue;
+    beside.work += item->seconds;
+    if (twin_is_product(b, item)) beside.products += item->seconds;
   }
-  return seconds;
+  return beside;
+}
+
+// The share of that work which a collective takes away while both go on: that of the
+// multiprocessors it runs on. Of products more, where each of their blocks has a multiprocessor for
+// itself: the last ones begin when others are over (`overlap.lost`).
+static double twin_lost_share(const mp_chip_figures_t *figures, const beside_t *beside) {
+  const double units = figures->overlap_units / figures->product_units;
+  const double of_products = beside->work > 0 ? beside->products / beside->work : 0;
+  return units + of_products * (mp_figure_or(figures->overlap_lost, units) - units);
 }
 
 // A collective on a GPU runs on some of its multiprocessors, which what goes on beside it has not.
@@ -264,9 +285,10 @@ static mp_status_t twin_add_lost(mp_twin_builder_t *b, const mp_twin_order_t *or
   const mp_chip_figures_t *figures = &b->chip->figures;
   const mp_twin_item_t *item = &order->slots[end].item;
   if (!(figures->overlap_units > 0 && figures->overlap_units < figures->product_units)) return NULL;
-  const double beside = twin_seconds_beside(order, end), own = item->seconds;
-  const double share = figures->overlap_units / figures->product_units;
-  const double seconds = fmin(own, beside / (1 - share)) * share;
+  const beside_t beside = twin_beside(b, order, end);
+  const double share = fmin(twin_lost_share(figures, &beside), 1), left = 1 - share;
+  const double seconds =
+      (left > 0 ? fmin(item->seconds, beside.work / left) : item->seconds) * share;
   if (seconds <= 0) return NULL;
   return mp_twin_put_kernel(b, &(mp_twin_kernel_t){.op = item->op,
                                                    .name = mp_twin_name(item->op),

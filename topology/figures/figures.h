@@ -159,7 +159,8 @@ typedef enum {
   X(overlap_pipeline, "overlap.pipeline", NUMBER, "1: beside other rounds of a loop")        \
   X(overlap_tracks, "overlap.tracks", NUMBER, "collectives that go on at a time")            \
   X(overlap_started, "overlap.started", NUMBER, "collectives started at a time at most")     \
-  X(overlap_units, "overlap.units", NUMBER, "of `product.units`, what one of them takes")
+  X(overlap_units, "overlap.units", NUMBER, "of `product.units`, what one of them takes")    \
+  X(overlap_lost, "overlap.lost", NUMBER, "share that products beside one of them lose")
 
 // Member, key (group and name), type, meaning. Types: COMPILER; NUMBER, above 0 or 0; TIME in
 // seconds; RATE in bytes a second; BYTES; LIST of numbers.

@@ -208,6 +208,9 @@ static void a_collective_takes_units_from_work(void **state) {
   // Products that are done sooner have lost a quarter of the time that they took.
   const double work = 501 / 0.75;
   expect_times(figures, k_short, 1 + 1001 + 3, 4 * (1001 - work), 4 * work);
+  // Products whose last blocks wait for the others lose more.
+  expect_times("compiler: gpu\noverlap.units: 1\noverlap.lost: 0.5\nproduct.units: 4\n", k_beside,
+               1 + 3 * 501 + 1001 / 2.0 + 3, 0, 4 * 1001);
 }
 
 static void tracks_are_used_one_by_one(void **state) {
