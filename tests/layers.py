@@ -135,6 +135,9 @@ KNOWS = {
                      "collectives/transport", "collectives/transport/bootstrap", "pjrt", "pjrt/compile"],
     "pjrt/extensions": [*BASE, "sim/foreign", "sim/model/report", "sim/model/report/profile", "sim/ir", "topology", "sim/runtime/devices", "sim/runtime/buffers",
                         "sim/runtime/parcels", "sim/runtime/launch", "pjrt/c_api", "pjrt", "pjrt/package"],
+    "pjrt/command": [*IR, "sim/ir/print", "sim/ir/verify", "sim/ir/compare", "sim/readers", "sim/readers/text", "sim/passes", "sim/spmd/gspmd",
+                     "sim/spmd/propagation", "sim/spmd/rules", "sim/plan", "collectives", "topology", "sim/model/network", "sim/model/faults",
+                     "sim/model/picture", "pjrt/compile", "pjrt/package"],
     "pjrt/plugin": [*CORE, "pjrt/c_api", "pjrt", "pjrt/extensions", "pjrt/package"],
 }
 TOPS = ("sim", "topology", "collectives", "pjrt")

@@ -1,16 +1,12 @@
-// minipod-network: what a collective of all devices takes on a described pod, by each algorithm
-// that it can have, and which one the model chooses.
-//
-//   minipod-network POD COLLECTIVE BYTES [ALGORITHM] [--messages]
-//
-// BYTES are those of the longest array that a device has of the collective: the operand, but of an
-// all_gather the result. --messages prints the network, and all messages of single devices, one a
-// line, for other simulators (tools/simgrid/compare.py).
+// What a collective of all devices takes on a described pod, by each algorithm that it can have,
+// and which one the model chooses. --messages prints the network, and all messages of single
+// devices, one a line, for other simulators (tools/simgrid/compare.py).
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "pjrt/command/command.h"
 #include "sim/model/network/network.h"
 #include "topology/pod.h"
 
@@ -24,24 +20,40 @@ typedef struct {
   int64_t dims[1], result_dims[1];
 } question_t;
 
-static int usage(void) {
-  fprintf(stderr, "usage: minipod-network POD COLLECTIVE BYTES [ALGORITHM] [--messages]\n");
-  return EXIT_FAILURE;
-}
+// The names of MP_ALGORITHMS, behind each other.
+#define VERB_NETWORK_NAME(name, text) "                 " text "\n"
+#define VERB_NETWORK_ALGORITHMS       MP_ALGORITHMS(VERB_NETWORK_NAME)
+
+static const char g_usage[] =
+    "usage: minipod network POD COLLECTIVE BYTES [ALGORITHM] [--messages]\n\n"
+    "What a collective of all devices of POD takes, by each algorithm that it can have: the one "
+    "that\n"
+    "the model of time chooses, and all others, with the link that is busy for longest.\n\n"
+    "  POD          a line such as \"v5e:4x4\" or \"h100:8 slices:4\", or a YAML file\n"
+    "  COLLECTIVE   all_reduce, all_gather, reduce_scatter, all_to_all, collective_permute or\n"
+    "               collective_broadcast\n"
+    "  BYTES        of the longest array that a device has of it (the operand, but of an "
+    "all_gather\n"
+    "               the result), such as 64MiB\n"
+    "  ALGORITHM    this one alone: " VERB_NETWORK_ALGORITHMS
+    "\n"
+    "  --messages   the network and all messages of single devices, a line each\n"
+    "  --version    the version of minipod\n";
 
 // Whether a question about the kind needs no more than one size.
-static bool can_ask(mp_collective_kind_t kind) {
+static bool verb_network_can_ask(mp_collective_kind_t kind) {
   return kind != MP_COLLECTIVE_EXCHANGE && kind != MP_COLLECTIVE_SEND_RECV &&
          kind != MP_COLLECTIVE_RAGGED_ALL_TO_ALL;
 }
 
-static mp_status_t find_kind(const char *name, mp_collective_kind_t *out_kind) {
+static mp_status_t verb_network_find_kind(const char *name, mp_collective_kind_t *out_kind) {
   char known[256] = "";
   size_t size = 0;
-  if (mp_collective_kind_from_name(mp_str(name), out_kind) && can_ask(*out_kind)) return NULL;
+  if (mp_collective_kind_from_name(mp_str(name), out_kind) && verb_network_can_ask(*out_kind))
+    return NULL;
   for (int k = 0; k < MP_COLLECTIVE_KINDS; ++k) {
     const mp_collective_kind_t kind = (mp_collective_kind_t)k;
-    if (!can_ask(kind) || size >= sizeof(known)) continue;
+    if (!verb_network_can_ask(kind) || size >= sizeof(known)) continue;
     size += (size_t)snprintf(known + size, sizeof(known) - size, "%s%s", size == 0 ? "" : ", ",
                              mp_collective_kind_name(kind));
   }
@@ -49,7 +61,7 @@ static mp_status_t find_kind(const char *name, mp_collective_kind_t *out_kind) {
 }
 
 // A permute goes to the device half a list away: the longest way that all can have.
-static mp_status_t make_pairs(question_t *question) {
+static mp_status_t verb_network_make_pairs(question_t *question) {
   const uint32_t count = (uint32_t)question->num_devices;
   uint32_t *pairs = MP_ARENA_ARRAY(question->arena, uint32_t, 2 * (size_t)count);
   MP_RETURN_IF_NULL(pairs);
@@ -63,11 +75,11 @@ static mp_status_t make_pairs(question_t *question) {
 }
 
 // A collective of all devices in one group, of arrays of bytes.
-static mp_status_t make_question(question_t *question, const char *pod, const char *kind_name,
-                                 const char *bytes_text) {
+static mp_status_t verb_network_make_question(question_t *question, const char *pod,
+                                              const char *kind_name, const char *bytes_text) {
   mp_collective_kind_t kind = MP_COLLECTIVE_ALL_REDUCE;
   unsigned long long bytes;
-  MP_RETURN_IF_ERROR(find_kind(kind_name, &kind));
+  MP_RETURN_IF_ERROR(verb_network_find_kind(kind_name, &kind));
   if (!mp_str_parse_bytes(mp_str(bytes_text), &bytes) || bytes > INT64_MAX) {
     return mp_status_make(MP_INVALID_ARGUMENT, "'%s' is no number of bytes such as 64MiB",
                           bytes_text);
@@ -86,14 +98,14 @@ static mp_status_t make_question(question_t *question, const char *pod, const ch
                                                 .result_dims = question->result_dims};
   question->collective = (mp_collective_t){
       .kind = kind, .name = kind_name, .num_operands = 1, .operands = &question->operand};
-  if (kind == MP_COLLECTIVE_PERMUTE) MP_RETURN_IF_ERROR(make_pairs(question));
+  if (kind == MP_COLLECTIVE_PERMUTE) MP_RETURN_IF_ERROR(verb_network_make_pairs(question));
   return mp_groups_create(question->arena, MP_GROUPS_FLATTENED_IDS, 1,
                           (uint32_t)question->num_devices, NULL, 0, 0,
                           &question->collective.groups);
 }
 
-static mp_status_t make_network(const question_t *question, const char *algorithm,
-                                mp_network_t **out_network) {
+static mp_status_t verb_network_make_network(const question_t *question, const char *algorithm,
+                                             mp_network_t **out_network) {
   char text[256];
   mp_network_options_t options = {0};
   snprintf(text, sizeof(text), "%s:%s", mp_collective_kind_name(question->collective.kind),
@@ -105,8 +117,8 @@ static mp_status_t make_network(const question_t *question, const char *algorith
 // ---- The table ----
 
 // The link that the traffic keeps busy for longest.
-static void print_busiest(const mp_network_t *network, const mp_traffic_t *traffic,
-                          double *seconds) {
+static void verb_network_print_busiest(const mp_network_t *network, const mp_traffic_t *traffic,
+                                       double *seconds) {
   const uint32_t count = mp_network_num_links(network);
   uint32_t busiest = 0;
   for (uint32_t s = 0; s < traffic->num_stages; ++s) {
@@ -126,11 +138,11 @@ static void print_busiest(const mp_network_t *network, const mp_traffic_t *traff
          100 * seconds[busiest] / traffic->alone);
 }
 
-static mp_status_t print_row(const question_t *question, const char *algorithm) {
+static mp_status_t verb_network_print_row(const question_t *question, const char *algorithm) {
   mp_network_t *network = NULL;
   const mp_traffic_t *traffic;
   double *seconds = NULL;
-  mp_status_t status = make_network(question, algorithm, &network);
+  mp_status_t status = verb_network_make_network(question, algorithm, &network);
   if (status == NULL) {
     status = mp_network_traffic(network, &question->collective, 0, question->ids, &traffic);
   }
@@ -138,19 +150,19 @@ static mp_status_t print_row(const question_t *question, const char *algorithm) 
                          strcmp(mp_algorithm_name(traffic->algorithm), algorithm) == 0)) {
     seconds = calloc(mp_network_num_links(network), sizeof(*seconds));
     printf("%-26s %12.3f us  ", mp_algorithm_name(traffic->algorithm), traffic->alone * 1e6);
-    if (seconds != NULL) print_busiest(network, traffic, seconds);
+    if (seconds != NULL) verb_network_print_busiest(network, traffic, seconds);
   }
   free(seconds);
   mp_network_release(network);
   return status;
 }
 
-static mp_status_t print_table(const question_t *question) {
+static mp_status_t verb_network_print_table(const question_t *question) {
   printf("%-26s %15s    busiest link\n", "chosen:", "time");
-  MP_RETURN_IF_ERROR(print_row(question, "auto"));
+  MP_RETURN_IF_ERROR(verb_network_print_row(question, "auto"));
   printf("all:\n");
   for (int i = MP_ALGORITHM_AUTO + 1; i < MP_ALGORITHM_COUNT; ++i) {
-    mp_status_t status = print_row(question, mp_algorithm_name((mp_algorithm_t)i));
+    mp_status_t status = verb_network_print_row(question, mp_algorithm_name((mp_algorithm_t)i));
     if (mp_status_code(status) != MP_INVALID_ARGUMENT) MP_RETURN_IF_ERROR(status);
     mp_status_release(status);  // not an algorithm of this collective
   }
@@ -159,8 +171,8 @@ static mp_status_t print_table(const question_t *question) {
 
 // ---- The messages ----
 
-static mp_status_t print_sends(mp_network_t *network, uint32_t count,
-                               const mp_network_send_t *sends) {
+static mp_status_t verb_network_print_sends(mp_network_t *network, uint32_t count,
+                                            const mp_network_send_t *sends) {
   for (uint32_t i = 0; i < count; ++i) {
     mp_transfer_t transfer;
     printf("send %u %d %d %.17g", sends[i].step, sends[i].source, sends[i].target, sends[i].bytes);
@@ -175,14 +187,14 @@ static mp_status_t print_sends(mp_network_t *network, uint32_t count,
 
 // Lines "link NUMBER BYTES/S SECONDS", "send STEP SOURCE TARGET BYTES LINK...", and the time that
 // the model has for them.
-static mp_status_t print_messages(const question_t *question, const char *algorithm) {
+static mp_status_t verb_network_print_messages(const question_t *question, const char *algorithm) {
   mp_network_t *network = NULL;
   const mp_traffic_t *traffic;
   const mp_network_send_t *sends;
   mp_algorithm_t taken;
   uint32_t count;
   mp_status_t status = NULL;
-  MP_GOTO_IF_ERROR(status, make_network(question, algorithm, &network), done);
+  MP_GOTO_IF_ERROR(status, verb_network_make_network(question, algorithm, &network), done);
   MP_GOTO_IF_ERROR(
       status, mp_network_traffic(network, &question->collective, 0, question->ids, &traffic), done);
   MP_GOTO_IF_ERROR(status,
@@ -194,28 +206,27 @@ static mp_status_t print_messages(const question_t *question, const char *algori
     const mp_network_link_t *link = mp_network_link(network, i);
     printf("link %u %.17g %.17g\n", i, link->bandwidth, link->latency);
   }
-  MP_GOTO_IF_ERROR(status, print_sends(network, count, sends), done);
+  MP_GOTO_IF_ERROR(status, verb_network_print_sends(network, count, sends), done);
 done:
   mp_network_release(network);
   return status;
 }
 
-int main(int argc, char **argv) {
+int mp_verb_network(int argc, char **argv) {
+  if (mp_command_answers(argc, argv, g_usage)) return MP_EXIT_GOOD;
   const bool has_messages = argc > 4 && strcmp(argv[argc - 1], "--messages") == 0;
   if (has_messages) --argc;
-  if (argc < 4 || argc > 5) return usage();
+  if (argc < 4 || argc > 5) return mp_command_misuse(argv[0], argc > 5 ? argv[5] : NULL);
   const char *algorithm = argc > 4 ? argv[4] : NULL;
   question_t question = {0};
-  mp_status_t status = make_question(&question, argv[1], argv[2], argv[3]);
+  mp_status_t status = verb_network_make_question(&question, argv[1], argv[2], argv[3]);
   if (status == NULL && has_messages) {
-    status = print_messages(&question, algorithm != NULL ? algorithm : "auto");
+    status = verb_network_print_messages(&question, algorithm != NULL ? algorithm : "auto");
   } else if (status == NULL) {
-    status = algorithm != NULL ? print_row(&question, algorithm) : print_table(&question);
+    status = algorithm != NULL ? verb_network_print_row(&question, algorithm)
+                               : verb_network_print_table(&question);
   }
   mp_arena_release(question.arena);
   mp_pod_release(question.pod);
-  if (status == NULL) return EXIT_SUCCESS;
-  fprintf(stderr, "minipod-network: %s\n", mp_status_message(status));
-  mp_status_release(status);
-  return EXIT_FAILURE;
+  return mp_command_end(argv[0], status);
 }

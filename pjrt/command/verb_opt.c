@@ -1,10 +1,11 @@
 // minipod-opt: reads a program (MLIR bytecode or text, or HLO), verifies it and prints it as
-// StableHLO text. For bug reports and for looking at what a framework hands over; with --propagate,
-// at what the partitioner makes of its annotations.
+// StableHLO text. For bug reports and for looking at what a framework hands over; with
+// --verb_opt_propagate, at what the partitioner makes of its annotations.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "pjrt/command/command.h"
 #include "sim/ir/compare/module_equal.h"
 #include "sim/ir/print/print_module.h"
 #include "sim/ir/verify/verify.h"
@@ -27,26 +28,26 @@ typedef struct {
   const char *path;
 } arguments_t;
 
-static int print_help(void) {
-  puts(
-      "usage: minipod-opt [OPTION ...] FILE\n\n"
-      "Reads a StableHLO program, MLIR bytecode or text, verifies it and prints it as text.\n\n"
-      "  --form=NAME  FILE is mlir, hlo (an HloModuleProto) or hlo_with_config\n"
-      "  --generic    every operation in its generic form\n"
-      "  --locations  with source locations\n"
-      "  --elide=N    constants of more than N elements as dense<...>\n"
-      "  --no-verify  also what breaks the rules of its operations\n"
-      "  --rules      with the sharding rule of each operation, as sdy.sharding_rule\n"
-      "  --check      print nothing; an error if the text would not read back to the same module\n"
-      "  --prepare    as the partitioner gets it: functions inlined, sugar taken out\n"
-      "  --number     the n-th operation gets the location \"op<n>\"; implies --locations\n"
-      "  --propagate  as --prepare, and with the sharding of every value; parameters and results\n"
-      "               without one may be given one\n"
-      "  FILE         - is the standard input");
-  return EXIT_FAILURE;
-}
+static const char g_usage[] =
+    "usage: minipod opt [OPTION ...] FILE\n\n"
+    "Reads a StableHLO program, MLIR bytecode or text, verifies it and prints it as text.\n\n"
+    "  --form=NAME  FILE is mlir, hlo (an HloModuleProto) or hlo_with_config\n"
+    "  --generic    every operation in its generic form\n"
+    "  --locations  with source locations\n"
+    "  --elide=N    constants of more than N elements as dense<...>\n"
+    "  --no-verify  also what breaks the rules of its operations\n"
+    "  --rules      with the sharding rule of each operation, as sdy.sharding_rule\n"
+    "  --check      print nothing; an error if the text would not read back to the same module\n"
+    "  --prepare    as the partitioner gets it: functions inlined, sugar taken out\n"
+    "  --number     the n-th operation gets the location \"op<n>\"; implies --locations\n"
+    "  --propagate  as --prepare, and with the sharding of every value; parameters and results\n"
+    "               without one may be given one\n"
+    "  FILE         - is the standard input\n"
+    "  --version    the version of minipod\n\n"
+    "`minipod partition` divides it among devices.\n";
 
-static bool parse_arguments(int argc, char **argv, arguments_t *out) {
+// The argument that is wrong; NULL: none is. FILE may be missing all the same.
+static const char *verb_opt_parse_arguments(int argc, char **argv, arguments_t *out) {
   for (int i = 1; i < argc; ++i) {
     if (strcmp(argv[i], "--generic") == 0)
       out->print.generic = true;
@@ -72,25 +73,13 @@ static bool parse_arguments(int argc, char **argv, arguments_t *out) {
     else if (out->path == NULL && (argv[i][0] != '-' || argv[i][1] == '\0'))
       out->path = argv[i];
     else
-      return false;
+      return argv[i];
   }
-  return out->path != NULL;
-}
-
-static mp_status_t read_file(const char *path, mp_strbuf_t *out) {
-  FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-  if (file == NULL) return mp_status_make(MP_NOT_FOUND, "cannot open %s", path);
-  char block[65536];
-  for (size_t size; (size = fread(block, 1, sizeof(block), file)) > 0;)
-    mp_strbuf_append(out, block, size);
-  bool failed = ferror(file) != 0;
-  if (file != stdin) fclose(file);
-  if (failed) return mp_status_make(MP_DATA_LOSS, "cannot read %s", path);
-  return mp_strbuf_status(out);
+  return NULL;
 }
 
 // The printed text must read back to the same module.
-static mp_status_t check_text(const mp_module_t *module, const mp_strbuf_t *text) {
+static mp_status_t verb_opt_check_text(const mp_module_t *module, const mp_strbuf_t *text) {
   mp_module_t *again = NULL;
   MP_RETURN_IF_ERROR(mp_status_annotate(mp_read_text(mp_strbuf_text(text), text->size, &again),
                                         "reading back what was printed"));
@@ -99,7 +88,7 @@ static mp_status_t check_text(const mp_module_t *module, const mp_strbuf_t *text
   return status;
 }
 
-static mp_status_t add_rule(void *context, mp_op_t *op) {
+static mp_status_t verb_opt_add_rule(void *context, mp_op_t *op) {
   mp_module_t *module = context;
   const mp_rule_t *rule = NULL;
   const mp_attr_t *attr = NULL;
@@ -114,7 +103,7 @@ typedef struct {
   uint32_t next;
 } numberer_t;
 
-static mp_status_t number_op(void *context, mp_op_t *op) {
+static mp_status_t verb_opt_number_op(void *context, mp_op_t *op) {
   numberer_t *numberer = context;
   mp_loc_t *loc = MP_ARENA_NEW(numberer->module->arena, mp_loc_t);
   char name[32];
@@ -126,7 +115,7 @@ static mp_status_t number_op(void *context, mp_op_t *op) {
   return NULL;
 }
 
-static mp_status_t propagate(mp_module_t *module) {
+static mp_status_t verb_opt_propagate(mp_module_t *module) {
   const mp_func_t *main = module->main;
   bool *params = MP_ARENA_ARRAY(module->arena, bool, main->body->num_args + 1);
   bool *results = MP_ARENA_ARRAY(module->arena, bool, main->num_results + 1);
@@ -142,46 +131,45 @@ static mp_status_t propagate(mp_module_t *module) {
 }
 
 // What the partitioner does before it rewrites anything.
-static mp_status_t transform(const arguments_t *arguments, mp_module_t *module) {
+static mp_status_t verb_opt_transform(const arguments_t *arguments, mp_module_t *module) {
   if (arguments->prepare) {
     MP_RETURN_IF_ERROR(mp_spmd_import_gspmd(module, module->num_partitions));
     MP_RETURN_IF_ERROR(mp_passes_prepare(module));
   }
   numberer_t numberer = {.module = module};
-  if (arguments->number) MP_RETURN_IF_ERROR(mp_module_walk(module, number_op, &numberer));
-  if (arguments->rules) MP_RETURN_IF_ERROR(mp_module_walk(module, add_rule, module));
-  return arguments->propagate ? propagate(module) : NULL;
+  if (arguments->number) MP_RETURN_IF_ERROR(mp_module_walk(module, verb_opt_number_op, &numberer));
+  if (arguments->rules) MP_RETURN_IF_ERROR(mp_module_walk(module, verb_opt_add_rule, module));
+  return arguments->propagate ? verb_opt_propagate(module) : NULL;
 }
 
-static mp_status_t run(const arguments_t *arguments) {
+static mp_status_t verb_opt_run(const arguments_t *arguments) {
   mp_strbuf_t bytes, text;
   mp_strbuf_init(&bytes);
   mp_strbuf_init(&text);
   mp_module_t *module = NULL;
   mp_status_t status = NULL;
-  MP_GOTO_IF_ERROR(status, read_file(arguments->path, &bytes), done);
+  MP_GOTO_IF_ERROR(status, mp_command_read(arguments->path, &bytes), done);
   MP_GOTO_IF_ERROR(
       status, mp_read_program(mp_strbuf_text(&bytes), bytes.size, arguments->form, &module), done);
   if (!arguments->unverified) MP_GOTO_IF_ERROR(status, mp_module_verify(module), done);
-  MP_GOTO_IF_ERROR(status, transform(arguments, module), done);
+  MP_GOTO_IF_ERROR(status, verb_opt_transform(arguments, module), done);
   MP_GOTO_IF_ERROR(status, mp_module_print(module, &arguments->print, &text), done);
   if (arguments->check)
-    status = check_text(module, &text);
+    status = verb_opt_check_text(module, &text);
   else
     fwrite(mp_strbuf_text(&text), 1, text.size, stdout);
 done:
+  if (bytes.size != 0) status = mp_status_annotate(status, "%s", arguments->path);
   mp_module_release(module);
   mp_strbuf_deinit(&text);
   mp_strbuf_deinit(&bytes);
   return status;
 }
 
-int main(int argc, char **argv) {
+int mp_verb_opt(int argc, char **argv) {
   arguments_t arguments = {0};
-  if (!parse_arguments(argc, argv, &arguments)) return print_help();
-  mp_status_t status = run(&arguments);
-  if (status == NULL) return EXIT_SUCCESS;
-  fprintf(stderr, "minipod-opt: %s: %s\n", arguments.path, mp_status_message(status));
-  mp_status_release(status);
-  return EXIT_FAILURE;
+  if (mp_command_answers(argc, argv, g_usage)) return MP_EXIT_GOOD;
+  const char *wrong = verb_opt_parse_arguments(argc, argv, &arguments);
+  if (wrong != NULL || arguments.path == NULL) return mp_command_misuse(argv[0], wrong);
+  return mp_command_end(argv[0], verb_opt_run(&arguments));
 }

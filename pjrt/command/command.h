@@ -1,0 +1,54 @@
+// The verbs of the command `minipod` that need nothing of Python: what a pod is, what its network
+// does, what a program becomes.
+//
+// Each is a main function: argv[0] is the name of the command for messages ("minipod topo"), the
+// result an exit code. They print to the standard output, and one line about what is wrong to the
+// standard error. The programs of tools/ are nothing but calls of them, and so is most of the
+// command in the package (pjrt/python/minipod/command/).
+#ifndef MINIPOD_PJRT_COMMAND_COMMAND_H_
+#define MINIPOD_PJRT_COMMAND_COMMAND_H_
+
+#include <stdint.h>
+
+#include "pjrt/package/pjrt_foreign.h"
+#include "sim/base/status.h"
+#include "sim/base/str.h"
+
+typedef enum {
+  MP_EXIT_GOOD = 0,
+  MP_EXIT_FAILED = 1,  // what was asked cannot be had
+  MP_EXIT_USAGE = 2,   // what was asked is not a question
+} mp_exit_t;
+
+typedef int mp_verb_t(int argc, char **argv);
+
+// The pod that options make: as a table, as JSON, as a picture, or how far its devices are apart.
+int mp_verb_topo(int argc, char **argv);
+// What a collective takes on a pod, by each algorithm.
+int mp_verb_network(int argc, char **argv);
+// A program, read, verified and printed; with the sharding of its values.
+int mp_verb_opt(int argc, char **argv);
+// A program as one device runs it, with a report of what is communicated.
+int mp_verb_partition(int argc, char **argv);
+// The table of options with what the environment makes of it, as JSON: the package's `info` and its
+// documentation come from it.
+int mp_verb_options(int argc, char **argv);
+
+// Runs the verb that `name` is: "topo", "network" and so on. -1: there is none.
+MP_EXPORT int minipod_command(const char *name, int argc, char **argv);
+
+// ---- for the verbs ----
+
+// Whether an argument asks for help or for the version, which is then printed: `usage` is the whole
+// text of the first.
+bool mp_command_answers(int argc, char **argv, const char *usage);
+// Says that the arguments are none that there are, and where help is; the exit code.
+int mp_command_misuse(const char *program, const char *argument);
+// Ends a verb: prints the error that there is (consumed), and returns the exit code.
+int mp_command_end(const char *program, mp_status_t status);
+// Appends a file, or the standard input for "-". NOT_FOUND and DATA_LOSS name it and the reason.
+MP_NODISCARD mp_status_t mp_command_read(const char *path, mp_strbuf_t *out_text);
+// Appends a string of JSON, quotes included.
+void mp_command_put_json(mp_strbuf_t *out, const char *text);
+
+#endif  // MINIPOD_PJRT_COMMAND_COMMAND_H_

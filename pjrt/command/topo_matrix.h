@@ -1,0 +1,15 @@
+// How far the devices of a pod are apart.
+#ifndef MINIPOD_PJRT_COMMAND_TOPO_MATRIX_H_
+#define MINIPOD_PJRT_COMMAND_TOPO_MATRIX_H_
+
+#include "sim/base/str.h"
+#include "sim/model/network/network.h"
+
+// Appends the number of links that a message takes from each device to each other one, and the
+// bandwidth of the way when nothing else is under way: two tables, or with `is_json` one object of
+// two lists of lists ("hops", and "bandwidth" in bytes/s; null from a device to itself).
+// INVALID_ARGUMENT for pods of more devices than anybody reads (1,024).
+MP_NODISCARD mp_status_t mp_topo_matrix_write(mp_network_t *network, bool is_json,
+                                              mp_strbuf_t *out);
+
+#endif  // MINIPOD_PJRT_COMMAND_TOPO_MATRIX_H_

@@ -1,0 +1,91 @@
+// A program as one device runs it, with a report of what the devices send each other at its head.
+#include <stdio.h>
+#include <string.h>
+
+#include "pjrt/command/command.h"
+#include "pjrt/compile/pjrt_compile.h"
+#include "sim/plan/compile.h"
+#include "sim/readers/reader.h"
+
+static const char g_usage[] =
+    "usage: minipod partition [--devices N] [--form NAME] [--commands] FILE\n\n"
+    "Divides a program (StableHLO as MLIR bytecode or text, or HLO) among devices as its "
+    "shardings\n"
+    "say, and prints what each of them runs; at the head what is communicated.\n\n"
+    "  --devices N   partitions; by default what the program itself says (mhlo.num_partitions)\n"
+    "  --form NAME   FILE is mlir (the default), hlo (an HloModuleProto) or hlo_with_config\n"
+    "  --commands    the commands that a device runs, in place of the program\n"
+    "  --version     the version of minipod\n"
+    "  FILE          - is the standard input\n";
+
+typedef struct {
+  const char *path;
+  mp_compile_request_t request;
+  bool is_commands;
+} verb_partition_request_t;
+
+static bool verb_partition_read_count(const char *text, uint32_t *out_count) {
+  long long count;
+  if (!mp_str_parse_i64(mp_str(text), &count) || count < 1 || count > 65536) return false;
+  *out_count = (uint32_t)count;
+  return true;
+}
+
+// The argument that is wrong; NULL: none is. FILE may be missing all the same.
+static const char *verb_partition_read_arguments(int argc, char **argv,
+                                                 verb_partition_request_t *out) {
+  for (int i = 1; i < argc; ++i) {
+    if (strcmp(argv[i], "--commands") == 0) {
+      out->is_commands = true;
+    } else if (strcmp(argv[i], "--devices") == 0 && i + 1 < argc) {
+      if (!verb_partition_read_count(argv[++i], &out->request.num_partitions)) return argv[i];
+    } else if (strcmp(argv[i], "--form") == 0 && i + 1 < argc) {
+      if (!mp_program_form_from_name(mp_str(argv[++i]), &out->request.form)) return argv[i];
+    } else if (out->path == NULL && (argv[i][0] != '-' || argv[i][1] == '\0')) {
+      out->path = argv[i];
+    } else {
+      return argv[i];
+    }
+  }
+  return NULL;
+}
+
+static mp_status_t verb_partition_print(const verb_partition_request_t *asked,
+                                        const mp_program_t *program) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_status_t status = NULL;
+  if (asked->is_commands) {
+    mp_program_print(program, &text);
+  } else {
+    status = mp_pjrt_print_program(program, program->module->attrs, true, &text);
+  }
+  if (status == NULL) status = mp_strbuf_status(&text);
+  if (status == NULL) fwrite(mp_strbuf_text(&text), 1, text.size, stdout);
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
+static mp_status_t verb_partition_run(const verb_partition_request_t *asked) {
+  mp_strbuf_t code;
+  mp_strbuf_init(&code);
+  mp_program_t *program = NULL;
+  mp_status_t status = mp_command_read(asked->path, &code);
+  if (status == NULL) {
+    status = mp_status_annotate(
+        mp_compile(mp_strbuf_text(&code), code.size, &asked->request, &program), "%s", asked->path);
+  }
+  mp_strbuf_deinit(&code);
+  if (status == NULL) status = verb_partition_print(asked, program);
+  mp_program_release(program);
+  return status;
+}
+
+int mp_verb_partition(int argc, char **argv) {
+  // Functions that only frameworks register need not be there: nothing runs.
+  verb_partition_request_t asked = {.request = {.absent_calls = true}};
+  if (mp_command_answers(argc, argv, g_usage)) return MP_EXIT_GOOD;
+  const char *wrong = verb_partition_read_arguments(argc, argv, &asked);
+  if (wrong != NULL || asked.path == NULL) return mp_command_misuse(argv[0], wrong);
+  return mp_command_end(argv[0], verb_partition_run(&asked));
+}

@@ -1,0 +1,166 @@
+// The pod that given options make: the machine that hwloc finds, and the devices it becomes; as a
+// table, as JSON, as a picture of its network, or how far its devices are apart. Arguments are
+// name=value options; the environment counts too.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pjrt/command/command.h"
+#include "pjrt/command/topo_json.h"
+#include "pjrt/command/topo_matrix.h"
+#include "sim/base/alloc.h"
+#include "sim/base/options.h"
+#include "sim/model/faults/faults.h"
+#include "sim/model/picture/picture.h"
+#include "topology/pod.h"
+
+enum { MAX_OPTIONS = 32 };
+
+typedef enum { FORM_TABLE, FORM_SVG, FORM_JSON, FORM_MATRIX } form_t;
+
+typedef struct {
+  size_t count;
+  mp_named_value_t values[MAX_OPTIONS];
+  form_t form;
+  bool is_json;
+  const char *loads_path;  // or NULL
+} request_t;
+
+static const char g_usage[] =
+    "usage: minipod topo [--svg [--loads FILE] | --json | -m [--json]] [POD] [name=value ...]\n\n"
+    "Prints the pod that POD (a line such as \"v5e:4x4\", or a YAML file) and these options "
+    "make.\n\n"
+    "  --svg          draws its network instead\n"
+    "  --loads FILE   colours links by load: a line 'LINK: SHARE' for each, as in\n"
+    "                 'slice 0 (1,2,0) +x: 0.83'; names are the titles of the picture's links\n"
+    "  --json         devices and links with their figures as JSON\n"
+    "  -m, --matrix   how far devices are apart: links on the way of a message, and its bandwidth\n"
+    "  --version      the version of minipod\n\n"
+    "Options, or their variables:\n\n";
+
+static void verb_topo_print_options(void) {
+  for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {
+    const mp_option_info_t *info = mp_option_info((mp_option_id_t)id);
+    if (info->environment[0] == '\0') continue;
+    printf("  %-14s %s\n  %-14s (or %s)\n", info->name, info->help, "", info->environment);
+  }
+}
+
+static mp_status_t verb_topo_draw_network(const mp_network_t *network, const char *loads_path,
+                                          mp_strbuf_t *out_text) {
+  if (loads_path == NULL) return mp_picture_write(network, NULL, out_text);
+  double *loads = mp_calloc(mp_network_num_links(network) + 1, sizeof(*loads));
+  MP_RETURN_IF_NULL(loads);
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_status_t status = mp_command_read(loads_path, &text);
+  if (status == NULL) {
+    status = mp_picture_read_loads(network, loads_path,
+                                   (mp_str_t){mp_strbuf_text(&text), text.size}, loads);
+  }
+  if (status == NULL) status = mp_picture_write(network, loads, out_text);
+  mp_strbuf_deinit(&text);
+  mp_free(loads);
+  return status;
+}
+
+// What needs the network of the pod.
+static mp_status_t verb_topo_write_network(mp_pod_t *pod, const request_t *request,
+                                           mp_strbuf_t *out_text) {
+  mp_network_t *network = NULL;
+  MP_RETURN_IF_ERROR(mp_network_create(pod, NULL, &network));
+  mp_status_t status = NULL;
+  if (request->form == FORM_SVG) {
+    status = verb_topo_draw_network(network, request->loads_path, out_text);
+  } else if (request->form == FORM_JSON) {
+    mp_topo_json_write(network, out_text);
+  } else {
+    status = mp_topo_matrix_write(network, request->is_json, out_text);
+  }
+  mp_network_release(network);
+  return status;
+}
+
+static mp_status_t verb_topo_print_pod(const request_t *request) {
+  mp_options_t *options = NULL;
+  mp_pod_t *pod = NULL;
+  mp_faults_t *faults = NULL;
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_status_t status = NULL;
+  MP_GOTO_IF_ERROR(status, mp_options_create(request->values, request->count, &options), done);
+  MP_GOTO_IF_ERROR(status, mp_pod_create(options, &pod), done);
+  MP_GOTO_IF_ERROR(status, mp_faults_create(pod, options, &faults), done);
+  if (request->form != FORM_TABLE) {
+    MP_GOTO_IF_ERROR(status, verb_topo_write_network(pod, request, &text), done);
+  } else {
+    mp_pod_describe(pod, &text);
+    const uint32_t count = mp_faults_count(faults);
+    if (count != 0) mp_strbuf_printf(&text, "faults: %u\n", count);
+  }
+  MP_GOTO_IF_ERROR(status, mp_strbuf_status(&text), done);
+  fputs(mp_strbuf_text(&text), stdout);
+done:
+  mp_strbuf_deinit(&text);
+  mp_faults_release(faults);
+  mp_pod_release(pod);
+  mp_options_release(options);
+  return status;
+}
+
+static bool verb_topo_add_option(request_t *request, mp_str_t name, const char *value) {
+  if (request->count >= MAX_OPTIONS) return false;
+  request->values[request->count++] =
+      (mp_named_value_t){.name = name, .type = MP_VALUE_STRING, .string_value = mp_str(value)};
+  return true;
+}
+
+// Whether what stands before the first '=' can be the name of an option: a pod's line has blanks,
+// and a file's name may have anything.
+static const char *verb_topo_find_equals(const char *argument) {
+  const size_t size = strspn(argument, "abcdefghijklmnopqrstuvwxyz_");
+  return size != 0 && argument[size] == '=' ? argument + size : NULL;
+}
+
+// The argument that is wrong; NULL: none is.
+static const char *verb_topo_read_arguments(int argc, char **argv, request_t *out) {
+  for (int i = 1; i < argc; ++i) {
+    const char *equals = verb_topo_find_equals(argv[i]);
+    bool is_good = true;
+    if (strcmp(argv[i], "--svg") == 0) {
+      is_good = out->form == FORM_TABLE;
+      out->form = FORM_SVG;
+    } else if (strcmp(argv[i], "--json") == 0) {
+      is_good = out->form != FORM_SVG;
+      out->is_json = true;
+    } else if (strcmp(argv[i], "-m") == 0 || strcmp(argv[i], "--matrix") == 0) {
+      is_good = out->form == FORM_TABLE;
+      out->form = FORM_MATRIX;
+    } else if (strcmp(argv[i], "--loads") == 0 && i + 1 < argc) {
+      out->loads_path = argv[++i];
+    } else if (argv[i][0] == '-') {
+      is_good = false;
+    } else if (equals != NULL) {
+      const mp_str_t name = {argv[i], (size_t)(equals - argv[i])};
+      is_good = verb_topo_add_option(out, name, equals + 1);
+    } else {
+      is_good = verb_topo_add_option(out, MP_STR("topology"), argv[i]);
+    }
+    if (!is_good) return argv[i];
+  }
+  if (out->form == FORM_TABLE && out->is_json) out->form = FORM_JSON;
+  return out->loads_path != NULL && out->form != FORM_SVG ? "--loads" : NULL;
+}
+
+int mp_verb_topo(int argc, char **argv) {
+  request_t request = {0};
+  if (mp_command_answers(argc, argv, g_usage)) {
+    for (int i = 1; i < argc; ++i) {
+      if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) verb_topo_print_options();
+    }
+    return MP_EXIT_GOOD;
+  }
+  const char *wrong = verb_topo_read_arguments(argc, argv, &request);
+  if (wrong != NULL) return mp_command_misuse(argv[0], wrong);
+  return mp_command_end(argv[0], verb_topo_print_pod(&request));
+}

@@ -1,0 +1,83 @@
+"""The command `minipod`: a verb and its arguments.
+
+Verbs about pods, networks and programs are the library's (pjrt/command/); those that start processes
+or look at the installation are modules here, each with `main(arguments) -> exit code`.
+
+Exit codes: 0 good; 1 what was asked cannot be had; 2 what was asked is not a question.
+"""
+
+import ctypes
+import difflib
+import importlib
+import os
+import subprocess
+import sys
+
+import minipod
+
+# In the order of the help; whose they are: the library's, or a module of this package.
+LIBRARY = None
+VERBS: dict[str, tuple[str | None, str]] = {
+    "topo": (LIBRARY, "the pod that this machine, a line or a file makes; its picture; distances"),
+    "network": (LIBRARY, "what a collective takes on a pod, by each algorithm"),
+    "info": ("info", "versions, the pod, and every option with where its value comes from"),
+    "doctor": ("doctor", "what is missing or wrong here, and what to do about it"),
+    "run": ("run", "a script over several processes that share one pod"),
+    "opt": (LIBRARY, "a StableHLO program: verified, printed, its shardings propagated"),
+    "partition": (LIBRARY, "a program as one device runs it, and what is communicated"),
+    "options": (LIBRARY, "the table of options as JSON"),
+}
+
+
+def _usage() -> str:
+  lines = ["usage: minipod VERB [ARGUMENT ...]", "", "A pod of accelerators that is not there.", ""]
+  lines += [f"  {verb:10} {about}" for verb, (_, about) in VERBS.items()]
+  lines += ["", "minipod VERB --help tells more; minipod --version."]
+  return "\n".join(lines)
+
+
+def call_library(verb: str, arguments: list[str]) -> int:
+  """Runs a verb of the library, which prints to the standard output by itself."""
+  library = ctypes.CDLL(minipod.library_path())
+  words = [os.fsencode(word) for word in (f"minipod {verb}", *arguments)]
+  sys.stdout.flush()
+  return library.minipod_command(verb.encode(), len(words),
+                                 (ctypes.c_char_p * (len(words) + 1))(*words, None))
+
+
+def ask_library(verb: str, *arguments: str) -> subprocess.CompletedProcess:
+  """What a verb prints, from a process of its own."""
+  return subprocess.run([sys.executable, "-m", "minipod", verb, *arguments], capture_output=True,
+                        text=True)
+
+
+def complain(verb: str, message: str, code: int = 1) -> int:
+  print(f"minipod {verb}: {message}", file=sys.stderr)
+  return code
+
+
+def main(arguments: list[str] | None = None) -> int:
+  """Runs the command; the arguments of the process by default."""
+  verb, *rest = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+  if verb in ("-h", "--help", "help"):
+    print(_usage())
+    return 0
+  if verb == "--version":
+    print(f"minipod {minipod.__version__}")
+    return 0
+  if verb not in VERBS:
+    near = difflib.get_close_matches(verb, VERBS, 1)
+    hint = f"did you mean '{near[0]}'?" if near else "`minipod --help` lists them"
+    print(f"minipod: there is no verb '{verb}': {hint}", file=sys.stderr)
+    return 2
+  module = VERBS[verb][0]
+  try:
+    if module is LIBRARY:
+      return call_library(verb, rest)
+    return importlib.import_module(f"minipod.command.{module}").main(rest)
+  except BrokenPipeError:  # `minipod topo | head`
+    return 1
+  except OSError as error:
+    return complain(verb, str(error))
+  except KeyboardInterrupt:
+    return 130

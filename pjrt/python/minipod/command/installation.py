@@ -1,0 +1,77 @@
+"""What is installed here: what `info` prints and `doctor` judges.  Nothing of it is imported."""
+
+import ctypes
+import importlib.metadata
+import os
+import pathlib
+import platform
+import re
+import shutil
+
+import minipod
+
+# The module for each MPI, and the libraries that it finds at run time (mpi_start.c).
+MPI = {"ompi": ("libmpi.so.40",), "mpich": ("libmpich.so.12", "libmpi.so.12")}
+PACKAGES = ("jax", "jaxlib", "torch", "torch_xla", "numpy")
+
+
+def version_of(package: str) -> str | None:
+  try:
+    return importlib.metadata.version(package)
+  except importlib.metadata.PackageNotFoundError:
+    return None
+
+
+def packages() -> dict[str, str | None]:
+  return {package: version_of(package) for package in PACKAGES}
+
+
+def tested_jax() -> tuple[str, str]:
+  """The JAX versions that the package names: from the first, to before the second."""
+  for requirement in importlib.metadata.requires("minipod") or ():
+    if found := re.match(r"jax>=([\d.]+),<([\d.]+)|jax<([\d.]+),>=([\d.]+)", requirement):
+      return (found[1] or found[4]), (found[2] or found[3])
+  return "0.9", "0.13"
+
+
+def opens(path: str) -> str | None:
+  """Why the loader does not open a library; None if it does."""
+  try:
+    ctypes.CDLL(path)
+  except OSError as error:
+    return str(error)
+  return None
+
+
+def native_code() -> tuple[bool, str]:
+  """Whether machine code is made, and by what or why not."""
+  path = pathlib.Path(minipod.library_path()).with_name("minipod_native.so")
+  if os.environ.get("MINIPOD_NATIVE") == "0":
+    return False, "MINIPOD_NATIVE=0"
+  if not path.exists():
+    return False, f"there is no {path}: it is built where llvm-19-dev is"
+  if why := opens(str(path)):
+    return False, why
+  return True, f"LLVM, {path.name}"
+
+
+def mpi() -> tuple[bool, str]:
+  """Whether an mpirun can start processes of one pod, and by what or why not."""
+  folder = pathlib.Path(minipod.library_path()).parent
+  modules = sorted(path.stem.removeprefix("minipod_mpi_") for path in folder.glob("minipod_mpi_*.so"))
+  if not modules:
+    return False, "this build has no module for MPI: it is built where libopenmpi-dev is"
+  if not shutil.which("mpirun"):
+    return False, "there is no mpirun"
+  why = None
+  for name in modules:
+    for library in MPI.get(name, ()):
+      why = opens(library)
+      if why is None:
+        return True, f"{library} and {shutil.which('mpirun')}"
+  return False, why or "no library of MPI is known"
+
+
+def system() -> dict[str, str]:
+  return {"python": platform.python_version(), "system": platform.platform(),
+          "libc": " ".join(platform.libc_ver())}

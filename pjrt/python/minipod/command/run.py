@@ -1,0 +1,205 @@
+"""`minipod run`: a script over several processes that share one pod."""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from minipod import command
+from minipod.command import arguments
+from minipod.command import installation
+
+ABOUT = """A script over several processes that share one pod.
+
+Processes are started by mpirun where there is one; else here, where they find each other by
+jax.distributed.  Lines of their output begin with the number of their process.  When one fails, the
+others are ended, and its exit code is that of the command."""
+# How long the others have, from the first failure on, to say what they have to say and to end.
+GRACE_SECONDS = 5.0
+# What mpirun puts before each line with --tag-output: [job,rank]<stream>:
+_TAG = re.compile(rb"\[\d+,(\d+)\]<\w+>:")
+
+
+def _parser() -> argparse.ArgumentParser:
+  parser = arguments.parser("run", ABOUT)
+  parser.add_argument("-n", "--processes", type=int, default=2, metavar="N")
+  parser.add_argument("--pod", help="the whole pod, divided among them (MINIPOD_TOPOLOGY)")
+  parser.add_argument("--devices", type=int, help="devices of each process (MINIPOD_DEVICES)")
+  parser.add_argument("--hosts", help="hosts for mpirun, a,b or a file; one process on each slot")
+  parser.add_argument("--launcher", choices=("auto", "mpirun", "plain"), default="auto",
+                      help="plain: without mpirun, on this host")
+  parser.add_argument("--no-prefix", action="store_true", help="lines as the processes print them")
+  parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py ...",
+                      help="a script (or -m MODULE) for this Python, or another command")
+  return parser
+
+
+def _as_command(words: list[str]) -> list[str]:
+  is_python = words[0].endswith(".py") or words[0] == "-m"
+  return [sys.executable, *words] if is_python else words
+
+
+def _environment(asked: argparse.Namespace) -> dict[str, str]:
+  env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+  if asked.pod:
+    env["MINIPOD_TOPOLOGY"] = asked.pod
+    env.pop("MINIPOD_DEVICES", None)
+  if asked.devices:
+    env["MINIPOD_DEVICES"] = str(asked.devices)
+  return env
+
+
+class _Printer:
+  """Copies lines of processes to our own streams, whole."""
+
+  def __init__(self, has_prefix: bool):
+    self._lock = threading.Lock()
+    self._has_prefix = has_prefix
+    self._threads: list[threading.Thread] = []
+
+  def follow(self, stream, target, rank: int | None) -> None:
+    thread = threading.Thread(target=self._copy, args=(stream, target, rank), daemon=True)
+    thread.start()
+    self._threads.append(thread)
+
+  def wait(self, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    for thread in self._threads:
+      thread.join(max(0.0, end - time.monotonic()))
+
+  def _copy(self, stream, target, rank: int | None) -> None:
+    """Whole lines; mpirun puts its tags before each piece of one, and mixes those of processes."""
+    begun: dict[int | None, bytes] = {}
+    for line in iter(stream.readline, b""):
+      words = _TAG.split(line)  # text, rank, text, rank, text, ...
+      pieces = [(rank, words[0]), *((int(tag), text) for tag, text in zip(words[1::2], words[2::2]))]
+      for at, piece in pieces:
+        # The newline behind a piece is that of the line, which was the last process's.
+        begun[at] = begun.get(at, b"") + piece
+        if begun[at].endswith(b"\n"):
+          self._write(target, at, begun.pop(at))
+    for at, piece in begun.items():
+      if piece:
+        self._write(target, at, piece + b"\n")
+
+  def _write(self, target, rank: int | None, line: bytes) -> None:
+    prefix = f"[{rank}] ".encode() if self._has_prefix and rank is not None else b""
+    with self._lock:
+      target.buffer.write(prefix + line)
+      target.flush()
+
+
+def _code(returned: int) -> int:
+  """As shells have it: a signal is 128 and its number."""
+  return returned if returned >= 0 else 128 - returned
+
+
+def _run_mpi(asked: argparse.Namespace, words: list[str], printer: _Printer) -> int:
+  flags = ["--bind-to", "none", "--oversubscribe", "--tag-output", "-n", str(asked.processes)]
+  if os.geteuid() == 0:
+    flags.append("--allow-run-as-root")
+  if asked.hosts:
+    flags += ["--hostfile" if os.path.isfile(asked.hosts) else "--host", asked.hosts]
+  for name in ("MINIPOD_TOPOLOGY", "MINIPOD_DEVICES", "PYTHONUNBUFFERED"):
+    if asked.hosts and name in _environment(asked):
+      flags += ["-x", name]
+  with subprocess.Popen(["mpirun", *flags, *words], env=_environment(asked), stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    printer.follow(process.stdout, sys.stdout, None)
+    printer.follow(process.stderr, sys.stderr, None)
+    try:
+      code = process.wait()
+    except KeyboardInterrupt:  # mpirun has heard it, too
+      code = process.wait()
+    printer.wait(GRACE_SECONDS)
+  return _code(code)
+
+
+def _free_port() -> int:
+  with socket.socket() as probe:
+    probe.bind(("localhost", 0))
+    return probe.getsockname()[1]
+
+
+def _start_plain(asked: argparse.Namespace, words: list[str], printer: _Printer):
+  """The processes, each of which first joins the others (member.py)."""
+  if words[0] != sys.executable:
+    raise ValueError("without mpirun it has to be a Python script: the processes meet in Python")
+  address = f"localhost:{_free_port()}"
+  processes = []
+  for rank in range(asked.processes):
+    # JAX warns when the first process, which has its service, ends first.
+    env = {"TF_CPP_MIN_LOG_LEVEL": "2", **_environment(asked), "MINIPOD_BOOTSTRAP": "kv"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "minipod.command.member", address, str(asked.processes), str(rank),
+         *words[1:]], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE)
+    printer.follow(process.stdout, sys.stdout, rank)
+    printer.follow(process.stderr, sys.stderr, rank)
+    processes.append(process)
+  return processes
+
+
+def _end(processes) -> None:
+  for sign in (signal.SIGTERM, signal.SIGKILL):
+    for process in processes:
+      if process.poll() is None:
+        process.send_signal(sign)
+    end = time.monotonic() + 2
+    while time.monotonic() < end and any(process.poll() is None for process in processes):
+      time.sleep(0.02)
+
+
+def _run_plain(asked: argparse.Namespace, words: list[str], printer: _Printer) -> int:
+  processes = _start_plain(asked, words, printer)
+  first, deadline = 0, None
+  try:
+    while any(process.poll() is None for process in processes):
+      if deadline is None:
+        failed = [rank for rank, process in enumerate(processes) if process.returncode]
+        if failed:
+          first, deadline = processes[failed[0]].returncode, time.monotonic() + GRACE_SECONDS
+          print(f"minipod run: process {failed[0]} has ended with exit code {_code(first)}",
+                file=sys.stderr)
+      elif time.monotonic() > deadline:
+        break
+      time.sleep(0.02)
+  except KeyboardInterrupt:
+    first = -signal.SIGINT
+  finally:
+    _end(processes)
+    printer.wait(GRACE_SECONDS)
+  return _code(first or next((each.returncode for each in processes if each.returncode), 0))
+
+
+def main(words: list[str]) -> int:
+  parser = _parser()
+  asked = parser.parse_args(words)
+  rest = asked.command[1:] if asked.command[:1] == ["--"] else asked.command
+  if not rest:
+    parser.error("a script is missing")
+  if asked.processes < 1:
+    parser.error(f"-n {asked.processes}: at least one process")
+  launcher = asked.launcher
+  has_mpi, why = installation.mpi()
+  if launcher == "auto":
+    launcher = "mpirun" if has_mpi else "plain"
+  if launcher == "mpirun" and not has_mpi:
+    return command.complain("run", f"mpirun cannot be used: {why} (apt install openmpi-bin)")
+  if launcher == "plain" and asked.hosts:
+    return command.complain("run", "--hosts needs mpirun (apt install openmpi-bin)")
+  if not shutil.which(_as_command(rest)[0]):
+    return command.complain("run", f"there is no command '{rest[0]}'")
+  if rest[0].endswith(".py") and not os.path.isfile(rest[0]):
+    return command.complain("run", f"there is no script '{rest[0]}'")
+  start = _run_mpi if launcher == "mpirun" else _run_plain
+  try:
+    return start(asked, _as_command(rest), _Printer(not asked.no_prefix))
+  except ValueError as error:
+    return command.complain("run", str(error))

@@ -1,0 +1,120 @@
+"""The command `minipod`: its verbs, their exit codes, and what they print."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import scenario
+
+
+def minipod(*words, code=0, variables=None):
+  """The process of a command, which has ended with the exit code."""
+  done = subprocess.run([sys.executable, "-m", "minipod", *map(str, words)], capture_output=True, text=True,
+                        timeout=300, env={**scenario.environment(devices=None), **(variables or {})})
+  assert done.returncode == code, done.stdout + done.stderr
+  return done
+
+
+def test_help_and_versions():
+  verbs = [line.split()[0] for line in minipod("--help").stdout.splitlines() if line.startswith("  ")]
+  assert {"topo", "network", "info", "doctor", "run", "opt", "partition"} <= set(verbs)
+  version = minipod("--version").stdout
+  for verb in ("topo", "network", "opt", "partition"):
+    assert minipod(verb, "--help").stdout.startswith(f"usage: minipod {verb} ")
+  assert minipod("topo", "--version").stdout.split()[-1] == "0.1.0" and version.startswith("minipod ")
+  assert minipod("run", "--help").stdout.startswith("usage: minipod run ")
+
+
+def test_a_mistake_is_a_line_and_exit_code_2():
+  assert minipod("topp", code=2).stderr == "minipod: there is no verb 'topp': did you mean 'topo'?\n"
+  assert minipod("topo", "--nothing", code=2).stderr == (
+      "minipod topo: '--nothing' is no argument here; 'minipod topo --help' lists them\n")
+  assert "cannot open topology file 'no.yaml'" in minipod("topo", "no.yaml", code=1).stderr
+  assert minipod("opt", "no.mlir", code=1).stderr == (
+      "minipod opt: cannot open 'no.mlir': No such file or directory\n")
+
+
+def test_distances_and_links():
+  far = json.loads(minipod("topo", "-m", "--json", "v5e:4x2").stdout)
+  assert far["hops"][0] == [0, 1, 2, 3, 1, 2, 3, 4]
+  assert far["bandwidth"][0][0] is None and far["bandwidth"][0][7] == far["bandwidth"][0][1] > 1e9
+  assert minipod("topo", "-m", "torus:2").stdout.splitlines()[:3] == [
+      "links on the way", "            0      1", "     0      -      1"]
+  pod = json.loads(minipod("topo", "v5e:4x4", "--json").stdout)
+  assert pod["num_devices"] == 16 == len(pod["devices"]) and pod["devices"][5]["coords"] == [1, 1, 0]
+  assert {link["name"] for link in pod["links"]} >= {"slice 0 (0,0,0) +x", "slice 0 (3,3,0) -y"}
+
+
+def test_what_is_here():
+  facts = json.loads(minipod("info", "--json", variables={"MINIPOD_TOPOLOGY": "v5e:2x2"}).stdout)
+  assert facts["pod"]["num_devices"] == 4
+  options = {row["variable"]: row for row in facts["options"]}
+  assert options["MINIPOD_TOPOLOGY"]["value"] == "v5e:2x2"
+  assert options["MINIPOD_TOPOLOGY"]["source"] == "environment"
+  assert options["MINIPOD_FUSE"] | {"help": ""} == {
+      "name": "fuse", "variable": "MINIPOD_FUSE", "type": "int", "default": "1", "unit": "", "value": "1",
+      "source": "default", "help": ""}
+  assert "did you mean MINIPOD_TOPOLOGY?" in minipod("info", variables={"MINIPOD_TOPOLGY": "v5e:2x2"}).stderr
+
+
+def test_the_doctor_finds_what_is_wrong():
+  found = json.loads(minipod("doctor", "--json", variables={
+      "MINIPOD_TOPOLGY": "v5e:2x2", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}).stdout)
+  notes = " ".join(each["text"] for each in found if each["state"] == "note")
+  assert "did you mean MINIPOD_TOPOLOGY?" in notes and "is for JAX's CPU" in notes
+  bad = json.loads(minipod("doctor", "--json", code=1, variables={"MINIPOD_TOPOLOGY": "v5e:2"}).stdout)
+  assert [each["what"] for each in bad if each["state"] == "bad"] == ["options"]
+
+
+PROGRAM = """
+module @jit_f attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["x"=4]>
+  func.func public @main(%arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+                         %arg1: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+      -> tensor<8x4xf32> {
+    %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0]
+        : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+    return %0 : tensor<8x4xf32>
+  }
+}
+"""
+
+
+def test_a_program_is_divided(tmp_path):
+  file = tmp_path / "p%s.mlir"
+  file.write_text(PROGRAM)
+  lines = minipod("partition", file).stdout.splitlines()
+  assert lines[0] == "// 4 partitions; communication: 1 ops, 192 bytes to each device"
+  assert any("stablehlo.all_reduce" in line for line in lines)
+  assert "all_reduce" in minipod("partition", "--commands", file).stdout
+  file.write_text("module {")
+  assert minipod("partition", file, code=1).stderr.startswith(f"minipod partition: {file}: ")
+  assert minipod("opt", file, code=1).stderr.startswith(f"minipod opt: {file}: ")
+
+
+SCRIPT = """
+import sys, time, jax, numpy as np
+f = jax.pmap(lambda x: x + jax.lax.psum(x, "i"), axis_name="i")
+print(jax.process_index(), *f(np.array([device.id for device in jax.local_devices()])))
+if len(sys.argv) > 1 and jax.process_index() == 1:
+  sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("launcher", ["mpirun", "plain"])
+def test_processes_share_a_pod(tmp_path, launcher):
+  if launcher == "mpirun" and os.environ.get("MINIPOD_TEST_NO_MPI"):
+    pytest.skip("no MPI here")
+  script = tmp_path / "script.py"
+  script.write_text(SCRIPT)
+  started = "run", "-n", 2, "--devices", 2, "--launcher", launcher, script
+  assert sorted(minipod(*started).stdout.splitlines()) == ["[0] 0 6 7", "[1] 1 8 9"]
+  failed = minipod(*started, 3, code=3)
+  assert "[1] minipod: rank 1" in failed.stderr + failed.stdout
+
+
+def test_what_cannot_be_run(tmp_path):
+  assert "there is no script 'no.py'" in minipod("run", "no.py", code=1).stderr
+  assert "a script is missing" in minipod("run", code=2).stderr
