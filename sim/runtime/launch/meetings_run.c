@@ -3,7 +3,7 @@
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/launch/shapes_impl.h"
 
-static bool meetings_has_operands(const mp_shape_run_t *run, const mp_shape_cmd_t *shape) {
+static bool meetings_run_has_operands(const mp_shape_run_t *run, const mp_shape_cmd_t *shape) {
   const mp_shape_meeting_t *meeting = shape->meeting;
   for (uint32_t i = 0; i < meeting->num_operands; ++i)
     if (!mp_shapes_get(run->known, shape->operands[meeting->operands[i]])) return false;
@@ -23,10 +23,10 @@ void mp_shape_run_know_part(mp_shape_run_t *run, uint32_t number,
   }
 }
 
-static void meetings_cast_vote(mp_run_t *run, uint32_t pc) {
+static void meetings_run_cast_vote(mp_run_t *run, uint32_t pc) {
   mp_shape_run_t *shape_run = run->shape_run;
   const mp_shape_cmd_t *shape = &shape_run->shapes->commands[pc];
-  shape_run->said[MP_SHAPE_VOTE_ABSENT] = !meetings_has_operands(shape_run, shape);
+  shape_run->said[MP_SHAPE_VOTE_ABSENT] = !meetings_run_has_operands(shape_run, shape);
   shape_run->said[MP_SHAPE_VOTE_PROGRAM] = run->executable->digest;
   shape_run->said[MP_SHAPE_VOTE_INVERSE] = ~run->executable->digest;
   shape_run->vote_input = shape_run->said;
@@ -34,8 +34,8 @@ static void meetings_cast_vote(mp_run_t *run, uint32_t pc) {
 }
 
 // What the part has of the run's inputs and outputs.
-static void meetings_take_part(mp_run_t *run, const mp_shape_meeting_t *meeting,
-                               mp_contribution_t *contribution) {
+static void meetings_run_take_part(mp_run_t *run, const mp_shape_meeting_t *meeting,
+                                   mp_contribution_t *contribution) {
   mp_shape_run_t *shape_run = run->shape_run;
   for (uint32_t i = 0; i < meeting->num_operands; ++i) {
     shape_run->inputs[i] = run->inputs[meeting->operands[i]];
@@ -52,10 +52,10 @@ const mp_collective_t *mp_shape_run_meeting(mp_run_t *run, uint32_t pc,
   // Who is in no group asks nobody, and gets zeros.
   shape_run->has_voted |= collective->groups->group_of[run->logical] < 0;
   if (shape_run->has_voted) {
-    if (meeting->part != collective) meetings_take_part(run, meeting, contribution);
+    if (meeting->part != collective) meetings_run_take_part(run, meeting, contribution);
     return meeting->part;
   }
-  if (run->arrival.collective == NULL) meetings_cast_vote(run, pc);
+  if (run->arrival.collective == NULL) meetings_run_cast_vote(run, pc);
   *contribution = (mp_contribution_t){&shape_run->vote_input, &shape_run->vote_output};
   return meeting->vote;
 }

@@ -1,0 +1,24 @@
+// The table of verbs; apart from what they share, so that no file calls the one that calls it.
+#include <stdio.h>
+#include <string.h>
+
+#include "pjrt/command/command.h"
+
+static const struct {
+  const char *name;
+  mp_verb_t *verb;
+} g_verbs[] = {
+    {"topo", mp_verb_topo},           {"network", mp_verb_network}, {"opt", mp_verb_opt},
+    {"partition", mp_verb_partition}, {"options", mp_verb_options},
+};
+
+int minipod_command(const char *name, int argc, char **argv) {
+  for (size_t i = 0; i < sizeof(g_verbs) / sizeof(g_verbs[0]); ++i) {
+    if (strcmp(g_verbs[i].name, name) != 0) continue;
+    const int code = g_verbs[i].verb(argc, argv);
+    // The caller's Python has buffers of its own.
+    fflush(stdout);
+    return code;
+  }
+  return -1;
+}
