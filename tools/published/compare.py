@@ -9,15 +9,13 @@ tensor axes of 1 to 16, with the seconds of collectives that devices wait for an
 """
 
 import argparse
-import contextlib
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
-import tempfile
 
+import chips
 import micro
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -32,9 +30,11 @@ SOURCES = {
     "P": "https://github.com/AI-Hypercomputer/maxtext/blob/main/MaxText/configs/v5p/README.md",
     "C": "https://github.com/AI-Hypercomputer/maxtext/tree/main/docs",
     "T": "https://github.com/AI-Hypercomputer/tpu-recipes/tree/main/training/trillium",
+    "T5": "https://github.com/AI-Hypercomputer/tpu-recipes/tree/main/training/v5p/Llama3.1-405B-MaxText",
     "I": "https://github.com/AI-Hypercomputer/tpu-recipes/tree/main/training/ironwood",
     "H3": "https://github.com/AI-Hypercomputer/maxtext/tree/main/MaxText/configs/a3",
     "J": "https://github.com/NVIDIA/JAX-Toolbox/blob/main/docs/frameworks/maxtext/README.md",
+    "U": "https://github.com/AI-Hypercomputer/gpu-recipes/tree/main/training/a3ultra/llama3-1-70b/maxtext-pretraining-gke",
     "M": "https://arxiv.org/abs/2104.04473",
     "L": "https://arxiv.org/abs/2302.13971",
     "W": "https://arxiv.org/abs/2204.02311",
@@ -58,6 +58,8 @@ SCALED_16 = {**SCALED, "emb": 5120, "heads": 32, "mlp": 32768, "layers": 32}
 SCALED_32 = {**SCALED_16, "emb": 10240}
 SCALED_64 = {**SCALED_32, "layers": 64}
 SCALED_128 = {**SCALED_64, "heads": 64, "mlp": 65536}
+SCALED_256 = {**SCALED_128, "emb": 20480}
+SCALED_512 = {**SCALED_256, "layers": 128}
 OCTOBER, DECEMBER = {"normed": "qk"}, {"normed": "qkv"}  # heads with norms
 LLAMA_7B = {"emb": 4096, "heads": 32, "mlp": 11008, "layers": 32, "sequence": 4096, "rope": "halves",
             "one_hot": True}
@@ -65,12 +67,19 @@ LLAMA_8B = {"emb": 4096, "heads": 32, "kv_heads": 8, "mlp": 14336, "layers": 32,
             "rope": "shifted"}
 LLAMA_70B = {"emb": 8192, "heads": 64, "kv_heads": 8, "mlp": 28672, "layers": 80, "vocab": 128256, "sequence": 8192,
              "rope": "shifted"}
+LLAMA_405B = {**LLAMA_70B, "emb": 16384, "heads": 128, "mlp": 53248, "layers": 126}
+MISTRAL_7B = {**LLAMA_8B, "vocab": 32000, "rope": "halves"}
 GPT_175B = {"emb": 12288, "heads": 96, "mlp": 49152, "layers": 96, "vocab": 50304, "gated": False}
 # PyTorch's kernels and Megatron's own, and its f and g: all of a tensor axis have the same activations between layers.
 MEGATRON = {"vocab": 51200, "gated": False, "flash": False, "kernels": "library", "dropout": 0.1, "replicated": True}
 PROJECTIONS = ["q", "k", "v", "out"]
 ALL_PRODUCTS = [*PROJECTIONS, "context", "gate", "up", "down"]
 CUDNN = {"library": "cudnn"}
+# Kernels of the recipes for Llama 3.1, and what they offload.
+FUSED = {"block": 2048, "backward": 5}
+OFFLOADED_8B = {**FUSED, "remat": ["input", *PROJECTIONS], "offload": True}
+OFFLOADED_70B = {**FUSED, "remat": ["input", "q", "k", "v"], "offload": True}
+IRONWOOD_70B = {**LLAMA_70B, **FUSED, "remat": ["input", "q", "k", "v", "context"], "mu": "bfloat16"}
 # As the scripts of April of 2024 have it: layers one by one, and MaxText's `base.yml` logits in f32.
 LLAMA_2 = {**LLAMA_7B, **CUDNN, "remat": ALL_PRODUCTS, "scan": False, "logits": "float32"}
 # Four cards of 200 Gbit/s with GPUDirect-TCPX, as all_gathers of NCCL's tests on two such machines are in the guides to
@@ -82,48 +91,66 @@ A3 = "dcn.links:4 dcn.bandwidth:20GB/s dcn.latency:500us"
 PIPELINED, STREAMS, WAITED = {"pipeline": 1}, {"tracks": 2, "started": 2}, {"all_reduce": 0}
 
 # What the scripts of these rows give libtpu, as far as times depend on it here; on v5e it is the default.
-CARRIED = "flags:xla_tpu_enable_async_collective_fusion_fuse_all_gather=true"
+CARRIED = ["xla_tpu_enable_async_collective_fusion_fuse_all_gather=true"]
+# What those of some rows give it besides, DISABLE_COLLECTIVE_MATMUL of MaxText's library of flags.
+NO_RINGS = "xla_jf_spmd_threshold_for_windowed_einsum_mib=1000000"
 
 HALF = "TFLOP/s of causal scores"
 # Family, name, pod, model, published figure and its unit, source. MaxText's tables of October of 2023 (v5e) count all of
 # attention's scores, those of December (v5p) and of April of 2024 (H100) a half of them; those of SC21 what is computed
 # again, too.
 STEPS = [
-    ("v5e", "MaxText 16B", "v5e:16x16", {**SCALED_16, **OCTOBER, "batch": 6 * 256}, 120, "TFLOP/s", "E"),
-    ("v5e", "MaxText 16B", "v5e:16x16 slices:2",
-     {**SCALED_16, **OCTOBER, "batch": 6 * 512, "data": 2}, 117, "TFLOP/s", "E"),
-    ("v5e", "MaxText 16B", "v5e:16x16 slices:4",
-     {**SCALED_16, **OCTOBER, "batch": 6 * 1024, "data": 4}, 117, "TFLOP/s", "E"),
-    ("v5e", "MaxText 16B", "v5e:16x16 slices:8",
-     {**SCALED_16, **OCTOBER, "batch": 6 * 2048, "data": 8}, 115, "TFLOP/s", "E"),
-    ("v5e", "MaxText 32B", "v5e:16x16", {**SCALED_32, **OCTOBER, "batch": 4 * 256}, 132, "TFLOP/s", "E"),
-    ("v5e", "MaxText 32B", "v5e:16x16 slices:8",
-     {**SCALED_32, **OCTOBER, "batch": 4 * 2048, "data": 8}, 125, "TFLOP/s", "E"),
-    ("v5e", "MaxText 64B", "v5e:16x16", {**SCALED_64, **OCTOBER, "batch": 2 * 256}, 118, "TFLOP/s", "E"),
-    ("v5p", "MaxText 32B", "v5p:4x4x4",
-     {**SCALED_32, **DECEMBER, "batch": 8 * 64, "tensor": 4, "remat": "minimal"}, 328, HALF, "P"),
-    ("v5p", "MaxText 64B", "v5p:4x4x4",
-     {**SCALED_64, **DECEMBER, "batch": 4 * 64, "tensor": 4, "remat": "minimal"}, 323, HALF, "P"),
-    ("v5p", "MaxText 128B", "v5p:4x4x8",
-     {**SCALED_128, **DECEMBER, "batch": 2 * 128, "tensor": 8, "remat": "minimal"}, 315, HALF, "P"),
+    *(("v5e", name, f"v5e:16x16{f' slices:{slices}' * (slices > 1)}",
+       {**model, **OCTOBER, "batch": batch * 256 * slices, "data": slices}, figure, "TFLOP/s", "E")
+      for name, model, batch, figures in (("MaxText 16B", SCALED_16, 6, {1: 120, 2: 117, 4: 117, 8: 115}),
+                                          ("MaxText 32B", SCALED_32, 4, {1: 132, 2: 128, 8: 125}),
+                                          ("MaxText 64B", SCALED_64, 2, {1: 118, 2: 112, 4: 110}))
+      for slices, figure in figures.items()),
+    ("v5e", "MaxText 128B", "v5e:16x16", {**SCALED_128, **OCTOBER, "batch": 256, "tensor": 16}, 110, "TFLOP/s", "E"),
+    *(("v5p", name, f"v5p:{pod}", {**model, **DECEMBER, "batch": batch, "tensor": tensor, "remat": remat, **other}, figure,
+       HALF, "P") for name, pod, model, batch, tensor, remat, other, figure in (
+           ("MaxText 32B", "4x4x4", SCALED_32, 8 * 64, 4, "minimal", {}, 328),
+           ("MaxText 64B", "4x4x4", SCALED_64, 4 * 64, 4, "minimal", {}, 323),
+           ("MaxText 64B", "4x4x4 slices:2", SCALED_64, 4 * 128, 4, "minimal", {"data": 2}, 309),
+           ("MaxText 128B", "4x4x8", SCALED_128, 2 * 128, 8, "minimal", {}, 315),
+           ("MaxText 128B", "4x8x8", SCALED_128, 2 * 256, 8, "minimal", {}, 316),
+           ("MaxText 256B", "8x8x8", SCALED_256, 2 * 512, 8, "minimal", {}, 308),
+           ("MaxText 512B", "8x8x8", SCALED_512, 2 * 512, 16, "full", {}, 294))),
     ("v5p", "Llama 2 70B", "v5p:8x8x8",
      {**LLAMA_70B, "vocab": 32000, "sequence": 4096, "rope": "halves", "batch": 4 * 512,
       "remat": [*PROJECTIONS, "down"]}, 692, "tokens/s", "C"),
-    ("v6e", "Llama 3.1 8B", "v6e:2x4",
-     {**LLAMA_8B, "batch": 3 * 8, "remat": ["input", *PROJECTIONS], "offload": True, "block": 2048, "backward": 5},
-     3.443, "s", "T"),
-    ("v6e", "Llama 3.1 70B", "v6e:16x16",
-     {**LLAMA_70B, "batch": 5 * 256, "remat": ["input", "q", "k", "v"], "offload": True, "block": 2048, "backward": 5},
-     42.656, "s", "T"),
+    ("v5p", "Llama 3.1 405B", "v5p:8x8x8",
+     {**LLAMA_405B, "batch": 2 * 512, "remat": ["context", "down"], "offload": True, "block": 2048, "scoped": "64 of 64"},
+     131.474, "s", "T5"),
+    *(("v6e", "Llama 3.1 8B", f"v6e:{pod}", {**LLAMA_8B, **OFFLOADED_8B, "batch": batch, "rings": rings}, seconds, "s", "T")
+      for pod, batch, rings, seconds in (("2x4", 3 * 8, False, 3.443), ("4x4", 3 * 16, False, 3.393),
+                                         ("4x8", 3 * 32, False, 3.495), ("8x8", 5 * 64, True, 5.652))),
+    ("v6e", "Mistral 7B", "v6e:2x4", {**MISTRAL_7B, **OFFLOADED_8B, "batch": 6 * 8, "rings": False}, 6.320, "s", "T"),
+    ("v6e", "Llama 3.1 70B", "v6e:4x8",
+     {**LLAMA_70B, **OFFLOADED_70B, "batch": 2 * 32, "rings": False, "weights": "bfloat16"}, 17.790, "s", "T"),
+    *(("v6e", "Llama 3.1 70B", f"v6e:{pod}", {**LLAMA_70B, **OFFLOADED_70B, "batch": batch}, seconds, "s", "T")
+      for pod, batch, seconds in (("8x8", 2 * 64, 18.688), ("8x16", 4 * 128, 34.786), ("16x16", 5 * 256, 42.656))),
+    ("v6e", "Llama 2 70B", "v6e:16x16",
+     {**LLAMA_70B, "vocab": 32000, "sequence": 4096, "rope": "halves", "batch": 2 * 256, "remat": ["q", "k", "v"],
+      "offload": True, "block": 1024}, 9.052, "s", "T"),
+    ("v6e", "Llama 3.1 405B", "v6e:16x16 slices:2",
+     {**LLAMA_405B, "batch": 512, "remat": ["input"], "offload": True, "block": 1024}, 54.803, "s", "T"),
+    ("v6e", "Mixtral 8x7B", "v6e:16x16",
+     {**MISTRAL_7B, "sequence": 4096, "experts": 8, "batch": 12 * 256, "remat": ["input", *PROJECTIONS], "offload": True,
+      "block": 512, "scoped": 80}, 13.484, "s", "T"),
     ("v6e", "GPT-3 175B", "v6e:16x16", {**GPT_175B, "batch": 3 * 256, "block": 1024}, 17.182, "s", "T"),
-    ("7x", "Llama 3.1 70B", "7x:4x4x4",
-     {**LLAMA_70B, "batch": 2 * 128, "remat": ["input", "q", "k", "v", "context"], "block": 2048, "backward": 5,
-      "mu": "bfloat16"}, 12.20, "s", "I"),
+    ("7x", "Llama 3.1 70B", "7x:4x4x4", {**IRONWOOD_70B, "batch": 2 * 128}, 12.20, "s", "I"),
+    ("7x", "Llama 3.1 70B", "7x:4x8x8", {**IRONWOOD_70B, "batch": 2 * 512}, 12.27, "s", "I"),
+    ("7x", "Llama 3.1 405B", "7x:4x8x8",
+     {**LLAMA_405B, **FUSED, "batch": 3 * 512, "remat": ["input", "down"], "offload": True, "mu": "bfloat16"}, 98.34, "s",
+     "I"),
     ("h100", "Llama 2 7B", "h100:8", {**LLAMA_2, "batch": 4 * 8}, 492, HALF, "H3"),
-    ("h100", "Llama 2 7B", f"h100:8 slices:2 {A3}", {**LLAMA_2, "batch": 4 * 16, "data": 2}, 422, HALF, "H3"),
-    ("h100", "Llama 2 7B", f"h100:8 slices:4 {A3}", {**LLAMA_2, "batch": 4 * 32, "data": 4}, 407, HALF, "H3"),
-    ("h100", "Llama 2 7B", f"h100:8 slices:8 {A3}", {**LLAMA_2, "batch": 4 * 64, "data": 8}, 409, HALF, "H3"),
+    *(("h100", "Llama 2 7B", f"h100:8 slices:{hosts} {A3}", {**LLAMA_2, "batch": 4 * 8 * hosts, "data": hosts}, figure,
+       HALF, "H3") for hosts, figure in ((2, 422), (4, 407), (8, 409))),
     ("h100", "Llama 2 7B", "h100:8", {**LLAMA_2, "logits": "bfloat16", "batch": 2 * 8}, 0.721, "s", "J"),
+    ("h100", "Llama 3.1 70B", "h100:8 slices:32 memory.bandwidth:4.8TB/s",  # H200s
+     {**LLAMA_70B, **CUDNN, "batch": 2 * 256, "data": 2, "remat": [*PROJECTIONS, "context"], "one_hot": True}, 15.516, "s",
+     "U"),
     ("a100", "Megatron 7.5B", "a100:8 slices:16",
      {**MEGATRON, "emb": 4096, "heads": 32, "mlp": 16384, "layers": 36, "batch": 512, "data": 32, "tensor": 4,
       "overlap": WAITED}, 142, "TFLOP/s with remat", "M"),
@@ -139,9 +166,8 @@ STEPS = [
 ]
 # Of --meshes: a model, and the sizes of its tensor axis; the rest of the pod is `fsdp`.
 MESHES = "MaxText 64B", "v5e:16x16", {**SCALED_64, **OCTOBER, "batch": 2 * 256}, (1, 2, 4, 8, 16)
-# Recipes for Trillium give products 96 MiB of 128 (`--xla_tpu_scoped_vmem_limit_kib=98304`); windows have 0.81 of it, as
-# of the 16 MiB and 32 MiB that are the compiler's own limits for v5e and v6e.
-WINDOWS = {"v6e": {"window": "78MiB", "resident": "32MiB", "scratch": "32MiB"}}
+# MiB of the scratch memory that recipes give to products: all of those for Trillium, and one for v5p.
+SCOPED = {"v6e": 96}
 # Modelled figures may differ from the published ones by these factors.
 RANGE = 0.75, 1.5
 
@@ -156,40 +182,19 @@ def all_reduce_bandwidth(build, pod, size):
   return 2 * (devices - 1) / devices * size / (float(row[1]) * 1e-6) / 1e9, row[0]
 
 
-@contextlib.contextmanager
-def chip_file(pod, overlap):
-  """The pod, with a chip whose compiler does what a recipe asks for: `overlap` beside work, or products with more of the
-  scratch memory."""
-  chip = pod.split(":")[0]
-  if not overlap and chip not in WINDOWS:
-    yield pod
-    return
-  text = (ROOT / f"configs/chips/{chip}.yaml").read_text()
-  for key, value in WINDOWS.get(chip, {}).items():
-    text = re.sub(rf"^  {key}: .*$", f"  {key}: {value}", text, flags=re.M)
-  for key, value in overlap.items():
-    text = re.sub(rf"^  {key}: .*\n", "", text, flags=re.M)
-    text = re.sub(r"^(overlap:.*\n)", rf"\g<1>  {key}: {value}\n", text, flags=re.M)
-  with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-    file.write(text)
-    file.flush()
-    yield f"{pod} chip:{file.name}"
-
-
-def words_of(pod):
-  return CARRIED if pod.startswith(("v5p", "v6e")) else ""
-
-
 def step(pod, model):
   model = dict(model)
-  with chip_file(pod, model.pop("overlap", {})) as described:
-    return step_on(described, model)
+  asked = {key: model.pop(key, default) for key, default in (("scoped", SCOPED.get(pod.split(":")[0])), ("overlap", {}))}
+  flags = CARRIED if pod.startswith(("v5p", "v6e")) else []
+  flags = [*flags, *[NO_RINGS] * (not model.pop("rings", True))]
+  with chips.described(pod, **asked) as topology:
+    return step_on(" ".join([topology, *["flags:" + ",".join(flags)] * (len(flags) > 0)]), model)
 
 
 def step_on(pod, model):
   environment = os.environ | {"MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes", "JAX_PLATFORMS": "minipod",
                               # What is kept between the passes is another matter (README.md).
-                              "MINIPOD_TOPOLOGY": f"{pod} hbm:1TiB {words_of(pod)}"}
+                              "MINIPOD_TOPOLOGY": f"{pod} hbm:1TiB"}
   done = subprocess.run([sys.executable, ROOT / "tools/published/train_step.py", json.dumps(model)],
                         capture_output=True, text=True, env=environment)
   if done.returncode != 0:

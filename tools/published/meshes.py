@@ -27,7 +27,7 @@ import pathlib
 import subprocess
 import sys
 
-import compare
+import chips
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAYERS, EMB, HEADS, MLP, VOCAB, SEQUENCE = 16, 2048, 32, 8192, 131072, 4096
@@ -235,7 +235,7 @@ def main():
     run_here(json.loads(arguments.run))
     return
   calls = list(dict.fromkeys(call for run in RUNS for call in calls_of(run)))
-  with compare.chip_file("h100:8 hbm:1TiB", WAITED) as pod:
+  with chips.described("h100:8 hbm:1TiB", overlap=WAITED) as pod:
     environment = os.environ | {"MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes", "JAX_PLATFORMS": "minipod",
                                 "MINIPOD_TOPOLOGY": pod}
     done = subprocess.run([sys.executable, __file__, "--run", json.dumps(calls)], capture_output=True, text=True,

@@ -13,12 +13,15 @@ import pathlib
 import subprocess
 import sys
 
+import chips
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MB, MIB = 1e6, 1 << 20
 
 SOURCES = {
     "T": "https://github.com/AI-Hypercomputer/tpu-recipes/tree/main/microbenchmarks",
     "B": "https://github.com/AI-Hypercomputer/accelerator-microbenchmarks/tree/main/Ironwood/guides",
+    "V": "https://github.com/AI-Hypercomputer/tpu-recipes/blob/main/microbenchmarks/README.md",
     "G": "https://jax-ml.github.io/scaling-book/gpus",
     "S": "https://jax-ml.github.io/scaling-book/sharding",
     "N": "https://github.com/NVIDIA/nccl/issues/2169",
@@ -37,6 +40,9 @@ COPIES_7X = [(2 * MIB, 1379.34), (4 * MIB, 2249.75), (8 * MIB, 2246.13), (16 * M
 # Rows of [rows, 8, 128] in f32 of each of four chips, GB/s of a chip: both of its cores gather 3/4 of the result.
 GATHERS_7X = [(64, 71.7703), (256, 129.187), (1024, 161.904), (4096, 174.765), (16384, 178.771)]
 
+# `v6e:1x1`, whose products have 64 MiB of the scratch memory.
+ROOMY = "v6e:1x1 scoped 64 MiB"
+
 # Family, name, pod, operation and what it takes (a function below), published seconds, source.
 ROWS = [
     *(("products 7x", f"bf16 product, n = {n:,}", "7x:2x2x1", ("product", n), 2 * n**3 / rate / 1e12, "T")
@@ -45,6 +51,8 @@ ROWS = [
       for size, rate in COPIES_7X),
     *(("collectives 7x", f"all_gather over 4 chips, {rows * 16384 / MB:.1f} MB out", "7x:2x2x1",
        ("gather_by_core", rows), 1.5 * rows * 16384 / rate / 1e9, "B") for rows, rate in GATHERS_7X),
+    ("products v6e", "bf16 product, n = 8,192, 64 MiB of scratch memory", ROOMY, ("product", 8192), 1.328756e-3, "V"),
+    ("copies v6e", "copy of 32 MiB", "v6e:1x1", ("copy", 32 * MIB), 49.359e-6, "V"),
     ("collectives v6e", "psum of 17,408 x 17,408 bf16", "v6e:16x16", ("psum", 17408),
      2 * 255 / 256 * 2 * 17408**2 / 235.76e9, "T"),
     ("collectives v5e", "all_gather over 4, no ring, 33.5 MB out", "v5e:8x4", ("gather_line", 2048, 8192), 680e-6, "S"),
@@ -157,10 +165,11 @@ def run_here(calls):
 # ---- the table ----
 
 def modelled(pod, calls):
-  environment = os.environ | {"MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes", "JAX_PLATFORMS": "minipod",
-                              "MINIPOD_TOPOLOGY": pod}
-  done = subprocess.run([sys.executable, __file__, "--run", json.dumps(calls)], capture_output=True, text=True,
-                        env=environment)
+  with chips.described(pod.split(" scoped")[0], 64 if pod == ROOMY else None) as topology:
+    environment = os.environ | {"MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes", "JAX_PLATFORMS": "minipod",
+                                "MINIPOD_TOPOLOGY": topology}
+    done = subprocess.run([sys.executable, __file__, "--run", json.dumps(calls)], capture_output=True, text=True,
+                          env=environment)
   if done.returncode != 0:
     raise SystemExit(done.stderr)
   return json.loads(done.stdout.splitlines()[-1])

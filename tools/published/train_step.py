@@ -5,8 +5,8 @@
 Prints a JSON object: seconds, the shares of work and collectives in them, and the seconds of collectives beside work.
 
 Weights are spread over `fsdp` and `tensor`, tokens over `data` and `fsdp`, heads and hidden units over `tensor`.  The
-layers are a scan, unless `scan` is false; weights and Adam's moments are f32 (the first one may be bf16, `mu`), and
-computing is in bf16.
+layers are a scan, unless `scan` is false; weights and Adam's moments are f32 (or of the type `weights`; the first one may be
+bf16, `mu`), and computing is in bf16.
 
 `flash`: attention is a library's kernel, as a custom_call that the model of time knows: JAX's splash kernels (`library`:
 "splash") with blocks of `block` tokens and two kernels in the backward pass, of three and four products, or one of five
@@ -20,6 +20,9 @@ product.  `logits`: the type of the product that makes them, where nothing is ti
 `kernels`: "library" has kernels as PyTorch with Megatron's own has them: one for the softmax of scores, for bias and GELU,
 for a residual; none of them in a product's or a norm's. `dropout` is that of attention and of residuals.  `replicated`: all
 devices of the tensor axis have the same activations between layers.
+
+`experts`: so many feed forward layers, of which each token has `chosen`, as MaxText has them if it drops tokens: each has
+1.25 times its share of a sequence's places, and tokens come to their places and back by products.
 
 `remat`: "full" keeps the input of each layer, "minimal" what products with weights make, and a list the values of these
 names: input, q, k, v, context, out, gate, up, down.  With `offload` they wait for the backward pass in the host's memory.
@@ -41,9 +44,10 @@ import minipod
 
 c = type("Model", (), {"kv_heads": None, "head_dim": 128, "gated": True, "vocab": 32000, "parallel": False, "data": 1,
                        "tensor": 1, "remat": "full", "offload": False, "flash": True, "library": "splash",
-                       "block": 512, "backward": 7, "sequence": 2048, "mu": "float32", "kernels": "compiler",
-                       "dropout": 0.0, "replicated": False, "rope": None, "normed": "", "activation": None, "tied": False,
-                       "one_hot": False, "scan": True, "logits": "bfloat16"} | json.loads(sys.argv[1]))
+                       "block": 512, "backward": 7, "sequence": 2048, "weights": "float32", "mu": None,
+                       "kernels": "compiler", "dropout": 0.0, "replicated": False, "rope": None, "normed": "",
+                       "activation": None, "tied": False, "one_hot": False, "experts": 0, "chosen": 2, "scan": True,
+                       "logits": "bfloat16"} | json.loads(sys.argv[1]))
 KV = c.kv_heads or c.heads
 BATCH = P(("data", "fsdp"))
 # Between layers nobody has activations that others have, too, or all of a tensor axis have the same.
@@ -232,6 +236,28 @@ def feed(x, w):
   return alone(hidden) @ w["down"]
 
 
+def places(x, w):
+  """The places of experts that tokens [batch, tokens] go to, [batch, tokens, experts, places], as shares."""
+  b, s, _ = x.shape
+  capacity = int(s * c.chosen / c.experts * 1.25)
+  best, which = jax.lax.top_k((x @ w["route"]).astype(jnp.float32), c.chosen)
+  wanted = jax.nn.one_hot(which, c.experts, dtype=jnp.int32)
+  rank = jnp.cumsum(wanted.reshape(b, s * c.chosen, c.experts), axis=1).reshape(wanted.shape) * wanted
+  kept = wanted * (rank <= capacity)
+  shares = jnp.sum(jax.nn.softmax(best)[..., None] * kept, axis=2).astype(x.dtype)
+  rank = jax.nn.one_hot(jnp.sum(rank * kept, axis=2), capacity + 1, dtype=jnp.int32)
+  return (shares[..., None] * rank)[..., 1:].astype(x.dtype)
+
+
+def feed_experts(x, w):
+  shares = places(x, w)
+  here = lambda y: spread(y, P(None, ("data", "fsdp"), None, "tensor"))
+  inside = here(jnp.einsum("bsm,bsec->ebcm", x, (shares != 0).astype(x.dtype)))
+  wide = lambda name: named(here(jnp.einsum("ebcm,emh->ebch", inside, w[name])), name)
+  hidden = getattr(jax.nn, c.activation or "silu")(wide("gate")) * wide("up")
+  return jnp.einsum("ebcm,bsec->bsm", here(jnp.einsum("ebch,ehm->ebcm", hidden, w["down"])), shares)
+
+
 def add(x, y):
   """A residual, behind a product."""
   if c.kernels == "library":
@@ -246,7 +272,7 @@ def layer(positions, x, w):
     y = norm(x, w["norm1"])
     return spread(x + (feed(y, w) + attend(y, w, positions)), BETWEEN), None
   x = add(x, named(attend(norm(x, w["norm1"]), w, positions), "out"))
-  return add(x, named(feed(norm(x, w["norm2"]), w), "down")), None
+  return add(x, named((feed_experts if c.experts else feed)(norm(x, w["norm2"]), w), "down")), None
 
 
 def policy():
@@ -290,6 +316,11 @@ def weights():
             "norm1": ((n, e), P()), "norm2": ((n, e), P())}
   if c.gated:
     layers["gate"] = ((n, e, f), into)
+  if c.experts:
+    for name in ("gate", "up", "down"):
+      shape, spec = layers[name]
+      layers[name] = (n, c.experts, *shape[1:]), P(None, None, *spec[1:])
+    layers["route"] = (n, e, c.experts), P(None, "fsdp")
   layers |= {f"norm_{name}": ((n, c.head_dim), P()) for name in c.normed}
   if not c.scan:
     layers = [{name: (shape[1:], P(*spec[1:])) for name, (shape, spec) in layers.items()} for _ in range(n)]
@@ -304,8 +335,8 @@ def train_step(state, tokens, positions):
   w, m, v = state
   value, g = jax.value_and_grad(loss)(w, tokens, positions)
   m = jax.tree.map(lambda m, g: (0.9 * m + 0.1 * g).astype(m.dtype), m, g)
-  v = jax.tree.map(lambda v, g: 0.95 * v + 0.05 * g * g, v, g)
-  w = jax.tree.map(lambda w, m, v: w - 1e-4 * (m / (jnp.sqrt(v) + 1e-8) + 0.1 * w), w, m, v)
+  v = jax.tree.map(lambda v, g: (0.95 * v + 0.05 * g * g).astype(v.dtype), v, g)
+  w = jax.tree.map(lambda w, m, v: (w - 1e-4 * (m / (jnp.sqrt(v) + 1e-8) + 0.1 * w)).astype(w.dtype), w, m, v)
   return (w, m, v), value
 
 
@@ -316,7 +347,8 @@ def operations():
   them; and with a half of them and the embedding, as MaxText did from November of 2023 to May of 2024.  What is computed
   again does not count."""
   tokens = c.batch * c.sequence
-  per_layer = 2 * c.emb * c.head_dim * (2 * c.heads + 2 * KV) + 2 * c.emb * c.mlp * (3 if c.gated else 2)
+  feeds = c.chosen if c.experts else 1
+  per_layer = 2 * c.emb * c.head_dim * (2 * c.heads + 2 * KV) + feeds * 2 * c.emb * c.mlp * (3 if c.gated else 2)
   attention = 4 * c.sequence * c.heads * c.head_dim
   tables = 1 if c.tied else 2
   return [3 * tokens * (c.layers * (per_layer + scores) + 2 * count * c.emb * c.vocab)
@@ -332,7 +364,7 @@ def make_state():
   shardings = jax.tree.map(lambda w: NamedSharding(mesh, w[1]), weights(), is_leaf=is_weight)
   make = lambda dtype: jax.tree.map(lambda w: jnp.ones(w[0], dtype), weights(), is_leaf=is_weight)
   state = tuple(jax.jit(functools.partial(make, dtype), out_shardings=shardings)()
-                for dtype in ("float32", c.mu, "float32"))
+                for dtype in (c.weights, c.mu or c.weights, c.weights))
   tokens = jax.jit(lambda: jnp.ones((c.batch, c.sequence), jnp.int32), out_shardings=NamedSharding(mesh, BATCH))()
   return jax.block_until_ready((state, tokens, tokens + 0))
 

@@ -15,7 +15,7 @@ FOLDER = ROOT / "tools/published"
 
 @pytest.mark.skipif(f"jax=={jax.__version__}\n" not in (ROOT / "tests/requirements.txt").read_text(),
                     reason="other versions of JAX make other programs of a step")
-@pytest.mark.parametrize("word, count", [("all_reduce", 6), ("slices:2 dcn", 1), ("v5p", 4)])
+@pytest.mark.parametrize("word, count", [("all_reduce", 6), ("slices:2 dcn", 1), ("v5p:4x4x4", 3)])
 def test_the_recorded_figures(word, count):
   done = subprocess.run([sys.executable, FOLDER / "compare.py", "--check", "--filter", word], capture_output=True,
                         text=True, timeout=150, env=scenario.environment(None))

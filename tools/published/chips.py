@@ -1,0 +1,36 @@
+"""Pods whose compiler does what a recipe asks for, as descriptions have it: a chip file with other figures, and flags."""
+
+import contextlib
+import pathlib
+import re
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# What recipes give to products of the scratch memory (`--xla_tpu_scoped_vmem_limit_kib`), in MiB.  Windows have 0.81 of it, as
+# of the 16 and 32 MiB that are the compiler's own limits for v5e and v6e; of a v5p libtpu takes no more than 64 of 96.
+SCOPED = {
+    96: {"window": "78MiB", "resident": "32MiB", "scratch": "32MiB"},
+    80: {"window": "65MiB", "resident": "48MiB", "scratch": "48MiB"},
+    64: {"window": "52MiB", "resident": "64MiB", "scratch": "64MiB"},
+    "64 of 64": {"window": "52MiB", "resident": "1MiB"},
+}
+
+
+@contextlib.contextmanager
+def described(pod, scoped=None, overlap=None):
+  """The pod, with a chip file if products have more of the scratch memory, or other figures say what goes on beside work."""
+  if not overlap and scoped is None:
+    yield pod
+    return
+  chip = pod.split(":")[0]
+  text = (ROOT / f"configs/chips/{chip}.yaml").read_text()
+  for key, value in SCOPED.get(scoped, {}).items():
+    text = re.sub(rf"^  {key}: .*$", f"  {key}: {value}", text, flags=re.M)
+  for key, value in (overlap or {}).items():
+    text = re.sub(rf"^  {key}: .*\n", "", text, flags=re.M)
+    text = re.sub(r"^(overlap:.*\n)", rf"\g<1>  {key}: {value}\n", text, flags=re.M)
+  with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+    file.write(text)
+    file.flush()
+    yield f"{pod} chip:{file.name}"
