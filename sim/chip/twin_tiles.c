@@ -162,7 +162,9 @@ static double twin_tiles_convolved(const mp_twin_builder_t *b, const mp_op_t *op
   double least = 1;
   const double inner = mp_cluster_padding(type, (int32_t)row, (int32_t)lane);
   const double outer = twin_tiles_outer(type, inner, &least);
-  if (outer == 0) return 0;
+  // With as many images as lanes the convolution has images there itself.
+  const bool is_by_images = mp_cluster_padding(type, (int32_t)lane, (int32_t)row) <= least;
+  if (outer == 0 || (is_by_images && inner > least)) return 0;
   const mp_chip_figures_t *figures = &b->chip->figures;
   const bool is_near = inner * whole <= mp_figure_or(figures->memory_scratch, 0);
   const double bytes = whole * (outer + (is_near ? 0 : inner));

@@ -71,6 +71,8 @@ typedef enum {
   X(product_fetch, "product.fetch", TIME, "until a window of a factor begins to come")            \
   X(product_turn, "product.turn", TIME, "1,024 elements of a result laid out anew")               \
   X(product_tile, "product.tile", LIST, "k, columns, and rows during which a tile is loaded")     \
+  X(product_results, "product.results", LIST,                                                     \
+    "ns for 8 x 128 results of few channels: by images, ...")                                     \
   X(product_rates, "product.rates", LIST, "bf16, f32, s8, f8 by the rate of bf16")                \
   X(product_read, "product.read", NUMBER, "of the memory's bandwidth, what windows reach")        \
   X(product_write, "product.write", LIST, "the same of results: of 2 bytes, of 4")                \

@@ -348,15 +348,27 @@ double mp_cluster_padding(const mp_type_t *type, int32_t row, int32_t lane) {
 
 // An array lies in tiles of 8 x 128; the compiler lets the two dimensions be those that leave the
 // least of them empty.
-static double cluster_kinds_least_padding(const mp_type_t *type) {
+static double cluster_kinds_least_with_lane(const mp_type_t *type, int32_t lane) {
   if (type->rank == 1) return mp_cluster_padding(type, -1, 0);
   double least = INFINITY;
-  for (int32_t lane = 0; lane < (int32_t)type->rank; ++lane) {
-    for (int32_t row = 0; row < (int32_t)type->rank; ++row) {
-      if (row != lane) least = fmin(least, mp_cluster_padding(type, row, lane));
-    }
+  for (int32_t row = 0; row < (int32_t)type->rank; ++row) {
+    if (row != lane) least = fmin(least, mp_cluster_padding(type, row, lane));
   }
   return least;
+}
+
+static double cluster_kinds_least_padding(const mp_type_t *type) {
+  double least = INFINITY;
+  for (int32_t lane = 0; lane < (int32_t)type->rank; ++lane) {
+    least = fmin(least, cluster_kinds_least_with_lane(type, lane));
+  }
+  return least;
+}
+
+bool mp_cluster_has_last_in_lanes(const mp_type_t *type) {
+  if (type->rank == 0 || mp_work_bytes_of(type) == 0) return false;
+  const double last = cluster_kinds_least_with_lane(type, (int32_t)type->rank - 1);
+  return last <= cluster_kinds_least_padding(type);
 }
 
 double mp_cluster_part_padding(const mp_op_t *concatenation, const mp_type_t *part) {

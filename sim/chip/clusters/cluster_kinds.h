@@ -79,6 +79,10 @@ bool mp_cluster_cuts_rows(const mp_op_t *op);
 // (-1: none), as a multiple of the size.
 double mp_cluster_padding(const mp_type_t *type, int32_t row, int32_t lane);
 
+// Whether the last dimension lies across the lanes of tiles, because that leaves no more of them
+// empty than another one would.
+bool mp_cluster_has_last_in_lanes(const mp_type_t *type);
+
 // The same for a part of a concatenation, which has rows and lanes where the whole has them,
 // however empty that leaves its tiles.
 double mp_cluster_part_padding(const mp_op_t *concatenation, const mp_type_t *part);

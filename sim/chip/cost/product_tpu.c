@@ -1,90 +1,10 @@
-// Products on a TPU: by windows (product_windows.c); convolutions are products for each element of
-// their window.
+// Products on a TPU: by windows (product_windows.c), or as a convolution (product_convolution.c).
 #include <math.h>
 
 #include "sim/chip/cost/product_tpu_impl.h"
 
-// The step of a convolution is about so long.
-#define PRODUCT_TPU_CONVOLUTION_STEP 8e-6
-// A row of the window's elements is packed into k where the channels are so few, of any kernel that
-// has a step, and where they are so few of every one.
-#define PRODUCT_TPU_FEW_CHANNELS    8
-#define PRODUCT_TPU_PACKED_CHANNELS 16
-// With some more only rows that are longer than the lanes are.
-#define PRODUCT_TPU_LONG_ROW_CHANNELS 48
-
 bool mp_product_is_tpu(const mp_chip_t *chip) {
   return chip->figures.product_tile.count == 3;
-}
-
-// ---- convolutions ----
-
-// Of one channel for each group: a tile of the unit for each block of channels and each element of
-// the window.
-static double product_tpu_groups(const mp_product_tpu_t *p) {
-  const mp_work_product_t *product = p->product;
-  const double side = p->tile_columns, groups = product->batch;
-  const double channels = fmax(product->n, product->k / product->convolution.window);
-  const double at_once = fmax(1, floor(MP_PRODUCT_TPU_LANES / channels));
-  const double window = product->convolution.window;
-  return product->m * window * ceil(groups / at_once) * side * side * p->multiply;
-}
-
-// A gradient of weights: its windows are larger than its result. k is all of a window.
-static double product_tpu_gradient(const mp_product_tpu_t *p) {
-  const mp_work_product_t *product = p->product;
-  const mp_work_convolution_t *c = &product->convolution;
-  const double k = c->window * c->channels;
-  double best = INFINITY;
-  for (int i = 0; i < 2; ++i) {
-    const double rows = i == 0 ? c->images : product->n, columns = i == 0 ? product->n : c->images;
-    const double padded = mp_product_tpu_up(rows, rows <= 4 ? 4 : MP_PRODUCT_TPU_SUBLANES);
-    best = fmin(best, mp_product_tpu_pass(p, c->out * padded, k, columns));
-  }
-  return best;
-}
-
-static bool product_tpu_is_packed(double row, double channels) {
-  if (channels <= PRODUCT_TPU_PACKED_CHANNELS) return true;
-  return channels <= PRODUCT_TPU_LONG_ROW_CHANNELS && row * channels > MP_PRODUCT_TPU_LANES;
-}
-
-static double product_tpu_window(const mp_product_tpu_t *p) {
-  const mp_work_product_t *product = p->product;
-  const mp_work_convolution_t *c = &product->convolution;
-  double passes = c->window, k = c->channels / product->batch;
-  const bool is_few = k <= PRODUCT_TPU_FEW_CHANNELS && c->row > 1 && c->is_strided;
-  const double sublanes = MP_PRODUCT_TPU_SUBLANES, lanes = MP_PRODUCT_TPU_LANES;
-  double images_in_lanes = INFINITY;
-  if (fmod(c->images, lanes) == 0 && product->n < lanes) {  // the kernel runs through images
-    images_in_lanes = c->window * c->out * mp_product_tpu_up(c->images, lanes) *
-                      mp_product_tpu_up(k, sublanes) * mp_product_tpu_up(product->n, sublanes) *
-                      sublanes * p->multiply;
-  }
-  if (is_few || product_tpu_is_packed(c->row, k)) {
-    passes /= c->row;
-    k *= c->row;
-  }
-  const double positions = mp_product_tpu_up(product->m, sublanes);
-  return fmin(images_in_lanes, passes * mp_product_tpu_pass(p, positions, k, product->n));
-}
-
-static double product_tpu_convolution_units(const mp_product_tpu_t *p) {
-  const mp_work_convolution_t *c = &p->product->convolution;
-  if (p->product->batch > 1) return product_tpu_groups(p);
-  return c->window > c->out ? product_tpu_gradient(p) : product_tpu_window(p);
-}
-
-static double product_tpu_convolution(const mp_product_tpu_t *p) {
-  const double units = product_tpu_convolution_units(p);
-  const mp_product_streams_t *s = &p->streams;
-  double all = 0;
-  for (int i = 0; i < MP_PRODUCT_TPU_ARRAYS; ++i) all += p->bytes[i];
-  const double transfer =
-      (s->factors[0] + s->factors[1] + s->beside) / p->read + mp_product_tpu_store(p);
-  const double steps =
-      fmax(1, ceil(fmax(units / PRODUCT_TPU_CONVOLUTION_STEP, all / (p->window / 2))));
-  return p->fetch + steps * p->step + fmax(units + transfer / steps, transfer + units / steps);
 }
 
 // ---- arrays ----
@@ -188,7 +108,12 @@ static mp_product_tpu_t product_tpu_of(const mp_chip_t *chip, const mp_product_k
       .read = bandwidth * mp_figure_or(figures->product_read, 1),
       .window = mp_figure_or(figures->product_window, INFINITY),
       .resident = mp_figure_or(figures->product_resident, 0),
+      .relaid = mp_figure_or(figures->tiles_element, 0),
   };
+  for (int i = 0; i < 2; ++i) {
+    p.results[i] =
+        figures->product_results.count == 2 ? figures->product_results.each[i] * 1e-9 : NAN;
+  }
   for (int i = 0; i < 2; ++i) p.write[i] = bandwidth * (write->count == 2 ? write->each[i] : 1);
   if (kernel->bytes == 0) p.launch = mp_figure_or(figures->product_scratch_launch, p.launch);
   product_tpu_set_bytes(&p);
@@ -222,7 +147,7 @@ double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *
   const mp_product_tpu_t p = product_tpu_of(chip, kernel);
   const bool is_convolution = product->convolution.window > 0;
   const double seconds =
-      is_convolution ? product_tpu_convolution(&p) : mp_product_windows_seconds(&p);
+      is_convolution ? mp_product_convolution_seconds(&p) : mp_product_windows_seconds(&p);
   const double work = fmax(seconds, kernel->vector_seconds) / kernel->efficiency;
   // The compiler's cycles, of which the figures are made, have the described bandwidth.
   const double least = kernel->bytes / mp_product_bandwidth(chip) / kernel->efficiency;

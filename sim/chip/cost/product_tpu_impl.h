@@ -19,7 +19,10 @@ typedef struct {
   double tile_k, tile_columns, load_rows;
   double multiply;  // a multiplication and addition on the unit
   double launch, step, accumulate, fetch, read, window, resident;
-  double write[2];                      // narrow, wide
+  double write[2];  // narrow, wide
+  double
+      results[2];  // a tile of results of few channels: images in its lanes, channels; NAN: unknown
+  double relaid;   // an element brought into other tiles
   double bytes[MP_PRODUCT_TPU_ARRAYS];  // as they lie in memory
   mp_product_streams_t streams;
 } mp_product_tpu_t;
@@ -61,5 +64,10 @@ static inline double mp_product_tpu_store(const mp_product_tpu_t *p) {
 
 // The seconds of a product that is no convolution, without its launch.
 double mp_product_windows_seconds(const mp_product_tpu_t *p);
+
+// ---- product_convolution.c ----
+
+// The seconds of a convolution, without its launch.
+double mp_product_convolution_seconds(const mp_product_tpu_t *p);
 
 #endif  // MINIPOD_SIM_CHIP_COST_PRODUCT_TPU_IMPL_H_

@@ -93,11 +93,13 @@ static bool vector_cost_has_last(mp_index_list_t dims, uint32_t rank) {
   return false;
 }
 
-// Partial results along the lanes are added up in the end, once for each result.
+// Partial results along the lanes are added up in the end, once for each result. A last dimension
+// that fills few lanes does not lie along them.
 static double vector_cost_reduce(const mp_chip_t *chip, const mp_op_t *op) {
   const mp_type_t *type = op->operands[0]->type;
   double sum = vector_cost_region(chip, op->regions[0], vector_cost_count(type));
-  if (vector_cost_has_last(mp_op_ints(op, MP_ATTR_DIMENSIONS), type->rank)) {
+  const bool is_across = vector_cost_has_last(mp_op_ints(op, MP_ATTR_DIMENSIONS), type->rank);
+  if (is_across && mp_cluster_has_last_in_lanes(type)) {
     sum += vector_cost_count(op->results[0].type) * mp_figure_or(chip->figures.vector_across, 0);
   }
   return sum;

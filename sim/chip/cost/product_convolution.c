@@ -1,0 +1,133 @@
+// Convolutions on a TPU: products for each element of their window, with channels or images in the
+// lanes of tiles.
+#include <math.h>
+
+#include "sim/chip/cost/product_tpu_impl.h"
+
+// The step of a convolution is about so long.
+#define PRODUCT_CONVOLUTION_STEP 8e-6
+// A row of the window's elements is packed into k where the channels are so few, of any kernel that
+// has a step, and where they are so few of every one.
+#define PRODUCT_CONVOLUTION_FEW_CHANNELS    8
+#define PRODUCT_CONVOLUTION_PACKED_CHANNELS 16
+// With some more only rows that are longer than the lanes are.
+#define PRODUCT_CONVOLUTION_LONG_ROW_CHANNELS 48
+
+// ---- results that fill few lanes ----
+
+// Tiles of results with so much along their rows and their lanes, in each position of each group.
+static double product_convolution_tiles(const mp_product_tpu_t *p, double rows, double lanes) {
+  return p->product->convolution.out * p->product->batch * ceil(rows / MP_PRODUCT_TPU_SUBLANES) *
+         ceil(lanes / MP_PRODUCT_TPU_LANES);
+}
+
+// Channels of one group.
+static double product_convolution_channels(const mp_product_tpu_t *p) {
+  return p->product->convolution.channels / p->product->batch;
+}
+
+// With images in the lanes: features run through tiles that have all of a window in k. Infinite
+// where features fill the lanes, or nothing is known of it.
+static double product_convolution_by_images(const mp_product_tpu_t *p) {
+  const mp_work_convolution_t *c = &p->product->convolution;
+  const double n = p->product->n;
+  if (isnan(p->results[0]) || n >= MP_PRODUCT_TPU_LANES) return INFINITY;
+  const double tiles = product_convolution_tiles(p, n, c->images);
+  const double k = c->window * product_convolution_channels(p);
+  const double passes = mp_product_tpu_up(k, p->tile_k) * p->tile_columns * p->multiply;
+  return tiles * fmax(p->results[0], MP_PRODUCT_TPU_SUBLANES * passes);
+}
+
+// The same of a group's channels, or of few that are packed, in the lanes: at least so long.
+static double product_convolution_by_channels(const mp_product_tpu_t *p) {
+  if (isnan(p->results[1])) return 0;
+  return product_convolution_tiles(p, p->product->convolution.images, p->product->n) *
+         p->results[1];
+}
+
+// ---- groups ----
+
+// Of one channel for each group, or where no more is known: a tile of the unit for each block of
+// channels and each element of the window.
+static double product_convolution_depthwise(const mp_product_tpu_t *p) {
+  const mp_work_product_t *product = p->product;
+  const double side = p->tile_columns, groups = product->batch;
+  const double channels = fmax(product->n, product->k / product->convolution.window);
+  const double at_once = fmax(1, floor(MP_PRODUCT_TPU_LANES / channels));
+  const double window = product->convolution.window;
+  return product->m * window * ceil(groups / at_once) * side * side * p->multiply;
+}
+
+// Groups of several channels are an outer dimension. The operand is laid out so before, and the
+// result back again.
+static double product_convolution_groups(const mp_product_tpu_t *p) {
+  const mp_work_product_t *product = p->product;
+  const mp_work_convolution_t *c = &product->convolution;
+  const double channels = product_convolution_channels(p), groups = product->batch;
+  if (channels <= 1 || isnan(p->results[0])) return product_convolution_depthwise(p);
+  const double images = product_convolution_by_images(p);
+  const double k = c->window * channels, rows = product->m * groups;
+  const double units = mp_product_tpu_pass(p, rows, k, product->n);
+  const double lanes = fmax(product_convolution_by_channels(p), units);
+  const double padded = mp_product_tpu_up(c->images, MP_PRODUCT_TPU_LANES) / c->images;
+  const double elements = c->images * (c->in * c->channels + c->out * product->n * groups);
+  const double relaid = fmin(padded, MP_PRODUCT_TPU_LANES / channels) * elements * p->relaid;
+  return fmin(images, lanes) + (channels < MP_PRODUCT_TPU_LANES ? relaid : 0);
+}
+
+// ---- gradients ----
+
+// A gradient of weights: its windows are larger than its result. k is all of a window.
+static double product_convolution_gradient(const mp_product_tpu_t *p) {
+  const mp_work_product_t *product = p->product;
+  const mp_work_convolution_t *c = &product->convolution;
+  const double k = c->window * c->channels;
+  double best = INFINITY;
+  for (int i = 0; i < 2; ++i) {
+    const double rows = i == 0 ? c->images : product->n, columns = i == 0 ? product->n : c->images;
+    const double padded = mp_product_tpu_up(rows, rows <= 4 ? 4 : MP_PRODUCT_TPU_SUBLANES);
+    best = fmin(best, mp_product_tpu_pass(p, c->out * padded, k, columns));
+  }
+  return best;
+}
+
+// ---- windows ----
+
+static bool product_convolution_is_packed(double row, double channels) {
+  if (channels <= PRODUCT_CONVOLUTION_PACKED_CHANNELS) return true;
+  return channels <= PRODUCT_CONVOLUTION_LONG_ROW_CHANNELS && row * channels > MP_PRODUCT_TPU_LANES;
+}
+
+static double product_convolution_window(const mp_product_tpu_t *p) {
+  const mp_work_product_t *product = p->product;
+  const mp_work_convolution_t *c = &product->convolution;
+  double passes = c->window, k = product_convolution_channels(p), least = 0;
+  const bool is_few = k <= PRODUCT_CONVOLUTION_FEW_CHANNELS && c->row > 1 && c->is_strided;
+  if (is_few || product_convolution_is_packed(c->row, k)) {
+    passes /= c->row;
+    k *= c->row;
+    if (c->window > 1) least = product_convolution_by_channels(p);
+  }
+  const double positions = mp_product_tpu_up(product->m, MP_PRODUCT_TPU_SUBLANES);
+  const double units = passes * mp_product_tpu_pass(p, positions, k, product->n);
+  return fmin(product_convolution_by_images(p), fmax(least, units));
+}
+
+static double product_convolution_units(const mp_product_tpu_t *p) {
+  const mp_work_convolution_t *c = &p->product->convolution;
+  if (p->product->batch > 1) return product_convolution_groups(p);
+  return c->window > c->out ? product_convolution_gradient(p) : product_convolution_window(p);
+}
+
+// ---- all ----
+
+double mp_product_convolution_seconds(const mp_product_tpu_t *p) {
+  const double units = product_convolution_units(p);
+  const mp_product_streams_t *s = &p->streams;
+  double all = 0;
+  for (int i = 0; i < MP_PRODUCT_TPU_ARRAYS; ++i) all += p->bytes[i];
+  const double transfer =
+      (s->factors[0] + s->factors[1] + s->beside) / p->read + mp_product_tpu_store(p);
+  const double steps = fmax(1, ceil(fmax(units / PRODUCT_CONVOLUTION_STEP, all / (p->window / 2))));
+  return p->fetch + steps * p->step + fmax(units + transfer / steps, transfer + units / steps);
+}
