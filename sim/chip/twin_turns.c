@@ -10,37 +10,56 @@
 // A factor as it lies in memory, and where the dimensions of its batch are there.
 typedef struct {
   const mp_value_t *value;
-  uint64_t batch;  // a bit for each of them
+  uint64_t batch, summed;  // a bit for each of them, and of those that are summed up
 } twin_factor_t;
 
+static uint64_t twin_turns_bits(const mp_op_t *op, mp_attr_name_t attr) {
+  const mp_index_list_t dims = mp_op_ints(op, attr);
+  uint64_t bits = 0;
+  for (uint32_t i = 0; i < dims.count; ++i) bits |= (uint64_t)1 << (dims.values[i] & 63);
+  return bits;
+}
+
+// Those dimensions before a transpose.
+static uint64_t twin_turns_before(uint64_t bits, mp_index_list_t order) {
+  uint64_t before = 0;
+  for (uint32_t i = 0; i < order.count; ++i) {
+    if (bits >> (i & 63) & 1) before |= (uint64_t)1 << (order.values[i] & 63);
+  }
+  return before;
+}
+
 static twin_factor_t twin_turns_factor(const mp_op_t *op, uint32_t operand) {
-  const mp_index_list_t dims = mp_op_ints(
-      op, operand == 0 ? MP_ATTR_LHS_BATCHING_DIMENSIONS : MP_ATTR_RHS_BATCHING_DIMENSIONS);
-  twin_factor_t factor = {.value = op->operands[operand]};
-  for (uint32_t i = 0; i < dims.count; ++i) factor.batch |= (uint64_t)1 << (dims.values[i] & 63);
+  twin_factor_t factor = {
+      .value = op->operands[operand],
+      .batch = twin_turns_bits(
+          op, operand == 0 ? MP_ATTR_LHS_BATCHING_DIMENSIONS : MP_ATTR_RHS_BATCHING_DIMENSIONS),
+      .summed = twin_turns_bits(op, operand == 0 ? MP_ATTR_LHS_CONTRACTING_DIMENSIONS
+                                                 : MP_ATTR_RHS_CONTRACTING_DIMENSIONS)};
   // A product reads what is transposed before it is.
   while (factor.value->op != NULL && factor.value->op->code == MP_OP_TRANSPOSE) {
     const mp_index_list_t order = mp_op_ints(factor.value->op, MP_ATTR_PERMUTATION);
-    uint64_t batch = 0;
-    for (uint32_t i = 0; i < order.count; ++i) {
-      if (factor.batch >> (i & 63) & 1) batch |= (uint64_t)1 << (order.values[i] & 63);
-    }
-    factor = (twin_factor_t){factor.value->op->operands[0], batch};
+    factor = (twin_factor_t){factor.value->op->operands[0], twin_turns_before(factor.batch, order),
+                             twin_turns_before(factor.summed, order)};
   }
   return factor;
 }
 
-// Whether each matrix of the batch lies in one piece.
+// Whether each matrix of the batch lies in one piece, with what is summed up on one side.
 static bool twin_turns_is_whole(const twin_factor_t *factor) {
   const mp_type_t *type = factor->value->type;
-  bool is_inside = false;
+  bool is_inside = false, was_summed = false;
+  uint32_t num_changes = 0;
   for (uint32_t d = 0; d < type->rank; ++d) {
     if (type->dims[d] == 1) continue;
-    const bool is_batch = factor->batch >> (d & 63) & 1;
+    const bool is_batch = factor->batch >> (d & 63) & 1, is_summed = factor->summed >> (d & 63) & 1;
     if (is_batch && is_inside) return false;
-    is_inside |= !is_batch;
+    if (is_batch) continue;
+    num_changes += is_inside && is_summed != was_summed;
+    is_inside = true;
+    was_summed = is_summed;
   }
-  return true;
+  return num_changes < 2;
 }
 
 // Whether a kernel of the compiler makes the value, which writes it in any order.
@@ -70,6 +89,12 @@ mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op) {
     if (use != NULL && use->turned_in == op->parent) continue;
     if (use != NULL) use->turned_in = op->parent;
     MP_RETURN_IF_ERROR(mp_twin_add_copy(b, op, 2 * mp_work_bytes_of(root->type)));
+    // A part of a cache is written where the whole is turned already: then that is copied before,
+    // and turned back afterwards.
+    const bool is_cache = root->op != NULL && root->op->code == MP_OP_DYNAMIC_UPDATE_SLICE;
+    for (uint32_t j = 0; is_cache && j < 2; ++j) {
+      MP_RETURN_IF_ERROR(mp_twin_add_copy(b, op, 2 * mp_work_bytes_of(root->type)));
+    }
   }
   return NULL;
 }

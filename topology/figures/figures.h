@@ -115,6 +115,8 @@ typedef enum {
   X(vector_transpose, "vector.transpose", NUMBER, "the same; to bring an element to other lanes") \
   X(gather_slice, "gather.slice", TIME, "least time of one slice that is looked up")              \
   X(gather_granule, "gather.granule", BYTES, "that move at least, of each row of a slice")        \
+  X(gather_cache, "gather.cache", BYTES, "in which tables are found again, not in memory")        \
+  X(gather_cache_rate, "gather.cache_rate", NUMBER, "of the memory's bandwidth, what it has")     \
   X(scatter_slice, "scatter.slice", TIME, "least time of one update")                             \
   X(scatter_scalar, "scatter.scalar", TIME, "of a scalar that is updated, if no sum")             \
   X(scatter_near, "scatter.near", BYTES, "the largest array for which this holds")                \

@@ -10,11 +10,11 @@
 // ---- what is known ----
 
 static mp_status_t cluster_use(mp_cluster_find_t *find, const mp_value_t *value, const mp_op_t *op,
-                               const mp_cluster_user_t *user) {
+                               const mp_cluster_user_t *user, double emitted) {
   mp_cluster_value_t *entry;
   MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
-  const mp_cluster_use_t use = {user->cluster,   entry->first_use, user->is_along,
-                                user->is_reused, user->sides,      op};
+  const mp_cluster_use_t use = {
+      user->cluster, entry->first_use, user->is_along, user->is_reused, user->sides, op, emitted};
   entry->first_use = find->uses.count;
   return MP_ARRAY_PUSH(find->scratch_arena, &find->uses, use);
 }
@@ -143,6 +143,7 @@ static void cluster_merge(mp_cluster_find_t *find, uint32_t number, uint32_t int
   }
   kept->reduced_dims |= state->reduced_dims;
   kept->num_members += state->num_members;
+  kept->is_untiled |= state->is_untiled;
   if (state->first_need < kept->first_need) kept->first_need = state->first_need;
   state->merged_into = into;
 }
@@ -252,6 +253,8 @@ static mp_status_t cluster_join(mp_cluster_find_t *find, const cluster_op_t *at,
                                       user->sides, cluster->first_member};
   cluster->first_member = out->members.count;
   ++find->states.items[user->cluster].num_members;
+  const double emitted = mp_cluster_emitted(find, at->op, user->cluster);
+  mp_cluster_note_code(find, at->op, user->cluster);
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &out->members, member));
   cluster_add_work(find, user->cluster, at);
   // A reduction whose result is broadcast goes once through what it reduces.
@@ -277,7 +280,7 @@ static mp_status_t cluster_join(mp_cluster_find_t *find, const cluster_op_t *at,
                                    .is_along = is_along,
                                    .is_reused = is_reused || (user->is_reused && !is_row),
                                    .sides = mp_cluster_sides(&member, at->kind, i)};
-    MP_RETURN_IF_ERROR(cluster_use(find, value, at->op, &use));
+    MP_RETURN_IF_ERROR(cluster_use(find, value, at->op, &use, emitted));
   }
   return NULL;
 }
@@ -395,13 +398,51 @@ static bool cluster_keeps_rows(const mp_cluster_find_t *find, const cluster_op_t
   const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
   const mp_cluster_state_t *state = &find->states.items[user->cluster];
   const double row = mp_cluster_row(at->op);
-  if (!user->is_reused || row == 0 || row > find->rows_most || find->users.count != 1) return false;
+  if (!user->is_reused || row == 0 || row > find->rows_most) return false;
   if (state->kind != MP_CLUSTER_LOOP && state->kind != MP_CLUSTER_REDUCTION) return false;
   if (cluster->count != mp_cluster_extent(at->op, at->kind)) return false;
   const uint64_t dims = mp_cluster_reduced_dims(at->op);
   if (state->reduced_dims != 0 && state->reduced_dims != dims) return false;
-  return find->compiler == MP_CHIP_COMPILER_GPU ? mp_cluster_closes_rows(find, at->op)
-                                                : mp_cluster_is_of_softmax(at->op);
+  const bool is_only = find->users.count == 1;
+  if (find->compiler != MP_CHIP_COMPILER_GPU) return is_only && mp_cluster_is_of_softmax(at->op);
+  if (state->is_untiled || mp_cluster_is_turned(find, at->op)) return false;
+  return mp_cluster_closes_rows(find, at->op) || (is_only && mp_cluster_follows_rows(find, at->op));
+}
+
+// Whether an op of a few that make a value, element by element or of slices, reads an array.
+static bool cluster_looks_at(const mp_cluster_find_t *find, const mp_op_t *op,
+                             const mp_value_t *array, uint32_t depth) {
+  if (op == NULL || depth == 0) return false;
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) && op->code != MP_OP_SLICE) return false;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    if (value == NULL) continue;
+    if (value == array || cluster_looks_at(find, value->op, array, depth - 1)) return true;
+  }
+  return false;
+}
+
+// Whether the update of an array would be made of slices of it, in other places than it writes: it
+// is made before, then.
+static bool cluster_overwrites_source(const mp_cluster_find_t *find, const mp_op_t *op,
+                                      const mp_cluster_t *cluster) {
+  enum { OPS_MOST = 6 };
+  const mp_op_t *update = cluster->leader;
+  if (find->compiler != MP_CHIP_COMPILER_GPU || !mp_cluster_sets_window(update)) return false;
+  return cluster_looks_at(find, op, mp_cluster_root(update->operands[0]), OPS_MOST);
+}
+
+// Whether all that read a window's result, or a sum of windows, go through it one by one: XLA's
+// compiler for GPUs has no kernel of its own for it, but for cumulative ones.
+static bool cluster_takes_windows(const mp_cluster_find_t *find, const cluster_op_t *at,
+                                  const mp_cluster_user_t *user) {
+  if (find->compiler != MP_CHIP_COMPILER_GPU || at->op->code != MP_OP_REDUCE_WINDOW) return false;
+  const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
+  const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
+  return is_only && user->is_along && !user->is_reused && !cluster->is_rows &&
+         find->states.items[user->cluster].kind == MP_CLUSTER_LOOP &&
+         cluster->count == mp_cluster_op_count(at->op) && !mp_cluster_is_cumulative(at->op);
 }
 
 // Whether the user's cluster can compute the op.
@@ -409,9 +450,17 @@ static bool cluster_accepts(const mp_cluster_find_t *find, const cluster_op_t *a
                             const mp_cluster_user_t *user) {
   if (at->kind == MP_CLUSTER_PRODUCT) return cluster_takes_result(find, at, user);
   if (at->kind == MP_CLUSTER_REDUCTION) {
-    return cluster_takes_result(find, at, user) || cluster_keeps_rows(find, at, user);
+    return cluster_takes_result(find, at, user) ||
+           (find->users.count == 1 && cluster_keeps_rows(find, at, user));
   }
+  if (at->kind == MP_CLUSTER_WINDOW) return cluster_takes_windows(find, at, user);
   if (at->kind != MP_CLUSTER_LOOP) return false;
+  const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
+  if (find->compiler == MP_CHIP_COMPILER_GPU && cluster->is_rows && mp_cluster_is_untiled(at->op)) {
+    return false;
+  }
+  if (!mp_cluster_has_room(find, at->op, user->cluster)) return false;
+  if (cluster_overwrites_source(find, at->op, cluster)) return false;
   // Slices are users of their own: what several of them read is not computed for each.
   const bool is_read = user->num_slices < 2 || mp_cluster_is_generator(at->op);
   if (find->compiler == MP_CHIP_COMPILER_TPU && !is_read) return false;
@@ -571,7 +620,24 @@ static void cluster_keep_rows(mp_cluster_find_t *find, const cluster_op_t *at, u
   state->row = fmax(state->row, mp_cluster_row(at->op));
 }
 
+// Whether each of several clusters that go through the rows again takes their reduction, as XLA's
+// compiler for GPUs has it: all of them read the rows anyway.
+static bool cluster_all_keep_rows(const mp_cluster_find_t *find, const cluster_op_t *at) {
+  if (find->compiler != MP_CHIP_COMPILER_GPU || at->kind != MP_CLUSTER_REDUCTION) return false;
+  if (find->users.count < 2 || at->memory_use != MP_CLUSTER_NONE) return false;
+  for (uint32_t i = 0; i < find->users.count; ++i) {
+    if (!cluster_keeps_rows(find, at, &find->users.items[i])) return false;
+  }
+  return true;
+}
+
 static mp_status_t cluster_decide(mp_cluster_find_t *find, const cluster_op_t *at) {
+  if (cluster_all_keep_rows(find, at)) {
+    for (uint32_t i = 0; i < find->users.count; ++i) {
+      cluster_keep_rows(find, at, find->users.items[i].cluster);
+    }
+    return cluster_join_all(find, at);
+  }
   const bool widens = cluster_widens(find, at);
   if (find->users.count > 0) {
     const mp_cluster_user_t first = *cluster_first_user(find);
@@ -618,7 +684,10 @@ static mp_status_t cluster_place(mp_cluster_find_t *find, const mp_op_t *op) {
   }
   // All users make broadcasts and iotas themselves, unless one of them wants it in memory.
   const bool is_free = mp_cluster_is_generator(op) || op->code == MP_OP_TRANSPOSE;
-  if (is_free && !cluster_is_used(find, &at)) return NULL;
+  // Of what is looked up in a table the table's own elements are read.
+  const bool is_seen_through =
+      find->compiler == MP_CHIP_COMPILER_GPU && mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE);
+  if ((is_free || is_seen_through) && !cluster_is_used(find, &at)) return NULL;
   if (op->num_results == 1) cluster_join_siblings(find, &op->results[0]);
   return cluster_decide(find, &at);
 }

@@ -63,8 +63,12 @@ static mp_status_t cluster_bytes_read_operands(mp_cluster_find_t *find, uint32_t
     bool is_reused = false;
     const mp_value_t *value = mp_cluster_source(find->compiler, op, kind, i, &is_reused);
     if (value == NULL) continue;
-    MP_RETURN_IF_ERROR(cluster_bytes_read(find, number, value, mp_work_bytes_read(op, i),
-                                          mp_cluster_sides(member, kind, i)));
+    // A GPU writes whole rows without reading them.
+    const bool is_written =
+        find->compiler == MP_CHIP_COMPILER_GPU && mp_cluster_is_set(op) && i < op->num_operands / 2;
+    const double bytes = is_written ? 0 : mp_work_bytes_read(op, i);
+    MP_RETURN_IF_ERROR(
+        cluster_bytes_read(find, number, value, bytes, mp_cluster_sides(member, kind, i)));
   }
   return NULL;
 }
@@ -82,8 +86,10 @@ static mp_status_t cluster_bytes_write_results(mp_cluster_find_t *find, uint32_t
     const double whole = mp_work_bytes_of(value->type);
     if (whole == 0) continue;
     const bool is_part = !mp_cluster_is_selection(find->compiler, op);
-    const double bytes = (is_part ? mp_work_bytes_written(op, i) / whole : 1) *
-                         cluster_bytes_tiled(find, entry, value);
+    double share = is_part ? mp_work_bytes_written(op, i) / whole : 1;
+    // What is updated several times is written once, from the cache.
+    if (find->compiler == MP_CHIP_COMPILER_GPU) share = fmin(share, 1);
+    const double bytes = share * cluster_bytes_tiled(find, entry, value);
     ++find->out->clusters.items[number].num_writes;
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->out->accesses,
                                      (mp_cluster_access_t){.value = value, .bytes = bytes}));

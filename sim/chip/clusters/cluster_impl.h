@@ -13,6 +13,7 @@ typedef struct {
   bool is_reused;  // reads each element several times
   uint8_t sides;   // mp_cluster_side_t
   const mp_op_t *op;
+  double emitted;  // how often the cluster has the op in its code
 } mp_cluster_use_t;
 
 // What is known of a value.
@@ -41,6 +42,7 @@ typedef struct {
   double row;             // elements of the rows that it goes through again; 0: none
   double copied;          // work on each element that other clusters do as well
   uint32_t num_members;
+  bool is_untiled;  // some of its ops find elements that do not lie in tiles of a row
 } mp_cluster_state_t;
 
 // One cluster of those that read what an op makes.
@@ -89,6 +91,27 @@ static inline uint8_t mp_cluster_sides(const mp_cluster_member_t *member, mp_clu
 // again: the result comes, by ops of one operand, back to what was summed up, and nobody else reads
 // it on that way.
 bool mp_cluster_closes_rows(const mp_cluster_find_t *find, const mp_op_t *op);
+
+// Whether what a reduction of rows sums up comes, element by element, of rows from which a sum of
+// them was taken in this way: it goes on in a kernel that has those at hand.
+bool mp_cluster_follows_rows(const mp_cluster_find_t *find, const mp_op_t *op);
+
+// Whether what is reduced is the result of a product, turned: a compiler for GPUs leaves it as it
+// lies, and rows are columns then.
+bool mp_cluster_is_turned(const mp_cluster_find_t *find, const mp_op_t *op);
+
+// ---- cluster_code.c ----
+
+// How often the cluster would have the op in its code: an op is there again for each reader that
+// wants its elements in another order.
+double mp_cluster_emitted(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number);
+// Whether the code of the cluster stays small enough for XLA's compiler for GPUs with the op.
+bool mp_cluster_has_room(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number);
+// Notes that the op is in the cluster.
+void mp_cluster_note_code(mp_cluster_find_t *find, const mp_op_t *op, uint32_t number);
+// Whether the op's elements do not come of tiles of rows: it is in no kernel that goes through rows
+// several times.
+bool mp_cluster_is_untiled(const mp_op_t *op);
 
 // ---- cluster_fetch.c ----
 

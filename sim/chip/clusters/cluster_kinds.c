@@ -226,6 +226,25 @@ double mp_cluster_row(const mp_op_t *op) {
   return (double)type->dims[type->rank - 1];
 }
 
+bool mp_cluster_is_cumulative(const mp_op_t *op) {
+  enum { SHORT = 8 };
+  const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_WINDOW_DIMENSIONS);
+  for (uint32_t d = 0; d < sizes.count; ++d) {
+    if (sizes.values[d] > SHORT && sizes.values[d] == op->operands[0]->type->dims[d]) return true;
+  }
+  return false;
+}
+
+bool mp_cluster_is_set(const mp_op_t *op) {
+  return op->code == MP_OP_SCATTER && op->regions[0]->first != NULL &&
+         op->regions[0]->first->code == MP_OP_RETURN;
+}
+
+bool mp_cluster_sets_window(const mp_op_t *op) {
+  if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return true;
+  return mp_cluster_is_set(op) && op->num_operands == 3 && op->operands[1]->type->rank == 1;
+}
+
 static bool cluster_kinds_is_maximum(const mp_op_t *op) {
   for (const mp_op_t *in = op->regions[0]->first; in != NULL; in = in->next) {
     if (in->code == MP_OP_MAXIMUM) return true;
@@ -301,6 +320,21 @@ static const mp_value_t *cluster_kinds_generated(const mp_value_t *value, bool *
   }
 }
 
+// The array of which an op makes each element of the value from that in its place, besides numbers
+// that are there for many elements; NULL: there is none, or there are several.
+static const mp_value_t *cluster_kinds_looked_at(const mp_value_t *value) {
+  if (value->op == NULL || !mp_op_has(value->op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
+  const mp_value_t *only = NULL;
+  for (uint32_t i = 0; i < value->op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *of = cluster_kinds_generated(value->op->operands[i], &is_reused);
+    if (of == NULL || is_reused || of == only) continue;
+    if (only != NULL) return NULL;
+    only = of;
+  }
+  return only;
+}
+
 const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *op,
                                     mp_cluster_kind_t kind, uint32_t operand, bool *out_is_reused) {
   const mp_value_t *value = op->operands[operand];
@@ -315,9 +349,8 @@ const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *
   // What is looked up in a table is converted then, unless that is more than the table.
   const bool is_lookup =
       op->code == MP_OP_GATHER && mp_cluster_op_count(op) <= mp_cluster_value_count(value);
-  while (is_lookup && value->op != NULL && value->op->code == MP_OP_CONVERT) {
-    value = mp_cluster_root(value->op->operands[0]);
-  }
+  const mp_value_t *of;
+  while (is_lookup && (of = cluster_kinds_looked_at(value)) != NULL) value = of;
   if (kind != MP_CLUSTER_PRODUCT) return value;
   // A library reads its factors in any order.
   while (value->op != NULL && value->op->code == MP_OP_TRANSPOSE) {

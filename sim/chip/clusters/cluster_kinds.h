@@ -50,6 +50,12 @@ double mp_cluster_extent(const mp_op_t *op, mp_cluster_kind_t kind);
 // its operand is being computed.
 bool mp_cluster_goes_along(const mp_op_t *op, mp_cluster_kind_t kind, double count);
 
+// Whether windows of the op reach from one end of the array: sums up to each element.
+bool mp_cluster_is_cumulative(const mp_op_t *op);
+// Whether an op writes values to one window of an array.
+bool mp_cluster_sets_window(const mp_op_t *op);
+// Whether a scatter sets values, so that it need not read what was there.
+bool mp_cluster_is_set(const mp_op_t *op);
 // The elements of a row if a reduction is one over the minor dimension alone; else 0.
 double mp_cluster_row(const mp_op_t *op);
 // Whether it is the maximum of rows, or a sum of exponentials: the two of a softmax.

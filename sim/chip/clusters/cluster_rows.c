@@ -73,3 +73,73 @@ bool mp_cluster_closes_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
   }
   return false;
 }
+
+// Whether the op takes a sum of rows from them, element by element: what closes rows.
+static bool cluster_rows_is_end(const mp_cluster_find_t *find, const mp_op_t *op) {
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    for (uint32_t j = 0; is_reused && value != NULL && j < CLUSTER_ROWS_OPS_MOST; ++j) {
+      if (value->op == NULL) break;
+      if (value->op->num_results == 1 && mp_cluster_row(value->op) > 0) {
+        return cluster_rows_meet(find, op, mp_cluster_root(value->op->operands[0]));
+      }
+      value = cluster_rows_operand(find, value->op);
+    }
+  }
+  return false;
+}
+
+// Whether a value, or one of a few that it is made of in kernels alone, is of such rows.
+static bool cluster_rows_has_end(const mp_cluster_find_t *find, const mp_value_t *value,
+                                 uint32_t depth) {
+  if (value == NULL || value->op == NULL || depth == 0) return false;
+  const mp_op_t *op = value->op;
+  const mp_cluster_value_t *entry;
+  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
+  if (entry != NULL && entry->memory_use != MP_CLUSTER_NONE) return false;
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
+  if (cluster_rows_is_end(find, op)) return true;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *of = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    if (!is_reused && cluster_rows_has_end(find, of, depth - 1)) return true;
+  }
+  return false;
+}
+
+bool mp_cluster_follows_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
+  enum { OPS_MOST = 5 };
+  if (op->num_results != 1) return false;
+  return cluster_rows_has_end(find, mp_cluster_root(op->operands[0]), OPS_MOST);
+}
+
+// The array that an op goes through, the first one of them; NULL: it goes through none.
+static const mp_value_t *cluster_rows_first(const mp_cluster_find_t *find, const mp_op_t *op) {
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    if (value == NULL || is_reused || value->op == NULL) continue;
+    if (value->op->code == MP_OP_COMPARE || value->op->code == MP_OP_AND) continue;
+    return value;
+  }
+  return NULL;
+}
+
+bool mp_cluster_is_turned(const mp_cluster_find_t *find, const mp_op_t *op) {
+  bool is_turned = false;
+  const mp_value_t *value = mp_cluster_root(op->operands[0]);
+  for (uint32_t i = 0; i < CLUSTER_ROWS_OPS_MOST && value != NULL && value->op != NULL; ++i) {
+    if (value->op->code == MP_OP_DOT_GENERAL) return is_turned;
+    if (value->op->code != MP_OP_TRANSPOSE) {
+      value = cluster_rows_first(find, value->op);
+      continue;
+    }
+    const mp_index_list_t order = mp_op_ints(value->op, MP_ATTR_PERMUTATION);
+    is_turned |= order.count > 0 && order.values[order.count - 1] + 1 != (int64_t)order.count;
+    value = mp_cluster_root(value->op->operands[0]);
+  }
+  return false;
+}

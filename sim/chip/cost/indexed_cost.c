@@ -2,20 +2,38 @@
 // accesses a second are made as the chip can.
 #include <math.h>
 
+#include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/cost/irregular_cost.h"
 
 // A chip of which nothing is known moves 64 bytes at least, as caches do.
 #define INDEXED_GRANULE 64
+// What moves at least between a cache and a multiprocessor.
+#define INDEXED_SECTOR 32
 
 // Accesses to an array: so many slices, of rows that lie in one piece.
 typedef struct {
   double slices, rows, row_bytes;
+  double table;  // bytes of the array
 } indexed_accesses_t;
 
 // The bytes that move, at least.
 static double indexed_cost_bytes(const mp_chip_t *chip, const indexed_accesses_t *a) {
   const double granule = mp_figure_or(chip->figures.gather_granule, INDEXED_GRANULE);
   return a->slices * a->rows * ceil(a->row_bytes / granule) * granule;
+}
+
+// Seconds of `passes` over what is accessed. Of a table that lies in a cache each byte comes from
+// memory once, and all else in sectors of the cache; so it is where each slice goes through all
+// rows of the table, which lie side by side for all of them.
+static double indexed_cost_stream(const mp_chip_t *chip, const indexed_accesses_t *a,
+                                  double passes) {
+  const double bytes = passes * indexed_cost_bytes(chip, a) / chip->memory_bandwidth;
+  const double rate = mp_figure_or(chip->figures.gather_cache_rate, 0) * chip->memory_bandwidth;
+  const bool is_near = a->table <= mp_figure_or(chip->figures.gather_cache, 0);
+  if (rate == 0 || !(is_near || a->rows > 1)) return bytes;
+  const double sectors = ceil(a->row_bytes / INDEXED_SECTOR) * INDEXED_SECTOR;
+  return fmax(fmin(bytes, passes * a->table / chip->memory_bandwidth),
+              passes * a->slices * a->rows * sectors / rate);
 }
 
 static double indexed_cost_width(const mp_type_t *type) {
@@ -35,6 +53,7 @@ static indexed_accesses_t indexed_cost_of_gather(const mp_op_t *op) {
       .slices = mp_irregular_count(op->results[0].type) / fmax(elements, 1),
       .rows = elements / fmax(row, 1),
       .row_bytes = row * indexed_cost_width(op->operands[0]->type),
+      .table = mp_work_bytes_of(op->operands[0]->type),
   };
 }
 
@@ -62,7 +81,7 @@ double mp_gather_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const double each =
       indexed_cost_is_whole(chip, &a) ? 0 : mp_figure_or(chip->figures.gather_slice, 0);
   const double bandwidth = chip->memory_bandwidth;
-  return fmax(a.slices * each, indexed_cost_bytes(chip, &a) / bandwidth) +
+  return fmax(a.slices * each, indexed_cost_stream(chip, &a, 1)) +
          indexed_cost_new_form(chip, op) / bandwidth;
 }
 
@@ -81,6 +100,7 @@ static indexed_accesses_t indexed_cost_of_scatter(const mp_op_t *op) {
       .slices = mp_irregular_count(update) / fmax(elements, 1),
       .rows = elements / fmax(row, 1),
       .row_bytes = row * indexed_cost_width(update),
+      .table = mp_work_bytes_of(op->operands[0]->type),
   };
 }
 
@@ -120,9 +140,12 @@ double mp_scatter_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const indexed_accesses_t a = indexed_cost_of_scatter(op);
   const mp_value_t *update = op->operands[op->num_operands / 2 + 1];
   const bool is_tpu = chip->figures.compiler == MP_CHIP_COMPILER_TPU;
+  // A GPU writes whole rows without reading them.
+  const bool is_over = chip->figures.compiler == MP_CHIP_COMPILER_GPU && mp_cluster_is_set(op) &&
+                       indexed_cost_is_whole(chip, &a);
   const double updates = is_tpu ? mp_work_bytes_of(update->type) : 0;
   return fmax(a.slices * indexed_cost_update(chip, op, &a),
-              (2 * indexed_cost_bytes(chip, &a) + updates) / chip->memory_bandwidth) +
+              indexed_cost_stream(chip, &a, is_over ? 1 : 2) + updates / chip->memory_bandwidth) +
          indexed_cost_sort(chip, op, &a);
 }
 

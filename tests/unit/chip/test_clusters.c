@@ -515,8 +515,62 @@ static void what_is_cut_is_written(void **state) {
   expect(GPU, text, 1, 2 * BYTES);
 }
 
+// ---- of compilers for GPUs ----
+
+#define SOFTMAX                                                                  \
+  ZERO REDUCE("m", "x", "maximum") SPREAD("ms", "m") OP("s", "subtract %x, %ms") \
+      OP("e", "exponential %s") REDUCE("t", "e", "add")
+
+// Where a maximum of rows comes back to them, what goes on with these is in its kernel, other sums
+// of them, too.
+static void sums_follow_rows(void **state) {
+  (void)state;
+  static const char gradient[] =
+      "func.func @main(%x: " M ", %d: " M ") -> " M " {\n" SOFTMAX OP("a", "multiply %d, %e")
+          REDUCE("u", "a", "add") SPREAD("ts", "t") SPREAD("us", "u") OP("b", "divide %d, %ts")
+              OP("c", "subtract %b, %us") OP("g", "multiply %c, %e") "return %g : " M "\n}\n";
+  expect(GPU, gradient, 1, 3.0 * SIZE);
+}
+
+// Rows of which elements come from anywhere are written before.
+static void what_is_looked_up_is_no_row(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%t: tensor<4096x1024xf32>, %i: tensor<256x1xi32>) -> " M " {\n" ZERO
+      "%x = \"stablehlo.gather\"(%t, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = "
+      "[1], "
+      "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, "
+      "indices_are_sorted = false, slice_sizes = array<i64: 1, 1024>}> : (tensor<4096x1024xf32>, "
+      "tensor<256x1xi32>) -> " M "\n" REDUCE("1", "x", "add") SPREAD("2", "1")
+          OP("3", "subtract %x, %2") "return %3 : " M "\n}\n";
+  expect(GPU, text, 2, 4.0 * SIZE + ROWS * 4);
+}
+
+#define GRID  "tensor<256x1024xf32>"
+#define INNER "tensor<254x1024xf32>"
+#define PART(r, from, to)                                                                 \
+  "%" r " = \"stablehlo.slice\"(%x) <{start_indices = array<i64: " from                   \
+  ", 0>, limit_indices = array<i64: " to ", 1024>, strides = array<i64: 1, 1>}> : (" GRID \
+  ") -> " INNER "\n"
+
+// What is made of neighbours is not written over them: they are read before.
+static void neighbours_are_read_before_an_update(void **state) {
+  (void)state;
+  enum { INNER_BYTES = 254 * 1024 * 4 };
+  static const char text[] = "func.func @main(%x: " GRID ") -> " GRID " {\n" PART("a", "0", "254")
+      PART("b", "2", "256") "%c = stablehlo.add %a, %b : " INNER
+                            "\n%0 = stablehlo.constant dense<0> : tensor<i32>\n"
+                            "%1 = stablehlo.constant dense<1> : tensor<i32>\n"
+                            "%r = stablehlo.dynamic_update_slice %x, %c, %1, %0 : (" GRID ", " INNER
+                            ", tensor<i32>, tensor<i32>) -> " GRID "\nreturn %r : " GRID "\n}\n";
+  expect(GPU, text, 2, SIZE + 3.0 * INNER_BYTES);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sums_follow_rows),
+      cmocka_unit_test(what_is_looked_up_is_no_row),
+      cmocka_unit_test(neighbours_are_read_before_an_update),
       cmocka_unit_test(a_concatenation_reads_what_was_written),
       cmocka_unit_test(what_is_cut_is_written),
       cmocka_unit_test(what_a_product_reads_has_sides),

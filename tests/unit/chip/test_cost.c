@@ -120,6 +120,21 @@ static void rows_move_in_granules_and_scalars_one_by_one(void **state) {
   expect_ns(&chip, GATHER("4096xf32", "1000x1xi32", "1", "", "1000xf32"), 512);
 }
 
+// Of a table that a cache has, each byte comes from memory once, and sectors of 32 bytes from
+// there.
+static void a_small_table_is_found_in_the_cache(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.memory_bandwidth = 1e12;
+  chip.figures.gather_granule = 64;
+  chip.figures.gather_cache = 1 << 20;
+  chip.figures.gather_cache_rate = 2;
+  // The indices and the result, 8 bytes for each, take less than the sectors.
+  expect_ns(&chip, GATHER("4096xf32", "100000x1xi32", "1", "", "100000xf32"), 100000 * 32 / 2e3);
+  chip.figures.gather_cache = 1 << 10;
+  expect_ns(&chip, GATHER("4096xf32", "100000x1xi32", "1", "", "100000xf32"), 100000 * 64 / 1e3);
+}
+
 static void a_table_of_narrow_rows_is_brought_into_form(void **state) {
   (void)state;
   mp_chip_t chip = bare_chip();
@@ -293,6 +308,7 @@ int main(void) {
       cmocka_unit_test(memory_has_a_latency),
       cmocka_unit_test(lanes_are_added_up_once_for_each_result),
       cmocka_unit_test(rows_move_in_granules_and_scalars_one_by_one),
+      cmocka_unit_test(a_small_table_is_found_in_the_cache),
       cmocka_unit_test(a_table_of_narrow_rows_is_brought_into_form),
       cmocka_unit_test(indices_of_sums_are_sorted_first),
       cmocka_unit_test(reversing_the_last_dimension_is_dear),

@@ -1,0 +1,47 @@
+// What XLA's compiler for GPUs makes no kernels of: code in which ops are there too often, and rows
+// whose elements come from anywhere.
+#include "sim/base/hash.h"
+#include "sim/chip/clusters/cluster_impl.h"
+
+// What is wanted in several orders is in it several times, no more often than this: texts of
+// associative scans have three to five of their stages in a kernel.
+#define CLUSTER_CODE_MOST 8
+
+bool mp_cluster_is_untiled(const mp_op_t *op) {
+  return op->code == MP_OP_GATHER || op->code == MP_OP_CONCATENATE || op->code == MP_OP_PAD ||
+         op->code == MP_OP_REVERSE || op->code == MP_OP_REDUCE_WINDOW ||
+         op->code == MP_OP_DYNAMIC_UPDATE_SLICE || op->code == MP_OP_SCATTER;
+}
+
+double mp_cluster_emitted(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number) {
+  double together = 0, apart = 0;
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    const mp_cluster_value_t *entry;
+    MP_HASH_MAP_GET(&find->values, mp_hash_pointer(&op->results[i]), entry);
+    uint32_t at = entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
+    for (; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
+      const mp_cluster_use_t *use = &find->uses.items[at];
+      if (mp_cluster_now(find, use->cluster) != number) continue;
+      if (!mp_op_has(use->op, MP_OP_TRAIT_ELEMENTWISE)) {
+        apart += use->emitted;
+      } else if (use->emitted > together) {
+        together = use->emitted;
+      }
+    }
+  }
+  return together + apart > 0 ? together + apart : 1;
+}
+
+// Parts that are cut out of an array or put in its place are made where they are read.
+static bool cluster_code_moves(const mp_op_t *op) {
+  return op->code == MP_OP_SLICE || op->code == MP_OP_PAD || mp_cluster_is_generator(op);
+}
+
+bool mp_cluster_has_room(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number) {
+  if (find->compiler != MP_CHIP_COMPILER_GPU || cluster_code_moves(op)) return true;
+  return mp_cluster_emitted(find, op, number) <= CLUSTER_CODE_MOST;
+}
+
+void mp_cluster_note_code(mp_cluster_find_t *find, const mp_op_t *op, uint32_t number) {
+  find->states.items[number].is_untiled |= mp_cluster_is_untiled(op);
+}
