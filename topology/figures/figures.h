@@ -114,6 +114,7 @@ typedef enum {
   X(vector_across, "vector.across", NUMBER, "the same; to add up the lanes of one result")        \
   X(vector_transpose, "vector.transpose", NUMBER, "the same; to bring an element to other lanes") \
   X(gather_slice, "gather.slice", TIME, "least time of one slice that is looked up")              \
+  X(gather_near, "gather.near", TIME, "a row of a table that lies in scratch memory")             \
   X(gather_granule, "gather.granule", BYTES, "that move at least, of each row of a slice")        \
   X(gather_cache, "gather.cache", BYTES, "in which tables are found again, not in memory")        \
   X(gather_cache_rate, "gather.cache_rate", NUMBER, "of the memory's bandwidth, what it has")     \

@@ -120,7 +120,8 @@ static mp_status_t cluster_bytes_find_accesses(mp_cluster_find_t *find, uint32_t
 // ---- scratch memory ----
 
 // A value stays in scratch memory from the kernel that makes it to the last one that reads it, if
-// there is room at that time, and these are not too far from each other.
+// there is room at that time, and these are not too far from each other. SparseCores write what
+// they looked up to memory.
 static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
                                       mp_cluster_scratch_t *scratch) {
   enum { FAR = 32 };
@@ -132,6 +133,7 @@ static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
     MP_RETURN_IF_ERROR(mp_cluster_value(find, access->value, &entry));
     const bool is_read = entry->reader != MP_CLUSTER_NONE && entry->reader < number;
     if (!is_read || entry->is_outside || number - entry->reader > FAR) continue;
+    if (find->looks_up_apart && cluster->leader->code == MP_OP_GATHER) continue;
     if (find->out->clusters.items[entry->reader].block != cluster->block) continue;
     // What is updated in place is larger than what is written.
     if (access->bytes < mp_work_bytes_of(access->value->type)) continue;
@@ -190,8 +192,9 @@ static bool cluster_bytes_is_in(const mp_block_t *block, const mp_block_t *body)
 }
 
 // The bytes that a value which no round makes takes of scratch memory in all rounds; INFINITY: it
-// is read from memory. Factors are cast before the loop, and the cast stays, but not for a vector;
-// those that are narrow as they come are read in windows, and so are slices.
+// is read from memory. Factors are cast before the loop, and the cast stays, but not for a vector,
+// which has the argument itself read; those that are narrow as they come are read in windows, and
+// so are slices.
 static double cluster_bytes_held(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
                                  const mp_cluster_access_t *access) {
   const mp_value_t *value = access->value;
@@ -199,7 +202,8 @@ static double cluster_bytes_held(const mp_cluster_find_t *find, const mp_cluster
   const double bytes = mp_cluster_bytes_of(find->compiler, value->type);
   if (access->bytes < bytes || value->is_on_host) return INFINITY;
   const bool is_factor = (access->sides & (MP_CLUSTER_LHS | MP_CLUSTER_RHS)) != 0;
-  if (!is_factor || product->m <= 1 || product->n <= 1) return bytes;
+  if (!is_factor) return bytes;
+  if (product->m <= 1 || product->n <= 1) return value->op != NULL ? bytes : INFINITY;
   if (value->type->dtype == MP_DTYPE_F32) return bytes / 2;
   return value->op != NULL ? bytes : INFINITY;
 }

@@ -75,9 +75,31 @@ static double indexed_cost_new_form(const mp_chip_t *chip, const mp_op_t *op) {
   return mp_work_bytes_of(type) * (1 + LANES / last);
 }
 
+// Whether rows are taken from a table that lies in scratch memory as a whole, in rows of lanes. A
+// chip on which SparseCores look up has no such figure.
+static bool indexed_cost_is_near(const mp_chip_t *chip, const mp_op_t *op) {
+  enum { LANES = 128 };
+  const mp_type_t *type = op->operands[0]->type;
+  if (isnan(chip->figures.gather_near) || type->rank < 2) return false;
+  const double last = (double)type->dims[type->rank - 1];
+  if (last < 1) return false;
+  const double bytes = mp_work_bytes_of(type) * ceil(last / LANES) * LANES / last;
+  return bytes <= mp_figure_or(chip->figures.memory_scratch, 0);
+}
+
+// An argument is copied there before.
+static double indexed_cost_from_near(const mp_chip_t *chip, const mp_op_t *op,
+                                     const indexed_accesses_t *a) {
+  const mp_value_t *table = op->operands[0];
+  const bool is_given = table->op == NULL && table->block->parent_op == NULL;
+  const double copied = is_given ? mp_work_bytes_of(table->type) / chip->memory_bandwidth : 0;
+  return copied + a->slices * a->rows * chip->figures.gather_near;
+}
+
 double mp_gather_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   if (op->code != MP_OP_GATHER) return 0;
   const indexed_accesses_t a = indexed_cost_of_gather(op);
+  if (indexed_cost_is_near(chip, op)) return indexed_cost_from_near(chip, op, &a);
   const double each =
       indexed_cost_is_whole(chip, &a) ? 0 : mp_figure_or(chip->figures.gather_slice, 0);
   const double bandwidth = chip->memory_bandwidth;

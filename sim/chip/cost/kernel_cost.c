@@ -36,6 +36,16 @@ static double kernel_cost_words(const mp_chip_t *chip, const mp_op_t *op) {
   return mp_kernel_copy_seconds(chip, 2 * mp_work_bytes_of(op->results[1].type));
 }
 
+// Windows of what lies in scratch memory are laid out anew there, which is so many times sooner
+// done.
+static double kernel_cost_near(const mp_cluster_t *cluster, const mp_op_t *op) {
+  enum { TIMES = 10 };
+  const double all = cluster->bytes + cluster->scratch_bytes;
+  const bool is_window = op->code == MP_OP_REDUCE_WINDOW || op->code == MP_OP_SELECT_AND_SCATTER;
+  if (!is_window || all == 0) return 1;
+  return 1 - cluster->scratch_bytes / all * (1 - 1.0 / TIMES);
+}
+
 static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_clusters_t *clusters,
                                         const mp_cluster_t *cluster) {
   kernel_parts_t parts = {0};
@@ -44,7 +54,7 @@ static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_clusters
     const mp_cluster_member_t *member = &clusters->members.items[at];
     double seconds = 0;
     if (mp_irregular_seconds(chip, member->op, &seconds)) {
-      parts.irregular += seconds;
+      parts.irregular += seconds * kernel_cost_near(cluster, member->op);
     } else {
       parts.vector += mp_vector_seconds(chip, member->op);
     }

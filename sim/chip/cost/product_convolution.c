@@ -27,11 +27,13 @@ static double product_convolution_channels(const mp_product_tpu_t *p) {
 }
 
 // With images in the lanes: features run through tiles that have all of a window in k. Infinite
-// where features fill the lanes, or nothing is known of it.
+// where features fill the lanes, or nothing is known of it. Without groups images have to fill
+// them.
 static double product_convolution_by_images(const mp_product_tpu_t *p) {
   const mp_work_convolution_t *c = &p->product->convolution;
   const double n = p->product->n;
   if (isnan(p->results[0]) || n >= MP_PRODUCT_TPU_LANES) return INFINITY;
+  if (p->product->batch == 1 && fmod(c->images, MP_PRODUCT_TPU_LANES) != 0) return INFINITY;
   const double tiles = product_convolution_tiles(p, n, c->images);
   const double k = c->window * product_convolution_channels(p);
   const double passes = mp_product_tpu_up(k, p->tile_k) * p->tile_columns * p->multiply;

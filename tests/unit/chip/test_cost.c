@@ -93,6 +93,22 @@ static void lanes_are_added_up_once_for_each_result(void **state) {
   expect_ns(&chip, REDUCE("1", "100xf32"), 100 + 200);
 }
 
+#define REDUCE_NARROW                                                                  \
+  "func.func @main(%x: tensor<1024x16xf32>) -> tensor<1024xf32> {\n"                   \
+  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"                                 \
+  "%0 = \"stablehlo.reduce\"(%x, %z) <{dimensions = array<i64: 1>}> ({\n"              \
+  "^bb0(%p: tensor<f32>, %q: tensor<f32>):\n%r = stablehlo.add %p, %q : tensor<f32>\n" \
+  "stablehlo.return %r : tensor<f32>\n}) : (tensor<1024x16xf32>, tensor<f32>) -> "     \
+  "tensor<1024xf32>\nreturn %0 : tensor<1024xf32>\n}\n"
+
+// A narrow dimension lies in the rows of tiles, of which nothing is to be added up across lanes.
+static void narrow_rows_do_not_lie_in_lanes(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.figures.vector_across = 2000;
+  expect_ns(&chip, REDUCE_NARROW, 16.384);
+}
+
 // ---- by index ----
 
 #define GATHER(table, indices, sizes, offsets, result)                                           \
@@ -104,6 +120,23 @@ static void lanes_are_added_up_once_for_each_result(void **state) {
   ">}> "                                                                                         \
   ": (tensor<" table ">, tensor<" indices ">) -> tensor<" result ">\nreturn %0 : tensor<" result \
   ">\n}\n"
+
+// An argument is copied to scratch memory, if it fits there in rows of lanes.
+static void rows_of_a_table_in_scratch_memory_have_a_figure(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.memory_bandwidth = 1e12;
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  chip.figures.gather_granule = 512;
+  chip.figures.gather_slice = 50e-9;
+  chip.figures.gather_near = 5e-9;
+  chip.figures.memory_scratch = 4096 * 128 * 4;
+  expect_ns(&chip, GATHER("4096x128xf32", "1000x1xi32", "1, 128", "1", "1000x128xf32"),
+            4096 * 512e-3 + 5000);
+  chip.figures.memory_scratch -= 1;
+  expect_ns(&chip, GATHER("4096x64xf32", "1000x1xi32", "1, 64", "1", "1000x64xf32"),
+            50000 + 4096 * 256e-3 * 3);
+}
 
 static void rows_move_in_granules_and_scalars_one_by_one(void **state) {
   (void)state;
@@ -307,8 +340,10 @@ int main(void) {
       cmocka_unit_test(functions_count_by_kind),
       cmocka_unit_test(memory_has_a_latency),
       cmocka_unit_test(lanes_are_added_up_once_for_each_result),
+      cmocka_unit_test(narrow_rows_do_not_lie_in_lanes),
       cmocka_unit_test(rows_move_in_granules_and_scalars_one_by_one),
       cmocka_unit_test(a_small_table_is_found_in_the_cache),
+      cmocka_unit_test(rows_of_a_table_in_scratch_memory_have_a_figure),
       cmocka_unit_test(a_table_of_narrow_rows_is_brought_into_form),
       cmocka_unit_test(indices_of_sums_are_sorted_first),
       cmocka_unit_test(reversing_the_last_dimension_is_dear),

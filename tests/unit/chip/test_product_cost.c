@@ -393,6 +393,28 @@ static void convolutions_fill_the_unit_by_channels(void **state) {
   }
 }
 
+// libtpu's times of kernels alone: images in the lanes, and groups in front of their copies.
+static void few_features_have_images_in_the_lanes(void **state) {
+  (void)state;
+  const double image = 28 * 28;
+  const mp_work_product_t few = {1, 128 * image, 64, 9 * 64,
+                                 WINDOW(128, image, image, 3, 64, false)};
+  const mp_work_product_t first = {1, 512 * 1024, 16, 27, WINDOW(512, 1024, 1024, 3, 3, false)};
+  const mp_work_product_t groups = {32, 128 * image, 8, 72,
+                                    WINDOW(128, image, image, 3, 256, false)};
+  const window_sample_t samples[] = {
+      {"v5e", few, 68.18}, {"v5e", first, 94.96}, {"v6e", few, 35.06}, {"v6e", first, 43.67}};
+  for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); ++i) {
+    const mp_chip_t chip = chip_of(samples[i].chip);
+    const double us = us_of(&chip, &samples[i].product, window_bytes(&samples[i].product));
+    if (fabs(us / samples[i].us - 1) > 0.2) {
+      fail_msg("%zu, %s: %g us, not %g", i, samples[i].chip, us, samples[i].us);
+    }
+  }
+  const mp_chip_t chip = chip_of("v5e");
+  assert_true(us_of(&chip, &groups, window_bytes(&groups)) > 437.5);
+}
+
 // Of a v5e, for 16 images of 32 x 32 and 128 features.
 static double us_of_window(double row, double channels) {
   const double image = 32 * 32;
@@ -463,6 +485,7 @@ int main(void) {
       cmocka_unit_test(precision_costs),
       cmocka_unit_test(a_description_replaces_figures),
       cmocka_unit_test(convolutions_fill_the_unit_by_channels),
+      cmocka_unit_test(few_features_have_images_in_the_lanes),
       cmocka_unit_test(rows_of_few_channels_are_packed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
