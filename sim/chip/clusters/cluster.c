@@ -349,8 +349,8 @@ static bool cluster_reads_array(const mp_cluster_find_t *find, const mp_cluster_
 static bool cluster_is_library_epilogue(const mp_cluster_find_t *find, uint32_t number,
                                         const mp_op_t *product) {
   enum { OPS_MOST = 16 };
-  uint32_t num_ops = 0;
-  bool reads_array = false, is_sum = false;
+  uint32_t num_ops = 0, num_sums = 0, num_scales = 0;
+  bool reads_array = false;
   const mp_cluster_t *cluster = &find->out->clusters.items[number];
   for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
     const mp_cluster_member_t *member = &find->out->members.items[at];
@@ -358,11 +358,14 @@ static bool cluster_is_library_epilogue(const mp_cluster_find_t *find, uint32_t 
     const bool is_known = code == MP_OP_ADD || code == MP_OP_MULTIPLY || code == MP_OP_MAXIMUM ||
                           code == MP_OP_TANH || code == MP_OP_POWER;
     if (!is_known || ++num_ops > OPS_MOST) return false;
-    is_sum = code == MP_OP_ADD;
+    num_sums += code == MP_OP_ADD;
+    num_scales += mp_cluster_scales(find->compiler, member->op);
     reads_array |= cluster_reads_array(find, cluster, member->op, product);
     at = member->next;
   }
-  return num_ops > 0 && (!reads_array || (num_ops == 1 && is_sum));
+  if (!reads_array) return num_ops > 0;
+  // The product may be scaled before it is added.
+  return num_sums == 1 && num_sums + num_scales == num_ops && num_scales <= 1;
 }
 
 // Whether a product may make the rows through which a cluster goes several times.

@@ -359,6 +359,15 @@ const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *
   return value;
 }
 
+bool mp_cluster_scales(mp_chip_compiler_t compiler, const mp_op_t *op) {
+  uint32_t num_arrays = 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    num_arrays += mp_cluster_source(compiler, op, MP_CLUSTER_LOOP, i, &is_reused) != NULL;
+  }
+  return op->code == MP_OP_MULTIPLY && num_arrays == 1;
+}
+
 // ---- bytes ----
 
 static double cluster_kinds_round_up(double size, double tile) {

@@ -29,6 +29,9 @@ bool mp_cluster_is_selection(mp_chip_compiler_t compiler, const mp_op_t *op);
 // or its rounds write every part of it before it is read.
 bool mp_cluster_makes_start(mp_chip_compiler_t compiler, const mp_op_t *loop, uint32_t operand);
 
+// Whether an op multiplies an array by a number.
+bool mp_cluster_scales(mp_chip_compiler_t compiler, const mp_op_t *op);
+
 // Made again by whoever reads it.
 bool mp_cluster_is_generator(const mp_op_t *op);
 
