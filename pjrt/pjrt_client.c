@@ -126,11 +126,47 @@ static mp_status_t pjrt_client_wrap_client(void *context, mp_client_t *runtime) 
   return NULL;
 }
 
-// Tells a maintainer what the client is, line by line.
-static void pjrt_client_log(const PJRT_Client *client) {
-  if (!mp_log_enabled(MP_LOG_DEBUG)) return;
+// Whoever has given an option that the others make idle has meant something else.
+static void pjrt_client_warn_of_idle(const mp_pod_t *pod, const mp_options_t *options) {
+  mp_pod_time_t time;
+  mp_status_t status = mp_pod_read_time(pod, options, &time);
+  if (status != NULL) {
+    mp_status_release(status);
+    return;
+  }
+  const bool is_timed = time.mode != MP_TIME_OFF, is_shapes = time.values == MP_VALUES_MODE_SHAPES;
+  const struct {
+    mp_option_id_t id;
+    bool has_effect;
+    const char *needs;
+  } rows[] = {
+      {MP_OPTION_ID_algorithms, is_timed, "time: model"},
+      {MP_OPTION_ID_calibration, is_timed, "time: model"},
+      {MP_OPTION_ID_pace, time.mode == MP_TIME_PACED, "time: paced"},
+      {MP_OPTION_ID_absent, is_shapes, "values: shapes"},
+      {MP_OPTION_ID_unknown_branch, is_shapes, "values: shapes"},
+      {MP_OPTION_ID_unknown_trip_count, is_shapes, "values: shapes"},
+  };
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+    if (rows[i].has_effect || options->source[rows[i].id] == MP_SOURCE_DEFAULT) continue;
+    mp_log(MP_LOG_WARNING, "option %s (%s) has no effect without %s",
+           mp_option_info(rows[i].id)->name, mp_option_source_name(options->source[rows[i].id]),
+           rows[i].needs);
+  }
+}
+
+// One line on what has started; to maintainers all of it, line by line.
+static void pjrt_client_log(const PJRT_Client *client, const mp_options_t *options) {
   const mp_pod_t *pod = mp_client_pod(client->client);
   const mp_pod_info_t *info = mp_pod_info(pod);
+  if (info->process_index == 0) pjrt_client_warn_of_idle(pod, options);
+  mp_log(MP_LOG_INFO,
+         "minipod %s: %s, %d devices of kind '%s' (%d of them in process %d of %d), %d workers, "
+         "machine code %s, time %s, values %s",
+         MINIPOD_VERSION, info->name, info->num_devices, info->kind, info->num_local_devices,
+         info->process_index, info->num_processes, mp_pod_machine(pod)->num_workers,
+         options->native == 0 ? "off" : "on", options->time, options->values);
+  if (!mp_log_enabled(MP_LOG_DEBUG)) return;
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_pod_describe(pod, &text);
@@ -163,7 +199,7 @@ static mp_status_t pjrt_client_create(const mp_options_t *options, bool must_joi
     if (status != NULL) pjrt_client_free_client(wrap.client);
   }
   if (status != NULL) return status;
-  pjrt_client_log(wrap.client);
+  pjrt_client_log(wrap.client, options);
   *out_client = wrap.client;
   return NULL;
 }

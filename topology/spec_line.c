@@ -1,4 +1,5 @@
 // The one-line form: NAME[:GRID] or a file, then key:value words.
+#include "topology/cloud_names.h"
 #include "topology/presets.h"
 #include "topology/spec.h"
 #include "topology/spec_value.h"
@@ -94,6 +95,12 @@ static mp_status_t spec_line_read_first_word(mp_pod_spec_t *spec, mp_spec_place_
     return mp_spec_set(spec, place, MP_STR("shape"), parts.value);
   }
   if (spec_line_is_file(word)) return spec_line_read_file_word(spec, place.origin, word);
+  const char *cloud = NULL;
+  char shape[MP_CLOUD_SHAPE];
+  if (mp_cloud_name_read(word, &cloud, shape)) {
+    MP_RETURN_IF_ERROR(mp_spec_set(spec, place, MP_STR("preset"), mp_str(cloud)));
+    return mp_spec_set(spec, place, MP_STR("shape"), mp_str(shape));
+  }
   // The first word is no name, so it may be a key:value word already.
   if (parts.has_value && mp_spec_is_key(parts.key)) {
     return mp_spec_set(spec, place, parts.key, parts.value);

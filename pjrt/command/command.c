@@ -55,19 +55,3 @@ mp_status_t mp_command_read(const char *path, mp_strbuf_t *out_text) {
   }
   return mp_strbuf_status(out_text);
 }
-
-void mp_command_put_json(mp_strbuf_t *out, const char *text) {
-  mp_strbuf_putc(out, '"');
-  for (; *text != '\0'; ++text) {
-    const unsigned char c = (unsigned char)*text;
-    if (c == '"' || c == '\\') {
-      mp_strbuf_putc(out, '\\');
-      mp_strbuf_putc(out, (char)c);
-    } else if (c < 0x20) {
-      mp_strbuf_printf(out, "\\u%04x", c);
-    } else {
-      mp_strbuf_putc(out, (char)c);
-    }
-  }
-  mp_strbuf_putc(out, '"');
-}

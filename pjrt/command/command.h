@@ -48,7 +48,5 @@ int mp_command_misuse(const char *program, const char *argument);
 int mp_command_end(const char *program, mp_status_t status);
 // Appends a file, or the standard input for "-". NOT_FOUND and DATA_LOSS name it and the reason.
 MP_NODISCARD mp_status_t mp_command_read(const char *path, mp_strbuf_t *out_text);
-// Appends a string of JSON, quotes included.
-void mp_command_put_json(mp_strbuf_t *out, const char *text);
 
 #endif  // MINIPOD_PJRT_COMMAND_COMMAND_H_

@@ -35,7 +35,7 @@ static const char g_usage[] =
     "  BYTES        of the longest array that a device has of it (the operand, but of an "
     "all_gather\n"
     "               the result), such as 64MiB\n"
-    "  ALGORITHM    this one alone: " VERB_NETWORK_ALGORITHMS
+    "  ALGORITHM    this one alone, of\n" VERB_NETWORK_ALGORITHMS
     "\n"
     "  --messages   the network and all messages of single devices, a line each\n"
     "  --version    the version of minipod\n";

@@ -54,12 +54,14 @@ static mp_status_t pjrt_compile_assign_devices(const mp_compile_options_t *optio
 
 static void pjrt_compile_log(const mp_pjrt_compiled_t *compiled, double began) {
   const mp_program_t *program = compiled->program;
-  mp_log(MP_LOG_DEBUG,
+  const double seconds = mp_clock_seconds() - began;
+  // What takes so long is what somebody waits for.
+  mp_log(seconds >= 10 ? MP_LOG_INFO : MP_LOG_DEBUG,
          "compiled %.*s in %.3f ms: %u replicas of %u partitions, %u commands (%u collectives, %u "
          "foreign calls), %llu bytes of temporaries",
-         MP_STR_ARG(program->name), 1e3 * (mp_clock_seconds() - began), program->num_replicas,
-         program->num_partitions, program->num_commands, program->num_collectives,
-         program->num_calls, (unsigned long long)program->arena_bytes);
+         MP_STR_ARG(program->name), 1e3 * seconds, program->num_replicas, program->num_partitions,
+         program->num_commands, program->num_collectives, program->num_calls,
+         (unsigned long long)program->arena_bytes);
 }
 
 mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices,

@@ -86,18 +86,22 @@ void mp_pjrt_dump_program(const char *folder, uint32_t number, const mp_program_
   mp_strbuf_deinit(&text);
 }
 
-void mp_pjrt_dump_time(const char *folder, const mp_strbuf_t *table) {
-  static atomic_uint num_tables;
-  if (folder == NULL || folder[0] == '\0' || table->failed) return;
-  const unsigned number = atomic_fetch_add(&num_tables, 1) + 1;
-  (void)mkdir(folder, 0777);
+static void pjrt_dump_write_time(const char *folder, unsigned number, const char *ending,
+                                 const mp_strbuf_t *text) {
   mp_strbuf_t path;
   mp_strbuf_init(&path);
   mp_strbuf_printf(&path, "%s/%ld.time", folder, (long)getpid());
   if (number > 1) mp_strbuf_printf(&path, ".%u", number);
-  mp_strbuf_puts(&path, ".txt");
-  if (!path.failed) {
-    pjrt_dump_write_file(mp_strbuf_text(&path), mp_strbuf_text(table), table->size);
-  }
+  mp_strbuf_puts(&path, ending);
+  if (!path.failed) pjrt_dump_write_file(mp_strbuf_text(&path), mp_strbuf_text(text), text->size);
   mp_strbuf_deinit(&path);
+}
+
+void mp_pjrt_dump_time(const char *folder, const mp_strbuf_t *table, const mp_strbuf_t *json) {
+  static atomic_uint num_tables;
+  if (folder == NULL || folder[0] == '\0' || table->failed || json->failed) return;
+  const unsigned number = atomic_fetch_add(&num_tables, 1) + 1;
+  (void)mkdir(folder, 0777);
+  pjrt_dump_write_time(folder, number, ".txt", table);
+  pjrt_dump_write_time(folder, number, ".json", json);
 }

@@ -18,7 +18,7 @@ uint32_t mp_pjrt_dump_input(const char *folder, const mp_pjrt_source_t *source);
 void mp_pjrt_dump_program(const char *folder, uint32_t number, const mp_program_t *program);
 
 // Writes the table of a client's virtual times ("1234.time.txt"; of the process's second client
-// "1234.time.2.txt"). `folder` NULL or "": writes nothing.
-void mp_pjrt_dump_time(const char *folder, const mp_strbuf_t *table);
+// "1234.time.2.txt"), and the same as JSON ("1234.time.json"). `folder` NULL or "": writes nothing.
+void mp_pjrt_dump_time(const char *folder, const mp_strbuf_t *table, const mp_strbuf_t *json);
 
 #endif  // MINIPOD_PJRT_COMPILE_PJRT_DUMP_H_

@@ -40,15 +40,18 @@ static bool pjrt_time_is_forked(void) {
 static void pjrt_time_write(const timed_t *timed) {
   const char *dump = timed->client->dump;
   if (dump == NULL || dump[0] == '\0') return;
-  mp_strbuf_t table;
+  mp_strbuf_t table, json;
   mp_strbuf_init(&table);
+  mp_strbuf_init(&json);
   mp_status_t status = mp_report_print(timed->report, &table);
+  if (status == NULL) status = mp_report_print_json(timed->report, &json);
   if (status == NULL) {
-    mp_pjrt_dump_time(dump, &table);
+    mp_pjrt_dump_time(dump, &table, &json);
   } else {
     mp_log(MP_LOG_WARNING, "the table of virtual times: %s", mp_status_message(status));
   }
   mp_status_release(status);
+  mp_strbuf_deinit(&json);
   mp_strbuf_deinit(&table);
 }
 
@@ -134,6 +137,7 @@ void mp_pjrt_time_visit(void (*visit)(mp_report_t *report, void *context), void 
 typedef struct {
   mp_strbuf_t text;
   mp_status_t status;
+  bool is_json;
   uint32_t count;
   double latest;  // seconds
 } read_t;
@@ -141,14 +145,17 @@ typedef struct {
 static void pjrt_time_print(mp_report_t *report, void *context) {
   read_t *read = context;
   if (read->status != NULL) return;
-  if (read->count++ != 0) mp_strbuf_putc(&read->text, '\n');
-  read->status = mp_report_print(report, &read->text);
+  if (read->count++ != 0) mp_strbuf_putc(&read->text, read->is_json ? ',' : '\n');
+  read->status = read->is_json ? mp_report_print_json(report, &read->text)
+                               : mp_report_print(report, &read->text);
 }
 
-const char *minipod_time_report(char **out_text) {
-  read_t read = {0};
+static const char *pjrt_time_report(bool is_json, char **out_text) {
+  read_t read = {.is_json = is_json};
   mp_strbuf_init(&read.text);
+  if (is_json) mp_strbuf_putc(&read.text, '[');
   mp_pjrt_time_visit(pjrt_time_print, &read);
+  if (is_json) mp_strbuf_putc(&read.text, ']');
   if (read.status == NULL && read.count == 0) {
     read.status = mp_status_make(MP_FAILED_PRECONDITION,
                                  "no virtual times are kept: set MINIPOD_TIME=model (or the client "
@@ -161,6 +168,14 @@ const char *minipod_time_report(char **out_text) {
   }
   mp_strbuf_deinit(&read.text);
   return mp_pjrt_text(read.status);
+}
+
+const char *minipod_time_report(char **out_text) {
+  return pjrt_time_report(false, out_text);
+}
+
+const char *minipod_time_report_json(char **out_text) {
+  return pjrt_time_report(true, out_text);
 }
 
 void minipod_time_free(char *text) {

@@ -10,6 +10,8 @@
 // The tables of all clients, as a text that the caller frees by minipod_time_free. Returns NULL, or
 // why there is none: a text that the calling thread's next call overwrites.
 MP_EXPORT const char *minipod_time_report(char **out_text);
+// The same as a list of objects of JSON (sim/model/report/report_table.h).
+MP_EXPORT const char *minipod_time_report_json(char **out_text);
 MP_EXPORT void minipod_time_free(char *text);
 // The virtual time in seconds, of the client that has come furthest; negative: none keeps it.
 MP_EXPORT double minipod_virtual_time(void);

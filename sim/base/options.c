@@ -136,12 +136,37 @@ static mp_status_t options_set_value(mp_options_t *options, mp_option_id_t id,
                         given);
 }
 
+// Takes away what has been set before.
+static mp_status_t options_unset(mp_options_t *options, mp_option_id_t id) {
+  const mp_option_info_t *info = &g_options[id];
+  options->source[id] = MP_SOURCE_DEFAULT;
+  if (info->default_text[0] == '\0' && info->type != MP_OPTION_STRING) {
+    *(int64_t *)options_field_of(options, id) = MP_OPTION_UNSET;
+    return NULL;
+  }
+  return options_set_text(options, id, MP_SOURCE_DEFAULT, mp_str(info->default_text));
+}
+
+// A topology that is given in code says how many devices there are: MINIPOD_DEVICES does not
+// contradict it. (A number that is given in code may be that of a topology in the environment.)
+static mp_status_t options_prefer_create_options(mp_options_t *options) {
+  const mp_option_source_t *source = options->source;
+  if (source[MP_OPTION_ID_topology] != MP_SOURCE_CREATE_OPTION ||
+      source[MP_OPTION_ID_num_devices] != MP_SOURCE_ENVIRONMENT) {
+    return NULL;
+  }
+  return options_unset(options, MP_OPTION_ID_num_devices);
+}
+
 static mp_status_t options_apply_create_option(mp_options_t *options,
                                                const mp_named_value_t *value) {
   const char *names[MP_OPTION_ID_COUNT];
   for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {
     names[id] = g_options[id].name;
     if (!mp_str_is(value->name, names[id])) continue;
+    if (value->type == MP_VALUE_STRING && value->string_value.size == 0) {
+      return options_unset(options, (mp_option_id_t)id);
+    }
     options->source[id] = MP_SOURCE_CREATE_OPTION;
     return options_set_value(options, (mp_option_id_t)id, value);
   }
@@ -228,7 +253,7 @@ static mp_status_t options_resolve(mp_options_t *options, const mp_named_value_t
   for (size_t i = 0; i < count; ++i) {
     MP_RETURN_IF_ERROR(options_apply_create_option(options, &values[i]));
   }
-  return NULL;
+  return options_prefer_create_options(options);
 }
 
 mp_status_t mp_options_create(const mp_named_value_t *values, size_t count,

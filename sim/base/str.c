@@ -91,6 +91,22 @@ void mp_strbuf_put_double(mp_strbuf_t *buffer, double value) {
   mp_strbuf_puts(buffer, text);
 }
 
+void mp_strbuf_put_json(mp_strbuf_t *buffer, const char *text) {
+  mp_strbuf_putc(buffer, '"');
+  for (; *text != '\0'; ++text) {
+    const unsigned char c = (unsigned char)*text;
+    if (c == '"' || c == '\\') {
+      mp_strbuf_putc(buffer, '\\');
+      mp_strbuf_putc(buffer, (char)c);
+    } else if (c < 0x20) {
+      mp_strbuf_printf(buffer, "\\u%04x", c);
+    } else {
+      mp_strbuf_putc(buffer, (char)c);
+    }
+  }
+  mp_strbuf_putc(buffer, '"');
+}
+
 mp_status_t mp_strbuf_status(const mp_strbuf_t *buffer) {
   return buffer->failed ? mp_status_out_of_memory() : NULL;
 }

@@ -70,6 +70,8 @@ MP_PRINTF(2, 3) void mp_strbuf_printf(mp_strbuf_t *buffer, const char *format, .
 // Appends the shortest decimal form that reads back to the same finite double, with '.' in every
 // locale.
 void mp_strbuf_put_double(mp_strbuf_t *buffer, double value);
+// Appends a string of JSON, quotes included.
+void mp_strbuf_put_json(mp_strbuf_t *buffer, const char *text);
 // OK, or out of memory if a write was lost.
 MP_NODISCARD mp_status_t mp_strbuf_status(const mp_strbuf_t *buffer);
 // The text so far, never NULL.

@@ -44,15 +44,31 @@ def library_path() -> str:
       " `pip wheel .` makes in the source tree, or set MINIPOD_LIBRARY to a built library.")
 
 
-def time_report() -> str:
-  """Where the virtual time of the described pod went: a table by program, collective and op.
+def time_report(format: str = "text", by: str = "line"):
+  """Where the virtual time of the described pod went.
+
+  Args:
+    format: "text": all tables, by program, collective and op.  "summary": at most 100 columns,
+      with what is not in a row as "(others)", so that it adds up.  "json": all figures as a text,
+      a list of one object for each client; "data": the same as Python's own lists and dicts.
+    by: of a summary: rows by "line" of the program, "kind" of op, or "class" of work.
 
   Raises:
     RuntimeError: no virtual times are kept (`MINIPOD_TIME=model`).
+    ValueError: there is no such format or grouping.
   """
+  from minipod import report
   from minipod import virtual  # which loads the library
 
-  return virtual.time_report()
+  if format == "text":
+    return virtual.time_report()
+  if format == "json":
+    return virtual.time_report_json()
+  if format == "data":
+    return report.read(virtual.time_report_json())
+  if format == "summary":
+    return "\n\n".join(report.summary(each, by) for each in report.read(virtual.time_report_json()))
+  raise ValueError(f"format {format!r} is none of text, summary, json and data")
 
 
 def virtual_time() -> float:
@@ -89,3 +105,32 @@ def heal() -> None:
   from minipod import faults as faults_module
 
   faults_module.heal()
+
+
+def use(pod: str | None = None, **options) -> None:
+  """Has JAX use another pod from now on: `minipod.use("v5e:4x4", hosts=2, time="model")`.
+
+  Arrays and compiled programs of the pod before are gone.  What is given here wins over the
+  environment; without a pod its variables count again.  In a job every process calls it.
+
+  Args:
+    pod: a pod's line or file, as MINIPOD_TOPOLOGY has it.
+    **options: client options by name (`num_devices`, `time`, ...; "" for the default, whatever the
+      environment says), and `hosts`, `slices` and `hbm` of the line.
+  """
+  words = {key: options.pop(key) for key in ("slices", "hosts", "hbm") if key in options}
+  if words and pod is None:
+    raise ValueError(f"{', '.join(words)}: of which pod?")
+  if pod is not None:
+    options["topology"] = " ".join([pod, *(f"{key}:{value}" for key, value in words.items())])
+  _use_options(options or None)
+
+
+def _use_options(options) -> None:
+  """Ends JAX's clients; the next one has these options."""
+  import jax
+  from jax.extend import backend
+
+  jax.config.update("jax_pjrt_client_create_options", options)
+  jax.clear_caches()
+  backend.clear_backends()

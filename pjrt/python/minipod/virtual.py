@@ -9,6 +9,8 @@ def _library() -> ctypes.CDLL:
   library = foreign.library()
   library.minipod_time_report.argtypes = [ctypes.POINTER(ctypes.c_void_p)]
   library.minipod_time_report.restype = ctypes.c_char_p
+  library.minipod_time_report_json.argtypes = [ctypes.POINTER(ctypes.c_void_p)]
+  library.minipod_time_report_json.restype = ctypes.c_char_p
   library.minipod_time_free.argtypes = [ctypes.c_void_p]
   library.minipod_time_free.restype = None
   library.minipod_virtual_time.argtypes = []
@@ -16,15 +18,24 @@ def _library() -> ctypes.CDLL:
   return library
 
 
-def time_report() -> str:
-  library = _library()
+def _take(ask, library: ctypes.CDLL) -> str:
   text = ctypes.c_void_p()
-  if refusal := library.minipod_time_report(ctypes.byref(text)):
+  if refusal := ask(ctypes.byref(text)):
     raise RuntimeError(refusal.decode(errors="replace"))
   try:
     return ctypes.string_at(text).decode(errors="replace")
   finally:
     library.minipod_time_free(text)
+
+
+def time_report() -> str:
+  library = _library()
+  return _take(library.minipod_time_report, library)
+
+
+def time_report_json() -> str:
+  library = _library()
+  return _take(library.minipod_time_report_json, library)
 
 
 def is_kept() -> bool:

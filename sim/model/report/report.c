@@ -215,6 +215,8 @@ uint32_t mp_report_num_devices(const mp_report_t *report) {
 
 // ---- Reading ----
 
+typedef void report_printer_t(mp_report_table_t *table, mp_strbuf_t *out);
+
 // The rows of a table in the making.
 typedef struct {
   mp_report_t *report;
@@ -240,7 +242,8 @@ static void report_collect(const mp_model_program_books_t *books, void *context)
   collected->status = mp_report_rows_add(&collected->rows, collected->report->model, books);
 }
 
-static mp_status_t report_print_into(mp_report_t *report, mp_arena_t *arena, mp_strbuf_t *out) {
+static mp_status_t report_print_into(mp_report_t *report, mp_arena_t *arena,
+                                     report_printer_t *print, mp_strbuf_t *out) {
   const mp_pod_t *pod = mp_model_pod(report->model);
   collected_t collected = {.report = report};
   MP_RETURN_IF_ERROR(
@@ -263,20 +266,87 @@ static mp_status_t report_print_into(mp_report_t *report, mp_arena_t *arena, mp_
       .real_seconds = mp_clock_seconds() - report->since,
       .rows = &collected.rows,
   };
-  mp_report_table_print(&table, out);
+  print(&table, out);
   return mp_strbuf_status(out);
 }
 
-mp_status_t mp_report_print(mp_report_t *report, mp_strbuf_t *out) {
+static mp_status_t report_print_by(mp_report_t *report, report_printer_t *print, mp_strbuf_t *out) {
   mp_arena_t *arena = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&arena));
-  mp_status_t status = report_print_into(report, arena, out);
+  mp_status_t status = report_print_into(report, arena, print, out);
   mp_arena_release(arena);
   return status;
+}
+
+mp_status_t mp_report_print(mp_report_t *report, mp_strbuf_t *out) {
+  return report_print_by(report, mp_report_table_print, out);
+}
+
+mp_status_t mp_report_print_json(mp_report_t *report, mp_strbuf_t *out) {
+  return report_print_by(report, mp_report_json_print, out);
 }
 
 mp_moment_t mp_report_now(mp_report_t *report) {
   mp_model_books_t books;
   mp_model_read(report->model, &books, NULL, NULL);
   return books.now;
+}
+
+// ---- An observer that is told and does nothing ----
+
+static void report_silent_on_enqueue(void *context, const mp_model_program_t *program,
+                                     mp_moment_t moment) {
+  (void)context, (void)program, (void)moment;
+}
+
+static void report_silent_on_launch(void *context, const mp_model_program_t *program,
+                                    uint32_t device, mp_moment_t begin, mp_moment_t end) {
+  (void)context, (void)program, (void)device, (void)begin, (void)end;
+}
+
+static void report_silent_on_work(void *context, const mp_model_program_t *program, uint32_t device,
+                                  uint32_t step, mp_moment_t begin, mp_moment_t end) {
+  (void)context, (void)program, (void)device, (void)step, (void)begin, (void)end;
+}
+
+static void report_silent_on_meeting(void *context, const mp_model_program_t *program,
+                                     uint32_t device, uint32_t collective, mp_moment_t arrival,
+                                     mp_moment_t begin, mp_moment_t end) {
+  (void)context, (void)program, (void)device, (void)collective;
+  (void)arrival, (void)begin, (void)end;
+}
+
+static void report_silent_on_stream(void *context, const mp_model_program_t *program,
+                                    uint32_t device, uint32_t collective, mp_moment_t begin,
+                                    mp_moment_t end) {
+  (void)context, (void)program, (void)device, (void)collective, (void)begin, (void)end;
+}
+
+static void report_silent_on_message(void *context, const mp_model_program_t *program,
+                                     uint32_t device, uint32_t collective, bool is_send,
+                                     uint32_t other, mp_moment_t begin, mp_moment_t end) {
+  (void)context, (void)program, (void)device, (void)collective;
+  (void)is_send, (void)other, (void)begin, (void)end;
+}
+
+static void report_silent_on_link(void *context, const mp_model_program_t *program, uint32_t link,
+                                  double bytes, uint32_t collective, mp_moment_t begin,
+                                  mp_moment_t end) {
+  (void)context, (void)program, (void)link, (void)bytes, (void)collective, (void)begin, (void)end;
+}
+
+static void report_silent_on_transfer(void *context, const mp_model_transfer_t *transfer,
+                                      mp_moment_t begin, mp_moment_t end) {
+  (void)context, (void)transfer, (void)begin, (void)end;
+}
+
+mp_model_observer_t mp_report_silent_observer(void) {
+  return (mp_model_observer_t){.on_enqueue = report_silent_on_enqueue,
+                               .on_launch = report_silent_on_launch,
+                               .on_work = report_silent_on_work,
+                               .on_meeting = report_silent_on_meeting,
+                               .on_stream = report_silent_on_stream,
+                               .on_message = report_silent_on_message,
+                               .on_link = report_silent_on_link,
+                               .on_transfer = report_silent_on_transfer};
 }

@@ -20,6 +20,8 @@ void mp_report_release(mp_report_t *report);
 
 // Appends the table (report_table.h) of what the log says by now.
 MP_NODISCARD mp_status_t mp_report_print(mp_report_t *report, mp_strbuf_t *out);
+// The same as one object of JSON (report_table.h).
+MP_NODISCARD mp_status_t mp_report_print_json(mp_report_t *report, mp_strbuf_t *out);
 // The latest virtual moment that the host or a device has come to.
 mp_moment_t mp_report_now(mp_report_t *report);
 

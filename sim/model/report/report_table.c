@@ -98,8 +98,19 @@ static void report_table_put_link(const mp_report_table_t *table, int64_t link, 
                    mp_report_share(seconds, mp_moment_seconds(traffic), load));
 }
 
+// What a program's line has and no row of its details: with it these add up. `column`: where the
+// shares of the rows end.
+static void report_table_others(const mp_report_program_t *row, mp_moment_t all, mp_moment_t rows,
+                                int column, mp_strbuf_t *out) {
+  char share[MP_REPORT_NUMBER];
+  if (all <= rows || (double)(all - rows) < 0.0005 * (double)row->available) return;
+  mp_report_share((double)(all - rows), (double)row->available, share);
+  mp_strbuf_printf(out, "  %-18s %*s\n", "(others)", column - 19, share);
+}
+
 static void report_table_collectives(const mp_report_table_t *table, const mp_report_program_t *row,
                                      mp_strbuf_t *out) {
+  mp_moment_t exposed = 0;
   mp_strbuf_printf(out, "  %-18s %8s %10s %-10s %-24s %10s %10s %8s %8s %8s  %-32s %s\n",
                    "collective", "count", "bytes", "how", "algorithm", "time each", "longest",
                    "share", "hidden", "waiting", "at", "busiest link");
@@ -121,7 +132,9 @@ static void report_table_collectives(const mp_report_table_t *table, const mp_re
     report_table_put_link(table, c->link, c->link_bytes, c->link_seconds * c->round, c->met.traffic,
                           out);
     mp_strbuf_putc(out, '\n');
+    exposed += c->met.members - c->met.hidden;
   }
+  report_table_others(row, row->traffic, exposed, 95, out);
 }
 
 static void report_table_copies(const mp_report_program_t *row, mp_strbuf_t *out) {
@@ -161,6 +174,7 @@ static void report_table_memory(const mp_report_program_t *row, mp_strbuf_t *out
 }
 
 static void report_table_ops(const mp_report_program_t *row, mp_strbuf_t *out) {
+  mp_moment_t work = 0;
   mp_strbuf_printf(out, "  %-18s %8s %10s %-12s %12s %10s %10s %8s %-8s %s\n", "op", "count",
                    "bytes", "class", "flops", "time", "time each", "share", "bound by", "at");
   for (uint32_t i = 0; i < row->num_ops; ++i) {
@@ -174,7 +188,9 @@ static void report_table_ops(const mp_report_program_t *row, mp_strbuf_t *out) {
                      mp_report_time(op->count == 0 ? 0 : op->time / op->count, each),
                      mp_report_share((double)op->time, (double)row->available, share),
                      mp_bound_name(op->bound), op->place);
+    work += op->time;
   }
+  report_table_others(row, row->work, work, 93, out);
 }
 
 // "branch 1 of 0 to 2, the largest", "5 rounds".
@@ -281,12 +297,18 @@ static void report_table_note_lateness(const mp_report_table_t *table, mp_strbuf
                    table->pace, table->late);
 }
 
+void mp_report_table_sort(mp_report_table_t *table) {
+  mp_report_program_t *items = table->rows->programs.items;
+  const uint32_t count = table->rows->programs.count;
+  if (count != 0) qsort(items, count, sizeof(*items), report_table_longer);
+}
+
 void mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out) {
   char now[MP_REPORT_NUMBER], host[MP_REPORT_NUMBER];
   const mp_pod_info_t *info = mp_pod_info(table->pod);
   mp_report_program_t *items = table->rows->programs.items;
   const uint32_t count = table->rows->programs.count;
-  if (count != 0) qsort(items, count, sizeof(*items), report_table_longer);
+  mp_report_table_sort(table);
   mp_strbuf_printf(out,
                    "virtual time of %s (%" PRId32
                    " devices): %s, host %s; real time %.3f s; "

@@ -19,4 +19,16 @@ typedef struct {
 // depends on the programs and the description alone.
 void mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out);
 
+// Sorts its programs: the one that took longest first.
+void mp_report_table_sort(mp_report_table_t *table);
+
+// ---- For programs (report_json.c) ----
+
+// Appends one object. Times are seconds. Those of a program are of the device that takes longest
+// ("seconds", summed over launches) or of all its devices together ("available" and what it is made
+// of: "work", "collective", "waiting", and "idle", which is none of these). The rows of "ops" add
+// up to "work" with "other_work", those of "collectives" to "collective" with "other_collective".
+// Programs are sorted as in the table, all of them.
+void mp_report_json_print(mp_report_table_t *table, mp_strbuf_t *out);
+
 #endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_TABLE_H_

@@ -586,10 +586,35 @@ static void pods_are_made_quickly(void **state) {
   }
 }
 
+static void clouds_names_are_understood(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    int chips, dims[3];
+  } cases[] = {{"v5litepod-16", 16, {4, 4, 1}}, {"v5e-8 hosts:2", 8, {2, 4, 1}},
+               {"v6e-1", 1, {1, 1, 1}},         {"v4-8", 4, {2, 2, 1}},
+               {"v5p-32", 16, {2, 2, 4}},       {"v3-32", 16, {4, 4, 1}}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    mp_pod_t *pod = pod_named(cases[i].name);
+    const mp_pod_info_t *info = mp_pod_info(pod);
+    assert_int_equal(info->chips_per_slice, cases[i].chips);
+    for (int d = 0; d < 3; ++d) assert_int_equal(info->shape[d], cases[i].dims[d]);
+    mp_pod_release(pod);
+  }
+  static const char *const wrong[] = {"v5litepod-3", "v4-1", "v4-", "v5litepod-16x", "v5litepod"};
+  for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
+    mp_pod_t *pod = NULL;
+    mp_status_t status = mp_pod_create_from_name(mp_str(wrong[i]), "topology name", &pod);
+    assert_int_equal(mp_status_code(status), MP_INVALID_ARGUMENT);
+    mp_status_release(status);
+  }
+}
+
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, clear_environment, clear_environment)
   const struct CMUnitTest tests[] = {
       CASE(a_core_group_becomes_a_device),
+      CASE(clouds_names_are_understood),
       CASE(more_devices_share_groups_in_pairs),
       CASE(fewer_devices_take_several_groups),
       CASE(fewer_workers_than_groups_leave_none_without),

@@ -23,6 +23,8 @@ VERBS: dict[str, tuple[str | None, str]] = {
     "info": ("info", "versions, the pod, and every option with where its value comes from"),
     "doctor": ("doctor", "what is missing or wrong here, and what to do about it"),
     "run": ("run", "a script over several processes that share one pod"),
+    "sweep": ("sweep", "a command on several pods, as a table of times"),
+    "report": ("report", "a time report that a run has left, for people; or two beside each other"),
     "opt": (LIBRARY, "a StableHLO program: verified, printed, its shardings propagated"),
     "partition": (LIBRARY, "a program as one device runs it, and what is communicated"),
     "options": (LIBRARY, "the table of options as JSON"),

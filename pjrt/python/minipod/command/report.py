@@ -1,0 +1,25 @@
+"""`minipod report`: a time report that a run has left, for people; or two beside each other."""
+
+import pathlib
+
+from minipod import command
+from minipod import report
+from minipod.command import arguments
+
+
+def main(words: list[str]) -> int:
+  parser = arguments.parser("report", "A time report that a run has left (MINIPOD_DUMP=folder writes"
+                            " <pid>.time.json), for people; or two of them beside each other.")
+  parser.add_argument("file", type=pathlib.Path)
+  parser.add_argument("after", type=pathlib.Path, nargs="?", help="another run, to compare it with")
+  parser.add_argument("--by", choices=report.GROUPS, default="line")
+  asked = parser.parse_args(words)
+  try:
+    reports = [report.read(path.read_text()) for path in (asked.file, asked.after) if path]
+  except ValueError as error:
+    return command.complain("report", f"no time report as JSON: {error}")
+  if len(reports) == 2:
+    print(report.difference(*reports))
+  else:
+    print(report.summary(reports[0], asked.by))
+  return 0

@@ -1,0 +1,147 @@
+"""The time report for people: at most 100 columns, and every table adds up.
+
+What it is made of is what the library says as JSON (sim/model/report/report_table.h).
+"""
+
+import json
+import textwrap
+
+GROUPS = ("line", "kind", "class")
+COLUMNS = 100
+ROWS = 20
+_PROGRAMS = 8
+
+
+def read(text: str) -> list[dict]:
+  return json.loads(text)
+
+
+def seconds(value: float) -> str:
+  """Three digits and a unit."""
+  for unit, size in (("s", 1), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)):
+    if value >= size or unit == "ns":
+      scaled = value / size
+      return f"{scaled:.{0 if scaled >= 100 else 1 if scaled >= 10 else 2}f} {unit}"
+  raise AssertionError
+
+
+def share(part: float, whole: float) -> str:
+  return f"{100 * part / whole:.1f} %" if whole > 0 else "-"
+
+
+def exposed(program: dict) -> float:
+  """The part of a program's time that its devices spend in collectives or waiting for them."""
+  return (program["collective"] + program["waiting"]) / program["available"] if program["available"] else 0.0
+
+
+def operations(program: dict) -> float:
+  """Of products of matrices, of all devices and launches, as far as they have rows."""
+  return sum(op["flops"] * op["count"] for op in program["ops"]
+             if op["name"] in ("dot_general", "convolution", "dot"))
+
+
+def utilisation(report: dict, program: dict) -> float | None:
+  """Products of matrices as a share of what the devices could have done; None: no rate is described."""
+  rate = report["flops"].get("bf16") or max(report["flops"].values(), default=0)
+  if not rate or not program["available"]:
+    return None
+  return operations(program) / (rate * program["available"])
+
+
+def _key(row: dict, by: str) -> str:
+  if by == "class":
+    return row.get("class", "collective")
+  name = row.get("name") or row["kind"]
+  if by == "kind":
+    return name
+  _, _, place = row["at"].rpartition(" at ")
+  return place or row["at"] or name
+
+
+def _rows(program: dict, by: str) -> list[tuple[str, str, float]]:
+  """Groups with how they are spent and the time of all devices, the longest first."""
+  sums: dict[tuple[str, str], float] = {}
+  for what, rows, time in (("work", program["ops"], "time"),
+                           ("collective", program["collectives"], "exposed")):
+    for row in rows:
+      key = _key(row, by), what
+      sums[key] = sums.get(key, 0.0) + row[time]
+  return sorted(((key, what, time) for (key, what), time in sums.items()), key=lambda row: -row[2])
+
+
+def _line(name: str, what: str, time: float, program: dict) -> str:
+  each = time / max(1, program["launches"] * program["devices"])
+  width = COLUMNS - 44
+  shown = name if len(name) <= width else "…" + name[1 - width:]
+  return f"  {shown:{width}} {what:12} {seconds(each):>12} {share(time, program['available']):>9}"
+
+
+def _program(report: dict, program: dict, by: str) -> list[str]:
+  each = program["seconds"] / max(1, program["launches"])
+  facts = [f"{program['launches']} launches of {seconds(each)} on {program['devices']} devices"]
+  if (used := utilisation(report, program)) is not None:
+    facts.append(f"products of matrices {100 * used:.1f} % of the peak")
+  facts.append(f"memory {program['memory']['bytes'] / 2**20:.1f} MiB")
+  lines = [program["name"][:COLUMNS]]
+  lines += textwrap.wrap("; ".join(facts), COLUMNS, initial_indent="  ", subsequent_indent="  ")
+  lines.append(f"  {'by ' + by:{COLUMNS - 44}} {'spent in':12} {'of a device':>12} {'share':>9}")
+  rows = _rows(program, by)
+  lines += [_line(*row, program) for row in rows[:ROWS]]
+  rest = {what: sum(row[2] for row in rows[ROWS:] if row[1] == what) + program[f"other_{what}"]
+          for what in ("work", "collective")}
+  lines += [_line("(others)", what, time, program) for what, time in rest.items() if time > 0]
+  for what in ("waiting", "idle"):
+    if program[what] > 0:
+      lines.append(_line(f"({what})", what, program[what], program))
+  lines.append(_line("all", "", program["available"], program))
+  if program["hidden"] > 0:
+    lines.append(_line("beside work, in none of these", "hidden", program["hidden"], program))
+  return lines
+
+
+def summary(report: dict, by: str = "line") -> str:
+  """A report as a text; times are those of one device in one launch, on the average."""
+  if by not in GROUPS:
+    raise ValueError(f"by {by!r} is none of {', '.join(GROUPS)}")
+  programs = report["programs"]
+  whole = sum(program["seconds"] for program in programs)
+  lines = [f"{report['pod']}: {report['num_devices']} devices, {seconds(report['seconds'])} of virtual time,"
+           f" {report['launches']} launches"[:COLUMNS]]
+  if not any(report["flops"].values()):
+    lines.append("no rates of a chip are described: those of the defaults were assumed")
+  lines.append(f"\n{'program':52} {'launches':>9} {'each':>11} {'in all':>11} {'share':>9}")
+  for program in programs[:_PROGRAMS]:
+    each = program["seconds"] / max(1, program["launches"])
+    lines.append(f"{program['name'][:52]:52} {program['launches']:9} {seconds(each):>11}"
+                 f" {seconds(program['seconds']):>11} {share(program['seconds'], whole):>9}")
+  if others := programs[_PROGRAMS:]:
+    time = sum(program["seconds"] for program in others)
+    count = sum(program["launches"] for program in others)
+    lines.append(f"{'(others)':52} {count:9} {seconds(time / max(1, count)):>11} {seconds(time):>11}"
+                 f" {share(time, whole):>9}")
+  for program in programs[:_PROGRAMS]:
+    lines += ["", *_program(report, program, by)]
+  return "\n".join(lines)
+
+
+def difference(before: dict, after: dict) -> str:
+  """Two reports beside each other, by program: time of a launch, and what it is spent in."""
+  old = {program["name"]: program for program in before["programs"]}
+  lines = [f"{'program':40} {'before':>11} {'after':>11} {'after/before':>13} {'work':>10} {'exposed':>10}"]
+  for program in after["programs"]:
+    name, each = program["name"], program["seconds"] / max(1, program["launches"])
+    if name not in old:
+      lines.append(f"{name[:40]:40} {'-':>11} {seconds(each):>11}")
+      continue
+    was = old.pop(name)
+    then = was["seconds"] / max(1, was["launches"])
+    parts = [100 * (now(program) - now(was)) for now in (_work, exposed)]
+    lines.append(f"{name[:40]:40} {seconds(then):>11} {seconds(each):>11}"
+                 f" {each / then if then else 0:13.3f} {parts[0]:+8.1f} % {parts[1]:+8.1f} %")
+  lines += [f"{name[:40]:40} {seconds(was['seconds'] / max(1, was['launches'])):>11} {'-':>11}"
+            for name, was in old.items()]
+  return "\n".join(lines)
+
+
+def _work(program: dict) -> float:
+  return program["work"] / program["available"] if program["available"] else 0.0

@@ -1,0 +1,207 @@
+// The table of virtual times as JSON: the same figures, and what does not stand in rows, so that
+// all adds up.
+#include <inttypes.h>
+
+#include "sim/model/report/report_table.h"
+
+// A member of an object; the first one has no comma before it.
+static void report_json_key(const char *between, const char *key, mp_strbuf_t *out) {
+  mp_strbuf_printf(out, "%s\"%s\": ", between, key);
+}
+
+static void report_json_put_text(const char *key, const char *text, mp_strbuf_t *out) {
+  report_json_key(", ", key, out);
+  mp_strbuf_put_json(out, text);
+}
+
+static void report_json_put_number(const char *key, double value, mp_strbuf_t *out) {
+  report_json_key(", ", key, out);
+  mp_strbuf_put_double(out, value);
+}
+
+static void report_json_put_count(const char *key, uint64_t value, mp_strbuf_t *out) {
+  report_json_key(", ", key, out);
+  mp_strbuf_printf(out, "%" PRIu64, value);
+}
+
+static void report_json_put_time(const char *key, mp_moment_t moment, mp_strbuf_t *out) {
+  report_json_put_number(key, mp_moment_seconds(moment), out);
+}
+
+static void report_json_begin_list(const char *key, mp_strbuf_t *out) {
+  report_json_key(",\n   ", key, out);
+  mp_strbuf_putc(out, '[');
+}
+
+// ---- One program ----
+
+static void report_json_put_link(const mp_report_table_t *table, int64_t link, double bytes,
+                                 double seconds, mp_strbuf_t *out) {
+  if (link < 0) return;
+  report_json_put_text("busiest_link", mp_network_link(table->network, (uint32_t)link)->name, out);
+  report_json_put_number("link_bytes", bytes, out);
+  report_json_put_number("link_seconds", seconds, out);
+}
+
+static void report_json_put_collectives(const mp_report_table_t *table,
+                                        const mp_report_program_t *row, mp_strbuf_t *out) {
+  mp_moment_t exposed = 0;
+  report_json_begin_list("collectives", out);
+  for (uint32_t i = 0; i < row->num_collectives; ++i) {
+    const mp_report_collective_t *c = &row->collective[i];
+    const bool is_messages = c->met.algorithm == MP_ALGORITHM_AUTO;
+    report_json_key(i == 0 ? "\n    {" : ",\n    {", "kind", out);
+    mp_strbuf_put_json(out, c->kind);
+    report_json_put_text("at", c->place, out);
+    report_json_put_text("how", mp_overlap_name(c->overlap), out);
+    report_json_put_text("algorithm",
+                         is_messages ? "messages" : mp_algorithm_name(c->met.algorithm), out);
+    report_json_put_count("count", c->met.count, out);
+    report_json_put_number("bytes", c->bytes, out);
+    report_json_put_time("each", c->met.count == 0 ? 0 : c->met.traffic / c->met.count, out);
+    report_json_put_time("longest", c->met.longest, out);
+    report_json_put_time("exposed", c->met.members - c->met.hidden, out);
+    report_json_put_time("hidden", c->met.hidden, out);
+    report_json_put_time("waiting", c->met.waiting, out);
+    report_json_put_link(table, c->link, c->link_bytes, c->link_seconds * c->round, out);
+    mp_strbuf_putc(out, '}');
+    exposed += c->met.members - c->met.hidden;
+  }
+  mp_strbuf_putc(out, ']');
+  report_json_put_time("other_collective", row->traffic > exposed ? row->traffic - exposed : 0,
+                       out);
+}
+
+static void report_json_put_ops(const mp_report_program_t *row, mp_strbuf_t *out) {
+  mp_moment_t work = 0;
+  report_json_begin_list("ops", out);
+  for (uint32_t i = 0; i < row->num_ops; ++i) {
+    const mp_report_op_t *op = &row->op[i];
+    report_json_key(i == 0 ? "\n    {" : ",\n    {", "name", out);
+    mp_strbuf_put_json(out, op->name);
+    report_json_put_text("at", op->place, out);
+    report_json_put_text("class", mp_work_class_name(op->work_class), out);
+    report_json_put_text("bound_by", mp_bound_name(op->bound), out);
+    report_json_put_count("count", op->count, out);
+    report_json_put_number("flops", op->flops, out);
+    report_json_put_number("bytes", op->bytes, out);
+    report_json_put_time("time", op->time, out);
+    mp_strbuf_putc(out, '}');
+    work += op->time;
+  }
+  mp_strbuf_putc(out, ']');
+  report_json_put_time("other_work", row->work > work ? row->work - work : 0, out);
+}
+
+static void report_json_put_copies(const mp_report_program_t *row, mp_strbuf_t *out) {
+  report_json_begin_list("host_copies", out);
+  for (uint32_t i = 0; i < row->num_copies; ++i) {
+    const mp_report_copy_t *c = &row->copy[i];
+    report_json_key(i == 0 ? "\n    {" : ",\n    {", "to_host", out);
+    mp_strbuf_puts(out, c->is_to_host ? "true" : "false");
+    report_json_put_text("at", c->place, out);
+    report_json_put_text("how", mp_overlap_name(c->is_async ? MP_OVERLAP_ASYNC : MP_OVERLAP_SYNC),
+                         out);
+    report_json_put_count("count", c->did.count, out);
+    report_json_put_number("bytes", c->bytes, out);
+    report_json_put_time("time", c->did.time, out);
+    report_json_put_time("exposed", c->did.exposed, out);
+    mp_strbuf_putc(out, '}');
+  }
+  mp_strbuf_putc(out, ']');
+}
+
+static void report_json_put_space(const char *key, const mp_twin_space_t *space, mp_strbuf_t *out) {
+  report_json_key(", ", key, out);
+  mp_strbuf_puts(out, "{\"bytes\": ");
+  const double results = (double)(space->results - space->aliased);
+  mp_strbuf_put_double(out, (double)space->arguments + results + (double)space->temporaries);
+  report_json_put_number("arguments", (double)space->arguments, out);
+  report_json_put_number("other_results", results, out);
+  report_json_put_number("temporaries", (double)space->temporaries, out);
+  mp_strbuf_putc(out, '}');
+}
+
+static void report_json_put_program(const mp_report_table_t *table, const mp_report_program_t *row,
+                                    mp_strbuf_t *out) {
+  const mp_moment_t known = row->work + row->waiting + row->traffic;
+  report_json_key("\n  {", "name", out);
+  mp_strbuf_put_json(out, row->name);
+  report_json_put_count("devices", row->num_devices, out);
+  report_json_put_count("launches", row->launches, out);
+  report_json_put_time("seconds", row->time, out);
+  report_json_put_time("available", row->available, out);
+  report_json_put_time("work", row->work, out);
+  report_json_put_time("collective", row->traffic, out);
+  report_json_put_time("waiting", row->waiting, out);
+  report_json_put_time("idle", row->available > known ? row->available - known : 0, out);
+  report_json_put_time("hidden", row->hidden, out);
+  report_json_put_time("transfers", row->transfers, out);
+  report_json_put_count("meetings", row->collectives, out);
+  report_json_put_count("guesses", row->guessed, out);
+  report_json_put_space("memory", &row->memory.device, out);
+  report_json_put_space("host_memory", &row->memory.host, out);
+  report_json_put_link(table, row->link, row->link_bytes, row->link_seconds, out);
+  report_json_put_collectives(table, row, out);
+  report_json_put_copies(row, out);
+  report_json_put_ops(row, out);
+  mp_strbuf_putc(out, '}');
+}
+
+// ---- Everything ----
+
+static void report_json_put_devices(const mp_report_rows_t *rows, mp_strbuf_t *out) {
+  report_json_key(",\n ", "devices", out);
+  mp_strbuf_putc(out, '[');
+  for (uint32_t i = 0; i < rows->num_devices; ++i) {
+    const mp_replay_device_books_t *device = &rows->devices[i];
+    mp_strbuf_printf(out, "%s{\"id\": %" PRIu32, i == 0 ? "\n  " : ",\n  ", i);
+    report_json_put_time("work", device->work, out);
+    report_json_put_time("collective", device->traffic, out);
+    report_json_put_time("waiting", device->waiting, out);
+    report_json_put_time("hidden", device->hidden, out);
+    mp_strbuf_putc(out, '}');
+  }
+  mp_strbuf_putc(out, ']');
+}
+
+// Of a device, operations/s of products of matrices, for utilisation; 0: not described.
+static void report_json_put_rates(const mp_pod_info_t *info, mp_strbuf_t *out) {
+  static const char *const names[] = {
+#define MP_FLOP_NAME(name, text) text,
+      MP_FLOP_KINDS(MP_FLOP_NAME)
+#undef MP_FLOP_NAME
+  };
+  report_json_key(", ", "flops", out);
+  for (int kind = 0; kind < MP_FLOP_KIND_COUNT; ++kind) {
+    report_json_key(kind == 0 ? "{" : ", ", names[kind], out);
+    mp_strbuf_put_double(out, info->flops[kind]);
+  }
+  mp_strbuf_putc(out, '}');
+}
+
+void mp_report_json_print(mp_report_table_t *table, mp_strbuf_t *out) {
+  const mp_pod_info_t *info = mp_pod_info(table->pod);
+  const uint32_t count = table->rows->programs.count;
+  mp_report_table_sort(table);
+  report_json_key("{", "pod", out);
+  mp_strbuf_put_json(out, info->name);
+  report_json_put_text("kind", info->kind, out);
+  report_json_put_count("num_devices", (uint64_t)info->num_devices, out);
+  report_json_put_rates(info, out);
+  report_json_put_time("seconds", table->now, out);
+  report_json_put_time("host_seconds", table->host, out);
+  report_json_put_number("real_seconds", table->real_seconds, out);
+  report_json_put_count("launches", table->launches, out);
+  report_json_put_count("transfers", table->transfers, out);
+  report_json_put_count("pending", table->pending, out);
+  report_json_put_count("lost", table->lost, out);
+  report_json_put_devices(table->rows, out);
+  report_json_key(",\n ", "programs", out);
+  mp_strbuf_putc(out, '[');
+  for (uint32_t i = 0; i < count; ++i) {
+    if (i != 0) mp_strbuf_putc(out, ',');
+    report_json_put_program(table, &table->rows->programs.items[i], out);
+  }
+  mp_strbuf_puts(out, "]}\n");
+}

@@ -1,0 +1,129 @@
+"""The time report as data, as a short table and from files; sweeps; changing the pod; the plugin of pytest."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import scenario
+
+TRAIN = """
+import jax, jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+mesh = jax.sharding.Mesh(jax.devices(), ("x",))
+place = lambda shape, *axes: jax.device_put(jnp.ones(shape, jnp.bfloat16), jax.NamedSharding(mesh, P(*axes)))
+x, w = place((256, 1024), None, "x"), place((1024, 512), "x")
+@jax.jit
+def step(x, w):
+  for _ in range(40):  # more lines than a table has rows
+    x = jnp.tanh(x)
+  return (x @ w).sum()
+for _ in range(3): y = step(x, w)
+print(float(y))
+"""
+
+
+def test_a_report_adds_up():
+  out = scenario.run(textwrap.dedent(TRAIN) + textwrap.dedent("""
+      import json, minipod
+      print(minipod.time_report("summary"))
+      print(json.dumps(minipod.time_report("data")[0]))
+      assert json.loads(minipod.time_report("json"))[0]["pod"] == "v5e:2x2"
+      for wrong in ({"format": "xml"}, {"format": "summary", "by": "colour"}):
+        try: minipod.time_report(**wrong)
+        except ValueError as error: print(error)
+      """), devices=None, MINIPOD_TOPOLOGY="v5e:2x2", MINIPOD_TIME="model")
+  *lines, data, first, second = out.splitlines()
+  assert first.startswith("format 'xml' is none of text, summary") and second.startswith("by 'colour'")
+  assert max(map(len, lines)) <= 100
+  report = json.loads(data)
+  step = next(each for each in report["programs"] if each["name"] == "jit_step")
+  assert step["launches"] == 3 and step["devices"] == 4 == report["num_devices"]
+  parts = sum(step[key] for key in ("work", "collective", "waiting", "idle"))
+  assert parts == pytest.approx(step["available"], rel=1e-9)
+  assert sum(op["time"] for op in step["ops"]) + step["other_work"] == pytest.approx(step["work"])
+  met = sum(each["exposed"] for each in step["collectives"])
+  assert met + step["other_collective"] == pytest.approx(step["collective"], abs=1e-12)
+  table = lines[lines.index("jit_step"):]
+  begin = next(i for i, line in enumerate(table) if line.startswith("  by line"))
+  shares = []
+  for line in table[begin + 1:]:
+    name, share = line[:58].strip(), float(line.split()[-2])
+    if name == "all":
+      break
+    shares.append(share)
+  assert share == 100 and sum(shares) == pytest.approx(100, abs=0.1 * len(shares))
+
+
+def command(*words, code=0, **variables):
+  done = subprocess.run([sys.executable, "-m", "minipod", *map(str, words)], capture_output=True, text=True,
+                        timeout=300, env=scenario.environment(devices=None, **variables))
+  assert done.returncode == code, done.stdout + done.stderr
+  return done.stdout
+
+
+def test_a_sweep_and_its_reports(tmp_path):
+  script = tmp_path / "train.py"
+  script.write_text(TRAIN)
+  rows = json.loads(command("sweep", "--json", "--pod", "v5e:2x2", "--pod", "v5e:2x3", script, code=1))
+  assert [row["settings"]["MINIPOD_TOPOLOGY"] for row in rows] == ["v5e:2x2", "v5e:2x3"]
+  assert rows[0]["program"] == "jit_step" and rows[0]["launches"] == 3 and rows[0]["step_seconds"] > 0
+  assert 0 < rows[0]["utilisation"] < 1 and "no slice of v5e" in rows[1]["error"]
+
+
+def test_a_report_is_read_from_its_file(tmp_path):
+  scenario.run(textwrap.dedent(TRAIN), devices=None, MINIPOD_TOPOLOGY="v5e:2x2", MINIPOD_TIME="model",
+               MINIPOD_DUMP=str(tmp_path))
+  (file,) = tmp_path.glob("*.time.json")
+  assert "jit_step" in command("report", file, "--by", "kind")
+  assert " 1.000 " in command("report", file, file)
+  assert command("report", tmp_path / "no.json", code=1) == ""
+
+
+def test_another_pod_in_the_same_process():
+  out = scenario.run(textwrap.dedent("""
+      import jax, minipod
+      print(jax.device_count())
+      minipod.use("v5e:4x4", hosts=2)
+      print(jax.device_count(), jax.devices()[0].device_kind, jax.numpy.arange(3).sum())
+      minipod.use("v5litepod-8", time="model")
+      jax.jit(lambda x: x + 1)(1.0); print(jax.device_count(), minipod.virtual_time() > 0)
+      minipod.use()
+      print(jax.device_count())
+      """), devices=None, MINIPOD_DEVICES="3")
+  assert out.splitlines() == ["3", "16 TPU v5 lite 3", "8 True", "3"]
+
+
+TESTS = """
+import jax, pytest
+
+@pytest.mark.pod("v5e:4x4", hosts=4)
+def test_pod(pod):
+  assert pod.num_devices == 16 and len({device.host_index for device in pod.devices}) == 4
+
+def test_without_mark(pod):
+  assert pod.num_devices == 3
+
+@pytest.mark.pod("torus:4", time="model")
+def test_faults(pod):
+  pod.inject({"device": 0, "dead": True})
+  with pytest.raises(jax.errors.JaxRuntimeError, match="dead"):
+    jax.block_until_ready(jax.jit(lambda x: x + 1)(1.0))
+
+def test_healed(pod):
+  assert jax.jit(lambda x: x + 1)(1.0) == 2
+
+@pytest.mark.pod("torus:4", processes=2)
+def test_processes(pod, tmp_path):
+  (tmp_path / "a.py").write_text("import jax; print(jax.process_index(), jax.device_count())")
+  assert pod.run(tmp_path / "a.py") == ["0 4", "1 4"]
+"""
+
+
+def test_the_plugin_of_pytest(tmp_path):
+  (tmp_path / "test_pods.py").write_text(TESTS)
+  done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "minipod.testing", "-p", "no:cacheprovider",
+                         str(tmp_path)], capture_output=True, text=True, timeout=300, cwd=tmp_path,
+                        env=scenario.environment(devices=None, MINIPOD_DEVICES="3"))
+  assert "5 passed" in done.stdout, done.stdout + done.stderr

@@ -1,0 +1,41 @@
+#include "topology/cloud_names.h"
+
+#include <stdio.h>
+
+static const struct {
+  const char *name, *preset;
+  int dims, cores;  // of the grid; of a chip, where the name counts cores
+} g_names[] = {
+    {"v2-", "v2", 2, 2},         {"v3-", "v3", 2, 2},   {"v4-", "v4", 3, 2},
+    {"v5p-", "v5p", 3, 2},       {"v5e-", "v5e", 2, 1}, {"v6e-", "v6e", 2, 1},
+    {"v5litepod-", "v5e", 2, 1},
+};
+
+// The sides of 2^k chips: as alike as they can be, the shortest first. Of three up to four chips
+// are a plane.
+static void cloud_names_put_shape(int dims, int k, char *out_shape) {
+  if (dims == 2) {
+    snprintf(out_shape, MP_CLOUD_SHAPE, "%dx%d", 1 << k / 2, 1 << (k + 1) / 2);
+  } else if (k <= 2) {
+    snprintf(out_shape, MP_CLOUD_SHAPE, "%dx%dx1", 1 << (k + 1) / 2, 1 << k / 2);
+  } else {
+    snprintf(out_shape, MP_CLOUD_SHAPE, "%dx%dx%d", 1 << k / 3, 1 << (k + 1) / 3, 1 << (k + 2) / 3);
+  }
+}
+
+bool mp_cloud_name_read(mp_str_t name, const char **out_preset, char *out_shape) {
+  for (size_t i = 0; i < sizeof(g_names) / sizeof(g_names[0]); ++i) {
+    if (!mp_str_starts_with(name, g_names[i].name)) continue;
+    const size_t begin = strlen(g_names[i].name);
+    long long count;
+    if (!mp_str_parse_i64((mp_str_t){name.data + begin, name.size - begin}, &count)) return false;
+    if (count < g_names[i].cores || count > 1 << 20) return false;
+    int k = 0;
+    while ((long long)g_names[i].cores << k < count) ++k;
+    if ((long long)g_names[i].cores << k != count) return false;
+    *out_preset = g_names[i].preset;
+    cloud_names_put_shape(g_names[i].dims, k, out_shape);
+    return true;
+  }
+  return false;
+}

@@ -1,0 +1,17 @@
+// What Google Cloud calls slices of TPUs: "v5litepod-16", "v4-8".
+#ifndef MINIPOD_TOPOLOGY_CLOUD_NAMES_H_
+#define MINIPOD_TOPOLOGY_CLOUD_NAMES_H_
+
+#include <stdbool.h>
+
+#include "sim/base/str.h"
+
+enum { MP_CLOUD_SHAPE = 32 };  // bytes that a shape takes
+
+// The preset and the grid of chips of such a name: "v5e" and "4x4", "v4" and "2x2x1". The number in
+// it counts chips, or of v2, v3, v4 and v5p cores, of which a chip has two; the grid is the one
+// that Cloud gives when none is asked for. False: it is no such name, or its number no power of
+// two.
+bool mp_cloud_name_read(mp_str_t name, const char **out_preset, char *out_shape);
+
+#endif  // MINIPOD_TOPOLOGY_CLOUD_NAMES_H_
