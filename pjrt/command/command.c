@@ -39,7 +39,7 @@ int mp_command_end(const char *program, mp_status_t status) {
 
 mp_status_t mp_command_read(const char *path, mp_strbuf_t *out_text) {
   const bool is_input = strcmp(path, "-") == 0;
-  FILE *file = is_input ? stdin : fopen(path, "rb");
+  FILE *file = is_input ? stdin : mp_fopen(path, "rb");
   if (file == NULL) {
     return mp_status_make(MP_NOT_FOUND, "cannot open '%s': %s", path, mp_system_text(errno));
   }

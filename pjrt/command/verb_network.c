@@ -3,10 +3,10 @@
 // devices, one a line, for other simulators (tools/simgrid/compare.py).
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pjrt/command/command.h"
+#include "sim/base/alloc.h"
 #include "sim/model/network/network.h"
 #include "topology/pod.h"
 
@@ -148,11 +148,11 @@ static mp_status_t verb_network_print_row(const question_t *question, const char
   }
   if (status == NULL && (strcmp(algorithm, "auto") == 0 ||
                          strcmp(mp_algorithm_name(traffic->algorithm), algorithm) == 0)) {
-    seconds = calloc(mp_network_num_links(network), sizeof(*seconds));
+    seconds = mp_calloc(mp_network_num_links(network), sizeof(*seconds));
     printf("%-26s %12.3f us  ", mp_algorithm_name(traffic->algorithm), traffic->alone * 1e6);
     if (seconds != NULL) verb_network_print_busiest(network, traffic, seconds);
   }
-  free(seconds);
+  mp_free(seconds);
   mp_network_release(network);
   return status;
 }
