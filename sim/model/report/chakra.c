@@ -11,10 +11,9 @@
 #include "sim/base/os/system.h"
 #include "sim/base/proto.h"
 #include "sim/model/report/chakra_groups.h"
-#include "sim/model/report/op_name.h"
 #include "sim/model/report/report.h"
 #include "sim/model/report/report_links.h"
-#include "sim/model/report/step_parts.h"
+#include "sim/model/report/watching.h"
 
 // The fields of Chakra's et_def.proto that are written here.
 enum { METADATA_VERSION = 1 };

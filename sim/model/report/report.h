@@ -27,8 +27,6 @@ mp_moment_t mp_report_now(mp_report_t *report);
 
 // How many devices the pod has.
 uint32_t mp_report_num_devices(const mp_report_t *report);
-// An observer whose functions do nothing, to begin with.
-mp_model_observer_t mp_report_silent_observer(void);
 // One more observer (borrowed until it is taken away), besides those that the options ask for. It
 // is told of what the host does from now on, until mp_report_unwatch. Observers of one report are
 // called one at a time. RESOURCE_EXHAUSTED when there are too many.

@@ -3,7 +3,7 @@
 #include "collectives/mailbox.h"
 #include "sim/model/report/report_copies.h"
 #include "sim/model/report/report_links.h"
-#include "sim/model/report/step_parts.h"
+#include "sim/model/report/watching.h"
 
 const char *mp_bound_name(mp_bound_t bound) {
   static const char *const names[] = {"compute", "memory", "latency"};

@@ -8,10 +8,9 @@
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
 #include "sim/base/os/system.h"
-#include "sim/model/report/op_name.h"
 #include "sim/model/report/report.h"
 #include "sim/model/report/report_links.h"
-#include "sim/model/report/step_parts.h"
+#include "sim/model/report/watching.h"
 
 enum { TIMELINE_BUFFER = 1 << 16, TIMELINE_LATE = 1 << 22 };
 

@@ -10,6 +10,7 @@
 #include "sim/model/report/report.h"
 #include "sim/model/report/report_rows.h"
 #include "sim/model/report/report_text.h"
+#include "sim/model/report/watching.h"
 #include "sim/plan/compile.h"
 #include "sim/readers/text/text.h"
 #include "tests/unit/support/unit.h"

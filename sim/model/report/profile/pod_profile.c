@@ -7,10 +7,9 @@
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/base/log.h"
-#include "sim/model/report/op_name.h"
 #include "sim/model/report/profile/xplane.h"
 #include "sim/model/report/report_links.h"
-#include "sim/model/report/step_parts.h"
+#include "sim/model/report/watching.h"
 
 enum { LINE_MODULES, LINE_OPS };
 

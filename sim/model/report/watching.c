@@ -1,0 +1,93 @@
+#include "sim/model/report/watching.h"
+
+void mp_step_parts(const mp_twin_t *twin, uint32_t step, uint32_t device, mp_moment_t begin,
+                   mp_moment_t end, void (*tell)(void *context, const mp_step_part_t *part),
+                   void *context) {
+  const mp_twin_step_t *s = &twin->steps[step];
+  double all = 0, done = 0;
+  for (uint32_t i = s->first; i < s->end; ++i) all += twin->kernels[i].seconds;
+  mp_moment_t at = begin;
+  for (uint32_t i = s->first; i < s->end; ++i) {
+    const mp_twin_kernel_t *kernel = &twin->kernels[i];
+    if (kernel->seconds == 0) continue;
+    done += kernel->seconds;
+    const mp_moment_t until = begin + (mp_moment_t)((double)(end - begin) * (done / all));
+    tell(context, &(mp_step_part_t){kernel, i, device, at, until});
+    at = until;
+  }
+}
+
+// ---- names ----
+
+mp_str_t mp_op_path(const mp_loc_t *loc) {
+  const mp_loc_t *name, *file;
+  mp_loc_find(loc, &name, &file);
+  return name == NULL ? MP_STR("") : name->text;
+}
+
+bool mp_op_source(const mp_loc_t *loc, mp_str_t *out_file, uint32_t *out_line) {
+  const mp_loc_t *name, *file;
+  mp_loc_find(loc, &name, &file);
+  if (file == NULL) return false;
+  *out_file = file->text;
+  *out_line = file->line;
+  return true;
+}
+
+// ---- an observer that is told and does nothing ----
+
+static void watching_on_enqueue(void *context, const mp_model_program_t *program,
+                                mp_moment_t moment) {
+  (void)context, (void)program, (void)moment;
+}
+
+static void watching_on_launch(void *context, const mp_model_program_t *program, uint32_t device,
+                               mp_moment_t begin, mp_moment_t end) {
+  (void)context, (void)program, (void)device, (void)begin, (void)end;
+}
+
+static void watching_on_work(void *context, const mp_model_program_t *program, uint32_t device,
+                             uint32_t step, mp_moment_t begin, mp_moment_t end) {
+  (void)context, (void)program, (void)device, (void)step, (void)begin, (void)end;
+}
+
+static void watching_on_meeting(void *context, const mp_model_program_t *program, uint32_t device,
+                                uint32_t collective, mp_moment_t arrival, mp_moment_t begin,
+                                mp_moment_t end) {
+  (void)context, (void)program, (void)device, (void)collective;
+  (void)arrival, (void)begin, (void)end;
+}
+
+static void watching_on_stream(void *context, const mp_model_program_t *program, uint32_t device,
+                               uint32_t collective, mp_moment_t begin, mp_moment_t end) {
+  (void)context, (void)program, (void)device, (void)collective, (void)begin, (void)end;
+}
+
+static void watching_on_message(void *context, const mp_model_program_t *program, uint32_t device,
+                                uint32_t collective, bool is_send, uint32_t other,
+                                mp_moment_t begin, mp_moment_t end) {
+  (void)context, (void)program, (void)device, (void)collective;
+  (void)is_send, (void)other, (void)begin, (void)end;
+}
+
+static void watching_on_link(void *context, const mp_model_program_t *program, uint32_t link,
+                             double bytes, uint32_t collective, mp_moment_t begin,
+                             mp_moment_t end) {
+  (void)context, (void)program, (void)link, (void)bytes, (void)collective, (void)begin, (void)end;
+}
+
+static void watching_on_transfer(void *context, const mp_model_transfer_t *transfer,
+                                 mp_moment_t begin, mp_moment_t end) {
+  (void)context, (void)transfer, (void)begin, (void)end;
+}
+
+mp_model_observer_t mp_report_silent_observer(void) {
+  return (mp_model_observer_t){.on_enqueue = watching_on_enqueue,
+                               .on_launch = watching_on_launch,
+                               .on_work = watching_on_work,
+                               .on_meeting = watching_on_meeting,
+                               .on_stream = watching_on_stream,
+                               .on_message = watching_on_message,
+                               .on_link = watching_on_link,
+                               .on_transfer = watching_on_transfer};
+}
