@@ -2,6 +2,9 @@
 
 JAX looks for its plugins at its first use of a device.  What programs call before that has to know
 minipod, too (minipod/jax/early.py).  Programs without JAX notice nothing.
+
+PYTEST_DONT_REWRITE: pytest wants to rewrite the assertions of packages that have plugins for it, and would
+warn everybody that this module is there already.
 """
 
 import sys
