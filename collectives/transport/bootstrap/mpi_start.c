@@ -23,19 +23,20 @@ typedef struct {
   const char *module;
   const char *libraries[2];
 } mpi_start_needs_t;
-static const mpi_start_needs_t g_needs[] = {{"ompi", {"libmpi.so.40", NULL}},
-                                            {"mpich", {"libmpich.so.12", "libmpi.so.12"}}};
+static const mpi_start_needs_t g_needs[] = {
+    {"minipod_mpi_ompi.so", {"libmpi.so.40", NULL}},
+    {"minipod_mpi_mpich.so", {"libmpich.so.12", "libmpi.so.12"}}};
 
-// False: it is not on this machine, as the last line of `tried` says.
-static bool mpi_start_open_mpi(const char *name, mp_strbuf_t *tried) {
+// False: what the module at `path` needs is not on this machine; `tried` says so.
+static bool mpi_start_open_mpi(const char *path, mp_strbuf_t *tried) {
+  const char *slash = strrchr(path, '/'), *file = slash == NULL ? path : slash + 1;
   for (size_t i = 0; i < sizeof(g_needs) / sizeof(g_needs[0]); ++i) {
-    if (strcmp(g_needs[i].module, name) != 0) continue;
+    if (strcmp(g_needs[i].module, file) != 0) continue;
     for (int k = 0; k < 2 && g_needs[i].libraries[k] != NULL; ++k) {
       if (dlopen(g_needs[i].libraries[k], RTLD_NOW | RTLD_GLOBAL) != NULL) return true;
     }
     const char *error = dlerror();
-    mp_strbuf_printf(tried, "%sminipod_mpi_%s.so: %s", tried->size == 0 ? "" : "; ", name,
-                     error == NULL ? "there is no MPI" : error);
+    mp_strbuf_puts(tried, error == NULL ? "there is no MPI" : error);
     return false;
   }
   return true;
@@ -43,6 +44,7 @@ static bool mpi_start_open_mpi(const char *name, mp_strbuf_t *tried) {
 
 static const mp_mpi_module_t *mpi_start_open_at(const char *path, mp_strbuf_t *tried) {
   mp_strbuf_printf(tried, "%s%s: ", tried->size == 0 ? "" : "; ", path);
+  if (!mpi_start_open_mpi(path, tried)) return NULL;
   // Never closed again: MPI leaves threads and handlers behind.
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL) {
@@ -81,7 +83,6 @@ mp_status_t mp_mpi_open_module(const char *path, const mp_launcher_t *launcher,
   const mp_mpi_module_t *module = NULL;
   if (path[0] != '\0') module = mpi_start_open_at(path, &tried);
   for (int i = 0; path[0] == '\0' && i < 2 && module == NULL && names[i] != NULL; ++i) {
-    if (!mpi_start_open_mpi(names[i], &tried)) continue;
     mp_strbuf_t beside;
     mp_strbuf_init(&beside);
     mpi_start_path_beside_us(names[i], &beside);
