@@ -123,7 +123,7 @@ def test_processes(pod, tmp_path):
 
 def test_the_plugin_of_pytest(tmp_path):
   (tmp_path / "test_pods.py").write_text(TESTS)
-  done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "minipod.testing", "-p", "no:cacheprovider",
+  done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
                          str(tmp_path)], capture_output=True, text=True, timeout=300, cwd=tmp_path,
                         env=scenario.environment(devices=None, MINIPOD_DEVICES="3"))
   assert "5 passed" in done.stdout, done.stdout + done.stderr
