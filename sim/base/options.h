@@ -1,10 +1,12 @@
 // Options of the plugin: one table, from which the create options, the environment variables, their
 // help and `minipod info` come.
 //
-// Precedence: create option > environment (MINIPOD_<NAME>) > default. A create option with an
-// unknown name is an INVALID_ARGUMENT that names the nearest known one; an unknown MINIPOD_*
-// variable is a logged warning. Values are checked here for type and range only; the layer that
-// uses a value checks what it means (whether the topology exists, whether counts agree).
+// Precedence: create option > environment (MINIPOD_<NAME>) > default; an empty text is the default.
+// A topology given as a create option says how many devices there are, so MINIPOD_DEVICES counts
+// for nothing beside it. A create option with an unknown name is an INVALID_ARGUMENT that names the
+// nearest known one; an unknown MINIPOD_* variable is a logged warning. Values are checked here for
+// type and range only; the layer that uses a value checks what it means (whether the topology
+// exists, whether counts agree).
 //
 // Thread-safety: an mp_options_t is immutable after creation and may be read from any thread.
 // mp_options_create reads the environment, so no thread may change it meanwhile.
