@@ -20,7 +20,7 @@ static void topo_json_put_pod(const mp_pod_info_t *info, mp_strbuf_t *out) {
                {"fabric", mp_fabric_name(info->dcn_fabric)}};
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
     mp_strbuf_printf(out, "%s\"%s\": ", i == 0 ? "" : ",\n ", texts[i].key);
-    mp_strbuf_put_json(out, texts[i].text);
+    mp_strbuf_put_json(out, mp_str(texts[i].text));
   }
   mp_strbuf_puts(out, ",\n \"shape\": ");
   topo_json_put_list(out, info->shape, info->num_dims);
@@ -60,7 +60,7 @@ static void topo_json_put_device(const mp_pod_info_t *info, const mp_pod_device_
 
 static void topo_json_put_link(const mp_network_link_t *link, mp_strbuf_t *out) {
   mp_strbuf_puts(out, "{\"name\": ");
-  mp_strbuf_put_json(out, link->name);
+  mp_strbuf_put_json(out, mp_str(link->name));
   mp_strbuf_printf(out, ", \"from\": %" PRIu32 ", \"to\": %" PRIu32 ", \"bandwidth\": ", link->from,
                    link->to);
   mp_strbuf_put_double(out, link->bandwidth);

@@ -9,7 +9,7 @@ static void verb_options_put_value(mp_strbuf_t *out, const mp_option_info_t *inf
                                    const mp_options_t *options, mp_option_id_t id) {
   const bool is_given = options->source[id] == MP_SOURCE_ENVIRONMENT;
   const char *text = is_given ? getenv(info->environment) : info->default_text;
-  mp_strbuf_put_json(out, text == NULL ? "" : text);
+  mp_strbuf_put_json(out, mp_str(text == NULL ? "" : text));
 }
 
 static void verb_options_put(mp_strbuf_t *out, const mp_options_t *options, mp_option_id_t id) {
@@ -33,7 +33,7 @@ static void verb_options_put(mp_strbuf_t *out, const mp_options_t *options, mp_o
   verb_options_put_value(out, info, options, id);
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
     mp_strbuf_printf(out, ", \"%s\": ", texts[i].key);
-    mp_strbuf_put_json(out, texts[i].text);
+    mp_strbuf_put_json(out, mp_str(texts[i].text));
   }
   mp_strbuf_putc(out, '}');
 }

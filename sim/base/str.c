@@ -91,17 +91,15 @@ void mp_strbuf_put_double(mp_strbuf_t *buffer, double value) {
   mp_strbuf_puts(buffer, text);
 }
 
-void mp_strbuf_put_json(mp_strbuf_t *buffer, const char *text) {
+void mp_strbuf_put_json(mp_strbuf_t *buffer, mp_str_t text) {
   mp_strbuf_putc(buffer, '"');
-  for (; *text != '\0'; ++text) {
-    const unsigned char c = (unsigned char)*text;
-    if (c == '"' || c == '\\') {
-      mp_strbuf_putc(buffer, '\\');
+  for (size_t i = 0; i < text.size; ++i) {
+    const unsigned char c = (unsigned char)text.data[i];
+    if (c == '"' || c == '\\') mp_strbuf_putc(buffer, '\\');
+    if (c >= 0x20) {
       mp_strbuf_putc(buffer, (char)c);
-    } else if (c < 0x20) {
-      mp_strbuf_printf(buffer, "\\u%04x", c);
     } else {
-      mp_strbuf_putc(buffer, (char)c);
+      mp_strbuf_printf(buffer, "\\u%04x", c);
     }
   }
   mp_strbuf_putc(buffer, '"');

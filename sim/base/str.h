@@ -71,7 +71,7 @@ MP_PRINTF(2, 3) void mp_strbuf_printf(mp_strbuf_t *buffer, const char *format, .
 // locale.
 void mp_strbuf_put_double(mp_strbuf_t *buffer, double value);
 // Appends a string of JSON, quotes included.
-void mp_strbuf_put_json(mp_strbuf_t *buffer, const char *text);
+void mp_strbuf_put_json(mp_strbuf_t *buffer, mp_str_t text);
 // OK, or out of memory if a write was lost.
 MP_NODISCARD mp_status_t mp_strbuf_status(const mp_strbuf_t *buffer);
 // The text so far, never NULL.

@@ -445,7 +445,7 @@ static bool cluster_takes_windows(const mp_cluster_find_t *find, const cluster_o
   const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
   return is_only && user->is_along && !user->is_reused && !cluster->is_rows &&
          find->states.items[user->cluster].kind == MP_CLUSTER_LOOP &&
-         cluster->count == mp_cluster_op_count(at->op) && !mp_cluster_is_cumulative(at->op);
+         cluster->count == mp_cluster_op_count(at->op) && mp_cluster_cumulative(at->op) < 0;
 }
 
 // Whether the user's cluster can compute the op.

@@ -226,13 +226,15 @@ double mp_cluster_row(const mp_op_t *op) {
   return (double)type->dims[type->rank - 1];
 }
 
-bool mp_cluster_is_cumulative(const mp_op_t *op) {
+int64_t mp_cluster_cumulative(const mp_op_t *op) {
   enum { SHORT = 8 };
+  if (op->code != MP_OP_REDUCE_WINDOW) return -1;
+  const mp_type_t *type = op->operands[0]->type;
   const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_WINDOW_DIMENSIONS);
   for (uint32_t d = 0; d < sizes.count; ++d) {
-    if (sizes.values[d] > SHORT && sizes.values[d] == op->operands[0]->type->dims[d]) return true;
+    if (sizes.values[d] > SHORT && sizes.values[d] == type->dims[d]) return (int64_t)d;
   }
-  return false;
+  return -1;
 }
 
 bool mp_cluster_is_set(const mp_op_t *op) {

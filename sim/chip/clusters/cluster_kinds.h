@@ -53,8 +53,9 @@ double mp_cluster_extent(const mp_op_t *op, mp_cluster_kind_t kind);
 // its operand is being computed.
 bool mp_cluster_goes_along(const mp_op_t *op, mp_cluster_kind_t kind, double count);
 
-// Whether windows of the op reach from one end of the array: sums up to each element.
-bool mp_cluster_is_cumulative(const mp_op_t *op);
+// The dimension along which every window of a reduce_window reaches from one end of the array: sums
+// up to each element. -1: there is none.
+int64_t mp_cluster_cumulative(const mp_op_t *op);
 // Whether an op writes values to one window of an array.
 bool mp_cluster_sets_window(const mp_op_t *op);
 // Whether a scatter sets values, so that it need not read what was there.

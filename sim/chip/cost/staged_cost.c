@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/vector_cost.h"
 
@@ -105,26 +106,13 @@ double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 
 // ---- windows ----
 
-// The dimension along which every window reaches from one end of the array: sums up to each
-// element. -1: there is none.
-static int64_t staged_cost_cumulative(const mp_op_t *op) {
-  enum { SHORT = 8 };
-  if (op->code != MP_OP_REDUCE_WINDOW) return -1;
-  const mp_type_t *type = op->operands[0]->type;
-  const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_WINDOW_DIMENSIONS);
-  for (uint32_t d = 0; d < sizes.count; ++d) {
-    if (sizes.values[d] > SHORT && sizes.values[d] == type->dims[d]) return (int64_t)d;
-  }
-  return -1;
-}
-
 double mp_window_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const mp_chip_figures_t *figures = &chip->figures;
   mp_work_t work;
   mp_work_of_op(op, &work);
   const double steps = work.vector_flops / mp_vector_rate(chip);
   const double memory = staged_cost_bytes(op) / chip->memory_bandwidth;
-  const int64_t along = staged_cost_cumulative(op);
+  const int64_t along = mp_cluster_cumulative(op);
   if (along < 0) return fmax(steps, memory / mp_figure_or(figures->window_share, 1));
   const bool is_last = along + 1 == (int64_t)op->operands[0]->type->rank;
   return fmax(steps,

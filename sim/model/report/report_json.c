@@ -11,7 +11,7 @@ static void report_json_key(const char *between, const char *key, mp_strbuf_t *o
 
 static void report_json_put_text(const char *key, const char *text, mp_strbuf_t *out) {
   report_json_key(", ", key, out);
-  mp_strbuf_put_json(out, text);
+  mp_strbuf_put_json(out, mp_str(text));
 }
 
 static void report_json_put_number(const char *key, double value, mp_strbuf_t *out) {
@@ -51,7 +51,7 @@ static void report_json_put_collectives(const mp_report_table_t *table,
     const mp_report_collective_t *c = &row->collective[i];
     const bool is_messages = c->met.algorithm == MP_ALGORITHM_AUTO;
     report_json_key(i == 0 ? "\n    {" : ",\n    {", "kind", out);
-    mp_strbuf_put_json(out, c->kind);
+    mp_strbuf_put_json(out, mp_str(c->kind));
     report_json_put_text("at", c->place, out);
     report_json_put_text("how", mp_overlap_name(c->overlap), out);
     report_json_put_text("algorithm",
@@ -78,7 +78,7 @@ static void report_json_put_ops(const mp_report_program_t *row, mp_strbuf_t *out
   for (uint32_t i = 0; i < row->num_ops; ++i) {
     const mp_report_op_t *op = &row->op[i];
     report_json_key(i == 0 ? "\n    {" : ",\n    {", "name", out);
-    mp_strbuf_put_json(out, op->name);
+    mp_strbuf_put_json(out, mp_str(op->name));
     report_json_put_text("at", op->place, out);
     report_json_put_text("class", mp_work_class_name(op->work_class), out);
     report_json_put_text("bound_by", mp_bound_name(op->bound), out);
@@ -126,7 +126,7 @@ static void report_json_put_program(const mp_report_table_t *table, const mp_rep
                                     mp_strbuf_t *out) {
   const mp_moment_t known = row->work + row->waiting + row->traffic;
   report_json_key("\n  {", "name", out);
-  mp_strbuf_put_json(out, row->name);
+  mp_strbuf_put_json(out, mp_str(row->name));
   report_json_put_count("devices", row->num_devices, out);
   report_json_put_count("launches", row->launches, out);
   report_json_put_time("seconds", row->time, out);
@@ -185,7 +185,7 @@ void mp_report_json_print(mp_report_table_t *table, mp_strbuf_t *out) {
   const uint32_t count = table->rows->programs.count;
   mp_report_table_sort(table);
   report_json_key("{", "pod", out);
-  mp_strbuf_put_json(out, info->name);
+  mp_strbuf_put_json(out, mp_str(info->name));
   report_json_put_text("kind", info->kind, out);
   report_json_put_count("num_devices", (uint64_t)info->num_devices, out);
   report_json_put_rates(info, out);

@@ -101,24 +101,9 @@ static bool timeline_begin(mp_timeline_t *timeline) {
   return false;
 }
 
-static void timeline_put_text(mp_timeline_t *timeline, mp_str_t text) {
-  mp_strbuf_t *out = timeline->out;
-  mp_strbuf_putc(out, '"');
-  for (size_t i = 0; i < text.size; ++i) {
-    const unsigned char c = (unsigned char)text.data[i];
-    if (c == '"' || c == '\\') mp_strbuf_putc(out, '\\');
-    if (c >= 0x20) {
-      mp_strbuf_putc(out, (char)c);
-    } else {
-      mp_strbuf_printf(out, "\\u%04x", c);
-    }
-  }
-  mp_strbuf_putc(out, '"');
-}
-
 static void timeline_put_field(mp_timeline_t *timeline, const char *name, mp_str_t text) {
   mp_strbuf_printf(timeline->out, ",\"%s\":", name);
-  timeline_put_text(timeline, text);
+  mp_strbuf_put_json(timeline->out, text);
 }
 
 // The beginning of a complete event. The caller writes its arguments and its end.
@@ -134,7 +119,7 @@ static void timeline_put_slice(mp_timeline_t *timeline, int process, uint32_t th
                    ".%03u,\"dur\":%" PRIu64 ".%03u,\"cat\":\"%s\",\"name\":",
                    process, thread + 1, from / 1000, (unsigned)(from % 1000), (to - from) / 1000,
                    (unsigned)((to - from) % 1000), category);
-  timeline_put_text(timeline, name);
+  mp_strbuf_put_json(timeline->out, name);
 }
 
 // An argument that is a number, and the ends of arguments and event.
@@ -153,7 +138,7 @@ static void timeline_name(mp_timeline_t *timeline, int process, int64_t thread, 
   if (thread >= 0) mp_strbuf_printf(out, "\"tid\":%" PRId64 ",", thread + 1);
   mp_strbuf_printf(
       out, "\"name\":\"%s\",\"args\":{\"name\":", thread >= 0 ? "thread_name" : "process_name");
-  timeline_put_text(timeline, mp_str(name));
+  mp_strbuf_put_json(timeline->out, mp_str(name));
   timeline_end(timeline);
 }
 
@@ -206,7 +191,7 @@ static void timeline_put_work(void *context, const mp_step_part_t *part) {
   timeline_put_slice(timeline, TIMELINE_DEVICES, part->device, part->begin, part->end, "work",
                      mp_str(part->kernel->name));
   mp_strbuf_puts(timeline->out, ",\"args\":{\"class\":");
-  timeline_put_text(timeline, mp_str(mp_work_class_name(part->kernel->work_class)));
+  mp_strbuf_put_json(timeline->out, mp_str(mp_work_class_name(part->kernel->work_class)));
   timeline_put_number(timeline, "flops", part->kernel->flops);
   timeline_put_number(timeline, "bytes", part->kernel->bytes);
   timeline_put_place(timeline, part->kernel->op->loc);
@@ -234,7 +219,7 @@ static void timeline_put_collective(mp_timeline_t *timeline, const mp_model_prog
       timeline, process, device, begin, end, is_waiting ? "waiting" : "collective",
       is_waiting ? MP_STR("waiting") : mp_str(mp_collective_kind_name(collective->kind)));
   mp_strbuf_puts(timeline->out, ",\"args\":{\"collective\":");
-  timeline_put_text(timeline, mp_str(mp_collective_kind_name(collective->kind)));
+  mp_strbuf_put_json(timeline->out, mp_str(mp_collective_kind_name(collective->kind)));
   timeline_put_number(timeline, "bytes", (double)mp_message_bytes(collective));
   timeline_put_field(timeline, "how", mp_str(mp_overlap_name(one->overlap)));
   const mp_algorithm_t algorithm = mp_model_program_algorithm(program, number);
@@ -281,7 +266,7 @@ static void timeline_put_stretch(mp_timeline_t *timeline, uint32_t number) {
     timeline_put_slice(timeline, TIMELINE_LINKS, number, stretch->begin, stretch->end, "link",
                        mp_str(stretch->name));
     mp_strbuf_puts(timeline->out, ",\"args\":{\"link\":");
-    timeline_put_text(timeline, mp_str(link->name));
+    mp_strbuf_put_json(timeline->out, mp_str(link->name));
     timeline_put_number(timeline, "bytes", stretch->bytes);
     const double seconds = mp_moment_seconds(stretch->end - stretch->begin);
     if (seconds > 0) {
