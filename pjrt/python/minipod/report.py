@@ -29,9 +29,23 @@ def share(part: float, whole: float) -> str:
   return f"{100 * part / whole:.1f} %" if whole > 0 else "-"
 
 
+def each_launch(program: dict) -> float:
+  """Seconds of a launch, on the average."""
+  return program["seconds"] / max(1, program["launches"])
+
+
+def _part(program: dict, time: float) -> float:
+  return time / program["available"] if program["available"] else 0.0
+
+
+def work(program: dict) -> float:
+  """The part of a program's time that its devices work."""
+  return _part(program, program["work"])
+
+
 def exposed(program: dict) -> float:
   """The part of a program's time that its devices spend in collectives or waiting for them."""
-  return (program["collective"] + program["waiting"]) / program["available"] if program["available"] else 0.0
+  return _part(program, program["collective"] + program["waiting"])
 
 
 def operations(program: dict) -> float:
@@ -77,8 +91,7 @@ def _line(name: str, what: str, time: float, program: dict) -> str:
 
 
 def _program(report: dict, program: dict, by: str) -> list[str]:
-  each = program["seconds"] / max(1, program["launches"])
-  facts = [f"{program['launches']} launches of {seconds(each)} on {program['devices']} devices"]
+  facts = [f"{program['launches']} launches of {seconds(each_launch(program))} on {program['devices']} devices"]
   if (used := utilisation(report, program)) is not None:
     facts.append(f"products of matrices {100 * used:.1f} % of the peak")
   facts.append(f"memory {program['memory']['bytes'] / 2**20:.1f} MiB")
@@ -111,8 +124,7 @@ def summary(report: dict, by: str = "line") -> str:
     lines.append("no rates of a chip are described: those of the defaults were assumed")
   lines.append(f"\n{'program':52} {'launches':>9} {'each':>11} {'in all':>11} {'share':>9}")
   for program in programs[:_PROGRAMS]:
-    each = program["seconds"] / max(1, program["launches"])
-    lines.append(f"{program['name'][:52]:52} {program['launches']:9} {seconds(each):>11}"
+    lines.append(f"{program['name'][:52]:52} {program['launches']:9} {seconds(each_launch(program)):>11}"
                  f" {seconds(program['seconds']):>11} {share(program['seconds'], whole):>9}")
   if others := programs[_PROGRAMS:]:
     time = sum(program["seconds"] for program in others)
@@ -129,19 +141,15 @@ def difference(before: dict, after: dict) -> str:
   old = {program["name"]: program for program in before["programs"]}
   lines = [f"{'program':40} {'before':>11} {'after':>11} {'after/before':>13} {'work':>10} {'exposed':>10}"]
   for program in after["programs"]:
-    name, each = program["name"], program["seconds"] / max(1, program["launches"])
+    name, each = program["name"], each_launch(program)
     if name not in old:
       lines.append(f"{name[:40]:40} {'-':>11} {seconds(each):>11}")
       continue
     was = old.pop(name)
-    then = was["seconds"] / max(1, was["launches"])
-    parts = [100 * (now(program) - now(was)) for now in (_work, exposed)]
+    then = each_launch(was)
+    parts = [100 * (now(program) - now(was)) for now in (work, exposed)]
     lines.append(f"{name[:40]:40} {seconds(then):>11} {seconds(each):>11}"
                  f" {each / then if then else 0:13.3f} {parts[0]:+8.1f} % {parts[1]:+8.1f} %")
-  lines += [f"{name[:40]:40} {seconds(was['seconds'] / max(1, was['launches'])):>11} {'-':>11}"
+  lines += [f"{name[:40]:40} {seconds(each_launch(was)):>11} {'-':>11}"
             for name, was in old.items()]
   return "\n".join(lines)
-
-
-def _work(program: dict) -> float:
-  return program["work"] / program["available"] if program["available"] else 0.0

@@ -1,6 +1,7 @@
 """What the parsers of verbs share."""
 
 import argparse
+import sys
 
 import minipod
 
@@ -11,6 +12,20 @@ def parser(verb: str, about: str, **keywords) -> argparse.ArgumentParser:
                                  formatter_class=argparse.RawDescriptionHelpFormatter, **keywords)
   made.add_argument("--version", action="version", version=f"minipod {minipod.__version__}")
   return made
+
+
+def words(made: argparse.ArgumentParser, rest: list[str], what: str) -> list[str]:
+  """The command (`what` it is to be) that ends a verb's arguments, behind a `--` or not."""
+  command = rest[1:] if rest[:1] == ["--"] else rest
+  if not command:
+    made.error(f"a {what} is missing")
+  return command
+
+
+def as_command(command: list[str]) -> list[str]:
+  """A script, or -m MODULE, is for this Python."""
+  is_python = command[0].endswith(".py") or command[0] == "-m"
+  return [sys.executable, *command] if is_python else command
 
 
 def columns(rows: list[tuple[str, ...]], indent: str = "  ") -> str:

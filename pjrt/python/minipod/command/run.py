@@ -40,11 +40,6 @@ def _parser() -> argparse.ArgumentParser:
   return parser
 
 
-def _as_command(words: list[str]) -> list[str]:
-  is_python = words[0].endswith(".py") or words[0] == "-m"
-  return [sys.executable, *words] if is_python else words
-
-
 def _environment(asked: argparse.Namespace) -> dict[str, str]:
   env = {**os.environ, "PYTHONUNBUFFERED": "1"}
   if asked.pod:
@@ -181,9 +176,7 @@ def _run_plain(asked: argparse.Namespace, words: list[str], printer: _Printer) -
 def main(words: list[str]) -> int:
   parser = _parser()
   asked = parser.parse_args(words)
-  rest = asked.command[1:] if asked.command[:1] == ["--"] else asked.command
-  if not rest:
-    parser.error("a script is missing")
+  rest = arguments.words(parser, asked.command, "script")
   if asked.processes < 1:
     parser.error(f"-n {asked.processes}: at least one process")
   launcher = asked.launcher
@@ -194,12 +187,12 @@ def main(words: list[str]) -> int:
     return command.complain("run", f"mpirun cannot be used: {why} (apt install openmpi-bin)")
   if launcher == "plain" and asked.hosts:
     return command.complain("run", "--hosts needs mpirun (apt install openmpi-bin)")
-  if not shutil.which(_as_command(rest)[0]):
+  if not shutil.which(arguments.as_command(rest)[0]):
     return command.complain("run", f"there is no command '{rest[0]}'")
   if rest[0].endswith(".py") and not os.path.isfile(rest[0]):
     return command.complain("run", f"there is no script '{rest[0]}'")
   start = _run_mpi if launcher == "mpirun" else _run_plain
   try:
-    return start(asked, _as_command(rest), _Printer(not asked.no_prefix))
+    return start(asked, arguments.as_command(rest), _Printer(not asked.no_prefix))
   except ValueError as error:
     return command.complain("run", str(error))

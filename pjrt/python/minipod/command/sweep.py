@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 
 from minipod import command
@@ -68,8 +67,7 @@ def _row(settings: list[tuple[str, str]], made: dict) -> dict:
   program = made["programs"][0]
   return row | {
       "program": program["name"], "launches": program["launches"],
-      "step_seconds": program["seconds"] / program["launches"],
-      "work": program["work"] / program["available"] if program["available"] else 0.0,
+      "step_seconds": report.each_launch(program), "work": report.work(program),
       "exposed": report.exposed(program), "memory_bytes": program["memory"]["bytes"],
       "utilisation": report.utilisation(made, program), "seconds": made["seconds"]}
 
@@ -87,18 +85,15 @@ def _words(row: dict) -> tuple[str, ...]:
 def main(words: list[str]) -> int:
   parser = _parser()
   asked = parser.parse_args(words)
-  rest = asked.command[1:] if asked.command[:1] == ["--"] else asked.command
-  if not rest:
-    parser.error("a command is missing")
+  words = arguments.words(parser, asked.command, "command")
   try:
     choices = _choices(asked)
   except ValueError as error:
     parser.error(str(error))
-  if rest[0].endswith(".py"):
-    rest = [sys.executable, *rest]
+  words = arguments.as_command(words)
   rows = []
   for settings in choices:
-    rows.append(_row(settings, _run(rest, settings, asked.values)))
+    rows.append(_row(settings, _run(words, settings, asked.values)))
     if "error" in rows[-1]:
       command.complain("sweep", f"{rows[-1]['settings']}: {rows[-1]['error']}")
   if asked.json:
