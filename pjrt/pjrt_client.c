@@ -127,14 +127,9 @@ static mp_status_t pjrt_client_wrap_client(void *context, mp_client_t *runtime) 
 }
 
 // Whoever has given an option that the others make idle has meant something else.
-static void pjrt_client_warn_of_idle(const mp_pod_t *pod, const mp_options_t *options) {
-  mp_pod_time_t time;
-  mp_status_t status = mp_pod_read_time(pod, options, &time);
-  if (status != NULL) {
-    mp_status_release(status);
-    return;
-  }
-  const bool is_timed = time.mode != MP_TIME_OFF, is_shapes = time.values == MP_VALUES_MODE_SHAPES;
+static void pjrt_client_warn_of_idle(const mp_pod_time_t *time, const mp_options_t *options) {
+  const bool is_timed = time->mode != MP_TIME_OFF;
+  const bool is_shapes = time->values == MP_VALUES_MODE_SHAPES;
   const struct {
     mp_option_id_t id;
     bool has_effect;
@@ -142,7 +137,7 @@ static void pjrt_client_warn_of_idle(const mp_pod_t *pod, const mp_options_t *op
   } rows[] = {
       {MP_OPTION_ID_algorithms, is_timed, "time: model"},
       {MP_OPTION_ID_calibration, is_timed, "time: model"},
-      {MP_OPTION_ID_pace, time.mode == MP_TIME_PACED, "time: paced"},
+      {MP_OPTION_ID_pace, time->mode == MP_TIME_PACED, "time: paced"},
       {MP_OPTION_ID_absent, is_shapes, "values: shapes"},
       {MP_OPTION_ID_unknown_branch, is_shapes, "values: shapes"},
       {MP_OPTION_ID_unknown_trip_count, is_shapes, "values: shapes"},
@@ -159,13 +154,20 @@ static void pjrt_client_warn_of_idle(const mp_pod_t *pod, const mp_options_t *op
 static void pjrt_client_log(const PJRT_Client *client, const mp_options_t *options) {
   const mp_pod_t *pod = mp_client_pod(client->client);
   const mp_pod_info_t *info = mp_pod_info(pod);
-  if (info->process_index == 0) pjrt_client_warn_of_idle(pod, options);
+  mp_pod_time_t time;
+  mp_status_t status = mp_pod_read_time(pod, options, &time);
+  if (status != NULL) {  // there would be no client
+    mp_status_release(status);
+    return;
+  }
+  if (info->process_index == 0) pjrt_client_warn_of_idle(&time, options);
   mp_log(MP_LOG_INFO,
          "minipod %s: %s, %d devices of kind '%s' (%d of them in process %d of %d), %d workers, "
          "machine code %s, time %s, values %s",
          MINIPOD_VERSION, info->name, info->num_devices, info->kind, info->num_local_devices,
          info->process_index, info->num_processes, mp_pod_machine(pod)->num_workers,
-         options->native == 0 ? "off" : "on", options->time, options->values);
+         options->native == 0 ? "off" : "on", mp_time_mode_name(time.mode),
+         mp_values_mode_name(time.values));
   if (!mp_log_enabled(MP_LOG_DEBUG)) return;
   mp_strbuf_t text;
   mp_strbuf_init(&text);

@@ -53,6 +53,11 @@ def test_no_module_is_no_mistake(tmp_path):
       MINIPOD_LIBRARY=library, MINIPOD_NATIVE=2, MINIPOD_LOG_LEVEL="info")
 
 
+def test_the_first_line_has_what_the_description_says():
+  lines = said("print(len(jax.devices()))", MINIPOD_LOG_LEVEL="info", MINIPOD_TOPOLOGY="torus:4 time:model values:shapes")
+  assert len(lines) == 1 and lines[0].endswith(", time model, values shapes"), lines
+
+
 def test_debug_tells_what_a_maintainer_asks_first():
   lines = said("""
       def double(x): return x * 2
