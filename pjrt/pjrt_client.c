@@ -1,6 +1,7 @@
 // The client: creation from options, its lists of devices and memories, default assignments.
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "pjrt/pjrt_objects.h"
@@ -150,6 +151,26 @@ static void pjrt_client_warn_of_idle(const mp_pod_time_t *time, const mp_options
   }
 }
 
+// Scripts that are tried on the CPU backend ask it for devices in these ways, which say nothing to
+// a plugin. Who has said here how many there are knows that.
+static void pjrt_client_warn_of_forced(const mp_pod_info_t *info, const mp_options_t *options) {
+  static const struct {
+    const char *variable, *flag;
+  } rows[] = {{"XLA_FLAGS", "xla_force_host_platform_device_count="}, {"JAX_NUM_CPU_DEVICES", ""}};
+  if (options->source[MP_OPTION_ID_num_devices] != MP_SOURCE_DEFAULT) return;
+  if (options->source[MP_OPTION_ID_topology] != MP_SOURCE_DEFAULT) return;
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+    const char *text = getenv(rows[i].variable);
+    const char *at = text == NULL ? NULL : strstr(text, rows[i].flag);
+    const long count = at == NULL ? 0 : strtol(at + strlen(rows[i].flag), NULL, 10);
+    if (count <= 0 || count == info->num_devices) continue;
+    mp_log(MP_LOG_WARNING,
+           "%s asks for %ld devices, but of JAX's CPU backend: minipod has %d, and %ld with "
+           "MINIPOD_DEVICES=%ld",
+           rows[i].variable, count, info->num_devices, count, count);
+  }
+}
+
 // One line on what has started; to maintainers all of it, line by line.
 static void pjrt_client_log(const PJRT_Client *client, const mp_options_t *options) {
   const mp_pod_t *pod = mp_client_pod(client->client);
@@ -160,7 +181,10 @@ static void pjrt_client_log(const PJRT_Client *client, const mp_options_t *optio
     mp_status_release(status);
     return;
   }
-  if (info->process_index == 0) pjrt_client_warn_of_idle(&time, options);
+  if (info->process_index == 0) {
+    pjrt_client_warn_of_idle(&time, options);
+    pjrt_client_warn_of_forced(info, options);
+  }
   mp_log(MP_LOG_INFO,
          "minipod %s: %s, %d devices of kind '%s' (%d of them in process %d of %d), %d workers, "
          "machine code %s, time %s, values %s",
@@ -235,6 +259,7 @@ mp_status_t mp_PJRT_Client_Destroy(PJRT_Client_Destroy_Args *args) {
   mp_pjrt_observe_client_end(args->client);
   args->client->client = NULL;
   mp_client_release(client);
+  mp_pjrt_log_unread();
   mp_pjrt_client_release(args->client);
   return NULL;
 }

@@ -5,6 +5,7 @@
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
+#include "sim/runtime/devices/unread.h"
 
 // `base`, the part that the interface knows, comes first.
 typedef struct {
@@ -63,9 +64,26 @@ void mp_pjrt_log_origin(mp_status_t status) {
          mp_status_message(status));
 }
 
+void mp_pjrt_log_unread(void) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_unread_take(&text);
+  const char *rest = mp_strbuf_text(&text);
+  if (text.size != 0) {
+    mp_log(MP_LOG_WARNING, "a program ends, and nobody has read what went wrong in it:");
+  }
+  while (*rest != '\0') {
+    const size_t size = strcspn(rest, "\n");
+    mp_log(MP_LOG_WARNING, "  %.*s", mp_str_precision(size), rest);
+    rest += size + (rest[size] == '\n');
+  }
+  mp_strbuf_deinit(&text);
+}
+
 PJRT_Error *mp_pjrt_error(mp_status_t status) {
   if (status == NULL) return NULL;
   mp_pjrt_log_origin(status);
+  mp_unread_deliver(status);
   pjrt_error_t *error = mp_malloc(sizeof(*error));
   if (error == NULL) {
     mp_status_release(status);

@@ -2,6 +2,7 @@
 
 #include "pjrt/pjrt_observer.h"
 #include "sim/base/alloc.h"
+#include "sim/runtime/devices/unread.h"
 
 // A launch's arrays, in one allocation; the pointers go into it.
 typedef struct {
@@ -136,6 +137,7 @@ static mp_status_t pjrt_execute_launch(const PJRT_LoadedExecutable_Execute_Args 
     mp_launch_t full = *what;
     full.arguments = arrays->by_device;
     mp_event_t **done = args->device_complete_events != NULL ? arrays->done : NULL;
+    mp_unread_expect_ends(done != NULL);
     const int64_t begin = done != NULL ? mp_pjrt_observe_launch() : 0;
     status = mp_executable_launch(executable->executable, &full, arrays->results_by_device, done);
     status = pjrt_execute_fail_later(executable, &full, status, arrays->results_by_device, done);

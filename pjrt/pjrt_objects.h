@@ -118,6 +118,8 @@ PJRT_Error *mp_pjrt_error(mp_status_t status);
 // Logs, at the level debug, where in our source an error was made that leaves the library, in
 // builds that know it.
 void mp_pjrt_log_origin(mp_status_t status);
+// Logs, at the level warning, the errors of launches that nobody has read (unread.h).
+void mp_pjrt_log_unread(void);
 // A new status from a code and a message that need not end in NUL.
 mp_status_t mp_pjrt_status(PJRT_Error_Code code, const char *message, size_t message_size);
 // The status of an error that one of the client's callbacks has returned, made by a function of

@@ -58,7 +58,8 @@
   X(MPI_START, "MPI's start", LEAF)          /* between MPI_Init and who waits for it */      \
   X(TRANSFER, "chunked transfer", LEAF)      /* one buffer that is filled in pieces */        \
   X(USER_DATA, "user data", LEAF)            /* what callers attach to memory spaces */       \
-  X(PROFILER, "profiler", LEAF)              /* what launches leave for the profiler */
+  X(PROFILER, "profiler", LEAF)              /* what launches leave for the profiler */       \
+  X(UNREAD, "unread errors", LEAF)           /* errors of launches and who was told */
 
 typedef enum {
   MP_LOCK_UNUSABLE,  // not initialized yet, or destroyed

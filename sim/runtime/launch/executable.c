@@ -6,6 +6,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/runtime/buffers/buffer_impl.h"
+#include "sim/runtime/devices/unread.h"
 #include "sim/runtime/launch/executable_impl.h"
 #include "sim/runtime/launch/shapes.h"
 #include "sim/runtime/order/launch_order.h"
@@ -257,6 +258,7 @@ static mp_status_t executable_fail_on(mp_executable_t *executable, mp_device_t *
   const mp_program_t *program = executable->program;
   mp_event_t *event = NULL;
   MP_RETURN_IF_ERROR(mp_event_create(&event));
+  mp_unread_add(error);
   mp_event_set(event, mp_status_retain(error));
   mp_status_t status = NULL;
   uint32_t count = 0;

@@ -6,6 +6,7 @@
 #include "sim/runtime/devices/ahead.h"
 #include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/devices/launching.h"
+#include "sim/runtime/devices/unread.h"
 #include "sim/runtime/order/launch_order.h"
 #include "sim/runtime/workers/workers.h"
 
@@ -237,6 +238,7 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   // This worker looks into its queue once the event's callbacks have run.
   mp_schedule_and_look(&runnable);
   MP_ASSERT(!mp_event_is_ready(run->event));  // it is set here and nowhere else
+  mp_unread_add(status);
   mp_event_set(run->event, status);
   mp_run_release(run);
 }

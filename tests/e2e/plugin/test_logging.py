@@ -72,3 +72,30 @@ def test_debug_tells_what_a_maintainer_asks_first():
                  r"debug: launch \d+: jit_double on device 1$",
                  r"debug: launch \d+: jit__fun on devices 0, 1, 2, 3$"]:
     assert re.search(wanted, text, re.MULTILINE), f"{wanted}\n{text}"
+
+
+FAILED = "import numpy as np\nxs = [jnp.ones((1024, 1024, 2)) * i for i in range(20)]\n"
+
+
+def test_an_error_that_nobody_has_read_is_said_at_the_end():
+  lines = said(FAILED, MINIPOD_DEVICE_MEMORY="64MiB")
+  assert lines[0] == "minipod: warning: a program ends, and nobody has read what went wrong in it:"
+  assert "RESOURCE_EXHAUSTED: out of memory: 8388608 bytes for f32[1024,1024,2], result 0 of jit_multiply" in lines[1]
+  assert len([line for line in lines if "RESOURCE_EXHAUSTED" in line]) == 1, lines
+
+
+def test_an_error_that_was_read_is_not_said_again():
+  for read in ["jax.block_until_ready(xs)", "np.asarray(xs[-1])", "print(xs[-1])",
+               "jax.block_until_ready(jax.jit(lambda x: x + 1)(xs[-1]))"]:
+    assert said(f"{FAILED}try:\n  {read}\n  raise SystemExit('no error')\nexcept jax.errors.JaxRuntimeError:\n  pass",
+                MINIPOD_DEVICE_MEMORY="64MiB") == [], read
+
+
+def test_devices_that_were_asked_of_the_cpu_are_none():
+  flags = "--xla_cpu_enable_fast_math=false --xla_force_host_platform_device_count=8"
+  lines = said("print(len(jax.devices()))", XLA_FLAGS=flags, MINIPOD_DEVICES="")
+  assert len(lines) == 1 and lines[0].startswith(
+      "minipod: warning: XLA_FLAGS asks for 8 devices, but of JAX's CPU backend: minipod has "), lines
+  assert lines[0].endswith(" and 8 with MINIPOD_DEVICES=8")
+  assert said("print(len(jax.devices()))", XLA_FLAGS=flags, MINIPOD_DEVICES=8) == []
+  assert said("print(len(jax.devices()))", XLA_FLAGS=flags, MINIPOD_TOPOLOGY="v5e:2x2") == []
