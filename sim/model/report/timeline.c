@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "collectives/mailbox.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
+#include "sim/base/os/gzip.h"
 #include "sim/base/os/system.h"
 #include "sim/model/report/report.h"
 #include "sim/model/report/report_links.h"
@@ -185,12 +187,26 @@ static void timeline_on_launch(void *context, const mp_model_program_t *program,
   timeline_end(timeline);
 }
 
+// What people know work by: the name that their framework gave it, without the names of the
+// functions that were compiled, "jit(step)/", which all have; else what kind of op it is.
+static mp_str_t timeline_work_name(const mp_step_part_t *part) {
+  mp_str_t path = mp_op_path(part->kernel->op->loc);
+  while (path.size > 4 && memcmp(path.data, "jit(", 4) == 0) {
+    const char *slash = memchr(path.data, '/', path.size);
+    if (slash == NULL) break;
+    path = (mp_str_t){slash + 1, path.size - (size_t)(slash + 1 - path.data)};
+  }
+  return path.size != 0 ? path : mp_str(part->kernel->name);
+}
+
 static void timeline_put_work(void *context, const mp_step_part_t *part) {
   mp_timeline_t *timeline = context;
   if (!timeline_begin(timeline)) return;
   timeline_put_slice(timeline, TIMELINE_DEVICES, part->device, part->begin, part->end, "work",
-                     mp_str(part->kernel->name));
-  mp_strbuf_puts(timeline->out, ",\"args\":{\"class\":");
+                     timeline_work_name(part));
+  mp_strbuf_puts(timeline->out, ",\"args\":{\"kind\":");
+  mp_strbuf_put_json(timeline->out, mp_str(part->kernel->name));
+  mp_strbuf_puts(timeline->out, ",\"class\":");
   mp_strbuf_put_json(timeline->out, mp_str(mp_work_class_name(part->kernel->work_class)));
   timeline_put_number(timeline, "flops", part->kernel->flops);
   timeline_put_number(timeline, "bytes", part->kernel->bytes);
@@ -338,6 +354,19 @@ static void timeline_on_transfer(void *context, const mp_model_transfer_t *trans
 
 // ---- Making ----
 
+static mp_status_t timeline_open(mp_timeline_t *timeline, const char *path) {
+  FILE *file = mp_fopen_out(path, "wb");
+  if (file == NULL) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "option trace: cannot write %s: %s", path,
+                          mp_system_text(errno));
+  }
+  if (!mp_gzip_is_named(path)) {
+    timeline->file = file;
+    return NULL;
+  }
+  return mp_status_annotate(mp_gzip_open(file, &timeline->file), "option trace: %s", path);
+}
+
 static mp_status_t timeline_make(mp_timeline_t *timeline, const char *path) {
   const size_t num_devices = (size_t)mp_pod_info(mp_model_pod(timeline->model))->num_devices;
   timeline->written = mp_calloc(num_devices, sizeof(*timeline->written));
@@ -349,11 +378,7 @@ static mp_status_t timeline_make(mp_timeline_t *timeline, const char *path) {
   MP_RETURN_IF_NULL(timeline->streamed);
   MP_RETURN_IF_NULL(timeline->is_named);
   MP_RETURN_IF_NULL(timeline->links);
-  timeline->file = mp_fopen_out(path, "wb");
-  if (timeline->file == NULL) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "option trace: cannot write %s: %s", path,
-                          mp_system_text(errno));
-  }
+  MP_RETURN_IF_ERROR(timeline_open(timeline, path));
   setvbuf(timeline->file, NULL, _IONBF, 0);  // lines are written whole
   mp_strbuf_puts(timeline->out, "[\n");
   timeline_name(timeline, TIMELINE_HOST, -1, "host");

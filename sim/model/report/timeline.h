@@ -5,8 +5,10 @@
 // by op, waiting, and collectives), and the links (a thread for each link that is used: when it
 // carries bytes, and how many). Times are nanoseconds since the client was made.
 //
+// Work has the name that its framework gave it ("layer/dot_general"), its kind is an argument.
+//
 // Events go to the file as they come, in whole lines, so that what a process leaves that was killed
-// can be opened, too. After `most_events` no more are written, and the last event says so.
+// can be opened, too; compressed where the path ends in ".gz". After `most_events` no more are written, and the last event says so.
 #ifndef MINIPOD_SIM_MODEL_REPORT_TIMELINE_H_
 #define MINIPOD_SIM_MODEL_REPORT_TIMELINE_H_
 

@@ -1,6 +1,7 @@
 """Where virtual time goes: the table, the timeline, profiles, and traces for other simulators."""
 
 import collections
+import gzip
 import glob
 import json
 import subprocess
@@ -181,9 +182,11 @@ def test_the_timeline(tmp_path):
   assert set(rows) <= named
   pod, links, beside = (processes[name] for name in ("v5e:2x2", "links", "collectives beside work"))
   for device in range(4):
-    names = collections.Counter(e["name"] for e in rows[pod, device + 1])
+    names = collections.Counter(e["args"].get("kind", e["name"]) for e in rows[pod, device + 1])
     assert names["all_reduce"] == 10 and names["dot_general"] == 10
     assert collections.Counter(e["name"] for e in rows[beside, device + 1]) == {"collective_permute": 5}
+    work = [e["name"] for e in rows[pod, device + 1] if e["args"].get("kind") == "dot_general"]
+    assert all(name.endswith("dot_general") and "jit(" not in name for name in work), work
   reduce = next(e for e in rows[pod, 1] if e["name"] == "all_reduce")
   assert reduce["args"]["bytes"] == 262144 and reduce["args"]["algorithm"]
   assert reduce["args"]["op"].endswith("psum") and reduce["args"]["line"] > 0
@@ -209,6 +212,15 @@ def test_perfetto_opens_the_timeline(tmp_path):
   longest = {name: time for process, name, _, time in rows if process == "v5e:2x2"}
   assert all(longest[f"device {device}"] > 0 for device in range(4))
   assert any(process == "links" for process, *_ in rows)
+
+
+def test_a_compressed_timeline_is_the_same(tmp_path):
+  run(MINIPOD_TRACE=tmp_path / "t.json")
+  run(MINIPOD_TRACE=tmp_path / "t.json.gz")
+  plain = (tmp_path / "t.json").read_bytes()
+  small = (tmp_path / "t.json.gz").read_bytes()
+  assert gzip.decompress(small) == plain
+  assert len(small) < len(plain) / 4
 
 
 def test_the_timeline_is_bounded(tmp_path):
