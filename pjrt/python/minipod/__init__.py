@@ -44,14 +44,18 @@ def library_path() -> str:
       " `pip wheel .` makes in the source tree, or set MINIPOD_LIBRARY to a built library.")
 
 
-def time_report(format: str = "text", by: str = "line"):
+def time_report(format: str = "text", by: str = "line", mesh=None, tokens: float | None = None):
   """Where the virtual time of the described pod went.
 
   Args:
     format: "text": all tables, by program, collective and op.  "summary": at most 100 columns,
-      with what is not in a row as "(others)", so that it adds up.  "json": all figures as a text,
-      a list of one object for each client; "data": the same as Python's own lists and dicts.
-    by: of a summary: rows by "line" of the program, "kind" of op, or "class" of work.
+      with what is not in a row as "(others)", so that it adds up.  "html": a page with all such
+      tables.  "json": all figures as a text, a list of one object for each client; "data": the same
+      as Python's own lists and dicts.
+    by: of a summary: rows by "line" of the program, "layer" (the name stack), "kind" of op, "class"
+      of work, or "axis" along which collectives go.
+    mesh: of a summary or page: the jax.sharding.Mesh whose axes collectives are named by.
+    tokens: of a summary or page: what a launch of the longest program takes, for tokens/s.
 
   Raises:
     RuntimeError: no virtual times are kept (`MINIPOD_TIME=model`).
@@ -67,8 +71,12 @@ def time_report(format: str = "text", by: str = "line"):
   if format == "data":
     return report.read(virtual.time_report_json())
   if format == "summary":
-    return "\n\n".join(report.summary(each, by) for each in report.read(virtual.time_report_json()))
-  raise ValueError(f"format {format!r} is none of text, summary, json and data")
+    return "\n\n".join(report.summary(each, by, mesh, tokens) for each in report.read(virtual.time_report_json()))
+  if format == "html":
+    from minipod import report_page
+
+    return "".join(report_page.page(each, mesh, tokens) for each in report.read(virtual.time_report_json()))
+  raise ValueError(f"format {format!r} is none of text, summary, html, json and data")
 
 
 def virtual_time() -> float:

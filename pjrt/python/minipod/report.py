@@ -3,13 +3,16 @@
 What it is made of is what the library says as JSON (sim/model/report/report_table.h).
 """
 
+import itertools
 import json
+import math
+import re
 import textwrap
 
-GROUPS = ("line", "kind", "class")
+GROUPS = ("line", "layer", "kind", "class", "axis")
 COLUMNS = 100
 ROWS = 20
-_PROGRAMS = 8
+PROGRAMS = 8
 
 
 def read(text: str) -> list[dict]:
@@ -62,7 +65,56 @@ def utilisation(report: dict, program: dict) -> float | None:
   return operations(program) / (rate * program["available"])
 
 
-def _key(row: dict, by: str) -> str:
+# Of a name stack: what JAX puts around and between the names that users give.
+_WRAPPED = re.compile(r"^(?:jit|pjit|jvp|transpose|vmap|pmap|checkpoint|remat|custom_jvp|custom_vjp)\((.*)\)$")
+_BETWEEN = {"", "while", "body", "cond", "branch", "closed_call", "core_call", "checkpoint", "remat",
+            "rematted_computation", "shard_map", "shmap_body", "custom_jvp_call", "custom_vjp_call", "pjit", "scan"}
+
+
+def layer(path: str) -> str:
+  """The names that users gave, of a name stack: "layer0/mlp" of "jit(step)/transpose(jvp(layer0))/while/body/mlp"."""
+  names = []
+  for part in path.split("/"):
+    is_function = part.startswith(("jit(", "pjit("))
+    while found := _WRAPPED.match(part):
+      part = found[1]
+    if not is_function and part not in _BETWEEN:
+      names.append(part)
+  return "/".join(names) or "(no name)"
+
+
+def axes(row: dict, mesh: dict | None) -> str:
+  """Along what a collective is: axes of the mesh, or how its groups lie among the devices."""
+  if not row["members"]:
+    return "pairs"
+  first, *second = row["first_members"]
+  stride = second[0] - first if second else 0
+  if mesh and (name := mesh.get((row["members"], stride))):
+    return name
+  return f"groups of {row['members']}" + (f", {stride} apart" if stride else "")
+
+
+def axes_of(mesh) -> dict[tuple[int, int], str]:
+  """Groups along each choice of a mesh's axes, by their size and the distance of their first two members."""
+  ids = [device.id for device in mesh.devices.flat]
+  names = list(mesh.axis_names)
+  shape = [mesh.shape[name] for name in names]
+  strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
+  found: dict[tuple[int, int], str] = {}
+  for count in range(1, len(names) + 1):
+    for chosen in itertools.combinations(range(len(names)), count):
+      size = math.prod(shape[i] for i in chosen)
+      inner = [i for i in chosen if shape[i] > 1]
+      if inner:
+        found.setdefault((size, ids[strides[inner[-1]]] - ids[0]), " and ".join(names[i] for i in inner))
+  return found
+
+
+def _key(row: dict, by: str, mesh: dict | None) -> str:
+  if by == "layer":
+    return layer(row["name"])
+  if by == "axis":
+    return f"{row['kind']} along {axes(row, mesh)}" if "members" in row else row["class"]
   if by == "class":
     return row.get("class", "collective")
   name = row.get("name") or row["kind"]
@@ -72,14 +124,17 @@ def _key(row: dict, by: str) -> str:
   return place or row["at"] or name
 
 
-def _rows(program: dict, by: str) -> list[tuple[str, str, float]]:
+def _rows(program: dict, by: str, mesh: dict | None) -> list[tuple[str, str, float]]:
   """Groups with how they are spent and the time of all devices, the longest first."""
   sums: dict[tuple[str, str], float] = {}
-  for what, rows, time in (("work", program["ops"], "time"),
-                           ("collective", program["collectives"], "exposed")):
+  tables = (("work", program["ops"], "time"), ("collective", program["collectives"], "exposed"))
+  if by == "layer":
+    tables = tuple((what, program["layers"], what) for what in ("work", "collective"))
+  for what, rows, time in tables:
     for row in rows:
-      key = _key(row, by), what
-      sums[key] = sums.get(key, 0.0) + row[time]
+      if row[time] > 0:
+        key = _key(row, by, mesh), what
+        sums[key] = sums.get(key, 0.0) + row[time]
   return sorted(((key, what, time) for (key, what), time in sums.items()), key=lambda row: -row[2])
 
 
@@ -90,30 +145,52 @@ def _line(name: str, what: str, time: float, program: dict) -> str:
   return f"  {shown:{width}} {what:12} {seconds(each):>12} {share(time, program['available']):>9}"
 
 
-def _program(report: dict, program: dict, by: str) -> list[str]:
-  facts = [f"{program['launches']} launches of {seconds(each_launch(program))} on {program['devices']} devices"]
-  if (used := utilisation(report, program)) is not None:
-    facts.append(f"products of matrices {100 * used:.1f} % of the peak")
-  facts.append(f"memory {program['memory']['bytes'] / 2**20:.1f} MiB")
-  lines = [program["name"][:COLUMNS]]
-  lines += textwrap.wrap("; ".join(facts), COLUMNS, initial_indent="  ", subsequent_indent="  ")
-  lines.append(f"  {'by ' + by:{COLUMNS - 44}} {'spent in':12} {'of a device':>12} {'share':>9}")
-  rows = _rows(program, by)
-  lines += [_line(*row, program) for row in rows[:ROWS]]
-  rest = {what: sum(row[2] for row in rows[ROWS:] if row[1] == what) + program[f"other_{what}"]
+def _missing(program: dict, by: str, what: str) -> float:
+  """Seconds of all devices that have no row in the tables of which groups are made."""
+  if by == "layer":
+    return max(0.0, program[what] - sum(row[what] for row in program["layers"]))
+  return program[f"other_{what}"]
+
+
+def table(program: dict, by: str, mesh: dict | None) -> list[tuple[str, str, float]]:
+  """Rows of a program that add up to all of its time, without those of what is hidden."""
+  rows = _rows(program, by, mesh)
+  rest = {what: sum(row[2] for row in rows[ROWS:] if row[1] == what) + _missing(program, by, what)
           for what in ("work", "collective")}
-  lines += [_line("(others)", what, time, program) for what, time in rest.items() if time > 0]
-  for what in ("waiting", "idle"):
-    if program[what] > 0:
-      lines.append(_line(f"({what})", what, program[what], program))
-  lines.append(_line("all", "", program["available"], program))
+  found = rows[:ROWS] + [("(others)", what, time) for what, time in rest.items() if time > 0]
+  found += [(f"({what})", what, program[what]) for what in ("waiting", "idle") if program[what] > 0]
+  return found + [("all", "", program["available"])]
+
+
+def facts(report: dict, program: dict, tokens: float | None) -> list[str]:
+  """What one line says of a program; `tokens` is of the program that takes longest."""
+  found = [f"{program['launches']} launches of {seconds(each_launch(program))} on {program['devices']} devices"]
+  if (used := utilisation(report, program)) is not None:
+    found.append(f"products of matrices {100 * used:.1f} % of the peak")
+  found.append(f"memory {program['memory']['bytes'] / 2**20:.1f} MiB of a device")
+  if tokens and program is report["programs"][0] and program["seconds"]:
+    rate = tokens / each_launch(program)
+    found.append(f"{rate:,.0f} tokens/s, {rate / program['devices']:,.0f} of a device")
+  return found
+
+
+def _program(report: dict, program: dict, by: str, mesh: dict | None, tokens: float | None) -> list[str]:
+  lines = [program["name"][:COLUMNS]]
+  lines += textwrap.wrap("; ".join(facts(report, program, tokens)), COLUMNS, initial_indent="  ", subsequent_indent="  ")
+  lines.append(f"  {'by ' + by:{COLUMNS - 44}} {'spent in':12} {'of a device':>12} {'share':>9}")
+  lines += [_line(*row, program) for row in table(program, by, mesh)]
   if program["hidden"] > 0:
     lines.append(_line("beside work, in none of these", "hidden", program["hidden"], program))
   return lines
 
 
-def summary(report: dict, by: str = "line") -> str:
-  """A report as a text; times are those of one device in one launch, on the average."""
+def summary(report: dict, by: str = "line", mesh=None, tokens: float | None = None) -> str:
+  """A report as a text; times are those of one device in one launch, on the average.
+
+  With the mesh of a program, collectives have the names of its axes; `tokens` is how many a launch of
+  the program takes that took longest.
+  """
+  known = axes_of(mesh) if mesh is not None else None
   if by not in GROUPS:
     raise ValueError(f"by {by!r} is none of {', '.join(GROUPS)}")
   programs = report["programs"]
@@ -123,16 +200,16 @@ def summary(report: dict, by: str = "line") -> str:
   if not any(report["flops"].values()):
     lines.append("no rates of a chip are described: those of the defaults were assumed")
   lines.append(f"\n{'program':52} {'launches':>9} {'each':>11} {'in all':>11} {'share':>9}")
-  for program in programs[:_PROGRAMS]:
+  for program in programs[:PROGRAMS]:
     lines.append(f"{program['name'][:52]:52} {program['launches']:9} {seconds(each_launch(program)):>11}"
                  f" {seconds(program['seconds']):>11} {share(program['seconds'], whole):>9}")
-  if others := programs[_PROGRAMS:]:
+  if others := programs[PROGRAMS:]:
     time = sum(program["seconds"] for program in others)
     count = sum(program["launches"] for program in others)
     lines.append(f"{'(others)':52} {count:9} {seconds(time / max(1, count)):>11} {seconds(time):>11}"
                  f" {share(time, whole):>9}")
-  for program in programs[:_PROGRAMS]:
-    lines += ["", *_program(report, program, by)]
+  for program in programs[:PROGRAMS]:
+    lines += ["", *_program(report, program, by, known, tokens)]
   return "\n".join(lines)
 
 

@@ -3,6 +3,7 @@
 #include "collectives/mailbox.h"
 #include "sim/base/hash.h"
 #include "sim/model/clock/books.h"
+#include "sim/model/report/watching.h"
 
 // ---- Places ----
 
@@ -88,6 +89,30 @@ mp_status_t mp_report_ops_add(mp_arena_t *arena, mp_report_ops_t *ops, const mp_
   const mp_report_known_row_t entry = {hash, ops->rows.count};
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(arena, &ops->rows, *op));
   return MP_HASH_MAP_ADD(arena, &ops->known, &entry);
+}
+
+// ---- Layers ----
+
+mp_status_t mp_report_layers_add(mp_report_places_t *places, mp_report_layers_t *layers,
+                                 const mp_loc_t *loc, mp_moment_t work, mp_moment_t traffic) {
+  mp_str_t path = mp_op_path(loc);
+  while (path.size > 0 && path.data[path.size - 1] != '/') path.size -= 1;
+  if (path.size > 0) path.size -= 1;
+  const char *name;
+  MP_RETURN_IF_ERROR(report_fold_intern(places, path, &name));
+  const uint64_t hash = mp_hash_pointer(name);
+  const mp_report_known_row_t *known;
+  MP_HASH_MAP_EACH(&layers->known, hash, known) {
+    mp_report_layer_t *row = &layers->rows.items[known->row];
+    if (row->name != name) continue;
+    row->work += work;
+    row->traffic += traffic;
+    return NULL;
+  }
+  const mp_report_known_row_t entry = {hash, layers->rows.count};
+  const mp_report_layer_t layer = {.name = name, .work = work, .traffic = traffic};
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(places->arena, &layers->rows, layer));
+  return MP_HASH_MAP_ADD(places->arena, &layers->known, &entry);
 }
 
 // ---- Collectives ----

@@ -38,6 +38,16 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_report_ops_add(mp_arena_t *arena, mp_report_ops_t *ops,
                                            const mp_report_op_t *op);
 
+typedef struct {
+  MP_ARRAY(mp_report_layer_t) rows;
+  MP_HASH_MAP(mp_report_known_row_t) known;
+} mp_report_layers_t;
+
+// Adds up what was done at an op of this location, under the name of its framework.
+MP_NODISCARD mp_status_t mp_report_layers_add(mp_report_places_t *places,
+                                              mp_report_layers_t *layers, const mp_loc_t *loc,
+                                              mp_moment_t work, mp_moment_t traffic);
+
 // Collectives of the same groups, at one place.
 typedef struct {
   const mp_twin_collective_t *first;

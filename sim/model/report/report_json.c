@@ -43,6 +43,15 @@ static void report_json_put_link(const mp_report_table_t *table, int64_t link, d
   report_json_put_number("link_seconds", seconds, out);
 }
 
+static void report_json_put_first(const mp_report_collective_t *c, mp_strbuf_t *out) {
+  report_json_key(", ", "first_members", out);
+  mp_strbuf_putc(out, '[');
+  for (uint32_t i = 0; i < 2 && i < c->members; ++i) {
+    mp_strbuf_printf(out, "%s%" PRIu32, i == 0 ? "" : ", ", c->first[i]);
+  }
+  mp_strbuf_putc(out, ']');
+}
+
 static void report_json_put_collectives(const mp_report_table_t *table,
                                         const mp_report_program_t *row, mp_strbuf_t *out) {
   mp_moment_t exposed = 0;
@@ -54,6 +63,8 @@ static void report_json_put_collectives(const mp_report_table_t *table,
     mp_strbuf_put_json(out, mp_str(c->kind));
     report_json_put_text("at", c->place, out);
     report_json_put_text("how", mp_overlap_name(c->overlap), out);
+    report_json_put_count("members", c->members, out);
+    report_json_put_first(c, out);
     report_json_put_text("algorithm",
                          is_messages ? "messages" : mp_algorithm_name(c->met.algorithm), out);
     report_json_put_count("count", c->met.count, out);
@@ -91,6 +102,19 @@ static void report_json_put_ops(const mp_report_program_t *row, mp_strbuf_t *out
   }
   mp_strbuf_putc(out, ']');
   report_json_put_time("other_work", row->work > work ? row->work - work : 0, out);
+}
+
+static void report_json_put_layers(const mp_report_program_t *row, mp_strbuf_t *out) {
+  report_json_begin_list("layers", out);
+  for (uint32_t i = 0; i < row->num_layers; ++i) {
+    const mp_report_layer_t *layer = &row->layer[i];
+    report_json_key(i == 0 ? "\n    {" : ",\n    {", "name", out);
+    mp_strbuf_put_json(out, mp_str(layer->name));
+    report_json_put_time("work", layer->work, out);
+    report_json_put_time("collective", layer->traffic, out);
+    mp_strbuf_putc(out, '}');
+  }
+  mp_strbuf_putc(out, ']');
 }
 
 static void report_json_put_copies(const mp_report_program_t *row, mp_strbuf_t *out) {
@@ -145,6 +169,7 @@ static void report_json_put_program(const mp_report_table_t *table, const mp_rep
   report_json_put_collectives(table, row, out);
   report_json_put_copies(row, out);
   report_json_put_ops(row, out);
+  report_json_put_layers(row, out);
   mp_strbuf_putc(out, '}');
 }
 

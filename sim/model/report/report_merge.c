@@ -30,6 +30,13 @@ static mp_status_t report_merge_own(mp_arena_t *arena, mp_report_program_t *row)
     guess[i] = row->guess[i];
     MP_RETURN_IF_ERROR(report_merge_text(arena, &guess[i].place));
   }
+  mp_report_layer_t *layer = MP_ARENA_ARRAY(arena, mp_report_layer_t, row->num_layers + 1);
+  MP_RETURN_IF_NULL(layer);
+  for (uint32_t i = 0; i < row->num_layers; ++i) {
+    layer[i] = row->layer[i];
+    MP_RETURN_IF_ERROR(report_merge_text(arena, &layer[i].name));
+  }
+  row->layer = layer;
   row->collective = collective;
   row->op = op;
   row->guess = guess;
@@ -57,6 +64,16 @@ static void report_merge_op(mp_report_program_t *to, const mp_report_op_t *from)
     if (strcmp(row->name, from->name) != 0 || strcmp(row->place, from->place) != 0) continue;
     row->count += from->count;
     row->time += from->time;
+    return;
+  }
+}
+
+static void report_merge_layer(mp_report_program_t *to, const mp_report_layer_t *from) {
+  for (uint32_t i = 0; i < to->num_layers; ++i) {
+    mp_report_layer_t *row = &to->layer[i];
+    if (strcmp(row->name, from->name) != 0) continue;
+    row->work += from->work;
+    row->traffic += from->traffic;
     return;
   }
 }
@@ -99,6 +116,7 @@ static mp_status_t report_merge_into(mp_arena_t *arena, mp_report_program_t *to,
   }
   mp_report_copies_merge(to, from);
   for (uint32_t i = 0; i < from->num_ops; ++i) report_merge_op(to, &from->op[i]);
+  for (uint32_t i = 0; i < from->num_layers; ++i) report_merge_layer(to, &from->layer[i]);
   to->guessed += from->guessed;
   for (uint32_t i = 0; i < from->num_guesses; ++i) {
     MP_RETURN_IF_ERROR(report_merge_guess(arena, to, &from->guess[i]));

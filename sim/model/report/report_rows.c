@@ -48,6 +48,24 @@ static mp_status_t report_rows_load_links(const maker_t *m, const mp_collective_
   return NULL;
 }
 
+// The largest group says along which axis of a mesh a collective is: by its size and its first two
+// members.
+static void report_rows_name_group(const maker_t *m, const mp_collective_t *collective,
+                                   mp_report_collective_t *row) {
+  const mp_groups_t *groups = collective->groups;
+  uint32_t largest = 0;
+  for (uint32_t g = 0; groups != NULL && g < groups->num_groups; ++g) {
+    const uint32_t size = groups->offsets[g + 1] - groups->offsets[g];
+    if (size <= row->members) continue;
+    row->members = size;
+    largest = g;
+  }
+  for (uint32_t i = 0; i < 2 && i < row->members; ++i) {
+    const uint32_t member = groups->members[groups->offsets[largest] + i];
+    row->first[i] = member < m->books->num_devices ? (uint32_t)m->books->ids[member] : member;
+  }
+}
+
 // Puts the collectives on which most time was spent first; the result is how many they are.
 static uint32_t report_rows_choose(const mp_report_meetings_t *met, uint32_t count,
                                    const mp_report_meetings_t **out_chosen) {
@@ -98,6 +116,7 @@ static mp_status_t report_rows_make_collectives(const maker_t *m) {
                                                   .round = mp_report_collective_round(collective),
                                                   .overlap = chosen[i]->first->overlap,
                                                   .met = chosen[i]->met};
+    report_rows_name_group(m, collective, &row->collective[i]);
     MP_RETURN_IF_ERROR(report_rows_load_links(m, collective, scratch, &row->collective[i]));
   }
   row->num_collectives = count;
@@ -158,6 +177,57 @@ static mp_status_t report_rows_make_ops(const maker_t *m) {
   return NULL;
 }
 
+// ---- Layers ----
+
+typedef struct {
+  mp_report_places_t *places;
+  mp_report_layers_t *layers;
+  mp_status_t status;
+} added_layers_t;
+
+static void report_rows_add_layer(void *context, const mp_step_part_t *part) {
+  added_layers_t *to = context;
+  if (to->status != NULL) return;
+  to->status = mp_report_layers_add(to->places, to->layers, part->kernel->op->loc,
+                                    part->end - part->begin, 0);
+}
+
+static mp_status_t report_rows_add_layers(const maker_t *m, mp_report_layers_t *layers) {
+  const mp_twin_t *twin = m->books->twin;
+  added_layers_t to = {.places = m->places, .layers = layers};
+  for (uint32_t s = 0; s < twin->num_steps && to.status == NULL; ++s) {
+    const mp_moment_t time = m->books->books.times[s];
+    if (time != 0) mp_step_parts(twin, s, 0, 0, time, report_rows_add_layer, &to);
+  }
+  const mp_replay_meetings_t *met = m->books->books.meetings;
+  for (uint32_t c = 0; c < twin->num_collectives && to.status == NULL; ++c) {
+    if (met[c].count == 0) continue;
+    to.status = mp_report_layers_add(m->places, layers, twin->collectives[c].op->loc, 0,
+                                     met[c].members - met[c].hidden);
+  }
+  return to.status;
+}
+
+static mp_status_t report_rows_make_layers(const maker_t *m) {
+  mp_report_layers_t layers = {0};
+  MP_RETURN_IF_ERROR(report_rows_add_layers(m, &layers));
+  mp_report_layer_t *kept = MP_ARENA_ARRAY(m->arena, mp_report_layer_t, MP_REPORT_LAYERS);
+  MP_RETURN_IF_NULL(kept);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < layers.rows.count; ++i) {
+    const mp_report_layer_t *layer = &layers.rows.items[i];
+    uint32_t at = count < MP_REPORT_LAYERS ? count++ : count;
+    while (at > 0 && kept[at - 1].work + kept[at - 1].traffic < layer->work + layer->traffic) {
+      if (at < MP_REPORT_LAYERS) kept[at] = kept[at - 1];
+      --at;
+    }
+    if (at < MP_REPORT_LAYERS) kept[at] = *layer;
+  }
+  m->row->layer = kept;
+  m->row->num_layers = count;
+  return NULL;
+}
+
 // ---- Guesses ----
 
 static mp_status_t report_rows_make_guesses(const maker_t *m) {
@@ -213,6 +283,7 @@ static mp_status_t report_rows_make(const maker_t *m) {
   MP_RETURN_IF_ERROR(report_rows_make_collectives(m));
   MP_RETURN_IF_ERROR(mp_report_copies_make(m->arena, m->places, books, m->row));
   MP_RETURN_IF_ERROR(report_rows_make_guesses(m));
+  MP_RETURN_IF_ERROR(report_rows_make_layers(m));
   return report_rows_make_ops(m);
 }
 

@@ -17,6 +17,7 @@ enum {
   MP_REPORT_COPIES = 16,       // likewise
   MP_REPORT_OPS = 16,          // likewise
   MP_REPORT_GUESSES = 16,      // likewise: the first ones
+  MP_REPORT_LAYERS = 128,      // likewise, as ops
   MP_REPORT_NO_LINK = -1,
 };
 
@@ -36,6 +37,8 @@ typedef struct {
   const char *place;  // "psum at train.py:5:36"
   double bytes;       // of the operands on a device
   uint32_t round;     // meetings or messages that it is when all devices come to it once
+  uint32_t members;   // of its largest group; 0: it has pairs
+  uint32_t first[2];  // the global ids of the first two of that group, if there are as many
   mp_overlap_t overlap;
   mp_replay_meetings_t met;
   int64_t link;         // the one that its bytes keep busy longest; MP_REPORT_NO_LINK: none is used
@@ -54,6 +57,13 @@ typedef struct {
   double bytes;    // once
   mp_moment_t time;
 } mp_report_op_t;
+
+// All that was done under one name of the user's framework, without that of the op itself:
+// "jit(step)/jvp(layer0)/mlp". Sums over devices and launches.
+typedef struct {
+  const char *name;
+  mp_moment_t work, traffic;  // of collectives what is exposed
+} mp_report_layer_t;
 
 // Copies between devices and their hosts at one place, of one size and direction.
 typedef struct {
@@ -91,7 +101,9 @@ typedef struct {
   mp_report_copy_t *copy;  // likewise
   mp_twin_memory_t memory;
   uint32_t num_ops;
-  mp_report_op_t *op;        // likewise
+  mp_report_op_t *op;  // likewise
+  uint32_t num_layers;
+  mp_report_layer_t *layer;  // likewise
   uint64_t guessed;          // choices, also those without a row
   uint32_t num_guesses;      // rows
   mp_report_guess_t *guess;  // in the order of the program

@@ -28,7 +28,9 @@ void mp_report_table_sort(mp_report_table_t *table);
 // ("seconds", summed over launches) or of all its devices together ("available" and what it is made
 // of: "work", "collective", "waiting", and "idle", which is none of these). The rows of "ops" add
 // up to "work" with "other_work", those of "collectives" to "collective" with "other_collective".
-// Programs are sorted as in the table, all of them.
+// "layers" are all of it again, by the names of the user's framework; "members" and "first_members"
+// (global ids) of a collective say which devices meet: of its largest group. Programs are sorted as
+// in the table, all of them.
 void mp_report_json_print(mp_report_table_t *table, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_TABLE_H_

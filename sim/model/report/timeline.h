@@ -8,7 +8,8 @@
 // Work has the name that its framework gave it ("layer/dot_general"), its kind is an argument.
 //
 // Events go to the file as they come, in whole lines, so that what a process leaves that was killed
-// can be opened, too; compressed where the path ends in ".gz". After `most_events` no more are written, and the last event says so.
+// can be opened, too; compressed where the path ends in ".gz". After `most_events` no more are
+// written, and the last event says so.
 #ifndef MINIPOD_SIM_MODEL_REPORT_TIMELINE_H_
 #define MINIPOD_SIM_MODEL_REPORT_TIMELINE_H_
 

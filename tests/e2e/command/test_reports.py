@@ -56,6 +56,43 @@ def test_a_report_adds_up():
   assert share == 100 and sum(shares) == pytest.approx(100, abs=0.1 * len(shares))
 
 
+LAYERS = """
+import jax, jax.numpy as jnp, minipod, json
+from jax.sharding import NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((2, 4), ("data", "model"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+w = jax.device_put(jnp.ones((2, 512, 512)), NamedSharding(mesh, P(None, None, "model")))
+x = jax.device_put(jnp.ones((64, 512)), NamedSharding(mesh, P("data")))
+def loss(w, x):
+  h = x
+  for i in range(2):
+    with jax.named_scope(f"layer{i}"):
+      h = jnp.tanh(h @ w[i])
+  return (h ** 2).sum()
+jax.block_until_ready(jax.jit(lambda w, x: w - 0.1 * jax.grad(loss)(w, x))(w, x))
+report = next(each for each in minipod.time_report("data")[0]["programs"] if each["collectives"])
+print(json.dumps(report))
+print(minipod.time_report("summary", by="axis", mesh=mesh))
+print(minipod.time_report("summary", by="layer", tokens=64))
+print(minipod.time_report("html", mesh=mesh, tokens=64))
+"""
+
+
+def test_layers_and_axes_have_the_names_that_users_gave():
+  data, *lines = scenario.run(textwrap.dedent(LAYERS), devices=None, MINIPOD_TOPOLOGY="v5e:2x4",
+                              MINIPOD_TIME="model").splitlines()
+  report = json.loads(data)
+  for what in ("work", "collective"):
+    assert sum(row[what] for row in report["layers"]) == pytest.approx(report[what], rel=1e-6)
+  page = lines.index(next(line for line in lines if line.startswith("<!doctype html>")))
+  text = "\n".join(lines[:page])
+  assert " along model " in text and " along data " in text and "groups of" not in text
+  assert "\n  layer0 " in text and "\n  layer1 " in text and " tokens/s" in text
+  assert max(map(len, lines[:page])) <= 100
+  html = "".join(lines[page:])
+  assert all(f"by {by}</th>" in html for by in ("line", "layer", "kind", "class", "axis"))
+  assert "<script" not in html and "http" not in html
+
+
 def command(*words, code=0, **variables):
   done = subprocess.run([sys.executable, "-m", "minipod", *map(str, words)], capture_output=True, text=True,
                         timeout=300, env=scenario.environment(devices=None, **variables))
@@ -78,6 +115,7 @@ def test_a_report_is_read_from_its_file(tmp_path):
   (file,) = tmp_path.glob("*.time.json")
   assert "jit_step" in command("report", file, "--by", "kind")
   assert " 1.000 " in command("report", file, file)
+  assert command("report", file, "--html").startswith("<!doctype html>")
   assert command("report", tmp_path / "no.json", code=1) == ""
 
 

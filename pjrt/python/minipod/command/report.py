@@ -4,6 +4,7 @@ import pathlib
 
 from minipod import command
 from minipod import report
+from minipod import report_page
 from minipod.command import arguments
 
 
@@ -13,6 +14,8 @@ def main(words: list[str]) -> int:
   parser.add_argument("file", type=pathlib.Path)
   parser.add_argument("after", type=pathlib.Path, nargs="?", help="another run, to compare it with")
   parser.add_argument("--by", choices=report.GROUPS, default="line")
+  parser.add_argument("--html", action="store_true", help="the first as a page with all groupings")
+  parser.add_argument("--tokens", type=float, help="that a launch of the longest program takes, for tokens/s")
   asked = parser.parse_args(words)
   try:
     reports = [report.read(path.read_text()) for path in (asked.file, asked.after) if path]
@@ -20,6 +23,8 @@ def main(words: list[str]) -> int:
     return command.complain("report", f"no time report as JSON: {error}")
   if len(reports) == 2:
     print(report.difference(*reports))
+  elif asked.html:
+    print(report_page.page(reports[0], tokens=asked.tokens), end="")
   else:
-    print(report.summary(reports[0], asked.by))
+    print(report.summary(reports[0], asked.by, tokens=asked.tokens))
   return 0
