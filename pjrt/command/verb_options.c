@@ -38,7 +38,15 @@ static void verb_options_put(mp_strbuf_t *out, const mp_options_t *options, mp_o
   mp_strbuf_putc(out, '}');
 }
 
+static const char g_usage[] =
+    "usage: minipod options\n\n"
+    "Prints all options as a list of JSON objects: name, variable, default, and the value that "
+    "the\n"
+    "environment gives.\n\n"
+    "  --version  the version of minipod\n";
+
 int mp_verb_options(int argc, char **argv) {
+  if (mp_command_answers(argc, argv, g_usage)) return MP_EXIT_GOOD;
   if (argc > 1) return mp_command_misuse(argv[0], argv[1]);
   mp_options_t *options = NULL;
   mp_strbuf_t text;

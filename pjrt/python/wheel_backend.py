@@ -14,6 +14,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import sysconfig
 import tarfile
 import tomllib
@@ -82,9 +83,19 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None) 
   files = {f"minipod/{path.relative_to(PACKAGE)}": path.read_bytes()
            for path in sorted((*PACKAGE.rglob("*.py"), *PACKAGE.glob("py.typed")))} | start
   files |= {f"minipod/{path.name}": path.read_bytes() for path in libraries}
+  files |= _manual(folder / LIBRARY)
   files |= {f"minipod/configs/{path.name}": path.read_bytes()
             for path in sorted((ROOT / "configs").glob("*.yaml"))}
   return _write_wheel(wheel_directory, files, _tag(libraries))
+
+
+def _manual(library: pathlib.Path) -> Files:
+  """The manual page, which the command prints; none where the library is for another machine."""
+  made = subprocess.run([sys.executable, "-m", "minipod", "man"], capture_output=True,
+                        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent), "MINIPOD_LIBRARY": str(library)})
+  project = _project()
+  folder = f"{project['name']}-{project['version']}.data/data/share/man/man1"
+  return {f"{folder}/minipod.1": made.stdout} if made.returncode == 0 else {}
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None) -> str:

@@ -68,6 +68,24 @@ def test_the_doctor_finds_what_is_wrong():
   assert [each["what"] for each in bad if each["state"] == "bad"] == ["options"]
 
 
+def test_the_manual_and_completion_have_all_verbs(tmp_path):
+  manual = minipod("man").stdout
+  verbs = [line.split()[0] for line in minipod("--help").stdout.splitlines() if line.startswith("  ")]
+  assert [line[4:] for line in manual.splitlines() if line.startswith(".SS ")] == verbs
+  assert manual.count("usage: ") == len(verbs)
+  script = tmp_path / "minipod.bash"
+  script.write_text(minipod("completion", "bash").stdout)
+  complete = (f"source {script}; COMP_WORDS=({{words}}); COMP_CWORD={{at}}; _minipod;"
+              ' echo "${{COMPREPLY[@]}}"')
+  for words, at, wanted in (("minipod ru", 1, "run"), ("minipod topo --sv", 2, "--svg"),
+                            ("minipod sweep --p", 2, "--pod")):
+    done = subprocess.run(["bash", "-c", complete.format(words=words, at=at)], capture_output=True, text=True)
+    assert done.stdout.split()[:1] == [wanted], done
+  assert minipod("completion", "zsh").stdout.startswith("#compdef minipod")
+  assert "-l launcher" in minipod("completion", "fish").stdout
+  minipod("completion", "tcsh", code=2)
+
+
 PROGRAM = """
 module @jit_f attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=4]>

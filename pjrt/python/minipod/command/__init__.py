@@ -28,6 +28,8 @@ VERBS: dict[str, tuple[str | None, str]] = {
     "opt": (LIBRARY, "a StableHLO program: verified, printed, its shardings propagated"),
     "partition": (LIBRARY, "a program as one device runs it, and what is communicated"),
     "options": (LIBRARY, "the table of options as JSON"),
+    "man": ("man", "the manual page"),
+    "completion": ("completion", "what makes a shell complete verbs and options"),
 }
 
 
