@@ -33,8 +33,7 @@ void mp_pjrt_faults_end(PJRT_Client *client) {
   mp_unlock(&g_lock);
 }
 
-// Writes references to the clients into a new array. A forked child has none, and takes no lock.
-static mp_status_t pjrt_faults_get_clients(uint32_t *out_count, mp_client_t ***out_clients) {
+mp_status_t mp_pjrt_faults_clients(uint32_t *out_count, mp_client_t ***out_clients) {
   if (g_generation != mp_process_generation()) {
     *out_count = 0;
     *out_clients = NULL;
@@ -64,7 +63,7 @@ static mp_status_t pjrt_faults_change(mp_client_t *client, const char *text) {
 static mp_status_t pjrt_faults_change_all(const char *text) {
   uint32_t count = 0;
   mp_client_t **clients = NULL;
-  MP_RETURN_IF_ERROR(pjrt_faults_get_clients(&count, &clients));
+  MP_RETURN_IF_ERROR(mp_pjrt_faults_clients(&count, &clients));
   mp_status_t status = NULL;
   if (count == 0) {
     status = mp_status_make(MP_FAILED_PRECONDITION,

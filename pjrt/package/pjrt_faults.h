@@ -20,5 +20,8 @@ MP_EXPORT const char *minipod_heal(void);
 // job have agreed by now that they have a client.
 void mp_pjrt_faults_begin(PJRT_Client *client);
 void mp_pjrt_faults_end(PJRT_Client *client);
+// Writes references to the clients into a new array, for mp_free. A forked child has none, and
+// takes no lock. RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_pjrt_faults_clients(uint32_t *out_count, mp_client_t ***out_clients);
 
 #endif  // MINIPOD_PJRT_PACKAGE_PJRT_FAULTS_H_

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 import scenario
@@ -84,6 +85,47 @@ def test_the_manual_and_completion_have_all_verbs(tmp_path):
   assert minipod("completion", "zsh").stdout.startswith("#compdef minipod")
   assert "-l launcher" in minipod("completion", "fish").stdout
   minipod("completion", "tcsh", code=2)
+
+
+WAITING = """
+import jax, jax.numpy as jnp, numpy as np, sys, time
+x = jax.device_put(np.ones((4, 1 << 18), np.float32), jax.sharding.PositionalSharding(jax.devices()).reshape(4, 1)
+                   if hasattr(jax.sharding, "PositionalSharding") else
+                   jax.NamedSharding(jax.make_mesh((4,), ("x",)), jax.P("x")))
+def wait(y):
+  print("there", flush=True)
+  sys.stdin.readline()
+  return y
+f = jax.pmap(lambda y: jax.lax.psum(jax.lax.cond(jax.lax.axis_index("i") == 0,
+             lambda y: jax.pure_callback(wait, y, y), lambda y: y, y), "i"), axis_name="i")
+y = f(np.arange(4.0))
+print(y[0])
+"""
+
+
+def test_top_shows_what_runs_and_waits():
+  process = subprocess.Popen([sys.executable, "-c", WAITING], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             text=True, env=scenario.environment(devices=4))
+  try:
+    assert process.stdout.readline() == "there\n"
+    deadline = time.monotonic() + 60
+    while True:  # until the others have come to the sum
+      (said,) = json.loads(minipod("top", "--json", process.pid).stdout)
+      devices = said["clients"][0]["devices"]
+      states = [device["state"] for device in devices]
+      if states.count("waiting") == 3 or time.monotonic() > deadline:
+        break
+    assert states == ["running", "waiting", "waiting", "waiting"], said
+    assert all(device["program"].startswith("jit__") for device in devices)
+    assert devices[1]["at"].startswith("stablehlo.all_reduce (psum"), said
+    assert all(device["bytes"] >= 1 << 20 and device["limit"] > device["peak"] >= device["bytes"] for device in devices)
+    text = minipod("top", "--once", process.pid).stdout
+    assert text.startswith(f"process {process.pid}: ") and " waiting at stablehlo.all_reduce" in text
+    out, _ = process.communicate("\n", timeout=300)
+    assert out.strip() == "6.0"
+  finally:
+    process.kill()
+  assert "none of them answers" in minipod("top", "--once", process.pid, code=1).stderr
 
 
 PROGRAM = """

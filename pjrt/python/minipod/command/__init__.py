@@ -22,6 +22,7 @@ VERBS: dict[str, tuple[str | None, str]] = {
     "network": (LIBRARY, "what a collective takes on a pod, by each algorithm"),
     "info": ("info", "versions, the pod, and every option with where its value comes from"),
     "doctor": ("doctor", "what is missing or wrong here, and what to do about it"),
+    "top": ("top", "what the devices of running processes are doing, again and again"),
     "run": ("run", "a script over several processes that share one pod"),
     "sweep": ("sweep", "a command on several pods, as a table of times"),
     "report": ("report", "a time report that a run has left, for people; or two beside each other"),
