@@ -118,7 +118,7 @@ def _run_mpi(asked: argparse.Namespace, words: list[str], printer: _Printer) -> 
 
 def _free_port() -> int:
   with socket.socket() as probe:
-    probe.bind(("localhost", 0))
+    probe.bind(("127.0.0.1", 0))
     return probe.getsockname()[1]
 
 
@@ -126,7 +126,7 @@ def _start_plain(asked: argparse.Namespace, words: list[str], printer: _Printer)
   """The processes, each of which first joins the others (member.py)."""
   if words[0] != sys.executable:
     raise ValueError("without mpirun it has to be a Python script: the processes meet in Python")
-  address = f"localhost:{_free_port()}"
+  address = f"127.0.0.1:{_free_port()}"
   processes = []
   for rank in range(asked.processes):
     # JAX warns when the first process, which has its service, ends first.
