@@ -115,7 +115,9 @@ static mp_status_t pjrt_execute_fail_later(const PJRT_Executable *executable,
                                            mp_buffer_t **const *out_results,
                                            mp_event_t **out_done) {
   const mp_status_code_t code = mp_status_code(status);
-  if (code != MP_RESOURCE_EXHAUSTED && code != MP_UNAVAILABLE) return status;
+  if (code != MP_RESOURCE_EXHAUSTED && code != MP_UNAVAILABLE && code != MP_DATA_LOSS) {
+    return status;
+  }
   if (status == mp_status_out_of_memory()) return status;
   mp_status_t failure =
       mp_executable_fail(executable->executable, what, status, out_results, out_done);

@@ -72,6 +72,34 @@ static void pjrt_host_transfer_log(const char *direction, const mp_buffer_t *buf
   mp_strbuf_deinit(&type);
 }
 
+// What a dead device, host or link makes of a transfer, its user learns from the array, as of a
+// launch: elastic managers put an array onto each slice and look which of them come to be.
+static bool pjrt_host_transfer_is_lost(mp_status_t status) {
+  const mp_status_code_t code = mp_status_code(status);
+  return code == MP_UNAVAILABLE || code == MP_DATA_LOSS;
+}
+
+// An array that has failed with `error` (consumed), whose source is needed no more.
+static mp_status_t pjrt_host_transfer_fail_later(mp_memory_t *memory, const mp_host_array_t *array,
+                                                 mp_status_t error, mp_buffer_t **out_buffer,
+                                                 mp_event_t **out_done) {
+  mp_event_t *done = NULL;
+  mp_status_t status = mp_event_create(&done);
+  if (status != NULL) {
+    mp_status_release(error);
+    return status;
+  }
+  mp_event_set(done, NULL);
+  status =
+      mp_buffer_create_error(memory, array->dtype, array->dims, array->rank, error, out_buffer);
+  if (status != NULL) {
+    mp_event_release(done);
+    return status;
+  }
+  *out_done = done;
+  return NULL;
+}
+
 mp_status_t mp_PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args *args) {
   MP_REQUIRE(args, client);
   mp_memory_t *memory = NULL;
@@ -86,6 +114,9 @@ mp_status_t mp_PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer
   mp_buffer_t *buffer = NULL;
   mp_event_t *done = NULL;
   mp_status_t status = mp_buffer_from_host(memory, &source.array, semantics, &buffer, &done);
+  if (status != NULL && pjrt_host_transfer_is_lost(status)) {
+    status = pjrt_host_transfer_fail_later(memory, &source.array, status, &buffer, &done);
+  }
   if (status != NULL) {
     mp_pjrt_buffer_destroy(wrapped);
     return status;

@@ -13,6 +13,9 @@
 // What a fault is of: enum name, the key that says so.
 #define MP_POD_FAULT_KINDS(X) \
   X(DEVICE, "device")         \
+  X(HOST, "host")             \
+  X(SLICE, "slice")           \
+  X(OUTAGES, "outages")       \
   X(LINK, "link")             \
   X(STRAGGLERS, "stragglers") \
   X(FLIP, "flip")
@@ -29,8 +32,15 @@ typedef struct {
   mp_pod_fault_kind_t kind;
   int line;
   uint64_t device;   // DEVICE: its global id
+  uint64_t host;     // HOST: its index in the pod; all its devices are concerned
+  uint64_t slice;    // SLICE: likewise
   const char *link;  // LINK: its name
-  bool is_dead;      // DEVICE, LINK
+  bool is_dead;      // DEVICE, HOST, SLICE, LINK; OUTAGES: always
+  // OUTAGES: in each stretch of `outage_every` launches each of the pod's slices (or what
+  // `outage_of` names) is down once, from a launch that the seed chooses, for `outage_length`
+  // launches. At most as long as the stretch.
+  const char *outage_of;  // "slice", "host" or "device"; "slice"
+  uint64_t outage_seed, outage_every, outage_length;
   double slow;       // DEVICE: all its work takes so many times as long; 1
   double bandwidth;  // LINK: the share that is left; 1
   double latency;    // LINK: seconds that are added

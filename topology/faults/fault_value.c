@@ -51,7 +51,7 @@ static mp_spec_place_t fault_value_place(const mp_pod_fault_reading_t *reading) 
 
 static mp_status_t fault_value_unknown(const mp_pod_fault_reading_t *reading, mp_str_t key) {
   const char *names[MP_POD_FAULT_KEY_COUNT];
-  char known[384] = "";
+  char known[512] = "";
   for (int i = 0; i < MP_POD_FAULT_KEY_COUNT; ++i) {
     names[i] = k_keys[i].key;
     const size_t size = strlen(known);
@@ -210,9 +210,11 @@ static mp_status_t fault_value_find_kind(mp_pod_fault_reading_t *reading) {
   int kind = 0;
   while (kind < MP_POD_FAULT_KIND_COUNT && kinds != 1u << kind) ++kind;
   if (kind == MP_POD_FAULT_KIND_COUNT) {
-    return mp_status_make(MP_INVALID_ARGUMENT,
-                          "%s:%d: a fault needs one of the keys device, link, stragglers, flip",
-                          reading->origin, reading->line);
+    return mp_status_make(
+        MP_INVALID_ARGUMENT,
+        "%s:%d: a fault needs one of the keys device, host, slice, outages, link, "
+        "stragglers, flip",
+        reading->origin, reading->line);
   }
   reading->fault->kind = (mp_pod_fault_kind_t)kind;
   return NULL;
@@ -232,6 +234,20 @@ static mp_status_t fault_value_check_flip(const mp_pod_fault_reading_t *reading)
   return reading->fault->program == NULL ? fault_value_need(reading, "a program") : NULL;
 }
 
+static mp_status_t fault_value_check_outages(const mp_pod_fault_reading_t *reading) {
+  mp_pod_fault_t *fault = reading->fault;
+  fault->is_dead = true;
+  if (fault->outage_of == NULL) fault->outage_of = "slice";
+  const mp_str_t of = mp_str(fault->outage_of);
+  if (!mp_str_is(of, "slice") && !mp_str_is(of, "host") && !mp_str_is(of, "device")) {
+    return fault_value_need(reading, "outages of slice, host or device");
+  }
+  if (fault->outage_every == 0) return fault_value_need(reading, "every: a number of launches");
+  if (fault->outage_length == 0) return fault_value_need(reading, "length: a number of launches");
+  if (fault->outage_length <= fault->outage_every) return NULL;
+  return fault_value_need(reading, "a length of at most every");
+}
+
 static mp_status_t fault_value_check(const mp_pod_fault_reading_t *reading) {
   const bool is_dead = reading->fault->is_dead;
   switch (reading->fault->kind) {
@@ -239,6 +255,14 @@ static mp_status_t fault_value_check(const mp_pod_fault_reading_t *reading) {
       if (!fault_value_has(reading, "device")) return fault_value_need(reading, "a device");
       if (is_dead != fault_value_has(reading, "slow")) return NULL;
       return fault_value_need(reading, "one of slow and dead");
+    case MP_POD_FAULT_HOST:
+    case MP_POD_FAULT_SLICE:
+      if (!fault_value_has(reading, k_kinds[reading->fault->kind])) {
+        return fault_value_need(reading, "a number");
+      }
+      return is_dead ? NULL : fault_value_need(reading, "dead");
+    case MP_POD_FAULT_OUTAGES:
+      return fault_value_check_outages(reading);
     case MP_POD_FAULT_LINK:
       if (!fault_value_has(reading, "link")) return fault_value_need(reading, "a link");
       if (is_dead != (fault_value_has(reading, "bandwidth") ||

@@ -5,28 +5,36 @@
 #include "topology/faults/fault_list.h"
 
 // Member of mp_pod_fault_t, key, what it takes, of which kinds.
-#define MP_POD_FAULT_KEYS(X)                                                \
-  X(device, "device", NUMBER, MP_POD_FAULT_OF(DEVICE))                      \
-  X(slow, "slow", FACTOR, MP_POD_FAULT_OF(DEVICE))                          \
-  X(link, "link", TEXT, MP_POD_FAULT_OF(LINK))                              \
-  X(bandwidth, "bandwidth", PART, MP_POD_FAULT_OF(LINK))                    \
-  X(latency, "latency", TIME, MP_POD_FAULT_OF(LINK))                        \
-  X(loss, "loss", LOSS, MP_POD_FAULT_OF(LINK))                              \
-  X(is_dead, "dead", FLAG, MP_POD_FAULT_OF(DEVICE) | MP_POD_FAULT_OF(LINK)) \
-  X(seed, "stragglers.seed", NUMBER, MP_POD_FAULT_OF(STRAGGLERS))           \
-  X(spread, "stragglers.spread", POSITIVE, MP_POD_FAULT_OF(STRAGGLERS))     \
-  X(share, "stragglers.share", PART, MP_POD_FAULT_OF(STRAGGLERS))           \
-  X(flip_argument, "flip.argument", NUMBER, MP_POD_FAULT_OF(FLIP))          \
-  X(flip_result, "flip.result", TEXT, MP_POD_FAULT_OF(FLIP))                \
-  X(flip_device, "flip.device", NUMBER, MP_POD_FAULT_OF(FLIP))              \
-  X(flip_element, "flip.element", NUMBER, MP_POD_FAULT_OF(FLIP))            \
-  X(flip_bit, "flip.bit", NUMBER, MP_POD_FAULT_OF(FLIP))                    \
-  X(program, "program", TEXT, MP_POD_FAULT_OF_ALL)                          \
-  X(step, "step", STEP, MP_POD_FAULT_OF_ALL)                                \
+#define MP_POD_FAULT_KEYS(X)                                            \
+  X(device, "device", NUMBER, MP_POD_FAULT_OF(DEVICE))                  \
+  X(slow, "slow", FACTOR, MP_POD_FAULT_OF(DEVICE))                      \
+  X(link, "link", TEXT, MP_POD_FAULT_OF(LINK))                          \
+  X(bandwidth, "bandwidth", PART, MP_POD_FAULT_OF(LINK))                \
+  X(latency, "latency", TIME, MP_POD_FAULT_OF(LINK))                    \
+  X(loss, "loss", LOSS, MP_POD_FAULT_OF(LINK))                          \
+  X(host, "host", NUMBER, MP_POD_FAULT_OF(HOST))                        \
+  X(slice, "slice", NUMBER, MP_POD_FAULT_OF(SLICE))                     \
+  X(is_dead, "dead", FLAG, MP_POD_FAULT_OF_DEAD)                        \
+  X(outage_of, "outages.of", TEXT, MP_POD_FAULT_OF(OUTAGES))            \
+  X(outage_seed, "outages.seed", NUMBER, MP_POD_FAULT_OF(OUTAGES))      \
+  X(outage_every, "outages.every", STEP, MP_POD_FAULT_OF(OUTAGES))      \
+  X(outage_length, "outages.length", STEP, MP_POD_FAULT_OF(OUTAGES))    \
+  X(seed, "stragglers.seed", NUMBER, MP_POD_FAULT_OF(STRAGGLERS))       \
+  X(spread, "stragglers.spread", POSITIVE, MP_POD_FAULT_OF(STRAGGLERS)) \
+  X(share, "stragglers.share", PART, MP_POD_FAULT_OF(STRAGGLERS))       \
+  X(flip_argument, "flip.argument", NUMBER, MP_POD_FAULT_OF(FLIP))      \
+  X(flip_result, "flip.result", TEXT, MP_POD_FAULT_OF(FLIP))            \
+  X(flip_device, "flip.device", NUMBER, MP_POD_FAULT_OF(FLIP))          \
+  X(flip_element, "flip.element", NUMBER, MP_POD_FAULT_OF(FLIP))        \
+  X(flip_bit, "flip.bit", NUMBER, MP_POD_FAULT_OF(FLIP))                \
+  X(program, "program", TEXT, MP_POD_FAULT_OF_ALL)                      \
+  X(step, "step", STEP, MP_POD_FAULT_OF_ALL)                            \
   X(until, "until", STEP, MP_POD_FAULT_OF_ALL)
 
 #define MP_POD_FAULT_OF(kind) (1u << MP_POD_FAULT_##kind)
-#define MP_POD_FAULT_OF_ALL   ((1u << MP_POD_FAULT_KIND_COUNT) - 1)
+#define MP_POD_FAULT_OF_DEAD \
+  (MP_POD_FAULT_OF(DEVICE) | MP_POD_FAULT_OF(HOST) | MP_POD_FAULT_OF(SLICE) | MP_POD_FAULT_OF(LINK))
+#define MP_POD_FAULT_OF_ALL ((1u << MP_POD_FAULT_KIND_COUNT) - 1)
 
 enum {
 #define MP_POD_FAULT_COUNT_ONE(...) +1

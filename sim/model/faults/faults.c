@@ -76,6 +76,20 @@ static mp_status_t faults_check_device(const mp_faults_t *faults, const mp_fault
                         MP_FAULT_RULE_ARGS(rule), count - 1, (unsigned long long)device);
 }
 
+static mp_status_t faults_check_unit(const mp_faults_t *faults, const mp_fault_rule_t *rule,
+                                     uint64_t unit) {
+  const int32_t count = mp_pod_info(faults->pod)->num_devices;
+  uint64_t last = 0;
+  for (int32_t i = 0; i < count; ++i) {
+    const uint64_t has = mp_fault_unit(faults->pod, rule->what.kind, (uint32_t)i);
+    if (has > last) last = has;
+  }
+  if (unit <= last) return NULL;
+  return mp_status_make(MP_INVALID_ARGUMENT,
+                        MP_FAULT_RULE_FORMAT ": key '%s': expected 0 to %" PRIu64 ", got %" PRIu64,
+                        MP_FAULT_RULE_ARGS(rule), mp_fault_kind_name(rule->what.kind), last, unit);
+}
+
 static mp_status_t faults_refuse_link(const mp_faults_t *faults, const mp_fault_rule_t *rule) {
   const uint32_t count = mp_network_num_links(faults->network);
   const char **names = mp_calloc(count + 1, sizeof(*names));
@@ -113,6 +127,11 @@ static mp_status_t faults_check(mp_faults_t *faults, mp_fault_rule_t *rule) {
       MP_RETURN_IF_ERROR(faults_need_network(faults));
       if (mp_network_find_link(faults->network, rule->what.link, &rule->link)) return NULL;
       return faults_refuse_link(faults, rule);
+    case MP_POD_FAULT_HOST:
+      return faults_check_unit(faults, rule, rule->what.host);
+    case MP_POD_FAULT_SLICE:
+      return faults_check_unit(faults, rule, rule->what.slice);
+    case MP_POD_FAULT_OUTAGES:
     case MP_POD_FAULT_STRAGGLERS:
     case MP_POD_FAULT_KIND_COUNT:
       break;

@@ -53,9 +53,15 @@ static bool faults_meet_is_on(mp_faults_t *faults, mp_fault_rule_t *rule, uint64
 // ---- The dead ----
 
 // "jit_step (launch 5): device 3 is dead (faults.yaml:2)", and what needs it.
+// Elastic managers know the loss of a slice or host by DATA_LOSS: what was in its memory is gone.
+static mp_status_code_t faults_meet_code(mp_pod_fault_kind_t kind) {
+  return kind == MP_POD_FAULT_SLICE || kind == MP_POD_FAULT_HOST ? MP_DATA_LOSS : MP_UNAVAILABLE;
+}
+
 static mp_status_t faults_meet_dead(const mp_faults_launch_t *launch, const mp_fault_rule_t *rule,
-                                    uint64_t step, const char *what, const char *name,
+                                    uint64_t step, mp_pod_fault_kind_t kind, const char *name,
                                     const mp_collective_t *user) {
+  const char *what = kind == MP_POD_FAULT_LINK ? "link" : mp_fault_kind_name(kind);
   char number[48] = "";
   if (step != 0) snprintf(number, sizeof(number), " (launch %" PRIu64 ")", step);
   mp_strbuf_t need;
@@ -65,20 +71,40 @@ static mp_status_t faults_meet_dead(const mp_faults_launch_t *launch, const mp_f
                      user->location == NULL ? "unknown location" : user->location);
   }
   mp_status_t status =
-      mp_status_make(MP_UNAVAILABLE, "%.*s%s: %s %s is dead (" MP_FAULT_RULE_FORMAT ")%s",
+      mp_status_make(faults_meet_code(kind), "%.*s%s: %s %s is dead (" MP_FAULT_RULE_FORMAT ")%s",
                      MP_STR_ARG(launch->program->name), number, what, name,
                      MP_FAULT_RULE_ARGS(rule), mp_strbuf_text(&need));
   mp_strbuf_deinit(&need);
   return status;
 }
 
-static mp_status_t faults_meet_dead_device(const mp_faults_launch_t *launch,
-                                           const mp_fault_rule_t *rule, uint64_t step) {
+// What a fault of devices, of a host or of a slice takes away, as far as a device belongs to it.
+static bool faults_meet_takes(const mp_faults_t *faults, const mp_fault_rule_t *rule,
+                              uint32_t device, uint64_t step, mp_pod_fault_kind_t *out_kind,
+                              uint64_t *out_unit) {
+  const mp_pod_fault_t *what = &rule->what;
+  const bool is_outage = what->kind == MP_POD_FAULT_OUTAGES;
+  *out_kind = is_outage ? mp_fault_outage_kind(what) : what->kind;
+  *out_unit = mp_fault_unit(faults->pod, *out_kind, device);
+  if (is_outage) return mp_fault_is_out(what, *out_unit, step == 0 ? 1 : step);
+  return *out_unit == (what->kind == MP_POD_FAULT_SLICE  ? what->slice
+                       : what->kind == MP_POD_FAULT_HOST ? what->host
+                                                         : what->device);
+}
+
+static mp_status_t faults_meet_dead_device(const meeting_t *meeting, const mp_fault_rule_t *rule,
+                                           uint64_t step) {
+  const mp_faults_launch_t *launch = meeting->launch;
   char name[24];
+  mp_pod_fault_kind_t kind;
+  uint64_t unit;
   for (uint32_t i = 0; i < launch->num_devices; ++i) {
-    if (launch->ids[i] != rule->what.device) continue;
-    snprintf(name, sizeof(name), "%" PRIu32, launch->ids[i]);
-    return faults_meet_dead(launch, rule, step, "device", name, NULL);
+    if (!faults_meet_takes(meeting->faults, rule, launch->ids[i], step == 0 ? rule->newest : step,
+                           &kind, &unit)) {
+      continue;
+    }
+    snprintf(name, sizeof(name), "%" PRIu64, unit);
+    return faults_meet_dead(launch, rule, step, kind, name, NULL);
   }
   return NULL;
 }
@@ -94,7 +120,7 @@ static mp_status_t faults_meet_dead_link(const meeting_t *meeting, const mp_faul
   if (user == NULL) return NULL;
   char name[560];
   snprintf(name, sizeof(name), "'%s'", rule->what.link);
-  return faults_meet_dead(launch, rule, step, "link", name, user);
+  return faults_meet_dead(launch, rule, step, MP_POD_FAULT_LINK, name, user);
 }
 
 // ---- Flips ----
@@ -185,7 +211,10 @@ static mp_status_t faults_meet_flip(meeting_t *meeting, mp_fault_rule_t *rule) {
 static mp_status_t faults_meet_rule(meeting_t *meeting, mp_fault_rule_t *rule, uint64_t step) {
   switch (rule->what.kind) {
     case MP_POD_FAULT_DEVICE:
-      return rule->what.is_dead ? faults_meet_dead_device(meeting->launch, rule, step) : NULL;
+    case MP_POD_FAULT_HOST:
+    case MP_POD_FAULT_SLICE:
+    case MP_POD_FAULT_OUTAGES:
+      return rule->what.is_dead ? faults_meet_dead_device(meeting, rule, step) : NULL;
     case MP_POD_FAULT_LINK:
       return rule->what.is_dead ? faults_meet_dead_link(meeting, rule, step) : NULL;
     case MP_POD_FAULT_FLIP:
@@ -222,40 +251,48 @@ mp_status_t mp_faults_meet_launch(mp_faults_t *faults, const mp_faults_launch_t 
 
 // ---- Transfers ----
 
-static bool faults_meet_is_device(mp_network_end_t end, uint64_t device) {
-  return !end.is_host && (uint64_t)end.index == device;
+// Whether a fault takes away what is at one end of a transfer: a device, or a host itself.
+static bool faults_meet_takes_end(const mp_faults_t *faults, const mp_fault_rule_t *rule,
+                                  mp_network_end_t end, mp_pod_fault_kind_t *out_kind,
+                                  uint64_t *out_unit) {
+  if (!end.is_host) {
+    return faults_meet_takes(faults, rule, (uint32_t)end.index, rule->newest, out_kind, out_unit);
+  }
+  *out_kind = MP_POD_FAULT_HOST;
+  *out_unit = (uint64_t)end.index;
+  return rule->what.kind == MP_POD_FAULT_HOST && rule->what.host == *out_unit;
 }
 
+// What the fault takes away of the way of a transfer, by name; "": nothing.
 static mp_status_t faults_meet_on_way(mp_faults_t *faults, const mp_fault_rule_t *rule,
-                                      mp_network_end_t from, mp_network_end_t to,
-                                      bool *out_is_needed) {
-  *out_is_needed = false;
-  if (rule->what.kind == MP_POD_FAULT_DEVICE) {
-    *out_is_needed = faults_meet_is_device(from, rule->what.device) ||
-                     faults_meet_is_device(to, rule->what.device);
+                                      mp_network_end_t from, mp_network_end_t to, char *name,
+                                      size_t size, mp_pod_fault_kind_t *out_kind) {
+  uint64_t unit;
+  name[0] = '\0';
+  *out_kind = rule->what.kind;
+  if (rule->what.kind != MP_POD_FAULT_LINK) {
+    if (faults_meet_takes_end(faults, rule, from, out_kind, &unit) ||
+        faults_meet_takes_end(faults, rule, to, out_kind, &unit)) {
+      snprintf(name, size, "%s %" PRIu64, mp_fault_kind_name(*out_kind), unit);
+    }
     return NULL;
   }
   mp_transfer_t transfer;
   MP_RETURN_IF_ERROR(mp_network_message(faults->network, from, to, 1, &transfer));
   for (uint32_t i = 0; i < transfer.num_uses; ++i) {
-    *out_is_needed |= transfer.uses[i].link == rule->link;
+    if (transfer.uses[i].link == rule->link) snprintf(name, size, "link '%s'", rule->what.link);
   }
   return NULL;
 }
 
 static mp_status_t faults_meet_transfer(mp_faults_t *faults, const mp_fault_rule_t *rule,
                                         mp_network_end_t from, mp_network_end_t to) {
-  bool is_needed;
-  if (!rule->is_on || !rule->what.is_dead) return NULL;
-  MP_RETURN_IF_ERROR(faults_meet_on_way(faults, rule, from, to, &is_needed));
-  if (!is_needed) return NULL;
   char name[560];
-  if (rule->what.kind == MP_POD_FAULT_DEVICE) {
-    snprintf(name, sizeof(name), "device %" PRIu64, rule->what.device);
-  } else {
-    snprintf(name, sizeof(name), "link '%s'", rule->what.link);
-  }
-  return mp_status_make(MP_UNAVAILABLE,
+  mp_pod_fault_kind_t kind;
+  if (!rule->is_on || !rule->what.is_dead) return NULL;
+  MP_RETURN_IF_ERROR(faults_meet_on_way(faults, rule, from, to, name, sizeof(name), &kind));
+  if (name[0] == '\0') return NULL;
+  return mp_status_make(faults_meet_code(kind),
                         "%s is dead (" MP_FAULT_RULE_FORMAT "); a transfer from %s %" PRId32
                         " to %s %" PRId32 " needs it",
                         name, MP_FAULT_RULE_ARGS(rule), from.is_host ? "host" : "device",

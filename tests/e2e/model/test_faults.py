@@ -169,6 +169,66 @@ def test_wrong_faults(faults, words):
   assert words in err
 
 
+TWO_SLICES = "v5e:2x2 slices:2"
+# Which slices are there, as elastic managers find out: by an array on each, of which none is read at once.
+ACTIVE = """
+    import collections, minipod
+    slices = collections.defaultdict(list)
+    for d in jax.devices():
+      slices[d.slice_index].append(d)
+    def active(found="DATA_LOSS"):
+      results = {i: jax.pmap(lambda x: x + 1, devices=ds)(np.full(len(ds), 99.0)) for i, ds in slices.items()}
+      up = []
+      for i, x in results.items():
+        try:
+          assert np.allclose(jax.block_until_ready(x), 100)
+          up.append(i)
+        except jax.errors.JaxRuntimeError as error:
+          assert str(error).startswith(found), error
+      return up
+    """
+
+
+def test_slices_and_hosts_go_and_come_back():
+  out = scenario.run(ACTIVE + """
+    print(active())
+    minipod.inject({"slice": 1, "dead": True})
+    print(active())
+    x = jax.device_put(np.ones(8), NamedSharding(jax.sharding.Mesh(jax.devices(), "x"), P("x")))
+    try: jax.block_until_ready(x)
+    except jax.errors.JaxRuntimeError as error: print(error)
+    minipod.heal()
+    print(active())
+    minipod.inject({"host": 0, "dead": True})
+    print(active())
+    """, devices=None, MINIPOD_TOPOLOGY=TWO_SLICES)
+  lines = out.splitlines()
+  assert lines[:2] + lines[3:] == ["[0, 1]", "[0]", "[0, 1]", "[1]"]
+  assert lines[2].startswith("DATA_LOSS: slice 1 is dead (inject:1); a transfer from host 1 to device 4 needs it")
+
+
+def test_outages_are_those_of_their_seed():
+  code = ACTIVE + """
+    minipod.inject({"outages": {"seed": SEED, "every": 12, "length": 4}})
+    print([active() for _ in range(36)])
+    """
+  once, again, other = (
+      scenario.run(code.replace("SEED", seed), devices=None, MINIPOD_TOPOLOGY=TWO_SLICES) for seed in ("3", "3", "4"))
+  assert once == again != other
+  looks = eval(once)  # a list of lists of numbers
+  for number in (0, 1):  # each of three outages meets four launches, and the transfers before and between them
+    assert 4 <= sum(number not in look for look in looks) <= 15
+
+
+@pytest.mark.parametrize("fault,words", [
+    ("{slice: 2, dead: true}", "key 'slice': expected 0 to 1, got 2"),
+    ("{host: 9, dead: true}", "key 'host': expected 0 to 1, got 9"),
+])
+def test_no_such_slice(fault, words):
+  err = scenario.run("jax.devices()", fails=True, devices=None, MINIPOD_FAULTS=fault, MINIPOD_TOPOLOGY=TWO_SLICES)
+  assert words in err
+
+
 def test_a_pod_file_has_faults(tmp_path):
   file = tmp_path / "pod.yaml"
   file.write_text("topology: ring\nshape: 4\nfaults:\n  - device: 1\n    dead: true\n")
@@ -176,7 +236,7 @@ def test_a_pod_file_has_faults(tmp_path):
       import minipod
       f = jax.pmap(lambda x: x + 1)
       try:
-        f(np.ones(4))
+        jax.block_until_ready(f(np.ones(4)))
       except jax.errors.JaxRuntimeError as error:
         print(error)
       minipod.heal()

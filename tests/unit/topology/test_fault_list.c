@@ -30,6 +30,22 @@ static void read(faults_t *faults, const char *text) {
   assert_ok(mp_pod_fault_list_read(faults->arena, "f.yaml", mp_str(text), false, &faults->list));
 }
 
+static void slices_and_hosts_are_dead_or_have_outages(void **state) {
+  faults_t *faults = *state;
+  read(faults,
+       "- {slice: 1, dead: true, step: 4}\n"
+       "- {host: 0, dead: true}\n"
+       "- outages: {seed: 7, every: 100, length: 20}\n"
+       "- outages: {of: host, every: 10, length: 10}\n");
+  const mp_pod_fault_t *f = faults->list.items;
+  assert_true(f[0].kind == MP_POD_FAULT_SLICE && f[0].slice == 1 && f[0].is_dead && f[0].step == 4);
+  assert_true(f[1].kind == MP_POD_FAULT_HOST && f[1].host == 0 && f[1].is_dead);
+  assert_true(f[2].kind == MP_POD_FAULT_OUTAGES && f[2].is_dead && f[2].outage_seed == 7);
+  assert_true(f[2].outage_every == 100 && f[2].outage_length == 20);
+  assert_string_equal(f[2].outage_of, "slice");
+  assert_string_equal(f[3].outage_of, "host");
+}
+
 static void devices_and_links_have_all_their_keys(void **state) {
   faults_t *faults = *state;
   read(faults,
@@ -141,7 +157,13 @@ static void bad_lists_are_refused(void **state) {
       {"- {device: 1, slow: 2,\n   loss: 0.1}", "f.yaml:2: key 'loss': does not go with 'slow'"},
       {"- {device: 1, dead: true, slow: 2}", "needs one of slow and dead"},
       {"- {device: 1}", "f.yaml:1: a fault of 'device' needs one of slow and dead"},
-      {"- {dead: true}", "a fault needs one of the keys device, link, stragglers, flip"},
+      {"- {slice: 0}", "a fault of 'slice' needs dead"},
+      {"- {slice: 0, host: 1, dead: true}", "does not go with"},
+      {"- {outages: {length: 2}}", "a fault of 'outages' needs every: a number of launches"},
+      {"- {outages: {every: 2, length: 3}}", "needs a length of at most every"},
+      {"- {outages: {every: 2, length: 1, of: rack}}", "needs outages of slice, host or device"},
+      {"- {dead: true}",
+       "a fault needs one of the keys device, host, slice, outages, link, stragglers, flip"},
       {"- {link: a}", "needs dead, or some of bandwidth, latency and loss"},
       {"- {link: a, dead: true, loss: 0.1}", "needs dead, or some of"},
       {"- stragglers: {seed: 1}", "needs a spread"},
@@ -182,6 +204,7 @@ static void bad_lists_are_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(slices_and_hosts_are_dead_or_have_outages, make, drop),
       cmocka_unit_test_setup_teardown(devices_and_links_have_all_their_keys, make, drop),
       cmocka_unit_test_setup_teardown(stragglers_and_flips_are_mappings, make, drop),
       cmocka_unit_test_setup_teardown(a_fault_may_stand_alone, make, drop),
