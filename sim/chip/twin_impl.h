@@ -129,5 +129,9 @@ double mp_twin_tiles_seconds(const mp_twin_builder_t *b, const mp_cluster_t *clu
 // Adds the kernels that turn what a product of a batch reads: matrices that are not whole in
 // memory.
 MP_NODISCARD mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op);
+// Adds the kernel that puts factors side by side, at the first of the products that become one.
+MP_NODISCARD mp_status_t mp_twin_join_factors(mp_twin_builder_t *b, const mp_op_t *op);
+// Adds the kernels that pad what a product reads, where the library wants longer rows.
+MP_NODISCARD mp_status_t mp_twin_pad_factors(mp_twin_builder_t *b, const mp_op_t *op);
 
 #endif  // MINIPOD_SIM_CHIP_TWIN_IMPL_H_

@@ -1,7 +1,5 @@
 // Where the compiler of a GPU has to turn the factor of a product: a library takes the matrices of
 // a batch one after the other.
-#include <math.h>
-
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/twin_impl.h"
@@ -69,16 +67,19 @@ static bool twin_turns_is_made(const mp_twin_builder_t *b, const mp_value_t *roo
   return mp_cluster_kind(b->chip->figures.compiler, root->op, &work) == MP_CLUSTER_LOOP;
 }
 
-// Vectors by matrices of their own are sums: a kernel of the compiler, which reads as they lie.
-static bool twin_turns_is_sum(const mp_op_t *op) {
-  mp_work_t work;
-  mp_work_of_op(op, &work);
-  return fmin(work.product.m, work.product.n) == 1;
+// The same for one that writes it with others beside it, or with zeros behind its rows: no kernel
+// that keeps rows does.
+static bool twin_turns_is_placed(const mp_twin_builder_t *b, const mp_value_t *root) {
+  if (!twin_turns_is_made(b, root)) return false;
+  const mp_cluster_t *cluster = mp_cluster_at(&b->clusters, root->op);
+  return cluster == NULL || !cluster->is_rows;
 }
 
 mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op) {
-  if (b->chip->figures.compiler != MP_CHIP_COMPILER_GPU) return NULL;
-  if (op->code != MP_OP_DOT_GENERAL || twin_turns_is_sum(op)) return NULL;
+  const mp_chip_compiler_t compiler = b->chip->figures.compiler;
+  if (compiler != MP_CHIP_COMPILER_GPU || op->code != MP_OP_DOT_GENERAL) return NULL;
+  // A kernel of the compiler's own reads arrays as they lie.
+  if (mp_cluster_is_sum(compiler, op)) return NULL;
   for (uint32_t i = 0; i < 2; ++i) {
     const twin_factor_t factor = twin_turns_factor(op, i);
     const mp_value_t *root = mp_cluster_root(factor.value);
@@ -95,6 +96,35 @@ mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op) {
     for (uint32_t j = 0; is_cache && j < 2; ++j) {
       MP_RETURN_IF_ERROR(mp_twin_add_copy(b, op, 2 * mp_work_bytes_of(root->type)));
     }
+  }
+  return NULL;
+}
+
+// Factors of products that become one are put side by side: those that no kernel of the compiler
+// writes so in the first place.
+mp_status_t mp_twin_join_factors(mp_twin_builder_t *b, const mp_op_t *op) {
+  const mp_cluster_merged_t *merged = mp_cluster_merged(&b->clusters, op);
+  if (merged == NULL || !merged->is_first) return NULL;
+  double bytes = 0;
+  for (const mp_op_t *one = op; one != NULL; one = merged->next) {
+    merged = mp_cluster_merged(&b->clusters, one);
+    const twin_factor_t factor = twin_turns_factor(one, 1 - merged->shared);
+    const mp_value_t *root = mp_cluster_root(factor.value);
+    // What is turned is put there as it is.
+    if (!twin_turns_is_whole(&factor) || twin_turns_is_placed(b, root)) continue;
+    bytes += 2 * mp_work_bytes_of(root->type);
+  }
+  return mp_twin_add_copy(b, op, bytes);
+}
+
+mp_status_t mp_twin_pad_factors(mp_twin_builder_t *b, const mp_op_t *op) {
+  mp_product_padding_t padding;
+  if (!mp_cluster_pads(b->chip->figures.compiler, op, &padding)) return NULL;
+  const double growth[2] = {padding.m * padding.k, padding.n * padding.k};
+  for (uint32_t i = 0; i < 2; ++i) {
+    const mp_value_t *root = mp_cluster_root(twin_turns_factor(op, i).value);
+    if (growth[i] == 1 || twin_turns_is_placed(b, root)) continue;
+    MP_RETURN_IF_ERROR(mp_twin_add_copy(b, op, (1 + growth[i]) * mp_work_bytes_of(root->type)));
   }
   return NULL;
 }

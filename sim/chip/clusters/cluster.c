@@ -376,6 +376,14 @@ static bool cluster_makes_rows(const mp_cluster_find_t *find, const cluster_op_t
          at->op->results[0].type->dtype == MP_DTYPE_F32;
 }
 
+// Whether the result of a product is cut out of a larger one: a library that puts it there does no
+// more with it.
+static bool cluster_is_cut(const mp_cluster_find_t *find, const mp_op_t *op) {
+  mp_product_padding_t padding;
+  if (mp_cluster_merged(find->out, op) != NULL) return true;
+  return mp_cluster_pads(find->compiler, op, &padding) && padding.m * padding.n > 1;
+}
+
 // Whether a product or a reduction may end in the cluster that goes through its result.
 static bool cluster_takes_result(const mp_cluster_find_t *find, const cluster_op_t *at,
                                  const mp_cluster_user_t *user) {
@@ -389,7 +397,7 @@ static bool cluster_takes_result(const mp_cluster_find_t *find, const cluster_op
     return kind == MP_CLUSTER_LOOP && is_only && find->compiler != MP_CHIP_COMPILER_TPU;
   }
   if (find->compiler == MP_CHIP_COMPILER_GPU) {
-    return kind == MP_CLUSTER_LOOP && is_only &&
+    return kind == MP_CLUSTER_LOOP && is_only && !cluster_is_cut(find, at->op) &&
            cluster_is_library_epilogue(find, user->cluster, at->op);
   }
   return kind == MP_CLUSTER_LOOP || kind == MP_CLUSTER_REDUCTION || kind == MP_CLUSTER_UPDATE;
@@ -767,7 +775,8 @@ mp_status_t mp_clusters_find(const mp_module_t *module, const mp_chip_figures_t 
   find.main = module->main->body;
   *out_clusters = (mp_clusters_t){0};
   MP_RETURN_IF_ERROR(mp_arena_create(&find.scratch_arena));
-  mp_status_t status = cluster_sweep(&find, module->main->body);
+  mp_status_t status = mp_cluster_find_merged(&find);
+  if (status == NULL) status = cluster_sweep(&find, module->main->body);
   if (status == NULL) status = mp_cluster_find_bytes(&find);
   mp_arena_release(find.scratch_arena);
   return status;

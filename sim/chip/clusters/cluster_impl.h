@@ -114,6 +114,11 @@ void mp_cluster_note_code(mp_cluster_find_t *find, const mp_op_t *op, uint32_t n
 // several times.
 bool mp_cluster_is_untiled(const mp_op_t *op);
 
+// ---- cluster_merge.c ----
+
+// Finds the products that become one with others.
+MP_NODISCARD mp_status_t mp_cluster_find_merged(mp_cluster_find_t *find);
+
 // ---- cluster_fetch.c ----
 
 // Bytes in scratch memory while the clusters are gone through in the order of the program.

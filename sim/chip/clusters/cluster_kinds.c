@@ -16,6 +16,44 @@ static bool cluster_kinds_is_dense(const mp_op_t *op) {
   return true;
 }
 
+// XLA's compiler for GPUs makes sums of products of a vector by a matrix whose k times rows and
+// columns are fewer than this (IsMatrixMultiplicationTooSmallForRewriting), whatever the batch, and
+// of all of two vectors; its libraries get the others.
+#define CLUSTER_KINDS_SUM_MOST 1e7
+
+bool mp_cluster_is_sum(mp_chip_compiler_t compiler, const mp_op_t *op) {
+  if (compiler != MP_CHIP_COMPILER_GPU || op->code != MP_OP_DOT_GENERAL) return false;
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  const mp_work_product_t *product = &work.product;
+  if (fmin(product->m, product->n) != 1) return false;
+  return fmax(product->m, product->n) == 1 ||
+         (product->m + product->n) * product->k < CLUSTER_KINDS_SUM_MOST;
+}
+
+static double cluster_kinds_growth(double size) {
+  enum { MULTIPLE = 8 };
+  return ceil(size / MULTIPLE) * MULTIPLE / size;
+}
+
+// CublasPadForGemms (xla/service/gpu/transforms).
+bool mp_cluster_pads(mp_chip_compiler_t compiler, const mp_op_t *op,
+                     mp_product_padding_t *out_padding) {
+  if (compiler != MP_CHIP_COMPILER_GPU || op->code != MP_OP_DOT_GENERAL) return false;
+  for (uint32_t i = 0; i < 2; ++i) {
+    const mp_dtype_t dtype = op->operands[i]->type->dtype;
+    if (!mp_dtype_is_float(dtype) || mp_dtype_bits(dtype) != 16) return false;
+  }
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  const mp_work_product_t *product = &work.product;
+  if (fmin(product->m, product->n) <= 1 || product->k < 1) return false;
+  *out_padding =
+      (mp_product_padding_t){cluster_kinds_growth(product->m), cluster_kinds_growth(product->n),
+                             cluster_kinds_growth(product->k)};
+  return out_padding->m * out_padding->n * out_padding->k > 1;
+}
+
 static mp_cluster_kind_t cluster_kinds_of_class(mp_chip_compiler_t compiler, const mp_op_t *op,
                                                 mp_work_class_t work_class) {
   if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return MP_CLUSTER_UPDATE;
@@ -26,7 +64,7 @@ static mp_cluster_kind_t cluster_kinds_of_class(mp_chip_compiler_t compiler, con
   switch (work_class) {
     case MP_WORK_MATMUL:
     case MP_WORK_CONVOLUTION:
-      return MP_CLUSTER_PRODUCT;
+      return mp_cluster_is_sum(compiler, op) ? MP_CLUSTER_REDUCTION : MP_CLUSTER_PRODUCT;
     case MP_WORK_REDUCTION:
       return MP_CLUSTER_REDUCTION;
     case MP_WORK_WINDOW:
@@ -201,7 +239,9 @@ double mp_cluster_op_count(const mp_op_t *op) {
 
 double mp_cluster_extent(const mp_op_t *op, mp_cluster_kind_t kind) {
   if (kind == MP_CLUSTER_REDUCTION && op->num_operands > 0) {
-    return mp_cluster_value_count(op->operands[0]);
+    const double count = mp_cluster_value_count(op->operands[0]);
+    if (op->code != MP_OP_DOT_GENERAL) return count;
+    return fmax(count, mp_cluster_value_count(op->operands[1]));
   }
   if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return mp_cluster_value_count(op->operands[1]);
   return mp_cluster_op_count(op);
@@ -295,8 +335,14 @@ bool mp_cluster_is_of_softmax(const mp_op_t *op) {
 }
 
 uint64_t mp_cluster_reduced_dims(const mp_op_t *op) {
-  if (op->code != MP_OP_REDUCE) return 0;
-  const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_DIMENSIONS);
+  mp_index_list_t dims = {0};
+  if (op->code == MP_OP_REDUCE) dims = mp_op_ints(op, MP_ATTR_DIMENSIONS);
+  if (op->code == MP_OP_DOT_GENERAL) {
+    const bool is_left =
+        mp_cluster_value_count(op->operands[0]) >= mp_cluster_value_count(op->operands[1]);
+    dims = mp_op_ints(
+        op, is_left ? MP_ATTR_LHS_CONTRACTING_DIMENSIONS : MP_ATTR_RHS_CONTRACTING_DIMENSIONS);
+  }
   uint64_t mask = 0;
   for (uint32_t i = 0; i < dims.count; ++i) mask |= (uint64_t)1 << (dims.values[i] & 63);
   return mask;
@@ -344,6 +390,9 @@ const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *
   if (mp_cluster_takes(compiler, op, kind, operand)) {
     value = cluster_kinds_generated(value, out_is_reused);
     *out_is_reused |= mp_cluster_is_selection(compiler, op);
+    // The vector of a sum is wanted for each column of the matrix.
+    *out_is_reused |= op->code == MP_OP_DOT_GENERAL && kind == MP_CLUSTER_REDUCTION &&
+                      value != NULL && mp_cluster_value_count(value) < mp_cluster_extent(op, kind);
     return value;
   }
   value = mp_cluster_root(value);

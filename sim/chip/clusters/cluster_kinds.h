@@ -25,6 +25,20 @@ mp_cluster_kind_t mp_cluster_kind(mp_chip_compiler_t compiler, const mp_op_t *op
 // look-up is: all elements of a line compare their places with the index then, one by one.
 bool mp_cluster_is_selection(mp_chip_compiler_t compiler, const mp_op_t *op);
 
+// Whether the op is a product that a compiler for GPUs makes a sum of, in a kernel of its own that
+// computes what it reads.
+bool mp_cluster_is_sum(mp_chip_compiler_t compiler, const mp_op_t *op);
+
+// Rows, columns and k of a product as its library gets them, by those that it has.
+typedef struct {
+  double m, n, k;
+} mp_product_padding_t;
+
+// Whether a compiler for GPUs pads the product: of 16-bit floats, matrices by matrices, to
+// multiples of eight.
+bool mp_cluster_pads(mp_chip_compiler_t compiler, const mp_op_t *op,
+                     mp_product_padding_t *out_padding);
+
 // Whether nobody writes the constant with which a loop begins: on a TPU its first round makes it,
 // or its rounds write every part of it before it is read.
 bool mp_cluster_makes_start(mp_chip_compiler_t compiler, const mp_op_t *loop, uint32_t operand);

@@ -554,6 +554,20 @@ static void what_is_looked_up_is_no_row(void **state) {
   ") -> " INNER "\n"
 
 // What is made of neighbours is not written over them: they are read before.
+// A vector by a small matrix is a sum that computes what it reads; by a large one it is the
+// library's, which wants that in memory.
+static void vectors_by_small_matrices_are_sums(void **state) {
+  (void)state;
+#define VECTOR(k, n)                                                                    \
+  "func.func @main(%x: tensor<" k "xf32>, %w: tensor<" k "x" n "xf32>) -> tensor<" n    \
+  "xf32> {\n%0 = stablehlo.negate %w : tensor<" k "x" n                                 \
+  "xf32>\n%1 = stablehlo.dot_general %x, %0, contracting_dims = [0] x [0] : (tensor<" k \
+  "xf32>, "                                                                             \
+  "tensor<" k "x" n "xf32>) -> tensor<" n "xf32>\nreturn %1 : tensor<" n "xf32>\n}\n"
+  expect(GPU, VECTOR("1024", "512"), 1, 4.0 * (1024 * 512 + 1024 + 512));
+  expect(GPU, VECTOR("4096", "4096"), 2, 4.0 * (3 * 4096.0 * 4096 + 2 * 4096));
+}
+
 static void neighbours_are_read_before_an_update(void **state) {
   (void)state;
   enum { INNER_BYTES = 254 * 1024 * 4 };
@@ -571,6 +585,7 @@ int main(void) {
       cmocka_unit_test(sums_follow_rows),
       cmocka_unit_test(what_is_looked_up_is_no_row),
       cmocka_unit_test(neighbours_are_read_before_an_update),
+      cmocka_unit_test(vectors_by_small_matrices_are_sums),
       cmocka_unit_test(a_concatenation_reads_what_was_written),
       cmocka_unit_test(what_is_cut_is_written),
       cmocka_unit_test(what_a_product_reads_has_sides),

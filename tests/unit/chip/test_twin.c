@@ -490,6 +490,44 @@ static void factors_are_turned_for_gpus(void **state) {
   expect_copies(MP_CHIP_COMPILER_GPU, whole, 0);
 }
 
+// Weights that are multiplied by the same array are put side by side; not where one product needs
+// the other, nor where both are large.
+static void products_of_one_factor_are_one_for_gpus(void **state) {
+  (void)state;
+#define TWO_PRODUCTS(rows, first, second)                                           \
+  "func.func @main(%x: tensor<" rows                                                \
+  "x256xf32>, %v: tensor<256x256xf32>, %w: "                                        \
+  "tensor<256x256xf32>) -> (tensor<" rows "x256xf32>, tensor<" rows                 \
+  "x256xf32>) {\n"                                                                  \
+  "%0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<" rows \
+  "x256xf32>, tensor<256x256xf32>) -> tensor<" rows                                 \
+  "x256xf32>\n"                                                                     \
+  "%1 = stablehlo.dot_general %" first ", %" second                                 \
+  ", contracting_dims = [1] x [0] : ("                                              \
+  "tensor<" rows "x256xf32>, tensor<256x256xf32>) -> tensor<" rows                  \
+  "x256xf32>\n"                                                                     \
+  "return %0, %1 : tensor<" rows "x256xf32>, tensor<" rows "x256xf32>\n}\n"
+  expect_copies(MP_CHIP_COMPILER_GPU, TWO_PRODUCTS("64", "x", "w"), 1);
+  expect_copies(MP_CHIP_COMPILER_TPU, TWO_PRODUCTS("64", "x", "w"), 0);
+  expect_copies(MP_CHIP_COMPILER_GPU, TWO_PRODUCTS("64", "0", "v"), 0);
+  expect_copies(MP_CHIP_COMPILER_GPU, TWO_PRODUCTS("65536", "x", "w"), 0);
+}
+
+// Of 16-bit floats, to multiples of eight: one factor's rows here.
+static void rows_are_padded_for_gpus(void **state) {
+  (void)state;
+#define PADDED(rows, type)                                                               \
+  "func.func @main(%x: tensor<" rows "x256x" type ">, %w: tensor<256x64x" type           \
+  ">) -> tensor<" rows "x64x" type                                                       \
+  "> {\n%0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<" rows \
+  "x256x" type ">, tensor<256x64x" type ">) -> tensor<" rows "x64x" type                 \
+  ">\nreturn %0 : tensor<" rows "x64x" type ">\n}\n"
+  expect_copies(MP_CHIP_COMPILER_GPU, PADDED("100", "bf16"), 1);
+  expect_copies(MP_CHIP_COMPILER_GPU, PADDED("104", "bf16"), 0);
+  expect_copies(MP_CHIP_COMPILER_GPU, PADDED("100", "f32"), 0);
+  expect_copies(MP_CHIP_COMPILER_TPU, PADDED("100", "bf16"), 0);
+}
+
 // ---- collectives beside work ----
 
 // for (i = 0; i < 4; ++i) { x = x @ all_gather(w[i]); v[i] = all_reduce(x) }; two of the latter.
@@ -679,6 +717,8 @@ int main(void) {
       cmocka_unit_test(pairs_are_copied_on_tpus),
       cmocka_unit_test(blocks_are_copied_on_tpus),
       cmocka_unit_test(factors_are_turned_for_gpus),
+      cmocka_unit_test(products_of_one_factor_are_one_for_gpus),
+      cmocka_unit_test(rows_are_padded_for_gpus),
       cmocka_unit_test(collectives_are_combined_and_pipelined),
       cmocka_unit_test(every_op_takes_time),
       cmocka_unit_test(costs_add_up_to_the_analysis),

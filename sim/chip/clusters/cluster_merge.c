@@ -1,0 +1,261 @@
+// Which products XLA's compiler for GPUs makes one of, because they share a factor (DotMerger): the
+// other factors are put side by side, and what comes out is cut.
+#include "sim/base/hash.h"
+#include "sim/chip/clusters/cluster_impl.h"
+
+// All but one of them have this many bytes at most, of factors and result: what jax 0.10.2 makes
+// one of 50.6 MB each, and not of 67.2.
+#define CLUSTER_MERGE_BYTES_MOST (64.0 * 1024 * 1024)
+// Products of a class that are looked at together, and ops between the first and the last.
+#define CLUSTER_MERGE_SET  64
+#define CLUSTER_MERGE_SPAN 16384
+// Sets of a class: those of one set do not need each other.
+#define CLUSTER_MERGE_SETS 8
+
+// One factor of a product, as it lies before it is transposed, by which others may share it.
+typedef struct {
+  const mp_op_t *op;
+  uint32_t shared;  // which factor
+  const mp_value_t *value;
+  uint64_t batch, summed;  // a bit for each such dimension
+  uint32_t position;       // of the op in its block
+  uint32_t next;           // of the class, in the order of the block; MP_CLUSTER_NONE: the last one
+} cluster_merge_use_t;
+
+typedef struct {
+  uint64_t hash;
+  uint32_t first, last;  // uses
+} cluster_merge_class_t;
+
+typedef struct {
+  mp_cluster_find_t *find;
+  MP_ARRAY(cluster_merge_use_t) uses;
+  MP_ARRAY(uint32_t) firsts;  // of classes, in their order
+  MP_HASH_MAP(cluster_merge_class_t) classes;
+} cluster_merge_t;
+
+static uint64_t cluster_merge_bits(const mp_op_t *op, mp_attr_name_t attr) {
+  const mp_index_list_t dims = mp_op_ints(op, attr);
+  uint64_t bits = 0;
+  for (uint32_t i = 0; i < dims.count; ++i) bits |= (uint64_t)1 << (dims.values[i] & 63);
+  return bits;
+}
+
+static uint64_t cluster_merge_before(uint64_t bits, mp_index_list_t order) {
+  uint64_t before = 0;
+  for (uint32_t i = 0; i < order.count; ++i) {
+    if (bits >> (i & 63) & 1) before |= (uint64_t)1 << (order.values[i] & 63);
+  }
+  return before;
+}
+
+static cluster_merge_use_t cluster_merge_use(const mp_op_t *op, uint32_t shared,
+                                             uint32_t position) {
+  cluster_merge_use_t use = {
+      .op = op,
+      .shared = shared,
+      .value = op->operands[shared],
+      .batch = cluster_merge_bits(
+          op, shared == 0 ? MP_ATTR_LHS_BATCHING_DIMENSIONS : MP_ATTR_RHS_BATCHING_DIMENSIONS),
+      .summed = cluster_merge_bits(op, shared == 0 ? MP_ATTR_LHS_CONTRACTING_DIMENSIONS
+                                                   : MP_ATTR_RHS_CONTRACTING_DIMENSIONS),
+      .position = position,
+      .next = MP_CLUSTER_NONE};
+  while (use.value->op != NULL && use.value->op->code == MP_OP_TRANSPOSE) {
+    const mp_index_list_t order = mp_op_ints(use.value->op, MP_ATTR_PERMUTATION);
+    use.batch = cluster_merge_before(use.batch, order);
+    use.summed = cluster_merge_before(use.summed, order);
+    use.value = use.value->op->operands[0];
+  }
+  return use;
+}
+
+// Of the same class are those that read the same value in the same way, in the same types.
+static uint64_t cluster_merge_hash(const cluster_merge_use_t *use) {
+  const mp_op_t *op = use->op;
+  const uint64_t types = (uint64_t)op->operands[use->shared]->type->dtype << 32 |
+                         (uint64_t)op->operands[1 - use->shared]->type->dtype << 16 |
+                         (uint64_t)op->results[0].type->dtype;
+  return mp_hash_u64(mp_hash_u64(mp_hash_u64(mp_hash_pointer(use->value), use->batch), use->summed),
+                     types);
+}
+
+static mp_status_t cluster_merge_note(cluster_merge_t *m, const cluster_merge_use_t *use) {
+  const uint32_t number = m->uses.count;
+  const uint64_t hash = cluster_merge_hash(use);
+  MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(m->find->scratch_arena, &m->uses, *use));
+  cluster_merge_class_t *entry;
+  MP_HASH_MAP_GET(&m->classes, hash, entry);
+  if (entry != NULL) {
+    m->uses.items[entry->last].next = number;
+    entry->last = number;
+    return NULL;
+  }
+  const cluster_merge_class_t fresh = {hash, number, number};
+  MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(m->find->scratch_arena, &m->classes, &fresh));
+  return MP_ARRAY_PUSH(m->find->scratch_arena, &m->firsts, number);
+}
+
+// ---- which do not need each other ----
+
+// A value that products of a set come before.
+typedef struct {
+  uint64_t hash;
+  uint64_t after;  // a bit for each of them
+} cluster_merge_value_t;
+
+typedef struct {
+  const cluster_merge_use_t *uses[CLUSTER_MERGE_SET];
+  uint64_t after[CLUSTER_MERGE_SET];  // those of the set that it needs
+  uint32_t count;
+} cluster_merge_set_t;
+
+static bool cluster_merge_is_done(const cluster_merge_t *m, const mp_op_t *op) {
+  const mp_cluster_merged_t *entry;
+  MP_HASH_MAP_GET(&m->find->out->merged, mp_hash_pointer(op), entry);
+  return entry != NULL;
+}
+
+// Those of a class that are no part of another set by now.
+static void cluster_merge_gather(const cluster_merge_t *m, uint32_t first,
+                                 cluster_merge_set_t *set) {
+  set->count = 0;
+  for (uint32_t at = first; at != MP_CLUSTER_NONE; at = m->uses.items[at].next) {
+    const cluster_merge_use_t *use = &m->uses.items[at];
+    if (cluster_merge_is_done(m, use->op)) continue;
+    // A product of a value by itself is there for both of its factors.
+    if (set->count > 0 && set->uses[set->count - 1]->op == use->op) continue;
+    if (set->count > 0 && use->position - set->uses[0]->position > CLUSTER_MERGE_SPAN) break;
+    if (set->count == CLUSTER_MERGE_SET) break;
+    set->uses[set->count++] = use;
+  }
+}
+
+// Finds which of a set need others. What has regions is taken to need all that came before.
+static mp_status_t cluster_merge_order(const cluster_merge_t *m, cluster_merge_set_t *set) {
+  MP_HASH_MAP(cluster_merge_value_t) values = {0};
+  uint32_t seen = 0;
+  const mp_op_t *op = set->uses[0]->op;
+  for (; op != NULL && seen < set->count; op = op->next) {
+    uint64_t after = op->num_regions > 0 ? ((uint64_t)1 << (seen & 63)) - 1 : 0;
+    for (uint32_t i = 0; i < op->num_operands; ++i) {
+      const cluster_merge_value_t *entry;
+      MP_HASH_MAP_GET(&values, mp_hash_pointer(op->operands[i]), entry);
+      if (entry != NULL) after |= entry->after;
+    }
+    if (op == set->uses[seen]->op) {
+      set->after[seen] = after;
+      after |= (uint64_t)1 << seen++;
+    }
+    for (uint32_t i = 0; i < op->num_results && after != 0; ++i) {
+      const cluster_merge_value_t value = {mp_hash_pointer(&op->results[i]), after};
+      MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(m->find->scratch_arena, &values, &value));
+    }
+  }
+  return NULL;
+}
+
+static bool cluster_merge_is_small(const mp_op_t *op) {
+  return mp_work_bytes_of(op->operands[0]->type) + mp_work_bytes_of(op->operands[1]->type) +
+             mp_work_bytes_of(op->results[0].type) <=
+         CLUSTER_MERGE_BYTES_MOST;
+}
+
+// ---- sets ----
+
+// The columns, or rows, of the factor that is not shared.
+static double cluster_merge_columns(const cluster_merge_use_t *use) {
+  mp_work_t work;
+  mp_work_of_op(use->op, &work);
+  return use->shared == 0 ? work.product.n : work.product.m;
+}
+
+// Chooses what becomes one product: all small ones that do not need each other, and one other.
+static uint64_t cluster_merge_choose(const cluster_merge_set_t *set) {
+  uint64_t chosen = 0;
+  for (uint32_t pass = 0; pass < 2; ++pass) {
+    for (uint32_t i = 0; i < set->count; ++i) {
+      if (cluster_merge_is_small(set->uses[i]->op) != (pass == 0)) continue;
+      bool is_free = (set->after[i] & chosen) == 0;
+      for (uint32_t j = i + 1; j < set->count && is_free; ++j) {
+        is_free = !(chosen >> j & 1 && set->after[j] >> i & 1);
+      }
+      if (!is_free) continue;
+      chosen |= (uint64_t)1 << i;
+      if (pass == 1) return chosen;
+    }
+    if (chosen == 0) return 0;
+  }
+  return chosen;
+}
+
+// From the last one to the first, so that each knows the next one.
+static mp_status_t cluster_merge_set(cluster_merge_t *m, const cluster_merge_set_t *set,
+                                     uint64_t chosen) {
+  double columns = 0;
+  const mp_op_t *next = NULL;
+  for (uint32_t i = 0; i < set->count; ++i) {
+    if (chosen >> i & 1) columns += cluster_merge_columns(set->uses[i]);
+  }
+  for (uint32_t i = set->count; i-- > 0;) {
+    if (!(chosen >> i & 1)) continue;
+    const cluster_merge_use_t *use = set->uses[i];
+    const bool is_first = (chosen & (((uint64_t)1 << i) - 1)) == 0;
+    const mp_cluster_merged_t entry = {.hash = mp_hash_pointer(use->op),
+                                       .next = next,
+                                       .is_first = is_first,
+                                       .shared = use->shared,
+                                       .share = cluster_merge_columns(use) / columns,
+                                       .columns = columns};
+    MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(m->find->arena, &m->find->out->merged, &entry));
+    next = use->op;
+  }
+  return NULL;
+}
+
+static mp_status_t cluster_merge_class(cluster_merge_t *m, uint32_t first) {
+  for (uint32_t i = 0; i < CLUSTER_MERGE_SETS; ++i) {
+    cluster_merge_set_t set;
+    cluster_merge_gather(m, first, &set);
+    if (set.count < 2) return NULL;
+    MP_RETURN_IF_ERROR(cluster_merge_order(m, &set));
+    const uint64_t chosen = cluster_merge_choose(&set);
+    if ((chosen & (chosen - 1)) == 0) return NULL;
+    MP_RETURN_IF_ERROR(cluster_merge_set(m, &set, chosen));
+  }
+  return NULL;
+}
+
+// ---- blocks ----
+
+static mp_status_t cluster_merge_block(mp_cluster_find_t *find, const mp_block_t *block) {
+  cluster_merge_t m = {.find = find};
+  uint32_t position = 0;
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next, ++position) {
+    if (mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL) {
+      for (uint32_t i = 0; i < op->num_regions; ++i) {
+        MP_RETURN_IF_ERROR(cluster_merge_block(find, op->regions[i]));
+      }
+    }
+    if (op->code != MP_OP_DOT_GENERAL || mp_cluster_is_sum(find->compiler, op)) continue;
+    for (uint32_t i = 0; i < 2; ++i) {
+      const cluster_merge_use_t use = cluster_merge_use(op, i, position);
+      MP_RETURN_IF_ERROR(cluster_merge_note(&m, &use));
+    }
+  }
+  for (uint32_t i = 0; i < m.firsts.count; ++i) {
+    MP_RETURN_IF_ERROR(cluster_merge_class(&m, m.firsts.items[i]));
+  }
+  return NULL;
+}
+
+mp_status_t mp_cluster_find_merged(mp_cluster_find_t *find) {
+  if (find->compiler != MP_CHIP_COMPILER_GPU) return NULL;
+  return cluster_merge_block(find, find->main);
+}
+
+const mp_cluster_merged_t *mp_cluster_merged(const mp_clusters_t *clusters, const mp_op_t *op) {
+  const mp_cluster_merged_t *entry;
+  MP_HASH_MAP_GET(&clusters->merged, mp_hash_pointer(op), entry);
+  return entry;
+}
