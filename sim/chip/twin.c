@@ -280,21 +280,15 @@ static double twin_lost_share(const mp_chip_figures_t *figures, const beside_t *
 }
 
 // A collective on a GPU runs on some of its multiprocessors, which what goes on beside it has not.
-// What that takes longer is a kernel of its own, at the end.
-static mp_status_t twin_add_lost(mp_twin_builder_t *b, const mp_twin_order_t *order, uint32_t end) {
+// What that takes longer is the collective's: the device loses it where it waits for the end.
+static double twin_lost_seconds(const mp_twin_builder_t *b, const mp_twin_order_t *order,
+                                uint32_t end) {
   const mp_chip_figures_t *figures = &b->chip->figures;
   const mp_twin_item_t *item = &order->slots[end].item;
-  if (!(figures->overlap_units > 0 && figures->overlap_units < figures->product_units)) return NULL;
+  if (!(figures->overlap_units > 0 && figures->overlap_units < figures->product_units)) return 0;
   const beside_t beside = twin_beside(b, order, end);
   const double share = fmin(twin_lost_share(figures, &beside), 1), left = 1 - share;
-  const double seconds =
-      (left > 0 ? fmin(item->seconds, beside.work / left) : item->seconds) * share;
-  if (seconds <= 0) return NULL;
-  return mp_twin_put_kernel(b, &(mp_twin_kernel_t){.op = item->op,
-                                                   .name = mp_twin_name(item->op),
-                                                   .work_class = MP_WORK_COPY,
-                                                   .kind = MP_FLOP_F32,
-                                                   .seconds = seconds});
+  return (left > 0 ? fmin(item->seconds, beside.work / left) : item->seconds) * share;
 }
 
 static mp_status_t twin_block(mp_twin_builder_t *b, const mp_block_t *block) {
@@ -302,10 +296,10 @@ static mp_status_t twin_block(mp_twin_builder_t *b, const mp_block_t *block) {
     mp_twin_order_t order;
     MP_RETURN_IF_ERROR(mp_twin_order_block(b, block, &order));
     for (uint32_t i = 0; i < order.num_slots; ++i) {
-      const bool is_end =
-          order.slots[i].part == MP_TWIN_FINISH && order.slots[i].item.collective != UINT32_MAX;
-      if (is_end) MP_RETURN_IF_ERROR(twin_add_lost(b, &order, i));
       MP_RETURN_IF_ERROR(twin_slot(b, &order.slots[i]));
+      if (order.slots[i].part != MP_TWIN_FINISH) continue;
+      if (order.slots[i].item.collective == UINT32_MAX) continue;
+      b->steps.items[b->steps.count - 1].time = mp_moment_of(twin_lost_seconds(b, &order, i));
     }
     return NULL;
   }

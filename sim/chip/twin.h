@@ -68,7 +68,7 @@ typedef struct mp_twin_flow_s mp_twin_flow_t;
 typedef struct {
   mp_twin_kind_t kind;
   uint32_t first, end;         // WORK, and PART that is work: its kernels [first, end)
-  mp_moment_t time;            // of these
+  mp_moment_t time;            // of these; DONE: what the collective took from work beside it
   uint32_t collective;         // MEET, START, DONE, SEND, RECV: its number in the twin
   uint32_t copy;               // COPY, AWAIT: the same of the copy
   const mp_op_t *op;           // of control flow, else NULL

@@ -151,6 +151,7 @@ static double estimate_cost(guess_t *g, uint32_t begin, uint32_t end) {
     double rounds;
     switch (step->kind) {
       case MP_TWIN_WORK:
+      case MP_TWIN_DONE:
         seconds += mp_moment_seconds(step->time);
         break;
       case MP_TWIN_LOCAL:
@@ -175,7 +176,6 @@ static double estimate_cost(guess_t *g, uint32_t begin, uint32_t end) {
         seconds += estimate_cost_of_switch(g, step);
         if (step->num_targets > 1) next = estimate_join(g, step);
         break;
-      case MP_TWIN_DONE:
       case MP_TWIN_AWAIT:
       case MP_TWIN_SEND:
       case MP_TWIN_JUMP:

@@ -125,7 +125,7 @@ static mp_status_t replay_walk(mp_replay_t *replay, uint32_t logical) {
     if (step->kind == MP_TWIN_START) {
       MP_RETURN_IF_ERROR(mp_replay_start(replay, logical, step->collective));
     }
-    if (step->kind == MP_TWIN_DONE) mp_replay_await(replay, logical, step->collective);
+    if (step->kind == MP_TWIN_DONE) mp_replay_await(replay, logical, step->collective, step->time);
     if (step->kind == MP_TWIN_COPY) mp_replay_copy(replay, logical, step->copy);
     if (step->kind == MP_TWIN_AWAIT) mp_replay_await_copy(replay, logical, step->copy);
   }

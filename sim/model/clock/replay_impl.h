@@ -30,6 +30,7 @@ typedef struct {
   bool has_arrived, is_over;
   mp_moment_t ready;       // when the device started it
   mp_moment_t begin, end;  // of its traffic
+  mp_moment_t lost;        // what work beside it took longer
 } mp_started_t;
 
 // What the groups of a collective that are complete since devices last went on have in common.
@@ -197,8 +198,9 @@ void mp_replay_reset_stream(mp_replay_t *replay);
 bool mp_replay_is_started(const mp_replay_t *replay, uint32_t number);
 // The device starts a collective, and goes on.
 MP_NODISCARD mp_status_t mp_replay_start(mp_replay_t *replay, uint32_t logical, uint32_t number);
-// The device waits for one that it has started; it may be blocked afterwards.
-void mp_replay_await(mp_replay_t *replay, uint32_t logical, uint32_t number);
+// The device waits for one that it has started, which took so much time from work beside it; it may
+// be blocked afterwards.
+void mp_replay_await(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_moment_t lost);
 // A part of one that the device has started has ended.
 MP_NODISCARD mp_status_t mp_replay_end_started(mp_replay_t *replay, uint32_t logical,
                                                uint32_t number, mp_moment_t begin, mp_moment_t end);

@@ -85,13 +85,28 @@ mp_status_t mp_replay_start(mp_replay_t *replay, uint32_t logical, uint32_t numb
 
 // ---- Ending ----
 
+// What a collective took from work beside it is no more hidden than what the device waits for; what
+// exceeds the collective itself, as faults may have it, stays work.
+static void replay_stream_lose(mp_replay_t *replay, uint32_t logical, const mp_started_t *one,
+                               mp_moment_t exposed) {
+  mp_replay_device_books_t *books = &replay->books.devices[logical];
+  const mp_moment_t hidden = one->end - one->begin - exposed;
+  const mp_moment_t lost = one->lost < hidden ? one->lost : hidden;
+  replay->books.meetings[one->collective].hidden -= lost;
+  books->hidden -= lost;
+  books->traffic += lost;
+  books->work += one->lost - lost;
+}
+
 // The device has waited from `from` on until it was over: forgets it.
 static void replay_stream_take(mp_replay_t *replay, uint32_t logical, mp_started_t *one,
                                mp_moment_t from) {
   mp_replay_device_t *device = &replay->devices[logical];
   const mp_replay_observer_t *observer = replay->launch->observer;
+  mp_moment_t exposed = 0;
   if (one->end > from) {
     const mp_moment_t begin = one->begin > from ? one->begin : from;
+    exposed = one->end - begin;
     mp_replay_meetings_t *met = &replay->books.meetings[one->collective];
     met->waiting += begin - from;
     met->hidden -= one->end - begin;
@@ -103,14 +118,19 @@ static void replay_stream_take(mp_replay_t *replay, uint32_t logical, mp_started
     }
     if (device->now < one->end) device->now = one->end;
   }
+  replay_stream_lose(replay, logical, one, exposed);
   const mp_started_t *last = replay_stream_of(replay, logical) + --device->num_started;
   memmove(one, one + 1, (size_t)(last - one) * sizeof(*one));
 }
 
-void mp_replay_await(mp_replay_t *replay, uint32_t logical, uint32_t number) {
+void mp_replay_await(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_moment_t lost) {
   mp_replay_device_t *device = &replay->devices[logical];
+  const double *slowness = replay->launch->slowness;
   mp_started_t *one = replay_stream_find(replay, logical, number);
   if (one == NULL) return;
+  if (slowness != NULL) lost = mp_moment_of(mp_moment_seconds(lost) * slowness[logical]);
+  device->now += lost;
+  one->lost = lost;
   if (one->is_over) {
     replay_stream_take(replay, logical, one, device->now);
     return;
