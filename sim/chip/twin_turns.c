@@ -60,6 +60,17 @@ static bool twin_turns_is_whole(const twin_factor_t *factor) {
   return num_changes < 2;
 }
 
+// A part of a cache is written where the whole is turned already: then that is copied before, and
+// turned back afterwards. A loop whose rounds take a slice of a stack of caches and put it back has
+// the stack turned before it and turned back behind it, and copies nothing else.
+static uint32_t twin_turns_of_cache(const mp_value_t *root) {
+  if (root->op == NULL || root->op->code != MP_OP_DYNAMIC_UPDATE_SLICE) return 0;
+  const mp_op_t *made = mp_cluster_root(root->op->operands[0])->op;
+  const mp_op_t *loop = root->op->parent->parent_op;
+  const bool is_slice = made != NULL && made->code == MP_OP_DYNAMIC_SLICE;
+  return is_slice && loop != NULL && loop->code == MP_OP_WHILE ? 1 : 2;
+}
+
 // Whether a kernel of the compiler makes the value, which writes it in any order.
 static bool twin_turns_is_made(const mp_twin_builder_t *b, const mp_value_t *root) {
   mp_work_t work;
@@ -90,10 +101,8 @@ mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op) {
     if (use != NULL && use->turned_in == op->parent) continue;
     if (use != NULL) use->turned_in = op->parent;
     MP_RETURN_IF_ERROR(mp_twin_add_copy(b, op, 2 * mp_work_bytes_of(root->type)));
-    // A part of a cache is written where the whole is turned already: then that is copied before,
-    // and turned back afterwards.
-    const bool is_cache = root->op != NULL && root->op->code == MP_OP_DYNAMIC_UPDATE_SLICE;
-    for (uint32_t j = 0; is_cache && j < 2; ++j) {
+    const uint32_t more = twin_turns_of_cache(root);
+    for (uint32_t j = 0; j < more; ++j) {
       MP_RETURN_IF_ERROR(mp_twin_add_copy(b, op, 2 * mp_work_bytes_of(root->type)));
     }
   }

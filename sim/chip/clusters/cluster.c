@@ -456,6 +456,19 @@ static bool cluster_takes_windows(const mp_cluster_find_t *find, const cluster_o
          cluster->count == mp_cluster_op_count(at->op) && mp_cluster_cumulative(at->op) < 0;
 }
 
+// Whether an op is made again in each kernel of a cumulative op: XLA's compiler for GPUs adds up
+// tiles, and then goes through them again, reading each element for several results. It writes
+// before what is dear or made of several arrays.
+static bool cluster_is_made_again(const mp_cluster_find_t *find, const cluster_op_t *at) {
+  uint32_t num_arrays = 0;
+  for (uint32_t i = 0; i < at->op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, at->op, at->kind, i, &is_reused);
+    num_arrays += value != NULL && mp_cluster_value_count(value) > 1;
+  }
+  return num_arrays <= 1 && !mp_cluster_is_dear(at->op, &at->work);
+}
+
 // Whether the user's cluster can compute the op.
 static bool cluster_accepts(const mp_cluster_find_t *find, const cluster_op_t *at,
                             const mp_cluster_user_t *user) {
@@ -468,6 +481,10 @@ static bool cluster_accepts(const mp_cluster_find_t *find, const cluster_op_t *a
   if (at->kind != MP_CLUSTER_LOOP) return false;
   const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
   if (find->compiler == MP_CHIP_COMPILER_GPU && cluster->is_rows && mp_cluster_is_untiled(at->op)) {
+    return false;
+  }
+  if (find->compiler == MP_CHIP_COMPILER_GPU && mp_cluster_cumulative(cluster->leader) >= 0 &&
+      !cluster_is_made_again(find, at)) {
     return false;
   }
   if (!mp_cluster_has_room(find, at->op, user->cluster)) return false;
@@ -631,24 +648,34 @@ static void cluster_keep_rows(mp_cluster_find_t *find, const cluster_op_t *at, u
   state->row = fmax(state->row, mp_cluster_row(at->op));
 }
 
-// Whether each of several clusters that go through the rows again takes their reduction, as XLA's
-// compiler for GPUs has it: all of them read the rows anyway.
-static bool cluster_all_keep_rows(const mp_cluster_find_t *find, const cluster_op_t *at) {
-  if (find->compiler != MP_CHIP_COMPILER_GPU || at->kind != MP_CLUSTER_REDUCTION) return false;
-  if (find->users.count < 2 || at->memory_use != MP_CLUSTER_NONE) return false;
+// Whether somebody reads a result.
+static bool cluster_is_used(const mp_cluster_find_t *find, const cluster_op_t *at) {
+  return find->users.count > 0 || at->memory_use != MP_CLUSTER_NONE;
+}
+
+// Those of several clusters that go through the rows of a reduction again make it themselves, as
+// XLA's compiler for GPUs has it: they read the rows anyway. The others are left.
+static mp_status_t cluster_give_rows(mp_cluster_find_t *find, const cluster_op_t *at) {
+  if (find->compiler != MP_CHIP_COMPILER_GPU || at->kind != MP_CLUSTER_REDUCTION) return NULL;
+  if (find->users.count < 2) return NULL;
+  uint32_t num_left = 0;
   for (uint32_t i = 0; i < find->users.count; ++i) {
-    if (!cluster_keeps_rows(find, at, &find->users.items[i])) return false;
+    const mp_cluster_user_t user = find->users.items[i];
+    if (!cluster_keeps_rows(find, at, &user)) {
+      find->users.items[num_left++] = user;
+      continue;
+    }
+    cluster_keep_rows(find, at, user.cluster);
+    MP_RETURN_IF_ERROR(cluster_join(find, at, &user));
   }
-  return true;
+  find->users.count = num_left;
+  return NULL;
 }
 
 static mp_status_t cluster_decide(mp_cluster_find_t *find, const cluster_op_t *at) {
-  if (cluster_all_keep_rows(find, at)) {
-    for (uint32_t i = 0; i < find->users.count; ++i) {
-      cluster_keep_rows(find, at, find->users.items[i].cluster);
-    }
-    return cluster_join_all(find, at);
-  }
+  const bool had_users = find->users.count > 0;
+  MP_RETURN_IF_ERROR(cluster_give_rows(find, at));
+  if (had_users && !cluster_is_used(find, at)) return NULL;
   const bool widens = cluster_widens(find, at);
   if (find->users.count > 0) {
     const mp_cluster_user_t first = *cluster_first_user(find);
@@ -676,11 +703,6 @@ static mp_status_t cluster_decide(mp_cluster_find_t *find, const cluster_op_t *a
   MP_RETURN_IF_ERROR(cluster_begin(find, at));
   MP_RETURN_IF_ERROR(cluster_write(find, at, number));
   return widens ? cluster_join_others(find, at, number) : NULL;
-}
-
-// Whether somebody reads a result.
-static bool cluster_is_used(const mp_cluster_find_t *find, const cluster_op_t *at) {
-  return find->users.count > 0 || at->memory_use != MP_CLUSTER_NONE;
 }
 
 static mp_status_t cluster_place(mp_cluster_find_t *find, const mp_op_t *op) {

@@ -568,6 +568,46 @@ static void vectors_by_small_matrices_are_sums(void **state) {
   expect(GPU, VECTOR("4096", "4096"), 2, 4.0 * (3 * 4096.0 * 4096 + 2 * 4096));
 }
 
+// A maximum of rows is made by the kernel that goes on with the rows, and once more for the one
+// that adds up columns.
+static void others_get_sums_of_rows(void **state) {
+  (void)state;
+  enum { COUNT = 1024 * 256 };
+  static const char text[] =
+      "func.func @main(%x: tensor<1024x256xbf16>) -> (tensor<1024xf32>, tensor<256xf32>) {\n"
+      "%l = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+      "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "%w = stablehlo.convert %x : (tensor<1024x256xbf16>) -> tensor<1024x256xf32>\n"
+      "%0 = stablehlo.reduce(%w init: %l) applies stablehlo.maximum across dimensions = [1] : "
+      "(tensor<1024x256xf32>, tensor<f32>) -> tensor<1024xf32>\n"
+      "%1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<1024xf32>) -> "
+      "tensor<1024x256xf32>\n%2 = stablehlo.subtract %w, %1 : tensor<1024x256xf32>\n"
+      "%4 = stablehlo.reduce(%2 init: %z) applies stablehlo.add across dimensions = [0] : "
+      "(tensor<1024x256xf32>, tensor<f32>) -> tensor<256xf32>\n"
+      "%3 = stablehlo.exponential %2 : tensor<1024x256xf32>\n"
+      "%5 = stablehlo.reduce(%3 init: %z) applies stablehlo.add across dimensions = [1] : "
+      "(tensor<1024x256xf32>, tensor<f32>) -> tensor<1024xf32>\n"
+      "return %5, %4 : tensor<1024xf32>, tensor<256xf32>\n}\n";
+  expect(GPU, text, 3, 3 * 2.0 * COUNT + 3 * 1024 * 4 + 256 * 4);
+}
+
+// What is summed up cumulatively is made before, if it is dear or made of several arrays.
+static void cumulative_ops_read_what_is_dear(void **state) {
+  (void)state;
+  enum { BYTES = 64 * 1024 * 4 };
+#define CUMULATIVE(op)                                                                 \
+  "func.func @main(%x: tensor<64x1024xf32>) -> tensor<64x1024xf32> {\n"                \
+  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n%0 = stablehlo." op               \
+  " %x : tensor<64x1024xf32>\n%1 = \"stablehlo.reduce_window\"(%0, %z) ({\n"           \
+  "^bb0(%a: tensor<f32>, %b: tensor<f32>):\n%s = stablehlo.add %a, %b : tensor<f32>\n" \
+  "stablehlo.return %s : tensor<f32>\n}) {window_dimensions = array<i64: 1, 1024>, "   \
+  "padding = dense<[[0, 0], [1023, 0]]> : tensor<2x2xi64>} : "                         \
+  "(tensor<64x1024xf32>, tensor<f32>) -> tensor<64x1024xf32>\nreturn %1 : "            \
+  "tensor<64x1024xf32>\n}\n"
+  expect(GPU, CUMULATIVE("negate"), 1, 2.0 * BYTES);
+  expect(GPU, CUMULATIVE("exponential"), 2, 4.0 * BYTES);
+}
+
 static void neighbours_are_read_before_an_update(void **state) {
   (void)state;
   enum { INNER_BYTES = 254 * 1024 * 4 };
@@ -585,6 +625,8 @@ int main(void) {
       cmocka_unit_test(sums_follow_rows),
       cmocka_unit_test(what_is_looked_up_is_no_row),
       cmocka_unit_test(neighbours_are_read_before_an_update),
+      cmocka_unit_test(others_get_sums_of_rows),
+      cmocka_unit_test(cumulative_ops_read_what_is_dear),
       cmocka_unit_test(vectors_by_small_matrices_are_sums),
       cmocka_unit_test(a_concatenation_reads_what_was_written),
       cmocka_unit_test(what_is_cut_is_written),

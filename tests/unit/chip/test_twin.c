@@ -490,6 +490,58 @@ static void factors_are_turned_for_gpus(void **state) {
   expect_copies(MP_CHIP_COMPILER_GPU, whole, 0);
 }
 
+// What a cache gets is written where it is turned: it is copied before, and turned back. A loop
+// turns a stack of them twice.
+static void caches_are_turned_and_turned_back(void **state) {
+  (void)state;
+#define CACHES "tensor<4x2x32x4x16xf32>"
+#define CACHE  "tensor<1x2x32x4x16xf32>"
+#define PART   "tensor<2x1x4x16xf32>"
+#define INT    "tensor<i32>"
+  static const char *const alone =
+      "func.func @main(%q: " HEADS_FIRST ", %d: " HEADS ", %n: " PART
+      ") -> (tensor<2x4x32x32xf32>, " HEADS ") {\n%c0 = stablehlo.constant dense<0> : " INT
+      "\n"
+      "%t = stablehlo.transpose %q, dims = [0, 2, 1, 3] : (" HEADS_FIRST ") -> " HEADS
+      "\n%u = stablehlo.dynamic_update_slice %d, %n, %c0, %c0, %c0, %c0 : (" HEADS ", " PART
+      ", " INT ", " INT ", " INT ", " INT ") -> " HEADS
+      "\n%r = stablehlo.dot_general %t, %u, " SCORES "return %r, %u : tensor<2x4x32x32xf32>, " HEADS
+      "\n}\n";
+  expect_copies(MP_CHIP_COMPILER_GPU, alone, 3);
+  static const char *const stacked =
+      "func.func @main(%q: " HEADS_FIRST ", %s: " CACHES ", %n: " PART ") -> " CACHES
+      " {\n%c0 = stablehlo.constant dense<0> : " INT "\n%c1 = stablehlo.constant dense<1> : " INT
+      "\n%c4 = stablehlo.constant dense<4> : " INT
+      "\n%t = stablehlo.transpose %q, dims = [0, 2, 1, 3] : (" HEADS_FIRST ") -> " HEADS
+      "\n%a = stablehlo.constant dense<0.0> : tensor<2x4x32x32xf32>\n"
+      "%0:3 = stablehlo.while(%i = %c0, %k = %s, %y = %a) : " INT ", " CACHES
+      ", tensor<2x4x32x32xf32>\n"
+      "cond {\n%p = stablehlo.compare LT, %i, %c4 : (" INT ", " INT
+      ") -> tensor<i1>\nstablehlo.return %p : tensor<i1>\n} do {\n"
+      "%e = stablehlo.dynamic_slice %k, %i, %c0, %c0, %c0, %c0, sizes = [1, 2, 32, 4, 16] : "
+      "(" CACHES ", " INT ", " INT ", " INT ", " INT ", " INT ") -> " CACHE
+      "\n%d = stablehlo.reshape %e : (" CACHE ") -> " HEADS
+      "\n%u = stablehlo.dynamic_update_slice %d, %n, %c0, %c0, %c0, %c0 : (" HEADS ", " PART
+      ", " INT ", " INT ", " INT ", " INT ") -> " HEADS
+      "\n%r = stablehlo.dot_general %t, %u, " SCORES
+      "%z = stablehlo.add %y, %r : tensor<2x4x32x32xf32>\n"
+      "%f = stablehlo.reshape %u : (" HEADS ") -> " CACHE
+      "\n%g = stablehlo.dynamic_update_slice %k, %f, %i, %c0, %c0, %c0, %c0 : (" CACHES ", " CACHE
+      ", " INT ", " INT ", " INT ", " INT ", " INT ") -> " CACHES
+      "\n%j = stablehlo.add %i, %c1 : " INT "\nstablehlo.return %j, %g, %z : " INT ", " CACHES
+      ", tensor<2x4x32x32xf32>\n}\nreturn %0#1 : " CACHES "\n}\n";
+  mp_chip_t chip = round_chip();
+  chip.figures.compiler = MP_CHIP_COMPILER_GPU;
+  costed_t c = cost_text_on(&chip, stacked);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < c.twin->num_kernels; ++i) {
+    const mp_twin_kernel_t *kernel = &c.twin->kernels[i];
+    count += strcmp(kernel->name, "copy") == 0 && kernel->op->code == MP_OP_DOT_GENERAL;
+  }
+  assert_int_equal(count, 2);
+  cost_end(&c);
+}
+
 // Weights that are multiplied by the same array are put side by side; not where one product needs
 // the other, nor where both are large.
 static void products_of_one_factor_are_one_for_gpus(void **state) {
@@ -717,6 +769,7 @@ int main(void) {
       cmocka_unit_test(pairs_are_copied_on_tpus),
       cmocka_unit_test(blocks_are_copied_on_tpus),
       cmocka_unit_test(factors_are_turned_for_gpus),
+      cmocka_unit_test(caches_are_turned_and_turned_back),
       cmocka_unit_test(products_of_one_factor_are_one_for_gpus),
       cmocka_unit_test(rows_are_padded_for_gpus),
       cmocka_unit_test(collectives_are_combined_and_pipelined),
