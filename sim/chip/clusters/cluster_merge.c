@@ -131,28 +131,44 @@ static void cluster_merge_gather(const cluster_merge_t *m, uint32_t first,
   }
 }
 
-// Finds which of a set need others. What has regions is taken to need all that came before.
-static mp_status_t cluster_merge_order(const cluster_merge_t *m, cluster_merge_set_t *set) {
-  MP_HASH_MAP(cluster_merge_value_t) values = {0};
+typedef MP_HASH_MAP(cluster_merge_value_t) cluster_merge_values_t;
+
+// Those of a set that an op needs. What has regions is taken to need all that came before.
+static uint64_t cluster_merge_needs(const cluster_merge_values_t *values, const mp_op_t *op,
+                                    uint32_t seen) {
+  if (op->num_regions > 0) return ((uint64_t)1 << (seen & 63)) - 1;
+  uint64_t after = 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const cluster_merge_value_t *entry;
+    MP_HASH_MAP_GET(values, mp_hash_pointer(op->operands[i]), entry);
+    if (entry != NULL) after |= entry->after;
+  }
+  return after;
+}
+
+static mp_status_t cluster_merge_follow(cluster_merge_set_t *set, cluster_merge_values_t *values) {
   uint32_t seen = 0;
   const mp_op_t *op = set->uses[0]->op;
   for (; op != NULL && seen < set->count; op = op->next) {
-    uint64_t after = op->num_regions > 0 ? ((uint64_t)1 << (seen & 63)) - 1 : 0;
-    for (uint32_t i = 0; i < op->num_operands; ++i) {
-      const cluster_merge_value_t *entry;
-      MP_HASH_MAP_GET(&values, mp_hash_pointer(op->operands[i]), entry);
-      if (entry != NULL) after |= entry->after;
-    }
+    uint64_t after = cluster_merge_needs(values, op, seen);
     if (op == set->uses[seen]->op) {
       set->after[seen] = after;
       after |= (uint64_t)1 << seen++;
     }
     for (uint32_t i = 0; i < op->num_results && after != 0; ++i) {
       const cluster_merge_value_t value = {mp_hash_pointer(&op->results[i]), after};
-      MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(m->find->scratch_arena, &values, &value));
+      MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(NULL, values, &value));
     }
   }
   return NULL;
+}
+
+// Finds which of a set need others.
+static mp_status_t cluster_merge_order(cluster_merge_set_t *set) {
+  cluster_merge_values_t values = {0};
+  const mp_status_t status = cluster_merge_follow(set, &values);
+  MP_HASH_MAP_FREE(&values);
+  return status;
 }
 
 static bool cluster_merge_is_small(const mp_op_t *op) {
@@ -218,7 +234,7 @@ static mp_status_t cluster_merge_class(cluster_merge_t *m, uint32_t first) {
     cluster_merge_set_t set;
     cluster_merge_gather(m, first, &set);
     if (set.count < 2) return NULL;
-    MP_RETURN_IF_ERROR(cluster_merge_order(m, &set));
+    MP_RETURN_IF_ERROR(cluster_merge_order(&set));
     const uint64_t chosen = cluster_merge_choose(&set);
     if ((chosen & (chosen - 1)) == 0) return NULL;
     MP_RETURN_IF_ERROR(cluster_merge_set(m, &set, chosen));
