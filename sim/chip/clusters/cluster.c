@@ -483,6 +483,12 @@ static bool cluster_accepts(const mp_cluster_find_t *find, const cluster_op_t *a
   if (find->compiler == MP_CHIP_COMPILER_GPU && cluster->is_rows && mp_cluster_is_untiled(at->op)) {
     return false;
   }
+  // A kernel that keeps rows writes an array, and no part of one in its place.
+  if (find->compiler == MP_CHIP_COMPILER_GPU &&
+      find->states.items[user->cluster].kind == MP_CLUSTER_UPDATE &&
+      mp_cluster_is_of_rows(find, at->op)) {
+    return false;
+  }
   if (find->compiler == MP_CHIP_COMPILER_GPU && mp_cluster_cumulative(cluster->leader) >= 0 &&
       !cluster_is_made_again(find, at)) {
     return false;

@@ -97,6 +97,9 @@ bool mp_cluster_closes_rows(const mp_cluster_find_t *find, const mp_op_t *op);
 // them was taken in this way: it goes on in a kernel that has those at hand.
 bool mp_cluster_follows_rows(const mp_cluster_find_t *find, const mp_op_t *op);
 
+// Whether an op's result comes, element by element, of rows from which a sum of them was taken.
+bool mp_cluster_is_of_rows(const mp_cluster_find_t *find, const mp_op_t *op);
+
 // Whether what is reduced is the result of a product, turned: a compiler for GPUs leaves it as it
 // lies, and rows are columns then.
 bool mp_cluster_is_turned(const mp_cluster_find_t *find, const mp_op_t *op);

@@ -115,6 +115,11 @@ bool mp_cluster_follows_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
   return cluster_rows_has_end(find, mp_cluster_root(op->operands[0]), OPS_MOST);
 }
 
+bool mp_cluster_is_of_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
+  enum { OPS_MOST = 6 };
+  return op->num_results == 1 && cluster_rows_has_end(find, &op->results[0], OPS_MOST);
+}
+
 // The array that an op goes through, the first one of them; NULL: it goes through none.
 static const mp_value_t *cluster_rows_first(const mp_cluster_find_t *find, const mp_op_t *op) {
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;

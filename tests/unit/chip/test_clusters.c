@@ -591,6 +591,25 @@ static void others_get_sums_of_rows(void **state) {
   expect(GPU, text, 3, 3 * 2.0 * COUNT + 3 * 1024 * 4 + 256 * 4);
 }
 
+// Rows are kept by a kernel that writes them whole, and copied to their place then.
+static void rows_are_written_before_an_update(void **state) {
+  (void)state;
+  enum { BYTES = 1024 * 256 * 4 };
+  static const char text[] =
+      "func.func @main(%x: tensor<1024x256xf32>, %s: tensor<4096x256xf32>, %i: tensor<i32>) -> "
+      "tensor<4096x256xf32> {\n%c0 = stablehlo.constant dense<0> : tensor<i32>\n"
+      "%l = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+      "%0 = stablehlo.reduce(%x init: %l) applies stablehlo.maximum across dimensions = [1] : "
+      "(tensor<1024x256xf32>, tensor<f32>) -> tensor<1024xf32>\n"
+      "%1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<1024xf32>) -> "
+      "tensor<1024x256xf32>\n%2 = stablehlo.subtract %x, %1 : tensor<1024x256xf32>\n"
+      "%3 = stablehlo.exponential %2 : tensor<1024x256xf32>\n"
+      "%4 = stablehlo.dynamic_update_slice %s, %3, %i, %c0 : (tensor<4096x256xf32>, "
+      "tensor<1024x256xf32>, tensor<i32>, tensor<i32>) -> tensor<4096x256xf32>\n"
+      "return %4 : tensor<4096x256xf32>\n}\n";
+  expect(GPU, text, 2, 4.0 * BYTES + 4);
+}
+
 // What is summed up cumulatively is made before, if it is dear or made of several arrays.
 static void cumulative_ops_read_what_is_dear(void **state) {
   (void)state;
@@ -626,6 +645,7 @@ int main(void) {
       cmocka_unit_test(what_is_looked_up_is_no_row),
       cmocka_unit_test(neighbours_are_read_before_an_update),
       cmocka_unit_test(others_get_sums_of_rows),
+      cmocka_unit_test(rows_are_written_before_an_update),
       cmocka_unit_test(cumulative_ops_read_what_is_dear),
       cmocka_unit_test(vectors_by_small_matrices_are_sums),
       cmocka_unit_test(a_concatenation_reads_what_was_written),
