@@ -124,6 +124,12 @@ double mp_twin_bytes_relaid(const mp_twin_builder_t *b, const mp_op_t *op);
 // The seconds of copies behind a cluster whose results main returns in other tiles.
 double mp_twin_tiles_seconds(const mp_twin_builder_t *b, const mp_cluster_t *cluster);
 
+// ---- twin_complex.c ----
+
+// The bytes that move besides what it reads, because an op is the first that reads complex arguments
+// of main.
+double mp_twin_bytes_split(const mp_twin_builder_t *b, const mp_op_t *op);
+
 // ---- twin_turns.c ----
 
 // Adds the kernels that turn what a product of a batch reads: matrices that are not whole in

@@ -9,7 +9,8 @@ static double twin_kernels_bytes_copied(const mp_twin_builder_t *b, const mp_clu
   double bytes = 0;
   for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
     const mp_cluster_member_t *member = &b->clusters.members.items[at];
-    bytes += mp_twin_bytes_kept(b, member->op) + mp_twin_bytes_relaid(b, member->op);
+    bytes += mp_twin_bytes_kept(b, member->op) + mp_twin_bytes_relaid(b, member->op) +
+             mp_twin_bytes_split(b, member->op);
     at = member->next;
   }
   return bytes;

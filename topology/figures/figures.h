@@ -115,10 +115,12 @@ typedef enum {
   X(vector_transpose, "vector.transpose", NUMBER, "the same; to bring an element to other lanes") \
   X(gather_slice, "gather.slice", TIME, "least time of one slice that is looked up")              \
   X(gather_near, "gather.near", TIME, "a row of a table that lies in scratch memory")             \
+  X(gather_apart, "gather.apart", NUMBER, "slices; SparseCores look more than so many up")        \
   X(gather_granule, "gather.granule", BYTES, "that move at least, of each row of a slice")        \
   X(gather_cache, "gather.cache", BYTES, "in which tables are found again, not in memory")        \
   X(gather_cache_rate, "gather.cache_rate", NUMBER, "of the memory's bandwidth, what it has")     \
   X(scatter_slice, "scatter.slice", TIME, "least time of one update")                             \
+  X(scatter_near_row, "scatter.near_row", TIME, "a row of an array in scratch memory")            \
   X(scatter_scalar, "scatter.scalar", TIME, "of a scalar that is updated, if no sum")             \
   X(scatter_near, "scatter.near", BYTES, "the largest array for which this holds")                \
   X(scatter_far_scalar, "scatter.far_scalar", TIME, "the same in larger arrays")                  \

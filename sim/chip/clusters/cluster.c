@@ -790,8 +790,7 @@ static mp_cluster_find_t cluster_rules(const mp_chip_figures_t *figures) {
   find.product_rows_most = mp_figure_or(figures->cluster_product_row, 0);
   find.scratch = mp_figure_or(figures->memory_scratch, 0);
   find.resident = mp_figure_or(figures->product_resident, 0);
-  find.looks_up_apart = figures->compiler == MP_CHIP_COMPILER_TPU && isnan(figures->gather_near) &&
-                        !isnan(figures->gather_granule);
+  find.figures = figures;
   return find;
 }
 

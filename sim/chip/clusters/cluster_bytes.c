@@ -3,6 +3,7 @@
 
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
+#include "sim/chip/clusters/lookup.h"
 
 // The share of scratch memory in which lies what rounds of a loop hand on to each other.
 #define CLUSTER_BYTES_CARRIED 0.5
@@ -133,7 +134,8 @@ static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
     MP_RETURN_IF_ERROR(mp_cluster_value(find, access->value, &entry));
     const bool is_read = entry->reader != MP_CLUSTER_NONE && entry->reader < number;
     if (!is_read || entry->is_outside || number - entry->reader > FAR) continue;
-    if (find->looks_up_apart && cluster->leader->code == MP_OP_GATHER) continue;
+    const bool is_lookup = cluster->leader->code == MP_OP_GATHER;
+    if (is_lookup && mp_lookup_is_apart(find->figures, cluster->leader)) continue;
     if (find->out->clusters.items[entry->reader].block != cluster->block) continue;
     // What is updated in place is larger than what is written.
     if (access->bytes < mp_work_bytes_of(access->value->type)) continue;

@@ -54,11 +54,11 @@ typedef struct {
 } mp_cluster_user_t;
 
 typedef struct {
+  const mp_chip_figures_t *figures;
   mp_chip_compiler_t compiler;
   double rows_most;          // elements of a row that a kernel can keep at hand
   double product_rows_most;  // the same for one that makes them by a product
   double scratch;            // bytes of scratch memory that kernels hand to each other
-  bool looks_up_apart;       // gathers are done by units that have no scratch memory
   double resident;           // the largest operand of a product that is copied there before
   const mp_block_t *main;
   mp_arena_t *arena, *scratch_arena;

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/clusters/lookup.h"
 #include "sim/chip/cost/irregular_cost.h"
 
 // A chip of which nothing is known moves 64 bytes at least, as caches do.
@@ -62,49 +63,71 @@ static bool indexed_cost_is_whole(const mp_chip_t *chip, const indexed_accesses_
   return a->row_bytes >= mp_figure_or(chip->figures.gather_granule, INDEXED_GRANULE);
 }
 
-// The bytes of bringing a table of narrow rows, which came with its long dimension along the lanes
-// so that nothing is padded, into a form from which rows can be taken.
-static double indexed_cost_new_form(const mp_chip_t *chip, const mp_op_t *op) {
-  enum { LANES = 128 };
-  const mp_value_t *table = op->operands[0];
-  const mp_type_t *type = table->type;
-  const bool is_given = table->op == NULL && table->block->parent_op == NULL;
-  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || !is_given || type->rank < 2) return 0;
-  const double last = (double)type->dims[type->rank - 1];
-  if (last >= LANES || last < 1) return 0;
-  return mp_work_bytes_of(type) * (1 + LANES / last);
+// Seconds of bringing a table into the form from which a TPU looks it up: it is read as it lies,
+// and written, unless that is done in scratch memory.
+static double indexed_cost_formed(const mp_chip_t *chip, const mp_op_t *op,
+                                  const mp_lookup_t *lookup) {
+  if (!mp_lookup_is_formed(op, lookup)) return 0;
+  const double read = mp_cluster_bytes_of(MP_CHIP_COMPILER_TPU, op->operands[0]->type);
+  return (read + mp_lookup_form_bytes(op, lookup)) / chip->memory_bandwidth;
 }
 
-// Whether rows are taken from a table that lies in scratch memory as a whole, in rows of lanes. A
-// chip on which SparseCores look up has no such figure.
-static bool indexed_cost_is_near(const mp_chip_t *chip, const mp_op_t *op) {
+// SparseCores write rows of lanes, however empty, which are then brought into the result's tiles.
+static double indexed_cost_written(const mp_chip_t *chip, const mp_op_t *op,
+                                   const mp_lookup_t *lookup, const indexed_accesses_t *a) {
   enum { LANES = 128 };
-  const mp_type_t *type = op->operands[0]->type;
-  if (isnan(chip->figures.gather_near) || type->rank < 2) return false;
-  const double last = (double)type->dims[type->rank - 1];
-  if (last < 1) return false;
-  const double bytes = mp_work_bytes_of(type) * ceil(last / LANES) * LANES / last;
-  return bytes <= mp_figure_or(chip->figures.memory_scratch, 0);
+  if (!mp_lookup_is_apart(&chip->figures, op) || lookup->lane < 0) return 0;
+  const double line = LANES * indexed_cost_width(op->operands[0]->type);
+  const double bytes = a->slices * a->rows * ceil(a->row_bytes / line) * line;
+  const double least = mp_cluster_bytes_of(MP_CHIP_COMPILER_TPU, op->results[0].type);
+  return bytes > least ? 2 * bytes / chip->memory_bandwidth : 0;
 }
 
-// An argument is copied there before.
+// Whether the table lies in scratch memory as a whole. An argument is copied there before.
+static bool indexed_cost_is_near(const mp_chip_t *chip, const mp_op_t *op,
+                                 const mp_lookup_t *lookup) {
+  if (isnan(chip->figures.gather_near) || op->operands[0]->type->rank < 2) return false;
+  if (mp_lookup_is_apart(&chip->figures, op)) return false;
+  return mp_lookup_form_bytes(op, lookup) <= mp_figure_or(chip->figures.memory_scratch, 0);
+}
+
 static double indexed_cost_from_near(const mp_chip_t *chip, const mp_op_t *op,
-                                     const indexed_accesses_t *a) {
-  const mp_value_t *table = op->operands[0];
-  const bool is_given = table->op == NULL && table->block->parent_op == NULL;
-  const double copied = is_given ? mp_work_bytes_of(table->type) / chip->memory_bandwidth : 0;
-  return copied + a->slices * a->rows * chip->figures.gather_near;
+                                     const mp_lookup_t *lookup) {
+  const double copied = mp_lookup_is_of_argument(op)
+                            ? mp_work_bytes_of(op->operands[0]->type) / chip->memory_bandwidth
+                            : 0;
+  return copied + lookup->slices * lookup->vectors * chip->figures.gather_near;
+}
+
+// A loop of libtpu's that cuts slices along the lanes has three kernels for each: the index, the
+// slice, the update of the result.
+static double indexed_cost_stepwise(const mp_chip_t *chip, const mp_lookup_t *lookup) {
+  enum { KERNELS = 3 };
+  const double latency = mp_figure_or(chip->figures.memory_latency, 0);
+  return lookup->slices * KERNELS * (chip->op_latency + latency);
+}
+
+static double indexed_cost_from_memory(const mp_chip_t *chip, const indexed_accesses_t *a) {
+  const double each =
+      indexed_cost_is_whole(chip, a) ? 0 : mp_figure_or(chip->figures.gather_slice, 0);
+  return fmax(a->slices * each, indexed_cost_stream(chip, a, 1));
 }
 
 double mp_gather_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   if (op->code != MP_OP_GATHER) return 0;
-  const indexed_accesses_t a = indexed_cost_of_gather(op);
-  if (indexed_cost_is_near(chip, op)) return indexed_cost_from_near(chip, op, &a);
-  const double each =
-      indexed_cost_is_whole(chip, &a) ? 0 : mp_figure_or(chip->figures.gather_slice, 0);
-  const double bandwidth = chip->memory_bandwidth;
-  return fmax(a.slices * each, indexed_cost_stream(chip, &a, 1)) +
-         indexed_cost_new_form(chip, op) / bandwidth;
+  indexed_accesses_t a = indexed_cost_of_gather(op);
+  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU) return indexed_cost_from_memory(chip, &a);
+  const mp_lookup_t lookup = mp_lookup_of_gather(op);
+  if (lookup.is_stepwise) return indexed_cost_stepwise(chip, &lookup);
+  if (indexed_cost_is_near(chip, op, &lookup)) return indexed_cost_from_near(chip, op, &lookup);
+  if (lookup.is_turned) {
+    const double elements = a.rows * a.row_bytes;
+    a.row_bytes = indexed_cost_width(op->operands[0]->type) *
+                  (double)mp_op_ints(op, MP_ATTR_SLICE_SIZES).values[lookup.lane];
+    a.rows = elements / a.row_bytes;
+  }
+  return indexed_cost_from_memory(chip, &a) + indexed_cost_formed(chip, op, &lookup) +
+         indexed_cost_written(chip, op, &lookup, &a);
 }
 
 // ---- scatter ----
@@ -138,7 +161,9 @@ static double indexed_cost_update(const mp_chip_t *chip, const mp_op_t *op,
   const mp_chip_figures_t *figures = &chip->figures;
   const double each = mp_figure_or(figures->scatter_slice, 0);
   if (indexed_cost_is_whole(chip, a)) return 0;
-  if (indexed_cost_is_sum(op)) return each;
+  if (indexed_cost_is_sum(op) || a->row_bytes > indexed_cost_width(op->operands[0]->type)) {
+    return each;
+  }
   const double bytes = mp_work_bytes_of(op->operands[0]->type);
   return bytes <= mp_figure_or(figures->scatter_near, INFINITY)
              ? mp_figure_or(figures->scatter_scalar, each)
@@ -156,6 +181,39 @@ static double indexed_cost_sort(const mp_chip_t *chip, const mp_op_t *op,
          KERNELS * (chip->op_latency + mp_figure_or(chip->figures.memory_latency, 0));
 }
 
+static bool indexed_cost_is_scalar(const mp_op_t *op, const indexed_accesses_t *a) {
+  return a->rows * a->row_bytes <= indexed_cost_width(op->operands[0]->type);
+}
+
+// The bytes of what a TPU updates, in rows of lanes, however empty these are.
+static double indexed_cost_updated_form(const mp_op_t *op, const indexed_accesses_t *a) {
+  enum { LANES = 128 };
+  if (indexed_cost_is_scalar(op, a)) return a->table;
+  const double line = LANES * indexed_cost_width(op->operands[0]->type);
+  return a->table / a->row_bytes * ceil(a->row_bytes / line) * line;
+}
+
+// Whether a TPU has what is updated in scratch memory: an array that the program made. SparseCores,
+// of a chip that has them, sum up scalars.
+static bool indexed_cost_is_updated_near(const mp_chip_t *chip, const mp_op_t *op,
+                                         const indexed_accesses_t *a) {
+  const bool is_scalar = indexed_cost_is_scalar(op, a);
+  if (isnan(chip->figures.scatter_near_row)) return false;
+  if (mp_cluster_root(op->operands[0])->op == NULL) return false;
+  if (is_scalar && (!indexed_cost_is_sum(op) || !isnan(chip->figures.gather_apart))) return false;
+  return indexed_cost_updated_form(op, a) <= mp_figure_or(chip->figures.memory_scratch, 0);
+}
+
+// What lies in memory is made in rows of lanes, and then brought into the tiles that waste least.
+static double indexed_cost_reformed(const mp_chip_t *chip, const mp_op_t *op,
+                                    const indexed_accesses_t *a) {
+  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU) return 0;
+  const double form = indexed_cost_updated_form(op, a);
+  const double least = mp_cluster_bytes_of(MP_CHIP_COMPILER_TPU, op->results[0].type);
+  const bool is_near = form <= mp_figure_or(chip->figures.memory_scratch, 0);
+  return is_near || form <= least ? 0 : 2 * form / chip->memory_bandwidth;
+}
+
 // What is updated is read and written. On a TPU the updates are read besides; a GPU's kernel makes
 // them.
 double mp_scatter_seconds(const mp_chip_t *chip, const mp_op_t *op) {
@@ -166,9 +224,13 @@ double mp_scatter_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const bool is_over = chip->figures.compiler == MP_CHIP_COMPILER_GPU && mp_cluster_is_set(op) &&
                        indexed_cost_is_whole(chip, &a);
   const double updates = is_tpu ? mp_work_bytes_of(update->type) : 0;
+  if (indexed_cost_is_updated_near(chip, op, &a)) {
+    return fmax(a.slices * a.rows * chip->figures.scatter_near_row,
+                updates / chip->memory_bandwidth);
+  }
   return fmax(a.slices * indexed_cost_update(chip, op, &a),
               indexed_cost_stream(chip, &a, is_over ? 1 : 2) + updates / chip->memory_bandwidth) +
-         indexed_cost_sort(chip, op, &a);
+         indexed_cost_sort(chip, op, &a) + indexed_cost_reformed(chip, op, &a);
 }
 
 // ---- reverse ----

@@ -1,5 +1,6 @@
 // One backward sweep: when an op is looked at, all readers of its results have told of themselves.
 #include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/clusters/lookup.h"
 #include "sim/chip/memory/memory_values.h"
 #include "sim/plan/plan.h"
 
@@ -78,21 +79,36 @@ static bool memory_sweep_take_all(mp_memory_values_t *all, const mp_cluster_t *c
 
 // ---- copies in another order ----
 
-// Rows that are looked up, windows and results of convolutions want the last dimension in the lanes
-// of tiles; arguments and results of main have it where it wastes least.
-static void memory_sweep_copy(mp_memory_values_t *all, const mp_value_t *value, uint32_t at) {
-  enum { LANES = 128 };
+// Arguments and results of main lie where they waste least; somebody wants one otherwise.
+static void memory_sweep_copy(mp_memory_values_t *all, const mp_value_t *value, double bytes,
+                              uint32_t at) {
   mp_memory_value_t *place = mp_memory_place_of(all, value);
-  const mp_type_t *type = value->type;
   const bool is_outer = place->kind == MP_MEMORY_ARGUMENT || place->kind == MP_MEMORY_RESULT;
-  if (!is_outer || !mp_type_is_tensor(type) || type->rank < 2) return;
+  if (!is_outer || !mp_type_is_tensor(value->type)) return;
+  place->copied = (uint64_t)bytes;
+  place->copied_at = at;
+}
+
+// Windows and results of convolutions want the last dimension in the lanes of tiles.
+static void memory_sweep_copy_rows(mp_memory_values_t *all, const mp_value_t *value, uint32_t at) {
+  enum { LANES = 128 };
+  const mp_type_t *type = value->type;
+  if (!mp_type_is_tensor(type) || type->rank < 2) return;
   const int64_t last = type->dims[type->rank - 1];
   if (last <= 0) return;
   const double whole = (double)((last + LANES - 1) / LANES * LANES) / (double)last;
   const double bytes = mp_work_bytes_of(type) * whole;
-  if (bytes <= (double)place->bytes * 1.1 || bytes <= all->scratch) return;
-  place->copied = (uint64_t)bytes;
-  place->copied_at = at;
+  const double least = (double)mp_memory_place_of(all, value)->bytes;
+  if (bytes > least * 1.1 && bytes > all->scratch) memory_sweep_copy(all, value, bytes, at);
+}
+
+// Tables lie as lookups want them: in scratch memory, but not for SparseCores.
+static void memory_sweep_copy_table(mp_memory_values_t *all, const mp_op_t *op, uint32_t at) {
+  const mp_lookup_t lookup = mp_lookup_of_gather(op);
+  if (lookup.is_stepwise || !mp_lookup_is_formed(op, &lookup)) return;
+  const double bytes = mp_lookup_form_bytes(op, &lookup);
+  const bool is_near = bytes <= all->scratch && !mp_lookup_is_apart(all->figures, op);
+  if (!is_near) memory_sweep_copy(all, op->operands[0], bytes, at);
 }
 
 static void memory_sweep_copies(mp_memory_values_t *all, const mp_cluster_t *cluster) {
@@ -101,9 +117,9 @@ static void memory_sweep_copies(mp_memory_values_t *all, const mp_cluster_t *clu
   for (uint32_t m = cluster->first_member; m != MP_CLUSTER_NONE;
        m = all->clusters->members.items[m].next) {
     const mp_op_t *op = all->clusters->members.items[m].op;
-    const bool is_reader = op->code == MP_OP_GATHER || op->code == MP_OP_REDUCE_WINDOW;
-    if (is_reader) memory_sweep_copy(all, op->operands[0], at);
-    if (op->code == MP_OP_CONVOLUTION) memory_sweep_copy(all, &op->results[0], at);
+    if (op->code == MP_OP_GATHER) memory_sweep_copy_table(all, op, at);
+    if (op->code == MP_OP_REDUCE_WINDOW) memory_sweep_copy_rows(all, op->operands[0], at);
+    if (op->code == MP_OP_CONVOLUTION) memory_sweep_copy_rows(all, &op->results[0], at);
   }
 }
 

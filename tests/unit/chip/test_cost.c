@@ -179,9 +179,12 @@ static void a_table_of_narrow_rows_is_brought_into_form(void **state) {
             (3 * table + rows) * 1e-3);
 }
 
-#define SCATTER(sorted)                                                                           \
-  "func.func @main(%x: tensor<4096x128xf32>, %i: tensor<1024x1xi32>, %u: tensor<1024x128xf32>) "  \
-  "-> tensor<4096x128xf32> {\n%0 = \"stablehlo.scatter\"(%x, %i, %u) <{indices_are_sorted "       \
+#define SCATTER(sorted) SCATTER_INTO("%x: tensor<4096x128xf32>", "", sorted)
+#define SCATTER_INTO(argument, before, sorted)                                                    \
+  "func.func @main(" argument                                                                     \
+  ", %i: tensor<1024x1xi32>, %u: tensor<1024x128xf32>) "                                          \
+  "-> tensor<4096x128xf32> {\n" before                                                            \
+  "%0 = \"stablehlo.scatter\"(%x, %i, %u) <{indices_are_sorted "                                  \
   "= " sorted                                                                                     \
   ", scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], "                   \
   "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, "       \
@@ -189,6 +192,93 @@ static void a_table_of_narrow_rows_is_brought_into_form(void **state) {
   "%q : tensor<f32>\nstablehlo.return %r : tensor<f32>\n}) : (tensor<4096x128xf32>, "             \
   "tensor<1024x1xi32>, tensor<1024x128xf32>) -> tensor<4096x128xf32>\n"                           \
   "return %0 : tensor<4096x128xf32>\n}\n"
+
+// ---- lookups of a TPU ----
+
+#define COLUMNS                                                                                 \
+  "func.func @main(%t: tensor<512x1024xf32>, %i: tensor<256x1xi32>) -> tensor<512x256xf32> {\n" \
+  "%0 = \"stablehlo.gather\"(%t, %i) <{dimension_numbers = #stablehlo.gather<"                  \
+  "offset_dims = [0], collapsed_slice_dims = [1], start_index_map = [1], "                      \
+  "index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 512, 1>}> "      \
+  ": (tensor<512x1024xf32>, tensor<256x1xi32>) -> tensor<512x256xf32>\n"                        \
+  "return %0 : tensor<512x256xf32>\n}\n"
+
+// Of columns the table is turned, so that they lie in lanes: it is read, and written.
+static void a_table_of_columns_is_turned(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.memory_bandwidth = 1e12;
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  chip.figures.gather_granule = 512;
+  expect_ns(&chip, COLUMNS, (2 * 512 * 1024 * 4 + 256 * 512 * 4) * 1e-3);
+  // In scratch memory they are turned beside that: one read of it, and a load for each.
+  chip.figures.memory_scratch = 4 << 20;
+  chip.figures.gather_near = 10e-9;
+  expect_ns(&chip, COLUMNS, 512 * 1024 * 4e-3 + 256 * 10);
+}
+
+// More than some rows, but not many more than the table has, are looked up by SparseCores: from
+// memory.
+static void sparse_cores_look_up_many_rows(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.memory_bandwidth = 1e12;
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  chip.figures.gather_granule = 64;
+  chip.figures.gather_near = 5e-9;
+  chip.figures.gather_apart = 1024;
+  chip.figures.memory_scratch = 64 << 20;
+  const double table = 4096 * 512e-3;
+  expect_ns(&chip, GATHER("4096x128xf32", "1024x1xi32", "1, 128", "1", "1024x128xf32"),
+            table + 1024 * 5);
+  expect_ns(&chip, GATHER("4096x128xf32", "2048x1xi32", "1, 128", "1", "2048x128xf32"),
+            (2 * 2048 * 512 + 2048 * 4) * 1e-3);
+  expect_ns(&chip, GATHER("4096x128xf32", "8192x1xi32", "1, 128", "1", "8192x128xf32"),
+            table + 8192 * 5);
+}
+
+// Slices that begin anywhere in the lanes are cut by a loop of three kernels.
+static void slices_of_lanes_are_cut_one_by_one(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  chip.op_latency = 100e-9;
+  chip.figures.memory_latency = 900e-9;
+  expect_ns(
+      &chip,
+      "func.func @main(%t: tensor<65536xf32>, %i: tensor<100x1xi32>) -> tensor<100x128xf32> {\n"
+      "%0 = \"stablehlo.gather\"(%t, %i) <{dimension_numbers = #stablehlo.gather<"
+      "offset_dims = [1], start_index_map = [0], index_vector_dim = 1>, "
+      "indices_are_sorted = false, slice_sizes = array<i64: 128>}> "
+      ": (tensor<65536xf32>, tensor<100x1xi32>) -> tensor<100x128xf32>\n"
+      "return %0 : tensor<100x128xf32>\n}\n",
+      100 * 3 * 1000 + 100);
+}
+
+// Real and imaginary parts of an argument are taken out of it by a kernel each.
+static void complex_arguments_are_read_twice(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.memory_bandwidth = 1e12;
+  expect_ns(&chip, UNARY("negate", "1024xcomplex<f32>"), 2 * 8.192);
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  expect_ns(&chip, UNARY("negate", "1024xcomplex<f32>"), 3 * 8.192);
+}
+
+// Rows are added one by one to an array that the program made, where it fits into scratch memory.
+static void rows_are_added_in_scratch_memory(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  chip.figures.scatter_near_row = 4e-9;
+  chip.figures.memory_scratch = 4096 * 128 * 4;
+  expect_ns(&chip,
+            SCATTER_INTO("%t: tensor<f32>",
+                         "%x = stablehlo.broadcast_in_dim %t, dims = [] "
+                         ": (tensor<f32>) -> tensor<4096x128xf32>\n",
+                         "true"),
+            4096);
+}
 
 // On a TPU the indices of sums are sorted with their places, by kernels of their own.
 static void indices_of_sums_are_sorted_first(void **state) {
@@ -345,6 +435,11 @@ int main(void) {
       cmocka_unit_test(a_small_table_is_found_in_the_cache),
       cmocka_unit_test(rows_of_a_table_in_scratch_memory_have_a_figure),
       cmocka_unit_test(a_table_of_narrow_rows_is_brought_into_form),
+      cmocka_unit_test(a_table_of_columns_is_turned),
+      cmocka_unit_test(sparse_cores_look_up_many_rows),
+      cmocka_unit_test(slices_of_lanes_are_cut_one_by_one),
+      cmocka_unit_test(complex_arguments_are_read_twice),
+      cmocka_unit_test(rows_are_added_in_scratch_memory),
       cmocka_unit_test(indices_of_sums_are_sorted_first),
       cmocka_unit_test(reversing_the_last_dimension_is_dear),
       cmocka_unit_test(a_sort_is_a_network),

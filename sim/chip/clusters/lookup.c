@@ -1,0 +1,122 @@
+#include "sim/chip/clusters/lookup.h"
+
+#include <math.h>
+
+#include "sim/chip/clusters/cluster_kinds.h"
+
+// A load takes a row of lanes out of up to eight tiles that lie side by side, or eight rows of a
+// tile.
+enum { LOOKUP_LANES = 1024, LOOKUP_ROWS = 8 };
+
+// ---- how the table lies ----
+
+static bool lookup_is_indexed(const mp_op_t *op, uint32_t d) {
+  const mp_index_list_t indexed = mp_op_ints(op, MP_ATTR_START_INDEX_MAP);
+  for (uint32_t i = 0; i < indexed.count; ++i) {
+    if (indexed.values[i] == (int64_t)d) return true;
+  }
+  return false;
+}
+
+// Whether slices of more than one element begin anywhere in the dimension.
+static bool lookup_moves(const mp_op_t *op, mp_index_list_t sizes, uint32_t d) {
+  const int64_t whole = op->operands[0]->type->dims[d];
+  return sizes.values[d] > 1 && sizes.values[d] < whole && lookup_is_indexed(op, d);
+}
+
+// The last dimension of which a slice has more than one element.
+static int32_t lookup_lane(mp_index_list_t sizes) {
+  int32_t lane = -1;
+  for (uint32_t d = 0; d < sizes.count; ++d) {
+    if (sizes.values[d] > 1) lane = (int32_t)d;
+  }
+  return lane;
+}
+
+// libtpu 0.0.52 wants the dimension in the lanes of which slices have several elements, and one in
+// which they begin anywhere outermost. An array lies in the order of its dimensions otherwise.
+static bool lookup_is_turned(const mp_op_t *op, mp_index_list_t sizes, int32_t lane) {
+  const mp_type_t *type = op->operands[0]->type;
+  bool has_outer = false;
+  for (uint32_t d = 0; d < sizes.count; ++d) {
+    if ((int32_t)d > lane && type->dims[d] > 1) return lane >= 0;
+    if ((int32_t)d != lane && has_outer && lookup_moves(op, sizes, d)) return true;
+    has_outer = has_outer || type->dims[d] > 1;
+  }
+  return false;
+}
+
+static double lookup_padding(const mp_type_t *type, int32_t lane) {
+  if (lane < 0) return mp_cluster_bytes_of(MP_CHIP_COMPILER_TPU, type) / mp_work_bytes_of(type);
+  double least = type->rank == 1 ? mp_cluster_padding(type, -1, lane) : INFINITY;
+  for (int32_t row = 0; row < (int32_t)type->rank; ++row) {
+    if (row != lane) least = fmin(least, mp_cluster_padding(type, row, lane));
+  }
+  return least;
+}
+
+// What moves at a time of one slice. Where all of a second dimension is in it, these are eight
+// rows.
+static double lookup_vectors(const mp_type_t *type, mp_index_list_t sizes, int32_t lane,
+                             bool is_turned) {
+  if (lane < 0) return 1;
+  double rows = 1;
+  for (uint32_t d = 0; d < sizes.count; ++d) {
+    if ((int32_t)d != lane) rows *= (double)sizes.values[d];
+  }
+  const bool is_tiled = !is_turned && lane > 0 && sizes.values[lane - 1] == type->dims[lane - 1];
+  const double lanes = (double)sizes.values[lane];
+  if (is_tiled) return rows / fmin((double)sizes.values[lane - 1], LOOKUP_ROWS) * ceil(lanes / 128);
+  return rows * ceil(lanes / LOOKUP_LANES);
+}
+
+mp_lookup_t mp_lookup_of_gather(const mp_op_t *op) {
+  const mp_type_t *type = op->operands[0]->type;
+  const mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_SLICE_SIZES);
+  mp_lookup_t out = {.lane = lookup_lane(sizes), .vectors = 1, .padding = 1};
+  double elements = 1;
+  uint32_t num_long = 0;
+  for (uint32_t d = 0; d < sizes.count; ++d) {
+    elements *= (double)sizes.values[d];
+    num_long += sizes.values[d] > 1;
+  }
+  out.slices = mp_cluster_value_count(&op->results[0]) / fmax(elements, 1);
+  out.is_row = num_long <= 1;
+  if (type->rank == 0 || mp_work_bytes_of(type) == 0) return out;
+  out.is_turned = lookup_is_turned(op, sizes, out.lane);
+  out.is_stepwise = out.lane >= 0 && lookup_moves(op, sizes, (uint32_t)out.lane);
+  out.vectors = lookup_vectors(type, sizes, out.lane, out.is_turned);
+  out.padding = lookup_padding(type, out.lane);
+  return out;
+}
+
+// ---- where it is ----
+
+bool mp_lookup_is_of_argument(const mp_op_t *op) {
+  const mp_value_t *table = mp_cluster_root(op->operands[0]);
+  return table->op == NULL && table->block->parent_op == NULL;
+}
+
+double mp_lookup_form_bytes(const mp_op_t *op, const mp_lookup_t *lookup) {
+  return mp_work_bytes_of(op->operands[0]->type) * lookup->padding;
+}
+
+bool mp_lookup_is_formed(const mp_op_t *op, const mp_lookup_t *lookup) {
+  if (lookup->is_turned) return true;
+  const double least = mp_cluster_bytes_of(MP_CHIP_COMPILER_TPU, op->operands[0]->type);
+  return mp_lookup_is_of_argument(op) && mp_lookup_form_bytes(op, lookup) > least;
+}
+
+// libtpu 0.0.52 for v6e, rows of 128 in f32 out of tables of 1,000 to 100,000 of them, and of 128
+// to 1,024 in bf16: SparseCores look up single rows and elements, more than `gather.apart` of them,
+// if these are less than twice the table; narrow types only from tables that are large.
+bool mp_lookup_is_apart(const mp_chip_figures_t *figures, const mp_op_t *op) {
+  const double narrow_least = 32.0 * 1024 * 1024;
+  if (figures->compiler != MP_CHIP_COMPILER_TPU || isnan(figures->gather_apart)) return false;
+  const mp_lookup_t lookup = mp_lookup_of_gather(op);
+  const mp_type_t *type = op->operands[0]->type;
+  if (!lookup.is_row || lookup.is_turned || lookup.is_stepwise) return false;
+  if (lookup.slices <= figures->gather_apart) return false;
+  if (mp_dtype_bits(type->dtype) < 32 && mp_work_bytes_of(type) <= narrow_least) return false;
+  return mp_cluster_op_count(op) < 2 * mp_cluster_value_count(op->operands[0]);
+}

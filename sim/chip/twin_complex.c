@@ -1,0 +1,34 @@
+// Arguments of complex numbers on a TPU: programs work on their real and imaginary parts, which two
+// kernels take out of such an array.
+#include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/twin_impl.h"
+
+// Whether an op of main that stands before this one reads the value.
+static bool twin_complex_is_split(const mp_value_t *value, const mp_op_t *reader) {
+  for (const mp_op_t *op = value->block->first; op != NULL && op != reader; op = op->next) {
+    if (mp_op_has(op, MP_OP_TRAIT_ALIAS)) continue;
+    for (uint32_t i = 0; i < op->num_operands; ++i) {
+      if (mp_cluster_root(op->operands[i]) == value) return true;
+    }
+  }
+  return false;
+}
+
+// libtpu 0.0.52 has X64SplitHigh and X64SplitLow in front of the first op that reads such an
+// argument; each goes through all of it. The parts stay in scratch memory, and so do those of a
+// result until X64Combine writes it: both of that is in the bytes of the kernels that read and
+// write them. Transforms count their own.
+double mp_twin_bytes_split(const mp_twin_builder_t *b, const mp_op_t *op) {
+  if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU || op->code == MP_OP_FFT) return 0;
+  double bytes = 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const mp_value_t *root = mp_cluster_root(op->operands[i]);
+    const bool is_argument = root->op == NULL && root->block == b->program->partitioned->main->body;
+    if (!is_argument || !mp_type_is_tensor(root->type)) continue;
+    if (!mp_dtype_is_complex(root->type->dtype) || twin_complex_is_split(root, op)) continue;
+    if (i == 0 || root != mp_cluster_root(op->operands[i - 1])) {
+      bytes += mp_work_bytes_of(root->type);
+    }
+  }
+  return bytes;
+}
