@@ -262,7 +262,11 @@ static void complex_arguments_are_read_twice(void **state) {
   chip.memory_bandwidth = 1e12;
   expect_ns(&chip, UNARY("negate", "1024xcomplex<f32>"), 2 * 8.192);
   chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  chip.figures.memory_scratch = 2 * 8192;
   expect_ns(&chip, UNARY("negate", "1024xcomplex<f32>"), 3 * 8.192);
+  // Parts that do not fit into scratch memory are written and read.
+  chip.figures.memory_scratch = 8192;
+  expect_ns(&chip, UNARY("negate", "1024xcomplex<f32>"), 5 * 8.192);
 }
 
 // Rows are added one by one to an array that the program made, where it fits into scratch memory.
