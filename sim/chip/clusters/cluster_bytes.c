@@ -120,6 +120,21 @@ static mp_status_t cluster_bytes_find_accesses(mp_cluster_find_t *find, uint32_t
 
 // ---- scratch memory ----
 
+static bool cluster_bytes_is_apart(const mp_cluster_find_t *find, const mp_cluster_t *cluster) {
+  return cluster->leader->code == MP_OP_GATHER &&
+         mp_lookup_is_apart(find->figures, cluster->leader);
+}
+
+// The bytes of an argument that is in scratch memory as a whole while slices of it are looked up.
+static double cluster_bytes_table(const mp_cluster_find_t *find, const mp_cluster_t *cluster) {
+  const mp_op_t *op = cluster->leader;
+  if (find->compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_GATHER) return 0;
+  if (isnan(find->figures->gather_near) || !mp_lookup_is_of_argument(op)) return 0;
+  const mp_lookup_t lookup = mp_lookup_of_gather(op);
+  const double bytes = mp_lookup_form_bytes(op, &lookup);
+  return bytes <= find->scratch ? bytes : 0;
+}
+
 // A value stays in scratch memory from the kernel that makes it to the last one that reads it, if
 // there is room at that time, and these are not too far from each other. SparseCores write what
 // they looked up to memory.
@@ -134,12 +149,12 @@ static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
     MP_RETURN_IF_ERROR(mp_cluster_value(find, access->value, &entry));
     const bool is_read = entry->reader != MP_CLUSTER_NONE && entry->reader < number;
     if (!is_read || entry->is_outside || number - entry->reader > FAR) continue;
-    const bool is_lookup = cluster->leader->code == MP_OP_GATHER;
-    if (is_lookup && mp_lookup_is_apart(find->figures, cluster->leader)) continue;
+    if (cluster_bytes_is_apart(find, cluster)) continue;
     if (find->out->clusters.items[entry->reader].block != cluster->block) continue;
     // What is updated in place is larger than what is written.
     if (access->bytes < mp_work_bytes_of(access->value->type)) continue;
-    if (scratch->kept + access->bytes > find->scratch) continue;
+    if (scratch->kept + access->bytes + cluster_bytes_table(find, cluster) > find->scratch)
+      continue;
     if (scratch->kept + scratch->fetched + access->bytes > fmax(find->scratch, find->resident)) {
       continue;
     }
