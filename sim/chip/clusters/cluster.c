@@ -23,6 +23,7 @@ static mp_status_t cluster_use_in_memory(mp_cluster_find_t *find, const mp_value
                                          bool is_outside) {
   mp_cluster_value_t *entry;
   MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
+  entry->narrowed = 1;
   entry->is_outside |= is_outside;
   if (find->place < entry->memory_use) entry->memory_use = find->place;
   return NULL;
@@ -38,13 +39,21 @@ static mp_status_t cluster_use_all_in_memory(mp_cluster_find_t *find, const mp_o
   return NULL;
 }
 
+// The share of an operand's bits that the op makes use of: of a conversion to a narrower type.
+static double cluster_share_of_bits(const mp_op_t *op) {
+  if (op->code != MP_OP_CONVERT) return 1;
+  const double from = (double)mp_dtype_bits(op->operands[0]->type->dtype);
+  return fmin(1, (double)mp_dtype_bits(op->results[0].type->dtype) / from);
+}
+
 // A value that is only converted to a narrower type is made in that type.
 static double cluster_narrowed(const mp_cluster_find_t *find, const mp_cluster_value_t *entry) {
-  if (entry->first_use == MP_CLUSTER_NONE || entry->memory_use != MP_CLUSTER_NONE) return 1;
+  if (entry->memory_use != MP_CLUSTER_NONE) {
+    return entry->first_use == MP_CLUSTER_NONE && entry->narrowed > 0 ? entry->narrowed : 1;
+  }
+  if (entry->first_use == MP_CLUSTER_NONE) return 1;
   const mp_cluster_use_t *use = &find->uses.items[entry->first_use];
-  if (use->next != MP_CLUSTER_NONE || use->op->code != MP_OP_CONVERT) return 1;
-  const double from = (double)mp_dtype_bits(use->op->operands[0]->type->dtype);
-  return fmin(1, (double)mp_dtype_bits(use->op->results[0].type->dtype) / from);
+  return use->next == MP_CLUSTER_NONE ? cluster_share_of_bits(use->op) : 1;
 }
 
 // On a TPU a part of a concatenation lies in tiles as the whole does, however much of them that
@@ -244,6 +253,17 @@ static bool cluster_is_copied(const mp_cluster_find_t *find, const mp_value_t *o
          mp_cluster_is_relaid(operand);
 }
 
+// The op reads a copy of the value, in the type in which it wants it.
+static mp_status_t cluster_use_copied(mp_cluster_find_t *find, const mp_value_t *value,
+                                      const mp_op_t *op) {
+  mp_cluster_value_t *entry;
+  MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
+  const double share = fmax(entry->narrowed, cluster_share_of_bits(op));
+  MP_RETURN_IF_ERROR(cluster_use_in_memory(find, value, false));
+  entry->narrowed = share;
+  return NULL;
+}
+
 // Makes an op that is decided about a member of the user's cluster.
 static mp_status_t cluster_join(mp_cluster_find_t *find, const cluster_op_t *at,
                                 const mp_cluster_user_t *user) {
@@ -271,7 +291,7 @@ static mp_status_t cluster_join(mp_cluster_find_t *find, const cluster_op_t *at,
       continue;
     }
     if (cluster_is_copied(find, at->op->operands[i], value)) {
-      MP_RETURN_IF_ERROR(cluster_use_in_memory(find, value, false));
+      MP_RETURN_IF_ERROR(cluster_use_copied(find, value, at->op));
       continue;
     }
     const bool is_along = (user->is_along || is_row) && !is_reused &&

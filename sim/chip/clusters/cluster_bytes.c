@@ -135,12 +135,20 @@ static double cluster_bytes_table(const mp_cluster_find_t *find, const mp_cluste
   return bytes <= find->scratch ? bytes : 0;
 }
 
+// What is updated in place is larger than what is written.
+static bool cluster_bytes_is_update(const mp_cluster_find_t *find, const mp_value_t *value) {
+  if (value->op == NULL) return false;
+  mp_work_t work;
+  return mp_cluster_kind(find->compiler, value->op, &work) == MP_CLUSTER_UPDATE &&
+         !mp_cluster_is_selection(find->compiler, value->op);
+}
+
 // A value stays in scratch memory from the kernel that makes it to the last one that reads it, if
 // there is room at that time, and these are not too far from each other. SparseCores write what
 // they looked up to memory.
 static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
                                       mp_cluster_scratch_t *scratch) {
-  enum { FAR = 32 };
+  enum { FAR = 256 };
   const mp_cluster_t *cluster = &find->out->clusters.items[number];
   for (uint32_t i = 0; i < cluster->num_writes; ++i) {
     const mp_cluster_access_t *access =
@@ -151,8 +159,7 @@ static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
     if (!is_read || entry->is_outside || number - entry->reader > FAR) continue;
     if (cluster_bytes_is_apart(find, cluster)) continue;
     if (find->out->clusters.items[entry->reader].block != cluster->block) continue;
-    // What is updated in place is larger than what is written.
-    if (access->bytes < mp_work_bytes_of(access->value->type)) continue;
+    if (cluster_bytes_is_update(find, access->value)) continue;
     if (scratch->kept + access->bytes + cluster_bytes_table(find, cluster) > find->scratch)
       continue;
     if (scratch->kept + scratch->fetched + access->bytes > fmax(find->scratch, find->resident)) {

@@ -26,6 +26,7 @@ typedef struct {
   uint32_t reader;  // the cluster for which `bytes` holds; in the end the last one that reads it
   double bytes;     // that it reads of the value
   double padding;   // bytes in tiles by bytes without; 0: the least there is
+  double narrowed;  // the share of its bits that all have who want it in memory; 0: nobody
   uint32_t access;  // the read that `bytes` belongs to
   bool is_outside;  // somebody who is no cluster of its block wants it in memory
   bool is_scratch;

@@ -23,13 +23,16 @@ static bool memory_sweep_is_aliased(const mp_op_t *op, uint32_t operand) {
 }
 
 // Whether operand `operand` is read just when the elements of the results are made. Of a product
-// only what reads its result is done then.
-static bool memory_sweep_is_along(const mp_cluster_t *cluster, const mp_cluster_member_t *member,
-                                  mp_cluster_kind_t kind, uint32_t operand) {
+// only what reads its result is done then; a reduction sums elements up as they are made.
+static bool memory_sweep_is_along(mp_chip_compiler_t compiler, const mp_cluster_t *cluster,
+                                  const mp_cluster_member_t *member, mp_cluster_kind_t kind,
+                                  uint32_t operand) {
   const mp_op_t *op = member->op;
   if (kind == MP_CLUSTER_UPDATE) return operand < op->num_results;
   if (op->code == MP_OP_CUSTOM_CALL) return memory_sweep_is_aliased(op, operand);
-  if (cluster->has_hero && op != cluster->leader && !member->is_epilogue) return false;
+  const bool is_sum = compiler == MP_CHIP_COMPILER_TPU && cluster->leader->code == MP_OP_REDUCE &&
+                      !cluster->is_rows;
+  if (cluster->has_hero && !is_sum && op != cluster->leader && !member->is_epilogue) return false;
   return op->code != MP_OP_TRANSPOSE &&
          mp_cluster_goes_along(op, kind, mp_cluster_value_count(op->operands[operand]));
 }
@@ -45,11 +48,14 @@ static void memory_sweep_note_made(mp_memory_values_t *all, const mp_cluster_t *
 
 // Whether elements that the cluster has made change their places in the op, or many are wanted for
 // one.
-static bool memory_sweep_mixes(const mp_memory_values_t *all, const mp_op_t *op,
-                               const mp_work_t *work, mp_cluster_kind_t kind, uint32_t number) {
+static bool memory_sweep_mixes(const mp_memory_values_t *all, const mp_cluster_t *cluster,
+                               const mp_op_t *op, const mp_work_t *work, mp_cluster_kind_t kind,
+                               uint32_t number) {
   if (mp_cluster_is_generator(op) || kind == MP_CLUSTER_UPDATE) return false;
   const bool is_moving = work->work_class == MP_WORK_COPY || work->work_class == MP_WORK_GATHER;
-  if (!is_moving && kind != MP_CLUSTER_REDUCTION && kind != MP_CLUSTER_WINDOW) return false;
+  const bool is_sum =
+      kind == MP_CLUSTER_REDUCTION && (all->compiler != MP_CHIP_COMPILER_TPU || cluster->is_rows);
+  if (!is_moving && !is_sum && kind != MP_CLUSTER_WINDOW) return false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (all->values[mp_cluster_root(op->operands[i])->id].made_by == number) return true;
   }
@@ -70,9 +76,9 @@ static bool memory_sweep_take_all(mp_memory_values_t *all, const mp_cluster_t *c
     const mp_cluster_kind_t kind = mp_cluster_kind(all->compiler, op, &work);
     for (uint32_t i = 0; i < op->num_operands; ++i) {
       memory_sweep_take(all, number, op->operands[i],
-                        memory_sweep_is_along(cluster, member, kind, i));
+                        memory_sweep_is_along(all->compiler, cluster, member, kind, i));
     }
-    is_plain = is_plain && !memory_sweep_mixes(all, op, &work, kind, number);
+    is_plain = is_plain && !memory_sweep_mixes(all, cluster, op, &work, kind, number);
   }
   return is_plain;
 }

@@ -504,6 +504,21 @@ static void a_concatenation_reads_what_was_written(void **state) {
   expect(GPU, text, 1, 2 * BYTES);
 }
 
+// Halves of what is narrowed once it is put together are narrow, and stay in scratch memory.
+static void narrowed_parts_stay_in_scratch_memory(void **state) {
+  (void)state;
+  enum { BYTES = 512 * 128 * 4, NARROWED = BYTES / 4 };
+  static const char text[] = "func.func @main(%x: " HEADS ") -> tensor<512x128xi8> {\n" ROTATED(
+      "x") "%f = stablehlo.convert %e : (" HEADS
+           ") -> tensor<512x128xi8>\nreturn %f : tensor<512x128xi8>\n}\n";
+  expect(TPU, text, 2, BYTES + 2 * 2 * NARROWED + NARROWED);
+  mp_chip_figures_t figures = figures_of(TPU);
+  figures.memory_scratch = 2 * NARROWED;
+  found_t f = find_with(&figures, text);
+  assert_float_equal(sum_bytes(&f), BYTES + NARROWED, 1e-3);
+  find_end(&f);
+}
+
 // What is computed is written before parts are cut out of it.
 static void what_is_cut_is_written(void **state) {
   (void)state;
@@ -649,6 +664,7 @@ int main(void) {
       cmocka_unit_test(cumulative_ops_read_what_is_dear),
       cmocka_unit_test(vectors_by_small_matrices_are_sums),
       cmocka_unit_test(a_concatenation_reads_what_was_written),
+      cmocka_unit_test(narrowed_parts_stay_in_scratch_memory),
       cmocka_unit_test(what_is_cut_is_written),
       cmocka_unit_test(what_a_product_reads_has_sides),
       cmocka_unit_test(one_factor_is_fetched_before),

@@ -209,6 +209,28 @@ static void donated_arguments_are_taken_over(void **state) {
   plan_end(&p);
 }
 
+// A kernel of a TPU that sums up what it writes reads a donated argument element by element.
+static void sums_beside_an_update_are_in_place(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(" DONATED ") -> (" M
+      ", tensor<f32>) {\n"
+      "  %a = stablehlo.add %x, %x : " M
+      "\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %s = \"stablehlo.reduce\"(%a, %z) <{dimensions = array<i64: 0, 1>}> ({\n"
+      "    ^bb0(%p: tensor<f32>, %q: tensor<f32>):\n"
+      "    %t = stablehlo.add %p, %q : tensor<f32>\n"
+      "    stablehlo.return %t : tensor<f32>\n"
+      "  }) : (" M
+      ", tensor<f32>) -> tensor<f32>\n"
+      "  return %a, %s : " M ", tensor<f32>\n}\n";
+  const mp_chip_t chip = chip_of(MP_CHIP_COMPILER_TPU);
+  planned_t p = plan_on(&chip, text);
+  assert_int_equal(p.memory->device.temporaries, 0);
+  plan_end(&p);
+}
+
 // Both sides of a gather are there while it runs; a sum lies where its operand was.
 static void collectives_have_both_buffers(void **state) {
   (void)state;
@@ -306,6 +328,7 @@ int main(void) {
       cmocka_unit_test(updates_are_in_place),
       cmocka_unit_test(branches_count_the_larger_region),
       cmocka_unit_test(donated_arguments_are_taken_over),
+      cmocka_unit_test(sums_beside_an_update_are_in_place),
       cmocka_unit_test(collectives_have_both_buffers),
       cmocka_unit_test(tpus_pad_tiles),
       cmocka_unit_test(tpus_copy_tables_of_short_rows),
