@@ -245,3 +245,16 @@ double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   }
   return 0;
 }
+
+// ---- elements that stand apart ----
+
+// A TPU takes elements out of the lanes by a product with ones and zeros: the time of one goes by
+// those that it goes through. In other dimensions rows are read where they are.
+double mp_strided_seconds(const mp_chip_t *chip, const mp_op_t *op) {
+  const mp_index_list_t strides = mp_op_ints(op, MP_ATTR_STRIDES);
+  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || strides.count == 0) return 0;
+  const double stride = (double)strides.values[strides.count - 1];
+  if (stride <= 1) return 0;
+  return mp_irregular_count(op->results[0].type) * stride *
+         mp_figure_or(chip->figures.tiles_element, 0);
+}

@@ -14,6 +14,7 @@ bool mp_irregular_seconds(const mp_chip_t *chip, const mp_op_t *op, double *out_
 double mp_gather_seconds(const mp_chip_t *chip, const mp_op_t *op);
 double mp_scatter_seconds(const mp_chip_t *chip, const mp_op_t *op);
 double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op);
+double mp_strided_seconds(const mp_chip_t *chip, const mp_op_t *op);
 // staged_cost.c: what is done in stages or column by column.
 double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op);
 // Sorts lines of `line` elements, `count` in all, of so many arrays that are at hand.

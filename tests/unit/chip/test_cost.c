@@ -255,6 +255,22 @@ static void slices_of_lanes_are_cut_one_by_one(void **state) {
       100 * 3 * 1000 + 100);
 }
 
+// A TPU goes through all elements of a row to take out some; rows it finds where they are.
+static void elements_apart_are_taken_out_of_lanes(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.figures.tiles_element = 0.01e-9;
+#define EVEN(strides, result)                                                            \
+  "func.func @main(%x: tensor<1024x1024xf32>) -> tensor<" result                         \
+  "> {\n%0 = \"stablehlo.slice\"(%x) <{start_indices = array<i64: 0, 0>, limit_indices " \
+  "= array<i64: 1024, 1024>, strides = array<i64: " strides                              \
+  ">}> : (tensor<1024x1024xf32>) -> tensor<" result ">\nreturn %0 : tensor<" result ">\n}\n"
+  expect_ns(&chip, EVEN("1, 2", "1024x512xf32"), 0.0042);
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  expect_ns(&chip, EVEN("1, 2", "1024x512xf32"), 1024 * 1024 * 0.01);
+  expect_ns(&chip, EVEN("2, 1", "512x1024xf32"), 0.0042);
+}
+
 // Real and imaginary parts of an argument are taken out of it by a kernel each.
 static void complex_arguments_are_read_twice(void **state) {
   (void)state;
@@ -442,6 +458,7 @@ int main(void) {
       cmocka_unit_test(a_table_of_columns_is_turned),
       cmocka_unit_test(sparse_cores_look_up_many_rows),
       cmocka_unit_test(slices_of_lanes_are_cut_one_by_one),
+      cmocka_unit_test(elements_apart_are_taken_out_of_lanes),
       cmocka_unit_test(complex_arguments_are_read_twice),
       cmocka_unit_test(rows_are_added_in_scratch_memory),
       cmocka_unit_test(indices_of_sums_are_sorted_first),
