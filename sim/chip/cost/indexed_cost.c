@@ -91,12 +91,14 @@ static bool indexed_cost_is_near(const mp_chip_t *chip, const mp_op_t *op,
   return mp_lookup_form_bytes(op, lookup) <= mp_figure_or(chip->figures.memory_scratch, 0);
 }
 
+// The copy of an argument goes on beside the kernels before it, those of the program before too:
+// the longer one of both counts.
 static double indexed_cost_from_near(const mp_chip_t *chip, const mp_op_t *op,
                                      const mp_lookup_t *lookup) {
   const double copied = mp_lookup_is_of_argument(op)
                             ? mp_work_bytes_of(op->operands[0]->type) / chip->memory_bandwidth
                             : 0;
-  return copied + lookup->slices * lookup->vectors * chip->figures.gather_near;
+  return fmax(copied, lookup->slices * lookup->vectors * chip->figures.gather_near);
 }
 
 // A loop of libtpu's that cuts slices along the lanes has three kernels for each: the index, the
