@@ -126,8 +126,8 @@ double mp_twin_tiles_seconds(const mp_twin_builder_t *b, const mp_cluster_t *clu
 
 // ---- twin_complex.c ----
 
-// The bytes that move besides what it reads, because an op is the first that reads complex arguments
-// of main.
+// The bytes that move besides what it reads, because an op is the first that reads complex
+// arguments of main.
 double mp_twin_bytes_split(const mp_twin_builder_t *b, const mp_op_t *op);
 
 // ---- twin_turns.c ----
