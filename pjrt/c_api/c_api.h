@@ -159,7 +159,12 @@
 PJRT_FUNCTIONS(PJRT_FUNCTION_TYPE)
 #undef PJRT_FUNCTION_TYPE
 
+// A field has the name of its type, which C++ takes for a type of the struct's own.
+#ifdef __cplusplus
+#define PJRT_FUNCTION_FIELD(result, name, required) ::name *name;
+#else
 #define PJRT_FUNCTION_FIELD(result, name, required) name *name;
+#endif
 typedef struct PJRT_Api {
   PJRT_HEAD;
   PJRT_Api_Version pjrt_api_version;
