@@ -30,6 +30,8 @@ int mp_verb_network(int argc, char **argv);
 int mp_verb_opt(int argc, char **argv);
 // A program as one device runs it, with a report of what is communicated.
 int mp_verb_partition(int argc, char **argv);
+// A program run on the pod of the environment: arguments from files or random, results to files.
+int mp_verb_exec(int argc, char **argv);
 // The table of options with what the environment makes of it, as JSON: the package's `info` and its
 // documentation come from it.
 int mp_verb_options(int argc, char **argv);

@@ -9,7 +9,7 @@ static const struct {
   mp_verb_t *verb;
 } g_verbs[] = {
     {"topo", mp_verb_topo},           {"network", mp_verb_network}, {"opt", mp_verb_opt},
-    {"partition", mp_verb_partition}, {"options", mp_verb_options},
+    {"partition", mp_verb_partition}, {"exec", mp_verb_exec},       {"options", mp_verb_options},
 };
 
 int minipod_command(const char *name, int argc, char **argv) {

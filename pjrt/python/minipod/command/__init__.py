@@ -28,6 +28,7 @@ VERBS: dict[str, tuple[str | None, str]] = {
     "report": ("report", "a time report that a run has left, for people; or two beside each other"),
     "opt": (LIBRARY, "a StableHLO program: verified, printed, its shardings propagated"),
     "partition": (LIBRARY, "a program as one device runs it, and what is communicated"),
+    "exec": (LIBRARY, "a StableHLO program run on the pod: results printed, written or compared"),
     "options": (LIBRARY, "the table of options as JSON"),
     "man": ("man", "the manual page"),
     "completion": ("completion", "what makes a shell complete verbs and options"),
