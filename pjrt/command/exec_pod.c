@@ -3,11 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pjrt/command/exec_values.h"
+#include "pjrt/command/exec_part.h"
 #include "pjrt/package/pjrt_time.h"
 #include "pjrt/plugin/pjrt_api.h"
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
+#include "sim/base/proto.h"
 #include "sim/runtime/buffers/storage.h"
 #include "sim/runtime/devices/device.h"
 
@@ -45,26 +46,15 @@ static mp_status_t exec_pod_make_client(uint32_t num_devices, mp_exec_pod_t *pod
                         "the pod is one of several processes, which this command does not run on");
 }
 
-static void exec_pod_put_varint(uint64_t value, mp_strbuf_t *out) {
-  for (; value >= 128; value >>= 7) mp_strbuf_putc(out, (char)(value | 128));
-  mp_strbuf_putc(out, (char)value);
-}
-
 // A CompileOptionsProto: executable_build_options (3) with num_replicas (4), num_partitions (5) and
 // use_spmd_partitioning (6).
 static void exec_pod_print_options(const mp_exec_program_t *program, mp_strbuf_t *out) {
   mp_strbuf_t build;
   mp_strbuf_init(&build);
-  mp_strbuf_putc(&build, 4 << 3);
-  exec_pod_put_varint(program->num_replicas, &build);
-  mp_strbuf_putc(&build, 5 << 3);
-  exec_pod_put_varint(program->num_partitions, &build);
-  mp_strbuf_putc(&build, 6 << 3);
-  exec_pod_put_varint(1, &build);
-  mp_strbuf_putc(out, 3 << 3 | 2);
-  exec_pod_put_varint(build.size, out);
-  mp_strbuf_append(out, mp_strbuf_text(&build), build.size);
-  if (build.failed) out->failed = true;
+  mp_proto_put_varint(&build, 4, program->num_replicas);
+  mp_proto_put_varint(&build, 5, program->num_partitions);
+  mp_proto_put_varint(&build, 6, 1);
+  mp_proto_put_message(out, 3, &build);
   mp_strbuf_deinit(&build);
 }
 
@@ -202,19 +192,12 @@ mp_status_t mp_exec_pod_shape_of_result(const mp_exec_pod_t *pod, uint32_t index
   return exec_pod_shape(pod, io, what, out_array);
 }
 
-// A device's part of an array: rows of neighbours, one after the other.
-typedef struct {
-  uint32_t rank;
-  int64_t dims[MP_MAX_RANK], steps[MP_MAX_RANK];  // of the part; elements of the whole array
-  int64_t begin;                                  // where the part begins in it
-  int64_t count;
-} exec_pod_part_t;
-
-static exec_pod_part_t exec_pod_part(const mp_exec_pod_t *pod, const mp_program_io_t *io,
-                                     uint32_t device) {
+// Where the part of a device lies in the whole array.
+static mp_exec_part_t exec_pod_part(const mp_exec_pod_t *pod, const mp_program_io_t *io,
+                                    uint32_t device) {
   const uint32_t partitions = pod->program->num_partitions;
   const mp_type_t *whole = io->global_type;
-  exec_pod_part_t part = {.rank = whole->rank, .count = 1};
+  mp_exec_part_t part = {.rank = whole->rank, .count = 1};
   int64_t step = 1;
   for (uint32_t d = whole->rank; d-- > 0;) {
     part.dims[d] = io->type->dims[d];
@@ -227,52 +210,6 @@ static exec_pod_part_t exec_pod_part(const mp_exec_pod_t *pod, const mp_program_
   }
   part.begin += device / partitions * step;  // of the replica
   return part;
-}
-
-// Calls with each row of the part: its places there and in the whole array, and its length.
-static void exec_pod_visit(const exec_pod_part_t *part,
-                           void (*visit)(void *context, int64_t here, int64_t there, int64_t size),
-                           void *context) {
-  const int64_t row = part->rank == 0 ? 1 : part->dims[part->rank - 1];
-  int64_t index[MP_MAX_RANK] = {0}, there = part->begin;
-  for (int64_t here = 0; here < part->count; here += row) {
-    visit(context, here, there, row);
-    for (uint32_t d = part->rank; d-- > 1;) {
-      there += part->steps[d - 1];
-      if (++index[d - 1] < part->dims[d - 1]) break;
-      there -= part->steps[d - 1] * part->dims[d - 1];
-      index[d - 1] = 0;
-    }
-  }
-}
-
-typedef struct {
-  mp_dtype_t dtype;
-  size_t size;  // of an element
-  char *part;
-  char *whole;
-  uint64_t seed;
-  uint32_t argument;
-} exec_pod_copy_t;
-
-static void exec_pod_take_row(void *context, int64_t here, int64_t there, int64_t size) {
-  const exec_pod_copy_t *copy = context;
-  memcpy(copy->part + (size_t)here * copy->size, copy->whole + (size_t)there * copy->size,
-         (size_t)size * copy->size);
-}
-
-static void exec_pod_give_row(void *context, int64_t here, int64_t there, int64_t size) {
-  const exec_pod_copy_t *copy = context;
-  memcpy(copy->whole + (size_t)there * copy->size, copy->part + (size_t)here * copy->size,
-         (size_t)size * copy->size);
-}
-
-static void exec_pod_draw_row(void *context, int64_t here, int64_t there, int64_t size) {
-  const exec_pod_copy_t *copy = context;
-  for (int64_t i = 0; i < size; ++i) {
-    mp_exec_values_random(copy->seed, copy->argument, there + i, copy->dtype,
-                          copy->part + (size_t)(here + i) * copy->size);
-  }
 }
 
 // ---- arguments, runs, results ----
@@ -316,17 +253,13 @@ static mp_status_t exec_pod_send_nothing(mp_exec_pod_t *pod, uint32_t index, uin
 static mp_status_t exec_pod_put(mp_exec_pod_t *pod, uint32_t index, const mp_exec_array_t *array,
                                 uint64_t seed) {
   const mp_program_io_t *io = &pod->program->params[index];
-  exec_pod_copy_t copy = {.dtype = array->dtype,
-                          .size = mp_dtype_size(array->dtype),
-                          .whole = array->data,
-                          .seed = seed,
-                          .argument = index};
+  char *data = NULL;
   const bool is_absent =
       io->bytes > MP_SMALL_BYTES && array->data == NULL && mp_exec_pod_is_absent(pod);
   mp_status_t status = NULL;
   if (!is_absent) {
-    copy.part = mp_malloc(io->bytes);
-    MP_RETURN_IF_NULL(copy.part);
+    data = mp_malloc(io->bytes);
+    MP_RETURN_IF_NULL(data);
   }
   for (uint32_t d = 0; d < pod->num_devices && status == NULL; ++d) {
     exec_pod_drop(&pod->arguments[d][index]);
@@ -334,11 +267,15 @@ static mp_status_t exec_pod_put(mp_exec_pod_t *pod, uint32_t index, const mp_exe
       status = exec_pod_send_nothing(pod, index, d);
       continue;
     }
-    const exec_pod_part_t part = exec_pod_part(pod, io, d);
-    exec_pod_visit(&part, array->data != NULL ? exec_pod_take_row : exec_pod_draw_row, &copy);
-    status = exec_pod_send(pod, index, d, copy.part);
+    const mp_exec_part_t part = exec_pod_part(pod, io, d);
+    if (array->data != NULL) {
+      mp_exec_part_take(&part, array, data);
+    } else {
+      mp_exec_part_draw(&part, array->dtype, seed, index, data);
+    }
+    status = exec_pod_send(pod, index, d, data);
   }
-  mp_free(copy.part);
+  mp_free(data);
   return status;
 }
 
@@ -417,19 +354,19 @@ static mp_status_t exec_pod_probe(PJRT_Buffer *buffer, size_t element_size) {
 
 static mp_status_t exec_pod_get(mp_exec_pod_t *pod, uint32_t index, mp_exec_array_t *array) {
   const mp_program_io_t *io = &pod->program->results[index];
-  exec_pod_copy_t copy = {.dtype = array->dtype, .size = mp_dtype_size(array->dtype)};
-  if (io->bytes > 0) MP_RETURN_IF_ERROR(exec_pod_probe(pod->results[0][index], copy.size));
-  copy.part = mp_malloc(io->bytes);
-  MP_RETURN_IF_NULL(copy.part);
+  if (io->bytes > 0) {
+    MP_RETURN_IF_ERROR(exec_pod_probe(pod->results[0][index], mp_dtype_size(array->dtype)));
+  }
+  char *data = mp_malloc(io->bytes);
+  MP_RETURN_IF_NULL(data);
   mp_status_t status = mp_exec_array_allocate(array);
-  copy.whole = array->data;
   for (uint32_t d = 0; d < pod->num_devices && status == NULL; ++d) {
     if (io->sharding == NULL && d % pod->program->num_partitions != 0) continue;  // a copy
-    status = exec_pod_fetch(pod->results[d][index], copy.part, io->bytes);
-    const exec_pod_part_t part = exec_pod_part(pod, io, d);
-    if (status == NULL) exec_pod_visit(&part, exec_pod_give_row, &copy);
+    status = exec_pod_fetch(pod->results[d][index], data, io->bytes);
+    const mp_exec_part_t part = exec_pod_part(pod, io, d);
+    if (status == NULL) mp_exec_part_give(&part, data, array);
   }
-  mp_free(copy.part);
+  mp_free(data);
   return status;
 }
 
