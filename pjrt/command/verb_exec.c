@@ -20,6 +20,7 @@ static const char g_usage[] =
     "results.\n\n"
     "  --devices N     devices; by default what the program itself says (mhlo.num_partitions and\n"
     "                  mhlo.num_replicas, or the size of its mesh)\n"
+    "  --replicas N    replicas among these; by default mhlo.num_replicas\n"
     "  --form NAME     FILE is mlir (the default), hlo (an HloModuleProto) or hlo_with_config\n"
     "  --input A.npy   the whole array of an argument, cut as the program shards it; given again,\n"
     "                  that of the next one. The other arguments are random: floats in [-1, 1),\n"
@@ -38,13 +39,13 @@ static const char g_usage[] =
     "With several replicas arrays have one dimension more, the first: the replicas. Elements that\n"
     "NumPy's files have no name for (bf16, f8 kinds, i4 ...) are raw bytes there: |V2, |V1.\n";
 
-enum { PATH_SIZE = 4096 };
+enum { PATH_SIZE = 4096, MAX_DEVICES = 65536 };
 
 typedef struct {
   const char *path, *output, *compare;
   const char *form;
   mp_program_form_t form_number;
-  uint32_t num_devices;  // 0: the program says
+  uint32_t num_devices, num_replicas;  // 0: the program says
   uint64_t seed;
   double tolerance;
   uint32_t repeat;      // 0: once, and no times are printed
@@ -86,8 +87,13 @@ static bool verb_exec_read_option(const char *option, const char *value, verb_ex
     return mp_program_form_from_name(mp_str(value), &out->form_number);
   }
   if (mp_str_is(name, "--devices")) {
-    const bool is_good = verb_exec_read_number(value, 1, 65536, &number);
+    const bool is_good = verb_exec_read_number(value, 1, MAX_DEVICES, &number);
     out->num_devices = (uint32_t)number;
+    return is_good;
+  }
+  if (mp_str_is(name, "--replicas")) {
+    const bool is_good = verb_exec_read_number(value, 1, MAX_DEVICES, &number);
+    out->num_replicas = (uint32_t)number;
     return is_good;
   }
   if (mp_str_is(name, "--seed")) {
@@ -124,18 +130,24 @@ static const char *verb_exec_read_arguments(int argc, char **argv, verb_exec_req
 // How many replicas and partitions the program says that it has, or the user.
 static mp_status_t verb_exec_count(const verb_exec_request_t *asked, const mp_module_t *module,
                                    mp_exec_program_t *out) {
-  uint32_t replicas = module->num_replicas, partitions = module->num_partitions;
+  const uint32_t said = module->num_replicas, devices = asked->num_devices;
+  uint32_t replicas = asked->num_replicas != 0 ? asked->num_replicas : said;
+  uint32_t partitions = module->num_partitions;
   for (uint32_t i = 0; i < module->meshes.count && replicas * partitions == 1; ++i) {
     const int64_t size = mp_mesh_size(module->meshes.items[i]);
-    if (size > 1 && size <= 65536) partitions = (uint32_t)size;
+    if (size > 1 && size <= MAX_DEVICES) partitions = (uint32_t)size;
   }
-  if (asked->num_devices != 0 && replicas > 1 && partitions == 1) {
-    replicas = asked->num_devices;
-  } else if (asked->num_devices % replicas != 0) {
+  if (devices != 0 && asked->num_replicas == 0 && said > 1 && partitions == 1) {
+    replicas = devices;  // a program of replicas alone
+  } else if (replicas == 0 || devices % replicas != 0) {
     return mp_status_make(MP_INVALID_ARGUMENT, "%u devices are no multiple of its %u replicas",
-                          asked->num_devices, replicas);
-  } else if (asked->num_devices != 0) {
-    partitions = asked->num_devices / replicas;
+                          devices, replicas);
+  } else if (devices != 0) {
+    partitions = devices / replicas;
+  }
+  if (partitions == 0 || (uint64_t)replicas * partitions > MAX_DEVICES) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "%u replicas of %u partitions: no pod has so many",
+                          replicas, partitions);
   }
   out->num_replicas = replicas;
   out->num_partitions = partitions;

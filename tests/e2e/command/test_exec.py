@@ -184,6 +184,7 @@ def test_what_is_refused(matvec, tmp_path):
   assert execute("--help").startswith("usage: minipod exec ")
 
 
-def test_hlo():
-  file = pathlib.Path(__file__).parents[2] / "fixtures" / "hlo" / "torch_basic_000.hlo"
-  assert "result 0: " in execute("--form", "hlo", file)
+@pytest.mark.parametrize("file, words", [("torch_basic_000", ()), ("torch_launch_004", ("--replicas", 4))])
+def test_hlo(file, words):
+  path = pathlib.Path(__file__).parents[2] / "fixtures" / "hlo" / f"{file}.hlo"
+  assert "result 0: " in execute("--form", "hlo", path, *words)
