@@ -230,6 +230,10 @@ static void cluster_add_work(mp_cluster_find_t *find, uint32_t number, const clu
   sum->transcendentals += at->work.transcendentals;
   sum->vector_flops += at->work.vector_flops;
   sum->vector_transcendentals += at->work.vector_transcendentals;
+  if (cluster->has_hero && state->kind == MP_CLUSTER_PRODUCT && at->kind == MP_CLUSTER_PRODUCT) {
+    cluster->inner = at->work.product;
+    return;
+  }
   if (at->kind == MP_CLUSTER_LOOP) {
     if (!cluster->has_hero) {
       sum->work_class = cluster_class(sum->work_class, at->work.work_class);
@@ -388,14 +392,6 @@ static bool cluster_is_library_epilogue(const mp_cluster_find_t *find, uint32_t 
   return num_sums == 1 && num_sums + num_scales == num_ops && num_scales <= 1;
 }
 
-// Whether a product may make the rows through which a cluster goes several times.
-static bool cluster_makes_rows(const mp_cluster_find_t *find, const cluster_op_t *at,
-                               uint32_t number) {
-  if (at->kind != MP_CLUSTER_PRODUCT || find->compiler != MP_CHIP_COMPILER_TPU) return false;
-  return find->states.items[number].row <= find->product_rows_most &&
-         at->op->results[0].type->dtype == MP_DTYPE_F32;
-}
-
 // Whether the result of a product is cut out of a larger one: a library that puts it there does no
 // more with it.
 static bool cluster_is_cut(const mp_cluster_find_t *find, const mp_op_t *op) {
@@ -410,7 +406,10 @@ static bool cluster_takes_result(const mp_cluster_find_t *find, const cluster_op
   const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
   const mp_cluster_kind_t kind = find->states.items[user->cluster].kind;
   if (!user->is_along || user->is_reused) return false;
-  if (cluster->is_rows && !cluster_makes_rows(find, at, user->cluster)) return false;
+  if (cluster->is_rows &&
+      (at->kind != MP_CLUSTER_PRODUCT || !mp_cluster_makes_rows(find, at->op, user->cluster))) {
+    return false;
+  }
   if (cluster->count != mp_cluster_op_count(at->op)) return false;
   const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
   if (at->kind == MP_CLUSTER_REDUCTION) {
@@ -421,6 +420,13 @@ static bool cluster_takes_result(const mp_cluster_find_t *find, const cluster_op
            cluster_is_library_epilogue(find, user->cluster, at->op);
   }
   return kind == MP_CLUSTER_LOOP || kind == MP_CLUSTER_REDUCTION || kind == MP_CLUSTER_UPDATE;
+}
+
+// Whether a product may be done in the kernel of the one of which it makes a factor.
+static bool cluster_takes_factor(const mp_cluster_find_t *find, const cluster_op_t *at,
+                                 const mp_cluster_user_t *user) {
+  const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
+  return is_only && !user->is_reused && mp_cluster_chains(find, at->op, &at->work, user);
 }
 
 // Whether the reduction of rows may be done in the cluster that then goes through the rows again.
@@ -492,7 +498,9 @@ static bool cluster_is_made_again(const mp_cluster_find_t *find, const cluster_o
 // Whether the user's cluster can compute the op.
 static bool cluster_accepts(const mp_cluster_find_t *find, const cluster_op_t *at,
                             const mp_cluster_user_t *user) {
-  if (at->kind == MP_CLUSTER_PRODUCT) return cluster_takes_result(find, at, user);
+  if (at->kind == MP_CLUSTER_PRODUCT) {
+    return cluster_takes_result(find, at, user) || cluster_takes_factor(find, at, user);
+  }
   if (at->kind == MP_CLUSTER_REDUCTION) {
     return cluster_takes_result(find, at, user) ||
            (find->users.count == 1 && cluster_keeps_rows(find, at, user));
@@ -808,6 +816,7 @@ static mp_cluster_find_t cluster_rules(const mp_chip_figures_t *figures) {
   if (figures->compiler == MP_CHIP_COMPILER_GPU) row = GPU_ROW;
   find.rows_most = mp_figure_or(figures->cluster_row, row);
   find.product_rows_most = mp_figure_or(figures->cluster_product_row, 0);
+  find.mixed_rows_most = mp_figure_or(figures->cluster_mixed_row, find.product_rows_most);
   find.scratch = mp_figure_or(figures->memory_scratch, 0);
   find.resident = mp_figure_or(figures->product_resident, 0);
   find.figures = figures;

@@ -19,22 +19,26 @@ typedef struct {
   const mp_op_t *last;
   const mp_op_t *leader;  // the op whose work makes it a kernel of its own; else the last one
   const mp_block_t *block;
-  mp_work_t work;         // of all its ops
-  bool has_hero;          // the leader is a product, a reduction or the like
-  bool is_rows;           // keeps whole rows at hand: a softmax in one pass
-  double count;           // elements through which it goes
-  double bytes;           // that it reads from and writes to the chip's memory
-  double scratch_bytes;   // the same of values that stay in scratch memory between two kernels
-  uint32_t first_member;  // in `members`
+  mp_work_t work;           // of all its ops
+  mp_work_product_t inner;  // a product that makes a factor of its product; batch 0: none does
+  bool has_hero;            // the leader is a product, a reduction or the like
+  bool is_rows;             // keeps whole rows at hand: a softmax in one pass
+  double count;             // elements through which it goes
+  double bytes;             // that it reads from and writes to the chip's memory
+  double scratch_bytes;     // the same of values that stay in scratch memory between two kernels
+  uint32_t first_member;    // in `members`
   uint32_t first_access, num_reads, num_writes;  // in `accesses`: reads, then writes
 } mp_cluster_t;
 
-// On which sides of a cluster's product something is: in front of its factors, or beside it. Of a
-// cluster without a product everything is beside it.
+// On which sides of a cluster's product something is: in front of its factors, beside it, or in
+// front of the factors of its inner product. Of a cluster without a product everything is beside
+// it.
 typedef enum {
   MP_CLUSTER_LHS = 1,
   MP_CLUSTER_RHS = 2,
   MP_CLUSTER_BESIDE = 4,
+  MP_CLUSTER_INNER_LHS = 8,
+  MP_CLUSTER_INNER_RHS = 16,
 } mp_cluster_side_t;
 
 typedef struct {

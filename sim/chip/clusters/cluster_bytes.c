@@ -225,7 +225,7 @@ static double cluster_bytes_held(const mp_cluster_find_t *find, const mp_cluster
   const mp_work_product_t *product = &cluster->work.product;
   const double bytes = mp_cluster_bytes_of(find->compiler, value->type);
   if (access->bytes < bytes || value->is_on_host) return INFINITY;
-  const bool is_factor = (access->sides & (MP_CLUSTER_LHS | MP_CLUSTER_RHS)) != 0;
+  const bool is_factor = (access->sides & ~MP_CLUSTER_BESIDE) != 0;
   if (!is_factor) return bytes;
   if (product->m <= 1 || product->n <= 1) return value->op != NULL ? bytes : INFINITY;
   if (value->type->dtype == MP_DTYPE_F32) return bytes / 2;

@@ -5,6 +5,11 @@
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
 
+enum {
+  CLUSTER_FETCH_FACTORS =
+      MP_CLUSTER_LHS | MP_CLUSTER_RHS | MP_CLUSTER_INNER_LHS | MP_CLUSTER_INNER_RHS
+};
+
 static bool cluster_fetch_is_product(const mp_cluster_t *cluster) {
   return cluster->first_member != MP_CLUSTER_NONE && cluster->work.product.batch > 0;
 }
@@ -16,8 +21,7 @@ static bool cluster_fetch_is_argument(const mp_cluster_find_t *find, const mp_va
 
 // Whether all of the value is a factor, or becomes one.
 static bool cluster_fetch_is_factor(const mp_cluster_access_t *access) {
-  enum { FACTORS = MP_CLUSTER_LHS | MP_CLUSTER_RHS };
-  return (access->sides & FACTORS) != 0 && (access->sides & MP_CLUSTER_BESIDE) == 0 &&
+  return (access->sides & CLUSTER_FETCH_FACTORS) != 0 && (access->sides & MP_CLUSTER_BESIDE) == 0 &&
          access->bytes >= mp_work_bytes_of(access->value->type);
 }
 
@@ -120,13 +124,18 @@ void mp_cluster_fetch_factor(mp_cluster_find_t *find, mp_cluster_scratch_t *scra
   const bool follows =
       previous != MP_CLUSTER_NONE && find->out->clusters.items[previous].block == cluster->block;
   if (follows && cluster_fetch_is_product(cluster) && number != scratch->last_product) {
-    const double lhs = cluster_fetch_bytes(find, scratch, cluster, MP_CLUSTER_LHS);
-    const double rhs = cluster_fetch_bytes(find, scratch, cluster, MP_CLUSTER_RHS);
-    if (lhs > 0 || rhs > 0) {
-      cluster_fetch_side(find, cluster, lhs >= rhs ? MP_CLUSTER_LHS : MP_CLUSTER_RHS);
-      scratch->fetched += fmax(lhs, rhs);
-      scratch->freed_fetched[number] += fmax(lhs, rhs);
+    static const mp_cluster_side_t sides[] = {MP_CLUSTER_LHS, MP_CLUSTER_RHS, MP_CLUSTER_INNER_LHS,
+                                              MP_CLUSTER_INNER_RHS};
+    double most = 0;
+    mp_cluster_side_t side = MP_CLUSTER_LHS;
+    for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); ++i) {
+      const double bytes = cluster_fetch_bytes(find, scratch, cluster, sides[i]);
+      if (bytes > most) side = sides[i];
+      most = fmax(most, bytes);
     }
+    if (most > 0) cluster_fetch_side(find, cluster, side);
+    scratch->fetched += most;
+    scratch->freed_fetched[number] += most;
   }
   scratch->previous = number;
 }

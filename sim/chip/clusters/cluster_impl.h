@@ -59,6 +59,7 @@ typedef struct {
   mp_chip_compiler_t compiler;
   double rows_most;          // elements of a row that a kernel can keep at hand
   double product_rows_most;  // the same for one that makes them by a product
+  double mixed_rows_most;    // the same where matrices of its batch lie inside of each other
   double scratch;            // bytes of scratch memory that kernels hand to each other
   double resident;           // the largest operand of a product that is copied there before
   const mp_block_t *main;
@@ -84,6 +85,9 @@ uint32_t mp_cluster_now(const mp_cluster_find_t *find, uint32_t number);
 static inline uint8_t mp_cluster_sides(const mp_cluster_member_t *member, mp_cluster_kind_t kind,
                                        uint32_t operand) {
   if (kind != MP_CLUSTER_PRODUCT) return member->sides;
+  if ((member->sides & (MP_CLUSTER_LHS | MP_CLUSTER_RHS)) != 0) {
+    return operand == 0 ? MP_CLUSTER_INNER_LHS : MP_CLUSTER_INNER_RHS;
+  }
   return operand == 0 ? MP_CLUSTER_LHS : operand == 1 ? MP_CLUSTER_RHS : MP_CLUSTER_BESIDE;
 }
 
@@ -104,6 +108,14 @@ bool mp_cluster_is_of_rows(const mp_cluster_find_t *find, const mp_op_t *op);
 // Whether what is reduced is the result of a product, turned: a compiler for GPUs leaves it as it
 // lies, and rows are columns then.
 bool mp_cluster_is_turned(const mp_cluster_find_t *find, const mp_op_t *op);
+
+// ---- cluster_products.c ----
+
+// Whether the op, a product, may make the rows through which the cluster goes several times.
+bool mp_cluster_makes_rows(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number);
+// Whether the op may be the inner product of the user's cluster: it makes a factor there.
+bool mp_cluster_chains(const mp_cluster_find_t *find, const mp_op_t *op, const mp_work_t *work,
+                       const mp_cluster_user_t *user);
 
 // ---- cluster_code.c ----
 

@@ -46,6 +46,12 @@ static double kernel_cost_near(const mp_cluster_t *cluster, const mp_op_t *op) {
   return 1 - cluster->scratch_bytes / all * (1 - 1.0 / TIMES);
 }
 
+// A TPU's product reads its factors in any order, and makes its result in any.
+static bool kernel_cost_is_free(const mp_chip_t *chip, const mp_cluster_t *cluster,
+                                const mp_op_t *op) {
+  return op->code == MP_OP_TRANSPOSE && cluster->work.product.batch > 0 && mp_product_is_tpu(chip);
+}
+
 static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_clusters_t *clusters,
                                         const mp_cluster_t *cluster) {
   kernel_parts_t parts = {0};
@@ -55,7 +61,7 @@ static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_clusters
     double seconds = 0;
     if (mp_irregular_seconds(chip, member->op, &seconds)) {
       parts.irregular += seconds * kernel_cost_near(cluster, member->op);
-    } else {
+    } else if (!kernel_cost_is_free(chip, cluster, member->op)) {
       parts.vector += mp_vector_seconds(chip, member->op);
     }
     parts.before += kernel_cost_words(chip, member->op);
@@ -83,12 +89,15 @@ static bool kernel_cost_is_turned(const mp_clusters_t *clusters, const mp_cluste
   return num_sums == 1 && is_of_rows && product->batch == 1 && product->m >= ROWS_LEAST;
 }
 
-static void kernel_cost_add_read(const mp_cluster_access_t *access, mp_product_streams_t *streams) {
+static void kernel_cost_add_read(const mp_cluster_access_t *access, mp_product_streams_t *streams,
+                                 mp_product_streams_t *inner) {
   if (access->is_scratch) return;
   if ((access->sides & MP_CLUSTER_BESIDE) != 0) streams->beside += access->bytes;
   if (access->is_fetched) return;
   if ((access->sides & MP_CLUSTER_LHS) != 0) streams->factors[0] += access->bytes;
   if ((access->sides & MP_CLUSTER_RHS) != 0) streams->factors[1] += access->bytes;
+  if ((access->sides & MP_CLUSTER_INNER_LHS) != 0) inner->factors[0] += access->bytes;
+  if ((access->sides & MP_CLUSTER_INNER_RHS) != 0) inner->factors[1] += access->bytes;
 }
 
 static void kernel_cost_add_write(const mp_cluster_access_t *access,
@@ -99,16 +108,33 @@ static void kernel_cost_add_write(const mp_cluster_access_t *access,
 }
 
 static mp_product_streams_t kernel_cost_streams(const mp_clusters_t *clusters,
-                                                const mp_cluster_t *cluster) {
-  mp_product_streams_t streams = {.is_turned = kernel_cost_is_turned(clusters, cluster)};
+                                                const mp_cluster_t *cluster,
+                                                mp_product_streams_t *out_inner) {
+  mp_product_streams_t streams = {.is_turned = kernel_cost_is_turned(clusters, cluster),
+                                  .is_rows = cluster->is_rows};
+  *out_inner = (mp_product_streams_t){0};
   const uint32_t first = cluster->first_access, end = first + cluster->num_reads;
   for (uint32_t i = first; i < end; ++i) {
-    kernel_cost_add_read(&clusters->accesses.items[i], &streams);
+    kernel_cost_add_read(&clusters->accesses.items[i], &streams, out_inner);
   }
   for (uint32_t i = 0; i < cluster->num_writes; ++i) {
-    kernel_cost_add_write(&clusters->accesses.items[end + i], &streams);
+    const mp_cluster_access_t *access = &clusters->accesses.items[end + i];
+    // Rows are made in scratch memory.
+    if (!streams.is_rows || !access->is_scratch) kernel_cost_add_write(access, &streams);
   }
   return streams;
+}
+
+static double kernel_cost_product(const mp_chip_t *chip, const mp_clusters_t *clusters,
+                                  const mp_cluster_t *cluster, double bytes, double vector) {
+  mp_product_streams_t inner_streams;
+  const mp_product_streams_t streams = kernel_cost_streams(clusters, cluster, &inner_streams);
+  const double efficiency = chip->efficiency[cluster->work.work_class];
+  mp_product_kernel_t product = {&cluster->work.product, bytes, vector, efficiency, &streams, 0};
+  if (cluster->inner.batch > 0) {
+    product.inner_seconds = mp_product_inner_seconds(chip, &cluster->inner, &inner_streams);
+  }
+  return mp_product_seconds(chip, &product);
 }
 
 double mp_kernel_seconds(const mp_chip_t *chip, const mp_clusters_t *clusters,
@@ -119,9 +145,8 @@ double mp_kernel_seconds(const mp_chip_t *chip, const mp_clusters_t *clusters,
   const kernel_parts_t parts = kernel_cost_parts(chip, clusters, cluster);
   const double efficiency = chip->efficiency[work->work_class];
   if (work->product.batch > 0) {
-    const mp_product_streams_t streams = kernel_cost_streams(clusters, cluster);
-    const mp_product_kernel_t product = {&work->product, bytes, parts.vector, efficiency, &streams};
-    return fmax(mp_product_seconds(chip, &product), parts.irregular / efficiency);
+    const double seconds = kernel_cost_product(chip, clusters, cluster, bytes, parts.vector);
+    return fmax(seconds, parts.irregular / efficiency);
   }
   const double seconds = fmax(fmax(parts.vector, parts.irregular), kernel_cost_memory(chip, bytes));
   return parts.before + seconds / efficiency + chip->op_latency;

@@ -17,6 +17,7 @@ typedef struct {
   double beside;        // what is read where the result is made: a residual, an optimizer's state
   double narrow, wide;  // results of up to 16 bits an element, of more
   bool is_turned;       // the result lies with its rows in lanes
+  bool is_rows;         // the softmax of the rows that it makes is in the kernel
 } mp_product_streams_t;
 
 typedef struct {
@@ -25,6 +26,7 @@ typedef struct {
   double vector_seconds;  // of what is fused with it
   double efficiency;      // the share of all rates that it reaches; (0, 1]
   const mp_product_streams_t *streams;  // NULL: nothing is fused, and a TPU fetches one factor
+  double inner_seconds;                 // of a product in the kernel that makes a factor; 0: none
 } mp_product_kernel_t;
 
 // The seconds of the kernel, with its latency.
@@ -58,5 +60,8 @@ double mp_product_gpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *
 
 bool mp_product_is_tpu(const mp_chip_t *chip);
 double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *kernel);
+// Of a product in the kernel of another one, of which it makes a factor; without a launch.
+double mp_product_inner_seconds(const mp_chip_t *chip, const mp_work_product_t *product,
+                                const mp_product_streams_t *streams);
 
 #endif  // MINIPOD_SIM_CHIP_COST_PRODUCT_COST_H_

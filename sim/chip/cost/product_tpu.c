@@ -135,6 +135,15 @@ static bool product_tpu_is_vector(const mp_work_product_t *product) {
   return product->convolution.window == 0 && (product->m <= 1 || product->n <= 1);
 }
 
+// The vector work beside a product. What a softmax of its rows does is the same for each tile.
+static double product_tpu_vector(const mp_chip_t *chip, const mp_product_kernel_t *kernel,
+                                 const mp_product_tpu_t *p) {
+  const mp_work_product_t *product = kernel->product;
+  const double rows = chip->figures.product_rows;
+  if (!p->streams.is_rows || isnan(rows)) return kernel->vector_seconds;
+  return product->batch * mp_product_tpu_tiled(product->m, product->n) / 1024 * rows;
+}
+
 double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *kernel) {
   const mp_work_product_t *product = kernel->product;
   const double memory = kernel->bytes / chip->memory_bandwidth / kernel->efficiency;
@@ -148,8 +157,22 @@ double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *
   const bool is_convolution = product->convolution.window > 0;
   const double seconds =
       is_convolution ? mp_product_convolution_seconds(&p) : mp_product_windows_seconds(&p);
-  const double work = fmax(seconds, kernel->vector_seconds) / kernel->efficiency;
+  const double vector = product_tpu_vector(chip, kernel, &p);
+  const double work = fmax(seconds + kernel->inner_seconds, vector) / kernel->efficiency;
   // The compiler's cycles, of which the figures are made, have the described bandwidth.
   const double least = kernel->bytes / mp_product_bandwidth(chip) / kernel->efficiency;
   return fmax(work + p.launch, least) + product_tpu_turn(chip, &p);
+}
+
+// The result is handed over in scratch memory, in the type of the factor that it is.
+double mp_product_inner_seconds(const mp_chip_t *chip, const mp_work_product_t *product,
+                                const mp_product_streams_t *streams) {
+  const double result = product->batch * mp_product_tpu_tiled(product->m, product->n) *
+                        (double)mp_dtype_bits(product->result) / 8 /
+                        mp_figure_or(chip->figures.product_inner_write, MP_PRODUCT_SCRATCH_WRITE);
+  mp_product_streams_t all = *streams;
+  *(mp_dtype_bits(product->result) > 16 ? &all.wide : &all.narrow) += result;
+  const mp_product_kernel_t kernel = {product, 0, 0, 1, &all, 0};
+  const mp_product_tpu_t p = product_tpu_of(chip, &kernel);
+  return mp_product_windows_seconds(&p);
 }

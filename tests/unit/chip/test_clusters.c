@@ -134,6 +134,115 @@ static void a_product_keeps_its_short_rows(void **state) {
   find_end(&f);
 }
 
+// The rows may be widened from the product's own type, and scaled, on their way. Where tokens have
+// several heads side by side, which fill the lanes, the figure for these decides.
+static void rows_of_a_product_may_be_widened(void **state) {
+  (void)state;
+#define SCORES     "tensor<2x256x1024xf32>"
+#define SCORE_SUMS "tensor<2x256xf32>"
+#define SCORES_REDUCE(r, o, combiner)                                                             \
+  "%" r " = \"stablehlo.reduce\"(%" o                                                             \
+  ", %z) <{dimensions = array<i64: 2>}> "                                                         \
+  "({\n^bb0(%p: tensor<f32>, %q: tensor<f32>):\n%r = stablehlo." combiner                         \
+  " %p, %q : "                                                                                    \
+  "tensor<f32>\nstablehlo.return %r : tensor<f32>\n}) : (" SCORES ", tensor<f32>) -> " SCORE_SUMS \
+  "\n"
+#define ATTENTION(queries, keys, batch, summed)                                               \
+  "func.func @main(%a: " queries ", %b: " keys ") -> (" SCORES ", " SCORE_SUMS ") {\n" ZERO   \
+  "%s = stablehlo.dot_general %a, %b, batching_dims = " batch ", contracting_dims = " summed  \
+  " : (" queries ", " keys                                                                    \
+  ") -> tensor<2x256x1024xbf16>\n"                                                            \
+  "%w = stablehlo.convert %s : (tensor<2x256x1024xbf16>) -> " SCORES                          \
+  "\n"                                                                                        \
+  "%x = stablehlo.multiply %w, %w : " SCORES "\n" SCORES_REDUCE(                              \
+      "0", "x", "maximum") "%1 = stablehlo.broadcast_in_dim %0, dims = [0, 1] : (" SCORE_SUMS \
+                           ") -> " SCORES                                                     \
+                           "\n"                                                               \
+                           "%2 = stablehlo.subtract %x, %1 : " SCORES                         \
+                           "\n%3 = stablehlo.exponential %2 : " SCORES                        \
+                           "\n" SCORES_REDUCE("4", "3", "add") "return %3, %4 : " SCORES      \
+                                                               ", " SCORE_SUMS "\n}\n"
+  static const char apart[] =
+      ATTENTION("tensor<2x256x128xbf16>", "tensor<2x1024x128xbf16>", "[0] x [0]", "[2] x [2]");
+  static const char narrow[] =
+      ATTENTION("tensor<256x2x64xbf16>", "tensor<1024x2x64xbf16>", "[1] x [1]", "[2] x [2]");
+  static const char mixed[] =
+      ATTENTION("tensor<256x2x128xbf16>", "tensor<1024x2x128xbf16>", "[1] x [1]", "[2] x [2]");
+  mp_chip_figures_t figures = figures_of(TPU);
+  figures.cluster_product_row = COLUMNS;
+  const char *const texts[] = {apart, narrow, mixed};
+  for (uint32_t i = 0; i < 3; ++i) {
+    figures.cluster_mixed_row = COLUMNS;
+    found_t f = find_with(&figures, texts[i]);
+    assert_int_equal(count_clusters(&f), 1);
+    find_end(&f);
+    figures.cluster_mixed_row = COLUMNS / 2;
+    f = find_with(&figures, texts[i]);
+    assert_int_equal(count_clusters(&f), texts[i] == mixed ? 2 : 1);
+    find_end(&f);
+  }
+}
+
+static uint32_t count_chained(const found_t *f) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < f->clusters.clusters.count; ++i) {
+    count += f->clusters.clusters.items[i].inner.batch > 0;
+  }
+  return count;
+}
+
+#define CHAIN(m, k, h, n, results, returned)                                                  \
+  "func.func @main(%a: tensor<" m "x" k "xbf16>, %b: tensor<" k "x" h "xbf16>, %c: tensor<" h \
+  "x" n "xbf16>) -> " results                                                                 \
+  " {\n"                                                                                      \
+  "%0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<" m "x" k        \
+  "xbf16>, tensor<" k "x" h "xbf16>) -> tensor<" m "x" h                                      \
+  "xbf16>\n"                                                                                  \
+  "%1 = stablehlo.tanh %0 : tensor<" m "x" h                                                  \
+  "xbf16>\n"                                                                                  \
+  "%2 = stablehlo.dot_general %1, %c, contracting_dims = [1] x [0] : (tensor<" m "x" h        \
+  "xbf16>, tensor<" h "x" n "xbf16>) -> tensor<" m "x" n                                      \
+  "xbf16>\n"                                                                                  \
+  "return " returned " : " results "\n}\n"
+
+// A product of which another one makes a factor reads that one's factors, where these are small.
+static void small_products_are_chained(void **state) {
+  (void)state;
+  const mp_chip_figures_t figures = figures_of(TPU);
+  found_t f =
+      find_with(&figures, CHAIN("4096", "2048", "16", "2048", "tensor<4096x2048xbf16>", "%2"));
+  assert_int_equal(count_clusters(&f), 1);
+  assert_int_equal(count_chained(&f), 1);
+  // A row of 16 and a column of 16 are as narrow tiles are.
+  assert_float_equal(sum_bytes(&f), 2.0 * (2 * 4096 * 2048 + 2 * 16 * 2048), 1e-3);
+  const mp_cluster_t *cluster = &f.clusters.clusters.items[0];
+  const mp_cluster_access_t *reads = mp_cluster_accesses(&f.clusters, cluster);
+  uint32_t inner = 0;
+  for (uint32_t i = 0; i < cluster->num_reads; ++i) {
+    inner += reads[i].sides == MP_CLUSTER_INNER_LHS || reads[i].sides == MP_CLUSTER_INNER_RHS;
+  }
+  assert_int_equal(inner, 2);
+  find_end(&f);
+  // What both need at hand is too much; or somebody else reads what is between.
+  f = find_with(&figures, CHAIN("4096", "1024", "4096", "1024", "tensor<4096x1024xbf16>", "%2"));
+  assert_int_equal(count_chained(&f), 0);
+  find_end(&f);
+  f = find_with(&figures,
+                "func.func @main(%a: tensor<64x64xbf16>) -> (tensor<64x64xbf16>, "
+                "tensor<64x64xbf16>) {\n"
+                "%0 = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0] : "
+                "(tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>\n"
+                "%1 = stablehlo.dot_general %0, %a, contracting_dims = [1] x [0] : "
+                "(tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>\n"
+                "return %0, %1 : tensor<64x64xbf16>, tensor<64x64xbf16>\n}\n");
+  assert_int_equal(count_chained(&f), 0);
+  find_end(&f);
+  const mp_chip_figures_t others = figures_of(GPU);
+  f = find_with(&others, CHAIN("4096", "2048", "16", "2048", "tensor<4096x2048xbf16>", "%2"));
+  assert_int_equal(count_chained(&f), 0);
+  find_end(&f);
+}
+
 // The maximum of what was widened is widened afterwards; it is then no pattern that keeps rows.
 static void a_widened_softmax_is_three_kernels(void **state) {
   (void)state;
@@ -672,6 +781,8 @@ int main(void) {
       cmocka_unit_test(a_variance_reads_its_array_twice),
       cmocka_unit_test(a_softmax_keeps_its_rows),
       cmocka_unit_test(a_product_keeps_its_short_rows),
+      cmocka_unit_test(rows_of_a_product_may_be_widened),
+      cmocka_unit_test(small_products_are_chained),
       cmocka_unit_test(a_widened_softmax_is_three_kernels),
       cmocka_unit_test(rows_are_kept_where_sums_come_back),
       cmocka_unit_test(a_reversal_is_a_kernel),

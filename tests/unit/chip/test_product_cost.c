@@ -65,7 +65,7 @@ static double bytes_of(const mp_work_product_t *p) {
 }
 
 static double us_of(const mp_chip_t *chip, const mp_work_product_t *product, double bytes) {
-  return 1e6 * mp_product_seconds(chip, &(mp_product_kernel_t){product, bytes, 0, 1, NULL});
+  return 1e6 * mp_product_seconds(chip, &(mp_product_kernel_t){product, bytes, 0, 1, NULL, 0});
 }
 
 static void expect_near(const sample_t *sample, double us) {
@@ -229,7 +229,7 @@ static double fused_us(const mp_chip_t *chip, const fused_t *fused) {
                                         .is_turned = fused->is_turned};
   const double bytes =
       streams.factors[0] + streams.factors[1] + streams.beside + streams.narrow + streams.wide;
-  return 1e6 * mp_product_seconds(chip, &(mp_product_kernel_t){&p, bytes, 0, 1, &streams});
+  return 1e6 * mp_product_seconds(chip, &(mp_product_kernel_t){&p, bytes, 0, 1, &streams, 0});
 }
 
 #define BF16(m, k, n, us) \
@@ -279,6 +279,65 @@ static void larger_windows_come_less_often(void **state) {
     chip.figures.product_window = 78.0 * (1 << 20);
     expect_about(&samples[i].sample, fused_us(&chip, &samples[i]));
     assert_true(us > 1.15 * fused_us(&chip, &samples[i]));
+  }
+}
+
+// Cycles of libtpu 0.0.52 for kernels of two products, (m, k) x (k, h) x (h, n), whose inner one
+// makes a factor in scratch memory; of the three arrays the largest was fetched before.
+static void an_inner_product_hands_its_result_over(void **state) {
+  (void)state;
+  static const struct {
+    const char *chip;
+    double m, k, h, n, us;
+  } samples[] = {
+      {"v5e", 4096, 256, 4096, 256, 110.6}, {"v5e", 1024, 512, 8192, 512, 111.5},
+      {"v5e", 1024, 1024, 2048, 512, 46.3}, {"v6e", 4096, 256, 4096, 256, 36.6},
+      {"v6e", 1024, 1024, 2048, 512, 17.5}, {"v6e", 1024, 512, 8192, 512, 37.3},
+      {"v6e", 4096, 1024, 256, 4096, 82.8},
+  };
+  for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); ++i) {
+    const double m = samples[i].m, k = samples[i].k, h = samples[i].h, n = samples[i].n;
+    const mp_chip_t chip = chip_of(samples[i].chip);
+    const sample_t inner = {samples[i].chip, MP_DTYPE_BF16, 1, m, h, k, 0};
+    const sample_t outer = {samples[i].chip, MP_DTYPE_BF16, 1, m, n, h, 0};
+    const mp_work_product_t inside = product_of(&inner), p = product_of(&outer);
+    const mp_product_streams_t before = {.factors = {2 * m * k, 0}};
+    const mp_product_streams_t streams = {.factors = {0, 2 * h * n}, .narrow = 2 * m * n};
+    const double bytes = 2 * (m * k + h * n + m * n);
+    const double seconds = mp_product_inner_seconds(&chip, &inside, &before);
+    const double us =
+        1e6 * mp_product_seconds(&chip, &(mp_product_kernel_t){&p, bytes, 0, 1, &streams, seconds});
+    assert_true(us > samples[i].us / 1.3 && us < samples[i].us * 1.3);
+  }
+}
+
+// Cycles of libtpu 0.0.52 for products of queries and keys with the softmax in their kernel.
+static void rows_are_made_in_scratch_memory(void **state) {
+  (void)state;
+  static const struct {
+    const char *chip;
+    double batch, rows, columns, us;
+  } samples[] = {
+      {"v5e", 16, 1024, 1024, 43.6},
+      {"v5e", 32, 512, 512, 23.3},
+      {"v6e", 16, 1024, 1024, 30.8},
+      {"v6e", 32, 512, 512, 16.8},
+  };
+  for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); ++i) {
+    const mp_chip_t chip = chip_of(samples[i].chip);
+    const sample_t sample = {samples[i].chip,
+                             MP_DTYPE_BF16,
+                             samples[i].batch,
+                             samples[i].rows,
+                             samples[i].columns,
+                             64,
+                             0};
+    const mp_work_product_t p = product_of(&sample);
+    const mp_product_streams_t streams = {.is_rows = true};
+    // Whatever arithmetic the program has there.
+    const double us =
+        1e6 * mp_product_seconds(&chip, &(mp_product_kernel_t){&p, 1, 1, 1, &streams, 0});
+    assert_true(us > samples[i].us / 1.15 && us < samples[i].us * 1.15);
   }
 }
 
@@ -484,6 +543,8 @@ int main(void) {
       cmocka_unit_test(vectors_by_matrices_wait_for_memory),
       cmocka_unit_test(precision_costs),
       cmocka_unit_test(a_description_replaces_figures),
+      cmocka_unit_test(an_inner_product_hands_its_result_over),
+      cmocka_unit_test(rows_are_made_in_scratch_memory),
       cmocka_unit_test(convolutions_fill_the_unit_by_channels),
       cmocka_unit_test(few_features_have_images_in_the_lanes),
       cmocka_unit_test(rows_of_few_channels_are_packed),

@@ -1,0 +1,123 @@
+// What a compiler for TPUs has in the kernel of a product: the softmax of the rows that it makes,
+// and a product in front of it. Origins: optimized texts of libtpu 0.0.52.
+#include "sim/chip/clusters/cluster_impl.h"
+
+// ---- rows ----
+
+// Whether the list has a dimension that lies inside of one that is neither in it nor in the other.
+static bool cluster_products_is_inside(const mp_type_t *type, mp_index_list_t batch,
+                                       mp_index_list_t contracted) {
+  uint64_t known = 0;
+  for (uint32_t i = 0; i < batch.count; ++i) known |= (uint64_t)1 << (batch.values[i] & 63);
+  for (uint32_t i = 0; i < contracted.count; ++i) {
+    known |= (uint64_t)1 << (contracted.values[i] & 63);
+  }
+  uint32_t first_free = 0;
+  while (first_free < type->rank && (known >> first_free & 1) != 0) ++first_free;
+  for (uint32_t i = 0; i < batch.count; ++i) {
+    if (batch.values[i] > (int64_t)first_free) return true;
+  }
+  return false;
+}
+
+// Whether matrices of a batch lie row by row inside of each other (heads inside of tokens), with
+// rows that fill the lanes: then the tiles of one matrix are rows of others, too. Narrower rows
+// have the tokens in the lanes, and each matrix in tiles of its own.
+static bool cluster_products_is_mixed(const mp_op_t *op) {
+  enum { LANES = 128 };
+  static const mp_attr_name_t batches[] = {MP_ATTR_LHS_BATCHING_DIMENSIONS,
+                                           MP_ATTR_RHS_BATCHING_DIMENSIONS};
+  static const mp_attr_name_t summed[] = {MP_ATTR_LHS_CONTRACTING_DIMENSIONS,
+                                          MP_ATTR_RHS_CONTRACTING_DIMENSIONS};
+  if (op->code != MP_OP_DOT_GENERAL) return false;
+  for (uint32_t i = 0; i < 2; ++i) {
+    const mp_type_t *type = op->operands[i]->type;
+    if (type->rank == 0 || type->dims[type->rank - 1] < LANES) continue;
+    if (cluster_products_is_inside(type, mp_op_ints(op, batches[i]), mp_op_ints(op, summed[i]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The reduction of a cluster that has its rows at hand.
+static const mp_op_t *cluster_products_reduction(const mp_cluster_find_t *find, uint32_t number) {
+  for (uint32_t at = find->out->clusters.items[number].first_member; at != MP_CLUSTER_NONE;
+       at = find->out->members.items[at].next) {
+    const mp_op_t *op = find->out->members.items[at].op;
+    if (op->code == MP_OP_REDUCE) return op;
+  }
+  return NULL;
+}
+
+bool mp_cluster_makes_rows(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number) {
+  const double row = find->states.items[number].row;
+  if (find->compiler != MP_CHIP_COMPILER_TPU || row > find->product_rows_most) return false;
+  // The rows are f32, whatever the product's own type is.
+  const mp_op_t *reduction = cluster_products_reduction(find, number);
+  if (reduction == NULL || reduction->operands[0]->type->dtype != MP_DTYPE_F32) return false;
+  if (row <= find->mixed_rows_most && op->results[0].type->dtype == MP_DTYPE_F32) return true;
+  return find->mixed_rows_most >= find->product_rows_most || !cluster_products_is_mixed(op);
+}
+
+// ---- chains ----
+
+// Whether a collective makes one of the op's factors: of such a product rings are made.
+static bool cluster_products_is_gathered(const mp_op_t *op) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const mp_op_t *of = mp_cluster_root(op->operands[i])->op;
+    if (of != NULL && mp_op_info(of->code)->role == MP_OP_ROLE_COLLECTIVE) return true;
+  }
+  return false;
+}
+
+static double cluster_products_bytes(double count, mp_dtype_t dtype) {
+  return count * (double)mp_dtype_bits(dtype) / 8;
+}
+
+// The bytes that stay in scratch memory while the kernel of both products goes through the rows of
+// the inner one's result (`is_by_rows`), or through what the outer one sums up.
+static double cluster_products_held(const mp_work_product_t *inner, const mp_work_product_t *outer,
+                                    double rows, double summed, double columns, bool is_by_rows) {
+  enum { SUM_BYTES = 4 };
+  if (!is_by_rows) {
+    return cluster_products_bytes(rows * inner->k, inner->dtype) + rows * columns * SUM_BYTES;
+  }
+  return cluster_products_bytes(inner->k * summed, inner->dtype) +
+         cluster_products_bytes(summed * columns, outer->dtype);
+}
+
+static bool cluster_products_is_plain(const mp_work_product_t *product) {
+  return product->batch > 0 && product->convolution.window == 0 && product->m > 1 && product->n > 1;
+}
+
+// Both are products of one batch, and the result of the inner one is a factor of the other as it
+// comes, or turned. What has to stay at hand is little: libtpu 0.0.52 makes such kernels of chains
+// (m, k) x (k, h) x (h, n) that need up to 5 MiB on v5e, not of those that need 6 and more.
+static bool cluster_products_chain(const mp_work_product_t *inner, const mp_work_product_t *outer,
+                                   bool is_lhs) {
+  enum { HELD_MOST = 11 << 19 };
+  if (!cluster_products_is_plain(inner) || !cluster_products_is_plain(outer)) return false;
+  const double rows = is_lhs ? outer->m : outer->n, columns = is_lhs ? outer->n : outer->m;
+  const double summed = outer->k;
+  const bool is_direct = inner->m == rows && inner->n == summed;
+  const bool is_turned = inner->n == rows && inner->m == summed;
+  if (inner->batch != outer->batch || (!is_direct && !is_turned)) return false;
+  for (int i = 0; i < 2; ++i) {
+    if (cluster_products_held(inner, outer, rows, summed, columns, i != 0) <= HELD_MOST)
+      return true;
+  }
+  return false;
+}
+
+bool mp_cluster_chains(const mp_cluster_find_t *find, const mp_op_t *op, const mp_work_t *work,
+                       const mp_cluster_user_t *user) {
+  const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
+  if (find->compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_DOT_GENERAL) return false;
+  if (cluster->is_rows || cluster->inner.batch > 0) return false;
+  if (find->states.items[user->cluster].kind != MP_CLUSTER_PRODUCT) return false;
+  if (user->sides != MP_CLUSTER_LHS && user->sides != MP_CLUSTER_RHS) return false;
+  return cluster_products_chain(&work->product, &cluster->work.product,
+                                user->sides == MP_CLUSTER_LHS) &&
+         !cluster_products_is_gathered(op);
+}
