@@ -820,6 +820,7 @@ static mp_cluster_find_t cluster_rules(const mp_chip_figures_t *figures) {
   find.scratch = mp_figure_or(figures->memory_scratch, 0);
   find.resident = mp_figure_or(figures->product_resident, 0);
   find.figures = figures;
+  find.keeps_rows = !isnan(figures->product_rows);
   return find;
 }
 

@@ -145,7 +145,7 @@ static bool cluster_bytes_is_update(const mp_cluster_find_t *find, const mp_valu
 
 // A value stays in scratch memory from the kernel that makes it to the last one that reads it, if
 // there is room at that time, and these are not too far from each other. SparseCores write what
-// they looked up to memory.
+// they looked up to memory, and so do products with the softmax of their rows on some chips.
 static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
                                       mp_cluster_scratch_t *scratch) {
   enum { FAR = 256 };
@@ -158,6 +158,7 @@ static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
     const bool is_read = entry->reader != MP_CLUSTER_NONE && entry->reader < number;
     if (!is_read || entry->is_outside || number - entry->reader > FAR) continue;
     if (cluster_bytes_is_apart(find, cluster)) continue;
+    if (cluster->is_rows && cluster->work.product.batch > 0 && !find->keeps_rows) continue;
     if (find->out->clusters.items[entry->reader].block != cluster->block) continue;
     if (cluster_bytes_is_update(find, access->value)) continue;
     if (scratch->kept + access->bytes + cluster_bytes_table(find, cluster) > find->scratch)

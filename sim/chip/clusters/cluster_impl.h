@@ -61,6 +61,7 @@ typedef struct {
   double product_rows_most;  // the same for one that makes them by a product
   double mixed_rows_most;    // the same where matrices of its batch lie inside of each other
   double scratch;            // bytes of scratch memory that kernels hand to each other
+  bool keeps_rows;           // products make rows in scratch memory
   double resident;           // the largest operand of a product that is copied there before
   const mp_block_t *main;
   mp_arena_t *arena, *scratch_arena;

@@ -107,11 +107,13 @@ static void kernel_cost_add_write(const mp_cluster_access_t *access,
       access->bytes / (access->is_scratch ? MP_PRODUCT_SCRATCH_WRITE : 1);
 }
 
-static mp_product_streams_t kernel_cost_streams(const mp_clusters_t *clusters,
+static mp_product_streams_t kernel_cost_streams(const mp_chip_t *chip,
+                                                const mp_clusters_t *clusters,
                                                 const mp_cluster_t *cluster,
                                                 mp_product_streams_t *out_inner) {
-  mp_product_streams_t streams = {.is_turned = kernel_cost_is_turned(clusters, cluster),
-                                  .is_rows = cluster->is_rows};
+  mp_product_streams_t streams = {
+      .is_turned = kernel_cost_is_turned(clusters, cluster),
+      .is_rows = cluster->is_rows && !isnan(chip->figures.product_rows)};
   *out_inner = (mp_product_streams_t){0};
   const uint32_t first = cluster->first_access, end = first + cluster->num_reads;
   for (uint32_t i = first; i < end; ++i) {
@@ -119,7 +121,7 @@ static mp_product_streams_t kernel_cost_streams(const mp_clusters_t *clusters,
   }
   for (uint32_t i = 0; i < cluster->num_writes; ++i) {
     const mp_cluster_access_t *access = &clusters->accesses.items[end + i];
-    // Rows are made in scratch memory.
+    // Rows are made in scratch memory, where it is known what they take.
     if (!streams.is_rows || !access->is_scratch) kernel_cost_add_write(access, &streams);
   }
   return streams;
@@ -128,7 +130,7 @@ static mp_product_streams_t kernel_cost_streams(const mp_clusters_t *clusters,
 static double kernel_cost_product(const mp_chip_t *chip, const mp_clusters_t *clusters,
                                   const mp_cluster_t *cluster, double bytes, double vector) {
   mp_product_streams_t inner_streams;
-  const mp_product_streams_t streams = kernel_cost_streams(clusters, cluster, &inner_streams);
+  const mp_product_streams_t streams = kernel_cost_streams(chip, clusters, cluster, &inner_streams);
   const double efficiency = chip->efficiency[cluster->work.work_class];
   mp_product_kernel_t product = {&cluster->work.product, bytes, vector, efficiency, &streams, 0};
   if (cluster->inner.batch > 0) {

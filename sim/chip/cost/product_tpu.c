@@ -139,8 +139,8 @@ static bool product_tpu_is_vector(const mp_work_product_t *product) {
 static double product_tpu_vector(const mp_chip_t *chip, const mp_product_kernel_t *kernel,
                                  const mp_product_tpu_t *p) {
   const mp_work_product_t *product = kernel->product;
-  const double rows = chip->figures.product_rows;
-  if (!p->streams.is_rows || isnan(rows)) return kernel->vector_seconds;
+  const double rows = mp_figure_or(chip->figures.product_rows, 0);
+  if (!p->streams.is_rows) return kernel->vector_seconds;
   return product->batch * mp_product_tpu_tiled(product->m, product->n) / 1024 * rows;
 }
 

@@ -66,7 +66,10 @@ static product_windows_t product_windows_of(const mp_product_tpu_t *p,
     if (s->factors[i] > 0) w.factors[i] = p->fetch + s->factors[i] * share / p->read;
   }
   if (cut->k > 1) {
-    w.scratch += elements * PRODUCT_WINDOWS_SUM_BYTES;
+    // A result in f32 with nothing fused behind it is added up where it lies.
+    const bool is_sum =
+        p->out_width == PRODUCT_WINDOWS_SUM_BYTES && s->beside == 0 && s->narrow == 0;
+    if (!is_sum) w.scratch += elements * PRODUCT_WINDOWS_SUM_BYTES;
     w.work += elements / 1024 * p->accumulate;
   }
   if (s->is_turned && s->beside > 0) w.scratch += elements * PRODUCT_WINDOWS_SUM_BYTES;
