@@ -446,7 +446,7 @@ static void convolutions_fill_the_unit_by_channels(void **state) {
   for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); ++i) {
     const mp_chip_t chip = chip_of(samples[i].chip);
     const double us = us_of(&chip, &samples[i].product, window_bytes(&samples[i].product));
-    if (fabs(us / samples[i].us - 1) > 0.06) {
+    if (fabs(us / samples[i].us - 1) > 0.05) {
       fail_msg("%zu, %s: %g us, not %g", i, samples[i].chip, us, samples[i].us);
     }
   }
