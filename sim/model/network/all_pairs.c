@@ -1,8 +1,12 @@
 #include "sim/model/network/all_pairs.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { ALL_PAIRS_LARGE = 512 };
+
+// So many flows are worth to be remembered.
+enum { ALL_PAIRS_KEPT = 4096 };
 
 bool mp_all_pairs_are_counted(const mp_groups_of_devices_t *groups) {
   return groups->size >= ALL_PAIRS_LARGE && groups->num_dims != 0;
@@ -266,13 +270,72 @@ static void all_pairs_add_box(mp_builder_t *builder, mp_arena_t *scratch,
   mp_builder_latencies(builder, cores > 1 ? 0 : shortest, longest);
 }
 
+// ---- What is kept of flows one by one ----
+
+typedef struct {
+  uint64_t count, size;
+} pairs_key_t;
+
+static void all_pairs_end_one_by_one(mp_builder_t *builder, mp_arena_t *scratch,
+                                     const mp_groups_of_devices_t *groups, double bytes) {
+  all_pairs_one_by_one(builder, scratch, groups, true);
+  mp_builder_end_transfer(builder, bytes);
+  all_pairs_one_by_one(builder, scratch, groups, false);
+  mp_builder_end_transfer(builder, bytes);
+}
+
+// Whether looking at all flows again, for each number of bytes, takes much longer than keeping
+// what they put on each link.
+static bool all_pairs_are_kept(const mp_builder_t *builder, const mp_groups_of_devices_t *groups) {
+  const bool is_alone =
+      builder->flows.count == 0 && builder->touched.count == 0 && builder->shortest < 0;
+  const double flows = (double)groups->count * groups->size * (groups->size - 1);
+  return builder->goal != MP_BUILD_SENDS && is_alone && flows >= ALL_PAIRS_KEPT;
+}
+
+static mp_status_t all_pairs_make_key(mp_arena_t *scratch, const mp_groups_of_devices_t *groups,
+                                      const void **out_key, size_t *out_size) {
+  const pairs_key_t head = {groups->count, groups->size};
+  const size_t devices = (size_t)groups->count * groups->size * sizeof(*groups->devices);
+  char *key = mp_arena_alloc(scratch, sizeof(head) + devices);
+  MP_RETURN_IF_NULL(key);
+  memcpy(key, &head, sizeof(head));
+  memcpy(key + sizeof(head), groups->devices, devices);
+  *out_key = key;
+  *out_size = sizeof(head) + devices;
+  return NULL;
+}
+
+// The flows are looked at once, and then added as the loads that they are.
+static void all_pairs_end_kept(mp_builder_t *builder, mp_arena_t *scratch,
+                               const mp_groups_of_devices_t *groups, double bytes) {
+  mp_network_t *network = builder->network;
+  const void *key = NULL;
+  size_t size = 0;
+  mp_builder_fail(builder, all_pairs_make_key(scratch, groups, &key, &size));
+  if (builder->status != NULL) return;
+  const mp_builder_record_t *known = mp_network_cache_find(&network->pairs, key, size);
+  if (known != NULL) {
+    mp_builder_add_record(builder, known, bytes);
+    return;
+  }
+  mp_builder_record_t *record = MP_ARENA_NEW(network->arena, mp_builder_record_t);
+  if (record == NULL) {
+    mp_builder_fail(builder, mp_status_out_of_memory());
+    return;
+  }
+  builder->record = record;
+  all_pairs_end_one_by_one(builder, scratch, groups, bytes);
+  builder->record = NULL;
+  if (builder->status != NULL) return;
+  mp_builder_fail(builder, mp_network_cache_add(network, &network->pairs, key, size, record));
+}
+
 void mp_all_pairs_add(mp_builder_t *builder, mp_arena_t *scratch,
                       const mp_groups_of_devices_t *groups, double bytes) {
   if (!mp_all_pairs_are_counted(groups) || builder->goal == MP_BUILD_SENDS) {
-    all_pairs_one_by_one(builder, scratch, groups, true);
-    mp_builder_end_transfer(builder, bytes);
-    all_pairs_one_by_one(builder, scratch, groups, false);
-    mp_builder_end_transfer(builder, bytes);
+    const bool is_kept = all_pairs_are_kept(builder, groups);
+    (is_kept ? all_pairs_end_kept : all_pairs_end_one_by_one)(builder, scratch, groups, bytes);
     return;
   }
   for (uint32_t g = 0; g < groups->count && builder->status == NULL; ++g) {

@@ -65,6 +65,7 @@ void mp_network_release(mp_network_t *network) {
   MP_HASH_MAP_FREE(&network->traffics);
   MP_HASH_MAP_FREE(&network->messages);
   MP_HASH_MAP_FREE(&network->choices);
+  MP_HASH_MAP_FREE(&network->pairs);
   MP_ARRAY_FREE(&network->links);
   mp_free(network->loads);
   mp_free(network->stage_seconds);

@@ -27,12 +27,13 @@ typedef struct {
   uint32_t first_way, num_ways;
 } mp_network_axis_t;
 
-// Traffic, a message's uses, or a choice, with all that it follows from.
+// Traffic, a message's uses, a choice, or loads, with all that it follows from.
 typedef struct {
   uint64_t hash;
   size_t key_size;
   const void *key;
-  const void *value;  // mp_traffic_t, mp_transfer_t of 0 bytes, mp_algorithm_t
+  // mp_traffic_t, mp_transfer_t of 0 bytes, mp_algorithm_t, mp_builder_record_t
+  const void *value;
 } mp_network_known_t;
 
 typedef MP_HASH_MAP(mp_network_known_t) mp_network_cache_t;
@@ -60,7 +61,7 @@ struct mp_network_s {
 
   int32_t *devices;  // [chips][cores of a chip] ids
 
-  mp_network_cache_t traffics, messages, choices;
+  mp_network_cache_t traffics, messages, choices, pairs;
   // Of the transfer and the stage under construction (traffic_builder.h): [links], all zero
   // between them.
   double *loads, *stage_seconds;

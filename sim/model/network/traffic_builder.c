@@ -134,18 +134,22 @@ static void traffic_builder_weigh(mp_builder_t *builder, double bytes) {
   }
 }
 
-static void traffic_builder_keep(mp_builder_t *builder, mp_transfer_t transfer) {
+// A copy of the loads; NULL: the builder has failed.
+static mp_network_use_t *traffic_builder_uses(mp_builder_t *builder, mp_arena_t *arena) {
   const uint32_t count = builder->touched.count;
-  mp_network_use_t *uses = MP_ARENA_ARRAY(builder->arena, mp_network_use_t, count);
-  if (uses == NULL) {
-    mp_builder_fail(builder, mp_status_out_of_memory());
-    return;
-  }
-  for (uint32_t i = 0; i < count; ++i) {
+  mp_network_use_t *uses = MP_ARENA_ARRAY(arena, mp_network_use_t, count);
+  if (uses == NULL) mp_builder_fail(builder, mp_status_out_of_memory());
+  for (uint32_t i = 0; i < count && uses != NULL; ++i) {
     const uint32_t link = builder->touched.items[i];
     uses[i] = (mp_network_use_t){link, builder->network->loads[link]};
   }
-  transfer.num_uses = count;
+  return uses;
+}
+
+static void traffic_builder_keep(mp_builder_t *builder, mp_transfer_t transfer) {
+  mp_network_use_t *uses = traffic_builder_uses(builder, builder->arena);
+  if (uses == NULL) return;
+  transfer.num_uses = builder->touched.count;
   transfer.uses = uses;
   mp_builder_fail(builder, MP_ARRAY_PUSH(NULL, &builder->transfers, transfer));
 }
@@ -200,13 +204,44 @@ static double traffic_builder_latency(const mp_builder_t *builder, double bytes)
   return latency > builder->shortest ? latency : builder->shortest;
 }
 
-// Makes one transfer of the loads, whose flows have latencies between the shortest and the longest.
-static void traffic_builder_add_loads(mp_builder_t *builder, double bytes) {
-  const double latency = traffic_builder_latency(builder, bytes);
+static void traffic_builder_note(mp_builder_t *builder, mp_builder_loads_t loads) {
+  const uint32_t count = builder->touched.count;
+  mp_network_use_t *uses = traffic_builder_uses(builder, builder->network->arena);
+  if (uses == NULL) return;
+  loads.num_uses = count;
+  loads.uses = uses;
+  mp_builder_fail(builder, MP_ARRAY_PUSH(builder->network->arena, builder->record, loads));
+}
+
+// Makes one transfer of the loads, whose flows have latencies between the shortest and the longest
+// (`is_spread`), or all the same.
+static void traffic_builder_end_loads(mp_builder_t *builder, bool is_spread, int32_t source,
+                                      int32_t target, double bytes) {
+  if (builder->record != NULL && builder->status == NULL) {
+    traffic_builder_note(builder, (mp_builder_loads_t){.is_spread = is_spread,
+                                                       .source = source,
+                                                       .target = target,
+                                                       .shortest = builder->shortest,
+                                                       .longest = builder->longest});
+  }
+  const double latency = is_spread ? traffic_builder_latency(builder, bytes) : builder->longest;
   traffic_builder_add(
-      builder, (mp_transfer_t){.source = -1, .target = -1, .latency = latency, .bytes = bytes});
+      builder,
+      (mp_transfer_t){.source = source, .target = target, .latency = latency, .bytes = bytes});
   builder->shortest = -1;
   builder->longest = 0;
+}
+
+void mp_builder_add_record(mp_builder_t *builder, const mp_builder_record_t *record, double bytes) {
+  MP_ASSERT(builder->goal != MP_BUILD_SENDS && builder->shortest < 0);
+  for (uint32_t i = 0; i < record->count && builder->status == NULL; ++i) {
+    const mp_builder_loads_t *loads = &record->items[i];
+    for (uint32_t k = 0; k < loads->num_uses; ++k) {
+      mp_builder_load(builder, loads->uses[k].link, loads->uses[k].times);
+    }
+    mp_builder_latencies(builder, loads->shortest, loads->longest);
+    traffic_builder_end_loads(builder, loads->is_spread, loads->source, loads->target, bytes);
+  }
 }
 
 // From slice to slice first, then the longest latency first, then in the order in which they were
@@ -240,14 +275,10 @@ static void traffic_builder_end_flows(mp_builder_t *builder, uint32_t begin, uin
     mp_builder_latencies(builder, flows[next - 1].latency, flows[first].latency);
     if (!is_one_by_one) continue;
     const bool is_one = next - first == 1;
-    traffic_builder_add(builder, (mp_transfer_t){.source = is_one ? flows[first].source : -1,
-                                                 .target = is_one ? flows[first].target : -1,
-                                                 .latency = flows[first].latency,
-                                                 .bytes = bytes});
-    builder->shortest = -1;
-    builder->longest = 0;
+    traffic_builder_end_loads(builder, false, is_one ? flows[first].source : -1,
+                              is_one ? flows[first].target : -1, bytes);
   }
-  if (builder->shortest >= 0) traffic_builder_add_loads(builder, bytes);
+  if (builder->shortest >= 0) traffic_builder_end_loads(builder, true, -1, -1, bytes);
 }
 
 void mp_builder_end_transfer(mp_builder_t *builder, double bytes) {
@@ -258,7 +289,7 @@ void mp_builder_end_transfer(mp_builder_t *builder, double bytes) {
   }
   if (builder->shortest >= 0) {
     mp_builder_fold(builder);
-    traffic_builder_add_loads(builder, bytes);
+    traffic_builder_end_loads(builder, true, -1, -1, bytes);
     return;
   }
   mp_builder_flow_t *flows = builder->flows.items;

@@ -28,6 +28,17 @@ typedef struct {
   bool is_far;  // from slice to slice
 } mp_builder_flow_t;
 
+// A transfer but for its bytes: how often these go over each link.
+typedef struct {
+  bool is_spread;  // its flows have latencies from the shortest to the longest
+  int32_t source, target;
+  double shortest, longest;
+  uint32_t num_uses;
+  const mp_network_use_t *uses;
+} mp_builder_loads_t;
+
+typedef MP_ARRAY(mp_builder_loads_t) mp_builder_record_t;
+
 typedef struct {
   mp_network_t *network;
   mp_builder_goal_t goal;
@@ -41,6 +52,7 @@ typedef struct {
   MP_ARRAY(uint32_t) touched;  // links with loads
   double shortest, longest;    // latencies of the flows that are only loads; shortest < 0: none
   uint32_t first_send;
+  mp_builder_record_t *record;  // gets what transfers are made, in the network's arena; NULL: none
   // The open stage.
   MP_ARRAY(mp_transfer_t) transfers;
   MP_ARRAY(uint32_t) stage_touched;  // network->stage_seconds: how long links need for it
@@ -91,6 +103,8 @@ void mp_builder_end_transfer(mp_builder_t *builder, double bytes);
 // The same for a step that is repeated, each time with `bytes`, where all flows go at one rate.
 // `latency` is that of all repetitions together.
 void mp_builder_end_steps(mp_builder_t *builder, double bytes, uint32_t repeats, double latency);
+// Makes the transfers of a record, each flow with so many bytes. Nothing else is in the open one.
+void mp_builder_add_record(mp_builder_t *builder, const mp_builder_record_t *record, double bytes);
 // The next stage waits for all transfers of this one. No transfers: there is no stage.
 void mp_builder_end_stage(mp_builder_t *builder);
 

@@ -657,6 +657,42 @@ static void test_kept_and_equal(void **state) {
   sample_collective_end(&larger);
 }
 
+static void check_same_traffic(const mp_traffic_t *traffic, const mp_traffic_t *wanted) {
+  assert_memory_equal(&traffic->alone, &wanted->alone, sizeof(double));
+  assert_int_equal(traffic->num_stages, wanted->num_stages);
+  for (uint32_t s = 0; s < wanted->num_stages; ++s) {
+    assert_int_equal(traffic->stages[s].num_transfers, wanted->stages[s].num_transfers);
+    for (uint32_t t = 0; t < wanted->stages[s].num_transfers; ++t) {
+      const mp_transfer_t *a = &traffic->stages[s].transfers[t];
+      const mp_transfer_t *b = &wanted->stages[s].transfers[t];
+      assert_true(a->latency == b->latency && a->bytes == b->bytes);
+      assert_true(a->source == b->source && a->target == b->target);
+      assert_int_equal(a->num_uses, b->num_uses);
+      assert_memory_equal(a->uses, b->uses, b->num_uses * sizeof(*b->uses));
+    }
+  }
+}
+
+// Flows that are remembered from another number of bytes come to the same, to the bit: those of a
+// few latencies, of many, of slices that are alike, and of slices that are not.
+static void test_kept_pairs(void **state) {
+  (void)state;
+  static const char *const pods[] = {"switch:80", "torus:16x16", "torus:16x16 slices:9",
+                                     "ring:33 slices:4", "fully_connected:9x9 cores_per_chip:2"};
+  for (size_t p = 0; p < sizeof(pods) / sizeof(pods[0]); ++p) {
+    mp_network_t *used = network_of(pods[p]), *fresh = network_of(pods[p]);
+    const uint32_t devices = (uint32_t)mp_pod_info(mp_network_pod(used))->num_devices;
+    sample_collective_t samples[2] = {0};
+    sample_collective(&samples[0], AA, devices, devices, 12345);
+    sample_collective(&samples[1], AA, devices, devices, 1 << 22);
+    traffic_of_sample(used, &samples[0]);
+    check_same_traffic(traffic_of_sample(used, &samples[1]), traffic_of_sample(fresh, &samples[1]));
+    for (int i = 0; i < 2; ++i) sample_collective_end(&samples[i]);
+    mp_network_release(used);
+    mp_network_release(fresh);
+  }
+}
+
 // A pod of ten thousand devices: all of them, and the devices of all rows.
 static void test_large_pod(void **state) {
   (void)state;
@@ -687,15 +723,16 @@ static mp_status_t do_all(mp_pod_t *pod, const sample_collective_t *samples, int
 static void test_failing_allocations(void **state) {
   (void)state;
   mp_pod_t *pod = NULL;
-  assert_ok(mp_pod_create_from_name(MP_STR("torus:4x4 slices:2"), "test", &pod));
-  sample_collective_t samples[3] = {0};
-  sample_collective(&samples[0], AR, 32, 32, 1 << 20);
-  sample_collective(&samples[1], AA, 32, 16, 1 << 20);
-  sample_collective(&samples[2], BC, 32, 32, 1 << 10);
+  assert_ok(mp_pod_create_from_name(MP_STR("torus:4x4 slices:5"), "test", &pod));
+  sample_collective_t samples[4] = {0};
+  sample_collective(&samples[0], AR, 80, 32, 1 << 20);
+  sample_collective(&samples[1], AA, 80, 16, 1 << 20);
+  sample_collective(&samples[2], BC, 80, 32, 1 << 10);
+  sample_collective(&samples[3], AA, 80, 80, 1 << 10);
   const int64_t before = mp_alloc_live();
   for (int64_t n = 1;; ++n) {
     mp_alloc_fail_at(n, 0);
-    mp_status_t status = do_all(pod, samples, 3);
+    mp_status_t status = do_all(pod, samples, 4);
     mp_alloc_fail_at(0, 0);
     const bool is_done = status == NULL;
     if (!is_done) assert_int_equal(mp_status_code(status), MP_RESOURCE_EXHAUSTED);
@@ -703,7 +740,7 @@ static void test_failing_allocations(void **state) {
     assert_int_equal(mp_alloc_live(), before);
     if (is_done) break;
   }
-  for (int i = 0; i < 3; ++i) sample_collective_end(&samples[i]);
+  for (int i = 0; i < 4; ++i) sample_collective_end(&samples[i]);
   mp_pod_release(pod);
 }
 
@@ -731,6 +768,7 @@ int main(void) {
       cmocka_unit_test(test_ragged),
       cmocka_unit_test(test_nothing_to_send),
       cmocka_unit_test(test_kept_and_equal),
+      cmocka_unit_test(test_kept_pairs),
       cmocka_unit_test(test_large_pod),
       cmocka_unit_test(test_failing_allocations),
   };
