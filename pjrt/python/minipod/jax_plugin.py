@@ -16,6 +16,7 @@ from minipod.jax import early
 from minipod.jax import foreign
 from minipod.jax import guard
 from minipod.jax import kernels
+from minipod.jax import launches
 from minipod.jax import linalg
 from minipod.jax import meshes
 from minipod.jax import names
@@ -116,6 +117,7 @@ def _make_client(make):
   guard.teach("the platform's name", names.show_client, client)
   if clock.is_wanted():
     guard.teach("the pod's clock", clock.follow)
+    guard.teach("that a launch takes none of the pod's time", launches.follow)
   guard.teach("the order of a TPU's meshes", meshes.order_meshes_of_client, client)
   return client
 

@@ -17,6 +17,7 @@ static atomic_uint g_uses, g_stops;  // written under the lock
 static atomic_uint g_version;
 static atomic_llong g_value, g_since;
 static uint32_t g_generation;  // of processes, in which it is stopped and set; under the lock
+static int64_t g_paused;       // until when it stands after the last call; under the lock
 static atomic_llong g_shown;   // the latest that anybody was shown
 
 // When the thread has read the clock, in real time, since it last stopped it; 0: it has not.
@@ -65,6 +66,7 @@ void mp_host_clock_use(void) {
     const int64_t real = host_clock_real();
     g_generation = mp_process_generation();
     atomic_store(&g_shown, 0);
+    g_paused = 0;
     host_clock_set(real, host_clock_own(real), 0);
   }
   atomic_fetch_add(&g_uses, 1);
@@ -134,12 +136,25 @@ void mp_host_clock_stop(void) {
   mp_unlock(&g_lock);
 }
 
+// Gives a stop back; the clock goes on from `since`, if nothing else has it stopped. The lock is
+// held.
+static void host_clock_end_stop(int64_t since) {
+  const uint32_t stops = atomic_load(&g_stops);
+  if (stops == 0) return;  // it may have been used anew since the stop
+  host_clock_set(atomic_load(&g_value), since, stops - 1);
+}
+
 void mp_host_clock_go(void) {
   mp_lock(&g_lock);
-  const uint32_t stops = atomic_load(&g_stops);
-  if (stops != 0) {  // it may have been used anew since the stop
-    host_clock_set(atomic_load(&g_value), host_clock_now() + MP_HOST_CLOCK_PAUSE_NS, stops - 1);
-  }
+  g_paused = host_clock_now() + MP_HOST_CLOCK_PAUSE_NS;
+  host_clock_end_stop(g_paused);
+  mp_unlock(&g_lock);
+}
+
+void mp_host_clock_go_on(void) {
+  mp_lock(&g_lock);
+  const int64_t now = host_clock_now();
+  host_clock_end_stop(g_paused > now ? g_paused : now);
   mp_unlock(&g_lock);
 }
 

@@ -33,6 +33,9 @@ int64_t mp_host_clock_show(void);
 // client's own work for our devices, of which a host of the pod has few.
 void mp_host_clock_stop(void);
 void mp_host_clock_go(void);
+// The same for a stop that was no call of ours, but of the client around such calls: the clock
+// stands on only for what is left since the last of them.
+void mp_host_clock_go_on(void);
 enum { MP_HOST_CLOCK_PAUSE_NS = 200000, MP_HOST_CLOCK_CREEP_NS = 10000000 };
 // Sets it forward to this moment, in seconds; one that has been is none to go to.
 void mp_host_clock_advance(double moment);

@@ -5,10 +5,7 @@ import scenario
 
 # An operation takes a virtual tenth of a second on this pod, and a launch a hundredth.
 POD = "ring:4 hbm:1GiB op_latency:100ms launch_latency:10ms"
-PRELUDE = """
-from time import perf_counter as kept, sleep  # before there is a client
-import asyncio, concurrent.futures, datetime, logging, os, pickle, queue, subprocess, threading, time
-""" + scenario.PRELUDE + """
+TOOK = """
 import minipod
 def real(): return time.clock_gettime(time.CLOCK_MONOTONIC)
 class Took:
@@ -18,6 +15,15 @@ class Took:
   def __exit__(self, *_):
     self.time, self.real = time.perf_counter() - self.time, real() - self.real
     self.virtual = minipod.virtual_time() - self.virtual
+"""
+EARLY = """
+@jax.jit  # before there is a client
+def early(arrays): return [a + 1 for a in arrays]
+"""
+PRELUDE = """
+from time import perf_counter as kept, sleep  # before there is a client
+import asyncio, concurrent.futures, datetime, logging, os, pickle, queue, subprocess, threading, time
+""" + scenario.PRELUDE + TOOK + """
 on = NamedSharding(jax.make_mesh((4,), ("i",)), P("i"))
 x = jax.device_put(np.ones((4, 1024), np.float32), on)
 step = jax.jit(jax.shard_map(lambda x: lax.psum(x * 2, "i") * jnp.ones((1, 1)), mesh=on.mesh,
@@ -161,6 +167,48 @@ def test_what_is_slower_here_than_on_the_pod():
       assert took.real > 0.5 and took.virtual - 1e-3 < took.time < took.virtual + 0.2, vars(took)
       print("good")
       """, MINIPOD_TOPOLOGY="ring:4 op_latency:1ms")
+  assert out == "good\n"
+
+
+def test_launches_on_many_devices_take_no_time():
+  """Of 256 devices JAX has an object for each shard to make and to give back: seconds, on a busy machine."""
+  out = run("""
+      late = jax.jit(lambda arrays: [a + 1 for a in arrays], donate_argnums=0)
+      on = NamedSharding(jax.make_mesh((256,), ("i",)), P("i"))
+      arrays = jax.jit(lambda: [jnp.zeros(256) for _ in range(100)], out_shardings=on)()
+      for f in early, late:
+        arrays = f(arrays)
+        times = []
+        for _ in range(5):
+          with Took() as took:
+            arrays = f(arrays)
+            jax.block_until_ready(arrays[0]), arrays[1].block_until_ready()
+          times.append((took.time - took.virtual) / took.real)
+        assert min(times) < 0.02, times
+      # What a script does itself is counted, also while it is traced, and by whom it calls then.
+      def spend(seconds):
+        end = time.thread_time() + seconds
+        while time.thread_time() < end: pass
+      @jax.jit
+      def inner(x):
+        spend(0.05)
+        return x
+      @jax.jit
+      def outer(x):
+        spend(0.05)
+        return inner(x) + 1
+      with Took() as took:
+        assert outer(1) == 2
+      assert took.time > 0.09, vars(took)
+      try:
+        jax.jit(lambda x: 1 // 0)(1)
+      except ZeroDivisionError:
+        with Took() as took:
+          spend(0.05)
+        assert 0.04 < took.time < 0.1, vars(took)
+        print("good")
+      """, prelude="import time\n" + scenario.PRELUDE + EARLY + TOOK, timeout=120, MINIPOD_TOPOLOGY="torus:16x16",
+            MINIPOD_VALUES="shapes")
   assert out == "good\n"
 
 

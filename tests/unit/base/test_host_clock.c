@@ -100,6 +100,25 @@ static void it_stands_between_calls_that_are_near(void **state) {
   mp_host_clock_unuse();
 }
 
+// A stop around calls is followed by no pause of its own.
+static void it_goes_on_at_once_after_the_last_call(void **state) {
+  (void)state;
+  mp_host_clock_use();
+  mp_host_clock_stop();
+  mp_host_clock_stop();
+  mp_host_clock_go();
+  pass(k_pause + 0.001);
+  const double stood = mp_host_clock_seconds();
+  mp_host_clock_go_on();
+  pass(0.001);
+  const double went = mp_host_clock_seconds() - stood;
+  assert_true(went >= 0.001 - 1e-4);
+  mp_host_clock_go_on();  // of no stop
+  pass(0.001);
+  assert_true(mp_host_clock_seconds() - stood >= went + 0.001 - 1e-4);
+  mp_host_clock_unuse();
+}
+
 static void in_a_forked_child_it_goes_on(void **state) {
   (void)state;
   mp_host_clock_use();
@@ -173,6 +192,7 @@ int main(void) {
       cmocka_unit_test(it_goes_on_and_stands),
       cmocka_unit_test(a_loop_that_waits_for_a_moment_ends),
       cmocka_unit_test(it_stands_between_calls_that_are_near),
+      cmocka_unit_test(it_goes_on_at_once_after_the_last_call),
       cmocka_unit_test(in_a_forked_child_it_goes_on),
       cmocka_unit_test(waiting_for_a_core_is_no_time),
       cmocka_unit_test(sleeping_is_time),

@@ -1,0 +1,92 @@
+"""Has the pod's clock (option `clock: virtual`) stand while JAX launches, copies or waits.
+
+A call of a jitted function makes an array of each result, with an object for each of the process's
+devices, and gives back those that were donated: milliseconds on hundreds of devices, between calls
+of the library, which a host of the pod does for its few.  So the library is called first, and calls
+what JAX would.  The clock goes on while JAX traces: that is the user's own Python.
+
+Who waits for an array is awake again some threads later, each of which has to get a core.
+"""
+
+import ctypes
+import functools
+import gc
+
+from minipod import foreign
+
+# Of CPython's PyTypeObject.
+_VECTORCALL_OFFSET, _FLAGS, _HAS_VECTORCALL = 56, 168, 1 << 11
+_is_followed = False
+
+
+def follow() -> None:
+  """From now on, once per process; without that clock calls are what they were."""
+  global _is_followed
+  if _is_followed:
+    return
+  from jaxlib import _jax
+
+  library = foreign.library()
+  kind = type(_jax_function())
+  if not ctypes.c_ulong.from_address(id(kind) + _FLAGS).value & _HAS_VECTORCALL:
+    raise TypeError(f"{kind.__name__} is not called by vectorcall")
+  offset = ctypes.c_ssize_t.from_address(id(kind) + _VECTORCALL_OFFSET).value
+  call_of = lambda function: ctypes.c_void_p.from_address(id(function) + offset)
+  real = call_of(_jax_function()).value
+  ours = ctypes.cast(library.minipod_launch, ctypes.c_void_p).value
+  library.minipod_follow_launches.argtypes = [ctypes.c_void_p]
+  library.minipod_follow_launches.restype = None
+  library.minipod_follow_launches(real)
+  _is_followed = True
+
+  def attend(function):
+    if type(function) is kind and call_of(function).value == real:
+      call_of(function).value = ours
+    return function
+
+  make = _jax.pjit
+  _jax.pjit = functools.wraps(make)(lambda *args, **kwargs: attend(make(*args, **kwargs)))
+  for thing in gc.get_objects():
+    if type(thing) is kind:
+      attend(thing)
+  _attend_others()
+
+
+def _attend_others() -> None:
+  """Tracing, and what JAX does for the devices in functions of its own."""
+  from jax._src import api
+  from jax._src import pjit
+  from jax._src.interpreters import pxla
+  from jaxlib import _jax
+
+  library = ctypes.PyDLL(None, handle=foreign.library()._handle)  # which keeps Python's lock
+  stand, unstand = library.minipod_stand, library.minipod_unstand
+  for function in (stand, unstand):
+    function.argtypes, function.restype = [], ctypes.c_bool
+  pjit._infer_params = _between(unstand, pjit._infer_params, stand)
+  array = _jax.ArrayImpl
+  array.block_until_ready = _between(stand, array.block_until_ready, unstand)
+  array._value = property(_between(stand, array._value.fget, unstand))
+  for module, name in ((api.xc, "batched_block_until_ready"), (pxla, "batched_device_put")):
+    setattr(module, name, _between(stand, getattr(module, name), unstand))
+
+
+def _jax_function():
+  import jax
+
+  return jax.jit(lambda: None)
+
+
+def _between(before, function, after):
+  """The function between two others, of which the second one undoes what the first one has done."""
+
+  @functools.wraps(function, assigned=("__module__", "__name__", "__doc__"))
+  def called(*args, **kwargs):
+    if not before():
+      return function(*args, **kwargs)
+    try:
+      return function(*args, **kwargs)
+    finally:
+      after()
+
+  return called
