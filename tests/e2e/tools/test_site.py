@@ -1,0 +1,127 @@
+"""The site: its examples print what is told, its tables are those of the tree, and Sphinx has no warning.
+
+A page is a folder of its own, in which its blocks run one after the other (tools/site/blocks.py).  The commands of the
+README that need nothing but a pod are run, too.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+import scenario
+
+ROOT = pathlib.Path(__file__).parents[3]
+SITE = ROOT / "tools/site"
+sys.path.insert(0, str(SITE))
+
+import blocks
+import generate
+import op_types
+
+PAGES = sorted(path for path in (SITE / "pages").rglob("*.md"))
+README = (ROOT / "README.md").read_text()
+
+
+def execute(command, folder):
+  """What a command prints to either stream, in the environment of a test."""
+  env = scenario.environment(devices=None)
+  env = {name: value for name, value in env.items() if name not in ("XLA_FLAGS", "PYTEST_ADDOPTS")}
+  env["PATH"] = f"{pathlib.Path(sys.executable).parent}:{env['PATH']}"
+  process = subprocess.Popen(["bash", "-c", command], cwd=folder, env=env, stdin=subprocess.DEVNULL, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+  return scenario.finish(process, timeout=100)[1]
+
+
+def name_of(path):
+  return str(path.relative_to(SITE / "pages"))
+
+
+WITH_EXAMPLES = [path for path in PAGES if any(block.kind == "console" for block in blocks.read(path.read_text()))]
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
+def test_examples(page, tmp_path):
+  for block, command, told, printed in blocks.run(blocks.read(page.read_text()), tmp_path, execute):
+    assert blocks.agree(told, printed, block.has_times), f"$ {command}{blocks.difference(told, printed)}\n{printed}"
+
+
+def test_every_file_is_used():
+  """A block with a caption that no command names would be one that nobody has run."""
+  for page in PAGES:
+    made = blocks.read(page.read_text())
+    commands = " ".join(command for block in made if block.kind == "console" for command, _ in block.commands())
+    for block in made:
+      assert block.file is None or block.file in commands, f"{page}: {block.file}"
+
+
+def test_comparing():
+  assert blocks.agree("a ...\n", "a b\nc\n") and not blocks.agree("a\n", "b\n")
+  assert blocks.agree("x  87.0 ms\n", "x 80.1 ms\n", has_times=True)
+  assert not blocks.agree("x  87.0 ms\n", "x 8.01 ms\n", has_times=True)
+  assert not blocks.agree("x 87.0 ms", "x 87.1 ms")
+
+
+def test_lists_of_the_tree():
+  """What is read of the C lists is what the library has."""
+  listed = subprocess.run([sys.executable, "-m", "minipod", "options"], capture_output=True, text=True, check=True,
+                          env=scenario.environment(devices=None)).stdout
+  variables = re.findall(r'"variable": "(\w+)"', listed)
+  assert variables == re.findall(r"^\| `(MINIPOD_\w+)`", generate.options(), re.MULTILINE)
+  assert "| `bf16` | float | 16 | 2 |" in generate.types() and "tf32" not in generate.types()
+  assert "`ragged_all_to_all`" in generate.collectives()
+  assert "| PJRT C API | 0." in generate.versions()
+
+
+def test_programs_with_another_type():
+  program = "func.func @main(%a: tensor<6xf32>) -> tensor<6xi1> {\n  %c = stablehlo.constant dense<1.5> : tensor<f32>\n}"
+  assert op_types.own_type(program) == "f32"
+  assert "tensor<6xui8>" in op_types.with_type(program, "f32", "ui8", "UNSIGNED")
+  assert "dense<0> : tensor<ui8>" in op_types.with_type(program, "f32", "ui8", "UNSIGNED")
+
+
+def test_sections_of_readmes():
+  faults = generate.section("configs/README.md", "Faults")
+  assert faults.startswith("A list of what is wrong") and "## Known machines" not in faults
+  assert "](" not in re.sub(r"\]\(https?:", "", generate.section("tools/published/README.md"))
+
+
+def commands_of_readme():
+  """Commands in its table of verbs, and pods in its table of variables."""
+  for command in re.findall(r"^\| `(minipod (?:topo|network|info|doctor)\b[^`]*)`", README, re.MULTILINE):
+    yield command
+  row = re.search(r"^\| `MINIPOD_TOPOLOGY`.*$", README, re.MULTILINE).group()
+  for line in re.findall(r'`("[^`]*")`', row):
+    yield f"minipod topo {line}"
+
+
+def test_commands_of_the_readme(tmp_path):
+  commands = list(commands_of_readme())
+  assert len(commands) >= 7
+  said = execute("\n".join(f"{command} > out 2>&1 || {{ echo {command!r}; cat out; }}" for command in commands), tmp_path)
+  assert said == ""
+
+
+def test_pytest_of_the_readme(tmp_path):
+  code = re.search(r"## Tests on pods\n.*?```python\n(.*?)```", README, re.DOTALL).group(1)
+  (tmp_path / "test_readme.py").write_text("import pytest\n" + code)
+  # What it says of processes costs more, and the site's page of it is run (cookbook/ci.md).
+  assert "1 passed, 1 deselected" in execute("python -m pytest -q -p no:cacheprovider test_readme.py -k test_step", tmp_path)
+
+
+def test_sphinx(tmp_path):
+  if os.environ.get("MINIPOD_TEST_FULL") == "1":
+    command = [SITE / "build", tmp_path / "html"]
+  else:
+    pytest.importorskip("sphinx", reason="MINIPOD_TEST_FULL=1 builds the site in an environment of its own")
+    pytest.importorskip("myst_parser")
+    pytest.importorskip("furo")
+    command = ["bash", "-c", f"{sys.executable} {SITE}/generate.py pages && {sys.executable} -m sphinx -W -q -E pages html"]
+  import minipod
+  process = subprocess.Popen(command, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env={**os.environ, "MINIPOD_LIBRARY": minipod.library_path()}, start_new_session=True)
+  code, out, err = scenario.finish(process, timeout=600)
+  assert code == 0, out + err
+  assert (tmp_path / "html/index.html").is_file()

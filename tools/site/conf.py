@@ -1,0 +1,15 @@
+"""Sphinx' settings of the site (tools/site/build)."""
+
+project = "minipod"
+author = "the authors of minipod"
+extensions = ["myst_parser"]
+myst_enable_extensions = ["attrs_block"]
+myst_heading_anchors = 3
+exclude_patterns = ["made/*.md"]
+html_theme = "furo"
+html_title = "minipod"
+html_copy_source = False
+# A line of a console block is as long as the program printed it.
+pygments_style = "default"
+# Blocks are of the shell and of YAML; what follows a command is its output, which no lexer knows.
+suppress_warnings = ["misc.highlighting_failure"]
