@@ -1,4 +1,5 @@
 // Torture: launches over several processes, on one host and on several, and their start and end.
+#include "pjrt/package/pjrt_top.h"
 #include "tests/unit/support/fixtures.h"
 #include "tests/unit/support/torture_pjrt.h"
 #include "tests/unit/support/torture_texts.h"
@@ -53,8 +54,11 @@ static int64_t books_of_all(void) {
 
 // ---- Launches ----
 
+// The socket on which a process answers is there for ever, from its first client with an observer
+// on.
 static void open_pods(const void *subject) {
   const subject_t *s = subject;
+  mp_pjrt_top_begin();
   start_pods(&g_pods, s->shape->num_ranks, s->shape->per_host, options_of(s->shape));
   for (uint32_t rank = 0; rank < g_pods.count; ++rank) {
     assert_true(try_load(g_pods.clients[rank], &s->code, &g_launches[rank]));
