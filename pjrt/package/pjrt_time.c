@@ -139,7 +139,7 @@ typedef struct {
   mp_status_t status;
   bool is_json;
   uint32_t count;
-  double latest;  // seconds
+  double newest;  // seconds
 } read_t;
 
 static void pjrt_time_print(mp_report_t *report, void *context) {
@@ -182,16 +182,16 @@ void minipod_time_free(char *text) {
   mp_free(text);
 }
 
+// Of the newest client, which comes first: an older one may live on by arrays that somebody holds.
 static void pjrt_time_look(mp_report_t *report, void *context) {
   read_t *read = context;
-  const double now = mp_moment_seconds(mp_report_now(report));
-  if (now > read->latest) read->latest = now;
+  if (read->count++ == 0) read->newest = mp_moment_seconds(mp_report_now(report));
 }
 
 double minipod_virtual_time(void) {
-  read_t read = {.latest = -1};
+  read_t read = {.newest = -1};
   mp_pjrt_time_visit(pjrt_time_look, &read);
-  return read.latest;
+  return read.newest;
 }
 
 int64_t minipod_host_clock(void) {

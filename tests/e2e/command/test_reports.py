@@ -126,11 +126,13 @@ def test_another_pod_in_the_same_process():
       minipod.use("v5e:4x4", hosts=2)
       print(jax.device_count(), jax.devices()[0].device_kind, jax.numpy.arange(3).sum())
       minipod.use("v5litepod-8", time="model")
-      jax.jit(lambda x: x + 1)(1.0); print(jax.device_count(), minipod.virtual_time() > 0)
+      kept = jax.jit(lambda x: x + 1)(1.0); print(jax.device_count(), (before := minipod.virtual_time()) > 0)
+      minipod.use("v5litepod-4", time="model")
+      jax.devices(); print(minipod.virtual_time() < before)
       minipod.use()
       print(jax.device_count())
       """), devices=None, MINIPOD_DEVICES="3")
-  assert out.splitlines() == ["3", "16 TPU v5 lite 3", "8 True", "3"]
+  assert out.splitlines() == ["3", "16 TPU v5 lite 3", "8 True", "True", "3"]
 
 
 TESTS = """
