@@ -13,7 +13,7 @@ MP_EXPORT const char *minipod_time_report(char **out_text);
 // The same as a list of objects of JSON (sim/model/report/report_table.h).
 MP_EXPORT const char *minipod_time_report_json(char **out_text);
 MP_EXPORT void minipod_time_free(char *text);
-// The virtual time in seconds, of the client that has come furthest; negative: none keeps it.
+// The virtual time in seconds, of the newest client; negative: none keeps it.
 MP_EXPORT double minipod_virtual_time(void);
 
 // The time in nanoseconds on the clock of a host that sees the pod (sim/base/os/host_clock.h), and

@@ -143,12 +143,22 @@ static bool cluster_bytes_is_update(const mp_cluster_find_t *find, const mp_valu
          !mp_cluster_is_selection(find->compiler, value->op);
 }
 
+// How many kernels may lie between the one that makes a value and its last reader. What stays for
+// long takes room that the factors of products between them are copied to, which is worth more.
+static uint32_t cluster_bytes_far(const mp_cluster_find_t *find, uint32_t reader, uint32_t maker) {
+  enum { FAR = 256, FAR_OVER_PRODUCTS = 32 };
+  if (maker - reader <= FAR_OVER_PRODUCTS) return FAR;
+  for (uint32_t i = reader + 1; i < maker && i - reader < FAR; ++i) {
+    if (find->out->clusters.items[i].work.product.batch > 0) return FAR_OVER_PRODUCTS;
+  }
+  return FAR;
+}
+
 // A value stays in scratch memory from the kernel that makes it to the last one that reads it, if
 // there is room at that time, and these are not too far from each other. SparseCores write what
 // they looked up to memory, and so do products with the softmax of their rows on some chips.
 static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
                                       mp_cluster_scratch_t *scratch) {
-  enum { FAR = 256 };
   const mp_cluster_t *cluster = &find->out->clusters.items[number];
   for (uint32_t i = 0; i < cluster->num_writes; ++i) {
     const mp_cluster_access_t *access =
@@ -156,7 +166,8 @@ static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
     mp_cluster_value_t *entry;
     MP_RETURN_IF_ERROR(mp_cluster_value(find, access->value, &entry));
     const bool is_read = entry->reader != MP_CLUSTER_NONE && entry->reader < number;
-    if (!is_read || entry->is_outside || number - entry->reader > FAR) continue;
+    if (!is_read || entry->is_outside) continue;
+    if (number - entry->reader > cluster_bytes_far(find, entry->reader, number)) continue;
     if (cluster_bytes_is_apart(find, cluster)) continue;
     if (cluster->is_rows && cluster->work.product.batch > 0 && !find->keeps_rows) continue;
     if (find->out->clusters.items[entry->reader].block != cluster->block) continue;
