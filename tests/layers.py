@@ -132,7 +132,7 @@ KNOWS = {
              "sim/plan", "sim/model/clock", "topology", "sim/runtime", "sim/runtime/memory", "sim/runtime/devices", "sim/runtime/buffers",
              "sim/runtime/parcels", "sim/runtime/launch",
              "pjrt/c_api", "pjrt/compile"],
-    "pjrt/package": [*CORE, "sim/ir", "sim/plan", "sim/foreign", "sim/model/clock", "sim/model/report", "sim/runtime", "sim/runtime/devices", "sim/runtime/workers", "sim/runtime/order", "sim/runtime/remote", "sim/runtime/parcels", "sim/runtime/launch", "sim/runtime/look",
+    "pjrt/package": [*CORE, "topology", "sim/ir", "sim/plan", "sim/foreign", "sim/model/clock", "sim/model/report", "sim/runtime", "sim/runtime/devices", "sim/runtime/workers", "sim/runtime/order", "sim/runtime/remote", "sim/runtime/parcels", "sim/runtime/launch", "sim/runtime/look",
                      "collectives/transport", "collectives/transport/bootstrap", "pjrt", "pjrt/compile"],
     "pjrt/extensions": [*BASE, "sim/foreign", "sim/model/report", "sim/model/report/profile", "sim/ir", "topology", "sim/runtime/devices", "sim/runtime/buffers",
                         "sim/runtime/parcels", "sim/runtime/launch", "pjrt/c_api", "pjrt", "pjrt/package"],
