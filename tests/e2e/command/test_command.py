@@ -29,7 +29,7 @@ def test_help_and_versions():
 
 
 def test_a_mistake_is_a_line_and_exit_code_2():
-  assert minipod("topp", code=2).stderr == "minipod: there is no verb 'topp': did you mean 'topo'?\n"
+  assert minipod("topoo", code=2).stderr == "minipod: there is no verb 'topoo': did you mean 'topo'?\n"
   assert minipod("topo", "--nothing", code=2).stderr == (
       "minipod topo: '--nothing' is no argument here; 'minipod topo --help' lists them\n")
   assert "cannot open topology file 'no.yaml'" in minipod("topo", "no.yaml", code=1).stderr
