@@ -529,7 +529,10 @@ def main():
     return 0
   os.environ["JAX_PLATFORMS"] = "minipod"
   os.environ.setdefault("MINIPOD_DEVICES", "2")
-  os.environ.setdefault("MINIPOD_PLATFORM", "tpu")  # so that this is taught, too
+  # So that these are taught, too.
+  os.environ.setdefault("MINIPOD_PLATFORM", "tpu")
+  os.environ.setdefault("MINIPOD_TIME", "model")
+  os.environ.setdefault("MINIPOD_CLOCK", "virtual")
   bad = 0
   for name, lives, said, errors in run(["", *names], options.jobs):
     good = is_good(name, lives, said, errors) if name else lives and not said and not errors
