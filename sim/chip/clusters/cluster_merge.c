@@ -217,12 +217,13 @@ static mp_status_t cluster_merge_set(cluster_merge_t *m, const cluster_merge_set
     if (!(chosen >> i & 1)) continue;
     const cluster_merge_use_t *use = set->uses[i];
     const bool is_first = (chosen & (((uint64_t)1 << i) - 1)) == 0;
-    const mp_cluster_merged_t entry = {.hash = mp_hash_pointer(use->op),
-                                       .next = next,
-                                       .is_first = is_first,
-                                       .shared = use->shared,
-                                       .share = cluster_merge_columns(use) / columns,
-                                       .columns = columns};
+    const mp_cluster_merged_t entry = {
+        .hash = mp_hash_pointer(use->op),
+        .next = next,
+        .is_first = is_first,
+        .shared = use->shared,
+        .share = columns > 0 ? cluster_merge_columns(use) / columns : 0,
+        .columns = columns};
     MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(m->find->arena, &m->find->out->merged, &entry));
     next = use->op;
   }
