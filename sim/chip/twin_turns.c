@@ -2,49 +2,12 @@
 // a batch one after the other.
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/clusters/factor.h"
 #include "sim/chip/twin_impl.h"
 #include "sim/plan/plan.h"
 
-// A factor as it lies in memory, and where the dimensions of its batch are there.
-typedef struct {
-  const mp_value_t *value;
-  uint64_t batch, summed;  // a bit for each of them, and of those that are summed up
-} twin_factor_t;
-
-static uint64_t twin_turns_bits(const mp_op_t *op, mp_attr_name_t attr) {
-  const mp_index_list_t dims = mp_op_ints(op, attr);
-  uint64_t bits = 0;
-  for (uint32_t i = 0; i < dims.count; ++i) bits |= (uint64_t)1 << (dims.values[i] & 63);
-  return bits;
-}
-
-// Those dimensions before a transpose.
-static uint64_t twin_turns_before(uint64_t bits, mp_index_list_t order) {
-  uint64_t before = 0;
-  for (uint32_t i = 0; i < order.count; ++i) {
-    if (bits >> (i & 63) & 1) before |= (uint64_t)1 << (order.values[i] & 63);
-  }
-  return before;
-}
-
-static twin_factor_t twin_turns_factor(const mp_op_t *op, uint32_t operand) {
-  twin_factor_t factor = {
-      .value = op->operands[operand],
-      .batch = twin_turns_bits(
-          op, operand == 0 ? MP_ATTR_LHS_BATCHING_DIMENSIONS : MP_ATTR_RHS_BATCHING_DIMENSIONS),
-      .summed = twin_turns_bits(op, operand == 0 ? MP_ATTR_LHS_CONTRACTING_DIMENSIONS
-                                                 : MP_ATTR_RHS_CONTRACTING_DIMENSIONS)};
-  // A product reads what is transposed before it is.
-  while (factor.value->op != NULL && factor.value->op->code == MP_OP_TRANSPOSE) {
-    const mp_index_list_t order = mp_op_ints(factor.value->op, MP_ATTR_PERMUTATION);
-    factor = (twin_factor_t){factor.value->op->operands[0], twin_turns_before(factor.batch, order),
-                             twin_turns_before(factor.summed, order)};
-  }
-  return factor;
-}
-
 // Whether each matrix of the batch lies in one piece, with what is summed up on one side.
-static bool twin_turns_is_whole(const twin_factor_t *factor) {
+static bool twin_turns_is_whole(const mp_product_factor_t *factor) {
   const mp_type_t *type = factor->value->type;
   bool is_inside = false, was_summed = false;
   uint32_t num_changes = 0;
@@ -92,7 +55,7 @@ mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op) {
   // A kernel of the compiler's own reads arrays as they lie.
   if (mp_cluster_is_sum(compiler, op)) return NULL;
   for (uint32_t i = 0; i < 2; ++i) {
-    const twin_factor_t factor = twin_turns_factor(op, i);
+    const mp_product_factor_t factor = mp_product_factor(op, i);
     const mp_value_t *root = mp_cluster_root(factor.value);
     if (twin_turns_is_whole(&factor) || twin_turns_is_made(b, root)) continue;
     mp_twin_use_t *use;
@@ -117,7 +80,7 @@ mp_status_t mp_twin_join_factors(mp_twin_builder_t *b, const mp_op_t *op) {
   double bytes = 0;
   for (const mp_op_t *one = op; one != NULL; one = merged->next) {
     merged = mp_cluster_merged(&b->clusters, one);
-    const twin_factor_t factor = twin_turns_factor(one, 1 - merged->shared);
+    const mp_product_factor_t factor = mp_product_factor(one, 1 - merged->shared);
     const mp_value_t *root = mp_cluster_root(factor.value);
     // What is turned is put there as it is.
     if (!twin_turns_is_whole(&factor) || twin_turns_is_placed(b, root)) continue;
@@ -131,7 +94,7 @@ mp_status_t mp_twin_pad_factors(mp_twin_builder_t *b, const mp_op_t *op) {
   if (!mp_cluster_pads(b->chip->figures.compiler, op, &padding)) return NULL;
   const double growth[2] = {padding.m * padding.k, padding.n * padding.k};
   for (uint32_t i = 0; i < 2; ++i) {
-    const mp_value_t *root = mp_cluster_root(twin_turns_factor(op, i).value);
+    const mp_value_t *root = mp_cluster_root(mp_product_factor(op, i).value);
     if (growth[i] == 1 || twin_turns_is_placed(b, root)) continue;
     MP_RETURN_IF_ERROR(mp_twin_add_copy(b, op, (1 + growth[i]) * mp_work_bytes_of(root->type)));
   }

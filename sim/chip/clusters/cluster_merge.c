@@ -2,6 +2,7 @@
 // other factors are put side by side, and what comes out is cut.
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
+#include "sim/chip/clusters/factor.h"
 
 // All but one of them have this many bytes at most, of factors and result: what jax 0.10.2 makes
 // one of 50.6 MB each, and not of 67.2.
@@ -12,14 +13,13 @@
 // Sets of a class: those of one set do not need each other.
 #define CLUSTER_MERGE_SETS 8
 
-// One factor of a product, as it lies before it is transposed, by which others may share it.
+// One factor of a product, by which others may share it.
 typedef struct {
   const mp_op_t *op;
   uint32_t shared;  // which factor
-  const mp_value_t *value;
-  uint64_t batch, summed;  // a bit for each such dimension
-  uint32_t position;       // of the op in its block
-  uint32_t next;           // of the class, in the order of the block; MP_CLUSTER_NONE: the last one
+  mp_product_factor_t factor;
+  uint32_t position;  // of the op in its block
+  uint32_t next;      // of the class, in the order of the block; MP_CLUSTER_NONE: the last one
 } cluster_merge_use_t;
 
 typedef struct {
@@ -34,49 +34,14 @@ typedef struct {
   MP_HASH_MAP(cluster_merge_class_t) classes;
 } cluster_merge_t;
 
-static uint64_t cluster_merge_bits(const mp_op_t *op, mp_attr_name_t attr) {
-  const mp_index_list_t dims = mp_op_ints(op, attr);
-  uint64_t bits = 0;
-  for (uint32_t i = 0; i < dims.count; ++i) bits |= (uint64_t)1 << (dims.values[i] & 63);
-  return bits;
-}
-
-static uint64_t cluster_merge_before(uint64_t bits, mp_index_list_t order) {
-  uint64_t before = 0;
-  for (uint32_t i = 0; i < order.count; ++i) {
-    if (bits >> (i & 63) & 1) before |= (uint64_t)1 << (order.values[i] & 63);
-  }
-  return before;
-}
-
-static cluster_merge_use_t cluster_merge_use(const mp_op_t *op, uint32_t shared,
-                                             uint32_t position) {
-  cluster_merge_use_t use = {
-      .op = op,
-      .shared = shared,
-      .value = op->operands[shared],
-      .batch = cluster_merge_bits(
-          op, shared == 0 ? MP_ATTR_LHS_BATCHING_DIMENSIONS : MP_ATTR_RHS_BATCHING_DIMENSIONS),
-      .summed = cluster_merge_bits(op, shared == 0 ? MP_ATTR_LHS_CONTRACTING_DIMENSIONS
-                                                   : MP_ATTR_RHS_CONTRACTING_DIMENSIONS),
-      .position = position,
-      .next = MP_CLUSTER_NONE};
-  while (use.value->op != NULL && use.value->op->code == MP_OP_TRANSPOSE) {
-    const mp_index_list_t order = mp_op_ints(use.value->op, MP_ATTR_PERMUTATION);
-    use.batch = cluster_merge_before(use.batch, order);
-    use.summed = cluster_merge_before(use.summed, order);
-    use.value = use.value->op->operands[0];
-  }
-  return use;
-}
-
 // Of the same class are those that read the same value in the same way, in the same types.
 static uint64_t cluster_merge_hash(const cluster_merge_use_t *use) {
   const mp_op_t *op = use->op;
   const uint64_t types = (uint64_t)op->operands[use->shared]->type->dtype << 32 |
                          (uint64_t)op->operands[1 - use->shared]->type->dtype << 16 |
                          (uint64_t)op->results[0].type->dtype;
-  return mp_hash_u64(mp_hash_u64(mp_hash_u64(mp_hash_pointer(use->value), use->batch), use->summed),
+  return mp_hash_u64(mp_hash_u64(mp_hash_u64(mp_hash_pointer(use->factor.value), use->factor.batch),
+                                 use->factor.summed),
                      types);
 }
 
@@ -110,19 +75,13 @@ typedef struct {
   uint32_t count;
 } cluster_merge_set_t;
 
-static bool cluster_merge_is_done(const cluster_merge_t *m, const mp_op_t *op) {
-  const mp_cluster_merged_t *entry;
-  MP_HASH_MAP_GET(&m->find->out->merged, mp_hash_pointer(op), entry);
-  return entry != NULL;
-}
-
 // Those of a class that are no part of another set by now.
 static void cluster_merge_gather(const cluster_merge_t *m, uint32_t first,
                                  cluster_merge_set_t *set) {
   set->count = 0;
   for (uint32_t at = first; at != MP_CLUSTER_NONE; at = m->uses.items[at].next) {
     const cluster_merge_use_t *use = &m->uses.items[at];
-    if (cluster_merge_is_done(m, use->op)) continue;
+    if (mp_cluster_merged(m->find->out, use->op) != NULL) continue;
     // A product of a value by itself is there for both of its factors.
     if (set->count > 0 && set->uses[set->count - 1]->op == use->op) continue;
     if (set->count > 0 && use->position - set->uses[0]->position > CLUSTER_MERGE_SPAN) break;
@@ -256,7 +215,7 @@ static mp_status_t cluster_merge_block(mp_cluster_find_t *find, const mp_block_t
     }
     if (op->code != MP_OP_DOT_GENERAL || mp_cluster_is_sum(find->compiler, op)) continue;
     for (uint32_t i = 0; i < 2; ++i) {
-      const cluster_merge_use_t use = cluster_merge_use(op, i, position);
+      const cluster_merge_use_t use = {op, i, mp_product_factor(op, i), position, MP_CLUSTER_NONE};
       MP_RETURN_IF_ERROR(cluster_merge_note(&m, &use));
     }
   }

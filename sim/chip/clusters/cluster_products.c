@@ -1,17 +1,14 @@
 // What a compiler for TPUs has in the kernel of a product: the softmax of the rows that it makes,
 // and a product in front of it. Origins: optimized texts of libtpu 0.0.52.
 #include "sim/chip/clusters/cluster_impl.h"
+#include "sim/chip/clusters/factor.h"
 
 // ---- rows ----
 
 // Whether the list has a dimension that lies inside of one that is neither in it nor in the other.
 static bool cluster_products_is_inside(const mp_type_t *type, mp_index_list_t batch,
                                        mp_index_list_t contracted) {
-  uint64_t known = 0;
-  for (uint32_t i = 0; i < batch.count; ++i) known |= (uint64_t)1 << (batch.values[i] & 63);
-  for (uint32_t i = 0; i < contracted.count; ++i) {
-    known |= (uint64_t)1 << (contracted.values[i] & 63);
-  }
+  const uint64_t known = mp_product_dims(batch) | mp_product_dims(contracted);
   uint32_t first_free = 0;
   while (first_free < type->rank && (known >> first_free & 1) != 0) ++first_free;
   for (uint32_t i = 0; i < batch.count; ++i) {

@@ -1,0 +1,20 @@
+// The factors of products as they lie in memory: a compiler reads what is transposed before it is.
+#ifndef MINIPOD_SIM_CHIP_CLUSTERS_FACTOR_H_
+#define MINIPOD_SIM_CHIP_CLUSTERS_FACTOR_H_
+
+#include <stdint.h>
+
+#include "sim/work/work.h"
+
+// A value, and what its dimensions are to the product: a bit for each.
+typedef struct {
+  const mp_value_t *value;
+  uint64_t batch, summed;
+} mp_product_factor_t;
+
+// A bit for each dimension of a list, up to 64.
+uint64_t mp_product_dims(mp_index_list_t dims);
+// Factor 0 or 1 of a dot_general.
+mp_product_factor_t mp_product_factor(const mp_op_t *op, uint32_t operand);
+
+#endif  // MINIPOD_SIM_CHIP_CLUSTERS_FACTOR_H_
