@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -246,16 +245,7 @@ static void *world_progress_main(void *context) {
 }
 
 mp_status_t mp_world_start(mp_world_t *world) {
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return mp_status_out_of_memory();
-  (void)pthread_attr_setstacksize(&attributes, MP_PROGRESS_STACK);
-  // Signals are for the user's threads.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  int error = mp_thread_create(&world->thread, &attributes, world_progress_main, world);
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-  pthread_attr_destroy(&attributes);
+  const int error = mp_thread_create(&world->thread, MP_PROGRESS_STACK, world_progress_main, world);
   if (error != 0) {
     return mp_status_make(MP_RESOURCE_EXHAUSTED, "the thread for messages could not be started: %s",
                           strerror(error));

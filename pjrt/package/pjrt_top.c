@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -136,29 +135,18 @@ static int pjrt_top_open(void) {
   return -1;
 }
 
-// Signals of the process go to other threads.
-static int pjrt_top_start_thread(int listener) {
-  pthread_attr_t attributes;
-  pthread_t thread;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, TOP_STACK);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  const int error =
-      mp_thread_create(&thread, &attributes, pjrt_top_listen, (void *)(intptr_t)listener);
-  pthread_attr_destroy(&attributes);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  return error;
-}
-
 void mp_pjrt_top_begin(void) {
   const uint32_t self = mp_process_generation() + 1;
   if (atomic_exchange(&g_listening, self) == self) return;
+  pthread_t thread;
   const int listener = pjrt_top_open();
-  const int error = listener < 0 ? errno : pjrt_top_start_thread(listener);
-  if (error == 0) return;
+  const int error = listener < 0 ? errno
+                                 : mp_thread_create(&thread, TOP_STACK, pjrt_top_listen,
+                                                    (void *)(intptr_t)listener);
+  if (error == 0) {
+    pthread_detach(thread);
+    return;
+  }
   if (listener >= 0) (void)close(listener);
   mp_log(MP_LOG_DEBUG, "minipod top cannot look at this process: %s", mp_system_text(error));
 }

@@ -1,7 +1,6 @@
 #include "collectives/transport/bootstrap/mpi_start.h"
 
 #include <dlfcn.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -157,12 +156,8 @@ static void *mpi_start_main(void *context) {
 
 static mp_status_t mpi_start_launch(mpi_start_t *start) {
   pthread_t thread;
-  sigset_t all, old;
-  sigfillset(&all);
-  // Neither this thread nor those that MPI starts from it take the program's signals.
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  int error = mp_thread_create(&thread, NULL, mpi_start_main, start);
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  // Those that MPI starts from it do not take the program's signals either.
+  const int error = mp_thread_create(&thread, 0, mpi_start_main, start);
   if (error != 0) {
     return mp_status_make(MP_RESOURCE_EXHAUSTED, "no thread to start MPI on: %s", strerror(error));
   }

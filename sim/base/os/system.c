@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -65,8 +66,18 @@ const char *mp_system_text(int error) {
   return error == ELOOP ? "it is a symbolic link, which is not followed" : strerror(error);
 }
 
-int mp_thread_create(pthread_t *out_thread, const pthread_attr_t *attributes,
-                     void *(*run)(void *context), void *context) {
+int mp_thread_create(pthread_t *out_thread, size_t stack, void *(*run)(void *context),
+                     void *context) {
   if (mp_fault_strikes(MP_FAULT_THREAD)) return errno;
-  return pthread_create(out_thread, attributes, run, context);
+  pthread_attr_t attributes;
+  const int no_memory = pthread_attr_init(&attributes);
+  if (no_memory != 0) return no_memory;
+  if (stack != 0) (void)pthread_attr_setstacksize(&attributes, stack);
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  const int error = pthread_create(out_thread, &attributes, run, context);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  pthread_attr_destroy(&attributes);
+  return error;
 }

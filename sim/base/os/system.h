@@ -36,8 +36,10 @@ FILE *mp_fopen_out(const char *path, const char *mode);
 // What went wrong, by the number of the error, for messages about files. The text is static or
 // lives until the thread's next call.
 const char *mp_system_text(int error);
-// Starts a thread. 0, or the number of the error.
-int mp_thread_create(pthread_t *out_thread, const pthread_attr_t *attributes,
-                     void *(*run)(void *context), void *context);
+// Starts a thread of ours, which takes none of the process's signals: these are for the user's
+// threads (Python handles them on its main thread only). `stack` is in bytes; 0: what the system
+// has. 0, or the number of the error.
+int mp_thread_create(pthread_t *out_thread, size_t stack, void *(*run)(void *context),
+                     void *context);
 
 #endif  // MINIPOD_SIM_BASE_OS_SYSTEM_H_

@@ -1,7 +1,6 @@
 #include "sim/runtime/devices/pacer.h"
 
 #include <math.h>
-#include <signal.h>
 
 #include "sim/base/alloc.h"
 #include "sim/base/containers/list.h"
@@ -205,16 +204,7 @@ mp_status_t mp_pacer_create(mp_client_t *client, mp_pacer_t **out_pacer) {
   mp_lock_init(&pacer->lock, MP_LOCK_PACER);
   mp_clock_cond_init(&pacer->changed);
   mp_client_hold(client);  // the thread's
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  (void)pthread_attr_setstacksize(&attributes, PACER_STACK);
-  // Signals are for the user's threads.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  const int error = mp_thread_create(&pacer->thread, &attributes, pacer_main, pacer);
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-  pthread_attr_destroy(&attributes);
+  const int error = mp_thread_create(&pacer->thread, PACER_STACK, pacer_main, pacer);
   if (error != 0) {
     mp_client_unhold(client);
     mp_pacer_free(pacer);

@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -180,11 +179,7 @@ static void *post_main(void *context) {
 }
 
 static mp_status_t post_start(mp_post_t *post) {
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  int error = mp_thread_create(&post->thread, NULL, post_main, post);
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  const int error = mp_thread_create(&post->thread, 0, post_main, post);
   if (error == 0) return NULL;
   return mp_status_make(MP_RESOURCE_EXHAUSTED, "no thread for parcels: %s", strerror(error));
 }

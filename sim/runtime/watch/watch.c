@@ -1,7 +1,6 @@
 #include "sim/runtime/watch/watch.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 
 #include "sim/base/alloc.h"
@@ -188,16 +187,7 @@ mp_status_t mp_watch_start(mp_endpoint_t *endpoint, const mp_options_t *options,
   watch->timeout_s = (double)options->collective_timeout;
   mp_lock_init(&watch->lock, MP_LOCK_WATCH);
   mp_clock_cond_init(&watch->changed);
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  (void)pthread_attr_setstacksize(&attributes, MP_WATCH_STACK);
-  // Signals are for the user's threads.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  const int error = mp_thread_create(&watch->thread, &attributes, watch_main, watch);
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-  pthread_attr_destroy(&attributes);
+  const int error = mp_thread_create(&watch->thread, MP_WATCH_STACK, watch_main, watch);
   if (error != 0) {
     watch_destroy(watch);
     return mp_status_make(MP_RESOURCE_EXHAUSTED,

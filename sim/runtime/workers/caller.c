@@ -1,7 +1,6 @@
 #include "sim/runtime/workers/caller.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 
 #include "sim/base/alloc.h"
@@ -60,19 +59,9 @@ void mp_callers_deinit(mp_callers_t *callers) {
 static void *caller_main(void *context);
 
 static int caller_start(mp_caller_t *caller) {
-  pthread_attr_t attributes;
-  const int no_memory = pthread_attr_init(&attributes);
-  if (no_memory != 0) return no_memory;
-  (void)pthread_attr_setstacksize(&attributes, MP_CALLER_STACK);
-  // Signals are for the user's threads (Python handles them on its main thread only).
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
   mp_client_hold(caller->client);
-  const int error = mp_thread_create(&caller->thread, &attributes, caller_main, caller);
+  const int error = mp_thread_create(&caller->thread, MP_CALLER_STACK, caller_main, caller);
   if (error != 0) mp_client_unhold(caller->client);
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-  pthread_attr_destroy(&attributes);
   return error;
 }
 

@@ -1,7 +1,6 @@
 #include "sim/runtime/workers/workers.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 
 #include "sim/base/alloc.h"
@@ -150,18 +149,11 @@ static void *workers_main(void *context) {
 
 mp_status_t mp_workers_start(mp_client_t *client) {
   mp_workers_t *all = client->workers;
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return mp_status_out_of_memory();
-  (void)pthread_attr_setstacksize(&attributes, MP_WORKER_STACK);
-  // Signals are for the user's threads (Python handles them on its main thread only).
-  sigset_t every, old;
-  sigfillset(&every);
-  pthread_sigmask(SIG_SETMASK, &every, &old);
   mp_status_t status = NULL;
   for (uint32_t i = 0; i < all->num_workers && status == NULL; ++i) {
     mp_worker_t *worker = &all->workers[i];
     mp_client_hold(client);
-    int error = mp_thread_create(&worker->thread, &attributes, workers_main, worker);
+    int error = mp_thread_create(&worker->thread, MP_WORKER_STACK, workers_main, worker);
     worker->is_started = error == 0;
     if (error != 0) {
       mp_client_unhold(client);
@@ -170,8 +162,6 @@ mp_status_t mp_workers_start(mp_client_t *client) {
                               all->num_workers, error);
     }
   }
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-  pthread_attr_destroy(&attributes);
   if (status != NULL) {
     atomic_store(&client->is_stopping, true);  // without the launch lock: no user has the client
     mp_workers_stop(client);
