@@ -198,11 +198,7 @@ static void pjrt_client_log(const PJRT_Client *client, const mp_options_t *optio
   mp_pod_describe(pod, &text);
   mp_log(MP_LOG_DEBUG, "client made: %d of %d devices, process %d of %d", info->num_local_devices,
          info->num_devices, info->process_index, info->num_processes);
-  for (const char *line = mp_strbuf_text(&text); *line != '\0';) {
-    const size_t size = strcspn(line, "\n");
-    if (size != 0) mp_log(MP_LOG_DEBUG, "  %.*s", mp_str_precision(size), line);
-    line += size + (line[size] == '\n');
-  }
+  mp_log_lines(MP_LOG_DEBUG, mp_strbuf_text(&text));
   mp_strbuf_deinit(&text);
 }
 

@@ -68,14 +68,9 @@ void mp_pjrt_log_unread(void) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_unread_take(&text);
-  const char *rest = mp_strbuf_text(&text);
   if (text.size != 0) {
     mp_log(MP_LOG_WARNING, "a program ends, and nobody has read what went wrong in it:");
-  }
-  while (*rest != '\0') {
-    const size_t size = strcspn(rest, "\n");
-    mp_log(MP_LOG_WARNING, "  %.*s", mp_str_precision(size), rest);
-    rest += size + (rest[size] == '\n');
+    mp_log_lines(MP_LOG_WARNING, mp_strbuf_text(&text));
   }
   mp_strbuf_deinit(&text);
 }

@@ -3,8 +3,10 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/base/str.h"
 
 // Read with every message, in order with nothing: while it changes, a message more or less is right
 // either way.
@@ -30,6 +32,14 @@ void mp_log(mp_log_level_t level, const char *format, ...) {
   // One call for the whole line, under the stream's own lock, so that those of two threads never
   // mix.
   fprintf(stderr, "minipod: %s: %s\n", names[level], message);
+}
+
+void mp_log_lines(mp_log_level_t level, const char *text) {
+  while (*text != '\0') {
+    const size_t size = strcspn(text, "\n");
+    if (size != 0) mp_log(level, "  %.*s", mp_str_precision(size), text);
+    text += size + (text[size] == '\n');
+  }
 }
 
 void mp_log_notice(const char *format, ...) {

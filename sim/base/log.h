@@ -24,6 +24,9 @@ bool mp_log_enabled(mp_log_level_t level);
 // Prints "minipod: <level>: <message>\n" if the level is enabled.
 MP_PRINTF(2, 3) void mp_log(mp_log_level_t level, const char *format, ...);
 
+// Prints each line of a text that is not empty as such an event, behind two spaces.
+void mp_log_lines(mp_log_level_t level, const char *text);
+
 // Prints "minipod: <message>\n" whatever the level, for the few things that a user must see without
 // asking for them.
 MP_PRINTF(1, 2) void mp_log_notice(const char *format, ...);

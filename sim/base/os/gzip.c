@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sim/base/alloc.h"
+#include "sim/base/os/system.h"
 
 // Of zlib.h, whose names these are.
 enum { Z_OK = 0, Z_SYNC_FLUSH = 2 };
@@ -68,13 +68,12 @@ mp_status_t mp_gzip_open(FILE *file, FILE **out_stream) {
   }
   gzFile zipped = gzip_of(file);
   (void)fclose(file);
-  if (zipped == NULL) return mp_status_make(MP_RESOURCE_EXHAUSTED, "a compressed file");
   const cookie_io_functions_t functions = {.write = gzip_write, .close = gzip_close};
-  FILE *stream = fopencookie(zipped, "w", functions);
-  if (stream == NULL) {
-    (void)g_zlib.close(zipped);
-    return mp_status_make(MP_RESOURCE_EXHAUSTED, "a compressed file: %s", strerror(errno));
+  FILE *stream = zipped == NULL ? NULL : fopencookie(zipped, "w", functions);
+  if (stream != NULL) {
+    *out_stream = stream;
+    return NULL;
   }
-  *out_stream = stream;
-  return NULL;
+  if (zipped != NULL) (void)g_zlib.close(zipped);
+  return mp_status_make(MP_RESOURCE_EXHAUSTED, "compressing it: %s", mp_system_text(errno));
 }

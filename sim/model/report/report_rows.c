@@ -30,11 +30,30 @@ typedef struct {
   mp_report_program_t *row;
 } maker_t;
 
-// ---- Collectives ----
+// Keeps an item among the `most` that weigh most, the heaviest first; of equals those that came
+// first.
+#define REPORT_ROWS_KEEP(kept, count, most, item, weight)                  \
+  do {                                                                     \
+    uint32_t at_ = (count) < (most) ? (count)++ : (count);                 \
+    for (; at_ > 0 && weight(&(kept)[at_ - 1]) < weight(&(item)); --at_) { \
+      if (at_ < (most)) (kept)[at_] = (kept)[at_ - 1];                     \
+    }                                                                      \
+    if (at_ < (most)) (kept)[at_] = (item);                                \
+  } while (0)
 
-static uint64_t report_rows_weight(const mp_replay_meetings_t *met) {
-  return met->members + met->waiting + met->traffic;
+static uint64_t report_rows_met_weight(const mp_report_meetings_t *const *one) {
+  return (*one)->met.members + (*one)->met.waiting + (*one)->met.traffic;
 }
+
+static uint64_t report_rows_op_weight(const mp_report_op_t *op) {
+  return op->time;
+}
+
+static uint64_t report_rows_layer_weight(const mp_report_layer_t *layer) {
+  return layer->work + layer->traffic;
+}
+
+// ---- Collectives ----
 
 static mp_status_t report_rows_load_links(const maker_t *m, const mp_collective_t *collective,
                                           double *scratch, mp_report_collective_t *row) {
@@ -71,13 +90,8 @@ static uint32_t report_rows_choose(const mp_report_meetings_t *met, uint32_t cou
                                    const mp_report_meetings_t **out_chosen) {
   uint32_t chosen = 0;
   for (uint32_t c = 0; c < count; ++c) {
-    const uint64_t weight = report_rows_weight(&met[c].met);
-    uint32_t at = chosen < MP_REPORT_COLLECTIVES ? chosen++ : chosen;
-    while (at > 0 && report_rows_weight(&out_chosen[at - 1]->met) < weight) {
-      if (at < MP_REPORT_COLLECTIVES) out_chosen[at] = out_chosen[at - 1];
-      --at;
-    }
-    if (at < MP_REPORT_COLLECTIVES) out_chosen[at] = &met[c];
+    const mp_report_meetings_t *one = &met[c];
+    REPORT_ROWS_KEEP(out_chosen, chosen, MP_REPORT_COLLECTIVES, one, report_rows_met_weight);
   }
   return chosen;
 }
@@ -125,16 +139,6 @@ static mp_status_t report_rows_make_collectives(const maker_t *m) {
 
 // ---- Ops ----
 
-// Takes an op among the heaviest, if it is one of them.
-static void report_rows_offer(mp_report_program_t *row, const mp_report_op_t *op) {
-  uint32_t at = row->num_ops < MP_REPORT_OPS ? row->num_ops++ : row->num_ops;
-  while (at > 0 && row->op[at - 1].time < op->time) {
-    if (at < MP_REPORT_OPS) row->op[at] = row->op[at - 1];
-    --at;
-  }
-  if (at < MP_REPORT_OPS) row->op[at] = *op;
-}
-
 // A step of which kernels are added up.
 typedef struct {
   const maker_t *maker;
@@ -173,7 +177,10 @@ static mp_status_t report_rows_make_ops(const maker_t *m) {
     mp_step_parts(twin, s, 0, 0, time, report_rows_add_part, &step);
     MP_RETURN_IF_ERROR(step.status);
   }
-  for (uint32_t i = 0; i < ops.rows.count; ++i) report_rows_offer(m->row, &ops.rows.items[i]);
+  for (uint32_t i = 0; i < ops.rows.count; ++i) {
+    REPORT_ROWS_KEEP(m->row->op, m->row->num_ops, MP_REPORT_OPS, ops.rows.items[i],
+                     report_rows_op_weight);
+  }
   return NULL;
 }
 
@@ -213,18 +220,11 @@ static mp_status_t report_rows_make_layers(const maker_t *m) {
   MP_RETURN_IF_ERROR(report_rows_add_layers(m, &layers));
   mp_report_layer_t *kept = MP_ARENA_ARRAY(m->arena, mp_report_layer_t, MP_REPORT_LAYERS);
   MP_RETURN_IF_NULL(kept);
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < layers.rows.count; ++i) {
-    const mp_report_layer_t *layer = &layers.rows.items[i];
-    uint32_t at = count < MP_REPORT_LAYERS ? count++ : count;
-    while (at > 0 && kept[at - 1].work + kept[at - 1].traffic < layer->work + layer->traffic) {
-      if (at < MP_REPORT_LAYERS) kept[at] = kept[at - 1];
-      --at;
-    }
-    if (at < MP_REPORT_LAYERS) kept[at] = *layer;
-  }
   m->row->layer = kept;
-  m->row->num_layers = count;
+  for (uint32_t i = 0; i < layers.rows.count; ++i) {
+    REPORT_ROWS_KEEP(kept, m->row->num_layers, MP_REPORT_LAYERS, layers.rows.items[i],
+                     report_rows_layer_weight);
+  }
   return NULL;
 }
 

@@ -63,17 +63,24 @@ def test_a_pod_larger_than_the_machine():
 LARGE = '{"emb": 8192, "heads": 64, "mlp": 28672, "layers": 64, "batch": 512, "tensor": 4}'
 
 
-def test_a_step_on_a_large_pod_is_soon_there():
-  """Of 64 billion parameters: start, compiling and the time of a step, whose 64 layers have the same traffic."""
-  script = pathlib.Path(__file__).parents[3] / "tools/published/train_step.py"
+def seconds_of_processor(code):
   before = resource.getrusage(resource.RUSAGE_CHILDREN)
-  scenario.run(f"""
+  scenario.run(code, devices=None, MINIPOD_TIME="model", MINIPOD_VALUES="shapes", MINIPOD_TOPOLOGY="v5e:16x16")
+  after = resource.getrusage(resource.RUSAGE_CHILDREN)
+  return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_a_step_on_a_large_pod_is_soon_there():
+  """Of 64 billion parameters: start, compiling and the time of a step, whose 64 layers have the same traffic.
+  It is judged beside the smallest program there is, because a machine with other work is slower at both."""
+  script = pathlib.Path(__file__).parents[3] / "tools/published/train_step.py"
+  smallest = seconds_of_processor("print(jax.jit(lambda x: x + 1)(1))")
+  step = seconds_of_processor(f"""
       import runpy, sys
       sys.argv = [{str(script)!r}, {LARGE!r}]
       runpy.run_path(sys.argv[0], run_name="__main__")
-      """, devices=None, MINIPOD_TIME="model", MINIPOD_VALUES="shapes", MINIPOD_TOPOLOGY="v5e:16x16")
-  after = resource.getrusage(resource.RUSAGE_CHILDREN)
-  assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 3
+      """)
+  assert step < 3 * smallest
 
 
 @pytest.mark.parametrize("variables, words", [
