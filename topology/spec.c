@@ -71,10 +71,15 @@ static mp_status_t spec_refuse_unknown(mp_spec_place_t place, mp_str_t key) {
   for (int id = 0; id < MP_SPEC_KEY_COUNT; ++id) names[id] = g_keys[id].key;
   const char *nearest = mp_str_nearest(key, names, MP_SPEC_KEY_COUNT);
   if (nearest != NULL) return mp_spec_error(place, key, "unknown, did you mean '%s'?", nearest);
+  // Of a mapping that is known, what may stand in it.
+  const char *dot = key.size == 0 ? NULL : memchr(key.data, '.', key.size);
+  const mp_str_t mapping = {key.data, dot == NULL ? 0 : (size_t)(dot - key.data)};
+  const size_t prefix = mapping.size != 0 && mp_spec_is_mapping(mapping) ? mapping.size + 1 : 0;
   mp_strbuf_t known;
   mp_strbuf_init(&known);
   for (int id = 0; id < MP_SPEC_KEY_COUNT; ++id) {
-    mp_strbuf_printf(&known, "%s%s", id == 0 ? "" : ", ", names[id]);
+    if (strncmp(names[id], key.data, prefix) != 0) continue;
+    mp_strbuf_printf(&known, "%s%s", known.size == 0 ? "" : ", ", names[id]);
   }
   mp_status_t status = mp_spec_error(place, key, "unknown; known are %s", mp_strbuf_text(&known));
   mp_strbuf_deinit(&known);

@@ -164,15 +164,26 @@ mp_str_t mp_str_cut(mp_str_t *text, char end) {
   return part;
 }
 
+// How long the parts are with which both begin: 6 of "links.speed" and "links.count".
+static size_t str_common_parts(mp_str_t a, mp_str_t b) {
+  size_t parts = 0;
+  for (size_t i = 0; i < a.size && i < b.size && a.data[i] == b.data[i]; ++i) {
+    if (a.data[i] == '.' || a.data[i] == '_') parts = i + 1;
+  }
+  return parts;
+}
+
 const char *mp_str_nearest(mp_str_t word, const char *const *candidates, size_t count) {
   if (word.size == 0 || word.size > MP_NEAREST_MAX_WORD) return NULL;
   const char *best = NULL;
-  size_t best_distance = word.size / 2 + 1;  // a word that differs more is not suggested
+  size_t best_distance = SIZE_MAX;
   for (size_t i = 0; i < count; ++i) {
     mp_str_t candidate = mp_str(candidates[i]);
     if (candidate.size > MP_NEAREST_MAX_WORD) continue;
     size_t distance = str_edit_distance(word, candidate);
-    if (distance < best_distance) {
+    // A word is not suggested if more than half of it differs; that all begin alike says nothing.
+    const size_t own = word.size - str_common_parts(word, candidate);
+    if (distance < best_distance && distance <= own / 2) {
       best_distance = distance;
       best = candidates[i];
     }

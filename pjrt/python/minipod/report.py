@@ -32,9 +32,18 @@ def share(part: float, whole: float) -> str:
   return f"{100 * part / whole:.1f} %" if whole > 0 else "-"
 
 
+def _count(number: int, what: str) -> str:
+  return f"{number} {what}{'' if number == 1 else 'es' if what.endswith('h') else 's'}"
+
+
 def each_launch(program: dict) -> float:
   """Seconds of a launch, on the average."""
   return program["seconds"] / max(1, program["launches"])
+
+
+def whole(program: dict) -> float:
+  """Seconds of all devices, each of which has a launch until the slowest ends."""
+  return max(program["available"], program["seconds"] * program["devices"])
 
 
 def _part(program: dict, time: float) -> float:
@@ -142,7 +151,7 @@ def _line(name: str, what: str, time: float, program: dict) -> str:
   each = time / max(1, program["launches"] * program["devices"])
   width = COLUMNS - 44
   shown = name if len(name) <= width else "…" + name[1 - width:]
-  return f"  {shown:{width}} {what:12} {seconds(each):>12} {share(time, program['available']):>9}"
+  return f"  {shown:{width}} {what:12} {seconds(each):>12} {share(time, whole(program)):>9}"
 
 
 def _missing(program: dict, by: str, what: str) -> float:
@@ -159,12 +168,15 @@ def table(program: dict, by: str, mesh: dict | None) -> list[tuple[str, str, flo
           for what in ("work", "collective")}
   found = rows[:ROWS] + [("(others)", what, time) for what, time in rest.items() if time > 0]
   found += [(f"({what})", what, program[what]) for what in ("waiting", "idle") if program[what] > 0]
-  return found + [("all", "", program["available"])]
+  if (uneven := whole(program) - program["available"]) > 0.0005 * whole(program):
+    found.append(("(the slowest device takes longer)", "uneven", uneven))
+  return found + [("all", "", whole(program))]
 
 
 def facts(report: dict, program: dict, tokens: float | None) -> list[str]:
   """What one line says of a program; `tokens` is of the program that takes longest."""
-  found = [f"{program['launches']} launches of {seconds(each_launch(program))} on {program['devices']} devices"]
+  found = [f"{_count(program['launches'], 'launch')} of {seconds(each_launch(program))}"
+           f" on {_count(program['devices'], 'device')}"]
   if (used := utilisation(report, program)) is not None:
     found.append(f"products of matrices {100 * used:.1f} % of the peak")
   found.append(f"memory {program['memory']['bytes'] / 2**20:.1f} MiB of a device")
@@ -174,9 +186,20 @@ def facts(report: dict, program: dict, tokens: float | None) -> list[str]:
   return found
 
 
+def guesses(program: dict) -> list[str]:
+  """Where a value that is absent decided (`values: shapes`), and which way was taken for it."""
+  lines = []
+  for guess in program["guessed"]:
+    what = (f"branch {guess['taken']} of 0 to {guess['branches'] - 1}" if guess["branches"]
+            else _count(guess["taken"], "round"))
+    lines.append(f"guessed, because what decides is absent: {what}, {_count(guess['count'], 'time')}, {guess['at']}")
+  return lines
+
+
 def _program(report: dict, program: dict, by: str, mesh: dict | None, tokens: float | None) -> list[str]:
   lines = [program["name"][:COLUMNS]]
   lines += textwrap.wrap("; ".join(facts(report, program, tokens)), COLUMNS, initial_indent="  ", subsequent_indent="  ")
+  lines += [f"  {line}"[:COLUMNS] for line in guesses(program)]
   lines.append(f"  {'by ' + by:{COLUMNS - 44}} {'spent in':12} {'of a device':>12} {'share':>9}")
   lines += [_line(*row, program) for row in table(program, by, mesh)]
   if program["hidden"] > 0:
@@ -194,20 +217,22 @@ def summary(report: dict, by: str = "line", mesh=None, tokens: float | None = No
   if by not in GROUPS:
     raise ValueError(f"by {by!r} is none of {', '.join(GROUPS)}")
   programs = report["programs"]
-  whole = sum(program["seconds"] for program in programs)
+  in_all = sum(program["seconds"] for program in programs)
   lines = [f"{report['pod']}: {report['num_devices']} devices, {seconds(report['seconds'])} of virtual time,"
            f" {report['launches']} launches"[:COLUMNS]]
   if not any(report["flops"].values()):
     lines.append("no rates of a chip are described: those of the defaults were assumed")
+  if report["pending"]:
+    lines.append(f"{report['pending']} launches or transfers still go on, and are in no table (jax.block_until_ready)")
   lines.append(f"\n{'program':52} {'launches':>9} {'each':>11} {'in all':>11} {'share':>9}")
   for program in programs[:PROGRAMS]:
     lines.append(f"{program['name'][:52]:52} {program['launches']:9} {seconds(each_launch(program)):>11}"
-                 f" {seconds(program['seconds']):>11} {share(program['seconds'], whole):>9}")
+                 f" {seconds(program['seconds']):>11} {share(program['seconds'], in_all):>9}")
   if others := programs[PROGRAMS:]:
     time = sum(program["seconds"] for program in others)
     count = sum(program["launches"] for program in others)
     lines.append(f"{'(others)':52} {count:9} {seconds(time / max(1, count)):>11} {seconds(time):>11}"
-                 f" {share(time, whole):>9}")
+                 f" {share(time, in_all):>9}")
   for program in programs[:PROGRAMS]:
     lines += ["", *_program(report, program, by, known, tokens)]
   return "\n".join(lines)

@@ -37,10 +37,11 @@ def _bar(program: dict) -> str:
 
 def _program(described: dict, program: dict, mesh, tokens) -> str:
   parts = [f"<h2>{html.escape(program['name'])}</h2>",
-           f"<p>{html.escape('; '.join(report.facts(described, program, tokens)))}</p>", _bar(program)]
+           f"<p>{html.escape('; '.join(report.facts(described, program, tokens)))}</p>", 
+           *(f"<p>{html.escape(line)}</p>" for line in report.guesses(program)), _bar(program)]
   for by in report.GROUPS:
     each = max(1, program["launches"] * program["devices"])
-    rows = [(name, what, report.seconds(time / each), report.share(time, program["available"]))
+    rows = [(name, what, report.seconds(time / each), report.share(time, report.whole(program)))
             for name, what, time in report.table(program, by, mesh)]
     parts.append(_table((f"by {by}", "spent in", "of a device in a launch", "share"), rows))
   return "".join(parts)

@@ -135,6 +135,20 @@ static void report_json_put_copies(const mp_report_program_t *row, mp_strbuf_t *
   mp_strbuf_putc(out, ']');
 }
 
+static void report_json_put_guesses(const mp_report_program_t *row, mp_strbuf_t *out) {
+  report_json_begin_list("guessed", out);
+  for (uint32_t i = 0; i < row->num_guesses; ++i) {
+    const mp_report_guess_t *guess = &row->guess[i];
+    report_json_key(i == 0 ? "\n    {" : ",\n    {", "at", out);
+    mp_strbuf_put_json(out, mp_str(guess->place));
+    report_json_put_count("count", guess->count, out);
+    report_json_put_count("taken", guess->taken, out);
+    report_json_put_count("branches", guess->branches, out);
+    mp_strbuf_putc(out, '}');
+  }
+  mp_strbuf_putc(out, ']');
+}
+
 static void report_json_put_space(const char *key, const mp_twin_space_t *space, mp_strbuf_t *out) {
   report_json_key(", ", key, out);
   mp_strbuf_puts(out, "{\"bytes\": ");
@@ -168,6 +182,7 @@ static void report_json_put_program(const mp_report_table_t *table, const mp_rep
   report_json_put_link(table, row->link, row->link_bytes, row->link_seconds, out);
   report_json_put_collectives(table, row, out);
   report_json_put_copies(row, out);
+  report_json_put_guesses(row, out);
   report_json_put_ops(row, out);
   report_json_put_layers(row, out);
   mp_strbuf_putc(out, '}');
