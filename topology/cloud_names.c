@@ -1,6 +1,7 @@
 #include "topology/cloud_names.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const struct {
   const char *name, *preset;
@@ -38,4 +39,21 @@ bool mp_cloud_name_read(mp_str_t name, const char **out_preset, char *out_shape)
     return true;
   }
   return false;
+}
+
+// Takes the end off the name, if it has it.
+static void cloud_names_cut_end(mp_str_t *name, const char *end) {
+  const size_t size = strlen(end);
+  if (name->size > size && memcmp(name->data + name->size - size, end, size) == 0) {
+    name->size -= size;
+  }
+}
+
+mp_str_t mp_cloud_name_preset(mp_str_t name) {
+  if (!mp_str_starts_with(name, "tpu-")) return name;
+  name = (mp_str_t){name.data + 4, name.size - 4};
+  cloud_names_cut_end(&name, "-podslice");
+  cloud_names_cut_end(&name, "-slice");
+  cloud_names_cut_end(&name, "-device");
+  return mp_str_is(name, "v5-lite") ? MP_STR("v5e") : name;
 }

@@ -1,4 +1,4 @@
-// What Google Cloud calls slices of TPUs: "v5litepod-16", "v4-8".
+// What Google Cloud calls TPUs and their slices: "tpu-v6e-slice", "v5litepod-16", "v4-8".
 #ifndef MINIPOD_TOPOLOGY_CLOUD_NAMES_H_
 #define MINIPOD_TOPOLOGY_CLOUD_NAMES_H_
 
@@ -13,5 +13,9 @@ enum { MP_CLOUD_SHAPE = 32 };  // bytes that a shape takes
 // that Cloud gives when none is asked for. False: it is no such name, or its number no power of
 // two.
 bool mp_cloud_name_read(mp_str_t name, const char **out_preset, char *out_shape);
+
+// The preset's name in what Kubernetes Engine calls a kind of TPU: "v5e" of "tpu-v5-lite-podslice",
+// "v6e" of "tpu-v6e-slice", and of "tpu-v6e". Other names stay as they are.
+mp_str_t mp_cloud_name_preset(mp_str_t name);
 
 #endif  // MINIPOD_TOPOLOGY_CLOUD_NAMES_H_

@@ -24,6 +24,8 @@
 
 #include <stddef.h>
 
+#include "topology/cloud_names.h"
+
 typedef mp_preset_setting_t setting_t;
 
 enum { MAX_SETTINGS = 32 };
@@ -256,7 +258,8 @@ static const mp_preset_t g_presets[] = {
       {"flops.vector", "75T"}}},
 };
 
-const mp_preset_t *mp_preset_find(mp_str_t name) {
+const mp_preset_t *mp_preset_find(mp_str_t given) {
+  const mp_str_t name = mp_cloud_name_preset(given);
   for (size_t i = 0; i < sizeof(g_presets) / sizeof(g_presets[0]); ++i) {
     const mp_preset_t *preset = &g_presets[i];
     if (mp_str_is(name, preset->name)) return preset;

@@ -1,4 +1,5 @@
 // The one-line form: NAME[:GRID] or a file, then key:value words.
+#include "topology/carried_files.h"
 #include "topology/cloud_names.h"
 #include "topology/presets.h"
 #include "topology/spec.h"
@@ -70,16 +71,29 @@ static mp_status_t spec_line_read_file_word(mp_pod_spec_t *spec, const char *ori
   return mp_status_make(MP_INVALID_ARGUMENT, "%s: the file name is too long", origin);
 }
 
+static const mp_carried_file_t *spec_line_find_pod(mp_str_t name) {
+  for (size_t i = 0; i < mp_num_pod_files; ++i) {
+    if (mp_str_is(name, mp_pod_files[i].name)) return &mp_pod_files[i];
+  }
+  return NULL;
+}
+
 static mp_status_t spec_line_refuse_first_word(const char *origin, mp_str_t name) {
-  mp_strbuf_t presets;
+  mp_strbuf_t presets, pods;
   mp_strbuf_init(&presets);
+  mp_strbuf_init(&pods);
   mp_preset_list(&presets);
+  for (size_t i = 0; i < mp_num_pod_files; ++i) {
+    mp_strbuf_printf(&pods, "%s%s", i == 0 ? "" : ", ", mp_pod_files[i].name);
+  }
   mp_status_t status = mp_status_make(
       MP_INVALID_ARGUMENT,
       "%s: expected a preset (%s), a wiring (torus, mesh, ring, switch, "
       "fully_connected) with its grid, such as "
-      "v5e:4x4 or torus:4x4, or a YAML file (a word with '/' or ending in .yaml), got '%.*s'",
-      origin, mp_strbuf_text(&presets), MP_STR_SHOWN(name, 64));
+      "v5e:4x4 or torus:4x4, a described pod (%s), or a YAML file (a word with '/' or ending in "
+      ".yaml), got '%.*s'",
+      origin, mp_strbuf_text(&presets), mp_strbuf_text(&pods), MP_STR_SHOWN(name, 64));
+  mp_strbuf_deinit(&pods);
   mp_strbuf_deinit(&presets);
   return status;
 }
@@ -95,6 +109,8 @@ static mp_status_t spec_line_read_first_word(mp_pod_spec_t *spec, mp_spec_place_
     return mp_spec_set(spec, place, MP_STR("shape"), parts.value);
   }
   if (spec_line_is_file(word)) return spec_line_read_file_word(spec, place.origin, word);
+  const mp_carried_file_t *pod = spec_line_find_pod(word);
+  if (pod != NULL) return mp_spec_read_yaml(spec, pod->name, mp_str(pod->text));
   const char *cloud = NULL;
   char shape[MP_CLOUD_SHAPE];
   if (mp_cloud_name_read(word, &cloud, shape)) {

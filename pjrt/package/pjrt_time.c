@@ -94,17 +94,9 @@ static void pjrt_time_on_exit(int status, void *context) {
 
 // ---- Beginning ----
 
-static mp_status_t pjrt_time_check(const mp_options_t *options) {
-  const bool wants_trace = options->trace[0] != '\0';
-  if (!wants_trace && options->chakra[0] == '\0') return NULL;
-  const mp_option_id_t id = wants_trace ? MP_OPTION_ID_trace : MP_OPTION_ID_chakra;
-  return mp_status_make(MP_INVALID_ARGUMENT, "option %s (%s): it needs the option time: model",
-                        mp_option_info(id)->name, mp_option_source_name(options->source[id]));
-}
-
 mp_status_t mp_pjrt_time_begin(PJRT_Client *client, const mp_options_t *options) {
   mp_model_t *model = mp_client_model(client->client);
-  if (model == NULL) return pjrt_time_check(options);
+  if (model == NULL) return NULL;
   timed_t *timed = mp_calloc(1, sizeof(*timed));
   MP_RETURN_IF_NULL(timed);
   mp_status_t status = mp_report_create(model, options, &timed->report);

@@ -6,7 +6,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/os/file.h"
-#include "topology/figures/figures_files.h"
+#include "topology/carried_files.h"
 #include "topology/spec_value.h"
 #include "topology/yaml_events.h"
 
@@ -221,8 +221,8 @@ static mp_status_t figures_read_file(const char *path, mp_chip_figures_t *out_fi
 static mp_status_t figures_no_such_chip(mp_str_t name) {
   mp_strbuf_t known;
   mp_strbuf_init(&known);
-  for (size_t i = 0; i < mp_num_figures_files; ++i) {
-    mp_strbuf_printf(&known, "%s%s", i == 0 ? "" : ", ", mp_figures_files[i].name);
+  for (size_t i = 0; i < mp_num_chip_files; ++i) {
+    mp_strbuf_printf(&known, "%s%s", i == 0 ? "" : ", ", mp_chip_files[i].name);
   }
   const mp_status_t status = mp_status_make(
       MP_INVALID_ARGUMENT, "there are no figures of a chip '%.*s'; there are %s, or give a file",
@@ -234,10 +234,9 @@ static mp_status_t figures_no_such_chip(mp_str_t name) {
 mp_status_t mp_chip_figures_find(mp_str_t name, mp_chip_figures_t *out_figures) {
   *out_figures = mp_chip_figures_none();
   if (name.size == 0) return NULL;
-  for (size_t i = 0; i < mp_num_figures_files; ++i) {
-    if (!mp_str_is(name, mp_figures_files[i].name)) continue;
-    return mp_chip_figures_read(mp_figures_files[i].name, mp_str(mp_figures_files[i].text),
-                                out_figures);
+  for (size_t i = 0; i < mp_num_chip_files; ++i) {
+    if (!mp_str_is(name, mp_chip_files[i].name)) continue;
+    return mp_chip_figures_read(mp_chip_files[i].name, mp_str(mp_chip_files[i].text), out_figures);
   }
   const bool is_file = memchr(name.data, '/', name.size) != NULL ||
                        figures_ends_with(name, MP_STR(".yaml")) ||

@@ -139,6 +139,6 @@ def _use_options(options) -> None:
   import jax
   from jax.extend import backend
 
-  jax.config.update("jax_pjrt_client_create_options", options)
   jax.clear_caches()
   backend.clear_backends()
+  jax.config.update("jax_pjrt_client_create_options", options)

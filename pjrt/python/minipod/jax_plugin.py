@@ -64,6 +64,7 @@ _STEPS = (
     ("to let the first array enter by DLPack", arrays.let_first_enter),
     ("to put an array on very many devices", arrays.scatter_from_host),
     ("the costs of lowered programs", programs.count_costs_before_compiling),
+    ("that options may come too late", start.attend_options),
     ("to give its clocks back", start.attend_clearing, clock.restore),
     ("to coordinate processes", coordination.find_state),
     ("to tell where programs are called from", coordination.find_callers))
@@ -89,8 +90,8 @@ def initialize() -> None:
   # Known before the registration, which computes the flag "experimental" from it.
   guard.teach("that minipod is no experiment", start.mark_nonexperimental)
   # A library named in JAX's own variable is registered by JAX after us: it only needs the rest.
-  if not _named_in_environment():
-    start.register(minipod.library_path(), PRIORITY)
+  if not _named_in_environment() and not start.register(minipod.library_path, PRIORITY):
+    return
   guard.teach("to attend the start of minipod", start.attend_clients, _teach, _make_client)
   guard.teach("to attend its topologies", start.attend_topologies, _teach, _see_topology)
   guard.teach("to add a CPU backend", start.find_cpu_backend)

@@ -26,6 +26,26 @@ def test_a_misspelt_variable_is_named():
   assert said(MINIPOD_TOPOLGY="v5e:4x4", MINIPOD_LOG_LEVEL="off") == []
 
 
+def test_options_that_come_too_late_are_named():
+  returncode, out, err = scenario.finish(scenario.start("""
+      print(len(jax.devices()))
+      jax.config.update("jax_pjrt_client_create_options", {"num_devices": 8})
+      import minipod
+      minipod.use(num_devices=3)
+      print(len(jax.devices()))
+      """))
+  assert (returncode, out) == (0, "4\n3\n")
+  assert len(err.splitlines()) == 1 and "the pod is in use already" in err
+
+
+def test_a_library_that_cannot_be_loaded_is_named(tmp_path):
+  (tmp_path / "broken.so").write_text("no library")
+  for name, why in (("none.so", "there is no such file"), ("broken.so", "broken.so")):
+    error = scenario.run("jax.devices()", fails=True, MINIPOD_LIBRARY=tmp_path / name)
+    last = error.splitlines()[-1]
+    assert "minipod's library cannot be loaded: " in last and why in last and "minipod doctor" in last
+
+
 def beside(folder):
   """A copy of the library, with what the folder has beside it."""
   return shutil.copy(minipod.library_path(), folder)

@@ -591,9 +591,14 @@ static void clouds_names_are_understood(void **state) {
   static const struct {
     const char *name;
     int chips, dims[3];
-  } cases[] = {{"v5litepod-16", 16, {4, 4, 1}}, {"v5e-8 hosts:2", 8, {2, 4, 1}},
-               {"v6e-1", 1, {1, 1, 1}},         {"v4-8", 4, {2, 2, 1}},
-               {"v5p-32", 16, {2, 2, 4}},       {"v3-32", 16, {4, 4, 1}}};
+  } cases[] = {{"v5litepod-16", 16, {4, 4, 1}},
+               {"v5e-8 hosts:2", 8, {2, 4, 1}},
+               {"v6e-1", 1, {1, 1, 1}},
+               {"v4-8", 4, {2, 2, 1}},
+               {"v5p-32", 16, {2, 2, 4}},
+               {"v3-32", 16, {4, 4, 1}},
+               {"tpu-v6e-slice:2x4", 8, {2, 4, 1}},
+               {"tpu-v5-lite-podslice:4x4", 16, {4, 4, 1}}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
     mp_pod_t *pod = pod_named(cases[i].name);
     const mp_pod_info_t *info = mp_pod_info(pod);
@@ -610,11 +615,20 @@ static void clouds_names_are_understood(void **state) {
   }
 }
 
+static void described_pods_have_names(void **state) {
+  (void)state;
+  mp_pod_t *pod = pod_named("two-slices hosts:2");
+  assert_int_equal(mp_pod_info(pod)->num_slices, 2);
+  assert_int_equal(mp_pod_info(pod)->chips_per_slice, 8);
+  mp_pod_release(pod);
+}
+
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, clear_environment, clear_environment)
   const struct CMUnitTest tests[] = {
       CASE(a_core_group_becomes_a_device),
       CASE(clouds_names_are_understood),
+      CASE(described_pods_have_names),
       CASE(more_devices_share_groups_in_pairs),
       CASE(fewer_devices_take_several_groups),
       CASE(fewer_workers_than_groups_leave_none_without),

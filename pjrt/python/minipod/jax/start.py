@@ -10,6 +10,7 @@ import os
 
 from minipod.jax import guard
 
+_OPTIONS = "jax_pjrt_client_create_options"
 _make_cpu_backend = None
 
 
@@ -20,20 +21,35 @@ def mark_nonexperimental() -> None:
   xla_bridge._nonexperimental_plugins.add(guard.PLATFORM)
 
 
-def register(library_path: str, priority: int) -> None:
+def register(find_library, priority: int) -> bool:
+  """Registers the library that `find_library` names.
+
+  Where it cannot be loaded JAX learns why, so that who asks for the platform does; False then.
+  """
   from jax._src import xla_bridge
 
-  # A dict, if an empty one: without it JAX drops `jax_pjrt_client_create_options` once
-  # jax.distributed is in use.
-  xla_bridge.register_plugin(guard.PLATFORM, library_path=library_path, priority=priority,
-                             options={})
+  try:
+    # A dict, if an empty one: without it JAX drops `jax_pjrt_client_create_options` once
+    # jax.distributed is in use.
+    xla_bridge.register_plugin(guard.PLATFORM, library_path=find_library(), priority=priority,
+                               options={})
+    return True
+  except Exception as error:  # whatever finding and loading it raise
+    why = f"minipod's library cannot be loaded: {error} (`minipod doctor` tells more)"
+  guard.say(why)
+
+  def refuse():
+    raise RuntimeError(why)
+
+  xla_bridge.register_backend_factory(guard.PLATFORM, refuse, priority=priority)
+  return False
 
 
 def is_for_shapes() -> bool:
   """Whether the user has asked for runs without values, where not a description of the pod does."""
   import jax
 
-  options = jax.config.jax_pjrt_client_create_options
+  options = getattr(jax.config, _OPTIONS)
   chosen = options.get("values") if isinstance(options, dict) else None
   return (chosen or os.environ.get("MINIPOD_VALUES")) == "shapes"
 
@@ -92,6 +108,25 @@ def attend_clearing(attend) -> None:
     attend()
 
   xla_bridge._clear_backends = clear_backends
+
+
+def attend_options() -> None:
+  """Says of options that are set when a client is there already that they come too late for it."""
+  import jax
+  from jax._src import xla_bridge
+
+  update = jax.config.update
+  _ = xla_bridge._backends
+
+  @functools.wraps(update)
+  def attended(name, value):
+    is_late = name == _OPTIONS and guard.PLATFORM in xla_bridge._backends
+    if is_late and value != getattr(jax.config, _OPTIONS):
+      guard.say("the pod is in use already, and keeps its options: these are for the next client"
+                " (minipod.use changes the pod, jax.extend.backend.clear_backends ends it)")
+    update(name, value)
+
+  jax.config.update = attended
 
 
 def keep_cpu_backend() -> None:
