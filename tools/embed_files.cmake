@@ -1,6 +1,6 @@
 # cmake -DOUT=FILE.c -DCHIPS=A.yaml;B.yaml -DPODS=C.yaml -P embed_files.cmake: the files as tables of C
-# strings (topology/carried_files.h).
-set(text "// Made of configs/ by tools/embed_files.cmake.\n#include \"topology/carried_files.h\"\n\n")
+# strings (topology/presets.h).
+set(text "// Made of configs/ by tools/embed_files.cmake.\n#include \"topology/presets.h\"\n\n")
 foreach(kind CHIPS PODS)
   set(table "")
   list(LENGTH ${kind} count)

@@ -1,4 +1,5 @@
-// Well-known machines: names, and what they set in a description. The figures never change.
+// Well-known machines: names, and what they set in a description. The figures never change. And
+// files of configs/ that the library carries, so that their names are enough.
 #ifndef MINIPOD_TOPOLOGY_PRESETS_H_
 #define MINIPOD_TOPOLOGY_PRESETS_H_
 
@@ -22,5 +23,19 @@ const char *mp_preset_name(const mp_preset_t *preset);
 const mp_preset_setting_t *mp_preset_setting(const mp_preset_t *preset, size_t index);
 // Appends "v2, v3, …".
 void mp_preset_list(mp_strbuf_t *out_text);
+
+// A file of configs/; CMake makes the tables (tools/embed_files.cmake).
+typedef struct {
+  const char *name;  // "v5e", of v5e.yaml
+  const char *text;
+} mp_carried_file_t;
+
+// Figures of chips: configs/chips/.
+extern const mp_carried_file_t mp_chip_files[];
+extern const size_t mp_num_chip_files;
+
+// Described pods: configs/.
+extern const mp_carried_file_t mp_pod_files[];
+extern const size_t mp_num_pod_files;
 
 #endif  // MINIPOD_TOPOLOGY_PRESETS_H_

@@ -1,5 +1,4 @@
 // The one-line form: NAME[:GRID] or a file, then key:value words.
-#include "topology/carried_files.h"
 #include "topology/cloud_names.h"
 #include "topology/presets.h"
 #include "topology/spec.h"

@@ -104,13 +104,6 @@ def test_commands_of_the_readme(tmp_path):
   assert said == ""
 
 
-def test_pytest_of_the_readme(tmp_path):
-  code = re.search(r"## Tests on pods\n.*?```python\n(.*?)```", README, re.DOTALL).group(1)
-  (tmp_path / "test_readme.py").write_text("import pytest\n" + code)
-  # What it says of processes costs more, and the site's page of it is run (cookbook/ci.md).
-  assert "1 passed, 1 deselected" in execute("python -m pytest -q -p no:cacheprovider test_readme.py -k test_step", tmp_path)
-
-
 def test_sphinx(tmp_path):
   if os.environ.get("MINIPOD_TEST_FULL") == "1":
     command = [SITE / "build", tmp_path / "html"]
