@@ -7,6 +7,7 @@ FOLDER becomes a copy of tools/site/pages with a folder `made` in it.  Nothing o
 operations take are asked of the library (MINIPOD_LIBRARY, or that of build/).
 """
 
+import ast
 import os
 import pathlib
 import re
@@ -112,6 +113,31 @@ def versions() -> str:
   ])
 
 
+def functions(file: str) -> str:
+  """The public functions and classes of a module, with their signatures and docstrings."""
+  parts = []
+  for node in ast.parse((ROOT / file).read_text()).body:
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+      parts += _described(node, "minipod." if file.endswith("__init__.py") else "", 3)
+  return "\n".join(parts)
+
+
+def _described(node, prefix: str, level: int) -> list[str]:
+  text = ast.get_docstring(node)
+  if text is None:
+    return []
+  shown = f"{prefix}{node.name}"
+  if isinstance(node, ast.FunctionDef):
+    arguments = ast.unparse(node.args).removeprefix("self, ").removeprefix("self")
+    is_property = any(ast.unparse(each) in ("property", "pytest.fixture") for each in node.decorator_list)
+    shown += "" if is_property else f"({arguments})"
+  lines = [f"{'#' * level} `{shown}`", "", "```text", text, "```", ""]
+  for inner in getattr(node, "body", []) if isinstance(node, ast.ClassDef) else []:
+    if isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_"):
+      lines += _described(inner, f"{node.name}.", level + 1)
+  return lines
+
+
 def presets() -> str:
   return " ".join(sorted(code(path.stem) for path in (ROOT / "configs/chips").glob("*.yaml")))
 
@@ -157,6 +183,8 @@ def main(out: pathlib.Path) -> None:
       "faults": section("configs/README.md", "Faults"),
       "machines": section("configs/README.md", "Known machines"),
       "mesh_order": section("configs/README.md", "A worked example: two orders of a mesh"),
+      "package": functions("pjrt/python/minipod/__init__.py"),
+      "testing": functions("pjrt/python/minipod/testing.py"),
       "program": section("sim/README.md", "What becomes of a program"),
       "published": section("tools/published/README.md"),
       "overlap": section("sim/chip/schedule/README.md", "Which collectives"),

@@ -22,6 +22,8 @@ jax.distributed.  Lines of their output begin with the number of their process. 
 others are ended, and its exit code is that of the command."""
 # How long the others have, from the first failure on, to say what they have to say and to end.
 GRACE_SECONDS = 5.0
+# How the variables begin that processes on other hosts get, too.
+_CARRIED = ("MINIPOD_", "JAX_", "XLA_", "PJRT_", "PYTHON")
 # What mpirun puts before each line with --tag-output: [job,rank]<stream>:
 _TAG = re.compile(rb"\[\d+,(\d+)\]<\w+>:")
 
@@ -101,9 +103,10 @@ def _run_mpi(asked: argparse.Namespace, words: list[str], printer: _Printer) -> 
     flags.append("--allow-run-as-root")
   if asked.hosts:
     flags += ["--hostfile" if os.path.isfile(asked.hosts) else "--host", asked.hosts]
-  for name in ("MINIPOD_TOPOLOGY", "MINIPOD_DEVICES", "PYTHONUNBUFFERED"):
-    if asked.hosts and name in _environment(asked):
-      flags += ["-x", name]
+    # On other hosts mpirun sets none of the variables that are set here, unless it is told.
+    for name in sorted(_environment(asked)):
+      if name.startswith(_CARRIED):
+        flags += ["-x", name]
   with subprocess.Popen(["mpirun", *flags, *words], env=_environment(asked), stdin=subprocess.DEVNULL,
                         stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
     printer.follow(process.stdout, sys.stdout, None)
