@@ -27,6 +27,9 @@ typedef enum {
       MP_POD_FAULT_KIND_COUNT
 } mp_pod_fault_kind_t;
 
+// "device" for DEVICE: the key that makes a fault one of this kind.
+const char *mp_pod_fault_kind_name(mp_pod_fault_kind_t kind);
+
 // One fault. What the list does not say is 0 (or false, or NULL) where nothing else is said.
 typedef struct {
   mp_pod_fault_kind_t kind;

@@ -37,11 +37,16 @@ static const fault_key_t k_keys[MP_POD_FAULT_KEY_COUNT] = {
 #undef FAULT_KEY_ROW
 };
 
-static const char *const k_kinds[] = {
 #define FAULT_KIND_TEXT(name, text) text,
-    MP_POD_FAULT_KINDS(FAULT_KIND_TEXT)
+static const char *const k_kinds[] = {MP_POD_FAULT_KINDS(FAULT_KIND_TEXT)};
 #undef FAULT_KIND_TEXT
-};
+#define FAULT_KIND_LISTED(name, text) ", " text
+static const char *const k_kinds_listed = MP_POD_FAULT_KINDS(FAULT_KIND_LISTED);
+#undef FAULT_KIND_LISTED
+
+const char *mp_pod_fault_kind_name(mp_pod_fault_kind_t kind) {
+  return k_kinds[kind];
+}
 
 // ---- Errors ----
 
@@ -210,11 +215,8 @@ static mp_status_t fault_value_find_kind(mp_pod_fault_reading_t *reading) {
   int kind = 0;
   while (kind < MP_POD_FAULT_KIND_COUNT && kinds != 1u << kind) ++kind;
   if (kind == MP_POD_FAULT_KIND_COUNT) {
-    return mp_status_make(
-        MP_INVALID_ARGUMENT,
-        "%s:%d: a fault needs one of the keys device, host, slice, outages, link, "
-        "stragglers, flip",
-        reading->origin, reading->line);
+    return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: a fault needs one of the keys %s",
+                          reading->origin, reading->line, k_kinds_listed + strlen(", "));
   }
   reading->fault->kind = (mp_pod_fault_kind_t)kind;
   return NULL;

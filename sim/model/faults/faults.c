@@ -87,7 +87,8 @@ static mp_status_t faults_check_unit(const mp_faults_t *faults, const mp_fault_r
   if (unit <= last) return NULL;
   return mp_status_make(MP_INVALID_ARGUMENT,
                         MP_FAULT_RULE_FORMAT ": key '%s': expected 0 to %" PRIu64 ", got %" PRIu64,
-                        MP_FAULT_RULE_ARGS(rule), mp_fault_kind_name(rule->what.kind), last, unit);
+                        MP_FAULT_RULE_ARGS(rule), mp_pod_fault_kind_name(rule->what.kind), last,
+                        unit);
 }
 
 static mp_status_t faults_refuse_link(const mp_faults_t *faults, const mp_fault_rule_t *rule) {

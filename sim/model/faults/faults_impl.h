@@ -39,8 +39,6 @@ struct mp_faults_s {
 // Of a device: the slice or host of the pod that it belongs to, by the kind of a fault; itself for
 // other kinds.
 uint64_t mp_fault_unit(const mp_pod_t *pod, mp_pod_fault_kind_t kind, uint32_t device);
-// "device", "host" and "slice": what a fault of this kind is of, in messages.
-const char *mp_fault_kind_name(mp_pod_fault_kind_t kind);
 // OUTAGES: what kind of thing is down, and whether the one with this number is at a launch (from
 // 1).
 mp_pod_fault_kind_t mp_fault_outage_kind(const mp_pod_fault_t *what);

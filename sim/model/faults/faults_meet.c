@@ -61,7 +61,7 @@ static mp_status_code_t faults_meet_code(mp_pod_fault_kind_t kind) {
 static mp_status_t faults_meet_dead(const mp_faults_launch_t *launch, const mp_fault_rule_t *rule,
                                     uint64_t step, mp_pod_fault_kind_t kind, const char *name,
                                     const mp_collective_t *user) {
-  const char *what = kind == MP_POD_FAULT_LINK ? "link" : mp_fault_kind_name(kind);
+  const char *what = mp_pod_fault_kind_name(kind);
   char number[48] = "";
   if (step != 0) snprintf(number, sizeof(number), " (launch %" PRIu64 ")", step);
   mp_strbuf_t need;
@@ -273,7 +273,7 @@ static mp_status_t faults_meet_on_way(mp_faults_t *faults, const mp_fault_rule_t
   if (rule->what.kind != MP_POD_FAULT_LINK) {
     if (faults_meet_takes_end(faults, rule, from, out_kind, &unit) ||
         faults_meet_takes_end(faults, rule, to, out_kind, &unit)) {
-      snprintf(name, size, "%s %" PRIu64, mp_fault_kind_name(*out_kind), unit);
+      snprintf(name, size, "%s %" PRIu64, mp_pod_fault_kind_name(*out_kind), unit);
     }
     return NULL;
   }

@@ -10,10 +10,6 @@ uint64_t mp_fault_unit(const mp_pod_t *pod, mp_pod_fault_kind_t kind, uint32_t d
   return device;
 }
 
-const char *mp_fault_kind_name(mp_pod_fault_kind_t kind) {
-  return kind == MP_POD_FAULT_SLICE ? "slice" : kind == MP_POD_FAULT_HOST ? "host" : "device";
-}
-
 mp_pod_fault_kind_t mp_fault_outage_kind(const mp_pod_fault_t *what) {
   return what->outage_of[0] == 's'   ? MP_POD_FAULT_SLICE
          : what->outage_of[0] == 'h' ? MP_POD_FAULT_HOST
