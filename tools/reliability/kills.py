@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Random SIGKILLs: what the survivors of a process see, and what is left behind.
+
+    tools/reliability/kills.py --cases 200 --seed 1 [--processes 2,4,8] [--transport shm,mpi]
+
+Each case starts processes that share one pod and do what programs do, over and over: compile, reduce over all devices,
+move arrays between processes, read results.  At a moment that the seed chooses, from the start of Python on, one of them is
+killed.  What is wanted: each survivor gets an error, names the dead process where it says who it is, and ends by itself
+with the exit code of its script; nobody hangs or is aborted, and neither processes nor files in /dev/shm or /tmp stay.
+
+`shm`: processes of one host that jax.distributed.initialize() joins.  `mpi`: the processes of an mpirun, which ends
+the others itself.  Where the first process is killed, which has JAX's coordination service, JAX itself ends the others
+(with SIGABRT; counted apart).
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+MEMBER = pathlib.Path(__file__).parent / "member.py"
+# From the start of Python on, in which a process of a job of this many is killed: before it meets the others, while it
+# does, at work.
+START_SECONDS = 4.0
+WORK_SECONDS = 3.0
+ERROR_CODE = 7  # of member.py: it has seen an error
+
+
+def free_port() -> int:
+  with socket.socket() as probe:
+    probe.bind(("127.0.0.1", 0))
+    return probe.getsockname()[1]
+
+
+def things_left() -> set[str]:
+  found = set()
+  for folder in ("/dev/shm", "/tmp"):
+    found |= {f"{folder}/{name}" for name in os.listdir(folder)
+              if "minipod" in name or name.startswith(("ompi.", "vader", "ucx"))}
+  return found
+
+
+class Case:
+  """One job, one of whose processes is killed."""
+
+  def __init__(self, number: int, seed: int, sizes: list[int], transports: list[str], patience: float):
+    self._random = random.Random(f"{seed}/{number}")
+    self.number = number
+    self.transport = self._random.choice(transports)
+    self.size = self._random.choice(sizes)
+    self.victim = self._random.randrange(self.size)
+    self.is_early = self._random.random() < 0.3
+    self.patience = patience
+    self.findings: list[str] = []
+    self.slowest = 0.0  # seconds from the kill to a survivor's error
+    self.outcomes: collections.Counter = collections.Counter()
+
+  def _start(self, folder: pathlib.Path) -> list[subprocess.Popen]:
+    env = {**os.environ, "JAX_PLATFORMS": "minipod", "MINIPOD_DEVICES": "2", "TF_CPP_MIN_LOG_LEVEL": "3",
+           "RELIABILITY_FOLDER": str(folder), "RELIABILITY_SEED": str(self._random.randrange(1 << 30))}
+    member = [sys.executable, str(MEMBER)]
+    if self.transport == "mpi":
+      words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(self.size), *member, "mpi"]
+      return [subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)]
+    address = f"127.0.0.1:{free_port()}"
+    return [subprocess.Popen([*member, address, str(self.size), str(rank)], env=env, stdout=subprocess.DEVNULL,
+                             stderr=open(folder / f"{rank}.err", "wb"), start_new_session=True)
+            for rank in range(self.size)]
+
+  def _pids(self, folder: pathlib.Path, processes: list[subprocess.Popen]) -> dict[int, int]:
+    if self.transport != "mpi":
+      return {rank: process.pid for rank, process in enumerate(processes)}
+    return {int(path.stem): int(path.read_text() or 0) for path in folder.glob("*.pid")}
+
+  def _wait_for_moment(self, folder: pathlib.Path, processes) -> None:
+    if self.is_early:
+      time.sleep(self._random.random() * START_SECONDS)
+      return
+    end = time.monotonic() + 120
+    while time.monotonic() < end and len(list(folder.glob("*.works"))) < self.size:
+      if all(process.poll() is not None for process in processes):
+        return
+      time.sleep(0.02)
+    time.sleep(self._random.random() * WORK_SECONDS)
+
+  def run(self, folder: pathlib.Path) -> None:
+    before = things_left()
+    processes = self._start(folder)
+    self._wait_for_moment(folder, processes)
+    pids = self._pids(folder, processes)
+    if not pids.get(self.victim):
+      time.sleep(1)
+      pids = self._pids(folder, processes)
+    killed = time.time()
+    try:
+      os.kill(pids[self.victim], signal.SIGKILL)
+    except (KeyError, ProcessLookupError):
+      self.findings.append("the process to kill was not there")
+    self._watch(folder, processes, killed)
+    for path in sorted(things_left() - before):
+      self.findings.append(f"left: {path}")
+
+  def _watch(self, folder: pathlib.Path, processes, killed: float) -> None:
+    end = time.monotonic() + self.patience
+    while time.monotonic() < end and any(process.poll() is None for process in processes):
+      time.sleep(0.02)
+    for rank, process in enumerate(processes):
+      if process.poll() is None:
+        self.findings.append(f"hangs: process {rank}")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+      elif self.transport != "mpi" and rank != self.victim:
+        self._judge(rank, process.returncode)
+      elif self.transport == "mpi":
+        self.outcomes["mpirun ended with an error" if process.returncode else "mpirun ended well"] += 1
+    for path in folder.glob("*.error"):
+      moment, _, text = path.read_text().partition(" ")
+      self.slowest = max(self.slowest, float(moment) - killed)
+      self.outcomes[text.split(":")[0].strip()[:40]] += 1
+
+  def _judge(self, rank: int, code: int) -> None:
+    if code == ERROR_CODE:
+      self.outcomes["survivor saw an error"] += 1
+    elif code == -signal.SIGABRT and self.victim == 0:
+      self.outcomes["JAX ended a survivor of the first process"] += 1
+    elif code == -signal.SIGABRT and self.is_early:
+      self.outcomes["JAX ended a survivor at the start"] += 1
+    else:
+      self.findings.append(f"process {rank} ended with {code}")
+
+
+def main() -> int:
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("--cases", type=int, default=20)
+  parser.add_argument("--first", type=int, default=0, help="number of the first case")
+  parser.add_argument("--seed", type=int, default=1)
+  parser.add_argument("--processes", default="2,4,8")
+  parser.add_argument("--transport", default="shm,mpi")
+  parser.add_argument("--patience", type=float, default=60, help="seconds until a survivor counts as hanging")
+  asked = parser.parse_args()
+  outcomes: collections.Counter = collections.Counter()
+  slowest, bad = [], 0
+  import tempfile
+  for number in range(asked.first, asked.first + asked.cases):
+    case = Case(number, asked.seed, [int(size) for size in asked.processes.split(",")], asked.transport.split(","), asked.patience)
+    with tempfile.TemporaryDirectory(prefix="kills-") as folder:
+      case.run(pathlib.Path(folder))
+      texts = "".join(f"\n  {path.name}: {path.read_text(errors='replace')[-600:]}" for path in sorted(pathlib.Path(folder).glob("*.err"))) if case.findings else ""
+    outcomes += case.outcomes
+    slowest.append(case.slowest)
+    if case.findings:
+      bad += 1
+    print(f"{number}: {case.transport}, {case.size} processes, killed {case.victim} {'at the start' if case.is_early else 'at work'}:"
+          f" {case.slowest:.2f} s{''.join('; ' + finding for finding in case.findings)}{texts}", flush=True)
+  print(f"\n{asked.cases} cases, {bad} with findings; slowest error {max(slowest):.2f} s, median {sorted(slowest)[len(slowest) // 2]:.2f} s")
+  for what, count in outcomes.most_common():
+    print(f"  {count:5} {what}")
+  return 1 if bad else 0
+
+
+if __name__ == "__main__":
+  sys.exit(main())
