@@ -27,6 +27,7 @@ def register(find_library, priority: int) -> bool:
   Where it cannot be loaded JAX learns why, so that who asks for the platform does; False then.
   """
   from jax._src import xla_bridge
+  from jax.extend import backend
 
   try:
     # A dict, if an empty one: without it JAX drops `jax_pjrt_client_create_options` once
@@ -41,7 +42,7 @@ def register(find_library, priority: int) -> bool:
   def refuse():
     raise RuntimeError(why)
 
-  xla_bridge.register_backend_factory(guard.PLATFORM, refuse, priority=priority)
+  backend.register_backend_factory(guard.PLATFORM, refuse, priority=priority)
   return False
 
 
