@@ -263,11 +263,13 @@ void mp_world_post(mp_world_t *world, mp_packet_t *packet) {
   mp_world_ring(world);
 }
 
-static void world_take_goodbye(mp_world_t *world, uint32_t from, uint32_t exit_status) {
+static void world_take_goodbye(mp_world_t *world, const mp_packet_t *packet) {
+  const uint32_t from = packet->from, exit_status = packet->envelope.words[1];
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(world, from, name);
   mp_lock(&world->lock);
   world->peers[from].has_left = true;
+  world->peers[from].skips_end = packet->envelope.words[2] != 0;
   mp_unlock(&world->lock);
   mp_world_lose(world, from,
                 exit_status == 0 ? mp_status_make(MP_UNAVAILABLE, "%s has exited", name)
@@ -287,7 +289,7 @@ void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
     return;
   }
   if (is_own && word == MP_WORLD_GOODBYE) {
-    world_take_goodbye(world, packet->from, packet->envelope.words[1]);
+    world_take_goodbye(world, packet);
   }
   if (number >= MP_WORLD_CHANNELS) {
     mp_packet_release(packet);

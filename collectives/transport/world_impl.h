@@ -60,6 +60,7 @@ typedef struct {
   // takes the lock of one peer alone.
   atomic_bool is_gone;
   bool has_left;    // it has said goodbye; under the world's lock
+  bool skips_end;   // and that it meets nobody at its end (mp_world_skip_end); likewise
   mp_status_t why;  // the reason, written before is_gone
 } mp_peer_state_t;
 
@@ -89,6 +90,7 @@ struct mp_world_s {
   mp_packet_list_t blobs;      // packets of agreements that are not over, in order of arrival
   uint64_t num_agreements;     // begun so far
   mp_agreement_t *agreements;  // those in progress
+  bool skips_end;              // mp_world_skip_end
   bool has_said_goodbye;
 
   pthread_t thread;  // the progress thread
@@ -105,7 +107,7 @@ enum { MP_WORLD_OWN_CHANNEL = MP_WORLD_CHANNELS };
 // What packets of the world's own channel are, in words[0].
 typedef enum {
   MP_WORLD_EXCHANGE,  // key[0]: number of the agreement, key[1]: of its exchange; the bytes
-  MP_WORLD_GOODBYE,   // words[1]: the exit status
+  MP_WORLD_GOODBYE,   // words[1]: the exit status, words[2]: whether it skips the end
   MP_WORLD_VERDICT,   // what became of an agreement: key[0] its number, words[1] the status code;
                       // bytes: the error's text, if there was memory for it
 } mp_world_word_t;
@@ -124,6 +126,9 @@ void mp_world_add_transport(mp_world_t *world, mp_transport_t *transport);
 // Tells all other ranks that this one sends no more, because it exits with this status. Later sends
 // fail. A second call has no effect.
 void mp_world_say_goodbye(mp_world_t *world, uint32_t exit_status);
+// Before the goodbye: has it say that this process meets nobody at its end, because one of them is
+// lost. Who hears that need not know of the lost one.
+void mp_world_skip_end(mp_world_t *world);
 // Waits until every packet that was sent has left this process; false after `timeout_s` seconds.
 bool mp_world_drain(mp_world_t *world, double timeout_s);
 // Waits until all others have said goodbye or are lost; false after `timeout_s` seconds.

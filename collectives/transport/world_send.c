@@ -105,15 +105,22 @@ bool mp_world_is_goodbye(const mp_envelope_t *envelope) {
   return envelope->channel == MP_WORLD_OWN_CHANNEL && envelope->words[0] == MP_WORLD_GOODBYE;
 }
 
+void mp_world_skip_end(mp_world_t *world) {
+  mp_lock(&world->lock);
+  world->skips_end = true;
+  mp_unlock(&world->lock);
+}
+
 void mp_world_say_goodbye(mp_world_t *world, uint32_t exit_status) {
   // Said once, although the end of an attempt to join and the end of the process may meet here. It
   // is sent without the lock, since each peer's own comes with the sending.
   mp_lock(&world->lock);
   bool is_first = !world->has_said_goodbye;
   world->has_said_goodbye = true;
+  const bool skips_end = world->skips_end;
   mp_unlock(&world->lock);
   mp_envelope_t goodbye = {.channel = MP_WORLD_OWN_CHANNEL,
-                           .words = {MP_WORLD_GOODBYE, exit_status}};
+                           .words = {MP_WORLD_GOODBYE, exit_status, skips_end}};
   for (uint32_t rank = 0; is_first && rank < world->size; ++rank) {
     // If the goodbye cannot be sent, the other process is gone and does not wait for it.
     if (rank != world->rank)

@@ -97,13 +97,13 @@ bool mp_leave_is_quick(void) {
   return leave_is_member() && g_leave.module == NULL;
 }
 
-// A process that has ended without a goodbye.
+// A process that has ended without a goodbye, or has met one that has.
 static bool leave_is_lost(mp_world_t *world, uint32_t rank) {
   const mp_peer_state_t *peer = &world->peers[rank];
   // Both at once: a goodbye sets has_left first and is_gone in a later turn of the lock. If it came
   // between two looks here, a process that has left in order would count as lost.
   mp_lock(&world->lock);
-  const bool is_lost = !peer->has_left && atomic_load(&peer->is_gone);
+  const bool is_lost = peer->skips_end || (!peer->has_left && atomic_load(&peer->is_gone));
   mp_unlock(&world->lock);
   return rank != world->rank && is_lost;
 }
@@ -113,6 +113,7 @@ bool mp_leave_early(uint32_t status) {
   if (!mp_leave_is_quick() || world == NULL) return false;
   bool has_lost = false;
   for (uint32_t rank = 0; rank < world->size; ++rank) has_lost |= leave_is_lost(world, rank);
+  if (has_lost) mp_world_skip_end(world);
   leave_quickly(status);
   if (has_lost && g_leave.rank == 0) leave_last(world, mp_clock_seconds() + g_leave.timeout_s);
   return has_lost;

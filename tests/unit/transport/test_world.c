@@ -163,6 +163,7 @@ static void tells_who_has_left(void **state) {
   mp_world_close(worlds[1]);
   await_count(&inboxes[0].num_lost, 1);
   assert_int_equal(inboxes[0].num_packets, 10);  // what was sent comes before the goodbye
+  assert_false(worlds[0]->peers[1].skips_end);
   assert_non_null(strstr(inboxes[0].why, "process 1 (pid "));
   assert_non_null(strstr(inboxes[0].why, "has exited"));
   assert_status(send_number(worlds[0], 1, 0, 8), MP_UNAVAILABLE, "process 1");
@@ -176,8 +177,11 @@ static void tells_who_has_left(void **state) {
   size_t *sizes;
   assert_status(mp_world_exchange(worlds[2], "x", 1, 100, &bytes, &sizes), MP_UNAVAILABLE,
                 "process 1");
-  mp_world_close(worlds[0]);
+  mp_world_skip_end(worlds[2]);  // it has met with a loss
   mp_world_close(worlds[2]);
+  await_count(&inboxes[0].num_lost, 3);
+  assert_true(worlds[0]->peers[2].skips_end);
+  mp_world_close(worlds[0]);
 }
 
 // ---- Exchanges ----
