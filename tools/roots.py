@@ -18,7 +18,7 @@ print(jax.device_count(), f(np.array([device.id for device in jax.local_devices(
 SHARDED = """
 import jax, numpy as np
 mesh = jax.sharding.Mesh(jax.devices(), ("x",))
-a = jax.device_put(np.arange(64.0).reshape(8, 8), jax.NamedSharding(mesh, jax.P("x")))
+a = jax.device_put(np.arange(64.0).reshape(16, 4), jax.NamedSharding(mesh, jax.P("x")))
 print(jax.devices()[0].device_kind, float(jax.jit(lambda a: (a * a).sum())(a)))
 """
 TIMED = SHARDED + """
@@ -43,7 +43,8 @@ def main() -> int:
   script = pathlib.Path("/try/script.py")
   libc = " ".join(platform.libc_ver())
   found = [name for name in ("gcc", "cc", "clang", "mpirun", "lstopo") if shutil.which(name)]
-  print(f"  {platform.freedesktop_os_release()['PRETTY_NAME']}, {libc}, Python {platform.python_version()}, compilers and tools: {found or 'none'}")
+  name = platform.freedesktop_os_release()["PRETTY_NAME"]
+  print(f"  {name}, {libc}, Python {platform.python_version()}, compilers and tools: {found or 'none'}")
   failed = 0
 
   def show(what: str, said: str, told: str) -> None:

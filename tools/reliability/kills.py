@@ -22,6 +22,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 MEMBER = pathlib.Path(__file__).parent / "member.py"
@@ -38,12 +39,10 @@ def free_port() -> int:
     return probe.getsockname()[1]
 
 
-def things_left() -> set[str]:
-  found = set()
-  for folder in ("/dev/shm", "/tmp"):
-    found |= {f"{folder}/{name}" for name in os.listdir(folder)
-              if "minipod" in name or name.startswith(("ompi.", "vader", "ucx"))}
-  return found
+def things_left(folder: pathlib.Path) -> set[str]:
+  """What a case has left: of /dev/shm, which all share, and of its own folder for temporary files."""
+  shared = {f"/dev/shm/{name}" for name in os.listdir("/dev/shm") if "minipod" in name or name.startswith("vader")}
+  return shared | {f"TMPDIR/{path.name}" for path in (folder / "tmp").iterdir()}
 
 
 class Case:
@@ -63,11 +62,13 @@ class Case:
 
   def _start(self, folder: pathlib.Path) -> list[subprocess.Popen]:
     env = {**os.environ, "JAX_PLATFORMS": "minipod", "MINIPOD_DEVICES": "2", "TF_CPP_MIN_LOG_LEVEL": "3",
-           "RELIABILITY_FOLDER": str(folder), "RELIABILITY_SEED": str(self._random.randrange(1 << 30))}
+           "TMPDIR": str(folder / "tmp"), "RELIABILITY_FOLDER": str(folder),
+           "RELIABILITY_SEED": str(self._random.randrange(1 << 30))}
     member = [sys.executable, str(MEMBER)]
     if self.transport == "mpi":
-      words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(self.size), *member, "mpi"]
-      return [subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)]
+      words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(self.size)]
+      return [subprocess.Popen([*words, *member, "mpi"], env=env, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, start_new_session=True)]
     address = f"127.0.0.1:{free_port()}"
     return [subprocess.Popen([*member, address, str(self.size), str(rank)], env=env, stdout=subprocess.DEVNULL,
                              stderr=open(folder / f"{rank}.err", "wb"), start_new_session=True)
@@ -89,8 +90,20 @@ class Case:
       time.sleep(0.02)
     time.sleep(self._random.random() * WORK_SECONDS)
 
-  def run(self, folder: pathlib.Path) -> None:
-    before = things_left()
+  def judge(self) -> str:
+    """Runs the case; what there is to say of it."""
+    with tempfile.TemporaryDirectory(prefix="kills-") as name:
+      folder = pathlib.Path(name)
+      self._run(folder)
+      said = [f"\n  {path.name}: {path.read_text(errors='replace')[-600:]}"
+              for path in sorted(folder.glob("*.err")) if self.findings]
+    when = "at the start" if self.is_early else "at work"
+    return (f"{self.number}: {self.transport}, {self.size} processes, killed {self.victim} {when}:"
+            f" {self.slowest:.2f} s{''.join('; ' + finding for finding in self.findings)}{''.join(said)}")
+
+  def _run(self, folder: pathlib.Path) -> None:
+    (folder / "tmp").mkdir()
+    before = things_left(folder)
     processes = self._start(folder)
     self._wait_for_moment(folder, processes)
     pids = self._pids(folder, processes)
@@ -103,7 +116,7 @@ class Case:
     except (KeyError, ProcessLookupError):
       self.findings.append("the process to kill was not there")
     self._watch(folder, processes, killed)
-    for path in sorted(things_left() - before):
+    for path in sorted(things_left(folder) - before):
       self.findings.append(f"left: {path}")
 
   def _watch(self, folder: pathlib.Path, processes, killed: float) -> None:
@@ -146,19 +159,15 @@ def main() -> int:
   asked = parser.parse_args()
   outcomes: collections.Counter = collections.Counter()
   slowest, bad = [], 0
-  import tempfile
+  sizes = [int(size) for size in asked.processes.split(",")]
   for number in range(asked.first, asked.first + asked.cases):
-    case = Case(number, asked.seed, [int(size) for size in asked.processes.split(",")], asked.transport.split(","), asked.patience)
-    with tempfile.TemporaryDirectory(prefix="kills-") as folder:
-      case.run(pathlib.Path(folder))
-      texts = "".join(f"\n  {path.name}: {path.read_text(errors='replace')[-600:]}" for path in sorted(pathlib.Path(folder).glob("*.err"))) if case.findings else ""
+    case = Case(number, asked.seed, sizes, asked.transport.split(","), asked.patience)
+    print(case.judge(), flush=True)
     outcomes += case.outcomes
     slowest.append(case.slowest)
-    if case.findings:
-      bad += 1
-    print(f"{number}: {case.transport}, {case.size} processes, killed {case.victim} {'at the start' if case.is_early else 'at work'}:"
-          f" {case.slowest:.2f} s{''.join('; ' + finding for finding in case.findings)}{texts}", flush=True)
-  print(f"\n{asked.cases} cases, {bad} with findings; slowest error {max(slowest):.2f} s, median {sorted(slowest)[len(slowest) // 2]:.2f} s")
+    bad += bool(case.findings)
+  middle = sorted(slowest)[len(slowest) // 2]
+  print(f"\n{asked.cases} cases, {bad} with findings; slowest error {max(slowest):.2f} s, median {middle:.2f} s")
   for what, count in outcomes.most_common():
     print(f"  {count:5} {what}")
   return 1 if bad else 0
