@@ -427,7 +427,7 @@ static void mpi_close_receives(mpi_t *self) {
     if (is_posted) self->module->cancel(&self->header_requests[i]);
   }
   self->is_open = false;
-  // After the last call of MPI. Who sees it (mp_mpi_is_closed) may finalize MPI, on its own thread.
+  // After the last call of MPI. Who sees it (mpi_is_closed) may finalize MPI, on its own thread.
   atomic_store(&self->is_closed, true);
 }
 
@@ -464,14 +464,14 @@ static bool mpi_drained(mp_transport_t *transport) {
   return atomic_load(&self->num_pending) == 0 || atomic_load(&self->is_closed);
 }
 
-void mp_mpi_close(mp_transport_t *transport) {
+static void mpi_close(mp_transport_t *transport) {
   mpi_t *self = (mpi_t *)transport;
   // Before the bell, so that the progress thread sees it in the round that the bell makes.
   atomic_store(&self->must_close, true);
   mp_world_ring(self->world);
 }
 
-bool mp_mpi_is_closed(mp_transport_t *transport) {
+static bool mpi_is_closed(mp_transport_t *transport) {
   return atomic_load(&((mpi_t *)transport)->is_closed);
 }
 
@@ -508,6 +508,8 @@ static const mp_transport_ops_t g_mpi_ops = {
     .progress = mpi_progress,
     .poll_after_us = mpi_poll_after_us,
     .drained = mpi_drained,
+    .close = mpi_close,
+    .is_closed = mpi_is_closed,
     .release = mpi_release,
 };
 

@@ -2,7 +2,8 @@
 //
 // A packet is one MPI message on the tag of headers, with small data behind the header; larger data
 // follow in pieces on a tag of their own. MPI keeps the order per sender and tag. All MPI calls are
-// made on the progress thread, and none of them waits.
+// made on the progress thread, and none of them waits. Who has closed the transport may finalize
+// MPI.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_MPI_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_MPI_H_
 
@@ -13,10 +14,5 @@
 // its communicator. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_mpi_create(mp_world_t *world, const mp_mpi_module_t *module,
                                        mp_transport_t **out_transport);
-// Asks the progress thread to cancel the receives and to stop: no more messages will come or go.
-// Any thread; returns at once.
-void mp_mpi_close(mp_transport_t *transport);
-// True when the progress thread has done so: it does not call MPI any more. Any thread.
-bool mp_mpi_is_closed(mp_transport_t *transport);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_MPI_H_

@@ -4,7 +4,11 @@
 // cannot go at once waits in a queue of its own until progress() is called. Packets to one
 // destination go out in the order of send(), and are handed to mp_world_arrive in that order.
 //
-// All functions except send() and drained() are called on the progress thread of the world alone.
+// Between hosts there is one kind of transport in a job, and this table is all that the rest knows
+// of it.
+//
+// All functions except send(), drained(), close() and is_closed() are called on the progress thread
+// of the world alone.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_TRANSPORT_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_TRANSPORT_H_
 
@@ -31,6 +35,11 @@ typedef struct {
   uint32_t (*poll_after_us)(mp_transport_t *transport);
   // True when all that was sent has left this process. Any thread.
   bool (*drained)(mp_transport_t *transport);
+  // Asks the progress thread to stop using what lies below the transport (MPI, a network), for
+  // good: no more messages come or go. Any thread; returns at once. NULL: there is nothing below.
+  void (*close)(mp_transport_t *transport);
+  // True when the progress thread has done so. Any thread. NULL as close() is.
+  bool (*is_closed)(mp_transport_t *transport);
   // Frees the transport; the progress thread has ended.
   void (*release)(mp_transport_t *transport);
 } mp_transport_ops_t;
@@ -39,6 +48,10 @@ typedef struct {
 struct mp_transport_s {
   const mp_transport_ops_t *ops;
 };
+
+// Closes a transport, and waits until that is done; false after `timeout_s` seconds. The progress
+// thread runs, and is not the caller.
+bool mp_transport_close(mp_transport_t *transport, double timeout_s);
 
 // ---- What transports call ----
 

@@ -148,6 +148,17 @@ bool mp_world_drain(mp_world_t *world, double timeout_s) {
   return true;
 }
 
+bool mp_transport_close(mp_transport_t *transport, double timeout_s) {
+  const double deadline = mp_clock_seconds() + timeout_s;
+  transport->ops->close(transport);
+  const struct timespec pause = {.tv_nsec = 1000000};
+  while (!transport->ops->is_closed(transport)) {
+    if (mp_clock_seconds() >= deadline) return false;
+    nanosleep(&pause, NULL);
+  }
+  return true;
+}
+
 bool mp_world_await_goodbyes(mp_world_t *world, double timeout_s) {
   double deadline = mp_clock_seconds() + timeout_s;
   bool in_time = true;

@@ -6,13 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collectives/transport/mpi.h"
 #include "collectives/transport/world_impl.h"
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
 
 // How long a process that ends with an error takes to get its goodbyes out.
 static const double k_last_words_seconds = 1;
+// How long the progress thread may take to stop using what lies below the transport between hosts.
+static const double k_close_seconds = 5;
 
 // Written by the thread that joins the job, and read at the end of the process, often on another
 // thread, which may come while the first one is still joining. Two members publish the others.
@@ -23,10 +24,10 @@ static struct {
   int rank;
   double timeout_s;
   uint32_t generation;
-  // NULL: this process has not joined completely. Set after `mpi`: whoever sees the world sees what
+  // NULL: this process has not joined completely. Set after `far`: whoever sees the world sees what
   // has to be closed before MPI is finalized.
   _Atomic(mp_world_t *) world;
-  mp_transport_t *mpi;  // of the world; may be NULL
+  mp_transport_t *far;  // of the world, between hosts; may be NULL
   // The end of the process, a user's MPI_Finalize and the plugin's own end may all want to leave:
   // the first one does, and the others go on without waiting.
   atomic_bool is_left;
@@ -57,9 +58,7 @@ static void leave_world(void) {
     (void)mp_world_await_goodbyes(world, deadline - mp_clock_seconds());
   }
   if (g_leave.module == NULL && g_leave.rank == 0) leave_last(world, deadline);
-  if (g_leave.mpi == NULL) return;
-  mp_mpi_close(g_leave.mpi);
-  for (int i = 0; i < 5000 && !mp_mpi_is_closed(g_leave.mpi); ++i) usleep(1000);
+  if (g_leave.far != NULL) (void)mp_transport_close(g_leave.far, k_close_seconds);
 }
 
 // Called when the program finalizes MPI itself.
@@ -164,7 +163,7 @@ mp_status_t mp_leave_prepare(const mp_mpi_module_t *module, bool is_ours, int ra
   return NULL;
 }
 
-void mp_leave_set_world(mp_world_t *world, mp_transport_t *mpi) {
-  g_leave.mpi = mpi;
+void mp_leave_set_world(mp_world_t *world, mp_transport_t *far) {
+  g_leave.far = far;
   atomic_store(&g_leave.world, world);
 }

@@ -15,9 +15,9 @@
 // cannot be registered.
 MP_NODISCARD mp_status_t mp_leave_prepare(const mp_mpi_module_t *module, bool is_ours, int rank,
                                           double timeout_s);
-// Tells the exit handler which world it has to leave, and which MPI transport (may be NULL) to
-// close. Borrowed.
-void mp_leave_set_world(mp_world_t *world, mp_transport_t *mpi);
+// Tells the exit handler which world it has to leave, and which transport between hosts (may be
+// NULL) to close. Borrowed.
+void mp_leave_set_world(mp_world_t *world, mp_transport_t *far);
 
 // Whether this process is in a world without MPI, which it may leave at any time.
 bool mp_leave_is_quick(void);

@@ -151,7 +151,7 @@ static mp_status_t mpi_world_make_world(const mp_mpi_module_t *module, const mp_
   MP_RETURN_IF_ERROR(mpi_world_greet(world, who, timeout_s));
   // When all ranks are on one host, nothing more comes by MPI, so the progress thread need not
   // poll.
-  if (world->num_hosts == 1 && mp_world_drain(world, timeout_s)) mp_mpi_close(mpi);
+  if (world->num_hosts == 1 && mp_world_drain(world, timeout_s)) mpi->ops->close(mpi);
   *out_world = world;
   return NULL;
 }

@@ -259,9 +259,7 @@ static inline void start(job_t *job) {
 static inline void end(job_t *job) {
   for (int rank = 0; rank < RANKS; ++rank) {
     mp_transport_t *mpi = job->worlds[rank]->transports[0];
-    mp_mpi_close(mpi);
-    for (int i = 0; i < 20000 && !mp_mpi_is_closed(mpi); ++i) usleep(1000);
-    assert_true(mp_mpi_is_closed(mpi));
+    assert_true(mp_transport_close(mpi, 20));
   }
   for (int rank = 0; rank < RANKS; ++rank) mp_world_release(job->worlds[rank]);
   // What never came.
