@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "collectives/transport/polling.h"
 #include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
@@ -14,11 +15,6 @@ enum {
   MP_PIECE_BYTES = 1 << 20,  // larger data are sent in pieces of this size
   MP_WINDOW = 8,             // pieces under way at a time, per message
   MP_HEADER_RECEIVES = 32,   // posted at any time
-  MP_POLLS_PER_PAUSE = 30,
-  MP_FIRST_PAUSE_US = 10,
-  MP_LAST_PAUSE_US = 200,
-  MP_LONG_IDLE_POLLS = 3000,  // after so many polls (about 0.6 s) without anything,
-  MP_LONG_PAUSE_US = 1000,    // the pause is this long, which costs about 1 % of a core
 };
 
 typedef struct {
@@ -93,7 +89,7 @@ typedef struct {
   // has failed nothing can be known to have come in order, so all peers are lost, for good.
   bool is_open;
   bool is_broken;
-  unsigned idle_polls;
+  mp_polling_t polling;
   // Said by whoever leaves the job, and answered by the progress thread, which alone calls MPI:
   // once it is closed, that thread is out of MPI for good.
   atomic_bool must_close;
@@ -446,17 +442,14 @@ static bool mpi_progress(mp_transport_t *transport) {
     did |= peer->is_dropped ? mpi_give_up_out(self, peer) : mpi_push_out(self, rank);
     if (!peer->is_dropped) did |= mpi_deliver_in(self, rank);
   }
-  self->idle_polls = did ? 0 : self->idle_polls + (self->idle_polls <= MP_LONG_IDLE_POLLS);
+  mp_polling_note(&self->polling, did);
   return did;
 }
 
 static uint32_t mpi_poll_after_us(mp_transport_t *transport) {
   mpi_t *self = (mpi_t *)transport;
   if (atomic_load(&self->is_closed) || self->is_broken) return 0;
-  if (self->idle_polls > MP_LONG_IDLE_POLLS) return MP_LONG_PAUSE_US;
-  unsigned doublings = self->idle_polls / MP_POLLS_PER_PAUSE;
-  uint32_t pause = (uint32_t)MP_FIRST_PAUSE_US << (doublings < 8 ? doublings : 8);
-  return pause < MP_LAST_PAUSE_US ? pause : MP_LAST_PAUSE_US;
+  return mp_polling_pause_us(&self->polling);
 }
 
 static bool mpi_drained(mp_transport_t *transport) {
