@@ -1,0 +1,19 @@
+// Seals: a number that only those can make for some bytes who know the key (SipHash-2-4).
+//
+// The listening sockets of a network transport are open to anyone who can reach the host. What
+// comes in counts only if its header has the seal of the job, whose key goes through the job's
+// key-value store and never over the wire. The data behind a header are neither sealed nor
+// encrypted: the network between the hosts of a job is taken to be their own, as MPI does.
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_UCX_SEAL_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_UCX_SEAL_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+  uint64_t words[2];
+} mp_seal_key_t;
+
+uint64_t mp_seal(const mp_seal_key_t *key, const void *bytes, size_t size);
+
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_UCX_SEAL_H_

@@ -1,0 +1,54 @@
+#include "collectives/transport/ucx/ucx_library.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const k_library = "libucp.so.0";
+static const char *const k_needed =
+    "processes on several hosts, without an MPI launcher, need UCX 1.11 or later (Debian: apt "
+    "install libucx0)";
+
+// Set before the library is opened, because it reads them then: UCX would take over SIGSEGV and its
+// like, which are Python's (faulthandler), and print on the standard output what becomes an error
+// here. What the user has set stays. setenv adds only, so threads that read the environment
+// meanwhile see what was there.
+static void ucx_library_calm(void) {
+  (void)setenv("UCX_HANDLE_ERRORS", "none", 0);
+  (void)setenv("UCX_LOG_LEVEL", "fatal", 0);
+  (void)setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
+}
+
+static mp_status_t ucx_library_load(mp_ucx_library_t *library) {
+  ucx_library_calm();
+  void *handle = dlopen(k_library, RTLD_NOW | RTLD_LOCAL);
+  if (handle == NULL) {
+    const char *error = dlerror();
+    return mp_status_make(MP_UNAVAILABLE, "%s: %s", k_needed, error == NULL ? k_library : error);
+  }
+#define MP_UCX_LOAD(result, name, parameters)                                                     \
+  {                                                                                               \
+    void *symbol = dlsym(handle, #name);                                                          \
+    if (symbol == NULL) {                                                                         \
+      return mp_status_make(MP_UNAVAILABLE, "%s: %s here has no %s", k_needed, k_library, #name); \
+    }                                                                                             \
+    memcpy(&library->name, &symbol, sizeof(symbol));                                              \
+  }
+  MP_UCX_FUNCTIONS(MP_UCX_LOAD)
+#undef MP_UCX_LOAD
+  library->ucp_get_version(&library->major, &library->minor, &library->release);
+  if (library->major != MP_UCP_API_MAJOR || library->minor < MP_UCP_API_MINOR) {
+    return mp_status_make(MP_UNAVAILABLE, "%s: %s here is UCX %u.%u.%u", k_needed, k_library,
+                          library->major, library->minor, library->release);
+  }
+  return NULL;
+}
+
+mp_status_t mp_ucx_library_open(const mp_ucx_library_t **out_library) {
+  static mp_ucx_library_t g_library;
+  static bool g_is_open;
+  if (!g_is_open) MP_RETURN_IF_ERROR(ucx_library_load(&g_library));
+  g_is_open = true;
+  *out_library = &g_library;
+  return NULL;
+}
