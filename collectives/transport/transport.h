@@ -7,8 +7,8 @@
 // Between hosts there is one kind of transport in a job, and this table is all that the rest knows
 // of it.
 //
-// All functions except send(), drained(), close() and is_closed() are called on the progress thread
-// of the world alone.
+// All functions except send(), drained(), is_over(), close() and is_closed() are called on the
+// progress thread of the world alone.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_TRANSPORT_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_TRANSPORT_H_
 
@@ -35,6 +35,9 @@ typedef struct {
   uint32_t (*poll_after_us)(mp_transport_t *transport);
   // True when all that was sent has left this process. Any thread.
   bool (*drained)(mp_transport_t *transport);
+  // True when the process with this rank has ended, or cannot be reached any more. Any thread.
+  // NULL: that cannot be seen.
+  bool (*is_over)(mp_transport_t *transport, uint32_t rank);
   // Asks the progress thread to stop using what lies below the transport (MPI, a network), for
   // good: no more messages come or go. Any thread; returns at once. NULL: there is nothing below.
   void (*close)(mp_transport_t *transport);

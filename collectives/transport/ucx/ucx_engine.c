@@ -64,11 +64,11 @@ static mp_status_t ucx_engine_make_context(mp_ucx_engine_t *engine) {
 static mp_ucs_status_t ucx_engine_take(void *arg, const void *header, size_t header_length,
                                        void *data, size_t length,
                                        const mp_ucp_am_recv_param_t *param) {
-  (void)param;
   mp_ucx_engine_t *engine = arg;
   if (engine->is_closing) return MP_UCS_OK;
+  const bool is_here = (param->recv_attr & MP_UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
   const bool is_kept = engine->callbacks.came(engine->context, header, header_length,
-                                              length == 0 ? NULL : data, length);
+                                              length == 0 ? NULL : data, length, is_here);
   return is_kept ? MP_UCS_INPROGRESS : MP_UCS_OK;
 }
 

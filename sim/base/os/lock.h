@@ -52,6 +52,7 @@
   X(SEND, "sends to a peer", PLAIN)          /* the order of what goes to one peer */         \
   X(LOCAL_JOB, "job of local worlds", PLAIN) /* the worlds of one process, in tests */        \
   X(MPI, "MPI's sends", LEAF)                /* what senders hand to the progress thread */   \
+  X(UCX, "UCX's sends", LEAF)                /* the same */                                   \
   X(POST, "post office", LEAF)               /* parcels and who awaits them */                \
   X(INBOX, "inbox", LEAF)                    /* what others hand to the progress thread */    \
   X(SEGMENT, "segment", LEAF)                /* the heap of shared memory */                  \

@@ -1,0 +1,29 @@
+// The transport between hosts where there is no MPI: UCX (ucx/ucx_engine.h).
+//
+// A packet is one active message: a sealed header (ucx/seal.h), and its data, which UCX sends
+// behind it or has fetched when they are large. Headers are numbered, so that packets of one peer
+// are delivered in order and each of them once. A goodbye is acknowledged: who leaves the job waits
+// until the others have heard all that it has said, because the end of a connection may overtake
+// it. All calls of UCX are made on the progress thread, once it runs, and none of them waits.
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_UCX_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_UCX_H_
+
+#include "collectives/transport/transport.h"
+#include "collectives/transport/ucx/seal.h"
+#include "collectives/transport/ucx/ucx_library.h"
+#include "sim/base/str.h"
+
+// A transport for the peers of the world that are named by mp_ucx_connect. UNAVAILABLE when UCX
+// finds no network; RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_ucx_create(mp_world_t *world, const mp_ucx_library_t *library,
+                                       mp_transport_t **out_transport);
+// What the others need to reach this process; lives as long as the transport.
+mp_str_t mp_ucx_address(const mp_transport_t *transport);
+// The key of the job's seals. Before the world is started.
+void mp_ucx_set_key(mp_transport_t *transport, const mp_seal_key_t *key);
+// Names a peer, by what its mp_ucx_address is. Before the world is started. UNAVAILABLE when the
+// two have no network in common.
+MP_NODISCARD mp_status_t mp_ucx_connect(mp_transport_t *transport, uint32_t rank,
+                                        const void *address);
+
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_UCX_H_

@@ -1,0 +1,134 @@
+// Inside the UCX transport: what its parts (ucx.c, ucx_out.c, ucx_in.c) share.
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_UCX_IMPL_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_UCX_IMPL_H_
+
+#include "collectives/transport/polling.h"
+#include "collectives/transport/ucx.h"
+#include "collectives/transport/ucx/ucx_engine.h"
+#include "collectives/transport/world_impl.h"
+#include "sim/base/containers/list.h"
+
+typedef enum {
+  MP_UCX_PACKET,
+  MP_UCX_HEARD,  // `number` is that of a goodbye: it and all before it have come
+} mp_ucx_kind_t;
+
+typedef struct {
+  uint64_t seal;  // of all that follows
+  uint32_t kind;
+  uint32_t from, to;
+  uint32_t zero;
+  uint64_t number;  // of the packet, among those from this process to that one
+  uint64_t bytes;   // of data
+  mp_envelope_t envelope;
+} mp_ucx_header_t;
+
+_Static_assert(sizeof(mp_ucx_header_t) == 40 + sizeof(mp_envelope_t), "no gaps are sealed");
+
+typedef struct mp_ucx_out_s mp_ucx_out_t;
+struct mp_ucx_out_s {
+  mp_ucx_item_t item;  // first: the engine knows the message by it
+  mp_ucx_out_t *prev, *next;
+  mp_payload_block_t *block;
+  mp_ucx_header_t header;
+};
+
+typedef enum {
+  MP_UCX_HELD,      // there is no memory for it yet
+  MP_UCX_FETCHING,  // its data are on their way into the packet
+  MP_UCX_THERE,
+} mp_ucx_in_state_t;
+
+typedef struct mp_ucx_in_s mp_ucx_in_t;
+struct mp_ucx_in_s {
+  mp_ucx_item_t item;
+  mp_ucx_in_t *prev, *next;
+  mp_ucx_in_state_t state;
+  bool is_orphan;       // its peer was dropped while it was being fetched
+  void *data;           // HELD: the engine's handle; may be NULL
+  mp_packet_t *packet;  // not HELD
+  mp_ucx_header_t header;
+};
+
+typedef MP_QUEUE(mp_ucx_out_t) mp_ucx_outs_t;
+typedef MP_LIST(mp_ucx_out_t) mp_ucx_out_list_t;
+typedef MP_LIST(mp_ucx_in_t) mp_ucx_in_list_t;
+
+typedef struct {
+  mp_ucx_outs_t outs;    // not begun
+  uint64_t next_out;     // number of the next packet to this peer
+  mp_ucx_in_list_t ins;  // by number
+  uint64_t next_in;      // number of the packet to be delivered next
+  bool awaits_heard;     // our goodbye is on its way, and
+  uint64_t goodbye;      // this is its number
+  bool owes_heard;       // its goodbye, number `heard`, is to be acknowledged
+  uint64_t heard;
+  // Why nothing goes to this peer or comes from it any more; then it is dropped.
+  bool has_failed;
+  mp_ucs_status_t failure;
+  bool is_dropped;
+  atomic_bool is_over;  // its process has ended or is out of reach
+} mp_ucx_peer_t;
+
+// How many arrivals can be noted without memory. More come at a time only when there is some.
+enum { MP_UCX_SPARE_INS = 256 };
+
+typedef struct {
+  mp_transport_t base;
+  mp_world_t *world;
+  mp_ucx_engine_t *engine;
+  const mp_ucx_library_t *library;
+  mp_seal_key_t key;
+  mp_ucx_peer_t *peers;  // by rank
+  mp_polling_t polling;
+  bool lacks_memory;  // something waits for memory
+
+  // Of what senders hand over, as in mpi.c.
+  mp_lock_t lock;
+  mp_ucx_outs_t *fresh;  // by rank
+  bool has_fresh;
+  // Sends that are not done, and goodbyes that were not acknowledged.
+  atomic_uint num_pending;
+
+  mp_ucx_out_list_t sending;  // handed to the engine
+  mp_ucx_in_list_t orphans;   // being fetched for dropped peers
+  mp_ucx_in_t *spare;         // linked by `next`
+  mp_ucx_in_t *spares;        // where those lie
+
+  atomic_bool must_close;
+  atomic_bool is_closed;
+} mp_ucx_t;
+
+// Notes that a peer has failed; progress drops it.
+void mp_ucx_fail(mp_ucx_t *self, uint32_t rank, mp_ucs_status_t status);
+
+// ---- ucx_out.c ----
+
+mp_status_t mp_ucx_send(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
+                        mp_payload_block_t *block);
+// Moves what senders handed over to the peers.
+void mp_ucx_take_fresh(mp_ucx_t *self);
+// Begins to send what waits for a peer; true when there was anything.
+bool mp_ucx_push_out(mp_ucx_t *self, uint32_t to);
+// The engine is done with a message.
+void mp_ucx_sent(void *context, mp_ucx_item_t *item, mp_ucs_status_t status);
+// The acknowledgement of our goodbye has come, or will not come any more.
+void mp_ucx_hear(mp_ucx_t *self, mp_ucx_peer_t *peer);
+// Frees what waits for a peer.
+void mp_ucx_drop_outs(mp_ucx_t *self, uint32_t to);
+// Frees what the engine had, which is closed.
+void mp_ucx_forget_outs(mp_ucx_t *self);
+
+// ---- ucx_in.c ----
+
+MP_NODISCARD mp_status_t mp_ucx_make_spares(mp_ucx_t *self);
+bool mp_ucx_came(void *context, const void *header, size_t header_bytes, void *data, size_t bytes,
+                 bool is_here);
+void mp_ucx_fetched(void *context, mp_ucx_item_t *item, mp_ucs_status_t status);
+// Fetches and delivers what has come from a peer, in order; true when there was anything.
+bool mp_ucx_deliver_in(mp_ucx_t *self, uint32_t from);
+void mp_ucx_drop_ins(mp_ucx_t *self, uint32_t from);
+// Frees what the engine had, which is closed.
+void mp_ucx_forget_ins(mp_ucx_t *self);
+
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_UCX_IMPL_H_
