@@ -47,7 +47,7 @@ KNOWS = {
     "collectives/transport/mpi": [],
     "collectives/transport/ucx": CORE,
     "collectives/transport": [*CORE, "collectives/transport/mpi", "collectives/transport/ucx"],
-    "collectives/transport/bootstrap": [*CORE, "collectives/transport/mpi",
+    "collectives/transport/bootstrap": [*CORE, "collectives/transport/mpi", "collectives/transport/ucx",
                                         "collectives/transport"],
     "collectives": [*BASE, "collectives/transport"],
     "sim/ir": BASE,

@@ -1,5 +1,7 @@
 #include "collectives/transport/ucx.h"
 
+#include <string.h>
+
 #include "collectives/transport/ucx_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
@@ -42,12 +44,47 @@ static void ucx_drop(mp_ucx_t *self, uint32_t rank) {
 
 // ---- Progress ----
 
+// Whether the connections may be broken (mp_ucx_engine_close): with each peer one was made, on
+// which something has come, or none was begun.
+static bool ucx_is_settled(const mp_ucx_t *self) {
+  bool is_settled = self->sending.first == NULL && self->orphans.first == NULL;
+  for (uint32_t rank = 0; rank < self->world->size; ++rank) {
+    const mp_ucx_peer_t *peer = &self->peers[rank];
+    const bool is_begun = peer->is_known && peer->address == NULL;
+    is_settled = is_settled && !peer->has_failed && is_begun == peer->was_greeted;
+  }
+  return is_settled;
+}
+
 static void ucx_close_now(mp_ucx_t *self) {
-  mp_ucx_engine_close(self->engine);
+  mp_ucx_engine_close(self->engine, ucx_is_settled(self));
   mp_ucx_forget_outs(self);
   mp_ucx_forget_ins(self);
   // After the last call of UCX.
   atomic_store(&self->is_closed, true);
+}
+
+// Begins the connection with a peer.
+static mp_status_t ucx_open(mp_ucx_t *self, uint32_t rank) {
+  mp_ucx_peer_t *peer = &self->peers[rank];
+  mp_status_t status = mp_ucx_engine_connect(self->engine, rank, peer->address);
+  mp_free(peer->address);
+  peer->address = NULL;
+  return status;
+}
+
+// Answers peers that have begun the connection, or should have long ago.
+static void ucx_answer(mp_ucx_t *self, uint32_t rank) {
+  const mp_ucx_peer_t *peer = &self->peers[rank];
+  if (peer->address == NULL || (!peer->was_greeted && peer->num_ticks < MP_UCX_MOST_TICKS)) return;
+  mp_status_t status = ucx_open(self, rank);
+  if (status != NULL) mp_ucx_fail(self, rank, MP_UCS_ERR_UNREACHABLE);
+  mp_status_ignore(status);
+}
+
+static void ucx_tick(mp_transport_t *transport) {
+  mp_ucx_t *self = (mp_ucx_t *)transport;
+  for (uint32_t rank = 0; rank < self->world->size; ++rank) ++self->peers[rank].num_ticks;
 }
 
 static bool ucx_progress(mp_transport_t *transport) {
@@ -61,6 +98,7 @@ static bool ucx_progress(mp_transport_t *transport) {
   mp_ucx_take_fresh(self);
   bool did = false;
   for (uint32_t rank = 0; rank < self->world->size; ++rank) {
+    ucx_answer(self, rank);
     if (self->peers[rank].is_dropped) {
       mp_ucx_drop_outs(self, rank);
     } else {
@@ -113,7 +151,10 @@ static void ucx_release(mp_transport_t *transport) {
     mp_ucx_take_fresh(self);
     mp_ucx_forget_outs(self);
     mp_ucx_forget_ins(self);
-    for (uint32_t rank = 0; rank < self->world->size; ++rank) mp_ucx_drop_outs(self, rank);
+    for (uint32_t rank = 0; rank < self->world->size; ++rank) {
+      mp_ucx_drop_outs(self, rank);
+      mp_free(self->peers[rank].address);
+    }
   }
   mp_lock_deinit(&self->lock);
   mp_free(self->spares);
@@ -126,6 +167,7 @@ static const mp_transport_ops_t g_ucx_ops = {
     .name = "UCX",
     .send = mp_ucx_send,
     .progress = ucx_progress,
+    .tick = ucx_tick,
     .poll_after_us = ucx_poll_after_us,
     .drained = ucx_drained,
     .is_over = ucx_is_over,
@@ -171,6 +213,14 @@ void mp_ucx_set_key(mp_transport_t *transport, const mp_seal_key_t *key) {
   ((mp_ucx_t *)transport)->key = *key;
 }
 
-mp_status_t mp_ucx_connect(mp_transport_t *transport, uint32_t rank, const void *address) {
-  return mp_ucx_engine_connect(((mp_ucx_t *)transport)->engine, rank, address);
+mp_status_t mp_ucx_connect(mp_transport_t *transport, uint32_t rank, mp_str_t address) {
+  mp_ucx_t *self = (mp_ucx_t *)transport;
+  mp_ucx_peer_t *peer = &self->peers[rank];
+  peer->address = mp_malloc(address.size);
+  MP_RETURN_IF_NULL(peer->address);
+  memcpy(peer->address, address.data, address.size);
+  peer->is_known = true;
+  if (rank < self->world->rank) return NULL;
+  peer->owes_greeting = true;
+  return ucx_open(self, rank);
 }

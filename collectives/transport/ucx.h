@@ -22,8 +22,7 @@ mp_str_t mp_ucx_address(const mp_transport_t *transport);
 // The key of the job's seals. Before the world is started.
 void mp_ucx_set_key(mp_transport_t *transport, const mp_seal_key_t *key);
 // Names a peer, by what its mp_ucx_address is. Before the world is started. UNAVAILABLE when the
-// two have no network in common.
-MP_NODISCARD mp_status_t mp_ucx_connect(mp_transport_t *transport, uint32_t rank,
-                                        const void *address);
+// two have no network in common, if this one begins the connection, which the lower rank does.
+MP_NODISCARD mp_status_t mp_ucx_connect(mp_transport_t *transport, uint32_t rank, mp_str_t address);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_UCX_H_

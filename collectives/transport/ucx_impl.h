@@ -11,6 +11,7 @@
 typedef enum {
   MP_UCX_PACKET,
   MP_UCX_HEARD,  // `number` is that of a goodbye: it and all before it have come
+  MP_UCX_GREETING,
 } mp_ucx_kind_t;
 
 typedef struct {
@@ -55,6 +56,14 @@ typedef MP_LIST(mp_ucx_out_t) mp_ucx_out_list_t;
 typedef MP_LIST(mp_ucx_in_t) mp_ucx_in_list_t;
 
 typedef struct {
+  // Where it listens; NULL once the connection is begun. The lower rank begins it and greets, and
+  // the higher one answers on it, so that UCX never has two of a pair to match while one of the
+  // processes may be ending.
+  void *address;
+  bool is_known;  // has or had an address
+  bool owes_greeting;
+  bool was_greeted;
+  unsigned num_ticks;    // without a greeting
   mp_ucx_outs_t outs;    // not begun
   uint64_t next_out;     // number of the next packet to this peer
   mp_ucx_in_list_t ins;  // by number
@@ -98,6 +107,8 @@ typedef struct {
   atomic_bool must_close;
   atomic_bool is_closed;
 } mp_ucx_t;
+
+enum { MP_UCX_MOST_TICKS = 12 };  // so long (3 s) a greeting is waited for
 
 // Notes that a peer has failed; progress drops it.
 void mp_ucx_fail(mp_ucx_t *self, uint32_t rank, mp_ucs_status_t status);

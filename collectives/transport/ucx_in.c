@@ -107,6 +107,7 @@ bool mp_ucx_came(void *context, const void *bytes, size_t header_bytes, void *da
   memcpy(&header, bytes, sizeof(header));
   if (!ucx_in_is_sound(self, &header, size)) return false;
   mp_ucx_peer_t *peer = &self->peers[header.from];
+  peer->was_greeted = true;  // whatever came: the connection is there
   if (header.kind == MP_UCX_HEARD) {
     if (header.number == peer->goodbye) mp_ucx_hear(self, peer);
     return false;

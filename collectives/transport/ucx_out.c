@@ -88,15 +88,17 @@ static bool ucx_out_is_in_vain(const mp_ucx_t *self, const mp_ucx_out_t *out) {
          !mp_world_is_goodbye(&out->header.envelope);
 }
 
-static void ucx_out_acknowledge(mp_ucx_t *self, uint32_t to) {
-  mp_ucx_peer_t *peer = &self->peers[to];
-  mp_ucx_out_t *out = ucx_out_make(self, MP_UCX_HEARD, to);
+// Sends a message of the transport's own, if it is owed; it stays owed while memory is short.
+static void ucx_out_pay(mp_ucx_t *self, uint32_t to, mp_ucx_kind_t kind, uint64_t number,
+                        bool *owed) {
+  if (!*owed) return;
+  mp_ucx_out_t *out = ucx_out_make(self, kind, to);
   if (out != NULL) {
-    out->header.number = peer->heard;
-    peer->owes_heard = !ucx_out_begin(self, out);
-    if (peer->owes_heard) ucx_out_free(out);
+    out->header.number = number;
+    *owed = !ucx_out_begin(self, out);
+    if (*owed) ucx_out_free(out);
   }
-  self->lacks_memory |= peer->owes_heard;
+  self->lacks_memory |= *owed;
 }
 
 static void ucx_out_put_back(mp_ucx_peer_t *peer, mp_ucx_out_t *out) {
@@ -107,7 +109,9 @@ static void ucx_out_put_back(mp_ucx_peer_t *peer, mp_ucx_out_t *out) {
 
 bool mp_ucx_push_out(mp_ucx_t *self, uint32_t to) {
   mp_ucx_peer_t *peer = &self->peers[to];
-  if (peer->owes_heard) ucx_out_acknowledge(self, to);
+  if (peer->address != NULL) return false;  // not connected yet
+  ucx_out_pay(self, to, MP_UCX_GREETING, 0, &peer->owes_greeting);
+  ucx_out_pay(self, to, MP_UCX_HEARD, peer->heard, &peer->owes_heard);
   bool did = false;
   while (peer->outs.first != NULL && !peer->has_failed) {
     mp_ucx_out_t *out = peer->outs.first;

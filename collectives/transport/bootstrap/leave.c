@@ -37,11 +37,30 @@ static bool leave_is_member(void) {
   return atomic_load(&g_leave.is_prepared) && g_leave.generation == mp_process_generation();
 }
 
+// Waits for the end of a process of another host, whose number means nothing here: its connection
+// ends when it does.
+static void leave_await_far(uint32_t rank, double deadline) {
+  if (g_leave.far == NULL || g_leave.far->ops->is_over == NULL) return;
+  while (!g_leave.far->ops->is_over(g_leave.far, rank) && mp_clock_seconds() < deadline) {
+    usleep(5000);
+  }
+}
+
+static void leave_close_far(void) {
+  if (g_leave.far != NULL) (void)mp_transport_close(g_leave.far, k_close_seconds);
+}
+
 // Where there is no launcher the first process usually has the service that the frameworks of the
 // others are connected with, and they take the end of that service for a failure. So it goes last.
 static void leave_last(const mp_world_t *world, double deadline) {
+  const uint32_t host = world->peers[world->rank].peer.host;
   for (uint32_t rank = 1; rank < world->size; ++rank) {
-    (void)mp_process_await_end(world->peers[rank].peer.pid, deadline - mp_clock_seconds());
+    const mp_peer_t *peer = &world->peers[rank].peer;
+    if (peer->host == host) {
+      (void)mp_process_await_end(peer->pid, deadline - mp_clock_seconds());
+    } else {
+      leave_await_far(rank, deadline);
+    }
   }
 }
 
@@ -51,14 +70,14 @@ static void leave_world(void) {
   if (world == NULL || atomic_exchange(&g_leave.is_left, true)) return;
   double deadline = mp_clock_seconds() + g_leave.timeout_s;
   mp_world_say_goodbye(world, 0);
-  // What the others have yet to read lies in memory that they have mapped, so they need this
-  // process no more, unless MPI carries something.
+  // What the others have yet to read lies in memory that they have mapped, or has been heard by
+  // them, so they need this process no more, unless MPI carries something.
   if (mp_world_drain(world, g_leave.timeout_s) && g_leave.module != NULL) {
     // A process that still works after that will meet us in MPI_Finalize.
     (void)mp_world_await_goodbyes(world, deadline - mp_clock_seconds());
   }
   if (g_leave.module == NULL && g_leave.rank == 0) leave_last(world, deadline);
-  if (g_leave.far != NULL) (void)mp_transport_close(g_leave.far, k_close_seconds);
+  if (g_leave.module != NULL) leave_close_far();
 }
 
 // Called when the program finalizes MPI itself.
@@ -128,6 +147,7 @@ static void leave_with_error(int status) {
     if (g_leave.module->state() == MP_MPI_RUNNING) g_leave.module->abort(status);
   } else {
     leave_quickly((uint32_t)status);
+    leave_close_far();
   }
 }
 
@@ -140,6 +160,7 @@ static void leave_on_exit_status(int status, void *context) {
   }
   if (g_leave.module == NULL) {
     leave_world();
+    leave_close_far();
   } else if (g_leave.module->state() == MP_MPI_RUNNING) {
     leave_world();
     if (g_leave.is_ours) g_leave.module->finalize();

@@ -28,6 +28,7 @@ struct mp_ucx_engine_s {
   uint32_t num_peers;
   bool has_failures;  // endpoints that failed are still to be closed
   bool is_closing;    // nothing is called back any more
+  bool is_gone;       // UCX has nothing of it any more
   engine_peer_t peers[];
 };
 
@@ -41,14 +42,22 @@ static mp_status_t ucx_engine_check(const mp_ucx_engine_t *engine, mp_ucs_status
                         engine->ucx->ucs_status_string(status));
 }
 
-// Everything but shared memory, which this library has itself, unless the user says otherwise: UCX
-// would take containers of one machine for one host and leave files in /dev/shm.
+// What is set unless the user says otherwise. Everything but shared memory, which this library has
+// itself: UCX would take containers of one machine for one host and leave files in /dev/shm. And
+// connections are made without waiting for them: a host that does not answer would hold this
+// process for minutes, and UCX 1.13 aborts when a connection is refused that it waits for.
+static const char *const k_settings[][3] = {{"UCX_TLS", "TLS", "^shm"},
+                                            {"UCX_TCP_CONN_NB", "TCP_CONN_NB", "y"}};
+
 static mp_status_t ucx_engine_make_context(mp_ucx_engine_t *engine) {
   mp_ucp_config_t *config = NULL;
   MP_RETURN_IF_ERROR(ucx_engine_check(engine, engine->ucx->ucp_config_read(NULL, NULL, &config),
                                       "reading UCX_* from the environment"));
   mp_ucs_status_t status = MP_UCS_OK;
-  if (getenv("UCX_TLS") == NULL) status = engine->ucx->ucp_config_modify(config, "TLS", "^shm");
+  for (size_t i = 0; status == MP_UCS_OK && i < sizeof(k_settings) / sizeof(k_settings[0]); ++i) {
+    if (getenv(k_settings[i][0]) != NULL) continue;
+    status = engine->ucx->ucp_config_modify(config, k_settings[i][1], k_settings[i][2]);
+  }
   if (status == MP_UCS_OK) {
     const mp_ucp_params_t params = {
         .field_mask = MP_UCP_PARAM_FIELD_FEATURES | MP_UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
@@ -101,6 +110,13 @@ static void ucx_engine_block_signals(sigset_t *out_old) {
   (void)pthread_sigmask(SIG_SETMASK, &all, out_old);
 }
 
+// Undoes what a creation that failed has made.
+static void ucx_engine_undo(mp_ucx_engine_t *engine) {
+  if (engine->worker != NULL) engine->ucx->ucp_worker_destroy(engine->worker);
+  if (engine->ucp != NULL) engine->ucx->ucp_cleanup(engine->ucp);
+  mp_free(engine);
+}
+
 mp_status_t mp_ucx_engine_create(const mp_ucx_library_t *library, uint32_t num_peers,
                                  const mp_ucx_callbacks_t *callbacks, void *context,
                                  mp_ucx_engine_t **out_engine) {
@@ -117,7 +133,7 @@ mp_status_t mp_ucx_engine_create(const mp_ucx_library_t *library, uint32_t num_p
   if (status == NULL) status = ucx_engine_make_worker(engine);
   (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
   if (status != NULL) {
-    mp_ucx_engine_release(engine);
+    ucx_engine_undo(engine);
     return status;
   }
   *out_engine = engine;
@@ -255,25 +271,20 @@ bool mp_ucx_engine_progress(mp_ucx_engine_t *engine) {
   return did;
 }
 
-void mp_ucx_engine_close(mp_ucx_engine_t *engine) {
+void mp_ucx_engine_close(mp_ucx_engine_t *engine, bool is_settled) {
+  if (engine->is_closing) return;
   engine->is_closing = true;
-  if (engine->worker != NULL) {
-    for (uint32_t i = 0; i < engine->num_peers; ++i) {
-      ucx_engine_disconnect(engine, &engine->peers[i]);
-    }
-    if (engine->address != NULL) {
-      engine->ucx->ucp_worker_release_address(engine->worker, engine->address);
-    }
-    engine->ucx->ucp_worker_destroy(engine->worker);
-  }
-  if (engine->ucp != NULL) engine->ucx->ucp_cleanup(engine->ucp);
-  engine->address = NULL;
-  engine->worker = NULL;
-  engine->ucp = NULL;
+  if (!is_settled) return;
+  for (uint32_t i = 0; i < engine->num_peers; ++i) ucx_engine_disconnect(engine, &engine->peers[i]);
+  engine->ucx->ucp_worker_release_address(engine->worker, engine->address);
+  engine->ucx->ucp_worker_destroy(engine->worker);
+  engine->ucx->ucp_cleanup(engine->ucp);
+  engine->is_gone = true;
 }
 
 void mp_ucx_engine_release(mp_ucx_engine_t *engine) {
   if (engine == NULL) return;
-  mp_ucx_engine_close(engine);
-  mp_free(engine);
+  mp_ucx_engine_close(engine, false);
+  // UCX's thread, and what it has of the connections, may still refer to what was not broken.
+  if (engine->is_gone) mp_free(engine);
 }

@@ -56,11 +56,13 @@ void mp_ucx_engine_refuse(mp_ucx_engine_t *engine, void *data);
 
 // Moves what can be moved without waiting; true when there was anything.
 bool mp_ucx_engine_progress(mp_ucx_engine_t *engine);
-// Breaks all connections and stops listening. Nothing is called back any more, and UCX touches no
-// memory of the caller's afterwards: what was under way has come to nothing. Data that were kept
-// are gone. No effect when repeated.
-void mp_ucx_engine_close(mp_ucx_engine_t *engine);
-// Closes and frees it. NULL: nothing.
+// Ends the use of UCX. Nothing is called back any more, and UCX touches no memory of the caller's
+// afterwards: what was under way has come to nothing. Data that were kept are gone. With
+// `is_settled`, which says that all connections that were begun are made, nothing is under way on
+// them, and none has failed, they are broken now. Otherwise they end with the process: UCX 1.13
+// aborts when a connection is broken that is still being made. No effect when repeated.
+void mp_ucx_engine_close(mp_ucx_engine_t *engine, bool is_settled);
+// Frees it, after closing it unsettled if it is not closed. NULL: nothing.
 void mp_ucx_engine_release(mp_ucx_engine_t *engine);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_UCX_UCX_ENGINE_H_

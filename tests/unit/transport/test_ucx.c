@@ -11,7 +11,7 @@ static void connect_all(job_t *job) {
   for (uint32_t i = 0; i < RANKS; ++i) {
     for (uint32_t k = 0; k < RANKS; ++k) {
       if (i == k) continue;
-      assert_ok(mp_ucx_connect(job->transports[i], k, mp_ucx_address(job->transports[k]).data));
+      assert_ok(mp_ucx_connect(job->transports[i], k, mp_ucx_address(job->transports[k])));
     }
   }
 }

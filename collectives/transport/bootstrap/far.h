@@ -1,0 +1,23 @@
+// The processes of other hosts, where no MPI launcher has started them: connecting a world with
+// them by UCX.
+//
+// Each process puts a card into the store: the address at which UCX listens, and rank 0's has the
+// key of the job's seals (../ucx/seal.h) besides. Whoever may use the store may take part.
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_FAR_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_FAR_H_
+
+#include "collectives/transport/bootstrap/store_talk.h"
+#include "collectives/transport/transport.h"
+
+// Opens UCX and adds its transport, which the world owns, and appends the card of this process.
+// UNAVAILABLE, with the package that is missing, when there is no UCX; and the errors of
+// mp_ucx_create.
+MP_NODISCARD mp_status_t mp_far_open(mp_world_t *world, mp_strbuf_t *card,
+                                     mp_transport_t **out_transport);
+// Reads the cards of all in `folder`, and names those peers to the transport that are on other
+// hosts: `leaders[rank]` is the lowest rank of its host. The errors of mp_store_hear and
+// mp_ucx_connect.
+MP_NODISCARD mp_status_t mp_far_connect(const mp_store_talk_t *talk, const char *folder,
+                                        const int64_t *leaders, mp_transport_t *transport);
+
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_FAR_H_

@@ -1,0 +1,188 @@
+#include "collectives/transport/bootstrap/store_talk.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "collectives/transport/transport.h"
+#include "sim/base/os/clock.h"
+
+// How long the store is waited in at a time. In between it is seen whether a process has died.
+static const double k_slice_seconds = 1;
+// How long a process that is late is looked for once more, to name all that are missing.
+static const double k_look_seconds = 0.05;
+
+enum {
+  MP_MOST_MISSING = 64,  // only so many are looked for: nobody would read a longer list
+};
+
+static void store_talk_make_key(char key[MP_STORE_KEY_BYTES], const char *folder, uint32_t rank) {
+  snprintf(key, MP_STORE_KEY_BYTES, "%s/%" PRIu32, folder, rank);
+}
+
+static mp_status_t store_talk_put(const mp_store_talk_t *talk, const char *key,
+                                  mp_status_code_t code, mp_str_t bytes) {
+  mp_strbuf_t value;
+  mp_strbuf_init(&value);
+  mp_strbuf_putc(&value, (char)code);
+  mp_strbuf_append(&value, bytes.data, bytes.size);
+  mp_status_t status = mp_strbuf_status(&value);
+  if (status == NULL) {
+    status = talk->store->put(talk->store->context, key, (mp_str_t){value.data, value.size});
+  }
+  mp_strbuf_deinit(&value);
+  return status;
+}
+
+mp_status_t mp_store_tell(const mp_store_talk_t *talk, const char *folder, mp_status_t status,
+                          mp_str_t bytes) {
+  char key[MP_STORE_KEY_BYTES];
+  store_talk_make_key(key, folder, talk->rank);
+  if (status == NULL) {
+    status = store_talk_put(talk, key, MP_OK, bytes);
+    if (status == NULL) return NULL;
+    if (mp_status_code(status) == MP_ALREADY_EXISTS) {
+      return mp_status_annotate(
+          status, "another process has joined as process %" PRIu32 " (node_id) already",
+          talk->rank);
+    }
+    status = mp_status_annotate(status, "telling the other processes through the key-value store");
+  }
+  const mp_str_t text = mp_str(mp_status_message(status));
+  mp_status_t told = store_talk_put(talk, key, mp_status_code(status), text);
+  if (told != NULL) {
+    mp_status_ignore(told);
+    const char code = (char)mp_status_code(status);
+    told = talk->store->put(talk->store->context, key, (mp_str_t){&code, 1});
+  }
+  mp_status_ignore(told);
+  return status;
+}
+
+// Reads what another process has put; its error, with its name, if that is one.
+static mp_status_t store_talk_read(const mp_store_talk_t *talk, uint32_t rank,
+                                   const mp_strbuf_t *value) {
+  if (value->size != 0 && value->data[0] == MP_OK) return NULL;
+  char name[MP_PEER_NAME_BYTES];
+  mp_world_peer_name(talk->world, rank, name);
+  if (value->size == 0) return mp_status_make(MP_INTERNAL, "%s has told nothing", name);
+  const mp_status_code_t code = mp_status_code_of_number((unsigned char)value->data[0]);
+  if (value->size == 1) return mp_status_make(code, "%s has failed, and could not say why", name);
+  return mp_status_make(code, "%s has failed: %.*s", name, mp_str_precision(value->size - 1),
+                        value->data + 1);
+}
+
+static bool store_talk_is_pending(mp_status_t status) {
+  return mp_status_code(status) == MP_DEADLINE_EXCEEDED || mp_status_code(status) == MP_NOT_FOUND;
+}
+
+// The processes from `rank` on, which has not come, that are missing, too.
+static mp_status_t store_talk_name_missing(const mp_store_talk_t *talk, const char *folder,
+                                           uint32_t rank) {
+  mp_strbuf_t text, value;
+  mp_strbuf_init(&text);
+  mp_strbuf_init(&value);
+  for (uint32_t i = rank; i < talk->size && i - rank < MP_MOST_MISSING; ++i) {
+    char key[MP_STORE_KEY_BYTES], name[MP_PEER_NAME_BYTES];
+    store_talk_make_key(key, folder, i);
+    mp_status_t status = talk->store->get(talk->store->context, key, k_look_seconds, &value);
+    mp_world_peer_name(talk->world, i, name);
+    if (status != NULL) mp_strbuf_printf(&text, "%s%s", text.size == 0 ? "" : ", ", name);
+    mp_status_ignore(status);
+  }
+  mp_status_t status = mp_status_make(
+      MP_DEADLINE_EXCEEDED,
+      "not heard of within %g s: %s (of the %" PRIu32
+      " processes that num_nodes speaks of); does each of them use minipod?",
+      talk->timeout_s, text.size == 0 ? "a process that was late" : mp_strbuf_text(&text),
+      talk->size);
+  mp_strbuf_deinit(&value);
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
+// Another place where a process may have told that it has failed.
+static mp_status_t store_talk_check(const mp_store_talk_t *talk, uint32_t rank) {
+  if (talk->agreement != NULL) MP_RETURN_IF_ERROR(mp_agreement_check(talk->agreement));
+  char key[MP_STORE_KEY_BYTES];
+  store_talk_make_key(key, talk->verdicts, rank);
+  mp_strbuf_t value;
+  mp_strbuf_init(&value);
+  mp_status_t status = talk->store->get(talk->store->context, key, k_look_seconds, &value);
+  if (status == NULL) {
+    status = store_talk_read(talk, rank, &value);
+  } else {
+    mp_status_ignore(status);
+    status = NULL;
+  }
+  mp_strbuf_deinit(&value);
+  return status;
+}
+
+// Waits until a process has put its value, and appends that to `value`.
+static mp_status_t store_talk_await(const mp_store_talk_t *talk, const char *folder, uint32_t rank,
+                                    mp_strbuf_t *value) {
+  char key[MP_STORE_KEY_BYTES];
+  store_talk_make_key(key, folder, rank);
+  for (;;) {
+    const double begin = mp_clock_seconds();
+    const double left = talk->deadline - begin;
+    if (left <= 0) return store_talk_name_missing(talk, folder, rank);
+    const double slice = left < k_slice_seconds ? left : k_slice_seconds;
+    mp_status_t status = talk->store->get(talk->store->context, key, slice, value);
+    if (status == NULL) return mp_strbuf_status(value);
+    if (!store_talk_is_pending(status)) {
+      return mp_status_annotate(status, "looking for process %" PRIu32 " in the key-value store",
+                                rank);
+    }
+    mp_status_ignore(status);
+    MP_RETURN_IF_ERROR(store_talk_check(talk, rank));
+    // A store that does not wait itself must not be asked without a pause.
+    const struct timespec pause = {.tv_nsec = 10000000};
+    if (mp_clock_seconds() - begin < slice / 2) nanosleep(&pause, NULL);
+  }
+}
+
+mp_status_t mp_store_hear(const mp_store_talk_t *talk, const char *folder, uint32_t rank,
+                          mp_strbuf_t *bytes) {
+  mp_strbuf_t value;
+  mp_strbuf_init(&value);
+  mp_status_t status = store_talk_await(talk, folder, rank, &value);
+  if (status == NULL) status = store_talk_read(talk, rank, &value);
+  if (status == NULL) {
+    mp_strbuf_append(bytes, value.data + 1, value.size - 1);
+    status = mp_strbuf_status(bytes);
+  }
+  mp_strbuf_deinit(&value);
+  return status;
+}
+
+mp_status_t mp_store_await_all(const mp_store_talk_t *talk, const char *folder) {
+  mp_status_t status = NULL;
+  for (uint32_t rank = 0; rank < talk->size && status == NULL; ++rank) {
+    mp_strbuf_t bytes;
+    mp_strbuf_init(&bytes);
+    status = mp_store_hear(talk, folder, rank, &bytes);
+    mp_strbuf_deinit(&bytes);
+  }
+  return status;
+}
+
+mp_status_t mp_store_find_cause(const mp_store_talk_t *talk, const char *folder,
+                                mp_status_t status) {
+  mp_status_t cause = NULL;
+  if (mp_status_code(status) != MP_UNAVAILABLE) return status;
+  for (uint32_t rank = 0; rank < talk->size && rank < MP_MOST_MISSING && cause == NULL; ++rank) {
+    char key[MP_STORE_KEY_BYTES];
+    store_talk_make_key(key, folder, rank);
+    mp_strbuf_t value;
+    mp_strbuf_init(&value);
+    mp_status_t got = talk->store->get(talk->store->context, key, k_look_seconds, &value);
+    if (got == NULL) cause = store_talk_read(talk, rank, &value);
+    mp_status_ignore(got);
+    mp_strbuf_deinit(&value);
+  }
+  if (cause == NULL) return status;
+  mp_status_ignore(status);
+  return cause;
+}

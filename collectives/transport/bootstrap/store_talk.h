@@ -1,0 +1,43 @@
+// What processes tell each other through a key-value store while they join: each puts a value of
+// its own into a folder, and reads those of the others there.
+//
+// A value begins with a status code, so a process that fails tells the others instead of letting
+// them wait.
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_STORE_TALK_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_STORE_TALK_H_
+
+#include "collectives/transport/key_value_store.h"
+#include "collectives/transport/world.h"
+
+enum { MP_STORE_KEY_BYTES = 80, MP_STORE_FOLDER_BYTES = MP_STORE_KEY_BYTES / 2 };
+
+typedef struct {
+  const mp_key_value_store_t *store;
+  uint32_t rank;
+  uint32_t size;
+  double timeout_s;
+  double deadline;            // mp_clock_seconds
+  mp_world_t *world;          // knows the names of peers
+  const char *verdicts;       // a folder where a process that has failed tells so, too
+  mp_agreement_t *agreement;  // once the world runs: a wait ends when it cannot succeed any more
+} mp_store_talk_t;
+
+// Puts what became of a step here: `bytes`, or an error, of which at least the code is put when
+// memory is short. Consumes `status`; an error comes back when the others have been told of it.
+// ALREADY_EXISTS when another process has this rank, and the errors of the store.
+MP_NODISCARD mp_status_t mp_store_tell(const mp_store_talk_t *talk, const char *folder,
+                                       mp_status_t status, mp_str_t bytes);
+// Waits until a process has told something, and appends that to `bytes`. DEADLINE_EXCEEDED with all
+// that are missing; the process's error, with its name, when it has failed; the agreement's; and
+// the errors of the store.
+MP_NODISCARD mp_status_t mp_store_hear(const mp_store_talk_t *talk, const char *folder,
+                                       uint32_t rank, mp_strbuf_t *bytes);
+// Waits until all have told something that is no error.
+MP_NODISCARD mp_status_t mp_store_await_all(const mp_store_talk_t *talk, const char *folder);
+// A process that has failed may have ended before this one could reach it: this one's `status`
+// (consumed) is then UNAVAILABLE, and the error that the other has told is the cause and comes back
+// in its place.
+MP_NODISCARD mp_status_t mp_store_find_cause(const mp_store_talk_t *talk, const char *folder,
+                                             mp_status_t status);
+
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_STORE_TALK_H_
