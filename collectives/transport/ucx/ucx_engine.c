@@ -42,22 +42,14 @@ static mp_status_t ucx_engine_check(const mp_ucx_engine_t *engine, mp_ucs_status
                         engine->ucx->ucs_status_string(status));
 }
 
-// What is set unless the user says otherwise. Everything but shared memory, which this library has
-// itself: UCX would take containers of one machine for one host and leave files in /dev/shm. And
-// connections are made without waiting for them: a host that does not answer would hold this
-// process for minutes, and UCX 1.13 aborts when a connection is refused that it waits for.
-static const char *const k_settings[][3] = {{"UCX_TLS", "TLS", "^shm"},
-                                            {"UCX_TCP_CONN_NB", "TCP_CONN_NB", "y"}};
-
+// Everything but shared memory, which this library has itself, unless the user says otherwise: UCX
+// would take containers of one machine for one host and leave files in /dev/shm.
 static mp_status_t ucx_engine_make_context(mp_ucx_engine_t *engine) {
   mp_ucp_config_t *config = NULL;
   MP_RETURN_IF_ERROR(ucx_engine_check(engine, engine->ucx->ucp_config_read(NULL, NULL, &config),
                                       "reading UCX_* from the environment"));
   mp_ucs_status_t status = MP_UCS_OK;
-  for (size_t i = 0; status == MP_UCS_OK && i < sizeof(k_settings) / sizeof(k_settings[0]); ++i) {
-    if (getenv(k_settings[i][0]) != NULL) continue;
-    status = engine->ucx->ucp_config_modify(config, k_settings[i][1], k_settings[i][2]);
-  }
+  if (getenv("UCX_TLS") == NULL) status = engine->ucx->ucp_config_modify(config, "TLS", "^shm");
   if (status == MP_UCS_OK) {
     const mp_ucp_params_t params = {
         .field_mask = MP_UCP_PARAM_FIELD_FEATURES | MP_UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,

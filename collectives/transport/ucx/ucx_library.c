@@ -9,18 +9,24 @@ static const char *const k_needed =
     "processes on several hosts, without an MPI launcher, need UCX 1.11 or later (Debian: apt "
     "install libucx0)";
 
-// Set before the library is opened, because it reads them then: UCX would take over SIGSEGV and its
-// like, which are Python's (faulthandler), and print on the standard output what becomes an error
-// here. What the user has set stays. setenv adds only, so threads that read the environment
-// meanwhile see what was there.
-static void ucx_library_calm(void) {
-  (void)setenv("UCX_HANDLE_ERRORS", "none", 0);
-  (void)setenv("UCX_LOG_LEVEL", "fatal", 0);
-  (void)setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
+// Set before the library is opened, because it reads some of them then. What the user has set
+// stays. setenv adds only, so threads that read the environment meanwhile see what was there.
+//   - UCX would take over SIGSEGV and its like, which are Python's (faulthandler), and print on the
+//     standard output what becomes an error here.
+//   - Connections are made without waiting for them: a host that does not answer would hold this
+//     process for minutes, and UCX 1.13 aborts when one that it has waited for is reset at once.
+static void ucx_library_set_environment(void) {
+  static const char *const settings[][2] = {{"UCX_HANDLE_ERRORS", "none"},
+                                            {"UCX_LOG_LEVEL", "fatal"},
+                                            {"UCX_WARN_UNUSED_ENV_VARS", "n"},
+                                            {"UCX_TCP_CONN_NB", "y"}};
+  for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); ++i) {
+    (void)setenv(settings[i][0], settings[i][1], 0);
+  }
 }
 
 static mp_status_t ucx_library_load(mp_ucx_library_t *library) {
-  ucx_library_calm();
+  ucx_library_set_environment();
   void *handle = dlopen(k_library, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL) {
     const char *error = dlerror();
