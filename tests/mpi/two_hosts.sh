@@ -1,20 +1,25 @@
 #!/bin/bash
-# Runs a command under mpirun on pretended hosts: each has its own network, host name, IPC names and
-# /dev/shm on this machine, and MPI's messages between them go through a bridge of virtual cables.
+# Runs a command, under mpirun or without, on pretended hosts: each has its own network, host name, IPC names and
+# /dev/shm on this machine, and messages between them go through a bridge of virtual cables.
 #
 #     tests/mpi/two_hosts.sh [--hosts N] [--ranks PER_HOST] [--mca NAME VALUE]… [-x NAME=VALUE]… COMMAND…
+#     tests/mpi/two_hosts.sh --plain [--hosts N] [--ranks PER_HOST] COMMAND…
 #
-# Ends with the status of mpirun; with 77 and the reason where such hosts cannot be made (no root, or
+# With --plain there is no mpirun: each process has the variables COORDINATOR, NUM_PROCESSES and
+# PROCESS_ID, what jax.distributed.initialize() takes. Ends with the status of mpirun, or of the last
+# process that failed; with 77 and the reason where such hosts cannot be made (no root, or
 # the kernel forbids it).
 set -euo pipefail
 
 hosts=2
 ranks=1
 options=()
+plain='' mpirun=1
 while [ $# -gt 0 ]; do
   case $1 in
     --hosts) hosts=$2; shift 2 ;;
     --ranks) ranks=$2; shift 2 ;;
+    --plain) plain=1 mpirun=; shift ;;
     --mca) options+=("$1" "$2" "$3"); shift 3 ;;
     -x) options+=("$1" "$2"); shift 2 ;;
     --) shift; break ;;
@@ -29,7 +34,7 @@ skip() {
 }
 
 [ "$(id -u)" = 0 ] || skip "making network namespaces needs root"
-for tool in ip unshare mpirun; do
+for tool in ip unshare ${mpirun:+mpirun}; do
   command -v "$tool" >/dev/null || skip "there is no command $tool"
 done
 
@@ -86,6 +91,18 @@ exec "$scratch/enter" "\${address##*.}" bash -c "\$*"
 END
 chmod +x "$scratch/enter" "$scratch/agent"
 "$scratch/enter" 1 true 2>"$scratch/error" || skip "no namespaces: $(cat "$scratch/error")"
+
+if [ -n "$plain" ]; then
+  export COORDINATOR=$net.1:$((20000 + RANDOM % 10000)) NUM_PROCESSES=$((hosts * ranks))
+  processes=()
+  for ((rank = 0; rank < hosts * ranks; ++rank)); do
+    PROCESS_ID=$rank "$scratch/enter" $((rank / ranks + 1)) "$@" &
+    processes+=($!)
+  done
+  status=0
+  for process in "${processes[@]}"; do wait "$process" || status=$?; done
+  exit $status
+fi
 
 # Host names are addresses, and only the pretended network is used; the hosts share the cores, so
 # nothing is bound to them.

@@ -35,6 +35,13 @@ def _mpi() -> list[Finding]:
   return [(GOOD if is_there else NOTE, "MPI", what + more)]
 
 
+def _ucx() -> list[Finding]:
+  is_there, what = installation.ucx()
+  more = "" if is_there else (": needed for pods over the processes of several hosts without mpirun"
+                              " (apt install libucx0)")
+  return [(GOOD if is_there else NOTE, "UCX", what + more)]
+
+
 def _jax() -> list[Finding]:
   found = installation.version_of("jax")
   if found is None:
@@ -104,7 +111,7 @@ def main(words: list[str]) -> int:
   parser.add_argument("--json", action="store_true", help="a list of objects")
   asked = parser.parse_args(words)
   findings: list[Finding] = []
-  for look in (_library, _native, _mpi, _jax, _torch, _options, _forced_devices, _limits):
+  for look in (_library, _native, _mpi, _ucx, _jax, _torch, _options, _forced_devices, _limits):
     findings += look()
     if findings[-1][:2] == (BAD, "library"):
       break

@@ -12,6 +12,7 @@ import minipod
 
 # The module for each MPI, and the libraries that it finds at run time (mpi_start.c).
 MPI = {"ompi": ("libmpi.so.40",), "mpich": ("libmpich.so.12", "libmpi.so.12")}
+UCX = "libucp.so.0"
 PACKAGES = ("jax", "jaxlib", "torch", "torch_xla", "numpy")
 
 
@@ -70,6 +71,20 @@ def mpi() -> tuple[bool, str]:
       if why is None:
         return True, f"{library} and {shutil.which('mpirun')}"
   return False, why or "no library of MPI is known"
+
+
+def ucx() -> tuple[bool, str]:
+  """Whether processes of several hosts can be joined without mpirun, and by what or why not."""
+  os.environ.setdefault("UCX_HANDLE_ERRORS", "none")  # signals are Python's (ucx_library.c)
+  if why := opens(UCX):
+    return False, why
+  version = ctypes.CDLL(UCX).ucp_get_version_string
+  version.restype = ctypes.c_char_p
+  found = version().decode()
+  first = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
+  if not (1, 11) <= first < (2, 0):
+    return False, f"UCX {found}, not 1.11 or later"
+  return True, f"UCX {found}, {UCX}"
 
 
 def system() -> dict[str, str]:
