@@ -2,6 +2,8 @@
 
     mpirun -n 2 python tools/bench/psum_processes.py
 
+Without mpirun the variables COORDINATOR, NUM_PROCESSES and PROCESS_ID say which process this is.
+
 Every process brings one device.  `dispatch` is the same program without a psum; the time of a psum
 is one jitted call until its result is there, and `loop` is one of many psums inside one program,
 which is what MPI_Allreduce's own time (build/minipod-bench-world) is to be put beside.
@@ -20,6 +22,9 @@ from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec as P
 
 LOOPS = 100
+if "COORDINATOR" in os.environ:
+  jax.distributed.initialize(os.environ["COORDINATOR"], int(os.environ["NUM_PROCESSES"]),
+                             int(os.environ["PROCESS_ID"]))
 
 
 def seconds(f, x, calls):

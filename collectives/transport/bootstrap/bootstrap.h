@@ -7,8 +7,8 @@
 //        tried; each process would otherwise silently be alone, which users can ask for by
 //        MINIPOD_BOOTSTRAP=none. Child processes of a rank (data loaders, subprocesses) are alone:
 //        MPI belongs to the rank (MINIPOD_MPI_OWNER holds its pid).
-//   kv:  the client brings a key-value store, and the options node_id and num_nodes. The processes
-//        must be on one host.
+//   kv:  the client brings a key-value store, and the options node_id and num_nodes. Between
+//        hosts UCX carries messages, which is opened only then.
 // Otherwise the process is alone.
 //
 // Leaving: joining registers an exit handler. When the exit status is 0, it says goodbye to all,

@@ -1,9 +1,9 @@
-// Joining by a key-value store: the world of processes of one host that no MPI launcher has
-// started.
+// Joining by a key-value store: the world of processes that no MPI launcher has started.
 //
 // Each process puts its hello into the store, takes those of all others, maps their memory, and
-// says through the store whether it could. From then on everything goes through shared memory, and
-// the store is not used any more. A process that fails on the way puts its error there, so the
+// says through the store whether it could. Where there are other hosts, UCX is opened, and its
+// addresses go through the store, too. From then on everything goes through shared memory and UCX,
+// and the store is not used any more. A process that fails on the way puts its error there, so the
 // others need not wait for it.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_STORE_WORLD_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_STORE_WORLD_H_
@@ -18,7 +18,7 @@
 // INVALID_ARGUMENT when node_id is missing or too large; ALREADY_EXISTS when another process has
 // the same; DEADLINE_EXCEEDED, with the processes that are missing, when not all have come within
 // init_timeout seconds; FAILED_PRECONDITION when they differ in version or number, or run on
-// different hosts, which need an MPI launcher; UNAVAILABLE when one of them has ended, or when its
+// different hosts and UCX is missing or finds no network; UNAVAILABLE when one of them has ended, or when its
 // memory cannot be mapped; another process's error when that has failed; and the errors of the
 // store.
 MP_NODISCARD mp_status_t mp_store_world_join(const mp_options_t *options,

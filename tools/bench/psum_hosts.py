@@ -1,0 +1,50 @@
+"""psum between two hosts, pretended by network namespaces: by UCX, by MPI, and JAX's CPU by gloo.
+
+    python tools/bench/psum_hosts.py [--rounds N]
+
+Needs root (tests/mpi/two_hosts.sh) and, for MPI, mpirun.  Every process has one device; what is timed
+is psum_processes.py's call of a jitted psum until its result is there, best and median.  The ways take
+turns, so that other work on the machine meets all of them; each row is the round with the best median.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HOSTS = ROOT / "tests" / "mpi" / "two_hosts.sh"
+PROGRAM = pathlib.Path(__file__).with_name("psum_processes.py")
+POD = {"JAX_PLATFORMS": "minipod", "MINIPOD_DEVICES": "1"}
+WAYS = {"UCX": (["--plain"], POD), "MPI": ([], POD),
+        "gloo": (["--plain"], {"JAX_PLATFORMS": "cpu", "JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo"})}
+LINE = re.compile(r"^ *(\d+) bytes: .*psum +([\d.]+) us \(best ([\d.]+)\)", re.MULTILINE)
+
+
+def measure(way: str) -> dict[int, tuple[float, float]]:
+  """Median and best in us, by bytes."""
+  options, variables = WAYS[way]
+  done = subprocess.run([str(HOSTS), *options, "--", sys.executable, str(PROGRAM)], text=True,
+                        env=os.environ | variables, capture_output=True, timeout=600)
+  if done.returncode:
+    sys.exit(f"{way}: {done.stderr.strip().splitlines()[-1]}")
+  return {int(size): (float(median), float(best)) for size, median, best in LINE.findall(done.stdout)}
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("--rounds", type=int, default=3)
+  found = {way: {} for way in WAYS}
+  for _ in range(parser.parse_args().rounds):
+    for way, rows in found.items():
+      for size, times in measure(way).items():
+        rows[size] = min(rows.get(size, times), times)
+  print("       bytes" + "".join(f"{way + ': us, best':>24}" for way in WAYS))
+  for size in next(iter(found.values())):
+    print(f"{size:12d}" + "".join("{:>14.0f}{:>10.0f}".format(*rows[size]) for rows in found.values()))
+
+
+if __name__ == "__main__":
+  main()
