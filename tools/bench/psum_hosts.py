@@ -26,7 +26,7 @@ LINE = re.compile(r"^ *(\d+) bytes: .*psum +([\d.]+) us \(best ([\d.]+)\)", re.M
 def measure(way: str) -> dict[int, tuple[float, float]]:
   """Median and best in us, by bytes."""
   options, variables = WAYS[way]
-  done = subprocess.run([str(HOSTS), *options, "--", sys.executable, str(PROGRAM)], text=True,
+  done = subprocess.run([str(HOSTS), *options, "--", sys.executable, str(PROGRAM), "--calls"], text=True,
                         env=os.environ | variables, capture_output=True, timeout=600)
   if done.returncode:
     sys.exit(f"{way}: {done.stderr.strip().splitlines()[-1]}")
