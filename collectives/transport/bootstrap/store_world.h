@@ -18,9 +18,9 @@
 // INVALID_ARGUMENT when node_id is missing or too large; ALREADY_EXISTS when another process has
 // the same; DEADLINE_EXCEEDED, with the processes that are missing, when not all have come within
 // init_timeout seconds; FAILED_PRECONDITION when they differ in version or number, or run on
-// different hosts and UCX is missing or finds no network; UNAVAILABLE when one of them has ended, or when its
-// memory cannot be mapped; another process's error when that has failed; and the errors of the
-// store.
+// different hosts and UCX is missing or finds no network; UNAVAILABLE when one of them has ended,
+// or when its memory cannot be mapped; another process's error when that has failed; and the errors
+// of the store.
 MP_NODISCARD mp_status_t mp_store_world_join(const mp_options_t *options,
                                              const mp_key_value_store_t *store,
                                              mp_world_t **out_world);
