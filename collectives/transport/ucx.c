@@ -11,13 +11,6 @@ enum { MP_UCX_RETRY_US = 1000 };
 
 // ---- Trouble ----
 
-void mp_ucx_fail(mp_ucx_t *self, uint32_t rank, mp_ucs_status_t status) {
-  mp_ucx_peer_t *peer = &self->peers[rank];
-  if (peer->has_failed) return;
-  peer->has_failed = true;
-  peer->failure = status;
-}
-
 static void ucx_failed(void *context, uint32_t rank, mp_ucs_status_t status) {
   mp_ucx_fail(context, rank, status);
 }

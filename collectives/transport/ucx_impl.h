@@ -111,7 +111,12 @@ typedef struct {
 enum { MP_UCX_MOST_TICKS = 12 };  // so long (3 s) a greeting is waited for
 
 // Notes that a peer has failed; progress drops it.
-void mp_ucx_fail(mp_ucx_t *self, uint32_t rank, mp_ucs_status_t status);
+static inline void mp_ucx_fail(mp_ucx_t *self, uint32_t rank, mp_ucs_status_t status) {
+  mp_ucx_peer_t *peer = &self->peers[rank];
+  if (peer->has_failed) return;
+  peer->has_failed = true;
+  peer->failure = status;
+}
 
 // ---- ucx_out.c ----
 
