@@ -229,18 +229,20 @@ static bool cluster_bytes_is_in(const mp_block_t *block, const mp_block_t *body)
 
 // The bytes that a value which no round makes takes of scratch memory in all rounds; INFINITY: it
 // is read from memory. Factors are cast before the loop, and the cast stays, but not for a vector,
-// which has the argument itself read; those that are narrow as they come are read in windows, and
-// so are slices.
+// which has the argument itself read; those that are narrow as they come are read in windows. So
+// are slices, but those of f32: a stack of factors (a layer's inputs at all times) is cast before.
 static double cluster_bytes_held(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
                                  const mp_cluster_access_t *access) {
   const mp_value_t *value = access->value;
   const mp_work_product_t *product = &cluster->work.product;
   const double bytes = mp_cluster_bytes_of(find->compiler, value->type);
-  if (access->bytes < bytes || value->is_on_host) return INFINITY;
+  if (value->is_on_host) return INFINITY;
   const bool is_factor = (access->sides & ~MP_CLUSTER_BESIDE) != 0;
+  const bool is_vector = product->m <= 1 || product->n <= 1;
+  const bool is_cast = is_factor && !is_vector && value->type->dtype == MP_DTYPE_F32;
+  if (access->bytes < bytes && !is_cast) return INFINITY;
   if (!is_factor) return bytes;
-  if (product->m <= 1 || product->n <= 1) return value->op != NULL ? bytes : INFINITY;
-  if (value->type->dtype == MP_DTYPE_F32) return bytes / 2;
+  if (is_cast) return bytes / 2;
   return value->op != NULL ? bytes : INFINITY;
 }
 

@@ -517,6 +517,46 @@ static void rounds_keep_weights_that_are_cast(void **state) {
   find_end(&f);
 }
 
+// A loop whose rounds multiply a slice each of a stack by a weight.
+#define STACK(type)                                                                                \
+  "func.func @main(%xs: tensor<64x256x256x" type                                                   \
+  ">, %n: tensor<i32>) -> tensor<256x256xf32> {\n"                                                 \
+  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"                                             \
+  "%x = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<256x256xf32>\n"         \
+  "%c0 = stablehlo.constant dense<0> : tensor<i32>\n"                                              \
+  "%c1 = stablehlo.constant dense<1> : tensor<i32>\n"                                              \
+  "%0:2 = stablehlo.while(%i = %c0, %a = %x) : tensor<i32>, tensor<256x256xf32>\n"                 \
+  "cond {\n%p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"         \
+  "stablehlo.return %p : tensor<i1>\n} do {\n"                                                     \
+  "%s = stablehlo.dynamic_slice %xs, %i, %c0, %c0, sizes = [1, 256, 256] : "                       \
+  "(tensor<64x256x256x" type ">, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x256x256x" type \
+  ">\n%b = stablehlo.reshape %s : (tensor<1x256x256x" type ">) -> tensor<256x256x" type            \
+  ">\n%e = stablehlo.convert %a : (tensor<256x256xf32>) -> tensor<256x256x" type                   \
+  ">\n%d = stablehlo.dot_general %b, %e, contracting_dims = [1] x [0] : (tensor<256x256x" type     \
+  ">, tensor<256x256x" type                                                                        \
+  ">) -> tensor<256x256xf32>\n"                                                                    \
+  "%k = stablehlo.add %i, %c1 : tensor<i32>\n"                                                     \
+  "stablehlo.return %k, %d : tensor<i32>, tensor<256x256xf32>\n}\n"                                \
+  "return %0#1 : tensor<256x256xf32>\n}\n"
+
+// A stack of factors in f32 is cast before the loop and stays in scratch memory, if there is room.
+static void rounds_keep_stacks_that_are_cast(void **state) {
+  (void)state;
+  enum { BYTES = 256 * 256 * 4, STACK_BYTES = 64 * BYTES };
+  mp_chip_figures_t figures = figures_of(TPU);
+  figures.memory_scratch = 2 * (BYTES + STACK_BYTES / 2 + 64);
+  found_t f = find_with(&figures, STACK("f32"));
+  assert_true(sum_bytes(&f) < 64);
+  find_end(&f);
+  f = find_with(&figures, STACK("bf16"));
+  assert_float_equal(sum_bytes(&f), BYTES / 2, 64);
+  find_end(&f);
+  figures.memory_scratch = 2 * (BYTES + STACK_BYTES / 2 - 64);
+  f = find_with(&figures, STACK("f32"));
+  assert_float_equal(sum_bytes(&f), BYTES, 64);
+  find_end(&f);
+}
+
 // ---- products and what they read ----
 
 // The first read of a value whose bytes are these.
@@ -796,6 +836,7 @@ int main(void) {
       cmocka_unit_test(one_element_of_each_row_is_a_selection),
       cmocka_unit_test(carried_values_stay_in_scratch_memory),
       cmocka_unit_test(rounds_keep_weights_that_are_cast),
+      cmocka_unit_test(rounds_keep_stacks_that_are_cast),
       cmocka_unit_test(small_values_stay_in_scratch_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
