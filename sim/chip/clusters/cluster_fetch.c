@@ -114,6 +114,44 @@ static void cluster_fetch_side(mp_cluster_find_t *find, const mp_cluster_t *clus
   }
 }
 
+// ---- what is updated ----
+
+// The write of a cluster that could take over an array of the same type; NULL if there is none.
+static mp_cluster_access_t *cluster_fetch_heir(mp_cluster_find_t *find, const mp_cluster_t *cluster,
+                                               const mp_cluster_access_t *read) {
+  const mp_type_t *type = read->value->type;
+  for (uint32_t i = 0; i < cluster->num_writes; ++i) {
+    mp_cluster_access_t *access =
+        &find->out->accesses.items[cluster->first_access + cluster->num_reads + i];
+    const mp_type_t *of = access->value->type;
+    const bool is_same = of->dtype == type->dtype && of->rank == type->rank &&
+                         mp_work_bytes_of(of) == mp_work_bytes_of(type);
+    if (is_same && !access->is_fetched && access->bytes == read->bytes) return access;
+  }
+  return NULL;
+}
+
+// Weights that a product's kernel updates are copied to scratch memory before, if there is room,
+// made anew in their place, and copied back beside later work.
+static void cluster_fetch_updated(mp_cluster_find_t *find, mp_cluster_scratch_t *scratch,
+                                  uint32_t number) {
+  const mp_cluster_t *cluster = &find->out->clusters.items[number];
+  if (cluster->block != find->main) return;
+  for (uint32_t i = 0; i < cluster->num_reads; ++i) {
+    mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
+    if (access->sides != MP_CLUSTER_BESIDE || !cluster_fetch_is_argument(find, access->value) ||
+        access->bytes < mp_work_bytes_of(access->value->type) ||
+        scratch->kept + scratch->fetched + access->bytes > find->resident) {
+      continue;
+    }
+    mp_cluster_access_t *heir = cluster_fetch_heir(find, cluster, access);
+    if (heir == NULL) continue;
+    access->is_fetched = heir->is_fetched = true;
+    scratch->fetched += access->bytes;
+    scratch->freed_fetched[number] += access->bytes;
+  }
+}
+
 // One factor: the larger one of those that fit. When the last product is done, the next run's
 // argument is on its way.
 void mp_cluster_fetch_factor(mp_cluster_find_t *find, mp_cluster_scratch_t *scratch,
@@ -137,5 +175,6 @@ void mp_cluster_fetch_factor(mp_cluster_find_t *find, mp_cluster_scratch_t *scra
     scratch->fetched += most;
     scratch->freed_fetched[number] += most;
   }
+  if (follows && cluster_fetch_is_product(cluster)) cluster_fetch_updated(find, scratch, number);
   scratch->previous = number;
 }

@@ -92,8 +92,10 @@ static bool kernel_cost_is_turned(const mp_clusters_t *clusters, const mp_cluste
 static void kernel_cost_add_read(const mp_cluster_access_t *access, mp_product_streams_t *streams,
                                  mp_product_streams_t *inner) {
   if (access->is_scratch) return;
-  if ((access->sides & MP_CLUSTER_BESIDE) != 0) streams->beside += access->bytes;
+  const bool is_updated = access->is_fetched && access->sides == MP_CLUSTER_BESIDE;
+  if ((access->sides & MP_CLUSTER_BESIDE) != 0 && !is_updated) streams->beside += access->bytes;
   if (access->is_fetched) return;
+  streams->is_near = false;
   if ((access->sides & MP_CLUSTER_LHS) != 0) streams->factors[0] += access->bytes;
   if ((access->sides & MP_CLUSTER_RHS) != 0) streams->factors[1] += access->bytes;
   if ((access->sides & MP_CLUSTER_INNER_LHS) != 0) inner->factors[0] += access->bytes;
@@ -103,8 +105,10 @@ static void kernel_cost_add_read(const mp_cluster_access_t *access, mp_product_s
 static void kernel_cost_add_write(const mp_cluster_access_t *access,
                                   mp_product_streams_t *streams) {
   const bool is_narrow = mp_dtype_bits(access->value->type->dtype) <= 16;
+  const bool is_near = access->is_scratch || access->is_fetched;
+  streams->is_near &= is_near;
   *(is_narrow ? &streams->narrow : &streams->wide) +=
-      access->bytes / (access->is_scratch ? MP_PRODUCT_SCRATCH_WRITE : 1);
+      access->bytes / (is_near ? MP_PRODUCT_SCRATCH_WRITE : 1);
 }
 
 static mp_product_streams_t kernel_cost_streams(const mp_chip_t *chip,
@@ -113,6 +117,7 @@ static mp_product_streams_t kernel_cost_streams(const mp_chip_t *chip,
                                                 mp_product_streams_t *out_inner) {
   mp_product_streams_t streams = {
       .is_turned = kernel_cost_is_turned(clusters, cluster),
+      .is_near = true,
       .is_rows = cluster->is_rows && !isnan(chip->figures.product_rows)};
   *out_inner = (mp_product_streams_t){0};
   const uint32_t first = cluster->first_access, end = first + cluster->num_reads;

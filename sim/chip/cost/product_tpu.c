@@ -115,9 +115,11 @@ static mp_product_tpu_t product_tpu_of(const mp_chip_t *chip, const mp_product_k
         figures->product_results.count == 2 ? figures->product_results.each[i] * 1e-9 : NAN;
   }
   for (int i = 0; i < 2; ++i) p.write[i] = bandwidth * (write->count == 2 ? write->each[i] : 1);
-  if (kernel->bytes == 0) p.launch = mp_figure_or(figures->product_scratch_launch, p.launch);
   product_tpu_set_bytes(&p);
   p.streams = kernel->streams != NULL ? *kernel->streams : product_tpu_guess(&p, kernel->bytes);
+  if (kernel->bytes == 0 || p.streams.is_near) {
+    p.launch = mp_figure_or(figures->product_scratch_launch, p.launch);
+  }
   return p;
 }
 
@@ -141,7 +143,7 @@ static double product_tpu_vector(const mp_chip_t *chip, const mp_product_kernel_
   const mp_work_product_t *product = kernel->product;
   const double rows = mp_figure_or(chip->figures.product_rows, 0);
   if (!p->streams.is_rows) return kernel->vector_seconds;
-  return product->batch * mp_product_tpu_tiled(product->m, product->n) / 1024 * rows;
+  return product->batch * mp_product_tpu_padded(product->m, product->n) / 1024 * rows;
 }
 
 double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *kernel) {

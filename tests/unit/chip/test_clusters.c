@@ -629,6 +629,36 @@ static void one_factor_is_fetched_before(void **state) {
   }
 }
 
+// Weights that a gradient's kernel updates come before and leave later, if there is room.
+static void updated_weights_are_fetched_before(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: tensor<256x512xf32>, %v: tensor<512x1024xf32>, %w: "
+      "tensor<256x1024xf32>) -> tensor<256x1024xf32> {\n"
+      "%t = stablehlo.tanh %x : tensor<256x512xf32>\n"
+      "%m = stablehlo.dot_general %t, %t, contracting_dims = [1] x [1] : (tensor<256x512xf32>, "
+      "tensor<256x512xf32>) -> tensor<256x256xf32>\n"
+      "%0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<256x512xf32>, "
+      "tensor<512x1024xf32>) -> tensor<256x1024xf32>\n"
+      "%p = stablehlo.dot_general %m, %0, contracting_dims = [1] x [0] : (tensor<256x256xf32>, "
+      "tensor<256x1024xf32>) -> tensor<256x1024xf32>\n"
+      "%1 = stablehlo.subtract %w, %p : tensor<256x1024xf32>\n"
+      "return %1 : tensor<256x1024xf32>\n}\n";
+  enum { W_BYTES = 256 * 1024 * 4, V_BYTES = 512 * 1024 * 4 };
+  mp_chip_figures_t figures = figures_of(TPU);
+  for (int is_small = 0; is_small < 2; ++is_small) {
+    figures.product_resident = is_small ? W_BYTES - 1 : 4 * V_BYTES;
+    found_t f = find_with(&figures, text);
+    uint32_t first = 0;
+    const mp_cluster_access_t *w = read_of(&f, W_BYTES, &first);
+    while (w != NULL && w->sides != MP_CLUSTER_BESIDE)
+      w = read_of(&f, W_BYTES, &(uint32_t){++first});
+    assert_non_null(w);
+    assert_int_equal(w->is_fetched, !is_small);
+    find_end(&f);
+  }
+}
+
 // ---- rows in parts ----
 
 #define HEADS "tensor<512x128xf32>"
@@ -817,6 +847,7 @@ int main(void) {
       cmocka_unit_test(what_is_cut_is_written),
       cmocka_unit_test(what_a_product_reads_has_sides),
       cmocka_unit_test(one_factor_is_fetched_before),
+      cmocka_unit_test(updated_weights_are_fetched_before),
       cmocka_unit_test(siblings_read_what_they_share_once),
       cmocka_unit_test(a_variance_reads_its_array_twice),
       cmocka_unit_test(a_softmax_keeps_its_rows),
