@@ -441,6 +441,7 @@ static bool cluster_keeps_rows(const mp_cluster_find_t *find, const cluster_op_t
   const uint64_t dims = mp_cluster_reduced_dims(at->op);
   if (state->reduced_dims != 0 && state->reduced_dims != dims) return false;
   const bool is_only = find->users.count == 1;
+  if (find->compiler == MP_CHIP_COMPILER_TPU && !mp_cluster_leaves_rows(at->op)) return false;
   if (find->compiler != MP_CHIP_COMPILER_GPU) return is_only && mp_cluster_is_of_softmax(at->op);
   if (state->is_untiled || mp_cluster_is_turned(find, at->op)) return false;
   return mp_cluster_closes_rows(find, at->op) || (is_only && mp_cluster_follows_rows(find, at->op));
@@ -630,8 +631,8 @@ static bool cluster_should_copy(mp_cluster_find_t *find, const cluster_op_t *at,
                                 const mp_cluster_user_t *first, bool first_may_write) {
   enum { USERS_MOST = 16, COPIED_MOST = 64, TRANSCENDENTAL = 8 };
   if (at->kind != MP_CLUSTER_LOOP || find->users.count > USERS_MOST) return false;
-  if (find->compiler == MP_CHIP_COMPILER_TPU &&
-      mp_cluster_is_shifted_exp(at->op, find->rows_most)) {
+  const bool is_of_rows = mp_cluster_is_shifted_exp(at->op, find->rows_most);
+  if (find->compiler == MP_CHIP_COMPILER_TPU && is_of_rows && at->op->results[0].type->rank > 2) {
     return false;
   }
   const double cost = at->work.transcendentals > 0 ? TRANSCENDENTAL : 1;

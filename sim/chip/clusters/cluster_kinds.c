@@ -324,6 +324,10 @@ bool mp_cluster_is_shifted_exp(const mp_op_t *op, double rows_most) {
          mp_cluster_root(most->operands[0]) == mp_cluster_root(shift->operands[0]);
 }
 
+bool mp_cluster_leaves_rows(const mp_op_t *op) {
+  return op->num_results > 0 && op->results[0].type->rank >= 2;
+}
+
 bool mp_cluster_is_of_softmax(const mp_op_t *op) {
   if (mp_cluster_row(op) == 0 || op->num_results != 1) return false;
   if (cluster_kinds_is_row_maximum(op)) return true;

@@ -76,6 +76,9 @@ bool mp_cluster_sets_window(const mp_op_t *op);
 bool mp_cluster_is_set(const mp_op_t *op);
 // The elements of a row if a reduction is one over the minor dimension alone; else 0.
 double mp_cluster_row(const mp_op_t *op);
+// Whether what it leaves has rows again. Sums that are one row lie in lanes, the rows that they are
+// of in sublanes: libtpu 0.0.52 has a kernel for the maximum, one for the sum and one behind them.
+bool mp_cluster_leaves_rows(const mp_op_t *op);
 // Whether it is the maximum of rows, or a sum of exponentials: the two of a softmax.
 bool mp_cluster_is_of_softmax(const mp_op_t *op);
 // Whether an op is the exponential of rows of up to so many elements, from each of which its

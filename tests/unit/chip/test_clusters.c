@@ -92,52 +92,6 @@ static void a_variance_reads_its_array_twice(void **state) {
   expect(GPU, text, 1, SIZE + ROWS * 4);
 }
 
-static void a_softmax_keeps_its_rows(void **state) {
-  (void)state;
-  static const char text[] =
-      "func.func @main(%x: " M ") -> " M " {\n" ZERO REDUCE("0", "x", "maximum") SPREAD("1", "0")
-          OP("2", "subtract %x, %1") OP("3", "exponential %2") REDUCE("4", "3", "add")
-              SPREAD("5", "4") OP("6", "divide %3, %5") "return %6 : " M "\n}\n";
-  expect(TPU, text, 1, 2.0 * SIZE);
-  expect(GPU, text, 1, 2.0 * SIZE);
-  // Longer rows are read three times: for the maximum, the sum, and the result.
-  mp_chip_figures_t figures = figures_of(TPU);
-  figures.cluster_row = COLUMNS - 1;
-  found_t f = find_with(&figures, text);
-  assert_int_equal(count_clusters(&f), 3);
-  assert_float_equal(sum_bytes(&f), 4.0 * SIZE + 5.0 * ROWS * 4, 1e-3);
-  find_end(&f);
-}
-
-// Rows that are short enough are gone through in the kernel that makes them by a product: the
-// maximum, the exponentials, which are written, and their sum. The quotient reads them.
-static void a_product_keeps_its_short_rows(void **state) {
-  (void)state;
-  static const char text[] =
-      "func.func @main(%a: tensor<256x128xf32>, %b: tensor<128x1024xf32>) -> (" M ", " V
-      ") {\n" ZERO
-      "%x = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : "
-      "(tensor<256x128xf32>, tensor<128x1024xf32>) -> " M "\n" REDUCE("0", "x", "maximum")
-          SPREAD("1", "0") OP("2", "subtract %x, %1") OP("3", "exponential %2")
-              REDUCE("4", "3", "add") "return %3, %4 : " M ", " V "\n}\n";
-  const double factors = (256 * 128 + 128 * 1024) * 4;
-  mp_chip_figures_t figures = figures_of(TPU);
-  figures.cluster_product_row = COLUMNS;
-  found_t f = find_with(&figures, text);
-  assert_int_equal(count_clusters(&f), 1);
-  assert_float_equal(sum_bytes(&f), factors + SIZE + ROWS * 4, 1e-3);
-  find_end(&f);
-  figures.cluster_product_row = COLUMNS - 1;
-  f = find_with(&figures, text);
-  assert_int_equal(count_clusters(&f), 2);
-  assert_float_equal(sum_bytes(&f), factors + 3.0 * SIZE + ROWS * 4, 1e-3);
-  find_end(&f);
-}
-
-// The rows may be widened from the product's own type, and scaled, on their way. Where tokens have
-// several heads side by side, which fill the lanes, the figure for these decides.
-static void rows_of_a_product_may_be_widened(void **state) {
-  (void)state;
 #define SCORES     "tensor<2x256x1024xf32>"
 #define SCORE_SUMS "tensor<2x256xf32>"
 #define SCORES_REDUCE(r, o, combiner)                                                             \
@@ -147,6 +101,64 @@ static void rows_of_a_product_may_be_widened(void **state) {
   " %p, %q : "                                                                                    \
   "tensor<f32>\nstablehlo.return %r : tensor<f32>\n}) : (" SCORES ", tensor<f32>) -> " SCORE_SUMS \
   "\n"
+#define SCORES_OP(r, o) "%" r " = stablehlo." o " : " SCORES "\n"
+#define SCORES_SPREAD(r, o) \
+  "%" r " = stablehlo.broadcast_in_dim %" o ", dims = [0, 1] : (" SCORE_SUMS ") -> " SCORES "\n"
+
+// On TPUs the sums of rows of one matrix are a row themselves, and it is read three times: for the
+// maximum, the sum, and the result. So are longer rows of several.
+static void a_softmax_keeps_its_rows(void **state) {
+  (void)state;
+  static const char matrix[] =
+      "func.func @main(%x: " M ") -> " M " {\n" ZERO REDUCE("0", "x", "maximum") SPREAD("1", "0")
+          OP("2", "subtract %x, %1") OP("3", "exponential %2") REDUCE("4", "3", "add")
+              SPREAD("5", "4") OP("6", "divide %3, %5") "return %6 : " M "\n}\n";
+  static const char several[] =
+      "func.func @main(%x: " SCORES ") -> " SCORES " {\n" ZERO SCORES_REDUCE("0", "x", "maximum")
+          SCORES_SPREAD("1", "0") SCORES_OP("2", "subtract %x, %1") SCORES_OP("3", "exponential %2")
+              SCORES_REDUCE("4", "3", "add") SCORES_SPREAD("5", "4")
+                  SCORES_OP("6", "divide %3, %5") "return %6 : " SCORES "\n}\n";
+  expect(TPU, matrix, 3, 4.0 * SIZE + 5.0 * ROWS * 4);
+  expect(GPU, matrix, 1, 2.0 * SIZE);
+  expect(TPU, several, 1, 4.0 * SIZE);
+  mp_chip_figures_t figures = figures_of(TPU);
+  figures.cluster_row = COLUMNS - 1;
+  found_t f = find_with(&figures, several);
+  assert_int_equal(count_clusters(&f), 3);
+  assert_float_equal(sum_bytes(&f), 8.0 * SIZE + 10.0 * ROWS * 4, 1e-3);
+  find_end(&f);
+}
+
+// Rows that are short enough are gone through in the kernel that makes them by a product: the
+// maximum, the exponentials, which are written, and their sum. The quotient reads them.
+static void a_product_keeps_its_short_rows(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%a: tensor<2x256x128xf32>, %b: tensor<2x128x1024xf32>) -> (" SCORES
+      ", " SCORE_SUMS ") {\n" ZERO
+      "%x = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1] "
+      ": (tensor<2x256x128xf32>, tensor<2x128x1024xf32>) -> " SCORES
+      "\n" SCORES_REDUCE("0", "x", "maximum") SCORES_SPREAD("1", "0")
+          SCORES_OP("2", "subtract %x, %1") SCORES_OP("3", "exponential %2")
+              SCORES_REDUCE("4", "3", "add") "return %3, %4 : " SCORES ", " SCORE_SUMS "\n}\n";
+  const double factors = 2 * (256 * 128 + 128 * 1024) * 4;
+  mp_chip_figures_t figures = figures_of(TPU);
+  figures.cluster_product_row = COLUMNS;
+  found_t f = find_with(&figures, text);
+  assert_int_equal(count_clusters(&f), 1);
+  assert_float_equal(sum_bytes(&f), factors + 2.0 * (SIZE + ROWS * 4), 1e-3);
+  find_end(&f);
+  figures.cluster_product_row = COLUMNS - 1;
+  f = find_with(&figures, text);
+  assert_int_equal(count_clusters(&f), 2);
+  assert_float_equal(sum_bytes(&f), factors + 2.0 * (3.0 * SIZE + ROWS * 4), 1e-3);
+  find_end(&f);
+}
+
+// The rows may be widened from the product's own type, and scaled, on their way. Where tokens have
+// several heads side by side, which fill the lanes, the figure for these decides.
+static void rows_of_a_product_may_be_widened(void **state) {
+  (void)state;
 #define ATTENTION(queries, keys, batch, summed)                                               \
   "func.func @main(%a: " queries ", %b: " keys ") -> (" SCORES ", " SCORE_SUMS ") {\n" ZERO   \
   "%s = stablehlo.dot_general %a, %b, batching_dims = " batch ", contracting_dims = " summed  \
