@@ -101,6 +101,7 @@ typedef enum {
 // What all other kernels take (sim/chip/cost/README.md).
 #define MP_CHIP_COST_FIGURES(X)                                                                   \
   X(memory_latency, "memory.latency", TIME, "until a kernel has its first bytes from memory")     \
+  X(memory_ramp, "memory.ramp", BYTES, "of its first and last windows, which nothing is beside")  \
   X(vector_rate, "vector.rate", NUMBER, "simple operations a second, if not described")           \
   X(vector_share, "vector.share", NUMBER, "of the described rate, what simple operations reach")  \
   X(vector_bf16, "vector.bf16", NUMBER, "16-bit operations in the time of one on 32 bits")        \

@@ -8,10 +8,17 @@
 #include "sim/chip/cost/product_cost.h"
 #include "sim/chip/cost/vector_cost.h"
 
-// What streams through memory takes. The first byte comes after a latency.
-static double kernel_cost_memory(const mp_chip_t *chip, double bytes) {
+// The first byte comes after a latency, and beside the first window that is read and the last one
+// that is written there is nothing else.
+double mp_kernel_memory_latency(const mp_chip_t *chip, double bytes) {
   if (bytes == 0) return 0;
-  return mp_figure_or(chip->figures.memory_latency, 0) + bytes / chip->memory_bandwidth;
+  const double ramp = fmin(bytes, mp_figure_or(chip->figures.memory_ramp, 0));
+  return mp_figure_or(chip->figures.memory_latency, 0) + ramp / chip->memory_bandwidth;
+}
+
+// What streams through memory takes.
+static double kernel_cost_memory(const mp_chip_t *chip, double bytes) {
+  return mp_kernel_memory_latency(chip, bytes) + bytes / chip->memory_bandwidth;
 }
 
 double mp_kernel_scalar_seconds(const mp_chip_t *chip) {

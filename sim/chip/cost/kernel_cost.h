@@ -16,4 +16,7 @@ double mp_kernel_seconds(const mp_chip_t *chip, const mp_clusters_t *clusters,
 double mp_kernel_copy_seconds(const mp_chip_t *chip, double bytes);
 double mp_kernel_scalar_seconds(const mp_chip_t *chip);
 
+// What a kernel that moves so many bytes waits for its memory with nothing beside.
+double mp_kernel_memory_latency(const mp_chip_t *chip, double bytes);
+
 #endif  // MINIPOD_SIM_CHIP_COST_KERNEL_COST_H_

@@ -1,6 +1,7 @@
 #include "sim/model/report/report_rows.h"
 
 #include "collectives/mailbox.h"
+#include "sim/chip/cost/kernel_cost.h"
 #include "sim/model/report/report_copies.h"
 #include "sim/model/report/report_links.h"
 #include "sim/model/report/watching.h"
@@ -15,7 +16,7 @@ static mp_bound_t report_rows_bound_of(const mp_chip_t *chip, const mp_twin_kern
   const double memory =
       kernel->bytes / chip->memory_bandwidth / chip->efficiency[kernel->work_class];
   double latency = kernel->work_class == MP_WORK_SCALAR ? chip->scalar_latency : chip->op_latency;
-  if (kernel->bytes > 0) latency += mp_figure_or(chip->figures.memory_latency, 0);
+  latency += mp_kernel_memory_latency(chip, kernel->bytes);
   const double busy = kernel->seconds - latency;
   if (busy <= latency) return MP_BOUND_LATENCY;
   return memory >= 0.999 * busy ? MP_BOUND_MEMORY : MP_BOUND_COMPUTE;

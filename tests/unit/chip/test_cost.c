@@ -75,6 +75,32 @@ static void memory_has_a_latency(void **state) {
   chip.figures.memory_latency = 900e-9;
   expect_ns(&chip, UNARY("negate", "1000xf32"), 1100 + 8);
   expect_ns(&chip, UNARY("negate", "1000000xf32"), 1100 + 8000);
+  // Windows that fill at the beginning and empty at the end.
+  chip.figures.memory_ramp = 100000;
+  expect_ns(&chip, UNARY("negate", "1000xf32"), 1100 + 8 + 8);
+  expect_ns(&chip, UNARY("negate", "1000000xf32"), 1100 + 8000 + 100);
+}
+
+// Sums along rows go through memory once if the array and its sums fit into scratch memory.
+static void cumulative_sums_in_scratch_memory_are_cheap(void **state) {
+  (void)state;
+  enum { BYTES = 64 * 1024 * 4 };
+  mp_chip_t chip = bare_chip();
+  chip.memory_bandwidth = 1e12;
+  chip.vector_flops = 1e18;
+  chip.figures.window_scan_last = 5;
+  static const char text[] =
+      "func.func @main(%x: tensor<64x1024xf32>) -> tensor<64x1024xf32> {\n"
+      "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "%1 = \"stablehlo.reduce_window\"(%x, %z) ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+      "%s = stablehlo.add %a, %b : tensor<f32>\nstablehlo.return %s : tensor<f32>\n"
+      "}) {window_dimensions = array<i64: 1, 1024>, padding = dense<[[0, 0], [1023, 0]]> : "
+      "tensor<2x2xi64>} : (tensor<64x1024xf32>, tensor<f32>) -> tensor<64x1024xf32>\n"
+      "return %1 : tensor<64x1024xf32>\n}\n";
+  chip.figures.memory_scratch = 2 * BYTES - 1;
+  expect_ns(&chip, text, 5 * 2 * BYTES * 1e-3);
+  chip.figures.memory_scratch = 2 * BYTES + 8;
+  expect_ns(&chip, text, 1.6 * 2 * BYTES * 1e-3);
 }
 
 #define REDUCE(dimension, result)                                                                 \
@@ -370,6 +396,8 @@ static void a_transform_is_products_in_real_numbers(void **state) {
   chip.figures.memory_scratch = 1e6;
   chip.figures.product_scratch_launch = 500e-9;
   expect_ns(&chip, text, 2048 * 2 + 6 * 500);
+  chip.figures.product_step = 100e-9;
+  expect_ns(&chip, text, 2048 * 2 + 6 * 600);
 }
 
 // XLA for GPUs writes the words of all blocks one after the other, and lays them side by side then.
@@ -446,6 +474,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(functions_count_by_kind),
       cmocka_unit_test(memory_has_a_latency),
+      cmocka_unit_test(cumulative_sums_in_scratch_memory_are_cheap),
       cmocka_unit_test(lanes_are_added_up_once_for_each_result),
       cmocka_unit_test(narrow_rows_do_not_lie_in_lanes),
       cmocka_unit_test(rows_move_in_granules_and_scalars_one_by_one),
