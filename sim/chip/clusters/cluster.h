@@ -52,6 +52,7 @@ typedef struct {
   const mp_value_t *value;
   double bytes;     // as they lie on the chip, with the padding of tiles
   bool is_scratch;  // the value stays in scratch memory
+  bool is_again;    // the same, by a read before this one
   bool is_fetched;  // it is copied there beside earlier work; of a write: from there beside later
   uint8_t sides;    // of a read: mp_cluster_side_t
 } mp_cluster_access_t;

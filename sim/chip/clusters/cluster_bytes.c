@@ -154,6 +154,14 @@ static uint32_t cluster_bytes_far(const mp_cluster_find_t *find, uint32_t reader
   return FAR;
 }
 
+// Whether nobody but clusters and main's caller wants a value: it is copied to memory from scratch
+// memory, where others find it.
+static bool cluster_bytes_is_result(const mp_cluster_find_t *find,
+                                    const mp_cluster_value_t *entry) {
+  const uint32_t end = MP_CLUSTER_NONE - 1;  // the place of main's terminator
+  return find->compiler == MP_CHIP_COMPILER_TPU && entry->memory_use == end;
+}
+
 // A value stays in scratch memory from the kernel that makes it to the last one that reads it, if
 // there is room at that time, and these are not too far from each other. SparseCores write what
 // they looked up to memory, and so do products with the softmax of their rows on some chips.
@@ -166,7 +174,8 @@ static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
     mp_cluster_value_t *entry;
     MP_RETURN_IF_ERROR(mp_cluster_value(find, access->value, &entry));
     const bool is_read = entry->reader != MP_CLUSTER_NONE && entry->reader < number;
-    if (!is_read || entry->is_outside) continue;
+    const bool is_result = entry->is_outside && cluster_bytes_is_result(find, entry);
+    if (!is_read || (entry->is_outside && !is_result)) continue;
     if (number - entry->reader > cluster_bytes_far(find, entry->reader, number)) continue;
     if (cluster_bytes_is_apart(find, cluster)) continue;
     if (cluster->is_rows && cluster->work.product.batch > 0 && !find->keeps_rows) continue;
@@ -179,7 +188,7 @@ static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
     }
     scratch->kept += access->bytes;
     scratch->freed_kept[entry->reader] += access->bytes;
-    entry->is_scratch = true;
+    *(is_result ? &entry->is_copied : &entry->is_scratch) = true;
   }
   return NULL;
 }
@@ -284,7 +293,8 @@ static mp_status_t cluster_bytes_sum(mp_cluster_find_t *find, uint32_t number) {
     mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
     mp_cluster_value_t *entry;
     MP_RETURN_IF_ERROR(mp_cluster_value(find, access->value, &entry));
-    access->is_scratch = entry->is_scratch;
+    const bool is_near = access->is_again || (i < cluster->num_reads && entry->is_copied);
+    access->is_scratch = entry->is_scratch || is_near;
     *(access->is_scratch ? &cluster->scratch_bytes : &cluster->bytes) += access->bytes;
   }
   return NULL;

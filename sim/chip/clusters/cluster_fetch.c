@@ -63,6 +63,7 @@ static uint32_t cluster_fetch_mark(mp_cluster_find_t *find, const mp_value_t *va
       mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
       if (access->value != value || !cluster_fetch_is_factor(access)) continue;
       access->is_fetched = true;
+      access->is_again = last != MP_CLUSTER_NONE;
       last = number;
     }
   }

@@ -671,6 +671,32 @@ static void updated_weights_are_fetched_before(void **state) {
   }
 }
 
+// What main returns is copied to memory from scratch memory, where others read it. An argument that
+// is there when the program begins comes once for all products that read it.
+static void results_are_read_from_scratch_memory(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: " M ", %w: tensor<1024x1024xf32>) -> (" M ", " M
+      ") {\n"
+      "%0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (" M
+      ", tensor<1024x1024xf32>) -> " M
+      "\n%1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : (" M
+      ", tensor<1024x1024xf32>) -> " M "\nreturn %0, %1 : " M ", " M "\n}\n";
+  enum { WEIGHTS = 1024 * 1024 * 4 };
+  mp_chip_figures_t figures = figures_of(TPU);
+  found_t f = find_with(&figures, text);
+  assert_float_equal(sum_bytes(&f), 2.0 * WEIGHTS + 4.0 * SIZE, 1);
+  find_end(&f);
+  figures.memory_scratch = SIZE;
+  f = find_with(&figures, text);
+  assert_float_equal(sum_bytes(&f), 2.0 * WEIGHTS + 3.0 * SIZE, 1);
+  find_end(&f);
+  figures.product_resident = WEIGHTS + SIZE;
+  f = find_with(&figures, text);
+  assert_float_equal(sum_bytes(&f), 1.0 * WEIGHTS + 3.0 * SIZE, 1);
+  find_end(&f);
+}
+
 // ---- rows in parts ----
 
 #define HEADS "tensor<512x128xf32>"
@@ -860,6 +886,7 @@ int main(void) {
       cmocka_unit_test(what_a_product_reads_has_sides),
       cmocka_unit_test(one_factor_is_fetched_before),
       cmocka_unit_test(updated_weights_are_fetched_before),
+      cmocka_unit_test(results_are_read_from_scratch_memory),
       cmocka_unit_test(siblings_read_what_they_share_once),
       cmocka_unit_test(a_variance_reads_its_array_twice),
       cmocka_unit_test(a_softmax_keeps_its_rows),
