@@ -236,12 +236,23 @@ static bool cluster_bytes_is_in(const mp_block_t *block, const mp_block_t *body)
   return block != NULL;
 }
 
+// Whether a product of main comes before its loop and behind any other one: beside it, what comes
+// as it is wanted can be copied to scratch memory.
+static bool cluster_bytes_is_behind_product(const mp_cluster_find_t *find, const mp_block_t *body) {
+  const mp_op_t *op = body->parent_op;
+  if (op->parent != find->main) return false;
+  for (op = op->prev; op != NULL && op->code != MP_OP_WHILE; op = op->prev) {
+    if (op->code == MP_OP_DOT_GENERAL || op->code == MP_OP_CONVOLUTION) return true;
+  }
+  return false;
+}
+
 // The bytes that a value which no round makes takes of scratch memory in all rounds; INFINITY: it
 // is read from memory. Factors are cast before the loop, and the cast stays, but not for a vector,
 // which has the argument itself read; those that are narrow as they come are read in windows. So
 // are slices, but those of f32: a stack of factors (a layer's inputs at all times) is cast before.
 static double cluster_bytes_held(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
-                                 const mp_cluster_access_t *access) {
+                                 const mp_cluster_access_t *access, bool is_behind_product) {
   const mp_value_t *value = access->value;
   const mp_work_product_t *product = &cluster->work.product;
   const double bytes = mp_cluster_bytes_of(find->compiler, value->type);
@@ -252,11 +263,12 @@ static double cluster_bytes_held(const mp_cluster_find_t *find, const mp_cluster
   if (access->bytes < bytes && !is_cast) return INFINITY;
   if (!is_factor) return bytes;
   if (is_cast) return bytes / 2;
-  return value->op != NULL ? bytes : INFINITY;
+  return value->op != NULL || (is_behind_product && !is_vector) ? bytes : INFINITY;
 }
 
 static mp_status_t cluster_bytes_keep_read(mp_cluster_find_t *find, const mp_block_t *body,
-                                           const mp_cluster_t *cluster, double *room) {
+                                           const mp_cluster_t *cluster, bool is_behind_product,
+                                           double *room) {
   for (uint32_t i = 0; i < cluster->num_reads; ++i) {
     const mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
     const mp_value_t *value = access->value;
@@ -264,7 +276,7 @@ static mp_status_t cluster_bytes_keep_read(mp_cluster_find_t *find, const mp_blo
     if (cluster_bytes_is_in(made_in, body)) continue;
     mp_cluster_value_t *entry;
     MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
-    const double bytes = cluster_bytes_held(find, cluster, access);
+    const double bytes = cluster_bytes_held(find, cluster, access, is_behind_product);
     if (entry->is_scratch || bytes > *room) continue;
     *room -= bytes;
     entry->is_scratch = true;
@@ -275,6 +287,7 @@ static mp_status_t cluster_bytes_keep_read(mp_cluster_find_t *find, const mp_blo
 // What a loop carries stays in scratch memory while there is room, and so does what all of its
 // rounds read.
 static mp_status_t cluster_bytes_keep_rounds(mp_cluster_find_t *find, const mp_block_t *body) {
+  const bool is_behind_product = cluster_bytes_is_behind_product(find, body);
   double room = find->scratch * CLUSTER_BYTES_CARRIED;
   MP_RETURN_IF_ERROR(cluster_bytes_keep_carried(find, body, &room));
   for (uint32_t number = find->out->clusters.count; number-- > 0;) {
@@ -282,7 +295,7 @@ static mp_status_t cluster_bytes_keep_rounds(mp_cluster_find_t *find, const mp_b
     if (cluster->first_member == MP_CLUSTER_NONE || !cluster_bytes_is_in(cluster->block, body)) {
       continue;
     }
-    MP_RETURN_IF_ERROR(cluster_bytes_keep_read(find, body, cluster, &room));
+    MP_RETURN_IF_ERROR(cluster_bytes_keep_read(find, body, cluster, is_behind_product, &room));
   }
   return NULL;
 }

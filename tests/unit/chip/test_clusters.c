@@ -461,6 +461,18 @@ static void one_element_of_each_row_is_a_selection(void **state) {
   find_end(&found);
 }
 
+// The first read of a value whose bytes are these.
+static const mp_cluster_access_t *read_of(const found_t *f, double bytes, uint32_t *skip) {
+  for (uint32_t i = f->clusters.clusters.count; i-- > 0;) {
+    const mp_cluster_t *cluster = &f->clusters.clusters.items[i];
+    for (uint32_t r = 0; cluster->first_member != MP_CLUSTER_NONE && r < cluster->num_reads; ++r) {
+      const mp_cluster_access_t *access = &f->clusters.accesses.items[cluster->first_access + r];
+      if (fabs(access->bytes - bytes) < 1 && (*skip)-- == 0) return access;
+    }
+  }
+  return NULL;
+}
+
 // What a loop carries stays in scratch memory, and so does what it reads in all rounds.
 static void carried_values_stay_in_scratch_memory(void **state) {
   (void)state;
@@ -487,9 +499,10 @@ static void carried_values_stay_in_scratch_memory(void **state) {
 
 // A loop over states of a type that are multiplied by a weight of another type in each round, and
 // begin with zeros.
-#define ROUNDS(type, weight, cast)                                                          \
+#define ROUNDS(type, weight, cast) ROUNDS_BEHIND("", type, weight, cast)
+#define ROUNDS_BEHIND(before, type, weight, cast)                                           \
   "func.func @main(%w: tensor<256x256x" weight                                              \
-  ">, %n: tensor<i32>) -> tensor<256x256xf32> {\n"                                          \
+  ">, %n: tensor<i32>) -> tensor<256x256xf32> {\n" before                                   \
   "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"                                      \
   "%x = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<256x256xf32>\n"  \
   "%c0 = stablehlo.constant dense<0> : tensor<i32>\n"                                       \
@@ -506,8 +519,16 @@ static void carried_values_stay_in_scratch_memory(void **state) {
 #define NARROW "%b = stablehlo.convert %a : (tensor<256x256xf32>) -> tensor<256x256xbf16>\n"
 #define WIDE   "%b = stablehlo.negate %a : tensor<256x256xf32>\n"
 
+#define SUM                                                                     \
+  "%e = stablehlo.convert %a : (tensor<256x256xf32>) -> tensor<256x256xbf16>\n" \
+  "%b = stablehlo.add %e, %y : tensor<256x256xbf16>\n"
+#define BEFORE                                                         \
+  "%y = stablehlo.dot_general %w, %w, contracting_dims = [1] x [0] : " \
+  "(tensor<256x256xbf16>, tensor<256x256xbf16>) -> tensor<256x256xbf16>\n"
+
 // A weight that is cast before the loop stays in scratch memory; one that is read as it came does
-// not. A TPU begins a loop with constants that nobody has written, a GPU writes them.
+// not, unless a product comes before the loop, beside which it is copied. A TPU begins a loop with
+// constants that nobody has written, a GPU writes them.
 static void rounds_keep_weights_that_are_cast(void **state) {
   (void)state;
   enum { BYTES = 256 * 256 * 4 };
@@ -518,6 +539,17 @@ static void rounds_keep_weights_that_are_cast(void **state) {
   find_end(&f);
   f = find_with(&figures, ROUNDS("bf16", "bf16", NARROW));
   assert_float_equal(sum_bytes(&f), BYTES / 2, 64);
+  find_end(&f);
+  figures.memory_scratch *= 2;
+  f = find_with(&figures, ROUNDS_BEHIND(BEFORE, "bf16", "bf16", SUM));
+  uint32_t second = 0;
+  const mp_cluster_access_t *weight = read_of(&f, BYTES / 2, &second);
+  assert_true(weight != NULL && weight->is_scratch);
+  find_end(&f);
+  f = find_with(&figures, ROUNDS("bf16", "bf16", NARROW));
+  second = 0;
+  weight = read_of(&f, BYTES / 2, &second);
+  assert_true(weight != NULL && !weight->is_scratch);
   find_end(&f);
   figures.memory_scratch = 2 * (BYTES + BYTES / 2 - 64);
   f = find_with(&figures, ROUNDS("f32", "f32", WIDE));
@@ -570,18 +602,6 @@ static void rounds_keep_stacks_that_are_cast(void **state) {
 }
 
 // ---- products and what they read ----
-
-// The first read of a value whose bytes are these.
-static const mp_cluster_access_t *read_of(const found_t *f, double bytes, uint32_t *skip) {
-  for (uint32_t i = f->clusters.clusters.count; i-- > 0;) {
-    const mp_cluster_t *cluster = &f->clusters.clusters.items[i];
-    for (uint32_t r = 0; cluster->first_member != MP_CLUSTER_NONE && r < cluster->num_reads; ++r) {
-      const mp_cluster_access_t *access = &f->clusters.accesses.items[cluster->first_access + r];
-      if (fabs(access->bytes - bytes) < 1 && (*skip)-- == 0) return access;
-    }
-  }
-  return NULL;
-}
 
 // What is computed in front of a factor belongs to it, and so does what that reads; a residual is
 // beside the product.
