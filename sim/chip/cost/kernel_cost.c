@@ -144,8 +144,14 @@ static double kernel_cost_product(const mp_chip_t *chip, const mp_clusters_t *cl
   mp_product_streams_t inner_streams;
   const mp_product_streams_t streams = kernel_cost_streams(chip, clusters, cluster, &inner_streams);
   const double efficiency = chip->efficiency[cluster->work.work_class];
-  mp_product_kernel_t product = {&cluster->work.product, bytes, vector, efficiency, &streams, 0};
+  mp_product_kernel_t product = {.product = &cluster->work.product,
+                                 .bytes = bytes,
+                                 .vector_seconds = vector,
+                                 .efficiency = efficiency,
+                                 .streams = &streams};
   if (cluster->inner.batch > 0) {
+    product.inner = &cluster->inner;
+    product.inner_streams = &inner_streams;
     product.inner_seconds = mp_product_inner_seconds(chip, &cluster->inner, &inner_streams);
   }
   return mp_product_seconds(chip, &product);

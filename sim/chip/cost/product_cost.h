@@ -28,6 +28,8 @@ typedef struct {
   double efficiency;      // the share of all rates that it reaches; (0, 1]
   const mp_product_streams_t *streams;  // NULL: nothing is fused, and a TPU fetches one factor
   double inner_seconds;                 // of a product in the kernel that makes a factor; 0: none
+  const mp_work_product_t *inner;       // that product; NULL: none
+  const mp_product_streams_t *inner_streams;
 } mp_product_kernel_t;
 
 // The seconds of the kernel, with its latency.

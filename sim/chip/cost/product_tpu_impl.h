@@ -65,6 +65,11 @@ static inline double mp_product_tpu_store(const mp_product_tpu_t *p) {
 // The seconds of a product that is no convolution, without its launch.
 double mp_product_windows_seconds(const mp_product_tpu_t *p);
 
+// Of a product and one in its kernel that makes a factor of it, matrix by matrix of a batch; so
+// many seconds a matrix are for handing it over. Infinite if both do not fit into windows.
+double mp_product_windows_pair_seconds(const mp_product_tpu_t *p, const mp_product_tpu_t *inner,
+                                       double handing);
+
 // ---- product_convolution.c ----
 
 // The seconds of a convolution, without its launch.

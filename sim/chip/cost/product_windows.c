@@ -126,6 +126,23 @@ static double product_windows_seconds(const mp_product_tpu_t *p, const product_w
   return steps * fmax(work, transfer) + fmin(work, transfer);
 }
 
+double mp_product_windows_pair_seconds(const mp_product_tpu_t *p, const mp_product_tpu_t *inner,
+                                       double handing) {
+  const product_windows_cut_t whole = {1, 1, 1};
+  const product_windows_t both[] = {product_windows_of(p, &whole),
+                                    product_windows_of(inner, &whole)};
+  const double batch = p->product->batch, scratch = both[0].scratch + both[1].scratch;
+  if (scratch > p->window) return INFINITY;
+  const double together = fmax(1, fmin(batch, floor(p->window / 2 / scratch)));
+  const double work = together * (both[0].work + both[1].work - 2 * p->step + handing) + p->step;
+  double transfer = together * both[0].result;
+  for (int i = 0; i < 4; ++i) {
+    const double factor = both[i / 2].factors[i % 2];
+    if (factor > 0) transfer += p->fetch + together * (factor - p->fetch);
+  }
+  return ceil(batch / together) * fmax(work, transfer) + fmin(work, transfer);
+}
+
 // The best one of the largest windows along k, of which smaller ones only take more steps.
 static double product_windows_best_along_k(const mp_product_tpu_t *p, product_windows_cut_t *cut) {
   enum { TRIED = 4 };
