@@ -77,6 +77,7 @@ void mp_cluster_fetch_argument(mp_cluster_find_t *find, mp_cluster_scratch_t *sc
     return;
   }
   scratch->fetched += access->bytes;
+  scratch->argument = access->bytes;
   scratch->freed_fetched[cluster_fetch_mark(find, access->value)] += access->bytes;
 }
 
@@ -104,7 +105,11 @@ static double cluster_fetch_bytes(const mp_cluster_find_t *find,
       return 0;
     bytes += access->bytes;
   }
-  return scratch->kept + scratch->fetched + bytes <= find->resident ? bytes : 0;
+  // When the last product is at work, the next run's argument is on its way.
+  const bool is_last = scratch->last_product != MP_CLUSTER_NONE &&
+                       cluster == &find->out->clusters.items[scratch->last_product];
+  const double next = is_last ? scratch->argument : 0;
+  return scratch->kept + scratch->fetched + next + bytes <= find->resident ? bytes : 0;
 }
 
 static void cluster_fetch_side(mp_cluster_find_t *find, const mp_cluster_t *cluster,
@@ -153,8 +158,7 @@ static void cluster_fetch_updated(mp_cluster_find_t *find, mp_cluster_scratch_t 
   }
 }
 
-// One factor: the larger one of those that fit. When the last product is done, the next run's
-// argument is on its way.
+// One factor: the larger one of those that fit.
 void mp_cluster_fetch_factor(mp_cluster_find_t *find, mp_cluster_scratch_t *scratch,
                              uint32_t number) {
   const mp_cluster_t *cluster = &find->out->clusters.items[number];
@@ -162,7 +166,7 @@ void mp_cluster_fetch_factor(mp_cluster_find_t *find, mp_cluster_scratch_t *scra
   const uint32_t previous = scratch->previous;
   const bool follows =
       previous != MP_CLUSTER_NONE && find->out->clusters.items[previous].block == cluster->block;
-  if (follows && cluster_fetch_is_product(cluster) && number != scratch->last_product) {
+  if (follows && cluster_fetch_is_product(cluster)) {
     static const mp_cluster_side_t sides[] = {MP_CLUSTER_LHS, MP_CLUSTER_RHS, MP_CLUSTER_INNER_LHS,
                                               MP_CLUSTER_INNER_RHS};
     double most = 0;

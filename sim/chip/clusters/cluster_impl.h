@@ -143,6 +143,7 @@ MP_NODISCARD mp_status_t mp_cluster_find_merged(mp_cluster_find_t *find);
 typedef struct {
   double kept, fetched;                // results, and factors of products
   double *freed_kept, *freed_fetched;  // [clusters]: by the last reader
+  double argument;                     // that is there when the program begins
   uint32_t last_product;               // of main, if an argument is there when the program begins
   uint32_t previous;                   // the cluster before the one at hand; MP_CLUSTER_NONE: none
 } mp_cluster_scratch_t;

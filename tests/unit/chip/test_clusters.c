@@ -659,6 +659,18 @@ static void one_factor_is_fetched_before(void **state) {
     assert_int_equal(w->is_fetched, !is_small);
     find_end(&f);
   }
+  // While the last product is at work the next run's argument comes: there has to be room for both.
+  enum { U_BYTES = 2048 * 128 * 4 };
+  for (int is_small = 0; is_small < 2; ++is_small) {
+    figures.product_resident = 2 * W_BYTES + (is_small ? U_BYTES - 1 : U_BYTES);
+    found_t f = find_with(&figures, text);
+    for (uint32_t i = 0; i < f.clusters.accesses.count; ++i) {
+      const mp_cluster_access_t *access = &f.clusters.accesses.items[i];
+      if (access->value->index != 3 || access->value->op != NULL) continue;
+      assert_int_equal(access->is_fetched, !is_small);
+    }
+    find_end(&f);
+  }
 }
 
 // Weights that a gradient's kernel updates come before and leave later, if there is room.
