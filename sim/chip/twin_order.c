@@ -433,6 +433,14 @@ static bool twin_order_is_summed(const mp_op_t *product, const mp_op_t *gather, 
   return true;
 }
 
+// Whether partitioning made the collective for this very product, as rings are made: none of what
+// manual code or an annotation of the gathered array asks for is.
+static bool twin_order_may_ring(const order_t *o, uint32_t item, uint32_t product) {
+  const mp_op_t *op = o->items.items[item].is.op;
+  if (op->code != MP_OP_REDUCE_SCATTER) return op->may_ring;
+  return mp_cluster_at(&o->b->clusters, o->items.items[product].is.op)->leader->may_ring;
+}
+
 // The product becomes a ring: its parts take longer than the whole.
 static void twin_order_make_ring(order_t *o, uint32_t product, uint32_t collective) {
   mp_twin_item_t *item = &o->items.items[product].is;
@@ -458,7 +466,8 @@ static void twin_order_attach(order_t *o) {
     if (one->overlap != MP_OVERLAP_DECOMPOSED) continue;
     const mp_collective_kind_t kind = one->collective->kind;
     const uint32_t product = twin_order_product_for(o, i, kind);
-    if (product == ORDER_NONE || !twin_order_is_worth_ring(o, product, one->collective)) {
+    if (product == ORDER_NONE || !twin_order_may_ring(o, i, product) ||
+        !twin_order_is_worth_ring(o, product, one->collective)) {
       one->overlap = mp_overlap_without_ring(&o->b->chip->figures, kind);
       continue;
     }

@@ -87,7 +87,25 @@ static mp_status_t partition_op_make_results(mp_partitioner_t *p, const mp_op_t 
   }
   mp_op_t *copy = NULL;
   MP_RETURN_IF_ERROR(mp_partitioner_finish_op(p, op, parts, &copy));
+  copy->may_ring = mp_partitioner_ring(p, op) == MP_PARTITION_RING_RESULT;
   for (uint32_t i = 0; i < op->num_results; ++i) results[i] = &copy->results[i];
+  return NULL;
+}
+
+// Brings an operand to its parts. What is gathered for a product may be a ring, if the product says
+// so.
+static mp_status_t partition_op_bring(mp_partitioner_t *p, const mp_op_t *op,
+                                      const mp_local_op_t *local, uint32_t index,
+                                      mp_value_t **out_operand) {
+  const bool may_ring =
+      index < MP_PARTITION_RING_RESULT && mp_partitioner_ring(p, op) == (mp_partition_ring_t)index;
+  const bool is_excerpt = local->are_excerpts != NULL && local->are_excerpts[index];
+  const mp_op_t *last = p->versions.block->last;
+  MP_RETURN_IF_ERROR((is_excerpt ? mp_versions_get_excerpt : mp_versions_get)(
+      &p->versions, p->scope, op->operands[index], local->operands[index], op->loc, out_operand));
+  for (mp_op_t *made = p->versions.block->last; made != last; made = made->prev) {
+    made->may_ring = may_ring && made->code == MP_OP_ALL_GATHER;
+  }
   return NULL;
 }
 
@@ -102,9 +120,7 @@ static mp_status_t partition_op_local(mp_partitioner_t *p, const mp_op_t *op,
   parts.regions = MP_ARENA_ARRAY(p->arena, mp_block_t *, num_regions);
   MP_RETURN_IF_NULL(parts.regions);
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    const bool is_excerpt = local->are_excerpts != NULL && local->are_excerpts[i];
-    MP_RETURN_IF_ERROR((is_excerpt ? mp_versions_get_excerpt : mp_versions_get)(
-        &p->versions, p->scope, op->operands[i], local->operands[i], op->loc, &parts.operands[i]));
+    MP_RETURN_IF_ERROR(partition_op_bring(p, op, local, i, &parts.operands[i]));
   }
   for (uint32_t i = 0; i < op->num_results; ++i) {
     MP_RETURN_IF_ERROR(

@@ -122,6 +122,18 @@ MP_NODISCARD mp_status_t mp_partitioner_check_group_program(const mp_partition_g
 // Any op that the other files do not handle.
 MP_NODISCARD mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op);
 
+// ---- partition_rings.c ----
+
+// What of a product compilers may do as a ring: one factor is gathered so, or the sum scattered.
+typedef enum {
+  MP_PARTITION_RING_LHS,
+  MP_PARTITION_RING_RHS,
+  MP_PARTITION_RING_RESULT,
+  MP_PARTITION_RING_NONE,
+} mp_partition_ring_t;
+// NONE for ops that are no products.
+mp_partition_ring_t mp_partitioner_ring(const mp_partitioner_t *p, const mp_op_t *op);
+
 // ---- partition_call.c ----
 
 // A custom call that is made on one device only, or with the parts of its operands as they are;

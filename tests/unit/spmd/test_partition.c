@@ -65,6 +65,58 @@ static mp_value_t *unary(ir_t *ir, mp_opcode_t code, const char *type, mp_value_
   return ir_op(ir, code, type, VALUES(operand), NO_ATTRS);
 }
 
+// ---- rings ----
+
+static const mp_op_t *first_op(const ir_t *ir, mp_opcode_t code) {
+  for (const mp_op_t *op = ir->module->main->body->first; op != NULL; op = op->next) {
+    if (op->code == code) return op;
+  }
+  return NULL;
+}
+
+// main(x, w) = x @ w over a mesh, each with a sharding; `constraint` is of w before the product.
+// Whether the product's gather, or the product itself, may be a ring.
+static bool may_ring(const char *axes, const char *x, const char *w, const char *constraint,
+                     const char *result, mp_opcode_t code) {
+  ir_t ir = ir_start("16x16xf32 16x16xf32", "16x16xf32");
+  const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, axes, NULL, 0);
+  annotate(&ir, &ir.main->arg_attrs[0], shard(&ir, mesh, 2, x));
+  annotate(&ir, &ir.main->arg_attrs[1], shard(&ir, mesh, 2, w));
+  annotate(&ir, &ir.main->result_attrs[0], shard(&ir, mesh, 2, result));
+  mp_value_t *factor = ir.args[1];
+  if (constraint != NULL) {
+    factor = constrain(&ir, factor, "16x16xf32", shard(&ir, mesh, 2, constraint));
+  }
+  ir_return(&ir, VALUES(ir_op(&ir, MP_OP_DOT_GENERAL, "16x16xf32", VALUES(ir.args[0], factor),
+                              ATTRS(IR_INTS(&ir, MP_ATTR_LHS_CONTRACTING_DIMENSIONS, 1),
+                                    IR_INTS(&ir, MP_ATTR_RHS_CONTRACTING_DIMENSIONS, 0)))));
+  mp_partition_t parts;
+  assert_ok(partition(&ir, 4, false, &parts));
+  const mp_op_t *op = first_op(&ir, code);
+  assert_non_null(op);
+  const bool result_of_op = op->may_ring;
+  ir_end(&ir);
+  return result_of_op;
+}
+
+static void test_rings(void **state) {
+  (void)state;
+  const mp_opcode_t gather = MP_OP_ALL_GATHER, product = MP_OP_DOT_GENERAL;
+  // FSDP, along what is summed up and along columns; rows that a tensor parallel product gathers.
+  assert_true(may_ring("x=4", "x;", "x;", NULL, "x;", gather));
+  assert_true(may_ring("x=4", "x;", ";x", NULL, "x;", gather));
+  assert_true(may_ring("x=4", "x;", ";x", NULL, ";x", gather));
+  // What an annotation gathers is whole before.
+  assert_false(may_ring("x=4", "x;", "x;", ";", "x;", gather));
+  // Two axes: the other one keeps columns in parts; rows over both; one that nobody uses.
+  assert_true(may_ring("x=2 y=2", "x;", "x;y", NULL, "x;y", gather));
+  assert_false(may_ring("x=2 y=2", "x,y;", "y;", NULL, "x,y;", gather));
+  assert_false(may_ring("x=2 y=2", "x;", "x;", NULL, "x;", gather));
+  // Sums: scattered, or as a whole.
+  assert_true(may_ring("x=4", ";x", "x;", NULL, "x;", product));
+  assert_false(may_ring("x=4", ";x", "x;", NULL, ";", product));
+}
+
 // ---- automatic code ----
 
 // Elementwise ops stay on parts, other ops get their operands whole.
@@ -650,6 +702,7 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_rings),
       cmocka_unit_test(test_elementwise_and_others),
       cmocka_unit_test(test_one_partition),
       cmocka_unit_test(test_constraints_and_results),

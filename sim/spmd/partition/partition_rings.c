@@ -1,0 +1,113 @@
+// Which products compilers that partition by GSPMD's rules do as rings: a part of one factor, or of
+// the sum, moves from device to device while the product of another one is computed. That is
+// decided where the product is partitioned, of its own shardings: what a program gathers or adds up
+// itself, in manual code or by an annotation of the gathered array, is never done so. The rules are
+// those that XLA's optimized texts show (libtpu 0.0.52), in sets of the digits (atoms) along which
+// devices share out dimensions:
+//
+// - a factor is gathered over S. The other factor's rows, and the result's, are in parts over
+//   exactly S, and what else the factor has in parts the result has, too: nothing, where S is what
+//   its own rows are in parts over.
+// - a sum over S is scattered. Both factors are in parts over S alone along what is summed up, and
+//   what else they have in parts the result has, too.
+// - in both, every digit is used: in S, in what stays in parts, or in the batch. With a digit that
+//   nobody uses, and where rows are in parts over more than the gathered dimension is (a mesh of
+//   replicas of FSDP), factors are gathered as a whole.
+#include "sim/spmd/partition/partitioner.h"
+
+typedef uint32_t atom_set_t;
+
+// The atoms of one of a product's arrays.
+typedef struct {
+  atom_set_t batch, summed, own;  // `own`: rows of the first factor, columns of the second one
+} side_t;
+
+typedef struct {
+  side_t sides[2];
+  atom_set_t batch, rows[2];  // of the result: rows[i] are `own` of factor i there
+  atom_set_t all;             // that the scope has
+} product_t;
+
+static atom_set_t partition_rings_atoms(const mp_atom_sharding_t *sharding, uint32_t dim) {
+  const mp_atoms_t *atoms = &sharding->dims[dim].atoms;
+  atom_set_t set = 0;
+  for (uint32_t i = 0; i < atoms->count; ++i) set |= (atom_set_t)1 << atoms->atoms[i];
+  return set;
+}
+
+// Reads one factor; `*next` is the result's dimension that belongs to its next own one.
+static void partition_rings_read_side(const mp_op_t *op, uint32_t side,
+                                      const mp_atom_sharding_t *sharding,
+                                      const mp_atom_sharding_t *result, uint32_t *next,
+                                      product_t *product) {
+  static const mp_attr_name_t batches[] = {MP_ATTR_LHS_BATCHING_DIMENSIONS,
+                                           MP_ATTR_RHS_BATCHING_DIMENSIONS};
+  static const mp_attr_name_t sums[] = {MP_ATTR_LHS_CONTRACTING_DIMENSIONS,
+                                        MP_ATTR_RHS_CONTRACTING_DIMENSIONS};
+  const mp_index_list_t batch = mp_op_ints(op, batches[side]), summed = mp_op_ints(op, sums[side]);
+  side_t *of = &product->sides[side];
+  for (uint32_t d = 0; d < sharding->rank; ++d) {
+    const atom_set_t atoms = partition_rings_atoms(sharding, d);
+    if (mp_index_list_has(batch, d)) {
+      of->batch |= atoms;
+    } else if (mp_index_list_has(summed, d)) {
+      of->summed |= atoms;
+    } else {
+      of->own |= atoms;
+      product->rows[side] |= partition_rings_atoms(result, (*next)++);
+    }
+  }
+}
+
+static bool partition_rings_read(const mp_partitioner_t *p, const mp_op_t *op,
+                                 product_t *out_product) {
+  mp_atom_sharding_t *const *values = p->propagation.values;
+  const mp_atom_sharding_t *result = values[op->results[0].id];
+  const mp_atom_sharding_t *sides[] = {values[op->operands[0]->id], values[op->operands[1]->id]};
+  if (result == NULL || sides[0] == NULL || sides[1] == NULL) return false;
+  const mp_index_list_t batch = mp_op_ints(op, MP_ATTR_LHS_BATCHING_DIMENSIONS);
+  uint32_t next = batch.count;
+  *out_product = (product_t){.all = (((atom_set_t)1 << p->propagation.space.count) - 1) &
+                                    ~(result->manual | sides[0]->manual | sides[1]->manual)};
+  for (uint32_t d = 0; d < batch.count; ++d) {
+    out_product->batch |= partition_rings_atoms(result, d);
+  }
+  for (uint32_t side = 0; side < 2; ++side) {
+    partition_rings_read_side(op, side, sides[side], result, &next, out_product);
+  }
+  return out_product->batch == out_product->sides[0].batch &&
+         out_product->batch == out_product->sides[1].batch;
+}
+
+static bool partition_rings_gathers(const product_t *product, uint32_t side) {
+  const side_t *of = &product->sides[side], *other = &product->sides[1 - side];
+  const atom_set_t stays = product->rows[side];
+  const atom_set_t gathered = (of->own & ~stays) | (of->summed & ~other->summed);
+  if (gathered == 0 || product->rows[1 - side] != gathered) return false;
+  if ((other->own & gathered) != gathered || (of->own & ~gathered) != stays) return false;
+  if ((of->own & gathered) != 0 && stays != 0) return false;
+  return (product->batch | stays | gathered) == product->all;
+}
+
+static bool partition_rings_scatters(const product_t *product) {
+  const atom_set_t summed = product->sides[0].summed;
+  const bool is_first = (product->rows[0] & summed) == summed;
+  if (summed == 0 || product->sides[1].summed != summed) return false;
+  if (!is_first && (product->rows[1] & summed) != summed) return false;
+  atom_set_t used = product->batch | summed;
+  for (uint32_t side = 0; side < 2; ++side) {
+    if ((product->rows[side] & ~summed) != product->sides[side].own) return false;
+    used |= product->sides[side].own;
+  }
+  return used == product->all;
+}
+
+mp_partition_ring_t mp_partitioner_ring(const mp_partitioner_t *p, const mp_op_t *op) {
+  product_t product;
+  const bool is_product = p->is_propagated && op->code == MP_OP_DOT_GENERAL;
+  if (!is_product || !partition_rings_read(p, op, &product)) return MP_PARTITION_RING_NONE;
+  // If either factor could be one, it is the second.
+  if (partition_rings_gathers(&product, 1)) return MP_PARTITION_RING_RHS;
+  if (partition_rings_gathers(&product, 0)) return MP_PARTITION_RING_LHS;
+  return partition_rings_scatters(&product) ? MP_PARTITION_RING_RESULT : MP_PARTITION_RING_NONE;
+}
