@@ -93,12 +93,16 @@ static mp_status_t twin_order_add_item(order_t *o, const mp_op_t *op, uint32_t *
   mp_twin_builder_t *b = o->b;
   item_t item = {.is = {.op = op, .collective = ORDER_NONE, .copy = ORDER_NONE},
                  .attached = ORDER_NONE};
-  *out_item = o->items.count;
+  *out_item = item.node = o->items.count;
   if (mp_plan_is_collective(op)) {
     MP_RETURN_IF_ERROR(mp_twin_add_collective(b, op, &item.is.collective));
     mp_twin_collective_t *one = &b->collectives.items[item.is.collective];
-    one->overlap = mp_overlap_order(&b->chip->figures, one->collective->kind,
-                                    twin_order_num_members(one->collective));
+    const mp_chip_figures_t *figures = &b->chip->figures;
+    one->overlap =
+        mp_overlap_order(figures, one->collective->kind, twin_order_num_members(one->collective));
+    if (op->code == MP_OP_EXCHANGE && !op->by_permutes) {
+      one->overlap = mp_overlap_order(figures, MP_COLLECTIVE_ALL_TO_ALL, 0);
+    }
     o->has_async |= one->overlap != MP_OVERLAP_SYNC;
     MP_RETURN_IF_ERROR(b->links->seconds(b->links->context, one->collective, &item.is.seconds));
   } else if (mp_op_crosses(op)) {
@@ -280,82 +284,6 @@ static mp_status_t twin_order_pipeline(order_t *o, const mp_block_t *block) {
   return NULL;
 }
 
-// ---- collectives that are one ----
-
-// What those have in common that may be one; 0: it stays alone.
-static uint64_t twin_order_key(const mp_collective_t *collective) {
-  const bool is_sum = collective->kind == MP_COLLECTIVE_ALL_REDUCE ||
-                      collective->kind == MP_COLLECTIVE_REDUCE_SCATTER;
-  if (!is_sum && collective->kind != MP_COLLECTIVE_ALL_GATHER) return 0;
-  const mp_groups_t *groups = collective->groups;
-  const uint64_t of[] = {collective->kind, collective->operands[0].dtype,
-                         is_sum ? collective->reducer.digest : 0, groups->num_groups};
-  uint64_t key = mp_hash_bytes(MP_HASH_START, of, sizeof(of));
-  key = mp_hash_bytes(key, groups->offsets, (groups->num_groups + 1) * sizeof(*groups->offsets));
-  key = mp_hash_bytes(key, groups->members,
-                      groups->offsets[groups->num_groups] * sizeof(*groups->members));
-  return key == 0 ? 1 : key;
-}
-
-static double twin_order_result_bytes(const mp_collective_t *collective) {
-  double bytes = 0;
-  for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    const mp_collective_operand_t *operand = &collective->operands[i];
-    bytes += (double)mp_operand_bytes(operand, operand->result_dims);
-  }
-  return bytes;
-}
-
-// Makes the collective of `leader` the one of all that it leads.
-static mp_status_t twin_order_join(order_t *o, uint32_t leader) {
-  mp_twin_builder_t *b = o->b;
-  uint32_t count = 0;
-  for (uint32_t i = leader; i < o->items.count; ++i) {
-    if (o->leaders[i] != leader) continue;
-    count += b->collectives.items[o->items.items[i].is.collective].collective->num_operands;
-  }
-  mp_twin_collective_t *one = &b->collectives.items[o->items.items[leader].is.collective];
-  if (count == one->collective->num_operands) return NULL;
-  mp_collective_operand_t *operands = MP_ARENA_ARRAY(b->arena, mp_collective_operand_t, count);
-  mp_collective_t *all = MP_ARENA_NEW(b->arena, mp_collective_t);
-  MP_RETURN_IF_NULL(operands);
-  MP_RETURN_IF_NULL(all);
-  *all = *one->collective;
-  all->digest = 0;
-  all->num_operands = 0;
-  all->operands = operands;
-  for (uint32_t i = leader; i < o->items.count; ++i) {
-    if (o->leaders[i] != leader) continue;
-    const mp_collective_t *part = b->collectives.items[o->items.items[i].is.collective].collective;
-    for (uint32_t k = 0; k < part->num_operands; ++k) {
-      operands[all->num_operands++] = part->operands[k];
-    }
-  }
-  one->collective = all;
-  return b->links->seconds(b->links->context, all, &o->items.items[leader].is.seconds);
-}
-
-// Collectives that the chip's compiler makes one of, up to so many bytes.
-static mp_status_t twin_order_combine(order_t *o) {
-  const double most_bytes = mp_figure_or(o->b->chip->figures.overlap_combine, 0);
-  const uint32_t count = o->items.count;
-  if (most_bytes <= 0 || !o->has_async) return NULL;
-  mp_combine_node_t *nodes = MP_ARENA_ARRAY(o->arena, mp_combine_node_t, (size_t)count + 1);
-  MP_RETURN_IF_NULL(nodes);
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t number = o->items.items[i].is.collective;
-    if (number == ORDER_NONE) continue;
-    const mp_collective_t *collective = o->b->collectives.items[number].collective;
-    nodes[i] = (mp_combine_node_t){twin_order_key(collective), twin_order_result_bytes(collective)};
-  }
-  MP_RETURN_IF_ERROR(mp_combine_find(o->arena, count, nodes, o->edges.count, o->edges.items,
-                                     most_bytes, &o->leaders));
-  for (uint32_t i = 0; i < count; ++i) {
-    if (nodes[i].key != 0 && o->leaders[i] == i) MP_RETURN_IF_ERROR(twin_order_join(o, i));
-  }
-  return NULL;
-}
-
 // ---- collectives beside products ----
 
 // Whether a product has enough to do for a ring: so many times what one message of it takes on a
@@ -437,8 +365,8 @@ static bool twin_order_is_summed(const mp_op_t *product, const mp_op_t *gather, 
 // manual code or an annotation of the gathered array asks for is.
 static bool twin_order_may_ring(const order_t *o, uint32_t item, uint32_t product) {
   const mp_op_t *op = o->items.items[item].is.op;
-  if (op->code != MP_OP_REDUCE_SCATTER) return op->may_ring;
-  return mp_cluster_at(&o->b->clusters, o->items.items[product].is.op)->leader->may_ring;
+  if (op->code != MP_OP_REDUCE_SCATTER) return op->by_permutes;
+  return mp_cluster_at(&o->b->clusters, o->items.items[product].is.op)->leader->by_permutes;
 }
 
 // The product becomes a ring: its parts take longer than the whole.
@@ -456,9 +384,6 @@ static void twin_order_make_ring(order_t *o, uint32_t product, uint32_t collecti
 }
 
 static void twin_order_attach(order_t *o) {
-  for (uint32_t i = 0; i < o->items.count; ++i) {
-    o->items.items[i].node = o->leaders == NULL ? i : o->leaders[i];
-  }
   for (uint32_t i = 0; i < o->items.count; ++i) {
     item_t *item = &o->items.items[i];
     if (item->is.collective == ORDER_NONE) continue;
@@ -495,7 +420,17 @@ static mp_status_t twin_order_sum_whole(order_t *o, item_t *item, mp_twin_collec
   whole->operands = operands;
   whole->digest = 0;
   one->collective = whole;
+  if (is_gather) one->overlap = mp_overlap_order(&o->b->chip->figures, whole->kind, 0);
   return o->b->links->seconds(o->b->links->context, whole, &item->is.seconds);
+}
+
+// Whether it gathers a vector whose parts are too short.
+static bool twin_order_gathers_short(const order_t *o, const mp_collective_t *collective) {
+  const mp_collective_operand_t *part = &collective->operands[0];
+  int64_t elements = 1;
+  for (uint32_t d = 0; d < part->rank; ++d) elements *= part->dims[d];
+  return collective->kind == MP_COLLECTIVE_ALL_GATHER && collective->num_operands == 1 &&
+         mp_overlap_sums_short(&o->b->chip->figures, elements);
 }
 
 static bool twin_order_is_summed_whole(const order_t *o, const mp_twin_collective_t *one) {
@@ -503,6 +438,7 @@ static bool twin_order_is_summed_whole(const order_t *o, const mp_twin_collectiv
   const mp_collective_t *collective = one->collective;
   const uint32_t all = o->b->program->num_replicas * o->b->program->num_partitions;
   if (one->overlap == MP_OVERLAP_DECOMPOSED) return false;
+  if (twin_order_gathers_short(o, collective)) return true;
   if (collective->kind == MP_COLLECTIVE_REDUCE_SCATTER) {
     return mp_overlap_sums_whole(figures) && twin_order_num_members(collective) == all;
   }
@@ -510,13 +446,91 @@ static bool twin_order_is_summed_whole(const order_t *o, const mp_twin_collectiv
          twin_order_num_members(collective) == all;
 }
 
-static mp_status_t twin_order_sum_large(order_t *o) {
+static mp_status_t twin_order_sum_whole_arrays(order_t *o) {
   for (uint32_t i = 0; i < o->items.count; ++i) {
     item_t *item = &o->items.items[i];
     if (item->is.collective == ORDER_NONE) continue;
     mp_twin_collective_t *one = &o->b->collectives.items[item->is.collective];
     if (!twin_order_is_summed_whole(o, one)) continue;
     MP_RETURN_IF_ERROR(twin_order_sum_whole(o, item, one));
+  }
+  return NULL;
+}
+
+// ---- collectives that are one ----
+
+// What those have in common that may be one; 0: it stays alone.
+static uint64_t twin_order_key(const order_t *o, const mp_collective_t *collective) {
+  const bool is_sum = collective->kind == MP_COLLECTIVE_ALL_REDUCE ||
+                      collective->kind == MP_COLLECTIVE_REDUCE_SCATTER;
+  if (!mp_overlap_may_combine(&o->b->chip->figures, collective->kind)) return 0;
+  const mp_groups_t *groups = collective->groups;
+  const uint64_t of[] = {collective->kind, collective->operands[0].dtype,
+                         is_sum ? collective->reducer.digest : 0, groups->num_groups};
+  uint64_t key = mp_hash_bytes(MP_HASH_START, of, sizeof(of));
+  key = mp_hash_bytes(key, groups->offsets, (groups->num_groups + 1) * sizeof(*groups->offsets));
+  key = mp_hash_bytes(key, groups->members,
+                      groups->offsets[groups->num_groups] * sizeof(*groups->members));
+  return key == 0 ? 1 : key;
+}
+
+static double twin_order_result_bytes(const mp_collective_t *collective) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &collective->operands[i];
+    bytes += (double)mp_operand_bytes(operand, operand->result_dims);
+  }
+  return bytes;
+}
+
+// Makes the collective of `leader` the one of all that it leads.
+static mp_status_t twin_order_join(order_t *o, uint32_t leader) {
+  mp_twin_builder_t *b = o->b;
+  uint32_t count = 0;
+  for (uint32_t i = leader; i < o->items.count; ++i) {
+    if (o->leaders[i] != leader) continue;
+    count += b->collectives.items[o->items.items[i].is.collective].collective->num_operands;
+  }
+  mp_twin_collective_t *one = &b->collectives.items[o->items.items[leader].is.collective];
+  if (count == one->collective->num_operands) return NULL;
+  mp_collective_operand_t *operands = MP_ARENA_ARRAY(b->arena, mp_collective_operand_t, count);
+  mp_collective_t *all = MP_ARENA_NEW(b->arena, mp_collective_t);
+  MP_RETURN_IF_NULL(operands);
+  MP_RETURN_IF_NULL(all);
+  *all = *one->collective;
+  all->digest = 0;
+  all->num_operands = 0;
+  all->operands = operands;
+  for (uint32_t i = leader; i < o->items.count; ++i) {
+    if (o->leaders[i] != leader) continue;
+    const mp_collective_t *part = b->collectives.items[o->items.items[i].is.collective].collective;
+    for (uint32_t k = 0; k < part->num_operands; ++k) {
+      operands[all->num_operands++] = part->operands[k];
+    }
+  }
+  one->collective = all;
+  return b->links->seconds(b->links->context, all, &o->items.items[leader].is.seconds);
+}
+
+// Collectives that the chip's compiler makes one of, up to so many bytes.
+static mp_status_t twin_order_combine(order_t *o) {
+  const double most_bytes = mp_figure_or(o->b->chip->figures.overlap_combine, 0);
+  const uint32_t count = o->items.count;
+  if (most_bytes <= 0) return NULL;
+  mp_combine_node_t *nodes = MP_ARENA_ARRAY(o->arena, mp_combine_node_t, (size_t)count + 1);
+  MP_RETURN_IF_NULL(nodes);
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t number = o->items.items[i].is.collective;
+    if (number == ORDER_NONE) continue;
+    const mp_collective_t *collective = o->b->collectives.items[number].collective;
+    nodes[i] =
+        (mp_combine_node_t){twin_order_key(o, collective), twin_order_result_bytes(collective)};
+  }
+  MP_RETURN_IF_ERROR(mp_combine_find(o->arena, count, nodes, o->edges.count, o->edges.items,
+                                     most_bytes, &o->leaders));
+  for (uint32_t i = 0; i < count; ++i) {
+    if (o->leaders[i] != i) o->items.items[i].node = o->leaders[i];
+    if (nodes[i].key != 0 && o->leaders[i] == i) MP_RETURN_IF_ERROR(twin_order_join(o, i));
   }
   return NULL;
 }
@@ -665,7 +679,7 @@ static bool twin_order_is_waited_for(const order_t *o, const sort_t *s,
                                      uint32_t num_started) {
   const item_t *item = &o->items.items[s->sorted[slots[i].node]];
   const mp_collective_kind_t kind = o->b->collectives.items[item->is.collective].collective->kind;
-  if (kind == MP_COLLECTIVE_PERMUTE) return false;
+  if (kind == MP_COLLECTIVE_PERMUTE || kind == MP_COLLECTIVE_EXCHANGE) return false;
   if (kind != MP_COLLECTIVE_ALL_GATHER || !mp_overlap_is_carried(&o->b->chip->figures)) {
     return num_started == 0 && slots[i + 1].node == slots[i].node;
   }
@@ -736,11 +750,11 @@ static mp_status_t twin_order_block(order_t *o, const mp_block_t *block, mp_twin
   MP_RETURN_IF_ERROR(twin_order_find_items(o, block));
   MP_RETURN_IF_ERROR(twin_order_find_edges(o));
   MP_RETURN_IF_ERROR(twin_order_pipeline(o, block));
-  MP_RETURN_IF_ERROR(twin_order_combine(o));
   out->slots = MP_ARENA_ARRAY(o->b->scratch, mp_twin_slot_t, 2 * (size_t)o->items.count + 1);
   MP_RETURN_IF_NULL(out->slots);
   if (o->has_async) twin_order_attach(o);
-  MP_RETURN_IF_ERROR(twin_order_sum_large(o));
+  MP_RETURN_IF_ERROR(twin_order_sum_whole_arrays(o));
+  MP_RETURN_IF_ERROR(twin_order_combine(o));
   if (o->has_async) return twin_order_schedule(o, out);
   twin_order_put_plainly(o, out);
   return NULL;

@@ -77,10 +77,10 @@ struct mp_op_s {
   // Of control flow whose ways are followed (mp_module_number_control): its number in the program,
   // from 1, which copies keep. 0: none.
   uint32_t control;
-  // Of an all_gather that partitioning put before a product, or of a product whose sum it scatters:
-  // by the product's own shardings a compiler may make a ring of it
-  // (sim/spmd/partition/partition_rings.c).
-  bool may_ring;
+  // What compilers may make of permutes: an all_gather that partitioning put before a product, or a
+  // product whose sum it scatters, if the product's own shardings are those of a ring
+  // (sim/spmd/partition/partition_rings.c); an exchange of what an op needs of its neighbours.
+  bool by_permutes;
 };
 
 struct mp_block_s {

@@ -125,7 +125,7 @@ static mp_status_t products_transpose(products_t *products, mp_op_t *op) {
   if (!products_exchanges(dot, mp_op_ints(op, MP_ATTR_PERMUTATION))) return NULL;
   MP_RETURN_IF_ERROR(mp_rewrite_become(module, op, MP_OP_DOT_GENERAL, dot->attrs, dot->num_attrs));
   op->loc = dot->loc;
-  op->may_ring = dot->may_ring;
+  op->by_permutes = dot->by_permutes;
   mp_value_t *operands[2] = {dot->operands[1], dot->operands[0]};
   MP_RETURN_IF_ERROR(mp_rewrite_set_operands(module, op, operands, 2));
   static const mp_attr_name_t pairs[][2] = {

@@ -12,7 +12,8 @@ Rows are kinds of collectives of a program, in executions of a device; both side
   gathers, exchanges         sync or async
   sums                       all_reduces and reduce_scatters, sync or async; one that adds up several arrays is one
   rings                      messages of decomposed ones: n - 1 of a gather of 4 devices, n + 1 of 8 and more (both ways
-                             round), n of a scatter of 4; libtpu's collective_permutes, where the program has none itself
+                             round), n of a scatter of 4; libtpu's collective_permutes, where the program has none itself;
+                             an exchange of pieces counts as three
   permutes                   a program's own
 What agrees of a program is the part of both distributions that is the same; programs count as often as libtpu has
 executions in them, with a ring as one.  --check fails when less than 90 % of a chip's agree.
@@ -35,6 +36,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 PODS = {"v5e": "v5e:4x4", "v6e": "v6e:4x4", "v5p": "v5p:2x2x4", "7x": "7x:2x2x2"}
 DEVICES = 16
 ENOUGH = 0.9
+PIECES = 3  # permutes of an exchange: three splits of a merged projection are 10, a halo 2
 FAMILIES = {"all-gather": "gather", "all-reduce": "sum", "reduce-scatter": "sum", "all-to-all": "exchange",
             "ragged-all-to-all": "exchange", "collective-broadcast": "exchange", "collective-permute": "permute"}
 
@@ -118,6 +120,8 @@ def words_of_model(counts, program):
     if how == "decomposed":
       out["rings"] += count * messages(kind, members)
       rings += count
+    elif kind == "exchange" and how == "async":  # messages of pieces, which libtpu makes permutes
+      out["rings"] += count * PIECES
     else:
       out[f"{FAMILIES.get(kind.replace('_', '-'), 'exchange')} {how}"] += count
   return out

@@ -7,6 +7,10 @@
 
 #define COMBINE_NONE UINT32_MAX
 
+// Collectives that are one at most: libtpu makes two of 300, and XLA's compiler for GPUs passes the
+// same number to its passes.
+enum { COMBINE_MOST = 256 };
+
 // What comes after each node, or before it: [offsets[n], offsets[n + 1]) of `others`. What has been
 // reached from the nodes that are being combined.
 typedef struct {
@@ -87,9 +91,9 @@ static void combine_reach_both(combine_t *c, uint32_t node) {
 // Combines with the first one what comes behind it.
 static void combine_from(combine_t *c, uint32_t first, double most_bytes) {
   double bytes = c->nodes[first].bytes;
-  uint32_t last = first;
+  uint32_t last = first, count = 1;
   bool is_reached = false;  // what comes after the first one and before it is known
-  for (uint32_t n = first + 1; n < c->num_nodes; ++n) {
+  for (uint32_t n = first + 1; n < c->num_nodes && count < COMBINE_MOST; ++n) {
     const mp_combine_node_t *node = &c->nodes[n];
     if (node->key != c->nodes[first].key || c->leaders[n] != n || c->next[n] != COMBINE_NONE) {
       continue;
@@ -104,6 +108,7 @@ static void combine_from(combine_t *c, uint32_t first, double most_bytes) {
     c->leaders[n] = first;
     c->next[last] = n;
     last = n;
+    count += 1;
     bytes += node->bytes;
     combine_reach_both(c, n);
   }

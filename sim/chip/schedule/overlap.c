@@ -1,5 +1,7 @@
 #include "sim/chip/schedule/overlap.h"
 
+enum { MP_OVERLAP_LANES = 128 };  // of a TPU's vector
+
 static const char *const k_order_names[] = {
 #define ORDER_NAME(name, text) [MP_OVERLAP_##name] = text,
     MP_OVERLAPS(ORDER_NAME)
@@ -19,7 +21,7 @@ const char *mp_overlap_name(mp_overlap_t order) {
   X(PERMUTE, overlap_permute, ASYNC, ASYNC)             \
   X(BROADCAST, overlap_broadcast, SYNC, ASYNC)          \
   X(RAGGED_ALL_TO_ALL, overlap_all_to_all, SYNC, ASYNC) \
-  X(EXCHANGE, overlap_all_to_all, SYNC, ASYNC)
+  X(EXCHANGE, overlap_permute, ASYNC, ASYNC)
 
 static mp_overlap_t overlap_of(const mp_chip_figures_t *figures, double figure, mp_overlap_t on_tpu,
                                mp_overlap_t on_gpu) {
@@ -55,6 +57,16 @@ bool mp_overlap_is_carried(const mp_chip_figures_t *figures) {
 
 bool mp_overlap_gathers_whole(const mp_chip_figures_t *figures, uint32_t members) {
   return figures->overlap_whole_gathers == 1 && members > figures->overlap_ring_members;
+}
+
+bool mp_overlap_sums_short(const mp_chip_figures_t *figures, int64_t elements) {
+  return figures->compiler == MP_CHIP_COMPILER_TPU && elements < MP_OVERLAP_LANES;
+}
+
+bool mp_overlap_may_combine(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
+  if (kind == MP_COLLECTIVE_ALL_REDUCE) return true;
+  return figures->compiler != MP_CHIP_COMPILER_TPU &&
+         (kind == MP_COLLECTIVE_REDUCE_SCATTER || kind == MP_COLLECTIVE_ALL_GATHER);
 }
 
 bool mp_overlap_sums_whole(const mp_chip_figures_t *figures) {

@@ -42,6 +42,14 @@ bool mp_overlap_is_carried(const mp_chip_figures_t *figures);
 // arrays.
 bool mp_overlap_gathers_whole(const mp_chip_figures_t *figures, uint32_t members);
 
+// Whether vectors of which each member has so many elements are gathered by adding up whole ones:
+// on TPUs those that fill no row of lanes.
+bool mp_overlap_sums_short(const mp_chip_figures_t *figures, int64_t elements);
+
+// Whether several of a kind may be made one: all_reduces, and on others than TPUs reduce_scatters
+// and all_gathers.
+bool mp_overlap_may_combine(const mp_chip_figures_t *figures, mp_collective_kind_t kind);
+
 // Whether a reduce_scatter of all devices of which no ring is made is an all_reduce of the whole
 // array, of which each member takes its part.
 bool mp_overlap_sums_whole(const mp_chip_figures_t *figures);

@@ -87,13 +87,14 @@ static mp_status_t partition_op_make_results(mp_partitioner_t *p, const mp_op_t 
   }
   mp_op_t *copy = NULL;
   MP_RETURN_IF_ERROR(mp_partitioner_finish_op(p, op, parts, &copy));
-  copy->may_ring = mp_partitioner_ring(p, op) == MP_PARTITION_RING_RESULT;
+  copy->by_permutes = mp_partitioner_ring(p, op) == MP_PARTITION_RING_RESULT;
   for (uint32_t i = 0; i < op->num_results; ++i) results[i] = &copy->results[i];
   return NULL;
 }
 
 // Brings an operand to its parts. What is gathered for a product may be a ring, if the product says
-// so.
+// so. An exchange is permutes (slices, windows), but for the pieces of a concatenation, which
+// compilers move to another dimension by an all_to_all.
 static mp_status_t partition_op_bring(mp_partitioner_t *p, const mp_op_t *op,
                                       const mp_local_op_t *local, uint32_t index,
                                       mp_value_t **out_operand) {
@@ -104,7 +105,8 @@ static mp_status_t partition_op_bring(mp_partitioner_t *p, const mp_op_t *op,
   MP_RETURN_IF_ERROR((is_excerpt ? mp_versions_get_excerpt : mp_versions_get)(
       &p->versions, p->scope, op->operands[index], local->operands[index], op->loc, out_operand));
   for (mp_op_t *made = p->versions.block->last; made != last; made = made->prev) {
-    made->may_ring = may_ring && made->code == MP_OP_ALL_GATHER;
+    made->by_permutes = (may_ring && made->code == MP_OP_ALL_GATHER) ||
+                        (made->code == MP_OP_EXCHANGE && op->code != MP_OP_CONCATENATE);
   }
   return NULL;
 }

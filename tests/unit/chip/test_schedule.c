@@ -145,6 +145,21 @@ static void what_is_no_ring_is_done_as_figures_say(void **state) {
   assert_true(mp_overlap_is_carried(&figures) && mp_overlap_sums_whole(&figures));
 }
 
+// Vectors that fill no row of lanes are added up, exchanges are permutes, and of sums alone several
+// are made one.
+static void tpus_add_up_short_vectors(void **state) {
+  (void)state;
+  mp_chip_figures_t figures = mp_chip_figures_none();
+  assert_false(mp_overlap_sums_short(&figures, 1));
+  assert_true(mp_overlap_may_combine(&figures, MP_COLLECTIVE_ALL_GATHER));
+  figures.compiler = MP_CHIP_COMPILER_TPU;
+  assert_true(mp_overlap_sums_short(&figures, 127));
+  assert_false(mp_overlap_sums_short(&figures, 128));
+  assert_true(mp_overlap_may_combine(&figures, MP_COLLECTIVE_ALL_REDUCE));
+  assert_false(mp_overlap_may_combine(&figures, MP_COLLECTIVE_ALL_GATHER));
+  assert_int_equal(mp_overlap_order(&figures, MP_COLLECTIVE_EXCHANGE, 4), MP_OVERLAP_ASYNC);
+}
+
 // ---- Collectives that are made one ----
 
 // Who leads each of `count` nodes of these keys, with a byte each.
@@ -172,6 +187,22 @@ static void test_combine(void **state) {
   // Each alone could be: 0 with 3, and 1 with 2. But 1 needs 0, and 3 needs 2.
   assert_leaders(4, (uint64_t[]){5, 6, 6, 5}, 2, (mp_combine_edge_t[]){{0, 1}, {2, 3}}, 9,
                  (uint32_t[]){0, 1, 2, 0});
+}
+
+// However small they are, 256 at most are one.
+static void many_make_several(void **state) {
+  (void)state;
+  enum { COUNT = 300 };
+  mp_combine_node_t nodes[COUNT];
+  mp_arena_t *arena = NULL;
+  const uint32_t *leaders = NULL;
+  for (uint32_t n = 0; n < COUNT; ++n) nodes[n] = (mp_combine_node_t){7, 1};
+  assert_ok(mp_arena_create(&arena));
+  assert_ok(mp_combine_find(arena, COUNT, nodes, 0, NULL, 1e9, &leaders));
+  assert_int_equal(leaders[255], 0);
+  assert_int_equal(leaders[256], 256);
+  assert_int_equal(leaders[299], 256);
+  mp_arena_release(arena);
 }
 
 static void flags_change_what_a_compiler_does(void **state) {
@@ -206,6 +237,8 @@ static void flags_change_what_a_compiler_does(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_combine),
+      cmocka_unit_test(many_make_several),
+      cmocka_unit_test(tpus_add_up_short_vectors),
       cmocka_unit_test(work_keeps_its_order),
       cmocka_unit_test(what_is_needed_late_is_started_late),
       cmocka_unit_test(each_direction_of_the_host_has_a_stream),

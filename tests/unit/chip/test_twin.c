@@ -624,15 +624,15 @@ static mp_status_t a_nanosecond(void *context, const mp_collective_t *collective
 
 // How many collectives are waited for where they stand, how many go on beside work, and how many
 // operands the largest has.
-static void expect_collectives(const mp_chip_figures_t *figures, uint32_t met, uint32_t started,
-                               uint32_t operands) {
+static void expect_collectives_of(const char *text, const mp_chip_figures_t *figures, uint32_t met,
+                                  uint32_t started, uint32_t operands) {
   const mp_compile_request_t request = {.num_replicas = 2, .keep_partitioned = true};
   const mp_twin_links_t links = {.seconds = a_nanosecond};
   mp_chip_t chip = round_chip();
   mp_module_t *module = NULL;
   costed_t c = {0};
   chip.figures = *figures;
-  assert_ok(mp_read_text(ROUNDS, strlen(ROUNDS), &module));
+  assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_arena_create(&c.arena));
   assert_ok(mp_compile_module(module, &request, &c.program));
   assert_ok(mp_twin_create_linked(&chip, c.program, &links, c.arena, &c.twin));
@@ -649,6 +649,34 @@ static void expect_collectives(const mp_chip_figures_t *figures, uint32_t met, u
   assert_int_equal(kinds[MP_TWIN_DONE], started);
   assert_int_equal(most, operands);
   cost_end(&c);
+}
+
+static void expect_collectives(const mp_chip_figures_t *figures, uint32_t met, uint32_t started,
+                               uint32_t operands) {
+  expect_collectives_of(ROUNDS, figures, met, started, operands);
+}
+
+// Two vectors that are gathered, and each multiplied with what is gathered.
+#define GATHERED(o, v, half, whole)                                                     \
+  "%" o " = \"stablehlo.all_gather\"(%" v                                               \
+  ") {all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : " \
+  "(tensor<" half "xf32>) -> tensor<" whole "xf32>\n"
+#define VECTORS(half, whole)                                                             \
+  "func.func @main(%x: tensor<" half "xf32>, %y: tensor<" half "xf32>) -> tensor<" whole \
+  "xf32> {\n" GATHERED("a", "x", half, whole)                                            \
+      GATHERED("b", "y", half, whole) "%c = stablehlo.multiply %a, %b : tensor<" whole   \
+                                      "xf32>\n"                                          \
+                                      "return %c : tensor<" whole "xf32>\n}\n"
+
+// Of short vectors on a TPU: sums of whole ones, which are one; longer ones are gathered.
+static void short_vectors_are_added_up(void **state) {
+  (void)state;
+  mp_chip_figures_t figures = mp_chip_figures_none();
+  figures.compiler = MP_CHIP_COMPILER_TPU;
+  figures.overlap_no_ring = 0;
+  figures.overlap_combine = 1e6;
+  expect_collectives_of(VECTORS("64", "128"), &figures, 1, 0, 2);
+  expect_collectives_of(VECTORS("128", "256"), &figures, 2, 0, 1);
 }
 
 static void collectives_are_combined_and_pipelined(void **state) {
@@ -773,6 +801,7 @@ int main(void) {
       cmocka_unit_test(products_of_one_factor_are_one_for_gpus),
       cmocka_unit_test(rows_are_padded_for_gpus),
       cmocka_unit_test(collectives_are_combined_and_pipelined),
+      cmocka_unit_test(short_vectors_are_added_up),
       cmocka_unit_test(every_op_takes_time),
       cmocka_unit_test(costs_add_up_to_the_analysis),
       cmocka_unit_test(short_memory_is_an_error),

@@ -94,7 +94,7 @@ static bool may_ring(const char *axes, const char *x, const char *w, const char 
   assert_ok(partition(&ir, 4, false, &parts));
   const mp_op_t *op = first_op(&ir, code);
   assert_non_null(op);
-  const bool result_of_op = op->may_ring;
+  const bool result_of_op = op->by_permutes;
   ir_end(&ir);
   return result_of_op;
 }
