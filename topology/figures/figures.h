@@ -187,6 +187,7 @@ typedef enum {
   X(cluster_row, "cluster.row", NUMBER, "elements of a row that one kernel keeps at hand")  \
   X(cluster_product_row, "cluster.product_row", NUMBER, "the same of one with a product")   \
   X(cluster_mixed_row, "cluster.mixed_row", NUMBER, "the same with heads inside of tokens") \
+  X(cluster_again, "cluster.again", LIST, "what its compiler counts for work made again")   \
   MP_CHIP_PRODUCT_FIGURES(X)                                                                \
   MP_CHIP_ATTENTION_FIGURES(X)                                                              \
   MP_CHIP_COST_FIGURES(X)

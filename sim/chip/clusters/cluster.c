@@ -444,7 +444,9 @@ static bool cluster_keeps_rows(const mp_cluster_find_t *find, const cluster_op_t
   if (find->compiler == MP_CHIP_COMPILER_TPU && !mp_cluster_leaves_rows(at->op)) return false;
   if (find->compiler != MP_CHIP_COMPILER_GPU) return is_only && mp_cluster_is_of_softmax(at->op);
   if (state->is_untiled || mp_cluster_is_turned(find, at->op)) return false;
-  return mp_cluster_closes_rows(find, at->op) || (is_only && mp_cluster_follows_rows(find, at->op));
+  return mp_cluster_closes_rows(find, at->op) ||
+         (is_only && mp_cluster_follows_rows(find, at->op) &&
+          !mp_cluster_sums_written(find, at->op));
 }
 
 // Whether an op of a few that make a value, element by element or of slices, reads an array.
@@ -576,22 +578,6 @@ static bool cluster_is_of_product(const mp_cluster_find_t *find, const mp_value_
   return false;
 }
 
-// The bytes that a value comes of, where a few ops go from these to it element by element.
-static double cluster_source_bytes(const mp_cluster_find_t *find, const mp_value_t *value,
-                                   uint32_t ops_most) {
-  const double bytes = mp_work_bytes_of(value->type);
-  const mp_op_t *op = value->op;
-  if (op == NULL || ops_most == 0 || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return bytes;
-  double sum = 0;
-  for (uint32_t i = 0; i < op->num_operands && sum < bytes; ++i) {
-    bool is_reused = false;
-    const mp_value_t *source =
-        mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
-    if (source != NULL) sum += cluster_source_bytes(find, source, ops_most - 1);
-  }
-  return fmin(sum, bytes);
-}
-
 // The bytes of two ways to make what several clusters read.
 typedef struct {
   double copied;   // each of them computes it
@@ -609,7 +595,7 @@ static cluster_ways_t cluster_weigh(const mp_cluster_find_t *find, const cluster
     if (value == NULL) continue;
     enum { OPS_MOST = 4 };
     const double bytes =
-        fmin(mp_work_bytes_read(at->op, i), cluster_source_bytes(find, value, OPS_MOST));
+        fmin(mp_work_bytes_read(at->op, i), mp_cluster_source_bytes(find, value, OPS_MOST));
     if (cluster_is_of_product(find, value)) {
       ways.copied += mp_work_bytes_of(value->type) + others * bytes;
       continue;
@@ -643,6 +629,7 @@ static bool cluster_should_copy(mp_cluster_find_t *find, const cluster_op_t *at,
   }
   const cluster_ways_t ways = cluster_weigh(find, at, first, first_may_write);
   if (ways.copied > ways.written) return false;
+  if (!mp_cluster_pays_again(find, at->op)) return false;
   for (uint32_t i = 0; i < find->users.count; ++i) {
     if (find->users.items[i].cluster == first->cluster) continue;
     find->states.items[find->users.items[i].cluster].copied += cost;
@@ -707,12 +694,21 @@ static mp_status_t cluster_give_rows(mp_cluster_find_t *find, const cluster_op_t
   return NULL;
 }
 
+// Whether a kernel that goes through rows has to write what it makes of them, as it would take
+// longer to make it again: nothing that reads it is in that kernel.
+static bool cluster_ends_rows(const mp_cluster_find_t *find, const cluster_op_t *at) {
+  return find->compiler == MP_CHIP_COMPILER_GPU && at->kind == MP_CLUSTER_LOOP &&
+         find->users.count > 1 && at->memory_use == MP_CLUSTER_NONE &&
+         mp_cluster_is_of_rows(find, at->op) && mp_cluster_line(at->op) <= find->rows_most &&
+         !mp_cluster_pays_again(find, at->op);
+}
+
 static mp_status_t cluster_decide(mp_cluster_find_t *find, const cluster_op_t *at) {
   const bool had_users = find->users.count > 0;
   MP_RETURN_IF_ERROR(cluster_give_rows(find, at));
   if (had_users && !cluster_is_used(find, at)) return NULL;
   const bool widens = cluster_widens(find, at);
-  if (find->users.count > 0) {
+  if (find->users.count > 0 && !cluster_ends_rows(find, at)) {
     const mp_cluster_user_t first = *cluster_first_user(find);
     const bool accepts = cluster_accepts(find, at, &first);
     const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;

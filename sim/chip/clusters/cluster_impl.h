@@ -104,6 +104,10 @@ bool mp_cluster_closes_rows(const mp_cluster_find_t *find, const mp_op_t *op);
 // them was taken in this way: it goes on in a kernel that has those at hand.
 bool mp_cluster_follows_rows(const mp_cluster_find_t *find, const mp_op_t *op);
 
+// Whether the op takes a sum of rows from them, element by element, which closes these rows: that
+// sum, or any if it is NULL.
+bool mp_cluster_takes_sum(const mp_cluster_find_t *find, const mp_op_t *op, const mp_op_t *sum);
+
 // Whether an op's result comes, element by element, of rows from which a sum of them was taken.
 bool mp_cluster_is_of_rows(const mp_cluster_find_t *find, const mp_op_t *op);
 
@@ -118,6 +122,20 @@ bool mp_cluster_makes_rows(const mp_cluster_find_t *find, const mp_op_t *op, uin
 // Whether the op may be the inner product of the user's cluster: it makes a factor there.
 bool mp_cluster_chains(const mp_cluster_find_t *find, const mp_op_t *op, const mp_work_t *work,
                        const mp_cluster_user_t *user);
+
+// ---- cluster_again.c ----
+
+// The bytes that a value comes of, where a few ops go from these to it element by element.
+double mp_cluster_source_bytes(const mp_cluster_find_t *find, const mp_value_t *value,
+                               uint32_t ops_most);
+// Elements along the last dimension of what an op makes.
+double mp_cluster_line(const mp_op_t *op);
+// Whether the compiler takes it to be sooner done if each of the users at hand makes what the op
+// does, than if they read it. True where no figures say what it counts (`cluster.again`).
+bool mp_cluster_pays_again(const mp_cluster_find_t *find, const mp_op_t *op);
+// Whether the op, a sum of rows, sums up what is made of other rows' sums and is written for all
+// that read it.
+bool mp_cluster_sums_written(const mp_cluster_find_t *find, const mp_op_t *op);
 
 // ---- cluster_code.c ----
 

@@ -74,8 +74,7 @@ bool mp_cluster_closes_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
   return false;
 }
 
-// Whether the op takes a sum of rows from them, element by element: what closes rows.
-static bool cluster_rows_is_end(const mp_cluster_find_t *find, const mp_op_t *op) {
+bool mp_cluster_takes_sum(const mp_cluster_find_t *find, const mp_op_t *op, const mp_op_t *sum) {
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
@@ -83,6 +82,7 @@ static bool cluster_rows_is_end(const mp_cluster_find_t *find, const mp_op_t *op
     for (uint32_t j = 0; is_reused && value != NULL && j < CLUSTER_ROWS_OPS_MOST; ++j) {
       if (value->op == NULL) break;
       if (value->op->num_results == 1 && mp_cluster_row(value->op) > 0) {
+        if (sum != NULL && value->op != sum) break;
         return cluster_rows_meet(find, op, mp_cluster_root(value->op->operands[0]));
       }
       value = cluster_rows_operand(find, value->op);
@@ -100,7 +100,7 @@ static bool cluster_rows_has_end(const mp_cluster_find_t *find, const mp_value_t
   MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
   if (entry != NULL && entry->memory_use != MP_CLUSTER_NONE) return false;
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
-  if (cluster_rows_is_end(find, op)) return true;
+  if (mp_cluster_takes_sum(find, op, NULL)) return true;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
     const mp_value_t *of = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);

@@ -796,6 +796,34 @@ static void sums_follow_rows(void **state) {
   expect(GPU, gradient, 1, 3.0 * SIZE);
 }
 
+// Of the gradient of a softmax, where the compiler counts cycles: exponentials that three kernels
+// want. Where 120 cycles and what is done around them are longer than the memory takes for what is
+// written and read (at 10 operations a byte), they are written, with the rows' maximum in their
+// kernel, and each sum reads them; at 40 a byte each kernel makes them, so that all is one.
+static void dear_work_is_written_where_memory_is_fast(void **state) {
+  (void)state;
+  enum { BALANCE = 0, LAUNCH = 1, EXPONENTIAL = 5, MEMBERS = 13 };
+  static const char gradient[] =
+      "func.func @main(%x: " M ", %d: " M ") -> " M " {\n" SOFTMAX SPREAD("ts", "t")
+          OP("b", "divide %d, %ts") OP("a", "multiply %b, %e") REDUCE("u", "a", "add")
+              SPREAD("us", "u") OP("c", "subtract %b, %us")
+                  OP("g", "multiply %c, %e") "return %g : " M "\n}\n";
+  mp_chip_figures_t figures = figures_of(GPU);
+  figures.cluster_again.count = MEMBERS;
+  for (uint32_t i = 0; i < MEMBERS; ++i) figures.cluster_again.each[i] = 3;
+  figures.cluster_again.each[LAUNCH] = 0;
+  figures.cluster_again.each[EXPONENTIAL] = 120;
+  figures.cluster_again.each[BALANCE] = 40;
+  found_t f = find_with(&figures, gradient);
+  assert_int_equal(count_clusters(&f), 1);
+  find_end(&f);
+  figures.cluster_again.each[BALANCE] = 10;
+  f = find_with(&figures, gradient);
+  assert_int_equal(count_clusters(&f), 4);
+  assert_float_equal(sum_bytes(&f), (2.0 + 1 + 2 + 3) * SIZE + 5.0 * ROWS * 4, 1e-3);
+  find_end(&f);
+}
+
 // Rows of which elements come from anywhere are written before.
 static void what_is_looked_up_is_no_row(void **state) {
   (void)state;
@@ -925,6 +953,7 @@ int main(void) {
       cmocka_unit_test(a_product_keeps_its_short_rows),
       cmocka_unit_test(rows_of_a_product_may_be_widened),
       cmocka_unit_test(small_products_are_chained),
+      cmocka_unit_test(dear_work_is_written_where_memory_is_fast),
       cmocka_unit_test(a_widened_softmax_is_three_kernels),
       cmocka_unit_test(rows_are_kept_where_sums_come_back),
       cmocka_unit_test(a_reversal_is_a_kernel),

@@ -1,0 +1,288 @@
+// What XLA's compiler for GPUs makes again in each kernel that reads it, and what it writes once:
+// whichever it takes to be sooner done (PriorityFusion, by GpuPerformanceModel).
+#include <math.h>
+
+#include "sim/base/hash.h"
+#include "sim/chip/clusters/cluster_impl.h"
+
+// How much of the shorter one of work and memory is hidden beside the other
+// (kMemoryComputeParallelism, xla/service/gpu/model/gpu_performance_model_base.h).
+#define CLUSTER_AGAIN_HIDDEN 0.95
+// What the compiler counts for an op of which nobody measured the cycles (kDefaultFlopsPerElement).
+#define CLUSTER_AGAIN_CYCLES 3
+// So many kernels at least want what is written of rows: for two it is nearly the same either way,
+// and texts of jax 0.10.2 for B200 have the exponentials made again (gradients of log_softmax and
+// of its loss).
+#define CLUSTER_AGAIN_ROWS_READERS 3
+// Ops that are looked at between a sum of rows and what it sums up.
+#define CLUSTER_AGAIN_OPS_MOST 6
+// Ops behind each other that are made again with the one that reads them.
+#define CLUSTER_AGAIN_CHAIN_MOST 3
+#define CLUSTER_AGAIN_READ_MOST  256
+// Ops of a kernel that are looked at.
+#define CLUSTER_AGAIN_MEMBERS_MOST 32
+
+// Members of the figure `cluster.again`, in their order.
+typedef enum {
+  CLUSTER_AGAIN_BALANCE,  // operations while a byte comes from memory
+  CLUSTER_AGAIN_LAUNCH,   // MB that come while a kernel is launched
+  // What an element of these takes, in cycles; 0: nobody measured it.
+  CLUSTER_AGAIN_ADD,
+  CLUSTER_AGAIN_MULTIPLY,
+  CLUSTER_AGAIN_DIVIDE,
+  CLUSTER_AGAIN_EXPONENTIAL,
+  CLUSTER_AGAIN_EXPONENTIAL_MINUS_ONE,
+  CLUSTER_AGAIN_LOG,
+  CLUSTER_AGAIN_LOG_PLUS_ONE,
+  CLUSTER_AGAIN_TANH,
+  CLUSTER_AGAIN_SINE,
+  CLUSTER_AGAIN_ROOT,
+  CLUSTER_AGAIN_POWER,
+  CLUSTER_AGAIN_COUNT
+} cluster_again_t;
+
+// Which of them an op is; CLUSTER_AGAIN_COUNT: none.
+static cluster_again_t cluster_again_member(mp_opcode_t code) {
+  switch (code) {
+    case MP_OP_ADD:
+    case MP_OP_SUBTRACT:
+      return CLUSTER_AGAIN_ADD;
+    case MP_OP_MULTIPLY:
+      return CLUSTER_AGAIN_MULTIPLY;
+    case MP_OP_DIVIDE:
+      return CLUSTER_AGAIN_DIVIDE;
+    case MP_OP_EXPONENTIAL:
+    case MP_OP_LOGISTIC:
+      return CLUSTER_AGAIN_EXPONENTIAL;
+    case MP_OP_EXPONENTIAL_MINUS_ONE:
+      return CLUSTER_AGAIN_EXPONENTIAL_MINUS_ONE;
+    case MP_OP_LOG:
+      return CLUSTER_AGAIN_LOG;
+    case MP_OP_LOG_PLUS_ONE:
+      return CLUSTER_AGAIN_LOG_PLUS_ONE;
+    case MP_OP_TANH:
+      return CLUSTER_AGAIN_TANH;
+    case MP_OP_SINE:
+    case MP_OP_COSINE:
+      return CLUSTER_AGAIN_SINE;
+    case MP_OP_SQRT:
+    case MP_OP_RSQRT:
+      return CLUSTER_AGAIN_ROOT;
+    case MP_OP_POWER:
+      return CLUSTER_AGAIN_POWER;
+    default:
+      return CLUSTER_AGAIN_COUNT;
+  }
+}
+
+static const double *cluster_again_figures(const mp_cluster_find_t *find) {
+  const mp_figure_list_t *list = &find->figures->cluster_again;
+  return find->compiler == MP_CHIP_COMPILER_GPU && list->count == CLUSTER_AGAIN_COUNT ? list->each
+                                                                                      : NULL;
+}
+
+// Bytes that come from memory while the compiler takes an op to be done.
+static double cluster_again_work(const double *figures, const mp_op_t *op) {
+  const cluster_again_t member = cluster_again_member(op->code);
+  double cycles = CLUSTER_AGAIN_CYCLES;
+  if (member < CLUSTER_AGAIN_COUNT && figures[member] > 0) cycles = figures[member];
+  return cycles * mp_cluster_op_count(op) / figures[CLUSTER_AGAIN_BALANCE];
+}
+
+// The same of what makes a value, element by element, up to a few ops.
+static double cluster_again_chain(const mp_cluster_find_t *find, const double *figures,
+                                  const mp_op_t *op, uint32_t ops_most) {
+  double work = cluster_again_work(figures, op);
+  for (uint32_t i = 0; ops_most > 0 && i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    if (value == NULL || is_reused || value->op == NULL) continue;
+    if (!mp_op_has(value->op, MP_OP_TRAIT_ELEMENTWISE)) continue;
+    work += cluster_again_chain(find, figures, value->op, ops_most - 1);
+  }
+  return work;
+}
+
+static double cluster_again_both(double work, double bytes) {
+  return work + bytes - CLUSTER_AGAIN_HIDDEN * fmin(work, bytes);
+}
+
+double mp_cluster_source_bytes(const mp_cluster_find_t *find, const mp_value_t *value,
+                               uint32_t ops_most) {
+  const double bytes = mp_work_bytes_of(value->type);
+  const mp_op_t *op = value->op;
+  if (op == NULL || ops_most == 0 || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return bytes;
+  double sum = 0;
+  for (uint32_t i = 0; i < op->num_operands && sum < bytes; ++i) {
+    bool is_reused = false;
+    const mp_value_t *source =
+        mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    if (source != NULL) sum += mp_cluster_source_bytes(find, source, ops_most - 1);
+  }
+  return fmin(sum, bytes);
+}
+
+// What a kernel has to do and what it moves without the op at hand, in bytes of memory.
+typedef struct {
+  double work, bytes;
+} cluster_again_kernel_t;
+
+// Adds what one op of a kernel does and moves: of sums, what they sum up counts.
+static void cluster_again_add(const double *figures, const mp_op_t *op, bool is_last,
+                              cluster_again_kernel_t *kernel) {
+  const bool is_sum = op->code == MP_OP_REDUCE;
+  if (is_sum || mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) {
+    const double each = cluster_again_work(figures, op), count = mp_cluster_op_count(op);
+    const double summed = mp_cluster_value_count(op->operands[0]);
+    kernel->work += is_sum ? figures[CLUSTER_AGAIN_ADD] * summed / figures[CLUSTER_AGAIN_BALANCE]
+                           : (count > 0 ? each : 0);
+  }
+  for (uint32_t i = 0; is_last && i < op->num_results; ++i) {
+    kernel->bytes += mp_work_bytes_of(op->results[i].type);
+  }
+}
+
+static bool cluster_again_has(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
+                              const mp_op_t *op) {
+  uint32_t at = cluster->first_member;
+  while (at != MP_CLUSTER_NONE && find->out->members.items[at].op != op) {
+    at = find->out->members.items[at].next;
+  }
+  return at != MP_CLUSTER_NONE;
+}
+
+// The bytes that an op of a kernel reads besides what the kernel makes, and what `but` does.
+static double cluster_again_read(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
+                                 const mp_op_t *op, const mp_op_t *but) {
+  double bytes = 0;
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    if (value == NULL || is_reused || value->op == but) continue;
+    if (value->op != NULL && cluster_again_has(find, cluster, value->op)) continue;
+    bytes += mp_cluster_source_bytes(find, value, CLUSTER_AGAIN_OPS_MOST);
+  }
+  return bytes;
+}
+
+static cluster_again_kernel_t cluster_again_kernel(const mp_cluster_find_t *find,
+                                                   const double *figures, uint32_t number,
+                                                   const mp_op_t *but) {
+  cluster_again_kernel_t kernel = {0};
+  const mp_cluster_t *cluster = &find->out->clusters.items[number];
+  uint32_t num_seen = 0;
+  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
+    const mp_cluster_member_t *member = &find->out->members.items[at];
+    cluster_again_add(figures, member->op, member->op == cluster->last, &kernel);
+    kernel.bytes += cluster_again_read(find, cluster, member->op, but);
+    if (++num_seen == CLUSTER_AGAIN_MEMBERS_MOST) break;
+    at = member->next;
+  }
+  return kernel;
+}
+
+// What the op takes by itself, and kernels that read it, if it is written or if they make it.
+typedef struct {
+  double work, in, out;
+  double written, again;
+} cluster_again_ways_t;
+
+static void cluster_again_reader(cluster_again_ways_t *ways, cluster_again_kernel_t reader) {
+  ways->written += cluster_again_both(reader.work, reader.bytes + ways->out);
+  ways->again += cluster_again_both(reader.work + ways->work, reader.bytes + ways->in);
+}
+
+static cluster_again_ways_t cluster_again_ways(const mp_cluster_find_t *find, const double *figures,
+                                               const mp_op_t *op) {
+  const mp_value_t *result = &op->results[0];
+  cluster_again_ways_t ways = {
+      .work = cluster_again_chain(find, figures, op, CLUSTER_AGAIN_CHAIN_MOST),
+      .in = mp_cluster_source_bytes(find, result, CLUSTER_AGAIN_OPS_MOST),
+      .out = mp_work_bytes_of(result->type)};
+  ways.written =
+      cluster_again_both(ways.work, ways.in + ways.out) + figures[CLUSTER_AGAIN_LAUNCH] * 1e6;
+  return ways;
+}
+
+double mp_cluster_line(const mp_op_t *op) {
+  const mp_type_t *type = op->results[0].type;
+  return type->rank > 0 ? (double)type->dims[type->rank - 1] : 1;
+}
+
+bool mp_cluster_pays_again(const mp_cluster_find_t *find, const mp_op_t *op) {
+  const double *figures = cluster_again_figures(find);
+  if (figures == NULL || op->num_results != 1) return true;
+  cluster_again_ways_t ways = cluster_again_ways(find, figures, op);
+  if (ways.work <= ways.out) return true;
+  if (find->users.count < CLUSTER_AGAIN_ROWS_READERS && mp_cluster_is_of_rows(find, op) &&
+      mp_cluster_line(op) <= find->rows_most) {
+    return true;
+  }
+  for (uint32_t i = 0; i < find->users.count; ++i) {
+    cluster_again_reader(&ways,
+                         cluster_again_kernel(find, figures, find->users.items[i].cluster, op));
+  }
+  return ways.again <= ways.written;
+}
+
+// Whether that pays for as many kernels of which is known only that they go through the result.
+static bool cluster_again_pays_for(const mp_cluster_find_t *find, const mp_op_t *op,
+                                   double readers) {
+  const double *figures = cluster_again_figures(find);
+  cluster_again_ways_t ways = cluster_again_ways(find, figures, op);
+  const double summed = figures[CLUSTER_AGAIN_ADD] * mp_cluster_op_count(op);
+  const cluster_again_kernel_t reader = {.work = summed / figures[CLUSTER_AGAIN_BALANCE]};
+  for (double i = 0; i < readers; ++i) cluster_again_reader(&ways, reader);
+  return ways.work <= ways.out || ways.again <= ways.written;
+}
+
+// The ops that read a value and are decided about by now, and those up to the sum of rows; its own
+// rows' end is in a kernel with it.
+static double cluster_again_readers(const mp_cluster_find_t *find, const mp_value_t *value,
+                                    const mp_op_t *sum) {
+  double readers = 0;
+  uint32_t num_seen = 0;
+  for (const mp_op_t *op = value->op->next; op != NULL && op != sum->next; op = op->next) {
+    bool reads = false;
+    for (uint32_t i = 0; i < op->num_operands; ++i) {
+      reads |= mp_cluster_root(op->operands[i]) == value;
+    }
+    readers += reads;
+    if (++num_seen == CLUSTER_AGAIN_READ_MOST) break;
+  }
+  const mp_cluster_value_t *entry;
+  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
+  uint32_t at = entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
+  const mp_op_t *last = NULL;
+  for (; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
+    const mp_op_t *op = find->uses.items[at].op;
+    readers += op != last && !mp_cluster_takes_sum(find, op, sum);
+    last = op;
+  }
+  return readers;
+}
+
+// Whether a value, or one that it is made of element by element, is written for all who read it.
+static bool cluster_again_is_written(const mp_cluster_find_t *find, const mp_value_t *value,
+                                     const mp_op_t *sum, uint32_t depth) {
+  const mp_op_t *op = value->op;
+  if (op == NULL || depth == 0 || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
+  if (mp_cluster_is_of_rows(find, op)) {
+    const double readers = cluster_again_readers(find, value, sum);
+    if (readers >= CLUSTER_AGAIN_ROWS_READERS && !cluster_again_pays_for(find, op, readers))
+      return true;
+  }
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *of = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    if (of != NULL && !is_reused && cluster_again_is_written(find, of, sum, depth - 1)) return true;
+  }
+  return false;
+}
+
+bool mp_cluster_sums_written(const mp_cluster_find_t *find, const mp_op_t *op) {
+  if (cluster_again_figures(find) == NULL) return false;
+  return cluster_again_is_written(find, mp_cluster_root(op->operands[0]), op,
+                                  CLUSTER_AGAIN_OPS_MOST);
+}
