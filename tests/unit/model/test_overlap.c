@@ -105,6 +105,10 @@ static mp_program_t *compile_text(const char *text) {
   const mp_compile_request_t request = {.keep_partitioned = true};
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_compile_module(module, &request, &program));
+  // As if the partitioner had made the collectives: rings are made of those alone.
+  for (mp_op_t *op = program->partitioned->main->body->first; op != NULL; op = op->next) {
+    op->by_permutes = true;
+  }
   return program;
 }
 
