@@ -11,15 +11,8 @@
 #include "collectives/transport/ucx.h"
 #include "collectives/transport/world_impl.h"
 #include "sim/base/os/clock.h"
+#include "tests/unit/support/no_leak_search.h"
 #include "tests/unit/support/unit.h"
-
-#ifdef __SANITIZE_ADDRESS__
-// The thread that UCX leaves behind stops the search for leaks at the end.
-const char *__asan_default_options(void);
-const char *__asan_default_options(void) {
-  return "detect_leaks=0";
-}
-#endif
 
 enum { RANKS = 3, CHANNEL = 0 };
 

@@ -2,15 +2,8 @@
 // pretended: their processes say that they have another host name.
 #include "collectives/transport/ucx/ucx_library.h"
 #include "sim/base/alloc.h"
+#include "tests/unit/support/no_leak_search.h"
 #include "tests/unit/support/store_processes.h"
-
-#ifdef __SANITIZE_ADDRESS__
-// The thread that UCX leaves behind stops the search for leaks at the end.
-const char *__asan_default_options(void);
-const char *__asan_default_options(void) {
-  return "detect_leaks=0";
-}
-#endif
 
 static void other_host(mp_hello_t *hello) {
   hello->hostname[0] ^= 1;
