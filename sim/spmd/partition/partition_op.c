@@ -75,6 +75,11 @@ static mp_status_t partition_op_whole(mp_partitioner_t *p, const mp_op_t *op) {
   return NULL;
 }
 
+// Whether the first result is terms of a sum on the parts.
+static bool partition_op_is_sum(const mp_local_op_t *local) {
+  return local->results[0] != NULL && local->results[0]->partials != NULL;
+}
+
 // Makes the results of the op on its parts, by the op itself or by the local form's `emit`.
 static mp_status_t partition_op_make_results(mp_partitioner_t *p, const mp_op_t *op,
                                              const mp_local_op_t *local, const mp_op_parts_t *parts,
@@ -87,7 +92,8 @@ static mp_status_t partition_op_make_results(mp_partitioner_t *p, const mp_op_t 
   }
   mp_op_t *copy = NULL;
   MP_RETURN_IF_ERROR(mp_partitioner_finish_op(p, op, parts, &copy));
-  copy->by_permutes = mp_partitioner_ring(p, op) == MP_PARTITION_RING_RESULT;
+  copy->by_permutes =
+      mp_partitioner_ring(p, op, partition_op_is_sum(local)) == MP_PARTITION_RING_RESULT;
   for (uint32_t i = 0; i < op->num_results; ++i) results[i] = &copy->results[i];
   return NULL;
 }
@@ -98,8 +104,8 @@ static mp_status_t partition_op_make_results(mp_partitioner_t *p, const mp_op_t 
 static mp_status_t partition_op_bring(mp_partitioner_t *p, const mp_op_t *op,
                                       const mp_local_op_t *local, uint32_t index,
                                       mp_value_t **out_operand) {
-  const bool may_ring =
-      index < MP_PARTITION_RING_RESULT && mp_partitioner_ring(p, op) == (mp_partition_ring_t)index;
+  const bool may_ring = index < MP_PARTITION_RING_RESULT && !partition_op_is_sum(local) &&
+                        mp_partitioner_ring(p, op, false) == (mp_partition_ring_t)index;
   const bool is_excerpt = local->are_excerpts != NULL && local->are_excerpts[index];
   const mp_op_t *last = p->versions.block->last;
   MP_RETURN_IF_ERROR((is_excerpt ? mp_versions_get_excerpt : mp_versions_get)(

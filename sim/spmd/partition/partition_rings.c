@@ -8,8 +8,8 @@
 // - a factor is gathered over S. The other factor's rows, and the result's, are in parts over
 //   exactly S, and what else the factor has in parts the result has, too: nothing, where S is what
 //   its own rows are in parts over.
-// - a sum over S is scattered. Both factors are in parts over S alone along what is summed up, and
-//   what else they have in parts the result has, too.
+// - a sum over S is scattered. Both factors are in parts over S alone along what is summed up (one
+//   of them may be brought to it), and what else they have in parts the result has, too.
 // - in both, every digit is used: in S, in what stays in parts, or in the batch. With a digit that
 //   nobody uses, and where rows are in parts over more than the gathered dimension is (a mesh of
 //   replicas of FSDP), factors are gathered as a whole.
@@ -90,24 +90,30 @@ static bool partition_rings_gathers(const product_t *product, uint32_t side) {
 }
 
 static bool partition_rings_scatters(const product_t *product) {
-  const atom_set_t summed = product->sides[0].summed;
+  const atom_set_t summed = product->sides[0].summed | product->sides[1].summed;
   const bool is_first = (product->rows[0] & summed) == summed;
-  if (summed == 0 || product->sides[1].summed != summed) return false;
+  if (summed == 0) return false;
   if (!is_first && (product->rows[1] & summed) != summed) return false;
   atom_set_t used = product->batch | summed;
   for (uint32_t side = 0; side < 2; ++side) {
-    if ((product->rows[side] & ~summed) != product->sides[side].own) return false;
-    used |= product->sides[side].own;
+    const atom_set_t own = product->sides[side].own & ~summed;
+    if ((product->rows[side] & ~summed) != own) return false;
+    used |= own;
   }
   return used == product->all;
 }
 
-mp_partition_ring_t mp_partitioner_ring(const mp_partitioner_t *p, const mp_op_t *op) {
+mp_partition_ring_t mp_partitioner_ring(const mp_partitioner_t *p, const mp_op_t *op, bool is_sum) {
   product_t product;
   const bool is_product = p->is_propagated && op->code == MP_OP_DOT_GENERAL;
   if (!is_product || !partition_rings_read(p, op, &product)) return MP_PARTITION_RING_NONE;
+  if (is_sum) {
+    return partition_rings_scatters(&product) ? MP_PARTITION_RING_RESULT : MP_PARTITION_RING_NONE;
+  }
   // If either factor could be one, it is the second.
   if (partition_rings_gathers(&product, 1)) return MP_PARTITION_RING_RHS;
   if (partition_rings_gathers(&product, 0)) return MP_PARTITION_RING_LHS;
-  return partition_rings_scatters(&product) ? MP_PARTITION_RING_RESULT : MP_PARTITION_RING_NONE;
+  const bool is_summed = product.sides[0].summed == product.sides[1].summed;
+  return is_summed && partition_rings_scatters(&product) ? MP_PARTITION_RING_RESULT
+                                                         : MP_PARTITION_RING_NONE;
 }

@@ -131,8 +131,8 @@ typedef enum {
   MP_PARTITION_RING_RESULT,
   MP_PARTITION_RING_NONE,
 } mp_partition_ring_t;
-// NONE for ops that are no products.
-mp_partition_ring_t mp_partitioner_ring(const mp_partitioner_t *p, const mp_op_t *op);
+// NONE for ops that are no products. `is_sum`: the product's result is terms of a sum on its parts.
+mp_partition_ring_t mp_partitioner_ring(const mp_partitioner_t *p, const mp_op_t *op, bool is_sum);
 
 // ---- partition_call.c ----
 

@@ -11,7 +11,7 @@
 #include "collectives/transport/ucx.h"
 #include "collectives/transport/world_impl.h"
 #include "sim/base/os/clock.h"
-#include "tests/unit/support/no_leak_search.h"
+#include "tests/unit/support/ucx_sanitized.h"
 #include "tests/unit/support/unit.h"
 
 enum { RANKS = 3, CHANNEL = 0 };

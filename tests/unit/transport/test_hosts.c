@@ -2,8 +2,8 @@
 // pretended: their processes say that they have another host name.
 #include "collectives/transport/ucx/ucx_library.h"
 #include "sim/base/alloc.h"
-#include "tests/unit/support/no_leak_search.h"
 #include "tests/unit/support/store_processes.h"
+#include "tests/unit/support/ucx_sanitized.h"
 
 static void other_host(mp_hello_t *hello) {
   hello->hostname[0] ^= 1;
