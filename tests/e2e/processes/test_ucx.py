@@ -47,8 +47,9 @@ def run(ranks_per_host, program, devices, hosts=2, timeout=100, wrap=(), **varia
 def test_a_sum_over_two_hosts():
   returncode, out, err = run(1, """
       local = np.array([d.id for d in jax.local_devices()], np.float32)
-      print('sum', jax.pmap(lambda v: lax.psum(v, 'i'), axis_name='i')(local)[0],
-            [d.host_index for d in jax.devices()])
+      total = jax.pmap(lambda v: lax.psum(v, 'i'), axis_name='i')(local)[0]
+      # In one piece: both processes write to one pipe.
+      os.write(1, f'sum {total} {[d.host_index for d in jax.devices()]}\\n'.encode())
       maps = open('/proc/self/maps').read()
       assert 'libucp' in maps and 'libmpi' not in maps
       """, 4)
@@ -72,6 +73,7 @@ VICTIM = """
     x = np.ones((jax.local_device_count(), 100000), np.float32)
     f(x).block_until_ready()
     if jax.process_index() == 1:
+      time.sleep(1)  # what the others need of the sum is on its way
       {what}
     begin = time.time()
     try:

@@ -3,6 +3,7 @@
 
 #include "sim/base/alloc.h"
 #include "tests/unit/support/store_processes.h"
+#include "tests/unit/support/ucx_sanitized.h"
 
 // Runs processes of which all fail in joining, or `survivors` of them.
 static void expect_failure(uint32_t count, const process_t *processes, uint32_t survivors,
