@@ -1,6 +1,7 @@
 """Runs a piece of Python in a process of its own, with a pod of its own and a time limit."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -29,6 +30,18 @@ def start(code, devices=4, prelude=PRELUDE, **variables):
   return subprocess.Popen(
       [sys.executable, "-c", prelude + textwrap.dedent(code)], env=environment(devices, **variables),
       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def interrupt(process):
+  """Presses Ctrl-C, until the scenario prints something for it.
+
+  Python drops an interrupt that hits a callback of its garbage collector, where JAX has one; then a user
+  presses Ctrl-C once more.
+  """
+  for _ in range(4):
+    process.send_signal(signal.SIGINT)
+    if select.select([process.stdout], [], [], 5)[0]:
+      return
 
 
 def slowness():

@@ -1,6 +1,5 @@
 """Dispatch that stops somewhere: a device takes a bounded number of launches ahead."""
 
-import signal
 
 import scenario
 
@@ -54,7 +53,7 @@ def test_interrupted_dispatch_leaves_few_steps_behind():
       print(float(jnp.add(x, 1)), flush=True)
     """, devices=1)
   assert process.stdout.readline() == "started\n"
-  process.send_signal(signal.SIGINT)
+  scenario.interrupt(process)
   returncode, out, err = scenario.finish(process, 60)
   assert returncode == 0, err
   waiting, value = out.split()
