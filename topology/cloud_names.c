@@ -43,10 +43,7 @@ bool mp_cloud_name_read(mp_str_t name, const char **out_preset, char *out_shape)
 
 // Takes the end off the name, if it has it.
 static void cloud_names_cut_end(mp_str_t *name, const char *end) {
-  const size_t size = strlen(end);
-  if (name->size > size && memcmp(name->data + name->size - size, end, size) == 0) {
-    name->size -= size;
-  }
+  if (mp_str_ends_with(*name, end)) name->size -= strlen(end);
 }
 
 mp_str_t mp_cloud_name_preset(mp_str_t name) {

@@ -286,3 +286,16 @@ void mp_preset_list(mp_strbuf_t *out_text) {
     mp_strbuf_printf(out_text, "%s%s", i == 0 ? "" : ", ", g_presets[i].name);
   }
 }
+
+const mp_carried_file_t *mp_carried_file_find(const mp_carried_file_t *files, mp_str_t name) {
+  for (; files->name != NULL; ++files) {
+    if (mp_str_is(name, files->name)) return files;
+  }
+  return NULL;
+}
+
+void mp_carried_files_list(const mp_carried_file_t *files, mp_strbuf_t *out_text) {
+  for (size_t i = 0; files[i].name != NULL; ++i) {
+    mp_strbuf_printf(out_text, "%s%s", i == 0 ? "" : ", ", files[i].name);
+  }
+}

@@ -24,18 +24,19 @@ const mp_preset_setting_t *mp_preset_setting(const mp_preset_t *preset, size_t i
 // Appends "v2, v3, …".
 void mp_preset_list(mp_strbuf_t *out_text);
 
-// A file of configs/; CMake makes the tables (tools/embed_files.cmake).
+// A file of configs/.
 typedef struct {
-  const char *name;  // "v5e", of v5e.yaml
+  const char *name;  // "v5e", of v5e.yaml; NULL ends a table
   const char *text;
 } mp_carried_file_t;
 
-// Figures of chips: configs/chips/.
-extern const mp_carried_file_t mp_chip_files[];
-extern const size_t mp_num_chip_files;
+// Figures of chips (configs/chips/) and described pods (configs/); CMake makes the tables
+// (tools/embed_files.cmake).
+extern const mp_carried_file_t mp_chip_files[], mp_pod_files[];
 
-// Described pods: configs/.
-extern const mp_carried_file_t mp_pod_files[];
-extern const size_t mp_num_pod_files;
+// The file of this name in a table; NULL: there is none.
+const mp_carried_file_t *mp_carried_file_find(const mp_carried_file_t *files, mp_str_t name);
+// Appends the names of a table, with ", " between them.
+void mp_carried_files_list(const mp_carried_file_t *files, mp_strbuf_t *out_text);
 
 #endif  // MINIPOD_TOPOLOGY_PRESETS_H_

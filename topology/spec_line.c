@@ -40,14 +40,9 @@ static word_t spec_line_split(mp_str_t word) {
   return parts;
 }
 
-static bool spec_line_ends_with(mp_str_t text, const char *end) {
-  size_t size = strlen(end);
-  return text.size >= size && memcmp(text.data + text.size - size, end, size) == 0;
-}
-
 static bool spec_line_is_file(mp_str_t word) {
-  return memchr(word.data, '/', word.size) != NULL || spec_line_ends_with(word, ".yaml") ||
-         spec_line_ends_with(word, ".yml") || spec_line_ends_with(word, ".json");
+  return memchr(word.data, '/', word.size) != NULL || mp_str_ends_with(word, ".yaml") ||
+         mp_str_ends_with(word, ".yml") || mp_str_ends_with(word, ".json");
 }
 
 static bool spec_line_is_wiring(mp_str_t name) {
@@ -70,21 +65,12 @@ static mp_status_t spec_line_read_file_word(mp_pod_spec_t *spec, const char *ori
   return mp_status_make(MP_INVALID_ARGUMENT, "%s: the file name is too long", origin);
 }
 
-static const mp_carried_file_t *spec_line_find_pod(mp_str_t name) {
-  for (size_t i = 0; i < mp_num_pod_files; ++i) {
-    if (mp_str_is(name, mp_pod_files[i].name)) return &mp_pod_files[i];
-  }
-  return NULL;
-}
-
 static mp_status_t spec_line_refuse_first_word(const char *origin, mp_str_t name) {
   mp_strbuf_t presets, pods;
   mp_strbuf_init(&presets);
   mp_strbuf_init(&pods);
   mp_preset_list(&presets);
-  for (size_t i = 0; i < mp_num_pod_files; ++i) {
-    mp_strbuf_printf(&pods, "%s%s", i == 0 ? "" : ", ", mp_pod_files[i].name);
-  }
+  mp_carried_files_list(mp_pod_files, &pods);
   mp_status_t status = mp_status_make(
       MP_INVALID_ARGUMENT,
       "%s: expected a preset (%s), a wiring (torus, mesh, ring, switch, "
@@ -108,7 +94,7 @@ static mp_status_t spec_line_read_first_word(mp_pod_spec_t *spec, mp_spec_place_
     return mp_spec_set(spec, place, MP_STR("shape"), parts.value);
   }
   if (spec_line_is_file(word)) return spec_line_read_file_word(spec, place.origin, word);
-  const mp_carried_file_t *pod = spec_line_find_pod(word);
+  const mp_carried_file_t *pod = mp_carried_file_find(mp_pod_files, word);
   if (pod != NULL) return mp_spec_read_yaml(spec, pod->name, mp_str(pod->text));
   const char *cloud = NULL;
   char shape[MP_CLOUD_SHAPE];

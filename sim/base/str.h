@@ -51,6 +51,12 @@ static inline bool mp_str_starts_with(mp_str_t a, const char *prefix) {
   return a.size >= size && memcmp(a.data, prefix, size) == 0;
 }
 
+// Whether `a` ends with the bytes of a NUL-terminated text.
+static inline bool mp_str_ends_with(mp_str_t a, const char *end) {
+  size_t size = strlen(end);
+  return a.size >= size && memcmp(a.data + a.size - size, end, size) == 0;
+}
+
 typedef struct {
   char *data;  // NUL-terminated once something was written; NULL before
   size_t size;

@@ -205,10 +205,6 @@ mp_status_t mp_chip_figures_read(const char *origin, mp_str_t text,
 
 // ---- which file ----
 
-static bool figures_ends_with(mp_str_t text, mp_str_t end) {
-  return text.size >= end.size && memcmp(text.data + text.size - end.size, end.data, end.size) == 0;
-}
-
 static mp_status_t figures_read_file(const char *path, mp_chip_figures_t *out_figures) {
   char *text = NULL;
   size_t size = 0;
@@ -221,9 +217,7 @@ static mp_status_t figures_read_file(const char *path, mp_chip_figures_t *out_fi
 static mp_status_t figures_no_such_chip(mp_str_t name) {
   mp_strbuf_t known;
   mp_strbuf_init(&known);
-  for (size_t i = 0; i < mp_num_chip_files; ++i) {
-    mp_strbuf_printf(&known, "%s%s", i == 0 ? "" : ", ", mp_chip_files[i].name);
-  }
+  mp_carried_files_list(mp_chip_files, &known);
   const mp_status_t status = mp_status_make(
       MP_INVALID_ARGUMENT, "there are no figures of a chip '%.*s'; there are %s, or give a file",
       MP_STR_ARG(name), mp_strbuf_text(&known));
@@ -234,13 +228,10 @@ static mp_status_t figures_no_such_chip(mp_str_t name) {
 mp_status_t mp_chip_figures_find(mp_str_t name, mp_chip_figures_t *out_figures) {
   *out_figures = mp_chip_figures_none();
   if (name.size == 0) return NULL;
-  for (size_t i = 0; i < mp_num_chip_files; ++i) {
-    if (!mp_str_is(name, mp_chip_files[i].name)) continue;
-    return mp_chip_figures_read(mp_chip_files[i].name, mp_str(mp_chip_files[i].text), out_figures);
-  }
+  const mp_carried_file_t *file = mp_carried_file_find(mp_chip_files, name);
+  if (file != NULL) return mp_chip_figures_read(file->name, mp_str(file->text), out_figures);
   const bool is_file = memchr(name.data, '/', name.size) != NULL ||
-                       figures_ends_with(name, MP_STR(".yaml")) ||
-                       figures_ends_with(name, MP_STR(".yml"));
+                       mp_str_ends_with(name, ".yaml") || mp_str_ends_with(name, ".yml");
   char path[1024];
   if (!is_file || name.size >= sizeof(path)) return figures_no_such_chip(name);
   memcpy(path, name.data, name.size);

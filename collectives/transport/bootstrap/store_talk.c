@@ -101,22 +101,23 @@ static mp_status_t store_talk_name_missing(const mp_store_talk_t *talk, const ch
   return status;
 }
 
+// The error that a process has told already in a folder, if it has.
+static mp_status_t store_talk_look(const mp_store_talk_t *talk, const char *folder, uint32_t rank) {
+  char key[MP_STORE_KEY_BYTES];
+  store_talk_make_key(key, folder, rank);
+  mp_strbuf_t value;
+  mp_strbuf_init(&value);
+  mp_status_t got = talk->store->get(talk->store->context, key, k_look_seconds, &value);
+  mp_status_t status = got == NULL ? store_talk_read(talk, rank, &value) : NULL;
+  mp_status_ignore(got);
+  mp_strbuf_deinit(&value);
+  return status;
+}
+
 // Another place where a process may have told that it has failed.
 static mp_status_t store_talk_check(const mp_store_talk_t *talk, uint32_t rank) {
   if (talk->agreement != NULL) MP_RETURN_IF_ERROR(mp_agreement_check(talk->agreement));
-  char key[MP_STORE_KEY_BYTES];
-  store_talk_make_key(key, talk->verdicts, rank);
-  mp_strbuf_t value;
-  mp_strbuf_init(&value);
-  mp_status_t status = talk->store->get(talk->store->context, key, k_look_seconds, &value);
-  if (status == NULL) {
-    status = store_talk_read(talk, rank, &value);
-  } else {
-    mp_status_ignore(status);
-    status = NULL;
-  }
-  mp_strbuf_deinit(&value);
-  return status;
+  return store_talk_look(talk, talk->verdicts, rank);
 }
 
 // Waits until a process has put its value, and appends that to `value`.
@@ -173,14 +174,7 @@ mp_status_t mp_store_find_cause(const mp_store_talk_t *talk, const char *folder,
   mp_status_t cause = NULL;
   if (mp_status_code(status) != MP_UNAVAILABLE) return status;
   for (uint32_t rank = 0; rank < talk->size && rank < MP_MOST_MISSING && cause == NULL; ++rank) {
-    char key[MP_STORE_KEY_BYTES];
-    store_talk_make_key(key, folder, rank);
-    mp_strbuf_t value;
-    mp_strbuf_init(&value);
-    mp_status_t got = talk->store->get(talk->store->context, key, k_look_seconds, &value);
-    if (got == NULL) cause = store_talk_read(talk, rank, &value);
-    mp_status_ignore(got);
-    mp_strbuf_deinit(&value);
+    cause = store_talk_look(talk, folder, rank);
   }
   if (cause == NULL) return status;
   mp_status_ignore(status);

@@ -26,7 +26,7 @@ def _table(head, rows) -> str:
 
 
 def _bar(program: dict) -> str:
-  whole = program["available"] or 1
+  whole = report.whole(program) or 1
   parts = [(what, program[what]) for what in _COLOURS if program[what] > 0]
   bar = "".join(f'<span style="width:{100 * time / whole:.2f}%;background:{_COLOURS[what]}"></span>'
                 for what, time in parts)

@@ -130,12 +130,11 @@ typedef struct {
 // Adds what one op of a kernel does and moves: of sums, what they sum up counts.
 static void cluster_again_add(const double *figures, const mp_op_t *op, bool is_last,
                               cluster_again_kernel_t *kernel) {
-  const bool is_sum = op->code == MP_OP_REDUCE;
-  if (is_sum || mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) {
-    const double each = cluster_again_work(figures, op), count = mp_cluster_op_count(op);
+  if (op->code == MP_OP_REDUCE) {
     const double summed = mp_cluster_value_count(op->operands[0]);
-    kernel->work += is_sum ? figures[CLUSTER_AGAIN_ADD] * summed / figures[CLUSTER_AGAIN_BALANCE]
-                           : (count > 0 ? each : 0);
+    kernel->work += figures[CLUSTER_AGAIN_ADD] * summed / figures[CLUSTER_AGAIN_BALANCE];
+  } else if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) {
+    kernel->work += cluster_again_work(figures, op);
   }
   for (uint32_t i = 0; is_last && i < op->num_results; ++i) {
     kernel->bytes += mp_work_bytes_of(op->results[i].type);

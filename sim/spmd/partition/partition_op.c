@@ -104,8 +104,8 @@ static mp_status_t partition_op_make_results(mp_partitioner_t *p, const mp_op_t 
 static mp_status_t partition_op_bring(mp_partitioner_t *p, const mp_op_t *op,
                                       const mp_local_op_t *local, uint32_t index,
                                       mp_value_t **out_operand) {
-  const bool may_ring = index < MP_PARTITION_RING_RESULT && !partition_op_is_sum(local) &&
-                        mp_partitioner_ring(p, op, false) == (mp_partition_ring_t)index;
+  const mp_partition_ring_t ring = mp_partitioner_ring(p, op, partition_op_is_sum(local));
+  const bool may_ring = ring < MP_PARTITION_RING_RESULT && ring == (mp_partition_ring_t)index;
   const bool is_excerpt = local->are_excerpts != NULL && local->are_excerpts[index];
   const mp_op_t *last = p->versions.block->last;
   MP_RETURN_IF_ERROR((is_excerpt ? mp_versions_get_excerpt : mp_versions_get)(

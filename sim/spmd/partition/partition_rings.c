@@ -28,13 +28,6 @@ typedef struct {
   atom_set_t all;             // that the scope has
 } product_t;
 
-static atom_set_t partition_rings_atoms(const mp_atom_sharding_t *sharding, uint32_t dim) {
-  const mp_atoms_t *atoms = &sharding->dims[dim].atoms;
-  atom_set_t set = 0;
-  for (uint32_t i = 0; i < atoms->count; ++i) set |= (atom_set_t)1 << atoms->atoms[i];
-  return set;
-}
-
 // Reads one factor; `*next` is the result's dimension that belongs to its next own one.
 static void partition_rings_read_side(const mp_op_t *op, uint32_t side,
                                       const mp_atom_sharding_t *sharding,
@@ -47,14 +40,14 @@ static void partition_rings_read_side(const mp_op_t *op, uint32_t side,
   const mp_index_list_t batch = mp_op_ints(op, batches[side]), summed = mp_op_ints(op, sums[side]);
   side_t *of = &product->sides[side];
   for (uint32_t d = 0; d < sharding->rank; ++d) {
-    const atom_set_t atoms = partition_rings_atoms(sharding, d);
+    const atom_set_t atoms = mp_atoms_set(&sharding->dims[d].atoms);
     if (mp_index_list_has(batch, d)) {
       of->batch |= atoms;
     } else if (mp_index_list_has(summed, d)) {
       of->summed |= atoms;
     } else {
       of->own |= atoms;
-      product->rows[side] |= partition_rings_atoms(result, (*next)++);
+      product->rows[side] |= mp_atoms_set(&result->dims[(*next)++].atoms);
     }
   }
 }
@@ -70,7 +63,7 @@ static bool partition_rings_read(const mp_partitioner_t *p, const mp_op_t *op,
   *out_product = (product_t){.all = (((atom_set_t)1 << p->propagation.space.count) - 1) &
                                     ~(result->manual | sides[0]->manual | sides[1]->manual)};
   for (uint32_t d = 0; d < batch.count; ++d) {
-    out_product->batch |= partition_rings_atoms(result, d);
+    out_product->batch |= mp_atoms_set(&result->dims[d].atoms);
   }
   for (uint32_t side = 0; side < 2; ++side) {
     partition_rings_read_side(op, side, sides[side], result, &next, out_product);
@@ -107,13 +100,11 @@ mp_partition_ring_t mp_partitioner_ring(const mp_partitioner_t *p, const mp_op_t
   product_t product;
   const bool is_product = p->is_propagated && op->code == MP_OP_DOT_GENERAL;
   if (!is_product || !partition_rings_read(p, op, &product)) return MP_PARTITION_RING_NONE;
-  if (is_sum) {
-    return partition_rings_scatters(&product) ? MP_PARTITION_RING_RESULT : MP_PARTITION_RING_NONE;
+  if (!is_sum) {
+    // If either factor could be one, it is the second.
+    if (partition_rings_gathers(&product, 1)) return MP_PARTITION_RING_RHS;
+    if (partition_rings_gathers(&product, 0)) return MP_PARTITION_RING_LHS;
+    if (product.sides[0].summed != product.sides[1].summed) return MP_PARTITION_RING_NONE;
   }
-  // If either factor could be one, it is the second.
-  if (partition_rings_gathers(&product, 1)) return MP_PARTITION_RING_RHS;
-  if (partition_rings_gathers(&product, 0)) return MP_PARTITION_RING_LHS;
-  const bool is_summed = product.sides[0].summed == product.sides[1].summed;
-  return is_summed && partition_rings_scatters(&product) ? MP_PARTITION_RING_RESULT
-                                                         : MP_PARTITION_RING_NONE;
+  return partition_rings_scatters(&product) ? MP_PARTITION_RING_RESULT : MP_PARTITION_RING_NONE;
 }

@@ -98,16 +98,17 @@ def _code(returned: int) -> int:
 
 
 def _run_mpi(asked: argparse.Namespace, words: list[str], printer: _Printer) -> int:
+  env = _environment(asked)
   flags = ["--bind-to", "none", "--oversubscribe", "--tag-output", "-n", str(asked.processes)]
   if os.geteuid() == 0:
     flags.append("--allow-run-as-root")
   if asked.hosts:
     flags += ["--hostfile" if os.path.isfile(asked.hosts) else "--host", asked.hosts]
     # On other hosts mpirun sets none of the variables that are set here, unless it is told.
-    for name in sorted(_environment(asked)):
+    for name in sorted(env):
       if name.startswith(_CARRIED):
         flags += ["-x", name]
-  with subprocess.Popen(["mpirun", *flags, *words], env=_environment(asked), stdin=subprocess.DEVNULL,
+  with subprocess.Popen(["mpirun", *flags, *words], env=env, stdin=subprocess.DEVNULL,
                         stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
     printer.follow(process.stdout, sys.stdout, None)
     printer.follow(process.stderr, sys.stderr, None)
