@@ -111,6 +111,15 @@ void mp_model_note_late(mp_model_t *model, double due, double moment);
 
 // ---- What came out ----
 
+// How a script launches a program again and again, by a clock of its own that is paced or virtual:
+// medians over the last MP_MODEL_RHYTHM launches, so that one that compiled before is none of them.
+enum { MP_MODEL_RHYTHM = 32 };
+typedef struct {
+  uint32_t count;       // distances between launches that were looked at; 0: nothing is known
+  double seconds;       // virtual, from one launch to the next
+  double host_seconds;  // of these the pod stood, because the host had its own work to do
+} mp_rhythm_t;
+
 // Of one program.
 typedef struct {
   mp_str_t name;
@@ -123,6 +132,7 @@ typedef struct {
   mp_moment_t time;          // of the device that took longest, summed over launches
   mp_moment_t available;     // of all devices that took part
   mp_moment_t transfers;     // that these waited for arguments before they began
+  mp_rhythm_t rhythm;        // of a paced model
   mp_replay_books_t books;   // summed over launches
   const uint32_t *branches;  // by mp_op_t.control: as mp_model_program_branch says
   int32_t unknown_branch;    // the options that the guesses follow (topology/pod.h)

@@ -102,6 +102,12 @@ typedef struct {
   mp_network_t *network;  // NULL: none
 } mp_changed_network_t;
 
+// The last launches of a program of a paced model, a ring: when each began by the script's clock,
+// and for how long the pod had stood until then, in virtual seconds.
+typedef struct {
+  double began, stood;
+} mp_beat_t;
+
 struct mp_model_program_s {
   mp_model_t *model;
   mp_model_program_t *prev, *next;  // in the model's list; `next` also among the dead
@@ -128,6 +134,8 @@ struct mp_model_program_s {
   mp_moment_t available;  // of all that took part
   mp_moment_t transfers;  // that these waited for arguments before they began
   mp_replay_books_t books;
+  mp_beat_t beats[MP_MODEL_RHYTHM + 1];
+  uint64_t num_beats;
   // For one launch at a time.
   mp_moment_t *starts, *ends;
   const mp_path_t **paths;
@@ -211,6 +219,9 @@ mp_moment_t mp_model_end_of(mp_model_t *model, mp_stamp_t stamp);
 // seen before the real moment of asking. So a host that is late (it compiles, say) moves all that
 // comes after.
 void mp_model_begin_entry(mp_model_t *model, const mp_entry_t *entry, mp_moment_t begin);
+// Notes that a launch of the program begins now, for its rhythm.
+void mp_model_beat(mp_model_program_t *program, mp_moment_t begin);
+mp_rhythm_t mp_model_rhythm_of(const mp_model_program_t *program);
 // Keeps when entry `number` is done.
 void mp_model_end_entry(mp_model_t *model, uint64_t number, mp_moment_t end);
 

@@ -1,4 +1,6 @@
 // When entries of the log were done, and when that is to be seen.
+#include <stdlib.h>
+
 #include "sim/base/log.h"
 #include "sim/base/os/clock.h"
 #include "sim/base/os/host_clock.h"
@@ -38,6 +40,40 @@ void mp_model_end_entry(mp_model_t *model, uint64_t number, mp_moment_t end) {
   if (model->pace == 0) return;
   model->dues[number % MP_MODEL_KEPT_ENDS] = model->offset + model->pace * mp_moment_seconds(end);
 }
+
+// ---- How a script goes round ----
+
+void mp_model_beat(mp_model_program_t *program, mp_moment_t begin) {
+  const mp_model_t *model = program->model;
+  if (model->pace == 0) return;
+  const double stood = (model->offset - model->began) / model->pace;
+  program->beats[program->num_beats % (MP_MODEL_RHYTHM + 1)] =
+      (mp_beat_t){.began = stood + mp_moment_seconds(begin), .stood = stood};
+  program->num_beats += 1;
+}
+
+static int model_moments_compare(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+mp_rhythm_t mp_model_rhythm_of(const mp_model_program_t *program) {
+  double periods[MP_MODEL_RHYTHM], stood[MP_MODEL_RHYTHM];
+  uint32_t count = 0;
+  for (uint64_t i = program->num_beats; i > 1 && count < MP_MODEL_RHYTHM; --i, ++count) {
+    const mp_beat_t *last = &program->beats[(i - 1) % (MP_MODEL_RHYTHM + 1)];
+    const mp_beat_t *before = &program->beats[(i - 2) % (MP_MODEL_RHYTHM + 1)];
+    periods[count] = last->began - before->began;
+    stood[count] = last->stood - before->stood;
+  }
+  if (count == 0) return (mp_rhythm_t){.count = 0};
+  qsort(periods, count, sizeof(*periods), model_moments_compare);
+  qsort(stood, count, sizeof(*stood), model_moments_compare);
+  return (mp_rhythm_t){
+      .count = count, .seconds = periods[count / 2], .host_seconds = stood[count / 2]};
+}
+
+// ---- Lateness ----
 
 // What goes without saying: a first step that is slow, say.
 static const double k_late_seconds = 0.5, k_late_share = 0.05;

@@ -39,6 +39,7 @@ mp_model_program_books_t mp_model_books_of(mp_model_program_t *program) {
                                     .time = program->time,
                                     .available = program->available,
                                     .transfers = program->transfers,
+                                    .rhythm = mp_model_rhythm_of(program),
                                     .books = program->books,
                                     .branches = program->branches,
                                     .unknown_branch = program->model->unknown_branch,

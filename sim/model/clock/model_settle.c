@@ -242,6 +242,7 @@ static mp_moment_t model_settle_launch(mp_model_t *model, mp_entry_t *entry) {
   const mp_moment_t base = model_settle_set_starts(program, entry);
   const mp_moment_t before = model->dispatch + mp_moment_of(model->chip.launch_latency);
   mp_model_begin_entry(model, entry, base - before);
+  mp_model_beat(program, base);
   if (model->is_observed) {
     model->observer.on_enqueue(model->observer.context, program, model->host);
   }

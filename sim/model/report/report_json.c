@@ -175,6 +175,10 @@ static void report_json_put_program(const mp_report_table_t *table, const mp_rep
   report_json_put_time("idle", row->available > known ? row->available - known : 0, out);
   report_json_put_time("hidden", row->hidden, out);
   report_json_put_time("transfers", row->transfers, out);
+  if (row->rhythm.count != 0) {
+    report_json_put_time("every", mp_moment_of(row->rhythm.seconds), out);
+    report_json_put_time("every_host", mp_moment_of(row->rhythm.host_seconds), out);
+  }
   report_json_put_count("meetings", row->collectives, out);
   report_json_put_count("guesses", row->guessed, out);
   report_json_put_space("memory", &row->memory.device, out);

@@ -100,6 +100,7 @@ static mp_status_t report_merge_into(mp_arena_t *arena, mp_report_program_t *to,
   to->time += from->time;
   to->available += from->available;
   to->transfers += from->transfers;
+  if (from->rhythm.count > to->rhythm.count) to->rhythm = from->rhythm;
   to->work += from->work;
   to->waiting += from->waiting;
   to->traffic += from->traffic;

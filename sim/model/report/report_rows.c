@@ -270,6 +270,7 @@ static mp_status_t report_rows_make(const maker_t *m) {
       .time = books->time,
       .available = books->available,
       .transfers = books->transfers,
+      .rhythm = books->rhythm,
       .work = total.work,
       .waiting = total.waiting,
       .traffic = total.traffic,

@@ -90,6 +90,7 @@ typedef struct {
   mp_moment_t time;                    // of the device that took longest, summed
   mp_moment_t available;               // of all devices that took part
   mp_moment_t transfers;               // that these waited for arguments before they began
+  mp_rhythm_t rhythm;                  // of equal programs: of the one with most launches
   mp_moment_t work, waiting, traffic;  // of all devices together; of collectives what is exposed
   mp_moment_t hidden;                  // of collectives and copies, beside work
   bool is_cut;

@@ -219,10 +219,20 @@ static void report_table_guesses(const mp_report_program_t *row, mp_strbuf_t *ou
   }
 }
 
+// What a script's own log says of a step that is launched again and again.
+static void report_table_rhythm(const mp_report_program_t *row, mp_strbuf_t *out) {
+  char seconds[MP_REPORT_NUMBER], host[MP_REPORT_NUMBER];
+  if (row->rhythm.count == 0) return;
+  mp_strbuf_printf(out, "  launched every %s, of which the host's own work is %s (medians)\n",
+                   mp_report_time(mp_moment_of(row->rhythm.seconds), seconds),
+                   mp_report_time(mp_moment_of(row->rhythm.host_seconds), host));
+}
+
 static void report_table_program(const mp_report_table_t *table, const mp_report_program_t *row,
                                  mp_strbuf_t *out) {
   mp_strbuf_printf(out, "\n%s on %" PRIu32 " device%s\n", row->name, row->num_devices,
                    row->num_devices == 1 ? "" : "s");
+  report_table_rhythm(row, out);
   if (row->is_cut) {
     mp_strbuf_puts(out, "  not all of its choices are known: some loops count as one round\n");
   }

@@ -31,7 +31,9 @@ void mp_report_table_sort(mp_report_table_t *table);
 // "layers" are all of it again, by the names of the user's framework; "members" and "first_members"
 // (global ids) of a collective say which devices meet: of its largest group. "guessed" are the
 // branches taken ("branches": how many there are) and rounds gone (0 branches) where a value that
-// is absent decides; "guesses" counts them all. Programs are sorted as in the table, all of them.
+// is absent decides; "guesses" counts them all. Of programs that a paced or virtual
+// clock has seen twice, "every" is the time from one launch to the next, and "every_host" what of
+// it is the host's own work. Programs are sorted as in the table, all of them.
 void mp_report_json_print(mp_report_table_t *table, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_TABLE_H_

@@ -212,6 +212,32 @@ def test_launches_on_many_devices_take_no_time():
   assert out == "good\n"
 
 
+def test_the_report_tells_how_often_a_script_launches():
+  out = run("""
+      import json
+      # What is cut for each device is JAX's work; the host has nothing else to do here.
+      for _ in range(5):
+        y = step(jax.device_put(np.ones((4, 1024), np.float32), on)).block_until_ready()
+      (short,) = [p for p in json.loads(minipod.time_report("json"))[0]["programs"] if "lambda" in p["name"]]
+      begin = time.monotonic()
+      for _ in range(40):
+        step(x).block_until_ready()
+        until = time.perf_counter() + 0.05
+        while time.perf_counter() < until: pass
+      each = (time.monotonic() - begin) / 40
+      (p,) = [p for p in json.loads(minipod.time_report("json"))[0]["programs"] if "lambda" in p["name"]]
+      assert short["every"] < p["every"], (short, p)
+      assert p["every_host"] >= 0.05 and p["every"] >= p["every_host"] + p["seconds"] / p["launches"] - 1e-6, p
+      assert p["every"] <= 1.02 * each, (p, each)  # a median beside a mean, which has all that a busy machine does
+      print("launched every" in minipod.time_report())
+  """)
+  assert out == "True\n", out
+  out = run("""
+      print("launched every" in minipod.time_report())
+  """, MINIPOD_CLOCK="real")
+  assert out == "False\n", out
+
+
 def test_virtual_times_stay_what_they_are():
   code = """
       for _ in range(4):

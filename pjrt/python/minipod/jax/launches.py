@@ -69,6 +69,9 @@ def _attend_others() -> None:
   array._value = property(_between(stand, array._value.fget, unstand))
   for module, name in ((api.xc, "batched_block_until_ready"), (pxla, "batched_device_put")):
     setattr(module, name, _between(stand, getattr(module, name), unstand))
+  # They cut a value of the host into a piece for each device.
+  for type_of_value, handler in pxla.shard_arg_handlers.items():
+    pxla.shard_arg_handlers[type_of_value] = _between(stand, handler, unstand)
 
 
 def _jax_function():
