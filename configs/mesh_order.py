@@ -54,9 +54,9 @@ def train_step(w, x):
 def collectives_of(report, program, count=3):
   """From the table of times: the link that a program keeps busy longest, and its heaviest collectives."""
   lines = report[report.index(f"{program} on "):].splitlines()
-  for line in lines[1:3 + count]:
-    line = re.sub(r" at \S*/", " at ", line)  # file names without folders
-    yield "  " + re.sub(r"  +", "  ", line.strip())
+  begin = next(i for i, line in enumerate(lines) if line.startswith("  busiest link"))
+  for line in lines[begin:begin + 2 + 2 * count]:
+    yield re.sub(r" at \S*/", " at ", line)  # file names without folders
 
 
 def main(order, tokens):

@@ -249,7 +249,7 @@ class Report:
 
 UNITS = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 EVERY = r"\n  launched every ([\d.]+) ([a-z]+), of which the host's own work is ([\d.]+) ([a-z]+) "
-ROW = re.compile(r"^(\S+) +\d+ +(\d+) +\d+ +[\d.]+ [a-z]+ +([\d.]+) ([a-z]+) ", re.MULTILINE)
+ROW = re.compile(r"^(\S+) +\d+ +(\d+) +[\d.]+ [a-z]+ +([\d.]+) ([a-z]+) ", re.MULTILINE)
 
 
 def read_report(text: str) -> Report | None:

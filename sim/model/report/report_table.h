@@ -15,9 +15,13 @@ typedef struct {
   mp_report_rows_t *rows;  // sorted here: the program that took longest first
 } mp_report_table_t;
 
-// Appends the table; lines have at most about 160 columns. Everything but real_seconds and late
+// Appends the table; lines have at most 100 columns. Everything but real_seconds and late
 // depends on the programs and the description alone.
 void mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out);
+
+// What the table says of one program (report_details.c).
+void mp_report_table_program(const mp_report_table_t *table, const mp_report_program_t *row,
+                             mp_strbuf_t *out);
 
 // Sorts its programs: the one that took longest first.
 void mp_report_table_sort(mp_report_table_t *table);

@@ -1,6 +1,7 @@
 #include "sim/model/report/report_text.h"
 
 #include <stdio.h>
+#include <string.h>
 
 // Three digits that matter, or four in front of the unit's end.
 static int report_text_decimals(double value) {
@@ -40,4 +41,12 @@ const char *mp_report_share(double part, double whole, char *out) {
     (void)snprintf(out, MP_REPORT_NUMBER, "-");
   }
   return out;
+}
+
+const char *mp_report_end_of(const char *text, size_t most) {
+  const size_t size = strlen(text);
+  if (size <= most) return text;
+  text += size - most;
+  while (((unsigned char)*text & 0xC0) == 0x80) ++text;  // no half of a character
+  return text;
 }

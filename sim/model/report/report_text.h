@@ -11,4 +11,7 @@ const char *mp_report_time(mp_moment_t moment, char *out);                // "1.
 const char *mp_report_scaled(double value, const char *unit, char *out);  // "1.50 GB", "312 Mflop"
 const char *mp_report_share(double part, double whole, char *out);        // "12.3 %"; whole 0: "-"
 
+// The text, or its last `most` bytes: of a place that is where the line stands.
+const char *mp_report_end_of(const char *text, size_t most);
+
 #endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_TEXT_H_

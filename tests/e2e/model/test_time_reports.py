@@ -33,7 +33,9 @@ def run(code="", time="model", devices=None, **variables):
 
 
 def rows_of(table, kind):
-  return [line.split() for line in table.splitlines() if line.strip().startswith(kind)]
+  """The words of each row, and of the line behind it, where and how of collectives stands."""
+  lines = [*table.splitlines(), ""]
+  return [line.split() + behind.split() for line, behind in zip(lines, lines[1:]) if line.strip().startswith(kind)]
 
 
 def test_the_table_counts_collectives(tmp_path):
@@ -43,8 +45,9 @@ def test_the_table_counts_collectives(tmp_path):
   assert reduce[1:4] == ["10", "262", "kB"] and "psum at" in " ".join(reduce)
   assert "busy" in reduce
   (permute,) = rows_of(table, "collective_permute")
-  assert permute[1] == "20" and permute[4:6] == ["async", "messages"]
-  assert any(row[1] == "40" and row[4] == "matmul" for row in rows_of(table, "dot_general"))
+  assert permute[1] == "20" and permute[4] == "async" and "messages," in permute
+  assert any(row[1] == "40" for row in rows_of(table, "dot_general"))
+  assert max(map(len, table.splitlines())) <= 100, table
   (dumped,) = glob.glob(f"{tmp_path}/*.time.txt")
   with open(dumped) as file:
     text = file.read()
