@@ -123,6 +123,8 @@ MP_NODISCARD mp_status_t mp_twin_copy_results(mp_twin_builder_t *b);
 double mp_twin_bytes_relaid(const mp_twin_builder_t *b, const mp_op_t *op);
 // The seconds of copies behind a cluster whose results main returns in other tiles.
 double mp_twin_tiles_seconds(const mp_twin_builder_t *b, const mp_cluster_t *cluster);
+// The bytes that such copies of a product's results move.
+double mp_twin_tiles_bytes(const mp_twin_builder_t *b, const mp_cluster_t *cluster);
 
 // ---- twin_complex.c ----
 

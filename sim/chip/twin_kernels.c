@@ -56,7 +56,7 @@ mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op,
       .flops =
           work->work_class == MP_WORK_FOREIGN ? mp_foreign_flops(cluster->leader) : work->flops,
       .transcendentals = work->transcendentals,
-      .bytes = bytes,
+      .bytes = bytes + mp_twin_tiles_bytes(b, cluster),
       .seconds = twin_kernels_seconds(b, cluster, bytes, ring),
   };
   return mp_twin_put_kernel(b, &kernel);

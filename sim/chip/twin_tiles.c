@@ -129,6 +129,7 @@ double mp_twin_bytes_relaid(const mp_twin_builder_t *b, const mp_op_t *op) {
   const double of_arguments = twin_tiles_of_arguments(b, op);
   return bytes + (of_arguments > 0 ? of_arguments : twin_tiles_moved(b, op));
 }
+
 // ---- results of convolutions ----
 
 static bool twin_tiles_is_result(const mp_twin_builder_t *b, const mp_value_t *value) {
@@ -172,10 +173,9 @@ static double twin_tiles_convolved(const mp_twin_builder_t *b, const mp_op_t *op
   return fmax(elements * figures->tiles_element, mp_kernel_copy_seconds(b->chip, bytes));
 }
 
-double mp_twin_tiles_seconds(const mp_twin_builder_t *b, const mp_cluster_t *cluster) {
+static double twin_tiles_of_convolution(const mp_twin_builder_t *b, const mp_cluster_t *cluster) {
   // Without the figure nothing is known of such copies.
   if (!(mp_figure_or(b->chip->figures.tiles_element, 0) > 0)) return 0;
-  if (cluster->work.work_class != MP_WORK_CONVOLUTION) return 0;
   const mp_op_t *op = cluster->leader;
   if (op->code != MP_OP_CONVOLUTION) return 0;
   const mp_cluster_access_t *writes =
@@ -187,4 +187,49 @@ double mp_twin_tiles_seconds(const mp_twin_builder_t *b, const mp_cluster_t *clu
     if (is_like && twin_tiles_is_result(b, value)) seconds += twin_tiles_convolved(b, op, value);
   }
   return seconds;
+}
+
+// ---- results of products ----
+
+// The bytes that the copy of a product's result moves; 0: there is none.
+static double twin_tiles_bytes_turned(const mp_cluster_access_t *write) {
+  if (write->lay == MP_CLUSTER_LAID) return 0;
+  return write->bytes * (write->is_lay_near ? 1 : 2);
+}
+
+// What does not lie in scratch memory is laid out by SparseCores where there are figures of no
+// other tiles (7x), at the memory's rate.
+static double twin_tiles_turned(const mp_chip_t *chip, const mp_cluster_access_t *write) {
+  const mp_chip_figures_t *figures = &chip->figures;
+  const double bits = mp_dtype_bits(write->value->type->dtype);
+  const bool is_apart = !write->is_lay_near && isnan(figures->tiles_element);
+  // Rows of f32 are moved as they are, narrower ones are unpacked.
+  const double moved = write->lay == MP_CLUSTER_RELAID && bits >= 32 ? 0.75 : 1;
+  const double element = mp_figure_or(
+      write->lay == MP_CLUSTER_CROSSED ? figures->tiles_lanes : figures->tiles_rows, 0);
+  const double work = is_apart ? 0 : write->bytes * 8 / bits * element * moved;
+  return fmax(work, mp_kernel_copy_seconds(chip, twin_tiles_bytes_turned(write)));
+}
+
+static double twin_tiles_of_product(const mp_twin_builder_t *b, const mp_cluster_t *cluster,
+                                    bool is_bytes) {
+  const mp_cluster_access_t *writes = mp_cluster_accesses(&b->clusters, cluster);
+  double sum = 0;
+  for (uint32_t i = 0; i < cluster->num_writes; ++i) {
+    const mp_cluster_access_t *write = &writes[cluster->num_reads + i];
+    if (write->lay == MP_CLUSTER_LAID) continue;
+    sum += is_bytes ? twin_tiles_bytes_turned(write) : twin_tiles_turned(b->chip, write);
+  }
+  return sum;
+}
+
+// ---- both ----
+
+double mp_twin_tiles_seconds(const mp_twin_builder_t *b, const mp_cluster_t *cluster) {
+  if (cluster->work.work_class == MP_WORK_CONVOLUTION) return twin_tiles_of_convolution(b, cluster);
+  return twin_tiles_of_product(b, cluster, false);
+}
+
+double mp_twin_tiles_bytes(const mp_twin_builder_t *b, const mp_cluster_t *cluster) {
+  return twin_tiles_of_product(b, cluster, true);
 }

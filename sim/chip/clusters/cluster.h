@@ -8,6 +8,7 @@
 
 #include "sim/base/containers/array.h"
 #include "sim/base/containers/hash_map.h"
+#include "sim/chip/clusters/cluster_turned.h"
 #include "sim/work/work.h"
 #include "topology/figures/figures.h"
 
@@ -55,6 +56,8 @@ typedef struct {
   bool is_again;    // the same, by a read before this one
   bool is_fetched;  // it is copied there beside earlier work; of a write: from there beside later
   uint8_t sides;    // of a read: mp_cluster_side_t
+  mp_cluster_lay_t lay;  // of a write of a product: what a copy behind it has to do
+  bool is_lay_near;      // of such a write: that copy reads it from scratch memory
 } mp_cluster_access_t;
 
 typedef struct {

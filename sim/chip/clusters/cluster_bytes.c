@@ -307,7 +307,7 @@ static mp_status_t cluster_bytes_sum(mp_cluster_find_t *find, uint32_t number) {
     mp_cluster_value_t *entry;
     MP_RETURN_IF_ERROR(mp_cluster_value(find, access->value, &entry));
     const bool is_near = access->is_again || (i < cluster->num_reads && entry->is_copied);
-    access->is_scratch = entry->is_scratch || is_near;
+    access->is_scratch = entry->is_scratch || is_near || access->is_lay_near;
     *(access->is_scratch ? &cluster->scratch_bytes : &cluster->bytes) += access->bytes;
   }
   return NULL;
@@ -332,6 +332,7 @@ mp_status_t mp_cluster_find_bytes(mp_cluster_find_t *find) {
   for (uint32_t number = count; number-- > 0;) {
     mp_cluster_fetch_factor(find, &scratch, number);
     MP_RETURN_IF_ERROR(cluster_bytes_keep(find, number, &scratch));
+    mp_cluster_turn_results(find, number, &scratch);
     MP_RETURN_IF_ERROR(cluster_bytes_sum(find, number));
     scratch.kept -= scratch.freed_kept[number];
     scratch.fetched -= scratch.freed_fetched[number];
