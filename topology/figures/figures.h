@@ -66,6 +66,7 @@ typedef enum {
 #define MP_CHIP_PRODUCT_FIGURES(X)                                                                \
   X(product_launch, "product.launch", TIME, "what a product takes besides its work")              \
   X(product_scratch_launch, "product.scratch_launch", TIME, "the same with all in scratch")       \
+  X(product_ramp, "product.ramp", BYTES, "of memory that count twice in a product")               \
   X(product_step, "product.step", TIME, "what each step through the windows takes")               \
   X(product_accumulate, "product.accumulate", TIME, "1,024 sums of f32 read and written again")   \
   X(product_fetch, "product.fetch", TIME, "until a window of a factor begins to come")            \
@@ -78,6 +79,7 @@ typedef enum {
   X(product_rates, "product.rates", LIST, "bf16, f32, s8, f8 by the rate of bf16")                \
   X(product_read, "product.read", NUMBER, "of the memory's bandwidth, what windows reach")        \
   X(product_write, "product.write", LIST, "the same of results: of 2 bytes, of 4")                \
+  X(product_near_write, "product.near_write", LIST, "the same of results in scratch memory")      \
   X(product_ring_write, "product.ring_write", NUMBER, "times that, of a ring's parts in scratch") \
   X(product_window, "product.window", BYTES, "scratch memory for windows")                        \
   X(product_resident, "product.resident", BYTES, "the largest operand that is fetched before")    \

@@ -31,7 +31,7 @@ typedef struct {
 
 // ---- how a result of main lies ----
 
-static turned_order_t turned_order(const mp_type_t *type) {
+static turned_order_t cluster_turned_order(const mp_type_t *type) {
   turned_order_t order = {.count = 0};
   for (uint32_t d = 0; d < type->rank; ++d) {
     if (type->dims[d] != 1) order.dims[order.count++] = (int32_t)d;
@@ -39,7 +39,7 @@ static turned_order_t turned_order(const mp_type_t *type) {
   return order;
 }
 
-static void turned_put_last(turned_order_t *order, int32_t dim) {
+static void cluster_turned_put_last(turned_order_t *order, int32_t dim) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < order->count; ++i) {
     if (order->dims[i] != dim) order->dims[kept++] = order->dims[i];
@@ -48,8 +48,8 @@ static void turned_put_last(turned_order_t *order, int32_t dim) {
 }
 
 // Of several tiles that leave as little empty the one of the last dimensions.
-static turned_order_t turned_physical(const mp_type_t *type) {
-  turned_order_t order = turned_order(type);
+static turned_order_t cluster_turned_physical(const mp_type_t *type) {
+  turned_order_t order = cluster_turned_order(type);
   double least = INFINITY;
   int32_t best_row = 0, best_lane = 0;
   for (uint32_t l = order.count; l-- > 0;) {
@@ -62,8 +62,8 @@ static turned_order_t turned_physical(const mp_type_t *type) {
       best_lane = order.dims[l];
     }
   }
-  turned_put_last(&order, best_row);
-  turned_put_last(&order, best_lane);
+  cluster_turned_put_last(&order, best_row);
+  cluster_turned_put_last(&order, best_lane);
   return order;
 }
 
@@ -76,9 +76,9 @@ typedef struct {
   uint32_t num_to[TURNED_RANK];      // how many of the result's
 } turned_groups_t;
 
-static turned_groups_t turned_groups(const mp_type_t *from, const mp_type_t *to) {
+static turned_groups_t cluster_turned_groups(const mp_type_t *from, const mp_type_t *to) {
   turned_groups_t groups = {.group_of = {0}};
-  const turned_order_t a = turned_order(from), b = turned_order(to);
+  const turned_order_t a = cluster_turned_order(from), b = cluster_turned_order(to);
   uint32_t i = 0, j = 0;
   for (uint32_t g = 0; i < a.count && j < b.count; ++g) {
     int64_t left = 1, right = 1;
@@ -100,7 +100,8 @@ static turned_groups_t turned_groups(const mp_type_t *from, const mp_type_t *to)
 
 // The order of a reshape's operand if its result has this one; false if it has none: parts of a
 // dimension do not lie side by side, or are rows and lanes.
-static bool turned_before(const turned_groups_t *groups, bool is_physical, turned_order_t *order) {
+static bool cluster_turned_before(const turned_groups_t *groups, bool is_physical,
+                                  turned_order_t *order) {
   turned_order_t before = {.count = 0};
   for (uint32_t i = 0; i < order->count;) {
     const uint32_t g = groups->group_of[order->dims[i]], num = groups->num_to[g];
@@ -118,13 +119,13 @@ static bool turned_before(const turned_groups_t *groups, bool is_physical, turne
   return true;
 }
 
-static void turned_reshape(turned_t *t, const mp_op_t *op) {
-  const turned_groups_t groups = turned_groups(op->operands[0]->type, op->results[0].type);
-  t->is_ordered = t->is_ordered && turned_before(&groups, false, &t->logical);
-  t->is_split = t->is_split || !turned_before(&groups, true, &t->physical);
+static void cluster_turned_reshape(turned_t *t, const mp_op_t *op) {
+  const turned_groups_t groups = cluster_turned_groups(op->operands[0]->type, op->results[0].type);
+  t->is_ordered = t->is_ordered && cluster_turned_before(&groups, false, &t->logical);
+  t->is_split = t->is_split || !cluster_turned_before(&groups, true, &t->physical);
 }
 
-static void turned_transpose(turned_t *t, const mp_op_t *op) {
+static void cluster_turned_transpose(turned_t *t, const mp_op_t *op) {
   const mp_index_list_t order = mp_op_ints(op, MP_ATTR_PERMUTATION);
   turned_order_t *both[] = {&t->physical, &t->logical};
   for (uint32_t k = 0; k < 2; ++k) {
@@ -137,10 +138,10 @@ static void turned_transpose(turned_t *t, const mp_op_t *op) {
 
 // ---- back to the product ----
 
-static bool turned_find(turned_t *t, const mp_value_t *value, uint32_t far);
+static bool cluster_turned_find(turned_t *t, const mp_value_t *value, uint32_t far);
 
 // Through the operand that comes of the product.
-static bool turned_elements(turned_t *t, const mp_op_t *op, uint32_t far) {
+static bool cluster_turned_elements(turned_t *t, const mp_op_t *op, uint32_t far) {
   const mp_type_t *type = op->results[0].type;
   t->is_moved = false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -148,27 +149,27 @@ static bool turned_elements(turned_t *t, const mp_op_t *op, uint32_t far) {
     if (!mp_type_is_tensor(of) || of->rank != type->rank) continue;
     if (memcmp(of->dims, type->dims, type->rank * sizeof(type->dims[0])) != 0) continue;
     turned_t tried = *t;
-    if (!turned_find(&tried, op->operands[i], far)) continue;
+    if (!cluster_turned_find(&tried, op->operands[i], far)) continue;
     *t = tried;
     return true;
   }
   return false;
 }
 
-static bool turned_find(turned_t *t, const mp_value_t *value, uint32_t far) {
+static bool cluster_turned_find(turned_t *t, const mp_value_t *value, uint32_t far) {
   const mp_op_t *op = value->op;
   if (op == t->product) return true;
   if (op == NULL || far == 0 || op->num_results != 1 || op->parent != t->product->parent) {
     return false;
   }
   if (op->code == MP_OP_RESHAPE) {
-    turned_reshape(t, op);
+    cluster_turned_reshape(t, op);
   } else if (op->code == MP_OP_TRANSPOSE) {
-    turned_transpose(t, op);
+    cluster_turned_transpose(t, op);
   } else {
-    return mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) && turned_elements(t, op, far - 1);
+    return mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) && cluster_turned_elements(t, op, far - 1);
   }
-  return turned_find(t, op->operands[0], far - 1);
+  return cluster_turned_find(t, op->operands[0], far - 1);
 }
 
 // ---- at the product ----
@@ -181,7 +182,7 @@ typedef struct {
 } turned_product_t;
 
 // The last one of a factor's dimensions that is in tiles, or, where that is short, the longest.
-static int32_t turned_tile(const mp_type_t *type, int32_t from, int32_t to) {
+static int32_t cluster_turned_tile(const mp_type_t *type, int32_t from, int32_t to) {
   enum { SHORT = 32 };
   int32_t longest = -1;
   for (int32_t d = to; d-- > from;) {
@@ -192,15 +193,15 @@ static int32_t turned_tile(const mp_type_t *type, int32_t from, int32_t to) {
   return longest;
 }
 
-static turned_product_t turned_product(const mp_op_t *op) {
+static turned_product_t cluster_turned_product(const mp_op_t *op) {
   const mp_type_t *type = op->results[0].type, *lhs = op->operands[0]->type;
   const uint32_t batch = mp_op_ints(op, MP_ATTR_LHS_BATCHING_DIMENSIONS).count;
   const uint32_t summed = mp_op_ints(op, MP_ATTR_LHS_CONTRACTING_DIMENSIONS).count;
   turned_product_t p = {.batch = (int32_t)batch,
                         .second = (int32_t)(lhs->rank - summed),
                         .rank = (int32_t)type->rank};
-  p.first_tile = turned_tile(type, p.batch, p.second);
-  p.second_tile = p.lane = turned_tile(type, p.second, p.rank);
+  p.first_tile = cluster_turned_tile(type, p.batch, p.second);
+  p.second_tile = p.lane = cluster_turned_tile(type, p.second, p.rank);
   if (p.first_tile < 0 || p.second_tile < 0) return p;
   const double as_is = mp_cluster_padding(type, p.first_tile, p.second_tile);
   if (mp_cluster_padding(type, p.second_tile, p.first_tile) < as_is) p.lane = p.first_tile;
@@ -209,7 +210,7 @@ static turned_product_t turned_product(const mp_op_t *op) {
 
 // Whether the dimensions of both factors come in the order of a product of them, or of both
 // exchanged.
-static bool turned_is_plain(const turned_product_t *p, const turned_order_t *logical) {
+static bool cluster_turned_is_plain(const turned_product_t *p, const turned_order_t *logical) {
   uint32_t changes = 0;
   int32_t last = -1;
   for (uint32_t i = 0; i < logical->count; ++i) {
@@ -227,7 +228,7 @@ static bool turned_is_plain(const turned_product_t *p, const turned_order_t *log
 
 // Whether an array that is transposed lies as the product makes it by itself: the first factor's
 // outer dimensions, the second one's, and rows and lanes of tiles.
-static bool turned_is_own(const turned_product_t *p, const turned_order_t *physical) {
+static bool cluster_turned_is_own(const turned_product_t *p, const turned_order_t *physical) {
   int32_t last = -1;
   for (uint32_t i = 0; i + 2 < physical->count; ++i) {
     const int32_t dim = physical->dims[i];
@@ -238,20 +239,20 @@ static bool turned_is_own(const turned_product_t *p, const turned_order_t *physi
   return physical->dims[physical->count - 1] == p->lane;
 }
 
-static bool turned_is_known(const turned_t *t, const turned_product_t *p) {
+static bool cluster_turned_is_known(const turned_t *t, const turned_product_t *p) {
   const int64_t *dims = t->product->results[0].type->dims;
   // Nothing is known of rows that fill no tile.
   return p->first_tile >= 0 && p->second_tile >= 0 && t->physical.count >= 2 &&
          dims[p->first_tile] >= TURNED_ROWS && dims[p->second_tile] >= TURNED_ROWS;
 }
 
-static mp_cluster_lay_t turned_lay(const turned_t *t, const turned_product_t *p) {
+static mp_cluster_lay_t cluster_turned_lay(const turned_t *t, const turned_product_t *p) {
   const int32_t row = t->physical.dims[t->physical.count - 2];
   const int32_t lane = t->physical.dims[t->physical.count - 1];
   const bool is_tile = (row == p->first_tile && lane == p->second_tile) ||
                        (row == p->second_tile && lane == p->first_tile);
-  const bool is_moved = t->is_moved && t->is_ordered && !turned_is_plain(p, &t->logical);
-  if (is_tile && (!is_moved || turned_is_own(p, &t->physical))) return MP_CLUSTER_LAID;
+  const bool is_moved = t->is_moved && t->is_ordered && !cluster_turned_is_plain(p, &t->logical);
+  if (is_tile && (!is_moved || cluster_turned_is_own(p, &t->physical))) return MP_CLUSTER_LAID;
   const bool is_crossed = (p->batch > 0 || is_moved) && lane != p->lane;
   return is_crossed ? MP_CLUSTER_CROSSED : MP_CLUSTER_RELAID;
 }
@@ -261,24 +262,64 @@ mp_cluster_lay_t mp_cluster_lay(const mp_value_t *result, const mp_op_t *product
   if (!mp_type_is_tensor(type) || type->rank > TURNED_RANK || mp_work_bytes_of(type) == 0) {
     return MP_CLUSTER_LAID;
   }
-  turned_t t = {.product = product, .logical = turned_order(type), .is_ordered = true};
+  turned_t t = {.product = product, .logical = cluster_turned_order(type), .is_ordered = true};
   if (t.logical.count < 2) return MP_CLUSTER_LAID;
-  t.physical = turned_physical(type);
-  if (!turned_find(&t, result, TURNED_FAR)) return MP_CLUSTER_LAID;
-  const turned_product_t p = turned_product(product);
-  if (!turned_is_known(&t, &p)) return MP_CLUSTER_LAID;
-  return t.is_split ? MP_CLUSTER_RELAID : turned_lay(&t, &p);
+  t.physical = cluster_turned_physical(type);
+  if (!cluster_turned_find(&t, result, TURNED_FAR)) return MP_CLUSTER_LAID;
+  const turned_product_t p = cluster_turned_product(product);
+  if (!cluster_turned_is_known(&t, &p)) return MP_CLUSTER_LAID;
+  return t.is_split ? MP_CLUSTER_RELAID : cluster_turned_lay(&t, &p);
+}
+
+// Whether the dimensions of the second factor come before those of the first one in a value that
+// comes of the product.
+static bool cluster_turned_is_across(const mp_value_t *value, const mp_op_t *product) {
+  if (!mp_type_is_tensor(value->type) || value->type->rank > TURNED_RANK) return false;
+  turned_t t = {
+      .product = product, .logical = cluster_turned_order(value->type), .is_ordered = true};
+  if (!cluster_turned_find(&t, value, TURNED_FAR) || !t.is_ordered) return false;
+  const turned_product_t p = cluster_turned_product(product);
+  for (uint32_t i = 0; i < t.logical.count; ++i) {
+    if (t.logical.dims[i] >= p.batch) return t.logical.dims[i] >= p.second;
+  }
+  return false;
 }
 
 // ---- of a cluster ----
 
-static mp_cluster_lay_t turned_lay_of(const mp_cluster_find_t *find, const mp_op_t *product,
-                                      const mp_value_t *value) {
+static mp_cluster_access_t *cluster_turned_writes(mp_cluster_find_t *find, uint32_t number) {
+  const mp_cluster_t *cluster = &find->out->clusters.items[number];
+  return find->out->accesses.items + cluster->first_access + cluster->num_reads;
+}
+
+// Whether somebody wants what the product makes as it is: another one who reads it, or a sum in its
+// kernel.
+static bool cluster_turned_is_wanted_plain(mp_cluster_find_t *find, uint32_t number) {
+  const mp_cluster_t *cluster = &find->out->clusters.items[number];
+  const mp_cluster_access_t *writes = cluster_turned_writes(find, number);
+  const double made = mp_cluster_value_count(&cluster->leader->results[0]);
+  for (uint32_t i = 0; i < cluster->num_writes; ++i) {
+    const mp_value_t *value = writes[i].value;
+    const bool is_like = mp_cluster_value_count(value) == made;
+    if (is_like && !cluster_turned_is_across(value, cluster->leader)) return true;
+  }
+  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
+    const mp_cluster_member_t *member = &find->out->members.items[at];
+    if (member->op->code == MP_OP_REDUCE && member->is_epilogue) return true;
+    at = member->next;
+  }
+  return false;
+}
+
+static mp_cluster_lay_t cluster_turned_lay_of(const mp_cluster_find_t *find, const mp_op_t *product,
+                                              const mp_value_t *value, bool is_wanted_plain) {
   const mp_op_t *end = mp_block_terminator(find->main);
   for (uint32_t i = 0; i < end->num_operands; ++i) {
-    if (mp_cluster_root(end->operands[i]) == value) {
-      return mp_cluster_lay(end->operands[i], product);
-    }
+    const mp_value_t *result = end->operands[i];
+    if (mp_cluster_root(result) != value) continue;
+    const mp_cluster_lay_t lay = mp_cluster_lay(result, product);
+    const bool is_second = is_wanted_plain && cluster_turned_is_across(result, product);
+    return lay == MP_CLUSTER_LAID && is_second ? MP_CLUSTER_CROSSED : lay;
   }
   return MP_CLUSTER_LAID;
 }
@@ -289,10 +330,11 @@ void mp_cluster_turn_results(mp_cluster_find_t *find, uint32_t number,
   const mp_op_t *leader = cluster->leader;
   if (find->compiler != MP_CHIP_COMPILER_TPU || cluster->block != find->main) return;
   if (leader == NULL || leader->code != MP_OP_DOT_GENERAL || cluster->is_rows) return;
+  const bool is_wanted_plain = cluster_turned_is_wanted_plain(find, number);
+  mp_cluster_access_t *writes = cluster_turned_writes(find, number);
   for (uint32_t i = 0; i < cluster->num_writes; ++i) {
-    mp_cluster_access_t *access =
-        &find->out->accesses.items[cluster->first_access + cluster->num_reads + i];
-    access->lay = turned_lay_of(find, leader, access->value);
+    mp_cluster_access_t *access = &writes[i];
+    access->lay = cluster_turned_lay_of(find, leader, access->value, is_wanted_plain);
     if (access->lay == MP_CLUSTER_LAID || access->is_fetched) continue;
     if (scratch->kept + access->bytes > find->scratch) continue;
     scratch->kept += access->bytes;

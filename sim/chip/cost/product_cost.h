@@ -8,7 +8,7 @@
 
 #include "sim/chip/cost/chip.h"
 
-// A result that stays in scratch memory is written so much faster.
+// A result that stays in scratch memory is written so much faster, where no figure says more.
 #define MP_PRODUCT_SCRATCH_WRITE 1.45
 
 // The bytes of a product's kernel by what they are for. What lies in scratch memory is none.
@@ -43,6 +43,16 @@ double mp_product_plain_seconds(const mp_chip_t *chip, const mp_work_product_t *
 // The bandwidth of the chip's memory as it is described, of which figures are shares.
 static inline double mp_product_bandwidth(const mp_chip_t *chip) {
   return chip->memory_bandwidth / mp_figure_or(chip->figures.memory_share, 1);
+}
+
+// How much faster a result is written that stays in scratch memory, one of up to 16 bits an element
+// or a wider one.
+static inline double mp_product_near_write(const mp_chip_t *chip, bool is_narrow) {
+  const mp_figure_list_t *near = &chip->figures.product_near_write;
+  const mp_figure_list_t *write = &chip->figures.product_write;
+  const uint32_t i = is_narrow ? 0 : 1;
+  if (near->count != 2 || write->count != 2) return MP_PRODUCT_SCRATCH_WRITE;
+  return near->each[i] / write->each[i];
 }
 
 // The members of a figure such as `product.bf16`.

@@ -169,6 +169,13 @@ static double product_tpu_pair(const mp_chip_t *chip, const mp_product_kernel_t 
   return mp_product_windows_pair_seconds(p, &of, shown * handed / kernel->inner->batch);
 }
 
+// Beside the first windows that are read and the last ones that are written there is nothing.
+static double product_tpu_ramp(const mp_chip_t *chip, const mp_product_kernel_t *kernel) {
+  if (kernel->product->convolution.window > 0) return 0;
+  const double ramp = fmin(kernel->bytes, mp_figure_or(chip->figures.product_ramp, 0));
+  return ramp / mp_product_bandwidth(chip) / kernel->efficiency;
+}
+
 double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *kernel) {
   const mp_work_product_t *product = kernel->product;
   const double memory = kernel->bytes / chip->memory_bandwidth / kernel->efficiency;
@@ -187,7 +194,8 @@ double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *
   const double work = fmax(both, vector) / kernel->efficiency;
   // The compiler's cycles, of which the figures are made, have the described bandwidth.
   const double least = kernel->bytes / mp_product_bandwidth(chip) / kernel->efficiency;
-  return fmax(work + p.launch, least) + product_tpu_turn(chip, &p);
+  const double launch = p.launch + product_tpu_ramp(chip, kernel);
+  return fmax(work + launch, least) + product_tpu_turn(chip, &p);
 }
 
 double mp_product_inner_seconds(const mp_chip_t *chip, const mp_work_product_t *product,

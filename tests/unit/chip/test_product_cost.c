@@ -194,6 +194,9 @@ static const sample_t g_tpu[] = {
     {"7x", MP_DTYPE_F32, 1, 4096, 4096, 4096, 253.5},
     {"7x", MP_DTYPE_S8, 1, 4096, 4096, 4096, 146.7},
     {"7x", MP_DTYPE_BF16, 64, 512, 512, 512, 72.3},
+    {"7x", MP_DTYPE_BF16, 1, 512, 512, 512, 3.26},
+    {"7x", MP_DTYPE_BF16, 1, 1024, 1024, 1024, 6.37},
+    {"7x", MP_DTYPE_BF16, 1, 8192, 512, 512, 11.46},
 };
 
 static void expect_about(const sample_t *sample, double us) {
@@ -411,6 +414,16 @@ static void scratch_memory_makes_products_faster(void **state) {
   assert_true(us_of(&chip, &product, 0) < 0.5);
 }
 
+// Results in scratch memory are written at rates of their own, where a chip has them.
+static void results_in_scratch_memory_have_their_rates(void **state) {
+  (void)state;
+  mp_chip_t chip = chip_of("v6e");
+  assert_true(mp_product_near_write(&chip, true) > 4);
+  assert_true(mp_product_near_write(&chip, false) < mp_product_near_write(&chip, true));
+  chip.figures.product_near_write.count = 0;
+  assert_float_equal(mp_product_near_write(&chip, true), MP_PRODUCT_SCRATCH_WRITE, 1e-9);
+}
+
 // A row times a matrix is a sum over the matrix, at the memory's rate.
 static void vectors_by_matrices_wait_for_memory(void **state) {
   (void)state;
@@ -588,6 +601,7 @@ int main(void) {
       cmocka_unit_test(larger_windows_come_less_often),
       cmocka_unit_test(a_turned_result_is_copied_twice),
       cmocka_unit_test(scratch_memory_makes_products_faster),
+      cmocka_unit_test(results_in_scratch_memory_have_their_rates),
       cmocka_unit_test(vectors_by_matrices_wait_for_memory),
       cmocka_unit_test(precision_costs),
       cmocka_unit_test(a_description_replaces_figures),
