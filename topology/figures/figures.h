@@ -66,6 +66,7 @@ typedef enum {
 #define MP_CHIP_PRODUCT_FIGURES(X)                                                                \
   X(product_launch, "product.launch", TIME, "what a product takes besides its work")              \
   X(product_scratch_launch, "product.scratch_launch", TIME, "the same with all in scratch")       \
+  X(product_scratch_narrow, "product.scratch_narrow", TIME, "more, of a result of 2 bytes there") \
   X(product_ramp, "product.ramp", BYTES, "of memory that count twice in a product")               \
   X(product_step, "product.step", TIME, "what each step through the windows takes")               \
   X(product_accumulate, "product.accumulate", TIME, "1,024 sums of f32 read and written again")   \

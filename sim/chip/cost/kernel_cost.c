@@ -109,13 +109,18 @@ static void kernel_cost_add_read(const mp_cluster_access_t *access, mp_product_s
   if ((access->sides & MP_CLUSTER_INNER_RHS) != 0) inner->factors[1] += access->bytes;
 }
 
-static void kernel_cost_add_write(const mp_chip_t *chip, const mp_cluster_access_t *access,
+// The figures of scratch memory are those of products; convolutions lay their windows out as well.
+static void kernel_cost_add_write(const mp_chip_t *chip, const mp_cluster_t *cluster,
+                                  const mp_cluster_access_t *access,
                                   mp_product_streams_t *streams) {
   const bool is_narrow = mp_dtype_bits(access->value->type->dtype) <= 16;
   const bool is_near = access->is_scratch || access->is_fetched;
+  const bool is_convolution = cluster->work.product.convolution.window > 0;
+  const double near =
+      is_convolution ? MP_PRODUCT_SCRATCH_WRITE : mp_product_near_write(chip, is_narrow);
   streams->is_near &= is_near;
-  *(is_narrow ? &streams->narrow : &streams->wide) +=
-      access->bytes / (is_near ? mp_product_near_write(chip, is_narrow) : 1);
+  streams->is_narrow_near |= is_near && is_narrow;
+  *(is_narrow ? &streams->narrow : &streams->wide) += access->bytes / (is_near ? near : 1);
 }
 
 static mp_product_streams_t kernel_cost_streams(const mp_chip_t *chip,
@@ -134,7 +139,9 @@ static mp_product_streams_t kernel_cost_streams(const mp_chip_t *chip,
   for (uint32_t i = 0; i < cluster->num_writes; ++i) {
     const mp_cluster_access_t *access = &clusters->accesses.items[end + i];
     // Rows are made in scratch memory, where it is known what they take.
-    if (!streams.is_rows || !access->is_scratch) kernel_cost_add_write(chip, access, &streams);
+    if (!streams.is_rows || !access->is_scratch) {
+      kernel_cost_add_write(chip, cluster, access, &streams);
+    }
   }
   return streams;
 }

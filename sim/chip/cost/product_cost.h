@@ -18,6 +18,7 @@ typedef struct {
   double narrow, wide;  // results of up to 16 bits an element, of more
   bool is_turned;       // the result lies with its rows in lanes
   bool is_near;         // nothing of it waits for memory: the launch is that in scratch memory
+  bool is_narrow_near;  // a result of up to 16 bits an element stays in scratch memory
   bool is_rows;         // the softmax of the rows that it makes is in the kernel
 } mp_product_streams_t;
 

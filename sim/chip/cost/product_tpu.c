@@ -89,6 +89,21 @@ static double product_tpu_rate(const mp_chip_t *chip, const mp_work_product_t *p
   return rate / (product->passes * (is_by_bf16 ? product->bf16_passes : 1));
 }
 
+// The launch of a kernel; all of it in scratch memory is a smaller one, but results of 2 bytes may
+// have to be laid out anew there (7x).
+static double product_tpu_launch(const mp_chip_t *chip, const mp_product_kernel_t *kernel,
+                                 const mp_product_streams_t *streams) {
+  const mp_chip_figures_t *figures = &chip->figures;
+  const double usual = mp_figure_or(figures->product_launch, chip->op_latency);
+  const double near = mp_figure_or(figures->product_scratch_launch, usual);
+  const double launch = kernel->bytes == 0 || streams->is_near ? near : usual;
+  const bool is_made_near = streams->factors[0] == 0 && streams->factors[1] == 0;
+  if (!is_made_near || !streams->is_narrow_near || kernel->product->convolution.window > 0) {
+    return launch;
+  }
+  return fmax(launch, near + mp_figure_or(figures->product_scratch_narrow, 0));
+}
+
 static mp_product_tpu_t product_tpu_of(const mp_chip_t *chip, const mp_product_kernel_t *kernel) {
   const mp_chip_figures_t *figures = &chip->figures;
   const double bandwidth = mp_product_bandwidth(chip);
@@ -101,7 +116,6 @@ static mp_product_tpu_t product_tpu_of(const mp_chip_t *chip, const mp_product_k
       .tile_columns = figures->product_tile.each[1],
       .load_rows = figures->product_tile.each[2],
       .multiply = 2 / (chip->flops[MP_FLOP_BF16] * product_tpu_rate(chip, kernel->product)),
-      .launch = mp_figure_or(figures->product_launch, chip->op_latency),
       .step = mp_figure_or(figures->product_step, 0),
       .accumulate = mp_figure_or(figures->product_accumulate, 0),
       .fetch = mp_figure_or(figures->product_fetch, 0),
@@ -117,9 +131,7 @@ static mp_product_tpu_t product_tpu_of(const mp_chip_t *chip, const mp_product_k
   for (int i = 0; i < 2; ++i) p.write[i] = bandwidth * (write->count == 2 ? write->each[i] : 1);
   product_tpu_set_bytes(&p);
   p.streams = kernel->streams != NULL ? *kernel->streams : product_tpu_guess(&p, kernel->bytes);
-  if (kernel->bytes == 0 || p.streams.is_near) {
-    p.launch = mp_figure_or(figures->product_scratch_launch, p.launch);
-  }
+  p.launch = product_tpu_launch(chip, kernel, &p.streams);
   return p;
 }
 
