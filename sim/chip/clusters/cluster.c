@@ -498,6 +498,17 @@ static bool cluster_is_made_again(const mp_cluster_find_t *find, const cluster_o
   return num_arrays <= 1 && !mp_cluster_is_dear(at->op, &at->work);
 }
 
+// Whether the user sums up in another direction than rows what a kernel makes that has rows at
+// hand: XLA's compiler for GPUs has them in two kernels, and what goes between is written.
+static bool cluster_sums_across(const mp_cluster_find_t *find, const mp_op_t *op,
+                                const mp_cluster_user_t *user) {
+  if (find->compiler != MP_CHIP_COMPILER_GPU) return false;
+  const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
+  return find->states.items[user->cluster].kind == MP_CLUSTER_REDUCTION && !cluster->is_rows &&
+         cluster->leader->code == MP_OP_REDUCE && mp_cluster_row(cluster->leader) == 0 &&
+         mp_cluster_needs_rows(find, op);
+}
+
 // Whether the user's cluster can compute the op.
 static bool cluster_accepts(const mp_cluster_find_t *find, const cluster_op_t *at,
                             const mp_cluster_user_t *user) {
@@ -525,6 +536,7 @@ static bool cluster_accepts(const mp_cluster_find_t *find, const cluster_op_t *a
     return false;
   }
   if (!mp_cluster_has_room(find, at->op, user->cluster)) return false;
+  if (cluster_sums_across(find, at->op, user)) return false;
   if (cluster_overwrites_source(find, at->op, cluster)) return false;
   // Slices are users of their own: what several of them read is not computed for each.
   const bool is_read = user->num_slices < 2 || mp_cluster_is_generator(at->op);
@@ -694,6 +706,16 @@ static mp_status_t cluster_give_rows(mp_cluster_find_t *find, const cluster_op_t
   return NULL;
 }
 
+// Whether some user wants in memory what a kernel makes that has rows at hand. That kernel has no
+// other result.
+static bool cluster_is_summed_across(const mp_cluster_find_t *find, const cluster_op_t *at) {
+  if (at->kind != MP_CLUSTER_LOOP) return false;
+  for (uint32_t i = 0; i < find->users.count; ++i) {
+    if (cluster_sums_across(find, at->op, &find->users.items[i])) return true;
+  }
+  return false;
+}
+
 // Whether a kernel that goes through rows has to write what it makes of them, as it would take
 // longer to make it again: nothing that reads it is in that kernel.
 static bool cluster_ends_rows(const mp_cluster_find_t *find, const cluster_op_t *at) {
@@ -707,8 +729,9 @@ static mp_status_t cluster_decide(mp_cluster_find_t *find, const cluster_op_t *a
   const bool had_users = find->users.count > 0;
   MP_RETURN_IF_ERROR(cluster_give_rows(find, at));
   if (had_users && !cluster_is_used(find, at)) return NULL;
-  const bool widens = cluster_widens(find, at);
-  if (find->users.count > 0 && !cluster_ends_rows(find, at)) {
+  const bool is_summed = cluster_is_summed_across(find, at);
+  const bool widens = is_summed || cluster_widens(find, at);
+  if (find->users.count > 0 && !is_summed && !cluster_ends_rows(find, at)) {
     const mp_cluster_user_t first = *cluster_first_user(find);
     const bool accepts = cluster_accepts(find, at, &first);
     const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;

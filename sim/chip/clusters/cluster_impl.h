@@ -110,6 +110,9 @@ bool mp_cluster_takes_sum(const mp_cluster_find_t *find, const mp_op_t *op, cons
 
 // Whether an op's result comes, element by element, of rows from which a sum of them was taken.
 bool mp_cluster_is_of_rows(const mp_cluster_find_t *find, const mp_op_t *op);
+// Whether the op ends what a kernel makes that has rows at hand: a sum of rows comes back to them,
+// or two such arrays meet. What sums up in another direction does not make it.
+bool mp_cluster_needs_rows(const mp_cluster_find_t *find, const mp_op_t *op);
 
 // Whether what is reduced is the result of a product, turned: a compiler for GPUs leaves it as it
 // lies, and rows are columns then.

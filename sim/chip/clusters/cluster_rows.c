@@ -4,6 +4,25 @@
 
 // No chain between a sum and where it is used is longer.
 #define CLUSTER_ROWS_OPS_MOST 16
+// Ops that are looked through for one.
+#define CLUSTER_ROWS_DEPTH 8
+
+// Whether two ops make the same of the same values: the compiler has one of them.
+static bool cluster_rows_are_equal(const mp_cluster_find_t *find, const mp_op_t *a,
+                                   const mp_op_t *b) {
+  if (a == b) return true;
+  if (a->code != b->code || a->num_operands != b->num_operands) return false;
+  if (!mp_op_has(a, MP_OP_TRAIT_ELEMENTWISE) || a->code == MP_OP_COMPARE) return false;
+  for (uint32_t i = 0; i < a->num_operands; ++i) {
+    bool is_reused[2] = {false, false};
+    const mp_value_t *of_a =
+        mp_cluster_source(find->compiler, a, MP_CLUSTER_LOOP, i, &is_reused[0]);
+    const mp_value_t *of_b =
+        mp_cluster_source(find->compiler, b, MP_CLUSTER_LOOP, i, &is_reused[1]);
+    if (of_a == NULL || of_a != of_b || is_reused[0] != is_reused[1]) return false;
+  }
+  return true;
+}
 
 // The op that reads a value, if there is one only; NULL: nobody, or several, or not in kernels.
 static const mp_cluster_use_t *cluster_rows_reader(const mp_cluster_find_t *find,
@@ -13,7 +32,9 @@ static const mp_cluster_use_t *cluster_rows_reader(const mp_cluster_find_t *find
   if (entry == NULL || entry->memory_use != MP_CLUSTER_NONE) return NULL;
   const mp_cluster_use_t *only = NULL;
   for (uint32_t at = entry->first_use; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
-    if (only != NULL && find->uses.items[at].op != only->op) return NULL;
+    if (only != NULL && !cluster_rows_are_equal(find, find->uses.items[at].op, only->op)) {
+      return NULL;
+    }
     only = &find->uses.items[at];
   }
   return only;
@@ -89,6 +110,121 @@ bool mp_cluster_takes_sum(const mp_cluster_find_t *find, const mp_op_t *op, cons
     }
   }
   return false;
+}
+
+// Whether an op reads a value as an array, or as a number for each row of one.
+static bool cluster_rows_reads(const mp_cluster_find_t *find, const mp_op_t *op,
+                               const mp_value_t *value) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    if (mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused) == value) return true;
+  }
+  return false;
+}
+
+// Whether one op alone reads a value, as far as it is decided about those behind `op`, which is one
+// that does; those before it are looked through.
+static bool cluster_rows_is_only_reader(const mp_cluster_find_t *find, const mp_value_t *value,
+                                        const mp_op_t *reader, const mp_op_t *op) {
+  enum { BETWEEN_MOST = 256 };
+  const mp_cluster_value_t *entry;
+  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
+  if (entry != NULL && entry->memory_use != MP_CLUSTER_NONE) return false;
+  uint32_t at = entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
+  for (; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
+    if (!cluster_rows_are_equal(find, find->uses.items[at].op, reader)) return false;
+  }
+  uint32_t num_seen = 0;
+  for (const mp_op_t *by = value->op->next; by != NULL && by != op; by = by->next) {
+    if (++num_seen > BETWEEN_MOST) return false;
+    if (mp_cluster_is_generator(by) || by->code == MP_OP_RESHAPE) continue;
+    if (cluster_rows_reads(find, by, value) && !cluster_rows_are_equal(find, by, reader)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The sum of rows that an op reads again for all of their elements, through ops of one operand;
+// NULL: none. `is_only`: whether nobody else reads what is between.
+static const mp_op_t *cluster_rows_sum_of(const mp_cluster_find_t *find, const mp_op_t *op,
+                                          bool *is_only) {
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || op->num_results != 1) return NULL;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const mp_op_t *reader = op;
+    *is_only = true;
+    for (uint32_t j = 0; is_reused && value != NULL && j < CLUSTER_ROWS_OPS_MOST; ++j) {
+      if (value->op == NULL || value->op->num_results != 1) break;
+      *is_only = *is_only && cluster_rows_is_only_reader(find, value, reader, op);
+      const double row = mp_cluster_row(value->op);
+      if (row > 0) return row <= find->rows_most ? value->op : NULL;
+      reader = value->op;
+      value = cluster_rows_operand(find, value->op);
+    }
+  }
+  return NULL;
+}
+
+// Whether a value is made, element by element, of rows that a sum alone leads back to.
+static bool cluster_rows_has_diamond(const mp_cluster_find_t *find, const mp_value_t *value,
+                                     uint32_t depth) {
+  if (value == NULL || value->op == NULL || depth == 0) return false;
+  const mp_op_t *op = value->op;
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
+  bool is_only = false;
+  const mp_op_t *sum = cluster_rows_sum_of(find, op, &is_only);
+  // What is written before is no row at hand.
+  if (sum != NULL && (mp_cluster_is_turned(find, sum) || mp_cluster_sums_written(find, sum))) {
+    return false;
+  }
+  if (sum != NULL && is_only && cluster_rows_meet(find, op, mp_cluster_root(sum->operands[0]))) {
+    return true;
+  }
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *of = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    if (!is_reused && cluster_rows_has_diamond(find, of, depth - 1)) return true;
+  }
+  return false;
+}
+
+// Whether an op is where a sum of rows comes back to them.
+static bool cluster_rows_is_end(const mp_cluster_find_t *find, const mp_op_t *op) {
+  bool is_only = false;
+  const mp_op_t *sum = cluster_rows_sum_of(find, op, &is_only);
+  if (sum == NULL || mp_cluster_sums_written(find, sum)) return false;
+  const mp_value_t *summed = mp_cluster_root(sum->operands[0]);
+  return cluster_rows_meet(find, op, summed) ||
+         cluster_rows_has_diamond(find, summed, CLUSTER_ROWS_DEPTH);
+}
+
+// Of how many arrays that are made of rows at hand an op is.
+static uint32_t cluster_rows_count(const mp_cluster_find_t *find, const mp_op_t *op) {
+  uint32_t count = 0;
+  const mp_value_t *last = NULL;
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *of = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    if (of == NULL || is_reused || of == last) continue;
+    count += cluster_rows_has_diamond(find, of, CLUSTER_ROWS_DEPTH);
+    last = of;
+  }
+  return count;
+}
+
+bool mp_cluster_needs_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
+  // What is rounded is written in the narrow type, unless it is widened again.
+  for (uint32_t i = 0; i < 2 && op->code == MP_OP_CONVERT; ++i) {
+    op = mp_cluster_root(op->operands[0])->op;
+    if (op == NULL) return false;
+  }
+  if (op->num_results != 1) return false;
+  const uint32_t count = cluster_rows_count(find, op);
+  return count > 1 || (cluster_rows_is_end(find, op) &&
+                       cluster_rows_has_diamond(find, &op->results[0], CLUSTER_ROWS_DEPTH));
 }
 
 // Whether a value, or one of a few that it is made of in kernels alone, is of such rows.

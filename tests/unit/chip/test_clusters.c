@@ -860,8 +860,8 @@ static void vectors_by_small_matrices_are_sums(void **state) {
   expect(GPU, VECTOR("4096", "4096"), 2, 4.0 * (3 * 4096.0 * 4096 + 2 * 4096));
 }
 
-// A maximum of rows is made by the kernel that goes on with the rows, and once more for the one
-// that adds up columns.
+// What a maximum of rows comes back to is written for the kernel that adds up columns, and made
+// once more by the one that goes on with the rows.
 static void others_get_sums_of_rows(void **state) {
   (void)state;
   enum { COUNT = 1024 * 256 };
@@ -880,7 +880,26 @@ static void others_get_sums_of_rows(void **state) {
       "%5 = stablehlo.reduce(%3 init: %z) applies stablehlo.add across dimensions = [1] : "
       "(tensor<1024x256xf32>, tensor<f32>) -> tensor<1024xf32>\n"
       "return %5, %4 : tensor<1024xf32>, tensor<256xf32>\n}\n";
-  expect(GPU, text, 3, 3 * 2.0 * COUNT + 3 * 1024 * 4 + 256 * 4);
+  expect(GPU, text, 3, (2 + 4 + 4 + 2) * 1.0 * COUNT + 1024 * 4 + 256 * 4);
+}
+
+// What adds up columns makes nothing that rows have to be at hand for: a softmax is written before,
+// but a norm's rows, whose sum comes back to something else than was summed up, are made there.
+static void columns_are_summed_of_written_rows(void **state) {
+  (void)state;
+#define COLUMNS(value)                                                                             \
+  "%r = stablehlo.reduce(%" value " init: %z) applies stablehlo.add across dimensions = [0] : (" M \
+  ", tensor<f32>) -> tensor<1024xf32>\nreturn %r : tensor<1024xf32>\n}\n"
+  expect(GPU,
+         "func.func @main(%x: " M ") -> tensor<1024xf32> {\n" SOFTMAX SPREAD("ts", "t")
+             OP("p", "divide %e, %ts") COLUMNS("p"),
+         2, 3.0 * SIZE + 1024 * 4);
+  expect(GPU,
+         "func.func @main(%x: " M ", %d: " M
+         ") -> tensor<1024xf32> {\n" ZERO OP("a", "multiply %x, %d") REDUCE("s", "a", "add")
+             SPREAD("ss", "s") OP("p", "multiply %x, %ss") COLUMNS("p"),
+         2, 3.0 * SIZE + 2 * ROWS * 4 + 1024 * 4);
+#undef COLUMNS
 }
 
 // Rows are kept by a kernel that writes them whole, and copied to their place then.
@@ -937,6 +956,7 @@ int main(void) {
       cmocka_unit_test(what_is_looked_up_is_no_row),
       cmocka_unit_test(neighbours_are_read_before_an_update),
       cmocka_unit_test(others_get_sums_of_rows),
+      cmocka_unit_test(columns_are_summed_of_written_rows),
       cmocka_unit_test(rows_are_written_before_an_update),
       cmocka_unit_test(cumulative_ops_read_what_is_dear),
       cmocka_unit_test(vectors_by_small_matrices_are_sums),
