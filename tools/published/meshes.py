@@ -12,7 +12,7 @@ Megatron has it (sequences are split between products), the words' table at the 
 Stages are filled so that the slowest one is as fast as can be; a step takes that one's time for each microbatch and for
 each stage but one, then the sum of gradients over the data axis and the optimizer.  Kernels are PyTorch's, which fuses
 nothing: `alone` ends one.  Nothing goes on beside collectives.  Prints both orders and Kendall's tau; --check fails below
-what is recorded here.  It takes some minutes.
+what is recorded here.  It takes two minutes.
 
 What is not modelled: PyTorch runs op by op.  Meshes with a tensor axis and one sequence in a microbatch took 70 ms for
 each, whatever the axis: Python's time, not the GPUs'.
@@ -91,37 +91,50 @@ def stage_programs():
 
   entropy.defvjp(entropy_forward, entropy_backward)
 
+  # Sequences come before batches (`[seq_length, batch_size, hidden_dim]`), so that parts of them lie side by side.
   def whole(x):
-    return jax.lax.all_gather(x, "tensor", axis=1, tiled=True)
+    return jax.lax.all_gather(x, "tensor", axis=0, tiled=True)
 
   def part(x):
-    return jax.lax.psum_scatter(x, "tensor", scatter_dimension=1, tiled=True)
+    return jax.lax.psum_scatter(x, "tensor", scatter_dimension=0, tiled=True)
 
+  # One kernel goes through an array and writes it, as flash-attn's for rotary embeddings does; the angles are a table.
+  def rotated(x):
+    table = jnp.broadcast_to(jnp.arange(x.shape[1], dtype=x.dtype)[None, :, None, None], x.shape)
+    return alone(x * table)
+
+  # Nanotron has one product for queries, keys and values, and one for the gate and what it gates (`qkv_proj` and
+  # `gate_up_proj`, src/nanotron/models/llama.py).  Behind the first one queries, keys and values are laid out anew, keys and
+  # values by two more copies (`permute(...).contiguous()`, `torch.cat`), what comes of attention by one.
   def layer(x, w):
     y = whole(norm(x))
-    b, s, _ = y.shape
-    q, k, v = (alone(y @ w[n]).reshape(b, s, -1, EMB // HEADS) for n in "qkv")
-    x = alone(x + alone(part(attention(q, k, v).reshape(b, s, -1) @ w["o"])))
+    s, b, _ = y.shape
+    q, k, v = alone(jnp.transpose(alone(y @ w["qkv"]).reshape(s, b, 3, -1, EMB // HEADS), (2, 1, 0, 3, 4)))
+    pairs = alone(jnp.moveaxis(alone(jnp.stack([k, v])), 0, 2))
+    q, k, v = rotated(q), rotated(pairs[:, :, 0]), pairs[:, :, 1]
+    context = attention(q, k, v).reshape(b, s, -1).transpose(1, 0, 2)
+    x = alone(x + alone(part((alone(context) if b > 1 else context) @ w["o"])))
     y = whole(norm(x))
-    hidden = alone(alone(jax.nn.silu(alone(y @ w["gate"]))) * alone(y @ w["up"]))
+    gate, up = jnp.split(alone(y @ w["gate_up"]), 2, axis=-1)
+    hidden = alone(alone(jax.nn.silu(gate)) * up)
     return alone(x + alone(part(hidden @ w["down"]))), None
 
   def loss(w, x, tokens, first, last):
     if first:  # each has a part of the words
       size = w["words"].shape[0]
-      own = tokens - jax.lax.axis_index("tensor") * size
+      own = tokens.T - jax.lax.axis_index("tensor") * size
       inside = (own >= 0) & (own < size)
       x = part(jnp.where(inside[..., None], w["words"][jnp.clip(own, 0, size - 1)], 0))
     if "layers" in w:
       x, _ = jax.lax.scan(layer, x, w["layers"])
     if not last:
       return jnp.sum(x.astype(jnp.float32))
-    return entropy(alone(alone(whole(norm(x)) @ w["words"].T).astype(jnp.float32)), tokens)
+    return entropy(alone(alone(whole(norm(x)) @ w["words"].T).astype(jnp.float32)), tokens.T)
 
   def shapes(tensor, layers, first, last):
-    into, out = (layers, EMB, EMB // tensor), (layers, EMB // tensor, EMB)
-    wide, narrow = (layers, EMB, MLP // tensor), (layers, MLP // tensor, EMB)
-    w = {"layers": {"q": into, "k": into, "v": into, "o": out, "gate": wide, "up": wide, "down": narrow}}
+    into, out = (layers, EMB, 3 * EMB // tensor), (layers, EMB // tensor, EMB)
+    wide, narrow = (layers, EMB, 2 * MLP // tensor), (layers, MLP // tensor, EMB)
+    w = {"layers": {"qkv": into, "o": out, "gate_up": wide, "down": narrow}}
     return (w if layers else {}) | ({"words": (VOCAB // tensor, EMB)} if first or last else {})
 
   def meshed(data, pipeline, tensor):
@@ -131,23 +144,18 @@ def stage_programs():
   every = P(("data", "pipeline", "tensor"))
 
   def seconds(mesh, body, arguments):
-    """Of a launch of a program in which each device has arrays of these shapes."""
+    """Of a program in which each device has arrays of these shapes, as far as it is known before it runs."""
     def run(*arrays):
       return jax.tree.map(lambda x: x[None], body(*jax.tree.map(lambda x: x[0], arrays)))
-    arrays = jax.tree.map(lambda x: jax.jit(lambda: jnp.zeros((8, *x.shape), x.dtype),
-                                            out_shardings=NamedSharding(mesh, every))(), arguments)
-    function = jax.jit(jax.shard_map(run, mesh=mesh, in_specs=every, out_specs=every, check_vma=False),
-                       donate_argnums=0)
-    compiled = function.lower(*arrays).compile()
-    jax.block_until_ready(arrays)
-    begin = minipod.virtual_time()
-    jax.block_until_ready(compiled(*arrays))
-    return minipod.virtual_time() - begin
+    arrays = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct((8, *x.shape), x.dtype, sharding=NamedSharding(mesh, every)), arguments)
+    function = jax.jit(jax.shard_map(run, mesh=mesh, in_specs=every, out_specs=every, check_vma=False), donate_argnums=0)
+    return function.lower(*arrays).compile().cost_analysis()["optimal_seconds"]
 
   def microbatch(data, pipeline, tensor, batch, layers, first, last):
     w = jax.tree.map(lambda s: jax.ShapeDtypeStruct(s, bf16), shapes(tensor, layers, first, last), is_leaf=is_shape)
     sums = jax.tree.map(lambda s: jax.ShapeDtypeStruct(s.shape, jnp.float32), w)
-    x = jax.ShapeDtypeStruct((batch, SEQUENCE // tensor, EMB), bf16)
+    x = jax.ShapeDtypeStruct((SEQUENCE // tensor, batch, EMB), bf16)
     tokens = jax.ShapeDtypeStruct((batch, SEQUENCE), jnp.int32)
     def body(sums, w, x, tokens):
       g, gx = jax.grad(functools.partial(loss, first=first, last=last), (0, 1))(w, x, tokens)
@@ -202,19 +210,30 @@ def stages_of(run):
     yield [(last, True, True)] if pipeline == 1 else [(most, True, False), (last, False, True)]
 
 
+def simple(layers):
+  """The numbers of layers whose times give that of more: each round of the loop takes as long as any other."""
+  return (layers,) if layers < 2 else (1, 2)
+
+
 def calls_of(run):
   data, pipeline, tensor, batch, _, zero, _ = run
-  stages = {stage for split in stages_of(run) for stage in split}
+  stages = {(n, *ends) for split in stages_of(run) for layers, *ends in split for n in simple(layers)}
   return [("microbatch", data, pipeline, tensor, batch, *stage) for stage in sorted(stages)] + [
       ("update", data, pipeline, tensor, zero, *stage) for stage in sorted(stages)]
 
 
+def of_stage(times, what, layers, *ends):
+  counts = simple(layers)
+  some = [times[what + (n, *ends)] for n in counts]
+  return some[0] if len(some) == 1 else some[0] + (layers - 1) * (some[1] - some[0])
+
+
 def tokens_per_second(run, times):
   data, pipeline, tensor, batch, count, zero, _ = run
-  of_stage = lambda what, *stage: times[what + stage]
   best = min(
-      max(of_stage(("microbatch", data, pipeline, tensor, batch), *stage) for stage in split) * (count + pipeline - 1) +
-      max(of_stage(("update", data, pipeline, tensor, zero), *stage) for stage in split) for split in stages_of(run))
+      max(of_stage(times, ("microbatch", data, pipeline, tensor, batch), *stage) for stage in split) *
+      (count + pipeline - 1) +
+      max(of_stage(times, ("update", data, pipeline, tensor, zero), *stage) for stage in split) for split in stages_of(run))
   return data * batch * count * SEQUENCE / best / 8
 
 
