@@ -445,8 +445,8 @@ static bool cluster_keeps_rows(const mp_cluster_find_t *find, const cluster_op_t
   if (find->compiler != MP_CHIP_COMPILER_GPU) return is_only && mp_cluster_is_of_softmax(at->op);
   if (state->is_untiled || mp_cluster_is_turned(find, at->op)) return false;
   return mp_cluster_closes_rows(find, at->op) ||
-         (is_only && mp_cluster_follows_rows(find, at->op) &&
-          !mp_cluster_sums_written(find, at->op));
+         (mp_cluster_follows_rows(find, at->op) && !mp_cluster_sums_written(find, at->op) &&
+          (is_only || mp_cluster_pays_sum_again(find, at->op)));
 }
 
 // Whether an op of a few that make a value, element by element or of slices, reads an array.

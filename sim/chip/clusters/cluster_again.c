@@ -225,6 +225,29 @@ bool mp_cluster_pays_again(const mp_cluster_find_t *find, const mp_op_t *op) {
   return ways.again <= ways.written;
 }
 
+bool mp_cluster_pays_sum_again(const mp_cluster_find_t *find, const mp_op_t *op) {
+  const double *figures = cluster_again_figures(find);
+  if (figures == NULL || op->num_results != 1) return false;
+  const mp_value_t *summed = mp_cluster_root(op->operands[0]);
+  const double adds = figures[CLUSTER_AGAIN_ADD] * mp_cluster_value_count(summed);
+  cluster_again_ways_t ways = {.work = adds / figures[CLUSTER_AGAIN_BALANCE],
+                               .in = mp_cluster_source_bytes(find, summed, CLUSTER_AGAIN_OPS_MOST),
+                               .out = mp_work_bytes_of(op->results[0].type)};
+  if (summed->op != NULL && mp_op_has(summed->op, MP_OP_TRAIT_ELEMENTWISE)) {
+    ways.work += cluster_again_chain(find, figures, summed->op, CLUSTER_AGAIN_CHAIN_MOST);
+  }
+  ways.written =
+      cluster_again_both(ways.work, ways.in + ways.out) + figures[CLUSTER_AGAIN_LAUNCH] * 1e6;
+  for (uint32_t i = 0; i < find->users.count; ++i) {
+    const cluster_again_kernel_t kernel =
+        cluster_again_kernel(find, figures, find->users.items[i].cluster, op);
+    ways.written += cluster_again_both(kernel.work, kernel.bytes + ways.out);
+    // The rows are at hand.
+    ways.again += cluster_again_both(kernel.work + ways.work, kernel.bytes);
+  }
+  return ways.again <= ways.written;
+}
+
 // Whether that pays for as many kernels of which is known only that they go through the result.
 static bool cluster_again_pays_for(const mp_cluster_find_t *find, const mp_op_t *op,
                                    double readers) {

@@ -136,6 +136,9 @@ double mp_cluster_line(const mp_op_t *op);
 // Whether the compiler takes it to be sooner done if each of the users at hand makes what the op
 // does, than if they read it. True where no figures say what it counts (`cluster.again`).
 bool mp_cluster_pays_again(const mp_cluster_find_t *find, const mp_op_t *op);
+// Whether it is sooner done, too, if each of the users makes a sum of its rows again. False where
+// no figures say what the compiler counts.
+bool mp_cluster_pays_sum_again(const mp_cluster_find_t *find, const mp_op_t *op);
 // Whether the op, a sum of rows, sums up what is made of other rows' sums and is written for all
 // that read it.
 bool mp_cluster_sums_written(const mp_cluster_find_t *find, const mp_op_t *op);

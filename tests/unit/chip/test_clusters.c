@@ -950,8 +950,37 @@ static void neighbours_are_read_before_an_update(void **state) {
   expect(GPU, text, 2, SIZE + 3.0 * INNER_BYTES);
 }
 
+// The variance of rows, which two kernels go through again: where cycles are cheap beside bytes
+// each makes it, where they are dear it is written by one more.
+static void sums_are_made_again_where_work_is_cheap(void **state) {
+  (void)state;
+  enum { BALANCE = 0, LAUNCH = 1, MEMBERS = 13 };
+  static const char text[] =
+      "func.func @main(%x: " M ", %d: " M ") -> (" M ", tensor<1024xf32>) {\n" ZERO
+          REDUCE("m", "x", "add") SPREAD("ms", "m") OP("c", "subtract %x, %ms")
+              OP("q", "multiply %c, %c") REDUCE("v", "q", "add") SPREAD("vs", "v")
+                  OP("p", "multiply %c, %vs") OP("a", "multiply %p, %d")
+      "%r = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [0] : (" M
+      ", tensor<f32>) -> tensor<1024xf32>\n" OP("b", "multiply %d, %vs")
+          REDUCE("u", "b", "add") SPREAD("us", "u") OP("g", "subtract %b, %us")
+      "return %g, %r : " M ", tensor<1024xf32>\n}\n";
+  mp_chip_figures_t figures = figures_of(GPU);
+  figures.cluster_again.count = MEMBERS;
+  for (uint32_t i = 0; i < MEMBERS; ++i) figures.cluster_again.each[i] = 3;
+  figures.cluster_again.each[LAUNCH] = 0;
+  figures.cluster_again.each[BALANCE] = 40;
+  found_t f = find_with(&figures, text);
+  const uint32_t made_again = count_clusters(&f);
+  find_end(&f);
+  figures.cluster_again.each[BALANCE] = 1;
+  f = find_with(&figures, text);
+  assert_int_equal(count_clusters(&f), made_again + 1);
+  find_end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sums_are_made_again_where_work_is_cheap),
       cmocka_unit_test(sums_follow_rows),
       cmocka_unit_test(what_is_looked_up_is_no_row),
       cmocka_unit_test(neighbours_are_read_before_an_update),
