@@ -122,7 +122,7 @@ static mp_status_t verb_opt_propagate(mp_module_t *module) {
   if (params == NULL || results == NULL) return mp_status_out_of_memory();
   memset(params, true, main->body->num_args);
   memset(results, true, main->num_results);
-  const mp_propagate_options_t options = {module->num_partitions, params, results};
+  const mp_propagate_options_t options = {module->num_partitions, params, results, false};
   mp_propagation_t propagation;
   bool found = false;
   MP_RETURN_IF_ERROR(mp_propagate(module, &options, &propagation, &found));

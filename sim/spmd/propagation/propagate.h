@@ -16,6 +16,9 @@ typedef struct {
   // Whether a parameter or result without a sharding of its own may get one; NULL: none may.
   const bool *is_param_open;   // [main's parameters]
   const bool *is_result_open;  // [main's results]
+  // Whether the program is taken as XLA hands it to Shardy: it makes a reshape of a
+  // broadcast_in_dim that only adds dimensions of one element.
+  bool has_unit_reshapes;
 } mp_propagate_options_t;
 
 typedef struct {

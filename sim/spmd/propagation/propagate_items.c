@@ -154,10 +154,36 @@ static mp_status_t propagate_items_add_edge(mp_propagator_t *p, const mp_type_t 
   return MP_ARRAY_PUSH(p->arena, &p->items, item);
 }
 
+// Whether XLA makes a reshape of the op: a broadcast that only adds dimensions of one element.
+static bool propagate_items_is_unit_broadcast(const mp_op_t *op) {
+  int64_t in = 0, out = 0;
+  if (op->code != MP_OP_BROADCAST_IN_DIM) return false;
+  const bool is_known = mp_type_num_elements(op->operands[0]->type, &in) &&
+                        mp_type_num_elements(op->results[0].type, &out);
+  if (!is_known || in != out) return false;
+  const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_BROADCAST_DIMENSIONS);
+  for (uint32_t i = 1; i < dims.count; ++i) {
+    if (dims.values[i] <= dims.values[i - 1]) return false;
+  }
+  return true;
+}
+
+// The op's rule, which is NULL if it has none.
+static mp_status_t propagate_items_make_rule(mp_propagator_t *p, const mp_op_t *op,
+                                             const mp_rule_t **out_rule) {
+  MP_RETURN_IF_ERROR(mp_rule_create(p->arena, op, out_rule));
+  if (!p->options->has_unit_reshapes || !propagate_items_is_unit_broadcast(op)) return NULL;
+  mp_rule_t *rule = mp_arena_copy(p->arena, *out_rule, sizeof(**out_rule));
+  MP_RETURN_IF_NULL(rule);
+  rule->priority = MP_RULE_PASS_THROUGH;
+  *out_rule = rule;
+  return NULL;
+}
+
 static mp_status_t propagate_items_add_rule(mp_propagator_t *p, const mp_op_t *op) {
   mp_item_t item = {.allowed = MP_FLOW_BOTH};
   const uint32_t count = op->num_operands + op->num_results;
-  MP_RETURN_IF_ERROR(mp_rule_create(p->arena, op, &item.rule));
+  MP_RETURN_IF_ERROR(propagate_items_make_rule(p, op, &item.rule));
   p->out->rules[op->id] = item.rule;
   if (item.rule == NULL) return NULL;
   item.tensors = MP_ARENA_ARRAY(p->arena, mp_atom_sharding_t *, count);

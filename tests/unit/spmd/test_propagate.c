@@ -99,7 +99,7 @@ static void put_sharding(mp_strbuf_t *out, const mp_atom_sharding_t *sharding) {
 // which all may be chosen. Ends the module.
 static void check(ir_t *ir, mp_value_t *const *values, const char *expected) {
   const bool open[8] = {true, true, true, true, true, true, true, true};
-  const mp_propagate_options_t options = {8, NULL, open};
+  const mp_propagate_options_t options = {8, NULL, open, false};
   mp_propagation_t propagation;
   bool found = false;
   assert_ok(mp_propagate(ir->module, &options, &propagation, &found));
@@ -306,7 +306,7 @@ static void test_not_sayable(void **state) {
   ir.main->arg_attrs[0] = &dict;
   ir_return(&ir, VALUES(ir.args[0]));
   const bool open = true;
-  const mp_propagate_options_t options = {8, &open, &open};
+  const mp_propagate_options_t options = {8, &open, &open, false};
   mp_propagation_t propagation;
   bool found = true;
   assert_ok(mp_propagate(ir.module, &options, &propagation, &found));

@@ -23,13 +23,13 @@
 
 // Propagates with all parameters and results open. Every text of `expected` (NULL ends them) must
 // be in what comes out.
-static void check(const char *program, const char *const *expected) {
+static void check_with(bool has_unit_reshapes, const char *program, const char *const *expected) {
   mp_module_t *module = NULL;
   assert_ok(mp_read_text(program, strlen(program), &module));
   assert_ok(mp_spmd_import_gspmd(module, module->num_partitions));
   assert_ok(mp_passes_prepare(module));
   const bool open[8] = {true, true, true, true, true, true, true, true};
-  const mp_propagate_options_t options = {module->num_partitions, open, open};
+  const mp_propagate_options_t options = {module->num_partitions, open, open, has_unit_reshapes};
   mp_propagation_t propagation;
   bool found = false;
   assert_ok(mp_propagate(module, &options, &propagation, &found));
@@ -44,6 +44,10 @@ static void check(const char *program, const char *const *expected) {
   }
   mp_strbuf_deinit(&text);
   mp_module_release(module);
+}
+
+static void check(const char *program, const char *const *expected) {
+  check_with(false, program, expected);
 }
 
 #define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -114,6 +118,30 @@ static void test_chains(void **state) {
               "?}]>]>}"));
 }
 
+// What a broadcast leaves open its users decide, as Shardy has it. To the partitioner one that only
+// adds a dimension of one element is the reshape that XLA makes of it, which decides it first.
+static void test_broadcasts(void **state) {
+  (void)state;
+#define STACKED(n)                                                                         \
+  PROGRAM("%a: " A                                                                         \
+          " " SHARDED("[{\"x\"}, {}]") ", %w: tensor<16x4xf32> " SHARDED("[{\"x\"}, {}]"), \
+          "tensor<" n "x8x4xf32>",                                                         \
+          "%0 = stablehlo.broadcast_in_dim %a, dims = [1, 2] : (" A ") -> tensor<" n       \
+          "x8x16xf32>\n"                                                                   \
+          "%1 = stablehlo.dot_general %0, %w, contracting_dims = [2] x [0] : (tensor<" n   \
+          "x8x16xf32>, tensor<16x4xf32>) -> tensor<" n                                     \
+          "x8x4xf32>\n"                                                                    \
+          "return %1 : tensor<" n "x8x4xf32>")
+  const char *const *by_user = TEXTS(
+      "dims = [1, 2] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {?}, {\"x\", ?}]>]>}");
+  const char *const *by_operand = TEXTS(
+      "dims = [1, 2] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {\"x\", ?}, {?}]>]>}");
+  check_with(false, STACKED("1"), by_user);
+  check_with(true, STACKED("1"), by_operand);
+  check_with(true, STACKED("2"), by_user);
+#undef STACKED
+}
+
 static void test_meshes(void **state) {
   (void)state;
   // Values over different meshes do not mix, although y of one is part of a of the other.
@@ -176,7 +204,7 @@ static void check_refused(const char *program, const char *message) {
   mp_module_t *module = NULL;
   assert_ok(mp_read_text(program, strlen(program), &module));
   assert_ok(mp_passes_prepare(module));
-  const mp_propagate_options_t options = {module->num_partitions, NULL, NULL};
+  const mp_propagate_options_t options = {module->num_partitions, NULL, NULL, false};
   mp_propagation_t propagation;
   bool found = false;
   assert_status(mp_propagate(module, &options, &propagation, &found), MP_INVALID_ARGUMENT, message);
@@ -278,19 +306,13 @@ static void test_gspmd_group(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_parameters),
-      cmocka_unit_test(test_priorities),
-      cmocka_unit_test(test_groups),
-      cmocka_unit_test(test_constants),
-      cmocka_unit_test(test_chains),
-      cmocka_unit_test(test_meshes),
-      cmocka_unit_test(test_borders),
-      cmocka_unit_test(test_barriers),
-      cmocka_unit_test(test_device_order),
-      cmocka_unit_test(test_gspmd_region),
-      cmocka_unit_test(test_gspmd_inline_region),
-      cmocka_unit_test(test_gspmd_group),
-      cmocka_unit_test(test_group_errors),
+      cmocka_unit_test(test_parameters),   cmocka_unit_test(test_priorities),
+      cmocka_unit_test(test_groups),       cmocka_unit_test(test_constants),
+      cmocka_unit_test(test_chains),       cmocka_unit_test(test_broadcasts),
+      cmocka_unit_test(test_meshes),       cmocka_unit_test(test_borders),
+      cmocka_unit_test(test_barriers),     cmocka_unit_test(test_device_order),
+      cmocka_unit_test(test_gspmd_region), cmocka_unit_test(test_gspmd_inline_region),
+      cmocka_unit_test(test_gspmd_group),  cmocka_unit_test(test_group_errors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
