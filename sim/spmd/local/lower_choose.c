@@ -270,6 +270,13 @@ typedef struct {
   bool usable[MP_MAX_FACTORS], even[MP_MAX_FACTORS];
 } allowed_t;
 
+// Makes the greedy choice of what is not chosen yet.
+static void lower_choose_finish(mp_lowerer_t *low, const allowed_t *allowed) {
+  const uint32_t used = lower_choose_lists(low, allowed->usable, allowed->even);
+  lower_choose_spread(low, used, allowed->usable);
+  lower_choose_drop_unreachable(low);
+}
+
 // Makes the greedy choice, beginning with the sharding of this tensor, if one is given.
 static void lower_choose_after(mp_lowerer_t *low, const allowed_t *allowed, uint32_t tensor) {
   uint32_t used = 0;
@@ -280,9 +287,36 @@ static void lower_choose_after(mp_lowerer_t *low, const allowed_t *allowed, uint
         lower_choose_usable_prefix(low, f, mp_lowerer_list(low, tensor, f), used, allowed->even[f]);
     used |= mp_atoms_set(&low->chosen[f]);
   }
-  used = lower_choose_lists(low, allowed->usable, allowed->even);
-  lower_choose_spread(low, used, allowed->usable);
-  lower_choose_drop_unreachable(low);
+  lower_choose_finish(low, allowed);
+}
+
+// What GSPMD's partitioner settles of a product before it counts bytes: a sum over what both
+// factors are in parts over in the same way stays a sum of terms, and rows or columns that a factor
+// and the result have in the same parts stay where they are, even if it takes less to move them and
+// to gather the other factor. Begins the choice with these; false: there are none.
+static bool lower_choose_settle(mp_lowerer_t *low, const allowed_t *allowed) {
+  uint32_t used = 0;
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) low->chosen[f].count = 0;
+  for (uint32_t is_own = 0; is_own < 2; ++is_own) {
+    for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+      const bool is_sum = low->rule->factors[f].kind == MP_FACTOR_REDUCTION;
+      if (!allowed->usable[f] || is_sum == (is_own != 0)) continue;
+      const uint32_t a = !is_sum && !mp_lowerer_has_factor(low, 0, f) ? 1 : 0, b = is_sum ? 1 : 2;
+      const mp_atoms_t *lists[] = {mp_lowerer_list(low, a, f), mp_lowerer_list(low, b, f)};
+      const uint32_t count = lists[0]->count;
+      if (count != lists[1]->count || mp_atoms_common_prefix(lists[0], lists[1]) != count) continue;
+      low->chosen[f] = lower_choose_usable_prefix(low, f, lists[0], used, allowed->even[f]);
+      used |= mp_atoms_set(&low->chosen[f]);
+    }
+  }
+  return used != 0;
+}
+
+// The greedy choice behind what is settled of a product, unless it cuts the work into fewer parts.
+static bool lower_choose_product(mp_lowerer_t *low, const allowed_t *allowed, double parts) {
+  if (low->op->code != MP_OP_DOT_GENERAL || !lower_choose_settle(low, allowed)) return false;
+  lower_choose_finish(low, allowed);
+  return lower_choose_num_parts(low) >= parts;
 }
 
 enum { MP_MAX_FOLLOWED = 8 };
@@ -300,7 +334,7 @@ void mp_lowerer_choose(mp_lowerer_t *low) {
   const double parts = lower_choose_num_parts(low);
   uint32_t best = UINT32_MAX;
   const uint32_t count = mp_lowerer_num_tensors(low);
-  if (least == 0 || count > MP_MAX_FOLLOWED) return;
+  if (least == 0 || count > MP_MAX_FOLLOWED || lower_choose_product(low, &allowed, parts)) return;
   for (uint32_t t = 0; t < count; ++t) {
     if (low->tensors[t] == NULL) continue;
     lower_choose_after(low, &allowed, t);

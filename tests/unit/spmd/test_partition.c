@@ -120,6 +120,36 @@ static void test_rings(void **state) {
 // ---- automatic code ----
 
 // Elementwise ops stay on parts, other ops get their operands whole.
+// main(x, w) = x @ w of many rows over four devices. Whether the one collective is of this kind.
+static bool is_brought_by(const char *x, const char *w, const char *result, mp_opcode_t code) {
+  static const mp_opcode_t all[] = {MP_OP_ALL_GATHER, MP_OP_ALL_TO_ALL, MP_OP_REDUCE_SCATTER,
+                                    MP_OP_ALL_REDUCE, MP_OP_EXCHANGE};
+  ir_t ir = ir_start("64x16xf32 16x8xf32", "64x8xf32");
+  const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=4", NULL, 0);
+  annotate(&ir, &ir.main->arg_attrs[0], shard(&ir, mesh, 2, x));
+  annotate(&ir, &ir.main->arg_attrs[1], shard(&ir, mesh, 2, w));
+  annotate(&ir, &ir.main->result_attrs[0], shard(&ir, mesh, 2, result));
+  ir_return(&ir, VALUES(ir_op(&ir, MP_OP_DOT_GENERAL, "64x8xf32", VALUES(ir.args[0], ir.args[1]),
+                              ATTRS(IR_INTS(&ir, MP_ATTR_LHS_CONTRACTING_DIMENSIONS, 1),
+                                    IR_INTS(&ir, MP_ATTR_RHS_CONTRACTING_DIMENSIONS, 0)))));
+  mp_partition_t parts;
+  assert_ok(partition(&ir, 4, false, &parts));
+  bool is_only = first_op(&ir, code) != NULL;
+  for (uint32_t i = 0; i < sizeof(all) / sizeof(all[0]); ++i) {
+    is_only &= all[i] == code || first_op(&ir, all[i]) == NULL;
+  }
+  ir_end(&ir);
+  return is_only;
+}
+
+// Sequence parallel products: exchanging rows for columns would send less than gathering the rows,
+// or than scattering the sum, but the columns of the result are those of the weight.
+static void test_settled_products(void **state) {
+  (void)state;
+  assert_true(is_brought_by("x;", ";x", ";x", MP_OP_ALL_GATHER));
+  assert_true(is_brought_by(";x", "x;", "x;", MP_OP_REDUCE_SCATTER));
+}
+
 static void test_elementwise_and_others(void **state) {
   (void)state;
   ir_t ir = ir_start("4x6xf32 4x6xf32 f32", "4x6xf32 6x4xf32");
@@ -703,6 +733,7 @@ static void test_refusals(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_rings),
+      cmocka_unit_test(test_settled_products),
       cmocka_unit_test(test_elementwise_and_others),
       cmocka_unit_test(test_one_partition),
       cmocka_unit_test(test_constraints_and_results),
