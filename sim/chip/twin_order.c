@@ -89,6 +89,27 @@ static uint32_t twin_order_num_members(const mp_collective_t *collective) {
   return most;
 }
 
+static double twin_order_result_bytes(const mp_collective_t *collective) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &collective->operands[i];
+    bytes += (double)mp_operand_bytes(operand, operand->result_dims);
+  }
+  return bytes;
+}
+
+static bool twin_order_is_too_small(const order_t *o, const mp_collective_t *collective) {
+  return mp_overlap_is_too_small(&o->b->chip->figures, collective->kind,
+                                 twin_order_result_bytes(collective));
+}
+
+// What of a collective may go on beside work at the most.
+static mp_overlap_t twin_order_overlap(const order_t *o, const mp_collective_t *collective) {
+  if (twin_order_is_too_small(o, collective)) return MP_OVERLAP_SYNC;
+  return mp_overlap_order(&o->b->chip->figures, collective->kind,
+                          twin_order_num_members(collective));
+}
+
 static mp_status_t twin_order_add_item(order_t *o, const mp_op_t *op, uint32_t *out_item) {
   mp_twin_builder_t *b = o->b;
   item_t item = {.is = {.op = op, .collective = ORDER_NONE, .copy = ORDER_NONE},
@@ -98,8 +119,7 @@ static mp_status_t twin_order_add_item(order_t *o, const mp_op_t *op, uint32_t *
     MP_RETURN_IF_ERROR(mp_twin_add_collective(b, op, &item.is.collective));
     mp_twin_collective_t *one = &b->collectives.items[item.is.collective];
     const mp_chip_figures_t *figures = &b->chip->figures;
-    one->overlap =
-        mp_overlap_order(figures, one->collective->kind, twin_order_num_members(one->collective));
+    one->overlap = twin_order_overlap(o, one->collective);
     if (op->code == MP_OP_EXCHANGE && !op->by_permutes) {
       one->overlap = mp_overlap_order(figures, MP_COLLECTIVE_ALL_TO_ALL, 0);
     }
@@ -420,7 +440,7 @@ static mp_status_t twin_order_sum_whole(order_t *o, item_t *item, mp_twin_collec
   whole->operands = operands;
   whole->digest = 0;
   one->collective = whole;
-  if (is_gather) one->overlap = mp_overlap_order(&o->b->chip->figures, whole->kind, 0);
+  if (is_gather || twin_order_is_too_small(o, whole)) one->overlap = twin_order_overlap(o, whole);
   return o->b->links->seconds(o->b->links->context, whole, &item->is.seconds);
 }
 
@@ -466,21 +486,13 @@ static uint64_t twin_order_key(const order_t *o, const mp_collective_t *collecti
   if (!mp_overlap_may_combine(&o->b->chip->figures, collective->kind)) return 0;
   const mp_groups_t *groups = collective->groups;
   const uint64_t of[] = {collective->kind, collective->operands[0].dtype,
-                         is_sum ? collective->reducer.digest : 0, groups->num_groups};
+                         is_sum ? collective->reducer.digest : 0, groups->num_groups,
+                         twin_order_is_too_small(o, collective)};
   uint64_t key = mp_hash_bytes(MP_HASH_START, of, sizeof(of));
   key = mp_hash_bytes(key, groups->offsets, (groups->num_groups + 1) * sizeof(*groups->offsets));
   key = mp_hash_bytes(key, groups->members,
                       groups->offsets[groups->num_groups] * sizeof(*groups->members));
   return key == 0 ? 1 : key;
-}
-
-static double twin_order_result_bytes(const mp_collective_t *collective) {
-  double bytes = 0;
-  for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    const mp_collective_operand_t *operand = &collective->operands[i];
-    bytes += (double)mp_operand_bytes(operand, operand->result_dims);
-  }
-  return bytes;
 }
 
 // Makes the collective of `leader` the one of all that it leads.

@@ -160,6 +160,7 @@ typedef enum {
 #define MP_CHIP_OVERLAP_FIGURES(X)                                                           \
   X(overlap_all_gather, "overlap.all_gather", NUMBER, "0 sync, 1 async, 2 decomposed")       \
   X(overlap_all_reduce, "overlap.all_reduce", NUMBER, "the same of all_reduce")              \
+  X(overlap_least, "overlap.least", BYTES, "of an all_reduce that goes on beside work")      \
   X(overlap_all_to_all, "overlap.all_to_all", NUMBER, "the same of all_to_all")              \
   X(overlap_broadcast, "overlap.broadcast", NUMBER, "the same of collective_broadcast")      \
   X(overlap_permute, "overlap.permute", NUMBER, "the same of collective_permute")            \

@@ -63,6 +63,11 @@ bool mp_overlap_sums_short(const mp_chip_figures_t *figures, int64_t elements) {
   return figures->compiler == MP_CHIP_COMPILER_TPU && elements < MP_OVERLAP_LANES;
 }
 
+bool mp_overlap_is_too_small(const mp_chip_figures_t *figures, mp_collective_kind_t kind,
+                             double bytes) {
+  return kind == MP_COLLECTIVE_ALL_REDUCE && bytes < mp_figure_or(figures->overlap_least, 0);
+}
+
 bool mp_overlap_may_combine(const mp_chip_figures_t *figures, mp_collective_kind_t kind) {
   if (kind == MP_COLLECTIVE_ALL_REDUCE) return true;
   return figures->compiler != MP_CHIP_COMPILER_TPU &&

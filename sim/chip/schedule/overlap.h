@@ -46,6 +46,11 @@ bool mp_overlap_gathers_whole(const mp_chip_figures_t *figures, uint32_t members
 // on TPUs those that fill no row of lanes.
 bool mp_overlap_sums_short(const mp_chip_figures_t *figures, int64_t elements);
 
+// Whether a collective of so many bytes is waited for whatever its kind may do: an all_reduce of
+// less than `overlap.least`.
+bool mp_overlap_is_too_small(const mp_chip_figures_t *figures, mp_collective_kind_t kind,
+                             double bytes);
+
 // Whether several of a kind may be made one: all_reduces, and on others than TPUs reduce_scatters
 // and all_gathers.
 bool mp_overlap_may_combine(const mp_chip_figures_t *figures, mp_collective_kind_t kind);

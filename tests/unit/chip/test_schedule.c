@@ -176,6 +176,18 @@ static void assert_leaders(uint32_t count, const uint64_t *keys, uint32_t num_ed
   mp_arena_release(arena);
 }
 
+// A 7x's SparseCores take over sums of 64 KiB and more; other kinds, and other chips, know no
+// least.
+static void small_sums_are_waited_for(void **state) {
+  (void)state;
+  mp_chip_figures_t figures = mp_chip_figures_none();
+  assert_false(mp_overlap_is_too_small(&figures, MP_COLLECTIVE_ALL_REDUCE, 4));
+  figures.overlap_least = 65536;
+  assert_true(mp_overlap_is_too_small(&figures, MP_COLLECTIVE_ALL_REDUCE, 49152));
+  assert_false(mp_overlap_is_too_small(&figures, MP_COLLECTIVE_ALL_REDUCE, 65536));
+  assert_false(mp_overlap_is_too_small(&figures, MP_COLLECTIVE_ALL_GATHER, 4));
+}
+
 static void test_combine(void **state) {
   (void)state;
   // Up to three bytes, one key only; work in between stays what it is.
@@ -236,6 +248,7 @@ static void flags_change_what_a_compiler_does(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(small_sums_are_waited_for),
       cmocka_unit_test(test_combine),
       cmocka_unit_test(many_make_several),
       cmocka_unit_test(tpus_add_up_short_vectors),
