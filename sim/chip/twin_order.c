@@ -306,6 +306,14 @@ static mp_status_t twin_order_pipeline(order_t *o, const mp_block_t *block) {
 
 // ---- collectives beside products ----
 
+// Whether the links leave something to win for a ring of the collective.
+static bool twin_order_links_may_ring(const order_t *o, const mp_collective_t *collective) {
+  const mp_twin_links_t *links = o->b->links;
+  const uint32_t dims = links->num_dims == NULL ? 1 : links->num_dims(links->context, collective);
+  const mp_chip_figures_t *figures = &o->b->chip->figures;
+  return mp_overlap_may_ring(figures, twin_order_num_members(collective), dims);
+}
+
 // Whether a product has enough to do for a ring: so many times what one message of it takes on a
 // link.
 static bool twin_order_is_worth_ring(const order_t *o, uint32_t product,
@@ -412,6 +420,7 @@ static void twin_order_attach(order_t *o) {
     const mp_collective_kind_t kind = one->collective->kind;
     const uint32_t product = twin_order_product_for(o, i, kind);
     if (product == ORDER_NONE || !twin_order_may_ring(o, i, product) ||
+        !twin_order_links_may_ring(o, one->collective) ||
         !twin_order_is_worth_ring(o, product, one->collective)) {
       one->overlap = mp_overlap_without_ring(&o->b->chip->figures, kind);
       continue;

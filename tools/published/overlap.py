@@ -3,8 +3,8 @@
     .venv/bin/python tools/published/overlap.py --programs FILE.py [--record FILE.json.gz ...] [--chips v5e,v6e]
                                                 [--only WORD] [--check]
 
-FILE.py has a list PROGRAMS of programs with a name, a mesh of 16 devices ({"fsdp": 4, "tp": 4}; others are left out),
-`donate`, and a function `build` of a mesh that returns a function and its arguments, which have a shape, a dtype and a
+FILE.py has a list PROGRAMS of programs with a name, a mesh of 4, 8, 16 or 64 devices ({"fsdp": 4, "tp": 4}; others are
+left out), `donate`, and a function `build` of a mesh that returns a function and its arguments, which have a shape, a dtype and a
 spec.  A record has {"results": {"program@chip": {"collectives": [[opcode, how, shape, ., ., executions], ...]}}} of the
 programs as libtpu compiled them ahead of time.  Without a record, what the model does is printed alone.
 
@@ -33,8 +33,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-PODS = {"v5e": "v5e:4x4", "v6e": "v6e:4x4", "v5p": "v5p:2x2x4", "7x": "7x:2x2x2"}
-DEVICES = 16
+GRIDS = {"v5e": {4: "2x2", 8: "2x4", 16: "4x4", 64: "8x8"}, "v6e": {4: "2x2", 8: "2x4", 16: "4x4", 64: "8x8"},
+         "v5p": {4: "2x2x1", 8: "2x2x2", 16: "2x2x4", 64: "4x4x4"}, "7x": {8: "2x2x1", 16: "2x2x2", 64: "2x4x4"}}
 ENOUGH = 0.9
 PIECES = 3  # permutes of an exchange: three splits of a merged projection are 10, a halo 2
 FAMILIES = {"all-gather": "gather", "all-reduce": "sum", "reduce-scatter": "sum", "all-to-all": "exchange",
@@ -43,11 +43,15 @@ FAMILIES = {"all-gather": "gather", "all-reduce": "sum", "reduce-scatter": "sum"
 
 # ---- what the model does ----
 
-def programs_of(path, only):
+def devices_of(program):
+  return math.prod(program.mesh.values()) if program.mesh else 0
+
+
+def programs_of(path, only, devices=None):
   spec = importlib.util.spec_from_file_location("programs", path)
   module = importlib.util.module_from_spec(spec)
   spec.loader.exec_module(module)
-  return [p for p in module.PROGRAMS if p.mesh and math.prod(p.mesh.values()) == DEVICES and only in p.name]
+  return [p for p in module.PROGRAMS if only in p.name and devices_of(p) in (devices or GRIDS["v5e"])]
 
 
 def launch(program):
@@ -69,8 +73,8 @@ def launch(program):
   jax.block_until_ready(jax.jit(named, donate_argnums=program.donate)(*arguments))
 
 
-def worker(path, only):
-  for program in programs_of(path, only):
+def worker(path, only, devices):
+  for program in programs_of(path, only, [devices]):
     try:
       launch(program)
     except Exception as e:
@@ -94,13 +98,13 @@ def executions_in(trace):
   return out
 
 
-def modelled(chip, arguments):
+def modelled(chip, arguments, devices):
   with tempfile.TemporaryDirectory() as folder:
     trace = os.path.join(folder, "t.json")
     environment = os.environ | {"JAX_PLATFORMS": "minipod", "MINIPOD_TIME": "model", "MINIPOD_VALUES": "shapes",
                                 "MINIPOD_TRACE": trace, "MINIPOD_TRACE_EVENTS": "10000000",
-                                "MINIPOD_TOPOLOGY": PODS[chip] + " hbm:256GiB launch_latency:1ns"}
-    command = [sys.executable, __file__, "--worker", "--programs", arguments.programs, "--only", arguments.only]
+                                "MINIPOD_TOPOLOGY": f"{chip}:{GRIDS[chip][devices]} hbm:256GiB launch_latency:1ns"}
+    command = [sys.executable, __file__, "--worker", str(devices), "--programs", arguments.programs, "--only", arguments.only]
     subprocess.run(command, env=environment, check=True)
     return executions_in(trace)
 
@@ -190,16 +194,21 @@ def main():
   parser.add_argument("--chips", default="v5e,v6e,v5p")
   parser.add_argument("--only", default="")
   parser.add_argument("--check", action="store_true")
-  parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+  parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
   arguments = parser.parse_args()
   if arguments.worker:
-    worker(arguments.programs, arguments.only)
+    worker(arguments.programs, arguments.only, arguments.worker)
     return
   results = {}
   for path in arguments.record:
     results.update({k: r for k, r in read(path).items() if "error" not in r})
   programs = programs_of(arguments.programs, arguments.only)
-  good = [compare(chip, programs, modelled(chip, arguments), results) for chip in arguments.chips.split(",")]
+  good = []
+  for chip in arguments.chips.split(","):
+    mine = {}
+    for devices in sorted({devices_of(p) for p in programs} & set(GRIDS[chip])):
+      mine |= modelled(chip, arguments, devices)
+    good.append(compare(chip, programs, mine, results))
   if arguments.check and not all(good):
     raise SystemExit(f"less than {ENOUGH:.0%} agree")
 

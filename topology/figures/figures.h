@@ -157,25 +157,26 @@ typedef enum {
   X(attention_heads, "attention.heads", LIST, "by 128 wide ones: 64, 256; and in backward ones")
 
 // How collectives are done (sim/chip/schedule/README.md).
-#define MP_CHIP_OVERLAP_FIGURES(X)                                                           \
-  X(overlap_all_gather, "overlap.all_gather", NUMBER, "0 sync, 1 async, 2 decomposed")       \
-  X(overlap_all_reduce, "overlap.all_reduce", NUMBER, "the same of all_reduce")              \
-  X(overlap_least, "overlap.least", BYTES, "of an all_reduce that goes on beside work")      \
-  X(overlap_all_to_all, "overlap.all_to_all", NUMBER, "the same of all_to_all")              \
-  X(overlap_broadcast, "overlap.broadcast", NUMBER, "the same of collective_broadcast")      \
-  X(overlap_permute, "overlap.permute", NUMBER, "the same of collective_permute")            \
-  X(overlap_scatter, "overlap.reduce_scatter", NUMBER, "the same of reduce_scatter")         \
-  X(overlap_ring_members, "overlap.ring_members", NUMBER, "most members of rings")           \
-  X(overlap_ring_work, "overlap.ring_work", NUMBER, "least product by message of rings")     \
-  X(overlap_no_ring, "overlap.no_ring", NUMBER, "0 sync, 1 async: gathers without one")      \
-  X(overlap_carried, "overlap.carried", NUMBER, "1: products carry gathers beside work")     \
-  X(overlap_whole_gathers, "overlap.whole_gathers", NUMBER, "1: all devices gather by sums") \
-  X(overlap_whole_sums, "overlap.whole_sums", NUMBER, "1: scatters of all devices sum all")  \
-  X(overlap_combine, "overlap.combine", BYTES, "of collectives that are made one")           \
-  X(overlap_pipeline, "overlap.pipeline", NUMBER, "1: beside other rounds of a loop")        \
-  X(overlap_tracks, "overlap.tracks", NUMBER, "collectives that go on at a time")            \
-  X(overlap_started, "overlap.started", NUMBER, "collectives started at a time at most")     \
-  X(overlap_units, "overlap.units", NUMBER, "of `product.units`, what one of them takes")    \
+#define MP_CHIP_OVERLAP_FIGURES(X)                                                                \
+  X(overlap_all_gather, "overlap.all_gather", NUMBER, "0 sync, 1 async, 2 decomposed")            \
+  X(overlap_all_reduce, "overlap.all_reduce", NUMBER, "the same of all_reduce")                   \
+  X(overlap_least, "overlap.least", BYTES, "of an all_reduce that goes on beside work")           \
+  X(overlap_all_to_all, "overlap.all_to_all", NUMBER, "the same of all_to_all")                   \
+  X(overlap_broadcast, "overlap.broadcast", NUMBER, "the same of collective_broadcast")           \
+  X(overlap_permute, "overlap.permute", NUMBER, "the same of collective_permute")                 \
+  X(overlap_scatter, "overlap.reduce_scatter", NUMBER, "the same of reduce_scatter")              \
+  X(overlap_ring_members, "overlap.ring_members", NUMBER, "most members of rings")                \
+  X(overlap_ring_dims, "overlap.ring_dims", NUMBER, "1: groups have the links of all dimensions") \
+  X(overlap_ring_work, "overlap.ring_work", NUMBER, "least product by message of rings")          \
+  X(overlap_no_ring, "overlap.no_ring", NUMBER, "0 sync, 1 async: gathers without one")           \
+  X(overlap_carried, "overlap.carried", NUMBER, "1: products carry gathers beside work")          \
+  X(overlap_whole_gathers, "overlap.whole_gathers", NUMBER, "1: all devices gather by sums")      \
+  X(overlap_whole_sums, "overlap.whole_sums", NUMBER, "1: scatters of all devices sum all")       \
+  X(overlap_combine, "overlap.combine", BYTES, "of collectives that are made one")                \
+  X(overlap_pipeline, "overlap.pipeline", NUMBER, "1: beside other rounds of a loop")             \
+  X(overlap_tracks, "overlap.tracks", NUMBER, "collectives that go on at a time")                 \
+  X(overlap_started, "overlap.started", NUMBER, "collectives started at a time at most")          \
+  X(overlap_units, "overlap.units", NUMBER, "of `product.units`, what one of them takes")         \
   X(overlap_lost, "overlap.lost", NUMBER, "share that products beside one of them lose")
 
 // Member, key (group and name), type, meaning. Types: COMPILER; NUMBER, above 0 or 0; TIME in

@@ -34,6 +34,10 @@ mp_overlap_t mp_overlap_order(const mp_chip_figures_t *figures, mp_collective_ki
 // absent; scatters on TPUs as all_reduces are.
 mp_overlap_t mp_overlap_without_ring(const mp_chip_figures_t *figures, mp_collective_kind_t kind);
 
+// Whether a ring could be sooner done than the collective of the group, whose members lie along so
+// many dimensions of the network.
+bool mp_overlap_may_ring(const mp_chip_figures_t *figures, uint32_t members, uint32_t num_dims);
+
 // Whether gathers go on beside work in kernels of products alone: without one before their end they
 // are waited for.
 bool mp_overlap_is_carried(const mp_chip_figures_t *figures);

@@ -73,6 +73,24 @@ mp_status_t mp_model_collective_seconds(void *context, const mp_collective_t *co
   return NULL;
 }
 
+uint32_t mp_model_collective_dims(void *context, const mp_collective_t *collective) {
+  const mp_model_program_t *program = context;
+  const mp_pod_t *pod = mp_network_pod(program->model->network);
+  const mp_groups_t *groups = collective->groups;
+  if (groups == NULL || groups->num_groups == 0) return 1;
+  const int32_t *ids = program->ids;
+  const mp_pod_device_t *first = mp_pod_device(pod, ids[groups->members[groups->offsets[0]]]);
+  uint32_t num_dims = 0;
+  for (int32_t dim = 0; dim < mp_pod_info(pod)->num_dims; ++dim) {
+    bool differs = false;
+    for (uint32_t i = groups->offsets[0]; i < groups->offsets[1]; ++i) {
+      differs |= mp_pod_device(pod, ids[groups->members[i]])->coords[dim] != first->coords[dim];
+    }
+    num_dims += differs;
+  }
+  return num_dims;
+}
+
 // ---- Ends ----
 
 static void model_program_free_variants(mp_model_program_t *program) {

@@ -178,6 +178,20 @@ static void assert_leaders(uint32_t count, const uint64_t *keys, uint32_t num_ed
 
 // A 7x's SparseCores take over sums of 64 KiB and more; other kinds, and other chips, know no
 // least.
+// Groups of two win nothing with a ring, nor, where groups have the links of all dimensions, those
+// of 2x2 chips; cubes of eight do.
+static void rings_need_members(void **state) {
+  (void)state;
+  mp_chip_figures_t figures = mp_chip_figures_none();
+  assert_false(mp_overlap_may_ring(&figures, 2, 1));
+  assert_true(mp_overlap_may_ring(&figures, 4, 2));
+  figures.overlap_ring_dims = 1;
+  assert_false(mp_overlap_may_ring(&figures, 2, 0));
+  assert_true(mp_overlap_may_ring(&figures, 4, 1));
+  assert_false(mp_overlap_may_ring(&figures, 4, 2));
+  assert_true(mp_overlap_may_ring(&figures, 8, 3));
+}
+
 static void small_sums_are_waited_for(void **state) {
   (void)state;
   mp_chip_figures_t figures = mp_chip_figures_none();
@@ -248,6 +262,7 @@ static void flags_change_what_a_compiler_does(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(rings_need_members),
       cmocka_unit_test(small_sums_are_waited_for),
       cmocka_unit_test(test_combine),
       cmocka_unit_test(many_make_several),
