@@ -50,6 +50,7 @@ static mp_packet_node_t *packet_make_node(mp_world_t *world, uint32_t from,
   node->packet = (mp_packet_t){.from = from, .envelope = *envelope};
   node->world = world;
   node->block = NULL;
+  node->segment = NULL;
   return node;
 }
 
@@ -83,8 +84,15 @@ void mp_packet_release(mp_packet_t *packet) {
   if (packet == NULL) return;
   mp_packet_node_t *node = (mp_packet_node_t *)packet;
   // In a forked child the reference is the parent's.
-  if (node->world->generation == mp_process_generation()) mp_payload_block_release(node->block);
+  if (node->world->generation == mp_process_generation()) {
+    mp_payload_block_release(node->block);
+    mp_segment_release(node->segment);
+  }
   mp_free(node);
+}
+
+void mp_packet_keep_segment(mp_packet_t *packet, mp_segment_t *segment) {
+  ((mp_packet_node_t *)packet)->segment = mp_segment_retain(segment);
 }
 
 void *mp_packet_note(mp_packet_t *packet) {

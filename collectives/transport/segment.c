@@ -35,6 +35,7 @@ typedef struct {
   // Set by the owner shortly before its end, and looked at after that end: it publishes nothing.
   atomic_bool is_explained;
   mp_doorbell_t doorbell;
+  atomic_uint num_knocks;  // grows after a door was knocked at, and before the bell
   // Stack of free blocks that the owner has not seen yet. A lock in shared memory would stay taken
   // when a process dies with it, so this is the one word by which others change the heap.
   _Alignas(64) _Atomic uint64_t returned;
@@ -236,6 +237,10 @@ bool mp_segment_is_explained(const mp_segment_t *segment) {
 
 uint32_t mp_segment_num_rings(const mp_segment_t *segment) {
   return segment->head->num_rings;
+}
+
+atomic_uint *mp_segment_num_knocks(mp_segment_t *segment) {
+  return &segment->head->num_knocks;
 }
 
 mp_ring_t *mp_segment_ring(mp_segment_t *segment, uint32_t index) {

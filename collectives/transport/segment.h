@@ -20,6 +20,42 @@
 
 typedef struct mp_segment_s mp_segment_t;
 
+// What another process needs to map a segment.
+typedef struct {
+  int64_t pid;
+  int64_t fd;
+  uint64_t cookie[2];  // random: proves that the file found is the one meant
+} mp_segment_address_t;
+
+// ---- Doors ----
+
+// What a process says of itself that comes back into its job (world_return.h). Gaps and the rest of
+// texts are zero.
+typedef struct {
+  uint64_t incarnation;  // random, not 0
+  uint32_t rank;
+  uint32_t zero;
+  int64_t pid;
+  mp_segment_address_t address;  // all zero: it shares no memory with whom it tells this
+  char hostname[64];
+} mp_knock_t;
+
+typedef enum {
+  MP_DOOR_IDLE,
+  MP_DOOR_WRITING,   // by the one who knocks
+  MP_DOOR_KNOCKED,   // the owner has to look
+  MP_DOOR_READING,   // the owner does
+  MP_DOOR_ANSWERED,  // in `answer`
+} mp_door_state_t;
+
+// Where a process knocks before it has a ring again. One that dies meanwhile leaves the door in any
+// state, and its successor takes it over.
+typedef struct {
+  _Alignas(64) atomic_uint state;
+  uint32_t answer;  // a status code
+  mp_knock_t knock;
+} mp_door_t;
+
 // ---- Rings ----
 
 enum { MP_RING_SLOTS = 256, MP_INLINE_BYTES = 64 };
@@ -43,16 +79,10 @@ typedef struct {
   // reader a bell, which may be a system call, for each slot that it empties.
   atomic_uint writer_waits;
   _Alignas(64) mp_ring_slot_t slots[MP_RING_SLOTS];
+  mp_door_t door;
 } mp_ring_t;
 
 // ---- Life ----
-
-// What another process needs to map a segment.
-typedef struct {
-  int64_t pid;
-  int64_t fd;
-  uint64_t cookie[2];  // random: proves that the file found is the one meant
-} mp_segment_address_t;
 
 // A new segment, owned by this process, with `num_rings` rings. `num_processes` is how many
 // processes of the host have segments, because each of them maps all. RESOURCE_EXHAUSTED when the
@@ -78,6 +108,8 @@ bool mp_segment_is_explained(const mp_segment_t *segment);
 // The rings: how many there are (mp_segment_num_rings), and one of them (mp_segment_ring).
 uint32_t mp_segment_num_rings(const mp_segment_t *segment);
 mp_ring_t *mp_segment_ring(mp_segment_t *segment, uint32_t index);
+// Counts the knocks at all doors, so that the owner need not look at each.
+atomic_uint *mp_segment_num_knocks(mp_segment_t *segment);
 
 // ---- Payload blocks ----
 

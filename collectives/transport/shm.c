@@ -3,64 +3,26 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collectives/transport/world_impl.h"
+#include "collectives/transport/shm_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
-#include "sim/base/containers/list.h"
 #include "sim/base/log.h"
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
-
-// A message that did not fit into a ring.
-typedef struct shm_late_s {
-  struct shm_late_s *next;
-  mp_envelope_t envelope;
-  mp_payload_block_t *block;
-} shm_late_t;
-
-typedef struct {
-  uint32_t rank;
-  mp_segment_t *segment;
-  mp_ring_t *out;             // in the peer's segment
-  mp_ring_t *in;              // in ours
-  unsigned head;              // of `out`; under the peer's send_lock
-  unsigned tail;              // of `in`; the world's thread's, as all that names no lock
-  int64_t pid;                // 0: not watched (any more)
-  int pidfd;                  // -1: the kernel has none
-  double dead_since;          // 0: alive; its goodbye may still lie in `in`
-  bool is_damaged;            // what is in `in` makes no sense any more
-  bool is_buried;             // nobody reads `out` any more; under the peer's send_lock
-  MP_QUEUE(shm_late_t) late;  // under the peer's send_lock
-  // Whether there are any, for looking without the lock: the world's thread asks in each round, for
-  // each peer. Changed under the lock; set before the bell is rung, cleared after the last message
-  // is in the ring or given up.
-  atomic_bool has_late;
-} shm_peer_t;
-
-typedef struct {
-  mp_transport_t base;
-  mp_world_t *world;
-  mp_segment_t *own;
-  double grace_s;
-  uint32_t num_peers;
-  shm_peer_t *peers;     // dense
-  shm_peer_t **by_rank;  // NULL: not reached this way
-  bool lacks_memory;     // there was no memory for a packet in a ring; used by the progress thread
-} shm_t;
 
 // How soon to look again for memory, because nobody rings when there is some.
 enum { MP_SHM_RETRY_US = 1000 };
 
 // ---- Sending ----
 
-static bool shm_has_room(shm_peer_t *peer) {
+static bool shm_has_room(mp_shm_peer_t *peer) {
   // The load is the other side of the reader's store in shm_receive: the slots before that tail
   // have been read. For shm_await_room it has to be in the one order of all threads, too.
   return peer->head - atomic_load(&peer->out->tail) < MP_RING_SLOTS;
 }
 
 // True when the ring has room. Otherwise the peer will ring when it has taken something.
-static bool shm_await_room(shm_peer_t *peer) {
+static bool shm_await_room(mp_shm_peer_t *peer) {
   if (shm_has_room(peer)) return true;
   // The reader moves its tail before it looks whether somebody waits, both in the one order of all
   // threads: either it sees this, or the second look here sees the room.
@@ -69,7 +31,7 @@ static bool shm_await_room(shm_peer_t *peer) {
 }
 
 // Puts a message into a ring that has room.
-static void shm_put(shm_t *self, shm_peer_t *peer, const mp_envelope_t *envelope,
+static void shm_put(mp_shm_t *self, mp_shm_peer_t *peer, const mp_envelope_t *envelope,
                     mp_payload_block_t *block) {
   mp_lock_assert_held(&self->world->peers[peer->rank].send_lock);
   MP_ASSERT(shm_has_room(peer));
@@ -90,11 +52,11 @@ static void shm_put(shm_t *self, shm_peer_t *peer, const mp_envelope_t *envelope
   atomic_store_explicit(&peer->out->head, ++peer->head, memory_order_release);
 }
 
-static mp_status_t shm_put_off(shm_peer_t *peer, const mp_envelope_t *envelope,
+static mp_status_t shm_put_off(mp_shm_peer_t *peer, const mp_envelope_t *envelope,
                                mp_payload_block_t *block) {
-  shm_late_t *late = mp_malloc(sizeof(*late));
+  mp_shm_late_t *late = mp_malloc(sizeof(*late));
   MP_RETURN_IF_NULL(late);
-  *late = (shm_late_t){.envelope = *envelope, .block = block};
+  *late = (mp_shm_late_t){.envelope = *envelope, .block = block};
   if (block != NULL) mp_payload_block_retain(block);
   MP_QUEUE_PUSH(&peer->late, late, next);
   atomic_store(&peer->has_late, true);
@@ -103,8 +65,8 @@ static mp_status_t shm_put_off(shm_peer_t *peer, const mp_envelope_t *envelope,
 
 static mp_status_t shm_send(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
                             mp_payload_block_t *block) {
-  shm_t *self = (shm_t *)transport;
-  shm_peer_t *peer = self->by_rank[to];
+  mp_shm_t *self = (mp_shm_t *)transport;
+  mp_shm_peer_t *peer = self->by_rank[to];
   MP_ASSERT(peer != NULL && peer->rank == to);
   mp_lock_assert_held(&self->world->peers[to].send_lock);
   if (block != NULL && block->payload.bytes > MP_INLINE_BYTES &&
@@ -125,8 +87,8 @@ static mp_status_t shm_send(mp_transport_t *transport, uint32_t to, const mp_env
   return NULL;
 }
 
-static void shm_drop_first_late(shm_peer_t *peer) {
-  shm_late_t *late = peer->late.first;
+void mp_shm_drop_first_late(mp_shm_peer_t *peer) {
+  mp_shm_late_t *late = peer->late.first;
   MP_ASSERT(late->next != NULL || late == peer->late.last);
   MP_QUEUE_POP(&peer->late, next);
   if (peer->late.first == NULL) atomic_store(&peer->has_late, false);
@@ -136,7 +98,7 @@ static void shm_drop_first_late(shm_peer_t *peer) {
 
 // True when the first message that waits need not be sent any more: a process that has left waits
 // for nothing but our goodbye, and a dead one for nothing at all.
-static bool shm_is_in_vain(const shm_t *self, const shm_peer_t *peer) {
+static bool shm_is_in_vain(const mp_shm_t *self, const mp_shm_peer_t *peer) {
   // Set by this same thread.
   if (!atomic_load(&self->world->peers[peer->rank].is_gone)) return false;
   bool is_alive = peer->pid != 0 && peer->dead_since == 0;
@@ -144,7 +106,7 @@ static bool shm_is_in_vain(const shm_t *self, const shm_peer_t *peer) {
 }
 
 // Moves messages that wait into the ring, as far as there is room.
-static bool shm_catch_up(shm_t *self, shm_peer_t *peer) {
+static bool shm_catch_up(mp_shm_t *self, mp_shm_peer_t *peer) {
   // Relaxed: whoever puts a message off rings afterwards, and the thread has read the bell.
   if (!atomic_load_explicit(&peer->has_late, memory_order_relaxed)) return false;
   mp_peer_state_t *state = &self->world->peers[peer->rank];
@@ -155,7 +117,7 @@ static bool shm_catch_up(shm_t *self, shm_peer_t *peer) {
       if (!shm_await_room(peer)) break;
       shm_put(self, peer, &peer->late.first->envelope, peer->late.first->block);
     }
-    shm_drop_first_late(peer);
+    mp_shm_drop_first_late(peer);
     did = true;
   }
   mp_unlock(&state->send_lock);
@@ -168,7 +130,7 @@ static bool shm_catch_up(shm_t *self, shm_peer_t *peer) {
 // A peer has sent what makes no sense: it counts as lost. What else comes from it is taken and
 // dropped, so that its ring does not fill up: a process that leaves waits until all that it has
 // sent was taken.
-static void shm_lose_for_damage(shm_t *self, shm_peer_t *peer, const char *what) {
+static void shm_lose_for_damage(mp_shm_t *self, mp_shm_peer_t *peer, const char *what) {
   peer->is_damaged = true;
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(self->world, peer->rank, name);
@@ -177,7 +139,7 @@ static void shm_lose_for_damage(shm_t *self, shm_peer_t *peer, const char *what)
 }
 
 // Takes one message; false: there is no memory for it, and it stays in the ring.
-static bool shm_take_slot(shm_t *self, shm_peer_t *peer, const mp_ring_slot_t *slot) {
+static bool shm_take_slot(mp_shm_t *self, mp_shm_peer_t *peer, const mp_ring_slot_t *slot) {
   if (peer->is_damaged) return true;
   mp_world_t *world = self->world;
   mp_packet_t *packet = NULL;
@@ -191,13 +153,14 @@ static bool shm_take_slot(shm_t *self, shm_peer_t *peer, const mp_ring_slot_t *s
       return true;
     }
     packet = mp_packet_create(world, peer->rank, &slot->envelope, block);
+    if (packet != NULL) mp_packet_keep_segment(packet, peer->segment);
   }
   if (packet == NULL) return false;
   mp_world_arrive(world, packet);
   return true;
 }
 
-static bool shm_receive(shm_t *self, shm_peer_t *peer) {
+static bool shm_receive(mp_shm_t *self, mp_shm_peer_t *peer) {
   // Acquire, with shm_put in the other process: the slots up to here are written.
   unsigned head = atomic_load_explicit(&peer->in->head, memory_order_acquire);
   if (head == peer->tail) return false;
@@ -221,22 +184,24 @@ static bool shm_receive(shm_t *self, shm_peer_t *peer) {
 }
 
 static bool shm_progress(mp_transport_t *transport) {
-  shm_t *self = (shm_t *)transport;
+  mp_shm_t *self = (mp_shm_t *)transport;
   bool did = false;
   self->lacks_memory = false;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
+    if (!mp_shm_is_there(&self->peers[i])) continue;
     did |= shm_receive(self, &self->peers[i]);
     did |= shm_catch_up(self, &self->peers[i]);
   }
+  did |= mp_shm_open_doors(self);
   return did;
 }
 
 static uint32_t shm_poll_after_us(mp_transport_t *transport) {
-  return ((const shm_t *)transport)->lacks_memory ? MP_SHM_RETRY_US : 0;
+  return ((const mp_shm_t *)transport)->lacks_memory ? MP_SHM_RETRY_US : 0;
 }
 
 // Releases the payloads that a dead peer has not taken out of its ring: nobody else would.
-static void shm_take_back(shm_t *self, shm_peer_t *peer) {
+static void shm_take_back(mp_shm_t *self, mp_shm_peer_t *peer) {
   mp_lock_t *lock = &self->world->peers[peer->rank].send_lock;
   mp_lock(lock);
   // It does not move any more. The payloads of the slots before it were the dead process' own to
@@ -251,7 +216,7 @@ static void shm_take_back(shm_t *self, shm_peer_t *peer) {
 }
 
 // A peer that is dead counts as lost, unless it has said goodbye, by which it counts already.
-static void shm_bury(shm_t *self, shm_peer_t *peer) {
+void mp_shm_bury(mp_shm_t *self, mp_shm_peer_t *peer) {
   (void)shm_receive(self, peer);  // what it sent before it died
   // If there is no memory for that, the loss has to wait: the next tick tries again.
   if (atomic_load(&peer->in->head) != peer->tail) return;
@@ -265,20 +230,21 @@ static void shm_bury(shm_t *self, shm_peer_t *peer) {
   shm_take_back(self, peer);
 }
 
-static bool shm_is_dead(const shm_peer_t *peer) {
+bool mp_shm_is_dead(const mp_shm_peer_t *peer) {
   return peer->pid != 0 && mp_process_has_ended(peer->pid, peer->pidfd);
 }
 
-static bool shm_is_gone(const shm_t *self, const shm_peer_t *peer) {
+static bool shm_is_gone(const mp_shm_t *self, const mp_shm_peer_t *peer) {
   return atomic_load(&self->world->peers[peer->rank].is_gone);
 }
 
 // A process that was killed cannot report it. The lowest rank that is left on the host does, at
 // once, because the launcher may end that one soon, too.
-static void shm_tell(const shm_t *self, const shm_peer_t *dead) {
+static void shm_tell(const mp_shm_t *self, const mp_shm_peer_t *dead) {
   if (shm_is_gone(self, dead) || mp_segment_is_explained(dead->segment)) return;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
-    const shm_peer_t *peer = &self->peers[i];
+    const mp_shm_peer_t *peer = &self->peers[i];
+    if (!mp_shm_is_there(peer)) continue;
     bool is_left = peer->dead_since == 0 && !shm_is_gone(self, peer);
     if (is_left && peer->rank < self->world->rank) return;
   }
@@ -288,23 +254,24 @@ static void shm_tell(const shm_t *self, const shm_peer_t *dead) {
 }
 
 static void shm_tick(mp_transport_t *transport) {
-  shm_t *self = (shm_t *)transport;
+  mp_shm_t *self = (mp_shm_t *)transport;
   double now = mp_clock_seconds();
   for (uint32_t i = 0; i < self->num_peers; ++i) {
-    shm_peer_t *peer = &self->peers[i];
-    if (!shm_is_dead(peer)) continue;
+    mp_shm_peer_t *peer = &self->peers[i];
+    if (!mp_shm_is_there(peer) || !mp_shm_is_dead(peer)) continue;
     if (peer->dead_since == 0) {
       peer->dead_since = now;
       (void)shm_receive(self, peer);  // its goodbye may be there
       shm_tell(self, peer);
     }
-    if (now - peer->dead_since >= self->grace_s) shm_bury(self, peer);
+    if (now - peer->dead_since >= self->grace_s) mp_shm_bury(self, peer);
   }
 }
 
 static bool shm_drained(mp_transport_t *transport) {
-  shm_t *self = (shm_t *)transport;
+  mp_shm_t *self = (mp_shm_t *)transport;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
+    if (!mp_shm_is_there(&self->peers[i])) continue;
     // Acquire, by the default: who sees that nothing is late sees it in the ring, which outlives
     // this process.
     if (atomic_load(&self->peers[i].has_late)) return false;
@@ -315,10 +282,11 @@ static bool shm_drained(mp_transport_t *transport) {
 // ---- Life ----
 
 static void shm_release(mp_transport_t *transport) {
-  shm_t *self = (shm_t *)transport;
+  mp_shm_t *self = (mp_shm_t *)transport;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
-    shm_peer_t *peer = &self->peers[i];
-    while (peer->late.first != NULL) shm_drop_first_late(peer);
+    mp_shm_peer_t *peer = &self->peers[i];
+    if (!mp_shm_is_there(peer)) continue;
+    while (peer->late.first != NULL) mp_shm_drop_first_late(peer);
     if (peer->pidfd >= 0) close(peer->pidfd);
     mp_segment_release(peer->segment);
   }
@@ -340,43 +308,56 @@ static const mp_transport_ops_t g_shm_ops = {
 
 mp_status_t mp_shm_create(mp_world_t *world, mp_segment_t *own, double grace_s,
                           mp_transport_t **out_transport) {
-  shm_t *self = mp_calloc(1, sizeof(*self));
+  mp_shm_t *self = mp_calloc(1, sizeof(*self));
   MP_RETURN_IF_NULL(self);
   self->base.ops = &g_shm_ops;
   self->world = world;
   self->own = mp_segment_retain(own);
   self->grace_s = grace_s;
-  uint32_t most = mp_segment_num_rings(own);
-  self->peers = mp_calloc(most, sizeof(*self->peers));
-  self->by_rank = mp_calloc(world->size, sizeof(shm_peer_t *));
+  self->peers = mp_calloc(mp_segment_num_rings(own), sizeof(*self->peers));
+  self->by_rank = mp_calloc(world->size, sizeof(mp_shm_peer_t *));
   if (self->peers == NULL || self->by_rank == NULL) {
     shm_release(&self->base);
     return mp_status_out_of_memory();
   }
+  self->num_peers = mp_segment_num_rings(own);
   *out_transport = &self->base;
   return NULL;
 }
 
+void mp_shm_connect(mp_shm_t *self, mp_shm_peer_t *peer, mp_segment_t *segment, int64_t pid) {
+  const mp_world_t *world = self->world;
+  const mp_peer_t *own = &world->peers[world->rank].peer;
+  peer->segment = mp_segment_retain(segment);
+  peer->out = mp_segment_ring(segment, own->rank_on_host);
+  peer->in = mp_segment_ring(self->own, world->peers[peer->rank].peer.rank_on_host);
+  // A predecessor of this process may have come so far. What is in our own ring may be the peer's.
+  peer->head = atomic_load(&peer->out->head);
+  peer->dead_since = 0;
+  peer->is_damaged = false;
+  peer->is_buried = false;
+  peer->pid = 0;
+  peer->pidfd = -1;
+  if (pid == getpid()) return;
+  peer->pid = pid;
+  peer->pidfd = mp_process_open(pid);
+}
+
 mp_status_t mp_shm_add_peer(mp_transport_t *transport, uint32_t rank, mp_segment_t *segment,
                             int64_t pid) {
-  shm_t *self = (shm_t *)transport;
+  mp_shm_t *self = (mp_shm_t *)transport;
   const mp_world_t *world = self->world;
   uint32_t own_index = world->peers[world->rank].peer.rank_on_host;
   uint32_t index = world->peers[rank].peer.rank_on_host;
   uint32_t most = mp_segment_num_rings(self->own);
-  if (index >= most || own_index >= mp_segment_num_rings(segment) || self->num_peers >= most) {
+  if (index >= most || own_index >= mp_segment_num_rings(segment) ||
+      mp_shm_is_there(&self->peers[index])) {
     return mp_status_make(MP_INTERNAL, "no ring between ranks %u and %u", world->rank, rank);
   }
-  shm_peer_t *peer = &self->peers[self->num_peers++];
-  *peer = (shm_peer_t){.rank = rank,
-                       .segment = mp_segment_retain(segment),
-                       .out = mp_segment_ring(segment, own_index),
-                       .in = mp_segment_ring(self->own, index),
-                       .pidfd = -1};
-  if (pid != getpid()) {
-    peer->pid = pid;
-    peer->pidfd = mp_process_open(pid);
-  }
+  mp_shm_peer_t *peer = &self->peers[index];
+  peer->rank = rank;
+  mp_shm_connect(self, peer, segment, pid);
   self->by_rank[rank] = peer;
+  atomic_store_explicit(&peer->is_there, true, memory_order_release);
   return NULL;
 }

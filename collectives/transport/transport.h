@@ -62,6 +62,9 @@ bool mp_transport_close(mp_transport_t *transport, double timeout_s);
 // (may be NULL). NULL when memory is short; the reference then stays the caller's. Any thread.
 mp_packet_t *mp_packet_create(mp_world_t *world, uint32_t from, const mp_envelope_t *envelope,
                               mp_payload_block_t *block);
+// The packet's block lies in this segment, whose owner may have ended, and another process may be
+// in its place, before the packet is released: so the mapping lives as long as the packet.
+void mp_packet_keep_segment(mp_packet_t *packet, mp_segment_t *segment);
 // The same with a copy of up to MP_INLINE_BYTES bytes inside the packet.
 mp_packet_t *mp_packet_create_inline(mp_world_t *world, uint32_t from,
                                      const mp_envelope_t *envelope, const void *data, size_t bytes);

@@ -50,7 +50,7 @@ void mp_world_peer_name(const mp_world_t *world, uint32_t rank, char out_text[MP
     snprintf(out_text, MP_PEER_NAME_BYTES, "process %" PRIu32, rank);
   } else {
     snprintf(out_text, MP_PEER_NAME_BYTES, "process %" PRIu32 " (pid %" PRId64 " on host %s)", rank,
-             peer->pid, hostname);
+             atomic_load(&peer->pid), hostname);
   }
 }
 
@@ -75,7 +75,10 @@ mp_status_t mp_world_create(uint32_t rank, uint32_t size, mp_world_t **out_world
   }
   for (int i = 0; i < MP_WORLD_CHANNELS; ++i) {
     world->channels[i].was_told = mp_calloc(size, sizeof(bool));
-    if (world->channels[i].was_told == NULL) goto no_memory;
+    world->channels[i].incarnations = mp_calloc(size, sizeof(uint64_t));
+    if (world->channels[i].was_told == NULL || world->channels[i].incarnations == NULL) {
+      goto no_memory;
+    }
   }
   world->peers = mp_calloc(size, sizeof(*world->peers));
   if (world->peers == NULL) goto no_memory;
@@ -107,19 +110,28 @@ void mp_world_release(mp_world_t *world) {
   }
   mp_packet_list_clear(&world->inbox);
   mp_packet_list_clear(&world->blobs);
+  mp_packet_list_clear(&world->welcomes);
+  mp_free(world->memo.bytes);
+  mp_free(world->told.bytes);
   for (int i = 0; i < MP_WORLD_CHANNELS; ++i) {
     mp_packet_list_clear(&world->channels[i].backlog);
     mp_free(world->channels[i].was_told);
+    mp_free(world->channels[i].incarnations);
     mp_lock_deinit(&world->channels[i].calls);
   }
   for (uint32_t i = 0; i < world->num_transports; ++i) {
     world->transports[i]->ops->release(world->transports[i]);
   }
   for (uint32_t i = 0; world->peers != NULL && i < world->size; ++i) {
-    mp_status_release(world->peers[i].why);
+    mp_status_release(atomic_load(&world->peers[i].why));
     mp_lock_deinit(&world->peers[i].send_lock);
   }
   mp_free(world->peers);
+  for (mp_bygone_t *bygone; (bygone = world->bygones) != NULL;) {
+    world->bygones = bygone->next;
+    mp_status_release(bygone->why);
+    mp_free(bygone);
+  }
   mp_segment_release(world->segment);
   pthread_cond_destroy(&world->changed);
   mp_lock_deinit(&world->lock);
@@ -149,11 +161,10 @@ static bool world_take_inbox(mp_world_t *world) {
 mp_status_t mp_world_loss(const mp_world_t *world, uint32_t rank) {
   // Acquire, with the release in mp_world_lose: who sees the flag may read the reason.
   if (!atomic_load_explicit(&world->peers[rank].is_gone, memory_order_acquire)) return NULL;
-  return mp_status_retain(world->peers[rank].why);
+  return mp_status_retain(atomic_load(&world->peers[rank].why));
 }
 
-// Gives a channel's handler the packets that came before it, in order, and then the losses.
-static void world_catch_up(mp_world_t *world, mp_channel_state_t *channel) {
+void mp_world_catch_up(mp_world_t *world, mp_channel_state_t *channel) {
   mp_lock(&channel->calls);
   while (channel->is_attached) {
     mp_packet_t *packet = mp_packet_list_pop(&channel->backlog);
@@ -184,7 +195,7 @@ static bool world_deliver_news(mp_world_t *world) {
     // Cleared before the news are looked at: what comes after that look sets the flag again. It is
     // read as it is cleared, so that whatever came before the flag that this clears is seen below.
     (void)atomic_exchange(&channel->has_news, false);
-    world_catch_up(world, channel);
+    mp_world_catch_up(world, channel);
     did = true;
   }
   return did;
@@ -288,6 +299,10 @@ void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
     mp_world_take_blob(world, packet);
     return;
   }
+  if (is_own && word == MP_WORLD_WELCOME) {
+    mp_world_take_welcome(world, packet);
+    return;
+  }
   if (is_own && word == MP_WORLD_GOODBYE) {
     world_take_goodbye(world, packet);
   }
@@ -305,23 +320,27 @@ void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
   mp_unlock(&channel->calls);
 }
 
-void mp_world_lose(mp_world_t *world, uint32_t rank, mp_status_t why) {
+bool mp_world_note_loss(mp_world_t *world, uint32_t rank, mp_status_t why) {
   MP_ASSERT(rank < world->size && why != NULL);
+  mp_lock_assert_held(&world->lock);
   mp_peer_state_t *peer = &world->peers[rank];
+  if (atomic_load(&peer->is_gone)) {
+    mp_status_release(why);
+    return false;
+  }
+  atomic_store(&peer->why, why);
+  // After the reason.
+  atomic_store_explicit(&peer->is_gone, true, memory_order_release);
+  pthread_cond_broadcast(&world->changed);
+  return true;
+}
+
+void mp_world_lose(mp_world_t *world, uint32_t rank, mp_status_t why) {
   mp_lock(&world->lock);
   // Under the lock for those who wait for the loss: they look, and go to sleep, in one step.
-  bool is_news = !atomic_load(&peer->is_gone);
-  if (is_news) {
-    peer->why = why;
-    // After the reason, which never changes again.
-    atomic_store_explicit(&peer->is_gone, true, memory_order_release);
-    pthread_cond_broadcast(&world->changed);
-  }
+  const bool is_news = mp_world_note_loss(world, rank, why);
   mp_unlock(&world->lock);
-  if (!is_news) {
-    mp_status_release(why);
-    return;
-  }
+  if (!is_news) return;
   // After the loss, and before the bell: the thread that clears the flag finds the loss.
   for (int i = 0; i < MP_WORLD_CHANNELS; ++i) atomic_store(&world->channels[i].has_news, true);
   mp_world_ring(world);
@@ -335,6 +354,10 @@ void mp_world_attach(mp_world_t *world, uint32_t number, const mp_handler_t *han
   channel->handler = *handler;
   channel->is_attached = true;
   memset(channel->was_told, 0, world->size * sizeof(bool));
+  for (uint32_t rank = 0; rank < world->size && handler->returned != NULL; ++rank) {
+    if (channel->incarnations[rank] == 0) continue;
+    handler->returned(handler->context, rank, channel->incarnations[rank]);
+  }
   mp_unlock(&channel->calls);
   // After the handler is there: the thread that clears this finds it, and gives it the backlog.
   atomic_store(&channel->has_news, true);

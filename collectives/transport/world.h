@@ -32,7 +32,7 @@ typedef struct {
   uint32_t host;  // number of its host; hosts count from 0, in the order of their lowest ranks
   uint32_t rank_on_host;
   uint32_t ranks_on_host;
-  int64_t pid;  // as the process itself sees it
+  _Atomic int64_t pid;  // as the process itself sees it
   // NULL: not known yet. It comes while the world's thread already runs, and names peers in errors:
   // written after the pid and the text that it points at, so that whoever sees it sees them.
   _Atomic(const char *) hostname;
@@ -120,6 +120,9 @@ typedef struct {
   // The process with this rank sends no more: it has said goodbye or is lost. Called once, after
   // its last packet. `why` is borrowed ("process 1 (pid 4711 on host a) has exited"). May be NULL.
   void (*lost)(void *context, uint32_t rank, mp_status_t why);
+  // Another process has come in the place of a lost one. Called after that loss was told and before
+  // its first packet, and within mp_world_attach for those that came earlier. May be NULL.
+  void (*returned)(void *context, uint32_t rank, uint64_t incarnation);
   void *context;
 } mp_handler_t;
 
@@ -146,7 +149,12 @@ struct mp_agreement_s {
   uint64_t number;
   double timeout_s;
   uint32_t num_rounds;  // exchanges so far
-  bool has_heard;       // another rank has failed, and tells all the others itself
+  bool is_broken;       // another process has come in the place of one that had begun it
+  uint32_t broken_by;   // its rank
+  bool has_memo;        // mp_agreement_set_memo
+  void *memo;
+  size_t memo_bytes;
+  bool has_heard;  // another rank has failed, and tells all the others itself
 };
 
 // Begins an agreement, whose exchanges may take `timeout_s` seconds each. The n-th agreements of
@@ -166,6 +174,11 @@ MP_NODISCARD mp_status_t mp_agreement_exchange(mp_agreement_t *agreement, const 
 // has failed, UNAVAILABLE when one has left. Does not wait.
 MP_NODISCARD mp_status_t mp_agreement_check(mp_agreement_t *agreement);
 
+// With its success the agreement leaves the world this memo (mp_world_set_memo; copied), under the
+// agreement's number. RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_agreement_set_memo(mp_agreement_t *agreement, const void *bytes,
+                                               size_t size);
+
 // Ends the agreement, with the result that it had here (`status`, consumed). If that is OK, this
 // waits until all others have said the same, and fails like mp_agreement_exchange if one does not.
 // The caller must have made everything by then, so that nothing can fail after a success, and must
@@ -176,5 +189,22 @@ MP_NODISCARD mp_status_t mp_agreement_end(mp_agreement_t *agreement, mp_status_t
 // An agreement of one exchange, which succeeds here without waiting for the success of the others.
 MP_NODISCARD mp_status_t mp_world_exchange(mp_world_t *world, const void *bytes, size_t size,
                                            double timeout_s, void ***out_bytes, size_t **out_sizes);
+
+// ---- Coming back ----
+//
+// Where no MPI launcher has started the processes, one that has died may be started again: it takes
+// its old rank, with another incarnation (bootstrap/again.h). The others go on in the world that
+// they have.
+
+// What processes that come back are to be told: `bytes` (copied) under a number. Replaces what it
+// was. RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_world_set_memo(mp_world_t *world, uint64_t number, const void *bytes,
+                                           size_t size);
+// Drops what was to be told, if it has this number.
+void mp_world_drop_memo(mp_world_t *world, uint64_t number);
+// True, once, in a process that has come back and was told something, which is the caller's to
+// free (mp_free(*out_bytes)).
+bool mp_world_take_memo(mp_world_t *world, uint64_t *out_number, void **out_bytes,
+                        size_t *out_size);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_WORLD_H_

@@ -55,12 +55,33 @@ static bool world_exchange_is_of(const mp_packet_t *packet, uint64_t number) {
   return packet->envelope.key[0] == number;
 }
 
-static void world_exchange_forget(mp_agreement_t *agreement) {
+mp_status_t mp_agreement_set_memo(mp_agreement_t *agreement, const void *bytes, size_t size) {
+  mp_free(agreement->memo);
+  agreement->has_memo = false;
+  agreement->memo = mp_malloc(size + 1);
+  MP_RETURN_IF_NULL(agreement->memo);
+  memcpy(agreement->memo, bytes, size);
+  agreement->has_memo = true;
+  agreement->memo_bytes = size;
+  return NULL;
+}
+
+// Its memo becomes the world's if it has succeeded, in the step in which it ends: a process that
+// comes back finds it in progress, or what it came to.
+static void world_exchange_forget(mp_agreement_t *agreement, bool has_succeeded) {
   mp_world_t *world = agreement->world;
   mp_lock(&world->lock);
   mp_agreement_t **link = &world->agreements;
   while (*link != agreement) link = &(*link)->next;
   *link = agreement->next;
+  void *memo = agreement->memo;
+  agreement->memo = NULL;
+  if (agreement->has_memo && has_succeeded) {
+    const mp_world_memo_t old = world->memo;
+    world->memo = (mp_world_memo_t){true, agreement->number, memo, agreement->memo_bytes};
+    memo = old.bytes;
+  }
+  mp_free(memo);
   for (mp_packet_t *packet; (packet = mp_packet_list_take(&world->blobs, world_exchange_is_of,
                                                           agreement->number)) != NULL;) {
     mp_packet_release(packet);
@@ -118,6 +139,17 @@ static mp_status_t world_exchange_hear(mp_agreement_t *agreement) {
                         (const char *)packet->data);
 }
 
+// Another process has come in the place of one of those that have begun the agreement.
+static mp_status_t world_exchange_broken(const mp_agreement_t *agreement) {
+  if (!agreement->is_broken) return NULL;
+  char name[MP_PEER_NAME_BYTES];
+  mp_world_peer_name(agreement->world, agreement->broken_by, name);
+  return mp_status_make(MP_UNAVAILABLE,
+                        "%s has come back into the job meanwhile; what was under way with its "
+                        "predecessor has to be done again",
+                        name);
+}
+
 // True when something of `rank` is still to come: its bytes or, when `found` is NULL, its verdict.
 static bool world_exchange_misses(const mp_agreement_t *agreement, mp_packet_t *const *found,
                                   uint32_t rank) {
@@ -153,6 +185,7 @@ static bool world_exchange_is_complete(mp_agreement_t *agreement, mp_packet_t **
   const mp_world_t *world = agreement->world;
   if (found != NULL) world_exchange_collect(agreement, found);
   *out_failure = world_exchange_hear(agreement);
+  if (*out_failure == NULL) *out_failure = world_exchange_broken(agreement);
   bool is_complete = true;
   for (uint32_t rank = 0; rank < world->size && *out_failure == NULL; ++rank) {
     if (!world_exchange_misses(agreement, found, rank)) continue;
@@ -248,6 +281,7 @@ mp_status_t mp_agreement_check(mp_agreement_t *agreement) {
   mp_world_t *world = agreement->world;
   mp_lock(&world->lock);
   mp_status_t status = world_exchange_hear(agreement);
+  if (status == NULL) status = world_exchange_broken(agreement);
   for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
     status = mp_world_loss(world, rank);
   }
@@ -283,6 +317,7 @@ static void world_exchange_tell(const mp_agreement_t *agreement, mp_status_t ver
 mp_status_t mp_agreement_end(mp_agreement_t *agreement, mp_status_t status) {
   mp_status_t check = world_exchange_check(agreement);
   if (check != NULL) {
+    mp_free(agreement->memo);
     mp_status_release(status);
     return check;
   }
@@ -291,7 +326,7 @@ mp_status_t mp_agreement_end(mp_agreement_t *agreement, mp_status_t status) {
     status = world_exchange_await(agreement, NULL);
   }
   if (status != NULL && !agreement->has_heard) world_exchange_tell(agreement, status);
-  world_exchange_forget(agreement);
+  world_exchange_forget(agreement, status == NULL);
   return status;
 }
 
@@ -301,6 +336,6 @@ mp_status_t mp_world_exchange(mp_world_t *world, const void *bytes, size_t size,
   mp_agreement_begin(world, timeout_s, &agreement);
   mp_status_t status = mp_agreement_exchange(&agreement, bytes, size, out_bytes, out_sizes);
   if (status != NULL) return mp_agreement_end(&agreement, status);
-  world_exchange_forget(&agreement);
+  world_exchange_forget(&agreement, true);
   return NULL;
 }

@@ -17,6 +17,7 @@ typedef struct {
   mp_packet_t packet;
   mp_world_t *world;
   mp_payload_block_t *block;
+  mp_segment_t *segment;  // where the block lies, if that is another process's; retained
   _Alignas(16) unsigned char note[MP_PACKET_NOTE_BYTES];
   _Alignas(MP_PAYLOAD_ALIGNMENT) unsigned char bytes[MP_INLINE_BYTES];
 } mp_packet_node_t;
@@ -28,6 +29,7 @@ typedef struct {
   mp_handler_t handler;
   bool is_attached;
   bool *was_told;            // [ranks] the handler knows that the rank has left
+  uint64_t *incarnations;    // [ranks] of which the handler knows that they have come back
   mp_packet_list_t backlog;  // packets that came before the handler
   // The backlog, or a loss, may have to be delivered. Outside the lock, because the world's thread
   // looks at it in each round; set after the news, cleared before they are looked at.
@@ -59,12 +61,32 @@ typedef struct {
   // by the world's thread under the world's lock; read without, by whoever sends, so that sending
   // takes the lock of one peer alone.
   atomic_bool is_gone;
-  bool has_left;    // it has said goodbye; under the world's lock
-  bool skips_end;   // and that it meets nobody at its end (mp_world_skip_end); likewise
-  mp_status_t why;  // the reason, written before is_gone
+  bool has_left;   // it has said goodbye; under the world's lock
+  bool skips_end;  // and that it meets nobody at its end (mp_world_skip_end); likewise
+  // The reason, written before is_gone. Of a process that has come back it is kept elsewhere, for
+  // those who were just reading it.
+  _Atomic(mp_status_t) why;
+  uint64_t
+      incarnation;  // of the process that has come back last; 0: none has; under the world's lock
 } mp_peer_state_t;
 
+// What is left of a process when another one has come in its place: others may be reading it.
+typedef struct mp_bygone_s mp_bygone_t;
+struct mp_bygone_s {
+  mp_bygone_t *next;
+  mp_status_t why;
+  char hostname[MP_HOSTNAME_BYTES];  // of the new one
+};
+
 enum { MP_WORLD_MAX_TRANSPORTS = 2 };
+
+// What those who come back are to be told (mp_world_set_memo), or what this one was told.
+typedef struct {
+  bool is_set;
+  uint64_t number;
+  void *bytes;
+  size_t size;
+} mp_world_memo_t;
 
 struct mp_world_s {
   uint32_t rank;
@@ -92,6 +114,10 @@ struct mp_world_s {
   mp_agreement_t *agreements;  // those in progress
   bool skips_end;              // mp_world_skip_end
   bool has_said_goodbye;
+  mp_bygone_t *bygones;       // owned
+  mp_packet_list_t welcomes;  // that this process has got, as one that comes back
+  mp_world_memo_t memo;       // for those that come back
+  mp_world_memo_t told;       // to this one, which has come back
 
   pthread_t thread;  // the progress thread
   bool is_started;
@@ -110,6 +136,7 @@ typedef enum {
   MP_WORLD_GOODBYE,   // words[1]: the exit status, words[2]: whether it skips the end
   MP_WORLD_VERDICT,   // what became of an agreement: key[0] its number, words[1] the status code;
                       // bytes: the error's text, if there was memory for it
+  MP_WORLD_WELCOME,   // to a process that has come back; bytes: how things are (world_return.c)
 } mp_world_word_t;
 
 // Makes a world without transports; the caller fills in the peers. RESOURCE_EXHAUSTED when memory
@@ -140,6 +167,15 @@ mp_payload_block_t *mp_world_take_block(mp_world_t *world, size_t bytes);
 
 // Takes a packet of an agreement that has come (world_exchange.c).
 void mp_world_take_blob(mp_world_t *world, mp_packet_t *packet);
+
+// Takes a welcome (world_return.c).
+void mp_world_take_welcome(mp_world_t *world, mp_packet_t *packet);
+// Gives a channel's handler the packets that came before it, in order, and then the losses.
+// Progress thread only.
+void mp_world_catch_up(mp_world_t *world, mp_channel_state_t *channel);
+// Notes a loss as mp_world_lose does, without telling anybody; false when it is none. Consumes
+// `why`. The caller holds the world's lock, sets all channels' has_news afterwards, and rings.
+bool mp_world_note_loss(mp_world_t *world, uint32_t rank, mp_status_t why);
 
 // The reason why `rank` is gone, retained, or OK while it is not.
 MP_NODISCARD mp_status_t mp_world_loss(const mp_world_t *world, uint32_t rank);

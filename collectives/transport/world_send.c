@@ -17,6 +17,9 @@ static mp_status_t world_send_to_self(mp_world_t *world, const mp_envelope_t *en
 static mp_status_t world_send_hand_over(mp_peer_state_t *peer, uint32_t to,
                                         const mp_envelope_t *envelope, mp_payload_block_t *block) {
   mp_transport_t *transport = atomic_load(&peer->transport);
+  if (transport == NULL) {  // one that this process, which has come back, has never met
+    return mp_status_make(MP_UNAVAILABLE, "process %u is not there", to);
+  }
   return transport->ops->send(transport, to, envelope, block);
 }
 

@@ -4,6 +4,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
 #include "sim/base/os/process.h"
+#include "sim/runtime/client_pod.h"
 #include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/devices/pacer.h"
@@ -100,58 +101,7 @@ static mp_status_t client_make_devices(mp_client_t *client) {
   return NULL;
 }
 
-// ---- The pod of all processes ----
-
-static void client_print_notes(const char *notes) {
-  while (*notes != '\0') {
-    size_t size = strcspn(notes, "\n");
-    mp_log_notice("%.*s", mp_str_precision(size), notes);
-    notes += size + (notes[size] == '\n');
-  }
-}
-
-static mp_status_t client_merge(mp_client_t *client, void *const *bytes, const size_t *sizes) {
-  uint32_t rank = mp_world_rank(client->world);
-  uint32_t count = mp_world_size(client->world);
-  mp_str_t *announcements = mp_calloc(count, sizeof(*announcements));
-  MP_RETURN_IF_NULL(announcements);
-  for (uint32_t r = 0; r < count; ++r) announcements[r] = (mp_str_t){bytes[r], sizes[r]};
-  mp_strbuf_t notes;
-  mp_strbuf_init(&notes);
-  mp_status_t status =
-      mp_pod_merge(announcements, (int32_t)count, (int32_t)rank, &client->pod, &notes);
-  if (status == NULL && rank == 0) client_print_notes(mp_strbuf_text(&notes));
-  mp_strbuf_deinit(&notes);
-  mp_free(announcements);
-  return status;
-}
-
-static mp_status_t client_make_pod_of_world(mp_client_t *client, const mp_options_t *options,
-                                            mp_agreement_t *agreement) {
-  const mp_peer_t *self = mp_world_peer(client->world, mp_world_rank(client->world));
-  mp_pod_process_t process = {.host = (int32_t)self->host,
-                              .hostname = self->hostname,
-                              .pid = self->pid,
-                              .faults = UINT64_MAX};
-  // Faults that cannot be read fail when they are made, with the reason.
-  mp_status_release(mp_faults_fingerprint(options, &process.faults));
-  mp_strbuf_t announcement;
-  mp_strbuf_init(&announcement);
-  void **bytes = NULL;
-  size_t *sizes = NULL;
-  mp_status_t status = mp_pod_announce(options, &process, &announcement);
-  if (status == NULL) {
-    status = mp_agreement_exchange(agreement, mp_strbuf_text(&announcement), announcement.size,
-                                   &bytes, &sizes);
-    status = mp_status_annotate(status, "agreeing on the pod with the other processes");
-  }
-  if (status == NULL) {
-    status = client_merge(client, bytes, sizes);
-    mp_free(bytes);
-  }
-  mp_strbuf_deinit(&announcement);
-  return status;
-}
+// ---- The client ----
 
 // Several processes of jax.distributed that cannot reach each other through a world would each see
 // only a pod of their own, without any message.
@@ -188,20 +138,20 @@ static mp_status_t client_make_model(mp_client_t *client, const mp_options_t *op
       mp_status_make(MP_INVALID_ARGUMENT, "shapes needs the option time: model (or paced)"));
 }
 
-// Makes everything that a client consists of. `agreement` is that of the processes of the world
-// about this client; NULL where there is no world.
+// Makes everything that a client consists of. `meeting` is NULL where there is no world.
 static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
-                               mp_agreement_t *agreement) {
+                               const mp_client_meeting_t *meeting) {
   MP_RETURN_IF_ERROR(client_check_nodes(client, options));
   if (client->world != NULL) {
     // This comes before all that may fail in this process alone: the other processes count the
     // client whatever becomes of it here.
-    MP_RETURN_IF_ERROR(mp_endpoint_open(client->world, agreement->number, client, &mp_session_calls,
+    client->number = meeting->number;
+    MP_RETURN_IF_ERROR(mp_endpoint_open(client->world, meeting->number, client, &mp_session_calls,
                                         (double)options->exit_timeout, &client->endpoint));
     client->timeout_s = (double)options->collective_timeout;
   }
   MP_RETURN_IF_ERROR(client->world == NULL ? mp_pod_create(options, &client->pod)
-                                           : client_make_pod_of_world(client, options, agreement));
+                                           : mp_client_make_pod(meeting, options, &client->pod));
   const mp_pod_machine_t *machine = mp_pod_machine(client->pod);
   client->budget.machine_bytes = machine->is_real ? machine->memory : 0;
   if (client->world != NULL) {
@@ -228,7 +178,7 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
 
 // Makes the client of this process and what is added to it.
 static mp_status_t client_make_alone(const mp_options_t *options, mp_world_t *world,
-                                     mp_agreement_t *agreement,
+                                     const mp_client_meeting_t *meeting,
                                      const mp_client_addition_t *addition,
                                      mp_client_t **out_client) {
   mp_client_t *client = mp_calloc(1, sizeof(*client));
@@ -239,7 +189,7 @@ static mp_status_t client_make_alone(const mp_options_t *options, mp_world_t *wo
   client->world = world;
   client->runner = &k_runner;
   mp_regions_init(&client->regions);
-  mp_status_t status = client_make(client, options, agreement);
+  mp_status_t status = client_make(client, options, meeting);
   if (status != NULL) {
     mp_pacer_stop(client->pacer);
     mp_client_unhold(client);
@@ -270,14 +220,22 @@ mp_status_t mp_client_create_with(const mp_options_t *options, mp_world_t *world
                                   const mp_client_addition_t *addition, mp_client_t **out_client) {
   mp_process_watch_forks();
   mp_client_t *client = NULL;
+  mp_client_meeting_t meeting = {.world = world};
   if (world == NULL) {
     MP_RETURN_IF_ERROR(client_make_alone(options, NULL, NULL, addition, &client));
+  } else if (mp_world_take_memo(world, &meeting.number, &meeting.memo, &meeting.memo_bytes)) {
+    // This process has come back, and the others go on with the client that they have.
+    mp_status_t status = client_make_alone(options, world, &meeting, addition, &client);
+    mp_free(meeting.memo);
+    MP_RETURN_IF_ERROR(status);
   } else {
     // Before all that may fail in this process alone: the other processes wait for this one, and
     // count the client whatever becomes of it here.
     mp_agreement_t agreement;
     mp_agreement_begin(world, (double)options->init_timeout, &agreement);
-    mp_status_t status = client_make_alone(options, world, &agreement, addition, &client);
+    meeting.number = agreement.number;
+    meeting.agreement = &agreement;
+    mp_status_t status = client_make_alone(options, world, &meeting, addition, &client);
     status = mp_agreement_end(&agreement, status);
     if (status != NULL) {
       mp_client_release(client);
@@ -385,6 +343,8 @@ void mp_client_release(mp_client_t *client) {
   const int before = atomic_fetch_sub_explicit(&client->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
+  // A process that comes back from now on makes the next client with the others.
+  if (client->world != NULL) mp_world_drop_memo(client->world, client->number);
   if (mp_client_is_forked(client)) {
     mp_client_unhold(client);
   } else if (client->endpoint == NULL || !mp_endpoint_linger(client->endpoint)) {

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "collectives/transport/ucx.h"
+#include "collectives/transport/hosts/ucx.h"
 #include "collectives/transport/world_impl.h"
 
 mp_status_t mp_far_open(mp_world_t *world, mp_strbuf_t *card, mp_transport_t **out_transport) {
@@ -37,6 +37,26 @@ static mp_status_t far_take_card(mp_world_t *world, const int64_t *leaders, uint
   if (status != NULL) return mp_status_annotate(status, "%s", name);
   atomic_store(&world->peers[rank].transport, transport);
   return NULL;
+}
+
+mp_status_t mp_far_take_secret(const mp_strbuf_t *card, mp_transport_t *transport) {
+  mp_seal_key_t key;
+  if (card->size <= sizeof(key)) return mp_status_make(MP_INTERNAL, "process 0 has no address");
+  memcpy(&key, card->data, sizeof(key));
+  mp_ucx_set_key(transport, &key);
+  return NULL;
+}
+
+mp_status_t mp_far_knock(mp_world_t *world, uint32_t rank, uint64_t incarnation,
+                         const mp_strbuf_t *card, const mp_knock_t *knock,
+                         mp_transport_t *transport) {
+  const size_t begin = sizeof(mp_seal_key_t);
+  if (card->size <= begin) {
+    return mp_status_make(MP_INTERNAL, "process %u has no address", rank);
+  }
+  atomic_store(&world->peers[rank].transport, transport);
+  const mp_str_t address = {card->data + begin, card->size - begin};
+  return mp_ucx_knock(transport, rank, incarnation, address, knock);
 }
 
 mp_status_t mp_far_connect(const mp_store_talk_t *talk, const char *folder, const int64_t *leaders,

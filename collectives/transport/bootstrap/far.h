@@ -20,4 +20,11 @@ MP_NODISCARD mp_status_t mp_far_open(mp_world_t *world, mp_strbuf_t *card,
 MP_NODISCARD mp_status_t mp_far_connect(const mp_store_talk_t *talk, const char *folder,
                                         const int64_t *leaders, mp_transport_t *transport);
 
+// As a process that comes back (again.h): takes the job's secret from the card of the first
+// process, and knocks at one of another host, by its card. INTERNAL for a card that is none.
+MP_NODISCARD mp_status_t mp_far_take_secret(const mp_strbuf_t *card, mp_transport_t *transport);
+MP_NODISCARD mp_status_t mp_far_knock(mp_world_t *world, uint32_t rank, uint64_t incarnation,
+                                      const mp_strbuf_t *card, const mp_knock_t *knock,
+                                      mp_transport_t *transport);
+
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_FAR_H_

@@ -12,7 +12,7 @@
 #include "sim/base/os/system.h"
 
 // Is raised with every change of what processes send each other.
-enum { MP_WIRE_PROTOCOL = 4 };
+enum { MP_WIRE_PROTOCOL = 5 };
 
 // A fingerprint of the file that this code is in; 0 when it cannot be read.
 static uint64_t hello_build_id(void) {
@@ -97,6 +97,11 @@ mp_status_t mp_hello_compare(uint32_t a, mp_str_t hello_a, uint32_t b, mp_str_t 
                           a, one->num_processes, b, other->num_processes);
   }
   return NULL;
+}
+
+bool mp_hello_is_same_host(const mp_hello_t *a, const mp_hello_t *b) {
+  return strncmp(a->hostname, b->hostname, sizeof(a->hostname)) == 0 &&
+         strncmp(a->boot_id, b->boot_id, sizeof(a->boot_id)) == 0;
 }
 
 void mp_hello_take(mp_world_t *world, uint32_t rank, const mp_hello_t *hello) {

@@ -32,4 +32,7 @@ MP_NODISCARD mp_status_t mp_hello_compare(uint32_t a, mp_str_t hello_a, uint32_t
 // Writes into the world what the hello of `rank` says about it: pid and host name.
 void mp_hello_take(mp_world_t *world, uint32_t rank, const mp_hello_t *hello);
 
+// Whether two processes run on one host, as far as hellos say.
+bool mp_hello_is_same_host(const mp_hello_t *a, const mp_hello_t *b);
+
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_HELLO_H_

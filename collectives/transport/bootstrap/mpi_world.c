@@ -9,7 +9,7 @@
 #include "collectives/transport/bootstrap/leave.h"
 #include "collectives/transport/bootstrap/mpi_start.h"
 #include "collectives/transport/bootstrap/near.h"
-#include "collectives/transport/mpi.h"
+#include "collectives/transport/hosts/mpi.h"
 #include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collectives/transport/bootstrap/again.h"
 #include "collectives/transport/bootstrap/far.h"
 #include "collectives/transport/bootstrap/leave.h"
 #include "collectives/transport/bootstrap/near.h"
@@ -33,11 +34,6 @@ typedef struct {
 } store_world_t;
 
 // ---- Steps ----
-
-static bool store_world_is_same_host(const mp_hello_t *a, const mp_hello_t *b) {
-  return strncmp(a->hostname, b->hostname, sizeof(a->hostname)) == 0 &&
-         strncmp(a->boot_id, b->boot_id, sizeof(a->boot_id)) == 0;
-}
 
 // The own hello is read, too: so all see the same ones, and the same hosts in them.
 static mp_status_t store_world_take_hello(store_world_t *join, uint32_t rank) {
@@ -80,7 +76,7 @@ static mp_status_t store_world_prepare(store_world_t *join) {
 static void store_world_find_leaders(store_world_t *join) {
   for (uint32_t rank = 0; rank < join->talk.size; ++rank) {
     uint32_t leader = 0;
-    while (!store_world_is_same_host(&join->hellos[leader], &join->hellos[rank])) ++leader;
+    while (!mp_hello_is_same_host(&join->hellos[leader], &join->hellos[rank])) ++leader;
     join->leaders[rank] = leader;
   }
   mp_near_number_hosts(join->world, join->leaders);
@@ -152,13 +148,17 @@ static mp_status_t store_world_tell_failure(const store_world_t *join, mp_status
   return knows_job ? mp_store_tell(&join->talk, join->connected, status, MP_STR("")) : status;
 }
 
-static mp_status_t store_world_meet(store_world_t *join, double exit_timeout_s) {
-  mp_status_t status = store_world_take_hellos(join);
-  // What processes say once they know rank 0 is under the name of their job, in case the store has
-  // seen others before.
+// What processes say once they know rank 0 is under the name of their job, in case the store has
+// seen others before.
+static void store_world_name_job(store_world_t *join) {
   const uint64_t job = join->hellos[0].job;
   snprintf(join->cards, sizeof(join->cards), "minipod/%016" PRIx64 "/card", job);
   snprintf(join->connected, sizeof(join->connected), "minipod/%016" PRIx64 "/connected", job);
+}
+
+static mp_status_t store_world_meet(store_world_t *join, double exit_timeout_s) {
+  mp_status_t status = store_world_take_hellos(join);
+  store_world_name_job(join);
   if (status == NULL) status = store_world_connect(join);
   if (status == NULL) {
     status = mp_leave_prepare(NULL, false, (int)join->talk.rank, exit_timeout_s);
@@ -181,11 +181,48 @@ static mp_status_t store_world_meet(store_world_t *join, double exit_timeout_s) 
   return status;
 }
 
+// Another process has been here as this one before. If it has died, this one takes its place.
+static mp_status_t store_world_join_again(store_world_t *join, double exit_timeout_s) {
+  const mp_hello_t own = join->hellos[join->talk.rank];
+  MP_RETURN_IF_ERROR(store_world_take_hello(join, join->talk.rank));
+  MP_RETURN_IF_ERROR(mp_again_check_predecessor(join->talk.rank, &join->hellos[join->talk.rank]));
+  MP_RETURN_IF_ERROR(store_world_take_hellos(join));
+  mp_hello_take(join->world, join->talk.rank, &own);
+  store_world_name_job(join);
+  mp_again_t again = {.talk = &join->talk,
+                      .world = join->world,
+                      .own = own,
+                      .hellos = join->hellos,
+                      .leaders = join->leaders,
+                      .cards = join->cards,
+                      .connected = join->connected};
+  for (uint32_t rank = 0; rank < join->talk.size; ++rank) {
+    if (rank != join->talk.rank) atomic_store(&join->world->peers[rank].peer.hostname, NULL);
+  }
+  mp_status_t status = mp_again_join(&again);
+  if (status == NULL) {
+    status = mp_leave_prepare(NULL, false, (int)join->talk.rank, exit_timeout_s);
+  }
+  if (status != NULL) {
+    mp_world_say_goodbye(join->world, 1);
+    (void)mp_world_drain(join->world, k_last_words_seconds);
+    return mp_status_annotate(status, "coming back into the job");
+  }
+  mp_leave_set_world(join->world, again.far);
+  return NULL;
+}
+
 static mp_status_t store_world_join(store_world_t *join, double exit_timeout_s) {
   mp_status_t status = store_world_prepare(join);
   const mp_str_t hello = {status == NULL ? (const char *)&join->hellos[join->talk.rank] : "",
                           status == NULL ? sizeof(mp_hello_t) : 0};
-  MP_RETURN_IF_ERROR(mp_store_tell(&join->talk, k_hello, status, hello));
+  const bool is_prepared = status == NULL;
+  status = mp_store_tell(&join->talk, k_hello, status, hello);
+  if (is_prepared && mp_status_code(status) == MP_ALREADY_EXISTS) {
+    mp_status_ignore(status);
+    return store_world_join_again(join, exit_timeout_s);
+  }
+  MP_RETURN_IF_ERROR(status);
   return store_world_meet(join, exit_timeout_s);
 }
 

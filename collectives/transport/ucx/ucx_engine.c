@@ -142,10 +142,10 @@ void mp_ucx_engine_address(const mp_ucx_engine_t *engine, const void **out_bytes
 
 // An endpoint must not be closed in here; progress does it.
 static void ucx_engine_fail(void *arg, mp_ucp_endpoint_t *endpoint, mp_ucs_status_t status) {
-  (void)endpoint;
   engine_peer_t *peer = arg;
   mp_ucx_engine_t *engine = peer->engine;
-  if (peer->has_failed) return;
+  // Not for a connection that another one has replaced.
+  if (peer->has_failed || endpoint != peer->endpoint) return;
   peer->has_failed = true;
   engine->has_failures = true;
   if (engine->is_closing) return;
@@ -183,6 +183,12 @@ static void ucx_engine_disconnect(mp_ucx_engine_t *engine, engine_peer_t *peer) 
     (void)engine->ucx->ucp_worker_progress(engine->worker);
   }
   engine->ucx->ucp_request_free(closing);
+}
+
+void mp_ucx_engine_forget(mp_ucx_engine_t *engine, uint32_t rank) {
+  engine_peer_t *peer = &engine->peers[rank];
+  ucx_engine_disconnect(engine, peer);
+  peer->has_failed = false;
 }
 
 // ---- Messages ----

@@ -43,6 +43,10 @@ void mp_ucx_engine_address(const mp_ucx_engine_t *engine, const void **out_bytes
 MP_NODISCARD mp_status_t mp_ucx_engine_connect(mp_ucx_engine_t *engine, uint32_t rank,
                                                const void *address);
 
+// Forgets a peer and breaks what is left of its connection, so that another process can be named in
+// its place; what was under way to it fails.
+void mp_ucx_engine_forget(mp_ucx_engine_t *engine, uint32_t rank);
+
 // Begins to send. `header` (which counts as part of the item) and `data` stay until `sent`, which
 // may be called before this returns. False: memory is short, and nothing was begun.
 bool mp_ucx_engine_send(mp_ucx_engine_t *engine, uint32_t rank, const void *header,

@@ -53,6 +53,7 @@ struct mp_client_s {
 
   // Of a job of several processes; NULL: the process is alone.
   mp_world_t *world;        // borrowed
+  uint64_t number;          // the client's in its world
   mp_endpoint_t *endpoint;  // where packets come in (remote/router.h)
   mp_watch_t *watch;        // looks after waits for other processes (watch/watch.h)
   double timeout_s;         // how long other processes are waited for; 0: for ever

@@ -39,11 +39,13 @@ mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, uint32_t
   uint32_t *copy = (uint32_t *)(set->num_launches + num_devices);
   memcpy(copy, ids, bytes);
   set->ids = copy;
-  set->hash = mp_hash_bytes(MP_HASH_START, ids, bytes);
+  set->ids_hash = mp_hash_bytes(MP_HASH_START, ids, bytes);
   set->ranks_of = copy + num_devices;
   set->ranks = copy + 2 * (size_t)num_devices;
   if (device_set_list_ranks(client, set, copy + num_devices, copy + 2 * (size_t)num_devices)) {
     set->endpoint = client->endpoint;
+    set->hash = mp_endpoint_hash(set->endpoint, set->ids_hash, num_devices, set->ranks_of,
+                                 &set->num_returns);
   }
   set->next = launches->sets;
   launches->sets = set;
@@ -68,8 +70,9 @@ static mp_status_t device_set_make_session(const mp_device_set_t *set, uint64_t 
   MP_RETURN_IF_ERROR(mp_session_create(set->num_devices, set->ids, &session));
   session->number = number;
   if (set->endpoint != NULL) {
-    mp_status_t status = mp_session_connect(session, set->endpoint, set->hash, number,
-                                            set->ranks_of, set->num_ranks, set->ranks);
+    mp_status_t status =
+        mp_session_connect(session, set->endpoint, set->hash, number, set->num_returns,
+                           set->ranks_of, set->num_ranks, set->ranks);
     if (status != NULL) {
       mp_session_release(session);
       return status;
@@ -80,9 +83,23 @@ static mp_status_t device_set_make_session(const mp_device_set_t *set, uint64_t 
   return NULL;
 }
 
+// When a process of the set has come back, the set is another one to all: its launches are counted
+// from 0, as the newcomer does. Not while launches of this process are missing on some of its
+// devices: those belong to what was before, and fail.
+static void device_set_look_for_returns(mp_device_set_t *set) {
+  if (set->endpoint == NULL || set->waiting != NULL) return;
+  if (mp_endpoint_num_returns(set->endpoint) == set->num_returns) return;
+  const uint64_t before = set->hash;
+  set->hash = mp_endpoint_hash(set->endpoint, set->ids_hash, set->num_devices, set->ranks_of,
+                               &set->num_returns);
+  if (set->hash == before) return;
+  memset(set->num_launches, 0, set->num_devices * sizeof(*set->num_launches));
+}
+
 mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t logical,
                                   mp_session_t **out_session) {
   MP_ASSERT(logical < set->num_devices);
+  device_set_look_for_returns(set);
   uint64_t number = set->num_launches[logical];
   mp_session_t *session = set->waiting;
   while (session != NULL && session->number != number) session = session->next;

@@ -17,8 +17,11 @@ struct mp_device_set_s {
   uint64_t *num_launches;  // [num_devices]
   mp_session_t *waiting;   // retained: sessions in which launches of this process are missing
   // When some devices belong to other processes; otherwise endpoint is NULL and num_ranks 0.
-  mp_endpoint_t *endpoint;   // the client's
-  uint64_t hash;             // of the list of ids; names the set in packets
+  mp_endpoint_t *endpoint;  // the client's
+  uint64_t ids_hash;        // of the list of ids
+  // Names the set in packets: mp_endpoint_hash, when so many processes had come back. When one
+  // does, the launches are counted anew; both change under the launch lock.
+  uint64_t hash, num_returns;
   const uint32_t *ranks_of;  // [num_devices] the process that each device belongs to
   uint32_t num_ranks;
   const uint32_t *ranks;  // [num_ranks] the other processes

@@ -127,6 +127,24 @@ static void post_lose(void *context, uint32_t rank, mp_status_t why) {
   mp_unlock(&post->lock);
 }
 
+static bool post_is_from(const mp_packet_t *packet, uint64_t rank) {
+  return packet->from == rank;
+}
+
+// What its predecessor has sent is not of this process.
+static void post_return(void *context, uint32_t rank, uint64_t incarnation) {
+  mp_post_t *post = context;
+  (void)incarnation;
+  mp_lock(&post->lock);
+  mp_status_release(post->losses[rank]);
+  post->losses[rank] = NULL;
+  for (mp_packet_t *packet;
+       (packet = mp_packet_list_take(&post->early, post_is_from, rank)) != NULL;) {
+    mp_packet_release(packet);
+  }
+  mp_unlock(&post->lock);
+}
+
 void mp_post_await(mp_post_t *post, mp_parcel_receiver_t *receiver) {
   receiver->next = NULL;
   mp_lock(&post->lock);
@@ -225,8 +243,10 @@ static mp_status_t post_make(mp_world_t *world, mp_post_t **out_post) {
   if (!g_has_exit_handler) g_has_exit_handler = on_exit(post_on_exit_status, NULL) == 0;
   post->next = g_posts;
   g_posts = post;
-  mp_world_attach(world, MP_CHANNEL_PARCELS,
-                  &(mp_handler_t){.deliver = post_deliver, .lost = post_lose, .context = post});
+  mp_world_attach(
+      world, MP_CHANNEL_PARCELS,
+      &(mp_handler_t){
+          .deliver = post_deliver, .lost = post_lose, .returned = post_return, .context = post});
   *out_post = post;
   return NULL;
 }

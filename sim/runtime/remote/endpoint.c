@@ -4,8 +4,11 @@
 // and the two must meet: a packet goes to the early ones exactly if its client or launch has not
 // looked there yet. So both do their step under the router's lock. What a session does with a
 // packet is done under it, too (router.c); letting go of one is not: it may be the last reference.
+#include <inttypes.h>
+
 #include "sim/base/alloc.h"
 #include "sim/base/containers/list.h"
+#include "sim/base/hash.h"
 #include "sim/runtime/remote/router_impl.h"
 
 static bool endpoint_is_of_epoch(const mp_packet_t *packet, uint64_t epoch) {
@@ -133,6 +136,38 @@ static void endpoint_deliver_early(const mp_endpoint_t *endpoint, mp_launch_queu
   }
 }
 
+uint64_t mp_endpoint_hash(const mp_endpoint_t *endpoint, uint64_t ids, uint32_t num_devices,
+                          const uint32_t *ranks_of, uint64_t *out_returns) {
+  mp_router_t *router = endpoint->router;
+  uint64_t hash = ids;
+  mp_lock(&router->lock);
+  for (uint32_t i = 0; i < num_devices; ++i) {
+    const uint64_t incarnation = router->incarnations[ranks_of[i]];
+    if (incarnation != 0) hash = mp_hash_u64(mp_hash_u64(hash, i), incarnation);
+  }
+  *out_returns = atomic_load(&router->num_returns);
+  mp_unlock(&router->lock);
+  return hash;
+}
+
+uint64_t mp_endpoint_num_returns(const mp_endpoint_t *endpoint) {
+  return atomic_load(&endpoint->router->num_returns);
+}
+
+// A process of the launch has come back since the launch's list was named: nobody else launches on
+// the list as it was. The router's lock is held.
+static void endpoint_lose_returned(const mp_endpoint_t *endpoint, const mp_peers_t *peers) {
+  const mp_router_t *router = endpoint->router;
+  for (uint32_t i = 0; i < peers->num_ranks; ++i) {
+    const uint32_t rank = peers->ranks[i];
+    if (router->returned_at[rank] <= peers->num_returns) continue;
+    mp_status_t why = mp_status_make(
+        MP_UNAVAILABLE, "process %" PRIu32 " has ended, and has come back just now", rank);
+    endpoint->calls->lose(peers->session, rank, why);
+    mp_status_release(why);
+  }
+}
+
 mp_status_t mp_endpoint_enter(mp_endpoint_t *endpoint, uint64_t devices, uint64_t number,
                               mp_peers_t *peers) {
   mp_router_t *router = endpoint->router;
@@ -156,6 +191,7 @@ mp_status_t mp_endpoint_enter(mp_endpoint_t *endpoint, uint64_t devices, uint64_
         endpoint->calls->lose(peers->session, rank, router->losses[rank]);
       }
     }
+    endpoint_lose_returned(endpoint, peers);
   }
   mp_unlock(&router->lock);
   return status;

@@ -57,6 +57,7 @@ struct mp_peers_s {
   mp_lock_t *lock;        // the session's
   mp_endpoint_t *endpoint;
   uint64_t devices, number;  // the launch's key: hash of the list of devices, number on that list
+  uint64_t num_returns;      // how many processes had come back when the hash was made
   mp_peers_t *next;          // in the endpoint's launch queue, under the router's lock
   const uint32_t *ranks_of;  // [participants]; borrowed from the device set
   uint32_t self;             // this process's rank

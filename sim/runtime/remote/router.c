@@ -139,6 +139,35 @@ static void router_on_lost(void *context, uint32_t rank, mp_status_t why) {
   mp_unlock(&router->lock);
 }
 
+static bool router_is_from(const mp_packet_t *packet, uint64_t rank) {
+  return packet->from == rank;
+}
+
+static void router_drop_early(mp_packet_list_t *early, uint32_t rank) {
+  for (mp_packet_t *packet; (packet = mp_packet_list_take(early, router_is_from, rank)) != NULL;) {
+    mp_packet_release(packet);
+  }
+}
+
+// What its predecessor had sent for launches to come is not of this process.
+static void router_on_returned(void *context, uint32_t rank, uint64_t incarnation) {
+  mp_router_t *router = context;
+  mp_lock(&router->lock);
+  router_drop_early(&router->early, rank);
+  for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next) {
+    router_drop_early(&endpoint->early, rank);
+    for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
+      router_drop_early(&queue->early, rank);
+    }
+  }
+  mp_status_release(router->losses[rank]);
+  router->losses[rank] = NULL;
+  router->incarnations[rank] = incarnation;
+  router->returned_at[rank] = atomic_load(&router->num_returns) + 1;
+  atomic_store(&router->num_returns, router->returned_at[rank]);
+  mp_unlock(&router->lock);
+}
+
 // ---- Launches in flight; the router's lock is held ----
 
 void mp_router_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *session, void *context),
@@ -214,18 +243,24 @@ static mp_status_t router_find_or_make(mp_world_t *world, mp_router_t **out_rout
       return NULL;
     }
   }
-  mp_router_t *router = mp_calloc(1, sizeof(*router) + mp_world_size(world) * sizeof(mp_status_t));
+  const size_t size = mp_world_size(world);
+  mp_router_t *router =
+      mp_calloc(1, sizeof(*router) + size * (sizeof(mp_status_t) + 2 * sizeof(uint64_t)));
   MP_RETURN_IF_NULL(router);
   router->world = world;
   router->generation = mp_process_generation();
-  router->losses = (mp_status_t *)(router + 1);
+  router->incarnations = (uint64_t *)(router + 1);
+  router->returned_at = router->incarnations + size;
+  router->losses = (mp_status_t *)(router->returned_at + size);
   mp_lock_init(&router->lock, MP_LOCK_ROUTER);
   router->next = g_routers;
   g_routers = router;
   if (!g_has_exit_handler) g_has_exit_handler = on_exit(router_on_exit_status, NULL) == 0;
-  mp_world_attach(
-      world, MP_CHANNEL_SESSIONS,
-      &(mp_handler_t){.deliver = router_deliver, .lost = router_on_lost, .context = router});
+  mp_world_attach(world, MP_CHANNEL_SESSIONS,
+                  &(mp_handler_t){.deliver = router_deliver,
+                                  .lost = router_on_lost,
+                                  .returned = router_on_returned,
+                                  .context = router});
   *out_router = router;
   return NULL;
 }

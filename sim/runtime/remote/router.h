@@ -114,11 +114,23 @@ mp_client_t *mp_endpoint_client(const mp_endpoint_t *endpoint);
 // client's number.
 uint64_t mp_endpoint_launch_key(const mp_endpoint_t *endpoint, uint64_t number);
 
+// The hash of a list of devices by which packets name it: `ids` is that of their numbers, and
+// `ranks_of` ([num_devices]) says to which process each belongs. A list with a process that has
+// come back (collectives/transport/world_return.h) is another list than it was, whose launches are
+// counted anew. `out_returns`: how many had come back by now.
+uint64_t mp_endpoint_hash(const mp_endpoint_t *endpoint, uint64_t ids, uint32_t num_devices,
+                          const uint32_t *ranks_of, uint64_t *out_returns);
+// How many processes have come back so far.
+uint64_t mp_endpoint_num_returns(const mp_endpoint_t *endpoint);
+
 // The peers of a new session enter the endpoint, which retains the session. Packets that were early
 // for launch `number` on this list of devices are delivered before this returns. Sessions of one
 // list enter in the order of their numbers; a number that was passed over was refused, and entering
 // it later fails with RESOURCE_EXHAUSTED, which is also the error when memory is short.
 // FAILED_PRECONDITION when the endpoint is closed.
+//
+// Of a process that has come back since the peers' hash was made (mp_endpoint_hash) the launch
+// fails as of one that is lost.
 MP_NODISCARD mp_status_t mp_endpoint_enter(mp_endpoint_t *endpoint, uint64_t devices,
                                            uint64_t number, mp_peers_t *peers);
 // Called when there is no memory even for a session: the sessions of this launch in the other

@@ -41,7 +41,11 @@ struct mp_router_s {
   mp_endpoint_t *endpoints;
   mp_packet_list_t early;  // for clients that are not there yet
   mp_status_t *losses;     // [size of the world] why a rank sends no more; NULL: it does
-  double exit_timeout_s;   // of the client that was made last
+  uint64_t *incarnations;  // [size of the world] of those that have come back; 0: it has not
+  uint64_t *returned_at;   // [size of the world] num_returns with its last return
+  // How many processes have come back. Read without the lock, by launches that look again with it.
+  _Atomic uint64_t num_returns;
+  double exit_timeout_s;  // of the client that was made last
 };
 
 // Which client of the world a packet is for.

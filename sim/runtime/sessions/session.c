@@ -30,10 +30,11 @@ mp_status_t mp_session_create(uint32_t num_participants, const uint32_t *device_
 }
 
 mp_status_t mp_session_connect(mp_session_t *session, mp_endpoint_t *endpoint, uint64_t devices,
-                               uint64_t number, const uint32_t *ranks_of, uint32_t num_ranks,
-                               const uint32_t *ranks) {
+                               uint64_t number, uint64_t num_returns, const uint32_t *ranks_of,
+                               uint32_t num_ranks, const uint32_t *ranks) {
   MP_RETURN_IF_ERROR(mp_peers_create(session, &session->lock, endpoint, devices, number, ranks_of,
                                      num_ranks, ranks, &session->peers));
+  session->peers->num_returns = num_returns;
   session->rendezvous.ranks_of = ranks_of;
   session->rendezvous.self = session->peers->self;
   for (uint32_t i = 0; i < session->num_participants; ++i) {

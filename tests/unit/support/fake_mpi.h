@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collectives/transport/mpi.h"
+#include "collectives/transport/hosts/mpi.h"
 #include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collectives/transport/ucx.h"
+#include "collectives/transport/hosts/ucx.h"
 #include "collectives/transport/world_impl.h"
 #include "sim/base/os/clock.h"
 #include "tests/unit/support/ucx_sanitized.h"

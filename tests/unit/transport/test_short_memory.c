@@ -35,7 +35,7 @@ static mp_session_t *make_session(const pods_t *pods) {
   mp_session_t *session = NULL;
   assert_ok(mp_session_create(2, k_ids, &session));
   assert_ok(
-      mp_session_connect(session, pods->clients[0]->endpoint, DEVICES, 0, k_ranks_of, 1, k_others));
+      mp_session_connect(session, pods->clients[0]->endpoint, DEVICES, 0, 0, k_ranks_of, 1, k_others));
   return session;
 }
 

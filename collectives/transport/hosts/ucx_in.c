@@ -1,7 +1,7 @@
 // What comes by the UCX transport.
 #include <string.h>
 
-#include "collectives/transport/ucx_impl.h"
+#include "collectives/transport/hosts/ucx_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 
@@ -41,14 +41,20 @@ static void ucx_in_free(mp_ucx_t *self, mp_ucx_in_t *in) {
 
 // ---- Arrival ----
 
-// Whether a message is one of our job, for this process, that has not come before. Everything else
-// is passed over: anybody can send something to an open port.
+// Whether a message is one of our job, for this process. Everything else is passed over: anybody
+// can send something to an open port.
 static bool ucx_in_is_sound(const mp_ucx_t *self, const mp_ucx_header_t *header, size_t bytes) {
   const mp_world_t *world = self->world;
   return header->seal ==
              mp_seal(&self->key, &header->kind, sizeof(*header) - sizeof(header->seal)) &&
          header->to == world->rank && header->from < world->size && header->from != world->rank &&
-         header->bytes == bytes && !self->peers[header->from].is_dropped;
+         header->bytes == bytes;
+}
+
+// Whether it is from the process with which there is a connection, and not from a predecessor.
+static bool ucx_in_is_current(const mp_ucx_t *self, const mp_ucx_header_t *header) {
+  const mp_ucx_peer_t *peer = &self->peers[header->from];
+  return !peer->is_dropped && header->incarnation == peer->incarnation;
 }
 
 // Makes the packet of a message, whose bytes are at `here` or, if that is NULL, to be fetched into
@@ -106,6 +112,11 @@ bool mp_ucx_came(void *context, const void *bytes, size_t header_bytes, void *da
   if (header_bytes != sizeof(header)) return false;
   memcpy(&header, bytes, sizeof(header));
   if (!ucx_in_is_sound(self, &header, size)) return false;
+  if (header.kind == MP_UCX_KNOCK) {
+    if (is_here) mp_ucx_note_knock(self, &header, data);
+    return false;
+  }
+  if (!ucx_in_is_current(self, &header)) return false;
   mp_ucx_peer_t *peer = &self->peers[header.from];
   peer->was_greeted = true;  // whatever came: the connection is there
   if (header.kind == MP_UCX_HEARD) {

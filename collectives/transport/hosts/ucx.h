@@ -5,8 +5,8 @@
 // are delivered in order and each of them once. A goodbye is acknowledged: who leaves the job waits
 // until the others have heard all that it has said, because the end of a connection may overtake
 // it. All calls of UCX are made on the progress thread, once it runs, and none of them waits.
-#ifndef MINIPOD_COLLECTIVES_TRANSPORT_UCX_H_
-#define MINIPOD_COLLECTIVES_TRANSPORT_UCX_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_UCX_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_UCX_H_
 
 #include "collectives/transport/transport.h"
 #include "collectives/transport/ucx/seal.h"
@@ -25,4 +25,11 @@ void mp_ucx_set_key(mp_transport_t *transport, const mp_seal_key_t *key);
 // two have no network in common, if this one begins the connection, which the lower rank does.
 MP_NODISCARD mp_status_t mp_ucx_connect(mp_transport_t *transport, uint32_t rank, mp_str_t address);
 
-#endif  // MINIPOD_COLLECTIVES_TRANSPORT_UCX_H_
+// Coming back (world_return.h): knocks at a peer, by what its mp_ucx_address is, while the world
+// runs. `incarnation`: the peer's, 0 for one of the first. RESOURCE_EXHAUSTED when memory is short;
+// a peer that cannot be reached is lost.
+MP_NODISCARD mp_status_t mp_ucx_knock(mp_transport_t *transport, uint32_t rank,
+                                      uint64_t incarnation, mp_str_t address,
+                                      const mp_knock_t *knock);
+
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_UCX_H_

@@ -4,8 +4,8 @@
 // follow in pieces on a tag of their own. MPI keeps the order per sender and tag. All MPI calls are
 // made on the progress thread, and none of them waits. Who has closed the transport may finalize
 // MPI.
-#ifndef MINIPOD_COLLECTIVES_TRANSPORT_MPI_H_
-#define MINIPOD_COLLECTIVES_TRANSPORT_MPI_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_MPI_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_MPI_H_
 
 #include "collectives/transport/mpi/mpi_module.h"
 #include "collectives/transport/transport.h"
@@ -15,4 +15,4 @@
 MP_NODISCARD mp_status_t mp_mpi_create(mp_world_t *world, const mp_mpi_module_t *module,
                                        mp_transport_t **out_transport);
 
-#endif  // MINIPOD_COLLECTIVES_TRANSPORT_MPI_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_MPI_H_

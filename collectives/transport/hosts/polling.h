@@ -2,8 +2,8 @@
 //
 // Often after something has come, and less and less often while nothing does, so that answers are
 // quick and an idle process takes about 1 % of a core.
-#ifndef MINIPOD_COLLECTIVES_TRANSPORT_POLLING_H_
-#define MINIPOD_COLLECTIVES_TRANSPORT_POLLING_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_POLLING_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_POLLING_H_
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,4 +34,4 @@ static inline uint32_t mp_polling_pause_us(const mp_polling_t *polling) {
   return pause < MP_LAST_PAUSE_US ? pause : MP_LAST_PAUSE_US;
 }
 
-#endif  // MINIPOD_COLLECTIVES_TRANSPORT_POLLING_H_
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_POLLING_H_

@@ -1,8 +1,8 @@
-#include "collectives/transport/mpi.h"
+#include "collectives/transport/hosts/mpi.h"
 
 #include <string.h>
 
-#include "collectives/transport/polling.h"
+#include "collectives/transport/hosts/polling.h"
 #include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"

@@ -1,8 +1,8 @@
-#include "collectives/transport/ucx.h"
+#include "collectives/transport/hosts/ucx.h"
 
 #include <string.h>
 
-#include "collectives/transport/ucx_impl.h"
+#include "collectives/transport/hosts/ucx_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 
@@ -57,8 +57,7 @@ static void ucx_close_now(mp_ucx_t *self) {
   atomic_store(&self->is_closed, true);
 }
 
-// Begins the connection with a peer.
-static mp_status_t ucx_open(mp_ucx_t *self, uint32_t rank) {
+mp_status_t mp_ucx_open(mp_ucx_t *self, uint32_t rank) {
   mp_ucx_peer_t *peer = &self->peers[rank];
   mp_status_t status = mp_ucx_engine_connect(self->engine, rank, peer->address);
   mp_free(peer->address);
@@ -70,7 +69,7 @@ static mp_status_t ucx_open(mp_ucx_t *self, uint32_t rank) {
 static void ucx_answer(mp_ucx_t *self, uint32_t rank) {
   const mp_ucx_peer_t *peer = &self->peers[rank];
   if (peer->address == NULL || (!peer->was_greeted && peer->num_ticks < MP_UCX_MOST_TICKS)) return;
-  mp_status_t status = ucx_open(self, rank);
+  mp_status_t status = mp_ucx_open(self, rank);
   if (status != NULL) mp_ucx_fail(self, rank, MP_UCS_ERR_UNREACHABLE);
   mp_status_ignore(status);
 }
@@ -92,6 +91,7 @@ static bool ucx_progress(mp_transport_t *transport) {
   bool did = false;
   for (uint32_t rank = 0; rank < self->world->size; ++rank) {
     ucx_answer(self, rank);
+    did |= mp_ucx_receive_visit(self, rank);
     if (self->peers[rank].is_dropped) {
       mp_ucx_drop_outs(self, rank);
     } else {
@@ -144,6 +144,7 @@ static void ucx_release(mp_transport_t *transport) {
     mp_ucx_take_fresh(self);
     mp_ucx_forget_outs(self);
     mp_ucx_forget_ins(self);
+    mp_ucx_forget_visits(self);
     for (uint32_t rank = 0; rank < self->world->size; ++rank) {
       mp_ucx_drop_outs(self, rank);
       mp_free(self->peers[rank].address);
@@ -215,5 +216,5 @@ mp_status_t mp_ucx_connect(mp_transport_t *transport, uint32_t rank, mp_str_t ad
   peer->is_known = true;
   if (rank < self->world->rank) return NULL;
   peer->owes_greeting = true;
-  return ucx_open(self, rank);
+  return mp_ucx_open(self, rank);
 }

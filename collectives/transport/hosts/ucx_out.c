@@ -1,17 +1,18 @@
 // What the UCX transport sends.
-#include "collectives/transport/ucx_impl.h"
+#include "collectives/transport/hosts/ucx_impl.h"
 #include "sim/base/alloc.h"
 
-static mp_ucx_out_t *ucx_out_make(const mp_ucx_t *self, mp_ucx_kind_t kind, uint32_t to) {
+mp_ucx_out_t *mp_ucx_make_out(const mp_ucx_t *self, mp_ucx_kind_t kind, uint32_t to) {
   mp_ucx_out_t *out = mp_calloc(1, sizeof(*out));
   if (out == NULL) return NULL;
   out->header.kind = kind;
   out->header.from = self->world->rank;
   out->header.to = to;
+  out->header.incarnation = (uint32_t)self->world->peers[self->world->rank].incarnation;
   return out;
 }
 
-static void ucx_out_free(mp_ucx_out_t *out) {
+void mp_ucx_free_out(mp_ucx_out_t *out) {
   mp_payload_block_release(out->block);
   mp_free(out);
 }
@@ -19,7 +20,7 @@ static void ucx_out_free(mp_ucx_out_t *out) {
 mp_status_t mp_ucx_send(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
                         mp_payload_block_t *block) {
   mp_ucx_t *self = (mp_ucx_t *)transport;
-  mp_ucx_out_t *out = ucx_out_make(self, MP_UCX_PACKET, to);
+  mp_ucx_out_t *out = mp_ucx_make_out(self, MP_UCX_PACKET, to);
   MP_RETURN_IF_NULL(out);
   out->header.envelope = *envelope;
   if (block != NULL && block->payload.bytes != 0) {
@@ -49,13 +50,14 @@ void mp_ucx_take_fresh(mp_ucx_t *self) {
 
 static void ucx_out_finish(mp_ucx_t *self, mp_ucx_out_t *out) {
   if (out->header.kind == MP_UCX_PACKET) atomic_fetch_sub(&self->num_pending, 1);
-  ucx_out_free(out);
+  mp_ucx_free_out(out);
 }
 
 void mp_ucx_sent(void *context, mp_ucx_item_t *item, mp_ucs_status_t status) {
   mp_ucx_t *self = context;
   mp_ucx_out_t *out = (mp_ucx_out_t *)item;
-  if (status != MP_UCS_OK) mp_ucx_fail(self, out->header.to, status);
+  const bool is_current = out->connection == self->peers[out->header.to].connection;
+  if (status != MP_UCS_OK && is_current) mp_ucx_fail(self, out->header.to, status);
   MP_LIST_REMOVE(&self->sending, out, prev, next);
   ucx_out_finish(self, out);
 }
@@ -69,6 +71,7 @@ void mp_ucx_hear(mp_ucx_t *self, mp_ucx_peer_t *peer) {
 static bool ucx_out_begin(mp_ucx_t *self, mp_ucx_out_t *out) {
   mp_ucx_header_t *header = &out->header;
   header->seal = mp_seal(&self->key, &header->kind, sizeof(*header) - sizeof(header->seal));
+  out->connection = self->peers[header->to].connection;
   const void *data = out->block == NULL ? NULL : mp_payload_block_data(out->block);
   // In the list first, because it may be sent, and freed, before the engine returns.
   MP_LIST_APPEND(&self->sending, out, prev, next);
@@ -92,11 +95,11 @@ static bool ucx_out_is_in_vain(const mp_ucx_t *self, const mp_ucx_out_t *out) {
 static void ucx_out_pay(mp_ucx_t *self, uint32_t to, mp_ucx_kind_t kind, uint64_t number,
                         bool *owed) {
   if (!*owed) return;
-  mp_ucx_out_t *out = ucx_out_make(self, kind, to);
+  mp_ucx_out_t *out = mp_ucx_make_out(self, kind, to);
   if (out != NULL) {
     out->header.number = number;
     *owed = !ucx_out_begin(self, out);
-    if (*owed) ucx_out_free(out);
+    if (*owed) mp_ucx_free_out(out);
   }
   self->lacks_memory |= *owed;
 }
@@ -110,6 +113,8 @@ static void ucx_out_put_back(mp_ucx_peer_t *peer, mp_ucx_out_t *out) {
 bool mp_ucx_push_out(mp_ucx_t *self, uint32_t to) {
   mp_ucx_peer_t *peer = &self->peers[to];
   if (peer->address != NULL) return false;  // not connected yet
+  if (peer->knock != NULL && ucx_out_begin(self, peer->knock)) peer->knock = NULL;
+  self->lacks_memory |= peer->knock != NULL;
   ucx_out_pay(self, to, MP_UCX_GREETING, 0, &peer->owes_greeting);
   ucx_out_pay(self, to, MP_UCX_HEARD, peer->heard, &peer->owes_heard);
   bool did = false;

@@ -1,9 +1,9 @@
 // Inside the UCX transport: what its parts (ucx.c, ucx_out.c, ucx_in.c) share.
-#ifndef MINIPOD_COLLECTIVES_TRANSPORT_UCX_IMPL_H_
-#define MINIPOD_COLLECTIVES_TRANSPORT_UCX_IMPL_H_
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_UCX_IMPL_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_UCX_IMPL_H_
 
-#include "collectives/transport/polling.h"
-#include "collectives/transport/ucx.h"
+#include "collectives/transport/hosts/polling.h"
+#include "collectives/transport/hosts/ucx.h"
 #include "collectives/transport/ucx/ucx_engine.h"
 #include "collectives/transport/world_impl.h"
 #include "sim/base/containers/list.h"
@@ -12,15 +12,17 @@ typedef enum {
   MP_UCX_PACKET,
   MP_UCX_HEARD,  // `number` is that of a goodbye: it and all before it have come
   MP_UCX_GREETING,
+  // Of a process that comes back: its data are an mp_knock_t and its address; key[0] is their seal.
+  MP_UCX_KNOCK,
 } mp_ucx_kind_t;
 
 typedef struct {
   uint64_t seal;  // of all that follows
   uint32_t kind;
   uint32_t from, to;
-  uint32_t zero;
-  uint64_t number;  // of the packet, among those from this process to that one
-  uint64_t bytes;   // of data
+  uint32_t incarnation;  // the low word of the sender's
+  uint64_t number;       // of the packet, among those from this process to that one
+  uint64_t bytes;        // of data
   mp_envelope_t envelope;
 } mp_ucx_header_t;
 
@@ -31,8 +33,16 @@ struct mp_ucx_out_s {
   mp_ucx_item_t item;  // first: the engine knows the message by it
   mp_ucx_out_t *prev, *next;
   mp_payload_block_t *block;
+  uint32_t connection;  // of those with this peer, the number of the one that it was sent on
   mp_ucx_header_t header;
 };
+
+// A knock that is to be made, or one that has come.
+typedef struct {
+  void *address;      // of the peer
+  mp_ucx_out_t *out;  // to be made
+  mp_knock_t knock;   // has come
+} mp_ucx_visit_t;
 
 typedef enum {
   MP_UCX_HELD,      // there is no memory for it yet
@@ -77,6 +87,13 @@ typedef struct {
   mp_ucs_status_t failure;
   bool is_dropped;
   atomic_bool is_over;  // its process has ended or is out of reach
+  // Of processes that come back. Another process in the peer's place has another incarnation, and a
+  // connection with another number.
+  uint32_t incarnation;
+  uint32_t connection;
+  _Atomic(mp_ucx_visit_t *) errand;  // to be made, by the progress thread; owned
+  mp_ucx_out_t *knock;               // of an errand, not begun yet
+  mp_ucx_visit_t *visit;             // has come; owned
 } mp_ucx_peer_t;
 
 // How many arrivals can be noted without memory. More come at a time only when there is some.
@@ -118,7 +135,14 @@ static inline void mp_ucx_fail(mp_ucx_t *self, uint32_t rank, mp_ucs_status_t st
   peer->failure = status;
 }
 
+// Begins the connection with a peer, at its address.
+MP_NODISCARD mp_status_t mp_ucx_open(mp_ucx_t *self, uint32_t rank);
+
 // ---- ucx_out.c ----
+
+// A message without data, of the transport's own.
+mp_ucx_out_t *mp_ucx_make_out(const mp_ucx_t *self, mp_ucx_kind_t kind, uint32_t to);
+void mp_ucx_free_out(mp_ucx_out_t *out);
 
 mp_status_t mp_ucx_send(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
                         mp_payload_block_t *block);
@@ -147,4 +171,14 @@ void mp_ucx_drop_ins(mp_ucx_t *self, uint32_t from);
 // Frees what the engine had, which is closed.
 void mp_ucx_forget_ins(mp_ucx_t *self);
 
-#endif  // MINIPOD_COLLECTIVES_TRANSPORT_UCX_IMPL_H_
+// ---- ucx_return.c ----
+
+// Notes a knock, whose header is sound.
+void mp_ucx_note_knock(mp_ucx_t *self, const mp_ucx_header_t *header, const void *data);
+// Makes the errand with this rank, and lets in who has knocked as this rank; true when there was
+// anything.
+bool mp_ucx_receive_visit(mp_ucx_t *self, uint32_t rank);
+// Frees what there is of visits.
+void mp_ucx_forget_visits(mp_ucx_t *self);
+
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_UCX_IMPL_H_

@@ -1,0 +1,35 @@
+// Joining again: a process that has been started in the place of one that has died, while the
+// others have gone on (../world_return.h).
+//
+// It finds the hellos of the first ones in the store, and knocks at the lowest of them that is
+// still alive. That one's welcome says who else there is, and in which incarnation; what those who
+// have come back have to say of themselves is in the store under their incarnations. When all the
+// living have welcomed this process, it is one of them.
+#ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_AGAIN_H_
+#define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_AGAIN_H_
+
+#include "collectives/transport/bootstrap/hello.h"
+#include "collectives/transport/bootstrap/store_talk.h"
+#include "collectives/transport/transport.h"
+
+typedef struct {
+  const mp_store_talk_t *talk;
+  mp_world_t *world;      // without transports
+  mp_hello_t own;         // of this process
+  mp_hello_t *hellos;     // [size] of the first ones; its own place is its predecessor's
+  int64_t *leaders;       // [size], the lowest rank of each one's host
+  const char *cards;      // where the first ones' cards are
+  const char *connected;  // and what became of them
+  mp_transport_t *far;    // made here where there are other hosts; the world's
+} mp_again_t;
+
+// ALREADY_EXISTS when the first process of this rank is on this host, and has not ended.
+MP_NODISCARD mp_status_t mp_again_check_predecessor(uint32_t rank, const mp_hello_t *hello);
+
+// ALREADY_EXISTS when the predecessor is still alive; FAILED_PRECONDITION when this process is on
+// another host than its predecessor was, and others were or are there; UNAVAILABLE when nobody is
+// left who could take it in; DEADLINE_EXCEEDED when one of them does not answer; and the errors of
+// the store.
+MP_NODISCARD mp_status_t mp_again_join(mp_again_t *again);
+
+#endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_AGAIN_H_

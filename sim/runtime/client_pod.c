@@ -1,0 +1,162 @@
+#include "sim/runtime/client_pod.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "sim/base/alloc.h"
+#include "sim/base/log.h"
+#include "sim/base/str.h"
+#include "sim/model/faults/faults.h"
+
+static void client_pod_print_notes(const char *notes) {
+  while (*notes != '\0') {
+    size_t size = strcspn(notes, "\n");
+    mp_log_notice("%.*s", mp_str_precision(size), notes);
+    notes += size + (notes[size] == '\n');
+  }
+}
+
+static mp_status_t client_pod_announce(const mp_world_t *world, const mp_options_t *options,
+                                       mp_strbuf_t *announcement) {
+  const mp_peer_t *self = mp_world_peer(world, mp_world_rank(world));
+  mp_pod_process_t process = {.host = (int32_t)self->host,
+                              .hostname = self->hostname,
+                              .pid = self->pid,
+                              .faults = UINT64_MAX};
+  // Faults that cannot be read fail when they are made, with the reason.
+  mp_status_release(mp_faults_fingerprint(options, &process.faults));
+  return mp_pod_announce(options, &process, announcement);
+}
+
+// ---- Announcements as one memo: their sizes, and then their bytes ----
+
+static mp_status_t client_pod_pack(const mp_str_t *announcements, uint32_t count,
+                                   mp_strbuf_t *memo) {
+  for (uint32_t r = 0; r < count; ++r) {
+    const uint64_t size = announcements[r].size;
+    mp_strbuf_append(memo, (const char *)&size, sizeof(size));
+  }
+  for (uint32_t r = 0; r < count; ++r) {
+    mp_strbuf_append(memo, announcements[r].data, announcements[r].size);
+  }
+  return mp_strbuf_status(memo);
+}
+
+// Borrowed from the memo.
+static mp_status_t client_pod_unpack(const mp_client_meeting_t *meeting, uint32_t count,
+                                     mp_str_t *announcements) {
+  size_t at = count * sizeof(uint64_t);
+  bool is_sound = meeting->memo_bytes >= at;
+  for (uint32_t r = 0; is_sound && r < count; ++r) {
+    uint64_t size;
+    memcpy(&size, (const char *)meeting->memo + r * sizeof(size), sizeof(size));
+    is_sound = size <= meeting->memo_bytes - at;
+    announcements[r] = (mp_str_t){(const char *)meeting->memo + at, size};
+    at += is_sound ? size : 0;
+  }
+  if (is_sound) return NULL;
+  return mp_status_make(MP_INTERNAL, "what the other processes have announced makes no sense");
+}
+
+// ---- In agreement with the others ----
+
+static mp_status_t client_pod_merge(const mp_client_meeting_t *meeting, void *const *bytes,
+                                    const size_t *sizes, mp_pod_t **out_pod) {
+  const uint32_t rank = mp_world_rank(meeting->world), count = mp_world_size(meeting->world);
+  mp_str_t *announcements = mp_calloc(count, sizeof(*announcements));
+  MP_RETURN_IF_NULL(announcements);
+  for (uint32_t r = 0; r < count; ++r) announcements[r] = (mp_str_t){bytes[r], sizes[r]};
+  mp_strbuf_t notes, memo;
+  mp_strbuf_init(&notes);
+  mp_strbuf_init(&memo);
+  mp_status_t status = mp_pod_merge(announcements, (int32_t)count, (int32_t)rank, out_pod, &notes);
+  if (status == NULL && rank == 0) client_pod_print_notes(mp_strbuf_text(&notes));
+  if (status == NULL) status = client_pod_pack(announcements, count, &memo);
+  if (status == NULL) status = mp_agreement_set_memo(meeting->agreement, memo.data, memo.size);
+  mp_strbuf_deinit(&memo);
+  mp_strbuf_deinit(&notes);
+  mp_free(announcements);
+  return status;
+}
+
+static mp_status_t client_pod_agree(const mp_client_meeting_t *meeting,
+                                    const mp_strbuf_t *announcement, mp_pod_t **out_pod) {
+  void **bytes = NULL;
+  size_t *sizes = NULL;
+  mp_status_t status = mp_agreement_exchange(meeting->agreement, mp_strbuf_text(announcement),
+                                             announcement->size, &bytes, &sizes);
+  if (status != NULL) {
+    return mp_status_annotate(status, "agreeing on the pod with the other processes");
+  }
+  status = client_pod_merge(meeting, bytes, sizes, out_pod);
+  mp_free(bytes);
+  return status;
+}
+
+// ---- As a process that has come back ----
+
+// What the others count on: which devices there are, and whose they are.
+static mp_status_t client_pod_compare(const mp_pod_t *before, const mp_pod_t *now) {
+  const mp_pod_info_t *a = mp_pod_info(before), *b = mp_pod_info(now);
+  bool is_same = a->num_devices == b->num_devices && a->num_local_devices == b->num_local_devices &&
+                 strcmp(a->kind, b->kind) == 0;
+  for (int32_t i = 0; is_same && i < a->num_devices; ++i) {
+    const mp_pod_device_t *one = mp_pod_device(before, i), *other = mp_pod_device(now, i);
+    is_same = one->process_index == other->process_index &&
+              memcmp(one->coords, other->coords, sizeof(one->coords)) == 0;
+  }
+  if (is_same) return NULL;
+  return mp_status_make(MP_FAILED_PRECONDITION,
+                        "process %d comes back with %d devices of kind '%s', where it had %d of "
+                        "kind '%s': a process that comes back has to bring what it had",
+                        b->process_index, b->num_local_devices, b->kind, a->num_local_devices,
+                        a->kind);
+}
+
+static mp_status_t client_pod_rejoin_as(const mp_client_meeting_t *meeting, mp_str_t *announcements,
+                                        mp_str_t own, mp_pod_t **out_pod) {
+  const int32_t rank = (int32_t)mp_world_rank(meeting->world);
+  const int32_t count = (int32_t)mp_world_size(meeting->world);
+  mp_pod_t *before = NULL, *now = NULL;
+  mp_strbuf_t notes;
+  mp_strbuf_init(&notes);
+  mp_status_t status = mp_pod_merge(announcements, count, rank, &before, &notes);
+  announcements[rank] = own;
+  if (status == NULL) status = mp_pod_merge(announcements, count, rank, &now, &notes);
+  if (status == NULL) status = client_pod_compare(before, now);
+  mp_strbuf_deinit(&notes);
+  mp_pod_release(before);
+  if (status == NULL) {
+    *out_pod = now;
+  } else {
+    mp_pod_release(now);
+  }
+  return status;
+}
+
+static mp_status_t client_pod_rejoin(const mp_client_meeting_t *meeting,
+                                     const mp_strbuf_t *announcement, mp_pod_t **out_pod) {
+  const uint32_t count = mp_world_size(meeting->world);
+  mp_str_t *announcements = mp_calloc(count, sizeof(*announcements));
+  MP_RETURN_IF_NULL(announcements);
+  mp_status_t status = client_pod_unpack(meeting, count, announcements);
+  if (status == NULL) {
+    const mp_str_t own = {announcement->data, announcement->size};
+    status = client_pod_rejoin_as(meeting, announcements, own, out_pod);
+  }
+  mp_free(announcements);
+  return status;
+}
+
+mp_status_t mp_client_make_pod(const mp_client_meeting_t *meeting, const mp_options_t *options,
+                               mp_pod_t **out_pod) {
+  mp_strbuf_t announcement;
+  mp_strbuf_init(&announcement);
+  mp_status_t status = client_pod_announce(meeting->world, options, &announcement);
+  if (status == NULL) {
+    status = meeting->agreement == NULL ? client_pod_rejoin(meeting, &announcement, out_pod)
+                                        : client_pod_agree(meeting, &announcement, out_pod);
+  }
+  mp_strbuf_deinit(&announcement);
+  return status;
+}
