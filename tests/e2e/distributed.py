@@ -27,10 +27,10 @@ class Job:
   """Running processes; afterwards what came of each."""
 
   def __init__(self, program, devices, num_processes, started=None, own=None, wrap=None,
-               arguments=(), **variables):
+               arguments=(), is_whole=False, **variables):
     """`program` is code, or the path of a script that initializes by itself. `started`: which
     processes there are (all); `own`: variables of some, by process; `wrap`: commands before those
-    of some, by process."""
+    of some, by process; `is_whole`: the code initializes by itself."""
     port = free_port()
     self.processes = {}
     for process in range(num_processes) if started is None else started:
@@ -38,7 +38,8 @@ class Job:
                                PROCESS_ID=process, **variables, **(own or {}).get(process, {}))
       command = [sys.executable, str(program)]
       if not isinstance(program, pathlib.Path):
-        command = [sys.executable, "-c", INITIALIZE + scenario.PRELUDE + textwrap.dedent(program)]
+        code = program if is_whole else INITIALIZE + scenario.PRELUDE + textwrap.dedent(program)
+        command = [sys.executable, "-c", code]
       self.processes[process] = subprocess.Popen(
           [*(wrap or {}).get(process, []), *command, *arguments], env=env, text=True,
           stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)

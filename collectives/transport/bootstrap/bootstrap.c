@@ -6,6 +6,7 @@
 
 #include "collectives/transport/bootstrap/launcher.h"
 #include "collectives/transport/bootstrap/mpi_world.h"
+#include "collectives/transport/bootstrap/store_talk.h"
 #include "collectives/transport/bootstrap/store_world.h"
 #include "sim/base/os/lock.h"
 #include "sim/base/os/process.h"
@@ -57,6 +58,21 @@ static mp_status_t bootstrap_choose(const mp_options_t *options, const mp_launch
   return NULL;
 }
 
+// A process that has died may be started again without the launcher, where the framework brings a
+// store: there it looks for those who are connected by MPI now, and finds why they do not come.
+static void bootstrap_tell_latecomers(const mp_key_value_store_t *store, const char *launcher) {
+  const mp_store_talk_t talk = {.store = store};
+  mp_status_ignore(mp_store_tell(
+      &talk, MP_STORE_HELLOS,
+      mp_status_make(MP_FAILED_PRECONDITION,
+                     "%s has started it, and the processes of this job are connected by MPI, into "
+                     "which nobody can come back: who has died ends the job. Jobs whose processes "
+                     "shall come back are started without an MPI launcher, with "
+                     "jax.distributed.initialize() alone (or MINIPOD_BOOTSTRAP=kv)",
+                     launcher),
+      MP_STR("")));
+}
+
 static mp_status_t bootstrap_join_mpi(const mp_options_t *options, const mp_launcher_t *launcher,
                                       mp_world_t **out_world) {
   if (launcher == NULL) {
@@ -104,6 +120,10 @@ static mp_status_t bootstrap_join(const mp_options_t *options, const mp_key_valu
   atomic_store(&g_joiner, mp_process_generation() + 1);
   g_failure = way == BOOTSTRAP_MPI ? bootstrap_join_mpi(options, launcher, &g_world)
                                    : mp_store_world_join(options, store, &g_world);
+  if (way == BOOTSTRAP_MPI && store != NULL && g_failure == NULL && g_world != NULL &&
+      mp_world_rank(g_world) == 0) {
+    bootstrap_tell_latecomers(store, launcher == NULL ? "MPI" : launcher->name);
+  }
   g_is_done = true;
   return mp_status_retain(g_failure);
 }

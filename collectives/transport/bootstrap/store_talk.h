@@ -11,6 +11,9 @@
 
 enum { MP_STORE_KEY_BYTES = 80, MP_STORE_FOLDER_BYTES = MP_STORE_KEY_BYTES / 2 };
 
+// Where hellos are: a name that is known before anything has been said.
+#define MP_STORE_HELLOS "minipod/hello"
+
 typedef struct {
   const mp_key_value_store_t *store;
   uint32_t rank;

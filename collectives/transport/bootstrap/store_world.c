@@ -16,9 +16,8 @@
 static const double k_loss_grace_seconds = 0;
 // How long a process that cannot join takes to tell those that it has reached.
 static const double k_last_words_seconds = 1;
-// The hellos are under a name that is known before anything has been said.
-static const char *const k_hello = "minipod/hello";
-// So is this: here a process that fails tells so to those that wait for something else of it.
+// As known as MP_STORE_HELLOS: here a process that fails tells so to those that wait for something
+// else of it.
 static const char *const k_failed = "minipod/failed";
 
 // On its way into a world.
@@ -40,7 +39,7 @@ static mp_status_t store_world_take_hello(store_world_t *join, uint32_t rank) {
   const mp_hello_t own = join->hellos[join->talk.rank];
   mp_strbuf_t bytes;
   mp_strbuf_init(&bytes);
-  mp_status_t status = mp_store_hear(&join->talk, k_hello, rank, &bytes);
+  mp_status_t status = mp_store_hear(&join->talk, MP_STORE_HELLOS, rank, &bytes);
   if (status == NULL) {
     status = mp_hello_compare(join->talk.rank, (mp_str_t){(const char *)&own, sizeof(own)}, rank,
                               (mp_str_t){bytes.data, bytes.size});
@@ -217,7 +216,7 @@ static mp_status_t store_world_join(store_world_t *join, double exit_timeout_s) 
   const mp_str_t hello = {status == NULL ? (const char *)&join->hellos[join->talk.rank] : "",
                           status == NULL ? sizeof(mp_hello_t) : 0};
   const bool is_prepared = status == NULL;
-  status = mp_store_tell(&join->talk, k_hello, status, hello);
+  status = mp_store_tell(&join->talk, MP_STORE_HELLOS, status, hello);
   if (is_prepared && mp_status_code(status) == MP_ALREADY_EXISTS) {
     mp_status_ignore(status);
     return store_world_join_again(join, exit_timeout_s);

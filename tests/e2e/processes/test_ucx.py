@@ -29,9 +29,12 @@ def has_ucx():
 NEEDS_UCX = pytest.mark.skipif(not has_ucx(), reason="UCX is not here: apt install libucx0")
 
 
-def run(ranks_per_host, program, devices, hosts=2, timeout=100, wrap=(), **variables):
+def run(ranks_per_host, program, devices, hosts=2, timeout=100, wrap=(), is_whole=False,
+        **variables):
   """Runs on pretended hosts: (return code, output, standard error); skips where there can be none."""
-  code = distributed.INITIALIZE + scenario.PRELUDE + textwrap.dedent(program)
+  code = program
+  if not is_whole:
+    code = distributed.INITIALIZE + scenario.PRELUDE + textwrap.dedent(program)
   process = subprocess.Popen(
       [str(SCRIPT), "--plain", "--hosts", str(hosts), "--ranks", str(ranks_per_host), "--", *wrap,
        sys.executable, "-c", code],
