@@ -267,6 +267,10 @@ mp_status_t mp_world_start(mp_world_t *world) {
 
 // ---- Arrivals ----
 
+void mp_world_note_silent(mp_world_t *world, uint32_t rank) {
+  atomic_store(&world->peers[rank].is_silent, true);
+}
+
 void mp_world_post(mp_world_t *world, mp_packet_t *packet) {
   mp_lock(&world->inbox_lock);
   mp_packet_list_push(&world->inbox, packet);
@@ -293,6 +297,9 @@ static void world_take_goodbye(mp_world_t *world, const mp_packet_t *packet) {
 void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
   MP_ASSERT(packet->from < world->size);
   uint32_t number = packet->envelope.channel;
+  atomic_bool *is_silent = &world->peers[packet->from].is_silent;
+  // Relaxed: who ends looks some time or other.
+  if (atomic_load_explicit(is_silent, memory_order_relaxed)) atomic_store(is_silent, false);
   bool is_own = number == MP_WORLD_OWN_CHANNEL;
   const uint32_t word = packet->envelope.words[0];
   if (is_own && (word == MP_WORLD_EXCHANGE || word == MP_WORLD_VERDICT)) {

@@ -61,8 +61,9 @@ typedef struct {
   // by the world's thread under the world's lock; read without, by whoever sends, so that sending
   // takes the lock of one peer alone.
   atomic_bool is_gone;
-  bool has_left;   // it has said goodbye; under the world's lock
-  bool skips_end;  // and that it meets nobody at its end (mp_world_skip_end); likewise
+  atomic_bool is_silent;  // mp_world_note_silent
+  bool has_left;          // it has said goodbye; under the world's lock
+  bool skips_end;         // and that it meets nobody at its end (mp_world_skip_end); likewise
   // The reason, written before is_gone. Of a process that has come back it is kept elsewhere, for
   // those who were just reading it.
   _Atomic(mp_status_t) why;

@@ -56,6 +56,7 @@ static void leave_last(const mp_world_t *world, double deadline) {
   const uint32_t host = world->peers[world->rank].peer.host;
   for (uint32_t rank = 1; rank < world->size; ++rank) {
     const mp_peer_t *peer = &world->peers[rank].peer;
+    if (atomic_load(&world->peers[rank].is_silent)) continue;  // it may never end
     if (peer->host == host) {
       (void)mp_process_await_end(peer->pid, deadline - mp_clock_seconds());
     } else {
@@ -115,13 +116,14 @@ bool mp_leave_is_quick(void) {
   return leave_is_member() && g_leave.module == NULL;
 }
 
-// A process that has ended without a goodbye, or has met one that has.
+// A process that has ended without a goodbye, or has met one that has, or is silent.
 static bool leave_is_lost(mp_world_t *world, uint32_t rank) {
   const mp_peer_state_t *peer = &world->peers[rank];
   // Both at once: a goodbye sets has_left first and is_gone in a later turn of the lock. If it came
   // between two looks here, a process that has left in order would count as lost.
   mp_lock(&world->lock);
-  const bool is_lost = peer->skips_end || (!peer->has_left && atomic_load(&peer->is_gone));
+  const bool is_lost = peer->skips_end || atomic_load(&peer->is_silent) ||
+                       (!peer->has_left && atomic_load(&peer->is_gone));
   mp_unlock(&world->lock);
   return rank != world->rank && is_lost;
 }

@@ -78,7 +78,18 @@ static void watch_warn(const mp_session_t *session, double seconds) {
   mp_strbuf_deinit(&text);
 }
 
+// Those that have not even answered are not waited for when this process ends.
+static void watch_note_silent(const mp_peers_t *peers) {
+  for (uint32_t i = 0; i < peers->num_ranks; ++i) {
+    if (peers->answers[i] != NULL || !mp_session_misses_rank(peers->session, peers->ranks[i])) {
+      continue;
+    }
+    mp_world_note_silent(mp_endpoint_world(peers->endpoint), peers->ranks[i]);
+  }
+}
+
 static mp_status_t watch_timeout_error(const mp_session_t *session, double seconds) {
+  watch_note_silent(session->peers);
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   watch_describe(&text, session, seconds);

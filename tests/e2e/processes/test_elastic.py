@@ -129,3 +129,33 @@ def test_over_two_hosts(ranks, kills):
                                       KILLS=json.dumps(kills))
   assert returncode == 0, (out, err)
   check(out, err, 2 * ranks, kills)
+
+
+SILENT = """
+    import signal, time
+    f = jax.pmap(lambda v: lax.psum(v, 'i'), axis_name='i')
+    x = np.ones((1, 1000), np.float32)
+    f(x).block_until_ready()
+    if jax.process_index() == 1:
+      if os.fork() == 0:  # it wakes up when the others have long gone
+        time.sleep(40)
+        os.kill(os.getppid(), signal.SIGKILL)
+        os._exit(0)
+      os.kill(os.getpid(), signal.SIGSTOP)
+    begin = time.time()
+    try:
+      while True:
+        f(x).block_until_ready()
+    except Exception as error:
+      print(time.time(), error)
+    """
+
+
+def test_a_silent_process_holds_nobody():
+  """JAX's meeting at the end would wait for it until its heartbeat is missed, 100 s."""
+  job = distributed.run(SILENT, 1, 3, MINIPOD_COLLECTIVE_TIMEOUT_S=3, MINIPOD_COLLECTIVE_WARN_S=1)
+  assert (job.returncodes[0], job.returncodes[2]) == (0, 0), job.errs
+  for process in (0, 2):
+    assert "DEADLINE_EXCEEDED" in job.outs[process] and "does not answer" in job.outs[process]
+  # The silent one is woken by its end; who is left has ended before.
+  assert job.returncodes[1] == -9
