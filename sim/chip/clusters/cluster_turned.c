@@ -183,7 +183,7 @@ typedef struct {
 
 // The last one of a factor's dimensions that is in tiles, or, where that is short, the longest.
 static int32_t cluster_turned_tile(const mp_type_t *type, int32_t from, int32_t to) {
-  enum { SHORT = 32 };
+  enum { SHORT = 17 };
   int32_t longest = -1;
   for (int32_t d = to; d-- > from;) {
     if (type->dims[d] == 1) continue;
