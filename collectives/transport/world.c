@@ -269,6 +269,13 @@ mp_status_t mp_world_start(mp_world_t *world) {
 
 void mp_world_note_silent(mp_world_t *world, uint32_t rank) {
   atomic_store(&world->peers[rank].is_silent, true);
+  const mp_envelope_t envelope = {.channel = MP_WORLD_OWN_CHANNEL,
+                                  .words = {MP_WORLD_SILENT, rank}};
+  for (uint32_t to = 0; to < world->size; ++to) {
+    if (to != rank && to != world->rank) {
+      mp_status_ignore(mp_world_send(world, to, &envelope, NULL));
+    }
+  }
 }
 
 void mp_world_post(mp_world_t *world, mp_packet_t *packet) {
@@ -309,6 +316,9 @@ void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
   if (is_own && word == MP_WORLD_WELCOME) {
     mp_world_take_welcome(world, packet);
     return;
+  }
+  if (is_own && word == MP_WORLD_SILENT && packet->envelope.words[1] < world->size) {
+    atomic_store(&world->peers[packet->envelope.words[1]].is_silent, true);
   }
   if (is_own && word == MP_WORLD_GOODBYE) {
     world_take_goodbye(world, packet);

@@ -79,8 +79,8 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_world_send(mp_world_t *world, uint32_t to,
                                        const mp_envelope_t *envelope, mp_payload_t *payload);
 
-// A rank was waited for in vain and does not answer: until something of it comes, this process does
-// not wait for it when it ends.
+// A rank was waited for in vain and does not answer: until something of it comes, neither this
+// process nor the others, which are told, wait for it when they end.
 void mp_world_note_silent(mp_world_t *world, uint32_t rank);
 
 // ---- Receiving ----

@@ -137,6 +137,7 @@ typedef enum {
   MP_WORLD_GOODBYE,   // words[1]: the exit status, words[2]: whether it skips the end
   MP_WORLD_VERDICT,   // what became of an agreement: key[0] its number, words[1] the status code;
                       // bytes: the error's text, if there was memory for it
+  MP_WORLD_SILENT,    // words[1]: a rank that does not answer (mp_world_note_silent)
   MP_WORLD_WELCOME,   // to a process that has come back; bytes: how things are (world_return.c)
 } mp_world_word_t;
 

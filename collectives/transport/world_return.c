@@ -63,8 +63,34 @@ bool mp_world_take_memo(mp_world_t *world, uint64_t *out_number, void **out_byte
 
 // ---- Welcomes ----
 
-// The welcome of this process, as it is now.
-static mp_status_t world_return_make_welcome(mp_world_t *world, mp_payload_t **out_payload) {
+static bool world_return_is_of_rank(const mp_packet_t *packet, uint64_t rank) {
+  return packet->from == rank;
+}
+
+static void world_return_drop_packets(mp_packet_list_t *list, uint32_t rank) {
+  for (mp_packet_t *packet;
+       (packet = mp_packet_list_take(list, world_return_is_of_rank, rank)) != NULL;) {
+    mp_packet_release(packet);
+  }
+}
+
+// What the predecessor has sent for agreements, which nobody shall take for the newcomer's; and
+// those in progress, in which the newcomer takes no part. The world's lock is held, in the step in
+// which the newcomer learns how many there were: it takes part in later ones.
+static void world_return_break_agreements(mp_world_t *world, uint32_t rank) {
+  mp_lock_assert_held(&world->lock);
+  world_return_drop_packets(&world->blobs, rank);
+  for (mp_agreement_t *agreement = world->agreements; agreement != NULL;
+       agreement = agreement->next) {
+    agreement->is_broken = true;
+    agreement->broken_by = rank;
+  }
+  pthread_cond_broadcast(&world->changed);
+}
+
+// The welcome of this process for a newcomer, as it is now.
+static mp_status_t world_return_make_welcome(mp_world_t *world, uint32_t newcomer,
+                                             mp_payload_t **out_payload) {
   mp_lock(&world->lock);
   const size_t most = world->memo.size;
   mp_unlock(&world->lock);
@@ -75,6 +101,7 @@ static mp_status_t world_return_make_welcome(mp_world_t *world, mp_payload_t **o
   memset(bytes, 0, (*out_payload)->bytes);
   world_return_welcome_t head = {.num_ranks = world->size};
   mp_lock(&world->lock);
+  world_return_break_agreements(world, newcomer);
   head.num_agreements = world->num_agreements;
   // Without room for a memo that was set just now the newcomer makes its client with the others, in
   // an agreement, and does not take part in one of theirs.
@@ -97,7 +124,7 @@ static mp_status_t world_return_make_welcome(mp_world_t *world, mp_payload_t **o
 
 static void world_return_send_welcome(mp_world_t *world, uint32_t rank) {
   mp_payload_t *payload = NULL;
-  mp_status_ignore(world_return_make_welcome(world, &payload));
+  mp_status_ignore(world_return_make_welcome(world, rank, &payload));
   const mp_envelope_t envelope = {.channel = MP_WORLD_OWN_CHANNEL, .words = {MP_WORLD_WELCOME}};
   mp_status_t status = mp_world_send(world, rank, &envelope, payload);
   if (mp_status_code(status) == MP_RESOURCE_EXHAUSTED && payload != NULL) {
@@ -115,10 +142,6 @@ void mp_world_take_welcome(mp_world_t *world, mp_packet_t *packet) {
   mp_unlock(&world->lock);
 }
 
-static bool world_return_is_from(const mp_packet_t *packet, uint64_t rank) {
-  return packet->from == rank;
-}
-
 mp_status_t mp_world_await_welcome(mp_world_t *world, uint32_t rank, double timeout_s,
                                    mp_packet_t **out_welcome) {
   const double deadline = mp_clock_seconds() + timeout_s;
@@ -126,7 +149,7 @@ mp_status_t mp_world_await_welcome(mp_world_t *world, uint32_t rank, double time
   mp_packet_t *packet = NULL;
   mp_lock(&world->lock);
   do {
-    packet = mp_packet_list_take(&world->welcomes, world_return_is_from, rank);
+    packet = mp_packet_list_take(&world->welcomes, world_return_is_of_rank, rank);
     if (packet == NULL) status = mp_world_loss(world, rank);
   } while (packet == NULL && status == NULL && mp_world_wait_changed(world, deadline));
   mp_unlock(&world->lock);
@@ -141,31 +164,6 @@ mp_status_code_t mp_world_check_knock(const mp_world_t *world, const mp_knock_t 
     return MP_INVALID_ARGUMENT;
   }
   return MP_OK;
-}
-
-static bool world_return_is_of_rank(const mp_packet_t *packet, uint64_t rank) {
-  return packet->from == rank;
-}
-
-static void world_return_drop_packets(mp_packet_list_t *list, uint32_t rank) {
-  for (mp_packet_t *packet;
-       (packet = mp_packet_list_take(list, world_return_is_of_rank, rank)) != NULL;) {
-    mp_packet_release(packet);
-  }
-}
-
-// What the predecessor has sent for agreements, which nobody shall take for the newcomer's; and
-// those in progress, in which the newcomer takes no part.
-static void world_return_break_agreements(mp_world_t *world, uint32_t rank) {
-  mp_lock(&world->lock);
-  world_return_drop_packets(&world->blobs, rank);
-  for (mp_agreement_t *agreement = world->agreements; agreement != NULL;
-       agreement = agreement->next) {
-    agreement->is_broken = true;
-    agreement->broken_by = rank;
-  }
-  pthread_cond_broadcast(&world->changed);
-  mp_unlock(&world->lock);
 }
 
 static void world_return_tell_channel(mp_channel_state_t *channel, uint32_t rank,
@@ -203,10 +201,8 @@ void mp_world_take_back(mp_world_t *world, const mp_knock_t *knock, mp_transport
                         mp_bygone_t *bygone) {
   const uint32_t rank = knock->rank;
   mp_peer_state_t *peer = &world->peers[rank];
-  world_return_break_agreements(world, rank);
   for (int i = 0; i < MP_WORLD_CHANNELS; ++i) {
     mp_world_catch_up(world, &world->channels[i]);  // with the loss
-    world_return_tell_channel(&world->channels[i], rank, knock->incarnation);
   }
   world_return_drop_owed(world, rank);
   memcpy(bygone->hostname, knock->hostname, sizeof(knock->hostname));
@@ -219,11 +215,16 @@ void mp_world_take_back(mp_world_t *world, const mp_knock_t *knock, mp_transport
   peer->incarnation = knock->incarnation;
   peer->has_left = false;
   peer->skips_end = false;
+  atomic_store(&peer->is_silent, false);
   // From here on packets go to the newcomer. Whoever has just seen the loss and finds no reason any
   // more takes it that there is none.
   atomic_store(&peer->is_gone, false);
   bygone->why = atomic_exchange(&peer->why, NULL);
   mp_unlock(&world->lock);
+  // After that: what is begun because the newcomer is there can be sent to it.
+  for (int i = 0; i < MP_WORLD_CHANNELS; ++i) {
+    world_return_tell_channel(&world->channels[i], rank, knock->incarnation);
+  }
   world_return_send_welcome(world, rank);
   world_return_say(world, rank);
 }
