@@ -30,7 +30,6 @@ names: input, q, k, v, context, out, gate, up, down.  With `offload` they wait f
 
 import functools
 import json
-import re
 import sys
 
 import jax
@@ -375,11 +374,10 @@ def main():
   _, value = train_step(state, tokens, positions)
   value.block_until_ready()
   seconds = minipod.virtual_time() - begin
-  row = next(line for line in minipod.time_report().splitlines() if line.startswith("jit_train_step"))
-  work, collective = (float(share) / 100 for share in re.findall(r"([\d.]+) %", row)[1:3])
-  # The row's times: in all, of a launch, of collectives beside work (of a device, on the average), of waits.
-  _, _, (amount, unit), _ = re.findall(r" ([\d.]+) ([mun]?s|ps)\b", row)
-  hidden = float(amount) * {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}[unit]
+  (report,) = json.loads(minipod.time_report("json"))
+  row = next(row for row in report["programs"] if row["name"] == "jit_train_step")
+  work, collective, hidden = (row[part] / row["available"] for part in ("work", "collective", "hidden"))
+  hidden *= row["seconds"]  # of a device, on the average
   print(json.dumps({"seconds": seconds, "work": work, "collective": collective, "hidden": hidden,
                     "devices": jax.device_count(), "operations": operations()}))
 

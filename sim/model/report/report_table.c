@@ -6,7 +6,12 @@
 
 #include "sim/model/report/report_text.h"
 
-enum { REPORT_TABLE_PROGRAMS = 40, REPORT_TABLE_DEVICES = 64, REPORT_TABLE_NAME = 24 };
+enum {
+  REPORT_TABLE_PROGRAMS = 40,
+  REPORT_TABLE_DEVICES = 64,
+  REPORT_TABLE_NAME = 24,
+  REPORT_TABLE_LONGEST = 32
+};
 
 static int report_table_longer(const void *a, const void *b) {
   const mp_report_program_t *x = a, *y = b;
@@ -42,7 +47,7 @@ static void report_table_program_line(const char *name, const char *devices, con
   // Of one device on the average.
   const double devices_hidden = available == 0 ? 0 : (double)sum->hidden / available;
   mp_strbuf_printf(out, "%-*s %7s %8" PRIu64 " %8s %8s %7s %7s %7s %7s %8s\n", REPORT_TABLE_NAME,
-                   mp_report_end_of(name, REPORT_TABLE_NAME), devices, sum->launches,
+                   mp_report_end_of(name, REPORT_TABLE_LONGEST), devices, sum->launches,
                    mp_report_time(sum->time, time),
                    mp_report_time(sum->launches == 0 ? 0 : sum->time / sum->launches, each),
                    mp_report_share((double)sum->time, (double)whole, share),

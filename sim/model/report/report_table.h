@@ -15,7 +15,8 @@ typedef struct {
   mp_report_rows_t *rows;  // sorted here: the program that took longest first
 } mp_report_table_t;
 
-// Appends the table; lines have at most 100 columns. Everything but real_seconds and late
+// Appends the table; lines have at most 100 columns, but for programs whose names
+// are longer than the others'. Everything but real_seconds and late
 // depends on the programs and the description alone.
 void mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out);
 
