@@ -12,7 +12,7 @@ Megatron has it (sequences are split between products), the words' table at the 
 Stages are filled so that the slowest one is as fast as can be; a step takes that one's time for each microbatch and for
 each stage but one, then the sum of gradients over the data axis and the optimizer.  Kernels are PyTorch's, which fuses
 nothing: `alone` ends one.  Nothing goes on beside collectives.  Prints both orders and Kendall's tau; --check fails below
-what is recorded here.  It takes two minutes.
+what is recorded here.  It takes some minutes.
 
 What is not modelled: PyTorch runs op by op.  Meshes with a tensor axis and one sequence in a microbatch took 70 ms for
 each, whatever the axis: Python's time, not the GPUs'.
