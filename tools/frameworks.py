@@ -68,6 +68,8 @@ class Log:
   teraflops: str = ""    # a device and second
   # Where the log has no seconds: the time of day of its lines, whose differences these are.
   moment: str = ""
+  # Whether seconds are from one step to the next, and not of the step alone.
+  is_from_step_to_step: bool = True
   device_scale: float = 1   # from the log's unit to TFLOP/s of a device
 
 
@@ -130,7 +132,8 @@ FRAMEWORKS = [
         name="levanter", python="3.12",
         requirements=["marin-levanter==0.2.227.dev40316220070", "jax==0.11.2", "jaxlib==0.11.2"],
         log=Log(loss=r'"event": "log".*"train/loss": ([-\d.e]+|NaN)', seconds=r'"throughput/duration": ([\d.e-]+)',
-                teraflops=r'"throughput/gflops_per_second": ([\d.e-]+)', device_scale=1e-3 / 256),
+                teraflops=r'"throughput/gflops_per_second": ([\d.e-]+)', device_scale=1e-3 / 256,
+                is_from_step_to_step=False),
         values=Run(title="train_lm, Llama of 2 layers, f32",
                    command=["{python}", str(HERE / "train_levanter.py"), "--config_path", "{output}/tiny.json"],
                    variables={"HF_HUB_OFFLINE": "1"}),
@@ -243,7 +246,8 @@ class Outcome:
 class Report:
   """What a time report says of the program that took most of the time."""
   program: str
-  step: float      # seconds of the pod from one launch to the next
+  each: float      # seconds of the pod, of a launch
+  every: float     # from one launch to the next
   launches: int
 
 
@@ -253,16 +257,14 @@ ROW = re.compile(r"^(\S+) +\d+ +(\d+) +[\d.]+ [a-z]+ +([\d.]+) ([a-z]+) ", re.MU
 
 
 def read_report(text: str) -> Report | None:
-  """The first row of the table of programs: its launches, and how often they come.
-
-  Without a clock that shows the host's work, too, that is how long each takes.
-  """
+  """The first row of the table of programs: its launches, how long each takes and how often they come."""
   row = ROW.search(text)
   if row is None:
     return None
   every = re.search(rf"\n{re.escape(row.group(1))} on \d+ devices?{EVERY}", text)
-  number, unit = every.group(1, 2) if every else row.group(3, 4)
-  return Report(row.group(1), float(number) * UNITS[unit], int(row.group(2)))
+  each = float(row.group(3)) * UNITS[row.group(4)]
+  return Report(row.group(1), each, float(every.group(1)) * UNITS[every.group(2)] if every else each,
+                int(row.group(2)))
 
 
 def seconds_of_day(text: str) -> float:
@@ -329,7 +331,7 @@ def execute(framework: Framework, folder: pathlib.Path, site: pathlib.Path, run:
     reports = [re.sub(r"^@[\d.]+ ", "", text, flags=re.MULTILINE)]
   found = [report for report in map(read_report, reports) if report is not None]
   return Outcome(process.returncode, time.monotonic() - begin, usage.ru_maxrss * 1024,
-                 *read_log(framework.log, text), max(found, key=lambda r: r.step, default=None),
+                 *read_log(framework.log, text), max(found, key=lambda r: r.each, default=None),
                  text[-1500:])
 
 
@@ -374,7 +376,9 @@ def run_on_pod(framework: Framework, folder: pathlib.Path, site: pathlib.Path,
   steps = outcome.seconds[WARM_STEPS:-1]
   logged = statistics.median(steps) if steps else float("nan")
   flops = statistics.median(outcome.teraflops[WARM_STEPS:-1] or [float("nan")])
-  step = outcome.report.step if outcome.report else float("nan")
+  step = float("nan")
+  if outcome.report:
+    step = outcome.report.every if framework.log.is_from_step_to_step else outcome.report.each
   is_good = outcome.code == 0 and abs(logged - step) <= SPEED_TOLERANCE * step
   if outcome.code != 0:
     print(f"{framework.name}, {run.title}, ended with {outcome.code}:\n{outcome.words}", flush=True)

@@ -49,4 +49,4 @@ def test_the_first_program_of_a_report():
       print(minipod.time_report())
       """, devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY="v5e:2x2")
   report = frameworks.read_report(text)
-  assert report.program == "jit__lambda" and report.launches == 3 and 1e-7 < report.step < 1e-3
+  assert report.program == "jit__lambda" and report.launches == 3 and 1e-7 < report.each == report.every < 1e-3
