@@ -156,8 +156,13 @@ static void report_details_guesses(const mp_report_program_t *row, mp_strbuf_t *
     const mp_report_guess_t *guess = &row->guess[i];
     char what[2 * MP_REPORT_NUMBER + 32];
     report_details_guess(guess, what, sizeof(what));
-    mp_strbuf_printf(out, "  %-32s %8" PRIu64 "  %s\n", what, guess->count,
-                     mp_report_end_of(guess->place, DETAILS_GUESSED));
+    mp_strbuf_printf(out, "  %-32s %8" PRIu64 "  ", what, guess->count);
+    // A long path loses its beginning, and not the operation before it.
+    const char *at = strstr(guess->place, " at ");
+    const int size = at == NULL ? 0 : (int)(at - guess->place) + 4;
+    const size_t most = size < DETAILS_GUESSED ? (size_t)(DETAILS_GUESSED - size) : 0;
+    mp_strbuf_printf(out, "%.*s%s\n", size, guess->place,
+                     mp_report_end_of(guess->place + size, most));
   }
 }
 
