@@ -45,8 +45,9 @@ def is_running(pid):
 
 
 def named_files():
-  """Files of ours where other jobs may have theirs, too."""
-  return glob.glob("/dev/shm/*minipod*") + glob.glob("/tmp/minipod*")
+  """Files of ours where other jobs may have theirs, too; `minipod sweep`, whose tests may run beside, is no job."""
+  return [name for name in glob.glob("/dev/shm/*minipod*") + glob.glob("/tmp/minipod*")
+          if not name.startswith("/tmp/minipod-sweep-")]
 
 
 class Ending(mpirun.Job):
