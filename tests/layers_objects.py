@@ -12,13 +12,19 @@ import subprocess
 # Circles of files that call each other, because they are one module that is too long for one file: the room, its
 # files, the reason.  A circle that grows, shrinks or is gone has to be changed here.
 CIRCLES: list[tuple[str, str, str]] = [
-    ("collectives/transport", "world world_exchange world_send", "waiting for a message goes on with sending"),
+    ("collectives/transport", "shm shm_return", "who looks for packets opens to those who knock, and takes them in"),
+    ("collectives/transport", "world world_exchange world_return world_send", "waiting for a message goes on with"
+     " sending, and with taking in who has come back"),
+    ("collectives/transport/hosts", "ucx ucx_in ucx_return", "what comes in may be a knock, and who has come back is"
+     " connected anew"),
+    ("sim/chip/clusters", "cluster_again cluster_rows", "rows end at sums that are written, and which are depends on"
+     " rows"),
     ("sim/foreign", "foreign_api foreign_registry foreign_state", "functions are asked about by the interface that they"
      " register at"),
     ("sim/model/network", "algorithm_rule algorithms", "an algorithm for a hierarchy is made of algorithms"),
     ("sim/readers/text", "text_attrs text_locs text_structs", "attributes and locations hold attributes"),
 ]
-MAX_IN_CIRCLES = 11  # files, over all circles: those listed above
+MAX_IN_CIRCLES = 19  # files, over all circles: those listed above
 # Libraries of their own, which are built only where their MPI or LLVM is.
 MODULES = ("collectives/transport/mpi", "sim/native/module")
 OBJECT = re.compile(r"\.dir/((?:sim|topology|collectives|pjrt)/.*\.c)\.o$")
