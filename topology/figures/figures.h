@@ -132,7 +132,7 @@ typedef enum {
   X(scatter_far_scalar, "scatter.far_scalar", TIME, "the same in larger arrays")                  \
   X(tiles_element, "tiles.element", TIME, "of an element that is brought into other tiles")       \
   X(tiles_rows, "tiles.rows", TIME, "the same behind a product, in the same lanes")               \
-  X(tiles_lanes, "tiles.lanes", TIME, "the same, in other lanes")                                \
+  X(tiles_lanes, "tiles.lanes", TIME, "the same, in other lanes")                                 \
   X(reverse_element, "reverse.element", TIME, "of an element, in the last dimension")             \
   X(sort_stage, "sort.stage", NUMBER, "simple operations for an element, an array and a stage")   \
   X(sort_tile, "sort.tile", NUMBER, "elements of a line that are sorted in one pass")             \

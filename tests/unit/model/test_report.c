@@ -109,9 +109,7 @@ static void programs_that_go_stay_in_the_table(void **state) {
   run_program(&r, 2);  // the same again is the same row
   expect_text(&r, "sum                            4        5  ", true);
   // Each way round go half of 2 * 3/4 MB: 750 us, and six latencies.
-  expect_text(
-      &r, "all_reduce                5   1.00 MB sync         756 us   756 us",
-      true);
+  expect_text(&r, "all_reduce                5   1.00 MB sync         756 us   756 us", true);
   expect_text(&r, "add                       20   2.00 MB", true);
   expect_text(&r, "memory", true);
   assert_true(mp_report_now(r.report) > 5 * (mp_moment_t)756000000);
