@@ -34,6 +34,17 @@ mp_packet_t *mp_packet_list_take(mp_packet_list_t *list,
   return packet;
 }
 
+bool mp_packet_is_from(const mp_packet_t *packet, uint64_t rank) {
+  return packet->from == rank;
+}
+
+void mp_packet_list_drop_from(mp_packet_list_t *list, uint32_t rank) {
+  for (mp_packet_t *packet;
+       (packet = mp_packet_list_take(list, mp_packet_is_from, rank)) != NULL;) {
+    mp_packet_release(packet);
+  }
+}
+
 void mp_packet_list_clear(mp_packet_list_t *list) {
   for (mp_packet_t *packet; (packet = mp_packet_list_pop(list)) != NULL;) {
     mp_packet_release(packet);

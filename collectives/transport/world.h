@@ -117,6 +117,10 @@ mp_packet_t *mp_packet_list_take(mp_packet_list_t *list,
                                  uint64_t number);
 // Releases all packets of the list.
 void mp_packet_list_clear(mp_packet_list_t *list);
+// Releases those that the process with this rank has sent.
+void mp_packet_list_drop_from(mp_packet_list_t *list, uint32_t rank);
+// For mp_packet_list_take: whether the process with this rank has sent it.
+bool mp_packet_is_from(const mp_packet_t *packet, uint64_t rank);
 
 typedef struct {
   // Takes a packet, which belongs to the handler and may be kept.

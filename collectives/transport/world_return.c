@@ -63,23 +63,12 @@ bool mp_world_take_memo(mp_world_t *world, uint64_t *out_number, void **out_byte
 
 // ---- Welcomes ----
 
-static bool world_return_is_of_rank(const mp_packet_t *packet, uint64_t rank) {
-  return packet->from == rank;
-}
-
-static void world_return_drop_packets(mp_packet_list_t *list, uint32_t rank) {
-  for (mp_packet_t *packet;
-       (packet = mp_packet_list_take(list, world_return_is_of_rank, rank)) != NULL;) {
-    mp_packet_release(packet);
-  }
-}
-
 // What the predecessor has sent for agreements, which nobody shall take for the newcomer's; and
 // those in progress, in which the newcomer takes no part. The world's lock is held, in the step in
 // which the newcomer learns how many there were: it takes part in later ones.
 static void world_return_break_agreements(mp_world_t *world, uint32_t rank) {
   mp_lock_assert_held(&world->lock);
-  world_return_drop_packets(&world->blobs, rank);
+  mp_packet_list_drop_from(&world->blobs, rank);
   for (mp_agreement_t *agreement = world->agreements; agreement != NULL;
        agreement = agreement->next) {
     agreement->is_broken = true;
@@ -149,7 +138,7 @@ mp_status_t mp_world_await_welcome(mp_world_t *world, uint32_t rank, double time
   mp_packet_t *packet = NULL;
   mp_lock(&world->lock);
   do {
-    packet = mp_packet_list_take(&world->welcomes, world_return_is_of_rank, rank);
+    packet = mp_packet_list_take(&world->welcomes, mp_packet_is_from, rank);
     if (packet == NULL) status = mp_world_loss(world, rank);
   } while (packet == NULL && status == NULL && mp_world_wait_changed(world, deadline));
   mp_unlock(&world->lock);
@@ -169,7 +158,7 @@ mp_status_code_t mp_world_check_knock(const mp_world_t *world, const mp_knock_t 
 static void world_return_tell_channel(mp_channel_state_t *channel, uint32_t rank,
                                       uint64_t incarnation) {
   mp_lock(&channel->calls);
-  world_return_drop_packets(&channel->backlog, rank);
+  mp_packet_list_drop_from(&channel->backlog, rank);
   channel->was_told[rank] = false;
   channel->incarnations[rank] = incarnation;
   if (channel->is_attached && channel->handler.returned != NULL) {

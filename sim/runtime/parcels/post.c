@@ -127,10 +127,6 @@ static void post_lose(void *context, uint32_t rank, mp_status_t why) {
   mp_unlock(&post->lock);
 }
 
-static bool post_is_from(const mp_packet_t *packet, uint64_t rank) {
-  return packet->from == rank;
-}
-
 // What its predecessor has sent is not of this process.
 static void post_return(void *context, uint32_t rank, uint64_t incarnation) {
   mp_post_t *post = context;
@@ -138,10 +134,7 @@ static void post_return(void *context, uint32_t rank, uint64_t incarnation) {
   mp_lock(&post->lock);
   mp_status_release(post->losses[rank]);
   post->losses[rank] = NULL;
-  for (mp_packet_t *packet;
-       (packet = mp_packet_list_take(&post->early, post_is_from, rank)) != NULL;) {
-    mp_packet_release(packet);
-  }
+  mp_packet_list_drop_from(&post->early, rank);
   mp_unlock(&post->lock);
 }
 

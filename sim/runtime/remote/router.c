@@ -139,25 +139,15 @@ static void router_on_lost(void *context, uint32_t rank, mp_status_t why) {
   mp_unlock(&router->lock);
 }
 
-static bool router_is_from(const mp_packet_t *packet, uint64_t rank) {
-  return packet->from == rank;
-}
-
-static void router_drop_early(mp_packet_list_t *early, uint32_t rank) {
-  for (mp_packet_t *packet; (packet = mp_packet_list_take(early, router_is_from, rank)) != NULL;) {
-    mp_packet_release(packet);
-  }
-}
-
 // What its predecessor had sent for launches to come is not of this process.
 static void router_on_returned(void *context, uint32_t rank, uint64_t incarnation) {
   mp_router_t *router = context;
   mp_lock(&router->lock);
-  router_drop_early(&router->early, rank);
+  mp_packet_list_drop_from(&router->early, rank);
   for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next) {
-    router_drop_early(&endpoint->early, rank);
+    mp_packet_list_drop_from(&endpoint->early, rank);
     for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
-      router_drop_early(&queue->early, rank);
+      mp_packet_list_drop_from(&queue->early, rank);
     }
   }
   mp_status_release(router->losses[rank]);
