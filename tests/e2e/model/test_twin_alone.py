@@ -1,8 +1,8 @@
 """Virtual times are those of the twin alone: the same bits however this machine runs a program, or does not.
 
 Random programs (twin_programs.py), the example scripts and the README's program run in processes of their own, each with
-other options, and must print the same times and tables.  MINIPOD_TEST_FULL=1: 500 programs on pods of several compilers,
-and every way to run them; all scripts over several processes.
+other options, and must print the same times and tables.  MINIPOD_TEST_FULL=1: 500 programs, a quarter on each of four
+pods, and every way to run them; all scripts over several processes.
 """
 
 import concurrent.futures
@@ -17,10 +17,10 @@ import scenario
 
 ROOT = pathlib.Path(__file__).parents[3]
 FULL = os.environ.get("MINIPOD_TEST_FULL") == "1"
-COUNT = 500 if FULL else 30
 POD = {"MINIPOD_TIME": "model", "MINIPOD_TOPOLOGY": "v5e:2x2"}
 # A TPU's compiler, two devices to a chip; a GPU's, which starts every collective beside work; none.
 PODS = ["v5e:2x2", *(["7x:2x1x1", "h100:4", "torus:2x2"] if FULL else [])]
+COUNT = 125 if FULL else 30  # of the programs of one pod
 PROGRAMS = """
 import sys
 sys.path.insert(0, {folder!r})
@@ -33,8 +33,10 @@ MORE_WAYS = [{"MINIPOD_FUSE": "0"}, {"MINIPOD_NATIVE": "0"}, {"MINIPOD_NATIVE": 
 SHAPES = {"MINIPOD_VALUES": "shapes"}
 
 
-def programs(kinds):
-  return PROGRAMS.format(folder=str(pathlib.Path(__file__).parent), first=0, count=COUNT, kinds=kinds)
+def programs(pod, kinds):
+  """The code that runs the programs of these kinds among those that are this pod's."""
+  first = PODS.index(pod) * COUNT
+  return PROGRAMS.format(folder=str(pathlib.Path(__file__).parent), first=first, count=COUNT, kinds=kinds)
 
 
 def every(code, ways):
@@ -58,7 +60,7 @@ def expect_same(outputs, ways):
 @pytest.mark.parametrize("pod", PODS)
 def test_however_it_runs(pod):
   ways = on(pod, [{}, *WAYS, *(MORE_WAYS if FULL else [])])
-  outputs = every(programs("flow,surely,spread,ops"), ways)
+  outputs = every(programs(pod, "flow,surely,spread,ops"), ways)
   assert len(re.findall(r"^\d+ (?:flow|surely|spread|ops) \d+ \d+", outputs[0], re.M)) == COUNT
   expect_same(outputs, ways)
 
@@ -67,7 +69,7 @@ def test_however_it_runs(pod):
 def test_without_values(pod):
   """What decides is there without values, too: where it is not, the way on is a guess."""
   ways = on(pod, [{}, SHAPES, *([SHAPES | {"MINIPOD_FUSE": "0"}] if FULL else [])])
-  expect_same(every(programs("surely,spread"), ways), ways)
+  expect_same(every(programs(pod, "surely,spread"), ways), ways)
 
 
 @mpirun.NEEDS_MPIRUN
@@ -75,8 +77,8 @@ def test_without_values(pod):
 @pytest.mark.parametrize("pod", PODS)
 def test_any_number_of_processes(pod, ranks):
   where = POD | {"MINIPOD_TOPOLOGY": pod}
-  alone = scenario.run(programs("spread"), devices=None, timeout=1200, **where)
-  job = mpirun.run_well(ranks, programs("spread"), timeout=1200, **where)
+  alone = scenario.run(programs(pod, "spread"), devices=None, timeout=1200, **where)
+  job = mpirun.run_well(ranks, programs(pod, "spread"), timeout=1200, **where)
   times = [re.findall(r"^\d+ spread .*", out, re.M) for out in [alone, *job.outs]]
   assert len(times[0]) == COUNT * 2 // 5
   assert times[1:] == times[:1] * ranks
