@@ -34,8 +34,8 @@ class Job:
     port = free_port()
     self.processes = {}
     for process in range(num_processes) if started is None else started:
-      env = mpirun.environment(devices, COORDINATOR=f"127.0.0.1:{port}", NUM_PROCESSES=num_processes,
-                               PROCESS_ID=process, **variables, **(own or {}).get(process, {}))
+      where = {"COORDINATOR": f"127.0.0.1:{port}", "NUM_PROCESSES": num_processes, "PROCESS_ID": process}
+      env = mpirun.environment(devices, **where | variables | (own or {}).get(process, {}))
       command = [sys.executable, str(program)]
       if not isinstance(program, pathlib.Path):
         code = program if is_whole else INITIALIZE + scenario.PRELUDE + textwrap.dedent(program)

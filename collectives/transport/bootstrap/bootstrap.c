@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "collectives/transport/bootstrap/launcher.h"
+#include "collectives/transport/bootstrap/mpi_start.h"
 #include "collectives/transport/bootstrap/mpi_world.h"
 #include "collectives/transport/bootstrap/store_talk.h"
 #include "collectives/transport/bootstrap/store_world.h"
+#include "sim/base/log.h"
 #include "sim/base/os/lock.h"
 #include "sim/base/os/process.h"
 
@@ -27,6 +29,30 @@ static mp_status_t bootstrap_check_numbers(const mp_options_t *options, const ch
                           options->node_id, launcher, rank);
   }
   return NULL;
+}
+
+// Whether the MPI that the launcher goes with is on this machine, or the user has named one.
+static bool bootstrap_has_mpi(const mp_options_t *options, const mp_launcher_t *launcher) {
+  if (options->mpi_module[0] != '\0') return true;
+  const mp_mpi_module_t *module = NULL;
+  mp_status_t status = mp_mpi_open_module(options->mpi_module, launcher, &module);
+  mp_status_ignore(status);
+  return module != NULL;
+}
+
+// Says of processes that were started together and never joined that each has a pod of its own:
+// what they compute together would be wrong without a word.
+static void bootstrap_warn_of_others(void) {
+  static atomic_bool has_warned;
+  mp_launcher_t starter;
+  if (!mp_launcher_find_starter(&starter) || starter.size < 2 || starter.rank != 0) return;
+  if (mp_launcher_is_child_of_rank() || atomic_exchange(&has_warned, true)) return;
+  mp_log(MP_LOG_WARNING,
+         "%s has started %" PRId64
+         " processes, but each has a pod of its own. One pod takes jax.distributed.initialize() "
+         "before anything else, or torch.distributed.init_process_group(\"xla\", "
+         "init_method=\"xla://\"); MINIPOD_BOOTSTRAP=none says that several are meant",
+         starter.name, starter.size);
 }
 
 // How this process finds the others.
@@ -50,7 +76,9 @@ static mp_status_t bootstrap_choose(const mp_options_t *options, const mp_launch
         "key-value callbacks and the options node_id and num_nodes, as after "
         "jax.distributed.initialize()");
   } else if (strcmp(name, "auto") == 0) {
-    *out_way = is_rank ? BOOTSTRAP_MPI : has_store ? BOOTSTRAP_STORE : BOOTSTRAP_ALONE;
+    const bool has_mpi = is_rank && (!has_store || bootstrap_has_mpi(options, launcher));
+    *out_way = has_mpi ? BOOTSTRAP_MPI : has_store ? BOOTSTRAP_STORE : BOOTSTRAP_ALONE;
+    if (*out_way == BOOTSTRAP_ALONE) bootstrap_warn_of_others();
   } else {
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "option 'bootstrap': expected auto, mpi, kv or none, got '%s'", name);
@@ -85,8 +113,8 @@ static mp_status_t bootstrap_join_mpi(const mp_options_t *options, const mp_laun
   if (mp_status_code(status) != MP_UNAVAILABLE) return status;
   return mp_status_annotate(status,
                             "%s started this process as rank %" PRId64
-                            " (%s), but MPI cannot be used (MINIPOD_BOOTSTRAP=none lets each "
-                            "process work alone)",
+                            " (%s), but MPI cannot be used (jax.distributed.initialize() joins "
+                            "processes without it, MINIPOD_BOOTSTRAP=none lets each work alone)",
                             launcher->name, launcher->rank, launcher->rank_variable);
 }
 

@@ -29,11 +29,12 @@ static const launcher_row_t g_launchers[] = {
      .size = "SLURM_STEP_NUM_TASKS",
      .also = {"SLURM_STEP_NODELIST", "PMIX_RANK"},
      .modules = {"ompi", "mpich"}},
+    // Open MPI does not speak PMI-2, and would abort the process.
     {.name = "Slurm's srun",
      .rank = "SLURM_PROCID",
      .size = "SLURM_STEP_NUM_TASKS",
      .also = {"SLURM_STEP_NODELIST", "PMI_RANK"},
-     .modules = {"mpich", "ompi"}},
+     .modules = {"mpich", NULL}},
     {.name = "MPICH's mpiexec (Hydra)",
      .rank = "PMI_RANK",
      .size = "PMI_SIZE",
@@ -69,9 +70,9 @@ static bool launcher_matches(const launcher_row_t *row, mp_launcher_t *launcher)
          (row->size == NULL || launcher_number_in(row->size, &launcher->size));
 }
 
-bool mp_launcher_find(mp_launcher_t *out_launcher) {
-  for (int i = 0; i < NUM_LAUNCHERS; ++i) {
-    const launcher_row_t *row = &g_launchers[i];
+static bool launcher_find_in(const launcher_row_t *rows, int count, mp_launcher_t *out_launcher) {
+  for (int i = 0; i < count; ++i) {
+    const launcher_row_t *row = &rows[i];
     mp_launcher_t launcher = {.name = row->name,
                               .rank_variable = row->rank,
                               .modules = {row->modules[0], row->modules[1]}};
@@ -80,6 +81,27 @@ bool mp_launcher_find(mp_launcher_t *out_launcher) {
     return true;
   }
   return false;
+}
+
+bool mp_launcher_find(mp_launcher_t *out_launcher) {
+  return launcher_find_in(g_launchers, NUM_LAUNCHERS, out_launcher);
+}
+
+// What starts processes and leaves it to them to find each other.
+static const launcher_row_t g_starters[] = {
+    {.name = "Slurm's srun",
+     .rank = "SLURM_PROCID",
+     .size = "SLURM_STEP_NUM_TASKS",
+     .also = {"SLURM_STEP_NODELIST", NULL}},
+    {.name = "torchrun",
+     .rank = "RANK",
+     .size = "WORLD_SIZE",
+     .also = {"MASTER_ADDR", "TORCHELASTIC_RUN_ID"}},
+};
+enum { NUM_STARTERS = sizeof(g_starters) / sizeof(g_starters[0]) };
+
+bool mp_launcher_find_starter(mp_launcher_t *out_starter) {
+  return launcher_find_in(g_starters, NUM_STARTERS, out_starter);
 }
 
 bool mp_launcher_is_child_of_rank(void) {

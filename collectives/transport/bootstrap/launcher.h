@@ -21,6 +21,10 @@ typedef struct {
 // meanwhile.
 bool mp_launcher_find(mp_launcher_t *out_launcher);
 
+// The same of what starts processes that then find each other by themselves, as under
+// jax.distributed.initialize(): without it each of them is alone, which is hardly ever meant.
+bool mp_launcher_find_starter(mp_launcher_t *out_starter);
+
 // The variable that says to which process MPI belongs, for its children to see.
 #define MP_MPI_OWNER_VARIABLE "MINIPOD_MPI_OWNER"
 // True when MPI belongs to another process, from which this one descends.

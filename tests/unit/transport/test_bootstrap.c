@@ -65,8 +65,8 @@ static void joins_or_says_why_not(void **state) {
       {TWO_RANKS, 0, 2, MP_INVALID_ARGUMENT,
        "process 0 (node_id), Open MPI's mpirun that it is rank 1"},
       {TWO_RANKS "MINIPOD_MPI_MODULE=/nowhere/module.so", 1, 2, MP_UNAVAILABLE,
-       "MPI cannot be used (MINIPOD_BOOTSTRAP=none lets each process work alone): tried "
-       "/nowhere/module.so: "},
+       "MPI cannot be used (jax.distributed.initialize() joins processes without it, "
+       "MINIPOD_BOOTSTRAP=none lets each work alone): tried /nowhere/module.so: "},
       {TWO_RANKS "MINIPOD_MPI_MODULE=libm.so.6", 0, 0, MP_UNAVAILABLE,
        "another version of minipod"},
       {"PMI_RANK=0 PMI_SIZE=2 MINIPOD_MPI_MODULE=/nowhere/module.so", 0, 0, MP_UNAVAILABLE,

@@ -21,6 +21,10 @@ static void set_environment(const char *text) {
                                       "SLURM_NTASKS",
                                       "SLURM_STEP_NODELIST",
                                       "SLURM_STEP_NUM_TASKS",
+                                      "RANK",
+                                      "WORLD_SIZE",
+                                      "MASTER_ADDR",
+                                      "TORCHELASTIC_RUN_ID",
                                       MP_MPI_OWNER_VARIABLE};
   for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); ++i) unsetenv(known[i]);
   char copy[512];
@@ -69,6 +73,32 @@ static void finds_launchers(void **state) {
   }
 }
 
+// Those that leave it to the processes to find each other.
+static void finds_starters(void **state) {
+  (void)state;
+  static const struct {
+    const char *environment;
+    const char *name;  // NULL: none
+    int64_t rank, size;
+  } rows[] = {
+      {"", NULL, 0, 0},
+      {"SLURM_PROCID=0 SLURM_NTASKS=8", NULL, 0, 0},
+      {"SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=8 SLURM_STEP_NODELIST=a", "Slurm's srun", 1, 8},
+      {"RANK=1 WORLD_SIZE=2", NULL, 0, 0},
+      {"RANK=1 WORLD_SIZE=2 MASTER_ADDR=a TORCHELASTIC_RUN_ID=none", "torchrun", 1, 2},
+  };
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+    set_environment(rows[i].environment);
+    mp_launcher_t found;
+    bool is_found = mp_launcher_find_starter(&found);
+    if (is_found != (rows[i].name != NULL)) fail_msg("'%s'", rows[i].environment);
+    if (!is_found) continue;
+    assert_string_equal(found.name, rows[i].name);
+    assert_int_equal(found.rank, rows[i].rank);
+    assert_int_equal(found.size, rows[i].size);
+  }
+}
+
 static void knows_children_of_ranks(void **state) {
   (void)state;
   char text[64];
@@ -85,6 +115,7 @@ static void knows_children_of_ranks(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(finds_launchers),
+      cmocka_unit_test(finds_starters),
       cmocka_unit_test(knows_children_of_ranks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

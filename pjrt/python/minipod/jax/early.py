@@ -3,15 +3,10 @@
 `_minipod_start` has this called when JAX has been imported; without it, it is late by that much.
 """
 
-import os
-import socket
-import zlib
-
+from minipod.jax import doors
 from minipod.jax import guard
 from minipod.jax import names
 
-# The variables by which launchers say how many processes there are.
-_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 _is_attended = False
 
 
@@ -26,63 +21,42 @@ def attend() -> None:
     guard.teach("to describe TPUs", names.describe_tpus)
 
 
-def _number(variable: str) -> int | None:
-  text = os.environ.get(variable, "")
-  return int(text) if text.isdigit() else None
-
-
-def _is_alone() -> bool:
-  return all((_number(size) or 1) == 1 for size in _SIZES)
-
-
-def _is_of_mpirun() -> bool:
-  """Whether Open MPI has started all processes on this host; JAX knows the others, of its own."""
-  size = _number("OMPI_COMM_WORLD_SIZE")
-  return size is not None and size == _number("OMPI_COMM_WORLD_LOCAL_SIZE")
-
-
 def _register_cluster() -> None:
   """Has `jax.distributed.initialize()` find out what it has not been told, as on a host of TPUs.
 
-  JAX asks those that it knows first; they are for processes on several hosts.
+  JAX asks those that it knows first.
   """
   from jax._src import clusters
 
   class MinipodCluster(clusters.ClusterEnv):
-    """One process, or the processes that an mpirun has started on this host."""
+    """What a launcher says of the processes in variables, or one process alone."""
 
     name = "minipod"
+    _place: doors.Place | None = None  # in a job; None: alone
     _has_chosen_address = False
 
     @classmethod
     def is_env_present(cls) -> bool:
       cls._has_chosen_address = False
-      return guard.may_be_used() and (_is_alone() or _is_of_mpirun())
+      if not guard.may_be_used():
+        return False
+      cls._place = doors.find()
+      return cls._place is not None or not doors.has_other_processes()
 
     @classmethod
     def get_coordinator_address(cls, timeout_secs, override_coordinator_port=None) -> str:
       del timeout_secs
       cls._has_chosen_address = True
-      return f"127.0.0.1:{override_coordinator_port or _choose_port()}"
+      address = cls._place.address if cls._place else None
+      host, _, port = (address or f"127.0.0.1:{doors.free_port()}").rpartition(":")
+      return f"{host}:{override_coordinator_port or port}"
 
     @classmethod
     def get_process_count(cls) -> int | None:
       # Who names a coordinator has others in mind: that they were not counted is an error.
-      if not cls._has_chosen_address and _is_alone():
-        return None
-      return _number("OMPI_COMM_WORLD_SIZE") or 1
+      alone = 1 if cls._has_chosen_address else None
+      return cls._place.count if cls._place else alone
 
     @classmethod
     def get_process_id(cls) -> int:
-      return _number("OMPI_COMM_WORLD_RANK") or 0
-
-
-def _choose_port() -> int:
-  """A port that is free, or that all processes of the job come to."""
-  if _is_alone():
-    with socket.socket() as probe:
-      probe.bind(("127.0.0.1", 0))
-      return probe.getsockname()[1]
-  # Of the last of the ports that systems give to nobody who does not ask for them by number.
-  job = os.environ.get("PMIX_NAMESPACE", "") + os.environ.get("OMPI_MCA_ess_base_jobid", "")
-  return 61440 + zlib.crc32(job.encode()) % 4000
+      return cls._place.process if cls._place else 0

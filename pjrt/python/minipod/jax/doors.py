@@ -1,0 +1,129 @@
+"""How many processes there are, which one this is, and where the first is: what launchers say.
+
+`jax.distributed.initialize()` asks JAX's own detection first, which knows Slurm, Open MPI on several
+hosts and the service of Kubernetes.  Here are the launchers that say all in variables.
+"""
+
+import os
+import socket
+from typing import NamedTuple
+import zlib
+
+# Of the ports that systems give to nobody who does not ask for them by number, the last ones.
+_FIRST_PORT, _NUM_PORTS = 61440, 4000
+# Where JAX's service listens on hosts of TPUs, whose variables name no port of its own.
+_TPU_PORT = 8476
+
+
+class Place(NamedTuple):
+  """Of one process in a job."""
+  address: str | None  # of the first process, HOST:PORT; None: JAX has it from a variable
+  count: int
+  process: int
+
+
+def find() -> Place | None:
+  """What a launcher says of this process; None where there is none that is known here.
+
+  Raises ValueError where it says only a part of it, or something that is no number.
+  """
+  for ask in (_of_mpirun, _of_jax_variables, _of_jax_job, _of_tpu_workers, _of_torchrun):
+    if place := ask():
+      return place
+  return None
+
+
+def has_other_processes() -> bool:
+  """Whether an MPI launcher or Slurm has started others, of which `find` knows nothing."""
+  sizes = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+  return any((_number(size) or 1) > 1 for size in sizes)
+
+
+def _text(variable: str) -> str | None:
+  return os.environ.get(variable) or None
+
+
+def _number(variable: str) -> int | None:
+  text = _text(variable)
+  if text is None:
+    return None
+  if not text.isdigit():
+    raise ValueError(f"{variable} is '{text}', which is no number of processes, or of one of them")
+  return int(text)
+
+
+def _need(variable: str, given: str, what: str) -> None:
+  """Raises ValueError if `variable` is not set, without which `given` says nothing."""
+  if _text(variable) is None:
+    raise ValueError(f"{given} is set, but not {variable}: {what}")
+
+
+def _of_mpirun() -> Place | None:
+  """Open MPI's mpirun or MPICH's mpiexec, where all processes are on this host."""
+  of_open_mpi = "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_RANK"
+  of_mpich = "PMI_SIZE", "MPI_LOCALNRANKS", "PMI_RANK"
+  for size, near, rank in map(lambda names: map(_number, names), (of_open_mpi, of_mpich)):
+    if size is not None and size == near and rank is not None:
+      return Place(f"127.0.0.1:{_port_of_job()}", size, rank)
+  return None
+
+
+def _port_of_job() -> int:
+  """A port that all processes of the job come to."""
+  names = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
+  job = "".join(os.environ.get(name, "") for name in names) or str(os.getppid())
+  return _FIRST_PORT + zlib.crc32(job.encode()) % _NUM_PORTS
+
+
+def _of_jax_variables() -> Place | None:
+  """What Kubeflow's Trainer sets for JAX, and people in their Jobs and compose files.
+
+  The number of a process may be that of its pod in an Indexed Job of Kubernetes.
+  """
+  count = _number("JAX_NUM_PROCESSES")
+  if count is None:
+    return None
+  _need("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "HOST:PORT of process 0")
+  process = _number("JAX_PROCESS_ID")
+  if process is None:
+    process = _number("JOB_COMPLETION_INDEX")
+  if process is None:
+    _need("JAX_PROCESS_ID", "JAX_NUM_PROCESSES", "which process this one is")
+  return Place(None, count, process)
+
+
+def _of_jax_job() -> Place | None:
+  """What Kubeflow's training operator sets in a JAXJob."""
+  names = ("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")
+  if not all(map(_text, names)):
+    return None  # these are names that anybody may have for something else
+  host, port, count, process = map(os.environ.get, names)
+  return Place(f"{host}:{port}", int(count), int(process)) if (count + process).isdigit() else None
+
+
+def _of_tpu_workers() -> Place | None:
+  """What hosts of TPUs are told in Kubernetes (GKE), or by Ray: slices, and the workers of each."""
+  workers = (_text("TPU_PROCESS_ADDRESSES") or _text("TPU_WORKER_HOSTNAMES") or "").split(",")
+  count = len(workers) * (_number("MEGASCALE_NUM_SLICES") or 1)
+  if count == 1:
+    return None
+  _need("TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES", "which worker of its slice this one is")
+  process = (_number("MEGASCALE_SLICE_ID") or 0) * len(workers) + _number("TPU_WORKER_ID")
+  first = (_text("MEGASCALE_COORDINATOR_ADDRESS") or workers[0]).split(":")[0]
+  return Place(f"{first}:{_TPU_PORT}", count, process)
+
+
+def _of_torchrun() -> Place | None:
+  """What torchrun sets, and those who do as it does (Kubeflow's PyTorchJob, Ray Train)."""
+  if not all(map(_text, ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"))):
+    return None
+  # torchrun itself serves at its port.
+  port = _number("MASTER_PORT") + (_text("TORCHELASTIC_RUN_ID") is not None)
+  return Place(f"{_text('MASTER_ADDR')}:{port}", _number("WORLD_SIZE"), _number("RANK"))
+
+
+def free_port() -> int:
+  """A port of this host that is free, for a process that is alone."""
+  with socket.socket() as probe:
+    probe.bind(("127.0.0.1", 0))
+    return probe.getsockname()[1]
