@@ -54,6 +54,7 @@ static void client_make_local(mp_client_t *client, mp_device_t *device, uint32_t
   const mp_workers_t *workers = client->workers;
   device->queue = &workers->queues[group >= 0 && (uint32_t)group < workers->num_queues ? group : 0];
   mp_lock_init(&device->lock, MP_LOCK_DEVICE);
+  mp_lock_init(&device->buffers_lock, MP_LOCK_BUFFER);
   device->memories = &client->memories[index * MP_MEMORY_SPACE_COUNT];
   for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
     mp_memory_pool_t *pool = NULL;
@@ -255,6 +256,7 @@ static void client_destroy(mp_client_t *client) {
       mp_memory_deinit(&device->memories[space]);
     }
     mp_lock_deinit(&device->lock);
+    mp_lock_deinit(&device->buffers_lock);
   }
   MP_ASSERT(atomic_load(&client->budget.bytes_in_use) == 0);
   mp_launches_destroy(client->launches);

@@ -65,7 +65,7 @@ static mp_status_t absent_make(mp_absent_mode_t mode, mp_dtype_t dtype, uint64_t
 // Appends "f32[], result 0 of jit_loss (reduce_sum at train.py:12:8)".
 static void absent_describe(const mp_storage_t *storage, mp_strbuf_t *out) {
   mp_lock(&storage->memory->lock);
-  mp_label_print(&storage->label, out);
+  mp_label_print(storage->label, out);
   mp_unlock(&storage->memory->lock);
   const mp_name_t *maker = storage->values->maker;
   if (maker != NULL) mp_strbuf_printf(out, " (%s)", maker->text);

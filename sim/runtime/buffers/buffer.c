@@ -7,58 +7,35 @@
 #include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/devices/device_impl.h"
 
-mp_status_t mp_buffer_make(mp_memory_t *memory, mp_dtype_t dtype, const int64_t *dims,
-                           uint32_t rank, mp_storage_t *storage, mp_event_t *definition,
-                           mp_buffer_t **out_buffer) {
-  mp_buffer_t *buffer = mp_calloc(1, sizeof(*buffer) + rank * sizeof(int64_t));
+mp_status_t mp_buffer_make_of(mp_memory_t *memory, mp_buffer_form_t *form, mp_storage_t *storage,
+                              mp_event_t *definition, mp_buffer_t **out_buffer) {
+  mp_buffer_t *buffer = mp_calloc(1, sizeof(*buffer));
   if (buffer == NULL) {
     mp_storage_release(storage);
     return mp_status_out_of_memory();
   }
   atomic_init(&buffer->references, 1);
   buffer->memory = memory;
-  if (rank != 0) memcpy(buffer->dims, dims, rank * sizeof(int64_t));
-  buffer->type = (mp_type_t){
-      .kind = dtype == MP_DTYPE_INVALID ? MP_TYPE_TOKEN : MP_TYPE_TENSOR,
-      .dtype = dtype,
-      .rank = rank,
-      .dims = buffer->dims,
-  };
-  int64_t bytes = 0;
-  (void)mp_type_num_bytes(&buffer->type, &bytes);  // checked by whoever made the storage
-  buffer->bytes = (uint64_t)bytes;
+  buffer->form = mp_buffer_form_retain(form);
   buffer->definition = mp_event_retain(definition);
-  mp_lock_init(&buffer->lock, MP_LOCK_BUFFER);
   buffer->storage = storage;
   mp_client_hold(mp_device_client(memory->device));
   *out_buffer = buffer;
   return NULL;
 }
 
-mp_status_t mp_buffer_bytes_of(mp_dtype_t dtype, const int64_t *dims, uint32_t rank,
-                               uint64_t *out_bytes) {
-  if (rank > MP_MAX_RANK) {
-    return mp_status_make(MP_INVALID_ARGUMENT,
-                          "an array of rank %" PRIu32 " was given; at most %d is supported", rank,
-                          MP_MAX_RANK);
+mp_status_t mp_buffer_make(mp_memory_t *memory, mp_dtype_t dtype, const int64_t *dims,
+                           uint32_t rank, mp_storage_t *storage, mp_event_t *definition,
+                           mp_buffer_t **out_buffer) {
+  mp_buffer_form_t *form = NULL;
+  mp_status_t status = mp_buffer_form_create(dtype, dims, rank, &form);
+  if (status != NULL) {
+    mp_storage_release(storage);
+    return status;
   }
-  if (dtype <= MP_DTYPE_INVALID || dtype >= MP_DTYPE_COUNT) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "element type number %d is not known", (int)dtype);
-  }
-  mp_type_t type = {.kind = MP_TYPE_TENSOR, .dtype = dtype, .rank = rank, .dims = dims};
-  int64_t bytes;
-  for (uint32_t i = 0; i < rank; ++i) {
-    if (dims[i] < 0) {
-      return mp_status_make(MP_INVALID_ARGUMENT,
-                            "dimension %" PRIu32 " is %" PRId64 "; it must not be negative", i,
-                            dims[i]);
-    }
-  }
-  if (!mp_type_num_bytes(&type, &bytes)) {
-    return mp_status_make(MP_INVALID_ARGUMENT, "the array has more than 2^63 bytes");
-  }
-  *out_bytes = (uint64_t)bytes;
-  return NULL;
+  status = mp_buffer_make_of(memory, form, storage, definition, out_buffer);
+  mp_buffer_form_release(form);
+  return status;
 }
 
 mp_status_t mp_buffer_create_labelled(mp_memory_t *memory, mp_origin_t origin, mp_dtype_t dtype,
@@ -66,7 +43,7 @@ mp_status_t mp_buffer_create_labelled(mp_memory_t *memory, mp_origin_t origin, m
                                       mp_event_t **out_definition) {
   MP_RETURN_IF_ERROR(mp_client_check(mp_device_client(memory->device)));
   uint64_t bytes;
-  MP_RETURN_IF_ERROR(mp_buffer_bytes_of(dtype, dims, rank, &bytes));
+  MP_RETURN_IF_ERROR(mp_buffer_form_bytes_of(dtype, dims, rank, &bytes));
   mp_label_t label = mp_label_make(origin, dtype, dims, rank, NULL, 0);
   mp_storage_t *storage;
   MP_RETURN_IF_ERROR(
@@ -96,7 +73,7 @@ mp_status_t mp_buffer_create_error(mp_memory_t *memory, mp_dtype_t dtype, const 
                                    uint32_t rank, mp_status_t error, mp_buffer_t **out_buffer) {
   uint64_t bytes;
   mp_event_t *definition = NULL;
-  mp_status_t status = mp_buffer_bytes_of(dtype, dims, rank, &bytes);
+  mp_status_t status = mp_buffer_form_bytes_of(dtype, dims, rank, &bytes);
   if (status == NULL) status = mp_event_create(&definition);
   if (status == NULL)
     status = mp_buffer_make(memory, dtype, dims, rank, NULL, definition, out_buffer);
@@ -114,23 +91,23 @@ mp_status_t mp_buffer_view_external(mp_memory_t *memory, mp_dtype_t dtype, const
                                     void *context, mp_buffer_t **out_buffer) {
   MP_RETURN_IF_ERROR(mp_client_check(mp_device_client(memory->device)));
   uint64_t bytes;
-  MP_RETURN_IF_ERROR(mp_buffer_bytes_of(dtype, dims, rank, &bytes));
+  MP_RETURN_IF_ERROR(mp_buffer_form_bytes_of(dtype, dims, rank, &bytes));
   mp_label_t label = mp_label_make(MP_ORIGIN_EXTERNAL, dtype, dims, rank, NULL, 0);
   mp_event_t *definition;
   MP_RETURN_IF_ERROR(mp_event_create(&definition));
   mp_event_set(definition, NULL);
   mp_storage_t *storage = NULL;
   mp_buffer_t *buffer = NULL;
-  mp_status_t status = mp_storage_adopt(memory, bytes, data, &label, NULL, NULL, &storage);
+  mp_status_t status = mp_storage_adopt(memory, bytes, data, &label, &storage);
   if (status == NULL) {
     status = mp_buffer_make(memory, dtype, dims, rank, storage, definition, &buffer);
   }
-  if (status == NULL) {
-    // The callback is set only now, because it must not be called when this fails.
-    storage->on_release = on_release;
-    storage->context = context;
-    *out_buffer = buffer;
+  // The lender is set only now, because it must not be called when this fails.
+  if (status == NULL && on_release != NULL) {
+    status = mp_storage_set_lender(storage, on_release, context);
+    if (status != NULL) mp_buffer_release(buffer);
   }
+  if (status == NULL) *out_buffer = buffer;
   mp_event_release(definition);
   return status;
 }
@@ -149,18 +126,22 @@ void mp_buffer_release(mp_buffer_t *buffer) {
   const int before = atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
-  MP_ASSERT(buffer->externals == 0);  // each has a reference
+  mp_outside_t *outside = atomic_load(&buffer->outside);
+  if (outside != NULL) {
+    MP_ASSERT(outside->references == 0);  // each has one of the buffer
+    mp_free(outside->stand_in);
+    mp_free(outside);
+  }
   if (!buffer->is_deleted) mp_storage_release(buffer->storage);
   mp_event_release(buffer->definition);
-  mp_free(buffer->stand_in);
-  mp_lock_deinit(&buffer->lock);
+  mp_buffer_form_release(buffer->form);
   mp_client_t *client = mp_device_client(buffer->memory->device);
   mp_free(buffer);
   mp_client_unhold(client);
 }
 
 const mp_type_t *mp_buffer_type(const mp_buffer_t *buffer) {
-  return &buffer->type;
+  return &buffer->form->type;
 }
 
 mp_memory_t *mp_buffer_memory(const mp_buffer_t *buffer) {
@@ -168,7 +149,7 @@ mp_memory_t *mp_buffer_memory(const mp_buffer_t *buffer) {
 }
 
 uint64_t mp_buffer_bytes(const mp_buffer_t *buffer) {
-  return buffer->bytes;
+  return buffer->form->bytes;
 }
 
 mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer) {
@@ -176,26 +157,32 @@ mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer) {
 }
 
 // In a forked child another thread may have held the lock for ever; there is only one thread there.
-static bool buffer_lock(mp_buffer_t *buffer) {
+static bool buffer_lock(const mp_buffer_t *buffer) {
   if (mp_client_is_forked(mp_device_client(buffer->memory->device))) return false;
-  mp_lock(&buffer->lock);
+  mp_lock(mp_buffer_lock(buffer));
   return true;
 }
 
-static void buffer_unlock(mp_buffer_t *buffer, bool locked) {
-  if (locked) mp_unlock(&buffer->lock);
+static void buffer_unlock(const mp_buffer_t *buffer, bool locked) {
+  if (locked) mp_unlock(mp_buffer_lock(buffer));
+}
+
+// Under the lock, too.
+static uint32_t buffer_externals(const mp_buffer_t *buffer) {
+  const mp_outside_t *outside = atomic_load(&buffer->outside);
+  return outside == NULL ? 0 : outside->references;
 }
 
 // Asserts what the lock promises: the buffer's own hold and those of external references are there.
 static void buffer_assert_holds(const mp_buffer_t *buffer) {
 #ifdef MINIPOD_ASSERTS
   if (mp_client_is_forked(mp_device_client(buffer->memory->device))) return;
-  mp_lock_assert_held(&buffer->lock);
+  mp_lock_assert_held(mp_buffer_lock(buffer));
   MP_ASSERT(atomic_load(&buffer->references) > 0);
-  const uint32_t holds = (buffer->is_deleted ? 0 : 1) + buffer->externals;
-  if (buffer->storage == NULL || holds == 0) return;  // the storage may be gone
+  const uint32_t holds = (buffer->is_deleted ? 0 : 1) + buffer_externals(buffer);
+  if (holds == 0 || buffer->storage == NULL) return;  // the storage may be gone
   MP_ASSERT(atomic_load(&buffer->storage->references) >= (int)holds);
-  MP_ASSERT(buffer->storage->bytes >= buffer->bytes);
+  MP_ASSERT(buffer->storage->bytes >= buffer->form->bytes);
 #else
   (void)buffer;
 #endif
@@ -217,24 +204,23 @@ void mp_buffer_delete(mp_buffer_t *buffer) {
 }
 
 bool mp_buffer_is_deleted(const mp_buffer_t *buffer) {
-  mp_buffer_t *b = (mp_buffer_t *)buffer;
-  bool locked = buffer_lock(b);
-  bool is_deleted = b->is_deleted;
-  buffer_unlock(b, locked);
+  bool locked = buffer_lock(buffer);
+  bool is_deleted = buffer->is_deleted;
+  buffer_unlock(buffer, locked);
   return is_deleted;
 }
 
 static mp_status_t buffer_deleted_error(const mp_buffer_t *buffer) {
   return mp_status_make(
       MP_INVALID_ARGUMENT, "the buffer has been %s",
-      buffer->claim != 0 ? "donated: its memory belongs to a result now" : "deleted");
+      buffer->is_donated ? "donated: its memory belongs to a result now" : "deleted");
 }
 
 // A hold on the storage: one more, or the buffer's own, which is deleted then.
 static mp_status_t buffer_get_storage(mp_buffer_t *buffer, bool is_given_up,
                                       mp_storage_t **out_storage) {
   mp_status_t status = NULL;
-  mp_lock(&buffer->lock);
+  mp_lock(mp_buffer_lock(buffer));
   buffer_assert_holds(buffer);
   if (buffer->is_deleted) {
     status = buffer_deleted_error(buffer);
@@ -242,7 +228,7 @@ static mp_status_t buffer_get_storage(mp_buffer_t *buffer, bool is_given_up,
     *out_storage = is_given_up ? buffer->storage : mp_storage_retain(buffer->storage);
     buffer->is_deleted = is_given_up;
   }
-  mp_unlock(&buffer->lock);
+  mp_unlock(mp_buffer_lock(buffer));
   return status;
 }
 
@@ -262,7 +248,7 @@ static void buffer_await_values(const mp_buffer_t *buffer) {
 
 // Whether the buffer still has its storage.
 static bool buffer_is_open(const mp_buffer_t *buffer) {
-  return !buffer->is_deleted || buffer->externals != 0;
+  return !buffer->is_deleted || buffer_externals(buffer) != 0;
 }
 
 // Whether the array is there, and has no values.
@@ -272,50 +258,70 @@ static bool buffer_lacks_values(const mp_buffer_t *buffer) {
   return mp_event_has_succeeded(buffer->definition) && !buffer->storage->values->are_there;
 }
 
+// What the buffer keeps of its external references, made with the first one.
+static mp_status_t buffer_make_outside(mp_buffer_t *buffer, mp_outside_t **out_outside) {
+  mp_outside_t *outside = atomic_load(&buffer->outside);
+  if (outside == NULL) {
+    mp_outside_t *made = mp_calloc(1, sizeof(*made));
+    MP_RETURN_IF_NULL(made);
+    // Of two threads that come at the same time one has made it.
+    if (atomic_compare_exchange_strong(&buffer->outside, &outside, made)) {
+      outside = made;
+    } else {
+      mp_free(made);
+    }
+  }
+  *out_outside = outside;
+  return NULL;
+}
+
 // Has something stand there for absent values, at one address for the buffer's life.
-static mp_status_t buffer_make_stand_in(mp_buffer_t *buffer) {
+static mp_status_t buffer_make_stand_in(mp_buffer_t *buffer, mp_outside_t *outside) {
   mp_storage_t *storage = NULL;
   void *stand_in = NULL;
-  mp_lock(&buffer->lock);
+  mp_lock(mp_buffer_lock(buffer));
   const bool is_wanted =
-      buffer_is_open(buffer) && buffer->stand_in == NULL && buffer_lacks_values(buffer);
+      buffer_is_open(buffer) && outside->stand_in == NULL && buffer_lacks_values(buffer);
   if (is_wanted) storage = mp_storage_retain(buffer->storage);
-  mp_unlock(&buffer->lock);
+  mp_unlock(mp_buffer_lock(buffer));
   if (!is_wanted) return NULL;
   // Without the lock, as texts about storages need another leaf of the lock order.
-  mp_status_t status = mp_absent_read(storage, buffer->type.dtype, 0, buffer->bytes, &stand_in);
+  mp_status_t status =
+      mp_absent_read(storage, buffer->form->type.dtype, 0, buffer->form->bytes, &stand_in);
   mp_storage_release(storage);
   MP_RETURN_IF_ERROR(status);
-  mp_lock(&buffer->lock);
-  void *other = buffer->stand_in;  // of a thread that was faster
-  if (other == NULL) buffer->stand_in = stand_in;
-  mp_unlock(&buffer->lock);
+  mp_lock(mp_buffer_lock(buffer));
+  void *other = outside->stand_in;  // of a thread that was faster
+  if (other == NULL) outside->stand_in = stand_in;
+  mp_unlock(mp_buffer_lock(buffer));
   if (other != NULL) mp_free(stand_in);
   return NULL;
 }
 
-static void *buffer_data(const mp_buffer_t *buffer) {
+static void *buffer_data(const mp_buffer_t *buffer, const mp_outside_t *outside) {
   static _Alignas(64) unsigned char no_data[64];  // what error buffers point to
   const mp_storage_t *storage = buffer->storage;
   if (storage == NULL) return no_data;
-  return buffer->stand_in != NULL ? buffer->stand_in : mp_storage_find(storage, storage->data);
+  return outside->stand_in != NULL ? outside->stand_in : mp_storage_find(storage, storage->data);
 }
 
 mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data) {
   mp_status_t status = NULL;
+  mp_outside_t *outside = NULL;
+  MP_RETURN_IF_ERROR(buffer_make_outside(buffer, &outside));
   if (mp_device_client(buffer->memory->device)->shapes_only) {
     buffer_await_values(buffer);
-    MP_RETURN_IF_ERROR(buffer_make_stand_in(buffer));
+    MP_RETURN_IF_ERROR(buffer_make_stand_in(buffer, outside));
   }
   bool locked = buffer_lock(buffer);
   buffer_assert_holds(buffer);
   if (!buffer_is_open(buffer)) {
     status = buffer_deleted_error(buffer);
   } else {
-    buffer->externals += 1;
+    outside->references += 1;
     mp_storage_retain(buffer->storage);
     mp_buffer_retain(buffer);
-    *out_data = buffer_data(buffer);
+    *out_data = buffer_data(buffer, outside);
   }
   buffer_unlock(buffer, locked);
   return status;
@@ -324,8 +330,8 @@ mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data) {
 void mp_buffer_release_external(mp_buffer_t *buffer) {
   bool locked = buffer_lock(buffer);
   buffer_assert_holds(buffer);
-  MP_ASSERT(buffer->externals != 0);
-  buffer->externals -= 1;
+  MP_ASSERT(buffer_externals(buffer) != 0);
+  atomic_load(&buffer->outside)->references -= 1;
   mp_storage_t *storage = buffer->storage;
   buffer_unlock(buffer, locked);
   mp_storage_release(storage);
@@ -337,18 +343,18 @@ void mp_buffer_release_external(mp_buffer_t *buffer) {
 mp_status_t mp_buffer_take(mp_buffer_t *buffer, bool donate, uint64_t claim, mp_take_t *out_take,
                            mp_storage_t **out_storage) {
   mp_status_t status = NULL;
-  mp_lock(&buffer->lock);
+  mp_lock(mp_buffer_lock(buffer));
   buffer_assert_holds(buffer);
   MP_ASSERT(claim != 0);
   if (buffer->is_deleted) {
-    if (buffer->claim == claim) {
+    if (buffer->is_donated && buffer->claim == claim) {
       status = mp_status_make(MP_INVALID_ARGUMENT,
                               donate ? "the same buffer is donated twice in this call"
                                      : "the buffer is donated to another argument of this call");
     } else {
       status = buffer_deleted_error(buffer);
     }
-  } else if (!donate || buffer->externals != 0) {
+  } else if (!donate || buffer_externals(buffer) != 0) {
     *out_take = donate ? MP_TAKE_COPY : MP_TAKE_SHARED;
     *out_storage = mp_storage_retain(buffer->storage);
   } else {
@@ -358,21 +364,22 @@ mp_status_t mp_buffer_take(mp_buffer_t *buffer, bool donate, uint64_t claim, mp_
                    !mp_storage_is_adopted(buffer->storage);
     *out_take = is_free ? MP_TAKE_OVER : MP_TAKE_COPY;
     *out_storage = buffer->storage;
-    buffer->is_deleted = true;
-    buffer->claim = claim;
+    buffer->is_deleted = buffer->is_donated = true;
+    buffer->claim = claim;  // in the storage's place
   }
-  mp_unlock(&buffer->lock);
+  mp_unlock(mp_buffer_lock(buffer));
   return status;
 }
 
 mp_storage_t *mp_buffer_untake(mp_buffer_t *buffer, mp_storage_t *storage) {
-  mp_lock(&buffer->lock);
-  const bool was_donated = buffer->is_deleted && buffer->claim != 0;
-  if (was_donated) buffer->claim = 0;
+  mp_lock(mp_buffer_lock(buffer));
+  const bool was_donated = buffer->is_donated;
+  buffer->is_donated = false;
+  if (was_donated) buffer->storage = storage;
   if (was_donated && !buffer->is_unwanted) {
     buffer->is_deleted = false;
     storage = NULL;  // its hold is the buffer's again
   }
-  mp_unlock(&buffer->lock);
+  mp_unlock(mp_buffer_lock(buffer));
   return storage;
 }

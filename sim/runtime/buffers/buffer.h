@@ -74,7 +74,8 @@ mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer);
 // time is paced, it is set no earlier than the contents' virtual time. Tells the model of time.
 mp_event_t *mp_buffer_ready_event(mp_buffer_t *buffer);
 // Tells the model of time that the host is about to look at the contents where they are: on the pod
-// they come over the link first, once, for whoever looks keeps them (JAX does).
+// they come over the link first, once, for whoever looks keeps them (JAX does). The caller has an
+// external reference.
 void mp_buffer_note_view(mp_buffer_t *buffer);
 // Tells the model of time that the contents come from the host. Before anybody has the buffer.
 void mp_buffer_note_fill(mp_buffer_t *buffer);

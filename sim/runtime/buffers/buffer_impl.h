@@ -3,31 +3,49 @@
 #define MINIPOD_SIM_RUNTIME_BUFFERS_BUFFER_IMPL_H_
 
 #include "sim/runtime/buffers/buffer.h"
+#include "sim/runtime/buffers/buffer_form.h"
 #include "sim/runtime/buffers/storage.h"
+#include "sim/runtime/devices/device_impl.h"
 
-// What comes before the lock never changes; the rest is under the lock, but for `dims`.
+// What a buffer keeps of external references, from the first one on.
+typedef struct {
+  uint32_t references;      // each with a hold on the storage and a reference to the buffer
+  void *stand_in;           // owned: what they get for absent values; NULL: nothing
+  _Atomic mp_stamp_t view;  // of the host's copy in the model of time; 0: none, 1: somebody tells
+} mp_outside_t;
+
+// There may be millions, so this is no larger than it has to be. The memory, the form, the
+// definition and the stamp do not change once anybody has the buffer; the rest is under the lock.
 struct mp_buffer_s {
   atomic_int references;  // of users, and one for each external reference
-  mp_memory_t *memory;    // its client is held
-  mp_type_t type;
-  uint64_t bytes;
-  mp_event_t *definition;  // retained
-  // Its definition waits for a run that may be in a call that blocks (launch/call.h).
+  // Its definition waits for a run that may be in a call that blocks (launch/call.h); as the
+  // memory.
   bool is_behind_call;
-  mp_stamp_t stamp;         // of what has made it, in the model of time; set before anybody has it
-  _Atomic mp_stamp_t view;  // of the host's copy of it there; 0: none, 1: somebody tells of it
-  mp_lock_t lock;           // a leaf of the lock order
-  mp_storage_t *storage;    // valid while not deleted or externals != 0; NULL: an error buffer
-  bool is_deleted;          // then the buffer's own hold on the storage is gone
-  bool is_unwanted;         // its user deleted it while a launch had taken it as a donation
-  uint32_t externals;       // external references, each with a hold and a reference to the buffer
-  uint64_t claim;           // number of the launch that took it as a donation; 0: none
-  void *stand_in;           // owned: what external references of absent values get; NULL: nothing
-  int64_t dims[];           // [type.rank] what type.dims points to
+  bool is_deleted;         // then the buffer's own hold on the storage is gone
+  bool is_donated;         // it was deleted by being donated
+  bool is_unwanted;        // its user deleted it while a launch had taken it as a donation
+  mp_memory_t *memory;     // its client is held
+  mp_buffer_form_t *form;  // retained
+  mp_event_t *definition;  // retained
+  mp_stamp_t stamp;        // of what has made it, in the model of time
+  union {
+    mp_storage_t *storage;  // valid while not deleted or referred to from outside; NULL: an error
+    uint64_t claim;         // of a donated one: number of the launch that took it
+  };
+  _Atomic(mp_outside_t *) outside;  // stays once it is there, with or without the lock
 };
 
-// A buffer over `storage`, whose hold it takes over, also on failure (NULL: an error buffer);
-// retains `definition`. `dims` are copied. The storage has the bytes that the type needs.
+// The lock of all buffers of a device, a leaf of the lock order.
+static inline mp_lock_t *mp_buffer_lock(const mp_buffer_t *buffer) {
+  return &buffer->memory->device->buffers_lock;
+}
+
+// A buffer of this form over `storage`, whose hold it takes over, also on failure (NULL: an error
+// buffer); retains the form and `definition`. The storage has the bytes that the form needs.
+MP_NODISCARD mp_status_t mp_buffer_make_of(mp_memory_t *memory, mp_buffer_form_t *form,
+                                           mp_storage_t *storage, mp_event_t *definition,
+                                           mp_buffer_t **out_buffer);
+// The same with a form of its own, of which `dims` are copied.
 MP_NODISCARD mp_status_t mp_buffer_make(mp_memory_t *memory, mp_dtype_t dtype, const int64_t *dims,
                                         uint32_t rank, mp_storage_t *storage,
                                         mp_event_t *definition, mp_buffer_t **out_buffer);
@@ -40,9 +58,6 @@ MP_NODISCARD mp_status_t mp_buffer_create_labelled(mp_memory_t *memory, mp_origi
 // the buffer was deleted.
 MP_NODISCARD mp_status_t mp_buffer_hold_storage(mp_buffer_t *buffer, mp_storage_t **out_storage);
 
-// The bytes of an array of this type and shape. INVALID_ARGUMENT when there is no such array.
-MP_NODISCARD mp_status_t mp_buffer_bytes_of(mp_dtype_t dtype, const int64_t *dims, uint32_t rank,
-                                            uint64_t *out_bytes);
 // Deletes the buffer and hands its own hold on the storage over; NULL for an error buffer.
 // INVALID_ARGUMENT when the buffer was deleted before.
 MP_NODISCARD mp_status_t mp_buffer_give_up(mp_buffer_t *buffer, mp_storage_t **out_storage);

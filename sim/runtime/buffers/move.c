@@ -15,14 +15,14 @@ static bool move_has_invalid_bytes(mp_dtype_t dtype) {
 }
 
 static mp_status_t move_check(const mp_buffer_t *buffer, mp_dtype_t dtype, uint64_t bytes) {
-  if (bytes != buffer->bytes) {
+  if (bytes != buffer->form->bytes) {
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "an array of %" PRIu64 " bytes cannot be one of %" PRIu64 " bytes",
-                          buffer->bytes, bytes);
+                          buffer->form->bytes, bytes);
   }
-  if (dtype == buffer->type.dtype || !move_has_invalid_bytes(dtype)) return NULL;
+  if (dtype == buffer->form->type.dtype || !move_has_invalid_bytes(dtype)) return NULL;
   return mp_status_make(MP_INVALID_ARGUMENT, "the bytes of %s elements may be no %s elements",
-                        mp_dtype_name(buffer->type.dtype), mp_dtype_name(dtype));
+                        mp_dtype_name(buffer->form->type.dtype), mp_dtype_name(dtype));
 }
 
 // A definition that waits for two events.
@@ -87,7 +87,7 @@ mp_status_t mp_buffer_move(mp_buffer_t *buffer, mp_dtype_t dtype, const int64_t 
                            uint32_t rank, mp_event_t *after, mp_buffer_t **out_buffer) {
   MP_RETURN_IF_ERROR(mp_client_check(mp_device_client(buffer->memory->device)));
   uint64_t bytes = 0;
-  MP_RETURN_IF_ERROR(mp_buffer_bytes_of(dtype, dims, rank, &bytes));
+  MP_RETURN_IF_ERROR(mp_buffer_form_bytes_of(dtype, dims, rank, &bytes));
   MP_RETURN_IF_ERROR(move_check(buffer, dtype, bytes));
   mp_event_t *definition = NULL;
   if (after == NULL) {
@@ -153,12 +153,12 @@ static mp_status_t move_check_promised(const mp_buffer_t *promised, const mp_buf
   if (mp_device_client(source->memory->device) != mp_device_client(promised->memory->device)) {
     return mp_status_make(MP_INVALID_ARGUMENT, "the buffer is another client's");
   }
-  if (mp_type_equal(&promised->type, &source->type)) return NULL;
+  if (mp_type_equal(&promised->form->type, &source->form->type)) return NULL;
   mp_strbuf_t wanted, got;
   mp_strbuf_init(&wanted);
   mp_strbuf_init(&got);
-  mp_type_print(&promised->type, &wanted);
-  mp_type_print(&source->type, &got);
+  mp_type_print(&promised->form->type, &wanted);
+  mp_type_print(&source->form->type, &got);
   mp_status_t status = mp_status_make(MP_INVALID_ARGUMENT, "%s was promised, not %s",
                                       mp_strbuf_text(&wanted), mp_strbuf_text(&got));
   mp_strbuf_deinit(&wanted);
@@ -168,7 +168,7 @@ static mp_status_t move_check_promised(const mp_buffer_t *promised, const mp_buf
 
 mp_status_t mp_promise_keep(mp_promise_t *promise, mp_buffer_t *source) {
   mp_client_t *client = mp_device_client(promise->buffer->memory->device);
-  mp_storage_copy_t copy = {.after = source->definition, .bytes = source->bytes};
+  mp_storage_copy_t copy = {.after = source->definition, .bytes = source->form->bytes};
   mp_status_t status = mp_client_check(client);
   if (status == NULL) status = move_check_promised(promise->buffer, source);
   if (status == NULL) status = mp_buffer_give_up(source, &copy.source);

@@ -54,47 +54,64 @@ void mp_values_release(mp_values_t *values) {
   mp_free(values);
 }
 
-static mp_storage_t *storage_make(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label) {
+// Retains the label. NULL when memory is short.
+static mp_storage_t *storage_make(mp_memory_t *memory, uint64_t bytes, mp_label_t *label) {
   mp_storage_t *storage = mp_calloc(1, sizeof(*storage));
   if (storage == NULL) return NULL;
-  if (mp_device_client(memory->device)->shapes_only) {
-    mp_status_t status = mp_values_create(&storage->values);
-    if (status != NULL) {
-      mp_status_release(status);
-      mp_free(storage);
-      return NULL;
-    }
-  }
   atomic_init(&storage->references, 1);
   storage->memory = memory;
   storage->bytes = bytes;
   storage->data = mp_empty_array();
-  storage->label = *label;
-  mp_name_retain(label->name);
+  storage->label = mp_label_retain(label);
   mp_client_hold(mp_device_client(memory->device));
   return storage;
 }
 
 static void storage_dispose(mp_storage_t *storage) {
   mp_client_t *client = mp_device_client(storage->memory->device);
-  mp_name_release(storage->label.name);
+  mp_label_release(storage->label);
   mp_values_release(storage->values);
   mp_free(storage);
   mp_client_unhold(client);
 }
 
-mp_status_t mp_storage_create_result(mp_memory_t *memory, uint64_t bytes, uint64_t after,
-                                     const mp_label_t *label, mp_storage_t **out_storage) {
-  mp_storage_t *storage = storage_make(memory, bytes, label);
+// A storage of its own label, with values of its own where programs run for their shapes alone.
+static mp_status_t storage_make_single(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label,
+                                       mp_storage_t **out_storage) {
+  mp_label_t *own = NULL;
+  MP_RETURN_IF_ERROR(mp_label_create(label, &own));
+  mp_storage_t *storage = storage_make(memory, bytes, own);
+  mp_label_release(own);
   MP_RETURN_IF_NULL(storage);
-  if (bytes != 0) {
-    mp_status_t status = mp_memory_alloc(memory, bytes, after, &storage->label, &storage->block);
+  if (mp_device_client(memory->device)->shapes_only) {
+    mp_status_t status = mp_values_create(&storage->values);
     if (status != NULL) {
       storage_dispose(storage);
       return status;
     }
-    storage->data = storage->block->data;
   }
+  *out_storage = storage;
+  return NULL;
+}
+
+// Gives the storage its bytes; disposes of it on failure.
+static mp_status_t storage_allocate(mp_storage_t *storage, uint64_t after) {
+  if (storage->bytes == 0) return NULL;
+  mp_status_t status =
+      mp_memory_alloc(storage->memory, storage->bytes, after, storage->label, &storage->block);
+  if (status != NULL) {
+    storage_dispose(storage);
+    return status;
+  }
+  storage->data = storage->block->data;
+  return NULL;
+}
+
+mp_status_t mp_storage_create_result(mp_memory_t *memory, uint64_t bytes, uint64_t after,
+                                     mp_label_t *label, mp_storage_t **out_storage) {
+  mp_storage_t *storage = storage_make(memory, bytes, label);
+  MP_RETURN_IF_NULL(storage);
+  MP_RETURN_IF_ERROR(storage_allocate(storage, after));
   *out_storage = storage;
   return NULL;
 }
@@ -102,7 +119,8 @@ mp_status_t mp_storage_create_result(mp_memory_t *memory, uint64_t bytes, uint64
 mp_status_t mp_storage_create(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                               const mp_label_t *label, mp_storage_t **out_storage) {
   mp_storage_t *storage = NULL;
-  MP_RETURN_IF_ERROR(mp_storage_create_result(memory, bytes, after, label, &storage));
+  MP_RETURN_IF_ERROR(storage_make_single(memory, bytes, label, &storage));
+  MP_RETURN_IF_ERROR(storage_allocate(storage, after));
   mp_values_t *values = storage->values;
   if (values != NULL && bytes <= MP_SMALL_BYTES) {
     mp_status_t status = mp_contents_create(bytes, &values->contents);
@@ -123,10 +141,9 @@ void *mp_storage_find(const mp_storage_t *storage, const void *data) {
 }
 
 mp_status_t mp_storage_adopt(mp_memory_t *memory, uint64_t bytes, void *data,
-                             const mp_label_t *label, void (*on_release)(void *context),
-                             void *context, mp_storage_t **out_storage) {
-  mp_storage_t *storage = storage_make(memory, bytes, label);
-  MP_RETURN_IF_NULL(storage);
+                             const mp_label_t *label, mp_storage_t **out_storage) {
+  mp_storage_t *storage = NULL;
+  MP_RETURN_IF_ERROR(storage_make_single(memory, bytes, label, &storage));
   mp_status_t status = mp_memory_charge(memory, bytes, label);
   if (status != NULL) {
     storage_dispose(storage);
@@ -138,9 +155,17 @@ mp_status_t mp_storage_adopt(mp_memory_t *memory, uint64_t bytes, void *data,
     storage->values->are_there = true;
     storage->values->data = storage->data;
   }
-  storage->on_release = on_release;
-  storage->context = context;
   *out_storage = storage;
+  return NULL;
+}
+
+mp_status_t mp_storage_set_lender(mp_storage_t *storage, void (*on_release)(void *context),
+                                  void *context) {
+  MP_ASSERT(storage->is_adopted && storage->lender == NULL);
+  mp_storage_lender_t *lender = mp_malloc(sizeof(*lender));
+  MP_RETURN_IF_NULL(lender);
+  *lender = (mp_storage_lender_t){on_release, context};
+  storage->lender = lender;
   return NULL;
 }
 
@@ -159,19 +184,19 @@ void mp_storage_release(mp_storage_t *storage) {
   const int before = atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
-  MP_ASSERT(storage->block == NULL || storage->block->bytes >= storage->bytes);
-  MP_ASSERT(storage->block == NULL || !storage->is_adopted);
-  mp_client_t *client = mp_device_client(storage->memory->device);
-  if (!mp_client_is_forked(client)) {
-    if (storage->block != NULL) {
-      mp_memory_free(storage->memory, storage->block, atomic_load(&storage->last_use));
-    } else if (storage->is_adopted) {
+  const bool is_adopted = storage->is_adopted;
+  MP_ASSERT(is_adopted || storage->block == NULL || storage->block->bytes >= storage->bytes);
+  if (!mp_client_is_forked(mp_device_client(storage->memory->device))) {
+    if (is_adopted) {
       mp_memory_discharge(storage->memory, storage->bytes);
+    } else if (storage->block != NULL) {
+      mp_memory_free(storage->memory, storage->block, atomic_load(&storage->last_use));
     }
   }
-  if (storage->on_release != NULL) {
+  if (is_adopted && storage->lender != NULL) {
     mp_lock_assert_none_held();  // the user's function may do anything
-    storage->on_release(storage->context);
+    storage->lender->on_release(storage->lender->context);
+    mp_free(storage->lender);
   }
   storage_dispose(storage);
 }
@@ -195,13 +220,14 @@ void mp_storage_used_by_run(mp_storage_t *storage, uint64_t number) {
   atomic_store(&storage->last_use, number);
 }
 
-void mp_storage_relabel(mp_storage_t *storage, const mp_label_t *label) {
-  mp_name_t *old = storage->label.name;
-  mp_name_retain(label->name);
-  // The table of who holds what reads labels under this lock, on any thread. The old name is freed
+void mp_storage_relabel(mp_storage_t *storage, mp_label_t *label) {
+  mp_label_t *old = storage->label;
+  mp_label_retain(label);
+  // The table of who holds what reads labels under this lock, on any thread. The old one is freed
   // only when none can be reading it any more.
   mp_lock(&storage->memory->lock);
-  storage->label = *label;
+  storage->label = label;
+  if (!storage->is_adopted && storage->block != NULL) storage->block->label = label;
   mp_unlock(&storage->memory->lock);
-  mp_name_release(old);
+  mp_label_release(old);
 }

@@ -45,23 +45,31 @@ mp_values_t *mp_values_retain(mp_values_t *values);
 void mp_values_set_maker(mp_values_t *values, mp_name_t *maker);
 void mp_values_release(mp_values_t *values);
 
+// Whom adopted memory goes back to.
+typedef struct {
+  void (*on_release)(void *context);
+  void *context;
+} mp_storage_lender_t;
+
+// There may be millions, so this is no larger than it has to be.
 typedef struct {
   atomic_int references;  // holds
+  bool is_adopted;
   mp_memory_t *memory;
   void *data;  // never NULL; where programs run for their shapes alone: see `values`
   uint64_t bytes;
-  mp_span_t *block;  // NULL: adopted, or no bytes
+  union {
+    mp_span_t *block;             // NULL: no bytes
+    mp_storage_lender_t *lender;  // of adopted memory; owned; NULL: nobody is told
+  };
   // Newest run of the memory's device that uses it; 0: none. Written under the launch lock; whoever
   // lets go of the last hold reads it without, after all who have had one.
   _Atomic uint64_t last_use;
-  bool is_adopted;
   // Where programs run for their shapes alone (option `values`) nothing lies behind a block, and
   // the values are here; elsewhere NULL. A reference. A launch that takes the storage over brings
   // its own.
   mp_values_t *values;
-  void (*on_release)(void *context);  // adopted memory; may be NULL
-  void *context;
-  mp_label_t label;  // its name is owned; changed under the memory's lock
+  mp_label_t *label;  // a reference; changed under the memory's lock
 } mp_storage_t;
 
 // Where programs run for their shapes alone, arrays of more bytes have no values.
@@ -71,19 +79,22 @@ enum { MP_SMALL_BYTES = 64 << 10 };
 // of mp_memory_alloc.
 MP_NODISCARD mp_status_t mp_storage_create(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                                            const mp_label_t *label, mp_storage_t **out_storage);
-// The same for a result of a launch: its run brings the values, if it is one for shapes alone.
+// The same for a result of a launch, whose label many share: it is retained. The run brings the
+// values, if it is one for shapes alone.
 MP_NODISCARD mp_status_t mp_storage_create_result(mp_memory_t *memory, uint64_t bytes,
-                                                  uint64_t after, const mp_label_t *label,
+                                                  uint64_t after, mp_label_t *label,
                                                   mp_storage_t **out_storage);
 // Where the bytes at `data`, an address in storage->data, are once the array is defined: there, or
 // in the contents.
 void *mp_storage_find(const mp_storage_t *storage, const void *data);
-// A storage of the caller's memory, which is counted against the capacity. `on_release` (may be
-// NULL) is called with `context`, without locks, when the last hold is gone, but not on failure.
+// A storage of the caller's memory, which is counted against the capacity. When the last hold is
+// gone, the memory goes back to the lender, if there is one by then (mp_storage_set_lender).
 MP_NODISCARD mp_status_t mp_storage_adopt(mp_memory_t *memory, uint64_t bytes, void *data,
-                                          const mp_label_t *label,
-                                          void (*on_release)(void *context), void *context,
-                                          mp_storage_t **out_storage);
+                                          const mp_label_t *label, mp_storage_t **out_storage);
+// Has `on_release` called with `context`, without locks, when the last hold on adopted memory is
+// gone. RESOURCE_EXHAUSTED when memory is short: then it is not called.
+MP_NODISCARD mp_status_t mp_storage_set_lender(mp_storage_t *storage,
+                                               void (*on_release)(void *context), void *context);
 // mp_storage_retain adds a hold and returns the storage; the last mp_storage_release gives the
 // bytes back. Release adopted memory without any lock held: its owner is called. NULL has no effect
 // in either.
@@ -97,7 +108,7 @@ bool mp_storage_is_adopted(const mp_storage_t *storage);
 // launch lock; numbers never go down.
 void mp_storage_used_by_run(mp_storage_t *storage, uint64_t number);
 // Changes the label, because the bytes are something else now (a donated input became a result).
-// `label` is copied, its name retained.
-void mp_storage_relabel(mp_storage_t *storage, const mp_label_t *label);
+// `label` is retained.
+void mp_storage_relabel(mp_storage_t *storage, mp_label_t *label);
 
 #endif  // MINIPOD_SIM_RUNTIME_BUFFERS_STORAGE_H_

@@ -264,19 +264,20 @@ mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *arra
   MP_RETURN_IF_ERROR(mp_buffer_create_labelled(memory, MP_ORIGIN_HOST, array->dtype, array->dims,
                                                array->rank, &buffer, &definition));
   mp_strided_t copy;
-  transfer_describe(&copy, &buffer->type, NULL, array->byte_strides);
+  transfer_describe(&copy, &buffer->form->type, NULL, array->byte_strides);
   mp_status_t status = NULL;
-  if (transfer_lacks_values(client, buffer->bytes)) {
+  if (transfer_lacks_values(client, buffer->form->bytes)) {
     mp_event_set(definition, NULL);
-  } else if (semantics == MP_HOST_ONLY_DURING_CALL || buffer->bytes <= MP_HOST_COPY_BYTES) {
-    status = transfer_copy_now(client, &copy, buffer->storage->data, array->data, buffer->bytes);
+  } else if (semantics == MP_HOST_ONLY_DURING_CALL || buffer->form->bytes <= MP_HOST_COPY_BYTES) {
+    status =
+        transfer_copy_now(client, &copy, buffer->storage->data, array->data, buffer->form->bytes);
     if (buffer->storage->values != NULL) buffer->storage->values->are_there = true;
     if (status == NULL) mp_event_set(definition, NULL);
   } else {
     transfer_request_t request = {.from = array->data,
                                   .to = buffer->storage->data,
                                   .target = mp_storage_retain(buffer->storage),
-                                  .bytes = buffer->bytes,
+                                  .bytes = buffer->form->bytes,
                                   .copy = &copy};
     status = transfer_begin(client, &request, definition);
   }
@@ -310,14 +311,17 @@ static mp_stamp_t transfer_note_read(const mp_buffer_t *buffer, uint64_t bytes) 
 
 void mp_buffer_note_view(mp_buffer_t *buffer) {
   if (mp_device_client(buffer->memory->device)->model == NULL) return;
+  mp_outside_t *outside = atomic_load(&buffer->outside);
+  if (outside == NULL) return;  // nobody can look
   // Of two threads that come at the same time one has the copy, as with a lock.
   uint64_t none = 0;
-  if (!atomic_compare_exchange_strong(&buffer->view, &none, 1)) return;
-  atomic_store(&buffer->view, transfer_note_read(buffer, buffer->bytes));
+  if (!atomic_compare_exchange_strong(&outside->view, &none, 1)) return;
+  atomic_store(&outside->view, transfer_note_read(buffer, buffer->form->bytes));
 }
 
 mp_event_t *mp_buffer_ready_event(mp_buffer_t *buffer) {
-  const mp_stamp_t view = atomic_load(&buffer->view);
+  const mp_outside_t *outside = atomic_load(&buffer->outside);
+  const mp_stamp_t view = outside == NULL ? 0 : atomic_load(&outside->view);
   const mp_stamp_t stamp = view > 1 ? view : transfer_note_read(buffer, 0);
   return mp_pacer_hold_back(mp_device_client(buffer->memory->device), buffer->definition, stamp);
 }
@@ -326,7 +330,7 @@ void mp_buffer_note_fill(mp_buffer_t *buffer) {
   const mp_memory_t *memory = buffer->memory;
   mp_model_t *model = mp_device_client(memory->device)->model;
   if (model == NULL || memory->space != MP_MEMORY_DEVICE) return;
-  buffer->stamp = mp_model_put(model, mp_device_id(memory->device), buffer->bytes);
+  buffer->stamp = mp_model_put(model, mp_device_id(memory->device), buffer->form->bytes);
 }
 
 mp_status_t mp_buffer_check_read(const mp_buffer_t *buffer) {
@@ -346,13 +350,13 @@ mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint64_t dst_bytes
   mp_client_t *client = mp_device_client(buffer->memory->device);
   MP_RETURN_IF_ERROR(mp_client_check(client));
   MP_RETURN_IF_ERROR(mp_buffer_check_read(buffer));
-  if (dst_bytes < buffer->bytes) {
+  if (dst_bytes < buffer->form->bytes) {
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "the destination has %" PRIu64 " bytes, the array %" PRIu64, dst_bytes,
-                          buffer->bytes);
+                          buffer->form->bytes);
   }
   mp_strided_t copy;
-  transfer_describe(&copy, &buffer->type, byte_strides, NULL);
+  transfer_describe(&copy, &buffer->form->type, byte_strides, NULL);
   mp_event_t *done = NULL;
   MP_RETURN_IF_ERROR(mp_event_create(&done));
   mp_storage_t *source = NULL;
@@ -362,22 +366,22 @@ mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint64_t dst_bytes
                                   .to = dst,
                                   .source = source,
                                   .after = buffer->definition,
-                                  .bytes = buffer->bytes,
+                                  .bytes = buffer->form->bytes,
                                   .copy = &copy,
-                                  .dtype = buffer->type.dtype};
+                                  .dtype = buffer->form->type.dtype};
     status = transfer_begin(client, &request, done);
   }
-  const mp_stamp_t stamp = status == NULL ? transfer_note_read(buffer, buffer->bytes) : 0;
+  const mp_stamp_t stamp = status == NULL ? transfer_note_read(buffer, buffer->form->bytes) : 0;
   return transfer_give_event(client, status, stamp, done, out_done);
 }
 
 static mp_status_t transfer_check_range(const mp_buffer_t *buffer, uint64_t offset, uint64_t size) {
   MP_RETURN_IF_ERROR(mp_client_check(mp_device_client(buffer->memory->device)));
-  if (offset > buffer->bytes || size > buffer->bytes - offset) {
+  if (offset > buffer->form->bytes || size > buffer->form->bytes - offset) {
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "bytes %" PRIu64 " to %" PRIu64 " are not all in a buffer of %" PRIu64
                           " bytes",
-                          offset, offset + size, buffer->bytes);
+                          offset, offset + size, buffer->form->bytes);
   }
   return NULL;
 }
@@ -395,7 +399,7 @@ static mp_status_t transfer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t of
                                 .after = buffer->definition,
                                 .bytes = size,
                                 .copy = &copy,
-                                .dtype = buffer->type.dtype,
+                                .dtype = buffer->form->type.dtype,
                                 .offset = offset,
                                 .out_is_absent = out_is_absent};
   MP_RETURN_IF_ERROR(transfer_begin(mp_device_client(buffer->memory->device), &request, done));
@@ -412,7 +416,7 @@ mp_status_t mp_buffer_read_raw_to(mp_buffer_t *buffer, void *dst, uint64_t offse
 mp_status_t mp_buffer_read_values_to(mp_buffer_t *buffer, void *dst, mp_event_t *done,
                                      bool *out_is_absent) {
   mp_stamp_t stamp;
-  return transfer_read_raw(buffer, dst, 0, buffer->bytes, done, out_is_absent, &stamp);
+  return transfer_read_raw(buffer, dst, 0, buffer->form->bytes, done, out_is_absent, &stamp);
 }
 
 mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset, uint64_t size,
@@ -470,7 +474,7 @@ static mp_stamp_t transfer_note_copy(const mp_buffer_t *buffer, const mp_memory_
   const bool is_on_device = from->space == MP_MEMORY_DEVICE || memory->space == MP_MEMORY_DEVICE;
   const bool is_same = from->device == memory->device && (from == memory || !is_on_device);
   if (model == NULL || is_same) return buffer->stamp;
-  return mp_model_copy(model, transfer_place(from), transfer_place(memory), buffer->bytes,
+  return mp_model_copy(model, transfer_place(from), transfer_place(memory), buffer->form->bytes,
                        buffer->stamp);
 }
 
@@ -488,9 +492,9 @@ mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
   MP_RETURN_IF_ERROR(mp_buffer_hold_storage(buffer, &source));
   mp_buffer_t *copy_buffer = NULL;
   mp_event_t *definition = NULL;
-  mp_status_t status =
-      mp_buffer_create_labelled(memory, MP_ORIGIN_COPY, buffer->type.dtype, buffer->type.dims,
-                                buffer->type.rank, &copy_buffer, &definition);
+  mp_status_t status = mp_buffer_create_labelled(memory, MP_ORIGIN_COPY, buffer->form->type.dtype,
+                                                 buffer->form->type.dims, buffer->form->type.rank,
+                                                 &copy_buffer, &definition);
   if (status != NULL) {
     mp_storage_release(source);
     return status;
@@ -500,7 +504,7 @@ mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory_t *memory,
   const mp_storage_copy_t copy = {.source = source,
                                   .target = mp_storage_retain(copy_buffer->storage),
                                   .after = buffer->definition,
-                                  .bytes = buffer->bytes};
+                                  .bytes = buffer->form->bytes};
   status = mp_storage_copy(client, &copy, definition);
   mp_event_release(definition);
   if (status != NULL) {

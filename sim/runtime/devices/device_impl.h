@@ -28,6 +28,7 @@ struct mp_device_s {
   const mp_pod_device_t *info;
   mp_core_queue_t *queue;  // of its core group: where it is put when it is runnable
   mp_memory_t *memories;   // [MP_MEMORY_SPACE_COUNT]
+  mp_lock_t buffers_lock;  // of all buffers in them
 
   // The stream: runs in order. The first one is the only one that may execute.
   mp_lock_t lock;

@@ -143,9 +143,28 @@ static mp_status_t executable_make_shapes(mp_executable_t *executable) {
   return mp_shapes_find_meetings(executable->shapes);
 }
 
+// What the arrays of a result have in common, on all devices.
+static mp_status_t executable_make_forms(mp_executable_t *executable) {
+  const mp_program_t *program = executable->program;
+  executable->forms = mp_calloc(program->num_results + 1, sizeof(*executable->forms));
+  MP_RETURN_IF_NULL(executable->forms);
+  executable->labels = mp_calloc(program->num_results + 1, sizeof(*executable->labels));
+  MP_RETURN_IF_NULL(executable->labels);
+  for (uint32_t r = 0; r < program->num_results; ++r) {
+    const mp_type_t *type = program->results[r].type;
+    const mp_label_t label =
+        mp_label_make(MP_ORIGIN_RESULT, type->dtype, type->dims, type->rank, executable->name, r);
+    MP_RETURN_IF_ERROR(
+        mp_buffer_form_create(type->dtype, type->dims, type->rank, &executable->forms[r]));
+    MP_RETURN_IF_ERROR(mp_label_create(&label, &executable->labels[r]));
+  }
+  return NULL;
+}
+
 static mp_status_t executable_make(mp_executable_t *executable, const uint32_t *assignment) {
   const mp_client_t *client = executable->client;
   MP_RETURN_IF_ERROR(mp_name_create(executable->program->name, &executable->name));
+  MP_RETURN_IF_ERROR(executable_make_forms(executable));
   MP_RETURN_IF_ERROR(executable_find_set(executable, assignment));
   if (client->model != NULL) {
     MP_RETURN_IF_ERROR(mp_model_program_create(client->model, executable->program,
@@ -163,6 +182,12 @@ static void executable_free(mp_executable_t *executable) {
     mp_contents_release(executable->newest[r]);
   }
   mp_free(executable->newest);
+  for (uint32_t r = 0; executable->labels != NULL && r < num_results; ++r) {
+    mp_buffer_form_release(executable->forms[r]);
+    mp_label_release(executable->labels[r]);
+  }
+  mp_free(executable->forms);
+  mp_free(executable->labels);
   mp_link_users_release(executable->users);
   mp_model_program_release(executable->timed, executable->program);
   mp_name_release(executable->name);
@@ -265,8 +290,8 @@ static mp_status_t executable_fail_on(mp_executable_t *executable, mp_device_t *
   while (count < program->num_results && status == NULL) {
     const mp_program_io_t *io = &program->results[count];
     mp_buffer_t *buffer = NULL;
-    status = mp_buffer_make(mp_device_memory(device, io->memory), io->type->dtype, io->type->dims,
-                            io->type->rank, NULL, event, &buffer);
+    status = mp_buffer_make_of(mp_device_memory(device, io->memory), executable->forms[count], NULL,
+                               event, &buffer);
     if (status == NULL) out_results[count++] = buffer;
   }
   if (status != NULL) {

@@ -2,6 +2,7 @@
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_EXECUTABLE_IMPL_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_EXECUTABLE_IMPL_H_
 
+#include "sim/runtime/buffers/buffer_form.h"
 #include "sim/runtime/buffers/storage.h"
 #include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/launch/executable.h"
@@ -22,6 +23,8 @@ struct mp_executable_s {
   mp_model_program_t *timed;  // the same in the client's model of time; NULL: there is none
   mp_link_users_t *users;     // of the pod's links (sim/model/faults); under the launch lock
   mp_name_t *name;            // the program's, for labels of memory that outlives the executable
+  mp_buffer_form_t **forms;   // [num_results] references: what the arrays of each result are
+  mp_label_t **labels;        // [num_results] references: how they are called who hold memory
   uint32_t num_devices;
   const uint32_t *ids;                 // [num_devices] global, in logical order; the set's
   uint32_t num_local;                  // may be 0

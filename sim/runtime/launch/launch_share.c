@@ -43,9 +43,9 @@ static mp_status_t launch_share_check_argument(const mp_executable_t *executable
                           mp_memory_space_name(io->memory));
   }
   // Tokens carry nothing; any buffer without bytes will do.
-  bool is_token = io->type->kind == MP_TYPE_TOKEN && buffer->bytes == 0;
-  if (!is_token && !mp_type_equal(io->type, &buffer->type)) {
-    return launch_share_type_error(executable, param, io->type, &buffer->type);
+  bool is_token = io->type->kind == MP_TYPE_TOKEN && buffer->form->bytes == 0;
+  if (!is_token && !mp_type_equal(io->type, &buffer->form->type)) {
+    return launch_share_type_error(executable, param, io->type, &buffer->form->type);
   }
   return NULL;
 }
@@ -73,7 +73,7 @@ static mp_status_t launch_share_take_arguments(mp_launch_state_t *l, mp_launch_s
     }
     MP_RETURN_IF_ERROR(status);
     share->num_taken = p + 1;
-    share->run->bytes += buffer->bytes;
+    share->run->bytes += buffer->form->bytes;
     // It is NULL only for an error buffer, whose failure keeps the run from starting.
     share->run->params[p] = argument->storage == NULL ? NULL : argument->storage->data;
   }
@@ -112,10 +112,8 @@ static mp_status_t launch_share_make_result_storage(mp_launch_state_t *l, mp_lau
     share->run->results[r] = (*out_storage)->data;
     return NULL;
   }
-  mp_label_t label = mp_label_make(MP_ORIGIN_RESULT, io->type->dtype, io->type->dims,
-                                   io->type->rank, l->executable->name, r);
   mp_status_t status = mp_storage_create_result(memory, io->bytes, launch_share_blocks_after(share),
-                                                &label, out_storage);
+                                                l->executable->labels[r], out_storage);
   if (status != NULL) return mp_program_blame_result(l->executable->program, r, status);
   // Runs that are queued may still use its block: if this launch fails, the block is not free
   // before they are over.
@@ -140,9 +138,9 @@ static mp_status_t launch_share_make_results(mp_launch_state_t *l, mp_launch_sha
     const mp_program_io_t *io = &program->results[r];
     mp_storage_t *storage;
     MP_RETURN_IF_ERROR(launch_share_make_result_storage(l, share, r, &storage));
-    MP_RETURN_IF_ERROR(mp_buffer_make(mp_device_memory(share->device, io->memory), io->type->dtype,
-                                      io->type->dims, io->type->rank, storage, share->run->event,
-                                      &share->results[r]));
+    MP_RETURN_IF_ERROR(mp_buffer_make_of(mp_device_memory(share->device, io->memory),
+                                         l->executable->forms[r], storage, share->run->event,
+                                         &share->results[r]));
     share->results[r]->is_behind_call = l->order.is_behind_call;
     share->num_results = r + 1;
     share->run->bytes += io->bytes;
@@ -213,14 +211,6 @@ void mp_launch_share_undo(mp_launch_share_t *share) {
   mp_run_release(share->run);
 }
 
-static void launch_share_relabel_result(const mp_launch_state_t *l, const mp_program_io_t *io,
-                                        uint32_t r, mp_storage_t *storage) {
-  mp_lock_assert_held(&l->executable->client->launches->lock);
-  mp_label_t label = mp_label_make(MP_ORIGIN_RESULT, io->type->dtype, io->type->dims,
-                                   io->type->rank, l->executable->name, r);
-  mp_storage_relabel(storage, &label);
-}
-
 // The run gets its number, and what keeps its memory: its place in the stream, from now on.
 static void launch_share_commit_in_stream(mp_launch_state_t *l, mp_launch_share_t *share) {
   const mp_program_t *program = l->executable->program;
@@ -282,10 +272,10 @@ void mp_launch_share_commit(mp_launch_state_t *l, mp_launch_share_t *share) {
     launch_share_commit_in_stream(l, share);
   }
   for (uint32_t r = 0; r < program->num_results; ++r) {
-    const mp_storage_t *storage = share->results[r]->storage;
-    if (storage->label.origin != MP_ORIGIN_RESULT || storage->label.name != l->executable->name) {
-      launch_share_relabel_result(l, &program->results[r], r, share->results[r]->storage);
-    }
+    // One that was taken over was another result, or an array from the host.
+    mp_storage_t *storage = share->results[r]->storage;
+    mp_label_t *label = l->executable->labels[r];
+    if (storage->label != label) mp_storage_relabel(storage, label);
   }
   if (l->executable->has_collectives) {
     mp_device_set_join(l->executable->set, share->logical, run->session, run->device, run);

@@ -227,6 +227,19 @@ static mp_status_t shapes_name_makers(mp_shapes_t *shapes) {
   return NULL;
 }
 
+// An array is one of thousands on a large pod: those that cannot have values share what says so.
+static mp_status_t shapes_make_absent(mp_shapes_t *shapes) {
+  const mp_program_t *program = shapes->program;
+  shapes->absent = mp_calloc(program->num_results + 1, sizeof(mp_values_t *));
+  MP_RETURN_IF_NULL(shapes->absent);
+  for (uint32_t r = 0; r < program->num_results; ++r) {
+    if (program->results[r].bytes <= MP_SMALL_BYTES) continue;
+    MP_RETURN_IF_ERROR(mp_values_create(&shapes->absent[r]));
+    mp_values_set_maker(shapes->absent[r], shapes->makers[r]);
+  }
+  return NULL;
+}
+
 mp_status_t mp_shapes_create(const mp_program_t *program, const mp_model_program_t *timed,
                              uint64_t trip_count, mp_shapes_t **out_shapes) {
   mp_shapes_t *shapes = mp_calloc(1, sizeof(*shapes));
@@ -238,6 +251,7 @@ mp_status_t mp_shapes_create(const mp_program_t *program, const mp_model_program
   mp_status_t status = shapes_build(&builder);
   MP_HASH_MAP_FREE(&builder.map);
   if (status == NULL) status = shapes_name_makers(shapes);
+  if (status == NULL) status = shapes_make_absent(shapes);
   shapes->timed = NULL;
   if (status != NULL) {
     mp_shapes_release(shapes);
@@ -252,6 +266,9 @@ void mp_shapes_release(mp_shapes_t *shapes) {
   for (uint32_t i = 0; shapes->makers != NULL && i < shapes->program->num_results; ++i)
     mp_name_release(shapes->makers[i]);
   mp_free(shapes->makers);
+  for (uint32_t i = 0; shapes->absent != NULL && i < shapes->program->num_results; ++i)
+    mp_values_release(shapes->absent[i]);
+  mp_free(shapes->absent);
   mp_arena_release(shapes->arena);
   mp_free(shapes);
 }
@@ -277,6 +294,8 @@ mp_status_t mp_shape_run_create(const mp_shapes_t *shapes, mp_shape_run_t **out_
   run->outputs = (void **)(void *)(run->inputs + shapes->most_operands);
   for (uint32_t r = 0; r < program->num_results; ++r) {
     mp_values_t **result = &run->values[program->num_params + r];
+    *result = mp_values_retain(shapes->absent[r]);
+    if (*result != NULL) continue;
     mp_status_t status = mp_values_create(result);
     if (status != NULL) {
       mp_shape_run_release(run);
@@ -321,7 +340,9 @@ void mp_shape_run_begin(mp_shape_run_t *run) {
 void mp_shape_run_end(mp_shape_run_t *run) {
   const uint32_t num_params = run->shapes->program->num_params;
   for (uint32_t i = 0; i < run->num_results; ++i) {
-    run->values[num_params + i]->are_there = mp_shapes_get(run->known, run->shapes->results[i]);
+    const bool is_known = mp_shapes_get(run->known, run->shapes->results[i]);
+    MP_ASSERT(!is_known || run->shapes->absent[i] == NULL);
+    if (is_known) run->values[num_params + i]->are_there = true;
   }
 }
 

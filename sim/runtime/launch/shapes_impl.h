@@ -48,6 +48,9 @@ struct mp_shapes_s {
   const uint32_t *params;    // [num_params] slot numbers
   const uint32_t *results;   // [num_results]
   mp_name_t **makers;        // [num_results] references: which op makes each
+  // [num_results] references: what all arrays of a result have together that is too large to have
+  // values; NULL: they may have some, and each has its own.
+  mp_values_t **absent;
 };
 
 // A vote: the largest of what the members say. They differ in their programs where the last two

@@ -20,6 +20,30 @@ mp_label_t mp_label_make(mp_origin_t origin, mp_dtype_t dtype, const int64_t *di
   return label;
 }
 
+mp_status_t mp_label_create(const mp_label_t *label, mp_label_t **out_label) {
+  mp_label_t *made = mp_malloc(sizeof(*made));
+  MP_RETURN_IF_NULL(made);
+  *made = *label;
+  mp_name_retain(made->name);
+  atomic_init(&made->references, 1);
+  *out_label = made;
+  return NULL;
+}
+
+mp_label_t *mp_label_retain(mp_label_t *label) {
+  // Relaxed: the caller has a reference already.
+  if (label != NULL) atomic_fetch_add_explicit(&label->references, 1, memory_order_relaxed);
+  return label;
+}
+
+void mp_label_release(mp_label_t *label) {
+  if (label == NULL) return;
+  // As all counts of references: the last one frees it after the others.
+  if (atomic_fetch_sub_explicit(&label->references, 1, memory_order_acq_rel) != 1) return;
+  mp_name_release(label->name);
+  mp_free(label);
+}
+
 typedef struct {
   const mp_label_t *label;
   uint64_t bytes;

@@ -1,5 +1,6 @@
 #include "sim/runtime/memory/memory.h"
 
+#include <stddef.h>
 #include <sys/mman.h>
 
 #include "sim/base/alloc.h"
@@ -108,7 +109,7 @@ static void memory_remove_live(mp_memory_t *memory, mp_span_t *block) {
 static mp_span_t *memory_take(mp_memory_t *memory, uint64_t bytes, uint64_t after) {
   mp_lock_assert_held(&memory->lock);
   if (memory->heap == NULL) {
-    mp_span_t *block = mp_calloc(1, sizeof(*block));
+    mp_span_t *block = mp_calloc(1, offsetof(mp_span_t, prev));
     if (block == NULL) return NULL;
     block->data = mp_empty_array();
     block->bytes = bytes;

@@ -59,11 +59,20 @@ typedef struct {
   uint32_t index;   // of RESULT
   mp_name_t *name;  // of the executable; NULL: none
   int64_t dims[MP_LABEL_MAX_RANK];
+  atomic_int references;  // of one that was made by mp_label_create, and does not change
 } mp_label_t;
 
 // A label for an array. `name` may be NULL; the label borrows it.
 mp_label_t mp_label_make(mp_origin_t origin, mp_dtype_t dtype, const int64_t *dims, uint32_t rank,
                          mp_name_t *name, uint32_t index);
+
+// A copy of the label, which retains its name, for many to share. RESOURCE_EXHAUSTED when memory is
+// short.
+MP_NODISCARD mp_status_t mp_label_create(const mp_label_t *label, mp_label_t **out_label);
+// mp_label_retain adds a reference and returns such a copy; the last mp_label_release frees it.
+// NULL has no effect in either.
+mp_label_t *mp_label_retain(mp_label_t *label);
+void mp_label_release(mp_label_t *label);
 
 // Appends "f32[8,128], result 0 of jit_f".
 void mp_label_print(const mp_label_t *label, mp_strbuf_t *out);
@@ -71,17 +80,18 @@ void mp_label_print(const mp_label_t *label, mp_strbuf_t *out);
 // A block: a piece of a chunk that is free or live (given out). Under the memory's lock.
 typedef struct mp_span_s mp_span_t;
 struct mp_span_s {
-  mp_span_t *prev, *next;            // neighbours by address in the chunk
   mp_span_t *list_prev, *list_next;  // of its bin when free, of the live blocks otherwise
   char *data;
   uint64_t bytes;
   uint64_t charged;         // while live: what counts against the capacity
-  uint64_t touched;         // while free: bytes that may be backed by pages
-  uint64_t free_after;      // while free: the last run that uses it; later runs may have it
   const mp_label_t *label;  // while live; the storage's or the launch's
   bool is_free;
   uint8_t pool;    // of the heap
   bool is_locked;  // by mlock
+  // Of a heap's; where blocks are only counted, which may be millions, they end before this.
+  mp_span_t *prev, *next;  // neighbours by address in the chunk
+  uint64_t touched;        // while free: bytes that may be backed by pages
+  uint64_t free_after;     // while free: the last run that uses it; later runs may have it
 };
 
 typedef struct mp_heap_s mp_heap_t;

@@ -161,11 +161,13 @@ static void memory_of_queued_runs_stays_theirs_after_a_failed_launch(void **stat
 
 // ---- Deleting while a launch fails ----
 
-// A launch in a thread of its own, which fails at its last argument. It has to wait for the lock of
-// its second argument, so that the test can do something when the first one is taken.
+// A launch in a thread of its own, which finds no memory for its temporaries. It has to wait for
+// the memory's lock, so that the test can do something when the arguments are taken.
 typedef struct {
   values_t values;
   mp_client_t *client;
+  mp_memory_t *memory;
+  uint64_t capacity;  // of the memory
   pthread_t thread;
   bool was_view_released, was_locked;
 } halted_t;
@@ -173,28 +175,33 @@ typedef struct {
 static void *launch_what_fails(void *context) {
   halted_t *h = context;
   mp_status_t status = launch_values(&h->values);
-  const bool is_right = mp_status_code(status) == MP_INVALID_ARGUMENT;
+  const bool is_right = mp_status_code(status) == MP_RESOURCE_EXHAUSTED;
   mp_status_release(status);
   return is_right ? h : NULL;
 }
 
 static void begin_halted(halted_t *h) {
-  pthread_mutex_lock(&h->values.x[1]->lock.mutex);
+  pthread_mutex_lock(&h->memory->lock.mutex);
+  h->memory->pool->capacity = 0;
   assert_int_equal(pthread_create(&h->thread, NULL, launch_what_fails, h), 0);
 }
 
 static void end_halted(halted_t *h) {
-  pthread_mutex_unlock(&h->values.x[1]->lock.mutex);
+  pthread_mutex_unlock(&h->memory->lock.mutex);
   void *result = NULL;
   pthread_join(h->thread, &result);
+  h->memory->pool->capacity = h->capacity;
   assert_non_null(result);
 }
 
 static void begin_values(halted_t *h, mp_client_t *client, bool donates) {
   mp_device_t *device = mp_client_device(client, 0);
-  *h = (halted_t){.client = client};
-  h->values.executable = make_executable(client, adding_program(NUM_VALUES, donates));
-  for (int i = 0; i < NUM_VALUES; ++i) h->values.x[i] = make_f32(device, i == 2 ? 5 : 4, 1);
+  *h = (halted_t){.client = client, .memory = mp_device_memory(device, MP_MEMORY_DEVICE)};
+  h->capacity = h->memory->pool->capacity;
+  mp_program_t *program = adding_program(NUM_VALUES, donates);
+  program->arena_bytes = 64;
+  h->values.executable = make_executable(client, program);
+  for (int i = 0; i < NUM_VALUES; ++i) h->values.x[i] = make_f32(device, 4, 1);
 }
 
 static void end_values(halted_t *h) {
