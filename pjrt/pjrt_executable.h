@@ -23,6 +23,10 @@ MP_NODISCARD mp_status_t mp_pjrt_loaded_executable_compile(PJRT_Client *client,
                                                            const mp_pjrt_source_t *source,
                                                            PJRT_LoadedExecutable **out_loaded);
 
+// How many buffers the launches of this thread have donated, in all: an upper bound, as it is not
+// looked at what single launches must not donate (pjrt_execute.c).
+uint64_t mp_pjrt_num_donated(void);
+
 // Reads a caller's program and options, which the result borrows. INVALID_ARGUMENT when something
 // is missing.
 MP_NODISCARD mp_status_t mp_pjrt_read_program(const PJRT_Program *program, const char *options,

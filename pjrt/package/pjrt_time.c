@@ -216,31 +216,3 @@ void *minipod_sleep(void *self, void *seconds) {
   if (none != NULL) mp_host_clock_advance(end);
   return none;
 }
-
-static mp_python_call_t g_launch;         // under the interpreter's lock
-static _Thread_local bool t_is_standing;  // minipod_stand
-
-void minipod_follow_launches(mp_python_call_t real) {
-  g_launch = real;
-}
-
-bool minipod_stand(void) {
-  if (t_is_standing || !mp_host_clock_is_used()) return false;
-  mp_host_clock_stop();
-  t_is_standing = true;
-  return true;
-}
-
-bool minipod_unstand(void) {
-  if (!t_is_standing) return false;
-  t_is_standing = false;
-  mp_host_clock_go_on();
-  return true;
-}
-
-void *minipod_launch(void *callable, void *const *arguments, size_t flags, void *names) {
-  const bool stands = minipod_stand();
-  void *result = g_launch(callable, arguments, flags, names);
-  if (stands) minipod_unstand();
-  return result;
-}

@@ -31,20 +31,6 @@ MP_EXPORT void minipod_follow_sleep(mp_python_method_t real, double (*asked)(voi
 // Python's time.sleep on that clock. As all that CPython calls: with the interpreter's lock held.
 MP_EXPORT void *minipod_sleep(void *self, void *seconds);
 
-// A function of CPython that is called by its protocol "vectorcall".
-typedef void *(*mp_python_call_t)(void *callable, void *const *arguments, size_t flags,
-                                  void *names);
-// Says what minipod_launch calls.
-MP_EXPORT void minipod_follow_launches(mp_python_call_t real);
-// A call of a function of JAX that launches: that clock stands for as long as it takes, for the
-// work is for all devices of the process, of which a host of the pod has few.
-MP_EXPORT void *minipod_launch(void *callable, void *const *arguments, size_t flags, void *names);
-// Has that clock stand for this thread until minipod_unstand. False: it does already, or is the
-// system's.
-MP_EXPORT bool minipod_stand(void);
-// False: it did not stand for this thread.
-MP_EXPORT bool minipod_unstand(void);
-
 // ---- for the library ----
 
 // Makes the reports of the client's model of time, if it has one. INVALID_ARGUMENT for options that

@@ -3,12 +3,14 @@
 #include "pjrt/extensions/ext_profiler.h"
 #include "pjrt/package/pjrt_faults.h"
 #include "pjrt/package/pjrt_inspect.h"
+#include "pjrt/package/pjrt_launch.h"
 #include "pjrt/package/pjrt_time.h"
 #include "pjrt/package/pjrt_top.h"
 #include "pjrt/pjrt_observer.h"
 
 static mp_status_t plugin_observer_client_made(PJRT_Client *client, const mp_options_t *options) {
   MP_RETURN_IF_ERROR(mp_pjrt_time_begin(client, options));
+  mp_pjrt_launch_begin(client);
   mp_pjrt_faults_begin(client);
   mp_pjrt_top_begin();
   return NULL;

@@ -118,7 +118,9 @@ def _make_client(make):
   guard.teach("the platform's name", names.show_client, client)
   if clock.is_wanted():
     guard.teach("the pod's clock", clock.follow)
-    guard.teach("that a launch takes none of the pod's time", launches.follow)
+    guard.teach("that a launch takes none of the pod's time", launches.stop_clock)
+  if launches.is_for_shapes():
+    guard.teach("to forget what was donated", launches.forget_donated)
   guard.teach("the order of a TPU's meshes", meshes.order_meshes_of_client, client)
   return client
 

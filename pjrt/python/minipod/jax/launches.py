@@ -1,9 +1,15 @@
-"""Has the pod's clock (option `clock: virtual`) stand while JAX launches, copies or waits.
+"""What is done around JAX's calls of jitted functions: the library is called first, and calls what
+JAX would.
 
-A call of a jitted function makes an array of each result, with an object for each of the process's
-devices, and gives back those that were donated: milliseconds on hundreds of devices, between calls
-of the library, which a host of the pod does for its few.  So the library is called first, and calls
-what JAX would.  The clock goes on while JAX traces: that is the user's own Python.
+The pod's clock (option `clock: virtual`) stands while JAX launches, copies or waits.  A call of a
+jitted function makes an array of each result, with an object for each of the process's devices, and
+gives back those that were donated: milliseconds on hundreds of devices, between calls of the
+library, which a host of the pod does for its few.  The clock goes on while JAX traces: that is the
+user's own Python.
+
+Donated arrays are forgotten where pods are larger than the machine (`values: shapes`).  JAX keeps
+the objects of an array's shards, 0.7 KB each, for as long as somebody holds the array, which nobody
+can use any more: 36 MB for one on 50,000 devices, of which MaxText's modules hold a hundred.
 
 Who waits for an array is awake again some threads later, each of which has to get a core.
 """
@@ -16,14 +22,52 @@ from minipod import foreign
 
 # Of CPython's PyTypeObject.
 _VECTORCALL_OFFSET, _FLAGS, _HAS_VECTORCALL = 56, 168, 1 << 11
+_ARGUMENTS_OFFSET = 1 << 63  # of the flags of a call by vectorcall; the rest is their number
+_DONATED = ctypes.PYFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_void_p)
 _is_followed = False
+_kept = []  # what the library has pointers to
 
 
-def follow() -> None:
+def stop_clock() -> None:
   """From now on, once per process; without that clock calls are what they were."""
+  if not _is_followed:
+    _follow()
+  if _stop_clock not in _kept:
+    _kept.append(_stop_clock)
+    _stop_clock()
+
+
+def is_for_shapes() -> bool:
+  """Whether there is a client whose arrays have no values."""
+  asked = foreign.library().minipod_has_shapes_only
+  asked.restype = ctypes.c_bool
+  return asked()
+
+
+def forget_donated() -> None:
+  """From now on, once per process, after calls that have donated very many shards."""
+  if not _is_followed:
+    _follow()
+  if not any(isinstance(kept, _DONATED) for kept in _kept):
+    _kept.append(_DONATED(_forget))
+    foreign.library().minipod_follow_donations(_kept[-1])
+
+
+def _forget(arguments, flags, names) -> None:
+  """Deletes what a call was given and has donated: to Python it is deleted already."""
+  import jax
+  from jaxlib import _jax
+
+  count = flags & ~_ARGUMENTS_OFFSET
+  if names:
+    count += len(ctypes.cast(names, ctypes.py_object).value)
+  for leaf in jax.tree.leaves([ctypes.cast(arguments[i], ctypes.py_object).value for i in range(count)]):
+    if type(leaf) is _jax.ArrayImpl and leaf.is_deleted():
+      leaf.delete()
+
+
+def _follow() -> None:
   global _is_followed
-  if _is_followed:
-    return
   from jaxlib import _jax
 
   library = foreign.library()
@@ -49,10 +93,9 @@ def follow() -> None:
   for thing in gc.get_objects():
     if type(thing) is kind:
       attend(thing)
-  _attend_others()
 
 
-def _attend_others() -> None:
+def _stop_clock() -> None:
   """Tracing, and what JAX does for the devices in functions of its own."""
   from jax._src import api
   from jax._src import pjit
