@@ -107,8 +107,11 @@ static product_gpu_t product_gpu_of(const mp_chip_t *chip, const mp_work_product
 static double product_gpu_waves(const product_gpu_t *p, const double tile[2], double parts) {
   const double k = ceil(p->k / parts), rows = tile[0], columns = tile[1];
   const double multiply = 2 * rows * columns * k * p->units / p->rate;
-  const double load = (rows + columns) * k * p->width / p->load;
-  const double block = fmax(multiply, load) + rows * columns * p->out_width / p->store;
+  // What lies beside the matrices is neither loaded nor stored.
+  const double full_rows = fmin(rows, p->m), full_columns = fmin(columns, p->n);
+  const double load = (full_rows + full_columns) * k * p->width / p->load;
+  const double store = full_rows * full_columns * p->out_width / p->store;
+  const double block = fmax(multiply, load) + store;
   const double tiles = p->batch * ceil(p->m / rows) * ceil(p->n / columns);
   const double waves = ceil(tiles * parts / p->units) * block;
   if (parts == 1) return waves * p->slower;
