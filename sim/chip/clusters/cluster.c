@@ -429,6 +429,30 @@ static bool cluster_takes_factor(const mp_cluster_find_t *find, const cluster_op
   return is_only && !user->is_reused && mp_cluster_chains(find, at->op, &at->work, user);
 }
 
+// Whether a cluster reads the value already, as far as its latest readers show.
+static bool cluster_reads(const mp_cluster_find_t *find, uint32_t number, const mp_value_t *value) {
+  enum { LATEST = 8 };
+  const mp_cluster_value_t *entry;
+  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
+  uint32_t at = entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
+  for (uint32_t i = 0; i < LATEST && at != MP_CLUSTER_NONE; ++i) {
+    if (mp_cluster_now(find, find->uses.items[at].cluster) == number) return true;
+    at = find->uses.items[at].next;
+  }
+  return false;
+}
+
+// Whether a cluster reads, for all of their elements, the array that rows are made of.
+static bool cluster_reads_rows(const mp_cluster_find_t *find, uint32_t number, const mp_op_t *op) {
+  enum { OPS_MOST = 6 };
+  const mp_value_t *value = mp_cluster_root(op->operands[0]);
+  for (uint32_t i = 0; i < OPS_MOST && value != NULL; ++i) {
+    if (cluster_reads(find, number, value)) return true;
+    value = value->op == NULL ? NULL : mp_cluster_rows_operand(find, value->op);
+  }
+  return false;
+}
+
 // Whether the reduction of rows may be done in the cluster that then goes through the rows again.
 static bool cluster_keeps_rows(const mp_cluster_find_t *find, const cluster_op_t *at,
                                const mp_cluster_user_t *user) {
@@ -444,6 +468,10 @@ static bool cluster_keeps_rows(const mp_cluster_find_t *find, const cluster_op_t
   if (find->compiler == MP_CHIP_COMPILER_TPU && !mp_cluster_leaves_rows(at->op)) return false;
   if (find->compiler != MP_CHIP_COMPILER_GPU) return is_only && mp_cluster_is_of_softmax(at->op);
   if (state->is_untiled || mp_cluster_is_turned(find, at->op)) return false;
+  if (is_only && mp_cluster_meets_rows(find, at->op) &&
+      cluster_reads_rows(find, user->cluster, at->op)) {
+    return true;
+  }
   return mp_cluster_closes_rows(find, at->op) ||
          (mp_cluster_follows_rows(find, at->op) && !mp_cluster_sums_written(find, at->op) &&
           (is_only || mp_cluster_pays_sum_again(find, at->op)));
@@ -499,14 +527,16 @@ static bool cluster_is_made_again(const mp_cluster_find_t *find, const cluster_o
 }
 
 // Whether the user sums up in another direction than rows what a kernel makes that has rows at
-// hand: XLA's compiler for GPUs has them in two kernels, and what goes between is written.
-static bool cluster_sums_across(const mp_cluster_find_t *find, const mp_op_t *op,
+// hand: XLA's compiler for GPUs has them in two kernels, and what goes between is written. It is
+// the last thing made of such rows, if somebody wants that in memory.
+static bool cluster_sums_across(const mp_cluster_find_t *find, const cluster_op_t *at,
                                 const mp_cluster_user_t *user) {
   if (find->compiler != MP_CHIP_COMPILER_GPU) return false;
   const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
   return find->states.items[user->cluster].kind == MP_CLUSTER_REDUCTION && !cluster->is_rows &&
          cluster->leader->code == MP_OP_REDUCE && mp_cluster_row(cluster->leader) == 0 &&
-         mp_cluster_needs_rows(find, op);
+         (mp_cluster_needs_rows(find, at->op) ||
+          (at->memory_use != MP_CLUSTER_NONE && mp_cluster_has_rows(find, at->op)));
 }
 
 // Whether the user's cluster can compute the op.
@@ -536,7 +566,7 @@ static bool cluster_accepts(const mp_cluster_find_t *find, const cluster_op_t *a
     return false;
   }
   if (!mp_cluster_has_room(find, at->op, user->cluster)) return false;
-  if (cluster_sums_across(find, at->op, user)) return false;
+  if (cluster_sums_across(find, at, user)) return false;
   if (cluster_overwrites_source(find, at->op, cluster)) return false;
   // Slices are users of their own: what several of them read is not computed for each.
   const bool is_read = user->num_slices < 2 || mp_cluster_is_generator(at->op);
@@ -554,19 +584,6 @@ static bool cluster_accepts(const mp_cluster_find_t *find, const cluster_op_t *a
 }
 
 // ---- what pays ----
-
-// Whether a cluster reads the value already, as far as its latest readers show.
-static bool cluster_reads(const mp_cluster_find_t *find, uint32_t number, const mp_value_t *value) {
-  enum { LATEST = 8 };
-  const mp_cluster_value_t *entry;
-  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
-  uint32_t at = entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
-  for (uint32_t i = 0; i < LATEST && at != MP_CLUSTER_NONE; ++i) {
-    if (mp_cluster_now(find, find->uses.items[at].cluster) == number) return true;
-    at = find->uses.items[at].next;
-  }
-  return false;
-}
 
 // Whether a product makes the value, perhaps with a few ops behind it.
 static bool cluster_is_of_product(const mp_cluster_find_t *find, const mp_value_t *value) {
@@ -711,7 +728,7 @@ static mp_status_t cluster_give_rows(mp_cluster_find_t *find, const cluster_op_t
 static bool cluster_is_summed_across(const mp_cluster_find_t *find, const cluster_op_t *at) {
   if (at->kind != MP_CLUSTER_LOOP) return false;
   for (uint32_t i = 0; i < find->users.count; ++i) {
-    if (cluster_sums_across(find, at->op, &find->users.items[i])) return true;
+    if (cluster_sums_across(find, at, &find->users.items[i])) return true;
   }
   return false;
 }

@@ -95,6 +95,10 @@ static inline uint8_t mp_cluster_sides(const mp_cluster_member_t *member, mp_clu
 
 // ---- cluster_rows.c ----
 
+// What an op goes through, if it is one array besides numbers that are the same for all elements;
+// else NULL.
+const mp_value_t *mp_cluster_rows_operand(const mp_cluster_find_t *find, const mp_op_t *op);
+
 // Whether XLA's compiler for GPUs has the reduction of rows in the kernel that goes through them
 // again: the result comes, by ops of one operand, back to what was summed up, and nobody else reads
 // it on that way.
@@ -104,12 +108,18 @@ bool mp_cluster_closes_rows(const mp_cluster_find_t *find, const mp_op_t *op);
 // them was taken in this way: it goes on in a kernel that has those at hand.
 bool mp_cluster_follows_rows(const mp_cluster_find_t *find, const mp_op_t *op);
 
+// Whether the result of a reduction of rows comes back where other rows, from which a sum was taken
+// in this way, are at hand; its own ones come of an array by ops of one operand.
+bool mp_cluster_meets_rows(const mp_cluster_find_t *find, const mp_op_t *op);
+
 // Whether the op takes a sum of rows from them, element by element, which closes these rows: that
 // sum, or any if it is NULL.
 bool mp_cluster_takes_sum(const mp_cluster_find_t *find, const mp_op_t *op, const mp_op_t *sum);
 
 // Whether an op's result comes, element by element, of rows from which a sum of them was taken.
 bool mp_cluster_is_of_rows(const mp_cluster_find_t *find, const mp_op_t *op);
+// The same, if that sum is read for nothing else.
+bool mp_cluster_has_rows(const mp_cluster_find_t *find, const mp_op_t *op);
 // Whether the op ends what a kernel makes that has rows at hand: a sum of rows comes back to them,
 // or two such arrays meet. What sums up in another direction does not make it.
 bool mp_cluster_needs_rows(const mp_cluster_find_t *find, const mp_op_t *op);

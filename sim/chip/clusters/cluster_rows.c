@@ -40,9 +40,7 @@ static const mp_cluster_use_t *cluster_rows_reader(const mp_cluster_find_t *find
   return only;
 }
 
-// What an op goes through, if it is one array besides numbers that are the same for all elements;
-// else NULL.
-static const mp_value_t *cluster_rows_operand(const mp_cluster_find_t *find, const mp_op_t *op) {
+const mp_value_t *mp_cluster_rows_operand(const mp_cluster_find_t *find, const mp_op_t *op) {
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || op->num_results != 1) return NULL;
   const mp_value_t *only = NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -60,7 +58,7 @@ static bool cluster_rows_comes_of(const mp_cluster_find_t *find, const mp_value_
                                   const mp_value_t *of) {
   for (uint32_t i = 0; i < CLUSTER_ROWS_OPS_MOST && value != NULL; ++i) {
     if (value == of) return true;
-    value = value->op == NULL ? NULL : cluster_rows_operand(find, value->op);
+    value = value->op == NULL ? NULL : mp_cluster_rows_operand(find, value->op);
   }
   return false;
 }
@@ -75,24 +73,29 @@ static bool cluster_rows_meet(const mp_cluster_find_t *find, const mp_op_t *op,
     const mp_value_t *of = summed;
     for (uint32_t j = 0; j < CLUSTER_ROWS_OPS_MOST && of != NULL; ++j) {
       if (cluster_rows_comes_of(find, value, of)) return true;
-      of = of->op == NULL ? NULL : cluster_rows_operand(find, of->op);
+      of = of->op == NULL ? NULL : mp_cluster_rows_operand(find, of->op);
     }
   }
   return false;
 }
 
-bool mp_cluster_closes_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
-  if (op->num_results != 1) return false;
-  const mp_value_t *summed = mp_cluster_root(op->operands[0]), *value = &op->results[0];
+// The op that reads again, for all elements of their rows, what comes of a sum; NULL: there is
+// none, or not one alone.
+static const mp_op_t *cluster_rows_end_of(const mp_cluster_find_t *find, const mp_op_t *sum) {
+  if (sum->num_results != 1) return NULL;
+  const mp_value_t *value = &sum->results[0];
   for (uint32_t i = 0; i < CLUSTER_ROWS_OPS_MOST; ++i) {
     const mp_cluster_use_t *reader = cluster_rows_reader(find, value);
-    if (reader == NULL || !mp_op_has(reader->op, MP_OP_TRAIT_ELEMENTWISE)) return false;
-    if (mp_cluster_op_count(reader->op) > mp_cluster_value_count(value)) {
-      return cluster_rows_meet(find, reader->op, summed);
-    }
+    if (reader == NULL || !mp_op_has(reader->op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
+    if (mp_cluster_op_count(reader->op) > mp_cluster_value_count(value)) return reader->op;
     value = &reader->op->results[0];
   }
-  return false;
+  return NULL;
+}
+
+bool mp_cluster_closes_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
+  const mp_op_t *end = cluster_rows_end_of(find, op);
+  return end != NULL && cluster_rows_meet(find, end, mp_cluster_root(op->operands[0]));
 }
 
 bool mp_cluster_takes_sum(const mp_cluster_find_t *find, const mp_op_t *op, const mp_op_t *sum) {
@@ -106,7 +109,7 @@ bool mp_cluster_takes_sum(const mp_cluster_find_t *find, const mp_op_t *op, cons
         if (sum != NULL && value->op != sum) break;
         return cluster_rows_meet(find, op, mp_cluster_root(value->op->operands[0]));
       }
-      value = cluster_rows_operand(find, value->op);
+      value = mp_cluster_rows_operand(find, value->op);
     }
   }
   return false;
@@ -161,7 +164,7 @@ static const mp_op_t *cluster_rows_sum_of(const mp_cluster_find_t *find, const m
       const double row = mp_cluster_row(value->op);
       if (row > 0) return row <= find->rows_most ? value->op : NULL;
       reader = value->op;
-      value = cluster_rows_operand(find, value->op);
+      value = mp_cluster_rows_operand(find, value->op);
     }
   }
   return NULL;
@@ -215,6 +218,11 @@ static uint32_t cluster_rows_count(const mp_cluster_find_t *find, const mp_op_t 
   return count;
 }
 
+bool mp_cluster_has_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
+  return op->num_results == 1 &&
+         cluster_rows_has_diamond(find, &op->results[0], CLUSTER_ROWS_DEPTH);
+}
+
 bool mp_cluster_needs_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
   // What is rounded is written in the narrow type, unless it is widened again.
   for (uint32_t i = 0; i < 2 && op->code == MP_OP_CONVERT; ++i) {
@@ -223,8 +231,7 @@ bool mp_cluster_needs_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
   }
   if (op->num_results != 1) return false;
   const uint32_t count = cluster_rows_count(find, op);
-  return count > 1 || (cluster_rows_is_end(find, op) &&
-                       cluster_rows_has_diamond(find, &op->results[0], CLUSTER_ROWS_DEPTH));
+  return count > 1 || (cluster_rows_is_end(find, op) && mp_cluster_has_rows(find, op));
 }
 
 // Whether a value, or one of a few that it is made of in kernels alone, is of such rows.
@@ -249,6 +256,23 @@ bool mp_cluster_follows_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
   enum { OPS_MOST = 5 };
   if (op->num_results != 1) return false;
   return cluster_rows_has_end(find, mp_cluster_root(op->operands[0]), OPS_MOST);
+}
+
+// Whether a value is an array that no ops make element by element, or comes of one by ops of one
+// operand.
+static bool cluster_rows_is_plain(const mp_cluster_find_t *find, const mp_value_t *value) {
+  for (uint32_t i = 0; i < CLUSTER_ROWS_OPS_MOST && value != NULL; ++i) {
+    if (value->op == NULL || !mp_op_has(value->op, MP_OP_TRAIT_ELEMENTWISE)) return true;
+    value = mp_cluster_rows_operand(find, value->op);
+  }
+  return false;
+}
+
+bool mp_cluster_meets_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
+  enum { OPS_MOST = 6 };
+  const mp_op_t *end = cluster_rows_end_of(find, op);
+  return end != NULL && cluster_rows_has_end(find, &end->results[0], OPS_MOST) &&
+         cluster_rows_is_plain(find, mp_cluster_root(op->operands[0]));
 }
 
 bool mp_cluster_is_of_rows(const mp_cluster_find_t *find, const mp_op_t *op) {

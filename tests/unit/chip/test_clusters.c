@@ -796,6 +796,20 @@ static void sums_follow_rows(void **state) {
   expect(GPU, gradient, 1, 3.0 * SIZE);
 }
 
+// The gradient of log_softmax: of an array that the kernel reads along with a softmax's rows the
+// sum is taken there, too, where it meets them. Another array is not read for its sum alone.
+static void sums_meet_rows(void **state) {
+  (void)state;
+#define GRADIENT(summed)                                                                 \
+  "func.func @main(%x: " M ", %d: " M ", %o: " M ") -> " M                               \
+  " {\n" SOFTMAX OP("n", "negate %" summed)                                              \
+      REDUCE("u", "n", "add") "%v = stablehlo.divide %u, %t : " V "\n" SPREAD("vs", "v") \
+          OP("a", "multiply %vs, %e") OP("g", "add %d, %a") "return %g : " M "\n}\n"
+  expect(GPU, GRADIENT("d"), 1, 3.0 * SIZE);
+  expect(GPU, GRADIENT("o"), 2, 4.0 * SIZE + 2 * ROWS * 4);
+#undef GRADIENT
+}
+
 // Of the gradient of a softmax, where the compiler counts cycles: exponentials that three kernels
 // want. Where 120 cycles and what is done around them are longer than the memory takes for what is
 // written and read (at 10 operations a byte), they are written, with the rows' maximum in their
@@ -899,6 +913,13 @@ static void columns_are_summed_of_written_rows(void **state) {
          ") -> tensor<1024xf32> {\n" ZERO OP("a", "multiply %x, %d") REDUCE("s", "a", "add")
              SPREAD("ss", "s") OP("p", "multiply %x, %ss") COLUMNS("p"),
          2, 3.0 * SIZE + 2 * ROWS * 4 + 1024 * 4);
+  // What main returns is written by the kernel with the rows, after all that is done with them.
+  expect(GPU,
+         "func.func @main(%x: " M ", %g: " M ") -> (" M ", tensor<1024xf32>) {\n" SOFTMAX
+             SPREAD("ts", "t") OP("p", "divide %e, %ts") OP("q", "multiply %p, %g")
+         "%r = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [0] : (" M
+         ", tensor<f32>) -> tensor<1024xf32>\nreturn %q, %r : " M ", tensor<1024xf32>\n}\n",
+         2, 4.0 * SIZE + 1024 * 4);
 #undef COLUMNS
 }
 
@@ -982,6 +1003,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sums_are_made_again_where_work_is_cheap),
       cmocka_unit_test(sums_follow_rows),
+      cmocka_unit_test(sums_meet_rows),
       cmocka_unit_test(what_is_looked_up_is_no_row),
       cmocka_unit_test(neighbours_are_read_before_an_update),
       cmocka_unit_test(others_get_sums_of_rows),
