@@ -6,23 +6,6 @@
 #include "sim/chip/twin_impl.h"
 #include "sim/plan/plan.h"
 
-// Whether each matrix of the batch lies in one piece, with what is summed up on one side.
-static bool twin_turns_is_whole(const mp_product_factor_t *factor) {
-  const mp_type_t *type = factor->value->type;
-  bool is_inside = false, was_summed = false;
-  uint32_t num_changes = 0;
-  for (uint32_t d = 0; d < type->rank; ++d) {
-    if (type->dims[d] == 1) continue;
-    const bool is_batch = factor->batch >> (d & 63) & 1, is_summed = factor->summed >> (d & 63) & 1;
-    if (is_batch && is_inside) return false;
-    if (is_batch) continue;
-    num_changes += is_inside && is_summed != was_summed;
-    is_inside = true;
-    was_summed = is_summed;
-  }
-  return num_changes < 2;
-}
-
 // A part of a cache is written where the whole is turned already: then that is copied before, and
 // turned back afterwards. A loop whose rounds take a slice of a stack of caches and put it back has
 // the stack turned before it and turned back behind it, and copies nothing else.
@@ -57,7 +40,7 @@ mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op) {
   for (uint32_t i = 0; i < 2; ++i) {
     const mp_product_factor_t factor = mp_product_factor(op, i);
     const mp_value_t *root = mp_cluster_root(factor.value);
-    if (twin_turns_is_whole(&factor) || twin_turns_is_made(b, root)) continue;
+    if (mp_product_is_whole(&factor) || twin_turns_is_made(b, root)) continue;
     mp_twin_use_t *use;
     MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(root), use);
     // Those that read it later find it turned.
@@ -83,7 +66,7 @@ mp_status_t mp_twin_join_factors(mp_twin_builder_t *b, const mp_op_t *op) {
     const mp_product_factor_t factor = mp_product_factor(one, 1 - merged->shared);
     const mp_value_t *root = mp_cluster_root(factor.value);
     // What is turned is put there as it is.
-    if (!twin_turns_is_whole(&factor) || twin_turns_is_placed(b, root)) continue;
+    if (!mp_product_is_whole(&factor) || twin_turns_is_placed(b, root)) continue;
     bytes += 2 * mp_work_bytes_of(root->type);
   }
   return mp_twin_add_copy(b, op, bytes);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "sim/chip/clusters/factor.h"
 #include "sim/plan/plan.h"
 
 // ---- kinds ----
@@ -387,6 +388,14 @@ static const mp_value_t *cluster_kinds_looked_at(const mp_value_t *value) {
   return only;
 }
 
+// A library reads its factors in any order, but not what was put together in another one.
+static const mp_value_t *cluster_kinds_factor(const mp_op_t *op, uint32_t operand) {
+  const mp_product_factor_t factor = mp_product_factor(op, operand);
+  const mp_value_t *root = mp_cluster_root(factor.value);
+  if (root->op == NULL || root->op->code != MP_OP_TRANSPOSE) return root;
+  return mp_product_lies_whole(&factor, root->op) ? mp_cluster_root(root->op->operands[0]) : root;
+}
+
 const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *op,
                                     mp_cluster_kind_t kind, uint32_t operand, bool *out_is_reused) {
   const mp_value_t *value = op->operands[operand];
@@ -406,12 +415,7 @@ const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *
       op->code == MP_OP_GATHER && mp_cluster_op_count(op) <= mp_cluster_value_count(value);
   const mp_value_t *of;
   while (is_lookup && (of = cluster_kinds_looked_at(value)) != NULL) value = of;
-  if (kind != MP_CLUSTER_PRODUCT) return value;
-  // A library reads its factors in any order.
-  while (value->op != NULL && value->op->code == MP_OP_TRANSPOSE) {
-    value = mp_cluster_root(value->op->operands[0]);
-  }
-  return value;
+  return kind == MP_CLUSTER_PRODUCT ? cluster_kinds_factor(op, operand) : value;
 }
 
 bool mp_cluster_scales(mp_chip_compiler_t compiler, const mp_op_t *op) {

@@ -2,6 +2,7 @@
 #ifndef MINIPOD_SIM_CHIP_CLUSTERS_FACTOR_H_
 #define MINIPOD_SIM_CHIP_CLUSTERS_FACTOR_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "sim/work/work.h"
@@ -16,5 +17,10 @@ typedef struct {
 uint64_t mp_product_dims(mp_index_list_t dims);
 // Factor 0 or 1 of a dot_general.
 mp_product_factor_t mp_product_factor(const mp_op_t *op, uint32_t operand);
+// Whether each matrix of the batch lies in one piece, with what is summed up on one side.
+bool mp_product_is_whole(const mp_product_factor_t *factor);
+// The same of a factor that is a reshape of the transpose's result, if that is left as the
+// transpose's operand lies: nothing has to be moved.
+bool mp_product_lies_whole(const mp_product_factor_t *factor, const mp_op_t *transpose);
 
 #endif  // MINIPOD_SIM_CHIP_CLUSTERS_FACTOR_H_
