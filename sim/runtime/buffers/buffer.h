@@ -148,7 +148,8 @@ void mp_promise_break(mp_promise_t *promise, mp_status_t error);
 // An external reference: access from outside to the bytes themselves, which stay where they are
 // until mp_buffer_release_external, called once per reference. The buffer may be deleted meanwhile,
 // and it may be pending or failed: wait for the definition before reading. While there are external
-// references a donation copies instead. INVALID_ARGUMENT when the buffer was deleted before. Where
+// references a donation copies instead. INVALID_ARGUMENT when the buffer was deleted before,
+// RESOURCE_EXHAUSTED when memory is short (the first reference takes some). Where
 // programs run for their shapes alone it blocks until the buffer is there, and of one without
 // values the reference is to what stands for them (absent.h), or FAILED_PRECONDITION.
 MP_NODISCARD mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data);
