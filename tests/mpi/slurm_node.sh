@@ -85,6 +85,7 @@ if [ "$PROCESS_ID" != 0 ]; then
   exit 0
 fi
 until_true has_all_nodes
+# With PMI-2 this Slurm's daemon of a step now and then does not see that its last process has ended.
 status=0
-srun --quiet --nodes="$NUM_PROCESSES" "$@" || status=$?
+timeout 60 srun --quiet --nodes="$NUM_PROCESSES" "$@" || status=$?
 exit $status
