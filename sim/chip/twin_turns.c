@@ -6,6 +6,17 @@
 #include "sim/chip/twin_impl.h"
 #include "sim/plan/plan.h"
 
+// Whether a library that takes 8-bit floats only with what is summed up last finds a factor so
+// (cuBLASLt on Hopper).
+static bool twin_turns_ends_summed(const mp_twin_builder_t *b, const mp_product_factor_t *factor) {
+  const mp_type_t *type = factor->value->type;
+  const bool is_asked = mp_figure_or(b->chip->figures.product_f8_last, 0) > 0;
+  if (!is_asked || mp_chip_flop_kind(type->dtype) != MP_FLOP_F8) return true;
+  uint32_t last = type->rank;
+  while (last > 0 && type->dims[last - 1] == 1) --last;
+  return last == 0 || (factor->summed >> ((last - 1) & 63) & 1) != 0;
+}
+
 // A part of a cache is written where the whole is turned already: then that is copied before, and
 // turned back afterwards. A loop whose rounds take a slice of a stack of caches and put it back has
 // the stack turned before it and turned back behind it, and copies nothing else.
@@ -40,7 +51,8 @@ mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op) {
   for (uint32_t i = 0; i < 2; ++i) {
     const mp_product_factor_t factor = mp_product_factor(op, i);
     const mp_value_t *root = mp_cluster_root(factor.value);
-    if (mp_product_is_whole(&factor) || twin_turns_is_made(b, root)) continue;
+    const bool is_fit = mp_product_is_whole(&factor) && twin_turns_ends_summed(b, &factor);
+    if (is_fit || twin_turns_is_made(b, root)) continue;
     mp_twin_use_t *use;
     MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(root), use);
     // Those that read it later find it turned.

@@ -90,6 +90,7 @@ typedef enum {
   X(product_f8, "product.f8", LIST, "the same of 8 bits")                                         \
   X(product_split_from, "product.f32_split_from", NUMBER, "least k that TF32 splits")             \
   X(product_batched, "product.f32_batched", NUMBER, "how much dearer TF32 is in batches")         \
+  X(product_f8_last, "product.f8_last", NUMBER, "1: factors of f8 have what is summed up last")   \
   X(product_flat, "product.f8_flat", NUMBER, "rows up to which tiles of f8 have 64")
 
 // Between a host and its devices (sim/model/clock).

@@ -490,6 +490,31 @@ static void factors_are_turned_for_gpus(void **state) {
   expect_copies(MP_CHIP_COMPILER_GPU, whole, 0);
 }
 
+// On Hopper a library wants what is summed up last in factors of 8-bit floats: the other one is
+// turned, unless a kernel of the compiler makes it.
+static void narrow_factors_end_with_what_is_summed_up(void **state) {
+  (void)state;
+  static const char *const texts[] = {
+      "func.func @main(%a: tensor<64x32xf8E4M3FN>, %b: tensor<32x64xf8E4M3FN>) -> "
+      "tensor<64x64xf32> {\n"
+      "%0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x32xf8E4M3FN>, "
+      "tensor<32x64xf8E4M3FN>) -> tensor<64x64xf32>\nreturn %0 : tensor<64x64xf32>\n}\n",
+      "func.func @main(%a: tensor<64x32xf8E4M3FN>, %b: tensor<64x32xf8E4M3FN>) -> "
+      "tensor<64x64xf32> {\n"
+      "%0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [1] : (tensor<64x32xf8E4M3FN>, "
+      "tensor<64x32xf8E4M3FN>) -> tensor<64x64xf32>\nreturn %0 : tensor<64x64xf32>\n}\n"};
+  for (uint32_t is_asked = 0; is_asked < 2; ++is_asked) {
+    for (uint32_t i = 0; i < 2; ++i) {
+      mp_chip_t chip = round_chip();
+      chip.figures.compiler = MP_CHIP_COMPILER_GPU;
+      if (is_asked == 1) chip.figures.product_f8_last = 1;
+      costed_t c = cost_text_on(&chip, texts[i]);
+      assert_int_equal(count_kernels(&c, "copy"), is_asked == 1 && i == 0);
+      cost_end(&c);
+    }
+  }
+}
+
 // What a cache gets is written where it is turned: it is copied before, and turned back. A loop
 // turns a stack of them twice.
 static void caches_are_turned_and_turned_back(void **state) {
@@ -797,6 +822,7 @@ int main(void) {
       cmocka_unit_test(pairs_are_copied_on_tpus),
       cmocka_unit_test(blocks_are_copied_on_tpus),
       cmocka_unit_test(factors_are_turned_for_gpus),
+      cmocka_unit_test(narrow_factors_end_with_what_is_summed_up),
       cmocka_unit_test(caches_are_turned_and_turned_back),
       cmocka_unit_test(products_of_one_factor_are_one_for_gpus),
       cmocka_unit_test(rows_are_padded_for_gpus),
