@@ -88,10 +88,8 @@ typedef enum {
   X(product_bf16, "product.bf16", LIST, "how 16-bit products run, MP_PRODUCT_GPU_...")            \
   X(product_f32, "product.f32", LIST, "the same of TF32")                                         \
   X(product_f8, "product.f8", LIST, "the same of 8 bits")                                         \
-  X(product_split_from, "product.f32_split_from", NUMBER, "least k that TF32 splits")             \
   X(product_batched, "product.f32_batched", NUMBER, "how much dearer TF32 is in batches")         \
-  X(product_f8_last, "product.f8_last", NUMBER, "1: factors of f8 have what is summed up last")   \
-  X(product_flat, "product.f8_flat", NUMBER, "rows up to which tiles of f8 have 64")
+  X(product_f8_last, "product.f8_last", NUMBER, "1: factors of f8 have what is summed up last")
 
 // Between a host and its devices (sim/model/clock).
 #define MP_CHIP_HOST_FIGURES(X)                                                       \

@@ -12,11 +12,6 @@ static const double g_splits[] = {1, 2, 4, 8, 16};
 
 // Parts of k are no shorter than this.
 #define PRODUCT_GPU_LEAST_PART 128
-// TF32 splits k of at most so many tiles of 128 x 128: of a matrix, of a matrix with a long k, and
-// of all in a batch.
-#define PRODUCT_GPU_FEW        8
-#define PRODUCT_GPU_FEW_LONG   16
-#define PRODUCT_GPU_FEW_IN_ALL 32
 // Channels of a convolution are padded to this many.
 #define PRODUCT_GPU_CHANNELS 8
 // Of the vector rate, what convolutions of single channels reach.
@@ -28,9 +23,7 @@ typedef struct {
   double width, out_width;  // bytes of an element
   double launch, rate, sustained, load, store, split, sum, memory;
   double units;
-  double slower;   // a kernel that does not split k takes so much longer
-  bool may_split;  // k
-  bool is_flat;    // only tiles of 64 rows
+  double slower;  // tiles take so much longer
 } product_gpu_t;
 
 bool mp_product_is_gpu(const mp_chip_t *chip) {
@@ -55,22 +48,6 @@ static double product_gpu_peak(const mp_chip_t *chip, const mp_work_product_t *p
          product->passes;
 }
 
-// What libraries do with some types only.
-static void product_gpu_set_habits(const mp_chip_figures_t *figures, mp_flop_kind_t kind,
-                                   product_gpu_t *p) {
-  const double tiles = ceil(p->m / 128) * ceil(p->n / 128);
-  if (kind == MP_FLOP_F32 && !isnan(figures->product_split_from)) {
-    const bool is_long = p->k >= 2 * figures->product_split_from;
-    p->may_split = p->k >= figures->product_split_from &&
-                   tiles <= (is_long ? PRODUCT_GPU_FEW_LONG : PRODUCT_GPU_FEW) &&
-                   p->batch * tiles <= PRODUCT_GPU_FEW_IN_ALL;
-  }
-  if (kind == MP_FLOP_F32 && p->batch > 1) p->slower = mp_figure_or(figures->product_batched, 1);
-  if (kind == MP_FLOP_F8) {
-    p->is_flat = p->m <= mp_figure_or(figures->product_flat, 0) && p->m < p->n;
-  }
-}
-
 static product_gpu_t product_gpu_of(const mp_chip_t *chip, const mp_work_product_t *product) {
   const mp_flop_kind_t kind = mp_chip_flop_kind(product->dtype);
   const double *each = product_gpu_list(chip, kind);
@@ -92,14 +69,15 @@ static product_gpu_t product_gpu_of(const mp_chip_t *chip, const mp_work_product
       .memory = each[MP_PRODUCT_GPU_MEMORY] * mp_product_bandwidth(chip),
       .units = chip->figures.product_units,
       .slower = 1,
-      .may_split = true,
   };
   const double window = product->convolution.window;
   if (window > 0) {
     const double channels = fmax(1, product->k / window);
     p.k *= ceil(channels / PRODUCT_GPU_CHANNELS) * PRODUCT_GPU_CHANNELS / channels;
   }
-  product_gpu_set_habits(&chip->figures, kind, &p);
+  if (kind == MP_FLOP_F32 && p.batch > 1) {
+    p.slower = mp_figure_or(chip->figures.product_batched, 1);
+  }
   return p;
 }
 
@@ -113,8 +91,8 @@ static double product_gpu_waves(const product_gpu_t *p, const double tile[2], do
   const double store = full_rows * full_columns * p->out_width / p->store;
   const double block = fmax(multiply, load) + store;
   const double tiles = p->batch * ceil(p->m / rows) * ceil(p->n / columns);
-  const double waves = ceil(tiles * parts / p->units) * block;
-  if (parts == 1) return waves * p->slower;
+  const double waves = ceil(tiles * parts / p->units) * block * p->slower;
+  if (parts == 1) return waves;
   enum { F32_BYTES = 4 };
   return waves + p->split + parts * p->batch * p->m * p->n * F32_BYTES / p->sum;
 }
@@ -122,10 +100,9 @@ static double product_gpu_waves(const product_gpu_t *p, const double tile[2], do
 static double product_gpu_best(const product_gpu_t *p) {
   double best = INFINITY;
   for (size_t i = 0; i < sizeof(g_tiles) / sizeof(g_tiles[0]); ++i) {
-    if (p->is_flat && g_tiles[i][0] != 64) continue;
     for (size_t j = 0; j < sizeof(g_splits) / sizeof(g_splits[0]); ++j) {
       const double parts = g_splits[j];
-      const bool may = p->may_split && ceil(p->k / parts) >= PRODUCT_GPU_LEAST_PART;
+      const bool may = ceil(p->k / parts) >= PRODUCT_GPU_LEAST_PART;
       if (parts == 1 || may) best = fmin(best, product_gpu_waves(p, g_tiles[i], parts));
     }
   }
