@@ -789,8 +789,8 @@ static mp_status_t cluster_place(mp_cluster_find_t *find, const mp_op_t *op) {
   // All users make broadcasts and iotas themselves, unless one of them wants it in memory.
   const bool is_free = mp_cluster_is_generator(op) || op->code == MP_OP_TRANSPOSE;
   // Of what is looked up in a table the table's own elements are read.
-  const bool is_seen_through =
-      find->compiler == MP_CHIP_COMPILER_GPU && mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE);
+  const bool is_seen_through = find->compiler == MP_CHIP_COMPILER_GPU &&
+                               (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || mp_cluster_is_cut(op));
   if ((is_free || is_seen_through) && !cluster_is_used(find, &at)) return NULL;
   if (op->num_results == 1) cluster_join_siblings(find, &op->results[0]);
   return cluster_decide(find, &at);
@@ -846,11 +846,11 @@ static mp_status_t cluster_sweep(mp_cluster_find_t *find, const mp_block_t *bloc
 // ---- all ----
 
 static mp_cluster_find_t cluster_rules(const mp_chip_figures_t *figures) {
-  enum { TPU_ROW = 8192, GPU_ROW = 16384 };
+  enum { TPU_ROW = 8192 };
   mp_cluster_find_t find = {.compiler = figures->compiler, .place = MP_CLUSTER_NONE - 1};
   double row = 0;
   if (figures->compiler == MP_CHIP_COMPILER_TPU) row = TPU_ROW;
-  if (figures->compiler == MP_CHIP_COMPILER_GPU) row = GPU_ROW;
+  if (figures->compiler == MP_CHIP_COMPILER_GPU) row = MP_CLUSTER_GPU_ROW;
   find.rows_most = mp_figure_or(figures->cluster_row, row);
   find.product_rows_most = mp_figure_or(figures->cluster_product_row, 0);
   find.mixed_rows_most = mp_figure_or(figures->cluster_mixed_row, find.product_rows_most);

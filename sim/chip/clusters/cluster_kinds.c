@@ -373,10 +373,50 @@ static const mp_value_t *cluster_kinds_generated(const mp_value_t *value, bool *
   }
 }
 
+// Whether no more than one op near it reads a sum.
+static bool cluster_kinds_has_one_reader(const mp_op_t *sum) {
+  enum { NEAR = 128 };
+  uint32_t num_readers = 0, num_seen = 0;
+  for (const mp_op_t *op = sum->next; op != NULL && num_seen < NEAR; op = op->next, ++num_seen) {
+    if (mp_cluster_is_generator(op) || op->code == MP_OP_RESHAPE) continue;
+    bool reads = false;
+    for (uint32_t i = 0; i < op->num_operands; ++i) {
+      bool is_reused = false;
+      if (!mp_type_is_tensor(op->operands[i]->type)) continue;
+      reads |= cluster_kinds_generated(op->operands[i], &is_reused) == &sum->results[0];
+    }
+    num_readers += reads;
+  }
+  return num_readers <= 1;
+}
+
+// Whether an op takes from its rows, element by element, what comes of a sum of rows that a kernel
+// of XLA's for GPUs keeps at hand for nothing else: that kernel writes all that it makes.
+static bool cluster_kinds_takes_rows(const mp_op_t *op) {
+  enum { OPS_MOST = 8 };
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = cluster_kinds_generated(op->operands[i], &is_reused);
+    for (uint32_t j = 0; is_reused && value != NULL && value->op != NULL && j < OPS_MOST; ++j) {
+      const double row = value->op->num_results == 1 ? mp_cluster_row(value->op) : 0;
+      if (row > 0 && !cluster_kinds_has_one_reader(value->op)) break;
+      if (row > 0) return row <= MP_CLUSTER_GPU_ROW;
+      if (!mp_op_has(value->op, MP_OP_TRAIT_ELEMENTWISE)) break;
+      // Numbers beside it come second, but for the least one of a maximum.
+      const mp_value_t *first = value->op->operands[0];
+      const bool is_second = cluster_kinds_is_constant(first) && value->op->num_operands > 1;
+      value = cluster_kinds_generated(is_second ? value->op->operands[1] : first, &is_reused);
+      is_reused = true;
+    }
+  }
+  return false;
+}
+
 // The array of which an op makes each element of the value from that in its place, besides numbers
 // that are there for many elements; NULL: there is none, or there are several.
 static const mp_value_t *cluster_kinds_looked_at(const mp_value_t *value) {
   if (value->op == NULL || !mp_op_has(value->op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
+  if (cluster_kinds_takes_rows(value->op)) return NULL;
   const mp_value_t *only = NULL;
   for (uint32_t i = 0; i < value->op->num_operands; ++i) {
     bool is_reused = false;
@@ -394,6 +434,10 @@ static const mp_value_t *cluster_kinds_factor(const mp_op_t *op, uint32_t operan
   const mp_value_t *root = mp_cluster_root(factor.value);
   if (root->op == NULL || root->op->code != MP_OP_TRANSPOSE) return root;
   return mp_product_lies_whole(&factor, root->op) ? mp_cluster_root(root->op->operands[0]) : root;
+}
+
+bool mp_cluster_is_cut(const mp_op_t *op) {
+  return op != NULL && (op->code == MP_OP_SLICE || op->code == MP_OP_DYNAMIC_SLICE);
 }
 
 const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *op,
@@ -415,6 +459,9 @@ const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *
       op->code == MP_OP_GATHER && mp_cluster_op_count(op) <= mp_cluster_value_count(value);
   const mp_value_t *of;
   while (is_lookup && (of = cluster_kinds_looked_at(value)) != NULL) value = of;
+  while (is_lookup && mp_cluster_is_cut(value->op)) {
+    value = mp_cluster_root(value->op->operands[0]);
+  }
   return kind == MP_CLUSTER_PRODUCT ? cluster_kinds_factor(op, operand) : value;
 }
 

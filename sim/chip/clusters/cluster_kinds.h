@@ -87,6 +87,12 @@ bool mp_cluster_is_shifted_exp(const mp_op_t *op, double rows_most);
 // A number for the dimensions that a reduction takes away.
 uint64_t mp_cluster_reduced_dims(const mp_op_t *op);
 
+// The longest row that a kernel of XLA's for GPUs keeps at hand, if no figure says another one.
+#define MP_CLUSTER_GPU_ROW 16384
+
+// Whether an op cuts a part out of an array: what is looked up in it is found in the array.
+bool mp_cluster_is_cut(const mp_op_t *op);
+
 // The value whose bytes this one has.
 const mp_value_t *mp_cluster_root(const mp_value_t *value);
 // What operand `operand` of the op is computed from, or is: broadcasts and the like are nothing.

@@ -340,7 +340,6 @@ static void a_product_takes_what_is_around_it(void **state) {
   expect(GPU, text, 3, 2.0 * SIZE + 2.0 * SIZE + SQUARE + 4 * SQUARE);
 }
 
-// A gate is another array, which no library multiplies with; one array may be added.
 // Sums of rows, and 16 rows looked up, of an array that both read widened.
 static void a_table_is_widened_after_the_lookup(void **state) {
   (void)state;
@@ -379,6 +378,7 @@ static void what_is_put_together_is_turned_before_a_product(void **state) {
 #undef TURNED
 }
 
+// A gate is another array, which no library multiplies with; one array may be added.
 static void libraries_add_and_do_not_gate(void **state) {
   (void)state;
   static const char gate[] =
@@ -808,6 +808,32 @@ static void what_is_cut_is_written(void **state) {
   ZERO REDUCE("m", "x", "maximum") SPREAD("ms", "m") OP("s", "subtract %x, %ms") \
       OP("e", "exponential %s") REDUCE("t", "e", "add")
 
+// What is looked up is cut out of an array on the way, unless it is more than that part; but what a
+// kernel makes that keeps rows at hand is written before.
+static void a_table_is_cut_and_no_softmax(void **state) {
+  (void)state;
+#define LOOKUP(rows)                                                                           \
+  "func.func @main(%t: tensor<2x256x1024xf32>, %i: tensor<" rows "x1xi32>) -> tensor<" rows    \
+  "x1024xf32> {\n%0 = stablehlo.slice %t [1:2, 0:256, 0:1024] : (tensor<2x256x1024xf32>) -> "  \
+  "tensor<1x256x1024xf32>\n%1 = stablehlo.reshape %0 : (tensor<1x256x1024xf32>) -> " M         \
+  "\n%2 = \"stablehlo.gather\"(%1, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = " \
+  "[1], "                                                                                      \
+  "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = "   \
+  "array<i64: 1, 1024>}> : (" M ", tensor<" rows "x1xi32>) -> tensor<" rows                    \
+  "x1024xf32>\nreturn %2 : tensor<" rows "x1024xf32>\n}\n"
+  expect(GPU, LOOKUP("16"), 1, 2.0 * 16 * COLUMNS * 4 + 16 * 4);
+  expect(GPU, LOOKUP("512"), 2, 2.0 * SIZE + 3.0 * SIZE + 512 * 4);
+#undef LOOKUP
+  static const char own[] =
+      "func.func @main(%x: " M ", %i: tensor<256x1xi32>) -> " V " {\n" SOFTMAX SPREAD("ts", "t")
+          OP("p", "divide %e, %ts") "%2 = \"stablehlo.gather\"(%p, %i) <{dimension_numbers = "
+      "#stablehlo.gather<collapsed_slice_dims = [1], operand_batching_dims = [0], "
+      "start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 1>, "
+      "slice_sizes = array<i64: 1, 1>}> : (" M ", tensor<256x1xi32>) -> " V "\nreturn %2 : " V
+      "\n}\n";
+  expect(GPU, own, 2, 2.0 * SIZE + 3.0 * ROWS * 4);
+}
+
 // Where a maximum of rows comes back to them, what goes on with these is in its kernel, other sums
 // of them, too.
 static void sums_follow_rows(void **state) {
@@ -1025,6 +1051,7 @@ static void sums_are_made_again_where_work_is_cheap(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sums_are_made_again_where_work_is_cheap),
+      cmocka_unit_test(a_table_is_cut_and_no_softmax),
       cmocka_unit_test(sums_follow_rows),
       cmocka_unit_test(sums_meet_rows),
       cmocka_unit_test(what_is_looked_up_is_no_row),
