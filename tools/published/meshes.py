@@ -31,7 +31,7 @@ import chips
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAYERS, EMB, HEADS, MLP, VOCAB, SEQUENCE = 16, 2048, 32, 8192, 131072, 4096
-LEAST_TAU = 0.75
+LEAST_TAU = 0.78
 # The runs had `tp_linear_async_communication: False` (huggingface/bench_cluster, template/base_config.py).
 WAITED = {"all_gather": 0, "reduce_scatter": 0, "all_reduce": 0}
 
@@ -165,6 +165,12 @@ def stage_programs():
       return jax.tree.map(lambda s, g: s + g.astype(jnp.float32), sums, g), gx
     return seconds(meshed(data, pipeline, tensor), body, (sums, w, x, tokens))
 
+  # A kernel that reads and writes an array.  With ZeRO nanotron makes one array of the parts of all gradients for each
+  # member of the group, and of the parameters' places before they are gathered, and copies what comes to these
+  # (reduce_scatter_coalesced and all_gather_coalesced, src/nanotron/distributed.py); PyTorch copies lists of arrays to one
+  # before a reduce_scatter and from one behind an all_gather (ProcessGroupNCCL).  Without it the gradients are one array.
+  copied = lambda x: alone(-x)
+
   def update(data, pipeline, tensor, zero, layers, first, last):
     w = jax.tree.map(lambda s: jax.ShapeDtypeStruct(s, jnp.float32), shapes(tensor, layers, first, last), is_leaf=is_shape)
     split = data if zero else 1
@@ -172,13 +178,13 @@ def stage_programs():
     def one(g, w, m, v):
       g = g.reshape(-1)
       if zero:
-        g = jax.lax.psum_scatter(g, "data", tiled=True)
+        g = jax.lax.psum_scatter(copied(copied(g)), "data", tiled=True)
       elif data > 1:
         g = jax.lax.psum(g, "data")
       m, v = 0.9 * m + 0.1 * g, 0.95 * v + 0.05 * g * g
       w = w - 1e-4 * (m / (jnp.sqrt(v) + 1e-8) + 0.1 * w)
       b = w.astype(bf16)
-      return jax.lax.all_gather(b, "data", tiled=True) if zero else b, w, m, v
+      return copied(copied(copied(jax.lax.all_gather(b, "data", tiled=True)))) if zero else b, w, m, v
     def body(state, g):
       return jax.tree.map(one, g, *state)
     return seconds(meshed(data, pipeline, tensor), body, ((state, state, state), w))
