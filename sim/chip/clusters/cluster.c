@@ -566,6 +566,7 @@ static bool cluster_accepts(const mp_cluster_find_t *find, const cluster_op_t *a
     return false;
   }
   if (!mp_cluster_has_room(find, at->op, user->cluster)) return false;
+  if (mp_cluster_is_turned_for(find, at->op, user->cluster)) return false;
   if (cluster_sums_across(find, at, user)) return false;
   if (cluster_overwrites_source(find, at->op, cluster)) return false;
   // Slices are users of their own: what several of them read is not computed for each.
@@ -870,6 +871,7 @@ mp_status_t mp_clusters_find(const mp_module_t *module, const mp_chip_figures_t 
   *out_clusters = (mp_clusters_t){0};
   MP_RETURN_IF_ERROR(mp_arena_create(&find.scratch_arena));
   mp_status_t status = mp_cluster_find_merged(&find);
+  if (status == NULL) status = mp_cluster_note_tables(&find, module->main->body);
   if (status == NULL) status = cluster_sweep(&find, module->main->body);
   if (status == NULL) status = mp_cluster_find_bytes(&find);
   mp_arena_release(find.scratch_arena);

@@ -1,5 +1,7 @@
 // What XLA's compiler for GPUs makes no kernels of: code in which ops are there too often, and rows
 // whose elements come from anywhere.
+#include <math.h>
+
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
 
@@ -11,6 +13,17 @@ bool mp_cluster_is_untiled(const mp_op_t *op) {
   return op->code == MP_OP_GATHER || op->code == MP_OP_CONCATENATE || op->code == MP_OP_PAD ||
          op->code == MP_OP_REVERSE || op->code == MP_OP_REDUCE_WINDOW ||
          op->code == MP_OP_DYNAMIC_UPDATE_SLICE || op->code == MP_OP_SCATTER;
+}
+
+bool mp_cluster_is_turned_for(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number) {
+  const mp_op_t *sum = find->out->clusters.items[number].leader;
+  if (op->code != MP_OP_GATHER && op->code != MP_OP_DYNAMIC_SLICE) return false;
+  if (!mp_cluster_is_sum(find->compiler, sum)) return false;
+  const double counts[2] = {mp_cluster_value_count(sum->operands[0]),
+                            mp_cluster_value_count(sum->operands[1])};
+  const mp_type_t *type = sum->operands[counts[1] > counts[0]]->type;
+  if (mp_cluster_op_count(op) != fmax(counts[0], counts[1]) || type->rank == 0) return false;
+  return !(mp_cluster_reduced_dims(sum) >> ((type->rank - 1) & 63) & 1);
 }
 
 double mp_cluster_emitted(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number) {

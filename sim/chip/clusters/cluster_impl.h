@@ -29,6 +29,7 @@ typedef struct {
   double narrowed;  // the share of its bits that all have who want it in memory; 0: nobody
   uint32_t access;  // the read that `bytes` belongs to
   bool is_outside;  // somebody who is no cluster of its block wants it in memory
+  bool is_table;    // something is looked up in it
   bool is_scratch;
   bool is_copied;  // it is written to memory, and stays in scratch memory for those that read it
 } mp_cluster_value_t;
@@ -118,6 +119,9 @@ bool mp_cluster_takes_sum(const mp_cluster_find_t *find, const mp_op_t *op, cons
 
 // Whether an op's result comes, element by element, of rows from which a sum of them was taken.
 bool mp_cluster_is_of_rows(const mp_cluster_find_t *find, const mp_op_t *op);
+// Notes in which values of a block, and of those inside it, something is looked up: they are
+// written before.
+MP_NODISCARD mp_status_t mp_cluster_note_tables(mp_cluster_find_t *find, const mp_block_t *block);
 // The same, if that sum is read for nothing else.
 bool mp_cluster_has_rows(const mp_cluster_find_t *find, const mp_op_t *op);
 // Whether the op ends what a kernel makes that has rows at hand: a sum of rows comes back to them,
@@ -165,6 +169,11 @@ void mp_cluster_note_code(mp_cluster_find_t *find, const mp_op_t *op, uint32_t n
 // Whether the op's elements do not come of tiles of rows: it is in no kernel that goes through rows
 // several times.
 bool mp_cluster_is_untiled(const mp_op_t *op);
+
+// Whether what the op finds in memory, in the order in which it lies there, is the matrix of a sum
+// in the cluster (a vector by a matrix), with what is summed up not last: XLA's compiler for GPUs
+// turns it before, as it does with no array that other ops make, or that lies there as a whole.
+bool mp_cluster_is_turned_for(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number);
 
 // ---- cluster_merge.c ----
 

@@ -241,7 +241,7 @@ static bool cluster_rows_has_end(const mp_cluster_find_t *find, const mp_value_t
   const mp_op_t *op = value->op;
   const mp_cluster_value_t *entry;
   MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
-  if (entry != NULL && entry->memory_use != MP_CLUSTER_NONE) return false;
+  if (entry != NULL && (entry->memory_use != MP_CLUSTER_NONE || entry->is_table)) return false;
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
   if (mp_cluster_takes_sum(find, op, NULL)) return true;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -307,4 +307,21 @@ bool mp_cluster_is_turned(const mp_cluster_find_t *find, const mp_op_t *op) {
     value = mp_cluster_root(value->op->operands[0]);
   }
   return false;
+}
+
+mp_status_t mp_cluster_note_tables(mp_cluster_find_t *find, const mp_block_t *block) {
+  if (find->compiler != MP_CHIP_COMPILER_GPU) return NULL;
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+    for (uint32_t i = 0; mp_op_info(op->code)->role == MP_OP_ROLE_CONTROL && i < op->num_regions;
+         ++i) {
+      MP_RETURN_IF_ERROR(mp_cluster_note_tables(find, op->regions[i]));
+    }
+    if (op->code != MP_OP_GATHER) continue;
+    bool is_reused = false;
+    mp_cluster_value_t *entry;
+    const mp_value_t *table = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, 0, &is_reused);
+    MP_RETURN_IF_ERROR(mp_cluster_value(find, table, &entry));
+    entry->is_table = true;
+  }
+  return NULL;
 }

@@ -832,6 +832,17 @@ static void a_table_is_cut_and_no_softmax(void **state) {
       "slice_sizes = array<i64: 1, 1>}> : (" M ", tensor<256x1xi32>) -> " V "\nreturn %2 : " V
       "\n}\n";
   expect(GPU, own, 2, 2.0 * SIZE + 3.0 * ROWS * 4);
+  // Of rows that are written no more is made by a kernel that keeps them. There is one of the array
+  // less its maximum, with the sum of exponentials, one that squares this, one of the softmax, and
+  // the lookup.
+  static const char others[] =
+      "func.func @main(%x: " M ", %i: tensor<256x1xi32>) -> (" M ", " V ", " V
+      ") {\n" SOFTMAX SPREAD("ts", "t") OP("p", "divide %e, %ts") "%2 = \"stablehlo.gather\"(%p, %i) "
+      "<{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [1], operand_batching_dims = "
+      "[0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 1>, "
+      "slice_sizes = array<i64: 1, 1>}> : (" M ", tensor<256x1xi32>) -> " V
+      "\n%3 = stablehlo.multiply %t, %t : " V "\nreturn %p, %2, %3 : " M ", " V ", " V "\n}\n";
+  expect(GPU, others, 4, 4.0 * SIZE + 7.0 * ROWS * 4);
 }
 
 // Where a maximum of rows comes back to them, what goes on with these is in its kernel, other sums
@@ -921,6 +932,25 @@ static void vectors_by_small_matrices_are_sums(void **state) {
   "tensor<" k "x" n "xf32>) -> tensor<" n "xf32>\nreturn %1 : tensor<" n "xf32>\n}\n"
   expect(GPU, VECTOR("1024", "512"), 1, 4.0 * (1024 * 512 + 1024 + 512));
   expect(GPU, VECTOR("4096", "4096"), 2, 4.0 * (3 * 4096.0 * 4096 + 2 * 4096));
+}
+
+// Pages of a cache: scores are summed up along what lies side by side, as it is found. Values are
+// not, and are written before.
+static void what_is_found_is_turned_for_a_sum(void **state) {
+  (void)state;
+  enum { PAGES = 4 * 256 * 128 * 4, SCORES_SIZE = 4 * 256 * 4, HEAD = 4 * 128 * 4 };
+#define FOUND(vector, summed, result)                                                              \
+  "func.func @main(%p: " vector ", %t: tensor<65536x128xf32>, %i: tensor<4x256x1xi32>) -> " result \
+  " {\n%0 = \"stablehlo.gather\"(%t, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = "   \
+  "[2], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2>, slice_sizes = "  \
+  "array<i64: 1, 128>}> : (tensor<65536x128xf32>, tensor<4x256x1xi32>) -> tensor<4x256x128xf32>"   \
+  "\n%1 = stablehlo.dot_general %p, %0, batching_dims = [0] x [0], contracting_dims = [1] x "      \
+  "[" summed "] : (" vector ", tensor<4x256x128xf32>) -> " result "\nreturn %1 : " result "\n}\n"
+  expect(GPU, FOUND("tensor<4x128xf32>", "2", "tensor<4x256xf32>"), 1,
+         1.0 * PAGES + 2 * SCORES_SIZE + HEAD);
+  expect(GPU, FOUND("tensor<4x256xf32>", "1", "tensor<4x128xf32>"), 2,
+         3.0 * PAGES + 2 * SCORES_SIZE + HEAD);
+#undef FOUND
 }
 
 // What a maximum of rows comes back to is written for the kernel that adds up columns, and made
@@ -1056,6 +1086,7 @@ int main(void) {
       cmocka_unit_test(sums_meet_rows),
       cmocka_unit_test(what_is_looked_up_is_no_row),
       cmocka_unit_test(neighbours_are_read_before_an_update),
+      cmocka_unit_test(what_is_found_is_turned_for_a_sum),
       cmocka_unit_test(others_get_sums_of_rows),
       cmocka_unit_test(columns_are_summed_of_written_rows),
       cmocka_unit_test(rows_are_written_before_an_update),
