@@ -9,6 +9,10 @@
 // associative scans have three to five of their stages in a kernel.
 #define CLUSTER_CODE_MOST 8
 
+// Sums of fewer elements are added up by each thread for itself, as loops are (a warp of threads;
+// IsUnnestedReductionFasterThanElemental): bags of 16 rows are, of 256 and 2,048 are not.
+#define CLUSTER_CODE_SUM_LEAST 32
+
 bool mp_cluster_is_untiled(const mp_op_t *op) {
   return op->code == MP_OP_GATHER || op->code == MP_OP_CONCATENATE || op->code == MP_OP_PAD ||
          op->code == MP_OP_REVERSE || op->code == MP_OP_REDUCE_WINDOW ||
@@ -19,6 +23,9 @@ bool mp_cluster_is_turned_for(const mp_cluster_find_t *find, const mp_op_t *op, 
   const mp_op_t *sum = find->out->clusters.items[number].leader;
   if (op->code != MP_OP_GATHER && op->code != MP_OP_DYNAMIC_SLICE) return false;
   if (!mp_cluster_is_sum(find->compiler, sum)) return false;
+  mp_work_t work;
+  mp_work_of_op(sum, &work);
+  if (work.product.k < CLUSTER_CODE_SUM_LEAST) return false;
   const double counts[2] = {mp_cluster_value_count(sum->operands[0]),
                             mp_cluster_value_count(sum->operands[1])};
   const mp_type_t *type = sum->operands[counts[1] > counts[0]]->type;

@@ -951,6 +951,17 @@ static void what_is_found_is_turned_for_a_sum(void **state) {
   expect(GPU, FOUND("tensor<4x256xf32>", "1", "tensor<4x128xf32>"), 2,
          3.0 * PAGES + 2 * SCORES_SIZE + HEAD);
 #undef FOUND
+  // A bag of eight words.
+  static const char bag[] =
+      "func.func @main(%p: tensor<128x8xf32>, %t: tensor<4096x128xf32>, %i: tensor<128x8x1xi32>) "
+      "-> "
+      "tensor<128x128xf32> {\n%0 = \"stablehlo.gather\"(%t, %i) <{dimension_numbers = "
+      "#stablehlo.gather<offset_dims = [2], collapsed_slice_dims = [0], start_index_map = [0], "
+      "index_vector_dim = 2>, slice_sizes = array<i64: 1, 128>}> : (tensor<4096x128xf32>, "
+      "tensor<128x8x1xi32>) -> tensor<128x8x128xf32>\n%1 = stablehlo.dot_general %p, %0, "
+      "batching_dims = [0] x [0], contracting_dims = [1] x [1] : (tensor<128x8xf32>, "
+      "tensor<128x8x128xf32>) -> tensor<128x128xf32>\nreturn %1 : tensor<128x128xf32>\n}\n";
+  expect(GPU, bag, 1, (128.0 * 8 * 128 + 128 * 8 * 2 + 128 * 128) * 4);
 }
 
 // What a maximum of rows comes back to is written for the kernel that adds up columns, and made
