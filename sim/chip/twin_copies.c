@@ -120,7 +120,10 @@ mp_status_t mp_twin_copy_carried(mp_twin_builder_t *b, const mp_op_t *loop) {
   const mp_op_t *terminator = mp_block_terminator(body);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     if (twin_copies_root(terminator->operands[i]) == &body->args[i]) continue;
-    if (!twin_copies_is_foreign(terminator, i)) continue;
+    if (!twin_copies_is_foreign(terminator, i)) {
+      MP_RETURN_IF_ERROR(mp_twin_copy_held(b, loop, i));
+      continue;
+    }
     MP_RETURN_IF_ERROR(mp_twin_add_copy(b, loop, twin_copies_bytes(terminator->operands[i])));
   }
   return NULL;

@@ -117,6 +117,12 @@ MP_NODISCARD mp_status_t mp_twin_copy_carried(mp_twin_builder_t *b, const mp_op_
 MP_NODISCARD mp_status_t mp_twin_copy_chosen(mp_twin_builder_t *b, const mp_block_t *region);
 MP_NODISCARD mp_status_t mp_twin_copy_results(mp_twin_builder_t *b);
 
+// ---- twin_rounds.c ----
+
+// What a loop copies in each round of its carried value `i`, because it is still read when the next
+// round's is written.
+MP_NODISCARD mp_status_t mp_twin_copy_held(mp_twin_builder_t *b, const mp_op_t *loop, uint32_t i);
+
 // ---- twin_tiles.c ----
 
 // The bytes that move because an op reads arguments of main under types that lie in other tiles.

@@ -75,6 +75,7 @@ typedef enum {
   X(product_tile, "product.tile", LIST, "k, columns, and rows during which a tile is loaded")     \
   X(product_rows, "product.rows", TIME, "8 x 128 results with their softmax in the kernel")       \
   X(product_inner_write, "product.inner_write", NUMBER, "times `write`, of an inner product")     \
+  X(product_ragged, "product.ragged", TIME, "128 rows of one group, where each has a factor")     \
   X(product_results, "product.results", LIST,                                                     \
     "ns for 8 x 128 results of few channels: by images, ...")                                     \
   X(product_rates, "product.rates", LIST, "bf16, f32, s8, f8 by the rate of bf16")                \
@@ -180,22 +181,23 @@ typedef enum {
 
 // Member, key (group and name), type, meaning. Types: COMPILER; NUMBER, above 0 or 0; TIME in
 // seconds; RATE in bytes a second; BYTES; LIST of numbers.
-#define MP_CHIP_FIGURES(X)                                                                  \
-  X(compiler, "compiler", COMPILER, "whose compiler makes the chip's programs")             \
-  MP_CHIP_HOST_FIGURES(X)                                                                   \
-  MP_CHIP_OVERLAP_FIGURES(X)                                                                \
-  MP_CHIP_NETWORK_FIGURES(X)                                                                \
-  X(kernel_latency, "kernel.latency", TIME, "what a kernel takes besides its work")         \
-  X(scalar_latency, "kernel.scalar_latency", TIME, "the same of ops on single elements")    \
-  X(memory_share, "memory.share", NUMBER, "of the bandwidth, what streams reach")           \
-  X(memory_scratch, "memory.scratch", BYTES, "what stays on the chip between kernels")      \
-  X(memory_workspace, "memory.workspace", BYTES, "that libraries' products work in")        \
-  X(cluster_row, "cluster.row", NUMBER, "elements of a row that one kernel keeps at hand")  \
-  X(cluster_product_row, "cluster.product_row", NUMBER, "the same of one with a product")   \
-  X(cluster_mixed_row, "cluster.mixed_row", NUMBER, "the same with heads inside of tokens") \
-  X(cluster_again, "cluster.again", LIST, "what its compiler counts for work made again")   \
-  MP_CHIP_PRODUCT_FIGURES(X)                                                                \
-  MP_CHIP_ATTENTION_FIGURES(X)                                                              \
+#define MP_CHIP_FIGURES(X)                                                                      \
+  X(compiler, "compiler", COMPILER, "whose compiler makes the chip's programs")                 \
+  MP_CHIP_HOST_FIGURES(X)                                                                       \
+  MP_CHIP_OVERLAP_FIGURES(X)                                                                    \
+  MP_CHIP_NETWORK_FIGURES(X)                                                                    \
+  X(kernel_latency, "kernel.latency", TIME, "what a kernel takes besides its work")             \
+  X(scalar_latency, "kernel.scalar_latency", TIME, "the same of ops on single elements")        \
+  X(memory_share, "memory.share", NUMBER, "of the bandwidth, what streams reach")               \
+  X(memory_scratch, "memory.scratch", BYTES, "what stays on the chip between kernels")          \
+  X(memory_workspace, "memory.workspace", BYTES, "that libraries' products work in")            \
+  X(cluster_row, "cluster.row", NUMBER, "elements of a row that one kernel keeps at hand")      \
+  X(cluster_product_row, "cluster.product_row", NUMBER, "the same of one with a product")       \
+  X(cluster_mixed_row, "cluster.mixed_row", NUMBER, "the same with heads inside of tokens")     \
+  X(cluster_cores, "cluster.cores", NUMBER, "of a device, each with scratch memory of its own") \
+  X(cluster_again, "cluster.again", LIST, "what its compiler counts for work made again")       \
+  MP_CHIP_PRODUCT_FIGURES(X)                                                                    \
+  MP_CHIP_ATTENTION_FIGURES(X)                                                                  \
   MP_CHIP_COST_FIGURES(X)
 
 #define MP_FIGURE_TYPE_COMPILER mp_chip_compiler_t

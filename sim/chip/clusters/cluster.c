@@ -859,6 +859,7 @@ static mp_cluster_find_t cluster_rules(const mp_chip_figures_t *figures) {
   find.resident = mp_figure_or(figures->product_resident, 0);
   find.figures = figures;
   find.keeps_rows = !isnan(figures->product_rows);
+  find.is_shared_out = mp_figure_or(figures->cluster_cores, 1) > 1;
   return find;
 }
 

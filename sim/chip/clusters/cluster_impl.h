@@ -64,6 +64,7 @@ typedef struct {
   double mixed_rows_most;    // the same where matrices of its batch lie inside of each other
   double scratch;            // bytes of scratch memory that kernels hand to each other
   bool keeps_rows;           // products make rows in scratch memory
+  bool is_shared_out;        // cores of a device that have a scratch memory each share a kernel out
   double resident;           // the largest operand of a product that is copied there before
   const mp_block_t *main;
   mp_arena_t *arena, *scratch_arena;

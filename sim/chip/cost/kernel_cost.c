@@ -6,6 +6,7 @@
 #include "sim/chip/clusters/cluster_kinds.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/product_cost.h"
+#include "sim/chip/cost/product_ragged.h"
 #include "sim/chip/cost/vector_cost.h"
 
 // The first byte comes after a latency, and beside the first window that is read and the last one
@@ -27,6 +28,10 @@ double mp_kernel_scalar_seconds(const mp_chip_t *chip) {
 
 double mp_kernel_copy_seconds(const mp_chip_t *chip, double bytes) {
   return kernel_cost_memory(chip, bytes) / chip->efficiency[MP_WORK_COPY] + chip->op_latency;
+}
+
+double mp_kernel_near_copy_seconds(const mp_chip_t *chip, double elements) {
+  return elements / chip->vector_flops + chip->op_latency;
 }
 
 typedef struct {
@@ -173,7 +178,8 @@ double mp_kernel_seconds(const mp_chip_t *chip, const mp_clusters_t *clusters,
   const double efficiency = chip->efficiency[work->work_class];
   if (work->product.batch > 0) {
     const double seconds = kernel_cost_product(chip, clusters, cluster, bytes, parts.vector);
-    return fmax(seconds, parts.irregular / efficiency);
+    const double ragged = mp_product_ragged_seconds(chip, cluster);
+    return fmax(seconds, fmax(parts.irregular, ragged) / efficiency);
   }
   const double seconds = fmax(fmax(parts.vector, parts.irregular), kernel_cost_memory(chip, bytes));
   return parts.before + seconds / efficiency + chip->op_latency;

@@ -430,6 +430,12 @@ static void small_values_stay_in_scratch_memory(void **state) {
   f = find_with(&figures, text);
   assert_float_equal(sum_bytes(&f), 2.0 * SIZE + 3 * SQUARE, 1e-3);
   find_end(&f);
+  // Cores that share a product out have a scratch memory each, and need all of its result.
+  figures.memory_scratch = SQUARE;
+  figures.cluster_cores = 2;
+  f = find_with(&figures, text);
+  assert_float_equal(sum_bytes(&f), 2.0 * SIZE + 3 * SQUARE, 1e-3);
+  find_end(&f);
 }
 
 // What a sum of rows begins with is written to memory, where the result lies, though there is room.
@@ -560,6 +566,11 @@ static void rounds_keep_weights_that_are_cast(void **state) {
   found_t f = find_with(&figures, ROUNDS("f32", "f32", WIDE));
   assert_true(sum_bytes(&f) < 64);
   find_end(&f);
+  figures.cluster_cores = 2;  // each has a scratch memory: what rounds hand on goes through memory
+  f = find_with(&figures, ROUNDS("f32", "f32", WIDE));
+  assert_float_equal(sum_bytes(&f), 2.0 * BYTES, 64);
+  find_end(&f);
+  figures.cluster_cores = 1;
   f = find_with(&figures, ROUNDS("bf16", "bf16", NARROW));
   assert_float_equal(sum_bytes(&f), BYTES / 2, 64);
   find_end(&f);

@@ -417,6 +417,35 @@ static double sum_of_bytes(mp_chip_compiler_t compiler, const char *text) {
   return bytes;
 }
 
+// for (i = 0; i < 4; ++i) x = ...
+#define SQUARES "tensor<256x256xbf16>"
+#define STEPS(body)                                                                         \
+  "func.func @main(%x: " SQUARES ", %w: " SQUARES ") -> " SQUARES                           \
+  " {\n%c0 = stablehlo.constant dense<0> : tensor<i32>\n"                                   \
+  "%c1 = stablehlo.constant dense<1> : tensor<i32>\n"                                       \
+  "%c4 = stablehlo.constant dense<4> : tensor<i32>\n"                                       \
+  "%s = stablehlo.negate %x : " SQUARES                                                     \
+  "\n"                                                                                      \
+  "%0:2 = stablehlo.while(%i = %c0, %a = %s) : tensor<i32>, " SQUARES                       \
+  "\n"                                                                                      \
+  "cond {\n%p = stablehlo.compare LT, %i, %c4 : (tensor<i32>, tensor<i32>) -> tensor<i1>\n" \
+  "stablehlo.return %p : tensor<i1>\n} do {\n" body                                         \
+  "%k = stablehlo.add %i, %c1 : tensor<i32>"                                                \
+  "\nstablehlo.return %k, %e : tensor<i32>, " SQUARES "\n}\nreturn %0#1 : " SQUARES "\n}\n"
+#define PRODUCT(result, x)                                                                   \
+  "%" result " = stablehlo.dot_general %" x ", %w, contracting_dims = [1] x [0] : (" SQUARES \
+  ", " SQUARES ") -> " SQUARES "\n"
+#define OTHER(result, op, x, y) "%" result " = stablehlo." op " %" x ", %" y " : " SQUARES "\n"
+
+// The kernel of a product that makes the next round's value needs all of a factor: where that is
+// this round's value, it is copied. A residual may be written over, unless it is read later.
+static void rounds_copy_what_they_hold(void **state) {
+  (void)state;
+  expect_copies(MP_CHIP_COMPILER_TPU, STEPS(PRODUCT("d", "a") OTHER("e", "add", "d", "a")), 1);
+  expect_copies(MP_CHIP_COMPILER_TPU, STEPS(PRODUCT("d", "w") OTHER("e", "add", "d", "a")), 0);
+  expect_copies(MP_CHIP_COMPILER_TPU, STEPS(OTHER("e", "multiply", "a", "a")), 0);
+}
+
 #define ROWS_OF_PAIRS "tensor<1024x256xf32>"
 #define PAIRS         "tensor<1024x128x2xf32>"
 #define ONE_OF_EACH   "tensor<1024x128x1xf32>"
@@ -819,6 +848,7 @@ int main(void) {
       cmocka_unit_test(collectives_cost_the_chip_nothing),
       cmocka_unit_test(loops_are_counted_or_walked),
       cmocka_unit_test(counted_rounds_need_no_condition),
+      cmocka_unit_test(rounds_copy_what_they_hold),
       cmocka_unit_test(pairs_are_copied_on_tpus),
       cmocka_unit_test(blocks_are_copied_on_tpus),
       cmocka_unit_test(factors_are_turned_for_gpus),

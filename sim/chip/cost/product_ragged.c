@@ -1,0 +1,55 @@
+#include "sim/chip/cost/product_ragged.h"
+
+#include <math.h>
+
+#include "sim/chip/clusters/factor.h"
+#include "sim/chip/cost/product_cost.h"
+
+// The rows that libtpu 0.0.52 has in a step.
+enum { PRODUCT_RAGGED_ROWS = 128 };
+
+static bool product_ragged_is(const mp_value_t *value, mp_opcode_t code) {
+  return value->op != NULL && value->op->code == code;
+}
+
+// The groups of a factor: it selects, in each of them, some of the rows that are repeated for all
+// groups, and zeros for the others, and groups are summed up. 0: it does not.
+static double product_ragged_groups(const mp_op_t *op, uint32_t operand) {
+  const mp_product_factor_t factor = mp_product_factor(op, operand);
+  if (!product_ragged_is(factor.value, MP_OP_SELECT)) return 0;
+  const mp_op_t *select = factor.value->op;
+  const mp_value_t *rows = select->operands[1], *zero = select->operands[2];
+  if (!product_ragged_is(rows, MP_OP_BROADCAST_IN_DIM)) return 0;
+  if (!product_ragged_is(zero, MP_OP_BROADCAST_IN_DIM) || zero->op->operands[0]->type->rank > 0) {
+    return 0;
+  }
+  const mp_type_t *type = rows->type;
+  const uint64_t kept = mp_product_dims(mp_op_ints(rows->op, MP_ATTR_BROADCAST_DIMENSIONS));
+  const uint64_t all = ((uint64_t)1 << type->rank) - 1, added = all & ~kept;
+  if (added == 0 || (added & ~factor.summed) != 0) return 0;
+  double groups = 1;
+  for (uint32_t i = 0; i < type->rank; ++i) {
+    if (added >> i & 1) groups *= (double)type->dims[i];
+  }
+  // What is summed up besides: the rows' elements.
+  return (factor.summed & ~added) != 0 ? groups : 0;
+}
+
+// Every group goes through all the rows, some at a time: what the others have in the result is
+// read and written again.
+double mp_product_ragged_seconds(const mp_chip_t *chip, const mp_cluster_t *cluster) {
+  const mp_work_product_t *product = &cluster->work.product;
+  const double step = mp_figure_or(chip->figures.product_ragged, 0);
+  if (step == 0 || cluster->leader == NULL || cluster->leader->code != MP_OP_DOT_GENERAL) return 0;
+  for (uint32_t side = 0; side < 2; ++side) {
+    const double groups = product_ragged_groups(cluster->leader, side);
+    if (groups <= 1) continue;
+    const double rows = side == 0 ? product->m : product->n;
+    const double columns = side == 0 ? product->n : product->m;
+    const double bytes = product->k / groups * mp_dtype_bits(product->dtype) / 8 +
+                         2 * columns * mp_dtype_bits(product->result) / 8;
+    const double each = step + PRODUCT_RAGGED_ROWS * bytes / mp_product_bandwidth(chip);
+    return groups * ceil(rows / PRODUCT_RAGGED_ROWS) * each;
+  }
+  return 0;
+}
