@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/clusters/factor.h"
 #include "sim/chip/cost/irregular_cost.h"
 #include "sim/chip/cost/product_cost.h"
 #include "sim/chip/cost/product_ragged.h"
@@ -128,6 +129,14 @@ static void kernel_cost_add_write(const mp_chip_t *chip, const mp_cluster_t *clu
   *(is_narrow ? &streams->narrow : &streams->wide) += access->bytes / (is_near ? near : 1);
 }
 
+// Whether the summed dimension of a factor is its last one, before it is transposed.
+static bool kernel_cost_in_lanes(const mp_cluster_t *cluster, uint32_t side) {
+  const mp_op_t *op = cluster->leader;
+  if (op == NULL || op->code != MP_OP_DOT_GENERAL) return false;
+  const mp_product_factor_t factor = mp_product_factor(op, side);
+  return factor.value->type->rank > 0 && (factor.summed >> (factor.value->type->rank - 1) & 1) != 0;
+}
+
 static mp_product_streams_t kernel_cost_streams(const mp_chip_t *chip,
                                                 const mp_clusters_t *clusters,
                                                 const mp_cluster_t *cluster,
@@ -135,6 +144,7 @@ static mp_product_streams_t kernel_cost_streams(const mp_chip_t *chip,
   mp_product_streams_t streams = {
       .is_turned = kernel_cost_is_turned(clusters, cluster),
       .is_near = true,
+      .in_lanes = {kernel_cost_in_lanes(cluster, 0), kernel_cost_in_lanes(cluster, 1)},
       .is_rows = cluster->is_rows && !isnan(chip->figures.product_rows)};
   *out_inner = (mp_product_streams_t){0};
   const uint32_t first = cluster->first_access, end = first + cluster->num_reads;

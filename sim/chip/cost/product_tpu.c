@@ -149,6 +149,33 @@ static bool product_tpu_is_vector(const mp_work_product_t *product) {
   return product->convolution.window == 0 && (product->m <= 1 || product->n <= 1);
 }
 
+// What 8 x 128 of a factor take that few rows go by, in ns; 0: its windows say it. Where the summed
+// dimension lies in its lanes and it comes from memory, the units have to turn it: the keys for
+// scores of one token; of a single matrix, whose rows go by longer, half of that shows.
+static double product_tpu_stream(const mp_figure_list_t *stream, const mp_work_product_t *product,
+                                 bool is_turned) {
+  const bool is_vector = product->m <= 1 || product->n <= 1;
+  if (product->batch > 1 || (is_vector && !is_turned)) return stream->each[is_turned ? 1 : 0];
+  return is_turned ? (stream->each[0] + stream->each[1]) / 2 : 0;
+}
+
+// A factor by which few rows go, down to one, comes tile by tile.
+static double product_tpu_streamed(const mp_chip_t *chip, const mp_product_tpu_t *p) {
+  enum { FEW = 32, LEAST = 64 };
+  const mp_figure_list_t *stream = &chip->figures.product_stream;
+  const mp_work_product_t *product = p->product;
+  const double rows = fmin(product->m, product->n), columns = fmax(product->m, product->n);
+  if (stream->count != 2 || product->convolution.window > 0) return 0;
+  if (rows > FEW || columns < 2 * LEAST || product->k < LEAST) return 0;
+  const int side = product->m <= product->n ? MP_PRODUCT_TPU_RHS : MP_PRODUCT_TPU_LHS;
+  const bool is_turned = p->streams.factors[side] > 0 && p->streams.in_lanes[side];
+  const double elements = is_turned ? mp_product_tpu_padded(columns, product->k)
+                                    : mp_product_tpu_padded(product->k, columns);
+  const double ns =
+      product->batch * elements / 1024 * product_tpu_stream(stream, product, is_turned);
+  return p->launch + ns * 1e-9;
+}
+
 // The vector work beside a product. What a softmax of its rows does is the same for each tile.
 static double product_tpu_vector(const mp_chip_t *chip, const mp_product_kernel_t *kernel,
                                  const mp_product_tpu_t *p) {
@@ -192,12 +219,13 @@ double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *
   const mp_work_product_t *product = kernel->product;
   const double memory = kernel->bytes / chip->memory_bandwidth / kernel->efficiency;
   if (product->m * product->n * product->k * product->batch <= 0) return chip->op_latency;
+  const mp_product_tpu_t p = product_tpu_of(chip, kernel);
   if (product_tpu_is_vector(product)) {
     const double flops = 2 * product->batch * product->m * product->n * product->k;
     const double vector = kernel->vector_seconds + flops / chip->vector_flops;
-    return fmax(vector / kernel->efficiency, memory) + chip->op_latency;
+    const double sum = fmax(vector / kernel->efficiency, memory) + chip->op_latency;
+    return fmax(sum, product_tpu_streamed(chip, &p) / kernel->efficiency);
   }
-  const mp_product_tpu_t p = product_tpu_of(chip, kernel);
   const bool is_convolution = product->convolution.window > 0;
   const double seconds =
       is_convolution ? mp_product_convolution_seconds(&p) : mp_product_windows_seconds(&p);
@@ -207,7 +235,8 @@ double mp_product_tpu_seconds(const mp_chip_t *chip, const mp_product_kernel_t *
   // The compiler's cycles, of which the figures are made, have the described bandwidth.
   const double least = kernel->bytes / mp_product_bandwidth(chip) / kernel->efficiency;
   const double launch = p.launch + product_tpu_ramp(chip, kernel);
-  return fmax(work + launch, least) + product_tpu_turn(chip, &p);
+  const double streamed = product_tpu_streamed(chip, &p) / kernel->efficiency;
+  return fmax(fmax(work + launch, streamed), least) + product_tpu_turn(chip, &p);
 }
 
 double mp_product_inner_seconds(const mp_chip_t *chip, const mp_work_product_t *product,
