@@ -495,6 +495,31 @@ static void each_group_goes_through_all_rows(void **state) {
   expect_ns(&chip, text, 4 * 3 * 2000);
 }
 
+#define IMAGES(n, colours)                                                                     \
+  "func.func @main(%x: tensor<" n "x32x32x" colours "xf32>, %w: tensor<3x3x" colours           \
+  "x8xf32>) -> tensor<" n                                                                      \
+  "x32x32x8xf32> {\n"                                                                          \
+  "%0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], " \
+  "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : " \
+  "i64} : (tensor<" n "x32x32x" colours "xf32>, tensor<3x3x" colours "x8xf32>) -> tensor<" n   \
+  "x32x32x8xf32>\nreturn %0 : tensor<" n "x32x32x8xf32>\n}\n"
+
+// What a TPU's copy of such images takes beyond the rest: it fills lanes with them, is written, and
+// read in small pieces.
+static void few_images_of_colours_are_copied(void **state) {
+  (void)state;
+  static const double bytes = 128.0 * 4 * 32 * 32 * 4;
+  mp_chip_t chip = bare_chip();
+  chip.memory_bandwidth = 1e12;
+  const double three = program_seconds(&chip, IMAGES("16", "3"));
+  const double eight = program_seconds(&chip, IMAGES("16", "8"));
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  // Tiles that are not full make both larger.
+  const double more = program_seconds(&chip, IMAGES("16", "3")) - three;
+  assert_true(more > 4 * bytes / 1e12 && more < 6 * bytes / 1e12);
+  assert_true(program_seconds(&chip, IMAGES("16", "8")) - eight < 2 * bytes / 1e12);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(functions_count_by_kind),
@@ -522,6 +547,7 @@ int main(void) {
       cmocka_unit_test(results_of_convolutions_are_brought_into_other_tiles),
       cmocka_unit_test(a_decomposition_goes_column_by_column),
       cmocka_unit_test(each_group_goes_through_all_rows),
+      cmocka_unit_test(few_images_of_colours_are_copied),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
