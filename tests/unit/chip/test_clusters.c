@@ -1,77 +1,6 @@
-// Which ops the compilers of chips make one kernel, and what these read and write, by hand.
-#include "sim/chip/clusters/cluster.h"
-#include "sim/plan/compile.h"
-#include "tests/unit/support/op_samples.h"
-
-typedef struct {
-  mp_arena_t *arena;
-  mp_program_t *program;
-  mp_clusters_t clusters;
-} found_t;
-
-static found_t find_with(const mp_chip_figures_t *figures, const char *text) {
-  found_t f = {0};
-  mp_module_t *module = NULL;
-  const mp_compile_request_t request = {.keep_partitioned = true};
-  assert_ok(mp_read_text(text, strlen(text), &module));
-  assert_ok(mp_arena_create(&f.arena));
-  assert_ok(mp_compile_module(module, &request, &f.program));
-  assert_ok(mp_clusters_find(f.program->partitioned, figures, f.arena, &f.clusters));
-  return f;
-}
-
-static mp_chip_figures_t figures_of(mp_chip_compiler_t compiler) {
-  mp_chip_figures_t figures = mp_chip_figures_none();
-  figures.compiler = compiler;
-  return figures;
-}
-
-static void find_end(found_t *f) {
-  mp_program_release(f->program);
-  mp_arena_release(f->arena);
-}
-
-static uint32_t count_clusters(const found_t *f) {
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < f->clusters.clusters.count; ++i) {
-    count += f->clusters.clusters.items[i].first_member != MP_CLUSTER_NONE;
-  }
-  return count;
-}
-
-static double sum_bytes(const found_t *f) {
-  double bytes = 0;
-  for (uint32_t i = 0; i < f->clusters.clusters.count; ++i) {
-    if (f->clusters.clusters.items[i].first_member == MP_CLUSTER_NONE) continue;
-    bytes += f->clusters.clusters.items[i].bytes;
-  }
-  return bytes;
-}
-
-// So many kernels, which move so many bytes together.
-static void expect(mp_chip_compiler_t compiler, const char *text, uint32_t count, double bytes) {
-  const mp_chip_figures_t figures = figures_of(compiler);
-  found_t f = find_with(&figures, text);
-  assert_int_equal(count_clusters(&f), count);
-  assert_float_equal(sum_bytes(&f), bytes, 1e-3);
-  find_end(&f);
-}
-
-#define TPU MP_CHIP_COMPILER_TPU
-#define GPU MP_CHIP_COMPILER_GPU
-
-enum { ROWS = 256, COLUMNS = 1024, SIZE = ROWS * COLUMNS * 4 };
-#define M            "tensor<256x1024xf32>"
-#define V            "tensor<256xf32>"
-#define ZERO         "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
-#define OP(r, o)     "%" r " = stablehlo." o " : " M "\n"
-#define SPREAD(r, o) "%" r " = stablehlo.broadcast_in_dim %" o ", dims = [0] : (" V ") -> " M "\n"
-#define REDUCE(r, o, combiner)                                            \
-  "%" r " = \"stablehlo.reduce\"(%" o                                     \
-  ", %z) <{dimensions = array<i64: 1>}> "                                 \
-  "({\n^bb0(%p: tensor<f32>, %q: tensor<f32>):\n%r = stablehlo." combiner \
-  " %p, %q : "                                                            \
-  "tensor<f32>\nstablehlo.return %r : tensor<f32>\n}) : (" M ", tensor<f32>) -> " V "\n"
+// Which ops the compilers of chips make one kernel, and what these read and write, by hand. What
+// only compilers for GPUs do: test_gpu_clusters.c.
+#include "tests/unit/chip/cluster_samples.h"
 
 static void siblings_read_what_they_share_once(void **state) {
   (void)state;
@@ -91,19 +20,6 @@ static void a_variance_reads_its_array_twice(void **state) {
   expect(TPU, text, 2, 2.0 * (SIZE + ROWS * 4) + ROWS * 4);
   expect(GPU, text, 1, SIZE + ROWS * 4);
 }
-
-#define SCORES     "tensor<2x256x1024xf32>"
-#define SCORE_SUMS "tensor<2x256xf32>"
-#define SCORES_REDUCE(r, o, combiner)                                                             \
-  "%" r " = \"stablehlo.reduce\"(%" o                                                             \
-  ", %z) <{dimensions = array<i64: 2>}> "                                                         \
-  "({\n^bb0(%p: tensor<f32>, %q: tensor<f32>):\n%r = stablehlo." combiner                         \
-  " %p, %q : "                                                                                    \
-  "tensor<f32>\nstablehlo.return %r : tensor<f32>\n}) : (" SCORES ", tensor<f32>) -> " SCORE_SUMS \
-  "\n"
-#define SCORES_OP(r, o) "%" r " = stablehlo." o " : " SCORES "\n"
-#define SCORES_SPREAD(r, o) \
-  "%" r " = stablehlo.broadcast_in_dim %" o ", dims = [0, 1] : (" SCORE_SUMS ") -> " SCORES "\n"
 
 // On TPUs the sums of rows of one matrix are a row themselves, and it is read three times: for the
 // maximum, the sum, and the result. So are longer rows of several.
@@ -322,12 +238,6 @@ static void what_is_dear_is_not_broadcast(void **state) {
       "\n" SPREAD("1", "0") OP("2", "multiply %x, %1") "return %2 : " M "\n}\n";
   expect(TPU, text, 2, 2.0 * SIZE + 3.0 * ROWS * 4);
 }
-
-#define DOT(r, a, b)                                                                         \
-  "%" r " = stablehlo.dot_general %" a ", %" b ", contracting_dims = [1] x [1] : (" M ", " M \
-  ") -> " S "\n"
-#define S      "tensor<256x256xf32>"
-#define SQUARE (256.0 * 256 * 4)
 
 static void a_product_takes_what_is_around_it(void **state) {
   (void)state;
@@ -813,307 +723,8 @@ static void what_is_cut_is_written(void **state) {
   expect(GPU, text, 1, 2 * BYTES);
 }
 
-// ---- of compilers for GPUs ----
-
-#define SOFTMAX                                                                  \
-  ZERO REDUCE("m", "x", "maximum") SPREAD("ms", "m") OP("s", "subtract %x, %ms") \
-      OP("e", "exponential %s") REDUCE("t", "e", "add")
-
-// What is looked up is cut out of an array on the way, unless it is more than that part; but what a
-// kernel makes that keeps rows at hand is written before.
-static void a_table_is_cut_and_no_softmax(void **state) {
-  (void)state;
-#define LOOKUP(rows)                                                                           \
-  "func.func @main(%t: tensor<2x256x1024xf32>, %i: tensor<" rows "x1xi32>) -> tensor<" rows    \
-  "x1024xf32> {\n%0 = stablehlo.slice %t [1:2, 0:256, 0:1024] : (tensor<2x256x1024xf32>) -> "  \
-  "tensor<1x256x1024xf32>\n%1 = stablehlo.reshape %0 : (tensor<1x256x1024xf32>) -> " M         \
-  "\n%2 = \"stablehlo.gather\"(%1, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = " \
-  "[1], "                                                                                      \
-  "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = "   \
-  "array<i64: 1, 1024>}> : (" M ", tensor<" rows "x1xi32>) -> tensor<" rows                    \
-  "x1024xf32>\nreturn %2 : tensor<" rows "x1024xf32>\n}\n"
-  expect(GPU, LOOKUP("16"), 1, 2.0 * 16 * COLUMNS * 4 + 16 * 4);
-  expect(GPU, LOOKUP("512"), 2, 2.0 * SIZE + 3.0 * SIZE + 512 * 4);
-#undef LOOKUP
-  static const char own[] =
-      "func.func @main(%x: " M ", %i: tensor<256x1xi32>) -> " V " {\n" SOFTMAX SPREAD("ts", "t")
-          OP("p", "divide %e, %ts") "%2 = \"stablehlo.gather\"(%p, %i) <{dimension_numbers = "
-      "#stablehlo.gather<collapsed_slice_dims = [1], operand_batching_dims = [0], "
-      "start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 1>, "
-      "slice_sizes = array<i64: 1, 1>}> : (" M ", tensor<256x1xi32>) -> " V "\nreturn %2 : " V
-      "\n}\n";
-  expect(GPU, own, 2, 2.0 * SIZE + 3.0 * ROWS * 4);
-  // Of rows that are written no more is made by a kernel that keeps them. There is one of the array
-  // less its maximum, with the sum of exponentials, one that squares this, one of the softmax, and
-  // the lookup.
-  static const char others[] =
-      "func.func @main(%x: " M ", %i: tensor<256x1xi32>) -> (" M ", " V ", " V
-      ") {\n" SOFTMAX SPREAD("ts", "t") OP("p", "divide %e, %ts") "%2 = \"stablehlo.gather\"(%p, %i) "
-      "<{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [1], operand_batching_dims = "
-      "[0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 1>, "
-      "slice_sizes = array<i64: 1, 1>}> : (" M ", tensor<256x1xi32>) -> " V
-      "\n%3 = stablehlo.multiply %t, %t : " V "\nreturn %p, %2, %3 : " M ", " V ", " V "\n}\n";
-  expect(GPU, others, 4, 4.0 * SIZE + 7.0 * ROWS * 4);
-}
-
-// Where a maximum of rows comes back to them, what goes on with these is in its kernel, other sums
-// of them, too.
-static void sums_follow_rows(void **state) {
-  (void)state;
-  static const char gradient[] =
-      "func.func @main(%x: " M ", %d: " M ") -> " M " {\n" SOFTMAX OP("a", "multiply %d, %e")
-          REDUCE("u", "a", "add") SPREAD("ts", "t") SPREAD("us", "u") OP("b", "divide %d, %ts")
-              OP("c", "subtract %b, %us") OP("g", "multiply %c, %e") "return %g : " M "\n}\n";
-  expect(GPU, gradient, 1, 3.0 * SIZE);
-}
-
-// The gradient of log_softmax: of an array that the kernel reads along with a softmax's rows the
-// sum is taken there, too, where it meets them. Another array is not read for its sum alone.
-static void sums_meet_rows(void **state) {
-  (void)state;
-#define GRADIENT(summed)                                                                 \
-  "func.func @main(%x: " M ", %d: " M ", %o: " M ") -> " M                               \
-  " {\n" SOFTMAX OP("n", "negate %" summed)                                              \
-      REDUCE("u", "n", "add") "%v = stablehlo.divide %u, %t : " V "\n" SPREAD("vs", "v") \
-          OP("a", "multiply %vs, %e") OP("g", "add %d, %a") "return %g : " M "\n}\n"
-  expect(GPU, GRADIENT("d"), 1, 3.0 * SIZE);
-  expect(GPU, GRADIENT("o"), 2, 4.0 * SIZE + 2 * ROWS * 4);
-#undef GRADIENT
-}
-
-// Of the gradient of a softmax, where the compiler counts cycles: exponentials that three kernels
-// want. Where 120 cycles and what is done around them are longer than the memory takes for what is
-// written and read (at 10 operations a byte), they are written, with the rows' maximum in their
-// kernel, and each sum reads them; at 40 a byte each kernel makes them, so that all is one.
-static void dear_work_is_written_where_memory_is_fast(void **state) {
-  (void)state;
-  enum { BALANCE = 0, LAUNCH = 1, EXPONENTIAL = 5, MEMBERS = 13 };
-  static const char gradient[] =
-      "func.func @main(%x: " M ", %d: " M ") -> " M " {\n" SOFTMAX SPREAD("ts", "t")
-          OP("b", "divide %d, %ts") OP("a", "multiply %b, %e") REDUCE("u", "a", "add")
-              SPREAD("us", "u") OP("c", "subtract %b, %us")
-                  OP("g", "multiply %c, %e") "return %g : " M "\n}\n";
-  mp_chip_figures_t figures = figures_of(GPU);
-  figures.cluster_again.count = MEMBERS;
-  for (uint32_t i = 0; i < MEMBERS; ++i) figures.cluster_again.each[i] = 3;
-  figures.cluster_again.each[LAUNCH] = 0;
-  figures.cluster_again.each[EXPONENTIAL] = 120;
-  figures.cluster_again.each[BALANCE] = 40;
-  found_t f = find_with(&figures, gradient);
-  assert_int_equal(count_clusters(&f), 1);
-  find_end(&f);
-  figures.cluster_again.each[BALANCE] = 10;
-  f = find_with(&figures, gradient);
-  assert_int_equal(count_clusters(&f), 4);
-  assert_float_equal(sum_bytes(&f), (2.0 + 1 + 2 + 3) * SIZE + 5.0 * ROWS * 4, 1e-3);
-  find_end(&f);
-}
-
-// Rows of which elements come from anywhere are written before.
-static void what_is_looked_up_is_no_row(void **state) {
-  (void)state;
-  static const char text[] =
-      "func.func @main(%t: tensor<4096x1024xf32>, %i: tensor<256x1xi32>) -> " M " {\n" ZERO
-      "%x = \"stablehlo.gather\"(%t, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = "
-      "[1], "
-      "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, "
-      "indices_are_sorted = false, slice_sizes = array<i64: 1, 1024>}> : (tensor<4096x1024xf32>, "
-      "tensor<256x1xi32>) -> " M "\n" REDUCE("1", "x", "add") SPREAD("2", "1")
-          OP("3", "subtract %x, %2") "return %3 : " M "\n}\n";
-  expect(GPU, text, 2, 4.0 * SIZE + ROWS * 4);
-}
-
-#define GRID  "tensor<256x1024xf32>"
-#define INNER "tensor<254x1024xf32>"
-#define PART(r, from, to)                                                                 \
-  "%" r " = \"stablehlo.slice\"(%x) <{start_indices = array<i64: " from                   \
-  ", 0>, limit_indices = array<i64: " to ", 1024>, strides = array<i64: 1, 1>}> : (" GRID \
-  ") -> " INNER "\n"
-
-// What is made of neighbours is not written over them: they are read before.
-// A vector by a small matrix is a sum that computes what it reads; by a large one it is the
-// library's, which wants that in memory.
-static void vectors_by_small_matrices_are_sums(void **state) {
-  (void)state;
-#define VECTOR(k, n)                                                                    \
-  "func.func @main(%x: tensor<" k "xf32>, %w: tensor<" k "x" n "xf32>) -> tensor<" n    \
-  "xf32> {\n%0 = stablehlo.negate %w : tensor<" k "x" n                                 \
-  "xf32>\n%1 = stablehlo.dot_general %x, %0, contracting_dims = [0] x [0] : (tensor<" k \
-  "xf32>, "                                                                             \
-  "tensor<" k "x" n "xf32>) -> tensor<" n "xf32>\nreturn %1 : tensor<" n "xf32>\n}\n"
-  expect(GPU, VECTOR("1024", "512"), 1, 4.0 * (1024 * 512 + 1024 + 512));
-  expect(GPU, VECTOR("4096", "4096"), 2, 4.0 * (3 * 4096.0 * 4096 + 2 * 4096));
-}
-
-// Pages of a cache: scores are summed up along what lies side by side, as it is found. Values are
-// not, and are written before.
-static void what_is_found_is_turned_for_a_sum(void **state) {
-  (void)state;
-  enum { PAGES = 4 * 256 * 128 * 4, SCORES_SIZE = 4 * 256 * 4, HEAD = 4 * 128 * 4 };
-#define FOUND(vector, summed, result)                                                              \
-  "func.func @main(%p: " vector ", %t: tensor<65536x128xf32>, %i: tensor<4x256x1xi32>) -> " result \
-  " {\n%0 = \"stablehlo.gather\"(%t, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = "   \
-  "[2], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2>, slice_sizes = "  \
-  "array<i64: 1, 128>}> : (tensor<65536x128xf32>, tensor<4x256x1xi32>) -> tensor<4x256x128xf32>"   \
-  "\n%1 = stablehlo.dot_general %p, %0, batching_dims = [0] x [0], contracting_dims = [1] x "      \
-  "[" summed "] : (" vector ", tensor<4x256x128xf32>) -> " result "\nreturn %1 : " result "\n}\n"
-  expect(GPU, FOUND("tensor<4x128xf32>", "2", "tensor<4x256xf32>"), 1,
-         1.0 * PAGES + 2 * SCORES_SIZE + HEAD);
-  expect(GPU, FOUND("tensor<4x256xf32>", "1", "tensor<4x128xf32>"), 2,
-         3.0 * PAGES + 2 * SCORES_SIZE + HEAD);
-#undef FOUND
-  // A bag of eight words.
-  static const char bag[] =
-      "func.func @main(%p: tensor<128x8xf32>, %t: tensor<4096x128xf32>, %i: tensor<128x8x1xi32>) "
-      "-> "
-      "tensor<128x128xf32> {\n%0 = \"stablehlo.gather\"(%t, %i) <{dimension_numbers = "
-      "#stablehlo.gather<offset_dims = [2], collapsed_slice_dims = [0], start_index_map = [0], "
-      "index_vector_dim = 2>, slice_sizes = array<i64: 1, 128>}> : (tensor<4096x128xf32>, "
-      "tensor<128x8x1xi32>) -> tensor<128x8x128xf32>\n%1 = stablehlo.dot_general %p, %0, "
-      "batching_dims = [0] x [0], contracting_dims = [1] x [1] : (tensor<128x8xf32>, "
-      "tensor<128x8x128xf32>) -> tensor<128x128xf32>\nreturn %1 : tensor<128x128xf32>\n}\n";
-  expect(GPU, bag, 1, (128.0 * 8 * 128 + 128 * 8 * 2 + 128 * 128) * 4);
-}
-
-// What a maximum of rows comes back to is written for the kernel that adds up columns, and made
-// once more by the one that goes on with the rows.
-static void others_get_sums_of_rows(void **state) {
-  (void)state;
-  enum { COUNT = 1024 * 256 };
-  static const char text[] =
-      "func.func @main(%x: tensor<1024x256xbf16>) -> (tensor<1024xf32>, tensor<256xf32>) {\n"
-      "%l = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
-      "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
-      "%w = stablehlo.convert %x : (tensor<1024x256xbf16>) -> tensor<1024x256xf32>\n"
-      "%0 = stablehlo.reduce(%w init: %l) applies stablehlo.maximum across dimensions = [1] : "
-      "(tensor<1024x256xf32>, tensor<f32>) -> tensor<1024xf32>\n"
-      "%1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<1024xf32>) -> "
-      "tensor<1024x256xf32>\n%2 = stablehlo.subtract %w, %1 : tensor<1024x256xf32>\n"
-      "%4 = stablehlo.reduce(%2 init: %z) applies stablehlo.add across dimensions = [0] : "
-      "(tensor<1024x256xf32>, tensor<f32>) -> tensor<256xf32>\n"
-      "%3 = stablehlo.exponential %2 : tensor<1024x256xf32>\n"
-      "%5 = stablehlo.reduce(%3 init: %z) applies stablehlo.add across dimensions = [1] : "
-      "(tensor<1024x256xf32>, tensor<f32>) -> tensor<1024xf32>\n"
-      "return %5, %4 : tensor<1024xf32>, tensor<256xf32>\n}\n";
-  expect(GPU, text, 3, (2 + 4 + 4 + 2) * 1.0 * COUNT + 1024 * 4 + 256 * 4);
-}
-
-// What adds up columns makes nothing that rows have to be at hand for: a softmax is written before,
-// but a norm's rows, whose sum comes back to something else than was summed up, are made there.
-static void columns_are_summed_of_written_rows(void **state) {
-  (void)state;
-#define COLUMNS(value)                                                                             \
-  "%r = stablehlo.reduce(%" value " init: %z) applies stablehlo.add across dimensions = [0] : (" M \
-  ", tensor<f32>) -> tensor<1024xf32>\nreturn %r : tensor<1024xf32>\n}\n"
-  expect(GPU,
-         "func.func @main(%x: " M ") -> tensor<1024xf32> {\n" SOFTMAX SPREAD("ts", "t")
-             OP("p", "divide %e, %ts") COLUMNS("p"),
-         2, 3.0 * SIZE + 1024 * 4);
-  expect(GPU,
-         "func.func @main(%x: " M ", %d: " M
-         ") -> tensor<1024xf32> {\n" ZERO OP("a", "multiply %x, %d") REDUCE("s", "a", "add")
-             SPREAD("ss", "s") OP("p", "multiply %x, %ss") COLUMNS("p"),
-         2, 3.0 * SIZE + 2 * ROWS * 4 + 1024 * 4);
-  // What main returns is written by the kernel with the rows, after all that is done with them.
-  expect(GPU,
-         "func.func @main(%x: " M ", %g: " M ") -> (" M ", tensor<1024xf32>) {\n" SOFTMAX
-             SPREAD("ts", "t") OP("p", "divide %e, %ts") OP("q", "multiply %p, %g")
-         "%r = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [0] : (" M
-         ", tensor<f32>) -> tensor<1024xf32>\nreturn %q, %r : " M ", tensor<1024xf32>\n}\n",
-         2, 4.0 * SIZE + 1024 * 4);
-#undef COLUMNS
-}
-
-// Rows are kept by a kernel that writes them whole, and copied to their place then.
-static void rows_are_written_before_an_update(void **state) {
-  (void)state;
-  enum { BYTES = 1024 * 256 * 4 };
-  static const char text[] =
-      "func.func @main(%x: tensor<1024x256xf32>, %s: tensor<4096x256xf32>, %i: tensor<i32>) -> "
-      "tensor<4096x256xf32> {\n%c0 = stablehlo.constant dense<0> : tensor<i32>\n"
-      "%l = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
-      "%0 = stablehlo.reduce(%x init: %l) applies stablehlo.maximum across dimensions = [1] : "
-      "(tensor<1024x256xf32>, tensor<f32>) -> tensor<1024xf32>\n"
-      "%1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<1024xf32>) -> "
-      "tensor<1024x256xf32>\n%2 = stablehlo.subtract %x, %1 : tensor<1024x256xf32>\n"
-      "%3 = stablehlo.exponential %2 : tensor<1024x256xf32>\n"
-      "%4 = stablehlo.dynamic_update_slice %s, %3, %i, %c0 : (tensor<4096x256xf32>, "
-      "tensor<1024x256xf32>, tensor<i32>, tensor<i32>) -> tensor<4096x256xf32>\n"
-      "return %4 : tensor<4096x256xf32>\n}\n";
-  expect(GPU, text, 2, 4.0 * BYTES + 4);
-}
-
-// What is summed up cumulatively is made before, if it is dear or made of several arrays.
-static void cumulative_ops_read_what_is_dear(void **state) {
-  (void)state;
-  enum { BYTES = 64 * 1024 * 4 };
-#define CUMULATIVE(op)                                                                 \
-  "func.func @main(%x: tensor<64x1024xf32>) -> tensor<64x1024xf32> {\n"                \
-  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n%0 = stablehlo." op               \
-  " %x : tensor<64x1024xf32>\n%1 = \"stablehlo.reduce_window\"(%0, %z) ({\n"           \
-  "^bb0(%a: tensor<f32>, %b: tensor<f32>):\n%s = stablehlo.add %a, %b : tensor<f32>\n" \
-  "stablehlo.return %s : tensor<f32>\n}) {window_dimensions = array<i64: 1, 1024>, "   \
-  "padding = dense<[[0, 0], [1023, 0]]> : tensor<2x2xi64>} : "                         \
-  "(tensor<64x1024xf32>, tensor<f32>) -> tensor<64x1024xf32>\nreturn %1 : "            \
-  "tensor<64x1024xf32>\n}\n"
-  expect(GPU, CUMULATIVE("negate"), 1, 2.0 * BYTES);
-  expect(GPU, CUMULATIVE("exponential"), 2, 4.0 * BYTES);
-}
-
-static void neighbours_are_read_before_an_update(void **state) {
-  (void)state;
-  enum { INNER_BYTES = 254 * 1024 * 4 };
-  static const char text[] = "func.func @main(%x: " GRID ") -> " GRID " {\n" PART("a", "0", "254")
-      PART("b", "2", "256") "%c = stablehlo.add %a, %b : " INNER
-                            "\n%0 = stablehlo.constant dense<0> : tensor<i32>\n"
-                            "%1 = stablehlo.constant dense<1> : tensor<i32>\n"
-                            "%r = stablehlo.dynamic_update_slice %x, %c, %1, %0 : (" GRID ", " INNER
-                            ", tensor<i32>, tensor<i32>) -> " GRID "\nreturn %r : " GRID "\n}\n";
-  expect(GPU, text, 2, SIZE + 3.0 * INNER_BYTES);
-}
-
-// The variance of rows, which two kernels go through again: where cycles are cheap beside bytes
-// each makes it, where they are dear it is written by one more.
-static void sums_are_made_again_where_work_is_cheap(void **state) {
-  (void)state;
-  enum { BALANCE = 0, LAUNCH = 1, MEMBERS = 13 };
-  static const char text[] =
-      "func.func @main(%x: " M ", %d: " M ") -> (" M ", tensor<1024xf32>) {\n" ZERO
-          REDUCE("m", "x", "add") SPREAD("ms", "m") OP("c", "subtract %x, %ms")
-              OP("q", "multiply %c, %c") REDUCE("v", "q", "add") SPREAD("vs", "v")
-                  OP("p", "multiply %c, %vs") OP("a", "multiply %p, %d")
-      "%r = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [0] : (" M
-      ", tensor<f32>) -> tensor<1024xf32>\n" OP("b", "multiply %d, %vs")
-          REDUCE("u", "b", "add") SPREAD("us", "u") OP("g", "subtract %b, %us")
-      "return %g, %r : " M ", tensor<1024xf32>\n}\n";
-  mp_chip_figures_t figures = figures_of(GPU);
-  figures.cluster_again.count = MEMBERS;
-  for (uint32_t i = 0; i < MEMBERS; ++i) figures.cluster_again.each[i] = 3;
-  figures.cluster_again.each[LAUNCH] = 0;
-  figures.cluster_again.each[BALANCE] = 40;
-  found_t f = find_with(&figures, text);
-  const uint32_t made_again = count_clusters(&f);
-  find_end(&f);
-  figures.cluster_again.each[BALANCE] = 1;
-  f = find_with(&figures, text);
-  assert_int_equal(count_clusters(&f), made_again + 1);
-  find_end(&f);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sums_are_made_again_where_work_is_cheap),
-      cmocka_unit_test(a_table_is_cut_and_no_softmax),
-      cmocka_unit_test(sums_follow_rows),
-      cmocka_unit_test(sums_meet_rows),
-      cmocka_unit_test(what_is_looked_up_is_no_row),
-      cmocka_unit_test(neighbours_are_read_before_an_update),
-      cmocka_unit_test(what_is_found_is_turned_for_a_sum),
-      cmocka_unit_test(others_get_sums_of_rows),
-      cmocka_unit_test(columns_are_summed_of_written_rows),
-      cmocka_unit_test(rows_are_written_before_an_update),
-      cmocka_unit_test(cumulative_ops_read_what_is_dear),
-      cmocka_unit_test(vectors_by_small_matrices_are_sums),
       cmocka_unit_test(a_concatenation_reads_what_was_written),
       cmocka_unit_test(narrowed_parts_stay_in_scratch_memory),
       cmocka_unit_test(what_is_cut_is_written),
@@ -1127,15 +738,14 @@ int main(void) {
       cmocka_unit_test(a_product_keeps_its_short_rows),
       cmocka_unit_test(rows_of_a_product_may_be_widened),
       cmocka_unit_test(small_products_are_chained),
-      cmocka_unit_test(dear_work_is_written_where_memory_is_fast),
       cmocka_unit_test(a_widened_softmax_is_three_kernels),
       cmocka_unit_test(rows_are_kept_where_sums_come_back),
       cmocka_unit_test(a_reversal_is_a_kernel),
       cmocka_unit_test(what_is_dear_is_not_broadcast),
       cmocka_unit_test(a_product_takes_what_is_around_it),
       cmocka_unit_test(a_table_is_widened_after_the_lookup),
-      cmocka_unit_test(what_is_put_together_is_turned_before_a_product),
       cmocka_unit_test(libraries_add_and_do_not_gate),
+      cmocka_unit_test(what_is_put_together_is_turned_before_a_product),
       cmocka_unit_test(updates_of_a_weight_are_one_kernel),
       cmocka_unit_test(arrays_lie_in_tiles),
       cmocka_unit_test(what_is_updated_lies_in_memory),
