@@ -20,9 +20,13 @@ static mp_status_t pjrt_sharding_list_one(mp_arena_t *arena, const mp_boxes_t *b
   *out_bytes = "";
   *out_size = 0;
   if (boxes == NULL) return NULL;
+  // What it takes to find the tiles, 32 bytes for each device, goes at once.
+  mp_arena_t *scratch = NULL;
+  MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
   mp_strbuf_t bytes;
   mp_strbuf_init(&bytes);
-  mp_status_t status = mp_pjrt_sharding_write(arena, boxes, false, spell_out, &bytes);
+  mp_status_t status = mp_pjrt_sharding_write(scratch, boxes, false, spell_out, &bytes);
+  mp_arena_release(scratch);
   if (status == NULL) status = mp_strbuf_status(&bytes);
   if (status == NULL) {
     *out_bytes = mp_arena_strndup(arena, mp_strbuf_text(&bytes), bytes.size);
