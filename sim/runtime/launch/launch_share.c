@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "sim/base/alloc.h"
 #include "sim/plan/program_blame.h"
 #include "sim/runtime/order/launch_order.h"
 #include "sim/runtime/order/side_stream.h"
@@ -77,6 +78,20 @@ static mp_status_t launch_share_take_arguments(mp_launch_state_t *l, mp_launch_s
     // It is NULL only for an error buffer, whose failure keeps the run from starting.
     share->run->params[p] = argument->storage == NULL ? NULL : argument->storage->data;
   }
+  return NULL;
+}
+
+// Makes room for what the run will hold, as committing cannot fail.
+static mp_status_t launch_share_make_holds(const mp_launch_state_t *l, mp_launch_share_t *share) {
+  const mp_program_t *program = l->executable->program;
+  size_t count = share->is_beside ? program->num_params + program->num_results : 0;
+  for (uint32_t p = 0; p < program->num_params && !share->is_beside; ++p) {
+    const mp_storage_t *storage = share->arguments[p].storage;
+    count += storage != NULL && mp_storage_is_adopted(storage);
+  }
+  if (count == 0) return NULL;
+  share->run->holds = mp_calloc(count, sizeof(*share->run->holds));
+  MP_RETURN_IF_NULL(share->run->holds);
   return NULL;
 }
 
@@ -189,6 +204,7 @@ mp_status_t mp_launch_share_prepare(mp_launch_state_t *l, mp_launch_share_t *sha
   }
   MP_RETURN_IF_ERROR(launch_share_find_session(l, share));
   MP_RETURN_IF_ERROR(launch_share_take_arguments(l, share));
+  MP_RETURN_IF_ERROR(launch_share_make_holds(l, share));
   MP_RETURN_IF_ERROR(launch_share_take_arena(l, share));
   return launch_share_make_results(l, share);
 }

@@ -21,13 +21,18 @@ static size_t run_pad(size_t bytes) {
   return (bytes + 15) & ~(size_t)15;
 }
 
+static size_t run_num_donatable(const mp_program_t *program) {
+  size_t count = 0;
+  for (uint32_t p = 0; p < program->num_params; ++p) count += program->params[p].alias != -1;
+  return count;
+}
+
 mp_status_t mp_run_create(mp_executable_t *executable, uint32_t logical, mp_run_t **out_run) {
   const mp_program_t *program = executable->program;
   size_t sizes[] = {
       run_pad(program->num_params * sizeof(void *)),
       run_pad(program->num_results * sizeof(void *)),
-      run_pad(program->num_params * sizeof(mp_prologue_copy_t)),
-      run_pad((program->num_params + program->num_results) * sizeof(mp_storage_t *)),
+      run_pad(run_num_donatable(program) * sizeof(mp_prologue_copy_t)),
       run_pad(executable->max_operands * sizeof(void *)),
       run_pad(executable->max_results * sizeof(void *)),
       run_pad(executable->max_edges * sizeof(uint64_t)),
@@ -39,8 +44,7 @@ mp_status_t mp_run_create(mp_executable_t *executable, uint32_t logical, mp_run_
   memset(run, 0, sizeof(*run));
   char *cursor = (char *)run + run_pad(sizeof(mp_run_t));
   void **arrays[] = {(void **)&run->params, (void **)&run->results, (void **)&run->copies,
-                     (void **)&run->holds,  (void **)&run->inputs,  (void **)&run->outputs,
-                     (void **)&run->edges};
+                     (void **)&run->inputs, (void **)&run->outputs, (void **)&run->edges};
   for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
     *arrays[i] = cursor;
     cursor += sizes[i];
@@ -93,6 +97,7 @@ void mp_run_release(mp_run_t *run) {
   mp_foreign_context_release(run->context);
   mp_shape_run_release(run->shape_run);
   mp_free(run->flips);
+  mp_free(run->holds);
   mp_executable_t *executable = run->executable;
   mp_free(run);
   mp_executable_release(executable);

@@ -59,9 +59,10 @@ struct mp_run_s {
   const void **params;  // [num_params]
   void **results;       // [num_results]
   uint32_t num_copies, num_holds;
-  mp_prologue_copy_t *copies;  // [num_copies], room for num_params
-  // [num_holds], room for num_params + num_results: what stream order does not protect, which is
-  // adopted inputs, or all inputs and results of a run beside the stream (order/side_stream.h).
+  mp_prologue_copy_t *copies;  // [num_copies], room for the parameters that may be donated
+  // [num_holds], owned, with the room that the launch has made: what stream order does not protect,
+  // which is adopted inputs, or all inputs and results of a run beside the stream
+  // (order/side_stream.h). NULL: nothing.
   mp_storage_t **holds;
   mp_span_t *own_arena;  // what `arena` points into, for a run beside the stream; else NULL
 
