@@ -46,8 +46,10 @@ mp_status_t mp_buffer_create_labelled(mp_memory_t *memory, mp_origin_t origin, m
   MP_RETURN_IF_ERROR(mp_buffer_form_bytes_of(dtype, dims, rank, &bytes));
   mp_label_t label = mp_label_make(origin, dtype, dims, rank, NULL, 0);
   mp_storage_t *storage;
-  MP_RETURN_IF_ERROR(
-      mp_storage_create(memory, bytes, mp_device_completed(memory->device), &label, &storage));
+  const uint64_t after = mp_device_completed(memory->device);
+  MP_RETURN_IF_ERROR(origin == MP_ORIGIN_COPY
+                         ? mp_storage_create_copy(memory, bytes, after, &label, &storage)
+                         : mp_storage_create(memory, bytes, after, &label, &storage));
   mp_event_t *definition = NULL;
   mp_status_t status = mp_event_create(&definition);
   if (status != NULL) {

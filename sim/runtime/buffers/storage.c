@@ -116,11 +116,30 @@ mp_status_t mp_storage_create_result(mp_memory_t *memory, uint64_t bytes, uint64
   return NULL;
 }
 
-mp_status_t mp_storage_create(mp_memory_t *memory, uint64_t bytes, uint64_t after,
-                              const mp_label_t *label, mp_storage_t **out_storage) {
+mp_status_t mp_storage_create_copy(mp_memory_t *memory, uint64_t bytes, uint64_t after,
+                                   const mp_label_t *label, mp_storage_t **out_storage) {
   mp_storage_t *storage = NULL;
   MP_RETURN_IF_ERROR(storage_make_single(memory, bytes, label, &storage));
   MP_RETURN_IF_ERROR(storage_allocate(storage, after));
+  *out_storage = storage;
+  return NULL;
+}
+
+mp_status_t mp_values_copy(mp_values_t *values, const mp_values_t *source, uint64_t bytes) {
+  MP_ASSERT(source->are_there && values->contents == NULL);
+  values->contents = mp_contents_retain(source->contents);
+  if (values->contents == NULL) {
+    MP_RETURN_IF_ERROR(mp_contents_create(bytes, &values->contents));
+    if (bytes != 0) memcpy(values->contents->data, source->data, bytes);
+  }
+  values->data = values->contents->data;
+  return NULL;
+}
+
+mp_status_t mp_storage_create(mp_memory_t *memory, uint64_t bytes, uint64_t after,
+                              const mp_label_t *label, mp_storage_t **out_storage) {
+  mp_storage_t *storage = NULL;
+  MP_RETURN_IF_ERROR(mp_storage_create_copy(memory, bytes, after, label, &storage));
   mp_values_t *values = storage->values;
   if (values != NULL && bytes <= MP_SMALL_BYTES) {
     mp_status_t status = mp_contents_create(bytes, &values->contents);

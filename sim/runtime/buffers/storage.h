@@ -84,6 +84,15 @@ MP_NODISCARD mp_status_t mp_storage_create(mp_memory_t *memory, uint64_t bytes, 
 MP_NODISCARD mp_status_t mp_storage_create_result(mp_memory_t *memory, uint64_t bytes,
                                                   uint64_t after, mp_label_t *label,
                                                   mp_storage_t **out_storage);
+// The same for a copy of another storage: where programs run for their shapes alone, it gets bytes
+// only if the other one has some by then, and those that are equal are shared.
+MP_NODISCARD mp_status_t mp_storage_create_copy(mp_memory_t *memory, uint64_t bytes, uint64_t after,
+                                                const mp_label_t *label,
+                                                mp_storage_t **out_storage);
+// Gives the values of such a copy the bytes of those that it is made of, which are there: its own,
+// where these are lent. RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_values_copy(mp_values_t *values, const mp_values_t *source,
+                                        uint64_t bytes);
 // Where the bytes at `data`, an address in storage->data, are once the array is defined: there, or
 // in the contents.
 void *mp_storage_find(const mp_storage_t *storage, const void *data);

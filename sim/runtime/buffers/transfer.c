@@ -105,6 +105,13 @@ static bool transfer_end_without_values(transfer_t *transfer) {
   const mp_storage_t *source = transfer->source, *target = transfer->target;
   const bool is_small = target == NULL || target->bytes <= MP_SMALL_BYTES;
   const bool has_values = is_small && (source == NULL || source->values->are_there);
+  // A copy gets them here, but one whose address is known already (mp_buffer_promise).
+  if (has_values && source != NULL && target != NULL && target->values->data == NULL) {
+    mp_status_t status = mp_values_copy(target->values, source->values, transfer->bytes);
+    target->values->are_there = status == NULL;
+    transfer_finish(&transfer->job, status);
+    return true;
+  }
   if (target != NULL) target->values->are_there = has_values;
   if (has_values && source != NULL) transfer->from = mp_storage_find(source, transfer->from);
   if (has_values && target != NULL) transfer->to = mp_storage_find(target, transfer->to);
