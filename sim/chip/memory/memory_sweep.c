@@ -224,15 +224,24 @@ static void memory_sweep_of_host(mp_memory_values_t *all, const mp_op_t *op) {
 
 // ---- loops ----
 
-// The value that a block ends with at `i`, if that is its own: made in it, and no other result.
-static const mp_value_t *memory_sweep_own_end(const mp_block_t *block, uint32_t i) {
+// Notes of what a block has made where it ends with that. A program may have 65,536 results, one
+// for each device, so that they are gone through once.
+static void memory_sweep_list_ends(mp_memory_values_t *all, const mp_block_t *block) {
   const mp_op_t *terminator = mp_block_terminator(block);
-  const mp_value_t *end = mp_cluster_root(terminator->operands[i]);
-  if (end->op == NULL || end->op->parent != block || end->op->code == MP_OP_CONSTANT) return NULL;
-  for (uint32_t j = 0; j < i; ++j) {
-    if (mp_cluster_root(terminator->operands[j]) == end) return NULL;
+  for (uint32_t i = terminator->num_operands; i-- > 0;) {
+    const mp_value_t *end = mp_cluster_root(terminator->operands[i]);
+    if (end->op != NULL && end->op->parent == block) all->values[end->id].end = i;
   }
-  return end;
+}
+
+// The value that a block ends with at `i`, if that is its own: made in it, and no other result.
+static const mp_value_t *memory_sweep_own_end(mp_memory_values_t *all, const mp_block_t *block,
+                                              uint32_t i) {
+  const mp_value_t *end = mp_cluster_root(mp_block_terminator(block)->operands[i]);
+  if (end->op == NULL || end->op->parent != block || end->op->code == MP_OP_CONSTANT) return NULL;
+  const mp_memory_value_t *value = &all->values[end->id];
+  if (value->end == MP_MEMORY_NOBODY) memory_sweep_list_ends(all, block);
+  return value->end == i ? end : NULL;
 }
 
 static void memory_sweep_read_ends(mp_memory_values_t *all, const mp_block_t *block) {
@@ -261,7 +270,7 @@ static void memory_sweep_carry(mp_memory_values_t *all, const mp_value_t *arg,
 static void memory_sweep_join_rounds(mp_memory_values_t *all, const mp_op_t *loop, uint32_t i) {
   const mp_value_t *arg = &loop->regions[1]->args[i];
   const bool is_same = mp_cluster_root(mp_block_terminator(loop->regions[1])->operands[i]) == arg;
-  const mp_value_t *next = is_same ? NULL : memory_sweep_own_end(loop->regions[1], i);
+  const mp_value_t *next = is_same ? NULL : memory_sweep_own_end(all, loop->regions[1], i);
   if (next != NULL) memory_sweep_carry(all, arg, next);
   mp_memory_unite(all, arg, &loop->regions[0]->args[i]);
   mp_memory_unite(all, arg, &loop->results[i]);
@@ -297,7 +306,7 @@ static void memory_sweep_region(mp_memory_values_t *all, const mp_op_t *op, uint
   for (uint32_t i = 0; i < op->num_results; ++i) {
     if (!mp_memory_is_live(mp_memory_place_of(all, &op->results[i]))) continue;
     mp_memory_read(all, terminator, terminator->operands[i], terminator->id, MP_MEMORY_NOBODY);
-    const mp_value_t *end = memory_sweep_own_end(block, i);
+    const mp_value_t *end = memory_sweep_own_end(all, block, i);
     if (end != NULL) mp_memory_unite(all, &op->results[i], end);
   }
   memory_sweep_block(all, block);
@@ -350,7 +359,7 @@ static void memory_sweep_results(mp_memory_values_t *all) {
   const mp_op_t *terminator = mp_block_terminator(body);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     mp_memory_read(all, terminator, terminator->operands[i], terminator->id, MP_MEMORY_NOBODY);
-    if (memory_sweep_own_end(body, i) == NULL) continue;
+    if (memory_sweep_own_end(all, body, i) == NULL) continue;
     mp_memory_value_t *place = mp_memory_place_of(all, terminator->operands[i]);
     if (place->kind != MP_MEMORY_TEMPORARY) continue;
     place->kind = MP_MEMORY_RESULT;

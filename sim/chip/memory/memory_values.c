@@ -35,6 +35,7 @@ static void memory_values_enter(mp_memory_values_t *all, const mp_chip_figures_t
                                                .first = UINT32_MAX,
                                                .heir = MP_MEMORY_NOBODY,
                                                .taken_by = MP_CLUSTER_NONE,
+                                               .end = MP_MEMORY_NOBODY,
                                                .made_by = MP_CLUSTER_NONE,
                                                .kind = kind,
                                                .bytes = mp_memory_bytes(figures, value->type)};

@@ -25,6 +25,7 @@ typedef struct {
   uint32_t taken_by;  // the cluster that was last found to take its elements itself,
   bool is_along;      // and whether it only does so where it makes those of its results
   uint32_t made_by;   // the cluster that was last found to make it
+  uint32_t end;       // of one that its block ends with: at which operand of the end first
   uint32_t result;    // RESULT: which one of main
   uint64_t copied;    // bytes of a copy in another order of dimensions; 0: none
   uint32_t copied_at;
