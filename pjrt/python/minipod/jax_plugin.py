@@ -118,11 +118,16 @@ def _make_client(make):
   guard.teach("the platform's name", names.show_client, client)
   if clock.is_wanted():
     guard.teach("the pod's clock", clock.follow)
+    guard.teach("how many hosts a process is", _share_lock, client)
     guard.teach("that a launch takes none of the pod's time", launches.stop_clock)
   if launches.is_for_shapes():
     guard.teach("to forget what was donated", launches.forget_donated)
   guard.teach("the order of a TPU's meshes", meshes.order_meshes_of_client, client)
   return client
+
+
+def _share_lock(client) -> None:
+  clock.share_lock(len({device.host_index for device in client.local_devices()}))
 
 
 def _see_topology(topology) -> None:

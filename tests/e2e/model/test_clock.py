@@ -170,6 +170,17 @@ def test_what_is_slower_here_than_on_the_pod():
   assert out == "good\n"
 
 
+def test_turns_with_pythons_lock_are_shorter_by_the_hosts_that_a_process_is():
+  out = run("""
+      import sys
+      print(round(sys.getswitchinterval() * 1e6))
+      import jax.extend.backend
+      jax.extend.backend.clear_backends()
+      print(round(sys.getswitchinterval() * 1e6))
+      """, prelude=scenario.PRELUDE + "jax.devices()\n", MINIPOD_TOPOLOGY="v5e:8x8")
+  assert out.split() == [str(5000 * 4 // 64), "5000"], out
+
+
 def test_launches_on_many_devices_take_no_time():
   """Of 256 devices JAX has an object for each shard to make and to give back: seconds, on a busy machine."""
   out = run("""
