@@ -8,14 +8,16 @@
 mp_status_t mp_emit_moves(mp_emitter_t *emitter, const mp_op_t *op, mp_emit_move_t *moves,
                           uint32_t count, uint32_t start, uint32_t end) {
   for (uint32_t i = 0; i < count; ++i) {
-    // A move whose source and target are the same slot writes nothing.
+    // A move whose source and target are the same slot writes nothing. A program may end with
+    // 65,536 of these, which are not looked at one for each other one.
+    if (mp_emit_same_slot(moves[i].from, moves[i].to)) continue;
     bool is_target = false;
     for (uint32_t j = 0; j < count && !is_target; ++j) {
       is_target = j != i && moves[i].from.kind != MP_SLOT_NONE &&
                   mp_emit_same_slot(moves[i].from, moves[j].to) &&
                   !mp_emit_same_slot(moves[j].from, moves[j].to);
     }
-    if (!is_target || mp_emit_same_slot(moves[i].from, moves[i].to)) continue;
+    if (!is_target) continue;
     mp_slot_t place;
     MP_RETURN_IF_ERROR(mp_emit_new_place(emitter, start, end, moves[i].type, &place));
     MP_RETURN_IF_ERROR(mp_emit_copy(emitter, op, moves[i].from, place, moves[i].type));
