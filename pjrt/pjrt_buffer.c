@@ -7,15 +7,16 @@
 mp_status_t mp_pjrt_buffer_wrap(PJRT_Client *client, mp_buffer_t *buffer,
                                 const PJRT_Layouts_MemoryLayout *layout, PJRT_Buffer **out_buffer) {
   if (layout != NULL && layout->is_row_major) layout = NULL;
-  size_t rank = layout == NULL ? 0 : layout->rank;
-  PJRT_Buffer *result = mp_malloc(sizeof(*result) + rank * sizeof(result->dims[0]));
+  const size_t more = layout == NULL ? 0 : 1 + layout->rank;
+  PJRT_Buffer *result = mp_malloc(sizeof(*result) + more * sizeof(result->order[0]));
   if (result == NULL) {
     mp_buffer_release(buffer);
     return mp_status_out_of_memory();
   }
   result->buffer = NULL;
   result->client = mp_pjrt_client_retain(client);
-  result->layout = layout;
+  result->is_row_major = layout == NULL;
+  if (layout != NULL) result->order[0].layout = layout;
   atomic_init(&result->external_references, 0);
   if (buffer != NULL) mp_pjrt_buffer_fill(result, buffer);
   *out_buffer = result;
@@ -24,16 +25,18 @@ mp_status_t mp_pjrt_buffer_wrap(PJRT_Client *client, mp_buffer_t *buffer,
 
 void mp_pjrt_buffer_fill(PJRT_Buffer *wrapper, mp_buffer_t *buffer) {
   wrapper->buffer = buffer;
-  if (wrapper->layout == NULL) return;
+  if (wrapper->is_row_major) return;
+  const PJRT_Layouts_MemoryLayout *layout = wrapper->order[0].layout;
   const mp_type_t *type = mp_buffer_type(buffer);
   for (uint32_t k = 0; k < type->rank; ++k) {
-    wrapper->dims[mp_layout_logical(wrapper->layout->minor_to_major, type->rank, k)] =
+    wrapper->order[1 + mp_layout_logical(layout->minor_to_major, type->rank, k)].dim =
         type->dims[k];
   }
 }
 
 const int64_t *mp_pjrt_buffer_dims(const PJRT_Buffer *buffer) {
-  return buffer->layout == NULL ? mp_buffer_type(buffer->buffer)->dims : buffer->dims;
+  if (buffer->is_row_major) return mp_buffer_type(buffer->buffer)->dims;
+  return &buffer->order[1].dim;
 }
 
 mp_status_t mp_pjrt_choose_memory(const char *function, PJRT_Memory *memory, PJRT_Device *device,
@@ -81,7 +84,7 @@ mp_status_t mp_PJRT_Buffer_DynamicDimensionIndices(PJRT_Buffer_DynamicDimensionI
 mp_status_t mp_PJRT_Buffer_GetMemoryLayout(PJRT_Buffer_GetMemoryLayout_Args *args) {
   MP_REQUIRE(args, buffer);
   size_t rank = mp_buffer_type(args->buffer->buffer)->rank;
-  const PJRT_Layouts_MemoryLayout *layout = args->buffer->layout;
+  const PJRT_Layouts_MemoryLayout *layout = mp_pjrt_buffer_layout(args->buffer);
   if (layout == NULL) {
     PJRT_Layouts_MemoryLayout *row_major = NULL;
     MP_RETURN_IF_ERROR(mp_pjrt_layout_row_major(rank, &row_major));
@@ -130,7 +133,7 @@ static mp_status_t pjrt_buffer_copy_to(PJRT_Buffer *buffer, mp_memory_t *memory,
                                        PJRT_Buffer **out_buffer) {
   mp_buffer_t *copy = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_copy_to_memory(buffer->buffer, memory, &copy));
-  return mp_pjrt_buffer_wrap(buffer->client, copy, buffer->layout, out_buffer);
+  return mp_pjrt_buffer_wrap(buffer->client, copy, mp_pjrt_buffer_layout(buffer), out_buffer);
 }
 
 mp_status_t mp_PJRT_Buffer_CopyToDevice(PJRT_Buffer_CopyToDevice_Args *args) {

@@ -44,10 +44,11 @@ static void pjrt_execute_free_arrays(arrays_t *arrays) {
 static mp_status_t pjrt_execute_check_layout(const PJRT_Executable *executable,
                                              const PJRT_Buffer *buffer, size_t index) {
   const PJRT_Layouts_MemoryLayout *wanted = executable->parameter_layouts[index];
-  if (buffer->layout == wanted || (buffer->layout == NULL && wanted->is_row_major)) return NULL;
+  const PJRT_Layouts_MemoryLayout *layout = mp_pjrt_buffer_layout(buffer);
+  if (layout == wanted || (layout == NULL && wanted->is_row_major)) return NULL;
   return mp_status_make(
       MP_INVALID_ARGUMENT, "Execute: argument %zu has the layout %s, '%s' wants %s", index,
-      buffer->layout == NULL ? "row-major" : buffer->layout->text, executable->name, wanted->text);
+      layout == NULL ? "row-major" : layout->text, executable->name, wanted->text);
 }
 
 static mp_status_t pjrt_execute_read_arguments(const PJRT_LoadedExecutable_Execute_Args *args,

@@ -163,7 +163,7 @@ mp_status_t mp_PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args *args) {
   MP_RETURN_IF_ERROR(mp_pjrt_layout_strides("PJRT_Buffer_ToHostBuffer", args->host_layout, dims,
                                             type->rank, mp_dtype_size(type->dtype), strides));
   MP_RETURN_IF_ERROR(pjrt_host_transfer_check_span(type, dims, strides, args->dst_size));
-  mp_pjrt_layout_to_memory(args->src->layout, strides, type->rank, in_memory);
+  mp_pjrt_layout_to_memory(mp_pjrt_buffer_layout(args->src), strides, type->rank, in_memory);
   pjrt_host_transfer_log("got from", buffer);
   mp_event_t *done = NULL;
   MP_RETURN_IF_ERROR(mp_buffer_to_host(buffer, args->dst, args->dst_size,

@@ -49,12 +49,13 @@ static mp_status_t pjrt_move_fulfill(PJRT_FulfillAliasBufferCallback *callback,
                                      const PJRT_Buffer *source) {
   mp_promise_t *promise = callback->promise;
   callback->promise = NULL;
-  if (callback->layout == source->layout) return mp_promise_keep(promise, source->buffer);
-  mp_status_t status =
-      mp_status_make(MP_INVALID_ARGUMENT,
-                     "PJRT_Client_FulfillAliasBuffer: the alias has the layout %s, the buffer %s",
-                     callback->layout == NULL ? "row-major" : callback->layout->text,
-                     source->layout == NULL ? "row-major" : source->layout->text);
+  if (callback->layout == mp_pjrt_buffer_layout(source))
+    return mp_promise_keep(promise, source->buffer);
+  mp_status_t status = mp_status_make(
+      MP_INVALID_ARGUMENT,
+      "PJRT_Client_FulfillAliasBuffer: the alias has the layout %s, the buffer %s",
+      callback->layout == NULL ? "row-major" : callback->layout->text,
+      mp_pjrt_buffer_layout(source) == NULL ? "row-major" : mp_pjrt_buffer_layout(source)->text);
   mp_promise_break(promise, mp_status_retain(status));
   return status;
 }
@@ -94,8 +95,8 @@ mp_status_t mp_PJRT_Buffer_DonateWithControlDependency(
   MP_REQUIRE(args, buffer);
   // The wrapper is made first: once the contents have moved, nothing may fail.
   PJRT_Buffer *wrapped = NULL;
-  MP_RETURN_IF_ERROR(
-      mp_pjrt_buffer_wrap(args->buffer->client, NULL, args->buffer->layout, &wrapped));
+  MP_RETURN_IF_ERROR(mp_pjrt_buffer_wrap(args->buffer->client, NULL,
+                                         mp_pjrt_buffer_layout(args->buffer), &wrapped));
   const mp_type_t *type = mp_buffer_type(args->buffer->buffer);
   mp_buffer_t *moved = NULL;
   mp_event_t *condition = NULL;

@@ -296,15 +296,24 @@ struct PJRT_LoadedExecutable {
 
 // ---- buffers (pjrt_buffer.c) ----
 
-// The runtime's buffer is row-major in the dimensions of memory; `dims` are those that the user
-// sees, in another order when the layout is not row-major.
+// The runtime's buffer is row-major in the dimensions of memory; the user sees them in another
+// order when the layout is not row-major. There may be millions, so this is no larger than it has
+// to be.
 struct PJRT_Buffer {
-  mp_buffer_t *buffer;                      // a reference
-  PJRT_Client *client;                      // retained
-  const PJRT_Layouts_MemoryLayout *layout;  // NULL: row-major, and `dims` is not used
-  atomic_int external_references;           // that the user has not given back
-  int64_t dims[];                           // [layout->rank]
+  mp_buffer_t *buffer;             // a reference
+  PJRT_Client *client;             // retained
+  atomic_int external_references;  // that the user has not given back
+  bool is_row_major;
+  // Of one that is not row-major: its layout, and behind it the dimensions that the user sees.
+  union {
+    const PJRT_Layouts_MemoryLayout *layout;
+    int64_t dim;
+  } order[];  // [1 + rank], or nothing
 };
+// NULL: row-major.
+static inline const PJRT_Layouts_MemoryLayout *mp_pjrt_buffer_layout(const PJRT_Buffer *buffer) {
+  return buffer->is_row_major ? NULL : buffer->order[0].layout;
+}
 // A handle for `buffer`, whose reference it takes, also on failure. `layout` NULL: row-major.
 // `buffer` may be NULL and follow later (mp_pjrt_buffer_fill); then `layout` must be for its rank.
 // RESOURCE_EXHAUSTED when memory is short.

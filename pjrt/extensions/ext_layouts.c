@@ -43,8 +43,8 @@ static PJRT_Error *ext_layouts_topology_default(
 
 static PJRT_Error *ext_layouts_buffer_layout(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args *args) {
   MP_EXTENSION_REQUIRE(args, buffer);
-  if (args->buffer->layout != NULL) {
-    args->layout = (PJRT_Layouts_MemoryLayout *)args->buffer->layout;
+  if (mp_pjrt_buffer_layout(args->buffer) != NULL) {
+    args->layout = (PJRT_Layouts_MemoryLayout *)mp_pjrt_buffer_layout(args->buffer);
     return NULL;
   }
   return mp_pjrt_error(
