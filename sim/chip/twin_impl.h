@@ -7,6 +7,7 @@
 #include "sim/chip/clusters/cluster.h"
 #include "sim/chip/cost/ring_cost.h"
 #include "sim/chip/twin.h"
+#include "sim/plan/plan.h"
 
 // The last use of a value, as the position of an op in the order of mp_block_walk.
 typedef struct {
@@ -50,6 +51,7 @@ typedef struct {
   MP_ARRAY(mp_twin_kernel_t) kernels;
   MP_ARRAY(mp_twin_step_t) steps;
   MP_ARRAY(mp_twin_collective_t) collectives;
+  mp_plan_groups_t groups;  // of these
   MP_ARRAY(mp_twin_copy_t) copies;
   MP_ARRAY(bool) slots;  // of copies: which are in use
   // [positions], in scratch: of ops whose results an item makes, its number in their block;

@@ -53,7 +53,7 @@ mp_status_t mp_twin_add_scalar(mp_twin_builder_t *b, const mp_op_t *op) {
 mp_status_t mp_twin_add_collective(mp_twin_builder_t *b, const mp_op_t *op, uint32_t *out_number) {
   const mp_collective_t *collective = NULL;
   *out_number = b->collectives.count;
-  MP_RETURN_IF_ERROR(mp_plan_lower_collective(b->arena, op, b->program->num_replicas,
+  MP_RETURN_IF_ERROR(mp_plan_lower_collective(b->arena, &b->groups, op, b->program->num_replicas,
                                               b->program->num_partitions, *out_number,
                                               &collective));
   const mp_twin_collective_t one = {

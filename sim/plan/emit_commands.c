@@ -109,9 +109,9 @@ static void emit_commands_keep_tensors(mp_cmd_t *command, const mp_op_t *op) {
 
 static mp_status_t emit_commands_collective(mp_emitter_t *emitter, mp_op_t *op, mp_cmd_t *command) {
   const mp_collective_t *collective = NULL;
-  MP_RETURN_IF_ERROR(mp_plan_lower_collective(emitter->arena, op, emitter->options->num_replicas,
-                                              emitter->options->num_partitions,
-                                              emitter->program->num_collectives++, &collective));
+  MP_RETURN_IF_ERROR(mp_plan_lower_collective(
+      emitter->arena, &emitter->groups, op, emitter->options->num_replicas,
+      emitter->options->num_partitions, emitter->program->num_collectives++, &collective));
   command->kind = op->code == MP_OP_SEND   ? MP_CMD_SEND
                   : op->code == MP_OP_RECV ? MP_CMD_RECV
                                            : MP_CMD_COLLECTIVE;

@@ -25,6 +25,7 @@ typedef struct {
   MP_ARRAY(mp_place_t) places;  // in scratch
   MP_ARRAY(mp_cmd_t) commands;  // in the program's arena
   MP_ARRAY(mp_program_constant_t) constants;  // there too
+  mp_plan_groups_t groups;                    // there too; of collectives
   MP_ARRAY(mp_foreign_call_t *) calls;        // there too; released when the planning fails
 } mp_emitter_t;
 

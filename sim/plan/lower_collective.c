@@ -15,6 +15,7 @@
 
 typedef struct {
   mp_arena_t *arena;
+  mp_plan_groups_t *known;
   const mp_op_t *op;
   uint32_t num_replicas, num_partitions;
   mp_collective_t *out;
@@ -49,6 +50,11 @@ static mp_status_t lower_collective_read_table(lowering_t *low, const mp_attr_t 
     return mp_op_error(low->op, MP_UNIMPLEMENTED, "this form of replica_groups is not supported");
   }
   const int64_t *dims = attr->u.dense.type->dims;
+  if (!attr->u.dense.splat && (uintptr_t)attr->u.dense.data % _Alignof(int64_t) == 0) {
+    const int64_t *where_it_is = (const int64_t *)(const void *)attr->u.dense.data;
+    *out = (id_table_t){where_it_is, dims[1] == 0 ? 0 : dims[0], dims[1]};
+    return NULL;
+  }
   int64_t *values = MP_ARENA_ARRAY(low->arena, int64_t, (size_t)(dims[0] * dims[1]));
   MP_RETURN_IF_NULL(values);
   for (int64_t i = 0; i < dims[0] * dims[1]; ++i) {
@@ -60,9 +66,22 @@ static mp_status_t lower_collective_read_table(lowering_t *low, const mp_attr_t 
 
 static mp_status_t lower_collective_make_groups(lowering_t *low, mp_group_mode_t mode,
                                                 const id_table_t *table) {
-  return mp_op_error_at(
+  const size_t bytes = (size_t)(table->rows * table->columns) * sizeof(*table->values);
+  for (uint32_t i = 0; i < low->known->count; ++i) {
+    const mp_plan_known_groups_t *known = &low->known->items[i];
+    if (known->mode != mode || known->rows != table->rows || known->columns != table->columns) {
+      continue;
+    }
+    if (bytes != 0 && memcmp(known->table, table->values, bytes) != 0) continue;
+    low->out->groups = known->groups;
+    return NULL;
+  }
+  MP_RETURN_IF_ERROR(mp_op_error_at(
       low->op, mp_groups_create(low->arena, mode, low->num_replicas, low->num_partitions,
-                                table->values, table->rows, table->columns, &low->out->groups));
+                                table->values, table->rows, table->columns, &low->out->groups)));
+  const mp_plan_known_groups_t made = {mode, table->values, table->rows, table->columns,
+                                       low->out->groups};
+  return MP_ARRAY_PUSH(low->arena, low->known, made);
 }
 
 // What the ids in the groups number. Channel and flag decide it for ops that have the flag
@@ -533,9 +552,9 @@ static mp_status_t lower_collective_by_kind(lowering_t *low, mp_collective_opera
   return mp_op_error(low->op, MP_INTERNAL, "no collective");
 }
 
-mp_status_t mp_plan_lower_collective(mp_arena_t *arena, const mp_op_t *op, uint32_t num_replicas,
-                                     uint32_t num_partitions, uint32_t ordinal,
-                                     const mp_collective_t **out_collective) {
+mp_status_t mp_plan_lower_collective(mp_arena_t *arena, mp_plan_groups_t *known, const mp_op_t *op,
+                                     uint32_t num_replicas, uint32_t num_partitions,
+                                     uint32_t ordinal, const mp_collective_t **out_collective) {
   mp_collective_t *collective = MP_ARENA_NEW(arena, mp_collective_t);
   MP_RETURN_IF_NULL(collective);
   mp_strbuf_t location;
@@ -550,7 +569,7 @@ mp_status_t mp_plan_lower_collective(mp_arena_t *arena, const mp_op_t *op, uint3
                                   .location = text,
                                   .channel_id = mp_op_int(op, MP_ATTR_CHANNEL_ID, 0),
                                   .ordinal = ordinal};
-  lowering_t low = {arena, op, num_replicas, num_partitions, collective};
+  lowering_t low = {arena, known, op, num_replicas, num_partitions, collective};
   mp_collective_operand_t *operands = NULL;
   MP_RETURN_IF_ERROR(lower_collective_describe_operands(&low, &operands));
   MP_RETURN_IF_ERROR(lower_collective_by_kind(&low, operands));

@@ -7,6 +7,7 @@
 #ifndef MINIPOD_SIM_PLAN_PLAN_H_
 #define MINIPOD_SIM_PLAN_PLAN_H_
 
+#include "sim/base/containers/array.h"
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 #include "sim/plan/program.h"
@@ -89,11 +90,22 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_liveness_compute(mp_module_t *module, mp_arena_t *scratch,
                                              mp_liveness_table_t *out_table);
 
+// Groups that the collectives of a program have, and the tables that they come from. Hundreds of
+// collectives have a handful of different ones, of 17 bytes for each device.
+typedef struct {
+  mp_group_mode_t mode;
+  const int64_t *table;  // [rows * columns] the op's
+  int64_t rows, columns;
+  const mp_groups_t *groups;
+} mp_plan_known_groups_t;
+typedef MP_ARRAY(mp_plan_known_groups_t) mp_plan_groups_t;
+
 // Makes the description of the collective that an op performs (collectives/), in `arena`. `ordinal`
-// is its number in the program. Groups with members that do not exist are INVALID_ARGUMENT.
-MP_NODISCARD mp_status_t mp_plan_lower_collective(mp_arena_t *arena, const mp_op_t *op,
-                                                  uint32_t num_replicas, uint32_t num_partitions,
-                                                  uint32_t ordinal,
+// is its number in the program, whose other collectives' groups are in `known`, of the same arena.
+// Groups with members that do not exist are INVALID_ARGUMENT.
+MP_NODISCARD mp_status_t mp_plan_lower_collective(mp_arena_t *arena, mp_plan_groups_t *known,
+                                                  const mp_op_t *op, uint32_t num_replicas,
+                                                  uint32_t num_partitions, uint32_t ordinal,
                                                   const mp_collective_t **out_collective);
 // Whether an op becomes a COLLECTIVE, SEND or RECV command.
 bool mp_plan_is_collective(const mp_op_t *op);
