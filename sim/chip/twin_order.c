@@ -3,38 +3,18 @@
 //
 // What is ordered are *items*: a cluster, a collective, a loop or branch, a barrier. A collective
 // that is decomposed beside a product is part of the product's item.
-#include <math.h>
-
 #include "collectives/collective_parts.h"
-#include "collectives/mailbox.h"
 #include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/chip/schedule/combine.h"
 #include "sim/chip/schedule/schedule.h"
-#include "sim/chip/twin_impl.h"
+#include "sim/chip/twin_order_impl.h"
 #include "sim/plan/plan.h"
 #include "sim/work/rounds.h"
 
-typedef struct {
-  mp_twin_item_t is;
-  uint32_t node;      // of the schedule; several items may be one
-  uint32_t attached;  // the next collective beside this product; UINT32_MAX: none
-  bool is_product;
-} item_t;
-
-typedef mp_combine_edge_t edge_t;  // between items
-
-typedef struct {
-  mp_twin_builder_t *b;
-  mp_arena_t *arena;  // dies with the order
-  MP_ARRAY(item_t) items;
-  MP_ARRAY(edge_t) edges;
-  const uint32_t *leaders;  // [items] of collectives that are one, the first; NULL: none are
-  uint32_t last_fixed;      // the last item that keeps its place among those like it
-  bool has_async;
-} order_t;
-
-#define ORDER_NONE UINT32_MAX
+typedef mp_twin_ordering_t order_t;
+typedef mp_twin_order_item_t item_t;
+typedef mp_combine_edge_t edge_t;
 
 // ---- what is an item ----
 
@@ -78,8 +58,7 @@ static double twin_order_block_seconds(order_t *o, const mp_block_t *block) {
   return seconds;
 }
 
-// Of the largest group.
-static uint32_t twin_order_num_members(const mp_collective_t *collective) {
+uint32_t mp_twin_order_num_members(const mp_collective_t *collective) {
   const mp_groups_t *groups = collective->groups;
   uint32_t most = 0;
   for (uint32_t g = 0; groups != NULL && g < groups->num_groups; ++g) {
@@ -89,7 +68,7 @@ static uint32_t twin_order_num_members(const mp_collective_t *collective) {
   return most;
 }
 
-static double twin_order_result_bytes(const mp_collective_t *collective) {
+double mp_twin_order_result_bytes(const mp_collective_t *collective) {
   double bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
     const mp_collective_operand_t *operand = &collective->operands[i];
@@ -100,14 +79,14 @@ static double twin_order_result_bytes(const mp_collective_t *collective) {
 
 static bool twin_order_is_too_small(const order_t *o, const mp_collective_t *collective) {
   return mp_overlap_is_too_small(&o->b->chip->figures, collective->kind,
-                                 twin_order_result_bytes(collective));
+                                 mp_twin_order_result_bytes(collective));
 }
 
 // What of a collective may go on beside work at the most.
 static mp_overlap_t twin_order_overlap(const order_t *o, const mp_collective_t *collective) {
   if (twin_order_is_too_small(o, collective)) return MP_OVERLAP_SYNC;
   return mp_overlap_order(&o->b->chip->figures, collective->kind,
-                          twin_order_num_members(collective));
+                          mp_twin_order_num_members(collective));
 }
 
 static mp_status_t twin_order_add_item(order_t *o, const mp_op_t *op, uint32_t *out_item) {
@@ -237,8 +216,7 @@ static mp_status_t twin_order_find_edges(order_t *o) {
 
 // ---- collectives in other rounds ----
 
-// The kind of an item that is a collective; MP_COLLECTIVE_KINDS: it is none.
-static uint32_t twin_order_kind(const order_t *o, uint32_t item) {
+uint32_t mp_twin_order_kind(const order_t *o, uint32_t item) {
   const uint32_t number = o->items.items[item].is.collective;
   if (number == ORDER_NONE) return MP_COLLECTIVE_KINDS;
   return o->b->collectives.items[number].collective->kind;
@@ -293,9 +271,9 @@ static mp_status_t twin_order_pipeline(order_t *o, const mp_block_t *block) {
   uint32_t count = 0;
   for (uint32_t e = 0; e < o->edges.count; ++e) {
     const edge_t edge = o->edges.items[e];
-    const bool is_gather = may_meet && twin_order_kind(o, edge.from) == MP_COLLECTIVE_ALL_GATHER;
+    const bool is_gather = may_meet && mp_twin_order_kind(o, edge.from) == MP_COLLECTIVE_ALL_GATHER;
     const bool is_early = is_gather || (may_fetch && twin_order_is_fetch(o, edge.from));
-    const uint32_t kind = may_meet ? twin_order_kind(o, edge.to) : MP_COLLECTIVE_KINDS;
+    const uint32_t kind = may_meet ? mp_twin_order_kind(o, edge.to) : MP_COLLECTIVE_KINDS;
     const bool is_late = kind == MP_COLLECTIVE_REDUCE_SCATTER || kind == MP_COLLECTIVE_ALL_REDUCE;
     if ((is_early && before[edge.from]) || (is_late && behind[edge.to])) continue;
     o->edges.items[count++] = edge;
@@ -304,132 +282,7 @@ static mp_status_t twin_order_pipeline(order_t *o, const mp_block_t *block) {
   return NULL;
 }
 
-// ---- collectives beside products ----
-
-// Whether the links leave something to win for a ring of the collective.
-static bool twin_order_links_may_ring(const order_t *o, const mp_collective_t *collective) {
-  const mp_twin_links_t *links = o->b->links;
-  const uint32_t dims = links->num_dims == NULL ? 1 : links->num_dims(links->context, collective);
-  const mp_chip_figures_t *figures = &o->b->chip->figures;
-  return mp_overlap_may_ring(figures, twin_order_num_members(collective), dims);
-}
-
-// Whether a product has enough to do for a ring: so many times what one message of it takes on a
-// link.
-static bool twin_order_is_worth_ring(const order_t *o, uint32_t product,
-                                     const mp_collective_t *collective) {
-  const double least = o->b->chip->figures.overlap_ring_work, rate = o->b->links->bandwidth;
-  if (isnan(least) || rate <= 0) return true;
-  const mp_work_t *work = &mp_cluster_at(&o->b->clusters, o->items.items[product].is.op)->work;
-  const double units = work->flops / o->b->chip->flops[mp_chip_flop_kind(work->product.dtype)];
-  const uint32_t parts =
-      collective->kind == MP_COLLECTIVE_REDUCE_SCATTER ? twin_order_num_members(collective) : 1;
-  return units >= least * (double)mp_message_bytes(collective) / parts / rate;
-}
-
-// The product that a gather can be beside: its only reader, since what others read, too, is there
-// as a whole. Or of a scatter: the one that makes what it adds up.
-static uint32_t twin_order_product_for(const order_t *o, uint32_t item, mp_collective_kind_t kind) {
-  uint32_t product = ORDER_NONE;
-  for (uint32_t e = 0; e < o->edges.count; ++e) {
-    const edge_t *edge = &o->edges.items[e];
-    if (kind == MP_COLLECTIVE_REDUCE_SCATTER) {
-      if (edge->to == item) product = edge->from;
-    } else if (edge->from == item) {
-      if (product != ORDER_NONE && product != edge->to) return ORDER_NONE;
-      product = edge->to;
-    }
-  }
-  if (product == ORDER_NONE || !o->items.items[product].is_product) return ORDER_NONE;
-  return o->items.items[product].attached == ORDER_NONE ? product : ORDER_NONE;
-}
-
-// Where a transpose brings a dimension.
-static int64_t twin_order_transposed(const mp_op_t *transpose, int64_t dim) {
-  const mp_index_list_t permutation = mp_op_ints(transpose, MP_ATTR_PERMUTATION);
-  for (uint32_t i = 0; i < permutation.count; ++i) {
-    if (permutation.values[i] == dim) return i;
-  }
-  return -1;
-}
-
-// Which dimension of the product's operand was gathered; -1: nobody knows. What lies between are
-// changes of type and some transposes, which the product's kernel does.
-static int64_t twin_order_gathered_dim(const mp_value_t *operand, const mp_op_t *gather,
-                                       int64_t dimension) {
-  enum { MOST = 4 };
-  const mp_op_t *between[MOST];
-  uint32_t count = 0;
-  for (const mp_op_t *op = operand->op; op != gather; op = op->operands[0]->op) {
-    if (op == NULL || count == MOST) return -1;
-    if (op->code != MP_OP_CONVERT && op->code != MP_OP_TRANSPOSE) return -1;
-    between[count++] = op;
-  }
-  while (count-- > 0) {
-    if (between[count]->code == MP_OP_CONVERT) continue;
-    dimension = twin_order_transposed(between[count], dimension);
-  }
-  return dimension;
-}
-
-// Whether the product adds up over what was gathered, as it is taken to where nobody knows.
-static bool twin_order_is_summed(const mp_op_t *product, const mp_op_t *gather, int64_t dimension) {
-  static const mp_attr_name_t names[] = {MP_ATTR_LHS_CONTRACTING_DIMENSIONS,
-                                         MP_ATTR_RHS_CONTRACTING_DIMENSIONS};
-  if (product->code != MP_OP_DOT_GENERAL) return true;
-  for (uint32_t i = 0; i < 2; ++i) {
-    const int64_t dim = twin_order_gathered_dim(product->operands[i], gather, dimension);
-    if (dim < 0) continue;
-    const mp_index_list_t summed = mp_op_ints(product, names[i]);
-    for (uint32_t d = 0; d < summed.count; ++d) {
-      if (summed.values[d] == dim) return true;
-    }
-    return false;
-  }
-  return true;
-}
-
-// Whether partitioning made the collective for this very product, as rings are made: none of what
-// manual code or an annotation of the gathered array asks for is.
-static bool twin_order_may_ring(const order_t *o, uint32_t item, uint32_t product) {
-  const mp_op_t *op = o->items.items[item].is.op;
-  if (op->code != MP_OP_REDUCE_SCATTER) return op->by_permutes;
-  return mp_cluster_at(&o->b->clusters, o->items.items[product].is.op)->leader->by_permutes;
-}
-
-// The product becomes a ring: its parts take longer than the whole.
-static void twin_order_make_ring(order_t *o, uint32_t product, uint32_t collective) {
-  mp_twin_item_t *item = &o->items.items[product].is;
-  const mp_twin_item_t *beside = &o->items.items[collective].is;
-  const mp_collective_t *one = o->b->collectives.items[beside->collective].collective;
-  const mp_op_t *leader = mp_cluster_at(&o->b->clusters, item->op)->leader;
-  item->ring = (mp_ring_product_t){MP_RING_OF_SCATTERS, twin_order_num_members(one)};
-  if (one->kind != MP_COLLECTIVE_REDUCE_SCATTER) {
-    const bool is_summed = twin_order_is_summed(leader, beside->op, one->dimension);
-    item->ring.kind = is_summed ? MP_RING_OF_SUMS : MP_RING_OF_SLICES;
-  }
-  item->seconds = mp_twin_kernel_seconds(o->b, item->op, &item->ring);
-}
-
-static void twin_order_attach(order_t *o) {
-  for (uint32_t i = 0; i < o->items.count; ++i) {
-    item_t *item = &o->items.items[i];
-    if (item->is.collective == ORDER_NONE) continue;
-    mp_twin_collective_t *one = &o->b->collectives.items[item->is.collective];
-    if (one->overlap != MP_OVERLAP_DECOMPOSED) continue;
-    const mp_collective_kind_t kind = one->collective->kind;
-    const uint32_t product = twin_order_product_for(o, i, kind);
-    if (product == ORDER_NONE || !twin_order_may_ring(o, i, product) ||
-        !twin_order_links_may_ring(o, one->collective) ||
-        !twin_order_is_worth_ring(o, product, one->collective)) {
-      one->overlap = mp_overlap_without_ring(&o->b->chip->figures, kind);
-      continue;
-    }
-    o->items.items[product].attached = i;
-    twin_order_make_ring(o, product, i);
-    item->node = product;
-  }
-}
+// ---- collectives of whole arrays ----
 
 // Has all members add up the whole array, of which each one takes its part, or has put in its part.
 static mp_status_t twin_order_sum_whole(order_t *o, item_t *item, mp_twin_collective_t *one) {
@@ -469,10 +322,10 @@ static bool twin_order_is_summed_whole(const order_t *o, const mp_twin_collectiv
   if (one->overlap == MP_OVERLAP_DECOMPOSED) return false;
   if (twin_order_gathers_short(o, collective)) return true;
   if (collective->kind == MP_COLLECTIVE_REDUCE_SCATTER) {
-    return mp_overlap_sums_whole(figures) && twin_order_num_members(collective) == all;
+    return mp_overlap_sums_whole(figures) && mp_twin_order_num_members(collective) == all;
   }
   return collective->kind == MP_COLLECTIVE_ALL_GATHER && mp_overlap_gathers_whole(figures, all) &&
-         twin_order_num_members(collective) == all;
+         mp_twin_order_num_members(collective) == all;
 }
 
 static mp_status_t twin_order_sum_whole_arrays(order_t *o) {
@@ -545,7 +398,7 @@ static mp_status_t twin_order_combine(order_t *o) {
     if (number == ORDER_NONE) continue;
     const mp_collective_t *collective = o->b->collectives.items[number].collective;
     nodes[i] =
-        (mp_combine_node_t){twin_order_key(o, collective), twin_order_result_bytes(collective)};
+        (mp_combine_node_t){twin_order_key(o, collective), mp_twin_order_result_bytes(collective)};
   }
   MP_RETURN_IF_ERROR(mp_combine_find(o->arena, count, nodes, o->edges.count, o->edges.items,
                                      most_bytes, &o->leaders));
@@ -773,7 +626,7 @@ static mp_status_t twin_order_block(order_t *o, const mp_block_t *block, mp_twin
   MP_RETURN_IF_ERROR(twin_order_pipeline(o, block));
   out->slots = MP_ARENA_ARRAY(o->b->scratch, mp_twin_slot_t, 2 * (size_t)o->items.count + 1);
   MP_RETURN_IF_NULL(out->slots);
-  if (o->has_async) twin_order_attach(o);
+  if (o->has_async) MP_RETURN_IF_ERROR(mp_twin_order_attach(o));
   MP_RETURN_IF_ERROR(twin_order_sum_whole_arrays(o));
   MP_RETURN_IF_ERROR(twin_order_combine(o));
   if (o->has_async) return twin_order_schedule(o, out);

@@ -55,6 +55,7 @@ mp_status_t mp_op_clone(mp_module_t *module, const mp_op_t *op, mp_value_t **map
   MP_ASSERT(copy->parent == NULL);
   copy->id = op->id;
   copy->control = op->control;
+  copy->rings = op->rings;
   copy->by_permutes = op->by_permutes;
   for (uint32_t i = 0; i < op->num_results; ++i) {
     copy->results[i].id = op->results[i].id;

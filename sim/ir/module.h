@@ -77,11 +77,26 @@ struct mp_op_s {
   // Of control flow whose ways are followed (mp_module_number_control): its number in the program,
   // from 1, which copies keep. 0: none.
   uint32_t control;
-  // What compilers may make of permutes: an all_gather that partitioning put before a product, or a
-  // product whose sum it scatters, if the product's own shardings are those of a ring
-  // (sim/spmd/partition/partition_rings.c); an exchange of what an op needs of its neighbours.
+  // Of a product that partitioning made: what compilers may do as a ring of permutes, as
+  // mp_op_rings_t (sim/spmd/partition/partition_rings.c).
+  uint8_t rings;
+  // What compilers may make of permutes: an all_gather that partitioning put before a product for a
+  // ring; an exchange of what an op needs of its neighbours.
   bool by_permutes;
 };
+
+// What of a product may be a ring, one of these at most: the gather of a factor, or the scatter of
+// its sum. Which one wins something is for those to say who know times.
+typedef enum {
+  MP_OP_RING_LHS = 1,
+  MP_OP_RING_RHS = 2,
+  MP_OP_RING_SUM = 4,
+  // The product is terms of a sum, whether that is scattered or not.
+  MP_OP_RING_IN_TERMS = 8,
+  // Rows that the result has of a factor are in parts.
+  MP_OP_RING_LHS_ROWS = 16,
+  MP_OP_RING_RHS_ROWS = 32,
+} mp_op_rings_t;
 
 struct mp_block_s {
   uint32_t num_args;

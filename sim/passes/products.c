@@ -113,6 +113,14 @@ static mp_status_t products_swap_precisions(mp_module_t *module, const mp_op_t *
   return mp_op_set_attr(module, to, MP_ATTR_PRECISION_CONFIG, swapped);
 }
 
+// The factors change places.
+static uint8_t products_swap_rings(uint8_t rings) {
+  const uint8_t left = MP_OP_RING_LHS | MP_OP_RING_LHS_ROWS;
+  const uint8_t right = MP_OP_RING_RHS | MP_OP_RING_RHS_ROWS;
+  const uint32_t rest = rings & ~(uint32_t)(left | right);
+  return (uint8_t)(rest | (uint32_t)(rings & left) << 1 | (uint32_t)(rings & right) >> 1);
+}
+
 // transpose(dot(x, y)) = dot(y, x)
 static mp_status_t products_transpose(products_t *products, mp_op_t *op) {
   mp_module_t *module = products->module;
@@ -125,7 +133,7 @@ static mp_status_t products_transpose(products_t *products, mp_op_t *op) {
   if (!products_exchanges(dot, mp_op_ints(op, MP_ATTR_PERMUTATION))) return NULL;
   MP_RETURN_IF_ERROR(mp_rewrite_become(module, op, MP_OP_DOT_GENERAL, dot->attrs, dot->num_attrs));
   op->loc = dot->loc;
-  op->by_permutes = dot->by_permutes;
+  op->rings = products_swap_rings(dot->rings);
   mp_value_t *operands[2] = {dot->operands[1], dot->operands[0]};
   MP_RETURN_IF_ERROR(mp_rewrite_set_operands(module, op, operands, 2));
   static const mp_attr_name_t pairs[][2] = {

@@ -83,7 +83,7 @@ static bool partition_op_is_sum(const mp_local_op_t *local) {
 // Makes the results of the op on its parts, by the op itself or by the local form's `emit`.
 static mp_status_t partition_op_make_results(mp_partitioner_t *p, const mp_op_t *op,
                                              const mp_local_op_t *local, const mp_op_parts_t *parts,
-                                             mp_value_t **results) {
+                                             uint8_t rings, mp_value_t **results) {
   if (local->emit != NULL) {
     const mp_op_spec_t spec = {op->code,        op->loc,      op->num_operands, parts->operands,
                                op->num_results, parts->types, op->num_regions,  parts->regions,
@@ -92,8 +92,7 @@ static mp_status_t partition_op_make_results(mp_partitioner_t *p, const mp_op_t 
   }
   mp_op_t *copy = NULL;
   MP_RETURN_IF_ERROR(mp_partitioner_finish_op(p, op, parts, &copy));
-  copy->by_permutes =
-      mp_partitioner_ring(p, op, partition_op_is_sum(local)) == MP_PARTITION_RING_RESULT;
+  copy->rings = rings;
   for (uint32_t i = 0; i < op->num_results; ++i) results[i] = &copy->results[i];
   return NULL;
 }
@@ -102,10 +101,9 @@ static mp_status_t partition_op_make_results(mp_partitioner_t *p, const mp_op_t 
 // so. An exchange is permutes (slices, windows), but for the pieces of a concatenation, which
 // compilers move to another dimension by an all_to_all.
 static mp_status_t partition_op_bring(mp_partitioner_t *p, const mp_op_t *op,
-                                      const mp_local_op_t *local, uint32_t index,
+                                      const mp_local_op_t *local, uint32_t index, uint8_t rings,
                                       mp_value_t **out_operand) {
-  const mp_partition_ring_t ring = mp_partitioner_ring(p, op, partition_op_is_sum(local));
-  const bool may_ring = ring < MP_PARTITION_RING_RESULT && ring == (mp_partition_ring_t)index;
+  const bool may_ring = index < 2 && (rings >> index & MP_OP_RING_LHS) != 0;
   const bool is_excerpt = local->are_excerpts != NULL && local->are_excerpts[index];
   const mp_op_t *last = p->versions.block->last;
   MP_RETURN_IF_ERROR((is_excerpt ? mp_versions_get_excerpt : mp_versions_get)(
@@ -127,8 +125,9 @@ static mp_status_t partition_op_local(mp_partitioner_t *p, const mp_op_t *op,
   const uint32_t num_regions = local->has_regions_twice ? 2 * op->num_regions : op->num_regions;
   parts.regions = MP_ARENA_ARRAY(p->arena, mp_block_t *, num_regions);
   MP_RETURN_IF_NULL(parts.regions);
+  const uint8_t rings = mp_partitioner_rings(p, op, partition_op_is_sum(local));
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    MP_RETURN_IF_ERROR(partition_op_bring(p, op, local, i, &parts.operands[i]));
+    MP_RETURN_IF_ERROR(partition_op_bring(p, op, local, i, rings, &parts.operands[i]));
   }
   for (uint32_t i = 0; i < op->num_results; ++i) {
     MP_RETURN_IF_ERROR(
@@ -140,7 +139,7 @@ static mp_status_t partition_op_local(mp_partitioner_t *p, const mp_op_t *op,
   }
   mp_value_t **results = MP_ARENA_ARRAY(p->arena, mp_value_t *, op->num_results);
   MP_RETURN_IF_NULL(results);
-  MP_RETURN_IF_ERROR(partition_op_make_results(p, op, local, &parts, results));
+  MP_RETURN_IF_ERROR(partition_op_make_results(p, op, local, &parts, rings, results));
   for (uint32_t i = 0; i < op->num_results; ++i) {
     mp_value_t *value = results[i];
     MP_ASSERT(value != NULL);

@@ -2,17 +2,22 @@
 // the sum, moves from device to device while the product of another one is computed. That is
 // decided where the product is partitioned, of its own shardings: what a program gathers or adds up
 // itself, in manual code or by an annotation of the gathered array, is never done so. The rules are
-// those that XLA's optimized texts show (libtpu 0.0.52), in sets of the digits (atoms) along which
-// devices share out dimensions:
+// those that XLA's partitioned texts show (libtpu 0.0.52; 200 products on 4x4, 2x8, 8x2 and 16x16
+// of a v5e), in sets of the digits (atoms) along which devices share out dimensions:
 //
 // - a factor is gathered over S. The other factor's rows, and the result's, are in parts over
 //   exactly S, and what else the factor has in parts the result has, too: nothing, where S is what
 //   its own rows are in parts over.
 // - a sum over S is scattered. Both factors are in parts over S alone along what is summed up (one
-//   of them may be brought to it), and what else they have in parts the result has, too.
-// - in both, every digit is used: in S, in what stays in parts, or in the batch. With a digit that
-//   nobody uses, and where rows are in parts over more than the gathered dimension is (a mesh of
-//   replicas of FSDP), factors are gathered as a whole.
+//   of them may be brought to it), and what else they have in parts the result has, too, or the
+//   result has in its other factor's place: then it is gathered before, as a whole.
+// - in both, every digit is used: in S, in what stays in parts, in the batch, or in what both
+//   factors are summed up over. With a digit that nobody uses, and where rows are in parts over
+//   more than the gathered dimension is (a mesh of replicas of FSDP), factors are gathered as a
+//   whole.
+// - of a sum in terms only the second factor's gather is a ring.
+//
+// Where several could be one, the chip's figures say which is (sim/chip/twin_rings.c).
 #include "sim/spmd/partition/partitioner.h"
 
 typedef uint32_t atom_set_t;
@@ -72,39 +77,58 @@ static bool partition_rings_read(const mp_partitioner_t *p, const mp_op_t *op,
          out_product->batch == out_product->sides[1].batch;
 }
 
-static bool partition_rings_gathers(const product_t *product, uint32_t side) {
+// Whether a factor's gather may be a ring. `common`: what both factors are in parts over along what
+// is summed up.
+static bool partition_rings_gathers(const product_t *product, uint32_t side, atom_set_t common) {
   const side_t *of = &product->sides[side], *other = &product->sides[1 - side];
-  const atom_set_t stays = product->rows[side];
+  const atom_set_t stays = product->rows[side] & ~common;
   const atom_set_t gathered = (of->own & ~stays) | (of->summed & ~other->summed);
-  if (gathered == 0 || product->rows[1 - side] != gathered) return false;
+  if (gathered == 0 || (product->rows[1 - side] & ~common) != gathered) return false;
   if ((other->own & gathered) != gathered || (of->own & ~gathered) != stays) return false;
   if ((of->own & gathered) != 0 && stays != 0) return false;
-  return (product->batch | stays | gathered) == product->all;
+  return (product->batch | stays | gathered | common) == product->all;
 }
 
-static bool partition_rings_scatters(const product_t *product) {
-  const atom_set_t summed = product->sides[0].summed | product->sides[1].summed;
-  const bool is_first = (product->rows[0] & summed) == summed;
-  if (summed == 0) return false;
-  if (!is_first && (product->rows[1] & summed) != summed) return false;
-  atom_set_t used = product->batch | summed;
-  for (uint32_t side = 0; side < 2; ++side) {
-    const atom_set_t own = product->sides[side].own & ~summed;
-    if ((product->rows[side] & ~summed) != own) return false;
-    used |= own;
-  }
-  return used == product->all;
+// Whether the scatter of the sum may be a ring, if this factor's rows or columns are where the
+// parts of the sum go. What it is in parts over besides is gathered before.
+static bool partition_rings_scatters_to(const product_t *product, uint32_t side,
+                                        atom_set_t summed) {
+  const side_t *of = &product->sides[side], *other = &product->sides[1 - side];
+  const atom_set_t stays = product->rows[1 - side] & ~summed;
+  if ((product->rows[side] & summed) != summed) return false;
+  const atom_set_t own = of->own & ~summed, rest = product->rows[side] & ~summed;
+  if ((other->own & ~summed) != stays || (own & ~stays) != rest) return false;
+  return (product->batch | summed | stays | rest) == product->all;
 }
 
-mp_partition_ring_t mp_partitioner_ring(const mp_partitioner_t *p, const mp_op_t *op, bool is_sum) {
+// Whether XLA has exchanged the factors before it partitions: it makes one product of a product of
+// matrices and its transpose.
+static bool partition_rings_is_turned(const mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_value_t *result = &op->results[0];
+  const mp_op_t *user = p->users[result->id];
+  return p->uses[result->id] == 1 && result->type->rank == 2 && user->code == MP_OP_TRANSPOSE &&
+         mp_op_ints(user, MP_ATTR_PERMUTATION).values[0] == 1;
+}
+
+uint8_t mp_partitioner_rings(const mp_partitioner_t *p, const mp_op_t *op, bool is_sum) {
   product_t product;
   const bool is_product = p->is_propagated && op->code == MP_OP_DOT_GENERAL;
-  if (!is_product || !partition_rings_read(p, op, &product)) return MP_PARTITION_RING_NONE;
-  if (!is_sum) {
-    // If either factor could be one, it is the second.
-    if (partition_rings_gathers(&product, 1)) return MP_PARTITION_RING_RHS;
-    if (partition_rings_gathers(&product, 0)) return MP_PARTITION_RING_LHS;
-    if (product.sides[0].summed != product.sides[1].summed) return MP_PARTITION_RING_NONE;
+  if (!is_product || !partition_rings_read(p, op, &product)) return 0;
+  const side_t *sides = product.sides;
+  const atom_set_t common = sides[0].summed & sides[1].summed;
+  const atom_set_t summed = sides[0].summed | sides[1].summed;
+  const uint32_t first = partition_rings_is_turned(p, op) ? 1 : 0;
+  uint8_t rings = common != 0 ? MP_OP_RING_IN_TERMS : 0;
+  for (uint32_t side = 0; side < 2; ++side) {
+    if (product.rows[side] != 0) rings |= (uint8_t)(MP_OP_RING_LHS_ROWS << side);
+    const bool may_gather = common == 0 ? !is_sum : side != first;
+    if (may_gather && partition_rings_gathers(&product, side, common)) {
+      rings |= (uint8_t)(MP_OP_RING_LHS << side);
+    }
+    if (summed != 0 && (is_sum || common == summed) &&
+        partition_rings_scatters_to(&product, side, summed)) {
+      rings |= MP_OP_RING_SUM;
+    }
   }
-  return partition_rings_scatters(&product) ? MP_PARTITION_RING_RESULT : MP_PARTITION_RING_NONE;
+  return rings;
 }

@@ -124,15 +124,9 @@ MP_NODISCARD mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *o
 
 // ---- partition_rings.c ----
 
-// What of a product compilers may do as a ring: one factor is gathered so, or the sum scattered.
-typedef enum {
-  MP_PARTITION_RING_LHS,
-  MP_PARTITION_RING_RHS,
-  MP_PARTITION_RING_RESULT,
-  MP_PARTITION_RING_NONE,
-} mp_partition_ring_t;
-// NONE for ops that are no products. `is_sum`: the product's result is terms of a sum on its parts.
-mp_partition_ring_t mp_partitioner_ring(const mp_partitioner_t *p, const mp_op_t *op, bool is_sum);
+// What of a product compilers may do as a ring, as mp_op_rings_t; 0 for ops that are no products.
+// `is_sum`: the product's result is terms of a sum on its parts.
+uint8_t mp_partitioner_rings(const mp_partitioner_t *p, const mp_op_t *op, bool is_sum);
 
 // ---- partition_call.c ----
 

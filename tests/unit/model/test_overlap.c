@@ -91,6 +91,28 @@ static const char k_scatter[] =
              "dense<[[0,1,2,3]]> : tensor<1x4xi64>}> " SUM_BODY " : (" MEGABYTE
              ") -> tensor<250x250xf32>\nreturn %s : tensor<250x250xf32>\n}\n}\n";
 
+// What products could be, as the partitioner would say.
+static uint8_t rings_of_products = MP_OP_RING_RHS | MP_OP_RING_SUM;
+
+// The matrix is gathered, and what the product has made is added up.
+#define SCATTER(to, from)                                               \
+  to " = \"stablehlo.reduce_scatter\"(" from                            \
+     ") <{scatter_dimension = 1 : i64, replica_groups = "               \
+     "dense<[[0,1,2,3]]> : tensor<1x4xi64>}> " SUM_BODY " : (" MEGABYTE \
+     ") -> tensor<250x250xf32>\n"
+static const char k_both_ends[] = HEAD
+    "func.func @main(%x: " MEGABYTE ", %w: " MEGABYTE
+    ") -> tensor<250x250xf32> {\n"
+    "%g = \"stablehlo.all_gather\"(%w) <{all_gather_dim = 0 : i64, replica_groups = "
+    "dense<[[0,1,2,3]]> : tensor<1x4xi64>}> : (" MEGABYTE ") -> " SQUARE
+    "\n" PRODUCT("%a", "%x", "%g") SCATTER("%s", "%a") "return %s : tensor<250x250xf32>\n}\n}\n";
+
+// Two products are added up, and then over all devices.
+static const char k_terms[] =
+    HEAD "func.func @main(%x: " MEGABYTE ", %w: " SQUARE ", %v: " SQUARE
+         ") -> tensor<250x250xf32> {\n" PRODUCT("%a", "%x", "%w") PRODUCT("%b", "%x", "%v")
+             ADD("%c", "%a", "%b") SCATTER("%s", "%c") "return %s : tensor<250x250xf32>\n}\n}\n";
+
 typedef struct {
   char file[64];
   mp_pod_t *pod;
@@ -107,6 +129,7 @@ static mp_program_t *compile_text(const char *text) {
   assert_ok(mp_compile_module(module, &request, &program));
   // As if the partitioner had made the collectives: rings are made of those alone.
   for (mp_op_t *op = program->partitioned->main->body->first; op != NULL; op = op->next) {
+    op->rings = op->code == MP_OP_DOT_GENERAL ? rings_of_products : 0;
     op->by_permutes = true;
   }
   return program;
@@ -260,6 +283,33 @@ static void a_ring_has_to_be_worth_it(void **state) {
                1 + gather + 501, 4 * gather, 0);
 }
 
+// Of a product that is in terms the collective that takes longer is its ring; the other one is not,
+// even where that one is too much for the product.
+static void one_of_two_collectives_is_a_ring(void **state) {
+  (void)state;
+  const double gather = 1500 + 3, scatter = 375 + 3, product = 501;
+  rings_of_products |= MP_OP_RING_IN_TERMS;
+  expect_times("compiler: tpu\n", k_both_ends, 1 + gather + scatter,
+               4 * (gather - product + scatter), 4 * product);
+  expect_times("compiler: tpu\noverlap.no_ring: 0\noverlap.ring_work: 0.51\n", k_both_ends,
+               1 + gather + product + scatter, 4 * (gather + scatter), 0);
+  rings_of_products = MP_OP_RING_SUM | MP_OP_RING_IN_TERMS;
+  expect_times("compiler: tpu\noverlap.no_ring: 0\n", k_both_ends, 1 + gather + product, 4 * gather,
+               4 * scatter);
+  rings_of_products = MP_OP_RING_RHS | MP_OP_RING_SUM;
+}
+
+// Each of two products whose sum is scattered has a ring of its own.
+static void terms_are_scattered_one_by_one(void **state) {
+  (void)state;
+  const double scatter = 375 + 3;
+  rings_of_products |= MP_OP_RING_IN_TERMS;
+  expect_times("compiler: tpu\n", k_terms, 1 + 2 * 501, 0, 4 * 2 * scatter);
+  expect_times("compiler: tpu\noverlap.ring_members: 2\n", k_terms, 1 + 2 * 501 + scatter,
+               4 * scatter, 0);
+  rings_of_products = MP_OP_RING_RHS | MP_OP_RING_SUM;
+}
+
 static void gathers_may_need_a_product_that_carries_them(void **state) {
   (void)state;
   const double gather = 1500 + 3;
@@ -327,6 +377,8 @@ int main(void) {
       cmocka_unit_test(a_gather_goes_on_beside_its_product),
       cmocka_unit_test(a_gather_of_two_products_is_no_ring),
       cmocka_unit_test(a_ring_has_to_be_worth_it),
+      cmocka_unit_test(one_of_two_collectives_is_a_ring),
+      cmocka_unit_test(terms_are_scattered_one_by_one),
       cmocka_unit_test(gathers_may_need_a_product_that_carries_them),
       cmocka_unit_test(large_groups_may_sum_whole_arrays),
       cmocka_unit_test(meetings_share_the_links),

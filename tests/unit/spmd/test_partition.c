@@ -75,9 +75,9 @@ static const mp_op_t *first_op(const ir_t *ir, mp_opcode_t code) {
 }
 
 // main(x, w) = x @ w over a mesh, each with a sharding; `constraint` is of w before the product.
-// Whether the product's gather, or the product itself, may be a ring.
-static bool may_ring(const char *axes, const char *x, const char *w, const char *constraint,
-                     const char *result, mp_opcode_t code) {
+// What of the product may be a ring.
+static uint32_t rings_of(const char *axes, const char *x, const char *w, const char *constraint,
+                         const char *result) {
   ir_t ir = ir_start("16x16xf32 16x16xf32", "16x16xf32");
   const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, axes, NULL, 0);
   annotate(&ir, &ir.main->arg_attrs[0], shard(&ir, mesh, 2, x));
@@ -92,29 +92,47 @@ static bool may_ring(const char *axes, const char *x, const char *w, const char 
                                     IR_INTS(&ir, MP_ATTR_RHS_CONTRACTING_DIMENSIONS, 0)))));
   mp_partition_t parts;
   assert_ok(partition(&ir, 4, false, &parts));
-  const mp_op_t *op = first_op(&ir, code);
-  assert_non_null(op);
-  const bool result_of_op = op->by_permutes;
+  const mp_op_t *product = first_op(&ir, MP_OP_DOT_GENERAL);
+  assert_non_null(product);
+  const uint32_t rings = product->rings & ~(uint32_t)(MP_OP_RING_LHS_ROWS | MP_OP_RING_RHS_ROWS);
+  const mp_op_t *gather = first_op(&ir, MP_OP_ALL_GATHER);
+  const bool is_for_ring = (rings & (MP_OP_RING_LHS | MP_OP_RING_RHS)) != 0;
+  if (gather != NULL && !is_for_ring) assert_false(gather->by_permutes);
+  if (is_for_ring) assert_true(gather->by_permutes);
   ir_end(&ir);
-  return result_of_op;
+  return rings;
 }
 
 static void test_rings(void **state) {
   (void)state;
-  const mp_opcode_t gather = MP_OP_ALL_GATHER, product = MP_OP_DOT_GENERAL;
+  const uint32_t lhs = MP_OP_RING_LHS, rhs = MP_OP_RING_RHS, sum = MP_OP_RING_SUM;
+  const uint32_t terms = MP_OP_RING_IN_TERMS;
   // FSDP, along what is summed up and along columns; rows that a tensor parallel product gathers.
-  assert_true(may_ring("x=4", "x;", "x;", NULL, "x;", gather));
-  assert_true(may_ring("x=4", "x;", ";x", NULL, "x;", gather));
-  assert_true(may_ring("x=4", "x;", ";x", NULL, ";x", gather));
+  assert_int_equal(rings_of("x=4", "x;", "x;", NULL, "x;"), rhs);
+  assert_int_equal(rings_of("x=4", "x;", ";x", NULL, "x;"), rhs);
+  assert_int_equal(rings_of("x=4", "x;", ";x", NULL, ";x"), lhs);
   // What an annotation gathers is whole before.
-  assert_false(may_ring("x=4", "x;", "x;", ";", "x;", gather));
+  assert_int_equal(rings_of("x=4", "x;", "x;", ";", "x;"), 0);
   // Two axes: the other one keeps columns in parts; rows over both; one that nobody uses.
-  assert_true(may_ring("x=2 y=2", "x;", "x;y", NULL, "x;y", gather));
-  assert_false(may_ring("x=2 y=2", "x,y;", "y;", NULL, "x,y;", gather));
-  assert_false(may_ring("x=2 y=2", "x;", "x;", NULL, "x;", gather));
+  assert_int_equal(rings_of("x=2 y=2", "x;", "x;y", NULL, "x;y"), rhs);
+  assert_int_equal(rings_of("x=2 y=2", "x,y;", "y;", NULL, "x,y;"), 0);
+  assert_int_equal(rings_of("x=2 y=2", "x;", "x;", NULL, "x;"), 0);
   // Sums: scattered, or as a whole.
-  assert_true(may_ring("x=4", ";x", "x;", NULL, "x;", product));
-  assert_false(may_ring("x=4", ";x", "x;", NULL, ";", product));
+  assert_int_equal(rings_of("x=4", ";x", "x;", NULL, "x;"), sum | terms);
+  assert_int_equal(rings_of("x=4", ";x", "x;", NULL, ";"), terms);
+}
+
+// FSDP with tensor parallelism, and with sequence parallelism between layers.
+static void test_rings_of_two_axes(void **state) {
+  (void)state;
+  const uint32_t lhs = MP_OP_RING_LHS, rhs = MP_OP_RING_RHS, sum = MP_OP_RING_SUM;
+  const uint32_t terms = MP_OP_RING_IN_TERMS;
+  // Into a layer: either factor. Out of it: the weight, or the sum; its whole is no ring.
+  assert_int_equal(rings_of("x=2 y=2", "x;y", "x;y", NULL, "x;y"), lhs | rhs);
+  assert_int_equal(rings_of("x=2 y=2", "x;y", "y;x", NULL, "x;y"), rhs | sum | terms);
+  assert_int_equal(rings_of("x=2 y=2", "x;y", "y;x", NULL, "x;"), rhs | terms);
+  // The same, transposed: the first factor's gather is no ring beside a sum.
+  assert_int_equal(rings_of("x=2 y=2", "x;y", "y;x", NULL, "y;x"), sum | terms);
 }
 
 // ---- automatic code ----
@@ -733,6 +751,7 @@ static void test_refusals(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_rings),
+      cmocka_unit_test(test_rings_of_two_axes),
       cmocka_unit_test(test_settled_products),
       cmocka_unit_test(test_elementwise_and_others),
       cmocka_unit_test(test_one_partition),

@@ -1,0 +1,41 @@
+// What the files that order a block share.
+#ifndef MINIPOD_SIM_CHIP_TWIN_ORDER_IMPL_H_
+#define MINIPOD_SIM_CHIP_TWIN_ORDER_IMPL_H_
+
+#include "sim/chip/schedule/combine.h"
+#include "sim/chip/twin_impl.h"
+
+typedef struct {
+  mp_twin_item_t is;
+  uint32_t node;      // of the schedule; several items may be one
+  uint32_t attached;  // the collective beside this product; UINT32_MAX: none
+  bool is_product;
+} mp_twin_order_item_t;
+
+typedef struct {
+  mp_twin_builder_t *b;
+  mp_arena_t *arena;  // dies with the order
+  MP_ARRAY(mp_twin_order_item_t) items;
+  MP_ARRAY(mp_combine_edge_t) edges;  // between items, in the order of those that they lead to
+  const uint32_t *leaders;  // [items] of collectives that are one, the first; NULL: none are
+  uint32_t last_fixed;      // the last item that keeps its place among those like it
+  bool has_async;
+} mp_twin_ordering_t;
+
+#define ORDER_NONE UINT32_MAX
+
+// ---- twin_order.c ----
+
+// The kind of an item that is a collective; MP_COLLECTIVE_KINDS: it is none.
+uint32_t mp_twin_order_kind(const mp_twin_ordering_t *o, uint32_t item);
+// Of the largest group.
+uint32_t mp_twin_order_num_members(const mp_collective_t *collective);
+double mp_twin_order_result_bytes(const mp_collective_t *collective);
+
+// ---- twin_rings.c ----
+
+// Finds the products that become rings with collectives, and how all other collectives that could
+// have been decomposed are done.
+MP_NODISCARD mp_status_t mp_twin_order_attach(mp_twin_ordering_t *o);
+
+#endif  // MINIPOD_SIM_CHIP_TWIN_ORDER_IMPL_H_

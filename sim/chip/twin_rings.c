@@ -1,0 +1,331 @@
+// Which products become rings with collectives: a part of a factor, or of the sum, moves from
+// device to device while the product of another part is computed.
+//
+// Partitioning says what of a product could be one (mp_op_rings_t). Where there are several, XLA's
+// partitioner compares what they take, and what it chose stays so even if no ring comes of it. Its
+// text of 200 products on 4x4, 2x8, 8x2 and 16x16 of a v5e (libtpu 0.0.52) says:
+//
+// - of two factors the larger one, of equal ones the second.
+// - of a factor and the scatter of the sum what takes longer; the one of smaller parts, if the
+//   product takes less than either.
+// - of a sum in terms that is not scattered the factor, if the product takes no longer than it.
+#include <math.h>
+
+#include "collectives/mailbox.h"
+#include "sim/chip/schedule/overlap.h"
+#include "sim/chip/twin_order_impl.h"
+
+typedef mp_twin_ordering_t order_t;
+typedef mp_combine_edge_t edge_t;
+
+// ---- what a ring needs ----
+
+// Whether the links leave something to win for a ring of the collective.
+static bool twin_rings_links_allow(const order_t *o, const mp_collective_t *collective) {
+  const mp_twin_links_t *links = o->b->links;
+  const uint32_t dims = links->num_dims == NULL ? 1 : links->num_dims(links->context, collective);
+  const mp_chip_figures_t *figures = &o->b->chip->figures;
+  return mp_overlap_may_ring(figures, mp_twin_order_num_members(collective), dims);
+}
+
+static const mp_cluster_t *twin_rings_cluster(const order_t *o, uint32_t product) {
+  return mp_cluster_at(&o->b->clusters, o->items.items[product].is.op);
+}
+
+static const mp_collective_t *twin_rings_collective(const order_t *o, uint32_t item) {
+  return o->b->collectives.items[o->items.items[item].is.collective].collective;
+}
+
+// At the chip's peak.
+static double twin_rings_product_seconds(const order_t *o, uint32_t product) {
+  const mp_work_t *work = &twin_rings_cluster(o, product)->work;
+  return work->flops / o->b->chip->flops[mp_chip_flop_kind(work->product.dtype)];
+}
+
+// Of a message: the part of one member.
+static double twin_rings_part_bytes(const order_t *o, uint32_t item) {
+  const mp_collective_t *one = twin_rings_collective(o, item);
+  const bool is_sum = one->kind == MP_COLLECTIVE_REDUCE_SCATTER;
+  return (double)mp_message_bytes(one) / (is_sum ? mp_twin_order_num_members(one) : 1);
+}
+
+// Whether a product has enough to do for a ring: so many times what one message of it takes on a
+// link.
+static bool twin_rings_is_worth_it(const order_t *o, uint32_t product, uint32_t item) {
+  const double least = o->b->chip->figures.overlap_ring_work, rate = o->b->links->bandwidth;
+  if (isnan(least) || rate <= 0) return true;
+  return twin_rings_product_seconds(o, product) >= least * twin_rings_part_bytes(o, item) / rate;
+}
+
+// ---- which factor was gathered ----
+
+// Where a transpose brings a dimension.
+static int64_t twin_rings_transposed(const mp_op_t *transpose, int64_t dim) {
+  const mp_index_list_t permutation = mp_op_ints(transpose, MP_ATTR_PERMUTATION);
+  for (uint32_t i = 0; i < permutation.count; ++i) {
+    if (permutation.values[i] == dim) return i;
+  }
+  return -1;
+}
+
+// Which dimension of the product's operand was gathered; -1: nobody knows. What lies between are
+// changes of type and some transposes, which the product's kernel does.
+static int64_t twin_rings_gathered_dim(const mp_value_t *operand, const mp_op_t *gather,
+                                       int64_t dimension) {
+  enum { MOST = 4 };
+  const mp_op_t *between[MOST];
+  uint32_t count = 0;
+  for (const mp_op_t *op = operand->op; op != gather; op = op->operands[0]->op) {
+    if (op == NULL || count == MOST) return -1;
+    if (op->code != MP_OP_CONVERT && op->code != MP_OP_TRANSPOSE) return -1;
+    between[count++] = op;
+  }
+  while (count-- > 0) {
+    if (between[count]->code == MP_OP_CONVERT) continue;
+    dimension = twin_rings_transposed(between[count], dimension);
+  }
+  return dimension;
+}
+
+// Whether the product adds up over what was gathered, as it is taken to where nobody knows.
+static bool twin_rings_is_summed(const mp_op_t *product, const mp_op_t *gather, int64_t dimension) {
+  static const mp_attr_name_t names[] = {MP_ATTR_LHS_CONTRACTING_DIMENSIONS,
+                                         MP_ATTR_RHS_CONTRACTING_DIMENSIONS};
+  if (product->code != MP_OP_DOT_GENERAL) return true;
+  for (uint32_t i = 0; i < 2; ++i) {
+    const int64_t dim = twin_rings_gathered_dim(product->operands[i], gather, dimension);
+    if (dim < 0) continue;
+    const mp_index_list_t summed = mp_op_ints(product, names[i]);
+    for (uint32_t d = 0; d < summed.count; ++d) {
+      if (summed.values[d] == dim) return true;
+    }
+    return false;
+  }
+  return true;
+}
+
+// Whether rows that the product's result has of the factor are in parts.
+static bool twin_rings_has_rows(const mp_op_t *product, const mp_op_t *gather, int64_t dimension) {
+  const bool is_first = twin_rings_gathered_dim(product->operands[0], gather, dimension) >= 0;
+  return (product->rings & (is_first ? MP_OP_RING_LHS_ROWS : MP_OP_RING_RHS_ROWS)) != 0;
+}
+
+// Whether two products want a factor alike: what is gathered for both is there as a whole. A
+// product wants the rows of a factor in the parts that its result has; two that have none of these
+// want it whole, and of two that have rows of it one may sum up over what are rows to the other.
+static bool twin_rings_want_alike(const order_t *o, uint32_t item, uint32_t a, uint32_t b) {
+  const mp_cluster_t *clusters[] = {twin_rings_cluster(o, a), twin_rings_cluster(o, b)};
+  const mp_op_t *gather = o->items.items[item].is.op;
+  const int64_t dim = twin_rings_collective(o, item)->dimension;
+  bool has_rows[2], is_summed[2];
+  for (uint32_t i = 0; i < 2; ++i) {
+    if (clusters[i] == NULL || clusters[i]->leader->code != MP_OP_DOT_GENERAL) return true;
+    has_rows[i] = twin_rings_has_rows(clusters[i]->leader, gather, dim);
+    is_summed[i] = twin_rings_is_summed(clusters[i]->leader, gather, dim);
+  }
+  if (has_rows[0] != has_rows[1]) return false;
+  return !has_rows[0] || is_summed[0] == is_summed[1];
+}
+
+static bool twin_rings_is_shared(const order_t *o, uint32_t item, uint32_t product) {
+  for (uint32_t e = 0; e < o->edges.count; ++e) {
+    const edge_t *edge = &o->edges.items[e];
+    if (edge->from != item || edge->to == product) continue;
+    if (twin_rings_want_alike(o, item, product, edge->to)) return true;
+  }
+  return false;
+}
+
+static bool twin_rings_may_be(const order_t *o, uint32_t product, uint32_t item) {
+  const mp_collective_t *one = twin_rings_collective(o, item);
+  if (one->kind == MP_COLLECTIVE_ALL_GATHER && twin_rings_is_shared(o, item, product)) return false;
+  return twin_rings_links_allow(o, one) && twin_rings_is_worth_it(o, product, item);
+}
+
+// ---- what could be one ----
+
+// A product, and the items of the collectives that could be rings with it; ORDER_NONE: none.
+typedef struct {
+  uint32_t product, gathers[2], scatter;
+  uint8_t rings;  // as mp_op_rings_t
+} choice_t;
+
+typedef struct {
+  order_t *o;
+  uint32_t *first;     // [items + 1]: where the edges begin that lead to an item
+  uint32_t *scatters;  // [items]: of a product the scatter of what it makes; ORDER_NONE: none
+} rings_t;
+
+static mp_status_t twin_rings_start(order_t *o, rings_t *out) {
+  const size_t count = o->items.count;
+  out->o = o;
+  out->first = MP_ARENA_ARRAY(o->arena, uint32_t, count + 1);
+  out->scatters = MP_ARENA_ARRAY(o->arena, uint32_t, count + 1);
+  MP_RETURN_IF_NULL(out->first);
+  MP_RETURN_IF_NULL(out->scatters);
+  uint32_t e = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    out->scatters[i] = ORDER_NONE;
+    while (e < o->edges.count && o->edges.items[e].to < i) e += 1;
+    out->first[i] = e;
+  }
+  out->first[count] = o->edges.count;
+  return NULL;
+}
+
+static uint8_t twin_rings_of(const order_t *o, uint32_t item) {
+  return o->items.items[item].is_product ? twin_rings_cluster(o, item)->leader->rings : 0;
+}
+
+// Says of the products whose terms an item adds up that they are scattered by `scatter`: of those
+// before it, and of those that these add theirs to.
+static void twin_rings_find_terms(const rings_t *r, uint32_t item, uint32_t scatter) {
+  const order_t *o = r->o;
+  for (uint32_t e = r->first[item]; e < r->first[item + 1]; ++e) {
+    const uint32_t from = o->edges.items[e].from;
+    if (r->scatters[from] != ORDER_NONE) continue;
+    if ((twin_rings_of(o, from) & MP_OP_RING_SUM) != 0) {
+      r->scatters[from] = scatter;
+      twin_rings_find_terms(r, from, scatter);
+    } else if (item == scatter && !o->items.items[from].is_product &&
+               mp_cluster_at(&o->b->clusters, o->items.items[from].is.op) != NULL) {
+      twin_rings_find_terms(r, from, scatter);
+    }
+  }
+}
+
+// The gather that an operand was brought by. Where a kernel between them hides it, it is one that
+// partitioning made for a ring, and that the other operand was not brought by.
+static uint32_t twin_rings_gather_of(const rings_t *r, uint32_t product, uint32_t operand) {
+  const order_t *o = r->o;
+  const mp_op_t *leader = twin_rings_cluster(o, product)->leader;
+  uint32_t hidden = ORDER_NONE;
+  for (uint32_t e = r->first[product]; e < r->first[product + 1]; ++e) {
+    const uint32_t from = o->edges.items[e].from;
+    if (mp_twin_order_kind(o, from) != MP_COLLECTIVE_ALL_GATHER) continue;
+    const mp_op_t *gather = o->items.items[from].is.op;
+    const int64_t dim = twin_rings_collective(o, from)->dimension;
+    if (twin_rings_gathered_dim(leader->operands[operand], gather, dim) >= 0) return from;
+    const bool is_other = twin_rings_gathered_dim(leader->operands[1 - operand], gather, dim) >= 0;
+    if (gather->by_permutes && !is_other) hidden = from;
+  }
+  return hidden;
+}
+
+static choice_t twin_rings_choice(const rings_t *r, uint32_t product) {
+  choice_t choice = {.product = product, .rings = twin_rings_of(r->o, product)};
+  for (uint32_t i = 0; i < 2; ++i) {
+    const bool may_be = (choice.rings >> i & MP_OP_RING_LHS) != 0;
+    choice.gathers[i] = may_be ? twin_rings_gather_of(r, product, i) : ORDER_NONE;
+  }
+  choice.scatter = (choice.rings & MP_OP_RING_SUM) != 0 ? r->scatters[product] : ORDER_NONE;
+  return choice;
+}
+
+// ---- which one is ----
+
+static uint32_t twin_rings_larger(const order_t *o, const uint32_t *gathers) {
+  if (gathers[0] == ORDER_NONE) return gathers[1];
+  if (gathers[1] == ORDER_NONE) return gathers[0];
+  const double bytes[] = {mp_twin_order_result_bytes(twin_rings_collective(o, gathers[0])),
+                          mp_twin_order_result_bytes(twin_rings_collective(o, gathers[1]))};
+  return gathers[bytes[0] > bytes[1] ? 0 : 1];
+}
+
+// The item that XLA's partitioner would make a ring of; ORDER_NONE: none.
+static uint32_t twin_rings_choose(const order_t *o, const choice_t *choice) {
+  const uint32_t gather = twin_rings_larger(o, choice->gathers), scatter = choice->scatter;
+  if (gather == ORDER_NONE) return scatter;
+  if ((choice->rings & MP_OP_RING_IN_TERMS) == 0) return gather;
+  const double product = twin_rings_product_seconds(o, choice->product);
+  const double gathers = o->items.items[gather].is.seconds;
+  if (scatter == ORDER_NONE) return product <= gathers ? gather : ORDER_NONE;
+  const double scatters = o->items.items[scatter].is.seconds;
+  if (product > gathers || product > scatters) return gathers > scatters ? gather : scatter;
+  const double part = twin_rings_part_bytes(o, gather);
+  return part <= twin_rings_part_bytes(o, scatter) ? gather : scatter;
+}
+
+// ---- rings ----
+
+// The product becomes a ring: its parts take longer than the whole.
+static void twin_rings_make(order_t *o, uint32_t product, uint32_t collective) {
+  mp_twin_item_t *item = &o->items.items[product].is;
+  const mp_twin_item_t *beside = &o->items.items[collective].is;
+  const mp_collective_t *one = twin_rings_collective(o, collective);
+  const mp_op_t *leader = twin_rings_cluster(o, product)->leader;
+  item->ring = (mp_ring_product_t){MP_RING_OF_SCATTERS, mp_twin_order_num_members(one)};
+  if (one->kind != MP_COLLECTIVE_REDUCE_SCATTER) {
+    const bool is_summed = twin_rings_is_summed(leader, beside->op, one->dimension);
+    item->ring.kind = is_summed ? MP_RING_OF_SUMS : MP_RING_OF_SLICES;
+  }
+  item->seconds = mp_twin_kernel_seconds(o->b, item->op, &item->ring);
+  o->items.items[product].attached = collective;
+  o->items.items[collective].node = product;
+}
+
+// What several products could be rings with is one collective of each of them that is: another one
+// like that of them all, which the others still need.
+static mp_status_t twin_rings_copy(order_t *o, uint32_t collective, uint32_t *out_item) {
+  mp_twin_order_item_t item = o->items.items[collective];
+  MP_RETURN_IF_ERROR(mp_twin_add_collective(o->b, item.is.op, &item.is.collective));
+  o->b->collectives.items[item.is.collective].overlap = MP_OVERLAP_DECOMPOSED;
+  *out_item = o->items.count;
+  return MP_ARRAY_PUSH(o->arena, &o->items, item);
+}
+
+// For each item how many products need it as a whole: those whose terms a scatter adds up, and
+// those that read a gather.
+static mp_status_t twin_rings_count_uses(const rings_t *r, uint32_t count, uint32_t **out_uses) {
+  const order_t *o = r->o;
+  uint32_t *uses = MP_ARENA_ARRAY(o->arena, uint32_t, (size_t)count + 1);
+  MP_RETURN_IF_NULL(uses);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (r->scatters[i] != ORDER_NONE) uses[r->scatters[i]] += 1;
+    for (uint32_t e = r->first[i]; e < r->first[i + 1]; ++e) {
+      const uint32_t from = o->edges.items[e].from;
+      uses[from] += mp_twin_order_kind(o, from) == MP_COLLECTIVE_ALL_GATHER;
+    }
+  }
+  *out_uses = uses;
+  return NULL;
+}
+
+static mp_status_t twin_rings_make_all(const rings_t *r, uint32_t count) {
+  order_t *o = r->o;
+  uint32_t *uses = NULL;
+  MP_RETURN_IF_ERROR(twin_rings_count_uses(r, count, &uses));
+  for (uint32_t i = 0; i < count; ++i) {
+    if (twin_rings_of(o, i) == 0) continue;
+    const choice_t choice = twin_rings_choice(r, i);
+    uint32_t chosen = twin_rings_choose(o, &choice);
+    if (chosen == ORDER_NONE || !twin_rings_may_be(o, i, chosen)) continue;
+    const mp_twin_collective_t *one =
+        &o->b->collectives.items[o->items.items[chosen].is.collective];
+    if (one->overlap != MP_OVERLAP_DECOMPOSED) continue;
+    if (--uses[chosen] != 0) {  // the last one has the collective that there is
+      MP_RETURN_IF_ERROR(twin_rings_copy(o, chosen, &chosen));
+    }
+    twin_rings_make(o, i, chosen);
+  }
+  return NULL;
+}
+
+mp_status_t mp_twin_order_attach(order_t *o) {
+  const uint32_t count = o->items.count;
+  rings_t rings;
+  MP_RETURN_IF_ERROR(twin_rings_start(o, &rings));
+  for (uint32_t i = 0; i < count; ++i) {
+    const bool is_scatter = mp_twin_order_kind(o, i) == MP_COLLECTIVE_REDUCE_SCATTER;
+    if (is_scatter) twin_rings_find_terms(&rings, i, i);
+  }
+  MP_RETURN_IF_ERROR(twin_rings_make_all(&rings, count));
+  for (uint32_t i = 0; i < count; ++i) {
+    const mp_twin_order_item_t *item = &o->items.items[i];
+    if (item->is.collective == ORDER_NONE || item->node != i) continue;
+    mp_twin_collective_t *one = &o->b->collectives.items[item->is.collective];
+    if (one->overlap != MP_OVERLAP_DECOMPOSED) continue;
+    one->overlap = mp_overlap_without_ring(&o->b->chip->figures, one->collective->kind);
+  }
+  return NULL;
+}
