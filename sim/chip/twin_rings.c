@@ -104,27 +104,31 @@ static bool twin_rings_is_summed(const mp_op_t *product, const mp_op_t *gather, 
   return true;
 }
 
-// Whether rows that the product's result has of the factor are in parts.
-static bool twin_rings_has_rows(const mp_op_t *product, const mp_op_t *gather, int64_t dimension) {
+// Whether a product wants the factor in parts along the gathered dimension, and along others.
+typedef struct {
+  bool along, beside;
+} wanted_t;
+
+static wanted_t twin_rings_wanted(const mp_op_t *product, const mp_op_t *gather,
+                                  int64_t dimension) {
   const bool is_first = twin_rings_gathered_dim(product->operands[0], gather, dimension) >= 0;
-  return (product->rings & (is_first ? MP_OP_RING_LHS_ROWS : MP_OP_RING_RHS_ROWS)) != 0;
+  const uint8_t rings = is_first ? product->rings : (uint8_t)(product->rings >> 1);
+  const bool rows = (rings & MP_OP_RING_LHS_ROWS) != 0, sums = (rings & MP_OP_RING_LHS_SUMMED) != 0;
+  const bool is_summed = twin_rings_is_summed(product, gather, dimension);
+  return is_summed ? (wanted_t){sums, rows} : (wanted_t){rows, sums};
 }
 
-// Whether two products want a factor alike: what is gathered for both is there as a whole. A
-// product wants the rows of a factor in the parts that its result has; two that have none of these
-// want it whole, and of two that have rows of it one may sum up over what are rows to the other.
+// Whether two products want a factor alike: what is gathered for both is there as a whole.
 static bool twin_rings_want_alike(const order_t *o, uint32_t item, uint32_t a, uint32_t b) {
   const mp_cluster_t *clusters[] = {twin_rings_cluster(o, a), twin_rings_cluster(o, b)};
   const mp_op_t *gather = o->items.items[item].is.op;
   const int64_t dim = twin_rings_collective(o, item)->dimension;
-  bool has_rows[2], is_summed[2];
+  wanted_t wanted[2];
   for (uint32_t i = 0; i < 2; ++i) {
     if (clusters[i] == NULL || clusters[i]->leader->code != MP_OP_DOT_GENERAL) return true;
-    has_rows[i] = twin_rings_has_rows(clusters[i]->leader, gather, dim);
-    is_summed[i] = twin_rings_is_summed(clusters[i]->leader, gather, dim);
+    wanted[i] = twin_rings_wanted(clusters[i]->leader, gather, dim);
   }
-  if (has_rows[0] != has_rows[1]) return false;
-  return !has_rows[0] || is_summed[0] == is_summed[1];
+  return wanted[0].along == wanted[1].along && wanted[0].beside == wanted[1].beside;
 }
 
 static bool twin_rings_is_shared(const order_t *o, uint32_t item, uint32_t product) {
@@ -177,20 +181,15 @@ static uint8_t twin_rings_of(const order_t *o, uint32_t item) {
   return o->items.items[item].is_product ? twin_rings_cluster(o, item)->leader->rings : 0;
 }
 
-// Says of the products whose terms an item adds up that they are scattered by `scatter`: of those
-// before it, and of those that these add theirs to.
+// Says of the products that make what an item adds up that it is scattered by `scatter`, and of
+// those whose terms these add to their own. Where a kernel of its own adds terms nothing is a ring.
 static void twin_rings_find_terms(const rings_t *r, uint32_t item, uint32_t scatter) {
-  const order_t *o = r->o;
   for (uint32_t e = r->first[item]; e < r->first[item + 1]; ++e) {
-    const uint32_t from = o->edges.items[e].from;
-    if (r->scatters[from] != ORDER_NONE) continue;
-    if ((twin_rings_of(o, from) & MP_OP_RING_SUM) != 0) {
-      r->scatters[from] = scatter;
-      twin_rings_find_terms(r, from, scatter);
-    } else if (item == scatter && !o->items.items[from].is_product &&
-               mp_cluster_at(&o->b->clusters, o->items.items[from].is.op) != NULL) {
-      twin_rings_find_terms(r, from, scatter);
-    }
+    const uint32_t from = r->o->edges.items[e].from;
+    const bool may_be = (twin_rings_of(r->o, from) & MP_OP_RING_SUM) != 0;
+    if (!may_be || r->scatters[from] != ORDER_NONE) continue;
+    r->scatters[from] = scatter;
+    twin_rings_find_terms(r, from, scatter);
   }
 }
 
@@ -266,11 +265,16 @@ static void twin_rings_make(order_t *o, uint32_t product, uint32_t collective) {
 
 // What several products could be rings with is one collective of each of them that is: another one
 // like that of them all, which the others still need.
-static mp_status_t twin_rings_copy(order_t *o, uint32_t collective, uint32_t *out_item) {
+static mp_status_t twin_rings_copy(order_t *o, uint32_t product, uint32_t collective,
+                                   uint32_t *out_item) {
   mp_twin_order_item_t item = o->items.items[collective];
   MP_RETURN_IF_ERROR(mp_twin_add_collective(o->b, item.is.op, &item.is.collective));
   o->b->collectives.items[item.is.collective].overlap = MP_OVERLAP_DECOMPOSED;
   *out_item = o->items.count;
+  for (uint32_t e = 0; e < o->edges.count; ++e) {
+    edge_t *edge = &o->edges.items[e];
+    if (edge->from == collective && edge->to == product) edge->from = *out_item;
+  }
   return MP_ARRAY_PUSH(o->arena, &o->items, item);
 }
 
@@ -304,7 +308,7 @@ static mp_status_t twin_rings_make_all(const rings_t *r, uint32_t count) {
         &o->b->collectives.items[o->items.items[chosen].is.collective];
     if (one->overlap != MP_OVERLAP_DECOMPOSED) continue;
     if (--uses[chosen] != 0) {  // the last one has the collective that there is
-      MP_RETURN_IF_ERROR(twin_rings_copy(o, chosen, &chosen));
+      MP_RETURN_IF_ERROR(twin_rings_copy(o, i, chosen, &chosen));
     }
     twin_rings_make(o, i, chosen);
   }

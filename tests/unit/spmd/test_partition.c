@@ -94,7 +94,7 @@ static uint32_t rings_of(const char *axes, const char *x, const char *w, const c
   assert_ok(partition(&ir, 4, false, &parts));
   const mp_op_t *product = first_op(&ir, MP_OP_DOT_GENERAL);
   assert_non_null(product);
-  const uint32_t rings = product->rings & ~(uint32_t)(MP_OP_RING_LHS_ROWS | MP_OP_RING_RHS_ROWS);
+  const uint32_t rings = product->rings & 15U;
   const mp_op_t *gather = first_op(&ir, MP_OP_ALL_GATHER);
   const bool is_for_ring = (rings & (MP_OP_RING_LHS | MP_OP_RING_RHS)) != 0;
   if (gather != NULL && !is_for_ring) assert_false(gather->by_permutes);
