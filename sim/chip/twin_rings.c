@@ -49,6 +49,17 @@ static double twin_rings_part_bytes(const order_t *o, uint32_t item) {
   return (double)mp_message_bytes(one) / (is_sum ? mp_twin_order_num_members(one) : 1);
 }
 
+// What a collective takes as XLA's partitioner counts it: half of the bytes each way along each of
+// its group's dimensions, at the described rate.
+static double twin_rings_collective_seconds(const order_t *o, uint32_t item) {
+  const mp_collective_t *one = twin_rings_collective(o, item);
+  const mp_twin_links_t *links = o->b->links;
+  if (links->bandwidth <= 0) return o->items.items[item].is.seconds;
+  const uint32_t dims = links->num_dims == NULL ? 1 : links->num_dims(links->context, one);
+  const double bytes = twin_rings_part_bytes(o, item) * mp_twin_order_num_members(one);
+  return bytes / 2 / (dims == 0 ? 1 : dims) / links->bandwidth;
+}
+
 // Whether a product has enough to do for a ring: so many times what one message of it takes on a
 // link.
 static bool twin_rings_is_worth_it(const order_t *o, uint32_t product, uint32_t item) {
@@ -237,10 +248,10 @@ static uint32_t twin_rings_choose(const order_t *o, const choice_t *choice) {
   if (gather == ORDER_NONE) return scatter;
   if ((choice->rings & MP_OP_RING_IN_TERMS) == 0) return gather;
   const double product = twin_rings_product_seconds(o, choice->product);
-  const double gathers = o->items.items[gather].is.seconds;
+  const double gathers = twin_rings_collective_seconds(o, gather);
   if (scatter == ORDER_NONE) return product <= gathers ? gather : ORDER_NONE;
-  const double scatters = o->items.items[scatter].is.seconds;
-  if (product > gathers || product > scatters) return gathers > scatters ? gather : scatter;
+  const double scatters = twin_rings_collective_seconds(o, scatter);
+  if (product >= gathers || product >= scatters) return gathers > scatters ? gather : scatter;
   const double part = twin_rings_part_bytes(o, gather);
   return part <= twin_rings_part_bytes(o, scatter) ? gather : scatter;
 }
