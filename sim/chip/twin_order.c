@@ -58,25 +58,6 @@ static double twin_order_block_seconds(order_t *o, const mp_block_t *block) {
   return seconds;
 }
 
-uint32_t mp_twin_order_num_members(const mp_collective_t *collective) {
-  const mp_groups_t *groups = collective->groups;
-  uint32_t most = 0;
-  for (uint32_t g = 0; groups != NULL && g < groups->num_groups; ++g) {
-    const uint32_t members = groups->offsets[g + 1] - groups->offsets[g];
-    if (members > most) most = members;
-  }
-  return most;
-}
-
-double mp_twin_order_result_bytes(const mp_collective_t *collective) {
-  double bytes = 0;
-  for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    const mp_collective_operand_t *operand = &collective->operands[i];
-    bytes += (double)mp_operand_bytes(operand, operand->result_dims);
-  }
-  return bytes;
-}
-
 static bool twin_order_is_too_small(const order_t *o, const mp_collective_t *collective) {
   return mp_overlap_is_too_small(&o->b->chip->figures, collective->kind,
                                  mp_twin_order_result_bytes(collective));
@@ -215,12 +196,6 @@ static mp_status_t twin_order_find_edges(order_t *o) {
 }
 
 // ---- collectives in other rounds ----
-
-uint32_t mp_twin_order_kind(const order_t *o, uint32_t item) {
-  const uint32_t number = o->items.items[item].is.collective;
-  if (number == ORDER_NONE) return MP_COLLECTIVE_KINDS;
-  return o->b->collectives.items[number].collective->kind;
-}
 
 // Whether an item only moves what a loop carries to a collective, or from it.
 static bool twin_order_is_light(const item_t *item) {

@@ -24,7 +24,7 @@ typedef struct {
 
 #define ORDER_NONE UINT32_MAX
 
-// ---- twin_order.c ----
+// ---- twin_items.c ----
 
 // The kind of an item that is a collective; MP_COLLECTIVE_KINDS: it is none.
 uint32_t mp_twin_order_kind(const mp_twin_ordering_t *o, uint32_t item);
