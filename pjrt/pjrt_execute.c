@@ -101,14 +101,6 @@ uint64_t mp_pjrt_num_donated(void) {
   return t_num_donated;
 }
 
-// What the launch has donated on all its devices.
-static void pjrt_execute_count_donated(const PJRT_Executable *executable, const mp_launch_t *what) {
-  const mp_program_t *program = executable->program;
-  uint64_t count = 0;
-  for (uint32_t p = 0; p < program->num_params; ++p) count += program->params[p].alias != -1;
-  t_num_donated += count * what->num_devices;
-}
-
 static void pjrt_execute_store_results(const PJRT_LoadedExecutable_Execute_Args *args,
                                        const arrays_t *arrays) {
   for (size_t d = 0; d < arrays->num_devices; ++d) {
@@ -168,7 +160,8 @@ static mp_status_t pjrt_execute_launch(const PJRT_LoadedExecutable_Execute_Args 
     pjrt_execute_free_wrappers(arrays);
     return status;
   }
-  pjrt_execute_count_donated(executable, what);
+  t_num_donated +=
+      (uint64_t)mp_executable_num_donatable(executable->executable) * what->num_devices;
   pjrt_execute_store_results(args, arrays);
   return NULL;
 }

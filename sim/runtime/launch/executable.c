@@ -75,9 +75,12 @@ static uint64_t executable_digest_of(const mp_program_t *program) {
   return digest;
 }
 
-// Fills in what launches need to know about the commands.
+// Fills in what launches need to know about the parameters and commands.
 static void executable_survey(mp_executable_t *executable) {
   const mp_program_t *program = executable->program;
+  for (uint32_t p = 0; p < program->num_params; ++p) {
+    executable->num_donatable += program->params[p].alias != -1;
+  }
   // Plain kernels on one core do about one operation and two bytes in a nanosecond.
   double seconds = 0.3e-6 * program->num_commands +
                    1e-9 * (program->flops + program->transcendentals) +
@@ -249,6 +252,10 @@ const mp_program_t *mp_executable_program(const mp_executable_t *executable) {
 
 uint32_t mp_executable_num_devices(const mp_executable_t *executable) {
   return executable->num_devices;
+}
+
+uint32_t mp_executable_num_donatable(const mp_executable_t *executable) {
+  return executable->num_donatable;
 }
 
 mp_device_t *mp_executable_device(const mp_executable_t *executable, uint32_t logical) {

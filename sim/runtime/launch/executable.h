@@ -28,6 +28,8 @@ void mp_executable_release(mp_executable_t *executable);
 const mp_program_t *mp_executable_program(const mp_executable_t *executable);
 // How many devices it runs on: num_replicas * num_partitions of the program.
 uint32_t mp_executable_num_devices(const mp_executable_t *executable);
+// How many of its parameters a launch donates, unless it says otherwise.
+uint32_t mp_executable_num_donatable(const mp_executable_t *executable);
 // The device with a logical number (replica * num_partitions + partition), which exists.
 mp_device_t *mp_executable_device(const mp_executable_t *executable, uint32_t logical);
 // For tests: the logical numbers of the devices that belong to this process, ascending; there may

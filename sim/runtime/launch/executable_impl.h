@@ -30,6 +30,7 @@ struct mp_executable_s {
   uint32_t num_local;                  // may be 0
   uint32_t *local;                     // [num_local] logical numbers of this process's devices
   mp_device_set_t *set;                // the client's
+  uint32_t num_donatable;              // parameters
   uint32_t max_operands, max_results;  // of any command
   uint32_t max_edges;                  // of any loop that is one command, if the model wants them
   bool has_collectives;                // or sends and receives

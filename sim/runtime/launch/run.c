@@ -21,18 +21,12 @@ static size_t run_pad(size_t bytes) {
   return (bytes + 15) & ~(size_t)15;
 }
 
-static size_t run_num_donatable(const mp_program_t *program) {
-  size_t count = 0;
-  for (uint32_t p = 0; p < program->num_params; ++p) count += program->params[p].alias != -1;
-  return count;
-}
-
 mp_status_t mp_run_create(mp_executable_t *executable, uint32_t logical, mp_run_t **out_run) {
   const mp_program_t *program = executable->program;
   size_t sizes[] = {
       run_pad(program->num_params * sizeof(void *)),
       run_pad(program->num_results * sizeof(void *)),
-      run_pad(run_num_donatable(program) * sizeof(mp_prologue_copy_t)),
+      run_pad(executable->num_donatable * sizeof(mp_prologue_copy_t)),
       run_pad(executable->max_operands * sizeof(void *)),
       run_pad(executable->max_results * sizeof(void *)),
       run_pad(executable->max_edges * sizeof(uint64_t)),

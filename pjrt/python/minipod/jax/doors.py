@@ -48,7 +48,7 @@ def _number(variable: str) -> int | None:
   if text is None:
     return None
   if not text.isdigit():
-    raise ValueError(f"{variable} is '{text}', which is no number of processes, or of one of them")
+    raise ValueError(f"{variable} is '{text}', which is no number")
   return int(text)
 
 
@@ -62,7 +62,8 @@ def _of_mpirun() -> Place | None:
   """Open MPI's mpirun or MPICH's mpiexec, where all processes are on this host."""
   of_open_mpi = "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_RANK"
   of_mpich = "PMI_SIZE", "MPI_LOCALNRANKS", "PMI_RANK"
-  for size, near, rank in map(lambda names: map(_number, names), (of_open_mpi, of_mpich)):
+  for names in (of_open_mpi, of_mpich):
+    size, near, rank = map(_number, names)
     if size is not None and size == near and rank is not None:
       return Place(f"127.0.0.1:{_port_of_job()}", size, rank)
   return None
@@ -103,11 +104,15 @@ def _of_jax_job() -> Place | None:
 
 def _of_tpu_workers() -> Place | None:
   """What hosts of TPUs are told in Kubernetes (GKE), or by Ray: slices, and the workers of each."""
-  workers = (_text("TPU_PROCESS_ADDRESSES") or _text("TPU_WORKER_HOSTNAMES") or "").split(",")
-  count = len(workers) * (_number("MEGASCALE_NUM_SLICES") or 1)
+  given = "TPU_PROCESS_ADDRESSES" if _text("TPU_PROCESS_ADDRESSES") else "TPU_WORKER_HOSTNAMES"
+  num_slices = _number("MEGASCALE_NUM_SLICES") or 1
+  if num_slices > 1:
+    _need(given, "MEGASCALE_NUM_SLICES", "the workers of a slice")
+  workers = (_text(given) or "").split(",")
+  count = len(workers) * num_slices
   if count == 1:
     return None
-  _need("TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES", "which worker of its slice this one is")
+  _need("TPU_WORKER_ID", given, "which worker of its slice this one is")
   process = (_number("MEGASCALE_SLICE_ID") or 0) * len(workers) + _number("TPU_WORKER_ID")
   first = (_text("MEGASCALE_COORDINATOR_ADDRESS") or workers[0]).split(":")[0]
   return Place(f"{first}:{_TPU_PORT}", count, process)

@@ -24,17 +24,14 @@ from minipod import foreign
 _VECTORCALL_OFFSET, _FLAGS, _HAS_VECTORCALL = 56, 168, 1 << 11
 _ARGUMENTS_OFFSET = 1 << 63  # of the flags of a call by vectorcall; the rest is their number
 _DONATED = ctypes.PYFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_void_p)
-_is_followed = False
 _kept = []  # what the library has pointers to
 
 
+@functools.cache
 def stop_clock() -> None:
   """From now on, once per process; without that clock calls are what they were."""
-  if not _is_followed:
-    _follow()
-  if _stop_clock not in _kept:
-    _kept.append(_stop_clock)
-    _stop_clock()
+  _follow()
+  _stop_clock()
 
 
 def is_for_shapes() -> bool:
@@ -44,13 +41,12 @@ def is_for_shapes() -> bool:
   return asked()
 
 
+@functools.cache
 def forget_donated() -> None:
   """From now on, once per process, after calls that have donated very many shards."""
-  if not _is_followed:
-    _follow()
-  if not any(isinstance(kept, _DONATED) for kept in _kept):
-    _kept.append(_DONATED(_forget))
-    foreign.library().minipod_follow_donations(_kept[-1])
+  _follow()
+  _kept.append(_DONATED(_forget))
+  foreign.library().minipod_follow_donations(_kept[-1])
 
 
 def _forget(arguments, flags, names) -> None:
@@ -66,8 +62,9 @@ def _forget(arguments, flags, names) -> None:
       leaf.delete()
 
 
+@functools.cache
 def _follow() -> None:
-  global _is_followed
+  """Has calls of jitted functions, of now and of later, go through the library."""
   from jaxlib import _jax
 
   library = foreign.library()
@@ -81,7 +78,6 @@ def _follow() -> None:
   library.minipod_follow_launches.argtypes = [ctypes.c_void_p]
   library.minipod_follow_launches.restype = None
   library.minipod_follow_launches(real)
-  _is_followed = True
 
   def attend(function):
     if type(function) is kind and call_of(function).value == real:
