@@ -74,6 +74,7 @@ static mp_status_t launch_share_take_arguments(mp_launch_state_t *l, mp_launch_s
     }
     MP_RETURN_IF_ERROR(status);
     share->num_taken = p + 1;
+    share->num_adopted += argument->storage != NULL && mp_storage_is_adopted(argument->storage);
     share->run->bytes += buffer->form->bytes;
     // It is NULL only for an error buffer, whose failure keeps the run from starting.
     share->run->params[p] = argument->storage == NULL ? NULL : argument->storage->data;
@@ -81,14 +82,12 @@ static mp_status_t launch_share_take_arguments(mp_launch_state_t *l, mp_launch_s
   return NULL;
 }
 
-// Makes room for what the run will hold, as committing cannot fail.
+// Makes room for what the run will hold, as committing cannot fail: in the stream what others have
+// lent, beside it everything.
 static mp_status_t launch_share_make_holds(const mp_launch_state_t *l, mp_launch_share_t *share) {
   const mp_program_t *program = l->executable->program;
-  size_t count = share->is_beside ? program->num_params + program->num_results : 0;
-  for (uint32_t p = 0; p < program->num_params && !share->is_beside; ++p) {
-    const mp_storage_t *storage = share->arguments[p].storage;
-    count += storage != NULL && mp_storage_is_adopted(storage);
-  }
+  const size_t count =
+      share->is_beside ? program->num_params + program->num_results : share->num_adopted;
   if (count == 0) return NULL;
   share->run->holds = mp_calloc(count, sizeof(*share->run->holds));
   MP_RETURN_IF_NULL(share->run->holds);

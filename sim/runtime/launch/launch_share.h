@@ -21,6 +21,7 @@ typedef struct {
   mp_buffer_t *const *buffers;  // the arguments
   mp_run_t *run;
   uint32_t num_taken;
+  uint32_t num_adopted;             // of those taken: they belong to others (mp_storage_is_adopted)
   mp_launch_argument_t *arguments;  // [num_params]
   uint32_t num_results;             // made so far
   mp_buffer_t **results;            // [num_results]
