@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Random SIGKILLs: what the survivors of a process see, and what is left behind.
 
-    tools/reliability/kills.py --cases 200 --seed 1 [--processes 2,4,8] [--transport shm,mpi]
+    tools/reliability/kills.py --cases 200 --seed 1 [--processes 2,4,8] [--transport shm,ucx,mpi]
 
 Each case starts processes that share one pod and do what programs do, over and over: compile, reduce over all devices,
 move arrays between processes, read results.  At a moment that the seed chooses, from the start of Python on, one of them is
 killed.  What is wanted: each survivor gets an error, names the dead process where it says who it is, and ends by itself
 with the exit code of its script; nobody hangs or is aborted, and neither processes nor files in /dev/shm or /tmp stay.
 
-`shm`: processes of one host that jax.distributed.initialize() joins.  `mpi`: the processes of an mpirun, which ends
-the others itself.  Where the first process is killed, which has JAX's coordination service, JAX itself ends the others
+`shm`: processes of one host that jax.distributed.initialize() joins.  `ucx`: the same on two pretended hosts (needs root).
+`mpi`: the processes of an mpirun, which ends the others itself.  Where the first process is killed, which has JAX's coordination service, JAX itself ends the others
 (with SIGABRT; counted apart).
 """
 
@@ -26,6 +26,10 @@ import tempfile
 import time
 
 MEMBER = pathlib.Path(__file__).parent / "member.py"
+HOSTS = MEMBER.parents[2] / "tests" / "mpi" / "two_hosts.sh"
+# A process on a pretended host says who it is and how it ended, which nobody else sees.
+ON_HOST = """'{python}' '{member}' $COORDINATOR $NUM_PROCESSES $PROCESS_ID 2>'{folder}'/$PROCESS_ID.err & echo $! >'{folder}'/$PROCESS_ID.pid
+wait $!; echo $? >'{folder}'/$PROCESS_ID.code"""
 # From the start of Python on, in which a process of a job of this many is killed: before it meets the others, while it
 # does, at work.
 START_SECONDS = 4.0
@@ -69,13 +73,17 @@ class Case:
       words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(self.size)]
       return [subprocess.Popen([*words, *member, "mpi"], env=env, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL, start_new_session=True)]
+    if self.transport == "ucx":
+      script = ON_HOST.format(python=sys.executable, member=MEMBER, folder=folder)
+      words = [str(HOSTS), "--plain", "--hosts", "2", "--ranks", str(self.size // 2), "--", "bash", "-c", script]
+      return [subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)]
     address = f"127.0.0.1:{free_port()}"
     return [subprocess.Popen([*member, address, str(self.size), str(rank)], env=env, stdout=subprocess.DEVNULL,
                              stderr=open(folder / f"{rank}.err", "wb"), start_new_session=True)
             for rank in range(self.size)]
 
   def _pids(self, folder: pathlib.Path, processes: list[subprocess.Popen]) -> dict[int, int]:
-    if self.transport != "mpi":
+    if self.transport == "shm":
       return {rank: process.pid for rank, process in enumerate(processes)}
     return {int(path.stem): int(path.read_text() or 0) for path in folder.glob("*.pid")}
 
@@ -125,13 +133,18 @@ class Case:
       time.sleep(0.02)
     for rank, process in enumerate(processes):
       if process.poll() is None:
-        self.findings.append(f"hangs: process {rank}")
-        os.killpg(process.pid, signal.SIGKILL)
+        self.findings.append(f"hangs: process {rank}" if self.transport == "shm" else "hangs")
+        # What has made hosts removes them, and with them whoever is on them.
+        os.killpg(process.pid, signal.SIGTERM if self.transport == "ucx" else signal.SIGKILL)
         process.wait()
-      elif self.transport != "mpi" and rank != self.victim:
+      elif self.transport == "shm" and rank != self.victim:
         self._judge(rank, process.returncode)
       elif self.transport == "mpi":
         self.outcomes["mpirun ended with an error" if process.returncode else "mpirun ended well"] += 1
+    for path in folder.glob("*.code"):
+      code = int(path.read_text())  # as a shell says it
+      if int(path.stem) != self.victim:
+        self._judge(int(path.stem), code if code < 128 else 128 - code)
     for path in folder.glob("*.error"):
       moment, _, text = path.read_text().partition(" ")
       self.slowest = max(self.slowest, float(moment) - killed)
@@ -154,7 +167,7 @@ def main() -> int:
   parser.add_argument("--first", type=int, default=0, help="number of the first case")
   parser.add_argument("--seed", type=int, default=1)
   parser.add_argument("--processes", default="2,4,8")
-  parser.add_argument("--transport", default="shm,mpi")
+  parser.add_argument("--transport", default="shm,ucx,mpi")
   parser.add_argument("--patience", type=float, default=60, help="seconds until a survivor counts as hanging")
   asked = parser.parse_args()
   outcomes: collections.Counter = collections.Counter()

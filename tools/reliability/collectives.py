@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""Random collectives between processes that are stopped now and then: whether each element is right.
+
+    tools/reliability/collectives.py --count 1000000 --seed 1 [--transport shm,ucx,mpi] [--processes 4]
+
+Programs of many collectives, whose kind, group, size and type the seed chooses, run again and again on a pod of two devices
+a process.  Whatever a device holds is a function of its number and of the launch, so that each device knows by itself what
+every collective must give, and counts the elements that differ.  All values are whole and small: sums are exact in any order.
+Meanwhile each process sleeps between launches as its own dice say, and this script stops one of them after the other for up to
+50 ms, in the middle of whatever it does.
+
+`shm`: one host, joined by jax.distributed.initialize(). `ucx`: the same on two pretended hosts. `mpi`: these under mpirun.
+"""
+
+import argparse
+import math
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HOSTS = pathlib.Path(__file__).parents[2] / "tests" / "mpi" / "two_hosts.sh"
+REFUSED = 77
+DEVICES = 2  # of a process
+WIDTH = 100  # collectives of a program
+LAUNCHES = 500  # of a program
+KINDS = ["psum", "pmax", "pmin", "all_gather", "psum_scatter", "all_to_all", "ppermute"]
+TYPES = ["float32", "bfloat16", "float16", "float64", "int32", "int8", "uint8", "int64", "complex64"]
+SIZES = [1, 1, 3, 16, 16, 128, 1000, 4096]  # elements for each device of the group
+SUBSETS = [(2, 2, 2), (4, 2), (2, 4), (8,)]  # the shapes of meshes for 8 devices
+
+
+# ---- a process of the job ----
+
+
+def held(number, launch, size, dtype):
+  """What device `number` holds: whole numbers below 31."""
+  import jax.numpy as jnp
+
+  values = (jnp.arange(size, dtype=jnp.int32) * 7 + number * 13 + launch * 5) % 31
+  return values.astype(dtype)
+
+
+def collective(kind, axes, source, x):
+  """The collective, as JAX's users write it."""
+  from jax import lax
+
+  if kind == "ppermute":
+    return lax.ppermute(x, axes, [(s, d) for d, s in enumerate(source) if s is not None])
+  if kind == "all_gather":
+    return lax.all_gather(x, axes, tiled=True)
+  if kind == "psum_scatter":
+    return lax.psum_scatter(x, axes, tiled=True)
+  if kind == "all_to_all":
+    return lax.all_to_all(x, axes, 0, 0, tiled=True)
+  return getattr(lax, kind)(x, axes)
+
+
+def wanted(kind, source, mine, of):
+  """What device `mine` of its group must have afterwards; of(i) is what the group's device i held."""
+  import jax.numpy as jnp
+
+  group = len(source)
+  if kind == "ppermute":
+    parts = [of(0) * 0 if s is None else of(s) for s in source]
+    return jnp.stack(parts)[mine]
+  everything = jnp.stack([of(i) for i in range(group)])
+  if kind == "all_gather":
+    return everything.reshape(-1)
+  if kind in ("pmax", "pmin"):
+    return everything.max(0) if kind == "pmax" else everything.min(0)
+  pieces = everything.reshape(group, group, -1)
+  if kind == "all_to_all":
+    return pieces[:, mine].reshape(-1)
+  total = everything[0]
+  for part in everything[1:]:
+    total = total + part
+  return total if kind == "psum" else total.reshape(group, -1)[mine]
+
+
+def make_program(dice, devices):
+  import jax
+  import jax.numpy as jnp
+  import numpy as np
+  from jax.sharding import PartitionSpec as P
+
+  shape = dice.choice([shape for shape in SUBSETS if math.prod(shape) == len(devices)] or [(len(devices),)])
+  names = tuple("abc"[: len(shape)])
+  mesh = jax.sharding.Mesh(np.array(devices).reshape(shape), names)
+  extents = dict(zip(names, shape))
+  choices = []
+  for _ in range(WIDTH):
+    axes = tuple(sorted(dice.sample(names, dice.randint(1, len(names)))))
+    group = math.prod(extents[axis] for axis in axes)
+    source = [s if dice.random() < 0.8 else None for s in dice.sample(range(group), group)]
+    kind, dtype = dice.choice(KINDS), dice.choice(TYPES)
+    if kind in ("pmax", "pmin") and dtype == "complex64":
+      dtype = "float32"
+    choices.append((kind, axes, source, dice.choice(SIZES) * group, dtype))
+
+  def check(launch):
+    wrong = []
+    for kind, axes, source, size, dtype in choices:
+      here = {axis: jax.lax.axis_index(axis) for axis in names}
+      mine = jax.lax.axis_index(axes)
+
+      def of(i, axes=axes, here=here, size=size, dtype=dtype):
+        place = here | dict(zip(axes, np.unravel_index(i, [extents[axis] for axis in axes])))
+        number = 0
+        for axis in names:
+          number = number * extents[axis] + place[axis]
+        return held(number, launch, size, dtype)
+
+      number = 0
+      for axis in names:
+        number = number * extents[axis] + here[axis]
+      got = collective(kind, axes, source, held(number, launch, size, dtype))
+      wrong.append(jnp.sum(got != wanted(kind, source, mine, of), dtype=jnp.int32))
+    return jnp.stack(wrong).reshape((1,) * len(names) + (WIDTH,))
+
+  whole = jax.shard_map(check, mesh=mesh, in_specs=P(), out_specs=P(*names), check_vma=False)
+  return jax.jit(whole), choices
+
+
+def member(count, seed, folder):
+  import jax
+
+  if "COORDINATOR" in os.environ:
+    numbers = os.environ["NUM_PROCESSES"], os.environ["PROCESS_ID"]
+    jax.distributed.initialize(os.environ["COORDINATOR"], *map(int, numbers))
+  jax.config.update("jax_enable_x64", True)
+  import numpy as np
+
+  rank = jax.process_index()
+  (folder / f"{rank}.pid").write_text(str(os.getpid()))
+  own, shared = random.Random(f"{seed}/{rank}"), random.Random(seed)
+  done = 0
+  while done < count:
+    program, choices = make_program(shared, jax.devices())
+    for launch in range(min(LAUNCHES, -(-(count - done) // WIDTH))):
+      if own.random() < 0.2:
+        time.sleep(own.random() * 0.002)
+      for shard in program(np.int32(launch)).addressable_shards:
+        bad = np.flatnonzero(np.asarray(shard.data))
+        if bad.size:
+          text = f"after {done} collectives, launch {launch}, device {shard.device.id}: wrong: {[choices[i] for i in bad]}"
+          (folder / f"{rank}.wrong").write_text(text)
+          os._exit(1)
+      done += WIDTH
+    if rank == 0:
+      (folder / "done").write_text(str(done))
+  (folder / f"{rank}.right").write_text(str(done))
+
+
+# ---- the job ----
+
+
+def command_of(transport, processes, arguments):
+  member_command = [sys.executable, __file__, "--member", *arguments]
+  if transport == "shm":
+    with socket.socket() as probe:
+      probe.bind(("127.0.0.1", 0))
+      port = probe.getsockname()[1]
+    return [["env", f"COORDINATOR=127.0.0.1:{port}", f"NUM_PROCESSES={processes}", f"PROCESS_ID={rank}", *member_command]
+            for rank in range(processes)]
+  plain = ["--plain"] if transport == "ucx" else []
+  return [[str(HOSTS), *plain, "--hosts", "2", "--ranks", str(processes // 2), "--", *member_command]]
+
+
+def disturb(folder, dice):
+  """Stops one of the processes for a moment."""
+  files = list(folder.glob("*.pid"))
+  time.sleep(dice.random() * 0.2)
+  if files:
+    pid = int(dice.choice(files).read_text() or 0)
+    try:
+      os.kill(pid, signal.SIGSTOP)
+      time.sleep(dice.random() * 0.05)
+      os.kill(pid, signal.SIGCONT)
+    except ProcessLookupError:
+      pass
+    return True
+  return False
+
+
+def run(transport, options):
+  """A row of the table, and whether all was right."""
+  with tempfile.TemporaryDirectory(prefix="mp") as name:
+    folder = pathlib.Path(name)
+    arguments = ["--count", str(options.count), "--seed", str(options.seed), "--folder", name]
+    environment = os.environ | {"JAX_PLATFORMS": "minipod", "MINIPOD_DEVICES": str(DEVICES)}
+    begin, stops = time.time(), 0
+    with open(folder / "log", "w") as log:
+      jobs = [subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+              for command in command_of(transport, options.processes, arguments)]
+      dice = random.Random(options.seed)
+      while any(job.poll() is None for job in jobs):
+        stops += disturb(folder, dice)
+        if time.time() - begin > options.limit:
+          for job in jobs:
+            job.terminate()
+    if any(job.returncode == REFUSED for job in jobs):
+      return f"{(folder / 'log').read_text().strip().splitlines()[-1]} | | |", True
+    wrong = [path.read_text() for path in sorted(folder.glob("*.wrong"))]
+    is_right = not wrong and len(list(folder.glob("*.right"))) == options.processes and not any(job.returncode for job in jobs)
+    done = (folder / "done").read_text() if (folder / "done").exists() else "0"
+    said = "all right" if is_right else f"**{wrong or (folder / 'log').read_text()[-2000:]}**"
+    return f"{int(done):,} | {stops:,} | {time.time() - begin:.0f} s | {said} |", is_right
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+  parser.add_argument("--count", type=int, default=10000, help="collectives, on each transport")
+  parser.add_argument("--seed", type=int, default=1)
+  parser.add_argument("--transport", default="shm,ucx,mpi")
+  parser.add_argument("--processes", type=int, default=4)
+  parser.add_argument("--limit", type=float, default=7200, help="seconds for a transport")
+  parser.add_argument("--member", action="store_true", help=argparse.SUPPRESS)
+  parser.add_argument("--folder", type=pathlib.Path, help=argparse.SUPPRESS)
+  options = parser.parse_args()
+  if options.member:
+    return member(options.count, options.seed, options.folder)
+  print("| transport | collectives | stops | time | |\n|---|---|---|---|---|")
+  are_right = []
+  for transport in options.transport.split(","):
+    row, is_right = run(transport, options)
+    are_right.append(is_right)
+    print(f"| {transport} | {row}", flush=True)
+  sys.exit(not all(are_right))
+
+
+if __name__ == "__main__":
+  main()
