@@ -5,6 +5,9 @@ Nothing has to be imported: the package announces itself through the entry-point
 default ones; and through `torch_xla.plugins`, where `PJRT_DEVICE=MINIPOD` asks for them.  What the pod looks like is read by the library itself from the environment
 (`MINIPOD_DEVICES`, `MINIPOD_TOPOLOGY`, `MINIPOD_DEVICE_MEMORY`) or from JAX's config
 `jax_pjrt_client_create_options`.
+
+PYTEST_DONT_REWRITE: pytest would warn wherever JAX, and with it this package, comes before it, as this has a plugin
+for it; and a warning ends the run of a project that makes errors of them.
 """
 
 import importlib.metadata

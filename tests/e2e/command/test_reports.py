@@ -167,3 +167,11 @@ def test_the_plugin_of_pytest(tmp_path):
                          str(tmp_path)], capture_output=True, text=True, timeout=300, cwd=tmp_path,
                         env=scenario.environment(devices=None, MINIPOD_DEVICES="3"))
   assert "5 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_plugin_of_pytest_warns_nobody_who_had_jax_before(tmp_path):
+  (tmp_path / "test_one.py").write_text("def test_one():\n  pass\n")
+  code = f"import jax, pytest, sys; jax.devices(); sys.exit(pytest.main(['-q', '-W', 'error', {str(tmp_path)!r}]))"
+  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=tmp_path,
+                        env=scenario.environment(devices=1))
+  assert "1 passed" in done.stdout, done.stdout + done.stderr

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""The page of pass rates, from the reports of conformance runs.
+
+    tools/conformance_page.py "JAX's own tests=build/conformance/jax.json" … >tools/site/pages/pass_rates.md
+
+Each argument is a title and a report of run_suite.py (`tools/test --conformance`).  What did not pass is named, with the first
+line of the reason.
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+
+HEAD = """# Pass rates
+
+What JAX's own tests, which were written for other devices, say of minipod. The numbers are those of the runs that the headings name;
+`tools/test --conformance` repeats them, and `tools/conformance_page.py` writes this page from the reports. Tests that XLA's own CPU
+backend does not pass either, as a plugin, are not in the lists, nor are those that pass without a compiler.
+"""
+LONGEST_REASON = 160
+
+
+def counts_of(tests):
+  outcomes = collections.Counter(test["outcome"] for test in tests.values())
+  return outcomes.pop("passed", 0), outcomes.pop("skipped", 0), outcomes.total()
+
+
+def reason_of(test):
+  lines = [line.strip() for line in (test.get("reason") or test["outcome"]).splitlines() if line.strip()]
+  return lines[0][:LONGEST_REASON].replace("|", "\\|") if lines else test["outcome"]
+
+
+def print_report(title, report):
+  meta = report["meta"]
+  versions = ", ".join(f"{name} {number}" for name, number in sorted(meta["versions"].items()) if name in ("jax", "jaxlib"))
+  print(f"\n## {title}\n\n{versions}; {meta['finished'][:10]}, {meta['wall_s']:.0f} s.\n")
+  print("| file | passed | skipped | not passed |\n|---|---|---|---|")
+  totals, bad = [0, 0, 0], []
+  for file, result in sorted(report["files"].items()):
+    counts = counts_of(result["tests"])
+    totals = [total + count for total, count in zip(totals, counts)]
+    print(f"| `{file}` | {counts[0]} | {counts[1]} | {counts[2]} |")
+    bad += [(name, test) for name, test in sorted(result["tests"].items())
+            if test["outcome"] not in ("passed", "skipped")]
+  print(f"| **all** | **{totals[0]}** | **{totals[1]}** | **{totals[2]}** |")
+  if bad:
+    print("\n| not passed | reason |\n|---|---|")
+    for name, test in bad:
+      print(f"| `{name}` | {reason_of(test)} |")
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+  parser.add_argument("report", nargs="+", help="TITLE=FILE")
+  print(HEAD, end="")
+  for argument in parser.parse_args().report:
+    title, _, path = argument.rpartition("=")
+    print_report(title, json.loads(pathlib.Path(path).read_text()))
+
+
+if __name__ == "__main__":
+  main()
