@@ -36,13 +36,16 @@ class Job:
     for process in range(num_processes) if started is None else started:
       where = {"COORDINATOR": f"127.0.0.1:{port}", "NUM_PROCESSES": num_processes, "PROCESS_ID": process}
       env = mpirun.environment(devices, **where | variables | (own or {}).get(process, {}))
+      before = (wrap or {}).get(process, [])
       command = [sys.executable, str(program)]
       if not isinstance(program, pathlib.Path):
-        code = program if is_whole else INITIALIZE + scenario.PRELUDE + textwrap.dedent(program)
+        code = program if is_whole else scenario.PRELUDE + INITIALIZE + textwrap.dedent(program)
+        if not before and not arguments:
+          self.processes[process] = scenario.start_whole(code, env)
+          continue
         command = [sys.executable, "-c", code]
-      self.processes[process] = subprocess.Popen(
-          [*(wrap or {}).get(process, []), *command, *arguments], env=env, text=True,
-          stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+      self.processes[process] = subprocess.Popen([*before, *command, *arguments], env=env, text=True, stdout=subprocess.PIPE,
+                                                 stderr=subprocess.PIPE, start_new_session=True)
 
   def finish(self, timeout=mpirun.SECONDS):
     """Waits for all; outs, errs and returncodes are by process."""

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import textwrap
 
+import forks
+
 PRELUDE = """\
 import jax, jax.numpy as jnp, numpy as np
 from jax import lax
@@ -27,9 +29,15 @@ def environment(devices=4, **variables):
 
 def start(code, devices=4, prelude=PRELUDE, **variables):
   """Starts the code; its output is text, standard error apart."""
-  return subprocess.Popen(
-      [sys.executable, "-c", prelude + textwrap.dedent(code)], env=environment(devices, **variables),
-      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+  return start_whole(prelude + textwrap.dedent(code), environment(devices, **variables))
+
+
+def start_whole(code, env):
+  """Starts code with an environment of its own; as a fork of a process that has done PRELUDE, where that makes no difference."""
+  pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+  if code.startswith(PRELUDE) and forks.can_fork(env):
+    return forks.Popen(PRELUDE, code.removeprefix(PRELUDE), env, **pipes)
+  return subprocess.Popen([sys.executable, "-c", code], env=env, start_new_session=True, **pipes)
 
 
 def interrupt(process):
