@@ -10,27 +10,27 @@ typedef struct {
   size_t num_devices, num_args, num_results;
   mp_buffer_t **arguments;         // [num_devices * num_args]
   mp_buffer_t *const **by_device;  // [num_devices]
-  mp_buffer_t **results;           // [num_devices * num_results]
-  mp_buffer_t ***results_by_device;
+  // [num_devices][num_results]: first in the caller's lists, where the handles come afterwards.
+  mp_buffer_t ***results;
   PJRT_Buffer **wrappers;  // [num_devices * num_results], made before the launch
   mp_event_t **done;       // [num_devices]
 } arrays_t;
 
-static mp_status_t pjrt_execute_allocate_arrays(arrays_t *arrays) {
+static mp_status_t pjrt_execute_allocate_arrays(const PJRT_LoadedExecutable_Execute_Args *args,
+                                                arrays_t *arrays) {
   size_t inputs = arrays->num_devices * arrays->num_args;
   size_t outputs = arrays->num_devices * arrays->num_results;
-  void **memory = mp_calloc(inputs + 2 * outputs + 3 * arrays->num_devices + 1, sizeof(void *));
+  void **memory = mp_calloc(inputs + outputs + 3 * arrays->num_devices + 1, sizeof(void *));
   MP_RETURN_IF_NULL(memory);
   arrays->arguments = (mp_buffer_t **)memory;
-  arrays->results = (mp_buffer_t **)(memory + inputs);
-  arrays->wrappers = (PJRT_Buffer **)(memory + inputs + outputs);
-  void **rest = memory + inputs + 2 * outputs;
+  arrays->wrappers = (PJRT_Buffer **)(memory + inputs);
+  void **rest = memory + inputs + outputs;
   arrays->by_device = (mp_buffer_t *const **)rest;
-  arrays->results_by_device = (mp_buffer_t ***)(rest + arrays->num_devices);
+  arrays->results = (mp_buffer_t ***)(rest + arrays->num_devices);
   arrays->done = (mp_event_t **)(rest + 2 * arrays->num_devices);
   for (size_t d = 0; d < arrays->num_devices; ++d) {
     arrays->by_device[d] = arrays->arguments + d * arrays->num_args;
-    arrays->results_by_device[d] = arrays->results + d * arrays->num_results;
+    if (arrays->num_results != 0) arrays->results[d] = (mp_buffer_t **)args->output_lists[d];
   }
   return NULL;
 }
@@ -106,7 +106,7 @@ static void pjrt_execute_store_results(const PJRT_LoadedExecutable_Execute_Args 
   for (size_t d = 0; d < arrays->num_devices; ++d) {
     for (size_t r = 0; r < arrays->num_results; ++r) {
       size_t i = d * arrays->num_results + r;
-      mp_pjrt_buffer_fill(arrays->wrappers[i], arrays->results[i]);
+      mp_pjrt_buffer_fill(arrays->wrappers[i], arrays->results[d][r]);
       args->output_lists[d][r] = arrays->wrappers[i];
     }
     if (args->device_complete_events != NULL) {
@@ -150,8 +150,8 @@ static mp_status_t pjrt_execute_launch(const PJRT_LoadedExecutable_Execute_Args 
     mp_event_t **done = args->device_complete_events != NULL ? arrays->done : NULL;
     mp_unread_expect_ends(done != NULL);
     const int64_t begin = done != NULL ? mp_pjrt_observe_launch() : 0;
-    status = mp_executable_launch(executable->executable, &full, arrays->results_by_device, done);
-    status = pjrt_execute_fail_later(executable, &full, status, arrays->results_by_device, done);
+    status = mp_executable_launch(executable->executable, &full, arrays->results, done);
+    status = pjrt_execute_fail_later(executable, &full, status, arrays->results, done);
     if (status == NULL && begin != 0) {
       mp_pjrt_observe_launched(begin, executable, what->logical, done, arrays->num_devices);
     }
@@ -246,7 +246,7 @@ mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args 
                      .num_results = executable->program->num_results};
   mp_status_t status = pjrt_execute_check_call(args);
   if (status == NULL) status = pjrt_execute_read_options(args->options, &what);
-  if (status == NULL) status = pjrt_execute_allocate_arrays(&arrays);
+  if (status == NULL) status = pjrt_execute_allocate_arrays(args, &arrays);
   MP_RETURN_IF_ERROR(pjrt_execute_refuse(executable, &what, status));
   status = pjrt_execute_launch(args, &what, &arrays);
   pjrt_execute_free_arrays(&arrays);

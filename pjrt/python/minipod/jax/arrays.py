@@ -19,6 +19,7 @@ _SCATTERING = "arrays that are put on very many devices"
 # From so many shards on, the program that JAX would cut an array with takes long to compile: for
 # 65,536 results 22 seconds.
 _MANY_SHARDS = 512
+_SHARDS_OF_A_PROGRAM = 256
 _CPU = 1  # kDLCPU, in DLPack's specification
 _calls = threading.local()  # is_ours: a call of our from_dlpack is under way
 
@@ -152,7 +153,7 @@ def _make_array(to_buffer, tensor, device):
 
 def scatter_from_host() -> None:
   """Has an array of one device cut where its memory is, rather than by a program with a result for
-  each shard.  Where virtual times are kept, JAX's way is the one that is timed."""
+  each shard.  Where virtual times are kept, programs cut it, which are timed: but small ones."""
   from jax._src import array
   from jax._src.interpreters import pxla
 
@@ -165,6 +166,39 @@ def scatter_from_host() -> None:
         if not virtual.is_kept():
           value = np.asarray(x)
           return put(x.aval, sharding, [value[index] for index in indices], devices)
+        shards = _cut(x, indices)
+        if shards is not None:
+          return put(x.aval, sharding, shards, devices)
     return original(x, devices, indices, sharding)
 
   array.shard_device_array = shard_device_array
+
+
+def _cut(x, indices):
+  """The shards of an array of one device, some hundreds by each launch of one program; None where
+  they are not alike.  JAX keeps its program of so many results, 9 KB for each of them."""
+  from jax._src import array, mesh
+
+  starts, limits, removed = zip(*(array.as_slice_indices(x, index) for index in indices))
+  starts = np.asarray(starts)
+  sizes = np.unique(np.asarray(limits) - starts, axis=0)
+  if len(sizes) != 1 or any(removed) or max(x.shape) > np.iinfo(np.int32).max:
+    return None
+  shape, shards = tuple(sizes[0].tolist()), []
+  with (array._internal_use_concrete_mesh(mesh.empty_concrete_mesh),
+        mesh.use_abstract_mesh(mesh.empty_abstract_mesh)):
+    for first in range(0, len(starts), _SHARDS_OF_A_PROGRAM):
+      group = starts[first:first + _SHARDS_OF_A_PROGRAM]
+      # Where the first one begins is an argument, the way from there to the others is the program's.
+      steps = tuple(map(tuple, (group - group[0]).tolist()))
+      shards += _multi_slice(x, group[0].astype(np.int32), steps, shape)
+  return shards
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _multi_slice(x, start, steps, shape):
+  """As JAX's function of that name."""
+  starts = [start[d] for d in range(x.ndim)]
+  is_whole = [size == x.shape[d] for d, size in enumerate(shape)]
+  return [jax.lax.dynamic_slice(x, [0 if whole else s + step for whole, s, step in zip(is_whole, starts, by)],
+                                shape, allow_negative_indices=False) for by in steps]
