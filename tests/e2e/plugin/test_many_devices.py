@@ -85,12 +85,14 @@ def test_what_is_timed_is_cut_by_small_programs():
   out = scenario.run("""
       import minipod
       mesh = Mesh(np.array(jax.devices()).reshape(256, 4), ("i", "j"))
-      for shape, spec in ((4096, P(("i", "j"))), ((8, 512), P("j", "i")), ((256, 3), P("i"))):
+      # The time is that of JAX's own program. Shards that are the same are cut once, and copied.
+      for shape, spec, ms in ((4096, P(("i", "j")), 1.16), ((8, 512), P("j", "i"), 1.17), ((256, 3), P("i"), 0.354)):
         x = jax.block_until_ready(jnp.arange(np.prod(shape)).reshape(shape))
         before = minipod.virtual_time()
         y = jax.block_until_ready(jax.device_put(x, NamedSharding(mesh, spec)))
         rows = np.asarray(x)
-        print(1.1e-3 < minipod.virtual_time() - before < 1.4e-3 or minipod.virtual_time() - before)
+        taken = (minipod.virtual_time() - before) * 1e3
+        print(abs(taken / ms - 1) < 0.02 or taken)
         print(all((np.asarray(s.data) == rows[s.index]).all() for s in y.addressable_shards[::7]))
       print([line.split()[2] for line in minipod.time_report().splitlines() if line.startswith("jit__multi_slice  ")])
       """, devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY="v5e:16x16 slices:4")
