@@ -65,11 +65,11 @@ class Log:
   """How a framework's log tells of a step: patterns with one group, in the order of the steps."""
   loss: str
   seconds: str = ""
+  # What else there is between two steps, if the log has it apart from `seconds`.
+  seconds_between: tuple = ()
   teraflops: str = ""    # a device and second
   # Where the log has no seconds: the time of day of its lines, whose differences these are.
   moment: str = ""
-  # Whether seconds are from one step to the next, and not of the step alone.
-  is_from_step_to_step: bool = True
   device_scale: float = 1   # from the log's unit to TFLOP/s of a device
 
 
@@ -132,8 +132,8 @@ FRAMEWORKS = [
         name="levanter", python="3.12",
         requirements=["marin-levanter==0.2.227.dev40316220070", "jax==0.11.2", "jaxlib==0.11.2"],
         log=Log(loss=r'"event": "log".*"train/loss": ([-\d.e]+|NaN)', seconds=r'"throughput/duration": ([\d.e-]+)',
-                teraflops=r'"throughput/gflops_per_second": ([\d.e-]+)', device_scale=1e-3 / 256,
-                is_from_step_to_step=False),
+                seconds_between=(r'"throughput/hook_time": ([\d.e-]+)', r'"throughput/loading_time": ([\d.e-]+)'),
+                teraflops=r'"throughput/gflops_per_second": ([\d.e-]+)', device_scale=1e-3 / 256),
         values=Run(title="train_lm, Llama of 2 layers, f32",
                    command=["{python}", str(HERE / "train_levanter.py"), "--config_path", "{output}/tiny.json"],
                    variables={"HF_HUB_OFFLINE": "1"}),
@@ -236,7 +236,8 @@ class Outcome:
   wall: float      # seconds, of the process
   memory: int      # bytes, of the largest of its processes
   losses: list[float]
-  seconds: list[float]    # of each step, as the log has them
+  seconds: list[float]    # from each step to the next, as the log has them
+  timed: list[float]      # of them what TFLOP/s are by
   teraflops: list[float]  # of a device
   report: "Report | None"
   words: str       # the end of what it said
@@ -272,15 +273,16 @@ def seconds_of_day(text: str) -> float:
   return 3600 * int(hours) + 60 * int(minutes) + float(seconds)
 
 
-def read_log(log: Log, text: str) -> tuple[list[float], list[float], list[float]]:
-  """Losses, seconds and TFLOP/s of a device, step by step."""
+def read_log(log: Log, text: str) -> tuple[list[float], list[float], list[float], list[float]]:
+  """Losses, seconds from step to step, those that TFLOP/s are by, and TFLOP/s of a device, step by step."""
   def all_of(pattern: str) -> list[float]:
     return [float(found) for found in re.findall(pattern, text, re.MULTILINE)] if pattern else []
 
   seconds = all_of(log.seconds)
   moments = [seconds_of_day(found) for found in re.findall(log.moment, text)] if log.moment else []
   seconds += [(after - before) % 86400 for before, after in zip(moments, moments[1:])]
-  return all_of(log.loss), seconds, [value * log.device_scale for value in all_of(log.teraflops)]
+  every = [sum(parts) for parts in zip(seconds, *map(all_of, log.seconds_between))]
+  return all_of(log.loss), every, seconds, [value * log.device_scale for value in all_of(log.teraflops)]
 
 
 def start_of(framework: Framework, folder: pathlib.Path, site: pathlib.Path,
@@ -373,18 +375,15 @@ def run_on_pod(framework: Framework, folder: pathlib.Path, site: pathlib.Path,
   run = framework.pod[number]
   outcome = execute(framework, folder, site, run, f"pod{number}", [], {"JAX_PLATFORMS": "minipod"})
   # The last line is often written at an end that does more than a step.
-  steps = outcome.seconds[WARM_STEPS:-1]
-  logged = statistics.median(steps) if steps else float("nan")
-  flops = statistics.median(outcome.teraflops[WARM_STEPS:-1] or [float("nan")])
-  step = float("nan")
-  if outcome.report:
-    step = outcome.report.every if framework.log.is_from_step_to_step else outcome.report.each
+  logged, timed, flops = (statistics.median(values[WARM_STEPS:-1] or [float("nan")])
+                          for values in (outcome.seconds, outcome.timed, outcome.teraflops))
+  step = outcome.report.every if outcome.report else float("nan")
   is_good = outcome.code == 0 and abs(logged - step) <= SPEED_TOLERANCE * step
   if outcome.code != 0:
     print(f"{framework.name}, {run.title}, ended with {outcome.code}:\n{outcome.words}", flush=True)
   return (f"| {framework.requirements[0].replace('==', ' ')} | {run.title} | "
           f"`{run.variables['MINIPOD_TOPOLOGY']}` | {logged:.3f} s | {step:.3f} s | "
-          f"{100 * (logged / step - 1):+.1f} % | {flops:.1f} | {flops * logged / step:.1f} | "
+          f"{100 * (logged / step - 1):+.1f} % | {flops:.1f} | {flops * timed / step:.1f} | "
           f"{outcome.wall:.0f} s | {outcome.memory / 2**30:.1f} GiB |", is_good)
 
 
