@@ -177,18 +177,34 @@ static bool cluster_are_siblings(const mp_cluster_find_t *find, const mp_cluster
          a->reduced_dims == 0 || b->reduced_dims == 0;
 }
 
+// Whether two loops of as many elements read the same array, in whatever way: XLA's compiler for
+// GPUs makes one kernel of them, but none of loops that share no more than a number, or that cut
+// out parts of it.
+static bool cluster_are_loops_of_one(const mp_cluster_find_t *find, const mp_cluster_user_t *first,
+                                     const mp_cluster_user_t *second) {
+  const mp_cluster_t *a = &find->out->clusters.items[first->cluster];
+  const mp_cluster_t *b = &find->out->clusters.items[second->cluster];
+  return find->compiler == MP_CHIP_COMPILER_GPU && !a->is_rows && !b->is_rows &&
+         first->num_slices + second->num_slices == 0 &&
+         find->states.items[first->cluster].kind == MP_CLUSTER_LOOP &&
+         find->states.items[second->cluster].kind == MP_CLUSTER_LOOP &&
+         cluster_are_siblings(find, first, second, a->count);
+}
+
 // Joins those users of a value that read it in the same way, so that they read it once.
 static void cluster_join_siblings(mp_cluster_find_t *find, const mp_value_t *value) {
   enum { NEIGHBOURS = 4, COUNT_LEAST = 1024 };
   const double count = mp_cluster_value_count(value);
-  if (count < COUNT_LEAST) return;
+  if (count < (find->compiler == MP_CHIP_COMPILER_GPU ? 2 : COUNT_LEAST)) return;
   mp_cluster_user_t *users = find->users.items;
   uint32_t num_users = find->users.count;
   for (uint32_t i = 0; i < num_users; ++i) {
-    if (!users[i].is_along || users[i].is_reused) continue;
     for (uint32_t j = 0; j < num_users && j <= i + NEIGHBOURS; ++j) {
-      if (j + NEIGHBOURS < i || !users[j].is_along || users[j].is_reused) continue;
-      if (!cluster_are_siblings(find, &users[i], &users[j], count)) continue;
+      if (j + NEIGHBOURS < i || j == i) continue;
+      const bool is_alike = count >= COUNT_LEAST && users[i].is_along && !users[i].is_reused &&
+                            users[j].is_along && !users[j].is_reused &&
+                            cluster_are_siblings(find, &users[i], &users[j], count);
+      if (!is_alike && !cluster_are_loops_of_one(find, &users[i], &users[j])) continue;
       cluster_merge(find, users[i].cluster, users[j].cluster);
       users[i] = users[--num_users];
       --i;
@@ -477,30 +493,6 @@ static bool cluster_keeps_rows(const mp_cluster_find_t *find, const cluster_op_t
           (is_only || mp_cluster_pays_sum_again(find, at->op)));
 }
 
-// Whether an op of a few that make a value, element by element or of slices, reads an array.
-static bool cluster_looks_at(const mp_cluster_find_t *find, const mp_op_t *op,
-                             const mp_value_t *array, uint32_t depth) {
-  if (op == NULL || depth == 0) return false;
-  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) && op->code != MP_OP_SLICE) return false;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    bool is_reused = false;
-    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
-    if (value == NULL) continue;
-    if (value == array || cluster_looks_at(find, value->op, array, depth - 1)) return true;
-  }
-  return false;
-}
-
-// Whether the update of an array would be made of slices of it, in other places than it writes: it
-// is made before, then.
-static bool cluster_overwrites_source(const mp_cluster_find_t *find, const mp_op_t *op,
-                                      const mp_cluster_t *cluster) {
-  enum { OPS_MOST = 6 };
-  const mp_op_t *update = cluster->leader;
-  if (find->compiler != MP_CHIP_COMPILER_GPU || !mp_cluster_sets_window(update)) return false;
-  return cluster_looks_at(find, op, mp_cluster_root(update->operands[0]), OPS_MOST);
-}
-
 // Whether all that read a window's result, or a sum of windows, go through it one by one: XLA's
 // compiler for GPUs has no kernel of its own for it, but for cumulative ones.
 static bool cluster_takes_windows(const mp_cluster_find_t *find, const cluster_op_t *at,
@@ -568,7 +560,7 @@ static bool cluster_accepts(const mp_cluster_find_t *find, const cluster_op_t *a
   if (!mp_cluster_has_room(find, at->op, user->cluster)) return false;
   if (mp_cluster_is_turned_for(find, at->op, user->cluster)) return false;
   if (cluster_sums_across(find, at, user)) return false;
-  if (cluster_overwrites_source(find, at->op, cluster)) return false;
+  if (mp_cluster_overwrites_source(find, at->op, user->cluster)) return false;
   // Slices are users of their own: what several of them read is not computed for each.
   const bool is_read = user->num_slices < 2 || mp_cluster_is_generator(at->op);
   if (find->compiler == MP_CHIP_COMPILER_TPU && !is_read) return false;

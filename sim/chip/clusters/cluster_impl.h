@@ -176,6 +176,13 @@ bool mp_cluster_is_untiled(const mp_op_t *op);
 // turns it before, as it does with no array that other ops make, or that lies there as a whole.
 bool mp_cluster_is_turned_for(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number);
 
+// ---- cluster_updates.c ----
+
+// Whether the op, of which the cluster would make what it writes to a part of an array, has to be
+// done before: it reads the array in other places, which XLA's compiler for GPUs would overwrite.
+bool mp_cluster_overwrites_source(const mp_cluster_find_t *find, const mp_op_t *op,
+                                  uint32_t number);
+
 // ---- cluster_merge.c ----
 
 // Finds the products that become one with others.

@@ -285,7 +285,7 @@ bool mp_cluster_is_set(const mp_op_t *op) {
 
 bool mp_cluster_sets_window(const mp_op_t *op) {
   if (op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return true;
-  return mp_cluster_is_set(op) && op->num_operands == 3 && op->operands[1]->type->rank == 1;
+  return op->code == MP_OP_SCATTER && op->num_operands == 3 && op->operands[1]->type->rank == 1;
 }
 
 static bool cluster_kinds_is_maximum(const mp_op_t *op) {

@@ -170,6 +170,11 @@ static const mp_op_t *cluster_rows_sum_of(const mp_cluster_find_t *find, const m
   return NULL;
 }
 
+// How many more ops are looked through behind one: the compiler takes most conversions away.
+static uint32_t cluster_rows_left(const mp_op_t *op, uint32_t depth) {
+  return op->code == MP_OP_CONVERT ? depth : depth - 1;
+}
+
 // Whether a value is made, element by element, of rows that a sum alone leads back to.
 static bool cluster_rows_has_diamond(const mp_cluster_find_t *find, const mp_value_t *value,
                                      uint32_t depth) {
@@ -188,7 +193,7 @@ static bool cluster_rows_has_diamond(const mp_cluster_find_t *find, const mp_val
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
     const mp_value_t *of = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
-    if (!is_reused && cluster_rows_has_diamond(find, of, depth - 1)) return true;
+    if (!is_reused && cluster_rows_has_diamond(find, of, cluster_rows_left(op, depth))) return true;
   }
   return false;
 }
@@ -247,7 +252,7 @@ static bool cluster_rows_has_end(const mp_cluster_find_t *find, const mp_value_t
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     bool is_reused = false;
     const mp_value_t *of = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
-    if (!is_reused && cluster_rows_has_end(find, of, depth - 1)) return true;
+    if (!is_reused && cluster_rows_has_end(find, of, cluster_rows_left(op, depth))) return true;
   }
   return false;
 }

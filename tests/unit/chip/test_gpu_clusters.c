@@ -258,6 +258,49 @@ static void neighbours_are_read_before_an_update(void **state) {
   expect(GPU, text, 2, SIZE + 3.0 * INNER_BYTES);
 }
 
+// Of the ops that read one neighbour each the last one is in the update's kernel, and its neighbour
+// is written; the other one has a kernel of its own, with its neighbour.
+static void one_neighbour_is_written_for_an_update(void **state) {
+  (void)state;
+  enum { INNER_BYTES = 254 * 1024 * 4 };
+  static const char text[] =
+      "func.func @main(%x: " GRID ") -> " GRID
+      " {\n" PART("a", "0", "254") "%s = stablehlo.sine %a : " INNER "\n" PART(
+          "b", "2", "256") "%t = stablehlo.cosine %b : " INNER
+                           "\n%c = stablehlo.add %s, %t : " INNER
+                           "\n%0 = stablehlo.constant dense<0> : tensor<i32>\n"
+                           "%1 = stablehlo.constant dense<1> : tensor<i32>\n"
+                           "%r = stablehlo.dynamic_update_slice %x, %c, %1, %0 : (" GRID ", " INNER
+                           ", tensor<i32>, tensor<i32>) -> " GRID "\nreturn %r : " GRID "\n}\n";
+  expect(GPU, text, 3, 7.0 * INNER_BYTES);
+}
+
+// Loops of as many elements that read the same vector are one kernel, but not those that share a
+// number, or parts of an array.
+static void loops_that_share_an_array_are_one(void **state) {
+  (void)state;
+  static const char vector[] =
+      "func.func @main(%x: " M ", %y: " M ", %v: " V ") -> (" M ", " M ") {\n" SPREAD("0", "v")
+          OP("1", "multiply %x, %0") OP("2", "add %y, %0") "return %1, %2 : " M ", " M "\n}\n";
+  expect(GPU, vector, 1, 4.0 * SIZE + ROWS * 4);
+  expect(TPU, vector, 2, 4.0 * SIZE + 2 * ROWS * 4);
+  static const char number[] =
+      "func.func @main(%x: " M ", %y: " M ", %v: tensor<f32>) -> (" M ", " M
+      ") {\n"
+      "%0 = stablehlo.broadcast_in_dim %v, dims = [] : (tensor<f32>) -> " M
+      "\n" OP("1", "multiply %x, %0") OP("2", "add %y, %0") "return %1, %2 : " M ", " M "\n}\n";
+  expect(GPU, number, 2, 4.0 * SIZE + 2 * 4);
+  static const char parts[] =
+      "func.func @main(%x: " GRID ") -> (" INNER ", " INNER ") {\n" PART("a", "0", "254")
+          PART("b", "2", "256") "%0 = stablehlo.sine %a : " INNER
+                                "\n%1 = stablehlo.cosine %b : " INNER "\nreturn %0, %1 : " INNER
+                                ", " INNER "\n}\n";
+  const mp_chip_figures_t figures = figures_of(GPU);
+  found_t f = find_with(&figures, parts);
+  assert_int_equal(count_clusters(&f), 2);
+  find_end(&f);
+}
+
 // The variance of rows, which two kernels go through again: where cycles are cheap beside bytes
 // each makes it, where they are dear it is written by one more.
 static void sums_are_made_again_where_work_is_cheap(void **state) {
@@ -294,6 +337,8 @@ int main(void) {
       cmocka_unit_test(a_table_is_cut_and_no_softmax),
       cmocka_unit_test(what_is_looked_up_is_no_row),
       cmocka_unit_test(neighbours_are_read_before_an_update),
+      cmocka_unit_test(one_neighbour_is_written_for_an_update),
+      cmocka_unit_test(loops_that_share_an_array_are_one),
       cmocka_unit_test(others_get_sums_of_rows),
       cmocka_unit_test(what_is_found_is_turned_for_a_sum),
       cmocka_unit_test(columns_are_summed_of_written_rows),

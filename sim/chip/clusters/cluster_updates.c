@@ -1,0 +1,80 @@
+// What XLA's compiler for GPUs has in the kernel of an update: not what reads the updated array in
+// other places, which would be overwritten.
+#include "sim/base/hash.h"
+#include "sim/chip/clusters/cluster_impl.h"
+
+// Ops that are looked through for a part of the updated array.
+#define CLUSTER_UPDATES_DEPTH 6
+
+// Whether a value is a part of the array, as it is.
+static bool cluster_updates_is_part(const mp_value_t *value, const mp_value_t *array) {
+  return value->op != NULL && value->op->code == MP_OP_SLICE &&
+         mp_cluster_root(value->op->operands[0]) == array;
+}
+
+// How many parts of the array an op reads.
+static uint32_t cluster_updates_num_parts(const mp_cluster_find_t *find, const mp_op_t *op,
+                                          const mp_value_t *array) {
+  uint32_t num_parts = 0;
+  if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    num_parts += value != NULL && cluster_updates_is_part(value, array);
+  }
+  return num_parts;
+}
+
+// Whether a few ops make the value of parts of the array, element by element.
+static bool cluster_updates_comes_of(const mp_cluster_find_t *find, const mp_op_t *op,
+                                     const mp_value_t *array, uint32_t depth) {
+  if (op == NULL || depth == 0 || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
+  if (cluster_updates_num_parts(find, op, array) > 0) return true;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    if (value != NULL && cluster_updates_comes_of(find, value->op, array, depth - 1)) return true;
+  }
+  return false;
+}
+
+// Whether an op of the cluster that reads the op's result reads a part of the array, too.
+static bool cluster_updates_is_beside_part(const mp_cluster_find_t *find, const mp_op_t *op,
+                                           const mp_value_t *array, uint32_t number) {
+  const mp_cluster_value_t *entry;
+  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(&op->results[0]), entry);
+  uint32_t at = entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
+  for (; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
+    const mp_cluster_use_t *use = &find->uses.items[at];
+    if (mp_cluster_now(find, use->cluster) != number) continue;
+    if (cluster_updates_num_parts(find, use->op, array) > 0) return true;
+  }
+  return false;
+}
+
+// Whether an op of the cluster reads a part of the array.
+static bool cluster_updates_has_part(const mp_cluster_find_t *find, const mp_value_t *array,
+                                     uint32_t number) {
+  const mp_cluster_t *cluster = &find->out->clusters.items[number];
+  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
+    const mp_cluster_member_t *member = &find->out->members.items[at];
+    if (cluster_updates_num_parts(find, member->op, array) > 0) return true;
+    at = member->next;
+  }
+  return false;
+}
+
+bool mp_cluster_overwrites_source(const mp_cluster_find_t *find, const mp_op_t *op,
+                                  uint32_t number) {
+  const mp_op_t *update = find->out->clusters.items[number].leader;
+  if (find->compiler != MP_CHIP_COMPILER_GPU || !mp_cluster_sets_window(update)) return false;
+  const mp_value_t *array = mp_cluster_root(update->operands[0]);
+  if (op->num_results != 1) return false;
+  if (cluster_updates_is_part(&op->results[0], array)) return true;
+  if (!cluster_updates_comes_of(find, op, array, CLUSTER_UPDATES_DEPTH)) return false;
+  const uint32_t num_parts = cluster_updates_num_parts(find, op, array);
+  // Of several ops that read a part the last one is in the kernel, and finds its part written; a
+  // kernel of their own has the others with their parts, and all that is made of such.
+  return num_parts > 1 || cluster_updates_is_beside_part(find, op, array, number) ||
+         (num_parts == 1 && cluster_updates_has_part(find, array, number));
+}
