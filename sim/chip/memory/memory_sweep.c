@@ -30,7 +30,7 @@ static bool memory_sweep_is_along(mp_chip_compiler_t compiler, const mp_cluster_
   const mp_op_t *op = member->op;
   if (kind == MP_CLUSTER_UPDATE) return operand < op->num_results;
   if (op->code == MP_OP_CUSTOM_CALL) return memory_sweep_is_aliased(op, operand);
-  const bool is_sum = compiler == MP_CHIP_COMPILER_TPU && cluster->leader->code == MP_OP_REDUCE &&
+  const bool is_sum = compiler != MP_CHIP_COMPILER_PLAIN && cluster->leader->code == MP_OP_REDUCE &&
                       !cluster->is_rows;
   if (cluster->has_hero && !is_sum && op != cluster->leader && !member->is_epilogue) return false;
   return op->code != MP_OP_TRANSPOSE &&
@@ -54,7 +54,7 @@ static bool memory_sweep_mixes(const mp_memory_values_t *all, const mp_cluster_t
   if (mp_cluster_is_generator(op) || kind == MP_CLUSTER_UPDATE) return false;
   const bool is_moving = work->work_class == MP_WORK_COPY || work->work_class == MP_WORK_GATHER;
   const bool is_sum =
-      kind == MP_CLUSTER_REDUCTION && (all->compiler != MP_CHIP_COMPILER_TPU || cluster->is_rows);
+      kind == MP_CLUSTER_REDUCTION && (all->compiler == MP_CHIP_COMPILER_PLAIN || cluster->is_rows);
   if (!is_moving && !is_sum && kind != MP_CLUSTER_WINDOW) return false;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     if (all->values[mp_cluster_root(op->operands[i])->id].made_by == number) return true;
@@ -157,6 +157,18 @@ static uint32_t memory_sweep_heir(const mp_memory_values_t *all, const mp_cluste
   return MP_MEMORY_NOBODY;
 }
 
+// Whether the cluster updates the array: whatever else it does, that is done in its place.
+static bool memory_sweep_is_updated(const mp_memory_values_t *all, const mp_cluster_t *cluster,
+                                    const mp_value_t *array) {
+  const mp_op_t *op = cluster->leader;
+  mp_work_t work;
+  if (mp_cluster_kind(all->compiler, op, &work) != MP_CLUSTER_UPDATE) return false;
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    if (mp_cluster_root(op->operands[i]) == mp_cluster_root(array)) return true;
+  }
+  return false;
+}
+
 static void memory_sweep_cluster(mp_memory_values_t *all, const mp_cluster_t *cluster) {
   const uint32_t number = (uint32_t)(cluster - all->clusters->clusters.items);
   const mp_cluster_access_t *access = mp_cluster_accesses(all->clusters, cluster);
@@ -172,9 +184,11 @@ static void memory_sweep_cluster(mp_memory_values_t *all, const mp_cluster_t *cl
   memory_sweep_copies(all, cluster);
   const bool is_plain = memory_sweep_take_all(all, cluster, number);
   for (uint32_t i = 0; i < cluster->num_reads; ++i) {
+    const mp_value_t *value = access[i].value;
+    const bool may_share = is_plain || memory_sweep_is_updated(all, cluster, value);
     const uint32_t heir =
-        is_plain ? memory_sweep_heir(all, cluster, number, access[i].value) : MP_MEMORY_NOBODY;
-    mp_memory_read(all, op, access[i].value, op->id, heir);
+        may_share ? memory_sweep_heir(all, cluster, number, value) : MP_MEMORY_NOBODY;
+    mp_memory_read(all, op, value, op->id, heir);
   }
 }
 

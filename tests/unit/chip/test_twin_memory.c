@@ -209,7 +209,7 @@ static void donated_arguments_are_taken_over(void **state) {
   plan_end(&p);
 }
 
-// A kernel of a TPU that sums up what it writes reads a donated argument element by element.
+// A kernel that sums up what it writes reads a donated argument element by element.
 static void sums_beside_an_update_are_in_place(void **state) {
   (void)state;
   static const char text[] =
@@ -225,8 +225,27 @@ static void sums_beside_an_update_are_in_place(void **state) {
       "  }) : (" M
       ", tensor<f32>) -> tensor<f32>\n"
       "  return %a, %s : " M ", tensor<f32>\n}\n";
-  const mp_chip_t chip = chip_of(MP_CHIP_COMPILER_TPU);
-  planned_t p = plan_on(&chip, text);
+  static const mp_chip_compiler_t compilers[] = {MP_CHIP_COMPILER_TPU, MP_CHIP_COMPILER_GPU};
+  for (size_t i = 0; i < 2; ++i) {
+    const mp_chip_t chip = chip_of(compilers[i]);
+    planned_t p = plan_on(&chip, text);
+    assert_int_equal(p.memory->device.temporaries, 0);
+    plan_end(&p);
+  }
+}
+
+// An array is updated in its place by a kernel that cuts what it writes out of something else.
+static void updates_of_parts_are_in_place(void **state) {
+  (void)state;
+  const mp_chip_t chip = chip_of(MP_CHIP_COMPILER_GPU);
+  planned_t p = plan_on(&chip, "func.func @main(%x: " M " {tf.aliasing_output = 0 : i32}, %y: " M
+                               ", %i: tensor<i32>) -> " M " {\n  %a = stablehlo.add %y, %y : " M
+                               "\n"
+                               "  %b = stablehlo.slice %a [0:1, 0:512] : (" M
+                               ") -> tensor<1x512xf32>\n"
+                               "  %c = stablehlo.dynamic_update_slice %x, %b, %i, %i : (" M
+                               ", tensor<1x512xf32>, tensor<i32>, tensor<i32>) -> " M
+                               "\n  return %c : " M "\n}\n");
   assert_int_equal(p.memory->device.temporaries, 0);
   plan_end(&p);
 }
@@ -329,6 +348,7 @@ int main(void) {
       cmocka_unit_test(branches_count_the_larger_region),
       cmocka_unit_test(donated_arguments_are_taken_over),
       cmocka_unit_test(sums_beside_an_update_are_in_place),
+      cmocka_unit_test(updates_of_parts_are_in_place),
       cmocka_unit_test(collectives_have_both_buffers),
       cmocka_unit_test(tpus_pad_tiles),
       cmocka_unit_test(tpus_copy_tables_of_short_rows),
