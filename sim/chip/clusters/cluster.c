@@ -82,6 +82,7 @@ typedef struct {
 static mp_status_t cluster_add_user(mp_cluster_find_t *find, const mp_cluster_use_t *use) {
   const uint32_t number = mp_cluster_now(find, use->cluster);
   const uint32_t num_slices = use->op->code == MP_OP_SLICE;
+  const bool moves = num_slices > 0 || use->op->code == MP_OP_TRANSPOSE;
   mp_cluster_state_t *state = &find->states.items[number];
   if (state->seen == find->num_decided) {
     mp_cluster_user_t *user = &find->users.items[state->user];
@@ -89,11 +90,13 @@ static mp_status_t cluster_add_user(mp_cluster_find_t *find, const mp_cluster_us
     user->is_reused = user->is_reused || use->is_reused;
     user->sides |= use->sides;
     user->num_slices += num_slices;
+    user->moves |= moves;
     return NULL;
   }
   state->seen = find->num_decided;
   state->user = find->users.count;
-  const mp_cluster_user_t user = {number, use->is_along, use->is_reused, use->sides, num_slices};
+  const mp_cluster_user_t user = {number,     use->is_along, use->is_reused,
+                                  use->sides, num_slices,    moves};
   return MP_ARRAY_PUSH(find->scratch_arena, &find->users, user);
 }
 
@@ -179,14 +182,13 @@ static bool cluster_are_siblings(const mp_cluster_find_t *find, const mp_cluster
 
 // Whether two loops of as many elements read the same array, in whatever way: XLA's compiler for
 // GPUs makes one kernel of them, but none of loops that share no more than a number, or that cut
-// out parts of it.
+// parts out of the array or turn it.
 static bool cluster_are_loops_of_one(const mp_cluster_find_t *find, const mp_cluster_user_t *first,
                                      const mp_cluster_user_t *second) {
   const mp_cluster_t *a = &find->out->clusters.items[first->cluster];
   const mp_cluster_t *b = &find->out->clusters.items[second->cluster];
-  return find->compiler == MP_CHIP_COMPILER_GPU && !a->is_rows && !b->is_rows &&
-         first->num_slices + second->num_slices == 0 &&
-         find->states.items[first->cluster].kind == MP_CLUSTER_LOOP &&
+  return find->compiler == MP_CHIP_COMPILER_GPU && !a->is_rows && !b->is_rows && !first->moves &&
+         !second->moves && find->states.items[first->cluster].kind == MP_CLUSTER_LOOP &&
          find->states.items[second->cluster].kind == MP_CLUSTER_LOOP &&
          cluster_are_siblings(find, first, second, a->count);
 }

@@ -54,6 +54,7 @@ typedef struct {
   bool is_along, is_reused;
   uint8_t sides;        // mp_cluster_side_t
   uint32_t num_slices;  // parts that it cuts out
+  bool moves;           // cuts parts out of it or turns it
 } mp_cluster_user_t;
 
 typedef struct {
