@@ -771,6 +771,21 @@ static mp_status_t cluster_decide(mp_cluster_find_t *find, const cluster_op_t *a
   return widens ? cluster_join_others(find, at, number) : NULL;
 }
 
+// Makes an op a cluster of its own, which writes what others read.
+static mp_status_t cluster_set_apart(mp_cluster_find_t *find, const cluster_op_t *at) {
+  const uint32_t number = find->out->clusters.count;
+  MP_RETURN_IF_ERROR(cluster_begin(find, at));
+  return cluster_write(find, at, number);
+}
+
+// Whether the op is so dear that XLA's compiler for GPUs writes it for the kernels that read it. It
+// makes one kernel of these afterwards.
+static bool cluster_is_dear_to_all(const mp_cluster_find_t *find, const cluster_op_t *at) {
+  return find->compiler == MP_CHIP_COMPILER_GPU && find->users.count > 1 &&
+         at->kind == MP_CLUSTER_LOOP && at->memory_use == MP_CLUSTER_NONE &&
+         mp_op_has(at->op, MP_OP_TRAIT_ELEMENTWISE) && !mp_cluster_pays_again(find, at->op);
+}
+
 static mp_status_t cluster_place(mp_cluster_find_t *find, const mp_op_t *op) {
   cluster_op_t at = {.op = op, .memory_use = MP_CLUSTER_NONE};
   if (op->code == MP_OP_CONSTANT) return NULL;
@@ -787,7 +802,9 @@ static mp_status_t cluster_place(mp_cluster_find_t *find, const mp_op_t *op) {
   const bool is_seen_through = find->compiler == MP_CHIP_COMPILER_GPU &&
                                (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || mp_cluster_is_cut(op));
   if ((is_free || is_seen_through) && !cluster_is_used(find, &at)) return NULL;
+  const bool is_dear = cluster_is_dear_to_all(find, &at);
   if (op->num_results == 1) cluster_join_siblings(find, &op->results[0]);
+  if (is_dear && find->users.count == 1) return cluster_set_apart(find, &at);
   return cluster_decide(find, &at);
 }
 

@@ -95,6 +95,30 @@ static void dear_work_is_written_where_memory_is_fast(void **state) {
   find_end(&f);
 }
 
+// So is what both ops of one kernel want, if they would be two without it.
+static void dear_work_is_written_for_siblings(void **state) {
+  (void)state;
+  enum { BALANCE = 0, LAUNCH = 1, EXPONENTIAL = 5, MEMBERS = 13 };
+  static const char text[] =
+      "func.func @main(%x: " M ", %y: " M ") -> (" M ", " V ") {\n" ZERO OP("e", "exponential %x")
+          REDUCE("s", "e", "add") OP("g", "multiply %e, %y") "return %g, %s : " M ", " V "\n}\n";
+  mp_chip_figures_t figures = figures_of(GPU);
+  figures.cluster_again.count = MEMBERS;
+  for (uint32_t i = 0; i < MEMBERS; ++i) figures.cluster_again.each[i] = 3;
+  figures.cluster_again.each[LAUNCH] = 0;
+  figures.cluster_again.each[EXPONENTIAL] = 120;
+  figures.cluster_again.each[BALANCE] = 80;
+  found_t f = find_with(&figures, text);
+  assert_int_equal(count_clusters(&f), 1);
+  assert_float_equal(sum_bytes(&f), 3.0 * SIZE + ROWS * 4, 1e-3);
+  find_end(&f);
+  figures.cluster_again.each[BALANCE] = 5;
+  f = find_with(&figures, text);
+  assert_int_equal(count_clusters(&f), 2);
+  assert_float_equal(sum_bytes(&f), 5.0 * SIZE + ROWS * 4, 1e-3);
+  find_end(&f);
+}
+
 // Rows of which elements come from anywhere are written before.
 static void what_is_looked_up_is_no_row(void **state) {
   (void)state;
@@ -346,6 +370,7 @@ int main(void) {
       cmocka_unit_test(cumulative_ops_read_what_is_dear),
       cmocka_unit_test(vectors_by_small_matrices_are_sums),
       cmocka_unit_test(dear_work_is_written_where_memory_is_fast),
+      cmocka_unit_test(dear_work_is_written_for_siblings),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
