@@ -19,14 +19,19 @@ static mp_status_t cluster_use(mp_cluster_find_t *find, const mp_value_t *value,
   return MP_ARRAY_PUSH(find->scratch_arena, &find->uses, use);
 }
 
-static mp_status_t cluster_use_in_memory(mp_cluster_find_t *find, const mp_value_t *value,
-                                         bool is_outside) {
+static mp_status_t cluster_use_in_memory_at(mp_cluster_find_t *find, const mp_value_t *value,
+                                            bool is_outside, uint32_t place) {
   mp_cluster_value_t *entry;
   MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
   entry->narrowed = 1;
   entry->is_outside |= is_outside;
-  if (find->place < entry->memory_use) entry->memory_use = find->place;
+  if (place < entry->memory_use) entry->memory_use = place;
   return NULL;
+}
+
+static mp_status_t cluster_use_in_memory(mp_cluster_find_t *find, const mp_value_t *value,
+                                         bool is_outside) {
+  return cluster_use_in_memory_at(find, value, is_outside, find->place);
 }
 
 // Something that is no cluster reads all the operands' bytes from memory: those that lie there.
@@ -133,90 +138,6 @@ static const mp_cluster_user_t *cluster_first_user(const mp_cluster_find_t *find
   return first;
 }
 
-// ---- siblings ----
-
-static void cluster_merge(mp_cluster_find_t *find, uint32_t number, uint32_t into) {
-  mp_cluster_t *from = &find->out->clusters.items[number], *to = &find->out->clusters.items[into];
-  mp_cluster_state_t *state = &find->states.items[number], *kept = &find->states.items[into];
-  uint32_t *end = &from->first_member;
-  while (*end != MP_CLUSTER_NONE) end = &find->out->members.items[*end].next;
-  *end = to->first_member;
-  to->first_member = from->first_member;
-  from->first_member = MP_CLUSTER_NONE;
-  to->work.flops += from->work.flops;
-  to->work.transcendentals += from->work.transcendentals;
-  to->work.vector_flops += from->work.vector_flops;
-  to->work.vector_transcendentals += from->work.vector_transcendentals;
-  if (from->has_hero && !to->has_hero) {
-    to->leader = from->leader;
-    to->has_hero = true;
-    to->work.work_class = from->work.work_class;
-    kept->kind = state->kind;
-  }
-  kept->reduced_dims |= state->reduced_dims;
-  kept->num_members += state->num_members;
-  kept->is_untiled |= state->is_untiled;
-  if (state->first_need < kept->first_need) kept->first_need = state->first_need;
-  state->merged_into = into;
-}
-
-// Whether two clusters that read the same array go through it in the same way, and the second one
-// can wait with what it does until the first one is done.
-static bool cluster_are_siblings(const mp_cluster_find_t *find, const mp_cluster_user_t *first,
-                                 const mp_cluster_user_t *second, double count) {
-  enum { MEMBERS_MOST = 200 };
-  const mp_cluster_state_t *a = &find->states.items[first->cluster];
-  const mp_cluster_state_t *b = &find->states.items[second->cluster];
-  if (!(a->place < b->place && b->place < a->first_need)) return false;
-  if (a->kind != MP_CLUSTER_LOOP && a->kind != MP_CLUSTER_REDUCTION) return false;
-  if (b->kind != MP_CLUSTER_LOOP && b->kind != MP_CLUSTER_REDUCTION) return false;
-  if (find->out->clusters.items[first->cluster].count != count ||
-      find->out->clusters.items[second->cluster].count != count) {
-    return false;
-  }
-  if (a->num_members + b->num_members > MEMBERS_MOST) return false;
-  // Blocks of threads reduce in one direction.
-  return find->compiler != MP_CHIP_COMPILER_GPU || a->reduced_dims == b->reduced_dims ||
-         a->reduced_dims == 0 || b->reduced_dims == 0;
-}
-
-// Whether two loops of as many elements read the same array, in whatever way: XLA's compiler for
-// GPUs makes one kernel of them, but none of loops that share no more than a number, or that cut
-// parts out of the array or turn it.
-static bool cluster_are_loops_of_one(const mp_cluster_find_t *find, const mp_cluster_user_t *first,
-                                     const mp_cluster_user_t *second) {
-  const mp_cluster_t *a = &find->out->clusters.items[first->cluster];
-  const mp_cluster_t *b = &find->out->clusters.items[second->cluster];
-  return find->compiler == MP_CHIP_COMPILER_GPU && !a->is_rows && !b->is_rows && !first->moves &&
-         !second->moves && find->states.items[first->cluster].kind == MP_CLUSTER_LOOP &&
-         find->states.items[second->cluster].kind == MP_CLUSTER_LOOP &&
-         cluster_are_siblings(find, first, second, a->count);
-}
-
-// Joins those users of a value that read it in the same way, so that they read it once.
-static void cluster_join_siblings(mp_cluster_find_t *find, const mp_value_t *value) {
-  enum { NEIGHBOURS = 4, COUNT_LEAST = 1024 };
-  const double count = mp_cluster_value_count(value);
-  if (count < (find->compiler == MP_CHIP_COMPILER_GPU ? 2 : COUNT_LEAST)) return;
-  mp_cluster_user_t *users = find->users.items;
-  uint32_t num_users = find->users.count;
-  for (uint32_t i = 0; i < num_users; ++i) {
-    for (uint32_t j = 0; j < num_users && j <= i + NEIGHBOURS; ++j) {
-      if (j + NEIGHBOURS < i || j == i) continue;
-      const bool is_alike = count >= COUNT_LEAST && users[i].is_along && !users[i].is_reused &&
-                            users[j].is_along && !users[j].is_reused &&
-                            cluster_are_siblings(find, &users[i], &users[j], count);
-      if (!is_alike && !cluster_are_loops_of_one(find, &users[i], &users[j])) continue;
-      cluster_merge(find, users[i].cluster, users[j].cluster);
-      users[i] = users[--num_users];
-      --i;
-      break;
-    }
-  }
-  // The places of users in the array have changed.
-  find->users.count = num_users;
-}
-
 // Joins the readers of a value that no cluster makes.
 static mp_status_t cluster_join_readers(mp_cluster_find_t *find, const mp_value_t *value,
                                         const mp_block_t *block) {
@@ -224,7 +145,7 @@ static mp_status_t cluster_join_readers(mp_cluster_find_t *find, const mp_value_
   ++find->num_decided;
   find->users.count = 0;
   MP_RETURN_IF_ERROR(cluster_add_users(find, value, block, &memory_use));
-  cluster_join_siblings(find, value);
+  mp_cluster_join_siblings(find, value);
   return NULL;
 }
 
@@ -286,6 +207,18 @@ static mp_status_t cluster_use_copied(mp_cluster_find_t *find, const mp_value_t 
   return NULL;
 }
 
+// The op finds an operand in memory.
+static mp_status_t cluster_find_in_memory(mp_cluster_find_t *find, const cluster_op_t *at,
+                                          const mp_cluster_user_t *user, const mp_value_t *value) {
+  const bool is_gpu = find->compiler == MP_CHIP_COMPILER_GPU;
+  // On a TPU what is updated in place lies where the updated array does, which is the memory.
+  const bool is_there = at->kind == MP_CLUSTER_UPDATE && find->compiler == MP_CHIP_COMPILER_TPU;
+  // On a GPU it is needed no sooner than the kernel that the op is in.
+  const uint32_t place = is_gpu ? find->states.items[user->cluster].place : find->place;
+  MP_RETURN_IF_ERROR(cluster_use_in_memory_at(find, value, is_there, place));
+  return cluster_use_part(find, value, at->op);
+}
+
 // Makes an op that is decided about a member of the user's cluster.
 static mp_status_t cluster_join(mp_cluster_find_t *find, const cluster_op_t *at,
                                 const mp_cluster_user_t *user) {
@@ -306,10 +239,7 @@ static mp_status_t cluster_join(mp_cluster_find_t *find, const cluster_op_t *at,
     const mp_value_t *value = mp_cluster_source(find->compiler, at->op, at->kind, i, &is_reused);
     if (value == NULL) continue;
     if (!mp_cluster_takes(find->compiler, at->op, at->kind, i)) {
-      // On a TPU what is updated in place lies where the updated array does, which is the memory.
-      const bool is_there = at->kind == MP_CLUSTER_UPDATE && find->compiler == MP_CHIP_COMPILER_TPU;
-      MP_RETURN_IF_ERROR(cluster_use_in_memory(find, value, is_there));
-      MP_RETURN_IF_ERROR(cluster_use_part(find, value, at->op));
+      MP_RETURN_IF_ERROR(cluster_find_in_memory(find, at, user, value));
       continue;
     }
     if (cluster_is_copied(find, at->op->operands[i], value)) {
@@ -803,7 +733,7 @@ static mp_status_t cluster_place(mp_cluster_find_t *find, const mp_op_t *op) {
                                (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || mp_cluster_is_cut(op));
   if ((is_free || is_seen_through) && !cluster_is_used(find, &at)) return NULL;
   const bool is_dear = cluster_is_dear_to_all(find, &at);
-  if (op->num_results == 1) cluster_join_siblings(find, &op->results[0]);
+  if (op->num_results == 1) mp_cluster_join_siblings(find, &op->results[0]);
   if (is_dear && find->users.count == 1) return cluster_set_apart(find, &at);
   return cluster_decide(find, &at);
 }

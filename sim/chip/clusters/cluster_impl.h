@@ -177,6 +177,11 @@ bool mp_cluster_is_untiled(const mp_op_t *op);
 // turns it before, as it does with no array that other ops make, or that lies there as a whole.
 bool mp_cluster_is_turned_for(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number);
 
+// ---- cluster_siblings.c ----
+
+// Joins those users at hand that read the value in the same way, so that they read it once.
+void mp_cluster_join_siblings(mp_cluster_find_t *find, const mp_value_t *value);
+
 // ---- cluster_updates.c ----
 
 // Whether the op, of which the cluster would make what it writes to a part of an array, has to be

@@ -1,0 +1,85 @@
+// Which clusters become one because they read the same array.
+#include "sim/chip/clusters/cluster_impl.h"
+
+static void cluster_siblings_merge(mp_cluster_find_t *find, uint32_t number, uint32_t into) {
+  mp_cluster_t *from = &find->out->clusters.items[number], *to = &find->out->clusters.items[into];
+  mp_cluster_state_t *state = &find->states.items[number], *kept = &find->states.items[into];
+  uint32_t *end = &from->first_member;
+  while (*end != MP_CLUSTER_NONE) end = &find->out->members.items[*end].next;
+  *end = to->first_member;
+  to->first_member = from->first_member;
+  from->first_member = MP_CLUSTER_NONE;
+  to->work.flops += from->work.flops;
+  to->work.transcendentals += from->work.transcendentals;
+  to->work.vector_flops += from->work.vector_flops;
+  to->work.vector_transcendentals += from->work.vector_transcendentals;
+  if (from->has_hero && !to->has_hero) {
+    to->leader = from->leader;
+    to->has_hero = true;
+    to->work.work_class = from->work.work_class;
+    kept->kind = state->kind;
+  }
+  kept->reduced_dims |= state->reduced_dims;
+  kept->num_members += state->num_members;
+  kept->is_untiled |= state->is_untiled;
+  if (state->first_need < kept->first_need) kept->first_need = state->first_need;
+  state->merged_into = into;
+}
+
+// Whether two clusters that read the same array go through it in the same way, and the second one
+// can wait with what it does until the first one is done.
+static bool cluster_siblings_may_merge(const mp_cluster_find_t *find,
+                                       const mp_cluster_user_t *first,
+                                       const mp_cluster_user_t *second, double count) {
+  enum { MEMBERS_MOST = 200 };
+  const mp_cluster_state_t *a = &find->states.items[first->cluster];
+  const mp_cluster_state_t *b = &find->states.items[second->cluster];
+  if (!(a->place < b->place && b->place < a->first_need)) return false;
+  if (a->kind != MP_CLUSTER_LOOP && a->kind != MP_CLUSTER_REDUCTION) return false;
+  if (b->kind != MP_CLUSTER_LOOP && b->kind != MP_CLUSTER_REDUCTION) return false;
+  if (find->out->clusters.items[first->cluster].count != count ||
+      find->out->clusters.items[second->cluster].count != count) {
+    return false;
+  }
+  if (a->num_members + b->num_members > MEMBERS_MOST) return false;
+  // Blocks of threads reduce in one direction.
+  return find->compiler != MP_CHIP_COMPILER_GPU || a->reduced_dims == b->reduced_dims ||
+         a->reduced_dims == 0 || b->reduced_dims == 0;
+}
+
+// Whether two loops of as many elements read the same array, in whatever way: XLA's compiler for
+// GPUs makes one kernel of them, but none of loops that share no more than a number, or that cut
+// parts out of the array or turn it.
+static bool cluster_siblings_are_loops(const mp_cluster_find_t *find,
+                                       const mp_cluster_user_t *first,
+                                       const mp_cluster_user_t *second) {
+  const mp_cluster_t *a = &find->out->clusters.items[first->cluster];
+  const mp_cluster_t *b = &find->out->clusters.items[second->cluster];
+  return find->compiler == MP_CHIP_COMPILER_GPU && !a->is_rows && !b->is_rows && !first->moves &&
+         !second->moves && find->states.items[first->cluster].kind == MP_CLUSTER_LOOP &&
+         find->states.items[second->cluster].kind == MP_CLUSTER_LOOP &&
+         cluster_siblings_may_merge(find, first, second, a->count);
+}
+
+void mp_cluster_join_siblings(mp_cluster_find_t *find, const mp_value_t *value) {
+  enum { NEIGHBOURS = 4, COUNT_LEAST = 1024 };
+  const double count = mp_cluster_value_count(value);
+  if (count < (find->compiler == MP_CHIP_COMPILER_GPU ? 2 : COUNT_LEAST)) return;
+  mp_cluster_user_t *users = find->users.items;
+  uint32_t num_users = find->users.count;
+  for (uint32_t i = 0; i < num_users; ++i) {
+    for (uint32_t j = 0; j < num_users && j <= i + NEIGHBOURS; ++j) {
+      if (j + NEIGHBOURS < i || j == i) continue;
+      const bool is_alike = count >= COUNT_LEAST && users[i].is_along && !users[i].is_reused &&
+                            users[j].is_along && !users[j].is_reused &&
+                            cluster_siblings_may_merge(find, &users[i], &users[j], count);
+      if (!is_alike && !cluster_siblings_are_loops(find, &users[i], &users[j])) continue;
+      cluster_siblings_merge(find, users[i].cluster, users[j].cluster);
+      users[i] = users[--num_users];
+      --i;
+      break;
+    }
+  }
+  // The places of users in the array have changed.
+  find->users.count = num_users;
+}
