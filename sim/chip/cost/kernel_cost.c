@@ -166,7 +166,10 @@ static double kernel_cost_product(const mp_chip_t *chip, const mp_clusters_t *cl
   mp_product_streams_t inner_streams;
   const mp_product_streams_t streams = kernel_cost_streams(chip, clusters, cluster, &inner_streams);
   const double efficiency = chip->efficiency[cluster->work.work_class];
-  mp_product_kernel_t product = {.product = &cluster->work.product,
+  mp_work_product_t work = cluster->work.product;
+  double steps;
+  mp_product_ragged(chip, cluster, &work, &steps);
+  mp_product_kernel_t product = {.product = &work,
                                  .bytes = bytes,
                                  .vector_seconds = vector,
                                  .efficiency = efficiency,
@@ -176,7 +179,7 @@ static double kernel_cost_product(const mp_chip_t *chip, const mp_clusters_t *cl
     product.inner_streams = &inner_streams;
     product.inner_seconds = mp_product_inner_seconds(chip, &cluster->inner, &inner_streams);
   }
-  return mp_product_seconds(chip, &product);
+  return steps / efficiency + mp_product_seconds(chip, &product);
 }
 
 double mp_kernel_seconds(const mp_chip_t *chip, const mp_clusters_t *clusters,
@@ -188,8 +191,7 @@ double mp_kernel_seconds(const mp_chip_t *chip, const mp_clusters_t *clusters,
   const double efficiency = chip->efficiency[work->work_class];
   if (work->product.batch > 0) {
     const double seconds = kernel_cost_product(chip, clusters, cluster, bytes, parts.vector);
-    const double ragged = mp_product_ragged_seconds(chip, cluster);
-    return fmax(seconds, fmax(parts.irregular, ragged) / efficiency);
+    return fmax(seconds, parts.irregular / efficiency);
   }
   const double seconds = fmax(fmax(parts.vector, parts.irregular), kernel_cost_memory(chip, bytes));
   return parts.before + seconds / efficiency + chip->op_latency;

@@ -35,21 +35,23 @@ static double product_ragged_groups(const mp_op_t *op, uint32_t operand) {
   return (factor.summed & ~added) != 0 ? groups : 0;
 }
 
-// Every group goes through all the rows, some at a time: what the others have in the result is
-// read and written again.
-double mp_product_ragged_seconds(const mp_chip_t *chip, const mp_cluster_t *cluster) {
-  const mp_work_product_t *product = &cluster->work.product;
-  const double step = mp_figure_or(chip->figures.product_ragged, 0);
-  if (step == 0 || cluster->leader == NULL || cluster->leader->code != MP_OP_DOT_GENERAL) return 0;
+// The kernel's grid has all rows for each group, some at a time, and that is what the compiler's
+// count of cycles is of. Its loop leaves for the next group where that one's rows begin, so a step
+// is done for each of the rows' parts, and one more for each group that begins inside of one.
+bool mp_product_ragged(const mp_chip_t *chip, const mp_cluster_t *cluster,
+                       mp_work_product_t *product, double *out_steps) {
+  *out_steps = 0;
+  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU) return false;
+  if (cluster->leader == NULL || cluster->leader->code != MP_OP_DOT_GENERAL) return false;
   for (uint32_t side = 0; side < 2; ++side) {
     const double groups = product_ragged_groups(cluster->leader, side);
     if (groups <= 1) continue;
-    const double rows = side == 0 ? product->m : product->n;
-    const double columns = side == 0 ? product->n : product->m;
-    const double bytes = product->k / groups * mp_dtype_bits(product->dtype) / 8 +
-                         2 * columns * mp_dtype_bits(product->result) / 8;
-    const double each = step + PRODUCT_RAGGED_ROWS * bytes / mp_product_bandwidth(chip);
-    return groups * ceil(rows / PRODUCT_RAGGED_ROWS) * each;
+    double *rows = side == 0 ? &product->m : &product->n;
+    const double steps = ceil(*rows / PRODUCT_RAGGED_ROWS) + groups - 1;
+    product->k /= groups;
+    *rows = fmin(steps * PRODUCT_RAGGED_ROWS, *rows * groups);
+    *out_steps = steps * mp_figure_or(chip->figures.product_ragged, 0);
+    return true;
   }
-  return 0;
+  return false;
 }

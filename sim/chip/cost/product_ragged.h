@@ -8,7 +8,9 @@
 #include "sim/chip/clusters/cluster.h"
 #include "sim/chip/cost/chip.h"
 
-// What the steps of such a product take at least; 0: it is none, or no figure says so.
-double mp_product_ragged_seconds(const mp_chip_t *chip, const mp_cluster_t *cluster);
+// Whether a compiler for TPUs makes such a kernel of it: then `product` becomes what its steps
+// multiply, and `out_steps` is what they take besides. They are those of the groups' own rows.
+bool mp_product_ragged(const mp_chip_t *chip, const mp_cluster_t *cluster,
+                       mp_work_product_t *product, double *out_steps);
 
 #endif  // MINIPOD_SIM_CHIP_COST_PRODUCT_RAGGED_H_
