@@ -810,6 +810,7 @@ mp_status_t mp_clusters_find(const mp_module_t *module, const mp_chip_figures_t 
   find.arena = arena;
   find.out = out_clusters;
   find.main = module->main->body;
+  find.arg_attrs = module->main->arg_attrs;
   *out_clusters = (mp_clusters_t){0};
   MP_RETURN_IF_ERROR(mp_arena_create(&find.scratch_arena));
   mp_status_t status = mp_cluster_find_merged(&find);

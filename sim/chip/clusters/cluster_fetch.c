@@ -5,6 +5,10 @@
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
 
+// The share of the room in which arguments stay for later kernels: what these have copied for
+// themselves alone, and what they make, needs some, too.
+#define CLUSTER_FETCH_STAYS 0.5
+
 enum {
   CLUSTER_FETCH_FACTORS =
       MP_CLUSTER_LHS | MP_CLUSTER_RHS | MP_CLUSTER_INNER_LHS | MP_CLUSTER_INNER_RHS
@@ -17,6 +21,15 @@ static bool cluster_fetch_is_product(const mp_cluster_t *cluster) {
 static bool cluster_fetch_is_argument(const mp_cluster_find_t *find, const mp_value_t *value) {
   const mp_block_t *main = find->main;
   return main->num_args > 0 && value >= main->args && value < main->args + main->num_args;
+}
+
+// What a result takes over (a donated argument) is not there before its own program wrote it.
+static bool cluster_fetch_is_donated(const mp_cluster_find_t *find, const mp_value_t *value) {
+  if (find->arg_attrs == NULL) return false;
+  const mp_attr_t *attrs = find->arg_attrs[value - find->main->args];
+  const mp_attr_t *donor = mp_attr_dict_get(attrs, MP_ATTR_JAX_BUFFER_DONOR);
+  return mp_attr_dict_get(attrs, MP_ATTR_TF_ALIASING_OUTPUT) != NULL ||
+         (donor != NULL && (donor->kind != MP_KIND_BOOL || donor->u.boolean));
 }
 
 // Whether all of the value is a factor, or becomes one.
@@ -46,7 +59,7 @@ static const mp_cluster_access_t *cluster_fetch_largest(mp_cluster_find_t *find,
       const mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
       if (!cluster_fetch_is_argument(find, access->value) || !cluster_fetch_is_factor(access))
         continue;
-      if (access->bytes > find->resident) continue;
+      if (access->bytes > find->resident || cluster_fetch_is_donated(find, access->value)) continue;
       if (largest == NULL || access->bytes > largest->bytes) largest = access;
     }
   }
@@ -81,6 +94,39 @@ void mp_cluster_fetch_argument(mp_cluster_find_t *find, mp_cluster_scratch_t *sc
   scratch->freed_fetched[cluster_fetch_mark(find, access->value)] += access->bytes;
 }
 
+// ---- what stays ----
+
+// Whether a cluster reads the whole of a value; then it finds that in scratch memory from now on.
+static bool cluster_fetch_mark_again(mp_cluster_find_t *find, const mp_cluster_t *cluster,
+                                     const mp_value_t *value) {
+  bool is_read = false;
+  for (uint32_t i = 0; i < cluster->num_reads; ++i) {
+    mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
+    if (access->value != value || access->bytes < mp_work_bytes_of(value->type)) continue;
+    access->is_again = is_read = true;
+  }
+  return is_read;
+}
+
+// An argument that a cluster has copied to scratch memory stays there for those that read it later
+// (weights for the gradient, and for their update), if there is room. Returns the last of these.
+static uint32_t cluster_fetch_stay(mp_cluster_find_t *find, mp_cluster_scratch_t *scratch,
+                                   uint32_t number, const mp_cluster_access_t *access) {
+  const mp_block_t *block = find->out->clusters.items[number].block;
+  if (!cluster_fetch_is_argument(find, access->value) || block != find->main) return number;
+  const double most = find->resident * CLUSTER_FETCH_STAYS;
+  if (scratch->kept + scratch->fetched + access->bytes > most) return number;
+  const mp_cluster_value_t *entry = cluster_fetch_value(find, access->value);
+  if (entry == NULL || entry->reader == MP_CLUSTER_NONE) return number;
+  uint32_t last = number;
+  for (uint32_t later = number; later-- > entry->reader;) {
+    const mp_cluster_t *cluster = &find->out->clusters.items[later];
+    if (cluster->first_member == MP_CLUSTER_NONE || cluster->block != block) continue;
+    if (cluster_fetch_mark_again(find, cluster, access->value)) last = later;
+  }
+  return last;
+}
+
 // ---- factors beside the cluster before ----
 
 // Whether a value is in memory before the cluster at hand's predecessor begins.
@@ -100,7 +146,8 @@ static double cluster_fetch_bytes(const mp_cluster_find_t *find,
     const mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
     if ((access->sides & side) == 0) continue;
     const mp_cluster_value_t *entry = cluster_fetch_value(find, access->value);
-    if (access->is_fetched || (entry != NULL && entry->is_scratch)) continue;
+    const bool is_there = access->is_fetched || access->is_again;
+    if (is_there || (entry != NULL && entry->is_scratch)) continue;
     if (!cluster_fetch_is_factor(access) || !cluster_fetch_is_early(find, scratch, access->value))
       return 0;
     bytes += access->bytes;
@@ -112,11 +159,18 @@ static double cluster_fetch_bytes(const mp_cluster_find_t *find,
   return scratch->kept + scratch->fetched + next + bytes <= find->resident ? bytes : 0;
 }
 
-static void cluster_fetch_side(mp_cluster_find_t *find, const mp_cluster_t *cluster,
-                               mp_cluster_side_t side) {
+static void cluster_fetch_side(mp_cluster_find_t *find, mp_cluster_scratch_t *scratch,
+                               uint32_t number, mp_cluster_side_t side) {
+  const mp_cluster_t *cluster = &find->out->clusters.items[number];
   for (uint32_t i = 0; i < cluster->num_reads; ++i) {
     mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
-    if ((access->sides & side) != 0 && cluster_fetch_is_factor(access)) access->is_fetched = true;
+    if ((access->sides & side) == 0 || !cluster_fetch_is_factor(access)) continue;
+    if (access->is_fetched || access->is_again) continue;
+    access->is_fetched = true;
+    const mp_cluster_value_t *entry = cluster_fetch_value(find, access->value);
+    if (entry != NULL && entry->is_scratch) continue;
+    scratch->freed_fetched[cluster_fetch_stay(find, scratch, number, access)] += access->bytes;
+    scratch->fetched += access->bytes;
   }
 }
 
@@ -146,15 +200,30 @@ static void cluster_fetch_updated(mp_cluster_find_t *find, mp_cluster_scratch_t 
   for (uint32_t i = 0; i < cluster->num_reads; ++i) {
     mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
     if (access->sides != MP_CLUSTER_BESIDE || !cluster_fetch_is_argument(find, access->value) ||
-        access->bytes < mp_work_bytes_of(access->value->type) ||
-        scratch->kept + scratch->fetched + access->bytes > find->resident) {
+        access->bytes < mp_work_bytes_of(access->value->type)) {
       continue;
     }
+    const double bytes = access->is_again ? 0 : access->bytes;
+    if (scratch->kept + scratch->fetched + bytes > find->resident) continue;
     mp_cluster_access_t *heir = cluster_fetch_heir(find, cluster, access);
     if (heir == NULL) continue;
     access->is_fetched = heir->is_fetched = true;
-    scratch->fetched += access->bytes;
-    scratch->freed_fetched[number] += access->bytes;
+    scratch->fetched += bytes;
+    scratch->freed_fetched[number] += bytes;
+  }
+}
+
+// What is small, as a bias, is there in any case.
+static void cluster_fetch_small(mp_cluster_find_t *find, mp_cluster_scratch_t *scratch,
+                                uint32_t number) {
+  enum { SMALL = 1 << 16 };
+  const mp_cluster_t *cluster = &find->out->clusters.items[number];
+  for (uint32_t i = 0; i < cluster->num_reads; ++i) {
+    mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
+    if (access->is_again || access->is_fetched) continue;
+    if (!cluster_fetch_is_argument(find, access->value) || access->bytes > SMALL) continue;
+    access->is_fetched = true;
+    cluster_fetch_stay(find, scratch, number, access);
   }
 }
 
@@ -176,10 +245,11 @@ void mp_cluster_fetch_factor(mp_cluster_find_t *find, mp_cluster_scratch_t *scra
       if (bytes > most) side = sides[i];
       most = fmax(most, bytes);
     }
-    if (most > 0) cluster_fetch_side(find, cluster, side);
-    scratch->fetched += most;
-    scratch->freed_fetched[number] += most;
+    if (most > 0) cluster_fetch_side(find, scratch, number, side);
   }
-  if (follows && cluster_fetch_is_product(cluster)) cluster_fetch_updated(find, scratch, number);
+  if (follows && cluster_fetch_is_product(cluster)) {
+    cluster_fetch_updated(find, scratch, number);
+    cluster_fetch_small(find, scratch, number);
+  }
   scratch->previous = number;
 }

@@ -68,6 +68,7 @@ typedef struct {
   bool is_shared_out;        // cores of a device that have a scratch memory each share a kernel out
   double resident;           // the largest operand of a product that is copied there before
   const mp_block_t *main;
+  const mp_attr_t *const *arg_attrs;  // of main's arguments; NULL: they have none
   mp_arena_t *arena, *scratch_arena;
   mp_clusters_t *out;
   MP_ARRAY(mp_cluster_state_t) states;  // as out->clusters

@@ -647,6 +647,40 @@ static void updated_weights_are_fetched_before(void **state) {
   }
 }
 
+// An argument that is there for one product stays for the next one and for its update, while there
+// is room; what a result takes over is not there when the program begins.
+static void arguments_stay_for_later_products(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: tensor<256x1024xf32>, %w: tensor<1024x4096xf32> {tf.aliasing_output = "
+      "0 : i32}) -> (tensor<1024x4096xf32>, tensor<256x4096xf32>) {\n"
+      "%t = stablehlo.tanh %x : tensor<256x1024xf32>\n"
+      "%0 = stablehlo.dot_general %t, %x, contracting_dims = [1] x [1] : (tensor<256x1024xf32>, "
+      "tensor<256x1024xf32>) -> tensor<256x256xf32>\n"
+      "%1 = stablehlo.dot_general %0, %t, contracting_dims = [1] x [0] : (tensor<256x256xf32>, "
+      "tensor<256x1024xf32>) -> tensor<256x1024xf32>\n"
+      "%2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0] : (tensor<256x1024xf32>, "
+      "tensor<1024x4096xf32>) -> tensor<256x4096xf32>\n"
+      "%3 = stablehlo.dot_general %x, %2, contracting_dims = [0] x [0] : (tensor<256x1024xf32>, "
+      "tensor<256x4096xf32>) -> tensor<1024x4096xf32>\n"
+      "%4 = stablehlo.subtract %w, %3 : tensor<1024x4096xf32>\n"
+      "return %4, %2 : tensor<1024x4096xf32>, tensor<256x4096xf32>\n}\n";
+  enum { W_BYTES = 1024 * 4096 * 4 };
+  mp_chip_figures_t figures = figures_of(TPU);
+  for (int is_small = 0; is_small < 2; ++is_small) {
+    figures.product_resident = (is_small ? 1.5 : 8) * W_BYTES;
+    found_t f = find_with(&figures, text);
+    uint32_t first = 0, second = 1;
+    const mp_cluster_access_t *factor = read_of(&f, W_BYTES, &first);
+    const mp_cluster_access_t *update = read_of(&f, W_BYTES, &second);
+    assert_true(factor != NULL && factor->sides == MP_CLUSTER_RHS && factor->is_fetched);
+    assert_false(factor->is_again);
+    assert_true(update != NULL && update->sides == MP_CLUSTER_BESIDE);
+    assert_int_equal(update->is_again, !is_small);
+    find_end(&f);
+  }
+}
+
 // What main returns is copied to memory from scratch memory, where others read it. An argument that
 // is there when the program begins comes once for all products that read it.
 static void results_are_read_from_scratch_memory(void **state) {
@@ -731,6 +765,7 @@ int main(void) {
       cmocka_unit_test(what_a_product_reads_has_sides),
       cmocka_unit_test(one_factor_is_fetched_before),
       cmocka_unit_test(updated_weights_are_fetched_before),
+      cmocka_unit_test(arguments_stay_for_later_products),
       cmocka_unit_test(results_are_read_from_scratch_memory),
       cmocka_unit_test(siblings_read_what_they_share_once),
       cmocka_unit_test(a_variance_reads_its_array_twice),
