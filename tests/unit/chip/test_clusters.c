@@ -681,6 +681,31 @@ static void arguments_stay_for_later_products(void **state) {
   }
 }
 
+// What a kernel goes through that is no product is not there when the program begins, and no copy
+// of it is made beside that kernel.
+static void what_is_read_before_is_not_fetched(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: tensor<512x1024xf32>) -> (tensor<512xf32>, tensor<512x512xf32>) {\n"
+      "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "%0 = stablehlo.reduce(%x init: %z) applies stablehlo.maximum across dimensions = [1] : "
+      "(tensor<512x1024xf32>, tensor<f32>) -> tensor<512xf32>\n"
+      "%1 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [1] : (tensor<512x1024xf32>, "
+      "tensor<512x1024xf32>) -> tensor<512x512xf32>\n"
+      "return %0, %1 : tensor<512xf32>, tensor<512x512xf32>\n}\n";
+  enum { X_BYTES = 512 * 1024 * 4 };
+  mp_chip_figures_t figures = figures_of(TPU);
+  figures.product_resident = 8 * X_BYTES;
+  found_t f = find_with(&figures, text);
+  uint32_t first = 0, second = 1;
+  const mp_cluster_access_t *sum = read_of(&f, X_BYTES, &first);
+  const mp_cluster_access_t *product = read_of(&f, X_BYTES, &second);
+  assert_true(sum != NULL && (sum->sides & MP_CLUSTER_LHS) == 0);
+  assert_true(product != NULL && (product->sides & MP_CLUSTER_LHS) != 0);
+  assert_false(product->is_fetched || product->is_again);
+  find_end(&f);
+}
+
 // What main returns is copied to memory from scratch memory, where others read it. An argument that
 // is there when the program begins comes once for all products that read it.
 static void results_are_read_from_scratch_memory(void **state) {
@@ -766,6 +791,7 @@ int main(void) {
       cmocka_unit_test(one_factor_is_fetched_before),
       cmocka_unit_test(updated_weights_are_fetched_before),
       cmocka_unit_test(arguments_stay_for_later_products),
+      cmocka_unit_test(what_is_read_before_is_not_fetched),
       cmocka_unit_test(results_are_read_from_scratch_memory),
       cmocka_unit_test(siblings_read_what_they_share_once),
       cmocka_unit_test(a_variance_reads_its_array_twice),
