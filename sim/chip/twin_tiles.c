@@ -198,6 +198,38 @@ static double twin_tiles_of_images(const mp_twin_builder_t *b, const mp_cluster_
          PIECES * bytes / b->chip->memory_bandwidth;
 }
 
+// The positions along the last spatial dimension of a convolution's input.
+static int64_t twin_tiles_last_spatial(const mp_op_t *op) {
+  const mp_type_t *type = op->operands[0]->type;
+  const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_INPUT_SPATIAL_DIMENSIONS);
+  return dims.count == 2 && type->rank == 4 ? type->dims[dims.values[1]] : 0;
+}
+
+static double twin_tiles_pass(const mp_chip_t *chip, double images, double positions,
+                              double channels, mp_dtype_t dtype) {
+  const double lanes =
+      channels < TILES_LANES / 2 ? channels : ceil(channels / TILES_LANES) * TILES_LANES;
+  const double elements = images * positions * lanes;
+  const double bytes = elements * mp_dtype_bits(dtype) / 8;
+  const bool is_near = bytes <= mp_figure_or(chip->figures.memory_scratch, 0);
+  const double work = elements * mp_figure_or(chip->figures.tiles_rows, 0);
+  return fmax(work, is_near ? 0 : mp_kernel_copy_seconds(chip, 2 * bytes));
+}
+
+// Of fewer than eight images (libtpu 0.0.52: of four, on v5p, v6e and 7x) XLA's space to batch
+// makes eight parts each, along the last spatial dimension, with what lies beside them: the input
+// is padded, cut and put together, and the result is cut and put together.
+static double twin_tiles_of_parts(const mp_twin_builder_t *b, const mp_cluster_t *cluster) {
+  enum { IMAGES = 8, PARTS = 8, INPUT_PASSES = 3, RESULT_PASSES = 2 };
+  const mp_work_product_t *product = &cluster->work.product;
+  const mp_work_convolution_t *c = &product->convolution;
+  const bool is_plain = product->batch == 1 && !c->is_strided && c->holes <= 1;
+  if (!is_plain || c->window <= 1 || c->window >= c->out || c->images >= IMAGES) return 0;
+  if (twin_tiles_last_spatial(cluster->leader) < 2 * PARTS) return 0;
+  return INPUT_PASSES * twin_tiles_pass(b->chip, c->images, c->in, c->channels, product->dtype) +
+         RESULT_PASSES * twin_tiles_pass(b->chip, c->images, c->out, product->n, product->dtype);
+}
+
 static double twin_tiles_of_convolution(const mp_twin_builder_t *b, const mp_cluster_t *cluster) {
   // Without the figure nothing is known of such copies.
   if (!(mp_figure_or(b->chip->figures.tiles_element, 0) > 0)) return 0;
@@ -253,9 +285,11 @@ static double twin_tiles_of_product(const mp_twin_builder_t *b, const mp_cluster
 double mp_twin_tiles_seconds(const mp_twin_builder_t *b, const mp_cluster_t *cluster) {
   const bool is_tpu = b->chip->figures.compiler == MP_CHIP_COMPILER_TPU;
   if (cluster->work.work_class == MP_WORK_CONVOLUTION) {
-    const double images =
-        is_tpu && cluster->leader->code == MP_OP_CONVOLUTION ? twin_tiles_of_images(b, cluster) : 0;
-    return images + twin_tiles_of_convolution(b, cluster);
+    double seconds = twin_tiles_of_convolution(b, cluster);
+    if (is_tpu && cluster->leader->code == MP_OP_CONVOLUTION) {
+      seconds += twin_tiles_of_images(b, cluster) + twin_tiles_of_parts(b, cluster);
+    }
+    return seconds;
   }
   return twin_tiles_of_product(b, cluster, false);
 }

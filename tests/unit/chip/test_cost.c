@@ -525,6 +525,21 @@ static void few_images_of_colours_are_copied(void **state) {
   assert_true(program_seconds(&chip, IMAGES("16", "8")) - eight < 2 * bytes / 1e12);
 }
 
+// Fewer than eight images are cut into parts, for which input and result are gone through more
+// often.
+static void few_images_are_cut_into_parts(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  chip.figures.memory_scratch = 1e9;
+  const double four = program_seconds(&chip, IMAGES("4", "8"));
+  const double eight = program_seconds(&chip, IMAGES("8", "8"));
+  chip.figures.tiles_rows = 1e-9;
+  assert_float_equal(program_seconds(&chip, IMAGES("4", "8")) - four,
+                     (3 + 2) * 4 * 32 * 32 * 8 * 1e-9, 1e-9);
+  assert_float_equal(program_seconds(&chip, IMAGES("8", "8")), eight, 1e-12);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(functions_count_by_kind),
@@ -553,6 +568,7 @@ int main(void) {
       cmocka_unit_test(a_decomposition_goes_column_by_column),
       cmocka_unit_test(each_group_goes_through_its_own_rows),
       cmocka_unit_test(few_images_of_colours_are_copied),
+      cmocka_unit_test(few_images_are_cut_into_parts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
