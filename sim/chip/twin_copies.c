@@ -139,11 +139,36 @@ mp_status_t mp_twin_copy_chosen(mp_twin_builder_t *b, const mp_block_t *region) 
   return NULL;
 }
 
+// What devices gathered or exchanged is copied to where main returns it. Where that is a donated
+// argument's memory, the argument was copied before it was read.
+static mp_status_t twin_copies_land(mp_twin_builder_t *b, const mp_op_t *terminator, uint32_t i) {
+  const mp_value_t *value = terminator->operands[i];
+  const double bytes = mp_work_bytes_of(value->type);
+  const mp_chip_figures_t *figures = &b->chip->figures;
+  const bool has_scratch = mp_figure_or(figures->cluster_cores, 1) <= 1 &&
+                           bytes <= mp_figure_or(figures->memory_scratch, 0);
+  MP_RETURN_IF_ERROR(mp_twin_add_copy(b, terminator, has_scratch ? bytes : 2 * bytes));
+  const int32_t argument = b->program->results[i].alias;
+  if (argument < 0) return NULL;
+  const mp_value_t *taken = &terminator->parent->args[argument];
+  const mp_op_t *maker = twin_copies_root(value)->op;
+  const mp_twin_use_t *use;
+  MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(taken), use);
+  const bool is_sent =
+      maker->code == MP_OP_COLLECTIVE_PERMUTE && twin_copies_root(maker->operands[0]) == taken;
+  return use == NULL || is_sent ? NULL : mp_twin_add_copy(b, terminator, 2 * bytes);
+}
+
 mp_status_t mp_twin_copy_results(mp_twin_builder_t *b) {
   const mp_op_t *terminator = mp_block_terminator(b->program->partitioned->main->body);
+  const mp_chip_compiler_t compiler = b->chip->figures.compiler;
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     const mp_value_t *root = twin_copies_root(terminator->operands[i]);
-    if (!twin_copies_is_foreign(terminator, i)) continue;
+    if (!twin_copies_is_foreign(terminator, i)) {
+      const bool is_landed = mp_cluster_is_received(compiler, root);
+      if (is_landed) MP_RETURN_IF_ERROR(twin_copies_land(b, terminator, i));
+      continue;
+    }
     if (twin_copies_taken_by(b, root) == (int32_t)i) continue;
     MP_RETURN_IF_ERROR(mp_twin_add_copy(b, terminator, twin_copies_bytes(terminator->operands[i])));
   }

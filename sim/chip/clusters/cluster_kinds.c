@@ -360,6 +360,14 @@ const mp_value_t *mp_cluster_root(const mp_value_t *value) {
   return value;
 }
 
+bool mp_cluster_is_received(mp_chip_compiler_t compiler, const mp_value_t *value) {
+  const mp_op_t *op = mp_cluster_root(value)->op;
+  if (compiler != MP_CHIP_COMPILER_TPU || op == NULL) return false;
+  return op->code == MP_OP_ALL_GATHER || op->code == MP_OP_ALL_TO_ALL ||
+         op->code == MP_OP_COLLECTIVE_PERMUTE || op->code == MP_OP_COLLECTIVE_BROADCAST ||
+         op->code == MP_OP_EXCHANGE;
+}
+
 // What an op that takes its operand element by element reads in place of it.
 static const mp_value_t *cluster_kinds_generated(const mp_value_t *value, bool *out_is_reused) {
   const double count = mp_cluster_value_count(value);

@@ -92,7 +92,7 @@ static void memory_sweep_copy(mp_memory_values_t *all, const mp_value_t *value, 
   const bool is_outer = place->kind == MP_MEMORY_ARGUMENT || place->kind == MP_MEMORY_RESULT;
   if (!is_outer || !mp_type_is_tensor(value->type)) return;
   place->copied = (uint64_t)bytes;
-  place->copied_at = at;
+  place->copied_first = place->copied_last = at;
 }
 
 // Windows and results of convolutions want the last dimension in the lanes of tiles.
@@ -132,14 +132,19 @@ static void memory_sweep_copies(mp_memory_values_t *all, const mp_cluster_t *clu
 // ---- what clusters read and write ----
 
 // Whether a result that the cluster writes may be written over a value that it reads. What is to
-// lie in a donated argument's memory is for that argument.
-static bool memory_sweep_may_inherit(const mp_memory_values_t *all, const mp_memory_value_t *value,
+// lie in a donated argument's memory is for that argument. On TPUs no other kernel has the operand
+// where main's result is to be than one that updates it.
+static bool memory_sweep_may_inherit(const mp_memory_values_t *all, const mp_cluster_t *cluster,
+                                     const mp_memory_value_t *value,
                                      const mp_memory_value_t *written) {
   if (written->bytes != value->bytes) return false;
-  const int32_t alias =
-      written->kind == MP_MEMORY_RESULT ? all->program->results[written->result].alias : -1;
+  const bool is_result = written->kind == MP_MEMORY_RESULT;
+  const int32_t alias = is_result ? all->program->results[written->result].alias : -1;
   if (value->kind == MP_MEMORY_ARGUMENT) return alias == (int32_t)value->value->index;
-  return value->kind == MP_MEMORY_TEMPORARY && alias < 0;
+  if (value->kind != MP_MEMORY_TEMPORARY || alias >= 0) return false;
+  mp_work_t work;
+  return !is_result || all->compiler != MP_CHIP_COMPILER_TPU ||
+         mp_cluster_kind(all->compiler, cluster->leader, &work) == MP_CLUSTER_UPDATE;
 }
 
 static uint32_t memory_sweep_heir(const mp_memory_values_t *all, const mp_cluster_t *cluster,
@@ -152,7 +157,8 @@ static uint32_t memory_sweep_heir(const mp_memory_values_t *all, const mp_cluste
   for (uint32_t i = 0; i < cluster->num_writes; ++i) {
     const mp_memory_value_t *written = mp_memory_place_of(all, writes[i].value);
     const bool is_free = written->first == cluster->last->id;
-    if (is_free && memory_sweep_may_inherit(all, place, written)) return writes[i].value->id;
+    if (is_free && memory_sweep_may_inherit(all, cluster, place, written))
+      return writes[i].value->id;
   }
   return MP_MEMORY_NOBODY;
 }
@@ -367,18 +373,44 @@ static void memory_sweep_block(mp_memory_values_t *all, const mp_block_t *block)
 
 // ---- main ----
 
-// Results lie in memory of their own, which is there from the beginning.
+// Results lie in memory of their own, which is there from the beginning. What devices exchanged is
+// copied there when the program ends, or leaves scratch memory for it.
+static bool memory_sweep_is_landed(mp_memory_values_t *all, const mp_value_t *value) {
+  if (!mp_cluster_is_received(all->compiler, value)) return false;
+  mp_memory_value_t *place = mp_memory_place_of(all, value);
+  if (place->kind != MP_MEMORY_TEMPORARY) return false;
+  const bool has_scratch = mp_figure_or(all->figures->cluster_cores, 1) <= 1;
+  if (has_scratch && (double)place->bytes <= all->scratch) place->kind = MP_MEMORY_ELSEWHERE;
+  return true;
+}
+
 static void memory_sweep_results(mp_memory_values_t *all) {
   const mp_block_t *body = all->program->partitioned->main->body;
   const mp_op_t *terminator = mp_block_terminator(body);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     mp_memory_read(all, terminator, terminator->operands[i], terminator->id, MP_MEMORY_NOBODY);
     if (memory_sweep_own_end(all, body, i) == NULL) continue;
+    if (memory_sweep_is_landed(all, terminator->operands[i])) continue;
     mp_memory_value_t *place = mp_memory_place_of(all, terminator->operands[i]);
     if (place->kind != MP_MEMORY_TEMPORARY) continue;
     place->kind = MP_MEMORY_RESULT;
     place->result = i;
   }
+}
+
+// A donated argument whose memory takes what devices exchanged is read in a copy, unless that was
+// sent from there.
+static void memory_sweep_copy_donated(mp_memory_values_t *all, const mp_value_t *argument,
+                                      const mp_value_t *result) {
+  mp_memory_value_t *place = mp_memory_place_of(all, argument);
+  if (!mp_cluster_is_received(all->compiler, result) || !mp_memory_is_live(place)) return;
+  const mp_op_t *op = mp_cluster_root(result)->op;
+  const bool is_sent =
+      op->code == MP_OP_COLLECTIVE_PERMUTE && mp_cluster_root(op->operands[0]) == argument;
+  if (is_sent || place->kind != MP_MEMORY_ARGUMENT) return;
+  place->copied = place->bytes;
+  place->copied_first = 1;
+  place->copied_last = place->last;
 }
 
 // A result whose memory is an argument's waits elsewhere while that is still read.
@@ -388,6 +420,7 @@ static void memory_sweep_arguments(mp_memory_values_t *all) {
   for (uint32_t i = 0; i < body->num_args; ++i) {
     const int32_t result = all->program->params[i].alias;
     if (result < 0) continue;
+    memory_sweep_copy_donated(all, &body->args[i], terminator->operands[result]);
     mp_memory_hand_over(all, &body->args[i]);
     const mp_memory_value_t *argument = mp_memory_place_of(all, &body->args[i]);
     mp_memory_value_t *place = mp_memory_place_of(all, terminator->operands[result]);
@@ -401,10 +434,10 @@ static void memory_sweep_arguments(mp_memory_values_t *all) {
 static mp_status_t memory_sweep_add_places(const mp_memory_value_t *place, uint32_t id,
                                            mp_arena_t *arena, mp_memory_places_t *places) {
   if (place->value == NULL) return NULL;
-  const uint32_t at = place->copied_at;
   if (place->copied > 0) {
-    MP_RETURN_IF_ERROR(
-        MP_ARRAY_PUSH(arena, places, (mp_memory_place_t){place->value, place->copied, at, at, 0}));
+    const mp_memory_place_t copy = {place->value, place->copied, place->copied_first,
+                                    place->copied_last, 0};
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(arena, places, copy));
   }
   if (place->parent != id || !mp_memory_is_live(place) || place->bytes == 0) return NULL;
   if (place->kind != MP_MEMORY_TEMPORARY) return NULL;

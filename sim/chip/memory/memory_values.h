@@ -27,8 +27,9 @@ typedef struct {
   uint32_t made_by;   // the cluster that was last found to make it
   uint32_t end;       // of one that its block ends with: at which operand of the end first
   uint32_t result;    // RESULT: which one of main
-  uint64_t copied;    // bytes of a copy in another order of dimensions; 0: none
-  uint32_t copied_at;
+  uint64_t copied;    // bytes of a copy beside it, in another order of dimensions or while it
+                      // is written over; 0: none
+  uint32_t copied_first, copied_last;
   mp_memory_kind_t kind;
   uint64_t bytes;
 } mp_memory_value_t;

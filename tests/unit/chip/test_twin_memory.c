@@ -271,6 +271,43 @@ static void collectives_have_both_buffers(void **state) {
       1 * MIB);
 }
 
+static void assert_on_tpu(const char *text, double scratch, uint64_t expected) {
+  mp_chip_t chip = chip_of(MP_CHIP_COMPILER_TPU);
+  chip.figures.memory_scratch = scratch;
+  planned_t p = plan_on(&chip, text);
+  assert_int_equal(p.memory->device.temporaries, expected);
+  plan_end(&p);
+}
+
+#define GATHER                                                                       \
+  "  %g = \"stablehlo.all_gather\"(%x) {all_gather_dim = 0 : i64, replica_groups = " \
+  "dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<256x512xf32>) -> " M "\n  return %g : " M "\n"
+
+// What devices gathered is copied to where main returns it, out of the chip's memory or of scratch
+// memory. A donated argument is read in a copy, then.
+static void tpus_copy_what_devices_gathered(void **state) {
+  (void)state;
+  assert_temporaries(MAIN("%x: tensor<256x512xf32>", GATHER), 0);
+  assert_on_tpu(MAIN("%x: tensor<256x512xf32>", GATHER), 0, 1 * MIB);
+  assert_on_tpu(MAIN("%x: tensor<256x512xf32>", GATHER), 1 * MIB, 0);
+  static const char donated[] = MAIN("%p: " M " {tf.aliasing_output = 0 : i32}",
+                                     "  %a = stablehlo.slice %p [0:256, 0:512] : (" M
+                                     ") -> tensor<256x512xf32>\n"
+                                     "  %x = stablehlo.tanh %a : tensor<256x512xf32>\n" GATHER);
+  assert_on_tpu(donated, 0, 1 * MIB + MIB / 2);
+}
+
+// On TPUs a kernel does not find its operand where main's result is to be.
+static void tpus_keep_results_for_main(void **state) {
+  (void)state;
+  static const char text[] =
+      MAIN("%x: " M ", %y: " M,
+           DOT("%a", "%x", "%x") DOT("%b", "%x", "%y") "  %c = stablehlo.subtract %a, %b : " M
+                                                       "\n  return %c : " M "\n");
+  assert_temporaries(text, 0);
+  assert_on_tpu(text, 0, 1 * MIB);
+}
+
 // TPUs keep tiles of 8 x 128, whichever two dimensions waste least.
 static void tpus_pad_tiles(void **state) {
   (void)state;
@@ -350,6 +387,8 @@ int main(void) {
       cmocka_unit_test(sums_beside_an_update_are_in_place),
       cmocka_unit_test(updates_of_parts_are_in_place),
       cmocka_unit_test(collectives_have_both_buffers),
+      cmocka_unit_test(tpus_copy_what_devices_gathered),
+      cmocka_unit_test(tpus_keep_results_for_main),
       cmocka_unit_test(tpus_pad_tiles),
       cmocka_unit_test(tpus_copy_tables_of_short_rows),
       cmocka_unit_test(products_have_working_memory),
