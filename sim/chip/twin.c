@@ -322,7 +322,9 @@ static mp_status_t twin_main(mp_twin_builder_t *b) {
   MP_RETURN_IF_ERROR(mp_twin_copy_results(b));
   uint32_t step;
   MP_RETURN_IF_ERROR(twin_add_step(b, &(mp_twin_step_t){.kind = MP_TWIN_END, .rounds = -1}, &step));
-  return mp_twin_memory_plan(&b->chip->figures, &b->clusters, b->program, b->arena, &b->memory);
+  const mp_memory_rings_t rings = {b->rings.count, b->rings.items};
+  return mp_twin_memory_plan(&b->chip->figures, &b->clusters, b->program, &rings, b->arena,
+                             &b->memory);
 }
 
 static uint32_t twin_num_tracks(const mp_chip_t *chip) {

@@ -60,8 +60,9 @@ typedef struct {
   uint32_t num_tracks, num_started, most_started;
   uint32_t num_controls;
   bool has_choices;
-  bool is_in_part;  // the block at hand belongs to a LOCAL step
-  bool must_begin;  // the next kernel begins a step: a jump goes there
+  bool is_in_part;                   // the block at hand belongs to a LOCAL step
+  bool must_begin;                   // the next kernel begins a step: a jump goes there
+  MP_ARRAY(mp_memory_ring_t) rings;  // in scratch
   mp_twin_memory_t memory;
 } mp_twin_builder_t;
 

@@ -258,8 +258,10 @@ static uint32_t twin_rings_choose(const order_t *o, const choice_t *choice) {
 
 // ---- rings ----
 
-// The product becomes a ring: its parts take longer than the whole.
-static void twin_rings_make(order_t *o, uint32_t product, uint32_t collective) {
+// The product becomes a ring: its parts take longer than the whole. `is_last`: all that need the
+// collective are.
+static mp_status_t twin_rings_make(order_t *o, uint32_t product, uint32_t collective,
+                                   bool is_last) {
   mp_twin_item_t *item = &o->items.items[product].is;
   const mp_twin_item_t *beside = &o->items.items[collective].is;
   const mp_collective_t *one = twin_rings_collective(o, collective);
@@ -272,6 +274,11 @@ static void twin_rings_make(order_t *o, uint32_t product, uint32_t collective) {
   item->seconds = mp_twin_kernel_seconds(o->b, item->op, &item->ring);
   o->items.items[product].attached = collective;
   o->items.items[collective].node = product;
+  const mp_memory_ring_t ring = {.product = item->op,
+                                 .collective = beside->op,
+                                 .adds = item->ring.kind == MP_RING_OF_SUMS,
+                                 .is_last = is_last};
+  return MP_ARRAY_PUSH(o->b->scratch, &o->b->rings, ring);
 }
 
 // What several products could be rings with is one collective of each of them that is: another one
@@ -318,10 +325,9 @@ static mp_status_t twin_rings_make_all(const rings_t *r, uint32_t count) {
     const mp_twin_collective_t *one =
         &o->b->collectives.items[o->items.items[chosen].is.collective];
     if (one->overlap != MP_OVERLAP_DECOMPOSED) continue;
-    if (--uses[chosen] != 0) {  // the last one has the collective that there is
-      MP_RETURN_IF_ERROR(twin_rings_copy(o, i, chosen, &chosen));
-    }
-    twin_rings_make(o, i, chosen);
+    const bool is_last = --uses[chosen] == 0;  // it has the collective that there is
+    if (!is_last) MP_RETURN_IF_ERROR(twin_rings_copy(o, i, chosen, &chosen));
+    MP_RETURN_IF_ERROR(twin_rings_make(o, i, chosen, is_last));
   }
   return NULL;
 }

@@ -446,8 +446,8 @@ static mp_status_t memory_sweep_add_places(const mp_memory_value_t *place, uint3
 }
 
 mp_status_t mp_memory_find_places(const mp_chip_figures_t *figures, const mp_clusters_t *clusters,
-                                  const mp_program_t *program, mp_arena_t *arena,
-                                  mp_memory_places_t *out_places,
+                                  const mp_program_t *program, const mp_memory_rings_t *rings,
+                                  mp_arena_t *arena, mp_memory_places_t *out_places,
                                   mp_memory_places_t *out_host_places,
                                   uint32_t *out_num_positions) {
   mp_memory_values_t all;
@@ -455,6 +455,7 @@ mp_status_t mp_memory_find_places(const mp_chip_figures_t *figures, const mp_clu
   memory_sweep_results(&all);
   memory_sweep_block(&all, program->partitioned->main->body);
   memory_sweep_arguments(&all);
+  MP_RETURN_IF_ERROR(mp_memory_add_rings(&all, rings, arena, out_places));
   for (uint32_t id = 0; id < all.num_values; ++id) {
     const mp_memory_value_t *place = &all.values[id];
     const bool is_on_host = place->value != NULL && place->value->is_on_host;

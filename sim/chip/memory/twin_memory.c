@@ -59,12 +59,12 @@ static mp_status_t twin_memory_pack(mp_memory_places_t *places, uint32_t num_pos
 
 static mp_status_t twin_memory_plan_in(const mp_chip_figures_t *figures,
                                        const mp_clusters_t *clusters, const mp_program_t *program,
-                                       mp_arena_t *scratch, mp_arena_t *arena,
-                                       mp_twin_memory_t *memory) {
+                                       const mp_memory_rings_t *rings, mp_arena_t *scratch,
+                                       mp_arena_t *arena, mp_twin_memory_t *memory) {
   mp_memory_places_t places = {0}, on_host = {0};
   uint32_t num_positions = 0;
-  MP_RETURN_IF_ERROR(mp_memory_find_places(figures, clusters, program, scratch, &places, &on_host,
-                                           &num_positions));
+  MP_RETURN_IF_ERROR(mp_memory_find_places(figures, clusters, program, rings, scratch, &places,
+                                           &on_host, &num_positions));
   const double workspace = mp_figure_or(figures->memory_workspace, 0);
   if (workspace > 0 && twin_memory_has_product(clusters)) {
     MP_RETURN_IF_ERROR(
@@ -77,12 +77,13 @@ static mp_status_t twin_memory_plan_in(const mp_chip_figures_t *figures,
 }
 
 mp_status_t mp_twin_memory_plan(const mp_chip_figures_t *figures, const mp_clusters_t *clusters,
-                                const mp_program_t *program, mp_arena_t *arena,
-                                mp_twin_memory_t *out_memory) {
+                                const mp_program_t *program, const mp_memory_rings_t *rings,
+                                mp_arena_t *arena, mp_twin_memory_t *out_memory) {
   mp_arena_t *scratch = NULL;
   mp_twin_memory_t memory = {0};
   MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
-  mp_status_t status = twin_memory_plan_in(figures, clusters, program, scratch, arena, &memory);
+  mp_status_t status =
+      twin_memory_plan_in(figures, clusters, program, rings, scratch, arena, &memory);
   mp_arena_release(scratch);
   if (status == NULL) *out_memory = memory;
   return status;

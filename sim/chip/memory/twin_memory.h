@@ -22,6 +22,19 @@ typedef struct {
   uint64_t offset;       // among the temporaries
 } mp_memory_place_t;
 
+// A product that is done in parts beside a ring of messages (`../twin_rings.c`).
+typedef struct {
+  const mp_op_t *product;     // the last op of its cluster
+  const mp_op_t *collective;  // that gathers one of its factors, or adds up and scatters its result
+  bool adds;                  // each part of the factor adds to the whole result
+  bool is_last;               // all others that need what is gathered are rings, too
+} mp_memory_ring_t;
+
+typedef struct {
+  uint32_t count;
+  const mp_memory_ring_t *items;
+} mp_memory_rings_t;
+
 // What a device has in one memory: its own, or its host's. `arguments` and what `results` do not
 // take over from them are there besides `temporaries`.
 typedef struct {
@@ -41,7 +54,8 @@ enum { MP_MEMORY_MOST_PLACES = 16 };  // that a plan keeps
 // values. The only error is that memory is short.
 MP_NODISCARD mp_status_t mp_twin_memory_plan(const mp_chip_figures_t *figures,
                                              const mp_clusters_t *clusters,
-                                             const mp_program_t *program, mp_arena_t *arena,
+                                             const mp_program_t *program,
+                                             const mp_memory_rings_t *rings, mp_arena_t *arena,
                                              mp_twin_memory_t *out_memory);
 
 // The bytes that are needed of a memory at once: arguments, results and temporaries.

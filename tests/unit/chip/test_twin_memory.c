@@ -20,18 +20,22 @@ static mp_chip_t chip_of(mp_chip_compiler_t compiler) {
   return chip;
 }
 
-static planned_t plan_on(const mp_chip_t *chip, const char *text) {
+static planned_t plan_for(const mp_chip_t *chip, const char *text, uint32_t num_replicas) {
   planned_t p = {0};
   mp_module_t *module = NULL;
   const mp_twin_t *twin = NULL;
   const mp_compile_request_t request = {
-      .num_replicas = 2, .num_partitions = 1, .keep_partitioned = true};
+      .num_replicas = num_replicas, .num_partitions = 1, .keep_partitioned = true};
   assert_ok(mp_read_text(text, strlen(text), &module));
   assert_ok(mp_arena_create(&p.arena));
   assert_ok(mp_compile_module(module, &request, &p.program));
   assert_ok(mp_twin_create(chip, p.program, p.arena, &twin));
   p.memory = &twin->memory;
   return p;
+}
+
+static planned_t plan_on(const mp_chip_t *chip, const char *text) {
+  return plan_for(chip, text, 2);
 }
 
 static void plan_end(planned_t *p) {
@@ -308,6 +312,55 @@ static void tpus_keep_results_for_main(void **state) {
   assert_on_tpu(text, 0, 1 * MIB);
 }
 
+// The op of a kind that is there once.
+static const mp_op_t *op_of(const mp_program_t *program, mp_opcode_t code) {
+  const mp_op_t *op = program->partitioned->main->body->first;
+  while (op->code != code) op = op->next;
+  return op;
+}
+
+static void assert_with_ring(const char *text, mp_opcode_t product, mp_opcode_t collective,
+                             bool adds, bool is_last, uint64_t expected) {
+  const mp_chip_t chip = chip_of(MP_CHIP_COMPILER_TPU);
+  planned_t p = plan_for(&chip, text, 16);
+  const mp_memory_ring_t ring = {op_of(p.program, product), op_of(p.program, collective), adds,
+                                 is_last};
+  const mp_memory_rings_t rings = {1, &ring};
+  mp_clusters_t clusters;
+  mp_twin_memory_t memory;
+  assert_ok(mp_clusters_find(p.program->partitioned, &chip.figures, p.arena, &clusters));
+  assert_ok(mp_twin_memory_plan(&chip.figures, &clusters, p.program, &rings, p.arena, &memory));
+  assert_int_equal(memory.device.temporaries, expected);
+  plan_end(&p);
+}
+
+// Of what a ring brings there are four parts, as long as no other needs the whole; of a sum that a
+// ring takes away as many, and two that are added up. A product whose parts are added has two sums.
+static void rings_have_parts(void **state) {
+  (void)state;
+#define GROUP                                                                           \
+  "replica_groups = dense<[[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]]> : " \
+  "tensor<1x16xi64>"
+  static const char gathered[] =
+      MAIN("%x: tensor<32x512xf32>, %y: " M,
+           "  %g = \"stablehlo.all_gather\"(%x) {all_gather_dim = 0 : i64, " GROUP
+           "} : (tensor<32x512xf32>) -> " M "\n" DOT("%b", "%y", "%g")
+               DOT("%c", "%b", "%y") "  return %c : " M "\n");
+  const mp_opcode_t gather = MP_OP_ALL_GATHER, scatter = MP_OP_REDUCE_SCATTER;
+  assert_with_ring(gathered, MP_OP_DOT_GENERAL, gather, false, false, 2 * MIB + MIB / 4);
+  assert_with_ring(gathered, MP_OP_DOT_GENERAL, gather, false, true, 1 * MIB + MIB / 4);
+  assert_with_ring(gathered, MP_OP_DOT_GENERAL, gather, true, true, 2 * MIB + MIB / 4);
+  static const char scattered[] =
+      "func.func @main(%x: " M ") -> tensor<32x512xf32> {\n" DOT("%a", "%x", "%x")
+      "  %s = \"stablehlo.reduce_scatter\"(%a) ({\n"
+      "    ^bb0(%p: tensor<f32>, %q: tensor<f32>):\n"
+      "    %t = stablehlo.add %p, %q : tensor<f32>\n"
+      "    stablehlo.return %t : tensor<f32>\n"
+      "  }) {scatter_dimension = 0 : i64, " GROUP "} : (" M ") -> tensor<32x512xf32>\n"
+      "  return %s : tensor<32x512xf32>\n}\n";
+  assert_with_ring(scattered, MP_OP_DOT_GENERAL, scatter, false, true, 6 * MIB / 16);
+}
+
 // TPUs keep tiles of 8 x 128, whichever two dimensions waste least.
 static void tpus_pad_tiles(void **state) {
   (void)state;
@@ -389,6 +442,7 @@ int main(void) {
       cmocka_unit_test(collectives_have_both_buffers),
       cmocka_unit_test(tpus_copy_what_devices_gathered),
       cmocka_unit_test(tpus_keep_results_for_main),
+      cmocka_unit_test(rings_have_parts),
       cmocka_unit_test(tpus_pad_tiles),
       cmocka_unit_test(tpus_copy_tables_of_short_rows),
       cmocka_unit_test(products_have_working_memory),

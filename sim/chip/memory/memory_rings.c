@@ -1,0 +1,81 @@
+// What products that are rings need: parts of what moves, instead of the whole.
+//
+// A ring of libtpu goes both ways round, two parts at a time, while the next two come. Sums that
+// are scattered are added up in two parts of their own, which are there from the ring before on,
+// since nothing has to be written to them. Where parts of a factor add to the result, there are two
+// sums of it.
+#include "sim/chip/clusters/cluster_kinds.h"
+#include "sim/chip/memory/memory_values.h"
+
+enum { WAYS = 2, MOVING = 2 * WAYS };
+
+static uint64_t memory_rings_bytes(const mp_memory_values_t *all, const mp_value_t *value) {
+  return mp_memory_bytes(all->figures, value->type);
+}
+
+// The place of a value that has one for itself alone; NULL: it shares it, or has none.
+static mp_memory_value_t *memory_rings_place(const mp_memory_values_t *all,
+                                             const mp_value_t *value) {
+  mp_memory_value_t *place = mp_memory_place_of(all, value);
+  const bool is_its_own = place->value == mp_cluster_root(value);
+  return is_its_own && place->kind == MP_MEMORY_TEMPORARY && mp_memory_is_live(place) ? place
+                                                                                      : NULL;
+}
+
+static mp_status_t memory_rings_put(const mp_value_t *value, uint64_t bytes, uint32_t first,
+                                    uint32_t last, mp_arena_t *arena, mp_memory_places_t *places) {
+  return MP_ARRAY_PUSH(arena, places, (mp_memory_place_t){value, bytes, first, last, 0});
+}
+
+static mp_status_t memory_rings_gather(const mp_memory_values_t *all, const mp_memory_ring_t *ring,
+                                       mp_arena_t *arena, mp_memory_places_t *places) {
+  const uint32_t at = ring->product->id;
+  const mp_value_t *whole = &ring->collective->results[0], *part = ring->collective->operands[0];
+  mp_memory_value_t *place = memory_rings_place(all, whole);
+  if (place == NULL) return NULL;
+  const uint64_t parts = MOVING * memory_rings_bytes(all, part), bytes = place->bytes;
+  if (ring->is_last) place->kind = MP_MEMORY_ELSEWHERE;
+  MP_RETURN_IF_ERROR(memory_rings_put(whole, parts < bytes ? parts : bytes, at, at, arena, places));
+  if (!ring->adds) return NULL;
+  const mp_value_t *sum = &ring->product->results[0];
+  if (memory_rings_place(all, sum) == NULL) return NULL;  // in scratch memory
+  return memory_rings_put(sum, memory_rings_bytes(all, sum), at, at, arena, places);
+}
+
+// Where the ring before it ends that is in its block; where that begins, if there is none.
+static uint32_t memory_rings_before(const mp_memory_rings_t *rings, const mp_memory_ring_t *ring) {
+  uint32_t before = ring->product->parent->first->id;
+  for (uint32_t i = 0; i < rings->count; ++i) {
+    const mp_op_t *other = rings->items[i].product;
+    const bool is_before = other->parent == ring->product->parent && other->id < ring->product->id;
+    if (is_before && other->id >= before) before = other->id + 1;
+  }
+  return before;
+}
+
+static mp_status_t memory_rings_scatter(const mp_memory_values_t *all,
+                                        const mp_memory_rings_t *rings,
+                                        const mp_memory_ring_t *ring, mp_arena_t *arena,
+                                        mp_memory_places_t *places) {
+  const uint32_t at = ring->product->id;
+  const mp_value_t *whole = ring->collective->operands[0], *part = &ring->collective->results[0];
+  mp_memory_value_t *place = memory_rings_place(all, whole);
+  if (place == NULL || place->first != at) return NULL;
+  const uint64_t bytes = memory_rings_bytes(all, part);
+  place->kind = MP_MEMORY_ELSEWHERE;
+  MP_RETURN_IF_ERROR(memory_rings_put(whole, MOVING * bytes, at, at, arena, places));
+  return memory_rings_put(part, WAYS * bytes, memory_rings_before(rings, ring), at, arena, places);
+}
+
+mp_status_t mp_memory_add_rings(const mp_memory_values_t *all, const mp_memory_rings_t *rings,
+                                mp_arena_t *arena, mp_memory_places_t *places) {
+  for (uint32_t i = 0; i < rings->count; ++i) {
+    const mp_memory_ring_t *ring = &rings->items[i];
+    if (ring->collective->code == MP_OP_REDUCE_SCATTER) {
+      MP_RETURN_IF_ERROR(memory_rings_scatter(all, rings, ring, arena, places));
+    } else {
+      MP_RETURN_IF_ERROR(memory_rings_gather(all, ring, arena, places));
+    }
+  }
+  return NULL;
+}
