@@ -117,11 +117,16 @@ typedef struct {
 // What the twin has to know of the network to which the chip belongs: about how many seconds a
 // collective takes that has its links for itself, bytes/s of a link of the chip, one way (0: not
 // described), and the link to its host: seconds before bytes flow, and bytes/s in one direction,
-// when all chips of the host copy (0: copies take nothing). `num_dims`: along how many dimensions
-// of a slice the chips of its first group lie; NULL: along one.
+// when all chips of the host copy (0: copies take nothing). `spread`: how its first group lies in a
+// slice; NULL: each member is a chip, along one dimension.
+typedef struct {
+  uint32_t num_chips;  // several members may be cores of one
+  uint32_t num_dims;   // along so many; along one where they are no box
+} mp_twin_spread_t;
+
 typedef struct {
   mp_status_t (*seconds)(void *context, const mp_collective_t *collective, double *out_seconds);
-  uint32_t (*num_dims)(void *context, const mp_collective_t *collective);
+  mp_twin_spread_t (*spread)(void *context, const mp_collective_t *collective);
   void *context;
   double bandwidth;
   double host_latency, host_bandwidth;

@@ -520,6 +520,13 @@ static void twin_order_put_plainly(order_t *o, mp_twin_order_t *out) {
   }
 }
 
+// Whether an item is next to nothing: on a TPU numbers like a loop's, which its scalar unit has.
+static bool twin_order_is_scalar(const order_t *o, const item_t *item) {
+  const mp_cluster_t *cluster = mp_cluster_at(&o->b->clusters, item->is.op);
+  return o->b->chip->figures.compiler == MP_CHIP_COMPILER_TPU && cluster != NULL &&
+         cluster->work.work_class == MP_WORK_SCALAR;
+}
+
 // Whether what is started at a slot is waited for before anything that it can go on beside: before
 // anything at all, or of a gather that products carry, before the next one. Permutations always are
 // started.
@@ -530,7 +537,12 @@ static bool twin_order_is_waited_for(const order_t *o, const sort_t *s,
   const mp_collective_kind_t kind = o->b->collectives.items[item->is.collective].collective->kind;
   if (kind == MP_COLLECTIVE_PERMUTE || kind == MP_COLLECTIVE_EXCHANGE) return false;
   if (kind != MP_COLLECTIVE_ALL_GATHER || !mp_overlap_is_carried(&o->b->chip->figures)) {
-    return num_started == 0 && slots[i + 1].node == slots[i].node;
+    uint32_t next = i + 1;
+    while (slots[next].node != slots[i].node && slots[next].part == MP_SCHEDULE_ALL &&
+           twin_order_is_scalar(o, &o->items.items[s->sorted[slots[next].node]])) {
+      ++next;
+    }
+    return num_started == 0 && slots[next].node == slots[i].node;
   }
   for (uint32_t k = i + 1; slots[k].node != slots[i].node; ++k) {
     if (o->items.items[s->sorted[slots[k].node]].is_product) return false;

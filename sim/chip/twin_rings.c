@@ -5,7 +5,7 @@
 // partitioner compares what they take, and what it chose stays so even if no ring comes of it. Its
 // text of 200 products on 4x4, 2x8, 8x2 and 16x16 of a v5e (libtpu 0.0.52) says:
 //
-// - of two factors the larger one, of equal ones the second.
+// - of two factors what takes longer to gather, of equal ones the second.
 // - of a factor and the scatter of the sum what takes longer; the one of smaller parts, if the
 //   product takes less than either.
 // - of a sum in terms that is not scattered the factor, if the product takes no longer than it.
@@ -20,12 +20,16 @@ typedef mp_combine_edge_t edge_t;
 
 // ---- what a ring needs ----
 
+static mp_twin_spread_t twin_rings_spread(const order_t *o, const mp_collective_t *collective) {
+  const mp_twin_links_t *links = o->b->links;
+  if (links->spread != NULL) return links->spread(links->context, collective);
+  return (mp_twin_spread_t){mp_twin_order_num_members(collective), 1};
+}
+
 // Whether the links leave something to win for a ring of the collective.
 static bool twin_rings_links_allow(const order_t *o, const mp_collective_t *collective) {
-  const mp_twin_links_t *links = o->b->links;
-  const uint32_t dims = links->num_dims == NULL ? 1 : links->num_dims(links->context, collective);
-  const mp_chip_figures_t *figures = &o->b->chip->figures;
-  return mp_overlap_may_ring(figures, mp_twin_order_num_members(collective), dims);
+  const mp_twin_spread_t spread = twin_rings_spread(o, collective);
+  return mp_overlap_may_ring(&o->b->chip->figures, spread.num_chips, spread.num_dims);
 }
 
 static const mp_cluster_t *twin_rings_cluster(const order_t *o, uint32_t product) {
@@ -55,7 +59,7 @@ static double twin_rings_collective_seconds(const order_t *o, uint32_t item) {
   const mp_collective_t *one = twin_rings_collective(o, item);
   const mp_twin_links_t *links = o->b->links;
   if (links->bandwidth <= 0) return o->items.items[item].is.seconds;
-  const uint32_t dims = links->num_dims == NULL ? 1 : links->num_dims(links->context, one);
+  const uint32_t dims = twin_rings_spread(o, one).num_dims;
   const double bytes = twin_rings_part_bytes(o, item) * mp_twin_order_num_members(one);
   return bytes / 2 / (dims == 0 ? 1 : dims) / links->bandwidth;
 }
@@ -234,17 +238,16 @@ static choice_t twin_rings_choice(const rings_t *r, uint32_t product) {
 
 // ---- which one is ----
 
-static uint32_t twin_rings_larger(const order_t *o, const uint32_t *gathers) {
+static uint32_t twin_rings_longer(const order_t *o, const uint32_t *gathers) {
   if (gathers[0] == ORDER_NONE) return gathers[1];
   if (gathers[1] == ORDER_NONE) return gathers[0];
-  const double bytes[] = {mp_twin_order_result_bytes(twin_rings_collective(o, gathers[0])),
-                          mp_twin_order_result_bytes(twin_rings_collective(o, gathers[1]))};
-  return gathers[bytes[0] > bytes[1] ? 0 : 1];
+  const double first = twin_rings_collective_seconds(o, gathers[0]);
+  return gathers[first > twin_rings_collective_seconds(o, gathers[1]) ? 0 : 1];
 }
 
 // The item that XLA's partitioner would make a ring of; ORDER_NONE: none.
 static uint32_t twin_rings_choose(const order_t *o, const choice_t *choice) {
-  const uint32_t gather = twin_rings_larger(o, choice->gathers), scatter = choice->scatter;
+  const uint32_t gather = twin_rings_longer(o, choice->gathers), scatter = choice->scatter;
   if (gather == ORDER_NONE) return scatter;
   if ((choice->rings & MP_OP_RING_IN_TERMS) == 0) return gather;
   const double product = twin_rings_product_seconds(o, choice->product);

@@ -34,7 +34,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 GRIDS = {"v5e": {4: "2x2", 8: "2x4", 16: "4x4", 64: "8x8"}, "v6e": {4: "2x2", 8: "2x4", 16: "4x4", 64: "8x8"},
-         "v5p": {4: "2x2x1", 8: "2x2x2", 16: "2x2x4", 64: "4x4x4"}, "7x": {8: "2x2x1", 16: "2x2x2", 64: "2x4x4"}}
+         **dict.fromkeys(("v4-megacore", "v5p"), {4: "2x2x1", 8: "2x2x2", 16: "2x2x4", 64: "4x4x4"}),
+         "7x": {8: "2x2x1", 16: "2x2x2", 64: "2x4x4"}}
 ENOUGH = 0.9
 PIECES = 3  # permutes of an exchange: three splits of a merged projection are 10, a halo 2
 FAMILIES = {"all-gather": "gather", "all-reduce": "sum", "reduce-scatter": "sum", "all-to-all": "exchange",

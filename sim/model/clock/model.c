@@ -125,7 +125,7 @@ static mp_status_t model_make_program(mp_model_program_t *program,
   }
   program->name = device_program->name;
   mp_twin_links_t links = {.seconds = mp_model_collective_seconds,
-                           .num_dims = mp_model_collective_dims,
+                           .spread = mp_model_collective_spread,
                            .context = program,
                            .bandwidth = info->dims[0].link.bandwidth};
   MP_RETURN_IF_ERROR(mp_model_host_link(program, &links));

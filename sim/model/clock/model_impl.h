@@ -278,8 +278,8 @@ enum { MP_MODEL_PAIRS = 64 };
 MP_NODISCARD mp_status_t mp_model_collective_seconds(void *context,
                                                      const mp_collective_t *collective,
                                                      double *out_seconds);
-// The same: along how many dimensions the chips of its first group lie.
-uint32_t mp_model_collective_dims(void *context, const mp_collective_t *collective);
+// The same: how its first group lies in a slice.
+mp_twin_spread_t mp_model_collective_spread(void *context, const mp_collective_t *collective);
 // Adds up what a memo stands for.
 void mp_model_fold_memo(mp_model_program_t *program, mp_memo_t *memo);
 // Sets what the program has in common with others, when all else is set.

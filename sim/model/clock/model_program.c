@@ -73,22 +73,50 @@ mp_status_t mp_model_collective_seconds(void *context, const mp_collective_t *co
   return NULL;
 }
 
-uint32_t mp_model_collective_dims(void *context, const mp_collective_t *collective) {
-  const mp_model_program_t *program = context;
-  const mp_pod_t *pod = mp_network_pod(program->model->network);
-  const mp_groups_t *groups = collective->groups;
-  if (groups == NULL || groups->num_groups == 0) return 1;
-  const int32_t *ids = program->ids;
-  const mp_pod_device_t *first = mp_pod_device(pod, ids[groups->members[groups->offsets[0]]]);
-  uint32_t num_dims = 0;
-  for (int32_t dim = 0; dim < mp_pod_info(pod)->num_dims; ++dim) {
-    bool differs = false;
-    for (uint32_t i = groups->offsets[0]; i < groups->offsets[1]; ++i) {
-      differs |= mp_pod_device(pod, ids[groups->members[i]])->coords[dim] != first->coords[dim];
-    }
-    num_dims += differs;
+// The device of a member of a collective's first group.
+static const mp_pod_device_t *model_program_member(const mp_model_program_t *program,
+                                                   const mp_groups_t *groups, uint32_t member) {
+  return mp_pod_device(mp_network_pod(program->model->network),
+                       program->ids[groups->members[groups->offsets[0] + member]]);
+}
+
+// How many places the first group has along a dimension; 0: it lies far apart.
+static uint32_t model_program_places(const mp_model_program_t *program, const mp_groups_t *groups,
+                                     int32_t dim) {
+  enum { BITS = 64, WORDS = 16 };
+  const uint32_t size = groups->offsets[1] - groups->offsets[0];
+  uint64_t seen[WORDS] = {0};
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < size; ++i) {
+    const uint32_t at = (uint32_t)model_program_member(program, groups, i)->coords[dim];
+    if (at >= BITS * WORDS) return 0;
+    const uint64_t bit = (uint64_t)1 << at % BITS;
+    count += (seen[at / BITS] & bit) == 0;
+    seen[at / BITS] |= bit;
   }
-  return num_dims;
+  return count;
+}
+
+mp_twin_spread_t mp_model_collective_spread(void *context, const mp_collective_t *collective) {
+  const mp_model_program_t *program = context;
+  const mp_groups_t *groups = collective->groups;
+  if (groups == NULL || groups->num_groups == 0) return (mp_twin_spread_t){1, 1};
+  const uint32_t size = groups->offsets[1] - groups->offsets[0];
+  const mp_pod_device_t *first = model_program_member(program, groups, 0);
+  uint32_t cores = 0, num_dims = 0;
+  for (uint32_t i = 0; i < size; ++i) {
+    const mp_pod_device_t *device = model_program_member(program, groups, i);
+    cores += device->slice_index == first->slice_index && device->chip_index == first->chip_index;
+  }
+  const int32_t all_dims = mp_pod_info(mp_network_pod(program->model->network))->num_dims;
+  uint64_t places = 1;
+  for (int32_t dim = 0; dim < all_dims; ++dim) {
+    const uint32_t along = model_program_places(program, groups, dim);
+    num_dims += along > 1;
+    places *= along;
+  }
+  const uint32_t chips = size / cores;
+  return (mp_twin_spread_t){chips, places == chips ? num_dims : 1};
 }
 
 // ---- Ends ----
