@@ -1,5 +1,8 @@
 // Modules, functions and blocks. Ops are in op.c, traversals in walk.c, copies in clone.c.
 #include "sim/ir/module.h"
+
+#include <string.h>
+
 #include "sim/base/assert.h"
 
 mp_status_t mp_module_create(mp_module_t **out_module) {
@@ -42,6 +45,20 @@ mp_func_t *mp_module_find_func(const mp_module_t *module, mp_str_t name) {
 mp_status_t mp_module_add_mesh(mp_module_t *module, const mp_mesh_t *mesh) {
   MP_ASSERT(mesh != NULL);
   return MP_ARRAY_PUSH(module->arena, &module->meshes, mesh);
+}
+
+mp_status_t mp_module_make_table(mp_module_t *module, const int64_t *values, int64_t rows,
+                                 int64_t columns, const mp_attr_t **out_attr) {
+  const size_t bytes = (size_t)rows * (size_t)columns * sizeof(int64_t);
+  for (size_t i = module->tables.count; i-- > 0;) {
+    const mp_attr_t *table = module->tables.items[i];
+    if (table->u.ints.dims[0] != rows || table->u.ints.dims[1] != columns) continue;
+    if (bytes != 0 && memcmp(table->u.ints.values, values, bytes) != 0) continue;
+    *out_attr = table;
+    return NULL;
+  }
+  MP_RETURN_IF_ERROR(mp_attr_make_table(module->arena, values, rows, columns, out_attr));
+  return MP_ARRAY_PUSH(module->arena, &module->tables, *out_attr);
 }
 
 mp_status_t mp_func_create(mp_module_t *module, mp_str_t name, uint32_t num_args,

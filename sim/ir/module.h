@@ -128,6 +128,7 @@ struct mp_module_s {
   MP_QUEUE(mp_func_t) funcs;
   mp_func_t *main;                        // the entry; set by the readers
   MP_ARRAY(const mp_mesh_t *) meshes;     // by name
+  MP_ARRAY(const mp_attr_t *) tables;     // of mp_module_make_table
   uint32_t num_replicas, num_partitions;  // mhlo.num_*; 1 when the module does not say
   const mp_attr_t *attrs;                 // the other module attributes: a dictionary or NULL
   mp_module_t *adopted;                   // owned: a list of modules, by `adopted`
@@ -144,6 +145,11 @@ void mp_module_adopt(mp_module_t *module, mp_module_t *other);
 mp_func_t *mp_module_find_func(const mp_module_t *module, mp_str_t name);
 // Adds a mesh, which is not copied and must live as long as the module.
 MP_NODISCARD mp_status_t mp_module_add_mesh(mp_module_t *module, const mp_mesh_t *mesh);
+// As mp_attr_make_table, but tables that are equal are one: a program has hundreds of collectives
+// and a handful of different groups, each of which has a number for each device.
+MP_NODISCARD mp_status_t mp_module_make_table(mp_module_t *module, const int64_t *values,
+                                              int64_t rows, int64_t columns,
+                                              const mp_attr_t **out_attr);
 
 // Appends a function whose body has the arguments but no ops yet. The name and the arrays are
 // copied.

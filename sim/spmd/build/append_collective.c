@@ -1,5 +1,6 @@
 #include "sim/spmd/build/append_collective.h"
 
+#include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 #include "sim/spmd/build/combine_sums.h"
 
@@ -7,13 +8,15 @@ mp_status_t mp_append_groups(mp_module_t *module, const int64_t *table, int64_t 
                              int64_t columns, const mp_attr_t **out_groups) {
   const int64_t count = rows * columns;
   const int64_t replicas = module->num_replicas;
-  int64_t *ids = MP_ARENA_ARRAY(module->arena, int64_t, (size_t)(count * replicas));
+  int64_t *ids = mp_malloc((size_t)(count * replicas) * sizeof(*ids));
   MP_RETURN_IF_NULL(ids);
   for (int64_t i = 0; i < count * replicas; ++i) {
     MP_ASSERT(table[i % count] >= 0 && table[i % count] < (int64_t)module->num_partitions);
     ids[i] = table[i % count] + i / count * (int64_t)module->num_partitions;
   }
-  return mp_attr_make_table(module->arena, ids, rows * replicas, columns, out_groups);
+  mp_status_t status = mp_module_make_table(module, ids, rows * replicas, columns, out_groups);
+  mp_free(ids);
+  return status;
 }
 
 enum { MP_MAX_COLLECTIVE_ATTRS = 5 };
@@ -119,8 +122,8 @@ mp_status_t mp_append_all_to_all(mp_module_t *module, mp_block_t *block, const i
   MP_RETURN_IF_ERROR(
       append_collective_add_int(module, &list, MP_ATTR_CONCAT_DIMENSION, concat_dim));
   MP_RETURN_IF_ERROR(
-      mp_attr_make_table(module->arena, groups, rows, columns,
-                         &append_collective_add_attr(&list, MP_ATTR_REPLICA_GROUPS)->value));
+      mp_module_make_table(module, groups, rows, columns,
+                           &append_collective_add_attr(&list, MP_ATTR_REPLICA_GROUPS)->value));
   MP_RETURN_IF_ERROR(append_collective_add_int(module, &list, MP_ATTR_SPLIT_COUNT, columns));
   MP_RETURN_IF_ERROR(append_collective_add_int(module, &list, MP_ATTR_SPLIT_DIMENSION, split_dim));
   return append_collective_append(module, block, MP_OP_ALL_TO_ALL, MP_OP_COUNT, &list, value, type,
@@ -133,8 +136,8 @@ mp_status_t mp_append_permute(mp_module_t *module, mp_block_t *block, const int6
   attr_list_t list = {.count = 0};
   MP_RETURN_IF_ERROR(append_collective_add_channel(module, &list));
   MP_RETURN_IF_ERROR(
-      mp_attr_make_table(module->arena, pairs, num_pairs, 2,
-                         &append_collective_add_attr(&list, MP_ATTR_SOURCE_TARGET_PAIRS)->value));
+      mp_module_make_table(module, pairs, num_pairs, 2,
+                           &append_collective_add_attr(&list, MP_ATTR_SOURCE_TARGET_PAIRS)->value));
   return append_collective_append(module, block, MP_OP_COLLECTIVE_PERMUTE, MP_OP_COUNT, &list,
                                   value, value->type, loc, out_value);
 }

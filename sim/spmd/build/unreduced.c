@@ -2,18 +2,17 @@
 
 #include <string.h>
 
+#include "sim/base/alloc.h"
 #include "sim/spmd/build/append.h"
 #include "sim/spmd/build/append_collective.h"
 
 // Makes a table of replica groups from the sets of partitions that hold terms of the same sum.
 static mp_status_t unreduced_sum_groups(mp_module_t *module, const mp_boxes_t *boxes,
                                         const mp_attr_t **out_attr) {
-  mp_arena_t *arena = module->arena;
   const uint32_t count = boxes->num_partitions;
-  int64_t *row_of = MP_ARENA_ARRAY(arena, int64_t, count);
-  int64_t *size = MP_ARENA_ARRAY(arena, int64_t, count);
-  int64_t *table = MP_ARENA_ARRAY(arena, int64_t, count);
-  if (row_of == NULL || size == NULL || table == NULL) return mp_status_out_of_memory();
+  int64_t *row_of = mp_calloc(3 * (size_t)count, sizeof(*row_of));
+  MP_RETURN_IF_NULL(row_of);
+  int64_t *size = row_of + count, *table = size + count;
   int64_t rows = 0;
   for (uint32_t p = 0; p < count; ++p) {
     if (boxes->partials[p] == (int32_t)p) row_of[p] = rows++;
@@ -23,7 +22,9 @@ static mp_status_t unreduced_sum_groups(mp_module_t *module, const mp_boxes_t *b
     const int64_t row = row_of[boxes->partials[p]];
     table[row * columns + size[row]++] = p;
   }
-  return mp_append_groups(module, table, rows, columns, out_attr);
+  mp_status_t status = mp_append_groups(module, table, rows, columns, out_attr);
+  mp_free(row_of);
+  return status;
 }
 
 mp_opcode_t mp_unreduced_opcode(uint32_t kind) {

@@ -43,12 +43,12 @@ static int64_t reshard_steps_member(const mp_atom_space_t *space, const mp_atoms
 }
 
 // Makes a table with one row for each set of partitions that differ only in these atoms, in the
-// atoms' order.
+// atoms' order. The caller frees it by mp_free.
 static mp_status_t reshard_steps_group_table(const steps_t *steps, const mp_atoms_t *atoms,
                                              int64_t **out_table, int64_t *out_rows,
                                              int64_t *out_columns) {
   const uint32_t count = steps->space->num_partitions;
-  int64_t *table = MP_ARENA_ARRAY(steps->module->arena, int64_t, count);
+  int64_t *table = mp_malloc(count * sizeof(*table));
   MP_RETURN_IF_NULL(table);
   const int64_t columns = mp_atoms_product(steps->space, atoms);
   int64_t rows = 0;
@@ -72,7 +72,9 @@ static mp_status_t reshard_steps_groups_of(const steps_t *steps, const mp_atoms_
   int64_t rows = 0;
   int64_t columns = 0;
   MP_RETURN_IF_ERROR(reshard_steps_group_table(steps, atoms, &table, &rows, &columns));
-  return mp_append_groups(steps->module, table, rows, columns, out_groups);
+  mp_status_t status = mp_append_groups(steps->module, table, rows, columns, out_groups);
+  mp_free(table);
+  return status;
 }
 
 // ---- slices ----
@@ -292,8 +294,11 @@ static mp_status_t reshard_steps_append_collective(const steps_t *steps,
     int64_t rows = 0;
     int64_t columns = 0;
     MP_RETURN_IF_ERROR(reshard_steps_group_table(steps, &step->atoms, &table, &rows, &columns));
-    return mp_append_all_to_all(module, steps->block, table, rows, columns, step->to_dim,
-                                step->from_dim, value, type, steps->loc, out_value);
+    mp_status_t status =
+        mp_append_all_to_all(module, steps->block, table, rows, columns, step->to_dim,
+                             step->from_dim, value, type, steps->loc, out_value);
+    mp_free(table);
+    return status;
   }
   const mp_attr_t *groups = NULL;
   MP_RETURN_IF_ERROR(reshard_steps_groups_of(steps, &step->atoms, &groups));

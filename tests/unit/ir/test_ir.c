@@ -217,6 +217,24 @@ static void test_clone(void **state) {
   mp_module_release(s.module);
 }
 
+static void tables_that_are_equal_are_one(void **state) {
+  (void)state;
+  sample_t s = make_sample();
+  const mp_attr_t *first, *same, *other, *flat, *none[2];
+  assert_ok(mp_module_make_table(s.module, (int64_t[]){0, 1, 2, 3}, 2, 2, &first));
+  assert_ok(mp_module_make_table(s.module, (int64_t[]){0, 2, 1, 3}, 2, 2, &other));
+  assert_ok(mp_module_make_table(s.module, (int64_t[]){0, 1, 2, 3}, 1, 4, &flat));
+  assert_ok(mp_module_make_table(s.module, (int64_t[]){0, 1, 2, 3}, 2, 2, &same));
+  assert_ptr_equal(first, same);
+  assert_ptr_not_equal(first, other);
+  assert_ptr_not_equal(first, flat);
+  assert_int_equal(first->u.ints.values[2], 2);
+  assert_int_equal(other->u.ints.values[2], 1);
+  for (int i = 0; i < 2; ++i) assert_ok(mp_module_make_table(s.module, NULL, 0, 2, &none[i]));
+  assert_ptr_equal(none[0], none[1]);
+  mp_module_release(s.module);
+}
+
 static void test_attributes(void **state) {
   (void)state;
   sample_t s = make_sample();
@@ -269,10 +287,15 @@ static void test_errors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_types),      cmocka_unit_test(test_names),
-      cmocka_unit_test(test_locations),  cmocka_unit_test(test_blocks),
-      cmocka_unit_test(test_walks),      cmocka_unit_test(test_clone),
-      cmocka_unit_test(test_attributes), cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_types),
+      cmocka_unit_test(test_names),
+      cmocka_unit_test(test_locations),
+      cmocka_unit_test(test_blocks),
+      cmocka_unit_test(test_walks),
+      cmocka_unit_test(test_clone),
+      cmocka_unit_test(tables_that_are_equal_are_one),
+      cmocka_unit_test(test_attributes),
+      cmocka_unit_test(test_errors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
