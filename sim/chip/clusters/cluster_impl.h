@@ -80,6 +80,15 @@ typedef struct {
   uint32_t num_decided;                 // ops
 } mp_cluster_find_t;
 
+// The op at hand.
+typedef struct {
+  const mp_op_t *op;
+  mp_work_t work;
+  mp_cluster_kind_t kind;
+  uint32_t memory_use;  // the place of the first who wants a result in memory
+  double bytes;         // of its results
+} mp_cluster_op_t;
+
 // What is known of a value, perhaps nothing yet. Good until the next call.
 MP_NODISCARD mp_status_t mp_cluster_value(mp_cluster_find_t *find, const mp_value_t *value,
                                           mp_cluster_value_t **out);
@@ -96,6 +105,62 @@ static inline uint8_t mp_cluster_sides(const mp_cluster_member_t *member, mp_clu
   }
   return operand == 0 ? MP_CLUSTER_LHS : operand == 1 ? MP_CLUSTER_RHS : MP_CLUSTER_BESIDE;
 }
+
+// ---- cluster_uses.c ----
+
+// The user's cluster reads the value in the op, which it has `emitted` times in its code.
+MP_NODISCARD mp_status_t mp_cluster_use(mp_cluster_find_t *find, const mp_value_t *value,
+                                        const mp_op_t *op, const mp_cluster_user_t *user,
+                                        double emitted);
+// Something that is no cluster reads all the operands' bytes from memory: those that lie there.
+MP_NODISCARD mp_status_t mp_cluster_use_all_in_memory(mp_cluster_find_t *find, const mp_op_t *op);
+// Adds the clusters that read a value to those of the op at hand. Those of other blocks read it
+// from memory.
+MP_NODISCARD mp_status_t mp_cluster_add_users(mp_cluster_find_t *find, const mp_value_t *value,
+                                              const mp_block_t *block, uint32_t *memory_use);
+// The user that is done first.
+const mp_cluster_user_t *mp_cluster_first_user(const mp_cluster_find_t *find);
+// The op reads a copy of the value, in the type in which it wants it.
+MP_NODISCARD mp_status_t mp_cluster_use_copied(mp_cluster_find_t *find, const mp_value_t *value,
+                                               const mp_op_t *op);
+// The op finds an operand in memory.
+MP_NODISCARD mp_status_t mp_cluster_find_in_memory(mp_cluster_find_t *find,
+                                                   const mp_cluster_op_t *at,
+                                                   const mp_cluster_user_t *user,
+                                                   const mp_value_t *value);
+// Whether a cluster reads the value already, as far as its latest readers show.
+bool mp_cluster_reads(const mp_cluster_find_t *find, uint32_t number, const mp_value_t *value);
+
+// ---- cluster_join.c ----
+
+// Makes an op that is decided about a member of the user's cluster.
+MP_NODISCARD mp_status_t mp_cluster_join(mp_cluster_find_t *find, const mp_cluster_op_t *at,
+                                         const mp_cluster_user_t *user);
+// Begins a cluster with the op, as its last one.
+MP_NODISCARD mp_status_t mp_cluster_begin(mp_cluster_find_t *find, const mp_cluster_op_t *at);
+// The cluster writes the op's results, which all its other users read from memory.
+MP_NODISCARD mp_status_t mp_cluster_write(mp_cluster_find_t *find, const mp_cluster_op_t *at,
+                                          uint32_t number);
+
+// ---- cluster_accepts.c ----
+
+// Whether the reduction of rows may be done in the cluster that then goes through the rows again.
+bool mp_cluster_keeps_rows(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
+                           const mp_cluster_user_t *user);
+// Whether the user sums up in another direction than rows what a kernel makes that has rows at
+// hand: XLA's compiler for GPUs has them in two kernels, and what goes between is written. It is
+// the last thing made of such rows, if somebody wants that in memory.
+bool mp_cluster_sums_across(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
+                            const mp_cluster_user_t *user);
+// Whether the user's cluster can compute the op.
+bool mp_cluster_accepts(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
+                        const mp_cluster_user_t *user);
+
+// ---- cluster_copies.c ----
+
+// Whether all users may and should compute the op themselves.
+bool mp_cluster_should_copy(mp_cluster_find_t *find, const mp_cluster_op_t *at,
+                            const mp_cluster_user_t *first, bool first_may_write);
 
 // ---- cluster_rows.c ----
 

@@ -1,0 +1,200 @@
+// Whether a cluster can compute what it reads.
+#include "sim/chip/clusters/cluster_impl.h"
+
+static bool cluster_accepts_has_member(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
+                                       const mp_op_t *op) {
+  uint32_t at = cluster->first_member;
+  while (at != MP_CLUSTER_NONE && find->out->members.items[at].op != op) {
+    at = find->out->members.items[at].next;
+  }
+  return at != MP_CLUSTER_NONE;
+}
+
+// Whether an op of the cluster reads a whole array besides the product's result.
+static bool cluster_accepts_reads_array(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
+                                        const mp_op_t *op, const mp_op_t *product) {
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    if (value == NULL || is_reused || value->op == product) continue;
+    if (value->op == NULL || !cluster_accepts_has_member(find, cluster, value->op)) return true;
+  }
+  return false;
+}
+
+// Whether the ops of a cluster are what a library of products does with a result: bias and
+// activation, or the sum with another array.
+static bool cluster_accepts_is_library_epilogue(const mp_cluster_find_t *find, uint32_t number,
+                                                const mp_op_t *product) {
+  enum { OPS_MOST = 16 };
+  uint32_t num_ops = 0, num_sums = 0, num_scales = 0;
+  bool reads_array = false;
+  const mp_cluster_t *cluster = &find->out->clusters.items[number];
+  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
+    const mp_cluster_member_t *member = &find->out->members.items[at];
+    const mp_opcode_t code = member->op->code;
+    const bool is_known = code == MP_OP_ADD || code == MP_OP_MULTIPLY || code == MP_OP_MAXIMUM ||
+                          code == MP_OP_TANH || code == MP_OP_POWER;
+    if (!is_known || ++num_ops > OPS_MOST) return false;
+    num_sums += code == MP_OP_ADD;
+    num_scales += mp_cluster_scales(find->compiler, member->op);
+    reads_array |= cluster_accepts_reads_array(find, cluster, member->op, product);
+    at = member->next;
+  }
+  if (!reads_array) return num_ops > 0;
+  // The product may be scaled before it is added.
+  return num_sums == 1 && num_sums + num_scales == num_ops && num_scales <= 1;
+}
+
+// Whether the result of a product is cut out of a larger one: a library that puts it there does no
+// more with it.
+static bool cluster_accepts_is_cut(const mp_cluster_find_t *find, const mp_op_t *op) {
+  mp_product_padding_t padding;
+  if (mp_cluster_merged(find->out, op) != NULL) return true;
+  return mp_cluster_pads(find->compiler, op, &padding) && padding.m * padding.n > 1;
+}
+
+// Whether a product or a reduction may end in the cluster that goes through its result.
+static bool cluster_accepts_takes_result(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
+                                         const mp_cluster_user_t *user) {
+  const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
+  const mp_cluster_kind_t kind = find->states.items[user->cluster].kind;
+  if (!user->is_along || user->is_reused) return false;
+  if (cluster->is_rows &&
+      (at->kind != MP_CLUSTER_PRODUCT || !mp_cluster_makes_rows(find, at->op, user->cluster))) {
+    return false;
+  }
+  if (cluster->count != mp_cluster_op_count(at->op)) return false;
+  const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
+  if (at->kind == MP_CLUSTER_REDUCTION) {
+    return kind == MP_CLUSTER_LOOP && is_only && find->compiler != MP_CHIP_COMPILER_TPU;
+  }
+  if (find->compiler == MP_CHIP_COMPILER_GPU) {
+    return kind == MP_CLUSTER_LOOP && is_only && !cluster_accepts_is_cut(find, at->op) &&
+           cluster_accepts_is_library_epilogue(find, user->cluster, at->op);
+  }
+  return kind == MP_CLUSTER_LOOP || kind == MP_CLUSTER_REDUCTION || kind == MP_CLUSTER_UPDATE;
+}
+
+// Whether a product may be done in the kernel of the one of which it makes a factor.
+static bool cluster_accepts_takes_factor(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
+                                         const mp_cluster_user_t *user) {
+  const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
+  return is_only && !user->is_reused && mp_cluster_chains(find, at->op, &at->work, user);
+}
+
+// Whether a cluster reads, for all of their elements, the array that rows are made of.
+static bool cluster_accepts_reads_rows(const mp_cluster_find_t *find, uint32_t number,
+                                       const mp_op_t *op) {
+  enum { OPS_MOST = 6 };
+  const mp_value_t *value = mp_cluster_root(op->operands[0]);
+  for (uint32_t i = 0; i < OPS_MOST && value != NULL; ++i) {
+    if (mp_cluster_reads(find, number, value)) return true;
+    value = value->op == NULL ? NULL : mp_cluster_rows_operand(find, value->op);
+  }
+  return false;
+}
+
+bool mp_cluster_keeps_rows(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
+                           const mp_cluster_user_t *user) {
+  const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
+  const mp_cluster_state_t *state = &find->states.items[user->cluster];
+  const double row = mp_cluster_row(at->op);
+  if (!user->is_reused || row == 0 || row > find->rows_most) return false;
+  if (state->kind != MP_CLUSTER_LOOP && state->kind != MP_CLUSTER_REDUCTION) return false;
+  if (cluster->count != mp_cluster_extent(at->op, at->kind)) return false;
+  const uint64_t dims = mp_cluster_reduced_dims(at->op);
+  if (state->reduced_dims != 0 && state->reduced_dims != dims) return false;
+  const bool is_only = find->users.count == 1;
+  if (find->compiler == MP_CHIP_COMPILER_TPU && !mp_cluster_leaves_rows(at->op)) return false;
+  if (find->compiler != MP_CHIP_COMPILER_GPU) return is_only && mp_cluster_is_of_softmax(at->op);
+  if (state->is_untiled || mp_cluster_is_turned(find, at->op)) return false;
+  if (is_only && mp_cluster_meets_rows(find, at->op) &&
+      cluster_accepts_reads_rows(find, user->cluster, at->op)) {
+    return true;
+  }
+  return mp_cluster_closes_rows(find, at->op) ||
+         (mp_cluster_follows_rows(find, at->op) && !mp_cluster_sums_written(find, at->op) &&
+          (is_only || mp_cluster_pays_sum_again(find, at->op)));
+}
+
+// Whether all that read a window's result, or a sum of windows, go through it one by one: XLA's
+// compiler for GPUs has no kernel of its own for it, but for cumulative ones.
+static bool cluster_accepts_takes_windows(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
+                                          const mp_cluster_user_t *user) {
+  if (find->compiler != MP_CHIP_COMPILER_GPU || at->op->code != MP_OP_REDUCE_WINDOW) return false;
+  const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
+  const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
+  return is_only && user->is_along && !user->is_reused && !cluster->is_rows &&
+         find->states.items[user->cluster].kind == MP_CLUSTER_LOOP &&
+         cluster->count == mp_cluster_op_count(at->op) && mp_cluster_cumulative(at->op) < 0;
+}
+
+// Whether an op is made again in each kernel of a cumulative op: XLA's compiler for GPUs adds up
+// tiles, and then goes through them again, reading each element for several results. It writes
+// before what is dear or made of several arrays.
+static bool cluster_accepts_is_made_again(const mp_cluster_find_t *find,
+                                          const mp_cluster_op_t *at) {
+  uint32_t num_arrays = 0;
+  for (uint32_t i = 0; i < at->op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, at->op, at->kind, i, &is_reused);
+    num_arrays += value != NULL && mp_cluster_value_count(value) > 1;
+  }
+  return num_arrays <= 1 && !mp_cluster_is_dear(at->op, &at->work);
+}
+
+bool mp_cluster_sums_across(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
+                            const mp_cluster_user_t *user) {
+  if (find->compiler != MP_CHIP_COMPILER_GPU) return false;
+  const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
+  return find->states.items[user->cluster].kind == MP_CLUSTER_REDUCTION && !cluster->is_rows &&
+         cluster->leader->code == MP_OP_REDUCE && mp_cluster_row(cluster->leader) == 0 &&
+         (mp_cluster_needs_rows(find, at->op) ||
+          (at->memory_use != MP_CLUSTER_NONE && mp_cluster_has_rows(find, at->op)));
+}
+
+bool mp_cluster_accepts(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
+                        const mp_cluster_user_t *user) {
+  if (at->kind == MP_CLUSTER_PRODUCT) {
+    return cluster_accepts_takes_result(find, at, user) ||
+           cluster_accepts_takes_factor(find, at, user);
+  }
+  if (at->kind == MP_CLUSTER_REDUCTION) {
+    return cluster_accepts_takes_result(find, at, user) ||
+           (find->users.count == 1 && mp_cluster_keeps_rows(find, at, user));
+  }
+  if (at->kind == MP_CLUSTER_WINDOW) return cluster_accepts_takes_windows(find, at, user);
+  if (at->kind != MP_CLUSTER_LOOP) return false;
+  const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
+  if (find->compiler == MP_CHIP_COMPILER_GPU && cluster->is_rows && mp_cluster_is_untiled(at->op)) {
+    return false;
+  }
+  // A kernel that keeps rows writes an array, and no part of one in its place.
+  if (find->compiler == MP_CHIP_COMPILER_GPU &&
+      find->states.items[user->cluster].kind == MP_CLUSTER_UPDATE &&
+      mp_cluster_is_of_rows(find, at->op)) {
+    return false;
+  }
+  if (find->compiler == MP_CHIP_COMPILER_GPU && mp_cluster_cumulative(cluster->leader) >= 0 &&
+      !cluster_accepts_is_made_again(find, at)) {
+    return false;
+  }
+  if (!mp_cluster_has_room(find, at->op, user->cluster)) return false;
+  if (mp_cluster_is_turned_for(find, at->op, user->cluster)) return false;
+  if (mp_cluster_sums_across(find, at, user)) return false;
+  if (mp_cluster_overwrites_source(find, at->op, user->cluster)) return false;
+  // Slices are users of their own: what several of them read is not computed for each.
+  const bool is_read = user->num_slices < 2 || mp_cluster_is_generator(at->op);
+  if (find->compiler == MP_CHIP_COMPILER_TPU && !is_read) return false;
+  // A library's product is as it is.
+  if (find->compiler == MP_CHIP_COMPILER_GPU &&
+      find->states.items[user->cluster].kind == MP_CLUSTER_PRODUCT) {
+    return false;
+  }
+  if (!user->is_reused || !mp_cluster_is_dear(at->op, &at->work)) return true;
+  // What is the same for a row is computed once a row where rows are at hand.
+  const double count = mp_cluster_op_count(at->op);
+  return find->compiler == MP_CHIP_COMPILER_GPU &&
+         find->out->clusters.items[user->cluster].count <= count * find->rows_most;
+}
