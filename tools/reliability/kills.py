@@ -43,9 +43,11 @@ def free_port() -> int:
     return probe.getsockname()[1]
 
 
-def things_left(folder: pathlib.Path) -> set[str]:
-  """What a case has left: of /dev/shm, which all share, and of its own folder for temporary files."""
-  shared = {f"/dev/shm/{name}" for name in os.listdir("/dev/shm") if "minipod" in name or name.startswith("vader")}
+def things_left(folder: pathlib.Path, transport: str) -> set[str]:
+  """What a case has left: of /dev/shm, which all share, and of its own folder for temporary files. Open MPI's segments
+  may be those of another mpirun, if there is one."""
+  kinds = ("minipod", "vader") if transport == "mpi" else ("minipod",)
+  shared = {f"/dev/shm/{name}" for name in os.listdir("/dev/shm") if any(kind in name for kind in kinds)}
   return shared | {f"TMPDIR/{path.name}" for path in (folder / "tmp").iterdir()}
 
 
@@ -111,7 +113,7 @@ class Case:
 
   def _run(self, folder: pathlib.Path) -> None:
     (folder / "tmp").mkdir()
-    before = things_left(folder)
+    before = things_left(folder, self.transport)
     processes = self._start(folder)
     self._wait_for_moment(folder, processes)
     pids = self._pids(folder, processes)
@@ -124,7 +126,7 @@ class Case:
     except (KeyError, ProcessLookupError):
       self.findings.append("the process to kill was not there")
     self._watch(folder, processes, killed)
-    for path in sorted(things_left(folder) - before):
+    for path in sorted(things_left(folder, self.transport) - before):
       self.findings.append(f"left: {path}")
 
   def _watch(self, folder: pathlib.Path, processes, killed: float) -> None:
