@@ -154,10 +154,12 @@ def _make_array(to_buffer, tensor, device):
 def scatter_from_host() -> None:
   """Has an array of one device cut where its memory is, rather than by a program with a result for
   each shard.  Where virtual times are kept, programs cut it, which are timed: but small ones."""
-  from jax._src import array
+  from jax._src import array, mesh
   from jax._src.interpreters import pxla
 
-  original, put = array.shard_device_array, pxla.batched_device_put
+  original, put, slice_indices = array.shard_device_array, pxla.batched_device_put, array.as_slice_indices
+  no_concrete_mesh = functools.partial(array._internal_use_concrete_mesh, mesh.empty_concrete_mesh)
+  no_abstract_mesh = functools.partial(mesh.use_abstract_mesh, mesh.empty_abstract_mesh)
 
   @functools.wraps(original)
   def shard_device_array(x, devices, indices, sharding):
@@ -166,7 +168,8 @@ def scatter_from_host() -> None:
         if not virtual.is_kept():
           value = np.asarray(x)
           return put(x.aval, sharding, [value[index] for index in indices], devices)
-        shards = _cut(x, indices)
+        with no_concrete_mesh(), no_abstract_mesh():  # as JAX does
+          shards = _cut(x, [slice_indices(x, index) for index in indices])
         if shards is not None:
           return put(x.aval, sharding, shards, devices)
     return original(x, devices, indices, sharding)
@@ -174,24 +177,20 @@ def scatter_from_host() -> None:
   array.shard_device_array = shard_device_array
 
 
-def _cut(x, indices):
+def _cut(x, slices):
   """The shards of an array of one device, some hundreds by each launch of one program; None where
   they are not alike.  JAX keeps its program of so many results, 9 KB for each of them."""
-  from jax._src import array, mesh
-
-  starts, limits, removed = zip(*(array.as_slice_indices(x, index) for index in indices))
+  starts, limits, removed = zip(*slices)
   starts = np.asarray(starts)
   sizes = np.unique(np.asarray(limits) - starts, axis=0)
   if len(sizes) != 1 or any(removed) or max(x.shape) > np.iinfo(np.int32).max:
     return None
   shape, shards = tuple(sizes[0].tolist()), []
-  with (array._internal_use_concrete_mesh(mesh.empty_concrete_mesh),
-        mesh.use_abstract_mesh(mesh.empty_abstract_mesh)):
-    for first in range(0, len(starts), _SHARDS_OF_A_PROGRAM):
-      group = starts[first:first + _SHARDS_OF_A_PROGRAM]
-      # Where the first one begins is an argument, the way from there to the others is the program's.
-      steps = tuple(map(tuple, (group - group[0]).tolist()))
-      shards += _multi_slice(x, group[0].astype(np.int32), steps, shape)
+  for first in range(0, len(starts), _SHARDS_OF_A_PROGRAM):
+    group = starts[first:first + _SHARDS_OF_A_PROGRAM]
+    # Where the first one begins is an argument, the way from there to the others is the program's.
+    steps = tuple(map(tuple, (group - group[0]).tolist()))
+    shards += _multi_slice(x, group[0].astype(np.int32), steps, shape)
   return shards
 
 
