@@ -190,7 +190,8 @@ class Owner(JobTest):
     self.assert_good(run("pairs", 2, "mp_job_owner"), 2)
 
   def test_exit_0(self):
-    self.assertEqual(run("exit0", 3, "mp_job_owner").status, 0)
+    result = run("exit0", 3, "mp_job_owner")
+    self.assertEqual(result.status, 0, result.text)
 
   def test_exit_3(self):
     result = run("exit3", 3, "mp_job_owner")
