@@ -6,11 +6,6 @@
 #include "sim/plan/plan.h"
 
 // The value whose bytes this one has.
-static const mp_value_t *twin_copies_root(const mp_value_t *value) {
-  for (const mp_value_t *of; (of = mp_plan_aliased(value)) != NULL;) value = of;
-  return value;
-}
-
 // ---- last uses ----
 
 static mp_status_t twin_copies_note_uses(void *context, mp_op_t *op) {
@@ -19,7 +14,7 @@ static mp_status_t twin_copies_note_uses(void *context, mp_op_t *op) {
   // A change of type uses nothing: who uses its result does.
   if (op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL) return NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    const mp_twin_use_t use = {mp_hash_pointer(twin_copies_root(op->operands[i])), op->id, NULL};
+    const mp_twin_use_t use = {mp_hash_pointer(mp_cluster_root(op->operands[i])), op->id, NULL};
     MP_RETURN_IF_ERROR(MP_HASH_MAP_SET(b->scratch, &b->uses, &use));
   }
   return NULL;
@@ -46,7 +41,7 @@ static int32_t twin_copies_taken_by(const mp_twin_builder_t *b, const mp_value_t
 // What lies outside of the op's block may be needed in the next round.
 static bool twin_copies_may_overwrite(const mp_twin_builder_t *b, const mp_value_t *value,
                                       const mp_op_t *op) {
-  const mp_value_t *root = twin_copies_root(value);
+  const mp_value_t *root = mp_cluster_root(value);
   const mp_block_t *block = root->op != NULL ? root->op->parent : root->block;
   if (block != op->parent || !twin_copies_is_last_use(b, root, op)) return false;
   if (root->op != NULL) return root->op->code != MP_OP_CONSTANT;
@@ -56,7 +51,7 @@ static bool twin_copies_may_overwrite(const mp_twin_builder_t *b, const mp_value
 // What is copied before the op changes the operand, which becomes a result of this type.
 static double twin_copies_before(const mp_twin_builder_t *b, const mp_op_t *op, int64_t operand,
                                  const mp_type_t *type) {
-  const mp_value_t *root = twin_copies_root(op->operands[operand]);
+  const mp_value_t *root = mp_cluster_root(op->operands[operand]);
   const bool is_made = root->op != NULL && root->op->code == MP_OP_CONSTANT;
   if (!is_made && twin_copies_may_overwrite(b, op->operands[operand], op)) return 0;
   return (is_made ? 1 : 2) * mp_work_bytes_of(type);
@@ -80,7 +75,7 @@ double mp_twin_bytes_kept(const mp_twin_builder_t *b, const mp_op_t *op) {
 
 // The bytes that move when `value` is copied: it is read and written, a constant only written.
 static double twin_copies_bytes(const mp_value_t *value) {
-  const mp_value_t *root = twin_copies_root(value);
+  const mp_value_t *root = mp_cluster_root(value);
   const bool is_constant = root->op != NULL && root->op->code == MP_OP_CONSTANT;
   return (is_constant ? 1 : 2) * mp_work_bytes_of(value->type);
 }
@@ -91,11 +86,11 @@ mp_status_t mp_twin_copy_starts(mp_twin_builder_t *b, const mp_op_t *loop) {
   for (uint32_t i = 0; i < loop->num_operands; ++i) {
     // What no round changes is read where it lies.
     if (body->args[i].is_on_host) continue;
-    if (twin_copies_root(terminator->operands[i]) == &body->args[i]) continue;
-    const mp_value_t *root = twin_copies_root(loop->operands[i]);
+    if (mp_cluster_root(terminator->operands[i]) == &body->args[i]) continue;
+    const mp_value_t *root = mp_cluster_root(loop->operands[i]);
     bool is_free = twin_copies_may_overwrite(b, root, loop);
     for (uint32_t j = 0; j < i && is_free; ++j) {
-      is_free = twin_copies_root(loop->operands[j]) != root;
+      is_free = mp_cluster_root(loop->operands[j]) != root;
     }
     if (is_free || mp_cluster_makes_start(b->chip->figures.compiler, loop, i)) continue;
     MP_RETURN_IF_ERROR(mp_twin_add_copy(b, loop, twin_copies_bytes(loop->operands[i])));
@@ -105,12 +100,12 @@ mp_status_t mp_twin_copy_starts(mp_twin_builder_t *b, const mp_op_t *loop) {
 
 // Whether operand `i` of a terminator was not made in the block, or is operand `j` < `i` as well.
 static bool twin_copies_is_foreign(const mp_op_t *terminator, uint32_t i) {
-  const mp_value_t *root = twin_copies_root(terminator->operands[i]);
+  const mp_value_t *root = mp_cluster_root(terminator->operands[i]);
   if (root->is_on_host) return false;  // the device copies nothing there
   if (root->op == NULL || root->op->parent != terminator->parent) return true;
   if (root->op->code == MP_OP_CONSTANT) return true;
   for (uint32_t j = 0; j < i; ++j) {
-    if (twin_copies_root(terminator->operands[j]) == root) return true;
+    if (mp_cluster_root(terminator->operands[j]) == root) return true;
   }
   return false;
 }
@@ -119,7 +114,7 @@ mp_status_t mp_twin_copy_carried(mp_twin_builder_t *b, const mp_op_t *loop) {
   const mp_block_t *body = loop->regions[1];
   const mp_op_t *terminator = mp_block_terminator(body);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
-    if (twin_copies_root(terminator->operands[i]) == &body->args[i]) continue;
+    if (mp_cluster_root(terminator->operands[i]) == &body->args[i]) continue;
     if (!twin_copies_is_foreign(terminator, i)) {
       MP_RETURN_IF_ERROR(mp_twin_copy_held(b, loop, i));
       continue;
@@ -144,29 +139,25 @@ mp_status_t mp_twin_copy_chosen(mp_twin_builder_t *b, const mp_block_t *region) 
 static mp_status_t twin_copies_land(mp_twin_builder_t *b, const mp_op_t *terminator, uint32_t i) {
   const mp_value_t *value = terminator->operands[i];
   const double bytes = mp_work_bytes_of(value->type);
-  const mp_chip_figures_t *figures = &b->chip->figures;
-  const bool has_scratch = mp_figure_or(figures->cluster_cores, 1) <= 1 &&
-                           bytes <= mp_figure_or(figures->memory_scratch, 0);
-  MP_RETURN_IF_ERROR(mp_twin_add_copy(b, terminator, has_scratch ? bytes : 2 * bytes));
+  const bool is_near = mp_cluster_is_received_near(&b->chip->figures, bytes);
+  MP_RETURN_IF_ERROR(mp_twin_add_copy(b, terminator, is_near ? bytes : 2 * bytes));
   const int32_t argument = b->program->results[i].alias;
   if (argument < 0) return NULL;
   const mp_value_t *taken = &terminator->parent->args[argument];
-  const mp_op_t *maker = twin_copies_root(value)->op;
   const mp_twin_use_t *use;
   MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(taken), use);
-  const bool is_sent =
-      maker->code == MP_OP_COLLECTIVE_PERMUTE && twin_copies_root(maker->operands[0]) == taken;
-  return use == NULL || is_sent ? NULL : mp_twin_add_copy(b, terminator, 2 * bytes);
+  if (use == NULL || mp_cluster_is_sent_from(value, taken)) return NULL;
+  return mp_twin_add_copy(b, terminator, 2 * bytes);
 }
 
 mp_status_t mp_twin_copy_results(mp_twin_builder_t *b) {
   const mp_op_t *terminator = mp_block_terminator(b->program->partitioned->main->body);
   const mp_chip_compiler_t compiler = b->chip->figures.compiler;
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
-    const mp_value_t *root = twin_copies_root(terminator->operands[i]);
+    const mp_value_t *root = mp_cluster_root(terminator->operands[i]);
     if (!twin_copies_is_foreign(terminator, i)) {
-      const bool is_landed = mp_cluster_is_received(compiler, root);
-      if (is_landed) MP_RETURN_IF_ERROR(twin_copies_land(b, terminator, i));
+      if (!mp_cluster_is_received(compiler, root)) continue;
+      MP_RETURN_IF_ERROR(twin_copies_land(b, terminator, i));
       continue;
     }
     if (twin_copies_taken_by(b, root) == (int32_t)i) continue;

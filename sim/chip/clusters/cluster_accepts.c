@@ -1,15 +1,6 @@
 // Whether a cluster can compute what it reads.
 #include "sim/chip/clusters/cluster_impl.h"
 
-static bool cluster_accepts_has_member(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
-                                       const mp_op_t *op) {
-  uint32_t at = cluster->first_member;
-  while (at != MP_CLUSTER_NONE && find->out->members.items[at].op != op) {
-    at = find->out->members.items[at].next;
-  }
-  return at != MP_CLUSTER_NONE;
-}
-
 // Whether an op of the cluster reads a whole array besides the product's result.
 static bool cluster_accepts_reads_array(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
                                         const mp_op_t *op, const mp_op_t *product) {
@@ -17,7 +8,7 @@ static bool cluster_accepts_reads_array(const mp_cluster_find_t *find, const mp_
     bool is_reused = false;
     const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (value == NULL || is_reused || value->op == product) continue;
-    if (value->op == NULL || !cluster_accepts_has_member(find, cluster, value->op)) return true;
+    if (value->op == NULL || !mp_cluster_has_member(find, cluster, value->op)) return true;
   }
   return false;
 }

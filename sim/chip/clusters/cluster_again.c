@@ -141,15 +141,6 @@ static void cluster_again_add(const double *figures, const mp_op_t *op, bool is_
   }
 }
 
-static bool cluster_again_has(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
-                              const mp_op_t *op) {
-  uint32_t at = cluster->first_member;
-  while (at != MP_CLUSTER_NONE && find->out->members.items[at].op != op) {
-    at = find->out->members.items[at].next;
-  }
-  return at != MP_CLUSTER_NONE;
-}
-
 // The bytes that an op of a kernel reads besides what the kernel makes, and what `but` does.
 static double cluster_again_read(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
                                  const mp_op_t *op, const mp_op_t *but) {
@@ -159,7 +150,7 @@ static double cluster_again_read(const mp_cluster_find_t *find, const mp_cluster
     bool is_reused = false;
     const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (value == NULL || is_reused || value->op == but) continue;
-    if (value->op != NULL && cluster_again_has(find, cluster, value->op)) continue;
+    if (value->op != NULL && mp_cluster_has_member(find, cluster, value->op)) continue;
     bytes += mp_cluster_source_bytes(find, value, CLUSTER_AGAIN_OPS_MOST);
   }
   return bytes;

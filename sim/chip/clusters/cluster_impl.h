@@ -96,6 +96,9 @@ MP_NODISCARD mp_status_t mp_cluster_value(mp_cluster_find_t *find, const mp_valu
 // The cluster that one became part of, or is.
 uint32_t mp_cluster_now(const mp_cluster_find_t *find, uint32_t number);
 
+bool mp_cluster_has_member(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
+                           const mp_op_t *op);
+
 // The sides on which what a member reads as operand `operand` is.
 static inline uint8_t mp_cluster_sides(const mp_cluster_member_t *member, mp_cluster_kind_t kind,
                                        uint32_t operand) {

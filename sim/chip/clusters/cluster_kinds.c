@@ -368,6 +368,16 @@ bool mp_cluster_is_received(mp_chip_compiler_t compiler, const mp_value_t *value
          op->code == MP_OP_EXCHANGE;
 }
 
+bool mp_cluster_is_received_near(const mp_chip_figures_t *figures, double bytes) {
+  return mp_figure_or(figures->cluster_cores, 1) <= 1 &&
+         bytes <= mp_figure_or(figures->memory_scratch, 0);
+}
+
+bool mp_cluster_is_sent_from(const mp_value_t *received, const mp_value_t *value) {
+  const mp_op_t *op = mp_cluster_root(received)->op;
+  return op->code == MP_OP_COLLECTIVE_PERMUTE && mp_cluster_root(op->operands[0]) == value;
+}
+
 // What an op that takes its operand element by element reads in place of it.
 static const mp_value_t *cluster_kinds_generated(const mp_value_t *value, bool *out_is_reused) {
   const double count = mp_cluster_value_count(value);

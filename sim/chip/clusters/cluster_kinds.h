@@ -98,6 +98,10 @@ const mp_value_t *mp_cluster_root(const mp_value_t *value);
 // Whether a compiler for TPUs gives the value memory of its own, out of which it copies what main
 // returns: what devices gathered or exchanged. Sums lie where what is added up does.
 bool mp_cluster_is_received(mp_chip_compiler_t compiler, const mp_value_t *value);
+// Whether it waits for that copy in scratch memory, which several cores do not have in common.
+bool mp_cluster_is_received_near(const mp_chip_figures_t *figures, double bytes);
+// Whether it was sent out of this value as that lies in memory.
+bool mp_cluster_is_sent_from(const mp_value_t *received, const mp_value_t *value);
 // What operand `operand` of the op is computed from, or is: broadcasts and the like are nothing.
 // NULL: nothing. `out_is_reused`: its elements are wanted several times.
 const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *op,

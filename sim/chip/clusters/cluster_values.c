@@ -1,4 +1,4 @@
-// What is known of values, and which cluster one is by now.
+// What is known of values, which cluster one is by now, and what is in it.
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
 
@@ -26,4 +26,13 @@ uint32_t mp_cluster_now(const mp_cluster_find_t *find, uint32_t number) {
     number = find->states.items[number].merged_into;
   }
   return number;
+}
+
+bool mp_cluster_has_member(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
+                           const mp_op_t *op) {
+  uint32_t at = cluster->first_member;
+  while (at != MP_CLUSTER_NONE && find->out->members.items[at].op != op) {
+    at = find->out->members.items[at].next;
+  }
+  return at != MP_CLUSTER_NONE;
 }

@@ -38,11 +38,11 @@ static double product_ragged_groups(const mp_op_t *op, uint32_t operand) {
 // The kernel's grid has all rows for each group, some at a time, and that is what the compiler's
 // count of cycles is of. Its loop leaves for the next group where that one's rows begin, so a step
 // is done for each of the rows' parts, and one more for each group that begins inside of one.
-bool mp_product_ragged(const mp_chip_t *chip, const mp_cluster_t *cluster,
+void mp_product_ragged(const mp_chip_t *chip, const mp_cluster_t *cluster,
                        mp_work_product_t *product, double *out_steps) {
   *out_steps = 0;
-  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU) return false;
-  if (cluster->leader == NULL || cluster->leader->code != MP_OP_DOT_GENERAL) return false;
+  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU) return;
+  if (cluster->leader == NULL || cluster->leader->code != MP_OP_DOT_GENERAL) return;
   for (uint32_t side = 0; side < 2; ++side) {
     const double groups = product_ragged_groups(cluster->leader, side);
     if (groups <= 1) continue;
@@ -51,7 +51,6 @@ bool mp_product_ragged(const mp_chip_t *chip, const mp_cluster_t *cluster,
     product->k /= groups;
     *rows = fmin(steps * PRODUCT_RAGGED_ROWS, *rows * groups);
     *out_steps = steps * mp_figure_or(chip->figures.product_ragged, 0);
-    return true;
+    return;
   }
-  return false;
 }

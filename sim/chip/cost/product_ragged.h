@@ -8,9 +8,9 @@
 #include "sim/chip/clusters/cluster.h"
 #include "sim/chip/cost/chip.h"
 
-// Whether a compiler for TPUs makes such a kernel of it: then `product` becomes what its steps
-// multiply, and `out_steps` is what they take besides. They are those of the groups' own rows.
-bool mp_product_ragged(const mp_chip_t *chip, const mp_cluster_t *cluster,
+// Where a compiler for TPUs makes such a kernel of it, `product` becomes what its steps multiply,
+// and `out_steps` is what they take besides (else 0). They are those of the groups' own rows.
+void mp_product_ragged(const mp_chip_t *chip, const mp_cluster_t *cluster,
                        mp_work_product_t *product, double *out_steps);
 
 #endif  // MINIPOD_SIM_CHIP_COST_PRODUCT_RAGGED_H_

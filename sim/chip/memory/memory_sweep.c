@@ -373,24 +373,26 @@ static void memory_sweep_block(mp_memory_values_t *all, const mp_block_t *block)
 
 // ---- main ----
 
-// Results lie in memory of their own, which is there from the beginning. What devices exchanged is
-// copied there when the program ends, or leaves scratch memory for it.
-static bool memory_sweep_is_landed(mp_memory_values_t *all, const mp_value_t *value) {
+// What devices exchanged is copied to the result's memory when the program ends, or leaves scratch
+// memory for it. Returns whether this result is such.
+static bool memory_sweep_land(mp_memory_values_t *all, const mp_value_t *value) {
   if (!mp_cluster_is_received(all->compiler, value)) return false;
   mp_memory_value_t *place = mp_memory_place_of(all, value);
   if (place->kind != MP_MEMORY_TEMPORARY) return false;
-  const bool has_scratch = mp_figure_or(all->figures->cluster_cores, 1) <= 1;
-  if (has_scratch && (double)place->bytes <= all->scratch) place->kind = MP_MEMORY_ELSEWHERE;
+  if (mp_cluster_is_received_near(all->figures, (double)place->bytes)) {
+    place->kind = MP_MEMORY_ELSEWHERE;
+  }
   return true;
 }
 
+// Results lie in memory of their own, which is there from the beginning.
 static void memory_sweep_results(mp_memory_values_t *all) {
   const mp_block_t *body = all->program->partitioned->main->body;
   const mp_op_t *terminator = mp_block_terminator(body);
   for (uint32_t i = 0; i < terminator->num_operands; ++i) {
     mp_memory_read(all, terminator, terminator->operands[i], terminator->id, MP_MEMORY_NOBODY);
     if (memory_sweep_own_end(all, body, i) == NULL) continue;
-    if (memory_sweep_is_landed(all, terminator->operands[i])) continue;
+    if (memory_sweep_land(all, terminator->operands[i])) continue;
     mp_memory_value_t *place = mp_memory_place_of(all, terminator->operands[i]);
     if (place->kind != MP_MEMORY_TEMPORARY) continue;
     place->kind = MP_MEMORY_RESULT;
@@ -404,10 +406,7 @@ static void memory_sweep_copy_donated(mp_memory_values_t *all, const mp_value_t 
                                       const mp_value_t *result) {
   mp_memory_value_t *place = mp_memory_place_of(all, argument);
   if (!mp_cluster_is_received(all->compiler, result) || !mp_memory_is_live(place)) return;
-  const mp_op_t *op = mp_cluster_root(result)->op;
-  const bool is_sent =
-      op->code == MP_OP_COLLECTIVE_PERMUTE && mp_cluster_root(op->operands[0]) == argument;
-  if (is_sent || place->kind != MP_MEMORY_ARGUMENT) return;
+  if (mp_cluster_is_sent_from(result, argument) || place->kind != MP_MEMORY_ARGUMENT) return;
   place->copied = place->bytes;
   place->copied_first = 1;
   place->copied_last = place->last;

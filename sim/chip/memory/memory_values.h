@@ -67,6 +67,10 @@ void mp_memory_unite(mp_memory_values_t *all, const mp_value_t *a, const mp_valu
 // the loop ends.
 void mp_memory_read(mp_memory_values_t *all, const mp_op_t *op, const mp_value_t *value,
                     uint32_t at, uint32_t heir);
+// Gives the value's memory to its heir. All readers have told of themselves; nothing happens if the
+// heir has another value's memory already.
+void mp_memory_hand_over(mp_memory_values_t *all, const mp_value_t *value);
+
 // ---- memory_rings.c ----
 
 // Adds the places that rings need, and takes away those of what is never there as a whole. After
@@ -74,11 +78,5 @@ void mp_memory_read(mp_memory_values_t *all, const mp_op_t *op, const mp_value_t
 MP_NODISCARD mp_status_t mp_memory_add_rings(const mp_memory_values_t *all,
                                              const mp_memory_rings_t *rings, mp_arena_t *arena,
                                              mp_memory_places_t *places);
-
-// ---- memory_values.c ----
-
-// Gives the value's memory to its heir. All readers have told of themselves; nothing happens if the
-// heir has another value's memory already.
-void mp_memory_hand_over(mp_memory_values_t *all, const mp_value_t *value);
 
 #endif  // MINIPOD_SIM_CHIP_MEMORY_MEMORY_VALUES_H_
