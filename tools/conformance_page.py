@@ -8,9 +8,10 @@ line of the reason.
 """
 
 import argparse
-import collections
 import json
 import pathlib
+
+import conformance_counts
 
 HEAD = """# Pass rates
 
@@ -19,11 +20,6 @@ What JAX's own tests, which were written for other devices, say of minipod. The 
 backend does not pass either, as a plugin, are not in the lists, nor are those that pass without a compiler.
 """
 LONGEST_REASON = 160
-
-
-def counts_of(tests):
-  outcomes = collections.Counter(test["outcome"] for test in tests.values())
-  return outcomes.pop("passed", 0), outcomes.pop("skipped", 0), outcomes.total()
 
 
 def reason_of(test):
@@ -35,10 +31,10 @@ def print_report(title, report):
   meta = report["meta"]
   versions = ", ".join(f"{name} {number}" for name, number in sorted(meta["versions"].items()) if name in ("jax", "jaxlib"))
   print(f"\n## {title}\n\n{versions}; {meta['finished'][:10]}, {meta['wall_s']:.0f} s.\n")
-  print("| file | passed | skipped | not passed |\n|---|---|---|---|")
+  print("| file | passed | not passed | skipped |\n|---|---|---|---|")
   totals, bad = [0, 0, 0], []
   for file, result in sorted(report["files"].items()):
-    counts = counts_of(result["tests"])
+    counts = conformance_counts.of_tests(result["tests"].values())
     totals = [total + count for total, count in zip(totals, counts)]
     print(f"| `{file}` | {counts[0]} | {counts[1]} | {counts[2]} |")
     bad += [(name, test) for name, test in sorted(result["tests"].items())

@@ -63,8 +63,8 @@ def _begin(request, fds, said, others):
   for target, fd in enumerate(fds):
     os.dup2(fd, target)
   os.closerange(3, 1 << 12)
-  for number in (signal.SIGINT, signal.SIGCHLD):
-    signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+  signal.signal(signal.SIGINT, signal.default_int_handler)
+  signal.signal(signal.SIGCHLD, signal.SIG_DFL)
   os.environ.clear()
   os.environ.update(request["env"])
   os.chdir(request["cwd"])

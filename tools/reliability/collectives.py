@@ -18,14 +18,13 @@ import os
 import pathlib
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
-HOSTS = pathlib.Path(__file__).parents[2] / "tests" / "mpi" / "two_hosts.sh"
-REFUSED = 77
+from hosts import HOSTS, REFUSED, free_port
+
 DEVICES = 2  # of a process
 WIDTH = 100  # collectives of a program
 LAUNCHES = 500  # of a program
@@ -103,24 +102,22 @@ def make_program(dice, devices):
       dtype = "float32"
     choices.append((kind, axes, source, dice.choice(SIZES) * group, dtype))
 
+  def number_of(place):
+    number = 0
+    for axis in names:
+      number = number * extents[axis] + place[axis]
+    return number
+
   def check(launch):
+    here = {axis: jax.lax.axis_index(axis) for axis in names}
     wrong = []
     for kind, axes, source, size, dtype in choices:
-      here = {axis: jax.lax.axis_index(axis) for axis in names}
-      mine = jax.lax.axis_index(axes)
-
-      def of(i, axes=axes, here=here, size=size, dtype=dtype):
+      def of(i, axes=axes, size=size, dtype=dtype):
         place = here | dict(zip(axes, np.unravel_index(i, [extents[axis] for axis in axes])))
-        number = 0
-        for axis in names:
-          number = number * extents[axis] + place[axis]
-        return held(number, launch, size, dtype)
+        return held(number_of(place), launch, size, dtype)
 
-      number = 0
-      for axis in names:
-        number = number * extents[axis] + here[axis]
-      got = collective(kind, axes, source, held(number, launch, size, dtype))
-      wrong.append(jnp.sum(got != wanted(kind, source, mine, of), dtype=jnp.int32))
+      got = collective(kind, axes, source, held(number_of(here), launch, size, dtype))
+      wrong.append(jnp.sum(got != wanted(kind, source, jax.lax.axis_index(axes), of), dtype=jnp.int32))
     return jnp.stack(wrong).reshape((1,) * len(names) + (WIDTH,))
 
   whole = jax.shard_map(check, mesh=mesh, in_specs=P(), out_specs=P(*names), check_vma=False)
@@ -163,9 +160,7 @@ def member(count, seed, folder):
 def command_of(transport, processes, arguments):
   member_command = [sys.executable, __file__, "--member", *arguments]
   if transport == "shm":
-    with socket.socket() as probe:
-      probe.bind(("127.0.0.1", 0))
-      port = probe.getsockname()[1]
+    port = free_port()
     return [["env", f"COORDINATOR=127.0.0.1:{port}", f"NUM_PROCESSES={processes}", f"PROCESS_ID={rank}", *member_command]
             for rank in range(processes)]
   plain = ["--plain"] if transport == "ucx" else []

@@ -10,20 +10,17 @@ last process, JAX's own start included.  What is not on this machine is named, n
 
 import argparse
 import os
-import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).parents[2]
-HOSTS = ROOT / "tests" / "mpi" / "two_hosts.sh"
+from hosts import HOSTS, REFUSED, free_port
+
 SLURM = HOSTS.with_name("slurm_node.sh")
-REFUSED = 77
 SUM = """
 import os, sys, time
 import jax
@@ -61,10 +58,7 @@ def plain(hosts, command):
   """The command of each process, where nobody but a shell starts them."""
   if hosts == 2:
     return [str(HOSTS), "--plain", "--hosts", "2", "--", *command]
-  with socket.socket() as probe:
-    probe.bind(("127.0.0.1", 0))
-    port = probe.getsockname()[1]
-  script = (f'export COORDINATOR=127.0.0.1:{port} NUM_PROCESSES=2; PROCESS_ID=1 "$@" & PROCESS_ID=0 "$@"; status=$?; '
+  script = (f'export COORDINATOR=127.0.0.1:{free_port()} NUM_PROCESSES=2; PROCESS_ID=1 "$@" & PROCESS_ID=0 "$@"; status=$?; '
             "wait $! && exit $status")
   return ["bash", "-c", script, "bash", *command]
 

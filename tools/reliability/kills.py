@@ -19,14 +19,14 @@ import os
 import pathlib
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
+from hosts import HOSTS, free_port
+
 MEMBER = pathlib.Path(__file__).parent / "member.py"
-HOSTS = MEMBER.parents[2] / "tests" / "mpi" / "two_hosts.sh"
 # A process on a pretended host says who it is and how it ended, which nobody else sees.
 ON_HOST = """'{python}' '{member}' $COORDINATOR $NUM_PROCESSES $PROCESS_ID 2>'{folder}'/$PROCESS_ID.err & echo $! >'{folder}'/$PROCESS_ID.pid
 wait $!; echo $? >'{folder}'/$PROCESS_ID.code"""
@@ -35,12 +35,6 @@ wait $!; echo $? >'{folder}'/$PROCESS_ID.code"""
 START_SECONDS = 4.0
 WORK_SECONDS = 3.0
 ERROR_CODE = 7  # of member.py: it has seen an error
-
-
-def free_port() -> int:
-  with socket.socket() as probe:
-    probe.bind(("127.0.0.1", 0))
-    return probe.getsockname()[1]
 
 
 def things_left(folder: pathlib.Path, transport: str) -> set[str]:
