@@ -12,7 +12,11 @@
 // processes in which it was opened stands beside it: in a child it tells of the parent.
 static atomic_int g_file = -1;
 static atomic_uint g_generation;
-static atomic_llong g_wait, g_asked;  // the last answer, and when it came
+static atomic_llong g_wait;  // the last answer
+
+// When this thread asked last. Each asks for itself: an answer that came to another thread while
+// the first one was waiting does not tell of that wait, however new it is.
+static _Thread_local int64_t t_asked;
 
 void mp_core_wait_start(void) {
   mp_process_watch_forks();
@@ -38,12 +42,12 @@ static int64_t core_wait_ask(int file) {
 int64_t mp_core_wait_ns(int64_t real) {
   const int file = atomic_load(&g_file);
   long long wait = atomic_load(&g_wait);
-  if (file < 0 || real - atomic_load(&g_asked) < MP_CORE_WAIT_STALE_NS ||
+  if (file < 0 || real - t_asked < MP_CORE_WAIT_STALE_NS ||
       atomic_load(&g_generation) != mp_process_generation()) {
     return wait;
   }
   const int64_t answer = core_wait_ask(file);
-  atomic_store(&g_asked, real);
+  t_asked = real;
   while (wait < answer && !atomic_compare_exchange_weak(&g_wait, &wait, answer)) {
   }
   return wait < answer ? answer : wait;

@@ -9,9 +9,9 @@
 // a forked child it has to be called again, for the child's first thread.
 void mp_core_wait_start(void);
 // Nanoseconds so far, at the moment `real` of CLOCK_MONOTONIC. The kernel is asked again when its
-// last answer is older than MP_CORE_WAIT_STALE_NS, so this is how much may be missing, but for the
-// wait that the first thread is in just now. 0 where the kernel does not say. Never becomes less.
-// Thread-safe, takes no lock.
+// last answer to this thread is older than MP_CORE_WAIT_STALE_NS, so this is how much may be
+// missing on the first thread, and to others also the wait that it is in just now. 0 where the
+// kernel does not say. Never becomes less. Thread-safe, takes no lock.
 int64_t mp_core_wait_ns(int64_t real);
 enum { MP_CORE_WAIT_STALE_NS = 50000 };
 

@@ -31,12 +31,23 @@ static int64_t host_clock_real(void) {
 
 // What moments are told by in here: real time but for what the script has waited for a core, which
 // it would not do on a host of its own. It goes back a little where such a wait shows only now.
-static int64_t host_clock_own(int64_t real) {
-  return real - mp_core_wait_ns(real);
+// A thread that loses its core in here, between the two questions, asks both again: the second
+// answer has a wait in it that the first one has not.
+static int64_t host_clock_own(int64_t *real) {
+  enum { MOST = 4 };  // where the kernel takes long to answer, each time
+  int64_t own = 0, then = host_clock_real();
+  for (int i = 0; i < MOST; i++) {
+    *real = then;
+    own = *real - mp_core_wait_ns(*real);
+    then = host_clock_real();
+    if (then - *real < MP_CORE_WAIT_STALE_NS) break;
+  }
+  return own;
 }
 
 static int64_t host_clock_now(void) {
-  return host_clock_own(host_clock_real());
+  int64_t real;
+  return host_clock_own(&real);
 }
 
 static int64_t host_clock_at(int64_t own) {
@@ -63,11 +74,12 @@ void mp_host_clock_use(void) {
   mp_lock(&g_lock);
   if (atomic_load(&g_uses) == 0) {
     mp_core_wait_start();
-    const int64_t real = host_clock_real();
+    int64_t real;
+    const int64_t own = host_clock_own(&real);
     g_generation = mp_process_generation();
     atomic_store(&g_shown, 0);
     g_paused = 0;
-    host_clock_set(real, host_clock_own(real), 0);
+    host_clock_set(real, own, 0);
   }
   atomic_fetch_add(&g_uses, 1);
   mp_unlock(&g_lock);
@@ -89,8 +101,9 @@ static int64_t host_clock_read(void) {
 
 // A thread that reads the clock while it stands waits for a moment, perhaps for one that has to
 // come before the clock goes on: so it goes on for that thread's sake.
-static int64_t host_clock_creep(int64_t real) {
-  const int64_t gone = real - t_read, own = host_clock_own(real);
+static int64_t host_clock_creep(void) {
+  int64_t real;
+  const int64_t own = host_clock_own(&real), gone = real - t_read;
   mp_lock(&g_lock);
   if (atomic_load(&g_stops) != 0) {
     const int64_t most = MP_HOST_CLOCK_CREEP_NS;
@@ -115,16 +128,14 @@ static int64_t host_clock_not_before(int64_t now) {
 }
 
 int64_t mp_host_clock_show(void) {
-  const int64_t real = host_clock_real();
-  if (!mp_host_clock_is_used()) return real;
+  if (!mp_host_clock_is_used()) return host_clock_real();
   // In a forked child nobody is left who would set it going.
   if (mp_process_generation() != g_generation) {
-    return host_clock_not_before(atomic_load(&g_value) + host_clock_own(real) -
-                                 atomic_load(&g_since));
+    return host_clock_not_before(atomic_load(&g_value) + host_clock_now() - atomic_load(&g_since));
   }
   const bool stands = t_read != 0 && atomic_load(&g_stops) != 0;
-  const int64_t now = stands ? host_clock_creep(real) : host_clock_read();
-  t_read = real;
+  const int64_t now = stands ? host_clock_creep() : host_clock_read();
+  t_read = host_clock_real();
   return host_clock_not_before(now);
 }
 

@@ -1,8 +1,10 @@
 // Units of sim/base/os/host_clock: when it goes on, stands and is set forward.
 #include "sim/base/os/host_clock.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -176,6 +178,38 @@ static void waiting_for_a_core_is_no_time(void **state) {
   assert_true(gone >= computed - 0.005 && gone < computed + 0.03);
 }
 
+static void *ask_all_the_time(void *stop) {
+  while (!atomic_load((atomic_bool *)stop)) (void)mp_host_clock_seconds();
+  return NULL;
+}
+
+// What another thread was told just before does not know of the wait that ends now.
+static void other_threads_that_ask_hide_no_wait(void **state) {
+  (void)state;
+  atomic_bool stop = false;
+  pthread_t other;
+  mp_host_clock_use();
+  assert_int_equal(pthread_create(&other, NULL, ask_all_the_time, &stop), 0);
+  cpu_set_t before;
+  const pid_t child = share_the_core(&before);
+  double least = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const int64_t begin = mp_host_clock_show();
+    const double used = used_seconds();
+    pass(0.0005);
+    const double computed = used_seconds() - used;
+    const double more = 1e-9 * (double)(mp_host_clock_show() - begin) - computed;
+    if (more < least) least = more;
+  }
+  atomic_store(&stop, true);
+  pthread_join(other, NULL);
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+  sched_setaffinity(0, sizeof(before), &before);
+  mp_host_clock_unuse();
+  assert_true(least > -0.0002);
+}
+
 // Sleeping is: nobody has to wait for a core to do it.
 static void sleeping_is_time(void **state) {
   (void)state;
@@ -195,6 +229,7 @@ int main(void) {
       cmocka_unit_test(it_goes_on_at_once_after_the_last_call),
       cmocka_unit_test(in_a_forked_child_it_goes_on),
       cmocka_unit_test(waiting_for_a_core_is_no_time),
+      cmocka_unit_test(other_threads_that_ask_hide_no_wait),
       cmocka_unit_test(sleeping_is_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
