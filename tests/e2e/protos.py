@@ -1,5 +1,7 @@
 """Messages in protocol buffers' form, of fields that are numbers or bytes."""
 
+import struct
+
 
 def varint(value):
   data = b""
@@ -38,8 +40,11 @@ def fields_of(message):
   at = 0
   while at < len(message):
     key, at = read_varint(message, at)
-    assert key & 7 in (0, 2)
-    value, at = read_varint(message, at)
+    assert key & 7 in (0, 1, 2)
+    if key & 7 == 1:
+      (value,), at = struct.unpack("<d", message[at:at + 8]), at + 8
+    else:
+      value, at = read_varint(message, at)
     if key & 7 == 2:
       value, at = message[at:at + value], at + value
     yield key >> 3, value

@@ -209,6 +209,10 @@ void mp_report_release(mp_report_t *report) {
   mp_free(report);
 }
 
+const mp_model_t *mp_report_model(const mp_report_t *report) {
+  return report->model;
+}
+
 uint32_t mp_report_num_devices(const mp_report_t *report) {
   return report->gone.num_devices;
 }

@@ -25,6 +25,8 @@ MP_NODISCARD mp_status_t mp_report_print_json(mp_report_t *report, mp_strbuf_t *
 // The latest virtual moment that the host or a device has come to.
 mp_moment_t mp_report_now(mp_report_t *report);
 
+// The model that it reports of.
+const mp_model_t *mp_report_model(const mp_report_t *report);
 // How many devices the pod has.
 uint32_t mp_report_num_devices(const mp_report_t *report);
 // One more observer (borrowed until it is taken away), besides those that the options ask for. It

@@ -27,9 +27,9 @@ PROGRAM = """
     """
 
 
-def run(code="", time="model", devices=None, **variables):
+def run(code="", time="model", devices=None, topology="v5e:2x2", **variables):
   return scenario.run(textwrap.dedent(PROGRAM) + textwrap.dedent(code), devices=devices, MINIPOD_TIME=time,
-                      MINIPOD_TOPOLOGY="v5e:2x2", **variables)
+                      MINIPOD_TOPOLOGY=topology, **variables)
 
 
 def rows_of(table, kind):
@@ -264,37 +264,83 @@ PROFILE = """
 
 
 def test_profiles_have_virtual_times(tmp_path):
+  """Those of a described TPU as its own profiler has them."""
   out = run(PROFILE.format(folder=tmp_path) + f"""
     import glob
     path, = glob.glob("{tmp_path}/**/*.xplane.pb", recursive=True)
     for plane in jax.profiler.ProfileData.from_file(path).planes:
-      if "MINIPOD" in plane.name:
+      if "TPU" in plane.name:
         lines = {{line.name: [e.name for e in line.events] for line in plane.lines}}
-        print(plane.name[-1], len(lines["XLA Modules"]), " ".join(lines["XLA Ops"]))
+        print(plane.name, len(lines["XLA Modules"]), *lines["Steps"], *lines["XLA Ops"])
     """)
   rows = [line.split() for line in out.splitlines()]
-  assert [row[:2] for row in rows] == [[str(i), "3"] for i in range(4)]
+  assert [row[:5] for row in rows] == [[f"/device:TPU:{i}", "3", "0", "1", "2"] for i in range(4)]
   for row in rows:
     assert sum(name.startswith("all_reduce") for name in row) == 3
     assert sum(name.startswith("dot_general") for name in row) == 3
+
+
+def test_profiles_say_what_the_chip_and_its_kernels_are(tmp_path):
+  run(PROFILE.format(folder=tmp_path))
+  (path,) = glob.glob(f"{tmp_path}/**/*.xplane.pb", recursive=True)
+  with open(path, "rb") as file:
+    planes = [list(fields_of(plane)) for number, plane in fields_of(file.read()) if number == 1]
+  (plane,) = [plane for plane in planes if (2, b"/device:TPU:0") in plane]
+  names = {}
+  for number, entry in plane:
+    if number == 5:
+      name = dict(fields_of(dict(fields_of(entry))[2]))
+      names[name[1]] = name[2].decode()
+
+  def stats_of(fields, number):
+    stats = (list(fields_of(value)) for field, value in fields if field == number)
+    return {names[dict(stat)[1]]: stat[-1][1] for stat in stats}
+
+  chip = stats_of(plane, 6)
+  assert chip["device_type_string"] == b"TPU v5 lite"
+  assert chip["peak_teraflops_per_second"] == 197
+  assert round(chip["peak_hbm_bw_gigabytes_per_second"]) in (819, 820)
+  events = [list(fields_of(dict(fields_of(entry))[2])) for number, entry in plane if number == 4]
+  (program,) = [dict(event)[2].decode() for event in events if dict(event)[2].endswith(b")")]
+  (product,) = [stats_of(event, 5) for event in events if dict(event)[2].startswith(b"dot_general")]
+  assert f"({product['program_id']})" in program and product["hlo_category"] == b"matmul"
+  assert 2 * 256**3 <= product["flops"] < 2.1 * 256**3 and product["bytes_accessed"] >= 2 * 4 * 256**2
+  assert dict(fields_of(dict(fields_of(product["memory_access_breakdown"]))[1])) == {
+      1: 1, 2: 1, 3: product["bytes_accessed"]}
+  (psum,) = [stats_of(event, 5) for event in events if dict(event)[2].startswith(b"all_reduce")]
+  assert psum["hlo_category"] == b"all-reduce"
+
+
+def test_a_profile_of_a_pod_without_figures_has_names_of_its_own(tmp_path):
+  out = run(PROFILE.format(folder=tmp_path) + f"""
+    import glob
+    path, = glob.glob("{tmp_path}/**/*.xplane.pb", recursive=True)
+    print(*[p.name for p in jax.profiler.ProfileData.from_file(path).planes if "MINIPOD" in p.name])
+    """, topology="ring:4")
+  assert out.split() == [f"/device:CUSTOM:MINIPOD:{i}" for i in range(4)]
+
+
+def xprof_page(path, tool):
+  """In a process of its own: XProf brings libraries that JAX has too."""
+  code = ("import sys; from xprof.convert import raw_to_tool_data as r; "
+          "out = r.xspace_to_tool_data([sys.argv[1]], sys.argv[2], {'tqx': 'out:json;'})[0]; "
+          "sys.stdout.write(out if isinstance(out, str) else out.decode())")
+  done = subprocess.run([sys.executable, "-c", code, path, tool], capture_output=True, text=True,
+                        check=True, timeout=100)
+  return json.loads(done.stdout)
 
 
 def test_xprof_shows_the_pod(tmp_path):
   pytest.importorskip("xprof")
   run(PROFILE.format(folder=tmp_path))
   (path,) = glob.glob(f"{tmp_path}/**/*.xplane.pb", recursive=True)
-  # In a process of its own: XProf brings libraries that JAX has too.
-  code = ("import sys; from xprof.convert import raw_to_tool_data as r; "
-          "sys.stdout.write(r.xspace_to_tool_data([sys.argv[1]], 'trace_viewer', {})[0])")
-  done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True,
-                        check=True, timeout=100)
-  events = json.loads(done.stdout)["traceEvents"]
+  events = xprof_page(path, "trace_viewer")["traceEvents"]
   devices = {e["args"]["name"]: e["pid"] for e in events if e.get("name") == "process_name"}
   for device in range(4):
     names = [e["name"] for e in events if e.get("ph") == "X" and
-             e["pid"] == devices[f"/device:CUSTOM:MINIPOD:{device}"]]
+             e["pid"] == devices[f"/device:TPU:{device}"]]
     assert sum(name.startswith("all_reduce") for name in names) == 3
-    assert f"/device:CUSTOM:minipod:{device}" in devices  # real times, beside
+  assert not any("minipod" in name for name in devices)  # XProf leaves other devices out beside a TPU
 
 
 # ---- Chakra ----

@@ -1,9 +1,13 @@
 // What a profiler gets of the pod: an XPlane for each device, with virtual times.
 //
-// A plane "/device:CUSTOM:MINIPOD:<id>" (XProf shows no devices of other names) has a line of
-// programs ("XLA Modules") and one of what they did
-// ("XLA Ops": kernels, waiting, collectives). Virtual time stands still where the profile begins at
-// the real time of that moment.
+// The plane of a described TPU is "/device:TPU:<id>", with what XProf's pages want of a TPU's own
+// profiler: the chip's peaks, a step for each launch, and of each kernel its program, category,
+// operations and bytes. Another device's is "/device:CUSTOM:MINIPOD:<id>" (XProf shows no devices
+// of other names), of which there is a time line alone.
+//
+// The lines: launches ("Steps"), their programs ("XLA Modules"), what they did ("XLA Ops": kernels,
+// waiting, collectives), and collectives beside that ("Async XLA Ops"). Virtual time stands still
+// where the profile begins at the real time of that moment.
 #ifndef MINIPOD_SIM_MODEL_REPORT_PROFILE_POD_PROFILE_H_
 #define MINIPOD_SIM_MODEL_REPORT_PROFILE_POD_PROFILE_H_
 

@@ -24,8 +24,8 @@ static void program_names_put_op(names_t *names, const mp_op_t *op) {
   mp_strbuf_printf(&name, "%s.%" PRIu32, mp_op_info(op->code)->name, number);
   if (has_source) mp_strbuf_printf(&source, "%.*s:%" PRIu32, MP_STR_ARG(file), line);
   const mp_xplane_stat_t stats[] = {
-      {MP_XPLANE_TF_OP, MP_XPLANE_TEXT, path, 0},
-      {MP_XPLANE_SOURCE, MP_XPLANE_TEXT, {mp_strbuf_text(&source), source.size}, 0}};
+      {.id = MP_XPLANE_TF_OP, .text = path},
+      {.id = MP_XPLANE_SOURCE, .text = {mp_strbuf_text(&source), source.size}}};
   mp_xplane_put_name(names->plane, mp_xplane_number(mp_hash_u64(names->hash, number)),
                      (mp_str_t){mp_strbuf_text(&name), name.size}, MP_STR(""), 2, stats);
   mp_strbuf_deinit(&name);

@@ -10,11 +10,19 @@ enum {
   PLANE_LINES = 3,
   PLANE_EVENT_METADATA = 4,
   PLANE_STAT_METADATA = 5,
+  PLANE_STATS = 6,
 };
 enum { LINE_ID = 1, LINE_NAME = 2, LINE_TIMESTAMP_NS = 3, LINE_EVENTS = 4 };
-enum { EVENT_METADATA_ID = 1, EVENT_OFFSET_PS = 2, EVENT_DURATION_PS = 3 };
+enum { EVENT_METADATA_ID = 1, EVENT_OFFSET_PS = 2, EVENT_DURATION_PS = 3, EVENT_STATS = 4 };
 enum { METADATA_ID = 1, METADATA_NAME = 2, METADATA_DISPLAY_NAME = 4, METADATA_STATS = 5 };
-enum { STAT_METADATA_ID = 1, STAT_UINT64 = 3, STAT_TEXT = 5 };
+enum {
+  STAT_METADATA_ID = 1,
+  STAT_DOUBLE = 2,
+  STAT_UINT64 = 3,
+  STAT_INT64 = 4,
+  STAT_TEXT = 5,
+  STAT_BYTES = 6,
+};
 enum { MAP_KEY = 1, MAP_VALUE = 2 };
 
 static const char *const k_stats[] = {"",
@@ -30,6 +38,7 @@ void mp_xplane_init(mp_xplane_t *plane, int64_t start) {
 void mp_xplane_deinit(mp_xplane_t *plane) {
   for (uint32_t i = 0; i < MP_XPLANE_LINES; ++i) mp_strbuf_deinit(&plane->lines[i].events);
   mp_strbuf_deinit(&plane->names);
+  mp_strbuf_deinit(&plane->stats);
   MP_HASH_MAP_FREE(&plane->known);
 }
 
@@ -38,16 +47,25 @@ bool mp_xplane_is_named(mp_xplane_t *plane, uint64_t number) {
   return MP_HASH_MAP_GET(&plane->known, number, entry) != NULL;
 }
 
-static void xplane_put_stat(mp_strbuf_t *metadata, const mp_xplane_stat_t *stat) {
+static void xplane_put_stat(mp_strbuf_t *owner, uint32_t field, const mp_xplane_stat_t *stat) {
   mp_strbuf_t message;
   mp_strbuf_init(&message);
   mp_proto_put_varint(&message, STAT_METADATA_ID, stat->id);
-  if (stat->kind == MP_XPLANE_NUMBER) {
-    mp_proto_put_varint(&message, STAT_UINT64, stat->number);
-  } else {
-    mp_proto_put_bytes(&message, STAT_TEXT, stat->text);
+  switch (stat->kind) {
+    case MP_XPLANE_TEXT:
+      mp_proto_put_bytes(&message, STAT_TEXT, stat->text);
+      break;
+    case MP_XPLANE_BYTES:
+      mp_proto_put_bytes(&message, STAT_BYTES, stat->text);
+      break;
+    case MP_XPLANE_NUMBER:
+      mp_proto_put_varint(&message, STAT_UINT64, stat->number);
+      break;
+    case MP_XPLANE_RATE:
+      mp_proto_put_double(&message, STAT_DOUBLE, stat->rate);
+      break;
   }
-  mp_proto_put_message(metadata, METADATA_STATS, &message);
+  mp_proto_put_message(owner, field, &message);
   mp_strbuf_deinit(&message);
 }
 
@@ -74,18 +92,33 @@ void mp_xplane_put_name(mp_xplane_t *plane, uint64_t number, mp_str_t name, mp_s
   mp_proto_put_varint(&metadata, METADATA_ID, number);
   mp_proto_put_bytes(&metadata, METADATA_NAME, name);
   if (short_name.size != 0) mp_proto_put_bytes(&metadata, METADATA_DISPLAY_NAME, short_name);
-  for (uint32_t i = 0; i < num_stats; ++i) xplane_put_stat(&metadata, &stats[i]);
+  for (uint32_t i = 0; i < num_stats; ++i) xplane_put_stat(&metadata, METADATA_STATS, &stats[i]);
   xplane_put_entry(&plane->names, PLANE_EVENT_METADATA, number, &metadata);
   mp_strbuf_deinit(&metadata);
 }
 
+void mp_xplane_put_stat(mp_xplane_t *plane, const mp_xplane_stat_t *stat) {
+  xplane_put_stat(&plane->stats, PLANE_STATS, stat);
+}
+
+// XProf reads an event's group as a number with a sign.
+static void xplane_put_group(mp_strbuf_t *event, uint64_t group) {
+  mp_strbuf_t message;
+  mp_strbuf_init(&message);
+  mp_proto_put_varint(&message, STAT_METADATA_ID, MP_XPLANE_GROUP_ID);
+  mp_proto_put_varint(&message, STAT_INT64, group);
+  mp_proto_put_message(event, EVENT_STATS, &message);
+  mp_strbuf_deinit(&message);
+}
+
 void mp_xplane_put_event(mp_xplane_t *plane, uint32_t line, const char *line_name, uint64_t number,
-                         uint64_t begin, uint64_t duration) {
+                         uint64_t begin, uint64_t duration, uint64_t group) {
   mp_strbuf_t event;
   mp_strbuf_init(&event);
   mp_proto_put_varint(&event, EVENT_METADATA_ID, number);
   mp_proto_put_varint(&event, EVENT_OFFSET_PS, begin);
   mp_proto_put_varint(&event, EVENT_DURATION_PS, duration);
+  if (group != MP_XPLANE_NO_GROUP) xplane_put_group(&event, group);
   mp_proto_put_message(&plane->lines[line].events, LINE_EVENTS, &event);
   mp_strbuf_deinit(&event);
   plane->lines[line].name = line_name;
@@ -127,7 +160,8 @@ void mp_xplane_print(const mp_xplane_t *plane, uint64_t id, const char *name, mp
     xplane_put_entry(&message, PLANE_STAT_METADATA, i, &metadata);
     mp_strbuf_deinit(&metadata);
   }
-  message.failed |= plane->names.failed || plane->has_failed;
+  mp_strbuf_append(&message, mp_strbuf_text(&plane->stats), plane->stats.size);
+  message.failed |= plane->names.failed || plane->stats.failed || plane->has_failed;
   mp_proto_put_message(space, SPACE_PLANES, &message);
   mp_strbuf_deinit(&message);
 }

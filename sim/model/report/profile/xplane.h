@@ -12,14 +12,22 @@
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/str.h"
 
-// What may be said of a name: enumerator, XProf's word.
-#define MP_XPLANE_STATS(X)            \
-  X(TF_OP, "tf_op")                   \
-  X(SOURCE, "source")                 \
-  X(HLO_CATEGORY, "hlo_category")     \
-  X(FLOPS, "flops")                   \
-  X(BYTES_ACCESSED, "bytes_accessed") \
-  X(ALGORITHM, "algorithm")
+// What may be said of a name, an event (GROUP_ID) or a plane (the last three): enumerator, XProf's
+// word.
+#define MP_XPLANE_STATS(X)                      \
+  X(TF_OP, "tf_op")                             \
+  X(SOURCE, "source")                           \
+  X(HLO_CATEGORY, "hlo_category")               \
+  X(FLOPS, "flops")                             \
+  X(BYTES_ACCESSED, "bytes_accessed")           \
+  X(MEMORY_ACCESSES, "memory_access_breakdown") \
+  X(PROGRAM_ID, "program_id")                   \
+  X(SYMBOL_ID, "symbol_id")                     \
+  X(ALGORITHM, "algorithm")                     \
+  X(GROUP_ID, "group_id")                       \
+  X(DEVICE_TYPE, "device_type_string")          \
+  X(PEAK_TFLOPS, "peak_teraflops_per_second")   \
+  X(PEAK_HBM, "peak_hbm_bw_gigabytes_per_second")
 
 typedef enum {
   MP_XPLANE_NO_STAT,
@@ -29,14 +37,24 @@ typedef enum {
       MP_XPLANE_STAT_END
 } mp_xplane_stat_id_t;
 
-typedef enum { MP_XPLANE_TEXT, MP_XPLANE_NUMBER } mp_xplane_stat_kind_t;
+// Which of a stat's values counts. BYTES: of a message, in `text`.
+typedef enum {
+  MP_XPLANE_TEXT,
+  MP_XPLANE_BYTES,
+  MP_XPLANE_NUMBER,
+  MP_XPLANE_RATE
+} mp_xplane_stat_kind_t;
 
 typedef struct {
   mp_xplane_stat_id_t id;
   mp_xplane_stat_kind_t kind;
   mp_str_t text;
   uint64_t number;
+  double rate;
 } mp_xplane_stat_t;
+
+// The group of an event that belongs to none.
+#define MP_XPLANE_NO_GROUP UINT64_MAX
 
 enum { MP_XPLANE_LINES = 4 };
 
@@ -51,6 +69,7 @@ typedef struct {
     mp_strbuf_t events;  // of the line, as they stand in its message
   } lines[MP_XPLANE_LINES];
   mp_strbuf_t names;
+  mp_strbuf_t stats;                     // of the plane itself
   MP_HASH_MAP(mp_xplane_known_t) known;  // the numbers that have names
   bool is_used, has_failed;
 } mp_xplane_t;
@@ -67,9 +86,12 @@ bool mp_xplane_is_named(mp_xplane_t *plane, uint64_t number);
 // Names a number; what has a name already keeps it. `short_name` may be empty.
 void mp_xplane_put_name(mp_xplane_t *plane, uint64_t number, mp_str_t name, mp_str_t short_name,
                         uint32_t num_stats, const mp_xplane_stat_t *stats);
-// An event on a line, whose name is borrowed; picoseconds from the plane's start.
+// Says something of the plane itself; no event has to follow.
+void mp_xplane_put_stat(mp_xplane_t *plane, const mp_xplane_stat_t *stat);
+// An event on a line, whose name is borrowed; picoseconds from the plane's start. XProf takes the
+// events of a `group` for one step.
 void mp_xplane_put_event(mp_xplane_t *plane, uint32_t line, const char *line_name, uint64_t number,
-                         uint64_t begin, uint64_t duration);
+                         uint64_t begin, uint64_t duration, uint64_t group);
 // The bytes that it holds.
 size_t mp_xplane_bytes(const mp_xplane_t *plane);
 // Appends the plane to an XSpace message.
