@@ -320,27 +320,43 @@ def test_a_profile_of_a_pod_without_figures_has_names_of_its_own(tmp_path):
   assert out.split() == [f"/device:CUSTOM:MINIPOD:{i}" for i in range(4)]
 
 
-def xprof_page(path, tool):
-  """In a process of its own: XProf brings libraries that JAX has too."""
-  code = ("import sys; from xprof.convert import raw_to_tool_data as r; "
-          "out = r.xspace_to_tool_data([sys.argv[1]], sys.argv[2], {'tqx': 'out:json;'})[0]; "
-          "sys.stdout.write(out if isinstance(out, str) else out.decode())")
-  done = subprocess.run([sys.executable, "-c", code, path, tool], capture_output=True, text=True,
-                        check=True, timeout=100)
-  return json.loads(done.stdout)
+XPROF = """
+import json, os, sys
+from xprof.convert import raw_to_tool_data as xprof
+path = sys.argv[1]
+xprof.xspace_to_tool_names([path])
+module, = [name.removesuffix(".hlo_proto.pb") for name in os.listdir(os.path.dirname(path))
+           if name.endswith(").hlo_proto.pb")]
+pages = {"module": module}
+for tool in sys.argv[2:]:
+  data = xprof.xspace_to_tool_data([path], tool, {"tqx": "out:json;", "module_name": module})[0]
+  pages[tool] = json.loads(data)
+json.dump(pages, sys.stdout)
+"""
 
 
 def test_xprof_shows_the_pod(tmp_path):
   pytest.importorskip("xprof")
   run(PROFILE.format(folder=tmp_path))
   (path,) = glob.glob(f"{tmp_path}/**/*.xplane.pb", recursive=True)
-  events = xprof_page(path, "trace_viewer")["traceEvents"]
+  # In a process of its own: XProf brings libraries that JAX has too.
+  done = subprocess.run([sys.executable, "-c", XPROF, path, "trace_viewer", "overview_page", "op_profile",
+                         "memory_viewer"], capture_output=True, text=True, timeout=200)
+  assert done.returncode == 0, done.stderr
+  pages = json.loads(done.stdout)
+  events = pages["trace_viewer"]["traceEvents"]
   devices = {e["args"]["name"]: e["pid"] for e in events if e.get("name") == "process_name"}
   for device in range(4):
     names = [e["name"] for e in events if e.get("ph") == "X" and
              e["pid"] == devices[f"/device:TPU:{device}"]]
     assert sum(name.startswith("all_reduce") for name in names) == 3
   assert not any("minipod" in name for name in devices)  # XProf leaves other devices out beside a TPU
+  assert float(pages["overview_page"][0]["p"]["tc_active_ms_average"]) > 0
+  (program,) = [p for p in pages["op_profile"]["byProgram"]["children"] if p["name"] != "IDLE"]
+  assert program["name"] == pages["module"] and 0 < program["metrics"]["flops"] < 1
+  memory = pages["memory_viewer"]
+  assert memory["entryComputationParametersMib"] == 0.25
+  assert memory["peakHeapMib"] >= memory["totalBufferAllocationMib"] * 0.99
 
 
 # ---- Chakra ----

@@ -9,6 +9,7 @@
 #include "sim/base/hash.h"
 #include "sim/base/log.h"
 #include "sim/base/proto.h"
+#include "sim/model/report/profile/memory_plan.h"
 #include "sim/model/report/profile/xplane.h"
 #include "sim/model/report/report_links.h"
 #include "sim/model/report/watching.h"
@@ -24,9 +25,11 @@ struct mp_pod_profile_s {
   mp_report_t *report;  // NULL: stopped
   uint32_t num_devices;
   mp_xplane_t *planes;   // [num_devices]
+  mp_xplane_t programs;  // names alone: programs, with their memory
   mp_moment_t *written;  // [num_devices] up to when the line of ops is full
   uint64_t *launches;    // [num_devices] that are over
   bool is_tpu;
+  const mp_chip_figures_t *figures;   // the model's
   mp_moment_t begin;                  // virtual
   size_t bytes;                       // of all planes
   const mp_model_program_t *program;  // that events are about
@@ -143,6 +146,22 @@ static void pod_profile_put(mp_pod_profile_t *profile, uint32_t device, uint32_t
 
 // ---- Observing ----
 
+// What XProf's memory viewer shows: once for a program, under the number of its ops.
+static void pod_profile_put_memory(mp_pod_profile_t *profile, const mp_model_program_t *program,
+                                   uint64_t hash, mp_str_t name) {
+  const uint64_t id = pod_profile_program_id(hash);
+  if (!profile->is_tpu || mp_xplane_is_named(&profile->programs, id)) return;
+  mp_strbuf_t proto;
+  mp_strbuf_init(&proto);
+  mp_memory_plan_print(mp_model_program_twin(program), profile->figures,
+                       mp_model_program_name(program), &proto);
+  const mp_xplane_stat_t stat = {.id = MP_XPLANE_HLO_PROTO,
+                                 .kind = MP_XPLANE_BYTES,
+                                 .text = {mp_strbuf_text(&proto), proto.size}};
+  if (!proto.failed) mp_xplane_put_name(&profile->programs, id, name, MP_STR(""), 1, &stat);
+  mp_strbuf_deinit(&proto);
+}
+
 // A launch is a step of its own to XProf. It is told of after what was done in it.
 static void pod_profile_on_launch(void *context, const mp_model_program_t *program, uint32_t device,
                                   mp_moment_t begin, mp_moment_t end) {
@@ -156,6 +175,7 @@ static void pod_profile_on_launch(void *context, const mp_model_program_t *progr
   mp_strbuf_init(&text);
   mp_strbuf_printf(&text, "%.*s(%" PRIu64 ")", MP_STR_ARG(name), pod_profile_program_id(hash));
   mp_xplane_put_name(plane, number, (mp_str_t){mp_strbuf_text(&text), text.size}, name, 0, NULL);
+  pod_profile_put_memory(profile, program, hash, (mp_str_t){mp_strbuf_text(&text), text.size});
   mp_strbuf_deinit(&text);
   pod_profile_put(profile, device, LINE_MODULES, number, begin, end);
   char count[24];
@@ -266,6 +286,8 @@ mp_status_t mp_pod_profile_start(mp_report_t *report, int64_t now, mp_pod_profil
   const mp_model_t *model = mp_report_model(report);
   const mp_pod_info_t *info = mp_pod_info(mp_model_pod(model));
   profile->is_tpu = strncmp(info->kind, "TPU", 3) == 0;
+  profile->figures = &mp_model_chip(model)->figures;
+  mp_xplane_init(&profile->programs, now);
   for (uint32_t i = 0; i < profile->num_devices && has_memory; ++i) {
     mp_xplane_init(&profile->planes[i], now);
     pod_profile_describe(&profile->planes[i], info, mp_model_chip(model));
@@ -303,6 +325,10 @@ void mp_pod_profile_print(const mp_pod_profile_t *profile, mp_strbuf_t *space) {
     // XProf takes planes of one number for one; the devices' real times have 0, 1, ...
     mp_xplane_print(&profile->planes[i], profile->num_devices + i, name, space);
   }
+  if (profile->programs.is_used) {
+    mp_xplane_print(&profile->programs, 2 * (uint64_t)profile->num_devices, "/host:metadata",
+                    space);
+  }
 }
 
 void mp_pod_profile_release(mp_pod_profile_t *profile) {
@@ -310,6 +336,7 @@ void mp_pod_profile_release(mp_pod_profile_t *profile) {
   for (uint32_t i = 0; i < profile->num_devices && profile->planes != NULL; ++i) {
     mp_xplane_deinit(&profile->planes[i]);
   }
+  mp_xplane_deinit(&profile->programs);
   mp_free(profile->planes);
   mp_free(profile->written);
   mp_free(profile->launches);

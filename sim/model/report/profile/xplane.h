@@ -14,20 +14,21 @@
 
 // What may be said of a name, an event (GROUP_ID) or a plane (the last three): enumerator, XProf's
 // word.
-#define MP_XPLANE_STATS(X)                      \
-  X(TF_OP, "tf_op")                             \
-  X(SOURCE, "source")                           \
-  X(HLO_CATEGORY, "hlo_category")               \
-  X(FLOPS, "flops")                             \
-  X(BYTES_ACCESSED, "bytes_accessed")           \
-  X(MEMORY_ACCESSES, "memory_access_breakdown") \
-  X(PROGRAM_ID, "program_id")                   \
-  X(SYMBOL_ID, "symbol_id")                     \
-  X(ALGORITHM, "algorithm")                     \
-  X(GROUP_ID, "group_id")                       \
-  X(DEVICE_TYPE, "device_type_string")          \
-  X(PEAK_TFLOPS, "peak_teraflops_per_second")   \
-  X(PEAK_HBM, "peak_hbm_bw_gigabytes_per_second")
+#define MP_XPLANE_STATS(X)                        \
+  X(TF_OP, "tf_op")                               \
+  X(SOURCE, "source")                             \
+  X(HLO_CATEGORY, "hlo_category")                 \
+  X(FLOPS, "flops")                               \
+  X(BYTES_ACCESSED, "bytes_accessed")             \
+  X(MEMORY_ACCESSES, "memory_access_breakdown")   \
+  X(PROGRAM_ID, "program_id")                     \
+  X(SYMBOL_ID, "symbol_id")                       \
+  X(ALGORITHM, "algorithm")                       \
+  X(GROUP_ID, "group_id")                         \
+  X(DEVICE_TYPE, "device_type_string")            \
+  X(PEAK_TFLOPS, "peak_teraflops_per_second")     \
+  X(PEAK_HBM, "peak_hbm_bw_gigabytes_per_second") \
+  X(HLO_PROTO, "Hlo Proto")
 
 typedef enum {
   MP_XPLANE_NO_STAT,
