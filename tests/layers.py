@@ -114,7 +114,7 @@ KNOWS = {
     "sim/model/clock": [*IR, "sim/plan", "topology", "collectives", "sim/work", "sim/chip", "sim/chip/cost", "sim/model/network", "sim/model/faults"],
     "sim/model/report": [*IR, "sim/plan", "topology", "collectives", "sim/work", "sim/chip", "sim/chip/schedule", "sim/chip/cost", "sim/model/network", "sim/model/clock"],
     "sim/model/picture": [*BASE, "topology", "collectives", "sim/model/network"],
-    "sim/model/report/profile": [*IR, "sim/plan", "topology", "collectives", "sim/work", "sim/chip", "sim/chip/cost", "sim/model/network", "sim/model/clock", "sim/model/report"],
+    "sim/model/report/profile": [*IR, "sim/plan", "topology", "collectives", "sim/work", "sim/chip", "sim/chip/cost", "sim/chip/memory", "sim/model/network", "sim/model/clock", "sim/model/report"],
     "sim/runtime/memory": [*BASE, "topology"],
     "sim/runtime/devices": [*BASE, "topology", "sim/model/clock", "sim/model/network", "sim/model/faults", "sim/runtime/memory", "collectives/transport"],
     "sim/runtime/workers": [*BASE, "topology", "sim/runtime/devices"],

@@ -61,22 +61,22 @@ typedef struct {
   mp_strbuf_t computation, program_shape, assignment;
   mp_strbuf_t temporaries, trace;  // what is assigned to their allocation, and their events
   int64_t count;
-} plan_t;
+} memory_plan_t;
 
 // ---- shapes ----
 
 // So many bytes, where there is no value that they are of.
-static void plan_print_bytes(uint64_t bytes, mp_strbuf_t *out) {
+static void memory_plan_print_bytes(uint64_t bytes, mp_strbuf_t *out) {
   const int64_t dims[] = {(int64_t)bytes};
   mp_proto_put_varint(out, SHAPE_TYPE, (uint64_t)mp_dtype_number(MP_DTYPE_U8, MP_NUMBERS_XLA));
   mp_proto_put_packed(out, SHAPE_DIMS, dims, 1);
 }
 
-static void plan_print_shape(const mp_type_t *type, uint64_t bytes, mp_strbuf_t *out) {
+static void memory_plan_print_shape(const mp_type_t *type, uint64_t bytes, mp_strbuf_t *out) {
   const bool is_token = type != NULL && type->kind == MP_TYPE_TOKEN;
   if (is_token || type == NULL || !mp_type_is_static(type)) {
     if (is_token) mp_proto_put_varint(out, SHAPE_TYPE, TYPE_TOKEN);
-    if (!is_token) plan_print_bytes(bytes, out);
+    if (!is_token) memory_plan_print_bytes(bytes, out);
     return;
   }
   const int number = mp_dtype_number(type->dtype, MP_NUMBERS_XLA);
@@ -101,9 +101,9 @@ typedef struct {
   uint64_t bytes;
   int64_t parameter;
   const mp_loc_t *loc;  // NULL: unknown
-} plan_buffer_t;
+} memory_plan_buffer_t;
 
-static void plan_print_metadata(const mp_loc_t *loc, mp_strbuf_t *out) {
+static void memory_plan_print_metadata(const mp_loc_t *loc, mp_strbuf_t *out) {
   mp_str_t file;
   uint32_t line;
   mp_strbuf_t metadata;
@@ -118,19 +118,19 @@ static void plan_print_metadata(const mp_loc_t *loc, mp_strbuf_t *out) {
 }
 
 // Adds the instruction that stands for a buffer, and the buffer; its number comes back.
-static int64_t plan_add(plan_t *plan, const plan_buffer_t *buffer) {
+static int64_t memory_plan_add(memory_plan_t *plan, const memory_plan_buffer_t *buffer) {
   const int64_t id = plan->count++;
   mp_strbuf_t shape, instruction, location, logical;
   mp_strbuf_init(&shape);
   mp_strbuf_init(&instruction);
   mp_strbuf_init(&location);
   mp_strbuf_init(&logical);
-  plan_print_shape(buffer->type, buffer->bytes, &shape);
+  memory_plan_print_shape(buffer->type, buffer->bytes, &shape);
   mp_proto_put_bytes(&instruction, INSTRUCTION_NAME, buffer->name);
   mp_proto_put_bytes(&instruction, INSTRUCTION_OPCODE,
                      mp_str(buffer->parameter < 0 ? "custom-call" : "parameter"));
   mp_proto_put_message(&instruction, INSTRUCTION_SHAPE, &shape);
-  if (buffer->loc != NULL) plan_print_metadata(buffer->loc, &instruction);
+  if (buffer->loc != NULL) memory_plan_print_metadata(buffer->loc, &instruction);
   if (buffer->parameter < 0) {
     mp_proto_put_bytes(&instruction, INSTRUCTION_TARGET, mp_str("minipod"));
   } else {
@@ -153,7 +153,8 @@ static int64_t plan_add(plan_t *plan, const plan_buffer_t *buffer) {
   return id;
 }
 
-static void plan_put_assigned(int64_t id, uint64_t offset, uint64_t bytes, mp_strbuf_t *out) {
+static void memory_plan_put_assigned(int64_t id, uint64_t offset, uint64_t bytes,
+                                     mp_strbuf_t *out) {
   mp_strbuf_t assigned;
   mp_strbuf_init(&assigned);
   mp_proto_put_varint(&assigned, ASSIGNED_BUFFER, (uint64_t)id);
@@ -166,18 +167,19 @@ static void plan_put_assigned(int64_t id, uint64_t offset, uint64_t bytes, mp_st
 // ---- arguments and results ----
 
 // An argument, or a result that has a place of its own.
-static void plan_add_io(plan_t *plan, const mp_program_io_t *io, const char *what, uint32_t index,
-                        bool is_parameter, const mp_chip_figures_t *figures) {
+static void memory_plan_add_io(memory_plan_t *plan, const mp_program_io_t *io, const char *what,
+                               uint32_t index, bool is_parameter,
+                               const mp_chip_figures_t *figures) {
   mp_strbuf_t name, allocation;
   mp_strbuf_init(&name);
   mp_strbuf_init(&allocation);
   mp_strbuf_printf(&name, "%s.%" PRIu32, what, index);
   const uint64_t bytes = io->memory == MP_MEMORY_DEVICE ? mp_memory_bytes(figures, io->type) : 0;
-  const int64_t id =
-      plan_add(plan, &(plan_buffer_t){.name = {mp_strbuf_text(&name), name.size},
-                                      .type = io->type,
-                                      .bytes = bytes,
-                                      .parameter = is_parameter ? (int64_t)index : -1});
+  const int64_t id = memory_plan_add(
+      plan, &(memory_plan_buffer_t){.name = {mp_strbuf_text(&name), name.size},
+                                    .type = io->type,
+                                    .bytes = bytes,
+                                    .parameter = is_parameter ? (int64_t)index : -1});
   mp_proto_put_varint(&allocation, ALLOCATION_INDEX, (uint64_t)id);
   mp_proto_put_varint(&allocation, ALLOCATION_SIZE, bytes);
   if (is_parameter) {
@@ -185,20 +187,20 @@ static void plan_add_io(plan_t *plan, const mp_program_io_t *io, const char *wha
     mp_proto_put_varint(&allocation, ALLOCATION_PARAMETER, index);
   }
   if (!is_parameter || io->alias >= 0) mp_proto_put_varint(&allocation, ALLOCATION_LIVES_ON, 1);
-  plan_put_assigned(id, 0, bytes, &allocation);
+  memory_plan_put_assigned(id, 0, bytes, &allocation);
   mp_proto_put_message(&plan->assignment, ASSIGNMENT_ALLOCATIONS, &allocation);
   mp_strbuf_deinit(&name);
   mp_strbuf_deinit(&allocation);
 }
 
-static void plan_add_ios(plan_t *plan, const mp_program_t *program,
-                         const mp_chip_figures_t *figures) {
+static void memory_plan_add_ios(memory_plan_t *plan, const mp_program_t *program,
+                                const mp_chip_figures_t *figures) {
   for (uint32_t i = 0; i < program->num_params; ++i) {
-    plan_add_io(plan, &program->params[i], "argument", i, true, figures);
+    memory_plan_add_io(plan, &program->params[i], "argument", i, true, figures);
   }
   for (uint32_t i = 0; i < program->num_results; ++i) {
     if (program->results[i].alias >= 0) continue;  // it is where an argument was
-    plan_add_io(plan, &program->results[i], "result", i, false, figures);
+    memory_plan_add_io(plan, &program->results[i], "result", i, false, figures);
   }
 }
 
@@ -209,15 +211,15 @@ typedef struct {
   bool is_free;
   int64_t id;
   char name[64];
-} plan_event_t;
+} memory_plan_event_t;
 
-static int plan_compare(const void *a, const void *b) {
-  const plan_event_t *x = a, *y = b;
+static int memory_plan_compare(const void *a, const void *b) {
+  const memory_plan_event_t *x = a, *y = b;
   if (x->is_free != y->is_free) return x->is_free ? 1 : -1;  // all live at one moment
   return (x->position > y->position) - (x->position < y->position);
 }
 
-static void plan_put_event(plan_t *plan, const plan_event_t *event) {
+static void memory_plan_put_event(memory_plan_t *plan, const memory_plan_event_t *event) {
   mp_strbuf_t message;
   mp_strbuf_init(&message);
   mp_proto_put_varint(&message, EVENT_KIND, event->is_free ? EVENT_FREE : EVENT_ALLOC);
@@ -228,41 +230,41 @@ static void plan_put_event(plan_t *plan, const plan_event_t *event) {
 }
 
 // Adds a temporary and what is known of its life: two events.
-static void plan_add_place(plan_t *plan, const mp_memory_place_t *place, const char *what,
-                           plan_event_t *events) {
+static void memory_plan_add_place(memory_plan_t *plan, const mp_memory_place_t *place,
+                                  const char *what, memory_plan_event_t *events) {
   const mp_value_t *value = place->value;
   const mp_op_t *op = value != NULL ? value->op : NULL;
-  plan_event_t event = {.position = place->first, .id = plan->count};
+  memory_plan_event_t event = {.position = place->first, .id = plan->count};
   (void)snprintf(event.name, sizeof(event.name), "%s.%" PRId64,
                  op != NULL ? mp_op_info(op->code)->name : what, plan->count);
-  const plan_buffer_t buffer = {.name = mp_str(event.name),
-                                .type = value != NULL ? value->type : NULL,
-                                .bytes = place->bytes,
-                                .parameter = -1,
-                                .loc = op != NULL ? op->loc : NULL};
-  (void)plan_add(plan, &buffer);
-  plan_put_assigned(event.id, place->offset, place->bytes, &plan->temporaries);
+  const memory_plan_buffer_t buffer = {.name = mp_str(event.name),
+                                       .type = value != NULL ? value->type : NULL,
+                                       .bytes = place->bytes,
+                                       .parameter = -1,
+                                       .loc = op != NULL ? op->loc : NULL};
+  (void)memory_plan_add(plan, &buffer);
+  memory_plan_put_assigned(event.id, place->offset, place->bytes, &plan->temporaries);
   events[0] = events[1] = event;
   events[1].position = place->last;
   events[1].is_free = true;
 }
 
-static void plan_add_temporaries(plan_t *plan, const mp_twin_space_t *space) {
-  plan_event_t events[2 * (MP_MEMORY_MOST_PLACES + 1)];
+static void memory_plan_add_temporaries(memory_plan_t *plan, const mp_twin_space_t *space) {
+  memory_plan_event_t events[2 * (MP_MEMORY_MOST_PLACES + 1)];
   uint64_t rest = space->temporaries;
   uint32_t count = 0;
   for (uint32_t i = 0; i < space->num_places; ++i, count += 2) {
-    plan_add_place(plan, &space->places[i], "work", &events[count]);
+    memory_plan_add_place(plan, &space->places[i], "work", &events[count]);
     rest -= space->places[i].bytes < rest ? space->places[i].bytes : rest;
   }
   if (rest > 0) {
     const mp_memory_place_t others = {.bytes = rest, .last = UINT32_MAX};
-    plan_add_place(plan, &others, "others", &events[count]);
+    memory_plan_add_place(plan, &others, "others", &events[count]);
     count += 2;
   }
   if (count == 0) return;
-  qsort(events, count, sizeof(events[0]), plan_compare);
-  for (uint32_t i = 0; i < count; ++i) plan_put_event(plan, &events[i]);
+  qsort(events, count, sizeof(events[0]), memory_plan_compare);
+  for (uint32_t i = 0; i < count; ++i) memory_plan_put_event(plan, &events[i]);
   const uint64_t index = (uint64_t)plan->count;
   mp_strbuf_t allocation;
   mp_strbuf_init(&allocation);
@@ -278,7 +280,7 @@ static void plan_add_temporaries(plan_t *plan, const mp_twin_space_t *space) {
 // ---- the message ----
 
 // Ends the computation with an empty tuple: what it returns does not matter.
-static void plan_end(plan_t *plan) {
+static void memory_plan_end(memory_plan_t *plan) {
   mp_strbuf_t shape, root;
   mp_strbuf_init(&shape);
   mp_strbuf_init(&root);
@@ -299,10 +301,10 @@ static void plan_end(plan_t *plan) {
 
 void mp_memory_plan_print(const mp_twin_t *twin, const mp_chip_figures_t *figures, mp_str_t name,
                           mp_strbuf_t *out) {
-  plan_t plan = {.count = 1};
-  plan_add_ios(&plan, twin->program, figures);
-  plan_add_temporaries(&plan, &twin->memory.device);
-  plan_end(&plan);
+  memory_plan_t plan = {.count = 1};
+  memory_plan_add_ios(&plan, twin->program, figures);
+  memory_plan_add_temporaries(&plan, &twin->memory.device);
+  memory_plan_end(&plan);
   mp_strbuf_t module;
   mp_strbuf_init(&module);
   mp_proto_put_bytes(&module, MODULE_NAME, name);
