@@ -311,6 +311,26 @@ def test_profiles_say_what_the_chip_and_its_kernels_are(tmp_path):
   assert psum["hlo_category"] == b"all-reduce"
 
 
+def test_profiles_have_the_memory_of_programs(tmp_path):
+  out = run(PROFILE.format(folder=tmp_path) + """
+    m = step.lower(x).compile().memory_analysis()
+    print(m.argument_size_in_bytes, m.output_size_in_bytes - m.alias_size_in_bytes, m.temp_size_in_bytes)
+    """)
+  arguments, results, temporaries = map(int, out.split())
+  (path,) = glob.glob(f"{tmp_path}/**/*.xplane.pb", recursive=True)
+  with open(path, "rb") as file:
+    planes = [list(fields_of(plane)) for number, plane in fields_of(file.read()) if number == 1]
+  protos = [dict(fields_of(dict(fields_of(dict(fields_of(entry))[2]))[5]))[6] for plane in planes
+            if (2, b"/host:metadata") in plane for number, entry in plane if number == 4]
+  (hlo,) = [dict(fields_of(proto)) for proto in protos]
+  allocations = [dict(fields_of(value)) for number, value in fields_of(hlo[3]) if number == 3]
+  sizes = collections.Counter()
+  for allocation in allocations:
+    sizes["argument" if 5 in allocation else "result" if 7 in allocation else "temporary"] += allocation[2]
+  assert sizes == {"argument": arguments, "result": results, "temporary": temporaries}
+  assert 4 * 256**2 <= temporaries
+
+
 def test_a_profile_of_a_pod_without_figures_has_names_of_its_own(tmp_path):
   out = run(PROFILE.format(folder=tmp_path) + f"""
     import glob
