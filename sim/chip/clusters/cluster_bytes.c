@@ -111,19 +111,30 @@ static mp_status_t cluster_bytes_each(mp_cluster_find_t *find, uint32_t number,
   return NULL;
 }
 
-static mp_status_t cluster_bytes_find_accesses(mp_cluster_find_t *find, uint32_t number) {
-  find->out->clusters.items[number].first_access = find->out->accesses.count;
-  MP_RETURN_IF_ERROR(cluster_bytes_note_made(find, number));
-  MP_RETURN_IF_ERROR(cluster_bytes_each(find, number, cluster_bytes_read_operands));
-  return cluster_bytes_each(find, number, cluster_bytes_write_results);
-}
-
-// ---- scratch memory ----
-
 static bool cluster_bytes_is_apart(const mp_cluster_find_t *find, const mp_cluster_t *cluster) {
   return cluster->leader->code == MP_OP_GATHER &&
          mp_lookup_is_apart(find->figures, cluster->leader);
 }
+
+// What SparseCores look up lies in memory: it was written there, whatever room there is.
+static mp_status_t cluster_bytes_note_table(mp_cluster_find_t *find, uint32_t number) {
+  const mp_cluster_t *cluster = &find->out->clusters.items[number];
+  if (!cluster_bytes_is_apart(find, cluster)) return NULL;
+  mp_cluster_value_t *entry;
+  MP_RETURN_IF_ERROR(mp_cluster_value(find, mp_cluster_root(cluster->leader->operands[0]), &entry));
+  entry->is_apart = true;
+  return NULL;
+}
+
+static mp_status_t cluster_bytes_find_accesses(mp_cluster_find_t *find, uint32_t number) {
+  find->out->clusters.items[number].first_access = find->out->accesses.count;
+  MP_RETURN_IF_ERROR(cluster_bytes_note_made(find, number));
+  MP_RETURN_IF_ERROR(cluster_bytes_each(find, number, cluster_bytes_read_operands));
+  MP_RETURN_IF_ERROR(cluster_bytes_note_table(find, number));
+  return cluster_bytes_each(find, number, cluster_bytes_write_results);
+}
+
+// ---- scratch memory ----
 
 // The bytes of an argument that is in scratch memory as a whole while slices of it are looked up.
 static double cluster_bytes_table(const mp_cluster_find_t *find, const mp_cluster_t *cluster) {
@@ -185,7 +196,7 @@ static mp_status_t cluster_bytes_keep(mp_cluster_find_t *find, uint32_t number,
     MP_RETURN_IF_ERROR(mp_cluster_value(find, access->value, &entry));
     const bool is_read = entry->reader != MP_CLUSTER_NONE && entry->reader < number;
     const bool is_result = entry->is_outside && cluster_bytes_is_result(find, entry);
-    if (!is_read || (entry->is_outside && !is_result)) continue;
+    if (!is_read || entry->is_apart || (entry->is_outside && !is_result)) continue;
     if (number - entry->reader > cluster_bytes_far(find, entry->reader, number)) continue;
     if (find->out->clusters.items[entry->reader].block != cluster->block) continue;
     if (cluster_bytes_is_update(find, access->value)) continue;

@@ -30,6 +30,7 @@ typedef struct {
   uint32_t access;  // the read that `bytes` belongs to
   bool is_outside;  // somebody who is no cluster of its block wants it in memory
   bool is_table;    // something is looked up in it
+  bool is_apart;    // SparseCores look something up in it, in memory
   bool is_scratch;
   bool is_copied;  // it is written to memory, and stays in scratch memory for those that read it
 } mp_cluster_value_t;

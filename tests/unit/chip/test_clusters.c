@@ -265,6 +265,29 @@ static void a_table_is_widened_after_the_lookup(void **state) {
   expect(GPU, text, 2, SIZE / 2 + ROWS * 4 + 16 * COLUMNS * 4 + 16 * COLUMNS * 4 + 16 * 4);
 }
 
+// What SparseCores look something up in is written to memory, whatever room scratch memory has.
+static void a_table_of_sparse_cores_lies_in_memory(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: " M ", %i: tensor<16x1xi32>) -> (" V
+      ", tensor<16x1024xf32>) {\n" ZERO OP("0", "tanh %x") REDUCE("1", "0", "add")
+      "%2 = \"stablehlo.gather\"(%0, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], "
+      "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, "
+      "slice_sizes = array<i64: 1, 1024>, indices_are_sorted = false}> : (" M
+      ", tensor<16x1xi32>) -> tensor<16x1024xf32>\n"
+      "return %1, %2 : " V ", tensor<16x1024xf32>\n}\n";
+  const double rows = 16.0 * COLUMNS * 4;
+  mp_chip_figures_t figures = figures_of(TPU);
+  figures.memory_scratch = 1 << 30;
+  found_t f = find_with(&figures, text);
+  const double near = sum_bytes(&f);
+  find_end(&f);
+  figures.gather_apart = 8;
+  f = find_with(&figures, text);
+  assert_float_equal(sum_bytes(&f) - near, SIZE + rows, 1e-3);
+  find_end(&f);
+}
+
 // A library reads a factor as it lies before it was transposed, also if it is reshaped behind that,
 // as long as its matrices lie in one piece there. Patches of an image, or heads that are put
 // together where each has its tokens side by side, are laid out by a kernel.
@@ -805,6 +828,7 @@ int main(void) {
       cmocka_unit_test(what_is_dear_is_not_broadcast),
       cmocka_unit_test(a_product_takes_what_is_around_it),
       cmocka_unit_test(a_table_is_widened_after_the_lookup),
+      cmocka_unit_test(a_table_of_sparse_cores_lies_in_memory),
       cmocka_unit_test(libraries_add_and_do_not_gate),
       cmocka_unit_test(what_is_put_together_is_turned_before_a_product),
       cmocka_unit_test(updates_of_a_weight_are_one_kernel),
