@@ -74,6 +74,8 @@ typedef enum {
   X(product_turn, "product.turn", TIME, "1,024 elements of a result laid out anew")               \
   X(product_tile, "product.tile", LIST, "k, columns, and rows during which a tile is loaded")     \
   X(product_rows, "product.rows", TIME, "8 x 128 results with their softmax in the kernel")       \
+  X(product_rows_again, "product.rows_again", LIST,                                               \
+    "ns for the same of rows that are made again: those that fill the lanes, others")             \
   X(product_inner_write, "product.inner_write", NUMBER, "times `write`, of an inner product")     \
   X(product_ragged, "product.ragged", TIME, "128 rows of one group, besides the units")           \
   X(product_stream, "product.stream", LIST, "ns for 8 x 128 of a factor that few rows go by")     \

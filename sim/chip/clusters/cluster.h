@@ -102,4 +102,9 @@ const mp_cluster_merged_t *mp_cluster_merged(const mp_clusters_t *clusters, cons
 const mp_cluster_access_t *mp_cluster_accesses(const mp_clusters_t *clusters,
                                                const mp_cluster_t *cluster);
 
+// Whether libtpu for v6e makes the scores of an attention, whose softmax is in the cluster of their
+// product, again in each kernel that reads them: nothing but a scale changes them (no mask, no
+// bias). Where such figures are not described nobody asks.
+bool mp_cluster_makes_rows_again(const mp_clusters_t *clusters, const mp_cluster_t *cluster);
+
 #endif  // MINIPOD_SIM_CHIP_CLUSTERS_CLUSTER_H_

@@ -123,10 +123,18 @@ bool mp_cluster_is_selection(mp_chip_compiler_t compiler, const mp_op_t *op) {
          cluster_kinds_is_constant(mp_cluster_root(op->operands[0]));
 }
 
+// Whether nothing is summed up: XLA multiplies two broadcast arrays, in whatever kernel reads that.
+static bool cluster_kinds_is_outer(mp_chip_compiler_t compiler, const mp_op_t *op) {
+  if (compiler != MP_CHIP_COMPILER_TPU || op->code != MP_OP_DOT_GENERAL) return false;
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  return work.product.k == 1;
+}
+
 mp_cluster_kind_t mp_cluster_kind(mp_chip_compiler_t compiler, const mp_op_t *op,
                                   mp_work_t *out_work) {
   mp_work_of_op(op, out_work);
-  if (mp_cluster_is_selection(compiler, op)) {
+  if (mp_cluster_is_selection(compiler, op) || cluster_kinds_is_outer(compiler, op)) {
     const double count = mp_cluster_op_count(op);
     *out_work =
         (mp_work_t){.work_class = MP_WORK_ELEMENTWISE, .flops = count, .vector_flops = count};
@@ -465,6 +473,7 @@ const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *
   if (mp_cluster_takes(compiler, op, kind, operand)) {
     value = cluster_kinds_generated(value, out_is_reused);
     *out_is_reused |= mp_cluster_is_selection(compiler, op);
+    *out_is_reused |= kind == MP_CLUSTER_LOOP && op->code == MP_OP_DOT_GENERAL;
     // The vector of a sum is wanted for each column of the matrix.
     *out_is_reused |= op->code == MP_OP_DOT_GENERAL && kind == MP_CLUSTER_REDUCTION &&
                       value != NULL && mp_cluster_value_count(value) < mp_cluster_extent(op, kind);

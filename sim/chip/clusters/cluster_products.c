@@ -1,5 +1,7 @@
 // What a compiler for TPUs has in the kernel of a product: the softmax of the rows that it makes,
 // and a product in front of it. Origins: optimized texts of libtpu 0.0.52.
+#include <math.h>
+
 #include "sim/chip/clusters/cluster_impl.h"
 #include "sim/chip/clusters/factor.h"
 
@@ -55,6 +57,32 @@ bool mp_cluster_makes_rows(const mp_cluster_find_t *find, const mp_op_t *op, uin
   if (reduction == NULL || reduction->operands[0]->type->dtype != MP_DTYPE_F32) return false;
   if (row <= find->mixed_rows_most && op->results[0].type->dtype == MP_DTYPE_F32) return true;
   return find->mixed_rows_most >= find->product_rows_most || !cluster_products_is_mixed(op);
+}
+
+// Whether an op only scales or widens rows, or is of their softmax.
+static bool cluster_products_is_of_softmax(const mp_op_t *op) {
+  return op->code == MP_OP_CONVERT || op->code == MP_OP_MULTIPLY || op->code == MP_OP_DIVIDE ||
+         op->code == MP_OP_SUBTRACT || op->code == MP_OP_EXPONENTIAL;
+}
+
+// Of 28 attentions without a mask libtpu 0.0.52 for v6e makes one pass of those with 512 scores in
+// a row, as many rows, and 32 matrices or more (3 of 4), of few others (2 of 24). All else it makes
+// in three kernels, of which two or three have the product: the scores; the maximum and the sum;
+// what is made of them. With a mask or a bias none of 15 is so.
+bool mp_cluster_makes_rows_again(const mp_clusters_t *clusters, const mp_cluster_t *cluster) {
+  enum { ROW = 512, MATRICES = 32 };
+  if (!cluster->is_rows || cluster->leader->code != MP_OP_DOT_GENERAL) return false;
+  const mp_work_product_t *product = &cluster->work.product;
+  const double count = mp_cluster_value_count(&cluster->leader->results[0]);
+  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;
+       at = clusters->members.items[at].next) {
+    const mp_op_t *op = clusters->members.items[at].op;
+    const bool is_whole = mp_cluster_value_count(&op->results[0]) == count;
+    if (!is_whole || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) continue;
+    if (!cluster_products_is_of_softmax(op)) return false;
+  }
+  const bool is_even = fmod(product->m, ROW) == 0 && product->n == ROW;
+  return !is_even || product->batch < MATRICES;
 }
 
 // ---- chains ----

@@ -146,6 +146,7 @@ static mp_product_streams_t kernel_cost_streams(const mp_chip_t *chip,
       .is_near = true,
       .in_lanes = {kernel_cost_in_lanes(cluster, 0), kernel_cost_in_lanes(cluster, 1)},
       .is_rows = cluster->is_rows && !isnan(chip->figures.product_rows)};
+  streams.is_rows_again = streams.is_rows && mp_cluster_makes_rows_again(clusters, cluster);
   *out_inner = (mp_product_streams_t){0};
   const uint32_t first = cluster->first_access, end = first + cluster->num_reads;
   for (uint32_t i = first; i < end; ++i) {

@@ -21,6 +21,7 @@ typedef struct {
   bool is_near;         // nothing of it waits for memory: the launch is that in scratch memory
   bool is_narrow_near;  // a result of up to 16 bits an element stays in scratch memory
   bool is_rows;         // the softmax of the rows that it makes is in the kernel
+  bool is_rows_again;   // and other kernels make them again
 } mp_product_streams_t;
 
 typedef struct {

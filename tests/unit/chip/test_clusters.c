@@ -729,6 +729,85 @@ static void what_is_read_before_is_not_fetched(void **state) {
   find_end(&f);
 }
 
+// What is computed with on its way to the product is not copied there before: the other factor is,
+// however small. A change of type is nothing.
+static void plain_factors_are_fetched(void **state) {
+  (void)state;
+#define FACTOR(type, op)                                                        \
+  "func.func @main(%x: tensor<1024x512x" type                                   \
+  ">, %w: tensor<512x256xbf16>) -> tensor<1024x256xbf16> {\n%0 = stablehlo." op \
+  "\n%1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : "        \
+  "(tensor<1024x512xbf16>, tensor<512x256xbf16>) -> tensor<1024x256xbf16>\n"    \
+  "return %1 : tensor<1024x256xbf16>\n}\n"
+  enum { W_BYTES = 512 * 256 * 2, X_BYTES = 1024 * 512 * 2 };
+  static const char computed[] = FACTOR("bf16", "tanh %x : tensor<1024x512xbf16>");
+  static const char converted[] =
+      FACTOR("f32", "convert %x : (tensor<1024x512xf32>) -> tensor<1024x512xbf16>");
+  mp_chip_figures_t figures = figures_of(TPU);
+  figures.product_resident = 8 * X_BYTES;
+  for (int is_plain = 0; is_plain < 2; ++is_plain) {
+    found_t f = find_with(&figures, is_plain ? converted : computed);
+    uint32_t first = 0, second = 0;
+    const mp_cluster_access_t *x = read_of(&f, is_plain ? 2 * X_BYTES : X_BYTES, &first);
+    const mp_cluster_access_t *w = read_of(&f, W_BYTES, &second);
+    assert_true(x != NULL && w != NULL);
+    assert_int_equal(x->is_fetched, is_plain);
+    assert_int_equal(w->is_fetched, !is_plain);
+    find_end(&f);
+  }
+#undef FACTOR
+}
+
+// A product that sums nothing up is made where it is read, element by element.
+static void an_outer_product_is_no_kernel(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%a: tensor<64x32xf32>, %b: tensor<64x48xf32>, %x: tensor<64x32x48xf32>) -> "
+      "tensor<64x32x48xf32> {\n"
+      "%0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [] x [] : "
+      "(tensor<64x32xf32>, tensor<64x48xf32>) -> tensor<64x32x48xf32>\n"
+      "%1 = stablehlo.add %0, %x : tensor<64x32x48xf32>\nreturn %1 : tensor<64x32x48xf32>\n}\n";
+  const mp_chip_figures_t figures = figures_of(TPU);
+  found_t f = find_with(&figures, text);
+  assert_int_equal(count_clusters(&f), 1);
+  assert_int_equal(f.clusters.clusters.items[0].work.work_class, MP_WORK_ELEMENTWISE);
+  find_end(&f);
+}
+
+// Scores that are only scaled are made again in each kernel; those that are masked, or 512 by 512
+// of many heads, are not.
+static void scaled_scores_are_made_again(void **state) {
+  (void)state;
+#define SOFTMAX(n, change) \
+  "func.func @main(%a: tensor<32x" n "x64xf32>, %m: " ALL(n) ") -> " ALL(n)                       \
+  " {\n" ZERO "%s = stablehlo.dot_general %a, %a, batching_dims = [0] x [0], contracting_dims = " \
+  "[2] x [2] : (tensor<32x" n "x64xf32>, tensor<32x" n "x64xf32>) -> " ALL(n)                     \
+  "\n%x = stablehlo." change " %s, %m : " ALL(n)                                                  \
+  "\n%0 = stablehlo.reduce(%x init: %z) applies stablehlo.maximum across dimensions = [2] : ("    \
+  ALL(n) ", tensor<f32>) -> tensor<32x" n "xf32>\n"                                               \
+  "%1 = stablehlo.broadcast_in_dim %0, dims = [0, 1] : (tensor<32x" n "xf32>) -> " ALL(n)         \
+  "\n%2 = stablehlo.subtract %x, %1 : " ALL(n)                                                    \
+  "\n%3 = stablehlo.exponential %2 : " ALL(n) "\nreturn %3 : " ALL(n) "\n}\n"
+#define ALL(n) "tensor<32x" n "x" n "xf32>"
+  static const struct {
+    const char *text;
+    bool is_again;
+  } samples[] = {{SOFTMAX("256", "multiply"), true},
+                 {SOFTMAX("256", "add"), false},
+                 {SOFTMAX("512", "multiply"), false}};
+  mp_chip_figures_t figures = figures_of(TPU);
+  figures.cluster_product_row = figures.cluster_mixed_row = COLUMNS;
+  for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); ++i) {
+    found_t f = find_with(&figures, samples[i].text);
+    assert_int_equal(count_clusters(&f), 1);
+    assert_int_equal(mp_cluster_makes_rows_again(&f.clusters, &f.clusters.clusters.items[0]),
+                     samples[i].is_again);
+    find_end(&f);
+  }
+#undef ALL
+#undef SOFTMAX
+}
+
 // What main returns is copied to memory from scratch memory, where others read it. An argument that
 // is there when the program begins comes once for all products that read it.
 static void results_are_read_from_scratch_memory(void **state) {
@@ -815,6 +894,9 @@ int main(void) {
       cmocka_unit_test(updated_weights_are_fetched_before),
       cmocka_unit_test(arguments_stay_for_later_products),
       cmocka_unit_test(what_is_read_before_is_not_fetched),
+      cmocka_unit_test(plain_factors_are_fetched),
+      cmocka_unit_test(an_outer_product_is_no_kernel),
+      cmocka_unit_test(scaled_scores_are_made_again),
       cmocka_unit_test(results_are_read_from_scratch_memory),
       cmocka_unit_test(siblings_read_what_they_share_once),
       cmocka_unit_test(a_variance_reads_its_array_twice),

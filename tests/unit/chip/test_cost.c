@@ -345,6 +345,15 @@ static void reversing_the_last_dimension_is_dear(void **state) {
   chip.figures.reverse_element = 1e-9;
   expect_ns(&chip, REVERSE("0"), 800e3 / 1e18 * 1e9);
   expect_ns(&chip, REVERSE("1"), 100e3);
+  // On a TPU the dimension in the lanes is meant: colours are not.
+  static const char colours[] =
+      "func.func @main(%x: tensor<32x128x3xf32>) -> tensor<32x128x3xf32> {\n"
+      "%0 = stablehlo.reverse %x, dims = [2] : tensor<32x128x3xf32>\n"
+      "return %0 : tensor<32x128x3xf32>\n}\n";
+  expect_ns(&chip, colours, 32 * 128 * 3);
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  expect_ns(&chip, REVERSE("1"), 100e3);
+  expect_ns(&chip, colours, 0);
 }
 
 // ---- in stages ----
