@@ -109,7 +109,8 @@ bool mp_lookup_is_formed(const mp_op_t *op, const mp_lookup_t *lookup) {
 
 // libtpu 0.0.52 for v6e, rows of 128 in f32 out of tables of 1,000 to 100,000 of them, and of 128
 // to 1,024 in bf16: SparseCores look up single rows and elements, more than `gather.apart` of them,
-// if these are less than twice the table; narrow types only from tables that are large.
+// if these are less than twice the table; narrow types only from tables that are large, as they lie
+// in rows of lanes: 200,000 rows of 64 in bf16 (51 MB), not 100,000 of 32.
 bool mp_lookup_is_apart(const mp_chip_figures_t *figures, const mp_op_t *op) {
   const double narrow_least = 32.0 * 1024 * 1024;
   if (figures->compiler != MP_CHIP_COMPILER_TPU || isnan(figures->gather_apart)) return false;
@@ -117,6 +118,8 @@ bool mp_lookup_is_apart(const mp_chip_figures_t *figures, const mp_op_t *op) {
   const mp_type_t *type = op->operands[0]->type;
   if (!lookup.is_row || lookup.is_turned || lookup.is_stepwise) return false;
   if (lookup.slices <= figures->gather_apart) return false;
-  if (mp_dtype_bits(type->dtype) < 32 && mp_work_bytes_of(type) <= narrow_least) return false;
+  if (mp_dtype_bits(type->dtype) < 32 && mp_lookup_form_bytes(op, &lookup) <= narrow_least) {
+    return false;
+  }
   return mp_cluster_op_count(op) < 2 * mp_cluster_value_count(op->operands[0]);
 }
