@@ -32,29 +32,10 @@ static bool cluster_fetch_is_donated(const mp_cluster_find_t *find, const mp_val
          (donor != NULL && (donor->kind != MP_KIND_BOOL || donor->u.boolean));
 }
 
-// Whether a side of the kernel computes nothing but another type. Of 1,400 arguments that libtpu
-// 0.0.52 prefetches, and 460 that it copies beside earlier work, four are computed with on their
-// way to the product; 58 larger ones that are were left for others.
-static bool cluster_fetch_is_plain(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
-                                   uint8_t sides) {
-  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;
-       at = find->out->members.items[at].next) {
-    const mp_cluster_member_t *member = &find->out->members.items[at];
-    if ((member->sides & sides & CLUSTER_FETCH_FACTORS) == 0) continue;
-    // A number by which a factor is multiplied goes to the smallest of the three arrays.
-    if (member->op->code == MP_OP_CONVERT || mp_cluster_scales(find->compiler, member->op))
-      continue;
-    if (mp_op_has(member->op, MP_OP_TRAIT_ELEMENTWISE)) return false;
-  }
-  return true;
-}
-
 // Whether all of the value is a factor, or becomes one.
-static bool cluster_fetch_is_factor(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
-                                    const mp_cluster_access_t *access) {
+static bool cluster_fetch_is_factor(const mp_cluster_access_t *access) {
   return (access->sides & CLUSTER_FETCH_FACTORS) != 0 && (access->sides & MP_CLUSTER_BESIDE) == 0 &&
-         access->bytes >= mp_work_bytes_of(access->value->type) &&
-         cluster_fetch_is_plain(find, cluster, access->sides);
+         access->bytes >= mp_work_bytes_of(access->value->type);
 }
 
 static mp_cluster_value_t *cluster_fetch_value(const mp_cluster_find_t *find,
@@ -75,6 +56,23 @@ static bool cluster_fetch_reads(const mp_cluster_find_t *find, uint32_t number,
 }
 
 // ---- the argument that is there when the program begins ----
+
+// Whether a side of the kernel computes nothing but another type. Of 1,400 arguments that libtpu
+// 0.0.52 prefetches across programs none is computed with on its way to the product; 58 larger ones
+// that are were left for others. (Copies beside earlier work are made of such ones, too.)
+static bool cluster_fetch_is_plain(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
+                                   uint8_t sides) {
+  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;
+       at = find->out->members.items[at].next) {
+    const mp_cluster_member_t *member = &find->out->members.items[at];
+    if ((member->sides & sides & CLUSTER_FETCH_FACTORS) == 0) continue;
+    // A number by which a factor is multiplied goes to the smallest of the three arrays.
+    if (member->op->code == MP_OP_CONVERT || mp_cluster_scales(find->compiler, member->op))
+      continue;
+    if (mp_op_has(member->op, MP_OP_TRAIT_ELEMENTWISE)) return false;
+  }
+  return true;
+}
 
 // Whether a kernel that is no product, nor looks up, goes through the argument before the cluster
 // does. Of 900 arguments that libtpu 0.0.52 prefetches so none is first read by such a one; a Gram
@@ -100,11 +98,11 @@ static const mp_cluster_access_t *cluster_fetch_largest(mp_cluster_find_t *find,
     scratch->last_product = number;
     for (uint32_t i = 0; i < cluster->num_reads; ++i) {
       const mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
-      if (!cluster_fetch_is_argument(find, access->value) ||
-          !cluster_fetch_is_factor(find, cluster, access))
+      if (!cluster_fetch_is_argument(find, access->value) || !cluster_fetch_is_factor(access))
         continue;
       if (access->bytes > find->resident || cluster_fetch_is_donated(find, access->value)) continue;
       if (largest != NULL && access->bytes <= largest->bytes) continue;
+      if (!cluster_fetch_is_plain(find, cluster, access->sides)) continue;
       if (!cluster_fetch_is_read_before(find, number, access->value)) largest = access;
     }
   }
@@ -119,7 +117,7 @@ static uint32_t cluster_fetch_mark(mp_cluster_find_t *find, const mp_value_t *va
     if (cluster->block != find->main || !cluster_fetch_is_product(cluster)) continue;
     for (uint32_t i = 0; i < cluster->num_reads; ++i) {
       mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
-      if (access->value != value || !cluster_fetch_is_factor(find, cluster, access)) continue;
+      if (access->value != value || !cluster_fetch_is_factor(access)) continue;
       access->is_fetched = true;
       access->is_again = last != MP_CLUSTER_NONE;
       last = number;
@@ -195,8 +193,7 @@ static double cluster_fetch_bytes(const mp_cluster_find_t *find,
     const mp_cluster_value_t *entry = cluster_fetch_value(find, access->value);
     const bool is_there = access->is_fetched || access->is_again;
     if (is_there || (entry != NULL && entry->is_scratch)) continue;
-    if (!cluster_fetch_is_factor(find, cluster, access) ||
-        !cluster_fetch_is_early(find, scratch, access->value))
+    if (!cluster_fetch_is_factor(access) || !cluster_fetch_is_early(find, scratch, access->value))
       return 0;
     bytes += access->bytes;
   }
@@ -212,7 +209,7 @@ static void cluster_fetch_side(mp_cluster_find_t *find, mp_cluster_scratch_t *sc
   const mp_cluster_t *cluster = &find->out->clusters.items[number];
   for (uint32_t i = 0; i < cluster->num_reads; ++i) {
     mp_cluster_access_t *access = &find->out->accesses.items[cluster->first_access + i];
-    if ((access->sides & side) == 0 || !cluster_fetch_is_factor(find, cluster, access)) continue;
+    if ((access->sides & side) == 0 || !cluster_fetch_is_factor(access)) continue;
     if (access->is_fetched || access->is_again) continue;
     access->is_fetched = true;
     const mp_cluster_value_t *entry = cluster_fetch_value(find, access->value);
