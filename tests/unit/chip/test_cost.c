@@ -391,7 +391,8 @@ static void the_best_are_found_in_fewer_stages(void **state) {
   expect_ns(&chip, text, 10240.0 * 2 * 5 * (28 + 7) * 1e-3);
 }
 
-// A length of 1,024 has two factors of up to 128, each of which is three products.
+// A length of 1,024 has two factors of up to 128, each of which is three products; one of 256 is
+// done as a whole.
 static void a_transform_is_products_in_real_numbers(void **state) {
   (void)state;
   mp_chip_t chip = bare_chip();
@@ -402,6 +403,11 @@ static void a_transform_is_products_in_real_numbers(void **state) {
       "%0 = stablehlo.fft %x, type = FFT, length = [1024] : (tensor<2x1024xcomplex<f32>>) -> "
       "tensor<2x1024xcomplex<f32>>\nreturn %0 : tensor<2x1024xcomplex<f32>>\n}\n";
   expect_ns(&chip, text, 2048 * 2 + 6 * 2000);
+  static const char whole[] =
+      "func.func @main(%x: tensor<8x256xcomplex<f32>>) -> tensor<8x256xcomplex<f32>> {\n"
+      "%0 = stablehlo.fft %x, type = FFT, length = [256] : (tensor<8x256xcomplex<f32>>) -> "
+      "tensor<8x256xcomplex<f32>>\nreturn %0 : tensor<8x256xcomplex<f32>>\n}\n";
+  expect_ns(&chip, whole, 2048 + 3 * 2000);
   chip.figures.memory_scratch = 1e6;
   chip.figures.product_scratch_launch = 500e-9;
   expect_ns(&chip, text, 2048 * 2 + 6 * 500);
