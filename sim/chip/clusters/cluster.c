@@ -105,12 +105,17 @@ static mp_status_t cluster_decide(mp_cluster_find_t *find, const mp_cluster_op_t
     const bool accepts = mp_cluster_accepts(find, at, &first);
     const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
     const bool keeps_rows = accepts && at->kind == MP_CLUSTER_REDUCTION && first.is_reused;
-    if (accepts && is_only) {
+    const bool is_slow = mp_cluster_has_few_blocks(find, first.cluster);
+    const bool is_left = is_slow && is_only && at->kind == MP_CLUSTER_LOOP &&
+                         mp_op_has(at->op, MP_OP_TRAIT_ELEMENTWISE) &&
+                         !mp_cluster_pays_again(find, at->op);
+    if (accepts && is_only && !is_left) {
       if (keeps_rows) cluster_keep_rows(find, at, first.cluster);
       return mp_cluster_join(find, at, &first);
     }
     // What is broadcast, sliced or a factor of a product is no array that the cluster goes through.
-    const bool may_write = accepts && ((first.is_along && !first.is_reused) || keeps_rows) &&
+    const bool may_write = accepts && !is_slow &&
+                           ((first.is_along && !first.is_reused) || keeps_rows) &&
                            find->states.items[first.cluster].place < at->memory_use;
     if (at->memory_use == MP_CLUSTER_NONE && mp_cluster_should_copy(find, at, &first, may_write)) {
       return cluster_join_all(find, at);

@@ -45,6 +45,22 @@ static bool cluster_accepts_is_cut(const mp_cluster_find_t *find, const mp_op_t 
   return mp_cluster_pads(find->compiler, op, &padding) && padding.m * padding.n > 1;
 }
 
+// Whether what follows a sum may be in its kernel: XLA's compiler for GPUs has nothing there but
+// ops of one operand (IsIntermediate), unless each thread adds up for itself. Of sums of many
+// elements that is a kernel of a few numbers, which stays with them here: apart it would come
+// between sums that are one kernel, since clusters are in the order of the program.
+static bool cluster_accepts_is_behind_sum(const mp_cluster_find_t *find, uint32_t number,
+                                          const mp_op_t *sum) {
+  enum { FEW = 64 };
+  if (find->compiler != MP_CHIP_COMPILER_GPU || mp_cluster_is_summed_by_threads(sum)) return true;
+  if (mp_cluster_extent(sum, MP_CLUSTER_REDUCTION) > FEW * mp_cluster_op_count(sum)) return true;
+  uint32_t at = find->out->clusters.items[number].first_member;
+  while (at != MP_CLUSTER_NONE && find->out->members.items[at].op->num_operands == 1) {
+    at = find->out->members.items[at].next;
+  }
+  return at == MP_CLUSTER_NONE;
+}
+
 // Whether a product or a reduction may end in the cluster that goes through its result.
 static bool cluster_accepts_takes_result(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
                                          const mp_cluster_user_t *user) {
@@ -58,7 +74,8 @@ static bool cluster_accepts_takes_result(const mp_cluster_find_t *find, const mp
   if (cluster->count != mp_cluster_op_count(at->op)) return false;
   const bool is_only = find->users.count == 1 && at->memory_use == MP_CLUSTER_NONE;
   if (at->kind == MP_CLUSTER_REDUCTION) {
-    return kind == MP_CLUSTER_LOOP && is_only && find->compiler != MP_CHIP_COMPILER_TPU;
+    return kind == MP_CLUSTER_LOOP && is_only && find->compiler != MP_CHIP_COMPILER_TPU &&
+           cluster_accepts_is_behind_sum(find, user->cluster, at->op);
   }
   if (find->compiler == MP_CHIP_COMPILER_GPU) {
     return kind == MP_CLUSTER_LOOP && is_only && !cluster_accepts_is_cut(find, at->op) &&

@@ -17,7 +17,7 @@
 // Ops that are looked at between a sum of rows and what it sums up.
 #define CLUSTER_AGAIN_OPS_MOST 6
 // Ops behind each other that are made again with the one that reads them.
-#define CLUSTER_AGAIN_CHAIN_MOST 3
+#define CLUSTER_AGAIN_CHAIN_MOST 12
 #define CLUSTER_AGAIN_READ_MOST  256
 // Ops of a kernel that are looked at.
 #define CLUSTER_AGAIN_MEMBERS_MOST 32
@@ -38,10 +38,14 @@ typedef enum {
   CLUSTER_AGAIN_SINE,
   CLUSTER_AGAIN_ROOT,
   CLUSTER_AGAIN_POWER,
+  CLUSTER_AGAIN_CODES,
+  // Blocks of threads that ask the memory for all that it can give; multiprocessors.
+  CLUSTER_AGAIN_BLOCKS = CLUSTER_AGAIN_CODES,
+  CLUSTER_AGAIN_UNITS,
   CLUSTER_AGAIN_COUNT
 } cluster_again_t;
 
-// Which of them an op is; CLUSTER_AGAIN_COUNT: none.
+// Which of them an op is; CLUSTER_AGAIN_CODES: none.
 static cluster_again_t cluster_again_member(mp_opcode_t code) {
   switch (code) {
     case MP_OP_ADD:
@@ -71,13 +75,13 @@ static cluster_again_t cluster_again_member(mp_opcode_t code) {
     case MP_OP_POWER:
       return CLUSTER_AGAIN_POWER;
     default:
-      return CLUSTER_AGAIN_COUNT;
+      return CLUSTER_AGAIN_CODES;
   }
 }
 
 static const double *cluster_again_figures(const mp_cluster_find_t *find) {
   const mp_figure_list_t *list = &find->figures->cluster_again;
-  return find->compiler == MP_CHIP_COMPILER_GPU && list->count == CLUSTER_AGAIN_COUNT ? list->each
+  return find->compiler == MP_CHIP_COMPILER_GPU && list->count >= CLUSTER_AGAIN_CODES ? list->each
                                                                                       : NULL;
 }
 
@@ -85,21 +89,44 @@ static const double *cluster_again_figures(const mp_cluster_find_t *find) {
 static double cluster_again_work(const double *figures, const mp_op_t *op) {
   const cluster_again_t member = cluster_again_member(op->code);
   double cycles = CLUSTER_AGAIN_CYCLES;
-  if (member < CLUSTER_AGAIN_COUNT && figures[member] > 0) cycles = figures[member];
+  if (member < CLUSTER_AGAIN_CODES && figures[member] > 0) cycles = figures[member];
   return cycles * mp_cluster_op_count(op) / figures[CLUSTER_AGAIN_BALANCE];
 }
 
-// The same of what makes a value, element by element, up to a few ops.
-static double cluster_again_chain(const mp_cluster_find_t *find, const double *figures,
-                                  const mp_op_t *op, uint32_t ops_most) {
-  double work = cluster_again_work(figures, op);
+// Ops that make a value, each once.
+typedef struct {
+  const mp_op_t *ops[CLUSTER_AGAIN_MEMBERS_MOST];
+  uint32_t count;
+} cluster_again_chain_t;
+
+static bool cluster_again_note(cluster_again_chain_t *chain, const mp_op_t *op) {
+  for (uint32_t i = 0; i < chain->count; ++i) {
+    if (chain->ops[i] == op) return false;
+  }
+  if (chain->count == CLUSTER_AGAIN_MEMBERS_MOST) return false;
+  chain->ops[chain->count++] = op;
+  return true;
+}
+
+static void cluster_again_add_chain(const mp_cluster_find_t *find, const mp_op_t *op,
+                                    uint32_t ops_most, cluster_again_chain_t *chain) {
+  if (!cluster_again_note(chain, op)) return;
   for (uint32_t i = 0; ops_most > 0 && i < op->num_operands; ++i) {
     bool is_reused = false;
     const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
     if (value == NULL || is_reused || value->op == NULL) continue;
     if (!mp_op_has(value->op, MP_OP_TRAIT_ELEMENTWISE)) continue;
-    work += cluster_again_chain(find, figures, value->op, ops_most - 1);
+    cluster_again_add_chain(find, value->op, ops_most - 1, chain);
   }
+}
+
+// The same of what makes a value, element by element, over so many ops one behind the other.
+static double cluster_again_chain(const mp_cluster_find_t *find, const double *figures,
+                                  const mp_op_t *op, uint32_t ops_most) {
+  double work = 0;
+  cluster_again_chain_t chain = {.count = 0};
+  cluster_again_add_chain(find, op, ops_most, &chain);
+  for (uint32_t i = 0; i < chain.count; ++i) work += cluster_again_work(figures, chain.ops[i]);
   return work;
 }
 
@@ -125,7 +152,59 @@ double mp_cluster_source_bytes(const mp_cluster_find_t *find, const mp_value_t *
 // What a kernel has to do and what it moves without the op at hand, in bytes of memory.
 typedef struct {
   double work, bytes;
+  double spread;       // read again and again, for elements into which it is broadcast
+  double read, share;  // how much longer than with many blocks it takes to read, and to work
 } cluster_again_kernel_t;
+
+// How much sooner than from memory comes what is read again, from the caches (kL2CacheSpeedup times
+// kL1CacheSpeedup).
+#define CLUSTER_AGAIN_CACHED 20.0
+
+static bool cluster_again_counts_blocks(const mp_cluster_find_t *find) {
+  return cluster_again_figures(find) != NULL &&
+         find->figures->cluster_again.count == CLUSTER_AGAIN_COUNT;
+}
+
+// A kernel of few blocks: each of them asks for no more than so many bytes at a time, and there are
+// multiprocessors without one.
+static void cluster_again_set_blocks(const mp_cluster_find_t *find, uint32_t number,
+                                     cluster_again_kernel_t *kernel) {
+  kernel->read = kernel->share = 1;
+  const mp_cluster_t *cluster = &find->out->clusters.items[number];
+  if (!cluster_again_counts_blocks(find) || cluster->is_rows) return;
+  if (find->states.items[number].kind != MP_CLUSTER_REDUCTION) return;
+  const double *figures = find->figures->cluster_again.each;
+  const double blocks = fmax(1, mp_cluster_blocks(cluster->leader));
+  kernel->read = fmax(1, figures[CLUSTER_AGAIN_BLOCKS] / blocks);
+  kernel->share = fmax(1, figures[CLUSTER_AGAIN_UNITS] / blocks);
+}
+
+bool mp_cluster_has_few_blocks(const mp_cluster_find_t *find, uint32_t number) {
+  cluster_again_kernel_t kernel = {0};
+  cluster_again_set_blocks(find, number, &kernel);
+  return kernel.read > 1;
+}
+
+// The bytes that an op reads of values that are broadcast, as often as it reads them.
+static double cluster_again_spread(const mp_cluster_find_t *find, const mp_op_t *op) {
+  double sum = 0;
+  if (!cluster_again_counts_blocks(find) || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    const double count = value == NULL ? 0 : mp_cluster_value_count(value);
+    if (!is_reused || count == 0) continue;
+    sum += mp_work_bytes_of(value->type) / count * mp_cluster_op_count(op);
+  }
+  return sum;
+}
+
+// What a kernel takes, in bytes of memory. Few blocks read what the cache has no faster than they
+// read memory.
+static double cluster_again_takes(cluster_again_kernel_t kernel) {
+  const double spread = kernel.spread / (kernel.read > 1 ? 1 : CLUSTER_AGAIN_CACHED);
+  return cluster_again_both(kernel.work * kernel.share, (kernel.bytes + spread) * kernel.read);
+}
 
 // Adds what one op of a kernel does and moves: of sums, what they sum up counts.
 static void cluster_again_add(const double *figures, const mp_op_t *op, bool is_last,
@@ -162,10 +241,12 @@ static cluster_again_kernel_t cluster_again_kernel(const mp_cluster_find_t *find
   cluster_again_kernel_t kernel = {0};
   const mp_cluster_t *cluster = &find->out->clusters.items[number];
   uint32_t num_seen = 0;
+  cluster_again_set_blocks(find, number, &kernel);
   for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
     const mp_cluster_member_t *member = &find->out->members.items[at];
     cluster_again_add(figures, member->op, member->op == cluster->last, &kernel);
     kernel.bytes += cluster_again_read(find, cluster, member->op, but);
+    kernel.spread += cluster_again_spread(find, member->op);
     if (++num_seen == CLUSTER_AGAIN_MEMBERS_MOST) break;
     at = member->next;
   }
@@ -174,13 +255,18 @@ static cluster_again_kernel_t cluster_again_kernel(const mp_cluster_find_t *find
 
 // What the op takes by itself, and kernels that read it, if it is written or if they make it.
 typedef struct {
-  double work, in, out;
+  double work, in, out, spread;
   double written, again;
 } cluster_again_ways_t;
 
 static void cluster_again_reader(cluster_again_ways_t *ways, cluster_again_kernel_t reader) {
-  ways->written += cluster_again_both(reader.work, reader.bytes + ways->out);
-  ways->again += cluster_again_both(reader.work + ways->work, reader.bytes + ways->in);
+  cluster_again_kernel_t makes = reader;
+  reader.bytes += ways->out;
+  makes.bytes += ways->in;
+  makes.work += ways->work;
+  makes.spread += ways->spread;
+  ways->written += cluster_again_takes(reader);
+  ways->again += cluster_again_takes(makes);
 }
 
 static cluster_again_ways_t cluster_again_ways(const mp_cluster_find_t *find, const double *figures,
@@ -189,9 +275,11 @@ static cluster_again_ways_t cluster_again_ways(const mp_cluster_find_t *find, co
   cluster_again_ways_t ways = {
       .work = cluster_again_chain(find, figures, op, CLUSTER_AGAIN_CHAIN_MOST),
       .in = mp_cluster_source_bytes(find, result, CLUSTER_AGAIN_OPS_MOST),
-      .out = mp_work_bytes_of(result->type)};
+      .out = mp_work_bytes_of(result->type),
+      .spread = cluster_again_spread(find, op)};
   ways.written =
-      cluster_again_both(ways.work, ways.in + ways.out) + figures[CLUSTER_AGAIN_LAUNCH] * 1e6;
+      cluster_again_both(ways.work, ways.in + ways.out + ways.spread / CLUSTER_AGAIN_CACHED) +
+      figures[CLUSTER_AGAIN_LAUNCH] * 1e6;
   return ways;
 }
 
@@ -200,11 +288,19 @@ double mp_cluster_line(const mp_op_t *op) {
   return type->rank > 0 ? (double)type->dims[type->rank - 1] : 1;
 }
 
+// Whether one of those that read the op at hand has few blocks.
+static bool cluster_again_is_slow(const mp_cluster_find_t *find) {
+  for (uint32_t i = 0; i < find->users.count; ++i) {
+    if (mp_cluster_has_few_blocks(find, find->users.items[i].cluster)) return true;
+  }
+  return false;
+}
+
 bool mp_cluster_pays_again(const mp_cluster_find_t *find, const mp_op_t *op) {
   const double *figures = cluster_again_figures(find);
   if (figures == NULL || op->num_results != 1) return true;
   cluster_again_ways_t ways = cluster_again_ways(find, figures, op);
-  if (ways.work <= ways.out) return true;
+  if (ways.work <= ways.out && !cluster_again_is_slow(find)) return true;
   if (find->users.count < CLUSTER_AGAIN_ROWS_READERS && mp_cluster_is_of_rows(find, op) &&
       mp_cluster_line(op) <= find->rows_most) {
     return true;
@@ -245,7 +341,8 @@ static bool cluster_again_pays_for(const mp_cluster_find_t *find, const mp_op_t 
   const double *figures = cluster_again_figures(find);
   cluster_again_ways_t ways = cluster_again_ways(find, figures, op);
   const double summed = figures[CLUSTER_AGAIN_ADD] * mp_cluster_op_count(op);
-  const cluster_again_kernel_t reader = {.work = summed / figures[CLUSTER_AGAIN_BALANCE]};
+  const cluster_again_kernel_t reader = {
+      .work = summed / figures[CLUSTER_AGAIN_BALANCE], .read = 1, .share = 1};
   for (double i = 0; i < readers; ++i) cluster_again_reader(&ways, reader);
   return ways.work <= ways.out || ways.again <= ways.written;
 }

@@ -229,6 +229,17 @@ bool mp_cluster_pays_sum_again(const mp_cluster_find_t *find, const mp_op_t *op)
 // that read it.
 bool mp_cluster_sums_written(const mp_cluster_find_t *find, const mp_op_t *op);
 
+// Whether a kernel that the cluster is now has so few blocks of threads that the compiler takes it
+// to read more slowly than the memory could. False where no figures say what it counts.
+bool mp_cluster_has_few_blocks(const mp_cluster_find_t *find, uint32_t number);
+
+// ---- cluster_blocks.c ----
+
+// Blocks of threads of the kernel of a sum; INFINITY: as many as a loop has.
+double mp_cluster_blocks(const mp_op_t *sum);
+// Whether each thread of a loop adds up for itself what the op sums up, because it is little.
+bool mp_cluster_is_summed_by_threads(const mp_op_t *sum);
+
 // ---- cluster_code.c ----
 
 // How often the cluster would have the op in its code: an op is there again for each reader that

@@ -42,6 +42,12 @@ static bool cluster_siblings_may_merge(const mp_cluster_find_t *find,
     return false;
   }
   if (a->num_members + b->num_members > MEMBERS_MOST) return false;
+  // A kernel that keeps rows goes through tiles of them, and has no others beside it.
+  if (find->compiler == MP_CHIP_COMPILER_GPU &&
+      (find->out->clusters.items[first->cluster].is_rows ||
+       find->out->clusters.items[second->cluster].is_rows)) {
+    return false;
+  }
   // Blocks of threads reduce in one direction.
   return find->compiler != MP_CHIP_COMPILER_GPU || a->reduced_dims == b->reduced_dims ||
          a->reduced_dims == 0 || b->reduced_dims == 0;

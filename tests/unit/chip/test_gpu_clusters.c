@@ -95,6 +95,61 @@ static void dear_work_is_written_where_memory_is_fast(void **state) {
   find_end(&f);
 }
 
+// Of few blocks of threads each asks for so much of the memory's bandwidth at most, and what is
+// broadcast comes no faster. A sum of 256 rows for 1,024 columns has 16 blocks, of 32 threads that
+// go through two columns each. Where 16 fill the memory's bandwidth, it makes what it sums up;
+// where 64 do, that is written before: 2 arrays and 4 times one are fewer than 4 times two.
+static void few_blocks_read_what_is_written(void **state) {
+  (void)state;
+  enum { BALANCE = 0, LAUNCH = 1, BLOCKS = 13, UNITS = 14, MEMBERS = 15 };
+  static const char text[] =
+      "func.func @main(%x: " M ", %v: " V ") -> tensor<1024xf32> {\n" ZERO SPREAD("w", "v")
+          OP("a", "subtract %x, %w") "%r = stablehlo.reduce(%a init: %z) applies stablehlo.add "
+      "across dimensions = [0] : (" M ", tensor<f32>) -> tensor<1024xf32>\n"
+      "return %r : tensor<1024xf32>\n}\n";
+  mp_chip_figures_t figures = figures_of(GPU);
+  figures.cluster_again.count = MEMBERS;
+  for (uint32_t i = 0; i < MEMBERS; ++i) figures.cluster_again.each[i] = 3;
+  figures.cluster_again.each[LAUNCH] = 0;
+  figures.cluster_again.each[BALANCE] = 20;
+  figures.cluster_again.each[BLOCKS] = figures.cluster_again.each[UNITS] = 16;
+  found_t f = find_with(&figures, text);
+  assert_int_equal(count_clusters(&f), 1);
+  assert_float_equal(sum_bytes(&f), SIZE + ROWS * 4 + COLUMNS * 4, 1e-3);
+  find_end(&f);
+  figures.cluster_again.each[BLOCKS] = 64;
+  f = find_with(&figures, text);
+  assert_int_equal(count_clusters(&f), 2);
+  assert_float_equal(sum_bytes(&f), 3.0 * SIZE + ROWS * 4 + COLUMNS * 4, 1e-3);
+  find_end(&f);
+}
+
+// Behind a sum is nothing but what has one operand, where its results are many: pairs, here. Three
+// elements each thread adds up by itself.
+static void sums_end_in_ops_of_one_operand(void **state) {
+  (void)state;
+#define SUM(size, ops)                                                                         \
+  "func.func @main(%x: tensor<256x1024x" size "xf32>) -> " M " {\n" ZERO                       \
+  "%h = stablehlo.constant dense<0.5> : " M                                                    \
+  "\n%r = stablehlo.reduce(%x init: %z) applies "                                              \
+  "stablehlo.add across dimensions = [2] : (tensor<256x1024x" size "xf32>, tensor<f32>) -> " M \
+  "\n" ops "return %e : " M "\n}\n"
+#define SCALED OP("s", "multiply %r, %h") OP("e", "exponential %s")
+  expect(GPU, SUM("2", OP("e", "exponential %r")), 1, 3.0 * SIZE);
+  expect(GPU, SUM("2", SCALED), 2, 5.0 * SIZE);
+  expect(GPU, SUM("3", SCALED), 1, 4.0 * SIZE);
+#undef SCALED
+#undef SUM
+}
+
+// A kernel that keeps rows has no other one beside it that reads the same array.
+static void rows_have_no_siblings(void **state) {
+  (void)state;
+  static const char text[] = "func.func @main(%x: " M ") -> (" M ", " M ") {\n" SOFTMAX SPREAD(
+      "ts", "t") OP("y", "divide %e, %ts") OP("n", "negate %x") "return %y, %n : " M ", " M "\n}\n";
+  expect(GPU, text, 2, 4.0 * SIZE);
+}
+
 // So is what both ops of one kernel want, if they would be two without it.
 static void dear_work_is_written_for_siblings(void **state) {
   (void)state;
@@ -370,6 +425,9 @@ int main(void) {
       cmocka_unit_test(cumulative_ops_read_what_is_dear),
       cmocka_unit_test(vectors_by_small_matrices_are_sums),
       cmocka_unit_test(dear_work_is_written_where_memory_is_fast),
+      cmocka_unit_test(few_blocks_read_what_is_written),
+      cmocka_unit_test(sums_end_in_ops_of_one_operand),
+      cmocka_unit_test(rows_have_no_siblings),
       cmocka_unit_test(dear_work_is_written_for_siblings),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
