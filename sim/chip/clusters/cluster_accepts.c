@@ -103,6 +103,31 @@ static bool cluster_accepts_reads_rows(const mp_cluster_find_t *find, uint32_t n
   return false;
 }
 
+// Whether a cluster reads all arrays that a value is made of element by element, or makes them.
+static bool cluster_accepts_is_at_hand(const mp_cluster_find_t *find, uint32_t number,
+                                       const mp_value_t *value, uint32_t depth) {
+  if (mp_cluster_reads(find, number, value)) return true;
+  const mp_op_t *op = value->op;
+  if (op == NULL || depth == 0 || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return false;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_reused = false;
+    const mp_value_t *of = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, i, &is_reused);
+    if (of == NULL || is_reused) continue;
+    if (!cluster_accepts_is_at_hand(find, number, of, depth - 1)) return false;
+  }
+  return true;
+}
+
+// Whether what a reduction of rows sums up is in the cluster anyway, which goes through such rows
+// again.
+static bool cluster_accepts_meets_rows(const mp_cluster_find_t *find, const mp_op_t *op,
+                                       uint32_t number) {
+  enum { OPS_MOST = 6 };
+  if (mp_cluster_meets_rows(find, op) && cluster_accepts_reads_rows(find, number, op)) return true;
+  return mp_cluster_meets_diamond(find, op) &&
+         cluster_accepts_is_at_hand(find, number, mp_cluster_root(op->operands[0]), OPS_MOST);
+}
+
 bool mp_cluster_keeps_rows(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
                            const mp_cluster_user_t *user) {
   const mp_cluster_t *cluster = &find->out->clusters.items[user->cluster];
@@ -117,10 +142,7 @@ bool mp_cluster_keeps_rows(const mp_cluster_find_t *find, const mp_cluster_op_t 
   if (find->compiler == MP_CHIP_COMPILER_TPU && !mp_cluster_leaves_rows(at->op)) return false;
   if (find->compiler != MP_CHIP_COMPILER_GPU) return is_only && mp_cluster_is_of_softmax(at->op);
   if (state->is_untiled || mp_cluster_is_turned(find, at->op)) return false;
-  if (is_only && mp_cluster_meets_rows(find, at->op) &&
-      cluster_accepts_reads_rows(find, user->cluster, at->op)) {
-    return true;
-  }
+  if (is_only && cluster_accepts_meets_rows(find, at->op, user->cluster)) return true;
   return mp_cluster_closes_rows(find, at->op) ||
          (mp_cluster_follows_rows(find, at->op) && !mp_cluster_sums_written(find, at->op) &&
           (is_only || mp_cluster_pays_sum_again(find, at->op)));

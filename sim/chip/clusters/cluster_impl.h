@@ -184,6 +184,8 @@ bool mp_cluster_follows_rows(const mp_cluster_find_t *find, const mp_op_t *op);
 // Whether the result of a reduction of rows comes back where other rows, from which a sum was taken
 // in this way, are at hand; its own ones come of an array by ops of one operand.
 bool mp_cluster_meets_rows(const mp_cluster_find_t *find, const mp_op_t *op);
+// Whether it comes back where others are, from which a sum was taken that is read for nothing else.
+bool mp_cluster_meets_diamond(const mp_cluster_find_t *find, const mp_op_t *op);
 
 // Whether the op takes a sum of rows from them, element by element, which closes these rows: that
 // sum, or any if it is NULL.

@@ -280,6 +280,11 @@ bool mp_cluster_meets_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
          cluster_rows_is_plain(find, mp_cluster_root(op->operands[0]));
 }
 
+bool mp_cluster_meets_diamond(const mp_cluster_find_t *find, const mp_op_t *op) {
+  const mp_op_t *end = cluster_rows_end_of(find, op);
+  return end != NULL && cluster_rows_has_diamond(find, &end->results[0], CLUSTER_ROWS_DEPTH);
+}
+
 bool mp_cluster_is_of_rows(const mp_cluster_find_t *find, const mp_op_t *op) {
   enum { OPS_MOST = 6 };
   return op->num_results == 1 && cluster_rows_has_end(find, &op->results[0], OPS_MOST);

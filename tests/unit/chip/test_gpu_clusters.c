@@ -95,6 +95,20 @@ static void dear_work_is_written_where_memory_is_fast(void **state) {
   find_end(&f);
 }
 
+// The gradient of a layer norm: where the difference from a mean is made, another sum of rows is,
+// too, if the kernel reads all that it sums up. Another array is not read for it.
+static void sums_of_what_is_at_hand_meet_rows(void **state) {
+  (void)state;
+#define GRADIENT(other)                                                                  \
+  "func.func @main(%x: " M ", %d: " M ", %e: " M ", %f: " M ") -> " M                    \
+  " {\n" ZERO REDUCE("m", "x", "add") SPREAD("ms", "m") OP("y", "subtract %x, %ms")      \
+      OP("t", "multiply %d, %e") OP("w", "multiply %d, %" other) REDUCE("u", "w", "add") \
+          SPREAD("us", "u") OP("a", "add %y, %t") OP("g", "add %a, %us") "return %g : " M "\n}\n"
+  expect(GPU, GRADIENT("e"), 1, 4.0 * SIZE);
+  expect(GPU, GRADIENT("f"), 2, 6.0 * SIZE + 2.0 * ROWS * 4);
+#undef GRADIENT
+}
+
 // Of few blocks of threads each asks for so much of the memory's bandwidth at most, and what is
 // broadcast comes no faster. A sum of 256 rows for 1,024 columns has 16 blocks, of 32 threads that
 // go through two columns each. Where 16 fill the memory's bandwidth, it makes what it sums up;
@@ -425,6 +439,7 @@ int main(void) {
       cmocka_unit_test(cumulative_ops_read_what_is_dear),
       cmocka_unit_test(vectors_by_small_matrices_are_sums),
       cmocka_unit_test(dear_work_is_written_where_memory_is_fast),
+      cmocka_unit_test(sums_of_what_is_at_hand_meet_rows),
       cmocka_unit_test(few_blocks_read_what_is_written),
       cmocka_unit_test(sums_end_in_ops_of_one_operand),
       cmocka_unit_test(rows_have_no_siblings),
