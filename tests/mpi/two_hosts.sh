@@ -3,10 +3,12 @@
 # /dev/shm on this machine, and messages between them go through a bridge of virtual cables.
 #
 #     tests/mpi/two_hosts.sh [--hosts N] [--ranks PER_HOST] [--mca NAME VALUE]… [-x NAME=VALUE]… COMMAND…
+#     tests/mpi/two_hosts.sh --hydra [--hosts N] [--ranks PER_HOST] COMMAND…
 #     tests/mpi/two_hosts.sh --plain [--hosts N] [--ranks PER_HOST] COMMAND…
 #
-# With --plain there is no mpirun: each process has the variables COORDINATOR, NUM_PROCESSES and
-# PROCESS_ID, what jax.distributed.initialize() takes. Ends with the status of mpirun, or of the last
+# With --hydra it is MPICH's mpiexec. With --plain there is no mpirun: each process has the variables COORDINATOR, NUM_PROCESSES
+# and PROCESS_ID, what jax.distributed.initialize() takes. Host i's end of its cable is mpPIDci, in the bridge mpPIDbr,
+# where PID is this script's. Ends with the status of mpirun, or of the last
 # process that failed; with 77 and the reason where such hosts cannot be made (no root, or
 # the kernel forbids it).
 set -euo pipefail
@@ -14,12 +16,13 @@ set -euo pipefail
 hosts=2
 ranks=1
 options=()
-plain='' mpirun=1
+plain='' launcher=mpirun
 while [ $# -gt 0 ]; do
   case $1 in
     --hosts) hosts=$2; shift 2 ;;
     --ranks) ranks=$2; shift 2 ;;
-    --plain) plain=1 mpirun=; shift ;;
+    --plain) plain=1 launcher=; shift ;;
+    --hydra) launcher=mpiexec.hydra; shift ;;
     --mca) options+=("$1" "$2" "$3"); shift 3 ;;
     -x) options+=("$1" "$2"); shift 2 ;;
     --) shift; break ;;
@@ -34,7 +37,7 @@ skip() {
 }
 
 [ "$(id -u)" = 0 ] || skip "making network namespaces needs root"
-for tool in ip unshare ${mpirun:+mpirun}; do
+for tool in ip unshare $launcher; do
   command -v "$tool" >/dev/null || skip "there is no command $tool"
 done
 
@@ -102,6 +105,13 @@ if [ -n "$plain" ]; then
   status=0
   for process in "${processes[@]}"; do wait "$process" || status=$?; done
   exit $status
+fi
+
+if [ "$launcher" = mpiexec.hydra ]; then
+  sed 's/ slots=/:/' "$scratch/hosts" >"$scratch/machines"
+  "$scratch/enter" 1 mpiexec.hydra -f "$scratch/machines" -n $((hosts * ranks)) -iface eth0 \
+    -launcher ssh -launcher-exec "$scratch/agent" "$@"
+  exit
 fi
 
 # Host names are addresses, and only the pretended network is used; the hosts share the cores, so

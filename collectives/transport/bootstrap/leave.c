@@ -1,5 +1,6 @@
 #include "collectives/transport/bootstrap/leave.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,12 @@
 #include "collectives/transport/world_impl.h"
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
+#include "sim/base/os/system.h"
 
 // How long a process that ends with an error takes to get its goodbyes out.
 static const double k_last_words_seconds = 1;
+// How long MPI_Finalize may take where everybody has said goodbye before.
+static const double k_finalize_seconds = 5;
 // How long the progress thread may take to stop using what lies below the transport between hosts.
 static const double k_close_seconds = 5;
 
@@ -24,6 +28,8 @@ static struct {
   int rank;
   double timeout_s;
   uint32_t generation;
+  bool has_heard_all;  // the goodbyes of all others; written and read by the thread that leaves
+  atomic_bool is_finalized;
   // NULL: this process has not joined completely. Set after `far`: whoever sees the world sees what
   // has to be closed before MPI is finalized.
   _Atomic(mp_world_t *) world;
@@ -75,7 +81,7 @@ static void leave_world(void) {
   // them, so they need this process no more, unless MPI carries something.
   if (mp_world_drain(world, g_leave.timeout_s) && g_leave.module != NULL) {
     // A process that still works after that will meet us in MPI_Finalize.
-    (void)mp_world_await_goodbyes(world, deadline - mp_clock_seconds());
+    g_leave.has_heard_all = mp_world_await_goodbyes(world, deadline - mp_clock_seconds());
   }
   if (g_leave.module == NULL && g_leave.rank == 0) leave_last(world, deadline);
   if (g_leave.module != NULL) leave_close_far();
@@ -153,6 +159,31 @@ static void leave_with_error(int status) {
   }
 }
 
+// MPICH's (4.0, over UCX) may wait for a peer that is through and waits in its launcher. Then
+// everything has been done but that, and this process ends as it would have.
+static void *leave_watch_finalize(void *context) {
+  (void)context;
+  const double deadline = mp_clock_seconds() + k_finalize_seconds;
+  while (mp_clock_seconds() < deadline) {
+    if (atomic_load(&g_leave.is_finalized)) return NULL;
+    usleep(100000);
+  }
+  static const char line[] =
+      "minipod: MPI_Finalize does not end, though all processes have; this one ends without it\n";
+  ssize_t written = write(STDERR_FILENO, line, sizeof(line) - 1);
+  (void)written;
+  _exit(0);
+}
+
+static void leave_finalize(void) {
+  pthread_t watch;
+  if (g_leave.has_heard_all) {
+    (void)mp_thread_create(&watch, 0, leave_watch_finalize, NULL);
+  }
+  g_leave.module->finalize();
+  atomic_store(&g_leave.is_finalized, true);
+}
+
 static void leave_on_exit_status(int status, void *context) {
   (void)context;
   if (!leave_is_member()) return;
@@ -165,7 +196,7 @@ static void leave_on_exit_status(int status, void *context) {
     leave_close_far();
   } else if (g_leave.module->state() == MP_MPI_RUNNING) {
     leave_world();
-    if (g_leave.is_ours) g_leave.module->finalize();
+    if (g_leave.is_ours) leave_finalize();
   }
 }
 

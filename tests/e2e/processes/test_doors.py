@@ -107,6 +107,18 @@ def test_processes_that_never_join_are_told(name):
   assert run(MINIPOD_BOOTSTRAP="none")[2] == ""
 
 
+@pytest.mark.skipif(shutil.which("mpiexec.hydra") is None, reason="there is no mpiexec.hydra: apt install mpich")
+def test_mpich_over_two_hosts():
+  """Its MPI_Finalize now and then has no end, over UCX; the job has one all the same."""
+  process = subprocess.Popen([str(SCRIPT), "--hydra", "--hosts", "2", "--", sys.executable, "-c", WITHOUT],
+                             env=mpirun.environment(2), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             start_new_session=True)
+  returncode, out, err = scenario.finish(process, 60)
+  if returncode == REFUSED:
+    pytest.skip(err.strip().splitlines()[-1])
+  assert (returncode, sorted(re.findall(r"\d of \d: .*", out))) == (0, EXPECTED), err
+
+
 # ---- Slurm, as it is: its daemons on two pretended hosts ----
 
 def srun(code, *options):
