@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Every way to start two processes of one pod: whether their sum over 8 devices is right, by what it went, how soon.
 
-    tools/reliability/doors.py [--python PYTHON]... [--door NAME]...
+    tools/reliability/doors.py [--python PYTHON]... [--door PART]...
 
 A row for each launcher, a column for one host and for two pretended ones (network namespaces, which need root).  `--python`:
 interpreters with minipod in them, one table each (this one).  Seconds are those from the launcher's start to the sum of the
-last process, JAX's own start included.  What is not on this machine is named, not tried.
+last process, the framework's own start included.  What cannot be tried here is not, and its cell says why.
 """
 
 import argparse
@@ -18,82 +18,14 @@ import sys
 import tempfile
 import time
 
-from hosts import HOSTS, REFUSED, free_port
+from hosts import REFUSED
+from launchers import DOORS
 
-SLURM = HOSTS.with_name("slurm_node.sh")
-SUM = """
-import os, sys, time
-import jax
-if {initializes}:
-  jax.distributed.initialize({arguments})
-import numpy as np
-x = np.array([device.id for device in jax.local_devices()], np.float32)
-total = jax.pmap(lambda v: jax.lax.psum(v, "i"), axis_name="i")(x)[0]
-maps = open("/proc/self/maps").read()
-# Debian's MPICH uses UCX itself.
-ways = [name for name, file in (("MPICH", "libmpich"), ("Open MPI", "libmpi.so"), ("UCX", "libucp")) if file in maps]
-os.write(1, f"SUM {{total}} {{jax.process_count()}} {{time.time()}} {{(ways + ['nothing'])[0]}}\\n".encode())
+SECONDS = 180
+VERSIONS = """
+from importlib import metadata
+print(", ".join(f"{name} {metadata.version(name)}" for name in ("jax", "torch_xla") if any(metadata.distributions(name=name))))
 """
-EXPLICIT = 'os.environ["COORDINATOR"], int(os.environ["NUM_PROCESSES"]), int(os.environ["PROCESS_ID"])'
-
-# Of a shell that has the number of its process and the address of the first one: the variables that launchers set.
-VARIABLES = {
-    "JAX_NUM_PROCESSES, JAX_PROCESS_ID": "JAX_COORDINATOR_ADDRESS=$COORDINATOR JAX_NUM_PROCESSES=2 JAX_PROCESS_ID=$PROCESS_ID",
-    "an Indexed Job's": "JAX_COORDINATOR_ADDRESS=$COORDINATOR JAX_NUM_PROCESSES=2 JOB_COMPLETION_INDEX=$PROCESS_ID",
-    "a JAXJob's": "COORDINATOR_ADDRESS=${COORDINATOR%:*} COORDINATOR_PORT=${COORDINATOR#*:}",
-    "TPU workers'": "TPU_WORKER_HOSTNAMES=${COORDINATOR%:*},b TPU_WORKER_ID=$PROCESS_ID JAX_COORDINATOR_PORT=${COORDINATOR#*:}",
-    "torchrun's": "MASTER_ADDR=${COORDINATOR%:*} MASTER_PORT=${COORDINATOR#*:} WORLD_SIZE=2 RANK=$PROCESS_ID",
-}
-
-
-def program(initializes=True, arguments=""):
-  return SUM.format(initializes=initializes, arguments=arguments)
-
-
-def in_shell(variables, python):
-  return ["bash", "-c", f'{variables} exec "$@"', "bash", python, "-c", program()]
-
-
-def plain(hosts, command):
-  """The command of each process, where nobody but a shell starts them."""
-  if hosts == 2:
-    return [str(HOSTS), "--plain", "--hosts", "2", "--", *command]
-  script = (f'export COORDINATOR=127.0.0.1:{free_port()} NUM_PROCESSES=2; PROCESS_ID=1 "$@" & PROCESS_ID=0 "$@"; status=$?; '
-            "wait $! && exit $status")
-  return ["bash", "-c", script, "bash", *command]
-
-
-def of_mpirun(hosts, python):
-  if hosts == 2:
-    return [str(HOSTS), "--hosts", "2", "--", python, "-c", program(False)]
-  return ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", python, "-c", program(False)]
-
-
-def of_mpich(hosts, python):
-  return None if hosts == 2 else ["mpiexec.hydra", "-n", "2", python, "-c", program(False)]
-
-
-def of_run(hosts, python):
-  return None if hosts == 2 else [python, "-m", "minipod", "run", "-n", "2", "--", python, "-c", program(False)]
-
-
-def of_slurm(mpi, initializes):
-  # One node after the other has its tasks.
-  return lambda hosts, python: [str(HOSTS), "--plain", "--hosts", str(hosts), "--", str(SLURM), "-n", "2", f"--mpi={mpi}",
-                                python, "-c", program(initializes)]
-
-
-def doors():
-  """Name, the command that it takes or None, by the number of hosts and the interpreter."""
-  yield "`minipod run -n 2`", None, of_run
-  yield "Open MPI's `mpirun`", "mpirun", of_mpirun
-  yield "MPICH's `mpiexec`", "mpiexec.hydra", of_mpich
-  yield "`srun --mpi=pmix`", "srun", of_slurm("pmix", False)
-  yield "`srun --mpi=pmi2`", "srun", of_slurm("pmi2", False)
-  yield "`srun`, `initialize()`", "srun", of_slurm("none", True)
-  yield "`initialize(address, 2, i)`", None, lambda hosts, python: plain(hosts, [python, "-c", program(True, EXPLICIT)])
-  for name, variables in VARIABLES.items():
-    yield f"{name} variables", None, lambda hosts, python, said=variables: plain(hosts, in_shell(said, python))
 
 
 def remove(folder):
@@ -108,15 +40,17 @@ def remove(folder):
 def run(command, hosts):
   """What stands in the table."""
   scratch = tempfile.mkdtemp(prefix="mp")
-  environment = os.environ | {"SCRATCH": scratch, "MINIPOD_DEVICES": "4", "JAX_PLATFORMS": "minipod"}
+  environment = os.environ | {"SCRATCH": scratch, "MINIPOD_DEVICES": "4", "JAX_PLATFORMS": "minipod", "PJRT_DEVICE": "MINIPOD",
+                              "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0"}
   begin = time.time()
   with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                         start_new_session=True) as process:
     try:
-      out, err = process.communicate(timeout=120)
+      out, err = process.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
       os.killpg(process.pid, signal.SIGTERM)  # what has made hosts removes them
-      return "**no end in 120 s**"
+      out, err = process.communicate()
+      return f"**no end in {SECONDS} s** {err.strip()[-300:]}"
     finally:
       remove(scratch)
   found = re.findall(r"SUM (\S+) (\d+) (\S+) ?(.*)", out)
@@ -128,6 +62,12 @@ def run(command, hosts):
   return f"{way}, {max(float(row[2]) for row in found) - begin:.1f} s"
 
 
+def cell(door, hosts, python):
+  reason = door.missing(python)
+  command = reason or door.command(hosts, python)
+  return f"skipped: {command}" if isinstance(command, str) else run(command, hosts)
+
+
 def main():
   parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
   parser.add_argument("--python", action="append")
@@ -135,20 +75,14 @@ def main():
   options = parser.parse_args()
   has_failed = False
   for python in options.python or [sys.executable]:
-    version = subprocess.run([python, "-c", "import jax; print(jax.__version__)"], capture_output=True, text=True, check=True)
-    print(f"| JAX {version.stdout.strip()} | one host | two hosts |\n|---|---|---|")
-    for name, needs, command in doors():
-      if options.door and not any(part in name for part in options.door):
+    versions = subprocess.run([python, "-c", VERSIONS], capture_output=True, text=True, check=True).stdout.strip()
+    print(f"| {versions} | one host | two hosts |\n|---|---|---|", flush=True)
+    for door in DOORS:
+      if options.door and not any(part in door.name for part in options.door):
         continue
-      cells = []
-      for hosts in (1, 2):
-        if needs and not shutil.which(needs):
-          cells.append(f"no {needs} here")
-        else:
-          made = command(hosts, python)
-          cells.append(run(made, hosts) if made else "not tried")
-      has_failed |= any(cell.startswith("**") for cell in cells)
-      print(f"| {name} | {' | '.join(cells)} |", flush=True)
+      cells = [cell(door, hosts, python) for hosts in (1, 2)]
+      has_failed |= any(text.startswith("**") for text in cells)
+      print(f"| {door.name} | {' | '.join(cells)} |", flush=True)
   sys.exit(has_failed)
 
 

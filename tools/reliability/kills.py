@@ -19,31 +19,16 @@ import os
 import pathlib
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 
-from hosts import HOSTS, free_port
+from job import ERROR_CODE, Job, things_left
 
-MEMBER = pathlib.Path(__file__).parent / "member.py"
-# A process on a pretended host says who it is and how it ended, which nobody else sees.
-ON_HOST = """'{python}' '{member}' $COORDINATOR $NUM_PROCESSES $PROCESS_ID 2>'{folder}'/$PROCESS_ID.err & echo $! >'{folder}'/$PROCESS_ID.pid
-wait $!; echo $? >'{folder}'/$PROCESS_ID.code"""
 # From the start of Python on, in which a process of a job of this many is killed: before it meets the others, while it
 # does, at work.
 START_SECONDS = 4.0
 WORK_SECONDS = 3.0
-ERROR_CODE = 7  # of member.py: it has seen an error
-
-
-def things_left(folder: pathlib.Path, transport: str) -> set[str]:
-  """What a case has left: of /dev/shm, which all share, and of its own folder for temporary files. Open MPI's segments
-  may be those of another mpirun, if there is one."""
-  kinds = ("minipod", "vader") if transport == "mpi" else ("minipod",)
-  shared = {f"/dev/shm/{name}" for name in os.listdir("/dev/shm") if any(kind in name for kind in kinds)}
-  return shared | {f"TMPDIR/{path.name}" for path in (folder / "tmp").iterdir()}
-
 
 class Case:
   """One job, one of whose processes is killed."""
@@ -60,89 +45,47 @@ class Case:
     self.slowest = 0.0  # seconds from the kill to a survivor's error
     self.outcomes: collections.Counter = collections.Counter()
 
-  def _start(self, folder: pathlib.Path) -> list[subprocess.Popen]:
-    env = {**os.environ, "JAX_PLATFORMS": "minipod", "MINIPOD_DEVICES": "2", "TF_CPP_MIN_LOG_LEVEL": "3",
-           "TMPDIR": str(folder / "tmp"), "RELIABILITY_FOLDER": str(folder),
-           "RELIABILITY_SEED": str(self._random.randrange(1 << 30))}
-    member = [sys.executable, str(MEMBER)]
-    if self.transport == "mpi":
-      words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(self.size)]
-      return [subprocess.Popen([*words, *member, "mpi"], env=env, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, start_new_session=True)]
-    if self.transport == "ucx":
-      script = ON_HOST.format(python=sys.executable, member=MEMBER, folder=folder)
-      words = [str(HOSTS), "--plain", "--hosts", "2", "--ranks", str(self.size // 2), "--", "bash", "-c", script]
-      return [subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)]
-    address = f"127.0.0.1:{free_port()}"
-    return [subprocess.Popen([*member, address, str(self.size), str(rank)], env=env, stdout=subprocess.DEVNULL,
-                             stderr=open(folder / f"{rank}.err", "wb"), start_new_session=True)
-            for rank in range(self.size)]
-
-  def _pids(self, folder: pathlib.Path, processes: list[subprocess.Popen]) -> dict[int, int]:
-    if self.transport == "shm":
-      return {rank: process.pid for rank, process in enumerate(processes)}
-    return {int(path.stem): int(path.read_text() or 0) for path in folder.glob("*.pid")}
-
-  def _wait_for_moment(self, folder: pathlib.Path, processes) -> None:
+  def _wait_for_moment(self, job: Job) -> None:
     if self.is_early:
       time.sleep(self._random.random() * START_SECONDS)
-      return
-    end = time.monotonic() + 120
-    while time.monotonic() < end and len(list(folder.glob("*.works"))) < self.size:
-      if all(process.poll() is not None for process in processes):
-        return
-      time.sleep(0.02)
-    time.sleep(self._random.random() * WORK_SECONDS)
+    elif job.wait_for_work(120):
+      time.sleep(self._random.random() * WORK_SECONDS)
 
   def judge(self) -> str:
     """Runs the case; what there is to say of it."""
     with tempfile.TemporaryDirectory(prefix="kills-") as name:
       folder = pathlib.Path(name)
-      self._run(folder)
-      said = [f"\n  {path.name}: {path.read_text(errors='replace')[-600:]}"
-              for path in sorted(folder.glob("*.err")) if self.findings]
+      said = self._run(folder)
     when = "at the start" if self.is_early else "at work"
     return (f"{self.number}: {self.transport}, {self.size} processes, killed {self.victim} {when}:"
-            f" {self.slowest:.2f} s{''.join('; ' + finding for finding in self.findings)}{''.join(said)}")
+            f" {self.slowest:.2f} s{''.join('; ' + finding for finding in self.findings)}{said}")
 
-  def _run(self, folder: pathlib.Path) -> None:
-    (folder / "tmp").mkdir()
+  def _run(self, folder: pathlib.Path) -> str:
+    """What the processes have said, if there is a finding."""
     before = things_left(folder, self.transport)
-    processes = self._start(folder)
-    self._wait_for_moment(folder, processes)
-    pids = self._pids(folder, processes)
-    if not pids.get(self.victim):
+    job = Job(self.transport, self.size, folder, self._random.randrange(1 << 30))
+    self._wait_for_moment(job)
+    if not job.pids().get(self.victim):
       time.sleep(1)
-      pids = self._pids(folder, processes)
     killed = time.time()
     try:
-      os.kill(pids[self.victim], signal.SIGKILL)
+      os.kill(job.pids()[self.victim], signal.SIGKILL)
     except (KeyError, ProcessLookupError):
       self.findings.append("the process to kill was not there")
-    self._watch(folder, processes, killed)
+    self._watch(job, killed)
     for path in sorted(things_left(folder, self.transport) - before):
       self.findings.append(f"left: {path}")
+    return job.errors() if self.findings else ""
 
-  def _watch(self, folder: pathlib.Path, processes, killed: float) -> None:
-    end = time.monotonic() + self.patience
-    while time.monotonic() < end and any(process.poll() is None for process in processes):
-      time.sleep(0.02)
-    for rank, process in enumerate(processes):
-      if process.poll() is None:
-        self.findings.append(f"hangs: process {rank}" if self.transport == "shm" else "hangs")
-        # What has made hosts removes them, and with them whoever is on them.
-        os.killpg(process.pid, signal.SIGTERM if self.transport == "ucx" else signal.SIGKILL)
-        process.wait()
-      elif self.transport == "shm" and rank != self.victim:
-        self._judge(rank, process.returncode)
-      elif self.transport == "mpi":
-        self.outcomes["mpirun ended with an error" if process.returncode else "mpirun ended well"] += 1
-    for path in folder.glob("*.code"):
-      code = int(path.read_text())  # as a shell says it
-      if int(path.stem) != self.victim:
-        self._judge(int(path.stem), code if code < 128 else 128 - code)
-    for path in folder.glob("*.error"):
-      moment, _, text = path.read_text().partition(" ")
+  def _watch(self, job: Job, killed: float) -> None:
+    self.findings += job.wait_for_end(self.patience)
+    if self.transport == "mpi":
+      self.outcomes["mpirun ended with an error" if job.processes[0].returncode else "mpirun ended well"] += 1
+    for rank, code in job.codes().items():
+      if rank != self.victim:
+        self._judge(rank, code)
+    for text in job.said("error").values():
+      moment, _, text = text.partition(" ")
       self.slowest = max(self.slowest, float(moment) - killed)
       self.outcomes[text.split(":")[0].strip()[:40]] += 1
 

@@ -1,6 +1,8 @@
-"""A process of a job of kills.py: works until something is wrong, says what and when, and ends with 7.
+"""A process of a job (job.py): works until there is a file `enough`, or something is wrong: it says what and when.
 
     member.py ADDRESS PROCESSES PROCESS   or, under mpirun,   member.py mpi
+
+It ends with 0, with 7 after an error, and with 8 after a wrong value.
 """
 
 import os
@@ -8,6 +10,7 @@ import pathlib
 import random
 import sys
 import time
+import traceback
 
 FOLDER = pathlib.Path(os.environ["RELIABILITY_FOLDER"])
 
@@ -26,14 +29,15 @@ def join() -> int:
   import jax
 
   address, size, rank = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-  jax.distributed.initialize(address, size, rank, initialization_timeout=15, heartbeat_timeout_seconds=15)
+  limit = int(os.environ.get("RELIABILITY_HEARTBEAT_S", "15"))
+  jax.distributed.initialize(address, size, rank, initialization_timeout=max(limit, 15), heartbeat_timeout_seconds=limit)
   return rank
 
 
-def work(rank: int) -> None:
+def work(rank: int) -> int:
+  """How many steps were right."""
   import jax
   from jax.sharding import NamedSharding, PartitionSpec as P
-  import jax.numpy as jnp
   import numpy as np
 
   chance = random.Random(os.environ["RELIABILITY_SEED"])  # the same in all processes
@@ -43,18 +47,33 @@ def work(rank: int) -> None:
   ring = [(i, (i + 1) % number) for i in range(number)]
   turn = jax.jit(jax.shard_map(lambda x: jax.lax.ppermute(x, "x", ring), mesh=mesh, in_specs=P("x"), out_specs=P("x")))
   total = jax.jit(lambda x: x.sum(), out_shardings=whole)
+
+  def spread_out(rows, of):
+    """Device i has a row of of(i)."""
+    return jax.make_array_from_callback((number, rows), spread,
+                                        lambda index: np.full((1, rows), of(index[0].start or 0), np.float32))
+
+  def holds(shard, value):
+    return bool((np.asarray(shard.data) == value).all())
+
   for step in range(1 << 30):
+    if float(total(spread_out(1, lambda i: (FOLDER / "enough").exists()))) == number:  # all have seen it
+      return step
     rows = chance.choice([1, 64, 4096]) * chance.randrange(1, 4)
     kind = chance.randrange(4)
-    x = jax.make_array_from_callback((number, rows), spread, lambda index: np.ones((1, rows), np.float32))
+    values = [(i * 13 + step * 5) % 31 for i in range(number)]  # whole and small: sums are exact
+    x = spread_out(rows, values.__getitem__)
     if kind == 0:
-      assert float(total(x)) == number * rows
+      assert float(total(x)) == sum(values) * rows
     elif kind == 1:
-      assert all((np.asarray(shard.data) == 1).all() for shard in turn(x).addressable_shards)
+      for shard in turn(x).addressable_shards:
+        assert holds(shard, values[(shard.index[0].start or 0) - 1]), (step, shard)
     elif kind == 2:  # a program that nobody has compiled before
-      jax.jit(lambda x: jnp.tanh(x * step).sum(), out_shardings=whole)(x).block_until_ready()
+      fresh = jax.jit(lambda x: (x * (step % 7) + 1).sum(), out_shardings=whole)
+      assert float(fresh(x)) == (sum(values) * (step % 7) + number) * rows
     else:
-      assert np.asarray(jax.device_put(x, whole).addressable_shards[0].data).sum() == number * rows
+      for i, row in enumerate(np.asarray(jax.device_put(x, whole).addressable_shards[0].data)):
+        assert (row == values[i]).all(), (step, i)
     if step == 0:
       say(rank, "works", "")
 
@@ -63,7 +82,10 @@ def main() -> None:
   rank = int(sys.argv[3]) if len(sys.argv) > 3 else -1
   try:
     rank = join()
-    work(rank)
+    say(rank, "right", str(work(rank)))
+  except AssertionError:
+    say(rank, "wrong", traceback.format_exc())
+    sys.exit(8)
   except Exception as error:  # what a survivor is told
     say(rank, "error", f"{time.time()} {str(error)[:300]}")
     print(error, file=sys.stderr)

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Processes that are stopped for a while, and links that lose packets or are cut: right, or an error; never a wrong value, never a hang.
+
+    tools/reliability/silences.py --stops 50 --links 20 --seed 1 [--processes 2,4] [--transport shm,ucx,mpi]
+
+Each case starts a job (job.py) whose processes compile, reduce, permute and move arrays over and over, and look at each value.
+
+A *stop* is a SIGSTOP of one of them, for 1 to 20 s, with a MINIPOD_COLLECTIVE_TIMEOUT_S under it or over it.  Where the limit is
+longer, everybody has to go on as if nothing had been; where it is shorter, all others have to end with an error that
+names the silent process, soon after the limit, and the stopped one has to end when it goes on.
+
+A *link* is the one between two pretended hosts (needs root): it loses 2 to 30 % of its packets for 2 to 15 s, or it is cut for 1 to 25 s
+and mended, with a limit of 4 or of 120 s. All have to go on, or all have to end with an error.
+
+A case is made of its number and the seed alone: `--first 17 --stops 1`, `--first 3 --stops 0 --links 1`.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import random
+import signal
+import sys
+import tempfile
+import time
+
+from cable import Cable
+from job import ERROR_CODE, Job
+
+PATIENCE = 90  # seconds, after which a process hangs
+# Seconds that an error may come after the limit: the others need the silent one some time after it has stopped, and ask it for two.
+SLACK = 5
+HEARTBEAT = "100"  # of JAX, which shall not end a job here
+
+
+class Case:
+  """A job that is disturbed once; `transport`: as of a Job."""
+
+  def __init__(self, kind: str, number: int, options: argparse.Namespace, transports: list[str]):
+    self.dice = random.Random(f"{options.seed}/{kind}/{number}")
+    self.name = f"{kind} {number}"
+    self.transport = self.dice.choice(transports)
+    self.size = self.dice.choice([int(size) for size in options.processes.split(",")])
+    self.limit = 0
+    self.what = ""
+    self.findings: list[str] = []
+    self.outcome = ""
+
+  def judge(self) -> str:
+    """Runs the case; what there is to say of it."""
+    with tempfile.TemporaryDirectory(prefix="silences-") as name:
+      job = Job(self.transport, self.size, pathlib.Path(name), self.dice.randrange(1 << 30), RELIABILITY_HEARTBEAT_S=HEARTBEAT,
+                MINIPOD_COLLECTIVE_TIMEOUT_S=str(self.limit), MINIPOD_COLLECTIVE_WARN_S="0")
+      if job.wait_for_work(120):
+        time.sleep(self.dice.random() * 2)
+        self._disturb(job)
+        (job.folder / "enough").touch()
+      else:
+        self.findings.append(job.refusal() or "it has not begun to work")
+      self.findings += job.wait_for_end(PATIENCE)
+      self._judge_end(job)
+      said = job.errors() if self.findings else ""
+    found = "".join("; " + finding for finding in self.findings)
+    return f"{self.name}: {self.transport}, {self.size} processes, {self.what}, limit {self.limit} s: {self.outcome}{found}{said}"
+
+  def _disturb(self, job: Job) -> None:
+    raise NotImplementedError
+
+  def _judge_end(self, job: Job) -> None:
+    self.findings += [f"process {rank}: **wrong**: {text}" for rank, text in job.said("wrong").items()]
+    right, errors = job.said("right"), job.said("error")
+    self.outcome = "all right" if len(right) == self.size else f"{len(errors)} errors, {len(right)} right"
+    for rank, code in job.codes().items():
+      if code == -signal.SIGABRT and 0 in errors:
+        self.outcome += ", 1 then ended by JAX"  # process 0, which has its service, had gone
+      elif code != (0 if rank in right else ERROR_CODE):
+        self.findings.append(f"process {rank} ended with {code}")
+
+
+class Stop(Case):
+  """One process is silent for a while."""
+
+  def __init__(self, number: int, options: argparse.Namespace):
+    super().__init__("stop", number, options, options.transport.split(","))
+    if self.transport == "mpi":
+      self.transport = self.dice.choice(["mpi", "mpi-hosts"])
+    self.victim = self.dice.randrange(self.size)
+    self.is_under = self.dice.random() < 0.5
+    self.seconds = round(self.dice.uniform(1 if self.is_under else 6, 20), 1)
+    self.limit = int(self.seconds + self.dice.uniform(4, 20) if self.is_under else self.dice.uniform(1, self.seconds - SLACK + 1))
+    self.what = f"{self.victim} silent for {self.seconds} s"
+    self.slowest = 0.0
+
+  def _disturb(self, job: Job) -> None:
+    pid, begin = job.pids()[self.victim], time.time()
+    os.kill(pid, signal.SIGSTOP)
+    # mpirun ends the stopped process with the first that has an error.
+    while time.time() < begin + self.seconds and job.runs():
+      time.sleep(0.02)
+    try:
+      os.kill(pid, signal.SIGCONT)
+    except ProcessLookupError:
+      pass
+    if not self.is_under:
+      self._judge_errors(job, begin)
+
+  def _judge_errors(self, job: Job, begin: float) -> None:
+    """Of those that the silent process has kept waiting longer than the limit."""
+    end = time.time() + SLACK
+    wanted = 1 if self.transport.startswith("mpi") else self.size - 1  # mpirun ends those that have no error yet
+    while len(job.said("error")) < wanted and time.time() < end and job.runs():
+      time.sleep(0.02)
+    errors = {rank: text for rank, text in job.said("error").items() if rank != self.victim}
+    for rank, text in errors.items():
+      moment, _, words = text.partition(" ")
+      self.slowest = max(self.slowest, float(moment) - begin - self.limit)
+      if f"process {self.victim} " not in words and "process " not in words:
+        self.findings.append(f"process {rank} is not told who: {words}")
+    if len(errors) < wanted:
+      self.findings.append(f"{len(errors)} of {wanted} errors in time")
+    if self.slowest > SLACK:
+      self.findings.append(f"an error {self.slowest:.1f} s after the limit")
+
+  def _judge_end(self, job: Job) -> None:
+    super()._judge_end(job)
+    if self.is_under and len(job.said("right")) < self.size:
+      self.findings.append(f"not all go on: {job.said('error')}")
+
+
+class Link(Case):
+  """The hosts hear each other badly, or not at all, for a while."""
+
+  def __init__(self, number: int, options: argparse.Namespace):
+    on_hosts = [{"mpi": "mpi-hosts"}.get(name, name) for name in options.transport.split(",") if name != "shm"]
+    super().__init__("link", number, options, on_hosts)
+    self.limit = self.dice.choice([4, 120])
+    self.share = self.dice.choice([None, round(self.dice.uniform(0.02, 0.3), 2)])
+    self.seconds = round(self.dice.uniform(2, 15) if self.share else self.dice.uniform(1, 25), 1)
+    self.what = f"{f'{self.share:.0%} lost' if self.share else 'cut'} for {self.seconds} s"
+
+  def _disturb(self, job: Job) -> None:
+    cable = Cable(job.processes[0].pid, self.dice)
+    if self.share:
+      cable.lose(self.share)
+    else:
+      cable.cut()
+    time.sleep(self.seconds)
+    cable.mend()
+    if self.share:
+      self.what += f" ({cable.lost} of {cable.lost + cable.passed} packets)"
+
+
+def main() -> int:
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+  parser.add_argument("--stops", type=int, default=5)
+  parser.add_argument("--links", type=int, default=5)
+  parser.add_argument("--first", type=int, default=0, help="number of the first case of each kind")
+  parser.add_argument("--seed", type=int, default=1)
+  parser.add_argument("--processes", default="2,4")
+  parser.add_argument("--transport", default="shm,ucx,mpi")
+  options = parser.parse_args()
+  numbers = [(Stop, number) for number in range(options.stops)] + [(Link, number) for number in range(options.links)]
+  outcomes: collections.Counter = collections.Counter()
+  bad, slowest = 0, 0.0
+  for kind, number in numbers:
+    case = kind(options.first + number, options)
+    print(case.judge(), flush=True)
+    outcomes[f"{kind.__name__.lower()}, {case.transport}: {case.outcome}"] += 1
+    bad += bool(case.findings)
+    slowest = max(slowest, getattr(case, "slowest", 0.0))
+  print(f"\n{len(numbers)} cases, {bad} with findings; slowest error {slowest:.2f} s after the limit")
+  for what, count in sorted(outcomes.items()):
+    print(f"  {count:5} {what}")
+  return 1 if bad else 0
+
+
+if __name__ == "__main__":
+  sys.exit(main())
