@@ -1,9 +1,9 @@
-"""psum between two hosts, pretended by network namespaces: by UCX, by MPI, and JAX's CPU by gloo.
+"""psum between two hosts, pretended by network namespaces: by UCX, by MPI, and JAX's CPU by gloo; and MPI_Allreduce.
 
     python tools/bench/psum_hosts.py [--rounds N]
 
 Needs root (tests/mpi/two_hosts.sh) and, for MPI, mpirun.  Every process has one device; what is timed
-is psum_processes.py's call of a jitted psum until its result is there, best and median.  The ways take
+is psum_processes.py's call of a jitted psum until its result is there, best and median, and mpi4py's Allreduce.  The ways take
 turns, so that other work on the machine meets all of them; each row is the round with the best median.
 """
 
@@ -18,15 +18,31 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HOSTS = ROOT / "tests" / "mpi" / "two_hosts.sh"
 PROGRAM = pathlib.Path(__file__).with_name("psum_processes.py")
 POD = {"JAX_PLATFORMS": "minipod", "MINIPOD_DEVICES": "1"}
-WAYS = {"UCX": (["--plain"], POD), "MPI": ([], POD),
-        "gloo": (["--plain"], {"JAX_PLATFORMS": "cpu", "JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo"})}
+PSUM = [str(PROGRAM), "--calls"]
+# Says what psum_processes.py says.
+ALLREDUCE = ["-c", """
+import statistics, time
+import numpy as np
+from mpi4py import MPI
+for size in (8, 4 << 10, 64 << 10, 1 << 20, 16 << 20):
+  x, y, times = np.ones(size // 4, np.float32), np.empty(size // 4, np.float32), []
+  for _ in range(201 if size <= 1 << 16 else 11):
+    begin = time.perf_counter()
+    MPI.COMM_WORLD.Allreduce(x, y)
+    times.append(time.perf_counter() - begin)
+  if MPI.COMM_WORLD.rank == 0:
+    print(f"{size:9d} bytes: psum {statistics.median(times[1:]) * 1e6:9.1f} us (best {min(times[1:]) * 1e6:.1f})", flush=True)
+"""]
+WAYS = {"UCX": (["--plain"], POD, PSUM), "MPI": ([], POD, PSUM),
+        "gloo": (["--plain"], {"JAX_PLATFORMS": "cpu", "JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo"}, PSUM),
+        "MPI_Allreduce": ([], {}, ALLREDUCE)}
 LINE = re.compile(r"^ *(\d+) bytes: .*psum +([\d.]+) us \(best ([\d.]+)\)", re.MULTILINE)
 
 
 def measure(way: str) -> dict[int, tuple[float, float]]:
   """Median and best in us, by bytes."""
-  options, variables = WAYS[way]
-  done = subprocess.run([str(HOSTS), *options, "--", sys.executable, str(PROGRAM), "--calls"], text=True,
+  options, variables, words = WAYS[way]
+  done = subprocess.run([str(HOSTS), *options, "--", sys.executable, *words], text=True,
                         env=os.environ | variables, capture_output=True, timeout=600)
   if done.returncode:
     sys.exit(f"{way}: {done.stderr.strip().splitlines()[-1]}")
