@@ -38,8 +38,10 @@ SECONDS = 240
 def make_manager(folder, mesh, state):
   import jax
   import orbax.checkpoint as ocp
+  from absl import flags
   from orbax.checkpoint.experimental.emergency import checkpoint_manager as emergency
 
+  flags.FLAGS(sys.argv[:1])  # orbax reads some
   ocp.multihost.initialize_runtime_to_distributed_ids()
   ocp.multihost.initialize_distributed_to_device_ids()
   local = folder / "local" / str(jax.process_index())
@@ -111,13 +113,15 @@ def member(folder, has_manager):
 def start(python, folder, *arguments):
   command = [str(HOSTS), "--plain", "--hosts", "2", "--ranks", str(PER_HOST), "--",
              python, __file__, "--member", str(folder), *arguments]
-  environment = os.environ | {"JAX_PLATFORMS": "minipod", "MINIPOD_DEVICES": str(DEVICES), "TF_CPP_MIN_LOG_LEVEL": "3"}
+  # orbax broadcasts on devices that call themselves TPUs or GPUs.
+  environment = os.environ | {"JAX_PLATFORMS": "minipod", "MINIPOD_DEVICES": str(DEVICES), "MINIPOD_PLATFORM": "tpu",
+                              "TF_CPP_MIN_LOG_LEVEL": "3"}
   return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           start_new_session=True)
 
 
 def finish(job):
-  """(status, output, the end of standard error); who hangs is ended."""
+  """(status, output, the errors that stand in standard error); who hangs is ended."""
   try:
     out, err = job.communicate(timeout=SECONDS)
   except subprocess.TimeoutExpired:
@@ -126,7 +130,7 @@ def finish(job):
     err += f"\n**no end in {SECONDS} s**"
   if job.returncode == REFUSED:
     sys.exit(err.strip().splitlines()[-1])
-  return job.returncode, out, err[-2000:]
+  return job.returncode, out, " ".join(re.findall(r"^\S*(?:Error|Exception|no end)\b.*", err, re.MULTILINE))[:2000]
 
 
 def bits(out, processes):
