@@ -37,13 +37,8 @@ SECONDS = 240
 
 def make_manager(folder, mesh, state):
   import jax
-  import orbax.checkpoint as ocp
-  from absl import flags
   from orbax.checkpoint.experimental.emergency import checkpoint_manager as emergency
 
-  flags.FLAGS(sys.argv[:1])  # orbax reads some
-  ocp.multihost.initialize_runtime_to_distributed_ids()
-  ocp.multihost.initialize_distributed_to_device_ids()
   local = folder / "local" / str(jax.process_index())
   for path in (local, folder / "persistent"):
     path.mkdir(parents=True, exist_ok=True)
@@ -87,9 +82,19 @@ def member(folder, has_manager):
   manager, first = None, 0
   if has_manager:
     import orbax.checkpoint as ocp
+    from absl import flags
+    flags.FLAGS(sys.argv[:1])  # orbax reads some
+    ocp.multihost.initialize_runtime_to_distributed_ids()
+    ocp.multihost.initialize_distributed_to_device_ids()
     manager = make_manager(folder, mesh, state)
     latest = manager.latest_step()
     if latest is not None:
+      # A step that only some processes had saved when the job ended: orbax passes it over, and refuses to save it again.
+      for path in (folder / "local" / str(rank)).iterdir():
+        if path.name.isdigit() and int(path.name) > latest:
+          shutil.rmtree(path)
+      manager.close()
+      manager = make_manager(folder, mesh, state)
       state = manager.restore(latest).state
       first = latest + 1
       os.write(1, f"RESTORED {rank} {latest}\n".encode())
