@@ -1,9 +1,6 @@
 // Whether a cluster can compute what it reads.
 #include "sim/chip/clusters/cluster_impl.h"
 
-// Ops that are looked through between a sum of rows and the arrays that it is made of.
-#define CLUSTER_ACCEPTS_DEPTH 6
-
 // Whether an op of the cluster reads a whole array besides the product's result.
 static bool cluster_accepts_reads_array(const mp_cluster_find_t *find, const mp_cluster_t *cluster,
                                         const mp_op_t *op, const mp_op_t *product) {
@@ -125,10 +122,10 @@ static bool cluster_accepts_is_at_hand(const mp_cluster_find_t *find, uint32_t n
 // again.
 static bool cluster_accepts_meets_rows(const mp_cluster_find_t *find, const mp_op_t *op,
                                        uint32_t number) {
+  enum { OPS_MOST = 6 };
   if (mp_cluster_meets_rows(find, op) && cluster_accepts_reads_rows(find, number, op)) return true;
   return mp_cluster_meets_diamond(find, op) &&
-         cluster_accepts_is_at_hand(find, number, mp_cluster_root(op->operands[0]),
-                                    CLUSTER_ACCEPTS_DEPTH);
+         cluster_accepts_is_at_hand(find, number, mp_cluster_root(op->operands[0]), OPS_MOST);
 }
 
 bool mp_cluster_keeps_rows(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
@@ -146,12 +143,6 @@ bool mp_cluster_keeps_rows(const mp_cluster_find_t *find, const mp_cluster_op_t 
   if (find->compiler != MP_CHIP_COMPILER_GPU) return is_only && mp_cluster_is_of_softmax(at->op);
   if (state->is_untiled || mp_cluster_is_turned(find, at->op)) return false;
   if (is_only && cluster_accepts_meets_rows(find, at->op, user->cluster)) return true;
-  // What is read anyway where rows are at hand is summed up there, too, whatever comes of it.
-  if (is_only && cluster->is_rows && at->memory_use == MP_CLUSTER_NONE &&
-      cluster_accepts_is_at_hand(find, user->cluster, mp_cluster_root(at->op->operands[0]),
-                                 CLUSTER_ACCEPTS_DEPTH)) {
-    return true;
-  }
   return mp_cluster_closes_rows(find, at->op) ||
          (mp_cluster_follows_rows(find, at->op) && !mp_cluster_sums_written(find, at->op) &&
           (is_only || mp_cluster_pays_sum_again(find, at->op)));

@@ -107,13 +107,6 @@ static void sums_of_what_is_at_hand_meet_rows(void **state) {
   expect(GPU, GRADIENT("e"), 1, 4.0 * SIZE);
   expect(GPU, GRADIENT("f"), 2, 6.0 * SIZE + 2.0 * ROWS * 4);
 #undef GRADIENT
-  // Also if two ops of the kernel want the sum.
-  static const char twice[] =
-      "func.func @main(%x: " M ", %d: " M ") -> " M " {\n" ZERO REDUCE("u", "d", "add") "%v = "
-      "stablehlo.multiply %u, %u : " V "\n" SPREAD("us", "u") SPREAD("vs", "v")
-          REDUCE("m", "x", "add") SPREAD("ms", "m") OP("y", "subtract %x, %ms") OP("a", "add %y, %d")
-              OP("b", "add %a, %us") OP("g", "add %b, %vs") "return %g : " M "\n}\n";
-  expect(GPU, twice, 1, 3.0 * SIZE);
 }
 
 // Of few blocks of threads each asks for so much of the memory's bandwidth at most, and what is
