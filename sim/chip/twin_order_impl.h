@@ -38,4 +38,26 @@ double mp_twin_order_result_bytes(const mp_collective_t *collective);
 // have been decomposed are done.
 MP_NODISCARD mp_status_t mp_twin_order_attach(mp_twin_ordering_t *o);
 
+// ---- twin_order_graph.c ----
+
+// Whether it is of so few bytes that the chip's compiler lets nothing go on beside it.
+bool mp_twin_order_is_too_small(const mp_twin_ordering_t *o, const mp_collective_t *collective);
+// What of a collective may go on beside work at the most.
+mp_overlap_t mp_twin_order_overlap(const mp_twin_ordering_t *o, const mp_collective_t *collective);
+// Finds the items of a block, in the order of the program, and the edges between them.
+MP_NODISCARD mp_status_t mp_twin_order_find_graph(mp_twin_ordering_t *o, const mp_block_t *block);
+
+// ---- twin_order_rounds.c ----
+
+// Takes the edges away that a loop has no need of when collectives, or copies from the host, are
+// done in the round before or behind. Of no loop: nothing.
+MP_NODISCARD mp_status_t mp_twin_order_pipeline(mp_twin_ordering_t *o, const mp_block_t *block);
+
+// ---- twin_order_joined.c ----
+
+// Makes all_reduces of the collectives that the chip's compiler does on whole arrays.
+MP_NODISCARD mp_status_t mp_twin_order_sum_whole_arrays(mp_twin_ordering_t *o);
+// Makes one of several collectives, up to so many bytes as the chip's compiler does (`leaders`).
+MP_NODISCARD mp_status_t mp_twin_order_combine(mp_twin_ordering_t *o);
+
 #endif  // MINIPOD_SIM_CHIP_TWIN_ORDER_IMPL_H_
