@@ -172,13 +172,14 @@ static void *leave_watch_finalize(void *context) {
       "minipod: MPI_Finalize does not end, though all processes have; this one ends without it\n";
   ssize_t written = write(STDERR_FILENO, line, sizeof(line) - 1);
   (void)written;
+  (void)fflush(NULL);  // what exit would still have done
   _exit(0);
 }
 
 static void leave_finalize(void) {
   pthread_t watch;
-  if (g_leave.has_heard_all) {
-    (void)mp_thread_create(&watch, 0, leave_watch_finalize, NULL);
+  if (g_leave.has_heard_all && mp_thread_create(&watch, 0, leave_watch_finalize, NULL) == 0) {
+    pthread_detach(watch);
   }
   g_leave.module->finalize();
   atomic_store(&g_leave.is_finalized, true);
