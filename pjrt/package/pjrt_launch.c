@@ -10,6 +10,7 @@ enum { MANY_DONATED = 1 << 16 };
 
 // Under the interpreter's lock.
 static mp_python_call_t g_launch;
+static mp_python_drop_t g_drop;
 static mp_python_donated_t g_donated;  // NULL: nobody wants to know
 
 static _Thread_local bool t_is_standing;  // minipod_stand
@@ -25,6 +26,10 @@ bool minipod_has_shapes_only(void) {
 
 void minipod_follow_launches(mp_python_call_t real) {
   g_launch = real;
+}
+
+void minipod_follow_drops(mp_python_drop_t real) {
+  g_drop = real;
 }
 
 void minipod_follow_donations(mp_python_donated_t donated) {
@@ -54,4 +59,10 @@ void *minipod_launch(void *callable, void *const *arguments, size_t flags, void 
   }
   if (stands) minipod_unstand();
   return result;
+}
+
+void minipod_drop(void *array) {
+  const bool stands = minipod_stand();
+  g_drop(array);
+  if (stands) minipod_unstand();
 }

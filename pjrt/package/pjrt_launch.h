@@ -14,6 +14,13 @@ MP_EXPORT void minipod_follow_launches(mp_python_call_t real);
 // A call of a function of JAX that launches: the host's clock stands for as long as it takes, for
 // the work is for all devices of the process, of which a host of the pod has few.
 MP_EXPORT void *minipod_launch(void *callable, void *const *arguments, size_t flags, void *names);
+// What CPython calls when nobody holds an object any more.
+typedef void (*mp_python_drop_t)(void *object);
+// Says what minipod_drop calls.
+MP_EXPORT void minipod_follow_drops(mp_python_drop_t real);
+// The end of an array of JAX, with an object for each shard: the host's clock stands meanwhile, for
+// the same reason.
+MP_EXPORT void minipod_drop(void *array);
 // Has that clock stand for this thread until minipod_unstand. False: it does already, or is the
 // system's.
 MP_EXPORT bool minipod_stand(void);

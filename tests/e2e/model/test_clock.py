@@ -182,11 +182,7 @@ def test_turns_with_pythons_lock_are_shorter_by_the_hosts_that_a_process_is():
 
 
 def test_launches_on_many_devices_take_no_time():
-  """Of 256 devices JAX has an object for each shard to make and to give back: seconds, on a busy machine.
-
-  What is left is the C library's: it gives the memory of 25,600 objects back to the system after the last call of ours,
-  which takes 4 to 10 % of a launch here, now and then.
-  """
+  """Of 256 devices JAX has an object for each shard to make and to give back: seconds, on a busy machine."""
   out = run("""
       late = jax.jit(lambda arrays: [a + 1 for a in arrays], donate_argnums=0)
       on = NamedSharding(jax.make_mesh((256,), ("i",)), P("i"))
@@ -199,7 +195,7 @@ def test_launches_on_many_devices_take_no_time():
             arrays = f(arrays)
             jax.block_until_ready(arrays[0]), arrays[1].block_until_ready()
           times.append((took.time - took.virtual) / took.real)
-        assert min(times) < 0.1, times
+        assert min(times) < 0.02, times
       # What a script does itself is counted, also while it is traced, and by whom it calls then.
       def spend(seconds):
         end = time.thread_time() + seconds

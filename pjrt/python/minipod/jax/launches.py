@@ -4,7 +4,8 @@ JAX would.
 The pod's clock (option `clock: virtual`) stands while JAX launches, copies or waits.  A call of a
 jitted function makes an array of each result, with an object for each of the process's devices, and
 gives back those that were donated: milliseconds on hundreds of devices, between calls of the
-library, which a host of the pod does for its few.  The clock goes on while JAX traces: that is the
+library, which a host of the pod does for its few.  So it is when an array is dropped: the C library
+joins what tens of thousands of objects took.  The clock goes on while JAX traces: that is the
 user's own Python.
 
 Donated arrays are forgotten where pods are larger than the machine (`values: shapes`).  JAX keeps
@@ -21,7 +22,7 @@ import gc
 from minipod import foreign
 
 # Of CPython's PyTypeObject.
-_VECTORCALL_OFFSET, _FLAGS, _HAS_VECTORCALL = 56, 168, 1 << 11
+_DEALLOC, _VECTORCALL_OFFSET, _FLAGS, _HAS_VECTORCALL = 48, 56, 168, 1 << 11
 _ARGUMENTS_OFFSET = 1 << 63  # of the flags of a call by vectorcall; the rest is their number
 _DONATED = ctypes.PYFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_void_p)
 _kept = []  # what the library has pointers to
@@ -104,6 +105,11 @@ def _stop_clock() -> None:
     function.argtypes, function.restype = [], ctypes.c_bool
   pjit._infer_params = _between(unstand, pjit._infer_params, stand)
   array = _jax.ArrayImpl
+  drop = ctypes.c_void_p.from_address(id(array) + _DEALLOC)
+  library.minipod_follow_drops.argtypes = [ctypes.c_void_p]
+  library.minipod_follow_drops.restype = None
+  library.minipod_follow_drops(drop.value)
+  drop.value = ctypes.cast(library.minipod_drop, ctypes.c_void_p).value
   array.block_until_ready = _between(stand, array.block_until_ready, unstand)
   array._value = property(_between(stand, array._value.fget, unstand))
   for module, name in ((api.xc, "batched_block_until_ready"), (pxla, "batched_device_put")):
