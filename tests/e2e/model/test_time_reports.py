@@ -280,11 +280,16 @@ def test_profiles_have_virtual_times(tmp_path):
     assert sum(name.startswith("dot_general") for name in row) == 3
 
 
+def planes_of(folder):
+  """The fields of each plane of the profile there."""
+  (path,) = glob.glob(f"{folder}/**/*.xplane.pb", recursive=True)
+  with open(path, "rb") as file:
+    return [list(fields_of(plane)) for number, plane in fields_of(file.read()) if number == 1]
+
+
 def test_profiles_say_what_the_chip_and_its_kernels_are(tmp_path):
   run(PROFILE.format(folder=tmp_path))
-  (path,) = glob.glob(f"{tmp_path}/**/*.xplane.pb", recursive=True)
-  with open(path, "rb") as file:
-    planes = [list(fields_of(plane)) for number, plane in fields_of(file.read()) if number == 1]
+  planes = planes_of(tmp_path)
   (plane,) = [plane for plane in planes if (2, b"/device:TPU:0") in plane]
   names = {}
   for number, entry in plane:
@@ -317,9 +322,7 @@ def test_profiles_have_the_memory_of_programs(tmp_path):
     print(m.argument_size_in_bytes, m.output_size_in_bytes - m.alias_size_in_bytes, m.temp_size_in_bytes)
     """)
   arguments, results, temporaries = map(int, out.split())
-  (path,) = glob.glob(f"{tmp_path}/**/*.xplane.pb", recursive=True)
-  with open(path, "rb") as file:
-    planes = [list(fields_of(plane)) for number, plane in fields_of(file.read()) if number == 1]
+  planes = planes_of(tmp_path)
   protos = [dict(fields_of(dict(fields_of(dict(fields_of(entry))[2]))[5]))[6] for plane in planes
             if (2, b"/host:metadata") in plane for number, entry in plane if number == 4]
   (hlo,) = [dict(fields_of(proto)) for proto in protos]

@@ -73,10 +73,12 @@ static void memory_plan_print_bytes(uint64_t bytes, mp_strbuf_t *out) {
 }
 
 static void memory_plan_print_shape(const mp_type_t *type, uint64_t bytes, mp_strbuf_t *out) {
-  const bool is_token = type != NULL && type->kind == MP_TYPE_TOKEN;
-  if (is_token || type == NULL || !mp_type_is_static(type)) {
-    if (is_token) mp_proto_put_varint(out, SHAPE_TYPE, TYPE_TOKEN);
-    if (!is_token) memory_plan_print_bytes(bytes, out);
+  if (type != NULL && type->kind == MP_TYPE_TOKEN) {
+    mp_proto_put_varint(out, SHAPE_TYPE, TYPE_TOKEN);
+    return;
+  }
+  if (type == NULL || !mp_type_is_static(type)) {
+    memory_plan_print_bytes(bytes, out);
     return;
   }
   const int number = mp_dtype_number(type->dtype, MP_NUMBERS_XLA);

@@ -61,6 +61,9 @@ static void xplane_put_stat(mp_strbuf_t *owner, uint32_t field, const mp_xplane_
     case MP_XPLANE_NUMBER:
       mp_proto_put_varint(&message, STAT_UINT64, stat->number);
       break;
+    case MP_XPLANE_SIGNED:
+      mp_proto_put_varint(&message, STAT_INT64, stat->number);
+      break;
     case MP_XPLANE_RATE:
       mp_proto_put_double(&message, STAT_DOUBLE, stat->rate);
       break;
@@ -101,16 +104,6 @@ void mp_xplane_put_stat(mp_xplane_t *plane, const mp_xplane_stat_t *stat) {
   xplane_put_stat(&plane->stats, PLANE_STATS, stat);
 }
 
-// XProf reads an event's group as a number with a sign.
-static void xplane_put_group(mp_strbuf_t *event, uint64_t group) {
-  mp_strbuf_t message;
-  mp_strbuf_init(&message);
-  mp_proto_put_varint(&message, STAT_METADATA_ID, MP_XPLANE_GROUP_ID);
-  mp_proto_put_varint(&message, STAT_INT64, group);
-  mp_proto_put_message(event, EVENT_STATS, &message);
-  mp_strbuf_deinit(&message);
-}
-
 void mp_xplane_put_event(mp_xplane_t *plane, uint32_t line, const char *line_name, uint64_t number,
                          uint64_t begin, uint64_t duration, uint64_t group) {
   mp_strbuf_t event;
@@ -118,7 +111,8 @@ void mp_xplane_put_event(mp_xplane_t *plane, uint32_t line, const char *line_nam
   mp_proto_put_varint(&event, EVENT_METADATA_ID, number);
   mp_proto_put_varint(&event, EVENT_OFFSET_PS, begin);
   mp_proto_put_varint(&event, EVENT_DURATION_PS, duration);
-  if (group != MP_XPLANE_NO_GROUP) xplane_put_group(&event, group);
+  const mp_xplane_stat_t of = {.id = MP_XPLANE_GROUP_ID, .kind = MP_XPLANE_SIGNED, .number = group};
+  if (group != MP_XPLANE_NO_GROUP) xplane_put_stat(&event, EVENT_STATS, &of);
   mp_proto_put_message(&plane->lines[line].events, LINE_EVENTS, &event);
   mp_strbuf_deinit(&event);
   plane->lines[line].name = line_name;

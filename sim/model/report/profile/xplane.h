@@ -12,8 +12,8 @@
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/str.h"
 
-// What may be said of a name, an event (GROUP_ID) or a plane (the last three): enumerator, XProf's
-// word.
+// What may be said of a name, of an event (GROUP_ID) or of a plane (DEVICE_TYPE and the peaks):
+// enumerator, XProf's word.
 #define MP_XPLANE_STATS(X)                        \
   X(TF_OP, "tf_op")                               \
   X(SOURCE, "source")                             \
@@ -43,6 +43,7 @@ typedef enum {
   MP_XPLANE_TEXT,
   MP_XPLANE_BYTES,
   MP_XPLANE_NUMBER,
+  MP_XPLANE_SIGNED,  // the same, as XProf reads an event's group
   MP_XPLANE_RATE
 } mp_xplane_stat_kind_t;
 
