@@ -60,6 +60,15 @@ static mp_status_t pjrt_faults_change(mp_client_t *client, const char *text) {
   return text == NULL ? mp_client_heal(client) : mp_client_inject(client, "inject", mp_str(text));
 }
 
+// Of a client that is not the newest: it may be another pod, which somebody's array still holds,
+// without the device or link that is meant.
+static mp_status_t pjrt_faults_change_one(mp_client_t *client, const char *text, bool is_newest) {
+  mp_status_t status = pjrt_faults_change(client, text);
+  if (is_newest || mp_status_code(status) != MP_INVALID_ARGUMENT) return status;
+  mp_status_ignore(status);
+  return NULL;
+}
+
 static mp_status_t pjrt_faults_change_all(const char *text) {
   uint32_t count = 0;
   mp_client_t **clients = NULL;
@@ -70,7 +79,7 @@ static mp_status_t pjrt_faults_change_all(const char *text) {
                             "there is no pod yet: use a device first, or set MINIPOD_FAULTS");
   }
   for (uint32_t i = 0; i < count; ++i) {
-    if (status == NULL) status = pjrt_faults_change(clients[i], text);
+    if (status == NULL) status = pjrt_faults_change_one(clients[i], text, i == 0);
     mp_client_release(clients[i]);
   }
   mp_free(clients);

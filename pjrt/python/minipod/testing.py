@@ -11,7 +11,8 @@ It is there where the package is installed.  A test says what pod it wants:
     def test_processes(pod):
       outputs = pod.run("script.py", timeout=60)   # what each process has printed, by rank
 
-The pod before is there again when a test ends.  In a process of its own it is only with `run`.
+The pod before is there again when a test ends, whatever it has changed by `minipod.use`.  In a process of its own it is
+only with `run`.
 """
 
 from collections.abc import Iterator
@@ -107,15 +108,15 @@ def pod(request) -> Iterator[Pod]:
   made = Pod(line, processes, options)
   # A pod of several processes is theirs alone.
   changes = mark is not None and processes == 1
-  before = None
-  if changes:
-    import jax
+  import jax
 
-    before = jax.config.jax_pjrt_client_create_options
+  before = jax.config.jax_pjrt_client_create_options
+  if changes:
     minipod.use(line, **options)
   try:
     yield made
   finally:
     made.heal()
-    if changes:
+    # A test may have used other pods itself.
+    if changes or jax.config.jax_pjrt_client_create_options != before:
       minipod._use_options(before)

@@ -1,161 +1,174 @@
 """Faults: what is slow takes longer in virtual time, what is dead fails by name, bits flip."""
 
+import collections
+import pathlib
 import textwrap
 
+import jax
+from jax import lax
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 import mpirun
+import numpy as np
 import pytest
 import scenario
 
-RING = {"MINIPOD_TOPOLOGY": "ring:4 hosts:1 links.bandwidth:1GB/s links.latency:1us op_latency:1us"
-                            " launch_latency:1us memory.bandwidth:1TB/s"}
-TIME = {"MINIPOD_TIME": "model", **RING}
+import minipod
 
-# `took()` is the virtual time of an all-reduce of a megabyte from each device; `work()` that of work.
-STEPS = """
-    import minipod
+RING = ("ring:4 hosts:1 links.bandwidth:1GB/s links.latency:1us op_latency:1us launch_latency:1us"
+        " memory.bandwidth:1TB/s")
+on_a_ring = pytest.mark.pod(RING)
+on_a_timed_ring = pytest.mark.pod(RING, time="model")
+STRAGGLERS = "- stragglers: {seed: 3, spread: 0.5}"
+
+
+class Steps:
+  """A megabyte on each of four devices, and two programs of it that have run once."""
+
+  def __init__(self):
     mesh = jax.make_mesh((4,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
-    x = jax.device_put(np.ones((4, 250000), np.float32), NamedSharding(mesh, P("i")))
+    sharding = NamedSharding(mesh, P("i"))
+    self.x = jax.make_array_from_callback(
+        (4, 250000), sharding, lambda index: np.ones((4, 250000), np.float32)[index])
+
     @jax.jit
     @jax.shard_map(mesh=mesh, in_specs=P("i"), out_specs=P())
     def step(x):
       return lax.psum(x, "i")
+
     @jax.jit
     def square(x):
       return x * x
-    def time_of(f):
-      before = minipod.virtual_time()
-      f(x).block_until_ready()
-      return (minipod.virtual_time() - before) * 1e6
-    def took():
-      return time_of(step)
-    def work():
-      return time_of(square)
-    jax.block_until_ready((step(x), square(x)))
-    def refusal(f, *args):
-      try:
-        jax.block_until_ready(f(*args))
-      except jax.errors.JaxRuntimeError as error:
-        return str(error)
-      return "none"
-    """
+
+    self.step, self.square = step, square
+    jax.block_until_ready((step(self.x), square(self.x)))
+
+  def seconds_of(self, f):
+    before = minipod.virtual_time()
+    f(self.x).block_until_ready()
+    return minipod.virtual_time() - before
+
+  def took(self):
+    """Microseconds of an all-reduce of a megabyte from each device."""
+    return 1e6 * self.seconds_of(self.step)
+
+  def work(self):
+    """Microseconds of work without a collective."""
+    return 1e6 * self.seconds_of(self.square)
 
 
-def steps(code, **variables):
-  return scenario.run(STEPS + textwrap.indent(textwrap.dedent(code), "    "), devices=None, **variables)
+@pytest.fixture
+def steps(pod):
+  return Steps()
 
 
-def test_a_slow_device_takes_as_much_longer():
-  out = steps("""
-      well = work() - 1
-      minipod.inject({"device": 2, "slow": 3.5})
-      print(round((work() - 1) / well, 3))
-      minipod.heal()
-      print(round((work() - 1) / well, 3))
-      """, **TIME)
-  assert out.split() == ["3.5", "1.0"]
+def refusal(f, *args):
+  try:
+    jax.block_until_ready(f(*args))
+  except jax.errors.JaxRuntimeError as error:
+    return str(error)
+  return "none"
 
 
-def test_a_slow_or_lossy_link_lengthens_an_all_reduce():
-  out = steps("""
-      print(round(took()))
-      minipod.inject({"link": "slice 0 (2) -x", "bandwidth": 0.5})
-      print(round(took()))
-      minipod.heal()
-      minipod.inject({"link": "slice 0 (2) -x", "loss": 0.5})
-      print(round(took()))
-      minipod.inject([{"link": "slice 0 (0) +x", "latency": "100us"}])
-      print(round(took()))
-      """, **TIME)
-  well, half, lossy, late = map(int, out.split())
+@on_a_timed_ring
+def test_a_slow_device_takes_as_much_longer(pod, steps):
+  well = steps.work() - 1
+  pod.inject({"device": 2, "slow": 3.5})
+  assert (steps.work() - 1) / well == pytest.approx(3.5, abs=5e-4)
+  pod.heal()
+  assert (steps.work() - 1) / well == pytest.approx(1, abs=5e-4)
+
+
+@on_a_timed_ring
+def test_a_slow_or_lossy_link_lengthens_an_all_reduce(pod, steps):
+  well = round(steps.took())
+  pod.inject({"link": "slice 0 (2) -x", "bandwidth": 0.5})
+  half = round(steps.took())
+  pod.heal()
+  pod.inject({"link": "slice 0 (2) -x", "loss": 0.5})
+  lossy = round(steps.took())
+  pod.inject([{"link": "slice 0 (0) +x", "latency": "100us"}])
+  late = round(steps.took())
   # A two-way ring: 2 * 3/4 of the megabyte, half of it each way, in 6 steps.
   assert 1 + 750 + 6 <= well <= 1 + 750 + 8
   assert half == lossy == well + 750
   assert late > lossy + 100
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_stragglers_are_the_same_with_any_number_of_workers(workers):
-  out = steps("""
-      print([work().hex() for _ in range(5)])
-      """, MINIPOD_WORKERS=workers, MINIPOD_FAULTS="- stragglers: {seed: 3, spread: 0.5}", **TIME)
-  assert len(set(out.split(","))) == 5
-  expected = test_stragglers_are_the_same_with_any_number_of_workers.__dict__.setdefault("out", out)
-  assert out == expected
+def times_of_work():
+  steps = Steps()
+  return [steps.work() for _ in range(5)]
 
 
-def test_a_flip_is_one_bit_and_a_guard_sees_it():
-  out = steps("""
-      y = np.asarray(square(x))
-      minipod.inject({"program": "square", "flip": {"result": 0, "device": 1, "element": 77, "bit": 30}})
-      z = np.asarray(square(x))
-      different = np.flatnonzero((y.view(np.uint32) ^ z.view(np.uint32)).ravel())
-      print(different, (y.view(np.uint32) ^ z.view(np.uint32)).ravel()[different])
-      print(bool(jnp.isfinite(z).all()), np.array_equal(np.asarray(square(x)), y))
-      minipod.heal()
-      # The bit of an argument stays flipped.
-      minipod.inject({"program": "square", "flip": {"argument": 0, "device": 3, "bit": 31}})
-      square(x).block_until_ready()
-      print(np.asarray(x)[3, 0], np.asarray(x).sum())
-      """, **RING)
-  assert out.split("\n")[:3] == [f"[{250000 + 77}] [{1 << 30}]", "False True",
-                                 f"-1.0 {4 * 250000 - 2}.0"]
+def test_stragglers_are_the_same_with_any_number_of_workers(pod):
+  times = []
+  for workers in (1, 3):
+    minipod.use(RING, time="model", workers=workers, faults=STRAGGLERS)
+    times.append(times_of_work())
+  assert times[0] == times[1] and len(set(times[0])) == 5
 
 
-def test_a_flip_of_a_result_by_its_name():
-  out = steps("""
-      @jax.jit
-      def update(x):
-        return {"loss": x.sum(), "w": x * 2}
-      minipod.inject({"program": "update", "flip": {"result": "['w']", "device": 0, "bit": 22}})
-      y = update(x)
-      print(y["loss"], np.asarray(y["w"]).ravel()[:2])
-      """, **RING)
-  assert out.split("\n")[0] == "1e+06 [3. 2.]"
+@on_a_ring
+def test_a_flip_is_one_bit_and_a_guard_sees_it(pod, steps):
+  def bits():
+    return np.asarray(steps.square(steps.x)).view(np.uint32).ravel()
+
+  well = bits()
+  pod.inject({"program": "square", "flip": {"result": 0, "device": 1, "element": 77, "bit": 30}})
+  sick = bits()
+  assert np.flatnonzero(well ^ sick).tolist() == [250000 + 77]
+  assert (well ^ sick)[250000 + 77] == 1 << 30
+  assert not jnp.isfinite(sick.view(np.float32)).all() and np.array_equal(bits(), well)
+  pod.heal()
+  # The bit of an argument stays flipped.
+  pod.inject({"program": "square", "flip": {"argument": 0, "device": 3, "bit": 31}})
+  steps.square(steps.x).block_until_ready()
+  assert np.asarray(steps.x)[3, 0] == -1 and np.asarray(steps.x).sum() == 4 * 250000 - 2
 
 
-def test_what_is_dead_fails_by_name_and_nothing_else_does():
-  out = steps("""
-      minipod.inject({"device": 2, "dead": True})
-      print(refusal(step, x))
-      print(refusal(jax.device_put, 1, jax.devices()[2]))
-      print(refusal(lambda: np.asarray(x)))
-      print(refusal(lambda: jax.device_put(jax.device_put(1, jax.devices()[0]), jax.devices()[2])))
-      print(refusal(square, jax.device_put(3, jax.devices()[1])))
-      minipod.heal()
-      print(refusal(step, x))
-      """, **RING).split("\n")
-  assert "UNAVAILABLE: jit_step (launch 1): device 2 is dead (inject:1)" in out[0]
-  assert "device 2 is dead (inject:1); a transfer from host 0 to device 2 needs it" in out[1]
-  assert "device 2 is dead (inject:1); a transfer from device 2 to host 0 needs it" in out[2]
-  assert "device 2 is dead (inject:1); a transfer from device 0 to device 2 needs it" in out[3]
-  assert out[4:6] == ["none", "none"]
+@on_a_ring
+def test_a_flip_of_a_result_by_its_name(pod, steps):
+  @jax.jit
+  def update(x):
+    return {"loss": x.sum(), "w": x * 2}
+
+  pod.inject({"program": "update", "flip": {"result": "['w']", "device": 0, "bit": 22}})
+  y = update(steps.x)
+  assert y["loss"] == 1e6 and np.asarray(y["w"]).ravel()[:2].tolist() == [3, 2]
 
 
-def test_a_refused_launch_leaves_donated_arguments():
-  out = steps("""
-      def add(x):
-        return x + 1
-      f = jax.jit(add, donate_argnums=0)
-      minipod.inject({"device": 0, "dead": True, "program": "add", "until": 1})
-      print("dead" in refusal(f, x))
-      print(x.is_deleted())
-      print(np.asarray(f(x))[0, 0], x.is_deleted())
-      """, **RING)
-  assert out.split("\n")[:3] == ["True", "False", "2.0 True"]
+@on_a_ring
+def test_what_is_dead_fails_by_name_and_nothing_else_does(pod, steps):
+  pod.inject({"device": 2, "dead": True})
+  dead = "device 2 is dead (inject:1)"
+  assert f"UNAVAILABLE: jit_step (launch 1): {dead}" in refusal(steps.step, steps.x)
+  assert f"{dead}; a transfer from host 0 to device 2 needs it" in refusal(jax.device_put, 1, pod.devices[2])
+  assert f"{dead}; a transfer from device 2 to host 0 needs it" in refusal(lambda: np.asarray(steps.x))
+  assert f"{dead}; a transfer from device 0 to device 2 needs it" in refusal(
+      lambda: jax.device_put(jax.device_put(1, pod.devices[0]), pod.devices[2]))
+  assert refusal(steps.square, jax.device_put(3, pod.devices[1])) == "none"
+  pod.heal()
+  assert refusal(steps.step, steps.x) == "none"
 
 
-def test_eager_dispatch_and_pmap_fail_alike():
-  out = scenario.run("""
-      import minipod
-      f = jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i")
-      f(np.ones(4))
-      minipod.inject({"link": "slice 0 (1) +x", "dead": True})
-      try:
-        print(f(np.ones(4)))
-      except jax.errors.JaxRuntimeError as error:
-        print(error)
-      """, devices=None, **RING)
-  assert "link 'slice 0 (1) +x' is dead" in out and "all_reduce" in out
+@on_a_ring
+def test_a_refused_launch_leaves_donated_arguments(pod, steps):
+  def add(x):
+    return x + 1
+
+  f, x = jax.jit(add, donate_argnums=0), steps.x
+  pod.inject({"device": 0, "dead": True, "program": "add", "until": 1})
+  assert "dead" in refusal(f, x) and not x.is_deleted()
+  assert np.asarray(f(x))[0, 0] == 2 and x.is_deleted()
+
+
+@on_a_ring
+def test_eager_dispatch_and_pmap_fail_alike(pod):
+  f = jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i")
+  f(np.ones(4))
+  pod.inject({"link": "slice 0 (1) +x", "dead": True})
+  said = refusal(f, np.ones(4))
+  assert "link 'slice 0 (1) +x' is dead" in said and "all_reduce" in said
 
 
 @pytest.mark.parametrize("faults, words", [
@@ -165,59 +178,67 @@ def test_eager_dispatch_and_pmap_fail_alike():
     ("/nowhere/faults.yaml", "/nowhere/faults.yaml"),
 ])
 def test_wrong_faults(faults, words):
-  err = scenario.run("jax.devices()", fails=True, devices=None, MINIPOD_FAULTS=faults, **RING)
+  err = scenario.run("jax.devices()", fails=True, devices=None, MINIPOD_FAULTS=faults, MINIPOD_TOPOLOGY=RING)
   assert words in err
 
 
 TWO_SLICES = "v5e:2x2 slices:2"
-# Which slices are there, as elastic managers find out: by an array on each, of which none is read at once.
-ACTIVE = """
-    import collections, minipod
-    slices = collections.defaultdict(list)
-    for d in jax.devices():
-      slices[d.slice_index].append(d)
-    def active(found="DATA_LOSS"):
-      results = {i: jax.pmap(lambda x: x + 1, devices=ds)(np.full(len(ds), 99.0)) for i, ds in slices.items()}
-      up = []
-      for i, x in results.items():
-        try:
-          assert np.allclose(jax.block_until_ready(x), 100)
-          up.append(i)
-        except jax.errors.JaxRuntimeError as error:
-          assert str(error).startswith(found), error
-      return up
-    """
 
 
-def test_slices_and_hosts_go_and_come_back():
-  out = scenario.run(ACTIVE + """
-    print(active())
-    minipod.inject({"slice": 1, "dead": True})
-    print(active())
-    x = jax.device_put(np.ones(8), NamedSharding(jax.sharding.Mesh(jax.devices(), "x"), P("x")))
-    try: jax.block_until_ready(x)
-    except jax.errors.JaxRuntimeError as error: print(error)
-    minipod.heal()
-    print(active())
-    minipod.inject({"host": 0, "dead": True})
-    print(active())
-    """, devices=None, MINIPOD_TOPOLOGY=TWO_SLICES)
-  lines = out.splitlines()
-  assert lines[:2] + lines[3:] == ["[0, 1]", "[0]", "[0, 1]", "[1]"]
-  assert lines[2].startswith("DATA_LOSS: slice 1 is dead (inject:1); a transfer from host 1 to device 4 needs it")
+def active():
+  """Which slices are there, as elastic managers find out: by an array on each, of which none is read at once."""
+  slices = collections.defaultdict(list)
+  for device in jax.devices():
+    slices[device.slice_index].append(device)
+  results = {i: jax.pmap(lambda x: x + 1, devices=devices)(np.full(len(devices), 99.0))
+             for i, devices in slices.items()}
+  up = []
+  for i, x in results.items():
+    try:
+      assert np.allclose(jax.block_until_ready(x), 100)
+      up.append(i)
+    except jax.errors.JaxRuntimeError as error:
+      assert str(error).startswith("DATA_LOSS"), error
+  return up
 
 
-def test_outages_are_those_of_their_seed():
-  code = ACTIVE + """
-    minipod.inject({"outages": {"seed": SEED, "every": 12, "length": 4}})
-    print([active() for _ in range(36)])
-    """
-  once, again, other = (
-      scenario.run(code.replace("SEED", seed), devices=None, MINIPOD_TOPOLOGY=TWO_SLICES) for seed in ("3", "3", "4"))
+@pytest.mark.pod("v5e:2x2", slices=2)
+def test_slices_and_hosts_go_and_come_back(pod):
+  assert active() == [0, 1]
+  pod.inject({"slice": 1, "dead": True})
+  assert active() == [0]
+  on_all = NamedSharding(Mesh(pod.devices, "x"), P("x"))
+  assert refusal(jax.device_put, np.ones(8), on_all).startswith(
+      "DATA_LOSS: slice 1 is dead (inject:1); a transfer from host 1 to device 4 needs it")
+  pod.heal()
+  assert active() == [0, 1]
+  pod.inject({"host": 0, "dead": True})
+  assert active() == [1]
+
+
+@pytest.mark.pod("torus:6")
+def test_a_pod_from_before_may_lack_the_device(pod):
+  f = jax.pmap(lambda x: x + 1)
+  held = f(np.ones(6))
+  minipod.use("torus:8")
+  pod.inject({"device": 7, "dead": True})
+  assert "device 7 is dead" in refusal(f, np.ones(8))
+  pod.heal()
+  assert refusal(f, np.ones(8)) == refusal(np.asarray, held) == "none"
+  with pytest.raises(RuntimeError, match="key 'device': expected 0 to 7, got 8"):
+    pod.inject({"device": 8, "dead": True})
+
+
+def test_outages_are_those_of_their_seed(pod):
+  def looks(seed):
+    minipod.use(TWO_SLICES)
+    pod.inject({"outages": {"seed": seed, "every": 12, "length": 4}})
+    return [active() for _ in range(36)]
+
+  once, again, other = looks(3), looks(3), looks(4)
   assert once == again != other
-  looks = eval(once)  # a list of lists of numbers
   for number in (0, 1):  # each of three outages meets four launches, and the transfers before and between them
-    assert 4 <= sum(number not in look for look in looks) <= 15
+    assert 4 <= sum(number not in look for look in once) <= 15
 
 
 @pytest.mark.parametrize("fault,words", [
@@ -229,21 +250,14 @@ def test_no_such_slice(fault, words):
   assert words in err
 
 
-def test_a_pod_file_has_faults(tmp_path):
+def test_a_pod_file_has_faults(pod, tmp_path):
   file = tmp_path / "pod.yaml"
   file.write_text("topology: ring\nshape: 4\nfaults:\n  - device: 1\n    dead: true\n")
-  code = """
-      import minipod
-      f = jax.pmap(lambda x: x + 1)
-      try:
-        jax.block_until_ready(f(np.ones(4)))
-      except jax.errors.JaxRuntimeError as error:
-        print(error)
-      minipod.heal()
-      print(f(np.ones(4)))
-      """
-  out = scenario.run(code, devices=None, MINIPOD_TOPOLOGY=file)
-  assert f"device 1 is dead ({file}:4)" in out and "[2. 2. 2. 2.]" in out
+  minipod.use(str(file))
+  f = jax.pmap(lambda x: x + 1)
+  assert f"device 1 is dead ({file}:4)" in refusal(f, np.ones(4))
+  minipod.heal()
+  assert f(np.ones(4)).tolist() == [2, 2, 2, 2]
   file.write_text("topology: ring\nshape: 4\nfaults:\n  - device: 1\n    dad: true\n")
   err = scenario.run("jax.devices()", devices=None, fails=True, MINIPOD_TOPOLOGY=file)
   assert f"{file}:5: key 'dad': unknown" in err
@@ -358,20 +372,19 @@ def test_a_fault_of_one_process_ends_the_launch_in_all(tmp_path):
       except jax.errors.JaxRuntimeError as error:
         print("device 3 is dead" in str(error), end=" ")
       print(np.asarray(f(x)))
-      """, **RING)
+      """, MINIPOD_TOPOLOGY=RING)
   assert [out.split() for out in job.outs] == [["True", "[4.]"]] * 2
 
 
-@mpirun.NEEDS_MPIRUN
-def test_stragglers_are_the_same_in_many_processes():
-  code = textwrap.dedent(STEPS.replace(
-      'jax.device_put(np.ones((4, 250000), np.float32), NamedSharding(mesh, P("i")))',
-      'jax.make_array_from_callback((4, 250000), NamedSharding(mesh, P("i")),'
-      ' lambda i: np.ones((4, 250000), np.float32)[i])')) + "\nprint(took().hex(), work().hex())"
-  variables = {"MINIPOD_FAULTS": "- stragglers: {seed: 3, spread: 0.5}", **TIME}
-  alone = scenario.run(code, devices=None, **variables)
-  job = mpirun.run_well(2, code, **variables)
-  assert job.outs == [alone, alone]
+@pytest.mark.pod(RING, time="model", faults=STRAGGLERS, processes=2)
+def test_stragglers_are_the_same_in_many_processes(pod, tmp_path):
+  script = tmp_path / "work.py"
+  here = pathlib.Path(__file__)
+  script.write_text(f"import sys; sys.path[:0] = {[str(here.parent), str(here.parents[1])]}\n"
+                    "import test_faults\nprint(test_faults.times_of_work())")
+  outs = pod.run(script)
+  minipod.use(RING, time="model", faults=STRAGGLERS)
+  assert outs == [str(times_of_work())] * 2
 
 
 @mpirun.NEEDS_MPIRUN
@@ -389,7 +402,7 @@ def test_a_transfer_between_processes_over_a_dead_link():
         except jax.errors.JaxRuntimeError as error:
           print("link 'slice 0 (1) +x' is dead" in str(error))
         minipod.heal()
-      """, MINIPOD_FAULTS="- {link: slice 0 (1) +x, dead: true}", **RING)
+      """, MINIPOD_FAULTS="- {link: slice 0 (1) +x, dead: true}", MINIPOD_TOPOLOGY=RING)
   # Who sends notices nothing; who receives gets the reason.
   assert job.outs[1].split("\n")[:3] == ["True", "[0. 1.]", "[2. 3.]"]
 
