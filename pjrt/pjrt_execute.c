@@ -1,5 +1,6 @@
 // Launching an executable on its devices.
 
+#include "pjrt/c_api/c_api_profiler.h"
 #include "pjrt/pjrt_executable.h"
 #include "pjrt/pjrt_observer.h"
 #include "sim/base/alloc.h"
@@ -235,10 +236,25 @@ static mp_status_t pjrt_execute_check_call(const PJRT_LoadedExecutable_Execute_A
   return NULL;
 }
 
+// What the caller's profiler knows a call by: the number of a context, in an extension of its
+// arguments. 0: nothing.
+static int64_t pjrt_execute_traced(const PJRT_Extension_Base *extension) {
+  for (; extension != NULL; extension = extension->next) {
+    if (extension->type != PJRT_Extension_Type_Profiler) continue;
+    const PJRT_Profiler_Extension *profiler =
+        (const PJRT_Profiler_Extension *)(const void *)extension;
+    const bool has_context =
+        extension->struct_size >= PJRT_STRUCT_SIZE(PJRT_Profiler_Extension, traceme_context_id);
+    return has_context && profiler->traceme_context_id > 0 ? profiler->traceme_context_id : 0;
+  }
+  return 0;
+}
+
 mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args *args) {
   MP_REQUIRE(args, executable);
   const PJRT_Executable *executable = args->executable->executable;
-  mp_launch_t what = {.num_devices = (uint32_t)args->num_devices};
+  mp_launch_t what = {.num_devices = (uint32_t)args->num_devices,
+                      .traced = pjrt_execute_traced(args->extension_start)};
   MP_RETURN_IF_ERROR(pjrt_execute_choose_devices(args, &what));
   // From here on it is known which devices the launch is for, and what fails counts on them.
   arrays_t arrays = {.num_devices = args->num_devices,

@@ -150,9 +150,10 @@ static void ext_profiler_put_event(launches_t *launches, const record_t *record)
   const int64_t begin = record->begin > launches->end ? record->begin : launches->end;
   const int64_t length = end > begin ? end - begin : 0;  // a clock may have been set back
   launches->end = begin + length;
-  mp_xplane_put_event(&launches->plane, 0, "XLA Modules", number,
-                      (uint64_t)(begin - launches->start) * 1000, (uint64_t)length * 1000,
-                      MP_XPLANE_NO_GROUP);
+  const mp_xplane_event_t event = {.number = number,
+                                   .begin = (uint64_t)(begin - launches->start) * 1000,
+                                   .duration = (uint64_t)length * 1000};
+  mp_xplane_put_event(&launches->plane, 0, "XLA Modules", &event);
 }
 
 static mp_status_t ext_profiler_put_launches(const record_t *records, mp_strbuf_t *out) {

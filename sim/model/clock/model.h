@@ -65,10 +65,11 @@ typedef struct mp_model_share_s mp_model_share_t;
 // compilation again for the same devices, belong together (a launch on all devices at once: each
 // has a number of its own; a thread per device: the same), if it has collectives; without, a launch
 // on some devices is one on these alone. Numbers that belong together grow on each device.
+// `traced` is what a profiler of the program knows the call by (0: by nothing), for observers.
 // `inputs[i]` is the newest transfer that device i's arguments come from; NULL: none.
 // `out_shares[i]` receives what the run has to write its path to, or NULL when it has no choices.
-mp_stamp_t mp_model_launch(mp_model_program_t *program, uint64_t launch, uint32_t num_shares,
-                           const uint32_t *logical, const mp_stamp_t *inputs,
+mp_stamp_t mp_model_launch(mp_model_program_t *program, uint64_t launch, int64_t traced,
+                           uint32_t num_shares, const uint32_t *logical, const mp_stamp_t *inputs,
                            mp_model_share_t **out_shares);
 // The path that the run of a share adds its choices to.
 mp_path_t *mp_model_share_path(mp_model_share_t *share);
@@ -181,8 +182,9 @@ typedef struct {
 typedef struct {
   // The host hands a launch over.
   void (*on_enqueue)(void *context, const mp_model_program_t *program, mp_moment_t moment);
+  // `traced` as the launch came with.
   void (*on_launch)(void *context, const mp_model_program_t *program, uint32_t device,
-                    mp_moment_t begin, mp_moment_t end);
+                    int64_t traced, mp_moment_t begin, mp_moment_t end);
   void (*on_work)(void *context, const mp_model_program_t *program, uint32_t device, uint32_t step,
                   mp_moment_t begin, mp_moment_t end);
   void (*on_meeting)(void *context, const mp_model_program_t *program, uint32_t device,

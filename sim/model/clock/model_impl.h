@@ -42,6 +42,7 @@ struct mp_entry_s {
   mp_model_program_t *program;  // a reference; NULL when set aside
   mp_model_kin_t kin;           // the program's
   uint64_t launch;
+  int64_t traced;            // the call that made the entry, to the caller's profiler
   uint32_t num_missing;      // devices of this process that have not been launched on
   uint32_t num_running;      // shares that are not over
   mp_stamp_t *inputs;        // [num_devices]

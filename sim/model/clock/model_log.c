@@ -106,12 +106,13 @@ static mp_entry_t *model_log_find_launch(mp_model_program_t *program, uint64_t l
   return entry;
 }
 
-mp_stamp_t mp_model_launch(mp_model_program_t *program, uint64_t launch, uint32_t num_shares,
-                           const uint32_t *logical, const mp_stamp_t *inputs,
+mp_stamp_t mp_model_launch(mp_model_program_t *program, uint64_t launch, int64_t traced,
+                           uint32_t num_shares, const uint32_t *logical, const mp_stamp_t *inputs,
                            mp_model_share_t **out_shares) {
   mp_model_t *model = program->model;
   mp_lock(&model->lock);
   mp_entry_t *entry = model_log_find_launch(program, launch, num_shares, logical);
+  if (entry != NULL && entry->traced == 0) entry->traced = traced;
   for (uint32_t i = 0; i < num_shares; ++i) {
     out_shares[i] = NULL;
     if (entry == NULL || entry->is_here[logical[i]]) continue;

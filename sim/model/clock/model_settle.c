@@ -261,7 +261,7 @@ static mp_moment_t model_settle_launch(mp_model_t *model, mp_entry_t *entry) {
     program->available += taken;
     if (model->is_observed) {
       model->observer.on_launch(model->observer.context, program, (uint32_t)program->ids[i],
-                                base + program->starts[i], end);
+                                entry->traced, base + program->starts[i], end);
     }
     model->devices[program->ids[i]] = end;
     last = mp_moment_later(last, end);

@@ -42,8 +42,8 @@ static void report_on_enqueue(void *context, const mp_model_program_t *program,
 }
 
 static void report_on_launch(void *context, const mp_model_program_t *program, uint32_t device,
-                             mp_moment_t begin, mp_moment_t end) {
-  REPORT_TELL(context, on_launch, program, device, begin, end);
+                             int64_t traced, mp_moment_t begin, mp_moment_t end) {
+  REPORT_TELL(context, on_launch, program, device, traced, begin, end);
 }
 
 static void report_on_work(void *context, const mp_model_program_t *program, uint32_t device,

@@ -176,8 +176,9 @@ static void timeline_put_place(mp_timeline_t *timeline, const mp_loc_t *loc) {
 // ---- Devices ----
 
 static void timeline_on_launch(void *context, const mp_model_program_t *program, uint32_t device,
-                               mp_moment_t begin, mp_moment_t end) {
+                               int64_t traced, mp_moment_t begin, mp_moment_t end) {
   mp_timeline_t *timeline = context;
+  (void)traced;
   timeline->out = &timeline->buffer;  // before what is late
   timeline_name_row(timeline, device, 0);
   if (!timeline_begin(timeline)) return;

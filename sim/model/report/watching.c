@@ -42,8 +42,8 @@ static void watching_on_enqueue(void *context, const mp_model_program_t *program
 }
 
 static void watching_on_launch(void *context, const mp_model_program_t *program, uint32_t device,
-                               mp_moment_t begin, mp_moment_t end) {
-  (void)context, (void)program, (void)device, (void)begin, (void)end;
+                               int64_t traced, mp_moment_t begin, mp_moment_t end) {
+  (void)context, (void)program, (void)device, (void)traced, (void)begin, (void)end;
 }
 
 static void watching_on_work(void *context, const mp_model_program_t *program, uint32_t device,

@@ -59,6 +59,7 @@ typedef struct {
   // Where the program is called from ("train.py:12"), for what is said of a launch that waits for
   // other processes; borrowed. NULL: not known.
   const char *caller;
+  int64_t traced;  // what the caller's profiler knows this call by; 0: by nothing
 } mp_launch_t;
 
 // Checks the arguments (type, memory, device, deleted, donated twice), gives out the results'

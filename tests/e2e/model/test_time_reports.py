@@ -358,9 +358,22 @@ json.dump(pages, sys.stdout)
 """
 
 
-def test_xprof_shows_the_pod(tmp_path):
+# The second step has two launches.
+PROFILE_OF_STEPS = """
+    x = np.ones((4, 256, 256), np.float32)
+    with jax.profiler.trace("{folder}"):
+      for number, launches in ((7, 1), (8, 2)):
+        with jax.profiler.StepTraceAnnotation("train", step_num=number):
+          for _ in range(launches):
+            step(x).block_until_ready()
+    """
+
+
+@pytest.mark.parametrize("profile, steps", [(PROFILE, 3), (PROFILE_OF_STEPS, 2)])
+def test_xprof_shows_the_pod(tmp_path, profile, steps):
+  """Launches are steps of their own; where the program has marked steps, launches belong to these."""
   pytest.importorskip("xprof")
-  run(PROFILE.format(folder=tmp_path))
+  run(profile.format(folder=tmp_path))
   (path,) = glob.glob(f"{tmp_path}/**/*.xplane.pb", recursive=True)
   # In a process of its own: XProf brings libraries that JAX has too.
   done = subprocess.run([sys.executable, "-c", XPROF, path, "trace_viewer", "overview_page", "op_profile",
@@ -375,6 +388,7 @@ def test_xprof_shows_the_pod(tmp_path):
     assert sum(name.startswith("all_reduce") for name in names) == 3
   assert not any("minipod" in name for name in devices)  # XProf leaves other devices out beside a TPU
   assert float(pages["overview_page"][0]["p"]["tc_active_ms_average"]) > 0
+  assert len(pages["overview_page"][1]["rows"]) == steps
   (program,) = [p for p in pages["op_profile"]["byProgram"]["children"] if p["name"] != "IDLE"]
   assert program["name"] == pages["module"] and 0 < program["metrics"]["flops"] < 1
   memory = pages["memory_viewer"]

@@ -123,7 +123,7 @@ static double launch(world_t *w) {
   assert_ok(meet(w));
   if (mp_faults_take_health(w->faults, &health)) mp_model_set_health(w->model, health);
   mp_model_read(w->model, &before, NULL, NULL);
-  const mp_stamp_t stamp = mp_model_launch(w->program, ++number, 4, k_four, none, shares);
+  const mp_stamp_t stamp = mp_model_launch(w->program, ++number, 0, 4, k_four, none, shares);
   mp_model_get(w->model, 0, 0, stamp);
   mp_model_read(w->model, &after, NULL, NULL);
   assert_int_equal(after.lost, 0);

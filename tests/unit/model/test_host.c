@@ -174,7 +174,8 @@ static mp_stamp_t launch(timed_t *t, const mp_stamp_t *inputs) {
   const mp_stamp_t none[4] = {0};
   mp_model_share_t *shares[4];
   static uint64_t number = 0;
-  return mp_model_launch(t->program, ++number, 4, logical, inputs == NULL ? none : inputs, shares);
+  return mp_model_launch(t->program, ++number, 0, 4, logical, inputs == NULL ? none : inputs,
+                         shares);
 }
 
 static mp_model_books_t read_books(timed_t *t) {

@@ -101,8 +101,8 @@ static mp_stamp_t launch_all(timed_t *t, uint32_t count, const mp_stamp_t *input
   const mp_stamp_t none[4] = {0};
   mp_model_share_t *shares[4];
   static uint64_t number = 0;
-  const mp_stamp_t stamp =
-      mp_model_launch(t->program, ++number, count, logical, inputs == NULL ? none : inputs, shares);
+  const mp_stamp_t stamp = mp_model_launch(t->program, ++number, 0, count, logical,
+                                           inputs == NULL ? none : inputs, shares);
   for (uint32_t i = 0; i < count; ++i) assert_null(shares[i]);
   return stamp;
 }
@@ -200,7 +200,7 @@ static void test_pace_of_what_is_not_known_yet(void **state) {
   const uint32_t logical[] = {0};
   const mp_stamp_t none[] = {0};
   mp_model_share_t *share;
-  const mp_stamp_t stamp = mp_model_launch(t.program, 1, 1, logical, none, &share);
+  const mp_stamp_t stamp = mp_model_launch(t.program, 1, 0, 1, logical, none, &share);
   double moment;
   assert_false(mp_model_due(t.model, stamp, &moment));
   mp_path_add(mp_model_share_path(share), 1, 1, 1);
@@ -227,7 +227,7 @@ static double time_of_loop(timed_t *t, uint32_t rounds) {
   const mp_stamp_t none[] = {0};
   mp_model_share_t *share;
   const mp_moment_t before = read_books(t).now;
-  (void)mp_model_launch(t->program, 1, 1, logical, none, &share);
+  (void)mp_model_launch(t->program, 1, 0, 1, logical, none, &share);
   assert_non_null(share);
   for (uint32_t i = 0; i < rounds; ++i) mp_path_add(mp_model_share_path(share), 1, 0, 1);
   mp_path_add(mp_model_share_path(share), 1, 1, 1);
@@ -261,7 +261,7 @@ static void test_one_by_one(void **state) {
   const uint32_t order[] = {2, 0, 3, 1};
   for (uint32_t i = 0; i < 4; ++i) {
     mp_model_share_t *share;
-    (void)mp_model_launch(t.program, 77, 1, &order[i], none, &share);
+    (void)mp_model_launch(t.program, 77, 0, 1, &order[i], none, &share);
   }
   const mp_model_books_t books = read_books(&t);
   assert_int_equal(books.launches, 2);
@@ -276,7 +276,7 @@ static void launch_some(mp_model_program_t *program, uint64_t number, uint32_t c
   const mp_stamp_t none[4] = {0};
   mp_model_share_t *shares[4];
   for (uint32_t i = 0; i < count; ++i) {
-    (void)mp_model_launch(program, number, 1, &logical[i], &none[i], &shares[i]);
+    (void)mp_model_launch(program, number, 0, 1, &logical[i], &none[i], &shares[i]);
     assert_null(shares[i]);
   }
 }
@@ -364,7 +364,7 @@ static void test_one_device_alone(void **state) {
   for (uint32_t i = 0; i < 3; ++i) {
     mp_model_share_t *share;
     double due;
-    const mp_stamp_t stamp = mp_model_launch(t.program, 10 + i, 1, &order[i], none, &share);
+    const mp_stamp_t stamp = mp_model_launch(t.program, 10 + i, 0, 1, &order[i], none, &share);
     assert_true(mp_model_due(t.model, stamp, &due));  // nobody else is waited for
   }
   mp_model_books_t books;

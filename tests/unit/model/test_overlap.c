@@ -171,7 +171,8 @@ static void launch(timed_t *t, const mp_stamp_t *inputs) {
   const mp_stamp_t none[4] = {0};
   mp_model_share_t *shares[4];
   static uint64_t number = 0;
-  (void)mp_model_launch(t->program, ++number, 4, logical, inputs == NULL ? none : inputs, shares);
+  (void)mp_model_launch(t->program, ++number, 0, 4, logical, inputs == NULL ? none : inputs,
+                        shares);
 }
 
 // What a launch took, in microseconds, of all devices together.

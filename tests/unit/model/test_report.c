@@ -67,7 +67,7 @@ static void run_text(reported_t *r, const char *text, uint32_t launches) {
   for (uint32_t i = 0; i < launches; ++i) {
     const mp_stamp_t none[4] = {0};
     mp_model_share_t *shares[4];
-    (void)mp_model_launch(program, i + 1, 4, ids, none, shares);
+    (void)mp_model_launch(program, i + 1, 700, 4, ids, none, shares);
   }
   mp_model_program_release(program, device_program);
 }
@@ -164,7 +164,7 @@ static void run_choice(reported_t *r, uint64_t choice) {
   assert_ok(mp_read_text(k_choice, strlen(k_choice), &module));
   assert_ok(mp_compile_module(module, &request, &device_program));
   assert_ok(mp_model_program_create(r->model, device_program, 1, ids, &program));
-  (void)mp_model_launch(program, 1, 1, ids, none, &share);
+  (void)mp_model_launch(program, 1, 0, 1, ids, none, &share);
   assert_non_null(share);
   mp_path_add(mp_model_share_path(share), 1, choice, 1);
   mp_model_share_end(share);
@@ -204,8 +204,9 @@ static void too_many_programs_are_others(void **state) {
 static uint32_t g_launches;
 
 static void count_launch(void *context, const mp_model_program_t *program, uint32_t device,
-                         mp_moment_t begin, mp_moment_t end) {
+                         int64_t traced, mp_moment_t begin, mp_moment_t end) {
   (void)context, (void)program;
+  assert_int_equal(traced, 700);
   assert_true(device < 4 && end > begin);
   g_launches += 1;
 }

@@ -130,18 +130,24 @@ static void pod_profile_name(mp_xplane_t *plane, uint64_t hash, uint64_t number,
   mp_strbuf_deinit(&accesses);
 }
 
-static void pod_profile_put(mp_pod_profile_t *profile, uint32_t device, uint32_t line,
-                            uint64_t number, mp_moment_t begin, mp_moment_t end) {
+static void pod_profile_put_said(mp_pod_profile_t *profile, uint32_t device, uint32_t line,
+                                 mp_xplane_event_t event, mp_moment_t begin, mp_moment_t end) {
   if (begin < profile->begin) begin = profile->begin;  // it had begun before the profile
   if (end <= begin || profile->bytes >= POD_PROFILE_MOST_BYTES) return;
+  event.begin = begin - profile->begin;
+  event.duration = end - begin;
   mp_xplane_t *plane = &profile->planes[device];
   const size_t before = mp_xplane_bytes(plane);
-  mp_xplane_put_event(plane, line, k_lines[line], number, begin - profile->begin, end - begin,
-                      profile->launches[device]);
+  mp_xplane_put_event(plane, line, k_lines[line], &event);
   profile->bytes += mp_xplane_bytes(plane) - before;
   if (profile->bytes >= POD_PROFILE_MOST_BYTES) {
     mp_log_notice("the profile of the pod ends early: it has %d MiB", POD_PROFILE_MOST_BYTES >> 20);
   }
+}
+
+static void pod_profile_put(mp_pod_profile_t *profile, uint32_t device, uint32_t line,
+                            uint64_t number, mp_moment_t begin, mp_moment_t end) {
+  pod_profile_put_said(profile, device, line, (mp_xplane_event_t){.number = number}, begin, end);
 }
 
 // ---- Observing ----
@@ -164,7 +170,7 @@ static void pod_profile_put_memory(mp_pod_profile_t *profile, const mp_model_pro
 
 // A launch is a step of its own to XProf. It is told of after what was done in it.
 static void pod_profile_on_launch(void *context, const mp_model_program_t *program, uint32_t device,
-                                  mp_moment_t begin, mp_moment_t end) {
+                                  int64_t traced, mp_moment_t begin, mp_moment_t end) {
   mp_pod_profile_t *profile = context;
   mp_xplane_t *plane = &profile->planes[device];
   const uint64_t hash = pod_profile_hash(program), launch = profile->launches[device];
@@ -177,7 +183,15 @@ static void pod_profile_on_launch(void *context, const mp_model_program_t *progr
   mp_xplane_put_name(plane, number, (mp_str_t){mp_strbuf_text(&text), text.size}, name, 0, NULL);
   pod_profile_put_memory(profile, program, hash, (mp_str_t){mp_strbuf_text(&text), text.size});
   mp_strbuf_deinit(&text);
-  pod_profile_put(profile, device, LINE_MODULES, number, begin, end);
+  // The context of what JAX notes of the call: its type is that of calls of a PJRT library.
+  enum { CONTEXT_PJRT_CALL = 14 };
+  const mp_xplane_stat_t call[] = {
+      {.id = MP_XPLANE_CONSUMER_TYPE, .kind = MP_XPLANE_SIGNED, .number = CONTEXT_PJRT_CALL},
+      {.id = MP_XPLANE_CONSUMER_ID, .kind = MP_XPLANE_SIGNED, .number = (uint64_t)traced}};
+  pod_profile_put_said(
+      profile, device, LINE_MODULES,
+      (mp_xplane_event_t){.number = number, .num_stats = traced == 0 ? 0 : 2, .stats = call}, begin,
+      end);
   char count[24];
   (void)snprintf(count, sizeof(count), "%" PRIu64, launch);
   mp_xplane_put_name(plane, step, mp_str(count), mp_str(count), 0, NULL);

@@ -104,17 +104,18 @@ void mp_xplane_put_stat(mp_xplane_t *plane, const mp_xplane_stat_t *stat) {
   xplane_put_stat(&plane->stats, PLANE_STATS, stat);
 }
 
-void mp_xplane_put_event(mp_xplane_t *plane, uint32_t line, const char *line_name, uint64_t number,
-                         uint64_t begin, uint64_t duration, uint64_t group) {
-  mp_strbuf_t event;
-  mp_strbuf_init(&event);
-  mp_proto_put_varint(&event, EVENT_METADATA_ID, number);
-  mp_proto_put_varint(&event, EVENT_OFFSET_PS, begin);
-  mp_proto_put_varint(&event, EVENT_DURATION_PS, duration);
-  const mp_xplane_stat_t of = {.id = MP_XPLANE_GROUP_ID, .kind = MP_XPLANE_SIGNED, .number = group};
-  if (group != MP_XPLANE_NO_GROUP) xplane_put_stat(&event, EVENT_STATS, &of);
-  mp_proto_put_message(&plane->lines[line].events, LINE_EVENTS, &event);
-  mp_strbuf_deinit(&event);
+void mp_xplane_put_event(mp_xplane_t *plane, uint32_t line, const char *line_name,
+                         const mp_xplane_event_t *event) {
+  mp_strbuf_t message;
+  mp_strbuf_init(&message);
+  mp_proto_put_varint(&message, EVENT_METADATA_ID, event->number);
+  mp_proto_put_varint(&message, EVENT_OFFSET_PS, event->begin);
+  mp_proto_put_varint(&message, EVENT_DURATION_PS, event->duration);
+  for (uint32_t i = 0; i < event->num_stats; ++i) {
+    xplane_put_stat(&message, EVENT_STATS, &event->stats[i]);
+  }
+  mp_proto_put_message(&plane->lines[line].events, LINE_EVENTS, &message);
+  mp_strbuf_deinit(&message);
   plane->lines[line].name = line_name;
   plane->is_used = true;
 }

@@ -12,8 +12,8 @@
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/str.h"
 
-// What may be said of a name, of an event (GROUP_ID) or of a plane (DEVICE_TYPE and the peaks):
-// enumerator, XProf's word.
+// What may be said of a name, of an event (GROUP_ID, CONSUMER_TYPE and _ID) or of a plane
+// (DEVICE_TYPE and the peaks): enumerator, XProf's word.
 #define MP_XPLANE_STATS(X)                        \
   X(TF_OP, "tf_op")                               \
   X(SOURCE, "source")                             \
@@ -25,6 +25,8 @@
   X(SYMBOL_ID, "symbol_id")                       \
   X(ALGORITHM, "algorithm")                       \
   X(GROUP_ID, "group_id")                         \
+  X(CONSUMER_TYPE, "_ct")                         \
+  X(CONSUMER_ID, "_c")                            \
   X(DEVICE_TYPE, "device_type_string")            \
   X(PEAK_TFLOPS, "peak_teraflops_per_second")     \
   X(PEAK_HBM, "peak_hbm_bw_gigabytes_per_second") \
@@ -54,9 +56,6 @@ typedef struct {
   uint64_t number;
   double rate;
 } mp_xplane_stat_t;
-
-// The group of an event that belongs to none.
-#define MP_XPLANE_NO_GROUP UINT64_MAX
 
 enum { MP_XPLANE_LINES = 4 };
 
@@ -90,10 +89,18 @@ void mp_xplane_put_name(mp_xplane_t *plane, uint64_t number, mp_str_t name, mp_s
                         uint32_t num_stats, const mp_xplane_stat_t *stats);
 // Says something of the plane itself; no event has to follow.
 void mp_xplane_put_stat(mp_xplane_t *plane, const mp_xplane_stat_t *stat);
-// An event on a line, whose name is borrowed; picoseconds from the plane's start. XProf takes the
-// events of a `group` for one step.
-void mp_xplane_put_event(mp_xplane_t *plane, uint32_t line, const char *line_name, uint64_t number,
-                         uint64_t begin, uint64_t duration, uint64_t group);
+typedef struct {
+  uint64_t number;           // of its name
+  uint64_t begin, duration;  // picoseconds, from the plane's start
+  uint32_t num_stats;
+  const mp_xplane_stat_t *stats;
+} mp_xplane_event_t;
+
+// Puts an event on a line, whose name is borrowed. XProf takes the events of a GROUP_ID for one
+// step, and an event with a CONSUMER_TYPE and _ID (tsl's context_types.h) for what the event of the
+// host's that has made this context has led to.
+void mp_xplane_put_event(mp_xplane_t *plane, uint32_t line, const char *line_name,
+                         const mp_xplane_event_t *event);
 // The bytes that it holds.
 size_t mp_xplane_bytes(const mp_xplane_t *plane);
 // Appends the plane to an XSpace message.
