@@ -399,7 +399,11 @@ static void complex_quotients(void **state) {
       const float wanted[2] = {(float)creal(quotient), (float)cimag(quotient)};
       for (int p = 0; p < 2; ++p) {
         const float got = out[2 * i + p];
-        const bool is_same = got == wanted[p] && signbit(got) == signbit(wanted[p]);
+        bool is_same = got == wanted[p] && signbit(got) == signbit(wanted[p]);
+#ifdef FP_FAST_FMA
+        // There the compiler's own division rounds once less, and what should cancel leaves a rest.
+        is_same = is_same || fabs((double)got - (double)wanted[p]) <= 1e-15 * cabs(quotient);
+#endif
         if (isnan(wanted[p]) ? isnan(got) : is_same) continue;
         fail_msg("part %d of (%g, %g) / (%g, %g): %g, not %g", p, creal(top), cimag(top), creal(by),
                  cimag(by), (double)got, (double)wanted[p]);
