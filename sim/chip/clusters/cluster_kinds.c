@@ -546,6 +546,15 @@ bool mp_cluster_has_last_in_lanes(const mp_type_t *type) {
   return last <= cluster_kinds_least_padding(type);
 }
 
+bool mp_cluster_has_last_in_tiles(const mp_type_t *type) {
+  if (mp_cluster_has_last_in_lanes(type)) return true;
+  const int32_t last = (int32_t)type->rank - 1;
+  for (int32_t lane = 0; lane < last; ++lane) {
+    if (mp_cluster_padding(type, last, lane) <= cluster_kinds_least_padding(type)) return true;
+  }
+  return false;
+}
+
 double mp_cluster_part_padding(const mp_op_t *concatenation, const mp_type_t *part) {
   const mp_type_t *whole = concatenation->results[0].type;
   const int32_t rank = (int32_t)whole->rank;

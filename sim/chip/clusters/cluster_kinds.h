@@ -122,6 +122,8 @@ double mp_cluster_padding(const mp_type_t *type, int32_t row, int32_t lane);
 // Whether the last dimension lies across the lanes of tiles, because that leaves no more of them
 // empty than another one would.
 bool mp_cluster_has_last_in_lanes(const mp_type_t *type);
+// Whether it lies in tiles at all: across their lanes or across their rows.
+bool mp_cluster_has_last_in_tiles(const mp_type_t *type);
 
 // The same for a part of a concatenation, which has rows and lanes where the whole has them,
 // however empty that leaves its tiles.

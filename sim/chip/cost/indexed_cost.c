@@ -237,14 +237,15 @@ double mp_scatter_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 
 // ---- reverse ----
 
-// Elements that lie side by side change places one by one. On a TPU these are not always those of
-// the last dimension: libtpu 0.0.52 reads the colours of an image (16 x 224 x 224 x 3) in another
-// order in the kernel that goes on with them.
+// Elements that lie side by side change places one by one. On a TPU that goes for all that is in
+// one tile: what was measured on a v6e (openxla/xla issue 23191) is 65,000 x 2,000, whose rows
+// libtpu 0.0.52 puts across the lanes. The colours of an image (16 x 224 x 224 x 3) lie in no tile,
+// and the kernel that goes on with them reads these in another order.
 double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const mp_type_t *type = op->results[0].type;
   const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_DIMENSIONS);
   const bool is_tpu = chip->figures.compiler == MP_CHIP_COMPILER_TPU;
-  if (is_tpu && type->rank > 1 && !mp_cluster_has_last_in_lanes(type)) return 0;
+  if (is_tpu && !mp_cluster_has_last_in_tiles(type)) return 0;
   for (uint32_t i = 0; i < dims.count; ++i) {
     if (dims.values[i] + 1 != (int64_t)type->rank) continue;
     return mp_irregular_count(type) * mp_figure_or(chip->figures.reverse_element, 0);
