@@ -72,6 +72,7 @@ typedef enum {
   X(product_accumulate, "product.accumulate", TIME, "1,024 sums of f32 read and written again")   \
   X(product_fetch, "product.fetch", TIME, "until a window of a factor begins to come")            \
   X(product_turn, "product.turn", TIME, "1,024 elements of a result laid out anew")               \
+  X(product_reduced, "product.reduced", TIME, "8 x 128 results reduced where they are made")      \
   X(product_tile, "product.tile", LIST, "k, columns, and rows during which a tile is loaded")     \
   X(product_rows, "product.rows", TIME, "8 x 128 results with their softmax in the kernel")       \
   X(product_rows_again, "product.rows_again", LIST,                                               \

@@ -126,6 +126,7 @@ static mp_product_tpu_t product_tpu_of(const mp_chip_t *chip, const mp_product_k
       .window = mp_figure_or(figures->product_window, INFINITY),
       .resident = mp_figure_or(figures->product_resident, 0),
       .relaid = mp_figure_or(figures->tiles_element, 0),
+      .reduced = mp_figure_or(figures->product_reduced, 0),
   };
   for (int i = 0; i < 2; ++i) {
     p.results[i] =
