@@ -13,6 +13,12 @@
 // With some more only rows that are longer than the lanes are.
 #define PRODUCT_CONVOLUTION_LONG_ROW_CHANNELS 48
 
+// What is multiplied of all elements of the windows: not the holes of a dilated input, as in the
+// gradient of a convolution with strides, whatever window meets them.
+static double product_convolution_met(const mp_product_tpu_t *p) {
+  return 1 / p->product->convolution.holes;
+}
+
 // ---- results that fill few lanes ----
 
 // Tiles of results with so much along their rows and their lanes, in each position of each group.
@@ -35,7 +41,8 @@ static double product_convolution_by_images(const mp_product_tpu_t *p) {
   if (isnan(p->results[0]) || n >= MP_PRODUCT_TPU_LANES) return INFINITY;
   if (p->product->batch == 1 && fmod(c->images, MP_PRODUCT_TPU_LANES) != 0) return INFINITY;
   const double tiles = product_convolution_tiles(p, n, c->images);
-  const double k = c->window * product_convolution_channels(p);
+  const double met = product_convolution_met(p);
+  const double k = fmax(1, c->window * met) * product_convolution_channels(p);
   const double passes = mp_product_tpu_up(k, p->tile_k) * p->tile_columns * p->multiply;
   return tiles * fmax(p->results[0], MP_PRODUCT_TPU_SUBLANES * passes);
 }
@@ -83,7 +90,7 @@ static double product_convolution_groups(const mp_product_tpu_t *p) {
 static double product_convolution_gradient(const mp_product_tpu_t *p) {
   const mp_work_product_t *product = p->product;
   const mp_work_convolution_t *c = &product->convolution;
-  const double k = c->window * c->channels;
+  const double k = c->window * product_convolution_met(p) * c->channels;
   double best = INFINITY;
   for (int i = 0; i < 2; ++i) {
     const double rows = i == 0 ? c->images : product->n, columns = i == 0 ? product->n : c->images;
@@ -111,7 +118,8 @@ static double product_convolution_window(const mp_product_tpu_t *p) {
     if (c->window > 1) least = product_convolution_by_channels(p);
   }
   const double positions = mp_product_tpu_up(product->m, MP_PRODUCT_TPU_SUBLANES);
-  const double units = passes * mp_product_tpu_pass(p, positions, k, product->n);
+  const double met = passes * product_convolution_met(p);
+  const double units = met * mp_product_tpu_pass(p, positions, k, product->n);
   return fmin(product_convolution_by_images(p), fmax(least, units));
 }
 

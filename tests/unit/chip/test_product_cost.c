@@ -551,6 +551,23 @@ static void convolutions_fill_the_unit_by_channels(void **state) {
   }
 }
 
+// libtpu's times of gradients of convolutions with strides of two, for a v5e: of a dilated input
+// one element in four is there, and no more is multiplied.
+static void holes_are_not_multiplied(void **state) {
+  (void)state;
+  const mp_chip_t chip = chip_of("v5e");
+  const mp_work_product_t small = {1, 64 * 784, 128, 9 * 256, WINDOW(64, 196, 784, 3, 256, false)};
+  const mp_work_product_t point = {1, 64 * 784, 256, 512, WINDOW(64, 196, 784, 1, 512, false)};
+  window_sample_t samples[] = {{"v5e", small, 68.2}, {"v5e", point, 124.2}};
+  for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); ++i) {
+    samples[i].product.convolution.holes = 4;
+    const double us = us_of(&chip, &samples[i].product, window_bytes(&samples[i].product));
+    if (us > 1.3 * samples[i].us || us < samples[i].us / 1.3) {
+      fail_msg("%zu: %g us, not %g", i, us, samples[i].us);
+    }
+  }
+}
+
 // libtpu's times of kernels alone: images in the lanes, and groups in front of their copies.
 static void few_features_have_images_in_the_lanes(void **state) {
   (void)state;
@@ -674,6 +691,7 @@ int main(void) {
       cmocka_unit_test(chains_of_a_batch_go_matrix_by_matrix),
       cmocka_unit_test(rows_are_made_in_scratch_memory),
       cmocka_unit_test(convolutions_fill_the_unit_by_channels),
+      cmocka_unit_test(holes_are_not_multiplied),
       cmocka_unit_test(few_features_have_images_in_the_lanes),
       cmocka_unit_test(rows_of_few_channels_are_packed),
       cmocka_unit_test(few_rows_of_a_batch_stream_the_other_factor),
