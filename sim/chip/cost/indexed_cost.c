@@ -255,13 +255,16 @@ double mp_reverse_seconds(const mp_chip_t *chip, const mp_op_t *op) {
 
 // ---- elements that stand apart ----
 
-// A TPU takes elements out of the lanes by a product with ones and zeros: the time of one goes by
-// those that it goes through. In other dimensions rows are read where they are.
+// A TPU takes elements out of the lanes, or puts them there with others between (the gradient of
+// such a slice), by a product with ones and zeros: the time of one goes by the elements with those
+// between. In other dimensions rows are read and written where they are.
 double mp_strided_seconds(const mp_chip_t *chip, const mp_op_t *op) {
-  const mp_index_list_t strides = mp_op_ints(op, MP_ATTR_STRIDES);
-  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || strides.count == 0) return 0;
-  const double stride = (double)strides.values[strides.count - 1];
-  if (stride <= 1) return 0;
-  return mp_irregular_count(op->results[0].type) * stride *
+  const bool is_pad = op->code == MP_OP_PAD;
+  const mp_index_list_t steps = mp_op_ints(op, is_pad ? MP_ATTR_INTERIOR_PADDING : MP_ATTR_STRIDES);
+  if (chip->figures.compiler != MP_CHIP_COMPILER_TPU || steps.count == 0) return 0;
+  const double stride = (double)steps.values[steps.count - 1] + (is_pad ? 1 : 0);
+  const mp_type_t *result = op->results[0].type;
+  if (stride <= 1 || (is_pad && !mp_cluster_has_last_in_lanes(result))) return 0;
+  return mp_irregular_count(result) * (is_pad ? 1 : stride) *
          mp_figure_or(chip->figures.tiles_element, 0);
 }

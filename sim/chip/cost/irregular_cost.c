@@ -19,8 +19,9 @@ static irregular_cost_t irregular_cost_by_class(const mp_op_t *op) {
 bool mp_irregular_seconds(const mp_chip_t *chip, const mp_op_t *op, double *out_seconds) {
   if (op->code == MP_OP_FUSION || mp_cluster_is_selection(chip->figures.compiler, op)) return false;
   const irregular_cost_t cost = op->code == MP_OP_REVERSE ? mp_reverse_seconds
-                                : op->code == MP_OP_SLICE ? mp_strided_seconds
-                                                          : irregular_cost_by_class(op);
+                                : op->code == MP_OP_SLICE || op->code == MP_OP_PAD
+                                    ? mp_strided_seconds
+                                    : irregular_cost_by_class(op);
   if (cost == NULL) return false;
   *out_seconds = cost(chip, op);
   return true;

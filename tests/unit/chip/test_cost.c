@@ -294,6 +294,21 @@ static void elements_apart_are_taken_out_of_lanes(void **state) {
   expect_ns(&chip, EVEN("2, 1", "512x1024xf32"), 0.0042);
 }
 
+// The gradient of such a slice: what is put between others in the lanes comes there by a product.
+static void elements_between_others_are_put_into_lanes(void **state) {
+  (void)state;
+  mp_chip_t chip = bare_chip();
+  chip.figures.tiles_element = 0.01e-9;
+#define BETWEEN(type, interior, result)                                                \
+  "func.func @main(%x: tensor<" type ">, %z: tensor<f32>) -> tensor<" result           \
+  "> {\n%0 = stablehlo.pad %x, %z, low = [0, 0], high = [0, 0], interior = [" interior \
+  "] : (tensor<" type ">, tensor<f32>) -> tensor<" result ">\nreturn %0 : tensor<" result ">\n}\n"
+  expect_ns(&chip, BETWEEN("1024x512xf32", "0, 1", "1024x1023xf32"), 0.0063);
+  chip.figures.compiler = MP_CHIP_COMPILER_TPU;
+  expect_ns(&chip, BETWEEN("1024x512xf32", "0, 1", "1024x1023xf32"), 1024 * 1023 * 0.01);
+  expect_ns(&chip, BETWEEN("512x1024xf32", "1, 0", "1023x1024xf32"), 0.0063);
+}
+
 // Real and imaginary parts of an argument are taken out of it by a kernel each.
 static void complex_arguments_are_read_twice(void **state) {
   (void)state;
@@ -601,6 +616,7 @@ int main(void) {
       cmocka_unit_test(sparse_cores_look_up_many_rows),
       cmocka_unit_test(slices_of_lanes_are_cut_one_by_one),
       cmocka_unit_test(elements_apart_are_taken_out_of_lanes),
+      cmocka_unit_test(elements_between_others_are_put_into_lanes),
       cmocka_unit_test(complex_arguments_are_read_twice),
       cmocka_unit_test(rows_are_added_in_scratch_memory),
       cmocka_unit_test(indices_of_sums_are_sorted_first),
