@@ -27,20 +27,49 @@ static bool twin_rounds_updates(const mp_twin_builder_t *b, const mp_cluster_t *
   return false;
 }
 
+// Whether an op of a kernel finds a value in other places than those at which the kernel writes.
+static bool twin_rounds_moves(const mp_cluster_member_t *member, const mp_value_t *now) {
+  const mp_op_t *op = member->op;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if (mp_cluster_root(op->operands[i]) != now) continue;
+    const bool is_updated =
+        i == 0 && (op->code == MP_OP_DYNAMIC_UPDATE_SLICE || op->code == MP_OP_SCATTER);
+    if (is_updated) continue;
+    if (!member->is_epilogue || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return true;
+  }
+  return false;
+}
+
+// Whether some op of a kernel does: neighbours, rows of which there is a sum, what is looked up.
+static bool twin_rounds_is_moved(const mp_twin_builder_t *b, const mp_cluster_t *cluster,
+                                 const mp_value_t *now) {
+  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
+    const mp_cluster_member_t *member = &b->clusters.members.items[at];
+    if (twin_rounds_moves(member, now)) return true;
+    at = member->next;
+  }
+  return false;
+}
+
 // Whether a kernel that makes the next round's value reads this round's in a way in which it cannot
-// write over it: as a factor of a product, all of which it needs for each element.
+// write over it: as a factor of a product, all of which it needs for each element. On a GPU that is
+// everything but the element at the place of the one that is written.
 static bool twin_rounds_holds(const mp_twin_builder_t *b, const mp_cluster_t *maker,
                               const mp_value_t *now) {
   const mp_cluster_access_t *read = twin_rounds_access(b, maker, now, false);
   if (read == NULL) return false;
-  return (read->sides & ~MP_CLUSTER_BESIDE) != 0 || twin_rounds_updates(b, maker);
+  if ((read->sides & ~MP_CLUSTER_BESIDE) != 0) return true;
+  const bool is_gpu = b->chip->figures.compiler == MP_CHIP_COMPILER_GPU;
+  return is_gpu ? twin_rounds_is_moved(b, maker, now) : twin_rounds_updates(b, maker);
 }
 
 // The write of the next round's value by a kernel while this round's is needed; NULL if there is no
-// such kernel. Clusters were found from the end of a block to its beginning.
+// such kernel. Clusters were found from the end of a block to its beginning. XLA's compiler for
+// GPUs has kernels that read this round's value come before (LoopScheduleLinearizer).
 static const mp_cluster_access_t *twin_rounds_clash(const mp_twin_builder_t *b,
                                                     const mp_block_t *body, const mp_value_t *now,
                                                     const mp_value_t *next) {
+  const bool is_tpu = b->chip->figures.compiler == MP_CHIP_COMPILER_TPU;
   bool is_read_later = false;
   for (uint32_t i = 0; i < b->clusters.clusters.count; ++i) {
     const mp_cluster_t *cluster = &b->clusters.clusters.items[i];
@@ -49,7 +78,7 @@ static const mp_cluster_access_t *twin_rounds_clash(const mp_twin_builder_t *b,
     if (write != NULL) {
       return is_read_later || twin_rounds_holds(b, cluster, now) ? write : NULL;
     }
-    is_read_later |= twin_rounds_access(b, cluster, now, false) != NULL;
+    is_read_later |= is_tpu && twin_rounds_access(b, cluster, now, false) != NULL;
   }
   return NULL;
 }
@@ -57,8 +86,10 @@ static const mp_cluster_access_t *twin_rounds_clash(const mp_twin_builder_t *b,
 mp_status_t mp_twin_copy_held(mp_twin_builder_t *b, const mp_op_t *loop, uint32_t i) {
   const mp_block_t *body = loop->regions[1];
   const mp_value_t *next = mp_cluster_root(mp_block_terminator(body)->operands[i]);
-  if (b->chip->figures.compiler != MP_CHIP_COMPILER_TPU) return NULL;
+  const mp_chip_compiler_t compiler = b->chip->figures.compiler;
+  if (compiler != MP_CHIP_COMPILER_TPU && compiler != MP_CHIP_COMPILER_GPU) return NULL;
   if (next->op == NULL || next->op->code == MP_OP_DYNAMIC_UPDATE_SLICE) return NULL;
+  if (next->op->code == MP_OP_SCATTER && compiler == MP_CHIP_COMPILER_GPU) return NULL;
   const mp_cluster_access_t *write = twin_rounds_clash(b, body, &body->args[i], next);
   if (write == NULL) return NULL;
   if (!write->is_scratch) return mp_twin_add_copy(b, loop, 2 * write->bytes);

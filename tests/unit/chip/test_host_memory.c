@@ -163,7 +163,7 @@ static void stacks_of_scans_lie_on_the_host(void **state) {
 }
 
 // In programs for several devices what a round needs of the host comes in the round before, on
-// TPUs. A round of the first loop copies what it carries there, which its product still reads.
+// TPUs. A round of the first loop copies what it carries, which its product still reads.
 static void rounds_fetch_for_the_next_one(void **state) {
   (void)state;
   made_t m = make_for(MP_CHIP_COMPILER_TPU, SCANS("pinned_host"), 1);
@@ -173,7 +173,7 @@ static void rounds_fetch_for_the_next_one(void **state) {
   expect_steps(m.twin, "wwbcwawjwbcwawj.");
   end(&m);
   m = make_for(MP_CHIP_COMPILER_GPU, SCANS("pinned_host"), 2);
-  expect_steps(m.twin, "wbcwajwbcwawj.");
+  expect_steps(m.twin, "wbcwawjwbcwawj.");
   end(&m);
 }
 

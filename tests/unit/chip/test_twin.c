@@ -446,6 +446,20 @@ static void rounds_copy_what_they_hold(void **state) {
   expect_copies(MP_CHIP_COMPILER_TPU, STEPS(OTHER("e", "multiply", "a", "a")), 0);
 }
 
+// On a GPU so is what a kernel finds in other places than it writes, but for what another one has
+// read before. There the counter's first value is copied, too.
+static void rounds_of_gpus_copy_what_moves(void **state) {
+  (void)state;
+  const mp_chip_compiler_t gpu = MP_CHIP_COMPILER_GPU;
+#define TURNED "%t = stablehlo.transpose %a, dims = [1, 0] : (" SQUARES ") -> " SQUARES "\n"
+  expect_copies(gpu, STEPS(TURNED OTHER("e", "add", "t", "a")), 1 + 1);
+  expect_copies(gpu, STEPS(PRODUCT("d", "a") OTHER("e", "add", "d", "a")), 1 + 1);
+  expect_copies(gpu, STEPS(PRODUCT("d", "w") OTHER("e", "add", "d", "a")), 1);
+  expect_copies(gpu, STEPS(OTHER("e", "multiply", "a", "w")), 1);
+  expect_copies(gpu, STEPS(PRODUCT("d", "a") OTHER("e", "divide", "d", "w")), 1);
+#undef TURNED
+}
+
 #define ROWS_OF_PAIRS "tensor<1024x256xf32>"
 #define PAIRS         "tensor<1024x128x2xf32>"
 #define ONE_OF_EACH   "tensor<1024x128x1xf32>"
@@ -849,6 +863,7 @@ int main(void) {
       cmocka_unit_test(loops_are_counted_or_walked),
       cmocka_unit_test(counted_rounds_need_no_condition),
       cmocka_unit_test(rounds_copy_what_they_hold),
+      cmocka_unit_test(rounds_of_gpus_copy_what_moves),
       cmocka_unit_test(pairs_are_copied_on_tpus),
       cmocka_unit_test(blocks_are_copied_on_tpus),
       cmocka_unit_test(factors_are_turned_for_gpus),
