@@ -184,6 +184,20 @@ bool mp_cluster_sums_across(const mp_cluster_find_t *find, const mp_cluster_op_t
           (at->memory_use != MP_CLUSTER_NONE && mp_cluster_has_rows(find, at->op)));
 }
 
+// Whether the cluster does not compute what is dear more often than pays.
+static bool cluster_accepts_is_cheap(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
+                                     const mp_cluster_user_t *user) {
+  const bool is_dear = mp_cluster_is_dear(at->op, &at->work);
+  if (find->compiler != MP_CHIP_COMPILER_GPU) return !is_dear || !user->is_reused;
+  // What is the same for a row is computed once a row where rows are at hand.
+  if (is_dear && user->is_reused &&
+      find->out->clusters.items[user->cluster].count >
+          mp_cluster_op_count(at->op) * find->rows_most) {
+    return false;
+  }
+  return mp_cluster_pays_times(find, at, user);
+}
+
 bool mp_cluster_accepts(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
                         const mp_cluster_user_t *user) {
   if (at->kind == MP_CLUSTER_PRODUCT) {
@@ -222,9 +236,5 @@ bool mp_cluster_accepts(const mp_cluster_find_t *find, const mp_cluster_op_t *at
       find->states.items[user->cluster].kind == MP_CLUSTER_PRODUCT) {
     return false;
   }
-  if (!user->is_reused || !mp_cluster_is_dear(at->op, &at->work)) return true;
-  // What is the same for a row is computed once a row where rows are at hand.
-  const double count = mp_cluster_op_count(at->op);
-  return find->compiler == MP_CHIP_COMPILER_GPU &&
-         find->out->clusters.items[user->cluster].count <= count * find->rows_most;
+  return cluster_accepts_is_cheap(find, at, user);
 }

@@ -259,11 +259,13 @@ typedef struct {
   double written, again;
 } cluster_again_ways_t;
 
-static void cluster_again_reader(cluster_again_ways_t *ways, cluster_again_kernel_t reader) {
+// Adds one of these kernels, which would make what the op does so many times.
+static void cluster_again_reader(cluster_again_ways_t *ways, cluster_again_kernel_t reader,
+                                 double times) {
   cluster_again_kernel_t makes = reader;
   reader.bytes += ways->out;
   makes.bytes += ways->in;
-  makes.work += ways->work;
+  makes.work += times * ways->work;
   makes.spread += ways->spread;
   ways->written += cluster_again_takes(reader);
   ways->again += cluster_again_takes(makes);
@@ -307,8 +309,58 @@ bool mp_cluster_pays_again(const mp_cluster_find_t *find, const mp_op_t *op) {
   }
   for (uint32_t i = 0; i < find->users.count; ++i) {
     cluster_again_reader(&ways,
-                         cluster_again_kernel(find, figures, find->users.items[i].cluster, op));
+                         cluster_again_kernel(find, figures, find->users.items[i].cluster, op), 1);
   }
+  return ways.again <= ways.written;
+}
+
+// Whether somebody measured that an op is dear, or it changes the type of what is.
+static bool cluster_again_is_dear(const mp_cluster_find_t *find, const mp_op_t *op) {
+  if (op->code == MP_OP_CONVERT) {
+    bool is_reused = false;
+    const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, 0, &is_reused);
+    if (value != NULL && !is_reused && value->op != NULL) op = value->op;
+  }
+  const cluster_again_t member = cluster_again_member(op->code);
+  return member >= CLUSTER_AGAIN_DIVIDE && member < CLUSTER_AGAIN_CODES;
+}
+
+// Whether a sum of rows is among what an op is made of.
+static bool cluster_again_comes_of_sum(const mp_cluster_find_t *find, const mp_op_t *op) {
+  cluster_again_chain_t chain = {.count = 0};
+  cluster_again_add_chain(find, op, CLUSTER_AGAIN_CHAIN_MOST, &chain);
+  for (uint32_t i = 0; i < chain.count; ++i) {
+    for (uint32_t j = 0; j < chain.ops[i]->num_operands; ++j) {
+      const mp_op_t *of = mp_cluster_root(chain.ops[i]->operands[j])->op;
+      if (of != NULL && of->num_results == 1 && mp_cluster_row(of) > 0) return true;
+    }
+  }
+  return false;
+}
+
+static double cluster_again_times(const mp_cluster_find_t *find, const mp_op_t *op,
+                                  const mp_cluster_user_t *user) {
+  if (user->is_reused) {
+    return find->out->clusters.items[user->cluster].count / mp_cluster_op_count(op);
+  }
+  double times = 0;
+  for (uint32_t parts = user->parts; parts != 0; parts &= parts - 1) ++times;
+  return times;
+}
+
+bool mp_cluster_pays_times(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
+                           const mp_cluster_user_t *user) {
+  const double *figures = cluster_again_figures(find);
+  const mp_op_t *op = at->op;
+  if (figures == NULL || op->num_results != 1 || !mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE))
+    return true;
+  if (find->states.items[user->cluster].kind != MP_CLUSTER_LOOP) return true;
+  if (find->out->clusters.items[user->cluster].is_rows) return true;
+  const double times = cluster_again_times(find, op, user);
+  if (times <= 1 || !cluster_again_is_dear(find, op)) return true;
+  if (cluster_again_comes_of_sum(find, op)) return true;
+  cluster_again_ways_t ways = cluster_again_ways(find, figures, op);
+  cluster_again_reader(&ways, cluster_again_kernel(find, figures, user->cluster, op), times);
   return ways.again <= ways.written;
 }
 
@@ -343,7 +395,7 @@ static bool cluster_again_pays_for(const mp_cluster_find_t *find, const mp_op_t 
   const double summed = figures[CLUSTER_AGAIN_ADD] * mp_cluster_op_count(op);
   const cluster_again_kernel_t reader = {
       .work = summed / figures[CLUSTER_AGAIN_BALANCE], .read = 1, .share = 1};
-  for (double i = 0; i < readers; ++i) cluster_again_reader(&ways, reader);
+  for (double i = 0; i < readers; ++i) cluster_again_reader(&ways, reader, 1);
   return ways.work <= ways.out || ways.again <= ways.written;
 }
 

@@ -52,6 +52,20 @@ double mp_cluster_emitted(const mp_cluster_find_t *find, const mp_op_t *op, uint
   return together + apart > 0 ? together + apart : 1;
 }
 
+uint32_t mp_cluster_parts(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number) {
+  uint32_t parts = 0;
+  for (uint32_t i = 0; i < op->num_results; ++i) {
+    const mp_cluster_value_t *entry;
+    MP_HASH_MAP_GET(&find->values, mp_hash_pointer(&op->results[i]), entry);
+    uint32_t at = entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
+    for (; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
+      const mp_cluster_use_t *use = &find->uses.items[at];
+      if (mp_cluster_now(find, use->cluster) == number) parts |= use->parts;
+    }
+  }
+  return parts;
+}
+
 // Parts that are cut out of an array or put in its place are made where they are read.
 static bool cluster_code_moves(const mp_op_t *op) {
   return op->code == MP_OP_SLICE || op->code == MP_OP_PAD || mp_cluster_is_generator(op);

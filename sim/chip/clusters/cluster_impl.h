@@ -14,6 +14,7 @@ typedef struct {
   uint8_t sides;   // mp_cluster_side_t
   const mp_op_t *op;
   double emitted;  // how often the cluster has the op in its code
+  uint32_t parts;  // as of mp_cluster_user_t
 } mp_cluster_use_t;
 
 // What is known of a value.
@@ -56,6 +57,7 @@ typedef struct {
   uint8_t sides;        // mp_cluster_side_t
   uint32_t num_slices;  // parts that it cuts out
   bool moves;           // cuts parts out of it or turns it
+  uint32_t parts;       // of a concatenation for which it reads it, as bits; 0: it is for none
 } mp_cluster_user_t;
 
 typedef struct {
@@ -224,6 +226,11 @@ double mp_cluster_line(const mp_op_t *op);
 // Whether the compiler takes it to be sooner done if each of the users at hand makes what the op
 // does, than if they read it. True where no figures say what it counts (`cluster.again`).
 bool mp_cluster_pays_again(const mp_cluster_find_t *find, const mp_op_t *op);
+// The same of one user that would make a dear op more than once for an element, because it is
+// broadcast to several, or wanted in several parts of a concatenation. True, too, of what comes of
+// a sum of rows: these may be at hand.
+bool mp_cluster_pays_times(const mp_cluster_find_t *find, const mp_cluster_op_t *at,
+                           const mp_cluster_user_t *user);
 // Whether it is sooner done, too, if each of the users makes a sum of its rows again. False where
 // no figures say what the compiler counts.
 bool mp_cluster_pays_sum_again(const mp_cluster_find_t *find, const mp_op_t *op);
@@ -247,6 +254,9 @@ bool mp_cluster_is_summed_by_threads(const mp_op_t *sum);
 // How often the cluster would have the op in its code: an op is there again for each reader that
 // wants its elements in another order.
 double mp_cluster_emitted(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number);
+// The parts of a concatenation, as bits, for which the cluster reads what the op makes; 0: it is
+// for none.
+uint32_t mp_cluster_parts(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number);
 // Whether the code of the cluster stays small enough for XLA's compiler for GPUs with the op.
 bool mp_cluster_has_room(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number);
 // Notes that the op is in the cluster.

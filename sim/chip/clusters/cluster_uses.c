@@ -8,8 +8,9 @@ mp_status_t mp_cluster_use(mp_cluster_find_t *find, const mp_value_t *value, con
                            const mp_cluster_user_t *user, double emitted) {
   mp_cluster_value_t *entry;
   MP_RETURN_IF_ERROR(mp_cluster_value(find, value, &entry));
-  const mp_cluster_use_t use = {
-      user->cluster, entry->first_use, user->is_along, user->is_reused, user->sides, op, emitted};
+  const mp_cluster_use_t use = {user->cluster,   entry->first_use, user->is_along,
+                                user->is_reused, user->sides,      op,
+                                emitted,         user->parts};
   entry->first_use = find->uses.count;
   return MP_ARRAY_PUSH(find->scratch_arena, &find->uses, use);
 }
@@ -81,12 +82,13 @@ static mp_status_t cluster_uses_add_user(mp_cluster_find_t *find, const mp_clust
     user->sides |= use->sides;
     user->num_slices += num_slices;
     user->moves |= moves;
+    user->parts |= use->parts;
     return NULL;
   }
   state->seen = find->num_decided;
   state->user = find->users.count;
-  const mp_cluster_user_t user = {number,     use->is_along, use->is_reused,
-                                  use->sides, num_slices,    moves};
+  const mp_cluster_user_t user = {number,     use->is_along, use->is_reused, use->sides,
+                                  num_slices, moves,         use->parts};
   return MP_ARRAY_PUSH(find->scratch_arena, &find->users, user);
 }
 

@@ -422,6 +422,44 @@ static void sums_are_made_again_where_work_is_cheap(void **state) {
   find_end(&f);
 }
 
+// What a dear op makes of 256 numbers is broadcast to rows of 1,024: where that is 100 cycles for
+// each element, it is made once and written, where cycles are cheap beside bytes in the kernel that
+// reads it. So it is with what two parts of a concatenation want, each of which makes it.
+static void dear_work_is_not_made_for_each_element(void **state) {
+  (void)state;
+  enum { BALANCE = 0, LAUNCH = 1, SINE = 10, TANH = 9, MEMBERS = 13 };
+  static const char rows[] =
+      "func.func @main(%x: " M ", %v: " V ") -> " M " {\n%s = stablehlo.sine %v : " V
+      "\n" SPREAD("w", "s") OP("y", "multiply %x, %w") "return %y : " M "\n}\n";
+  static const char halves[] =
+      "func.func @main(%x: " M ") -> tensor<256x2048xf32> {\n" OP("t", "tanh %x")
+          OP("a", "multiply %t, %x")
+              OP("b", "add %t, %x") "%c = stablehlo.concatenate %a, %b, dim = 1 : (" M ", " M
+                                    ") -> tensor<256x2048xf32>\n"
+                                    "return %c : tensor<256x2048xf32>\n}\n";
+  mp_chip_figures_t figures = figures_of(GPU);
+  figures.cluster_again.count = MEMBERS;
+  for (uint32_t i = 0; i < MEMBERS; ++i) figures.cluster_again.each[i] = 3;
+  figures.cluster_again.each[LAUNCH] = 0;
+  figures.cluster_again.each[BALANCE] = 20;
+  figures.cluster_again.each[SINE] = figures.cluster_again.each[TANH] = 500;
+  found_t f = find_with(&figures, rows);
+  assert_int_equal(count_clusters(&f), 2);
+  assert_float_equal(sum_bytes(&f), 2.0 * SIZE + 3 * ROWS * 4, 1e-3);
+  find_end(&f);
+  f = find_with(&figures, halves);
+  assert_int_equal(count_clusters(&f), 2);
+  assert_float_equal(sum_bytes(&f), 6.0 * SIZE, 1e-3);
+  find_end(&f);
+  figures.cluster_again.each[BALANCE] = 1e6;
+  f = find_with(&figures, rows);
+  assert_int_equal(count_clusters(&f), 1);
+  find_end(&f);
+  f = find_with(&figures, halves);
+  assert_int_equal(count_clusters(&f), 1);
+  find_end(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sums_are_made_again_where_work_is_cheap),
@@ -444,6 +482,7 @@ int main(void) {
       cmocka_unit_test(sums_end_in_ops_of_one_operand),
       cmocka_unit_test(rows_have_no_siblings),
       cmocka_unit_test(dear_work_is_written_for_siblings),
+      cmocka_unit_test(dear_work_is_not_made_for_each_element),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
