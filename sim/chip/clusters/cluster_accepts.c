@@ -14,11 +14,11 @@ static bool cluster_accepts_reads_array(const mp_cluster_find_t *find, const mp_
 }
 
 // Whether the ops of a cluster are what a library of products does with a result: bias and
-// activation, or the sum with another array.
+// activation, or the sum with another array. Of tanh it has gelu, which multiplies six times.
 static bool cluster_accepts_is_library_epilogue(const mp_cluster_find_t *find, uint32_t number,
                                                 const mp_op_t *product) {
-  enum { OPS_MOST = 16 };
-  uint32_t num_ops = 0, num_sums = 0, num_scales = 0;
+  enum { OPS_MOST = 16, GELU_PRODUCTS_LEAST = 4 };
+  uint32_t num_ops = 0, num_sums = 0, num_scales = 0, num_tanhs = 0, num_products = 0;
   bool reads_array = false;
   const mp_cluster_t *cluster = &find->out->clusters.items[number];
   for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
@@ -28,10 +28,13 @@ static bool cluster_accepts_is_library_epilogue(const mp_cluster_find_t *find, u
                           code == MP_OP_TANH || code == MP_OP_POWER;
     if (!is_known || ++num_ops > OPS_MOST) return false;
     num_sums += code == MP_OP_ADD;
+    num_tanhs += code == MP_OP_TANH;
+    num_products += code == MP_OP_MULTIPLY;
     num_scales += mp_cluster_scales(find->compiler, member->op);
     reads_array |= cluster_accepts_reads_array(find, cluster, member->op, product);
     at = member->next;
   }
+  if (num_tanhs > 0 && num_products < GELU_PRODUCTS_LEAST) return false;
   if (!reads_array) return num_ops > 0;
   // The product may be scaled before it is added.
   return num_sums == 1 && num_sums + num_scales == num_ops && num_scales <= 1;

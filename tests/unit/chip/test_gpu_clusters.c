@@ -460,6 +460,24 @@ static void dear_work_is_not_made_for_each_element(void **state) {
   find_end(&f);
 }
 
+// A library of products has gelu behind a product, and no other tanh.
+static void tanh_alone_is_a_kernel(void **state) {
+  (void)state;
+#define ACTIVATED(ops)                                                         \
+  "func.func @main(%x: " M ", %w: tensor<1024x1024xf32>) -> " M                \
+  " {\n%d = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (" M  \
+  ", tensor<1024x1024xf32>) -> " M "\n%h = stablehlo.constant dense<0.5> : " M \
+  "\n%l = stablehlo.constant dense<1.0> : " M "\n" ops "return %y : " M "\n}\n"
+  expect(GPU, ACTIVATED(OP("y", "tanh %d")), 2, 4.0 * SIZE + 4.0 * 1024 * 1024);
+  expect(GPU,
+         ACTIVATED(OP("a", "multiply %d, %d") OP("b", "multiply %a, %d") OP("c", "multiply %b, %h")
+                       OP("e", "add %d, %c") OP("f", "multiply %e, %h") OP("t", "tanh %f")
+                           OP("u", "add %t, %l") OP("v", "multiply %u, %h")
+                               OP("y", "multiply %d, %v")),
+         1, 2.0 * SIZE + 4.0 * 1024 * 1024);
+#undef ACTIVATED
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sums_are_made_again_where_work_is_cheap),
@@ -483,6 +501,7 @@ int main(void) {
       cmocka_unit_test(rows_have_no_siblings),
       cmocka_unit_test(dear_work_is_written_for_siblings),
       cmocka_unit_test(dear_work_is_not_made_for_each_element),
+      cmocka_unit_test(tanh_alone_is_a_kernel),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
