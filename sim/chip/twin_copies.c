@@ -13,8 +13,16 @@ static mp_status_t twin_copies_note_uses(void *context, mp_op_t *op) {
   op->id = b->position++;
   // A change of type uses nothing: who uses its result does.
   if (op->num_results == 1 && mp_plan_aliased(&op->results[0]) != NULL) return NULL;
+  const bool is_kernel = mp_op_info(op->code)->role == MP_OP_ROLE_KERNEL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    const mp_twin_use_t use = {mp_hash_pointer(mp_cluster_root(op->operands[i])), op->id, NULL};
+    const mp_twin_use_t *before;
+    mp_twin_use_t use = {.hash = mp_hash_pointer(mp_cluster_root(op->operands[i]))};
+    MP_HASH_MAP_GET(&b->uses, use.hash, before);
+    if (before != NULL) use = *before;
+    // An op that reads it twice is one.
+    use.num_products += op->code == MP_OP_DOT_GENERAL && (before == NULL || before->last != op->id);
+    use.is_kept |= !is_kernel;
+    use.last = op->id;
     MP_RETURN_IF_ERROR(MP_HASH_MAP_SET(b->scratch, &b->uses, &use));
   }
   return NULL;

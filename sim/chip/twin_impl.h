@@ -9,11 +9,14 @@
 #include "sim/chip/twin.h"
 #include "sim/plan/plan.h"
 
-// The last use of a value, as the position of an op in the order of mp_block_walk.
+// What is known of the uses of a value; the last one as the position of an op in the order of
+// mp_block_walk.
 typedef struct {
   uint64_t hash;  // mp_hash_pointer of the value
   uint32_t last;
   const mp_block_t *turned_in;  // the block that has it turned by now; NULL: none
+  uint32_t num_products;        // that have it as a factor
+  bool is_kept;                 // somebody reads it who is no kernel: main's results, collectives
 } mp_twin_use_t;
 
 // Something that is done as a whole: a kernel, a collective, a copy, a loop or branch.
@@ -148,6 +151,8 @@ double mp_twin_bytes_split(const mp_twin_builder_t *b, const mp_op_t *op);
 MP_NODISCARD mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op);
 // Adds the kernel that puts factors side by side, at the first of the products that become one.
 MP_NODISCARD mp_status_t mp_twin_join_factors(mp_twin_builder_t *b, const mp_op_t *op);
+// Adds the kernel that copies a product's result out of that of the one of which it became a part.
+MP_NODISCARD mp_status_t mp_twin_cut_result(mp_twin_builder_t *b, const mp_op_t *op);
 // Adds the kernels that pad what a product reads, where the library wants longer rows.
 MP_NODISCARD mp_status_t mp_twin_pad_factors(mp_twin_builder_t *b, const mp_op_t *op);
 

@@ -59,5 +59,6 @@ mp_status_t mp_twin_add_kernel(mp_twin_builder_t *b, const mp_op_t *op,
       .bytes = bytes + mp_twin_tiles_bytes(b, cluster),
       .seconds = twin_kernels_seconds(b, cluster, bytes, ring),
   };
-  return mp_twin_put_kernel(b, &kernel);
+  MP_RETURN_IF_ERROR(mp_twin_put_kernel(b, &kernel));
+  return mp_twin_cut_result(b, cluster->leader);
 }

@@ -67,8 +67,15 @@ mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op) {
   return NULL;
 }
 
+// Whether others than one product want a value in memory as it is.
+static bool twin_turns_is_shared(const mp_twin_builder_t *b, const mp_value_t *root) {
+  const mp_twin_use_t *use;
+  MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(root), use);
+  return use != NULL && (use->num_products > 1 || use->is_kept);
+}
+
 // Factors of products that become one are put side by side: those that no kernel of the compiler
-// writes so in the first place.
+// writes so in the first place, since nobody else wants them.
 mp_status_t mp_twin_join_factors(mp_twin_builder_t *b, const mp_op_t *op) {
   const mp_cluster_merged_t *merged = mp_cluster_merged(&b->clusters, op);
   if (merged == NULL || !merged->is_first) return NULL;
@@ -78,10 +85,22 @@ mp_status_t mp_twin_join_factors(mp_twin_builder_t *b, const mp_op_t *op) {
     const mp_product_factor_t factor = mp_product_factor(one, 1 - merged->shared);
     const mp_value_t *root = mp_cluster_root(factor.value);
     // What is turned is put there as it is.
-    if (!mp_product_is_whole(&factor) || twin_turns_is_placed(b, root)) continue;
+    const bool is_placed = !mp_product_is_whole(&factor) || twin_turns_is_placed(b, root);
+    if (is_placed && !twin_turns_is_shared(b, root)) continue;
     bytes += 2 * mp_work_bytes_of(root->type);
   }
   return mp_twin_add_copy(b, op, bytes);
+}
+
+// What is cut out of such a product is copied where somebody wants it in memory: a loop reads it
+// where it lies.
+mp_status_t mp_twin_cut_result(mp_twin_builder_t *b, const mp_op_t *op) {
+  if (mp_cluster_merged(&b->clusters, op) == NULL) return NULL;
+  const mp_value_t *result = &op->results[0];
+  const mp_twin_use_t *use;
+  MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(result), use);
+  if (use == NULL || !use->is_kept) return NULL;
+  return mp_twin_add_copy(b, op, 2 * mp_work_bytes_of(result->type));
 }
 
 mp_status_t mp_twin_pad_factors(mp_twin_builder_t *b, const mp_op_t *op) {

@@ -505,14 +505,15 @@ static void blocks_are_copied_on_tpus(void **state) {
 // A library takes the matrices of a batch one after the other.
 static void factors_are_turned_for_gpus(void **state) {
   (void)state;
-  // Heads lie inside of tokens: both are turned, each of them once.
+  // Heads lie inside of tokens: both are turned, each of them once. The products become one, for
+  // which the factor of both is put beside the other one, and their results are cut out.
   static const char *const inside =
       "func.func @main(%q: " HEADS ", %k: " HEADS
       ") -> (tensor<2x4x32x32xf32>, tensor<2x4x32x32xf32>) {\n"
       "%0 = stablehlo.dot_general %q, %k, " SCORES "%1 = stablehlo.dot_general %k, %k, " SCORES
       "return %0, %1 : tensor<2x4x32x32xf32>, "
       "tensor<2x4x32x32xf32>\n}\n";
-  expect_copies(MP_CHIP_COMPILER_GPU, inside, 2);
+  expect_copies(MP_CHIP_COMPILER_GPU, inside, 2 + 1 + 2);
   expect_copies(MP_CHIP_COMPILER_TPU, inside, 0);
   // A transpose in front of a product is one, too; a kernel of the compiler writes as is wanted.
   static const char *const transposed =
@@ -627,10 +628,33 @@ static void products_of_one_factor_are_one_for_gpus(void **state) {
   "tensor<" rows "x256xf32>, tensor<256x256xf32>) -> tensor<" rows                  \
   "x256xf32>\n"                                                                     \
   "return %0, %1 : tensor<" rows "x256xf32>, tensor<" rows "x256xf32>\n}\n"
-  expect_copies(MP_CHIP_COMPILER_GPU, TWO_PRODUCTS("64", "x", "w"), 1);
+  // Main's results are cut out of the one of both.
+  expect_copies(MP_CHIP_COMPILER_GPU, TWO_PRODUCTS("64", "x", "w"), 1 + 2);
   expect_copies(MP_CHIP_COMPILER_TPU, TWO_PRODUCTS("64", "x", "w"), 0);
   expect_copies(MP_CHIP_COMPILER_GPU, TWO_PRODUCTS("64", "0", "v"), 0);
   expect_copies(MP_CHIP_COMPILER_GPU, TWO_PRODUCTS("65536", "x", "w"), 0);
+}
+
+// What a loop makes of a result needs no copy of it; and what a loop makes is written side by side
+// in the first place, unless another product wants it, too.
+static void results_and_factors_are_copied_where_others_want_them(void **state) {
+  (void)state;
+#define ARRAY "tensor<256x256xf32>"
+#define BY(result, x, w)                                                                       \
+  "%" result " = stablehlo.dot_general %" x ", %" w ", contracting_dims = [1] x [0] : (" ARRAY \
+  ", " ARRAY ") -> " ARRAY "\n"
+#define UNARY(result, op, x) "%" result " = stablehlo." op " %" x " : " ARRAY "\n"
+#define BOTH(ops, result)                                                              \
+  "func.func @main(%x: " ARRAY ", %v: " ARRAY ", %w: " ARRAY ") -> (" ARRAY ", " ARRAY \
+  ") {\n" UNARY("a", "exponential", "v") UNARY("b", "negate", "w") BY("c", "x", "a")   \
+      BY("d", "x", "b") UNARY("e", "sine", "c") UNARY("f", "cosine", "d") ops          \
+      "return %e, %" result " : " ARRAY ", " ARRAY "\n}\n"
+  expect_copies(MP_CHIP_COMPILER_GPU, BOTH("", "f"), 0);
+  expect_copies(MP_CHIP_COMPILER_GPU, BOTH(BY("g", "f", "a"), "g"), 1);
+#undef BOTH
+#undef UNARY
+#undef BY
+#undef ARRAY
 }
 
 // Of 16-bit floats, to multiples of eight: one factor's rows here.
@@ -870,6 +894,7 @@ int main(void) {
       cmocka_unit_test(narrow_factors_end_with_what_is_summed_up),
       cmocka_unit_test(caches_are_turned_and_turned_back),
       cmocka_unit_test(products_of_one_factor_are_one_for_gpus),
+      cmocka_unit_test(results_and_factors_are_copied_where_others_want_them),
       cmocka_unit_test(rows_are_padded_for_gpus),
       cmocka_unit_test(collectives_are_combined_and_pipelined),
       cmocka_unit_test(short_vectors_are_added_up),
