@@ -31,6 +31,21 @@ static mp_status_t bootstrap_check_numbers(const mp_options_t *options, const ch
   return NULL;
 }
 
+// A client has all processes of the job.
+static mp_status_t bootstrap_check_client(const mp_options_t *options, const mp_world_t *world) {
+  const int64_t rank = mp_world_rank(world), size = mp_world_size(world);
+  if (options->num_nodes != MP_OPTION_UNSET && options->num_nodes < size) {
+    return mp_status_make(
+        MP_INVALID_ARGUMENT,
+        "a client of %" PRId64 " processes (num_nodes) is asked for in a job of %" PRId64
+        ", and each client has all of them. Programs on some processes need no client of their "
+        "own: a mesh of the devices of these does it. With the option bootstrap: none, and "
+        "without num_nodes, a client has the devices of its process alone",
+        options->num_nodes, size);
+  }
+  return bootstrap_check_numbers(options, "the job", rank, size);
+}
+
 // Whether the MPI that the launcher goes with is on this machine, or the user has named one.
 static bool bootstrap_has_mpi(const mp_options_t *options, const mp_launcher_t *launcher) {
   if (options->mpi_module[0] != '\0') return true;
@@ -63,9 +78,7 @@ static mp_status_t bootstrap_choose(const mp_options_t *options, const mp_launch
   const bool has_store = store != NULL && options->num_nodes > 1;
   const bool is_rank = launcher != NULL && launcher->size != 1 && !mp_launcher_is_child_of_rank();
   const char *name = options->bootstrap;
-  if (strcmp(name, "none") == 0) {
-    *out_way = BOOTSTRAP_ALONE;
-  } else if (strcmp(name, "mpi") == 0) {
+  if (strcmp(name, "mpi") == 0) {
     *out_way = BOOTSTRAP_MPI;
   } else if (strcmp(name, "kv") == 0 && has_store) {
     *out_way = BOOTSTRAP_STORE;
@@ -159,18 +172,17 @@ static mp_status_t bootstrap_join(const mp_options_t *options, const mp_key_valu
 mp_status_t mp_world_join(const mp_options_t *options, const mp_key_value_store_t *store,
                           mp_world_t **out_world) {
   mp_process_watch_forks();
-  if (bootstrap_is_forked()) {
-    *out_world = NULL;  // its parent is the rank
+  // A parent is the rank of its forked child; and a client that shall be alone is, whatever clients
+  // this process has made before.
+  if (bootstrap_is_forked() || strcmp(options->bootstrap, "none") == 0) {
+    *out_world = NULL;
     return NULL;
   }
   mp_lock(&g_lock);
   mp_status_t status = g_is_done ? mp_status_retain(g_failure) : bootstrap_join(options, store);
   mp_world_t *world = g_world;
   mp_unlock(&g_lock);
-  if (status == NULL && world != NULL) {
-    status =
-        bootstrap_check_numbers(options, "the job", mp_world_rank(world), mp_world_size(world));
-  }
+  if (status == NULL && world != NULL) status = bootstrap_check_client(options, world);
   if (status == NULL) *out_world = world;
   return status;
 }

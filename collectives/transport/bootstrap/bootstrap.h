@@ -23,10 +23,10 @@
 #include "sim/base/options.h"
 
 // The world of this process, joined at the first call; later calls give the same one, or the same
-// error. NULL when the process is alone, which the next call may change. `store` may be NULL;
-// it is used during this call alone, by this thread. INVALID_ARGUMENT when the options node_id and
-// num_nodes are given and disagree with the launcher or the world, both shown. The errors of
-// mpi_world.h and store_world.h.
+// error. NULL when the process is alone, which the next call may change, and always with the option
+// bootstrap: none, which joins nothing. `store` may be NULL; it is used during this call alone, by
+// this thread. INVALID_ARGUMENT when the options node_id and num_nodes are given and disagree with
+// the launcher or the world, both shown. The errors of mpi_world.h and store_world.h.
 MP_NODISCARD mp_status_t mp_world_join(const mp_options_t *options,
                                        const mp_key_value_store_t *store, mp_world_t **out_world);
 
