@@ -208,6 +208,13 @@ class Refusals(JobTest):
     self.assertIn("/nowhere/minipod_mpi_ompi.so", result.text)
     self.assertIn("MINIPOD_BOOTSTRAP=none", result.text)
 
+  def test_launcher_of_another_mpi(self):
+    """What Hydra says to its processes, and Open MPI does not hear: no process may be alone without a word."""
+    result = Result([str(BUILD / "tests" / "mp_job"), "who"], environment(PMI_RANK="0", PMI_SIZE="2"))
+    self.assertEqual(result.status, 7, result.text)
+    self.assertRegex(result.text, r"UNAVAILABLE: MPICH's mpiexec \(Hydra\) started this process as rank 0 .*: it has started 2 "
+                     r"processes, and to Open MPI v.* each is alone: the launcher is that of another MPI")
+
   def test_none_asked_for(self):
     result = run("who", 2, MINIPOD_MPI_MODULE="/nowhere", MINIPOD_BOOTSTRAP="none")
     self.assertEqual((result.status, result.lines), (0, ["alone", "alone"]))

@@ -1,6 +1,7 @@
 #include "collectives/transport/bootstrap/mpi_start.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,13 +27,21 @@ static const mpi_start_needs_t g_needs[] = {
     {"minipod_mpi_ompi.so", {"libmpi.so.40", NULL}},
     {"minipod_mpi_mpich.so", {"libmpich.so.12", "libmpi.so.12"}}};
 
-// False: what the module at `path` needs is not on this machine; `tried` says so.
-static bool mpi_start_open_mpi(const char *path, mp_strbuf_t *tried) {
+// False: what the module at `path` needs is not on this machine; `tried` says so. No MPI is opened
+// for a module that is not there: its functions, being for all, would be those of the next MPI.
+// *out_is_opened: one is.
+static bool mpi_start_open_mpi(const char *path, mp_strbuf_t *tried, bool *out_is_opened) {
   const char *slash = strrchr(path, '/'), *file = slash == NULL ? path : slash + 1;
   for (size_t i = 0; i < sizeof(g_needs) / sizeof(g_needs[0]); ++i) {
     if (strcmp(g_needs[i].module, file) != 0) continue;
+    if (access(path, R_OK) != 0) {
+      mp_strbuf_puts(tried, strerror(errno));
+      return false;
+    }
     for (int k = 0; k < 2 && g_needs[i].libraries[k] != NULL; ++k) {
-      if (dlopen(g_needs[i].libraries[k], RTLD_NOW | RTLD_GLOBAL) != NULL) return true;
+      if (dlopen(g_needs[i].libraries[k], RTLD_NOW | RTLD_GLOBAL) == NULL) continue;
+      *out_is_opened = true;
+      return true;
     }
     const char *error = dlerror();
     mp_strbuf_puts(tried, error == NULL ? "there is no MPI" : error);
@@ -41,9 +50,10 @@ static bool mpi_start_open_mpi(const char *path, mp_strbuf_t *tried) {
   return true;
 }
 
-static const mp_mpi_module_t *mpi_start_open_at(const char *path, mp_strbuf_t *tried) {
+static const mp_mpi_module_t *mpi_start_open_at(const char *path, mp_strbuf_t *tried,
+                                                bool *out_is_opened) {
   mp_strbuf_printf(tried, "%s%s: ", tried->size == 0 ? "" : "; ", path);
-  if (!mpi_start_open_mpi(path, tried)) return NULL;
+  if (!mpi_start_open_mpi(path, tried, out_is_opened)) return NULL;
   // Never closed again: MPI leaves threads and handlers behind.
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL) {
@@ -80,12 +90,13 @@ mp_status_t mp_mpi_open_module(const char *path, const mp_launcher_t *launcher,
   mp_strbuf_t tried;
   mp_strbuf_init(&tried);
   const mp_mpi_module_t *module = NULL;
-  if (path[0] != '\0') module = mpi_start_open_at(path, &tried);
-  for (int i = 0; path[0] == '\0' && i < 2 && module == NULL && names[i] != NULL; ++i) {
+  bool is_opened = false;  // an MPI, beside which no other can be
+  if (path[0] != '\0') module = mpi_start_open_at(path, &tried, &is_opened);
+  for (int i = 0; path[0] == '\0' && i < 2 && !is_opened && names[i] != NULL; ++i) {
     mp_strbuf_t beside;
     mp_strbuf_init(&beside);
     mpi_start_path_beside_us(names[i], &beside);
-    module = mpi_start_open_at(mp_strbuf_text(&beside), &tried);
+    module = mpi_start_open_at(mp_strbuf_text(&beside), &tried, &is_opened);
     mp_strbuf_deinit(&beside);
   }
   mp_status_t status = NULL;

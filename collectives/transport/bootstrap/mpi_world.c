@@ -180,6 +180,13 @@ mp_status_t mp_mpi_world_join(const mp_options_t *options, const mp_launcher_t *
   mp_mpi_error_t name;
   module->describe(name);
   mp_log(MP_LOG_INFO, "rank %d of %d by %s", who.rank, who.size, name);
+  if (who.size == 1 && launcher != NULL && launcher->size > 1) {
+    return mp_status_make(MP_UNAVAILABLE,
+                          "it has started %" PRId64
+                          " processes, and to %.*s each is alone: the launcher is that of another "
+                          "MPI, or does not speak with this one",
+                          launcher->size, (int)strcspn(name, ","), name);
+  }
   if (who.size == 1) {
     *out_world = NULL;
     return NULL;

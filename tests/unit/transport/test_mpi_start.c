@@ -2,6 +2,7 @@
 // do not depend on the clock that people set.
 #include "collectives/transport/bootstrap/mpi_start.h"
 
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -99,11 +100,25 @@ static void failures_tell_nothing_else(void **state) {
   await_threads();
 }
 
+// The tests have no modules beside them. An MPI that was opened for one all the same would give its
+// functions to the module that is tried next, which is another MPI's.
+static void no_mpi_is_opened_for_a_module_that_is_not_there(void **state) {
+  (void)state;
+  const mp_mpi_module_t *module = NULL;
+  assert_status(mp_mpi_open_module("", NULL, &module), MP_UNAVAILABLE,
+                "minipod_mpi_ompi.so: No such file or directory; ");
+  static const char *const libraries[] = {"libmpi.so.40", "libmpich.so.12", "libmpi.so.12"};
+  for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); ++i) {
+    assert_null(dlopen(libraries[i], RTLD_NOW | RTLD_NOLOAD));
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(tells_who_we_are),
       cmocka_unit_test(failures_tell_nothing_else),
       cmocka_unit_test(limits_are_in_time_that_passes),
+      cmocka_unit_test(no_mpi_is_opened_for_a_module_that_is_not_there),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
