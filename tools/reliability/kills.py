@@ -65,8 +65,10 @@ class Case:
     before = things_left(folder, self.transport)
     job = Job(self.transport, self.size, folder, self._random.randrange(1 << 30))
     self._wait_for_moment(job)
-    if not job.pids().get(self.victim):
-      time.sleep(1)
+    # A launcher may not have come to it yet.
+    end = time.monotonic() + self.patience
+    while not job.pids().get(self.victim) and job.runs() and time.monotonic() < end:
+      time.sleep(0.02)
     killed = time.time()
     try:
       os.kill(job.pids()[self.victim], signal.SIGKILL)
