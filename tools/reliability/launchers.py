@@ -36,7 +36,8 @@ import torch_xla.runtime as xr
 xr.use_spmd()
 if "RANK" in os.environ:
   import torch.distributed
-  torch.distributed.init_process_group("xla", init_method="xla://")
+  import torch_xla.distributed.xla_backend
+  torch.distributed.init_process_group("gloo", init_method="xla://")  # with SPMD "xla" is refused
 devices, count = xr.global_runtime_device_count(), xr.process_count()
 x = torch.arange(devices, dtype=torch.float32).to("xla")
 xs.mark_sharding(x, xs.Mesh(np.arange(devices), (devices,), ("x",)), ("x",))
