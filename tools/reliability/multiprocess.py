@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""JAX's own tests of several processes, by each way that carries their messages: how many of them pass.
+
+    tools/reliability/multiprocess.py FOLDER [--transport shm,ucx,mpi] [--platform minipod] [--logs FOLDER] [--file NAME]...
+
+FOLDER has JAX's tests (tests/ of its repository) at the version that is installed.  Each file of its multiprocess/ (or each NAME
+given) runs unchanged, with four processes of two devices, as JAX's own launcher starts them.  A test has passed when it has in
+every process; one that a process skips is counted as skipped.  Files that JAX runs on GPUs or TPUs alone (BUILD there) are left
+out, unless they are named.  socket_transfer_test.py needs a port for each process: pip install portpicker.
+
+`shm`: processes of one host. `ucx`: two on each of two pretended hosts. `mpi`: these under mpirun.  `--platform cpu`: JAX's own
+client, to compare with.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+from hosts import HOSTS, REFUSED, free_port
+
+PROCESSES, DEVICES = 4, 2
+# What a process of any launcher runs: the test as JAX's launcher starts it, and what it says in a file of its own.
+MEMBER = """
+rank=${OMPI_COMM_WORLD_RANK:-$PROCESS_ID} python=$1 file=$2 logs=$3
+exec "$python" "$file" --num_processes=$PROCESSES --multiprocess_test_worker_id=$rank --initialization_timeout=60 \
+  --heartbeat_timeout=60 --shutdown_timeout=60 --multiprocess_test_controller_address="$COORDINATOR" --logtostderr \
+  >"$logs/$rank.log" 2>&1
+"""
+ELSEWHERE = ("pgle_test.py", "tpu_device_test.py")
+# It says to all that it listens on 127.0.0.1.
+OF_ONE_HOST = ("socket_transfer_test.py",)
+RESULT = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+)", re.MULTILINE)
+WORST = ["OK", "SKIPPED", "FAILED"]
+
+
+def commands(transport: str, python: str, file: pathlib.Path, logs: str) -> list[tuple[list[str], dict[str, str]]]:
+  """What starts the processes, with the variables of each."""
+  member = ["bash", "-c", MEMBER, "bash", python, str(file), logs]
+  address = f"127.0.0.1:{free_port()}"
+  if transport == "shm":
+    return [(member, {"COORDINATOR": address, "PROCESS_ID": str(rank)}) for rank in range(PROCESSES)]
+  hosts = [str(HOSTS), "--hosts", "2", "--ranks", str(PROCESSES // 2)]
+  if transport == "ucx":
+    return [([*hosts, "--plain", "--", *member], {})]
+  # The first process has the service, and every host the other one's address in its list of names.
+  return [([*hosts, "--", *member], {"COORDINATOR": f"pretended1:{address.split(':')[1]}"})]
+
+
+def run(transport: str, file: pathlib.Path, options: argparse.Namespace, logs: str) -> tuple[dict[str, str], str]:
+  """How each test has ended, and what else there is to say."""
+  environment = os.environ | {"PROCESSES": str(PROCESSES), "JAX_PLATFORMS": options.platform, "MINIPOD_DEVICES": str(DEVICES),
+                              "JAX_NUM_CPU_DEVICES": str(DEVICES), "PYTHONDONTWRITEBYTECODE": "1",
+                              "TEST_UNDECLARED_OUTPUTS_DIR": logs}
+  with open(pathlib.Path(logs) / "launcher.log", "wb") as log:
+    jobs = [subprocess.Popen(command, env=environment | own, stdout=log, stderr=log, start_new_session=True)
+            for command, own in commands(transport, options.python, file, logs)]
+    said = []
+    for job in jobs:
+      try:
+        job.wait(options.limit)
+      except subprocess.TimeoutExpired:
+        said = [f"no end in {options.limit} s"]
+        os.killpg(job.pid, signal.SIGTERM)  # what has made hosts removes them
+        job.wait()
+  if any(job.returncode == REFUSED for job in jobs):
+    return {}, (pathlib.Path(logs) / "launcher.log").read_text().strip().splitlines()[-1]
+  outcomes: dict[str, list[str]] = collections.defaultdict(list)
+  for path in pathlib.Path(logs).glob("[0-9].log"):
+    for outcome, name in RESULT.findall(path.read_text(errors="replace")):
+      outcomes[name].append(outcome)
+  if any(job.returncode for job in jobs):
+    said.append(f"ended with {[job.returncode for job in jobs]}")
+  ended = {name: max(found, key=WORST.index) if len(found) == PROCESSES else "FAILED" for name, found in outcomes.items()}
+  return ended, "; ".join(said)
+
+
+def cell(transport: str, file: pathlib.Path, options: argparse.Namespace) -> tuple[str, collections.Counter, bool]:
+  """What stands in the table, how many tests have ended how, and whether any has failed."""
+  if transport != "shm" and file.name in OF_ONE_HOST:
+    return "for one host alone", collections.Counter(), False
+  with tempfile.TemporaryDirectory(prefix="mp") as scratch:
+    logs = scratch
+    if options.logs:
+      logs = str(options.logs / f"{file.stem}.{transport}")
+      os.makedirs(logs, exist_ok=True)
+    ended, said = run(transport, file, options, logs)
+  counts = collections.Counter(ended.values())
+  failed = [name for name, outcome in ended.items() if outcome == "FAILED"]
+  text = f"{counts['OK']} passed" + (f", {counts['SKIPPED']} skipped" if counts["SKIPPED"] else "")
+  has_failed = bool(failed or said and "skipped:" not in said)
+  if has_failed:
+    text += f" **{len(failed)} failed: {', '.join(failed)}; {said}**"
+  return said if "skipped:" in said else text, counts, has_failed
+
+
+def main() -> int:
+  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+  parser.add_argument("folder", type=pathlib.Path)
+  parser.add_argument("--file", action="append", help="one of them")
+  parser.add_argument("--transport", default="shm,ucx,mpi")
+  parser.add_argument("--platform", default="minipod")
+  parser.add_argument("--python", default=sys.executable)
+  parser.add_argument("--logs", type=pathlib.Path, help="where to leave what the processes say")
+  parser.add_argument("--limit", type=float, default=400, help="seconds for a file")
+  options = parser.parse_args()
+  transports = options.transport.split(",")
+  found = [path for path in sorted(options.folder.glob("multiprocess/*_test.py")) if path.name not in ELSEWHERE]
+  files = [options.folder / "multiprocess" / name for name in options.file or ()] or found
+  print(f"| file | {' | '.join(transports)} |\n|---|{'---|' * len(transports)}", flush=True)
+  totals = {transport: collections.Counter() for transport in transports}
+  has_failed = False
+  for file in files:
+    cells = []
+    for transport in transports:
+      text, counts, failed = cell(transport, file.resolve(), options)
+      totals[transport] += counts
+      has_failed |= failed
+      cells.append(text)
+    print(f"| `{file.name}` | {' | '.join(cells)} |", flush=True)
+  sums = [f"{total['OK']} passed, {total['SKIPPED']} skipped, {total['FAILED']} failed" for total in totals.values()]
+  print(f"| all | {' | '.join(sums)} |")
+  return int(has_failed)
+
+
+if __name__ == "__main__":
+  sys.exit(main())
