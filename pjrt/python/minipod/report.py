@@ -15,8 +15,20 @@ ROWS = 20
 PROGRAMS = 8
 
 
-def read(text: str) -> list[dict]:
-  return json.loads(text)
+def read(text: str) -> dict:
+  """A report as JSON: what MINIPOD_DUMP has left, or `time_report("json")`, which is a list with one for each pod.
+
+  Raises:
+    ValueError: it is neither, or has several pods.
+  """
+  report = json.loads(text)
+  if isinstance(report, list):
+    if len(report) != 1:
+      raise ValueError(f"it has {len(report)} pods; write the one that is meant")
+    report = report[0]
+  if not isinstance(report, dict) or "programs" not in report:
+    raise ValueError("it has no programs")
+  return report
 
 
 def seconds(value: float) -> str:
@@ -239,19 +251,24 @@ def summary(report: dict, by: str = "line", mesh=None, tokens: float | None = No
 
 
 def difference(before: dict, after: dict) -> str:
-  """Two reports beside each other, by program: time of a launch, and what it is spent in."""
-  old = {program["name"]: program for program in before["programs"]}
+  """Two reports beside each other, by program: time of a launch, and what it is spent in.
+
+  Programs of one name (functions without one are all `jit__lambda`) are compared in their order.
+  """
+  old: dict[str, list[dict]] = {}
+  for program in before["programs"]:
+    old.setdefault(program["name"], []).append(program)
   lines = [f"{'program':40} {'before':>11} {'after':>11} {'after/before':>13} {'work':>10} {'exposed':>10}"]
   for program in after["programs"]:
     name, each = program["name"], each_launch(program)
-    if name not in old:
+    if not old.get(name):
       lines.append(f"{name[:40]:40} {'-':>11} {seconds(each):>11}")
       continue
-    was = old.pop(name)
+    was = old[name].pop(0)
     then = each_launch(was)
     parts = [100 * (now(program) - now(was)) for now in (work, exposed)]
     lines.append(f"{name[:40]:40} {seconds(then):>11} {seconds(each):>11}"
                  f" {each / then if then else 0:13.3f} {parts[0]:+8.1f} % {parts[1]:+8.1f} %")
   lines += [f"{name[:40]:40} {seconds(each_launch(was)):>11} {'-':>11}"
-            for name, was in old.items()]
+            for name, rest in old.items() for was in rest]
   return "\n".join(lines)

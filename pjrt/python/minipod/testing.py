@@ -95,6 +95,15 @@ def pytest_configure(config) -> None:
       " `pod` is (minipod.testing)")
 
 
+def _check(pod: Pod) -> None:
+  """A pod that cannot be is the test's failure, whether or not the test uses a device."""
+  try:
+    pod.devices
+  except RuntimeError as error:
+    said = re.sub(r" \(you may need to uninstall the failing plugin.*", "", str(error), flags=re.DOTALL)
+    pytest.fail(f"the pod of the test's mark: {said}", pytrace=False)
+
+
 @pytest.fixture
 def pod(request) -> Iterator[Pod]:
   """The pod that the test's mark describes; without one the environment's."""
@@ -111,9 +120,10 @@ def pod(request) -> Iterator[Pod]:
   import jax
 
   before = jax.config.jax_pjrt_client_create_options
-  if changes:
-    minipod.use(line, **options)
   try:
+    if changes:
+      minipod.use(line, **options)
+      _check(made)
     yield made
   finally:
     made.heal()

@@ -159,7 +159,12 @@ import sys, time, jax, numpy as np
 f = jax.pmap(lambda x: x + jax.lax.psum(x, "i"), axis_name="i")
 print(jax.process_index(), *f(np.array([device.id for device in jax.local_devices()])))
 if len(sys.argv) > 1 and jax.process_index() == 1:
+  if sys.argv[1] == "kill":
+    import os, signal
+    os.kill(os.getpid(), signal.SIGKILL)
   sys.exit(int(sys.argv[1]))
+if len(sys.argv) > 1:
+  f(np.array([device.id for device in jax.local_devices()])).block_until_ready()
 """
 
 
@@ -171,6 +176,7 @@ def test_processes_share_a_pod(tmp_path, launcher):
   script.write_text(SCRIPT)
   started = "run", "-n", 2, "--devices", 2, "--launcher", launcher, script
   assert sorted(minipod(*started).stdout.splitlines()) == ["[0] 0 6 7", "[1] 1 8 9"]
+  minipod(*started, "kill", code=137)
   failed = minipod(*started, 3, code=3)
   assert "[1] minipod: rank 1" in failed.stderr + failed.stdout
 

@@ -93,11 +93,11 @@ def test_layers_and_axes_have_the_names_that_users_gave():
   assert "<script" not in html and "http" not in html
 
 
-def command(*words, code=0, **variables):
+def command(*words, code=0, is_error=False, **variables):
   done = subprocess.run([sys.executable, "-m", "minipod", *map(str, words)], capture_output=True, text=True,
                         timeout=300, env=scenario.environment(devices=None, **variables))
   assert done.returncode == code, done.stdout + done.stderr
-  return done.stdout
+  return done.stderr if is_error else done.stdout
 
 
 def test_a_sweep_and_its_reports(tmp_path):
@@ -159,6 +159,44 @@ def test_processes(pod, tmp_path):
   (tmp_path / "a.py").write_text("import jax; print(jax.process_index(), jax.device_count())")
   assert pod.run(tmp_path / "a.py") == ["0 4", "1 4"]
 """
+
+
+def test_reports_beside_each_other(tmp_path):
+  """Programs of one name are compared in their order, and what `time_report("json")` gives can be read."""
+  out = scenario.run("""
+      import minipod
+      small, large = jnp.ones((256, 256)), jnp.ones((2048, 2048))
+      jax.block_until_ready([jax.jit(lambda x: x @ x)(small), jax.jit(lambda x: x @ x)(large)])
+      print(minipod.time_report("json"))
+      """, devices=None, MINIPOD_TOPOLOGY="v5e:1x1", MINIPOD_TIME="model")
+  path = tmp_path / "run.json"
+  path.write_text(out)
+  rows = [line for line in command("report", path, path).splitlines() if line.startswith("jit__lambda")]
+  assert len(rows) == 2 and all(" 1.000 " in row for row in rows) and rows[0] != rows[1]
+  assert "jit__lambda" in command("report", path)
+  path.write_text(json.dumps(2 * json.loads(out)))
+  assert "it has 2 pods" in command("report", path, code=1, is_error=True)
+
+
+WRONG = """import pytest
+
+@pytest.mark.pod("v5e:3x5")
+def test_grid(pod):
+  pass
+
+@pytest.mark.pod("v5e:2x2", tyme="model")
+def test_option(pod):
+  pass
+"""
+
+
+def test_the_plugin_of_pytest_refuses_pods_that_cannot_be(tmp_path):
+  (tmp_path / "test_wrong.py").write_text(WRONG)
+  done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+                        capture_output=True, text=True, timeout=300, cwd=tmp_path, env=scenario.environment(devices=None))
+  assert "2 errors" in done.stdout, done.stdout + done.stderr
+  assert "no slice of v5e has the grid 3x5" in done.stdout and "did you mean 'time'?" in done.stdout
+  assert "uninstall" not in done.stdout
 
 
 def test_the_plugin_of_pytest(tmp_path):

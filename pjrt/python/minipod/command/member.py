@@ -1,17 +1,32 @@
 """One process of a `minipod run` without mpirun: joins the others, then is the script.
 
-    python -m minipod.command.member ADDRESS PROCESSES RANK (script.py | -m MODULE) ARGUMENT...
+    python -m minipod.command.member ADDRESS PROCESSES RANK PIPE (script.py | -m MODULE) ARGUMENT...
+
+When the script fails, RANK and its exit code are written to the descriptor PIPE, before the process begins to end: the
+others may hear of its end, and end themselves, before it has.
 """
 
+import os
 import runpy
 import sys
 
 
 def main() -> None:
-  address, count, rank, *words = sys.argv[1:]
+  address, count, rank, pipe, *words = sys.argv[1:]
   import jax
 
   jax.distributed.initialize(address, int(count), int(rank))
+  try:
+    _run(words)
+  except BaseException as error:
+    code = error.code if isinstance(error, SystemExit) else 1
+    code = (code if isinstance(code, int) else int(code is not None)) & 255
+    if code:
+      os.write(int(pipe), f"{rank} {code}\n".encode())
+    raise
+
+
+def _run(words: list[str]) -> None:
   if words[0] == "-m":
     sys.argv = words[1:]
     sys.path[0] = ""

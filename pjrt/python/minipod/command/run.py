@@ -1,6 +1,7 @@
 """`minipod run`: a script over several processes that share one pod."""
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
@@ -126,8 +127,8 @@ def _free_port() -> int:
     return probe.getsockname()[1]
 
 
-def _start_plain(asked: argparse.Namespace, words: list[str], printer: _Printer):
-  """The processes, each of which first joins the others (member.py)."""
+def _start_plain(asked: argparse.Namespace, words: list[str], printer: _Printer, pipe: int):
+  """The processes, each of which first joins the others, and writes to the pipe when its script fails (member.py)."""
   if words[0] != sys.executable:
     raise ValueError("without mpirun it has to be a Python script: the processes meet in Python")
   address = f"127.0.0.1:{_free_port()}"
@@ -137,8 +138,8 @@ def _start_plain(asked: argparse.Namespace, words: list[str], printer: _Printer)
     env = {"TF_CPP_MIN_LOG_LEVEL": "2", **_environment(asked), "MINIPOD_BOOTSTRAP": "kv"}
     process = subprocess.Popen(
         [sys.executable, "-m", "minipod.command.member", address, str(asked.processes), str(rank),
-         *words[1:]], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE)
+         str(pipe), *words[1:]], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, pass_fds=[pipe])
     printer.follow(process.stdout, sys.stdout, rank)
     printer.follow(process.stderr, sys.stderr, rank)
     processes.append(process)
@@ -155,26 +156,56 @@ def _end(processes) -> None:
       time.sleep(0.02)
 
 
+def _first_failure(processes, told: bytes) -> tuple[int, int] | None:
+  """The process that has failed first, and its exit code; None: none has.
+
+  One that a signal has ended has told nothing; what others tell then is what follows from that.
+  """
+  ended = [(rank, process.returncode) for rank, process in enumerate(processes) if process.returncode]
+  for rank, code in ended:
+    if code < 0:
+      return rank, _code(code)
+  for line in told.splitlines():
+    rank, code = map(int, line.split())
+    return rank, code
+  return ended[0] if ended else None
+
+
 def _run_plain(asked: argparse.Namespace, words: list[str], printer: _Printer) -> int:
-  processes = _start_plain(asked, words, printer)
-  first, deadline = 0, None
+  reading, writing = os.pipe()
+  os.set_blocking(reading, False)
   try:
-    while any(process.poll() is None for process in processes):
+    return _watch_plain(_start_plain(asked, words, printer, writing), printer, reading)
+  finally:
+    os.close(reading)
+    os.close(writing)
+
+
+def _watch_plain(processes, printer: _Printer, pipe: int) -> int:
+  first, deadline, told = None, None, b""
+  try:
+    # All are asked each time, so that the first that fails is seen first.
+    while None in [process.poll() for process in processes]:
       if deadline is None:
-        failed = [rank for rank, process in enumerate(processes) if process.returncode]
-        if failed:
-          first, deadline = processes[failed[0]].returncode, time.monotonic() + GRACE_SECONDS
-          print(f"minipod run: process {failed[0]} has ended with exit code {_code(first)}",
-                file=sys.stderr)
+        with contextlib.suppress(BlockingIOError):
+          told += os.read(pipe, 4096)
+        first = _first_failure(processes, told)
+        if first is not None:
+          deadline = time.monotonic() + GRACE_SECONDS
+          print(f"minipod run: process {first[0]} has ended with exit code {first[1]}", file=sys.stderr)
       elif time.monotonic() > deadline:
         break
       time.sleep(0.02)
   except KeyboardInterrupt:
-    first = -signal.SIGINT
+    first = 0, _code(-signal.SIGINT)
   finally:
     _end(processes)
     printer.wait(GRACE_SECONDS)
-  return _code(first or next((each.returncode for each in processes if each.returncode), 0))
+  if first is None:
+    with contextlib.suppress(BlockingIOError):
+      told += os.read(pipe, 4096)
+    first = _first_failure(processes, told)
+  return 0 if first is None else first[1]
 
 
 def main(words: list[str]) -> int:
