@@ -15,7 +15,11 @@ ROWS = 20
 PROGRAMS = 8
 
 
-def read(text: str) -> dict:
+def read(text: str) -> list[dict]:
+  return json.loads(text)
+
+
+def read_one(text: str) -> dict:
   """A report as JSON: what MINIPOD_DUMP has left, or `time_report("json")`, which is a list with one for each pod.
 
   Raises:

@@ -18,7 +18,7 @@ def main(words: list[str]) -> int:
   parser.add_argument("--tokens", type=float, help="that a launch of the longest program takes, for tokens/s")
   asked = parser.parse_args(words)
   try:
-    reports = [report.read(path.read_text()) for path in (asked.file, asked.after) if path]
+    reports = [report.read_one(path.read_text()) for path in (asked.file, asked.after) if path]
   except ValueError as error:
     return command.complain("report", f"no time report as JSON: {error}")
   if len(reports) == 2:
