@@ -12,6 +12,8 @@ enum { MP_INLINE_MAX_OPS = 1 << 20, MP_INLINE_MAX_DEPTH = 256 };
 typedef struct {
   mp_module_t *module;
   mp_value_t **map;  // by id of the original value: its newest copy
+  // Where the innermost call stands whose place in a file is known; NULL: in none.
+  const mp_loc_t *call;
   uint32_t num_ops;
 } inliner_t;
 
@@ -34,6 +36,33 @@ static mp_status_t inline_find_callee(const inliner_t *inliner, const mp_op_t *o
   return NULL;
 }
 
+static bool inline_has_place(const mp_loc_t *loc) {
+  const mp_loc_t *name, *file;
+  mp_loc_find(loc, &name, &file);
+  return file != NULL;
+}
+
+// The location of a copy of an op: functions that JAX keeps between programs (those of random bits)
+// have no places of their own, and their ops have that of the call.
+static mp_status_t inline_loc(const inliner_t *inliner, const mp_op_t *op,
+                              const mp_loc_t **out_loc) {
+  *out_loc = op->loc;
+  if (inliner->call == NULL || inline_has_place(op->loc)) return NULL;
+  if (op->loc == NULL) {
+    *out_loc = inliner->call;
+    return NULL;
+  }
+  mp_arena_t *arena = inliner->module->arena;
+  mp_loc_t *loc = MP_ARENA_ARRAY(arena, mp_loc_t, 1);
+  const mp_loc_t **parts = MP_ARENA_ARRAY(arena, const mp_loc_t *, 2);
+  if (loc == NULL || parts == NULL) return mp_status_out_of_memory();
+  parts[0] = op->loc;
+  parts[1] = inliner->call;
+  *loc = (mp_loc_t){.kind = MP_LOC_CALL_SITE, .num_children = 2, .children = parts};
+  *out_loc = loc;
+  return NULL;
+}
+
 // Puts a copy of `body` in place of `op`: its arguments become the op's operands, and the op's
 // results become what it returns.
 static mp_status_t inline_copy_body(inliner_t *inliner, const mp_op_t *op, const mp_block_t *body,
@@ -47,7 +76,10 @@ static mp_status_t inline_copy_body(inliner_t *inliner, const mp_op_t *op, const
     inliner->map[body->args[i].id] = inline_mapped(inliner, op->operands[i]);
   }
   mp_op_t *terminator = NULL;
+  const mp_loc_t *outer = inliner->call;
+  if (inline_has_place(op->loc)) inliner->call = op->loc;
   MP_RETURN_IF_ERROR(inline_copy_block(inliner, body, to, depth + 1, &terminator));
+  inliner->call = outer;
   if (terminator == NULL || terminator->num_operands != op->num_results) {
     return mp_op_error(op, MP_INVALID_ARGUMENT, "the inlined body does not return %u values",
                        op->num_results);
@@ -146,7 +178,9 @@ static mp_status_t inline_copy_op(inliner_t *inliner, const mp_op_t *op, mp_bloc
   for (uint32_t r = 0; r < op->num_regions; ++r) {
     MP_RETURN_IF_ERROR(inline_copy_region(inliner, op->regions[r], &regions[r], depth));
   }
-  const mp_op_spec_t spec = {op->code,        op->loc,  op->num_operands, operands,
+  const mp_loc_t *loc = NULL;
+  MP_RETURN_IF_ERROR(inline_loc(inliner, op, &loc));
+  const mp_op_spec_t spec = {op->code,        loc,      op->num_operands, operands,
                              op->num_results, types,    op->num_regions,  regions,
                              op->num_attrs,   op->attrs};
   return inline_put_copy(inliner, op, &spec, to);

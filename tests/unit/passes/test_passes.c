@@ -389,6 +389,41 @@ static void test_inline(void **state) {
   ir_end(&ir);
 }
 
+// Ops of a function without places have that of the call, and those with places keep theirs.
+static void test_inline_places(void **state) {
+  (void)state;
+  ir_t ir = ir_start("f32", "f32");
+  mp_func_t *callee = NULL;
+  const mp_type_t *scalar = ir.args[0]->type;
+  assert_ok(mp_func_create(ir.module, MP_STR("g"), 1, &scalar, 1, &scalar, &callee));
+  const mp_loc_t train = {.kind = MP_LOC_FILE, .text = MP_STR("train.py"), .line = 12};
+  const mp_loc_t own = {.kind = MP_LOC_FILE, .text = MP_STR("g.py"), .line = 3};
+  const mp_loc_t name = {.kind = MP_LOC_NAME, .text = MP_STR("iota")};
+  mp_value_t *called =
+      ir_op(&ir, MP_OP_CALL, "f32", VALUES(ir.args[0]), ATTRS(ir_string(&ir, MP_ATTR_CALLEE, "g")));
+  called->op->loc = &train;
+  ir_return(&ir, VALUES(called));
+  ir.block = callee->body;
+  const mp_loc_t *const locs[] = {&name, NULL, &own};
+  mp_value_t *value = callee->body->args;
+  for (int i = 0; i < 3; ++i) {
+    value = ir_op(&ir, MP_OP_NEGATE, "f32", VALUES(value), NO_ATTRS);
+    value->op->loc = locs[i];
+  }
+  ir_return(&ir, VALUES(value));
+  assert_ok(mp_passes_prepare(ir.module));
+  static const char *const expected[] = {"iota at train.py:12", "train.py:12", "g.py:3"};
+  const mp_op_t *op = ir.main->body->first;
+  for (int i = 0; i < 3; ++i, op = op->next) {
+    mp_strbuf_t text;
+    mp_strbuf_init(&text);
+    mp_loc_describe(op->loc, &text);
+    assert_string_equal(mp_strbuf_text(&text), expected[i]);
+    mp_strbuf_deinit(&text);
+  }
+  ir_end(&ir);
+}
+
 // g swaps its arguments and calls itself through main twice with swapped operands: the operands
 // must all be read before the first argument is bound.
 static void test_inline_swapped(void **state) {
@@ -468,7 +503,8 @@ int main(void) {
       cmocka_unit_test(test_loop_values),     cmocka_unit_test(test_loop_that_changes_nothing),
       cmocka_unit_test(test_dead_code),       cmocka_unit_test(test_kernels),
       cmocka_unit_test(test_inline),          cmocka_unit_test(test_inline_swapped),
-      cmocka_unit_test(test_inline_bomb),     cmocka_unit_test(test_inline_refusals),
+      cmocka_unit_test(test_inline_places),   cmocka_unit_test(test_inline_bomb),
+      cmocka_unit_test(test_inline_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
