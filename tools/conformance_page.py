@@ -10,6 +10,7 @@ line of the reason.
 import argparse
 import json
 import pathlib
+import re
 
 import conformance_counts
 
@@ -24,7 +25,9 @@ LONGEST_REASON = 160
 
 def reason_of(test):
   lines = [line.strip() for line in (test.get("reason") or test["outcome"]).splitlines() if line.strip()]
-  return lines[0][:LONGEST_REASON].replace("|", "\\|") if lines else test["outcome"]
+  # Names of files without the folders of the machine that ran the tests.
+  line = re.sub(r"(?<![\w.])/(?:[\w.-]+/)+", "", lines[0]) if lines else test["outcome"]
+  return line[:LONGEST_REASON].replace("|", "\\|")
 
 
 def print_report(title, report):

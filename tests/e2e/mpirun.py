@@ -22,13 +22,17 @@ OPTIONS = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"]
 SECONDS = 170
 
 
+# Open MPI's files of a job: mpiruns that begin at the same time fail now and then where they make /tmp/ompi.HOST.USER.
+SESSIONS = tempfile.TemporaryDirectory(prefix="mpi-", ignore_cleanup_errors=True)
+
+
 def environment(devices=None, **variables):
   """As a scenario's, without anything of a launcher that the tests themselves may run under."""
   env = scenario.environment(devices, **variables)
   for name in list(env):
     if name.startswith(("OMPI_", "PMIX_", "PMI_")):
       del env[name]
-  return env | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+  return env | {"OMPI_MCA_orte_tmpdir_base": SESSIONS.name, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def command_of(program):

@@ -28,12 +28,17 @@ DAY = str(24 * 3600)
 FORBIDDEN = 77  # what two_hosts.sh says where there cannot be pretended hosts
 
 
+# Open MPI's files of a job: mpiruns that begin at the same time fail now and then where they make /tmp/ompi.HOST.USER.
+SESSIONS = tempfile.TemporaryDirectory(prefix="mpi-", ignore_cleanup_errors=True)
+
+
 def environment(**extra):
   """Ours without what a surrounding job or an impatient tester has set."""
   clean = {name: value for name, value in os.environ.items()
            if not re.match("MINIPOD_|OMPI_|PMI|SLURM_", name)}
   return clean | {"MINIPOD_MPI_MODULE": str(BUILD / "minipod_mpi_ompi.so"),
                   "MINIPOD_INIT_TIMEOUT_S": DAY, "MINIPOD_EXIT_TIMEOUT_S": DAY,
+                  "OMPI_MCA_orte_tmpdir_base": SESSIONS.name,
                   "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} | extra
 
 
