@@ -8,10 +8,13 @@ operations take are asked of the library (MINIPOD_LIBRARY, or that of build/).
 """
 
 import ast
+import collections
+import json
 import os
 import pathlib
 import re
 import shutil
+import statistics
 import sys
 
 import op_types
@@ -167,6 +170,23 @@ def library() -> str:
   return path
 
 
+def ratios() -> str:
+  """Times of minipod as multiples of those of JAX's CPU backend, by section of the benchmarks."""
+  recorded = json.loads((ROOT / "tools/bench/recorded.json").read_text())
+  sections = collections.defaultdict(list)
+  for name, case in recorded["cases"].items():
+    if "wall" not in case:  # its memory alone
+      continue
+    sections[name.partition("/")[0]].append((case["wall"], name.partition("/")[2]))
+  rows = []
+  for name, cases in [*sorted(sections.items()), ("all", sum(sections.values(), []))]:
+    walls = sorted(wall for wall, _ in cases)
+    rows.append([name, str(len(walls)), f"{statistics.median(walls):.2f}", f"{walls[int(0.95 * (len(walls) - 1))]:.2f}",
+                 "{:.2f} ({})".format(*max(cases))])
+  return (f"JAX {recorded['jax']}, {recorded['cores']} cores of an {recorded['processor']}.\n\n" +
+          table(["section", "cases", "median", "95th percentile", "the worst"], rows))
+
+
 def main(out: pathlib.Path) -> None:
   lib = library()
   shutil.rmtree(out, ignore_errors=True)
@@ -183,6 +203,7 @@ def main(out: pathlib.Path) -> None:
       "faults": section("configs/README.md", "Faults"),
       "machines": section("configs/README.md", "Known machines"),
       "mesh_order": section("configs/README.md", "A worked example: two orders of a mesh"),
+      "ratios": ratios(),
       "package": functions("pjrt/python/minipod/__init__.py"),
       "testing": functions("pjrt/python/minipod/testing.py"),
       "program": section("sim/README.md", "What becomes of a program"),
