@@ -40,7 +40,9 @@ LONG = ["test_random_functions.py", "test_mpirun_ends.py", "test_accuracy.py", "
 
 def pytest_collection_modifyitems(items):
   rank = {name: i for i, name in enumerate(LONG)}
-  items.sort(key=lambda item: rank.get(item.path.name, len(LONG)))
+  # Files whose tests use other pods come last: meshes that other files keep are of the pod before.
+  pods = {item.path for item in items if "pod" in getattr(item, "fixturenames", ())}
+  items.sort(key=lambda item: (item.path in pods, rank.get(item.path.name, len(LONG))))
 
 
 @pytest.fixture(scope="session", autouse=True)

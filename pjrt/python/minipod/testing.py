@@ -12,7 +12,8 @@ It is there where the package is installed.  A test says what pod it wants:
       outputs = pod.run("script.py", timeout=60)   # what each process has printed, by rank
 
 The pod before is there again when a test ends, whatever it has changed by `minipod.use`.  In a process of its own it is
-only with `run`.
+only with `run`: arrays, meshes and compiled functions that a module keeps are of the pod in use when they were made, and of no
+use in tests on another one or after them.
 """
 
 from collections.abc import Iterator
