@@ -32,10 +32,15 @@ mp_status_t mp_twin_find_uses(mp_twin_builder_t *b) {
   return mp_block_walk(b->program->partitioned->main->body, twin_copies_note_uses, b);
 }
 
+const mp_twin_use_t *mp_twin_use_of(const mp_twin_builder_t *b, const mp_value_t *value) {
+  const mp_twin_use_t *use;
+  MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(value), use);
+  return use;
+}
+
 static bool twin_copies_is_last_use(const mp_twin_builder_t *b, const mp_value_t *root,
                                     const mp_op_t *op) {
-  const mp_twin_use_t *use;
-  MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(root), use);
+  const mp_twin_use_t *use = mp_twin_use_of(b, root);
   return use == NULL || use->last <= op->id;
 }
 
@@ -152,8 +157,7 @@ static mp_status_t twin_copies_land(mp_twin_builder_t *b, const mp_op_t *termina
   const int32_t argument = b->program->results[i].alias;
   if (argument < 0) return NULL;
   const mp_value_t *taken = &terminator->parent->args[argument];
-  const mp_twin_use_t *use;
-  MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(taken), use);
+  const mp_twin_use_t *use = mp_twin_use_of(b, taken);
   if (use == NULL || mp_cluster_is_sent_from(value, taken)) return NULL;
   return mp_twin_add_copy(b, terminator, 2 * bytes);
 }

@@ -69,8 +69,7 @@ mp_status_t mp_twin_turn_factors(mp_twin_builder_t *b, const mp_op_t *op) {
 
 // Whether others than one product want a value in memory as it is.
 static bool twin_turns_is_shared(const mp_twin_builder_t *b, const mp_value_t *root) {
-  const mp_twin_use_t *use;
-  MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(root), use);
+  const mp_twin_use_t *use = mp_twin_use_of(b, root);
   return use != NULL && (use->num_products > 1 || use->is_kept);
 }
 
@@ -97,8 +96,7 @@ mp_status_t mp_twin_join_factors(mp_twin_builder_t *b, const mp_op_t *op) {
 mp_status_t mp_twin_cut_result(mp_twin_builder_t *b, const mp_op_t *op) {
   if (mp_cluster_merged(&b->clusters, op) == NULL) return NULL;
   const mp_value_t *result = &op->results[0];
-  const mp_twin_use_t *use;
-  MP_HASH_MAP_GET(&b->uses, mp_hash_pointer(result), use);
+  const mp_twin_use_t *use = mp_twin_use_of(b, result);
   if (use == NULL || !use->is_kept) return NULL;
   return mp_twin_add_copy(b, op, 2 * mp_work_bytes_of(result->type));
 }

@@ -413,9 +413,7 @@ static double cluster_again_readers(const mp_cluster_find_t *find, const mp_valu
     readers += reads;
     if (++num_seen == CLUSTER_AGAIN_READ_MOST) break;
   }
-  const mp_cluster_value_t *entry;
-  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
-  uint32_t at = entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
+  uint32_t at = mp_cluster_first_use(find, value);
   const mp_op_t *last = NULL;
   for (; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
     const mp_op_t *op = find->uses.items[at].op;

@@ -36,9 +36,7 @@ bool mp_cluster_is_turned_for(const mp_cluster_find_t *find, const mp_op_t *op, 
 double mp_cluster_emitted(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number) {
   double together = 0, apart = 0;
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    const mp_cluster_value_t *entry;
-    MP_HASH_MAP_GET(&find->values, mp_hash_pointer(&op->results[i]), entry);
-    uint32_t at = entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
+    uint32_t at = mp_cluster_first_use(find, &op->results[i]);
     for (; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
       const mp_cluster_use_t *use = &find->uses.items[at];
       if (mp_cluster_now(find, use->cluster) != number) continue;
@@ -55,9 +53,7 @@ double mp_cluster_emitted(const mp_cluster_find_t *find, const mp_op_t *op, uint
 uint32_t mp_cluster_parts(const mp_cluster_find_t *find, const mp_op_t *op, uint32_t number) {
   uint32_t parts = 0;
   for (uint32_t i = 0; i < op->num_results; ++i) {
-    const mp_cluster_value_t *entry;
-    MP_HASH_MAP_GET(&find->values, mp_hash_pointer(&op->results[i]), entry);
-    uint32_t at = entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
+    uint32_t at = mp_cluster_first_use(find, &op->results[i]);
     for (; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
       const mp_cluster_use_t *use = &find->uses.items[at];
       if (mp_cluster_now(find, use->cluster) == number) parts |= use->parts;

@@ -134,6 +134,9 @@ MP_NODISCARD mp_status_t mp_cluster_find_in_memory(mp_cluster_find_t *find,
                                                    const mp_cluster_op_t *at,
                                                    const mp_cluster_user_t *user,
                                                    const mp_value_t *value);
+// The latest use of a value by a cluster, as an index of `uses`, whose `next` has the ones before;
+// MP_CLUSTER_NONE: there is none.
+uint32_t mp_cluster_first_use(const mp_cluster_find_t *find, const mp_value_t *value);
 // Whether a cluster reads the value already, as far as its latest readers show.
 bool mp_cluster_reads(const mp_cluster_find_t *find, uint32_t number, const mp_value_t *value);
 

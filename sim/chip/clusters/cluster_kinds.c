@@ -549,8 +549,9 @@ bool mp_cluster_has_last_in_lanes(const mp_type_t *type) {
 bool mp_cluster_has_last_in_tiles(const mp_type_t *type) {
   if (mp_cluster_has_last_in_lanes(type)) return true;
   const int32_t last = (int32_t)type->rank - 1;
+  const double least = cluster_kinds_least_padding(type);
   for (int32_t lane = 0; lane < last; ++lane) {
-    if (mp_cluster_padding(type, last, lane) <= cluster_kinds_least_padding(type)) return true;
+    if (mp_cluster_padding(type, last, lane) <= least) return true;
   }
   return false;
 }

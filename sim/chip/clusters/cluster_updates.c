@@ -41,9 +41,7 @@ static bool cluster_updates_comes_of(const mp_cluster_find_t *find, const mp_op_
 // Whether an op of the cluster that reads the op's result reads a part of the array, too.
 static bool cluster_updates_is_beside_part(const mp_cluster_find_t *find, const mp_op_t *op,
                                            const mp_value_t *array, uint32_t number) {
-  const mp_cluster_value_t *entry;
-  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(&op->results[0]), entry);
-  uint32_t at = entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
+  uint32_t at = mp_cluster_first_use(find, &op->results[0]);
   for (; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
     const mp_cluster_use_t *use = &find->uses.items[at];
     if (mp_cluster_now(find, use->cluster) != number) continue;

@@ -143,11 +143,15 @@ mp_status_t mp_cluster_find_in_memory(mp_cluster_find_t *find, const mp_cluster_
   return cluster_uses_part(find, value, at->op);
 }
 
-bool mp_cluster_reads(const mp_cluster_find_t *find, uint32_t number, const mp_value_t *value) {
-  enum { LATEST = 8 };
+uint32_t mp_cluster_first_use(const mp_cluster_find_t *find, const mp_value_t *value) {
   const mp_cluster_value_t *entry;
   MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
-  uint32_t at = entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
+  return entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
+}
+
+bool mp_cluster_reads(const mp_cluster_find_t *find, uint32_t number, const mp_value_t *value) {
+  enum { LATEST = 8 };
+  uint32_t at = mp_cluster_first_use(find, value);
   for (uint32_t i = 0; i < LATEST && at != MP_CLUSTER_NONE; ++i) {
     if (mp_cluster_now(find, find->uses.items[at].cluster) == number) return true;
     at = find->uses.items[at].next;

@@ -85,10 +85,14 @@ static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_clusters
 
 // ---- products ----
 
+static double kernel_cost_results(const mp_cluster_t *cluster) {
+  const mp_work_product_t *product = &cluster->work.product;
+  return product->batch * product->m * product->n;
+}
+
 // Whether the kernel writes as many elements as the product has results.
 static bool kernel_cost_writes_all(const mp_clusters_t *clusters, const mp_cluster_t *cluster) {
-  const mp_work_product_t *product = &cluster->work.product;
-  const double all = product->batch * product->m * product->n;
+  const double all = kernel_cost_results(cluster);
   const uint32_t first = cluster->first_access + cluster->num_reads;
   for (uint32_t i = first; i < first + cluster->num_writes; ++i) {
     if (mp_cluster_value_count(clusters->accesses.items[i].value) >= all) return true;
@@ -99,8 +103,7 @@ static bool kernel_cost_writes_all(const mp_clusters_t *clusters, const mp_clust
 // Whether nothing is left of a product's result but what it is reduced to in its own kernel: the
 // largest of each row, a sum.
 static bool kernel_cost_is_reduced(const mp_clusters_t *clusters, const mp_cluster_t *cluster) {
-  const mp_work_product_t *product = &cluster->work.product;
-  const double all = product->batch * product->m * product->n;
+  const double all = kernel_cost_results(cluster);
   bool is_reduced = false;
   for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;) {
     const mp_cluster_member_t *member = &clusters->members.items[at];

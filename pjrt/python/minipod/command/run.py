@@ -165,8 +165,8 @@ def _first_failure(processes, told: bytes) -> tuple[int, int] | None:
   for rank, code in ended:
     if code < 0:
       return rank, _code(code)
-  for line in told.splitlines():
-    rank, code = map(int, line.split())
+  if told:
+    rank, code = map(int, told.split()[:2])
     return rank, code
   return ended[0] if ended else None
 
@@ -183,13 +183,18 @@ def _run_plain(asked: argparse.Namespace, words: list[str], printer: _Printer) -
 
 def _watch_plain(processes, printer: _Printer, pipe: int) -> int:
   first, deadline, told = None, None, b""
+
+  def look() -> tuple[int, int] | None:
+    nonlocal told
+    with contextlib.suppress(BlockingIOError):
+      told += os.read(pipe, 4096)
+    return _first_failure(processes, told)
+
   try:
     # All are asked each time, so that the first that fails is seen first.
     while None in [process.poll() for process in processes]:
       if deadline is None:
-        with contextlib.suppress(BlockingIOError):
-          told += os.read(pipe, 4096)
-        first = _first_failure(processes, told)
+        first = look()
         if first is not None:
           deadline = time.monotonic() + GRACE_SECONDS
           print(f"minipod run: process {first[0]} has ended with exit code {first[1]}", file=sys.stderr)
@@ -202,9 +207,7 @@ def _watch_plain(processes, printer: _Printer, pipe: int) -> int:
     _end(processes)
     printer.wait(GRACE_SECONDS)
   if first is None:
-    with contextlib.suppress(BlockingIOError):
-      told += os.read(pipe, 4096)
-    first = _first_failure(processes, told)
+    first = look()
   return 0 if first is None else first[1]
 
 

@@ -12,7 +12,7 @@
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/str.h"
 
-// What may be said of a name, of an event (GROUP_ID, CONSUMER_TYPE and _ID) or of a plane
+// What may be said of a name, of an event (CONSUMER_TYPE and _ID) or of a plane
 // (DEVICE_TYPE and the peaks): enumerator, XProf's word.
 #define MP_XPLANE_STATS(X)                        \
   X(TF_OP, "tf_op")                               \
@@ -24,7 +24,6 @@
   X(PROGRAM_ID, "program_id")                     \
   X(SYMBOL_ID, "symbol_id")                       \
   X(ALGORITHM, "algorithm")                       \
-  X(GROUP_ID, "group_id")                         \
   X(CONSUMER_TYPE, "_ct")                         \
   X(CONSUMER_ID, "_c")                            \
   X(DEVICE_TYPE, "device_type_string")            \
@@ -45,7 +44,7 @@ typedef enum {
   MP_XPLANE_TEXT,
   MP_XPLANE_BYTES,
   MP_XPLANE_NUMBER,
-  MP_XPLANE_SIGNED,  // the same, as XProf reads an event's group
+  MP_XPLANE_SIGNED,  // the same, as XProf reads contexts
   MP_XPLANE_RATE
 } mp_xplane_stat_kind_t;
 
@@ -96,9 +95,9 @@ typedef struct {
   const mp_xplane_stat_t *stats;
 } mp_xplane_event_t;
 
-// Puts an event on a line, whose name is borrowed. XProf takes the events of a GROUP_ID for one
-// step, and an event with a CONSUMER_TYPE and _ID (tsl's context_types.h) for what the event of the
-// host's that has made this context has led to.
+// Puts an event on a line, whose name is borrowed. XProf takes an event with a CONSUMER_TYPE and
+// _ID (tsl's context_types.h) for what the event of the host's that has made this context has led
+// to.
 void mp_xplane_put_event(mp_xplane_t *plane, uint32_t line, const char *line_name,
                          const mp_xplane_event_t *event);
 // The bytes that it holds.
