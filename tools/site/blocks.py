@@ -131,4 +131,7 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-  sys.exit(main(sys.argv[1:]) if len(sys.argv) > 1 else __doc__)
+  if "--help" in sys.argv:
+    print(__doc__)
+  else:
+    sys.exit(main(sys.argv[1:]) if len(sys.argv) > 1 else __doc__)

@@ -2,6 +2,8 @@
 expect is what XLA gives, unless they say why not."""
 
 import pathlib
+import re
+import textwrap
 
 import jax
 import numpy as np
@@ -15,20 +17,24 @@ FOLDER = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "operands"
 MARKS = ("differs ", "alone ", "refused ", "replicas ")
 
 
+def cases_of(title, text):
+  name, lines = None, []
+  for line in text.splitlines():
+    if not line or line.startswith("#"):
+      continue
+    if line.startswith("case "):
+      if name is not None:
+        yield name, lines
+      name, lines = f"{title}: {line[5:]}", []
+    else:
+      lines.append(line.split(" # ")[0].rstrip())
+  yield name, lines
+
+
 def read_cases():
   """(file and name, lines) of all cases."""
   for path in sorted(FOLDER.glob("*.txt")):
-    name, lines = None, []
-    for line in path.read_text().splitlines():
-      if not line or line.startswith("#"):
-        continue
-      if line.startswith("case "):
-        if name is not None:
-          yield name, lines
-        name, lines = f"{path.stem}: {line[5:]}", []
-      else:
-        lines.append(line.split(" # ")[0].rstrip())
-    yield name, lines
+    yield from cases_of(path.stem, path.read_text())
 
 
 def is_marked(lines, *marks):
@@ -74,6 +80,14 @@ def same(left, right):
 
 
 CASES = [case for case in read_cases() if not is_marked(case[1], "replicas ", "refused ")]
+
+
+def test_the_format_as_told():
+  """The case that the README shows is one."""
+  shown = re.search(r"\n\n((?:    .*\n)+)", (FOLDER / "README.md").read_text()).group(1)
+  [(name, lines)] = cases_of("README", textwrap.dedent(shown))
+  assert name == "README: a name" and len(lines) == 3
+  test_operands(lines, "minipod")
 
 
 @pytest.mark.parametrize("platform", ["minipod", "cpu"])

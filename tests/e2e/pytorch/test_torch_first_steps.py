@@ -1,10 +1,37 @@
 """What a new user types, by both ways to name the device, and what errors say."""
 
+import pathlib
+import re
+import subprocess
+import sys
+
 import pytest
 
 pytest.importorskip("torch_xla")
 
+import scenario
 import torch_scenario
+
+PAGE = (pathlib.Path(__file__).parents[3] / "tools/site/pages/cookbook/pytorch.md").read_text()
+
+
+def test_the_page(tmp_path):
+  """Its example trains by each of the commands that are printed for it."""
+  code = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL).group(1)
+  (tmp_path / "train.py").write_text(code)
+  (tmp_path / "script.py").write_text(code)
+  (tmp_path / "build").symlink_to(pathlib.Path(torch_scenario.library()).parent)
+  commands = re.search(r"```sh\n(.*?)```", PAGE, re.DOTALL).group(1).splitlines()
+  assert len(commands) == 3
+  for command in commands:
+    env = scenario.environment(2)
+    env["PATH"] = f"{pathlib.Path(sys.executable).parent}:{env['PATH']}"
+    process = subprocess.Popen(["bash", "-c", command], cwd=tmp_path, env=env, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, start_new_session=True)
+    code, out, err = scenario.finish(process, timeout=100)
+    losses = out.split()
+    assert code == 0 and len(losses) == (2 if "torchrun" in command else 1), (command, out, err)
+    assert all(0 < float(loss) < 5 for loss in losses)
 
 
 @pytest.mark.parametrize("form", torch_scenario.FORMS)
