@@ -29,8 +29,8 @@ static const char g_usage[] =
     "  --output DIR    writes the results there, as result_0.npy and so on, and prints none\n"
     "  --compare DIR   says how far the results are from such files at most; exit code 1 where "
     "that\n"
-    "                  is more than\n"
-    "  --tolerance X   which is 0 otherwise\n"
+    "                  is more than the tolerance. Of a single result it may be a file, A.npy\n"
+    "  --tolerance X   0 otherwise\n"
     "  --repeat K      runs it K times, and prints the seconds of each run; with "
     "MINIPOD_TIME=model\n"
     "                  its virtual ones, too, of the first with its arguments' way to the devices\n"
@@ -257,12 +257,26 @@ static mp_status_t verb_exec_write(const char *folder, uint32_t index,
   return NULL;
 }
 
+// The file that a result is compared with: one of the folder's, or the one that is named itself.
+static mp_status_t verb_exec_path_to_compare(const char *name, uint32_t index, uint32_t num_results,
+                                             char out_path[PATH_SIZE]) {
+  if (!mp_str_ends_with(mp_str(name), ".npy")) return verb_exec_path(name, index, out_path);
+  if (num_results > 1) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "--compare '%s': the program has %u results, which want a folder with "
+                          "result_0.npy and so on",
+                          name, num_results);
+  }
+  if (snprintf(out_path, PATH_SIZE, "%s", name) < PATH_SIZE) return NULL;
+  return mp_status_make(MP_INVALID_ARGUMENT, "the name of the file is too long");
+}
+
 // Prints how far the result is from the file's; `*largest` becomes the difference if it was less.
-static mp_status_t verb_exec_compare(const char *folder, uint32_t index,
+static mp_status_t verb_exec_compare(const char *name, uint32_t index, uint32_t num_results,
                                      const mp_exec_array_t *array, double *largest) {
   char path[PATH_SIZE], what[32];
   snprintf(what, sizeof(what), "result %u", index);
-  MP_RETURN_IF_ERROR(verb_exec_path(folder, index, path));
+  MP_RETURN_IF_ERROR(verb_exec_path_to_compare(name, index, num_results, path));
   mp_exec_array_t expected = *array;
   expected.data = NULL;
   MP_RETURN_IF_ERROR(mp_exec_array_read(path, what, &expected));
@@ -319,7 +333,7 @@ static mp_status_t verb_exec_finish(const verb_exec_request_t *asked, mp_exec_po
     status = verb_exec_write(asked->output, index, &array);
   }
   if (status == NULL && asked->compare != NULL) {
-    status = verb_exec_compare(asked->compare, index, &array, largest);
+    status = verb_exec_compare(asked->compare, index, pod->program->num_results, &array, largest);
   }
   mp_exec_array_deinit(&array);
   return status;

@@ -32,6 +32,7 @@ TESTED_JAX = ((0, 9), (0, 13))
 
 # What JAX is taught before it makes a client, in this order; some steps have guards of their own.
 _STEPS = (
+    ("which lines are the user's own", programs.leave_out_own_lines),
     ("donation", programs.allow_donation),
     ("the compilation cache", programs.allow_compilation_cache),
     ("to use LAPACK", foreign.find_lapack),

@@ -8,6 +8,7 @@ import time
 
 import pytest
 import scenario
+from minipod.command import top
 
 
 def minipod(*words, code=0, variables=None):
@@ -126,6 +127,18 @@ def test_top_shows_what_runs_and_waits():
   finally:
     process.kill()
   assert "none of them answers" in minipod("top", "--once", process.pid, code=1).stderr
+
+
+def test_top_says_since_when():
+  look = lambda program: {"pid": 1, "clients": [{"devices": [
+      {"id": 0, "state": "waiting", "program": program, "at": "psum", "launches": 3}]}]}
+  seconds = []
+  memory = top.Memory()
+  for said, now in ((look("a"), 10), (look("a"), 12.5), (look("b"), 13), (look("b"), 15)):
+    memory.note(said, now)
+    seconds.append(said["clients"][0]["devices"][0].get("seconds"))
+  assert seconds == [None, 2.5, None, 2]
+  assert top._does(said["clients"][0]["devices"][0]) == ("waiting at psum for 2 s", "b")
 
 
 PROGRAM = """

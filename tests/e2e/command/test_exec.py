@@ -107,6 +107,17 @@ def test_random_arguments_are_the_seeds_alone(matvec, tmp_path):
   assert re.fullmatch(r"minipod exec: a result differs by [\d.]+ from that in '.*/a', the tolerance is 1e-05\n", error)
 
 
+def test_one_result_is_compared_with_a_file(matvec, tmp_path):
+  execute(matvec, "--output", tmp_path / "a", "--seed", 5)
+  (tmp_path / "a" / "result_0.npy").rename(tmp_path / "mine.npy")
+  assert "largest difference 0\n" in execute(matvec, "--compare", tmp_path / "mine.npy", "--seed", 5)
+  two = PROGRAM.replace("(tensor<3xf32> {sdy.sharding = #sdy.sharding<@pod, [{}]>})", "(tensor<3xf32>, tensor<8xf32>)")
+  two = two.replace("return %y : tensor<3xf32>", "return %y, %x : tensor<3xf32>, tensor<8xf32>")
+  (tmp_path / "two.mlir").write_text(two)
+  error = execute(tmp_path / "two.mlir", "--compare", tmp_path / "mine.npy", code=1)
+  assert "mine.npy': the program has 2 results, which want a folder with result_0.npy and so on" in error
+
+
 def test_what_is_printed(tmp_path):
   (tmp_path / "p.mlir").write_text("""
     func.func public @main(%a: tensor<3xf32>, %b: tensor<12xi64>) -> (tensor<3xf32>, tensor<12xi64>, !stablehlo.token) {

@@ -107,6 +107,19 @@ def test_estimates_count_rounds(function):
   assert abs(estimate - taken) < 0.001 * taken + 1e-12, (estimate, taken)
 
 
+def test_lines_are_the_users(tmp_path):
+  """What the package does for a call of the user's is told of the line of that call."""
+  script = tmp_path / "script.py"
+  script.write_text("import jax, minipod, jax.numpy as jnp\n"
+                    "on = jax.NamedSharding(jax.make_mesh((512,), ('x',)), jax.P('x'))\n"
+                    "jax.block_until_ready(jax.device_put(jnp.arange(1024.), on))\n"
+                    "print(minipod.time_report('summary', by='line'))\n")
+  env = scenario.environment(None, MINIPOD_TOPOLOGY="v5p:8x8x8", MINIPOD_TIME="model")
+  done = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True, timeout=300)
+  assert "_multi_slice" in done.stdout and "script.py:3:" in done.stdout, done.stderr
+  assert "arrays.py" not in done.stdout
+
+
 def test_without_a_model_there_is_no_time():
   out = run("""
       for ask in (minipod.time_report, minipod.virtual_time):

@@ -44,7 +44,26 @@ def _size(count: int) -> str:
 
 def _does(device: dict) -> tuple[str, ...]:
   waits = f" at {device['at']}" if device["at"] else ""
-  return device["state"] + waits, device["program"]
+  since = f" for {device['seconds']:.0f} s" if device.get("seconds", 0) >= 1 else ""
+  return device["state"] + waits + since, device["program"]
+
+
+class Memory:
+  """Since when devices do what they do, of looks at them: as long as their program, place and count of launches stay."""
+
+  def __init__(self):
+    self._seen: dict[tuple, tuple[tuple, float]] = {}
+
+  def note(self, said: dict, now: float) -> None:
+    """Adds `seconds` to each device that was found busy with the same thing before."""
+    for number, client in enumerate(said["clients"]):
+      for device in client["devices"]:
+        key = said["pid"], number, device["id"]
+        does = device["state"], device["program"], device["at"], device["launches"]
+        if self._seen.get(key, (None,))[0] != does:
+          self._seen[key] = does, now
+        elif device["state"] != "idle":
+          device["seconds"] = now - self._seen[key][1]
 
 
 def _folded(devices: list[dict]) -> list[list[dict]]:
@@ -95,8 +114,11 @@ def main(words: list[str]) -> int:
   parser.add_argument("--json", action="store_true", help="once, as a list of the processes' answers")
   parser.add_argument("--seconds", type=float, default=1.0, help="between two looks; 1")
   asked = parser.parse_args(words)
+  memory = Memory()
   while True:
     found = [said for said in map(ask, asked.pid or processes()) if said is not None]
+    for said in found:
+      memory.note(said, time.monotonic())
     if asked.json:
       print(json.dumps(found))
     elif found:

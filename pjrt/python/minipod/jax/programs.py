@@ -8,6 +8,13 @@ from minipod.jax import guard
 from minipod.jax import rules
 
 
+def leave_out_own_lines() -> None:
+  """Operations that lines of this package make are the user's, at the line that called."""
+  from jax.extend import source_info_util
+
+  source_info_util.register_exclusion(os.path.dirname(os.path.dirname(__file__)) + os.sep)
+
+
 def allow_donation() -> None:
   from jax._src.interpreters import mlir
 
