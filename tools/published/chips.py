@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What recipes give to products of the scratch memory (`--xla_tpu_scoped_vmem_limit_kib`), in MiB.  Windows have 0.81 of it, as
 # of the 16 and 32 MiB that are the compiler's own limits for v5e and v6e; of a v5p libtpu takes no more than 64 of 96.
 SCOPED = {
+    120: {"window": "97MiB", "resident": "8MiB", "scratch": "8MiB"},
     96: {"window": "78MiB", "resident": "32MiB", "scratch": "32MiB"},
     80: {"window": "65MiB", "resident": "48MiB", "scratch": "48MiB"},
     64: {"window": "52MiB", "resident": "64MiB", "scratch": "64MiB"},

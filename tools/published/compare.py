@@ -69,6 +69,10 @@ LLAMA_70B = {"emb": 8192, "heads": 64, "kv_heads": 8, "mlp": 28672, "layers": 80
              "rope": "shifted"}
 LLAMA_405B = {**LLAMA_70B, "emb": 16384, "heads": 128, "mlp": 53248, "layers": 126}
 MISTRAL_7B = {**LLAMA_8B, "vocab": 32000, "rope": "halves"}
+# A tied embedding, which MaxText makes logits of for a sixteenth of the tokens at a time.
+GEMMA_12B = {"emb": 3840, "heads": 16, "kv_heads": 8, "head_dim": 256, "mlp": 15360, "layers": 48, "vocab": 262144,
+             "activation": "gelu", "rope": "halves", "normed": "qk", "post": True, "window": 1024, "tied": True,
+             "one_hot": True, "tiles": 16}
 GPT_175B = {"emb": 12288, "heads": 96, "mlp": 49152, "layers": 96, "vocab": 50304, "gated": False}
 # PyTorch's kernels and Megatron's own, and its f and g: all of a tensor axis have the same activations between layers.
 MEGATRON = {"vocab": 51200, "gated": False, "flash": False, "kernels": "library", "dropout": 0.1, "replicated": True}
@@ -125,6 +129,12 @@ STEPS = [
     *(("v6e", "Llama 3.1 8B", f"v6e:{pod}", {**LLAMA_8B, **OFFLOADED_8B, "batch": batch, "rings": rings}, seconds, "s", "T")
       for pod, batch, rings, seconds in (("2x4", 3 * 8, False, 3.443), ("4x4", 3 * 16, False, 3.393),
                                          ("4x8", 3 * 32, False, 3.495), ("8x8", 5 * 64, True, 5.652))),
+    *(("v6e", "Llama 3.1 8B", f"v6e:{pod}", {**LLAMA_8B, **OFFLOADED_8B, "batch": batch}, seconds, "s", "T")
+      for pod, batch, seconds in (("8x16", 4 * 128, 4.602), ("16x16", 4 * 256, 4.546))),
+    *(("v6e", "Gemma 3 12B", f"v6e:16x16{f' slices:{slices}' * (slices > 1)}",
+       {**GEMMA_12B, "sequence": 32768, "batch": 256 * slices, "data": slices, "remat": ["input"], "block": 1024,
+        "sides": {"dkv": (512, 2048)}, "scoped": 120, "carried": False}, seconds, "s", "T")
+      for slices, seconds in ((1, 7.318), (2, 7.793), (4, 8.390))),
     ("v6e", "Mistral 7B", "v6e:2x4", {**MISTRAL_7B, **OFFLOADED_8B, "batch": 6 * 8, "rings": False}, 6.320, "s", "T"),
     ("v6e", "Llama 3.1 70B", "v6e:4x8",
      {**LLAMA_70B, **OFFLOADED_70B, "batch": 2 * 32, "rings": False, "weights": "bfloat16"}, 17.790, "s", "T"),
@@ -185,7 +195,7 @@ def all_reduce_bandwidth(build, pod, size):
 def step(pod, model):
   model = dict(model)
   asked = {key: model.pop(key, default) for key, default in (("scoped", SCOPED.get(pod.split(":")[0])), ("overlap", {}))}
-  flags = CARRIED if pod.startswith(("v5p", "v6e")) else []
+  flags = CARRIED if model.pop("carried", True) and pod.startswith(("v5p", "v6e")) else []
   flags = [*flags, *[NO_RINGS] * (not model.pop("rings", True))]
   with chips.described(pod, **asked) as topology:
     return step_on(" ".join([topology, *["flags:" + ",".join(flags)] * (len(flags) > 0)]), model)

@@ -24,6 +24,10 @@ devices of the tensor axis have the same activations between layers.
 `experts`: so many feed forward layers, of which each token has `chosen`, as MaxText has them if it drops tokens: each has
 1.25 times its share of a sequence's places, and tokens come to their places and back by products.
 
+`window`: five layers of six see so many tokens back, the sixth all of them, and a scan takes six at a time (Gemma 3).
+`sides`: the blocks of queries and keys of each of splash's kernels, where they are not `block`.  `post`: norms behind attention
+and feed forward layers, too.  `tiles`: logits are made for a part of the tokens at a time, and once more in the backward pass.
+
 `remat`: "full" keeps the input of each layer, "minimal" what products with weights make, and a list the values of these
 names: input, q, k, v, context, out, gate, up, down.  With `offload` they wait for the backward pass in the host's memory.
 """
@@ -46,7 +50,7 @@ c = type("Model", (), {"kv_heads": None, "head_dim": 128, "gated": True, "vocab"
                        "block": 512, "backward": 7, "sequence": 2048, "weights": "float32", "mu": None,
                        "kernels": "compiler", "dropout": 0.0, "replicated": False, "rope": None, "normed": "",
                        "activation": None, "tied": False, "one_hot": False, "experts": 0, "chosen": 2, "scan": True,
-                       "logits": "bfloat16"} | json.loads(sys.argv[1]))
+                       "logits": "bfloat16", "window": 0, "sides": {}, "post": False, "tiles": 1} | json.loads(sys.argv[1]))
 KV = c.kv_heads or c.heads
 BATCH = P(("data", "fsdp"))
 # Between layers nobody has activations that others have, too, or all of a tensor axis have the same.
@@ -82,11 +86,12 @@ def kernel(shapes, arrays, target, config, **metadata):
     return tuple(call(*arrays))
 
 
-def blocks_of(name, count, shapes, q, k, *arrays, sides=None):
+def blocks_of(name, count, shapes, q, k, *arrays, sides=None, window=0):
   """One of JAX's kernels for TPUs, which has `count` products for each block that is not all masked."""
   b, h, s, d = q.shape
-  of_queries, of_keys = (min(side, s) for side in sides or (c.block, c.block))
-  live = sum(-(-end // of_keys) for end in range(of_queries, s + 1, of_queries))
+  of_queries, of_keys = (min(side, s) for side in sides or c.sides.get(name.split("_")[-1], (c.block, c.block)))
+  first = lambda end: max(end - of_queries - window + 1, 0) // of_keys if window else 0
+  live = sum(-(-end // of_keys) - first(end) for end in range(of_queries, s + 1, of_queries))
   flops = count * 2 * b * h * live * of_queries * of_keys * d
   phase = name.split("_")[-1].replace("fwd", "")
   said = {f"block_{side}{phase and '_' + phase}": block for side, block in (("q", of_queries), ("kv", of_keys))}
@@ -94,21 +99,21 @@ def blocks_of(name, count, shapes, q, k, *arrays, sides=None):
                 kernel_name=name, kernel_metadata=json.dumps({"xprof_metadata": json.dumps(said)}))
 
 
-def splash_forward(q, k, v):
+def splash_forward(q, k, v, window=0):
   b, h, s, d = q.shape
-  out, lse = blocks_of("splash_mha_fwd", 2, [(q.shape, q.dtype), ((b, h, s, 128), jnp.float32)], q, k, v)
+  out, lse = blocks_of("splash_mha_fwd", 2, [(q.shape, q.dtype), ((b, h, s, 128), jnp.float32)], q, k, v, window=window)
   return out, lse[..., 0]
 
 
-def splash_backward(q, k, v, out, lse, g):
+def splash_backward(q, k, v, out, lse, g, window=0):
   arrays = q, k, v, lse, g, jnp.sum(out.astype(jnp.float32) * g.astype(jnp.float32), axis=-1)
   gradients = [(k.shape, k.dtype), (v.shape, v.dtype)]
   if c.backward == 5:  # each block of keys makes its part of all queries' gradients
     parts = (c.sequence // min(c.block, c.sequence), *q.shape)
     dq, dk, dv = blocks_of("splash_mha_dkv", 5, [(parts, q.dtype), *gradients], *arrays)
     return dq.sum(axis=0), dk, dv
-  return (*blocks_of("splash_mha_dq", 3, [(q.shape, q.dtype)], *arrays),
-          *blocks_of("splash_mha_dkv", 4, gradients, *arrays))
+  return (*blocks_of("splash_mha_dq", 3, [(q.shape, q.dtype)], *arrays, window=window),
+          *blocks_of("splash_mha_dkv", 4, gradients, *arrays, window=window))
 
 
 def pallas_forward(q, k, v):
@@ -158,17 +163,25 @@ FORWARD, BACKWARD = {"splash": (splash_forward, splash_backward), "pallas": (pal
 KEPT = ["heads", "tokens", *["tokens"] * (c.library == "pallas")]  # what a kernel leaves for the backward pass
 
 
-@jax.custom_vjp
-def flash(q, k, v):
-  return flash_forward(q, k, v)[0]
+def seeing(function, window):
+  return functools.partial(function, window=window) if window else function
 
 
-def flash_forward(q, k, v):
-  out, *sums = (named(x, "context") for x in on_each_device(FORWARD, KEPT)(q, k, v))
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
+def flash(q, k, v, window):
+  return flash_forward(q, k, v, window)[0]
+
+
+def flash_forward(q, k, v, window):
+  out, *sums = (named(x, "context") for x in on_each_device(seeing(FORWARD, window), KEPT)(q, k, v))
   return out, (q, k, v, out, *sums)
 
 
-flash.defvjp(flash_forward, lambda saved, g: on_each_device(BACKWARD, ["heads"] * 3)(*saved, g))
+def flash_backward(window, saved, g):
+  return on_each_device(seeing(BACKWARD, window), ["heads"] * 3)(*saved, g)
+
+
+flash.defvjp(flash_forward, flash_backward)
 
 
 def plain(q, k, v):
@@ -199,7 +212,7 @@ def rotate(x, positions):
   return jnp.stack(turned, axis=-1).reshape(x.shape)
 
 
-def attend(x, w, positions):
+def attend(x, w, positions, window=0):
   b, s, _ = x.shape
   is_plain = not c.flash or c.library != "cudnn"  # cuDNN takes [batch, tokens, heads, width]
   turn = lambda y: y.transpose(0, 2, 1, 3) if is_plain else y
@@ -217,7 +230,7 @@ def attend(x, w, positions):
   q, k, v = (heads(name) for name in "qkv")
   if KV != c.heads and (not c.flash or KV % c.tensor != 0):
     k, v = (spread(jnp.repeat(y, c.heads // KV, axis=1 if is_plain else 2), split(c.heads)) for y in (k, v))
-  out = flash(q, k, v) if c.flash else named(plain(q, k, v), "context")
+  out = flash(q, k, v, window) if c.flash else named(plain(q, k, v), "context")
   return turn(out).reshape(b, s, c.heads * c.head_dim) @ w["o"]
 
 
@@ -264,14 +277,23 @@ def add(x, y):
   return spread(alone(x + (drop(y) if c.dropout else y)), BETWEEN)
 
 
-def layer(positions, x, w):
+def layer(positions, x, w, window=0):
   w = jax.tree.map(lambda w: w.astype(jnp.bfloat16), w)
   x = named(x, "input")
   if c.parallel:
     y = norm(x, w["norm1"])
     return spread(x + (feed(y, w) + attend(y, w, positions)), BETWEEN), None
-  x = add(x, named(attend(norm(x, w["norm1"]), w, positions), "out"))
-  return add(x, named((feed_experts if c.experts else feed)(norm(x, w["norm2"]), w), "down")), None
+  behind = lambda y, name: norm(y, w[name]) if c.post else y
+  x = add(x, behind(named(attend(norm(x, w["norm1"]), w, positions, window), "out"), "norm3"))
+  y = named((feed_experts if c.experts else feed)(norm(x, w["norm2"]), w), "down")
+  return add(x, behind(y, "norm4")), None
+
+
+def six(positions, x, w):
+  """Layers that see a window each, and one that sees everything."""
+  for i in range(6):
+    x, _ = layer(positions, x, jax.tree.map(lambda w: w[i], w), c.window if i < 5 else 0)
+  return x, None
 
 
 def policy():
@@ -292,17 +314,29 @@ def look_up(table, tokens):
 
 def loss(w, tokens, positions):
   x = spread(look_up(w["embed"], tokens), BETWEEN)
-  one = jax.checkpoint(functools.partial(layer, positions), policy=policy())
+  one = jax.checkpoint(functools.partial(six if c.window else layer, positions), policy=policy())
   if c.scan:
-    x, _ = jax.lax.scan(one, x, w["layers"])
+    layers = jax.tree.map(lambda w: w.reshape(-1, 6, *w.shape[1:]), w["layers"]) if c.window else w["layers"]
+    x, _ = jax.lax.scan(one, x, layers)
   for each in [] if c.scan else w["layers"]:
     x, _ = one(x, each)
   # MaxText has the logits of a tied embedding in f32.
   table = w["embed"].T if c.tied else w["unembed"].astype(c.logits)
-  logits = spread(x.astype(table.dtype) @ table, P(("data", "fsdp"), None, "tensor")).astype(jnp.float32)
   target = jnp.roll(tokens, -1, axis=1)
+  if c.tiles == 1:
+    return jnp.mean(surprise(table, x, target))
+  table = spread(table, P(None, "tensor"))  # gathered before the loop
+  parts = lambda y: jnp.moveaxis(y.reshape(y.shape[0], c.tiles, -1, *y.shape[2:]), 1, 0)
+  total, _ = jax.lax.scan(jax.checkpoint(lambda sum, part: (sum + jnp.sum(surprise(table, *part)), None)), jnp.float32(0),
+                          (parts(x), parts(target)))
+  return total / tokens.size
+
+
+def surprise(table, x, target):
+  """What the model did not expect of each token."""
+  logits = spread(x.astype(table.dtype) @ table, P(("data", "fsdp"), None, "tensor")).astype(jnp.float32)
   hit = jax.nn.one_hot(target, c.vocab, dtype=jnp.bfloat16)
-  return jnp.mean(jax.nn.logsumexp(logits, axis=-1) - jnp.sum(logits * hit, axis=-1))
+  return jax.nn.logsumexp(logits, axis=-1) - jnp.sum(logits * hit, axis=-1)
 
 
 def weights():
@@ -313,6 +347,8 @@ def weights():
   layers = {"q": ((n, e, h), into), "k": ((n, e, KV * c.head_dim), kv), "v": ((n, e, KV * c.head_dim), kv),
             "o": ((n, h, e), out), "up": ((n, e, f), into), "down": ((n, f, e), out),
             "norm1": ((n, e), P()), "norm2": ((n, e), P())}
+  if c.post:
+    layers |= {"norm3": ((n, e), P()), "norm4": ((n, e), P())}
   if c.gated:
     layers["gate"] = ((n, e, f), into)
   if c.experts:
