@@ -2,10 +2,11 @@
 
     .venv/bin/python tools/published/compare.py [--build build] [--filter WORD] [--check]
     .venv/bin/python tools/published/compare.py --meshes
+    .venv/bin/python tools/published/compare.py --old
 
 Prints the tables of README.md.  Training steps run with `values: shapes`: each takes seconds.  --check fails when a
 modelled figure has left the range that is recorded here.  --meshes: instead of them the step of one model on meshes with
-tensor axes of 1 to 16, with the seconds of collectives that devices wait for and of those that go on beside work.
+tensor axes of 1 to 16, with the seconds of collectives that devices wait for and of those that go on beside work.  --old: the steps of compilers that are no longer those of the model.
 """
 
 import argparse
@@ -38,6 +39,7 @@ SOURCES = {
     "M": "https://arxiv.org/abs/2104.04473",
     "L": "https://arxiv.org/abs/2302.13971",
     "W": "https://arxiv.org/abs/2204.02311",
+    "X": "https://github.com/NVIDIA/JAX-Toolbox/blob/main/rosetta/rosetta/projects/pax/README.md",
 }
 
 # Pod, words added, bytes, published GB/s (as NCCL counts: 2 (n - 1) / n bytes per time), source, what is published.
@@ -174,6 +176,14 @@ STEPS = [
      {"emb": 18432, "heads": 48, "kv_heads": 1, "head_dim": 256, "mlp": 73728, "layers": 118, "vocab": 12 * 21504,
       "parallel": True, "rope": "halves", "batch": 1024, "tensor": 12, "flash": False}, 238.3e3 / 6144, "tokens/s", "W"),
 ]
+# Pax on XLA of October of 2023 [X]: attention as JAX writes it, with Triton's softmax forbidden, or cuDNN's (TE).
+PAX_5B = {"emb": 4096, "heads": 32, "mlp": 16384, "layers": 24, "vocab": 50304, "gated": False, "tied": True,
+          "remat": "minimal", "batch": 8 * 256}
+PAX_175B = {**GPT_175B, "vocab": 50257, "tied": True, "batch": 6 * 256}
+OLD = [(chip, f"Pax {size} {kind}", f"{chip}:8 slices:32", {**model, **attention}, model["batch"] / figure, "s", "X")
+       for chip, kind, attention, figures in (("a100", "bf16", {"flash": False}, (465.45, 18.29)),
+                                              ("a100", "TE", CUDNN, (586.82, 19.47)), ("h100", "TE", CUDNN, (1066.67, 44.01)))
+       for (size, model), figure in zip((("5B", PAX_5B), ("175B", PAX_175B)), figures)]
 # Of --meshes: a model, and the sizes of its tensor axis; the rest of the pod is `fsdp`.
 MESHES = "MaxText 64B", "v5e:16x16", {**SCALED_64, **OCTOBER, "batch": 2 * 256}, (1, 2, 4, 8, 16)
 # MiB of the scratch memory that recipes give to products: all of those for Trillium, and one for v5p.
@@ -238,6 +248,7 @@ def main():
   parser.add_argument("--filter", default="", help="only rows whose name or pod has this word")
   parser.add_argument("--check", action="store_true")
   parser.add_argument("--meshes", action="store_true")
+  parser.add_argument("--old", action="store_true")
   arguments = parser.parse_args()
   if arguments.meshes:
     compare_meshes()
@@ -247,7 +258,7 @@ def main():
 
   print("| pod | all_reduce of | algorithm | published, GB/s | modelled, GB/s | ratio | what is published |\n"
         "|---|---|---|---|---|---|---|")
-  for pod, words, size, published, source, what in ALL_REDUCES:
+  for pod, words, size, published, source, what in [] if arguments.old else ALL_REDUCES:
     if wanted("all_reduce", pod):
       modelled, algorithm = all_reduce_bandwidth(arguments.build, f"{pod} {words}".strip(), size)
       print(f"| `{f'{pod} {words}'.strip()}` | {size // GIB} GiB | {algorithm} | {published} | {modelled:.0f} | "
@@ -257,7 +268,7 @@ def main():
   print("\n| training | pod | published | that is, s | modelled, s | error | work | collectives |\n"
         "|---|---|---|---|---|---|---|---|")
   errors = []
-  for family, name, pod, model, published, unit, source in STEPS:
+  for family, name, pod, model, published, unit, source in OLD if arguments.old else STEPS:
     if wanted(name, pod):
       result = step(pod, model)
       seconds = published_seconds(result, model, published, unit)
