@@ -159,7 +159,8 @@ static mp_status_t cluster_place(mp_cluster_find_t *find, const mp_op_t *op) {
     MP_RETURN_IF_ERROR(mp_cluster_add_users(find, &op->results[i], op->parent, &at.memory_use));
   }
   // All users make broadcasts and iotas themselves, unless one of them wants it in memory.
-  const bool is_free = mp_cluster_is_generator(op) || op->code == MP_OP_TRANSPOSE;
+  const bool is_free = mp_cluster_is_generator(op) || op->code == MP_OP_TRANSPOSE ||
+                       (op->num_results == 1 && mp_cluster_is_folded(&op->results[0]));
   // Of what is looked up in a table the table's own elements are read.
   const bool is_seen_through = find->compiler == MP_CHIP_COMPILER_GPU &&
                                (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || mp_cluster_is_cut(op));

@@ -46,8 +46,9 @@ typedef enum {
 } cluster_again_t;
 
 // Which of them an op is; CLUSTER_AGAIN_CODES: none.
-static cluster_again_t cluster_again_member(mp_opcode_t code) {
-  switch (code) {
+static cluster_again_t cluster_again_member(const mp_op_t *op) {
+  if (mp_cluster_is_scaling_quotient(op)) return CLUSTER_AGAIN_MULTIPLY;
+  switch (op->code) {
     case MP_OP_ADD:
     case MP_OP_SUBTRACT:
       return CLUSTER_AGAIN_ADD;
@@ -87,7 +88,7 @@ static const double *cluster_again_figures(const mp_cluster_find_t *find) {
 
 // Bytes that come from memory while the compiler takes an op to be done.
 static double cluster_again_work(const double *figures, const mp_op_t *op) {
-  const cluster_again_t member = cluster_again_member(op->code);
+  const cluster_again_t member = cluster_again_member(op);
   double cycles = CLUSTER_AGAIN_CYCLES;
   if (member < CLUSTER_AGAIN_CODES && figures[member] > 0) cycles = figures[member];
   return cycles * mp_cluster_op_count(op) / figures[CLUSTER_AGAIN_BALANCE];
@@ -321,7 +322,7 @@ static bool cluster_again_is_dear(const mp_cluster_find_t *find, const mp_op_t *
     const mp_value_t *value = mp_cluster_source(find->compiler, op, MP_CLUSTER_LOOP, 0, &is_reused);
     if (value != NULL && !is_reused && value->op != NULL) op = value->op;
   }
-  const cluster_again_t member = cluster_again_member(op->code);
+  const cluster_again_t member = cluster_again_member(op);
   return member >= CLUSTER_AGAIN_DIVIDE && member < CLUSTER_AGAIN_CODES;
 }
 

@@ -146,6 +146,28 @@ bool mp_cluster_is_generator(const mp_op_t *op) {
   return op->code == MP_OP_BROADCAST_IN_DIM || op->code == MP_OP_IOTA || op->code == MP_OP_CONSTANT;
 }
 
+static bool cluster_kinds_is_folded(const mp_value_t *value, uint32_t depth) {
+  const mp_op_t *op = mp_cluster_root(value)->op;
+  if (op == NULL || depth == 0 || op->num_results != 1) return false;
+  if (op->code == MP_OP_CONSTANT) return mp_op_splat(op) != NULL;
+  const bool is_made = op->code == MP_OP_BROADCAST_IN_DIM ||
+                       (op->num_operands > 0 && mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE));
+  for (uint32_t i = 0; is_made && i < op->num_operands; ++i) {
+    if (!cluster_kinds_is_folded(op->operands[i], depth - 1)) return false;
+  }
+  return is_made;
+}
+
+bool mp_cluster_is_folded(const mp_value_t *value) {
+  enum { OPS_MOST = 8 };
+  return cluster_kinds_is_folded(value, OPS_MOST);
+}
+
+bool mp_cluster_is_scaling_quotient(const mp_op_t *op) {
+  return op->code == MP_OP_DIVIDE && mp_dtype_is_float(op->results[0].type->dtype) &&
+         mp_cluster_is_folded(op->operands[1]);
+}
+
 // ---- concatenations ----
 
 // Whether an op near this one cuts an array of the same shape out of the same array.
@@ -226,6 +248,7 @@ bool mp_cluster_takes(mp_chip_compiler_t compiler, const mp_op_t *op, mp_cluster
 }
 
 bool mp_cluster_is_dear(const mp_op_t *op, const mp_work_t *work) {
+  if (mp_cluster_is_scaling_quotient(op)) return false;
   return work->transcendentals > 0 || op->code == MP_OP_DIVIDE || op->code == MP_OP_SQRT ||
          op->code == MP_OP_RSQRT || op->code == MP_OP_REMAINDER || op->code == MP_OP_GATHER;
 }
@@ -392,6 +415,7 @@ static const mp_value_t *cluster_kinds_generated(const mp_value_t *value, bool *
   for (;;) {
     value = mp_cluster_root(value);
     *out_is_reused = mp_cluster_value_count(value) < count;
+    if (mp_cluster_is_folded(value)) return NULL;
     if (value->op == NULL || !mp_cluster_is_generator(value->op)) return value;
     if (value->op->code == MP_OP_IOTA) return NULL;
     if (value->op->code == MP_OP_CONSTANT) return mp_op_splat(value->op) == NULL ? value : NULL;

@@ -49,6 +49,13 @@ bool mp_cluster_scales(mp_chip_compiler_t compiler, const mp_op_t *op);
 // Made again by whoever reads it.
 bool mp_cluster_is_generator(const mp_op_t *op);
 
+// Whether XLA knows a value when it compiles: elementwise ops of constants that have one number for
+// all elements. It writes the number in place of them.
+bool mp_cluster_is_folded(const mp_value_t *value);
+
+// Whether an op divides floats by a number that is known then, which XLA makes a multiplication.
+bool mp_cluster_is_scaling_quotient(const mp_op_t *op);
+
 // Whether the op's kernel can compute operand `operand` itself, element by element. What is looked
 // up in a table, or is updated, has to be in memory.
 bool mp_cluster_takes(mp_chip_compiler_t compiler, const mp_op_t *op, mp_cluster_kind_t kind,

@@ -478,8 +478,28 @@ static void tanh_alone_is_a_kernel(void **state) {
 #undef ACTIVATED
 }
 
+// The gradient of a mean is made of numbers that are known when XLA compiles: no kernel divides
+// them. What main returns of them is written.
+static void numbers_are_no_kernels(void **state) {
+  (void)state;
+#define MEAN(returned)                                                  \
+  "func.func @main(%x: " M ") -> (" M                                   \
+  ", tensor<f32>) {\n"                                                  \
+  "%i = stablehlo.constant dense<1.0> : tensor<f32>\n"                  \
+  "%n = stablehlo.constant dense<262144.0> : tensor<f32>\n"             \
+  "%q = stablehlo.divide %i, %n : tensor<f32>\n"                        \
+  "%k = stablehlo.exponential %q : tensor<f32>\n"                       \
+  "%b = stablehlo.broadcast_in_dim %k, dims = [] : (tensor<f32>) -> " M \
+  "\n" OP("y", "multiply %x, %b") "return %y, %" returned " : " M ", tensor<f32>\n}\n"
+  expect(GPU, MEAN("n"), 1, 2.0 * SIZE);
+  expect(TPU, MEAN("n"), 1, 2.0 * SIZE);
+  expect(GPU, MEAN("q"), 2, 2.0 * SIZE + 4);
+#undef MEAN
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(numbers_are_no_kernels),
       cmocka_unit_test(sums_are_made_again_where_work_is_cheap),
       cmocka_unit_test(sums_follow_rows),
       cmocka_unit_test(sums_meet_rows),
