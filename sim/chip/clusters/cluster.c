@@ -162,8 +162,9 @@ static mp_status_t cluster_place(mp_cluster_find_t *find, const mp_op_t *op) {
   const bool is_free = mp_cluster_is_generator(op) || op->code == MP_OP_TRANSPOSE ||
                        (op->num_results == 1 && mp_cluster_is_folded(&op->results[0]));
   // Of what is looked up in a table the table's own elements are read.
-  const bool is_seen_through = find->compiler == MP_CHIP_COMPILER_GPU &&
-                               (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || mp_cluster_is_cut(op));
+  const bool is_seen_through =
+      find->compiler == MP_CHIP_COMPILER_GPU &&
+      (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) || mp_cluster_is_cut(op) || op->code == MP_OP_GATHER);
   if ((is_free || is_seen_through) && !cluster_is_used(find, &at)) return NULL;
   const bool is_dear = cluster_is_dear_to_all(find, &at);
   if (op->num_results == 1) mp_cluster_join_siblings(find, &op->results[0]);

@@ -513,6 +513,10 @@ const mp_value_t *mp_cluster_source(mp_chip_compiler_t compiler, const mp_op_t *
   while (is_lookup && mp_cluster_is_cut(value->op)) {
     value = mp_cluster_root(value->op->operands[0]);
   }
+  // Rows of rows that were looked up (an image that grows along both sides) are looked up once.
+  while (op->code == MP_OP_GATHER && value->op != NULL && value->op->code == MP_OP_GATHER) {
+    value = mp_cluster_root(value->op->operands[0]);
+  }
   return kind == MP_CLUSTER_PRODUCT ? cluster_kinds_factor(op, operand) : value;
 }
 

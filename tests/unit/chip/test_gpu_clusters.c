@@ -497,8 +497,30 @@ static void numbers_are_no_kernels(void **state) {
 #undef MEAN
 }
 
+// What is looked up in rows that were looked up is found in their table.
+static void lookups_of_lookups_are_one(void **state) {
+  (void)state;
+#define FIND(r, o, offset, dim, sizes, from, to)                                          \
+  "%" r " = \"stablehlo.gather\"(%" o                                                     \
+  ", %i) <{dimension_numbers = #stablehlo.gather<"                                        \
+  "offset_dims = [" offset "], collapsed_slice_dims = [" dim "], start_index_map = [" dim \
+  "], index_vector_dim = 1>, slice_sizes = array<i64: " sizes ">}> : (" from              \
+  ", tensor<512x1xi32>) -> " to "\n"
+  static const char twice[] =
+      "func.func @main(%x: " M ", %i: tensor<512x1xi32>) -> tensor<512x512xf32> {\n" FIND(
+          "a", "x", "1", "0", "1, 1024", M, "tensor<512x1024xf32>")
+          FIND("b", "a", "0", "1", "512, 1", "tensor<512x1024xf32>", "tensor<512x512xf32>")
+              "%y = stablehlo.negate %b : tensor<512x512xf32>\nreturn %y : tensor<512x512xf32>\n}\n";
+  const mp_chip_figures_t figures = figures_of(GPU);
+  found_t f = find_with(&figures, twice);
+  assert_int_equal(count_clusters(&f), 1);
+  find_end(&f);
+#undef FIND
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(lookups_of_lookups_are_one),
       cmocka_unit_test(numbers_are_no_kernels),
       cmocka_unit_test(sums_are_made_again_where_work_is_cheap),
       cmocka_unit_test(sums_follow_rows),
