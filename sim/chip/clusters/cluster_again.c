@@ -131,6 +131,18 @@ static double cluster_again_chain(const mp_cluster_find_t *find, const double *f
   return work;
 }
 
+static double cluster_again_spread(const mp_cluster_find_t *find, const mp_op_t *op);
+
+// What ops that make a value read of values that are broadcast.
+static double cluster_again_chain_spread(const mp_cluster_find_t *find, const mp_op_t *op,
+                                         uint32_t ops_most) {
+  double spread = 0;
+  cluster_again_chain_t chain = {.count = 0};
+  cluster_again_add_chain(find, op, ops_most, &chain);
+  for (uint32_t i = 0; i < chain.count; ++i) spread += cluster_again_spread(find, chain.ops[i]);
+  return spread;
+}
+
 static double cluster_again_both(double work, double bytes) {
   return work + bytes - CLUSTER_AGAIN_HIDDEN * fmin(work, bytes);
 }
@@ -155,6 +167,7 @@ typedef struct {
   double work, bytes;
   double spread;       // read again and again, for elements into which it is broadcast
   double read, share;  // how much longer than with many blocks it takes to read, and to work
+  double cached;       // and to read from caches, beside what it takes from memory
 } cluster_again_kernel_t;
 
 // How much sooner than from memory comes what is read again, from the caches (kL2CacheSpeedup times
@@ -166,17 +179,36 @@ static bool cluster_again_counts_blocks(const mp_cluster_find_t *find) {
          find->figures->cluster_again.count == CLUSTER_AGAIN_COUNT;
 }
 
+// The bits of an element of the narrowest array that a kernel goes through.
+static uint32_t cluster_again_narrowest(const mp_cluster_find_t *find,
+                                        const mp_cluster_t *cluster) {
+  uint32_t num_seen = 0;
+  uint32_t least = (uint32_t)mp_dtype_bits(cluster->leader->operands[0]->type->dtype);
+  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE;
+       at = find->out->members.items[at].next) {
+    const mp_op_t *op = find->out->members.items[at].op;
+    if (++num_seen > CLUSTER_AGAIN_MEMBERS_MOST) break;
+    if (op->code != MP_OP_CONVERT) continue;
+    const uint32_t bits = (uint32_t)mp_dtype_bits(op->operands[0]->type->dtype);
+    if (bits < least) least = bits;
+  }
+  return least;
+}
+
 // A kernel of few blocks: each of them asks for no more than so many bytes at a time, and there are
 // multiprocessors without one.
 static void cluster_again_set_blocks(const mp_cluster_find_t *find, uint32_t number,
                                      cluster_again_kernel_t *kernel) {
   kernel->read = kernel->share = 1;
+  kernel->cached = 1 / CLUSTER_AGAIN_CACHED;
   const mp_cluster_t *cluster = &find->out->clusters.items[number];
   if (!cluster_again_counts_blocks(find) || cluster->is_rows) return;
   if (find->states.items[number].kind != MP_CLUSTER_REDUCTION) return;
   const double *figures = find->figures->cluster_again.each;
-  const double blocks = fmax(1, mp_cluster_blocks(cluster->leader));
+  const double blocks =
+      fmax(1, mp_cluster_blocks(cluster->leader, cluster_again_narrowest(find, cluster)));
   kernel->read = fmax(1, figures[CLUSTER_AGAIN_BLOCKS] / blocks);
+  kernel->cached = fmax(kernel->cached, figures[CLUSTER_AGAIN_BLOCKS] / blocks);
   kernel->share = fmax(1, figures[CLUSTER_AGAIN_UNITS] / blocks);
 }
 
@@ -203,8 +235,8 @@ static double cluster_again_spread(const mp_cluster_find_t *find, const mp_op_t 
 // What a kernel takes, in bytes of memory. Few blocks read what the cache has no faster than they
 // read memory.
 static double cluster_again_takes(cluster_again_kernel_t kernel) {
-  const double spread = kernel.spread / (kernel.read > 1 ? 1 : CLUSTER_AGAIN_CACHED);
-  return cluster_again_both(kernel.work * kernel.share, (kernel.bytes + spread) * kernel.read);
+  return cluster_again_both(kernel.work * kernel.share,
+                            kernel.bytes * kernel.read + kernel.spread * kernel.cached);
 }
 
 // Adds what one op of a kernel does and moves: of sums, what they sum up counts.
@@ -279,7 +311,7 @@ static cluster_again_ways_t cluster_again_ways(const mp_cluster_find_t *find, co
       .work = cluster_again_chain(find, figures, op, CLUSTER_AGAIN_CHAIN_MOST),
       .in = mp_cluster_source_bytes(find, result, CLUSTER_AGAIN_OPS_MOST),
       .out = mp_work_bytes_of(result->type),
-      .spread = cluster_again_spread(find, op)};
+      .spread = cluster_again_chain_spread(find, op, CLUSTER_AGAIN_CHAIN_MOST)};
   ways.written =
       cluster_again_both(ways.work, ways.in + ways.out + ways.spread / CLUSTER_AGAIN_CACHED) +
       figures[CLUSTER_AGAIN_LAUNCH] * 1e6;
@@ -299,6 +331,23 @@ static bool cluster_again_is_slow(const mp_cluster_find_t *find) {
   return false;
 }
 
+// Adds a kernel that reads the op: of sums that read the same array each is a kernel when the
+// compiler decides, and becomes one with the others only then.
+static void cluster_again_each(const mp_cluster_find_t *find, const double *figures,
+                               const mp_op_t *op, uint32_t number, cluster_again_ways_t *ways) {
+  const mp_cluster_t *cluster = &find->out->clusters.items[number];
+  cluster_again_kernel_t kernel = cluster_again_kernel(find, figures, number, op);
+  uint32_t num_sums = 0;
+  for (uint32_t at = cluster->first_member; at != MP_CLUSTER_NONE && !cluster->is_rows;
+       at = find->out->members.items[at].next) {
+    num_sums += find->out->members.items[at].op->code == MP_OP_REDUCE;
+  }
+  if (num_sums < 1) num_sums = 1;
+  kernel.work /= num_sums;
+  kernel.spread /= num_sums;
+  for (uint32_t i = 0; i < num_sums; ++i) cluster_again_reader(ways, kernel, 1);
+}
+
 bool mp_cluster_pays_again(const mp_cluster_find_t *find, const mp_op_t *op) {
   const double *figures = cluster_again_figures(find);
   if (figures == NULL || op->num_results != 1) return true;
@@ -309,8 +358,7 @@ bool mp_cluster_pays_again(const mp_cluster_find_t *find, const mp_op_t *op) {
     return true;
   }
   for (uint32_t i = 0; i < find->users.count; ++i) {
-    cluster_again_reader(&ways,
-                         cluster_again_kernel(find, figures, find->users.items[i].cluster, op), 1);
+    cluster_again_each(find, figures, op, find->users.items[i].cluster, &ways);
   }
   return ways.again <= ways.written;
 }
@@ -394,8 +442,10 @@ static bool cluster_again_pays_for(const mp_cluster_find_t *find, const mp_op_t 
   const double *figures = cluster_again_figures(find);
   cluster_again_ways_t ways = cluster_again_ways(find, figures, op);
   const double summed = figures[CLUSTER_AGAIN_ADD] * mp_cluster_op_count(op);
-  const cluster_again_kernel_t reader = {
-      .work = summed / figures[CLUSTER_AGAIN_BALANCE], .read = 1, .share = 1};
+  const cluster_again_kernel_t reader = {.work = summed / figures[CLUSTER_AGAIN_BALANCE],
+                                         .read = 1,
+                                         .share = 1,
+                                         .cached = 1 / CLUSTER_AGAIN_CACHED};
   for (double i = 0; i < readers; ++i) cluster_again_reader(&ways, reader, 1);
   return ways.work <= ways.out || ways.again <= ways.written;
 }

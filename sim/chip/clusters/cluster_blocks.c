@@ -41,8 +41,7 @@ static cluster_blocks_shape_t cluster_blocks_shape(const mp_op_t *sum) {
 }
 
 // Elements of neighbouring columns that a thread adds up (GetVectorSizeForMlir).
-static double cluster_blocks_vector(const mp_type_t *type, double columns) {
-  const double bits = (double)mp_dtype_bits(type->dtype);
+static double cluster_blocks_vector(uint32_t bits, double columns) {
   if (fmod(columns, 2) != 0 || columns < 2 * CLUSTER_BLOCKS_WARP || bits > 32) return 1;
   return bits < 32 && columns >= 4 * CLUSTER_BLOCKS_WARP ? 4 : 2;
 }
@@ -56,13 +55,23 @@ static double cluster_blocks_of_rows(double rows, double row) {
   return ceil(rows / fmax(1, floor(CLUSTER_BLOCKS_THREADS / (warps * CLUSTER_BLOCKS_WARP))));
 }
 
-double mp_cluster_blocks(const mp_op_t *sum) {
+// The parts of so many elements, each as long: no more than the root, and the most there are from
+// half of it on; if there are none, the last one is filled up.
+static double cluster_blocks_parts(double count) {
+  const double root = floor(sqrt(count));
+  for (double parts = root; 2 * parts > root; --parts) {
+    if (fmod(count, parts) == 0) return parts;
+  }
+  return root;
+}
+
+double mp_cluster_blocks(const mp_op_t *sum, uint32_t bits) {
   if (sum->code != MP_OP_REDUCE || mp_cluster_is_summed_by_threads(sum)) return INFINITY;
   const cluster_blocks_shape_t shape = cluster_blocks_shape(sum);
   if (shape.after <= 1) return cluster_blocks_of_rows(shape.before, shape.summed);
   double parts = shape.before;
-  if (shape.summed > CLUSTER_BLOCKS_COLUMN_MOST) parts *= floor(sqrt(shape.summed));
-  const double vector = cluster_blocks_vector(sum->operands[0]->type, shape.after);
+  if (shape.summed > CLUSTER_BLOCKS_COLUMN_MOST) parts *= cluster_blocks_parts(shape.summed);
+  const double vector = cluster_blocks_vector(bits, shape.after);
   return parts * ceil(shape.after / (CLUSTER_BLOCKS_WARP * vector));
 }
 

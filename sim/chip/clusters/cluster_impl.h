@@ -247,8 +247,9 @@ bool mp_cluster_has_few_blocks(const mp_cluster_find_t *find, uint32_t number);
 
 // ---- cluster_blocks.c ----
 
-// Blocks of threads of the kernel of a sum; INFINITY: as many as a loop has.
-double mp_cluster_blocks(const mp_op_t *sum);
+// Blocks of threads of the kernel of a sum whose narrowest array has elements of so many bits;
+// INFINITY: as many as a loop has.
+double mp_cluster_blocks(const mp_op_t *sum, uint32_t bits);
 // Whether each thread of a loop adds up for itself what the op sums up, because it is little.
 bool mp_cluster_is_summed_by_threads(const mp_op_t *sum);
 

@@ -138,6 +138,41 @@ static void few_blocks_read_what_is_written(void **state) {
   find_end(&f);
 }
 
+// Blocks that fill the memory's bandwidth, and no more, read what is broadcast no faster than from
+// memory. Of sums that read the same each counts, though they become one kernel: what both want is
+// written where three numbers for each row go into it.
+static void broadcasts_come_no_faster_than_blocks_ask(void **state) {
+  (void)state;
+  enum { BALANCE = 0, LAUNCH = 1, BLOCKS = 13, UNITS = 14, MEMBERS = 15 };
+#define COLUMN_SUM(r, o)                                  \
+  "%" r " = stablehlo.reduce(%" o                         \
+  " init: %z) applies stablehlo.add across dimensions = " \
+  "[0] : (" M ", tensor<f32>) -> tensor<1024xf32>\n"
+  static const char text[] =
+      "func.func @main(%x: " M ", %v: " V ") -> (tensor<1024xf32>, tensor<1024xf32>, " M
+      ") {\n" ZERO SPREAD("w", "v") OP("a", "subtract %x, %w") OP("b", "multiply %a, %w") OP(
+          "c", "maximum %b, %w") COLUMN_SUM("r", "c") OP("d", "multiply %c, %x")
+          COLUMN_SUM("s", "d") OP("e", "negate %c") "return %r, %s, %e : tensor<1024xf32>, "
+      "tensor<1024xf32>, " M "\n}\n";
+#undef COLUMN_SUM
+  mp_chip_figures_t figures = figures_of(GPU);
+  figures.cluster_again.count = MEMBERS;
+  for (uint32_t i = 0; i < MEMBERS; ++i) figures.cluster_again.each[i] = 3;
+  figures.cluster_again.each[LAUNCH] = 0;
+  figures.cluster_again.each[BALANCE] = 2;
+  figures.cluster_again.each[UNITS] = 16;
+  figures.cluster_again.each[BLOCKS] = 1;
+  found_t f = find_with(&figures, text);
+  assert_int_equal(count_clusters(&f), 1);
+  assert_float_equal(sum_bytes(&f), 2.0 * SIZE + ROWS * 4 + 2 * COLUMNS * 4, 1e-3);
+  find_end(&f);
+  figures.cluster_again.each[BLOCKS] = 16;
+  f = find_with(&figures, text);
+  assert_int_equal(count_clusters(&f), 2);
+  assert_float_equal(sum_bytes(&f), 5.0 * SIZE + ROWS * 4 + 2 * COLUMNS * 4, 1e-3);
+  find_end(&f);
+}
+
 // Behind a sum is nothing but what has one operand, where its results are many: pairs, here. Three
 // elements each thread adds up by itself.
 static void sums_end_in_ops_of_one_operand(void **state) {
@@ -539,6 +574,7 @@ int main(void) {
       cmocka_unit_test(dear_work_is_written_where_memory_is_fast),
       cmocka_unit_test(sums_of_what_is_at_hand_meet_rows),
       cmocka_unit_test(few_blocks_read_what_is_written),
+      cmocka_unit_test(broadcasts_come_no_faster_than_blocks_ask),
       cmocka_unit_test(sums_end_in_ops_of_one_operand),
       cmocka_unit_test(rows_have_no_siblings),
       cmocka_unit_test(dear_work_is_written_for_siblings),
