@@ -109,6 +109,8 @@ typedef enum {
     "after how long a wait for other processes fails the launch or transfer; 0: never")           \
   X(node_id, INT, 0, INT32_MAX, "", "", "", "index of this process (added by JAX)")               \
   X(num_nodes, INT, 0, INT32_MAX, "", "", "", "number of processes (added by JAX)")               \
+  X(subset, STRING, 0, 0, "", "", "MINIPOD_SUBSET",                                               \
+    "the processes of the job that the client has, such as \"0,2,3\"; default: all")              \
   X(partition_index, INT, 0, INT32_MAX, "", "", "", "partition of this process (added by JAX)")
 
 typedef enum {
@@ -160,6 +162,7 @@ typedef struct {
   int64_t collective_timeout;
   int64_t node_id;
   int64_t num_nodes;
+  const char *subset;
   int64_t partition_index;
   mp_option_source_t source[MP_OPTION_ID_COUNT];
 } mp_options_t;

@@ -108,6 +108,9 @@ static mp_status_t client_make_devices(mp_client_t *client) {
 // only a pod of their own, without any message.
 static mp_status_t client_check_nodes(const mp_client_t *client, const mp_options_t *options) {
   if (client->world != NULL || options->num_nodes <= 1) return NULL;
+  // A client of this process alone, by its number in the job.
+  const bool is_meant = options->subset[0] != '\0' && strcmp(options->bootstrap, "none") != 0;
+  if (is_meant) return NULL;
   return mp_status_make(MP_UNIMPLEMENTED,
                         "the option num_nodes says that this is one of %lld processes "
                         "(jax.distributed), but they cannot find each other: no MPI launcher "

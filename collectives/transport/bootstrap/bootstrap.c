@@ -9,6 +9,8 @@
 #include "collectives/transport/bootstrap/mpi_world.h"
 #include "collectives/transport/bootstrap/store_talk.h"
 #include "collectives/transport/bootstrap/store_world.h"
+#include "collectives/transport/bootstrap/subset.h"
+#include "sim/base/alloc.h"
 #include "sim/base/log.h"
 #include "sim/base/os/lock.h"
 #include "sim/base/os/process.h"
@@ -29,21 +31,6 @@ static mp_status_t bootstrap_check_numbers(const mp_options_t *options, const ch
                           options->node_id, launcher, rank);
   }
   return NULL;
-}
-
-// A client has all processes of the job.
-static mp_status_t bootstrap_check_client(const mp_options_t *options, const mp_world_t *world) {
-  const int64_t rank = mp_world_rank(world), size = mp_world_size(world);
-  if (options->num_nodes != MP_OPTION_UNSET && options->num_nodes < size) {
-    return mp_status_make(
-        MP_INVALID_ARGUMENT,
-        "a client of %" PRId64 " processes (num_nodes) is asked for in a job of %" PRId64
-        ", and each client has all of them. Programs on some processes need no client of their "
-        "own: a mesh of the devices of these does it. With the option bootstrap: none, and "
-        "without num_nodes, a client has the devices of its process alone",
-        options->num_nodes, size);
-  }
-  return bootstrap_check_numbers(options, "the job", rank, size);
 }
 
 // Whether the MPI that the launcher goes with is on this machine, or the user has named one.
@@ -151,6 +138,90 @@ static bool bootstrap_is_forked(void) {
   return joiner != 0 && joiner != mp_process_generation() + 1;
 }
 
+// ---- Some processes of the job ----
+
+// A world of some processes that this one has joined, or failed to join.
+typedef struct bootstrap_part_s {
+  struct bootstrap_part_s *next;
+  mp_subset_t subset;
+  mp_world_t *world;
+  mp_status_t failure;
+} bootstrap_part_t;
+static bootstrap_part_t *g_parts;  // under the lock
+
+static mp_status_t bootstrap_make_part(const mp_options_t *options,
+                                       const mp_key_value_store_t *store, const mp_subset_t *subset,
+                                       bootstrap_part_t **out_part) {
+  if (store == NULL) {
+    return mp_status_make(
+        MP_FAILED_PRECONDITION,
+        "a client of %" PRIu32
+        " of the job's processes is asked for, and these find each other through the key-value "
+        "store of jax.distributed.initialize(), which this client does not bring. Programs on some "
+        "processes need no client of their own: a mesh of the devices of these does it",
+        subset->size);
+  }
+  bootstrap_part_t *part = mp_calloc(1, sizeof(*part));
+  MP_RETURN_IF_NULL(part);
+  part->subset = *subset;
+  part->next = g_parts;
+  const bool is_first = g_world == NULL && g_parts == NULL;
+  g_parts = part;
+  atomic_store(&g_joiner, mp_process_generation() + 1);
+  part->failure = mp_status_annotate(
+      mp_store_world_join(options, store, subset, is_first, &part->world),
+      "a client of %" PRIu32 " of the job's processes, in which this is number %" PRIu32,
+      subset->size, subset->rank);
+  *out_part = part;
+  return NULL;
+}
+
+// The world of these processes; the caller holds the lock. NULL: this one alone.
+static mp_status_t bootstrap_join_part(const mp_options_t *options,
+                                       const mp_key_value_store_t *store, const mp_subset_t *subset,
+                                       mp_world_t **out_world) {
+  *out_world = NULL;
+  if (subset->size == 1) return NULL;
+  bootstrap_part_t *part = g_parts;
+  while (part != NULL && (part->subset.name != subset->name || part->subset.rank != subset->rank)) {
+    part = part->next;
+  }
+  if (part == NULL) MP_RETURN_IF_ERROR(bootstrap_make_part(options, store, subset, &part));
+  *out_world = part->world;
+  return mp_status_retain(part->failure);
+}
+
+// The world of the processes that the option `subset` lists.
+static mp_status_t bootstrap_join_listed(const mp_options_t *options,
+                                         const mp_key_value_store_t *store,
+                                         mp_world_t **out_world) {
+  mp_subset_t subset;
+  MP_RETURN_IF_ERROR(mp_subset_read(options, &subset));
+  return bootstrap_join_part(options, store, &subset, out_world);
+}
+
+// In a job of `world`: that, or the world of as many of its processes as the options say.
+static mp_status_t bootstrap_join_numbered(const mp_options_t *options,
+                                           const mp_key_value_store_t *store, mp_world_t *world,
+                                           mp_world_t **out_world) {
+  const int64_t rank = mp_world_rank(world), size = mp_world_size(world);
+  *out_world = world;
+  if (options->num_nodes == MP_OPTION_UNSET || options->num_nodes >= size) {
+    return bootstrap_check_numbers(options, "the job", rank, size);
+  }
+  if (options->node_id < 0 || options->node_id >= options->num_nodes) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "option 'node_id': a client of %" PRId64
+                          " processes (num_nodes) in a job of %" PRId64
+                          " needs a number for each of them, 0 to %" PRId64 "; got %" PRId64,
+                          options->num_nodes, size, options->num_nodes - 1, options->node_id);
+  }
+  const mp_subset_t subset = mp_subset_of_numbers(options);
+  return bootstrap_join_part(options, store, &subset, out_world);
+}
+
+// ---- All processes ----
+
 // Joins for the first time; the caller holds the lock.
 static mp_status_t bootstrap_join(const mp_options_t *options, const mp_key_value_store_t *store) {
   mp_launcher_t found;
@@ -158,9 +229,14 @@ static mp_status_t bootstrap_join(const mp_options_t *options, const mp_key_valu
   bootstrap_way_t way = BOOTSTRAP_ALONE;
   MP_RETURN_IF_ERROR(bootstrap_choose(options, launcher, store, &way));
   if (way == BOOTSTRAP_ALONE) return NULL;
+  if (g_parts != NULL) {
+    return mp_status_make(MP_FAILED_PRECONDITION,
+                          "this process has made a client of some processes of the job (option "
+                          "'subset'); one of all of them has to come before it");
+  }
   atomic_store(&g_joiner, mp_process_generation() + 1);
   g_failure = way == BOOTSTRAP_MPI ? bootstrap_join_mpi(options, launcher, &g_world)
-                                   : mp_store_world_join(options, store, &g_world);
+                                   : mp_store_world_join(options, store, NULL, true, &g_world);
   if (way == BOOTSTRAP_MPI && store != NULL && g_failure == NULL && g_world != NULL &&
       mp_world_rank(g_world) == 0) {
     bootstrap_tell_latecomers(store, launcher == NULL ? "MPI" : launcher->name);
@@ -178,19 +254,36 @@ mp_status_t mp_world_join(const mp_options_t *options, const mp_key_value_store_
     *out_world = NULL;
     return NULL;
   }
+  mp_world_t *world = NULL;
+  mp_status_t status = NULL;
   mp_lock(&g_lock);
-  mp_status_t status = g_is_done ? mp_status_retain(g_failure) : bootstrap_join(options, store);
-  mp_world_t *world = g_world;
+  if (options->subset[0] != '\0') {
+    status = bootstrap_join_listed(options, store, &world);
+  } else {
+    status = g_is_done ? mp_status_retain(g_failure) : bootstrap_join(options, store);
+    if (status == NULL && g_world != NULL) {
+      status = bootstrap_join_numbered(options, store, g_world, &world);
+    }
+  }
   mp_unlock(&g_lock);
-  if (status == NULL && world != NULL) status = bootstrap_check_client(options, world);
   if (status == NULL) *out_world = world;
   return status;
+}
+
+// Where a process has joined no others but some of the job, these are its job.
+static mp_world_t *bootstrap_first_part(void) {
+  mp_world_t *world = NULL;
+  for (const bootstrap_part_t *part = g_parts; part != NULL; part = part->next) {
+    if (part->world != NULL) world = part->world;
+  }
+  return world;
 }
 
 mp_world_t *mp_world_joined(void) {
   if (bootstrap_is_forked()) return NULL;
   mp_lock(&g_lock);
   mp_world_t *world = g_is_done && g_failure == NULL ? g_world : NULL;
+  if (world == NULL) world = bootstrap_first_part();
   mp_unlock(&g_lock);
   return world;
 }

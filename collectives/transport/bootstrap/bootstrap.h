@@ -11,6 +11,9 @@
 //        hosts UCX carries messages, which is opened only then.
 // Otherwise the process is alone.
 //
+// A client of some processes (subset.h) has a world of its own, which they join through the store,
+// whatever has joined them before; it lives as long as theirs.
+//
 // Leaving: joining registers an exit handler. When the exit status is 0, it says goodbye to all,
 // waits for their goodbyes (MINIPOD_EXIT_TIMEOUT_S), and finalizes MPI if this library initialized
 // it. Any other status ends the whole job with that status, where there is a launcher, and is told
@@ -22,15 +25,16 @@
 #include "collectives/transport/world.h"
 #include "sim/base/options.h"
 
-// The world of this process, joined at the first call; later calls give the same one, or the same
-// error. NULL when the process is alone, which the next call may change, and always with the option
-// bootstrap: none, which joins nothing. `store` may be NULL; it is used during this call alone, by
-// this thread. INVALID_ARGUMENT when the options node_id and num_nodes are given and disagree with
-// the launcher or the world, both shown. The errors of mpi_world.h and store_world.h.
+// The world of this process, or of the processes that the options name, joined at the first call;
+// later calls for the same processes give the same one, or the same error. NULL when the process is
+// alone, which the next call may change, and always with the option bootstrap: none, which joins
+// nothing. `store` may be NULL; it is used during this call alone, by this thread. INVALID_ARGUMENT
+// when the options node_id and num_nodes are given and disagree with the launcher or the world,
+// both shown. The errors of mpi_world.h and store_world.h.
 MP_NODISCARD mp_status_t mp_world_join(const mp_options_t *options,
                                        const mp_key_value_store_t *store, mp_world_t **out_world);
 
-// The world that this process has joined; NULL when it has not, or is alone.
+// The world that this process has joined first; NULL when it has not, or is alone.
 mp_world_t *mp_world_joined(void);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "collectives/transport/world_impl.h"
+#include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
 #include "sim/base/os/system.h"
@@ -39,6 +40,15 @@ static struct {
   atomic_bool is_left;
 } g_leave;
 
+// Worlds of some processes. An entry stays once it is made, and is published by the head of the
+// list.
+typedef struct leave_part_s {
+  struct leave_part_s *next;
+  _Atomic(mp_world_t *) world;  // NULL: dropped
+  mp_transport_t *far;
+} leave_part_t;
+static _Atomic(leave_part_t *) g_parts;
+
 static bool leave_is_member(void) {
   return atomic_load(&g_leave.is_prepared) && g_leave.generation == mp_process_generation();
 }
@@ -49,6 +59,23 @@ static void leave_await_far(uint32_t rank, double deadline) {
   if (g_leave.far == NULL || g_leave.far->ops->is_over == NULL) return;
   while (!g_leave.far->ops->is_over(g_leave.far, rank) && mp_clock_seconds() < deadline) {
     usleep(5000);
+  }
+}
+
+// Says goodbye in the worlds of some processes.
+static void leave_parts(uint32_t status, double timeout_s) {
+  for (leave_part_t *part = atomic_load(&g_parts); part != NULL; part = part->next) {
+    mp_world_t *world = atomic_load(&part->world);
+    if (world == NULL) continue;
+    mp_world_say_goodbye(world, status);
+    (void)mp_world_drain(world, timeout_s);
+  }
+}
+
+static void leave_close_parts(void) {
+  for (leave_part_t *part = atomic_load(&g_parts); part != NULL; part = part->next) {
+    if (atomic_load(&part->world) == NULL || part->far == NULL) continue;
+    (void)mp_transport_close(part->far, k_close_seconds);
   }
 }
 
@@ -137,6 +164,7 @@ static bool leave_is_lost(mp_world_t *world, uint32_t rank) {
 bool mp_leave_early(uint32_t status) {
   mp_world_t *world = atomic_load(&g_leave.world);
   if (!mp_leave_is_quick() || world == NULL) return false;
+  leave_parts(status, status == 0 ? g_leave.timeout_s : k_last_words_seconds);
   bool has_lost = false;
   for (uint32_t rank = 0; rank < world->size; ++rank) has_lost |= leave_is_lost(world, rank);
   if (has_lost) mp_world_skip_end(world);
@@ -188,7 +216,10 @@ static void leave_finalize(void) {
 static void leave_on_exit_status(int status, void *context) {
   (void)context;
   if (!leave_is_member()) return;
-  if ((status & 0xff) != 0) {
+  const bool has_failed = (status & 0xff) != 0;
+  leave_parts((uint32_t)status & 0xff, has_failed ? k_last_words_seconds : g_leave.timeout_s);
+  leave_close_parts();
+  if (has_failed) {
     leave_with_error(status & 0xff);
     return;
   }
@@ -216,6 +247,22 @@ mp_status_t mp_leave_prepare(const mp_mpi_module_t *module, bool is_ours, int ra
     return mp_status_make(MP_UNAVAILABLE, "%s", error);
   }
   return NULL;
+}
+
+mp_status_t mp_leave_add_world(mp_world_t *world, mp_transport_t *far) {
+  leave_part_t *part = mp_calloc(1, sizeof(*part));
+  MP_RETURN_IF_NULL(part);
+  part->far = far;
+  part->next = atomic_load(&g_parts);
+  atomic_store(&part->world, world);
+  atomic_store(&g_parts, part);
+  return NULL;
+}
+
+void mp_leave_drop_world(mp_world_t *world) {
+  for (leave_part_t *part = atomic_load(&g_parts); part != NULL; part = part->next) {
+    if (atomic_load(&part->world) == world) atomic_store(&part->world, NULL);
+  }
 }
 
 void mp_leave_set_world(mp_world_t *world, mp_transport_t *far) {

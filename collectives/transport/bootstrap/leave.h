@@ -18,6 +18,11 @@ MP_NODISCARD mp_status_t mp_leave_prepare(const mp_mpi_module_t *module, bool is
 // Tells the exit handler which world it has to leave, and which transport between hosts (may be
 // NULL) to close. Borrowed.
 void mp_leave_set_world(mp_world_t *world, mp_transport_t *far);
+// Tells it of another world, of some processes of the job, that is left first. RESOURCE_EXHAUSTED
+// when memory is short. One thread at a time makes and drops worlds.
+MP_NODISCARD mp_status_t mp_leave_add_world(mp_world_t *world, mp_transport_t *far);
+// The world will not be used, and is freed after this.
+void mp_leave_drop_world(mp_world_t *world);
 
 // Whether this process is in a world without MPI, which it may leave at any time.
 bool mp_leave_is_quick(void);

@@ -16,9 +16,6 @@
 static const double k_loss_grace_seconds = 0;
 // How long a process that cannot join takes to tell those that it has reached.
 static const double k_last_words_seconds = 1;
-// As known as MP_STORE_HELLOS: here a process that fails tells so to those that wait for something
-// else of it.
-static const char *const k_failed = "minipod/failed";
 
 // On its way into a world.
 typedef struct {
@@ -29,6 +26,10 @@ typedef struct {
   int64_t *leaders;         // [size], the lowest rank of each one's host
   mp_segment_t **segments;  // [size], of the others on this host
   mp_transport_t *far;      // to those on other hosts; NULL: there are none. The world's
+  bool is_first;            // this process is in no other world
+  // Known before anything has been said: where hellos are, and where a process that fails tells so
+  // to those that wait for something else of it.
+  char greetings[MP_STORE_FOLDER_BYTES], failed[MP_STORE_FOLDER_BYTES];
   char cards[MP_STORE_FOLDER_BYTES], connected[MP_STORE_FOLDER_BYTES];
 } store_world_t;
 
@@ -39,7 +40,7 @@ static mp_status_t store_world_take_hello(store_world_t *join, uint32_t rank) {
   const mp_hello_t own = join->hellos[join->talk.rank];
   mp_strbuf_t bytes;
   mp_strbuf_init(&bytes);
-  mp_status_t status = mp_store_hear(&join->talk, MP_STORE_HELLOS, rank, &bytes);
+  mp_status_t status = mp_store_hear(&join->talk, join->greetings, rank, &bytes);
   if (status == NULL) {
     status = mp_hello_compare(join->talk.rank, (mp_str_t){(const char *)&own, sizeof(own)}, rank,
                               (mp_str_t){bytes.data, bytes.size});
@@ -143,7 +144,7 @@ static mp_status_t store_world_tell_failure(const store_world_t *join, mp_status
   const bool knows_job =
       join->hellos[0].job != 0;  // else all miss rank 0, or this one has no memory
   if (knows_job) status = mp_store_find_cause(&join->talk, join->connected, status);
-  mp_status_ignore(mp_store_tell(&join->talk, k_failed, mp_status_retain(status), MP_STR("")));
+  mp_status_ignore(mp_store_tell(&join->talk, join->failed, mp_status_retain(status), MP_STR("")));
   return knows_job ? mp_store_tell(&join->talk, join->connected, status, MP_STR("")) : status;
 }
 
@@ -155,15 +156,25 @@ static void store_world_name_job(store_world_t *join) {
   snprintf(join->connected, sizeof(join->connected), "minipod/%016" PRIx64 "/connected", job);
 }
 
+// Has the world left at the end of the process.
+static mp_status_t store_world_prepare_leave(const store_world_t *join, double exit_timeout_s) {
+  if (!join->is_first) return NULL;
+  return mp_leave_prepare(NULL, false, (int)join->talk.rank, exit_timeout_s);
+}
+
+static mp_status_t store_world_set_leave(const store_world_t *join, mp_transport_t *far) {
+  if (!join->is_first) return mp_leave_add_world(join->world, far);
+  mp_leave_set_world(join->world, far);
+  return NULL;
+}
+
 static mp_status_t store_world_meet(store_world_t *join, double exit_timeout_s) {
   mp_status_t status = store_world_take_hellos(join);
   store_world_name_job(join);
   if (status == NULL) status = store_world_connect(join);
-  if (status == NULL) {
-    status = mp_leave_prepare(NULL, false, (int)join->talk.rank, exit_timeout_s);
-  }
+  if (status == NULL) status = store_world_prepare_leave(join, exit_timeout_s);
+  if (status == NULL) status = store_world_set_leave(join, join->far);
   if (status != NULL) return store_world_tell_failure(join, status);
-  mp_leave_set_world(join->world, join->far);
   // The agreement closes the gap between those that have heard all others in the store and those
   // whom the store has failed meanwhile.
   mp_agreement_t agreement;
@@ -199,15 +210,13 @@ static mp_status_t store_world_join_again(store_world_t *join, double exit_timeo
     if (rank != join->talk.rank) atomic_store(&join->world->peers[rank].peer.hostname, NULL);
   }
   mp_status_t status = mp_again_join(&again);
-  if (status == NULL) {
-    status = mp_leave_prepare(NULL, false, (int)join->talk.rank, exit_timeout_s);
-  }
+  if (status == NULL) status = store_world_prepare_leave(join, exit_timeout_s);
+  if (status == NULL) status = store_world_set_leave(join, again.far);
   if (status != NULL) {
     mp_world_say_goodbye(join->world, 1);
     (void)mp_world_drain(join->world, k_last_words_seconds);
     return mp_status_annotate(status, "coming back into the job");
   }
-  mp_leave_set_world(join->world, again.far);
   return NULL;
 }
 
@@ -216,7 +225,7 @@ static mp_status_t store_world_join(store_world_t *join, double exit_timeout_s) 
   const mp_str_t hello = {status == NULL ? (const char *)&join->hellos[join->talk.rank] : "",
                           status == NULL ? sizeof(mp_hello_t) : 0};
   const bool is_prepared = status == NULL;
-  status = mp_store_tell(&join->talk, MP_STORE_HELLOS, status, hello);
+  status = mp_store_tell(&join->talk, join->greetings, status, hello);
   if (is_prepared && mp_status_code(status) == MP_ALREADY_EXISTS) {
     mp_status_ignore(status);
     return store_world_join_again(join, exit_timeout_s);
@@ -229,26 +238,40 @@ static mp_status_t store_world_join(store_world_t *join, double exit_timeout_s) 
 // looking for it, and are to see an error that says more.
 static void store_world_give_up(store_world_t *join) {
   static mp_segment_t *kept;  // under the lock of joining (bootstrap.c)
-  mp_leave_set_world(NULL, NULL);
+  if (join->is_first) mp_leave_set_world(NULL, NULL);
   if (join->world == NULL) return;
+  if (!join->is_first) mp_leave_drop_world(join->world);
   mp_segment_t *segment = join->world->segment;
   if (kept == NULL && segment != NULL) kept = mp_segment_retain(segment);
   mp_world_release(join->world);
 }
 
+static void store_world_name_folders(store_world_t *join, const mp_subset_t *subset) {
+  if (subset == NULL) {
+    snprintf(join->greetings, sizeof(join->greetings), "%s", MP_STORE_HELLOS);
+    snprintf(join->failed, sizeof(join->failed), "minipod/failed");
+  } else {
+    mp_subset_folder(subset, "hello", join->greetings);
+    mp_subset_folder(subset, "failed", join->failed);
+  }
+}
+
 mp_status_t mp_store_world_join(const mp_options_t *options, const mp_key_value_store_t *store,
-                                mp_world_t **out_world) {
+                                const mp_subset_t *subset, bool is_first, mp_world_t **out_world) {
   if (options->node_id < 0 || options->node_id >= options->num_nodes) {
     return mp_status_make(MP_INVALID_ARGUMENT,
                           "option 'node_id': expected the number of this process, 0 to %" PRId64
                           " (num_nodes is %" PRId64 "), got %" PRId64,
                           options->num_nodes - 1, options->num_nodes, options->node_id);
   }
-  store_world_t join = {.talk = {.store = store,
-                                 .verdicts = k_failed,
-                                 .rank = (uint32_t)options->node_id,
-                                 .size = (uint32_t)options->num_nodes,
-                                 .timeout_s = (double)options->init_timeout}};
+  store_world_t join = {
+      .talk = {.store = store,
+               .verdicts = join.failed,
+               .rank = subset == NULL ? (uint32_t)options->node_id : subset->rank,
+               .size = subset == NULL ? (uint32_t)options->num_nodes : subset->size,
+               .timeout_s = (double)options->init_timeout},
+      .is_first = is_first};
+  store_world_name_folders(&join, subset);
   join.talk.deadline = mp_clock_seconds() + join.talk.timeout_s;
   mp_status_t status = store_world_join(&join, (double)options->exit_timeout);
   for (uint32_t i = 0; join.segments != NULL && i < join.talk.size; ++i) {

@@ -8,12 +8,14 @@
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_STORE_WORLD_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_STORE_WORLD_H_
 
+#include "collectives/transport/bootstrap/subset.h"
 #include "collectives/transport/key_value_store.h"
 #include "collectives/transport/world.h"
 #include "sim/base/options.h"
 
 // Makes the world of the num_nodes (at least 2) processes that share the store, in which this one
-// has the rank node_id.
+// has the rank node_id; or, if `subset` is not NULL, that of these processes. `is_first`: this
+// process is in no other world. It leaves this one at its end.
 //
 // INVALID_ARGUMENT when node_id is missing or too large; ALREADY_EXISTS when another process has
 // the same; DEADLINE_EXCEEDED, with the processes that are missing, when not all have come within
@@ -23,6 +25,7 @@
 // of the store.
 MP_NODISCARD mp_status_t mp_store_world_join(const mp_options_t *options,
                                              const mp_key_value_store_t *store,
+                                             const mp_subset_t *subset, bool is_first,
                                              mp_world_t **out_world);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_STORE_WORLD_H_

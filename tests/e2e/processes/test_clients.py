@@ -78,9 +78,9 @@ SECOND = """
     """
 
 
-def run_second(program):
-  job = distributed.run_well(SECOND + program, 2, 2)
-  assert job.outs[0] == job.outs[1]
+def run_second(program, num_processes=2):
+  job = distributed.run_well(SECOND + program, 4 // num_processes, num_processes)
+  assert len(set(job.outs.values())) == 1
   return job.outs[0].splitlines()
 
 
@@ -101,14 +101,97 @@ def test_a_second_client_of_its_process_alone():
     """) == ["2 0", "6.0"]
 
 
-def test_a_second_client_of_some_processes_is_refused():
-  """The error says what is there instead, and the client of all goes on."""
+# Three of four processes have a client of their own, with one device each, and use it more often than that of all.
+THREE = """
+    place = {0: 0, 2: 1, 3: 2}.get(me)
+    if place is not None:
+      some = make(OPTIONS)
+      wanted = [(3.0, place, 3)] * 5
+      assert [(total(some.devices()), some.process_index(), len(some.devices())) for _ in range(5)] == wanted
+    print(total(jax.devices()))
+    """
+LISTED = THREE.replace("OPTIONS", "node_id=me, num_nodes=4, subset='0,2,3'")
+NUMBERED = THREE.replace("OPTIONS", "node_id=place, num_nodes=3")
+
+
+@pytest.mark.parametrize("program", [LISTED, NUMBERED], ids=["listed", "numbered"])
+def test_a_client_of_some_processes(program):
+  assert run_second(program, 4) == ["6.0"]
+
+
+@test_ucx.NEEDS_UCX
+def test_a_client_of_some_processes_of_two_hosts_by_ucx():
+  returncode, out, err = test_ucx.run(2, SECOND + LISTED, 1)
+  assert returncode == 0, (out, err)
+  assert out.count("6.0") == 4, (out, err)
+
+
+@mpirun.NEEDS_MPIRUN
+@test_ucx.NEEDS_UCX
+def test_a_client_of_some_processes_in_a_job_of_mpirun():
+  """All by MPI, some by shared memory and UCX."""
+  code = "import jax\njax.distributed.initialize()\n" + (SECOND + LISTED).replace("\n    ", "\n")
+  returncode, out, err = test_two_hosts.run(2, code, 1)
+  assert returncode == 0, (out, err)
+  assert out.count("6.0") == 4, (out, err)
+
+
+def test_two_jobs_of_one():
+  """Halves whose only client is that of their half, by the variable."""
+  job = distributed.run_well("""
+    os.environ['MINIPOD_SUBSET'] = '0,2' if int(os.environ['PROCESS_ID']) % 2 == 0 else '3,1'
+    from jax.experimental import multihost_utils
+    print(jax.process_index(), jax.process_count(), len(jax.devices()))
+    for _ in range(1 + jax.process_index()):
+      jax.jit(lambda x: x + 1)(jnp.zeros(3))
+    me = np.array([int(os.environ['PROCESS_ID'])])
+    print(multihost_utils.process_allgather(me).ravel().tolist())
+    """, 1, 4)
+  assert [out.splitlines() for out in job.outs.values()] == [["0 2 2", "[0, 2]"], ["1 2 2", "[3, 1]"], ["1 2 2", "[0, 2]"],
+                                                            ["0 2 2", "[3, 1]"]]
+
+
+def test_a_client_of_one_process_is_its_own():
   assert run_second("""
+    for options in {'node_id': 0, 'num_nodes': 1}, {'node_id': me, 'num_nodes': 2, 'subset': str(me)}:
+      alone = make(**options)
+      print(len(alone.devices()), alone.process_index(), total(alone.devices()))
+    print(total(jax.devices()))
+    """) == ["2 0 1.0", "2 0 1.0", "6.0"]
+
+
+def test_what_no_client_of_some_processes_can_be():
+  """The error says why, and the client of all goes on."""
+  assert run_second("""
+    def fail(*args, **options):
+      try:
+        make(*args, **options)
+      except Exception as error:
+        print(str(error)[:150])
+    fail(None, node_id=me % 2, num_nodes=2)
+    fail(num_nodes=2)
+    fail(node_id=me, num_nodes=4, subset='0;1')
+    fail(node_id=me, num_nodes=5)
+    print(total(jax.devices()))
+    """, 4) == [
+        "FAILED_PRECONDITION: a client of 2 of the job's processes is asked for, and these find each other through the "
+        "key-value store of jax.distributed.initi",
+        "INVALID_ARGUMENT: option 'node_id': a client of 2 processes (num_nodes) in a job of 4 needs a number for each of them, "
+        "0 to 1; got -1",
+        "INVALID_ARGUMENT: option 'subset': expected processes of the job, each once, such as 0,2,3; got '0;1': this is no "
+        "such list",
+        "INVALID_ARGUMENT: jax.distributed says that there are 5 processes (num_nodes), the job that there are 4", "6.0"]
+
+
+def test_two_processes_that_would_be_the_same_one():
+  """Both say that they are the first of two: neither hangs, and one is told so."""
+  job = distributed.run_well(SECOND + """
     try:
-      make(node_id=0, num_nodes=1)
+      make(node_id=0, num_nodes=2)
     except Exception as error:
       print(error)
     print(total(jax.devices()))
-    """) == ["INVALID_ARGUMENT: a client of 1 processes (num_nodes) is asked for in a job of 2, and each client has all of them. "
-             "Programs on some processes need no client of their own: a mesh of the devices of these does it. With the option "
-             "bootstrap: none, and without num_nodes, a client has the devices of its process alone", "6.0"]
+    """, 1, 3, MINIPOD_INIT_TIMEOUT_S=5)
+  for out in job.outs.values():
+    assert "a client of 2 of the job's processes, in which this is number 0: " in out and out.splitlines()[-1] == "3.0", out
+  assert "another process (pid " in "".join(job.outs.values())

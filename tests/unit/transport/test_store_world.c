@@ -87,6 +87,87 @@ static void processes_join_and_talk(void **state) {
   }
 }
 
+// ---- Some of the processes ----
+
+static mp_status_t join_subset(const char *list, const mp_key_value_store_t *store,
+                               mp_world_t **out_world) {
+  const mp_named_value_t values[] = {
+      {.name = MP_STR("node_id"), .type = MP_VALUE_INT64, .int64_value = g_process->rank},
+      {.name = MP_STR("num_nodes"), .type = MP_VALUE_INT64, .int64_value = 4},
+      {.name = MP_STR("subset"), .type = MP_VALUE_STRING, .string_value = {list, strlen(list)}}};
+  mp_options_t *options = NULL;
+  MP_RETURN_IF_ERROR(mp_options_create(values, 3, &options));
+  mp_status_t status = mp_world_join(options, store, out_world);
+  mp_options_release(options);
+  return status;
+}
+
+// Says its rank in the job to those of a world, of which `list` knows the numbers.
+static void talk_in(mp_world_t *world, const char *list) {
+  for (int round = 0; round < 20; ++round) {
+    void **all = NULL;
+    size_t *sizes = NULL;
+    const char rank = (char)('0' + g_process->rank);
+    check(mp_world_exchange(world, &rank, 1, 30, &all, &sizes) == NULL, "no exchange");
+    for (uint32_t i = 0; i < mp_world_size(world); ++i) {
+      check(sizes[i] == 1 && *(char *)all[i] == list[2 * i], "bytes of another");
+    }
+    mp_free(all);
+  }
+}
+
+static void talk_in_a_subset(mp_world_t *world) {
+  const char *const list = g_process->rank % 2 == 0 ? "2,0" : "1,3";
+  mp_world_t *half = NULL, *again = NULL;
+  mp_status_t status = join_subset(list, NULL, &half);
+  check(mp_status_code(status) == MP_FAILED_PRECONDITION, "a subset without a store");
+  mp_status_release(status);
+  status = join_subset(list, &k_store, &half);
+  check(status == NULL, mp_status_message(status));
+  check(half != world && mp_world_size(half) == 2, "another world");
+  check(mp_world_rank(half) == (g_process->rank % 3 == 0), "another rank");
+  talk_in(half, list);
+  check(join_subset(list, NULL, &again) == NULL && again == half, "no second client");
+  check(mp_world_joined() == world, "the job is another one");
+  talk_in(world, "0,1,2,3");
+}
+
+// They are in the world of the job, and in that of a half, and leave both.
+static void halves_join_and_talk(void **state) {
+  (void)state;
+  const process_t processes[] = {{.rank = 0, .afterwards = talk_in_a_subset},
+                                 {.rank = 1, .afterwards = talk_in_a_subset},
+                                 {.rank = 2, .afterwards = talk_in_a_subset},
+                                 {.rank = 3, .afterwards = talk_in_a_subset}};
+  int ends[4];
+  run(4, processes, ends);
+  for (uint32_t i = 0; i < 4; ++i) assert_int_equal(ends[i], 0);
+}
+
+static void see_the_other_of_a_subset_end(mp_world_t *world) {
+  (void)world;
+  mp_world_t *half = NULL;
+  check(join_subset("1,0", &k_store, &half) == NULL, "no subset");
+  if (g_process->rank == 1) exit(3);
+  void **all = NULL;
+  size_t *sizes = NULL;
+  mp_status_t status = mp_world_exchange(half, "x", 1, LIMIT_SECONDS, &all, &sizes);
+  check(mp_status_code(status) == MP_UNAVAILABLE, "no loss");
+  check(strstr(mp_status_message(status), "has exited with status 3") != NULL,
+        mp_status_message(status));
+  mp_status_release(status);
+}
+
+static void an_end_is_heard_of_in_a_subset(void **state) {
+  (void)state;
+  const process_t processes[] = {{.rank = 0, .afterwards = see_the_other_of_a_subset_end},
+                                 {.rank = 1, .afterwards = see_the_other_of_a_subset_end}};
+  int ends[2];
+  run(2, processes, ends);
+  assert_int_equal(ends[0], 0);
+  assert_int_equal(WEXITSTATUS(ends[1]), 3);
+}
+
 // ---- What is said by those that stay ----
 
 static void expect_loss(mp_world_t *world, const char *text) {
@@ -234,10 +315,15 @@ static void any_refusal_is_heard_of(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(processes_join_and_talk), cmocka_unit_test(an_end_is_heard_of),
-      cmocka_unit_test(a_process_never_comes),   cmocka_unit_test(numbers_do_not_fit),
-      cmocka_unit_test(processes_do_not_fit),    cmocka_unit_test(a_process_fails_on_the_way),
+      cmocka_unit_test(processes_join_and_talk),
+      cmocka_unit_test(an_end_is_heard_of),
+      cmocka_unit_test(a_process_never_comes),
+      cmocka_unit_test(numbers_do_not_fit),
+      cmocka_unit_test(processes_do_not_fit),
+      cmocka_unit_test(a_process_fails_on_the_way),
       cmocka_unit_test(any_refusal_is_heard_of),
+      cmocka_unit_test(halves_join_and_talk),
+      cmocka_unit_test(an_end_is_heard_of_in_a_subset),
   };
   return cmocka_run_group_tests(tests, store_setup, store_teardown);
 }
