@@ -66,6 +66,13 @@ class Job:
   def runs(self) -> bool:
     return any(process.poll() is None for process in self.processes)
 
+  def works_still(self, rank: int) -> bool:
+    """Whether the process has not ended; one that has may be left for what started it to see."""
+    try:
+      return pathlib.Path(f"/proc/{self.pids()[rank]}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (OSError, KeyError):
+      return False
+
   def said(self, kind: str) -> dict[int, str]:
     """By process, what those have said that have."""
     return {int(path.stem): path.read_text() for path in self.folder.glob(f"*.{kind}")}
