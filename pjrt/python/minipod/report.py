@@ -57,9 +57,14 @@ def each_launch(program: dict) -> float:
   return program["seconds"] / max(1, program["launches"])
 
 
+def partners(program: dict) -> float:
+  """Devices that take part in a launch, on the average: clients without SPMD have one launch for each."""
+  return program["runs"] / max(1, program["launches"])
+
+
 def whole(program: dict) -> float:
   """Seconds of all devices, each of which has a launch until the slowest ends."""
-  return max(program["available"], program["seconds"] * program["devices"])
+  return max(program["available"], program["seconds"] * partners(program))
 
 
 def _part(program: dict, time: float) -> float:
@@ -77,9 +82,8 @@ def exposed(program: dict) -> float:
 
 
 def operations(program: dict) -> float:
-  """Of products of matrices, of all devices and launches, as far as they have rows."""
-  return sum(op["flops"] * op["count"] for op in program["ops"]
-             if op["name"] in ("dot_general", "convolution", "dot"))
+  """Of products of matrices, of all devices and launches."""
+  return sum(each["flops"] for each in program["classes"] if each["class"] in ("matmul", "convolution"))
 
 
 def utilisation(report: dict, program: dict) -> float | None:
@@ -155,6 +159,8 @@ def _rows(program: dict, by: str, mesh: dict | None) -> list[tuple[str, str, flo
   tables = (("work", program["ops"], "time"), ("collective", program["collectives"], "exposed"))
   if by == "layer":
     tables = tuple((what, program["layers"], what) for what in ("work", "collective"))
+  elif by in ("class", "axis"):
+    tables = ("work", program["classes"], "time"), tables[1]
   for what, rows, time in tables:
     for row in rows:
       if row[time] > 0:
@@ -164,7 +170,7 @@ def _rows(program: dict, by: str, mesh: dict | None) -> list[tuple[str, str, flo
 
 
 def _line(name: str, what: str, time: float, program: dict) -> str:
-  each = time / max(1, program["launches"] * program["devices"])
+  each = time / max(1, program["runs"])
   width = COLUMNS - 44
   shown = name if len(name) <= width else "…" + name[1 - width:]
   return f"  {shown:{width}} {what:12} {seconds(each):>12} {share(time, whole(program)):>9}"
@@ -174,6 +180,8 @@ def _missing(program: dict, by: str, what: str) -> float:
   """Seconds of all devices that have no row in the tables of which groups are made."""
   if by == "layer":
     return max(0.0, program[what] - sum(row[what] for row in program["layers"]))
+  if by in ("class", "axis") and what == "work":
+    return max(0.0, program[what] - sum(row["time"] for row in program["classes"]))
   return program[f"other_{what}"]
 
 
@@ -192,13 +200,13 @@ def table(program: dict, by: str, mesh: dict | None) -> list[tuple[str, str, flo
 def facts(report: dict, program: dict, tokens: float | None) -> list[str]:
   """What one line says of a program; `tokens` is of the program that takes longest."""
   found = [f"{_count(program['launches'], 'launch')} of {seconds(each_launch(program))}"
-           f" on {_count(program['devices'], 'device')}"]
+           f" on {_count(round(partners(program)), 'device')}"]
   if (used := utilisation(report, program)) is not None:
     found.append(f"products of matrices {100 * used:.1f} % of the peak")
   found.append(f"memory {program['memory']['bytes'] / 2**20:.1f} MiB of a device")
   if tokens and program is report["programs"][0] and program["seconds"]:
     rate = tokens / each_launch(program)
-    found.append(f"{rate:,.0f} tokens/s, {rate / program['devices']:,.0f} of a device")
+    found.append(f"{rate:,.0f} tokens/s, {rate / partners(program):,.0f} of a device")
   return found
 
 
@@ -234,7 +242,7 @@ def summary(report: dict, by: str = "line", mesh=None, tokens: float | None = No
     raise ValueError(f"by {by!r} is none of {', '.join(GROUPS)}")
   programs = report["programs"]
   in_all = sum(program["seconds"] for program in programs)
-  lines = [f"{report['pod']}: {report['num_devices']} devices, {seconds(report['seconds'])} of virtual time,"
+  lines = [f"{report['pod']}: {_count(report['num_devices'], 'device')}, {seconds(report['seconds'])} of virtual time,"
            f" {report['launches']} launches"[:COLUMNS]]
   if not any(report["flops"].values()):
     lines.append("no rates of a chip are described: those of the defaults were assumed")

@@ -40,7 +40,7 @@ def _program(described: dict, program: dict, mesh, tokens) -> str:
            f"<p>{html.escape('; '.join(report.facts(described, program, tokens)))}</p>", 
            *(f"<p>{html.escape(line)}</p>" for line in report.guesses(program)), _bar(program)]
   for by in report.GROUPS:
-    each = max(1, program["launches"] * program["devices"])
+    each = max(1, program["runs"])
     rows = [(name, what, report.seconds(time / each), report.share(time, report.whole(program)))
             for name, what, time in report.table(program, by, mesh)]
     parts.append(_table((f"by {by}", "spent in", "of a device in a launch", "share"), rows))

@@ -11,6 +11,9 @@ It is there where the package is installed.  A test says what pod it wants:
     def test_processes(pod):
       outputs = pod.run("script.py", timeout=60)   # what each process has printed, by rank
 
+A test that needs no `pod` may leave it out, and runs on the pod of its mark all the same.  With `processes` the pod is that of
+`run` alone: the test's own process stays on the pod that it has, and `pod.num_devices` counts that.
+
 The pod before is there again when a test ends, whatever it has changed by `minipod.use`.  In a process of its own it is
 only with `run`: arrays, meshes and compiled functions that a module keeps are of the pod in use when they were made, and of no
 use in tests on another one or after them.
@@ -94,6 +97,14 @@ def pytest_configure(config) -> None:
   config.addinivalue_line(
       "markers", "pod(line, hosts=, slices=, hbm=, processes=1, **options): the pod that the test's fixture"
       " `pod` is (minipod.testing)")
+
+
+def pytest_collection_modifyitems(items) -> None:
+  """A mark alone is enough: a test on the wrong pod would pass or fail for nothing."""
+  for item in items:
+    names = getattr(item, "fixturenames", None)
+    if names is not None and "pod" not in names and item.get_closest_marker("pod") is not None:
+      names.insert(0, "pod")
 
 
 def _check(pod: Pod) -> None:

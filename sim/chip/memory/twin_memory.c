@@ -95,30 +95,50 @@ uint64_t mp_twin_space_total(const mp_twin_space_t *space) {
 
 // ---- checking ----
 
-static void twin_memory_print_bytes(uint64_t bytes, mp_strbuf_t *out) {
+enum { TWIN_MEMORY_ROWS = 16 };  // of what lives at once
+
+static void twin_memory_print_bytes(uint64_t bytes, int width, mp_strbuf_t *out) {
   const double mib = 1024.0 * 1024.0;
   if ((double)bytes >= 1024 * mib) {
-    mp_strbuf_printf(out, "%9.2f GiB", (double)bytes / (1024 * mib));
+    mp_strbuf_printf(out, "%*.2f GiB", width, (double)bytes / (1024 * mib));
   } else {
-    mp_strbuf_printf(out, "%9.2f MiB", (double)bytes / mib);
+    mp_strbuf_printf(out, "%*.2f MiB", width, (double)bytes / mib);
   }
 }
 
 static void twin_memory_print_line(uint64_t bytes, const char *what, mp_strbuf_t *out) {
   mp_strbuf_puts(out, "\n  ");
-  twin_memory_print_bytes(bytes, out);
+  twin_memory_print_bytes(bytes, 9, out);
   mp_strbuf_printf(out, "  %s", what);
 }
 
-// "  512.00 MiB  tensor<...> of stablehlo.dot_general (dot at train.py:3:9)".
-static void twin_memory_print_place(const mp_memory_place_t *place, mp_strbuf_t *out) {
-  if (place->value == NULL) {
-    twin_memory_print_line(place->bytes, "working memory of products", out);
+static const mp_op_t *twin_memory_op_of(const mp_memory_place_t *place) {
+  const mp_value_t *value = place->value;
+  if (value == NULL) return NULL;
+  return value->op != NULL ? value->op : value->block->parent_op;
+}
+
+// Whether a line says the same of both: layers that are written out one after the other have equal
+// values, which differ in nothing that people see.
+static bool twin_memory_is_alike(const mp_memory_place_t *a, const mp_memory_place_t *b) {
+  if (a->bytes != b->bytes || (a->value == NULL) != (b->value == NULL)) return false;
+  const mp_op_t *one = twin_memory_op_of(a), *other = twin_memory_op_of(b);
+  if (one == NULL || other == NULL) return one == other;
+  return one->code == other->code && one->loc == other->loc && a->value->type == b->value->type;
+}
+
+// "  512.00 MiB  tensor<...> of stablehlo.dot_general (dot at train.py:3:9)"; of several in all
+// "  1.00 GiB  2 x tensor<...> of ...".
+static void twin_memory_print_place(const mp_memory_place_t *place, uint32_t count,
+                                    mp_strbuf_t *out) {
+  twin_memory_print_line(count * place->bytes, "", out);
+  if (count > 1) mp_strbuf_printf(out, "%" PRIu32 " x ", count);
+  const mp_value_t *value = place->value;
+  if (value == NULL) {
+    mp_strbuf_puts(out, "working memory of products");
     return;
   }
-  const mp_value_t *value = place->value;
-  const mp_op_t *op = value->op != NULL ? value->op : value->block->parent_op;
-  twin_memory_print_line(place->bytes, "", out);
+  const mp_op_t *op = twin_memory_op_of(place);
   mp_type_print(value->type, out);
   if (op == NULL) return;
   mp_strbuf_printf(out, " of %s (", mp_op_info(op->code)->name);
@@ -132,11 +152,22 @@ static void twin_memory_print_table(const mp_twin_space_t *space, mp_strbuf_t *o
   twin_memory_print_line(space->results - space->aliased,
                          "results that do not lie in donated arguments", out);
   twin_memory_print_line(space->temporaries, "temporaries; of these live at once:", out);
-  for (uint32_t i = 0; i < space->num_places; ++i) {
-    twin_memory_print_place(&space->places[i], out);
-    shown += space->places[i].bytes;
+  uint32_t rows = 0, i = 0;
+  while (i < space->num_places && rows < TWIN_MEMORY_ROWS) {
+    const mp_memory_place_t *place = &space->places[i];
+    uint32_t count = 0, first = 0;
+    for (uint32_t j = 0; j < space->num_places; ++j) {
+      if (!twin_memory_is_alike(place, &space->places[j])) continue;
+      if (count++ == 0) first = j;
+    }
+    if (first == i++) {  // else it is in the line of one before
+      twin_memory_print_place(place, count, out);
+      shown += count * place->bytes;
+      ++rows;
+    }
   }
-  if (shown < space->temporaries && space->num_places == MP_MEMORY_MOST_PLACES) {
+  if (shown < space->temporaries &&
+      (rows == TWIN_MEMORY_ROWS || space->num_places == MP_MEMORY_MOST_PLACES)) {
     twin_memory_print_line(space->temporaries - shown, "others", out);
   }
 }
@@ -149,9 +180,9 @@ static mp_status_t twin_memory_check(const mp_twin_space_t *space, const mp_prog
   mp_strbuf_init(&text);
   mp_strbuf_printf(&text, "%.*s does not fit into the memory of %s: it needs ",
                    MP_STR_ARG(program->name), whose);
-  twin_memory_print_bytes(total, &text);
+  twin_memory_print_bytes(total, 0, &text);
   mp_strbuf_puts(&text, " of ");
-  twin_memory_print_bytes(capacity, &text);
+  twin_memory_print_bytes(capacity, 0, &text);
   mp_strbuf_puts(&text, ", as its compiler would plan it:");
   twin_memory_print_table(space, &text);
   mp_status_t status = text.failed

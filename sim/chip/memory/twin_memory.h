@@ -48,7 +48,7 @@ typedef struct {
   mp_twin_space_t device, host;
 } mp_twin_memory_t;
 
-enum { MP_MEMORY_MOST_PLACES = 16 };  // that a plan keeps
+enum { MP_MEMORY_MOST_PLACES = 256 };  // that a plan keeps
 
 // Plans the memory of the partitioned program, with the places in `arena`. Numbers its ops and
 // values. The only error is that memory is short.

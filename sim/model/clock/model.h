@@ -130,6 +130,7 @@ typedef struct {
   uint32_t num_devices;
   const int32_t *ids;  // [num_devices] global
   uint64_t launches;
+  uint64_t runs;             // devices that took part in these, together
   mp_moment_t time;          // of the device that took longest, summed over launches
   mp_moment_t available;     // of all devices that took part
   mp_moment_t transfers;     // that these waited for arguments before they began

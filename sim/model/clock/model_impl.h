@@ -131,6 +131,7 @@ struct mp_model_program_s {
   uint32_t *branches;     // [twin->num_controls] mp_model_program_branch; NULL: programs compute
   // Sums over what was replayed; what memos stand for is added when they are read or replaced.
   uint64_t launches;
+  uint64_t runs;          // devices that took part in these, together
   mp_moment_t time;       // of the device that took longest
   mp_moment_t available;  // of all that took part
   mp_moment_t transfers;  // that these waited for arguments before they began

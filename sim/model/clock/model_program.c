@@ -36,6 +36,7 @@ mp_model_program_books_t mp_model_books_of(mp_model_program_t *program) {
                                     .num_devices = program->num_devices,
                                     .ids = program->ids,
                                     .launches = program->launches,
+                                    .runs = program->runs,
                                     .time = program->time,
                                     .available = program->available,
                                     .transfers = program->transfers,

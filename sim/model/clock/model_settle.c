@@ -259,6 +259,7 @@ static mp_moment_t model_settle_launch(mp_model_t *model, mp_entry_t *entry) {
     const mp_moment_t taken = program->ends[i] - program->starts[i];
     longest = mp_moment_later(longest, taken);
     program->available += taken;
+    program->runs += 1;
     if (model->is_observed) {
       model->observer.on_launch(model->observer.context, program, (uint32_t)program->ids[i],
                                 entry->traced, base + program->starts[i], end);

@@ -18,11 +18,12 @@ static void faults_drop_from(mp_faults_t *faults, uint32_t first) {
 }
 
 // A flip that no launch has met has changed nothing, which who counts on it has to know. Only the
-// end can tell: until then the launch may come.
+// end can tell: until then the launch may come. A pod that nobody has used since is not the one
+// that was meant: faults are given to all that live, also to those that something still holds.
 static void faults_tell_of_flip(const mp_faults_t *faults, const mp_fault_rule_t *rule) {
   const mp_pod_info_t *info = mp_pod_info(faults->pod);
   const mp_pod_fault_t *what = &rule->what;
-  if (what->kind != MP_POD_FAULT_FLIP || rule->was_met) return;
+  if (what->kind != MP_POD_FAULT_FLIP || rule->was_met || !rule->has_launches) return;
   if (mp_pod_device(faults->pod, (int32_t)what->flip_device)->process_index !=
       info->process_index) {
     return;  // another process knows
@@ -36,7 +37,7 @@ static void faults_tell_of_flip(const mp_faults_t *faults, const mp_fault_rule_t
 }
 
 static void faults_tell_of_flips(const mp_faults_t *faults) {
-  for (uint32_t i = 0; i < faults->rules.count && faults->has_launches; ++i) {
+  for (uint32_t i = 0; i < faults->rules.count; ++i) {
     faults_tell_of_flip(faults, &faults->rules.items[i]);
   }
 }

@@ -16,6 +16,7 @@ typedef struct {
   uint64_t *launches;  // [num_devices of the pod] counted so far; owned
   uint64_t newest;     // the launch that the latest state belongs to
   bool is_on;          // in force since then
+  bool has_launches;   // there was one since it was given, of whichever program
   bool was_met;        // FLIP: by the launch that it is for, on its device
 } mp_fault_rule_t;
 
@@ -28,8 +29,7 @@ struct mp_faults_s {
   mp_network_t *network;  // made when it is needed first
   mp_arena_t *arena;      // texts of the rules
   MP_ARRAY(mp_fault_rule_t) rules;
-  bool has_launches;  // there was one, whichever
-  bool is_changed;    // the health has not been taken since it changed
+  bool is_changed;  // the health has not been taken since it changed
 };
 
 // The fault as messages call it: "faults.yaml:3".

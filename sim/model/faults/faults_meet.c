@@ -231,10 +231,10 @@ mp_status_t mp_faults_meet_launch(mp_faults_t *faults, const mp_faults_launch_t 
   meeting_t meeting = {.faults = faults, .launch = launch};
   mp_status_t status = NULL;
   mp_lock(&faults->lock);
-  faults->has_launches = true;
   // All rules count the launch, whatever the first of them says about it.
   for (uint32_t i = 0; i < faults->rules.count; ++i) {
     mp_fault_rule_t *rule = &faults->rules.items[i];
+    rule->has_launches = true;
     const uint64_t step = faults_meet_count(rule, launch);
     if (!faults_meet_is_on(faults, rule, step) || status != NULL) continue;
     status = faults_meet_rule(&meeting, rule, step);

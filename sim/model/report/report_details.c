@@ -6,7 +6,13 @@
 #include "sim/model/report/report_text.h"
 
 // Of what stands at the end of lines, which keep to 100 columns: a place's end has the line.
-enum { DETAILS_NAME = 20, DETAILS_PLACE = 32, DETAILS_ENDS = 22, DETAILS_GUESSED = 54 };
+enum {
+  DETAILS_OPS = 16,
+  DETAILS_NAME = 20,
+  DETAILS_PLACE = 32,
+  DETAILS_ENDS = 22,
+  DETAILS_GUESSED = 54
+};
 
 // The link that a row loads most: ", slice 0 (2,1,0) -x busy 58.4 %".
 static void report_details_put_link(const mp_report_table_t *table, int64_t link, double seconds,
@@ -118,7 +124,7 @@ static void report_details_ops(const mp_report_program_t *row, mp_strbuf_t *out)
   mp_moment_t work = 0;
   mp_strbuf_printf(out, "  %-20s %7s %9s %10s %8s %7s %-7s  %s\n", "op", "count", "bytes", "flops",
                    "each", "share", "bound", "at");
-  for (uint32_t i = 0; i < row->num_ops; ++i) {
+  for (uint32_t i = 0; i < row->num_ops && i < DETAILS_OPS; ++i) {
     const mp_report_op_t *op = &row->op[i];
     char bytes[MP_REPORT_NUMBER], flops[MP_REPORT_NUMBER], each[MP_REPORT_NUMBER];
     char share[MP_REPORT_NUMBER];
@@ -179,14 +185,16 @@ static void report_details_rhythm(const mp_report_program_t *row, mp_strbuf_t *o
 static void report_details_transfers(const mp_report_program_t *row, mp_strbuf_t *out) {
   char time[MP_REPORT_NUMBER];
   if (row->transfers == 0) return;
-  mp_strbuf_printf(out, "  waited %s for transfers of its arguments\n",
-                   mp_report_time(row->transfers / row->num_devices, time));
+  mp_strbuf_printf(
+      out, "  waited %s for transfers of its arguments\n",
+      mp_report_time(row->runs == 0 ? 0 : row->transfers * row->launches / row->runs, time));
 }
 
 void mp_report_table_program(const mp_report_table_t *table, const mp_report_program_t *row,
                              mp_strbuf_t *out) {
-  mp_strbuf_printf(out, "\n%s on %" PRIu32 " device%s\n", row->name, row->num_devices,
-                   row->num_devices == 1 ? "" : "s");
+  const uint32_t partners = mp_report_partners(row);
+  mp_strbuf_printf(out, "\n%s on %" PRIu32 " device%s\n", row->name, partners,
+                   partners == 1 ? "" : "s");
   report_details_rhythm(row, out);
   report_details_transfers(row, out);
   if (row->is_cut) {

@@ -104,6 +104,21 @@ static void report_json_put_ops(const mp_report_program_t *row, mp_strbuf_t *out
   report_json_put_time("other_work", row->work > work ? row->work - work : 0, out);
 }
 
+static void report_json_put_classes(const mp_report_program_t *row, mp_strbuf_t *out) {
+  bool is_first = true;
+  report_json_begin_list("classes", out);
+  for (int c = 0; c < MP_WORK_CLASS_COUNT; ++c) {
+    if (row->classes[c].time == 0) continue;
+    report_json_key(is_first ? "\n    {" : ",\n    {", "class", out);
+    mp_strbuf_put_json(out, mp_str(mp_work_class_name((mp_work_class_t)c)));
+    report_json_put_number("flops", row->classes[c].flops, out);
+    report_json_put_time("time", row->classes[c].time, out);
+    mp_strbuf_putc(out, '}');
+    is_first = false;
+  }
+  mp_strbuf_putc(out, ']');
+}
+
 static void report_json_put_layers(const mp_report_program_t *row, mp_strbuf_t *out) {
   report_json_begin_list("layers", out);
   for (uint32_t i = 0; i < row->num_layers; ++i) {
@@ -167,6 +182,7 @@ static void report_json_put_program(const mp_report_table_t *table, const mp_rep
   mp_strbuf_put_json(out, mp_str(row->name));
   report_json_put_count("devices", row->num_devices, out);
   report_json_put_count("launches", row->launches, out);
+  report_json_put_count("runs", row->runs, out);
   report_json_put_time("seconds", row->time, out);
   report_json_put_time("available", row->available, out);
   report_json_put_time("work", row->work, out);
@@ -188,6 +204,7 @@ static void report_json_put_program(const mp_report_table_t *table, const mp_rep
   report_json_put_copies(row, out);
   report_json_put_guesses(row, out);
   report_json_put_ops(row, out);
+  report_json_put_classes(row, out);
   report_json_put_layers(row, out);
   mp_strbuf_putc(out, '}');
 }

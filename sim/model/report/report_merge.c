@@ -97,6 +97,7 @@ static mp_status_t report_merge_guess(mp_arena_t *arena, mp_report_program_t *to
 static mp_status_t report_merge_into(mp_arena_t *arena, mp_report_program_t *to,
                                      const mp_report_program_t *from) {
   to->launches += from->launches;
+  to->runs += from->runs;
   to->time += from->time;
   to->available += from->available;
   to->transfers += from->transfers;
@@ -116,6 +117,10 @@ static mp_status_t report_merge_into(mp_arena_t *arena, mp_report_program_t *to,
     report_merge_collective(to, &from->collective[i]);
   }
   mp_report_copies_merge(to, from);
+  for (int c = 0; c < MP_WORK_CLASS_COUNT; ++c) {
+    to->classes[c].time += from->classes[c].time;
+    to->classes[c].flops += from->classes[c].flops;
+  }
   for (uint32_t i = 0; i < from->num_ops; ++i) report_merge_op(to, &from->op[i]);
   for (uint32_t i = 0; i < from->num_layers; ++i) report_merge_layer(to, &from->layer[i]);
   to->guessed += from->guessed;

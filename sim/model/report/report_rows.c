@@ -11,6 +11,11 @@ const char *mp_bound_name(mp_bound_t bound) {
   return names[bound];
 }
 
+uint32_t mp_report_partners(const mp_report_program_t *row) {
+  if (row->launches == 0) return row->num_devices;
+  return (uint32_t)((row->runs + row->launches / 2) / row->launches);
+}
+
 // What bounds a kernel on a chip. Its bytes come after the latency of the memory, beside its work.
 static mp_bound_t report_rows_bound_of(const mp_chip_t *chip, const mp_twin_kernel_t *kernel) {
   const double memory =
@@ -179,6 +184,10 @@ static mp_status_t report_rows_make_ops(const maker_t *m) {
     MP_RETURN_IF_ERROR(step.status);
   }
   for (uint32_t i = 0; i < ops.rows.count; ++i) {
+    const mp_report_op_t *op = &ops.rows.items[i];
+    mp_report_class_t *sum = &m->row->classes[op->work_class];
+    sum->time += op->time;
+    sum->flops += (double)op->count * op->flops;
     REPORT_ROWS_KEEP(m->row->op, m->row->num_ops, MP_REPORT_OPS, ops.rows.items[i],
                      report_rows_op_weight);
   }
@@ -267,6 +276,7 @@ static mp_status_t report_rows_make(const maker_t *m) {
       .key = books->key,
       .num_devices = books->num_devices,
       .launches = books->launches,
+      .runs = books->runs,
       .time = books->time,
       .available = books->available,
       .transfers = books->transfers,

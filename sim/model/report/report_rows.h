@@ -15,7 +15,7 @@ enum {
   MP_REPORT_PROGRAMS = 1000,   // rows; further programs are added up in one without details
   MP_REPORT_COLLECTIVES = 32,  // of a program: those on which devices spend most
   MP_REPORT_COPIES = 16,       // likewise
-  MP_REPORT_OPS = 16,          // likewise
+  MP_REPORT_OPS = 256,         // likewise
   MP_REPORT_GUESSES = 16,      // likewise: the first ones
   MP_REPORT_LAYERS = 128,      // likewise, as ops
   MP_REPORT_NO_LINK = -1,
@@ -58,6 +58,12 @@ typedef struct {
   mp_moment_t time;
 } mp_report_op_t;
 
+// All kernels of one class, also those without a row. Sums over devices and launches.
+typedef struct {
+  mp_moment_t time;
+  double flops;
+} mp_report_class_t;
+
 // All that was done under one name of the user's framework, without that of the op itself:
 // "jit(step)/jvp(layer0)/mlp". Sums over devices and launches.
 typedef struct {
@@ -87,6 +93,7 @@ typedef struct {
   uint64_t key;
   uint32_t num_devices;
   uint64_t launches;
+  uint64_t runs;                       // devices that took part in these, together
   mp_moment_t time;                    // of the device that took longest, summed
   mp_moment_t available;               // of all devices that took part
   mp_moment_t transfers;               // that these waited for arguments before they began
@@ -101,6 +108,7 @@ typedef struct {
   uint32_t num_copies;
   mp_report_copy_t *copy;  // likewise
   mp_twin_memory_t memory;
+  mp_report_class_t classes[MP_WORK_CLASS_COUNT];
   uint32_t num_ops;
   mp_report_op_t *op;  // likewise
   uint32_t num_layers;
@@ -111,6 +119,10 @@ typedef struct {
   int64_t link;              // as of a collective
   double link_bytes, link_seconds;
 } mp_report_program_t;
+
+// Devices that take part in a launch, on the average and rounded: clients without SPMD launch what
+// is compiled for all devices on one of them at a time.
+uint32_t mp_report_partners(const mp_report_program_t *row);
 
 typedef struct {
   mp_arena_t *arena;  // borrowed

@@ -73,7 +73,7 @@ static void report_table_programs(const mp_report_rows_t *rows, mp_strbuf_t *out
     }
     sum_t one = {0};
     char devices[MP_REPORT_NUMBER];
-    (void)snprintf(devices, sizeof(devices), "%" PRIu32, row->num_devices);
+    (void)snprintf(devices, sizeof(devices), "%" PRIu32, mp_report_partners(row));
     report_table_add(&one, row);
     report_table_program_line(row->name, devices, &one, all.time, out);
   }

@@ -56,6 +56,26 @@ def test_a_report_adds_up():
   assert share == 100 and sum(shares) == pytest.approx(100, abs=0.1 * len(shares))
 
 
+def test_every_product_counts():
+  """Also those whose ops have no row in the table for people."""
+  out = scenario.run("""
+      import json, minipod
+      sides = [256 + 128 * i for i in range(30)]
+      step = jax.jit(lambda xs: [x @ x for x in xs])
+      jax.block_until_ready(step([jnp.ones((n, n), jnp.bfloat16) for n in sides]))
+      print(minipod.time_report("summary", by="class"))
+      print(json.dumps(minipod.time_report("data")[0]))
+      """, devices=None, MINIPOD_TOPOLOGY="v5e:1x1", MINIPOD_TIME="model", MINIPOD_VALUES="shapes")
+  *lines, data = out.splitlines()
+  step = next(each for each in json.loads(data)["programs"] if each["name"] == "jit__lambda" and each["work"] > 1e-3)
+  flops = sum(2 * (256 + 128 * i) ** 3 for i in range(30))
+  assert len(step["ops"]) == 30 and step["classes"] == [
+      {"class": "matmul", "flops": flops, "time": pytest.approx(step["work"], rel=1e-9)}]
+  used = 100 * flops / 197e12 / step["seconds"]
+  assert any(f"products of matrices {used:.1f} % of the peak" in line for line in lines), (used, lines)
+  assert not any("(others)" in line and "work" in line for line in lines)
+
+
 LAYERS = """
 import jax, jax.numpy as jnp, minipod, json
 from jax.sharding import NamedSharding, PartitionSpec as P
@@ -142,6 +162,10 @@ import jax, pytest
 def test_pod(pod):
   assert pod.num_devices == 16 and len({device.host_index for device in pod.devices}) == 4
 
+@pytest.mark.pod("v5e:2x4")
+def test_mark_alone():
+  assert jax.device_count() == 8
+
 def test_without_mark(pod):
   assert pod.num_devices == 3
 
@@ -204,7 +228,7 @@ def test_the_plugin_of_pytest(tmp_path):
   done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
                          str(tmp_path)], capture_output=True, text=True, timeout=300, cwd=tmp_path,
                         env=scenario.environment(devices=None, MINIPOD_DEVICES="3"))
-  assert "5 passed" in done.stdout, done.stdout + done.stderr
+  assert "6 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_plugin_of_pytest_warns_nobody_who_had_jax_before(tmp_path):

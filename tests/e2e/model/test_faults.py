@@ -407,6 +407,22 @@ def test_a_transfer_between_processes_over_a_dead_link():
   assert job.outs[1].split("\n")[:3] == ["True", "[0. 1.]", "[2. 3.]"]
 
 
+def test_a_pod_from_before_says_nothing_of_flips():
+  """Faults are given to it, too, as it may still be in use; nobody has launched anything there since."""
+  returncode, out, err = scenario.finish(scenario.start("""
+    import minipod
+    for _ in range(3):
+      minipod.use("torus:4")
+      @jax.jit
+      def g(x): return x * 2
+      x = jax.device_put(np.ones(4, np.float32), jax.devices()[3])
+      minipod.inject({"flip": {"result": 0, "device": 3, "element": 2, "bit": 31}, "program": "g"})
+      print(g(x)[2])
+      minipod.heal()
+    """))
+  assert returncode == 0 and out.split() == ["-2.0"] * 3 and "no bit" not in err, (out, err)
+
+
 def test_a_flip_that_met_no_launch_is_told():
   """At the end, or when faults are healed: until then the launch may come."""
   returncode, out, err = scenario.finish(scenario.start("""

@@ -1,5 +1,7 @@
 """Virtual times without SPMD: programs are for all devices, and each device is launched on by itself."""
 
+import re
+
 import pytest
 
 pytest.importorskip("torch_xla")
@@ -16,6 +18,7 @@ ONE_DEVICE = """
       torch_xla.sync()
     assert x.sum().item() > 0
     print(minipod.time_report())
+    print(minipod.time_report("summary"))
     """
 
 # All threads come to new programs at the same time, and compile them each for itself.
@@ -42,11 +45,18 @@ REDUCED = """
 
 
 def numbers_of_devices(report):
-  """What each device has worked and spent in collectives, as the report says it."""
+  """What each device has worked and spent in collectives, as the report says it: equal ones have one line."""
   lines = report.splitlines()
   first = next(i for i, line in enumerate(lines) if line.startswith("device ")) + 1
-  rows = [line.split() for line in lines[first:first + 4]]
-  return [(" ".join(row[1:3]), " ".join(row[4:6])) for row in rows]
+  found = {}
+  for line in lines[first:]:
+    words = line.split()
+    if not words:
+      break
+    begin, _, end = words[0].partition("-")
+    for device in range(int(begin), int(end or begin) + 1):
+      found[device] = " ".join(words[1:3]), " ".join(words[4:6])
+  return [found[device] for device in range(4)]
 
 
 def test_only_the_device_that_ran_is_charged():
@@ -55,13 +65,21 @@ def test_only_the_device_that_ran_is_charged():
   assert work[2] != "0 ps"
 
 
+def test_a_summary_counts_the_devices_that_ran():
+  out = torch_scenario.run(ONE_DEVICE, **MODELLED)
+  step = out[out.index("by line"):].split("\n\n")[0]
+  assert re.search(r" launch\w* of [\d.]+ us on 1 device;", out) and "uneven" not in out
+  shares = [float(line.split()[-2]) for line in step.splitlines()[1:]]
+  assert shares[-1] == 100 and sum(shares[:-1]) == pytest.approx(100, abs=0.5), step
+
+
 @pytest.mark.parametrize("is_asked", [False, True], ids=["asked at the end", "asked between"])
 def test_a_launch_by_all_threads_is_charged_once(is_asked, tmp_path):
   rounds = 20
   code = REDUCED.format(rounds=rounds, is_asked=is_asked)
   report = torch_scenario.run_file(code, tmp_path, **MODELLED)
-  total = next(line for line in report.splitlines() if line.startswith("all programs"))
-  assert int(total.split()[3]) == rounds  # collectives
+  counts = [int(line.split()[1]) for line in report.splitlines() if line.startswith("  all_reduce ")]
+  assert sum(counts) == rounds, report
   devices = numbers_of_devices(report)
   assert devices == devices[:1] * 4 and "0 ps" not in devices[0]
 
