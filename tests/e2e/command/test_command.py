@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 
 import pytest
 import scenario
+from minipod.command import installation
 from minipod.command import top
 
 
@@ -127,6 +129,18 @@ def test_top_shows_what_runs_and_waits():
   finally:
     process.kill()
   assert "none of them answers" in minipod("top", "--once", process.pid, code=1).stderr
+
+
+def test_mpirun_and_its_library_are_of_one_mpi(tmp_path, monkeypatch):
+  for name, kind in (("orterun", "ompi"), ("mpirun.openmpi", "ompi"), ("mpiexec.hydra", "mpich"), ("mine", None)):
+    (tmp_path / name).write_text("")
+    (tmp_path / "mpirun").unlink(missing_ok=True)
+    (tmp_path / "mpirun").symlink_to(tmp_path / name)
+    assert installation._mpi_of(str(tmp_path / "mpirun")) == kind
+  monkeypatch.setattr(installation, "_mpi_of", lambda launcher: "another")
+  if shutil.which("mpirun"):
+    is_there, why = installation.mpi()
+    assert not is_there and ("no module for the MPI of" in why or "no module for MPI" in why)
 
 
 def test_top_says_since_when():

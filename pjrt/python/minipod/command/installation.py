@@ -12,6 +12,7 @@ import minipod
 
 # The module for each MPI, and the libraries that it finds at run time (mpi_start.c).
 MPI = {"ompi": ("libmpi.so.40",), "mpich": ("libmpich.so.12", "libmpi.so.12")}
+LAUNCHERS = {"ompi": ("orterun", "prte", "openmpi"), "mpich": ("hydra", "mpich")}
 UCX = "libucp.so.0"
 PACKAGES = ("jax", "jaxlib", "torch", "torch_xla", "numpy")
 
@@ -56,20 +57,30 @@ def native_code() -> tuple[bool, str]:
   return True, f"LLVM, {path.name}"
 
 
+def _mpi_of(launcher: str) -> str | None:
+  """Whose the mpirun is, by the program that it is a link to; None: nobody knows."""
+  name = pathlib.Path(launcher).resolve().name
+  return next((kind for kind, names in LAUNCHERS.items() if any(each in name for each in names)), None)
+
+
 def mpi() -> tuple[bool, str]:
   """Whether an mpirun can start processes of one pod, and by what or why not."""
   folder = pathlib.Path(minipod.library_path()).parent
   modules = sorted(path.stem.removeprefix("minipod_mpi_") for path in folder.glob("minipod_mpi_*.so"))
   if not modules:
     return False, "this build has no module for MPI: it is built where libopenmpi-dev is"
-  if not shutil.which("mpirun"):
+  launcher = shutil.which("mpirun")
+  if not launcher:
     return False, "there is no mpirun"
+  kind = _mpi_of(launcher)
+  if kind is not None and kind not in modules:
+    return False, f"this build has no module for the MPI of {launcher}, only for {', '.join(modules)}"
   why = None
-  for name in modules:
+  for name in [kind] if kind is not None else modules:
     for library in MPI.get(name, ()):
       why = opens(library)
       if why is None:
-        return True, f"{library} and {shutil.which('mpirun')}"
+        return True, f"{library} and {launcher}"
   return False, why or "no library of MPI is known"
 
 
