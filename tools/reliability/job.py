@@ -29,6 +29,8 @@ class Job:
     self.transport, self.size, self.folder = transport, size, folder
     self._env = {**os.environ, "JAX_PLATFORMS": "minipod", "MINIPOD_DEVICES": "2", "TF_CPP_MIN_LOG_LEVEL": "3",
                  "TMPDIR": str(folder / "tmp"), "RELIABILITY_FOLDER": str(folder), "RELIABILITY_SEED": str(seed), **variables}
+    if not self.is_on_hosts():  # which have numbers of processes of their own
+      self._env["RELIABILITY_PARENT"] = str(os.getpid())
     self.processes = self._start()
 
   def _start(self) -> list[subprocess.Popen]:
