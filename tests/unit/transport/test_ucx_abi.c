@@ -1,5 +1,6 @@
 // Our declarations of UCX's interface against its public headers (Debian: libucx-dev), and against
 // the library that is installed.
+#include <stdlib.h>
 #include <string.h>
 
 #include "collectives/transport/ucx/ucx_library.h"
@@ -116,6 +117,8 @@ static void declarations_are_those_of_the_headers(void **state) {
 static void the_library_opens(void **state) {
   (void)state;
   const mp_ucx_library_t *library = NULL, *again = NULL;
+  assert_int_equal(setenv("UCX_TCP_RX_SEG_SIZE", "300k", 1), 0);
+  assert_int_equal(unsetenv("UCX_TCP_TX_SEG_SIZE"), 0);
   mp_status_t status = mp_ucx_library_open(&library);
   if (status != NULL) {
     assert_status(status, MP_UNAVAILABLE, "apt install libucx0");
@@ -125,6 +128,9 @@ static void the_library_opens(void **state) {
   assert_ok(mp_ucx_library_open(&again));
   assert_ptr_equal(library, again);
   assert_string_equal(library->ucs_status_string(MP_UCS_ERR_CANCELED), "Request canceled");
+  // A user's own setting stays.
+  assert_string_equal(getenv("UCX_TCP_RX_SEG_SIZE"), "300k");
+  assert_string_equal(getenv("UCX_TCP_TX_SEG_SIZE"), "128k");
 }
 
 static void results_are_told_apart(void **state) {
