@@ -185,9 +185,8 @@ static void report_details_rhythm(const mp_report_program_t *row, mp_strbuf_t *o
 static void report_details_transfers(const mp_report_program_t *row, mp_strbuf_t *out) {
   char time[MP_REPORT_NUMBER];
   if (row->transfers == 0) return;
-  mp_strbuf_printf(
-      out, "  waited %s for transfers of its arguments\n",
-      mp_report_time(row->runs == 0 ? 0 : row->transfers * row->launches / row->runs, time));
+  mp_strbuf_printf(out, "  waited %s for transfers of its arguments\n",
+                   mp_report_time(row->transfers / mp_report_partners(row), time));
 }
 
 void mp_report_table_program(const mp_report_table_t *table, const mp_report_program_t *row,

@@ -13,7 +13,8 @@ const char *mp_bound_name(mp_bound_t bound) {
 
 uint32_t mp_report_partners(const mp_report_program_t *row) {
   if (row->launches == 0) return row->num_devices;
-  return (uint32_t)((row->runs + row->launches / 2) / row->launches);
+  const uint64_t mean = (row->runs + row->launches / 2) / row->launches;
+  return mean == 0 ? 1 : (uint32_t)mean;
 }
 
 // What bounds a kernel on a chip. Its bytes come after the latency of the memory, beside its work.

@@ -120,8 +120,8 @@ typedef struct {
   double link_bytes, link_seconds;
 } mp_report_program_t;
 
-// Devices that take part in a launch, on the average and rounded: clients without SPMD launch what
-// is compiled for all devices on one of them at a time.
+// Devices that take part in a launch, on the average and rounded, at least one: clients without
+// SPMD launch what is compiled for all devices on one of them at a time.
 uint32_t mp_report_partners(const mp_report_program_t *row);
 
 typedef struct {
