@@ -67,22 +67,29 @@ static void sums_meet_rows(void **state) {
 #undef GRADIENT
 }
 
+// A GPU of XLA's count with so many figures: three for each, and launches that cost nothing.
+static mp_chip_figures_t figures_that_count(uint32_t members) {
+  enum { LAUNCH = 1 };
+  mp_chip_figures_t figures = figures_of(GPU);
+  figures.cluster_again.count = members;
+  for (uint32_t i = 0; i < members; ++i) figures.cluster_again.each[i] = 3;
+  figures.cluster_again.each[LAUNCH] = 0;
+  return figures;
+}
+
 // Of the gradient of a softmax, where the compiler counts cycles: exponentials that three kernels
 // want. Where 120 cycles and what is done around them are longer than the memory takes for what is
 // written and read (at 10 operations a byte), they are written, with the rows' maximum in their
 // kernel, and each sum reads them; at 40 a byte each kernel makes them, so that all is one.
 static void dear_work_is_written_where_memory_is_fast(void **state) {
   (void)state;
-  enum { BALANCE = 0, LAUNCH = 1, EXPONENTIAL = 5, MEMBERS = 13 };
+  enum { BALANCE = 0, EXPONENTIAL = 5, MEMBERS = 13 };
   static const char gradient[] =
       "func.func @main(%x: " M ", %d: " M ") -> " M " {\n" SOFTMAX SPREAD("ts", "t")
           OP("b", "divide %d, %ts") OP("a", "multiply %b, %e") REDUCE("u", "a", "add")
               SPREAD("us", "u") OP("c", "subtract %b, %us")
                   OP("g", "multiply %c, %e") "return %g : " M "\n}\n";
-  mp_chip_figures_t figures = figures_of(GPU);
-  figures.cluster_again.count = MEMBERS;
-  for (uint32_t i = 0; i < MEMBERS; ++i) figures.cluster_again.each[i] = 3;
-  figures.cluster_again.each[LAUNCH] = 0;
+  mp_chip_figures_t figures = figures_that_count(MEMBERS);
   figures.cluster_again.each[EXPONENTIAL] = 120;
   figures.cluster_again.each[BALANCE] = 40;
   found_t f = find_with(&figures, gradient);
@@ -115,16 +122,13 @@ static void sums_of_what_is_at_hand_meet_rows(void **state) {
 // where 64 do, that is written before: 2 arrays and 4 times one are fewer than 4 times two.
 static void few_blocks_read_what_is_written(void **state) {
   (void)state;
-  enum { BALANCE = 0, LAUNCH = 1, BLOCKS = 13, UNITS = 14, MEMBERS = 15 };
+  enum { BALANCE = 0, BLOCKS = 13, UNITS = 14, MEMBERS = 15 };
   static const char text[] =
       "func.func @main(%x: " M ", %v: " V ") -> tensor<1024xf32> {\n" ZERO SPREAD("w", "v")
           OP("a", "subtract %x, %w") "%r = stablehlo.reduce(%a init: %z) applies stablehlo.add "
       "across dimensions = [0] : (" M ", tensor<f32>) -> tensor<1024xf32>\n"
       "return %r : tensor<1024xf32>\n}\n";
-  mp_chip_figures_t figures = figures_of(GPU);
-  figures.cluster_again.count = MEMBERS;
-  for (uint32_t i = 0; i < MEMBERS; ++i) figures.cluster_again.each[i] = 3;
-  figures.cluster_again.each[LAUNCH] = 0;
+  mp_chip_figures_t figures = figures_that_count(MEMBERS);
   figures.cluster_again.each[BALANCE] = 20;
   figures.cluster_again.each[BLOCKS] = figures.cluster_again.each[UNITS] = 16;
   found_t f = find_with(&figures, text);
@@ -143,7 +147,7 @@ static void few_blocks_read_what_is_written(void **state) {
 // written where three numbers for each row go into it.
 static void broadcasts_come_no_faster_than_blocks_ask(void **state) {
   (void)state;
-  enum { BALANCE = 0, LAUNCH = 1, BLOCKS = 13, UNITS = 14, MEMBERS = 15 };
+  enum { BALANCE = 0, BLOCKS = 13, UNITS = 14, MEMBERS = 15 };
 #define COLUMN_SUM(r, o)                                  \
   "%" r " = stablehlo.reduce(%" o                         \
   " init: %z) applies stablehlo.add across dimensions = " \
@@ -155,10 +159,7 @@ static void broadcasts_come_no_faster_than_blocks_ask(void **state) {
           COLUMN_SUM("s", "d") OP("e", "negate %c") "return %r, %s, %e : tensor<1024xf32>, "
       "tensor<1024xf32>, " M "\n}\n";
 #undef COLUMN_SUM
-  mp_chip_figures_t figures = figures_of(GPU);
-  figures.cluster_again.count = MEMBERS;
-  for (uint32_t i = 0; i < MEMBERS; ++i) figures.cluster_again.each[i] = 3;
-  figures.cluster_again.each[LAUNCH] = 0;
+  mp_chip_figures_t figures = figures_that_count(MEMBERS);
   figures.cluster_again.each[BALANCE] = 2;
   figures.cluster_again.each[UNITS] = 16;
   figures.cluster_again.each[BLOCKS] = 1;
@@ -202,14 +203,11 @@ static void rows_have_no_siblings(void **state) {
 // So is what both ops of one kernel want, if they would be two without it.
 static void dear_work_is_written_for_siblings(void **state) {
   (void)state;
-  enum { BALANCE = 0, LAUNCH = 1, EXPONENTIAL = 5, MEMBERS = 13 };
+  enum { BALANCE = 0, EXPONENTIAL = 5, MEMBERS = 13 };
   static const char text[] =
       "func.func @main(%x: " M ", %y: " M ") -> (" M ", " V ") {\n" ZERO OP("e", "exponential %x")
           REDUCE("s", "e", "add") OP("g", "multiply %e, %y") "return %g, %s : " M ", " V "\n}\n";
-  mp_chip_figures_t figures = figures_of(GPU);
-  figures.cluster_again.count = MEMBERS;
-  for (uint32_t i = 0; i < MEMBERS; ++i) figures.cluster_again.each[i] = 3;
-  figures.cluster_again.each[LAUNCH] = 0;
+  mp_chip_figures_t figures = figures_that_count(MEMBERS);
   figures.cluster_again.each[EXPONENTIAL] = 120;
   figures.cluster_again.each[BALANCE] = 80;
   found_t f = find_with(&figures, text);
@@ -433,7 +431,7 @@ static void loops_that_share_an_array_are_one(void **state) {
 // each makes it, where they are dear it is written by one more.
 static void sums_are_made_again_where_work_is_cheap(void **state) {
   (void)state;
-  enum { BALANCE = 0, LAUNCH = 1, MEMBERS = 13 };
+  enum { BALANCE = 0, MEMBERS = 13 };
   static const char text[] =
       "func.func @main(%x: " M ", %d: " M ") -> (" M ", tensor<1024xf32>) {\n" ZERO
           REDUCE("m", "x", "add") SPREAD("ms", "m") OP("c", "subtract %x, %ms")
@@ -443,10 +441,7 @@ static void sums_are_made_again_where_work_is_cheap(void **state) {
       ", tensor<f32>) -> tensor<1024xf32>\n" OP("b", "multiply %d, %vs")
           REDUCE("u", "b", "add") SPREAD("us", "u") OP("g", "subtract %b, %us")
       "return %g, %r : " M ", tensor<1024xf32>\n}\n";
-  mp_chip_figures_t figures = figures_of(GPU);
-  figures.cluster_again.count = MEMBERS;
-  for (uint32_t i = 0; i < MEMBERS; ++i) figures.cluster_again.each[i] = 3;
-  figures.cluster_again.each[LAUNCH] = 0;
+  mp_chip_figures_t figures = figures_that_count(MEMBERS);
   figures.cluster_again.each[BALANCE] = 40;
   found_t f = find_with(&figures, text);
   const uint32_t made_again = count_clusters(&f);
@@ -462,7 +457,7 @@ static void sums_are_made_again_where_work_is_cheap(void **state) {
 // reads it. So it is with what two parts of a concatenation want, each of which makes it.
 static void dear_work_is_not_made_for_each_element(void **state) {
   (void)state;
-  enum { BALANCE = 0, LAUNCH = 1, SINE = 10, TANH = 9, MEMBERS = 13 };
+  enum { BALANCE = 0, SINE = 10, TANH = 9, MEMBERS = 13 };
   static const char rows[] =
       "func.func @main(%x: " M ", %v: " V ") -> " M " {\n%s = stablehlo.sine %v : " V
       "\n" SPREAD("w", "s") OP("y", "multiply %x, %w") "return %y : " M "\n}\n";
@@ -472,10 +467,7 @@ static void dear_work_is_not_made_for_each_element(void **state) {
               OP("b", "add %t, %x") "%c = stablehlo.concatenate %a, %b, dim = 1 : (" M ", " M
                                     ") -> tensor<256x2048xf32>\n"
                                     "return %c : tensor<256x2048xf32>\n}\n";
-  mp_chip_figures_t figures = figures_of(GPU);
-  figures.cluster_again.count = MEMBERS;
-  for (uint32_t i = 0; i < MEMBERS; ++i) figures.cluster_again.each[i] = 3;
-  figures.cluster_again.each[LAUNCH] = 0;
+  mp_chip_figures_t figures = figures_that_count(MEMBERS);
   figures.cluster_again.each[BALANCE] = 20;
   figures.cluster_again.each[SINE] = figures.cluster_again.each[TANH] = 500;
   found_t f = find_with(&figures, rows);
