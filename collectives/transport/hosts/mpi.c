@@ -11,10 +11,10 @@
 enum {
   MP_TAG_HEADER = 1,
   MP_TAG_BULK = 2,
-  MP_EAGER_BYTES = 4096,     // data up to this size are sent behind the header
-  MP_PIECE_BYTES = 1 << 20,  // larger data are sent in pieces of this size
-  MP_WINDOW = 8,             // pieces under way at a time, per message
-  MP_HEADER_RECEIVES = 32,   // posted at any time
+  MP_EAGER_BYTES = 64 << 10,  // data up to this size are sent behind the header
+  MP_PIECE_BYTES = 1 << 20,   // larger data are sent in pieces of this size
+  MP_WINDOW = 8,              // pieces under way at a time, per message
+  MP_HEADER_RECEIVES = 32,    // posted at any time
 };
 
 typedef struct {

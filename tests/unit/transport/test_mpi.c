@@ -7,7 +7,8 @@ static void keeps_order_of_all_sizes(void **state) {
   (void)state;
   static job_t job;
   start(&job);
-  static const size_t sizes[] = {0, 8, 64, 65, 4096, 4097, 100000, 1 << 20, (1 << 20) + 1, 9000000};
+  static const size_t sizes[] = {0,      8, 64, 65, 65536, 65537, 100000, 1 << 20, (1 << 20) + 1,
+                                 9000000};
   enum { ROUNDS = 60, SIZES = sizeof(sizes) / sizeof(sizes[0]) };
   for (uint64_t round = 0; round < ROUNDS; ++round) {
     for (uint32_t from = 0; from < RANKS; ++from) {
