@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 
-from hosts import HOSTS, REFUSED, free_port
+from hosts import ON_HOSTS, REFUSED, free_port
 
 DEVICES = 2  # of a process
 WIDTH = 100  # collectives of a program
@@ -164,7 +164,7 @@ def command_of(transport, processes, arguments):
     return [["env", f"COORDINATOR=127.0.0.1:{port}", f"NUM_PROCESSES={processes}", f"PROCESS_ID={rank}", *member_command]
             for rank in range(processes)]
   plain = ["--plain"] if transport == "ucx" else []
-  return [[str(HOSTS), *plain, "--hosts", "2", "--ranks", str(processes // 2), "--", *member_command]]
+  return [[*ON_HOSTS, *plain, "--hosts", "2", "--ranks", str(processes // 2), "--", *member_command]]
 
 
 def disturb(folder, dice):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from hosts import HOSTS, free_port
+from hosts import ON_HOSTS, free_port
 
 MEMBER = pathlib.Path(__file__).parent / "member.py"
 ERROR_CODE, WRONG_CODE = 7, 8  # of member.py: it has seen an error; it has got a wrong value
@@ -29,7 +29,7 @@ class Job:
     self.transport, self.size, self.folder = transport, size, folder
     self._env = {**os.environ, "JAX_PLATFORMS": "minipod", "MINIPOD_DEVICES": "2", "TF_CPP_MIN_LOG_LEVEL": "3",
                  "TMPDIR": str(folder / "tmp"), "RELIABILITY_FOLDER": str(folder), "RELIABILITY_SEED": str(seed), **variables}
-    if not self.is_on_hosts():  # which have numbers of processes of their own
+    if not self.is_on_hosts():  # whose processes end with what has made them
       self._env["RELIABILITY_PARENT"] = str(os.getpid())
     self.processes = self._start()
 
@@ -44,7 +44,7 @@ class Job:
       plain, command = [], [*member, "mpi"]
       if self.transport == "ucx":
         plain, command = ["--plain"], ["bash", "-c", script]
-      return [self._popen([str(HOSTS), *plain, "--hosts", "2", "--ranks", str(self.size // 2), "--", *command])]
+      return [self._popen([*ON_HOSTS, *plain, "--hosts", "2", "--ranks", str(self.size // 2), "--", *command])]
     address = f"127.0.0.1:{free_port()}"
     return [self._popen([*member, address, str(self.size), str(rank)], open(self.folder / f"{rank}.err", "wb"))
             for rank in range(self.size)]

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from typing import Callable
 
-from hosts import HOSTS, free_port
+from hosts import HOSTS, ON_HOSTS, free_port
 
 SLURM = HOSTS.with_name("slurm_node.sh")
 RAY = HOSTS.with_name("ray_node.sh")
@@ -85,7 +85,7 @@ Command = list[str] | str
 def plain(hosts: int, command: list[str]) -> Command:
   """Where nobody but a shell starts them: each has COORDINATOR, NUM_PROCESSES and PROCESS_ID."""
   if hosts == 2:
-    return [str(HOSTS), "--plain", "--hosts", "2", "--", *command]
+    return [*ON_HOSTS, "--plain", "--hosts", "2", "--", *command]
   script = (f'export COORDINATOR=127.0.0.1:{free_port()} NUM_PROCESSES=2; PROCESS_ID=1 "$@" & PROCESS_ID=0 "$@"; status=$?; '
             "wait $! && exit $status")
   return ["bash", "-c", script, "bash", *command]
@@ -100,14 +100,14 @@ def with_variables(variables: str):
 def by_open_mpi(program: str):
   def command(hosts: int, python: str) -> Command:
     if hosts == 2:
-      return [str(HOSTS), "--hosts", "2", "--", python, "-c", program]
+      return [*ON_HOSTS, "--hosts", "2", "--", python, "-c", program]
     return ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", python, "-c", program]
   return command
 
 
 def by_mpich(hosts: int, python: str) -> Command:
   if hosts == 2:
-    return [str(HOSTS), "--hydra", "--hosts", "2", "--", python, "-c", jax_program()]
+    return [*ON_HOSTS, "--hydra", "--hosts", "2", "--", python, "-c", jax_program()]
   return ["mpiexec.hydra", "-n", "2", python, "-c", jax_program()]
 
 
@@ -119,13 +119,13 @@ def by_minipod_run(hosts: int, python: str) -> Command:
 
 def by_slurm(mpi: str, initialize: str):
   # One node after the other has its tasks.
-  return lambda hosts, python: [str(HOSTS), "--plain", "--hosts", str(hosts), "--", str(SLURM), "-n", "2", f"--mpi={mpi}",
+  return lambda hosts, python: [*ON_HOSTS, "--plain", "--hosts", str(hosts), "--", str(SLURM), "-n", "2", f"--mpi={mpi}",
                                 python, "-c", jax_program(initialize)]
 
 
 def by_ray(hosts: int, python: str) -> Command:
   if hosts == 2:
-    return [str(HOSTS), "--plain", "--hosts", "2", "--", str(RAY), python, "-c", ray_program()]
+    return [*ON_HOSTS, "--plain", "--hosts", "2", "--", str(RAY), python, "-c", ray_program()]
   return [python, "-c", ray_program()]
 
 

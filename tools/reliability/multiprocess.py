@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 
-from hosts import HOSTS, REFUSED, free_port
+from hosts import ON_HOSTS, REFUSED, free_port
 
 PROCESSES, DEVICES = 4, 2
 # What a process of any launcher runs: the test as JAX's launcher starts it, and what it says in a file of its own.
@@ -45,7 +45,7 @@ def commands(transport: str, python: str, file: pathlib.Path, logs: str) -> list
   address = f"127.0.0.1:{free_port()}"
   if transport == "shm":
     return [(member, {"COORDINATOR": address, "PROCESS_ID": str(rank)}) for rank in range(PROCESSES)]
-  hosts = [str(HOSTS), "--hosts", "2", "--ranks", str(PROCESSES // 2)]
+  hosts = [*ON_HOSTS, "--hosts", "2", "--ranks", str(PROCESSES // 2)]
   if transport == "ucx":
     return [([*hosts, "--plain", "--", *member], {})]
   # The first process has the service, and every host the other one's address in its list of names.

@@ -24,7 +24,7 @@ import tempfile
 import time
 import traceback
 
-from hosts import HOSTS, REFUSED
+from hosts import ON_HOSTS, REFUSED
 
 STEPS = 24
 LOCAL, PERSISTENT = 2, 8  # every so many steps
@@ -116,7 +116,7 @@ def member(folder, has_manager):
 
 
 def start(python, folder, *arguments):
-  command = [str(HOSTS), "--plain", "--hosts", "2", "--ranks", str(PER_HOST), "--",
+  command = [*ON_HOSTS, "--plain", "--hosts", "2", "--ranks", str(PER_HOST), "--",
              python, __file__, "--member", str(folder), *arguments]
   # orbax broadcasts on devices that call themselves TPUs or GPUs.
   environment = os.environ | {"JAX_PLATFORMS": "minipod", "MINIPOD_DEVICES": str(DEVICES), "MINIPOD_PLATFORM": "tpu",
