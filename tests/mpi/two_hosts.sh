@@ -48,13 +48,14 @@ scratch=$(mktemp -d)
 
 clean_up() {
   local i pids
+  trap '' INT TERM HUP # a second one would leave half of the hosts
   for ((i = 1; i <= hosts; ++i)); do
     pids=$(ip netns pids "${tag}h$i" 2>/dev/null) && [ -n "$pids" ] && kill -KILL $pids 2>/dev/null
     ip netns delete "${tag}h$i" 2>/dev/null
   done
   ip link delete "${tag}br" 2>/dev/null
   rm -rf "$scratch"
-} 
+}
 trap 'set +e; clean_up' EXIT
 
 ip link add "${tag}br" type bridge 2>"$scratch/error" ||
