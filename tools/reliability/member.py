@@ -30,6 +30,7 @@ def join() -> int:
   import jax
 
   address, size, rank = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+  say(rank, "joins", "")
   limit = int(os.environ.get("RELIABILITY_HEARTBEAT_S", "15"))
   jax.distributed.initialize(address, size, rank, initialization_timeout=max(limit, 15), heartbeat_timeout_seconds=limit)
   return rank
