@@ -77,6 +77,14 @@ bool mp_cluster_goes_along(const mp_op_t *op, mp_cluster_kind_t kind, double cou
 // The dimension along which every window of a reduce_window reaches from one end of the array: sums
 // up to each element. -1: there is none.
 int64_t mp_cluster_cumulative(const mp_op_t *op);
+// What XLA's compiler for GPUs makes of a select_and_scatter, the gradient of the largest elements
+// of windows (SelectAndScatterExpander): a kernel that finds the windows' values and their places
+// along every dimension, one that writes zeros, and one that adds what is given to those places.
+// The bytes of all values and places; those that these kernels move besides the operand, what is
+// given and the result, once each; how many kernels there are besides the last. 0 of any other op.
+double mp_cluster_selected_bytes(const mp_op_t *op);
+double mp_cluster_selected_moved(const mp_op_t *op);
+double mp_cluster_selected_kernels(const mp_op_t *op);
 // Whether an op writes values to one window of an array.
 bool mp_cluster_sets_window(const mp_op_t *op);
 // Whether a scatter sets values, so that it need not read what was there.

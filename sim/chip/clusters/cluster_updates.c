@@ -1,10 +1,14 @@
 // What XLA's compiler for GPUs has in the kernel of an update: not what reads the updated array in
-// other places, which would be overwritten.
+// other places, which would be overwritten. And of which kernels it makes a select_and_scatter.
+#include <math.h>
+
 #include "sim/base/hash.h"
 #include "sim/chip/clusters/cluster_impl.h"
 
 // Ops that are looked through for a part of the updated array.
 #define CLUSTER_UPDATES_DEPTH 6
+// Places are s32, and narrower floats are compared in f32.
+#define CLUSTER_UPDATES_PLACE 4
 
 // Whether a value is a part of the array, as it is.
 static bool cluster_updates_is_part(const mp_value_t *value, const mp_value_t *array) {
@@ -75,4 +79,48 @@ bool mp_cluster_overwrites_source(const mp_cluster_find_t *find, const mp_op_t *
   // kernel of their own has the others with their parts, and all that is made of such.
   return num_parts > 1 || cluster_updates_is_beside_part(find, op, array, number) ||
          (num_parts == 1 && cluster_updates_has_part(find, array, number));
+}
+
+// ---- gradients of largest elements ----
+
+static bool cluster_updates_is_selected(const mp_op_t *op) {
+  return op->code == MP_OP_SELECT_AND_SCATTER;
+}
+
+static double cluster_updates_windows(const mp_op_t *op) {
+  return mp_cluster_value_count(op->operands[1]);
+}
+
+static double cluster_updates_places(const mp_op_t *op) {
+  return cluster_updates_windows(op) * op->operands[0]->type->rank * CLUSTER_UPDATES_PLACE;
+}
+
+// Padding in front moves all places: the result is made with it, and cut out by one kernel more.
+static bool cluster_updates_is_cut(const mp_op_t *op) {
+  const mp_index_list_t padding = mp_op_ints(op, MP_ATTR_PADDING);
+  for (uint32_t i = 0; i < padding.count; i += 2) {
+    if (padding.values[i] > 0) return true;
+  }
+  return false;
+}
+
+double mp_cluster_selected_bytes(const mp_op_t *op) {
+  if (!cluster_updates_is_selected(op)) return 0;
+  const double width = mp_dtype_bits(op->operands[0]->type->dtype) / 8.0;
+  return cluster_updates_windows(op) * fmax(width, CLUSTER_UPDATES_PLACE) +
+         cluster_updates_places(op);
+}
+
+double mp_cluster_selected_moved(const mp_op_t *op) {
+  if (!cluster_updates_is_selected(op)) return 0;
+  // Values and places are written, places are read; the result's elements are read and written.
+  const double found = mp_cluster_selected_bytes(op) + cluster_updates_places(op);
+  const double added = 2 * mp_work_bytes_of(op->operands[1]->type);
+  const double result = mp_work_bytes_of(op->results[0].type);
+  return found + added + (cluster_updates_is_cut(op) ? 2 * result : 0);
+}
+
+double mp_cluster_selected_kernels(const mp_op_t *op) {
+  if (!cluster_updates_is_selected(op)) return 0;
+  return cluster_updates_is_cut(op) ? 3 : 2;
 }

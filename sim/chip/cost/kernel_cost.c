@@ -49,6 +49,15 @@ static double kernel_cost_words(const mp_chip_t *chip, const mp_op_t *op) {
   return mp_kernel_copy_seconds(chip, 2 * mp_work_bytes_of(op->results[1].type));
 }
 
+// Of a select_and_scatter XLA for GPUs makes several kernels; `bytes` of this one are those of all
+// arrays that a program has of it, once each.
+static double kernel_cost_selected(const mp_chip_t *chip, const mp_op_t *op) {
+  const double kernels = mp_cluster_selected_kernels(op);
+  if (kernels == 0 || chip->figures.compiler != MP_CHIP_COMPILER_GPU) return 0;
+  return mp_kernel_copy_seconds(chip, mp_cluster_selected_moved(op)) +
+         (kernels - 1) * chip->op_latency;
+}
+
 // Windows of what lies in scratch memory are laid out anew there, which is so many times sooner
 // done.
 static double kernel_cost_near(const mp_cluster_t *cluster, const mp_op_t *op) {
@@ -77,7 +86,7 @@ static kernel_parts_t kernel_cost_parts(const mp_chip_t *chip, const mp_clusters
     } else if (!kernel_cost_is_free(chip, cluster, member->op)) {
       parts.vector += mp_vector_seconds(chip, member->op);
     }
-    parts.before += kernel_cost_words(chip, member->op);
+    parts.before += kernel_cost_words(chip, member->op) + kernel_cost_selected(chip, member->op);
     at = member->next;
   }
   return parts;

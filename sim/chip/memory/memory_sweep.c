@@ -117,6 +117,20 @@ static void memory_sweep_copy_table(mp_memory_values_t *all, const mp_op_t *op, 
   if (!is_near) memory_sweep_copy(all, op->operands[0], bytes, at);
 }
 
+// What a GPU writes between the kernels of one op lies beside the op's result.
+static void memory_sweep_selected(mp_memory_values_t *all, const mp_cluster_t *cluster) {
+  if (all->compiler != MP_CHIP_COMPILER_GPU) return;
+  for (uint32_t m = cluster->first_member; m != MP_CLUSTER_NONE;
+       m = all->clusters->members.items[m].next) {
+    const mp_op_t *op = all->clusters->members.items[m].op;
+    const double bytes = mp_cluster_selected_bytes(op);
+    if (bytes == 0) continue;
+    mp_memory_value_t *place = &all->values[op->results[0].id];
+    place->copied = (uint64_t)bytes;
+    place->copied_first = place->copied_last = cluster->last->id;
+  }
+}
+
 static void memory_sweep_copies(mp_memory_values_t *all, const mp_cluster_t *cluster) {
   if (all->compiler != MP_CHIP_COMPILER_TPU) return;
   const uint32_t at = cluster->last->id;
@@ -188,6 +202,7 @@ static void memory_sweep_cluster(mp_memory_values_t *all, const mp_cluster_t *cl
     mp_memory_hand_over(all, access[i].value);
   }
   memory_sweep_copies(all, cluster);
+  memory_sweep_selected(all, cluster);
   const bool is_plain = memory_sweep_take_all(all, cluster, number);
   for (uint32_t i = 0; i < cluster->num_reads; ++i) {
     const mp_value_t *value = access[i].value;

@@ -453,6 +453,38 @@ static void random_bits_on_gpus_are_written_twice(void **state) {
   expect_ns(&chip, text, once + 1000 + 2000);
 }
 
+#define SELECT(source, padding)                                                                    \
+  "func.func @main(%x: tensor<250000x4xf32>, %g: tensor<" source                                   \
+  ">) -> tensor<250000x4xf32> {\n"                                                                 \
+  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"                                             \
+  "%0 = \"stablehlo.select_and_scatter\"(%x, %g, %z) ({\n"                                         \
+  "^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"                                                      \
+  "%c = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"                 \
+  "stablehlo.return %c : tensor<i1>\n}, {\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"              \
+  "%c = stablehlo.add %a, %b : tensor<f32>\nstablehlo.return %c : tensor<f32>\n}) {"               \
+  "window_dimensions = array<i64: 1, 2>, window_strides = array<i64: 1, 2>, padding = dense<[[0, " \
+  "0], [" padding "]]> : tensor<2x2xi64>} : (tensor<250000x4xf32>, tensor<" source                 \
+  ">, tensor<f32>) -> tensor<250000x4xf32>\n"                                                      \
+  "return %0 : tensor<250000x4xf32>\n}\n"
+
+// XLA for GPUs writes values and places of windows and zeros, and adds to those places then. With
+// padding in front it cuts the result out of what it made so.
+static void gradients_of_largest_elements_are_three_kernels_on_gpus(void **state) {
+  (void)state;
+  enum { OPERAND = 4000, WINDOWS = 2000, PADDED = 3000 };
+  mp_chip_t chip = bare_chip();
+  chip.vector_flops = 1e18;
+  chip.memory_bandwidth = 1e12;
+  chip.op_latency = 1e-6;
+  const double once = 1000 + 2 * OPERAND;
+  assert_float_equal(program_seconds(&chip, SELECT("250000x2xf32", "0, 0")) * 1e9, once + WINDOWS,
+                     1);
+  chip.figures.compiler = MP_CHIP_COMPILER_GPU;
+  expect_ns(&chip, SELECT("250000x2xf32", "0, 0"), 2000 + once + (1 + 1 + 2 * 2 + 2) * WINDOWS);
+  expect_ns(&chip, SELECT("250000x3xf32", "1, 1"),
+            3000 + once + (1 + 1 + 2 * 2 + 2) * PADDED + 2 * OPERAND);
+}
+
 // An argument of 64 x 96 is brought into rows of 128 lanes, of which 64 are used, and from these
 // into tiles along the other dimension.
 static void arguments_are_brought_into_other_tiles(void **state) {
@@ -631,6 +663,7 @@ int main(void) {
       cmocka_unit_test(the_best_are_found_in_fewer_stages),
       cmocka_unit_test(a_transform_is_products_in_real_numbers),
       cmocka_unit_test(random_bits_on_gpus_are_written_twice),
+      cmocka_unit_test(gradients_of_largest_elements_are_three_kernels_on_gpus),
       cmocka_unit_test(arguments_are_brought_into_other_tiles),
       cmocka_unit_test(results_of_convolutions_are_brought_into_other_tiles),
       cmocka_unit_test(a_decomposition_goes_column_by_column),

@@ -397,6 +397,31 @@ static void tpus_copy_tables_of_short_rows(void **state) {
   plan_end(&p);
 }
 
+// On GPUs the values and places of windows lie beside the gradient: 3 x 4 bytes for each of 2 x
+// 512.
+static void places_of_largest_elements_are_kept_on_gpus(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: tensor<2x1024xf32>, %g: tensor<2x512xf32>) -> tensor<2x1024xf32> {\n"
+      "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "%0 = \"stablehlo.select_and_scatter\"(%x, %g, %z) ({\n"
+      "^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+      "%c = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+      "stablehlo.return %c : tensor<i1>\n}, {\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+      "%c = stablehlo.add %a, %b : tensor<f32>\nstablehlo.return %c : tensor<f32>\n}) {"
+      "window_dimensions = array<i64: 1, 2>, window_strides = array<i64: 1, 2>} : "
+      "(tensor<2x1024xf32>, tensor<2x512xf32>, tensor<f32>) -> tensor<2x1024xf32>\n"
+      "return %0 : tensor<2x1024xf32>\n}\n";
+  mp_chip_t chip = chip_of(MP_CHIP_COMPILER_GPU);
+  planned_t p = plan_on(&chip, text);
+  assert_int_equal(p.memory->device.temporaries, 2 * 512 * 3 * 4);
+  plan_end(&p);
+  chip = chip_of(MP_CHIP_COMPILER_TPU);
+  p = plan_on(&chip, text);
+  assert_int_equal(p.memory->device.temporaries, 0);
+  plan_end(&p);
+}
+
 // Libraries' products work in memory of their own.
 static void products_have_working_memory(void **state) {
   (void)state;
@@ -446,6 +471,7 @@ int main(void) {
       cmocka_unit_test(tpus_pad_tiles),
       cmocka_unit_test(tpus_copy_tables_of_short_rows),
       cmocka_unit_test(products_have_working_memory),
+      cmocka_unit_test(places_of_largest_elements_are_kept_on_gpus),
       cmocka_unit_test(too_much_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
