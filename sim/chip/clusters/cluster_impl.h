@@ -24,14 +24,16 @@ typedef struct {
   uint32_t memory_use;  // the place of the first who wants it in memory; MP_CLUSTER_NONE: nobody
   uint32_t written_by;  // the cluster that writes it to memory
   uint32_t made_by;     // the cluster at hand makes it
-  uint32_t reader;  // the cluster for which `bytes` holds; in the end the last one that reads it
-  double bytes;     // that it reads of the value
-  double padding;   // bytes in tiles by bytes without; 0: the least there is
-  double narrowed;  // the share of its bits that all have who want it in memory; 0: nobody
-  uint32_t access;  // the read that `bytes` belongs to
-  bool is_outside;  // somebody who is no cluster of its block wants it in memory
-  bool is_table;    // something is looked up in it
-  bool is_apart;    // SparseCores look something up in it, in memory
+  uint32_t reader;    // the cluster for which `bytes` holds; in the end the last one that reads it
+  double bytes;       // that it reads of the value
+  double padding;     // bytes in tiles by bytes without; 0: the least there is
+  double narrowed;    // the share of its bits that all have who want it in memory; 0: nobody
+  uint32_t access;    // the read that `bytes` belongs to
+  uint32_t num_uses;  // operands of ops that it is, on TPUs
+  bool is_outside;    // somebody who is no cluster of its block wants it in memory
+  bool is_table;      // something is looked up in it
+  bool is_apart;      // SparseCores look something up in it, in memory
+  bool is_narrow;     // f32 that only products read, in the type in which they multiply
   bool is_scratch;
   bool is_copied;  // it is written to memory, and stays in scratch memory for those that read it
 } mp_cluster_value_t;
@@ -137,6 +139,8 @@ MP_NODISCARD mp_status_t mp_cluster_find_in_memory(mp_cluster_find_t *find,
 // The latest use of a value by a cluster, as an index of `uses`, whose `next` has the ones before;
 // MP_CLUSTER_NONE: there is none.
 uint32_t mp_cluster_first_use(const mp_cluster_find_t *find, const mp_value_t *value);
+// How many operands of ops the value is, on TPUs.
+uint32_t mp_cluster_num_uses(const mp_cluster_find_t *find, const mp_value_t *value);
 // Whether a cluster reads the value already, as far as its latest readers show.
 bool mp_cluster_reads(const mp_cluster_find_t *find, uint32_t number, const mp_value_t *value);
 
@@ -167,6 +171,20 @@ bool mp_cluster_accepts(const mp_cluster_find_t *find, const mp_cluster_op_t *at
 
 // ---- cluster_copies.c ----
 
+// Counts, on TPUs, the uses of the values of a block, and of those inside it.
+MP_NODISCARD mp_status_t mp_cluster_note_uses(mp_cluster_find_t *find, const mp_block_t *block);
+// Whether what an op makes comes, element by element, of products alone, by way of values that
+// others read, too: an activation, where its gradient wants what it is of.
+typedef enum {
+  MP_CLUSTER_KEPT_NOT,
+  MP_CLUSTER_KEPT_AGAIN,  // all that read it make it again
+  MP_CLUSTER_KEPT_DEAR,   // it is dear, and of so many products' results that it is written
+} mp_cluster_kept_t;
+
+// On chips that are no TPU everything is MP_CLUSTER_KEPT_NOT. libtpu 0.0.52 for v5e and v6e keeps
+// the pre-activation alone in 16 gradients of MLPs, plain and gated, with gelu, silu, relu and its
+// square; the gradient of a gate is written if it has a gelu, or, but on v5e, a silu.
+mp_cluster_kept_t mp_cluster_kept(const mp_cluster_find_t *find, const mp_op_t *op);
 // Whether all users may and should compute the op themselves.
 bool mp_cluster_should_copy(mp_cluster_find_t *find, const mp_cluster_op_t *at,
                             const mp_cluster_user_t *first, bool first_may_write);

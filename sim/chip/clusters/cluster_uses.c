@@ -149,6 +149,12 @@ uint32_t mp_cluster_first_use(const mp_cluster_find_t *find, const mp_value_t *v
   return entry == NULL ? MP_CLUSTER_NONE : entry->first_use;
 }
 
+uint32_t mp_cluster_num_uses(const mp_cluster_find_t *find, const mp_value_t *value) {
+  const mp_cluster_value_t *entry;
+  MP_HASH_MAP_GET(&find->values, mp_hash_pointer(value), entry);
+  return entry == NULL ? 0 : entry->num_uses;
+}
+
 bool mp_cluster_reads(const mp_cluster_find_t *find, uint32_t number, const mp_value_t *value) {
   enum { LATEST = 8 };
   uint32_t at = mp_cluster_first_use(find, value);
