@@ -8,6 +8,52 @@
 // The share of scratch memory in which lies what rounds of a loop hand on to each other.
 #define CLUSTER_BYTES_CARRIED 0.5
 
+// ---- f32 that lies in bf16 ----
+
+// Whether the use is of a product's factor, as it is, at a precision of one pass.
+static bool cluster_bytes_is_factor(const mp_cluster_find_t *find, const mp_cluster_use_t *use) {
+  mp_work_t work;
+  if (mp_cluster_kind(find->compiler, use->op, &work) != MP_CLUSTER_PRODUCT) return false;
+  return work.product.dtype == MP_DTYPE_F32 && work.product.bf16_passes == 1;
+}
+
+// Whether a kernel writes what goes through it element by element, which a conversion may follow.
+static bool cluster_bytes_may_convert(const mp_cluster_find_t *find, uint32_t number) {
+  const mp_cluster_kind_t kind = find->states.items[number].kind;
+  return kind == MP_CLUSTER_PRODUCT || kind == MP_CLUSTER_LOOP || kind == MP_CLUSTER_REDUCTION ||
+         kind == MP_CLUSTER_WINDOW;
+}
+
+bool mp_cluster_is_only_multiplied(const mp_cluster_find_t *find, const mp_value_t *value) {
+  uint32_t at = mp_cluster_first_use(find, value);
+  if (value->type->dtype != MP_DTYPE_F32 || at == MP_CLUSTER_NONE) return false;
+  for (; at != MP_CLUSTER_NONE; at = find->uses.items[at].next) {
+    if (!cluster_bytes_is_factor(find, &find->uses.items[at])) return false;
+  }
+  return true;
+}
+
+static bool cluster_bytes_is(const mp_cluster_find_t *find, const mp_cluster_value_t *entry,
+                             const mp_value_t *value) {
+  return entry->written_by != MP_CLUSTER_NONE && !entry->is_outside &&
+         entry->memory_use == MP_CLUSTER_NONE &&
+         cluster_bytes_may_convert(find, mp_cluster_now(find, entry->written_by)) &&
+         mp_cluster_is_only_multiplied(find, value);
+}
+
+mp_status_t mp_cluster_find_narrow(mp_cluster_find_t *find) {
+  if (find->compiler != MP_CHIP_COMPILER_TPU) return NULL;
+  for (uint32_t i = 0; i < find->out->members.count; ++i) {
+    const mp_op_t *op = find->out->members.items[i].op;
+    for (uint32_t k = 0; k < op->num_results; ++k) {
+      mp_cluster_value_t *entry;
+      MP_RETURN_IF_ERROR(mp_cluster_value(find, &op->results[k], &entry));
+      entry->is_narrow = cluster_bytes_is(find, entry, &op->results[k]);
+    }
+  }
+  return NULL;
+}
+
 // ---- what they read and write ----
 
 static mp_status_t cluster_bytes_note_made(mp_cluster_find_t *find, uint32_t number) {
@@ -27,8 +73,9 @@ static mp_status_t cluster_bytes_note_made(mp_cluster_find_t *find, uint32_t num
 // The bytes of a value in tiles.
 static double cluster_bytes_tiled(const mp_cluster_find_t *find, const mp_cluster_value_t *entry,
                                   const mp_value_t *value) {
-  if (entry->padding > 0) return mp_work_bytes_of(value->type) * entry->padding;
-  return mp_cluster_bytes_of(find->compiler, value->type);
+  const double share = entry->is_narrow ? 0.5 : 1;
+  if (entry->padding > 0) return share * mp_work_bytes_of(value->type) * entry->padding;
+  return share * mp_cluster_bytes_of(find->compiler, value->type);
 }
 
 // Adds what the op reads of a value that its cluster does not make; all of the value at most, be
@@ -45,7 +92,8 @@ static mp_status_t cluster_bytes_read(mp_cluster_find_t *find, uint32_t number,
     entry->access = find->out->accesses.count;
     ++find->out->clusters.items[number].num_reads;
     MP_RETURN_IF_ERROR(
-        MP_ARRAY_PUSH(find->arena, &find->out->accesses, (mp_cluster_access_t){.value = value}));
+        MP_ARRAY_PUSH(find->arena, &find->out->accesses,
+                      (mp_cluster_access_t){.value = value, .is_narrow = entry->is_narrow}));
   }
   find->out->accesses.items[entry->access].sides |= sides;
   if (whole == 0) return NULL;
@@ -92,8 +140,9 @@ static mp_status_t cluster_bytes_write_results(mp_cluster_find_t *find, uint32_t
     if (find->compiler == MP_CHIP_COMPILER_GPU) share = fmin(share, 1);
     const double bytes = share * cluster_bytes_tiled(find, entry, value);
     ++find->out->clusters.items[number].num_writes;
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(find->arena, &find->out->accesses,
-                                     (mp_cluster_access_t){.value = value, .bytes = bytes}));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(
+        find->arena, &find->out->accesses,
+        (mp_cluster_access_t){.value = value, .bytes = bytes, .is_narrow = entry->is_narrow}));
   }
   return NULL;
 }
@@ -340,6 +389,7 @@ mp_status_t mp_cluster_find_bytes(mp_cluster_find_t *find) {
   scratch.freed_fetched = MP_ARENA_ARRAY(find->scratch_arena, double, (size_t)count + 1);
   MP_RETURN_IF_NULL(scratch.freed_kept);
   MP_RETURN_IF_NULL(scratch.freed_fetched);
+  MP_RETURN_IF_ERROR(mp_cluster_find_narrow(find));
   for (uint32_t number = count; number-- > 0;) {
     scratch.freed_kept[number] = scratch.freed_fetched[number] = 0;
     MP_RETURN_IF_ERROR(cluster_bytes_find_accesses(find, number));

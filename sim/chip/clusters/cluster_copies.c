@@ -182,8 +182,11 @@ static cluster_copies_ways_t cluster_copies_weigh(const mp_cluster_find_t *find,
                                                   const mp_cluster_user_t *first,
                                                   bool first_may_write) {
   const double others = find->users.count - 1;
-  cluster_copies_ways_t ways = {.written = at->bytes * (1 + others)};
-  if (!first_may_write) ways.written += at->bytes;
+  const bool is_narrow = find->compiler == MP_CHIP_COMPILER_TPU &&
+                         mp_cluster_is_only_multiplied(find, &at->op->results[0]);
+  const double made = is_narrow ? at->bytes / 2 : at->bytes;
+  cluster_copies_ways_t ways = {.written = made * (1 + others)};
+  if (!first_may_write) ways.written += made;
   for (uint32_t i = 0; i < at->op->num_operands; ++i) {
     bool is_reused = false;
     const mp_value_t *value = mp_cluster_source(find->compiler, at->op, at->kind, i, &is_reused);

@@ -351,9 +351,12 @@ static void arrays_lie_in_tiles(void **state) {
 
 static void small_values_stay_in_scratch_memory(void **state) {
   (void)state;
-  static const char text[] = "func.func @main(%x: " M ", %y: " M ") -> " S " {\n" DOT(
-      "0", "x", "y") "%1 = stablehlo.dot_general %0, %0, contracting_dims = [1] x [0] : (" S ", " S
-                     ") -> " S "\nreturn %1 : " S "\n}\n";
+  // In three passes: for one the value would lie there in bf16.
+  static const char text[] =
+      "func.func @main(%x: " M ", %y: " M ") -> " S " {\n" DOT(
+          "0", "x", "y") "%1 = stablehlo.dot_general %0, %0, contracting_dims = [1] x [0], "
+                         "precision = [HIGH, HIGH] : (" S ", " S ") -> " S "\nreturn %1 : " S
+                         "\n}\n";
   mp_chip_figures_t figures = figures_of(TPU);
   figures.memory_scratch = SQUARE;
   found_t f = find_with(&figures, text);
