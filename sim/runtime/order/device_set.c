@@ -94,12 +94,22 @@ static void device_set_look_for_returns(mp_device_set_t *set) {
                                &set->num_returns);
   if (set->hash == before) return;
   memset(set->num_launches, 0, set->num_devices * sizeof(*set->num_launches));
+  set->has_begun = false;
+}
+
+// Counts the launches of a list on which this process launches for the first time.
+static void device_set_begin(mp_device_set_t *set) {
+  if (set->endpoint == NULL || set->has_begun) return;
+  set->has_begun = true;
+  const uint64_t first = mp_endpoint_first_number(set->endpoint, set->hash);
+  for (uint32_t i = 0; i < set->num_devices; ++i) set->num_launches[i] = first;
 }
 
 mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t logical,
                                   mp_session_t **out_session) {
   MP_ASSERT(logical < set->num_devices);
   device_set_look_for_returns(set);
+  device_set_begin(set);
   uint64_t number = set->num_launches[logical];
   mp_session_t *session = set->waiting;
   while (session != NULL && session->number != number) session = session->next;

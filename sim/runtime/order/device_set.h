@@ -22,6 +22,7 @@ struct mp_device_set_s {
   // Names the set in packets: mp_endpoint_hash, when so many processes had come back. When one
   // does, the launches are counted anew; both change under the launch lock.
   uint64_t hash, num_returns;
+  bool has_begun;            // launches are counted from where this process has to begin
   const uint32_t *ranks_of;  // [num_devices] the process that each device belongs to
   uint32_t num_ranks;
   const uint32_t *ranks;  // [num_ranks] the other processes

@@ -154,6 +154,25 @@ uint64_t mp_endpoint_num_returns(const mp_endpoint_t *endpoint) {
   return atomic_load(&endpoint->router->num_returns);
 }
 
+uint64_t mp_endpoint_first_number(mp_endpoint_t *endpoint, uint64_t devices) {
+  mp_router_t *router = endpoint->router;
+  uint64_t first = 0;
+  mp_lock(&router->lock);
+  // When yet another one has come back, it is that one's turn, and the list is new to us both.
+  const bool is_newcomer = router->incarnations[mp_world_rank(router->world)] != 0 &&
+                           atomic_load(&router->num_returns) == router->returns_before;
+  mp_launch_queue_t *queue =
+      is_newcomer && endpoint->is_open ? mp_router_get_queue(endpoint, devices) : NULL;
+  if (queue != NULL && queue->num_entered == 0) {
+    for (const mp_packet_t *packet = queue->early.first; packet != NULL; packet = packet->next) {
+      const uint64_t number = mp_packet_launch(packet);
+      if (mp_packet_kind(packet) == MP_PACKET_POISON && number >= first) first = number + 1;
+    }
+  }
+  mp_unlock(&router->lock);
+  return first;
+}
+
 // A process of the launch has come back since the launch's list was named: nobody else launches on
 // the list as it was. The router's lock is held.
 static void endpoint_lose_returned(const mp_endpoint_t *endpoint, const mp_peers_t *peers) {

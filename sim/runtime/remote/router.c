@@ -251,6 +251,7 @@ static mp_status_t router_find_or_make(mp_world_t *world, mp_router_t **out_rout
                                   .lost = router_on_lost,
                                   .returned = router_on_returned,
                                   .context = router});
+  router->returns_before = atomic_load(&router->num_returns);
   *out_router = router;
   return NULL;
 }

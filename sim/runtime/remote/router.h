@@ -122,6 +122,11 @@ uint64_t mp_endpoint_hash(const mp_endpoint_t *endpoint, uint64_t ids, uint32_t 
                           const uint32_t *ranks_of, uint64_t *out_returns);
 // How many processes have come back so far.
 uint64_t mp_endpoint_num_returns(const mp_endpoint_t *endpoint);
+// The number of this process's first launch on a list of devices, by its hash: 0, but in a process
+// that has come in the place of another one. Others may have launched on the list before its
+// program came to do so, and have failed for want of it; what they do next is the launch after
+// those.
+uint64_t mp_endpoint_first_number(mp_endpoint_t *endpoint, uint64_t devices);
 
 // The peers of a new session enter the endpoint, which retains the session. Packets that were early
 // for launch `number` on this list of devices are delivered before this returns. Sessions of one

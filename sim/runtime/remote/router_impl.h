@@ -39,10 +39,11 @@ struct mp_router_s {
   mp_lock_t lock;       // of all that follows
   uint64_t num_epochs;  // greatest number of a client + 1: packets for this one and later are early
   mp_endpoint_t *endpoints;
-  mp_packet_list_t early;  // for clients that are not there yet
-  mp_status_t *losses;     // [size of the world] why a rank sends no more; NULL: it does
-  uint64_t *incarnations;  // [size of the world] of those that have come back; 0: it has not
-  uint64_t *returned_at;   // [size of the world] num_returns with its last return
+  mp_packet_list_t early;   // for clients that are not there yet
+  mp_status_t *losses;      // [size of the world] why a rank sends no more; NULL: it does
+  uint64_t *incarnations;   // [size of the world] of those that have come back; 0: it has not
+  uint64_t *returned_at;    // [size of the world] num_returns with its last return
+  uint64_t returns_before;  // how many had come back when this process came, itself among them
   // How many processes have come back. Read without the lock, by launches that look again with it.
   _Atomic uint64_t num_returns;
   double exit_timeout_s;  // of the client that was made last

@@ -75,7 +75,7 @@ LOOP = """
         stop = (len(devices) == jax.device_count() and
                 returns == num_deaths * jax.local_device_count())
         os.write(1, f"step {int(now)} of process {me}: {len(devices)} live, sum {got}\\n".encode())
-      time.sleep(0.05)
+      time.sleep(float(os.environ.get("PAUSE", "0.05")))
     os.write(1, f"process {me} ends well at step {step}\\n".encode())
     # Processes that may come back do not wait for each other in JAX's shutdown: process 0, which has
     # the service, goes last, and the others without it.
@@ -120,6 +120,14 @@ def test_again_and_again_and_two_at_once():
   kills = {"1": [2, 3], "2": [2, 6], "3": [9]}
   job = run(4, kills, devices=2)
   check("".join(job.outs.values()), "".join(job.errs.values()), 4, kills)
+
+
+def test_one_that_is_back_before_anybody_missed_it():
+  """JAX lets the other begin its step at once, since it has said who lives in the step before; the newcomer asks first, and
+  that step waits for it until the limit. What both do then is the same launch."""
+  kills = {"1": [1]}
+  job = run(2, kills, AFTER=1.5, PAUSE=6, MINIPOD_COLLECTIVE_TIMEOUT_S=4)
+  check("".join(job.outs.values()), "".join(job.errs.values()), 2, kills)
 
 
 @test_ucx.NEEDS_UCX
