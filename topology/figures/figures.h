@@ -139,6 +139,7 @@ typedef enum {
   X(tiles_lanes, "tiles.lanes", TIME, "the same, in other lanes")                                 \
   X(reverse_element, "reverse.element", TIME, "of an element, in the last dimension")             \
   X(sort_stage, "sort.stage", NUMBER, "simple operations for an element, an array and a stage")   \
+  X(sort_best, "sort.best", TIME, "to search 8 x 128 elements once for the largest")              \
   X(sort_tile, "sort.tile", NUMBER, "elements of a line that are sorted in one pass")             \
   X(window_share, "window.share", NUMBER, "of what streams reach, what windows do")               \
   X(window_scan, "window.scan", NUMBER, "passes through memory of a cumulative op")               \

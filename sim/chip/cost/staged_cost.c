@@ -67,8 +67,10 @@ static double staged_cost_best(const mp_op_t *op, double line) {
   return is_whole_sort && is_along_last ? staged_cost_used(op, line) : kept;
 }
 
-// The best k alone: blocks of k are sorted, and of two blocks one is left.
-static double staged_cost_best_stages(const mp_op_t *op, double line) {
+// The best k alone: blocks of k are sorted, and of two blocks one is left. Where a chip searches
+// them (below), what it does not search is sorted as a whole.
+static double staged_cost_best_stages(const mp_chip_t *chip, const mp_op_t *op, double line) {
+  if (chip->figures.sort_best > 0) return staged_cost_stages(line);
   const double k = staged_cost_best(op, line);
   return fmin(staged_cost_stages(line), staged_cost_stages(k) + staged_cost_log2(k));
 }
@@ -85,6 +87,91 @@ static double staged_cost_network(const mp_chip_t *chip, double count, double ar
   return count * arrays * each * stages / mp_vector_rate(chip);
 }
 
+// ---- the best of lines on a TPU ----
+
+// What the compiler of a TPU does for the best k of each line. Few of a long line are searched: in
+// each of k rounds all of it is gone through for the best one that is left. For others it sorts the
+// whole line. Both are what final bundles of libtpu 0.0.52 show (README).
+enum {
+  STAGED_BEST_ROWS = 8,     // of a tile
+  STAGED_BEST_LANES = 128,  // of a tile
+  // A line has more than so many elements for each of the best: 85 and more are searched, 64 and
+  // fewer sorted.
+  STAGED_BEST_SHARE = 64,
+  // As many and more are sorted however long a line is: 300 of 32,768 are searched, 512 of 131,072
+  // are not.
+  STAGED_BEST_MANY = 512,
+  // More than so many are searched with lines along the lanes, eight at a time; fewer with a line
+  // in each lane, unless there are eight lines or fewer.
+  STAGED_BEST_UPRIGHT = 64,
+  // Behind a round the best one is found among rows of a tile, or among lanes, and put away: in as
+  // many tiles' time.
+  STAGED_BEST_UPRIGHT_END = 180,
+  STAGED_BEST_LYING_END = 28,
+  // Lines of up to so many bf16 have their places beside them in one word, and up to 64 of them are
+  // found in as long as these many rounds without ends take, whatever k is.
+  STAGED_BEST_PACKED = 65536,
+  STAGED_BEST_PASSES = 4,
+};
+
+// Before the first round lines are brought into the order of integers.
+#define STAGED_BEST_BEFORE 0.5
+
+// Whether a sort's comparator is "greater than" of its first two arguments.
+static bool staged_cost_is_descending(const mp_op_t *sort) {
+  if (sort->num_regions == 0) return false;
+  const mp_op_t *end = mp_block_terminator(sort->regions[0]);
+  const mp_op_t *compare = end == NULL || end->num_operands != 1 ? NULL : end->operands[0]->op;
+  return compare != NULL && compare->code == MP_OP_COMPARE &&
+         mp_op_enum(compare, MP_ATTR_COMPARISON_DIRECTION, MP_CMP_EQ) == MP_CMP_GT &&
+         compare->operands[0]->op == NULL && compare->operands[1]->op == NULL;
+}
+
+// Whether the op is what programs write for the k best: a call of that name, or a sort of elements
+// with their places, largest first, of which the first ones are kept.
+static bool staged_cost_asks_for_best(const mp_op_t *op) {
+  if (op->code == MP_OP_CUSTOM_CALL) {
+    const mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
+    return mp_str_is(target, "TopK") || mp_str_is(target, "mhlo.topk");
+  }
+  if (op->code != MP_OP_SORT || mp_op_attr(op, MP_ATTR_FIRST) == NULL) return false;
+  const mp_op_t *places = op->num_operands == 2 ? op->operands[1]->op : NULL;
+  return places != NULL && places->code == MP_OP_IOTA && staged_cost_is_descending(op) &&
+         mp_op_int(op, MP_ATTR_DIMENSION, -1) + 1 == (int64_t)op->operands[0]->type->rank;
+}
+
+// Tiles that are gone through for the best of all lines.
+static double staged_cost_best_tiles(double lines, double line, double best) {
+  const double rounds = STAGED_BEST_BEFORE + best;
+  if (lines <= STAGED_BEST_ROWS || best > STAGED_BEST_UPRIGHT) {
+    return rounds * ceil(lines / STAGED_BEST_ROWS) *
+           (ceil(line / STAGED_BEST_LANES) + STAGED_BEST_LYING_END);
+  }
+  return rounds * ceil(lines / STAGED_BEST_LANES) *
+         (ceil(line / STAGED_BEST_ROWS) + STAGED_BEST_UPRIGHT_END);
+}
+
+static bool staged_cost_best_seconds(const mp_chip_t *chip, const mp_op_t *op,
+                                     double *out_seconds) {
+  if (!(chip->figures.sort_best > 0) || !staged_cost_asks_for_best(op)) return false;
+  const mp_type_t *type = op->operands[0]->type;
+  const mp_type_t *kept = op->num_results == 0 ? NULL : op->results[0].type;
+  if (kept == NULL || !mp_type_is_tensor(kept) || type->rank != 2 || kept->rank != 2) return false;
+  const double lines = (double)type->dims[0], line = (double)type->dims[1];
+  const double best = (double)kept->dims[1];
+  const bool is_packed = type->dtype == MP_DTYPE_BF16 && line <= STAGED_BEST_PACKED;
+  const double many = is_packed ? STAGED_BEST_UPRIGHT + 1 : STAGED_BEST_MANY;
+  if (type->dtype != MP_DTYPE_F32 && type->dtype != MP_DTYPE_BF16) return false;
+  if (best >= many || line <= best * STAGED_BEST_SHARE) return false;
+  const double packed =
+      STAGED_BEST_PASSES * ceil(lines / STAGED_BEST_ROWS) * ceil(line / STAGED_BEST_LANES);
+  *out_seconds =
+      (is_packed ? packed : staged_cost_best_tiles(lines, line, best)) * chip->figures.sort_best;
+  return true;
+}
+
+// ---- sorts of all chips ----
+
 double mp_sort_lines_seconds(const mp_chip_t *chip, double count, double line, double arrays) {
   return staged_cost_network(chip, count, arrays, staged_cost_stages(line));
 }
@@ -95,7 +182,10 @@ double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const double count = mp_irregular_count(op->operands[0]->type);
   // The network moves all operands as its keys say; a sort of keys alone carries their places.
   const double arrays = fmax(op->num_operands, 2);
-  const double steps = staged_cost_network(chip, count, arrays, staged_cost_best_stages(op, line));
+  double steps = 0;
+  if (!staged_cost_best_seconds(chip, op, &steps)) {
+    steps = staged_cost_network(chip, count, arrays, staged_cost_best_stages(chip, op, line));
+  }
   const double passes =
       op->code == MP_OP_SORT
           ? staged_cost_passes(line, mp_figure_or(chip->figures.sort_tile, INFINITY))
