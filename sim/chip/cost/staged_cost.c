@@ -172,8 +172,16 @@ static bool staged_cost_best_seconds(const mp_chip_t *chip, const mp_op_t *op,
 
 // ---- sorts of all chips ----
 
+// What a stage takes more where lines lie along the lanes of a TPU, whose neighbours have to be
+// moved there: fewer lines than there are lanes do. In others a line is in each lane.
+static double staged_cost_lying(const mp_chip_t *chip, double lines) {
+  const double lying = 1.6;
+  return chip->figures.sort_best > 0 && lines < STAGED_BEST_LANES ? lying : 1;
+}
+
 double mp_sort_lines_seconds(const mp_chip_t *chip, double count, double line, double arrays) {
-  return staged_cost_network(chip, count, arrays, staged_cost_stages(line));
+  return staged_cost_network(chip, count, arrays, staged_cost_stages(line)) *
+         staged_cost_lying(chip, count / fmax(line, 1));
 }
 
 double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op) {
@@ -184,7 +192,8 @@ double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const double arrays = fmax(op->num_operands, 2);
   double steps = 0;
   if (!staged_cost_best_seconds(chip, op, &steps)) {
-    steps = staged_cost_network(chip, count, arrays, staged_cost_best_stages(chip, op, line));
+    steps = staged_cost_network(chip, count, arrays, staged_cost_best_stages(chip, op, line)) *
+            staged_cost_lying(chip, count / fmax(line, 1));
   }
   const double passes =
       op->code == MP_OP_SORT
