@@ -200,6 +200,7 @@ typedef enum {
   X(cluster_product_row, "cluster.product_row", NUMBER, "the same of one with a product")       \
   X(cluster_mixed_row, "cluster.mixed_row", NUMBER, "the same with heads inside of tokens")     \
   X(cluster_cores, "cluster.cores", NUMBER, "of a device, each with scratch memory of its own") \
+  X(cluster_carried, "cluster.carried", NUMBER, "of scratch memory, where rounds hand on")      \
   X(cluster_again, "cluster.again", LIST, "what its compiler counts for work made again")       \
   MP_CHIP_PRODUCT_FIGURES(X)                                                                    \
   MP_CHIP_ATTENTION_FIGURES(X)                                                                  \

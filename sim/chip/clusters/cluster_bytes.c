@@ -5,7 +5,8 @@
 #include "sim/chip/clusters/cluster_impl.h"
 #include "sim/chip/clusters/lookup.h"
 
-// The share of scratch memory in which lies what rounds of a loop hand on to each other.
+// The share of scratch memory in which lies what rounds of a loop hand on to each other, where no
+// figure says it.
 #define CLUSTER_BYTES_CARRIED 0.5
 
 // ---- f32 that lies in bf16 ----
@@ -356,7 +357,7 @@ static mp_status_t cluster_bytes_keep_read(mp_cluster_find_t *find, const mp_blo
 // out), and so does what all of its rounds read.
 static mp_status_t cluster_bytes_keep_rounds(mp_cluster_find_t *find, const mp_block_t *body) {
   const bool is_behind_product = cluster_bytes_is_behind_product(find, body);
-  double room = find->scratch * CLUSTER_BYTES_CARRIED;
+  double room = find->scratch * mp_figure_or(find->figures->cluster_carried, CLUSTER_BYTES_CARRIED);
   if (!find->is_shared_out) MP_RETURN_IF_ERROR(cluster_bytes_keep_carried(find, body, &room));
   for (uint32_t number = find->out->clusters.count; number-- > 0;) {
     const mp_cluster_t *cluster = &find->out->clusters.items[number];

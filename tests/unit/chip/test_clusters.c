@@ -460,6 +460,11 @@ static void carried_values_stay_in_scratch_memory(void **state) {
   f = find_with(&figures, text);
   assert_true(sum_bytes(&f) >= 2 * SQUARE);
   find_end(&f);
+  figures.memory_scratch = SQUARE / 0.9 + 8;  // half of it is too little
+  figures.cluster_carried = 0.9;
+  f = find_with(&figures, text);
+  assert_true(sum_bytes(&f) < 64);
+  find_end(&f);
 }
 
 // A loop over states of a type that are multiplied by a weight of another type in each round, and
