@@ -6,7 +6,7 @@
 #include "sim/chip/clusters/lookup.h"
 
 // The share of scratch memory in which lies what rounds of a loop hand on to each other, where no
-// figure says it.
+// figure says it, and the largest array of it that each round makes anew.
 #define CLUSTER_BYTES_CARRIED 0.5
 
 // ---- f32 that lies in bf16 ----
@@ -289,10 +289,13 @@ static mp_status_t cluster_bytes_keep_carried(mp_cluster_find_t *find, const mp_
     const double bytes = mp_cluster_bytes_of(find->compiler, body->args[i].type);
     if (bytes > *room || body->args[i].is_on_host) continue;
     if (cluster_bytes_is_filled(find, body, i)) continue;
+    const mp_value_t *next = mp_cluster_root(terminator->operands[i]);
+    const bool is_made = next->op != NULL && next->op->parent == body;
+    const bool is_whole = is_made && next->op->code != MP_OP_DYNAMIC_UPDATE_SLICE;
+    if (is_whole && bytes > find->scratch * CLUSTER_BYTES_CARRIED) continue;
     *room -= bytes;
     MP_RETURN_IF_ERROR(cluster_bytes_keep_value(find, &body->args[i]));
-    const mp_value_t *next = mp_cluster_root(terminator->operands[i]);
-    if (next->op == NULL || next->op->parent != body) continue;
+    if (!is_made) continue;
     MP_RETURN_IF_ERROR(cluster_bytes_keep_value(find, next));
   }
   return NULL;
