@@ -12,9 +12,11 @@ enum {
   MP_TAG_HEADER = 1,
   MP_TAG_BULK = 2,
   MP_EAGER_BYTES = 64 << 10,  // data up to this size are sent behind the header
-  MP_PIECE_BYTES = 1 << 20,   // larger data are sent in pieces of this size
-  MP_WINDOW = 8,              // pieces under way at a time, per message
-  MP_HEADER_RECEIVES = 32,    // posted at any time
+  MP_PIECES = 4,              // larger data are sent in so many, or of a size between these two
+  MP_SMALLEST_PIECE = 128 << 10,
+  MP_LARGEST_PIECE = 1 << 20,
+  MP_WINDOW = 8,            // pieces under way at a time, per message
+  MP_HEADER_RECEIVES = 32,  // posted at any time
 };
 
 typedef struct {
@@ -120,10 +122,15 @@ static void mpi_lose_all(mpi_t *self, const char *error) {
 
 // ---- Pieces ----
 
+// The size of the piece that begins at `next`; sender and receiver say the same. Pieces go without
+// asking the receiver, so MPI may copy them there: small ones stay in the cache meanwhile.
 static uint64_t mpi_piece_at(uint64_t next, uint64_t bytes) {
   MP_ASSERT(next <= bytes);
-  uint64_t left = bytes - next;
-  return left < MP_PIECE_BYTES ? left : MP_PIECE_BYTES;
+  uint64_t size = bytes / MP_PIECES;
+  if (size < MP_SMALLEST_PIECE) size = MP_SMALLEST_PIECE;
+  if (size > MP_LARGEST_PIECE) size = MP_LARGEST_PIECE;
+  const uint64_t left = bytes - next;
+  return left < size ? left : size;
 }
 
 static bool mpi_pieces_done(const mpi_pieces_t *pieces, uint64_t bytes) {

@@ -68,9 +68,11 @@ static void mpi_module_make_symbols_global(void) {
 static void mpi_module_set_environment(void) {
   // It would take over SIGSEGV and its like, which are Python's (faulthandler).
   setenv("OMPI_MCA_opal_signal", "", 0);
-  // A header with 64 KiB of data behind it (hosts/mpi.c) goes over TCP as one message: by its own
-  // limit, 64 KiB with headers, it would ask the receiver first, which takes half as long again.
-  setenv("OMPI_MCA_btl_tcp_eager_limit", "81920", 0);
+  // A header with 64 KiB of data behind it, and a piece of 1 MiB (hosts/mpi.c), go over TCP as one
+  // message each: above its own limit, 64 KiB with headers, Open MPI asks the receiver first.
+  setenv("OMPI_MCA_btl_tcp_eager_limit", "1114112", 0);
+  setenv("OMPI_MCA_btl_tcp_rndv_eager_limit", "1114112", 0);
+  setenv("OMPI_MCA_btl_tcp_max_send_size", "1114112", 0);
 }
 
 static int mpi_module_init(int *out_is_ours, char *error) {
