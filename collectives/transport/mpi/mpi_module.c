@@ -70,9 +70,10 @@ static void mpi_module_set_environment(void) {
   setenv("OMPI_MCA_opal_signal", "", 0);
   // A header with 64 KiB of data behind it, and a piece of 1 MiB (hosts/mpi.c), go over TCP as one
   // message each: above its own limit, 64 KiB with headers, Open MPI asks the receiver first.
-  setenv("OMPI_MCA_btl_tcp_eager_limit", "1114112", 0);
-  setenv("OMPI_MCA_btl_tcp_rndv_eager_limit", "1114112", 0);
-  setenv("OMPI_MCA_btl_tcp_max_send_size", "1114112", 0);
+  static const char *const limits[] = {"OMPI_MCA_btl_tcp_eager_limit",
+                                       "OMPI_MCA_btl_tcp_rndv_eager_limit",
+                                       "OMPI_MCA_btl_tcp_max_send_size"};
+  for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); ++i) setenv(limits[i], "1114112", 0);
 }
 
 static int mpi_module_init(int *out_is_ours, char *error) {

@@ -42,7 +42,8 @@ static bool cluster_bytes_is(const mp_cluster_find_t *find, const mp_cluster_val
          mp_cluster_is_only_multiplied(find, value);
 }
 
-mp_status_t mp_cluster_find_narrow(mp_cluster_find_t *find) {
+// Finds, on TPUs, the values that their kernel writes in bf16, though they are f32.
+static mp_status_t cluster_bytes_find_narrow(mp_cluster_find_t *find) {
   if (find->compiler != MP_CHIP_COMPILER_TPU) return NULL;
   for (uint32_t i = 0; i < find->out->members.count; ++i) {
     const mp_op_t *op = find->out->members.items[i].op;
@@ -393,7 +394,7 @@ mp_status_t mp_cluster_find_bytes(mp_cluster_find_t *find) {
   scratch.freed_fetched = MP_ARENA_ARRAY(find->scratch_arena, double, (size_t)count + 1);
   MP_RETURN_IF_NULL(scratch.freed_kept);
   MP_RETURN_IF_NULL(scratch.freed_fetched);
-  MP_RETURN_IF_ERROR(mp_cluster_find_narrow(find));
+  MP_RETURN_IF_ERROR(cluster_bytes_find_narrow(find));
   for (uint32_t number = count; number-- > 0;) {
     scratch.freed_kept[number] = scratch.freed_fetched[number] = 0;
     MP_RETURN_IF_ERROR(cluster_bytes_find_accesses(find, number));

@@ -139,8 +139,8 @@ static const mp_value_t *cluster_copies_product(const mp_cluster_find_t *find,
   if (find->compiler == MP_CHIP_COMPILER_GPU) return NULL;
   const double count = mp_cluster_value_count(value);
   for (uint32_t i = 0; i < OPS_MOST && value->op != NULL; ++i) {
+    if (cluster_copies_is_product(value)) return value;
     const mp_op_t *op = value->op;
-    if (op->code == MP_OP_DOT_GENERAL || op->code == MP_OP_CONVOLUTION) return value;
     if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
     uint32_t operand = 0;
     while (operand + 1 < op->num_operands &&

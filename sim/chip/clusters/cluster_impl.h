@@ -339,8 +339,6 @@ void mp_cluster_turn_results(mp_cluster_find_t *find, uint32_t number,
 // Whether all clusters that read the value take it, as it is in f32, for a factor of a product of
 // one pass.
 bool mp_cluster_is_only_multiplied(const mp_cluster_find_t *find, const mp_value_t *value);
-// Finds, on TPUs, the values that their kernel writes in bf16, though they are f32.
-MP_NODISCARD mp_status_t mp_cluster_find_narrow(mp_cluster_find_t *find);
 // Finds what each cluster reads and writes, and which values stay in scratch memory.
 MP_NODISCARD mp_status_t mp_cluster_find_bytes(mp_cluster_find_t *find);
 

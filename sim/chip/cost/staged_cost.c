@@ -81,12 +81,6 @@ static double staged_cost_passes(double line, double tile) {
   return over > 0 ? 1 + over * (over + 1) / 2 : 1;
 }
 
-static double staged_cost_network(const mp_chip_t *chip, double count, double arrays,
-                                  double stages) {
-  const double each = mp_figure_or(chip->figures.sort_stage, STAGED_SORT_STAGE);
-  return count * arrays * each * stages / mp_vector_rate(chip);
-}
-
 // ---- the best of lines on a TPU ----
 
 // What the compiler of a TPU does for the best k of each line. Few of a long line are searched: in
@@ -179,9 +173,16 @@ static double staged_cost_lying(const mp_chip_t *chip, double lines) {
   return chip->figures.sort_best > 0 && lines < STAGED_BEST_LANES ? lying : 1;
 }
 
-double mp_sort_lines_seconds(const mp_chip_t *chip, double count, double line, double arrays) {
-  return staged_cost_network(chip, count, arrays, staged_cost_stages(line)) *
+// Of `count` elements in lines, in so many arrays.
+static double staged_cost_network(const mp_chip_t *chip, double count, double line, double arrays,
+                                  double stages) {
+  const double each = mp_figure_or(chip->figures.sort_stage, STAGED_SORT_STAGE);
+  return count * arrays * each * stages / mp_vector_rate(chip) *
          staged_cost_lying(chip, count / fmax(line, 1));
+}
+
+double mp_sort_lines_seconds(const mp_chip_t *chip, double count, double line, double arrays) {
+  return staged_cost_network(chip, count, line, arrays, staged_cost_stages(line));
 }
 
 double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op) {
@@ -192,8 +193,7 @@ double mp_sort_seconds(const mp_chip_t *chip, const mp_op_t *op) {
   const double arrays = fmax(op->num_operands, 2);
   double steps = 0;
   if (!staged_cost_best_seconds(chip, op, &steps)) {
-    steps = staged_cost_network(chip, count, arrays, staged_cost_best_stages(chip, op, line)) *
-            staged_cost_lying(chip, count / fmax(line, 1));
+    steps = staged_cost_network(chip, count, line, arrays, staged_cost_best_stages(chip, op, line));
   }
   const double passes =
       op->code == MP_OP_SORT

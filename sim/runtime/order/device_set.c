@@ -84,7 +84,7 @@ static mp_status_t device_set_make_session(const mp_device_set_t *set, uint64_t 
 }
 
 // When a process of the set has come back, the set is another one to all: its launches are counted
-// from 0, as the newcomer does. Not while launches of this process are missing on some of its
+// anew. Not while launches of this process are missing on some of its
 // devices: those belong to what was before, and fail.
 static void device_set_look_for_returns(mp_device_set_t *set) {
   if (set->endpoint == NULL || set->waiting != NULL) return;
@@ -93,7 +93,6 @@ static void device_set_look_for_returns(mp_device_set_t *set) {
   set->hash = mp_endpoint_hash(set->endpoint, set->ids_hash, set->num_devices, set->ranks_of,
                                &set->num_returns);
   if (set->hash == before) return;
-  memset(set->num_launches, 0, set->num_devices * sizeof(*set->num_launches));
   set->has_begun = false;
 }
 
