@@ -1,5 +1,7 @@
 #include "collectives/transport/payload.h"
 
+#include <string.h>
+
 #include "collectives/transport/segment.h"
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
@@ -12,6 +14,18 @@ mp_payload_block_t *mp_payload_block_create(size_t bytes) {
   block->offset = 0;
   mp_payload_block_init(block, bytes);
   return block;
+}
+
+bool mp_payload_block_write_wire(mp_payload_block_t *block, const void *header, size_t bytes) {
+  MP_ASSERT(bytes <= sizeof(block->wire));
+  uint32_t state = MP_WIRE_EMPTY;
+  if (atomic_compare_exchange_strong(&block->wire_state, &state, MP_WIRE_BEING_WRITTEN)) {
+    memcpy(block->wire, header, bytes);
+    atomic_store(&block->wire_state, MP_WIRE_WRITTEN);
+    return true;
+  }
+  // Written once and constant from then on, so that it may be compared while MPI sends it.
+  return state == MP_WIRE_WRITTEN && memcmp(block->wire, header, bytes) == 0;
 }
 
 void mp_payload_block_retain(mp_payload_block_t *block) {

@@ -1,6 +1,6 @@
 // Payload blocks: reference-counted memory that holds what is sent.
 //
-// A payload block is a header of one cache line with the data right behind it. It lies on the heap
+// A payload block is a header of two cache lines with the data right behind it. It lies on the heap
 // or in a segment (segment.h). The references to a block in a segment are counted by all processes
 // that map the segment; the process that drops the last one hands the block back to the segment's
 // owner.
@@ -18,6 +18,8 @@
 
 enum { MP_PAYLOAD_ALIGNMENT = 64 };
 
+enum { MP_WIRE_EMPTY, MP_WIRE_BEING_WRITTEN, MP_WIRE_WRITTEN };
+
 typedef struct {
   // The one member that several change: the others are written before the block is first sent, and
   // the ring or the MPI message that carries it publishes them.
@@ -27,9 +29,15 @@ typedef struct {
   uint64_t offset;       // from the beginning of its segment; 0: on the heap
   uint64_t next;         // while free: the offset of the next free one
   uint32_t size_class;   // of a segment's
+  // What a transport has written in `wire`, if it has: of those who send the block at the same time
+  // one does, and the others look whether it is what they would have written.
+  _Atomic uint32_t wire_state;
+  // Room right before the data for what a transport sends before them, so that both are one
+  // message.
+  _Alignas(MP_PAYLOAD_ALIGNMENT) unsigned char wire[MP_PAYLOAD_ALIGNMENT];
 } mp_payload_block_t;
 
-_Static_assert(sizeof(mp_payload_block_t) == MP_PAYLOAD_ALIGNMENT,
+_Static_assert(sizeof(mp_payload_block_t) % MP_PAYLOAD_ALIGNMENT == 0,
                "the data begins on a cache line");
 
 // The data, where this process has them mapped.
@@ -42,6 +50,11 @@ static inline mp_payload_block_t *mp_payload_block_of(mp_payload_t *payload) {
   return (mp_payload_block_t *)((char *)payload - offsetof(mp_payload_block_t, payload));
 }
 
+// Writes `bytes` (up to MP_PAYLOAD_ALIGNMENT) before the block's data, for all that send it. False:
+// somebody else writes there now, or has written something else. Whoever gets true may read them as
+// long as it has the block.
+bool mp_payload_block_write_wire(mp_payload_block_t *block, const void *header, size_t bytes);
+
 // Writes the header of a block with one reference; its place (offset, size_class) was written
 // before.
 static inline void mp_payload_block_init(mp_payload_block_t *block, size_t bytes) {
@@ -49,6 +62,7 @@ static inline void mp_payload_block_init(mp_payload_block_t *block, size_t bytes
   // mp_segment_return, whose order makes this thread the only one.
   atomic_store_explicit(&block->references, 1, memory_order_relaxed);
   block->generation = mp_process_generation();
+  atomic_store_explicit(&block->wire_state, MP_WIRE_EMPTY, memory_order_relaxed);
   block->payload = (mp_payload_t){.data = mp_payload_block_data(block), .bytes = bytes};
 }
 // A block on the heap with one reference. NULL when memory is short.

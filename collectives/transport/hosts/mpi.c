@@ -11,21 +11,25 @@
 enum {
   MP_TAG_HEADER = 1,
   MP_TAG_BULK = 2,
-  MP_EAGER_BYTES = 64 << 10,  // data up to this size are sent behind the header
-  MP_PIECES = 4,              // larger data are sent in so many, or of a size between these two
+  MP_WHOLE_BYTES = 256 << 10,  // data up to this size go with their header, as one message
+  MP_COPIED_BYTES = 32 << 10,  // of these, so many are copied out of the memory they came in
+  MP_PIECES = 4,               // larger data are sent in so many, or of a size between these two
   MP_SMALLEST_PIECE = 128 << 10,
   MP_LARGEST_PIECE = 1 << 20,
-  MP_WINDOW = 8,            // pieces under way at a time, per message
-  MP_HEADER_RECEIVES = 32,  // posted at any time
+  MP_WINDOW = 8,  // pieces under way at a time, per message
+  MP_HEADER_RECEIVES =
+      8,  // posted at any time; few, because data come to each in turn, into caches
 };
 
+// What comes first: alone, or with the data right behind it.
 typedef struct {
   mp_envelope_t envelope;
-  uint64_t bytes;
-  unsigned char data[MP_EAGER_BYTES];
+  uint64_t bytes;  // of the data
+  unsigned char unused[8];
 } mpi_header_t;
 
-enum { MP_BARE_HEADER = offsetof(mpi_header_t, data) };
+_Static_assert(sizeof(mpi_header_t) == sizeof(((mp_payload_block_t *)NULL)->wire),
+               "a header lies right before the data of a block");
 
 // Pieces of one message, sent or received in order.
 typedef struct {
@@ -36,18 +40,19 @@ typedef struct {
 
 typedef struct mpi_out_s {
   struct mpi_out_s *next;
-  mp_payload_block_t *block;
-  bool is_posted;  // the header
+  mp_payload_block_t *block;  // NULL: there are no data
+  bool is_whole;              // the block has the header, too
+  bool is_posted;             // the header
   bool is_header_done;
   mp_mpi_request_t header_request;
   mpi_pieces_t pieces;
-  mpi_header_t header;  // `data` is cut off for large messages
+  mpi_header_t header;
 } mpi_out_t;
 
 typedef struct mpi_in_s {
   struct mpi_in_s *next;
   mp_packet_t *packet;
-  mp_payload_block_t *block;  // of large messages; the packet's
+  mp_payload_block_t *block;  // where data go that did not come with their header; the packet's
   mpi_pieces_t pieces;
 } mpi_in_t;
 
@@ -83,7 +88,7 @@ typedef struct {
   bool has_fresh;           // under the lock
   atomic_uint num_pending;  // sends that are not done; who leaves the job polls it without the lock
 
-  mpi_header_t *headers;
+  mp_payload_block_t *headers[MP_HEADER_RECEIVES];  // of MP_WHOLE_BYTES, where they come
   mp_mpi_request_t header_requests[MP_HEADER_RECEIVES];
   uint32_t next_header;  // the oldest receive
   mpi_held_t held;       // what the oldest receive holds
@@ -97,10 +102,6 @@ typedef struct {
   atomic_bool must_close;
   atomic_bool is_closed;
 } mpi_t;
-
-static bool mpi_is_large(uint64_t bytes) {
-  return bytes > MP_EAGER_BYTES;
-}
 
 // ---- Trouble ----
 
@@ -162,15 +163,13 @@ static mp_mpi_request_t *mpi_next_request(mpi_pieces_t *pieces) {
 static mp_status_t mpi_send(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
                             mp_payload_block_t *block) {
   mpi_t *self = (mpi_t *)transport;
-  uint64_t bytes = block == NULL ? 0 : block->payload.bytes;
-  size_t eager = mpi_is_large(bytes) ? 0 : bytes;
-  mpi_out_t *out = mp_malloc(offsetof(mpi_out_t, header) + MP_BARE_HEADER + eager);
+  mpi_out_t *out = mp_calloc(1, sizeof(*out));
   MP_RETURN_IF_NULL(out);
-  memset(out, 0, offsetof(mpi_out_t, header));
   out->header.envelope = *envelope;
-  out->header.bytes = bytes;
-  if (eager != 0) memcpy(out->header.data, mp_payload_block_data(block), eager);
-  if (mpi_is_large(bytes)) {
+  if (block != NULL && block->payload.bytes != 0) {
+    out->header.bytes = block->payload.bytes;
+    out->is_whole = out->header.bytes <= MP_WHOLE_BYTES &&
+                    mp_payload_block_write_wire(block, &out->header, sizeof(out->header));
     mp_payload_block_retain(block);
     out->block = block;
   }
@@ -223,19 +222,23 @@ static bool mpi_give_up_out(mpi_t *self, mpi_peer_t *peer) {
   return true;
 }
 
+// How many bytes follow the header in messages of their own.
+static uint64_t mpi_bytes_in_pieces(const mpi_out_t *out) {
+  return out->is_whole ? 0 : out->header.bytes;
+}
+
 // Posts what can be posted of this message; *out_all: all of it was. -1 with `error`.
 static int mpi_post_out(mpi_t *self, uint32_t to, mpi_out_t *out, bool *did, bool *out_all,
                         mp_mpi_error_t error) {
+  const uint64_t bytes = mpi_bytes_in_pieces(out);
   if (!out->is_posted) {
-    size_t eager = out->block == NULL ? out->header.bytes : 0;
-    if (self->module->send(&out->header, MP_BARE_HEADER + eager, (int)to, MP_TAG_HEADER,
-                           &out->header_request, error) != 0) {
+    const void *first = out->is_whole ? out->block->wire : (const void *)&out->header;
+    const size_t size = sizeof(out->header) + (out->is_whole ? out->header.bytes : 0);
+    if (self->module->send(first, size, (int)to, MP_TAG_HEADER, &out->header_request, error) != 0)
       return -1;
-    }
     out->is_posted = true;
     *did = true;
   }
-  uint64_t bytes = out->block == NULL ? 0 : out->header.bytes;
   while (out->pieces.next < bytes && out->pieces.count < MP_WINDOW) {
     uint64_t size = mpi_piece_at(out->pieces.next, bytes);
     const char *data = (const char *)mp_payload_block_data(out->block) + out->pieces.next;
@@ -278,18 +281,22 @@ static bool mpi_push_out(mpi_t *self, uint32_t to) {
   int window = 64;  // messages looked at, so that a long queue is not gone through each time
   for (mpi_out_t *out = peer->outs.first; out != NULL && all && window > 0; out = out->next) {
     --window;
-    if (mpi_is_in_vain(self, to, out)) continue;
-    if (mpi_post_out(self, to, out, &did, &all, error) != 0 ||
-        mpi_test_out(self, out, &did, error) != 0) {
+    if (!mpi_is_in_vain(self, to, out) && mpi_post_out(self, to, out, &did, &all, error) != 0) {
       mpi_lose(self, to, error);
       return mpi_give_up_out(self, peer);
     }
   }
-  while (peer->outs.first != NULL) {
-    const mpi_out_t *out = peer->outs.first;
-    uint64_t bytes = out->block == NULL ? 0 : out->header.bytes;
-    bool done = out->is_header_done && mpi_pieces_done(&out->pieces, bytes);
-    if (!done && !mpi_is_in_vain(self, to, out)) break;
+  // Only the oldest is tested: they end in their order, and each test that finds nothing is a
+  // system call, in which MPI looks at all that is under way.
+  for (mpi_out_t *out; (out = peer->outs.first) != NULL;) {
+    const bool is_in_vain = mpi_is_in_vain(self, to, out);
+    if (!is_in_vain && mpi_test_out(self, out, &did, error) != 0) {
+      mpi_lose(self, to, error);
+      return mpi_give_up_out(self, peer);
+    }
+    const bool is_done =
+        out->is_header_done && mpi_pieces_done(&out->pieces, mpi_bytes_in_pieces(out));
+    if (!is_done && !is_in_vain) break;
     mpi_free_out(mpi_take_first_out(self, peer));
     did = true;
   }
@@ -299,38 +306,63 @@ static bool mpi_push_out(mpi_t *self, uint32_t to) {
 // ---- Receiving ----
 
 static int mpi_post_header(mpi_t *self, uint32_t index, mp_mpi_error_t error) {
-  return self->module->receive(&self->headers[index], sizeof(mpi_header_t), MP_MPI_ANY,
-                               MP_TAG_HEADER, &self->header_requests[index], error);
+  return self->module->receive(self->headers[index]->wire, sizeof(mpi_header_t) + MP_WHOLE_BYTES,
+                               MP_MPI_ANY, MP_TAG_HEADER, &self->header_requests[index], error);
 }
 
-static mpi_in_t *mpi_make_in(mpi_t *self, uint32_t from, const mpi_header_t *header) {
+// A packet of data that came with their header, in this block: as it is, if there is another block
+// to receive into, or a copy of them. NULL: there is no memory.
+static mp_packet_t *mpi_take_whole(mpi_t *self, uint32_t from, mp_payload_block_t **block) {
+  const mpi_header_t header = *(const mpi_header_t *)(const void *)(*block)->wire;
+  const void *data = mp_payload_block_data(*block);
+  if (header.bytes <= MP_INLINE_BYTES)
+    return mp_packet_create_inline(self->world, from, &header.envelope, data, header.bytes);
+  const bool is_copy = header.bytes <= MP_COPIED_BYTES;
+  mp_payload_block_t *other =
+      mp_world_take_block(self->world, is_copy ? header.bytes : MP_WHOLE_BYTES);
+  if (other == NULL) return NULL;
+  mp_payload_block_t *taken = is_copy ? other : *block;
+  mp_packet_t *packet = NULL;
+  if (is_copy) {
+    memcpy(mp_payload_block_data(other), data, header.bytes);
+  } else {
+    taken->payload.bytes = header.bytes;
+  }
+  packet = mp_packet_create(self->world, from, &header.envelope, taken);
+  if (packet == NULL) {
+    mp_payload_block_release(other);
+  } else if (!is_copy) {
+    *block = other;
+  }
+  return packet;
+}
+
+static mpi_in_t *mpi_make_in(mpi_t *self, uint32_t from, size_t size, mp_payload_block_t **block) {
+  const mpi_header_t *header = (const mpi_header_t *)(const void *)(*block)->wire;
   mpi_in_t *in = mp_calloc(1, sizeof(*in));
   if (in == NULL) return NULL;
-  if (header->bytes <= MP_INLINE_BYTES) {
-    in->packet =
-        mp_packet_create_inline(self->world, from, &header->envelope, header->data, header->bytes);
+  if (size != sizeof(*header) || header->bytes == 0) {
+    in->packet = mpi_take_whole(self, from, block);
   } else {
     in->block = mp_world_take_block(self->world, header->bytes);
-    if (in->block != NULL) {
-      if (!mpi_is_large(header->bytes))
-        memcpy(mp_payload_block_data(in->block), header->data, header->bytes);
+    if (in->block != NULL)
       in->packet = mp_packet_create(self->world, from, &header->envelope, in->block);
-      if (in->packet == NULL) mp_payload_block_release(in->block);
-    }
-    if (!mpi_is_large(header->bytes)) in->block = NULL;
+    if (in->packet == NULL) mp_payload_block_release(in->block);
   }
   if (in->packet != NULL) return in;
   mp_free(in);
   return NULL;
 }
 
-// Takes a header that has come; false: there is no memory for it. A header that makes no sense, or
-// that comes from a peer that was dropped, is passed over.
-static bool mpi_take_header(mpi_t *self, uint32_t from, size_t size, const mpi_header_t *header) {
-  bool is_sound = from < self->world->size && size >= MP_BARE_HEADER &&
-                  (mpi_is_large(header->bytes) || size == MP_BARE_HEADER + header->bytes);
+// Takes a header that has come, in this block, which may be another one afterwards; false: there is
+// no memory for it. A header that makes no sense, or that comes from a peer that was dropped, is
+// passed over.
+static bool mpi_take_header(mpi_t *self, uint32_t from, size_t size, mp_payload_block_t **block) {
+  const mpi_header_t *header = (const mpi_header_t *)(const void *)(*block)->wire;
+  const bool is_sound = from < self->world->size && size >= sizeof(*header) &&
+                        (size == sizeof(*header) || size == sizeof(*header) + header->bytes);
   if (!is_sound || self->peers[from].is_dropped) return true;
-  mpi_in_t *in = mpi_make_in(self, from, header);
+  mpi_in_t *in = mpi_make_in(self, from, size, block);
   if (in == NULL) return false;
   MP_QUEUE_PUSH(&self->peers[from].ins, in, next);
   return true;
@@ -496,7 +528,7 @@ static void mpi_release(mp_transport_t *transport) {
     }
   }
   mp_lock_deinit(&self->lock);
-  mp_free(self->headers);
+  for (uint32_t i = 0; i < MP_HEADER_RECEIVES; ++i) mp_payload_block_release(self->headers[i]);
   mp_free(self->fresh);
   mp_free(self->peers);
   mp_free(self);
@@ -523,8 +555,12 @@ mp_status_t mp_mpi_create(mp_world_t *world, const mp_mpi_module_t *module,
   mp_lock_init(&self->lock, MP_LOCK_MPI);
   self->peers = mp_calloc(world->size, sizeof(*self->peers));
   self->fresh = mp_calloc(world->size, sizeof(*self->fresh));
-  self->headers = mp_calloc(MP_HEADER_RECEIVES, sizeof(*self->headers));
-  if (self->peers == NULL || self->fresh == NULL || self->headers == NULL) {
+  bool has_all = self->peers != NULL && self->fresh != NULL;
+  for (uint32_t i = 0; i < MP_HEADER_RECEIVES; ++i) {
+    self->headers[i] = mp_payload_block_create(MP_WHOLE_BYTES);
+    has_all &= self->headers[i] != NULL;
+  }
+  if (!has_all) {
     mpi_release(&self->base);
     return mp_status_out_of_memory();
   }

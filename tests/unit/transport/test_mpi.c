@@ -7,8 +7,8 @@ static void keeps_order_of_all_sizes(void **state) {
   (void)state;
   static job_t job;
   start(&job);
-  static const size_t sizes[] = {0,      8, 64, 65, 65536, 65537, 100000, 1 << 20, (1 << 20) + 1,
-                                 9000000};
+  static const size_t sizes[] = {0,      8,      64,     65,      32768,         32769,
+                                 262144, 262145, 100000, 1 << 20, (1 << 20) + 1, 9000000};
   enum { ROUNDS = 60, SIZES = sizeof(sizes) / sizeof(sizes[0]) };
   for (uint64_t round = 0; round < ROUNDS; ++round) {
     for (uint32_t from = 0; from < RANKS; ++from) {
@@ -53,11 +53,45 @@ static void an_error_loses_the_peer(void **state) {
   end(&job);
 }
 
+// One payload in several packets: what goes before the data is not the same for all of them.
+static void one_payload_in_several_packets(void **state) {
+  (void)state;
+  static job_t job;
+  start(&job);
+  mp_payload_t *payload;
+  assert_ok(mp_payload_create(job.worlds[0], 100000, &payload));
+  unsigned char *data = payload->data;
+  for (size_t i = 0; i < payload->bytes; ++i) data[i] = byte_at(0, 0, i);
+  for (uint32_t to = 0; to < RANKS; ++to) {
+    const mp_envelope_t envelope = {.channel = CHANNEL, .key = {0, payload->bytes, to}};
+    assert_ok(mp_world_send(job.worlds[0], to, &envelope, payload));
+  }
+  mp_payload_release(payload);
+  for (int i = 0; i < RANKS; ++i) {
+    await_count(&job.inboxes[i].num_packets, 1);
+    assert_int_equal(job.inboxes[i].num_wrong, 0);
+  }
+  stop(&job);
+}
+
+static void what_lies_before_the_data(void **state) {
+  (void)state;
+  mp_payload_block_t *block = mp_payload_block_create(100);
+  assert_non_null(block);
+  char words[MP_PAYLOAD_ALIGNMENT] = "to all";
+  assert_true(mp_payload_block_write_wire(block, words, sizeof(words)));
+  assert_true(mp_payload_block_write_wire(block, words, sizeof(words)));
+  words[0] = 'T';
+  assert_false(mp_payload_block_write_wire(block, words, sizeof(words)));
+  assert_memory_equal((char *)mp_payload_block_data(block) - sizeof(words), "to all", 7);
+  mp_payload_block_release(block);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(keeps_order_of_all_sizes),
-      cmocka_unit_test(long_queues),
-      cmocka_unit_test(an_error_loses_the_peer),
+      cmocka_unit_test(keeps_order_of_all_sizes),  cmocka_unit_test(long_queues),
+      cmocka_unit_test(an_error_loses_the_peer),   cmocka_unit_test(one_payload_in_several_packets),
+      cmocka_unit_test(what_lies_before_the_data),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
