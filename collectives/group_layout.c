@@ -107,6 +107,7 @@ static mp_status_t group_layout_make_grid(group_layout_maker_t *m, const uint32_
   mp_group_layout_t *layout = &m->layout;
   group_layout_make_row(m);
   if (hosts_of == NULL) return NULL;
+  for (uint32_t i = 1; i < layout->size; ++i) layout->spans_hosts |= hosts_of[i] != hosts_of[0];
   const uint32_t own_host = hosts_of[m->positions[m->offsets[layout->self]]];
   mp_group_layout_t *hosts = NULL;
   MP_RETURN_IF_ERROR(mp_group_layout_create(layout->size, hosts_of, NULL, own_host, &hosts));

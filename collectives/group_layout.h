@@ -30,13 +30,14 @@ struct mp_group_layout_s {
   uint32_t num_processes;  // that have members
   uint32_t self;           // this process among them
   uint32_t num_pieces;
-  const uint32_t *ranks;            // [num_processes] ascending
-  const uint32_t *process_of;       // [size]
-  const uint32_t *index_of;         // [size] among the positions of its process
-  const uint32_t *offsets;          // [num_processes + 1] into positions
-  const uint32_t *positions;        // [size] by process, ascending within
-  const uint32_t *pieces_of;        // [num_processes] how many
-  const mp_piece_t *pieces;         // [num_pieces] ascending by begin
+  const uint32_t *ranks;       // [num_processes] ascending
+  const uint32_t *process_of;  // [size]
+  const uint32_t *index_of;    // [size] among the positions of its process
+  const uint32_t *offsets;     // [num_processes + 1] into positions
+  const uint32_t *positions;   // [size] by process, ascending within
+  const uint32_t *pieces_of;   // [num_processes] how many
+  const mp_piece_t *pieces;    // [num_pieces] ascending by begin
+  bool spans_hosts;            // members are on several hosts, whether these make a grid or not
   uint32_t num_hosts, num_columns;  // of the grid
   const uint32_t *host_of;          // [num_processes] in the grid
   const uint32_t *column_of;        // [num_processes]

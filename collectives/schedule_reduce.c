@@ -42,10 +42,25 @@ static int64_t schedule_reduce_elements_of(const mp_collective_operand_t *operan
   return mp_dims_product(operand->dims, 0, operand->rank);
 }
 
+// True for two processes on two hosts that have one piece each: they send each other as many bytes
+// in one phase as in two, and wait once. (Within a host what is sent is only read, and it is worth
+// more that each combines a half. Pieces in a wider type than the results cost more than these.)
+static bool schedule_reduce_is_between_two(const mp_collective_schedule_t *schedule) {
+  const mp_group_layout_t *layout = schedule->layout;
+  if (!layout->spans_hosts || layout->num_processes != 2 || layout->num_pieces != 2) return false;
+  bool widens = false;
+  for (uint32_t i = 0; i < schedule->collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &schedule->collective->operands[i];
+    widens |= operand->accumulation != operand->dtype;
+  }
+  return layout->size == 2 || !widens;
+}
+
 static uint32_t schedule_reduce_num_phases(const mp_collective_schedule_t *schedule) {
   const mp_group_layout_t *layout = schedule->layout;
   const bool is_flat = layout->num_hosts == 1;
   if (!schedule_reduce_is_all_reduce(schedule)) return is_flat ? 1 : 2;
+  if (schedule_reduce_is_between_two(schedule)) return 1;
   double bytes = 0;
   for (uint32_t i = 0; i < schedule->collective->num_operands; ++i) {
     const mp_collective_operand_t *operand = &schedule->collective->operands[i];
@@ -494,6 +509,8 @@ static void schedule_reduce_all(const mp_collective_call_t *call, uint32_t numbe
   mp_chunk_range(call, schedule_reduce_elements_of(reduction.operand), &begin, &end);
   for (int64_t at = begin; at < end; at += step) {
     reduction.near.at = at;
+    // What the first member gets is made where it is to be, and the others' are copies of it.
+    mp_reduction_aim_at(&reduction, &call->contributions[members[0]], at);
     mp_reduction_run(&reduction, 0, call->size, at, end - at < step ? end - at : step);
     for (uint32_t m = 0; m < mp_group_layout_num_members(schedule->layout, schedule->layout->self);
          ++m) {

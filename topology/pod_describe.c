@@ -56,7 +56,7 @@ static void pod_describe_write_machine(const mp_pod_t *pod, mp_strbuf_t *out_tex
     mp_strbuf_printf(out_text, "quota    %.2f cores of CPU time (cgroup)\n", machine->cpu_quota);
   }
   mp_strbuf_printf(out_text, "workers  %d, %s\n", machine->num_workers,
-                   machine->worker_per_core ? "one bound to each core" : "bound to core groups");
+                   machine->worker_per_core ? "one for each core" : "bound to core groups");
 }
 
 static void pod_describe_write_shape(const int32_t *dims, int32_t count, mp_strbuf_t *out_text) {

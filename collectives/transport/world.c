@@ -25,9 +25,9 @@ enum {
   MP_PROGRESS_STACK = 256 * 1024,
   // For so long after something has happened the thread does not sleep: answers tend to come at
   // once, and waking the thread would take longer. It yields, so any other thread gets the core
-  // meanwhile.
-  MP_LINGER_US = 40,
-  MP_LINGER_POLLING_US = 150,  // with a transport whose packets ring no doorbell (MPI)
+  // meanwhile. No longer: the kernel finds a free core for threads that wake up, and hardly ever
+  // moves one that only yields, however many others want its core.
+  MP_LINGER_US = 50,
 };
 
 uint32_t mp_world_rank(const mp_world_t *world) {
@@ -69,6 +69,7 @@ mp_status_t mp_world_create(uint32_t rank, uint32_t size, mp_world_t **out_world
   world->doorbell = &world->own_doorbell;
   mp_lock_init(&world->inbox_lock, MP_LOCK_INBOX);
   mp_lock_init(&world->lock, MP_LOCK_WORLD);
+  mp_lock_init(&world->afterwards, MP_LOCK_AFTERWARDS);
   mp_clock_cond_init(&world->changed);
   for (int i = 0; i < MP_WORLD_CHANNELS; ++i) {
     mp_lock_init(&world->channels[i].calls, MP_LOCK_CHANNEL);
@@ -134,6 +135,7 @@ void mp_world_release(mp_world_t *world) {
   }
   mp_segment_release(world->segment);
   pthread_cond_destroy(&world->changed);
+  mp_lock_deinit(&world->afterwards);
   mp_lock_deinit(&world->lock);
   mp_lock_deinit(&world->inbox_lock);
   mp_free(world);
@@ -201,6 +203,17 @@ static bool world_deliver_news(mp_world_t *world) {
   return did;
 }
 
+void mp_world_work_off(mp_world_t *world, uint32_t number) {
+  mp_channel_state_t *channel = &world->channels[number];
+  // The handler stays attached meanwhile: who detaches it takes this lock, too.
+  mp_lock(&world->afterwards);
+  mp_lock(&channel->calls);
+  const mp_handler_t handler = channel->is_attached ? channel->handler : (mp_handler_t){0};
+  mp_unlock(&channel->calls);
+  if (handler.afterwards != NULL) handler.afterwards(handler.context);
+  mp_unlock(&world->afterwards);
+}
+
 static void world_tick(mp_world_t *world, unsigned number) {
   if (world->segment != NULL && number % MP_TICKS_PER_TRIM == 0) mp_segment_trim(world->segment);
   for (uint32_t i = 0; i < world->num_transports; ++i) {
@@ -222,7 +235,6 @@ static void *world_progress_main(void *context) {
     unsigned rung = atomic_load(&world->doorbell->rung);
     bool busy = world_take_inbox(world);
     double sleep = k_tick_seconds;
-    int linger_us = MP_LINGER_US;
     for (uint32_t i = 0; i < world->num_transports; ++i) {
       mp_transport_t *transport = world->transports[i];
       busy |= transport->ops->progress(transport);
@@ -230,7 +242,6 @@ static void *world_progress_main(void *context) {
           transport->ops->poll_after_us == NULL ? 0 : transport->ops->poll_after_us(transport);
       if (us != 0) {
         sleep = fmin(sleep, 1e-6 * us);
-        linger_us = MP_LINGER_POLLING_US;
       }
     }
     // A debt that is made after this look has rung the bell.
@@ -239,10 +250,11 @@ static void *world_progress_main(void *context) {
       sleep = fmin(sleep, k_owed_seconds);
     }
     busy |= world_deliver_news(world);
+    for (uint32_t i = 0; busy && i < MP_WORLD_CHANNELS; ++i) mp_world_work_off(world, i);
     double now = mp_clock_seconds();
     if (busy) {
       last_busy = now;
-    } else if (now - last_busy < 1e-6 * linger_us) {
+    } else if (now - last_busy < 1e-6 * MP_LINGER_US) {
       sched_yield();
     } else {
       mp_doorbell_sleep(world->doorbell, rung, sleep);
@@ -384,9 +396,11 @@ void mp_world_attach(mp_world_t *world, uint32_t number, const mp_handler_t *han
 void mp_world_detach(mp_world_t *world, uint32_t number) {
   if (world->generation != mp_process_generation()) return;
   mp_channel_state_t *channel = &world->channels[number];
+  mp_lock(&world->afterwards);
   mp_lock(&channel->calls);
   channel->is_attached = false;
   mp_unlock(&channel->calls);
+  mp_unlock(&world->afterwards);
 }
 
 // ---- Waiting ----

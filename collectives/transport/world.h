@@ -131,6 +131,11 @@ typedef struct {
   // Another process has come in the place of a lost one. Called after that loss was told and before
   // its first packet, and within mp_world_attach for those that came earlier. May be NULL.
   void (*returned)(void *context, uint32_t rank, uint64_t incarnation);
+  // Called on the progress thread after it has delivered packets, without any lock of the world's
+  // but one that is held for as long: for work that a packet has led to, and that takes longer than
+  // `deliver` may. Packets wait meanwhile, so it should be short all the same (about 100 us). May
+  // be NULL.
+  void (*afterwards)(void *context);
   void *context;
 } mp_handler_t;
 
@@ -139,6 +144,9 @@ typedef struct {
 void mp_world_attach(mp_world_t *world, uint32_t channel, const mp_handler_t *handler);
 // Takes the handler away. Waits for a call in progress, so it must not be called from within one.
 void mp_world_detach(mp_world_t *world, uint32_t channel);
+// Calls `afterwards` of the channel's handler on this thread: when it returns, what packets have
+// led to by now is done, whichever thread did it. Must not be called from within a handler.
+void mp_world_work_off(mp_world_t *world, uint32_t channel);
 
 // ---- Agreeing ----
 //

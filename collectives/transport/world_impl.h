@@ -1,7 +1,8 @@
 // Inside a world: what its parts (world.c, world_send.c, world_exchange.c, packet.c), its
 // transports and its makers (world_local.c, bootstrap.c) share.
 //
-// Locks: `channel->calls` is held while a handler runs; `lock` protects what became of the peers,
+// Locks: `afterwards` is held while a handler works off what packets have led to; `channel->calls`
+// while it takes a packet; `lock` protects what became of the peers,
 // and agreements; `inbox_lock` only the inbox; each peer's `send_lock` what goes to that peer. None
 // of them is held while waiting for another process.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_WORLD_IMPL_H_
@@ -102,6 +103,7 @@ struct mp_world_s {
   // of all peers in each round, and tells who leaves whether anything is owed.
   atomic_uint num_owed;
   mp_channel_state_t channels[MP_WORLD_CHANNELS];
+  mp_lock_t afterwards;  // held while a handler's function of this name runs
 
   mp_lock_t inbox_lock;  // of the inbox alone; held for no longer than it takes to link a packet
   mp_packet_list_t inbox;

@@ -327,6 +327,7 @@ static void client_end(mp_client_t *client) {
   mp_launching_await(client);
   mp_job_drain(client);
   mp_callers_stop(client);
+  mp_endpoint_carry_no_more(client->endpoint);
   // Calls that are out may still come back, which the devices' locks see to.
   client_cancel_runs(client);
   // The watch visits the endpoint, so it goes first.

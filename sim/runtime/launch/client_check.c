@@ -108,11 +108,14 @@ static uint32_t client_check_receivers(mp_session_t *session) {
 
 // A remote collective that waits: nobody works on it, so its insides may be looked at.
 static void client_check_missing(const mp_remote_collective_t *remote) {
-  uint32_t num_missing = 0;
-  for (uint32_t p = 0; p < remote->sequence->layout->num_processes; ++p) {
-    num_missing += mp_remote_collective_misses(remote, p);
+  for (uint32_t stripe = remote->first_stripe; stripe < remote->num_begun; ++stripe) {
+    uint32_t num_missing = 0;
+    for (uint32_t p = 0; p < remote->sequence->layout->num_processes; ++p) {
+      num_missing += mp_remote_stripe_misses(remote, stripe, p);
+    }
+    const mp_remote_stripe_t *at = &remote->stripes[stripe];
+    MP_ASSERT(at->stripe == NULL || (num_missing != 0 && num_missing == at->num_missing));
   }
-  MP_ASSERT(num_missing != 0 && num_missing == remote->num_missing);
 }
 
 static uint32_t client_check_remotes(mp_session_t *session) {
@@ -123,8 +126,9 @@ static uint32_t client_check_remotes(mp_session_t *session) {
     MP_ASSERT(sequence->remote == remote && remote->number < sequence->num_begun);
     MP_ASSERT(!(remote->is_waiting && remote->is_ready));
     count += client_check_arrivals(session, remote->meeting, remote->holder);
-    if (remote->is_waiting) {
-      client_check_missing(remote);
+    MP_ASSERT(!(remote->is_carried && (remote->is_waiting || remote->is_ready)));
+    if (remote->is_waiting) client_check_missing(remote);
+    if (remote->is_waiting || remote->is_carried) {
       client_check_waiter(session, remote->holder->logical);
       count += 1;
     }

@@ -52,6 +52,7 @@ static bool deadlock_may_come(mp_device_t *device, const mp_run_t *run) {
 }
 
 static bool deadlock_may_go_on(mp_session_t *session) {
+  if (mp_session_is_carried(session)) return true;
   for (uint32_t i = 0; i < session->num_participants; ++i) {
     mp_lock(&session->lock);
     mp_participant_state_t state = session->states[i];

@@ -49,6 +49,7 @@ mp_status_t mp_endpoint_open(mp_world_t *world, uint64_t number, mp_client_t *cl
   endpoint->client = client;
   endpoint->calls = calls;
   endpoint->is_open = true;
+  atomic_store(&endpoint->carries, true);
   mp_status_t status = mp_router_get(world, &endpoint->router);
   if (status != NULL) {
     mp_free(endpoint);
@@ -67,6 +68,16 @@ mp_status_t mp_endpoint_open(mp_world_t *world, uint64_t number, mp_client_t *cl
   mp_unlock(&router->lock);
   *out_endpoint = endpoint;
   return NULL;
+}
+
+bool mp_endpoint_carries(const mp_endpoint_t *endpoint) {
+  return atomic_load(&endpoint->carries);
+}
+
+void mp_endpoint_carry_no_more(mp_endpoint_t *endpoint) {
+  if (endpoint == NULL) return;
+  atomic_store(&endpoint->carries, false);
+  mp_world_work_off(endpoint->router->world, MP_CHANNEL_SESSIONS);
 }
 
 void mp_endpoint_close(mp_endpoint_t *endpoint) {
@@ -122,8 +133,8 @@ static bool endpoint_is_of_earlier_launch(const mp_packet_t *packet, uint64_t nu
   return mp_packet_launch(packet) < number;
 }
 
-static void endpoint_deliver_early(const mp_endpoint_t *endpoint, mp_launch_queue_t *queue,
-                                   const mp_peers_t *peers) {
+static void endpoint_deliver_early(mp_endpoint_t *endpoint, mp_launch_queue_t *queue,
+                                   mp_peers_t *peers) {
   const uint64_t number = peers->number;
   mp_packet_t *refused;  // a packet of a launch that this process had no memory for
   while ((refused = mp_packet_list_take(&queue->early, endpoint_is_of_earlier_launch, number)) !=
@@ -132,7 +143,7 @@ static void endpoint_deliver_early(const mp_endpoint_t *endpoint, mp_launch_queu
   }
   for (mp_packet_t *packet;
        (packet = mp_packet_list_take(&queue->early, endpoint_is_of_launch, number)) != NULL;) {
-    endpoint->calls->deliver(peers->session, packet);
+    mp_router_hand_over(endpoint, peers, packet);
   }
 }
 

@@ -3,15 +3,16 @@
 // A meeting whose group has members in several processes becomes a *remote collective* when all
 // members of this process have arrived. The last one to arrive is its *holder*: it packs and sends
 // what the other processes need, and parks like the rest while payloads are missing; the last
-// packet to come makes it go on. The remote collectives of one group form a *group sequence*, in
-// which they are numbered, in all processes alike. Packets that come early wait in their sequence,
-// or with the peers while there is no such sequence.
+// packet to come makes it go on. A large one is cut into stripes (collectives/collective_stripe.h),
+// a few of which are under way at a time, each in a phase of its own. The remote collectives of one
+// group form a *group sequence*, in which they are numbered, in all processes alike. Packets that
+// come early wait in their sequence, or with the peers while there is no such sequence.
 //
 // The caller holds the session's lock unless it is said otherwise.
 #ifndef MINIPOD_SIM_RUNTIME_REMOTE_PEERS_H_
 #define MINIPOD_SIM_RUNTIME_REMOTE_PEERS_H_
 
-#include "collectives/collective_schedule.h"
+#include "collectives/collective_stripe.h"
 #include "collectives/rendezvous.h"
 #include "sim/base/os/lock.h"
 #include "sim/runtime/remote/router.h"
@@ -30,20 +31,40 @@ struct mp_group_sequence_s {
   mp_packet_list_t early;          // of remote collectives that have not begun here
 };
 
+// A stripe of a remote collective. Only the holder changes it, but for num_missing while it waits.
+typedef struct {
+  mp_collective_stripe_t *stripe;  // owned; NULL: it has not begun, or is over
+  uint32_t phase;                  // the one whose payloads are sent and awaited now
+  uint32_t num_missing;  // payloads of the phase that have not come, while the holder waits
+} mp_remote_stripe_t;
+
 struct mp_remote_collective_s {
   mp_remote_collective_t *next;  // of the session's
   mp_group_sequence_t *sequence;
-  uint32_t number;                     // in its sequence
-  mp_meeting_t *meeting;               // owned
-  mp_collective_schedule_t *schedule;  // owned
-  mp_arrival_t *holder;                // of the participant that works on it
-  uint32_t phase;                      // the one whose payloads are sent and awaited now
-  uint32_t num_missing;                // payloads of the phase that have not come, while it waits
-  bool is_waiting;                     // its holder is parked until num_missing is 0
-  bool is_ready;                       // its holder was resumed for that and has not gone on yet
-  mp_packet_t **packets;               // [phases][processes] received, owned
-  mp_payload_t **payloads;  // [phases][processes] sent, owned; one for all fills one place only
+  uint32_t number;        // in its sequence
+  mp_meeting_t *meeting;  // owned
+  mp_arrival_t *holder;   // of the participant that works on it
+  uint32_t num_stripes;
+  uint32_t first_stripe, num_begun;  // stripes [first_stripe, num_begun) are under way
+  mp_remote_stripe_t *stripes;       // [num_stripes], owned
+  bool is_waiting;                   // its holder is parked until a stripe has all of its phase
+  bool is_ready;                     // its holder was resumed for that and has not gone on yet
+  // Whoever got the last packet goes on in the place of its holder, who stays parked
+  // (mp_session_carry_on).
+  bool is_carried;
+  // [num_stripes][MP_SCHEDULE_MAX_PHASES][processes] received, and sent; owned. A payload for all
+  // fills one place only.
+  mp_packet_t **packets;
+  mp_payload_t **payloads;
 };
+
+// Where payloads of a phase of a stripe are in the two arrays, for process 0.
+static inline size_t mp_remote_place(const mp_remote_collective_t *remote, uint32_t stripe,
+                                     uint32_t phase) {
+  MP_ASSERT(stripe < remote->num_stripes && phase < MP_SCHEDULE_MAX_PHASES);
+  return ((size_t)stripe * MP_SCHEDULE_MAX_PHASES + phase) *
+         remote->sequence->layout->num_processes;
+}
 
 // How far watch.c has come with a wait.
 typedef enum {
@@ -59,6 +80,7 @@ struct mp_peers_s {
   uint64_t devices, number;  // the launch's key: hash of the list of devices, number on that list
   uint64_t num_returns;      // how many processes had come back when the hash was made
   mp_peers_t *next;          // in the endpoint's launch queue, under the router's lock
+  mp_peers_t *next_carried;  // in the router's list of those that are carried on; likewise
   const uint32_t *ranks_of;  // [participants]; borrowed from the device set
   uint32_t self;             // this process's rank
   uint32_t num_ranks;        // other ranks that take part
@@ -119,33 +141,47 @@ MP_NODISCARD mp_status_t mp_remote_collective_take_early(mp_peers_t *peers,
 // own side; the one that receives it fails with INVALID_ARGUMENT, whose text shows both sides.
 MP_NODISCARD mp_status_t mp_remote_collective_file(mp_peers_t *peers, mp_packet_t *packet,
                                                    mp_remote_collective_t **out_ready);
-// Packs and sends the phase's payloads, with the help of idle workers. Called by the holder,
-// without the lock.
-MP_NODISCARD mp_status_t mp_remote_collective_send(mp_peers_t *peers,
-                                                   mp_remote_collective_t *remote,
-                                                   mp_worker_t *self);
-// True when all payloads of the phase have come. Otherwise counts those that are missing; the
-// remote collective waits from now on (is_waiting), and the caller parks the holder.
-bool mp_remote_collective_has_all(mp_remote_collective_t *remote);
-// Reads the payloads of this phase, which have all come, and goes to the next phase; `out_is_last`:
-// there is none. INVALID_ARGUMENT when a payload has not the right size. Called by the holder,
-// without the lock.
-MP_NODISCARD mp_status_t mp_remote_collective_advance(mp_remote_collective_t *remote,
-                                                      bool *out_is_last);
-// Writes the results of this process's members, with the help of idle workers. Called by the
-// holder, without the lock.
-MP_NODISCARD mp_status_t mp_remote_collective_finish(mp_remote_collective_t *remote,
-                                                     mp_worker_t *self);
+// Finds a stripe under way that has all payloads of its phase; -1: there is none. Then it has
+// counted those that are missing, the remote collective waits from now on (is_waiting), and the
+// caller parks the holder.
+int64_t mp_remote_collective_find_complete(mp_remote_collective_t *remote);
+// Drops what a stripe holds, its packets too. Called by the holder, without the lock.
+void mp_remote_collective_drop(mp_remote_collective_t *remote, uint32_t stripe);
 // Takes the remote collective out of the lists and frees it, with its meeting.
 void mp_remote_collective_end(mp_peers_t *peers, mp_remote_collective_t *remote);
 // The same for all that are in progress, when the peers go; no lock is needed. `peers` NULL:
 // nothing.
 void mp_remote_collective_end_all(mp_peers_t *peers);
 
-// True when a process (its number in the group layout) has to send a payload in this phase that has
-// not come.
+// True when a process (its number in the group layout) has to send a payload in the phase of this
+// stripe, which is under way, that has not come; and when it has for any stripe.
+bool mp_remote_stripe_misses(const mp_remote_collective_t *remote, uint32_t stripe,
+                             uint32_t process);
 bool mp_remote_collective_misses(const mp_remote_collective_t *remote, uint32_t process);
 // True when a process whose payload is missing has left the launch, so that it will never come.
 bool mp_remote_collective_is_lost(const mp_peers_t *peers, const mp_remote_collective_t *remote);
+
+// ---- The holder's work (remote_stripes.c), without the lock ----
+
+// Begins the stripes that may be under way now: packs and sends what they need first, with the help
+// of idle workers.
+// `self` NULL, here and below: the caller is no worker, and works alone.
+MP_NODISCARD mp_status_t mp_remote_stripes_begin(mp_peers_t *peers, mp_remote_collective_t *remote,
+                                                 mp_worker_t *self);
+// Goes on with a stripe that has all payloads of its phase: with its next phase, or, after the last
+// one, with the results of this process's members and then with stripes that have not begun.
+// `out_is_over`: that was the last stripe. INVALID_ARGUMENT when a payload has not the right size.
+MP_NODISCARD mp_status_t mp_remote_stripes_go_on(mp_peers_t *peers, mp_remote_collective_t *remote,
+                                                 uint32_t stripe, mp_worker_t *self,
+                                                 bool *out_is_over);
+// True when going on is short work, and the collective goes between hosts: better done by whoever
+// got the last packet than handed to a worker, which would have to be woken for each of many
+// stripes. The remote collective waits, or has done so until now.
+bool mp_remote_stripes_are_light(const mp_remote_collective_t *remote);
+
+// What packets of this remote collective say of it, but for the place (mp_packet_place).
+mp_envelope_t mp_remote_collective_envelope(const mp_peers_t *peers,
+                                            const mp_remote_collective_t *remote,
+                                            mp_packet_kind_t kind);
 
 #endif  // MINIPOD_SIM_RUNTIME_REMOTE_PEERS_H_

@@ -71,12 +71,11 @@ static uint32_t remote_collective_low_word(uint64_t digest) {
   return (uint32_t)(digest ^ digest >> 32);
 }
 
-static mp_envelope_t remote_collective_envelope_of(const mp_peers_t *peers,
-                                                   const mp_remote_collective_t *remote,
-                                                   mp_packet_kind_t kind) {
-  const mp_collective_t *collective = remote->schedule->collective;
+mp_envelope_t mp_remote_collective_envelope(const mp_peers_t *peers,
+                                            const mp_remote_collective_t *remote,
+                                            mp_packet_kind_t kind) {
+  const mp_collective_t *collective = remote->meeting->collective;
   mp_envelope_t envelope = mp_peers_envelope(peers, kind);
-  envelope.words[0] |= remote->phase << 8;
   envelope.words[1] = remote_collective_low_word(mp_collective_digest(collective));
   envelope.words[2] = collective->ordinal;
   envelope.key[2] = remote->sequence->group;
@@ -87,7 +86,7 @@ static mp_envelope_t remote_collective_envelope_of(const mp_peers_t *peers,
 
 static bool remote_collective_differs(const mp_remote_collective_t *remote,
                                       const mp_packet_t *packet) {
-  const mp_collective_t *collective = remote->schedule->collective;
+  const mp_collective_t *collective = remote->meeting->collective;
   if (packet->envelope.words[1] != remote_collective_low_word(mp_collective_digest(collective)))
     return true;
   const uint32_t program = (uint32_t)(packet->envelope.key[3] >> 32);
@@ -99,18 +98,18 @@ static bool remote_collective_differs(const mp_remote_collective_t *remote,
 static uint32_t remote_collective_own_name(const mp_remote_collective_t *remote) {
   const mp_group_layout_t *layout = remote->sequence->layout;
   return remote->meeting
-      ->names[remote->schedule->members[mp_group_layout_members(layout, layout->self)[0]]];
+      ->names[remote->meeting->members[mp_group_layout_members(layout, layout->self)[0]]];
 }
 
 static void remote_collective_tell_dispute(const mp_peers_t *peers,
                                            const mp_remote_collective_t *remote, uint32_t process) {
   const dispute_t dispute = {
-      mp_traits_of(remote->schedule->collective, remote->holder->program_digest)};
+      mp_traits_of(remote->meeting->collective, remote->holder->program_digest)};
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   mp_strbuf_append(&text, (const char *)&dispute, sizeof(dispute));
-  mp_collective_print_side(&text, remote_collective_own_name(remote), remote->schedule->collective);
-  const mp_envelope_t envelope = remote_collective_envelope_of(peers, remote, MP_PACKET_DISPUTE);
+  mp_collective_print_side(&text, remote_collective_own_name(remote), remote->meeting->collective);
+  const mp_envelope_t envelope = mp_remote_collective_envelope(peers, remote, MP_PACKET_DISPUTE);
   mp_peers_send(peers, remote->sequence->layout->ranks[process], &envelope, mp_strbuf_text(&text),
                 text.size);
   mp_strbuf_deinit(&text);
@@ -121,7 +120,7 @@ static void remote_collective_tell_dispute(const mp_peers_t *peers,
 static mp_status_t remote_collective_compose_dispute(const mp_peers_t *peers,
                                                      const mp_remote_collective_t *remote,
                                                      const mp_packet_t *packet) {
-  const mp_collective_t *collective = remote->schedule->collective;
+  const mp_collective_t *collective = remote->meeting->collective;
   dispute_t theirs = {{0}};
   const bool is_whole = packet->bytes >= sizeof(theirs);
   if (is_whole) memcpy(&theirs, packet->data, sizeof(theirs));
@@ -153,14 +152,27 @@ static uint32_t remote_collective_number_of(const mp_packet_t *packet) {
   return (uint32_t)packet->envelope.key[3];
 }
 
+// Whether the holder waits for this payload and no other of the stripe, which has come now.
+static bool remote_collective_completes(mp_remote_collective_t *remote, uint32_t stripe,
+                                        uint32_t phase) {
+  if (!remote->is_waiting || stripe < remote->first_stripe || stripe >= remote->num_begun) {
+    return false;
+  }
+  mp_remote_stripe_t *at = &remote->stripes[stripe];
+  if (at->stripe == NULL || at->phase != phase) return false;
+  MP_ASSERT(at->num_missing != 0);
+  return --at->num_missing == 0;
+}
+
 // Files a packet of this very remote collective; takes it.
 static mp_status_t remote_collective_place(mp_peers_t *peers, mp_remote_collective_t *remote,
                                            mp_packet_t *packet,
                                            mp_remote_collective_t **out_ready) {
   const int64_t process = mp_group_layout_find(remote->sequence->layout, packet->from);
-  const uint32_t phase = mp_packet_phase(packet);
-  if (process < 0 || phase >= remote->schedule->num_phases) {
-    // Nobody waits for a packet of a process without members. A phase that we do not know shows
+  const uint32_t stripe = mp_packet_place(packet) / MP_SCHEDULE_MAX_PHASES;
+  const uint32_t phase = mp_packet_place(packet) % MP_SCHEDULE_MAX_PHASES;
+  if (process < 0 || stripe >= remote->num_stripes) {
+    // Nobody waits for a packet of a process without members. A stripe that we do not know shows
     // that the two sides are at different collectives.
     if (process >= 0) remote_collective_tell_dispute(peers, remote, (uint32_t)process);
     mp_packet_release(packet);
@@ -171,7 +183,7 @@ static mp_status_t remote_collective_place(mp_peers_t *peers, mp_remote_collecti
     mp_packet_release(packet);
     return status;
   }
-  const size_t at = mp_collective_schedule_at(remote->schedule, phase, (uint32_t)process);
+  const size_t at = mp_remote_place(remote, stripe, phase) + (size_t)process;
   if (remote_collective_differs(remote, packet) || remote->packets[at] != NULL) {
     if (remote_collective_differs(remote, packet))
       remote_collective_tell_dispute(peers, remote, (uint32_t)process);
@@ -179,10 +191,7 @@ static mp_status_t remote_collective_place(mp_peers_t *peers, mp_remote_collecti
     return NULL;
   }
   remote->packets[at] = packet;
-  MP_ASSERT(!remote->is_waiting || phase != remote->phase || remote->num_missing != 0);
-  if (remote->is_waiting && phase == remote->phase && --remote->num_missing == 0) {
-    *out_ready = remote;
-  }
+  if (remote_collective_completes(remote, stripe, phase)) *out_ready = remote;
   return NULL;
 }
 
@@ -229,26 +238,35 @@ static mp_status_t remote_collective_make(mp_peers_t *peers, mp_remote_collectiv
   remote->sequence = remote_collective_get_sequence(peers, group);
   MP_RETURN_IF_NULL(remote->sequence);
   MP_RETURN_IF_ERROR(remote_collective_make_layout(peers, meeting, remote->sequence));
-  MP_RETURN_IF_ERROR(mp_collective_schedule_create(meeting->collective, meeting->group,
-                                                   remote->sequence->layout, meeting->contributions,
-                                                   meeting->names, &remote->schedule));
-  const size_t places = MP_SCHEDULE_MAX_PHASES * (size_t)remote->sequence->layout->num_processes;
-  remote->packets = mp_calloc(places, sizeof(*remote->packets) + sizeof(*remote->payloads));
-  MP_RETURN_IF_NULL(remote->packets);
+  const mp_group_layout_t *layout = remote->sequence->layout;
+  const uint32_t num_stripes = mp_collective_num_stripes(meeting->collective, layout);
+  const size_t places = (size_t)num_stripes * MP_SCHEDULE_MAX_PHASES * layout->num_processes;
+  remote->stripes =
+      mp_calloc(1, num_stripes * sizeof(*remote->stripes) +
+                       places * (sizeof(*remote->packets) + sizeof(*remote->payloads)));
+  MP_RETURN_IF_NULL(remote->stripes);
+  remote->num_stripes = num_stripes;
+  remote->packets = (mp_packet_t **)(void *)(remote->stripes + num_stripes);
   remote->payloads = (mp_payload_t **)(void *)(remote->packets + places);
   return NULL;
 }
 
-static void remote_collective_destroy(mp_remote_collective_t *remote) {
-  if (remote->packets != NULL) {
-    const size_t places = MP_SCHEDULE_MAX_PHASES * (size_t)remote->sequence->layout->num_processes;
-    for (size_t i = 0; i < places; ++i) {
-      if (remote->packets[i] != NULL) mp_packet_release(remote->packets[i]);
-      if (remote->payloads[i] != NULL) mp_payload_release(remote->payloads[i]);
-    }
+void mp_remote_collective_drop(mp_remote_collective_t *remote, uint32_t stripe) {
+  const size_t first = mp_remote_place(remote, stripe, 0);
+  const size_t count = MP_SCHEDULE_MAX_PHASES * (size_t)remote->sequence->layout->num_processes;
+  for (size_t i = first; i < first + count; ++i) {
+    mp_packet_release(remote->packets[i]);
+    mp_payload_release(remote->payloads[i]);
+    remote->packets[i] = NULL;
+    remote->payloads[i] = NULL;
   }
-  mp_free(remote->packets);
-  mp_collective_schedule_release(remote->schedule);
+  mp_collective_stripe_release(remote->stripes[stripe].stripe);
+  remote->stripes[stripe].stripe = NULL;
+}
+
+static void remote_collective_destroy(mp_remote_collective_t *remote) {
+  for (uint32_t i = 0; i < remote->num_stripes; ++i) mp_remote_collective_drop(remote, i);
+  mp_free(remote->stripes);
   mp_meeting_release(remote->meeting);
   mp_free(remote);
 }
@@ -296,19 +314,33 @@ void mp_remote_collective_end_all(mp_peers_t *peers) {
 
 // ---- Waiting ----
 
-bool mp_remote_collective_misses(const mp_remote_collective_t *remote, uint32_t process) {
-  return mp_collective_schedule_awaits(remote->schedule, remote->phase, process) &&
-         remote->packets[mp_collective_schedule_at(remote->schedule, remote->phase, process)] ==
-             NULL;
+bool mp_remote_stripe_misses(const mp_remote_collective_t *remote, uint32_t stripe,
+                             uint32_t process) {
+  const mp_remote_stripe_t *at = &remote->stripes[stripe];
+  return at->stripe != NULL &&
+         mp_collective_schedule_awaits(at->stripe->schedule, at->phase, process) &&
+         remote->packets[mp_remote_place(remote, stripe, at->phase) + process] == NULL;
 }
 
-bool mp_remote_collective_has_all(mp_remote_collective_t *remote) {
-  remote->num_missing = 0;
-  for (uint32_t p = 0; p < remote->sequence->layout->num_processes; ++p) {
-    remote->num_missing += mp_remote_collective_misses(remote, p);
+bool mp_remote_collective_misses(const mp_remote_collective_t *remote, uint32_t process) {
+  for (uint32_t i = remote->first_stripe; i < remote->num_begun; ++i) {
+    if (mp_remote_stripe_misses(remote, i, process)) return true;
   }
-  remote->is_waiting = remote->num_missing != 0;
-  return !remote->is_waiting;
+  return false;
+}
+
+int64_t mp_remote_collective_find_complete(mp_remote_collective_t *remote) {
+  for (uint32_t i = remote->first_stripe; i < remote->num_begun; ++i) {
+    mp_remote_stripe_t *at = &remote->stripes[i];
+    if (at->stripe == NULL) continue;
+    at->num_missing = 0;
+    for (uint32_t p = 0; p < remote->sequence->layout->num_processes; ++p) {
+      at->num_missing += mp_remote_stripe_misses(remote, i, p);
+    }
+    if (at->num_missing == 0) return i;
+  }
+  remote->is_waiting = true;
+  return -1;
 }
 
 bool mp_remote_collective_is_lost(const mp_peers_t *peers, const mp_remote_collective_t *remote) {
@@ -318,102 +350,4 @@ bool mp_remote_collective_is_lost(const mp_peers_t *peers, const mp_remote_colle
       return true;
   }
   return false;
-}
-
-// ---- The holder's work ----
-
-typedef struct {
-  mp_job_t job;  // first, because its callback gets a pointer to it
-  mp_collective_schedule_t *schedule;
-  uint32_t phase;
-} remote_collective_job_t;
-
-static mp_status_t remote_collective_pack_part(mp_job_t *job, uint32_t part, void *scratch) {
-  const remote_collective_job_t *work = (remote_collective_job_t *)job;
-  return mp_collective_schedule_pack(work->schedule, work->phase, part, scratch);
-}
-
-static mp_status_t remote_collective_finish_part(mp_job_t *job, uint32_t part, void *scratch) {
-  return mp_collective_schedule_finish(((remote_collective_job_t *)job)->schedule, part, scratch);
-}
-
-static mp_status_t remote_collective_attend(mp_remote_collective_t *remote, mp_worker_t *self,
-                                            uint32_t phase, mp_job_run_t run) {
-  remote_collective_job_t job = {
-      .job = {.run = run,
-              .num_parts = mp_collective_schedule_num_parts(remote->schedule, phase),
-              .scratch_bytes = mp_collective_schedule_scratch_bytes(remote->schedule)},
-      .schedule = remote->schedule,
-      .phase = phase};
-  return mp_job_attend(self->client, self, &job.job);
-}
-
-static mp_status_t remote_collective_make_payloads(mp_world_t *world,
-                                                   mp_remote_collective_t *remote, bool is_shared,
-                                                   bool *out_has_any) {
-  mp_collective_schedule_t *schedule = remote->schedule;
-  const mp_group_layout_t *layout = schedule->layout;
-  const mp_payload_t *shared = NULL;
-  *out_has_any = false;
-  for (uint32_t p = 0; p < layout->num_processes; ++p) {
-    const size_t at = mp_collective_schedule_at(schedule, remote->phase, p);
-    if (schedule->sizes[at] == 0 || schedule->sizes[at] == MP_NO_PAYLOAD) continue;
-    if (shared == NULL || !is_shared) {
-      MP_RETURN_IF_ERROR(mp_payload_create(world, schedule->sizes[at], &remote->payloads[at]));
-      shared = remote->payloads[at];
-    }
-    schedule->payloads[at] = shared->data;
-    *out_has_any = true;
-  }
-  if (is_shared && shared != NULL) {
-    schedule->payloads[mp_collective_schedule_at(schedule, remote->phase, layout->self)] =
-        shared->data;
-  }
-  return NULL;
-}
-
-mp_status_t mp_remote_collective_send(mp_peers_t *peers, mp_remote_collective_t *remote,
-                                      mp_worker_t *self) {
-  mp_world_t *world = mp_endpoint_world(peers->endpoint);
-  const mp_group_layout_t *layout = remote->schedule->layout;
-  bool is_shared, has_any;
-  MP_RETURN_IF_ERROR(mp_collective_schedule_plan(remote->schedule, remote->phase, &is_shared));
-  MP_RETURN_IF_ERROR(remote_collective_make_payloads(world, remote, is_shared, &has_any));
-  if (has_any)
-    MP_RETURN_IF_ERROR(
-        remote_collective_attend(remote, self, remote->phase, remote_collective_pack_part));
-  const mp_envelope_t envelope = remote_collective_envelope_of(peers, remote, MP_PACKET_PAYLOAD);
-  mp_payload_t *shared = NULL;
-  for (uint32_t p = 0; p < layout->num_processes; ++p) {
-    const size_t at = mp_collective_schedule_at(remote->schedule, remote->phase, p);
-    const size_t bytes = remote->schedule->sizes[at];
-    if (bytes == MP_NO_PAYLOAD) continue;
-    if (shared == NULL) shared = remote->payloads[at];
-    mp_payload_t *payload = is_shared ? shared : remote->payloads[at];
-    MP_RETURN_IF_ERROR(
-        mp_world_send(world, layout->ranks[p], &envelope, bytes == 0 ? NULL : payload));
-  }
-  return NULL;
-}
-
-mp_status_t mp_remote_collective_advance(mp_remote_collective_t *remote, bool *out_is_last) {
-  mp_collective_schedule_t *schedule = remote->schedule;
-  for (uint32_t p = 0; p < schedule->layout->num_processes; ++p) {
-    if (!mp_collective_schedule_awaits(schedule, remote->phase, p)) continue;
-    const mp_packet_t *packet =
-        remote->packets[mp_collective_schedule_at(schedule, remote->phase, p)];
-    MP_ASSERT(packet != NULL);  // the phase is complete
-    MP_RETURN_IF_ERROR(
-        mp_collective_schedule_receive(schedule, remote->phase, p, packet->data, packet->bytes));
-  }
-  MP_ASSERT(remote->phase < schedule->num_phases);
-  remote->phase += 1;
-  *out_is_last = remote->phase == schedule->num_phases;
-  return NULL;
-}
-
-mp_status_t mp_remote_collective_finish(mp_remote_collective_t *remote, mp_worker_t *self) {
-  MP_RETURN_IF_ERROR(mp_collective_schedule_open(remote->schedule));
-  return remote_collective_attend(remote, self, remote->schedule->num_phases,
-                                  remote_collective_finish_part);
 }

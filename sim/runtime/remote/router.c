@@ -73,6 +73,13 @@ static void router_answer_early(const mp_endpoint_t *endpoint, uint64_t num_ente
   mp_packet_release(packet);
 }
 
+void mp_router_hand_over(mp_endpoint_t *endpoint, mp_peers_t *peers, mp_packet_t *packet) {
+  mp_lock_assert_held(&endpoint->router->lock);
+  if (!endpoint->calls->deliver(peers->session, packet)) return;
+  (void)endpoint->calls->retain(peers->session);
+  MP_QUEUE_PUSH(&endpoint->router->carried, peers, next_carried);
+}
+
 void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet) {
   // The lock is kept while the session takes the packet. So packets of one launch arrive in their
   // order though those that were early are handed over by the thread that launches, and an endpoint
@@ -89,7 +96,7 @@ void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet) {
   } else {
     mp_peers_t *peers = router_find_peers(queue, number);
     if (peers != NULL) {
-      endpoint->calls->deliver(peers->session, packet);
+      mp_router_hand_over(endpoint, peers, packet);
     } else {
       mp_packet_release(packet);  // the launch is over here
     }
@@ -118,6 +125,20 @@ static void router_deliver(void *context, mp_packet_t *packet) {
     mp_packet_release(packet);
   }
   mp_unlock(&router->lock);
+}
+
+static void router_afterwards(void *context) {
+  mp_router_t *router = context;
+  for (;;) {
+    mp_lock(&router->lock);
+    mp_peers_t *peers = router->carried.first;
+    if (peers != NULL) MP_QUEUE_POP(&router->carried, next_carried);
+    mp_unlock(&router->lock);
+    if (peers == NULL) return;
+    const mp_session_calls_t *calls = peers->endpoint->calls;
+    calls->carry_on(peers->session);
+    calls->release(peers->session);  // `peers` may go with it
+  }
 }
 
 static void router_on_lost(void *context, uint32_t rank, mp_status_t why) {
@@ -250,6 +271,7 @@ static mp_status_t router_find_or_make(mp_world_t *world, mp_router_t **out_rout
                   &(mp_handler_t){.deliver = router_deliver,
                                   .lost = router_on_lost,
                                   .returned = router_on_returned,
+                                  .afterwards = router_afterwards,
                                   .context = router});
   router->returns_before = atomic_load(&router->num_returns);
   *out_router = router;
@@ -279,7 +301,8 @@ static void router_clear_endpoints(mp_router_t *router) {
 }
 
 void mp_router_forget(mp_world_t *world) {
-  // First nothing comes in any more: this waits for a packet that is being delivered.
+  // First nothing comes in any more: this waits for a packet that is being delivered, or for what
+  // it led to.
   mp_world_detach(world, MP_CHANNEL_SESSIONS);
   mp_lock(&g_routers_lock);
   mp_router_t **link = &g_routers;
@@ -288,6 +311,7 @@ void mp_router_forget(mp_world_t *world) {
   if (router != NULL) *link = router->next;
   mp_unlock(&g_routers_lock);
   if (router == NULL) return;
+  router_afterwards(router);
   router_clear_endpoints(router);
   mp_packet_list_clear(&router->early);
   for (uint32_t i = 0; i < mp_world_size(world); ++i) mp_status_release(router->losses[i]);

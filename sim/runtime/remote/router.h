@@ -29,8 +29,9 @@ typedef enum {
 _Static_assert(MP_NUM_CHANNELS <= (int)MP_WORLD_CHANNELS, "the world has a channel for each use");
 
 // What a packet of a session is about. In its envelope words[0] is the kind and, above the lowest 8
-// bits, the phase; key[0] is the hash of the list of devices, key[1] names the client and the
-// launch (mp_endpoint_launch_key). The other words and the packet's bytes depend on the kind.
+// bits, the place (stripe * MP_SCHEDULE_MAX_PHASES + phase) of a payload; key[0] is the hash of the
+// list of devices, key[1] names the client and the launch (mp_endpoint_launch_key). The other words
+// and the packet's bytes depend on the kind.
 typedef enum {
   // What another process sends for a remote collective. key[2]: the group's hash; key[3]: the
   // number in the group sequence | low word of the program's digest << 32; words[1]: low word of
@@ -53,11 +54,11 @@ typedef enum {
   MP_PACKET_KINDS
 } mp_packet_kind_t;
 
-// The two parts of a packet's words[0]: mp_packet_kind and mp_packet_phase.
+// The two parts of a packet's words[0]: mp_packet_kind and mp_packet_place.
 static inline mp_packet_kind_t mp_packet_kind(const mp_packet_t *packet) {
   return (mp_packet_kind_t)(packet->envelope.words[0] & 0xff);
 }
-static inline uint32_t mp_packet_phase(const mp_packet_t *packet) {
+static inline uint32_t mp_packet_place(const mp_packet_t *packet) {
   return packet->envelope.words[0] >> 8;
 }
 
@@ -67,8 +68,11 @@ static inline uint32_t mp_packet_phase(const mp_packet_t *packet) {
 typedef struct {
   mp_session_t *(*retain)(mp_session_t *session);
   void (*release)(mp_session_t *session);
-  // Hands over a packet of this launch.
-  void (*deliver)(mp_session_t *session, mp_packet_t *packet);
+  // Hands over a packet of this launch. True: the session is to be carried on when the router's
+  // lock is free, on the thread that got the packet.
+  bool (*deliver)(mp_session_t *session, mp_packet_t *packet);
+  // Does what a packet has led to. No lock is held but that of mp_world_work_off.
+  void (*carry_on)(mp_session_t *session);
   // The process with this rank sends no more; `why` is borrowed.
   void (*lose)(mp_session_t *session, uint32_t rank, mp_status_t why);
   // The launch fails with `error`, which is consumed.
@@ -92,6 +96,11 @@ MP_NODISCARD mp_status_t mp_endpoint_open(mp_world_t *world, uint64_t number, mp
 bool mp_endpoint_linger(mp_endpoint_t *endpoint);
 // True when mp_endpoint_linger said true and those launches are over now.
 bool mp_endpoint_is_spent(mp_endpoint_t *endpoint);
+// Whether sessions of this endpoint may be carried on (mp_session_calls_t).
+bool mp_endpoint_carries(const mp_endpoint_t *endpoint);
+// What packets have led to for the client's sessions is left to workers from now on, and what has
+// been begun is done when this returns.
+void mp_endpoint_carry_no_more(mp_endpoint_t *endpoint);
 // Closes the endpoint: when this returns, no packet is being delivered and none will be. Packets
 // that wait are dropped, sessions are released. The endpoint itself lives until
 // mp_endpoint_release. Closing twice, or NULL, has no effect.

@@ -28,6 +28,7 @@ struct mp_endpoint_s {
   const mp_session_calls_t *calls;
   uint64_t epoch;              // the client's number in its world
   bool is_open, is_lingering;  // not closed yet; the client's users have released it
+  atomic_bool carries;         // until mp_endpoint_carry_no_more
   mp_launch_queue_t *queues;
   mp_packet_list_t early;  // for lists of devices that nothing was launched on yet
 };
@@ -39,7 +40,9 @@ struct mp_router_s {
   mp_lock_t lock;       // of all that follows
   uint64_t num_epochs;  // greatest number of a client + 1: packets for this one and later are early
   mp_endpoint_t *endpoints;
-  mp_packet_list_t early;   // for clients that are not there yet
+  mp_packet_list_t early;  // for clients that are not there yet
+  // Of sessions that are to be carried on, each with a reference to the session.
+  MP_QUEUE(mp_peers_t) carried;
   mp_status_t *losses;      // [size of the world] why a rank sends no more; NULL: it does
   uint64_t *incarnations;   // [size of the world] of those that have come back; 0: it has not
   uint64_t *returned_at;    // [size of the world] num_returns with its last return
@@ -71,6 +74,8 @@ mp_launch_queue_t *mp_router_get_queue(mp_endpoint_t *endpoint, uint64_t devices
 // Takes a packet for this endpoint: hands it to its session, keeps it for a session to come, or
 // drops it.
 void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet);
+// Hands a packet to the session of its launch, and remembers the session if it is to be carried on.
+void mp_router_hand_over(mp_endpoint_t *endpoint, mp_peers_t *peers, mp_packet_t *packet);
 // Calls `visit` with `context` for each session in the endpoint.
 void mp_router_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *session, void *context),
                      void *context);

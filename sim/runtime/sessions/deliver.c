@@ -9,6 +9,13 @@
 #include "sim/base/table.h"
 #include "sim/runtime/sessions/session_impl.h"
 
+// True when the caller is to go on with it by itself. Of several remote collectives workers can do
+// some at the same time.
+static bool deliver_may_carry(const mp_session_t *session, const mp_remote_collective_t *remote) {
+  return session->peers->remotes == remote && remote->next == NULL &&
+         mp_endpoint_carries(session->peers->endpoint) && mp_remote_stripes_are_light(remote);
+}
+
 static void deliver_take_payload(mp_session_t *session, mp_packet_t *packet,
                                  mp_device_list_t *resumed) {
   mp_remote_collective_t *ready;
@@ -17,8 +24,9 @@ static void deliver_take_payload(mp_session_t *session, mp_packet_t *packet,
     mp_session_poison_locked(session, status, resumed);
   } else if (ready != NULL) {
     ready->is_waiting = false;
-    ready->is_ready = true;
-    mp_session_resume(session, ready->holder->logical, resumed);
+    ready->is_carried = deliver_may_carry(session, ready);
+    ready->is_ready = !ready->is_carried;
+    if (ready->is_ready) mp_session_resume(session, ready->holder->logical, resumed);
   }
 }
 
@@ -105,18 +113,22 @@ static void (*const k_packets[MP_PACKET_KINDS])(mp_session_t *session, mp_packet
 };
 _Static_assert(MP_ROWS(PACKETS) == MP_PACKET_KINDS, "every packet is taken");
 
-void mp_session_deliver(mp_session_t *session, mp_packet_t *packet) {
+bool mp_session_deliver(mp_session_t *session, mp_packet_t *packet) {
   mp_device_list_t resumed = {0};
+  bool is_carried = false;
   const size_t kind = (size_t)mp_packet_kind(packet);
   mp_lock(&session->lock);
   session->peers->num_changes += kind != MP_PACKET_ASK && kind != MP_PACKET_ANSWER;
   if (session->error != NULL || kind >= MP_PACKET_KINDS) {
     mp_packet_release(packet);
   } else {
+    const bool was_carried = mp_session_carried(session) != NULL;
     k_packets[kind](session, packet, &resumed);
+    is_carried = !was_carried && mp_session_carried(session) != NULL;
   }
   mp_unlock(&session->lock);
   mp_schedule(&resumed);
+  return is_carried;
 }
 
 // The error of a session that has lost a process: why, and what waits here for other processes.
@@ -154,6 +166,7 @@ const mp_session_calls_t mp_session_calls = {
     .retain = mp_session_retain,
     .release = mp_session_release,
     .deliver = mp_session_deliver,
+    .carry_on = mp_session_carry_on,
     .lose = deliver_lose,
     .poison = mp_session_poison,
     .is_moving = mp_session_is_moving,

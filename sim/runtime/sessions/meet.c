@@ -56,7 +56,7 @@ static mp_status_t meet_end_remote(mp_session_t *session, mp_remote_collective_t
                                    mp_status_t status) {
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
-  meet_let_go(session, remote->meeting, remote->holder, &resumed);
+  meet_let_go(session, remote->meeting, remote->is_carried ? NULL : remote->holder, &resumed);
   remote->holder->is_over = true;
   remote->holder->work = NULL;
   mp_remote_collective_end(session->peers, remote);
@@ -67,18 +67,19 @@ static mp_status_t meet_end_remote(mp_session_t *session, mp_remote_collective_t
   return status;
 }
 
-// After the payloads of a phase were sent. `out_has_all`: those of the other processes have come
-// already, and the holder goes on at once. Otherwise the holder is parked, and may run on another
-// thread already. Fails with the session's error.
+// After what can be sent was sent. `out_stripe`: a stripe whose payloads have come already, with
+// which the holder goes on at once. -1: the holder is parked, and may run on another thread
+// already. Fails with the session's error.
 static mp_status_t meet_await_payloads(mp_session_t *session, mp_remote_collective_t *remote,
-                                       bool *out_has_all) {
+                                       int64_t *out_stripe) {
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
   mp_status_t status = mp_status_retain(session->error);
   // The last payload comes under this lock, too: it is counted here, or finds the holder parked.
-  *out_has_all = status == NULL && mp_remote_collective_has_all(remote);
-  if (status == NULL && !*out_has_all) {
-    mp_session_park(session, remote->holder->logical);
+  *out_stripe = status == NULL ? mp_remote_collective_find_complete(remote) : -1;
+  if (status == NULL && *out_stripe < 0) {
+    if (!remote->is_carried) mp_session_park(session, remote->holder->logical);
+    remote->is_carried = false;
     session->peers->num_changes += 1;
     mp_session_poison_if_stuck(session, &resumed);
   }
@@ -87,25 +88,21 @@ static mp_status_t meet_await_payloads(mp_session_t *session, mp_remote_collecti
   return status;
 }
 
-// Works on a remote collective until it is over or has to wait. `has_payloads`: the payloads of
-// this phase were sent, and those of the other processes have come.
+// Works on a remote collective until it is over or has to wait.
 static mp_status_t meet_go_through(mp_session_t *session, mp_worker_t *self,
-                                   mp_remote_collective_t *remote, bool has_payloads,
-                                   mp_arrived_t *out_arrived) {
-  mp_status_t status = NULL;
-  for (bool is_last = false; status == NULL && !is_last;) {
-    if (!has_payloads) {
-      status = mp_remote_collective_send(session->peers, remote, self);
-      if (status == NULL) status = meet_await_payloads(session, remote, &has_payloads);
-      if (status == NULL && !has_payloads) {
-        *out_arrived = MP_ARRIVED_PARKED;
-        return NULL;
-      }
+                                   mp_remote_collective_t *remote, mp_arrived_t *out_arrived) {
+  mp_status_t status = mp_remote_stripes_begin(session->peers, remote, self);
+  for (bool is_over = false; status == NULL && !is_over;) {
+    int64_t stripe = -1;
+    status = meet_await_payloads(session, remote, &stripe);
+    if (status == NULL && stripe < 0) {
+      *out_arrived = MP_ARRIVED_PARKED;
+      return NULL;
     }
-    has_payloads = false;
-    if (status == NULL) status = mp_remote_collective_advance(remote, &is_last);
+    if (status == NULL) {
+      status = mp_remote_stripes_go_on(session->peers, remote, (uint32_t)stripe, self, &is_over);
+    }
   }
-  if (status == NULL) status = mp_remote_collective_finish(remote, self);
   *out_arrived = MP_ARRIVED_GO_ON;
   return meet_end_remote(session, remote, status);
 }
@@ -134,7 +131,7 @@ static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_mee
   status = mp_remote_collective_take_early(session->peers, remote);
   mp_unlock(&session->lock);
   if (status != NULL) return meet_end_remote(session, remote, status);
-  return meet_go_through(session, self, remote, false, out_arrived);
+  return meet_go_through(session, self, remote, out_arrived);
 }
 
 // The holder was resumed because all payloads of the phase have come. If the session was poisoned
@@ -145,7 +142,16 @@ static mp_status_t meet_go_on(mp_session_t *session, mp_worker_t *self,
   mp_status_t status = mp_status_retain(session->error);
   if (status == NULL) remote->is_ready = false;
   mp_unlock(&session->lock);
-  return status != NULL ? status : meet_go_through(session, self, remote, true, out_arrived);
+  return status != NULL ? status : meet_go_through(session, self, remote, out_arrived);
+}
+
+void mp_session_carry_on(mp_session_t *session) {
+  mp_lock(&session->lock);
+  mp_remote_collective_t *remote = mp_session_carried(session);
+  mp_unlock(&session->lock);
+  MP_ASSERT(remote != NULL);  // it stays until this is done with it
+  mp_arrived_t arrived;
+  mp_status_ignore(meet_go_through(session, NULL, remote, &arrived));
 }
 
 mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival_t *arrival,

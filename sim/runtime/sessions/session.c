@@ -139,7 +139,8 @@ static void session_resume_all(mp_session_t *session, mp_device_list_t *resumed)
   while (next != NULL) {
     mp_remote_collective_t *remote = next;
     next = remote->next;
-    if (!remote->is_waiting && !remote->is_ready) continue;  // its holder is at work on it
+    // Whoever is at work on it, its holder or who carries it, finds the error.
+    if (!remote->is_waiting && !remote->is_ready) continue;
     // A holder that is runnable already will find the error instead of its remote collective.
     mp_session_resume_members(session, remote->meeting, remote->is_ready ? remote->holder : NULL,
                               resumed);
@@ -183,7 +184,8 @@ static bool session_may_be_moved(const mp_session_t *session) {
   if (peers == NULL) return false;
   for (const mp_remote_collective_t *remote = peers->remotes; remote != NULL;
        remote = remote->next) {
-    if (!mp_remote_collective_is_lost(peers, remote)) return true;
+    // Who carries one changes what the look at a loss would read.
+    if (remote->is_carried || !mp_remote_collective_is_lost(peers, remote)) return true;
   }
   for (const mp_receiver_t *r = session->mailbox.receivers.first; r != NULL; r = r->next) {
     if (session->states[r->source] == MP_PARTICIPANT_REMOTE) return true;
@@ -326,6 +328,13 @@ bool mp_session_is_moving(mp_session_t *session) {
   bool is_moving = session->num_active + session->num_parked != 0;
   mp_unlock(&session->lock);
   return is_moving;
+}
+
+bool mp_session_is_carried(mp_session_t *session) {
+  mp_lock(&session->lock);
+  const bool is_carried = mp_session_carried(session) != NULL;
+  mp_unlock(&session->lock);
+  return is_carried;
 }
 
 bool mp_session_is_complete(mp_session_t *session) {

@@ -106,9 +106,16 @@ bool mp_session_is_parked(mp_session_t *session, uint32_t logical);
 extern const mp_session_calls_t mp_session_calls;
 
 // Takes a packet of this launch from another process (deliver.c). It is the session's from now on.
-void mp_session_deliver(mp_session_t *session, mp_packet_t *packet);
+// True: the caller calls mp_session_carry_on when it holds no lock, and keeps the session until
+// then.
+bool mp_session_deliver(mp_session_t *session, mp_packet_t *packet);
+// Goes on with a remote collective in the place of its holder (meet.c).
+void mp_session_carry_on(mp_session_t *session);
 // True when some participants of this process were launched and are not done.
 bool mp_session_is_moving(mp_session_t *session);
+// True when somebody goes on with a remote collective in the place of its holder
+// (mp_session_carry_on), or is about to.
+bool mp_session_is_carried(mp_session_t *session);
 // True when all participants of this process were launched or refused.
 bool mp_session_is_complete(mp_session_t *session);
 

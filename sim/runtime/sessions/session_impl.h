@@ -45,6 +45,13 @@ static inline void mp_session_end_holding(mp_session_t *session, const mp_meetin
 #endif
 }
 
+// The remote collective that somebody goes on with in the place of its holder; NULL: there is none.
+static inline mp_remote_collective_t *mp_session_carried(const mp_session_t *session) {
+  mp_remote_collective_t *remote = session->peers == NULL ? NULL : session->peers->remotes;
+  while (remote != NULL && !remote->is_carried) remote = remote->next;
+  return remote;
+}
+
 // Hands a message to its receiver, who is resumed, or puts it into the mailbox. Takes the message.
 void mp_session_post(mp_session_t *session, mp_message_t *message, mp_device_list_t *resumed);
 

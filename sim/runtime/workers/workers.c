@@ -4,13 +4,15 @@
 #include <stdio.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/os/clock.h"
 #include "sim/base/os/futex.h"
 #include "sim/base/os/system.h"
 #include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/devices/launching.h"
 
 enum {
-  MP_IDLE_YIELDS = 50,  // looks for work before going to sleep
+  MP_IDLE_YIELDS = 50,  // looks for work before going to sleep,
+  MP_IDLE_US = 20,      // for so long at most
   MP_WORKER_STACK = 8 << 20,
 };
 
@@ -85,9 +87,13 @@ static bool workers_have_work_for(const mp_worker_t *self) {
 
 static void workers_idle(mp_worker_t *self) {
   mp_lock_assert_none_held();
+  // By the clock, too: where other threads want the core each yield is long, and whoever goes on
+  // yielding takes time from those that it waits for.
+  const double until = mp_clock_seconds() + 1e-6 * MP_IDLE_US;
   for (int i = 0; i < MP_IDLE_YIELDS; ++i) {
     if (workers_have_work_for(self)) return;
     sched_yield();
+    if (mp_clock_seconds() > until) break;
   }
   mp_core_queue_t *queue = self->queue;
   // The count has one order for all threads, so the last worker to come to rest sees all the others
@@ -106,14 +112,16 @@ static void workers_idle(mp_worker_t *self) {
 }
 
 // Binds the worker to its core where there is one worker per core, otherwise to all cpus of the
-// group. Where binding is not allowed the worker runs anywhere.
+// group. Where binding is not allowed the worker runs anywhere. A process of a job does not bind
+// its workers to single cores: those of other processes may be on this host, each with a worker for
+// the same core, and the kernel could not move one of them to a core that is free.
 static void workers_bind(const mp_worker_t *self) {
   const mp_pod_machine_t *machine = mp_pod_machine(self->client->pod);
   if (!machine->is_real) return;
   const mp_core_group_t *group = mp_pod_core_group(self->client->pod, (int32_t)self->queue->index);
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (self->cpu >= 0) {
+  if (self->cpu >= 0 && self->client->world == NULL) {
     CPU_SET((size_t)self->cpu, &set);
   } else {
     for (int32_t i = 0; i < group->num_cpus; ++i) CPU_SET((size_t)group->cpus[i], &set);

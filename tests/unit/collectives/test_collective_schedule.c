@@ -2,7 +2,7 @@
 // gives the same bits as in one process.
 #include <stdlib.h>
 
-#include "collectives/collective_schedule.h"
+#include "collectives/collective_stripe.h"
 #include "tests/unit/support/random_collective.h"
 
 enum { MAX_PROCESSES = 8 };
@@ -10,7 +10,8 @@ enum { MAX_PROCESSES = 8 };
 // One group's members in one process.
 typedef struct {
   mp_group_layout_t *layout;
-  mp_collective_schedule_t *schedule;
+  mp_collective_stripe_t *stripe;
+  mp_collective_schedule_t *schedule;  // the stripe's
   mp_contribution_t contributions[RANDOM_MAX_DEVICES];
   void *payloads[MP_SCHEDULE_MAX_PHASES][MAX_PROCESSES];
 } process_t;
@@ -43,7 +44,8 @@ static void run_alone(random_collective_t *r, uint32_t group, outputs_t outputs)
 }
 
 static void begin(random_collective_t *r, uint32_t group, const uint32_t *ranks, uint32_t rank,
-                  uint32_t per_host, outputs_t outputs, process_t *process) {
+                  uint32_t per_host, uint32_t index, uint32_t num_stripes, outputs_t outputs,
+                  process_t *process) {
   const mp_groups_t *groups = r->collective.groups;
   const uint32_t *members = groups->members + groups->offsets[group];
   const uint32_t size = groups->offsets[group + 1] - groups->offsets[group];
@@ -57,8 +59,9 @@ static void begin(random_collective_t *r, uint32_t group, const uint32_t *ranks,
         (mp_contribution_t){(const void *const *)r->inputs[members[i]], outputs[members[i]]};
   }
   assert_ok(mp_group_layout_create(size, ranks_of, hosts_of, rank, &process->layout));
-  assert_ok(mp_collective_schedule_create(&r->collective, group, process->layout,
-                                          process->contributions, NULL, &process->schedule));
+  assert_ok(mp_collective_stripe_create(&r->collective, group, index, num_stripes, process->layout,
+                                        process->contributions, NULL, &process->stripe));
+  process->schedule = process->stripe->schedule;
 }
 
 static void pack(process_t *process, uint32_t phase) {
@@ -113,7 +116,7 @@ static void end(process_t *process) {
   for (uint32_t phase = 0; phase < MP_SCHEDULE_MAX_PHASES; ++phase) {
     for (uint32_t p = 0; p < MAX_PROCESSES; ++p) free(process->payloads[phase][p]);
   }
-  mp_collective_schedule_release(process->schedule);
+  mp_collective_stripe_release(process->stripe);
   mp_group_layout_release(process->layout);
 }
 
@@ -121,7 +124,8 @@ static void end(process_t *process) {
 static uint32_t g_phases[MP_GROUP_COLLECTIVE_KINDS][MP_SCHEDULE_MAX_PHASES + 1];
 
 static void run_spread(random_collective_t *r, uint32_t group, const uint32_t *ranks,
-                       uint32_t num_ranks, uint32_t per_host, outputs_t outputs) {
+                       uint32_t num_ranks, uint32_t per_host, uint32_t index, uint32_t num_stripes,
+                       outputs_t outputs) {
   process_t processes[MAX_PROCESSES];
   uint32_t count = 0;
   for (uint32_t rank = 0; rank < num_ranks; ++rank) {
@@ -130,7 +134,9 @@ static void run_spread(random_collective_t *r, uint32_t group, const uint32_t *r
     for (uint32_t i = groups->offsets[group]; i < groups->offsets[group + 1]; ++i) {
       has_members |= ranks[groups->members[i]] == rank;
     }
-    if (has_members) begin(r, group, ranks, rank, per_host, outputs, &processes[count++]);
+    if (has_members) {
+      begin(r, group, ranks, rank, per_host, index, num_stripes, outputs, &processes[count++]);
+    }
   }
   if (count == 1) run_alone(r, group, outputs);
   g_phases[r->collective.kind][count > 1 ? processes[0].schedule->num_phases : 0] += 1;
@@ -166,7 +172,12 @@ static void test_random(void **state) {
     make_outputs(&r, outputs);
     for (uint32_t g = 0; g < r.collective.groups->num_groups; ++g) {
       run_alone(&r, g, expected);
-      run_spread(&r, g, ranks, num_ranks, per_host, outputs);
+      // Some with fewer elements than there are stripes.
+      const bool is_striped = r.collective.kind == MP_COLLECTIVE_ALL_REDUCE && turn % 3 == 0;
+      const uint32_t num_stripes = is_striped ? 2 + (uint32_t)(turn % 7) : 1;
+      for (uint32_t index = 0; index < num_stripes; ++index) {
+        run_spread(&r, g, ranks, num_ranks, per_host, index, num_stripes, outputs);
+      }
     }
     for (uint32_t d = 0; d < num_devices; ++d) {
       for (uint32_t i = 0; i < r.num_results; ++i) {
@@ -183,6 +194,40 @@ static void test_random(void **state) {
   assert_true(g_phases[MP_COLLECTIVE_REDUCE_SCATTER][2] > 20);
   assert_true(g_phases[MP_COLLECTIVE_ALL_GATHER][2] > 20);
   assert_true(g_phases[MP_COLLECTIVE_BROADCAST][2] > 20);
+}
+
+// Large sums between hosts are cut into stripes, in all processes alike; other collectives are not.
+static void test_num_stripes(void **state) {
+  (void)state;
+  enum { SIZE = 4 };
+  static const uint32_t ranks[SIZE] = {0, 0, 1, 1}, hosts[SIZE] = {5, 5, 9, 9},
+                        same[SIZE] = {5, 5, 5, 5};
+  const int64_t dims[] = {1024, 1024}, few[] = {3};
+  mp_collective_operand_t operands[] = {{.dtype = MP_DTYPE_F32,
+                                         .accumulation = MP_DTYPE_F32,
+                                         .rank = 2,
+                                         .dims = dims,
+                                         .result_dims = dims},
+                                        {.dtype = MP_DTYPE_F32,
+                                         .accumulation = MP_DTYPE_F32,
+                                         .rank = 1,
+                                         .dims = few,
+                                         .result_dims = few}};
+  mp_collective_t collective = {
+      .kind = MP_COLLECTIVE_ALL_REDUCE, .num_operands = 2, .operands = operands};
+  for (uint32_t self = 0; self < 2; ++self) {
+    mp_group_layout_t *between, *within;
+    assert_ok(mp_group_layout_create(SIZE, ranks, hosts, self, &between));
+    assert_ok(mp_group_layout_create(SIZE, ranks, same, self, &within));
+    assert_true(between->spans_hosts && !within->spans_hosts);
+    collective.kind = MP_COLLECTIVE_ALL_REDUCE;
+    assert_int_equal(mp_collective_num_stripes(&collective, between), 32);  // of 128 KiB
+    assert_int_equal(mp_collective_num_stripes(&collective, within), 1);
+    collective.kind = MP_COLLECTIVE_REDUCE_SCATTER;
+    assert_int_equal(mp_collective_num_stripes(&collective, between), 1);
+    mp_group_layout_release(between);
+    mp_group_layout_release(within);
+  }
 }
 
 static void test_pieces(void **state) {
@@ -217,6 +262,7 @@ static void test_pieces(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_num_stripes),
       cmocka_unit_test(test_pieces),
       cmocka_unit_test(test_random),
   };

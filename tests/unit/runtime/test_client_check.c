@@ -461,7 +461,7 @@ static void remote_is_ready_and_waits(mp_session_t *session) {
   session->peers->remotes->is_ready = true;
 }
 static void remote_misses_nobody(mp_session_t *session) {
-  session->peers->remotes->num_missing = 0;
+  session->peers->remotes->stripes[0].num_missing = 0;
 }
 static void remote_is_not_in_its_sequence(mp_session_t *session) {
   session->peers->remotes->sequence->remote = NULL;
@@ -498,7 +498,7 @@ typedef struct {
 
 static const rank_row_t k_rank_rows[] = {
     {remote_is_ready_and_waits, "!(remote->is_waiting && remote->is_ready)"},
-    {remote_misses_nobody, "num_missing == remote->num_missing"},
+    {remote_misses_nobody, "num_missing == at->num_missing"},
     {remote_is_not_in_its_sequence, "sequence->remote == remote"},
     {remote_is_not_begun, "remote->number < sequence->num_begun"},
     {holder_runs, "2 parked, 1 of them in lists"},

@@ -86,7 +86,7 @@ static void packets_of_later_clients_wait(void **state) {
 
 static void deliver_without_memory(mp_session_t *session, mp_packet_t *packet) {
   mp_alloc_fail_at(1, 1);
-  mp_session_deliver(session, packet);
+  assert_false(mp_session_deliver(session, packet));
   mp_alloc_fail_at(0, 0);
 }
 

@@ -1,0 +1,126 @@
+#include "collectives/collective_stripe.h"
+
+#include "sim/base/alloc.h"
+#include "sim/numeric/dims.h"
+
+enum {
+  // What goes from one process to another in one phase of a stripe. With less, the cost of messages
+  // grows; with more, a stripe does not stay in a core's cache (`tools/bench/psum_hosts.py`).
+  MP_STRIPE_BYTES = 128 << 10,
+  MP_MAX_STRIPES = 256,
+  // Ranges begin at multiples of so many elements, so that rows of them stay aligned.
+  MP_STRIPE_GRAIN = 64,
+};
+
+static int64_t collective_stripe_elements(const mp_collective_operand_t *operand) {
+  return mp_dims_product(operand->dims, 0, operand->rank);
+}
+
+uint32_t mp_collective_num_stripes(const mp_collective_t *collective,
+                                   const mp_group_layout_t *layout) {
+  if (collective->kind != MP_COLLECTIVE_ALL_REDUCE || !layout->spans_hosts) return 1;
+  double bytes = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &collective->operands[i];
+    bytes += (double)collective_stripe_elements(operand) * (double)mp_dtype_size(operand->dtype);
+  }
+  // Two processes send each other everything, more of them a share each.
+  if (layout->num_processes > 2) bytes /= layout->num_processes;
+  const double stripes = bytes / MP_STRIPE_BYTES;
+  if (stripes < 1) return 1;
+  return stripes > MP_MAX_STRIPES ? MP_MAX_STRIPES : (uint32_t)stripes;
+}
+
+// The first element of a stripe, for `index` = `count`: the end.
+static int64_t collective_stripe_begin(int64_t elements, uint32_t index, uint32_t count) {
+  const int64_t grains = (elements + MP_STRIPE_GRAIN - 1) / MP_STRIPE_GRAIN;
+  const int64_t begin = grains * index / count * MP_STRIPE_GRAIN;
+  return begin < elements ? begin : elements;
+}
+
+// A stripe in one allocation, with room for what is cut out.
+static mp_collective_stripe_t *collective_stripe_allocate(uint32_t num_operands, uint32_t num_dims,
+                                                          uint32_t size) {
+  const size_t arrays = 2 * (size_t)size * num_operands;
+  return mp_calloc(1, sizeof(mp_collective_stripe_t) +
+                          num_operands * sizeof(mp_collective_operand_t) +
+                          num_dims * sizeof(int64_t) + size * sizeof(mp_contribution_t) +
+                          arrays * sizeof(void *));
+}
+
+// Cuts the range of this stripe out of every operand.
+static int64_t *collective_stripe_cut_operands(mp_collective_stripe_t *stripe,
+                                               const mp_collective_t *collective, uint32_t index,
+                                               uint32_t count) {
+  stripe->collective = *collective;
+  stripe->operands = (mp_collective_operand_t *)(stripe + 1);
+  int64_t *dims = (int64_t *)(void *)(stripe->operands + collective->num_operands);
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const int64_t elements = collective_stripe_elements(&collective->operands[i]);
+    dims[i] = collective_stripe_begin(elements, index + 1, count) -
+              collective_stripe_begin(elements, index, count);
+    stripe->operands[i] = collective->operands[i];
+    stripe->operands[i].rank = 1;
+    stripe->operands[i].dims = stripe->operands[i].result_dims = &dims[i];
+  }
+  stripe->collective.operands = stripe->operands;
+  return dims + collective->num_operands;
+}
+
+// The same of the arrays of our members: those of others have none here. Returns the contributions,
+// which are at `room`.
+static mp_contribution_t *collective_stripe_cut_arrays(const mp_collective_t *collective,
+                                                       uint32_t index, uint32_t count,
+                                                       uint32_t size,
+                                                       const mp_contribution_t *contributions,
+                                                       void *room) {
+  mp_contribution_t *cut = room;
+  const void **inputs = (const void **)(cut + size);
+  void **outputs = (void **)(inputs + (size_t)size * collective->num_operands);
+  for (uint32_t m = 0; m < size; ++m) {
+    if (contributions[m].outputs == NULL) continue;
+    cut[m] = (mp_contribution_t){inputs, outputs};
+    for (uint32_t i = 0; i < collective->num_operands; ++i) {
+      const mp_collective_operand_t *operand = &collective->operands[i];
+      const size_t at =
+          (size_t)collective_stripe_begin(collective_stripe_elements(operand), index, count) *
+          mp_dtype_size(operand->dtype);
+      *inputs++ = (const char *)contributions[m].inputs[i] + at;
+      *outputs++ = (char *)contributions[m].outputs[i] + at;
+    }
+  }
+  return cut;
+}
+
+mp_status_t mp_collective_stripe_create(const mp_collective_t *collective, uint32_t group,
+                                        uint32_t index, uint32_t count,
+                                        const mp_group_layout_t *layout,
+                                        mp_contribution_t *contributions, const uint32_t *names,
+                                        mp_collective_stripe_t **out_stripe) {
+  MP_ASSERT(index < count);
+  const bool is_whole = count == 1;
+  const uint32_t num_operands = is_whole ? 0 : collective->num_operands;
+  mp_collective_stripe_t *stripe =
+      collective_stripe_allocate(num_operands, num_operands, is_whole ? 0 : layout->size);
+  MP_RETURN_IF_NULL(stripe);
+  if (!is_whole) {
+    void *room = collective_stripe_cut_operands(stripe, collective, index, count);
+    contributions =
+        collective_stripe_cut_arrays(collective, index, count, layout->size, contributions, room);
+    collective = &stripe->collective;
+  }
+  mp_status_t status = mp_collective_schedule_create(collective, group, layout, contributions,
+                                                     names, &stripe->schedule);
+  if (status != NULL) {
+    mp_free(stripe);
+    return status;
+  }
+  *out_stripe = stripe;
+  return NULL;
+}
+
+void mp_collective_stripe_release(mp_collective_stripe_t *stripe) {
+  if (stripe == NULL) return;
+  mp_collective_schedule_release(stripe->schedule);
+  mp_free(stripe);
+}
