@@ -3,14 +3,16 @@
     python tools/bench/psum_hosts.py [--rounds N]
 
 Needs root (tests/mpi/two_hosts.sh) and, for MPI, mpirun.  Every process has one device; what is timed
-is psum_processes.py's call of a jitted psum until its result is there, best and median, and mpi4py's Allreduce.  The ways take
-turns, so that other work on the machine meets all of them; each row is the round with the best median.
+is psum_processes.py's call of a jitted psum until its result is there, and mpi4py's Allreduce.  The ways take turns, so that other
+work on the machine meets all of them.  Each round is a start of its own, and so fast or slow as a whole: where the kernel puts threads
+and buffers differs from start to start.  So each row has the median of the rounds' medians, and the median of the best round.
 """
 
 import argparse
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 
@@ -26,7 +28,7 @@ import numpy as np
 from mpi4py import MPI
 for size in (8, 4 << 10, 64 << 10, 1 << 20, 16 << 20):
   x, y, times = np.ones(size // 4, np.float32), np.empty(size // 4, np.float32), []
-  for _ in range(201 if size <= 1 << 16 else 11):
+  for _ in range(201 if size <= 1 << 16 else 101 if size <= 1 << 20 else 21):
     begin = time.perf_counter()
     MPI.COMM_WORLD.Allreduce(x, y)
     times.append(time.perf_counter() - begin)
@@ -36,17 +38,17 @@ for size in (8, 4 << 10, 64 << 10, 1 << 20, 16 << 20):
 WAYS = {"UCX": (["--plain"], POD, PSUM), "MPI": ([], POD, PSUM),
         "gloo": (["--plain"], {"JAX_PLATFORMS": "cpu", "JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo"}, PSUM),
         "MPI_Allreduce": ([], {}, ALLREDUCE)}
-LINE = re.compile(r"^ *(\d+) bytes: .*psum +([\d.]+) us \(best ([\d.]+)\)", re.MULTILINE)
+LINE = re.compile(r"^ *(\d+) bytes: .*psum +([\d.]+) us", re.MULTILINE)
 
 
-def measure(way: str) -> dict[int, tuple[float, float]]:
-  """Median and best in us, by bytes."""
+def measure(way: str) -> dict[int, float]:
+  """The median in us, by bytes."""
   options, variables, words = WAYS[way]
   done = subprocess.run([str(HOSTS), *options, "--", sys.executable, *words], text=True,
                         env=os.environ | variables, capture_output=True, timeout=600)
   if done.returncode:
     sys.exit(f"{way}: {done.stderr.strip().splitlines()[-1]}")
-  return {int(size): (float(median), float(best)) for size, median, best in LINE.findall(done.stdout)}
+  return {int(size): float(median) for size, median in LINE.findall(done.stdout)}
 
 
 def main():
@@ -56,10 +58,11 @@ def main():
   for _ in range(parser.parse_args().rounds):
     for way, rows in found.items():
       for size, times in measure(way).items():
-        rows[size] = min(rows.get(size, times), times)
+        rows.setdefault(size, []).append(times)
   print("       bytes" + "".join(f"{way + ': us, best':>24}" for way in WAYS))
   for size in next(iter(found.values())):
-    print(f"{size:12d}" + "".join("{:>14.0f}{:>10.0f}".format(*rows[size]) for rows in found.values()))
+    cells = (f"{statistics.median(rows[size]):>14.0f}{min(rows[size]):>10.0f}" for rows in found.values())
+    print(f"{size:12d}" + "".join(cells))
 
 
 if __name__ == "__main__":

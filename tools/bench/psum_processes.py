@@ -55,7 +55,7 @@ def main():
   for size in (8, 4 << 10, 64 << 10, 1 << 20, 16 << 20):
     local = jnp.ones(size // 4, jnp.float32)
     x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("i")), local)
-    calls = 200 if size <= 1 << 16 else 10
+    calls = 200 if size <= 1 << 16 else 100 if size <= 1 << 20 else 20
     alone, _ = seconds(on_devices(lambda v: v + 1), x, calls)
     one, best = seconds(on_devices(psum, P()), x, calls)
     if not has_loop:
