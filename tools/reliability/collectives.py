@@ -31,6 +31,7 @@ LAUNCHES = 500  # of a program
 KINDS = ["psum", "pmax", "pmin", "all_gather", "psum_scatter", "all_to_all", "ppermute"]
 TYPES = ["float32", "bfloat16", "float16", "float64", "int32", "int8", "uint8", "int64", "complex64"]
 SIZES = [1, 1, 3, 16, 16, 128, 1000, 4096]  # elements for each device of the group
+LARGE, LARGE_SHARE = 50_000, 0.02  # and, of so many collectives, more: what goes in several messages, or in stripes
 SUBSETS = [(2, 2, 2), (4, 2), (2, 4), (8,)]  # the shapes of meshes for 8 devices
 
 
@@ -100,7 +101,8 @@ def make_program(dice, devices):
     kind, dtype = dice.choice(KINDS), dice.choice(TYPES)
     if kind in ("pmax", "pmin") and dtype == "complex64":
       dtype = "float32"
-    choices.append((kind, axes, source, dice.choice(SIZES) * group, dtype))
+    size = LARGE if dice.random() < LARGE_SHARE else dice.choice(SIZES)
+    choices.append((kind, axes, source, size * group, dtype))
 
   def number_of(place):
     number = 0
