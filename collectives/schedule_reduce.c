@@ -238,11 +238,13 @@ static const char *schedule_reduce_received_block(const mp_collective_schedule_t
                                          number, process, self);
 }
 
+// The same of what we pack for another process. NULL: it is empty, so nothing is packed.
 static char *schedule_reduce_own_block(const mp_collective_schedule_t *schedule, uint32_t phase,
                                        uint32_t number, uint32_t destination) {
-  return (char *)schedule->payloads[mp_collective_schedule_at(schedule, phase, destination)] +
-         schedule_reduce_block_at(schedule, schedule_reduce_stage_of(schedule, phase), number,
-                                  schedule->layout->self, destination);
+  char *data = schedule->payloads[mp_collective_schedule_at(schedule, phase, destination)];
+  if (data == NULL) return NULL;
+  return data + schedule_reduce_block_at(schedule, schedule_reduce_stage_of(schedule, phase),
+                                         number, schedule->layout->self, destination);
 }
 
 // ---- Reducing what has come ----

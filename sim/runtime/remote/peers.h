@@ -31,7 +31,8 @@ struct mp_group_sequence_s {
   mp_packet_list_t early;          // of remote collectives that have not begun here
 };
 
-// A stripe of a remote collective. Only the holder changes it, but for num_missing while it waits.
+// A stripe of a remote collective. Only who works on that changes it, the holder or who carries it,
+// but for num_missing while it waits.
 typedef struct {
   mp_collective_stripe_t *stripe;  // owned; NULL: it has not begun, or is over
   uint32_t phase;                  // the one whose payloads are sent and awaited now
@@ -145,7 +146,7 @@ MP_NODISCARD mp_status_t mp_remote_collective_file(mp_peers_t *peers, mp_packet_
 // counted those that are missing, the remote collective waits from now on (is_waiting), and the
 // caller parks the holder.
 int64_t mp_remote_collective_find_complete(mp_remote_collective_t *remote);
-// Drops what a stripe holds, its packets too. Called by the holder, without the lock.
+// Drops what a stripe holds, its packets too. Nobody else is at work on it; no lock is needed.
 void mp_remote_collective_drop(mp_remote_collective_t *remote, uint32_t stripe);
 // Takes the remote collective out of the lists and frees it, with its meeting.
 void mp_remote_collective_end(mp_peers_t *peers, mp_remote_collective_t *remote);
@@ -164,8 +165,7 @@ bool mp_remote_collective_is_lost(const mp_peers_t *peers, const mp_remote_colle
 // ---- The holder's work (remote_stripes.c), without the lock ----
 
 // Begins the stripes that may be under way now: packs and sends what they need first, with the help
-// of idle workers.
-// `self` NULL, here and below: the caller is no worker, and works alone.
+// of idle workers. `self` NULL, here and below: the caller is no worker, and works alone.
 MP_NODISCARD mp_status_t mp_remote_stripes_begin(mp_peers_t *peers, mp_remote_collective_t *remote,
                                                  mp_worker_t *self);
 // Goes on with a stripe that has all payloads of its phase: with its next phase, or, after the last

@@ -68,7 +68,7 @@ static mp_status_t meet_end_remote(mp_session_t *session, mp_remote_collective_t
 }
 
 // After what can be sent was sent. `out_stripe`: a stripe whose payloads have come already, with
-// which the holder goes on at once. -1: the holder is parked, and may run on another thread
+// which the caller goes on at once. -1: the holder is parked, and may run on another thread
 // already. Fails with the session's error.
 static mp_status_t meet_await_payloads(mp_session_t *session, mp_remote_collective_t *remote,
                                        int64_t *out_stripe) {
