@@ -2,10 +2,11 @@
 # Runs a command, under mpirun or without, on pretended hosts: each has its own network, host name, IPC names and
 # /dev/shm on this machine, and messages between them go through a bridge of virtual cables.
 #
-#     tests/mpi/two_hosts.sh [--hosts N] [--ranks PER_HOST] [--mca NAME VALUE]… [-x NAME=VALUE]… COMMAND…
+#     tests/mpi/two_hosts.sh [--own-cores] [--hosts N] [--ranks PER_HOST] [--mca NAME VALUE]… [-x NAME=VALUE]… COMMAND…
 #     tests/mpi/two_hosts.sh --hydra [--hosts N] [--ranks PER_HOST] COMMAND…
 #     tests/mpi/two_hosts.sh --plain [--hosts N] [--ranks PER_HOST] COMMAND…
 #
+# With --own-cores each host has a share of the cores for itself, as hosts have; otherwise all share all of them.
 # With --hydra it is MPICH's mpiexec. With --plain there is no mpirun: each process has the variables COORDINATOR, NUM_PROCESSES
 # and PROCESS_ID, what jax.distributed.initialize() takes. Host i's end of its cable is mpPIDci, in the bridge mpPIDbr,
 # where PID is this script's. Ends with the status of mpirun, or of the last
@@ -16,11 +17,13 @@ set -euo pipefail
 hosts=2
 ranks=1
 options=()
+cores=()
 plain='' launcher=mpirun
 while [ $# -gt 0 ]; do
   case $1 in
     --hosts) hosts=$2; shift 2 ;;
     --ranks) ranks=$2; shift 2 ;;
+    --own-cores) read -ra cores < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)))'); shift ;;
     --plain) plain=1 launcher=; shift ;;
     --hydra) launcher=mpiexec.hydra; shift ;;
     --mca) options+=("$1" "$2" "$3"); shift 3 ;;
@@ -30,6 +33,15 @@ while [ $# -gt 0 ]; do
     *) break ;;
   esac
 done
+
+# cores_of NUMBER: taskset and the cores of that host; nothing where all hosts share all cores.
+cores_of() {
+  local each=$((${#cores[@]} / hosts)) mine
+  [ ${#cores[@]} = 0 ] && return
+  [ $each = 0 ] && each=1
+  mine=$(printf '%s,' "${cores[@]:$((($1 - 1) * each % ${#cores[@]})):$each}")
+  echo "taskset -c ${mine%,}"
+}
 
 skip() {
   echo "skipped: $*" >&2
@@ -75,11 +87,12 @@ for ((i = 1; i <= hosts; ++i)); do
 done
 
 # enter NUMBER COMMAND…: as on that host.
+for ((i = 1; i <= hosts; ++i)); do cores_of $i; done >"$scratch/cores"
 cat >"$scratch/enter" <<END
 #!/bin/bash
 number=\$1
 shift
-exec ip netns exec "${tag}h\$number" unshare --uts --ipc --mount --propagation private bash -c '
+exec \$(sed -n "\${number}p" "$scratch/cores") ip netns exec "${tag}h\$number" unshare --uts --ipc --mount --propagation private bash -c '
   hostname pretended'\$number'
   mount -t tmpfs none /dev/shm
   mount --bind "$scratch/names" /etc/hosts

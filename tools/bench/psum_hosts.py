@@ -1,11 +1,12 @@
 """psum between two hosts, pretended by network namespaces: by UCX, by MPI, and JAX's CPU by gloo; and MPI_Allreduce.
 
-    python tools/bench/psum_hosts.py [--rounds N]
+    python tools/bench/psum_hosts.py [--rounds N] [--own-cores]
 
 Needs root (tests/mpi/two_hosts.sh) and, for MPI, mpirun.  Every process has one device; what is timed
 is psum_processes.py's call of a jitted psum until its result is there, and mpi4py's Allreduce.  The ways take turns, so that other
-work on the machine meets all of them.  Each round is a start of its own, and so fast or slow as a whole: where the kernel puts threads
-and buffers differs from start to start.  So each row has the median of the rounds' medians, and the median of the best round.
+work on the machine meets all of them.  Each round is a start of its own, and fast or slow as a whole: where the kernel puts threads
+and buffers differs from start to start, and so does what others leave of the caches.  So each row has the median of the rounds'
+medians, the median of the best round, and the median over the rounds of what the way takes as a multiple of MPI_Allreduce.
 """
 
 import argparse
@@ -41,28 +42,35 @@ WAYS = {"UCX": (["--plain"], POD, PSUM), "MPI": ([], POD, PSUM),
 LINE = re.compile(r"^ *(\d+) bytes: .*psum +([\d.]+) us", re.MULTILINE)
 
 
-def measure(way: str) -> dict[int, float]:
+def measure(way: str, sharing: list[str]) -> dict[int, float]:
   """The median in us, by bytes."""
   options, variables, words = WAYS[way]
-  done = subprocess.run([str(HOSTS), *options, "--", sys.executable, *words], text=True,
+  done = subprocess.run([str(HOSTS), *sharing, *options, "--", sys.executable, *words], text=True,
                         env=os.environ | variables, capture_output=True, timeout=600)
   if done.returncode:
     sys.exit(f"{way}: {done.stderr.strip().splitlines()[-1]}")
   return {int(size): float(median) for size, median in LINE.findall(done.stdout)}
 
 
+def cell(times: list[float], least: list[float]) -> str:
+  multiple = statistics.median(a / b for a, b in zip(times, least))
+  return f"{statistics.median(times):>14.0f}{min(times):>9.0f}{multiple:>9.2f}"
+
+
 def main():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--rounds", type=int, default=3)
+  parser.add_argument("--own-cores", action="store_true", help="each host has a share of the cores for itself")
+  asked = parser.parse_args()
+  sharing = ["--own-cores"] if asked.own_cores else []
   found = {way: {} for way in WAYS}
-  for _ in range(parser.parse_args().rounds):
+  for _ in range(asked.rounds):
     for way, rows in found.items():
-      for size, times in measure(way).items():
+      for size, times in measure(way, sharing).items():
         rows.setdefault(size, []).append(times)
-  print("       bytes" + "".join(f"{way + ': us, best':>24}" for way in WAYS))
-  for size in next(iter(found.values())):
-    cells = (f"{statistics.median(rows[size]):>14.0f}{min(rows[size]):>10.0f}" for rows in found.values())
-    print(f"{size:12d}" + "".join(cells))
+  print("       bytes" + "".join(f"{way + ': us, best, multiple':>32}" for way in WAYS))
+  for size, least in found["MPI_Allreduce"].items():
+    print(f"{size:12d}" + "".join(cell(rows[size], least) for rows in found.values()))
 
 
 if __name__ == "__main__":
