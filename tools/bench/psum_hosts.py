@@ -54,7 +54,7 @@ def measure(way: str, sharing: list[str]) -> dict[int, float]:
 
 def cell(times: list[float], least: list[float]) -> str:
   multiple = statistics.median(a / b for a, b in zip(times, least))
-  return f"{statistics.median(times):>14.0f}{min(times):>9.0f}{multiple:>9.2f}"
+  return f"{statistics.median(times):>18.0f}{min(times):>9.0f}{multiple:>9.2f}"
 
 
 def main():
@@ -68,7 +68,7 @@ def main():
     for way, rows in found.items():
       for size, times in measure(way, sharing).items():
         rows.setdefault(size, []).append(times)
-  print("       bytes" + "".join(f"{way + ': us, best, multiple':>32}" for way in WAYS))
+  print("       bytes" + "".join(f"{way + ': us, best, multiple':>36}" for way in WAYS))
   for size, least in found["MPI_Allreduce"].items():
     print(f"{size:12d}" + "".join(cell(rows[size], least) for rows in found.values()))
 
