@@ -41,6 +41,20 @@ static inline size_t mp_operand_bytes(const mp_collective_operand_t *operand, co
   return (size_t)mp_dims_product(dims, 0, operand->rank) * mp_dtype_size(operand->dtype);
 }
 
+// The elements of a member's array of an operand.
+static inline int64_t mp_operand_elements(const mp_collective_operand_t *operand) {
+  return mp_dims_product(operand->dims, 0, operand->rank);
+}
+// The bytes of a member's arrays of all operands.
+static inline double mp_operands_bytes(const mp_collective_t *collective) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &collective->operands[i];
+    bytes += (double)mp_operand_bytes(operand, operand->dims);
+  }
+  return bytes;
+}
+
 // How many parts to cut work on so many bytes into: one per 128 KiB, at least 1 and at most 32.
 static inline uint32_t mp_parts_of(double bytes) {
   enum { BYTES_PER_PART = 128 * 1024, MAX_PARTS = 32 };

@@ -73,14 +73,8 @@ bool mp_collective_schedule_awaits(const mp_collective_schedule_t *schedule, uin
 
 // The bytes of our members' inputs: what packing reads.
 static double collective_schedule_input_bytes(const mp_collective_schedule_t *schedule) {
-  const mp_collective_t *collective = schedule->collective;
-  double bytes = 0;
-  for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    const mp_collective_operand_t *operand = &collective->operands[i];
-    bytes += (double)mp_dims_product(operand->dims, 0, operand->rank) *
-             (double)mp_dtype_size(operand->dtype);
-  }
-  return bytes * mp_group_layout_num_members(schedule->layout, schedule->layout->self);
+  return mp_operands_bytes(schedule->collective) *
+         mp_group_layout_num_members(schedule->layout, schedule->layout->self);
 }
 
 uint32_t mp_collective_schedule_num_parts(const mp_collective_schedule_t *schedule,

@@ -1,7 +1,7 @@
 #include "collectives/collective_stripe.h"
 
+#include "collectives/collective_parts.h"
 #include "sim/base/alloc.h"
-#include "sim/numeric/dims.h"
 
 enum {
   // What goes from one process to another in one phase of a stripe. With less, the cost of messages
@@ -12,19 +12,11 @@ enum {
   MP_STRIPE_GRAIN = 64,
 };
 
-static int64_t collective_stripe_elements(const mp_collective_operand_t *operand) {
-  return mp_dims_product(operand->dims, 0, operand->rank);
-}
-
 uint32_t mp_collective_num_stripes(const mp_collective_t *collective,
                                    const mp_group_layout_t *layout) {
   if (collective->kind != MP_COLLECTIVE_ALL_REDUCE || !layout->spans_hosts) return 1;
-  double bytes = 0;
-  for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    const mp_collective_operand_t *operand = &collective->operands[i];
-    bytes += (double)collective_stripe_elements(operand) * (double)mp_dtype_size(operand->dtype);
-  }
-  // Two processes send each other everything, more of them a share each.
+  double bytes = mp_operands_bytes(collective);
+  // Two processes mostly send each other everything (schedule_reduce.c), more of them a share each.
   if (layout->num_processes > 2) bytes /= layout->num_processes;
   const double stripes = bytes / MP_STRIPE_BYTES;
   if (stripes < 1) return 1;
@@ -38,32 +30,31 @@ static int64_t collective_stripe_begin(int64_t elements, uint32_t index, uint32_
   return begin < elements ? begin : elements;
 }
 
-// A stripe in one allocation, with room for what is cut out.
-static mp_collective_stripe_t *collective_stripe_allocate(uint32_t num_operands, uint32_t num_dims,
-                                                          uint32_t size) {
+// A stripe in one allocation, with room for what is cut out: operands, each with one dimension, and
+// the arrays of `size` members.
+static mp_collective_stripe_t *collective_stripe_allocate(uint32_t num_operands, uint32_t size) {
   const size_t arrays = 2 * (size_t)size * num_operands;
   return mp_calloc(1, sizeof(mp_collective_stripe_t) +
-                          num_operands * sizeof(mp_collective_operand_t) +
-                          num_dims * sizeof(int64_t) + size * sizeof(mp_contribution_t) +
-                          arrays * sizeof(void *));
+                          num_operands * (sizeof(mp_collective_operand_t) + sizeof(int64_t)) +
+                          size * sizeof(mp_contribution_t) + arrays * sizeof(void *));
 }
 
-// Cuts the range of this stripe out of every operand.
-static int64_t *collective_stripe_cut_operands(mp_collective_stripe_t *stripe,
-                                               const mp_collective_t *collective, uint32_t index,
-                                               uint32_t count) {
+// Cuts the range of this stripe out of every operand. Returns the room behind the operands.
+static void *collective_stripe_cut_operands(mp_collective_stripe_t *stripe,
+                                            const mp_collective_t *collective, uint32_t index,
+                                            uint32_t count) {
   stripe->collective = *collective;
-  stripe->operands = (mp_collective_operand_t *)(stripe + 1);
-  int64_t *dims = (int64_t *)(void *)(stripe->operands + collective->num_operands);
+  mp_collective_operand_t *operands = (mp_collective_operand_t *)(stripe + 1);
+  int64_t *dims = (int64_t *)(void *)(operands + collective->num_operands);
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
-    const int64_t elements = collective_stripe_elements(&collective->operands[i]);
+    const int64_t elements = mp_operand_elements(&collective->operands[i]);
     dims[i] = collective_stripe_begin(elements, index + 1, count) -
               collective_stripe_begin(elements, index, count);
-    stripe->operands[i] = collective->operands[i];
-    stripe->operands[i].rank = 1;
-    stripe->operands[i].dims = stripe->operands[i].result_dims = &dims[i];
+    operands[i] = collective->operands[i];
+    operands[i].rank = 1;
+    operands[i].dims = operands[i].result_dims = &dims[i];
   }
-  stripe->collective.operands = stripe->operands;
+  stripe->collective.operands = operands;
   return dims + collective->num_operands;
 }
 
@@ -83,7 +74,7 @@ static mp_contribution_t *collective_stripe_cut_arrays(const mp_collective_t *co
     for (uint32_t i = 0; i < collective->num_operands; ++i) {
       const mp_collective_operand_t *operand = &collective->operands[i];
       const size_t at =
-          (size_t)collective_stripe_begin(collective_stripe_elements(operand), index, count) *
+          (size_t)collective_stripe_begin(mp_operand_elements(operand), index, count) *
           mp_dtype_size(operand->dtype);
       *inputs++ = (const char *)contributions[m].inputs[i] + at;
       *outputs++ = (char *)contributions[m].outputs[i] + at;
@@ -101,7 +92,7 @@ mp_status_t mp_collective_stripe_create(const mp_collective_t *collective, uint3
   const bool is_whole = count == 1;
   const uint32_t num_operands = is_whole ? 0 : collective->num_operands;
   mp_collective_stripe_t *stripe =
-      collective_stripe_allocate(num_operands, num_operands, is_whole ? 0 : layout->size);
+      collective_stripe_allocate(num_operands, is_whole ? 0 : layout->size);
   MP_RETURN_IF_NULL(stripe);
   if (!is_whole) {
     void *room = collective_stripe_cut_operands(stripe, collective, index, count);

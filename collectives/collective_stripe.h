@@ -14,13 +14,13 @@
 uint32_t mp_collective_num_stripes(const mp_collective_t *collective,
                                    const mp_group_layout_t *layout);
 
-// The schedule of stripe `index` of `count`, for the rest as mp_collective_schedule_create: all
-// that is given is borrowed until the stripe is released. RESOURCE_EXHAUSTED when memory is short.
 typedef struct {
   mp_collective_schedule_t *schedule;
-  mp_collective_t collective;  // the same on fewer elements
-  mp_collective_operand_t *operands;
+  mp_collective_t collective;  // the same on fewer elements; unused where there is one stripe
 } mp_collective_stripe_t;
+
+// Stripe `index` of `count` with its schedule, for the rest as mp_collective_schedule_create: all
+// that is given is borrowed until the stripe is released. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_collective_stripe_create(const mp_collective_t *collective,
                                                      uint32_t group, uint32_t index, uint32_t count,
                                                      const mp_group_layout_t *layout,

@@ -38,10 +38,6 @@ static stage_t schedule_reduce_stage_of(const mp_collective_schedule_t *schedule
   return MP_STAGE_REDUCE_NEAR + phase;
 }
 
-static int64_t schedule_reduce_elements_of(const mp_collective_operand_t *operand) {
-  return mp_dims_product(operand->dims, 0, operand->rank);
-}
-
 // True for two processes on two hosts that have one piece each: they send each other as many bytes
 // in one phase as in two, and wait once. (Within a host what is sent is only read, and it is worth
 // more that each combines a half. Pieces in a wider type than the results cost more than these.)
@@ -61,12 +57,7 @@ static uint32_t schedule_reduce_num_phases(const mp_collective_schedule_t *sched
   const bool is_flat = layout->num_hosts == 1;
   if (!schedule_reduce_is_all_reduce(schedule)) return is_flat ? 1 : 2;
   if (schedule_reduce_is_between_two(schedule)) return 1;
-  double bytes = 0;
-  for (uint32_t i = 0; i < schedule->collective->num_operands; ++i) {
-    const mp_collective_operand_t *operand = &schedule->collective->operands[i];
-    bytes += (double)schedule_reduce_elements_of(operand) * (double)mp_dtype_size(operand->dtype);
-  }
-  bytes *= layout->num_processes;
+  const double bytes = mp_operands_bytes(schedule->collective) * layout->num_processes;
   if (bytes <= (is_flat ? MP_SMALL_ALL_REDUCE : MP_SMALL_ALL_REDUCE_BETWEEN_HOSTS)) return 1;
   return is_flat ? 2 : 4;
 }
@@ -80,9 +71,8 @@ static int64_t schedule_reduce_share_begin(int64_t total, uint32_t index, uint32
 // An all_reduce's first element of a column.
 static int64_t schedule_reduce_column_begin(const mp_collective_schedule_t *schedule,
                                             uint32_t number, uint32_t column) {
-  return schedule_reduce_share_begin(
-      schedule_reduce_elements_of(&schedule->collective->operands[number]), column,
-      schedule->layout->num_columns);
+  return schedule_reduce_share_begin(mp_operand_elements(&schedule->collective->operands[number]),
+                                     column, schedule->layout->num_columns);
 }
 
 static int64_t schedule_reduce_column_count(const mp_collective_schedule_t *schedule,
@@ -147,7 +137,7 @@ static block_t schedule_reduce_block_of(const mp_collective_schedule_t *schedule
     case MP_STAGE_REDUCE_NEAR:
       block.num_pieces = layout->pieces_of[source];
       block.element_bytes = mp_piece_element_bytes(layout, source, operand);
-      block.count = stage == MP_STAGE_ALL ? schedule_reduce_elements_of(operand)
+      block.count = stage == MP_STAGE_ALL ? mp_operand_elements(operand)
                                           : schedule_reduce_column_count(
                                                 schedule, number, layout->column_of[destination]);
       break;
@@ -508,7 +498,7 @@ static void schedule_reduce_all(const mp_collective_call_t *call, uint32_t numbe
   const uint32_t *members = mp_group_layout_members(schedule->layout, schedule->layout->self);
   const int64_t step = mp_reduce_block_elements(call->collective);
   int64_t begin, end;
-  mp_chunk_range(call, schedule_reduce_elements_of(reduction.operand), &begin, &end);
+  mp_chunk_range(call, mp_operand_elements(reduction.operand), &begin, &end);
   for (int64_t at = begin; at < end; at += step) {
     reduction.near.at = at;
     // What the first member gets is made where it is to be, and the others' are copies of it.

@@ -2,9 +2,9 @@
 // transports and its makers (world_local.c, bootstrap.c) share.
 //
 // Locks: `afterwards` is held while a handler works off what packets have led to; `channel->calls`
-// while it takes a packet; `lock` protects what became of the peers,
-// and agreements; `inbox_lock` only the inbox; each peer's `send_lock` what goes to that peer. None
-// of them is held while waiting for another process.
+// while it takes a packet; `lock` protects what became of the peers, and agreements; `inbox_lock`
+// only the inbox; each peer's `send_lock` what goes to that peer. None of them is held while
+// waiting for another process.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_WORLD_IMPL_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_WORLD_IMPL_H_
 

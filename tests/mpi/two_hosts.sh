@@ -86,8 +86,8 @@ for ((i = 1; i <= hosts; ++i)); do
   echo "$net.$i pretended$i" >>"$scratch/names"
 done
 
-# enter NUMBER COMMAND…: as on that host.
 for ((i = 1; i <= hosts; ++i)); do cores_of $i; done >"$scratch/cores"
+# enter NUMBER COMMAND…: as on that host.
 cat >"$scratch/enter" <<END
 #!/bin/bash
 number=\$1
