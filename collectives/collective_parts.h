@@ -55,6 +55,16 @@ static inline double mp_operands_bytes(const mp_collective_t *collective) {
   return bytes;
 }
 
+// The bytes of a member's arrays of all results.
+static inline double mp_results_bytes(const mp_collective_t *collective) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < collective->num_operands; ++i) {
+    const mp_collective_operand_t *operand = &collective->operands[i];
+    bytes += (double)mp_operand_bytes(operand, operand->result_dims);
+  }
+  return bytes;
+}
+
 // How many parts to cut work on so many bytes into: one per 128 KiB, at least 1 and at most 32.
 static inline uint32_t mp_parts_of(double bytes) {
   enum { BYTES_PER_PART = 128 * 1024, MAX_PARTS = 32 };

@@ -205,13 +205,17 @@ static bool world_deliver_news(mp_world_t *world) {
 
 void mp_world_work_off(mp_world_t *world, uint32_t number) {
   mp_channel_state_t *channel = &world->channels[number];
-  // The handler stays attached meanwhile: who detaches it takes this lock, too.
-  mp_lock(&world->afterwards);
-  mp_lock(&channel->calls);
-  const mp_handler_t handler = channel->is_attached ? channel->handler : (mp_handler_t){0};
-  mp_unlock(&channel->calls);
-  if (handler.afterwards != NULL) handler.afterwards(handler.context);
-  mp_unlock(&world->afterwards);
+  for (bool did = true; did;) {
+    mp_followup_t followup = {0};
+    // The handler stays attached meanwhile: who detaches it takes this lock, too.
+    mp_lock(&world->afterwards);
+    mp_lock(&channel->calls);
+    const mp_handler_t handler = channel->is_attached ? channel->handler : (mp_handler_t){0};
+    mp_unlock(&channel->calls);
+    did = handler.afterwards != NULL && handler.afterwards(handler.context, &followup);
+    mp_unlock(&world->afterwards);
+    if (followup.run != NULL) followup.run(followup.context);
+  }
 }
 
 static void world_tick(mp_world_t *world, unsigned number) {

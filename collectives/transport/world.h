@@ -122,6 +122,12 @@ void mp_packet_list_drop_from(mp_packet_list_t *list, uint32_t rank);
 // For mp_packet_list_take: whether the process with this rank has sent it.
 bool mp_packet_is_from(const mp_packet_t *packet, uint64_t rank);
 
+// Work that somebody who holds locks leaves to the same thread for when it holds none.
+typedef struct {
+  void (*run)(void *context);  // NULL: there is none
+  void *context;               // given up when it has run
+} mp_followup_t;
+
 typedef struct {
   // Takes a packet, which belongs to the handler and may be kept.
   void (*deliver)(void *context, mp_packet_t *packet);
@@ -131,11 +137,13 @@ typedef struct {
   // Another process has come in the place of a lost one. Called after that loss was told and before
   // its first packet, and within mp_world_attach for those that came earlier. May be NULL.
   void (*returned)(void *context, uint32_t rank, uint64_t incarnation);
-  // Called on the progress thread after it has delivered packets, without any lock of the world's
-  // but one that is held for as long: for work that a packet has led to, and that takes longer than
-  // `deliver` may. Packets wait meanwhile, so it should be short all the same (about 100 us). May
-  // be NULL.
-  void (*afterwards)(void *context);
+  // Called on the progress thread after it has delivered packets, until there is nothing left to
+  // do: for work that a packet has led to, and that takes longer than `deliver` may. It does one
+  // piece of work; false: there was none. Without any lock of the world's but one that is held for
+  // as long; what needs that one free, too, is left in *followup, and need not be over when
+  // mp_world_work_off or mp_world_detach returns. Packets wait meanwhile, so all of it should be
+  // short all the same (about 100 us). May be NULL.
+  bool (*afterwards)(void *context, mp_followup_t *followup);
   void *context;
 } mp_handler_t;
 

@@ -10,6 +10,7 @@
 #include "sim/runtime/devices/pacer.h"
 #include "sim/runtime/launch/call.h"
 #include "sim/runtime/launch/deadlock.h"
+#include "sim/runtime/launch/inline_run.h"
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/order/faulty.h"
 #include "sim/runtime/order/launch_order.h"
@@ -23,6 +24,7 @@ static void client_destroy(mp_client_t *client);
 static const mp_runner_t k_runner = {
     .run = mp_run_continue,
     .is_inline = mp_run_is_inline,
+    .go_on = mp_inline_go_on,
     .look_for_deadlock = mp_deadlock_check,
     .find_holdup = mp_deadlock_find_holdup,
     .is_out = mp_run_is_out,

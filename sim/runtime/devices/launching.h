@@ -15,8 +15,9 @@ typedef struct mp_launching_s {
   struct mp_launching_s *outer;  // the launch in whose callback this one is made, if any
 } mp_launching_t;
 
-// The calling thread is in a launch from now on. The caller holds the launch lock, and the client
-// is not stopping.
+// The calling thread is in a launch from now on. Either the caller holds the launch lock and the
+// client is not stopping, or it asks only after this whether the client is (by an atomic_load in
+// one order with all others), and leaves at once if so.
 void mp_launching_enter(mp_launching_t *launching, mp_client_t *client);
 // The calling thread leaves its launch. Something else must hold the client: this still uses it.
 void mp_launching_leave(mp_launching_t *launching);

@@ -23,6 +23,10 @@ typedef struct {
   void (*look_for_deadlock)(mp_client_t *client);
 
   // ---- For sessions, which hold runs but do not look into them (launch/call.h) ----
+  // Runs the first runs of devices, linked by `next_runnable`, which belong to one launch and were
+  // resumed on a thread that is no worker; or has workers run them. Called without locks, by
+  // somebody who holds the client.
+  void (*go_on)(mp_client_t *client, mp_device_t *first);
   // True when the run waits for a foreign function. Its session's lock may be held.
   bool (*is_out)(const mp_run_t *run);
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "collectives/collective_parts.h"
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/runtime/buffers/buffer_impl.h"
@@ -61,6 +62,35 @@ static double executable_call_seconds(const mp_foreign_call_t *call) {
   return call->may_block ? MP_HAND_OVER_SECONDS : executable_heavy_seconds(call->op);
 }
 
+// Plain kernels on one core do about one operation and two bytes in a nanosecond, and a copy goes
+// through some twenty.
+static const double k_seconds_per_op = 1e-9, k_seconds_per_byte = 0.5e-9,
+                    k_seconds_per_packed_byte = 0.05e-9;
+
+// True when members of other processes take part in the collective of a device of this one.
+static bool executable_is_remote(const mp_executable_t *executable,
+                                 const mp_collective_t *collective) {
+  const mp_groups_t *groups = collective->groups;
+  if (groups == NULL || executable->num_local == executable->num_devices) return false;
+  for (uint32_t i = 0; i < executable->num_local; ++i) {
+    const int32_t group = groups->group_of[executable->local[i]];
+    if (group < 0) continue;
+    for (uint32_t m = groups->offsets[group]; m < groups->offsets[group + 1]; ++m) {
+      const uint32_t id = executable->ids[groups->members[m]];
+      if (!executable->client->devices[id].is_local) return true;
+    }
+  }
+  return false;
+}
+
+// What a collective with other processes takes of the launching thread, which packs what is sent
+// and then goes on with something else; less what its bytes are counted as otherwise.
+static double executable_remote_seconds(const mp_collective_t *collective) {
+  const double sent = mp_operands_bytes(collective);
+  return sent * k_seconds_per_packed_byte -
+         (sent + mp_results_bytes(collective)) * k_seconds_per_byte;
+}
+
 // A fingerprint of the program's name, the order of its commands and its collectives: in programs
 // of equal digests, participants come to the same collectives in the same order.
 static uint64_t executable_digest_of(const mp_program_t *program) {
@@ -81,10 +111,9 @@ static void executable_survey(mp_executable_t *executable) {
   for (uint32_t p = 0; p < program->num_params; ++p) {
     executable->num_donatable += program->params[p].alias != -1;
   }
-  // Plain kernels on one core do about one operation and two bytes in a nanosecond.
-  double seconds = 0.3e-6 * program->num_commands +
-                   1e-9 * (program->flops + program->transcendentals) +
-                   0.5e-9 * program->bytes_accessed;
+  const double least = 0.3e-6 * program->num_commands;
+  double seconds = least + k_seconds_per_op * (program->flops + program->transcendentals) +
+                   k_seconds_per_byte * program->bytes_accessed;
   for (uint32_t i = 0; i < program->num_commands; ++i) {
     const mp_cmd_t *cmd = &program->commands[i];
     if (cmd->num_operands > executable->max_operands) executable->max_operands = cmd->num_operands;
@@ -105,10 +134,13 @@ static void executable_survey(mp_executable_t *executable) {
     }
     if (cmd->kind == MP_CMD_COPY && mp_copy_num_parts(cmd->bytes) > 1) seconds = INFINITY;
     if (cmd->kind == MP_CMD_LAUNCH) seconds += executable_kernel_seconds(cmd->kernel);
+    if (cmd->kind == MP_CMD_COLLECTIVE && executable_is_remote(executable, cmd->collective)) {
+      seconds += executable_remote_seconds(cmd->collective);
+    }
     executable->has_collectives |=
         cmd->kind == MP_CMD_COLLECTIVE || cmd->kind == MP_CMD_SEND || cmd->kind == MP_CMD_RECV;
   }
-  executable->inline_seconds = seconds;
+  executable->inline_seconds = fmax(seconds, least);
   executable->digest = executable_digest_of(program);
 }
 

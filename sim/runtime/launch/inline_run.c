@@ -2,6 +2,10 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
+#include "sim/runtime/devices/device_impl.h"
+#include "sim/runtime/devices/launching.h"
+#include "sim/runtime/launch/deadlock.h"
+#include "sim/runtime/launch/run.h"
 #include "sim/runtime/workers/workers.h"
 
 // A launch that is guessed to take less than this on one core is run by the caller's own thread:
@@ -53,4 +57,52 @@ void mp_inline_launch(mp_worker_t *inline_worker, mp_executable_t *executable,
   } else if (atomic_load_explicit(&executable->slowness, memory_order_relaxed) > 0) {
     atomic_fetch_sub_explicit(&executable->slowness, 1, memory_order_relaxed);
   }
+}
+
+// The worker that the calling thread acts as for what is left of these runs; NULL: none.
+static mp_worker_t *inline_run_get_for(const mp_device_list_t *devices) {
+  const mp_executable_t *executable = devices->first->first->executable;
+  // On a thread that others wait for nothing is called that could wait for others: foreign
+  // functions, and the owners of memory that was lent.
+  if (executable->program->num_calls != 0) return NULL;
+  for (const mp_device_t *device = devices->first; device != NULL; device = device->next_runnable) {
+    if (device->first->num_holds != 0) return NULL;
+  }
+  return mp_inline_get(executable, devices->length);
+}
+
+// Acts as this worker for devices of a client that is not ending.
+static void inline_run_go_on_as(mp_worker_t *inline_worker, mp_device_list_t *devices) {
+  // The runs may be over, and let go of it.
+  mp_executable_t *executable = mp_executable_retain(devices->first->first->executable);
+  for (mp_device_t *device = devices->first; device != NULL; device = device->next_runnable) {
+    device->first->inline_worker = inline_worker;
+  }
+  mp_inline_launch(inline_worker, executable, devices);
+  mp_executable_release(executable);
+}
+
+void mp_inline_go_on(mp_client_t *client, mp_device_t *first) {
+  mp_device_list_t devices = {0};
+  while (first != NULL) {
+    mp_device_t *next = first->next_runnable;
+    first->next_runnable = NULL;
+    mp_device_list_push(&devices, first);
+    first = next;
+  }
+  mp_launching_t launching;
+  mp_launching_enter(&launching, client);
+  // After the thread was counted: an end that comes later waits for it. One that came earlier ends
+  // the runs itself.
+  if (!atomic_load(&client->is_stopping)) {
+    mp_worker_t *inline_worker = inline_run_get_for(&devices);
+    if (inline_worker == NULL) {
+      mp_schedule(&devices);
+    } else {
+      inline_run_go_on_as(inline_worker, &devices);
+      mp_inline_put(inline_worker);
+    }
+    mp_deadlock_check(client);  // the workers may all be asleep
+  }
+  mp_launching_leave(&launching);
 }

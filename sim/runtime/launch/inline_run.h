@@ -1,9 +1,10 @@
 // Inline runs: threads that run what they launch.
 //
 // A launch that is over sooner than a worker could be woken is run by the launching thread, which
-// acts as a worker for its own runs (worker.h). Whether a launch is so short is guessed from the
-// program, and corrected by how long earlier launches took. Which thread runs a program never
-// changes its results.
+// acts as a worker for its own runs (worker.h), and so is what is left of one by the thread for
+// messages, when that has ended a collective of it (sessions/meet.c). Whether a launch is so short
+// is guessed from the program, and corrected by how long earlier launches took. Which thread runs a
+// program never changes its results.
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_INLINE_RUN_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_INLINE_RUN_H_
 
@@ -20,6 +21,11 @@ mp_worker_t *mp_inline_get(const mp_executable_t *executable, uint32_t num_devic
 // this. Called without locks.
 void mp_inline_launch(mp_worker_t *inline_worker, mp_executable_t *executable,
                       mp_device_list_t *devices);
+// Runs the first runs of devices that were resumed on the calling thread, linked by
+// `next_runnable`, which belong to one launch; the thread acts as a worker for them, as above, if
+// they are so short that waking one would take as long. Otherwise workers run them. Called without
+// locks, by somebody who holds the client.
+void mp_inline_go_on(mp_client_t *client, mp_device_t *first);
 // Gives the worker back: the client keeps one for its next inline run, and others are freed.
 void mp_inline_put(mp_worker_t *inline_worker);
 

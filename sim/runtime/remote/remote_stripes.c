@@ -146,8 +146,9 @@ bool mp_remote_stripes_are_light(const mp_remote_collective_t *remote) {
   // Stripes are alike; the first one under way stands for all.
   const mp_remote_stripe_t *first = &remote->stripes[remote->first_stripe];
   MP_ASSERT(first->stripe != NULL);
-  return remote->sequence->layout->spans_hosts &&
-         mp_collective_schedule_num_parts(first->stripe->schedule, first->phase) <= MP_LIGHT_PARTS;
+  // Within a host data are there at once, and workers that share them have them all in their hands.
+  const uint32_t most = remote->sequence->layout->spans_hosts ? MP_LIGHT_PARTS : 1;
+  return mp_collective_schedule_num_parts(first->stripe->schedule, first->phase) <= most;
 }
 
 mp_status_t mp_remote_stripes_go_on(mp_peers_t *peers, mp_remote_collective_t *remote,

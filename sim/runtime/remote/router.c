@@ -127,18 +127,17 @@ static void router_deliver(void *context, mp_packet_t *packet) {
   mp_unlock(&router->lock);
 }
 
-static void router_afterwards(void *context) {
+static bool router_afterwards(void *context, mp_followup_t *followup) {
   mp_router_t *router = context;
-  for (;;) {
-    mp_lock(&router->lock);
-    mp_peers_t *peers = router->carried.first;
-    if (peers != NULL) MP_QUEUE_POP(&router->carried, next_carried);
-    mp_unlock(&router->lock);
-    if (peers == NULL) return;
-    const mp_session_calls_t *calls = peers->endpoint->calls;
-    calls->carry_on(peers->session);
-    calls->release(peers->session);  // `peers` may go with it
-  }
+  mp_lock(&router->lock);
+  mp_peers_t *peers = router->carried.first;
+  if (peers != NULL) MP_QUEUE_POP(&router->carried, next_carried);
+  mp_unlock(&router->lock);
+  if (peers == NULL) return false;
+  const mp_session_calls_t *calls = peers->endpoint->calls;
+  calls->carry_on(peers->session, followup);
+  calls->release(peers->session);  // `peers` may go with it
+  return true;
 }
 
 static void router_on_lost(void *context, uint32_t rank, mp_status_t why) {
@@ -311,7 +310,11 @@ void mp_router_forget(mp_world_t *world) {
   if (router != NULL) *link = router->next;
   mp_unlock(&g_routers_lock);
   if (router == NULL) return;
-  router_afterwards(router);
+  for (bool did = true; did;) {
+    mp_followup_t followup = {0};
+    did = router_afterwards(router, &followup);
+    if (followup.run != NULL) followup.run(followup.context);
+  }
   router_clear_endpoints(router);
   mp_packet_list_clear(&router->early);
   for (uint32_t i = 0; i < mp_world_size(world); ++i) mp_status_release(router->losses[i]);

@@ -71,8 +71,9 @@ typedef struct {
   // Hands over a packet of this launch. True: the session is to be carried on when the router's
   // lock is free, on the thread that got the packet.
   bool (*deliver)(mp_session_t *session, mp_packet_t *packet);
-  // Does what a packet has led to. No lock is held but that of mp_world_work_off.
-  void (*carry_on)(mp_session_t *session);
+  // Does what a packet has led to. No lock is held but that of mp_world_work_off; what needs that
+  // one free is left in *followup.
+  void (*carry_on)(mp_session_t *session, mp_followup_t *followup);
   // The process with this rank sends no more; `why` is borrowed.
   void (*lose)(mp_session_t *session, uint32_t rank, mp_status_t why);
   // The launch fails with `error`, which is consumed.

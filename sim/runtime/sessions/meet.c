@@ -1,5 +1,6 @@
 // Meetings and messages: how participants of a session come together.
 #include "sim/base/assert.h"
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/sessions/session_impl.h"
 #include "sim/runtime/workers/job.h"
 #include "sim/runtime/workers/worker.h"
@@ -53,17 +54,15 @@ static mp_status_t meet_hold_meeting(mp_session_t *session, mp_worker_t *self,
 // Ends a remote collective, well or badly, and resumes those who wait for it. Returns `status`; an
 // error poisons the session.
 static mp_status_t meet_end_remote(mp_session_t *session, mp_remote_collective_t *remote,
-                                   mp_status_t status) {
-  mp_device_list_t resumed = {0};
+                                   mp_status_t status, mp_device_list_t *resumed) {
   mp_lock(&session->lock);
-  meet_let_go(session, remote->meeting, remote->is_carried ? NULL : remote->holder, &resumed);
+  meet_let_go(session, remote->meeting, remote->is_carried ? NULL : remote->holder, resumed);
   remote->holder->is_over = true;
   remote->holder->work = NULL;
   mp_remote_collective_end(session->peers, remote);
-  if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), &resumed);
+  if (status != NULL) mp_session_poison_locked(session, mp_status_retain(status), resumed);
   session->peers->num_changes += 1;
   mp_unlock(&session->lock);
-  mp_schedule(&resumed);
   return status;
 }
 
@@ -88,9 +87,11 @@ static mp_status_t meet_await_payloads(mp_session_t *session, mp_remote_collecti
   return status;
 }
 
-// Works on a remote collective until it is over or has to wait.
+// Works on a remote collective until it is over or has to wait. Whoever is resumed by its end is
+// the caller's to schedule.
 static mp_status_t meet_go_through(mp_session_t *session, mp_worker_t *self,
-                                   mp_remote_collective_t *remote, mp_arrived_t *out_arrived) {
+                                   mp_remote_collective_t *remote, mp_device_list_t *resumed,
+                                   mp_arrived_t *out_arrived) {
   mp_status_t status = mp_remote_stripes_begin(session->peers, remote, self);
   for (bool is_over = false; status == NULL && !is_over;) {
     int64_t stripe = -1;
@@ -104,7 +105,7 @@ static mp_status_t meet_go_through(mp_session_t *session, mp_worker_t *self,
     }
   }
   *out_arrived = MP_ARRIVED_GO_ON;
-  return meet_end_remote(session, remote, status);
+  return meet_end_remote(session, remote, status, resumed);
 }
 
 // All members of this process have arrived at a meeting that has members in other processes too:
@@ -130,8 +131,10 @@ static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_mee
   mp_lock(&session->lock);
   status = mp_remote_collective_take_early(session->peers, remote);
   mp_unlock(&session->lock);
-  if (status != NULL) return meet_end_remote(session, remote, status);
-  return meet_go_through(session, self, remote, out_arrived);
+  status = status != NULL ? meet_end_remote(session, remote, status, &resumed)
+                          : meet_go_through(session, self, remote, &resumed, out_arrived);
+  mp_schedule(&resumed);
+  return status;
 }
 
 // The holder was resumed because all payloads of the phase have come. If the session was poisoned
@@ -142,16 +145,33 @@ static mp_status_t meet_go_on(mp_session_t *session, mp_worker_t *self,
   mp_status_t status = mp_status_retain(session->error);
   if (status == NULL) remote->is_ready = false;
   mp_unlock(&session->lock);
-  return status != NULL ? status : meet_go_through(session, self, remote, out_arrived);
+  if (status != NULL) return status;
+  mp_device_list_t resumed = {0};
+  status = meet_go_through(session, self, remote, &resumed, out_arrived);
+  mp_schedule(&resumed);
+  return status;
 }
 
-void mp_session_carry_on(mp_session_t *session) {
+// Lets the devices go that carrying on has resumed, of which this is the first.
+static void meet_let_carried_go(void *context) {
+  mp_device_t *first = context;
+  mp_client_t *client = first->client;
+  client->runner->go_on(client, first);
+  mp_client_unhold(client);
+}
+
+void mp_session_carry_on(mp_session_t *session, mp_followup_t *followup) {
   mp_lock(&session->lock);
   mp_remote_collective_t *remote = mp_session_carried(session);
   mp_unlock(&session->lock);
   MP_ASSERT(remote != NULL);  // it stays until this is done with it
+  mp_device_list_t resumed = {0};
   mp_arrived_t arrived;
-  mp_status_ignore(meet_go_through(session, NULL, remote, &arrived));
+  mp_status_ignore(meet_go_through(session, NULL, remote, &resumed, &arrived));
+  if (resumed.first == NULL) return;
+  // The client may end meanwhile, as long as nobody is in the run.
+  mp_client_hold(resumed.first->client);
+  *followup = (mp_followup_t){meet_let_carried_go, resumed.first};
 }
 
 mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival_t *arrival,

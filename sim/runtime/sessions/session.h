@@ -109,8 +109,9 @@ extern const mp_session_calls_t mp_session_calls;
 // True: the caller calls mp_session_carry_on when it holds no lock, and keeps the session until
 // then.
 bool mp_session_deliver(mp_session_t *session, mp_packet_t *packet);
-// Goes on with a remote collective in the place of its holder (meet.c).
-void mp_session_carry_on(mp_session_t *session);
+// Goes on with a remote collective in the place of its holder (meet.c). Those who are resumed by
+// its end are let go by *followup.
+void mp_session_carry_on(mp_session_t *session, mp_followup_t *followup);
 // True when some participants of this process were launched and are not done.
 bool mp_session_is_moving(mp_session_t *session);
 // True when somebody goes on with a remote collective in the place of its holder

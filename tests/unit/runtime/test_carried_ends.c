@@ -1,0 +1,150 @@
+// What is left of a launch when the thread for messages has ended a collective of it: who runs it,
+// and the client's end meanwhile. Two processes (worlds of threads) of one device each.
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "sim/runtime/devices/client_impl.h"
+#include "tests/unit/support/launches.h"
+#include "tests/unit/support/programs.h"
+#include "tests/unit/support/worlds.h"
+
+static const pod_option_t k_one_device[] = {{"num_devices", "1"}, {"workers", "2"}, {NULL, NULL}};
+
+enum { COUNT = 4, NAME_BYTES = 16 };
+
+static void launch_one(test_launch_t *l, const pods_t *pods, uint32_t rank,
+                       mp_executable_t *executable) {
+  launch_begin(l, executable, 1);
+  l->num_devices = 1;
+  l->logical[0] = rank;
+  l->arguments[0][0] = make_f32(mp_client_device(pods->clients[rank], rank), COUNT, 1);
+  launch_go(l);
+}
+
+static void make_executables(const pods_t *pods, mp_program_t *(*make)(void),
+                             mp_executable_t *executables[2]) {
+  static const uint32_t ids[] = {0, 1};
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    assert_ok(mp_executable_create(pods->clients[rank], make(), ids, &executables[rank]));
+  }
+}
+
+// Most probably process 0 waits by then; what is expected does not depend on it.
+static void let_it_park(void) {
+  nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
+static void note_thread(mp_status_t status, void *context) {
+  assert_null(status);
+  assert_int_equal(prctl(PR_GET_NAME, context), 0);
+}
+
+// How many of so many launches of the program end on a thread of this name in process 0, which
+// comes first and waits.
+static int count_ends(const pods_t *pods, mp_program_t *(*make)(void), const char *name,
+                      int num_launches) {
+  mp_executable_t *executables[2];
+  make_executables(pods, make, executables);
+  int count = 0;
+  for (int i = 0; i < num_launches; ++i) {
+    char thread[NAME_BYTES] = "";
+    test_launch_t l[2];
+    launch_one(&l[0], pods, 0, executables[0]);
+    assert_ok(mp_event_on_ready(l[0].done[0], note_thread, thread));
+    let_it_park();
+    launch_one(&l[1], pods, 1, executables[1]);
+    for (uint32_t rank = 0; rank < 2; ++rank) launch_expect(&l[rank], 2);
+    // Whoever is told of the end by the event may be ahead of its callbacks.
+    while (*(volatile char *)thread == '\0') let_it_park();
+    count += strncmp(thread, name, strlen(name)) == 0;
+    for (uint32_t rank = 0; rank < 2; ++rank) launch_end(&l[rank]);
+  }
+  for (uint32_t rank = 0; rank < 2; ++rank) mp_executable_release(executables[rank]);
+  return count;
+}
+
+static mp_program_t *sum_program(void) {
+  return psum_program(2, COUNT);
+}
+
+static mp_program_t *long_program(void) {
+  mp_program_t *program = psum_program(2, COUNT);
+  program->flops = 1e9;
+  return program;
+}
+
+static void a_short_rest_is_run_by_the_thread_for_messages(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 2, 2, k_one_device);
+  assert_true(count_ends(&pods, sum_program, "mp-world", 20) > 0);
+  stop_pods(&pods);
+}
+
+static void a_long_rest_is_run_by_workers(void **state) {
+  (void)state;
+  pods_t pods;
+  start_pods(&pods, 2, 2, k_one_device);
+  assert_int_equal(count_ends(&pods, long_program, "mp-world", 20), 0);
+  stop_pods(&pods);
+}
+
+static void release_client(mp_status_t status, void *context) {
+  assert_null(status);
+  mp_client_release(context);
+}
+
+// The client of process 0 ends within a callback, whichever thread that is on.
+static void a_callback_may_release_the_client(void **state) {
+  (void)state;
+  for (int round = 0; round < 5; ++round) {
+    pods_t pods;
+    start_pods(&pods, 2, 2, k_one_device);
+    mp_executable_t *executables[2];
+    make_executables(&pods, sum_program, executables);
+    test_launch_t l[2];
+    launch_one(&l[0], &pods, 0, executables[0]);
+    assert_ok(mp_event_on_ready(l[0].done[0], release_client, pods.clients[0]));
+    pods.clients[0] = NULL;
+    let_it_park();
+    launch_one(&l[1], &pods, 1, executables[1]);
+    for (uint32_t rank = 0; rank < 2; ++rank) assert_ok(mp_event_await(l[rank].done[0]));
+    for (uint32_t rank = 0; rank < 2; ++rank) launch_end(&l[rank]);
+    for (uint32_t rank = 0; rank < 2; ++rank) mp_executable_release(executables[rank]);
+    stop_pods(&pods);
+  }
+}
+
+// Process 0 ends while it waits for the other one, or while the thread for messages is at its end.
+static void the_client_may_end_at_any_time(void **state) {
+  (void)state;
+  for (long round = 0; round < 40; ++round) {
+    pods_t pods;
+    start_pods(&pods, 2, 2, k_one_device);
+    mp_executable_t *executables[2];
+    make_executables(&pods, sum_program, executables);
+    test_launch_t l[2];
+    launch_one(&l[0], &pods, 0, executables[0]);
+    let_it_park();
+    launch_one(&l[1], &pods, 1, executables[1]);
+    nanosleep(&(struct timespec){.tv_nsec = round * 2000}, NULL);
+    mp_client_release(pods.clients[0]);
+    pods.clients[0] = NULL;
+    // A process that leaves finishes what others take part in.
+    for (uint32_t rank = 0; rank < 2; ++rank) assert_ok(mp_event_await(l[rank].done[0]));
+    for (uint32_t rank = 0; rank < 2; ++rank) launch_end(&l[rank]);
+    for (uint32_t rank = 0; rank < 2; ++rank) mp_executable_release(executables[rank]);
+    stop_pods(&pods);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_short_rest_is_run_by_the_thread_for_messages),
+      cmocka_unit_test(a_long_rest_is_run_by_workers),
+      cmocka_unit_test(a_callback_may_release_the_client),
+      cmocka_unit_test(the_client_may_end_at_any_time),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
