@@ -11,7 +11,16 @@
 
 typedef struct mp_shapes_s mp_shapes_t;
 
-// Nothing but `references`, `users`, `newest` and `slowness` changes once the executable is made.
+// How inline runs of an executable went (inline_run.h): guesses about speed, which nothing else
+// depends on, so relaxed.
+typedef struct {
+  atomic_int slowness;    // grows with runs that took much longer than guessed
+  atomic_int num_left;    // launches that workers get before another inline run is tried
+  atomic_int num_breaks;  // of that kind, without good runs in between
+} mp_inline_record_t;
+
+// Nothing but `references`, `users`, `newest` and `inline_record` changes once the executable is
+// made.
 struct mp_executable_s {
   atomic_int references;
   mp_client_t *client;    // held
@@ -38,7 +47,7 @@ struct mp_executable_s {
   bool may_block;                      // it makes calls that may block
   uint64_t digest;                     // equal for equal programs in all processes
   double inline_seconds;  // rough time of a run on one device; infinite: not for inline runs
-  atomic_int slowness;    // grows when inline runs took much longer than that; a guess, so relaxed
+  mp_inline_record_t inline_record;
 };
 
 #endif  // MINIPOD_SIM_RUNTIME_LAUNCH_EXECUTABLE_IMPL_H_

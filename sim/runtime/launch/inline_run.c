@@ -12,17 +12,40 @@
 // waking a worker would take as long.
 #define MP_INLINE_SECONDS 100e-6
 // The guess may be wrong. An executable whose inline runs take longer than this twice in a row, or
-// often, is left to the workers from then on: each such launch adds MP_SLOW_STEP to its slowness,
-// any other takes 1 off.
+// often, is left to the workers for a while: each such run adds MP_SLOW_STEP to its slowness, any
+// other takes 1 off. It may have been the machine that was slow, so another run is tried after
+// MP_FIRST_BREAK launches, and after twice as many each time that this goes badly, too.
 #define MP_SLOW_SECONDS 500e-6
-enum { MP_SLOW_STEP = 4, MP_TOO_SLOW = 8 };
+enum { MP_SLOW_STEP = 4, MP_TOO_SLOW = 8, MP_FIRST_BREAK = 64, MP_MOST_DOUBLINGS = 12 };
 
-mp_worker_t *mp_inline_get(const mp_executable_t *executable, uint32_t num_devices) {
+// True when this launch is the workers' because earlier ones took too long.
+static bool inline_run_is_on_break(mp_inline_record_t *record) {
+  if (atomic_load_explicit(&record->slowness, memory_order_relaxed) < MP_TOO_SLOW) return false;
+  if (atomic_fetch_sub_explicit(&record->num_left, 1, memory_order_relaxed) > 1) return true;
+  atomic_store_explicit(&record->slowness, MP_TOO_SLOW - MP_SLOW_STEP, memory_order_relaxed);
+  return false;
+}
+
+static void inline_run_note(mp_inline_record_t *record, double seconds) {
+  if (seconds > MP_SLOW_SECONDS) {
+    const int before =
+        atomic_fetch_add_explicit(&record->slowness, MP_SLOW_STEP, memory_order_relaxed);
+    if (before + MP_SLOW_STEP < MP_TOO_SLOW) return;
+    int doublings = atomic_fetch_add_explicit(&record->num_breaks, 1, memory_order_relaxed);
+    if (doublings > MP_MOST_DOUBLINGS) doublings = MP_MOST_DOUBLINGS;
+    atomic_store_explicit(&record->num_left, MP_FIRST_BREAK << doublings, memory_order_relaxed);
+  } else if (atomic_load_explicit(&record->slowness, memory_order_relaxed) > 0) {
+    atomic_fetch_sub_explicit(&record->slowness, 1, memory_order_relaxed);
+  } else if (atomic_load_explicit(&record->num_breaks, memory_order_relaxed) != 0) {
+    atomic_store_explicit(&record->num_breaks, 0, memory_order_relaxed);
+  }
+}
+
+mp_worker_t *mp_inline_get(mp_executable_t *executable, uint32_t num_devices) {
   mp_client_t *client = executable->client;
-  bool is_small = executable->inline_seconds * num_devices < MP_INLINE_SECONDS;
-  // Relaxed: a guess about speed, which nothing else depends on.
-  bool is_slow = atomic_load_explicit(&executable->slowness, memory_order_relaxed) >= MP_TOO_SLOW;
-  if (!is_small || is_slow || mp_worker_current() != NULL) return NULL;
+  const bool is_small = executable->inline_seconds * num_devices < MP_INLINE_SECONDS;
+  if (!is_small || mp_worker_current() != NULL) return NULL;
+  if (inline_run_is_on_break(&executable->inline_record)) return NULL;
   // Taken out while it is used, so that threads which launch at once never share one. The exchange
   // also hands over its scratch memory, which the last user may have made.
   mp_worker_t *inline_worker = atomic_exchange(&client->workers->spare_inline_worker, NULL);
@@ -52,16 +75,12 @@ void mp_inline_launch(mp_worker_t *inline_worker, mp_executable_t *executable,
   atomic_fetch_add(&client->workers->num_inline_runs, 1);
   mp_inline_run(inline_worker);
   atomic_fetch_sub(&client->workers->num_inline_runs, 1);
-  if (mp_clock_seconds() - begin > MP_SLOW_SECONDS) {
-    atomic_fetch_add_explicit(&executable->slowness, MP_SLOW_STEP, memory_order_relaxed);
-  } else if (atomic_load_explicit(&executable->slowness, memory_order_relaxed) > 0) {
-    atomic_fetch_sub_explicit(&executable->slowness, 1, memory_order_relaxed);
-  }
+  inline_run_note(&executable->inline_record, mp_clock_seconds() - begin);
 }
 
 // The worker that the calling thread acts as for what is left of these runs; NULL: none.
 static mp_worker_t *inline_run_get_for(const mp_device_list_t *devices) {
-  const mp_executable_t *executable = devices->first->first->executable;
+  mp_executable_t *executable = devices->first->first->executable;
   // On a thread that others wait for nothing is called that could wait for others: foreign
   // functions, and the owners of memory that was lent.
   if (executable->program->num_calls != 0) return NULL;

@@ -13,9 +13,9 @@
 
 // The worker that the calling thread acts as when it runs this launch on `num_devices` devices
 // itself; the caller gives it back with mp_inline_put. NULL: the workers shall run the launch,
-// because it is too long, because the thread is a worker or in an inline run already, or because
-// memory is short.
-mp_worker_t *mp_inline_get(const mp_executable_t *executable, uint32_t num_devices);
+// because it is too long or others of the program were, because the thread is a worker or in an
+// inline run already, or because memory is short.
+mp_worker_t *mp_inline_get(mp_executable_t *executable, uint32_t num_devices);
 // Runs the first runs of these devices, and what becomes runnable of the same launch meanwhile,
 // until none is left. Takes the contents of the list. Notes whether the launch took too long for
 // this. Called without locks.
