@@ -321,10 +321,26 @@ mp_status_t mp_PJRT_Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssi
   return NULL;
 }
 
-// jax.distributed tells about other processes here. It is not needed, because the world that they
-// share notices what happens to them; and an error would end the caller's process.
+// jax.distributed tells about other processes here. That one has died the world notices by itself,
+// and sooner; but whom a launch is meant for is said in these words. An error would end the
+// caller's process, and there is none: without memory launches wait for newcomers as long as they
+// may.
 mp_status_t mp_PJRT_Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args *args) {
-  (void)args;
+  const size_t count = args->num_process_infos;
+  if (args->client == NULL || args->process_infos == NULL || count == 0) return NULL;
+  uint64_t *incarnations = mp_calloc(count, sizeof(*incarnations));
+  if (incarnations == NULL) return NULL;
+  // Elements may be longer than is known here.
+  const char *at = (const char *)args->process_infos;
+  const size_t step = args->process_infos[0].struct_size;
+  for (size_t i = 0; i < count && step >= sizeof(PJRT_ProcessInfo); ++i, at += step) {
+    const PJRT_ProcessInfo *info = (const PJRT_ProcessInfo *)(const void *)at;
+    const bool is_there = info->task_id >= 0 && (size_t)info->task_id < count;
+    if (is_there && info->state == PJRT_ProcessState_kConnected)
+      incarnations[info->task_id] = info->incarnation_id;
+  }
+  mp_client_note_incarnations(args->client->client, count, incarnations);
+  mp_free(incarnations);
   return NULL;
 }
 

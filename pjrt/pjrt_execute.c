@@ -208,6 +208,12 @@ static mp_status_t pjrt_execute_read_options(const PJRT_ExecuteOptions *options,
   }
   if (MP_HAS(options, context)) launch->context = mp_pjrt_execute_context(options->context);
   if (MP_HAS(options, call_location)) launch->caller = options->call_location;
+  if (MP_HAS(options, incarnation_ids) && options->task_ids != NULL &&
+      options->incarnation_ids != NULL) {
+    launch->num_tasks = options->num_tasks;
+    launch->task_ids = options->task_ids;
+    launch->incarnation_ids = options->incarnation_ids;
+  }
   if (options->non_donatable_input_indices == NULL) return NULL;
   if (options->num_non_donatable_input_indices > INT32_MAX) {
     return mp_status_make(MP_INVALID_ARGUMENT, "Execute: %zu inputs are not to be donated",

@@ -339,6 +339,12 @@ static void client_end(mp_client_t *client) {
   mp_client_unhold(client);
 }
 
+void mp_client_note_incarnations(mp_client_t *client, size_t count, const uint64_t *incarnations) {
+  if (client->endpoint == NULL || mp_client_is_forked(client)) return;
+  if (mp_world_size(client->world) != count) return;  // it is one of some processes of the job
+  mp_endpoint_note_incarnations(client->endpoint, incarnations);
+}
+
 mp_client_t *mp_client_retain(mp_client_t *client) {
   // Relaxed: the caller has a reference, or a lock under which somebody keeps one.
   atomic_fetch_add_explicit(&client->references, 1, memory_order_relaxed);

@@ -51,6 +51,10 @@ MP_NODISCARD mp_status_t mp_client_create_in(const mp_options_t *options, mp_wor
 MP_NODISCARD mp_status_t mp_client_create_with(const mp_options_t *options, mp_world_t *world,
                                                const mp_client_addition_t *addition,
                                                mp_client_t **out_client);
+// What the user's coordinator says of the processes of the job now: their incarnations, by rank;
+// 0: not known (mp_endpoint_note_incarnations). No effect where the client has not as many.
+void mp_client_note_incarnations(mp_client_t *client, size_t count, const uint64_t *incarnations);
+
 // mp_client_retain adds a reference and returns the client; the last mp_client_release ends it, as
 // said above. It may be called on a worker, in a callback. NULL is released without effect.
 mp_client_t *mp_client_retain(mp_client_t *client);

@@ -59,6 +59,11 @@ typedef struct {
   // Where the program is called from ("train.py:12"), for what is said of a launch that waits for
   // other processes; borrowed. NULL: not known.
   const char *caller;
+  // For which processes the launch is meant, in the words of the caller's coordinator
+  // (mp_endpoint_mean); borrowed, [num_tasks].
+  size_t num_tasks;
+  const int *task_ids;
+  const int64_t *incarnation_ids;
   int64_t traced;  // what the caller's profiler knows this call by; 0: by nothing
 } mp_launch_t;
 

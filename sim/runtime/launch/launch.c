@@ -187,6 +187,10 @@ static mp_status_t launch_prepare_and_commit(mp_launch_state_t *l) {
   }
   if (l->executable->timed != NULL) launch_note(l, logical);
   for (i = 0; i < l->num_shares; ++i) mp_launch_share_commit(l, &l->shares[i]);
+  mp_session_t *session = l->shares[0].run->session;
+  if (session != NULL && l->launch->num_tasks != 0) {
+    mp_session_mean(session, l->launch->num_tasks, l->launch->task_ids, l->launch->incarnation_ids);
+  }
   return NULL;
 }
 

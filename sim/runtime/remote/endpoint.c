@@ -111,6 +111,7 @@ void mp_endpoint_close(mp_endpoint_t *endpoint) {
 void mp_endpoint_release(mp_endpoint_t *endpoint) {
   if (endpoint == NULL) return;
   mp_endpoint_close(endpoint);
+  mp_free(endpoint->names);
   mp_free(endpoint);
 }
 

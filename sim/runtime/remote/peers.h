@@ -74,6 +74,12 @@ typedef enum {
   MP_ALARM_TOLD,   // the user was told
 } mp_alarm_t;
 
+// Which processes a launch was meant for (mp_endpoint_mean).
+typedef enum {
+  MP_MEANT_UNKNOWN,  // the coordinator was not asked, or was ahead of what the endpoint has heard
+  MP_MEANT_KNOWN,    // those that the endpoint knew of
+} mp_meant_t;
+
 struct mp_peers_s {
   mp_session_t *session;  // whose they are; not looked into here
   mp_lock_t *lock;        // the session's
@@ -81,6 +87,7 @@ struct mp_peers_s {
   uint64_t devices, number;  // the launch's key: hash of the list of devices, number on that list
   uint64_t num_returns;      // how many processes had come back when the hash was made
   mp_peers_t *next;          // in the endpoint's launch queue, under the router's lock
+  mp_meant_t meant;          // likewise
   mp_peers_t *next_carried;  // in the router's list of those that are carried on; likewise
   const uint32_t *ranks_of;  // [participants]; borrowed from the device set
   uint32_t self;             // this process's rank

@@ -76,6 +76,8 @@ typedef struct {
   void (*carry_on)(mp_session_t *session, mp_followup_t *followup);
   // The process with this rank sends no more; `why` is borrowed.
   void (*lose)(mp_session_t *session, uint32_t rank, mp_status_t why);
+  // The same where it was replaced by another process, and the others of the launch may not know.
+  void (*replace)(mp_session_t *session, uint32_t rank, mp_status_t why);
   // The launch fails with `error`, which is consumed.
   void (*poison)(mp_session_t *session, mp_status_t error);
   // True when some participants of this process were launched and are not done.
@@ -155,6 +157,20 @@ void mp_endpoint_refuse(mp_endpoint_t *endpoint, uint64_t devices, uint64_t numb
 // The session is over in this process: the endpoint releases it, and packets for it are dropped
 // from now on.
 void mp_endpoint_leave(mp_endpoint_t *endpoint, mp_peers_t *peers);
+
+// What the coordinator of a distributed run says of its processes (meant.c). It knows of deaths
+// later than the world does, and its word is what programs go by: a launch is *meant for* the
+// processes that it had named when the launch was made, by their incarnations (its own numbers, not
+// the world's; never 0).
+//
+// The incarnations of all ranks by now, [size of the world]; 0: not known. Launches in flight that
+// were meant for a process which another one has replaced fail.
+void mp_endpoint_note_incarnations(mp_endpoint_t *endpoint, const uint64_t *incarnations);
+// The launch of these peers, which have entered, is meant for processes of these incarnations: of
+// `count` ranks (those that the world has not are passed over). It fails at once if one of them
+// takes part and was replaced.
+void mp_endpoint_mean(mp_endpoint_t *endpoint, mp_peers_t *peers, size_t count, const int *ranks,
+                      const int64_t *incarnations);
 
 // Calls `visit` with `context` for each session in the endpoint, with the router's lock held.
 void mp_endpoint_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *session, void *context),

@@ -20,6 +20,14 @@ struct mp_launch_queue_s {
   mp_packet_list_t early;      // of launches that have not come
 };
 
+// What the coordinator has called the process of a rank.
+enum { MP_KEPT_INCARNATIONS = 4 };
+typedef struct {
+  uint64_t latest;                          // 0: not known yet
+  uint64_t replaced[MP_KEPT_INCARNATIONS];  // the last ones before it
+  uint32_t num_replaced;
+} mp_rank_names_t;
+
 // `router`, `client`, `calls` and `epoch` never change; the rest is under the router's lock.
 struct mp_endpoint_s {
   mp_endpoint_t *next;  // in the router's list
@@ -31,6 +39,7 @@ struct mp_endpoint_s {
   atomic_bool carries;         // until mp_endpoint_carry_no_more
   mp_launch_queue_t *queues;
   mp_packet_list_t early;  // for lists of devices that nothing was launched on yet
+  mp_rank_names_t *names;  // [size of the world], owned; NULL: the coordinator has said nothing yet
 };
 
 struct mp_router_s {

@@ -145,21 +145,35 @@ static mp_status_t deliver_explain_loss(const mp_session_t *session, mp_status_t
   return status;
 }
 
-// The process with this rank is gone and sends no more. Fails the launch with `why` (borrowed),
-// unless that process takes no part in it or had done its part.
-static void deliver_lose(mp_session_t *session, uint32_t rank, mp_status_t why) {
+// Fails the launch with `why` (borrowed), unless the process with this rank takes no part in it or
+// had done its part: then it is not needed any more.
+static void deliver_fail_without(mp_session_t *session, uint32_t rank, mp_status_t why,
+                                 bool is_told) {
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
-  // A process that has left the launch is not needed any more. The other processes notice the loss
-  // by themselves, so they are not told.
   const int64_t i = mp_peers_find(session->peers, rank);
   if (i >= 0 && !session->peers->has_left[i]) {
     mp_status_t error = deliver_explain_loss(session, why);
-    session->peers->has_left[i] = true;
-    mp_session_poison_quietly(session, error, &resumed);
+    if (is_told) {
+      mp_session_poison_locked(session, error, &resumed);
+    } else {
+      session->peers->has_left[i] = true;
+      mp_session_poison_quietly(session, error, &resumed);
+    }
   }
   mp_unlock(&session->lock);
   mp_schedule(&resumed);
+}
+
+// The process with this rank is gone and sends no more. The others notice it by themselves.
+static void deliver_lose(mp_session_t *session, uint32_t rank, mp_status_t why) {
+  deliver_fail_without(session, rank, why, false);
+}
+
+// The process with this rank has another one in its place, which is told, too: what it launches
+// first is the launch after this one (mp_endpoint_first_number).
+static void deliver_replace(mp_session_t *session, uint32_t rank, mp_status_t why) {
+  deliver_fail_without(session, rank, why, true);
 }
 
 const mp_session_calls_t mp_session_calls = {
@@ -168,6 +182,7 @@ const mp_session_calls_t mp_session_calls = {
     .deliver = mp_session_deliver,
     .carry_on = mp_session_carry_on,
     .lose = deliver_lose,
+    .replace = deliver_replace,
     .poison = mp_session_poison,
     .is_moving = mp_session_is_moving,
     .is_complete = mp_session_is_complete,

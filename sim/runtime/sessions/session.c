@@ -228,6 +228,12 @@ void mp_session_name_caller(mp_session_t *session, const char *caller) {
   mp_unlock(&session->lock);
 }
 
+void mp_session_mean(mp_session_t *session, size_t count, const int *ranks,
+                     const int64_t *incarnations) {
+  if (session->peers == NULL) return;
+  mp_endpoint_mean(session->peers->endpoint, session->peers, count, ranks, incarnations);
+}
+
 bool mp_session_join(mp_session_t *session, uint32_t logical, mp_device_t *device, mp_run_t *run) {
   MP_ASSERT(logical < session->num_participants);
   mp_lock(&session->lock);

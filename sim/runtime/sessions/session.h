@@ -51,6 +51,10 @@ bool mp_session_join(mp_session_t *session, uint32_t logical, mp_device_t *devic
 // Says where the launch is called from (copied), which a program that is called from many places
 // does not know. Counts once; only launches over several processes tell.
 void mp_session_name_caller(mp_session_t *session, const char *caller);
+// The launch is meant for processes of these incarnations (mp_endpoint_mean): where one of them was
+// replaced, it fails.
+void mp_session_mean(mp_session_t *session, size_t count, const int *ranks,
+                     const int64_t *incarnations);
 // The launch did not come about for this participant: absent -> done. Returns the same. The caller
 // has poisoned the session before, with the reason.
 bool mp_session_skip(mp_session_t *session, uint32_t logical);

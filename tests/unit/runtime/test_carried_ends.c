@@ -2,37 +2,16 @@
 // and the client's end meanwhile. Two processes (worlds of threads) of one device each.
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include "sim/runtime/devices/client_impl.h"
-#include "tests/unit/support/launches.h"
-#include "tests/unit/support/programs.h"
-#include "tests/unit/support/worlds.h"
+#include "tests/unit/support/pairs.h"
 
-static const pod_option_t k_one_device[] = {{"num_devices", "1"}, {"workers", "2"}, {NULL, NULL}};
-
-enum { COUNT = 4, NAME_BYTES = 16 };
+enum { NAME_BYTES = 16 };
 
 static void launch_one(test_launch_t *l, const pods_t *pods, uint32_t rank,
                        mp_executable_t *executable) {
-  launch_begin(l, executable, 1);
-  l->num_devices = 1;
-  l->logical[0] = rank;
-  l->arguments[0][0] = make_f32(mp_client_device(pods->clients[rank], rank), COUNT, 1);
+  pair_launch_begin(l, pods, rank, executable);
   launch_go(l);
-}
-
-static void make_executables(const pods_t *pods, mp_program_t *(*make)(void),
-                             mp_executable_t *executables[2]) {
-  static const uint32_t ids[] = {0, 1};
-  for (uint32_t rank = 0; rank < 2; ++rank) {
-    assert_ok(mp_executable_create(pods->clients[rank], make(), ids, &executables[rank]));
-  }
-}
-
-// Most probably process 0 waits by then; what is expected does not depend on it.
-static void let_it_park(void) {
-  nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 }
 
 static void note_thread(mp_status_t status, void *context) {
@@ -45,7 +24,7 @@ static void note_thread(mp_status_t status, void *context) {
 static int count_ends(const pods_t *pods, mp_program_t *(*make)(void), const char *name,
                       int num_launches) {
   mp_executable_t *executables[2];
-  make_executables(pods, make, executables);
+  make_pair_executables(pods, make, executables);
   int count = 0;
   for (int i = 0; i < num_launches; ++i) {
     char thread[NAME_BYTES] = "";
@@ -64,12 +43,8 @@ static int count_ends(const pods_t *pods, mp_program_t *(*make)(void), const cha
   return count;
 }
 
-static mp_program_t *sum_program(void) {
-  return psum_program(2, COUNT);
-}
-
 static mp_program_t *long_program(void) {
-  mp_program_t *program = psum_program(2, COUNT);
+  mp_program_t *program = pair_sum_program();
   program->flops = 1e9;
   return program;
 }
@@ -77,15 +52,15 @@ static mp_program_t *long_program(void) {
 static void a_short_rest_is_run_by_the_thread_for_messages(void **state) {
   (void)state;
   pods_t pods;
-  start_pods(&pods, 2, 2, k_one_device);
-  assert_true(count_ends(&pods, sum_program, "mp-world", 20) > 0);
+  start_pair(&pods);
+  assert_true(count_ends(&pods, pair_sum_program, "mp-world", 20) > 0);
   stop_pods(&pods);
 }
 
 static void a_long_rest_is_run_by_workers(void **state) {
   (void)state;
   pods_t pods;
-  start_pods(&pods, 2, 2, k_one_device);
+  start_pair(&pods);
   assert_int_equal(count_ends(&pods, long_program, "mp-world", 20), 0);
   stop_pods(&pods);
 }
@@ -100,9 +75,9 @@ static void a_callback_may_release_the_client(void **state) {
   (void)state;
   for (int round = 0; round < 5; ++round) {
     pods_t pods;
-    start_pods(&pods, 2, 2, k_one_device);
+    start_pair(&pods);
     mp_executable_t *executables[2];
-    make_executables(&pods, sum_program, executables);
+    make_pair_executables(&pods, pair_sum_program, executables);
     test_launch_t l[2];
     launch_one(&l[0], &pods, 0, executables[0]);
     assert_ok(mp_event_on_ready(l[0].done[0], release_client, pods.clients[0]));
@@ -121,9 +96,9 @@ static void the_client_may_end_at_any_time(void **state) {
   (void)state;
   for (long round = 0; round < 40; ++round) {
     pods_t pods;
-    start_pods(&pods, 2, 2, k_one_device);
+    start_pair(&pods);
     mp_executable_t *executables[2];
-    make_executables(&pods, sum_program, executables);
+    make_pair_executables(&pods, pair_sum_program, executables);
     test_launch_t l[2];
     launch_one(&l[0], &pods, 0, executables[0]);
     let_it_park();
