@@ -22,7 +22,7 @@ static const double k_owed_seconds = 0.001;
 
 enum {
   MP_TICKS_PER_TRIM = 4,
-  MP_PROGRESS_STACK = 256 * 1024,
+  MP_PROGRESS_STACK = 8 << 20,  // as of a worker: it may run what is left of a launch
   // For so long after something has happened the thread does not sleep: answers tend to come at
   // once, and waking the thread would take longer. It yields, so any other thread gets the core
   // meanwhile. No longer: the kernel finds a free core for threads that wake up, and hardly ever
