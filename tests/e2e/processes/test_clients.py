@@ -151,6 +151,45 @@ def test_two_jobs_of_one():
                                                             ["0 2 2", "[3, 1]"]]
 
 
+DEATH = """\
+import os, signal, time, jax
+import numpy as np
+me = int(os.environ["PROCESS_ID"])
+os.environ["MINIPOD_SUBSET"] = "3,1" if me % 2 else "0,2"
+jax.config.update("jax_enable_recoverability", True)
+jax.distributed.initialize(os.environ["COORDINATOR"], int(os.environ["NUM_PROCESSES"]), me)
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(jax.devices(), ("i",))
+total = jax.jit(lambda v: v.sum(), out_shardings=NamedSharding(mesh, P()))
+x = jax.make_array_from_callback((2,), NamedSharding(mesh, P("i")), lambda i: np.ones(1, np.float32))
+store = jax._src.distributed.global_state.client
+for step in range(40):
+  if (me, step) == (2, 20):
+    os.kill(os.getpid(), signal.SIGKILL)
+  try:
+    assert float(total(x)) == 2
+  except Exception as error:
+    os.write(1, f"step {step}: {error}".encode())
+    break
+  time.sleep(0.02)
+else:
+  os.write(1, b"well")
+# Process 0 has JAX's service, and goes last.
+store.key_value_set(f"over/{me}", "")
+for other in (1, 3) if me == 0 else ():
+  store.blocking_key_value_get(f"over/{other}", 60000)
+os._exit(0)
+"""
+
+
+def test_a_death_in_one_half_leaves_the_other_alone():
+  job = distributed.run(DEATH, 1, 4, is_whole=True)
+  assert job.returncodes == {0: 0, 1: 0, 2: -9, 3: 0}, job.errs
+  assert job.outs[0].startswith("step 20: UNAVAILABLE: process 1 (pid "), job.outs
+  assert "has ended without saying goodbye; device 0 waits at stablehlo.all_reduce" in job.outs[0], job.outs
+  assert (job.outs[1], job.outs[3]) == ("well", "well")
+
+
 def test_a_client_of_one_process_is_its_own():
   assert run_second("""
     for options in {'node_id': 0, 'num_nodes': 1}, {'node_id': me, 'num_nodes': 2, 'subset': str(me)}:
