@@ -233,6 +233,14 @@ static void news_about_processes_are_no_error(void **state) {
   args.process_infos = NULL;
   args.num_process_infos = 0;
   assert_null(api()->PJRT_Client_UpdateGlobalProcessInfo(&args));
+  // Of other jobs, of processes that there are not, of those that are not connected.
+  PJRT_ProcessInfo infos[2] = {
+      {.struct_size = sizeof(infos[0]), .task_id = -1, .state = PJRT_ProcessState_kConnected},
+      {.struct_size = sizeof(infos[0]), .task_id = 9, .state = PJRT_ProcessState_kError}};
+  args.process_infos = infos;
+  for (args.num_process_infos = 1; args.num_process_infos <= 2; ++args.num_process_infos) {
+    assert_null(api()->PJRT_Client_UpdateGlobalProcessInfo(&args));
+  }
 }
 
 static size_t addressable_of(PJRT_LoadedExecutable *loaded, PJRT_Device *const **out_devices,
@@ -348,6 +356,77 @@ static void a_refused_launch_fails_everywhere(void **state) {
   }
 }
 
+// Tells all that these are the incarnations of the processes now.
+static void tell_incarnations(const uint64_t incarnations[RANKS]) {
+  PJRT_ProcessInfo infos[RANKS];
+  for (int rank = 0; rank < RANKS; ++rank) {
+    infos[rank] = (PJRT_ProcessInfo){.struct_size = sizeof(infos[0]),
+                                     .task_id = RANKS - 1 - rank,
+                                     .incarnation_id = incarnations[RANKS - 1 - rank],
+                                     .state = PJRT_ProcessState_kConnected};
+  }
+  for (uint32_t rank = 0; rank < RANKS; ++rank) {
+    PJRT_Client_UpdateGlobalProcessInfo_Args args =
+        ARGS(PJRT_Client_UpdateGlobalProcessInfo, num_process_infos);
+    args.client = pods.clients[rank];
+    args.process_infos = infos;
+    args.num_process_infos = RANKS;
+    assert_null(api()->PJRT_Client_UpdateGlobalProcessInfo(&args));
+  }
+}
+
+// A launch that is meant for a process which another one has replaced fails; the next one does not.
+static void launches_are_meant_for_processes(void **state) {
+  (void)state;
+  static const int64_t assignment[] = {0, 2, 4};
+  static const float data[4] = {1, 2, 3, 4}, wanted[4] = {3, 6, 9, 12};
+  static int tasks[RANKS] = {0, 1, 2};
+  static int64_t meant[2][RANKS] = {{11, 12, 13}, {11, -12, 13}};
+  tell_incarnations((uint64_t[RANKS]){11, 12, 13});
+  tell_incarnations((uint64_t[RANKS]){11, (uint64_t)-12, 13});
+  PJRT_LoadedExecutable *loaded[RANKS];
+  PJRT_Buffer *inputs[RANKS];
+  for (uint32_t rank = 0; rank < RANKS; ++rank) {
+    loaded[rank] = compile(rank, sum_text, assignment, RANKS);
+    inputs[rank] =
+        put_f32(pods.clients[rank], device_of(pods.clients[rank], (int)rank * EACH), data, 4);
+  }
+  for (int round = 0; round < 2; ++round) {
+    PJRT_Buffer *results[RANKS] = {NULL};
+    for (uint32_t rank = 0; rank < RANKS; ++rank) {
+      PJRT_Buffer *const *list = &inputs[rank];
+      PJRT_Buffer **output = &results[rank];
+      PJRT_ExecuteOptions options = {
+          .struct_size = PJRT_STRUCT_SIZE(PJRT_ExecuteOptions, incarnation_ids),
+          .num_tasks = RANKS,
+          .task_ids = tasks,
+          .incarnation_ids = meant[round]};
+      PJRT_LoadedExecutable_Execute_Args args = ARGS(PJRT_LoadedExecutable_Execute, execute_device);
+      args.executable = loaded[rank];
+      args.options = &options;
+      args.argument_lists = &list;
+      args.output_lists = &output;
+      args.num_devices = args.num_args = 1;
+      expect_ok(api()->PJRT_LoadedExecutable_Execute(&args));
+    }
+    for (uint32_t rank = 0; rank < RANKS; ++rank) {
+      float got[4] = {0};
+      if (round == 0) {
+        expect_error(try_get(results[rank], got, sizeof(got)), PJRT_Error_Code_UNAVAILABLE,
+                     "process 1 has ended, and another one is in its place");
+      } else {
+        get(results[rank], got, sizeof(got));
+        assert_memory_equal(got, wanted, sizeof(got));
+      }
+      destroy_buffer(results[rank]);
+    }
+  }
+  for (uint32_t rank = 0; rank < RANKS; ++rank) {
+    destroy_buffer(inputs[rank]);
+    destroy_loaded(loaded[rank]);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_client_shows_all_devices),
@@ -356,6 +435,7 @@ int main(void) {
       cmocka_unit_test(news_about_processes_are_no_error),
       cmocka_unit_test(programs_run_on_the_own_part),
       cmocka_unit_test(a_refused_launch_fails_everywhere),
+      cmocka_unit_test(launches_are_meant_for_processes),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }
