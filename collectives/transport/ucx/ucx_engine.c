@@ -6,10 +6,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 
-enum {
-  MP_UCX_MESSAGE = 1,    // the number of our active messages
-  MP_UCX_MOST_TURNS = 8  // of UCX in one progress, so that other transports have theirs
-};
+enum { MP_UCX_MESSAGE = 1 };  // the number of our active messages
 
 typedef struct {
   mp_ucx_engine_t *engine;
@@ -260,11 +257,8 @@ static void ucx_engine_close_failed(mp_ucx_engine_t *engine) {
 }
 
 bool mp_ucx_engine_progress(mp_ucx_engine_t *engine) {
-  bool did = false;
-  for (int i = 0; i < MP_UCX_MOST_TURNS; ++i) {
-    if (engine->ucx->ucp_worker_progress(engine->worker) == 0) break;
-    did = true;
-  }
+  // One turn: what it has brought is worked on, and answered, before more is read.
+  const bool did = engine->ucx->ucp_worker_progress(engine->worker) != 0;
   if (engine->has_failures) ucx_engine_close_failed(engine);
   return did;
 }
