@@ -333,7 +333,8 @@ mp_status_t mp_PJRT_Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProce
   // Elements may be longer than is known here.
   const char *at = (const char *)args->process_infos;
   const size_t step = args->process_infos[0].struct_size;
-  for (size_t i = 0; i < count && step >= sizeof(PJRT_ProcessInfo); ++i, at += step) {
+  const bool is_sound = step >= sizeof(PJRT_ProcessInfo) && step % _Alignof(PJRT_ProcessInfo) == 0;
+  for (size_t i = 0; i < count && is_sound; ++i, at += step) {
     const PJRT_ProcessInfo *info = (const PJRT_ProcessInfo *)(const void *)at;
     const bool is_there = info->task_id >= 0 && (size_t)info->task_id < count;
     if (is_there && info->state == PJRT_ProcessState_kConnected)

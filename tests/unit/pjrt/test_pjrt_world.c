@@ -233,7 +233,7 @@ static void news_about_processes_are_no_error(void **state) {
   args.process_infos = NULL;
   args.num_process_infos = 0;
   assert_null(api()->PJRT_Client_UpdateGlobalProcessInfo(&args));
-  // Of other jobs, of processes that there are not, of those that are not connected.
+  // Of other jobs, of processes that there are not, of those that are not connected, of no size.
   PJRT_ProcessInfo infos[2] = {
       {.struct_size = sizeof(infos[0]), .task_id = -1, .state = PJRT_ProcessState_kConnected},
       {.struct_size = sizeof(infos[0]), .task_id = 9, .state = PJRT_ProcessState_kError}};
@@ -241,6 +241,10 @@ static void news_about_processes_are_no_error(void **state) {
   for (args.num_process_infos = 1; args.num_process_infos <= 2; ++args.num_process_infos) {
     assert_null(api()->PJRT_Client_UpdateGlobalProcessInfo(&args));
   }
+  infos[0].struct_size = 0;
+  assert_null(api()->PJRT_Client_UpdateGlobalProcessInfo(&args));
+  infos[0].struct_size = sizeof(infos[0]) + 1;
+  assert_null(api()->PJRT_Client_UpdateGlobalProcessInfo(&args));
 }
 
 static size_t addressable_of(PJRT_LoadedExecutable *loaded, PJRT_Device *const **out_devices,
