@@ -24,7 +24,7 @@ static void deliver_take_payload(mp_session_t *session, mp_packet_t *packet,
     mp_session_poison_locked(session, status, resumed);
   } else if (ready != NULL) {
     ready->is_waiting = false;
-    ready->is_carried = deliver_may_carry(session, ready);
+    if (deliver_may_carry(session, ready)) mp_session_set_carried(session, ready, true);
     ready->is_ready = !ready->is_carried;
     if (ready->is_ready) mp_session_resume(session, ready->holder->logical, resumed);
   }

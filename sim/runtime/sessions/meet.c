@@ -77,8 +77,11 @@ static mp_status_t meet_await_payloads(mp_session_t *session, mp_remote_collecti
   // The last payload comes under this lock, too: it is counted here, or finds the holder parked.
   *out_stripe = status == NULL ? mp_remote_collective_find_complete(remote) : -1;
   if (status == NULL && *out_stripe < 0) {
-    if (!remote->is_carried) mp_session_park(session, remote->holder->logical);
-    remote->is_carried = false;
+    if (remote->is_carried) {
+      mp_session_set_carried(session, remote, false);
+    } else {
+      mp_session_park(session, remote->holder->logical);
+    }
     session->peers->num_changes += 1;
     mp_session_poison_if_stuck(session, &resumed);
   }

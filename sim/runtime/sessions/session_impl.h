@@ -3,7 +3,9 @@
 #ifndef MINIPOD_SIM_RUNTIME_SESSIONS_SESSION_IMPL_H_
 #define MINIPOD_SIM_RUNTIME_SESSIONS_SESSION_IMPL_H_
 
+#include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/sessions/session.h"
+#include "sim/runtime/workers/workers.h"
 
 // Parks the caller's own run, which is active, in a session that is not poisoned. The caller has
 // put it into a meeting, a remote collective or the mailbox's list of receivers, where the one who
@@ -50,6 +52,14 @@ static inline mp_remote_collective_t *mp_session_carried(const mp_session_t *ses
   mp_remote_collective_t *remote = session->peers == NULL ? NULL : session->peers->remotes;
   while (remote != NULL && !remote->is_carried) remote = remote->next;
   return remote;
+}
+
+// Says whether somebody goes on with the remote collective in the place of its holder, who is
+// parked. A look for deadlocks that has read this otherwise notices (deadlock.c).
+static inline void mp_session_set_carried(const mp_session_t *session,
+                                          mp_remote_collective_t *remote, bool is_carried) {
+  remote->is_carried = is_carried;
+  mp_workers_need_look(session->devices[remote->holder->logical]->client->workers);
 }
 
 // Hands a message to its receiver, who is resumed, or puts it into the mailbox. Takes the message.
