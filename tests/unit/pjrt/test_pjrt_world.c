@@ -311,53 +311,79 @@ static void programs_run_on_the_own_part(void **state) {
   }
 }
 
+// A sum over the first devices of all processes.
+typedef struct {
+  PJRT_LoadedExecutable *loaded[RANKS];
+  PJRT_Buffer *inputs[RANKS];
+} sum_t;
+
+static void sum_begin(sum_t *sum) {
+  static const int64_t assignment[] = {0, 2, 4};
+  static const float data[4] = {1, 2, 3, 4};
+  for (uint32_t rank = 0; rank < RANKS; ++rank) {
+    sum->loaded[rank] = compile(rank, sum_text, assignment, RANKS);
+    sum->inputs[rank] =
+        put_f32(pods.clients[rank], device_of(pods.clients[rank], (int)rank * EACH), data, 4);
+  }
+}
+
+// One process launches, with this argument.
+static PJRT_Error *sum_launch(const sum_t *sum, uint32_t rank, PJRT_Buffer *argument,
+                              PJRT_ExecuteOptions *options, PJRT_Buffer **result) {
+  PJRT_Buffer *const *list = &argument;
+  PJRT_LoadedExecutable_Execute_Args args = ARGS(PJRT_LoadedExecutable_Execute, execute_device);
+  args.executable = sum->loaded[rank];
+  args.options = options;
+  args.argument_lists = &list;
+  args.output_lists = &result;
+  args.num_devices = args.num_args = 1;
+  return api()->PJRT_LoadedExecutable_Execute(&args);
+}
+
+// Takes the results of all who have one: the sum or, with words, an error.
+static void sum_expect(PJRT_Buffer *const results[RANKS], PJRT_Error_Code code, const char *words) {
+  static const float wanted[4] = {3, 6, 9, 12};
+  for (uint32_t rank = 0; rank < RANKS; ++rank) {
+    float got[4] = {0};
+    if (results[rank] == NULL) continue;
+    if (words != NULL) {
+      expect_error(try_get(results[rank], got, sizeof(got)), code, words);
+    } else {
+      get(results[rank], got, sizeof(got));
+      assert_memory_equal(got, wanted, sizeof(got));
+    }
+    destroy_buffer(results[rank]);
+  }
+}
+
+static void sum_end(const sum_t *sum) {
+  for (uint32_t rank = 0; rank < RANKS; ++rank) {
+    destroy_buffer(sum->inputs[rank]);
+    destroy_loaded(sum->loaded[rank]);
+  }
+}
+
 // What the table refuses before the runtime sees it is told to the others as well.
 static void a_refused_launch_fails_everywhere(void **state) {
   (void)state;
-  static const int64_t assignment[] = {0, 2, 4};
-  static const float data[4] = {1, 2, 3, 4}, wanted[4] = {3, 6, 9, 12};
-  PJRT_LoadedExecutable *loaded[RANKS];
-  PJRT_Buffer *inputs[RANKS];
-  for (uint32_t rank = 0; rank < RANKS; ++rank) {
-    loaded[rank] = compile(rank, sum_text, assignment, RANKS);
-    inputs[rank] =
-        put_f32(pods.clients[rank], device_of(pods.clients[rank], (int)rank * EACH), data, 4);
-  }
+  sum_t sum;
+  sum_begin(&sum);
   for (int round = 0; round < 2; ++round) {  // the second goes well
-    PJRT_Buffer *results[RANKS] = {NULL}, *nothing = NULL;
+    PJRT_Buffer *results[RANKS] = {NULL};
     for (uint32_t rank = 0; rank < RANKS; ++rank) {
       const bool is_refused = round == 0 && rank == 1;
-      PJRT_Buffer *const *list = is_refused ? &nothing : &inputs[rank];
-      PJRT_Buffer **output = &results[rank];
-      PJRT_LoadedExecutable_Execute_Args args = ARGS(PJRT_LoadedExecutable_Execute, execute_device);
-      args.executable = loaded[rank];
-      args.argument_lists = &list;
-      args.output_lists = &output;
-      args.num_devices = args.num_args = 1;
-      PJRT_Error *error = api()->PJRT_LoadedExecutable_Execute(&args);
+      PJRT_Error *error =
+          sum_launch(&sum, rank, is_refused ? NULL : sum.inputs[rank], NULL, &results[rank]);
       if (is_refused) {
         expect_error(error, PJRT_Error_Code_INVALID_ARGUMENT, "is NULL");
       } else {
         expect_ok(error);
       }
     }
-    for (uint32_t rank = 0; rank < RANKS; ++rank) {
-      float got[4] = {0};
-      if (results[rank] == NULL) continue;
-      if (round == 0) {
-        expect_error(try_get(results[rank], got, sizeof(got)), PJRT_Error_Code_INVALID_ARGUMENT,
-                     "is NULL (on process 1)");
-      } else {
-        get(results[rank], got, sizeof(got));
-        assert_memory_equal(got, wanted, sizeof(got));
-      }
-      destroy_buffer(results[rank]);
-    }
+    sum_expect(results, PJRT_Error_Code_INVALID_ARGUMENT,
+               round == 0 ? "is NULL (on process 1)" : NULL);
   }
-  for (uint32_t rank = 0; rank < RANKS; ++rank) {
-    destroy_buffer(inputs[rank]);
-    destroy_loaded(loaded[rank]);
-  }
+  sum_end(&sum);
 }
 
 // Tells all that these are the incarnations of the processes now.
@@ -382,53 +408,27 @@ static void tell_incarnations(const uint64_t incarnations[RANKS]) {
 // A launch that is meant for a process which another one has replaced fails; the next one does not.
 static void launches_are_meant_for_processes(void **state) {
   (void)state;
-  static const int64_t assignment[] = {0, 2, 4};
-  static const float data[4] = {1, 2, 3, 4}, wanted[4] = {3, 6, 9, 12};
   static int tasks[RANKS] = {0, 1, 2};
   static int64_t meant[2][RANKS] = {{11, 12, 13}, {11, -12, 13}};
   tell_incarnations((uint64_t[RANKS]){11, 12, 13});
   tell_incarnations((uint64_t[RANKS]){11, (uint64_t)-12, 13});
-  PJRT_LoadedExecutable *loaded[RANKS];
-  PJRT_Buffer *inputs[RANKS];
-  for (uint32_t rank = 0; rank < RANKS; ++rank) {
-    loaded[rank] = compile(rank, sum_text, assignment, RANKS);
-    inputs[rank] =
-        put_f32(pods.clients[rank], device_of(pods.clients[rank], (int)rank * EACH), data, 4);
-  }
+  sum_t sum;
+  sum_begin(&sum);
   for (int round = 0; round < 2; ++round) {
     PJRT_Buffer *results[RANKS] = {NULL};
     for (uint32_t rank = 0; rank < RANKS; ++rank) {
-      PJRT_Buffer *const *list = &inputs[rank];
-      PJRT_Buffer **output = &results[rank];
       PJRT_ExecuteOptions options = {
           .struct_size = PJRT_STRUCT_SIZE(PJRT_ExecuteOptions, incarnation_ids),
           .num_tasks = RANKS,
           .task_ids = tasks,
           .incarnation_ids = meant[round]};
-      PJRT_LoadedExecutable_Execute_Args args = ARGS(PJRT_LoadedExecutable_Execute, execute_device);
-      args.executable = loaded[rank];
-      args.options = &options;
-      args.argument_lists = &list;
-      args.output_lists = &output;
-      args.num_devices = args.num_args = 1;
-      expect_ok(api()->PJRT_LoadedExecutable_Execute(&args));
+      expect_ok(sum_launch(&sum, rank, sum.inputs[rank], &options, &results[rank]));
+      assert_non_null(results[rank]);
     }
-    for (uint32_t rank = 0; rank < RANKS; ++rank) {
-      float got[4] = {0};
-      if (round == 0) {
-        expect_error(try_get(results[rank], got, sizeof(got)), PJRT_Error_Code_UNAVAILABLE,
-                     "process 1 has ended, and another one is in its place");
-      } else {
-        get(results[rank], got, sizeof(got));
-        assert_memory_equal(got, wanted, sizeof(got));
-      }
-      destroy_buffer(results[rank]);
-    }
+    sum_expect(results, PJRT_Error_Code_UNAVAILABLE,
+               round == 0 ? "process 1 has ended, and another one is in its place" : NULL);
   }
-  for (uint32_t rank = 0; rank < RANKS; ++rank) {
-    destroy_buffer(inputs[rank]);
-    destroy_loaded(loaded[rank]);
-  }
+  sum_end(&sum);
 }
 
 int main(void) {

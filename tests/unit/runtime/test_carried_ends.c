@@ -65,6 +65,14 @@ static void a_long_rest_is_run_by_workers(void **state) {
   stop_pods(&pods);
 }
 
+// Both launches go well, whatever became of the clients; then everything is given back.
+static void expect_good_ends(pods_t *pods, test_launch_t l[2], mp_executable_t *executables[2]) {
+  for (uint32_t rank = 0; rank < 2; ++rank) assert_ok(mp_event_await(l[rank].done[0]));
+  for (uint32_t rank = 0; rank < 2; ++rank) launch_end(&l[rank]);
+  for (uint32_t rank = 0; rank < 2; ++rank) mp_executable_release(executables[rank]);
+  stop_pods(pods);
+}
+
 static void release_client(mp_status_t status, void *context) {
   assert_null(status);
   mp_client_release(context);
@@ -84,10 +92,7 @@ static void a_callback_may_release_the_client(void **state) {
     pods.clients[0] = NULL;
     let_it_park();
     launch_one(&l[1], &pods, 1, executables[1]);
-    for (uint32_t rank = 0; rank < 2; ++rank) assert_ok(mp_event_await(l[rank].done[0]));
-    for (uint32_t rank = 0; rank < 2; ++rank) launch_end(&l[rank]);
-    for (uint32_t rank = 0; rank < 2; ++rank) mp_executable_release(executables[rank]);
-    stop_pods(&pods);
+    expect_good_ends(&pods, l, executables);
   }
 }
 
@@ -107,10 +112,7 @@ static void the_client_may_end_at_any_time(void **state) {
     mp_client_release(pods.clients[0]);
     pods.clients[0] = NULL;
     // A process that leaves finishes what others take part in.
-    for (uint32_t rank = 0; rank < 2; ++rank) assert_ok(mp_event_await(l[rank].done[0]));
-    for (uint32_t rank = 0; rank < 2; ++rank) launch_end(&l[rank]);
-    for (uint32_t rank = 0; rank < 2; ++rank) mp_executable_release(executables[rank]);
-    stop_pods(&pods);
+    expect_good_ends(&pods, l, executables);
   }
 }
 
