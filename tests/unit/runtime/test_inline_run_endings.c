@@ -53,15 +53,6 @@ static mp_status_t wait_for_the_end(const mp_kernel_t *kernel, const mp_kernel_c
   return NULL;
 }
 
-static mp_program_t *waiting_program(void) {
-  test_program_t p;
-  program_begin(&p, "waiting", 1, 2);
-  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
-  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
-  program_launch(&p, wait_for_the_end, 1, 1, &x, 1, &y);
-  return program_end(&p);
-}
-
 static void *release_meanwhile(void *context) {
   while (!atomic_load(&g_is_inside)) usleep(100);
   mp_client_release(context);
@@ -72,7 +63,8 @@ static void *release_meanwhile(void *context) {
 static void the_client_ends_when_no_thread_is_launching(void **state) {
   (void)state;
   g_client = make_client(2);
-  mp_executable_t *executable = make_executable(g_client, waiting_program());
+  mp_executable_t *executable =
+      make_executable(g_client, one_kernel_program("waiting", 2, wait_for_the_end));
   test_launch_t l;
   launch_begin(&l, executable, 1);
   for (uint32_t d = 0; d < 2; ++d)

@@ -19,15 +19,6 @@ static mp_status_t run_kernel(const mp_kernel_t *kernel, const mp_kernel_call_t 
   return NULL;
 }
 
-static mp_program_t *kernel_program(void) {
-  test_program_t p;
-  program_begin(&p, "kernel", 1, 1);
-  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
-  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
-  program_launch(&p, run_kernel, 1, 1, &x, 1, &y);
-  return program_end(&p);
-}
-
 // How many of so many launches this thread runs itself.
 static int count_inline(mp_executable_t *executable, int num_launches) {
   atomic_store(&g_num_inline, 0);
@@ -42,7 +33,8 @@ static int count_inline(mp_executable_t *executable, int num_launches) {
 static void slow_ones_are_left_to_the_workers_for_a_while(void **state) {
   (void)state;
   mp_client_t *client = make_client(1);
-  mp_executable_t *executable = make_executable(client, kernel_program());
+  mp_executable_t *executable =
+      make_executable(client, one_kernel_program("kernel", 1, run_kernel));
   g_launching = pthread_self();
   atomic_store(&g_is_slow, true);
   // Two, and then one after 64 launches, after 128 more, after 256 more.

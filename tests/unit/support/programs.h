@@ -136,6 +136,17 @@ static inline mp_program_t *program_end(test_program_t *p) {
 }
 
 // y = the sum of x over all devices, of `count` floats each.
+// y = what the kernel makes of x, 4 floats each.
+static inline mp_program_t *one_kernel_program(const char *name, uint32_t devices,
+                                               mp_kernel_run_t run) {
+  test_program_t p;
+  program_begin(&p, name, 1, devices);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
+  program_launch(&p, run, 1, 1, &x, 1, &y);
+  return program_end(&p);
+}
+
 static inline mp_program_t *psum_program(uint32_t devices, int64_t count) {
   test_program_t p;
   program_begin(&p, "psum", 1, devices);
