@@ -6,13 +6,11 @@ Without mpirun the variables COORDINATOR, NUM_PROCESSES and PROCESS_ID say which
 
 Every process brings one device.  `dispatch` is the same program without a psum; the time of a psum
 is one jitted call until its result is there, and `loop` is one of many psums inside one program,
-which is what MPI_Allreduce's own time (build/minipod-bench-world) is to be put beside.  With
-`--calls` there is no loop.
+which is what MPI_Allreduce's own time (build/minipod-bench-world) is to be put beside.
 """
 
 import os
 import statistics
-import sys
 import time
 
 os.environ.setdefault("JAX_PLATFORMS", "minipod")
@@ -51,17 +49,12 @@ def main():
   def loop(x):
     return lax.fori_loop(0, LOOPS, lambda _, v: lax.psum(v, "i") * 0.5 + 0 * v, x)
 
-  has_loop = "--calls" not in sys.argv
   for size in (8, 4 << 10, 64 << 10, 1 << 20, 16 << 20):
     local = jnp.ones(size // 4, jnp.float32)
     x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("i")), local)
     calls = 200 if size <= 1 << 16 else 100 if size <= 1 << 20 else 20
     alone, _ = seconds(on_devices(lambda v: v + 1), x, calls)
     one, best = seconds(on_devices(psum, P()), x, calls)
-    if not has_loop:
-      if jax.process_index() == 0:
-        print(f"{size:9d} bytes: psum {one * 1e6:9.1f} us (best {best * 1e6:.1f})", flush=True)
-      continue
     many, many_best = (t / LOOPS for t in seconds(on_devices(loop), x, max(3, calls // LOOPS)))
     if jax.process_index() == 0:
       print(f"{size:9d} bytes: dispatch {alone * 1e6:8.1f} us, psum {one * 1e6:9.1f} us"
