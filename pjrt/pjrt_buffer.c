@@ -3,6 +3,7 @@
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
 #include "sim/ir/layout.h"
+#include "sim/runtime/devices/launching.h"
 
 mp_status_t mp_pjrt_buffer_wrap(PJRT_Client *client, mp_buffer_t *buffer,
                                 const PJRT_Layouts_MemoryLayout *layout, PJRT_Buffer **out_buffer) {
@@ -127,7 +128,12 @@ mp_status_t mp_PJRT_Buffer_IsOnCpu(PJRT_Buffer_IsOnCpu_Args *args) {
   return NULL;
 }
 
-MP_GETTER(PJRT_Buffer_ReadyEvent, buffer, event, mp_pjrt_event(mp_buffer_ready_event(it->buffer)))
+mp_status_t mp_PJRT_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args *args) {
+  MP_REQUIRE(args, buffer);
+  mp_launching_note_wait();  // who asks for it is about to wait
+  args->event = mp_pjrt_event(mp_buffer_ready_event(args->buffer->buffer));
+  return NULL;
+}
 
 static mp_status_t pjrt_buffer_copy_to(PJRT_Buffer *buffer, mp_memory_t *memory,
                                        PJRT_Buffer **out_buffer) {

@@ -2,6 +2,7 @@
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
+#include "sim/runtime/devices/launching.h"
 
 mp_status_t mp_PJRT_Event_Destroy(PJRT_Event_Destroy_Args *args) {
   mp_event_release(mp_event_of(args->event));
@@ -17,6 +18,7 @@ mp_status_t mp_PJRT_Event_Error(PJRT_Event_Error_Args *args) {
 
 mp_status_t mp_PJRT_Event_Await(PJRT_Event_Await_Args *args) {
   MP_REQUIRE(args, event);
+  mp_launching_note_wait();
   return mp_event_await(mp_event_of(args->event));
 }
 

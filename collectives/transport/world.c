@@ -1,11 +1,8 @@
 #include "collectives/transport/world.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 
 #include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
@@ -13,22 +10,6 @@
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
 #include "sim/base/os/system.h"
-
-// How often transports look whether their peers are alive. A launcher that ends a job because one
-// process has died gives the others only a second, in which one of them reports it.
-static const double k_tick_seconds = 0.25;
-// How long the thread sleeps while there are envelopes that there was no memory to send.
-static const double k_owed_seconds = 0.001;
-
-enum {
-  MP_TICKS_PER_TRIM = 4,
-  MP_PROGRESS_STACK = 8 << 20,  // as of a worker: it may run what is left of a launch
-  // For so long after something has happened the thread does not sleep: answers tend to come at
-  // once, and waking the thread would take longer. It yields, so any other thread gets the core
-  // meanwhile. No longer: the kernel finds a free core for threads that wake up, and hardly ever
-  // moves one that only yields, however many others want its core.
-  MP_LINGER_US = 50,
-};
 
 uint32_t mp_world_rank(const mp_world_t *world) {
   return world->rank;
@@ -70,6 +51,7 @@ mp_status_t mp_world_create(uint32_t rank, uint32_t size, mp_world_t **out_world
   mp_lock_init(&world->inbox_lock, MP_LOCK_INBOX);
   mp_lock_init(&world->lock, MP_LOCK_WORLD);
   mp_lock_init(&world->afterwards, MP_LOCK_AFTERWARDS);
+  mp_lock_init(&world->turn, MP_LOCK_TURN);
   mp_clock_cond_init(&world->changed);
   for (int i = 0; i < MP_WORLD_CHANNELS; ++i) {
     mp_lock_init(&world->channels[i].calls, MP_LOCK_CHANNEL);
@@ -135,30 +117,14 @@ void mp_world_release(mp_world_t *world) {
   }
   mp_segment_release(world->segment);
   pthread_cond_destroy(&world->changed);
+  mp_lock_deinit(&world->turn);
   mp_lock_deinit(&world->afterwards);
   mp_lock_deinit(&world->lock);
   mp_lock_deinit(&world->inbox_lock);
   mp_free(world);
 }
 
-// ---- The progress thread ----
-
-void mp_world_ring(mp_world_t *world) {
-  mp_doorbell_ring(world->doorbell);
-}
-
-static bool world_take_inbox(mp_world_t *world) {
-  // The whole list at once, because handlers must not be called under this lock: they may post.
-  mp_lock(&world->inbox_lock);
-  mp_packet_list_t list = world->inbox;
-  world->inbox = (mp_packet_list_t){0};
-  mp_unlock(&world->inbox_lock);
-  if (list.first == NULL) return false;
-  for (mp_packet_t *packet; (packet = mp_packet_list_pop(&list)) != NULL;) {
-    mp_world_arrive(world, packet);
-  }
-  return true;
-}
+// ---- Losses ----
 
 mp_status_t mp_world_loss(const mp_world_t *world, uint32_t rank) {
   // Acquire, with the release in mp_world_lose: who sees the flag may read the reason.
@@ -184,101 +150,6 @@ void mp_world_catch_up(mp_world_t *world, mp_channel_state_t *channel) {
     mp_status_release(why);
   }
   mp_unlock(&channel->calls);
-}
-
-// Does so for all channels that have news; true when there were any.
-static bool world_deliver_news(mp_world_t *world) {
-  bool did = false;
-  for (int i = 0; i < MP_WORLD_CHANNELS; ++i) {
-    mp_channel_state_t *channel = &world->channels[i];
-    // A look that is relaxed may come too early: whoever brings news rings afterwards, and there is
-    // another one.
-    if (!atomic_load_explicit(&channel->has_news, memory_order_relaxed)) continue;
-    // Cleared before the news are looked at: what comes after that look sets the flag again. It is
-    // read as it is cleared, so that whatever came before the flag that this clears is seen below.
-    (void)atomic_exchange(&channel->has_news, false);
-    mp_world_catch_up(world, channel);
-    did = true;
-  }
-  return did;
-}
-
-void mp_world_work_off(mp_world_t *world, uint32_t number) {
-  mp_channel_state_t *channel = &world->channels[number];
-  for (bool did = true; did;) {
-    mp_followup_t followup = {0};
-    // The handler stays attached meanwhile: who detaches it takes this lock, too.
-    mp_lock(&world->afterwards);
-    mp_lock(&channel->calls);
-    const mp_handler_t handler = channel->is_attached ? channel->handler : (mp_handler_t){0};
-    mp_unlock(&channel->calls);
-    did = handler.afterwards != NULL && handler.afterwards(handler.context, &followup);
-    mp_unlock(&world->afterwards);
-    if (followup.run != NULL) followup.run(followup.context);
-  }
-}
-
-static void world_tick(mp_world_t *world, unsigned number) {
-  if (world->segment != NULL && number % MP_TICKS_PER_TRIM == 0) mp_segment_trim(world->segment);
-  for (uint32_t i = 0; i < world->num_transports; ++i) {
-    mp_transport_t *transport = world->transports[i];
-    if (transport->ops->tick != NULL) transport->ops->tick(transport);
-  }
-}
-
-static void *world_progress_main(void *context) {
-  mp_world_t *world = context;
-  (void)pthread_setname_np(pthread_self(), "mp-world");
-  (void)prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // ns: pauses are short
-  double last_busy = 0;
-  unsigned num_ticks = 0;
-  double next_tick = mp_clock_seconds() + k_tick_seconds;
-  while (!atomic_load(&world->must_stop)) {
-    // Before all that is looked at: whatever comes in after its look has rung since, and the bell
-    // does not let this thread sleep.
-    unsigned rung = atomic_load(&world->doorbell->rung);
-    bool busy = world_take_inbox(world);
-    double sleep = k_tick_seconds;
-    for (uint32_t i = 0; i < world->num_transports; ++i) {
-      mp_transport_t *transport = world->transports[i];
-      busy |= transport->ops->progress(transport);
-      uint32_t us =
-          transport->ops->poll_after_us == NULL ? 0 : transport->ops->poll_after_us(transport);
-      if (us != 0) {
-        sleep = fmin(sleep, 1e-6 * us);
-      }
-    }
-    // A debt that is made after this look has rung the bell.
-    if (atomic_load(&world->num_owed) != 0) {
-      mp_world_pay_all(world);
-      sleep = fmin(sleep, k_owed_seconds);
-    }
-    busy |= world_deliver_news(world);
-    for (uint32_t i = 0; busy && i < MP_WORLD_CHANNELS; ++i) mp_world_work_off(world, i);
-    double now = mp_clock_seconds();
-    if (busy) {
-      last_busy = now;
-    } else if (now - last_busy < 1e-6 * MP_LINGER_US) {
-      sched_yield();
-    } else {
-      mp_doorbell_sleep(world->doorbell, rung, sleep);
-      now = mp_clock_seconds();
-    }
-    if (now < next_tick) continue;
-    next_tick = now + k_tick_seconds;
-    world_tick(world, ++num_ticks);
-  }
-  return NULL;
-}
-
-mp_status_t mp_world_start(mp_world_t *world) {
-  const int error = mp_thread_create(&world->thread, MP_PROGRESS_STACK, world_progress_main, world);
-  if (error != 0) {
-    return mp_status_make(MP_RESOURCE_EXHAUSTED, "the thread for messages could not be started: %s",
-                          strerror(error));
-  }
-  world->is_started = true;
-  return NULL;
 }
 
 // ---- Arrivals ----

@@ -8,9 +8,10 @@
 //
 // Packets from one rank on one channel are delivered in the order in which they were sent. Between
 // different ranks there is no order, neither of packets nor of the news that a rank has left.
-// Handlers are called on the progress thread, one at a time: they do not block, and hold locks only
-// briefly. Packets that come before a handler is attached wait for it. A packet that was sent is
-// never dropped for want of memory: it waits until there is some.
+// Handlers are called on the progress thread, or on one that attends in its place, one at a time:
+// they do not block, and hold locks only briefly. Packets that come before a handler is attached
+// wait for it. A packet that was sent is never dropped for want of memory: it waits until there is
+// some.
 //
 // All functions are thread-safe. A world lives until the process ends (it is left by the exit
 // handlers of bootstrap.h), so clients come and go within it. A forked child has no part in it:
@@ -155,6 +156,20 @@ void mp_world_detach(mp_world_t *world, uint32_t channel);
 // Calls `afterwards` of the channel's handler on this thread: when it returns, what packets have
 // led to by now is done, whichever thread did it. Must not be called from within a handler.
 void mp_world_work_off(mp_world_t *world, uint32_t channel);
+
+// ---- Attending ----
+//
+// A thread that would only wait for what the progress thread does can do it by itself: nobody needs
+// to be woken, and there is one thread less that wants a core.
+
+// From now on, until mp_world_attend_end, the calling thread makes progress in the place of the
+// progress thread, so it should come to that soon. False, and nothing happens: another thread does,
+// or this one is doing so already. The caller calls no functions of the user's until then.
+bool mp_world_attend_begin(mp_world_t *world);
+// Makes progress for as long as is_going_on(context), which takes no lock that outranks those of
+// handlers; but gives up when nothing comes for a while (200 us), and after 10 ms. Handlers, what
+// packets lead to, and callbacks that these call may run on this thread, which holds no lock.
+void mp_world_attend_end(mp_world_t *world, bool (*is_going_on)(void *context), void *context);
 
 // ---- Agreeing ----
 //

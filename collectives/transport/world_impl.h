@@ -104,6 +104,13 @@ struct mp_world_s {
   atomic_uint num_owed;
   mp_channel_state_t channels[MP_WORLD_CHANNELS];
   mp_lock_t afterwards;  // held while a handler's function of this name runs
+  mp_lock_t turn;        // held by the thread that makes progress, for a round
+  // Another thread makes progress (mp_world_attend_begin). After a change to false it rings, if
+  // anything may be left to do.
+  atomic_bool is_attended;
+  atomic_uint num_rounds;  // of progress, whoever made them; shows whether who attends does
+  // mp_clock_seconds until which the world's thread need not look unless it is rung for: a guess.
+  _Atomic double attended_until;
 
   mp_lock_t inbox_lock;  // of the inbox alone; held for no longer than it takes to link a packet
   mp_packet_list_t inbox;
@@ -168,6 +175,11 @@ bool mp_world_await_goodbyes(mp_world_t *world, double timeout_s);
 // A payload block with room for `bytes`, in the segment where there is one. NULL when memory is
 // short.
 mp_payload_block_t *mp_world_take_block(mp_world_t *world, size_t bytes);
+
+// For the thread that attends: whether it has rung since it asked last.
+bool mp_world_hear_own_bell(mp_world_t *world);
+// The thread that attends does so no longer: who rings from now on rings for the world's thread.
+void mp_world_stop_attending(mp_world_t *world);
 
 // Takes a packet of an agreement that has come (world_exchange.c).
 void mp_world_take_blob(mp_world_t *world, mp_packet_t *packet);

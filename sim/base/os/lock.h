@@ -26,6 +26,7 @@
 #define MP_LOCK_RANKS(X)                                                                      \
   X(BOOTSTRAP, "bootstrap", LONG)            /* joining the job, once per process */          \
   X(AFTERWARDS, "what packets led to", LONG) /* a handler works off its packets */            \
+  X(TURN, "turn", PLAIN)                     /* a round of a world's progress */              \
   X(ROUTERS, "list of routers", PLAIN)       /* the routers of all worlds */                  \
   X(POSTS, "list of post offices", PLAIN)    /* those of all worlds */                        \
   X(LAUNCH, "launch", PLAIN)                 /* a client's launches enter all streams */      \

@@ -5,7 +5,11 @@
 
 static _Thread_local mp_launching_t *t_launching;
 static _Thread_local unsigned t_num_exemptions;
-static _Thread_local uint64_t t_number;  // 0: it has none yet
+static _Thread_local uint64_t t_number;     // 0: it has none yet
+static _Thread_local bool t_has_waited;     // since its last launch
+static _Thread_local unsigned t_num_waits;  // launches in a row for which it has, up to MP_WAITS
+
+enum { MP_WAITS = 2 };
 
 void mp_launching_enter(mp_launching_t *launching, mp_client_t *client) {
   *launching = (mp_launching_t){client, t_launching};
@@ -52,4 +56,18 @@ void mp_launching_unexempt(void) {
 
 bool mp_launching_may_wait(void) {
   return t_num_exemptions == 0 && t_launching == NULL;
+}
+
+void mp_launching_note_wait(void) {
+  t_has_waited = true;
+}
+
+bool mp_launching_note(void) {
+  if (!t_has_waited) {
+    t_num_waits = 0;
+  } else if (t_num_waits < MP_WAITS) {
+    t_num_waits += 1;
+  }
+  t_has_waited = false;
+  return t_num_waits == MP_WAITS;
 }

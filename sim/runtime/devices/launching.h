@@ -38,4 +38,10 @@ void mp_launching_unexempt(void);
 // already.
 bool mp_launching_may_wait(void);
 
+// The calling thread begins to wait for a result.
+void mp_launching_note_wait(void);
+// The calling thread launches. True when it is expected to wait for this launch before it does
+// anything else, because it did so twice in a row before.
+bool mp_launching_note(void);
+
 #endif  // MINIPOD_SIM_RUNTIME_DEVICES_LAUNCHING_H_

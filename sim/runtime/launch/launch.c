@@ -15,6 +15,7 @@
 #include "sim/runtime/launch/inline_run.h"
 #include "sim/runtime/launch/launch_share.h"
 #include "sim/runtime/order/launch_order.h"
+#include "sim/runtime/sessions/attend.h"
 
 // ---- Checks ----
 
@@ -222,6 +223,8 @@ static mp_status_t launch_run(mp_launch_state_t *l, mp_buffer_t **const *out_res
                               mp_event_t **out_done) {
   mp_client_t *client = l->executable->client;
   mp_worker_t *inline_worker = mp_inline_get(l->executable, l->num_shares);
+  const bool attends = mp_launching_note() && inline_worker != NULL && mp_launching_may_wait();
+  mp_attend_t attend = {0};
   mp_launching_t launching;
   // All devices at once: if two launches entered the streams of two devices in different orders,
   // each could wait at a collective for a run that is queued behind the other.
@@ -238,12 +241,14 @@ static mp_status_t launch_run(mp_launch_state_t *l, mp_buffer_t **const *out_res
       for (uint32_t r = 0; r < share->num_results; ++r) out_results[i][r] = share->results[r];
       if (out_done != NULL) out_done[i] = mp_pacer_hold_back(client, share->run->event, l->stamp);
     }
+    if (attends) mp_attend_begin(&attend, l->shares[0].run->session);
     launch_let_go(l, inline_worker);
     mp_launching_leave(&launching);
   } else {
     launch_release_arguments(l);
   }
   if (inline_worker != NULL) mp_inline_put(inline_worker);
+  mp_attend_end(&attend);
   mp_session_release(l->session);
   mp_free(l->flips);
   return status;

@@ -45,6 +45,11 @@ mp_status_t mp_session_connect(mp_session_t *session, mp_endpoint_t *endpoint, u
   return mp_endpoint_enter(endpoint, devices, number, session->peers);
 }
 
+mp_world_t *mp_session_world_of_hosts(const mp_session_t *session) {
+  const mp_peers_t *peers = session->peers;
+  return peers != NULL && peers->spans_hosts ? mp_endpoint_world(peers->endpoint) : NULL;
+}
+
 mp_session_t *mp_session_retain(mp_session_t *session) {
   // Relaxed: the caller has a reference, or a lock under which somebody keeps one.
   if (session != NULL) atomic_fetch_add_explicit(&session->references, 1, memory_order_relaxed);
