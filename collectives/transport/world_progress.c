@@ -25,8 +25,8 @@ enum {
   MP_LINGER_US = 50,
   // A thread that attends gives up when nothing has come for so long, and in any case after so
   // long.
-  MP_PATIENCE_US = 200,
-  MP_MOST_PATIENCE_US = 10000,
+  MP_PATIENCE_US = 500,
+  MP_MOST_PATIENCE_US = 100000,
   // Who has attended tends to come back soon: for so long the world's thread looks only when it is
   // rung for.
   MP_BACK_SOON_US = 200,

@@ -30,7 +30,7 @@ RANKS = 2
 BASE = "MPI_Allreduce"
 # By name: options of two_hosts.sh, variables, and what psum_member.py calls.
 WAYS = {"UCX": (["--plain"], POD, "psum"), "MPI": ([], POD, "psum"), "gloo": (["--plain"], GLOO, "psum"), BASE: ([], {}, "Allreduce")}
-CALLS = {8: 100, 4 << 10: 100, 64 << 10: 50, 1 << 20: 20, 16 << 20: 4}  # of a turn, by bytes
+CALLS = {8: 100, 4 << 10: 100, 64 << 10: 50, 1 << 20: 20, 4 << 20: 8, 16 << 20: 4}  # of a turn, by bytes
 
 
 class Way:

@@ -66,28 +66,45 @@ static double executable_call_seconds(const mp_foreign_call_t *call) {
 // through some twenty.
 static const double k_seconds_per_op = 1e-9, k_seconds_per_byte = 0.5e-9,
                     k_seconds_per_packed_byte = 0.05e-9;
+enum { MP_FIRST_STRIPES_BYTES = 512 << 10 };
 
-// True when members of other processes take part in the collective of a device of this one.
-static bool executable_is_remote(const mp_executable_t *executable,
-                                 const mp_collective_t *collective) {
+// Where the members of a collective are that a device of this process meets.
+typedef enum { EXECUTABLE_HERE, EXECUTABLE_ON_HOST, EXECUTABLE_FAR } executable_reach_t;
+
+static executable_reach_t executable_reach_of(const mp_executable_t *executable, uint32_t logical) {
+  if (executable->client->devices[executable->ids[logical]].is_local) return EXECUTABLE_HERE;
+  const mp_world_t *world = mp_endpoint_world(executable->set->endpoint);
+  const uint32_t own = mp_world_peer(world, mp_world_rank(world))->host;
+  const uint32_t host = mp_world_peer(world, executable->set->ranks_of[logical])->host;
+  return host == own ? EXECUTABLE_ON_HOST : EXECUTABLE_FAR;
+}
+
+static executable_reach_t executable_reach(const mp_executable_t *executable,
+                                           const mp_collective_t *collective) {
+  executable_reach_t reach = EXECUTABLE_HERE;
   const mp_groups_t *groups = collective->groups;
-  if (groups == NULL || executable->num_local == executable->num_devices) return false;
+  if (groups == NULL || executable->num_local == executable->num_devices) return reach;
   for (uint32_t i = 0; i < executable->num_local; ++i) {
     const int32_t group = groups->group_of[executable->local[i]];
     if (group < 0) continue;
     for (uint32_t m = groups->offsets[group]; m < groups->offsets[group + 1]; ++m) {
-      const uint32_t id = executable->ids[groups->members[m]];
-      if (!executable->client->devices[id].is_local) return true;
+      const executable_reach_t other = executable_reach_of(executable, groups->members[m]);
+      if (other > reach) reach = other;
+      if (reach == EXECUTABLE_FAR) return reach;
     }
   }
-  return false;
+  return reach;
 }
 
 // What a collective with other processes takes of the launching thread, which packs what is sent
-// and then goes on with something else; less what its bytes are counted as otherwise.
-static double executable_remote_seconds(const mp_collective_t *collective) {
+// and then goes on with something else; less what its bytes are counted as otherwise. Of a sum
+// between hosts it packs no more than the first stripes (remote_stripes.c).
+static double executable_remote_seconds(const mp_collective_t *collective,
+                                        executable_reach_t reach) {
   const double sent = mp_operands_bytes(collective);
-  return sent * k_seconds_per_packed_byte -
+  const bool is_striped = reach == EXECUTABLE_FAR && collective->kind == MP_COLLECTIVE_ALL_REDUCE;
+  const double packed = is_striped ? fmin(sent, MP_FIRST_STRIPES_BYTES) : sent;
+  return packed * k_seconds_per_packed_byte -
          (sent + mp_results_bytes(collective)) * k_seconds_per_byte;
 }
 
@@ -134,8 +151,9 @@ static void executable_survey(mp_executable_t *executable) {
     }
     if (cmd->kind == MP_CMD_COPY && mp_copy_num_parts(cmd->bytes) > 1) seconds = INFINITY;
     if (cmd->kind == MP_CMD_LAUNCH) seconds += executable_kernel_seconds(cmd->kernel);
-    if (cmd->kind == MP_CMD_COLLECTIVE && executable_is_remote(executable, cmd->collective)) {
-      seconds += executable_remote_seconds(cmd->collective);
+    if (cmd->kind == MP_CMD_COLLECTIVE) {
+      const executable_reach_t reach = executable_reach(executable, cmd->collective);
+      if (reach != EXECUTABLE_HERE) seconds += executable_remote_seconds(cmd->collective, reach);
     }
     executable->has_collectives |=
         cmd->kind == MP_CMD_COLLECTIVE || cmd->kind == MP_CMD_SEND || cmd->kind == MP_CMD_RECV;
