@@ -38,4 +38,15 @@ static inline void mp_doorbell_sleep(mp_doorbell_t *bell, unsigned rung, double 
   atomic_store(&bell->is_asleep, 0);
 }
 
+// For the same thread, while another one does its work: who rings does not wake it.
+static inline void mp_doorbell_doze(mp_doorbell_t *bell, unsigned rung, double seconds) {
+  const struct timespec timeout = mp_clock_interval(seconds);
+  mp_futex_wait_shared(&bell->rung, rung, &timeout);
+}
+
+// Wakes whoever dozes, or sleeps.
+static inline void mp_doorbell_wake(mp_doorbell_t *bell) {
+  mp_futex_wake_shared(&bell->rung);
+}
+
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_DOORBELL_H_

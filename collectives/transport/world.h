@@ -167,7 +167,7 @@ void mp_world_work_off(mp_world_t *world, uint32_t channel);
 // or this one is doing so already. The caller calls no functions of the user's until then.
 bool mp_world_attend_begin(mp_world_t *world);
 // Makes progress for as long as is_going_on(context), which takes no lock that outranks those of
-// handlers; but gives up when nothing comes for a while (0.5 ms), and after 0.1 s. Handlers, what
+// handlers; but gives up when nothing comes for a while (0.3 ms), and after 0.1 s. Handlers, what
 // packets lead to, and callbacks that these call may run on this thread, which holds no lock.
 void mp_world_attend_end(mp_world_t *world, bool (*is_going_on)(void *context), void *context);
 

@@ -10,9 +10,16 @@ static _Thread_local bool t_has_rung;
 void mp_world_ring(mp_world_t *world) {
   if (t_attended == world) {
     t_has_rung = true;
-  } else {
-    mp_doorbell_ring(world->doorbell);
+    return;
   }
+  mp_doorbell_ring(world->doorbell);
+  // In the one order of all threads: either this sees that nobody attends any more, or who does
+  // finds, after it has said that it does not, that the bell has rung.
+  if (atomic_load(&world->is_attended)) return;
+  // And either this sees that the world's thread dozes, or that thread sees, after it has said that
+  // it does, that it may not.
+  if (atomic_load(&world->attended_until) != 0) atomic_store(&world->attended_until, 0);
+  if (atomic_load(&world->is_dozing)) mp_doorbell_wake(world->doorbell);
 }
 
 bool mp_world_attend_begin(mp_world_t *world) {

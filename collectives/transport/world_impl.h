@@ -109,8 +109,10 @@ struct mp_world_s {
   // anything may be left to do.
   atomic_bool is_attended;
   atomic_uint num_rounds;  // of progress, whoever made them; shows whether who attends does
-  // mp_clock_seconds until which the world's thread need not look unless it is rung for: a guess.
+  // mp_clock_seconds until which the world's thread need not look unless somebody of this process
+  // rings, which sets it to 0: whoever has attended will be back by then, it is guessed.
   _Atomic double attended_until;
+  atomic_bool is_dozing;  // the world's thread leaves all to who attends, or is about to
 
   mp_lock_t inbox_lock;  // of the inbox alone; held for no longer than it takes to link a packet
   mp_packet_list_t inbox;

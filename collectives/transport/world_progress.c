@@ -25,10 +25,10 @@ enum {
   MP_LINGER_US = 50,
   // A thread that attends gives up when nothing has come for so long, and in any case after so
   // long.
-  MP_PATIENCE_US = 500,
+  MP_PATIENCE_US = 300,
   MP_MOST_PATIENCE_US = 100000,
-  // Who has attended tends to come back soon: for so long the world's thread looks only when it is
-  // rung for.
+  // Who has attended tends to come back soon: for so long the world's thread looks only when
+  // somebody of this process rings.
   MP_BACK_SOON_US = 200,
   // While somebody attends, the world's thread looks so often whether that is still so, and makes
   // a round if the other has made none meanwhile: a callback may hold it up.
@@ -123,22 +123,42 @@ static void world_progress_tick(mp_world_t *world, unsigned number) {
   mp_unlock(&world->turn);
 }
 
-// What the world's thread has seen when it looked last.
-typedef struct {
-  unsigned rung;  // when its last round began
-  unsigned num_rounds;
-} world_progress_seen_t;
-
 // How many seconds the world's thread may leave all to another one; 0 or less: it may not.
-static double world_progress_seconds_off(mp_world_t *world, unsigned rung,
-                                         world_progress_seen_t *seen) {
-  const unsigned before = seen->num_rounds;
-  seen->num_rounds = atomic_load_explicit(&world->num_rounds, memory_order_relaxed);
+static double world_progress_seconds_off(mp_world_t *world, unsigned *num_rounds) {
+  const unsigned before = *num_rounds;
+  *num_rounds = atomic_load_explicit(&world->num_rounds, memory_order_relaxed);
   if (atomic_load(&world->is_attended)) {
-    return seen->num_rounds == before ? 0 : 1e-6 * MP_ATTENDED_PAUSE_US;
+    return *num_rounds == before ? 0 : 1e-6 * MP_ATTENDED_PAUSE_US;
   }
-  if (rung != seen->rung) return 0;
-  return atomic_load_explicit(&world->attended_until, memory_order_relaxed) - mp_clock_seconds();
+  const double until = atomic_load(&world->attended_until);
+  return until == 0 ? 0 : until - mp_clock_seconds();
+}
+
+// Sleeps while another thread makes progress, or has just done so; false: it is this thread's turn.
+// Peers of this host, which ring the doorbell, do not wake it: who attends looks anyway, and who
+// has just attended will be back before it has woken up.
+static bool world_progress_doze(mp_world_t *world, unsigned rung, unsigned *num_rounds) {
+  atomic_store(&world->is_dozing, true);
+  const double seconds = world_progress_seconds_off(world, num_rounds);
+  if (seconds > 0) mp_doorbell_doze(world->doorbell, rung, seconds);
+  atomic_store(&world->is_dozing, false);
+  return seconds > 0;
+}
+
+// A round, and what follows when nothing has come for a while. Returns the time.
+static double world_progress_work(mp_world_t *world, unsigned rung, double *last_busy) {
+  double sleep;
+  const bool busy = world_progress_go_round(world, &sleep);
+  const double now = mp_clock_seconds();
+  if (busy) {
+    *last_busy = now;
+  } else if (now - *last_busy < 1e-6 * MP_LINGER_US) {
+    sched_yield();
+  } else {
+    mp_doorbell_sleep(world->doorbell, rung, sleep);
+    return mp_clock_seconds();
+  }
+  return now;
 }
 
 static void *world_progress_main(void *context) {
@@ -146,31 +166,15 @@ static void *world_progress_main(void *context) {
   (void)pthread_setname_np(pthread_self(), "mp-world");
   (void)prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // ns: pauses are short
   double last_busy = 0;
-  unsigned num_ticks = 0;
-  world_progress_seen_t seen = {0};
+  unsigned num_ticks = 0, num_rounds = 0;
   double next_tick = mp_clock_seconds() + k_tick_seconds;
   while (!atomic_load(&world->must_stop)) {
     // Before all that is looked at: whatever comes in after its look has rung since, and the bell
     // does not let this thread sleep.
     const unsigned rung = atomic_load(&world->doorbell->rung);
-    double sleep = world_progress_seconds_off(world, rung, &seen);
-    double now = 0;
-    if (sleep > 0) {
-      mp_doorbell_sleep(world->doorbell, rung, sleep);
-      now = mp_clock_seconds();
-    } else {
-      seen.rung = rung;
-      const bool busy = world_progress_go_round(world, &sleep);
-      now = mp_clock_seconds();
-      if (busy) {
-        last_busy = now;
-      } else if (now - last_busy < 1e-6 * MP_LINGER_US) {
-        sched_yield();
-      } else {
-        mp_doorbell_sleep(world->doorbell, rung, sleep);
-        now = mp_clock_seconds();
-      }
-    }
+    const double now = world_progress_doze(world, rung, &num_rounds)
+                           ? mp_clock_seconds()
+                           : world_progress_work(world, rung, &last_busy);
     if (now < next_tick) continue;
     next_tick = now + k_tick_seconds;
     world_progress_tick(world, ++num_ticks);
@@ -210,9 +214,8 @@ void mp_world_attend_end(mp_world_t *world, bool (*is_going_on)(void *context), 
     }
   } while (!is_over);
   const bool has_rung = mp_world_hear_own_bell(world);
-  atomic_store_explicit(&world->attended_until, now + 1e-6 * MP_BACK_SOON_US, memory_order_relaxed);
-  // Whoever rings either does it before the look below or finds, in the one order of all threads,
-  // that nobody attends any more; and the world's thread sleeps no longer than it may then.
+  atomic_store(&world->attended_until, now + 1e-6 * MP_BACK_SOON_US);
+  // Before the look at the bell (mp_world_ring).
   mp_world_stop_attending(world);
   if (has_rung || is_going_on(context) || atomic_load(&world->doorbell->rung) != rung) {
     mp_world_ring(world);

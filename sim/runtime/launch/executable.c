@@ -66,7 +66,11 @@ static double executable_call_seconds(const mp_foreign_call_t *call) {
 // through some twenty.
 static const double k_seconds_per_op = 1e-9, k_seconds_per_byte = 0.5e-9,
                     k_seconds_per_packed_byte = 0.05e-9;
-enum { MP_FIRST_STRIPES_BYTES = 512 << 10 };
+enum {
+  MP_FIRST_STRIPES_BYTES = 512 << 10,
+  MP_LIGHT_BYTES = 128 << 10,
+  MP_LIGHT_FAR_BYTES = 1 << 20,
+};
 
 // Where the members of a collective are that a device of this process meets.
 typedef enum { EXECUTABLE_HERE, EXECUTABLE_ON_HOST, EXECUTABLE_FAR } executable_reach_t;
@@ -96,14 +100,26 @@ static executable_reach_t executable_reach(const mp_executable_t *executable,
   return reach;
 }
 
+static bool executable_is_striped(const mp_collective_t *collective, executable_reach_t reach) {
+  return reach == EXECUTABLE_FAR && collective->kind == MP_COLLECTIVE_ALL_REDUCE;
+}
+
+// True when its steps are so short that whoever gets the last packet does the next one
+// (mp_remote_stripes_are_light): no worker is needed, which would want the core of a thread that
+// attends.
+static bool executable_is_light(const mp_collective_t *collective, executable_reach_t reach) {
+  const double most = reach == EXECUTABLE_FAR ? MP_LIGHT_FAR_BYTES : MP_LIGHT_BYTES;
+  return executable_is_striped(collective, reach) || mp_operands_bytes(collective) <= most;
+}
+
 // What a collective with other processes takes of the launching thread, which packs what is sent
 // and then goes on with something else; less what its bytes are counted as otherwise. Of a sum
 // between hosts it packs no more than the first stripes (remote_stripes.c).
 static double executable_remote_seconds(const mp_collective_t *collective,
                                         executable_reach_t reach) {
   const double sent = mp_operands_bytes(collective);
-  const bool is_striped = reach == EXECUTABLE_FAR && collective->kind == MP_COLLECTIVE_ALL_REDUCE;
-  const double packed = is_striped ? fmin(sent, MP_FIRST_STRIPES_BYTES) : sent;
+  const double packed =
+      executable_is_striped(collective, reach) ? fmin(sent, MP_FIRST_STRIPES_BYTES) : sent;
   return packed * k_seconds_per_packed_byte -
          (sent + mp_results_bytes(collective)) * k_seconds_per_byte;
 }
@@ -153,7 +169,10 @@ static void executable_survey(mp_executable_t *executable) {
     if (cmd->kind == MP_CMD_LAUNCH) seconds += executable_kernel_seconds(cmd->kernel);
     if (cmd->kind == MP_CMD_COLLECTIVE) {
       const executable_reach_t reach = executable_reach(executable, cmd->collective);
-      if (reach != EXECUTABLE_HERE) seconds += executable_remote_seconds(cmd->collective, reach);
+      if (reach != EXECUTABLE_HERE) {
+        seconds += executable_remote_seconds(cmd->collective, reach);
+        executable->needs_workers |= !executable_is_light(cmd->collective, reach);
+      }
     }
     executable->has_collectives |=
         cmd->kind == MP_CMD_COLLECTIVE || cmd->kind == MP_CMD_SEND || cmd->kind == MP_CMD_RECV;

@@ -43,6 +43,7 @@ struct mp_executable_s {
   uint32_t max_operands, max_results;  // of any command
   uint32_t max_edges;                  // of any loop that is one command, if the model wants them
   bool has_collectives;                // or sends and receives
+  bool needs_workers;                  // for collectives with other processes
   bool has_stages;                     // of foreign functions: prepare or initialize
   bool may_block;                      // it makes calls that may block
   uint64_t digest;                     // equal for equal programs in all processes

@@ -18,11 +18,6 @@ mp_status_t mp_peers_create(mp_session_t *session, mp_lock_t *lock, mp_endpoint_
   peers->self = mp_world_rank(mp_endpoint_world(endpoint));
   peers->num_ranks = num_ranks;
   peers->ranks = ranks;
-  const mp_world_t *world = mp_endpoint_world(endpoint);
-  const uint32_t host = mp_world_peer(world, peers->self)->host;
-  for (uint32_t i = 0; i < num_ranks; ++i) {
-    peers->spans_hosts |= mp_world_peer(world, ranks[i])->host != host;
-  }
   peers->session = session;
   peers->lock = lock;
   peers->answers = (mp_packet_t **)(peers + 1);

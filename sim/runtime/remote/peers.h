@@ -92,7 +92,6 @@ struct mp_peers_s {
   const uint32_t *ranks_of;  // [participants]; borrowed from the device set
   uint32_t self;             // this process's rank
   uint32_t num_ranks;        // other ranks that take part
-  bool spans_hosts;          // some of them are on other hosts
   const uint32_t *ranks;     // [num_ranks]; borrowed from the device set
   bool *has_left;            // [num_ranks] they have said that they are done, or they are lost
   mp_group_sequence_t *sequences;   // owned

@@ -1,7 +1,7 @@
 #include "sim/runtime/sessions/attend.h"
 
 void mp_attend_begin(mp_attend_t *attend, mp_session_t *session) {
-  mp_world_t *world = session == NULL ? NULL : mp_session_world_of_hosts(session);
+  mp_world_t *world = session == NULL ? NULL : mp_session_world(session);
   if (world == NULL || !mp_world_attend_begin(world)) return;
   *attend = (mp_attend_t){.session = mp_session_retain(session), .world = world};
 }

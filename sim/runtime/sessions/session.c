@@ -45,9 +45,8 @@ mp_status_t mp_session_connect(mp_session_t *session, mp_endpoint_t *endpoint, u
   return mp_endpoint_enter(endpoint, devices, number, session->peers);
 }
 
-mp_world_t *mp_session_world_of_hosts(const mp_session_t *session) {
-  const mp_peers_t *peers = session->peers;
-  return peers != NULL && peers->spans_hosts ? mp_endpoint_world(peers->endpoint) : NULL;
+mp_world_t *mp_session_world(const mp_session_t *session) {
+  return session->peers == NULL ? NULL : mp_endpoint_world(session->peers->endpoint);
 }
 
 mp_session_t *mp_session_retain(mp_session_t *session) {

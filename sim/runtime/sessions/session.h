@@ -48,8 +48,8 @@ void mp_session_release(mp_session_t *session);
 // A participant was enqueued: absent -> active. `run` is borrowed until mp_session_leave, and is on
 // `device`. Returns true when all participants of this process have joined or were skipped.
 bool mp_session_join(mp_session_t *session, uint32_t logical, mp_device_t *device, mp_run_t *run);
-// The world that carries messages of this launch from host to host; NULL: it is on one host.
-mp_world_t *mp_session_world_of_hosts(const mp_session_t *session);
+// The world that carries messages of this launch; NULL: all participants are in this process.
+mp_world_t *mp_session_world(const mp_session_t *session);
 // Says where the launch is called from (copied), which a program that is called from many places
 // does not know. Counts once; only launches over several processes tell.
 void mp_session_name_caller(mp_session_t *session, const char *caller);
