@@ -6,7 +6,7 @@ Needs root (tests/mpi/two_hosts.sh) and, for MPI, mpirun.  Every process has one
 its result is there, and mpi4py's Allreduce.
 
 A machine is fast or slow for seconds at a time: a copy of 1 MiB by the kernel from one core to another takes 30 us or 300, depending on
-which cores a virtual machine has got and on what others leave of the caches.  So all ways are started at once and take turns of some 20 ms,
+which cores a virtual machine has got and on what others leave of the caches.  So all ways are started at once and take turns of some 50 ms,
 one at a time while the others sleep (psum_member.py), and each turn is put beside MPI_Allreduce's turn of the same few calls.  A round is
 a start of its own.  Each row has the median over the turns, the best turn, and the median over the turns of the multiple of MPI_Allreduce.
 """
@@ -30,7 +30,7 @@ RANKS = 2
 BASE = "MPI_Allreduce"
 # By name: options of two_hosts.sh, variables, and what psum_member.py calls.
 WAYS = {"UCX": (["--plain"], POD, "psum"), "MPI": ([], POD, "psum"), "gloo": (["--plain"], GLOO, "psum"), BASE: ([], {}, "Allreduce")}
-CALLS = {8: 100, 4 << 10: 100, 64 << 10: 50, 1 << 20: 20, 4 << 20: 8, 16 << 20: 4}  # of a turn, by bytes
+CALLS = {8: 1000, 4 << 10: 1000, 64 << 10: 400, 1 << 20: 80, 4 << 20: 20, 16 << 20: 8}  # of a turn, by bytes
 
 
 class Way:
@@ -83,7 +83,7 @@ def cell(times: list[float], least: list[float]) -> str:
 def main():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--rounds", type=int, default=3)
-  parser.add_argument("--turns", type=int, default=20, help="of each way and size in a round")
+  parser.add_argument("--turns", type=int, default=10, help="of each way and size in a round")
   parser.add_argument("--own-cores", action="store_true", help="each host has a share of the cores for itself")
   asked = parser.parse_args()
   sharing = ["--own-cores"] if asked.own_cores else []

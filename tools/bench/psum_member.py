@@ -3,8 +3,8 @@
     python tools/bench/psum_member.py FOLDER WAY psum|Allreduce
 
 It reads its turns from the pipe FOLDER/WAY.RANK, a line each: how many bytes, how many calls.  When they are done it writes a line to the
-pipe FOLDER/WAY.answers: the median and the best of its calls in us, without the first two, in which what others had in the caches
-meanwhile is fetched again.
+pipe FOLDER/WAY.answers: the median and the best of its calls in us, without the first ones, in which the kernel finds cores for those who
+have just woken up.
 """
 
 import os
@@ -13,7 +13,7 @@ import statistics
 import sys
 import time
 
-IGNORED = 2
+IGNORED = 5  # before so many calls that count there is one that does not
 
 
 def make_psum():
@@ -58,11 +58,12 @@ def main():
         calls[size] = make_call(size)
         calls[size]()  # compiles
       times = []
-      for _ in range(IGNORED + count):
+      for _ in range(count + count // IGNORED):
         begin = time.perf_counter()
         calls[size]()
         times.append((time.perf_counter() - begin) * 1e6)
-      print(statistics.median(times[IGNORED:]), min(times[IGNORED:]), file=answers)
+      times = times[count // IGNORED:]
+      print(statistics.median(times), min(times), file=answers)
 
 
 if __name__ == "__main__":
