@@ -6,7 +6,7 @@
 enum {
   // What goes from one process to another in one phase of a stripe. With less, the cost of messages
   // grows; with more, a stripe does not stay in a core's cache (`tools/bench/psum_hosts.py`).
-  MP_STRIPE_BYTES = 128 << 10,
+  MP_STRIPE_BYTES = 256 << 10,
   MP_MAX_STRIPES = 256,
   // Ranges begin at multiples of so many elements, so that rows of them stay aligned.
   MP_STRIPE_GRAIN = 64,

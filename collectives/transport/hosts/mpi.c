@@ -17,8 +17,10 @@ enum {
   MP_SMALLEST_PIECE = 128 << 10,
   MP_LARGEST_PIECE = 1 << 20,
   MP_WINDOW = 8,  // pieces under way at a time, per message
-  MP_HEADER_RECEIVES =
-      8,  // posted at any time; few, because data come to each in turn, into caches
+  // Posted at any time: for each peer what it has under way, and few in all, because data come to
+  // each in turn, into caches.
+  MP_LEAST_RECEIVES = 4,
+  MP_HEADER_RECEIVES = 8,
 };
 
 // What comes first: alone, or with the data right behind it.
@@ -90,7 +92,8 @@ typedef struct {
 
   mp_payload_block_t *headers[MP_HEADER_RECEIVES];  // of MP_WHOLE_BYTES, where they come
   mp_mpi_request_t header_requests[MP_HEADER_RECEIVES];
-  uint32_t next_header;  // the oldest receive
+  uint32_t num_headers;  // receives that are posted
+  uint32_t next_header;  // the oldest one
   mpi_held_t held;       // what the oldest receive holds
   // The receives are posted by the first progress, on the thread that tests them. Once a receive
   // has failed nothing can be known to have come in order, so all peers are lost, for good.
@@ -382,7 +385,7 @@ static int mpi_test_header(mpi_t *self, mp_mpi_error_t error) {
 static bool mpi_take_headers(mpi_t *self) {
   mp_mpi_error_t error;
   bool did = false;
-  for (int count = 0; count < MP_HEADER_RECEIVES; ++count) {
+  for (uint32_t count = 0; count < self->num_headers; ++count) {
     // Messages of one sender are in the receives in the order of posting.
     uint32_t index = self->next_header;
     if (mpi_test_header(self, error) != 0) {
@@ -399,7 +402,7 @@ static bool mpi_take_headers(mpi_t *self) {
       mpi_lose_all(self, error);
       return did;
     }
-    self->next_header = (index + 1) % MP_HEADER_RECEIVES;
+    self->next_header = (index + 1) % self->num_headers;
   }
   return did;
 }
@@ -451,13 +454,13 @@ static bool mpi_deliver_in(mpi_t *self, uint32_t from) {
 static void mpi_open_receives(mpi_t *self) {
   mp_mpi_error_t error;
   self->is_open = true;
-  for (uint32_t i = 0; i < MP_HEADER_RECEIVES && !self->is_broken; ++i) {
+  for (uint32_t i = 0; i < self->num_headers && !self->is_broken; ++i) {
     if (mpi_post_header(self, i, error) != 0) mpi_lose_all(self, error);
   }
 }
 
 static void mpi_close_receives(mpi_t *self) {
-  for (uint32_t i = 0; self->is_open && !self->is_broken && i < MP_HEADER_RECEIVES; ++i) {
+  for (uint32_t i = 0; self->is_open && !self->is_broken && i < self->num_headers; ++i) {
     bool is_posted = i != self->next_header || !self->held.is_there;
     if (is_posted) self->module->cancel(&self->header_requests[i]);
   }
@@ -528,7 +531,7 @@ static void mpi_release(mp_transport_t *transport) {
     }
   }
   mp_lock_deinit(&self->lock);
-  for (uint32_t i = 0; i < MP_HEADER_RECEIVES; ++i) mp_payload_block_release(self->headers[i]);
+  for (uint32_t i = 0; i < self->num_headers; ++i) mp_payload_block_release(self->headers[i]);
   mp_free(self->fresh);
   mp_free(self->peers);
   mp_free(self);
@@ -556,7 +559,11 @@ mp_status_t mp_mpi_create(mp_world_t *world, const mp_mpi_module_t *module,
   self->peers = mp_calloc(world->size, sizeof(*self->peers));
   self->fresh = mp_calloc(world->size, sizeof(*self->fresh));
   bool has_all = self->peers != NULL && self->fresh != NULL;
-  for (uint32_t i = 0; i < MP_HEADER_RECEIVES; ++i) {
+  const uint32_t num_peers = world->size - 1;
+  self->num_headers = num_peers < MP_LEAST_RECEIVES    ? MP_LEAST_RECEIVES
+                      : num_peers < MP_HEADER_RECEIVES ? num_peers
+                                                       : MP_HEADER_RECEIVES;
+  for (uint32_t i = 0; i < self->num_headers; ++i) {
     self->headers[i] = mp_payload_block_create(MP_WHOLE_BYTES);
     has_all &= self->headers[i] != NULL;
   }

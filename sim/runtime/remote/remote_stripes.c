@@ -10,7 +10,7 @@
 enum {
   // With two, one is on its way while the other is worked on; with many, what is under way does not
   // stay in the caches.
-  MP_STRIPES_UNDER_WAY = 3,
+  MP_STRIPES_UNDER_WAY = 2,
   MP_LIGHT_PARTS = 8,  // of 128 KiB (mp_collective_schedule_num_parts)
 };
 

@@ -221,7 +221,7 @@ static void test_num_stripes(void **state) {
     assert_ok(mp_group_layout_create(SIZE, ranks, same, self, &within));
     assert_true(between->spans_hosts && !within->spans_hosts);
     collective.kind = MP_COLLECTIVE_ALL_REDUCE;
-    assert_int_equal(mp_collective_num_stripes(&collective, between), 32);  // of 128 KiB
+    assert_int_equal(mp_collective_num_stripes(&collective, between), 16);  // of 256 KiB
     assert_int_equal(mp_collective_num_stripes(&collective, within), 1);
     collective.kind = MP_COLLECTIVE_REDUCE_SCATTER;
     assert_int_equal(mp_collective_num_stripes(&collective, between), 1);
