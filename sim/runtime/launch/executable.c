@@ -75,26 +75,37 @@ enum {
 // Where the members of a collective are that a device of this process meets.
 typedef enum { EXECUTABLE_HERE, EXECUTABLE_ON_HOST, EXECUTABLE_FAR } executable_reach_t;
 
-static executable_reach_t executable_reach_of(const mp_executable_t *executable, uint32_t logical) {
-  if (executable->client->devices[executable->ids[logical]].is_local) return EXECUTABLE_HERE;
+static executable_reach_t executable_reach_of(const mp_executable_t *executable, uint32_t rank) {
   const mp_world_t *world = mp_endpoint_world(executable->set->endpoint);
   const uint32_t own = mp_world_peer(world, mp_world_rank(world))->host;
-  const uint32_t host = mp_world_peer(world, executable->set->ranks_of[logical])->host;
-  return host == own ? EXECUTABLE_ON_HOST : EXECUTABLE_FAR;
+  return mp_world_peer(world, rank)->host == own ? EXECUTABLE_ON_HOST : EXECUTABLE_FAR;
+}
+
+// How far the processes reach in which the executable runs.
+static executable_reach_t executable_most_reach(const mp_executable_t *executable) {
+  executable_reach_t most = EXECUTABLE_HERE;
+  for (uint32_t i = 0; i < executable->set->num_ranks && most != EXECUTABLE_FAR; ++i) {
+    most = executable_reach_of(executable, executable->set->ranks[i]);
+  }
+  return most;
 }
 
 static executable_reach_t executable_reach(const mp_executable_t *executable,
-                                           const mp_collective_t *collective) {
+                                           const mp_collective_t *collective,
+                                           executable_reach_t most) {
   executable_reach_t reach = EXECUTABLE_HERE;
   const mp_groups_t *groups = collective->groups;
-  if (groups == NULL || executable->num_local == executable->num_devices) return reach;
+  if (groups == NULL) return reach;
   for (uint32_t i = 0; i < executable->num_local; ++i) {
     const int32_t group = groups->group_of[executable->local[i]];
     if (group < 0) continue;
     for (uint32_t m = groups->offsets[group]; m < groups->offsets[group + 1]; ++m) {
-      const executable_reach_t other = executable_reach_of(executable, groups->members[m]);
+      if (reach == most) return reach;
+      const uint32_t member = groups->members[m];
+      if (executable->client->devices[executable->ids[member]].is_local) continue;
+      const executable_reach_t other =
+          executable_reach_of(executable, executable->set->ranks_of[member]);
       if (other > reach) reach = other;
-      if (reach == EXECUTABLE_FAR) return reach;
     }
   }
   return reach;
@@ -147,6 +158,7 @@ static void executable_survey(mp_executable_t *executable) {
   const double least = 0.3e-6 * program->num_commands;
   double seconds = least + k_seconds_per_op * (program->flops + program->transcendentals) +
                    k_seconds_per_byte * program->bytes_accessed;
+  const executable_reach_t most = executable_most_reach(executable);
   for (uint32_t i = 0; i < program->num_commands; ++i) {
     const mp_cmd_t *cmd = &program->commands[i];
     if (cmd->num_operands > executable->max_operands) executable->max_operands = cmd->num_operands;
@@ -168,7 +180,7 @@ static void executable_survey(mp_executable_t *executable) {
     if (cmd->kind == MP_CMD_COPY && mp_copy_num_parts(cmd->bytes) > 1) seconds = INFINITY;
     if (cmd->kind == MP_CMD_LAUNCH) seconds += executable_kernel_seconds(cmd->kernel);
     if (cmd->kind == MP_CMD_COLLECTIVE) {
-      const executable_reach_t reach = executable_reach(executable, cmd->collective);
+      const executable_reach_t reach = executable_reach(executable, cmd->collective, most);
       if (reach != EXECUTABLE_HERE) {
         seconds += executable_remote_seconds(cmd->collective, reach);
         executable->needs_workers |= !executable_is_light(cmd->collective, reach);
