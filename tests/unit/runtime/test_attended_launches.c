@@ -54,11 +54,6 @@ static void who_waits_at_once_has_the_result_at_once(void **state) {
   stop_pods(&pods);
 }
 
-static void release_client(mp_status_t status, void *context) {
-  assert_null(status);
-  mp_client_release(context);
-}
-
 typedef struct {
   const pods_t *pods;
   mp_executable_t *executable;

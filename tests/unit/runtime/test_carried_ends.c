@@ -73,11 +73,6 @@ static void expect_good_ends(pods_t *pods, test_launch_t l[2], mp_executable_t *
   stop_pods(pods);
 }
 
-static void release_client(mp_status_t status, void *context) {
-  assert_null(status);
-  mp_client_release(context);
-}
-
 // The client of process 0 ends within a callback, whichever thread that is on.
 static void a_callback_may_release_the_client(void **state) {
   (void)state;

@@ -42,4 +42,10 @@ static inline void let_it_park(void) {
   nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 }
 
+// For an event of a launch that goes well: ends the client.
+static inline void release_client(mp_status_t status, void *client) {
+  assert_null(status);
+  mp_client_release(client);
+}
+
 #endif  // MINIPOD_TESTS_UNIT_SUPPORT_PAIRS_H_
