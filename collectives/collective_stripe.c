@@ -4,17 +4,18 @@
 #include "sim/base/alloc.h"
 
 enum {
-  // What goes from one process to another in one phase of a stripe. With less, the cost of messages
-  // grows; with more, a stripe does not stay in a core's cache (`tools/bench/psum_hosts.py`).
-  MP_STRIPE_BYTES = 256 << 10,
   MP_MAX_STRIPES = 256,
   // Ranges begin at multiples of so many elements, so that rows of them stay aligned.
   MP_STRIPE_GRAIN = 64,
 };
 
+bool mp_collective_is_striped(const mp_collective_t *collective, bool spans_hosts) {
+  return spans_hosts && collective->kind == MP_COLLECTIVE_ALL_REDUCE;
+}
+
 uint32_t mp_collective_num_stripes(const mp_collective_t *collective,
                                    const mp_group_layout_t *layout) {
-  if (collective->kind != MP_COLLECTIVE_ALL_REDUCE || !layout->spans_hosts) return 1;
+  if (!mp_collective_is_striped(collective, layout->spans_hosts)) return 1;
   double bytes = mp_operands_bytes(collective);
   // Two processes mostly send each other everything (schedule_reduce.c), more of them a share each.
   if (layout->num_processes > 2) bytes /= layout->num_processes;

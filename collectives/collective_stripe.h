@@ -9,6 +9,14 @@
 
 #include "collectives/collective_schedule.h"
 
+enum {
+  // What goes from one process to another in one phase of a stripe. With less, the cost of messages
+  // grows; with more, a stripe does not stay in a core's cache (`tools/bench/psum_hosts.py`).
+  MP_STRIPE_BYTES = 256 << 10,
+};
+
+// Whether a large collective of this kind is cut into stripes, on one host or several.
+bool mp_collective_is_striped(const mp_collective_t *collective, bool spans_hosts);
 // Into how many stripes the collective of a group with this layout is cut: at least 1, and the same
 // number in all processes.
 uint32_t mp_collective_num_stripes(const mp_collective_t *collective,

@@ -27,21 +27,21 @@ static inline void mp_doorbell_ring(mp_doorbell_t *bell) {
   if (atomic_load(&bell->is_asleep) != 0) mp_futex_wake_shared(&bell->rung);
 }
 
-// Sleeps until somebody has rung since `rung` was read, for at most `seconds`, or until a signal
-// comes. A doorbell has one sleeper.
-static inline void mp_doorbell_sleep(mp_doorbell_t *bell, unsigned rung, double seconds) {
-  const struct timespec timeout = mp_clock_interval(seconds);
-  // Before the kernel compares the count, which it does behind a full barrier. Cleared at leisure:
-  // who still sees it makes one system call too many.
-  atomic_store(&bell->is_asleep, 1);
-  mp_futex_wait_shared(&bell->rung, rung, &timeout);
-  atomic_store(&bell->is_asleep, 0);
-}
-
-// For the same thread, while another one does its work: who rings does not wake it.
+// As mp_doorbell_sleep, for a thread whose work another one does meanwhile: who rings does not wake
+// it.
 static inline void mp_doorbell_doze(mp_doorbell_t *bell, unsigned rung, double seconds) {
   const struct timespec timeout = mp_clock_interval(seconds);
   mp_futex_wait_shared(&bell->rung, rung, &timeout);
+}
+
+// Sleeps until somebody has rung since `rung` was read, for at most `seconds`, or until a signal
+// comes. A doorbell has one sleeper.
+static inline void mp_doorbell_sleep(mp_doorbell_t *bell, unsigned rung, double seconds) {
+  // Before the kernel compares the count, which it does behind a full barrier. Cleared at leisure:
+  // who still sees it makes one system call too many.
+  atomic_store(&bell->is_asleep, 1);
+  mp_doorbell_doze(bell, rung, seconds);
+  atomic_store(&bell->is_asleep, 0);
 }
 
 // Wakes whoever dozes, or sleeps.

@@ -9,7 +9,6 @@
 #include "sim/base/assert.h"
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
-#include "sim/base/os/system.h"
 
 uint32_t mp_world_rank(const mp_world_t *world) {
   return world->rank;

@@ -54,7 +54,7 @@ class Way:
       if self.process.poll() is not None:
         self.errors.seek(0)
         sys.exit(f"{self.name} has ended with {self.process.returncode}: {self.errors.read().strip().splitlines()[-1:]}")
-    return float(self.answers.readline().split()[0])
+    return float(self.answers.readline())
 
   def take_turn(self, size: int) -> float:
     """The median of a turn's calls in us, of the process for which it is longer."""

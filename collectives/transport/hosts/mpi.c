@@ -559,10 +559,9 @@ mp_status_t mp_mpi_create(mp_world_t *world, const mp_mpi_module_t *module,
   self->peers = mp_calloc(world->size, sizeof(*self->peers));
   self->fresh = mp_calloc(world->size, sizeof(*self->fresh));
   bool has_all = self->peers != NULL && self->fresh != NULL;
-  const uint32_t num_peers = world->size - 1;
-  self->num_headers = num_peers < MP_LEAST_RECEIVES    ? MP_LEAST_RECEIVES
-                      : num_peers < MP_HEADER_RECEIVES ? num_peers
-                                                       : MP_HEADER_RECEIVES;
+  self->num_headers = world->size - 1;
+  if (self->num_headers < MP_LEAST_RECEIVES) self->num_headers = MP_LEAST_RECEIVES;
+  if (self->num_headers > MP_HEADER_RECEIVES) self->num_headers = MP_HEADER_RECEIVES;
   for (uint32_t i = 0; i < self->num_headers; ++i) {
     self->headers[i] = mp_payload_block_create(MP_WHOLE_BYTES);
     has_all &= self->headers[i] != NULL;

@@ -66,11 +66,6 @@ static double executable_call_seconds(const mp_foreign_call_t *call) {
 // through some twenty.
 static const double k_seconds_per_op = 1e-9, k_seconds_per_byte = 0.5e-9,
                     k_seconds_per_packed_byte = 0.05e-9;
-enum {
-  MP_FIRST_STRIPES_BYTES = 512 << 10,
-  MP_LIGHT_BYTES = 128 << 10,
-  MP_LIGHT_FAR_BYTES = 1 << 20,
-};
 
 // Where the members of a collective are that a device of this process meets.
 typedef enum { EXECUTABLE_HERE, EXECUTABLE_ON_HOST, EXECUTABLE_FAR } executable_reach_t;
@@ -112,7 +107,7 @@ static executable_reach_t executable_reach(const mp_executable_t *executable,
 }
 
 static bool executable_is_striped(const mp_collective_t *collective, executable_reach_t reach) {
-  return reach == EXECUTABLE_FAR && collective->kind == MP_COLLECTIVE_ALL_REDUCE;
+  return mp_collective_is_striped(collective, reach == EXECUTABLE_FAR);
 }
 
 // True when its steps are so short that whoever gets the last packet does the next one
@@ -129,8 +124,9 @@ static bool executable_is_light(const mp_collective_t *collective, executable_re
 static double executable_remote_seconds(const mp_collective_t *collective,
                                         executable_reach_t reach) {
   const double sent = mp_operands_bytes(collective);
-  const double packed =
-      executable_is_striped(collective, reach) ? fmin(sent, MP_FIRST_STRIPES_BYTES) : sent;
+  const double packed = executable_is_striped(collective, reach)
+                            ? fmin(sent, MP_STRIPES_UNDER_WAY * MP_STRIPE_BYTES)
+                            : sent;
   return packed * k_seconds_per_packed_byte -
          (sent + mp_results_bytes(collective)) * k_seconds_per_byte;
 }

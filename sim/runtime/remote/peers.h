@@ -31,6 +31,16 @@ struct mp_group_sequence_s {
   mp_packet_list_t early;          // of remote collectives that have not begun here
 };
 
+enum {
+  // With two, one is on its way while the other is worked on; with many, what is under way does not
+  // stay in the caches.
+  MP_STRIPES_UNDER_WAY = 2,
+  // A step with so many bytes is carried on by whoever gets the last packet. Within a host data are
+  // there at once, and workers that share them have them all in their hands.
+  MP_LIGHT_BYTES = 128 << 10,
+  MP_LIGHT_FAR_BYTES = 1 << 20,  // between hosts
+};
+
 // A stripe of a remote collective. Only who works on that changes it, the holder or who carries it,
 // but for num_missing while it waits.
 typedef struct {

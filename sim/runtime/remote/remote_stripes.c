@@ -7,12 +7,7 @@
 #include "sim/runtime/remote/peers.h"
 #include "sim/runtime/workers/job.h"
 
-enum {
-  // With two, one is on its way while the other is worked on; with many, what is under way does not
-  // stay in the caches.
-  MP_STRIPES_UNDER_WAY = 2,
-  MP_LIGHT_PARTS = 8,  // of 128 KiB (mp_collective_schedule_num_parts)
-};
+enum { MP_PART_BYTES = 128 << 10 };  // mp_collective_schedule_num_parts
 
 typedef struct {
   mp_job_t job;  // first, because its callback gets a pointer to it
@@ -146,9 +141,9 @@ bool mp_remote_stripes_are_light(const mp_remote_collective_t *remote) {
   // Stripes are alike; the first one under way stands for all.
   const mp_remote_stripe_t *first = &remote->stripes[remote->first_stripe];
   MP_ASSERT(first->stripe != NULL);
-  // Within a host data are there at once, and workers that share them have them all in their hands.
-  const uint32_t most = remote->sequence->layout->spans_hosts ? MP_LIGHT_PARTS : 1;
-  return mp_collective_schedule_num_parts(first->stripe->schedule, first->phase) <= most;
+  const uint32_t most = remote->sequence->layout->spans_hosts ? MP_LIGHT_FAR_BYTES : MP_LIGHT_BYTES;
+  return mp_collective_schedule_num_parts(first->stripe->schedule, first->phase) <=
+         most / MP_PART_BYTES;
 }
 
 mp_status_t mp_remote_stripes_go_on(mp_peers_t *peers, mp_remote_collective_t *remote,

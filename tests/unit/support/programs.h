@@ -135,7 +135,6 @@ static inline mp_program_t *program_end(test_program_t *p) {
   return program;
 }
 
-// y = the sum of x over all devices, of `count` floats each.
 // y = what the kernel makes of x, 4 floats each.
 static inline mp_program_t *one_kernel_program(const char *name, uint32_t devices,
                                                mp_kernel_run_t run) {
@@ -147,6 +146,7 @@ static inline mp_program_t *one_kernel_program(const char *name, uint32_t device
   return program_end(&p);
 }
 
+// y = the sum of x over all devices, of `count` floats each.
 static inline mp_program_t *psum_program(uint32_t devices, int64_t count) {
   test_program_t p;
   program_begin(&p, "psum", 1, devices);
