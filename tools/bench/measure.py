@@ -84,6 +84,15 @@ def compiles(work):
           "processor": statistics.fmean(used for _, used in samples)}
 
 
+def least_work(compiled):
+  """What any machine has to do for a call: bytes that it reads and writes once, and operations."""
+  memory, cost = compiled.memory_analysis(), compiled.cost_analysis() or {}
+  types = {str(leaf.dtype) for leaf in jax.tree.leaves(compiled.in_avals)}
+  return {"read": memory.argument_size_in_bytes, "written": memory.output_size_in_bytes,
+          "flops": cost.get("flops", 0) if types & {"float32", "float64"} else 0,
+          "is_f64": int("float64" in types)}
+
+
 def figures(case, at_import, smoke):
   """What a case takes; with smoke, that it works."""
   work = case.build()
@@ -96,6 +105,8 @@ def figures(case, at_import, smoke):
   result = compiles(work) if work.lower else calls(work) if work.call else {}
   if work.compiled:
     result["bytes"] = work.compiled.memory_analysis().temp_size_in_bytes
+    if work.call and case.devices == 1:
+      result |= least_work(work.compiled)
   elif work.resident:
     result["bytes"] = resident_bytes() - at_import
   return result | {"threads": len(os.listdir("/proc/self/task"))}

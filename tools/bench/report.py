@@ -2,6 +2,8 @@
 
 import math
 
+import limits
+
 FIGURES = ("wall", "processor", "bytes")
 PAGE = 4096  # less memory than a page counts as a page: there is no ratio to none at all
 
@@ -78,15 +80,44 @@ def print_summary(table):
     print(line.rstrip())
 
 
-def print_table(table):
+def share_text(machine, figures):
+  found = limits.share(machine, figures)
+  return f"{found[0]:.2f} {found[1]}" if found else ""
+
+
+def rates_text(machine):
+  """The limits, as a line."""
+  rates = [f"{kind} {machine[kind] / 1e9:.0f} GFLOP/s" for kind in ("f32", "f64")]
+  rates += [f"{kind} " + ", ".join(f"{rate / 1e9:.0f}" for _, rate in machine[kind]) + " GB/s"
+            for kind in ("read", "copy", "triad")]
+  sizes = ", ".join(size(entry[0]) for entry in machine["read"])
+  return f"limits of {machine['threads']} threads ({sizes}): {'; '.join(rates)}"
+
+
+def print_shares(table, machine):
+  """For each limit: how near the cases come to it that it bounds."""
+  shares = {}
+  for row in table.values():
+    if found := limits.share(machine, row["minipod"]):
+      shares.setdefault(found[1], []).append(found[0])
+  print(f"\n{rates_text(machine)}")
+  for kind, values in sorted(shares.items()):
+    print(f"bound by {kind:6} {len(values):4} cases: share median {percentile(values, 0.5):.2f}, "
+          f"least {min(values):.2f}, {sum(v >= 0.9 for v in values)} at 0.9 or above")
+
+
+def print_table(table, machine=None):
   print(f"{'case':40}{'minipod':>10}{'JAX CPU':>10}{'wall':>7}{'processor':>11}"
-        f"{'memory':>11}{'JAX CPU':>10}{'ratio':>7}")
+        f"{'memory':>11}{'JAX CPU':>10}{'ratio':>7}{'share':>12}")
   for name, row in table.items():
     wall, processor = cells(row, "wall", seconds), cells(row, "processor", seconds)
     memory = cells(row, "bytes", size)
     print((f"{name:40}{wall[0]:>10}{wall[1]:>10}{wall[2]:>7}{processor[2]:>11}"
-           f"{memory[0]:>11}{memory[1]:>10}{memory[2]:>7}").rstrip())
+           f"{memory[0]:>11}{memory[1]:>10}{memory[2]:>7}"
+           f"{share_text(machine, row['minipod']):>12}").rstrip())
     for platform in ("minipod", "cpu"):
       if "error" in row[platform]:
         print(f"  fails on {platform}: {row[platform]['error']}")
   print_summary(table)
+  if machine:
+    print_shares(table, machine)

@@ -8,6 +8,10 @@ A section's cases run in one process per platform and round, the platforms takin
 busy machine is unfair to both alike; the least time of the rounds counts.  A ratio is minipod's
 figure by the CPU backend's: below 1, minipod takes less.
 
+The column `share` sets a case beside the machine's limits, which are measured in the same run
+(limits.py): what it reads and writes at least by the bandwidth of such traffic, or its operations
+by the peak of multiply-adds, as shares of the time that it takes.
+
 Before a change and after it: `--check` compares the ratios with those of `recorded.json`, measures
 again what is worse, and ends with exit code 1 if it stays worse.  `--record` writes that file, for
 the cases that were chosen.  `--smoke` runs every case once on minipod and measures nothing.  The
@@ -22,6 +26,7 @@ import subprocess
 import sys
 
 import cases
+import limits
 import plot
 import record
 import report
@@ -76,13 +81,18 @@ def least(table, name, platform, figures):
 
 
 def measure(chosen, rounds, table, say):
+  """Adds figures to the table; returns the machine's limits in the same time."""
+  machine = None
   for turn in range(rounds):
+    say(f"round {turn + 1} of {rounds}: limits of the machine")
+    machine = limits.best(machine, limits.measure())
     for group, names in groups(chosen).items():
       say(f"round {turn + 1} of {rounds}: {group[0]}")
       for platform in PLATFORMS[::-1] if turn % 2 else PLATFORMS:
         for name, figures in run(platform, group, names).items():
           least(table, name, platform, figures)
   say("")
+  return machine
 
 
 def progress(text):
@@ -158,13 +168,13 @@ def main() -> int:
     parser.error(f"the other cases were recorded elsewhere ({elsewhere}): record all of them")
   warn_if_busy()
   table = {}
-  measure(chosen, arguments.rounds, table, progress)
+  machine = measure(chosen, arguments.rounds, table, progress)
   faults = verdict(chosen, table)
   if arguments.check:
     faults += check(chosen, table, arguments)
-  report.print_table(table)
+  report.print_table(table, machine)
   if arguments.json:
-    arguments.json.write_text(json.dumps({"machine": record.machine(), "cases": table}, indent=1))
+    arguments.json.write_text(json.dumps({"machine": record.machine(), "limits": machine, "cases": table}, indent=1))
   if arguments.plot:
     arguments.plot.write_text(plot.svg(table))
   if arguments.record:

@@ -13,6 +13,7 @@ BENCH = pathlib.Path(__file__).parents[3] / "tools" / "bench"
 sys.path.insert(0, str(BENCH))
 
 import cases
+import limits
 import plot
 import record
 import report
@@ -71,6 +72,40 @@ def test_summary():
   rows = [row(wall=wall) for wall in range(1, 21)]
   assert report.summary(rows)["wall"] == (20, 10, 19)
   assert report.ratios(row(temporaries=8))["bytes"] == report.PAGE / (1 << 20)
+
+
+LIMITS = {"threads": 2, "f32": 100e9, "f64": 50e9} | {
+    kind: [[1 << 20, 80e9], [1 << 26, rate]] for kind, rate in (("read", 10e9), ("copy", 8e9), ("triad", 9e9))}
+KIB, MIB = 1 << 10, 1 << 20
+
+
+@pytest.mark.parametrize("read, written, flops, is_f64, expected", [
+    (64 * MIB, KIB, 0, 0, ("read", (64 * MIB + KIB) / 10e9)),  # a sum
+    (32 * MIB, 32 * MIB, 0, 0, ("copy", 64 * MIB / 8e9)),
+    (64 * MIB, 32 * MIB, 0, 0, ("triad", 96 * MIB / 9e9)),
+    (3 * MIB, 3 * MIB, 0, 0, ("copy", 6 * MIB / 80e9)),  # the nearest size counts
+    (8 * MIB, 4 * MIB, 2e9, 0, ("f32", 0.02)),
+    (8 * MIB, 4 * MIB, 2e9, 1, ("f64", 0.04)),
+    (KIB, KIB, 0, 0, None),
+])
+def test_share(read, written, flops, is_f64, expected):
+  row = {"read": read, "written": written, "flops": flops, "is_f64": is_f64, "wall": 0.5}
+  found = limits.share(LIMITS, row)
+  assert found is None if expected is None else (found[1], found[0]) == (expected[0], pytest.approx(expected[1] / 0.5))
+
+
+def test_limits_of_this_machine():
+  """The program's figures: all there, and the best of two runs is kept."""
+  if not limits.PROGRAM.exists():
+    pytest.skip("the build has no minipod-bench-limits")
+  measured = limits.measure()
+  assert measured["threads"] == min(len(os.sched_getaffinity(0)), 256)
+  assert all(measured[kind] > 1e8 for kind in ("f32", "f64"))
+  assert all(rate > 1e7 for kind in ("read", "copy", "triad") for _, rate in measured[kind])
+  faster = measured | {"f32": 2 * measured["f32"], "read": [[size, 1] for size, _ in measured["read"]]}
+  assert limits.best(measured, faster)["f32"] == faster["f32"]
+  assert limits.best(measured, faster)["read"] == measured["read"]
+  assert limits.best(None, measured) == limits.best(measured, None) == measured
 
 
 def test_plot():
