@@ -8,6 +8,7 @@ import jax
 from minipod.jax import guard
 from minipod.jax import kernel_costs
 from minipod.jax import kernel_grid
+from minipod.jax import kernel_masks
 from minipod.jax import rules
 from minipod.jax import start
 
@@ -29,60 +30,11 @@ def allow_kernels() -> None:
 
 
 def allow_masked_accesses() -> None:
-  """Has the interpreter know accesses under masks through several views of a memory.
-
-  JAX's rules know one index, with numbers that the program computes.  Where they give up, the
-  parts that are not in the mask are read and written back.
-  """
-
-  def install():
-    from jax._src.pallas import primitives
-
-    for primitive, make in ((primitives.swap_p, _store), (primitives.load_p, _load)):
-      _widen_rule(primitive, make)
-
-  _late.append(install)
+  """Has accesses under masks reach beyond the end of a memory, and through several views of it."""
+  _late.append(kernel_masks.install)
 
 
 _late = []  # what is to be taught when the first kernel is lowered
-
-
-def _widen_rule(primitive, access) -> None:
-  from jax._src.state import discharge
-
-  original = discharge._discharge_rules[primitive]
-
-  def rule(*context_and_args, args_tree, **params):
-    count = args_tree.num_leaves
-    ref, transforms, *rest = args_tree.unflatten(context_and_args[-count:])
-    if len(transforms or ()) < 2:
-      try:
-        return original(*context_and_args, args_tree=args_tree, **params)
-      except (AttributeError, NotImplementedError):
-        pass
-    stored, result = access(discharge, ref, transforms, *rest)
-    return (stored,) + (None,) * (count - 1), result
-
-  discharge._discharge_rules[primitive] = rule
-
-
-def _load(discharge, ref, transforms, mask, other):
-  import jax.numpy as jnp
-
-  found = discharge.transform_array(ref, transforms)
-  if mask is not None and other is not None:
-    found = jnp.where(mask, found, other)
-  return None, found
-
-
-def _store(discharge, ref, transforms, value, mask):
-  import jax.numpy as jnp
-
-  found = discharge.transform_array(ref, transforms)
-  if mask is not None:
-    value, found = jnp.where(mask, value, found), jnp.where(mask, found, value)
-  _, stored = discharge.transform_swap_array(ref, transforms, value)
-  return stored, found
 
 
 def _make_rule():
