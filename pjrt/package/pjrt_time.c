@@ -8,11 +8,14 @@
 #include <stdlib.h>
 
 #include "pjrt/compile/pjrt_dump.h"
+#include "pjrt/package/pjrt_faults.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
+#include "sim/base/os/clock.h"
 #include "sim/base/os/host_clock.h"
 #include "sim/base/os/lock.h"
 #include "sim/base/os/process.h"
+#include "sim/runtime/workers/caller.h"
 
 typedef struct timed_s timed_t;
 struct timed_s {
@@ -184,6 +187,28 @@ double minipod_virtual_time(void) {
   read_t read = {.newest = -1};
   mp_pjrt_time_visit(pjrt_time_look, &read);
   return read.newest;
+}
+
+// Without the lock: clients may come and go meanwhile.
+static bool pjrt_time_await(double seconds) {
+  uint32_t count = 0;
+  mp_client_t **clients = NULL;
+  mp_status_t status = mp_pjrt_faults_clients(&count, &clients);
+  bool is_known = status == NULL;
+  const double until = mp_clock_seconds() + seconds;
+  for (uint32_t i = 0; i < count; ++i) {
+    mp_model_t *model = mp_client_model(clients[i]);
+    is_known = is_known && (model == NULL || mp_model_await(model, until - mp_clock_seconds()));
+    mp_client_release(clients[i]);
+  }
+  mp_free(clients);
+  mp_status_release(status);
+  return is_known;
+}
+
+int minipod_await_launches(double seconds) {
+  if (mp_caller_current() != NULL) return -1;
+  return pjrt_time_await(seconds) ? 1 : 0;
 }
 
 int64_t minipod_host_clock(void) {

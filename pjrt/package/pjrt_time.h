@@ -13,8 +13,13 @@ MP_EXPORT const char *minipod_time_report(char **out_text);
 // The same as a list of objects of JSON (sim/model/report/report_table.h).
 MP_EXPORT const char *minipod_time_report_json(char **out_text);
 MP_EXPORT void minipod_time_free(char *text);
-// The virtual time in seconds, of the newest client; negative: none keeps it.
+// The virtual time in seconds, of the newest client; negative: none keeps it. It is that of all
+// launches so far if these have been awaited: otherwise, of those whose paths are known by now.
 MP_EXPORT double minipod_virtual_time(void);
+// Waits, at most `seconds` of real time, until the virtual times of all launches so far are known,
+// in all clients (mp_model_await): 1. 0: the time was too short. -1: the caller is a callback of a
+// program, which may be the one that would be waited for.
+MP_EXPORT int minipod_await_launches(double seconds);
 
 // The time in nanoseconds on the clock of a host that sees the pod (sim/base/os/host_clock.h), and
 // whether a client has asked for it (clock: virtual): otherwise it is the system's monotonic clock.

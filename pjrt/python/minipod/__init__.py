@@ -83,10 +83,15 @@ def time_report(format: str = "text", by: str = "line", mesh=None, tokens: float
 
 
 def virtual_time() -> float:
-  """Seconds of virtual time since the client was made: the latest that host or devices have come to.
+  """Seconds of virtual time since the client was made, when all that was launched so far is over on the pod.
+
+  To ask takes no virtual time: what the host launches next is not delayed.  The call waits, in real
+  time, until all launches so far have made their choices (branches, loops), because only then are
+  their times known; so the value is the same in every run.  A launch that not all threads of the
+  process have joined yet, and what they launch after it, count as far as they are known.
 
   Raises:
-    RuntimeError: no virtual times are kept (`MINIPOD_TIME=model`).
+    RuntimeError: no virtual times are kept (`MINIPOD_TIME=model`), or a callback of a program asks.
   """
   from minipod import virtual
 

@@ -4,6 +4,8 @@ import ctypes
 
 from minipod import foreign
 
+_TURN = 0.2  # seconds
+
 
 def _library() -> ctypes.CDLL:
   library = foreign.library()
@@ -13,9 +15,21 @@ def _library() -> ctypes.CDLL:
   library.minipod_time_report_json.restype = ctypes.c_char_p
   library.minipod_time_free.argtypes = [ctypes.c_void_p]
   library.minipod_time_free.restype = None
+  library.minipod_await_launches.argtypes = [ctypes.c_double]
+  library.minipod_await_launches.restype = ctypes.c_int
   library.minipod_virtual_time.argtypes = []
   library.minipod_virtual_time.restype = ctypes.c_double
   return library
+
+
+def _await_launches(library: ctypes.CDLL) -> bool:
+  """Waits, in real time, until the virtual times of all launches so far are known; False in a callback.
+
+  In turns, so that the user can interrupt it.
+  """
+  while (known := library.minipod_await_launches(_TURN)) == 0:
+    pass
+  return known > 0
 
 
 def _take(ask, library: ctypes.CDLL) -> str:
@@ -30,11 +44,13 @@ def _take(ask, library: ctypes.CDLL) -> str:
 
 def time_report() -> str:
   library = _library()
+  _await_launches(library)
   return _take(library.minipod_time_report, library)
 
 
 def time_report_json() -> str:
   library = _library()
+  _await_launches(library)
   return _take(library.minipod_time_report_json, library)
 
 
@@ -43,7 +59,10 @@ def is_kept() -> bool:
 
 
 def virtual_time() -> float:
-  seconds = _library().minipod_virtual_time()
-  if seconds < 0:
+  library = _library()
+  if library.minipod_virtual_time() < 0:
     raise RuntimeError("no virtual times are kept: set MINIPOD_TIME=model before devices are used")
-  return seconds
+  if not _await_launches(library):
+    raise RuntimeError("virtual_time() in a callback of a program: the program goes on, so its time is not known"
+                       " yet; ask where the program was launched")
+  return library.minipod_virtual_time()

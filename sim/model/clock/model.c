@@ -2,6 +2,7 @@
 #include "sim/model/clock/model.h"
 
 #include "sim/base/alloc.h"
+#include "sim/base/os/clock.h"
 #include "sim/model/clock/model_impl.h"
 
 // ---- The model ----
@@ -51,6 +52,7 @@ mp_status_t mp_model_create(mp_pod_t *pod, const mp_options_t *options, mp_model
   mp_model_t *model = mp_calloc(1, sizeof(*model));
   MP_RETURN_IF_NULL(model);
   mp_lock_init(&model->lock, MP_LOCK_MODEL);
+  mp_clock_cond_init(&model->ended);
   model->pod = mp_pod_retain(pod);
   mp_status_t status = model_make(model, options);
   if (status != NULL) {
@@ -84,6 +86,7 @@ void mp_model_release(mp_model_t *model) {
   mp_free(model->outgoing);
   mp_free(model->ends);
   mp_free(model->dues);
+  pthread_cond_destroy(&model->ended);
   mp_lock_deinit(&model->lock);
   mp_free(model);
 }

@@ -121,6 +121,12 @@ typedef struct {
   double host_seconds;  // of these the pod stood, because the host had its own work to do
 } mp_rhythm_t;
 
+// Waits, at most `seconds` of real time, until the paths of all launches that are in the log by now
+// are known: only then are their times. A launch that has not come on all of its devices is not
+// waited for, nor is what follows it, because the caller may be the one that brings the rest.
+// False: the time was too short. No lock but long ones is held.
+bool mp_model_await(mp_model_t *model, double seconds);
+
 // Of one program.
 typedef struct {
   mp_str_t name;

@@ -169,6 +169,8 @@ struct mp_model_s {
   mp_entry_t *aside;
   uint64_t num_entries;  // made so far
   uint64_t num_waiting;  // in the queue
+  pthread_cond_t ended;  // all runs of a launch are over, and somebody awaits that
+  uint32_t num_awaiting;
   // The end of the entry with number n, at n % MP_MODEL_KEPT_ENDS. Older ones were long ago.
   mp_moment_t *ends;
   // Of a paced model; else 0 and NULL. Virtual moment v is to be seen at `offset` + v * `pace` (in

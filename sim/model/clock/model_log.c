@@ -1,5 +1,6 @@
 // The log: what the host and the devices did, in order.
 #include "sim/base/alloc.h"
+#include "sim/base/os/clock.h"
 #include "sim/model/clock/model_impl.h"
 
 // The log is computed when it has grown to so many entries.
@@ -143,7 +144,31 @@ void mp_model_share_end(mp_model_share_t *share) {
   MP_ASSERT(!share->is_over && entry->num_running != 0);
   share->is_over = true;
   entry->num_running -= 1;
+  if (entry->num_running == 0 && model->num_awaiting != 0) pthread_cond_broadcast(&model->ended);
   mp_unlock(&model->lock);
+}
+
+// Whether runs go on, of launches up to this number that can be waited for.
+static bool model_log_is_going_on(const mp_model_t *model, uint64_t number) {
+  for (const mp_entry_t *e = model->first; e != NULL && e->number <= number; e = e->next) {
+    if (e->num_missing != 0) return false;
+    if (e->num_running != 0) return true;
+  }
+  return false;
+}
+
+bool mp_model_await(mp_model_t *model, double seconds) {
+  const struct timespec deadline = mp_clock_after(seconds);
+  mp_lock(&model->lock);
+  const uint64_t number = model->num_entries;
+  bool has_time = true;
+  model->num_awaiting += 1;
+  while (has_time && model_log_is_going_on(model, number)) {
+    has_time = mp_lock_wait_until(&model->lock, &model->ended, &deadline);
+  }
+  model->num_awaiting -= 1;
+  mp_unlock(&model->lock);
+  return has_time;
 }
 
 // ---- Transfers ----

@@ -3,6 +3,7 @@
 import pathlib
 import resource
 import sys
+import textwrap
 
 import mpirun
 import pytest
@@ -166,6 +167,67 @@ def test_attention_takes_longer_with_more_heads():
       """, devices=None, **POD)
   times = [float(line) for line in out.split()]
   assert times == sorted(times)
+
+
+# Programs that are long here, whose times depend on the choices that they make while they run.
+LOOPS = """
+    import signal, time
+    import minipod
+    step = jax.jit(lambda x: lax.while_loop(lambda c: c[0] < 60, lambda c: (c[0] + 1, jnp.sin(c[1] @ c[1])), (0, x))[1])
+    step = step.lower(jnp.ones((256, 256))).compile()
+    x = jnp.ones((256, 256))
+    """
+
+
+@pytest.mark.parametrize("values", ["real", "shapes"])
+def test_the_time_before_the_host_has_waited(values):
+  """What was launched counts, whether or not it is over in reality, and to ask does not wait on the pod."""
+  out = scenario.run(textwrap.dedent(LOOPS) + textwrap.dedent("""
+      for _ in range(8):
+        x = step(x)
+      early = minipod.virtual_time(), minipod.time_report("data")[0]
+      jax.block_until_ready(x)
+      assert early[0] == minipod.virtual_time() == early[1]["seconds"], (early[0], minipod.virtual_time())
+      assert early[1]["pending"] == 0 and sum(p["launches"] for p in early[1]["programs"]) >= 8
+      """), devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY="v5e:1x1", MINIPOD_VALUES=values)
+  assert out == ""
+
+
+def test_who_asks_for_the_time_can_be_interrupted():
+  out = scenario.run(textwrap.dedent(LOOPS) + textwrap.dedent("""
+      held = __import__("threading").Event()
+      hold = jax.jit(lambda x: lax.cond(jax.pure_callback(lambda: np.bool_(held.wait()), jax.ShapeDtypeStruct((), bool)),
+                                        lambda x: x + 1, lambda x: x * 2, x))
+      y = hold(jnp.ones(4))
+      def interrupt(signum, frame):
+        if frame.f_code.co_name == "_await_launches":  # in a callback of Python's the exception would be lost
+          signal.setitimer(signal.ITIMER_REAL, 0)
+          raise KeyboardInterrupt
+      signal.signal(signal.SIGALRM, interrupt)
+      signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+      try:
+        minipod.virtual_time()
+      except KeyboardInterrupt:
+        print("interrupted")
+      held.set()
+      jax.block_until_ready(y)
+      """), devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY="v5e:1x1")
+  assert out.split() == ["interrupted"]
+
+
+def test_no_callback_waits_for_its_own_program():
+  out = scenario.run(textwrap.dedent(LOOPS) + textwrap.dedent("""
+      def ask():
+        minipod.time_report()
+        try:
+          minipod.virtual_time()
+        except RuntimeError as error:
+          print("in a callback" in str(error))
+      jax.block_until_ready(jax.jit(lambda x: (lax.cond(x[0] > 0, lambda: jax.debug.callback(ask), lambda: None), x + 1))(
+          jnp.ones(4)))
+      jax.effects_barrier()
+      """), devices=None, MINIPOD_TIME="model", MINIPOD_TOPOLOGY="v5e:1x1")
+  assert out.split() == ["True"]
 
 
 ZEROS = "torus:2x2 launch_latency:0 op_latency:0 links.latency:0 host_link.latency:0 host_link.bandwidth:1e18"

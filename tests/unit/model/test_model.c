@@ -270,6 +270,31 @@ static void test_one_by_one(void **state) {
   time_end(&t);
 }
 
+// Whoever asks for times waits for runs that go on, but not behind a launch that others have to
+// join.
+static void test_awaited(void **state) {
+  (void)state;
+  timed_t t = time_text(k_loop, 1);
+  const uint32_t ids[] = {0, 1, 2, 3};
+  const mp_stamp_t none[] = {0};
+  mp_model_share_t *shares[2], *share;
+  assert_true(mp_model_await(t.model, 0));
+  (void)mp_model_launch(t.program, 1, 0, 1, ids, none, &shares[0]);
+  assert_false(mp_model_await(t.model, 0));
+  mp_program_t *device_program = compile_text(k_all_reduce);
+  mp_model_program_t *sum;
+  assert_ok(mp_model_program_create(t.model, device_program, 4, ids, &sum));
+  (void)mp_model_launch(sum, 1, 0, 1, ids, none, &share);
+  (void)mp_model_launch(t.program, 2, 0, 1, ids, none, &shares[1]);
+  for (uint32_t i = 0; i < 2; ++i) mp_path_add(mp_model_share_path(shares[i]), 1, 1, 1);
+  assert_false(mp_model_await(t.model, 0));
+  mp_model_share_end(shares[0]);
+  assert_true(mp_model_await(t.model, 1000));
+  mp_model_share_end(shares[1]);
+  mp_model_program_release(sum, device_program);
+  time_end(&t);
+}
+
 // Launches on some devices, as the `number`th on them; the program has no choices.
 static void launch_some(mp_model_program_t *program, uint64_t number, uint32_t count,
                         const uint32_t *logical) {
@@ -431,6 +456,7 @@ int main(void) {
       cmocka_unit_test(test_pace_of_what_is_not_known_yet),
       cmocka_unit_test(test_permutation),
       cmocka_unit_test(test_paths),
+      cmocka_unit_test(test_awaited),
       cmocka_unit_test(test_one_by_one),
       cmocka_unit_test(test_compiled_by_each),
       cmocka_unit_test(test_asked_between),
