@@ -41,6 +41,22 @@ void mp_loc_find(const mp_loc_t *loc, const mp_loc_t **out_name, const mp_loc_t 
   *out_file = s.file;
 }
 
+static bool loc_take(const mp_loc_t *loc, uint64_t *room) {
+  for (;; loc = loc->children[loc->num_children - 1]) {
+    if (*room == 0) return false;
+    --*room;
+    if (loc->num_children == 0) return true;
+    for (uint32_t i = 0; i + 1 < loc->num_children; ++i)
+      if (!loc_take(loc->children[i], room)) return false;
+  }
+}
+
+bool mp_loc_count(const mp_loc_t *loc, uint64_t *room) {
+  const bool has_room = loc_take(loc, room);
+  if (!has_room) *room = 0;
+  return has_room;
+}
+
 void mp_loc_describe(const mp_loc_t *loc, mp_strbuf_t *out) {
   search_t s = {0};
   loc_search(&s, loc);

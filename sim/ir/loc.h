@@ -2,6 +2,7 @@
 #ifndef MINIPOD_SIM_IR_LOC_H_
 #define MINIPOD_SIM_IR_LOC_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "sim/base/str.h"
@@ -27,6 +28,11 @@ struct mp_loc_s {
 // The outermost name, and the innermost position in a file: the callee's rather than the caller's.
 // NULL where there is none; `loc` may be NULL.
 void mp_loc_find(const mp_loc_t *loc, const mp_loc_t **out_name, const mp_loc_t **out_file);
+
+// Whether the tree of a location has at most `*room` nodes, which are then taken from it; otherwise
+// nothing is left, so that asking for many large trees is cheap. Call stacks may be deep; all else
+// in a location is nested no deeper than the readers allow.
+bool mp_loc_count(const mp_loc_t *loc, uint64_t *room);
 
 // Appends what error messages show of a location: the op's own name, which is the last part of the
 // outermost name's path, and the innermost position in a file: `psum at train.py:12:7`. Appends

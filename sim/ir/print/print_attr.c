@@ -300,6 +300,20 @@ static void print_attr_file(const mp_loc_t *loc, mp_strbuf_t *out) {
     mp_strbuf_printf(out, " to %u:%u", loc->end_line, loc->end_column);
 }
 
+static void print_attr_loc(const mp_loc_t *loc, mp_strbuf_t *out);
+
+// callsite(f at callsite(g at h)): a call stack may be deep.
+static void print_attr_call_site(const mp_loc_t *loc, mp_strbuf_t *out) {
+  uint32_t open = 0;
+  for (; loc->kind == MP_LOC_CALL_SITE; loc = loc->children[1], ++open) {
+    mp_strbuf_puts(out, "callsite(");
+    print_attr_loc(loc->children[0], out);
+    mp_strbuf_puts(out, " at ");
+  }
+  print_attr_loc(loc, out);
+  for (; open > 0; --open) mp_strbuf_putc(out, ')');
+}
+
 static void print_attr_loc(const mp_loc_t *loc, mp_strbuf_t *out) {
   switch (loc->kind) {
     case MP_LOC_UNKNOWN:
@@ -316,11 +330,7 @@ static void print_attr_loc(const mp_loc_t *loc, mp_strbuf_t *out) {
       mp_strbuf_putc(out, ')');
       break;
     case MP_LOC_CALL_SITE:
-      mp_strbuf_puts(out, "callsite(");
-      print_attr_loc(loc->children[0], out);
-      mp_strbuf_puts(out, " at ");
-      print_attr_loc(loc->children[1], out);
-      mp_strbuf_putc(out, ')');
+      print_attr_call_site(loc, out);
       break;
     case MP_LOC_FUSED:
       mp_strbuf_puts(out, "fused[");
@@ -333,11 +343,24 @@ static void print_attr_loc(const mp_loc_t *loc, mp_strbuf_t *out) {
   }
 }
 
-void mp_print_loc(const mp_loc_t *loc, mp_strbuf_t *out) {
+// What is left of a location for which there is no room: the name and the innermost position.
+static void print_attr_short_loc(const mp_loc_t *loc, mp_strbuf_t *out) {
+  const mp_loc_t *name, *file;
+  mp_loc_find(loc, &name, &file);
+  if (name != NULL) mp_print_quoted(name->text, out);
+  if (name != NULL && file != NULL) mp_strbuf_putc(out, '(');
+  if (file != NULL) print_attr_file(file, out);
+  if (name != NULL && file != NULL) mp_strbuf_putc(out, ')');
+  if (name == NULL && file == NULL) mp_strbuf_puts(out, "unknown");
+}
+
+void mp_print_loc(const mp_loc_t *loc, uint64_t *room, mp_strbuf_t *out) {
   mp_strbuf_puts(out, "loc(");
-  if (loc != NULL)
+  if (loc == NULL)
+    mp_strbuf_puts(out, "unknown");
+  else if (mp_loc_count(loc, room))
     print_attr_loc(loc, out);
   else
-    mp_strbuf_puts(out, "unknown");
+    print_attr_short_loc(loc, out);
   mp_strbuf_putc(out, ')');
 }

@@ -55,7 +55,7 @@ static void print_module_func(mp_printer_t *p, const mp_func_t *func) {
   }
   if (p->options.locations) {
     mp_strbuf_putc(p->out, ' ');
-    mp_print_loc(func->loc, p->out);
+    mp_print_loc(func->loc, &p->room_for_locs, p->out);
   }
 }
 
@@ -88,7 +88,9 @@ static void print_module(mp_printer_t *p, const mp_module_t *module) {
 }
 
 static mp_printer_t print_module_start(const mp_print_options_t *options, mp_strbuf_t *out) {
-  mp_printer_t p = {.out = out, .pretty = mp_printer_pretty};
+  // Programs share call stacks, which the text cannot.
+  const uint64_t room_for_locs = (uint64_t)1 << 20;
+  mp_printer_t p = {.out = out, .pretty = mp_printer_pretty, .room_for_locs = room_for_locs};
   if (options != NULL) p.options = *options;
   return p;
 }

@@ -34,8 +34,8 @@ void mp_print_dict(const mp_named_attr_t *items, size_t count, mp_strbuf_t *out)
 // Prints `name = value`, or `name` for a unit attribute. `row` is the row of the schema for an op's
 // own attribute, and NULL for a discardable one.
 void mp_print_named(const mp_named_attr_t *attr, const mp_schema_attr_t *row, mp_strbuf_t *out);
-// Prints loc(...).
-void mp_print_loc(const mp_loc_t *loc, mp_strbuf_t *out);
+// Prints loc(...), in full while `room` has as many nodes as the location; they are taken from it.
+void mp_print_loc(const mp_loc_t *loc, uint64_t *room, mp_strbuf_t *out);
 
 // ---- print_sdy.c ----
 
@@ -96,6 +96,7 @@ struct mp_printer_s {
   mp_print_options_t options;
   MP_HASH_MAP(mp_print_name_t) names;
   uint64_t next_result, next_arg;  // numbers for the names of the next values
+  uint64_t room_for_locs;          // how many nodes of locations may still be printed
   int indent;
   mp_status_t status;  // the first failure of `names`
 };

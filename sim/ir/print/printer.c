@@ -258,6 +258,6 @@ void mp_printer_op(mp_printer_t *p, const mp_op_t *op) {
   }
   if (p->options.locations) {
     mp_strbuf_putc(p->out, ' ');
-    mp_print_loc(op->loc, p->out);
+    mp_print_loc(op->loc, &p->room_for_locs, p->out);
   }
 }

@@ -23,7 +23,8 @@ mp_status_t mp_read_bytecode(const void *data, size_t size, mp_module_t **out_mo
   static const uint8_t nothing[1];
   mp_bc_reader_t r = {.decode_attr = mp_bc_decode_attr,
                       .decode_type = mp_bc_decode_type,
-                      .max_weight = (uint64_t)size * 16 + (1 << 16)};
+                      .max_weight = (uint64_t)size * 16 + (1 << 16),
+                      .max_program_weight = (uint64_t)size * 64 + (1 << 20)};
   r.whole.start = r.whole.at = size == 0 ? nothing : data;
   r.whole.end = r.whole.start + size;
   mp_status_t status = mp_arena_create(&r.scratch);

@@ -1,5 +1,8 @@
 // The builtin dialect's attributes and types (MLIR BuiltinDialectBytecode.td).
+#include "sim/base/containers/array.h"
 #include "sim/readers/bytecode/bytecode_reader.h"
+
+enum { CODE_CALL_SITE = 10 };
 
 typedef mp_status_t (*mp_bc_attr_reader_t)(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                            mp_bc_entry_t *entry);
@@ -65,10 +68,51 @@ static mp_status_t bytecode_builtin_read_children(mp_bc_reader_t *r, mp_bc_curso
   return NULL;
 }
 
+// Reads the two references of the call site at `index`, which nobody has decoded yet. Returns false
+// for any other entry, and for one that is malformed, of which its decoder will say so.
+static bool bytecode_builtin_peek_caller(const mp_bc_reader_t *r, uint64_t index,
+                                         uint64_t *out_caller) {
+  if (index >= r->num_attrs) return false;
+  const mp_bc_entry_t *entry = &r->attrs[index];
+  if (entry->state != MP_BC_UNREAD || !entry->custom || entry->dialect != MP_BC_BUILTIN)
+    return false;
+  mp_bc_cursor_t bytes = entry->bytes;
+  uint64_t code = 0, callee = 0;
+  mp_status_t status = mp_bc_varint(&bytes, &code);
+  if (status == NULL) status = mp_bc_varint(&bytes, &callee);
+  if (status == NULL) status = mp_bc_varint(&bytes, out_caller);
+  const bool is_call_site = status == NULL && code == CODE_CALL_SITE;
+  mp_status_release(status);
+  return is_call_site;
+}
+
+// Decodes the call sites from which the one at `c` was called, the outermost first: a call stack
+// may be deeper than entries may be nested.
+static mp_status_t bytecode_builtin_read_callers(mp_bc_reader_t *r, mp_bc_cursor_t c) {
+  MP_ARRAY(uint64_t) callers = {0};
+  const mp_bc_cursor_t before = c;
+  uint64_t index = 0;
+  MP_RETURN_IF_ERROR(mp_bc_varint(&c, &index));
+  MP_RETURN_IF_ERROR(mp_bc_varint(&c, &index));
+  // Entries that are a circle end with their number.
+  for (uint64_t at = index;
+       callers.count < r->num_attrs && bytecode_builtin_peek_caller(r, at, &index); at = index) {
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(r->scratch, &callers, at));
+  }
+  const uint64_t weight = r->weight;
+  for (uint32_t i = callers.count; i-- > 0;) {
+    const void *loc = NULL;
+    MP_RETURN_IF_ERROR(mp_bc_object_at(r, &before, callers.items[i], MP_BC_LOC, &loc));
+    r->weight = weight;
+  }
+  return NULL;
+}
+
 static mp_status_t bytecode_builtin_read_call_site(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                    mp_bc_entry_t *entry) {
   mp_loc_t *loc = NULL;
   MP_RETURN_IF_ERROR(bytecode_builtin_new_loc(r, entry, MP_LOC_CALL_SITE, &loc));
+  MP_RETURN_IF_ERROR(bytecode_builtin_read_callers(r, *c));
   return bytecode_builtin_read_children(r, c, 2, loc);
 }
 
@@ -216,7 +260,7 @@ static const mp_bc_attr_reader_t g_attr_readers[] = {
     [7] = bytecode_builtin_read_unit,
     [8] = mp_bc_int_attr,
     [9] = mp_bc_float_attr,
-    [10] = bytecode_builtin_read_call_site,
+    [CODE_CALL_SITE] = bytecode_builtin_read_call_site,
     [11] = bytecode_builtin_read_file_line,
     [12] = bytecode_builtin_read_fused,
     [13] = bytecode_builtin_read_fused_metadata,

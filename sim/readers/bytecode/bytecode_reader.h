@@ -32,7 +32,7 @@ enum {
 
 enum {
   MP_BC_NEWEST_VERSION = 6,      // of the container format
-  MP_BC_MAX_ENTRY_DEPTH = 256,   // entries within entries; locations of deep call stacks need most
+  MP_BC_MAX_ENTRY_DEPTH = 256,   // entries within entries; call stacks do not count
   MP_BC_MAX_REGION_DEPTH = 128,  // regions within regions
   MP_BC_MAX_VALUE_TYPE = 16384,  // nodes of a value's type: a tuple, its elements, theirs, ...
 };
@@ -138,9 +138,11 @@ struct mp_bc_reader_s {
   mp_bc_entry_t *types;
   size_t num_types;
 
-  int entry_depth;      // how many entries are being decoded, each within the one before
-  uint64_t weight;      // of the innermost of them, so far
-  uint64_t max_weight;  // the limit for any entry
+  int entry_depth;  // how many entries are being decoded, each within the one before
+  // Of the innermost of them, so far; where there is none, of all that the program refers to,
+  // without the locations of its ops.
+  uint64_t weight;
+  uint64_t max_weight, max_program_weight;  // the limits for any entry, and for the program
 
   mp_bc_mesh_t *meshes;  // list of all meshes that were referred to or defined so far
 };

@@ -14,6 +14,20 @@ static const char *const g_object_names[] = {
     [MP_BC_ALL_TO_ALL] = "an all-to-all parameter",
 };
 
+// What refers to an entry grows by its weight, each time that it does: the entry that is being
+// decoded, or the program. A location of the program does not count: ops of one place share its
+// call stack, and no later stage walks the whole of it (sim/ir/loc.h).
+static mp_status_t bytecode_tables_weigh(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
+                                         const mp_bc_entry_t *entry) {
+  if (r->entry_depth == 0 && entry->kind == MP_BC_LOC) return NULL;
+  r->weight += entry->weight;
+  if (r->entry_depth > 0 && r->weight > r->max_weight)
+    return mp_bc_fail(c, "a table entry unfolds to a huge tree");
+  if (r->weight > r->max_program_weight)
+    return mp_bc_fail(c, "the program's attributes and types unfold to huge trees");
+  return NULL;
+}
+
 // Decodes an entry unless that was done before. Entries may refer to each other in any order, but
 // not in a circle. `c` is where the reference to the entry stands, for errors.
 static mp_status_t bytecode_tables_resolve(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
@@ -35,10 +49,7 @@ static mp_status_t bytecode_tables_resolve(mp_bc_reader_t *r, const mp_bc_cursor
     entry->weight = r->weight;
     r->weight = outer_weight;
   }
-  // The entry that refers to this one grows by it, each time that it does.
-  r->weight += entry->weight;
-  if (r->weight > r->max_weight) return mp_bc_fail(c, "a table entry unfolds to a huge tree");
-  return NULL;
+  return bytecode_tables_weigh(r, c, entry);
 }
 
 // The attribute entry at `index`, decoded.

@@ -2,6 +2,7 @@
 #include "tests/unit/support/unit.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/ir/print/print_module.h"
@@ -125,6 +126,46 @@ static void test_options(void **state) {
         "}\n");
 }
 
+// Ops that share a deep call stack: its text is printed as long as there is room, then the name and
+// the innermost position.
+static void test_deep_locations(void **state) {
+  (void)state;
+  enum { DEPTH = 300000 };
+  mp_module_t *module = read_text(
+      "func.func @main(%a: tensor<f32>) {\n"
+      "  %0 = stablehlo.add %a, %a : tensor<f32>\n"
+      "  %1 = stablehlo.add %a, %a : tensor<f32>\n"
+      "  return\n"
+      "}");
+  mp_loc_t file = {.kind = MP_LOC_FILE, .text = MP_STR("f.py"), .line = 1, .column = 2};
+  mp_loc_t *calls = calloc(DEPTH, sizeof(*calls));
+  const mp_loc_t *(*children)[2] = calloc(DEPTH, sizeof(*children));
+  assert_true(calls != NULL && children != NULL);
+  for (int i = 0; i < DEPTH; ++i) {
+    children[i][0] = &file;
+    children[i][1] = i == 0 ? &file : &calls[i - 1];
+    calls[i] = (mp_loc_t){.kind = MP_LOC_CALL_SITE, .num_children = 2, .children = children[i]};
+  }
+  const mp_loc_t *child[] = {&calls[DEPTH - 1]};
+  mp_loc_t name = {.kind = MP_LOC_NAME, .text = MP_STR("x"), .num_children = 1, .children = child};
+  mp_op_t *first = module->main->body->first;
+  first->loc = first->next->loc = &name;
+  const mp_print_options_t options = {.locations = true};
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  assert_ok(mp_module_print(module, &options, &text));
+  const char *long_form =
+      strstr(mp_strbuf_text(&text), " loc(\"x\"(callsite(\"f.py\":1:2 at calls");
+  assert_non_null(long_form);
+  assert_non_null(strstr(long_form,
+                         "%1 = stablehlo.add %arg0, %arg0 : tensor<f32> "
+                         "loc(\"x\"(\"f.py\":1:2))\n"));
+  mp_strbuf_deinit(&text);
+  mp_module_release(module);
+  free(children);
+  free(calls);
+}
+
 static void test_op_alone(void **state) {
   (void)state;
   mp_module_t *module = read_text(canonical);
@@ -141,9 +182,8 @@ static void test_op_alone(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_canonical),
-      cmocka_unit_test(test_numbers),
-      cmocka_unit_test(test_options),
+      cmocka_unit_test(test_canonical), cmocka_unit_test(test_numbers),
+      cmocka_unit_test(test_options),   cmocka_unit_test(test_deep_locations),
       cmocka_unit_test(test_op_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
