@@ -87,6 +87,8 @@ typedef enum {
     "time model: algorithms of collectives, such as \"all_reduce:ring,all_gather:direct\"")       \
   X(calibration, STRING, 0, 0, "", "", "MINIPOD_CALIBRATION",                                     \
     "time model: a file with the efficiency of each class of ops")                                \
+  X(check, STRING, 0, 0, "off", "", "MINIPOD_CHECK",                                              \
+    "replicas: launches compare what is to be the same on several devices; off: nothing")         \
   X(faults, STRING, 0, 0, "", "", "MINIPOD_FAULTS",                                               \
     "a file with a list of faults (dead or slow devices and links, flipped bits), or the list")   \
   X(trace, STRING, 0, 0, "", "", "MINIPOD_TRACE",                                                 \
@@ -150,6 +152,7 @@ typedef struct {
   const char *clock;
   const char *algorithms;
   const char *calibration;
+  const char *check;
   const char *faults;
   const char *trace;
   int64_t trace_events;

@@ -309,9 +309,7 @@ typedef struct {
   uint32_t partition;
 } box_owner_t;
 
-// Sets owner[p] to the first partition of p's group that has the same box as p.
-static mp_status_t lower_collective_find_owners(mp_arena_t *arena, const mp_boxes_t *boxes,
-                                                uint32_t *owner) {
+mp_status_t mp_plan_find_owners(mp_arena_t *arena, const mp_boxes_t *boxes, uint32_t *owner) {
   MP_HASH_MAP(box_owner_t) owners = {0};
   for (uint32_t p = 0; p < boxes->num_partitions; ++p) {
     const box_owner_t wanted = {lower_collective_hash_box(boxes, p), p}, *known;
@@ -393,7 +391,7 @@ static mp_status_t lower_collective_exchange(lowering_t *low) {
   uint32_t *owner =
       MP_ARENA_ARRAY(low->arena, uint32_t, (size_t)source->num_partitions * low->num_replicas);
   MP_RETURN_IF_NULL(owner);
-  MP_RETURN_IF_ERROR(lower_collective_find_owners(low->arena, source, owner));
+  MP_RETURN_IF_ERROR(mp_plan_find_owners(low->arena, source, owner));
   // A device that is a group by itself owns its box; otherwise each replica has its own owners.
   const bool alone = low->out->groups->num_groups == low->out->groups->num_devices;
   for (uint32_t p = source->num_partitions * low->num_replicas; p-- > 0;) {

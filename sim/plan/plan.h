@@ -32,6 +32,11 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_plan_create(mp_module_t *module, const mp_plan_options_t *options,
                                         mp_program_t **out_program);
 
+// Sets owner[p] to the first partition of p's group that has the same box as p. What it needs is
+// allocated in `arena`.
+MP_NODISCARD mp_status_t mp_plan_find_owners(mp_arena_t *arena, const mp_boxes_t *boxes,
+                                             uint32_t *owner);
+
 // ---- between the planner's files ----
 
 typedef struct {

@@ -144,6 +144,23 @@ static mp_status_t client_make_model(mp_client_t *client, const mp_options_t *op
       mp_status_make(MP_INVALID_ARGUMENT, "shapes needs the option time: model (or paced)"));
 }
 
+static mp_status_t client_read_check(mp_client_t *client, const mp_options_t *options) {
+  const mp_option_info_t *info = mp_option_info(MP_OPTION_ID_check);
+  const char *source = mp_option_source_name(options->source[MP_OPTION_ID_check]);
+  client->checks_replicas = strcmp(options->check, "replicas") == 0;
+  if (!client->checks_replicas && strcmp(options->check, "off") != 0) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "%s (%s): expected replicas or off, got '%s'",
+                          info->environment, source, options->check);
+  }
+  if (client->checks_replicas && client->shapes_only) {
+    return mp_status_make(MP_INVALID_ARGUMENT,
+                          "%s (%s): replicas compares values, and with the option values: shapes "
+                          "programs compute none",
+                          info->environment, source);
+  }
+  return NULL;
+}
+
 // Makes everything that a client consists of. `meeting` is NULL where there is no world.
 static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
                                const mp_client_meeting_t *meeting) {
@@ -165,6 +182,7 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
         mp_world_peer(client->world, mp_world_rank(client->world))->ranks_on_host;
   }
   MP_RETURN_IF_ERROR(client_make_model(client, options));
+  MP_RETURN_IF_ERROR(client_read_check(client, options));
   MP_RETURN_IF_ERROR(mp_client_make_faults(client, options));
   if (client->shapes_only) {  // memory is counted, but hardly used
     client->budget.machine_bytes = 0;

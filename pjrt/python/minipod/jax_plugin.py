@@ -22,6 +22,7 @@ from minipod.jax import meshes
 from minipod.jax import names
 from minipod.jax import pallas
 from minipod.jax import programs
+from minipod.jax import replicas
 from minipod.jax import rules
 from minipod.jax import start
 
@@ -124,6 +125,7 @@ def _make_client(make):
   if launches.is_for_shapes():
     guard.teach("to forget what was donated", launches.forget_donated)
   guard.teach("the order of a TPU's meshes", meshes.order_meshes_of_client, client)
+  guard.teach("to compare copies", replicas.attend_client)
   return client
 
 

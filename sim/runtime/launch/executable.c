@@ -6,6 +6,7 @@
 #include "collectives/collective_parts.h"
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
+#include "sim/plan/compile.h"
 #include "sim/runtime/buffers/buffer_impl.h"
 #include "sim/runtime/devices/unread.h"
 #include "sim/runtime/launch/executable_impl.h"
@@ -241,12 +242,71 @@ static mp_status_t executable_make_forms(mp_executable_t *executable) {
   return NULL;
 }
 
-static mp_status_t executable_make(mp_executable_t *executable, const uint32_t *assignment) {
+// Whether devices of several processes are to hold the same.
+static bool executable_has_replicas_elsewhere(const mp_executable_t *executable) {
+  const mp_device_set_t *set = executable->set;
+  for (uint32_t a = 0; set->endpoint != NULL && a < executable->replicas->num_arrays; ++a) {
+    const uint32_t *first = executable->replicas->arrays[a].first;
+    for (uint32_t d = 0; d < executable->num_devices; ++d) {
+      if (set->ranks_of[d] != set->ranks_of[first[d]]) return true;
+    }
+  }
+  return false;
+}
+
+// The program that hands `count` digests of each of so many devices to all of them.
+static mp_status_t executable_compile_exchange(uint32_t num_devices, uint32_t count,
+                                               mp_program_t **out_program) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_strbuf_printf(&text,
+                   "module @check_replicas attributes {mhlo.num_replicas = %" PRIu32
+                   " : i32} {\nfunc.func public @main(%%arg0: tensor<1x%" PRIu32
+                   "xui64>) -> tensor<%" PRIu32 "x%" PRIu32
+                   "xui64> {\n%%0 = \"stablehlo.all_gather\"(%%arg0) {all_gather_dim = 0 : i64, "
+                   "replica_groups = dense<[[0",
+                   num_devices, count, num_devices, count);
+  for (uint32_t d = 1; d < num_devices; ++d) mp_strbuf_printf(&text, ", %" PRIu32, d);
+  mp_strbuf_printf(&text,
+                   "]]> : tensor<1x%" PRIu32 "xi64>} : (tensor<1x%" PRIu32
+                   "xui64>) -> tensor<%" PRIu32 "x%" PRIu32 "xui64>\nreturn %%0 : tensor<%" PRIu32
+                   "x%" PRIu32 "xui64>\n}\n}\n",
+                   num_devices, count, num_devices, count, num_devices, count);
+  mp_status_t status = mp_strbuf_status(&text);
+  const mp_compile_request_t request = {.form = MP_PROGRAM_MLIR};
+  if (status == NULL) {
+    status = mp_compile(mp_strbuf_text(&text), text.size, &request, out_program);
+  }
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
+static mp_status_t executable_create(mp_client_t *client, mp_program_t *program,
+                                     const uint32_t *assignment, bool is_users,
+                                     mp_executable_t **out_executable);
+
+// What launches compare on several devices.
+static mp_status_t executable_find_replicas(mp_executable_t *executable,
+                                            const uint32_t *assignment) {
+  if (!executable->client->checks_replicas) return NULL;
+  MP_RETURN_IF_ERROR(
+      mp_replicas_create(executable->program, executable->ids, &executable->replicas));
+  if (executable->replicas == NULL || !executable_has_replicas_elsewhere(executable)) return NULL;
+  mp_program_t *program = NULL;
+  MP_RETURN_IF_ERROR(executable_compile_exchange(executable->num_devices,
+                                                 executable->replicas->num_arrays, &program));
+  return executable_create(executable->client, program, assignment, false, &executable->exchange);
+}
+
+// `is_users`: not one of our own, which has no time and is not checked.
+static mp_status_t executable_make(mp_executable_t *executable, const uint32_t *assignment,
+                                   bool is_users) {
   const mp_client_t *client = executable->client;
   MP_RETURN_IF_ERROR(mp_name_create(executable->program->name, &executable->name));
   MP_RETURN_IF_ERROR(executable_make_forms(executable));
   MP_RETURN_IF_ERROR(executable_find_set(executable, assignment));
-  if (client->model != NULL) {
+  if (is_users) MP_RETURN_IF_ERROR(executable_find_replicas(executable, assignment));
+  if (client->model != NULL && is_users) {
     MP_RETURN_IF_ERROR(mp_model_program_create(client->model, executable->program,
                                                executable->num_devices, executable->ids,
                                                &executable->timed));
@@ -268,6 +328,8 @@ static void executable_free(mp_executable_t *executable) {
   }
   mp_free(executable->forms);
   mp_free(executable->labels);
+  mp_executable_release(executable->exchange);
+  mp_replicas_release(executable->replicas);
   mp_link_users_release(executable->users);
   mp_model_program_release(executable->timed, executable->program);
   mp_name_release(executable->name);
@@ -275,8 +337,9 @@ static void executable_free(mp_executable_t *executable) {
   mp_free(executable);
 }
 
-mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
-                                 const uint32_t *assignment, mp_executable_t **out_executable) {
+static mp_status_t executable_create(mp_client_t *client, mp_program_t *program,
+                                     const uint32_t *assignment, bool is_users,
+                                     mp_executable_t **out_executable) {
   const uint32_t count = program->num_replicas * program->num_partitions;
   mp_executable_t *executable = NULL;
   mp_status_t status = mp_client_check(client);
@@ -292,7 +355,7 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
   executable->client = client;
   executable->program = program;
   executable->num_devices = count;
-  status = executable_make(executable, assignment);
+  status = executable_make(executable, assignment, is_users);
   if (status != NULL) {
     executable_free(executable);
     return status;
@@ -302,6 +365,11 @@ mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
   executable_survey(executable);
   *out_executable = executable;
   return NULL;
+}
+
+mp_status_t mp_executable_create(mp_client_t *client, mp_program_t *program,
+                                 const uint32_t *assignment, mp_executable_t **out_executable) {
+  return executable_create(client, program, assignment, true, out_executable);
 }
 
 mp_executable_t *mp_executable_retain(mp_executable_t *executable) {

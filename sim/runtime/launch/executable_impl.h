@@ -8,6 +8,7 @@
 #include "sim/runtime/launch/executable.h"
 #include "sim/runtime/memory/name.h"
 #include "sim/runtime/order/device_set.h"
+#include "sim/runtime/replicas/replica_check.h"
 
 typedef struct mp_shapes_s mp_shapes_t;
 
@@ -19,8 +20,8 @@ typedef struct {
   atomic_int num_breaks;  // of that kind, without good runs in between
 } mp_inline_record_t;
 
-// Nothing but `references`, `users`, `newest` and `inline_record` changes once the executable is
-// made.
+// Nothing but `references`, `users`, `newest`, `num_launches` and `inline_record` changes once the
+// executable is made.
 struct mp_executable_s {
   atomic_int references;
   mp_client_t *client;    // held
@@ -47,6 +48,11 @@ struct mp_executable_s {
   bool has_stages;                     // of foreign functions: prepare or initialize
   bool may_block;                      // it makes calls that may block
   uint64_t digest;                     // equal for equal programs in all processes
+  // With the option `check`: which arrays are to be the same on several devices, and the program
+  // that hands their digests to all processes. NULL: there are none, all devices are here.
+  mp_replicas_t *replicas;
+  mp_executable_t *exchange;
+  _Atomic uint64_t num_launches;  // that were checked
   double inline_seconds;  // rough time of a run on one device; infinite: not for inline runs
   mp_inline_record_t inline_record;
 };

@@ -116,6 +116,7 @@ void mp_executable_refuse(mp_executable_t *executable, const mp_launch_t *launch
   mp_lock(&client->launches->lock);
   if (!mp_client_is_stopping(client)) launch_tell_others(executable, launch, error);
   mp_unlock(&client->launches->lock);
+  if (executable->exchange != NULL) mp_executable_refuse(executable->exchange, launch, error);
 }
 
 // ---- Faults ----
@@ -160,6 +161,161 @@ static mp_status_t launch_give_flips(const mp_launch_state_t *l) {
   return NULL;
 }
 
+// ---- Arrays that are to be the same on several devices ----
+
+static mp_status_t launch_make_check(mp_launch_state_t *l, const uint32_t *logical) {
+  mp_executable_t *executable = l->executable;
+  if (executable->replicas == NULL) return NULL;
+  const mp_replica_check_spec_t spec = {
+      .replicas = executable->replicas,
+      .num_shares = l->num_shares,
+      .logical = logical,
+      .launch = atomic_fetch_add(&executable->num_launches, 1) + 1,
+      .caller = l->launch->caller,
+      .is_exchanged = executable->exchange != NULL};
+  return mp_replica_check_create(&spec, &l->check);
+}
+
+// What it compares: while the launch has its holds on the arguments.
+static void launch_add_checked(mp_launch_state_t *l) {
+  const mp_replicas_t *replicas = mp_replica_check_replicas(l->check);
+  for (uint32_t s = 0; s < l->num_shares; ++s) {
+    const mp_launch_share_t *share = &l->shares[s];
+    for (uint32_t a = 0; a < replicas->num_arrays; ++a) {
+      const uint32_t index = replicas->arrays[a].index;
+      if (replicas->arrays[a].is_result) {
+        mp_replica_check_add(l->check, s, a, share->results[index]->storage, NULL);
+      } else {
+        mp_replica_check_add(l->check, s, a, share->arguments[index].storage,
+                             share->buffers[index]->definition);
+      }
+    }
+  }
+}
+
+// The runs wait until the arguments were compared, and are waited for.
+static void launch_begin_check(const mp_launch_state_t *l) {
+  mp_event_t *arguments = mp_replica_check_arguments(l->check);
+  mp_replica_check_begin(l->check);
+  for (uint32_t i = 0; i < l->num_shares; ++i) {
+    mp_run_t *run = l->shares[i].run;
+    mp_replica_check_add_run(l->check, run->event);
+    if (!mp_event_has_succeeded(arguments)) mp_run_wait_for(run, arguments);
+  }
+  mp_replica_check_end_runs(l->check);
+}
+
+// The digests of a launch's arrays on their way to the other processes and back.
+typedef struct {
+  atomic_int references;
+  mp_replica_check_t *check;  // retained
+  uint32_t num_shares;
+  mp_buffer_t **arguments;   // [num_shares] owned: the digests of this process, per device
+  mp_event_t **definitions;  // [num_shares] owned: of these
+  mp_buffer_t **results;     // [num_shares] owned: those of all devices
+} exchange_t;
+
+static void launch_release_exchange(exchange_t *exchange) {
+  if (atomic_fetch_sub_explicit(&exchange->references, 1, memory_order_acq_rel) != 1) return;
+  for (uint32_t i = 0; i < exchange->num_shares; ++i) {
+    mp_buffer_release(exchange->arguments[i]);
+    mp_event_release(exchange->definitions[i]);
+    mp_buffer_release(exchange->results[i]);
+  }
+  mp_replica_check_release(exchange->check);
+  mp_free(exchange);
+}
+
+// This process has compared its own: its digests go out, or its error.
+static void launch_give_digests(mp_status_t status, void *context) {
+  exchange_t *exchange = context;
+  for (uint32_t i = 0; i < exchange->num_shares; ++i) {
+    if (status == NULL) {
+      mp_replica_check_digests(exchange->check, i, exchange->arguments[i]->storage->data);
+    }
+    mp_event_set(exchange->definitions[i], mp_status_retain(status));
+  }
+  launch_release_exchange(exchange);
+}
+
+static void launch_take_digests(mp_status_t status, void *context) {
+  exchange_t *exchange = context;
+  mp_replica_check_judge(exchange->check, status,
+                         status != NULL ? NULL : exchange->results[0]->storage->data);
+  launch_release_exchange(exchange);
+}
+
+static mp_status_t launch_make_exchange(const mp_launch_state_t *l, exchange_t **out_exchange) {
+  const size_t n = l->num_shares;
+  exchange_t *exchange = mp_calloc(1, sizeof(*exchange) + 3 * n * sizeof(void *));
+  MP_RETURN_IF_NULL(exchange);
+  atomic_init(&exchange->references, 1);
+  exchange->arguments = (mp_buffer_t **)(exchange + 1);
+  exchange->definitions = (mp_event_t **)(exchange->arguments + n);
+  exchange->results = (mp_buffer_t **)(exchange->definitions + n);
+  exchange->num_shares = l->num_shares;
+  exchange->check = mp_replica_check_retain(l->check);
+  const int64_t dims[2] = {1, l->executable->replicas->num_arrays};
+  mp_status_t status = NULL;
+  for (size_t i = 0; i < n && status == NULL; ++i) {
+    status = mp_buffer_create(mp_device_memory(l->shares[i].device, MP_MEMORY_DEVICE), MP_DTYPE_U64,
+                              dims, 2, &exchange->arguments[i], &exchange->definitions[i]);
+  }
+  if (status == NULL) {
+    *out_exchange = exchange;
+  } else {
+    launch_release_exchange(exchange);
+  }
+  return status;
+}
+
+// Launches the program that exchanges the digests, right after the launch that is checked, as all
+// processes do. It waits for them.
+static mp_status_t launch_start_exchange(const mp_launch_state_t *l, const uint32_t *logical,
+                                         exchange_t *exchange) {
+  const size_t n = l->num_shares;
+  void **lists = mp_calloc(2 * n, sizeof(*lists));
+  if (lists == NULL) {
+    mp_executable_refuse(l->executable->exchange, l->launch, mp_status_out_of_memory());
+    return mp_status_out_of_memory();
+  }
+  mp_launch_t launch = *l->launch;
+  launch.num_devices = l->num_shares;
+  launch.logical = logical;
+  launch.arguments = (mp_buffer_t *const *const *)lists;
+  launch.num_non_donatable = 0;
+  launch.context = NULL;
+  launch.traced = 0;
+  for (size_t i = 0; i < n; ++i) {
+    lists[i] = (void *)&exchange->arguments[i];
+    lists[n + i] = (void *)&exchange->results[i];
+  }
+  mp_status_t status = mp_executable_launch(l->executable->exchange, &launch,
+                                            (mp_buffer_t * *const *)(lists + n), NULL);
+  mp_free(lists);
+  return status;
+}
+
+static void launch_exchange(const mp_launch_state_t *l, const uint32_t *logical) {
+  exchange_t *exchange = NULL;
+  mp_status_t status = launch_make_exchange(l, &exchange);
+  if (status != NULL) mp_executable_refuse(l->executable->exchange, l->launch, status);
+  if (status == NULL) status = launch_start_exchange(l, logical, exchange);
+  if (status == NULL) {
+    atomic_fetch_add(&exchange->references, 1);
+    status = mp_event_on_ready(exchange->results[0]->definition, launch_take_digests, exchange);
+    if (status != NULL) launch_release_exchange(exchange);
+  }
+  if (status != NULL) mp_replica_check_judge(l->check, status, NULL);
+  if (exchange != NULL) {
+    mp_event_t *compared = mp_replica_check_compared(l->check);
+    mp_status_t lost = mp_event_on_ready(compared, launch_give_digests, exchange);
+    if (lost != NULL) launch_give_digests(lost, exchange);
+    mp_status_release(lost);
+  }
+  mp_status_release(status);
+}
+
 // ---- All shares ----
 
 static mp_status_t launch_prepare_and_commit(mp_launch_state_t *l) {
@@ -186,6 +342,7 @@ static mp_status_t launch_prepare_and_commit(mp_launch_state_t *l) {
     launch_tell_others(l->executable, l->launch, status);
     return status;
   }
+  if (l->check != NULL) launch_add_checked(l);
   if (l->executable->timed != NULL) launch_note(l, logical);
   for (i = 0; i < l->num_shares; ++i) mp_launch_share_commit(l, &l->shares[i]);
   mp_session_t *session = l->shares[0].run->session;
@@ -201,6 +358,7 @@ static void launch_let_go(mp_launch_state_t *l, mp_worker_t *inline_worker) {
   const mp_program_t *program = l->executable->program;
   mp_client_t *client = l->executable->client;
   mp_device_list_t runnable = {0};
+  if (l->check != NULL) launch_begin_check(l);
   // Without the lock, because an input that is there, or fails, calls back at once. The launch's
   // own blocker keeps each run from starting until all its inputs are counted.
   for (uint32_t i = 0; i < l->num_shares; ++i) {
@@ -240,7 +398,8 @@ static mp_status_t launch_run(mp_launch_state_t *l, mp_buffer_t **const *out_res
       mp_launch_share_t *share = &l->shares[i];
       share->run->inline_worker = inline_worker;  // before the blocker goes, which publishes it
       for (uint32_t r = 0; r < share->num_results; ++r) out_results[i][r] = share->results[r];
-      if (out_done != NULL) out_done[i] = mp_pacer_hold_back(client, share->run->event, l->stamp);
+      mp_event_t *done = l->check == NULL ? share->run->event : mp_replica_check_done(l->check);
+      if (out_done != NULL) out_done[i] = mp_pacer_hold_back(client, done, l->stamp);
     }
     if (attends) mp_attend_begin(&attend, l->shares[0].run->session);
     launch_let_go(l, inline_worker);
@@ -302,9 +461,11 @@ mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t 
   const size_t per_timed =
       executable->timed == NULL ? 0 : sizeof(*l.inputs) + sizeof(*l.model_shares);
   char *memory = mp_calloc(l.num_shares, sizeof(mp_launch_share_t) + per_share + per_timed);
-  if (memory == NULL) {
-    mp_executable_refuse(executable, launch, mp_status_out_of_memory());
-    return mp_status_out_of_memory();
+  mp_status_t status = memory == NULL ? mp_status_out_of_memory() : launch_make_check(&l, logical);
+  if (status != NULL) {
+    mp_executable_refuse(executable, launch, status);
+    mp_free(memory);
+    return status;
   }
   l.shares = (mp_launch_share_t *)memory;
   memory += l.num_shares * sizeof(mp_launch_share_t);
@@ -318,7 +479,15 @@ mp_status_t mp_executable_launch(mp_executable_t *executable, const mp_launch_t 
   }
   l.inputs = (mp_stamp_t *)memory;
   l.model_shares = (mp_model_share_t **)(memory + l.num_shares * sizeof(*l.inputs));
-  mp_status_t status = launch_run(&l, out_results, out_done);
+  status = launch_run(&l, out_results, out_done);
+  if (executable->exchange != NULL) {
+    if (status == NULL) {
+      launch_exchange(&l, logical);
+    } else {
+      mp_executable_refuse(executable->exchange, launch, status);
+    }
+  }
+  mp_replica_check_release(l.check);
   if (mp_log_enabled(MP_LOG_DEBUG)) launch_log(&l, status);
   mp_free(l.shares);
   return status;

@@ -148,12 +148,13 @@ static mp_status_t launch_share_make_result_storage(mp_launch_state_t *l, mp_lau
 
 static mp_status_t launch_share_make_results(mp_launch_state_t *l, mp_launch_share_t *share) {
   const mp_program_t *program = l->executable->program;
+  mp_event_t *definition = l->check == NULL ? share->run->event : mp_replica_check_done(l->check);
   for (uint32_t r = 0; r < program->num_results; ++r) {
     const mp_program_io_t *io = &program->results[r];
     mp_storage_t *storage;
     MP_RETURN_IF_ERROR(launch_share_make_result_storage(l, share, r, &storage));
     MP_RETURN_IF_ERROR(mp_buffer_make_of(mp_device_memory(share->device, io->memory),
-                                         l->executable->forms[r], storage, share->run->event,
+                                         l->executable->forms[r], storage, definition,
                                          &share->results[r]));
     share->results[r]->is_behind_call = l->order.is_behind_call;
     share->num_results = r + 1;

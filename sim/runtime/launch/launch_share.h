@@ -41,6 +41,7 @@ typedef struct {
   // For the model of time, if there is one:
   mp_stamp_t *inputs;               // [num_shares] the newest transfer that its arguments come from
   mp_model_share_t **model_shares;  // [num_shares]
+  mp_replica_check_t *check;        // NULL: nothing is compared
   mp_stamp_t stamp;                 // of the launch; 0: there is none
   uint32_t num_flips;               // of bits, by faults
   mp_faults_flip_t *flips;

@@ -67,7 +67,7 @@ def _coordinate(client) -> None:
   count = 1 + max(device.process_index for device in client.devices())
   if count == 1 or _state.client is _own is not None:
     return
-  _ask_for_callers()
+  ask_for_callers()
   if _state.client is None:
     _offer(client.process_index(), count)
   elif not _has_hook:
@@ -85,8 +85,8 @@ def find_callers() -> None:
   _add_exclude_path = _jax.add_exclude_path
 
 
-def _ask_for_callers() -> None:
-  """Has launches come with the line that they are called from, for what is said of a wait.
+def ask_for_callers() -> None:
+  """Has launches come with the line that they are called from, for what is said of a wait or a check.
 
   The program itself has the line of its first call, and JAX keeps it for calls from others.
   """

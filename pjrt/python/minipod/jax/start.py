@@ -46,13 +46,18 @@ def register(find_library, priority: int) -> bool:
   return False
 
 
-def is_for_shapes() -> bool:
-  """Whether the user has asked for runs without values, where not a description of the pod does."""
+def chosen(option: str, variable: str) -> str | None:
+  """What the user has chosen for an option, in code or in the environment."""
   import jax
 
   options = getattr(jax.config, _OPTIONS)
-  chosen = options.get("values") if isinstance(options, dict) else None
-  return (chosen or os.environ.get("MINIPOD_VALUES")) == "shapes"
+  given = options.get(option) if isinstance(options, dict) else None
+  return given or os.environ.get(variable)
+
+
+def is_for_shapes() -> bool:
+  """Whether the user has asked for runs without values, where not a description of the pod does."""
+  return chosen("values", "MINIPOD_VALUES") == "shapes"
 
 
 def attend_clients(prepare, make_client) -> None:
