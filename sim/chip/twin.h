@@ -32,6 +32,9 @@ typedef struct {
 
 typedef struct {
   const mp_op_t *op;
+  // All ops of which the chip's compiler makes this one, with `op` the first; 0: `op` alone.
+  uint32_t num_ops;
+  const mp_op_t *const *ops;
   const char *name;  // "all_reduce"; borrowed
   const mp_collective_t *collective;
   mp_overlap_t overlap;  // SYNC: devices wait where they meet; else they start it and wait later

@@ -84,6 +84,20 @@ static uint64_t twin_order_joined_key(const order_t *o, const mp_collective_t *c
   return key == 0 ? 1 : key;
 }
 
+// Notes which ops those are that `leader` leads, itself included, for reports.
+static mp_status_t twin_order_joined_note(order_t *o, uint32_t leader, mp_twin_collective_t *one) {
+  uint32_t count = 0;
+  for (uint32_t i = leader; i < o->items.count; ++i) count += o->leaders[i] == leader;
+  const mp_op_t **ops = MP_ARENA_ARRAY(o->b->arena, const mp_op_t *, count);
+  MP_RETURN_IF_NULL(ops);
+  one->ops = ops;
+  for (uint32_t i = leader; i < o->items.count; ++i) {
+    if (o->leaders[i] != leader) continue;
+    ops[one->num_ops++] = o->b->collectives.items[o->items.items[i].is.collective].op;
+  }
+  return NULL;
+}
+
 // Makes the collective of `leader` the one of all that it leads.
 static mp_status_t twin_order_joined_join(order_t *o, uint32_t leader) {
   mp_twin_builder_t *b = o->b;
@@ -110,6 +124,7 @@ static mp_status_t twin_order_joined_join(order_t *o, uint32_t leader) {
     }
   }
   one->collective = all;
+  MP_RETURN_IF_ERROR(twin_order_joined_note(o, leader, one));
   return b->links->seconds(b->links->context, all, &o->items.items[leader].is.seconds);
 }
 

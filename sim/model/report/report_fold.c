@@ -38,8 +38,7 @@ static void report_fold_describe(const mp_loc_t *loc, mp_strbuf_t *out) {
   mp_strbuf_deinit(&whole);
 }
 
-static mp_status_t report_fold_intern(mp_report_places_t *places, mp_str_t text,
-                                      const char **out_text) {
+mp_status_t mp_report_intern(mp_report_places_t *places, mp_str_t text, const char **out_text) {
   const uint64_t hash = mp_hash_bytes(report_fold_start(places->arena), text.data, text.size);
   const mp_report_known_place_t *known;
   MP_HASH_MAP_EACH(&places->known, hash, known) {
@@ -62,7 +61,7 @@ mp_status_t mp_report_place(mp_report_places_t *places, const mp_loc_t *loc,
   report_fold_describe(loc, &text);
   mp_status_t status = mp_strbuf_status(&text);
   if (status == NULL) {
-    status = report_fold_intern(places, (mp_str_t){mp_strbuf_text(&text), text.size}, out_text);
+    status = mp_report_intern(places, (mp_str_t){mp_strbuf_text(&text), text.size}, out_text);
   }
   mp_strbuf_deinit(&text);
   return status;
@@ -99,7 +98,7 @@ mp_status_t mp_report_layers_add(mp_report_places_t *places, mp_report_layers_t 
   while (path.size > 0 && path.data[path.size - 1] != '/') path.size -= 1;
   if (path.size > 0) path.size -= 1;
   const char *name;
-  MP_RETURN_IF_ERROR(report_fold_intern(places, path, &name));
+  MP_RETURN_IF_ERROR(mp_report_intern(places, path, &name));
   const uint64_t hash = mp_hash_pointer(name);
   const mp_report_known_row_t *known;
   MP_HASH_MAP_EACH(&layers->known, hash, known) {

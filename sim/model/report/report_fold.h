@@ -29,6 +29,10 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_report_place(mp_report_places_t *places, const mp_loc_t *loc,
                                          const char **out_text);
 
+// The one copy of a text.
+MP_NODISCARD mp_status_t mp_report_intern(mp_report_places_t *places, mp_str_t text,
+                                          const char **out_text);
+
 typedef struct {
   MP_ARRAY(mp_report_op_t) rows;
   MP_HASH_MAP(mp_report_known_row_t) known;
@@ -63,5 +67,19 @@ typedef struct {
 // The same of a collective.
 MP_NODISCARD mp_status_t mp_report_meetings_add(mp_arena_t *arena, mp_report_all_meetings_t *all,
                                                 const mp_report_meetings_t *one);
+
+// ---- report_sums.c: collectives that were made of several: of sums by the partitioner
+// (sim/spmd/build/combine_sums), of any by the chip's compiler ----
+
+// The place of a collective, as mp_report_place: of several that of the first, and how many other
+// places there are: "dot_general at train.py:8:20 and 5 more".
+MP_NODISCARD mp_status_t mp_report_sums_place(mp_report_places_t *places,
+                                              const mp_twin_collective_t *collective,
+                                              const char **out_text);
+// As mp_report_layers_add: each of several has a share of the time by its bytes.
+MP_NODISCARD mp_status_t mp_report_sums_add_layers(mp_report_places_t *places,
+                                                   mp_report_layers_t *layers,
+                                                   const mp_twin_collective_t *collective,
+                                                   mp_moment_t traffic);
 
 #endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_FOLD_H_

@@ -112,7 +112,7 @@ static mp_status_t report_rows_fold_collectives(const maker_t *m, mp_report_all_
     m->row->collectives += met[c].count;
     m->row->collective_bytes +=
         (double)met[c].count * (double)mp_message_bytes(one.first->collective);
-    MP_RETURN_IF_ERROR(mp_report_place(m->places, one.first->op->loc, &one.place));
+    MP_RETURN_IF_ERROR(mp_report_sums_place(m->places, one.first, &one.place));
     MP_RETURN_IF_ERROR(mp_report_meetings_add(m->arena, all, &one));
   }
   return NULL;
@@ -220,8 +220,8 @@ static mp_status_t report_rows_add_layers(const maker_t *m, mp_report_layers_t *
   const mp_replay_meetings_t *met = m->books->books.meetings;
   for (uint32_t c = 0; c < twin->num_collectives && to.status == NULL; ++c) {
     if (met[c].count == 0) continue;
-    to.status = mp_report_layers_add(m->places, layers, twin->collectives[c].op->loc, 0,
-                                     met[c].members - met[c].hidden);
+    to.status = mp_report_sums_add_layers(m->places, layers, &twin->collectives[c],
+                                          met[c].members - met[c].hidden);
   }
   return to.status;
 }

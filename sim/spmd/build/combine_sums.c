@@ -106,6 +106,21 @@ static bool combine_sums_go_together(const mp_op_t *a, const mp_op_t *b) {
                        mp_op_attr(b, MP_ATTR_REPLICA_GROUPS));
 }
 
+// The locations of all sums, in the order of the operands.
+static mp_status_t combine_sums_loc(const combiner_t *combiner, mp_op_t *const *ops, uint32_t count,
+                                    const mp_loc_t **out_loc) {
+  static const mp_loc_t k_unknown = {.kind = MP_LOC_UNKNOWN};
+  mp_arena_t *arena = combiner->module->arena;
+  mp_loc_t *fused = MP_ARENA_NEW(arena, mp_loc_t);
+  const mp_loc_t **parts = MP_ARENA_ARRAY(arena, const mp_loc_t *, count);
+  MP_RETURN_IF_NULL(fused);
+  MP_RETURN_IF_NULL(parts);
+  for (uint32_t i = 0; i < count; ++i) parts[i] = ops[i]->loc != NULL ? ops[i]->loc : &k_unknown;
+  *fused = (mp_loc_t){.kind = MP_LOC_FUSED, .num_children = count, .children = parts};
+  *out_loc = fused;
+  return NULL;
+}
+
 // Makes one op of these sums in front of `position`. `redirects` gets the new value of each result.
 static mp_status_t combine_sums_combine(combiner_t *combiner, mp_op_t *const *ops, uint32_t count,
                                         mp_op_t *position, mp_value_t **redirects) {
@@ -115,8 +130,10 @@ static mp_status_t combine_sums_combine(combiner_t *combiner, mp_op_t *const *op
     operands[i] = ops[i]->operands[0];
     types[i] = ops[i]->results[0].type;
   }
+  const mp_loc_t *loc = NULL;
+  MP_RETURN_IF_ERROR(combine_sums_loc(combiner, ops, count, &loc));
   const mp_op_spec_t spec = {.code = ops[0]->code,
-                             .loc = ops[0]->loc,
+                             .loc = loc,
                              .num_operands = count,
                              .operands = operands,
                              .num_results = count,

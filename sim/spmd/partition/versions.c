@@ -95,6 +95,35 @@ static mp_status_t versions_reduced_boxes(const mp_spmd_scope_t *scope, const mp
   return mp_spmd_pool_boxes(scope->pool, &reduced, out_boxes);
 }
 
+// ---- where collectives come from ----
+
+// Whether the terms of the result are those of the first operand.
+static bool versions_passes_terms(const mp_op_t *op) {
+  return mp_op_has(op, MP_OP_TRAIT_MOVES) || op->code == MP_OP_CONVERT || op->code == MP_OP_NEGATE;
+}
+
+// A sum is of the op that computes its terms, as of a product of a layer's gradient: the op that
+// first needs the sum may be one for all layers, of an optimizer.
+static const mp_loc_t *versions_loc_of_terms(const mp_value_t *old, const mp_loc_t *loc) {
+  const mp_op_t *op = old->op;
+  while (op != NULL && versions_passes_terms(op)) op = op->operands[0]->op;
+  return op == NULL || op->loc == NULL ? loc : op->loc;
+}
+
+static bool versions_is_known(const mp_loc_t *loc) {
+  const mp_loc_t *name = NULL, *file = NULL;
+  mp_loc_find(loc, &name, &file);
+  return name != NULL || file != NULL;
+}
+
+// The location of what makes one version from another. Ends of regions and of main have none: what
+// is gathered for them is of the op that computes it.
+static const mp_loc_t *versions_loc(const mp_value_t *old, const mp_boxes_t *from,
+                                    const mp_loc_t *loc) {
+  if (from != NULL && from->partials != NULL) return versions_loc_of_terms(old, loc);
+  return versions_is_known(loc) || old->op == NULL ? loc : old->op->loc;
+}
+
 // Makes terms from terms over more partitions, by combining those that need not stay apart.
 static mp_status_t versions_combine_some(mp_versions_t *versions, const mp_value_t *old,
                                          const mp_boxes_t *boxes, const mp_loc_t *loc,
@@ -107,7 +136,7 @@ static mp_status_t versions_combine_some(mp_versions_t *versions, const mp_value
     MP_RETURN_IF_ERROR(mp_reshard_plan(old->type, v->boxes, boxes, &plan, out_found));
     if (!*out_found) continue;
     return mp_reshard_append_steps(versions->module, versions->block, old->type, &plan, v->value,
-                                   loc, out_value);
+                                   versions_loc(old, v->boxes, loc), out_value);
   }
   return NULL;
 }
@@ -165,7 +194,7 @@ mp_status_t mp_versions_get_excerpt(mp_versions_t *versions, const mp_spmd_scope
   MP_RETURN_IF_ERROR(versions_find_source(versions, old, boxes, &source));
   MP_ASSERT(source != NULL);
   return mp_reshard(versions->resharder, versions->block, scope, old->type, source->boxes, boxes,
-                    source->value, loc, out_value);
+                    source->value, versions_loc(old, source->boxes, loc), out_value);
 }
 
 mp_status_t mp_versions_get(mp_versions_t *versions, const mp_spmd_scope_t *scope,
