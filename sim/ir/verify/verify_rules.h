@@ -88,9 +88,9 @@ MP_NODISCARD mp_status_t mp_verify_scalar_region(const mp_op_t *op, uint32_t reg
 // which the specification allows, is UNIMPLEMENTED.
 MP_NODISCARD mp_status_t mp_verify_reducer(const mp_op_t *op, uint32_t region, uint32_t count);
 
-// The element types of a product (dot, convolution) must be of one class for both sides and the
-// result, so that either side can be converted to the result's type. The result of integers may
-// also be floating-point.
+// The element types of a product (dot, convolution) may be any, but that of complex operands must
+// be complex. Desugaring leaves those of which all are of one class, or the result of integers is
+// floating-point: then either side can be converted to the result's type.
 MP_NODISCARD mp_status_t mp_verify_product_types(const mp_op_t *op);
 
 // A window over `rank` dimensions (StableHLO, "reduce_window" and "convolution"). In place of

@@ -178,16 +178,17 @@ mp_status_t mp_verify_window(const mp_op_t *op, const mp_verify_window_t *window
 }
 
 mp_status_t mp_verify_product_types(const mp_op_t *op) {
-  static const uint32_t groups[] = {MP_IS_BOOL, MP_IS_INTEGER, MP_IS_FLOAT, MP_IS_COMPLEX};
+  const uint32_t numbers = MP_IS_BOOL | MP_IS_INTEGER | MP_IS_FLOAT | MP_IS_COMPLEX;
   mp_dtype_t lhs = mp_operand_type(op, 0)->dtype, rhs = mp_operand_type(op, 1)->dtype;
   mp_dtype_t result = mp_result_type(op, 0)->dtype;
-  for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); ++i) {
-    // With JAX's preferred_element_type the product of integers may be floating-point.
-    uint32_t results = groups[i] == MP_IS_INTEGER ? MP_IS_INTEGER | MP_IS_FLOAT : groups[i];
-    if (mp_dtype_in(lhs, groups[i]) && mp_dtype_in(rhs, groups[i]) &&
-        mp_dtype_in(result, results)) {
-      return NULL;
-    }
+  const bool is_complex = mp_dtype_is_complex(lhs) || mp_dtype_is_complex(rhs);
+  // What converts between a quantised type and another one is an op of its own.
+  const bool is_mixed =
+      mp_dtype_is_float(lhs) != mp_dtype_is_float(rhs) &&
+      (mp_operand_type(op, 0)->quant != NULL || mp_operand_type(op, 1)->quant != NULL);
+  if (!is_mixed && mp_dtype_in(lhs, numbers) && mp_dtype_in(rhs, numbers) &&
+      mp_dtype_in(result, is_complex ? MP_IS_COMPLEX : numbers)) {
+    return NULL;
   }
   return mp_op_error(op, MP_INVALID_ARGUMENT, "a product of %s and %s cannot be of type %s",
                      mp_dtype_name(lhs), mp_dtype_name(rhs), mp_dtype_name(result));

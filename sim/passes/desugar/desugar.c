@@ -141,7 +141,13 @@ static const mp_desugar_rule_t g_rules[MP_OP_COUNT] = {
     [MP_OP_UNARY_EINSUM] = mp_desugar_unary_einsum,
 };
 
+static bool desugar_is_product(mp_opcode_t code) {
+  return code == MP_OP_DOT || code == MP_OP_DOT_GENERAL || code == MP_OP_EINSUM ||
+         code == MP_OP_CONVOLUTION || code == MP_OP_DYNAMIC_CONV;
+}
+
 static mp_status_t desugar_visit(void *context, mp_op_t *op) {
+  if (desugar_is_product(op->code)) MP_RETURN_IF_ERROR(mp_desugar_product(context, op, &op));
   const mp_desugar_rule_t rule = g_rules[op->code];
   return rule == NULL ? NULL : rule(context, op);
 }

@@ -27,6 +27,10 @@ MP_NODISCARD mp_status_t mp_desugar_unary_einsum(mp_module_t *module, mp_op_t *o
 // desugar_functions.c: calls that stand for functions of one number. Calls of others stay.
 MP_NODISCARD mp_status_t mp_desugar_function_call(mp_module_t *module, mp_op_t *op);
 
+// desugar_products.c: the element types of a product, which may be of different classes. `*out_op`
+// gets the product, which is `op` itself unless `op` became the conversion of the product's result.
+MP_NODISCARD mp_status_t mp_desugar_product(mp_module_t *module, mp_op_t *op, mp_op_t **out_op);
+
 // desugar_groups.c: replica groups that are given as axes of a mesh become a table of ids.
 MP_NODISCARD mp_status_t mp_desugar_mesh_groups(mp_module_t *module, mp_op_t *op);
 

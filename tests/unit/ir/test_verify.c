@@ -336,7 +336,11 @@ static void linear_algebra(void **state) {
       {F34 ", %b: tensor<4x5xi32>",
        "%0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<3x4xf32>, "
        "tensor<4x5xi32>) -> tensor<3x5xf32>",
-       "a product of f32 and i32 cannot be of type f32"},
+       NULL},
+      {F34 ", %b: tensor<4x5xcomplex<f32>>",
+       "%0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<3x4xf32>, "
+       "tensor<4x5xcomplex<f32>>) -> tensor<3x5xf32>",
+       "a product of f32 and complex<f32> cannot be of type f32"},
       {CONV_ARGS, CONV(NHWC, "", "1", "tensor<1x3x3x8xf32>"), NULL},
       {CONV_ARGS, CONV(NHWC, "", "3", "tensor<1x3x3x8xf32>"),
        "4 input and 8 output features are not divided by 3 groups"},
