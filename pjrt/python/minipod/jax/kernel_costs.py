@@ -106,11 +106,11 @@ def walk(jaxpr):
   """All equations, those of inner jaxprs too."""
   for eqn in jaxpr.eqns:
     yield eqn
-    for inner in _inner(eqn):
+    for inner in inner_bodies(eqn):
       yield from walk(inner)
 
 
-def _inner(eqn) -> list:
+def inner_bodies(eqn) -> list:
   """The jaxprs that an equation has among its parameters."""
   found = []
   for value in eqn.params.values():
@@ -129,7 +129,7 @@ class _Work:
 
   def add(self, jaxpr, times: int) -> None:
     for eqn in jaxpr.eqns:
-      inner = _inner(eqn)
+      inner = inner_bodies(eqn)
       if eqn.primitive.name == "cond":
         self._add_largest(inner, times)
       elif inner:

@@ -1,12 +1,25 @@
-"""The grid of a kernel of Pallas as a loop of the program, as JAX's interpreter has it, but for two
-things.  What a kernel writes into its scalars stays there for the steps that follow, as in a TPU's
-memory (JAX's ragged paged attention counts in them which buffer is next): JAX's interpreter has
-each step find them as they were.  And operands that are not written to are no part of what the loop
-hands on, so that nobody copies them back."""
+"""The grid of a kernel of Pallas as a loop of the program, with the memories of a TPU.
+
+JAX's interpreter gives each step its blocks from the arrays and writes all of them back.  On a TPU a
+block stays in VMEM until the index of the next one differs:
+
+- An operand's block is fetched when its index changes, and is never written back.  If the kernel
+  overwrites it, the steps that still have it see that.
+- A result's block is written back when its index changes, and after the last step.  Before that an
+  operand in the same memory does not see it.
+- What the kernel writes into its scalars stays there for the steps that follow.  They choose blocks
+  a step later, because a TPU fetches blocks a step ahead.
+
+An operand and a result in its place share one array, whatever their blocks are; a kernel that sees
+both whole, in HBM, sees one memory.
+"""
 
 import functools
 import math
 import types
+
+from minipod.jax import kernel_body
+from minipod.jax import kernel_windows
 
 
 def make_interpreter():
@@ -18,17 +31,17 @@ def make_interpreter():
   return functools.partial(_interpret, types.SimpleNamespace(
       discharge=hlo_interpreter.kernel_to_hlo_jaxpr, run=core.eval_jaxpr,
       make_outputs=hlo_interpreter._initialize_output_vals,
-      pad=hlo_interpreter._pad_to_block_dimension,
       make_uninitialized=hlo_interpreter.primitives.uninitialized_value,
       shape_of=pallas_core._get_block_shape, Squeezed=pallas_core.Squeezed,
-      Element=pallas_core.Element, enter=pallas_core.grid_env, Axis=pallas_core.GridAxis))
+      Element=pallas_core.Element, enter=pallas_core.grid_env, Axis=pallas_core.GridAxis,
+      body=kernel_body.find_names()))
 
 
 def is_known_to_jax(params) -> bool:
   """Whether JAX's own interpreter has the right numbers of the kernel."""
-  written = _find_written(params["jaxpr"])
-  return not (any(written[:params["grid_mapping"].num_index_operands])
-              or params["input_output_aliases"])
+  mapping = params["grid_mapping"]
+  written = _find_written(params["jaxpr"])[:mapping.num_index_operands + mapping.num_inputs]
+  return not (any(written) or params["input_output_aliases"])
 
 
 def _find_written(jaxpr) -> list[bool]:
@@ -41,119 +54,174 @@ def _find_written(jaxpr) -> list[bool]:
   return [memory in written for memory in jaxpr.invars]
 
 
-class _Window:
-  """The part of an array that a step of the grid sees."""
-
-  def __init__(self, names, block):
-    self.block, self.shape = block, tuple(names.shape_of(block.block_shape))
-    self.squeezed = [axis for axis, size in enumerate(block.block_shape)
-                     if isinstance(size, names.Squeezed)]
-    if any(isinstance(size, names.Element) and tuple(size.padding) != (0, 0)
-           for size in block.block_shape):
-      raise NotImplementedError("blocks of elements beyond an array's ends")
-
-  def find(self, ids, scalars):
-    import jax.numpy as jnp
-
-    return [jnp.asarray(start, jnp.int32)
-            for start in self.block.compute_start_indices_interpret(ids, *scalars)]
-
-  def get(self, array, start):
-    import jax
-
-    if array.shape != self.shape:
-      array = jax.lax.dynamic_slice(array, start, self.shape)
-    return jax.lax.squeeze(array, self.squeezed)
-
-  def put(self, array, start, part):
-    import jax
-
-    part = jax.lax.expand_dims(part, self.squeezed)
-    if array.shape == self.shape:
-      return part
-    return jax.lax.dynamic_update_slice(array, part, start)
-
-
 class _Loop:
-  """What a step of the grid does with all memories: scalars, operands, results and scratch."""
+  """What a step of the grid does with all memories: scalars, operands, results and scratch.
+
+  `windows` are those of the operands, and then of the results; the arrays which they show are fewer
+  where a result has the memory of an operand.
+  """
 
   def __init__(self, names, args, jaxpr, mapping, aliases):
     self.names, self.mapping = names, mapping
     self.sizes, args = _take_sizes(mapping, args)
-    self.body, self.consts, scratch = names.discharge(jaxpr, (), mapping)
-    self.scalars, first = mapping.num_index_operands, len(args)
-    self.windows = [_Window(names, block) for block in mapping.block_mappings]
-    outputs = names.make_outputs(mapping.block_mappings_output, args, aliases)
-    blocks = [names.pad(array, window.shape) for array, window
-              in zip([*args[self.scalars:], *outputs], self.windows)]
-    self.memories = [*args[:self.scalars], *blocks,
-                     *(names.make_uninitialized(aval.shape, aval.dtype) for aval in scratch)]
-    self.results = range(first, first + len(outputs))
-    written = _find_written(jaxpr)
-    self.aliases = [self._order_alias(source, first + result, written)
-                    for source, result in aliases]
-    aliased = {i for pair in self.aliases for i in pair}
-    self.changing = [i for i in range(len(self.memories))
-                     if i >= first or written[i] or i in aliased]
-    # A block of such an operand comes anew only when another one was there before.
-    self.held = [other for _, other in self.aliases
-                 if other < first and not _is_unblocked(jaxpr.invars[other])]
+    self.count, self.operands = mapping.num_index_operands, mapping.num_inputs
+    variables = jaxpr.invars[self.count:]
+    self.windows = [kernel_windows.Window(names, block, variable)
+                    for block, variable in zip(mapping.block_mappings, variables)]
+    self._find_arrays(args, aliases)
+    self._find_body(jaxpr)
+    self.scalars = list(args[:self.count])
 
-  def _order_alias(self, source, result, written):
-    """Which of two names of an array the kernel writes to, and the other one."""
-    if written[source] and written[result]:
-      raise NotImplementedError("a kernel that writes to an operand and to the result in its place")
-    if self.memories[source].shape != self.memories[result].shape:
-      raise NotImplementedError("an operand and the result in its place in blocks that differ")
-    return (source, result) if written[source] else (result, source)
+  def _find_arrays(self, args, aliases):
+    outputs = self.names.make_outputs(self.mapping.block_mappings_output, args, aliases)
+    self.array_of = list(range(len(self.windows)))  # of each window
+    for source, result in aliases:
+      if source >= self.count:
+        self.array_of[self.operands + result] = source - self.count
+    self.shown_by = [[window for window, of in zip(self.windows, self.array_of) if of == array]
+                     for array in range(len(self.windows))]
+    self.arrays = [kernel_windows.Array(windows) if windows else None for windows in self.shown_by]
+    self.values = [array and array.pad(self.names, value)
+                   for array, value in zip(self.arrays, [*args[self.count:], *outputs])]
+
+  def _find_body(self, jaxpr):
+    """What the body is, and which memories it changes."""
+    jaxpr = self._join(jaxpr)
+    self.body, self.consts, scratch = self.names.discharge(jaxpr, (), self.mapping)
+    self.scratch = [self.names.make_uninitialized(aval.shape, aval.dtype) for aval in scratch]
+    written = _find_written(jaxpr)
+    self.written_scalars = [i for i in range(self.count) if written[i]]
+    self.written = written[self.count:]
+    changing = {of for window, of in enumerate(self.array_of)
+                if window >= self.operands or self._is_written_whole(window)}
+    self.changing = sorted(changing)
+    self.held = [window for window in range(len(self.windows)) if self._is_held(window)]
+
+  def _join(self, jaxpr):
+    """Has the body know an operand and the result in its place as one memory if it sees both whole."""
+    same = {}
+    for result in range(self.operands, len(self.windows)):
+      operand = self.array_of[result]
+      if operand != result and self.windows[operand].is_whole and self.windows[result].is_whole:
+        same[self.count + result] = self.count + operand
+    return kernel_body.trace_anew(self.names.body, jaxpr, self.mapping, same)
+
+  def _is_written_whole(self, window: int) -> bool:
+    return self.windows[window].is_whole and self.written[window]
+
+  def _is_held(self, window: int) -> bool:
+    """Whether it shows that a block stays in VMEM while the steps have the same one.
+
+    The kernel overwrites an operand's block, or the array changes below it.  A result that nothing
+    else shows may as well be written after each step.
+    """
+    if self.windows[window].is_whole:
+      return False
+    if window < self.operands and self.written[window]:
+      return True
+    of = self.array_of[window]
+    return of in self.changing and len(self.shown_by[of]) > 1
 
   def run(self):
+    """All arrays after the last step."""
     import jax
 
     steps = math.prod(self.sizes)
-    held = [self._take_first(i) for i in self.held]
-    carry = jax.numpy.int32(0), [self.memories[i] for i in self.changing], held
+    scalars = [self.scalars[i] for i in self.written_scalars]
+    state = (0, scalars, scalars, [self.values[i] for i in self.changing],
+             [self._make_empty(window) for window in self.held], self.scratch)
     if isinstance(steps, int) and steps == 1:
-      return self.step(*carry)[1]
-    return jax.lax.while_loop(lambda carry: carry[0] < steps, lambda carry: self.step(*carry),
-                              carry)[1]
+      state = self.step(*state)
+    else:
+      state = jax.lax.while_loop(lambda state: state[0] < steps, lambda state: self.step(*state),
+                                 (jax.numpy.int32(0), *state[1:]))
+    number, _, _, changing, held, _ = state
+    arrays = self._fill(self.values, self.changing, changing)
+    for window, (start, part) in zip(self.held, held):
+      self._write_back(arrays, window, number > 0, start, part)
+    return arrays
 
-  def step(self, number, changing, held):
-    memories = list(self.memories)
-    for i, memory in zip(self.changing, changing):
-      memories[i] = memory
-    scalars, ids = memories[:self.scalars], self._find_ids(number)
-    end = self.scalars + len(self.windows)
+  def _make_empty(self, window: int):
+    """Where a block is held, and its contents, before the first step."""
+    import jax.numpy as jnp
+
+    shown = self.windows[window]
+    value = self.values[self.array_of[window]]
+    start = jnp.zeros(value.ndim, jnp.int32)
+    return start, shown.get(value, list(start))
+
+  @staticmethod
+  def _fill(everything, places, values):
+    """A copy of the list in which some places have other values."""
+    filled = list(everything)
+    for place, value in zip(places, values):
+      filled[place] = value
+    return filled
+
+  def step(self, number, choosing, written, changing, held, scratch):
+    """The state after a step; `choosing` are the scalars that choose its blocks.
+
+    They are those that the step before has begun with: a TPU fetches blocks a step ahead.
+    """
+    scalars = self._fill(self.scalars, self.written_scalars, written)
+    choosing = self._fill(self.scalars, self.written_scalars, choosing)
+    arrays = self._fill(self.values, self.changing, changing)
+    ids = self._find_ids(number)
     with self.names.enter(self._describe_ids(ids)):
-      starts = [window.find(ids, scalars) for window in self.windows]
-      parts = [window.get(*memory) for window, *memory
-               in zip(self.windows, memories[self.scalars:end], starts)]
-      held = [self._hold(i - self.scalars, number, *before, starts, parts)
-              for i, before in zip(self.held, held)]
-      found = self.names.run(self.body, self.consts, *scalars, *parts, *memories[end:])
-    for i in self.changing:
-      block = i - self.scalars
-      memories[i] = found[i] if not 0 <= block < len(self.windows) else (
-          self.windows[block].put(memories[i], starts[block], found[i]))
-    for written, other in self.aliases:
-      memories[other] = memories[written]
-    return number + 1, [memories[i] for i in self.changing], held
+      starts = [window.find(ids, choosing) for window in self.windows]
+      parts = self._take_parts(number, arrays, held, starts)
+      found = self.names.run(self.body, self.consts, *scalars, *parts, *scratch)
+    scalars, parts = found[:self.count], found[self.count:][:len(self.windows)]
+    self._store(arrays, starts, parts)
+    return (number + 1, written, [scalars[i] for i in self.written_scalars],
+            [arrays[i] for i in self.changing],
+            [(self._stack(starts[window]), parts[window]) for window in self.held],
+            list(found[self.count + len(self.windows):]))
 
-  def _take_first(self, operand):
+  @staticmethod
+  def _stack(start):
     import jax.numpy as jnp
 
-    window, memory = self.windows[operand - self.scalars], self.memories[operand]
-    start = jnp.zeros(memory.ndim, jnp.int32)
-    return start, window.get(memory, list(start))
+    return jnp.array(start, jnp.int32)
 
-  def _hold(self, block, number, start_before, part_before, starts, parts):
-    """Puts the block of the step before into `parts` if it is the same; returns what was put."""
+  def _take_parts(self, number, arrays, held, starts):
+    """The blocks of this step.  Results whose block changes are written back before any is read."""
+    is_first, is_new = number == 0, {}
+    for window, (start, part) in zip(self.held, held):
+      is_new[window] = is_first
+      if is_first is not True:
+        has_moved = (self._stack(starts[window]) != start).any()
+        is_new[window] = is_first | has_moved
+        self._write_back(arrays, window, has_moved & ~is_first, start, part)
+    parts = [window.get(arrays[of], start)
+             for window, of, start in zip(self.windows, self.array_of, starts)]
+    for window, (_, part) in zip(self.held, held):
+      parts[window] = self._choose(is_new[window], parts[window], part)
+    return parts
+
+  @staticmethod
+  def _choose(is_first_one, one, other):
     import jax.numpy as jnp
 
-    start = jnp.array(starts[block], jnp.int32)
-    is_same = (number > 0) & (start == start_before).all()
-    parts[block] = jnp.where(is_same, part_before, parts[block])
-    return start, parts[block]
+    if is_first_one is True:
+      return one
+    return other if is_first_one is False else jnp.where(is_first_one, one, other)
+
+  def _write_back(self, arrays, window, is_wanted, start, part):
+    """Writes a result's block to its array; an operand's never is."""
+    if window < self.operands or is_wanted is False:
+      return
+    shown, of, start = self.windows[window], self.array_of[window], list(start)
+    part = self._choose(is_wanted, part, shown.get(arrays[of], start))
+    arrays[of] = shown.put(arrays[of], start, part)
+
+  def _store(self, arrays, starts, parts):
+    """What the step has left in arrays that it sees whole, and in results that nothing else shows."""
+    for window, (shown, of) in enumerate(zip(self.windows, self.array_of)):
+      if window in self.held or of not in self.changing:
+        continue
+      if self.written[window] if shown.is_whole else window >= self.operands:
+        arrays[of] = shown.put(arrays[of], starts[window], parts[window])
 
   def _find_ids(self, number):
     """The step's place in the grid, whose last axis goes fastest."""
@@ -175,12 +243,9 @@ class _Loop:
 
 
 def _interpret(names, *args, jaxpr, grid_mapping, input_output_aliases, **_):
-  import jax
-
   loop = _Loop(names, args, jaxpr, grid_mapping, input_output_aliases)
-  found = dict(zip(loop.changing, loop.run()))
-  return [jax.lax.slice(found[i], (0,) * found[i].ndim, block.array_aval.shape)
-          for i, block in zip(loop.results, grid_mapping.block_mappings_output)]
+  values = loop.run()
+  return [loop.arrays[of].cut(values[of]) for of in loop.array_of[loop.operands:]]
 
 
 def _take_sizes(mapping, args):
@@ -189,9 +254,3 @@ def _take_sizes(mapping, args):
   computed = iter(args[:count])
   return tuple(size if isinstance(size, int) else next(computed)
                for size in mapping.grid), args[count:]
-
-
-def _is_unblocked(variable) -> bool:
-  """Whether the kernel sees the array itself, instead of blocks that come and go."""
-  space = str(getattr(variable.aval, "memory_space", None)).lower()
-  return "any" in space or "hbm" in space
