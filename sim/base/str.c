@@ -105,6 +105,19 @@ void mp_strbuf_put_json(mp_strbuf_t *buffer, mp_str_t text) {
   mp_strbuf_putc(buffer, '"');
 }
 
+void mp_strbuf_put_visible(mp_strbuf_t *buffer, mp_str_t text) {
+  unsigned char before = 0;
+  for (size_t i = 0; i < text.size; ++i) {
+    const unsigned char c = (unsigned char)text.data[i];
+    if (mp_char_is_control(before, c)) {
+      mp_strbuf_printf(buffer, "\\x%02x", c);
+    } else {
+      mp_strbuf_putc(buffer, (char)c);
+    }
+    before = c;
+  }
+}
+
 mp_status_t mp_strbuf_status(const mp_strbuf_t *buffer) {
   return buffer->failed ? mp_status_out_of_memory() : NULL;
 }

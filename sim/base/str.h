@@ -78,6 +78,14 @@ MP_PRINTF(2, 3) void mp_strbuf_printf(mp_strbuf_t *buffer, const char *format, .
 void mp_strbuf_put_double(mp_strbuf_t *buffer, double value);
 // Appends a string of JSON, quotes included.
 void mp_strbuf_put_json(mp_strbuf_t *buffer, mp_str_t text);
+// Whether a byte could steer a terminal: a control character, newline and tab included; `before` is
+// the byte before it, because those from U+0080 to U+009F have two.
+static inline bool mp_char_is_control(unsigned char before, unsigned char c) {
+  return c < 0x20 || c == 0x7F || (before == 0xC2 && c >= 0x80 && c < 0xA0);
+}
+
+// Appends a name that a user's program has chosen, with its control characters as "\x1b".
+void mp_strbuf_put_visible(mp_strbuf_t *buffer, mp_str_t text);
 // OK, or out of memory if a write was lost.
 MP_NODISCARD mp_status_t mp_strbuf_status(const mp_strbuf_t *buffer);
 // The text so far, never NULL.

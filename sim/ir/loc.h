@@ -25,9 +25,19 @@ struct mp_loc_s {
   const mp_loc_t *const *children;
 };
 
-// The outermost name, and the innermost position in a file: the callee's rather than the caller's.
-// NULL where there is none; `loc` may be NULL.
-void mp_loc_find(const mp_loc_t *loc, const mp_loc_t **out_name, const mp_loc_t **out_file);
+// What people are shown of a location; each may be NULL.
+typedef struct {
+  const mp_loc_t *name;     // the outermost name
+  const mp_loc_t *file;     // the user's line: the innermost frame outside of installed packages
+  const mp_loc_t *library;  // the innermost frame, where it is one of an installed package
+} mp_loc_found_t;
+
+// `loc` may be NULL. Where all frames are those of installed packages (or of Python's standard
+// library), `file` is the innermost of them, and `library` is NULL.
+mp_loc_found_t mp_loc_find(const mp_loc_t *loc);
+
+// Whether there is any position in a file.
+bool mp_loc_has_file(const mp_loc_t *loc);
 
 // Whether the tree of a location has at most `*room` nodes, which are then taken from it; otherwise
 // nothing is left, so that asking for many large trees is cheap. Call stacks may be deep; all else
@@ -35,8 +45,9 @@ void mp_loc_find(const mp_loc_t *loc, const mp_loc_t **out_name, const mp_loc_t 
 bool mp_loc_count(const mp_loc_t *loc, uint64_t *room);
 
 // Appends what error messages show of a location: the op's own name, which is the last part of the
-// outermost name's path, and the innermost position in a file: `psum at train.py:12:7`. Appends
-// "unknown location" when there is neither; `loc` may be NULL.
+// outermost name's path, the user's line, and that of the library which it calls, without the
+// folder of packages: `dot_general at train.py:12:7, in flax/nnx/nn/linear.py:422:8`. Appends
+// "unknown location" when there is neither; `loc` may be NULL. Control characters are escaped.
 void mp_loc_describe(const mp_loc_t *loc, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_IR_LOC_H_

@@ -36,18 +36,12 @@ static mp_status_t inline_find_callee(const inliner_t *inliner, const mp_op_t *o
   return NULL;
 }
 
-static bool inline_has_place(const mp_loc_t *loc) {
-  const mp_loc_t *name, *file;
-  mp_loc_find(loc, &name, &file);
-  return file != NULL;
-}
-
 // The location of a copy of an op: functions that JAX keeps between programs (those of random bits)
 // have no places of their own, and their ops have that of the call.
 static mp_status_t inline_loc(const inliner_t *inliner, const mp_op_t *op,
                               const mp_loc_t **out_loc) {
   *out_loc = op->loc;
-  if (inliner->call == NULL || inline_has_place(op->loc)) return NULL;
+  if (inliner->call == NULL || mp_loc_has_file(op->loc)) return NULL;
   if (op->loc == NULL) {
     *out_loc = inliner->call;
     return NULL;
@@ -77,7 +71,7 @@ static mp_status_t inline_copy_body(inliner_t *inliner, const mp_op_t *op, const
   }
   mp_op_t *terminator = NULL;
   const mp_loc_t *outer = inliner->call;
-  if (inline_has_place(op->loc)) inliner->call = op->loc;
+  if (mp_loc_has_file(op->loc)) inliner->call = op->loc;
   MP_RETURN_IF_ERROR(inline_copy_block(inliner, body, to, depth + 1, &terminator));
   inliner->call = outer;
   if (terminator == NULL || terminator->num_operands != op->num_results) {

@@ -19,6 +19,7 @@ from minipod.jax import kernels
 from minipod.jax import launches
 from minipod.jax import linalg
 from minipod.jax import meshes
+from minipod.jax import modules
 from minipod.jax import names
 from minipod.jax import pallas
 from minipod.jax import programs
@@ -34,6 +35,7 @@ TESTED_JAX = ((0, 9), (0, 13))
 # What JAX is taught before it makes a client, in this order; some steps have guards of their own.
 _STEPS = (
     ("which lines are the user's own", programs.leave_out_own_lines),
+    ("to wait for flax.nnx", modules.name_layers),
     ("donation", programs.allow_donation),
     ("the compilation cache", programs.allow_compilation_cache),
     ("to use LAPACK", foreign.find_lapack),

@@ -169,10 +169,24 @@ def _rows(program: dict, by: str, mesh: dict | None) -> list[tuple[str, str, flo
   return sorted(((key, what, time) for (key, what), time in sums.items()), key=lambda row: -row[2])
 
 
+def _end(text: str, width: int) -> str:
+  return text if len(text) <= width else "…" + text[len(text) - width + 1:] if width > 0 else ""
+
+
+def shortened(name: str, width: int) -> str:
+  """What a row is called: of a long place the ends of both paths, of the user's line and of the library's."""
+  if len(name) <= width or ", in " not in name:
+    return _end(name, width)
+  user, _, library = name.partition(", in ")
+  room = width - len(", in ")
+  own = min(len(user), max(room // 2, room - len(library)))
+  return f"{_end(user, own)}, in {_end(library, room - own)}"
+
+
 def _line(name: str, what: str, time: float, program: dict) -> str:
   each = time / max(1, program["runs"])
   width = COLUMNS - 44
-  shown = name if len(name) <= width else "…" + name[1 - width:]
+  shown = shortened(name, width)
   return f"  {shown:{width}} {what:12} {seconds(each):>12} {share(time, whole(program)):>9}"
 
 

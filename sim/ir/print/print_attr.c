@@ -343,10 +343,10 @@ static void print_attr_loc(const mp_loc_t *loc, mp_strbuf_t *out) {
   }
 }
 
-// What is left of a location for which there is no room: the name and the innermost position.
+// What is left of a location for which there is no room: the name and the user's line.
 static void print_attr_short_loc(const mp_loc_t *loc, mp_strbuf_t *out) {
-  const mp_loc_t *name, *file;
-  mp_loc_find(loc, &name, &file);
+  const mp_loc_found_t found = mp_loc_find(loc);
+  const mp_loc_t *name = found.name, *file = found.file;
   if (name != NULL) mp_print_quoted(name->text, out);
   if (name != NULL && file != NULL) mp_strbuf_putc(out, '(');
   if (file != NULL) print_attr_file(file, out);

@@ -34,15 +34,21 @@ static void report_details_others(const mp_report_program_t *row, mp_moment_t al
 }
 
 // Where it is in the user's program, without the operation's name before it where the row has that
-// or it takes too much room; of a long path the end, from a folder on if there is one.
-static const char *report_details_place(const char *name, const char *place, size_t most) {
-  const char *at = strstr(place, " at ");
+// or it takes too much room, and without the library's line where that does; of a long path the
+// end, from a folder on if there is one.
+static mp_str_t report_details_place(const char *name, const char *text, size_t most) {
+  mp_str_t place = mp_str(text);
+  const char *at = strstr(text, " at ");
   const size_t size = strlen(name);
-  const bool is_named = at == place + size && strncmp(place, name, size) == 0;
-  if (at != NULL && (is_named || strlen(place) > most)) place = at + 4;
-  if (strlen(place) <= most) return place;
-  const char *end = mp_report_end_of(place, most), *folder = strchr(end, '/');
-  return folder != NULL && folder[1] != '\0' ? folder + 1 : end;
+  const bool is_named = at == text + size && strncmp(text, name, size) == 0;
+  const size_t before = at == NULL ? 0 : (size_t)(at - text) + 4;
+  if (place.size - (is_named ? before : 0) > most) place = mp_report_user_place(text);
+  if (is_named || place.size > most) place = (mp_str_t){text + before, place.size - before};
+  if (place.size <= most) return place;
+  const mp_str_t end = mp_report_end_of(place, most);
+  const char *folder = memchr(end.data, '/', end.size);
+  const size_t cut = folder == NULL ? 0 : (size_t)(folder - end.data) + 1;
+  return cut == end.size ? end : (mp_str_t){end.data + cut, end.size - cut};
 }
 
 // A line of figures, and a line of where and how.
@@ -62,8 +68,8 @@ static void report_details_collective(const mp_report_table_t *table,
                    mp_report_share((double)(c->met.members - c->met.hidden), available, share),
                    mp_report_share((double)c->met.hidden, available, hidden),
                    mp_report_share((double)c->met.waiting, available, waiting));
-  mp_strbuf_printf(out, "    at %s, %s", report_details_place(c->kind, c->place, DETAILS_PLACE),
-                   algorithm);
+  mp_strbuf_printf(out, "    at %.*s, %s",
+                   MP_STR_ARG(report_details_place(c->kind, c->place, DETAILS_PLACE)), algorithm);
   // Groups use links side by side: what counts is how long one round of all takes.
   report_details_put_link(table, c->link, c->link_seconds * c->round, c->met.traffic, out);
   mp_strbuf_putc(out, '\n');
@@ -92,14 +98,14 @@ static void report_details_copies(const mp_report_program_t *row, mp_strbuf_t *o
     // While a device waits for one it may wait for those before it.
     const mp_moment_t exposed = c->did.exposed < c->did.time ? c->did.exposed : c->did.time;
     mp_strbuf_printf(
-        out, "  %-18s %8" PRIu64 " %9s %-10s %8s %8s %8s  %s\n",
+        out, "  %-18s %8" PRIu64 " %9s %-10s %8s %8s %8s  %.*s\n",
         c->is_to_host ? "to host" : "from host", c->did.count,
         mp_report_scaled(c->bytes, "B", bytes),
         mp_overlap_name(c->is_async ? MP_OVERLAP_ASYNC : MP_OVERLAP_SYNC),
         mp_report_time(c->did.count == 0 ? 0 : c->did.time / c->did.count, each),
         mp_report_share((double)c->did.exposed, (double)row->available, share),
         mp_report_share((double)(c->did.time - exposed), (double)row->available, hidden),
-        mp_report_end_of(c->place, DETAILS_ENDS));
+        MP_STR_ARG(mp_report_end_of(mp_report_user_place(c->place), DETAILS_ENDS)));
   }
 }
 
@@ -129,12 +135,12 @@ static void report_details_ops(const mp_report_program_t *row, mp_strbuf_t *out)
     char bytes[MP_REPORT_NUMBER], flops[MP_REPORT_NUMBER], each[MP_REPORT_NUMBER];
     char share[MP_REPORT_NUMBER];
     mp_strbuf_printf(
-        out, "  %-20s %7" PRIu64 " %9s %10s %8s %7s %-7s  %s\n",
-        mp_report_end_of(op->name, DETAILS_NAME), op->count,
+        out, "  %-20.*s %7" PRIu64 " %9s %10s %8s %7s %-7s  %.*s\n",
+        MP_STR_ARG(mp_report_end_of(mp_str(op->name), DETAILS_NAME)), op->count,
         mp_report_scaled(op->bytes, "B", bytes), mp_report_scaled(op->flops, "flop", flops),
         mp_report_time(op->count == 0 ? 0 : op->time / op->count, each),
         mp_report_share((double)op->time, (double)row->available, share), mp_bound_name(op->bound),
-        report_details_place(op->name, op->place, DETAILS_ENDS));
+        MP_STR_ARG(report_details_place(op->name, op->place, DETAILS_ENDS)));
     work += op->time;
   }
   report_details_others(row, row->work, work, 68, out);
@@ -164,11 +170,12 @@ static void report_details_guesses(const mp_report_program_t *row, mp_strbuf_t *
     report_details_guess(guess, what, sizeof(what));
     mp_strbuf_printf(out, "  %-32s %8" PRIu64 "  ", what, guess->count);
     // A long path loses its beginning, and not the operation before it.
+    const mp_str_t place = mp_report_user_place(guess->place);
     const char *at = strstr(guess->place, " at ");
-    const int size = at == NULL ? 0 : (int)(at - guess->place) + 4;
-    const size_t most = size < DETAILS_GUESSED ? (size_t)(DETAILS_GUESSED - size) : 0;
-    mp_strbuf_printf(out, "%.*s%s\n", size, guess->place,
-                     mp_report_end_of(guess->place + size, most));
+    const size_t size = at == NULL ? 0 : (size_t)(at - guess->place) + 4;
+    const size_t most = size < DETAILS_GUESSED ? DETAILS_GUESSED - size : 0;
+    const mp_str_t end = mp_report_end_of((mp_str_t){place.data + size, place.size - size}, most);
+    mp_strbuf_printf(out, "%.*s%.*s\n", (int)size, place.data, MP_STR_ARG(end));
   }
 }
 

@@ -12,32 +12,6 @@ static uint64_t report_fold_start(const mp_arena_t *arena) {
   return mp_hash_pointer(arena);
 }
 
-// What comes after the last folder of packages in a path; the path itself if there is none.
-static const char *report_fold_path(const char *path) {
-  static const char *const folders[] = {"/site-packages/", "/dist-packages/"};
-  for (uint32_t i = 0; i < sizeof(folders) / sizeof(*folders); ++i) {
-    for (const char *found = strstr(path, folders[i]); found != NULL;
-         found = strstr(path, folders[i])) {
-      path = found + strlen(folders[i]);
-    }
-  }
-  return path;
-}
-
-// Appends the place, with a short path.
-static void report_fold_describe(const mp_loc_t *loc, mp_strbuf_t *out) {
-  mp_strbuf_t whole;
-  mp_strbuf_init(&whole);
-  mp_loc_describe(loc, &whole);
-  const char *text = mp_strbuf_text(&whole);
-  const char *at = strstr(text, " at /");
-  const char *path = at == NULL ? text : at + strlen(" at ");
-  mp_strbuf_append(out, text, (size_t)(path - text));
-  mp_strbuf_puts(out, report_fold_path(path));
-  out->failed |= whole.failed;
-  mp_strbuf_deinit(&whole);
-}
-
 mp_status_t mp_report_intern(mp_report_places_t *places, mp_str_t text, const char **out_text) {
   const uint64_t hash = mp_hash_bytes(report_fold_start(places->arena), text.data, text.size);
   const mp_report_known_place_t *known;
@@ -58,7 +32,7 @@ mp_status_t mp_report_place(mp_report_places_t *places, const mp_loc_t *loc,
                             const char **out_text) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
-  report_fold_describe(loc, &text);
+  mp_loc_describe(loc, &text);
   mp_status_t status = mp_strbuf_status(&text);
   if (status == NULL) {
     status = mp_report_intern(places, (mp_str_t){mp_strbuf_text(&text), text.size}, out_text);

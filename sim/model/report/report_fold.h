@@ -24,8 +24,8 @@ typedef struct {
   MP_HASH_MAP(mp_report_known_place_t) known;
 } mp_report_places_t;
 
-// What messages show of a location (loc.h), but without the folders in which packages of Python are
-// installed: "dot_general at flax/nnx/nn/linear.py:422:8".
+// What messages show of a location (loc.h): "dot_general at train.py:12:7, in
+// flax/nnx/nn/linear.py:422:8".
 MP_NODISCARD mp_status_t mp_report_place(mp_report_places_t *places, const mp_loc_t *loc,
                                          const char **out_text);
 

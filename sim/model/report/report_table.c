@@ -46,9 +46,9 @@ static void report_table_program_line(const char *name, const char *devices, con
   const double available = (double)sum->available;
   // Of one device on the average.
   const double devices_hidden = available == 0 ? 0 : (double)sum->hidden / available;
-  mp_strbuf_printf(out, "%-*s %7s %8" PRIu64 " %8s %8s %7s %7s %7s %7s %8s\n", REPORT_TABLE_NAME,
-                   mp_report_end_of(name, REPORT_TABLE_LONGEST), devices, sum->launches,
-                   mp_report_time(sum->time, time),
+  mp_strbuf_printf(out, "%-*.*s %7s %8" PRIu64 " %8s %8s %7s %7s %7s %7s %8s\n", REPORT_TABLE_NAME,
+                   MP_STR_ARG(mp_report_end_of(mp_str(name), REPORT_TABLE_LONGEST)), devices,
+                   sum->launches, mp_report_time(sum->time, time),
                    mp_report_time(sum->launches == 0 ? 0 : sum->time / sum->launches, each),
                    mp_report_share((double)sum->time, (double)whole, share),
                    mp_report_share((double)sum->work, available, work),

@@ -43,10 +43,19 @@ const char *mp_report_share(double part, double whole, char *out) {
   return out;
 }
 
-const char *mp_report_end_of(const char *text, size_t most) {
-  const size_t size = strlen(text);
-  if (size <= most) return text;
-  text += size - most;
-  while (((unsigned char)*text & 0xC0) == 0x80) ++text;  // no half of a character
+mp_str_t mp_report_end_of(mp_str_t text, size_t most) {
+  if (text.size <= most) return text;
+  text.data += text.size - most;
+  text.size = most;
+  while (text.size > 0 && ((unsigned char)*text.data & 0xC0) == 0x80) {  // no half of a character
+    text.data += 1;
+    text.size -= 1;
+  }
   return text;
+}
+
+mp_str_t mp_report_user_place(const char *place) {
+  const char *at = strstr(place, " at ");
+  const char *library = strstr(at == NULL ? place : at + strlen(" at "), ", in ");
+  return (mp_str_t){place, library == NULL ? strlen(place) : (size_t)(library - place)};
 }

@@ -20,14 +20,12 @@ void mp_step_parts(const mp_twin_t *twin, uint32_t step, uint32_t device, mp_mom
 // ---- names ----
 
 mp_str_t mp_op_path(const mp_loc_t *loc) {
-  const mp_loc_t *name, *file;
-  mp_loc_find(loc, &name, &file);
+  const mp_loc_t *name = mp_loc_find(loc).name;
   return name == NULL ? MP_STR("") : name->text;
 }
 
 bool mp_op_source(const mp_loc_t *loc, mp_str_t *out_file, uint32_t *out_line) {
-  const mp_loc_t *name, *file;
-  mp_loc_find(loc, &name, &file);
+  const mp_loc_t *file = mp_loc_find(loc).file;
   if (file == NULL) return false;
   *out_file = file->text;
   *out_line = file->line;

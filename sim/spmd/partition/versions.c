@@ -111,9 +111,8 @@ static const mp_loc_t *versions_loc_of_terms(const mp_value_t *old, const mp_loc
 }
 
 static bool versions_is_known(const mp_loc_t *loc) {
-  const mp_loc_t *name = NULL, *file = NULL;
-  mp_loc_find(loc, &name, &file);
-  return name != NULL || file != NULL;
+  const mp_loc_found_t found = mp_loc_find(loc);
+  return found.name != NULL || found.file != NULL;
 }
 
 // The location of what makes one version from another. Ends of regions and of main have none: what

@@ -107,6 +107,44 @@ static void test_locations(void **state) {
   mp_strbuf_deinit(&text);
 }
 
+// What is described of calls, the innermost frame first.
+static void check_stack(const char *const *files, int count, const char *expected) {
+  mp_loc_t file[8], call[8];
+  const mp_loc_t *parts[8][2];
+  for (int i = count; i-- > 0;) {
+    file[i] = (mp_loc_t){.kind = MP_LOC_FILE, .text = mp_str(files[i]), .line = (uint32_t)i + 1};
+    call[i] = file[i];
+    if (i + 1 == count) continue;
+    parts[i][0] = &file[i];
+    parts[i][1] = &call[i + 1];
+    call[i] = (mp_loc_t){.kind = MP_LOC_CALL_SITE, .num_children = 2, .children = parts[i]};
+  }
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_loc_describe(&call[0], &text);
+  check_text(&text, expected);
+  mp_strbuf_deinit(&text);
+}
+
+static void test_lines_of_users(void **state) {
+  (void)state;
+  check_stack((const char *[]){"/venv/lib/python3.12/site-packages/flax/linear.py",
+                               "/usr/lib/python3.12/contextlib.py", "/home/me/train.py",
+                               "/home/me/main.py"},
+              4, "/home/me/train.py:3, in flax/linear.py:1");
+  check_stack((const char *[]){"/home/me/train.py", "/usr/lib/python3/dist-packages/optax/a.py"}, 2,
+              "/home/me/train.py:1");
+  check_stack((const char *[]){"<frozen runpy>", "/usr/lib64/python3.11/runpy.py", "/a/lib/b.py"},
+              3, "/a/lib/b.py:3, in <frozen runpy>:1");
+  // Nothing but packages: the innermost one. What starts them is no user's.
+  check_stack(
+      (const char *[]){"/x/site-packages/a/b.py", "/x/site-packages/a/c.py", "/x/bin/torchrun"}, 3,
+      "a/b.py:1");
+  check_stack((const char *[]){"/x/site-packages/a/b.py", "/x/bin/train.py"}, 2,
+              "/x/bin/train.py:2, in a/b.py:1");
+  check_stack((const char *[]){"a\033[31m\n\xC2\x9Bé.py"}, 1, "a\\x1b[31m\\x0a\xC2\\x9bé.py:1");
+}
+
 // f(x, y) { c = case(y) { return add(x, x) } ; return c }
 typedef struct {
   mp_module_t *module;
@@ -287,15 +325,11 @@ static void test_errors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_types),
-      cmocka_unit_test(test_names),
-      cmocka_unit_test(test_locations),
-      cmocka_unit_test(test_blocks),
-      cmocka_unit_test(test_walks),
-      cmocka_unit_test(test_clone),
-      cmocka_unit_test(tables_that_are_equal_are_one),
-      cmocka_unit_test(test_attributes),
-      cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_types),      cmocka_unit_test(test_names),
+      cmocka_unit_test(test_locations),  cmocka_unit_test(test_lines_of_users),
+      cmocka_unit_test(test_blocks),     cmocka_unit_test(test_walks),
+      cmocka_unit_test(test_clone),      cmocka_unit_test(tables_that_are_equal_are_one),
+      cmocka_unit_test(test_attributes), cmocka_unit_test(test_errors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

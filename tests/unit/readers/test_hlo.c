@@ -352,12 +352,17 @@ static void metadata_are_locations(void **state) {
   (void)state;
   mp_module_t *module = NULL;
   assert_ok(read_module(X "y = f32[4,6] abs(x) 7={2='jit(f)/abs' 3='train.py' 4=12 18=7}\n"
-                          "z = f32[4,6] abs(y) 7={2='late' 15=2}\nw = f32[4,6] abs(z)\n}\n"
-                          "module 17={1='a.py' 1='b.py' 3={1=2 3=5 4=6} 4={} 4={1=1}}",
+                          "z = f32[4,6] abs(y) 7={2='late' 15=2}\nw = f32[4,6] abs(z)\n"
+                          "v = f32[4,6] abs(w) 7={3='c.py' 4=9 15=4}\n"
+                          "u = f32[4,6] abs(v) 7={15=5}\n}\n"
+                          "module 17={1='/site-packages/a.py' 1='b.py' 3={1=2 3=5 4=6} "
+                          "3={1=1 3=7} 4={} 4={1=1} 4={} 4={1=2 2=2} 4={1=2 2=6} 4={1=2 2=5}}",
                         &module));
-  static const char *const wanted[] = {"abs at train.py:12:7", "late at b.py:5:6", "w"};
+  // The library's frame is shown beside its caller's; frames that call each other in a circle end.
+  static const char *const wanted[] = {"abs at train.py:12:7", "late at b.py:5:6", "w",
+                                       "v at b.py:5:6, in a.py:7", "u at a.py:7"};
   const mp_op_t *op = module->main->body->first;
-  for (size_t i = 0; i < 3; ++i, op = op->next) {
+  for (size_t i = 0; i < 5; ++i, op = op->next) {
     mp_strbuf_t text;
     mp_strbuf_init(&text);
     mp_loc_describe(op->loc, &text);

@@ -76,6 +76,12 @@ typedef struct {
   int64_t entry_id;
 } mp_hlo_module_t;
 
+// The location of a stack frame, once it was needed, and how many frames it has.
+typedef struct {
+  const mp_loc_t *loc;
+  uint32_t depth;  // 0: not yet known
+} mp_hlo_frame_t;
+
 // The state of a reading.
 typedef struct {
   // The row of an opcode in the table of builders (hlo_ops.c); NULL when it is not known.
@@ -85,6 +91,7 @@ typedef struct {
   mp_hlo_module_t proto;
   mp_str_t entry_layout_bytes;  // ProgramShapeProto: layouts of parameters and result
   mp_hlo_texts_t frames, frame_locations, file_names;
+  mp_hlo_frame_t *known_frames;  // [frames.count]
   uint32_t num_comps;
   mp_hlo_comp_t *comps;
   mp_hlo_comp_t *entry;

@@ -1,5 +1,8 @@
 #include "sim/readers/hlo/message/hlo_locs.h"
 
+// As many frames of a stack as JAX writes by default.
+enum { MAX_FRAMES = 100 };
+
 typedef struct {
   mp_str_t op_name, source_file;
   int64_t line, column, end_line, end_column, frame;
@@ -32,10 +35,11 @@ MP_HLO_MESSAGE(g_file_location, "StackFrameIndexProto.FileLocation",
                MP_HLO_FIELD(6, INT, file_location_t, end_column));
 
 typedef struct {
-  int64_t location;
+  int64_t location, parent;
 } frame_t;
 
-MP_HLO_MESSAGE(g_frame, "StackFrameIndexProto.StackFrame", MP_HLO_FIELD(1, INT, frame_t, location));
+MP_HLO_MESSAGE(g_frame, "StackFrameIndexProto.StackFrame", MP_HLO_FIELD(1, INT, frame_t, location),
+               MP_HLO_FIELD(2, INT, frame_t, parent));
 
 mp_status_t mp_hlo_read_frames(mp_hlo_t *h) {
   frames_t frames = {0};
@@ -44,6 +48,8 @@ mp_status_t mp_hlo_read_frames(mp_hlo_t *h) {
   h->frames = frames.frames;
   h->frame_locations = frames.locations;
   h->file_names = frames.files;
+  h->known_frames = MP_ARENA_ARRAY(h->module->arena, mp_hlo_frame_t, frames.frames.count);
+  MP_RETURN_IF_NULL(h->known_frames);
   return NULL;
 }
 
@@ -51,21 +57,6 @@ mp_status_t mp_hlo_read_frames(mp_hlo_t *h) {
 // of what a program means.
 static mp_str_t hlo_locs_pick(const mp_hlo_texts_t *texts, int64_t number) {
   return number >= 1 && number <= texts->count ? texts->items[number - 1] : (mp_str_t){0};
-}
-
-static mp_status_t hlo_locs_follow_frame(const mp_hlo_t *h, metadata_t *metadata) {
-  frame_t frame = {0};
-  file_location_t location = {0};
-  MP_RETURN_IF_ERROR(
-      mp_hlo_decode(&h->source, &g_frame, hlo_locs_pick(&h->frames, metadata->frame), &frame));
-  MP_RETURN_IF_ERROR(mp_hlo_decode(&h->source, &g_file_location,
-                                   hlo_locs_pick(&h->frame_locations, frame.location), &location));
-  metadata->source_file = hlo_locs_pick(&h->file_names, location.file);
-  metadata->line = location.line;
-  metadata->column = location.column;
-  metadata->end_line = location.end_line;
-  metadata->end_column = location.end_column;
-  return NULL;
 }
 
 static uint32_t hlo_locs_number(int64_t number) {
@@ -79,32 +70,98 @@ static mp_status_t hlo_locs_copy(mp_hlo_t *h, mp_str_t text, mp_str_t *out_text)
   return NULL;
 }
 
+// NULL where the file is not known.
+static mp_status_t hlo_locs_make_file(mp_hlo_t *h, mp_str_t name, const file_location_t *at,
+                                      const mp_loc_t **out_loc) {
+  *out_loc = NULL;
+  if (name.size == 0) return NULL;
+  mp_loc_t *file = MP_ARENA_NEW(h->module->arena, mp_loc_t);
+  MP_RETURN_IF_NULL(file);
+  file->kind = MP_LOC_FILE;
+  MP_RETURN_IF_ERROR(hlo_locs_copy(h, name, &file->text));
+  file->line = hlo_locs_number(at->line);
+  file->column = hlo_locs_number(at->column);
+  file->end_line = hlo_locs_number(at->end_line);
+  file->end_column = hlo_locs_number(at->end_column);
+  *out_loc = file;
+  return NULL;
+}
+
+static mp_status_t hlo_locs_make_call(mp_hlo_t *h, const mp_loc_t *callee, const mp_loc_t *caller,
+                                      const mp_loc_t **out_loc) {
+  mp_loc_t *call = MP_ARENA_NEW(h->module->arena, mp_loc_t);
+  const mp_loc_t **parts = MP_ARENA_ARRAY(h->module->arena, const mp_loc_t *, 2);
+  if (call == NULL || parts == NULL) return mp_status_out_of_memory();
+  parts[0] = callee;
+  parts[1] = caller;
+  *call = (mp_loc_t){.kind = MP_LOC_CALL_SITE, .num_children = 2, .children = parts};
+  *out_loc = call;
+  return NULL;
+}
+
+// The frame with those that called it; `room` bounds the way to frames that are known, because
+// frames may call each other in a circle. No location where there is no such frame.
+static mp_status_t hlo_locs_read_frame(mp_hlo_t *h, int64_t number, uint32_t room,
+                                       mp_hlo_frame_t *out_frame) {
+  *out_frame = (mp_hlo_frame_t){0};
+  if (number < 1 || number > h->frames.count || room == 0) return NULL;
+  mp_hlo_frame_t *known = &h->known_frames[number - 1];
+  if (known->depth == 0) {
+    frame_t frame = {0};
+    file_location_t at = {0};
+    mp_hlo_frame_t caller, made = {.depth = 1};
+    MP_RETURN_IF_ERROR(
+        mp_hlo_decode(&h->source, &g_frame, hlo_locs_pick(&h->frames, number), &frame));
+    MP_RETURN_IF_ERROR(mp_hlo_decode(&h->source, &g_file_location,
+                                     hlo_locs_pick(&h->frame_locations, frame.location), &at));
+    MP_RETURN_IF_ERROR(
+        hlo_locs_make_file(h, hlo_locs_pick(&h->file_names, at.file), &at, &made.loc));
+    MP_RETURN_IF_ERROR(hlo_locs_read_frame(h, frame.parent, room - 1, &caller));
+    if (caller.loc != NULL && caller.depth < MAX_FRAMES) {
+      made.depth = caller.depth + 1;
+      if (made.loc == NULL) {
+        made.loc = caller.loc;
+      } else {
+        MP_RETURN_IF_ERROR(hlo_locs_make_call(h, made.loc, caller.loc, &made.loc));
+      }
+    }
+    *known = made;
+  }
+  *out_frame = *known;
+  return NULL;
+}
+
+// The stack where the instruction has one, else the line that its metadata have themselves.
+static mp_status_t hlo_locs_read_place(mp_hlo_t *h, const metadata_t *metadata,
+                                       const mp_loc_t **out_loc) {
+  mp_hlo_frame_t frame;
+  MP_RETURN_IF_ERROR(hlo_locs_read_frame(h, metadata->frame, MAX_FRAMES, &frame));
+  *out_loc = frame.loc;
+  if (frame.loc != NULL) return NULL;
+  const file_location_t at = {.line = metadata->line,
+                              .column = metadata->column,
+                              .end_line = metadata->end_line,
+                              .end_column = metadata->end_column};
+  return hlo_locs_make_file(h, metadata->source_file, &at, out_loc);
+}
+
 mp_status_t mp_hlo_read_loc(mp_hlo_t *h, mp_hlo_inst_t *inst) {
   mp_arena_t *arena = h->module->arena;
   metadata_t metadata = {0};
   MP_RETURN_IF_ERROR(mp_status_annotate(
       mp_hlo_decode(&h->source, &g_metadata, inst->metadata_bytes, &metadata), "metadata"));
-  if (metadata.source_file.size == 0 && metadata.frame != 0) {
-    MP_RETURN_IF_ERROR(mp_status_annotate(hlo_locs_follow_frame(h, &metadata), "metadata"));
-  }
   mp_loc_t *name = MP_ARENA_NEW(arena, mp_loc_t);
-  MP_RETURN_IF_NULL(name);
+  const mp_loc_t **children = MP_ARENA_NEW(arena, const mp_loc_t *);
+  if (name == NULL || children == NULL) return mp_status_out_of_memory();
   name->kind = MP_LOC_NAME;
   MP_RETURN_IF_ERROR(
       hlo_locs_copy(h, metadata.op_name.size != 0 ? metadata.op_name : inst->name, &name->text));
+  MP_RETURN_IF_ERROR(
+      mp_status_annotate(hlo_locs_read_place(h, &metadata, &children[0]), "metadata"));
+  if (children[0] != NULL) {
+    name->num_children = 1;
+    name->children = children;
+  }
   inst->loc = name;
-  if (metadata.source_file.size == 0) return NULL;
-  mp_loc_t *file = MP_ARENA_NEW(arena, mp_loc_t);
-  const mp_loc_t **children = MP_ARENA_NEW(arena, const mp_loc_t *);
-  if (file == NULL || children == NULL) return mp_status_out_of_memory();
-  file->kind = MP_LOC_FILE;
-  MP_RETURN_IF_ERROR(hlo_locs_copy(h, metadata.source_file, &file->text));
-  file->line = hlo_locs_number(metadata.line);
-  file->column = hlo_locs_number(metadata.column);
-  file->end_line = hlo_locs_number(metadata.end_line);
-  file->end_column = hlo_locs_number(metadata.end_column);
-  children[0] = file;
-  name->num_children = 1;
-  name->children = children;
   return NULL;
 }
