@@ -12,6 +12,7 @@ typedef struct {
 typedef struct {
   mp_module_t *module;
   replacement_t *replaced;  // by value id; a new value has the id of that which it replaces
+  bool is_early;            // see mp_pass_loop_values_early
 } dropper_t;
 
 static mp_value_t *loop_values_now(const dropper_t *d, mp_value_t *value) {
@@ -91,6 +92,13 @@ static mp_status_t loop_values_shrink(dropper_t *d, mp_op_t *op, const bool *is_
   return NULL;
 }
 
+// Whether the loop has to carry the value that it begins with as `start`.
+static bool loop_values_is_kept(const dropper_t *d, const mp_op_t *op, const mp_value_t *start) {
+  if (!d->is_early) return false;
+  return mp_op_attr(op, MP_ATTR_SDY_SHARDING) != NULL ||
+         (start->op == NULL && start->block == d->module->main->body);
+}
+
 static mp_status_t loop_values_while(dropper_t *d, mp_op_t *op) {
   const mp_block_t *body = op->regions[1];
   const mp_op_t *end = mp_block_terminator(body);
@@ -98,7 +106,8 @@ static mp_status_t loop_values_while(dropper_t *d, mp_op_t *op) {
   MP_RETURN_IF_NULL(is_carried);
   uint32_t num_carried = 0;
   for (uint32_t i = 0; i < op->num_operands; ++i) {
-    is_carried[i] = loop_values_now(d, end->operands[i]) != &body->args[i];
+    is_carried[i] = loop_values_now(d, end->operands[i]) != &body->args[i] ||
+                    loop_values_is_kept(d, op, loop_values_now(d, op->operands[i]));
     num_carried += is_carried[i];
   }
   // A loop that changes nothing at all stays as it is.
@@ -128,11 +137,20 @@ static mp_status_t loop_values_use(void *context, mp_op_t *op) {
   return NULL;
 }
 
-mp_status_t mp_pass_loop_values(mp_module_t *module) {
+static mp_status_t loop_values_drop(mp_module_t *module, bool is_early) {
   const uint32_t count = mp_module_number_values(module);
   dropper_t d = {.module = module,
+                 .is_early = is_early,
                  .replaced = MP_ARENA_ARRAY(module->arena, replacement_t, (size_t)count + 1)};
   MP_RETURN_IF_NULL(d.replaced);
   MP_RETURN_IF_ERROR(loop_values_block(&d, module->main->body));
   return mp_module_walk(module, loop_values_use, &d);
+}
+
+mp_status_t mp_pass_loop_values(mp_module_t *module) {
+  return loop_values_drop(module, false);
+}
+
+mp_status_t mp_pass_loop_values_early(mp_module_t *module) {
+  return loop_values_drop(module, true);
 }

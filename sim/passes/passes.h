@@ -28,6 +28,11 @@ MP_NODISCARD mp_status_t mp_pass_open_layouts(mp_module_t *module);
 // Values that a loop carries without changing them are not carried: the loop's regions use the
 // values with which it begins, and so does what follows. After partitioning.
 MP_NODISCARD mp_status_t mp_pass_loop_values(mp_module_t *module);
+// The same before partitioning, as XLA does it before Shardy's passes: what one loop made and
+// another reads has one sharding, instead of one for each. Parameters of main are still carried, so
+// that a loop may divide them in another way than the client, and so is all that a loop with
+// annotations carries.
+MP_NODISCARD mp_status_t mp_pass_loop_values_early(mp_module_t *module);
 
 // Sorts of whose results only the first elements are used, by slices, make no others. After
 // partitioning.

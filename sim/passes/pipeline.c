@@ -8,6 +8,7 @@ mp_status_t mp_passes_prepare(mp_module_t *module) {
   MP_RETURN_IF_ERROR(mp_pass_desugar(module));
   mp_module_check(module);
   MP_RETURN_IF_ERROR(mp_pass_open_layouts(module));
+  MP_RETURN_IF_ERROR(mp_pass_loop_values_early(module));
   MP_RETURN_IF_ERROR(mp_pass_dead_code(module));
   mp_module_check(module);
   return NULL;

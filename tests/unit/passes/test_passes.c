@@ -266,6 +266,37 @@ static void test_loop_values(void **state) {
   ir_end(&ir);
 }
 
+// Before partitioning, what another op made is not carried; a parameter still is.
+static void test_loop_values_early(void **state) {
+  (void)state;
+  ir_t ir = ir_start("f32 i1", "f32");
+  mp_block_t *main_block = ir.block;
+  mp_value_t *made = ir_op(&ir, MP_OP_NEGATE, "f32", VALUES(ir.args[0]), NO_ATTRS);
+  mp_block_t *condition = ir_block(&ir, "f32 f32 i1");
+  ir_return(&ir, VALUES(&condition->args[2]));
+  mp_block_t *body = ir_block(&ir, "f32 f32 i1");
+  mp_value_t *sum = ir_op(&ir, MP_OP_ADD, "f32", VALUES(&body->args[0], &body->args[1]), NO_ATTRS);
+  mp_value_t *finite = ir_op(&ir, MP_OP_IS_FINITE, "i1", VALUES(sum), NO_ATTRS);
+  ir_return(&ir, VALUES(&body->args[0], &body->args[1], finite));
+  ir.block = main_block;
+  mp_op_t *loop =
+      ir_op_regions(&ir, MP_OP_WHILE, "f32 f32 i1", VALUES(ir.args[0], made, ir.args[1]), NO_ATTRS,
+                    2, (mp_block_t *[]){condition, body});
+  ir_return(&ir, VALUES(&loop->results[1]));
+  assert_ok(mp_pass_loop_values_early(ir.module));
+  ir_check(&ir,
+           "%2 = negate(%0) : tensor<f32>\n"
+           "%9, %10 = while(%0, %1) : tensor<f32>, tensor<i1>\n"
+           " ^(%3: tensor<f32>, %4: tensor<i1>)\n"
+           "  return(%4)\n"
+           " ^(%5: tensor<f32>, %6: tensor<i1>)\n"
+           "  %7 = add(%5, %2) : tensor<f32>\n"
+           "  %8 = is_finite(%7) : tensor<i1>\n"
+           "  return(%5, %8)\n"
+           "return(%2)\n");
+  ir_end(&ir);
+}
+
 // A loop that changes nothing runs for ever, or not at all.
 static void test_loop_that_changes_nothing(void **state) {
   (void)state;
@@ -496,14 +527,23 @@ static void test_inline_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_transforms),      cmocka_unit_test(test_splat),
-      cmocka_unit_test(test_fold_identities), cmocka_unit_test(test_fold_reshape_back),
-      cmocka_unit_test(test_transposes),      cmocka_unit_test(test_transposes_across_reshapes),
-      cmocka_unit_test(test_unit_broadcasts), cmocka_unit_test(test_fold_equal_ops),
-      cmocka_unit_test(test_loop_values),     cmocka_unit_test(test_loop_that_changes_nothing),
-      cmocka_unit_test(test_dead_code),       cmocka_unit_test(test_kernels),
-      cmocka_unit_test(test_inline),          cmocka_unit_test(test_inline_swapped),
-      cmocka_unit_test(test_inline_places),   cmocka_unit_test(test_inline_bomb),
+      cmocka_unit_test(test_transforms),
+      cmocka_unit_test(test_splat),
+      cmocka_unit_test(test_fold_identities),
+      cmocka_unit_test(test_fold_reshape_back),
+      cmocka_unit_test(test_transposes),
+      cmocka_unit_test(test_transposes_across_reshapes),
+      cmocka_unit_test(test_unit_broadcasts),
+      cmocka_unit_test(test_fold_equal_ops),
+      cmocka_unit_test(test_loop_values),
+      cmocka_unit_test(test_loop_values_early),
+      cmocka_unit_test(test_loop_that_changes_nothing),
+      cmocka_unit_test(test_dead_code),
+      cmocka_unit_test(test_kernels),
+      cmocka_unit_test(test_inline),
+      cmocka_unit_test(test_inline_swapped),
+      cmocka_unit_test(test_inline_places),
+      cmocka_unit_test(test_inline_bomb),
       cmocka_unit_test(test_inline_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
