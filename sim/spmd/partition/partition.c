@@ -10,6 +10,8 @@ static mp_status_t partition_dispatch(mp_partitioner_t *p, const mp_op_t *op) {
   if (mp_partitioner_is_call_to(op, "InspectSharding")) return mp_partitioner_inspect(p, op);
   if (mp_partitioner_is_custom(p, op)) return mp_partitioner_custom(p, op);
   if (mp_op_is_placement(op)) return mp_partitioner_place(p, op);
+  if (op->code == MP_OP_SDY_SHARDING_CONSTRAINT || op->code == MP_OP_SDY_RESHARD)
+    return mp_partitioner_constraint(p, op);
   if (mp_is_placement_op(op)) return mp_partitioner_identity(p, op);
   if (mp_partitioner_is_call_to(op, "SPMDFullToShardShape"))
     return mp_partitioner_full_to_shard(p, op);
@@ -67,9 +69,10 @@ mp_status_t mp_spmd_partition(mp_module_t *module, const mp_partition_options_t 
     return mp_status_make(MP_INVALID_ARGUMENT, "main does not return %u values", main->num_results);
   }
   MP_RETURN_IF_ERROR(mp_partitioner_results(&p, main, terminator, options, results));
-  MP_RETURN_IF_ERROR(mp_spmd_combine(module, body));
   body->parent_func = main;
   main->body = body;
+  MP_RETURN_IF_ERROR(mp_partitioner_drop_unread(&p, body));
+  MP_RETURN_IF_ERROR(mp_spmd_combine(module, body));
   *out_partition = (mp_partition_t){.params = params,
                                     .results = results,
                                     .report = {.num_partitions = options->num_partitions,

@@ -38,6 +38,21 @@ mp_status_t mp_partitioner_identity(mp_partitioner_t *p, const mp_op_t *op) {
   return NULL;
 }
 
+mp_status_t mp_partitioner_constraint(mp_partitioner_t *p, const mp_op_t *op) {
+  const mp_value_t *result = &op->results[0];
+  if (p->is_propagated && p->propagation.values[result->id] != NULL) {
+    const mp_boxes_t *boxes = NULL;
+    const mp_op_t *last = p->versions.block->last;
+    mp_value_t *value = NULL;
+    MP_RETURN_IF_ERROR(mp_atom_sharding_boxes(&p->propagation.space, p->scope, result->type,
+                                              p->propagation.values[result->id], &boxes));
+    MP_RETURN_IF_ERROR(
+        mp_versions_get(&p->versions, p->scope, op->operands[0], boxes, op->loc, &value));
+    MP_RETURN_IF_ERROR(mp_partitioner_note_early(p, last));
+  }
+  return mp_partitioner_identity(p, op);
+}
+
 // The copy says nothing of an effect, so that those which nobody uses vanish: of a value that is
 // there in several forms each gets one.
 static mp_status_t partition_constraint_place(mp_partitioner_t *p, const mp_op_t *op,

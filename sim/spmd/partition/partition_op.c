@@ -21,7 +21,7 @@ static bool partition_op_has_version(const mp_partitioner_t *p, const mp_op_t *o
 static const mp_boxes_t *partition_op_elementwise_placement(const mp_partitioner_t *p,
                                                             const mp_op_t *op) {
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
-  if (op->num_results != 1 || p->scope->num_partitions == 1) return NULL;
+  if (op->num_results != 1 || p->scope->num_partitions == 1 || p->is_propagated) return NULL;
   const mp_boxes_t *boxes = NULL;
   for (uint32_t i = 0; i < op->num_operands && boxes == NULL; ++i) {
     if (!mp_type_same_shape(op->operands[i]->type, op->results[0].type)) continue;

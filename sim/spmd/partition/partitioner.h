@@ -31,6 +31,7 @@ struct mp_partitioner_s {
   const mp_custom_partitioner_t *custom;    // the client's; NULL: none
   MP_ARRAY(mp_replicated_op_t) replicated;  // ops computed whole although values lie in parts
   MP_ARRAY(mp_inspected_t) inspected;
+  MP_ARRAY(mp_op_t *) early;  // see mp_partitioner_note_early
 };
 
 // ---- partition_parts.c ----
@@ -67,6 +68,10 @@ MP_NODISCARD mp_status_t mp_partitioner_finish_op(mp_partitioner_t *p, const mp_
 
 // An op whose result is its operand: the operand's versions become the result's too.
 MP_NODISCARD mp_status_t mp_partitioner_identity(mp_partitioner_t *p, const mp_op_t *op);
+// A constraint: the version for which it asks is made here, once, and what reads the result finds
+// it. The operand's other versions are the result's too, so that nothing is sent to get back to
+// them; if nothing reads the new one, it is taken out again.
+MP_NODISCARD mp_status_t mp_partitioner_constraint(mp_partitioner_t *p, const mp_op_t *op);
 // A placement in some memory (mp_op_is_placement): each of the operand's versions is placed.
 MP_NODISCARD mp_status_t mp_partitioner_place(mp_partitioner_t *p, const mp_op_t *op);
 // InspectSharding: an identity whose operand's sharding is remembered for the caller.
@@ -121,6 +126,14 @@ MP_NODISCARD mp_status_t mp_partitioner_check_group_program(const mp_partition_g
 
 // Any op that the other files do not handle.
 MP_NODISCARD mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op);
+
+// ---- partition_unread.c ----
+
+// Remembers the ops behind `last` in the current block: they were made before anything asked for
+// them.
+MP_NODISCARD mp_status_t mp_partitioner_note_early(mp_partitioner_t *p, const mp_op_t *last);
+// Takes those of them out of `body`, the module's new main, that nothing reads.
+MP_NODISCARD mp_status_t mp_partitioner_drop_unread(mp_partitioner_t *p, mp_block_t *body);
 
 // ---- partition_rings.c ----
 
