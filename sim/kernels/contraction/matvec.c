@@ -3,13 +3,15 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/kernels/contraction/matvec_lines.h"
+#include "sim/kernels/contraction/matvec_short.h"
 #include "sim/kernels/flush.h"
 #include "sim/kernels/loops.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 
 // BLOCK: rows or k that are handled at once. GRAIN: multiplications that are worth a part.
-enum { BLOCK = 1024, LANES = 16, GRAIN = 1 << 19 };
+enum { BLOCK = 1024, LANES = MP_MATVEC_LANES, GRAIN = 1 << 19 };
 
 typedef float f32_t;
 typedef double f64_t;
@@ -62,81 +64,18 @@ MATVEC_LOOPS(f64_t)
 MATVEC_LOOPS(u32_t)
 MATVEC_LOOPS(u64_t)
 
-// The same sums for many short lines, whose totals would otherwise take longer than their products:
-// rows_ is dot_ and total_ for `count` lines that are `step` bytes apart. Lane l is element l % PER
-// of vector l / PER.
-enum { VECTOR_BYTES = 32 };
-
-#define MATVEC_ROWS(T)                                                                           \
-  typedef T T##_vec_t __attribute__((vector_size(VECTOR_BYTES), aligned(1), may_alias));         \
-  typedef T T##_four_t __attribute__((vector_size(4 * sizeof(T))));                              \
-  enum { PER_##T = VECTOR_BYTES / sizeof(T), NUM_##T = LANES / PER_##T };                        \
-  static inline void line_##T(int64_t n, const T *a, const T *b, T##_vec_t *lanes) {             \
-    for (int v = 0; v < NUM_##T; ++v) lanes[v] = (T##_vec_t){0};                                 \
-    int64_t i = 0;                                                                               \
-    for (; i + LANES <= n; i += LANES) {                                                         \
-      for (int v = 0; v < NUM_##T; ++v) {                                                        \
-        lanes[v] += *(const T##_vec_t *)(const void *)(a + i + v * PER_##T) *                    \
-                    *(const T##_vec_t *)(const void *)(b + i + v * PER_##T);                     \
-      }                                                                                          \
-    }                                                                                            \
-    if (i == n) return;                                                                          \
-    T sums[LANES];                                                                               \
-    memcpy(sums, lanes, sizeof(sums));                                                           \
-    for (; i < n; ++i) sums[i % LANES] += a[i] * b[i];                                           \
-    memcpy(lanes, sums, sizeof(sums));                                                           \
-  }                                                                                              \
-  /* The sums of the lanes whose numbers are equal modulo 4. */                                  \
-  static inline void fold_##T(T##_vec_t *lanes, T##_four_t *out) {                               \
-    T sums[PER_##T];                                                                             \
-    for (int width = NUM_##T / 2; width > 0; width /= 2) {                                       \
-      for (int v = 0; v < width; ++v) lanes[v] += lanes[v + width];                              \
-    }                                                                                            \
-    memcpy(sums, lanes, sizeof(sums));                                                           \
-    memcpy(out, sums, sizeof(*out));                                                             \
-    if (PER_##T == 4) return;                                                                    \
-    T##_four_t upper;                                                                            \
-    memcpy(&upper, sums + PER_##T - 4, sizeof(upper));                                           \
-    *out += upper;                                                                               \
-  }                                                                                              \
-  MP_VECTOR static void rows_##T(int64_t count, int64_t n, const void *a, int64_t step,          \
-                                 const void *b, void *out_) {                                    \
-    T *out = out_;                                                                               \
-    for (int64_t r = 0; r < count; r += 4) {                                                     \
-      T##_four_t fours[4] = {{0}};                                                               \
-      const int some = count - r < 4 ? (int)(count - r) : 4;                                     \
-      for (int l = 0; l < some; ++l) {                                                           \
-        T##_vec_t lanes[NUM_##T];                                                                \
-        line_##T(n, (const void *)((const char *)a + (r + l) * step), b, lanes);                 \
-        fold_##T(lanes, &fours[l]);                                                              \
-      }                                                                                          \
-      const T##_four_t x = __builtin_shufflevector(fours[0], fours[1], 0, 1, 4, 5) +             \
-                           __builtin_shufflevector(fours[0], fours[1], 2, 3, 6, 7);              \
-      const T##_four_t y = __builtin_shufflevector(fours[2], fours[3], 0, 1, 4, 5) +             \
-                           __builtin_shufflevector(fours[2], fours[3], 2, 3, 6, 7);              \
-      const T##_four_t totals =                                                                  \
-          __builtin_shufflevector(x, y, 0, 2, 4, 6) + __builtin_shufflevector(x, y, 1, 3, 5, 7); \
-      memcpy(out + r, &totals, (size_t)some * sizeof(T));                                        \
-    }                                                                                            \
-  }
-MATVEC_ROWS(f32_t)
-MATVEC_ROWS(f64_t)
-MATVEC_ROWS(u32_t)
-MATVEC_ROWS(u64_t)
-
 typedef struct {
   void (*dot)(int64_t n, const void *a, const void *b, void *sums);
   void (*total)(const void *sums, void *out);
-  void (*rows)(int64_t count, int64_t n, const void *a, int64_t step, const void *b, void *out);
   void (*axpy)(int64_t n, const void *a, const void *x, void *y);
   void (*axpy4)(int64_t n, const void *a, const void *x, int64_t step, void *y);
 } loops_t;
 
 static const loops_t g_loops[MP_ACC_COUNT] = {
-    {dot_f32_t, total_f32_t, rows_f32_t, axpy_f32_t, axpy4_f32_t},
-    {dot_f64_t, total_f64_t, rows_f64_t, axpy_f64_t, axpy4_f64_t},
-    {dot_u32_t, total_u32_t, rows_u32_t, axpy_u32_t, axpy4_u32_t},
-    {dot_u64_t, total_u64_t, rows_u64_t, axpy_u64_t, axpy4_u64_t},
+    {dot_f32_t, total_f32_t, axpy_f32_t, axpy4_f32_t},
+    {dot_f64_t, total_f64_t, axpy_f64_t, axpy4_f64_t},
+    {dot_u32_t, total_u32_t, axpy_u32_t, axpy4_u32_t},
+    {dot_u64_t, total_u64_t, axpy_u64_t, axpy4_u64_t},
 };
 
 static void matvec_dot(const loops_t *loops, int64_t n, const void *a, const void *b, void *sums) {
@@ -151,14 +90,6 @@ static void matvec_axpy(const loops_t *loops, int64_t n, const void *a, const vo
   mp_flush_end(before);
 }
 
-// Whether a line along k is contiguous and has the accumulation type.
-static bool matvec_is_line(const mp_operand_t *side) {
-  int64_t step = 0;
-  const bool is_even =
-      mp_axes_step(&side->k, &step) && (step == side->element || side->k.count == 1);
-  return is_even && mp_convert_is_copy(&side->convert);
-}
-
 void mp_matvec_plan(mp_matvec_t *matvec, mp_kernel_t *kernel) {
   MP_ASSERT((unsigned)matvec->acc < MP_ACC_COUNT && matvec->vector->rows.count == 1);
   int64_t k = matvec->matrix->k.count;
@@ -169,12 +100,12 @@ void mp_matvec_plan(mp_matvec_t *matvec, mp_kernel_t *kernel) {
   if (by_k) parts = mp_min_i64(parts, rows / BLOCK);
   kernel->num_parts = (uint32_t)mp_clamp_i64(parts, 1, mp_max_i64(rows, 1));
   kernel->scratch_bytes = (size_t)(k + 1) * mp_acc_size(matvec->acc);  // the vector
-  const bool can_read = matvec_is_line(matvec->matrix) && matvec_is_line(matvec->vector) &&
-                        mp_convert_is_copy(&matvec->store);
-  const bool is_one_batch = matvec->matrix->batch.count == 1;
-  matvec->is_plain = can_read && is_one_batch && !(by_k && rows >= LANES) &&
-                     mp_axes_step(&matvec->matrix->rows, &matvec->row_step);
-  matvec->is_lines = can_read && !is_one_batch && matvec->matrix->rows.count == 1;
+  // Where rows are contiguous, sums are made one k after the other: in another order.
+  matvec->sums_by_k = by_k && matvec->matrix->rows.count >= LANES;
+  matvec->is_short = !matvec->sums_by_k && mp_matvec_is_short(matvec);
+  matvec->is_lines = !matvec->sums_by_k && !matvec->is_short && mp_matvec_is_lines(matvec);
+  if (matvec->is_short) kernel->scratch_bytes = 0;
+  if (matvec->is_lines) kernel->scratch_bytes = mp_matvec_lines_scratch(matvec);
 }
 
 // Loads the vector of one batch into the scratch memory, in the accumulation type.
@@ -268,47 +199,19 @@ static void matvec_run_by_k(const job_t *job, int64_t first, int64_t count) {
   }
 }
 
-// Batches [begin, end), each of which is the product of two lines that are read where they are.
-static void matvec_run_lines(const mp_matvec_t *matvec, const mp_kernel_call_t *call, int64_t begin,
-                             int64_t end) {
-  int64_t matrix[BLOCK], vector[BLOCK];
-  const size_t size = mp_acc_size(matvec->acc);
-  for (int64_t n = 0; begin < end; begin += n) {
-    n = mp_min_i64(end - begin, BLOCK);
-    mp_axes_offsets(&matvec->matrix->batch, begin, n, matrix);
-    mp_axes_offsets(&matvec->vector->batch, begin, n, vector);
-    const unsigned before = mp_flush_begin();
-    for (int64_t i = 0; i < n; ++i) {
-      g_loops[matvec->acc].rows(1, matvec->matrix->k.count,
-                                (const char *)call->operands[matvec->matrix_operand] + matrix[i], 0,
-                                (const char *)call->operands[matvec->vector_operand] + vector[i],
-                                (char *)call->results[0] + (size_t)(begin + i) * size);
-    }
-    mp_flush_end(before);
-  }
-}
-
 void mp_matvec_run_part(const mp_matvec_t *matvec, const mp_kernel_t *kernel,
                         const mp_kernel_call_t *call) {
   const mp_operand_t *side = matvec->matrix;
-  int64_t rows = side->rows.count, begin = 0, end = 0, step = 0, loaded = -1;
+  int64_t rows = side->rows.count, begin = 0, end = 0, loaded = -1;
   mp_part_range(side->batch.count * rows, kernel->num_parts, call->part, &begin, &end);
-  if (matvec->is_plain) {
-    const unsigned before = mp_flush_begin();
-    g_loops[matvec->acc].rows(
-        end - begin, side->k.count,
-        (const char *)call->operands[matvec->matrix_operand] + begin * matvec->row_step,
-        matvec->row_step, call->operands[matvec->vector_operand],
-        (char *)call->results[0] + (size_t)begin * mp_acc_size(matvec->acc));
-    mp_flush_end(before);
+  if (matvec->is_short) {
+    mp_matvec_run_short(matvec, call, begin, end);
     return;
   }
   if (matvec->is_lines) {
-    matvec_run_lines(matvec, call, begin, end);
+    mp_matvec_run_lines(matvec, call, begin, end);
     return;
   }
-  // How a row is summed up must not depend on how the rows are cut.
-  bool by_k = mp_axes_step(&side->rows, &step) && step == side->element && rows >= LANES;
   size_t out_size = mp_dtype_size(matvec->store.to);
   char *out = (char *)call->results[0] + (size_t)begin * out_size;
   _Alignas(64) char sums[BLOCK * 8];
@@ -320,7 +223,7 @@ void mp_matvec_run_part(const mp_matvec_t *matvec, const mp_kernel_t *kernel,
     mp_axes_offsets(&side->batch, batch, 1, &batch_offset);
     job_t job = {matvec, (const char *)call->operands[matvec->matrix_operand] + batch_offset,
                  call->scratch, sums};
-    if (by_k) {
+    if (matvec->sums_by_k) {
       matvec_run_by_k(&job, row, count);
     } else {
       matvec_run_by_rows(&job, row, count);

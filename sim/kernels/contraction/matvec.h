@@ -12,12 +12,15 @@ typedef struct {
   const mp_operand_t *matrix, *vector;
   uint32_t matrix_operand, vector_operand;  // operand numbers of the op
   mp_convert_t store;                       // accumulation type to result type
-  // Set by mp_matvec_plan: both operands can be read where they are, lines along k being contiguous
-  // and rows `row_step` bytes apart, and there is one batch.
-  bool is_plain;
-  bool is_lines;  // each batch is one product of two such lines
-  int64_t row_step;
+  // Set by mp_matvec_plan.
+  bool sums_by_k;  // rows are contiguous: the sums of many grow together, one k after the other
+  // Otherwise sums are made line by line, in MP_MATVEC_LANES lanes, element k in lane k modulo
+  // LANES, which are then added up in halves.
+  bool is_short;  // of few elements: mp_matvec_run_short
+  bool is_lines;  // the lines are read where they are: mp_matvec_run_lines
 } mp_matvec_t;
+
+enum { MP_MATVEC_LANES = 16 };
 
 // Sets num_parts and scratch_bytes of `kernel`.
 void mp_matvec_plan(mp_matvec_t *matvec, mp_kernel_t *kernel);

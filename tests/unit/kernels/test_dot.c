@@ -305,8 +305,55 @@ static void extremes_of_short_integers(void **state) {
   }
 }
 
+// The sum of products of two lines in sixteen lanes, which are added up in halves.
+static float sum_in_lanes(int64_t k, const float *a, const float *b) {
+  volatile float lanes[16] = {0};  // volatile: nothing is fused
+  for (int64_t i = 0; i < k; ++i) {
+    const volatile float product = a[i] * b[i];
+    lanes[i % 16] += product;
+  }
+  for (int width = 8; width > 0; width /= 2) {
+    for (int l = 0; l < width; ++l) lanes[l] += lanes[l + width];
+  }
+  return lanes[0];
+}
+
+// One product [batch, rows, k] x [batch, k]; NaNs follow both arrays.
+static void check_lines(int64_t batch, int64_t rows, int64_t k) {
+  enum { BEHIND = 16, MOST = 4096 };
+  static float a[MOST + BEHIND], b[MOST + BEHIND], out[MOST];
+  const int64_t num_a = batch * rows * k, num_b = batch * k;
+  for (int64_t i = 0; i < num_a + BEHIND; ++i) a[i] = i < num_a ? 1 / (float)(i % 97 - 48.5) : NAN;
+  for (int64_t i = 0; i < num_b + BEHIND; ++i) b[i] = i < num_b ? 3 / (float)(i % 89 - 40.5) : NAN;
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_DOT_GENERAL);
+  bench_operand(&bench, MP_DTYPE_F32, 3, DIMS(batch, rows, k));
+  bench_operand(&bench, MP_DTYPE_F32, 2, DIMS(batch, k));
+  bench_result(&bench, MP_DTYPE_F32, 2, DIMS(batch, rows));
+  set_lists(&bench, 1, DIMS(0), DIMS(0), 1, DIMS(2), DIMS(1));
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){a, b}, (void *[]){out});
+  for (int64_t i = 0; i < batch * rows; ++i) {
+    const float expected = sum_in_lanes(k, a + i * k, b + i / rows * k);
+    assert_memory_equal(&out[i], &expected, sizeof(expected));
+  }
+  bench_end(&bench);
+}
+
+// However lines are read, their sums have the same bits, and nothing behind them counts.
+static void lines_of_any_length(void **state) {
+  (void)state;
+  for (int64_t k = 2; k <= 40; ++k) {
+    check_lines(3, 1, k);
+    check_lines(3, 5, k);
+    check_lines(2, 19, k);
+    check_lines(1, 7, k);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(lines_of_any_length),
       cmocka_unit_test(every_type_and_size),
       cmocka_unit_test(large_products_in_parts),
       cmocka_unit_test(bools_are_or_of_and),
