@@ -17,7 +17,7 @@ typedef struct {
 } moved_t;
 
 // Rows shorter and longer than a tile's part of a block, and no multiples of it; few and many rows;
-// dimensions around; runs that are whole cache lines and not.
+// dimensions around; runs that are whole cache lines and not; rows of few elements.
 static const moved_t g_moved[] = {
     {"70x300", "300x70", "[1, 0]"},
     {"300x70", "70x300", "[1, 0]"},
@@ -30,6 +30,9 @@ static const moved_t g_moved[] = {
     {"4x50x7x64", "4x7x50x64", "[0, 2, 1, 3]"},
     {"4x50x7x33", "4x7x50x33", "[0, 2, 1, 3]"},
     {"40x40x5x8", "5x40x40x8", "[2, 1, 0, 3]"},
+    {"9x140x3", "140x9x3", "[1, 0, 2]"},
+    {"3x700", "700x3", "[1, 0]"},
+    {"5x11x130", "5x130x11", "[0, 2, 1]"},
 };
 enum { NUM_MOVED = sizeof(g_moved) / sizeof(g_moved[0]) };
 

@@ -3,6 +3,7 @@
 
 #include "sim/base/assert.h"
 #include "sim/kernels/fused/tile/tile.h"
+#include "sim/kernels/fused/tile/view_nest.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 #include "sim/numeric/float.h"
@@ -86,6 +87,10 @@ static void tile_run_spread(const mp_tile_run_t *run, const mp_tile_step_t *step
   const int64_t row = run->program->row;
   const char *in = run->at[step->in[0]];
   char *out = run->at[step->out];
+  if (row < MP_VIEW_SHORT_ROW && n % row == 0) {
+    mp_view_nest(size, in, n / row, 1, row, 0, out);
+    return;
+  }
   for (int64_t i = 0; i < n; i += row, in += size) {
     mp_fill(out + (size_t)i * size, in, size, mp_min_i64(row, n));  // of a scalar, one
   }

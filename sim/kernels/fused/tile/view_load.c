@@ -5,6 +5,7 @@
 #include "sim/base/vector.h"
 #include "sim/kernels/counting.h"
 #include "sim/kernels/fused/tile/view.h"
+#include "sim/kernels/fused/tile/view_nest.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 #include "sim/kernels/transpose.h"
@@ -172,8 +173,36 @@ static void view_load_transposed(const mp_view_t *view, size_t size, const void 
   }
 }
 
+// Whole rows of a view, as many as are in the dimension around, or what is left of one.
+static void view_load_short_rows(const mp_view_t *view, size_t size, const void *base,
+                                 int64_t begin, int64_t count, char *to) {
+  const uint32_t last = view->rank - 1;
+  const int64_t width = view->extents[last], bytes = (int64_t)size;
+  const int64_t row_stride = last == 0 ? 0 : view->strides[last - 1];
+  cursor_t cursor;
+  view_load_seek(view, begin, &cursor);
+  for (int64_t length; count > 0; count -= length, to += length * bytes) {
+    const char *from = (const char *)base + cursor.place * bytes;
+    if (last == 0 || cursor.index[last] != 0 || count < width) {
+      length = view_load_run_length(&cursor, count);
+      mp_view_nest(size, from, 1, 0, length, view->strides[last], to);
+      view_load_skip(&cursor, last, length);
+      continue;
+    }
+    const int64_t rows =
+        mp_min_i64(count / width, view->extents[last - 1] - cursor.index[last - 1]);
+    mp_view_nest(size, from, rows, row_stride, width, view->strides[last], to);
+    view_load_skip(&cursor, last - 1, rows);
+    length = rows * width;
+  }
+}
+
 void mp_view_load(const mp_view_t *view, size_t size, const void *base, int64_t begin,
                   int64_t count, void *out) {
+  if (view->rank > 0 && view->extents[view->rank - 1] < MP_VIEW_SHORT_ROW) {
+    view_load_short_rows(view, size, base, begin, count, out);
+    return;
+  }
   if (view_load_has_cycles(view)) {
     view_load_cycles(view, (int64_t)size, base, begin, count, out);
     return;
