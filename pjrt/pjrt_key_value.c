@@ -49,6 +49,20 @@ static mp_status_t pjrt_key_value_get(void *context, const char *key, double tim
   return NULL;
 }
 
+static mp_status_t pjrt_key_value_try_get(void *context, const char *key, mp_strbuf_t *value) {
+  const PJRT_Client_Create_Args *client = context;
+  PJRT_KeyValueTryGetCallback_Args args = {
+      .struct_size = PJRT_STRUCT_SIZE(PJRT_KeyValueTryGetCallback_Args, value_deleter_callback),
+      .key = key,
+      .key_size = strlen(key),
+      .callback_error = &pjrt_key_value_error,
+      .user_arg = client->kv_try_get_user_arg};
+  MP_RETURN_IF_ERROR(mp_pjrt_take_error(client->kv_try_get_callback(&args)));
+  if (args.value != NULL) mp_strbuf_append(value, args.value, args.value_size);
+  if (args.value_deleter_callback != NULL) args.value_deleter_callback(args.value);
+  return NULL;
+}
+
 // Whether the address is in memory that may be executed.
 static bool pjrt_key_value_is_code(uintptr_t address) {
   FILE *maps = mp_fopen("/proc/self/maps", "re");
@@ -77,7 +91,10 @@ bool mp_pjrt_key_value_store(PJRT_Client_Create_Args *args, const mp_options_t *
       !pjrt_key_value_is_code((uintptr_t)args->kv_put_callback)) {
     return false;
   }
-  *out_store =
-      (mp_key_value_store_t){.put = pjrt_key_value_put, .get = pjrt_key_value_get, .context = args};
+  const bool can_try = pjrt_key_value_is_code((uintptr_t)args->kv_try_get_callback);
+  *out_store = (mp_key_value_store_t){.put = pjrt_key_value_put,
+                                      .get = pjrt_key_value_get,
+                                      .try_get = can_try ? pjrt_key_value_try_get : NULL,
+                                      .context = args};
   return true;
 }

@@ -16,6 +16,8 @@ typedef struct {
   // has put it; DEADLINE_EXCEEDED or NOT_FOUND when none has. Other errors: the store is out of
   // reach.
   mp_status_t (*get)(void *context, const char *key, double timeout_s, mp_strbuf_t *value);
+  // The same without waiting. NULL: there is no such function.
+  mp_status_t (*try_get)(void *context, const char *key, mp_strbuf_t *value);
   void *context;
 } mp_key_value_store_t;
 

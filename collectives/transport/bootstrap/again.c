@@ -45,7 +45,7 @@ mp_status_t mp_again_check_predecessor(uint32_t rank, const mp_hello_t *hello) {
                         "another process (pid %" PRId64
                         " on host %.63s) has joined as process "
                         "%" PRIu32 " (node_id) already, and has not ended",
-                        hello->pid, hello->hostname, rank);
+                        hello->process.pid, hello->hostname, rank);
 }
 
 // Who shared memory with the predecessor expects it of this process, too.
@@ -113,7 +113,7 @@ static mp_knock_t again_knock(const mp_again_t *again, bool is_near) {
   memset(&knock, 0, sizeof(knock));
   knock.incarnation = again->own.job;
   knock.rank = again->talk->rank;
-  knock.pid = again->own.pid;
+  knock.pid = again->own.process.pid;
   if (is_near) knock.address = again->own.address;
   memcpy(knock.hostname, again->own.hostname, sizeof(knock.hostname));
   return knock;
@@ -134,7 +134,7 @@ static void again_pause(void) {
 static mp_status_t again_knock_near(const mp_again_t *again, mp_transport_t *shm,
                                     const mp_hello_t *hello, again_door_t *door) {
   MP_RETURN_IF_ERROR(mp_segment_open(&hello->address, &door->segment));
-  MP_RETURN_IF_ERROR(mp_shm_add_peer(shm, door->rank, door->segment, hello->pid));
+  MP_RETURN_IF_ERROR(mp_shm_add_peer(shm, door->rank, door->segment, hello->process.pid));
   atomic_store(&again->world->peers[door->rank].transport, shm);
   const mp_knock_t knock = again_knock(again, true);
   while (!mp_shm_knock(shm, door->segment, &knock)) {

@@ -9,7 +9,7 @@
 #define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_AGAIN_H_
 
 #include "collectives/transport/bootstrap/hello.h"
-#include "collectives/transport/bootstrap/store_talk.h"
+#include "collectives/transport/store/store_talk.h"
 #include "collectives/transport/transport.h"
 
 typedef struct {

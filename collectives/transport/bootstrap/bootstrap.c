@@ -7,9 +7,10 @@
 #include "collectives/transport/bootstrap/launcher.h"
 #include "collectives/transport/bootstrap/mpi_start.h"
 #include "collectives/transport/bootstrap/mpi_world.h"
-#include "collectives/transport/bootstrap/store_talk.h"
 #include "collectives/transport/bootstrap/store_world.h"
-#include "collectives/transport/bootstrap/subset.h"
+#include "collectives/transport/store/presence.h"
+#include "collectives/transport/store/store_talk.h"
+#include "collectives/transport/store/subset.h"
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
 #include "sim/base/os/lock.h"
@@ -101,7 +102,7 @@ static void bootstrap_tell_latecomers(const mp_key_value_store_t *store, const c
       MP_STR("")));
 }
 
-static mp_status_t bootstrap_join_mpi(const mp_options_t *options, const mp_launcher_t *launcher,
+static mp_status_t bootstrap_find_mpi(const mp_options_t *options, const mp_launcher_t *launcher,
                                       mp_world_t **out_world) {
   if (launcher == NULL) {
     return mp_status_annotate(mp_mpi_world_join(options, NULL, out_world),
@@ -116,6 +117,19 @@ static mp_status_t bootstrap_join_mpi(const mp_options_t *options, const mp_laun
                             " (%s), but MPI cannot be used (jax.distributed.initialize() joins "
                             "processes without it, MINIPOD_BOOTSTRAP=none lets each work alone)",
                             launcher->name, launcher->rank, launcher->rank_variable);
+}
+
+// Where there is a store, too, those that join only some of the processes see there that this one
+// joins all.
+static mp_status_t bootstrap_join_mpi(const mp_options_t *options, const mp_launcher_t *launcher,
+                                      const mp_key_value_store_t *store, mp_world_t **out_world) {
+  if (store == NULL || options->node_id < 0)
+    return bootstrap_find_mpi(options, launcher, out_world);
+  const mp_presence_join_t join = mp_presence_of_options(options, store, NULL);
+  mp_presence_tell(&join);
+  mp_status_t status = bootstrap_find_mpi(options, launcher, out_world);
+  if (status != NULL) mp_presence_give_up(&join, status);
+  return status;
 }
 
 // What joining came to, for the whole life of the process. Being alone is not final: the next
@@ -181,7 +195,11 @@ static mp_status_t bootstrap_join_part(const mp_options_t *options,
                                        const mp_key_value_store_t *store, const mp_subset_t *subset,
                                        mp_world_t **out_world) {
   *out_world = NULL;
-  if (subset->size == 1) return NULL;
+  if (subset->size == 1) {
+    const mp_presence_join_t join = mp_presence_of_options(options, store, subset);
+    if (store != NULL) mp_presence_tell(&join);
+    return NULL;
+  }
   bootstrap_part_t *part = g_parts;
   while (part != NULL && (part->subset.name != subset->name || part->subset.rank != subset->rank)) {
     part = part->next;
@@ -216,7 +234,7 @@ static mp_status_t bootstrap_join_numbered(const mp_options_t *options,
                           " needs a number for each of them, 0 to %" PRId64 "; got %" PRId64,
                           options->num_nodes, size, options->num_nodes - 1, options->node_id);
   }
-  const mp_subset_t subset = mp_subset_of_numbers(options);
+  const mp_subset_t subset = mp_subset_of_numbers(options, (uint32_t)rank, (uint32_t)size);
   return bootstrap_join_part(options, store, &subset, out_world);
 }
 
@@ -235,7 +253,7 @@ static mp_status_t bootstrap_join(const mp_options_t *options, const mp_key_valu
                           "'subset'); one of all of them has to come before it");
   }
   atomic_store(&g_joiner, mp_process_generation() + 1);
-  g_failure = way == BOOTSTRAP_MPI ? bootstrap_join_mpi(options, launcher, &g_world)
+  g_failure = way == BOOTSTRAP_MPI ? bootstrap_join_mpi(options, launcher, store, &g_world)
                                    : mp_store_world_join(options, store, NULL, true, &g_world);
   if (way == BOOTSTRAP_MPI && store != NULL && g_failure == NULL && g_world != NULL &&
       mp_world_rank(g_world) == 0) {

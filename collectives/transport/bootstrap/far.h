@@ -6,7 +6,7 @@
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_FAR_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_FAR_H_
 
-#include "collectives/transport/bootstrap/store_talk.h"
+#include "collectives/transport/store/store_talk.h"
 #include "collectives/transport/transport.h"
 
 // Opens UCX and adds its transport, which the world owns, and appends the card of this process.

@@ -12,7 +12,7 @@
 #include "sim/base/os/system.h"
 
 // Is raised with every change of what processes send each other.
-enum { MP_WIRE_PROTOCOL = 5 };
+enum { MP_WIRE_PROTOCOL = 6 };
 
 // A fingerprint of the file that this code is in; 0 when it cannot be read.
 static uint64_t hello_build_id(void) {
@@ -30,15 +30,6 @@ static uint64_t hello_build_id(void) {
   return hash;
 }
 
-static void hello_read_boot_id(char *text, size_t capacity) {
-  FILE *file = mp_fopen("/proc/sys/kernel/random/boot_id", "re");
-  if (file == NULL) return;
-  size_t size = fread(text, 1, capacity - 1, file);
-  fclose(file);
-  while (size > 0 && text[size - 1] <= ' ') --size;
-  memset(text + size, 0, capacity - size);
-}
-
 mp_hello_t mp_hello_make(uint32_t num_processes, int64_t leader, const mp_segment_t *segment) {
   mp_hello_t hello;
   memset(&hello, 0, sizeof(hello));  // gaps between the members too
@@ -46,12 +37,11 @@ mp_hello_t mp_hello_make(uint32_t num_processes, int64_t leader, const mp_segmen
   snprintf(hello.version, sizeof(hello.version), "%s", MINIPOD_VERSION);
   (void)gethostname(hello.hostname, sizeof(hello.hostname) - 1);
   hello.build = hello_build_id();
-  hello_read_boot_id(hello.boot_id, sizeof(hello.boot_id));
-  hello.pid = getpid();
+  hello.process = mp_process_self();
   hello.num_processes = num_processes;
   hello.leader = leader;
   if (getrandom(&hello.job, sizeof(hello.job), 0) != (ssize_t)sizeof(hello.job)) {
-    hello.job = (uint64_t)hello.pid;  // early at boot
+    hello.job = (uint64_t)hello.process.pid;  // early at boot
   }
   if (segment != NULL) hello.address = mp_segment_address(segment);
   return hello;
@@ -101,14 +91,14 @@ mp_status_t mp_hello_compare(uint32_t a, mp_str_t hello_a, uint32_t b, mp_str_t 
 
 bool mp_hello_is_same_host(const mp_hello_t *a, const mp_hello_t *b) {
   return strncmp(a->hostname, b->hostname, sizeof(a->hostname)) == 0 &&
-         strncmp(a->boot_id, b->boot_id, sizeof(a->boot_id)) == 0;
+         strncmp(a->process.boot_id, b->process.boot_id, sizeof(a->process.boot_id)) == 0;
 }
 
 void mp_hello_take(mp_world_t *world, uint32_t rank, const mp_hello_t *hello) {
   mp_peer_state_t *peer = &world->peers[rank];
   snprintf(peer->hostname, sizeof(peer->hostname), "%.*s", (int)sizeof(hello->hostname),
            hello->hostname);
-  peer->peer.pid = hello->pid;
+  peer->peer.pid = hello->process.pid;
   // Last: in a job with MPI the world's thread may be naming this peer right now.
   atomic_store(&peer->peer.hostname, peer->hostname);
 }

@@ -4,6 +4,7 @@
 
 #include "collectives/transport/segment.h"
 #include "collectives/transport/world.h"
+#include "sim/base/os/process.h"
 #include "sim/base/str.h"
 
 // The first three members must stay as they are in all versions. The texts fill their arrays with
@@ -13,8 +14,7 @@ typedef struct {
   char version[28];
   char hostname[64];
   uint64_t build;
-  char boot_id[40];  // of the running kernel; "": not known
-  int64_t pid;
+  mp_process_id_t process;
   int64_t num_processes;         // how many processes the job has, as this one was told
   int64_t leader;                // lowest rank that is said to share memory with this one
   uint64_t job;                  // random; that of rank 0 names the job

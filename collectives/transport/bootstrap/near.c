@@ -44,7 +44,8 @@ mp_status_t mp_near_connect(mp_world_t *world, void *const *hellos, mp_segment_t
   mp_status_t status = NULL;
   for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
     if (segments[rank] == NULL) continue;
-    status = mp_shm_add_peer(shm, rank, segments[rank], ((const mp_hello_t *)hellos[rank])->pid);
+    status =
+        mp_shm_add_peer(shm, rank, segments[rank], ((const mp_hello_t *)hellos[rank])->process.pid);
   }
   mp_world_add_transport(world, shm);  // the world owns it in any case
   for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {

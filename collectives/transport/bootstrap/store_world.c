@@ -8,6 +8,7 @@
 #include "collectives/transport/bootstrap/far.h"
 #include "collectives/transport/bootstrap/leave.h"
 #include "collectives/transport/bootstrap/near.h"
+#include "collectives/transport/store/presence.h"
 #include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
@@ -27,6 +28,7 @@ typedef struct {
   mp_segment_t **segments;  // [size], of the others on this host
   mp_transport_t *far;      // to those on other hosts; NULL: there are none. The world's
   bool is_first;            // this process is in no other world
+  mp_presence_t *presence;  // of all processes of the job
   // Known before anything has been said: where hellos are, and where a process that fails tells so
   // to those that wait for something else of it.
   char greetings[MP_STORE_FOLDER_BYTES], failed[MP_STORE_FOLDER_BYTES];
@@ -156,6 +158,22 @@ static void store_world_name_job(store_world_t *join) {
   snprintf(join->connected, sizeof(join->connected), "minipod/%016" PRIx64 "/connected", job);
 }
 
+// Whether those that have said hello are still there, and the others will come.
+static mp_status_t store_world_check(void *context) {
+  const store_world_t *join = context;
+  const mp_process_id_t *self = &join->hellos[join->talk.rank].process;
+  for (uint32_t rank = 0; rank < join->talk.size; ++rank) {
+    const mp_process_id_t *process = &join->hellos[rank].process;
+    if (process->pid == 0 || !mp_process_is_gone(self, process)) continue;
+    char name[MP_PEER_NAME_BYTES];
+    mp_world_peer_name(join->world, rank, name);
+    return mp_status_make(MP_UNAVAILABLE,
+                          "%s has ended before all processes had joined; its own output says more",
+                          name);
+  }
+  return join->presence == NULL ? NULL : mp_presence_check(join->presence);
+}
+
 // Has the world left at the end of the process.
 static mp_status_t store_world_prepare_leave(const store_world_t *join, double exit_timeout_s) {
   if (!join->is_first) return NULL;
@@ -169,6 +187,8 @@ static mp_status_t store_world_set_leave(const store_world_t *join, mp_transport
 }
 
 static mp_status_t store_world_meet(store_world_t *join, double exit_timeout_s) {
+  join->talk.check = store_world_check;
+  join->talk.context = join;
   mp_status_t status = store_world_take_hellos(join);
   store_world_name_job(join);
   if (status == NULL) status = store_world_connect(join);
@@ -246,6 +266,16 @@ static void store_world_give_up(store_world_t *join) {
   mp_world_release(join->world);
 }
 
+// Joins, and tells in the store what becomes of it.
+static mp_status_t store_world_join_openly(store_world_t *join, const mp_presence_join_t *openly,
+                                           double exit_timeout_s) {
+  join->presence = mp_presence_begin(openly);
+  mp_status_t status = store_world_join(join, exit_timeout_s);
+  if (status != NULL) mp_presence_give_up(openly, status);
+  mp_presence_end(join->presence);
+  return status;
+}
+
 static void store_world_name_folders(store_world_t *join, const mp_subset_t *subset) {
   if (subset == NULL) {
     snprintf(join->greetings, sizeof(join->greetings), "%s", MP_STORE_HELLOS);
@@ -273,7 +303,8 @@ mp_status_t mp_store_world_join(const mp_options_t *options, const mp_key_value_
       .is_first = is_first};
   store_world_name_folders(&join, subset);
   join.talk.deadline = mp_clock_seconds() + join.talk.timeout_s;
-  mp_status_t status = store_world_join(&join, (double)options->exit_timeout);
+  const mp_presence_join_t openly = mp_presence_of_options(options, store, subset);
+  mp_status_t status = store_world_join_openly(&join, &openly, (double)options->exit_timeout);
   for (uint32_t i = 0; join.segments != NULL && i < join.talk.size; ++i) {
     mp_segment_release(join.segments[i]);
   }

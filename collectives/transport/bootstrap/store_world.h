@@ -8,8 +8,8 @@
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_STORE_WORLD_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_STORE_WORLD_H_
 
-#include "collectives/transport/bootstrap/subset.h"
 #include "collectives/transport/key_value_store.h"
+#include "collectives/transport/store/subset.h"
 #include "collectives/transport/world.h"
 #include "sim/base/options.h"
 

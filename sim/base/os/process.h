@@ -22,6 +22,22 @@ int mp_process_open(int64_t pid);
 // Whether the process has ended. With its file `file` it counts as ended at once, without (-1) when
 // its parent has asked for its exit status.
 bool mp_process_has_ended(int64_t pid, int file);
+// Which process of which machine this is: what others need to see that it has ended. Gaps and the
+// rest of texts are zero.
+typedef struct {
+  int64_t pid;
+  uint64_t start;    // in ticks since the machine started: a later process may have this number
+  uint64_t numbers;  // the kernel's name of the set of processes that share numbers; 0: not known
+  char boot_id[40];  // of the running kernel; "": not known
+} mp_process_id_t;
+
+// This process.
+mp_process_id_t mp_process_self(void);
+// Whether a process has ended, as far as this one, `self`, can see it: false, too, of one on
+// another machine or in another container.
+bool mp_process_is_gone(const mp_process_id_t *self, const mp_process_id_t *id);
+// Whether both are the same process.
+bool mp_process_is_same(const mp_process_id_t *a, const mp_process_id_t *b);
 // Waits for the end of another process of this host, at most so long; false when it goes on.
 bool mp_process_await_end(int64_t pid, double seconds);
 

@@ -18,7 +18,7 @@
 #include "sim/base/os/clock.h"
 #include "tests/unit/support/unit.h"
 
-enum { MOST_PROCESSES = 8, MOST_ENTRIES = 32, LIMIT_SECONDS = 60 };
+enum { MOST_PROCESSES = 8, MOST_ENTRIES = 128, LIMIT_SECONDS = 60 };
 
 typedef struct {
   char key[96];
@@ -73,9 +73,11 @@ typedef struct {
   uint32_t rank;           // as it says itself
   int64_t num_nodes;       // 0: as many as there are
   const char *dies_at;     // kills itself when it puts a key with this text
+  const char *dies_for;    // kills itself when it looks for a key with this text
   const char *refused_at;  // the store refuses such a key
   void (*tamper)(mp_hello_t *hello);
   const char *environment;  // "A=1"
+  bool can_only_wait;       // its store has no try_get
   void (*afterwards)(mp_world_t *world);
   mp_fault_t fault;      // what the system refuses
   int64_t fault_number;  // the how manieth time; 0: never
@@ -121,6 +123,7 @@ static inline mp_status_t store_put(void *context, const char *key, mp_str_t val
 static inline mp_status_t store_get(void *context, const char *key, double timeout_s,
                                     mp_strbuf_t *value) {
   (void)context;
+  if (g_process->dies_for != NULL && strstr(key, g_process->dies_for) != NULL) raise(SIGKILL);
   const struct timespec until = mp_clock_after(timeout_s);
   mp_status_t status = NULL;
   pthread_mutex_lock(&g_shared->lock);
@@ -139,7 +142,23 @@ static inline mp_status_t store_get(void *context, const char *key, double timeo
   return status;
 }
 
-static const mp_key_value_store_t k_store = {.put = store_put, .get = store_get};
+static inline mp_status_t store_try_get(void *context, const char *key, mp_strbuf_t *value) {
+  (void)context;
+  mp_status_t status = NULL;
+  pthread_mutex_lock(&g_shared->lock);
+  const entry_t *entry = store_find(key);
+  if (entry != NULL) {
+    mp_strbuf_append(value, entry->value, entry->size);
+  } else {
+    status = mp_status_make(MP_NOT_FOUND, "no value for %s", key);
+  }
+  pthread_mutex_unlock(&g_shared->lock);
+  return status;
+}
+
+static const mp_key_value_store_t k_store = {
+    .put = store_put, .get = store_get, .try_get = store_try_get};
+static const mp_key_value_store_t k_waiting_store = {.put = store_put, .get = store_get};
 
 // ---- Processes ----
 
@@ -170,14 +189,14 @@ static inline int run_process(const process_t *process, outcome_t *outcome, uint
   }
   mp_world_t *world = NULL;
   const double begin = mp_clock_seconds();
-  mp_status_t status =
-      join(process->rank, process->num_nodes == 0 ? count : process->num_nodes, &k_store, &world);
+  mp_status_t status = join(process->rank, process->num_nodes == 0 ? count : process->num_nodes,
+                            process->can_only_wait ? &k_waiting_store : &k_store, &world);
   outcome->seconds = mp_clock_seconds() - begin;
   outcome->code = mp_status_code(status);
   outcome->has_world = world != NULL;
   snprintf(outcome->message, sizeof(outcome->message), "%s", mp_status_message(status));
   mp_status_release(status);
-  if (world != NULL && process->afterwards != NULL) process->afterwards(world);
+  if (outcome->code == MP_OK && process->afterwards != NULL) process->afterwards(world);
   return 0;
 }
 

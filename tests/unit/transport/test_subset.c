@@ -1,7 +1,7 @@
 // Which processes of a job a client has, as its options say.
 #include <string.h>
 
-#include "collectives/transport/bootstrap/subset.h"
+#include "collectives/transport/store/subset.h"
 #include "tests/unit/support/unit.h"
 
 static mp_options_t options_of(const char *list, int64_t node_id, int64_t num_nodes) {
@@ -32,13 +32,13 @@ static void other_subsets_have_other_names(void **state) {
                             read_list("1,0", 1).name,
                             read_list("0,1,2", 1).name,
                             read_list("1,2", 1).name,
-                            mp_subset_of_numbers(&numbers).name,
-                            mp_subset_of_numbers(&more).name};
+                            mp_subset_of_numbers(&numbers, 0, 8).name,
+                            mp_subset_of_numbers(&more, 0, 8).name};
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
     for (size_t j = 0; j < i; ++j) assert_true(names[i] != names[j]);
   }
-  assert_int_equal(mp_subset_of_numbers(&more).rank, 1);
-  assert_int_equal(mp_subset_of_numbers(&more).size, 3);
+  assert_int_equal(mp_subset_of_numbers(&more, 0, 8).rank, 1);
+  assert_int_equal(mp_subset_of_numbers(&more, 0, 8).size, 3);
 }
 
 static void what_is_no_list_is_refused(void **state) {

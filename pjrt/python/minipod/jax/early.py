@@ -6,6 +6,7 @@
 from minipod.jax import doors
 from minipod.jax import guard
 from minipod.jax import names
+from minipod.jax import presence
 
 _is_attended = False
 
@@ -17,6 +18,7 @@ def attend() -> None:
     return
   _is_attended = True
   guard.teach("how processes of minipod find each other", _register_cluster)
+  guard.teach("to tell processes of each other", presence.attend)
   if names.wanted() == "tpu":
     guard.teach("to describe TPUs", names.describe_tpus)
 

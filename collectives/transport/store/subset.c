@@ -1,4 +1,4 @@
-#include "collectives/transport/bootstrap/subset.h"
+#include "collectives/transport/store/subset.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -52,15 +52,20 @@ mp_status_t mp_subset_read(const mp_options_t *options, mp_subset_t *out_subset)
   if (subset.rank == UINT32_MAX) {
     return subset_refuse(options, "this process (node_id) is not among them");
   }
+  subset.job_rank = (uint32_t)options->node_id;
+  if (options->num_nodes != MP_OPTION_UNSET) subset.job_size = (uint32_t)options->num_nodes;
   *out_subset = subset;
   return NULL;
 }
 
-mp_subset_t mp_subset_of_numbers(const mp_options_t *options) {
+mp_subset_t mp_subset_of_numbers(const mp_options_t *options, uint32_t job_rank,
+                                 uint32_t job_size) {
   // Unlike any list's, which has another number of bytes.
   const uint32_t size = (uint32_t)options->num_nodes;
   return (mp_subset_t){.rank = (uint32_t)options->node_id,
                        .size = size,
+                       .job_rank = job_rank,
+                       .job_size = job_size,
                        .name = mp_hash_bytes(MP_HASH_START, &size, sizeof(size))};
 }
 

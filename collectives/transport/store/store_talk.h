@@ -23,6 +23,9 @@ typedef struct {
   mp_world_t *world;          // knows the names of peers
   const char *verdicts;       // a folder where a process that has failed tells so, too
   mp_agreement_t *agreement;  // once the world runs: a wait ends when it cannot succeed any more
+  // Says why the processes that are waited for will not come, or OK; NULL: nobody knows.
+  mp_status_t (*check)(void *context);
+  void *context;
 } mp_store_talk_t;
 
 // Puts what became of a step here: `bytes`, or an error, of which at least the code is put when

@@ -1,4 +1,4 @@
-#include "collectives/transport/bootstrap/store_talk.h"
+#include "collectives/transport/store/store_talk.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -105,19 +105,39 @@ static mp_status_t store_talk_name_missing(const mp_store_talk_t *talk, const ch
 static mp_status_t store_talk_look(const mp_store_talk_t *talk, const char *folder, uint32_t rank) {
   char key[MP_STORE_KEY_BYTES];
   store_talk_make_key(key, folder, rank);
+  const mp_key_value_store_t *store = talk->store;
   mp_strbuf_t value;
   mp_strbuf_init(&value);
-  mp_status_t got = talk->store->get(talk->store->context, key, k_look_seconds, &value);
+  mp_status_t got = store->try_get != NULL
+                        ? store->try_get(store->context, key, &value)
+                        : store->get(store->context, key, k_look_seconds, &value);
   mp_status_t status = got == NULL ? store_talk_read(talk, rank, &value) : NULL;
   mp_status_ignore(got);
   mp_strbuf_deinit(&value);
   return status;
 }
 
-// Another place where a process may have told that it has failed.
+// The error that any process has told already in a folder.
+static mp_status_t store_talk_look_at_all(const mp_store_talk_t *talk, const char *folder) {
+  mp_status_t status = NULL;
+  for (uint32_t rank = 0; rank < talk->size && rank < MP_MOST_MISSING && status == NULL; ++rank) {
+    if (rank != talk->rank) status = store_talk_look(talk, folder, rank);
+  }
+  return status;
+}
+
+// Other places where the process that is waited for may have told that it has failed; or another
+// one, which it waits for itself.
 static mp_status_t store_talk_check(const mp_store_talk_t *talk, uint32_t rank) {
   if (talk->agreement != NULL) MP_RETURN_IF_ERROR(mp_agreement_check(talk->agreement));
-  return store_talk_look(talk, talk->verdicts, rank);
+  MP_RETURN_IF_ERROR(store_talk_look(talk, talk->verdicts, rank));
+  mp_status_t status = talk->check == NULL ? NULL : talk->check(talk->context);
+  if (status == NULL && talk->store->try_get == NULL) return NULL;  // looking at all takes too long
+  // Who has told why it has failed may have ended since.
+  mp_status_t cause = store_talk_look_at_all(talk, talk->verdicts);
+  if (cause == NULL) return status;
+  mp_status_ignore(status);
+  return cause;
 }
 
 // Waits until a process has put its value, and appends that to `value`.
@@ -171,11 +191,8 @@ mp_status_t mp_store_await_all(const mp_store_talk_t *talk, const char *folder) 
 
 mp_status_t mp_store_find_cause(const mp_store_talk_t *talk, const char *folder,
                                 mp_status_t status) {
-  mp_status_t cause = NULL;
   if (mp_status_code(status) != MP_UNAVAILABLE) return status;
-  for (uint32_t rank = 0; rank < talk->size && rank < MP_MOST_MISSING && cause == NULL; ++rank) {
-    cause = store_talk_look(talk, folder, rank);
-  }
+  mp_status_t cause = store_talk_look_at_all(talk, folder);
   if (cause == NULL) return status;
   mp_status_ignore(status);
   return cause;

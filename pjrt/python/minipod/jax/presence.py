@@ -1,0 +1,50 @@
+"""Has the other processes of a job see that this one has ended before it had a client.
+
+`jax.distributed.initialize()` connects processes long before each has a client, and JAX's service notices an end only when
+heartbeats stay away (100 s).  So each process leaves a note in the job's key-value store, as the library does when it joins
+(collectives/transport/store/presence.c); those that wait for it on its host look whether it is still there.
+"""
+
+import functools
+import os
+
+from minipod.jax import guard
+
+_MOST_NOTES = 100  # that predecessors of this process may have left
+
+
+def attend() -> None:
+  from jax._src import distributed
+
+  state = distributed.State
+  initialize = state.initialize
+
+  @functools.wraps(initialize)
+  def attended(self, *args, **kwargs):
+    result = initialize(self, *args, **kwargs)
+    if self.client is not None and guard.may_be_used():
+      guard.teach("that others see this process", _announce, self.client, self.process_id)
+    return result
+
+  state.initialize = attended
+
+
+def _announce(client, process: int) -> None:
+  note = _note()
+  for number in range(_MOST_NOTES):
+    try:
+      # JAX keeps what the library puts there below the platform's name.
+      client.key_value_set(f"{guard.PLATFORM}:minipod/joins/{process}/{number}", note)
+      return
+    except Exception as error:
+      if "ALREADY_EXISTS" not in str(error):
+        raise
+
+
+def _note() -> str:
+  """This process, and that it joins nobody yet."""
+  with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
+    start = file.read().rpartition(")")[2].split()[19]
+  with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+    boot = file.read().strip()
+  return f"{os.getpid()} {start} {os.stat('/proc/self/ns/pid').st_ino} {boot or '-'} 0 o -"
