@@ -390,7 +390,7 @@ def test_xprof_shows_the_pod(tmp_path, profile, steps):
   (path,) = glob.glob(f"{tmp_path}/**/*.xplane.pb", recursive=True)
   # In a process of its own: XProf brings libraries that JAX has too.
   done = subprocess.run([sys.executable, "-c", XPROF, path, "trace_viewer", "overview_page", "op_profile",
-                         "memory_viewer"], capture_output=True, text=True, timeout=200)
+                         "memory_viewer", "pod_viewer"], capture_output=True, text=True, timeout=200)
   assert done.returncode == 0, done.stderr
   pages = json.loads(done.stdout)
   events = pages["trace_viewer"]["traceEvents"]
@@ -402,7 +402,16 @@ def test_xprof_shows_the_pod(tmp_path, profile, steps):
   assert not any("minipod" in name for name in devices)  # XProf leaves other devices out beside a TPU
   assert float(pages["overview_page"][0]["p"]["tc_active_ms_average"]) > 0
   assert len(pages["overview_page"][1]["rows"]) == steps
+  percent = lambda name: float(pages["overview_page"][0]["p"][name].rstrip("%"))
+  shown = pages["pod_viewer"]["podStatsSequence"]["podStatsMap"]
+  assert len(shown) == steps
+  for one in shown:
+    cores = one["podStatsPerCore"].values()
+    assert len(cores) == 4 and all(core["totalDurationUs"] > 0 and core["bottleneck"] for core in cores)
   (program,) = [p for p in pages["op_profile"]["byProgram"]["children"] if p["name"] != "IDLE"]
+  # Written with one decimal.
+  assert 0 < percent("mxu_utilization_percent") == pytest.approx(100 * program["metrics"]["flops"], abs=0.06)
+  assert 0 < percent("hbm_utilization_percent") == pytest.approx(100 * program["metrics"]["bandwidthUtils"][0], abs=0.06)
   assert program["name"] == pages["module"] and 0 < program["metrics"]["flops"] < 1
   memory = pages["memory_viewer"]
   assert memory["entryComputationParametersMib"] == 0.25

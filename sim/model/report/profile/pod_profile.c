@@ -9,6 +9,7 @@
 #include "sim/base/hash.h"
 #include "sim/base/log.h"
 #include "sim/base/proto.h"
+#include "sim/model/report/profile/chip_use.h"
 #include "sim/model/report/profile/memory_plan.h"
 #include "sim/model/report/profile/xplane.h"
 #include "sim/model/report/report_links.h"
@@ -29,7 +30,8 @@ struct mp_pod_profile_s {
   mp_moment_t *written;  // [num_devices] up to when the line of ops is full
   uint64_t *launches;    // [num_devices] that are over
   bool is_tpu;
-  const mp_chip_figures_t *figures;   // the model's
+  const mp_chip_figures_t *figures;  // the model's
+  mp_chip_use_t use;
   mp_moment_t begin;                  // virtual
   size_t bytes;                       // of all planes
   const mp_model_program_t *program;  // that events are about
@@ -197,6 +199,7 @@ static void pod_profile_on_launch(void *context, const mp_model_program_t *progr
   mp_xplane_put_name(plane, step, mp_str(count), mp_str(count), 0, NULL);
   pod_profile_put(profile, device, LINE_STEPS, step, begin, end);
   ++profile->launches[device];
+  mp_chip_use_add_launch(&profile->use, begin, end);
 }
 
 static void pod_profile_put_work(void *context, const mp_step_part_t *part) {
@@ -210,6 +213,7 @@ static void pod_profile_put_work(void *context, const mp_step_part_t *part) {
                  mp_work_class_name(kernel->work_class));
   pod_profile_name(&profile->planes[part->device], hash, number, part->number, &name);
   pod_profile_put(profile, part->device, LINE_OPS, number, part->begin, part->end);
+  mp_chip_use_add_work(&profile->use, part);
 }
 
 static void pod_profile_on_work(void *context, const mp_model_program_t *program, uint32_t device,
@@ -272,22 +276,6 @@ static void pod_profile_on_stream(void *context, const mp_model_program_t *progr
 
 // ---- Life ----
 
-// What the device is and can do: XProf's shares of the peak and its roofline are by these, so they
-// are those that are described, not those that kernels come to.
-static void pod_profile_describe(mp_xplane_t *plane, const mp_pod_info_t *info,
-                                 const mp_chip_t *chip) {
-  const double flops =
-      info->flops[MP_FLOP_BF16] > 0 ? info->flops[MP_FLOP_BF16] : chip->flops[MP_FLOP_BF16];
-  const double bandwidth =
-      info->memory_bandwidth > 0 ? info->memory_bandwidth : chip->memory_bandwidth;
-  const mp_xplane_stat_t stats[] = {
-      {.id = MP_XPLANE_DEVICE_TYPE, .text = mp_str(info->kind)},
-      {.id = MP_XPLANE_PEAK_TFLOPS, .kind = MP_XPLANE_RATE, .rate = 1e-12 * flops},
-      {.id = MP_XPLANE_PEAK_HBM, .kind = MP_XPLANE_RATE, .rate = 1e-9 * bandwidth}};
-  for (size_t i = 0; i < sizeof(stats) / sizeof(stats[0]); ++i)
-    mp_xplane_put_stat(plane, &stats[i]);
-}
-
 mp_status_t mp_pod_profile_start(mp_report_t *report, int64_t now, mp_pod_profile_t **out_profile) {
   mp_pod_profile_t *profile = mp_calloc(1, sizeof(*profile));
   MP_RETURN_IF_NULL(profile);
@@ -301,10 +289,12 @@ mp_status_t mp_pod_profile_start(mp_report_t *report, int64_t now, mp_pod_profil
   const mp_pod_info_t *info = mp_pod_info(mp_model_pod(model));
   profile->is_tpu = strncmp(info->kind, "TPU", 3) == 0;
   profile->figures = &mp_model_chip(model)->figures;
+  profile->begin = mp_report_now(report);
   mp_xplane_init(&profile->programs, now);
+  profile->use = mp_chip_use_make(model, profile->begin);
   for (uint32_t i = 0; i < profile->num_devices && has_memory; ++i) {
     mp_xplane_init(&profile->planes[i], now);
-    pod_profile_describe(&profile->planes[i], info, mp_model_chip(model));
+    mp_chip_use_describe(&profile->use, i, &profile->planes[i]);
   }
   profile->observer = mp_report_silent_observer();
   profile->observer.on_launch = pod_profile_on_launch;
@@ -312,7 +302,6 @@ mp_status_t mp_pod_profile_start(mp_report_t *report, int64_t now, mp_pod_profil
   profile->observer.on_meeting = pod_profile_on_meeting;
   profile->observer.on_stream = pod_profile_on_stream;
   profile->observer.context = profile;
-  profile->begin = mp_report_now(report);
   mp_status_t status =
       has_memory ? mp_report_watch(report, &profile->observer) : mp_status_out_of_memory();
   if (status != NULL) {
@@ -343,6 +332,9 @@ void mp_pod_profile_print(const mp_pod_profile_t *profile, mp_strbuf_t *space) {
     mp_xplane_print(&profile->programs, 2 * (uint64_t)profile->num_devices, "/host:metadata",
                     space);
   }
+  if (!profile->is_tpu) return;
+  mp_chip_use_print(&profile->use, profile->programs.start, 2 * (uint64_t)profile->num_devices + 1,
+                    space);
 }
 
 void mp_pod_profile_release(mp_pod_profile_t *profile) {

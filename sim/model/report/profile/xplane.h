@@ -13,7 +13,7 @@
 #include "sim/base/str.h"
 
 // What may be said of a name, of an event (CONSUMER_TYPE and _ID) or of a plane
-// (DEVICE_TYPE and the peaks): enumerator, XProf's word.
+// (DEVICE_TYPE and what follows, but for HLO_PROTO): enumerator, XProf's word.
 #define MP_XPLANE_STATS(X)                        \
   X(TF_OP, "tf_op")                               \
   X(SOURCE, "source")                             \
@@ -29,6 +29,9 @@
   X(DEVICE_TYPE, "device_type_string")            \
   X(PEAK_TFLOPS, "peak_teraflops_per_second")     \
   X(PEAK_HBM, "peak_hbm_bw_gigabytes_per_second") \
+  X(CORE_DETAILS, "core_details")                 \
+  X(MXU_USED, "matrix_unit_utilization_percent")  \
+  X(HBM_USED, "hbm_utilization_percent")          \
   X(HLO_PROTO, "Hlo Proto")
 
 typedef enum {
