@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "sim/base/os/system.h"
 
@@ -37,21 +39,35 @@ int mp_command_end(const char *program, mp_status_t status) {
   return MP_EXIT_FAILED;
 }
 
+// Devices such as /dev/zero never end; a terminal does.
+static bool command_is_endless(FILE *file) {
+  struct stat found;
+  const int number = fileno(file);
+  return fstat(number, &found) == 0 && S_ISCHR(found.st_mode) && !isatty(number);
+}
+
+static mp_status_t command_read_all(FILE *file, const char *path, mp_strbuf_t *out_text) {
+  char block[65536];
+  for (size_t size; (size = fread(block, 1, sizeof(block), file)) > 0;) {
+    if (out_text->size + size > MP_COMMAND_MOST_BYTES) {
+      return mp_status_make(MP_INVALID_ARGUMENT, "'%s' has more than 1 GiB, and is not read", path);
+    }
+    mp_strbuf_append(out_text, block, size);
+  }
+  if (ferror(file) == 0) return mp_strbuf_status(out_text);
+  return mp_status_make(MP_DATA_LOSS, "cannot read '%s': %s", path, mp_system_text(errno));
+}
+
 mp_status_t mp_command_read(const char *path, mp_strbuf_t *out_text) {
   const bool is_input = strcmp(path, "-") == 0;
   FILE *file = is_input ? stdin : mp_fopen(path, "rb");
   if (file == NULL) {
     return mp_status_make(MP_NOT_FOUND, "cannot open '%s': %s", path, mp_system_text(errno));
   }
-  char block[65536];
-  for (size_t size; (size = fread(block, 1, sizeof(block), file)) > 0;) {
-    mp_strbuf_append(out_text, block, size);
-  }
-  const bool failed = ferror(file) != 0;
-  const int cause = errno;
+  mp_status_t status =
+      command_is_endless(file)
+          ? mp_status_make(MP_INVALID_ARGUMENT, "'%s' is a device, and no file", path)
+          : command_read_all(file, path, out_text);
   if (!is_input) fclose(file);
-  if (failed) {
-    return mp_status_make(MP_DATA_LOSS, "cannot read '%s': %s", path, mp_system_text(cause));
-  }
-  return mp_strbuf_status(out_text);
+  return status;
 }

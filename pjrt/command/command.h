@@ -48,7 +48,9 @@ bool mp_command_answers(int argc, char **argv, const char *usage);
 int mp_command_misuse(const char *program, const char *argument);
 // Ends a verb: prints the error that there is (consumed), and returns the exit code.
 int mp_command_end(const char *program, mp_status_t status);
-// Appends a file, or the standard input for "-". NOT_FOUND and DATA_LOSS name it and the reason.
+enum { MP_COMMAND_MOST_BYTES = 1 << 30 };
+// Appends a file, or the standard input for "-". NOT_FOUND and DATA_LOSS name it and the reason;
+// INVALID_ARGUMENT for devices, and for what is larger than MP_COMMAND_MOST_BYTES.
 MP_NODISCARD mp_status_t mp_command_read(const char *path, mp_strbuf_t *out_text);
 
 #endif  // MINIPOD_PJRT_COMMAND_COMMAND_H_

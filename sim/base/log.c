@@ -7,6 +7,7 @@
 
 #include "sim/base/assert.h"
 #include "sim/base/str.h"
+#include "sim/base/visible.h"
 
 // Read with every message, in order with nothing: while it changes, a message more or less is right
 // either way.
@@ -20,18 +21,25 @@ bool mp_log_enabled(mp_log_level_t level) {
   return (int)level <= atomic_load_explicit(&g_level, memory_order_relaxed);
 }
 
+enum { LOG_MESSAGE = 1024 };
+
+// One call for the whole line, under the stream's own lock, so that those of two threads never mix.
+static void log_print(const char *name, const char *between, const char *message) {
+  char shown[4 * LOG_MESSAGE];
+  mp_visible(message, shown, sizeof(shown));
+  fprintf(stderr, "minipod: %s%s%s\n", name, between, shown);
+}
+
 void mp_log(mp_log_level_t level, const char *format, ...) {
   static const char *const names[] = {"off", "error", "warning", "info", "debug"};
   MP_ASSERT((unsigned)level < sizeof(names) / sizeof(names[0]));
   if (level == MP_LOG_OFF || !mp_log_enabled(level)) return;
-  char message[1024];
+  char message[LOG_MESSAGE];
   va_list args;
   va_start(args, format);
   vsnprintf(message, sizeof(message), format, args);
   va_end(args);
-  // One call for the whole line, under the stream's own lock, so that those of two threads never
-  // mix.
-  fprintf(stderr, "minipod: %s: %s\n", names[level], message);
+  log_print(names[level], ": ", message);
 }
 
 void mp_log_lines(mp_log_level_t level, const char *text) {
@@ -43,10 +51,10 @@ void mp_log_lines(mp_log_level_t level, const char *text) {
 }
 
 void mp_log_notice(const char *format, ...) {
-  char message[1024];
+  char message[LOG_MESSAGE];
   va_list args;
   va_start(args, format);
   vsnprintf(message, sizeof(message), format, args);
   va_end(args);
-  fprintf(stderr, "minipod: %s\n", message);
+  log_print("", "", message);
 }

@@ -6,6 +6,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
+#include "sim/base/visible.h"
 
 #undef mp_status_make  // those that locate what they make
 #undef mp_status_vmake
@@ -32,6 +33,29 @@ mp_status_t mp_status_out_of_memory(void) {
   return (mp_status_t)(void *)&g_out_of_memory;
 }
 
+static mp_status_t status_new(mp_status_code_t code, size_t length) {
+  mp_status_t status = mp_malloc(sizeof(*status) + length + 1);
+  if (status == NULL) return mp_status_out_of_memory();
+  atomic_init(&status->references, 1);
+  status->code = code;
+  status->line = 0;
+  status->file = NULL;
+  status->message[0] = '\0';
+  return status;
+}
+
+// Messages quote names that programs choose, and end in terminals.
+static mp_status_t status_show(mp_status_t status) {
+  const size_t length = strlen(status->message);
+  const size_t visible = mp_visible(status->message, NULL, 0);
+  if (visible == length) return status;
+  mp_status_t shown = status_new(status->code, visible);
+  if (shown == mp_status_out_of_memory()) return status;
+  mp_visible(status->message, shown->message, visible + 1);
+  mp_status_release(status);
+  return shown;
+}
+
 mp_status_t mp_status_vmake(mp_status_code_t code, const char *format, va_list args) {
   MP_ASSERT(code != MP_OK);
   va_list again;
@@ -39,15 +63,10 @@ mp_status_t mp_status_vmake(mp_status_code_t code, const char *format, va_list a
   int length = vsnprintf(NULL, 0, format, again);
   va_end(again);
   if (length < 0) length = 0;
-  mp_status_t status = mp_malloc(sizeof(*status) + (size_t)length + 1);
-  if (status == NULL) return mp_status_out_of_memory();
-  atomic_init(&status->references, 1);
-  status->code = code;
-  status->line = 0;
-  status->file = NULL;
-  status->message[0] = '\0';
+  mp_status_t status = status_new(code, (size_t)length);
+  if (status == mp_status_out_of_memory()) return status;
   vsnprintf(status->message, (size_t)length + 1, format, args);
-  return status;
+  return status_show(status);
 }
 
 mp_status_t mp_status_make(mp_status_code_t code, const char *format, ...) {

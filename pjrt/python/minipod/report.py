@@ -9,30 +9,60 @@ import math
 import re
 import textwrap
 
+from minipod import report_file
+
 GROUPS = ("line", "layer", "kind", "class", "axis")
 COLUMNS = 100
 ROWS = 20
 PROGRAMS = 8
 
 
+# Control characters, which could steer a terminal: names are a program's, and files are anybody's.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def visible(text: str) -> str:
+  """A name without control characters: these as "\\x1b"."""
+  return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def only_visible(value):
+  """The same with all of its texts visible."""
+  if isinstance(value, str):
+    return visible(value)
+  if isinstance(value, list):
+    return [only_visible(each) for each in value]
+  if isinstance(value, dict):
+    return {visible(key): only_visible(each) for key, each in value.items()}
+  return value
+
+
+def title(program: dict) -> str:
+  """The name of a program, with its number where others have the same: "jit_f #2"."""
+  return program["name"] + (f" #{program['number']}" if program.get("number") else "")
+
+
 def read(text: str) -> list[dict]:
   return json.loads(text)
 
 
-def read_one(text: str) -> dict:
+def read_one(text: bytes | str) -> dict:
   """A report as JSON: what MINIPOD_DUMP has left, or `time_report("json")`, which is a list with one for each pod.
 
   Raises:
     ValueError: it is neither, or has several pods.
   """
-  report = json.loads(text)
+  try:
+    report = only_visible(report_file.read_json(text))
+  except RecursionError as error:
+    raise ValueError("it is nested too deep") from error
   if isinstance(report, list):
     if len(report) != 1:
       raise ValueError(f"it has {len(report)} pods; write the one that is meant")
     report = report[0]
   if not isinstance(report, dict) or "programs" not in report:
     raise ValueError("it has no programs")
-  return report
+  return report_file.check(report)
 
 
 def seconds(value: float) -> str:
@@ -113,8 +143,10 @@ def layer(path: str) -> str:
 
 
 def axes(row: dict, mesh: dict | None) -> str:
-  """Along what a collective is: axes of the mesh, or how its groups lie among the devices."""
-  if not row["members"]:
+  """Along what a collective is: axes of the program's mesh, or of this one, or how its groups lie among the devices."""
+  if row.get("axes"):
+    return row["axes"]
+  if not row["members"] or not row["first_members"] or row["kind"] == "collective_permute":
     return "pairs"
   first, *second = row["first_members"]
   stride = second[0] - first if second else 0
@@ -235,7 +267,7 @@ def guesses(program: dict) -> list[str]:
 
 
 def _program(report: dict, program: dict, by: str, mesh: dict | None, tokens: float | None) -> list[str]:
-  lines = [program["name"][:COLUMNS]]
+  lines = [title(program)[-COLUMNS:]]
   lines += textwrap.wrap("; ".join(facts(report, program, tokens)), COLUMNS, initial_indent="  ", subsequent_indent="  ")
   lines += [f"  {line}"[:COLUMNS] for line in guesses(program)]
   lines.append(f"  {'by ' + by:{COLUMNS - 44}} {'spent in':12} {'of a device':>12} {'share':>9}")
@@ -264,7 +296,7 @@ def summary(report: dict, by: str = "line", mesh=None, tokens: float | None = No
     lines.append(f"{report['pending']} launches or transfers still go on, and are in no table (jax.block_until_ready)")
   lines.append(f"\n{'program':52} {'launches':>9} {'each':>11} {'in all':>11} {'share':>9}")
   for program in programs[:PROGRAMS]:
-    lines.append(f"{program['name'][:52]:52} {program['launches']:9} {seconds(each_launch(program)):>11}"
+    lines.append(f"{_end(title(program), 52):52} {program['launches']:9} {seconds(each_launch(program)):>11}"
                  f" {seconds(program['seconds']):>11} {share(program['seconds'], in_all):>9}")
   if others := programs[PROGRAMS:]:
     time = sum(program["seconds"] for program in others)

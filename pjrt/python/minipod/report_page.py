@@ -36,7 +36,7 @@ def _bar(program: dict) -> str:
 
 
 def _program(described: dict, program: dict, mesh, tokens) -> str:
-  parts = [f"<h2>{html.escape(program['name'])}</h2>",
+  parts = [f"<h2>{html.escape(report.title(program))}</h2>",
            f"<p>{html.escape('; '.join(report.facts(described, program, tokens)))}</p>", 
            *(f"<p>{html.escape(line)}</p>" for line in report.guesses(program)), _bar(program)]
   for by in report.GROUPS:

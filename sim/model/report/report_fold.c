@@ -28,6 +28,20 @@ mp_status_t mp_report_intern(mp_report_places_t *places, mp_str_t text, const ch
   return NULL;
 }
 
+// The one copy of a name that a program has chosen, without control characters.
+static mp_status_t report_fold_visible(mp_report_places_t *places, mp_str_t name,
+                                       const char **out_text) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_strbuf_put_visible(&text, name);
+  mp_status_t status = mp_strbuf_status(&text);
+  if (status == NULL) {
+    status = mp_report_intern(places, (mp_str_t){mp_strbuf_text(&text), text.size}, out_text);
+  }
+  mp_strbuf_deinit(&text);
+  return status;
+}
+
 mp_status_t mp_report_place(mp_report_places_t *places, const mp_loc_t *loc,
                             const char **out_text) {
   mp_strbuf_t text;
@@ -72,7 +86,7 @@ mp_status_t mp_report_layers_add(mp_report_places_t *places, mp_report_layers_t 
   while (path.size > 0 && path.data[path.size - 1] != '/') path.size -= 1;
   if (path.size > 0) path.size -= 1;
   const char *name;
-  MP_RETURN_IF_ERROR(mp_report_intern(places, path, &name));
+  MP_RETURN_IF_ERROR(report_fold_visible(places, path, &name));
   const uint64_t hash = mp_hash_pointer(name);
   const mp_report_known_row_t *known;
   MP_HASH_MAP_EACH(&layers->known, hash, known) {

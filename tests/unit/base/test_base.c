@@ -25,6 +25,18 @@ static void status_carries_code_message_and_context(void **state) {
 }
 
 // In builds with assertions an error knows the line that made it, whatever is said about it later.
+static void messages_cannot_steer_terminals(void **state) {
+  (void)state;
+  mp_status_t status = mp_status_make(MP_NOT_FOUND, "%s", "a\033[31m\tb\n\xC2\x9B\x7F\xC3\xA9");
+  assert_string_equal(mp_status_message(status), "a\\x1b[31m\tb\n\xC2\\x9b\\x7f\xC3\xA9");
+  mp_status_release(status);
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_strbuf_put_visible(&text, MP_STR("a\n\0b"));
+  assert_string_equal(mp_strbuf_text(&text), "a\\x0a\\x00b");
+  mp_strbuf_deinit(&text);
+}
+
 static void status_knows_its_origin(void **state) {
   (void)state;
   int line = 0, origin = 0;
@@ -182,6 +194,7 @@ static void dtypes_round_trip(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(status_carries_code_message_and_context),
+      cmocka_unit_test(messages_cannot_steer_terminals),
       cmocka_unit_test(status_knows_its_origin),
       cmocka_unit_test(status_survives_a_failed_allocation),
       cmocka_unit_test(arena_zeroes_aligns_and_respects_its_limit),

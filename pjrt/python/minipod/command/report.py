@@ -4,8 +4,16 @@ import pathlib
 
 from minipod import command
 from minipod import report
+from minipod import report_file
 from minipod import report_page
 from minipod.command import arguments
+
+
+def _read(path: pathlib.Path) -> dict:
+  try:
+    return report.read_one(report_file.read_bytes(path))
+  except ValueError as error:
+    raise ValueError(f"{report.visible(str(path))}: no time report as JSON: {report.visible(str(error))}") from error
 
 
 def main(words: list[str]) -> int:
@@ -18,9 +26,9 @@ def main(words: list[str]) -> int:
   parser.add_argument("--tokens", type=float, help="that a launch of the longest program takes, for tokens/s")
   asked = parser.parse_args(words)
   try:
-    reports = [report.read_one(path.read_text()) for path in (asked.file, asked.after) if path]
+    reports = [_read(path) for path in (asked.file, asked.after) if path]
   except ValueError as error:
-    return command.complain("report", f"no time report as JSON: {error}")
+    return command.complain("report", str(error))
   if len(reports) == 2:
     print(report.difference(*reports))
   elif asked.html:

@@ -11,6 +11,7 @@ import sys
 import time
 
 from minipod import command
+from minipod import report
 from minipod.command import arguments
 
 _SECONDS = 2.0  # that a process has for its answer
@@ -33,7 +34,7 @@ def ask(pid: int) -> dict | None:
       asking.connect(f"\0minipod-top-{pid}")
       while part := asking.recv(1 << 16):
         said += part
-    return json.loads(said)
+    return report.only_visible(json.loads(said))
   except (OSError, ValueError):
     return None
 
@@ -92,7 +93,7 @@ def table(said: dict) -> str:
   """The answer of one process for people."""
   try:
     words = pathlib.Path(f"/proc/{said['pid']}/cmdline").read_bytes().split(b"\0")
-    name = b" ".join(words).decode(errors="replace").strip()
+    name = report.visible(b" ".join(words).decode(errors="replace").strip())
   except OSError:
     name = "?"
   clock = f", virtual time {said['virtual_seconds']:.3f} s" if "virtual_seconds" in said else ""

@@ -1,0 +1,110 @@
+"""Files that `minipod report` and `minipod opt` are given: anybody's, so malformed ones are a line and exit code 1."""
+
+import copy
+import gzip
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+import scenario
+from minipod import report
+from minipod import report_page
+
+PROGRAM = {
+    "name": "jit_step", "devices": 2, "launches": 3, "runs": 6, "seconds": 1.0, "available": 2.0, "work": 1.0, "collective": 0.5,
+    "waiting": 0.25, "idle": 0.25, "hidden": 0.0, "other_work": 0.1, "other_collective": 0.0, "memory": {"bytes": 1024.0},
+    "collectives": [{"kind": "all_reduce", "at": "psum at a.py:3", "members": 2, "first_members": [0, 1], "axes": "data",
+                     "exposed": 0.5}],
+    "ops": [{"name": "dot_general", "at": "dot_general at a.py:4", "class": "matmul", "time": 0.9}],
+    "classes": [{"class": "matmul", "flops": 1e9, "time": 0.9}], "layers": [{"name": "jit(f)/mlp", "work": 1.0, "collective": 0.5}],
+    "guessed": [{"at": "cond at a.py:5", "count": 1, "taken": 0, "branches": 2}]}
+REPORT = {"pod": "v5e:1x2", "num_devices": 2, "flops": {"bf16": 1e12}, "seconds": 1.0, "launches": 3, "pending": 0,
+          "programs": [PROGRAM]}
+WRONG = [None, True, -1, 1.5, "text", [], {}, [None], 10**400, float("inf"), float("nan")]
+
+
+def places_of(value, path=()):
+  yield path
+  for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+    yield from places_of(value[key], (*path, key))
+
+
+def test_every_part_is_checked():
+  """What is missing or wrong is a ValueError; what is accepted becomes tables."""
+  draw, refused = random.Random(1), 0
+  for path in list(places_of(REPORT))[1:]:
+    for wrong in [*WRONG, "missing"]:
+      made = copy.deepcopy(REPORT)
+      owner = made
+      for key in path[:-1]:
+        owner = owner[key]
+      if wrong == "missing":
+        del owner[path[-1]]
+      else:
+        owner[path[-1]] = wrong
+      try:
+        read = report.read_one(json.dumps(made))
+      except ValueError:
+        refused += 1
+        continue
+      for by in report.GROUPS:
+        report.summary(read, by, tokens=draw.choice((None, 8.0)))
+      report_page.page(read)
+      report.difference(read, report.read_one(json.dumps(REPORT)))
+  assert refused > 300
+
+
+def run(*words, code=1, **keywords):
+  done = subprocess.run([sys.executable, "-m", "minipod", *map(str, words)], capture_output=True, timeout=120,
+                        env=scenario.environment(devices=None), **keywords)
+  assert done.returncode == code, done.stderr
+  return done.stderr.decode()
+
+
+@pytest.mark.parametrize("text", ["", "nothing", "[]", "3", "{\"programs\": 3}", "[" * 100000, "\x1b[31m{", "{\"a\": \"\x1b\"}"])
+def test_malformed_reports_are_one_line(tmp_path, text):
+  (tmp_path / "t.json").write_text(text)
+  said = run("report", tmp_path / "t.json")
+  assert said.startswith(f"minipod report: {tmp_path}/t.json: no time report as JSON: ") and said.count("\n") == 1
+  assert "\x1b" not in said
+
+
+def test_reports_may_be_compressed_or_damaged(tmp_path):
+  (tmp_path / "t.json.gz").write_bytes(gzip.compress(json.dumps(REPORT).encode()))
+  assert "no time report" not in run("report", tmp_path / "t.json.gz", code=0)
+  (tmp_path / "cut.json.gz").write_bytes(gzip.compress(json.dumps(REPORT).encode())[:-20])
+  assert "it cannot be decompressed" in run("report", tmp_path / "cut.json.gz")
+  (tmp_path / "no.json").write_bytes(b"\x80{}")
+  assert "it is no text" in run("report", tmp_path / "no.json")
+
+
+def test_what_never_ends_is_not_read():
+  assert "is a device" in run("report", "/dev/zero") and "is a device" in run("opt", "/dev/zero")
+  with open("/dev/zero", "rb") as zeros:
+    assert "is a device" in run("opt", "-", stdin=zeros)
+
+
+def test_names_cannot_steer_terminals(tmp_path):
+  """Control characters of names are escaped, in reports of either kind, and in errors."""
+  out = scenario.run(r"""
+      import minipod
+      def f(x):
+        with jax.named_scope("layer\x1b[31m\n"):
+          return (x @ x).sum()
+      f.__name__ = f.__qualname__ = "st\x1b]0;ep\x9b"
+      jax.block_until_ready(jax.jit(f)(jnp.ones((256, 256))))
+      code = compile("y = jax.jit(lambda x: jnp.tanh(x) @ x)(jnp.ones((256, 256))); jax.block_until_ready(y)",
+                     "fi\x1b[2Jle.py", "exec")
+      exec(code)
+      print(minipod.time_report(), *[minipod.time_report("summary", by=by) for by in ("line", "layer")], sep="\n")
+      """, devices=None, MINIPOD_TOPOLOGY="v5e:1x1", MINIPOD_TIME="model")
+  assert not any(ord(c) < 32 and c != "\n" or 127 <= ord(c) < 160 for c in out), [c for c in out if ord(c) < 32]
+  assert r"fi\x1b[2Jle.py" in out and r"layer\x1b[31m" in out
+  hostile = {**REPORT, "pod": "\x1b[31m", "programs": [{**PROGRAM, "name": "\x1b]0;x\x07"}]}
+  (tmp_path / "t.json").write_text(json.dumps(hostile))
+  done = subprocess.run([sys.executable, "-m", "minipod", "report", str(tmp_path / "t.json")], capture_output=True, text=True,
+                        env=scenario.environment(devices=None), timeout=120)
+  assert done.returncode == 0 and "\x1b" not in done.stdout and "\x07" not in done.stdout and r"\x1b]0;x\x07" in done.stdout
+  assert "\x1b" not in run("opt", "no\x1b[31m.mlir")
