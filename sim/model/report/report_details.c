@@ -199,8 +199,9 @@ static void report_details_transfers(const mp_report_program_t *row, mp_strbuf_t
 void mp_report_table_program(const mp_report_table_t *table, const mp_report_program_t *row,
                              mp_strbuf_t *out) {
   const uint32_t partners = mp_report_partners(row);
-  mp_strbuf_printf(out, "\n%s on %" PRIu32 " device%s\n", row->name, partners,
-                   partners == 1 ? "" : "s");
+  mp_strbuf_printf(out, "\n%s", row->name);
+  if (row->number != 0) mp_strbuf_printf(out, " #%" PRIu32, row->number);
+  mp_strbuf_printf(out, " on %" PRIu32 " device%s\n", partners, partners == 1 ? "" : "s");
   report_details_rhythm(row, out);
   report_details_transfers(row, out);
   if (row->is_cut) {

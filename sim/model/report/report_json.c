@@ -65,6 +65,7 @@ static void report_json_put_collectives(const mp_report_table_t *table,
     report_json_put_text("how", mp_overlap_name(c->overlap), out);
     report_json_put_count("members", c->members, out);
     report_json_put_first(c, out);
+    if (c->axes[0] != '\0') report_json_put_text("axes", c->axes, out);
     report_json_put_text("algorithm",
                          is_messages ? "messages" : mp_algorithm_name(c->met.algorithm), out);
     report_json_put_count("count", c->met.count, out);
@@ -180,6 +181,7 @@ static void report_json_put_program(const mp_report_table_t *table, const mp_rep
   const mp_moment_t known = row->work + row->waiting + row->traffic;
   report_json_key("\n  {", "name", out);
   mp_strbuf_put_json(out, mp_str(row->name));
+  if (row->number != 0) report_json_put_count("number", row->number, out);
   report_json_put_count("devices", row->num_devices, out);
   report_json_put_count("launches", row->launches, out);
   report_json_put_count("runs", row->runs, out);

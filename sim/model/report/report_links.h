@@ -1,7 +1,8 @@
-// How much each collective of a program loads the links.
+// How much each collective of a program loads the links, and along which axes of a mesh it goes.
 #ifndef MINIPOD_SIM_MODEL_REPORT_REPORT_LINKS_H_
 #define MINIPOD_SIM_MODEL_REPORT_REPORT_LINKS_H_
 
+#include "sim/ir/module.h"
 #include "sim/model/network/network.h"
 
 typedef struct {
@@ -24,5 +25,11 @@ MP_NODISCARD mp_status_t mp_busiest_of_collective(mp_network_t *network,
 
 // How many meetings, or messages, one round of it is.
 uint32_t mp_report_collective_round(const mp_collective_t *collective);
+
+// Appends the axes of the program's own meshes in which the devices differ that a collective
+// brings together: "data", "data and model"; nothing where it has no mesh of `num_devices`. Groups
+// that are not all devices along these axes are "part of data".
+MP_NODISCARD mp_status_t mp_report_axes(const mp_module_t *module, uint32_t num_devices,
+                                        const mp_collective_t *collective, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_LINKS_H_

@@ -20,6 +20,7 @@ static mp_status_t report_merge_own(mp_arena_t *arena, mp_report_program_t *row)
   for (uint32_t i = 0; i < row->num_collectives; ++i) {
     collective[i] = row->collective[i];
     MP_RETURN_IF_ERROR(report_merge_text(arena, &collective[i].place));
+    MP_RETURN_IF_ERROR(report_merge_text(arena, &collective[i].axes));
   }
   for (uint32_t i = 0; i < row->num_ops; ++i) {
     op[i] = row->op[i];

@@ -1,6 +1,7 @@
 #include "sim/model/report/report_rows.h"
 
 #include "collectives/mailbox.h"
+#include "sim/base/hash.h"
 #include "sim/chip/cost/kernel_cost.h"
 #include "sim/model/report/report_copies.h"
 #include "sim/model/report/report_links.h"
@@ -92,6 +93,20 @@ static void report_rows_name_group(const maker_t *m, const mp_collective_t *coll
   }
 }
 
+static mp_status_t report_rows_name_axes(const maker_t *m, const mp_collective_t *collective,
+                                         mp_report_collective_t *row) {
+  const mp_program_t *program = m->books->program;
+  mp_strbuf_t axes;
+  mp_strbuf_init(&axes);
+  mp_status_t status = mp_report_axes(
+      program->module, program->num_replicas * program->num_partitions, collective, &axes);
+  if (status == NULL) status = mp_strbuf_status(&axes);
+  if (status == NULL) row->axes = mp_arena_strndup(m->arena, mp_strbuf_text(&axes), axes.size);
+  if (status == NULL && row->axes == NULL) status = mp_status_out_of_memory();
+  mp_strbuf_deinit(&axes);
+  return status;
+}
+
 // Puts the collectives on which most time was spent first; the result is how many they are.
 static uint32_t report_rows_choose(const mp_report_meetings_t *met, uint32_t count,
                                    const mp_report_meetings_t **out_chosen) {
@@ -138,6 +153,7 @@ static mp_status_t report_rows_make_collectives(const maker_t *m) {
                                                   .overlap = chosen[i]->first->overlap,
                                                   .met = chosen[i]->met};
     report_rows_name_group(m, collective, &row->collective[i]);
+    MP_RETURN_IF_ERROR(report_rows_name_axes(m, collective, &row->collective[i]));
     MP_RETURN_IF_ERROR(report_rows_load_links(m, collective, scratch, &row->collective[i]));
   }
   row->num_collectives = count;
@@ -267,14 +283,54 @@ static mp_status_t report_rows_make_guesses(const maker_t *m) {
 
 // ---- Programs ----
 
+// Of what a program is made, so that two of one name and size are told apart: what its kernels do,
+// who meets in its collectives, and where it begins.
+static uint64_t report_rows_key(const mp_model_program_books_t *books) {
+  const mp_twin_t *twin = books->twin;
+  uint64_t key = books->key;
+  for (uint32_t k = 0; k < twin->num_kernels; ++k) {
+    const mp_twin_kernel_t *kernel = &twin->kernels[k];
+    const double sizes[] = {kernel->flops, kernel->bytes};
+    key = mp_hash_bytes(key, kernel->name, strlen(kernel->name));
+    key = mp_hash_bytes(key, sizes, sizeof(sizes));
+  }
+  for (uint32_t c = 0; c < twin->num_collectives; ++c) {
+    const mp_collective_t *one = twin->collectives[c].collective;
+    key = mp_hash_u64(key, mp_collective_digest(one));
+    if (one->num_pairs != 0) {
+      key = mp_hash_bytes(key, one->pairs, 2 * (size_t)one->num_pairs * sizeof(*one->pairs));
+    } else if (one->groups != NULL) {
+      const mp_groups_t *groups = one->groups;
+      key = mp_hash_bytes(key, groups->members,
+                          groups->offsets[groups->num_groups] * sizeof(*groups->members));
+      key = mp_hash_bytes(key, groups->offsets, groups->num_groups * sizeof(*groups->offsets));
+    }
+  }
+  const mp_op_t *first = twin->num_kernels != 0       ? twin->kernels[0].op
+                         : twin->num_collectives != 0 ? twin->collectives[0].op
+                                                      : NULL;
+  const mp_loc_t *file = first == NULL ? NULL : mp_loc_find(first->loc).file;
+  if (file == NULL) return key;
+  return mp_hash_u64(mp_hash_bytes(key, file->text.data, file->text.size), file->line);
+}
+
+static const char *report_rows_name(mp_arena_t *arena, mp_str_t name) {
+  mp_strbuf_t text;
+  mp_strbuf_init(&text);
+  mp_strbuf_put_visible(&text, name);
+  const char *copy = text.failed ? NULL : mp_arena_strndup(arena, mp_strbuf_text(&text), text.size);
+  mp_strbuf_deinit(&text);
+  return copy;
+}
+
 static mp_status_t report_rows_make(const maker_t *m) {
   const mp_model_program_books_t *books = m->books;
   const mp_replay_device_books_t total = mp_books_total(&books->books);
   const mp_busiest_t busiest =
       mp_busiest_of(mp_model_network(m->model), books->books.link_bytes, books->books.num_links);
   *m->row = (mp_report_program_t){
-      .name = mp_arena_strndup(m->arena, books->name.data, books->name.size),
-      .key = books->key,
+      .name = report_rows_name(m->arena, books->name),
+      .key = report_rows_key(books),
       .num_devices = books->num_devices,
       .launches = books->launches,
       .runs = books->runs,

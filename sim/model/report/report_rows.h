@@ -35,6 +35,7 @@ const char *mp_bound_name(mp_bound_t bound);
 typedef struct {
   const char *kind;   // "all_reduce"; static text
   const char *place;  // "psum at train.py:5:36"
+  const char *axes;   // "data and model"; "": not known
   double bytes;       // of the operands on a device
   uint32_t round;     // meetings or messages that it is when all devices come to it once
   uint32_t members;   // of its largest group; 0: it has pairs
@@ -89,8 +90,9 @@ typedef struct {
 } mp_report_guess_t;
 
 typedef struct {
-  const char *name;
-  uint64_t key;
+  const char *name;  // without control characters
+  uint64_t key;      // equal for equal programs
+  uint32_t number;   // among programs of its name, from 1 on, as they came; 0: the only one
   uint32_t num_devices;
   uint64_t launches;
   uint64_t runs;                       // devices that took part in these, together

@@ -72,10 +72,15 @@ static void report_table_programs(const mp_report_rows_t *rows, mp_strbuf_t *out
       continue;
     }
     sum_t one = {0};
-    char devices[MP_REPORT_NUMBER];
+    char devices[MP_REPORT_NUMBER], name[REPORT_TABLE_LONGEST + 16];
+    const mp_str_t end = mp_report_end_of(mp_str(row->name), REPORT_TABLE_LONGEST);
+    const int size = snprintf(name, sizeof(name), "%.*s", MP_STR_ARG(end));
+    if (row->number != 0) {
+      (void)snprintf(name + size, sizeof(name) - (size_t)size, " #%" PRIu32, row->number);
+    }
     (void)snprintf(devices, sizeof(devices), "%" PRIu32, mp_report_partners(row));
     report_table_add(&one, row);
-    report_table_program_line(row->name, devices, &one, all.time, out);
+    report_table_program_line(name, devices, &one, all.time, out);
   }
   if (rest.launches != 0) report_table_program_line("(others)", "", &rest, all.time, out);
   report_table_program_line("all programs", "", &all, all.time, out);
@@ -166,9 +171,20 @@ static void report_table_note_lateness(const mp_report_table_t *table, mp_strbuf
                    table->pace, table->late);
 }
 
+static void report_table_number(mp_report_program_t *items, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    for (uint32_t j = i; j-- > 0 && items[i].number == 0;) {
+      if (strcmp(items[j].name, items[i].name) != 0) continue;
+      if (items[j].number == 0) items[j].number = 1;
+      items[i].number = items[j].number + 1;
+    }
+  }
+}
+
 void mp_report_table_sort(mp_report_table_t *table) {
   mp_report_program_t *items = table->rows->programs.items;
   const uint32_t count = table->rows->programs.count;
+  report_table_number(items, count);
   if (count != 0) qsort(items, count, sizeof(*items), report_table_longer);
 }
 

@@ -113,6 +113,34 @@ def test_layers_and_axes_have_the_names_that_users_gave():
   assert "<script" not in html and "http" not in html
 
 
+def test_axes_are_those_of_the_programs_mesh_and_programs_of_one_name_have_numbers():
+  """Also of what is sent along one axis: pairs, not groups."""
+  data, *lines = scenario.run("""
+      import json, minipod
+      from jax.sharding import AxisType
+      mesh = jax.make_mesh((2, 2, 2), ("a", "b", "c"), axis_types=(AxisType.Auto,) * 3)
+      whole = P(("a", "b", "c"))
+      def f(axes):
+        pairs = [(i, (i + 1) % 2 ** len(axes)) for i in range(2 ** len(axes))]
+        body = lambda x: lax.ppermute(x, axes, pairs)
+        body.__name__ = body.__qualname__ = "send"
+        return jax.jit(jax.shard_map(body, mesh=mesh, in_specs=whole, out_specs=whole))
+      x = jax.device_put(jnp.ones((8, 1024)), jax.NamedSharding(mesh, whole))
+      for axes in (("a",), ("b",), ("a", "c"), ("a",)): jax.block_until_ready(f(axes)(x))
+      jax.block_until_ready(jax.jit(jax.shard_map(lambda x: lax.psum(x, ("b", "c")), mesh=mesh, in_specs=whole, out_specs=P("a")))(x))
+      print(json.dumps(minipod.time_report("data")[0]["programs"]))
+      print(minipod.time_report("summary", by="axis"))
+      print(minipod.time_report())
+      """, devices=None, MINIPOD_TOPOLOGY="v5e:2x4", MINIPOD_TIME="model").splitlines()
+  sent = sorted((each["number"], each["launches"], each["collectives"][0]["axes"])
+                for each in json.loads(data) if each["name"] == "jit_send")
+  assert sent == [(1, 2, "a"), (2, 1, "b"), (3, 1, "a and c")]
+  text = "\n".join(lines)
+  assert " along b and c " in text and " along a and c " in text and " along a and b" not in text
+  for number in (1, 2, 3):
+    assert text.count(f"\njit_send #{number}") == 4, text  # of each report: in the first table, and with its rows
+
+
 def command(*words, code=0, is_error=False, **variables):
   done = subprocess.run([sys.executable, "-m", "minipod", *map(str, words)], capture_output=True, text=True,
                         timeout=300, env=scenario.environment(devices=None, **variables))
