@@ -100,6 +100,7 @@ def initialize() -> None:
   guard.teach("to attend its topologies", start.attend_topologies, _teach, _see_topology)
   guard.teach("to add a CPU backend", start.find_cpu_backend)
   early.attend()
+  early.leave()
   if guard.may_be_used():
     _teach()
     guard.teach("to keep a CPU backend", start.keep_cpu_backend)

@@ -23,6 +23,11 @@ def attend() -> None:
     guard.teach("to describe TPUs", names.describe_tpus)
 
 
+def leave() -> None:
+  """Takes back what is of use only before JAX has a backend."""
+  presence.leave()
+
+
 def _register_cluster() -> None:
   """Has `jax.distributed.initialize()` find out what it has not been told, as on a host of TPUs.
 

@@ -11,9 +11,12 @@ import os
 from minipod.jax import guard
 
 _MOST_NOTES = 100  # that predecessors of this process may have left
+_undo = None
 
 
 def attend() -> None:
+  """Has `jax.distributed.initialize()` leave a note, until `leave`."""
+  global _undo
   from jax._src import distributed
 
   state = distributed.State
@@ -27,6 +30,15 @@ def attend() -> None:
     return result
 
   state.initialize = attended
+  _undo = lambda: setattr(state, "initialize", initialize)
+
+
+def leave() -> None:
+  """Gives JAX its function back, which it does not allow to be called once there are backends."""
+  global _undo
+  if _undo is not None:
+    _undo()
+    _undo = None
 
 
 def _announce(client, process: int) -> None:
