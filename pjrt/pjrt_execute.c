@@ -4,6 +4,7 @@
 #include "pjrt/pjrt_executable.h"
 #include "pjrt/pjrt_observer.h"
 #include "sim/base/alloc.h"
+#include "sim/base/os/clock.h"
 #include "sim/runtime/devices/unread.h"
 
 // A launch's arrays, in one allocation; the pointers go into it.
@@ -112,6 +113,8 @@ static void pjrt_execute_store_results(const PJRT_LoadedExecutable_Execute_Args 
     }
     if (args->device_complete_events != NULL) {
       args->device_complete_events[d] = mp_pjrt_event(arrays->done[d]);
+    } else {
+      mp_event_release(arrays->done[d]);  // NULL, where nobody waited
     }
   }
 }
@@ -139,6 +142,37 @@ static mp_status_t pjrt_execute_fail_later(const PJRT_Executable *executable,
   return NULL;
 }
 
+// Waits for a launch that is to be waited for (mp_executable_patience). The error of a program with
+// callbacks that has failed by then is the call's, and its results are released. Of other programs
+// it stays that of the results.
+static mp_status_t pjrt_execute_await(mp_executable_t *executable, arrays_t *arrays,
+                                      double patience) {
+  const double begin = mp_clock_seconds();
+  bool are_over = true;
+  mp_status_t error = NULL;
+  for (size_t d = 0; d < arrays->num_devices && are_over; ++d) {
+    are_over = mp_event_wait_for(arrays->done[d], patience - (mp_clock_seconds() - begin));
+  }
+  mp_executable_note_wait(executable, are_over);
+  if (!are_over || !mp_executable_has_callbacks(executable)) return NULL;
+  for (size_t d = 0; d < arrays->num_devices; ++d) {
+    mp_status_t status = mp_event_status(arrays->done[d]);
+    if (status == NULL) continue;
+    mp_unread_deliver(status);  // nobody will be told of the ends
+    if (error == NULL) {
+      error = status;
+    } else {
+      mp_status_release(status);
+    }
+  }
+  if (error == NULL) return NULL;
+  for (size_t d = 0; d < arrays->num_devices; ++d) {
+    for (size_t r = 0; r < arrays->num_results; ++r) mp_buffer_release(arrays->results[d][r]);
+    mp_event_release(arrays->done[d]);
+  }
+  return error;
+}
+
 static mp_status_t pjrt_execute_launch(const PJRT_LoadedExecutable_Execute_Args *args,
                                        const mp_launch_t *what, arrays_t *arrays) {
   PJRT_Executable *executable = args->executable->executable;
@@ -148,13 +182,19 @@ static mp_status_t pjrt_execute_launch(const PJRT_LoadedExecutable_Execute_Args 
   if (status == NULL) {
     mp_launch_t full = *what;
     full.arguments = arrays->by_device;
-    mp_event_t **done = args->device_complete_events != NULL ? arrays->done : NULL;
-    mp_unread_expect_ends(done != NULL);
+    const double patience =
+        mp_executable_patience(executable->executable, (uint32_t)arrays->num_devices);
+    const bool tells_ends = args->device_complete_events != NULL;
+    mp_event_t **done = tells_ends || patience > 0 ? arrays->done : NULL;
+    mp_unread_expect_ends(tells_ends);
     const int64_t begin = done != NULL ? mp_pjrt_observe_launch() : 0;
     status = mp_executable_launch(executable->executable, &full, arrays->results, done);
     status = pjrt_execute_fail_later(executable, &full, status, arrays->results, done);
     if (status == NULL && begin != 0) {
       mp_pjrt_observe_launched(begin, executable, what->logical, done, arrays->num_devices);
+    }
+    if (status == NULL && patience > 0) {
+      status = pjrt_execute_await(executable->executable, arrays, patience);
     }
   }
   if (status != NULL) {

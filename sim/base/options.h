@@ -109,6 +109,8 @@ typedef enum {
     "after how long a wait for other processes is reported on stderr; 0: never")                  \
   X(collective_timeout, INT, 0, 86400, "300", "seconds", "MINIPOD_COLLECTIVE_TIMEOUT_S",          \
     "after how long a wait for other processes fails the launch or transfer; 0: never")           \
+  X(callback_wait, INT, 0, 86400, "1", "seconds", "MINIPOD_CALLBACK_WAIT_S",                      \
+    "for how long a launch waits for its Python callbacks, where no other process takes part")    \
   X(node_id, INT, 0, INT32_MAX, "", "", "", "index of this process (added by JAX)")               \
   X(num_nodes, INT, 0, INT32_MAX, "", "", "", "number of processes (added by JAX)")               \
   X(subset, STRING, 0, 0, "", "", "MINIPOD_SUBSET",                                               \
@@ -163,6 +165,7 @@ typedef struct {
   int64_t exit_timeout;
   int64_t collective_warn;
   int64_t collective_timeout;
+  int64_t callback_wait;
   int64_t node_id;
   int64_t num_nodes;
   const char *subset;

@@ -147,6 +147,7 @@ static mp_status_t client_make_model(mp_client_t *client, const mp_options_t *op
 static mp_status_t client_read_check(mp_client_t *client, const mp_options_t *options) {
   const mp_option_info_t *info = mp_option_info(MP_OPTION_ID_check);
   const char *source = mp_option_source_name(options->source[MP_OPTION_ID_check]);
+  client->callback_wait = (double)options->callback_wait;
   client->checks_replicas = strcmp(options->check, "replicas") == 0;
   if (!client->checks_replicas && strcmp(options->check, "off") != 0) {
     return mp_status_make(MP_INVALID_ARGUMENT, "%s (%s): expected replicas or off, got '%s'",

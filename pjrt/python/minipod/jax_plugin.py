@@ -57,6 +57,7 @@ _STEPS = (
     ("to open the library for callbacks", callbacks.open_library),
     ("to call Python", callbacks.allow_callbacks),
     ("to call Python with buffers", callbacks.allow_buffer_callbacks),
+    ("to raise the errors of callbacks", callbacks.raise_as_cpus_do),
     ("to let effects go on", callbacks.let_effects_go_on),
     ("to run Pallas' interpreters", pallas.allow_interpreters),
     ("to run kernels of Pallas", kernels.allow_kernels),

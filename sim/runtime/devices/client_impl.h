@@ -32,6 +32,7 @@ struct mp_client_s {
   atomic_bool is_faulty;      // there are faults; set under the launch lock, read without (reach.h)
   atomic_uint num_launching;  // threads in a launch (launching.h); the end waits on it as a futex
   bool checks_replicas;       // launches compare what is to be the same on several devices
+  double callback_wait;       // seconds that launches of programs with calls wait for their end
   bool shapes_only;           // programs run for their shapes alone (launch/shapes.h)
   mp_regions_t regions;       // where such programs run
   mp_absent_mode_t absent;    // what reads of absent values give then (buffers/absent.h)

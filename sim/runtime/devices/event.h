@@ -41,7 +41,7 @@ MP_NODISCARD mp_status_t mp_event_status(const mp_event_t *event);
 // Blocks until the event is set, then returns the same as mp_event_status. Signals (Ctrl-C) do not
 // end the wait.
 MP_NODISCARD mp_status_t mp_event_await(mp_event_t *event);
-// For tests: blocks until the event is ready, or `seconds` have gone by: false. At most 1e9.
+// Blocks until the event is ready, or `seconds` have gone by: false. At most 1e9.
 bool mp_event_wait_for(mp_event_t *event, double seconds);
 // Has `callback` called once with `context` when the event is set, or at once if it is ready.
 // RESOURCE_EXHAUSTED when memory is short: then it will not be called.

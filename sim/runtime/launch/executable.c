@@ -8,6 +8,8 @@
 #include "sim/base/hash.h"
 #include "sim/plan/compile.h"
 #include "sim/runtime/buffers/buffer_impl.h"
+#include "sim/runtime/devices/launching.h"
+#include "sim/runtime/devices/pacer.h"
 #include "sim/runtime/devices/unread.h"
 #include "sim/runtime/launch/executable_impl.h"
 #include "sim/runtime/launch/shapes.h"
@@ -424,6 +426,29 @@ bool mp_executable_has_time(const mp_executable_t *executable) {
 
 mp_status_t mp_executable_estimate(const mp_executable_t *executable, double *out_seconds) {
   return mp_model_program_estimate(executable->timed, out_seconds);
+}
+
+double mp_executable_patience(const mp_executable_t *executable, uint32_t num_devices) {
+  const mp_client_t *client = executable->client;
+  if (!executable->may_block && executable->replicas == NULL) return 0;
+  if (client->world != NULL || client->pacer != NULL || !mp_launching_may_wait()) return 0;
+  // Launches on the other devices, which this one meets, may be this thread's next ones.
+  if (executable->has_collectives && num_devices != executable->num_devices) return 0;
+  const int vain = atomic_load_explicit(&executable->num_vain_waits, memory_order_relaxed);
+  return ldexp(client->callback_wait, -vain);
+}
+
+bool mp_executable_has_callbacks(const mp_executable_t *executable) {
+  return executable->may_block;
+}
+
+void mp_executable_note_wait(mp_executable_t *executable, bool was_over) {
+  enum { MOST = 20 };  // waits of a microsecond
+  const int vain = atomic_load_explicit(&executable->num_vain_waits, memory_order_relaxed);
+  const int next = was_over ? 0 : vain < MOST ? vain + 1 : MOST;
+  if (next != vain) {
+    atomic_store_explicit(&executable->num_vain_waits, next, memory_order_relaxed);
+  }
 }
 
 // ---- Launches that were refused ----

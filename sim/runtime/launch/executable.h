@@ -93,6 +93,18 @@ MP_NODISCARD mp_status_t mp_executable_fail(mp_executable_t *executable, const m
 void mp_executable_refuse(mp_executable_t *executable, const mp_launch_t *launch,
                           mp_status_t error);
 
+// For how many seconds the thread that has launched on so many devices of this process is to wait
+// until the launch is over, before it goes on: so the errors and effects of callbacks come while
+// the program is called, as on JAX's CPU, and what is checked (option `check`) holds no memory
+// longer. 0: not at all, as for programs without either, in a job of several processes, where the
+// host's time is the described pod's, and where the launch may need this thread. A callback may
+// wait for what the thread does next, so the time is short, and shorter after waits in vain.
+double mp_executable_patience(const mp_executable_t *executable, uint32_t num_devices);
+// Whether it calls functions that may block: Python's.
+bool mp_executable_has_callbacks(const mp_executable_t *executable);
+// Whether the launch was over in that time.
+void mp_executable_note_wait(mp_executable_t *executable, bool was_over);
+
 // How many runs of the process are not over whose programs call functions that may block.
 uint32_t mp_executable_num_blocking_runs(void);
 

@@ -20,8 +20,8 @@ typedef struct {
   atomic_int num_breaks;  // of that kind, without good runs in between
 } mp_inline_record_t;
 
-// Nothing but `references`, `users`, `newest`, `num_launches` and `inline_record` changes once the
-// executable is made.
+// Nothing but `references`, `users`, `newest`, `num_launches`, `num_vain_waits` and `inline_record`
+// changes once the executable is made.
 struct mp_executable_s {
   atomic_int references;
   mp_client_t *client;    // held
@@ -53,6 +53,8 @@ struct mp_executable_s {
   mp_replicas_t *replicas;
   mp_executable_t *exchange;
   _Atomic uint64_t num_launches;  // that were checked
+  // Launches in a row whose end was waited for in vain (mp_executable_patience): orders nothing.
+  atomic_int num_vain_waits;
   double inline_seconds;  // rough time of a run on one device; infinite: not for inline runs
   mp_inline_record_t inline_record;
 };

@@ -20,8 +20,8 @@ F4 = jax.ShapeDtypeStruct((4,), np.float32)
 """
 
 
-def _run(code, devices=4):
-  returncode, out, err = scenario.finish(scenario.start(code, devices, prelude=PRELUDE), 120)
+def _run(code, devices=4, **variables):
+  returncode, out, err = scenario.finish(scenario.start(code, devices, prelude=PRELUDE, **variables), 120)
   assert returncode == 0, f"exit code {returncode}\n{out}\n{err}"
   return out
 
@@ -235,19 +235,102 @@ def test_an_exception_fails_all_devices_and_only_that_launch():
   assert np.array_equal(f(rows)[0], rows.sum(axis=0))
 
 
+ORDERED = """
+    def callback(x):
+      if x[0] == 1:
+        raise ValueError("the first")
+      return x
+    f = jax.jit(lambda x: io_callback(callback, F4, x, ordered=True))
+    x = np.arange(4, dtype=np.float32)
+    for y in (x + 1, x, x, x):
+      try:
+        print(f(y))
+      except jax.errors.JaxRuntimeError as error:
+        print("the first" in str(error))
+    """
+
+
 def test_ordered_effects_go_on_after_a_failure():
-  def callback(x):
-    if x[0] == 1:
-      raise ValueError("the first")
+  assert _run(ORDERED).splitlines() == ["True"] + ["[0. 1. 2. 3.]"] * 3
+
+
+def test_ordered_effects_go_on_after_a_failure_that_came_later():
+  # The second program comes after the one that has failed.
+  assert _run(ORDERED, MINIPOD_CALLBACK_WAIT_S=0).splitlines() == ["True"] * 2 + ["[0. 1. 2. 3.]"] * 2
+
+
+def test_errors_come_during_the_call():
+  def fail(x):
+    raise RuntimeError("boom")
+
+  for kind in (lambda x: jax.pure_callback(fail, F4, x), lambda x: io_callback(fail, F4, x),
+               lambda x: io_callback(fail, F4, x, ordered=True), lambda x: (jax.debug.callback(fail, x), x)[1]):
+    f = jax.jit(kind)
+    for _ in range(4):  # JAX has faster ways for later calls, with errors of other types
+      with pytest.raises(jax.errors.JaxRuntimeError, match="boom"):
+        f(X)
+  n = jax.device_count()
+  f = jax.pmap(lambda x: jax.pure_callback(fail, F4, x))
+  for _ in range(3):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="boom"):
+      f(np.zeros((n, 4), np.float32))
+  jax.effects_barrier()
+
+
+def test_errors_that_were_raised_are_not_told_again_at_the_end():
+  code = """
+      def fail(x):
+        raise RuntimeError("boom")
+      f = jax.pmap(lambda x: jax.pure_callback(fail, F4, x))
+      try:
+        f(np.zeros((4, 4), np.float32))
+      except jax.errors.JaxRuntimeError:
+        print("raised")
+      """
+  returncode, out, err = scenario.finish(scenario.start(code, 4, prelude=PRELUDE), 120)
+  assert (returncode, out) == (0, "raised\n") and "nobody has read" not in err
+
+
+def test_effects_are_there_when_the_call_returns():
+  seen = []
+
+  def note(x):
+    time.sleep(.01)
+    seen.append(1)
     return x
 
-  f = jax.jit(lambda x: io_callback(callback, F4, x, ordered=True))
-  with pytest.raises(jax.errors.JaxRuntimeError, match="the first"):
-    f(X + 1).block_until_ready()
-  with pytest.raises(jax.errors.JaxRuntimeError, match="the first"):
-    f(X)  # comes after it
-  for _ in range(2):
-    assert np.array_equal(f(X), X)
+  for kind in (lambda x: jax.pure_callback(note, F4, x), lambda x: io_callback(note, F4, x),
+               lambda x: (jax.debug.callback(note, x), x)[1]):
+    f = jax.jit(kind)
+    for _ in range(4):
+      f(X)
+      assert seen.pop() == 1 and not seen
+
+
+def test_launches_do_not_wait_where_they_are_told_not_to():
+  out = _run("""
+      release = threading.Event()
+      f = jax.jit(lambda x: io_callback(lambda v: (release.wait(), v)[1], F4, x))
+      results = [f(np.zeros(4, np.float32)) for _ in range(4)]
+      print('launched')
+      release.set()
+      print(len([np.asarray(r) for r in results]))
+      """, MINIPOD_CALLBACK_WAIT_S=0)
+  assert out.splitlines() == ["launched", "4"]
+
+
+def test_a_program_whose_callbacks_wait_for_the_caller_is_waited_for_less_and_less():
+  out = _run("""
+      import queue
+      values = queue.Queue()
+      f = jax.jit(lambda x: io_callback(lambda v: values.get(), F4, x))
+      for i in range(200):
+        result = f(np.zeros(4, np.float32))
+        values.put(np.full(4, i, np.float32))
+        assert np.asarray(result)[0] == i
+      print('fed')
+      """)
+  assert out.splitlines() == ["fed"]
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), StopIteration()])
@@ -286,7 +369,7 @@ def test_exit_waits_for_a_callback_that_runs_and_for_effects():
       g(7)
       time.sleep(.2)
       print('leaving', flush=True)
-      """)
+      """, MINIPOD_CALLBACK_WAIT_S=0)
   assert out.splitlines() == ["leaving", "done", "effect 7"]
 
 

@@ -94,6 +94,27 @@ def _with_callback_table(ctx):
   return ctx.replace(module_context=module_context)
 
 
+def raise_as_cpus_do() -> None:
+  """Has JAX call programs with callbacks by its own Python.
+
+  The library waits for them, so that their errors come during the call.  JAX's fast path would make
+  a ValueError of each.
+  """
+  from jax._src import pjit
+
+  original = pjit._get_fastpath_data
+
+  @functools.wraps(original)
+  def _get_fastpath_data(executable, *args, **kwargs):
+    with guard.use("errors of callbacks", anywhere=True):
+      call = getattr(executable, "unsafe_call", None)
+      if getattr(call, "has_host_callbacks", False) and call.backend.platform == guard.PLATFORM:
+        return None
+    return original(executable, *args, **kwargs)
+
+  pjit._get_fastpath_data = _get_fastpath_data
+
+
 def let_effects_go_on() -> None:
   """Lets programs with ordered effects run again when the last one of them has failed.
 
