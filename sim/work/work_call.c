@@ -115,6 +115,11 @@ static void work_call_triangular_solve(const work_matrices_t *a, mp_work_t *work
   mp_work_add(work, a->dtype, a->n * mp_work_operand_count(a->op, 1));
 }
 
+// Two comparisons for each index.
+static void work_call_check(const work_matrices_t *a, mp_work_t *work) {
+  mp_work_add(work, a->dtype, 2 * (double)(a->op->num_operands / 3 + 1));
+}
+
 // ---- ops ----
 
 void mp_work_count_cholesky(const mp_op_t *op, mp_work_t *work) {
@@ -144,6 +149,7 @@ static const work_call_t g_calls[] = {
     {"Qr", MP_WORK_LINALG, work_call_qr},
     {"TopK", MP_WORK_SORT, work_call_top_k},
     {"mhlo.topk", MP_WORK_SORT, work_call_top_k},
+    {"minipod.check_index", MP_WORK_SCALAR, work_call_check},
     {"minipod.eigh.lower", MP_WORK_LINALG, work_call_eigh},
     {"minipod.eigh.upper", MP_WORK_LINALG, work_call_eigh},
     {"minipod.pivots_to_permutation", MP_WORK_LINALG, work_call_permutation},

@@ -30,6 +30,8 @@ bool mp_kernel_sort_counts(const mp_op_t *op, uint32_t operand);
 // "ApproxTopK": (values, indices, initial value, initial index) to the best values and their
 // indices along `reduction_dim`, exactly. The initial value's sign tells which end is best.
 MP_KERNEL_MAKER(mp_call_make_approx_top_k);
+// "minipod.check_index": OUT_OF_RANGE unless indices are within bounds (index_check.c).
+MP_KERNEL_MAKER(mp_call_make_index_check);
 // "TopK", "mhlo.topk": values to (the largest k along the last dimension, their indices); the
 // smallest when mhlo.attributes has `largest = false`.
 MP_KERNEL_MAKER(mp_call_make_top_k);

@@ -16,6 +16,7 @@ static const target_t g_targets[] = {
     {"Qr", mp_call_make_qr},
     {"TopK", mp_call_make_top_k},
     {"mhlo.topk", mp_call_make_top_k},
+    {"minipod.check_index", mp_call_make_index_check},
     {"minipod.eigh.lower", mp_call_make_eigh_lower},
     {"minipod.eigh.upper", mp_call_make_eigh_upper},
     {"minipod.pivots_to_permutation", mp_call_make_pivots_to_permutation},

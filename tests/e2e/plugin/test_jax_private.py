@@ -124,7 +124,7 @@ def test_what_was_taught():
   assert "minipod" in mlir._platforms_with_donation
   assert not xla_bridge._backend_factories["minipod"].experimental
   names = {p.name for p in mlir._platform_specific_lowerings["minipod"]}
-  assert names - {"pbroadcast_start"} == {"pbroadcast", "psend", "precv", "device_put",
+  assert names - {"pbroadcast_start", "check_index"} == {"pbroadcast", "psend", "precv", "device_put",
                    "approx_top_k", "cholesky", "eigh", "geqrf", "householder_product",
                    "io_callback", "lu", "lu_pivots_to_permutation", "svd", "triangular_solve",
                    "tridiagonal_solve"}

@@ -26,17 +26,25 @@ def find_names():
   return types.SimpleNamespace(
       allow_aliases=functools.partial(config.mutable_array_checks, False), Literal=core.Literal,
       type_of=core.typeof, wrap=linear_util.wrap_init, Ref=state.AbstractRef,
-      trace=partial_eval.trace_to_jaxpr_dynamic, at_line=source_info_util.user_context,
-      name_stack=source_info_util.current_name_stack)
+      trace=partial_eval.trace_to_jaxpr_dynamic, close=core.ClosedJaxpr,
+      at_line=source_info_util.user_context, name_stack=source_info_util.current_name_stack)
 
 
-def trace_anew(names, jaxpr, mapping, same=None):
-  """The jaxpr with the same memories; `same` has the place of the one that another is part of."""
-  same = same or {}
+def trace_anew(names, jaxpr, mapping, same, checker):
+  """The jaxpr with the same memories; `same` has the place of the one that another is part of.
+
+  `checker` gets the references and the step of the grid, and returns what checks accesses.
+  """
+  import jax
 
   def run(*refs):
-    places = _find_places(jaxpr, names)
-    return _Body(names, places).run(jaxpr, (), [refs[same.get(i, i)] for i in range(len(refs))])
+    rank = len(mapping.grid) - len(mapping.vmapped_dims)
+    places = {("program_id", axis): jax.experimental.pallas.program_id(axis)
+              for axis in range(rank)}
+    check = checker(refs, list(places.values()))
+    _add_places(jaxpr, places)
+    body = _Body(names, places, check)
+    return body.run(jaxpr, (), [refs[same.get(i, i)] for i in range(len(refs))])
 
   with mapping.trace_env(), names.allow_aliases():
     traced, *_, consts = names.trace(names.wrap(run, debug_info=jaxpr.debug_info),
@@ -46,22 +54,33 @@ def trace_anew(names, jaxpr, mapping, same=None):
   return traced
 
 
-def _find_places(jaxpr, names):
-  """The step of the grid and the grid's sizes, as far as the body asks for them."""
-  found = {}
+def trace_index_map(names, closed, checker):
+  """The same for a closed jaxpr that chooses blocks, which has no grid but its first arguments."""
+  inner = closed.jaxpr
+
+  def run(*args):
+    return _Body(names, {}, checker(args)).run(inner, closed.consts, args)
+
+  with names.allow_aliases():
+    traced, *_, consts = names.trace(names.wrap(run, debug_info=inner.debug_info),
+                                     [variable.aval for variable in inner.invars])
+  return names.close(traced, consts)
+
+
+def _add_places(jaxpr, found) -> None:
+  """Adds the step of the grid and the grid's sizes, as far as the body asks for them."""
   for eqn in kernel_costs.walk(jaxpr):
     if eqn.primitive.name in _PLACES:
       key = eqn.primitive.name, eqn.params["axis"]
       if key not in found:
         found[key] = eqn.primitive.bind(**eqn.params)
-  return found
 
 
 class _Body:
   """Runs equations, which are traced."""
 
-  def __init__(self, names, places):
-    self.names, self.places = names, places
+  def __init__(self, names, places, check):
+    self.names, self.places, self.check = names, places, check
     self.rules = {"cond": self._cond, "scan": self._scan, "while": self._while,
                   "run_scoped": self._run_scoped, **dict.fromkeys(_CALLS, self._call)}
 
@@ -81,6 +100,7 @@ class _Body:
     with self.names.at_line(eqn.source_info.traceback, name_stack=stack), eqn.ctx.manager:
       if eqn.primitive.name in _PLACES:
         return self.places[eqn.primitive.name, eqn.params["axis"]]
+      self.check(eqn, args)
       rule = self.rules.get(eqn.primitive.name)
       if rule is None or not self._is_affected(eqn, args):
         return eqn.primitive.bind(*args, **eqn.primitive.get_bind_params(eqn.params))

@@ -19,6 +19,7 @@ import math
 import types
 
 from minipod.jax import kernel_body
+from minipod.jax import kernel_bounds
 from minipod.jax import kernel_windows
 
 
@@ -34,7 +35,7 @@ def make_interpreter():
       make_uninitialized=hlo_interpreter.primitives.uninitialized_value,
       shape_of=pallas_core._get_block_shape, Squeezed=pallas_core.Squeezed,
       Element=pallas_core.Element, enter=pallas_core.grid_env, Axis=pallas_core.GridAxis,
-      body=kernel_body.find_names()))
+      body=kernel_body.find_names(), bounds=kernel_bounds.find_names()))
 
 
 def is_known_to_jax(params) -> bool:
@@ -61,16 +62,39 @@ class _Loop:
   where a result has the memory of an operand.
   """
 
-  def __init__(self, names, args, jaxpr, mapping, aliases):
-    self.names, self.mapping = names, mapping
+  def __init__(self, names, args, jaxpr, mapping, aliases, name):
+    self.names, self.mapping, self.name = names, mapping, name
     self.sizes, args = _take_sizes(mapping, args)
     self.count, self.operands = mapping.num_index_operands, mapping.num_inputs
+    self.memories = self._name_memories(jaxpr)
     variables = jaxpr.invars[self.count:]
-    self.windows = [kernel_windows.Window(names, block, variable)
-                    for block, variable in zip(mapping.block_mappings, variables)]
+    self.windows = [kernel_windows.Window(names, self._check_choice(block, memory), variable, memory)
+                    for block, variable, memory
+                    in zip(mapping.block_mappings, variables, self.memories[self.count:])]
     self._find_arrays(args, aliases)
     self._find_body(jaxpr)
     self.scalars = list(args[:self.count])
+
+  def _name_memories(self, jaxpr) -> list[str]:
+    """What errors call the memories that the kernel is given."""
+    mapping, names = self.mapping, jaxpr.debug_info.arg_names or ()
+    kinds = ["scalars"] * self.count + ["operand"] * self.operands + ["result"] * mapping.num_outputs
+    kinds += ["scratch memory"] * (len(jaxpr.invars) - len(kinds))
+    names = [f" '{name}'" for name in names] if len(names) == len(kinds) else [""] * len(kinds)
+    return [kind + name for kind, name in zip(kinds, names)]
+
+  def _make_checker(self, kernel, memories, refs, step):
+    names = {id(ref): memory for ref, memory in zip(refs, memories)}
+    return kernel_bounds.Checker(self.names.bounds, kernel, names, step)
+
+  def _check_choice(self, block, memory: str):
+    """The block's description, which checks the scalars that it is chosen by."""
+    closed, rank = block.index_map_jaxpr, len(self.mapping.grid)
+    if not closed.jaxpr.eqns or not self.count:
+      return block
+    make = lambda args: self._make_checker(f"{self.name}: index map of {memory}", self.memories,
+                                           args[rank:], args[:rank]).check_access
+    return block.replace(index_map_jaxpr=kernel_body.trace_index_map(self.names.body, closed, make))
 
   def _find_arrays(self, args, aliases):
     outputs = self.names.make_outputs(self.mapping.block_mappings_output, args, aliases)
@@ -104,7 +128,8 @@ class _Loop:
       operand = self.array_of[result]
       if operand != result and self.windows[operand].is_whole and self.windows[result].is_whole:
         same[self.count + result] = self.count + operand
-    return kernel_body.trace_anew(self.names.body, jaxpr, self.mapping, same)
+    make = lambda refs, step: self._make_checker(self.name, self.memories, refs, step).check_access
+    return kernel_body.trace_anew(self.names.body, jaxpr, self.mapping, same, make)
 
   def _is_written_whole(self, window: int) -> bool:
     return self.windows[window].is_whole and self.written[window]
@@ -169,6 +194,8 @@ class _Loop:
     ids = self._find_ids(number)
     with self.names.enter(self._describe_ids(ids)):
       starts = [window.find(ids, choosing) for window in self.windows]
+      for window, start in zip(self.windows, starts):
+        self._check_window(window, start, ids)
       parts = self._take_parts(number, arrays, held, starts)
       found = self.names.run(self.body, self.consts, *scalars, *parts, *scratch)
     scalars, parts = found[:self.count], found[self.count:][:len(self.windows)]
@@ -183,6 +210,11 @@ class _Loop:
     import jax.numpy as jnp
 
     return jnp.array(start, jnp.int32)
+
+  def _check_window(self, window, start, ids):
+    """Checks that a block begins inside of its array; it may stick out at the end."""
+    step = [place for axis, place in enumerate(ids) if axis not in self.mapping.vmapped_dims]
+    window.check(self._make_checker(self.name, (), (), step), start, self.mapping.grid)
 
   def _take_parts(self, number, arrays, held, starts):
     """The blocks of this step.  Results whose block changes are written back before any is read."""
@@ -242,8 +274,9 @@ class _Loop:
                  in enumerate(zip(ids, self.sizes)) if axis not in self.mapping.vmapped_dims)
 
 
-def _interpret(names, *args, jaxpr, grid_mapping, input_output_aliases, **_):
-  loop = _Loop(names, args, jaxpr, grid_mapping, input_output_aliases)
+def _interpret(names, *args, jaxpr, grid_mapping, input_output_aliases, name, **_):
+  loop = _Loop(names, args, jaxpr, grid_mapping, input_output_aliases,
+               name or jaxpr.debug_info.func_name)
   values = loop.run()
   return [loop.arrays[of].cut(values[of]) for of in loop.array_of[loop.operands:]]
 

@@ -60,7 +60,7 @@ def _read(names, array, view):
   """What a view shows of an array: NaN, or the type's limit, where it sticks out."""
   if not _may_stick_out(names, view):
     return names.read(array, (view,))
-  return array.at[_find_places(view)].get(mode="fill")
+  return array.at[find_places(view)].get(mode="fill")
 
 
 def _write(names, array, view, part):
@@ -70,14 +70,19 @@ def _write(names, array, view, part):
     return part.reshape(array.shape) if is_reshaped else names.bitcast(part, array.dtype)
   if not _may_stick_out(names, view):
     return names.write(array, (view,), part)[1]
-  return array.at[_find_places(view)].set(part, mode="drop")
+  return array.at[find_places(view)].set(part, mode="drop")
 
 
 def _may_stick_out(names, view) -> bool:
-  return isinstance(view, names.Indexer) and not all(map(_is_inside, view.indices, view.shape))
+  return isinstance(view, names.Indexer) and may_stick_out(view)
 
 
-def _is_inside(index, size: int) -> bool:
+def may_stick_out(view) -> bool:
+  """Whether an index may be outside of what it is an index of."""
+  return not all(map(is_inside, view.indices, view.shape))
+
+
+def is_inside(index, size: int) -> bool:
   """Whether an index is known to be inside of a dimension."""
   if isinstance(index, int):
     return 0 <= index < size
@@ -87,7 +92,7 @@ def _is_inside(index, size: int) -> bool:
   return count == 0 or 0 <= first <= first + (count - 1) * index.stride < size
 
 
-def _find_places(view):
+def find_places(view):
   """For each dimension of the array the indices of the view's elements, in the view's shape.
 
   An index outside of the array becomes the first one beyond its end.

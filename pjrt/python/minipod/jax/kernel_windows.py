@@ -1,15 +1,21 @@
 """Blocks of the arrays that a kernel of Pallas works on, and where each step of the grid has them."""
 
+from minipod.jax import kernel_bounds
+from minipod.jax import kernel_ranges
+
 
 class Window:
   """The part of an array that a step of the grid sees."""
 
-  def __init__(self, names, block, variable):
+  def __init__(self, names, block, variable, memory: str):
     self.block, self.shape = block, tuple(names.shape_of(block.block_shape))
+    self.memory = memory
     self.squeezed = [axis for axis, size in enumerate(block.block_shape)
                      if isinstance(size, names.Squeezed)]
     self.padding = [tuple(size.padding) if isinstance(size, names.Element) else (0, 0)
                     for size in block.block_shape]
+    self.steps = [1 if isinstance(size, names.Element) else length
+                  for size, length in zip(block.block_shape, self.shape)]
     self.is_whole = is_in_hbm(variable) and self.shape == tuple(block.array_aval.shape)
 
   def find(self, ids, scalars):
@@ -18,6 +24,32 @@ class Window:
 
     starts = self.block.compute_start_indices_interpret(ids, *scalars)
     return [jnp.asarray(start, jnp.int32) for start in starts]
+
+  def check(self, checker, start, grid):
+    """Checks that the block begins inside of the array, where that is not known before."""
+    text, shown = kernel_bounds.Text(), []
+    for first, last, (least, greatest) in zip(start, self._find_lasts(), self._find_ranges(grid)):
+      is_known = 0 <= least and greatest <= last
+      shown.append(text.add_number(first) if is_known else text.add_check(first, last))
+    blocks = "x".join(map(str, self.shape))
+    checker.bind(text, f"takes the block of {self.memory} that begins at ({', '.join(shown)}) of"
+                       f" {'x'.join(map(str, self.block.array_aval.shape))} elements in blocks of"
+                       f" {blocks} ({self.block.index_map_jaxpr.jaxpr.debug_info.func_src_info})")
+
+  def _find_lasts(self) -> list[int]:
+    """Where the last block begins in each dimension."""
+    return [max(-(-(low + size + high) // length) - 1, 0) * length
+            for size, (low, high), length
+            in zip(self.block.array_aval.shape, self.padding, self.shape)]
+
+  def _find_ranges(self, grid):
+    """From where to where blocks begin, as far as that is known."""
+    closed = self.block.index_map_jaxpr
+    places = [(0, max(size - 1, 0)) if isinstance(size, int) else (0, float("inf"))
+              for size in grid]
+    ranges = kernel_ranges.find_ranges(closed.jaxpr, places)
+    return [(least * step, greatest * step)
+            for (least, greatest), step in zip(ranges, self.steps)]
 
   def get(self, array, start):
     import jax

@@ -132,8 +132,10 @@ def _choose_interpreters(loop, params):
   """
   from jax.experimental.pallas import tpu
 
-  as_operations = [("minipod's interpreter", loop, False)] if loop else []
-  if kernel_grid.is_known_to_jax(params):
+  as_operations = []
+  if loop is not None:
+    as_operations.append(("minipod's interpreter", loop, False))
+  elif kernel_grid.is_known_to_jax(params):
     as_operations.append(("Pallas' interpreter", True, False))
   as_calls = [("Pallas' interpreter of TPUs", tpu.InterpretParams(), True)]
   return as_calls if _is_remote(params["jaxpr"]) else as_operations + as_calls
