@@ -124,6 +124,16 @@ def utilisation(report: dict, program: dict) -> float | None:
   return operations(program) / (rate * program["available"])
 
 
+def mfu(report: dict, program: dict, model_flops: float | None = None) -> float | None:
+  """Model FLOPs utilisation: of a launch's own operations, or those of its matmuls that no checkpoint recomputes."""
+  rate = report["flops"].get("bf16") or max(report["flops"].values(), default=0)
+  if not rate or not program["available"]:
+    return None
+  recomputed = sum(each.get("recomputed", 0) for each in program["classes"] if each["class"] in ("matmul", "convolution"))
+  done = operations(program) - recomputed if model_flops is None else model_flops * program["launches"]
+  return done / (rate * whole(program))
+
+
 # Of a name stack: what JAX puts around and between the names that users give.
 _WRAPPED = re.compile(r"^(?:jit|pjit|jvp|transpose|vmap|pmap|checkpoint|remat|custom_jvp|custom_vjp)\((.*)\)$")
 _BETWEEN = {"", "while", "body", "cond", "branch", "closed_call", "core_call", "checkpoint", "remat",

@@ -113,6 +113,9 @@ static void report_json_put_classes(const mp_report_program_t *row, mp_strbuf_t 
     report_json_key(is_first ? "\n    {" : ",\n    {", "class", out);
     mp_strbuf_put_json(out, mp_str(mp_work_class_name((mp_work_class_t)c)));
     report_json_put_number("flops", row->classes[c].flops, out);
+    if (row->classes[c].recomputed > 0) {
+      report_json_put_number("recomputed", row->classes[c].recomputed, out);
+    }
     report_json_put_time("time", row->classes[c].time, out);
     mp_strbuf_putc(out, '}');
     is_first = false;
@@ -243,6 +246,14 @@ static void report_json_put_rates(const mp_pod_info_t *info, mp_strbuf_t *out) {
   mp_strbuf_putc(out, '}');
 }
 
+// Bytes of a device that are described; what is not is this machine's memory.
+static void report_json_put_capacity(const mp_pod_t *pod, mp_strbuf_t *out) {
+  const mp_pod_device_t *device = mp_pod_device(pod, 0);
+  const uint64_t capacity = device->capacity[MP_MEMORY_DEVICE];
+  if (device->is_shared[MP_MEMORY_DEVICE] || capacity == UINT64_MAX) return;
+  report_json_put_count("device_memory", capacity, out);
+}
+
 void mp_report_json_print(mp_report_table_t *table, mp_strbuf_t *out) {
   const mp_pod_info_t *info = mp_pod_info(table->pod);
   const uint32_t count = table->rows->programs.count;
@@ -252,6 +263,7 @@ void mp_report_json_print(mp_report_table_t *table, mp_strbuf_t *out) {
   report_json_put_text("kind", info->kind, out);
   report_json_put_count("num_devices", (uint64_t)info->num_devices, out);
   report_json_put_rates(info, out);
+  report_json_put_capacity(table->pod, out);
   report_json_put_time("seconds", table->now, out);
   report_json_put_time("host_seconds", table->host, out);
   report_json_put_number("real_seconds", table->real_seconds, out);

@@ -121,6 +121,7 @@ static mp_status_t report_merge_into(mp_arena_t *arena, mp_report_program_t *to,
   for (int c = 0; c < MP_WORK_CLASS_COUNT; ++c) {
     to->classes[c].time += from->classes[c].time;
     to->classes[c].flops += from->classes[c].flops;
+    to->classes[c].recomputed += from->classes[c].recomputed;
   }
   for (uint32_t i = 0; i < from->num_ops; ++i) report_merge_op(to, &from->op[i]);
   for (uint32_t i = 0; i < from->num_layers; ++i) report_merge_layer(to, &from->layer[i]);

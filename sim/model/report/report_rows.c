@@ -170,6 +170,16 @@ typedef struct {
   mp_status_t status;
 } added_step_t;
 
+// JAX names what jax.checkpoint computes again in the backward pass.
+static bool report_rows_is_recomputed(const mp_op_t *op) {
+  static const char name[] = "rematted_computation";
+  mp_str_t path = mp_op_path(op->loc);
+  while (path.size > 0) {
+    if (mp_str_is(mp_str_cut(&path, '/'), name)) return true;
+  }
+  return false;
+}
+
 static void report_rows_add_part(void *context, const mp_step_part_t *part) {
   added_step_t *step = context;
   const maker_t *m = step->maker;
@@ -186,6 +196,9 @@ static void report_rows_add_part(void *context, const mp_step_part_t *part) {
     step->status = mp_report_place(m->places, part->kernel->op->loc, &op.place);
   }
   if (step->status == NULL) step->status = mp_report_ops_add(m->arena, step->ops, &op);
+  if (report_rows_is_recomputed(part->kernel->op)) {
+    m->row->classes[op.work_class].recomputed += (double)step->count * op.flops;
+  }
 }
 
 static mp_status_t report_rows_make_ops(const maker_t *m) {

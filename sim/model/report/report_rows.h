@@ -63,6 +63,7 @@ typedef struct {
 typedef struct {
   mp_moment_t time;
   double flops;
+  double recomputed;  // of these, in kernels that compute again what a checkpoint has dropped
 } mp_report_class_t;
 
 // All that was done under one name of the user's framework, without that of the op itself:

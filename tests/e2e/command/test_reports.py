@@ -1,5 +1,6 @@
 """The time report as data, as a short table and from files; sweeps; changing the pod; the plugin of pytest."""
 
+import csv
 import json
 import subprocess
 import sys
@@ -148,13 +149,66 @@ def command(*words, code=0, is_error=False, **variables):
   return done.stderr if is_error else done.stdout
 
 
-def test_a_sweep_and_its_reports(tmp_path):
+SWEPT = """
+import os, jax, jax.numpy as jnp
+from jax.sharding import AxisType, PartitionSpec as P
+batch = int(os.environ["BATCH"])
+mesh = jax.make_mesh((jax.device_count(),), ("fsdp",), axis_types=(AxisType.Auto,))
+on = lambda *axes: jax.NamedSharding(mesh, P(*axes))
+w = jax.jit(lambda: jnp.ones((4, 1024, 1024), jnp.bfloat16), out_shardings=on(None, "fsdp"))()
+x = jax.jit(lambda: jnp.ones((batch, 1024), jnp.bfloat16), out_shardings=on("fsdp"))()
+def loss(w, x):
+  layer = lambda x, w: (jnp.tanh(x @ w), None)
+  return (jax.lax.scan(jax.checkpoint(layer), x, w)[0].astype(jnp.float32) ** 2).sum()
+@jax.jit
+def step(w, x):
+  return w - jax.grad(loss)(w, x).astype(w.dtype)
+for _ in range(2): w = step(w, x)
+if batch == 512: raise RuntimeError("a message\\nof two lines") from ValueError("another one")
+jax.block_until_ready(w)
+"""
+
+
+def test_a_sweep(tmp_path):
   script = tmp_path / "train.py"
-  script.write_text(TRAIN)
-  rows = json.loads(command("sweep", "--json", "--pod", "v5e:2x2", "--pod", "v5e:2x3", script, code=1))
+  script.write_text(SWEPT)
+  words = ("sweep", "--pod", "v5e:2x2", "--set", "BATCH=1024,4096,512,67108864", "--tokens", "BATCH*8", script)
+  done = subprocess.run([sys.executable, "-m", "minipod", *map(str, words)], capture_output=True, text=True, timeout=300,
+                        env=scenario.environment(devices=None))
+  assert done.returncode == 1
+  assert "minipod sweep: pod=v5e:2x2 BATCH=512: RuntimeError: a message\n" in done.stderr, done.stderr
+  assert "BATCH=67108864: JaxRuntimeError: RESOURCE_EXHAUSTED: jit_" in done.stderr
+  assert "removed its internal frames" not in done.stderr + done.stdout
+  head, *rows = done.stdout.splitlines()
+  assert head.split() == ["pod", "BATCH", "program", "each", "tokens/s", "MFU", "work", "exposed", "memory", "exposed", "longest"]
+  assert [row.replace("*", " ").split()[1] for row in rows] == ["4096", "1024", "512", "67108864"]
+  assert rows[0].startswith("*") and not any(row.startswith("*") for row in rows[1:])
+  assert " along fsdp " in rows[0] and " of 15.8 GiB" in rows[0] and "a message" in rows[2]
+  assert rows[3].endswith("does not fit") and " of 15.8 GiB" in rows[3]
+
+
+def test_a_sweep_as_data(tmp_path):
+  """Model FLOPs leave out what the checkpoint recomputes: the four forward products."""
+  script = tmp_path / "train.py"
+  script.write_text(SWEPT)
+  flops = 12 * 2 * 1024**3
+  rows = json.loads(command("sweep", "--json", "--pod", "v5e:2x2", "--pod", "v5e:2x3", script, code=1, BATCH=1024))
   assert [row["settings"]["MINIPOD_TOPOLOGY"] for row in rows] == ["v5e:2x2", "v5e:2x3"]
-  assert rows[0]["program"] == "jit_step" and rows[0]["launches"] == 3 and rows[0]["step_seconds"] > 0
-  assert 0 < rows[0]["utilisation"] < 1 and "no slice of v5e" in rows[1]["error"]
+  assert rows[0]["program"] == "jit_step" and rows[0]["launches"] == 2 and rows[0]["step_seconds"] > 0
+  assert rows[0]["mfu"] == pytest.approx(flops / (4 * 197e12 * rows[0]["step_seconds"]), rel=0.02)
+  assert rows[0]["utilisation"] == pytest.approx(rows[0]["mfu"] * 16 / 12, rel=0.02)
+  assert "no slice of v5e" in rows[1]["error"] and rows[0]["device_memory"] == 15.75 * 2**30
+  text = command("sweep", "--csv", "--set", f"BATCH=1024", "--model-flops", "3*2*BATCH*4*1024**2", "--tokens", "BATCH*8/devices",
+                 script, MINIPOD_TOPOLOGY="v5e:2x2")
+  (row,) = csv.DictReader(text.splitlines())
+  assert float(row["mfu"]) == pytest.approx(flops / (4 * 197e12 * float(row["step_seconds"])), rel=1e-3)
+  assert float(row["tokens_per_second"]) == pytest.approx(2048 / float(row["step_seconds"])) and row["BATCH"] == "1024"
+
+
+@pytest.mark.parametrize("words", [("--tokens", "NOTHING*2"), ("--tokens", "__import__('os')"), ("--tokens", "9**9**9**9"),
+                                   ("--tokens", "1/0"), ("--model-flops", "A"), ("--json", "--csv"), ("--set", "A")])
+def test_sweeps_that_cannot_be(words):
+  assert "error: " in command("sweep", "--set", "A=x", *words, "no.py", code=2, is_error=True)
 
 
 def test_a_report_is_read_from_its_file(tmp_path):

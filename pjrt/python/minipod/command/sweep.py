@@ -1,24 +1,31 @@
 """`minipod sweep`: one command on several pods or under several variables, as a table of times."""
 
 import argparse
+import csv
 import itertools
 import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 from minipod import command
 from minipod import report
+from minipod import report_file
 from minipod.command import arguments
+from minipod.command import sweep_cells
 
 ABOUT = """One command on several pods, or under several values of variables, as a table.
 
-  minipod sweep --pod v5e:4x4 --pod v5e:8x8 --set MINIPOD_ALGORITHMS=,all_reduce:ring -- train.py
+  minipod sweep --pod v5e:4x4 --pod v5e:8x8 --set BATCH=256,512 --tokens BATCH*4096 -- train.py
 
-Every combination is a run with MINIPOD_TIME=model. The table has the program that takes longest of each:
-time of a launch, the parts that are work and exposed collectives, memory of a device, and products of
-matrices as a share of the peak."""
+Every combination is a run with MINIPOD_TIME=model. The table has the program that takes longest of each run: time
+of a launch, tokens/s, MFU, the parts that are work and exposed collectives, the collective that is exposed longest,
+and memory of a device. The fastest run comes first, marked with a star; runs that failed come last.
+
+MFU counts the matmuls of the program without those that a checkpoint recomputes; --model-flops gives your own count.
+Expressions of --tokens and --model-flops may use the variables of --set, and `devices`."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -28,7 +35,10 @@ def _parser() -> argparse.ArgumentParser:
                       help="values of a variable; between ';' where they have commas")
   parser.add_argument("--values", choices=("real", "shapes"), default="shapes",
                       help="shapes (the default): nothing large is computed, and what a script reads is nan")
+  parser.add_argument("--tokens", metavar="EXPR", help="that a launch takes, for tokens/s: BATCH*4096")
+  parser.add_argument("--model-flops", metavar="EXPR", help="of a launch on all devices, for MFU: 6*8e9*BATCH*4096")
   parser.add_argument("--json", action="store_true")
+  parser.add_argument("--csv", action="store_true")
   parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py ...")
   return parser
 
@@ -44,7 +54,7 @@ def _choices(asked: argparse.Namespace) -> list[list[tuple[str, str]]]:
 
 
 def _run(words: list[str], settings: list[tuple[str, str]], values: str) -> dict:
-  """The report of a run; with "error" where there is none."""
+  """The report of a run; with "error", the whole message, where there is none."""
   with tempfile.TemporaryDirectory(prefix="minipod-sweep-") as folder:
     env = {**os.environ, "MINIPOD_TIME": "model", "MINIPOD_DUMP": folder}
     if values == "shapes":
@@ -53,53 +63,74 @@ def _run(words: list[str], settings: list[tuple[str, str]], values: str) -> dict
                           stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     files = sorted(pathlib.Path(folder).glob("*.time.json"), key=lambda path: path.stat().st_size)
     if done.returncode or not files:
-      lines = done.stderr.decode(errors="replace").strip().splitlines()
-      return {"error": lines[-1] if lines else f"exit code {done.returncode}, no time report"}
-    return json.loads(files[-1].read_text())
+      return {"error": sweep_cells.reason(done.stderr.decode(errors="replace"), done.returncode)}
+    return report.read_one(report_file.read_bytes(files[-1]))
 
 
-def _row(settings: list[tuple[str, str]], made: dict) -> dict:
+def _row(settings: list[tuple[str, str]], made: dict, asked: argparse.Namespace) -> dict:
   row = {"settings": dict(settings)}
   if "error" in made:
-    return row | {"error": made["error"]}
+    return row | sweep_cells.failure(made["error"])
   if not made["programs"]:
     return row | {"error": "no program has run"}
   program = made["programs"][0]
-  return row | {
-      "program": program["name"], "launches": program["launches"],
-      "step_seconds": report.each_launch(program), "work": report.work(program),
-      "exposed": report.exposed(program), "memory_bytes": program["memory"]["bytes"],
+  names = {**dict(settings), "devices": report.partners(program)}
+  each = report.each_launch(program)
+  row |= {
+      "program": report.title(program), "launches": program["launches"],
+      "step_seconds": each, "work": report.work(program), "exposed": report.exposed(program),
+      "exposed_collective": sweep_cells.exposed_most(program),
+      "memory_bytes": program["memory"]["bytes"], "device_memory": made.get("device_memory"),
       "utilisation": report.utilisation(made, program), "seconds": made["seconds"]}
+  flops = sweep_cells.value(asked.model_flops, names) if asked.model_flops else None
+  row["mfu"] = report.mfu(made, program, flops)
+  if asked.tokens:
+    row["tokens_per_second"] = sweep_cells.value(asked.tokens, names) / each if each else 0.0
+  return row
 
 
-def _words(row: dict) -> tuple[str, ...]:
-  name = " ".join(value or "-" for value in row["settings"].values()) or "as it is"
-  if "error" in row:
-    return name, row["error"][:60], "", "", "", "", ""
-  used = row["utilisation"]
-  return (name, row["program"], report.seconds(row["step_seconds"]), report.share(row["work"], 1),
-          report.share(row["exposed"], 1), f"{row['memory_bytes'] / 2**20:.1f} MiB",
-          "-" if used is None else report.share(used, 1))
+def _sort(rows: list[dict]) -> None:
+  """The fastest first, which is marked; what failed last."""
+  rows.sort(key=lambda row: (1, 0, 0) if "error" in row else (0, -row.get("tokens_per_second", 0.0), row["step_seconds"]))
+  if sum("error" not in row for row in rows) > 1:
+    rows[0]["is_best"] = True
+
+
+def _print_csv(rows: list[dict]) -> None:
+  named = sweep_cells.setting_names(rows)
+  fields = ["program", "launches", "step_seconds", "tokens_per_second", "mfu", "utilisation", "work", "exposed",
+            "exposed_collective", "memory_bytes", "device_memory", "error"]
+  writer = csv.writer(sys.stdout, lineterminator="\n")
+  writer.writerow([*named.values(), *fields])
+  for row in rows:
+    made = row | {"exposed_collective": (row.get("exposed_collective") or {}).get("name")}
+    writer.writerow([*(row["settings"][name] for name in named), *(made.get(field) for field in fields)])
 
 
 def main(words: list[str]) -> int:
   parser = _parser()
   asked = parser.parse_args(words)
   words = arguments.words(parser, asked.command, "command")
+  if asked.json and asked.csv:
+    parser.error("--json or --csv")
   try:
     choices = _choices(asked)
+    for settings in choices:
+      for text in filter(None, (asked.tokens, asked.model_flops)):
+        sweep_cells.value(text, {**dict(settings), "devices": 1})
   except ValueError as error:
     parser.error(str(error))
   words = arguments.as_command(words)
   rows = []
   for settings in choices:
-    rows.append(_row(settings, _run(words, settings, asked.values)))
+    rows.append(_row(settings, _run(words, settings, asked.values), asked))
     if "error" in rows[-1]:
-      command.complain("sweep", f"{rows[-1]['settings']}: {rows[-1]['error']}")
+      command.complain("sweep", f"{sweep_cells.settings_of(rows[-1])}: {rows[-1]['error']}")
+  _sort(rows)
   if asked.json:
     print(json.dumps(rows, indent=1))
+  elif asked.csv:
+    _print_csv(rows)
   else:
-    print(arguments.columns(
-        [("settings", "program", "each", "work", "exposed", "memory", "of the peak"),
-         *map(_words, rows)], ""))
+    print(arguments.columns(sweep_cells.table(rows), ""))
   return int(any("error" in row for row in rows))
