@@ -95,6 +95,9 @@ typedef enum {
     "time model: a file for a timeline of the pod, for Perfetto")                                 \
   X(trace_events, INT, 0, INT64_MAX, "1000000", "", "MINIPOD_TRACE_EVENTS",                       \
     "time model: after so many events the timeline ends")                                         \
+  X(trace_devices, STRING, 0, 0, "auto", "", "MINIPOD_TRACE_DEVICES",                             \
+    "time model: devices of the timeline: all, ids such as \"0,8-15\", or auto: few of large "    \
+    "pods")                                                                                       \
   X(chakra, STRING, 0, 0, "", "", "MINIPOD_CHAKRA",                                               \
     "time model: a folder for execution traces (MLCommons' Chakra), one for each device")         \
   X(bootstrap, STRING, 0, 0, "auto", "", "MINIPOD_BOOTSTRAP",                                     \
@@ -158,6 +161,7 @@ typedef struct {
   const char *faults;
   const char *trace;
   int64_t trace_events;
+  const char *trace_devices;
   const char *chakra;
   const char *bootstrap;
   const char *mpi_module;

@@ -3,10 +3,10 @@
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
 #include "sim/base/os/lock.h"
-#include "sim/model/report/chakra.h"
+#include "sim/model/report/events/chakra.h"
+#include "sim/model/report/events/timeline.h"
 #include "sim/model/report/report_rows.h"
 #include "sim/model/report/report_table.h"
-#include "sim/model/report/timeline.h"
 
 enum { REPORT_WATCHERS = 8 };
 
@@ -149,7 +149,7 @@ static mp_status_t report_make_timeline(mp_report_t *report, const mp_options_t 
   mp_strbuf_t path;
   mp_status_t status = report_path(report, options->trace, &path);
   if (status == NULL) {
-    status = mp_timeline_create(report->model, mp_strbuf_text(&path),
+    status = mp_timeline_create(report->model, mp_strbuf_text(&path), options->trace_devices,
                                 (uint64_t)options->trace_events, &report->timeline);
   }
   mp_strbuf_deinit(&path);

@@ -3,9 +3,9 @@
 #include "collectives/mailbox.h"
 #include "sim/base/hash.h"
 #include "sim/chip/cost/kernel_cost.h"
+#include "sim/model/report/events/watching.h"
 #include "sim/model/report/report_copies.h"
 #include "sim/model/report/report_links.h"
-#include "sim/model/report/watching.h"
 
 const char *mp_bound_name(mp_bound_t bound) {
   static const char *const names[] = {"compute", "memory", "latency"};

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "sim/base/alloc.h"
+#include "sim/model/report/events/watching.h"
 #include "sim/model/report/report.h"
 #include "sim/model/report/report_rows.h"
 #include "sim/model/report/report_text.h"
-#include "sim/model/report/watching.h"
 #include "sim/plan/compile.h"
 #include "sim/readers/text/text.h"
 #include "tests/unit/support/unit.h"
@@ -214,7 +214,7 @@ static void count_launch(void *context, const mp_model_program_t *program, uint3
 static void observers_come_and_go(void **state) {
   (void)state;
   reported_t r = report_begin(0, NULL);
-  mp_model_observer_t observer = mp_report_silent_observer();
+  mp_model_observer_t observer = mp_watching_silent_observer();
   observer.on_launch = count_launch;
   g_launches = 0;
   run_program(&r, 1);
@@ -297,7 +297,7 @@ static void messages_are_told_in_order(void **state) {
       .name = MP_STR("chakra"), .type = MP_VALUE_STRING, .string_value = mp_str(folder)};
   messages_t messages = {0};
   reported_t r = report_begin(1, &value);
-  mp_model_observer_t observer = mp_report_silent_observer();
+  mp_model_observer_t observer = mp_watching_silent_observer();
   observer.on_message = count_message;
   observer.context = &messages;
   assert_ok(mp_report_watch(r.report, &observer));

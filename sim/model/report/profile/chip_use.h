@@ -4,8 +4,8 @@
 #define MINIPOD_SIM_MODEL_REPORT_PROFILE_CHIP_USE_H_
 
 #include "sim/model/clock/model.h"
+#include "sim/model/report/events/watching.h"
 #include "sim/model/report/profile/xplane.h"
-#include "sim/model/report/watching.h"
 
 typedef struct {
   const mp_pod_info_t *info;          // the pod's

@@ -6,7 +6,7 @@
 
 #include "sim/base/proto.h"
 #include "sim/chip/memory/twin_memory.h"
-#include "sim/model/report/watching.h"
+#include "sim/model/report/events/watching.h"
 
 // The fields of xla/service/hlo.proto and xla/xla_data.proto that are written here.
 enum { HLO_MODULE = 1, HLO_BUFFER_ASSIGNMENT = 3 };

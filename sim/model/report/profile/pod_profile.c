@@ -9,11 +9,11 @@
 #include "sim/base/hash.h"
 #include "sim/base/log.h"
 #include "sim/base/proto.h"
+#include "sim/model/report/events/watching.h"
 #include "sim/model/report/profile/chip_use.h"
 #include "sim/model/report/profile/memory_plan.h"
 #include "sim/model/report/profile/xplane.h"
 #include "sim/model/report/report_links.h"
-#include "sim/model/report/watching.h"
 
 // The lines of a plane, as TPUs' profilers call them.
 static const char *const k_lines[] = {"Steps", "XLA Modules", "XLA Ops", "Async XLA Ops"};
@@ -296,7 +296,7 @@ mp_status_t mp_pod_profile_start(mp_report_t *report, int64_t now, mp_pod_profil
     mp_xplane_init(&profile->planes[i], now);
     mp_chip_use_describe(&profile->use, i, &profile->planes[i]);
   }
-  profile->observer = mp_report_silent_observer();
+  profile->observer = mp_watching_silent_observer();
   profile->observer.on_launch = pod_profile_on_launch;
   profile->observer.on_work = pod_profile_on_work;
   profile->observer.on_meeting = pod_profile_on_meeting;

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "sim/base/hash.h"
-#include "sim/model/report/watching.h"
+#include "sim/model/report/events/watching.h"
 
 typedef struct {
   mp_xplane_t *plane;

@@ -1,4 +1,4 @@
-#include "sim/model/report/chakra.h"
+#include "sim/model/report/events/chakra.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,10 +10,8 @@
 #include "sim/base/log.h"
 #include "sim/base/os/system.h"
 #include "sim/base/proto.h"
-#include "sim/model/report/chakra_groups.h"
-#include "sim/model/report/report.h"
-#include "sim/model/report/report_links.h"
-#include "sim/model/report/watching.h"
+#include "sim/model/report/events/chakra_groups.h"
+#include "sim/model/report/events/watching.h"
 
 // The fields of Chakra's et_def.proto that are written here.
 enum { METADATA_VERSION = 1 };
@@ -303,7 +301,7 @@ mp_status_t mp_chakra_create(const mp_model_t *model, const char *folder,
   chakra->most_bytes = CHAKRA_ALL_BYTES / chakra->num_devices;
   if (chakra->most_bytes > CHAKRA_MOST_BYTES) chakra->most_bytes = CHAKRA_MOST_BYTES;
   if (chakra->most_bytes < CHAKRA_LEAST_BYTES) chakra->most_bytes = CHAKRA_LEAST_BYTES;
-  chakra->observer = mp_report_silent_observer();
+  chakra->observer = mp_watching_silent_observer();
   chakra->observer.on_work = chakra_on_work;
   chakra->observer.on_meeting = chakra_on_meeting;
   chakra->observer.on_stream = chakra_on_stream;

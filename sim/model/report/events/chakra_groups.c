@@ -1,4 +1,4 @@
-#include "sim/model/report/chakra_groups.h"
+#include "sim/model/report/events/chakra_groups.h"
 
 #include <inttypes.h>
 

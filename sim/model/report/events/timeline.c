@@ -1,4 +1,4 @@
-#include "sim/model/report/timeline.h"
+#include "sim/model/report/events/timeline.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,9 +10,8 @@
 #include "sim/base/log.h"
 #include "sim/base/os/gzip.h"
 #include "sim/base/os/system.h"
-#include "sim/model/report/report.h"
-#include "sim/model/report/report_links.h"
-#include "sim/model/report/watching.h"
+#include "sim/model/report/events/timeline_scope.h"
+#include "sim/model/report/events/watching.h"
 
 enum { TIMELINE_BUFFER = 1 << 16, TIMELINE_LATE = 1 << 22 };
 
@@ -30,6 +29,7 @@ typedef struct {
 
 struct mp_timeline_s {
   const mp_model_t *model;
+  mp_timeline_scope_t scope;
   FILE *file;
   mp_strbuf_t buffer;
   // What devices do in a launch is told before the launch itself, and viewers want outer slices
@@ -179,6 +179,7 @@ static void timeline_on_launch(void *context, const mp_model_program_t *program,
                                int64_t traced, mp_moment_t begin, mp_moment_t end) {
   mp_timeline_t *timeline = context;
   (void)traced;
+  if (!timeline->scope.devices[device]) return;
   timeline->out = &timeline->buffer;  // before what is late
   timeline_name_row(timeline, device, 0);
   if (!timeline_begin(timeline)) return;
@@ -218,6 +219,7 @@ static void timeline_put_work(void *context, const mp_step_part_t *part) {
 static void timeline_on_work(void *context, const mp_model_program_t *program, uint32_t device,
                              uint32_t step, mp_moment_t begin, mp_moment_t end) {
   mp_timeline_t *timeline = context;
+  if (!timeline->scope.devices[device]) return;
   timeline_go_on(timeline, true);
   mp_step_parts(mp_model_program_twin(program), step, device, begin, end, timeline_put_work,
                 timeline);
@@ -251,6 +253,7 @@ static void timeline_put_collective(mp_timeline_t *timeline, const mp_model_prog
 static void timeline_on_stream(void *context, const mp_model_program_t *program, uint32_t device,
                                uint32_t collective, mp_moment_t begin, mp_moment_t end) {
   mp_timeline_t *timeline = context;
+  if (!timeline->scope.devices[device]) return;
   timeline_go_on(timeline, true);
   timeline_name_row(timeline, device, TIMELINE_STREAM_ROW);
   timeline_put_collective(timeline, program, TIMELINE_STREAMS, device, collective, false, begin,
@@ -264,6 +267,7 @@ static void timeline_on_meeting(void *context, const mp_model_program_t *program
                                 mp_moment_t end) {
   mp_timeline_t *timeline = context;
   mp_moment_t *written = &timeline->written[device];
+  if (!timeline->scope.devices[device]) return;
   timeline_go_on(timeline, true);
   timeline_put_collective(timeline, program, TIMELINE_DEVICES, device, collective, true, arrival,
                           begin, written);
@@ -295,12 +299,21 @@ static void timeline_put_stretch(mp_timeline_t *timeline, uint32_t number) {
   stretch->bytes = 0;
 }
 
+// Writes what links have carried that are summed up.
+static void timeline_put_sums(mp_timeline_t *timeline) {
+  const uint32_t links = mp_network_num_links(mp_model_network(timeline->model));
+  for (uint32_t i = 0; i < links && timeline->scope.has_sums; ++i) {
+    if (timeline->scope.links[i] == MP_TIMELINE_LINK_SUM) timeline_put_stretch(timeline, i);
+  }
+}
+
 // What uses a link at the same time is one stretch.
 static void timeline_carry(mp_timeline_t *timeline, uint32_t link, const char *name, double bytes,
                            mp_moment_t begin, mp_moment_t end) {
   stretch_t *stretch = &timeline->links[link];
-  if (bytes <= 0) return;
-  if (stretch->bytes != 0 && begin < stretch->end) {
+  const uint8_t how = timeline->scope.links[link];
+  if (bytes <= 0 || how == MP_TIMELINE_LINK_NOT) return;
+  if (stretch->bytes != 0 && (begin < stretch->end || how == MP_TIMELINE_LINK_SUM)) {
     if (begin < stretch->begin) stretch->begin = begin > stretch->floor ? begin : stretch->floor;
     if (end > stretch->end) stretch->end = end;
     stretch->bytes += bytes;
@@ -312,7 +325,7 @@ static void timeline_carry(mp_timeline_t *timeline, uint32_t link, const char *n
   stretch->begin = begin > floor ? begin : floor;
   stretch->end = end > stretch->begin ? end : stretch->begin;
   stretch->bytes = bytes;
-  stretch->name = name;
+  stretch->name = how == MP_TIMELINE_LINK_SUM ? "carried" : name;
 }
 
 static void timeline_on_link(void *context, const mp_model_program_t *program, uint32_t link,
@@ -328,6 +341,7 @@ static void timeline_on_enqueue(void *context, const mp_model_program_t *program
                                 mp_moment_t moment) {
   mp_timeline_t *timeline = context;
   timeline_go_on(timeline, false);
+  timeline_put_sums(timeline);
   if (!timeline_begin(timeline)) return;
   timeline_put_slice(timeline, TIMELINE_HOST, 0, moment, moment, "enqueue",
                      mp_model_program_name(program));
@@ -344,6 +358,7 @@ static void timeline_on_transfer(void *context, const mp_model_transfer_t *trans
     timeline_carry(timeline, transfer->uses[u].link, k_transfers[kind],
                    (double)transfer->bytes * transfer->uses[u].times, begin, end);
   }
+  if (!timeline->scope.devices[transfer->device]) return;
   timeline_name_row(timeline, transfer->device, kind + 1);
   if (!timeline_begin(timeline)) return;
   timeline_put_slice(timeline, TIMELINE_HOST, timeline_transfer_row(transfer->device, kind), begin,
@@ -368,7 +383,27 @@ static mp_status_t timeline_open(mp_timeline_t *timeline, const char *path) {
   return mp_status_annotate(mp_gzip_open(file, &timeline->file), "option trace: %s", path);
 }
 
-static mp_status_t timeline_make(mp_timeline_t *timeline, const char *path) {
+// The pod, and which of its devices are shown if these are not all.
+static void timeline_name_pod(mp_timeline_t *timeline) {
+  const mp_timeline_scope_t *scope = &timeline->scope;
+  const char *pod = mp_pod_info(mp_model_pod(timeline->model))->name;
+  mp_strbuf_t name;
+  mp_strbuf_init(&name);
+  mp_strbuf_puts(&name, pod);
+  if (scope->num_traced != scope->num_devices) {
+    mp_strbuf_puts(&name, ": ");
+    mp_timeline_scope_print(scope, &name);
+    if (scope->is_by_default) {
+      mp_log_notice("the timeline of %s (MINIPOD_TRACE_DEVICES=all: of all)",
+                    mp_strbuf_text(&name));
+    }
+  }
+  timeline_name(timeline, TIMELINE_DEVICES, -1, mp_strbuf_text(&name));
+  mp_strbuf_deinit(&name);
+}
+
+static mp_status_t timeline_make(mp_timeline_t *timeline, const char *path, const char *devices) {
+  MP_RETURN_IF_ERROR(mp_timeline_scope_init(timeline->model, devices, &timeline->scope));
   const size_t num_devices = (size_t)mp_pod_info(mp_model_pod(timeline->model))->num_devices;
   timeline->written = mp_calloc(num_devices, sizeof(*timeline->written));
   timeline->streamed = mp_calloc(num_devices, sizeof(*timeline->streamed));
@@ -383,20 +418,20 @@ static mp_status_t timeline_make(mp_timeline_t *timeline, const char *path) {
   setvbuf(timeline->file, NULL, _IONBF, 0);  // lines are written whole
   mp_strbuf_puts(timeline->out, "[\n");
   timeline_name(timeline, TIMELINE_HOST, -1, "host");
-  timeline_name(timeline, TIMELINE_DEVICES, -1, mp_pod_info(mp_model_pod(timeline->model))->name);
+  timeline_name_pod(timeline);
   timeline_name(timeline, TIMELINE_LINKS, -1, "links");
   timeline_name(timeline, TIMELINE_HOST, 0, "launches");
   timeline_flush(timeline);
   return NULL;
 }
 
-mp_status_t mp_timeline_create(const mp_model_t *model, const char *path, uint64_t most_events,
-                               mp_timeline_t **out_timeline) {
+mp_status_t mp_timeline_create(const mp_model_t *model, const char *path, const char *devices,
+                               uint64_t most_events, mp_timeline_t **out_timeline) {
   mp_timeline_t *timeline = mp_calloc(1, sizeof(*timeline));
   MP_RETURN_IF_NULL(timeline);
   timeline->model = model;
   timeline->most_events = most_events;
-  timeline->observer = mp_report_silent_observer();
+  timeline->observer = mp_watching_silent_observer();
   timeline->observer.on_enqueue = timeline_on_enqueue;
   timeline->observer.on_launch = timeline_on_launch;
   timeline->observer.on_work = timeline_on_work;
@@ -408,7 +443,7 @@ mp_status_t mp_timeline_create(const mp_model_t *model, const char *path, uint64
   mp_strbuf_init(&timeline->buffer);
   mp_strbuf_init(&timeline->late);
   timeline->out = &timeline->buffer;
-  mp_status_t status = timeline_make(timeline, path);
+  mp_status_t status = timeline_make(timeline, path, devices);
   if (status != NULL) {
     mp_timeline_release(timeline);
     return status;
@@ -436,6 +471,7 @@ void mp_timeline_release(mp_timeline_t *timeline) {
   }
   mp_strbuf_deinit(&timeline->buffer);
   mp_strbuf_deinit(&timeline->late);
+  mp_timeline_scope_deinit(&timeline->scope);
   mp_free(timeline->written);
   mp_free(timeline->streamed);
   mp_free(timeline->is_named);

@@ -1,4 +1,4 @@
-#include "sim/model/report/watching.h"
+#include "sim/model/report/events/watching.h"
 
 void mp_step_parts(const mp_twin_t *twin, uint32_t step, uint32_t device, mp_moment_t begin,
                    mp_moment_t end, void (*tell)(void *context, const mp_step_part_t *part),
@@ -79,7 +79,7 @@ static void watching_on_transfer(void *context, const mp_model_transfer_t *trans
   (void)context, (void)transfer, (void)begin, (void)end;
 }
 
-mp_model_observer_t mp_report_silent_observer(void) {
+mp_model_observer_t mp_watching_silent_observer(void) {
   return (mp_model_observer_t){.on_enqueue = watching_on_enqueue,
                                .on_launch = watching_on_launch,
                                .on_work = watching_on_work,

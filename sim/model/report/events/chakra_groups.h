@@ -1,6 +1,6 @@
 // The groups of devices that have met, by number: Chakra's process groups.
-#ifndef MINIPOD_SIM_MODEL_REPORT_CHAKRA_GROUPS_H_
-#define MINIPOD_SIM_MODEL_REPORT_CHAKRA_GROUPS_H_
+#ifndef MINIPOD_SIM_MODEL_REPORT_EVENTS_CHAKRA_GROUPS_H_
+#define MINIPOD_SIM_MODEL_REPORT_EVENTS_CHAKRA_GROUPS_H_
 
 #include "sim/model/clock/model.h"
 
@@ -19,4 +19,4 @@ uint32_t mp_chakra_group_of(mp_chakra_groups_t *groups, const mp_model_program_t
 // Appends all groups as JSON: {"1": [0, 1, 2, 3], ...}.
 void mp_chakra_groups_print(const mp_chakra_groups_t *groups, mp_strbuf_t *out);
 
-#endif  // MINIPOD_SIM_MODEL_REPORT_CHAKRA_GROUPS_H_
+#endif  // MINIPOD_SIM_MODEL_REPORT_EVENTS_CHAKRA_GROUPS_H_

@@ -1,7 +1,7 @@
 // What all who watch launches share (the timeline, Chakra's traces, profiles): the kernels of a
 // step as parts of its time, what users call the ops of a program, and an observer to begin with.
-#ifndef MINIPOD_SIM_MODEL_REPORT_WATCHING_H_
-#define MINIPOD_SIM_MODEL_REPORT_WATCHING_H_
+#ifndef MINIPOD_SIM_MODEL_REPORT_EVENTS_WATCHING_H_
+#define MINIPOD_SIM_MODEL_REPORT_EVENTS_WATCHING_H_
 
 #include "sim/chip/twin.h"
 #include "sim/ir/module.h"
@@ -27,6 +27,6 @@ mp_str_t mp_op_path(const mp_loc_t *loc);
 bool mp_op_source(const mp_loc_t *loc, mp_str_t *out_file, uint32_t *out_line);
 
 // An observer whose functions do nothing, to begin with.
-mp_model_observer_t mp_report_silent_observer(void);
+mp_model_observer_t mp_watching_silent_observer(void);
 
-#endif  // MINIPOD_SIM_MODEL_REPORT_WATCHING_H_
+#endif  // MINIPOD_SIM_MODEL_REPORT_EVENTS_WATCHING_H_

@@ -10,17 +10,18 @@
 // Events go to the file as they come, in whole lines, so that what a process leaves that was killed
 // can be opened, too; compressed where the path ends in ".gz". After `most_events` no more are
 // written, and the last event says so.
-#ifndef MINIPOD_SIM_MODEL_REPORT_TIMELINE_H_
-#define MINIPOD_SIM_MODEL_REPORT_TIMELINE_H_
+#ifndef MINIPOD_SIM_MODEL_REPORT_EVENTS_TIMELINE_H_
+#define MINIPOD_SIM_MODEL_REPORT_EVENTS_TIMELINE_H_
 
 #include "sim/model/clock/model.h"
 
 typedef struct mp_timeline_s mp_timeline_t;
 
-// Makes the file, and what the model's observer tells of it. INVALID_ARGUMENT when the file cannot
-// be written.
+// Makes the file, and what the model's observer tells of it. `devices`: which are shown
+// (timeline_scope.h). INVALID_ARGUMENT for these, and when the file cannot be written.
 MP_NODISCARD mp_status_t mp_timeline_create(const mp_model_t *model, const char *path,
-                                            uint64_t most_events, mp_timeline_t **out_timeline);
+                                            const char *devices, uint64_t most_events,
+                                            mp_timeline_t **out_timeline);
 // Ends the file and closes it. NULL has no effect.
 void mp_timeline_release(mp_timeline_t *timeline);
 // What writes the events; called by one thread at a time.
@@ -28,4 +29,4 @@ const mp_model_observer_t *mp_timeline_observer(const mp_timeline_t *timeline);
 // Writes what is in the buffer. Not at the same time as the observer.
 void mp_timeline_flush(mp_timeline_t *timeline);
 
-#endif  // MINIPOD_SIM_MODEL_REPORT_TIMELINE_H_
+#endif  // MINIPOD_SIM_MODEL_REPORT_EVENTS_TIMELINE_H_

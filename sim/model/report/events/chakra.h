@@ -7,8 +7,8 @@
 // `comm_size` and the group that met (`pg_name`), which `comm_groups.json` lists; the messages of
 // permutations, sends and receives COMM_SEND_NODEs and COMM_RECV_NODEs. Their durations are those
 // of this model, in whole microseconds, for simulators that replay times; others compute their own.
-#ifndef MINIPOD_SIM_MODEL_REPORT_CHAKRA_H_
-#define MINIPOD_SIM_MODEL_REPORT_CHAKRA_H_
+#ifndef MINIPOD_SIM_MODEL_REPORT_EVENTS_CHAKRA_H_
+#define MINIPOD_SIM_MODEL_REPORT_EVENTS_CHAKRA_H_
 
 #include "sim/model/clock/model.h"
 
@@ -23,4 +23,4 @@ void mp_chakra_release(mp_chakra_t *chakra);
 // What writes the nodes; called by one thread at a time.
 const mp_model_observer_t *mp_chakra_observer(const mp_chakra_t *chakra);
 
-#endif  // MINIPOD_SIM_MODEL_REPORT_CHAKRA_H_
+#endif  // MINIPOD_SIM_MODEL_REPORT_EVENTS_CHAKRA_H_
