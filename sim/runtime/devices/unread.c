@@ -68,15 +68,22 @@ void mp_unread_deliver(mp_status_t error) {
   mp_unlock(&g_lock);
 }
 
+// The first one is likely to be why there are others, of which a line is enough.
+static void unread_put(mp_status_t error, bool is_whole, mp_strbuf_t *out) {
+  const char *message = mp_status_message(error);
+  const size_t size = is_whole ? strlen(message) : strcspn(message, "\n");
+  mp_strbuf_printf(out, "%s: %.*s\n", mp_status_code_name(mp_status_code(error)),
+                   mp_str_precision(size), message);
+}
+
 void mp_unread_take(mp_strbuf_t *out_text) {
   if (!unread_has_any()) return;
+  bool is_first = true;
   mp_lock(&g_lock);
   for (uint32_t i = 0; i < atomic_load(&g_count); ++i) {
     const unread_t *each = &g_errors[i];
-    if (each->delivered <= each->owed) {
-      mp_strbuf_printf(out_text, "%s: %s\n", mp_status_code_name(mp_status_code(each->error)),
-                       mp_status_message(each->error));
-    }
+    if (each->delivered <= each->owed) unread_put(each->error, is_first, out_text);
+    is_first &= each->delivered > each->owed;
     mp_status_release(each->error);
   }
   atomic_store(&g_count, 0);

@@ -23,8 +23,8 @@ void mp_unread_add(mp_status_t error);
 void mp_unread_expect_ends(bool are_told);
 // `error` (borrowed) goes to the client of the library.
 void mp_unread_deliver(mp_status_t error);
-// Appends what nobody has read, an error a line, and forgets everything. Nothing is appended where
-// all were read.
+// Appends what nobody has read, and forgets everything: the first error whole, and the first line
+// of each of the others. Nothing is appended where all were read.
 void mp_unread_take(mp_strbuf_t *out_text);
 
 #endif  // MINIPOD_SIM_RUNTIME_DEVICES_UNREAD_H_

@@ -192,6 +192,26 @@ static mp_status_t launch_share_take_arena(mp_launch_state_t *l, mp_launch_share
   return NULL;
 }
 
+static mp_status_t launch_share_make_memory(mp_launch_state_t *l, mp_launch_share_t *share) {
+  MP_RETURN_IF_ERROR(launch_share_take_arena(l, share));
+  return launch_share_make_results(l, share);
+}
+
+// Where an argument has failed already, that is why this launch fails, and not that there is no
+// memory for it: what failed before may be what fills it. Consumes `status`.
+static mp_status_t launch_share_find_cause(const mp_launch_state_t *l,
+                                           const mp_launch_share_t *share, mp_status_t status) {
+  if (mp_status_code(status) != MP_RESOURCE_EXHAUSTED) return status;
+  for (uint32_t p = 0; p < l->executable->program->num_params; ++p) {
+    mp_event_t *definition = share->buffers[p]->definition;
+    mp_status_t cause = mp_event_is_ready(definition) ? mp_event_status(definition) : NULL;
+    if (cause == NULL) continue;
+    mp_status_release(status);
+    return cause;
+  }
+  return status;
+}
+
 mp_status_t mp_launch_share_prepare(mp_launch_state_t *l, mp_launch_share_t *share) {
   MP_RETURN_IF_ERROR(mp_run_create(l->executable, share->logical, &share->run));
   share->run->launch = l->claim;
@@ -205,8 +225,8 @@ mp_status_t mp_launch_share_prepare(mp_launch_state_t *l, mp_launch_share_t *sha
   MP_RETURN_IF_ERROR(launch_share_find_session(l, share));
   MP_RETURN_IF_ERROR(launch_share_take_arguments(l, share));
   MP_RETURN_IF_ERROR(launch_share_make_holds(l, share));
-  MP_RETURN_IF_ERROR(launch_share_take_arena(l, share));
-  return launch_share_make_results(l, share);
+  mp_status_t status = launch_share_make_memory(l, share);
+  return status == NULL ? NULL : launch_share_find_cause(l, share, status);
 }
 
 // ---- Undoing and committing ----

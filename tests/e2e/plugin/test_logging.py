@@ -104,6 +104,35 @@ def test_an_error_that_nobody_has_read_is_said_at_the_end():
   assert len([line for line in lines if "RESOURCE_EXHAUSTED" in line]) == 1, lines
 
 
+def test_the_first_failure_is_the_one_that_is_raised():
+  """A step whose optimizer had no room fails for that reason, though there is no room for its results either."""
+  lines = said("""
+      params = [jnp.ones((1024, 1024)) * i for i in range(6)]
+      state = [jnp.zeros_like(x) for x in params]
+      step = jax.jit(lambda p, s: ([x + y for x, y in zip(p, s)], [x * y for x, y in zip(p, s)]))
+      for _ in range(3):
+        params, state = step(params, state)
+      try:
+        params[0].block_until_ready()
+      except jax.errors.JaxRuntimeError as error:
+        assert "result 0 of jit_broadcast_in_dim do not fit" in str(error) and "jit__lambda" not in str(error), error
+      else:
+        raise SystemExit("no error")
+      """, MINIPOD_DEVICE_MEMORY="32MiB")
+  assert lines == [], lines
+
+
+def test_of_unread_errors_the_first_is_whole():
+  lines = said("""
+      kept = [jnp.ones((1024, 1024)) * i for i in range(6)]
+      for i in range(1, 4):
+        jnp.full((2048, 1024 + i), 3.0).sum()
+      """, MINIPOD_DEVICE_MEMORY="32MiB")
+  errors = [i for i, line in enumerate(lines) if "RESOURCE_EXHAUSTED" in line]
+  assert len(errors) >= 2 and errors[1:] == list(range(errors[1], errors[1] + len(errors) - 1)), lines
+  assert errors[1] > 3 and errors[-1] == len(lines) - 1, lines
+
+
 def test_an_error_that_was_read_is_not_said_again():
   for read in ["jax.block_until_ready(xs)", "np.asarray(xs[-1])", "print(xs[-1])",
                "jax.block_until_ready(jax.jit(lambda x: x + 1)(xs[-1]))"]:

@@ -71,11 +71,25 @@ static void the_first_ones_are_kept_and_the_end_of_a_client_is_none(void **state
   expect_taken("INTERNAL: number 0\nINTERNAL: number 1\nINTERNAL: number 2\nINTERNAL: number 3\n");
 }
 
+static void the_first_is_whole_and_of_others_there_is_a_line(void **state) {
+  (void)state;
+  mp_unread_expect_ends(false);
+  static const char *const messages[] = {"read\n  a", "first\n  b\n  c", "second\n  d", "third"};
+  for (int i = 0; i < 4; ++i) {
+    mp_status_t error = mp_status_make(MP_INTERNAL, "%s", messages[i]);
+    mp_unread_add(error);
+    if (i == 0) mp_unread_deliver(error);
+    mp_status_release(error);
+  }
+  expect_taken("INTERNAL: first\n  b\n  c\nINTERNAL: second\nINTERNAL: third\n");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_only_the_ends_of_launches_were_told_is_unread),
       cmocka_unit_test(one_delivery_more_reads_it),
       cmocka_unit_test(an_error_that_passes_it_on_reads_it_too),
+      cmocka_unit_test(the_first_is_whole_and_of_others_there_is_a_line),
       cmocka_unit_test(the_first_ones_are_kept_and_the_end_of_a_client_is_none),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
