@@ -28,7 +28,7 @@ use_torch() {
 }
 
 packages=(build-essential cmake ninja-build pkg-config libhwloc-dev libyaml-dev
-          libcmocka-dev libopenmpi-dev openmpi-bin libucx-dev libucx0 clang libclang-rt-14-dev lld llvm-14
+          libcmocka-dev libopenmpi-dev openmpi-bin libucx-dev libucx0 libnuma-dev libnuma1 clang libclang-rt-14-dev lld llvm-14
           clang-format python3-venv git)
 # For the module that makes machine code; without them everything works, and loops are slower.
 native_packages=(llvm-19-dev libzstd-dev zlib1g-dev)

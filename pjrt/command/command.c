@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sim/base/os/numa.h"
 #include "sim/base/os/system.h"
 
 bool mp_command_answers(int argc, char **argv, const char *usage) {
@@ -70,4 +71,8 @@ mp_status_t mp_command_read(const char *path, mp_strbuf_t *out_text) {
           : command_read_all(file, path, out_text);
   if (!is_input) fclose(file);
   return status;
+}
+
+const char *minipod_numa_name(void) {
+  return mp_numa_name();
 }

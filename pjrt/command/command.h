@@ -38,6 +38,8 @@ int mp_verb_options(int argc, char **argv);
 
 // Runs the verb that `name` is: "topo", "network" and so on. -1: there is none.
 MP_EXPORT int minipod_command(const char *name, int argc, char **argv);
+// What binds memory to NUMA nodes here (sim/base/os/numa.h), for `minipod info`.
+MP_EXPORT const char *minipod_numa_name(void);
 
 // ---- for the verbs ----
 

@@ -1,6 +1,5 @@
 // Which NUMA node memory is to lie on, and where its pages really lie. Nodes have the system's
-// numbers. By the system's own calls: what libnuma adds to them is not wanted here, and ends the
-// process where memory is short. Thread-safe.
+// numbers. Through libnuma (numa.h), or by the system's own calls where it is absent. Thread-safe.
 #ifndef MINIPOD_SIM_BASE_OS_PAGES_H_
 #define MINIPOD_SIM_BASE_OS_PAGES_H_
 

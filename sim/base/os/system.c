@@ -1,5 +1,6 @@
 #include "sim/base/os/system.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -60,6 +61,10 @@ FILE *mp_fopen_out(const char *path, const char *mode) {
     errno = cause;
   }
   return stream;
+}
+
+void *mp_dlopen(const char *name) {
+  return mp_fault_strikes(MP_FAULT_OPEN) ? NULL : dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
 const char *mp_system_text(int error) {

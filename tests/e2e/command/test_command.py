@@ -60,6 +60,8 @@ def test_what_is_here():
   assert options["MINIPOD_FUSE"] | {"help": ""} == {
       "name": "fuse", "variable": "MINIPOD_FUSE", "type": "int", "default": "1", "unit": "", "value": "1",
       "source": "default", "help": ""}
+  numa = facts["libnuma"]
+  assert numa["by"] == "libnuma.so.1" if numa["is_there"] else numa["by"].startswith("system calls ("), numa
   assert "did you mean MINIPOD_TOPOLOGY?" in minipod("info", variables={"MINIPOD_TOPOLGY": "v5e:2x2"}).stderr
 
 

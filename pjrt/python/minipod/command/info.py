@@ -26,11 +26,13 @@ def _facts() -> dict[str, object]:
   native, native_text = installation.native_code()
   mpi, mpi_text = installation.mpi()
   ucx, ucx_text = installation.ucx()
+  numa, numa_text = installation.numa()
   return {"minipod": minipod.__version__, "library": minipod.library_path(),
           **installation.system(),
           "native_code": {"is_there": native, "by": native_text},
           "mpi": {"is_there": mpi, "by": mpi_text},
           "ucx": {"is_there": ucx, "by": ucx_text},
+          "libnuma": {"is_there": numa, "by": numa_text},
           **{name: version for name, version in installation.packages().items() if version}}
 
 

@@ -98,6 +98,16 @@ def ucx() -> tuple[bool, str]:
   return True, f"UCX {found}, {UCX}"
 
 
+def numa() -> tuple[bool, str]:
+  """Whether libnuma binds memory to NUMA nodes, and what does, as the library has it."""
+  if why := opens(minipod.library_path()):
+    return False, why
+  name = ctypes.CDLL(minipod.library_path()).minipod_numa_name
+  name.restype = ctypes.c_char_p
+  found = name().decode()
+  return found.startswith("libnuma"), found
+
+
 def system() -> dict[str, str]:
   return {"python": platform.python_version(), "system": platform.platform(),
           "libc": " ".join(platform.libc_ver())}
