@@ -104,7 +104,6 @@ def initialize() -> None:
   early.leave()
   if guard.may_be_used():
     _teach()
-    guard.teach("to keep a CPU backend", start.keep_cpu_backend)
 
 
 def _teach() -> None:

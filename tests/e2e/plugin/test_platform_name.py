@@ -110,3 +110,18 @@ def test_an_unknown_name():
      "coordinator_address should be defined")], ids=["a coordinator", "another platform"])
 def test_what_is_not_for_us_to_find(call, words):
   assert words in scenario.run(call, fails=True, prelude=PRELUDE)
+
+
+@pytest.mark.parametrize("names", ["minipod", "", "minipod,cpu"])
+def test_what_the_user_has_named_stays(names):
+  """JAX's configuration is the user's; a CPU backend is there all the same, for helpers of JAX on the host."""
+  assert scenario.run("""
+      f = jax.jit(lambda x: jax.pure_callback(lambda v: v + 1, x, x))
+      for _ in range(2):
+        x = jnp.ones(3)
+        assert jax.default_backend() == "minipod" == jax.devices()[0].platform
+        assert jax.devices("cpu")[0].platform == "cpu" and f(x)[0] == 2
+        assert np.from_dlpack(x)[0] == 1 and jax.dlpack.from_dlpack(np.ones(3)).device == jax.devices()[0]
+        jax.extend.backend.clear_backends()
+      print(repr(jax.config.jax_platforms))
+      """, prelude=PRELUDE, JAX_PLATFORMS=names) == repr(names) + "\n"

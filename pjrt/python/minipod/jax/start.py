@@ -135,20 +135,13 @@ def attend_options() -> None:
   jax.config.update = attended
 
 
-def keep_cpu_backend() -> None:
-  """Keeps JAX's CPU backend beside the platform when the user named the platform alone.
-
-  Host-side helpers of JAX (callbacks, DLPack import) ask for a CPU device by name.
-  """
-  import jax
-
-  chosen = guard.chosen_platforms()
-  if guard.PLATFORM in chosen and "cpu" not in chosen:
-    jax.config.update("jax_platforms", ",".join([*chosen, "cpu"]))
-
-
 def find_cpu_backend() -> None:
-  """Looks for what it takes to do the same where JAX has read the names, and is making clients."""
+  """Looks for what it takes to have JAX's CPU backend beside the platform when the user named the
+  platform alone.
+
+  Host-side helpers of JAX (callbacks, DLPack import) ask for a CPU device by name.  The names that
+  the user has chosen stay as they are: others compare them.
+  """
   global _make_cpu_backend
   from jax._src import xla_bridge
 
