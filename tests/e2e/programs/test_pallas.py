@@ -287,3 +287,21 @@ def test_what_no_interpreter_knows_is_refused_by_name():
                      in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM)])
   with pytest.raises(NotImplementedError, match=r"kernel 'dice' \(dice at .*test_pallas.py:\d+"):
     jax.jit(f)(np.array([3], np.int32))
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_copy_that_nothing_waits_for_shows_in_the_interpreter(waits):
+  def kernel(x, out, scratch, arrived):
+    copy = pltpu.make_async_copy(x, scratch, arrived)
+    copy.start()
+    if waits:
+      copy.wait()
+    out[...] = scratch[...] + 1
+    if not waits:
+      copy.wait()
+
+  params = pltpu.InterpretParams(out_of_bounds_reads="raise", uninitialized_memory="nan")
+  f = pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(X.shape, X.dtype),
+                     in_specs=[pl.BlockSpec(memory_space=pl.ANY)], interpret=params,
+                     scratch_shapes=[pltpu.VMEM(X.shape, X.dtype), pltpu.SemaphoreType.DMA])
+  np.testing.assert_array_equal(jax.jit(f)(X), X + 1 if waits else X * np.nan)

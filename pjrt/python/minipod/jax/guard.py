@@ -39,6 +39,13 @@ def say(text: str) -> None:
   _logger.log(logging.WARNING if may_be_used() else logging.DEBUG, "%s", text)
 
 
+def say_once(text: str) -> None:
+  """The same of what would be said again with each program."""
+  if text not in _said:
+    _said.add(text)
+    say(text)
+
+
 def teach(what: str, step, *args) -> bool:
   """Runs a step that teaches JAX something; one that fails costs what it teaches."""
   try:

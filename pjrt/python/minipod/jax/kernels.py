@@ -9,6 +9,7 @@ from minipod.jax import guard
 from minipod.jax import kernel_costs
 from minipod.jax import kernel_grid
 from minipod.jax import kernel_masks
+from minipod.jax import kernel_vmem
 from minipod.jax import rules
 from minipod.jax import start
 
@@ -61,6 +62,7 @@ def _lower_call(jax_rule, effect, loop, ctx, *args, interpret, **params):
   described = _describe(params)
   with guard.use("what compilers say of kernels", anywhere=True):
     _check_for_tpus(params)
+  _check_vmem(params)
   if start.is_for_shapes():
     return _call(ctx, args, _make_function(ctx, args, _lower_absent(ctx)), described)
   failures = []
@@ -85,29 +87,31 @@ def _check_for_tpus(params) -> None:
   from jax._src.pallas.mosaic import core, lowering
 
   check, usual = lowering._check_block_mappings, core.CoreType.TC
-  if not _is_for_tpus():
+  if not _find_kind().startswith("TPU"):
     return
   kind = getattr(params.get("compiler_params"), "kernel_type", None) or usual
   try:
     check(params["grid_mapping"].block_mappings, None, params["jaxpr"].debug_info, kind)
   except ValueError as error:
-    said = (f"the kernel {_name_of(params)!r} runs here, but JAX's compiler for TPUs refuses it:"
-            f" {error}")
-    if said not in _said:
-      _said.add(said)
-      guard.say(said)
+    guard.say_once(f"the kernel {_name_of(params)!r} runs here, but JAX's compiler for TPUs refuses"
+                   f" it: {error}")
   except Exception:  # a kernel for other chips, of whose memories the check does not know
     pass
 
 
-def _is_for_tpus() -> bool:
+def _check_vmem(params) -> None:
+  """Refuses a kernel that needs more VMEM than the TPU that the pod describes gives it."""
+  options = params.get("compiler_params")
+  is_for_tensor_core = getattr(getattr(options, "kernel_type", None), "name", "TC") == "TC"
+  if is_for_tensor_core and (options is None or hasattr(options, "vmem_limit_bytes")):
+    kernel_vmem.check(params, _name_of(params), _find_kind())
+
+
+def _find_kind() -> str:
   try:
-    return jax.devices(guard.PLATFORM)[0].device_kind.startswith("TPU")
+    return jax.devices(guard.PLATFORM)[0].device_kind
   except RuntimeError:  # a program for a pod that is not here
-    return False
-
-
-_said = set()
+    return ""
 
 
 def _refuse(params, failures):
