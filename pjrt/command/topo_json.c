@@ -10,6 +10,22 @@ static void topo_json_put_list(mp_strbuf_t *out, const int32_t *values, int32_t 
   mp_strbuf_putc(out, ']');
 }
 
+// Of a device, per second: operations of products of matrices by type, and bytes of its memory; 0:
+// not described.
+static void topo_json_put_rates(const mp_pod_info_t *info, mp_strbuf_t *out) {
+  static const char *const names[] = {
+#define MP_FLOP_NAME(name, text) text,
+      MP_FLOP_KINDS(MP_FLOP_NAME)
+#undef MP_FLOP_NAME
+  };
+  for (int kind = 0; kind < MP_FLOP_KIND_COUNT; ++kind) {
+    mp_strbuf_printf(out, "%s\"%s\": ", kind == 0 ? ",\n \"flops\": {" : ", ", names[kind]);
+    mp_strbuf_put_double(out, info->flops[kind]);
+  }
+  mp_strbuf_puts(out, "},\n \"memory_bandwidth\": ");
+  mp_strbuf_put_double(out, info->memory_bandwidth);
+}
+
 static void topo_json_put_pod(const mp_pod_info_t *info, mp_strbuf_t *out) {
   const struct {
     const char *key, *text;
@@ -28,6 +44,7 @@ static void topo_json_put_pod(const mp_pod_info_t *info, mp_strbuf_t *out) {
                    ",\n \"num_devices\": %" PRId32 ",\n \"num_slices\": %" PRId32
                    ",\n \"num_hosts\": %" PRId32 ",\n \"cores_per_chip\": %" PRId32,
                    info->num_devices, info->num_slices, info->num_hosts, info->cores_per_chip);
+  topo_json_put_rates(info, out);
 }
 
 static void topo_json_put_machine(const mp_pod_machine_t *machine, mp_strbuf_t *out) {

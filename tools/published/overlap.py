@@ -84,7 +84,7 @@ def worker(path, only, devices):
 
 def executions_in(trace):
   """program -> {(kind, how): executions of device 0}"""
-  from link_loads import read_events
+  from minipod.timeline import read_events
   events = read_events(trace)
   rows = {(e["pid"], e["tid"]): e["args"]["name"].split(",")[0] for e in events if e["name"] == "thread_name"}
   own, beside = ([e for e in events if e["ph"] == "X" and rows.get((e["pid"], e["tid"])) == row]

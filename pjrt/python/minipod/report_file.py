@@ -19,7 +19,8 @@ _PROGRAM = {
     "other_work": float, "other_collective": float,
     "memory": {"bytes": float},
     "collectives": [{"kind": str, "at": str, "members": int, "first_members": [int], "axes?": str, "exposed": float}],
-    "ops": [{"name": str, "at": str, "class": str, "time": float}],
+    "ops": [{"name": str, "at": str, "class": str, "time": float, "flops?": float,
+             "bytes?": float, "count?": int}],
     "classes": [{"class": str, "flops": float, "recomputed?": float, "time": float}],
     "layers": [{"name": str, "work": float, "collective": float}],
     "guessed": [{"at": str, "count": int, "taken": int, "branches": int}],
@@ -28,17 +29,29 @@ _REPORT = {"pod": str, "num_devices": int, "flops": {"": float}, "device_memory?
            "pending": int, "programs": [_PROGRAM | _LINK]}
 
 
-def read_bytes(path) -> bytes:
-  """The bytes of a file, decompressed where it is gzip's.
+def read_raw(path) -> bytes:
+  """The bytes of a file.
 
   Raises:
-    ValueError: it is a device, too large, or damaged.
+    ValueError: it is a device, or too large.
   """
   path = pathlib.Path(path)
   with open(path, "rb") as file:
     if stat.S_ISCHR(path.stat().st_mode) and not file.isatty():
       raise ValueError("it is a device, and no file")
     data = file.read(MOST_BYTES + 1)
+  if len(data) > MOST_BYTES:
+    raise ValueError("it has more than 1 GiB")
+  return data
+
+
+def read_bytes(path) -> bytes:
+  """The bytes of a file, decompressed where it is gzip's.
+
+  Raises:
+    ValueError: it is a device, too large, or damaged.
+  """
+  data = read_raw(path)
   if data[:2] == b"\x1f\x8b":
     try:
       with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:

@@ -71,7 +71,7 @@ def test_results_do_not_depend_on_the_order():
 
 def test_the_picture_shows_the_hot_links(tmp_path):
   run("model,data", 32768, MINIPOD_VALUES="shapes", MINIPOD_TRACE=tmp_path / "t.json")
-  loads = subprocess.run([sys.executable, ROOT / "tools/link_loads.py", "--program", "jit_train_step",
+  loads = subprocess.run([sys.executable, "-m", "minipod", "loads", "--program", "jit_train_step",
                           tmp_path / "t.json"], capture_output=True, text=True, check=True).stdout
   by_link = dict(line.rsplit(": ", 1) for line in loads.splitlines())
   hottest = max(by_link, key=lambda link: float(by_link[link]))
@@ -82,10 +82,3 @@ def test_the_picture_shows_the_hot_links(tmp_path):
   if IS_PINNED:
     assert picture == (CONFIGS / "mesh_order.svg").read_text()
   assert xml.etree.ElementTree.fromstring(picture).tag.endswith("svg")
-
-
-def test_a_timeline_without_such_a_program(tmp_path):
-  (tmp_path / "t.json").write_text("[\n")
-  done = subprocess.run([sys.executable, ROOT / "tools/link_loads.py", "--program", "jit_f", tmp_path / "t.json"],
-                        capture_output=True, text=True)
-  assert done.returncode == 1 and "no launches of jit_f" in done.stderr

@@ -26,6 +26,8 @@ VERBS: dict[str, tuple[str | None, str]] = {
     "run": ("run", "a script over several processes that share one pod"),
     "sweep": ("sweep", "a command on several pods, as a table of times"),
     "report": ("report", "a time report that a run has left, for people; or two beside each other"),
+    "loads": ("loads", "how busy the links of a pod were, from a timeline that a run has left"),
+    "step": ("step", "a picture of a step, from a timeline that a run has left"),
     "opt": (LIBRARY, "a StableHLO program: verified, printed, its shardings propagated"),
     "partition": (LIBRARY, "a program as one device runs it, and what is communicated"),
     "exec": (LIBRARY, "a StableHLO program run on the pod: results printed, written or compared"),
@@ -49,6 +51,17 @@ def call_library(verb: str, arguments: list[str]) -> int:
   sys.stdout.flush()
   return library.minipod_command(verb.encode(), len(words),
                                  (ctypes.c_char_p * (len(words) + 1))(*words, None))
+
+
+def _topo(words: list[str]) -> int:
+  """The library's verb, which may have a timeline where it reads loads."""
+  from minipod.command import loads
+
+  try:
+    with loads.prepared(words) as prepared:
+      return call_library("topo", prepared)
+  except ValueError as error:
+    return complain("topo", str(error))
 
 
 def ask_library(verb: str, *arguments: str) -> subprocess.CompletedProcess:
@@ -78,6 +91,8 @@ def main(arguments: list[str] | None = None) -> int:
     return 2
   module = VERBS[verb][0]
   try:
+    if verb == "topo":
+      return _topo(rest)
     if module is LIBRARY:
       return call_library(verb, rest)
     return importlib.import_module(f"minipod.command.{module}").main(rest)

@@ -1,0 +1,48 @@
+"""`minipod step`: a step as a picture, from the timeline of a run."""
+
+import json
+
+from minipod import command
+from minipod import step_picture
+from minipod import timeline
+from minipod.command import arguments
+from minipod.command import loads
+
+ABOUT = """A step as a picture (SVG), from the timeline of a run (MINIPOD_TRACE=t.json or t.json.gz).
+
+  minipod step --program jit_train_step --pod v5e:4x4 t.json.gz > step.svg
+
+The upper half is a roofline: a circle for each kernel, its operations per byte to the right, its operations per second
+upwards, its area its share of the time. The lower half is the last launch of the program on a device, with rows for work,
+collectives and whatever else the timeline has. The roofs are the pod's; without --pod, --flops and --bandwidth they are
+the best that a kernel reaches."""
+
+
+def _roofs(pod: str | None) -> tuple[float | None, float | None]:
+  """Operations and bytes per second of a device of the pod."""
+  if not pod:
+    return None, None
+  done = command.ask_library("topo", "--json", pod)
+  if done.returncode:
+    raise ValueError(done.stderr.strip().removeprefix("minipod topo: "))
+  facts = json.loads(done.stdout)
+  return facts.get("flops", {}).get("bf16") or None, facts.get("memory_bandwidth") or None
+
+
+def main(words: list[str]) -> int:
+  parser = arguments.parser("step", ABOUT)
+  parser.add_argument("timeline")
+  parser.add_argument("--program", help="which program's last launch; any")
+  parser.add_argument("--device", type=int, default=0)
+  parser.add_argument("--pod", help="whose peaks are the roofs: v5e:4x4")
+  parser.add_argument("--flops", type=float, help="the peak rate, operations per second")
+  parser.add_argument("--bandwidth", type=float, help="of the memory, bytes per second")
+  asked = parser.parse_args(words)
+  try:
+    flops, bandwidth = _roofs(asked.pod)
+    draw = lambda events: step_picture.draw(*timeline.step_of(events, asked.program, asked.device),
+                                            asked.flops or flops, asked.bandwidth or bandwidth)
+    print(loads.read(asked.timeline, draw))
+  except ValueError as error:
+    return command.complain("step", str(error))
+  return 0
