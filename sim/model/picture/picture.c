@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "sim/model/picture/picture_layout.h"
+#include "sim/model/picture/picture_rates.h"
 
 enum {
   PICTURE_LANE = 4,    // between the two directions of a link, twice
@@ -51,7 +52,8 @@ static void picture_write_style(mp_strbuf_t *out) {
                  ".box{fill:#e3ebf3;stroke:none}.chip{fill:#fff;stroke:#2f3e4e}"
                  ".host{fill:#4a6178}.switch{fill:#2f3e4e}"
                  "text{fill:#2f3e4e}.id{text-anchor:middle;font-size:9px}"
-                 ".in{fill:#fff;text-anchor:middle}.head{font-size:13px;font-weight:bold}\n");
+                 ".of{font-size:8px}.in{fill:#fff;text-anchor:middle}.head{font-size:13px;font-"
+                 "weight:bold}\n");
   // The busier, the wider.
   for (int shade = 0; shade < PICTURE_SHADES; ++shade) {
     mp_strbuf_printf(out, ".l%d{stroke:%s;fill:%s;stroke-width:%d}", shade, g_shades[shade],
@@ -78,6 +80,8 @@ static void picture_begin(const picture_t *picture) {
   mp_strbuf_printf(out, ": %d device%s, ", picture->info->num_devices,
                    picture->info->num_devices == 1 ? "" : "s");
   picture_escape(out, picture->info->kind);
+  mp_strbuf_puts(out, "</text>\n<text x=\"28\" y=\"36\">");
+  mp_picture_put_rates(picture->network, layout, out);
   mp_strbuf_puts(out, "</text>\n");
 }
 
@@ -86,13 +90,13 @@ static void picture_write_legend(const picture_t *picture) {
   enum { WIDTH = 14 };
   if (picture->loads == NULL) return;
   const int x = picture->layout.width - PICTURE_SHADES * WIDTH - 90;
-  mp_strbuf_printf(picture->out, "<g><text x=\"%d\" y=\"46\">load 0</text>", x);
+  mp_strbuf_printf(picture->out, "<g><text x=\"%d\" y=\"49\">load 0</text>", x);
   for (int shade = 0; shade < PICTURE_SHADES; ++shade) {
     mp_strbuf_printf(picture->out,
-                     "<rect class=\"l%d\" x=\"%d\" y=\"39\" width=\"%d\" height=\"7\"/>", shade,
+                     "<rect class=\"l%d\" x=\"%d\" y=\"42\" width=\"%d\" height=\"7\"/>", shade,
                      x + 34 + shade * WIDTH, WIDTH);
   }
-  mp_strbuf_printf(picture->out, "<text x=\"%d\" y=\"46\">100 %%</text></g>\n",
+  mp_strbuf_printf(picture->out, "<text x=\"%d\" y=\"49\">100 %%</text></g>\n",
                    x + 38 + PICTURE_SHADES * WIDTH);
 }
 
@@ -104,17 +108,34 @@ static void picture_write_area(const picture_t *picture, const mp_area_t *area, 
                    what, number, class, area->x, area->y, area->width, area->height);
 }
 
+// Above all areas, which may overlap, and beside the links of the first chip. A slice that is a
+// host says so itself.
+static void picture_write_host_names(const picture_t *picture) {
+  const mp_pod_info_t *info = picture->info;
+  if (picture->layout.hosts == NULL || info->num_hosts == info->num_slices) return;
+  for (int32_t h = 0; h < info->num_hosts; ++h) {
+    const mp_area_t *area = &picture->layout.hosts[h];
+    mp_strbuf_printf(picture->out, "<text class=\"of\" x=\"%d\" y=\"%d\">host %d</text>\n",
+                     area->x + 22, area->y - 2, h);
+  }
+}
+
 static void picture_write_slices(const picture_t *picture) {
   for (int32_t s = 0; s < picture->info->num_slices; ++s) {
     const mp_area_t *area = &picture->layout.slices[s];
     picture_write_area(picture, area, "slice", "slice", s);
-    mp_strbuf_printf(picture->out, "<text x=\"%d\" y=\"%d\">slice %d</text></g>\n", area->x + 6,
-                     area->y + 13, s);
+    mp_strbuf_printf(picture->out, "<text x=\"%d\" y=\"%d\">slice %d", area->x + 6, area->y + 13,
+                     s);
+    if (picture->layout.has_hosts && picture->info->num_hosts == picture->info->num_slices) {
+      mp_strbuf_printf(picture->out, ", host %d", s);
+    }
+    mp_strbuf_puts(picture->out, "</text></g>\n");
   }
   for (int32_t h = 0; picture->layout.hosts != NULL && h < picture->info->num_hosts; ++h) {
     picture_write_area(picture, &picture->layout.hosts[h], "box", "host", h);
     mp_strbuf_puts(picture->out, "</g>\n");
   }
+  picture_write_host_names(picture);
 }
 
 // ---- Links ----
@@ -258,10 +279,11 @@ static void picture_write_chips(const picture_t *picture) {
 static void picture_write_hosts(const picture_t *picture) {
   for (int32_t h = 0; picture->layout.has_hosts && h < picture->info->num_hosts; ++h) {
     const mp_point_t at = picture->layout.vertices[picture->layout.first_host + (uint32_t)h];
-    mp_strbuf_printf(picture->out,
-                     "<g><title>host %d</title><rect class=\"host\" x=\"%d\" y=\"%d\" width=\"24\" "
-                     "height=\"14\" rx=\"2\"/><text class=\"in\" x=\"%d\" y=\"%d\">%d</text></g>\n",
-                     h, at.x - 12, at.y - 7, at.x, at.y + 4, h);
+    mp_strbuf_printf(
+        picture->out,
+        "<g><title>host %d</title><rect class=\"host\" x=\"%d\" y=\"%d\" width=\"50\" "
+        "height=\"14\" rx=\"2\"/><text class=\"in\" x=\"%d\" y=\"%d\">host %d</text></g>\n",
+        h, at.x - 25, at.y - 7, at.x, at.y + 4, h);
   }
 }
 

@@ -7,7 +7,10 @@ enum {
   PICTURE_DEPTH_Y = 22,
   PICTURE_MARGIN = 48,  // around the chips of a slice: room for what goes around them
   PICTURE_TITLE = 28,   // above a slice, and above the picture
-  PICTURE_HOST = 30,    // from host to host
+  PICTURE_HOST = 56,    // from host to host
+  PICTURE_DROP = 15,    // from a slice down to its hosts
+  PICTURE_HEAD = 520,   // as wide as the lines above the picture
+  PICTURE_PAGE = 1200,  // what is to fit on a page
   PICTURE_FABRIC = 56,  // from hosts to leaves and from leaves to the core
 };
 
@@ -48,10 +51,12 @@ static void picture_layout_place_slices(const mp_pod_info_t *info, const grid_t 
                                         mp_picture_layout_t *layout) {
   int columns = 1;
   while (columns * columns < info->num_slices) ++columns;
-  if (info->num_slices <= 4) columns = info->num_slices;
   const int32_t hosts = info->num_hosts / info->num_slices;
   int width = grid->width + 2 * PICTURE_MARGIN;
   if (layout->has_hosts && width < hosts * PICTURE_HOST) width = hosts * PICTURE_HOST;
+  // Few stand side by side, where there is room.
+  const bool has_room = info->num_slices * (width + PICTURE_TITLE) + PICTURE_TITLE <= PICTURE_PAGE;
+  if (info->num_slices <= 4 && has_room) columns = info->num_slices;
   const int height = grid->height + 2 * PICTURE_MARGIN;
   const int row = height + PICTURE_TITLE + (layout->has_hosts ? PICTURE_FABRIC : 0);
   for (int32_t s = 0; s < info->num_slices; ++s) {
@@ -60,6 +65,7 @@ static void picture_layout_place_slices(const mp_pod_info_t *info, const grid_t 
   }
   const int rows = (info->num_slices + columns - 1) / columns;
   layout->width = PICTURE_TITLE + columns * (width + PICTURE_TITLE);
+  if (layout->width < PICTURE_HEAD) layout->width = PICTURE_HEAD;
   layout->height = 2 * PICTURE_TITLE + rows * row;
 }
 
@@ -118,7 +124,7 @@ static void picture_layout_place_hosts(const mp_pod_info_t *info, mp_picture_lay
     const mp_area_t *slice = &layout->slices[host / per_slice];
     layout->vertices[layout->first_host + (uint32_t)host] =
         (mp_point_t){slice->x + slice->width * (2 * (host % per_slice) + 1) / (2 * per_slice),
-                     slice->y + slice->height + PICTURE_HOST / 2};
+                     slice->y + slice->height + PICTURE_DROP};
   }
 }
 

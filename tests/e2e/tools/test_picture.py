@@ -38,6 +38,19 @@ def test_pictures(topology, chips, hosts):
   assert len(set(titles)) == len(titles) > 0
 
 
+@pytest.mark.parametrize("topology, rates, labels", [
+    ("v5e:4x4 slices:2", "40 GB/s between chips, 15 GB/s between chip and host, 12.5 GB/s between hosts, per direction",
+     {"slice 0", "slice 1", *(f"host {i}" for i in range(8))}),
+    ("h100:8 slices:4", "373.5 GB/s between chips, 64 GB/s between chip and host, 364 GB/s", {f"slice {i}, host {i}" for i in range(4)}),
+    ("torus:4x4", "45 GB/s between chips", {"slice 0"})])
+def test_hosts_and_bandwidths_are_labelled(topology, rates, labels):
+  picture = ElementTree.fromstring(draw(topology).stdout)
+  words = [text.text for text in picture.findall(f".//{SVG}text")]
+  assert any((word or "").startswith(rates) for word in words), words
+  assert labels <= set(words), words
+  assert int(picture.get("width")) <= 1228
+
+
 def test_loads(tmp_path):
   loads = tmp_path / "loads.txt"
   loads.write_text("slice 0 (0,0) +x: 0.9\nslice 0 (1,1) -y: 20 %\n")
