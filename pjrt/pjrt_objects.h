@@ -229,6 +229,7 @@ struct PJRT_Client {
   size_t num_devices, num_addressable, num_addressable_memories;
   const char *dump;  // the folder that the option names, or ""
   bool op_by_op;     // nothing is fused
+  bool as_written;   // nothing is rewritten as XLA does
   // In the list of those that faults reach, if an observer keeps one, which joins it without
   // allocating.
   PJRT_Client *next;

@@ -118,6 +118,7 @@ mp_status_t mp_pod_write_settings(const mp_pod_spec_t *spec, const mp_options_t 
   MP_RETURN_IF_ERROR(pod_time_read(spec, options, &time));
   MP_RETURN_IF_ERROR(pod_time_read_platform(spec, options, &platform));
   mp_strbuf_printf(out_text, "option platform\t%s\n", mp_platform_name(platform));
+  mp_strbuf_printf(out_text, "option rewrites\t%d\n", (int)options->rewrites);
   mp_strbuf_printf(out_text, "option time\t%s\n", mp_time_mode_name(time.mode));
   mp_strbuf_printf(out_text, "option values\t%s\n", mp_values_mode_name(time.values));
   mp_strbuf_printf(out_text,

@@ -87,6 +87,7 @@ mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices
       .propagate_to_params = options.propagate_to_parameters.items,
       .num_propagate_to_params = options.propagate_to_parameters.count,
       .op_by_op = wishes->op_by_op,
+      .as_written = wishes->as_written || options.as_written,
       .keep_partitioned = wishes->keep_partitioned,
       .open_loops = wishes->open_loops,
       .absent_calls = wishes->absent_calls,

@@ -26,7 +26,7 @@ typedef struct {
   uint32_t *assignment;  // global device ids by replica * num_partitions + partition; in the arena
 } mp_pjrt_compiled_t;
 
-// Compiles for a pod of `pod_devices` devices. `wishes` are the client's: its op_by_op,
+// Compiles for a pod of `pod_devices` devices. `wishes` are the client's: its op_by_op, as_written,
 // keep_partitioned, open_loops and absent_calls count, the rest follows from the source. The
 // assignment lies in `arena`; the program has an arena of its own. INVALID_ARGUMENT for bad bytes
 // and for options that name unknown things or devices; UNIMPLEMENTED for formats and ops that

@@ -68,6 +68,8 @@ typedef enum {
     "a folder: every compiled program is written there, as it came and as a device runs it")      \
   X(fuse, INT, 0, 1, "1", "", "MINIPOD_FUSE",                                                     \
     "1: ops that can are run together, tile by tile; 0: one by one, with the same bits")          \
+  X(rewrites, INT, 0, 1, "1", "", "MINIPOD_REWRITES",                                             \
+    "1: idioms have the values that XLA's simplifier gives them; 0: every op as written")         \
   X(native, INT, 0, 2, "1", "", "MINIPOD_NATIVE",                                                 \
     "machine code, with the same bits: 0 never, 1 for what runs often, 2 at once")                \
   X(time, STRING, 0, 0, "off", "", "MINIPOD_TIME",                                                \
@@ -147,6 +149,7 @@ typedef struct {
   int64_t workers;
   const char *dump;
   int64_t fuse;
+  int64_t rewrites;
   int64_t native;
   const char *time;
   const char *values;

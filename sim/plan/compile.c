@@ -4,6 +4,7 @@
 #include "sim/ir/verify/module_check.h"
 #include "sim/ir/verify/verify.h"
 #include "sim/passes/passes.h"
+#include "sim/passes/xla/xla_values.h"
 #include "sim/plan/call_layouts.h"
 #include "sim/plan/partitioners/custom_partition.h"
 #include "sim/plan/plan.h"
@@ -68,6 +69,10 @@ static mp_status_t compile_for_twin(mp_module_t *partitioned) {
   return mp_pass_find_host_values(partitioned);
 }
 
+static mp_status_t compile_rewrite(mp_module_t *module, const mp_compile_request_t *request) {
+  return request->as_written ? NULL : mp_pass_xla_values(module);
+}
+
 static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *request,
                            mp_program_t **out_program) {
   mp_plan_options_t options = {
@@ -84,10 +89,13 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
   MP_RETURN_IF_ERROR(mp_spmd_import_gspmd(module, options.num_partitions));
   mp_module_check(module);
   MP_RETURN_IF_ERROR(mp_passes_prepare(module));
+  MP_RETURN_IF_ERROR(compile_rewrite(module, request));
   // The verifier runs a second time, because what desugaring makes of dynamic operations and einsum
   // could not be checked before.
   MP_RETURN_IF_ERROR(mp_module_verify(module));
   MP_RETURN_IF_ERROR(compile_partition(module, request, &options));
+  // Again, as constraints of shardings no longer stand between operations.
+  MP_RETURN_IF_ERROR(compile_rewrite(module, request));
   mp_module_check_verified(module);
   if (!request->keep_partitioned) MP_RETURN_IF_ERROR(mp_pass_drop_placements(module));
   MP_RETURN_IF_ERROR(mp_plan_lay_out_calls(module));

@@ -21,6 +21,8 @@ typedef struct {
   uint32_t num_propagate_to_params;
   // Nothing is fused (sim/fuse), and no loop becomes one command.
   bool op_by_op;
+  // Every op is computed as written: no rewrites as XLA makes them (sim/passes/xla/xla_values.h).
+  bool as_written;
   // Keeps a copy of the partitioned program, from which models of time make what the described chip
   // would run (mp_program_t.partitioned), and lets runs say which way their control flow went.
   bool keep_partitioned;

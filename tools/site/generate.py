@@ -100,6 +100,13 @@ def operations(library: str) -> str:
   return what, typed
 
 
+def rewrites() -> str:
+  """The rules by which minipod changes values as XLA does."""
+  return table(["rule", "what becomes of what", "why programs rely on it"],
+               [[code(name), code(pattern), reason]
+                for name, _, _, pattern, reason in rows("sim/passes/xla/xla_values.h", "MP_XLA_RULES")])
+
+
 def versions() -> str:
   read = lambda name: (ROOT / name).read_text()
   find = lambda pattern, file: re.search(pattern, read(file)).group(1)
@@ -196,6 +203,7 @@ def main(out: pathlib.Path) -> None:
   what, typed = operations(lib)
   texts = {
       "options": options(), "types": types(), "collectives": collectives(), "versions": versions(),
+      "rewrites": rewrites(),
       "chips": presets() + "\n",
       "operations": table(["operation", "what becomes of it"], what),
       "op_types": table(["operation", *COLUMNS], typed),

@@ -253,8 +253,9 @@ static mp_status_t compile_options_read_field(mp_proto_reader_t *reader,
       options->profile_version = (int64_t)mp_proto_varint(reader, field);
       return NULL;
     case ENV:
-      return mp_debug_option_check(
-          mp_proto_message(reader, field, "CompileOptionsProto.env_option_overrides"));
+      return mp_debug_option_read(
+          mp_proto_message(reader, field, "CompileOptionsProto.env_option_overrides"),
+          &options->as_written);
     default:
       return NULL;
   }

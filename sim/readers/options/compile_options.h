@@ -23,6 +23,7 @@ typedef struct {
   int64_t device_ordinal;
   bool is_tupled;         // all arguments are the elements of one parameter, a tuple
   bool compile_portable;  // each execution names the device on which the program runs
+  bool as_written;        // XLA's algebraic simplifier is turned off
   bool use_spmd_partitioning;
   bool use_shardy_partitioner;
   // Where the partitioner may choose the sharding of a parameter or result that has none; empty

@@ -152,24 +152,50 @@ static mp_status_t debug_options_check_value(mp_proto_reader_t reader, const cha
   return mp_proto_reader_status(&reader);
 }
 
-mp_status_t mp_debug_option_check(mp_proto_reader_t entry) {
+// Whether a list of names, separated by commas, has this one.
+static bool debug_options_lists(mp_str_t list, const char *name) {
+  while (list.size > 0) {
+    const char *comma = memchr(list.data, ',', list.size);
+    const size_t size = comma == NULL ? list.size : (size_t)(comma - list.data);
+    if (mp_str_is((mp_str_t){list.data, size}, name)) return true;
+    const size_t taken = size + (comma != NULL);
+    list = (mp_str_t){list.data + taken, list.size - taken};
+  }
+  return false;
+}
+
+// Whether the value of xla_disable_hlo_passes names XLA's algebraic simplifier.
+static bool debug_options_is_as_written(mp_proto_reader_t value) {
+  mp_proto_field_t field;
+  bool is_named = false;
+  while (mp_proto_next(&value, &field)) {
+    if (field.number == STRING_FIELD)
+      is_named = debug_options_lists(mp_proto_bytes(&value, &field), "algsimp");
+  }
+  return is_named;
+}
+
+mp_status_t mp_debug_option_read(mp_proto_reader_t entry, bool *out_as_written) {
   enum { KEY = 1, VALUE = 2 };
   mp_proto_field_t field;
   mp_str_t name = {"", 0};
   for (mp_proto_reader_t reader = entry; mp_proto_next(&reader, &field);) {
     if (field.number == KEY) name = mp_proto_bytes(&reader, &field);
   }
-  size_t count = sizeof(g_flags) / sizeof(g_flags[0]), flag = 0;
+  const size_t count = NUM_FLAGS;
+  size_t flag = 0;
+  bool has_effect = false;
   while (flag < count && !mp_str_is(name, g_flags[flag].name)) ++flag;
   while (mp_proto_next(&entry, &field)) {
     if (field.number != VALUE || flag == count) continue;
-    MP_RETURN_IF_ERROR(
-        debug_options_check_value(mp_proto_message(&entry, &field, "OptionOverrideProto"),
-                                  g_flags[flag].name, g_flags[flag].type));
+    const mp_proto_reader_t value = mp_proto_message(&entry, &field, "OptionOverrideProto");
+    MP_RETURN_IF_ERROR(debug_options_check_value(value, g_flags[flag].name, g_flags[flag].type));
+    has_effect = mp_str_is(name, "xla_disable_hlo_passes") && debug_options_is_as_written(value);
   }
   MP_RETURN_IF_ERROR(mp_proto_reader_status(&entry));
   if (flag < count) {
-    debug_options_tell(flag);
+    if (!has_effect) debug_options_tell(flag);
+    *out_as_written |= has_effect;
     return NULL;
   }
   return mp_status_make(MP_INVALID_ARGUMENT, "No such compile option: '%.*s'", MP_STR_ARG(name));

@@ -4,11 +4,11 @@
 
 #include "sim/base/proto.h"
 
-// Reads one entry of env_option_overrides: a name and a value. Names of XLA's flags that change
-// nothing about a program's results (dumps, profiles, tuning of other back ends) are accepted and
-// have no effect, which an informational log line says once; their value must be of the flag's
-// type. Others: INVALID_ARGUMENT "No such compile option: 'x'", in XLA's words because JAX's users
-// and tests know them.
-MP_NODISCARD mp_status_t mp_debug_option_check(mp_proto_reader_t entry);
+// Reads one entry of env_option_overrides: a name and a value. `xla_disable_hlo_passes` with
+// "algsimp" among its names sets `*out_as_written`. Other names of XLA's flags (dumps, profiles,
+// tuning of other back ends) are accepted and have no effect, which an informational log line says
+// once; their value must be of the flag's type. Others: INVALID_ARGUMENT "No such compile option:
+// 'x'", in XLA's words because JAX's users and tests know them.
+MP_NODISCARD mp_status_t mp_debug_option_read(mp_proto_reader_t entry, bool *out_as_written);
 
 #endif  // MINIPOD_SIM_READERS_OPTIONS_DEBUG_OPTIONS_H_
