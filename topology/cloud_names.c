@@ -46,11 +46,24 @@ static void cloud_names_cut_end(mp_str_t *name, const char *end) {
   if (mp_str_ends_with(*name, end)) name->size -= strlen(end);
 }
 
+// What Google, or Kubernetes Engine, calls chips beside their number.
+static const struct {
+  const char *name, *preset;
+} g_chips[] = {
+    {"trillium", "v6e"},           {"ironwood", "7x"},           {"v5-lite", "v5e"},
+    {"nvidia-a100-80gb", "a100"},  {"nvidia-h100-80gb", "h100"}, {"nvidia-h100-mega-80gb", "h100"},
+    {"nvidia-h200-141gb", "h200"}, {"nvidia-b200", "b200"},      {"nvidia-gb200", "gb200"},
+};
+
 mp_str_t mp_cloud_name_preset(mp_str_t name) {
-  if (!mp_str_starts_with(name, "tpu-")) return name;
-  name = (mp_str_t){name.data + 4, name.size - 4};
-  cloud_names_cut_end(&name, "-podslice");
-  cloud_names_cut_end(&name, "-slice");
-  cloud_names_cut_end(&name, "-device");
-  return mp_str_is(name, "v5-lite") ? MP_STR("v5e") : name;
+  if (mp_str_starts_with(name, "tpu-")) {
+    name = (mp_str_t){name.data + 4, name.size - 4};
+    cloud_names_cut_end(&name, "-podslice");
+    cloud_names_cut_end(&name, "-slice");
+    cloud_names_cut_end(&name, "-device");
+  }
+  for (size_t i = 0; i < sizeof(g_chips) / sizeof(g_chips[0]); ++i) {
+    if (mp_str_is(name, g_chips[i].name)) return mp_str(g_chips[i].preset);
+  }
+  return name;
 }

@@ -14,8 +14,9 @@ enum { MP_CLOUD_SHAPE = 32 };  // bytes that a shape takes
 // two.
 bool mp_cloud_name_read(mp_str_t name, const char **out_preset, char *out_shape);
 
-// The preset's name in what Kubernetes Engine calls a kind of TPU: "v5e" of "tpu-v5-lite-podslice",
-// "v6e" of "tpu-v6e-slice", and of "tpu-v6e". Other names stay as they are.
+// The preset's name in what Google or Kubernetes Engine calls a kind of chip: "v5e" of
+// "tpu-v5-lite-podslice", "v6e" of "tpu-v6e-slice", "tpu-v6e" and "trillium", "h200" of
+// "nvidia-h200-141gb". Other names stay as they are.
 mp_str_t mp_cloud_name_preset(mp_str_t name);
 
 #endif  // MINIPOD_TOPOLOGY_CLOUD_NAMES_H_

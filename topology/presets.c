@@ -16,7 +16,10 @@
 //         Hardware Support for Embeddings", arXiv:2304.01433
 //   [S]   Austin et al., "How to Scale Your Model", jax-ml.github.io/scaling-book/tpus
 //   [A]   NVIDIA A100 80GB and DGX A100 datasheets; [H] NVIDIA H100 and DGX H100 datasheets;
-//         [B] NVIDIA DGX B200 and HGX B200 datasheets
+//         [B] NVIDIA DGX B200 and HGX B200 datasheets; [H2] NVIDIA H200 datasheet;
+//         [G] NVIDIA GB200 NVL72 datasheet, of a superchip with two GPUs, without sparsity
+//   [X]   openxla/xla, xla/backends/gpu/target_config/specs: what CUDA reports of a device
+//   [M]   docs.cloud.google.com/compute/docs/gpus/gpu-network-bandwidth: cards of GPUs, per machine
 //   [R]   astra-sim/astra-sim, examples/network/analytical/HGX-H100-validated.yml: latency to and
 //   from the
 //         NVLink switches, fitted to NCCL's collectives
@@ -34,6 +37,7 @@ struct mp_preset_s {
   const char *name;
   const char *alias;        // or NULL
   const setting_t *family;  // what comes before its own settings; ends with NULL
+  const char *base;         // the preset that has all other settings, or NULL
   setting_t settings[MAX_SETTINGS];
 };
 
@@ -57,6 +61,7 @@ static const mp_preset_t g_presets[] = {
     {"v2",
      NULL,
      g_tpu,
+     NULL,
      {{"shapes", "2x2,4x4,4x8,8x8,8x16,16x16"},
       {"wrap.side", "16"},
       {"kind", "TPU v2"},
@@ -70,6 +75,7 @@ static const mp_preset_t g_presets[] = {
     {"v3",
      NULL,
      g_tpu,
+     NULL,
      {{"shapes", "2x2,4x4,4x8,8x8,8x16,16x16,16x32,32x32"},
       {"wrap.side", "32"},
       {"kind", "TPU v3"},
@@ -86,6 +92,7 @@ static const mp_preset_t g_presets[] = {
     {"v4",
      NULL,
      g_tpu,
+     NULL,
      {{"chip", "v4"},
       {"shapes", "1x1x1,2x1x1,2x2x1,2x2x2,2x2x4,2x4x4"},
       {"wrap.block", "4x4x4"},
@@ -103,6 +110,7 @@ static const mp_preset_t g_presets[] = {
     {"v4-megacore",
      NULL,
      g_tpu,
+     NULL,
      {{"chip", "v4-megacore"},
       {"shapes", "1x1x1,2x1x1,2x2x1,2x2x2,2x2x4,2x4x4"},
       {"wrap.block", "4x4x4"},
@@ -122,6 +130,7 @@ static const mp_preset_t g_presets[] = {
     {"v5e",
      NULL,
      g_tpu,
+     NULL,
      {{"chip", "v5e"},
       {"shapes", "1x1,2x2,2x4,4x4,4x8,8x8,8x16,16x16"},
       {"wrap.side", "16"},
@@ -141,6 +150,7 @@ static const mp_preset_t g_presets[] = {
     {"v5p",
      "v5p-megacore",
      g_tpu,
+     NULL,
      {{"chip", "v5p"},
       {"shapes", "1x1x1,2x1x1,2x2x1,2x2x2,2x2x4,2x4x4"},
       {"wrap.block", "4x4x4"},
@@ -162,6 +172,7 @@ static const mp_preset_t g_presets[] = {
     {"v6e",
      NULL,
      g_tpu,
+     NULL,
      {{"chip", "v6e"},
       {"shapes", "1x1,2x2,2x4,4x4,4x8,8x8,8x16,16x16"},
       {"wrap.side", "16"},
@@ -182,6 +193,7 @@ static const mp_preset_t g_presets[] = {
     {"7x",
      "tpu7x",
      g_tpu,
+     NULL,
      {{"chip", "7x"},
       {"shapes", "1x1x1,2x1x1,2x2x1,2x2x2,2x2x4,2x4x4"},
       {"wrap.block", "4x4x4"},
@@ -199,6 +211,7 @@ static const mp_preset_t g_presets[] = {
     {"a100",
      NULL,
      g_gpu,
+     NULL,
      {{"chip", "a100"},
       {"kind", "NVIDIA A100-SXM4-80GB"},
       {"compute_capability", "8.0"},
@@ -219,6 +232,7 @@ static const mp_preset_t g_presets[] = {
     {"h100",
      NULL,
      g_gpu,
+     NULL,
      {{"chip", "h100"},
       {"kind", "NVIDIA H100 80GB HBM3"},
       {"compute_capability", "9.0"},
@@ -236,10 +250,20 @@ static const mp_preset_t g_presets[] = {
       {"flops.f8", "1978.9T"},
       {"flops.s8", "1978.9T"},
       {"flops.vector", "66.9T"}}},
+    // An H100's chip with other memory, 141 GB at 4.8 TB/s [H2], of which CUDA reports 139.8 GiB.
+    {"h200",
+     NULL,
+     g_gpu,
+     "h100",
+     {{"chip", "h200"},
+      {"kind", "NVIDIA H200"},
+      {"memory.device", "139.8GiB"},
+      {"memory.bandwidth", "4800GB/s"}}},
     // 18 links of 50 GB/s, PCIe 5, eight cards of 400 Gbit/s [B]; the memory is what CUDA reports.
     {"b200",
      NULL,
      g_gpu,
+     NULL,
      {{"chip", "b200"},
       {"kind", "NVIDIA B200"},
       {"compute_capability", "10.0"},
@@ -256,10 +280,41 @@ static const mp_preset_t g_presets[] = {
       {"flops.f8", "4500T"},
       {"flops.s8", "4500T"},
       {"flops.vector", "75T"}}},
+    // A slice is what a rack's NVLink switches join, up to 72 GPUs (gb200:72). A host has four GPUs
+    // with a card of 400 Gbit/s each. 900 GB/s in both directions from a CPU to two GPUs [G];
+    // memory [X].
+    {"gb200",
+     NULL,
+     g_gpu,
+     "b200",
+     {{"chip", "gb200"},
+      {"kind", "NVIDIA GB200"},
+      {"host_shape", "4"},
+      {"dcn.links", "4"},
+      {"memory.device", "184.3GiB"},
+      {"memory.bandwidth", "8000GB/s"},
+      {"host_link.bandwidth", "225GB/s"},
+      {"flops.f64", "40T"},
+      {"flops.f32", "1250T"},
+      {"flops.bf16", "2500T"},
+      {"flops.f16", "2500T"},
+      {"flops.f8", "5000T"},
+      {"flops.s8", "5000T"},
+      {"flops.vector", "80T"}}},
+    // Machines of Google Cloud with eight GPUs, or four: `slices` counts them. Four cards of 200
+    // Gbit/s for eight GPUs, eight of 200, eight of 400; four of 400 [M].
+    {"a3-highgpu-8g",
+     NULL,
+     g_gpu,
+     "h100",
+     {{"shape", "8"}, {"dcn.links", "4"}, {"dcn.bandwidth", "25GB/s"}}},
+    {"a3-megagpu-8g", NULL, g_gpu, "h100", {{"shape", "8"}, {"dcn.bandwidth", "25GB/s"}}},
+    {"a3-ultragpu-8g", NULL, g_gpu, "h200", {{"shape", "8"}}},
+    {"a4-highgpu-8g", NULL, g_gpu, "b200", {{"shape", "8"}}},
+    {"a4x-highgpu-4g", NULL, g_gpu, "gb200", {{"shape", "4"}}},
 };
 
-const mp_preset_t *mp_preset_find(mp_str_t given) {
-  const mp_str_t name = mp_cloud_name_preset(given);
+static const mp_preset_t *presets_find(mp_str_t name) {
   for (size_t i = 0; i < sizeof(g_presets) / sizeof(g_presets[0]); ++i) {
     const mp_preset_t *preset = &g_presets[i];
     if (mp_str_is(name, preset->name)) return preset;
@@ -268,17 +323,46 @@ const mp_preset_t *mp_preset_find(mp_str_t given) {
   return NULL;
 }
 
+const mp_preset_t *mp_preset_find(mp_str_t name) {
+  return presets_find(mp_cloud_name_preset(name));
+}
+
 const char *mp_preset_name(const mp_preset_t *preset) {
   return preset->name;
 }
 
-const mp_preset_setting_t *mp_preset_setting(const mp_preset_t *preset, size_t index) {
-  const setting_t *setting = preset->family;
-  for (; setting->key != NULL; ++setting) {
-    if (index-- == 0) return setting;
+// What a preset is built on; NULL: nothing.
+static const mp_preset_t *presets_base(const mp_preset_t *preset) {
+  return preset->base == NULL ? NULL : presets_find(mp_str(preset->base));
+}
+
+static bool presets_has_key(const setting_t *settings, const char *key) {
+  for (; settings->key != NULL; ++settings) {
+    if (mp_str_is(mp_str(key), settings->key)) return true;
   }
-  setting = preset->settings + index;
-  return index < MAX_SETTINGS && setting->key != NULL ? setting : NULL;
+  return false;
+}
+
+// Whether a setting of a preset is overridden by what is built on it, from `top` on.
+static bool presets_is_overridden(const mp_preset_t *top, const mp_preset_t *preset,
+                                  const char *key) {
+  for (; top != preset; top = presets_base(top)) {
+    if (presets_has_key(top->settings, key)) return true;
+  }
+  return false;
+}
+
+const mp_preset_setting_t *mp_preset_setting(const mp_preset_t *preset, size_t index) {
+  const mp_preset_t *top = preset;
+  for (; preset != NULL; preset = presets_base(preset)) {
+    for (const setting_t *setting = preset->settings; setting->key != NULL; ++setting) {
+      if (!presets_is_overridden(top, preset, setting->key) && index-- == 0) return setting;
+    }
+  }
+  for (const setting_t *setting = top->family; setting->key != NULL; ++setting) {
+    if (!presets_is_overridden(top, NULL, setting->key) && index-- == 0) return setting;
+  }
+  return NULL;
 }
 
 void mp_preset_list(mp_strbuf_t *out_text) {

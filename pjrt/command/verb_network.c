@@ -34,7 +34,7 @@ static const char g_usage[] =
     "               collective_broadcast\n"
     "  BYTES        of the longest array that a device has of it (the operand, but of an "
     "all_gather\n"
-    "               the result), such as 64MiB\n"
+    "               the result), such as 64MiB or 64 MiB\n"
     "  ALGORITHM    this one alone, of\n" VERB_NETWORK_ALGORITHMS
     "\n"
     "  --messages   the network and all messages of single devices, a line each\n"
@@ -212,8 +212,21 @@ done:
   return status;
 }
 
+// Joins a size that came as a number and its unit ("64 MiB"); `joined` is where it goes.
+static void verb_network_join_size(int *argc, char **argv, char *joined, size_t capacity) {
+  unsigned long long bytes;
+  if (*argc < 5 || !mp_str_parse_bytes(mp_str(argv[3]), &bytes)) return;
+  const int size = snprintf(joined, capacity, "%s%s", argv[3], argv[4]);
+  if (size < 0 || (size_t)size >= capacity || !mp_str_parse_bytes(mp_str(joined), &bytes)) return;
+  argv[3] = joined;
+  for (int i = 5; i < *argc; ++i) argv[i - 1] = argv[i];
+  --*argc;
+}
+
 int mp_verb_network(int argc, char **argv) {
   if (mp_command_answers(argc, argv, g_usage)) return MP_EXIT_GOOD;
+  char size[64];
+  verb_network_join_size(&argc, argv, size, sizeof(size));
   const bool has_messages = argc > 4 && strcmp(argv[argc - 1], "--messages") == 0;
   if (has_messages) --argc;
   if (argc < 4 || argc > 5) return mp_command_misuse(argv[0], argc > 5 ? argv[5] : NULL);

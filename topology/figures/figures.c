@@ -99,6 +99,17 @@ static const char *figures_expected(figure_type_t type) {
   return texts[type];
 }
 
+static mp_status_t figures_no_such_chip(mp_str_t name) {
+  mp_strbuf_t known;
+  mp_strbuf_init(&known);
+  mp_carried_files_list(mp_chip_files, &known);
+  const mp_status_t status = mp_status_make(
+      MP_INVALID_ARGUMENT, "there are no figures of a chip '%.*s'; there are %s, or give a file",
+      MP_STR_ARG(name), mp_strbuf_text(&known));
+  mp_strbuf_deinit(&known);
+  return status;
+}
+
 // ---- the file ----
 
 typedef struct {
@@ -135,8 +146,25 @@ static mp_status_t figures_read_list(figures_reader_t *r, int line, const figure
   return NULL;
 }
 
+// The key `sibling`, before all others: a chip that the library knows, whose figures hold where the
+// file has none of its own.
+static mp_status_t figures_read_sibling(figures_reader_t *r, int line) {
+  for (size_t i = 0; i < NUM_KEYS; ++i) {
+    if (r->lines[i] == 0) continue;
+    return mp_status_make(MP_INVALID_ARGUMENT, "%s:%d: key 'sibling': expected before all others",
+                          r->yaml.origin, line);
+  }
+  const bool is_text = r->yaml.event.type == YAML_SCALAR_EVENT;
+  const mp_str_t name = is_text ? mp_yaml_scalar(&r->yaml) : MP_STR("");
+  const mp_carried_file_t *file = mp_carried_file_find(mp_chip_files, name);
+  if (file != NULL) return mp_chip_figures_read(file->name, mp_str(file->text), r->out);
+  return mp_status_annotate(figures_no_such_chip(name), "%s:%d: key 'sibling'", r->yaml.origin,
+                            line);
+}
+
 // Reads the value whose first event is the current one.
 static mp_status_t figures_read_value(figures_reader_t *r, int line, const char *name) {
+  if (strcmp(name, "sibling") == 0) return figures_read_sibling(r, line);
   size_t i = 0;
   while (i < NUM_KEYS && strcmp(g_keys[i].key, name) != 0) ++i;
   if (i == NUM_KEYS) return figures_unknown(r, line, name);
@@ -211,17 +239,6 @@ static mp_status_t figures_read_file(const char *path, mp_chip_figures_t *out_fi
   MP_RETURN_IF_ERROR(mp_file_read("figures of a chip", path, &text, &size));
   const mp_status_t status = mp_chip_figures_read(path, (mp_str_t){text, size}, out_figures);
   mp_free(text);
-  return status;
-}
-
-static mp_status_t figures_no_such_chip(mp_str_t name) {
-  mp_strbuf_t known;
-  mp_strbuf_init(&known);
-  mp_carried_files_list(mp_chip_files, &known);
-  const mp_status_t status = mp_status_make(
-      MP_INVALID_ARGUMENT, "there are no figures of a chip '%.*s'; there are %s, or give a file",
-      MP_STR_ARG(name), mp_strbuf_text(&known));
-  mp_strbuf_deinit(&known);
   return status;
 }
 

@@ -51,6 +51,14 @@ def test_distances_and_links():
   assert {link["name"] for link in pod["links"]} >= {"slice 0 (0,0,0) +x", "slice 0 (3,3,0) -y"}
 
 
+def test_a_size_may_be_two_words():
+  one = minipod("network", "h100:8", "all_reduce", "64MiB")
+  assert one.returncode == 0 and minipod("network", "h100:8", "all_reduce", "64", "MiB").stdout == one.stdout
+  ring = minipod("network", "h100:8", "all_reduce", "64", "MiB", "ring").stdout
+  assert ring == minipod("network", "h100:8", "all_reduce", "64MiB", "ring").stdout and ring.startswith("ring ")
+  assert "'MiX' is unknown" in minipod("network", "h100:8", "all_reduce", "64", "MiX", code=1).stderr
+
+
 def test_what_is_here():
   facts = json.loads(minipod("info", "--json", variables={"MINIPOD_TOPOLOGY": "v5e:2x2"}).stdout)
   assert facts["pod"]["num_devices"] == 4

@@ -289,7 +289,7 @@ static void published_shapes_are_accepted(void **state) {
   static const char *const v5e[] = {"v5e", "v6e", NULL};
   static const char *const planes[] = {"1x1", "2x2",  "2x4",   "4x4", "4x8",
                                        "8x8", "8x16", "16x16", NULL};
-  static const char *const gpu[] = {"a100", "h100", "b200", NULL};
+  static const char *const gpu[] = {"a100", "h100", "h200", "b200", "gb200", NULL};
   static const char *const hosts[] = {"8", "4", NULL};
   const char *const *const families[][2] = {{v4, blocks}, {v5e, planes}, {gpu, hosts}};
   for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); ++f) {
@@ -598,7 +598,11 @@ static void clouds_names_are_understood(void **state) {
                {"v5p-32", 16, {2, 2, 4}},
                {"v3-32", 16, {4, 4, 1}},
                {"tpu-v6e-slice:2x4", 8, {2, 4, 1}},
-               {"tpu-v5-lite-podslice:4x4", 16, {4, 4, 1}}};
+               {"tpu-v5-lite-podslice:4x4", 16, {4, 4, 1}},
+               {"trillium:4x4", 16, {4, 4, 1}},
+               {"ironwood:2x2x1", 4, {2, 2, 1}},
+               {"nvidia-h200-141gb:8", 8, {8}},
+               {"a3-highgpu-8g slices:4", 8, {8}}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
     mp_pod_t *pod = pod_named(cases[i].name);
     const mp_pod_info_t *info = mp_pod_info(pod);
@@ -615,6 +619,35 @@ static void clouds_names_are_understood(void **state) {
   }
 }
 
+// What the machines of a cloud have between them; words override it.
+static void machines_of_clouds_are_known(void **state) {
+  (void)state;
+  static const struct {
+    const char *name, *kind;
+    int32_t devices, hosts, cards;
+    double card, memory;
+  } cases[] = {
+      {"a3-highgpu-8g", "NVIDIA H100 80GB HBM3", 8, 1, 4, 25e9, 3350e9},
+      {"a3-megagpu-8g slices:2", "NVIDIA H100 80GB HBM3", 16, 2, 8, 25e9, 3350e9},
+      {"a3-ultragpu-8g slices:4", "NVIDIA H200", 32, 4, 8, 50e9, 4800e9},
+      {"a3-ultragpu-8g dcn.bandwidth:10GB/s", "NVIDIA H200", 8, 1, 8, 10e9, 4800e9},
+      {"a4-highgpu-8g", "NVIDIA B200", 8, 1, 8, 50e9, 7700e9},
+      {"a4x-highgpu-4g", "NVIDIA GB200", 4, 1, 4, 50e9, 8000e9},
+      {"gb200:72 slices:2", "NVIDIA GB200", 144, 36, 4, 50e9, 8000e9},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    mp_pod_t *pod = pod_named(cases[i].name);
+    const mp_pod_info_t *info = mp_pod_info(pod);
+    assert_string_equal(info->kind, cases[i].kind);
+    assert_int_equal(info->num_devices, cases[i].devices);
+    assert_int_equal(info->num_hosts, cases[i].hosts);
+    assert_int_equal(info->dcn_links, cases[i].cards);
+    assert_true(info->dcn.bandwidth == cases[i].card);
+    assert_true(info->memory_bandwidth == cases[i].memory);
+    mp_pod_release(pod);
+  }
+}
+
 static void described_pods_have_names(void **state) {
   (void)state;
   mp_pod_t *pod = pod_named("two-slices hosts:2");
@@ -628,6 +661,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_core_group_becomes_a_device),
       CASE(clouds_names_are_understood),
+      CASE(machines_of_clouds_are_known),
       CASE(described_pods_have_names),
       CASE(more_devices_share_groups_in_pairs),
       CASE(fewer_devices_take_several_groups),

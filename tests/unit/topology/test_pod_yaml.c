@@ -332,7 +332,8 @@ static void bad_yaml_names_line_key_and_what_was_expected(void **state) {
       {"topology: ring\nshape: 2x2\n", "pod.yaml:1: key 'topology': a ring has one dimension"},
       {"preset: v9\n",
        "key 'preset': expected one of v2, v3, v4, v4-megacore, v5e, v5p, v6e, 7x, a100, h100, "
-       "b200, got 'v9'"},
+       "h200, b200, gb200, a3-highgpu-8g, a3-megagpu-8g, a3-ultragpu-8g, a4-highgpu-8g, "
+       "a4x-highgpu-4g, got 'v9'"},
       {"preset: v5e\n", "key 'shape': missing, expected the grid"},
       {"kind: x\n", "pod.yaml: key 'shape': missing"},
       {"kind: \"a\\tb\"\n", "key 'kind': expected 1 to 128 printable characters"},
@@ -374,7 +375,8 @@ static void bad_lines_name_the_word_and_what_was_expected(void **state) {
   } cases[] = {
       {"",
        "topology \"\": expected a preset (v2, v3, v4, v4-megacore, v5e, v5p, v6e, 7x, "
-       "a100, h100, b200), a wiring"},
+       "a100, h100, h200, b200, gb200, a3-highgpu-8g, a3-megagpu-8g, a3-ultragpu-8g, "
+       "a4-highgpu-8g, a4x-highgpu-4g), a wiring"},
       {"   ", "expected a preset"},
       {"v5:4x4", "got 'v5'"},
       {"v5e:4y4",
