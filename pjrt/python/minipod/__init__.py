@@ -52,8 +52,8 @@ def time_report(format: str = "text", by: str = "line", mesh=None, tokens: float
 
   Args:
     format: "text": all tables, by program, collective and op.  "summary": at most 100 columns,
-      with what is not in a row as "(others)", so that it adds up.  "html": a page with all such
-      tables.  "json": all figures as a text, a list of one object for each client; "data": the same
+      with what is not in a row as "(others)", so that it adds up.  Notebooks show either as a page.
+      "html": that page with all such tables.  "json": all figures as a text, a list of one object for each client; "data": the same
       as Python's own lists and dicts.
     by: of a summary: rows by "line" of the program, "layer" (the name stack), "kind" of op, "class"
       of work, or "axis" along which collectives go.
@@ -64,22 +64,39 @@ def time_report(format: str = "text", by: str = "line", mesh=None, tokens: float
     RuntimeError: no virtual times are kept (`MINIPOD_TIME=model`).
     ValueError: there is no such format or grouping.
   """
+  from minipod import notebook
   from minipod import report
   from minipod import virtual  # which loads the library
 
+  data = lambda: notebook.name_cells(report.read(virtual.time_report_json()))
   if format == "text":
-    return virtual.time_report()
+    return notebook.Report.of(notebook.name_cells(virtual.time_report()), lambda: notebook.html(data(), mesh, tokens))
   if format == "json":
     return virtual.time_report_json()
   if format == "data":
-    return report.read(virtual.time_report_json())
+    return data()
   if format == "summary":
-    return "\n\n".join(report.summary(each, by, mesh, tokens) for each in report.read(virtual.time_report_json()))
+    return notebook.summary(data(), by, mesh, tokens)
   if format == "html":
     from minipod import report_page
 
-    return "".join(report_page.page(each, mesh, tokens) for each in report.read(virtual.time_report_json()))
+    return "".join(report_page.page(each, mesh, tokens) for each in data())
   raise ValueError(f"format {format!r} is none of text, summary, html, json and data")
+
+
+def topo(pod: str | None = None, loads=None):
+  """The pod that a line or a file makes, or the one in use: a table as a text, and a picture in notebooks (`.svg`).
+
+  Args:
+    pod: as MINIPOD_TOPOLOGY has it; that of `use` or of the environment by default.
+    loads: a timeline (MINIPOD_TRACE), or what `minipod loads` prints of one, by which links are coloured.
+
+  Raises:
+    ValueError: there is no such pod.
+  """
+  from minipod import notebook
+
+  return notebook.Topology(pod or notebook.used_pod(), loads)
 
 
 def virtual_time() -> float:

@@ -74,6 +74,11 @@ def seconds(value: float) -> str:
   raise AssertionError
 
 
+def is_nothing(part: float, whole: float) -> bool:
+  """Whether a share is shown as 0.0 %, so that no row is needed for it."""
+  return part < 0.0005 * whole or part <= 0
+
+
 def share(part: float, whole: float) -> str:
   return f"{100 * part / whole:.1f} %" if whole > 0 else "-"
 
@@ -244,10 +249,12 @@ def _missing(program: dict, by: str, what: str) -> float:
 def table(program: dict, by: str, mesh: dict | None) -> list[tuple[str, str, float]]:
   """Rows of a program that add up to all of its time, without those of what is hidden."""
   rows = _rows(program, by, mesh)
-  rest = {what: sum(row[2] for row in rows[ROWS:] if row[1] == what) + _missing(program, by, what)
+  kept = [row for row in rows[:ROWS] if not is_nothing(row[2], whole(program))]
+  rest = {what: sum(row[2] for row in rows[len(kept):] if row[1] == what) + _missing(program, by, what)
           for what in ("work", "collective")}
-  found = rows[:ROWS] + [("(others)", what, time) for what, time in rest.items() if time > 0]
-  found += [(f"({what})", what, program[what]) for what in ("waiting", "idle") if program[what] > 0]
+  found = kept + [("(others)", what, time) for what, time in rest.items()]
+  found += [(f"({what})", what, program[what]) for what in ("waiting", "idle")]
+  found = [row for row in found if not is_nothing(row[2], whole(program))]
   if (uneven := whole(program) - program["available"]) > 0.0005 * whole(program):
     found.append(("(the slowest device takes longer)", "uneven", uneven))
   return found + [("all", "", whole(program))]
@@ -287,6 +294,21 @@ def _program(report: dict, program: dict, by: str, mesh: dict | None, tokens: fl
   return lines
 
 
+def head(report: dict) -> str:
+  return (f"{report['pod']}: {_count(report['num_devices'], 'device')}, {seconds(report['seconds'])} of virtual time,"
+          f" {_count(report['launches'], 'launch')}")
+
+
+def notes(report: dict) -> list[str]:
+  """What a reader of the tables has to know."""
+  lines = []
+  if not any(report["flops"].values()):
+    lines.append("no rates of a chip are described: those of the defaults were assumed")
+  if report["pending"]:
+    lines.append(f"{report['pending']} launches or transfers still go on, and are in no table (jax.block_until_ready)")
+  return lines
+
+
 def summary(report: dict, by: str = "line", mesh=None, tokens: float | None = None) -> str:
   """A report as a text; times are those of one device in one launch, on the average.
 
@@ -298,12 +320,7 @@ def summary(report: dict, by: str = "line", mesh=None, tokens: float | None = No
     raise ValueError(f"by {by!r} is none of {', '.join(GROUPS)}")
   programs = report["programs"]
   in_all = sum(program["seconds"] for program in programs)
-  lines = [f"{report['pod']}: {_count(report['num_devices'], 'device')}, {seconds(report['seconds'])} of virtual time,"
-           f" {report['launches']} launches"[:COLUMNS]]
-  if not any(report["flops"].values()):
-    lines.append("no rates of a chip are described: those of the defaults were assumed")
-  if report["pending"]:
-    lines.append(f"{report['pending']} launches or transfers still go on, and are in no table (jax.block_until_ready)")
+  lines = [head(report)[:COLUMNS], *notes(report)]
   lines.append(f"\n{'program':52} {'launches':>9} {'each':>11} {'in all':>11} {'share':>9}")
   for program in programs[:PROGRAMS]:
     lines.append(f"{_end(title(program), 52):52} {program['launches']:9} {seconds(each_launch(program)):>11}"

@@ -25,7 +25,7 @@ _PROGRAM = {
     "layers": [{"name": str, "work": float, "collective": float}],
     "guessed": [{"at": str, "count": int, "taken": int, "branches": int}],
 }
-_REPORT = {"pod": str, "num_devices": int, "flops": {"": float}, "device_memory?": float, "seconds": float, "launches": int,
+_REPORT = {"pod": str, "num_devices": int, "flops": {"": float}, "device_memory?": float, "memory_bandwidth?": float, "seconds": float, "launches": int,
            "pending": int, "programs": [_PROGRAM | _LINK]}
 
 

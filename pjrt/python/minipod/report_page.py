@@ -1,17 +1,27 @@
-"""The time report as one page of HTML without anything beside it: tables by line, layer, class and axis."""
+"""The time report as one page of HTML without anything beside it: for each program a picture and a table at a time."""
 
 import html
 
 from minipod import report
+from minipod import step_picture
 
 _COLOURS = {"work": "#3b7dd8", "collective": "#d8733b", "waiting": "#b9a13a", "idle": "#c8c8c8"}
+# Tables are chosen without scripts: of a group of radio buttons the checked one shows what follows its label.
 _STYLE = """
-body { font: 14px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; color: #222 }
-table { border-collapse: collapse; width: 100%; margin: .5em 0 1.5em } th { text-align: left; font-weight: 600 }
-td, th { padding: .15em .6em; border-bottom: 1px solid #e4e4e4 } td.n, th.n { text-align: right; white-space: nowrap }
-td.name { font-family: ui-monospace, monospace; overflow-wrap: anywhere }
-.bar { display: flex; height: 1.2em; margin: .4em 0 } .bar span { display: block }
-.key { margin-right: 1.2em } .key i { display: inline-block; width: .8em; height: .8em; margin-right: .3em }
+.minipod { font: 14px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; color: #222; background: #fff }
+.minipod table { border-collapse: collapse; width: 100%; table-layout: fixed; margin: .5em 0 1.5em }
+.minipod th { text-align: left; font-weight: 600 } .minipod td, .minipod th { padding: .15em .6em; border-bottom: 1px solid #e4e4e4 }
+.minipod td.n, .minipod th.n { text-align: right; white-space: nowrap; width: 9em }
+.minipod td.name { font-family: ui-monospace, monospace; overflow-wrap: anywhere; text-align: left }
+.minipod .bar { display: flex; height: 1.2em; margin: .4em 0 } .minipod .bar span { display: block }
+.minipod .key { margin-right: 1.2em } .minipod .key i { display: inline-block; width: .8em; height: .8em; margin-right: .3em }
+.minipod summary { font-size: 1.25em; font-weight: 600; margin: .8em 0 .3em; cursor: pointer }
+.minipod .tabs { display: flex; flex-wrap: wrap } .minipod .tabs > input { position: absolute; opacity: 0 }
+.minipod .tabs > label { padding: .2em .9em; border: 1px solid #d0d7de; margin-right: -1px; cursor: pointer }
+.minipod .tabs > input:checked + label { background: #3b7dd8; color: #fff }
+.minipod .tabs > input:focus-visible + label { outline: 2px solid #222 }
+.minipod .tabs > div { display: none; order: 1; width: 100% } .minipod .tabs > input:checked + label + div { display: block }
+.minipod svg { max-width: 100%; height: auto }
 """
 
 
@@ -35,29 +45,65 @@ def _bar(program: dict) -> str:
   return f'<div class="bar">{bar}</div><div>{keys}</div>'
 
 
-def _program(described: dict, program: dict, mesh, tokens) -> str:
-  parts = [f"<h2>{html.escape(report.title(program))}</h2>",
-           f"<p>{html.escape('; '.join(report.facts(described, program, tokens)))}</p>", 
-           *(f"<p>{html.escape(line)}</p>" for line in report.guesses(program)), _bar(program)]
-  for by in report.GROUPS:
-    each = max(1, program["runs"])
-    rows = [(name, what, report.seconds(time / each), report.share(time, report.whole(program)))
-            for name, what, time in report.table(program, by, mesh)]
-    parts.append(_table((f"by {by}", "spent in", "of a device in a launch", "share"), rows))
-  return "".join(parts)
+def _inline(svg: str) -> str:
+  """A picture as part of a page, which needs no name of its own for the language."""
+  return svg.replace(' xmlns="http://www.w3.org/2000/svg"', "")
 
 
-def page(described: dict, mesh=None, tokens: float | None = None) -> str:
-  """The page of one client's report; arguments as those of `report.summary`."""
+def _tabs(number: str, tabs: list[tuple[str, str]]) -> str:
+  parts = []
+  for i, (name, content) in enumerate(tabs):
+    key = f"tab-{number}-{i}"
+    parts.append(f'<input type="radio" name="tabs-{number}" id="{key}"{" checked" if i == 0 else ""}>'
+                 f'<label for="{key}">{html.escape(name)}</label><div>{content}</div>')
+  return f'<div class="tabs">{"".join(parts)}</div>'
+
+
+def _table_by(program: dict, by: str, mesh) -> str:
+  each = max(1, program["runs"])
+  rows = [(name, what, report.seconds(time / each), report.share(time, report.whole(program)))
+          for name, what, time in report.table(program, by, mesh)]
+  return _table((f"by {by}", "spent in", "per device and launch", "share"), rows)
+
+
+def _roofline(described: dict, program: dict) -> str:
+  kernels = step_picture.kernels_of_report(program)
+  if not kernels:
+    return ""
+  return step_picture.roofline(kernels, described["flops"].get("bf16"), described.get("memory_bandwidth"))
+
+
+def _program(described: dict, program: dict, mesh, tokens, number: str, step: str | None) -> str:
+  tabs = [(by, _table_by(program, by, mesh)) for by in report.GROUPS]
+  if step:
+    tabs.insert(0, ("step", _inline(step)))
+  if picture := _roofline(described, program):
+    tabs.append(("roofline", _inline(picture)))
+  parts = [f"<p>{html.escape('; '.join(report.facts(described, program, tokens)))}</p>",
+           *(f"<p>{html.escape(line)}</p>" for line in report.guesses(program)), _bar(program), _tabs(number, tabs)]
+  opened = " open" if program is described["programs"][0] else ""
+  return f"<details{opened}><summary>{html.escape(report.title(program))}</summary>{''.join(parts)}</details>"
+
+
+def body(described: dict, mesh=None, tokens: float | None = None, steps: dict[str, str] | None = None, key: str = "0") -> str:
+  """What a page shows of one client's report, to stand in any page; arguments as those of `page`.
+
+  With `key` the tabs of several reports in one page are kept apart.
+  """
   known = report.axes_of(mesh) if mesh is not None else None
   whole = sum(program["seconds"] for program in described["programs"])
-  head = html.escape(f"{described['pod']}: {described['num_devices']} devices,"
-                     f" {report.seconds(described['seconds'])} of virtual time")
-  programs = _table(("program", "launches", "each", "in all", "share"), [
-      (program["name"], program["launches"], report.seconds(report.each_launch(program)),
-       report.seconds(program["seconds"]), report.share(program["seconds"], whole))
-      for program in described["programs"]])
-  shown = "".join(_program(described, program, known, tokens)
-                  for program in described["programs"][:report.PROGRAMS])
-  return (f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{head}</title><style>{_STYLE}</style>'
-          f"<h1>{head}</h1>{programs}{shown}</html>\n")
+  head = html.escape(report.head(described))
+  rows = [(report.title(program), program["launches"], report.seconds(report.each_launch(program)),
+           report.seconds(program["seconds"]), report.share(program["seconds"], whole))
+          for program in described["programs"] if not report.is_nothing(program["seconds"], whole)]
+  programs = _table(("program", "launches", "each", "in all", "share"), rows)
+  shown = "".join(_program(described, program, known, tokens, f"{key}-{i}", (steps or {}).get(program["name"]))
+                  for i, program in enumerate(described["programs"][:report.PROGRAMS]))
+  notes = "".join(f"<p>{html.escape(line)}</p>" for line in report.notes(described))
+  return f'<div class="minipod"><style>{_STYLE}</style><h1>{head}</h1>{notes}{programs}{shown}</div>'
+
+
+def page(described: dict, mesh=None, tokens: float | None = None, steps: dict[str, str] | None = None) -> str:
+  """The page of one client's report; arguments as those of `report.summary`, and pictures of steps by program."""
+  return (f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(report.head(described))}</title>'
+          f"{body(described, mesh, tokens, steps)}</html>\n")

@@ -4,6 +4,8 @@ import dataclasses
 import html
 import math
 
+from minipod import timeline
+from minipod.report import seconds
 from minipod.report import visible
 
 WIDTH, LEFT, RIGHT, ROOFS, ROW = 1000, 70, 30, 420, 26
@@ -136,7 +138,7 @@ def _draw_timeline(picture, lanes, duration: float, top: float) -> None:
       picture.add("rect", title=f"{e['name']}: {e['dur']:.1f} us from {e['ts']:.1f} us on", x=LEFT + e["ts"] * scale,
                   y=y, width=max(e["dur"] * scale, 0.3), height=ROW - 6.0, fill=_colour(kind))
   picture.text(LEFT, top + 24 + len(lanes) * ROW, "0")
-  picture.text(WIDTH - RIGHT, top + 24 + len(lanes) * ROW, f"{duration:.1f} us", "end")
+  picture.text(WIDTH - RIGHT, top + 24 + len(lanes) * ROW, seconds(duration * 1e-6), "end")
 
 
 def roofline(kernels: list[Kernel], flops: float | None = None, bandwidth: float | None = None) -> str:
@@ -152,11 +154,11 @@ def draw(launch: dict, events: list[dict], flops: float | None = None, bandwidth
   """The roofline of a step's kernels, and below it when a device does what (timeline.step_of).
 
   Raises:
-    ValueError: there is nothing to draw.
+    timeline.Nothing: there is nothing to draw.
   """
   kernels = kernels_of(events)
   if not kernels or launch["dur"] <= 0:
-    raise ValueError("no kernel of this launch computes anything")
+    raise timeline.Nothing("no kernel of this launch computes anything")
   lanes = list(_lanes_of(events))
   picture = _Picture(ROOFS + 40 + len(lanes) * ROW)
   _draw_roofs(picture, kernels, flops or max(k.flops / k.seconds for k in kernels),

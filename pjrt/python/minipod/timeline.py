@@ -6,6 +6,10 @@ import zlib
 from minipod import report_file
 
 
+class Nothing(ValueError):
+  """A timeline in which there is nothing of what was asked for."""
+
+
 def _inflate(data: bytes) -> bytes:
   """What a file of gzip's has, also of one whose end is missing."""
   parts, size = [], 0
@@ -51,8 +55,8 @@ def _slices(events: list[dict]) -> list[dict]:
   return [e for e in events if e["ph"] == "X" and isinstance(e.get("dur"), (int, float))]
 
 
-def _missing(program: str | None, where: str = "") -> ValueError:
-  return ValueError(f"no launches{f' of {program}' if program else ''}{where} in this timeline")
+def _missing(program: str | None, where: str = "") -> Nothing:
+  return Nothing(f"no launches{f' of {program}' if program else ''}{where} in this timeline")
 
 
 def loads_of(events: list[dict], program: str | None = None) -> dict[str, float]:

@@ -264,6 +264,9 @@ void mp_report_json_print(mp_report_table_t *table, mp_strbuf_t *out) {
   report_json_put_count("num_devices", (uint64_t)info->num_devices, out);
   report_json_put_rates(info, out);
   report_json_put_capacity(table->pod, out);
+  if (info->memory_bandwidth > 0) {
+    report_json_put_number("memory_bandwidth", info->memory_bandwidth, out);
+  }
   report_json_put_time("seconds", table->now, out);
   report_json_put_time("host_seconds", table->host, out);
   report_json_put_number("real_seconds", table->real_seconds, out);

@@ -8,6 +8,7 @@ import textwrap
 
 import pytest
 import scenario
+from minipod import notebook
 
 TRAIN = """
 import jax, jax.numpy as jnp
@@ -111,6 +112,9 @@ def test_layers_and_axes_have_the_names_that_users_gave():
   assert max(map(len, lines[:page])) <= 100
   html = "".join(lines[page:])
   assert all(f"by {by}</th>" in html for by in ("line", "layer", "kind", "class", "axis"))
+  # One table at a time, a roofline, and no rows of nothing.
+  assert html.count("checked>") == html.count("<details") > 0 and ">roofline</label>" in html and "<circle" in html
+  assert ">0.0 %<" not in html and "0.00 ns" not in html
   assert "<script" not in html and "http" not in html
 
 
@@ -219,6 +223,39 @@ def test_a_report_is_read_from_its_file(tmp_path):
   assert " 1.000 " in command("report", file, file)
   assert command("report", file, "--html").startswith("<!doctype html>")
   assert command("report", tmp_path / "no.json", code=1) == ""
+
+
+def test_what_notebooks_show(tmp_path):
+  out = scenario.run(textwrap.dedent(TRAIN) + textwrap.dedent("""
+      import minipod, pickle
+      for report in (minipod.time_report(), minipod.time_report("summary")):
+        page = report._repr_html_()
+        assert "jit_step" in report and isinstance(report, str) and pickle.loads(pickle.dumps(report)) == report
+        assert page.startswith('<div class="minipod">') and "jit_step</summary>" in page
+      assert minipod.time_report("summary")._repr_html_() != page  # tabs of two reports in one page are apart
+      pod = minipod.topo()
+      assert "v5e:2x2" in repr(pod) and pod._repr_svg_() == pod.svg and "<svg" in pod.svg
+      minipod.use("v5e:4x4")
+      assert "v5e:4x4" in repr(minipod.topo()) and "v5p:2x2x1" in repr(minipod.topo("v5p:2x2x1"))
+      try: minipod.topo("v5e:3x5")
+      except ValueError as error: assert "no slice of v5e" in str(error)
+      else: raise SystemExit("a pod of 3x5")
+      """), devices=None, MINIPOD_TOPOLOGY="v5e:2x2", MINIPOD_TIME="model")
+  assert out
+
+
+def test_lines_of_cells_have_their_numbers():
+  known = {"/tmp/ipykernel_7/123.py": "In [3]"}
+  assert notebook.name_cells({"at": ["dot at /tmp/ipykernel_7/123.py:4:22", 3]}, known) == {"at": ["dot at In [3]:4:22", 3]}
+
+
+def test_a_page_has_the_step_of_a_timeline(tmp_path):
+  scenario.run(textwrap.dedent(TRAIN), devices=None, MINIPOD_TOPOLOGY="v5e:2x2", MINIPOD_TIME="model",
+               MINIPOD_DUMP=str(tmp_path), MINIPOD_TRACE=str(tmp_path / "t.json.gz"))
+  (file,) = tmp_path.glob("*.time.json")
+  page = command("report", file, "--html", "--timeline", tmp_path / "t.json.gz")
+  assert page.count(">step</label>") >= 1 and "197 TFLOP/s, 819 GB/s" in page and " us on</title>" in page
+  assert "no timeline" in command("report", file, "--html", "--timeline", file, code=1, is_error=True)
 
 
 def test_another_pod_in_the_same_process():

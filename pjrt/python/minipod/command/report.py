@@ -1,12 +1,16 @@
 """`minipod report`: a time report that a run has left, for people; or two beside each other."""
 
+import contextlib
 import pathlib
 
 from minipod import command
 from minipod import report
 from minipod import report_file
 from minipod import report_page
+from minipod import step_picture
+from minipod import timeline
 from minipod.command import arguments
+from minipod.command import loads
 
 
 def _read(path: pathlib.Path) -> dict:
@@ -16,6 +20,21 @@ def _read(path: pathlib.Path) -> dict:
     raise ValueError(f"{report.visible(str(path))}: no time report as JSON: {report.visible(str(error))}") from error
 
 
+def _steps(described: dict, path: str, device: int) -> dict[str, str]:
+  """A picture of a step of each program that computes anything in the timeline, where its name is not that of others."""
+  roofs = described["flops"].get("bf16"), described.get("memory_bandwidth")
+
+  def draw(events: list[dict]) -> dict[str, str]:
+    found = {}
+    for program in described["programs"][:report.PROGRAMS]:
+      with contextlib.suppress(timeline.Nothing):
+        if "number" not in program:
+          found[program["name"]] = step_picture.draw(*timeline.step_of(events, program["name"], device), *roofs)
+    return found
+
+  return loads.read(path, draw)
+
+
 def main(words: list[str]) -> int:
   parser = arguments.parser("report", "A time report that a run has left (MINIPOD_DUMP=folder writes"
                             " <pid>.time.json), for people; or two of them beside each other.")
@@ -23,16 +42,19 @@ def main(words: list[str]) -> int:
   parser.add_argument("after", type=pathlib.Path, nargs="?", help="another run, to compare it with")
   parser.add_argument("--by", choices=report.GROUPS, default="line")
   parser.add_argument("--html", action="store_true", help="the first as a page with all groupings")
+  parser.add_argument("--timeline", help="of the same run (MINIPOD_TRACE): the page shows the last launch of each program")
+  parser.add_argument("--device", type=int, default=0, help="of the timeline; 0")
   parser.add_argument("--tokens", type=float, help="that a launch of the longest program takes, for tokens/s")
   asked = parser.parse_args(words)
   try:
     reports = [_read(path) for path in (asked.file, asked.after) if path]
+    steps = _steps(reports[0], asked.timeline, asked.device) if asked.html and asked.timeline else None
   except ValueError as error:
     return command.complain("report", str(error))
   if len(reports) == 2:
     print(report.difference(*reports))
   elif asked.html:
-    print(report_page.page(reports[0], tokens=asked.tokens), end="")
+    print(report_page.page(reports[0], tokens=asked.tokens, steps=steps), end="")
   else:
     print(report.summary(reports[0], asked.by, tokens=asked.tokens))
   return 0
