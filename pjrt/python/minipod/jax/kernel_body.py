@@ -2,7 +2,8 @@
 
 Two of the kernel's references may be one: an operand in HBM and the result in its place.  And
 `pl.program_id` is asked for once, because the bodies of loops and branches have none when the body
-becomes ordinary operations.
+becomes ordinary operations.  A kernel knows no mesh: one that the caller has set would have its
+operations demand shardings.
 """
 
 import functools
@@ -25,7 +26,7 @@ def find_names():
 
   return types.SimpleNamespace(
       allow_aliases=functools.partial(config.mutable_array_checks, False), Literal=core.Literal,
-      type_of=core.typeof, wrap=linear_util.wrap_init, Ref=state.AbstractRef,
+      type_of=core.typeof, Shaped=core.ShapedArray, wrap=linear_util.wrap_init, Ref=state.AbstractRef,
       trace=partial_eval.trace_to_jaxpr_dynamic, close=core.ClosedJaxpr,
       at_line=source_info_util.user_context, name_stack=source_info_util.current_name_stack)
 
@@ -37,18 +38,19 @@ def trace_anew(names, jaxpr, mapping, same, checker):
   """
   import jax
 
+  has_mesh = not jax.sharding.get_abstract_mesh().empty
+
   def run(*refs):
     rank = len(mapping.grid) - len(mapping.vmapped_dims)
     places = {("program_id", axis): jax.experimental.pallas.program_id(axis)
               for axis in range(rank)}
     check = checker(refs, list(places.values()))
     _add_places(jaxpr, places)
-    body = _Body(names, places, check)
+    body = _Body(names, places, check, has_mesh, mapping.grid_names)
     return body.run(jaxpr, (), [refs[same.get(i, i)] for i in range(len(refs))])
 
-  with mapping.trace_env(), names.allow_aliases():
-    traced, *_, consts = names.trace(names.wrap(run, debug_info=jaxpr.debug_info),
-                                     [variable.aval for variable in jaxpr.invars])
+  with mapping.trace_env(), names.allow_aliases(), without_mesh():
+    traced, *_, consts = _trace(names, run, jaxpr)
   if consts:
     raise NotImplementedError("constants in the body of a kernel")
   return traced
@@ -56,15 +58,51 @@ def trace_anew(names, jaxpr, mapping, same, checker):
 
 def trace_index_map(names, closed, checker):
   """The same for a closed jaxpr that chooses blocks, which has no grid but its first arguments."""
-  inner = closed.jaxpr
+  import jax
+
+  inner, has_mesh = closed.jaxpr, not jax.sharding.get_abstract_mesh().empty
 
   def run(*args):
-    return _Body(names, {}, checker(args)).run(inner, closed.consts, args)
+    return _Body(names, {}, checker(args), has_mesh).run(inner, closed.consts, args)
 
-  with names.allow_aliases():
-    traced, *_, consts = names.trace(names.wrap(run, debug_info=inner.debug_info),
-                                     [variable.aval for variable in inner.invars])
+  with names.allow_aliases(), without_mesh():
+    traced, *_, consts = _trace(names, run, inner)
   return names.close(traced, consts)
+
+
+def without_mesh():
+  """Runs a block without the caller's mesh, whose kind of device stays."""
+  import jax
+
+  device = getattr(jax.sharding.get_abstract_mesh(), "abstract_device", None)
+  mesh = jax.sharding.AbstractMesh((), (), abstract_device=device)
+  return jax.sharding.use_abstract_mesh(mesh)
+
+
+def _trace(names, run, jaxpr):
+  """What `run` does with the jaxpr's arguments; these have no shardings."""
+  return names.trace(names.wrap(run, debug_info=jaxpr.debug_info),
+                     [without_sharding(names, variable.aval) for variable in jaxpr.invars])
+
+
+def without_sharding(names, aval):
+  """The type without the mesh of its sharding, where it has one."""
+  if isinstance(aval, names.Ref):
+    return aval.update(inner_aval=without_sharding(names, aval.inner_aval))
+  mesh = getattr(getattr(aval, "sharding", None), "mesh", None)
+  if not isinstance(aval, names.Shaped) or mesh is None or mesh.empty:
+    return aval
+  with without_mesh():
+    return names.Shaped(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+def leave_mesh(names, params) -> dict:
+  """The parameters of a kernel that was traced under a mesh, as if there had been none."""
+  mapping, check = params["grid_mapping"], lambda eqn, args: None
+  blocks = tuple(block.replace(index_map_jaxpr=trace_index_map(
+      names, block.index_map_jaxpr, lambda args: check)) for block in mapping.block_mappings)
+  jaxpr = trace_anew(names, params["jaxpr"], mapping, {}, lambda refs, step: check)
+  return {**params, "jaxpr": jaxpr, "grid_mapping": mapping.replace(block_mappings=blocks)}
 
 
 def _add_places(jaxpr, found) -> None:
@@ -76,11 +114,20 @@ def _add_places(jaxpr, found) -> None:
         found[key] = eqn.primitive.bind(**eqn.params)
 
 
+def _split_scan(params, args):
+  """What all steps of a scan are given, what they hand on, and what is cut into slices."""
+  if "ft_in" in params:  # JAX 0.11
+    return map(list, params["ft_in"].update(args).unpack())
+  count, carried = params["num_consts"], params["num_carry"]
+  return list(args[:count]), list(args[count:][:carried]), list(args[count + carried:])
+
+
 class _Body:
   """Runs equations, which are traced."""
 
-  def __init__(self, names, places, check):
+  def __init__(self, names, places, check, has_mesh, axes=()):
     self.names, self.places, self.check = names, places, check
+    self.has_mesh, self.axes = has_mesh, tuple(axes or ())
     self.rules = {"cond": self._cond, "scan": self._scan, "while": self._while,
                   "run_scoped": self._run_scoped, **dict.fromkeys(_CALLS, self._call)}
 
@@ -97,22 +144,38 @@ class _Body:
 
   def _run_equation(self, eqn, args, predicates):
     stack = self.names.name_stack() + eqn.source_info.name_stack
-    with self.names.at_line(eqn.source_info.traceback, name_stack=stack), eqn.ctx.manager:
+    with (self.names.at_line(eqn.source_info.traceback, name_stack=stack), eqn.ctx.manager,
+          without_mesh()):
+      if self._is_place_by_name(eqn):
+        return self.places["program_id", self.axes.index(eqn.params["axis_name"])]
       if eqn.primitive.name in _PLACES:
         return self.places[eqn.primitive.name, eqn.params["axis"]]
       self.check(eqn, args)
       rule = self.rules.get(eqn.primitive.name)
       if rule is None or not self._is_affected(eqn, args):
-        return eqn.primitive.bind(*args, **eqn.primitive.get_bind_params(eqn.params))
+        return eqn.primitive.bind(*args, **eqn.primitive.get_bind_params(self._find_params(eqn)))
       if rule == self._cond and (known := predicates.get(id(args[0]))):
         args[0] = known[0]
       return rule(eqn, *args)
 
+  def _find_params(self, eqn) -> dict:
+    """The equation's parameters, without shardings on a mesh that is gone."""
+    import jax
+
+    if not self.has_mesh:
+      return eqn.params
+    return {name: None if isinstance(value, jax.sharding.Sharding) else value
+            for name, value in eqn.params.items()}
+
+  def _is_place_by_name(self, eqn) -> bool:
+    """Whether it asks for the step of the grid along an axis with a name."""
+    return eqn.primitive.name == "axis_index" and eqn.params["axis_name"] in self.axes
+
   def _is_affected(self, eqn, args) -> bool:
     """Whether there are references in an inner body, or it asks for the step of the grid."""
-    if any(isinstance(self.names.type_of(arg), self.names.Ref) for arg in args):
+    if self.has_mesh or any(isinstance(self.names.type_of(arg), self.names.Ref) for arg in args):
       return True
-    return any(inner.primitive.name in (*_PLACES, "run_scoped")
+    return any(inner.primitive.name in (*_PLACES, "axis_index", "run_scoped")
                for body in kernel_costs.inner_bodies(eqn) for inner in kernel_costs.walk(body))
 
   def _call(self, eqn, *args):
@@ -135,16 +198,14 @@ class _Body:
     import jax
 
     params = eqn.params
-    count, carried = params["num_consts"], params["num_carry"]
-    first = count + carried
+    consts, carry, slices = _split_scan(params, args)
 
     def step(carry, slices):
-      found = self._run_inner(params["jaxpr"], [*args[:count], *carry, *slices])
-      return found[:carried], found[carried:]
+      found = self._run_inner(params["jaxpr"], [*consts, *carry, *slices])
+      return found[:len(carry)], found[len(carry):]
 
-    carry, stacked = jax.lax.scan(step, list(args[count:first]), list(args[first:]),
-                                  length=params["length"], reverse=params["reverse"],
-                                  unroll=params["unroll"])
+    carry, stacked = jax.lax.scan(step, carry, slices, length=params["length"],
+                                  reverse=params["reverse"], unroll=params["unroll"])
     return [*carry, *stacked]
 
   def _while(self, eqn, *args):

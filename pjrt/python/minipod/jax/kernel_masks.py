@@ -24,12 +24,14 @@ def install() -> None:
     discharge._discharge_rules[primitive] = functools.partial(_discharge, original, access, names)
 
 
-def _discharge(original, access, names, in_avals, out_avals, *args, args_tree, **params):
+def _discharge(original, access, names, *context_and_args, args_tree, **params):
+  """A rule; what comes before the arguments is another thing in each version of JAX."""
+  args = context_and_args[-args_tree.num_leaves:]
   ref, transforms, *rest = args_tree.unflatten(args)
   try:
     stored, found = access(names, ref, list(transforms or ()), *rest)
   except (AttributeError, NotImplementedError, TypeError):
-    return original(in_avals, out_avals, *args, args_tree=args_tree, **params)
+    return original(*context_and_args, args_tree=args_tree, **params)
   return (stored,) + (None,) * (len(args) - 1), found
 
 

@@ -6,6 +6,7 @@ import sys
 
 import jax
 from minipod.jax import guard
+from minipod.jax import kernel_body
 from minipod.jax import kernel_costs
 from minipod.jax import kernel_grid
 from minipod.jax import kernel_masks
@@ -50,11 +51,28 @@ def _make_rule():
                            callback._OrderedIOEffect, loop)
 
 
-def _lower_call(jax_rule, effect, loop, ctx, *args, interpret, **params):
+def _lower_call(jax_rule, effect, loop, ctx, *args, **params):
   """By one of JAX's interpreters, as the decomposition of a composite.
 
-  The interpreter that calls Python does it in order, which is what `effect` stands for.
+  The interpreter that calls Python does it in order, which is what `effect` stands for.  None of
+  them is to see the mesh of the caller.
   """
+  if loop is None or jax.sharding.get_abstract_mesh().empty:
+    return _lower_alone(jax_rule, effect, loop, ctx, *args, **params)
+  inner = ctx
+  with guard.use("kernels under a mesh"):
+    names = kernel_body.find_names()
+    params = kernel_body.leave_mesh(names, params)
+    inner = ctx.replace(
+        avals_in=[kernel_body.without_sharding(names, aval) for aval in ctx.avals_in])
+  with kernel_body.without_mesh():
+    results = _lower_alone(jax_rule, effect, loop, inner, *args, **params)
+  if inner.tokens_out is not ctx.tokens_out:
+    ctx.set_tokens_out(inner.tokens_out)
+  return results
+
+
+def _lower_alone(jax_rule, effect, loop, ctx, *args, interpret, **params):
   if interpret:
     return jax_rule(ctx, *args, interpret=interpret, **params)
   while _late:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import sys
+import types
 
 import jax
 from minipod.jax import callbacks
@@ -90,7 +91,10 @@ def _find_interpreted(kept) -> _Interpreted | None:
 
 
 def _call_interpreter(program, function, *args, **kwargs):
-  with jax.sharding.use_abstract_mesh(program.mesh):
+  """Calls it with the kind of device of the launcher's mesh, whose axes are not for a host's arrays."""
+  mesh = jax.sharding.AbstractMesh(
+      (), (), abstract_device=getattr(program.mesh, "abstract_device", None))
+  with jax.sharding.use_abstract_mesh(mesh):
     return function(*args, **kwargs)
 
 
@@ -107,7 +111,10 @@ def _await_end(executable, results) -> None:
 
 
 def allow_programs_of_programs() -> None:
-  """Takes the rule of the interpreters that is behind one that knows JAX's platforms only."""
+  """Takes the rule of `pl.kernel` that is behind one that knows JAX's platforms only.
+
+  It makes a kernel of `pallas_call` of it, which is lowered as all others are.
+  """
 
   def find_rule():
     if "jax._src.pallas.mpmd" not in sys.modules:  # programs that need it have imported it
@@ -115,7 +122,10 @@ def allow_programs_of_programs() -> None:
     with guard.use("Pallas' programs of programs"):
       from jax._src.pallas import mpmd
 
-      return mpmd._mpmd_map_fallback_lowering
+      rule = mpmd._mpmd_map_fallback_lowering
+      kernel = types.SimpleNamespace(_pallas_call_lowering=rules.get_table().late["pallas_call"]())
+      return types.FunctionType(rule.__code__, {**rule.__globals__, "pallas_call": kernel},
+                                rule.__name__, rule.__defaults__, rule.__closure__)
     return None
 
   rules.get_table().late["mpmd_map"] = find_rule
