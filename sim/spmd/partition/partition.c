@@ -41,7 +41,7 @@ static mp_status_t partition_propagate(mp_partitioner_t *p, const mp_partition_o
     is_result_open[i] = mp_partitioner_is_allowed(options->propagate_to_results,
                                                   options->num_propagate_to_results, i);
   const mp_propagate_options_t propagate_options = {options->num_partitions, is_param_open,
-                                                    is_result_open, .has_unit_reshapes = true};
+                                                    is_result_open, .is_as_in_xla = true};
   return mp_propagate(p->module, &propagate_options, &p->propagation, &p->is_propagated);
 }
 

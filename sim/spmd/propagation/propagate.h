@@ -16,9 +16,10 @@ typedef struct {
   // Whether a parameter or result without a sharding of its own may get one; NULL: none may.
   const bool *is_param_open;   // [main's parameters]
   const bool *is_result_open;  // [main's results]
-  // Whether the program is taken as XLA hands it to Shardy: it makes a reshape of a
-  // broadcast_in_dim that only adds dimensions of one element.
-  bool has_unit_reshapes;
+  // Whether the program is taken as XLA hands it to Shardy: with its order of ops
+  // (propagate_order.c), and with reshapes in place of a broadcast_in_dim that only adds dimensions
+  // of one element.
+  bool is_as_in_xla;
 } mp_propagate_options_t;
 
 typedef struct {

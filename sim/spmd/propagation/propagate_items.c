@@ -172,7 +172,7 @@ static bool propagate_items_is_unit_broadcast(const mp_op_t *op) {
 static mp_status_t propagate_items_make_rule(mp_propagator_t *p, const mp_op_t *op,
                                              const mp_rule_t **out_rule) {
   MP_RETURN_IF_ERROR(mp_rule_create(p->arena, op, out_rule));
-  if (!p->options->has_unit_reshapes || !propagate_items_is_unit_broadcast(op)) return NULL;
+  if (!p->options->is_as_in_xla || !propagate_items_is_unit_broadcast(op)) return NULL;
   mp_rule_t *rule = mp_arena_copy(p->arena, *out_rule, sizeof(**out_rule));
   MP_RETURN_IF_NULL(rule);
   rule->priority = MP_RULE_PASS_THROUGH;
@@ -296,7 +296,11 @@ static mp_status_t propagate_items_add_manual(mp_propagator_t *p, const mp_op_t 
 }
 
 static mp_status_t propagate_items_add_block(mp_propagator_t *p, const mp_block_t *block) {
-  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+  const mp_op_t **ops = NULL;
+  uint32_t count = 0;
+  MP_RETURN_IF_ERROR(mp_propagate_order(p, block, &ops, &count));
+  for (uint32_t k = 0; k < count; ++k) {
+    const mp_op_t *op = ops[k];
     switch (op->code) {
       case MP_OP_WHILE:
         MP_RETURN_IF_ERROR(propagate_items_add_loop(p, op));
@@ -348,7 +352,8 @@ mp_status_t mp_propagate_prepare(mp_propagator_t *p, const mp_import_t *import) 
   }
   MP_RETURN_IF_ERROR(mp_block_walk(body, propagate_items_count, &counts));
   out->rules = MP_ARENA_ARRAY(p->arena, const mp_rule_t *, (size_t)counts.num_ops + 1);
-  MP_RETURN_IF_NULL(out->rules);
+  p->states = MP_ARENA_ARRAY(p->arena, uint8_t, (size_t)counts.num_ops + 1);
+  if (out->rules == NULL || p->states == NULL) return mp_status_out_of_memory();
   for (uint32_t i = 0; i < import->num_given; ++i) {
     p->given[import->given[i].value->id] = import->given[i].sharding;
   }

@@ -38,6 +38,7 @@ typedef struct {
   const mp_propagate_options_t *options;
   mp_propagation_t *out;
   uint32_t *uses;              // by value id
+  uint8_t *states;             // by op id; see propagate_order.c
   mp_atom_sharding_t **given;  // by value id: the sharding by annotations
   MP_ARRAY(mp_item_t) items;
   mp_item_t *results;  // [main's results]: the edges from the returned values to the results
@@ -47,6 +48,12 @@ typedef struct {
 
 // Makes the shardings with which all values and results begin, the rules of all ops, and the items.
 MP_NODISCARD mp_status_t mp_propagate_prepare(mp_propagator_t *p, const mp_import_t *import);
+
+// ---- propagate_order.c ----
+
+// The ops of a block in the order in which their items are made.
+MP_NODISCARD mp_status_t mp_propagate_order(mp_propagator_t *p, const mp_block_t *block,
+                                            const mp_op_t ***out_ops, uint32_t *out_count);
 
 // ---- propagate_close.c ----
 

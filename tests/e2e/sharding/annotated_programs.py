@@ -7,7 +7,7 @@ shardings, and what was drawn. Everything is float32, because XLA's CPU backend 
 float32, which would flatter minipod.
 
 As a script it compiles and runs programs on the platform that the environment names, and writes what
-they send, and what they return, into a folder: annotated_programs.py FOLDER VALUES FIRST COUNT
+they send, and what they return, into a folder: annotated_programs.py FOLDER SEED ...
 """
 
 import functools
@@ -398,13 +398,12 @@ def run(compiled, seed, args):
   return [np.asarray(a).ravel() for a in results if a.dtype == jnp.float32]
 
 
-def main(folder, values, first, count):
-  for seed in range(int(first), int(first) + int(count)):
+def main(folder, *seeds):
+  for seed in map(int, seeds):
     f, args, notes = draw(seed, jax.devices())
     compiled = f.lower(*args).compile()
     total, kinds = wire_bytes.count(compiled.as_text(), 8)
-    if values == "values":
-      np.savez(pathlib.Path(folder) / f"{seed}.npz", *run(compiled, seed, args))
+    np.savez(pathlib.Path(folder) / f"{seed}.npz", *run(compiled, seed, args))
     entry = {"bytes": total, "kinds": kinds, "notes": notes}
     (pathlib.Path(folder) / f"{seed}.json").write_text(json.dumps(entry))
 

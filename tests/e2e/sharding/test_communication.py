@@ -23,9 +23,12 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 import annotated_programs
 import wire_bytes
 
-CASES = int(os.environ.get("MINIPOD_COMMUNICATION_CASES", "8"))
+CASES = int(os.environ.get("MINIPOD_COMMUNICATION_CASES", "6"))
 FIRST = int(os.environ.get("MINIPOD_COMMUNICATION_FIRST", "0"))
 FEW = 2048  # bytes that both are allowed: below, ratios say nothing
+# Seeds whose programs sent more than XLA's, and how much more they may send. 34, 298: products that
+# summed up what it took less to gather. 188, 230: ZeRO-1, where the order of ops decided.
+KNOWN = {34: 1.1, 188: 1.1, 230: 1.1, 298: 1.1}
 
 
 # --- two programs of users ---
@@ -121,14 +124,16 @@ def test_drawn_programs(tmp_path):
   mine.mkdir()
   reference.mkdir()
   script = pathlib.Path(__file__).with_name("annotated_programs.py")
-  xla = subprocess.Popen([sys.executable, script, reference, "values", str(FIRST), str(CASES)], env=environment(),
+  drawn = range(FIRST, FIRST + CASES)
+  seeds = [*drawn, *(seed for seed in KNOWN if seed not in drawn)]
+  xla = subprocess.Popen([sys.executable, script, reference, *map(str, seeds)], env=environment(),
                          stderr=subprocess.PIPE, text=True)
   try:
-    annotated_programs.main(mine, "values", FIRST, CASES)
+    annotated_programs.main(mine, *seeds)
   finally:
     _, messages = xla.communicate()
   assert xla.returncode == 0, messages[-2000:]
-  ratios = {seed: compare(seed, mine, reference) for seed in range(FIRST, FIRST + CASES)}
-  assert {seed: ratio for seed, ratio in ratios.items() if ratio > 1.5} == {}
+  ratios = {seed: compare(seed, mine, reference) for seed in seeds}
+  assert {seed: ratio for seed, ratio in ratios.items() if ratio > KNOWN.get(seed, 1.5)} == {}
   if CASES >= 50:
     assert statistics.median(ratios.values()) <= 1

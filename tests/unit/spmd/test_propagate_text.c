@@ -23,13 +23,13 @@
 
 // Propagates with all parameters and results open. Every text of `expected` (NULL ends them) must
 // be in what comes out.
-static void check_with(bool has_unit_reshapes, const char *program, const char *const *expected) {
+static void check_with(bool is_as_in_xla, const char *program, const char *const *expected) {
   mp_module_t *module = NULL;
   assert_ok(mp_read_text(program, strlen(program), &module));
   assert_ok(mp_spmd_import_gspmd(module, module->num_partitions));
   assert_ok(mp_passes_prepare(module));
   const bool open[8] = {true, true, true, true, true, true, true, true};
-  const mp_propagate_options_t options = {module->num_partitions, open, open, has_unit_reshapes};
+  const mp_propagate_options_t options = {module->num_partitions, open, open, is_as_in_xla};
   mp_propagation_t propagation;
   bool found = false;
   assert_ok(mp_propagate(module, &options, &propagation, &found));
