@@ -312,11 +312,52 @@ static bool lower_choose_settle(mp_lowerer_t *low, const allowed_t *allowed) {
   return used != 0;
 }
 
-// The greedy choice behind what is settled of a product, unless it cuts the work into fewer parts.
+// The products of two numbers for which a device takes as long as for receiving an element, on the
+// pods that are described: 197 Tflop/s and 180 GB/s on a v5e, 989 Tflop/s and 450 GB/s on an H100.
+static const double k_products_per_element = 1000;
+
+// What a product costs with the choice: elements received, and the work as such.
+static double lower_choose_product_cost(const mp_lowerer_t *low) {
+  double work = 1;
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) work *= (double)low->rule->factors[f].size;
+  return lower_choose_choice_cost(low) +
+         work / lower_choose_num_parts(low) / k_products_per_element;
+}
+
+// Chooses the result's parts and what is settled of a product, and nothing else: factors that lie
+// in parts along what is summed up are gathered, as GSPMD's partitioner gathers them.
+static void lower_choose_followed(mp_lowerer_t *low, const allowed_t *allowed) {
+  (void)lower_choose_settle(low, allowed);
+  uint32_t used = 0;
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) used |= mp_atoms_set(&low->chosen[f]);
+  for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
+    if (!allowed->usable[f] || low->chosen[f].count != 0) continue;
+    low->chosen[f] =
+        lower_choose_usable_prefix(low, f, mp_lowerer_list(low, 2, f), used, allowed->even[f]);
+    used |= mp_atoms_set(&low->chosen[f]);
+  }
+  lower_choose_drop_unreachable(low);
+}
+
+// The greedy choice behind what is settled of a product, unless it cuts the work into fewer parts;
+// or fewer parts, if what is not sent is worth more than the work that devices repeat.
 static bool lower_choose_product(mp_lowerer_t *low, const allowed_t *allowed, double parts) {
-  if (low->op->code != MP_OP_DOT_GENERAL || !lower_choose_settle(low, allowed)) return false;
+  if (low->op->code != MP_OP_DOT_GENERAL) return false;
+  const double greedy = lower_choose_product_cost(low);
+  const bool is_settled = lower_choose_settle(low, allowed);
+  double settled = greedy;
+  bool is_done = false;
+  if (is_settled) {
+    lower_choose_finish(low, allowed);
+    is_done = lower_choose_num_parts(low) >= parts;
+    if (is_done) settled = lower_choose_product_cost(low);
+  }
+  lower_choose_followed(low, allowed);
+  if (lower_choose_product_cost(low) < settled) return true;
+  if (!is_done) return false;
+  (void)lower_choose_settle(low, allowed);
   lower_choose_finish(low, allowed);
-  return lower_choose_num_parts(low) >= parts;
+  return true;
 }
 
 enum { MP_MAX_FOLLOWED = 8 };

@@ -138,16 +138,17 @@ static void test_rings_of_two_axes(void **state) {
 // ---- automatic code ----
 
 // Elementwise ops stay on parts, other ops get their operands whole.
-// main(x, w) = x @ w of many rows over four devices. Whether the one collective is of this kind.
-static bool is_brought_by(const char *x, const char *w, const char *result, mp_opcode_t code) {
+// main(x, w) = x @ w over four devices, of these types. Whether the one collective is of this kind.
+static bool is_brought_by_in(const char *types, const char *result_type, const char *x,
+                             const char *w, const char *result, mp_opcode_t code) {
   static const mp_opcode_t all[] = {MP_OP_ALL_GATHER, MP_OP_ALL_TO_ALL, MP_OP_REDUCE_SCATTER,
                                     MP_OP_ALL_REDUCE, MP_OP_EXCHANGE};
-  ir_t ir = ir_start("64x16xf32 16x8xf32", "64x8xf32");
+  ir_t ir = ir_start(types, result_type);
   const mp_mesh_t *mesh = sdy_mesh(ir.module->arena, "x=4", NULL, 0);
   annotate(&ir, &ir.main->arg_attrs[0], shard(&ir, mesh, 2, x));
   annotate(&ir, &ir.main->arg_attrs[1], shard(&ir, mesh, 2, w));
   annotate(&ir, &ir.main->result_attrs[0], shard(&ir, mesh, 2, result));
-  ir_return(&ir, VALUES(ir_op(&ir, MP_OP_DOT_GENERAL, "64x8xf32", VALUES(ir.args[0], ir.args[1]),
+  ir_return(&ir, VALUES(ir_op(&ir, MP_OP_DOT_GENERAL, result_type, VALUES(ir.args[0], ir.args[1]),
                               ATTRS(IR_INTS(&ir, MP_ATTR_LHS_CONTRACTING_DIMENSIONS, 1),
                                     IR_INTS(&ir, MP_ATTR_RHS_CONTRACTING_DIMENSIONS, 0)))));
   mp_partition_t parts;
@@ -160,12 +161,27 @@ static bool is_brought_by(const char *x, const char *w, const char *result, mp_o
   return is_only;
 }
 
+static bool is_brought_by(const char *x, const char *w, const char *result, mp_opcode_t code) {
+  return is_brought_by_in("64x16xf32 16x8xf32", "64x8xf32", x, w, result, code);
+}
+
 // Sequence parallel products: exchanging rows for columns would send less than gathering the rows,
 // or than scattering the sum, but the columns of the result are those of the weight.
 static void test_settled_products(void **state) {
   (void)state;
   assert_true(is_brought_by("x;", ";x", ";x", MP_OP_ALL_GATHER));
   assert_true(is_brought_by(";x", "x;", "x;", MP_OP_REDUCE_SCATTER));
+}
+
+// A factor that lies in parts along what is summed up, and one that is whole: gathering the first
+// sends less than summing up a result that is larger, unless that repeats too much work.
+static void test_repeated_products(void **state) {
+  (void)state;
+  const mp_opcode_t gather = MP_OP_ALL_GATHER, sum = MP_OP_ALL_REDUCE;
+  assert_true(is_brought_by_in("8x16xf32 16x64xf32", "8x64xf32", ";x", ";", ";", gather));
+  assert_true(is_brought_by_in("8x64xf32 64x16xf32", "8x16xf32", ";x", ";", ";", sum));
+  const char *types = "8x8192xf32 8192x16384xf32";
+  assert_true(is_brought_by_in(types, "8x16384xf32", ";x", ";", ";", sum));
 }
 
 static void test_elementwise_and_others(void **state) {
@@ -753,6 +769,7 @@ int main(void) {
       cmocka_unit_test(test_rings),
       cmocka_unit_test(test_rings_of_two_axes),
       cmocka_unit_test(test_settled_products),
+      cmocka_unit_test(test_repeated_products),
       cmocka_unit_test(test_elementwise_and_others),
       cmocka_unit_test(test_one_partition),
       cmocka_unit_test(test_constraints_and_results),
