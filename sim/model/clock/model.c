@@ -154,7 +154,10 @@ mp_status_t mp_model_program_create(mp_model_t *model, const mp_program_t *progr
   made->num_devices = num_devices;
   mp_lock(&model->lock);
   mp_status_t status = model_make_program(made, program, ids);
-  if (status == NULL) MP_LIST_APPEND(&model->programs, made, prev, next);
+  if (status == NULL) {
+    made->serial = ++model->num_made;
+    MP_LIST_APPEND(&model->programs, made, prev, next);
+  }
   mp_unlock(&model->lock);
   if (status != NULL) {
     mp_model_free_program(made);

@@ -130,7 +130,8 @@ bool mp_model_await(mp_model_t *model, double seconds);
 // Of one program.
 typedef struct {
   mp_str_t name;
-  uint64_t key;  // equal for the same program, or its compilation again, in all processes
+  uint64_t key;     // equal for the same program, or its compilation again, in all processes
+  uint64_t serial;  // from 1 on, in the order in which the model's programs were made
   const mp_program_t *program;
   const mp_twin_t *twin;
   uint32_t num_devices;

@@ -113,6 +113,7 @@ struct mp_model_program_s {
   mp_model_t *model;
   mp_model_program_t *prev, *next;  // in the model's list; `next` also among the dead
   uint32_t references;              // under the model's lock
+  uint64_t serial;                  // from 1 on, in the order in which programs were made
   mp_arena_t *arena;
   mp_str_t name;
   mp_model_kin_t kin;
@@ -162,6 +163,7 @@ struct mp_model_s {
   mp_changed_network_t changed[MP_MODEL_NETWORKS];
   uint32_t next_changed;
   MP_LIST(mp_model_program_t) programs;  // in the order in which they were made
+  uint64_t num_made;                     // of them, also of those that are gone
   // MP_QUEUE: what has not been computed yet.
   mp_entry_t *first, *last;
   // Launches that were computed before they had come on all devices: somebody asked. What comes

@@ -31,6 +31,7 @@ mp_model_program_books_t mp_model_books_of(mp_model_program_t *program) {
   model_program_fold_memos(program);
   return (mp_model_program_books_t){.name = program->name,
                                     .key = program->kin.key,
+                                    .serial = program->serial,
                                     .program = program->twin->program,
                                     .twin = program->twin,
                                     .num_devices = program->num_devices,

@@ -97,6 +97,7 @@ static mp_status_t report_merge_guess(mp_arena_t *arena, mp_report_program_t *to
 
 static mp_status_t report_merge_into(mp_arena_t *arena, mp_report_program_t *to,
                                      const mp_report_program_t *from) {
+  if (from->serial < to->serial) to->serial = from->serial;
   to->launches += from->launches;
   to->runs += from->runs;
   to->time += from->time;

@@ -344,6 +344,7 @@ static mp_status_t report_rows_make(const maker_t *m) {
   *m->row = (mp_report_program_t){
       .name = report_rows_name(m->arena, books->name),
       .key = report_rows_key(books),
+      .serial = books->serial,
       .num_devices = books->num_devices,
       .launches = books->launches,
       .runs = books->runs,

@@ -93,7 +93,8 @@ typedef struct {
 typedef struct {
   const char *name;  // without control characters
   uint64_t key;      // equal for equal programs
-  uint32_t number;   // among programs of its name, from 1 on, as they came; 0: the only one
+  uint64_t serial;   // of programs in the order in which they were made; of several the first
+  uint32_t number;   // among programs of its name, from 1 on, in this order; 0: the only one
   uint32_t num_devices;
   uint64_t launches;
   uint64_t runs;                       // devices that took part in these, together

@@ -171,13 +171,20 @@ static void report_table_note_lateness(const mp_report_table_t *table, mp_strbuf
                    table->pace, table->late);
 }
 
+static int report_table_older(const void *a, const void *b) {
+  const mp_report_program_t *x = a, *y = b;
+  const int by_name = strcmp(x->name, y->name);
+  if (by_name != 0) return by_name;
+  return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+// Numbers programs that have their name in common.
 static void report_table_number(mp_report_program_t *items, uint32_t count) {
-  for (uint32_t i = 0; i < count; ++i) {
-    for (uint32_t j = i; j-- > 0 && items[i].number == 0;) {
-      if (strcmp(items[j].name, items[i].name) != 0) continue;
-      if (items[j].number == 0) items[j].number = 1;
-      items[i].number = items[j].number + 1;
-    }
+  if (count != 0) qsort(items, count, sizeof(*items), report_table_older);
+  for (uint32_t i = 1; i < count; ++i) {
+    if (strcmp(items[i - 1].name, items[i].name) != 0) continue;
+    if (items[i - 1].number == 0) items[i - 1].number = 1;
+    items[i].number = items[i - 1].number + 1;
   }
 }
 
