@@ -332,7 +332,9 @@ def summary(report: dict, by: str = "line", mesh=None, tokens: float | None = No
                  f" {share(time, in_all):>9}")
   for program in programs[:PROGRAMS]:
     lines += ["", *_program(report, program, by, known, tokens)]
-  return "\n".join(lines)
+  from minipod import findings  # which needs this module
+
+  return "\n".join([*lines, *findings.lines(report, known)])
 
 
 def difference(before: dict, after: dict) -> str:

@@ -2,6 +2,7 @@
 
 import html
 
+from minipod import findings
 from minipod import report
 from minipod import step_picture
 
@@ -80,7 +81,8 @@ def _program(described: dict, program: dict, mesh, tokens, number: str, step: st
   if picture := _roofline(described, program):
     tabs.append(("roofline", _inline(picture)))
   parts = [f"<p>{html.escape('; '.join(report.facts(described, program, tokens)))}</p>",
-           *(f"<p>{html.escape(line)}</p>" for line in report.guesses(program)), _bar(program), _tabs(number, tabs)]
+           *(f"<p>{html.escape(line)}</p>" for line in report.guesses(program)), _bar(program),
+           findings.page(program, mesh), _tabs(number, tabs)]
   opened = " open" if program is described["programs"][0] else ""
   return f"<details{opened}><summary>{html.escape(report.title(program))}</summary>{''.join(parts)}</details>"
 

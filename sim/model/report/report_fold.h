@@ -52,6 +52,17 @@ MP_NODISCARD mp_status_t mp_report_layers_add(mp_report_places_t *places,
                                               mp_report_layers_t *layers, const mp_loc_t *loc,
                                               mp_moment_t work, mp_moment_t traffic);
 
+// ---- report_findings.c ----
+
+// Makes what is found of a program: row->findings.
+MP_NODISCARD mp_status_t mp_report_findings_make(mp_arena_t *arena, mp_report_places_t *places,
+                                                 const mp_model_program_books_t *books,
+                                                 mp_report_program_t *row);
+// Copies the texts of a row's findings into the arena.
+MP_NODISCARD mp_status_t mp_report_findings_own(mp_arena_t *arena, mp_report_program_t *row);
+// Adds up the findings of equal programs.
+void mp_report_findings_merge(mp_report_program_t *to, const mp_report_program_t *from);
+
 // Collectives of the same groups, at one place.
 typedef struct {
   const mp_twin_collective_t *first;

@@ -168,6 +168,21 @@ static void report_json_put_guesses(const mp_report_program_t *row, mp_strbuf_t 
   mp_strbuf_putc(out, ']');
 }
 
+static void report_json_put_findings(const mp_report_program_t *row, mp_strbuf_t *out) {
+  report_json_begin_list("findings", out);
+  for (uint32_t i = 0; i < row->num_findings; ++i) {
+    const mp_report_finding_t *finding = &row->findings[i];
+    report_json_key(i == 0 ? "\n    {" : ",\n    {", "finding", out);
+    mp_strbuf_put_json(out, mp_str(mp_finding_name(finding->finding)));
+    report_json_put_text("what", finding->what, out);
+    report_json_put_text("at", finding->place, out);
+    report_json_put_count("devices", finding->devices, out);
+    report_json_put_time("time", finding->time, out);
+    mp_strbuf_putc(out, '}');
+  }
+  mp_strbuf_putc(out, ']');
+}
+
 static void report_json_put_space(const char *key, const mp_twin_space_t *space, mp_strbuf_t *out) {
   report_json_key(", ", key, out);
   mp_strbuf_puts(out, "{\"bytes\": ");
@@ -211,6 +226,7 @@ static void report_json_put_program(const mp_report_table_t *table, const mp_rep
   report_json_put_ops(row, out);
   report_json_put_classes(row, out);
   report_json_put_layers(row, out);
+  report_json_put_findings(row, out);
   mp_strbuf_putc(out, '}');
 }
 

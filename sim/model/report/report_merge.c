@@ -42,6 +42,7 @@ static mp_status_t report_merge_own(mp_arena_t *arena, mp_report_program_t *row)
   row->op = op;
   row->guess = guess;
   row->memory.device.places = row->memory.host.places = NULL;  // the program's
+  MP_RETURN_IF_ERROR(mp_report_findings_own(arena, row));
   return mp_report_copies_own(arena, row);
 }
 
@@ -119,6 +120,7 @@ static mp_status_t report_merge_into(mp_arena_t *arena, mp_report_program_t *to,
     report_merge_collective(to, &from->collective[i]);
   }
   mp_report_copies_merge(to, from);
+  mp_report_findings_merge(to, from);
   for (int c = 0; c < MP_WORK_CLASS_COUNT; ++c) {
     to->classes[c].time += from->classes[c].time;
     to->classes[c].flops += from->classes[c].flops;

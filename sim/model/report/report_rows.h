@@ -18,6 +18,7 @@ enum {
   MP_REPORT_OPS = 256,         // likewise
   MP_REPORT_GUESSES = 16,      // likewise: the first ones
   MP_REPORT_LAYERS = 128,      // likewise, as ops
+  MP_REPORT_FINDINGS = 16,     // likewise
   MP_REPORT_NO_LINK = -1,
 };
 
@@ -90,6 +91,24 @@ typedef struct {
   uint64_t count;     // on all devices together
 } mp_report_guess_t;
 
+// What could be done otherwise (report_findings.c).
+typedef enum {
+  MP_FINDING_REPEATED,   // several devices compute the same
+  MP_FINDING_BATCH,      // the same, of an argument that is not cut although others are
+  MP_FINDING_ATTENTION,  // scores of attention go through memory: there is no fused kernel
+  MP_FINDING_SCATTER,    // of an all_reduce each device uses its part alone
+} mp_finding_t;
+
+const char *mp_finding_name(mp_finding_t finding);
+
+typedef struct {
+  mp_finding_t finding;
+  const char *what;   // "argument 2 (256x1024xbf16)", "scores of 8x16x2048x2048xf32"; or ""
+  const char *place;  // "dot_general at train.py:8:5"
+  uint32_t devices;   // REPEATED, BATCH: that compute the same
+  mp_moment_t time;   // of all devices together: what is spent for nothing, or in this way
+} mp_report_finding_t;
+
 typedef struct {
   const char *name;  // without control characters
   uint64_t key;      // equal for equal programs
@@ -120,7 +139,9 @@ typedef struct {
   uint64_t guessed;          // choices, also those without a row
   uint32_t num_guesses;      // rows
   mp_report_guess_t *guess;  // in the order of the program
-  int64_t link;              // as of a collective
+  uint32_t num_findings;
+  mp_report_finding_t *findings;  // [MP_REPORT_FINDINGS], the heaviest first
+  int64_t link;                   // as of a collective
   double link_bytes, link_seconds;
 } mp_report_program_t;
 

@@ -1,0 +1,108 @@
+"""What could be done otherwise: the end of a time report, each with its share of the step and its line."""
+
+import html
+import statistics
+import textwrap
+
+from minipod import report as reports
+
+LEAST = 0.02  # of a program's time; of what is less nothing is said
+PROGRAM = 0.05  # of the time of all programs; nothing is said of those that take less
+SLOW = 1.1  # times the work of the others
+PLACE = 80  # characters of a line's place; of a longer path the end
+
+
+def _place(row: dict) -> str:
+  name, _, place = row["at"].rpartition(" at ")
+  shown = reports.shortened(place, PLACE)
+  return f"{shown} ({name})" if name else shown
+
+
+def _repeated(program: dict, whole: float) -> list[tuple[float, str]]:
+  """All work that devices repeat is one finding; where most of it is stands with it."""
+  rows = [row for row in program.get("findings", []) if row["finding"] == "repeated"]
+  time = sum(row["time"] for row in rows)
+  if not rows or time < LEAST * whole:
+    return []
+  most = rows[0]
+  elsewhere = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+  return [(time, f"work that devices repeat: {most['devices']} devices compute the same: {_place(most)}{elsewhere}")]
+
+
+_TEXTS = {
+    "batch": "{what} is the same on {devices} devices, which repeat what they compute of it; shard it as the others are: {place}",
+    "attention": "attention without a fused kernel, {what} go through memory: {place}",
+    "reduce_scatter": "of this all_reduce each device uses only its part; a reduce_scatter sends half as much: {place}",
+}
+
+
+def _of_program(program: dict, whole: float) -> list[tuple[float, str]]:
+  found = _repeated(program, whole)
+  for row in program.get("findings", []):
+    if row["finding"] in _TEXTS and row["time"] >= LEAST * whole:
+      found.append((row["time"], _TEXTS[row["finding"]].format(what=row["what"], devices=row["devices"], place=_place(row))))
+  return found
+
+
+def _exposed(program: dict, whole: float, mesh) -> list[tuple[float, str]]:
+  """Collectives that devices wait for, by axis of the mesh; with the line of the one that takes longest."""
+  sums: dict[str, float] = {}
+  longest: dict[str, dict] = {}
+  for row in program.get("collectives", []):
+    axis = f"{row['kind']} along {reports.axes(row, mesh)}"
+    sums[axis] = sums.get(axis, 0.0) + row["exposed"]
+    if axis not in longest or row["exposed"] > longest[axis]["exposed"]:
+      longest[axis] = row
+  return [(time, f"exposed: {axis}, most of it at {_place(longest[axis])}") for axis, time in sums.items()
+          if time >= LEAST * whole]
+
+
+def of_program(program: dict, mesh=None) -> list[tuple[float, str]]:
+  """Findings of a program, the heaviest first: which share of its time, and what.
+
+  `mesh`: as `report.axes_of` gives it.
+  """
+  whole = reports.whole(program)
+  found = [*_of_program(program, whole), *_exposed(program, whole, mesh)] if whole else []
+  return [(time / whole, text) for time, text in sorted(found, key=lambda one: -one[0])]
+
+
+def slow_devices(report: dict) -> list[str]:
+  """Devices, few among many, that work longer than the rest."""
+  busy = {row["id"]: row["work"] for row in report.get("devices", []) if row["work"] > 0}
+  if len(busy) < 3:
+    return []
+  usual = statistics.median(busy.values())
+  slow = {device: work for device, work in busy.items() if work > SLOW * usual}
+  if not slow or len(slow) > len(busy) // 4:
+    return []
+  return [f"device {device} works {work / usual:.1f} times as long as the others" for device, work in slow.items()]
+
+
+def page(program: dict, mesh=None) -> str:
+  """The findings of a program for a page of HTML."""
+  rows = "".join(f"<li>{100 * share:.1f} %: {html.escape(text)}</li>" for share, text in of_program(program, mesh))
+  return f"<p>findings</p><ul>{rows}</ul>" if rows else ""
+
+
+def _wrapped(share: str, text: str) -> list[str]:
+  # A path is never cut.
+  return textwrap.wrap(text, reports.COLUMNS, initial_indent=f"  {share:>7}  ", subsequent_indent=" " * 11,
+                       break_long_words=False, break_on_hyphens=False)
+
+
+def lines(report: dict, mesh=None) -> list[str]:
+  """The end of the text report; nothing where nothing is found."""
+  in_all = sum(program["seconds"] for program in report["programs"])
+  out = []
+  for program in report["programs"]:
+    found = of_program(program, mesh) if program["seconds"] >= PROGRAM * in_all else []
+    if found:
+      out += ["", f"findings, of the time of {reports.title(program)}"]
+    for share, text in found:
+      out += _wrapped(f"{100 * share:.1f} %", text)
+  if slow := slow_devices(report):
+    out += ["", "findings, of the pod"]
+    for text in slow[:reports.PROGRAMS]:
+      out += _wrapped("", text)
+  return out

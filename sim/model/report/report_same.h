@@ -1,0 +1,26 @@
+// Which devices compute the same: for each value of a partitioned program the devices that hold the
+// same array. Parameters are as they are cut, collectives make alike what their groups bring, and
+// everything else is as different as its operands are.
+//
+// Two devices that are told to differ may still hold equal numbers; what is told to be the same is.
+// Made and read by one thread; lies in an arena.
+#ifndef MINIPOD_SIM_MODEL_REPORT_REPORT_SAME_H_
+#define MINIPOD_SIM_MODEL_REPORT_REPORT_SAME_H_
+
+#include "sim/base/arena.h"
+#include "sim/plan/program.h"
+
+typedef struct mp_report_same_s mp_report_same_t;
+
+// Looks through the program, which is borrowed. Of programs of replicas nothing is known: the
+// replicas' arguments are the client's. RESOURCE_EXHAUSTED when memory is short.
+MP_NODISCARD mp_status_t mp_report_same_create(mp_arena_t *arena, const mp_program_t *program,
+                                               mp_report_same_t **out_same);
+
+// Of how many different arrays a value is, over all devices; 0: that is not known.
+uint32_t mp_report_same_kinds(const mp_report_same_t *same, const mp_value_t *value);
+// Whether two partitions are known to hold the same array.
+bool mp_report_same_is(const mp_report_same_t *same, const mp_value_t *value, uint32_t a,
+                       uint32_t b);
+
+#endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_SAME_H_
