@@ -29,8 +29,7 @@ def test_a_kernel_on_the_cores_of_a_chip(cores):
       rows = pl.ds(core * (16 // cores), 16 // cores)
       pltpu.sync_copy(x.at[rows], out.at[rows])
 
-  mesh = pltpu.TensorCoreMesh(np.arange(cores), ("core",)) if hasattr(
-      pltpu, "TensorCoreMesh") else pltpu.create_tensorcore_mesh("core", num_cores=cores)
+  mesh = pltpu.create_tensorcore_mesh("core", num_cores=cores)
   f = kernel(body, mesh, X)
   np.testing.assert_array_equal(jax.jit(f)(X), X)
   np.testing.assert_array_equal(jax.jit(lambda x: f(x * 2) + 1)(X), X * 2 + 1)

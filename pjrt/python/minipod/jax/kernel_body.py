@@ -224,4 +224,6 @@ class _Body:
     traced, *_, consts = self.names.trace(
         self.names.wrap(lambda *refs: self.run(inner, args, refs), debug_info=inner.debug_info),
         [variable.aval for variable in inner.invars])
+    if consts and not traced.constvars:  # JAX 0.11 has them in front of the arguments
+      traced = traced.with_consts(consts)
     return eqn.primitive.bind(*consts, **{**eqn.params, "jaxpr": traced})
