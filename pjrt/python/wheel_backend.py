@@ -6,6 +6,7 @@ so that nothing is compiled twice.
 """
 
 import base64
+import glob
 import gzip
 import hashlib
 import io
@@ -26,16 +27,16 @@ BUILD = ROOT / "build"
 LIBRARY = "pjrt_c_api_minipod_plugin.so"
 # What licences there are, for the metadata.
 LICENSES = ("LICENSE", "NOTICE")
-# What a build needs beside CMake: how it is found, what it is called, and the Debian package.
-COMMANDS = ((("cc", "gcc", "clang"), "a C compiler", "gcc"),
-            (("ninja", "make"), "ninja or make", "ninja-build"),
-            (("pkg-config",), "pkg-config", "pkg-config"))
-LIBRARIES = (("hwloc", "hwloc with its headers", "libhwloc-dev"),
-             ("yaml-0.1", "libyaml with its headers", "libyaml-dev"))
-# What makes it better, where it is there.
-NEEDS = ("All it takes, on Debian: apt install cmake ninja-build gcc pkg-config libhwloc-dev"
-         " libyaml-dev; llvm-19-dev, libzstd-dev and zlib1g-dev for machine code, libopenmpi-dev for"
-         " pods over several processes")
+# What a build needs: how it is found, what it is called, and the Debian package. hwloc and libyaml are in
+# tools/portable/sources/ for machines that have none.
+COMMANDS = ((("cmake",), "cmake", "cmake"),
+            (("cc", "gcc", "clang"), "a C compiler", "gcc"),
+            (("ninja", "make"), "ninja or make", "ninja-build"))
+# What makes it better, where it is there: what for, the packages, and a file that shows them (a pattern).
+OPTIONAL = (("machine code", ("llvm-19-dev", "libzstd-dev", "zlib1g-dev"), "/usr/lib/llvm-19/include/llvm-c/Core.h"),
+            ("pods over the processes of an mpirun", ("pkg-config", "libopenmpi-dev"), "/usr/lib/*/pkgconfig/ompi-c.pc"))
+NEEDS = ("All it takes, on Debian: apt install cmake ninja-build gcc; llvm-19-dev, libzstd-dev and zlib1g-dev for machine"
+         " code, pkg-config and libopenmpi-dev for pods over several processes")
 # The libraries that every Linux of a manylinux tag has (PEP 600), as far as ours want them.
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1",
                     "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
@@ -154,18 +155,19 @@ def _build_library() -> pathlib.Path:
 
 
 def _check_needs() -> None:
-  """Ends in one line that names what is missing, and the packages that have it."""
-  missing = []
-  if not shutil.which("cmake"):
-    missing.append(("cmake", "cmake"))
-  missing += [(what, package) for commands, what, package in COMMANDS
-              if not any(map(shutil.which, (*commands, *_compiler(commands))))]
-  if shutil.which("pkg-config"):
-    missing += [(what, package) for name, what, package in LIBRARIES
-                if subprocess.run(["pkg-config", "--exists", name]).returncode != 0]
+  """Ends in one line that names all that is missing, and the packages that have it; those that would do more with it are
+  named on the standard error."""
+  missing = [(what, package) for commands, what, package in COMMANDS
+             if not any(map(shutil.which, (*commands, *_compiler(commands))))]
+  better = [(what, packages) for what, packages, shown in OPTIONAL if not glob.glob(shown)]
+  more = " ".join(package for _, packages in better for package in packages)
   if missing:
     raise SystemExit(f"minipod's wheel needs {', '.join(what for what, _ in missing)} (Debian:"
-                     f" apt install {' '.join(package for _, package in missing)})")
+                     f" apt install {' '.join(package for _, package in missing)}"
+                     + (f"; with {more} it has more)" if more else ")"))
+  if better:
+    print(f"minipod is built without {' and '.join(what for what, _ in better)} (Debian: apt install {more})",
+          file=sys.stderr)
 
 
 def _compiler(commands: tuple[str, ...]) -> tuple[str, ...]:
