@@ -132,6 +132,9 @@ ELSEWHERE = {
    'FAILED_PRECONDITION: the processes disagree on the topology: process 0 (pid 412 on a) has "v5e:4x4"'):
     "processes/test_mpirun_ends.py::test_other_topologies",
   (PAGES + "processes.md",
+   "FAILED_PRECONDITION: the processes disagree on which of them have a pod together: process 0 joins processes 0,1"):
+    "processes/test_presence.py::test_processes_that_disagree_on_their_subset",
+  (PAGES + "processes.md",
    "INVALID_ARGUMENT: collectives do not match: process 0: device 0 is at stablehlo.all_reduce (psum at"):
     "processes/test_mpirun_launches.py::test_different_reductions_and_types_do_not_meet",
   (PAGES + "cookbook/pytorch.md", "import torch"): "pytorch/test_torch_first_steps.py::test_the_page",
@@ -140,8 +143,9 @@ ELSEWHERE = {
 # Why a block is run by hand. Its scripts are there, and know the options that are printed.
 BY_HAND = {
   ("README.md", "tools/demo"): "sets up a machine; tools/test is what runs this test",
-  ("README.md", "apt install gcc pkg-config libhwloc-dev libyaml-dev cmake ninja-build"): "packages: see test_packages",
-  (PAGES + "first_steps.md", "apt install gcc pkg-config libhwloc-dev libyaml-dev cmake ninja-build"): "packages: see test_packages",
+  ("README.md", "apt install cmake ninja-build"):
+    "packages: see test_packages",
+  (PAGES + "first_steps.md", "apt install gcc cmake ninja-build"): "packages: see test_packages",
   (PAGES + "first_steps.md", "pip install '.[jax]'"): "builds a wheel: tools/roots.py does, test_wheel.py has a smaller one",
   (PAGES + "cookbook/ci.md", "name: test"): "a workflow of GitHub's machines",
   (PAGES + "elastic.md", "export JAX_PLATFORMS=minipod MINIPOD_DEVICES=1"):
@@ -272,6 +276,6 @@ def test_packages():
   installed = (ROOT / "tools/setup.sh").read_text().split() + ["gcc", "libsimgrid-dev"]
   installed = {word.strip("()") .removeprefix("packages=(").removeprefix("native_packages=(") for word in installed}
   told = [command for block in BLOCKS if block.kind != "drawing" for command in block.commands() if re.match("apt(-get)? ", command)]
-  assert len(told) == 7
+  assert len(told) == 9
   for command in told:
     assert set(command.split()[2:]) <= installed, command

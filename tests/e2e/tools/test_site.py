@@ -48,6 +48,19 @@ def test_examples(page, tmp_path):
     assert blocks.agree(told, printed, block.has_times), f"$ {command}{blocks.difference(told, printed)}\n{printed}"
 
 
+def test_the_page_of_the_command_has_every_verb():
+  from minipod import command
+  page = (SITE / "pages/command.md").read_text()
+  assert [verb for verb in command.VERBS if not re.search(rf"`{verb}`|minipod {verb}\b", page)] == []
+
+
+def test_the_walk_through_the_rooms_names_what_is_there():
+  """Files and folders of "Adding an op"."""
+  page = (SITE / "pages/adding_an_op.md").read_text()
+  named = re.findall(r"`((?:sim|tests|collectives)/[\w/.]+)`", page)
+  assert len(named) > 20 and [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_every_file_is_used():
   """A block with a caption that no command names would be one that nobody has run."""
   for page in PAGES:
