@@ -27,7 +27,7 @@ def find_names():
   return types.SimpleNamespace(
       allow_aliases=functools.partial(config.mutable_array_checks, False), Literal=core.Literal,
       type_of=core.typeof, Shaped=core.ShapedArray, wrap=linear_util.wrap_init, Ref=state.AbstractRef,
-      trace=partial_eval.trace_to_jaxpr_dynamic, close=core.ClosedJaxpr,
+      trace=partial_eval.trace_to_jaxpr_dynamic,
       at_line=source_info_util.user_context, name_stack=source_info_util.current_name_stack)
 
 
@@ -60,14 +60,16 @@ def trace_index_map(names, closed, checker):
   """The same for a closed jaxpr that chooses blocks, which has no grid but its first arguments."""
   import jax
 
-  inner, has_mesh = closed.jaxpr, not jax.sharding.get_abstract_mesh().empty
+  inner, has_mesh = getattr(closed, "jaxpr", closed), not jax.sharding.get_abstract_mesh().empty
 
   def run(*args):
     return _Body(names, {}, checker(args), has_mesh).run(inner, closed.consts, args)
 
   with names.allow_aliases(), without_mesh():
     traced, *_, consts = _trace(names, run, inner)
-  return names.close(traced, consts)
+  if type(traced) is not type(closed):
+    return type(closed)(traced, consts)
+  return traced.with_consts(consts) if consts else traced  # JAX 0.11
 
 
 def without_mesh():
