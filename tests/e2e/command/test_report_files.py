@@ -86,6 +86,19 @@ def test_what_never_ends_is_not_read():
     assert "is a device" in run("opt", "-", stdin=zeros)
 
 
+def test_operations_without_a_location_have_the_name_of_their_file(tmp_path):
+  path = tmp_path / "add.mlir"
+  path.write_text("module { func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {\n"
+                  "  %0 = stablehlo.add %arg0, %arg0 : tensor<4xf32>\n  return %0 : tensor<4xf32> } }")
+  done = subprocess.run([sys.executable, "-m", "minipod", "opt", "--locations", str(path)], capture_output=True, text=True,
+                        env=scenario.environment(devices=None), timeout=120)
+  assert f'loc("{path}":2:' in done.stdout and "<text>" not in done.stdout, done.stdout + done.stderr
+  path.write_text(path.read_text().replace(
+      "stablehlo.add %arg0, %arg0 : tensor<4xf32>",
+      '"stablehlo.transpose"(%arg0) {permutation = array<i64: 3>} : (tensor<4xf32>) -> tensor<4xf32>'))
+  assert f"[stablehlo.transpose, {path}:2:" in run("opt", path)
+
+
 def test_names_cannot_steer_terminals(tmp_path):
   """Control characters of names are escaped, in reports of either kind, and in errors."""
   out = scenario.run(r"""
