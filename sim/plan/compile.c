@@ -3,6 +3,7 @@
 #include "sim/fuse/fuse.h"
 #include "sim/ir/verify/module_check.h"
 #include "sim/ir/verify/verify.h"
+#include "sim/passes/attention/attention.h"
 #include "sim/passes/passes.h"
 #include "sim/passes/xla/xla_values.h"
 #include "sim/plan/call_layouts.h"
@@ -49,11 +50,22 @@ static mp_status_t compile_partition(mp_module_t *module, const mp_compile_reque
   return status;
 }
 
+// What comes of it is simplified as the program was.
+static mp_status_t compile_open_attention(mp_module_t *module) {
+  bool is_changed = false;
+  MP_RETURN_IF_ERROR(mp_pass_open_attention(module, &is_changed));
+  if (!is_changed) return NULL;
+  MP_RETURN_IF_ERROR(mp_pass_transposes(module));
+  MP_RETURN_IF_ERROR(mp_pass_fold(module));
+  return mp_pass_dead_code(module);
+}
+
 // What this machine runs: it fuses what it likes, and the user's chip knows nothing of that.
 static mp_status_t compile_for_machine(mp_module_t *module, const mp_compile_request_t *request,
                                        mp_plan_options_t *options, mp_program_t **out_program) {
   MP_RETURN_IF_ERROR(
       (request->absent_calls ? mp_pass_close_kernels : mp_pass_open_kernels)(module));
+  if (!request->absent_calls) MP_RETURN_IF_ERROR(compile_open_attention(module));
   mp_module_check_verified(module);
   if (!request->op_by_op) MP_RETURN_IF_ERROR(mp_fuse(module));
   MP_RETURN_IF_ERROR(mp_pass_unit_broadcasts(module));

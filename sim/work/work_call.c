@@ -2,6 +2,7 @@
 // Loan, "Matrix Computations"; LAPACK Working Note 41), and the table of custom_call targets.
 #include <math.h>
 
+#include "sim/work/foreign_text.h"
 #include "sim/work/work_impl.h"
 
 // ---- shapes ----
@@ -195,8 +196,54 @@ static mp_str_t work_call_lapack_name(mp_str_t target) {
   return (mp_str_t){target.data + before, target.size - before - after};
 }
 
+// ---- cuDNN's attention ----
+
+// "dimensions": ["4", "16", "2048", "2048"]: how many scores there are; 0 if it does not say.
+static double work_call_scores(mp_str_t config) {
+  mp_str_t rest;
+  double scores = 1;
+  if (!mp_foreign_find_word(config, "\"intermediate_tensor_shape\"", &rest) ||
+      !mp_foreign_find_word(rest, "\"dimensions\"", &rest))
+    return 0;
+  mp_str_t list = mp_str_cut(&rest, ']');
+  for (int i = 0; i < 4; ++i) {
+    double size = 0;
+    size_t used = 0;
+    while (list.size != 0 && (used = mp_str_scan_double(list, &size)) == 0) {
+      ++list.data;
+      --list.size;
+    }
+    list = (mp_str_t){list.data + used, list.size - used};
+    scores *= fmax(size, 0);
+  }
+  return scores;
+}
+
+// Two products forward: q k^T and p v. Five backward: the scores again, and two for each of these.
+// A mask takes nothing off, as in XLA's own count.
+static void work_call_attention(const mp_op_t *op, mp_str_t target, mp_work_t *work) {
+  mp_str_t rest;
+  if (op->num_operands < 3) return;
+  const mp_type_t *query = op->operands[0]->type, *value = op->operands[2]->type;
+  if (!mp_type_is_tensor(query) || !mp_type_is_tensor(value) || query->rank == 0 ||
+      value->rank == 0)
+    return;
+  const double scores = work_call_scores(mp_op_str(op, MP_ATTR_BACKEND_CONFIG));
+  const bool is_backward = mp_foreign_find_word(target, "Backward", &rest);
+  const double width = (double)query->dims[query->rank - 1];
+  const double value_width = (double)value->dims[value->rank - 1];
+  mp_work_add(work, MP_DTYPE_F32,
+              2 * scores * (is_backward ? 3 * width + 2 * value_width : width + value_width));
+  work->transcendentals += scores;
+}
+
 void mp_work_count_call(const mp_op_t *op, mp_work_t *work) {
   const mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
+  if (mp_str_starts_with(target, "__cudnn$fmha")) {
+    work->work_class = MP_WORK_FOREIGN;
+    work_call_attention(op, target, work);
+    return;
+  }
   const work_call_t *call = work_call_find(g_calls, sizeof(g_calls) / sizeof(g_calls[0]), target);
   if (call == NULL) {
     call = work_call_find(g_lapack, sizeof(g_lapack) / sizeof(g_lapack[0]),

@@ -10,6 +10,7 @@ import re
 import minipod
 from minipod import clock
 from minipod.jax import arrays
+from minipod.jax import attention
 from minipod.jax import callbacks
 from minipod.jax import coordination
 from minipod.jax import early
@@ -63,6 +64,7 @@ _STEPS = (
     ("to run kernels of Pallas", kernels.allow_kernels),
     ("to run kernels that access memory under masks", kernels.allow_masked_accesses),
     ("to run Pallas' programs of programs", pallas.allow_programs_of_programs),
+    ("to run cuDNN's attention on described GPUs", attention.allow),
     ("not to hang after a fork", programs.refuse_compiling_after_fork),
     ("to let arrays leave by DLPack", arrays.let_leave),
     ("to let arrays enter by DLPack", arrays.let_enter),

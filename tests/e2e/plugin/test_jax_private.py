@@ -125,7 +125,8 @@ def test_what_was_taught():
   assert not xla_bridge._backend_factories["minipod"].experimental
   names = {p.name for p in mlir._platform_specific_lowerings["minipod"]}
   assert names - {"pbroadcast_start", "check_index"} == {"pbroadcast", "psend", "precv", "device_put",
-                   "approx_top_k", "cholesky", "eigh", "geqrf", "householder_product",
+                   "approx_top_k", "cholesky", "dot_product_attention_bwd", "dot_product_attention_fwd",
+                   "eigh", "geqrf", "householder_product",
                    "io_callback", "lu", "lu_pivots_to_permutation", "svd", "triangular_solve",
                    "tridiagonal_solve"}
 

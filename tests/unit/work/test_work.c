@@ -229,6 +229,25 @@ static void decompositions_are_counted(void **state) {
   assert_true(work.flops == 72 && work.vector_flops == 144);
 }
 
+// Products of cuDNN's attention: two forward, five backward.
+static void attention_is_counted(void **state) {
+  (void)state;
+#define ATTENTION(name)                                                                \
+  "%0 = \"stablehlo.custom_call\"(%a, %b, %b) {call_target_name = \"__cudnn$" name     \
+  "\", api_version = 2 : i32, backend_config = \"{\\22cudnn_fmha_backend_config\\22: " \
+  "{\\22intermediate_tensor_shape\\22: {\\22dimensions\\22: [\\222\\22, \\224\\22, "   \
+  "\\2216\\22, \\2224\\22]}}}\"} : (tensor<2x16x4x8xbf16>, tensor<2x24x2x8xbf16>, "    \
+  "tensor<2x24x2x8xbf16>) -> tensor<2x4x16x8xbf16>"
+  const double scores = 2 * 4 * 16 * 24;
+  mp_work_t work =
+      work_of("2x16x4x8xbf16 2x24x2x8xbf16", ATTENTION("fmhaSoftmax"), MP_OP_CUSTOM_CALL);
+  assert_true(work.work_class == MP_WORK_FOREIGN && work.flops == scores * 2 * 2 * 8);
+  assert_true(work.transcendentals == scores);
+  work =
+      work_of("2x16x4x8xbf16 2x24x2x8xbf16", ATTENTION("fmhaSoftmaxBackward"), MP_OP_CUSTOM_CALL);
+  assert_true(work.flops == scores * 5 * 2 * 8);
+}
+
 // ---- bytes ----
 
 static void bytes_are_those_that_are_touched(void **state) {
@@ -266,6 +285,7 @@ int main(void) {
       cmocka_unit_test(reductions_are_counted),
       cmocka_unit_test(sorts_and_transforms_are_counted),
       cmocka_unit_test(decompositions_are_counted),
+      cmocka_unit_test(attention_is_counted),
       cmocka_unit_test(bytes_are_those_that_are_touched),
   };
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);

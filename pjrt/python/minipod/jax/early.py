@@ -3,6 +3,7 @@
 `_minipod_start` has this called when JAX has been imported; without it, it is late by that much.
 """
 
+from minipod.jax import attention
 from minipod.jax import doors
 from minipod.jax import guard
 from minipod.jax import names
@@ -19,12 +20,14 @@ def attend() -> None:
   _is_attended = True
   guard.teach("how processes of minipod find each other", _register_cluster)
   guard.teach("to tell processes of each other", presence.attend)
+  guard.teach("to find cuDNN on described GPUs", attention.find_cudnn)
   if names.wanted() == "tpu":
     guard.teach("to describe TPUs", names.describe_tpus)
 
 
 def leave() -> None:
   """Takes back what is of use only before JAX has a backend."""
+  attention.leave()
   presence.leave()
 
 

@@ -1,0 +1,87 @@
+"""cuDNN's attention on described GPUs: `jax.nn.dot_product_attention(implementation="cudnn")`.
+
+JAX's own rules make the calls; the library computes them (sim/passes/attention/), and the model of time prices the
+kernels that the GPU would run.
+"""
+
+from minipod.jax import guard
+from minipod.jax import rules
+
+# What JAX learns of cuDNN: a release that has all that JAX asks for (9.12).
+_VERSION = 91200
+_WHAT = "cuDNN's attention"
+
+
+_undo = None
+
+
+def allow() -> None:
+  """Has JAX lower cuDNN's attention by its rules for GPUs."""
+  find_cudnn()
+  for name in ("dot_product_attention_fwd", "dot_product_attention_bwd"):
+    rules.take_rule("cuda", name)
+
+
+def find_cudnn() -> None:
+  """Has JAX find cuDNN where the default devices are described GPUs, until `leave`.
+
+  JAX asks for it when it traces a program, which may be before its first use of a device.
+  """
+  global _undo
+  from jax._src.cudnn import fused_attention_stablehlo as fused
+
+  if _undo is not None:
+    return
+  version, at_least = fused.check_cudnn_version, fused.check_compute_capability
+  equal = getattr(fused, "is_cuda_compute_capability_equal", None)
+  fused.check_cudnn_version = _make_version(version)
+  fused.check_compute_capability = _make_comparison(at_least, lambda found, asked: found >= asked)
+  if equal is not None:
+    fused.is_cuda_compute_capability_equal = _make_comparison(equal, lambda found, asked: found == asked)
+
+  def undo():
+    fused.check_cudnn_version, fused.check_compute_capability = version, at_least
+    if equal is not None:
+      fused.is_cuda_compute_capability_equal = equal
+
+  _undo = undo
+
+
+def leave() -> None:
+  """Gives JAX its functions back; where other platforms are used they stay JAX's."""
+  global _undo
+  if _undo is not None:
+    _undo()
+    _undo = None
+
+
+def _make_version(original):
+  def check_cudnn_version():
+    with guard.use(_WHAT):
+      if _capability() is not None:
+        return _VERSION
+    return original()
+
+  return check_cudnn_version
+
+
+def _make_comparison(original, compare):
+  def check(capability: str) -> bool:
+    with guard.use(_WHAT):
+      if (found := _capability()) is not None:
+        return compare(_numbers(found), _numbers(capability))
+    return original(capability)
+
+  return check
+
+
+def _capability() -> str | None:
+  """The compute capability of the default devices, if they are described GPUs."""
+  import jax
+
+  device = jax.local_devices()[0]
+  return getattr(device, "compute_capability", None) if device.platform == guard.PLATFORM else None
+
+
+def _numbers(capability: str) -> tuple[int, ...]:
+  return tuple(map(int, capability.split(".")))
