@@ -132,8 +132,9 @@ typedef enum {
 const char *mp_clock_mode_name(mp_clock_mode_t clock);
 
 // What frameworks are told that the devices are: the platform's own name, or what they have code
-// for. Programs are lowered and run as ever.
+// for. AUTO: what the described chips are. Programs are lowered and run as ever.
 #define MP_PLATFORMS(X) \
+  X(AUTO, "auto")       \
   X(MINIPOD, "minipod") \
   X(TPU, "tpu")         \
   X(GPU, "gpu")         \
@@ -146,7 +147,7 @@ typedef enum {
       MP_PLATFORM_COUNT
 } mp_platform_t;
 
-// "minipod", "tpu", "gpu" or "cpu".
+// "auto", "minipod", "tpu", "gpu" or "cpu".
 const char *mp_platform_name(mp_platform_t platform);
 
 // What whoever reads values gets that are absent, because programs run for their shapes alone.
@@ -366,8 +367,9 @@ MP_NODISCARD mp_status_t mp_pod_deserialize(mp_str_t bytes, mp_pod_t **out_pod);
 // A hash of the description: equal for pods with equal descriptions, on any machine.
 uint64_t mp_pod_fingerprint(const mp_pod_t *pod);
 
-// What the option `platform` says, or else the description. `options` may be NULL: none is given.
-// INVALID_ARGUMENT for an option that cannot be read.
+// What the option `platform` says, or else the description, or else what the device kind says: tpu
+// or gpu for kinds of TPUs and GPUs, and minipod for others. Never AUTO. `options` may be NULL:
+// none is given. INVALID_ARGUMENT for an option that cannot be read.
 MP_NODISCARD mp_status_t mp_pod_read_platform(const mp_pod_t *pod, const mp_options_t *options,
                                               mp_platform_t *out_platform);
 

@@ -76,6 +76,21 @@ mp_status_t mp_pod_read_time(const mp_pod_t *pod, const mp_options_t *options,
   return pod_time_read(&pod->spec, options, out_time);
 }
 
+// What the kind of a chip says: "TPU v5 lite", "NVIDIA H100 80GB HBM3", "AMD Instinct MI300X".
+static mp_platform_t pod_time_platform_of(const char *kind) {
+  static const struct {
+    const char *prefix;
+    mp_platform_t platform;
+  } rows[] = {{"TPU ", MP_PLATFORM_TPU},
+              {"TPU7x", MP_PLATFORM_TPU},
+              {"NVIDIA ", MP_PLATFORM_GPU},
+              {"AMD ", MP_PLATFORM_GPU}};
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+    if (mp_str_starts_with(mp_str(kind), rows[i].prefix)) return rows[i].platform;
+  }
+  return MP_PLATFORM_MINIPOD;
+}
+
 static mp_status_t pod_time_read_platform(const mp_pod_spec_t *spec, const mp_options_t *options,
                                           mp_platform_t *out_platform) {
   mp_platform_t platform = spec->platform;
@@ -83,7 +98,7 @@ static mp_status_t pod_time_read_platform(const mp_pod_spec_t *spec, const mp_op
     MP_RETURN_IF_ERROR(pod_time_read_option(options, MP_OPTION_ID_platform, MP_SPEC_PLATFORM,
                                             options->platform, &platform));
   }
-  *out_platform = platform;
+  *out_platform = platform == MP_PLATFORM_AUTO ? pod_time_platform_of(spec->kind) : platform;
   return NULL;
 }
 

@@ -63,7 +63,7 @@ typedef struct {
   X(MODE, mp_time_mode_t, mode, mode, "off, model or paced") \
   X(VALUES, mp_values_mode_t, values, values, "real or shapes") \
   X(CLOCK, mp_clock_mode_t, clock, clock, "real or virtual") \
-  X(PLATFORM, mp_platform_t, platform, platform, "minipod, tpu, gpu or cpu") \
+  X(PLATFORM, mp_platform_t, platform, platform, "auto, minipod, tpu, gpu or cpu") \
   X(ABSENT, mp_absent_mode_t, absent, absent, "error, nan, zero or one")
 // clang-format on
 

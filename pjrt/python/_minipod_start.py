@@ -1,12 +1,15 @@
 """Runs as Python starts, where minipod is installed (minipod.pth): waits for JAX to be imported.
 
 JAX looks for its plugins at its first use of a device.  What programs call before that has to know
-minipod, too (minipod/jax/early.py).  Programs without JAX notice nothing.
+minipod, too (minipod/jax/early.py).  Programs without JAX notice nothing.  Where the environment names
+other platforms for JAX, or MINIPOD_START_HOOK is 0, nothing is waited for: minipod then learns of JAX
+when JAX looks for its plugins.
 
 PYTEST_DONT_REWRITE: pytest wants to rewrite the assertions of packages that have plugins for it, and would
 warn everybody that this module is there already.
 """
 
+import os
 import sys
 
 # When it has been imported all is there that is to be prepared.
@@ -55,4 +58,12 @@ def _prepare() -> None:
     print(f"minipod: {error!r} as JAX was imported", file=sys.stderr)
 
 
-sys.meta_path.insert(0, _Finder())
+def _is_wanted() -> bool:
+  """Whether the environment leaves JAX the choice of this platform, or makes it, and wants the hook."""
+  platforms = os.environ.get("JAX_PLATFORMS", "")
+  is_named = not platforms or "minipod" in (name.strip() for name in platforms.split(","))
+  return is_named and os.environ.get("MINIPOD_START_HOOK", "1") != "0"
+
+
+if _is_wanted():
+  sys.meta_path.insert(0, _Finder())

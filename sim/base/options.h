@@ -54,8 +54,9 @@ typedef enum {
     "number of devices of this process; must agree with `topology` where both are given")         \
   X(topology, STRING, 0, 0, "", "", "MINIPOD_TOPOLOGY",                                           \
     "the pod: one line such as \"v5e:4x4\" or \"torus:4x4 hosts:2 hbm:16GiB\", or a YAML file")   \
-  X(platform, STRING, 0, 0, "minipod", "", "MINIPOD_PLATFORM",                                    \
-    "what JAX says that the devices are: minipod, or tpu, gpu or cpu for frameworks that ask")    \
+  X(platform, STRING, 0, 0, "auto", "", "MINIPOD_PLATFORM",                                       \
+    "platform name that JAX reports: minipod, tpu, gpu or cpu; auto: as the pod that is "         \
+    "described")                                                                                  \
   X(device_memory, BYTES, 1, INT64_MAX, "", "bytes", "MINIPOD_DEVICE_MEMORY",                     \
     "capacity of each device's own memory, such as \"64MiB\"")                                    \
   X(log_level, LOG_LEVEL, 0, 0, "warning", "", "MINIPOD_LOG_LEVEL",                               \

@@ -100,7 +100,7 @@ def test_a_pod_that_is_called_cpu():
 
 def test_an_unknown_name():
   err = scenario.run("jax.devices()", fails=True, MINIPOD_PLATFORM="rocm")
-  assert ("option platform (environment variable): expected minipod, tpu, gpu or cpu, got 'rocm'"
+  assert ("option platform (environment variable): expected auto, minipod, tpu, gpu or cpu, got 'rocm'"
           in err)
 
 
@@ -125,3 +125,58 @@ def test_what_the_user_has_named_stays(names):
         jax.extend.backend.clear_backends()
       print(repr(jax.config.jax_platforms))
       """, prelude=PRELUDE, JAX_PLATFORMS=names) == repr(names) + "\n"
+
+
+def test_described_chips_say_what_the_platform_is_called():
+  ask("tpu", "tpu", "v6e:2x2")
+  ask("gpu", "cuda", "h100:4")
+
+
+@pytest.mark.parametrize("pod, variables", [("ring:4", {}), ("v5e:2x2", {"MINIPOD_PLATFORM": "minipod"})],
+                         ids=["another pod", "by option"])
+def test_pods_that_keep_the_name(pod, variables):
+  """Nothing is put in the place of JAX's answers."""
+  assert scenario.run("""
+      from jaxlib import _jax
+      kinds = _jax.Device.platform, _jax.Client.platform
+      print(jax.devices()[0].platform, jax.default_backend(), kinds == (_jax.Device.platform, _jax.Client.platform),
+            any(isinstance(kind, property) and kind.fget.__module__ == "minipod.jax.names" for kind in kinds))
+      """, devices=None, prelude=PRELUDE, MINIPOD_TOPOLOGY=pod, **variables) == "minipod minipod True False\n"
+
+
+def test_described_tpus_need_no_option():
+  assert scenario.run("""
+      from jax.experimental import topologies
+      described = topologies.get_topology_desc("v6e:2x4", "tpu")
+      print(described.devices[0].platform, len(described.devices))
+      """, devices=None, prelude=PRELUDE, MINIPOD_TOPOLOGY="v5e:2x2") == "tpu 8\n"
+
+
+@pytest.mark.parametrize("variables, waits", [
+    ({}, True), ({"JAX_PLATFORMS": ""}, True), ({"JAX_PLATFORMS": "cpu,minipod"}, True),
+    ({"JAX_PLATFORMS": "cpu"}, False), ({"JAX_PLATFORMS": "cuda,cpu"}, False), ({"MINIPOD_START_HOOK": "0"}, False)],
+    ids=str)
+def test_the_start_hook(variables, waits):
+  """It waits for JAX only where minipod may be used and the hook is wanted."""
+  out = scenario.run("""
+      import sys
+      print(any(type(finder).__module__ == "_minipod_start" for finder in sys.meta_path))
+      import jax
+      print(any(type(finder).__module__ == "_minipod_start" for finder in sys.meta_path))
+      if "minipod" in (jax.config.jax_platforms or "minipod"):
+        print(jax.devices("minipod")[0].platform)
+      """, prelude=PRELUDE.partition("import importlib")[0], **variables)
+  names_it = "minipod" in variables.get("JAX_PLATFORMS", "minipod") or variables.get("JAX_PLATFORMS") == ""
+  assert out.splitlines() == [str(waits), "False"] + ["minipod"] * names_it
+
+
+def test_another_platform_leaves_python_and_jax_alone():
+  assert scenario.run("""
+      import sys
+      assert jax.devices()[0].platform == "cpu" and jax.jit(lambda x: x + 1)(1) == 2
+      from jax._src import clusters
+      from jaxlib import _jax
+      print([name for name in sys.modules if name.startswith("minipod.jax.rules")] and "imported",
+            any("Minipod" in kind.__name__ for kind in clusters.ClusterEnv._cluster_types),
+            hasattr(_jax.Device.platform, "fget") and _jax.Device.platform.fget.__module__ == "minipod.jax.names")
+      """, prelude=PRELUDE, JAX_PLATFORMS="cpu").split()[-2:] == ["False", "False"]

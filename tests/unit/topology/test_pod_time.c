@@ -57,7 +57,13 @@ static mp_platform_t platform_of(const char *text, const char *value) {
 
 static void options_override_the_platforms_name(void **state) {
   (void)state;
-  assert_int_equal(platform_of("v5e:2x2", NULL), MP_PLATFORM_MINIPOD);
+  assert_int_equal(platform_of("v5e:2x2", NULL), MP_PLATFORM_TPU);
+  assert_int_equal(platform_of("7x:2x2x1", NULL), MP_PLATFORM_TPU);
+  assert_int_equal(platform_of("v5e:2x2 platform:minipod", NULL), MP_PLATFORM_MINIPOD);
+  assert_int_equal(platform_of("v5e:2x2 platform:cpu", "auto"), MP_PLATFORM_TPU);
+  assert_int_equal(platform_of("h100:8", NULL), MP_PLATFORM_GPU);
+  assert_int_equal(platform_of("ring:4", NULL), MP_PLATFORM_MINIPOD);
+  assert_int_equal(platform_of("ring:4", "cpu"), MP_PLATFORM_CPU);
   assert_int_equal(platform_of("v5e:2x2 platform:tpu", NULL), MP_PLATFORM_TPU);
   assert_int_equal(platform_of("v5e:2x2 platform:tpu", "minipod"), MP_PLATFORM_MINIPOD);
   assert_int_equal(platform_of("h100:8", "gpu"), MP_PLATFORM_GPU);

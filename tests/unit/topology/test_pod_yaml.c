@@ -288,7 +288,7 @@ static void bad_yaml_names_line_key_and_what_was_expected(void **state) {
        "pod.yaml:2: key 'time': expected off, model or paced, got 'fast'"},
       {"values: none\n", "pod.yaml:1: key 'values': expected real or shapes, got 'none'"},
       {"platform: cuda\n",
-       "pod.yaml:1: key 'platform': expected minipod, tpu, gpu or cpu, got 'cuda'"},
+       "pod.yaml:1: key 'platform': expected auto, minipod, tpu, gpu or cpu, got 'cuda'"},
       {"pace: 0\n", "pod.yaml:1: key 'pace': expected a number from 1e-9 to 1e9 such as 1 or"},
       {"pace: -1\n", "got '-1'"},
       {"pace: 2x\n", "got '2x'"},

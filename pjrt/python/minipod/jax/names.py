@@ -1,12 +1,13 @@
 """The platform under another name, for frameworks that choose their code by it.
 
-What the option `platform` says is what `Device.platform`, `Client.platform`, `Array.platform()` and
+What the option `platform` says (by default what the described chips are) is what `Device.platform`, `Client.platform`, `Array.platform()` and
 `jax.default_backend()` answer, and `jax.devices("tpu")` has the pod's devices.  JAX itself lowers,
 donates, caches and exports by the platform's name, and all that stays as it is: who is of JAX, or
 of this package, hears "minipod".  The frame that asks tells who it is.
 """
 
 import os
+import re
 import sys
 
 from minipod.jax import guard
@@ -15,13 +16,18 @@ _OWN = ("jax.", "jaxlib.", "minipod.")
 # Under what JAX looks a platform up; for "gpu" it looks for what kinds of GPU there are. A CPU
 # backend of JAX's own is there anyway.
 _KEYS = {"tpu": "tpu", "gpu": "cuda"}
+# Names of described TPUs, by generation or by Cloud's name; what a file describes the client tells.
+_A_TPU = re.compile(r"(tpu-?)?(v\d|7x)|trillium|ironwood")
 _shown = guard.PLATFORM
 _is_taught = False
 
 
 def wanted() -> str:
   """What the environment says, before there are devices."""
-  return os.environ.get("MINIPOD_PLATFORM") or guard.PLATFORM
+  name = os.environ.get("MINIPOD_PLATFORM", "auto") or "auto"
+  if name != "auto":
+    return name
+  return "tpu" if _A_TPU.match(os.environ.get("MINIPOD_TOPOLOGY", "")) else guard.PLATFORM
 
 
 def show_client(client) -> None:
