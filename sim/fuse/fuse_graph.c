@@ -43,8 +43,8 @@ static void fuse_graph_find_member(mp_fuse_node_t *node) {
 
 // Whether the view transposes so many rows that what is read of a cache line is most of it.
 static bool fuse_graph_is_transposed(const mp_view_t *view) {
-  return mp_view_transposes(view) && view->extents[view->rank - 1] >= SHORT_RUN &&
-         view->extents[view->rank - 2] >= 2 * SHORT_RUN;
+  return mp_view_transposes(view) && view->dims[view->rank - 1].extent >= SHORT_RUN &&
+         view->dims[view->rank - 2].extent >= 2 * SHORT_RUN;
 }
 
 // Whether reading through the view costs about as much as reading the moved array.
@@ -52,7 +52,8 @@ static bool fuse_graph_is_cheap(const mp_view_t *view, const mp_value_t *base) {
   int64_t count = 0;
   if (mp_view_is_one(view)) return true;
   if (mp_type_num_elements(base->type, &count) && count <= SMALL) return true;
-  const int64_t extent = view->extents[view->rank - 1], stride = view->strides[view->rank - 1];
+  const int64_t extent = view->dims[view->rank - 1].extent,
+                stride = view->dims[view->rank - 1].stride;
   if (stride == 0 || stride == 1) return extent >= SHORT_RUN;
   return stride >= -2 && stride <= 2 && extent >= LONG_RUN;
 }
@@ -61,7 +62,7 @@ static bool fuse_graph_is_cheap(const mp_view_t *view, const mp_value_t *base) {
 // does something else.
 static int64_t fuse_graph_row(const mp_view_t *view, int64_t base_count) {
   if (view->rank == 0 || view->rank > 2) return 0;
-  const int64_t row = view->extents[view->rank - 1];
+  const int64_t row = view->dims[view->rank - 1].extent;
   int64_t count = 0;
   if (__builtin_mul_overflow(base_count, row, &count)) return 0;
   return mp_view_is_spread(view, count, row) ? row : 0;

@@ -172,9 +172,8 @@ static mp_status_t compute_view(region_t *r, const mp_view_t *view, size_t size,
     step.what = MP_DO_FILL;
     step.in[0].offset += (uintptr_t)view->offset * size;
   } else {
-    mp_view_t *kept = mp_arena_copy(r->b->arena, view, sizeof(*view));
-    MP_RETURN_IF_NULL(kept);
-    step.u.view = kept;
+    step.u.view = mp_view_keep(r->b->arena, view);
+    MP_RETURN_IF_NULL(step.u.view);
   }
   if (place != NULL) {
     step.out = *place;
@@ -200,8 +199,8 @@ static mp_status_t compute_read(region_t *r, const mp_value_t *value, mp_loop_re
   if (mp_shape_count(value->type) == 1 && r->count != 1) {
     // One element for all of them: a bound of clamp, a predicate.
     view.rank = 1;
-    view.extents[0] = r->count;
-    view.strides[0] = 0;
+    view.dims[0].extent = r->count;
+    view.dims[0].stride = 0;
   }
   const size_t size = mp_dtype_size(value->type->dtype);
   const bool is_known =

@@ -61,9 +61,21 @@ static mp_status_t commands_run_sharing(const exec_t *exec, const kernel_job_t *
   return mp_job_attend(exec->self->client, exec->self, &last.job);
 }
 
+// Runs a kernel of one part, with which nobody helps.
+static mp_status_t commands_run_alone(const exec_t *exec, const mp_kernel_t *kernel) {
+  mp_kernel_call_t call = {
+      .operands = exec->run->inputs, .results = exec->run->outputs, .scratch = mp_empty_array()};
+  if (kernel->scratch_bytes != 0) {
+    call.scratch = mp_worker_scratch(exec->self, kernel->scratch_bytes);
+    MP_RETURN_IF_NULL(call.scratch);
+  }
+  return kernel->run(kernel, &call);
+}
+
 static mp_status_t commands_do_launch(exec_t *exec) {
   const mp_kernel_t *kernel = exec->cmd->kernel;
   mp_run_resolve(exec->run, exec->cmd);
+  if (kernel->num_parts == 1 && kernel->finish == NULL) return commands_run_alone(exec, kernel);
   kernel_job_t job = {
       .job = {.run = commands_run_kernel_part,
               .queue = exec->self->queue,

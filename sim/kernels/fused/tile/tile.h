@@ -126,6 +126,7 @@ typedef struct {
   uint32_t lanes;  // of a tile; a multiple of `cycle`
   uint32_t room;   // lanes for which registers have room
   uint32_t num_slots, num_steps, num_first, num_cyclic;
+  uint32_t num_landing;  // steps up to the load that lands, that one included; 0: none does
   mp_tile_slot_t *slots;
   // The slots in operands and results, which are elsewhere for each tile; most slots are registers.
   uint32_t num_moving;

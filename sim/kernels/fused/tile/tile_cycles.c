@@ -10,9 +10,9 @@ enum { MAX_CYCLE = 1024, LINE = 16 };
 
 // After how many elements those of a view come again; 0 if they do not.
 static int64_t tile_cycles_of_view(const mp_view_t *view) {
-  if (view->rank < 2 || view->strides[0] != 0) return 0;
+  if (view->rank < 2 || view->dims[0].stride != 0) return 0;
   int64_t cycle = 1;
-  for (uint32_t d = 1; d < view->rank; ++d) cycle *= view->extents[d];
+  for (uint32_t d = 1; d < view->rank; ++d) cycle *= view->dims[d].extent;
   return cycle;
 }
 

@@ -15,7 +15,8 @@ static bool tile_order_can_block(const mp_tile_program_t *program, const mp_tile
   if (step->kind != MP_TILE_LOAD || program->slots[step->out].is_column) return false;
   const mp_view_t *view = step->view;
   if (!mp_view_transposes(view)) return false;
-  const int64_t width = view->extents[view->rank - 1], height = view->extents[view->rank - 2];
+  const int64_t width = view->dims[view->rank - 1].extent,
+                height = view->dims[view->rank - 2].extent;
   return width >= MIN_ROW && height >= 4 && (row == 0 || width == row);
 }
 
@@ -34,11 +35,11 @@ void mp_tile_choose_order(mp_tile_program_t *program) {
     const mp_view_t *view = step->view;
     const uint32_t size = program->slots[step->out].size;
     if (blocks->row == 0) {
-      const int64_t rows = view->extents[view->rank - 2];
-      *blocks = (mp_tile_blocks_t){.row = view->extents[view->rank - 1], .num_rows = rows};
+      const int64_t rows = view->dims[view->rank - 2].extent;
+      *blocks = (mp_tile_blocks_t){.row = view->dims[view->rank - 1].extent, .num_rows = rows};
       blocks->height = (uint32_t)mp_min_i64(LINES * LINE / size, rows);
       blocks->lanes = tile_order_lanes(blocks->row);
-    } else if (view->extents[view->rank - 2] % blocks->num_rows != 0) {
+    } else if (view->dims[view->rank - 2].extent % blocks->num_rows != 0) {
       continue;  // a block would cross where the view's dimensions end
     }
     const uint32_t bytes = blocks->height * size;
@@ -82,6 +83,7 @@ void mp_tile_choose_landing(mp_tile_program_t *program) {
       if (!tile_order_ends(program, step->out, end)) continue;
       step->lands = true;
       step->landing = i;
+      program->num_landing = s + 1;
       return;
     }
   }

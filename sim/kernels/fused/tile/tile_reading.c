@@ -54,10 +54,8 @@ static const mp_tile_binding_t *tile_reading_find(const mp_tile_compiler_t *c,
 
 static mp_status_t tile_reading_keep_view(mp_tile_compiler_t *c, const mp_view_t *view,
                                           const mp_view_t **out_view) {
-  mp_view_t *kept = MP_ARENA_NEW(c->arena, mp_view_t);
-  MP_RETURN_IF_NULL(kept);
-  *kept = *view;
-  *out_view = kept;
+  *out_view = mp_view_keep(c->arena, view);
+  MP_RETURN_IF_NULL(*out_view);
   return NULL;
 }
 

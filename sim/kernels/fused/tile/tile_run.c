@@ -158,9 +158,8 @@ static void tile_run_advance(const mp_tile_run_t *run, const span_t *span) {
 
 // Whether no operand has the memory of the result into which a load goes.
 static bool tile_run_can_land(const mp_tile_program_t *program, const mp_kernel_call_t *call) {
-  const mp_tile_step_t *load = program->steps;
-  while (load < program->steps + program->num_steps && !load->lands) ++load;
-  if (load == program->steps + program->num_steps) return false;
+  if (program->num_landing == 0) return false;
+  const mp_tile_step_t *load = &program->steps[program->num_landing - 1];
   const void *result = call->results[program->slots[load->landing].index];
   for (uint32_t i = 0; i < program->num_slots; ++i) {
     const mp_tile_slot_t *slot = &program->slots[i];

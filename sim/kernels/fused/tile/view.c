@@ -9,23 +9,27 @@
 
 static void view_whole(const mp_type_t *type, mp_view_t *out_view) {
   *out_view = (mp_view_t){.rank = type->rank};
-  memcpy(out_view->extents, type->dims, type->rank * sizeof(type->dims[0]));
-  mp_dims_strides(type->dims, type->rank, 1, out_view->strides);
+  int64_t strides[MP_MAX_RANK];
+  mp_dims_strides(type->dims, type->rank, 1, strides);
+  for (uint32_t d = 0; d < type->rank; ++d) {
+    out_view->dims[d].extent = type->dims[d];
+    out_view->dims[d].stride = strides[d];
+  }
 }
 
 static void view_of_iota(const mp_op_t *op, mp_view_t *view) {
   const int64_t dim = mp_op_int(op, MP_ATTR_IOTA_DIMENSION, 0);
-  for (uint32_t d = 0; d < view->rank; ++d) view->strides[d] = d == (uint32_t)dim;
+  for (uint32_t d = 0; d < view->rank; ++d) view->dims[d].stride = d == (uint32_t)dim;
 }
 
 static void view_broadcast(const mp_op_t *op, mp_view_t *view) {
   const mp_type_t *type = mp_op_result_type(op, 0);
   const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_BROADCAST_DIMENSIONS);
   mp_view_t result = {.rank = type->rank, .offset = view->offset};
-  memcpy(result.extents, type->dims, type->rank * sizeof(type->dims[0]));
+  for (uint32_t d = 0; d < type->rank; ++d) result.dims[d].extent = type->dims[d];
   for (uint32_t k = 0; k < dims.count; ++k) {
-    const bool repeats = view->extents[k] == 1;
-    result.strides[dims.values[k]] = repeats ? 0 : view->strides[k];
+    const bool repeats = view->dims[k].extent == 1;
+    result.dims[dims.values[k]].stride = repeats ? 0 : view->dims[k].stride;
   }
   *view = result;
 }
@@ -34,8 +38,8 @@ static void view_transpose(const mp_op_t *op, mp_view_t *view) {
   const mp_index_list_t order = mp_op_ints(op, MP_ATTR_PERMUTATION);
   mp_view_t result = {.rank = view->rank, .offset = view->offset};
   for (uint32_t d = 0; d < view->rank; ++d) {
-    result.extents[d] = view->extents[order.values[d]];
-    result.strides[d] = view->strides[order.values[d]];
+    result.dims[d].extent = view->dims[order.values[d]].extent;
+    result.dims[d].stride = view->dims[order.values[d]].stride;
   }
   *view = result;
 }
@@ -45,9 +49,9 @@ static void view_slice(const mp_op_t *op, mp_view_t *view) {
   const mp_index_list_t starts = mp_op_ints(op, MP_ATTR_START_INDICES);
   const mp_index_list_t steps = mp_op_ints(op, MP_ATTR_STRIDES);
   for (uint32_t d = 0; d < view->rank; ++d) {
-    view->offset += starts.values[d] * view->strides[d];
-    view->strides[d] = type->dims[d] == 1 ? 0 : view->strides[d] * steps.values[d];
-    view->extents[d] = type->dims[d];
+    view->offset += starts.values[d] * view->dims[d].stride;
+    view->dims[d].stride = type->dims[d] == 1 ? 0 : view->dims[d].stride * steps.values[d];
+    view->dims[d].extent = type->dims[d];
   }
 }
 
@@ -55,8 +59,8 @@ static void view_reverse(const mp_op_t *op, mp_view_t *view) {
   const mp_index_list_t dims = mp_op_ints(op, MP_ATTR_DIMENSIONS);
   for (uint32_t i = 0; i < dims.count; ++i) {
     const int64_t d = dims.values[i];
-    view->offset += (view->extents[d] - 1) * view->strides[d];
-    view->strides[d] = -view->strides[d];
+    view->offset += (view->dims[d].extent - 1) * view->dims[d].stride;
+    view->dims[d].stride = -view->dims[d].stride;
   }
 }
 
@@ -64,15 +68,15 @@ static void view_reverse(const mp_op_t *op, mp_view_t *view) {
 static void view_collapse(mp_view_t *view) {
   uint32_t rank = 0;
   for (uint32_t d = 0; d < view->rank; ++d) {
-    const int64_t extent = view->extents[d], stride = view->strides[d];
+    const int64_t extent = view->dims[d].extent, stride = view->dims[d].stride;
     if (extent == 1) continue;
-    if (rank > 0 && view->strides[rank - 1] == stride * extent) {
-      view->extents[rank - 1] *= extent;
-      view->strides[rank - 1] = stride;
+    if (rank > 0 && view->dims[rank - 1].stride == stride * extent) {
+      view->dims[rank - 1].extent *= extent;
+      view->dims[rank - 1].stride = stride;
       continue;
     }
-    view->extents[rank] = extent;
-    view->strides[rank] = stride;
+    view->dims[rank].extent = extent;
+    view->dims[rank].stride = stride;
     ++rank;
   }
   view->rank = rank;
@@ -82,18 +86,18 @@ static void view_collapse(mp_view_t *view) {
 // the dimensions of the type must be divisions of the view's.
 static bool view_reshape(const mp_type_t *type, mp_view_t *view) {
   mp_view_t result = {.rank = type->rank, .offset = view->offset};
-  memcpy(result.extents, type->dims, type->rank * sizeof(type->dims[0]));
+  for (uint32_t d = 0; d < type->rank; ++d) result.dims[d].extent = type->dims[d];
   uint32_t from = view->rank;
   int64_t left = 1, stride = 0;  // what is left of the dimension `from`, and its next stride
   for (uint32_t d = type->rank; d-- > 0;) {
     if (type->dims[d] == 1) continue;
     if (left == 1) {
       if (from == 0) return false;
-      left = view->extents[--from];
-      stride = view->strides[from];
+      left = view->dims[--from].extent;
+      stride = view->dims[from].stride;
     }
     if (type->dims[d] == 0 || left % type->dims[d] != 0) return false;
-    result.strides[d] = stride;
+    result.dims[d].stride = stride;
     stride *= type->dims[d];
     left /= type->dims[d];
   }
@@ -162,15 +166,19 @@ void mp_view_of(const mp_value_t *value, uint32_t max_ops, mp_view_t *out_view,
   *out_base = base;
 }
 
+const mp_view_t *mp_view_keep(mp_arena_t *arena, const mp_view_t *view) {
+  return mp_arena_copy(arena, view, offsetof(mp_view_t, dims) + view->rank * sizeof(view->dims[0]));
+}
+
 bool mp_view_is_whole(const mp_view_t *view, int64_t count) {
   if (view->offset != 0) return false;
   if (view->rank == 0) return count == 1;
-  return view->rank == 1 && view->strides[0] == 1 && view->extents[0] == count;
+  return view->rank == 1 && view->dims[0].stride == 1 && view->dims[0].extent == count;
 }
 
 bool mp_view_is_one(const mp_view_t *view) {
   for (uint32_t d = 0; d < view->rank; ++d) {
-    if (view->strides[d] != 0) return false;
+    if (view->dims[d].stride != 0) return false;
   }
   return true;
 }
@@ -178,12 +186,12 @@ bool mp_view_is_one(const mp_view_t *view) {
 bool mp_view_is_spread(const mp_view_t *view, int64_t count, int64_t row) {
   if (view->offset != 0 || row < 2) return false;
   if (count == row) return mp_view_is_one(view);
-  return view->rank == 2 && view->extents[0] == count / row && view->extents[1] == row &&
-         view->strides[0] == 1 && view->strides[1] == 0;
+  return view->rank == 2 && view->dims[0].extent == count / row && view->dims[1].extent == row &&
+         view->dims[0].stride == 1 && view->dims[1].stride == 0;
 }
 
 bool mp_view_transposes(const mp_view_t *view) {
   if (view->rank < 2) return false;
-  const int64_t stride = view->strides[view->rank - 1];
-  return stride != 0 && stride != 1 && view->strides[view->rank - 2] == 1;
+  const int64_t stride = view->dims[view->rank - 1].stride;
+  return stride != 0 && stride != 1 && view->dims[view->rank - 2].stride == 1;
 }

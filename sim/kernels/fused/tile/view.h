@@ -13,14 +13,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sim/base/arena.h"
 #include "sim/ir/module.h"
 
 typedef struct {
   uint32_t rank;
-  int64_t extents[MP_MAX_RANK];  // major to minor
-  int64_t strides[MP_MAX_RANK];  // in elements of the base; 0 repeats, less than 0 reverses
-  int64_t offset;                // of the first element
+  int64_t offset;  // of the first element
+  struct {
+    int64_t extent, stride;  // in elements of the base; 0 repeats, less than 0 reverses
+  } dims[MP_MAX_RANK];       // major to minor; a view that was kept has no more than `rank`
 } mp_view_t;
+
+// Copies a view to where it takes no more memory than its dimensions need: kernels read many of
+// them. NULL if there is no memory.
+const mp_view_t *mp_view_keep(mp_arena_t *arena, const mp_view_t *view);
 
 // How many ops of a chain a view looks through at most.
 enum { MP_VIEW_MAX_OPS = 16 };

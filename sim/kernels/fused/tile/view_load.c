@@ -21,10 +21,10 @@ static void view_load_seek(const mp_view_t *view, int64_t position, cursor_t *ou
   out_cursor->view = view;
   out_cursor->place = view->offset;
   for (uint32_t d = view->rank; d-- > 0;) {
-    const int64_t extent = view->extents[d];
+    const int64_t extent = view->dims[d].extent;
     const int64_t index = position == 0 ? 0 : position % extent;
     out_cursor->index[d] = index;
-    out_cursor->place += index * view->strides[d];
+    out_cursor->place += index * view->dims[d].stride;
     position = position == 0 ? 0 : position / extent;
   }
 }
@@ -33,7 +33,7 @@ static void view_load_seek(const mp_view_t *view, int64_t position, cursor_t *ou
 static int64_t view_load_run_length(const cursor_t *cursor, int64_t count) {
   const mp_view_t *view = cursor->view;
   if (view->rank == 0) return count;
-  return mp_min_i64(count, view->extents[view->rank - 1] - cursor->index[view->rank - 1]);
+  return mp_min_i64(count, view->dims[view->rank - 1].extent - cursor->index[view->rank - 1]);
 }
 
 // Moves on in dimension `d`, at most to its end; in a view without dimensions, nowhere.
@@ -41,13 +41,13 @@ static void view_load_skip(cursor_t *cursor, uint32_t d, int64_t length) {
   const mp_view_t *view = cursor->view;
   if (view->rank == 0) return;
   cursor->index[d] += length;
-  cursor->place += length * view->strides[d];
-  while (cursor->index[d] == view->extents[d] && d > 0) {
-    cursor->place -= cursor->index[d] * view->strides[d];
+  cursor->place += length * view->dims[d].stride;
+  while (cursor->index[d] == view->dims[d].extent && d > 0) {
+    cursor->place -= cursor->index[d] * view->dims[d].stride;
     cursor->index[d] = 0;
     --d;
     ++cursor->index[d];
-    cursor->place += view->strides[d];
+    cursor->place += view->dims[d].stride;
   }
 }
 
@@ -56,7 +56,7 @@ bool mp_view_find_run(const mp_view_t *view, int64_t begin, int64_t count, int64
     *out_first = view->offset;
     return count == 1;
   }
-  if (view->strides[view->rank - 1] != 1) return false;
+  if (view->dims[view->rank - 1].stride != 1) return false;
   cursor_t cursor;
   view_load_seek(view, begin, &cursor);
   *out_first = cursor.place;
@@ -89,10 +89,10 @@ static int64_t view_load_runs(cursor_t *cursor, size_t size, const void *base, i
   const char *from = (const char *)base + cursor->place * (int64_t)size;
   int64_t length = view_load_run_length(cursor, count), runs = 1, step = 0;
   uint32_t d = view->rank - 1;
-  if (d > 0 && cursor->index[d] == 0 && length == view->extents[d]) {
+  if (d > 0 && cursor->index[d] == 0 && length == view->dims[d].extent) {
     --d;
-    runs = mp_min_i64(count / length, view->extents[d] - cursor->index[d]);
-    step = view->strides[d] * (int64_t)size;
+    runs = mp_min_i64(count / length, view->dims[d].extent - cursor->index[d]);
+    step = view->dims[d].stride * (int64_t)size;
   }
   view_load_copy_runs(to, from, step, length * (int64_t)size, runs);
   view_load_skip(cursor, d, d + 1 < view->rank ? runs : length);
@@ -114,14 +114,14 @@ static void view_load_repeat(char *to, const char *from, int64_t period, int64_t
 
 // Whether neighbours are repeated for the dimension around theirs, as a bias is for each row.
 static bool view_load_has_cycles(const mp_view_t *view) {
-  return view->rank >= 2 && view->strides[view->rank - 1] == 1 &&
-         view->strides[view->rank - 2] == 0;
+  return view->rank >= 2 && view->dims[view->rank - 1].stride == 1 &&
+         view->dims[view->rank - 2].stride == 0;
 }
 
 static void view_load_cycles(const mp_view_t *view, int64_t size, const char *base, int64_t begin,
                              int64_t count, char *to) {
   const uint32_t last = view->rank - 1;
-  const int64_t period = view->extents[last], all = period * view->extents[last - 1];
+  const int64_t period = view->dims[last].extent, all = period * view->dims[last - 1].extent;
   cursor_t cursor;
   for (int64_t length; count > 0; count -= length, begin += length, to += length * size) {
     view_load_seek(view, begin, &cursor);
@@ -139,7 +139,7 @@ void mp_view_load_block(const mp_view_t *view, size_t size, const void *base, in
   MP_ASSERT(mp_view_transposes(view));
   view_load_seek(view, begin, &cursor);
   mp_transpose(size, height, width, out, step, (const char *)base + cursor.place * bytes,
-               view->strides[view->rank - 1] * bytes);
+               view->dims[view->rank - 1].stride * bytes);
 }
 
 // Loads the whole rows of a view that transposes among the next `count` elements, up to the end of
@@ -148,12 +148,12 @@ static int64_t view_load_rows(cursor_t *cursor, size_t size, const void *base, i
                               char *to) {
   const mp_view_t *view = cursor->view;
   const uint32_t last = view->rank - 1;
-  const int64_t bytes = (int64_t)size, width = view->extents[last];
+  const int64_t bytes = (int64_t)size, width = view->dims[last].extent;
   if (cursor->index[last] != 0 || count < 2 * width) return 0;
   const int64_t height =
-      mp_min_i64(count / width, view->extents[last - 1] - cursor->index[last - 1]);
+      mp_min_i64(count / width, view->dims[last - 1].extent - cursor->index[last - 1]);
   mp_transpose(size, height, width, to, width * bytes, (const char *)base + cursor->place * bytes,
-               view->strides[last] * bytes);
+               view->dims[last].stride * bytes);
   view_load_skip(cursor, last - 1, height);
   return height;
 }
@@ -161,11 +161,11 @@ static int64_t view_load_rows(cursor_t *cursor, size_t size, const void *base, i
 static void view_load_transposed(const mp_view_t *view, size_t size, const void *base,
                                  int64_t begin, int64_t count, char *to) {
   const uint32_t last = view->rank - 1;
-  const int64_t bytes = (int64_t)size, stride = view->strides[last] * bytes;
+  const int64_t bytes = (int64_t)size, stride = view->dims[last].stride * bytes;
   cursor_t cursor;
   view_load_seek(view, begin, &cursor);
   for (int64_t length; count > 0; count -= length, to += length * bytes) {
-    length = view->extents[last] * view_load_rows(&cursor, size, base, count, to);
+    length = view->dims[last].extent * view_load_rows(&cursor, size, base, count, to);
     if (length != 0) continue;
     length = view_load_run_length(&cursor, count);
     mp_copy_line(to, bytes, (const char *)base + cursor.place * bytes, stride, size, length);
@@ -177,21 +177,21 @@ static void view_load_transposed(const mp_view_t *view, size_t size, const void 
 static void view_load_short_rows(const mp_view_t *view, size_t size, const void *base,
                                  int64_t begin, int64_t count, char *to) {
   const uint32_t last = view->rank - 1;
-  const int64_t width = view->extents[last], bytes = (int64_t)size;
-  const int64_t row_stride = last == 0 ? 0 : view->strides[last - 1];
+  const int64_t width = view->dims[last].extent, bytes = (int64_t)size;
+  const int64_t row_stride = last == 0 ? 0 : view->dims[last - 1].stride;
   cursor_t cursor;
   view_load_seek(view, begin, &cursor);
   for (int64_t length; count > 0; count -= length, to += length * bytes) {
     const char *from = (const char *)base + cursor.place * bytes;
     if (last == 0 || cursor.index[last] != 0 || count < width) {
       length = view_load_run_length(&cursor, count);
-      mp_view_nest(size, from, 1, 0, length, view->strides[last], to);
+      mp_view_nest(size, from, 1, 0, length, view->dims[last].stride, to);
       view_load_skip(&cursor, last, length);
       continue;
     }
     const int64_t rows =
-        mp_min_i64(count / width, view->extents[last - 1] - cursor.index[last - 1]);
-    mp_view_nest(size, from, rows, row_stride, width, view->strides[last], to);
+        mp_min_i64(count / width, view->dims[last - 1].extent - cursor.index[last - 1]);
+    mp_view_nest(size, from, rows, row_stride, width, view->dims[last].stride, to);
     view_load_skip(&cursor, last - 1, rows);
     length = rows * width;
   }
@@ -199,7 +199,7 @@ static void view_load_short_rows(const mp_view_t *view, size_t size, const void 
 
 void mp_view_load(const mp_view_t *view, size_t size, const void *base, int64_t begin,
                   int64_t count, void *out) {
-  if (view->rank > 0 && view->extents[view->rank - 1] < MP_VIEW_SHORT_ROW) {
+  if (view->rank > 0 && view->dims[view->rank - 1].extent < MP_VIEW_SHORT_ROW) {
     view_load_short_rows(view, size, base, begin, count, out);
     return;
   }
@@ -212,7 +212,7 @@ void mp_view_load(const mp_view_t *view, size_t size, const void *base, int64_t 
     return;
   }
   const uint32_t last = view->rank == 0 ? 0 : view->rank - 1;
-  const int64_t stride = view->rank == 0 ? 0 : view->strides[last];
+  const int64_t stride = view->rank == 0 ? 0 : view->dims[last].stride;
   const int64_t bytes = (int64_t)size;
   cursor_t cursor;
   view_load_seek(view, begin, &cursor);
@@ -236,7 +236,7 @@ void mp_view_load(const mp_view_t *view, size_t size, const void *base, int64_t 
 void mp_view_count(const mp_view_t *view, mp_dtype_t dtype, int64_t begin, int64_t count,
                    void *out) {
   const uint32_t last = view->rank == 0 ? 0 : view->rank - 1;
-  const int64_t stride = view->rank == 0 ? 0 : view->strides[last];
+  const int64_t stride = view->rank == 0 ? 0 : view->dims[last].stride;
   const int64_t bytes = (int64_t)mp_dtype_size(dtype);
   cursor_t cursor;
   view_load_seek(view, begin, &cursor);
