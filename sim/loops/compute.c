@@ -9,8 +9,9 @@
 #include "sim/loops/loop_impl.h"
 
 // Up to so many elements the ops of a region are steps of their own. The kernel of a region has
-// some to do per run, but then needs less memory.
-enum { MAX_FUSED = 256 };
+// some to do per run, but then needs less memory: commands that follow each other may have more
+// elements if all that their region computes stays in the first cache.
+enum { MAX_FUSED = 256, MAX_STRAIGHT = 2048, MAX_STRAIGHT_BYTES = 24 * 1024 };
 
 // ---- scalars ----
 
@@ -79,14 +80,17 @@ static mp_native_op_t compute_native(const mp_op_t *op, const mp_ew_t *ew) {
       .code = moved == MP_DTYPE_INVALID ? MP_OP_COUNT : MP_OP_SELECT, .from = moved, .to = moved};
 }
 
+// With `has_ones` the loop reads one element of some inputs, which code does not know.
 static mp_status_t compute_add(mp_loop_builder_t *b, const mp_op_t *op, const mp_ew_t *ew,
-                               const mp_loop_ref_t *in, mp_loop_ref_t out, int64_t count) {
+                               bool has_ones, const mp_loop_ref_t *in, mp_loop_ref_t out,
+                               int64_t count) {
   mp_loop_step_t step = {.what = MP_DO_LOOP,
                          .num_refs = ew->num_inputs,
                          .out = out,
                          .count = count,
                          .native = compute_native(op, ew),
                          .u.loop = ew->loop};
+  if (has_ones) step.native.code = MP_OP_COUNT;
   for (uint32_t i = 0; i < ew->num_inputs; ++i) step.in[i] = in[i];
   if (ew->has_params) {
     void *params = mp_arena_copy(b->arena, ew->params, sizeof(ew->params));
@@ -256,10 +260,73 @@ static mp_status_t compute_place(const region_t *r, const mp_op_t *op, mp_loop_r
   return mp_loop_own_ref(r->b, (size_t)mp_shape_bytes(op->results[0].type), out_ref);
 }
 
+// Whether all elements of a value are one, which is known or an argument's; `out_ref` is where it
+// is.
+static mp_status_t compute_find_one(const region_t *r, const mp_value_t *value,
+                                    mp_loop_ref_t *out_ref, bool *out_is_one) {
+  mp_view_t view;
+  const mp_value_t *base = NULL;
+  mp_view_of(value, MP_VIEW_MAX_OPS, &view, &base);
+  const size_t size = mp_dtype_size(value->type->dtype);
+  const bool is_constant = base->op != NULL && base->op->code == MP_OP_CONSTANT;
+  const void *element = is_constant ? mp_op_splat(base->op) : NULL;
+  *out_is_one = element != NULL || (base->op == NULL && mp_view_is_one(&view));
+  if (!*out_is_one) return NULL;
+  if (element == NULL) {
+    *out_ref = r->operands[base->index];
+    out_ref->offset += (uintptr_t)view.offset * size;
+    return NULL;
+  }
+  void *copy = mp_arena_copy(r->b->arena, element, size);
+  MP_RETURN_IF_NULL(copy);
+  *out_ref = mp_loop_address_ref(r->b, copy);
+  return NULL;
+}
+
+// Whether the op computes in the types that are stored. A choice between narrow elements does not,
+// though its own loop takes them as they are.
+static bool compute_is_as_stored(const mp_op_t *op) {
+  const mp_dtype_t result = op->results[0].type->dtype;
+  bool is_same = mp_ew_computing_type(result) == result;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const mp_dtype_t dtype = op->operands[i]->type->dtype;
+    is_same = is_same && mp_ew_computing_type(dtype) == dtype;
+  }
+  return is_same;
+}
+
+// Finds the inputs that are one element for all, of which code for long vectors needs no copies,
+// and the loop for that; `out_ones` are their bits, 0 if there is no such loop.
+static mp_status_t compute_find_ones(const region_t *r, const mp_op_t *op, mp_loop_ref_t *in,
+                                     mp_ew_loop_t *out_loop, uint32_t *out_ones) {
+  uint32_t ones = 0;
+  mp_loop_ref_t refs[MP_EW_MAX_INPUTS];
+  *out_ones = 0;
+  if (r->count <= MP_NATIVE_MAX_LANES || !compute_is_as_stored(op)) return NULL;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    bool is_one = false;
+    MP_RETURN_IF_ERROR(compute_find_one(r, op->operands[i], &refs[i], &is_one));
+    ones |= (uint32_t)is_one << i;
+  }
+  for (uint32_t k = 0; k < MP_TILE_NUM_SCALARS && ones != 0 && *out_ones == 0; ++k) {
+    if ((mp_tile_scalars[k] & ~ones) != 0) continue;
+    *out_loop = mp_ew_scalar_loop(op, mp_tile_scalars[k]);
+    if (*out_loop != NULL) *out_ones = mp_tile_scalars[k];
+  }
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    if ((*out_ones >> i & 1) != 0) in[i] = refs[i];
+  }
+  return NULL;
+}
+
 static mp_status_t compute_region_op(region_t *r, const mp_op_t *op, bool *out_done) {
   mp_loop_ref_t in[MP_EW_MAX_INPUTS], out;
+  mp_ew_loop_t with_ones = NULL;
+  uint32_t ones = 0;
   *out_done = true;
+  MP_RETURN_IF_ERROR(compute_find_ones(r, op, in, &with_ones, &ones));
   for (uint32_t i = 0; i < op->num_operands && *out_done; ++i) {
+    if ((ones >> i & 1) != 0) continue;
     MP_RETURN_IF_ERROR(compute_read(r, op->operands[i], &in[i], out_done));
   }
   if (!*out_done) return NULL;
@@ -267,19 +334,33 @@ static mp_status_t compute_region_op(region_t *r, const mp_op_t *op, bool *out_d
   if (op->code != MP_OP_BITCAST_CONVERT) {
     mp_ew_t ew;
     MP_RETURN_IF_ERROR(mp_ew_bind(op, &ew));
+    if (ones != 0) ew.loop = with_ones;
     MP_RETURN_IF_ERROR(compute_place(r, op, &out));
-    MP_RETURN_IF_ERROR(compute_add(r->b, op, &ew, in, out, r->count));
+    MP_RETURN_IF_ERROR(compute_add(r->b, op, &ew, ones != 0, in, out, r->count));
     binding.ref = out;
   }
   return MP_ARRAY_PUSH(r->b->arena, &r->bindings, binding);
 }
 
+// What the ops of a region compute, and what they read otherwise than in its order.
+static int64_t compute_region_bytes(const mp_block_t *block) {
+  int64_t bytes = 0;
+  for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
+    const bool is_seen = op->num_results == 1 && op->code != MP_OP_CONSTANT;
+    if (is_seen) bytes += mp_shape_bytes(op->results[0].type);
+  }
+  return bytes;
+}
+
 // Whether all ops of the region are of the kinds that are steps here.
-static mp_status_t compute_can_open(const mp_op_t *fusion, bool *out_can) {
+static mp_status_t compute_can_open(const mp_loop_builder_t *b, const mp_op_t *fusion,
+                                    bool *out_can) {
   const mp_block_t *block = fusion->regions[0];
   const mp_op_t *end = mp_block_terminator(block);
   const int64_t count = mp_shape_count(fusion->results[0].type);
-  *out_can = count >= 1 && count <= MAX_FUSED;
+  *out_can =
+      count >= 1 && (count <= MAX_FUSED || (b->is_straight && count <= MAX_STRAIGHT &&
+                                            compute_region_bytes(block) <= MAX_STRAIGHT_BYTES));
   for (const mp_op_t *op = block->first; op != end && *out_can; op = op->next) {
     if (mp_tile_looks_through(op)) continue;
     *out_can = op->num_results == 1 && mp_tile_computes(op) &&
@@ -298,7 +379,7 @@ static mp_status_t compute_can_open(const mp_op_t *fusion, bool *out_can) {
 static mp_status_t compute_region(mp_loop_builder_t *b, const mp_op_t *op,
                                   const mp_loop_ref_t *operands, const mp_loop_ref_t *results,
                                   bool *out_done) {
-  MP_RETURN_IF_ERROR(compute_can_open(op, out_done));
+  MP_RETURN_IF_ERROR(compute_can_open(b, op, out_done));
   if (!*out_done) return NULL;
   const mp_block_t *block = op->regions[0];
   const mp_op_t *end = mp_block_terminator(block);
@@ -331,7 +412,8 @@ static mp_status_t compute_move(mp_loop_builder_t *b, const mp_op_t *op, mp_loop
   mp_view_t view;
   const mp_value_t *base = NULL;
   mp_view_of(&op->results[0], 1, &view, &base);
-  *out_done = base == op->operands[0] && r.count >= 1 && r.count <= MAX_FUSED;
+  *out_done = base == op->operands[0] && r.count >= 1 &&
+              r.count <= (b->is_straight ? MAX_STRAIGHT : MAX_FUSED);
   if (!*out_done) return NULL;
   mp_loop_ref_t at;
   MP_RETURN_IF_ERROR(compute_view(&r, &view, mp_dtype_size(type->dtype), from, &to, &at));
@@ -349,7 +431,7 @@ static mp_status_t compute_single(mp_loop_builder_t *b, const mp_op_t *op,
     *out_done &= mp_type_same_shape(mp_kernel_elementwise_operand(op, i)->type, type);
   }
   if (!*out_done) return NULL;
-  return compute_add(b, op, &ew, operands, result, mp_shape_count(type));
+  return compute_add(b, op, &ew, false, operands, result, mp_shape_count(type));
 }
 
 mp_status_t mp_loop_compute(mp_loop_builder_t *b, const mp_op_t *op, const mp_loop_ref_t *operands,

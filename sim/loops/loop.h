@@ -70,10 +70,11 @@ typedef struct {
 
 typedef struct mp_loop_builder_s mp_loop_builder_t;
 
-// `slots` is borrowed for as long as the loop lives.
+// `slots` is borrowed for as long as the loop lives. A straight one has no jumps: it is commands
+// that follow each other, and are done once.
 MP_NODISCARD mp_status_t mp_loop_builder_create(mp_arena_t *arena, uint32_t num_slots,
                                                 const mp_loop_slot_t *slots, uint32_t num_commands,
-                                                mp_loop_builder_t **out_builder);
+                                                bool is_straight, mp_loop_builder_t **out_builder);
 void mp_loop_begin_command(mp_loop_builder_t *builder);
 MP_NODISCARD mp_status_t mp_loop_add_copy(mp_loop_builder_t *builder, uint32_t from, uint32_t to,
                                           uint64_t bytes);

@@ -14,11 +14,14 @@ enum { MIN_EDGES = 8, MAX_EDGES = 1024 };
 
 mp_status_t mp_loop_builder_create(mp_arena_t *arena, uint32_t num_slots,
                                    const mp_loop_slot_t *slots, uint32_t num_commands,
-                                   mp_loop_builder_t **out_builder) {
+                                   bool is_straight, mp_loop_builder_t **out_builder) {
   mp_loop_builder_t *b = MP_ARENA_NEW(arena, mp_loop_builder_t);
   MP_RETURN_IF_NULL(b);
-  *b = (mp_loop_builder_t){
-      .arena = arena, .num_slots = num_slots, .slots = slots, .num_commands = num_commands};
+  *b = (mp_loop_builder_t){.arena = arena,
+                           .num_slots = num_slots,
+                           .slots = slots,
+                           .num_commands = num_commands,
+                           .is_straight = is_straight};
   b->starts = MP_ARENA_ARRAY(arena, uint32_t, (size_t)num_commands + 1);
   MP_RETURN_IF_NULL(b->starts);
   mp_loop_ref_t numbers;  // of the replica and the partition
@@ -30,6 +33,7 @@ mp_status_t mp_loop_builder_create(mp_arena_t *arena, uint32_t num_slots,
 void mp_loop_begin_command(mp_loop_builder_t *b) {
   MP_ASSERT(b->command < b->num_commands);
   b->starts[b->command++] = b->steps.count;
+  if (b->is_straight) b->num_taken = 1;  // the numbers stay
 }
 
 // The ref of a slot.
@@ -213,15 +217,17 @@ mp_status_t mp_loop_builder_end(mp_loop_builder_t *b, const mp_loop_t **out_loop
                       .num_pieces = b->pieces.count,
                       .pieces = b->pieces.items,
                       .seconds = b->seconds + MP_LOOP_STEP_SECONDS,
-                      .native = MP_ARENA_NEW(b->arena, mp_loop_native_t),
+                      .native = b->is_straight ? NULL : MP_ARENA_NEW(b->arena, mp_loop_native_t),
                       .edges_per_look = loop_build_edges_per_look(b->seconds)};
   for (uint32_t i = 0; i < b->before.count; ++i) {
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->steps, b->before.items[i]));
   }
   loop->steps = b->steps.items;
-  MP_RETURN_IF_NULL(loop->native);
-  loop->native->refs = MP_ARENA_ARRAY(b->arena, mp_loop_ref_t, mp_loop_most_refs(loop));
-  MP_RETURN_IF_NULL(loop->native->refs);
+  if (!b->is_straight) {
+    MP_RETURN_IF_NULL(loop->native);
+    loop->native->refs = MP_ARENA_ARRAY(b->arena, mp_loop_ref_t, mp_loop_most_refs(loop));
+    MP_RETURN_IF_NULL(loop->native->refs);
+  }
   mp_loop_lay_out(loop, (size_t)b->pieces.count * 64, b->kernel_bytes);
   *out_loop = loop;
   return NULL;

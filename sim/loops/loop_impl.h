@@ -150,6 +150,9 @@ struct mp_loop_builder_s {
   MP_ARRAY(mp_loop_ref_t) refs;
   MP_ARRAY(uint32_t) targets;
   MP_ARRAY(mp_loop_piece_t) pieces;  // the loop's own memory, from its beginning
+  // No command hands its own memory to the next one, so each has it all; num_taken are this one's.
+  bool is_straight;
+  uint32_t num_taken;
   size_t kernel_bytes;
   double seconds;  // of a round, roughly
 };

@@ -34,7 +34,8 @@ void mp_loop_lay_out(mp_loop_t *loop, size_t own, size_t kernel) {
   loop->pointers_at = mp_round_up_64((loop->num_steps + loop->num_steps_before) * sizeof(step_t));
   loop->calls_at = loop->pointers_at + mp_round_up_64(loop->num_refs * sizeof(void *));
   loop->natives_at = loop->calls_at + mp_round_up_64(loop->num_calls * sizeof(call_t));
-  loop->own_at = loop->natives_at + mp_round_up_64(mp_loop_most_refs(loop) * sizeof(void *));
+  const size_t num_natives = loop->native == NULL ? 0 : mp_loop_most_refs(loop);
+  loop->own_at = loop->natives_at + mp_round_up_64(num_natives * sizeof(void *));
   loop->kernel_at = loop->own_at + mp_round_up_64(own);
   loop->scratch_bytes = loop->kernel_at + mp_round_up_64(kernel);
 }
@@ -441,6 +442,7 @@ static void loop_run_add_edges(const mp_loop_t *loop, const step_t *steps, uint6
 }
 
 static mp_native_loop_fn_t loop_run_code(const mp_loop_t *loop) {
+  if (loop->native == NULL) return NULL;
   // Acquire, with the store in loop_native.c. NULL is right at any time: the loop is interpreted.
   return atomic_load_explicit(&loop->native->run, memory_order_acquire);
 }

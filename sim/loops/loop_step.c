@@ -8,10 +8,13 @@ mp_loop_ref_t mp_loop_address_ref(const mp_loop_builder_t *b, const void *addres
 }
 
 mp_status_t mp_loop_own_ref(mp_loop_builder_t *b, size_t bytes, mp_loop_ref_t *out_ref) {
-  const mp_loop_piece_t piece = {.first = b->pieces.count, .is_fixed = true};
+  const mp_loop_piece_t piece = {.first = b->num_taken, .is_fixed = true};
   *out_ref = (mp_loop_ref_t){b->num_slots, (uintptr_t)piece.first * 64};
   for (size_t i = 0; i < bytes; i += 64) {
-    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->pieces, piece));
+    if (b->num_taken == b->pieces.count) {
+      MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(b->arena, &b->pieces, piece));
+    }
+    b->pieces.items[b->num_taken++] = piece;
   }
   return NULL;
 }
@@ -49,7 +52,7 @@ static mp_status_t loop_step_evaluate(mp_loop_builder_t *b, const mp_loop_step_t
 }
 
 mp_status_t mp_loop_add_step(mp_loop_builder_t *b, const mp_loop_step_t *step) {
-  bool is_fixed = step->out.base == b->num_slots;
+  bool is_fixed = step->out.base == b->num_slots && !b->is_straight;
   for (uint32_t i = 0; i < step->num_refs && is_fixed; ++i) {
     is_fixed = loop_step_is_fixed(b, step->in[i]);
   }

@@ -1,9 +1,12 @@
 // Folds small loops: the commands of a loop, from the target of its back edge to the edge, become
 // one LOOP command, if sim/loops can run them all. Of nested loops it takes the outermost one that
-// it can.
+// it can. What is left of commands that follow each other without jumps, and have little to do
+// each, becomes LOOP commands that go round once.
 
 #include "sim/base/assert.h"
 #include "sim/base/containers/array.h"
+#include "sim/base/containers/hash_map.h"
+#include "sim/base/hash.h"
 #include "sim/plan/plan.h"
 
 typedef struct {
@@ -11,7 +14,15 @@ typedef struct {
   mp_arena_t *scratch;
   MP_ARRAY(mp_cmd_t) commands;  // the program's new ones, in its arena
   uint32_t *numbers;            // [num_commands]: the new number of each command
+  bool *is_target;              // [num_commands + 1]: of a back edge
+  bool *is_entry;               // [num_commands + 1]: of any jump
 } fold_t;
+
+// The number of a slot, by what it is.
+typedef struct {
+  uint64_t hash;
+  uint32_t number;
+} numbered_t;
 
 // A loop that is being folded.
 typedef struct {
@@ -20,6 +31,7 @@ typedef struct {
   mp_cmd_t *body;                  // [count]: them, with targets that are numbers in this array
   MP_ARRAY(mp_slot_t) slots;       // in the program's arena
   MP_ARRAY(mp_loop_slot_t) infos;  // of the slots
+  MP_HASH_MAP(numbered_t) numbers;
   mp_loop_builder_t *builder;
   uint32_t *operands;  // numbers of slots, room for those of one command
 } range_t;
@@ -48,8 +60,7 @@ static bool fold_loops_can_be_in_loop(const mp_cmd_t *cmd) {
 }
 
 // Whether the commands leave the range only to what follows it, and jump back only by JUMP. In a
-// longer body the commands themselves take little of the time; and finding the slots takes time in
-// proportion to the square of their number.
+// longer body the commands themselves take little of the time.
 static bool fold_loops_is_closed(const mp_program_t *program, uint32_t first, uint32_t last) {
   if (last - first >= MP_LOOP_MOST_COMMANDS) return false;
   for (uint32_t i = first; i <= last; ++i) {
@@ -89,11 +100,17 @@ static mp_status_t fold_loops_copy_body(range_t *r, uint32_t first) {
 
 // ---- slots ----
 
+static uint64_t fold_loops_hash(mp_slot_t slot) {
+  const uint64_t place = (uint64_t)slot.kind << 32 | slot.index;
+  return mp_hash_u64(mp_hash_u64(MP_HASH_START, place), slot.offset);
+}
+
 static uint32_t fold_loops_find_slot(const range_t *r, mp_slot_t slot) {
-  for (uint32_t i = 0; i < r->slots.count; ++i) {
-    const mp_slot_t *other = &r->slots.items[i];
+  const numbered_t *entry = NULL;
+  MP_HASH_MAP_EACH(&r->numbers, fold_loops_hash(slot), entry) {
+    const mp_slot_t *other = &r->slots.items[entry->number];
     if (other->kind == slot.kind && other->index == slot.index && other->offset == slot.offset) {
-      return i;
+      return entry->number;
     }
   }
   return MP_LOOP_NO_SLOT;
@@ -111,6 +128,8 @@ static mp_status_t fold_loops_add_slot(range_t *r, mp_slot_t slot, bool is_writt
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(program->arena, &r->slots, slot));
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(program->arena, &r->infos, info));
     number = r->slots.count - 1;
+    MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(r->fold->scratch, &r->numbers,
+                                       (&(numbered_t){fold_loops_hash(slot), number})));
   }
   r->infos.items[number].is_written |= is_written;
   return NULL;
@@ -251,14 +270,16 @@ static mp_status_t fold_loops_add_loop(range_t *r, const mp_loop_t *loop) {
   return MP_ARRAY_PUSH(program->arena, &r->fold->commands, command);
 }
 
-// Makes one command of [first, last] if that is possible.
-static mp_status_t fold_loops_range(fold_t *fold, uint32_t first, uint32_t last, bool *out_can) {
+// Makes one command of [first, last] if that is possible: a loop, or, if it is straight, commands
+// without jumps.
+static mp_status_t fold_loops_range(fold_t *fold, uint32_t first, uint32_t last, bool is_straight,
+                                    bool *out_can) {
   mp_program_t *program = fold->program;
   range_t r = {.fold = fold, .count = last + 1 - first};
   MP_RETURN_IF_ERROR(fold_loops_copy_body(&r, first));
   MP_RETURN_IF_ERROR(fold_loops_find_slots(&r));
-  MP_RETURN_IF_ERROR(
-      mp_loop_builder_create(program->arena, r.slots.count, r.infos.items, r.count, &r.builder));
+  MP_RETURN_IF_ERROR(mp_loop_builder_create(program->arena, r.slots.count, r.infos.items, r.count,
+                                            is_straight, &r.builder));
   *out_can = true;
   for (uint32_t i = 0; i < r.count && *out_can; ++i) {
     MP_RETURN_IF_ERROR(fold_loops_add_command(&r, &r.body[i], out_can));
@@ -281,12 +302,52 @@ static mp_status_t fold_loops_at(fold_t *fold, uint32_t first, bool *out_can, ui
     const uint32_t last = fold_loops_find_edge(program, first, end);
     if (last == end) return NULL;
     if (fold_loops_is_closed(program, first, last)) {
-      MP_RETURN_IF_ERROR(fold_loops_range(fold, first, last, out_can));
+      MP_RETURN_IF_ERROR(fold_loops_range(fold, first, last, false, out_can));
     }
     *out_last = end = last;
   }
   return NULL;
 }
+
+// ---- commands that follow each other ----
+
+// A run of at most MOST commands has its steps in the second cache. Fewer than LEAST are not worth
+// the setting up.
+enum { LEAST = 4, MOST = 48 };
+
+static bool fold_loops_can_be_straight(const mp_cmd_t *cmd) {
+  switch (cmd->kind) {
+    case MP_CMD_LAUNCH:
+      return cmd->kernel->num_parts == 1 && cmd->kernel->finish == NULL;
+    case MP_CMD_COPY:
+      return mp_copy_num_parts(cmd->bytes) == 1;
+    default:
+      return false;
+  }
+}
+
+// The commands from `first` on that nothing jumps into, up to the last one that can be straight.
+static uint32_t fold_loops_straight_length(const fold_t *fold, uint32_t first) {
+  const mp_program_t *program = fold->program;
+  uint32_t count = 0;
+  while (count < MOST && first + count < program->num_commands &&
+         fold_loops_can_be_straight(&program->commands[first + count]) &&
+         (count == 0 || !fold->is_entry[first + count])) {
+    ++count;
+  }
+  return count;
+}
+
+static mp_status_t fold_loops_straight_at(fold_t *fold, uint32_t first, bool *out_can,
+                                          uint32_t *out_last) {
+  const uint32_t count = fold_loops_straight_length(fold, first);
+  *out_can = false;
+  if (count < LEAST) return NULL;
+  *out_last = first + count - 1;
+  return fold_loops_range(fold, first, *out_last, true, out_can);
+}
+
+// ---- the whole ----
 
 static mp_status_t fold_loops_renumber(const fold_t *fold) {
   for (uint32_t i = 0; i < fold->commands.count; ++i) {
@@ -300,28 +361,41 @@ static mp_status_t fold_loops_renumber(const fold_t *fold) {
   return NULL;
 }
 
-static bool fold_loops_has_loop(const mp_program_t *program) {
+static mp_status_t fold_loops_find_targets(fold_t *fold) {
+  const mp_program_t *program = fold->program;
+  fold->is_target = MP_ARENA_ARRAY(fold->scratch, bool, (size_t)program->num_commands + 1);
+  fold->is_entry = MP_ARENA_ARRAY(fold->scratch, bool, (size_t)program->num_commands + 1);
+  if (fold->is_target == NULL || fold->is_entry == NULL) return mp_status_out_of_memory();
   for (uint32_t i = 0; i < program->num_commands; ++i) {
     const mp_cmd_t *cmd = &program->commands[i];
-    if (cmd->kind == MP_CMD_JUMP && cmd->targets[0] <= i) return true;
+    for (uint32_t t = 0; t < cmd->num_targets; ++t) fold->is_entry[cmd->targets[t]] = true;
+    const bool is_back = cmd->kind == MP_CMD_JUMP && cmd->targets[0] <= i;
+    if (is_back) fold->is_target[cmd->targets[0]] = true;
   }
-  return false;
+  return NULL;
+}
+
+// Folds what begins with command `first`, if something does: `out_last` is its last command.
+static mp_status_t fold_loops_next(fold_t *fold, uint32_t first, bool *out_is_folded,
+                                   uint32_t *out_last) {
+  *out_is_folded = false;
+  if (fold->is_target[first]) {
+    MP_RETURN_IF_ERROR(fold_loops_at(fold, first, out_is_folded, out_last));
+  }
+  if (*out_is_folded) return NULL;
+  return fold_loops_straight_at(fold, first, out_is_folded, out_last);
 }
 
 static mp_status_t fold_loops(fold_t *fold) {
   mp_program_t *program = fold->program;
   const uint32_t count = program->num_commands;
-  bool *is_target = MP_ARENA_ARRAY(fold->scratch, bool, count);  // of a back edge
   fold->numbers = MP_ARENA_ARRAY(fold->scratch, uint32_t, count);
-  if (is_target == NULL || fold->numbers == NULL) return mp_status_out_of_memory();
-  for (uint32_t i = 0; i < count; ++i) {
-    const mp_cmd_t *cmd = &program->commands[i];
-    if (cmd->kind == MP_CMD_JUMP && cmd->targets[0] <= i) is_target[cmd->targets[0]] = true;
-  }
+  MP_RETURN_IF_NULL(fold->numbers);
+  MP_RETURN_IF_ERROR(fold_loops_find_targets(fold));
   for (uint32_t i = 0; i < count; ++i) {
     bool is_folded = false;
     uint32_t last = i;
-    if (is_target[i]) MP_RETURN_IF_ERROR(fold_loops_at(fold, i, &is_folded, &last));
+    MP_RETURN_IF_ERROR(fold_loops_next(fold, i, &is_folded, &last));
     if (is_folded) {
       i = last;
       continue;
@@ -336,7 +410,6 @@ static mp_status_t fold_loops(fold_t *fold) {
 }
 
 mp_status_t mp_plan_fold_loops(mp_program_t *program) {
-  if (!fold_loops_has_loop(program)) return NULL;
   fold_t fold = {.program = program};
   MP_RETURN_IF_ERROR(mp_arena_create(&fold.scratch));
   const mp_status_t status = fold_loops(&fold);

@@ -89,7 +89,8 @@ struct mp_cmd_s {
   const mp_kernel_t *kernel;          // LAUNCH
   const mp_foreign_call_t *call;      // CALL
   const mp_collective_t *collective;  // COLLECTIVE, SEND, RECV
-  // LOOP. The operands are all slots that the loop uses, and the results those that it writes. The
+  // LOOP: a small loop, or, if it has no back edge, a sequence of commands that follow each other.
+  // The operands are all slots that the loop uses, and the results those that it writes. The
   // commands of which it was made are not executed, but kept for texts and checks. Their targets
   // are numbers in `body`; num_body is what follows the loop.
   const mp_loop_t *loop;

@@ -148,13 +148,30 @@ static uint64_t executable_digest_of(const mp_program_t *program) {
   return digest;
 }
 
+// How long the commands take that follow each other as one LOOP command.
+static double executable_straight_seconds(const mp_cmd_t *cmd) {
+  double seconds = 0;
+  for (uint32_t i = 0; i < cmd->num_body; ++i) {
+    const mp_cmd_t *part = &cmd->body[i];
+    if (part->kind == MP_CMD_LAUNCH) seconds += executable_kernel_seconds(part->kernel);
+  }
+  return seconds;
+}
+
+// The number of commands, with those of which others were made.
+static uint32_t executable_num_commands(const mp_program_t *program) {
+  uint32_t count = program->num_commands;
+  for (uint32_t i = 0; i < program->num_commands; ++i) count += program->commands[i].num_body;
+  return count;
+}
+
 // Fills in what launches need to know about the parameters and commands.
 static void executable_survey(mp_executable_t *executable) {
   const mp_program_t *program = executable->program;
   for (uint32_t p = 0; p < program->num_params; ++p) {
     executable->num_donatable += program->params[p].alias != -1;
   }
-  const double least = 0.3e-6 * program->num_commands;
+  const double least = 0.3e-6 * executable_num_commands(program);
   double seconds = least + k_seconds_per_op * (program->flops + program->transcendentals) +
                    k_seconds_per_byte * program->bytes_accessed;
   const executable_reach_t most = executable_most_reach(executable);
@@ -166,7 +183,8 @@ static void executable_survey(mp_executable_t *executable) {
       if (cmd->targets[t] <= i) seconds = INFINITY;  // a loop
     }
     if (cmd->kind == MP_CMD_LOOP) {
-      seconds = INFINITY;
+      const bool is_loop = mp_loop_num_edges(cmd->loop) != 0;
+      seconds += is_loop ? INFINITY : executable_straight_seconds(cmd);
       // For each `while`: how often it went round, and how often it was entered.
       const uint32_t edges = executable->timed == NULL ? 0 : 2 * mp_loop_num_edges(cmd->loop);
       if (edges > executable->max_edges) executable->max_edges = edges;

@@ -85,6 +85,53 @@ static mp_program_t *failing_program(void) {
   return program;
 }
 
+// y = x + 2, by `step`; if x[0] < 100: y + 5; y / 4. The first commands and those of the branch
+// follow each other; what the branch jumps to is none of them.
+static mp_program_t *straight_program(mp_kernel_run_t step) {
+  test_program_t p;
+  program_begin(&p, "straight", 1, 1);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4)), condition = slot_arena(0);
+  p.program->arena_bytes = 64;
+  mp_cmd_t *copy = program_command(&p, MP_CMD_COPY);
+  command_slots(&p, copy, 1, &x, 1, &y);
+  copy->bytes = 16;
+  program_launch(&p, step, 1, 1, &y, 1, &y);                                 // 1
+  program_launch(&p, add_one, 1, 1, &y, 1, &y);                              // 2
+  program_launch(&p, less_than_100, 1, 1, &x, 1, &condition);                // 3
+  program_jump(&p, MP_CMD_BRANCH_UNLESS, condition, 10);                     // 4
+  for (int i = 0; i < 5; ++i) program_launch(&p, add_one, 1, 1, &y, 1, &y);  // 5 to 9
+  program_launch(&p, quarter, 1, 1, &y, 1, &y);                              // 10
+  mp_program_t *program = program_end(&p);                                   // 11
+  assert_ok(mp_plan_fold_loops(program));
+  assert_int_equal(program->num_commands, 5);
+  assert_int_equal(program->commands[0].num_body, 4);
+  assert_int_equal(program->commands[2].num_body, 5);
+  assert_int_equal(program->commands[1].targets[0], 3);
+  assert_int_equal(mp_loop_num_edges(program->commands[0].loop), 0);
+  return program;
+}
+
+static void commands_in_a_row_are_one(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(1);
+  mp_executable_t *straight = make_executable(client, straight_program(add_one));
+  test_launch_t l;
+  launch_filled(&l, straight, 1, 1);
+  launch_expect(&l, 2);
+  launch_end(&l);
+  launch_filled(&l, straight, 1, 398);  // not by the branch
+  launch_expect(&l, 100);
+  launch_end(&l);
+  mp_executable_release(straight);
+  straight = make_executable(client, straight_program(fail_at_once));
+  launch_filled(&l, straight, 1, 1);
+  launch_expect_error(&l, 0, MP_INVALID_ARGUMENT, "never at train.py:9:3");
+  launch_end(&l);
+  mp_executable_release(straight);
+  mp_client_release(client);
+}
+
 static void kernels_run_in_loops(void **state) {
   (void)state;
   mp_client_t *client = make_client(2);
@@ -152,9 +199,8 @@ static void loops_yield_and_end(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(kernels_run_in_loops),
-      cmocka_unit_test(a_failed_kernel_ends_its_loop),
-      cmocka_unit_test(poison_ends_a_loop),
+      cmocka_unit_test(commands_in_a_row_are_one),     cmocka_unit_test(kernels_run_in_loops),
+      cmocka_unit_test(a_failed_kernel_ends_its_loop), cmocka_unit_test(poison_ends_a_loop),
       cmocka_unit_test(loops_yield_and_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

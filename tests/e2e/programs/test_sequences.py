@@ -1,0 +1,51 @@
+"""Many small operations in a row, which are one command, give what they give one by one."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from differential import on_pod
+
+NARROW = ["float16", "bfloat16", "int8", "bool"]
+DTYPES = NARROW + ["float32", "int32", "complex64"]
+
+
+def chosen(x, where, one):
+  """Choices and limits with one element for all, of arrays longer than vectors."""
+  out = []
+  for k in range(4):
+    rows = jnp.take(x, where + k, axis=0, mode="fill")
+    out += [jnp.where(rows == rows, rows, one), jnp.where(one != one, one, rows)]
+    out += [jnp.where(rows[:, :1] == one, one, rows)]
+  return out
+
+
+def moved(x, where, one):
+  """Columns, rows that are repeated, and what is put side by side."""
+  out = []
+  for k in range(2, 7):
+    columns = [jnp.where(x[:, i::k][:, :12] == one, one, x[:, i::k][:, :12]) for i in range(k)]
+    out += [jnp.stack(columns, 2), jnp.repeat(columns[0], 3, axis=1), columns[1][:, ::-1]]
+  return out
+
+
+def computed(x, where, one):
+  out = []
+  for k in range(6):
+    x = jnp.where(x == one, x * one, x + one) if x.dtype != bool else x ^ one
+    out += [x, x[:, ::2] * one, x.T]
+  return out
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("program", [chosen, moved, computed])
+def test_bits(program, dtype):
+  generator = np.random.default_rng(5)
+  x = jnp.asarray(generator.integers(-4, 5, (5, 90)) / 2, dtype)
+  where = jnp.asarray(generator.integers(-7, 9, 13), jnp.int32)
+  one = jnp.asarray(1.5, dtype)
+  together = on_pod(lambda *a: tuple(program(*a)), x, where, one)
+  with jax.disable_jit():
+    alone = program(x, where, one)
+  for got, wanted in zip(together, alone, strict=True):
+    assert np.asarray(got).tobytes() == np.asarray(wanted).tobytes(), (got, wanted)
