@@ -3,7 +3,7 @@
 import importlib
 
 SECTIONS = ("elementwise", "reductions", "movement", "matmul", "convolution", "linalg", "loops",
-            "random", "models", "collectives", "dispatch", "compiling", "memory")
+            "random", "models", "simulations", "collectives", "dispatch", "compiling", "memory")
 
 
 def load(sections=SECTIONS, text=""):
