@@ -81,24 +81,37 @@ uint32_t mp_strided_num_parts(const mp_strided_t *copy) {
 }
 
 // ---- Loops over the one or two innermost dimensions, per element size ----
+//
+// pick_few_ copies every second, third or fourth element: at such a known distance compilers
+// shuffle vectors, where they would otherwise move one element at a time.
 
-#define MP_STRIDED_LOOPS(T)                                                              \
-  MP_VECTOR static void fill_##T(void *dst, T value, int64_t count) {                    \
-    T *d = dst;                                                                          \
-    for (int64_t i = 0; i < count; ++i) d[i] = value;                                    \
-  }                                                                                      \
-  static void line_##T(const mp_strided_dim_t *dim, char *dst, const char *src) {        \
-    int64_t n = dim->extent, ds = dim->dst, ss = dim->src;                               \
-    if (ds == (int64_t)sizeof(T) && ss == 0) {                                           \
-      fill_##T(dst, *(const T *)src, n);                                                 \
-    } else if (ds == (int64_t)sizeof(T) && ss == -(int64_t)sizeof(T)) {                  \
-      const T *s = (const T *)src - (n - 1);                                             \
-      for (int64_t i = 0; i < n; ++i) ((T *)dst)[i] = s[n - 1 - i];                      \
-    } else if (ds == (int64_t)sizeof(T)) {                                               \
-      for (int64_t i = 0; i < n; ++i) ((T *)dst)[i] = *(const T *)(src + i * ss);        \
-    } else {                                                                             \
-      for (int64_t i = 0; i < n; ++i) *(T *)(dst + i * ds) = *(const T *)(src + i * ss); \
-    }                                                                                    \
+#define MP_STRIDED_LOOPS(T)                                                                \
+  MP_VECTOR static void fill_##T(void *dst, T value, int64_t count) {                      \
+    T *d = dst;                                                                            \
+    for (int64_t i = 0; i < count; ++i) d[i] = value;                                      \
+  }                                                                                        \
+  static inline void pick_##T(T *restrict d, const T *restrict s, int64_t n, int every) {  \
+    for (int64_t i = 0; i < n; ++i) d[i] = s[i * every];                                   \
+  }                                                                                        \
+  MP_VECTOR static void pick_few_##T(void *d, const void *s, int64_t n, int64_t every) {   \
+    if (every == 2) pick_##T(d, s, n, 2);                                                  \
+    if (every == 3) pick_##T(d, s, n, 3);                                                  \
+    if (every == 4) pick_##T(d, s, n, 4);                                                  \
+  }                                                                                        \
+  static void line_##T(const mp_strided_dim_t *dim, char *dst, const char *src) {          \
+    int64_t n = dim->extent, ds = dim->dst, ss = dim->src;                                 \
+    if (ds == (int64_t)sizeof(T) && ss == 0) {                                             \
+      fill_##T(dst, *(const T *)src, n);                                                   \
+    } else if (ds == (int64_t)sizeof(T) && ss == -(int64_t)sizeof(T)) {                    \
+      const T *s = (const T *)src - (n - 1);                                               \
+      for (int64_t i = 0; i < n; ++i) ((T *)dst)[i] = s[n - 1 - i];                        \
+    } else if (ds == (int64_t)sizeof(T) && ss >= 2 * ds && ss <= 4 * ds && ss % ds == 0) { \
+      pick_few_##T(dst, src, n, ss / ds);                                                  \
+    } else if (ds == (int64_t)sizeof(T)) {                                                 \
+      for (int64_t i = 0; i < n; ++i) ((T *)dst)[i] = *(const T *)(src + i * ss);          \
+    } else {                                                                               \
+      for (int64_t i = 0; i < n; ++i) *(T *)(dst + i * ds) = *(const T *)(src + i * ss);   \
+    }                                                                                      \
   }
 
 MP_STRIDED_LOOPS(mp_u8_t)
