@@ -150,7 +150,7 @@ BY_HAND = {
   (PAGES + "cookbook/ci.md", "name: test"): "a workflow of GitHub's machines",
   (PAGES + "elastic.md", "export JAX_PLATFORMS=minipod MINIPOD_DEVICES=1"):
     "a script of JAX's own: tools/reliability/guide.py does it, ten times in a row",
-  (PAGES + "frameworks.md", "export JAX_PLATFORMS=minipod MINIPOD_PLATFORM=tpu MINIPOD_TOPOLOGY=v5e:16x16"):
+  (PAGES + "frameworks.md", "export JAX_PLATFORMS=minipod MINIPOD_TOPOLOGY=v5e:16x16"):
     "MaxText has a hundred packages: tools/frameworks.py maxtext",
   ("tests/README.md", "tools/test --jax 0.9.2"): "whole runs on other versions of JAX",
   ("tools/README.md", ".venv/bin/python tools/bench/table.py reductions --filter softmax"): "measures: wants a quiet machine",
