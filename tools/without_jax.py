@@ -447,6 +447,25 @@ def interpret_gpu_kernel():
   _check(f(x), x + 1)
 
 
+def name_layers():
+  """What is taught when flax is imported, which need not be installed."""
+  import jax
+  import jax.numpy as jnp
+  from minipod.jax import modules
+
+  class Module:
+    def __init_subclass__(cls, **kwargs):
+      super().__init_subclass__(**kwargs)
+
+  class Layer(Module):
+    def __call__(self, x):
+      return x + 1
+
+  sys.modules["flax.nnx.module"] = types.SimpleNamespace(Module=Module)
+  modules.name_layers()
+  _check(jax.jit(Layer())(jnp.ones(3)), [2] * 3)
+
+
 def describe_topology():
   from jax.experimental import topologies
   topologies.get_topology_desc("", "minipod")
@@ -455,7 +474,7 @@ def describe_topology():
 USES = (decompose_small, decompose_large, solve_tridiagonal, approximate_top_k, call_python,
         call_python_with_buffers, fail_in_order, leave_by_dlpack, enter_by_dlpack, count_costs,
         take_cpu_branch, call_exported, partition, broadcast, move_between_memories, donate, cache,
-        interpret_kernel, run_kernel, interpret_gpu_kernel, describe_topology)
+        interpret_kernel, run_kernel, interpret_gpu_kernel, name_layers, describe_topology)
 
 
 # ---- The run ----
@@ -533,6 +552,7 @@ def main():
   os.environ.setdefault("MINIPOD_PLATFORM", "tpu")
   os.environ.setdefault("MINIPOD_TIME", "model")
   os.environ.setdefault("MINIPOD_CLOCK", "virtual")
+  os.environ.setdefault("MINIPOD_CHECK", "replicas")
   bad = 0
   for name, lives, said, errors in run(["", *names], options.jobs):
     good = is_good(name, lives, said, errors) if name else lives and not said and not errors

@@ -4,13 +4,15 @@ JAX's own rules make the calls; the library computes them (sim/passes/attention/
 kernels that the GPU would run.
 """
 
+import operator
+
 from minipod.jax import guard
 from minipod.jax import rules
 
 # What JAX learns of cuDNN: a release that has all that JAX asks for (9.12).
 _VERSION = 91200
 _WHAT = "cuDNN's attention"
-
+_EQUAL = "is_cuda_compute_capability_equal"
 
 _undo = None
 
@@ -32,17 +34,18 @@ def find_cudnn() -> None:
 
   if _undo is not None:
     return
-  version, at_least = fused.check_cudnn_version, fused.check_compute_capability
-  equal = getattr(fused, "is_cuda_compute_capability_equal", None)
-  fused.check_cudnn_version = _make_version(version)
-  fused.check_compute_capability = _make_comparison(at_least, lambda found, asked: found >= asked)
+  originals = {"check_cudnn_version": fused.check_cudnn_version,
+               "check_compute_capability": fused.check_compute_capability}
+  if (equal := getattr(fused, _EQUAL, None)) is not None:  # not in all versions
+    originals[_EQUAL] = equal
+  fused.check_cudnn_version = _make_version(fused.check_cudnn_version)
+  fused.check_compute_capability = _make_comparison(fused.check_compute_capability, operator.ge)
   if equal is not None:
-    fused.is_cuda_compute_capability_equal = _make_comparison(equal, lambda found, asked: found == asked)
+    setattr(fused, _EQUAL, _make_comparison(equal, operator.eq))
 
   def undo():
-    fused.check_cudnn_version, fused.check_compute_capability = version, at_least
-    if equal is not None:
-      fused.is_cuda_compute_capability_equal = equal
+    for name, original in originals.items():
+      setattr(fused, name, original)
 
   _undo = undo
 

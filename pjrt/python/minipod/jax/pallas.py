@@ -110,6 +110,12 @@ def _await_end(executable, results) -> None:
     raise
 
 
+def _with_globals(function, **others):
+  """The function, for which some of its module's names mean something else."""
+  return types.FunctionType(function.__code__, {**function.__globals__, **others},
+                            function.__name__, function.__defaults__, function.__closure__)
+
+
 def allow_programs_of_programs() -> None:
   """Takes the rule of `pl.kernel` that is behind one that knows JAX's platforms only.
 
@@ -124,8 +130,7 @@ def allow_programs_of_programs() -> None:
 
       rule = mpmd._mpmd_map_fallback_lowering
       kernel = types.SimpleNamespace(_pallas_call_lowering=rules.get_table().late["pallas_call"]())
-      return types.FunctionType(rule.__code__, {**rule.__globals__, "pallas_call": kernel},
-                                rule.__name__, rule.__defaults__, rule.__closure__)
+      return _with_globals(rule, pallas_call=kernel)
     return None
 
   rules.get_table().late["mpmd_map"] = find_rule
