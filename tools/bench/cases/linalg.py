@@ -24,6 +24,7 @@ CASES = [
            normal(256, 64, dtype="float64"), x64=True),
     jitted("qr_256", jnp.linalg.qr, normal(256, 256)),
     jitted("eigh_128", jnp.linalg.eigh, positive_definite(128)),
+    jitted("eigh_256", jnp.linalg.eigh, positive_definite(256)),
     jitted("svd_128", jnp.linalg.svd, normal(128, 128)),
     jitted("eigvals_64", jnp.linalg.eigvals, normal(64, 64)),
 ]

@@ -13,6 +13,7 @@ CHOSEN = 16_384
 CASES = [
     jitted("transpose", lambda x: x.T + 0, normal(2048, 2048)),
     jitted("transpose_heads", lambda x: x.transpose(0, 2, 1, 3) + 0, normal(4, 256, 16, 64)),
+    jitted("transpose_heads_8x512", lambda x: x.transpose(0, 2, 1, 3) + 0, normal(8, 512, 16, 64)),
     jitted("reverse", lambda x: jnp.flip(x, 1), normal(2048, 1024)),
     jitted("concatenate", lambda x, y: jnp.concatenate([x, y], 1), normal(1024, 1024),
            normal(1024, 512)),

@@ -7,6 +7,7 @@ from jax import lax
 from cases.case import gradient, integers, jitted, normal, uniform
 
 SQUARE = (2048, 2048)
+LARGE = (4096, 4096)  # beyond the caches of most machines
 ROWS = (2048, 1024)
 
 
@@ -25,6 +26,9 @@ CASES = [
     jitted("sum_rows", lambda x: x.sum(1), normal(*SQUARE)),
     jitted("sum_columns", lambda x: x.sum(0), normal(*SQUARE)),
     jitted("sum_all", lambda x: x.sum(), normal(*SQUARE)),
+    jitted("sum_rows_4096", lambda x: x.sum(1), normal(*LARGE)),
+    jitted("sum_columns_4096", lambda x: x.sum(0), normal(*LARGE)),
+    jitted("sum_all_4096", lambda x: x.sum(), normal(*LARGE)),
     jitted("max_rows", lambda x: x.max(1), normal(*SQUARE)),
     jitted("argmax_rows", lambda x: x.argmax(1), normal(*SQUARE)),
     jitted("argmax_columns", lambda x: x.argmax(0), normal(*SQUARE)),
@@ -37,6 +41,7 @@ CASES = [
            uniform(*ROWS)),
     jitted("logsumexp", lambda x: jax.nn.logsumexp(x, -1), normal(*ROWS)),
     jitted("layer_norm", layer_norm, normal(*ROWS), uniform(ROWS[1])),
+    jitted("layer_norm_4096x1024", lambda x: layer_norm(x, 1.0), normal(4096, 1024)),
     jitted("layer_norm_gradient", gradient(lambda x, s, y: layer_norm(x, s) * y), normal(*ROWS),
            uniform(ROWS[1]), uniform(*ROWS)),
     jitted("cross_entropy_gradient", jax.grad(cross_entropy), normal(*ROWS),
