@@ -49,3 +49,17 @@ def test_bits(program, dtype):
     alone = program(x, where, one)
   for got, wanted in zip(together, alone, strict=True):
     assert np.asarray(got).tobytes() == np.asarray(wanted).tobytes(), (got, wanted)
+
+
+@pytest.mark.parametrize("shape", [(4, 2), (8, 4), (4, 13)])
+def test_moved_numbers(shape):
+  """Positions that are made for a sort, which reads them in another order: they are numbers and an array."""
+  x = np.random.default_rng(6).permutation(shape[0] * shape[1]).reshape(shape).astype(np.float32)
+
+  def program(a):
+    rows = jax.lax.broadcasted_iota(jnp.int32, a.shape, 0)
+    return jax.lax.sort((jnp.flip(a, 0), jnp.flip(rows, 0)), dimension=0, num_keys=1)
+
+  values, positions = on_pod(program, x)
+  assert (values == np.sort(x, 0)).all()
+  assert (positions == np.argsort(x, 0)).all()

@@ -37,7 +37,8 @@ bool mp_view_looks_through(const mp_op_t *op);
 // The view that `value` is of a base, found by looking through at most `max_ops` ops. Without such
 // an op, the base is the value and the view is whole. `value` must have a static shape with at
 // least one element. The view is collapsed: it has no dimensions of one element, and one dimension
-// for neighbours that have a common stride.
+// for neighbours that have a common stride. If the base is an iota, the view gives its numbers
+// (mp_view_count), and not where its elements are in memory.
 void mp_view_of(const mp_value_t *value, uint32_t max_ops, mp_view_t *out_view,
                 const mp_value_t **out_base);
 
