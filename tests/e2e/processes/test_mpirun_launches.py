@@ -117,7 +117,7 @@ def test_a_wait_tells_the_line_of_its_own_call():
       """, 2, MINIPOD_COLLECTIVE_WARN_S=2)
   first, waits = (line for line in re.findall(r"(?<=<string>:)\d+", job.err)[:2])
   assert int(waits) == int(first) + 2, job.err
-  assert re.search(r"_reduce_sum\) at <string>:\d+:\d+\), called at <string>:\d+; missing", job.err)
+  assert re.search(r"\(reduce_sum at <string>:\d+:\d+\), called at <string>:\d+; missing", job.err)
 
 
 @pytest.mark.parametrize("options", ["size=64k", "ro,size=1m"], ids=["full", "unwritable"])
