@@ -416,8 +416,8 @@ static mp_status_t compute_move(mp_loop_builder_t *b, const mp_op_t *op, mp_loop
               r.count <= (b->is_straight ? MAX_STRAIGHT : MAX_FUSED);
   if (!*out_done) return NULL;
   mp_loop_ref_t at;
-  if (base->op != NULL &&
-      base->op->code == MP_OP_IOTA) {  // its views are of numbers, not of memory
+  // Of an iota the view gives numbers, not places in memory.
+  if (base->op != NULL && base->op->code == MP_OP_IOTA) {
     MP_RETURN_IF_ERROR(compute_known(&r, &view, base->op, &at, out_done));
   } else {
     MP_RETURN_IF_ERROR(compute_view(&r, &view, mp_dtype_size(type->dtype), from, &to, &at));
