@@ -20,30 +20,15 @@ bool mp_xla_is_constant(const mp_value_t *value) {
   return xla_match_constant(value) != NULL;
 }
 
-static double xla_match_decode(mp_dtype_t dtype, const void *element) {
-  float single;
-  double number;
-  switch (dtype) {
-    case MP_DTYPE_F32:
-      memcpy(&single, element, sizeof(single));
-      return single;
-    case MP_DTYPE_F64:
-      memcpy(&number, element, sizeof(number));
-      return number;
-    default:
-      return mp_float_decode(dtype, element);
-  }
-}
-
 bool mp_xla_number(const mp_value_t *value, double *out_number) {
   const mp_op_t *op = xla_match_constant(value);
   const void *element = op == NULL ? NULL : mp_op_splat(op);
   if (element == NULL) return false;
   const mp_dtype_t dtype = op->results[0].type->dtype, part = mp_dtype_real_part(dtype);
   if (!mp_dtype_is_float(part)) return false;
-  *out_number = xla_match_decode(part, element);
+  *out_number = mp_float_decode(part, element);
   if (!mp_dtype_is_complex(dtype)) return true;
-  return xla_match_decode(part, (const char *)element + mp_dtype_size(part)) == 0;
+  return mp_float_decode(part, (const char *)element + mp_dtype_size(part)) == 0;
 }
 
 mp_status_t mp_xla_insert(mp_xla_t *x, mp_op_t *position, mp_opcode_t code,
@@ -65,26 +50,11 @@ mp_status_t mp_xla_compute(mp_xla_t *x, mp_op_t *position, mp_opcode_t code, mp_
   return mp_xla_insert(x, position, code, operands, b == NULL ? 1 : 2, a->type, NULL, 0, out_value);
 }
 
-static void xla_match_encode(mp_dtype_t dtype, double number, void *out_element) {
-  const float single = (float)number;
-  switch (dtype) {
-    case MP_DTYPE_F32:
-      memcpy(out_element, &single, sizeof(single));
-      break;
-    case MP_DTYPE_F64:
-      memcpy(out_element, &number, sizeof(number));
-      break;
-    default:
-      mp_float_encode(dtype, number, out_element);
-      break;
-  }
-}
-
 mp_status_t mp_xla_insert_number(mp_xla_t *x, mp_op_t *position, const mp_type_t *type,
                                  double number, mp_value_t **out_value) {
   char element[16] = {0};  // the imaginary part is zero
   const mp_attr_t *value = NULL;
-  xla_match_encode(mp_dtype_real_part(type->dtype), number, element);
+  mp_float_encode(mp_dtype_real_part(type->dtype), number, element);
   MP_RETURN_IF_ERROR(mp_attr_make_dense(x->module->arena, type, element, mp_dtype_size(type->dtype),
                                         true, &value));
   const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_VALUE, value);
