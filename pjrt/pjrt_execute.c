@@ -114,7 +114,7 @@ static void pjrt_execute_store_results(const PJRT_LoadedExecutable_Execute_Args 
     if (args->device_complete_events != NULL) {
       args->device_complete_events[d] = mp_pjrt_event(arrays->done[d]);
     } else {
-      mp_event_release(arrays->done[d]);  // NULL, where nobody waited
+      mp_event_release(arrays->done[d]);  // NULL unless this call waited
     }
   }
 }
@@ -158,7 +158,7 @@ static mp_status_t pjrt_execute_await(mp_executable_t *executable, arrays_t *arr
   for (size_t d = 0; d < arrays->num_devices; ++d) {
     mp_status_t status = mp_event_status(arrays->done[d]);
     if (status == NULL) continue;
-    mp_unread_deliver(status);  // nobody will be told of the ends
+    mp_unread_deliver(status);  // this call returns the error, no event does
     if (error == NULL) {
       error = status;
     } else {

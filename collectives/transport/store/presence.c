@@ -17,8 +17,8 @@ static const double k_grace_seconds = 2;
 // How long one look takes in a store that can only wait.
 static const double k_look_seconds = 0.05;
 
-// What stands in place of members: this process joins nobody, or has failed to join.
-#define PRESENCE_NOBODY "-"
+// Stands in place of the members: this process has not joined a world, or has failed to.
+#define PRESENCE_NONE "-"
 // The same, because processes disagree; the error follows.
 #define PRESENCE_DISAGREES "!"
 
@@ -169,7 +169,7 @@ static const presence_note_t *presence_last(const mp_presence_t *self, uint32_t 
 }
 
 static bool presence_has_given_up(const presence_note_t *note) {
-  return note->text[0] == PRESENCE_NOBODY[0] || note->text[0] == PRESENCE_DISAGREES[0];
+  return note->text[0] == PRESENCE_NONE[0] || note->text[0] == PRESENCE_DISAGREES[0];
 }
 
 // Whether a process, and not its predecessor, has begun to join a world.
@@ -370,7 +370,7 @@ void mp_presence_tell(const mp_presence_join_t *join) {
 }
 
 void mp_presence_give_up(const mp_presence_join_t *join, mp_status_t status) {
-  char text[MP_MOST_TOLD + 2] = PRESENCE_NOBODY;
+  char text[MP_MOST_TOLD + 2] = PRESENCE_NONE;
   if (mp_status_code(status) == MP_FAILED_PRECONDITION) {
     snprintf(text, sizeof(text), PRESENCE_DISAGREES "%s", mp_status_message(status));
   }

@@ -13,7 +13,7 @@ static const double k_slice_seconds = 1;
 static const double k_look_seconds = 0.05;
 
 enum {
-  MP_MOST_MISSING = 64,  // only so many are looked for: nobody would read a longer list
+  MP_MOST_MISSING = 64,  // a message with more would not be read
 };
 
 static void store_talk_make_key(char key[MP_STORE_KEY_BYTES], const char *folder, uint32_t rank) {
@@ -133,7 +133,7 @@ static mp_status_t store_talk_check(const mp_store_talk_t *talk, uint32_t rank) 
   MP_RETURN_IF_ERROR(store_talk_look(talk, talk->verdicts, rank));
   mp_status_t status = talk->check == NULL ? NULL : talk->check(talk->context);
   if (status == NULL && talk->store->try_get == NULL) return NULL;  // looking at all takes too long
-  // Who has told why it has failed may have ended since.
+  // A process may have ended after it reported why it failed: its report comes first.
   mp_status_t cause = store_talk_look_at_all(talk, talk->verdicts);
   if (cause == NULL) return status;
   mp_status_ignore(status);

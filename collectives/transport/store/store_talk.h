@@ -23,7 +23,8 @@ typedef struct {
   mp_world_t *world;          // knows the names of peers
   const char *verdicts;       // a folder where a process that has failed tells so, too
   mp_agreement_t *agreement;  // once the world runs: a wait ends when it cannot succeed any more
-  // Says why the processes that are waited for will not come, or OK; NULL: nobody knows.
+  // Returns why the awaited processes will never come, or OK if they still may. NULL: no such
+  // check.
   mp_status_t (*check)(void *context);
   void *context;
 } mp_store_talk_t;

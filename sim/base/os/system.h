@@ -33,7 +33,7 @@ FILE *mp_fopen(const char *path, const char *mode);
 // What a symbolic link of this name points to is never written: in a folder of many, its owner may
 // not be who is writing. NULL and errno on failure, ELOOP for a link.
 FILE *mp_fopen_out(const char *path, const char *mode);
-// Opens a shared library, whose names nobody else finds. NULL on failure (dlerror).
+// Opens a shared library without adding its symbols to the global scope. NULL on failure (dlerror).
 void *mp_dlopen(const char *name);
 // What went wrong, by the number of the error, for messages about files. The text is static or
 // lives until the thread's next call.

@@ -297,7 +297,7 @@ static mp_status_t report_rows_make_guesses(const maker_t *m) {
 // ---- Programs ----
 
 // Of what a program is made, so that two of one name and size are told apart: what its kernels do,
-// who meets in its collectives, and where it begins.
+// which devices meet in its collectives, and where it begins.
 static uint64_t report_rows_key(const mp_model_program_books_t *books) {
   const mp_twin_t *twin = books->twin;
   uint64_t key = books->key;

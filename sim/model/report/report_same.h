@@ -2,7 +2,8 @@
 // same array. Parameters are as they are cut, collectives make alike what their groups bring, and
 // everything else is as different as its operands are.
 //
-// Two devices that are told to differ may still hold equal numbers; what is told to be the same is.
+// Conservative: devices reported as different may still hold equal numbers, but devices reported as
+// equal do.
 // Made and read by one thread; lies in an arena.
 #ifndef MINIPOD_SIM_MODEL_REPORT_REPORT_SAME_H_
 #define MINIPOD_SIM_MODEL_REPORT_REPORT_SAME_H_

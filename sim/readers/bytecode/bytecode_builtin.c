@@ -68,7 +68,7 @@ static mp_status_t bytecode_builtin_read_children(mp_bc_reader_t *r, mp_bc_curso
   return NULL;
 }
 
-// Reads the two references of the call site at `index`, which nobody has decoded yet. Returns false
+// Reads the two references of the call site at `index`, which is not decoded yet. Returns false
 // for any other entry, and for one that is malformed, of which its decoder will say so.
 static bool bytecode_builtin_peek_caller(const mp_bc_reader_t *r, uint64_t index,
                                          uint64_t *out_caller) {

@@ -61,7 +61,7 @@ static mp_status_t commands_run_sharing(const exec_t *exec, const kernel_job_t *
   return mp_job_attend(exec->self->client, exec->self, &last.job);
 }
 
-// Runs a kernel of one part, with which nobody helps.
+// Runs a kernel of one part on this thread; no other worker takes part.
 static mp_status_t commands_run_alone(const exec_t *exec, const mp_kernel_t *kernel) {
   mp_kernel_call_t call = {
       .operands = exec->run->inputs, .results = exec->run->outputs, .scratch = mp_empty_array()};

@@ -21,15 +21,15 @@ struct mp_replica_check_s {
   char *caller;  // NULL: not known
   bool is_exchanged;
   mp_event_t *arguments, *compared, *done;
-  // What is still awaited, and one for who adds. Who takes it to 0 compares, and sees what all have
-  // brought.
+  // How many additions are still awaited, and one for the thread that adds them. The thread that
+  // counts down to 0 compares; it sees what all the others have added.
   atomic_uint num_arguments, num_runs;
   atomic_uint num_verdicts;         // that are missing: of this process, and of all
   atomic_bool has_failed_argument;  // its run fails of itself
   // The first one, of a run, a comparison or the exchange; owned.
   _Atomic(mp_status_t) error;
   held_t *held;       // [num_shares][num_arrays]
-  uint64_t *digests;  // [num_shares][num_arrays]; written by who compares
+  uint64_t *digests;  // [num_shares][num_arrays]; written by the thread that compares
 };
 
 static uint32_t replica_check_num_arrays(const mp_replica_check_t *check) {

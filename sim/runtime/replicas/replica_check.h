@@ -37,7 +37,7 @@ MP_NODISCARD mp_status_t mp_replica_check_create(const mp_replica_check_spec_t *
 mp_replica_check_t *mp_replica_check_retain(mp_replica_check_t *check);
 void mp_replica_check_release(mp_replica_check_t *check);
 
-// Set when the arguments were compared; borrowed. Not for who has no arguments to compare.
+// Set when the arguments were compared; borrowed. Only for checks with arguments to compare.
 mp_event_t *mp_replica_check_arguments(const mp_replica_check_t *check);
 // Set when all is over, with the first error; borrowed.
 mp_event_t *mp_replica_check_done(const mp_replica_check_t *check);

@@ -54,7 +54,7 @@ def _announce(client, process: int) -> None:
 
 
 def _note() -> str:
-  """This process, and that it joins nobody yet."""
+  """A note that identifies this process, which has joined no world yet."""
   with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
     start = file.read().rpartition(")")[2].split()[19]
   with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:

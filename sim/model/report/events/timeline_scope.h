@@ -23,7 +23,7 @@ typedef struct {
   bool *devices;       // [num_devices]
   uint8_t *links;      // [links] mp_timeline_link_t
   bool has_sums;       // some link is summed up
-  bool is_by_default;  // nobody has chosen the devices
+  bool is_by_default;  // no option chose the devices
 } mp_timeline_scope_t;
 
 // Reads the option: "auto", "all", or ids such as "0,8-15". INVALID_ARGUMENT where it is none of

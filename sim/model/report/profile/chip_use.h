@@ -1,5 +1,5 @@
-// What XProf is told of the chips of a pod: what each device is and can do, and how much of that
-// was used while the profiler ran. Not thread-safe.
+// Writes what XProf shows of a pod's chips: each device's kind and peak rates, and how much of
+// these the profiled programs used. Not thread-safe.
 #ifndef MINIPOD_SIM_MODEL_REPORT_PROFILE_CHIP_USE_H_
 #define MINIPOD_SIM_MODEL_REPORT_PROFILE_CHIP_USE_H_
 
