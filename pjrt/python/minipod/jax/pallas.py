@@ -129,8 +129,10 @@ def allow_programs_of_programs() -> None:
       from jax._src.pallas import mpmd
 
       rule = mpmd._mpmd_map_fallback_lowering
-      kernel = types.SimpleNamespace(_pallas_call_lowering=rules.get_table().late["pallas_call"]())
-      return _with_globals(rule, pallas_call=kernel)
+      kernel_rule = rules.get_table().late["pallas_call"]()
+      if kernel_rule is not None:  # otherwise minipod has said why it cannot serve kernels
+        return _with_globals(
+            rule, pallas_call=types.SimpleNamespace(_pallas_call_lowering=kernel_rule))
     return None
 
   rules.get_table().late["mpmd_map"] = find_rule
