@@ -28,6 +28,15 @@ static inline void mp_futex_wake(atomic_uint *word, int count) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
+// The same for sleepers with a mark, of which a waker may leave some out.
+static inline void mp_futex_wait_marked(atomic_uint *word, unsigned expected, unsigned mark) {
+  syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, NULL, NULL, mark);
+}
+// Wakes at most `count` of the threads that sleep on `word` whose marks have a bit of `marks`.
+static inline void mp_futex_wake_marked(atomic_uint *word, int count, unsigned marks) {
+  syscall(SYS_futex, word, FUTEX_WAKE_BITSET_PRIVATE, count, NULL, NULL, marks);
+}
+
 // Wakes all threads that sleep on `word`.
 static inline void mp_futex_wake_all(atomic_uint *word) {
   mp_futex_wake(word, INT_MAX);

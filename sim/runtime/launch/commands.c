@@ -78,7 +78,7 @@ static mp_status_t commands_do_launch(exec_t *exec) {
   if (kernel->num_parts == 1 && kernel->finish == NULL) return commands_run_alone(exec, kernel);
   kernel_job_t job = {
       .job = {.run = commands_run_kernel_part,
-              .queue = exec->self->queue,
+              .queue = exec->run->device->queue,
               .num_parts = kernel->num_parts,
               .scratch_bytes = kernel->scratch_bytes},
       .kernel = kernel,
@@ -110,7 +110,7 @@ static mp_status_t commands_do_copy(exec_t *exec) {
   const mp_cmd_t *cmd = exec->cmd;
   copy_job_t copy = {
       .job = {.run = commands_copy_part,
-              .queue = exec->self->queue,
+              .queue = exec->run->device->queue,
               .num_parts = mp_copy_num_parts(cmd->bytes)},
       .to = mp_run_address(exec->run, &cmd->results[0]),
       .from = mp_run_address(exec->run, &cmd->operands[0]),

@@ -18,6 +18,7 @@ typedef struct {
   atomic_int slowness;    // grows with runs that took much longer than guessed
   atomic_int num_left;    // launches that workers get before another inline run is tried
   atomic_int num_breaks;  // of that kind, without good runs in between
+  atomic_uint last_us;    // that the last long run took; 0: there was none, or it meets others
 } mp_inline_record_t;
 
 // Nothing but `references`, `users`, `newest`, `num_launches`, `num_vain_waits` and `inline_record`

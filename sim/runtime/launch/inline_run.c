@@ -1,5 +1,7 @@
 #include "sim/runtime/launch/inline_run.h"
 
+#include <sched.h>
+
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
 #include "sim/runtime/devices/device_impl.h"
@@ -17,6 +19,9 @@
 // MP_FIRST_BREAK launches, and after twice as many each time that this goes badly, too.
 #define MP_SLOW_SECONDS 500e-6
 enum { MP_SLOW_STEP = 4, MP_TOO_SLOW = 8, MP_FIRST_BREAK = 64, MP_MOST_DOUBLINGS = 12 };
+// A thread that waits at once runs what took less than this. Of longer ones the wake-ups that it
+// saves are no part worth mentioning, and should it not wait this time, it is held up for so long.
+enum { MP_AWAITED_US = 3000 };
 
 // True when this launch is the workers' because earlier ones took too long.
 static bool inline_run_is_on_break(mp_inline_record_t *record) {
@@ -41,11 +46,42 @@ static void inline_run_note(mp_inline_record_t *record, double seconds) {
   }
 }
 
-mp_worker_t *mp_inline_get(mp_executable_t *executable, uint32_t num_devices) {
+void mp_inline_note_long(mp_executable_t *executable, double seconds) {
+  // The last one alone, so that a program whose loops become longer is soon left to the workers.
+  const double us = seconds * 1e6 + 1;
+  if (executable->has_collectives || executable->may_block) return;
+  atomic_store_explicit(&executable->inline_record.last_us,
+                        us < MP_AWAITED_US ? (unsigned)us : MP_AWAITED_US, memory_order_relaxed);
+}
+
+// Whether a thread that waits at once runs this by itself, though it is not small.
+static bool inline_run_is_worth(mp_executable_t *executable, uint32_t num_devices) {
+  const unsigned us =
+      atomic_load_explicit(&executable->inline_record.last_us, memory_order_relaxed);
+  // Several devices keep several workers busy.
+  return num_devices == 1 && us != 0 && us < MP_AWAITED_US;
+}
+
+// Gives an inline worker the place of the one that is bound to the calling thread's core.
+static void inline_run_set_core(mp_worker_t *inline_worker) {
+  const mp_workers_t *all = inline_worker->client->workers;
+  const int cpu = sched_getcpu();
+  inline_worker->index = 0;
+  inline_worker->cpu = -1;
+  for (uint32_t i = 0; i < all->num_workers; ++i) {
+    if (all->workers[i].cpu < 0 || all->workers[i].cpu != cpu) continue;
+    inline_worker->index = all->workers[i].index;
+    inline_worker->cpu = cpu;
+    return;
+  }
+}
+
+mp_worker_t *mp_inline_get(mp_executable_t *executable, uint32_t num_devices, bool awaits) {
   mp_client_t *client = executable->client;
-  const bool is_small = executable->inline_seconds * num_devices < MP_INLINE_SECONDS;
-  if (!is_small || mp_worker_current() != NULL) return NULL;
-  if (inline_run_is_on_break(&executable->inline_record)) return NULL;
+  if (mp_worker_current() != NULL) return NULL;
+  const bool is_small = executable->inline_seconds * num_devices < MP_INLINE_SECONDS &&
+                        !inline_run_is_on_break(&executable->inline_record);
+  if (!is_small && !(awaits && inline_run_is_worth(executable, num_devices))) return NULL;
   // Taken out while it is used, so that threads which launch at once never share one. The exchange
   // also hands over its scratch memory, which the last user may have made.
   mp_worker_t *inline_worker = atomic_exchange(&client->workers->spare_inline_worker, NULL);
@@ -53,6 +89,8 @@ mp_worker_t *mp_inline_get(mp_executable_t *executable, uint32_t num_devices) {
   if (inline_worker == NULL) return NULL;
   inline_worker->client = client;
   inline_worker->is_inline = true;
+  inline_worker->has_help = !is_small;
+  if (!is_small) inline_run_set_core(inline_worker);
   return inline_worker;
 }
 
@@ -68,6 +106,8 @@ void mp_inline_launch(mp_worker_t *inline_worker, mp_executable_t *executable,
                       mp_device_list_t *devices) {
   mp_client_t *client = executable->client;
   MP_ASSERT(inline_worker->own.first == NULL);
+  const bool is_empty = devices->first == NULL;  // it waits for others, and workers will run it
+  const bool has_help = inline_worker->has_help;
   inline_worker->own = *devices;
   double begin = mp_clock_seconds();
   // Counted before the first device runs and until the last has gone: while it is, no proof of a
@@ -75,7 +115,12 @@ void mp_inline_launch(mp_worker_t *inline_worker, mp_executable_t *executable,
   atomic_fetch_add(&client->workers->num_inline_runs, 1);
   mp_inline_run(inline_worker);
   atomic_fetch_sub(&client->workers->num_inline_runs, 1);
-  inline_run_note(&executable->inline_record, mp_clock_seconds() - begin);
+  const double seconds = mp_clock_seconds() - begin;
+  if (!has_help) {
+    inline_run_note(&executable->inline_record, seconds);
+  } else if (!is_empty) {
+    mp_inline_note_long(executable, seconds);
+  }
 }
 
 // The worker that the calling thread acts as for what is left of these runs; NULL: none.
@@ -87,7 +132,7 @@ static mp_worker_t *inline_run_get_for(const mp_device_list_t *devices) {
   for (const mp_device_t *device = devices->first; device != NULL; device = device->next_runnable) {
     if (device->first->num_holds != 0) return NULL;
   }
-  return mp_inline_get(executable, devices->length);
+  return mp_inline_get(executable, devices->length, false);
 }
 
 // Acts as this worker for devices of a client that is not ending.

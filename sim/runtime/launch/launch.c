@@ -380,9 +380,9 @@ static void launch_let_go(mp_launch_state_t *l, mp_worker_t *inline_worker) {
 static mp_status_t launch_run(mp_launch_state_t *l, mp_buffer_t **const *out_results,
                               mp_event_t **out_done) {
   mp_client_t *client = l->executable->client;
-  mp_worker_t *inline_worker = mp_inline_get(l->executable, l->num_shares);
-  const bool attends = mp_launching_note() && inline_worker != NULL &&
-                       !l->executable->needs_workers && mp_launching_may_wait();
+  const bool awaits = mp_launching_note() && mp_launching_may_wait();
+  mp_worker_t *inline_worker = mp_inline_get(l->executable, l->num_shares, awaits);
+  const bool attends = awaits && inline_worker != NULL && !l->executable->needs_workers;
   mp_attend_t attend = {0};
   mp_launching_t launching;
   // All devices at once: if two launches entered the streams of two devices in different orders,

@@ -56,6 +56,7 @@ struct mp_run_s {
   // ---- What the launch prepared ----
   char *arena;          // the temporaries; NULL: the program has none
   mp_event_t *event;    // set when the run is over; the definition of all results not checked
+  double began;         // when a worker began it; 0: the launching thread did
   const void **params;  // [num_params]
   void **results;       // [num_results]
   uint32_t num_copies, num_holds;

@@ -1,5 +1,7 @@
 // What a run does when its device was taken from a queue, and between commands.
+#include "sim/base/os/clock.h"
 #include "sim/runtime/devices/device_impl.h"
+#include "sim/runtime/launch/inline_run.h"
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/launch/shape_memory.h"
 #include "sim/runtime/workers/worker.h"
@@ -27,9 +29,10 @@ static void run_continue_flip(mp_run_t *run, bool is_result) {
   }
 }
 
-static mp_status_t run_continue_start(mp_run_t *run) {
+static mp_status_t run_continue_start(const mp_worker_t *self, mp_run_t *run) {
   MP_ASSERT(!run->is_started && run->pc == 0);
   run->is_started = true;
+  if (!self->is_inline) run->began = mp_clock_seconds();
   if (run->shape_run != NULL) {
     mp_shape_run_begin(run->shape_run);
     return mp_shape_memory_begin(run);
@@ -49,7 +52,7 @@ void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
   mp_step_t step = MP_STEP_OVER;
   mp_status_t status = run_continue_why_not(run);
   if (status == NULL) {
-    if (!run->is_started) status = run_continue_start(run);
+    if (!run->is_started) status = run_continue_start(self, run);
     if (status == NULL) status = mp_run_commands(self, run, &step);
   }
   if (status == NULL && step == MP_STEP_PARKED) return;  // `run` belongs to others now
@@ -61,6 +64,7 @@ void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
     return;
   }
   if (status == NULL) run_continue_flip(run, true);
+  if (run->began != 0) mp_inline_note_long(run->executable, mp_clock_seconds() - run->began);
   if (status != NULL && run->session != NULL) {
     mp_session_poison(run->session, mp_status_retain(status));
   }

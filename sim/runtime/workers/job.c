@@ -1,20 +1,25 @@
 #include "sim/runtime/workers/job.h"
 
+#include <sched.h>
+
 #include "sim/base/alloc.h"
 #include "sim/base/containers/list.h"
+#include "sim/base/os/clock.h"
 #include "sim/base/os/futex.h"
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/workers/workers.h"
 
 // A bit of job->references: the owner sleeps until the other references are gone.
 #define MP_JOB_OWNER_SLEEPS 0x80000000u
+enum { MP_JOB_SPIN_US = 20 };  // before the owner sleeps
 
 // Puts the job into the list and wakes workers for it. Once the list's lock is free a submitted job
 // may be done and gone, so it is not touched any more.
-static void job_link(mp_client_t *client, mp_job_t *job) {
+static void job_link(mp_client_t *client, const mp_worker_t *self, mp_job_t *job) {
   mp_job_list_t *jobs = &client->workers->jobs;
   mp_core_queue_t *queue = job->queue;
-  uint32_t num_parts = job->num_parts;
+  // The owner of an attended job does a part itself.
+  uint32_t num_helpers = job->num_parts - (job->done == NULL);
   mp_lock(&jobs->lock);
   MP_ASSERT(!job->is_linked);
   job->is_linked = true;
@@ -23,10 +28,10 @@ static void job_link(mp_client_t *client, mp_job_t *job) {
   atomic_fetch_add(&jobs->count, 1);
   mp_unlock(&jobs->lock);
   if (queue != NULL) {
-    mp_core_queue_wake(queue, num_parts);
+    mp_core_queue_wake_helpers(queue, num_helpers, self);
   } else {
     for (uint32_t i = 0; i < client->workers->num_queues; ++i) {
-      mp_core_queue_wake(&client->workers->queues[i], num_parts);
+      mp_core_queue_wake_helpers(&client->workers->queues[i], num_helpers, self);
     }
   }
 }
@@ -72,6 +77,18 @@ static void job_fail(mp_job_t *job, mp_status_t error) {
   if (!atomic_compare_exchange_strong(&job->error, &expected, error)) mp_status_release(error);
 }
 
+// A part that nobody has begun; num_parts: there is none. Every other worker begins with the last
+// part, so that each finds in its core's caches what it did in the kernel before.
+static uint32_t job_take_part(const mp_worker_t *self, mp_job_t *job) {
+  const bool is_from_last = self != NULL && self->index % 2 != 0;
+  // Only the number must be given out once: what the part reads was published with the list's
+  // lock, and what it writes is with the reference that its thread drops.
+  const uint64_t begun = atomic_fetch_add(&job->begun, is_from_last ? (uint64_t)1 << 32 : 1);
+  const uint32_t first = (uint32_t)begun, last = (uint32_t)(begun >> 32);
+  if (first + last >= job->num_parts) return job->num_parts;
+  return is_from_last ? job->num_parts - 1 - last : first;
+}
+
 static void job_do_parts(mp_worker_t *self, mp_job_t *job) {
   mp_lock_assert_none_held();
   void *scratch = mp_empty_array();
@@ -80,9 +97,7 @@ static void job_do_parts(mp_worker_t *self, mp_job_t *job) {
     if (scratch == NULL) job_fail(job, mp_status_out_of_memory());
   }
   for (;;) {
-    // Only the number must be given out once: what the part reads was published with the list's
-    // lock, and what it writes is with the reference that its thread drops.
-    uint32_t part = atomic_fetch_add(&job->next_part, 1);
+    uint32_t part = job_take_part(self, job);
     if (part >= job->num_parts) break;
     // Relaxed: a part that begins in spite of a failure elsewhere does no harm.
     if (atomic_load_explicit(&job->error, memory_order_relaxed) != NULL) continue;
@@ -91,11 +106,30 @@ static void job_do_parts(mp_worker_t *self, mp_job_t *job) {
   }
 }
 
+// Waits until nobody but the owner has a reference.
+static void job_await_helpers(mp_job_t *job) {
+  // A part is short, and going to sleep and being woken takes longer than most of them.
+  unsigned references = atomic_load(&job->references);
+  const double until = references == 1 ? 0 : mp_clock_seconds() + 1e-6 * MP_JOB_SPIN_US;
+  while (references != 1 && mp_clock_seconds() < until) {
+    sched_yield();
+    references = atomic_load(&job->references);
+  }
+  if (references == 1) return;
+  // The bit tells the helper that drops the last reference to wake us. It is in the same word, so
+  // that it cannot be set between that helper's drop and its look.
+  references = atomic_fetch_or(&job->references, MP_JOB_OWNER_SLEEPS) | MP_JOB_OWNER_SLEEPS;
+  while ((references & ~MP_JOB_OWNER_SLEEPS) != 1) {
+    mp_futex_wait(&job->references, references, NULL);
+    references = atomic_load(&job->references);
+  }
+}
+
 mp_status_t mp_job_attend(mp_client_t *client, mp_worker_t *self, mp_job_t *job) {
   MP_ASSERT(job->done == NULL && job->run != NULL);
-  atomic_init(&job->next_part, 0);
+  atomic_init(&job->begun, 0);
   atomic_init(&job->error, NULL);
-  bool is_alone = job->num_parts <= 1 || (self != NULL && self->is_inline) ||
+  bool is_alone = job->num_parts <= 1 || (self != NULL && self->is_inline && !self->has_help) ||
                   (self != NULL && client->workers->num_workers <= 1) ||
                   mp_client_is_stopping(client);
   if (is_alone) {
@@ -103,31 +137,22 @@ mp_status_t mp_job_attend(mp_client_t *client, mp_worker_t *self, mp_job_t *job)
     return atomic_load(&job->error);
   }
   atomic_init(&job->references, 2);  // ours, the list's
-  job_link(client, job);
+  job_link(client, self, job);
   job_do_parts(self, job);
   job_unlink(client, job);
   // No helper can come any more: the job is off the list. Those that are at work drop their
   // references last of all, so when only ours is left the job may go with our stack.
-  unsigned references = atomic_load(&job->references);
-  if (references != 1) {
-    // The bit tells the helper that drops the last reference to wake us. It is in the same word, so
-    // that it cannot be set between that helper's drop and its look.
-    references = atomic_fetch_or(&job->references, MP_JOB_OWNER_SLEEPS) | MP_JOB_OWNER_SLEEPS;
-    while ((references & ~MP_JOB_OWNER_SLEEPS) != 1) {
-      mp_futex_wait(&job->references, references, NULL);
-      references = atomic_load(&job->references);
-    }
-  }
+  job_await_helpers(job);
   return atomic_load(&job->error);
 }
 
 void mp_job_submit(mp_client_t *client, mp_job_t *job) {
   MP_ASSERT(job->done != NULL && job->scratch_bytes == 0);
-  atomic_init(&job->next_part, 0);
+  atomic_init(&job->begun, 0);
   atomic_init(&job->error, NULL);
   atomic_init(&job->references, 1);  // the list's
   mp_client_hold(client);            // the job's callback may drop the last other hold
-  job_link(client, job);
+  job_link(client, NULL, job);
   // The workers may have left before they could see the job. If they have not, they see it: they
   // look for jobs until they see is_stopping, and the client's end drains the list after them.
   // Sequentially consistent, as the count and the store in the end: with less, the end could find

@@ -34,7 +34,9 @@ struct mp_job_s {
 
   mp_job_t *prev, *next;  // in the client's list; under the list's lock, as is_linked
   bool is_linked;
-  atomic_uint next_part;       // that nobody has begun; beyond num_parts when all were begun
+  // How many parts were begun from the first on, and in the upper half from the last on; together
+  // they go beyond num_parts when all were begun.
+  _Atomic uint64_t begun;
   atomic_uint references;      // threads at work on it, and the list; the owner's futex word
   _Atomic(mp_status_t) error;  // of the first part that failed
 };

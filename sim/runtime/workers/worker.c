@@ -53,7 +53,12 @@ mp_device_t *mp_device_list_pop(mp_device_list_t *list) {
   return device;
 }
 
-void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
+unsigned mp_worker_mark(const mp_worker_t *worker) {
+  return 1U << worker->index % 32;
+}
+
+// Wakes sleepers whose marks have a bit of `marks`.
+static void worker_wake_marked(mp_core_queue_t *queue, uint32_t count, unsigned marks) {
   // A worker that goes to sleep counts itself as a sleeper before its last look at the queue. So
   // either that look finds what was put there before this load, or this load finds the sleeper.
   uint32_t sleepers = atomic_load(&queue->sleepers);
@@ -61,7 +66,17 @@ void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
   // The epoch changes before the wake-up: a worker that has counted itself but does not sleep yet
   // has read the old one, and the kernel refuses to let it sleep on that.
   atomic_fetch_add(&queue->epoch, 1);
-  mp_futex_wake(&queue->epoch, (int)(count < sleepers ? count : sleepers));
+  mp_futex_wake_marked(&queue->epoch, (int)(count < sleepers ? count : sleepers), marks);
+}
+
+void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
+  worker_wake_marked(queue, count, UINT32_MAX);
+}
+
+void mp_core_queue_wake_helpers(mp_core_queue_t *queue, uint32_t count, const mp_worker_t *self) {
+  // A worker does not sleep itself. Whoever acts as one that is bound to a core runs there.
+  const bool is_beside = self != NULL && self->is_inline && self->cpu >= 0;
+  worker_wake_marked(queue, count, is_beside ? ~mp_worker_mark(self) : UINT32_MAX);
 }
 
 // Moves devices that all belong to `queue` to its end. `looks`: the caller is a worker of this

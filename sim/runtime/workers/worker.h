@@ -46,9 +46,10 @@ typedef struct mp_core_queue_s {
 typedef struct mp_worker_s {
   mp_client_t *client;
   mp_core_queue_t *queue;  // NULL: a thread in an inline run
-  uint32_t index;
-  int32_t cpu;  // to bind to; -1: to the whole core group, or nowhere
+  uint32_t index;          // of a thread in an inline run: that of the worker of its core
+  int32_t cpu;             // to bind to; -1: to the whole core group, or nowhere
   bool is_inline;
+  bool has_help;  // in an inline run: workers help with its jobs
   bool is_started;
   bool is_to_look;  // it looks into its queue soon, so nobody was woken for what it will take there
   pthread_t thread;
@@ -84,6 +85,11 @@ void mp_device_list_push(mp_device_list_t *list, mp_device_t *device);
 mp_device_t *mp_device_list_pop(mp_device_list_t *list);
 // Wakes up to `count` sleeping workers of the queue.
 void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count);
+// The same for workers that are to help the calling thread, which acts as `self` (NULL: as none):
+// not the worker of its own core, which would only take turns with it.
+void mp_core_queue_wake_helpers(mp_core_queue_t *queue, uint32_t count, const mp_worker_t *self);
+// What a worker sleeps with, so that one can be left out (mp_futex_wait_marked).
+unsigned mp_worker_mark(const mp_worker_t *worker);
 // True when other devices wait for this worker, so that a run in a loop should yield.
 bool mp_worker_is_wanted(const mp_worker_t *self);
 

@@ -104,7 +104,9 @@ static void workers_idle(mp_worker_t *self) {
   // what comes in after that look finds the sleeper, and changes the epoch that it sleeps on.
   atomic_fetch_add(&queue->sleepers, 1);
   unsigned epoch = atomic_load(&queue->epoch);
-  if (!workers_have_work_for(self)) mp_futex_wait(&queue->epoch, epoch, NULL);
+  if (!workers_have_work_for(self)) {
+    mp_futex_wait_marked(&queue->epoch, epoch, mp_worker_mark(self));
+  }
   atomic_fetch_sub(&queue->sleepers, 1);
   // Before it takes a device: who finds all workers idle and no device queued can then trust that
   // none is on its way from a queue to a worker.

@@ -1,9 +1,10 @@
-// Which launches the launching thread runs itself, after some of them took much longer than
-// guessed.
+// Which launches the launching thread runs itself: after some of them took much longer than
+// guessed, and where it waits for each of them at once.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
+#include "sim/runtime/devices/launching.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
 
@@ -51,8 +52,81 @@ static void slow_ones_are_left_to_the_workers_for_a_while(void **state) {
   mp_client_release(client);
 }
 
+// ---- Threads that wait at once ----
+
+// So many parts that the guess is that they take long.
+enum { PARTS = 8 };
+
+static atomic_int g_num_parts[PARTS];  // how often each was done
+
+static mp_status_t run_part(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
+  (void)kernel;
+  if (pthread_equal(pthread_self(), g_launching)) atomic_fetch_add(&g_num_inline, 1);
+  if (atomic_load(&g_is_slow)) nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+  atomic_fetch_add(&g_num_parts[call->part], 1);
+  ((float *)call->results[0])[call->part % 4] = 0;
+  return NULL;
+}
+
+static mp_program_t *program_of_parts(void) {
+  test_program_t p;
+  program_begin(&p, "parts", 1, 1);
+  mp_slot_t x = slot_param(program_param(&p, MP_DTYPE_F32, 4));
+  mp_slot_t y = slot_result(program_result(&p, MP_DTYPE_F32, 4));
+  program_launch(&p, run_part, PARTS, 1, &x, 1, &y);
+  return program_end(&p);
+}
+
+// How many parts of so many launches this thread does, which waits for each at once, or never says
+// so. It sleeps until each is over: workers have done what it has not.
+static int count_parts(mp_executable_t *executable, int num_launches, bool waits) {
+  for (int i = 0; i < PARTS; ++i) atomic_store(&g_num_parts[i], 0);
+  atomic_store(&g_num_inline, 0);
+  for (int i = 0; i < num_launches; ++i) {
+    test_launch_t l;
+    launch_filled(&l, executable, 1, 1);
+    if (waits) mp_launching_note_wait();
+    launch_end(&l);
+  }
+  for (int i = 0; i < PARTS; ++i) assert_int_equal(atomic_load(&g_num_parts[i]), num_launches);
+  return atomic_load(&g_num_inline);
+}
+
+static void who_waits_at_once_takes_part(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(1);
+  mp_executable_t *executable = make_executable(client, program_of_parts());
+  g_launching = pthread_self();
+  atomic_store(&g_is_slow, false);
+  assert_int_equal(count_parts(executable, 20, false), 0);
+  // From the third launch on. A worker that happens to be awake may be quicker with some.
+  assert_in_range(count_parts(executable, 200, true), 1, 200 * PARTS);
+  // What takes long is the workers' again, but for the first launch, which was not known to.
+  atomic_store(&g_is_slow, true);
+  (void)count_parts(executable, 1, true);
+  assert_int_equal(count_parts(executable, 10, true), 0);
+  mp_executable_release(executable);
+  mp_client_release(client);
+}
+
+// The first launch without a wait is still taken for one that will be waited for.
+static void who_goes_on_is_not_held_up(void **state) {
+  (void)state;
+  mp_client_t *client = make_client(1);
+  mp_executable_t *executable = make_executable(client, program_of_parts());
+  g_launching = pthread_self();
+  atomic_store(&g_is_slow, false);
+  (void)count_parts(executable, 20, true);
+  (void)count_parts(executable, 1, false);
+  assert_int_equal(count_parts(executable, 20, false), 0);
+  mp_executable_release(executable);
+  mp_client_release(client);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(who_waits_at_once_takes_part),
+      cmocka_unit_test(who_goes_on_is_not_held_up),
       cmocka_unit_test(slow_ones_are_left_to_the_workers_for_a_while),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
