@@ -26,8 +26,7 @@ static mp_status_t fuse_each_block(const fuse_t *fuse, mp_block_t *block, fuse_s
 static mp_status_t fuse_find_groups(const fuse_t *fuse, mp_block_t *block,
                                     mp_fuse_graph_t *out_graph) {
   MP_RETURN_IF_ERROR(mp_fuse_graph_create(fuse->module, block, fuse->scratch, out_graph));
-  mp_fuse_group(out_graph);
-  return NULL;
+  return mp_fuse_group(out_graph);
 }
 
 // Looks for what can be computed now, and for what can be computed again.

@@ -71,7 +71,7 @@ MP_NODISCARD mp_status_t mp_fuse_constants(mp_module_t *module, mp_block_t *bloc
 
 // Puts members into groups that can each be one op, in place of their last member, and marks those
 // for which that pays.
-void mp_fuse_group(mp_fuse_graph_t *graph);
+MP_NODISCARD mp_status_t mp_fuse_group(mp_fuse_graph_t *graph);
 
 // ---- fuse_again.c ----
 

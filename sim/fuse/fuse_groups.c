@@ -3,6 +3,8 @@
 // ops can stay: no circle can arise.
 //
 // Members join the group of those that use them, from the last one to the first.
+#include "sim/base/containers/hash_map.h"
+#include "sim/base/hash.h"
 #include "sim/fuse/fuse_graph.h"
 #include "sim/kernels/fused/tile/view.h"
 
@@ -109,6 +111,71 @@ static void fuse_groups_try(mp_fuse_graph_t *graph, uint32_t a, uint32_t b) {
   graph->nodes[a].is_transposed = is_transposed;
 }
 
+// ---- Siblings ----
+
+// Groups that read the same array otherwise than in its order, as the components of a product of
+// quaternions do: as one op they move its elements once. That is worth it where moving takes as
+// long as computing, among small arrays. All that the group computes has to stay in the cache.
+enum { SIBLING_COUNT = 2048, SIBLING_BYTES = 18 * 1024 };
+
+// Who was last to read a value for arrays of `full` elements. The hash is of both.
+typedef struct {
+  uint64_t hash;
+  const mp_value_t *value;
+  int64_t full;
+  uint32_t reader;
+} reader_t;
+
+typedef MP_HASH_MAP(reader_t) readers_t;
+
+static int64_t fuse_groups_bytes(const mp_fuse_graph_t *graph, uint32_t group) {
+  int64_t bytes = 0, more = 0;
+  for (uint32_t i = group; i != MP_FUSE_NONE; i = graph->nodes[i].next) {
+    if (mp_type_num_bytes(graph->nodes[i].op->results[0].type, &more)) bytes += more;
+  }
+  return bytes;
+}
+
+static void fuse_groups_try_siblings(mp_fuse_graph_t *graph, uint32_t a, uint32_t b) {
+  if (a == b || graph->nodes[a].full != graph->nodes[b].full) return;
+  if (fuse_groups_bytes(graph, a) + fuse_groups_bytes(graph, b) > SIBLING_BYTES) return;
+  fuse_groups_try(graph, a, b);
+}
+
+// Notes what a member reads, and has it join the group of what has read the same before.
+static mp_status_t fuse_groups_meet_siblings(mp_fuse_graph_t *graph, readers_t *readers,
+                                             uint32_t index) {
+  const mp_fuse_node_t *node = &graph->nodes[index];
+  for (uint32_t k = 0; k < node->op->num_operands; ++k) {
+    const mp_fuse_source_t *source = &node->sources[k];
+    if (source->value == NULL || source->is_whole || source->is_transposed) continue;
+    const uint64_t hash =
+        mp_hash_u64(mp_hash_u64(MP_HASH_START, (uintptr_t)source->value), (uint64_t)node->full);
+    reader_t *known = NULL, *entry;
+    MP_HASH_MAP_EACH(readers, hash, entry) {
+      if (entry->value == source->value && entry->full == node->full) known = entry;
+    }
+    if (known == NULL) {
+      const reader_t reader = {hash, source->value, node->full, index};
+      MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(graph->scratch, readers, &reader));
+      continue;
+    }
+    fuse_groups_try_siblings(graph, graph->nodes[known->reader].group, node->group);
+    known->reader = index;
+  }
+  return NULL;
+}
+
+static mp_status_t fuse_groups_find_siblings(mp_fuse_graph_t *graph) {
+  readers_t readers = {0};
+  for (uint32_t i = 0; i < graph->count; ++i) {
+    const mp_fuse_node_t *node = &graph->nodes[i];
+    const bool is_small = node->is_member && !node->is_end && node->full <= SIBLING_COUNT;
+    if (is_small) MP_RETURN_IF_ERROR(fuse_groups_meet_siblings(graph, &readers, i));
+  }
+  return NULL;
+}
+
 // ---- Ends ----
 
 // Whether all that use the op are in the group, and read all of its result in its order.
@@ -177,7 +244,7 @@ static bool fuse_groups_pays(const mp_fuse_graph_t *graph, uint32_t group) {
   return false;
 }
 
-void mp_fuse_group(mp_fuse_graph_t *graph) {
+mp_status_t mp_fuse_group(mp_fuse_graph_t *graph) {
   for (uint32_t i = graph->count; i-- > 0;) {
     uint32_t size = 1;
     if (graph->nodes[i].is_end) fuse_groups_add_producers(graph, i, i, &size);
@@ -190,8 +257,10 @@ void mp_fuse_group(mp_fuse_graph_t *graph) {
       if (fuse_groups_reads(user, node)) fuse_groups_try(graph, node->group, user->group);
     }
   }
+  MP_RETURN_IF_ERROR(fuse_groups_find_siblings(graph));
   for (uint32_t i = 0; i < graph->count; ++i) {
     mp_fuse_node_t *node = &graph->nodes[i];
     if (node->is_member) node->is_fused = fuse_groups_pays(graph, node->group);
   }
+  return NULL;
 }

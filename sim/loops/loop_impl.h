@@ -173,6 +173,12 @@ MP_NODISCARD mp_status_t mp_loop_add_step(mp_loop_builder_t *b, const mp_loop_st
 MP_NODISCARD mp_status_t mp_loop_add_copy_step(mp_loop_builder_t *b, mp_loop_ref_t from,
                                                mp_loop_ref_t to, uint64_t bytes);
 
+// compute_op.c: adds the step that computes `count` elements of the op. With `has_ones` the loop
+// reads one element of some inputs, which code does not know.
+MP_NODISCARD mp_status_t mp_loop_add_op(mp_loop_builder_t *b, const mp_op_t *op, const mp_ew_t *ew,
+                                        bool has_ones, const mp_loop_ref_t *in, mp_loop_ref_t out,
+                                        int64_t count);
+
 // Each of these makes steps for a kind of kernel if it can (`out_done`). `operands` and `results`
 // are the kernel's.
 // compute.c: elementwise ops, and regions of them; ops that only move elements.

@@ -91,6 +91,27 @@ static void softmax_is_one(void **state) {
       1);
 }
 
+#define HALF "tensor<8x20xf32>"
+
+// Both read the halves of a row, and neither reads the other.
+static void siblings_that_read_one_array_in_pieces_are_one(void **state) {
+  (void)state;
+  expect_launches("func.func @main(%x: " T ", %y: " T ") -> (" HALF ", " HALF
+                  ") {\n"
+                  "%l = stablehlo.slice %x [0:8, 0:20] : (" T ") -> " HALF
+                  "\n"
+                  "%r = stablehlo.slice %x [0:8, 20:40] : (" T ") -> " HALF
+                  "\n"
+                  "%m = stablehlo.slice %y [0:8, 10:30] : (" T ") -> " HALF
+                  "\n"
+                  "%a = stablehlo.multiply %l, %m : " HALF
+                  "\n"
+                  "%b = stablehlo.subtract %m, %r : " HALF
+                  "\n"
+                  "return %a, %b : " HALF ", " HALF "\n}\n",
+                  1);
+}
+
 // The barrier uses %a before %c is there, and %c uses the barrier: they cannot be one op.
 static void what_waits_for_itself_stays_two(void **state) {
   (void)state;
@@ -195,6 +216,7 @@ int main(void) {
       cmocka_unit_test(machine_code_keeps_the_bits),
       cmocka_unit_test(a_chain_is_one),
       cmocka_unit_test(softmax_is_one),
+      cmocka_unit_test(siblings_that_read_one_array_in_pieces_are_one),
       cmocka_unit_test(what_waits_for_itself_stays_two),
       cmocka_unit_test(what_is_moved_between_stays_two),
       cmocka_unit_test(a_used_middle_is_a_result),
