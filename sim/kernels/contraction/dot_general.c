@@ -181,7 +181,7 @@ static mp_gemm_side_t dot_general_gemm_side(const dot_kernel_t *self, uint32_t n
   return out;
 }
 
-static void dot_general_plan(dot_kernel_t *self) {
+static mp_status_t dot_general_plan(mp_arena_t *arena, dot_kernel_t *self) {
   mp_gemm_t *gemm = &self->gemm;
   gemm->batch = self->sides[0].batch.count;
   gemm->m = self->sides[0].rows.count;
@@ -204,10 +204,10 @@ static void dot_general_plan(dot_kernel_t *self) {
                                  .matrix_operand = matrix,
                                  .vector_operand = 1 - matrix,
                                  .store = self->store};
-    mp_matvec_plan(&self->matvec, &self->base);
-  } else {
-    mp_gemm_plan(gemm, &self->base);
+    return mp_matvec_plan(arena, &self->matvec, &self->base);
   }
+  mp_gemm_plan(gemm, &self->base);
+  return NULL;
 }
 
 mp_status_t mp_kernel_make_dot_general(mp_arena_t *arena, const mp_op_t *op,
@@ -232,7 +232,7 @@ mp_status_t mp_kernel_make_dot_general(mp_arena_t *arena, const mp_op_t *op,
   if (!mp_convert_bind(mp_acc_dtype(self->gemm.acc), real, &self->store)) {
     return mp_op_error(op, MP_UNIMPLEMENTED, "dot_general to %s", mp_dtype_name(out->dtype));
   }
-  dot_general_plan(self);
+  MP_RETURN_IF_ERROR(dot_general_plan(arena, self));
   *out_kernel = &self->base;
   return NULL;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/base/assert.h"
+#include "sim/kernels/contraction/gemm_small.h"
 #include "sim/kernels/flush.h"
 #include "sim/kernels/shape.h"
 
@@ -108,6 +109,7 @@ void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
                       ? 0
                       : (size_t)gemm_round_up(gemm->block_m * gemm->block_n * size, CACHE_LINE);
   kernel->scratch_bytes = gemm->pack_a_bytes + gemm->pack_b_bytes + gemm->c_bytes;
+  gemm->small = mp_gemm_small(gemm);
   int64_t tiles = MP_WORK(gemm->batch, gemm->tiles_m, gemm->tiles_n);
   int64_t each = mp_max_i64(MP_WORK(gemm->block_m, gemm->block_n, gemm->k), 1);
   int64_t parts = mp_part_count(tiles, mp_max_i64(GRAIN / (mp_min_i64(each, GRAIN) + SMALL), 1));
@@ -286,11 +288,30 @@ static void gemm_run_tile(const mp_gemm_t *gemm, const mp_kernel_call_t *call, i
   }
 }
 
+// The products of batches [begin, end), each of which is one tile.
+static void gemm_run_small(const mp_gemm_t *gemm, const mp_kernel_call_t *call, int64_t begin,
+                           int64_t end) {
+  const mp_gemm_side_t *a = &gemm->a, *b = &gemm->b;
+  const mp_gemm_small_t sizes = {gemm->m, gemm->n, a->row_step, a->k_step, b->row_step, b->k_step};
+  const int64_t bytes = gemm->m * gemm->n * (int64_t)mp_acc_size(gemm->acc);
+  char *out = (char *)call->results[0] + begin * bytes;
+  const unsigned before = mp_flush_begin();
+  for (int64_t batch = begin; batch < end; ++batch, out += bytes) {
+    gemm->small(&sizes, a->locate(gemm->context, call, batch),
+                b->locate(gemm->context, call, batch), out);
+  }
+  mp_flush_end(before);
+}
+
 void mp_gemm_run_part(const mp_gemm_t *gemm, const mp_kernel_t *kernel,
                       const mp_kernel_call_t *call) {
   int64_t per_batch = gemm->tiles_m * gemm->tiles_n;
   int64_t begin = 0, end = 0;
   mp_part_range(gemm->batch * per_batch, kernel->num_parts, call->part, &begin, &end);
+  if (gemm->small != NULL) {
+    gemm_run_small(gemm, call, begin, end);
+    return;
+  }
   packed_t packed = {-1, -1, -1};
   for (int64_t tile = begin; tile < end; ++tile) {
     int64_t batch = tile / per_batch, rest = tile % per_batch;

@@ -66,6 +66,16 @@ typedef struct {
   bool is_read;  // set by mp_gemm_plan: it is read where it is
 } mp_gemm_side_t;
 
+// What the product of one batch reads if it is very small (gemm_small.h), in bytes.
+typedef struct {
+  int64_t m, n;
+  int64_t a_row, a_k, b_row, b_k;
+} mp_gemm_small_t;
+
+// Writes the product of a and b, [m, n].
+typedef void (*mp_gemm_small_run_t)(const mp_gemm_small_t *sizes, const char *a, const char *b,
+                                    void *out);
+
 struct mp_gemm_s {
   // The caller's:
   mp_acc_t acc;
@@ -80,6 +90,7 @@ struct mp_gemm_s {
   int64_t tiles_m, tiles_n;
   int64_t line_step;  // bytes between packed lines of A
   size_t pack_a_bytes, pack_b_bytes, c_bytes;
+  mp_gemm_small_run_t small;  // NULL: products are cut into blocks
 };
 
 // Columns of C, and the block of B for them.

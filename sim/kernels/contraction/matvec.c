@@ -90,7 +90,7 @@ static void matvec_axpy(const loops_t *loops, int64_t n, const void *a, const vo
   mp_flush_end(before);
 }
 
-void mp_matvec_plan(mp_matvec_t *matvec, mp_kernel_t *kernel) {
+mp_status_t mp_matvec_plan(mp_arena_t *arena, mp_matvec_t *matvec, mp_kernel_t *kernel) {
   MP_ASSERT((unsigned)matvec->acc < MP_ACC_COUNT && matvec->vector->rows.count == 1);
   int64_t k = matvec->matrix->k.count;
   int64_t rows = matvec->matrix->batch.count * matvec->matrix->rows.count;
@@ -106,6 +106,7 @@ void mp_matvec_plan(mp_matvec_t *matvec, mp_kernel_t *kernel) {
   matvec->is_lines = !matvec->sums_by_k && !matvec->is_short && mp_matvec_is_lines(matvec);
   if (matvec->is_short) kernel->scratch_bytes = 0;
   if (matvec->is_lines) kernel->scratch_bytes = mp_matvec_lines_scratch(matvec);
+  return matvec->is_short ? mp_matvec_place_short(arena, matvec) : NULL;
 }
 
 // Loads the vector of one batch into the scratch memory, in the accumulation type.

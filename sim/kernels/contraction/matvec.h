@@ -5,6 +5,12 @@
 
 #include "sim/kernels/contraction/operand.h"
 
+// Where lines begin, in elements, if they are few enough to be known beforehand.
+typedef struct {
+  const int32_t *matrix, *vector;  // NULL: they are found when the product runs
+  bool are_packed;                 // lines follow each other in both operands
+} mp_matvec_places_t;
+
 // result[batch, row] = sum over k of matrix[row, k] * vector[k]. The operands must not be crossed
 // (mp_operand_t).
 typedef struct {
@@ -16,14 +22,16 @@ typedef struct {
   bool sums_by_k;  // rows are contiguous: the sums of many grow together, one k after the other
   // Otherwise sums are made line by line, in MP_MATVEC_LANES lanes, element k in lane k modulo
   // LANES, which are then added up in halves.
-  bool is_short;  // of few elements: mp_matvec_run_short
-  bool is_lines;  // the lines are read where they are: mp_matvec_run_lines
+  bool is_short;              // of few elements: mp_matvec_run_short
+  mp_matvec_places_t places;  // of short lines
+  bool is_lines;              // the lines are read where they are: mp_matvec_run_lines
 } mp_matvec_t;
 
 enum { MP_MATVEC_LANES = 16 };
 
 // Sets num_parts and scratch_bytes of `kernel`.
-void mp_matvec_plan(mp_matvec_t *matvec, mp_kernel_t *kernel);
+MP_NODISCARD mp_status_t mp_matvec_plan(mp_arena_t *arena, mp_matvec_t *matvec,
+                                        mp_kernel_t *kernel);
 // Runs the part `call->part` of a product that mp_matvec_plan has planned.
 void mp_matvec_run_part(const mp_matvec_t *matvec, const mp_kernel_t *kernel,
                         const mp_kernel_call_t *call);

@@ -51,15 +51,31 @@ typedef double f64_t;
     }                                                                                              \
   }
 
+// The same for lines that follow each other in both operands.
+#define SHORT_PACKED(T, K)                                                                        \
+  MP_VECTOR static void packed_##T##_##K(int64_t n, const void *a_, const void *b_, void *out_) { \
+    enum { a_step = 1, b_step = 1 };                                                              \
+    const T *a = a_, *b = b_;                                                                     \
+    T *restrict out = out_;                                                                       \
+    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                              \
+      SHORT_SUM(T, K, a + i * K, b + i * K)                                                       \
+    }                                                                                             \
+  }
+
 #define FOR_EACH_K(X, T) X(T, 1) X(T, 2) X(T, 3) X(T, 4) X(T, 5) X(T, 6) X(T, 7) X(T, 8)
 FOR_EACH_K(SHORT_LOOPS, f32_t)
 FOR_EACH_K(SHORT_LOOPS, f64_t)
+FOR_EACH_K(SHORT_PACKED, f32_t)
+FOR_EACH_K(SHORT_PACKED, f64_t)
 
 typedef void (*short_loop_t)(int64_t n, const int32_t *a_at, const int32_t *b_at, const void *a,
                              int64_t a_step, const void *b, int64_t b_step, void *out);
 
-#define LINES_ROW(T, K) lines_##T##_##K,
-#define ROWS_ROW(T, K)  rows_##T##_##K,
+typedef void (*packed_loop_t)(int64_t n, const void *a, const void *b, void *out);
+
+#define PACKED_ROW(T, K) packed_##T##_##K,
+#define LINES_ROW(T, K)  lines_##T##_##K,
+#define ROWS_ROW(T, K)   rows_##T##_##K,
 static const short_loop_t g_lines[2][MOST_K] = {
     {FOR_EACH_K(LINES_ROW, f32_t)},
     {FOR_EACH_K(LINES_ROW, f64_t)},
@@ -67,6 +83,10 @@ static const short_loop_t g_lines[2][MOST_K] = {
 static const short_loop_t g_rows[2][MOST_K] = {
     {FOR_EACH_K(ROWS_ROW, f32_t)},
     {FOR_EACH_K(ROWS_ROW, f64_t)},
+};
+static const packed_loop_t g_packed[2][MOST_K] = {
+    {FOR_EACH_K(PACKED_ROW, f32_t)},
+    {FOR_EACH_K(PACKED_ROW, f64_t)},
 };
 
 // Whether all elements are at places that 32 bits can say.
@@ -110,13 +130,31 @@ static void matvec_short_places_of_lines(const mp_matvec_t *matvec, int64_t firs
   }
 }
 
-// ---- running ----
-
 static int64_t matvec_short_step(const mp_axes_t *k, int64_t size) {
   int64_t step = 0;
   (void)mp_axes_step(k, &step);
   return step / size;
 }
+
+mp_status_t mp_matvec_place_short(mp_arena_t *arena, mp_matvec_t *matvec) {
+  const mp_operand_t *side = matvec->matrix;
+  const int64_t count = MP_WORK(side->batch.count, side->rows.count, 1);
+  if (count == 0 || count > BLOCK || side->rows.count >= MANY_ROWS) return NULL;
+  int32_t *a_at = MP_ARENA_ARRAY(arena, int32_t, (size_t)count);
+  int32_t *b_at = MP_ARENA_ARRAY(arena, int32_t, (size_t)count);
+  if (a_at == NULL || b_at == NULL) return mp_status_out_of_memory();
+  matvec_short_places_of_lines(matvec, 0, count, a_at, b_at);
+  const int64_t size = (int64_t)mp_acc_size(matvec->acc), k = side->k.count;
+  bool are_packed =
+      matvec_short_step(&side->k, size) == 1 && matvec_short_step(&matvec->vector->k, size) == 1;
+  for (int64_t i = 0; i < count; ++i) {
+    are_packed = are_packed && a_at[i] == i * k && b_at[i] == i * k;
+  }
+  matvec->places = (mp_matvec_places_t){a_at, b_at, are_packed};
+  return NULL;
+}
+
+// ---- running ----
 
 // Rows of matrices that have many.
 static void matvec_short_run_rows(const mp_matvec_t *matvec, const char *a, const char *b,
@@ -148,6 +186,16 @@ static void matvec_short_run_lines(const mp_matvec_t *matvec, const char *a, con
   const int64_t a_step = matvec_short_step(&side->k, size),
                 b_step = matvec_short_step(&matvec->vector->k, size);
   const short_loop_t loop = g_lines[matvec->acc][side->k.count - 1];
+  const mp_matvec_places_t *places = &matvec->places;
+  if (places->are_packed) {
+    const int64_t first = begin * side->k.count * size;
+    g_packed[matvec->acc][side->k.count - 1](end - begin, a + first, b + first, out);
+    return;
+  }
+  if (places->matrix != NULL) {
+    loop(end - begin, places->matrix + begin, places->vector + begin, a, a_step, b, b_step, out);
+    return;
+  }
   int32_t a_at[BLOCK], b_at[BLOCK];
   for (int64_t n = 0; begin < end; begin += n) {
     n = mp_min_i64(end - begin, BLOCK);

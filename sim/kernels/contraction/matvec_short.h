@@ -11,6 +11,9 @@
 // Whether the product is one of short lines, in types that need no conversion.
 bool mp_matvec_is_short(const mp_matvec_t *matvec);
 
+// Notes in the arena where lines begin, if they are few.
+MP_NODISCARD mp_status_t mp_matvec_place_short(mp_arena_t *arena, mp_matvec_t *matvec);
+
 // Computes the results [begin, end) of such a product.
 void mp_matvec_run_short(const mp_matvec_t *matvec, const mp_kernel_call_t *call, int64_t begin,
                          int64_t end);

@@ -340,6 +340,41 @@ static void check_lines(int64_t batch, int64_t rows, int64_t k) {
   bench_end(&bench);
 }
 
+// A product of rows with rows, [batch, m, k] x [batch, n, k].
+static void run_rows(int64_t batch, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+                     float *out) {
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_DOT_GENERAL);
+  bench_operand(&bench, MP_DTYPE_F32, 3, DIMS(batch, m, k));
+  bench_operand(&bench, MP_DTYPE_F32, 3, DIMS(batch, n, k));
+  bench_result(&bench, MP_DTYPE_F32, 3, DIMS(batch, m, n));
+  set_lists(&bench, 1, DIMS(0), DIMS(0), 1, DIMS(2), DIMS(2));
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){a, b}, (void *[]){out});
+  bench_end(&bench);
+}
+
+// Very small products have the bits that their elements have in a large one.
+static void small_products_are_as_in_large_ones(void **state) {
+  (void)state;
+  enum { BATCH = 6, MOST = 9, ROWS = BATCH * MOST, DEPTH = 12 };
+  static float a[ROWS * DEPTH], b[ROWS * DEPTH], small[ROWS * MOST], large[ROWS * ROWS];
+  for (int i = 0; i < ROWS * DEPTH; ++i) {
+    a[i] = 1 / (float)(i % 97 - 48.5);
+    b[i] = 3 / (float)(i % 89 - 40.5);
+  }
+  for (int64_t k = 1; k <= DEPTH; ++k) {
+    for (int64_t m = 2, n = MOST; m <= MOST; ++m, --n) {
+      run_rows(BATCH, m, n, k, a, b, small);
+      run_rows(1, BATCH * m, BATCH * n, k, a, b, large);
+      for (int64_t i = 0; i < BATCH * m; ++i) {
+        const float *row = large + (i * BATCH + i / m) * n;
+        assert_memory_equal(small + i * n, row, (size_t)n * sizeof(float));
+      }
+    }
+  }
+}
+
 // However lines are read, their sums have the same bits, and nothing behind them counts.
 static void lines_of_any_length(void **state) {
   (void)state;
@@ -348,12 +383,14 @@ static void lines_of_any_length(void **state) {
     check_lines(3, 5, k);
     check_lines(2, 19, k);
     check_lines(1, 7, k);
+    check_lines(100, 1, k);
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lines_of_any_length),
+      cmocka_unit_test(small_products_are_as_in_large_ones),
       cmocka_unit_test(every_type_and_size),
       cmocka_unit_test(large_products_in_parts),
       cmocka_unit_test(bools_are_or_of_and),
