@@ -4,16 +4,23 @@
 // that no function calls itself. One map from the module's value ids gives the copy of each value;
 // the entries of a function's values are overwritten at its next call.
 
+#include <string.h>
+
 #include "sim/ir/schema.h"
 #include "sim/passes/passes.h"
 
-enum { MP_INLINE_MAX_OPS = 1 << 20, MP_INLINE_MAX_DEPTH = 256 };
+enum {
+  MP_INLINE_MAX_OPS = 1 << 20,
+  MP_INLINE_MAX_DEPTH = 256,
+  MP_INLINE_MAX_PATH = 1000,  // longer names stay those that the callee's ops have themselves
+};
 
 typedef struct {
   mp_module_t *module;
   mp_value_t **map;  // by id of the original value: its newest copy
   // Where the innermost call stands whose place in a file is known; NULL: in none.
   const mp_loc_t *call;
+  mp_str_t path;  // the name of the innermost call, below those around it
   uint32_t num_ops;
 } inliner_t;
 
@@ -36,24 +43,66 @@ static mp_status_t inline_find_callee(const inliner_t *inliner, const mp_op_t *o
   return NULL;
 }
 
-// The location of a copy of an op: functions that JAX keeps between programs (those of random bits)
-// have no places of their own, and their ops have that of the call.
+// The name of a callee's op begins where the function does, "mlp/dot_general": that of its copy
+// begins where the program does, "jit(step)/layer0/closed_call/mlp/dot_general". Names that begin
+// with the program already, as XLA and older versions of JAX write them, stay.
+static mp_status_t inline_path(const inliner_t *inliner, const mp_loc_t *loc, mp_str_t *out_path) {
+  const mp_loc_t *found = mp_loc_find(loc).name;
+  const mp_str_t outer = inliner->path, name = found == NULL ? MP_STR("") : found->text;
+  const char *end = outer.size == 0 ? NULL : memchr(outer.data, '/', outer.size);
+  const mp_str_t first = {outer.data, end == NULL ? outer.size : (size_t)(end - outer.data)};
+  *out_path = name.size == 0 ? outer : name;
+  if (outer.size == 0 || name.size == 0 || outer.size + name.size >= MP_INLINE_MAX_PATH)
+    return NULL;
+  if (name.size >= first.size && memcmp(name.data, first.data, first.size) == 0 &&
+      (name.size == first.size || name.data[first.size] == '/'))
+    return NULL;
+  char *text = MP_ARENA_ARRAY(inliner->module->arena, char, outer.size + 1 + name.size);
+  MP_RETURN_IF_NULL(text);
+  memcpy(text, outer.data, outer.size);
+  text[outer.size] = '/';
+  memcpy(text + outer.size + 1, name.data, name.size);
+  *out_path = (mp_str_t){text, outer.size + 1 + name.size};
+  return NULL;
+}
+
+// Functions that JAX keeps between programs (those of random bits) have no places of their own, and
+// their ops have that of the call.
+static mp_status_t inline_place(const inliner_t *inliner, const mp_loc_t *loc,
+                                const mp_loc_t **out_loc) {
+  *out_loc = loc == NULL ? inliner->call : loc;
+  if (inliner->call == NULL || loc == NULL || mp_loc_has_file(loc)) return NULL;
+  mp_arena_t *arena = inliner->module->arena;
+  mp_loc_t *site = MP_ARENA_ARRAY(arena, mp_loc_t, 1);
+  const mp_loc_t **parts = MP_ARENA_ARRAY(arena, const mp_loc_t *, 2);
+  if (site == NULL || parts == NULL) return mp_status_out_of_memory();
+  parts[0] = loc;
+  parts[1] = inliner->call;
+  *site = (mp_loc_t){.kind = MP_LOC_CALL_SITE, .num_children = 2, .children = parts};
+  *out_loc = site;
+  return NULL;
+}
+
+// The location of a copy of an op.
 static mp_status_t inline_loc(const inliner_t *inliner, const mp_op_t *op,
                               const mp_loc_t **out_loc) {
-  *out_loc = op->loc;
-  if (inliner->call == NULL || mp_loc_has_file(op->loc)) return NULL;
-  if (op->loc == NULL) {
-    *out_loc = inliner->call;
-    return NULL;
-  }
+  const mp_loc_t *place;
+  MP_RETURN_IF_ERROR(inline_place(inliner, op->loc, &place));
+  *out_loc = place;
+  if (inliner->path.size == 0) return NULL;
+  mp_str_t path;
+  MP_RETURN_IF_ERROR(inline_path(inliner, op->loc, &path));
+  const mp_loc_t *inner = place != NULL && place->kind == MP_LOC_NAME && place->num_children == 1
+                              ? place->children[0]
+                              : place;
   mp_arena_t *arena = inliner->module->arena;
-  mp_loc_t *loc = MP_ARENA_ARRAY(arena, mp_loc_t, 1);
-  const mp_loc_t **parts = MP_ARENA_ARRAY(arena, const mp_loc_t *, 2);
-  if (loc == NULL || parts == NULL) return mp_status_out_of_memory();
-  parts[0] = op->loc;
-  parts[1] = inliner->call;
-  *loc = (mp_loc_t){.kind = MP_LOC_CALL_SITE, .num_children = 2, .children = parts};
-  *out_loc = loc;
+  mp_loc_t *name = MP_ARENA_ARRAY(arena, mp_loc_t, 1);
+  const mp_loc_t **child = MP_ARENA_ARRAY(arena, const mp_loc_t *, 1);
+  if (name == NULL || child == NULL) return mp_status_out_of_memory();
+  *child = inner;
+  *name = (mp_loc_t){
+      .kind = MP_LOC_NAME, .text = path, .num_children = inner != NULL, .children = child};
+  *out_loc = name;
   return NULL;
 }
 
@@ -70,10 +119,13 @@ static mp_status_t inline_copy_body(inliner_t *inliner, const mp_op_t *op, const
     inliner->map[body->args[i].id] = inline_mapped(inliner, op->operands[i]);
   }
   mp_op_t *terminator = NULL;
-  const mp_loc_t *outer = inliner->call;
+  const mp_loc_t *outer_call = inliner->call;
+  const mp_str_t outer_path = inliner->path;
+  MP_RETURN_IF_ERROR(inline_path(inliner, op->loc, &inliner->path));
   if (mp_loc_has_file(op->loc)) inliner->call = op->loc;
   MP_RETURN_IF_ERROR(inline_copy_block(inliner, body, to, depth + 1, &terminator));
-  inliner->call = outer;
+  inliner->call = outer_call;
+  inliner->path = outer_path;
   if (terminator == NULL || terminator->num_operands != op->num_results) {
     return mp_op_error(op, MP_INVALID_ARGUMENT, "the inlined body does not return %u values",
                        op->num_results);
@@ -141,7 +193,6 @@ static mp_status_t inline_kernel_attrs(inliner_t *inliner, const mp_op_t *op, mp
 static mp_status_t inline_copy_kernel(inliner_t *inliner, const mp_op_t *op, const mp_block_t *body,
                                       mp_block_t *to, uint32_t depth) {
   mp_op_spec_t spec = {.code = MP_OP_CUSTOM_CALL,
-                       .loc = op->loc,
                        .num_operands = op->num_operands,
                        .num_results = op->num_results,
                        .num_regions = 1};
@@ -149,6 +200,7 @@ static mp_status_t inline_copy_kernel(inliner_t *inliner, const mp_op_t *op, con
   mp_named_attr_t *attrs = NULL;
   const mp_type_t **types = NULL;
   mp_block_t *region = NULL;
+  MP_RETURN_IF_ERROR(inline_loc(inliner, op, &spec.loc));
   MP_RETURN_IF_ERROR(inline_copy_operands(inliner, op, &operands, &types));
   MP_RETURN_IF_ERROR(inline_copy_region(inliner, body, &region, depth));
   MP_RETURN_IF_ERROR(inline_kernel_attrs(inliner, op, &attrs, &spec.num_attrs));

@@ -455,6 +455,56 @@ static void test_inline_places(void **state) {
   ir_end(&ir);
 }
 
+// The function of `callee`, a negation at `loc`, with a call of it in the block of ir.
+static mp_value_t *ir_negating_call(ir_t *ir, const char *callee, const mp_loc_t *loc,
+                                    mp_value_t *value, mp_block_t **out_body) {
+  mp_func_t *func = NULL;
+  const mp_type_t *scalar = value->type;
+  assert_ok(mp_func_create(ir->module, mp_str(callee), 1, &scalar, 1, &scalar, &func));
+  mp_value_t *called =
+      ir_op(ir, MP_OP_CALL, "f32", VALUES(value), ATTRS(ir_string(ir, MP_ATTR_CALLEE, callee)));
+  called->op->loc = loc;
+  *out_body = func->body;
+  return called;
+}
+
+// The names of a function's ops are those of the program: below the names of its calls.
+static void test_inline_names(void **state) {
+  (void)state;
+  static const struct {
+    const char *outer, *inner, *op, *expected;
+  } cases[] = {
+      {"jit(f)/layer/closed_call", "mlp/jit(gelu)", "tanh",
+       "jit(f)/layer/closed_call/mlp/jit(gelu)/tanh"},
+      {"jit(f)/layer/closed_call", "jit(f)/layer/mlp/jit(gelu)", "jit(f)/layer/mlp/tanh",
+       "jit(f)/layer/mlp/tanh"},
+      {"jit(f)/a", "jit(f2)", "x", "jit(f)/a/jit(f2)/x"},
+      {"", "mlp", "tanh", "mlp/tanh"},
+      {"jit(f)", "", "tanh", "jit(f)/tanh"},
+      {"jit(f)", "mlp", "", "jit(f)/mlp"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    ir_t ir = ir_start("f32", "f32");
+    const mp_loc_t outer = {.kind = MP_LOC_NAME, .text = mp_str(cases[i].outer)};
+    const mp_loc_t inner = {.kind = MP_LOC_NAME, .text = mp_str(cases[i].inner)};
+    const mp_loc_t name = {.kind = MP_LOC_NAME, .text = mp_str(cases[i].op)};
+    mp_block_t *g, *h;
+    ir_return(&ir, VALUES(ir_negating_call(&ir, "g", &outer, ir.args[0], &g)));
+    ir.block = g;
+    ir_return(&ir, VALUES(ir_negating_call(&ir, "h", &inner, &g->args[0], &h)));
+    ir.block = h;
+    mp_value_t *negated = ir_op(&ir, MP_OP_NEGATE, "f32", VALUES(h->args), NO_ATTRS);
+    negated->op->loc = &name;
+    ir_return(&ir, VALUES(negated));
+    assert_ok(mp_passes_prepare(ir.module));
+    const mp_loc_t *found = mp_loc_find(ir.main->body->first->loc).name;
+    assert_non_null(found);
+    assert_int_equal(found->text.size, strlen(cases[i].expected));
+    assert_memory_equal(found->text.data, cases[i].expected, found->text.size);
+    ir_end(&ir);
+  }
+}
+
 // g swaps its arguments and calls itself through main twice with swapped operands: the operands
 // must all be read before the first argument is bound.
 static void test_inline_swapped(void **state) {
@@ -543,6 +593,7 @@ int main(void) {
       cmocka_unit_test(test_inline),
       cmocka_unit_test(test_inline_swapped),
       cmocka_unit_test(test_inline_places),
+      cmocka_unit_test(test_inline_names),
       cmocka_unit_test(test_inline_bomb),
       cmocka_unit_test(test_inline_refusals),
   };
