@@ -141,18 +141,26 @@ def mfu(report: dict, program: dict, model_flops: float | None = None) -> float 
 
 # Of a name stack: what JAX puts around and between the names that users give.
 _WRAPPED = re.compile(r"^(?:jit|pjit|jvp|transpose|vmap|pmap|checkpoint|remat|custom_jvp|custom_vjp)\((.*)\)$")
+_BRANCH = re.compile(r"branch_\d+_fun$")
 _BETWEEN = {"", "while", "body", "cond", "branch", "closed_call", "core_call", "checkpoint", "remat",
             "rematted_computation", "shard_map", "shmap_body", "custom_jvp_call", "custom_vjp_call", "pjit", "scan"}
 
 
 def layer(path: str) -> str:
-  """The names that users gave, of a name stack: "layer0/mlp" of "jit(step)/transpose(jvp(layer0))/while/body/mlp"."""
-  names = []
+  """The names that users gave, of a name stack: "layer0/mlp" of "jit(step)/transpose(jvp(layer0))/while/body/mlp".
+
+  What a checkpoint recomputes for a gradient repeats its names: "transpose(jvp(layer0))/jvp(layer0)/checkpoint/mlp".
+  """
+  names, transposed = [], set()
   for part in path.split("/"):
     is_function = part.startswith(("jit(", "pjit("))
+    if part in transposed:
+      names = []
+    if part.startswith("transpose("):
+      transposed.add(part[len("transpose("):-1])
     while found := _WRAPPED.match(part):
       part = found[1]
-    if not is_function and part not in _BETWEEN:
+    if not is_function and part not in _BETWEEN and not _BRANCH.match(part):
       names.append(part)
   return "/".join(names) or "(no name)"
 

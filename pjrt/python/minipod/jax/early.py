@@ -6,6 +6,7 @@
 from minipod.jax import attention
 from minipod.jax import doors
 from minipod.jax import guard
+from minipod.jax import modules
 from minipod.jax import names
 from minipod.jax import presence
 
@@ -21,6 +22,7 @@ def attend() -> None:
   guard.teach("how processes of minipod find each other", _register_cluster)
   guard.teach("to tell processes of each other", presence.attend)
   guard.teach("to find cuDNN on described GPUs", attention.find_cudnn)
+  guard.teach("to wait for flax.nnx", modules.name_layers)
   if names.wanted() == "tpu":
     guard.teach("to describe TPUs", names.describe_tpus)
 

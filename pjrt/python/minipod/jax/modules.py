@@ -1,7 +1,8 @@
 """Names for the layers of flax.nnx, which opens no named scopes: each call of a module opens one.
 
 A module is named by its path from the module that calls it, "blocks/0", and the outermost one by its class, as
-flax.linen does it.  Modules that a transformation has made anew (nnx.scan, nnx.vmap) have the names of their classes.
+flax.linen does it.  So are copies, which transformations make (nnx.scan, nnx.vmap), and modules without a path are named
+by their classes.
 """
 
 import contextlib
@@ -9,10 +10,9 @@ import functools
 import sys
 import threading
 
-from minipod.jax import guard
+from minipod.jax import guard, module_paths
 
-_MODULE = "flax.nnx.module"
-_MOST_NODES = 4096  # that a search for a module visits
+_PACKAGE = "flax.nnx"
 _IS_NAMED = "_minipod_is_named"
 _calling = threading.local()
 _is_idle = None  # whether JAX traces nothing
@@ -20,17 +20,17 @@ _is_idle = None  # whether JAX traces nothing
 
 def name_layers() -> None:
   """Has modules open scopes, now or when flax is imported."""
-  if _MODULE in sys.modules:
-    guard.teach("the names of flax.nnx's layers", _name_all, sys.modules[_MODULE])
-  else:
+  if _PACKAGE in sys.modules:
+    guard.teach("the names of flax.nnx's layers", _name_all, sys.modules[_PACKAGE])
+  elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
     sys.meta_path.insert(0, _Finder())
 
 
 class _Finder:
-  """Finds flax's module of modules as others do, and attends its end."""
+  """Finds flax.nnx as others do, and acts when it is imported."""
 
   def find_spec(self, name, path=None, target=None):
-    if name != _MODULE:
+    if name != _PACKAGE:
       return None
     for finder in list(sys.meta_path):
       if finder is not self and (find := getattr(finder, "find_spec", None)):
@@ -51,12 +51,12 @@ class _Finder:
     loader.exec_module = exec_module
 
 
-def _name_all(module) -> None:
+def _name_all(nnx) -> None:
   global _is_idle
   from jax._src import core
 
   _is_idle = core.trace_state_clean
-  kind = module.Module
+  kind = nnx.Module
   original = kind.__init_subclass__.__func__
 
   def __init_subclass__(cls, **kwargs):
@@ -64,11 +64,31 @@ def _name_all(module) -> None:
     _name_calls(cls)
 
   kind.__init_subclass__ = classmethod(__init_subclass__)
+  _note_made(type(kind))
+  module_paths.watch(nnx)
   waiting = [kind]
   while waiting:
     cls = waiting.pop()
     _name_calls(cls)
     waiting += cls.__subclasses__()
+
+
+def _note_made(meta) -> None:
+  """Keeps what is made in a module's call until the outermost call ends: what is called but not made there, nor below
+  its caller, is a copy.  Transformations make copies without the class's call."""
+  if meta is type or hasattr(meta.__call__, _IS_NAMED):
+    return
+  make = meta.__call__
+
+  @functools.wraps(make)
+  def __call__(cls, *args, **kwargs):
+    module = make(cls, *args, **kwargs)
+    if _calling.__dict__.get("stack"):
+      _calling.made.append(module)
+    return module
+
+  setattr(__call__, _IS_NAMED, True)
+  meta.__call__ = __call__
 
 
 def _name_calls(cls) -> None:
@@ -78,7 +98,7 @@ def _name_calls(cls) -> None:
 
   @functools.wraps(call)
   def __call__(self, *args, **kwargs):
-    with _scope(self):
+    with _scope(self, __call__.__code__):
       return call(self, *args, **kwargs)
 
   setattr(__call__, _IS_NAMED, True)
@@ -86,7 +106,7 @@ def _name_calls(cls) -> None:
 
 
 @contextlib.contextmanager
-def _scope(module):
+def _scope(module, call_code):
   """A scope for each part of the module's name, while JAX traces; what runs at once has no use for names."""
   from jax import named_scope
 
@@ -94,46 +114,16 @@ def _scope(module):
   if _is_idle() or (stack and stack[-1] is module):  # or a base class's call
     yield
     return
+  if not stack:
+    _calling.made = []
+  path = module_paths.path(stack[-1], module, _calling.made, call_code) if stack else None
   with contextlib.ExitStack() as scopes:
-    for part in _name(stack[-1] if stack else None, module):
+    for part in [type(module).__name__] if path is None else path:
       scopes.enter_context(named_scope(part))
     stack.append(module)
     try:
       yield
     finally:
       stack.pop()
-
-
-def _name(caller, module) -> list[str]:
-  return (_path(caller, module) if caller is not None else None) or [type(module).__name__]
-
-
-def _path(caller, module) -> list[str] | None:
-  """Where the module is below its caller: the shortest path."""
-  seen, level, count = {id(caller)}, [(caller, [])], 0
-  while level:
-    following = []
-    for owner, path in level:
-      for name, value in _members(owner):
-        if value is module:
-          return [*path, name]
-        count += 1
-        if count > _MOST_NODES:
-          return None
-        if id(value) not in seen and _has_members(value):
-          seen.add(id(value))
-          following.append((value, [*path, name]))
-    level = following
-  return None
-
-
-def _has_members(value) -> bool:
-  return isinstance(value, (list, tuple, dict, sys.modules[_MODULE].Module))
-
-
-def _members(value):
-  if isinstance(value, (list, tuple)):
-    return [(str(i), each) for i, each in enumerate(value)]
-  if isinstance(value, dict):
-    return [(str(key), each) for key, each in value.items()]
-  return [(str(name), each) for name, each in getattr(value, "__dict__", {}).items()]
+      if not stack:
+        _calling.made = []
