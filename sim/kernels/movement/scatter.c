@@ -7,81 +7,20 @@
 
 #include "sim/base/assert.h"
 #include "sim/base/vector.h"
-#include "sim/kernels/elementwise/elementwise.h"
-#include "sim/kernels/elementwise/region.h"
 #include "sim/kernels/movement/movement_makers.h"
+#include "sim/kernels/movement/scatter.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 
-// A component of the index vectors.
-typedef struct {
-  int64_t stride;  // of the operand's dimension that it indexes
-  int64_t limit;   // the largest start at which the window still fits
-} component_t;
-
-// A dimension by which positions are numbered.
-typedef struct {
-  int64_t dim;
-  int64_t index_stride;   // the stride in the indices,
-  int64_t update_stride;  // in the updates,
-  int64_t batch_stride;   // and, of batching dimensions, in the operand
-} position_dim_t;
-
-// A dimension of the window.
-typedef struct {
-  int64_t dim;
-  int64_t operand_stride;
-  int64_t update_stride;
-} window_dim_t;
-
-typedef struct {
-  mp_kernel_t base;
-  uint32_t num_operands;
-  const mp_region_fn_t *fn;
-  bool sets;       // the region returns the update
-  bool is_binary;  // there is one operand and the region is one op: `binary`
-  mp_ew_t binary;
-  size_t *sizes;    // [num_operands]: the bytes of an element
-  int64_t *counts;  // [num_operands]: the bytes of an operand
-  mp_dtype_t index_dtype;
-  uint32_t num_components;
-  component_t components[MP_MAX_RANK];
-  int64_t component_stride;  // from one component to the next in the indices
-  uint32_t num_position_dims;
-  position_dim_t position_dims[MP_MAX_RANK];
-  int64_t num_positions;
-  uint32_t num_window_dims;  // without `run`
-  window_dim_t window_dims[MP_MAX_RANK];
-  int64_t num_runs;  // per window
-  window_dim_t run;  // the innermost dimension of the window, after merging
-  // There is one operand, windows are lines, and the indices and, for each element of the window,
-  // the updates are in the order of the positions. Then one element of the window after the other
-  // is done, each for all positions.
-  bool is_elements;
-  mp_dtype_t adds;  // for is_elements: added as this type; INVALID: `binary` or `sets` is used
-  // The run is whole rows of the operands, so that parts can be ranges of columns.
-  bool splits_columns;
-} scatter_t;
-
 // ---- Running ----
 
-typedef struct {
-  const scatter_t *kernel;
-  const mp_kernel_call_t *call;
-  int64_t begin, end;   // the columns of a run that this part does
-  char **acc, **x;      // [num_operands]: room for MP_REGION_MAX_LANES elements of 16 bytes
-  const void **inputs;  // [2 * num_operands]
-  void **outputs;       // [num_operands]
-  void *registers;
-} part_t;
-
 // Combines n <= MP_REGION_MAX_LANES elements; offsets are in elements.
-static void scatter_combine(const part_t *part, int64_t n, int64_t operand_offset,
+static void scatter_combine(const mp_scatter_part_t *part, int64_t n, int64_t operand_offset,
                             int64_t update_offset) {
   MP_ASSERT(n > 0 && n <= MP_REGION_MAX_LANES && operand_offset >= 0 && update_offset >= 0);
-  const scatter_t *kernel = part->kernel;
+  const mp_scatter_t *kernel = part->kernel;
   uint32_t num = kernel->num_operands;
-  const window_dim_t *run = &kernel->run;
+  const mp_scatter_window_t *run = &kernel->run;
   bool dense = n == 1 || (run->operand_stride == 1 && run->update_stride == 1);
   for (uint32_t k = 0; k < num; ++k) {
     size_t size = kernel->sizes[k];
@@ -110,39 +49,25 @@ static void scatter_combine(const part_t *part, int64_t n, int64_t operand_offse
   }
 }
 
-static void scatter_copy_element(size_t size, char *to, const char *from) {
-  switch (size) {
-    case 1:
-      *to = *from;
-      break;
-    case 4:
-      memcpy(to, from, 4);
-      break;
-    case 8:
-      memcpy(to, from, 8);
-      break;
-    default:
-      memcpy(to, from, size);
-  }
-}
-
 // Combines a run of one element of one operand, as when single numbers are scattered.
-static void scatter_do_element(const part_t *part, int64_t operand_offset, int64_t update_offset) {
-  const scatter_t *kernel = part->kernel;
+static void scatter_do_element(const mp_scatter_part_t *part, int64_t operand_offset,
+                               int64_t update_offset) {
+  const mp_scatter_t *kernel = part->kernel;
   int64_t size = (int64_t)kernel->sizes[0];
   char *to = (char *)part->call->results[0] + operand_offset * size;
   const char *from = (const char *)part->call->operands[2] + update_offset * size;
   if (kernel->sets) {
-    scatter_copy_element((size_t)size, to, from);
+    mp_scatter_copy_element((size_t)size, to, from);
   } else {
     const void *in[] = {to, from};
     mp_ew_run(&kernel->binary, 1, in, to);
   }
 }
 
-static void scatter_do_run(const part_t *part, int64_t operand_offset, int64_t update_offset) {
-  const scatter_t *kernel = part->kernel;
-  const window_dim_t *run = &kernel->run;
+static void scatter_do_run(const mp_scatter_part_t *part, int64_t operand_offset,
+                           int64_t update_offset) {
+  const mp_scatter_t *kernel = part->kernel;
+  const mp_scatter_window_t *run = &kernel->run;
   if (kernel->run.dim == 1 && (kernel->sets || kernel->is_binary)) {
     scatter_do_element(part, operand_offset, update_offset);
     return;
@@ -169,8 +94,9 @@ static void scatter_do_run(const part_t *part, int64_t operand_offset, int64_t u
   }
 }
 
-static void scatter_do_window(const part_t *part, int64_t operand_offset, int64_t update_offset) {
-  const scatter_t *kernel = part->kernel;
+static void scatter_do_window(const mp_scatter_part_t *part, int64_t operand_offset,
+                              int64_t update_offset) {
+  const mp_scatter_t *kernel = part->kernel;
   if (kernel->num_window_dims == 0) {
     scatter_do_run(part, operand_offset, update_offset);
     return;
@@ -179,7 +105,7 @@ static void scatter_do_window(const part_t *part, int64_t operand_offset, int64_
   for (int64_t r = 0; r < kernel->num_runs; ++r) {
     scatter_do_run(part, operand_offset, update_offset);
     for (uint32_t i = kernel->num_window_dims; i-- > 0;) {
-      const window_dim_t *dim = &kernel->window_dims[i];
+      const mp_scatter_window_t *dim = &kernel->window_dims[i];
       operand_offset += dim->operand_stride;
       update_offset += dim->update_stride;
       if (++index[i] < dim->dim) break;
@@ -191,7 +117,8 @@ static void scatter_do_window(const part_t *part, int64_t operand_offset, int64_
 }
 
 // The offset to which the index vector at `indices` points; false when the window would not fit.
-static bool scatter_find_start(const scatter_t *kernel, const char *indices, int64_t *out_offset) {
+static bool scatter_find_start(const mp_scatter_t *kernel, const char *indices,
+                               int64_t *out_offset) {
   size_t size = mp_dtype_size(kernel->index_dtype);
   int64_t offset = 0;
   for (uint32_t i = 0; i < kernel->num_components; ++i) {
@@ -204,25 +131,37 @@ static bool scatter_find_start(const scatter_t *kernel, const char *indices, int
   return true;
 }
 
-// Asks for the memory of the first operand to which an index vector points: positions lie anywhere,
-// so that each would wait for memory anew.
-static void scatter_fetch(const part_t *part, const char *indices, int64_t batch) {
+enum { AHEAD = 8 };  // positions for which memory is asked before they are done
+
+// Asks for the memory of the first operand where a window begins: positions lie anywhere, so that
+// each would wait for memory anew.
+static void scatter_fetch(const mp_scatter_part_t *part, int64_t offset) {
   enum { MOST = 1024 };
-  const scatter_t *kernel = part->kernel;
+  const mp_scatter_t *kernel = part->kernel;
   const int64_t size = (int64_t)kernel->sizes[0], step = kernel->run.operand_stride * size;
-  int64_t start = 0;
-  if (!scatter_find_start(kernel, indices, &start)) return;
   const int64_t bytes = step == size ? mp_min_i64((part->end - part->begin) * size, MOST) : 1;
-  mp_prefetch(part->call->results[0], (start + batch) * size + part->begin * step, bytes);
+  mp_prefetch(part->call->results[0], offset * size + part->begin * step, bytes);
 }
 
-static void scatter_do_positions(const part_t *part) {
-  enum { AHEAD = 8 };
-  const scatter_t *kernel = part->kernel;
+static void scatter_do_list(const mp_scatter_part_t *part) {
+  const mp_scatter_t *kernel = part->kernel;
+  for (int64_t p = 0, n; p < kernel->num_positions; p += n) {
+    n = mp_min_i64(kernel->num_positions - p, MP_REGION_MAX_LANES);
+    const int64_t count = mp_scatter_choose(part, p, n);
+    for (int64_t i = 0; i < count; ++i) {
+      if (i + AHEAD < count) scatter_fetch(part, part->offsets[part->chosen[i + AHEAD]]);
+      scatter_do_window(part, part->offsets[part->chosen[i]],
+                        (p + part->chosen[i]) * kernel->update_step);
+    }
+  }
+}
+
+static void scatter_do_positions(const mp_scatter_part_t *part) {
+  const mp_scatter_t *kernel = part->kernel;
   size_t index_size = mp_dtype_size(kernel->index_dtype);
   const char *indices = part->call->operands[kernel->num_operands];
   int64_t position[MP_MAX_RANK] = {0}, at = 0, update = 0, batch = 0;
-  const position_dim_t none = {.dim = 0}, *last = &none;
+  const mp_scatter_position_t none = {.dim = 0}, *last = &none;
   uint32_t inner = 0;
   if (kernel->num_position_dims > 0) {
     inner = kernel->num_position_dims - 1;
@@ -230,15 +169,15 @@ static void scatter_do_positions(const part_t *part) {
   }
   for (int64_t p = 0; p < kernel->num_positions; ++p) {
     int64_t start = 0;
-    if (position[inner] + AHEAD < last->dim) {
-      const int64_t next = at + AHEAD * last->index_stride;
-      scatter_fetch(part, indices + next * (int64_t)index_size, batch + AHEAD * last->batch_stride);
+    const char *next = indices + (at + AHEAD * last->index_stride) * (int64_t)index_size;
+    if (position[inner] + AHEAD < last->dim && scatter_find_start(kernel, next, &start)) {
+      scatter_fetch(part, start + batch + AHEAD * last->batch_stride);
     }
     if (scatter_find_start(kernel, indices + at * (int64_t)index_size, &start)) {
       scatter_do_window(part, start + batch, update);
     }
     for (uint32_t i = kernel->num_position_dims; i-- > 0;) {
-      const position_dim_t *dim = &kernel->position_dims[i];
+      const mp_scatter_position_t *dim = &kernel->position_dims[i];
       at += dim->index_stride;
       update += dim->update_stride;
       batch += dim->batch_stride;
@@ -251,131 +190,19 @@ static void scatter_do_positions(const part_t *part) {
   }
 }
 
-// ---- One element of the window after the other, for all positions (is_elements) ----
-
-// Adds component `from` of n positions, `num` elements from one position to the next, to their
-// offsets; -1 for windows that are skipped. The usual distance is one, and the compiler is told so:
-// then neighbours are neighbours in memory, which vectors are for.
-#define FIND_OFFSETS(T)                                                                            \
-  static inline __attribute__((always_inline)) void scatter_find_by_##T(                           \
-      const component_t *component, const T *from, int64_t num, int64_t n, int64_t *offsets) {     \
-    const int64_t limit = component->limit, stride = component->stride;                            \
-    MP_INDEPENDENT for (int64_t i = 0; i < n; ++i) {                                               \
-      const int64_t start = from[i * num];                                                         \
-      const bool inside = (start >= 0) & (start <= limit) & (offsets[i] >= 0);                     \
-      offsets[i] = inside ? offsets[i] + start * stride : -1;                                      \
-    }                                                                                              \
-  }                                                                                                \
-  MP_VECTOR static void scatter_find_##T(const component_t *component, const T *from, int64_t num, \
-                                         int64_t n, int64_t *offsets) {                            \
-    if (num == 1) {                                                                                \
-      scatter_find_by_##T(component, from, 1, n, offsets);                                         \
-    } else {                                                                                       \
-      scatter_find_by_##T(component, from, num, n, offsets);                                       \
-    }                                                                                              \
-  }
-FIND_OFFSETS(int32_t)
-FIND_OFFSETS(uint32_t)
-FIND_OFFSETS(int64_t)
-
-// The offsets in the operand to which positions [first, first + n) point.
-static void scatter_find_offsets(const scatter_t *kernel, const void *indices, int64_t first,
-                                 int64_t n, int64_t *out_offsets) {
-  MP_ASSERT(n <= MP_REGION_MAX_LANES && first + n <= kernel->num_positions);
-  const uint32_t num = kernel->num_components;
-  for (int64_t i = 0; i < n; ++i) out_offsets[i] = 0;
-  for (uint32_t c = 0; c < num; ++c) {
-    const int64_t at = first * num + c;
-    switch (kernel->index_dtype) {
-      case MP_DTYPE_S32:
-        scatter_find_int32_t(&kernel->components[c], (const int32_t *)indices + at, num, n,
-                             out_offsets);
-        break;
-      case MP_DTYPE_U32:
-        scatter_find_uint32_t(&kernel->components[c], (const uint32_t *)indices + at, num, n,
-                              out_offsets);
-        break;
-      case MP_DTYPE_S64:
-        scatter_find_int64_t(&kernel->components[c], (const int64_t *)indices + at, num, n,
-                             out_offsets);
-        break;
-      default:
-        MP_ASSERT_NOT_REACHED();  // scatter_recognize_elements accepts only the types above
-    }
-  }
-}
-
-// Positions may repeat, so elements are added in order.
-#define ADD_AT(T)                                                          \
-  do {                                                                     \
-    T *to = result;                                                        \
-    const T *from = updates;                                               \
-    for (int64_t i = 0; i < n; ++i) {                                      \
-      if (offsets[i] >= 0) to[offsets[i]] = (T)(to[offsets[i]] + from[i]); \
-    }                                                                      \
-  } while (0)
-
-static void scatter_apply_elements(const scatter_t *kernel, int64_t n, const int64_t *offsets,
-                                   const void *updates, void *result) {
-  int64_t size = (int64_t)kernel->sizes[0];
-  switch (kernel->adds) {
-    case MP_DTYPE_F32:
-      ADD_AT(float);
-      return;
-    case MP_DTYPE_F64:
-      ADD_AT(double);
-      return;
-    case MP_DTYPE_U32:
-      ADD_AT(uint32_t);
-      return;
-    case MP_DTYPE_U64:
-      ADD_AT(uint64_t);
-      return;
-    default:
-      break;
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    if (offsets[i] < 0) continue;
-    char *to = (char *)result + offsets[i] * size;
-    const char *from = (const char *)updates + i * size;
-    const void *in[] = {to, from};
-    if (kernel->sets) {
-      scatter_copy_element((size_t)size, to, from);
-    } else {
-      mp_ew_run(&kernel->binary, 1, in, to);
-    }
-  }
-}
-
-static void scatter_do_elements(const part_t *part) {
-  const scatter_t *kernel = part->kernel;
-  const window_dim_t *run = &kernel->run;
-  const int64_t size = (int64_t)kernel->sizes[0];
-  int64_t *offsets = (int64_t *)(void *)part->acc[0];
-  for (int64_t p = 0, n; p < kernel->num_positions; p += n) {
-    n = mp_min_i64(kernel->num_positions - p, MP_REGION_MAX_LANES);
-    scatter_find_offsets(kernel, part->call->operands[1], p, n, offsets);
-    for (int64_t i = part->begin; i < part->end; ++i) {
-      scatter_apply_elements(
-          kernel, n, offsets,
-          (const char *)part->call->operands[2] + (p + i * run->update_stride) * size,
-          (char *)part->call->results[0] + i * run->operand_stride * size);
-    }
-  }
-}
-
-// Copies this part's columns of the operands to the results, which begin with these values.
-static void scatter_copy_operands(const part_t *part) {
-  const scatter_t *kernel = part->kernel;
+// Copies this part of the operands to the results, which begin with these values.
+static void scatter_copy_operands(const mp_scatter_part_t *part) {
+  const mp_scatter_t *kernel = part->kernel;
   for (uint32_t k = 0; k < kernel->num_operands; ++k) {
     const char *from = part->call->operands[k];
     char *to = part->call->results[k];
     if (from == to || kernel->counts[k] == 0) continue;
+    int64_t size = (int64_t)kernel->sizes[k], row = kernel->run.dim * size;
     if (!kernel->splits_columns) {
-      memcpy(to, from, (size_t)kernel->counts[k]);
+      memcpy(to + part->low * size, from + part->low * size,
+             (size_t)((part->high - part->low) * size));
       continue;
     }
-    int64_t size = (int64_t)kernel->sizes[k], row = kernel->run.dim * size;
     for (int64_t i = part->begin * size; i < kernel->counts[k]; i += row) {
       memcpy(to + i, from + i, (size_t)((part->end - part->begin) * size));
     }
@@ -386,36 +213,47 @@ static size_t scatter_arrays_bytes(uint32_t num_operands) {
   return (size_t)num_operands * 2 * MP_REGION_MAX_LANES * 16;
 }
 
+// Offsets, and which of them are chosen, by vectors of up to 64 bytes.
+enum { SCATTER_LIST_BYTES = MP_REGION_MAX_LANES * (sizeof(int64_t) + sizeof(uint32_t)) + 64 };
+
 static mp_status_t scatter_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
-  const scatter_t *kernel = (const scatter_t *)base;
+  const mp_scatter_t *kernel = (const mp_scatter_t *)base;
   uint32_t num = kernel->num_operands;
   char *arrays = call->scratch;
   void **pointers = (void **)(void *)(arrays + scatter_arrays_bytes(num));
-  part_t part = {.kernel = kernel, .call = call, .end = kernel->run.dim};
+  mp_scatter_part_t part = {.kernel = kernel, .call = call, .end = kernel->run.dim};
   part.acc = (char **)pointers;
   part.x = (char **)pointers + num;
   part.inputs = (const void **)pointers + 2 * num;
   part.outputs = pointers + 4 * num;
-  part.registers = arrays + scatter_arrays_bytes(num) + mp_round_up_64(5 * num * sizeof(void *));
+  arrays += scatter_arrays_bytes(num) + mp_round_up_64(5 * num * sizeof(void *));
+  part.offsets = (int64_t *)(void *)arrays;
+  part.chosen = (uint32_t *)(void *)(part.offsets + MP_REGION_MAX_LANES);
+  part.registers = arrays + SCATTER_LIST_BYTES;
   for (uint32_t k = 0; k < num; ++k) {
-    part.acc[k] = arrays + (size_t)(2 * k) * MP_REGION_MAX_LANES * 16;
-    part.x[k] = arrays + (size_t)(2 * k + 1) * MP_REGION_MAX_LANES * 16;
+    part.acc[k] = (char *)call->scratch + (size_t)(2 * k) * MP_REGION_MAX_LANES * 16;
+    part.x[k] = (char *)call->scratch + (size_t)(2 * k + 1) * MP_REGION_MAX_LANES * 16;
   }
+  part.high = kernel->num_slices * kernel->slice;
   if (kernel->splits_columns) {
     mp_part_range(kernel->run.dim, base->num_parts, call->part, &part.begin, &part.end);
+  } else {
+    mp_part_range(kernel->num_slices, base->num_parts, call->part, &part.low, &part.high);
+    part.low *= kernel->slice;
+    part.high *= kernel->slice;
   }
   scatter_copy_operands(&part);
   if (kernel->is_elements) {
-    scatter_do_elements(&part);
+    mp_scatter_do_elements(&part);
   } else if (kernel->run.dim > 0 && kernel->num_runs > 0) {
-    scatter_do_positions(&part);
+    (kernel->is_list ? scatter_do_list : scatter_do_positions)(&part);
   }
   return NULL;
 }
 
 // ---- Making ----
 
-static void scatter_set_positions(scatter_t *kernel, const mp_op_t *op) {
+static void scatter_set_positions(mp_scatter_t *kernel, const mp_op_t *op) {
   const mp_type_t *operand = mp_op_operand_type(op, 0);
   const mp_type_t *indices = mp_op_operand_type(op, kernel->num_operands);
   const mp_type_t *updates = mp_op_operand_type(op, kernel->num_operands + 1);
@@ -432,8 +270,8 @@ static void scatter_set_positions(scatter_t *kernel, const mp_op_t *op) {
   for (uint32_t i = 0; i < updates->rank; ++i) {
     if (mp_index_list_has(window, i)) continue;
     if (d == (uint64_t)vector_dim) ++d;
-    position_dim_t *dim = &kernel->position_dims[kernel->num_position_dims++];
-    *dim = (position_dim_t){updates->dims[i], index_strides[d], update_strides[i], 0};
+    mp_scatter_position_t *dim = &kernel->position_dims[kernel->num_position_dims++];
+    *dim = (mp_scatter_position_t){updates->dims[i], index_strides[d], update_strides[i], 0};
     for (uint32_t b = 0; b < index_batch.count && b < operand_batch.count; ++b) {
       if (index_batch.values[b] == d) dim->batch_stride = operand_strides[operand_batch.values[b]];
     }
@@ -445,7 +283,7 @@ static void scatter_set_positions(scatter_t *kernel, const mp_op_t *op) {
 
 // Finds the window's extent along every dimension of the operand. Dimensions of the window that are
 // contiguous in both operand and updates become one.
-static void scatter_set_window(scatter_t *kernel, const mp_op_t *op, int64_t *out_extents) {
+static void scatter_set_window(mp_scatter_t *kernel, const mp_op_t *op, int64_t *out_extents) {
   const mp_type_t *operand = mp_op_operand_type(op, 0);
   const mp_type_t *updates = mp_op_operand_type(op, kernel->num_operands + 1);
   mp_index_list_t window = mp_op_ints(op, MP_ATTR_UPDATE_WINDOW_DIMS);
@@ -455,12 +293,13 @@ static void scatter_set_window(scatter_t *kernel, const mp_op_t *op, int64_t *ou
   mp_dims_strides(operand->dims, operand->rank, 1, operand_strides);
   mp_dims_strides(updates->dims, updates->rank, 1, update_strides);
   uint32_t w = 0, rank = 0;
-  window_dim_t *dims = kernel->window_dims;
+  mp_scatter_window_t *dims = kernel->window_dims;
   for (uint32_t i = 0; i < operand->rank; ++i) {
     out_extents[i] = 1;
     if (mp_index_list_has(inserted, i) || mp_index_list_has(batch, i)) continue;
     int64_t update_dim = window.values[w++];
-    window_dim_t dim = {updates->dims[update_dim], operand_strides[i], update_strides[update_dim]};
+    mp_scatter_window_t dim = {updates->dims[update_dim], operand_strides[i],
+                               update_strides[update_dim]};
     out_extents[i] = dim.dim;
     if (dim.dim == 1) continue;
     if (rank > 0 && dims[rank - 1].operand_stride == dim.operand_stride * dim.dim &&
@@ -469,13 +308,14 @@ static void scatter_set_window(scatter_t *kernel, const mp_op_t *op, int64_t *ou
     }
     dims[rank++] = dim;
   }
-  kernel->run = rank > 0 ? dims[--rank] : (window_dim_t){1, 1, 1};
+  kernel->run = rank > 0 ? dims[--rank] : (mp_scatter_window_t){1, 1, 1};
   kernel->num_window_dims = rank;
   kernel->num_runs = 1;
   for (uint32_t i = 0; i < rank; ++i) kernel->num_runs *= dims[i].dim;
 }
 
-static void scatter_set_components(scatter_t *kernel, const mp_op_t *op, const int64_t *extents) {
+static void scatter_set_components(mp_scatter_t *kernel, const mp_op_t *op,
+                                   const int64_t *extents) {
   const mp_type_t *operand = mp_op_operand_type(op, 0);
   mp_index_list_t dims = mp_op_ints(op, MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS);
   int64_t strides[MP_MAX_RANK];
@@ -483,19 +323,19 @@ static void scatter_set_components(scatter_t *kernel, const mp_op_t *op, const i
   kernel->num_components = dims.count;
   for (uint32_t i = 0; i < dims.count; ++i) {
     int64_t d = dims.values[i];
-    kernel->components[i] = (component_t){strides[d], operand->dims[d] - extents[d]};
+    kernel->components[i] = (mp_scatter_component_t){strides[d], operand->dims[d] - extents[d]};
   }
 }
 
 // Whether runs are whole rows of the operand, seen as a matrix; each part can then take some
 // columns.
-static bool scatter_can_split_columns(const scatter_t *kernel, const mp_type_t *operand) {
+static bool scatter_can_split_columns(const mp_scatter_t *kernel, const mp_type_t *operand) {
   int64_t row = 1;
   for (uint32_t i = operand->rank; i-- > 0 && row < kernel->run.dim;) row *= operand->dims[i];
   return kernel->run.operand_stride == 1 && row == kernel->run.dim && row >= 256;
 }
 
-static mp_status_t scatter_set_region(scatter_t *kernel, mp_arena_t *arena, const mp_op_t *op) {
+static mp_status_t scatter_set_region(mp_scatter_t *kernel, mp_arena_t *arena, const mp_op_t *op) {
   const mp_block_t *region = op->regions[0];
   uint32_t num = kernel->num_operands;
   for (uint32_t i = 0; i < 2 * num && i < region->num_args; ++i) {
@@ -515,49 +355,33 @@ static mp_status_t scatter_set_region(scatter_t *kernel, mp_arena_t *arena, cons
   return NULL;
 }
 
-static void scatter_recognize_elements(scatter_t *kernel, const mp_op_t *op) {
-  if (kernel->num_operands != 1 || kernel->num_window_dims != 0) return;
-  if (!kernel->sets && !kernel->is_binary) return;
-  if (kernel->index_dtype != MP_DTYPE_S32 && kernel->index_dtype != MP_DTYPE_U32 &&
-      kernel->index_dtype != MP_DTYPE_S64) {
-    return;
-  }
-  int64_t update = 1;  // the elements from one position to the next
-  for (uint32_t i = kernel->num_position_dims; i-- > 0;) {
-    const position_dim_t *dim = &kernel->position_dims[i];
-    if (dim->batch_stride != 0) return;
-    if (dim->dim != 1 &&
-        (dim->update_stride != update || dim->index_stride != update * kernel->num_components)) {
-      return;
-    }
-    update *= dim->dim;
-  }
-  if (kernel->num_components > 1 && kernel->component_stride != 1) return;
-  kernel->is_elements = true;
-  if (kernel->sets || mp_region_fn_kind(kernel->fn) != MP_REDUCE_ADD) return;
-  switch (mp_op_operand_type(op, 0)->dtype) {
-    case MP_DTYPE_F32:
-    case MP_DTYPE_F64:
-      kernel->adds = mp_op_operand_type(op, 0)->dtype;
-      break;
-    case MP_DTYPE_S32:
-    case MP_DTYPE_U32:
-      kernel->adds = MP_DTYPE_U32;
-      break;
-    case MP_DTYPE_S64:
-    case MP_DTYPE_U64:
-      kernel->adds = MP_DTYPE_U64;
-      break;
-    default:
-      break;
-  }
-}
+enum {
+  GRAIN = 64 * 1024,
+  // Each range looks at all positions, which is not much beside windows of so many elements.
+  FEW_RANGES = 4,
+  MANY_RANGES = 8,
+  LARGE_WINDOW = 32,
+};
 
-enum { GRAIN = 64 * 1024 };
+// The number of ranges of the operands' first dimension that are worth a part. No window may lie in
+// two of them.
+static uint32_t scatter_num_ranges(mp_scatter_t *kernel, const mp_type_t *operand,
+                                   const int64_t *extents) {
+  uint32_t d = 0;
+  while (d + 1 < operand->rank && operand->dims[d] == 1) ++d;
+  const int64_t count = mp_shape_count(operand), window = kernel->num_runs * kernel->run.dim;
+  kernel->num_slices = operand->rank == 0 ? 1 : operand->dims[d];
+  kernel->slice = kernel->num_slices == 0 ? 0 : count / kernel->num_slices;
+  if (operand->rank == 0 || extents[d] != 1 || count == 0 || !kernel->is_list) return 1;
+  const int64_t most =
+      mp_min_i64(window < LARGE_WINDOW ? FEW_RANGES : MANY_RANGES, kernel->num_slices);
+  const uint32_t parts = mp_part_count(count + kernel->num_positions * window, GRAIN);
+  return (uint32_t)mp_min_i64(parts, most);
+}
 
 mp_status_t mp_kernel_make_scatter(mp_arena_t *arena, const mp_op_t *op,
                                    const mp_kernel_t **out_kernel) {
-  scatter_t *kernel = MP_ARENA_NEW(arena, scatter_t);
+  mp_scatter_t *kernel = MP_ARENA_NEW(arena, mp_scatter_t);
   uint32_t num = (op->num_operands - 1) / 2;
   size_t *sizes = MP_ARENA_ARRAY(arena, size_t, num + 1);
   int64_t *counts = MP_ARENA_ARRAY(arena, int64_t, num + 1);
@@ -576,6 +400,7 @@ mp_status_t mp_kernel_make_scatter(mp_arena_t *arena, const mp_op_t *op,
   scatter_set_positions(kernel, op);
   scatter_set_window(kernel, op, extents);
   scatter_set_components(kernel, op, extents);
+  mp_scatter_recognize_elements(kernel, op);
   const mp_type_t *operand = mp_op_operand_type(op, 0);
   if (scatter_can_split_columns(kernel, operand)) {
     int64_t work = mp_shape_count(operand) + kernel->num_positions * kernel->run.dim;
@@ -583,11 +408,12 @@ mp_status_t mp_kernel_make_scatter(mp_arena_t *arena, const mp_op_t *op,
         (uint32_t)mp_min_i64(mp_part_count(work, GRAIN), kernel->run.dim / 128);
     kernel->splits_columns = kernel->base.num_parts > 1;
   }
-  scatter_recognize_elements(kernel, op);
+  const uint32_t num_ranges = scatter_num_ranges(kernel, operand, extents);
+  if (!kernel->splits_columns) kernel->base.num_parts = num_ranges;
   kernel->base.in_place = 1;
   if (kernel->base.num_parts == 1 && num <= 32) kernel->base.begins_as = UINT32_MAX >> (32 - num);
   kernel->base.scratch_bytes = scatter_arrays_bytes(num) +
-                               mp_round_up_64(5 * num * sizeof(void *)) +
+                               mp_round_up_64(5 * num * sizeof(void *)) + SCATTER_LIST_BYTES +
                                mp_region_fn_scratch_bytes(kernel->fn);
   *out_kernel = &kernel->base;
   return NULL;

@@ -204,6 +204,50 @@ static void test_scatter_of_elements(void **state) {
   }
 }
 
+// Enough windows of `columns` elements for several parts, each of which takes a range of the rows.
+static void check_scatter_in_ranges(int64_t rows, int64_t columns, int64_t n) {
+  const int64_t count = rows * columns;
+  float *in = malloc((size_t)count * 4), *want = malloc((size_t)count * 4);
+  float *out = malloc((size_t)count * 4), *updates = malloc((size_t)(n * columns) * 4);
+  int32_t *indices = malloc((size_t)n * 4);
+  for (int64_t i = 0; i < count; ++i) in[i] = want[i] = (float)(i % 1000) * 0.37F;
+  for (int64_t i = 0; i < n * columns; ++i) updates[i] = (float)(i % 77) * 0.013F;
+  for (int64_t i = 0; i < n; ++i) {
+    indices[i] = (int32_t)(i * 104729 % (rows + 20) - 10);
+    if (indices[i] < 0 || indices[i] >= rows) continue;
+    for (int64_t c = 0; c < columns; ++c)
+      want[indices[i] * columns + c] += updates[i * columns + c];
+  }
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_SCATTER);
+  // A dimension of one element comes before the one that is cut.
+  bench_operand(&bench, MP_DTYPE_F32, 3, (int64_t[]){1, rows, columns});
+  bench_operand(&bench, MP_DTYPE_S32, 2, (int64_t[]){n, 1});
+  bench_operand(&bench, MP_DTYPE_F32, 3, (int64_t[]){n, 1, columns});
+  bench_result(&bench, MP_DTYPE_F32, 3, (int64_t[]){1, rows, columns});
+  bench_ints(&bench, MP_ATTR_UPDATE_WINDOW_DIMS, 2, (int64_t[]){1, 2});
+  bench_ints(&bench, MP_ATTR_INSERTED_WINDOW_DIMS, 1, (int64_t[]){1});
+  bench_ints(&bench, MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS, 1, (int64_t[]){1});
+  bench_int(&bench, MP_ATTR_INDEX_VECTOR_DIM, 1);
+  region_reducer(&bench, MP_OP_ADD, MP_DTYPE_F32);
+  bench_make(&bench);
+  assert_in_range(bench.kernel->num_parts, 2, 64);
+  bench_run(&bench, (const void *[]){in, indices, updates}, (void *[]){out});
+  assert_memory_equal(out, want, (size_t)count * 4);
+  bench_run(&bench, (const void *[]){in, indices, updates}, (void *[]){in});  // in place
+  assert_memory_equal(in, want, (size_t)count * 4);
+  bench_end(&bench);
+  free(in), free(want), free(out), free(updates), free(indices);
+}
+
+static void test_scatter_in_ranges(void **state) {
+  (void)state;
+  check_scatter_in_ranges(100003, 1, 200001);  // elements
+  check_scatter_in_ranges(5, 1, 300000);       // hardly as many as parts
+  check_scatter_in_ranges(3000, 37, 4001);     // rows
+  check_scatter_in_ranges(40001, 3, 50000);    // short ones
+}
+
 // ---- sort ----
 
 typedef struct {
@@ -353,6 +397,7 @@ int main(void) {
       cmocka_unit_test(test_scatter_pairs_with_batching),
       cmocka_unit_test(test_scatter_of_elements),
       cmocka_unit_test(test_scatter_of_columns),
+      cmocka_unit_test(test_scatter_in_ranges),
       cmocka_unit_test(test_sort),
       cmocka_unit_test(test_sort_puts_nan_last),
       cmocka_unit_test(test_map),
