@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "pjrt/pjrt_objects.h"
+#include "sim/foreign/foreign_pool.h"
 
 enum { MAX_TEXT = 1024 };
 
@@ -32,6 +33,13 @@ const char *minipod_register_foreign_function(const minipod_foreign_function_t *
                                       .traits = function->traits,
                                       .before_use = function->before_use};
   return mp_pjrt_text(mp_foreign_register_typed(name, platform, &function->bundle, traits));
+}
+
+const char *minipod_register_foreign_pool(const char *prefix, int (*get)(void),
+                                          void (*set)(int threads), int usual) {
+  if (prefix == NULL) return mp_pjrt_text(mp_pjrt_null_argument(__func__, "prefix"));
+  const mp_foreign_pool_calls_t calls = {get, set, usual};
+  return mp_pjrt_text(mp_foreign_register_pool(mp_str(prefix), calls));
 }
 
 const char *minipod_register_foreign_type(const char *name, int64_t *inout_id,

@@ -24,6 +24,11 @@ typedef struct {
 
 // Registers a function for the process.
 MP_EXPORT const char *minipod_register_foreign_function(const minipod_foreign_function_t *function);
+// Says that functions whose names begin with `prefix` call a library with threads of its own, as
+// many as `get` says (`usual`, if nobody has chosen) and `set` chooses
+// (sim/foreign/foreign_pool.h).
+MP_EXPORT const char *minipod_register_foreign_pool(const char *prefix, int (*get)(void),
+                                                    void (*set)(int threads), int usual);
 // Registers a type. `*inout_id` is its id, or 0 for a new one; `deleter` may be NULL.
 MP_EXPORT const char *minipod_register_foreign_type(const char *name, int64_t *inout_id,
                                                     void (*deleter)(void *object));

@@ -102,6 +102,19 @@ static mp_status_t foreign_call_models(call_t *call) {
   return NULL;
 }
 
+// Whether a pool's threads are not worth their while: the largest matrix of the call is small.
+static bool foreign_call_is_small(const call_t *call) {
+  bool is_small = true;
+  for (uint32_t i = 0; i < call->base.num_inputs + call->base.num_outputs; ++i) {
+    const XLA_FFI_Buffer *buffer =
+        i < call->base.num_inputs ? &call->inputs[i] : &call->outputs[i - call->base.num_inputs];
+    if (buffer->dtype == XLA_FFI_DataType_TOKEN || buffer->rank < 2) continue;
+    const int64_t *dims = buffer->dims + buffer->rank - 2;
+    is_small &= mp_foreign_pool_is_small((double)dims[0], (double)dims[1]);
+  }
+  return is_small;
+}
+
 // The function's own error, with the words that say where it comes from. Consumes `status`.
 static mp_status_t foreign_call_explain(const call_t *call, mp_status_t status) {
   if (status == NULL || call->base.handler->explains_itself) return status;
@@ -164,6 +177,8 @@ static mp_status_t foreign_call_fill(call_t *call, const mp_op_t *op, bool may_b
       .num_outputs = op->num_results,
   };
   MP_RETURN_IF_ERROR(foreign_call_models(call));
+  call->base.pool = mp_foreign_find_pool(handler->name);
+  call->base.is_small = call->base.pool != NULL && foreign_call_is_small(call);
   if (!is_typed) {
     call->api_version = mp_op_enum(op, MP_ATTR_API_VERSION, MP_API_ORIGINAL);
     call->opaque = mp_foreign_opaque(op);
@@ -345,7 +360,9 @@ mp_status_t mp_foreign_call_start(const mp_foreign_call_t *base,
   frame_t *f = NULL;
   MP_RETURN_IF_ERROR(foreign_call_make_frame(call, invocation, XLA_FFI_ExecutionStage_EXECUTE, &f));
   XLA_FFI_Future *future = NULL;
+  mp_foreign_pool_enter(base->pool, base->is_small);
   mp_status_t status = mp_foreign_invoke(base->handler->bundle.execute, &f->frame, &future);
+  mp_foreign_pool_leave(base->pool, base->is_small);
   if (status == NULL && future != NULL &&
       !mp_foreign_future_take(future, foreign_call_done, f, &status)) {
     // The frame belongs to foreign_call_done now, which may have run already: the caller's object

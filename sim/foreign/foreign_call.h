@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "sim/base/status.h"
+#include "sim/foreign/foreign_pool.h"
 #include "sim/foreign/foreign_registry.h"
 #include "sim/foreign/foreign_state.h"
 #include "sim/ir/module.h"
@@ -21,8 +22,10 @@ struct mp_foreign_call_s {
   bool is_absent;                       // nobody has registered it: it cannot be started
   bool may_block;                       // the handler was registered as blocking
   bool has_stages;                      // it has a prepare or an initialize stage
-  uint32_t num_inputs, num_outputs;     // the op's, tokens included
-  uint32_t index;                       // in its program; for whoever owns the call
+  mp_foreign_pool_t *pool;              // threads of its library's own; NULL: none are known
+  bool is_small;                     // of a call with a pool: it runs on the calling thread alone
+  uint32_t num_inputs, num_outputs;  // the op's, tokens included
+  uint32_t index;                    // in its program; for whoever owns the call
 };
 
 // Makes the call of a custom_call: finds its function, reads its attributes, and runs the

@@ -44,6 +44,9 @@ def library() -> ctypes.CDLL:
       loaded.minipod_register_foreign_type.argtypes = [
           ctypes.c_char_p, ctypes.POINTER(ctypes.c_int64), ctypes.c_void_p]
       loaded.minipod_register_foreign_type.restype = ctypes.c_char_p
+      loaded.minipod_register_foreign_pool.argtypes = [
+          ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
+      loaded.minipod_register_foreign_pool.restype = ctypes.c_char_p
       _library = loaded
     return _library
 
@@ -110,6 +113,24 @@ def register_type(name: str, registration) -> None:
   # An XLA_FFI_TypeInfo is its size, its extensions, and the function that deletes an object.
   deleter = (ctypes.c_void_p * 3).from_address(capsule_pointer(info))[2] if info is not None else None
   _check(library().minipod_register_foreign_type(name.encode(), type_id, deleter))
+
+
+def register_pool(prefix: str, get, set, usual: int) -> None:
+  """Says that functions whose names begin with `prefix` call a library with threads of its own.
+
+  Calls on small matrices set the library's number of threads to 1 for as long as they run.
+
+  Args:
+    prefix: of functions; the first registration of a prefix stays.
+    get: a function of a C library that returns the number of threads.
+    set: one that sets it.
+    usual: the number if nobody has chosen one; any other is left alone.
+
+  Raises:
+    RegistrationError: the library refuses it.
+  """
+  _check(library().minipod_register_foreign_pool(
+      prefix.encode(), ctypes.cast(get, ctypes.c_void_p), ctypes.cast(set, ctypes.c_void_p), usual))
 
 
 def _check(refusal: bytes | None) -> None:

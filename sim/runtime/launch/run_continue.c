@@ -4,6 +4,7 @@
 #include "sim/runtime/launch/inline_run.h"
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/launch/shape_memory.h"
+#include "sim/runtime/workers/bind.h"
 #include "sim/runtime/workers/worker.h"
 
 // The error with which the run has to end; OK: it goes on.
@@ -49,6 +50,7 @@ void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
   // Without the lock: the first run changes only when it ends, which is for this thread to do.
   mp_run_t *run = device->first;
   MP_ASSERT(run != NULL && atomic_load(&run->blockers) == 0);
+  mp_bind_for_run(self, run->executable->program->num_calls != 0);
   mp_step_t step = MP_STEP_OVER;
   mp_status_t status = run_continue_why_not(run);
   if (status == NULL) {

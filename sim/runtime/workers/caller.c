@@ -8,6 +8,7 @@
 #include "sim/base/os/system.h"
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/devices/launching.h"
+#include "sim/runtime/workers/bind.h"
 #include "sim/runtime/workers/workers.h"
 
 enum { MP_CALLER_STACK = 8 << 20 };
@@ -190,6 +191,7 @@ static void *caller_main(void *context) {
   mp_caller_t *self = context;
   mp_client_t *client = self->client;
   mp_callers_t *callers = &client->workers->callers;
+  mp_bind_to_all(client);
   mp_lock(&callers->lock);
   char name[16];
   snprintf(name, sizeof(name), "mp-c%" PRIu32, callers->num_made % 100000u);

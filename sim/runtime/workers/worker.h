@@ -51,6 +51,7 @@ typedef struct mp_worker_s {
   bool is_inline;
   bool has_help;  // in an inline run: workers help with its jobs
   bool is_started;
+  bool is_loose;    // it may leave its core for now (bind.h)
   bool is_to_look;  // it looks into its queue soon, so nobody was woken for what it will take there
   pthread_t thread;
   void *scratch;

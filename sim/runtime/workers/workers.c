@@ -9,6 +9,7 @@
 #include "sim/base/os/system.h"
 #include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/devices/launching.h"
+#include "sim/runtime/workers/bind.h"
 
 enum {
   MP_IDLE_YIELDS = 50,  // looks for work before going to sleep,
@@ -113,24 +114,6 @@ static void workers_idle(mp_worker_t *self) {
   atomic_fetch_sub(&self->client->workers->num_idle, 1);
 }
 
-// Binds the worker to its core where there is one worker per core, otherwise to all cpus of the
-// group. Where binding is not allowed the worker runs anywhere. A process of a job does not bind
-// its workers to single cores: those of other processes may be on this host, each with a worker for
-// the same core, and the kernel could not move one of them to a core that is free.
-static void workers_bind(const mp_worker_t *self) {
-  const mp_pod_machine_t *machine = mp_pod_machine(self->client->pod);
-  if (!machine->is_real) return;
-  const mp_core_group_t *group = mp_pod_core_group(self->client->pod, (int32_t)self->queue->index);
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (self->cpu >= 0 && self->client->world == NULL) {
-    CPU_SET((size_t)self->cpu, &set);
-  } else {
-    for (int32_t i = 0; i < group->num_cpus; ++i) CPU_SET((size_t)group->cpus[i], &set);
-  }
-  (void)pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
-}
-
 static void *workers_main(void *context) {
   mp_worker_t *self = context;
   mp_client_t *client = self->client;
@@ -139,7 +122,7 @@ static void *workers_main(void *context) {
   char name[16];
   snprintf(name, sizeof(name), "mp-w%u", self->index % 100000u);
   (void)pthread_setname_np(pthread_self(), name);
-  workers_bind(self);
+  mp_bind_closely(self);
   while (!mp_client_is_stopping(client)) {
     if (mp_job_help(self)) continue;
     self->is_to_look = false;

@@ -1,5 +1,6 @@
 """Callbacks and what goes on around them: JAX used in them, exceptions, exits, interrupts, forks."""
 
+import os
 import signal
 import time
 
@@ -96,6 +97,17 @@ def test_a_pool_of_threads_in_a_callback():
 
     f = jax.jit(lambda x: io_callback(callback, jax.ShapeDtypeStruct((), np.float32), x))
     assert f(X) == sum(2 * (28 + 8 * i) for i in range(8))
+
+
+def test_threads_of_a_callback_run_on_all_cores():
+  # The first callback of the process is called by a worker, not by the thread that launches.
+  cores = _run("""
+    def callback(x):
+      return np.int32(len(os.sched_getaffinity(0)))
+    f = jax.jit(lambda x: jax.pure_callback(callback, jax.ShapeDtypeStruct((), np.int32), x @ x))
+    print(f(jnp.ones((512, 512))))
+  """, devices=1)
+  assert int(cores) == len(os.sched_getaffinity(0))
 
 
 def test_threads_of_a_callback_may_run_programs_with_callbacks():

@@ -30,7 +30,7 @@ def handlers(tmp_path_factory):
         "type_id": jax.ffi.pycapsule(library.CounterId()),
         "type_info": jax.ffi.pycapsule(library.CounterInfo())}, platform=platform)
   for name in ("Scale", "Attributes", "Look", "AddFirst", "Fail", "Throw", "Later", "Tasks", "TasksLater",
-               "Greedy", "Where"):
+               "Greedy", "Where", "Cores"):
     jax.ffi.register_ffi_target("test_" + name, capsule(name + "Handler"), platform="cpu")
   jax.ffi.register_ffi_target("test_Count", {"instantiate": capsule("CountInstantiateHandler"),
                                              "execute": capsule("CountExecuteHandler")})

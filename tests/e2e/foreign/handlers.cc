@@ -1,6 +1,8 @@
 // Foreign functions as a user writes them, against the headers that jaxlib ships. test_handlers.py
 // compiles and registers them.
 
+#include <sched.h>
+
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -25,6 +27,18 @@ static ffi::Error Scale(float factor, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuff
 XLA_FFI_DEFINE_HANDLER_SYMBOL(
     ScaleHandler, Scale,
     ffi::Ffi::Bind().Attr<float>("factor").Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
+
+// On how many cores a thread may run that the function starts.
+static ffi::Error Cores(ffi::AnyBuffer, ffi::Result<ffi::BufferR0<ffi::S32>> cores) {
+  std::thread([&] {
+    cpu_set_t set;
+    sched_getaffinity(0, sizeof(set), &set);
+    *cores->typed_data() = CPU_COUNT(&set);
+  }).join();
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    CoresHandler, Cores, ffi::Ffi::Bind().Arg<ffi::AnyBuffer>().Ret<ffi::BufferR0<ffi::S32>>());
 
 // Writes what it sees of its attributes as text into a buffer of bytes.
 static void Say(std::string &text, const char *name, int64_t value) {

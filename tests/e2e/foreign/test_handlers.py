@@ -1,6 +1,7 @@
 """Foreign functions that a user has compiled, as JAX calls them on minipod's devices."""
 
 import gc
+import os
 import subprocess
 import sys
 
@@ -44,6 +45,15 @@ def test_jit_and_eager():
 
 def test_a_handler_for_minipod_alone():
   np.testing.assert_array_equal(jax.jit(lambda x: scale(x, name="OnlyHere"))(X), 3 * X)
+
+
+def test_threads_of_a_function_run_on_all_cores():
+  x = jnp.ones((512, 512))
+  f = jax.jit(lambda x: call("Cores", jax.ShapeDtypeStruct((), np.int32))(x @ x))  # on a worker
+  plain = jax.jit(lambda x: x @ x)
+  for _ in range(3):
+    assert f(x) == len(os.sched_getaffinity(0))
+    plain(x).block_until_ready()  # binds the worker again
 
 
 @pytest.mark.parametrize("method", ["sequential", "sequential_unrolled", "expand_dims",

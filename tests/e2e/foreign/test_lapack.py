@@ -7,6 +7,7 @@ import jax.lax.linalg as ll
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scenario
 from jax.sharding import NamedSharding, PartitionSpec as P
 
 N = 6
@@ -253,3 +254,26 @@ def test_factorizations_can_be_stored(size):
 def test_permutation_of_exchanges(pivots, size):
   f = lambda p: ll.lu_pivots_to_permutation(p, size)
   np.testing.assert_array_equal(jax.jit(f)(pivots), on_cpu(f, pivots))
+
+
+def _factors_in_process(**variables):
+  """Digests of large factors, of one device and of four at once; whether the BLAS has its threads again."""
+  return scenario.run("""
+    import ctypes, hashlib
+    from scipy.linalg import cython_lapack
+    blas = ctypes.CDLL(cython_lapack.__file__)
+    threads = getattr(blas, "scipy_openblas_get_num_threads", lambda: 0)
+    before = threads()
+    x = np.random.default_rng(0).normal(size=(4, 300, 300)).astype(np.float32)
+    symmetric = x + x.swapaxes(-1, -2)
+    f = jax.jit(lambda x, y: (jnp.linalg.qr(x), jnp.linalg.svd(x), jnp.linalg.eigh(y), jnp.linalg.solve(x, y)))
+    for part in jax.tree.leaves((f(x, symmetric), jax.pmap(f)(x[:, None], symmetric[:, None]))):
+      print(hashlib.sha1(np.asarray(part).tobytes()).hexdigest())
+    print(threads() == before)
+  """, 4, 120, **variables).split()
+
+
+def test_small_decompositions_are_those_of_one_thread():
+  usual = _factors_in_process()
+  assert usual[-1] == "True"
+  assert usual == _factors_in_process(OPENBLAS_NUM_THREADS=1)

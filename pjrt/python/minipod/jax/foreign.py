@@ -3,6 +3,7 @@
 import functools
 
 from minipod import foreign
+from minipod.jax import blas_threads
 from minipod.jax import guard
 
 _initialize_lapack = None  # makes LAPACK's functions ready; None where JAX does not have it
@@ -65,6 +66,7 @@ def install_types() -> None:
 
 def _start_lapack() -> None:
   _initialize_lapack()
+  blas_threads.share("lapack_")
 
 
 def _hand_over(register_handler, register) -> None:
