@@ -208,7 +208,7 @@ static const char *const g_foreign[] = {
 enum { FOREIGN_COUNT = sizeof(g_foreign) / sizeof(g_foreign[0]) };
 // What the names of more of them begin with.
 static const char *const g_foreign_prefixes[] = {"MINIPOD_TEST_", "MINIPOD_RANDOM_",
-                                                 "MINIPOD_NATIVE_"};
+                                                 "MINIPOD_NATIVE_", "MINIPOD_COMMUNICATION_"};
 enum { FOREIGN_PREFIX_COUNT = sizeof(g_foreign_prefixes) / sizeof(g_foreign_prefixes[0]) };
 
 // Without a warning, a misspelt variable would have no effect and nobody would notice.

@@ -17,7 +17,8 @@ def said(code=USE, **variables):
 
 
 def test_who_has_made_no_mistake_gets_no_line(tmp_path):
-  assert said(MINIPOD_TEST_FULL=1, MINIPOD_RANDOM_SEED=1, MINIPOD_DUMP=tmp_path) == []
+  assert said(MINIPOD_TEST_FULL=1, MINIPOD_RANDOM_SEED=1, MINIPOD_COMMUNICATION_CASES=6,
+              MINIPOD_DUMP=tmp_path) == []
 
 
 def test_a_misspelt_variable_is_named():
