@@ -146,6 +146,26 @@ def test_axes_are_those_of_the_programs_mesh_and_programs_of_one_name_have_numbe
     assert text.count(f"\njit_send #{number}") == 4, text  # of each report: in the first table, and with its rows
 
 
+def test_numbers_of_programs_stay_when_one_is_gone():
+  """Programs that are gone have the first rows, and their numbers are those of the order of making."""
+  first, second = scenario.run("""
+      import gc, json, minipod
+      def make(g):
+        def f(x): return g(x)
+        return jax.jit(f)
+      def numbers():
+        programs = minipod.time_report("data")[0]["programs"]
+        print(json.dumps(sorted((each["number"], each["launches"]) for each in programs if each["name"] == "jit_f")))
+      x, kept, gone = jnp.ones(8), make(jnp.sin), make(jnp.tanh)
+      for each in (kept, gone, gone): jax.block_until_ready(each(x))
+      numbers()
+      del gone, each
+      gc.collect()
+      numbers()
+      """, devices=None, MINIPOD_TOPOLOGY="v5e:2x2", MINIPOD_TIME="model").splitlines()
+  assert json.loads(first) == json.loads(second) == [[1, 1], [2, 2]]
+
+
 def command(*words, code=0, is_error=False, **variables):
   done = subprocess.run([sys.executable, "-m", "minipod", *map(str, words)], capture_output=True, text=True,
                         timeout=300, env=scenario.environment(devices=None, **variables))
