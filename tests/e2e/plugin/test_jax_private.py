@@ -157,7 +157,8 @@ def test_a_sample_of_names_that_are_gone():
 
 @pytest.mark.parametrize("name", [
     "jax._src.lax.linalg._linalg_ffi_lowering", "jax._src.dlpack",
-    "jax._src.interpreters.pxla._jax", "jax._src.callback.emit_python_callback"])
+    "jax._src.interpreters.pxla._jax", "jax._src.callback.emit_python_callback",
+    "jax._src.pallas.pallas_call"])
 def test_a_name_that_is_gone_costs_a_feature_and_says_so(name):
   done = subprocess.run([sys.executable, ROOT / "tools/without_jax.py", name], capture_output=True,
                         text=True, env=scenario.environment(2))
