@@ -29,10 +29,9 @@ static mp_status_t fuse_find_groups(const fuse_t *fuse, mp_block_t *block,
   return mp_fuse_group(out_graph);
 }
 
-// Looks for what can be computed now, and for what can be computed again.
+// Looks for what can be computed again.
 static mp_status_t fuse_prepare(const fuse_t *fuse, mp_block_t *block) {
   mp_fuse_graph_t graph;
-  MP_RETURN_IF_ERROR(mp_fuse_constants(fuse->module, block));
   MP_RETURN_IF_ERROR(fuse_find_groups(fuse, block, &graph));
   return mp_fuse_again(&graph, fuse->tables.map);
 }
@@ -58,6 +57,7 @@ static mp_status_t fuse_make_tables(fuse_t *fuse) {
 
 static mp_status_t fuse_main(fuse_t *fuse) {
   mp_block_t *body = fuse->module->main->body;
+  MP_RETURN_IF_ERROR(mp_fuse_constants(fuse->module, fuse->scratch));
   MP_RETURN_IF_ERROR(mp_fuse_gathers(fuse->module));
   MP_RETURN_IF_ERROR(fuse_make_tables(fuse));
   MP_RETURN_IF_ERROR(fuse_each_block(fuse, body, fuse_prepare));

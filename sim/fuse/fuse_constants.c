@@ -1,58 +1,213 @@
-// Scalars that are made of constants alone are computed here, by the loops that would compute them
-// when the program runs, and a choice by a constant is what it chooses. Frontends leave both
-// behind: a variance divides by n - 0 and asks whether that is more than nothing.
+// Small arrays that are made of constants alone are computed here, by the kernels that would
+// compute them whenever the program runs. Masks, index vectors and the poses of bodies at rest are
+// such arrays; programs make them anew in each round of a loop.
+//
+// What only broadcasts, reshapes or counts stays as it is, because what reads it needs no array. A
+// choice by a constant is what it chooses: a variance divides by n - 0 and asks whether that is
+// more than nothing.
+#include <string.h>
+
+#include "sim/base/containers/hash_map.h"
+#include "sim/base/hash.h"
 #include "sim/fuse/fuse_graph.h"
-#include "sim/kernels/elementwise/elementwise.h"
+#include "sim/ir/reducer.h"
+#include "sim/kernels/shape.h"
+#include "sim/kernels/strided.h"
+#include "sim/kernels/table/kernel_table.h"
 #include "sim/passes/rewrite/rewrite.h"
 
-// The largest element.
-enum { ELEMENT_BYTES = 16 };
+// MOST_BYTES: of an array that is computed here; MOST_READ: of those that it is computed of, in
+// all; MOST_WORK: the product of the numbers of elements of the result and of an operand, for ops
+// that may read an operand again for each element.
+enum { MOST_BYTES = 64 * 1024, MOST_READ = 256 * 1024, MOST_WORK = 1 << 22, MOST_OPERANDS = 32 };
 
-// The element that all elements of a constant are; NULL for what is no constant.
-static const void *fuse_constants_element(const mp_value_t *value) {
-  if (value->op == NULL || value->op->code != MP_OP_CONSTANT) return NULL;
-  return mp_op_splat(value->op);
+// The elements of an op's result, where they are known. The hash is the op's (mp_hash_pointer).
+typedef struct {
+  uint64_t hash;
+  const void *elements;
+} elements_t;
+
+typedef struct {
+  mp_module_t *module;
+  mp_arena_t *scratch;
+  MP_HASH_MAP(elements_t) known;
+} folder_t;
+
+static int64_t fuse_constants_bytes(const mp_value_t *value) {
+  int64_t bytes = 0;
+  return mp_type_is_tensor(value->type) && mp_type_is_static(value->type) &&
+                 mp_type_num_bytes(value->type, &bytes)
+             ? bytes
+             : INT64_MAX;
 }
 
-// Makes the op a constant if its one element comes from constants.
-static mp_status_t fuse_constants_compute(mp_module_t *module, mp_op_t *op) {
-  const void *in[MP_EW_MAX_INPUTS];
-  const mp_type_t *type = op->results[0].type;
-  int64_t count = 0;
-  if (op->num_operands > MP_EW_MAX_INPUTS || op->num_operands == 0 ||
-      !mp_type_num_elements(type, &count) || count != 1) {
+// Whether the op gives the same result whenever it has the same operands, and is no control flow.
+static bool fuse_constants_is_plain(const mp_op_t *op) {
+  const mp_op_info_t *info = mp_op_info(op->code);
+  const bool has_kind = op->code == MP_OP_REDUCE && op->num_results == 1 &&
+                        mp_reducer_kind(op->regions[0]) != MP_REDUCE_CUSTOM;
+  return op->num_results == 1 && op->num_operands <= MOST_OPERANDS &&
+         (op->num_regions == 0 || has_kind) && info->effect == MP_OP_EFFECT_PURE &&
+         info->role == MP_OP_ROLE_KERNEL && op->code != MP_OP_CUSTOM_CALL;
+}
+
+static bool fuse_constants_is_small(const mp_op_t *op) {
+  const int64_t bytes = fuse_constants_bytes(&op->results[0]);
+  if (bytes == 0 || bytes > MOST_BYTES) return false;
+  const bool is_heavy = mp_op_info(op->code)->cost == MP_OP_COST_HEAVY ||
+                        mp_op_info(op->code)->cost == MP_OP_COST_COUNTED;
+  const int64_t count = mp_shape_count(op->results[0].type);
+  int64_t read = 0;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    const int64_t more = fuse_constants_bytes(op->operands[i]);
+    if (more > MOST_READ - read) return false;
+    read += more;
+    if (is_heavy && MP_WORK(count, mp_shape_count(op->operands[i]->type), 1) > MOST_WORK) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static void *fuse_constants_memory(const folder_t *folder, size_t bytes) {
+  char *memory = mp_arena_alloc(folder->scratch, bytes + 63);
+  return memory == NULL ? NULL : memory + (64 - (uintptr_t)memory % 64) % 64;
+}
+
+static mp_status_t fuse_constants_elements(folder_t *folder, const mp_value_t *value,
+                                           const void **out_elements);
+
+// Runs the kernel of an op whose operands have these elements. `out_elements` is NULL if it cannot
+// run, which the program will say when it does.
+static mp_status_t fuse_constants_run(const folder_t *folder, const mp_op_t *op,
+                                      const void *const *operands, const void **out_elements) {
+  const mp_kernel_t *kernel = NULL;
+  mp_status_t status = mp_kernel_create(folder->scratch, op, &kernel);
+  *out_elements = NULL;
+  if (status != NULL && mp_status_code(status) == MP_UNIMPLEMENTED) {
+    mp_status_ignore(status);
     return NULL;
   }
-  for (uint32_t k = 0; k < op->num_operands; ++k) {
-    in[k] = fuse_constants_element(op->operands[k]);
-    if (in[k] == NULL) return NULL;
+  MP_RETURN_IF_ERROR(status);
+  if (kernel->num_parts != 1 || kernel->finish != NULL) return NULL;
+  const size_t bytes = (size_t)fuse_constants_bytes(&op->results[0]);
+  void *result = fuse_constants_memory(folder, bytes);
+  void *scratch = fuse_constants_memory(folder, kernel->scratch_bytes + 1);
+  if (result == NULL || scratch == NULL) return mp_status_out_of_memory();
+  const mp_kernel_call_t call = {.operands = operands, .results = &result, .scratch = scratch};
+  status = kernel->run(kernel, &call);
+  if (status == NULL) *out_elements = result;
+  mp_status_ignore(status);
+  return NULL;
+}
+
+// Computes the op if all that its kernel reads is known.
+static mp_status_t fuse_constants_compute(folder_t *folder, const mp_op_t *op,
+                                          const void **out_elements) {
+  const void *operands[MOST_OPERANDS];
+  *out_elements = NULL;
+  if (!fuse_constants_is_plain(op) || !fuse_constants_is_small(op)) return NULL;
+  for (uint32_t i = 0; i < op->num_operands; ++i) {
+    MP_RETURN_IF_ERROR(fuse_constants_elements(folder, mp_kernel_operand(op, i), &operands[i]));
+    if (operands[i] == NULL) return NULL;
   }
-  mp_ew_t ew;
-  MP_RETURN_IF_ERROR(mp_ew_bind(op, &ew));
-  _Alignas(16) char element[ELEMENT_BYTES] = {0};
-  mp_ew_run(&ew, 1, in, element);
+  return fuse_constants_run(folder, op, operands, out_elements);
+}
+
+// The stored elements of a constant, one after the other.
+static mp_status_t fuse_constants_of_constant(const folder_t *folder, const mp_op_t *op,
+                                              const void **out_elements) {
+  const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
+  const int64_t bytes = fuse_constants_bytes(&op->results[0]);
+  *out_elements = NULL;
+  if (value == NULL || value->kind != MP_KIND_DENSE || bytes == 0 || bytes > MOST_READ) return NULL;
+  void *elements = fuse_constants_memory(folder, (size_t)bytes);
+  MP_RETURN_IF_NULL(elements);
+  const void *one = mp_op_splat(op);
+  if (one != NULL) {
+    const size_t size = mp_dtype_size(op->results[0].type->dtype);
+    mp_fill(elements, one, size, bytes / (int64_t)size);
+  } else if ((int64_t)value->u.dense.size == bytes) {
+    memcpy(elements, value->u.dense.data, (size_t)bytes);
+  } else {
+    return NULL;
+  }
+  *out_elements = elements;
+  return NULL;
+}
+
+// Whether the value may be known without being a constant: views of constants and iotas.
+static bool fuse_constants_is_light(const mp_op_t *op) {
+  return op->code == MP_OP_IOTA || op->code == MP_OP_BROADCAST_IN_DIM || op->code == MP_OP_RESHAPE;
+}
+
+// The elements of a value that is made of constants alone; NULL if it is not.
+static mp_status_t fuse_constants_elements(folder_t *folder, const mp_value_t *value,
+                                           const void **out_elements) {
+  const mp_op_t *op = value->op;
+  *out_elements = NULL;
+  if (op == NULL || (op->code != MP_OP_CONSTANT && !fuse_constants_is_light(op))) return NULL;
+  const elements_t *known = NULL;
+  if (MP_HASH_MAP_GET(&folder->known, mp_hash_pointer(op), known) != NULL) {
+    *out_elements = known->elements;
+    return NULL;
+  }
+  elements_t entry = {.hash = mp_hash_pointer(op)};
+  MP_RETURN_IF_ERROR(op->code == MP_OP_CONSTANT
+                         ? fuse_constants_of_constant(folder, op, &entry.elements)
+                         : fuse_constants_compute(folder, op, &entry.elements));
+  *out_elements = entry.elements;
+  return MP_HASH_MAP_ADD(folder->scratch, &folder->known, &entry);
+}
+
+// Makes the op a constant: of one element, if all are the same.
+static mp_status_t fuse_constants_become(const folder_t *folder, mp_op_t *op,
+                                         const char *elements) {
+  const mp_type_t *type = op->results[0].type;
+  const size_t size = mp_dtype_size(type->dtype), bytes = (size_t)mp_shape_bytes(type);
+  const bool is_splat = memcmp(elements, elements + size, bytes - size) == 0;
   const mp_attr_t *value = NULL;
-  MP_RETURN_IF_ERROR(
-      mp_attr_make_dense(module->arena, type, element, mp_dtype_size(type->dtype), true, &value));
+  MP_RETURN_IF_ERROR(mp_attr_make_dense(folder->module->arena, type, elements,
+                                        is_splat ? size : bytes, is_splat, &value));
   const mp_named_attr_t attr = mp_rewrite_attr(MP_ATTR_VALUE, value);
-  MP_RETURN_IF_ERROR(mp_rewrite_become(module, op, MP_OP_CONSTANT, &attr, 1));
-  return mp_rewrite_set_operands(module, op, NULL, 0);
+  op->num_regions = 0;
+  MP_RETURN_IF_ERROR(mp_rewrite_set_operands(folder->module, op, NULL, 0));
+  return mp_rewrite_become(folder->module, op, MP_OP_CONSTANT, &attr, 1);
 }
 
 // select(constant, x, y) is x or y, which it becomes a reshape of that changes nothing.
-static mp_status_t fuse_constants_choose(mp_module_t *module, mp_op_t *op) {
-  const uint8_t *which = fuse_constants_element(op->operands[0]);
-  if (which == NULL) return NULL;
-  mp_value_t *chosen = op->operands[*which != 0 ? 1 : 2];
-  MP_RETURN_IF_ERROR(mp_rewrite_become(module, op, MP_OP_RESHAPE, NULL, 0));
-  return mp_rewrite_set_operands(module, op, &chosen, 1);
+static mp_status_t fuse_constants_choose(const folder_t *folder, mp_op_t *op) {
+  const mp_op_t *which = op->operands[0]->op;
+  const uint8_t *bit = which != NULL && which->code == MP_OP_CONSTANT ? mp_op_splat(which) : NULL;
+  if (bit == NULL) return NULL;
+  mp_value_t *chosen = op->operands[*bit != 0 ? 1 : 2];
+  MP_RETURN_IF_ERROR(mp_rewrite_become(folder->module, op, MP_OP_RESHAPE, NULL, 0));
+  return mp_rewrite_set_operands(folder->module, op, &chosen, 1);
 }
 
-mp_status_t mp_fuse_constants(mp_module_t *module, mp_block_t *block) {
+static mp_status_t fuse_constants_visit(folder_t *folder, mp_op_t *op) {
+  const void *elements = NULL;
+  if (op->num_operands == 0 || fuse_constants_is_light(op)) return NULL;
+  MP_RETURN_IF_ERROR(fuse_constants_compute(folder, op, &elements));
+  if (elements != NULL) return fuse_constants_become(folder, op, elements);
+  return op->code == MP_OP_SELECT ? fuse_constants_choose(folder, op) : NULL;
+}
+
+// What comes first in the program is done first, so that all that reads it finds a constant.
+static mp_status_t fuse_constants_block(folder_t *folder, mp_block_t *block) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
-    if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) continue;
-    MP_RETURN_IF_ERROR(fuse_constants_compute(module, op));
-    if (op->code == MP_OP_SELECT) MP_RETURN_IF_ERROR(fuse_constants_choose(module, op));
+    if (mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL) {
+      MP_RETURN_IF_ERROR(fuse_constants_visit(folder, op));
+      continue;
+    }
+    for (uint32_t r = 0; r < op->num_regions; ++r) {
+      MP_RETURN_IF_ERROR(fuse_constants_block(folder, op->regions[r]));
+    }
   }
   return NULL;
+}
+
+mp_status_t mp_fuse_constants(mp_module_t *module, mp_arena_t *scratch) {
+  folder_t folder = {.module = module, .scratch = scratch};
+  return fuse_constants_block(&folder, module->main->body);
 }

@@ -64,8 +64,9 @@ MP_NODISCARD mp_status_t mp_fuse_gathers(mp_module_t *module);
 
 // ---- fuse_constants.c ----
 
-// Computes the scalars of a block that are made of constants alone.
-MP_NODISCARD mp_status_t mp_fuse_constants(mp_module_t *module, mp_block_t *block);
+// Computes the small arrays that are made of constants alone; what they were made of may be dead
+// then.
+MP_NODISCARD mp_status_t mp_fuse_constants(mp_module_t *module, mp_arena_t *scratch);
 
 // ---- fuse_groups.c ----
 

@@ -181,6 +181,30 @@ static void scalars_of_constants_are_computed_before(void **state) {
                   1);
 }
 
+// A mask and the picked rows of a table are there before the program runs, also within a loop.
+static void arrays_of_constants_are_computed_before(void **state) {
+  (void)state;
+  expect_launches(
+      "func.func @main(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {\n"
+      "%t = stablehlo.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]> : tensor<3x2xf32>\n"
+      "%i = stablehlo.constant dense<[[2], [0], [1]]> : tensor<3x1xi32>\n"
+      "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "%r = stablehlo.iota dim = 0 : tensor<3x2xi32>\n"
+      "%c = stablehlo.iota dim = 1 : tensor<3x2xi32>\n"
+      "%m = stablehlo.compare LT, %r, %c : (tensor<3x2xi32>, tensor<3x2xi32>) -> tensor<3x2xi1>\n"
+      "%g = \"stablehlo.gather\"(%t, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = "
+      "[1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes "
+      "= array<i64: 1, 2>, indices_are_sorted = false}> : (tensor<3x2xf32>, tensor<3x1xi32>) -> "
+      "tensor<3x2xf32>\n"
+      "%s = stablehlo.reduce(%g init: %z) applies stablehlo.add across dimensions = [0] : "
+      "(tensor<3x2xf32>, tensor<f32>) -> tensor<2xf32>\n"
+      "%b = stablehlo.broadcast_in_dim %s, dims = [1] : (tensor<2xf32>) -> tensor<3x2xf32>\n"
+      "%a = stablehlo.add %x, %b : tensor<3x2xf32>\n"
+      "%o = stablehlo.select %m, %a, %g : tensor<3x2xi1>, tensor<3x2xf32>\n"
+      "return %o : tensor<3x2xf32>\n}\n",
+      1);
+}
+
 // A program may hold fused ops itself; what is in them has to be what fusion would put there.
 static void what_cannot_be_fused_is_refused(void **state) {
   (void)state;
@@ -221,6 +245,7 @@ int main(void) {
       cmocka_unit_test(what_is_moved_between_stays_two),
       cmocka_unit_test(a_used_middle_is_a_result),
       cmocka_unit_test(scalars_of_constants_are_computed_before),
+      cmocka_unit_test(arrays_of_constants_are_computed_before),
       cmocka_unit_test(what_cannot_be_fused_is_refused),
       cmocka_unit_test(enormous_arrays_compile),
   };
