@@ -6,6 +6,7 @@
 #include "sim/kernels/loops.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
+#include "sim/kernels/transpose.h"
 
 // LANES lines, or blocks of a line, are worked on together. Shorter lines than MIN_LINE have too
 // few blocks for that.
@@ -26,9 +27,10 @@ bool mp_window_tree_create(const mp_fold_t *fold, int64_t outer, int64_t length,
     tree.lengths[tree.num_levels++] = n;
     if (n <= BLOCK) break;
   }
-  // Per level: a block, the sum in it and the sum before it. Besides: the start value, a row for
-  // what is rounded, one for results, and by lines the blocks and their elements in order.
-  const size_t rows = tree.num_levels * (BLOCK + 2) + 3 + (tree.by_lines ? 2 * BLOCK : 0);
+  // Per level: a block, the sum in it and the sum before it. Besides: the start value, a row each
+  // for what is rounded, for results and for totals, and by lines the blocks and their elements in
+  // order.
+  const size_t rows = tree.num_levels * (BLOCK + 2) + 4 + (tree.by_lines ? 2 * BLOCK : 0);
   tree.scratch_bytes = mp_round_up_64(fold->scratch_bytes) + rows * LANES * operand->acc_size;
   *out_tree = tree;
   return true;
@@ -47,7 +49,7 @@ typedef struct {
 typedef struct {
   const mp_window_tree_t *tree;
   size_t row;  // bytes
-  char *start, *narrow, *results, *blocks, *flat;
+  char *start, *narrow, *results, *totals, *blocks, *flat;
   level_t levels[MP_WINDOW_TREE_MAX_LEVELS];
 } state_t;
 
@@ -64,6 +66,7 @@ static void window_tree_lay_out(const mp_window_tree_t *tree, const mp_kernel_ca
   state->start = window_tree_rows(state, &memory, 1);
   state->narrow = window_tree_rows(state, &memory, 1);
   state->results = window_tree_rows(state, &memory, 1);
+  state->totals = window_tree_rows(state, &memory, 1);
   for (uint32_t i = 0; i < tree->num_levels; ++i) {
     level_t *level = &state->levels[i];
     level->block = window_tree_rows(state, &memory, BLOCK);
@@ -189,31 +192,31 @@ static void window_tree_load_blocks(state_t *state, const char *line, int64_t be
   const mp_fold_operand_t *operand = &state->tree->fold->operands[0];
   const size_t size = operand->acc_size;
   const void *in[] = {line + (size_t)begin * operand->in_size};
+  const char *from = state->flat;
   if (operand->converts) {
     mp_ew_run(&operand->load, count, in, state->flat);
+  } else if (count == blocks * BLOCK) {
+    from = in[0];
   } else {
     memcpy(state->flat, in[0], (size_t)count * size);
   }
   mp_fill(state->flat + (size_t)count * size, state->start, size, blocks * BLOCK - count);
-  for (int64_t k = 0; k < BLOCK; ++k) {
-    mp_copy_line(state->blocks + (size_t)k * state->row, (int64_t)size,
-                 state->flat + (size_t)k * size, (int64_t)(BLOCK * size), size, blocks);
-  }
+  mp_transpose(size, BLOCK, blocks, state->blocks, (int64_t)state->row, from,
+               (int64_t)(BLOCK * size));
 }
 
 static void window_tree_store_blocks(state_t *state, char *line, int64_t begin, int64_t count,
                                      int64_t blocks) {
   const mp_fold_operand_t *operand = &state->tree->fold->operands[0];
   const size_t size = operand->acc_size;
-  for (int64_t k = 0; k < BLOCK; ++k) {
-    mp_copy_line(state->flat + (size_t)k * size, (int64_t)(BLOCK * size),
-                 state->blocks + (size_t)k * state->row, (int64_t)size, size, blocks);
-  }
-  const void *in[] = {state->flat};
   char *out = line + (size_t)begin * operand->out_size;
+  const bool is_direct = !operand->converts_result && count == blocks * BLOCK;
+  mp_transpose(size, blocks, BLOCK, is_direct ? out : state->flat, (int64_t)(BLOCK * size),
+               state->blocks, (int64_t)state->row);
+  const void *in[] = {state->flat};
   if (operand->converts_result) {
     mp_ew_run(&operand->store, count, in, out);
-  } else {
+  } else if (!is_direct) {
     memcpy(out, state->flat, (size_t)count * size);
   }
 }
@@ -238,6 +241,47 @@ static const char *window_tree_sum_blocks(state_t *state, int64_t blocks) {
   return state->blocks;
 }
 
+// From the totals of these blocks: the sums of all blocks before each (state->results), block after
+// block; `carry` is that before the first, and becomes that behind the last.
+static void window_tree_carry(state_t *state, int64_t blocks, const char *totals, char *carry) {
+  const size_t size = state->tree->fold->operands[0].acc_size;
+  for (int64_t i = 0; i < blocks; ++i) {
+    const size_t at = (size_t)(state->tree->from_end ? blocks - 1 - i : i) * size;
+    memcpy(state->results + at, carry, size);
+    window_tree_step(state, 1, 1, totals + at, carry);
+  }
+}
+
+// The same from the start, for blocks of blocks together: the first of these begins one.
+static void window_tree_carry_together(state_t *state, int64_t blocks, char *totals, char *carry) {
+  const size_t size = state->tree->fold->operands[0].acc_size;
+  const int64_t groups = (blocks + BLOCK - 1) / BLOCK;
+  const size_t row = (size_t)groups * size;
+  char *sums = state->flat, *before = sums + BLOCK * row;  // which has nothing to keep now
+  mp_fill(totals + (size_t)blocks * size, state->start, size, groups * BLOCK - blocks);
+  mp_transpose(size, BLOCK, groups, sums, (int64_t)row, totals, (int64_t)(BLOCK * size));
+  for (size_t k = 0; k < BLOCK; ++k) {
+    const char *last = k == 0 ? state->start : sums + (k - 1) * row;
+    window_tree_fold(state, groups, last, sums + k * row, sums + k * row);
+  }
+  char *outer = state->levels[1].carry;
+  for (int64_t g = 0; g < groups; ++g) {
+    const size_t at = (size_t)g * size;
+    memcpy(before + at, outer, size);
+    // A group that is not full is the line's last, and nothing comes behind it.
+    if ((g + 1) * BLOCK <= blocks) {
+      window_tree_step(state, 2, 1, sums + (BLOCK - 1) * row + at, outer);
+    }
+  }
+  for (size_t k = 0; k < BLOCK; ++k) {
+    window_tree_fold(state, groups, sums + k * row, before, sums + k * row);
+  }
+  mp_transpose(size, groups, BLOCK, totals, (int64_t)(BLOCK * size), sums, (int64_t)row);
+  memcpy(state->results, carry, size);
+  memcpy(state->results + size, totals, (size_t)(blocks - 1) * size);
+  memcpy(carry, totals + (size_t)(blocks - 1) * size, size);
+}
+
 static void window_tree_run_line(state_t *state, const mp_kernel_call_t *call, int64_t line) {
   const mp_window_tree_t *tree = state->tree;
   const mp_fold_operand_t *operand = &tree->fold->operands[0];
@@ -254,10 +298,11 @@ static void window_tree_run_line(state_t *state, const mp_kernel_call_t *call, i
     const int64_t count = mp_min_i64(blocks * BLOCK, tree->length - begin);
     window_tree_load_blocks(state, in, begin, count, blocks);
     const char *totals = window_tree_sum_blocks(state, blocks);
-    for (int64_t i = 0; i < blocks; ++i) {
-      const size_t at = (size_t)(tree->from_end ? blocks - 1 - i : i) * size;
-      memcpy(state->results + at, carry, size);
-      window_tree_step(state, 1, 1, totals + at, carry);
+    if (tree->from_end) {
+      window_tree_carry(state, blocks, totals, carry);
+    } else {
+      memcpy(state->totals, totals, (size_t)blocks * size);
+      window_tree_carry_together(state, blocks, state->totals, carry);
     }
     for (size_t k = 0; k < BLOCK; ++k) {
       char *sums = state->blocks + k * state->row;
