@@ -36,8 +36,8 @@ static void dot_general_pack_a(const void *context, const mp_kernel_call_t *call
                                void *panels) {
   const dot_kernel_t *self = context;
   const mp_operand_t *side = &self->sides[0];
-  if (self->gemm.acc == MP_ACC_PAIRS) {
-    mp_operand_pairs_pack(side, call->operands[0], batch, row, rows, k, depth, width, panels);
+  if (mp_acc_k_per_element(self->gemm.acc) != 1) {
+    mp_operand_words_pack(side, call->operands[0], batch, row, rows, k, depth, width, panels);
   } else {
     mp_operand_pack(side, call->operands[0], batch, row, rows, k, depth, width, panels);
   }
@@ -48,8 +48,8 @@ static void dot_general_pack_b(const void *context, const mp_kernel_call_t *call
                                void *panels) {
   const dot_kernel_t *self = context;
   const mp_operand_t *side = &self->sides[1];
-  if (self->gemm.acc == MP_ACC_PAIRS) {
-    mp_operand_pairs_pack(side, call->operands[1], batch, row, rows, k, depth, width, panels);
+  if (mp_acc_k_per_element(self->gemm.acc) != 1) {
+    mp_operand_words_pack(side, call->operands[1], batch, row, rows, k, depth, width, panels);
   } else {
     mp_operand_pack(side, call->operands[1], batch, row, rows, k, depth, width, panels);
   }
@@ -60,8 +60,8 @@ static void dot_general_lines(const void *context, const mp_kernel_call_t *call,
                               void *lines) {
   const dot_kernel_t *self = context;
   const mp_operand_t *side = &self->sides[0];
-  if (self->gemm.acc == MP_ACC_PAIRS) {
-    mp_operand_pairs_lines(side, call->operands[0], batch, row, rows, k, depth, step, lines);
+  if (mp_acc_k_per_element(self->gemm.acc) != 1) {
+    mp_operand_words_lines(side, call->operands[0], batch, row, rows, k, depth, step, lines);
   } else {
     mp_operand_lines(side, call->operands[0], batch, row, rows, k, depth, step, lines);
   }
@@ -123,8 +123,11 @@ static mp_acc_t dot_general_accumulator(const mp_op_t *op) {
     dtypes[count++] = wanted->u.type->dtype;
   }
   const mp_acc_t acc = mp_acc_for(dtypes, count);
-  const bool is_short = mp_operand_is_short(dtypes[0]) && mp_operand_is_short(dtypes[1]);
-  return acc == MP_ACC_U32 && is_short && dot_general_is_matrix(op) ? MP_ACC_PAIRS : acc;
+  if (acc != MP_ACC_U32 || !dot_general_is_matrix(op)) return acc;
+  const bool are_bytes = mp_operand_is_byte(dtypes[0]) && mp_operand_is_byte(dtypes[1]);
+  if (are_bytes && mp_gemm_micro(MP_ACC_QUADS) != NULL) return MP_ACC_QUADS;
+  const bool are_short = mp_operand_is_short(dtypes[0]) && mp_operand_is_short(dtypes[1]);
+  return are_short ? MP_ACC_PAIRS : acc;
 }
 
 // Sets up one side: decides which of its dimensions are batch, rows and k.
@@ -141,8 +144,10 @@ static mp_status_t dot_general_side(mp_arena_t *arena, const mp_op_t *op, uint32
   MP_RETURN_IF_ERROR(mp_axes_init(arena, type->rank + 1, &side->k));
   mp_dtype_t real = mp_dtype_real_part(type->dtype);
   mp_dtype_t acc = mp_acc_dtype(self->gemm.acc);
-  const bool in_pairs = self->gemm.acc == MP_ACC_PAIRS;
-  if (!mp_convert_bind(real, in_pairs ? MP_DTYPE_S16 : acc, &side->convert)) {
+  const int64_t in_element = mp_acc_k_per_element(self->gemm.acc);
+  const mp_dtype_t part = in_element == 1 ? acc : in_element == 2 ? MP_DTYPE_S16 : MP_DTYPE_S8;
+  side->has_offset = self->gemm.acc == MP_ACC_QUADS && number == 0;
+  if (!mp_convert_bind(real, part, &side->convert)) {
     return mp_op_error(op, MP_UNIMPLEMENTED, "dot_general of %s", mp_dtype_name(type->dtype));
   }
   side->element = (uint32_t)mp_dtype_size(real);
@@ -171,7 +176,8 @@ static mp_gemm_side_t dot_general_gemm_side(const dot_kernel_t *self, uint32_t n
   mp_gemm_side_t out = {.pack = number == 0 ? dot_general_pack_a : dot_general_pack_b};
   const bool rows_are_even = mp_axes_step(&side->rows, &out.row_step);
   const bool k_is_even = mp_axes_step(&side->k, &out.k_step);
-  const bool is_as_stored = mp_convert_is_copy(&side->convert) && self->gemm.acc != MP_ACC_PAIRS;
+  const bool is_as_stored =
+      mp_convert_is_copy(&side->convert) && mp_acc_k_per_element(self->gemm.acc) == 1;
   if (rows_are_even && k_is_even && !side->crossed && is_as_stored) {
     out.locate = number == 0 ? dot_general_locate_a : dot_general_locate_b;
   }
@@ -187,7 +193,8 @@ static mp_status_t dot_general_plan(mp_arena_t *arena, dot_kernel_t *self) {
   gemm->m = self->sides[0].rows.count;
   gemm->n = self->sides[1].rows.count * (self->complex ? 2 : 1);
   gemm->k = self->sides[0].k.count;
-  if (gemm->acc == MP_ACC_PAIRS) gemm->k = (gemm->k + 1) / 2;
+  const int64_t in_element = mp_acc_k_per_element(gemm->acc);
+  gemm->k = (gemm->k + in_element - 1) / in_element;
   gemm->context = self;
   gemm->a = dot_general_gemm_side(self, 0);
   gemm->b = dot_general_gemm_side(self, 1);

@@ -18,12 +18,12 @@
 // A tile of `rows` x `vectors` vectors of type V, which have elements of type T. Both numbers are
 // constants wherever this is called. The accumulators stay in registers, so the machine must have
 // at least rows * vectors + vectors + 1 of these.
-#define MICRO_BODY(NAME, TARGET, T, BYTES, MULTIPLY_ADD)                                      \
+#define MICRO_BODY(NAME, TARGET, T, BYTES, MULTIPLY_ADD, OFFSET)                              \
   typedef T NAME##_v __attribute__((vector_size(BYTES)));                                     \
   typedef T NAME##_u __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));      \
   TARGET __attribute__((always_inline)) static inline void NAME##_body(                       \
       const mp_micro_tile_t *tile, const int rows, const int vectors, const bool by_k) {      \
-    NAME##_v sum[MP_MICRO_MAX_ROWS][2] = {0};                                                 \
+    NAME##_v sum[MP_MICRO_MAX_ROWS][2] = {0}, offset[2] = {0};                                \
     const int64_t row = tile->a_row, a_k = by_k ? (int64_t)sizeof(T) : tile->a_k;             \
     const int64_t b_k = tile->b_k, ahead = tile->b_ahead;                                     \
     int64_t row3 = 3 * row;                                                                   \
@@ -40,6 +40,7 @@
         if (by_k) HIDE(a0, a4, a8, a12, row3);                                                \
         _Pragma("GCC unroll 2") for (int j = 0; j < vectors; ++j) {                           \
           bv[j] = *((const NAME##_u *)(const void *)b + j);                                   \
+          OFFSET##_ADD(NAME##_v, offset[j], bv[j]);                                           \
           __builtin_prefetch(b + ahead + j * BYTES, 0, 2);                                    \
         }                                                                                     \
         _Pragma("GCC unroll 16") for (int i = 0; i < rows; ++i) {                             \
@@ -57,6 +58,7 @@
     _Pragma("GCC unroll 16") for (int i = 0; i < rows; ++i) {                                 \
       _Pragma("GCC unroll 2") for (int j = 0; j < vectors; ++j) {                             \
         NAME##_u *to = (NAME##_u *)(void *)((char *)tile->c + i * tile->c_row) + j;           \
+        OFFSET##_TAKE(sum[i][j], offset[j]);                                                  \
         if (tile->accumulate) sum[i][j] += *to;                                               \
         *to = sum[i][j];                                                                      \
       }                                                                                       \
@@ -88,18 +90,23 @@
 #define ENTRY_K(NAME, R)  {NAME##_k##R##x1, NAME##_k##R##x2},
 
 // All kernels of one type and vector width, and their table.
-#define MICRO(NAME, TARGET, T, BYTES, ROWS, MULTIPLY_ADD)                 \
-  MICRO_BODY(NAME, TARGET, T, BYTES, MULTIPLY_ADD)                        \
+#define MICRO(NAME, TARGET, T, BYTES, ROWS, MULTIPLY_ADD, OFFSET)         \
+  MICRO_BODY(NAME, TARGET, T, BYTES, MULTIPLY_ADD, OFFSET)                \
   UP_TO_##ROWS(MICRO_ROWS, NAME, TARGET) static const mp_micro_t NAME = { \
       ROWS, BYTES / sizeof(T), {{UP_TO_##ROWS(ENTRY_R, NAME)}, {UP_TO_##ROWS(ENTRY_K, NAME)}}};
+
+// What 128 times the sum of B's elements adds to each sum of quads, is added up by itself and taken
+// off in the end.
+#define NO_OFFSET_ADD(V, OFFSET, B) ((void)0)
+#define NO_OFFSET_TAKE(SUM, OFFSET) ((void)(OFFSET))
 
 #define PLAIN(V, SUM, A, B) (SUM) += (B) * (A)
 
 #define BASE
-MICRO(f32_base, BASE, float, 16, 4, PLAIN)
-MICRO(f64_base, BASE, double, 16, 4, PLAIN)
-MICRO(u32_base, BASE, uint32_t, 16, 4, PLAIN)
-MICRO(u64_base, BASE, uint64_t, 16, 4, PLAIN)
+MICRO(f32_base, BASE, float, 16, 4, PLAIN, NO_OFFSET)
+MICRO(f64_base, BASE, double, 16, 4, PLAIN, NO_OFFSET)
+MICRO(u32_base, BASE, uint32_t, 16, 4, PLAIN, NO_OFFSET)
+MICRO(u64_base, BASE, uint64_t, 16, 4, PLAIN, NO_OFFSET)
 
 #ifdef __x86_64__
 #define PAIRS_BASE(V, SUM, A, B) (SUM) += (V)_mm_madd_epi16(_mm_set1_epi32((int)(A)), (__m128i)(B))
@@ -109,21 +116,26 @@ MICRO(u64_base, BASE, uint64_t, 16, 4, PLAIN)
   (SUM) += (V)_mm512_madd_epi16(_mm512_set1_epi32((int)(A)), (__m512i)(B))
 #define PAIRS_VNNI(V, SUM, A, B) \
   (SUM) = (V)_mm512_dpwssd_epi32((__m512i)(SUM), _mm512_set1_epi32((int)(A)), (__m512i)(B))
-MICRO(pairs_base, BASE, uint32_t, 16, 4, PAIRS_BASE)
+#define QUADS_VNNI(V, SUM, A, B) \
+  (SUM) = (V)_mm512_dpbusd_epi32((__m512i)(SUM), _mm512_set1_epi32((int)(A)), (__m512i)(B))
+#define QUADS_OFFSET_ADD(V, OFFSET, B) QUADS_VNNI(V, OFFSET, 0x80808080u, B)
+#define QUADS_OFFSET_TAKE(SUM, OFFSET) (SUM) -= (OFFSET)
+MICRO(pairs_base, BASE, uint32_t, 16, 4, PAIRS_BASE, NO_OFFSET)
 
 #define AVX2 __attribute__((target("avx2,fma")))
 #define VNNI __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,fma")))
-MICRO(f32_avx2, AVX2, float, 32, 6, PLAIN)
-MICRO(f64_avx2, AVX2, double, 32, 6, PLAIN)
-MICRO(u32_avx2, AVX2, uint32_t, 32, 4, PLAIN)
-MICRO(u64_avx2, AVX2, uint64_t, 32, 4, PLAIN)
-MICRO(pairs_avx2, AVX2, uint32_t, 32, 4, PAIRS_AVX2)
-MICRO(f32_avx512, MP_AVX512, float, 64, 14, PLAIN)
-MICRO(f64_avx512, MP_AVX512, double, 64, 14, PLAIN)
-MICRO(u32_avx512, MP_AVX512, uint32_t, 64, 8, PLAIN)
-MICRO(u64_avx512, MP_AVX512, uint64_t, 64, 8, PLAIN)
-MICRO(pairs_avx512, MP_AVX512, uint32_t, 64, 8, PAIRS_AVX512)
-MICRO(pairs_vnni, VNNI, uint32_t, 64, 14, PAIRS_VNNI)
+MICRO(f32_avx2, AVX2, float, 32, 6, PLAIN, NO_OFFSET)
+MICRO(f64_avx2, AVX2, double, 32, 6, PLAIN, NO_OFFSET)
+MICRO(u32_avx2, AVX2, uint32_t, 32, 4, PLAIN, NO_OFFSET)
+MICRO(u64_avx2, AVX2, uint64_t, 32, 4, PLAIN, NO_OFFSET)
+MICRO(pairs_avx2, AVX2, uint32_t, 32, 4, PAIRS_AVX2, NO_OFFSET)
+MICRO(f32_avx512, MP_AVX512, float, 64, 14, PLAIN, NO_OFFSET)
+MICRO(f64_avx512, MP_AVX512, double, 64, 14, PLAIN, NO_OFFSET)
+MICRO(u32_avx512, MP_AVX512, uint32_t, 64, 8, PLAIN, NO_OFFSET)
+MICRO(u64_avx512, MP_AVX512, uint64_t, 64, 8, PLAIN, NO_OFFSET)
+MICRO(pairs_avx512, MP_AVX512, uint32_t, 64, 8, PAIRS_AVX512, NO_OFFSET)
+MICRO(pairs_vnni, VNNI, uint32_t, 64, 14, PAIRS_VNNI, NO_OFFSET)
+MICRO(quads_vnni, VNNI, uint32_t, 64, 12, QUADS_VNNI, QUADS_OFFSET)
 
 static const mp_micro_t *const avx2[MP_ACC_COUNT] = {&f32_avx2, &f64_avx2, &u32_avx2, &u64_avx2,
                                                      &pairs_avx2};
@@ -137,7 +149,7 @@ static const mp_micro_t *const avx512[MP_ACC_COUNT] = {&f32_avx512, &f64_avx512,
     const V low = (V)((signed_v)((B) << 16) >> 16), high = (V)((signed_v)(B) >> 16); \
     (SUM) += low * (uint32_t)(int16_t)(A) + high * (uint32_t)((int32_t)(A) >> 16);   \
   } while (0)
-MICRO(pairs_base, BASE, uint32_t, 16, 4, PAIRS_BASE)
+MICRO(pairs_base, BASE, uint32_t, 16, 4, PAIRS_BASE, NO_OFFSET)
 #endif
 
 static const mp_micro_t *const base[MP_ACC_COUNT] = {&f32_base, &f64_base, &u32_base, &u64_base,
@@ -146,7 +158,9 @@ static const mp_micro_t *const base[MP_ACC_COUNT] = {&f32_base, &f64_base, &u32_
 const mp_micro_t *mp_gemm_micro(mp_acc_t acc) {
 #ifdef __x86_64__
   if (mp_has_avx512()) {
-    if (acc == MP_ACC_PAIRS && __builtin_cpu_supports("avx512vnni")) return &pairs_vnni;
+    const bool has_vnni = __builtin_cpu_supports("avx512vnni");
+    if (acc == MP_ACC_PAIRS && has_vnni) return &pairs_vnni;
+    if (acc == MP_ACC_QUADS && has_vnni) return &quads_vnni;
     return avx512[acc];
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2[acc];

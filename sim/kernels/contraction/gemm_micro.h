@@ -8,13 +8,16 @@
 
 // Accumulation types. Integers wrap, so that signed ones are the same as unsigned ones. In pairs,
 // one element of A or B is two 16-bit integers for two neighbouring k, and their two products are
-// added to an accumulator of 32 bits; as that wraps, too, the sums are those of MP_ACC_U32.
+// added to an accumulator of 32 bits; as that wraps, too, the sums are those of MP_ACC_U32. In
+// quads it is four signed 8-bit integers for four neighbouring k; those of A are given plus 128, as
+// unsigned ones.
 typedef enum {
   MP_ACC_F32,
   MP_ACC_F64,
   MP_ACC_U32,
   MP_ACC_U64,
   MP_ACC_PAIRS,
+  MP_ACC_QUADS,
   MP_ACC_COUNT
 } mp_acc_t;
 
@@ -58,7 +61,7 @@ typedef struct {
                     [2];  // [form][rows - 1][columns / lanes - 1]
 } mp_micro_t;
 
-// The best kernels for this machine's processor; static.
+// The best kernels for this machine's processor; static. NULL: it has no instructions for quads.
 const mp_micro_t *mp_gemm_micro(mp_acc_t acc);
 
 #endif  // MINIPOD_SIM_KERNELS_CONTRACTION_GEMM_MICRO_H_

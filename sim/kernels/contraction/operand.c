@@ -78,7 +78,7 @@ mp_acc_t mp_acc_for(const mp_dtype_t *dtypes, uint32_t count) {
 
 mp_dtype_t mp_acc_dtype(mp_acc_t acc) {
   static const mp_dtype_t dtypes[MP_ACC_COUNT] = {MP_DTYPE_F32, MP_DTYPE_F64, MP_DTYPE_U32,
-                                                  MP_DTYPE_U64, MP_DTYPE_U32};
+                                                  MP_DTYPE_U64, MP_DTYPE_U32, MP_DTYPE_U32};
   MP_ASSERT((unsigned)acc < MP_ACC_COUNT);
   return dtypes[acc];
 }

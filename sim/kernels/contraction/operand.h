@@ -37,6 +37,7 @@ typedef struct {
   // inner dimension of 2. The right side is `crossed`: the inner indices of row and k select the
   // part and the sign.
   bool crossed;
+  bool has_offset;  // of quads: 128 is added to each value, as kernels want it of the left side
 } mp_operand_t;
 
 // The accumulation type for sums of products of these element types.
@@ -54,13 +55,17 @@ void mp_operand_lines(const mp_operand_t *side, const void *base, int64_t batch,
                       int64_t rows, int64_t k, int64_t depth, int64_t step, void *lines);
 
 // Whether all values of a type are 16-bit integers, so that products of two of them can be computed
-// in pairs (MP_ACC_PAIRS).
+// in pairs (MP_ACC_PAIRS); or are signed 8-bit ones, for quads (MP_ACC_QUADS).
 bool mp_operand_is_short(mp_dtype_t dtype);
-// The same for pairs. The side is converted to MP_DTYPE_S16, and its k axes have elements; `k` and
-// `depth` count pairs of them, of which the last one may be half.
-void mp_operand_pairs_pack(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
+bool mp_operand_is_byte(mp_dtype_t dtype);
+// How many neighbouring k are one element of A or B.
+int64_t mp_acc_k_per_element(mp_acc_t acc);
+// The same as above for pairs and quads. The side is converted to MP_DTYPE_S16 or MP_DTYPE_S8, and
+// its k axes have elements; `k` and `depth` count pairs or quads, of which the last one is filled
+// up with zeros.
+void mp_operand_words_pack(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
                            int64_t rows, int64_t k, int64_t depth, uint32_t width, void *panels);
-void mp_operand_pairs_lines(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
+void mp_operand_words_lines(const mp_operand_t *side, const void *base, int64_t batch, int64_t row,
                             int64_t rows, int64_t k, int64_t depth, int64_t step, void *lines);
 
 // Writes `num_lines` lines of `count` values, of `acc_bytes` each, into the rows [lane, lane +

@@ -305,6 +305,42 @@ static void extremes_of_short_integers(void **state) {
   }
 }
 
+// Bytes of all values, for each side by rows and by columns, and k that fill no whole words.
+static void products_of_bytes(void **state) {
+  (void)state;
+  enum { M = 29, N = 75, MOST_K = 1100 };
+  static int8_t a[M * MOST_K], b[N * MOST_K];
+  static int32_t out[M * N];
+  uint32_t random = 1;
+  for (int i = 0; i < N * MOST_K; ++i) {
+    random = random * 1664525 + 1013904223;
+    b[i] = (int8_t)(random >> 24);
+    if (i < M * MOST_K) a[i] = (int8_t)(random >> 16);
+  }
+  static const int64_t depths[] = {1, 2, 3, 4, 63, 257, MOST_K};
+  for (int form = 0; form < 4 * 7; ++form) {
+    const int64_t k = depths[form / 4];
+    const bool a_by_k = form % 2 == 0, b_by_k = form / 2 % 2 == 0;
+    kernel_bench_t bench;
+    bench_begin(&bench, MP_OP_DOT_GENERAL);
+    bench_operand(&bench, MP_DTYPE_S8, 2, a_by_k ? DIMS(M, k) : DIMS(k, M));
+    bench_operand(&bench, MP_DTYPE_S8, 2, b_by_k ? DIMS(N, k) : DIMS(k, N));
+    bench_result(&bench, MP_DTYPE_S32, 2, DIMS(M, N));
+    set_lists(&bench, 0, NULL, NULL, 1, DIMS(a_by_k ? 1 : 0), DIMS(b_by_k ? 1 : 0));
+    bench_make(&bench);
+    bench_run(&bench, (const void *[]){a, b}, (void *[]){out});
+    for (int i = 0; i < M * N; ++i) {
+      const int64_t row = i / N, column = i % N;
+      int32_t sum = 0;
+      for (int64_t p = 0; p < k; ++p) {
+        sum += a[a_by_k ? row * k + p : p * M + row] * b[b_by_k ? column * k + p : p * N + column];
+      }
+      assert_int_equal(out[i], sum);
+    }
+    bench_end(&bench);
+  }
+}
+
 // The sum of products of two lines in sixteen lanes, which are added up in halves.
 static float sum_in_lanes(int64_t k, const float *a, const float *b) {
   volatile float lanes[16] = {0};  // volatile: nothing is fused
@@ -389,17 +425,12 @@ static void lines_of_any_length(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lines_of_any_length),
-      cmocka_unit_test(small_products_are_as_in_large_ones),
-      cmocka_unit_test(every_type_and_size),
-      cmocka_unit_test(large_products_in_parts),
-      cmocka_unit_test(bools_are_or_of_and),
-      cmocka_unit_test(complex_products),
-      cmocka_unit_test(scattered_dimensions),
-      cmocka_unit_test(integers_wrap),
-      cmocka_unit_test(edges_of_tiles),
-      cmocka_unit_test(extremes_of_short_integers),
-      cmocka_unit_test(batches_are_as_each_alone),
+      cmocka_unit_test(lines_of_any_length),  cmocka_unit_test(small_products_are_as_in_large_ones),
+      cmocka_unit_test(every_type_and_size),  cmocka_unit_test(large_products_in_parts),
+      cmocka_unit_test(bools_are_or_of_and),  cmocka_unit_test(complex_products),
+      cmocka_unit_test(scattered_dimensions), cmocka_unit_test(integers_wrap),
+      cmocka_unit_test(edges_of_tiles),       cmocka_unit_test(extremes_of_short_integers),
+      cmocka_unit_test(products_of_bytes),    cmocka_unit_test(batches_are_as_each_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
