@@ -1,14 +1,12 @@
 """What could be done otherwise: the end of a time report, each with its share of the step and its line."""
 
 import html
-import statistics
 import textwrap
 
 from minipod import report as reports
 
 LEAST = 0.02  # of a program's time; of what is less nothing is said
 PROGRAM = 0.05  # of the time of all programs; nothing is said of those that take less
-SLOW = 1.1  # times the work of the others
 PLACE = 80  # characters of a line's place; of a longer path the end
 
 
@@ -69,14 +67,8 @@ def of_program(program: dict, mesh=None) -> list[tuple[float, str]]:
 
 def slow_devices(report: dict) -> list[str]:
   """Devices, few among many, that work longer than the rest."""
-  busy = {row["id"]: row["work"] for row in report.get("devices", []) if row["work"] > 0}
-  if len(busy) < 3:
-    return []
-  usual = statistics.median(busy.values())
-  slow = {device: work for device, work in busy.items() if work > SLOW * usual}
-  if not slow or len(slow) > len(busy) // 4:
-    return []
-  return [f"device {device} works {work / usual:.1f} times as long as the others" for device, work in slow.items()]
+  return [f"device {row['device']} works {row['times']:.1f} times as long as the others"
+          for row in report.get("findings", []) if row["finding"] == "slow"]
 
 
 def page(program: dict, mesh=None) -> str:

@@ -219,7 +219,7 @@ uint32_t mp_report_num_devices(const mp_report_t *report) {
 
 // ---- Reading ----
 
-typedef void report_printer_t(mp_report_table_t *table, mp_strbuf_t *out);
+typedef mp_status_t report_printer_t(mp_report_table_t *table, mp_strbuf_t *out);
 
 // The rows of a table in the making.
 typedef struct {
@@ -270,7 +270,7 @@ static mp_status_t report_print_into(mp_report_t *report, mp_arena_t *arena,
       .real_seconds = mp_clock_seconds() - report->since,
       .rows = &collected.rows,
   };
-  print(&table, out);
+  MP_RETURN_IF_ERROR(print(&table, out));
   return mp_strbuf_status(out);
 }
 

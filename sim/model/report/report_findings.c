@@ -14,7 +14,8 @@ enum { FINDINGS_VISITS = 64 };
 enum { FINDINGS_SCORES = 4096, FINDINGS_ATTENTIONS = 8 };
 
 const char *mp_finding_name(mp_finding_t finding) {
-  static const char *const names[] = {"repeated", "batch", "attention", "reduce_scatter"};
+  static const char *const names[] = {"repeated", "batch", "attention", "reduce_scatter",
+                                      "exposed"};
   return names[finding];
 }
 
@@ -351,6 +352,11 @@ mp_status_t mp_report_findings_make(mp_arena_t *arena, mp_report_places_t *place
   MP_RETURN_IF_ERROR(looked.status);
   MP_RETURN_IF_ERROR(report_findings_add_attentions(&f));
   MP_RETURN_IF_ERROR(report_findings_sums(&f));
+  for (uint32_t c = 0; c < row->num_collectives; ++c) {
+    mp_report_finding_t exposed;
+    MP_RETURN_IF_ERROR(mp_report_exposed(places, row, c, &exposed));
+    MP_RETURN_IF_ERROR(report_findings_add(&f, &exposed));
+  }
   return report_findings_keep(&f);
 }
 

@@ -63,6 +63,13 @@ MP_NODISCARD mp_status_t mp_report_findings_own(mp_arena_t *arena, mp_report_pro
 // Adds up the findings of equal programs.
 void mp_report_findings_merge(mp_report_program_t *to, const mp_report_program_t *from);
 
+// The time in which devices wait for collectives of the kind and groups of row->collective[c], at
+// the place where most of it is; no time where a collective before it is such a one
+// (report_exposed.c).
+MP_NODISCARD mp_status_t mp_report_exposed(mp_report_places_t *places,
+                                           const mp_report_program_t *row, uint32_t c,
+                                           mp_report_finding_t *out_finding);
+
 // Collectives of the same groups, at one place.
 typedef struct {
   const mp_twin_collective_t *first;

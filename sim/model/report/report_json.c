@@ -270,7 +270,21 @@ static void report_json_put_capacity(const mp_pod_t *pod, mp_strbuf_t *out) {
   report_json_put_count("device_memory", capacity, out);
 }
 
-void mp_report_json_print(mp_report_table_t *table, mp_strbuf_t *out) {
+typedef struct {
+  uint32_t count;
+  mp_strbuf_t *out;
+} json_slow_t;
+
+static void report_json_put_slow(void *context, uint32_t device, double times) {
+  json_slow_t *slow = context;
+  report_json_key(slow->count++ == 0 ? "\n  {" : ",\n  {", "finding", slow->out);
+  mp_strbuf_put_json(slow->out, MP_STR("slow"));
+  report_json_put_count("device", device, slow->out);
+  report_json_put_number("times", times, slow->out);
+  mp_strbuf_putc(slow->out, '}');
+}
+
+mp_status_t mp_report_json_print(mp_report_table_t *table, mp_strbuf_t *out) {
   const mp_pod_info_t *info = mp_pod_info(table->pod);
   const uint32_t count = table->rows->programs.count;
   mp_report_table_sort(table);
@@ -291,11 +305,16 @@ void mp_report_json_print(mp_report_table_t *table, mp_strbuf_t *out) {
   report_json_put_count("pending", table->pending, out);
   report_json_put_count("lost", table->lost, out);
   report_json_put_devices(table->rows, out);
-  report_json_key(",\n ", "programs", out);
+  report_json_key(",\n ", "findings", out);
+  mp_strbuf_putc(out, '[');
+  MP_RETURN_IF_ERROR(
+      mp_report_advice_slow(table->rows, report_json_put_slow, &(json_slow_t){.out = out}));
+  mp_strbuf_puts(out, "],\n \"programs\": ");
   mp_strbuf_putc(out, '[');
   for (uint32_t i = 0; i < count; ++i) {
     if (i != 0) mp_strbuf_putc(out, ',');
     report_json_put_program(table, &table->rows->programs.items[i], out);
   }
   mp_strbuf_puts(out, "]}\n");
+  return NULL;
 }

@@ -195,7 +195,7 @@ void mp_report_table_sort(mp_report_table_t *table) {
   if (count != 0) qsort(items, count, sizeof(*items), report_table_longer);
 }
 
-void mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out) {
+mp_status_t mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out) {
   char now[MP_REPORT_NUMBER], host[MP_REPORT_NUMBER];
   const mp_pod_info_t *info = mp_pod_info(table->pod);
   mp_report_program_t *items = table->rows->programs.items;
@@ -223,4 +223,5 @@ void mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out) {
   for (uint32_t i = 0; i < count && i < REPORT_TABLE_PROGRAMS; ++i) {
     mp_report_table_program(table, &items[i], out);
   }
+  return mp_report_advice_print(table, out);
 }

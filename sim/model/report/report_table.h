@@ -18,11 +18,19 @@ typedef struct {
 // Appends the table; lines have at most 100 columns, but for programs whose names
 // are longer than the others'. Everything but real_seconds and late
 // depends on the programs and the description alone.
-void mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out);
+MP_NODISCARD mp_status_t mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out);
 
 // What the table says of one program (report_details.c).
 void mp_report_table_program(const mp_report_table_t *table, const mp_report_program_t *row,
                              mp_strbuf_t *out);
+
+// What is found of all programs and of the pod (report_advice.c).
+MP_NODISCARD mp_status_t mp_report_advice_print(const mp_report_table_t *table, mp_strbuf_t *out);
+// Devices, few among many, that work longer than the rest: `times` as long as these.
+MP_NODISCARD mp_status_t mp_report_advice_slow(const mp_report_rows_t *rows,
+                                               void (*tell)(void *context, uint32_t device,
+                                                            double times),
+                                               void *context);
 
 // Sorts its programs: the one that took longest first.
 void mp_report_table_sort(mp_report_table_t *table);
@@ -40,7 +48,9 @@ void mp_report_table_sort(mp_report_table_t *table);
 // "guessed" are the branches taken ("branches": how many there are) and rounds gone (0 branches)
 // where a value that is absent decides; "guesses" counts them all. Of programs that a paced or
 // virtual clock has seen twice, "every" is the time from one launch to the next, and "every_host"
-// what of it is the host's own work. Programs are sorted as in the table, all of them.
-void mp_report_json_print(mp_report_table_t *table, mp_strbuf_t *out);
+// what of it is the host's own work. "findings" of a program are what could be done otherwise, with
+// times of all its devices, and those of the whole are devices that are slow. Programs are sorted
+// as in the table, all of them.
+MP_NODISCARD mp_status_t mp_report_json_print(mp_report_table_t *table, mp_strbuf_t *out);
 
 #endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_TABLE_H_
