@@ -13,6 +13,7 @@
 #include "pjrt/package/pjrt_foreign.h"
 #include "sim/base/status.h"
 #include "sim/base/str.h"
+#include "sim/ir/module.h"
 
 typedef enum {
   MP_EXIT_GOOD = 0,
@@ -50,6 +51,11 @@ bool mp_command_answers(int argc, char **argv, const char *usage);
 int mp_command_misuse(const char *program, const char *argument);
 // Ends a verb: prints the error that there is (consumed), and returns the exit code.
 int mp_command_end(const char *program, mp_status_t status);
+// The same of what was asked of a program: its error names the file where the program is a text.
+int mp_command_end_of(const char *program, const char *path, mp_status_t status);
+// Operations of a text without locations are at their places in the file; "-" has no name. The path
+// lives longer than the module.
+MP_NODISCARD mp_status_t mp_command_name_places(const char *path, mp_module_t *module);
 enum { MP_COMMAND_MOST_BYTES = 1 << 30 };
 // Appends a file, or the standard input for "-". NOT_FOUND and DATA_LOSS name it and the reason;
 // INVALID_ARGUMENT for devices, and for what is larger than MP_COMMAND_MOST_BYTES.

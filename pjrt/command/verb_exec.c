@@ -377,7 +377,7 @@ int mp_verb_exec(int argc, char **argv) {
   const char *wrong = verb_exec_read_arguments(argc, argv, &asked);
   const int code = wrong != NULL || asked.path == NULL
                        ? mp_command_misuse(argv[0], wrong)
-                       : mp_command_end(argv[0], verb_exec_run(&asked));
+                       : mp_command_end_of(argv[0], asked.path, verb_exec_run(&asked));
   mp_free((void *)asked.inputs);
   return code;
 }

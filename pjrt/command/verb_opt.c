@@ -115,32 +115,6 @@ static mp_status_t verb_opt_number_op(void *context, mp_op_t *op) {
   return NULL;
 }
 
-typedef struct {
-  mp_module_t *module;
-  mp_str_t name;
-} file_t;
-
-// An operation without a location is at its place in the text (readers/text), whose file has a
-// name.
-static mp_status_t verb_opt_name_file(void *context, mp_op_t *op) {
-  const file_t *file = context;
-  if (op->loc == NULL || op->loc->kind != MP_LOC_FILE || !mp_str_is(op->loc->text, "<text>")) {
-    return NULL;
-  }
-  mp_loc_t *loc = MP_ARENA_NEW(file->module->arena, mp_loc_t);
-  MP_RETURN_IF_NULL(loc);
-  *loc = *op->loc;
-  loc->text = file->name;
-  op->loc = loc;
-  return NULL;
-}
-
-static mp_status_t verb_opt_name_files(const char *path, mp_module_t *module) {
-  if (strcmp(path, "-") == 0) return NULL;
-  file_t file = {module, mp_str(path)};  // the name lives longer than the module
-  return mp_module_walk(module, verb_opt_name_file, &file);
-}
-
 static mp_status_t verb_opt_propagate(mp_module_t *module) {
   const mp_func_t *main = module->main;
   bool *params = MP_ARENA_ARRAY(module->arena, bool, main->body->num_args + 1);
@@ -177,7 +151,7 @@ static mp_status_t verb_opt_run(const arguments_t *arguments) {
   MP_GOTO_IF_ERROR(status, mp_command_read(arguments->path, &bytes), done);
   MP_GOTO_IF_ERROR(
       status, mp_read_program(mp_strbuf_text(&bytes), bytes.size, arguments->form, &module), done);
-  MP_GOTO_IF_ERROR(status, verb_opt_name_files(arguments->path, module), done);
+  MP_GOTO_IF_ERROR(status, mp_command_name_places(arguments->path, module), done);
   if (!arguments->unverified) MP_GOTO_IF_ERROR(status, mp_module_verify(module), done);
   MP_GOTO_IF_ERROR(status, verb_opt_transform(arguments, module), done);
   MP_GOTO_IF_ERROR(status, mp_module_print(module, &arguments->print, &text), done);
@@ -198,5 +172,5 @@ int mp_verb_opt(int argc, char **argv) {
   if (mp_command_answers(argc, argv, g_usage)) return MP_EXIT_GOOD;
   const char *wrong = verb_opt_parse_arguments(argc, argv, &arguments);
   if (wrong != NULL || arguments.path == NULL) return mp_command_misuse(argv[0], wrong);
-  return mp_command_end(argv[0], verb_opt_run(&arguments));
+  return mp_command_end_of(argv[0], arguments.path, verb_opt_run(&arguments));
 }

@@ -76,6 +76,7 @@ static mp_status_t verb_partition_run(const verb_partition_request_t *asked) {
         mp_compile(mp_strbuf_text(&code), code.size, &asked->request, &program), "%s", asked->path);
   }
   mp_strbuf_deinit(&code);
+  if (status == NULL) status = mp_command_name_places(asked->path, program->module);
   if (status == NULL) status = verb_partition_print(asked, program);
   mp_program_release(program);
   return status;
@@ -87,5 +88,5 @@ int mp_verb_partition(int argc, char **argv) {
   if (mp_command_answers(argc, argv, g_usage)) return MP_EXIT_GOOD;
   const char *wrong = verb_partition_read_arguments(argc, argv, &asked);
   if (wrong != NULL || asked.path == NULL) return mp_command_misuse(argv[0], wrong);
-  return mp_command_end(argv[0], verb_partition_run(&asked));
+  return mp_command_end_of(argv[0], asked.path, verb_partition_run(&asked));
 }

@@ -96,7 +96,8 @@ def test_operations_without_a_location_have_the_name_of_their_file(tmp_path):
   path.write_text(path.read_text().replace(
       "stablehlo.add %arg0, %arg0 : tensor<4xf32>",
       '"stablehlo.transpose"(%arg0) {permutation = array<i64: 3>} : (tensor<4xf32>) -> tensor<4xf32>'))
-  assert f"[stablehlo.transpose, {path}:2:" in run("opt", path)
+  for verb in ("opt", "partition", "exec"):
+    assert f"[stablehlo.transpose, {path}:2:" in run(verb, path)
 
 
 def test_names_cannot_steer_terminals(tmp_path):
