@@ -1,6 +1,8 @@
 """The platform under a name that frameworks know, and what JAX has to know before its first use."""
 
+import json
 import pathlib
+import re
 
 import minipod
 import pytest
@@ -180,3 +182,39 @@ def test_another_platform_leaves_python_and_jax_alone():
             any("Minipod" in kind.__name__ for kind in clusters.ClusterEnv._cluster_types),
             hasattr(_jax.Device.platform, "fget") and _jax.Device.platform.fget.__module__ == "minipod.jax.names")
       """, prelude=PRELUDE, JAX_PLATFORMS="cpu").split()[-2:] == ["False", "False"]
+
+
+def names_of_pods():
+  """The presets, and the names of Google's, with a shape where they need one."""
+  folder = pathlib.Path(__file__).parents[3] / "topology"
+  presets = re.findall(r'^ +\{"([\w-]+)",', (folder / "presets.c").read_text(), re.MULTILINE)
+  text = (folder / "cloud_names.c").read_text()
+  slices = [name + "8" for name in re.findall(r'\{"(v\w+-)",', text)]
+  chips = re.findall(r'\{"([\w-]+)", +"\w+"\}', text)
+  assert "h200" in presets and "v5litepod-8" in slices and "trillium" in chips and "nvidia-gb200" in chips
+  kinds = [f"tpu-{name}-{end}" for name in ("v4", "v5p", "v6e", "7x", "v5-lite") for end in ("podslice", "slice", "device")]
+  return [name for name in dict.fromkeys(presets + slices + chips + kinds) if name not in ("topology", "chip", "kind", "shape")]
+
+
+def test_the_name_before_there_are_devices_is_that_of_the_devices():
+  """Also of files, which the client alone reads."""
+  out = scenario.run(f"""
+      import json, os
+      from minipod.jax import names
+      from minipod import topo
+      out = {{}}
+      for name in {names_of_pods()!r}:
+        for line in (name, name + ":4x4", name + ":2x2x4", name + ":8"):
+          try:
+            pod = str(topo(line))
+          except ValueError:
+            continue
+          os.environ["MINIPOD_TOPOLOGY"] = line
+          out[line] = [names.wanted(), "TPU" in pod]
+      os.environ["MINIPOD_TOPOLOGY"] = "v4-gpus.yaml"
+      out["file"] = [names.wanted(), False]
+      print(json.dumps(out))
+      """, devices=None)
+  found = json.loads(out)
+  assert len(found) > 30 and {name.partition(":")[0] for name in found} >= {"v5e", "ironwood", "gb200", "tpu-v5-lite-podslice"}
+  assert all((wanted == "tpu") == is_tpu for wanted, is_tpu in found.values()), found

@@ -16,8 +16,10 @@ _OWN = ("jax.", "jaxlib.", "minipod.")
 # Under what JAX looks a platform up; for "gpu" it looks for what kinds of GPU there are. A CPU
 # backend of JAX's own is there anyway.
 _KEYS = {"tpu": "tpu", "gpu": "cuda"}
-# Names of described TPUs, by generation or by Cloud's name; what a file describes the client tells.
-_A_TPU = re.compile(r"(tpu-?)?(v\d|7x)|trillium|ironwood")
+# Names of described TPUs, by generation or by Cloud's name. The names themselves are topology/'s (presets.c,
+# cloud_names.c), and a test compares; the library, which has them, is not loaded before JAX wants a device. What a file
+# describes the client tells.
+_A_TPU = re.compile(r"((tpu-)?(v\d\w*|7x)(-[\w-]+)?|trillium|ironwood)(:.*)?", re.DOTALL)
 _shown = guard.PLATFORM
 _is_taught = False
 
@@ -27,7 +29,8 @@ def wanted() -> str:
   name = os.environ.get("MINIPOD_PLATFORM", "auto") or "auto"
   if name != "auto":
     return name
-  return "tpu" if _A_TPU.match(os.environ.get("MINIPOD_TOPOLOGY", "")) else guard.PLATFORM
+  topology = os.environ.get("MINIPOD_TOPOLOGY", "")
+  return "tpu" if _A_TPU.fullmatch(topology) and not os.path.exists(topology) else guard.PLATFORM
 
 
 def show_client(client) -> None:
