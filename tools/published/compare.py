@@ -160,7 +160,7 @@ STEPS = [
     *(("h100", "Llama 2 7B", f"h100:8 slices:{hosts} {A3}", {**LLAMA_2, "batch": 4 * 8 * hosts, "data": hosts}, figure,
        HALF, "H3") for hosts, figure in ((2, 422), (4, 407), (8, 409))),
     ("h100", "Llama 2 7B", "h100:8", {**LLAMA_2, "logits": "bfloat16", "batch": 2 * 8}, 0.721, "s", "J"),
-    ("h100", "Llama 3.1 70B", "h100:8 slices:32 memory.bandwidth:4.8TB/s",  # H200s
+    ("h200", "Llama 3.1 70B", "h200:8 slices:32",
      {**LLAMA_70B, **CUDNN, "batch": 2 * 256, "data": 2, "remat": [*PROJECTIONS, "context"], "one_hot": True}, 15.516, "s",
      "U"),
     ("a100", "Megatron 7.5B", "a100:8 slices:16",
