@@ -86,7 +86,7 @@ KNOWS = {
     "sim/kernels/windows": [*KERNELS, "sim/kernels/elementwise", "sim/kernels/reduction"],
     "sim/kernels/movement": [*KERNELS, "sim/kernels/elementwise"],
     "sim/kernels/contraction": [*KERNELS, "sim/kernels/elementwise"],
-    "sim/kernels/linalg": [*KERNELS, "sim/kernels/elementwise"],
+    "sim/kernels/linalg": [*KERNELS, "sim/kernels/elementwise", "sim/kernels/contraction"],
     "sim/kernels/fft": KERNELS,
     "sim/kernels/fused/tile": [*KERNELS, "sim/kernels/elementwise", "sim/kernels/reduction"],
     "sim/kernels/fused": [*KERNELS, "sim/kernels/reduction", "sim/kernels/movement", "sim/kernels/fused/tile"],

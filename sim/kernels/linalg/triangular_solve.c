@@ -9,6 +9,7 @@
 #include "sim/kernels/elementwise/convert.h"
 #include "sim/kernels/linalg/linalg_makers.h"
 #include "sim/kernels/linalg/panel.h"
+#include "sim/kernels/linalg/solve_blocks.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 
@@ -20,6 +21,7 @@ enum {
 typedef struct {
   mp_kernel_t base;
   int64_t batch, n, vectors;  // each matrix of the batch has `vectors` unknown vectors of length n
+  int64_t width;              // vectors of a panel: MP_PANEL or MP_SOLVE_WIDTH
   int64_t groups;             // of panels, in which they are solved for
   bool left, unit, is_complex;
   bool upper;       // the triangle that is read
@@ -76,14 +78,15 @@ typedef struct {
 } solve_memory_t;
 
 static int64_t triangular_solve_panel_count(const solve_kernel_t *self) {
-  return self->n * MP_PANEL;
+  return self->n * self->width;
 }
 
 // Copies `count` vectors, `in` being element 0 of the first one, next to each other: element i of
-// vector v comes to i * MP_PANEL + v. Or the other way round.
+// vector v comes to i * width + v. Or the other way round.
 static void triangular_solve_copy(const solve_kernel_t *self, int64_t count, bool backwards,
                                   bool is_load, char *array, char *raw) {
   int64_t size = (int64_t)mp_dtype_size(self->load.from), step = 0, vector_step = 0;
+  const int64_t row_step = self->width * size;
   triangular_solve_vector_steps(self, &step, &vector_step);
   if (backwards) {
     array += (self->n - 1) * step;
@@ -91,8 +94,7 @@ static void triangular_solve_copy(const solve_kernel_t *self, int64_t count, boo
   }
   mp_strided_t copy;
   mp_strided_init(&copy, (size_t)size);
-  mp_strided_add_dim(&copy, self->n, is_load ? MP_PANEL * size : step,
-                     is_load ? step : MP_PANEL * size);
+  mp_strided_add_dim(&copy, self->n, is_load ? row_step : step, is_load ? step : row_step);
   mp_strided_add_dim(&copy, count, is_load ? size : vector_step, is_load ? vector_step : size);
   mp_strided_finish(&copy);
   if (is_load) {
@@ -129,7 +131,7 @@ static void triangular_solve_move_panel(const solve_kernel_t *self, const solve_
   if (!is_load) {
     if (self->is_complex) triangular_solve_unite(n, panel, wide);
     mp_convert_run(&self->store, numbers, wide, memory->raw);
-  } else if (count < MP_PANEL) {
+  } else if (count < self->width) {
     memset(memory->raw, 0, (size_t)numbers * mp_dtype_size(self->load.from));
   }
   triangular_solve_copy(self, count, backwards, is_load, array, memory->raw);
@@ -143,22 +145,24 @@ static void triangular_solve_move_panel(const solve_kernel_t *self, const solve_
 // of the first one.
 static void triangular_solve_panels(const solve_kernel_t *self, const solve_memory_t *memory,
                                     int64_t count, bool backwards, char *b, char *out) {
-  const int64_t n = self->n, panels = (count + MP_PANEL - 1) / MP_PANEL;
+  const int64_t n = self->n, width = self->width, panels = (count + width - 1) / width;
   const int64_t doubles = triangular_solve_panel_count(self) * (self->is_complex ? 2 : 1);
   int64_t unused = 0, step = 0;
   triangular_solve_vector_steps(self, &unused, &step);
   for (int64_t p = 0; p < panels; ++p) {
-    triangular_solve_move_panel(self, memory, mp_min_i64(count - p * MP_PANEL, MP_PANEL), backwards,
-                                true, b + p * MP_PANEL * step, memory->panels + p * doubles);
+    triangular_solve_move_panel(self, memory, mp_min_i64(count - p * width, width), backwards, true,
+                                b + p * width * step, memory->panels + p * doubles);
   }
   if (self->is_complex) {
     mp_panel_solve_z(n, n, (const mp_complex_t *)memory->l, self->unit, panels, memory->panels);
+  } else if (width == MP_SOLVE_WIDTH) {
+    mp_solve_blocks_d(n, n, (const double *)memory->l, self->unit, panels, memory->panels);
   } else {
     mp_panel_solve_d(n, n, (const double *)memory->l, self->unit, panels, memory->panels);
   }
   for (int64_t p = 0; p < panels; ++p) {
-    triangular_solve_move_panel(self, memory, mp_min_i64(count - p * MP_PANEL, MP_PANEL), backwards,
-                                false, out + p * MP_PANEL * step, memory->panels + p * doubles);
+    triangular_solve_move_panel(self, memory, mp_min_i64(count - p * width, width), backwards,
+                                false, out + p * width * step, memory->panels + p * doubles);
   }
 }
 
@@ -211,8 +215,9 @@ static mp_status_t triangular_solve_run(const mp_kernel_t *kernel, const mp_kern
   // one by columns.
   const bool backwards = self->upper != self->transposed;
   const solve_memory_t memory = triangular_solve_memory(self, call->scratch);
+  const int64_t group = GROUP * self->width;
   for (int64_t g = begin; g < end; ++g) {
-    const int64_t batch = g / self->groups, first = g % self->groups * GROUP * MP_PANEL;
+    const int64_t batch = g / self->groups, first = g % self->groups * group;
     if (batch != loaded) {
       triangular_solve_load_matrix(self, (const char *)call->operands[0] + batch * n * n * size,
                                    backwards, memory.raw, memory.l);
@@ -223,8 +228,8 @@ static mp_status_t triangular_solve_run(const mp_kernel_t *kernel, const mp_kern
     if (self->vectors == 1) {
       triangular_solve_vector(self, &memory, backwards, b, out);
     } else {
-      triangular_solve_panels(self, &memory, mp_min_i64(self->vectors - first, GROUP * MP_PANEL),
-                              backwards, b, out);
+      triangular_solve_panels(self, &memory, mp_min_i64(self->vectors - first, group), backwards, b,
+                              out);
     }
   }
   return NULL;
@@ -255,10 +260,12 @@ mp_status_t mp_kernel_make_triangular_solve(mp_arena_t *arena, const mp_op_t *op
     return mp_op_error(op, MP_UNIMPLEMENTED, "triangular_solve of %s", mp_dtype_name(a->dtype));
   }
   self->wide_bytes = (uint32_t)mp_dtype_size(wide);
-  self->groups = (self->vectors + GROUP * MP_PANEL - 1) / (GROUP * MP_PANEL);
+  const bool in_blocks = !self->is_complex && self->n >= MP_SOLVE_LEAST && self->vectors > MP_PANEL;
+  self->width = in_blocks ? MP_SOLVE_WIDTH : MP_PANEL;
+  self->groups = (self->vectors + GROUP * self->width - 1) / (GROUP * self->width);
   // L, the panels, the numbers of one of them, and what is raw of the larger of it and L.
-  const int64_t n = self->n, raw = mp_max_i64(n, MP_PANEL);
-  self->base.scratch_bytes = (size_t)((n + (GROUP + 1) * MP_PANEL + raw) * n) * self->wide_bytes;
+  const int64_t n = self->n, raw = mp_max_i64(n, self->width);
+  self->base.scratch_bytes = (size_t)((n + (GROUP + 1) * self->width + raw) * n) * self->wide_bytes;
   int64_t parts = mp_part_count(MP_WORK(self->batch * self->vectors, n, n), GRAIN);
   // Every part reads the whole L, so each gets at least a group.
   self->base.num_parts =

@@ -277,6 +277,53 @@ static void triangular_solve_multiplies_back(void **state) {
   }
 }
 
+// Every side and triangle of systems that are solved in blocks, and vectors that fill no panel. The
+// numbers of one vector are those that it has among others.
+static void large_triangular_systems(void **state) {
+  (void)state;
+  enum { L = 101, V = 77 };
+  static double a[L * L], b[L * V], x[L * V], alone[L * 9];
+  for (int i = 0; i < L * L; ++i) a[i] = i % (L + 1) == 0 ? 3 : (double)(i * 7919 % 61 - 30) / 300;
+  for (int i = 0; i < L * V; ++i) b[i] = (double)(i * 104729 % 201 - 100);
+  for (int flags = 0; flags < 16; ++flags) {
+    const bool left = flags & 1, lower = flags & 2, unit = flags & 4;
+    const uint32_t op = flags & 8 ? MP_TRANSPOSE_YES : MP_TRANSPOSE_NO;
+    for (int64_t v = V; v > 0; v = v == V ? 9 : 0) {
+      kernel_bench_t bench;
+      bench_begin(&bench, MP_OP_TRIANGULAR_SOLVE);
+      bench_operand(&bench, MP_DTYPE_F64, 2, DIMS(L, L));
+      bench_operand(&bench, MP_DTYPE_F64, 2, left ? DIMS(L, v) : DIMS(v, L));
+      bench_result(&bench, MP_DTYPE_F64, 2, left ? DIMS(L, v) : DIMS(v, L));
+      bench_bool(&bench, MP_ATTR_LEFT_SIDE, left);
+      bench_bool(&bench, MP_ATTR_LOWER, lower);
+      bench_bool(&bench, MP_ATTR_UNIT_DIAGONAL, unit);
+      bench_enum(&bench, MP_ATTR_TRANSPOSE_A, MP_ENUM_TRANSPOSE, op);
+      bench_make(&bench);
+      static double right[L * V];
+      for (int i = 0; i < L; ++i) {
+        for (int j = 0; j < v; ++j) right[left ? i * v + j : j * L + i] = b[i * V + j];
+      }
+      bench_run(&bench, (const void *[]){a, right}, (void *[]){v == V ? x : alone});
+      bench_end(&bench);
+    }
+    for (int i = 0; i < L; ++i) {
+      for (int j = 0; j < V; ++j) {
+        double sum = 0;
+        for (int k = 0; k < L; ++k) {
+          const int row = left ? i : k, column = left ? k : i;
+          const int at = op == MP_TRANSPOSE_YES ? column * L + row : row * L + column;
+          const bool is_there = lower ? at % L <= at / L : at % L >= at / L;
+          const double element = !is_there ? 0 : unit && row == column ? 1 : a[at];
+          sum += element * x[left ? k * V + j : j * L + k];
+        }
+        assert_true(fabs(sum - b[i * V + j]) < 1e-9 * (1 + fabs(b[i * V + j])) * 1e3);
+        if (j >= 9) continue;
+        assert_true(x[left ? i * V + j : j * L + i] == alone[left ? i * 9 + j : j * L + i]);
+      }
+    }
+  }
+}
+
 // a = q * r, and q has orthonormal columns.
 static void check_qr(mp_dtype_t dtype, int64_t m, int64_t n) {
   enum { MOST = 17 * 17 };
@@ -654,6 +701,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(cholesky_multiplies_back),
       cmocka_unit_test(triangular_solve_multiplies_back),
+      cmocka_unit_test(large_triangular_systems),
       cmocka_unit_test(qr_multiplies_back),
       cmocka_unit_test(lu_multiplies_back),
       cmocka_unit_test(eigh_finds_eigenvectors),

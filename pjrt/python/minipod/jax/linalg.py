@@ -10,6 +10,7 @@ from minipod.jax import rules
 # hardly ever slower, and users who call LAPACK's handler themselves get the same bits.)
 _LAPACK_FROM = {"cholesky": 32, "lu": 64, "geqrf": 0, "householder_product": 128, "svd": 32,
                 "eigh": 64, "triangular_solve": 256}
+_LAPACK_IF_COMPLEX = {"triangular_solve"}  # the library's own kernel for real numbers is faster
 
 
 def install() -> None:
@@ -37,8 +38,9 @@ def _use_lapack(name: str, size: int) -> None:
   what = f"LAPACK's '{name}'"
 
   def rule(ctx, *operands, **params):
-    sides = ctx.avals_in[0].shape[-2:]
-    if all(isinstance(side, int) and side >= size for side in sides):
+    matrix = ctx.avals_in[0]
+    is_large = all(isinstance(side, int) and side >= size for side in matrix.shape[-2:])
+    if is_large and (name not in _LAPACK_IF_COMPLEX or matrix.dtype.kind == "c"):
       with guard.use(what, anywhere=True):
         return lapack_rule(ctx, *operands, **params)
     return own.rule(ctx, *operands, **params)
