@@ -3,9 +3,11 @@
 //     build/minipod-bench-limits
 //
 // Prints a line of JSON: multiply-adds per second of f32 and f64 (two operations each, from
-// registers), and bytes per second of three kinds of traffic over arrays of several sizes:
+// registers); bytes per second of four kinds of traffic over arrays of several sizes; and the
+// seconds from waking all threads until the last of them runs:
 //
 //     read    s += a[i]               bytes: a
+//     update  a[i] = s * a[i]         bytes: a twice
 //     copy    b[i] = a[i]             bytes: a and b
 //     triad   c[i] = a[i] + s * b[i]  bytes: a, b and c
 //
@@ -35,6 +37,9 @@ enum {
 };
 #define ROUND_SECONDS 0.01  // the least that a round takes
 #define ALIGNMENT     4096
+// Arrays of a thread begin so far from each other's place in a page: a processor takes a load for
+// one of what was just stored at the same place of another page, and waits.
+#define APART 1344
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define FOR_EACH_MACHINE __attribute__((target_clones("arch=x86-64-v4", "arch=haswell", "default")))
@@ -58,6 +63,14 @@ FOR_EACH_MACHINE static void do_read(arrays_t *arrays) {
     for (size_t lane = 0; lane < 8 * LANES; lane++) sums[lane] += arrays->a[i + lane];
   }
   for (size_t lane = 0; lane < 8 * LANES; lane++) arrays->sink += sums[lane];
+}
+
+// The factor is one that the compiler does not know, and numbers stay what they are.
+FOR_EACH_MACHINE static void do_update(arrays_t *arrays) {
+  float *a = arrays->a;
+  const size_t count = arrays->count;
+  const float factor = a[0] > 0 ? 1.0F : 2.0F;
+  for (size_t i = 0; i < count; i++) a[i] *= factor;
 }
 
 static void do_copy(arrays_t *arrays) {
@@ -121,6 +134,7 @@ typedef struct {
 typedef struct {
   team_t *team;
   arrays_t arrays;
+  double woken;  // when it last began a round
 } member_t;
 
 static double now(void) {
@@ -137,6 +151,7 @@ static void *member_main(void *argument) {
   member_t *member = argument;
   for (;;) {
     pthread_barrier_wait(&member->team->barrier);
+    member->woken = now();
     if (member->team->is_over) return NULL;
     run_member(member);
     pthread_barrier_wait(&member->team->barrier);
@@ -166,27 +181,51 @@ static double best_rate(member_t *members, work_fn *work) {
   return team->calls / seconds;
 }
 
+static int by_size(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+// Seconds until all threads that sleep run, in the middle of many tries; 0 for one thread.
+static double start_seconds(member_t *members, int threads) {
+  enum { TRIES = 101 };
+  double seconds[TRIES] = {0};
+  team_t *team = members[0].team;
+  team->calls = 0;
+  for (int i = 0; i < TRIES && threads > 1; i++) {
+    double begin = now();
+    for (const double asleep = begin + 1e-4; begin < asleep; begin = now()) {
+    }  // the others are
+    round_seconds(members);
+    for (int k = 1; k < threads; k++) seconds[i] = fmax(seconds[i], members[k].woken - begin);
+  }
+  qsort(seconds, TRIES, sizeof(*seconds), by_size);
+  return seconds[TRIES / 2];
+}
+
 // ---- The whole ----
 
-static void *array_create(size_t count) {
-  float *array = aligned_alloc(ALIGNMENT, (count * sizeof(float) / ALIGNMENT + 1) * ALIGNMENT);
+static void *array_create(size_t count, size_t number) {
+  const size_t apart = number * APART / sizeof(float), size = (count + apart) * sizeof(float);
+  float *array = aligned_alloc(ALIGNMENT, (size / ALIGNMENT + 1) * ALIGNMENT);
   if (array == NULL) {
     fprintf(stderr, "minipod-bench-limits: out of memory\n");
     exit(1);
   }
-  for (size_t i = 0; i < count; i++) array[i] = 1.0F;
-  return array;
+  for (size_t i = 0; i < count + apart; i++) array[i] = 1.0F;
+  return array + apart;
 }
 
 static void print_traffic(member_t *members, int threads, const char *name, int arrays,
                           work_fn *work, work_fn *past_caches) {
   printf(", \"%s\": [", name);
-  for (size_t bytes = 128 << 10; bytes <= (size_t)256 << 20; bytes *= 8) {
+  for (size_t bytes = 128 << 10; bytes <= (size_t)128 << 20; bytes *= 4) {
     size_t count = bytes / sizeof(float) / (size_t)(arrays * threads) / 128 * 128;
     for (int i = 0; i < threads; i++) members[i].arrays.count = count;
     double rate = best_rate(members, work);
     if (past_caches != NULL) rate = fmax(rate, best_rate(members, past_caches));
     double moved = (double)count * sizeof(float) * arrays * threads;
+    if (work == do_update) moved *= 2;
     printf("%s[%zu, %.4g]", bytes == 128 << 10 ? "" : ", ", bytes, rate * moved);
   }
   printf("]");
@@ -197,7 +236,9 @@ static void print_limits(member_t *members, int threads) {
   printf("{\"threads\": %d, \"f32\": %.4g", threads,
          operations * LANES * best_rate(members, do_fma_f32));
   printf(", \"f64\": %.4g", operations * LANES / 2 * best_rate(members, do_fma_f64));
+  printf(", \"start\": %.4g", start_seconds(members, threads));
   print_traffic(members, threads, "read", 1, do_read, NULL);
+  print_traffic(members, threads, "update", 1, do_update, NULL);
   print_traffic(members, threads, "copy", 2, do_copy, do_copy_past_caches);
   print_traffic(members, threads, "triad", 3, do_triad, do_triad_past_caches);
   printf("}\n");
@@ -216,11 +257,11 @@ int main(void) {
   team_t team = {0};
   int threads = cores();
   pthread_barrier_init(&team.barrier, NULL, (unsigned)threads);
-  size_t most = ((size_t)256 << 20) / sizeof(float) / (size_t)threads;  // all of it in one array
+  size_t most = ((size_t)128 << 20) / sizeof(float) / (size_t)threads;  // all of it in one array
   for (int i = 0; i < threads; i++) {
     members[i].team = &team;
     members[i].arrays = (arrays_t){
-        .a = array_create(most), .b = array_create(most / 2), .c = array_create(most / 3)};
+        .a = array_create(most, 0), .b = array_create(most / 2, 1), .c = array_create(most / 3, 2)};
     if (i > 0 && pthread_create(&handles[i], NULL, member_main, &members[i]) != 0) return 1;
   }
   print_limits(members, threads);

@@ -85,12 +85,18 @@ def compiles(work):
 
 
 def least_work(compiled):
-  """What any machine has to do for a call: bytes that it reads and writes once, and operations."""
+  """What any machine has to do for a call: bytes that it reads and writes once, and operations.
+
+  Of what is written, `in_place` is where a donated argument was.
+  """
   memory, cost = compiled.memory_analysis(), compiled.cost_analysis() or {}
   types = {str(leaf.dtype) for leaf in jax.tree.leaves(compiled.in_avals)}
+  is_counted = types & {"float32", "float64", "complex64", "complex128"}
   return {"read": memory.argument_size_in_bytes, "written": memory.output_size_in_bytes,
-          "flops": cost.get("flops", 0) if types & {"float32", "float64"} else 0,
-          "is_f64": int("float64" in types)}
+          "in_place": memory.alias_size_in_bytes,
+          "flops": cost.get("flops", 0) if is_counted else 0,
+          "transcendentals": cost.get("transcendentals", 0) if is_counted else 0,
+          "is_f64": int(bool(types & {"float64", "complex128"}))}
 
 
 def figures(case, at_import, smoke):
@@ -105,7 +111,7 @@ def figures(case, at_import, smoke):
   result = compiles(work) if work.lower else calls(work) if work.call else {}
   if work.compiled:
     result["bytes"] = work.compiled.memory_analysis().temp_size_in_bytes
-    if work.call and case.devices == 1:
+    if work.call and case.devices == 1 and case.has_share:
       result |= least_work(work.compiled)
   elif work.resident:
     result["bytes"] = resident_bytes() - at_import

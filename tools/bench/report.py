@@ -89,9 +89,10 @@ def rates_text(machine):
   """The limits, as a line."""
   rates = [f"{kind} {machine[kind] / 1e9:.0f} GFLOP/s" for kind in ("f32", "f64")]
   rates += [f"{kind} " + ", ".join(f"{rate / 1e9:.0f}" for _, rate in machine[kind]) + " GB/s"
-            for kind in ("read", "copy", "triad")]
+            for kind in limits.KINDS]
   sizes = ", ".join(size(entry[0]) for entry in machine["read"])
-  return f"limits of {machine['threads']} threads ({sizes}): {'; '.join(rates)}"
+  return (f"limits of {machine['threads']} threads ({sizes}): {'; '.join(rates)}; "
+          f"started in {seconds(machine['start'])}")
 
 
 def print_shares(table, machine):

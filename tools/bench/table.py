@@ -9,8 +9,8 @@ busy machine is unfair to both alike; the least time of the rounds counts.  A ra
 figure by the CPU backend's: below 1, minipod takes less.
 
 The column `share` sets a case beside the machine's limits, which are measured in the same run
-(limits.py): what it reads and writes at least by the bandwidth of such traffic, or its operations
-by the peak of multiply-adds, as shares of the time that it takes.
+(limits.py): waking the cores, and then what it reads and writes at least by the bandwidth of such
+traffic, or its operations by the peak of multiply-adds, as shares of the time that it takes.
 
 Before a change and after it: `--check` compares the ratios with those of `recorded.json`, measures
 again what is worse, and ends with exit code 1 if it stays worse.  `--record` writes that file, for

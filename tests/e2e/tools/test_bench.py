@@ -74,23 +74,28 @@ def test_summary():
   assert report.ratios(row(temporaries=8))["bytes"] == report.PAGE / (1 << 20)
 
 
-LIMITS = {"threads": 2, "f32": 100e9, "f64": 50e9} | {
-    kind: [[1 << 20, 80e9], [1 << 26, rate]] for kind, rate in (("read", 10e9), ("copy", 8e9), ("triad", 9e9))}
+LIMITS = {"threads": 2, "f32": 100e9, "f64": 50e9, "start": 1e-3} | {
+    kind: [[1 << 20, 80e9], [1 << 26, rate]]
+    for kind, rate in (("read", 10e9), ("update", 20e9), ("copy", 8e9), ("triad", 9e9))}
 KIB, MIB = 1 << 10, 1 << 20
 
 
-@pytest.mark.parametrize("read, written, flops, is_f64, expected", [
-    (64 * MIB, KIB, 0, 0, ("read", (64 * MIB + KIB) / 10e9)),  # a sum
-    (32 * MIB, 32 * MIB, 0, 0, ("copy", 64 * MIB / 8e9)),
-    (64 * MIB, 32 * MIB, 0, 0, ("triad", 96 * MIB / 9e9)),
-    (3 * MIB, 3 * MIB, 0, 0, ("copy", 6 * MIB / 80e9)),  # the nearest size counts
-    (8 * MIB, 4 * MIB, 2e9, 0, ("f32", 0.02)),
-    (8 * MIB, 4 * MIB, 2e9, 1, ("f64", 0.04)),
-    (KIB, KIB, 0, 0, None),
+@pytest.mark.parametrize("read, written, changed, expected", [
+    (64 * MIB, KIB, {}, ("read", (64 * MIB + KIB) / 10e9 + 1e-3)),  # a sum
+    (32 * MIB, 32 * MIB, {}, ("copy", 64 * MIB / 8e9 + 1e-3)),
+    (64 * MIB, 32 * MIB, {}, ("triad", 96 * MIB / 9e9 + 1e-3)),
+    (32 * MIB, 32 * MIB, {"in_place": 32 * MIB}, ("update", 64 * MIB / 20e9 + 1e-3)),
+    (4 * MIB, 4 * MIB, {}, ("copy", 2 * 8 * MIB / (80e9 * 8e9) ** 0.5)),  # halfway; one core is as quick
+    (8 * MIB, 4 * MIB, {"flops": 2e9}, ("f32", 0.021)),
+    (8 * MIB, 4 * MIB, {"flops": 2e9, "is_f64": 1}, ("f64", 0.041)),
+    (KIB, KIB, {"transcendentals": 1e8}, ("f32", 0.031)),
+    (KIB, KIB, {"flops": 2e6}, ("f32", 4e-5)),  # on one core
+    (KIB, KIB, {"flops": 1e5}, None),
+    (MIB, MIB, {"flops": 2e3}, None),
 ])
-def test_share(read, written, flops, is_f64, expected):
-  row = {"read": read, "written": written, "flops": flops, "is_f64": is_f64, "wall": 0.5}
-  found = limits.share(LIMITS, row)
+def test_share(read, written, changed, expected):
+  figures = {"read": read, "written": written, "in_place": 0, "flops": 0, "transcendentals": 0, "is_f64": 0, "wall": 0.5}
+  found = limits.share(LIMITS, figures | changed)
   assert found is None if expected is None else (found[1], found[0]) == (expected[0], pytest.approx(expected[1] / 0.5))
 
 
@@ -101,10 +106,12 @@ def test_limits_of_this_machine():
   measured = limits.measure()
   assert measured["threads"] == min(len(os.sched_getaffinity(0)), 256)
   assert all(measured[kind] > 1e8 for kind in ("f32", "f64"))
-  assert all(rate > 1e7 for kind in ("read", "copy", "triad") for _, rate in measured[kind])
-  faster = measured | {"f32": 2 * measured["f32"], "read": [[size, 1] for size, _ in measured["read"]]}
+  assert all(rate > 1e7 for kind in limits.KINDS for _, rate in measured[kind])
+  assert 0 <= measured["start"] < 1
+  faster = measured | {"f32": 2 * measured["f32"], "read": [[size, 1] for size, _ in measured["read"]], "start": 2}
   assert limits.best(measured, faster)["f32"] == faster["f32"]
   assert limits.best(measured, faster)["read"] == measured["read"]
+  assert limits.best(measured, faster)["start"] == measured["start"]
   assert limits.best(None, measured) == limits.best(measured, None) == measured
 
 

@@ -30,6 +30,7 @@ class Case:
   devices: int = 1  # of the pod; cases of different pods run in different processes
   x64: bool = False
   limits: dict = dataclasses.field(default_factory=dict)  # of the ratios, by figure
+  has_share: bool = True  # of the machine's limits (limits.py): its bytes or operations bound it
 
 
 # ---- Arguments ----
