@@ -48,6 +48,27 @@ static bool fuse_groups_fit(const mp_fuse_node_t *a, const mp_fuse_node_t *b, in
   return rows->row > 1 && columns->row == 1 && columns->full == rows->full / rows->row;
 }
 
+// What a step of a tile costs beside the elements, in elements that are read and written once more.
+enum { STEP_COST = 40, LONG_ROW = 256 };
+
+static int64_t fuse_groups_num_columns(const mp_fuse_graph_t *graph, uint32_t group, int64_t full) {
+  int64_t columns = 0;
+  for (uint32_t i = group; i != MP_FUSE_NONE; i = graph->nodes[i].next) {
+    columns += graph->nodes[i].full != full;
+  }
+  return columns;
+}
+
+// Whether what is done with columns takes longer than handing them on. A tile of long rows has one
+// or two of them, so that each step for columns computes as many elements.
+static bool fuse_groups_is_crowded(const mp_fuse_graph_t *graph, uint32_t a, uint32_t b,
+                                   int64_t full, int64_t row) {
+  return row >= LONG_ROW &&
+         (fuse_groups_num_columns(graph, a, full) + fuse_groups_num_columns(graph, b, full)) *
+                 STEP_COST >
+             row;
+}
+
 // Whether operand `k` of `user` can be a slot of the step before, which `producer` is: the same
 // elements, or an element of a column for each row.
 static bool fuse_groups_flows(const mp_fuse_node_t *producer, const mp_fuse_node_t *user,
@@ -92,6 +113,7 @@ static void fuse_groups_try(mp_fuse_graph_t *graph, uint32_t a, uint32_t b) {
   // Tiles that are rows cannot be taken in the order in which transposed arrays are read well.
   const bool is_transposed = graph->nodes[a].is_transposed || graph->nodes[b].is_transposed;
   if (is_transposed && row > 1) return;
+  if (fuse_groups_is_crowded(graph, a, b, full, row)) return;
   if (!fuse_groups_can_wait(graph, a, a, b, last) || !fuse_groups_can_wait(graph, b, a, b, last)) {
     return;
   }
@@ -115,8 +137,9 @@ static void fuse_groups_try(mp_fuse_graph_t *graph, uint32_t a, uint32_t b) {
 
 // Groups that read the same array otherwise than in its order, as the components of a product of
 // quaternions do: as one op they move its elements once. That is worth it where moving takes as
-// long as computing, among small arrays. All that the group computes has to stay in the cache.
-enum { SIBLING_COUNT = 2048, SIBLING_BYTES = 18 * 1024 };
+// long as computing, in arrays that stay in the cache. Those of up to STEP_COUNT elements may be
+// steps of a sequence (sim/loops); then all that the group computes has to stay in the first cache.
+enum { SIBLING_COUNT = 16384, SIBLINGS = 48, STEP_COUNT = 2048, STEP_BYTES = 18 * 1024 };
 
 // Who was last to read a value for arrays of `full` elements. The hash is of both.
 typedef struct {
@@ -136,10 +159,17 @@ static int64_t fuse_groups_bytes(const mp_fuse_graph_t *graph, uint32_t group) {
   return bytes;
 }
 
+static bool fuse_groups_are_few(const mp_fuse_graph_t *graph, uint32_t a, uint32_t b) {
+  uint32_t last = 0;
+  if (graph->nodes[a].full > STEP_COUNT) {
+    return fuse_groups_size(graph, a, &last) + fuse_groups_size(graph, b, &last) <= SIBLINGS;
+  }
+  return fuse_groups_bytes(graph, a) + fuse_groups_bytes(graph, b) <= STEP_BYTES;
+}
+
 static void fuse_groups_try_siblings(mp_fuse_graph_t *graph, uint32_t a, uint32_t b) {
   if (a == b || graph->nodes[a].full != graph->nodes[b].full) return;
-  if (fuse_groups_bytes(graph, a) + fuse_groups_bytes(graph, b) > SIBLING_BYTES) return;
-  fuse_groups_try(graph, a, b);
+  if (fuse_groups_are_few(graph, a, b)) fuse_groups_try(graph, a, b);
 }
 
 // Notes what a member reads, and has it join the group of what has read the same before.

@@ -112,6 +112,48 @@ static void siblings_that_read_one_array_in_pieces_are_one(void **state) {
                   1);
 }
 
+#define LONG "tensor<8x400xf32>"
+
+// One row is a tile, in which each op on sums would be a step for one element.
+static void much_work_on_sums_of_long_rows_stays_apart(void **state) {
+  (void)state;
+  expect_launches(
+      "func.func @main(%x: " LONG ") -> " C
+      " {\n"
+      "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "%a = stablehlo.multiply %x, %x : " LONG
+      "\n"
+      "%b0 = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [1] : (" LONG
+      ", tensor<f32>) -> " C
+      "\n"
+      "%b1 = stablehlo.multiply %b0, %b0 : " C
+      "\n"
+      "%b2 = stablehlo.add %b1, %b1 : " C
+      "\n"
+      "%b3 = stablehlo.multiply %b2, %b2 : " C
+      "\n"
+      "%b4 = stablehlo.add %b3, %b3 : " C
+      "\n"
+      "%b5 = stablehlo.multiply %b4, %b4 : " C
+      "\n"
+      "%b6 = stablehlo.add %b5, %b5 : " C
+      "\n"
+      "%b7 = stablehlo.multiply %b6, %b6 : " C
+      "\n"
+      "%b8 = stablehlo.add %b7, %b7 : " C
+      "\n"
+      "%b9 = stablehlo.multiply %b8, %b8 : " C
+      "\n"
+      "%b10 = stablehlo.add %b9, %b9 : " C
+      "\n"
+      "%b11 = stablehlo.multiply %b10, %b10 : " C
+      "\n"
+      "%b12 = stablehlo.add %b11, %b11 : " C
+      "\n"
+      "return %b12 : " C "\n}\n",
+      2);
+}
+
 // The barrier uses %a before %c is there, and %c uses the barrier: they cannot be one op.
 static void what_waits_for_itself_stays_two(void **state) {
   (void)state;
@@ -241,6 +283,7 @@ int main(void) {
       cmocka_unit_test(a_chain_is_one),
       cmocka_unit_test(softmax_is_one),
       cmocka_unit_test(siblings_that_read_one_array_in_pieces_are_one),
+      cmocka_unit_test(much_work_on_sums_of_long_rows_stays_apart),
       cmocka_unit_test(what_waits_for_itself_stays_two),
       cmocka_unit_test(what_is_moved_between_stays_two),
       cmocka_unit_test(a_used_middle_is_a_result),
