@@ -15,6 +15,7 @@
 
 enum {
   GRAIN = 1 << 16,
+  SHORT_ROW = 64,
   GROUP = 4,  // panels for which a row of the matrix is read once
 };
 
@@ -52,12 +53,18 @@ static void triangular_solve_load_matrix(const solve_kernel_t *self, const char 
     a = raw;
     row = n * size;
   }
-  for (int64_t i = 0; i < n; ++i) {
-    char *to = l + i * n * self->wide_bytes;
-    mp_convert_run(&self->load, i + 1, a + i * row, to);
-    for (int64_t k = 0; self->conjugated && k <= i; ++k) {
-      ((mp_complex_t *)(void *)to)[k] = conj(((mp_complex_t *)(void *)to)[k]);
+  // A row at a time is much for short rows: these are converted with what lies between them, which
+  // nobody reads.
+  if (row == n * size && n <= SHORT_ROW) {
+    mp_convert_run(&self->load, n * n, a, l);
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      mp_convert_run(&self->load, i + 1, a + i * row, l + i * n * self->wide_bytes);
     }
+  }
+  for (int64_t i = 0; self->conjugated && i < n; ++i) {
+    mp_complex_t *to = (mp_complex_t *)(void *)(l + i * n * self->wide_bytes);
+    for (int64_t k = 0; k <= i; ++k) to[k] = conj(to[k]);
   }
 }
 
