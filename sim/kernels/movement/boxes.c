@@ -1,4 +1,4 @@
-// Ops that place a box into a larger array, or take one out of it: pad, concatenate, dynamic_slice
+// Ops that place a box into a larger array, or take one out of it: pad, dynamic_slice
 // and dynamic_update_slice (StableHLO specification, sections of these names).
 //
 // A part is a slab of the result along its first dimension of more than one element, so that each
@@ -107,66 +107,6 @@ mp_status_t mp_kernel_make_pad(mp_arena_t *arena, const mp_op_t *op,
     int64_t step = in->dims[i] > 1 ? interior.values[i] + 1 : 1;
     self->dims[i] = (pad_dim_t){low.values[i], step, in->dims[i], dst[i], src[i]};
   }
-  *out_kernel = &self->base;
-  return NULL;
-}
-
-// ---- concatenate ----
-
-// Rows are numbered by all dimensions before the concatenated one. A row of the result consists of
-// a row of each operand, one after the other.
-typedef struct {
-  mp_kernel_t base;
-  int64_t rows;
-  int64_t row_bytes;  // of the result
-  bool cut_rows;      // parts are ranges of rows; otherwise ranges of the bytes of every row
-  uint32_t num_operands;
-  int64_t starts[];  // [num_operands + 1]: the byte offset of each operand in a row
-} concatenate_kernel_t;
-
-static mp_status_t boxes_concatenate_run(const mp_kernel_t *kernel, const mp_kernel_call_t *call) {
-  const concatenate_kernel_t *self = (const concatenate_kernel_t *)kernel;
-  int64_t row_begin = 0, row_end = self->rows, begin = 0, end = self->row_bytes;
-  if (self->cut_rows) {
-    mp_part_range(self->rows, kernel->num_parts, call->part, &row_begin, &row_end);
-  } else {
-    mp_part_range(self->row_bytes, kernel->num_parts, call->part, &begin, &end);
-  }
-  for (uint32_t i = 0; i < self->num_operands; ++i) {
-    int64_t start = self->starts[i], size = self->starts[i + 1] - start;
-    int64_t from = mp_max_i64(begin, start), to = mp_min_i64(end, start + size);
-    if (from >= to || row_begin >= row_end) continue;
-    const char *src = (const char *)call->operands[i] + row_begin * size + (from - start);
-    char *dst = (char *)call->results[0] + row_begin * self->row_bytes + from;
-    mp_strided_t copy;
-    mp_strided_init(&copy, 1);
-    mp_strided_add_dim(&copy, row_end - row_begin, self->row_bytes, size);
-    mp_strided_add_dim(&copy, to - from, 1, 1);
-    mp_strided_finish(&copy);
-    mp_strided_run(&copy, dst, src);
-  }
-  return NULL;
-}
-
-mp_status_t mp_kernel_make_concatenate(mp_arena_t *arena, const mp_op_t *op,
-                                       const mp_kernel_t **out_kernel) {
-  concatenate_kernel_t *self =
-      mp_arena_alloc(arena, sizeof(*self) + (op->num_operands + 1) * sizeof(int64_t));
-  MP_RETURN_IF_NULL(self);
-  mp_kernel_init(&self->base, boxes_concatenate_run, op);
-  const mp_type_t *out = mp_op_result_type(op, 0);
-  uint32_t dim = (uint32_t)mp_op_int(op, MP_ATTR_DIMENSION, 0);
-  int64_t inner =
-      mp_dims_product(out->dims, dim + 1, out->rank) * (int64_t)mp_dtype_size(out->dtype);
-  self->rows = mp_dims_product(out->dims, 0, dim);
-  self->row_bytes = out->dims[dim] * inner;
-  self->num_operands = op->num_operands;
-  for (uint32_t i = 0; i < op->num_operands; ++i) {
-    self->starts[i + 1] = self->starts[i] + mp_op_operand_type(op, i)->dims[dim] * inner;
-  }
-  uint32_t parts = mp_part_count(self->rows * self->row_bytes, GRAIN_BYTES);
-  self->cut_rows = self->rows >= parts;
-  self->base.num_parts = parts;
   *out_kernel = &self->base;
   return NULL;
 }

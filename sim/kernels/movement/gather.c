@@ -6,7 +6,6 @@
 #include "sim/base/assert.h"
 #include "sim/base/vector.h"
 #include "sim/kernels/lanes.h"
-#include "sim/kernels/movement/movement_makers.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 
@@ -348,8 +347,7 @@ static void gather_batch_dims(gather_kernel_t *self, const mp_op_t *op, const in
   self->vector = has_dim ? indices->dims[vector_dim] : 1;
 }
 
-mp_status_t mp_kernel_make_gather(mp_arena_t *arena, const mp_op_t *op,
-                                  const mp_kernel_t **out_kernel) {
+mp_status_t mp_gather_make(mp_arena_t *arena, const mp_op_t *op, const mp_kernel_t **out_kernel) {
   const mp_type_t *in = mp_op_operand_type(op, 0), *out = mp_op_result_type(op, 0);
   mp_index_list_t sizes = mp_op_ints(op, MP_ATTR_SLICE_SIZES);
   mp_index_list_t collapsed = mp_op_ints(op, MP_ATTR_COLLAPSED_SLICE_DIMS);

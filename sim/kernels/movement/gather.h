@@ -12,6 +12,9 @@
 // piece, so that they can be computed when they are asked for. `op` is verified.
 bool mp_gather_reads_runs(const mp_op_t *op);
 
+// Makes the kernel for any indices; mp_kernel_make_gather has a quicker one for some constants.
+MP_KERNEL_MAKER(mp_gather_make);
+
 // Runs a part of the kernel of such an op with index vectors that come from `source` and not from
 // operand 1, which may be NULL. The bits are the same.
 void mp_gather_run_from(const mp_kernel_t *kernel, const mp_kernel_call_t *call,

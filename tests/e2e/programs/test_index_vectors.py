@@ -51,3 +51,22 @@ def test_index_vectors(dtype, order, dims, index, mode):
     vectors = indices(index, order, random)
     got = jax.jit(gather(order, len(dims), mode))(x, *vectors)
     np.testing.assert_array_equal(got, expected(x, order, vectors, mode))
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.float32, np.complex64])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 3, 4), (2, 1, 4), (2, 2, 1), (3, 3, 4)])
+def test_constant_indices_take_the_same_elements(dtype, sizes):
+  """Indices that the compiler knows, some of them outside, in pieces of any length."""
+  random = np.random.default_rng(5)
+  x = (random.standard_normal((5, 6, 4)) * 1000).astype(dtype)
+  at = random.integers(-2, 8, (7, 2)).astype(np.int32)
+  numbers = lax.GatherDimensionNumbers(
+      offset_dims=(1, 2, 3), collapsed_slice_dims=(), start_index_map=(0, 1))
+  take = lambda x, at: lax.gather(x, at, numbers, sizes, mode="clip")
+  most = np.array(x.shape[:2]) - sizes[:2]
+  wanted = np.stack([x[i:i + sizes[0], j:j + sizes[1], :sizes[2]]
+                     for i, j in np.clip(at, 0, most)])
+  np.testing.assert_array_equal(jax.jit(lambda x: take(x, at))(x), wanted)
+  np.testing.assert_array_equal(jax.jit(take)(x, at), wanted)
+  one = np.broadcast_to(at[:1], at.shape)
+  np.testing.assert_array_equal(jax.jit(lambda x: take(x, one))(x), jax.jit(take)(x, one))

@@ -223,6 +223,27 @@ static void concatenate_joins(void **state) {
 }
 
 // Starts outside are clamped, in any integer type.
+// Two to four columns become rows; others take the general way.
+static void concatenate_joins_columns(void **state) {
+  (void)state;
+  enum { ROWS = 37, MOST = 5 };
+  uint32_t in[MOST][ROWS], out[ROWS * MOST];
+  for (uint32_t c = 0; c < MOST; ++c) {
+    for (uint32_t r = 0; r < ROWS; ++r) in[c][r] = 100 * r + c;
+  }
+  for (uint32_t n = 2; n <= MOST; ++n) {
+    kernel_bench_t bench;
+    bench_begin(&bench, MP_OP_CONCATENATE);
+    for (uint32_t c = 0; c < n; ++c) bench_operand(&bench, MP_DTYPE_U32, 2, DIMS(ROWS, 1));
+    bench_result(&bench, MP_DTYPE_U32, 2, DIMS(ROWS, n));
+    bench_int(&bench, MP_ATTR_DIMENSION, 1);
+    bench_make(&bench);
+    bench_run(&bench, (const void *[]){in[0], in[1], in[2], in[3], in[4]}, (void *[]){out});
+    for (uint32_t i = 0; i < ROWS * n; ++i) assert_int_equal(out[i], 100 * (i / n) + i % n);
+    bench_end(&bench);
+  }
+}
+
 static void dynamic_slices_clamp(void **state) {
   (void)state;
   static const int64_t starts[] = {-100, -1, 0, 1, 2, 3, 100};
@@ -444,6 +465,7 @@ int main(void) {
       cmocka_unit_test(slice_and_reverse_pick),
       cmocka_unit_test(pad_in_all_directions),
       cmocka_unit_test(concatenate_joins),
+      cmocka_unit_test(concatenate_joins_columns),
       cmocka_unit_test(dynamic_slices_clamp),
       cmocka_unit_test(gather_rows_and_boxes),
       cmocka_unit_test(gather_columns),
