@@ -17,6 +17,10 @@ enum {
   LEAST_M = 256,
   SMALL_LEAST_M = 64,
   SMALL_B = 256 << 10,
+  // A B of more bytes than this is packed for tiles of LEAST_M rows; one whose rows do not begin at
+  // cache lines for tiles of SPLIT_LEAST_M.
+  LARGE_B = 1 << 20,
+  SPLIT_LEAST_M = 128,
   // Panels of A that are packed at once.
   PANELS = 8,
   // What setting up a product costs, in multiplications.
@@ -40,12 +44,20 @@ static int64_t gemm_block_size(int64_t total, int64_t most, int64_t unit) {
   return mp_max_i64(gemm_round_up(gemm_tiles(total, tiles), unit), unit);
 }
 
-// A side that can be read where it is is not packed. The innermost loops ask for what they need
-// next in time, also if many rows share few places of a cache, and so much is computed with each
-// element that a copy costs more than it saves, even at distances that are large powers of two.
+// Most sides that can be read where they are are not packed. The innermost loops ask for what they
+// need next in time, also if many rows share few places of a cache.
 static bool gemm_can_read_b(const mp_gemm_t *gemm) {
   const mp_gemm_side_t *b = &gemm->b;
   return b->locate != NULL && (b->row_step == (int64_t)mp_acc_size(gemm->acc) || gemm->n == 1);
+}
+
+// Whether it pays to pack a B that could be read where it is: each element of it is multiplied with
+// many rows of A, and reading it there is slow, because vectors would cross cache lines, or because
+// its rows lie on more pages than the processor keeps the places of.
+static bool gemm_packs_b(const mp_gemm_t *gemm) {
+  const int64_t step = gemm->b.k_step;
+  if (step % CACHE_LINE != 0) return gemm->block_m >= SPLIT_LEAST_M;
+  return gemm->block_m >= LEAST_M && MP_WORK(gemm->k, step, 1) > LARGE_B;
 }
 
 // The left side needs contiguous rows or columns.
@@ -92,7 +104,7 @@ void mp_gemm_plan(mp_gemm_t *gemm, mp_kernel_t *kernel) {
   gemm->block_k = gemm_block_size(gemm->k, MP_GEMM_BLOCK_K, 1);
   MP_ASSERT(gemm->block_k <= MP_GEMM_BLOCK_K && gemm->block_n <= MP_GEMM_BLOCK_N);
   gemm->a.is_read = gemm_can_read_a(gemm);
-  gemm->b.is_read = gemm_can_read_b(gemm);
+  gemm->b.is_read = gemm_can_read_b(gemm) && !gemm_packs_b(gemm);
   // An odd number of cache lines, so that rows do not share places in the cache; and an element.
   gemm->line_step = (gemm_round_up(gemm->block_k * size, CACHE_LINE) | CACHE_LINE) + size;
   const int64_t panels = mp_min_i64(gemm_tiles(gemm->block_m, micro->rows), PANELS) *

@@ -390,6 +390,38 @@ static void run_rows(int64_t batch, int64_t m, int64_t n, int64_t k, const float
   bench_end(&bench);
 }
 
+// A product [m, k] x [k, n].
+static void run_plain(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *out) {
+  kernel_bench_t bench;
+  bench_begin(&bench, MP_OP_DOT_GENERAL);
+  bench_operand(&bench, MP_DTYPE_F32, 2, DIMS(m, k));
+  bench_operand(&bench, MP_DTYPE_F32, 2, DIMS(k, n));
+  bench_result(&bench, MP_DTYPE_F32, 2, DIMS(m, n));
+  set_lists(&bench, 0, NULL, NULL, 1, DIMS(1), DIMS(0));
+  bench_make(&bench);
+  bench_run(&bench, (const void *[]){a, b}, (void *[]){out});
+  bench_end(&bench);
+}
+
+// Rows of a product have the same bits whether there are enough of them for a packed right side or
+// not: one that is large, and one whose rows begin within cache lines.
+static void packed_sides_are_as_those_that_are_read(void **state) {
+  (void)state;
+  enum { ROWS = 300, FEW = 20, MOST_N = 1024, MOST_K = 300 };
+  static float a[ROWS * MOST_K], b[MOST_K * MOST_N], all[ROWS * MOST_N], few[FEW * MOST_N];
+  for (int i = 0; i < ROWS * MOST_K; ++i) a[i] = 1 / (float)(i % 97 - 48.5);
+  for (int i = 0; i < MOST_K * MOST_N; ++i) b[i] = 3 / (float)(i % 89 - 40.5);
+  static const int64_t sizes[][2] = {{MOST_N, MOST_K}, {1000, 70}, {75, 270}, {33, 5}};
+  for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); ++s) {
+    const int64_t n = sizes[s][0], k = sizes[s][1];
+    run_plain(ROWS, n, k, a, b, all);
+    for (int64_t first = 0; first < ROWS; first += FEW) {
+      run_plain(FEW, n, k, a + first * k, b, few);
+      assert_memory_equal(few, all + first * n, (size_t)(FEW * n) * sizeof(float));
+    }
+  }
+}
+
 // Very small products have the bits that their elements have in a large one.
 static void small_products_are_as_in_large_ones(void **state) {
   (void)state;
@@ -425,12 +457,19 @@ static void lines_of_any_length(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lines_of_any_length),  cmocka_unit_test(small_products_are_as_in_large_ones),
-      cmocka_unit_test(every_type_and_size),  cmocka_unit_test(large_products_in_parts),
-      cmocka_unit_test(bools_are_or_of_and),  cmocka_unit_test(complex_products),
-      cmocka_unit_test(scattered_dimensions), cmocka_unit_test(integers_wrap),
-      cmocka_unit_test(edges_of_tiles),       cmocka_unit_test(extremes_of_short_integers),
-      cmocka_unit_test(products_of_bytes),    cmocka_unit_test(batches_are_as_each_alone),
+      cmocka_unit_test(lines_of_any_length),
+      cmocka_unit_test(small_products_are_as_in_large_ones),
+      cmocka_unit_test(every_type_and_size),
+      cmocka_unit_test(large_products_in_parts),
+      cmocka_unit_test(bools_are_or_of_and),
+      cmocka_unit_test(complex_products),
+      cmocka_unit_test(scattered_dimensions),
+      cmocka_unit_test(integers_wrap),
+      cmocka_unit_test(edges_of_tiles),
+      cmocka_unit_test(extremes_of_short_integers),
+      cmocka_unit_test(products_of_bytes),
+      cmocka_unit_test(packed_sides_are_as_those_that_are_read),
+      cmocka_unit_test(batches_are_as_each_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
