@@ -69,7 +69,7 @@ void mp_pjrt_log_unread(void) {
   mp_strbuf_init(&text);
   mp_unread_take(&text);
   if (text.size != 0) {
-    mp_log(MP_LOG_WARNING, "a program ends, and nobody has read what went wrong in it:");
+    mp_log(MP_LOG_WARNING, "errors that the script never saw:");
     mp_log_lines(MP_LOG_WARNING, mp_strbuf_text(&text));
   }
   mp_strbuf_deinit(&text);

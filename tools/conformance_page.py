@@ -16,9 +16,9 @@ import conformance_counts
 
 HEAD = """# Pass rates
 
-What JAX's own tests, which were written for other devices, say of minipod. The numbers are those of the runs that the headings name;
-`tools/test --conformance` repeats them, and `tools/conformance_page.py` writes this page from the reports. Tests that XLA's own CPU
-backend does not pass either, as a plugin, are not in the lists, nor are those that pass without a compiler.
+These are the results of JAX's own tests, which were written for other devices, on minipod. Each heading names its run.
+`tools/test --conformance` repeats the runs, and `tools/conformance_page.py` writes this page from their reports. We
+leave out tests that XLA's CPU plugin also fails, and tests that compile nothing.
 """
 LONGEST_REASON = 160
 

@@ -348,7 +348,7 @@ static mp_status_t pod_merge_build_found(union_t *u, mp_pod_t **out_pod) {
   }
   if (devices > MP_POD_MAX_DEVICES) {
     return mp_status_make(MP_INVALID_ARGUMENT,
-                          "%d processes with %" PRId64 " devices in all; a pod has at most %d",
+                          "%d processes with %" PRId64 " devices in total; a pod has at most %d",
                           u->count, devices, MP_POD_MAX_DEVICES);
   }
   u->spec.wirings = (mp_wirings_t){1, {MP_WIRING_SWITCH}};

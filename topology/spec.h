@@ -112,7 +112,7 @@ typedef enum {
   X(launch_latency, "launch_latency", TIME, "from enqueueing a program to its start")         \
   X(op_latency, "op_latency", TIME, "least time of an operation")                             \
   X(matrix_unit, "matrix_unit", SHAPE, "tile of the matrix unit, rows and columns")           \
-  X(vector_flops, "flops.vector", FLOPS, "peak rate of what is no product of matrices")       \
+  X(vector_flops, "flops.vector", FLOPS, "peak rate of ops other than matmuls")               \
   X(flops[MP_FLOP_F64], "flops.f64", FLOPS, "peak rate of a device")                          \
   X(flops[MP_FLOP_F32], "flops.f32", FLOPS, "peak rate of a device")                          \
   X(flops[MP_FLOP_BF16], "flops.bf16", FLOPS, "peak rate of a device")                        \
@@ -120,15 +120,15 @@ typedef enum {
   X(flops[MP_FLOP_F8], "flops.f8", FLOPS, "peak rate of a device")                            \
   X(flops[MP_FLOP_S8], "flops.s8", FLOPS, "peak rate of a device")                            \
   X(flops[MP_FLOP_S4], "flops.s4", FLOPS, "peak rate of a device")                            \
-  X(time_mode, "time", MODE, "whether virtual times are kept")                                \
+  X(time_mode, "time", MODE, "whether minipod computes virtual times")                        \
   X(values, "values", VALUES, "whether programs compute")                                     \
   X(clock, "clock", CLOCK, "what the clocks of the script show")                              \
-  X(platform, "platform", PLATFORM, "what frameworks are told that the devices are")          \
+  X(platform, "platform", PLATFORM, "platform name that frameworks see")                      \
   X(algorithms, "algorithms", TEXTS, "of collectives, for the time model")                    \
-  X(chip, "chip", TEXT, "figures of a chip, or a file of them, for the time model")           \
+  X(chip, "chip", TEXT, "parameters of a chip, or a file of them, for the time model")        \
   X(flags, "flags", TEXTS, "of the chip's compiler, for the time model")                      \
   X(calibration, "calibration", TEXT, "a file with efficiencies, for the time model")         \
-  X(pace, "pace", FACTOR, "time paced: real seconds for a virtual one")                       \
+  X(pace, "pace", FACTOR, "time paced: real seconds per virtual second")                      \
   X(memory[0], "hbm", BYTES, "short for memory.device")
 
 enum {

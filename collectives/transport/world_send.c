@@ -18,7 +18,7 @@ static mp_status_t world_send_hand_over(mp_peer_state_t *peer, uint32_t to,
                                         const mp_envelope_t *envelope, mp_payload_block_t *block) {
   mp_transport_t *transport = atomic_load(&peer->transport);
   if (transport == NULL) {  // one that this process, which has come back, has never met
-    return mp_status_make(MP_UNAVAILABLE, "process %u is not there", to);
+    return mp_status_make(MP_UNAVAILABLE, "process %u does not exist", to);
   }
   return transport->ops->send(transport, to, envelope, block);
 }
@@ -132,7 +132,8 @@ void mp_world_say_goodbye(mp_world_t *world, uint32_t exit_status) {
 }
 
 static bool world_send_is_drained(mp_world_t *world) {
-  // Before the transports: who sees that a debt is paid sees it in its transport, which counts it.
+  // Before the transports: a thread that sees that a debt is paid sees it in its transport, which
+  // counts it.
   if (atomic_load(&world->num_owed) != 0) return false;
   for (uint32_t i = 0; i < world->num_transports; ++i) {
     if (!world->transports[i]->ops->drained(world->transports[i])) return false;

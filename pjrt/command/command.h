@@ -17,8 +17,8 @@
 
 typedef enum {
   MP_EXIT_GOOD = 0,
-  MP_EXIT_FAILED = 1,  // what was asked cannot be had
-  MP_EXIT_USAGE = 2,   // what was asked is not a question
+  MP_EXIT_FAILED = 1,  // the request failed
+  MP_EXIT_USAGE = 2,   // usage error
 } mp_exit_t;
 
 typedef int mp_verb_t(int argc, char **argv);

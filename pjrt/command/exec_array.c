@@ -74,7 +74,7 @@ static void exec_array_print_header(const mp_exec_array_t *array, mp_strbuf_t *o
   mp_strbuf_putc(out, '\n');
 }
 
-// What follows a key of the header, up to the header's end; nothing: the key is not there.
+// What follows a key of the header, up to the header's end; nothing: the key is missing.
 static mp_str_t exec_array_find(mp_str_t header, const char *key) {
   const size_t size = strlen(key);
   for (size_t i = 0; i + size <= header.size; ++i) {

@@ -78,10 +78,8 @@ mp_status_t mp_topo_matrix_write(mp_network_t *network, bool is_json, mp_strbuf_
   const int32_t count = mp_pod_info(mp_network_pod(network))->num_devices;
   if (count > MAX_DEVICES) {
     return mp_status_make(MP_INVALID_ARGUMENT,
-                          "a matrix of %" PRId32
-                          " devices is more than anybody reads: %d are the "
-                          "most",
-                          count, MAX_DEVICES);
+                          "a matrix of %" PRId32 " devices is too large to read: at most %d", count,
+                          MAX_DEVICES);
   }
   if (is_json) {
     MP_RETURN_IF_ERROR(topo_matrix_put_json(network, HOPS, out));

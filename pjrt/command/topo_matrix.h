@@ -8,7 +8,7 @@
 // Appends the number of links that a message takes from each device to each other one, and the
 // bandwidth of the way when nothing else is under way: two tables, or with `is_json` one object of
 // two lists of lists ("hops", and "bandwidth" in bytes/s; null from a device to itself).
-// INVALID_ARGUMENT for pods of more devices than anybody reads (1,024).
+// INVALID_ARGUMENT for pods with too many devices to read (more than 1,024).
 MP_NODISCARD mp_status_t mp_topo_matrix_write(mp_network_t *network, bool is_json,
                                               mp_strbuf_t *out);
 

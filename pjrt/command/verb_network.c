@@ -25,20 +25,20 @@ typedef struct {
 #define VERB_NETWORK_ALGORITHMS       MP_ALGORITHMS(VERB_NETWORK_NAME)
 
 static const char g_usage[] =
-    "usage: minipod network POD COLLECTIVE BYTES [ALGORITHM] [--messages]\n\n"
-    "What a collective of all devices of POD takes, by each algorithm that it can have: the one "
-    "that\n"
-    "the model of time chooses, and all others, with the link that is busy for longest.\n\n"
+    "usage: minipod network POD COLLECTIVE BYTES [ALGORITHM] [--messages]\n"
+    "\n"
+    "Prints how long a collective of all devices of POD takes with each algorithm, first with the\n"
+    "one that the time model chooses, and the busiest link.\n"
+    "\n"
     "  POD          a line such as \"v5e:4x4\" or \"h100:8 slices:4\", or a YAML file\n"
     "  COLLECTIVE   all_reduce, all_gather, reduce_scatter, all_to_all, collective_permute or\n"
     "               collective_broadcast\n"
-    "  BYTES        of the longest array that a device has of it (the operand, but of an "
-    "all_gather\n"
-    "               the result), such as 64MiB or 64 MiB\n"
-    "  ALGORITHM    this one alone, of\n" VERB_NETWORK_ALGORITHMS
+    "  BYTES        size of a device's array, such as 64MiB or 64 MiB: of the operand, but for an\n"
+    "               all_gather of the result\n"
+    "  ALGORITHM    only this one, of\n" VERB_NETWORK_ALGORITHMS
     "\n"
-    "  --messages   the network and all messages of single devices, a line each\n"
-    "  --version    the version of minipod\n";
+    "  --messages   print the network, and each message of single devices on a line\n"
+    "  --version    print the version of minipod\n";
 
 // Whether a question about the kind needs no more than one size.
 static bool verb_network_can_ask(mp_collective_kind_t kind) {

@@ -29,22 +29,26 @@ typedef struct {
 } arguments_t;
 
 static const char g_usage[] =
-    "usage: minipod opt [OPTION ...] FILE\n\n"
-    "Reads a StableHLO program, MLIR bytecode or text, verifies it and prints it as text.\n\n"
+    "usage: minipod opt [OPTION ...] FILE\n"
+    "\n"
+    "Reads a StableHLO program, MLIR bytecode or text, verifies it and prints it as text.\n"
+    "\n"
     "  --form=NAME  FILE is mlir, hlo (an HloModuleProto) or hlo_with_config\n"
-    "  --generic    every operation in its generic form\n"
-    "  --locations  with source locations\n"
-    "  --elide=N    constants of more than N elements as dense<...>\n"
-    "  --no-verify  also what breaks the rules of its operations\n"
-    "  --rules      with the sharding rule of each operation, as sdy.sharding_rule\n"
-    "  --check      print nothing; an error if the text would not read back to the same module\n"
-    "  --prepare    as the partitioner gets it: functions inlined, sugar taken out\n"
-    "  --number     the n-th operation gets the location \"op<n>\"; implies --locations\n"
-    "  --propagate  as --prepare, and with the sharding of every value; parameters and results\n"
-    "               without one may be given one\n"
+    "  --generic    print every operation in its generic form\n"
+    "  --locations  print source locations\n"
+    "  --elide=N    print constants of more than N elements as dense<...>\n"
+    "  --no-verify  do not verify\n"
+    "  --rules      print the sharding rule of each operation, as sdy.sharding_rule\n"
+    "  --check      print nothing; fail if the text would not read back to the same module\n"
+    "  --prepare    print the input of the partitioner: functions inlined, ops desugared\n"
+    "  --number     give the n-th operation the location \"op<n>\"; implies --locations\n"
+    "  --propagate  as --prepare, with the sharding of every value, also of parameters and "
+    "results\n"
+    "               that have none\n"
     "  FILE         - is the standard input\n"
-    "  --version    the version of minipod\n\n"
-    "`minipod partition` divides it among devices.\n";
+    "  --version    print the version of minipod\n"
+    "\n"
+    "`minipod partition` divides a program among devices.\n";
 
 // The argument that is wrong; NULL: none is. FILE may be missing all the same.
 static const char *verb_opt_parse_arguments(int argc, char **argv, arguments_t *out) {

@@ -39,11 +39,12 @@ static void verb_options_put(mp_strbuf_t *out, const mp_options_t *options, mp_o
 }
 
 static const char g_usage[] =
-    "usage: minipod options\n\n"
-    "Prints all options as a list of JSON objects: name, variable, default, and the value that "
-    "the\n"
-    "environment gives.\n\n"
-    "  --version  the version of minipod\n";
+    "usage: minipod options\n"
+    "\n"
+    "Prints all options as a list of JSON objects: name, variable, default, and the value in the\n"
+    "environment.\n"
+    "\n"
+    "  --version  print the version of minipod\n";
 
 int mp_verb_options(int argc, char **argv) {
   if (mp_command_answers(argc, argv, g_usage)) return MP_EXIT_GOOD;

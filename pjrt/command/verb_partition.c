@@ -8,14 +8,16 @@
 #include "sim/readers/reader.h"
 
 static const char g_usage[] =
-    "usage: minipod partition [--devices N] [--form NAME] [--commands] FILE\n\n"
-    "Divides a program (StableHLO as MLIR bytecode or text, or HLO) among devices as its "
-    "shardings\n"
-    "say, and prints what each of them runs; at the head what is communicated.\n\n"
-    "  --devices N   partitions; by default what the program itself says (mhlo.num_partitions)\n"
+    "usage: minipod partition [--devices N] [--form NAME] [--commands] FILE\n"
+    "\n"
+    "Partitions a program (StableHLO as MLIR bytecode or text, or HLO) by its shardings, and "
+    "prints\n"
+    "its communication and the program of one device.\n"
+    "\n"
+    "  --devices N   number of partitions; default: from the program (mhlo.num_partitions)\n"
     "  --form NAME   FILE is mlir (the default), hlo (an HloModuleProto) or hlo_with_config\n"
-    "  --commands    the commands that a device runs, in place of the program\n"
-    "  --version     the version of minipod\n"
+    "  --commands    print the commands of a device instead of the program\n"
+    "  --version     print the version of minipod\n"
     "  FILE          - is the standard input\n";
 
 typedef struct {

@@ -27,16 +27,20 @@ typedef struct {
 } request_t;
 
 static const char g_usage[] =
-    "usage: minipod topo [--svg [--loads FILE] | --json | -m [--json]] [POD] [name=value ...]\n\n"
+    "usage: minipod topo [--svg [--loads FILE] | --json | -m [--json]] [POD] [name=value ...]\n"
+    "\n"
     "Prints the pod that POD (a line such as \"v5e:4x4\", or a YAML file) and these options "
-    "make.\n\n"
-    "  --svg          draws its network instead\n"
-    "  --loads FILE   colours links by load: a line 'LINK: SHARE' for each, as in\n"
-    "                 'slice 0 (1,2,0) +x: 0.83'; names are the titles of the picture's links\n"
-    "  --json         devices and links with their figures as JSON\n"
-    "  -m, --matrix   how far devices are apart: links on the way of a message, and its bandwidth\n"
-    "  --version      the version of minipod\n\n"
-    "Options, or their variables:\n\n";
+    "describe.\n"
+    "\n"
+    "  --svg          draw its network instead\n"
+    "  --loads FILE   colour links by load: one line 'LINK: SHARE' per link, as in\n"
+    "                 'slice 0 (1,2,0) +x: 0.83'; LINK is a link's title in the picture\n"
+    "  --json         print devices and links as JSON\n"
+    "  -m, --matrix   print the number of links and the bandwidth between devices\n"
+    "  --version      print the version of minipod\n"
+    "\n"
+    "Options, or their variables:\n"
+    "\n";
 
 static void verb_topo_print_options(void) {
   for (int id = 0; id < MP_OPTION_ID_COUNT; ++id) {

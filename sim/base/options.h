@@ -49,78 +49,77 @@ typedef enum {
 
 // Field of mp_options_t, type, least value, greatest value (of numbers), default as text, unit,
 // environment variable ("" = none), help. This order is the order of documentation.
-#define MP_OPTIONS(X)                                                                             \
-  X(num_devices, INT, 1, 65536, "", "devices", "MINIPOD_DEVICES",                                 \
-    "number of devices of this process; must agree with `topology` where both are given")         \
-  X(topology, STRING, 0, 0, "", "", "MINIPOD_TOPOLOGY",                                           \
-    "the pod: one line such as \"v5e:4x4\" or \"torus:4x4 hosts:2 hbm:16GiB\", or a YAML file")   \
-  X(platform, STRING, 0, 0, "auto", "", "MINIPOD_PLATFORM",                                       \
-    "platform name that JAX reports: minipod, tpu, gpu or cpu; auto: as the pod that is "         \
-    "described")                                                                                  \
-  X(device_memory, BYTES, 1, INT64_MAX, "", "bytes", "MINIPOD_DEVICE_MEMORY",                     \
-    "capacity of each device's own memory, such as \"64MiB\"")                                    \
-  X(log_level, LOG_LEVEL, 0, 0, "warning", "", "MINIPOD_LOG_LEVEL",                               \
-    "what goes to stderr: off, error, warning, info or debug")                                    \
-  X(machine, STRING, 0, 0, "", "", "MINIPOD_MACHINE",                                             \
-    "hwloc synthetic description or XML file that replaces the real machine (for tests)")         \
-  X(workers, INT, 1, 4096, "", "threads", "MINIPOD_WORKERS",                                      \
-    "number of worker threads; default: one per core that the process may use")                   \
-  X(dump, STRING, 0, 0, "", "", "MINIPOD_DUMP",                                                   \
-    "a folder: every compiled program is written there, as it came and as a device runs it")      \
-  X(fuse, INT, 0, 1, "1", "", "MINIPOD_FUSE",                                                     \
-    "1: ops that can are run together, tile by tile; 0: one by one, with the same bits")          \
-  X(rewrites, INT, 0, 1, "1", "", "MINIPOD_REWRITES",                                             \
-    "1: idioms have the values that XLA's simplifier gives them; 0: every op as written")         \
-  X(native, INT, 0, 2, "1", "", "MINIPOD_NATIVE",                                                 \
-    "machine code, with the same bits: 0 never, 1 for what runs often, 2 at once")                \
-  X(time, STRING, 0, 0, "off", "", "MINIPOD_TIME",                                                \
-    "model: keep virtual times of the described pod; paced: real time follows them; off: none")   \
-  X(values, STRING, 0, 0, "real", "", "MINIPOD_VALUES",                                           \
-    "real: programs compute; shapes: only the time model runs, for pods larger than the machine") \
-  X(absent, STRING, 0, 0, "error", "", "MINIPOD_ABSENT",                                          \
-    "values shapes: what reads of absent values give: error, nan, zero or one")                   \
-  X(unknown_branch, STRING, 0, 0, "largest", "", "MINIPOD_UNKNOWN_BRANCH",                        \
-    "values shapes: the branch that an absent value decides: largest, smallest, or its number")   \
-  X(unknown_trip_count, INT, 0, INT32_MAX, "1", "rounds", "MINIPOD_UNKNOWN_TRIP_COUNT",           \
-    "values shapes: how often a loop goes round that an absent value decides")                    \
-  X(pace, STRING, 0, 0, "1", "", "MINIPOD_PACE", "time paced: real seconds for a virtual one")    \
-  X(clock, STRING, 0, 0, "real", "", "MINIPOD_CLOCK",                                             \
-    "time model: virtual: Python's clocks show the time of a host that sees the described pod")   \
-  X(algorithms, STRING, 0, 0, "", "", "MINIPOD_ALGORITHMS",                                       \
-    "time model: algorithms of collectives, such as \"all_reduce:ring,all_gather:direct\"")       \
-  X(calibration, STRING, 0, 0, "", "", "MINIPOD_CALIBRATION",                                     \
-    "time model: a file with the efficiency of each class of ops")                                \
-  X(check, STRING, 0, 0, "off", "", "MINIPOD_CHECK",                                              \
-    "replicas: launches compare what is to be the same on several devices; off: nothing")         \
-  X(faults, STRING, 0, 0, "", "", "MINIPOD_FAULTS",                                               \
-    "a file with a list of faults (dead or slow devices and links, flipped bits), or the list")   \
-  X(trace, STRING, 0, 0, "", "", "MINIPOD_TRACE",                                                 \
-    "time model: a file for a timeline of the pod, for Perfetto")                                 \
-  X(trace_events, INT, 0, INT64_MAX, "1000000", "", "MINIPOD_TRACE_EVENTS",                       \
-    "time model: after so many events the timeline ends")                                         \
-  X(trace_devices, STRING, 0, 0, "auto", "", "MINIPOD_TRACE_DEVICES",                             \
-    "time model: devices of the timeline: all, ids such as \"0,8-15\", or auto: few of large "    \
-    "pods")                                                                                       \
-  X(chakra, STRING, 0, 0, "", "", "MINIPOD_CHAKRA",                                               \
-    "time model: a folder for execution traces (MLCommons' Chakra), one for each device")         \
-  X(bootstrap, STRING, 0, 0, "auto", "", "MINIPOD_BOOTSTRAP",                                     \
-    "how processes find each other: mpi, kv (the client's key-value store), none, or auto")       \
-  X(mpi_module, STRING, 0, 0, "", "", "MINIPOD_MPI_MODULE",                                       \
-    "path of the library that speaks to MPI; default: minipod_mpi_*.so beside the plugin")        \
-  X(init_timeout, INT, 1, 86400, "300", "seconds", "MINIPOD_INIT_TIMEOUT_S",                      \
-    "how long to wait for the other processes at start")                                          \
-  X(exit_timeout, INT, 0, 86400, "30", "seconds", "MINIPOD_EXIT_TIMEOUT_S",                       \
-    "how long to wait for the other processes at exit before MPI is left to it")                  \
-  X(collective_warn, INT, 0, 86400, "10", "seconds", "MINIPOD_COLLECTIVE_WARN_S",                 \
-    "after how long a wait for other processes is reported on stderr; 0: never")                  \
-  X(collective_timeout, INT, 0, 86400, "300", "seconds", "MINIPOD_COLLECTIVE_TIMEOUT_S",          \
-    "after how long a wait for other processes fails the launch or transfer; 0: never")           \
-  X(callback_wait, INT, 0, 86400, "1", "seconds", "MINIPOD_CALLBACK_WAIT_S",                      \
-    "for how long a launch waits for its Python callbacks, where no other process takes part")    \
-  X(node_id, INT, 0, INT32_MAX, "", "", "", "index of this process (added by JAX)")               \
-  X(num_nodes, INT, 0, INT32_MAX, "", "", "", "number of processes (added by JAX)")               \
-  X(subset, STRING, 0, 0, "", "", "MINIPOD_SUBSET",                                               \
-    "the processes of the job that the client has, such as \"0,2,3\"; default: all")              \
+#define MP_OPTIONS(X)                                                                              \
+  X(num_devices, INT, 1, 65536, "", "devices", "MINIPOD_DEVICES",                                  \
+    "number of devices of this process; must agree with `topology` if both are set")               \
+  X(topology, STRING, 0, 0, "", "", "MINIPOD_TOPOLOGY",                                            \
+    "the pod: one line such as \"v5e:4x4\" or \"torus:4x4 hosts:2 hbm:16GiB\", or a YAML file")    \
+  X(platform, STRING, 0, 0, "auto", "", "MINIPOD_PLATFORM",                                        \
+    "platform name that JAX reports: minipod, tpu, gpu or cpu; auto: from the description")        \
+  X(device_memory, BYTES, 1, INT64_MAX, "", "bytes", "MINIPOD_DEVICE_MEMORY",                      \
+    "capacity of each device's own memory, such as \"64MiB\"")                                     \
+  X(log_level, LOG_LEVEL, 0, 0, "warning", "", "MINIPOD_LOG_LEVEL",                                \
+    "what goes to stderr: off, error, warning, info or debug")                                     \
+  X(machine, STRING, 0, 0, "", "", "MINIPOD_MACHINE",                                              \
+    "hwloc synthetic description or XML file that replaces the real machine (for tests)")          \
+  X(workers, INT, 1, 4096, "", "threads", "MINIPOD_WORKERS",                                       \
+    "number of worker threads; default: one per core that the process may use")                    \
+  X(dump, STRING, 0, 0, "", "", "MINIPOD_DUMP",                                                    \
+    "a folder for all compiled programs, as received and as one device runs them")                 \
+  X(fuse, INT, 0, 1, "1", "", "MINIPOD_FUSE",                                                      \
+    "1: fuse ops and run them tile by tile; 0: run ops one by one, with the same bits")            \
+  X(rewrites, INT, 0, 1, "1", "", "MINIPOD_REWRITES",                                              \
+    "1: rewrite idioms as XLA's simplifier does; 0: compute every op as written")                  \
+  X(native, INT, 0, 2, "1", "", "MINIPOD_NATIVE",                                                  \
+    "machine code, with the same bits: 0 never, 1 for code that runs often, 2 always")             \
+  X(time, STRING, 0, 0, "off", "", "MINIPOD_TIME",                                                 \
+    "model: compute virtual times of the described pod; paced: real time follows them; off: none") \
+  X(values, STRING, 0, 0, "real", "", "MINIPOD_VALUES",                                            \
+    "real: programs compute; shapes: only the time model runs, for pods larger than the machine")  \
+  X(absent, STRING, 0, 0, "error", "", "MINIPOD_ABSENT",                                           \
+    "values shapes: result of reading a value that was not computed: error, nan, zero or one")     \
+  X(unknown_branch, STRING, 0, 0, "largest", "", "MINIPOD_UNKNOWN_BRANCH",                         \
+    "values shapes: the branch taken if its index was not computed: largest, smallest, a number")  \
+  X(unknown_trip_count, INT, 0, INT32_MAX, "1", "rounds", "MINIPOD_UNKNOWN_TRIP_COUNT",            \
+    "values shapes: rounds of a loop whose condition was not computed")                            \
+  X(pace, STRING, 0, 0, "1", "", "MINIPOD_PACE", "time paced: real seconds per virtual second")    \
+  X(clock, STRING, 0, 0, "real", "", "MINIPOD_CLOCK",                                              \
+    "time model: virtual: Python's clocks show the time of a host of the described pod")           \
+  X(algorithms, STRING, 0, 0, "", "", "MINIPOD_ALGORITHMS",                                        \
+    "time model: algorithms of collectives, such as \"all_reduce:ring,all_gather:direct\"")        \
+  X(calibration, STRING, 0, 0, "", "", "MINIPOD_CALIBRATION",                                      \
+    "time model: a file with the efficiency of each class of ops")                                 \
+  X(check, STRING, 0, 0, "off", "", "MINIPOD_CHECK",                                               \
+    "replicas: launches compare the copies that devices hold of an array; off: they do not")       \
+  X(faults, STRING, 0, 0, "", "", "MINIPOD_FAULTS",                                                \
+    "a list of faults (dead or slow devices and links, flipped bits), or a file with one")         \
+  X(trace, STRING, 0, 0, "", "", "MINIPOD_TRACE",                                                  \
+    "time model: a file for a timeline of the pod, for Perfetto")                                  \
+  X(trace_events, INT, 0, INT64_MAX, "1000000", "", "MINIPOD_TRACE_EVENTS",                        \
+    "time model: number of events after which the timeline ends")                                  \
+  X(trace_devices, STRING, 0, 0, "auto", "", "MINIPOD_TRACE_DEVICES",                              \
+    "time model: devices of the timeline: all, ids such as \"0,8-15\", or auto: few of large "     \
+    "pods")                                                                                        \
+  X(chakra, STRING, 0, 0, "", "", "MINIPOD_CHAKRA",                                                \
+    "time model: a folder for execution traces (MLCommons' Chakra), one per device")               \
+  X(bootstrap, STRING, 0, 0, "auto", "", "MINIPOD_BOOTSTRAP",                                      \
+    "how processes find each other: mpi, kv (the client's key-value store), none, or auto")        \
+  X(mpi_module, STRING, 0, 0, "", "", "MINIPOD_MPI_MODULE",                                        \
+    "path of the library that calls MPI; default: minipod_mpi_*.so next to the plugin")            \
+  X(init_timeout, INT, 1, 86400, "300", "seconds", "MINIPOD_INIT_TIMEOUT_S",                       \
+    "how long to wait for the other processes at start")                                           \
+  X(exit_timeout, INT, 0, 86400, "30", "seconds", "MINIPOD_EXIT_TIMEOUT_S",                        \
+    "how long to wait for the other processes at exit before only MPI waits")                      \
+  X(collective_warn, INT, 0, 86400, "10", "seconds", "MINIPOD_COLLECTIVE_WARN_S",                  \
+    "wait for other processes after which minipod prints a line on stderr; 0: never")              \
+  X(collective_timeout, INT, 0, 86400, "300", "seconds", "MINIPOD_COLLECTIVE_TIMEOUT_S",           \
+    "wait for other processes after which the launch or transfer fails; 0: never")                 \
+  X(callback_wait, INT, 0, 86400, "1", "seconds", "MINIPOD_CALLBACK_WAIT_S",                       \
+    "how long a launch of a single process waits for its Python callbacks")                        \
+  X(node_id, INT, 0, INT32_MAX, "", "", "", "index of this process (added by JAX)")                \
+  X(num_nodes, INT, 0, INT32_MAX, "", "", "", "number of processes (added by JAX)")                \
+  X(subset, STRING, 0, 0, "", "", "MINIPOD_SUBSET",                                                \
+    "the processes of the job that share this client's pod, such as \"0,2,3\"; default: all")      \
   X(partition_index, INT, 0, INT32_MAX, "", "", "", "partition of this process (added by JAX)")
 
 typedef enum {
@@ -138,8 +137,8 @@ typedef enum {
 
 enum { MP_OPTION_UNSET = -1 };
 
-// The resolved values, owned by the object. Numbers that nobody set are MP_OPTION_UNSET, strings
-// that nobody set are "".
+// The resolved values, owned by the object. Numbers that were not set are MP_OPTION_UNSET, strings
+// that were not set are "".
 typedef struct {
   int64_t num_devices;
   const char *topology;

@@ -214,7 +214,7 @@ def main(out: pathlib.Path) -> None:
       "ratios": ratios(),
       "package": functions("pjrt/python/minipod/__init__.py"),
       "testing": functions("pjrt/python/minipod/testing.py"),
-      "program": section("sim/README.md", "What becomes of a program"),
+      "program": section("sim/README.md", "How a program is compiled"),
       "published": section("tools/published/README.md"),
       "overlap": section("sim/chip/schedule/README.md", "Which collectives"),
       "size": section("tools/size/README.md"),

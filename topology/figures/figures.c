@@ -104,7 +104,7 @@ static mp_status_t figures_no_such_chip(mp_str_t name) {
   mp_strbuf_init(&known);
   mp_carried_files_list(mp_chip_files, &known);
   const mp_status_t status = mp_status_make(
-      MP_INVALID_ARGUMENT, "there are no figures of a chip '%.*s'; there are %s, or give a file",
+      MP_INVALID_ARGUMENT, "there are no parameters of chip '%.*s'; known are %s, or give a file",
       MP_STR_ARG(name), mp_strbuf_text(&known));
   mp_strbuf_deinit(&known);
   return status;
@@ -236,7 +236,7 @@ mp_status_t mp_chip_figures_read(const char *origin, mp_str_t text,
 static mp_status_t figures_read_file(const char *path, mp_chip_figures_t *out_figures) {
   char *text = NULL;
   size_t size = 0;
-  MP_RETURN_IF_ERROR(mp_file_read("figures of a chip", path, &text, &size));
+  MP_RETURN_IF_ERROR(mp_file_read("chip parameters", path, &text, &size));
   const mp_status_t status = mp_chip_figures_read(path, (mp_str_t){text, size}, out_figures);
   mp_free(text);
   return status;

@@ -1,7 +1,7 @@
-// The figures of a chip: what its compiler, its units, its memory and its links reach, as public
-// sources say or microbenchmarks show. Each chip has a file, configs/chips/<name>.yaml, in which
-// every figure has its source; the library carries these files. Where a figure is absent, who asks
-// has a default (sim/chip/README.md).
+// The parameters of a chip (figures): what its compiler, its units, its memory and its links reach,
+// as public sources say or microbenchmarks show. Each chip has a file, configs/chips/<name>.yaml,
+// in which every figure has its source; the library carries these files. If a figure is missing,
+// its reader has a default (sim/chip/README.md).
 //
 // Plain values that may be copied and read by any thread.
 #ifndef MINIPOD_TOPOLOGY_FIGURES_FIGURES_H_
@@ -20,8 +20,8 @@ typedef struct {
   double each[MP_FIGURE_LIST_MOST];
 } mp_figure_list_t;
 
-// Whose compiler makes the chip's programs: what becomes one kernel, which collectives run beside
-// work.
+// Whose compiler makes the chip's programs: what becomes one kernel, which collectives overlap with
+// compute.
 #define MP_CHIP_COMPILERS(X) \
   X(PLAIN, "plain")          \
   X(TPU, "tpu")              \
@@ -60,9 +60,9 @@ typedef enum {
   MP_CHIP_COLLECTIVE(X, permute)                                                                \
   MP_CHIP_COLLECTIVE(X, switch_sum)
 
-// What products of matrices take (sim/chip/cost/README.md). Those of TPUs first, then those of
-// GPUs. Rates are shares of what the description says of the element type and of the memory, so
-// that somebody may ask what a faster one would do.
+// What matmuls take (sim/chip/cost/README.md). Those of TPUs first, then those of GPUs. Rates are
+// shares of what the description says of the element type and of the memory, so that a faster one
+// can be tried.
 #define MP_CHIP_PRODUCT_FIGURES(X)                                                                \
   X(product_launch, "product.launch", TIME, "what a product takes besides its work")              \
   X(product_scratch_launch, "product.scratch_launch", TIME, "the same with all in scratch")       \
@@ -71,12 +71,12 @@ typedef enum {
   X(product_step, "product.step", TIME, "what each step through the windows takes")               \
   X(product_accumulate, "product.accumulate", TIME, "1,024 sums of f32 read and written again")   \
   X(product_fetch, "product.fetch", TIME, "until a window of a factor begins to come")            \
-  X(product_turn, "product.turn", TIME, "1,024 elements of a result laid out anew")               \
+  X(product_turn, "product.turn", TIME, "layout change of 1,024 elements of a result")            \
   X(product_reduced, "product.reduced", TIME, "8 x 128 results reduced where they are made")      \
   X(product_tile, "product.tile", LIST, "k, columns, and rows during which a tile is loaded")     \
   X(product_rows, "product.rows", TIME, "8 x 128 results with their softmax in the kernel")       \
   X(product_rows_again, "product.rows_again", LIST,                                               \
-    "ns for the same of rows that are made again: those that fill the lanes, others")             \
+    "ns for the same of recomputed rows: those that fill the lanes, others")                      \
   X(product_inner_write, "product.inner_write", NUMBER, "times `write`, of an inner product")     \
   X(product_ragged, "product.ragged", TIME, "128 rows of one group, besides the units")           \
   X(product_stream, "product.stream", LIST, "ns for 8 x 128 of a factor that few rows go by")     \
@@ -93,7 +93,7 @@ typedef enum {
   X(product_bf16, "product.bf16", LIST, "how 16-bit products run, MP_PRODUCT_GPU_...")            \
   X(product_f32, "product.f32", LIST, "the same of TF32")                                         \
   X(product_f8, "product.f8", LIST, "the same of 8 bits")                                         \
-  X(product_batched, "product.f32_batched", NUMBER, "how much dearer TF32 is in batches")         \
+  X(product_batched, "product.f32_batched", NUMBER, "times that TF32 takes longer in batches")    \
   X(product_f8_last, "product.f8_last", NUMBER, "1: factors of f8 have what is summed up last")
 
 // Between a host and its devices (sim/model/clock).
@@ -165,7 +165,7 @@ typedef enum {
 #define MP_CHIP_OVERLAP_FIGURES(X)                                                                \
   X(overlap_all_gather, "overlap.all_gather", NUMBER, "0 sync, 1 async, 2 decomposed")            \
   X(overlap_all_reduce, "overlap.all_reduce", NUMBER, "the same of all_reduce")                   \
-  X(overlap_least, "overlap.least", BYTES, "of an all_reduce that goes on beside work")           \
+  X(overlap_least, "overlap.least", BYTES, "of an all_reduce that overlaps with compute")         \
   X(overlap_all_to_all, "overlap.all_to_all", NUMBER, "the same of all_to_all")                   \
   X(overlap_broadcast, "overlap.broadcast", NUMBER, "the same of collective_broadcast")           \
   X(overlap_permute, "overlap.permute", NUMBER, "the same of collective_permute")                 \
@@ -174,12 +174,12 @@ typedef enum {
   X(overlap_ring_dims, "overlap.ring_dims", NUMBER, "1: groups have the links of all dimensions") \
   X(overlap_ring_work, "overlap.ring_work", NUMBER, "least product by message of rings")          \
   X(overlap_no_ring, "overlap.no_ring", NUMBER, "0 sync, 1 async: gathers without one")           \
-  X(overlap_carried, "overlap.carried", NUMBER, "1: products carry gathers beside work")          \
+  X(overlap_carried, "overlap.carried", NUMBER, "1: matmuls overlap with gathers")                \
   X(overlap_whole_gathers, "overlap.whole_gathers", NUMBER, "1: all devices gather by sums")      \
   X(overlap_whole_sums, "overlap.whole_sums", NUMBER, "1: scatters of all devices sum all")       \
   X(overlap_combine, "overlap.combine", BYTES, "of collectives that are made one")                \
   X(overlap_pipeline, "overlap.pipeline", NUMBER, "1: beside other rounds of a loop")             \
-  X(overlap_tracks, "overlap.tracks", NUMBER, "collectives that go on at a time")                 \
+  X(overlap_tracks, "overlap.tracks", NUMBER, "collectives that run at a time")                   \
   X(overlap_started, "overlap.started", NUMBER, "collectives started at a time at most")          \
   X(overlap_units, "overlap.units", NUMBER, "of `product.units`, what one of them takes")         \
   X(overlap_lost, "overlap.lost", NUMBER, "share that products beside one of them lose")
@@ -196,12 +196,12 @@ typedef enum {
   X(memory_share, "memory.share", NUMBER, "of the bandwidth, what streams reach")               \
   X(memory_scratch, "memory.scratch", BYTES, "what stays on the chip between kernels")          \
   X(memory_workspace, "memory.workspace", BYTES, "that libraries' products work in")            \
-  X(cluster_row, "cluster.row", NUMBER, "elements of a row that one kernel keeps at hand")      \
+  X(cluster_row, "cluster.row", NUMBER, "elements of a row that a kernel keeps on chip")        \
   X(cluster_product_row, "cluster.product_row", NUMBER, "the same of one with a product")       \
   X(cluster_mixed_row, "cluster.mixed_row", NUMBER, "the same with heads inside of tokens")     \
   X(cluster_cores, "cluster.cores", NUMBER, "of a device, each with scratch memory of its own") \
   X(cluster_carried, "cluster.carried", NUMBER, "of scratch memory, where rounds hand on")      \
-  X(cluster_again, "cluster.again", LIST, "what its compiler counts for work made again")       \
+  X(cluster_again, "cluster.again", LIST, "what its compiler counts for recomputed work")       \
   MP_CHIP_PRODUCT_FIGURES(X)                                                                    \
   MP_CHIP_ATTENTION_FIGURES(X)                                                                  \
   MP_CHIP_COST_FIGURES(X)
@@ -233,8 +233,8 @@ MP_NODISCARD mp_status_t mp_chip_figures_read(const char *origin, mp_str_t text,
                                               mp_chip_figures_t *out_figures);
 
 // Finds the figures that a description names: those of a chip that the library knows ("v5e"), or of
-// a file (a word with '/', or ending in .yaml). Empty: none. INVALID_ARGUMENT for a chip that
-// nobody knows, NOT_FOUND for a file that is not there.
+// a file (a word with '/', or ending in .yaml). Empty: none. INVALID_ARGUMENT for an unknown chip,
+// NOT_FOUND for a missing file.
 MP_NODISCARD mp_status_t mp_chip_figures_find(mp_str_t name, mp_chip_figures_t *out_figures);
 
 // Changes figures as flags of the chip's compiler do that a description names: "a=true,b=false".

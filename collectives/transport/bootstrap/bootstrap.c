@@ -93,12 +93,13 @@ static void bootstrap_tell_latecomers(const mp_key_value_store_t *store, const c
   const mp_store_talk_t talk = {.store = store};
   mp_status_ignore(mp_store_tell(
       &talk, MP_STORE_HELLOS,
-      mp_status_make(MP_FAILED_PRECONDITION,
-                     "%s has started it, and the processes of this job are connected by MPI, into "
-                     "which nobody can come back: who has died ends the job. Jobs whose processes "
-                     "shall come back are started without an MPI launcher, with "
-                     "jax.distributed.initialize() alone (or MINIPOD_BOOTSTRAP=kv)",
-                     launcher),
+      mp_status_make(
+          MP_FAILED_PRECONDITION,
+          "%s has started it, and MPI connects the processes of this job: a process that "
+          "dies ends the job and cannot be restarted. To restart processes, start the "
+          "job without an MPI launcher, with jax.distributed.initialize() alone (or "
+          "MINIPOD_BOOTSTRAP=kv)",
+          launcher),
       MP_STR("")));
 }
 
@@ -170,9 +171,9 @@ static mp_status_t bootstrap_make_part(const mp_options_t *options,
     return mp_status_make(
         MP_FAILED_PRECONDITION,
         "a client of %" PRIu32
-        " of the job's processes is asked for, and these find each other through the key-value "
-        "store of jax.distributed.initialize(), which this client does not bring. Programs on some "
-        "processes need no client of their own: a mesh of the devices of these does it",
+        " of the job's processes requires the key-value store of jax.distributed.initialize(), "
+        "which this client does not have. A program on some of the processes needs no client of "
+        "its own: use a mesh of their devices",
         subset->size);
   }
   bootstrap_part_t *part = mp_calloc(1, sizeof(*part));

@@ -83,7 +83,7 @@ mp_status_t mp_hello_compare(uint32_t a, mp_str_t hello_a, uint32_t b, mp_str_t 
   if (other->num_processes != one->num_processes) {
     return mp_status_make(MP_FAILED_PRECONDITION,
                           "the processes disagree on how many they are: rank %" PRIu32
-                          " was told %" PRId64 ", rank %" PRIu32 " %" PRId64,
+                          " expects %" PRId64 ", rank %" PRIu32 " %" PRId64,
                           a, one->num_processes, b, other->num_processes);
   }
   return NULL;

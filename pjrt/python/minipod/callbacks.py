@@ -216,7 +216,7 @@ class Buffer:
 
   def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     del stream  # there are none
-    # Consumers that know no versions cannot be told that they must not write.
+    # Consumers that know no versions cannot learn that they must not write.
     array = self._array if max_version is None else self.__array__()
     return array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 

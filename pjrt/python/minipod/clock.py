@@ -1,10 +1,10 @@
 """Python's clocks for a script that sees the described pod (option `clock: virtual`).
 
 `time.time`, `time.monotonic`, `time.perf_counter`, their `_ns` forms, and `datetime.datetime.now`
-and `utcnow` then show the library's clock (sim/base/os/host_clock.h), also to those who have
-imported them by name: the functions stay what they are, and do something else.  Python's own
+and `utcnow` then show the library's clock (sim/base/os/host_clock.h), also in modules that have
+imported them by name: the functions stay the same objects, and do something else.  Python's own
 library goes on with real time, because its waits (threads, queues, sockets, processes) end by the
-system's clock; logging and timeit do not wait.  `time.sleep` sleeps as ever.
+system's clock; logging and timeit do not wait.  `time.sleep` sleeps as always.
 """
 
 import atexit
@@ -24,7 +24,7 @@ _NO_ARGUMENTS = 4  # METH_NOARGS
 _ONE_ARGUMENT = 8  # METH_O
 _METHOD = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)
 _ASKED = ctypes.PYFUNCTYPE(ctypes.c_double, ctypes.py_object)
-_MOST = 1e9  # seconds; whoever sleeps longer never wakes up
+_MOST = 1e9  # seconds; a longer sleep never ends
 _SHORTEST_TURN = 1e-4  # seconds; a thread that is woken up takes a tenth of that to get going
 _A_MOMENT = 1e-3  # seconds that a sleep takes in any case, for the sake of other threads
 

@@ -3,7 +3,7 @@
 Libraries such as orbax keep values and wait for each other through the client that
 `jax.distributed.initialize()` makes.  Processes of one job have found each other already, so they
 get a client without that call: the first process serves, the others connect to it at their first
-use.  In contrast to JAX's own service nobody is killed when a process ends; the library itself
+use.  In contrast to JAX's own service no process is killed when another one ends; the library itself
 ends a job whose process has failed.
 
 A request is one JSON list, the answer another.  Both ends prove that they know a secret, which the
@@ -51,7 +51,7 @@ class _Barrier:
 
   def __init__(self, wanted):
     self.wanted, self.came = frozenset(wanted), set()
-    self.result = None  # ["ok", who lives] or ["error", text] once it is decided
+    self.result = None  # ["ok", live processes] or ["error", text] once it is decided
 
 
 class Service:
@@ -85,7 +85,7 @@ class Service:
     return getattr(self, "_" + op)(process, *args)
 
   def wait_for_others(self, seconds: float) -> None:
-    """Until nobody who has used the service is there any more."""
+    """Until all processes that have used the service are gone."""
     with self._changed:
       self._changed.wait_for(lambda: not self._present, seconds)
 
@@ -102,7 +102,7 @@ class Service:
     with self._changed:
       if not self._changed.wait_for(lambda: key in self._values, seconds):
         code = "DEADLINE_EXCEEDED" if seconds else "NOT_FOUND"
-        raise Failure(f"{code}: nobody has set the key '{key}'"
+        raise Failure(f"{code}: the key '{key}' has not been set"
                       + (f" within {seconds} s" if seconds else ""))
       return self._values[key]
 
@@ -320,7 +320,7 @@ class Client:
 
 
 class NoPreemption:
-  """Looks like jaxlib's PreemptionSyncManager: nobody announces here that the job will end."""
+  """Looks like jaxlib's PreemptionSyncManager: the end of the job is never announced here."""
 
   def reached_sync_point(self, step: int) -> bool:
     del step

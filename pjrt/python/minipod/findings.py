@@ -5,8 +5,8 @@ import textwrap
 
 from minipod import report as reports
 
-LEAST = 0.02  # of a program's time; of what is less nothing is said
-PROGRAM = 0.05  # of the time of all programs; nothing is said of those that take less
+LEAST = 0.02  # of a program's time; less is not reported
+PROGRAM = 0.05  # of the time of all programs; programs below are not reported
 PLACE = 80  # characters of a line's place; of a longer path the end
 
 

@@ -1,6 +1,6 @@
 """What JAX calls at its first use of a backend: registers the platform "minipod".
 
-What JAX has to be taught beyond that is in `minipod.jax`, a step for each feature.  A step that
+Everything else that minipod adds to JAX is in `minipod.jax`, a step for each feature.  A step that
 fails (another version of JAX, say) costs its feature and says so, never the platform.
 """
 
@@ -33,7 +33,8 @@ PRIORITY = 500
 # The JAX versions this package was tested with: from the first, to before the second.
 TESTED_JAX = ((0, 9), (0, 13))
 
-# What JAX is taught before it makes a client, in this order; some steps have guards of their own.
+# The steps that are applied before JAX makes a client, in this order; some steps have guards of
+# their own.
 _STEPS = (
     ("which lines are the user's own", programs.leave_out_own_lines),
     ("to wait for flax.nnx", modules.name_layers),
@@ -59,7 +60,7 @@ _STEPS = (
     ("to call Python", callbacks.allow_callbacks),
     ("to call Python with buffers", callbacks.allow_buffer_callbacks),
     ("to raise the errors of callbacks", callbacks.raise_as_cpus_do),
-    ("to let effects go on", callbacks.let_effects_go_on),
+    ("to let effects continue", callbacks.let_effects_go_on),
     ("to run Pallas' interpreters", pallas.allow_interpreters),
     ("to run kernels of Pallas", kernels.allow_kernels),
     ("to run kernels that access memory under masks", kernels.allow_masked_accesses),
@@ -85,14 +86,14 @@ def version_warning(version: str) -> str | None:
   if first <= found < end:
     return None
   return (f"minipod {minipod.__version__} was tested with JAX {first[0]}.{first[1]} to"
-          f" {end[0]}.{end[1] - 1}, and this is JAX {version}: features that JAX has to be taught"
-          " may be missing")
+          f" {end[0]}.{end[1] - 1}, and this is JAX {version}:"
+          " some features may not work with it")
 
 
 def initialize() -> None:
   """Registers the plugin and teaches JAX its name; called by JAX, once per process.
 
-  Where the user has chosen other platforms, JAX is taught nothing until this one is wanted.
+  Where the user has chosen other platforms, no step is applied until this one is wanted.
   """
   # Known before the registration, which computes the flag "experimental" from it.
   guard.teach("that minipod is no experiment", start.mark_nonexperimental)

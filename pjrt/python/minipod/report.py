@@ -17,7 +17,8 @@ ROWS = 20
 PROGRAMS = 8
 
 
-# Control characters, which could steer a terminal: names are a program's, and files are anybody's.
+# Control characters, which could steer a terminal: names come from a program, and files from
+# anywhere.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -117,12 +118,12 @@ def exposed(program: dict) -> float:
 
 
 def operations(program: dict) -> float:
-  """Of products of matrices, of all devices and launches."""
+  """Of matmuls, over all devices and launches."""
   return sum(each["flops"] for each in program["classes"] if each["class"] in ("matmul", "convolution"))
 
 
 def utilisation(report: dict, program: dict) -> float | None:
-  """Products of matrices as a share of what the devices could have done; None: no rate is described."""
+  """Matmul operations as a share of what the devices could have done; None: no rate is described."""
   rate = report["flops"].get("bf16") or max(report["flops"].values(), default=0)
   if not rate or not program["available"]:
     return None
@@ -166,7 +167,7 @@ def layer(path: str) -> str:
 
 
 def axes(row: dict, mesh: dict | None) -> str:
-  """Along what a collective is: axes of the program's mesh, or of this one, or how its groups lie among the devices."""
+  """The axes of a collective: of the program's mesh, or of this one, or the distribution of its groups."""
   if row.get("axes"):
     return row["axes"]
   if not row["members"] or not row["first_members"] or row["kind"] == "collective_permute":
@@ -268,26 +269,30 @@ def table(program: dict, by: str, mesh: dict | None) -> list[tuple[str, str, flo
   return found + [("all", "", whole(program))]
 
 
+def _memory(size: int) -> str:
+  return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
+
+
 def facts(report: dict, program: dict, tokens: float | None) -> list[str]:
   """What one line says of a program; `tokens` is of the program that takes longest."""
   found = [f"{_count(program['launches'], 'launch')} of {seconds(each_launch(program))}"
            f" on {_count(round(partners(program)), 'device')}"]
   if (used := utilisation(report, program)) is not None:
-    found.append(f"products of matrices {100 * used:.1f} % of the peak")
-  found.append(f"memory {program['memory']['bytes'] / 2**20:.1f} MiB of a device")
+    found.append(f"matmul utilisation {100 * used:.1f} %")
+  found.append(f"{_memory(program['memory']['bytes'])} per device")
   if tokens and program is report["programs"][0] and program["seconds"]:
     rate = tokens / each_launch(program)
-    found.append(f"{rate:,.0f} tokens/s, {rate / partners(program):,.0f} of a device")
+    found.append(f"{rate:,.0f} tokens/s ({rate / partners(program):,.0f} per device)")
   return found
 
 
 def guesses(program: dict) -> list[str]:
-  """Where a value that is absent decided (`values: shapes`), and which way was taken for it."""
+  """Branches and loops whose condition was not computed (`values: shapes`), and the path that was guessed."""
   lines = []
   for guess in program["guessed"]:
     what = (f"branch {guess['taken']} of 0 to {guess['branches'] - 1}" if guess["branches"]
             else _count(guess["taken"], "round"))
-    lines.append(f"guessed, because what decides is absent: {what}, {_count(guess['count'], 'time')}, {guess['at']}")
+    lines.append(f"guessed, because the condition was not computed: {what}, {_count(guess['count'], 'time')}, {guess['at']}")
   return lines
 
 
@@ -295,10 +300,10 @@ def _program(report: dict, program: dict, by: str, mesh: dict | None, tokens: fl
   lines = [title(program)[-COLUMNS:]]
   lines += textwrap.wrap("; ".join(facts(report, program, tokens)), COLUMNS, initial_indent="  ", subsequent_indent="  ")
   lines += [f"  {line}"[:COLUMNS] for line in guesses(program)]
-  lines.append(f"  {'by ' + by:{COLUMNS - 44}} {'spent in':12} {'of a device':>12} {'share':>9}")
+  lines.append(f"  {'by ' + by:{COLUMNS - 44}} {'spent in':12} {'per device':>12} {'share':>9}")
   lines += [_line(*row, program) for row in table(program, by, mesh)]
   if program["hidden"] > 0:
-    lines.append(_line("beside work, in none of these", "hidden", program["hidden"], program))
+    lines.append(_line("(overlapped, not in the sum)", "hidden", program["hidden"], program))
   return lines
 
 
@@ -311,9 +316,9 @@ def notes(report: dict) -> list[str]:
   """What a reader of the tables has to know."""
   lines = []
   if not any(report["flops"].values()):
-    lines.append("no rates of a chip are described: those of the defaults were assumed")
+    lines.append("the pod describes no rates: defaults were assumed")
   if report["pending"]:
-    lines.append(f"{report['pending']} launches or transfers still go on, and are in no table (jax.block_until_ready)")
+    lines.append(f"{report['pending']} launches or transfers are still running and not in the tables (jax.block_until_ready)")
   return lines
 
 

@@ -1,4 +1,4 @@
-"""Time reports and timelines as files: anybody's, so what is read is checked and bounded."""
+"""Time reports and timelines as files of any origin, so reading is checked and bounded."""
 
 import gzip
 import io

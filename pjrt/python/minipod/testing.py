@@ -1,6 +1,6 @@
 """A plugin of pytest: tests on pods, with faults, over several processes.
 
-It is there where the package is installed.  A test says what pod it wants:
+It is there where the package is installed.  A test names its pod:
 
     @pytest.mark.pod("v5e:4x4", hosts=2, time="model")
     def test_step(pod):

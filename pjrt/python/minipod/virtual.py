@@ -63,6 +63,6 @@ def virtual_time() -> float:
   if library.minipod_virtual_time() < 0:
     raise RuntimeError("no virtual times are kept: set MINIPOD_TIME=model before devices are used")
   if not _await_launches(library):
-    raise RuntimeError("virtual_time() in a callback of a program: the program goes on, so its time is not known"
-                       " yet; ask where the program was launched")
+    raise RuntimeError("virtual_time() in a callback: the program is still running, so its time is not known yet;"
+                       " call it where the program is launched")
   return library.minipod_virtual_time()

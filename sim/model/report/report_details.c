@@ -161,7 +161,7 @@ static void report_details_guess(const mp_report_guess_t *guess, char *text, siz
 
 static void report_details_guesses(const mp_report_program_t *row, mp_strbuf_t *out) {
   mp_strbuf_puts(out,
-                 "  what decides here is absent (option values: shapes): its times are those of "
+                 "  conditions were not computed (option values: shapes): the times are those of "
                  "these guesses\n");
   mp_strbuf_printf(out, "  %-32s %8s  %s\n", "guess", "count", "at");
   for (uint32_t i = 0; i < row->num_guesses; ++i) {

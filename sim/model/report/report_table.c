@@ -157,8 +157,8 @@ static void report_table_note_guesses(const mp_report_rows_t *rows, mp_strbuf_t 
   if (guessed == 0) return;
   mp_strbuf_printf(out,
                    "guessed: %" PRIu64
-                   " times a branch or a loop was decided by a value that is absent; the virtual "
-                   "time is that of the guesses, which stand with their programs below\n",
+                   " times, because the condition of a branch or loop was not computed; the "
+                   "virtual time is that of the guesses, which the programs below list\n",
                    guessed);
 }
 
@@ -209,7 +209,8 @@ mp_status_t mp_report_table_print(mp_report_table_t *table, mp_strbuf_t *out) {
                    mp_report_time(table->host, host), table->real_seconds, table->launches,
                    table->transfers);
   if (table->pending != 0) {
-    mp_strbuf_printf(out, "not in the table: %" PRIu64 " launches or transfers that go on\n",
+    mp_strbuf_printf(out,
+                     "not in the table: %" PRIu64 " launches or transfers that are still running\n",
                      table->pending);
   }
   if (table->lost != 0) {

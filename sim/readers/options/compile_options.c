@@ -270,7 +270,7 @@ static mp_status_t compile_options_check_counts(const mp_compile_options_t *opti
     return NULL;
   }
   return mp_status_make(MP_INVALID_ARGUMENT,
-                        "compile options: %u replicas of %u partitions are asked for, the device "
+                        "compile options: requested are %u replicas of %u partitions, the device "
                         "assignment has %u replicas of %u",
                         replicas, partitions, options->assigned_replicas,
                         options->assigned_partitions);

@@ -74,18 +74,18 @@ static void absent_describe(const mp_storage_t *storage, mp_strbuf_t *out) {
 static mp_status_t absent_error(const char *what) {
   return mp_status_make(
       MP_FAILED_PRECONDITION,
-      "this array has no values: %s. The option values is shapes: nothing is computed that is "
-      "large (more than 64 KiB), or depends on what is. To read numbers in its place set the "
+      "this array has no values: %s. With the option values: shapes minipod computes no array of "
+      "more than 64 KiB, and nothing that depends on one. To read other numbers instead, set the "
       "option absent (MINIPOD_ABSENT) to nan, zero or one",
       what);
 }
 
 static void absent_tell(mp_client_t *client, const char *what) {
   if (atomic_exchange(&client->has_told_absent, true)) return;
-  mp_log(MP_LOG_WARNING,
-         "%s is read, which is absent (option values: shapes): reads of absent values give %s "
-         "(option absent)",
-         what, mp_absent_mode_name(client->absent));
+  mp_log(
+      MP_LOG_WARNING,
+      "%s was not computed (option values: shapes); reads of such values give %s (option absent)",
+      what, mp_absent_mode_name(client->absent));
 }
 
 mp_status_t mp_absent_read_as(mp_client_t *client, const char *what, mp_dtype_t dtype,

@@ -157,20 +157,20 @@ static uint32_t replica_check_count_same(const mp_replicas_t *replicas,
   return count;
 }
 
-// "result w of jit_step is said to be the same on 8 devices; device 3 differs from device 0"
+// "result w of jit_step should be the same on 8 devices; device 3 differs from device 0"
 static void replica_check_print_devices(const mp_replica_check_t *check,
                                         const mp_replicated_t *array, uint32_t d,
                                         uint32_t reference, mp_strbuf_t *out) {
   const mp_replicas_t *replicas = check->replicas;
   mp_strbuf_printf(out,
-                   "%s of %s is said to be the same on %" PRIu32 " devices; device %" PRIu32
+                   "%s of %s should be the same on %" PRIu32 " devices; device %" PRIu32
                    " differs from device %" PRIu32,
                    array->name, replicas->program, replica_check_count_same(replicas, array, d),
                    replicas->ids[d], replicas->ids[reference]);
 }
 
-// ", since launch 1 of jit_step (a.py:13); it is computed by sub at a.py:9". Whoever launches has
-// given the arguments, so these differed before.
+// ", since launch 1 of jit_step (a.py:13); it is computed by sub at a.py:9". The caller has given
+// the arguments, so these differed before.
 static void replica_check_print_launch(const mp_replica_check_t *check,
                                        const mp_replicated_t *array, mp_strbuf_t *out) {
   mp_strbuf_printf(out, ", %s launch %" PRIu64 " of %s", array->is_result ? "since" : "before",

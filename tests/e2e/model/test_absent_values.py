@@ -94,7 +94,7 @@ def test_reads_of_absent_values_give_what_is_asked_for(absent, expected):
   assert returncode == 0, told
   assert out.split() == expected.split()
   assert told.count("minipod: ") == 1
-  assert f"absent (option values: shapes): reads of absent values give {absent} (option absent)" in told
+  assert f"was not computed (option values: shapes); reads of such values give {absent} (option absent)" in told
 
 
 CALLS = """
@@ -250,7 +250,7 @@ print(minipod.time_report())
   assert "branch 1 of 0 to 1, the largest         2  cond at " in guesses["6"]
   assert "branch 1 of 0 to 2, the largest         2  cond at " in guesses["7"]
   assert "1 round                                 2  while at " in guesses["8"]
-  assert "guessed: 6 times a branch or a loop was decided by a value that is absent" in report
+  assert "guessed: 6 times, because the condition of a branch or loop was not computed" in report
   dumped = next((tmp_path / "dump").glob("*.time.txt")).read_text()
   assert all(line in dumped for line in guesses.values())
   true = scenario.run(f"exec(compile(open({str(script)!r}).read(), {str(script)!r}, 'exec'))",

@@ -193,11 +193,11 @@ def test_the_timeline(tmp_path):
     events = json.load(file)
   check_format(events)
   processes = {e["args"]["name"]: e["pid"] for e in events if e["name"] == "process_name"}
-  assert set(processes) == {"host", "v5e:2x2", "links", "collectives beside work"}
+  assert set(processes) == {"host", "v5e:2x2", "links", "overlapped collectives"}
   rows = slices_of(events)
   named = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
   assert set(rows) <= named
-  pod, links, beside = (processes[name] for name in ("v5e:2x2", "links", "collectives beside work"))
+  pod, links, beside = (processes[name] for name in ("v5e:2x2", "links", "overlapped collectives"))
   for device in range(4):
     names = collections.Counter(e["args"].get("kind", e["name"]) for e in rows[pod, device + 1])
     assert names["all_reduce"] == 10 and names["dot_general"] == 10

@@ -100,7 +100,7 @@ FAILED = "import numpy as np\nxs = [jnp.ones((1024, 1024, 2)) * i for i in range
 
 def test_an_error_that_nobody_has_read_is_said_at_the_end():
   lines = said(FAILED, MINIPOD_DEVICE_MEMORY="64MiB")
-  assert lines[0] == "minipod: warning: a program ends, and nobody has read what went wrong in it:"
+  assert lines[0] == "minipod: warning: errors that the script never saw:"
   assert "RESOURCE_EXHAUSTED: out of memory: 8388608 bytes for f32[1024,1024,2], result 0 of jit_multiply" in lines[1]
   assert len([line for line in lines if "RESOURCE_EXHAUSTED" in line]) == 1, lines
 

@@ -35,7 +35,7 @@ MISSING_PSUM = """
 
 def test_a_missing_psum():
   assert re.fullmatch(
-      r"FAILED_PRECONDITION: result of jit_step is said to be the same on 8 devices; device 1 differs from device 0"
+      r"FAILED_PRECONDITION: result of jit_step should be the same on 8 devices; device 1 differs from device 0"
       r" in 4 of 4 elements \(first at \[0\]: -1\.5 instead of 2\.5\), and so do 6 more, since launch 2 of jit_step"
       r" \(<string>:\d+\); it is computed by \w+ at <string>:\d+:\d+\n", _run(MISSING_PSUM))
 
@@ -90,9 +90,9 @@ def test_arguments_that_differ():
       print(made)
       print(failure(lambda: jax.jit(lambda b, a: a + b)(1, a)))
       """).splitlines()
-  assert lines[0] == ("an array int8[3] is said to be the same on 8 devices; device 3 gets another one than device 0:"
+  assert lines[0] == ("an array int8[3] should be the same on 8 devices; device 3 gets another one than device 0:"
                       " 3 of 3 elements differ (first at [0]: 1 instead of 0)")
-  assert ("argument 1 of jit__lambda is said to be the same on 8 devices; device 3 differs from device 0 in 3 of 3"
+  assert ("argument 1 of jit__lambda should be the same on 8 devices; device 3 differs from device 0 in 3 of 3"
           " elements (first at [0]: 1 instead of 0), before launch 1 of jit__lambda (<string>:") in lines[1]
 
 
@@ -156,7 +156,7 @@ def test_several_processes_compare_digests():
   for process in range(2):
     lines = job.outs[process].splitlines()
     assert [lines[0], lines[2]] == ["0.0", "0.0"]
-    assert "result of jit_step is said to be the same on 4 devices; device 2 differs from device 0" in lines[1]
+    assert "result of jit_step should be the same on 4 devices; device 2 differs from device 0" in lines[1]
     assert "by the digests that processes compare, since launch 2 of jit_step" in lines[1]
 
 

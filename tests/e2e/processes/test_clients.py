@@ -213,8 +213,8 @@ def test_what_no_client_of_some_processes_can_be():
     fail(node_id=me, num_nodes=5)
     print(total(jax.devices()))
     """, 4) == [
-        "FAILED_PRECONDITION: a client of 2 of the job's processes is asked for, and these find each other through the "
-        "key-value store of jax.distributed.initi",
+        "FAILED_PRECONDITION: a client of 2 of the job's processes requires the key-value store of "
+        "jax.distributed.initialize(), which this client does not hav",
         "INVALID_ARGUMENT: option 'node_id': a client of 2 processes (num_nodes) in a job of 4 needs a number for each of them, "
         "0 to 1; got -1",
         "INVALID_ARGUMENT: option 'subset': expected processes of the job, each once, such as 0,2,3; got '0;1': this is no "

@@ -178,7 +178,7 @@ static void guesses_are_told(void **state) {
   expect_text(&r, "guess", false);
   run_choice(&r, MP_PATH_GUESSED);
   run_choice(&r, MP_PATH_GUESSED);
-  expect_text(&r, "guessed: 2 times a branch or a loop was decided by a value that is absent",
+  expect_text(&r, "guessed: 2 times, because the condition of a branch or loop was not computed",
               true);
   expect_text(&r, "branch 0 of 0 to 1, the largest         2  cond at train.py:7:3", true);
   report_end(&r);

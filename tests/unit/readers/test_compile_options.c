@@ -124,7 +124,7 @@ static void bad_assignments_are_refused(void **state) {
     int64_t replicas, partitions, rows, num_replicas, num_partitions;
     const char *text;
   } cases[] = {
-      {1, 2, 2, 1, 3, "1 replicas of 3 partitions are asked for"},
+      {1, 2, 2, 1, 3, "requested are 1 replicas of 3 partitions"},
       {1, 2, 1, 1, 2, "has 1 rows for 2 computations"},
       {1, 2, 3, 1, 2, "more rows than its 2 computations"},
       {1 << 20, 1 << 20, 0, 1, 1, "computations in"},

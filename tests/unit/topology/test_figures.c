@@ -34,7 +34,7 @@ static void a_file_overrides_its_sibling(void **state) {
       mp_chip_figures_read("my.yaml", MP_STR("sibling: h200\nmemory:\n  share: 0.5\n"), &figures));
   assert_true(figures.memory_share == 0.5);
   assert_true(figures.cluster_again.each[0] == find("h200").cluster_again.each[0]);
-  expect_refusal("sibling: h2000\n", "my.yaml:1: key 'sibling': there are no figures of a chip");
+  expect_refusal("sibling: h2000\n", "my.yaml:1: key 'sibling': there are no parameters of chip");
   expect_refusal("compiler: gpu\nsibling: h100\n", "my.yaml:2: key 'sibling': expected before");
   expect_refusal("sibling: [h100]\n", "my.yaml:1: key 'sibling'");
 }

@@ -3,7 +3,7 @@
 Verbs about pods, networks and programs are the library's (pjrt/command/); those that start processes
 or look at the installation are modules here, each with `main(arguments) -> exit code`.
 
-Exit codes: 0 good; 1 what was asked cannot be had; 2 what was asked is not a question.
+Exit codes: 0 success; 1 failed; 2 usage error.
 """
 
 import ctypes
@@ -18,29 +18,29 @@ import minipod
 # In the order of the help; whose they are: the library's, or a module of this package.
 LIBRARY = None
 VERBS: dict[str, tuple[str | None, str]] = {
-    "topo": (LIBRARY, "the pod that this machine, a line or a file makes; its picture; distances"),
-    "network": (LIBRARY, "what a collective takes on a pod, by each algorithm"),
-    "info": ("info", "versions, the pod, and every option with where its value comes from"),
-    "doctor": ("doctor", "what is missing or wrong here, and what to do about it"),
-    "top": ("top", "what the devices of running processes are doing, again and again"),
-    "run": ("run", "a script over several processes that share one pod"),
-    "sweep": ("sweep", "a command on several pods, as a table of times"),
-    "report": ("report", "a time report that a run has left, for people; or two beside each other"),
-    "loads": ("loads", "how busy the links of a pod were, from a timeline that a run has left"),
-    "step": ("step", "a picture of a step, from a timeline that a run has left"),
-    "opt": (LIBRARY, "a StableHLO program: verified, printed, its shardings propagated"),
-    "partition": (LIBRARY, "a program as one device runs it, and what is communicated"),
-    "exec": (LIBRARY, "a StableHLO program run on the pod: results printed, written or compared"),
-    "options": (LIBRARY, "the table of options as JSON"),
-    "man": ("man", "the manual page"),
-    "completion": ("completion", "what makes a shell complete verbs and options"),
+    "topo": (LIBRARY, "print or draw the pod that this machine, a line or a file describes"),
+    "network": (LIBRARY, "print how long a collective takes on a pod, by algorithm"),
+    "info": ("info", "print versions, the pod, and every option with the source of its value"),
+    "doctor": ("doctor", "print what is missing or wrong in the installation, and how to fix it"),
+    "top": ("top", "show, repeatedly, what the devices of running processes are doing"),
+    "run": ("run", "start a script as several processes that share one pod"),
+    "sweep": ("sweep", "run a script on several pods and print a table of times"),
+    "report": ("report", "print the time report of a run, or compare two runs"),
+    "loads": ("loads", "print how busy each link was, from the timeline of a run"),
+    "step": ("step", "draw a step, from the timeline of a run"),
+    "opt": (LIBRARY, "verify and print a StableHLO program, or propagate its shardings"),
+    "partition": (LIBRARY, "print the program of one device, and its communication"),
+    "exec": (LIBRARY, "run a StableHLO program; print, write or compare its results"),
+    "options": (LIBRARY, "print the table of options as JSON"),
+    "man": ("man", "print the manual page"),
+    "completion": ("completion", "print a completion script for a shell"),
 }
 
 
 def _usage() -> str:
-  lines = ["usage: minipod VERB [ARGUMENT ...]", "", "A pod of accelerators that is not there.", ""]
+  lines = ["usage: minipod VERB [ARGUMENT ...]", "", "Simulates a pod of TPUs or GPUs on this machine.", ""]
   lines += [f"  {verb:10} {about}" for verb, (_, about) in VERBS.items()]
-  lines += ["", "minipod VERB --help tells more; minipod --version."]
+  lines += ["", "minipod VERB --help lists the arguments of a verb; minipod --version."]
   return "\n".join(lines)
 
 

@@ -47,8 +47,7 @@ def completion(shell: str, texts: dict[str, str]) -> str:
 
 
 def main(words: list[str]) -> int:
-  parser = arguments.parser("completion", "What makes a shell complete verbs and options: sourced, or kept where"
-                            " its first line says.")
+  parser = arguments.parser("completion", "Prints a completion script: source it, or save it where its first line says.")
   parser.add_argument("shell", choices=("bash", "zsh", "fish"))
   print(completion(parser.parse_args(words).shell, helps()), end="")
   return 0

@@ -108,7 +108,7 @@ def _limits() -> list[Finding]:
 def main(words: list[str]) -> int:
   parser = arguments.parser("doctor", __doc__.partition(": ")[2], epilog=(
       "Exit code 1: something does not work (bad). What only could be better is a note."))
-  parser.add_argument("--json", action="store_true", help="a list of objects")
+  parser.add_argument("--json", action="store_true", help="print a list of JSON objects")
   asked = parser.parse_args(words)
   findings: list[Finding] = []
   for look in (_library, _native, _mpi, _ucx, _jax, _torch, _options, _forced_devices, _limits):

@@ -58,7 +58,7 @@ def native_code() -> tuple[bool, str]:
 
 
 def _mpi_of(launcher: str) -> str | None:
-  """Whose the mpirun is, by the program that it is a link to; None: nobody knows."""
+  """Whose the mpirun is, by the program that it links to; None: unknown."""
   name = pathlib.Path(launcher).resolve().name
   return next((kind for kind, names in LAUNCHERS.items() if any(each in name for each in names)), None)
 

@@ -9,13 +9,13 @@ from minipod import report
 from minipod import timeline
 from minipod.command import arguments
 
-ABOUT = """How busy each link of a pod was, from the timeline of a run (MINIPOD_TRACE=t.json or t.json.gz).
+ABOUT = """Prints how busy each link was, from the timeline of a run (MINIPOD_TRACE=t.json or t.json.gz).
 
   minipod loads --program jit_train_step t.json.gz > loads.txt
   minipod topo --svg --loads loads.txt v5e:4x4 > pod.svg
 
-A line for each link that carried anything: its name, and which share of what it could have carried from the first launch
-to the end. `minipod topo --loads` reads timelines, too, of all programs."""
+Prints one line per link that carried data: its name, and its load as a share of its capacity from the first launch to
+the end. `minipod topo --loads` also reads timelines directly, for all programs."""
 
 
 def read(path: str, use):

@@ -1,4 +1,4 @@
-"""`minipod report`: a time report that a run has left, for people; or two beside each other."""
+"""`minipod report`: prints the time report of a run, or compares two runs."""
 
 import contextlib
 import pathlib
@@ -36,15 +36,15 @@ def _steps(described: dict, path: str, device: int) -> dict[str, str]:
 
 
 def main(words: list[str]) -> int:
-  parser = arguments.parser("report", "A time report that a run has left (MINIPOD_DUMP=folder writes"
-                            " <pid>.time.json), for people; or two of them beside each other.")
+  parser = arguments.parser("report", "Prints the time report of a run (MINIPOD_DUMP=folder writes"
+                            " <pid>.time.json), or compares two runs.")
   parser.add_argument("file", type=pathlib.Path)
   parser.add_argument("after", type=pathlib.Path, nargs="?", help="another run, to compare it with")
   parser.add_argument("--by", choices=report.GROUPS, default="line")
-  parser.add_argument("--html", action="store_true", help="the first as a page with all groupings")
-  parser.add_argument("--timeline", help="of the same run (MINIPOD_TRACE): the page shows the last launch of each program")
-  parser.add_argument("--device", type=int, default=0, help="of the timeline; 0")
-  parser.add_argument("--tokens", type=float, help="that a launch of the longest program takes, for tokens/s")
+  parser.add_argument("--html", action="store_true", help="print the first as an HTML page with all groupings")
+  parser.add_argument("--timeline", help="a timeline of the same run (MINIPOD_TRACE); the page then shows the last launch of each program")
+  parser.add_argument("--device", type=int, default=0, help="device of the timeline; default: 0")
+  parser.add_argument("--tokens", type=float, help="tokens per launch of the longest program, for tokens/s")
   asked = parser.parse_args(words)
   try:
     reports = [_read(path) for path in (asked.file, asked.after) if path]

@@ -1,4 +1,4 @@
-"""`minipod run`: a script over several processes that share one pod."""
+"""`minipod run`: starts a script as several processes that share one pod."""
 
 import argparse
 import contextlib
@@ -16,11 +16,11 @@ from minipod import command
 from minipod.command import arguments
 from minipod.command import installation
 
-ABOUT = """A script over several processes that share one pod.
+ABOUT = """Starts a script as several processes that share one pod.
 
-Processes are started by mpirun where there is one; else here, where they find each other by
-jax.distributed.  Lines of their output begin with the number of their process.  When one fails, the
-others are ended, and its exit code is that of the command."""
+Uses mpirun if it is installed; otherwise starts the processes on this host, which then find each
+other by jax.distributed.  Each output line begins with the number of its process.  If a process
+fails, the command ends the others and exits with the code of the failed one."""
 # How long the others have, from the first failure on, to say what they have to say and to end.
 GRACE_SECONDS = 5.0
 # How the variables begin that processes on other hosts get, too.
@@ -32,12 +32,12 @@ _TAG = re.compile(rb"\[\d+,(\d+)\]<\w+>:")
 def _parser() -> argparse.ArgumentParser:
   parser = arguments.parser("run", ABOUT)
   parser.add_argument("-n", "--processes", type=int, default=2, metavar="N")
-  parser.add_argument("--pod", help="the whole pod, divided among them (MINIPOD_TOPOLOGY)")
+  parser.add_argument("--pod", help="the whole pod, divided among the processes (MINIPOD_TOPOLOGY)")
   parser.add_argument("--devices", type=int, help="devices of each process (MINIPOD_DEVICES)")
-  parser.add_argument("--hosts", help="hosts for mpirun, a,b or a file; one process on each slot")
+  parser.add_argument("--hosts", help="hosts for mpirun, a,b or a file; one process per slot")
   parser.add_argument("--launcher", choices=("auto", "mpirun", "plain"), default="auto",
                       help="plain: without mpirun, on this host")
-  parser.add_argument("--no-prefix", action="store_true", help="lines as the processes print them")
+  parser.add_argument("--no-prefix", action="store_true", help="print lines without the number of their process")
   parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py ...",
                       help="a script (or -m MODULE) for this Python, or another command")
   return parser
@@ -105,7 +105,7 @@ def _run_mpi(asked: argparse.Namespace, words: list[str], printer: _Printer) -> 
     flags.append("--allow-run-as-root")
   if asked.hosts:
     flags += ["--hostfile" if os.path.isfile(asked.hosts) else "--host", asked.hosts]
-    # On other hosts mpirun sets none of the variables that are set here, unless it is told.
+    # On other hosts mpirun sets none of the variables that are set here, unless -x lists them.
     for name in sorted(env):
       if name.startswith(_CARRIED):
         flags += ["-x", name]

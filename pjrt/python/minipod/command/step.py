@@ -8,14 +8,14 @@ from minipod import timeline
 from minipod.command import arguments
 from minipod.command import loads
 
-ABOUT = """A step as a picture (SVG), from the timeline of a run (MINIPOD_TRACE=t.json or t.json.gz).
+ABOUT = """Draws a step as a picture (SVG), from the timeline of a run (MINIPOD_TRACE=t.json or t.json.gz).
 
   minipod step --program jit_train_step --pod v5e:4x4 t.json.gz > step.svg
 
-The upper half is a roofline: a circle for each kernel, its operations per byte to the right, its operations per second
-upwards, its area its share of the time. The lower half is the last launch of the program on a device, with rows for work,
-collectives and whatever else the timeline has. The roofs are the pod's; without --pod, --flops and --bandwidth they are
-the best that a kernel reaches."""
+The upper half is a roofline with one circle per kernel: operations per byte to the right, operations per second upwards,
+and its share of the time as its area. The lower half is the last launch of the program on a device, with rows for work,
+collectives and all else in the timeline. The roofs are the pod's; without --pod, --flops and --bandwidth they are the
+best values that a kernel reaches."""
 
 
 def _roofs(pod: str | None) -> tuple[float | None, float | None]:
@@ -32,11 +32,11 @@ def _roofs(pod: str | None) -> tuple[float | None, float | None]:
 def main(words: list[str]) -> int:
   parser = arguments.parser("step", ABOUT)
   parser.add_argument("timeline")
-  parser.add_argument("--program", help="which program's last launch; any")
+  parser.add_argument("--program", help="draw the last launch of this program; default: of any")
   parser.add_argument("--device", type=int, default=0)
-  parser.add_argument("--pod", help="whose peaks are the roofs: v5e:4x4")
-  parser.add_argument("--flops", type=float, help="the peak rate, operations per second")
-  parser.add_argument("--bandwidth", type=float, help="of the memory, bytes per second")
+  parser.add_argument("--pod", help="take the roofs from this pod: v5e:4x4")
+  parser.add_argument("--flops", type=float, help="peak rate, operations per second")
+  parser.add_argument("--bandwidth", type=float, help="memory bandwidth, bytes per second")
   asked = parser.parse_args(words)
   try:
     flops, bandwidth = _roofs(asked.pod)

@@ -1,4 +1,4 @@
-"""`minipod sweep`: one command on several pods or under several variables, as a table of times."""
+"""`minipod sweep`: runs a script on several pods or with several values of variables; a table of times."""
 
 import argparse
 import csv
@@ -16,15 +16,15 @@ from minipod import report_file
 from minipod.command import arguments
 from minipod.command import sweep_cells
 
-ABOUT = """One command on several pods, or under several values of variables, as a table.
+ABOUT = """Runs a script on several pods, or with several values of variables, and prints a table.
 
   minipod sweep --pod v5e:4x4 --pod v5e:8x8 --set BATCH=256,512 --tokens BATCH*4096 -- train.py
 
-Every combination is a run with MINIPOD_TIME=model. The table has the program that takes longest of each run: time
-of a launch, tokens/s, MFU, the parts that are work and exposed collectives, the collective that is exposed longest,
-and memory of a device. The fastest run comes first, marked with a star; runs that failed come last.
+Runs every combination with MINIPOD_TIME=model. The table shows the longest program of each run: time per launch,
+tokens/s, MFU, the shares of work and of exposed collectives, the collective that is exposed longest, and memory per
+device. The fastest run comes first, marked with a star; failed runs come last.
 
-MFU counts the matmuls of the program without those that a checkpoint recomputes; --model-flops gives your own count.
+MFU counts the matmuls of the program except those that a checkpoint recomputes; --model-flops sets your own count.
 Expressions of --tokens and --model-flops may use the variables of --set, and `devices`."""
 
 
@@ -32,11 +32,11 @@ def _parser() -> argparse.ArgumentParser:
   parser = arguments.parser("sweep", ABOUT)
   parser.add_argument("--pod", action="append", default=[], help="a value of MINIPOD_TOPOLOGY")
   parser.add_argument("--set", action="append", default=[], metavar="NAME=A,B",
-                      help="values of a variable; between ';' where they have commas")
+                      help="values of a variable; separate values that contain commas by ';'")
   parser.add_argument("--values", choices=("real", "shapes"), default="shapes",
-                      help="shapes (the default): nothing large is computed, and what a script reads is nan")
-  parser.add_argument("--tokens", metavar="EXPR", help="that a launch takes, for tokens/s: BATCH*4096")
-  parser.add_argument("--model-flops", metavar="EXPR", help="of a launch on all devices, for MFU: 6*8e9*BATCH*4096")
+                      help="shapes (the default): compute no large arrays; the script reads nan")
+  parser.add_argument("--tokens", metavar="EXPR", help="tokens per launch, for tokens/s: BATCH*4096")
+  parser.add_argument("--model-flops", metavar="EXPR", help="operations per launch on all devices, for MFU: 6*8e9*BATCH*4096")
   parser.add_argument("--json", action="store_true")
   parser.add_argument("--csv", action="store_true")
   parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py ...")

@@ -110,10 +110,10 @@ def table(said: dict) -> str:
 def main(words: list[str]) -> int:
   parser = arguments.parser("top", "What the devices of running processes of yours are doing: what they run,"
                             " where they wait, what their memory holds.")
-  parser.add_argument("pid", type=int, nargs="*", help="these processes; by default all of this host")
-  parser.add_argument("--once", action="store_true", help="print it once")
-  parser.add_argument("--json", action="store_true", help="once, as a list of the processes' answers")
-  parser.add_argument("--seconds", type=float, default=1.0, help="between two looks; 1")
+  parser.add_argument("pid", type=int, nargs="*", help="show only these processes; default: all of this host")
+  parser.add_argument("--once", action="store_true", help="print once and exit")
+  parser.add_argument("--json", action="store_true", help="print once, as a JSON list of the processes' answers")
+  parser.add_argument("--seconds", type=float, default=1.0, help="seconds between updates; default: 1")
   asked = parser.parse_args(words)
   memory = Memory()
   while True:

@@ -1,4 +1,4 @@
-"""What JAX is taught about the platform "minipod", one subject to a file.
+"""What minipod adds to JAX for the platform "minipod", one subject to a file.
 
 JAX knows some features only for platform names it has heard of, and promises nothing about the
 names that it takes to teach it another (`jax._src`, `jaxlib`, underscores).  So:
@@ -6,7 +6,7 @@ names that it takes to teach it another (`jax._src`, `jaxlib`, underscores).  So
 - A private module is imported inside the step that needs it, and a step looks up all the private
   names that it has a use for later.  `guard.teach` has a step that fails cost its feature.
 - What runs later, inside JAX's own calls, is in a `guard.use`: where it cannot work, JAX's own way
-  is taken.  Either is said once, with the version of JAX; neither costs the platform or reaches the
+  is taken.  Either prints one warning, with the version of JAX; neither costs the platform or reaches the
   user's call as an error.
 - Nothing of JAX is changed in a process that has chosen other platforms (`start`, `early`).
 - The public name is taken where there is one.

@@ -43,7 +43,7 @@ def forget_effects() -> None:
 
 
 def forget_effects_of(executable, devices) -> None:
-  """Drops the tokens that a launch of a program has left: nobody waits for it any more."""
+  """Drops the tokens that a launch of a program has left: no wait for it is left."""
   for device in devices:
     _tokens.output_runtime_tokens.pop(device, None)
   for effect in executable.ordered_effects:

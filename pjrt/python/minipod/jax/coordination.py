@@ -24,7 +24,7 @@ def find_state() -> None:
   from jax._src import xla_bridge
 
   state = distributed.global_state
-  # Setting what JAX does not know would help nobody.
+  # Setting what JAX does not know would be useless.
   _ = (state.client, state.preemption_sync_manager, state.process_id, state.num_processes,
        state.service)
   _state, _factories = state, xla_bridge._backend_factories
@@ -44,7 +44,7 @@ def _make_alone(make):
 
   JAX would hand a client of ours to its C++, and make its CPU devices those of all processes. With
   JAX's own client, where a process is alone, its C++ would watch for others all the same, and say
-  after the process's end, five seconds later, that there is nobody any more.
+  after the process's end, five seconds later, that no other process is left.
   """
   is_own = _own is not None and _state.client is _own
   if not is_own and not _has_nobody():
@@ -86,7 +86,7 @@ def find_callers() -> None:
 
 
 def ask_for_callers() -> None:
-  """Has launches come with the line that they are called from, for what is said of a wait or a check.
+  """Has launches come with the line that they are called from, for messages about a wait or a check.
 
   The program itself has the line of its first call, and JAX keeps it for calls from others.
   """
@@ -113,7 +113,7 @@ def _offer(process: int, count: int) -> None:
 
 
 def _leave() -> None:
-  has_failed = getattr(sys, "last_value", None) is not None  # nobody has caught the exception
+  has_failed = getattr(sys, "last_value", None) is not None  # the exception was not caught
   leave = foreign.library().minipod_leave_world
   leave.restype = ctypes.c_bool
   if leave(ctypes.c_bool(has_failed)):

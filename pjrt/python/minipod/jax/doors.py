@@ -9,7 +9,7 @@ import socket
 from typing import NamedTuple
 import zlib
 
-# Of the ports that systems give to nobody who does not ask for them by number, the last ones.
+# The last of the ports that systems never assign unless a program names them.
 _FIRST_PORT, _NUM_PORTS = 61440, 4000
 # Where JAX's service listens on hosts of TPUs, whose variables name no port of its own.
 _TPU_PORT = 8476
@@ -97,13 +97,13 @@ def _of_jax_job() -> Place | None:
   """What Kubeflow's training operator sets in a JAXJob."""
   names = ("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")
   if not all(map(_text, names)):
-    return None  # these are names that anybody may have for something else
+    return None  # other programs may use these names for something else
   host, port, count, process = map(os.environ.get, names)
   return Place(f"{host}:{port}", int(count), int(process)) if (count + process).isdigit() else None
 
 
 def _of_tpu_workers() -> Place | None:
-  """What hosts of TPUs are told in Kubernetes (GKE), or by Ray: slices, and the workers of each."""
+  """The variables of TPU hosts in Kubernetes (GKE), or by Ray: slices, and the workers of each."""
   given = "TPU_PROCESS_ADDRESSES" if _text("TPU_PROCESS_ADDRESSES") else "TPU_WORKER_HOSTNAMES"
   num_slices = _number("MEGASCALE_NUM_SLICES") or 1
   if num_slices > 1:
@@ -119,7 +119,7 @@ def _of_tpu_workers() -> Place | None:
 
 
 def _of_torchrun() -> Place | None:
-  """What torchrun sets, and those who do as it does (Kubeflow's PyTorchJob, Ray Train)."""
+  """The variables of torchrun and similar launchers (Kubeflow's PyTorchJob, Ray Train)."""
   if not all(map(_text, ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"))):
     return None
   # torchrun itself serves at its port.

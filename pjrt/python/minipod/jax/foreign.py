@@ -86,7 +86,7 @@ def _hand_over(register_handler, register) -> None:
 
 
 def _forward(register, name, *args, **kwargs) -> None:
-  """Registers a function or a type; that minipod cannot take it must not harm anybody else."""
+  """Registers a function or a type; a refusal by minipod must not affect other platforms."""
   try:
     register(name, *args, **kwargs)
   except ValueError as error:

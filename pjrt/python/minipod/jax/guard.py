@@ -1,4 +1,4 @@
-"""What fails because JAX has changed costs a feature, and is said once."""
+"""If a step fails because JAX has changed, its feature is off, with one warning."""
 
 import logging
 import os
@@ -40,7 +40,7 @@ def say(text: str) -> None:
 
 
 def say_once(text: str) -> None:
-  """The same of what would be said again with each program."""
+  """The same for messages that each program would repeat."""
   if text not in _said:
     _said.add(text)
     say(text)

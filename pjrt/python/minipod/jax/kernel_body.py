@@ -1,4 +1,4 @@
-"""The body of a kernel of Pallas, traced anew with other memories, and with more operations.
+"""The body of a Pallas kernel, retraced with other memories, and with more operations.
 
 Two of the kernel's references may be one: an operand in HBM and the result in its place.  And
 `pl.program_id` is asked for once, because the bodies of loops and branches have none when the body
@@ -226,6 +226,6 @@ class _Body:
     traced, *_, consts = self.names.trace(
         self.names.wrap(lambda *refs: self.run(inner, args, refs), debug_info=inner.debug_info),
         [variable.aval for variable in inner.invars])
-    if consts and not traced.constvars:  # JAX 0.11 has them in front of the arguments
+    if consts and not traced.constvars:  # JAX 0.11 has them before the arguments
       traced = traced.with_consts(consts)
     return eqn.primitive.bind(*consts, **{**eqn.params, "jaxpr": traced})

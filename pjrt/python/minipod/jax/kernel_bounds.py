@@ -11,7 +11,7 @@ from minipod.jax import guard
 from minipod.jax import kernel_masks
 
 _TARGET = "minipod.check_index"  # sim/kernels/movement/index_check.c
-# How the primitives that access memory are said, and which of their arguments is a mask.
+# Verbs for the primitives that access memory, and which of their arguments is a mask.
 _VERBS = {"get": "reads", "swap": "writes", "addupdate": "adds to", "masked_load": "reads",
           "masked_swap": "writes", "atomic_rmw": "updates", "atomic_cas": "updates",
           "dma_start": "copies", "semaphore_signal": "uses", "semaphore_wait": "uses",

@@ -36,7 +36,7 @@ def allow_masked_accesses() -> None:
   _late.append(kernel_masks.install)
 
 
-_late = []  # what is to be taught when the first kernel is lowered
+_late = []  # steps to apply when the first kernel is lowered
 
 
 def _make_rule():
@@ -209,7 +209,7 @@ def _make_function(ctx, args, lower):
 
 
 def _lower_absent(ctx):
-  """What stands for a body that nobody runs."""
+  """Stands for a body that never runs."""
   from jax.extend.mlir import ir
   from jax.extend.mlir.dialects import stablehlo
   from jax.interpreters import mlir
@@ -276,7 +276,7 @@ def _describe_aliases(params, aliases):
 
 
 def _has_effects(params) -> bool:
-  """Whether the kernel must stay if nobody uses its results."""
+  """Whether the kernel must stay if its results are unused."""
   stated = getattr(params["compiler_params"], "has_side_effects", False)
   is_pure = stated is False or getattr(stated, "value", None) == "pure"
   return not is_pure or _is_remote(params["jaxpr"])

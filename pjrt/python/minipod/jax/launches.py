@@ -9,10 +9,10 @@ joins what tens of thousands of objects took.  The clock goes on while JAX trace
 user's own Python.
 
 Donated arrays are forgotten where pods are larger than the machine (`values: shapes`).  JAX keeps
-the objects of an array's shards, 0.7 KB each, for as long as somebody holds the array, which nobody
-can use any more: 36 MB for one on 50,000 devices, of which MaxText's modules hold a hundred.
+the objects of an array's shards, 0.7 KB each, for as long as the array is referenced, although it cannot be used
+any more: 36 MB for one on 50,000 devices, of which MaxText's modules hold a hundred.
 
-Who waits for an array is awake again some threads later, each of which has to get a core.
+A thread that waits for an array wakes up some threads later, each of which has to get a core.
 """
 
 import ctypes

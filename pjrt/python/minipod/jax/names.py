@@ -2,8 +2,8 @@
 
 What the option `platform` says (by default what the described chips are) is what `Device.platform`, `Client.platform`, `Array.platform()` and
 `jax.default_backend()` answer, and `jax.devices("tpu")` has the pod's devices.  JAX itself lowers,
-donates, caches and exports by the platform's name, and all that stays as it is: who is of JAX, or
-of this package, hears "minipod".  The frame that asks tells who it is.
+donates, caches and exports by the platform's name, and all that stays as it is: code of JAX, or of
+this package, gets "minipod".  The calling frame shows which code it is.
 """
 
 import os

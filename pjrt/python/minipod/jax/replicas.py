@@ -83,6 +83,6 @@ def _difference(a, b):
 def _text(a, b, different, index, count, device, other) -> str:
   at = np.unravel_index(int(different.argmax()), a.shape)
   place = [int(i) + (part.start or 0) for i, part in zip(at, index)]
-  return (f"an array {a.dtype}{list(a.shape)} is said to be the same on {count} devices; device {device.id} gets"
+  return (f"an array {a.dtype}{list(a.shape)} should be the same on {count} devices; device {device.id} gets"
           f" another one than device {other.id}: {different.sum()} of {a.size} elements differ (first at"
           f" {place}: {a[at]} instead of {b[at]})")

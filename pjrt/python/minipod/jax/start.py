@@ -1,8 +1,8 @@
-"""The start: the platform and its client, and when JAX is taught the rest.
+"""The start: the platform and its client, and when the other steps are applied to JAX.
 
 Where the user has named other platforms, JAX gets to know the platform and nothing else.  The names
-may change as long as no backend is in use, and later with `clear_backends`: what is to be taught is
-taught when the first client or described topology is wanted.
+may change as long as no backend is in use, and later with `clear_backends`: the steps are applied when the first
+client or described topology is wanted.
 """
 
 import functools
@@ -24,7 +24,7 @@ def mark_nonexperimental() -> None:
 def register(find_library, priority: int) -> bool:
   """Registers the library that `find_library` names.
 
-  Where it cannot be loaded JAX learns why, so that who asks for the platform does; False then.
+  Where it cannot be loaded JAX learns why, so that code that requests the platform does; False then.
   """
   from jax._src import xla_bridge
   from jax.extend import backend

@@ -154,8 +154,8 @@ static void timeline_name_row(mp_timeline_t *timeline, uint32_t device, uint32_t
     (void)snprintf(name, sizeof(name), "device %" PRIu32, device);
     timeline_name(timeline, TIMELINE_DEVICES, device, name);
   } else if (kind == TIMELINE_STREAM_ROW) {
-    (void)snprintf(name, sizeof(name), "beside work: device %" PRIu32, device);
-    timeline_name(timeline, TIMELINE_STREAMS, -1, "collectives beside work");
+    (void)snprintf(name, sizeof(name), "overlapped: device %" PRIu32, device);
+    timeline_name(timeline, TIMELINE_STREAMS, -1, "overlapped collectives");
     timeline_name(timeline, TIMELINE_STREAMS, device, name);
   } else {
     (void)snprintf(name, sizeof(name), "%s: device %" PRIu32, k_transfers[kind - 1], device);
