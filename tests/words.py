@@ -55,7 +55,7 @@ RULES = [
     (r"\banew\b", "again, or re-: 'recompiled', 'renumbered'", ALL),
     (r"\bat hand\b", "kept on chip; current; available", ALL),
     (r"\bbeside (?:work|compute|the (?:backward|forward) pass|them go)\b"
-     r"|\b(?:go|goes|went|runs?|done|sent) (?:on )?beside\b|\bgoes on beside\b",
+     r"|\b(?:go|goes|went|run|done|sent) (?:on )?beside\b|\bgoes on beside\b",
      "overlapped with compute, runs concurrently", ALL),
     (r"\bfigures? of (?:a|the|its|each) chip\b", "parameter", ALL),
     (r"\babsent (?:values?|arrays?|results?|one)\b|\b(?:is|are|stays?) absent\b",
