@@ -122,7 +122,7 @@ typedef struct {
   uint32_t num_pairs;                    // PERMUTE, SEND_RECV: logical (source, target)
   const uint32_t *pairs;                 // [num_pairs * 2], ascending by target
   mp_collective_boxes_t source, target;  // EXCHANGE
-  // What mp_collective_digest returns, kept by whoever makes the description; 0: not known yet.
+  // What mp_collective_digest returns, kept by the maker of the description; 0: not known yet.
   uint64_t digest;
 } mp_collective_t;
 

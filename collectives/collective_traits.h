@@ -16,8 +16,8 @@ typedef struct {
   uint64_t dimensions;  // that the collective works along
   uint64_t results;     // their shapes
   uint64_t reduction;   // what it computes, and in which types
-  uint64_t pairs;       // who sends to whom
-  uint64_t boxes;       // which parts of an array everybody has and wants
+  uint64_t pairs;       // source and target of each message
+  uint64_t boxes;       // the parts of an array that each device has and needs
   // In programs of equal digests the numbers of the collectives must be equal too.
   uint64_t program, ordinal;
 } mp_traits_t;

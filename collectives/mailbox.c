@@ -10,9 +10,9 @@
 #include "sim/base/hash.h"
 #include "sim/numeric/dims.h"
 
-// A mailbox has no lock of its own: whoever calls holds the session's. So either the message is
-// there when its receiver looks, or the receiver is when the message comes; both in one step.
-// Messages themselves belong to one thread at a time, and are packed and read without the lock.
+// A mailbox has no lock of its own: the caller holds the session's. So either the message is there
+// when its receiver looks, or the receiver is when the message comes; both in one step. Messages
+// themselves belong to one thread at a time, and are packed and read without the lock.
 
 struct mp_message_s {
   mp_message_t *next;

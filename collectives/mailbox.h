@@ -2,7 +2,7 @@
 //
 // A message belongs to a channel, a source and a target; messages of equal keys are received in the
 // order in which they were sent. Sending copies the data and never waits. Receiving takes the
-// message if it is there; otherwise the receiver is put into a list, and whoever sends the message
+// message if it is there; otherwise the receiver is put into a list, and the sender of the message
 // hands it to the receiver.
 //
 // Not thread-safe: the caller holds the lock of the mailbox's owner, except for the functions that
@@ -26,14 +26,14 @@ struct mp_receiver_s {
 
 typedef struct {
   const uint32_t *names;              // what messages to the user call participants
-  MP_QUEUE(mp_message_t) messages;    // that nobody has received
-  MP_QUEUE(mp_receiver_t) receivers;  // who waits
+  MP_QUEUE(mp_message_t) messages;    // not received yet
+  MP_QUEUE(mp_receiver_t) receivers;  // receives that wait
   uint32_t num_receivers;
 } mp_mailbox_t;
 
 // Makes an empty mailbox; `names` is borrowed for as long as it lives.
 void mp_mailbox_init(mp_mailbox_t *mailbox, const uint32_t *names);
-// Releases the messages that nobody has taken.
+// Releases the messages that were never received.
 void mp_mailbox_deinit(mp_mailbox_t *mailbox);
 
 // A message with a copy of what `source` sends to `target`. RESOURCE_EXHAUSTED when memory is
@@ -60,7 +60,7 @@ MP_NODISCARD mp_status_t mp_message_read(const mp_message_t *message, const mp_m
                                          const mp_collective_t *collective, void *const *outputs);
 
 // Adopts `message`. Returns the receiver that waited for it, which has it now and is off the list;
-// NULL: nobody waits, and the mailbox keeps the message.
+// NULL: no receiver waits, and the mailbox keeps the message.
 mp_receiver_t *mp_mailbox_post(mp_mailbox_t *mailbox, mp_message_t *message);
 // The caller has filled in the receiver's collective, source and target. True: its message is
 // there. False: the receiver is in the list, and must stay until it gets its message.

@@ -10,9 +10,9 @@
 // Pieces (group_layout.h) of one operand that were reduced before, here or in other processes.
 typedef struct {
   const mp_group_layout_t *layout;  // whose pieces they are; NULL: there are none
-  const char **bases;  // [num_processes] where a process' pieces lie, in order; NULL: they do not
+  const char **bases;  // [num_processes] a process' pieces, in order; NULL: there are none
   int64_t count;       // elements of each piece
-  int64_t at;          // which of them is the first of the block at hand
+  int64_t at;          // which of them is the first of the current block
   uint32_t next;       // index of the piece that the walk over the tree comes to next
 } mp_piece_source_t;
 
@@ -35,7 +35,7 @@ typedef struct {
   mp_copy_fn_t copy;  // how results are to be written: mp_copy_cached to begin with
   void *reducer_scratch;
   uint32_t depth;               // partials on the stack
-  int64_t count;                // elements of the block at hand
+  int64_t count;                // elements of the current block
   mp_piece_source_t far, near;  // pieces of hosts; pieces of processes
 } mp_reduction_t;
 

@@ -8,7 +8,7 @@
 #include "sim/base/str.h"
 #include "sim/numeric/dims.h"
 
-// A rendezvous has no lock of its own: whoever calls holds the session's. That makes "the last one
+// A rendezvous has no lock of its own: the caller holds the session's. That makes "the last one
 // arrives" one step, which exactly one thread sees. A meeting that is complete leaves the table in
 // that step and belongs to that thread, which works on it without the lock.
 
@@ -149,8 +149,8 @@ mp_status_t mp_rendezvous_arrive(mp_rendezvous_t *table, mp_arrival_t *arrival,
   }
   MP_ASSERT(position < meeting->num_members && meeting->members[position] == arrival->logical);
   MP_ASSERT(meeting->arrivals[position] == NULL && meeting->num_arrived < meeting->num_needed);
-  // The arrival lies in a run that parks next, under this same lock. It stays there until somebody
-  // resumes the run, who takes it out of the meeting first.
+  // The arrival lies in a run that parks next, under this same lock. It stays there until a thread
+  // resumes the run, which takes it out of the meeting first.
   meeting->arrivals[position] = arrival;
   meeting->contributions[position] = arrival->contribution;
   meeting->num_arrived += 1;

@@ -3,8 +3,8 @@
 //
 // One table serves one launch on a set of participants. A participant arrives with its description
 // of the collective and its contribution; a meeting is found by the list of its members alone. That
-// is enough to pair the n-th collective of each member with that of the others, because nobody can
-// reach the next one before all have met at this one. It never depends on which program a
+// is enough to pair the n-th collective of each member with that of the others, because no member
+// can reach the next one before all have met at this one. It never depends on which program a
 // participant runs. But what the participants bring must agree (collective_traits.h), or the one
 // that comes later gets an error that shows both sides.
 //
@@ -43,7 +43,7 @@ typedef struct {
   const uint32_t *names;  // [participants]: what messages call them (global device ids)
   uint32_t num_buckets;
   mp_meeting_t **buckets;  // NULL before the first arrival
-  uint32_t num_open;       // meetings that somebody waits at
+  uint32_t num_open;       // meetings at which a participant waits
   // [participants] the ranks they belong to, and ours; NULL: all are in this process. Only those of
   // this process arrive here, and a meeting is complete when they have.
   const uint32_t *ranks_of;

@@ -1,5 +1,5 @@
-// Moves over processes: whole inputs for all (all_gather, broadcast), or for each destination what
-// it wants (permute, all_to_all, exchange).
+// Moves over processes: whole inputs for all (all_gather, broadcast), or for each destination its
+// part (permute, all_to_all, exchange).
 #include <string.h>
 
 #include "collectives/collective_parts.h"

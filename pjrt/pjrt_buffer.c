@@ -53,7 +53,7 @@ mp_status_t mp_pjrt_choose_memory(const char *function, PJRT_Memory *memory, PJR
 
 void mp_pjrt_buffer_destroy(PJRT_Buffer *buffer) {
   if (buffer == NULL) return;
-  // Whoever destroys the buffer is the last one to use it, as PJRT has it.
+  // Destroying a buffer is its last use, as PJRT requires.
   for (int i = atomic_load(&buffer->external_references); i > 0; --i) {
     mp_buffer_release_external(buffer->buffer);
   }
@@ -130,7 +130,7 @@ mp_status_t mp_PJRT_Buffer_IsOnCpu(PJRT_Buffer_IsOnCpu_Args *args) {
 
 mp_status_t mp_PJRT_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args *args) {
   MP_REQUIRE(args, buffer);
-  mp_launching_note_wait();  // who asks for it is about to wait
+  mp_launching_note_wait();  // its caller is about to wait
   args->event = mp_pjrt_event(mp_buffer_ready_event(args->buffer->buffer));
   return NULL;
 }

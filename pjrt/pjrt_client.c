@@ -128,7 +128,7 @@ static mp_status_t pjrt_client_wrap_client(void *context, mp_client_t *runtime) 
   return NULL;
 }
 
-// Whoever has given an option that the others make idle has meant something else.
+// An option that the others make idle is probably a mistake.
 static void pjrt_client_warn_of_idle(const mp_pod_time_t *time, const mp_options_t *options) {
   const bool is_timed = time->mode != MP_TIME_OFF;
   const bool is_shapes = time->values == MP_VALUES_MODE_SHAPES;
@@ -155,7 +155,7 @@ static void pjrt_client_warn_of_idle(const mp_pod_time_t *time, const mp_options
 }
 
 // Scripts that are tried on the CPU backend ask it for devices in these ways, which say nothing to
-// a plugin. Who has said here how many there are knows that.
+// a plugin. A user who has set the number here knows that.
 static void pjrt_client_warn_of_forced(const mp_pod_info_t *info, const mp_options_t *options) {
   static const struct {
     const char *variable, *flag;
@@ -322,10 +322,9 @@ mp_status_t mp_PJRT_Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssi
   return NULL;
 }
 
-// jax.distributed tells about other processes here. That one has died the world notices by itself,
-// and sooner; but whom a launch is meant for is said in these words. An error would end the
-// caller's process, and there is none: without memory launches wait for newcomers as long as they
-// may.
+// jax.distributed tells about other processes here. The world notices deaths itself, and sooner;
+// but this says which processes a launch is meant for. An error would end the caller's process, and
+// there is none: without memory launches wait for newcomers as long as they may.
 mp_status_t mp_PJRT_Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args *args) {
   const size_t count = args->num_process_infos;
   if (args->client == NULL || args->process_infos == NULL || count == 0) return NULL;

@@ -75,7 +75,7 @@ static inline mp_str_t mp_pjrt_str(const char *data, size_t size) {
     args->length = count;                                        \
     return NULL;                                                 \
   }
-// The same for a text that ends in NUL, whose length is told, too, in `field`_size.
+// The same for a text that ends in NUL, with its length in `field`_size.
 #define MP_TEXT_GETTER(name, object, field, text) \
   MP_LIST_GETTER(name, object, field, text, field##_size, strlen(args->field))
 
@@ -118,7 +118,7 @@ PJRT_Error *mp_pjrt_error(mp_status_t status);
 // Logs, at the level debug, where in our source an error was made that leaves the library, in
 // builds that know it.
 void mp_pjrt_log_origin(mp_status_t status);
-// Logs, at the level warning, the errors of launches that nobody has read (unread.h).
+// Logs, at the level warning, the errors of launches that the script never read (unread.h).
 void mp_pjrt_log_unread(void);
 // A new status from a code and a message that need not end in NUL.
 mp_status_t mp_pjrt_status(PJRT_Error_Code code, const char *message, size_t message_size);
@@ -168,7 +168,7 @@ struct PJRT_TopologyDescription {
   size_t num_devices;
   const PJRT_NamedValue *attributes;
   size_t num_attributes;
-  mp_platform_t platform;  // that frameworks are told
+  mp_platform_t platform;  // that frameworks see
   bool is_detached;        // a pod that only has a name: nothing runs on it, each host is a process
   bool is_borrowed;  // it is the client's, and PJRT_TopologyDescription_Destroy leaves it alone
   bool is_timed;     // virtual times are kept: what is compiled for it has a twin
@@ -209,7 +209,7 @@ typedef struct {
 static inline mp_pjrt_memory_t *mp_pjrt_memory(PJRT_Memory *memory) {
   return (mp_pjrt_memory_t *)memory;
 }
-// Deletes the user data that callers have attached to it. Nobody else uses the memory any more.
+// Deletes the user data that callers have attached to it. The memory has no other users any more.
 void mp_pjrt_memory_deinit(mp_pjrt_memory_t *memory);
 // What PJRT_Memory objects point to: the functions for user data.
 extern const PJRT_Memory_FunctionTable mp_pjrt_memory_functions;

@@ -1,6 +1,6 @@
 #include "pjrt/pjrt_observer.h"
 
-// Relaxed: what it points to is a constant of the library, and whoever makes a client has called
+// Relaxed: what it points to is a constant of the library, and the maker of a client has called
 // GetPjrtApi, which sets it.
 static _Atomic(const mp_pjrt_observer_t *) g_observer;
 

@@ -1,6 +1,6 @@
-// Who is told what clients, programs and launches do: the extensions and the Python package's
-// functions, which stand above this room. pjrt/plugin/ sets the functions; a client that is made
-// before is observed by nobody.
+// Observers of clients, programs and launches: the extensions and the Python package's functions,
+// which are above this room. pjrt/plugin/ sets the functions; a client that is made before has no
+// observer.
 #ifndef MINIPOD_PJRT_PJRT_OBSERVER_H_
 #define MINIPOD_PJRT_PJRT_OBSERVER_H_
 
@@ -15,7 +15,7 @@ typedef struct {
   // A program was compiled that its client sent; a failure is that of the compilation. Called
   // without locks, as Python may run in it.
   mp_status_t (*program_made)(const mp_program_t *program);
-  // The time before a launch, 0 when nobody asks.
+  // The time before a launch, 0 without an observer.
   int64_t (*launch_begins)(void);
   // The same launch, unless that was 0, afterwards: on `num_devices` devices of the executable,
   // with their numbers in it and the events of their ends.

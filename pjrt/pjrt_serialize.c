@@ -1,4 +1,4 @@
-// Executables as bytes: the program as it was received, its options, and who wrote it.
+// Executables as bytes: the program as it was received, its options, and the writer's version.
 //
 // A plan depends on the machine and its form is ours to change, so loading compiles again. The form
 // is a magic word and a message:

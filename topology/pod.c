@@ -163,7 +163,7 @@ mp_pod_t *mp_pod_retain(mp_pod_t *pod) {
 
 void mp_pod_release(mp_pod_t *pod) {
   if (pod == NULL) return;
-  // Only the count ever changes; whoever frees the pod comes after all that others read of it.
+  // Only the count ever changes; freeing the pod comes after all that others read of it.
   const int before = atomic_fetch_sub_explicit(&pod->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;

@@ -131,8 +131,8 @@ typedef enum {
 // "real" or "virtual".
 const char *mp_clock_mode_name(mp_clock_mode_t clock);
 
-// What frameworks are told that the devices are: the platform's own name, or what they have code
-// for. AUTO: what the described chips are. Programs are lowered and run as ever.
+// The platform name that frameworks see: the platform's own, or one for which they have code. AUTO:
+// by the described chips. Programs are lowered and run as always.
 #define MP_PLATFORMS(X) \
   X(AUTO, "auto")       \
   X(MINIPOD, "minipod") \
@@ -150,7 +150,7 @@ typedef enum {
 // "auto", "minipod", "tpu", "gpu" or "cpu".
 const char *mp_platform_name(mp_platform_t platform);
 
-// What whoever reads values gets that are absent, because programs run for their shapes alone.
+// The result of reading values that were not computed, because programs run for their shapes alone.
 #define MP_ABSENT_MODES(X) \
   X(ERROR, "error")        \
   X(NAN, "nan")            \
@@ -208,10 +208,10 @@ typedef enum {
 // What is the same for all devices of a pod. Where they are not described, latencies are
 // MP_NO_LATENCY, and rates 0.
 typedef struct {
-  const char *name;   // of the description ("v5e:4x4", "rack" …), for messages; never NULL
-  const char *chip;   // whose figures count (topology/figures), "v5e"; "": nobody's; never NULL
-  const char *flags;  // given to its compiler, "a=true,b=false"; never NULL
-  const char *kind;   // device kind, "TPU v5 lite", "minipod"; never NULL
+  const char *name;        // of the description ("v5e:4x4", "rack" …), for messages; never NULL
+  const char *chip;        // whose figures count (topology/figures), "v5e"; "": none; never NULL
+  const char *flags;       // given to its compiler, "a=true,b=false"; never NULL
+  const char *kind;        // device kind, "TPU v5 lite", "minipod"; never NULL
   const char *capability;  // what code for GPUs asks of a device, "9.0"; "": not described
   mp_wiring_t wiring;      // of the chips of a slice
   mp_pod_dim_t dims[MP_POD_MAX_DIMS];  // the same by dimension; num_dims of them count
@@ -244,7 +244,7 @@ typedef struct {
   double launch_latency;             // seconds from enqueueing to running
   double op_latency;                 // seconds that each operation of a program takes at least
   int32_t matrix_unit[2];            // rows and columns of a matrix unit's tile; 0: not described
-  double flops[MP_FLOP_KIND_COUNT];  // per device, operations/s, of products of matrices
+  double flops[MP_FLOP_KIND_COUNT];  // per device, operations/s, of matmuls
   double vector_flops;               // the same of all other operations; 0: flops[MP_FLOP_F32]
 } mp_pod_info_t;
 
@@ -389,8 +389,8 @@ typedef struct {
   double pace;                 // paced: real seconds for a virtual one
 } mp_pod_time_t;
 
-// Reads them. An option that somebody has given wins over the description. INVALID_ARGUMENT for an
-// option that cannot be read.
+// Reads them. An option that is set wins over the description. INVALID_ARGUMENT for an option that
+// cannot be read.
 MP_NODISCARD mp_status_t mp_pod_read_time(const mp_pod_t *pod, const mp_options_t *options,
                                           mp_pod_time_t *out_time);
 // Puts before an error (consumed; OK stays OK) about `algorithms` or `calibration` where that was

@@ -25,7 +25,7 @@ struct mp_pod_s {
   int32_t machine_cpus;
 };
 
-// Devices of a host whose pod nobody described: one per core group, but not fewer than these.
+// Devices of a host without a description of the pod: one per core group, but not fewer than these.
 enum { MP_POD_LEAST_DEVICES = 4 };
 
 // Reads and finishes a one-line description; messages about it begin with `where`.

@@ -1,4 +1,4 @@
-// What is said about the model of time, and the platform's name: by options, or else by the
+// The settings of the model of time, and the platform's name: from options, or else from the
 // description.
 #include <inttypes.h>
 
@@ -15,7 +15,7 @@ static mp_status_t pod_time_refuse(const mp_options_t *options, mp_option_id_t i
                         expected, text);
 }
 
-// Sets what an option says, if somebody has given it.
+// Sets what an option says, if it is set.
 static mp_status_t pod_time_read_option(const mp_options_t *options, mp_option_id_t id,
                                         mp_spec_type_t type, const char *text, void *out_member) {
   if (options->source[id] == MP_SOURCE_DEFAULT) return NULL;
@@ -23,7 +23,7 @@ static mp_status_t pod_time_read_option(const mp_options_t *options, mp_option_i
   return pod_time_refuse(options, id, mp_spec_value_expected(type), text);
 }
 
-// What is said about values that are absent stands in options alone.
+// Only options set the treatment of values that were not computed.
 static mp_status_t pod_time_read_absent(const mp_options_t *options, mp_pod_time_t *time) {
   MP_RETURN_IF_ERROR(pod_time_read_option(options, MP_OPTION_ID_absent, MP_SPEC_ABSENT,
                                           options->absent, &time->absent));

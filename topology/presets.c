@@ -5,7 +5,7 @@
 // (tests/fixtures/tpu/topologies.json). Everything else is a published figure, with its source.
 // Rates are peaks, per device: of one core where a chip is two devices, of the whole chip
 // elsewhere. Rates of links are per link and direction, half of what is published as bidirectional.
-// What nobody has published is left out.
+// Unpublished rates are left out.
 //
 // Sources, by the letters in brackets:
 //   [D]   Google Cloud TPU documentation: docs.cloud.google.com/tpu/docs/v4, v5e, v5p, v6e, tpu7x

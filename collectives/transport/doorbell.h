@@ -1,8 +1,8 @@
-// Doorbells: how a thread sleeps until somebody, perhaps of another process, has work for it.
+// Doorbells: how a thread sleeps until another one, perhaps in another process, has work for it.
 //
 // The sleeper reads the count, looks for work, and sleeps only if the count is still the same. All
-// accesses are sequentially consistent: either the sleeper sees the new count, or the one who rings
-// sees that it sleeps.
+// accesses are sequentially consistent: either the sleeper sees the new count, or the ringing
+// thread sees that it sleeps.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_DOORBELL_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_DOORBELL_H_
 
@@ -15,7 +15,7 @@ typedef struct {
   // Counts; the futex word. A count, not a flag that the sleeper clears: a bell that rings between
   // the sleeper's look for work and its sleep is not lost.
   _Alignas(64) atomic_uint rung;
-  atomic_uint is_asleep;  // spares those who ring a system call while the other is at work
+  atomic_uint is_asleep;  // saves a system call per ring while the other works
 } mp_doorbell_t;
 
 // Counts up, and wakes the sleeper if there is one. Any thread of any process that maps the
@@ -27,24 +27,24 @@ static inline void mp_doorbell_ring(mp_doorbell_t *bell) {
   if (atomic_load(&bell->is_asleep) != 0) mp_futex_wake_shared(&bell->rung);
 }
 
-// As mp_doorbell_sleep, for a thread whose work another one does meanwhile: who rings does not wake
+// As mp_doorbell_sleep, for a thread whose work another one does meanwhile: ringing does not wake
 // it.
 static inline void mp_doorbell_doze(mp_doorbell_t *bell, unsigned rung, double seconds) {
   const struct timespec timeout = mp_clock_interval(seconds);
   mp_futex_wait_shared(&bell->rung, rung, &timeout);
 }
 
-// Sleeps until somebody has rung since `rung` was read, for at most `seconds`, or until a signal
-// comes. A doorbell has one sleeper.
+// Sleeps until a ring since `rung` was read, for at most `seconds`, or until a signal comes. A
+// doorbell has one sleeper.
 static inline void mp_doorbell_sleep(mp_doorbell_t *bell, unsigned rung, double seconds) {
-  // Before the kernel compares the count, which it does behind a full barrier. Cleared at leisure:
-  // who still sees it makes one system call too many.
+  // Before the kernel compares the count, which it does after a full barrier. Cleared without
+  // hurry: a thread that still sees it makes one unnecessary system call.
   atomic_store(&bell->is_asleep, 1);
   mp_doorbell_doze(bell, rung, seconds);
   atomic_store(&bell->is_asleep, 0);
 }
 
-// Wakes whoever dozes, or sleeps.
+// Wakes the thread that dozes or sleeps.
 static inline void mp_doorbell_wake(mp_doorbell_t *bell) {
   mp_futex_wake_shared(&bell->rung);
 }

@@ -1,7 +1,7 @@
 // A key-value store that the processes of a job share before they have a world: what a framework's
 // coordinator offers its processes (jax.distributed, torch_xla's coordinator), as functions.
 //
-// Whoever brings a store says how long it may be used; the functions are called on the thread that
+// The provider of a store says how long it may be used; the functions are called on the thread that
 // got it, and never by two threads at once.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_KEY_VALUE_STORE_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_KEY_VALUE_STORE_H_

@@ -29,8 +29,8 @@ typedef struct {
   uint64_t offset;       // from the beginning of its segment; 0: on the heap
   uint64_t next;         // while free: the offset of the next free one
   uint32_t size_class;   // of a segment's
-  // What a transport has written in `wire`, if it has: of those who send the block at the same time
-  // one does, and the others look whether it is what they would have written.
+  // What a transport has written in `wire`, if it has: of several transports that send the block at
+  // the same time, one writes, and the others check that it is what they would have written.
   _Atomic uint32_t wire_state;
   // Room right before the data for what a transport sends before them, so that both are one
   // message.
@@ -51,14 +51,14 @@ static inline mp_payload_block_t *mp_payload_block_of(mp_payload_t *payload) {
 }
 
 // Writes `bytes` (up to MP_PAYLOAD_ALIGNMENT) before the block's data, for all that send it. False:
-// somebody else writes there now, or has written something else. Whoever gets true may read them as
-// long as it has the block.
+// another transport writes there now, or has written something else. After true, the caller may
+// read them as long as it has the block.
 bool mp_payload_block_write_wire(mp_payload_block_t *block, const void *header, size_t bytes);
 
 // Writes the header of a block with one reference; its place (offset, size_class) was written
 // before.
 static inline void mp_payload_block_init(mp_payload_block_t *block, size_t bytes) {
-  // Relaxed: nobody else knows the block yet. What it had been before came back by
+  // Relaxed: no other thread knows the block yet. What it had been before came back by
   // mp_segment_return, whose order makes this thread the only one.
   atomic_store_explicit(&block->references, 1, memory_order_relaxed);
   block->generation = mp_process_generation();

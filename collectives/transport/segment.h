@@ -8,7 +8,7 @@
 //   - a heap of payload blocks (payload.h), which the owner allocates and any process may release.
 // Big blocks that have not been needed for a second give their pages back.
 //
-// Thread-safe, except where it is said otherwise.
+// Thread-safe, except where noted.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_SEGMENT_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_SEGMENT_H_
 
@@ -42,7 +42,7 @@ typedef struct {
 
 typedef enum {
   MP_DOOR_IDLE,
-  MP_DOOR_WRITING,   // by the one who knocks
+  MP_DOOR_WRITING,   // by the knocking process
   MP_DOOR_KNOCKED,   // the owner has to look
   MP_DOOR_READING,   // the owner does
   MP_DOOR_ANSWERED,  // in `answer`
@@ -122,7 +122,7 @@ uint64_t mp_segment_offset_of(const mp_segment_t *segment, const mp_payload_bloc
 // The block that lies there. NULL when no block begins there, or when its size goes beyond the
 // segment.
 mp_payload_block_t *mp_segment_block_at(mp_segment_t *segment, uint64_t offset);
-// Hands a block of any segment, which nobody refers to any more, back to the segment's owner. Any
+// Hands a block of any segment, which has no references any more, back to the segment's owner. Any
 // process; called by mp_payload_block_release only.
 void mp_segment_return(mp_payload_block_t *block);
 // Called by the owner every second or so: gives pages back of blocks that were free all the time

@@ -10,7 +10,7 @@
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
 
-// How soon to look again for memory, because nobody rings when there is some.
+// How soon to look again for memory, because nothing rings when there is some.
 enum { MP_SHM_RETRY_US = 1000 };
 
 // ---- Sending ----
@@ -24,7 +24,7 @@ static bool shm_has_room(mp_shm_peer_t *peer) {
 // True when the ring has room. Otherwise the peer will ring when it has taken something.
 static bool shm_await_room(mp_shm_peer_t *peer) {
   if (shm_has_room(peer)) return true;
-  // The reader moves its tail before it looks whether somebody waits, both in the one order of all
+  // The reader moves its tail before it checks for waiting messages, both in the one order of all
   // threads: either it sees this, or the second look here sees the room.
   atomic_store(&peer->out->writer_waits, 1);
   return shm_has_room(peer);
@@ -78,7 +78,7 @@ static mp_status_t shm_send(mp_transport_t *transport, uint32_t to, const mp_env
   if (!shm_await_room(peer)) {
     MP_RETURN_IF_ERROR(shm_put_off(peer, envelope, block));
     // The peer may have made room, and rung, before this message was in the list. So the progress
-    // thread is told to look again.
+    // thread must look again.
     mp_world_ring(self->world);
     return NULL;
   }
@@ -107,7 +107,7 @@ static bool shm_is_in_vain(const mp_shm_t *self, const mp_shm_peer_t *peer) {
 
 // Moves messages that wait into the ring, as far as there is room.
 static bool shm_catch_up(mp_shm_t *self, mp_shm_peer_t *peer) {
-  // Relaxed: whoever puts a message off rings afterwards, and the thread has read the bell.
+  // Relaxed: a thread that defers a message rings afterwards, and this thread has read the bell.
   if (!atomic_load_explicit(&peer->has_late, memory_order_relaxed)) return false;
   mp_peer_state_t *state = &self->world->peers[peer->rank];
   bool did = false;
@@ -200,7 +200,7 @@ static uint32_t shm_poll_after_us(mp_transport_t *transport) {
   return ((const mp_shm_t *)transport)->lacks_memory ? MP_SHM_RETRY_US : 0;
 }
 
-// Releases the payloads that a dead peer has not taken out of its ring: nobody else would.
+// Releases the payloads that a dead peer has not taken out of its ring: no other process would.
 static void shm_take_back(mp_shm_t *self, mp_shm_peer_t *peer) {
   mp_lock_t *lock = &self->world->peers[peer->rank].send_lock;
   mp_lock(lock);
@@ -272,8 +272,8 @@ static bool shm_drained(mp_transport_t *transport) {
   mp_shm_t *self = (mp_shm_t *)transport;
   for (uint32_t i = 0; i < self->num_peers; ++i) {
     if (!mp_shm_is_there(&self->peers[i])) continue;
-    // Acquire, by the default: who sees that nothing is late sees it in the ring, which outlives
-    // this process.
+    // Acquire, by the default: a thread that sees that nothing is late sees it in the ring, which
+    // outlives this process.
     if (atomic_load(&self->peers[i].has_late)) return false;
   }
   return true;

@@ -27,7 +27,7 @@ typedef struct {
   int pidfd;                     // -1: the kernel has none
   double dead_since;             // 0: alive; its goodbye may still lie in `in`
   bool is_damaged;               // what is in `in` makes no sense any more
-  bool is_buried;                // nobody reads `out` any more; under the peer's send_lock
+  bool is_buried;                // `out` has no reader any more; under the peer's send_lock
   MP_QUEUE(mp_shm_late_t) late;  // under the peer's send_lock
   // Whether there are any, for looking without the lock: the world's thread asks in each round, for
   // each peer. Changed under the lock; set before the bell is rung, cleared after the last message

@@ -30,8 +30,8 @@ typedef struct {
   bool (*progress)(mp_transport_t *transport);
   // Called four times a second: looks whether the peers are alive (mp_world_lose). May be NULL.
   void (*tick)(mp_transport_t *transport);
-  // How many microseconds the thread may sleep if nobody rings; 0, or no such function (NULL): as
-  // long as it likes.
+  // How many microseconds the thread may sleep without a ring; 0, or no such function (NULL): no
+  // limit.
   uint32_t (*poll_after_us)(mp_transport_t *transport);
   // True when all that was sent has left this process. Any thread.
   bool (*drained)(mp_transport_t *transport);

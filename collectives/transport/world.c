@@ -74,7 +74,7 @@ no_memory:
 }
 
 void mp_world_add_transport(mp_world_t *world, mp_transport_t *transport) {
-  // Only the thread that makes the world adds transports, so that nobody else changes the count.
+  // Only the thread that makes the world adds transports, so no other thread changes the count.
   unsigned count = atomic_load(&world->num_transports);
   MP_ASSERT(count < MP_WORLD_MAX_TRANSPORTS);
   world->transports[count] = transport;
@@ -126,7 +126,7 @@ void mp_world_release(mp_world_t *world) {
 // ---- Losses ----
 
 mp_status_t mp_world_loss(const mp_world_t *world, uint32_t rank) {
-  // Acquire, with the release in mp_world_lose: who sees the flag may read the reason.
+  // Acquire, with the release in mp_world_lose: a thread that sees the flag may read the reason.
   if (!atomic_load_explicit(&world->peers[rank].is_gone, memory_order_acquire)) return NULL;
   return mp_status_retain(atomic_load(&world->peers[rank].why));
 }
@@ -191,7 +191,7 @@ void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {
   MP_ASSERT(packet->from < world->size);
   uint32_t number = packet->envelope.channel;
   atomic_bool *is_silent = &world->peers[packet->from].is_silent;
-  // Relaxed: who ends looks some time or other.
+  // Relaxed: an ending thread looks eventually.
   if (atomic_load_explicit(is_silent, memory_order_relaxed)) atomic_store(is_silent, false);
   bool is_own = number == MP_WORLD_OWN_CHANNEL;
   const uint32_t word = packet->envelope.words[0];
@@ -240,7 +240,7 @@ bool mp_world_note_loss(mp_world_t *world, uint32_t rank, mp_status_t why) {
 
 void mp_world_lose(mp_world_t *world, uint32_t rank, mp_status_t why) {
   mp_lock(&world->lock);
-  // Under the lock for those who wait for the loss: they look, and go to sleep, in one step.
+  // Under the lock for threads that wait for the loss: they look, and go to sleep, in one step.
   const bool is_news = mp_world_note_loss(world, rank, why);
   mp_unlock(&world->lock);
   if (!is_news) return;

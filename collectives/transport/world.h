@@ -3,8 +3,8 @@
 // A process is named by its rank. Some ranks share a host (they can map each other's memory), the
 // others are reached over the network; transports (transport.h) know how, users of this header do
 // not. Messages are active: a packet is handed to the handler of its channel as soon as it is
-// there, in memory that belongs to the transport, and stays valid until it is released. So nobody
-// ever waits inside a receive, and a packet that is no longer wanted is released when it comes.
+// there, in memory that belongs to the transport, and stays valid until it is released. So no
+// thread ever waits inside a receive, and a packet that is no longer needed is released on arrival.
 //
 // Packets from one rank on one channel are delivered in the order in which they were sent. Between
 // different ranks there is no order, neither of packets nor of the news that a rank has left.
@@ -35,7 +35,7 @@ typedef struct {
   uint32_t ranks_on_host;
   _Atomic int64_t pid;  // as the process itself sees it
   // NULL: not known yet. It comes while the world's thread already runs, and names peers in errors:
-  // written after the pid and the text that it points at, so that whoever sees it sees them.
+  // written after the pid and the text that it points at, so that a thread that sees it sees them.
   _Atomic(const char *) hostname;
 } mp_peer_t;
 
@@ -80,8 +80,8 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_world_send(mp_world_t *world, uint32_t to,
                                        const mp_envelope_t *envelope, mp_payload_t *payload);
 
-// A rank was waited for in vain and does not answer: until something of it comes, neither this
-// process nor the others, which are told, wait for it when they end.
+// A rank was waited for in vain and does not answer: until it sends something, neither this process
+// nor the others, which are notified, wait for it when they end.
 void mp_world_note_silent(mp_world_t *world, uint32_t rank);
 
 // ---- Receiving ----
@@ -92,7 +92,7 @@ struct mp_packet_s {
   mp_envelope_t envelope;
   const void *data;  // NULL when bytes is 0; 64-byte aligned
   size_t bytes;
-  mp_packet_t *next;  // in the list of whoever has the packet
+  mp_packet_t *next;  // in the list of the packet's owner
 };
 
 // Frees the packet and drops its reference to the sender's payload. NULL: nothing.
@@ -123,7 +123,7 @@ void mp_packet_list_drop_from(mp_packet_list_t *list, uint32_t rank);
 // For mp_packet_list_take: whether the process with this rank has sent it.
 bool mp_packet_is_from(const mp_packet_t *packet, uint64_t rank);
 
-// Work that somebody who holds locks leaves to the same thread for when it holds none.
+// Work that a thread with locks defers until it holds none.
 typedef struct {
   void (*run)(void *context);  // NULL: there is none
   void *context;               // given up when it has run
@@ -135,8 +135,8 @@ typedef struct {
   // The process with this rank sends no more: it has said goodbye or is lost. Called once, after
   // its last packet. `why` is borrowed ("process 1 (pid 4711 on host a) has exited"). May be NULL.
   void (*lost)(void *context, uint32_t rank, mp_status_t why);
-  // Another process has come in the place of a lost one. Called after that loss was told and before
-  // its first packet, and within mp_world_attach for those that came earlier. May be NULL.
+  // Another process has come in the place of a lost one. Called after that loss was reported and
+  // before its first packet, and within mp_world_attach for those that came earlier. May be NULL.
   void (*returned)(void *context, uint32_t rank, uint64_t incarnation);
   // Called on the progress thread after it has delivered packets, until there is nothing left to
   // do: for work that a packet has led to, and that takes longer than `deliver` may. It does one
@@ -159,8 +159,8 @@ void mp_world_work_off(mp_world_t *world, uint32_t channel);
 
 // ---- Attending ----
 //
-// A thread that would only wait for what the progress thread does can do it by itself: nobody needs
-// to be woken, and there is one thread less that wants a core.
+// A thread that would only wait for what the progress thread does can do it itself: no thread must
+// be woken, and one thread less needs a core.
 
 // From now on, until mp_world_attend_end, the calling thread makes progress in the place of the
 // progress thread, so it should come to that soon. False, and nothing happens: another thread does,
@@ -221,7 +221,7 @@ MP_NODISCARD mp_status_t mp_agreement_set_memo(mp_agreement_t *agreement, const 
 // Ends the agreement, with the result that it had here (`status`, consumed). If that is OK, this
 // waits until all others have said the same, and fails like mp_agreement_exchange if one does not.
 // The caller must have made everything by then, so that nothing can fail after a success, and must
-// be able to drop it all. If it is an error, the others are told, and it comes back without
+// be able to drop it all. If it is an error, the others get it, and the call returns without
 // waiting.
 MP_NODISCARD mp_status_t mp_agreement_end(mp_agreement_t *agreement, mp_status_t status);
 
@@ -235,14 +235,14 @@ MP_NODISCARD mp_status_t mp_world_exchange(mp_world_t *world, const void *bytes,
 // its old rank, with another incarnation (bootstrap/again.h). The others go on in the world that
 // they have.
 
-// What processes that come back are to be told: `bytes` (copied) under a number. Replaces what it
-// was. RESOURCE_EXHAUSTED when memory is short.
+// Information for restarted processes: `bytes` (copied) under a number. Replaces what it was.
+// RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_world_set_memo(mp_world_t *world, uint64_t number, const void *bytes,
                                            size_t size);
-// Drops what was to be told, if it has this number.
+// Drops that information, if it has this number.
 void mp_world_drop_memo(mp_world_t *world, uint64_t number);
-// True, once, in a process that has come back and was told something, which is the caller's to
-// free (mp_free(*out_bytes)).
+// True, once, in a restarted process that has received such information, which the caller frees
+// (mp_free(*out_bytes)).
 bool mp_world_take_memo(mp_world_t *world, uint64_t *out_number, void **out_bytes,
                         size_t *out_size);
 

@@ -1,4 +1,4 @@
-// The bell of a world, and who hears it: the world's thread, or one that attends in its place.
+// The bell of a world, and the thread that hears it: the world's, or one that attends in its place.
 #include "collectives/transport/world_impl.h"
 #include "sim/base/assert.h"
 
@@ -13,8 +13,8 @@ void mp_world_ring(mp_world_t *world) {
     return;
   }
   mp_doorbell_ring(world->doorbell);
-  // In the one order of all threads: either this sees that nobody attends any more, or who does
-  // finds, after it has said that it does not, that the bell has rung.
+  // In the one order of all threads: either this sees that no thread attends any more, or the
+  // attending thread finds, after it has said that it stops, that the bell has rung.
   if (atomic_load(&world->is_attended)) return;
   // And either this sees that the world's thread dozes, or that thread sees, after it has said that
   // it does, that it may not.

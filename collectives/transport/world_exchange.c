@@ -9,7 +9,7 @@
 #include "sim/base/os/process.h"
 #include "sim/base/str.h"
 
-// How many bytes of an error's text are told to the others.
+// How many bytes of an error's text the others get.
 enum { MP_MAX_TOLD_BYTES = 4096 };
 
 // ---- Agreements in progress ----

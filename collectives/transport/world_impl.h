@@ -46,8 +46,8 @@ typedef struct {
   mp_peer_t peer;
   char hostname[MP_HOSTNAME_BYTES];  // where that of `peer` lies, if it came from the peer itself
   // NULL: this rank itself. Atomic, because a peer of this host goes over from MPI to shared memory
-  // while the world's thread runs, which may be paying what is owed or giving all of MPI up: who
-  // sees the new one sees its rings.
+  // while the world's thread runs, which may be paying what is owed or giving all of MPI up: a
+  // thread that sees the new one sees its rings.
   _Atomic(mp_transport_t *) transport;
   // Makes the order of packets to this peer: the transport gets one at a time. It has one per peer,
   // so that sends to others do not wait.
@@ -59,14 +59,14 @@ typedef struct {
   mp_envelope_t owed[MP_MAX_OWED];
   uint32_t num_owed;
   // It sends no more: it is lost, or has said goodbye, and then has_left was set first. Set once,
-  // by the world's thread under the world's lock; read without, by whoever sends, so that sending
-  // takes the lock of one peer alone.
+  // by the world's thread under the world's lock; read without, by senders, so that sending takes
+  // only the lock of one peer.
   atomic_bool is_gone;
   atomic_bool is_silent;  // mp_world_note_silent
   bool has_left;          // it has said goodbye; under the world's lock
-  bool skips_end;         // and that it meets nobody at its end (mp_world_skip_end); likewise
-  // The reason, written before is_gone. Of a process that has come back it is kept elsewhere, for
-  // those who were just reading it.
+  bool skips_end;         // it skips the meeting at its end (mp_world_skip_end); likewise
+  // The reason, written before is_gone. For a restarted process it is kept elsewhere, for threads
+  // that were just reading it.
   _Atomic(mp_status_t) why;
   uint64_t
       incarnation;  // of the process that has come back last; 0: none has; under the world's lock
@@ -82,7 +82,7 @@ struct mp_bygone_s {
 
 enum { MP_WORLD_MAX_TRANSPORTS = 2 };
 
-// What those who come back are to be told (mp_world_set_memo), or what this one was told.
+// Information for restarted processes (mp_world_set_memo), or that this one received.
 typedef struct {
   bool is_set;
   uint64_t number;
@@ -108,11 +108,11 @@ struct mp_world_s {
   // Another thread makes progress (mp_world_attend_begin). After a change to false it rings, if
   // anything may be left to do.
   atomic_bool is_attended;
-  atomic_uint num_rounds;  // of progress, whoever made them; shows whether who attends does
-  // mp_clock_seconds until which the world's thread need not look unless somebody of this process
-  // rings, which sets it to 0: whoever has attended will be back by then, it is guessed.
+  atomic_uint num_rounds;  // of progress, by any thread; shows whether the attending one is active
+  // mp_clock_seconds until which the world's thread need not look unless a thread of this process
+  // rings, which sets it to 0: the guess is that the attending thread is back by then.
   _Atomic double attended_until;
-  atomic_bool is_dozing;  // the world's thread leaves all to who attends, or is about to
+  atomic_bool is_dozing;  // the world's thread leaves all to the attending one, or will soon
 
   mp_lock_t inbox_lock;  // of the inbox alone; held for no longer than it takes to link a packet
   mp_packet_list_t inbox;
@@ -155,7 +155,7 @@ typedef enum {
 // Makes a world without transports; the caller fills in the peers. RESOURCE_EXHAUSTED when memory
 // is short.
 MP_NODISCARD mp_status_t mp_world_create(uint32_t rank, uint32_t size, mp_world_t **out_world);
-// Starts the progress thread. RESOURCE_EXHAUSTED when there is none to be had.
+// Starts the progress thread. RESOURCE_EXHAUSTED when the system refuses one.
 MP_NODISCARD mp_status_t mp_world_start(mp_world_t *world);
 // Stops the progress thread, if it was started, and frees the world with its transports. NULL:
 // nothing.
@@ -166,8 +166,8 @@ void mp_world_add_transport(mp_world_t *world, mp_transport_t *transport);
 // Tells all other ranks that this one sends no more, because it exits with this status. Later sends
 // fail. A second call has no effect.
 void mp_world_say_goodbye(mp_world_t *world, uint32_t exit_status);
-// Before the goodbye: has it say that this process meets nobody at its end, because one of them is
-// lost. Who hears that need not know of the lost one.
+// Before the goodbye: makes it say that this process skips the meeting at its end, because one of
+// them is lost. The receivers need not know of the lost one.
 void mp_world_skip_end(mp_world_t *world);
 // Waits until every packet that was sent has left this process; false after `timeout_s` seconds.
 bool mp_world_drain(mp_world_t *world, double timeout_s);
@@ -178,9 +178,9 @@ bool mp_world_await_goodbyes(mp_world_t *world, double timeout_s);
 // short.
 mp_payload_block_t *mp_world_take_block(mp_world_t *world, size_t bytes);
 
-// For the thread that attends: whether it has rung since it asked last.
+// For the attending thread: whether the bell has rung since it asked last.
 bool mp_world_hear_own_bell(mp_world_t *world);
-// The thread that attends does so no longer: who rings from now on rings for the world's thread.
+// The thread stops attending: from now on the bell rings for the world's thread.
 void mp_world_stop_attending(mp_world_t *world);
 
 // Takes a packet of an agreement that has come (world_exchange.c).
@@ -191,7 +191,7 @@ void mp_world_take_welcome(mp_world_t *world, mp_packet_t *packet);
 // Gives a channel's handler the packets that came before it, in order, and then the losses.
 // Progress thread only.
 void mp_world_catch_up(mp_world_t *world, mp_channel_state_t *channel);
-// Notes a loss as mp_world_lose does, without telling anybody; false when it is none. Consumes
+// Notes a loss as mp_world_lose does, without notifying others; false when it is none. Consumes
 // `why`. The caller holds the world's lock, sets all channels' has_news afterwards, and rings.
 bool mp_world_note_loss(mp_world_t *world, uint32_t rank, mp_status_t why);
 

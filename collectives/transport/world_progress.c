@@ -1,5 +1,5 @@
-// Progress: who looks for what has come in, and has it delivered. That is a thread of the world's
-// own, or for a while another one, which would only wait for it (mp_world_attend_begin).
+// Progress: looking for incoming packets and delivering them. A thread of the world's own does
+// this, or for some time another one, which would only wait for it (mp_world_attend_begin).
 #include <math.h>
 #include <sched.h>
 #include <string.h>
@@ -27,11 +27,11 @@ enum {
   // long.
   MP_PATIENCE_US = 300,
   MP_MOST_PATIENCE_US = 100000,
-  // Who has attended tends to come back soon: for so long the world's thread looks only when
-  // somebody of this process rings.
+  // A thread that has attended tends to be back soon: for this time the world's thread looks only
+  // when a thread of this process rings.
   MP_BACK_SOON_US = 200,
-  // While somebody attends, the world's thread looks so often whether that is still so, and makes
-  // a round if the other has made none meanwhile: a callback may hold it up.
+  // While a thread attends, the world's thread checks this often whether that is still so, and
+  // makes a round if the other has made none meanwhile: a callback may hold it up.
   MP_ATTENDED_PAUSE_US = 1000,
 };
 
@@ -55,8 +55,8 @@ static bool world_progress_deliver_news(mp_world_t *world) {
   bool did = false;
   for (int i = 0; i < MP_WORLD_CHANNELS; ++i) {
     mp_channel_state_t *channel = &world->channels[i];
-    // A look that is relaxed may come too early: whoever brings news rings afterwards, and there is
-    // another one.
+    // A look that is relaxed may come too early: a thread with news rings afterwards, and there is
+    // another look.
     if (!atomic_load_explicit(&channel->has_news, memory_order_relaxed)) continue;
     // Cleared before the news are looked at: what comes after that look sets the flag again. It is
     // read as it is cleared, so that whatever came before the flag that this clears is seen below.
@@ -71,7 +71,7 @@ void mp_world_work_off(mp_world_t *world, uint32_t number) {
   mp_channel_state_t *channel = &world->channels[number];
   for (bool did = true; did;) {
     mp_followup_t followup = {0};
-    // The handler stays attached meanwhile: who detaches it takes this lock, too.
+    // The handler stays attached meanwhile: detaching takes this lock, too.
     mp_lock(&world->afterwards);
     mp_lock(&channel->calls);
     const mp_handler_t handler = channel->is_attached ? channel->handler : (mp_handler_t){0};
@@ -135,8 +135,8 @@ static double world_progress_seconds_off(mp_world_t *world, unsigned *num_rounds
 }
 
 // Sleeps while another thread makes progress, or has just done so; false: it is this thread's turn.
-// Peers of this host, which ring the doorbell, do not wake it: who attends looks anyway, and who
-// has just attended will be back before it has woken up.
+// Peers of this host, which ring the doorbell, do not wake it: an attending thread looks anyway,
+// and one that has just attended will be back before this one has woken up.
 static bool world_progress_doze(mp_world_t *world, unsigned rung, unsigned *num_rounds) {
   atomic_store(&world->is_dozing, true);
   const double seconds = world_progress_seconds_off(world, num_rounds);

@@ -63,9 +63,9 @@ bool mp_world_take_memo(mp_world_t *world, uint64_t *out_number, void **out_byte
 
 // ---- Welcomes ----
 
-// What the predecessor has sent for agreements, which nobody shall take for the newcomer's; and
-// those in progress, in which the newcomer takes no part. The world's lock is held, in the step in
-// which the newcomer learns how many there were: it takes part in later ones.
+// Agreements that the predecessor has sent, which must not count as the newcomer's; and those in
+// progress, in which the newcomer takes no part. The world's lock is held, in the step in which the
+// newcomer learns how many there were: it takes part in later ones.
 static void world_return_break_agreements(mp_world_t *world, uint32_t rank) {
   mp_lock_assert_held(&world->lock);
   mp_packet_list_drop_from(&world->blobs, rank);
@@ -205,8 +205,8 @@ void mp_world_take_back(mp_world_t *world, const mp_knock_t *knock, mp_transport
   peer->has_left = false;
   peer->skips_end = false;
   atomic_store(&peer->is_silent, false);
-  // From here on packets go to the newcomer. Whoever has just seen the loss and finds no reason any
-  // more takes it that there is none.
+  // From here on packets go to the newcomer. A thread that has just seen the loss and finds no
+  // reason any more reports none.
   atomic_store(&peer->is_gone, false);
   bygone->why = atomic_exchange(&peer->why, NULL);
   mp_unlock(&world->lock);

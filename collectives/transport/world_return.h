@@ -1,11 +1,10 @@
 // Coming back: another process takes the place of one that has ended, in a world that goes on.
 //
-// The one that comes back knocks at each of the living: near ones read its knock in their segment
-// (shm_return.c), those of other hosts get it as a message (ucx_return.c). Whoever is knocked at
-// connects the newcomer on its progress thread, forgets what was left of its predecessor, and
-// welcomes it. The welcome of the first one says how things are; the newcomer knocks at the others
-// by it. So of two that come back at once the later one is told of the earlier one, and knocks
-// there.
+// A restarted process knocks at each live process: those of its host read the knock in their
+// segment (shm_return.c), those of other hosts get it as a message (ucx_return.c). Each of them
+// connects the newcomer on its progress thread, drops what is left of its predecessor, and welcomes
+// it. The first welcome lists the other processes, and the newcomer knocks at these. So if two
+// processes restart at once, the later one learns of the earlier one, and knocks there.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_WORLD_RETURN_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_WORLD_RETURN_H_
 

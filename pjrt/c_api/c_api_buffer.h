@@ -70,7 +70,7 @@ typedef struct PJRT_Buffer_MemoryLayout_Tiled {
   size_t num_tiles;
 } PJRT_Buffer_MemoryLayout_Tiled;
 
-// How many bytes lie between one element and the next, for each dimension.
+// The distance in bytes between one element and the next, per dimension.
 typedef struct PJRT_Buffer_MemoryLayout_Strides {
   PJRT_HEAD;
   const int64_t *byte_strides;
@@ -270,7 +270,7 @@ typedef struct PJRT_Buffer_OnDeviceSizeInBytes_Args {
   size_t on_device_size_in_bytes;  // out
 } PJRT_Buffer_OnDeviceSizeInBytes_Args;
 
-// Gives the memory back as soon as nobody uses it; the handle stays until it is destroyed.
+// Gives the memory back as soon as it is unused; the handle stays until it is destroyed.
 typedef struct PJRT_Buffer_Delete_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;

@@ -18,7 +18,7 @@ typedef struct PJRT_Memory PJRT_Memory;
 typedef void (*PJRT_KeyValueGetCallback_ValueDeleter)(char *value);
 typedef void (*PJRT_KeyValueTryGetCallback_ValueDeleter)(char *value);
 
-// Blocks up to the time limit until somebody has put the key.
+// Blocks up to the time limit until the key has been put.
 typedef struct PJRT_KeyValueGetCallback_Args {
   PJRT_HEAD;
   const char *key;
@@ -31,7 +31,7 @@ typedef struct PJRT_KeyValueGetCallback_Args {
   PJRT_KeyValueGetCallback_ValueDeleter value_deleter_callback;  // out
 } PJRT_KeyValueGetCallback_Args;
 
-// Does not wait: NOT_FOUND when nobody has put the key.
+// Does not wait: NOT_FOUND when the key has not been put.
 typedef struct PJRT_KeyValueTryGetCallback_Args {
   PJRT_HEAD;
   const char *key;

@@ -55,7 +55,7 @@ static mp_status_t pjrt_compile_assign_devices(const mp_compile_options_t *optio
 static void pjrt_compile_log(const mp_pjrt_compiled_t *compiled, double began) {
   const mp_program_t *program = compiled->program;
   const double seconds = mp_clock_seconds() - began;
-  // What takes so long is what somebody waits for.
+  // A compilation that takes this long keeps the user waiting.
   mp_log(seconds >= 10 ? MP_LOG_INFO : MP_LOG_DEBUG,
          "compiled %.*s in %.3f ms: %u replicas of %u partitions, %u commands (%u collectives, %u "
          "foreign calls), %llu bytes of temporaries",

@@ -15,7 +15,7 @@ typedef struct {
   mp_str_t code;     // the module
   mp_str_t format;   // "mlir": portable StableHLO bytecode, or text
   mp_str_t options;  // CompileOptionsProto
-  bool is_stored;    // they were in a file or in an executable: nobody waits for callbacks
+  bool is_stored;    // they were in a file or in an executable: no launch waits for callbacks
   mp_str_t answers;  // with is_stored: what custom partitioners have answered before
 } mp_pjrt_source_t;
 

@@ -270,7 +270,7 @@ static void ext_profiler_stop_it(PLUGIN_Profiler *profiler) {
   while (all != NULL) {
     record_t *record = all;
     all = record->next;
-    // Who waited for an event may be here before its callbacks.
+    // A thread that waited for an event may be here before its callbacks.
     const bool has_ended = atomic_load(&record->end) != 0 || mp_event_is_ready(record->done);
     if (!has_ended) {
       ext_profiler_release(record);

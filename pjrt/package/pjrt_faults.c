@@ -1,4 +1,4 @@
-// Faults that come while clients live, and who gets them: all clients of the process.
+// Faults injected at run time: all clients of the process get them.
 #include "pjrt/package/pjrt_faults.h"
 
 #include <stdatomic.h>
@@ -60,8 +60,8 @@ static mp_status_t pjrt_faults_change(mp_client_t *client, const char *text) {
   return text == NULL ? mp_client_heal(client) : mp_client_inject(client, "inject", mp_str(text));
 }
 
-// Of a client that is not the newest: it may be another pod, which somebody's array still holds,
-// without the device or link that is meant.
+// Of a client that is not the newest: it may be another pod, kept by an array, without the device
+// or link that is meant.
 static mp_status_t pjrt_faults_change_one(mp_client_t *client, const char *text, bool is_newest) {
   mp_status_t status = pjrt_faults_change(client, text);
   if (is_newest || mp_status_code(status) != MP_INVALID_ARGUMENT) return status;

@@ -8,8 +8,8 @@
 
 // Adds the faults of a text (a list in YAML, NUL-terminated) to every client of the process.
 // Returns NULL, or why it failed: a text that the calling thread's next call overwrites. A client
-// that does not take one of the faults takes none. Where that is the newest, nobody takes any;
-// where it is one from before, which may be another pod, that is no failure.
+// that does not take one of the faults takes none. If that is the newest, none takes any; if it is
+// an older one, which may be another pod, that is no failure.
 MP_EXPORT const char *minipod_inject(const char *text);
 // Takes all faults away, from every client of the process.
 MP_EXPORT const char *minipod_heal(void);

@@ -66,7 +66,7 @@ typedef struct {
   // minipod_python_fail. Called on the thread that compiles.
   int (*hold)(uint64_t number);
   // CPython's own functions: PyGILState_Ensure and PyEval_SaveThread. A thread that stays makes
-  // Python know it once, so that what Python and JAX keep for threads is not made anew in each
+  // Python know it once, so that what Python and JAX keep for threads is not made again in each
   // call.
   int (*ensure)(void);
   void *(*save)(void);

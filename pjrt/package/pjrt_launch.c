@@ -11,7 +11,7 @@ enum { MANY_DONATED = 1 << 16 };
 // Under the interpreter's lock.
 static mp_python_call_t g_launch;
 static mp_python_drop_t g_drop;
-static mp_python_donated_t g_donated;  // NULL: nobody wants to know
+static mp_python_donated_t g_donated;  // NULL: not wanted
 
 static _Thread_local bool t_is_standing;  // minipod_stand
 static atomic_bool g_has_shapes_only;     // never goes back

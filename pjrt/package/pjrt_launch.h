@@ -14,7 +14,7 @@ MP_EXPORT void minipod_follow_launches(mp_python_call_t real);
 // A call of a function of JAX that launches: the host's clock stands for as long as it takes, for
 // the work is for all devices of the process, of which a host of the pod has few.
 MP_EXPORT void *minipod_launch(void *callable, void *const *arguments, size_t flags, void *names);
-// What CPython calls when nobody holds an object any more.
+// What CPython calls when an object has no references any more.
 typedef void (*mp_python_drop_t)(void *object);
 // Says what minipod_drop calls.
 MP_EXPORT void minipod_follow_drops(mp_python_drop_t real);

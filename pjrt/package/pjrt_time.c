@@ -177,7 +177,8 @@ void minipod_time_free(char *text) {
   mp_free(text);
 }
 
-// Of the newest client, which comes first: an older one may live on by arrays that somebody holds.
+// Of the newest client, which comes first: an older one may live on through arrays that are still
+// referenced.
 static void pjrt_time_look(mp_report_t *report, void *context) {
   read_t *read = context;
   if (read->count++ == 0) read->newest = mp_moment_seconds(mp_report_now(report));

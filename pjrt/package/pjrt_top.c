@@ -23,7 +23,7 @@ enum { TOP_STACK = 128 * 1024, TOP_WAITING = 8, TOP_SEND_SECONDS = 2 };
 // Of the process that listens, plus 1; 0: none does. A forked child has not the thread.
 static atomic_uint g_listening;
 
-// ---- What is said ----
+// ---- The answer ----
 
 static void pjrt_top_put_device(mp_strbuf_t *out, mp_device_t *device) {
   mp_look_t look;
@@ -89,7 +89,7 @@ static void pjrt_top_answer(int asker) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   pjrt_top_put(&text);
-  // Who does not read what they asked for keeps nobody else waiting for long.
+  // A client that does not read its answer keeps others waiting only briefly.
   const struct timeval limit = {.tv_sec = TOP_SEND_SECONDS};
   (void)setsockopt(asker, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   size_t sent = 0;

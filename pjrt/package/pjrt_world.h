@@ -12,8 +12,8 @@ MP_EXPORT const char *minipod_tell_world(const char *text, char *out_text, size_
 
 // The process is about to end, and launches nothing any more: the other processes of a job without
 // a launcher hear of it now, not at its very end, before which it may have to wait for them. First
-// it does its part of what it has launched, unless `has_failed`. True: one of them is lost, and
-// nobody shall wait for all any more. No effect, and false, in other processes.
+// it does its part of what it has launched, unless `has_failed`. True: one of them is lost, and no
+// process must wait for all any more. No effect, and false, in other processes.
 MP_EXPORT bool minipod_leave_world(bool has_failed);
 
 #endif  // MINIPOD_PJRT_PACKAGE_PJRT_WORLD_H_

@@ -6,7 +6,7 @@ other platforms for JAX, or MINIPOD_START_HOOK is 0, nothing is waited for: mini
 when JAX looks for its plugins.
 
 PYTEST_DONT_REWRITE: pytest wants to rewrite the assertions of packages that have plugins for it, and would
-warn everybody that this module is there already.
+print a warning that this module is already imported.
 """
 
 import os
@@ -19,7 +19,7 @@ _AWAITED = "jax"
 class _Finder:
   """Finds one module as others do, and has `_prepare` run when it has been imported.
 
-  Who only asks whether there is such a module does not import it: the finder stays until it is.
+  A look-up of the module does not import it: the finder stays until it is.
   """
 
   def find_spec(self, name, path=None, target=None):

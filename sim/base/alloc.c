@@ -88,7 +88,7 @@ char *mp_strdup(const char *text) {
 }
 
 void *mp_empty_array(void) {
-  // The address is the end of the guard, so that AddressSanitizer reports whoever reads or writes
+  // The address is the end of the guard, so that AddressSanitizer reports reads and writes of
   // elements there.
   static _Alignas(64) char guard[64];
   return guard + sizeof(guard);

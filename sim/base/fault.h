@@ -5,8 +5,8 @@
 // that the library reports the failure, frees everything and goes on.
 //
 // Nothing is counted before a test calls mp_fault_watch: until then a request costs one relaxed
-// load of a variable that nobody writes. All functions are thread-safe; requests of all threads are
-// counted together.
+// load of a variable that is never written. All functions are thread-safe; requests of all threads
+// are counted together.
 #ifndef MINIPOD_SIM_BASE_FAULT_H_
 #define MINIPOD_SIM_BASE_FAULT_H_
 

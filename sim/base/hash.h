@@ -1,6 +1,6 @@
 // 64-bit hashes. All but mp_hash_pointer are fingerprints: they are the same in all runs, builds
 // and machines, so that they may be kept in caches and sent to other processes. A hash map whose
-// keys come from outside must start from a value that nobody outside knows, or somebody can choose
+// keys come from outside must start from a value that is secret outside, or an attacker can choose
 // keys that all have the same hash.
 #ifndef MINIPOD_SIM_BASE_HASH_H_
 #define MINIPOD_SIM_BASE_HASH_H_

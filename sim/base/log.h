@@ -1,5 +1,5 @@
 // The logger: one lower-case line per event to stderr. The level is the option `log_level`
-// (MINIPOD_LOG_LEVEL); by default warnings are printed, which nobody gets who has made no mistake.
+// (MINIPOD_LOG_LEVEL); by default only warnings and errors are printed; a correct use causes none.
 // Hot paths ask mp_log_enabled first, one load. Thread-safe; lines are cut after about a thousand
 // characters.
 #ifndef MINIPOD_SIM_BASE_LOG_H_

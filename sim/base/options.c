@@ -211,7 +211,7 @@ static const char *const g_foreign_prefixes[] = {"MINIPOD_TEST_", "MINIPOD_RANDO
                                                  "MINIPOD_NATIVE_", "MINIPOD_COMMUNICATION_"};
 enum { FOREIGN_PREFIX_COUNT = sizeof(g_foreign_prefixes) / sizeof(g_foreign_prefixes[0]) };
 
-// Without a warning, a misspelt variable would have no effect and nobody would notice.
+// Without a warning, a misspelt variable would silently have no effect.
 static void options_warn_of_unknown_variables(void) {
   const char *names[MP_OPTION_ID_COUNT + FOREIGN_COUNT];
   size_t count = 0;

@@ -119,7 +119,7 @@ mp_status_t mp_status_retain(mp_status_t status) {
 void mp_status_release(mp_status_t status) {
   if (status == NULL) return;
   if (atomic_load_explicit(&status->references, memory_order_relaxed) < 0) return;
-  // Whoever frees it comes after all that others have read of it.
+  // Freeing comes after all that others have read of it.
   const int before = atomic_fetch_sub_explicit(&status->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before == 1) mp_free(status);

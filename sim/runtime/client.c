@@ -301,7 +301,8 @@ static void client_destroy(mp_client_t *client) {
 // Ends all runs of a stream. One that is out (call.h) is given up, and ends when it is back.
 static void client_cancel_stream(mp_device_t *device, mp_status_t cause) {
   for (;;) {
-    // The reference outlasts the lock: whoever brings an abandoned run back may end it at once.
+    // The reference outlasts the lock: a thread that brings an abandoned run back may end it at
+    // once.
     mp_lock(&device->lock);
     mp_run_t *run = device->first;
     if (run != NULL) mp_run_retain(run);
@@ -336,14 +337,14 @@ static void client_cancel_runs(mp_client_t *client) {
 // a worker or caller thread in a callback, the pacer, or the watch.
 static void client_end(mp_client_t *client) {
   // Under the launch lock, and sequentially consistent: a launch that has entered streams is
-  // counted and waited for below, a later one is refused; and who submits a job or leaves a launch
-  // right now either is seen here, or sees this (job.c, launching.c).
+  // counted and waited for below, a later one is refused; and a thread that submits a job or leaves
+  // a launch right now either is seen here, or sees this (job.c, launching.c).
   mp_lock(&client->launches->lock);
   atomic_store(&client->is_stopping, true);
   mp_unlock(&client->launches->lock);
-  // From here on events are set as they come: whoever waits for one learns of the end at once.
+  // From here on events are set as they come: their waiters learn of the end at once.
   mp_pacer_stop(client->pacer);
-  // Then nobody runs devices, and what jobs are left is this thread's.
+  // Then no thread runs devices, and this thread does the jobs that are left.
   mp_workers_stop(client);
   mp_launching_await(client);
   mp_job_drain(client);
@@ -365,14 +366,14 @@ void mp_client_note_incarnations(mp_client_t *client, size_t count, const uint64
 }
 
 mp_client_t *mp_client_retain(mp_client_t *client) {
-  // Relaxed: the caller has a reference, or a lock under which somebody keeps one.
+  // Relaxed: the caller has a reference, or a lock under which another one is kept.
   atomic_fetch_add_explicit(&client->references, 1, memory_order_relaxed);
   return client;
 }
 
 void mp_client_release(mp_client_t *client) {
   if (client == NULL) return;
-  // Whoever ends it comes after all that other users have done with it.
+  // The end comes after all that other users have done with it.
   const int before = atomic_fetch_sub_explicit(&client->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;

@@ -2,7 +2,7 @@
 // given at run time. configs/README.md has the keys for users.
 //
 // Here each fault is checked by itself. Whether its device and its link exist, and what the fault
-// does, is for those who know the pod (sim/model/faults).
+// does, is for code that knows the pod (sim/model/faults).
 #ifndef MINIPOD_TOPOLOGY_FAULTS_FAULT_LIST_H_
 #define MINIPOD_TOPOLOGY_FAULTS_FAULT_LIST_H_
 
@@ -30,7 +30,7 @@ typedef enum {
 // "device" for DEVICE: the key that makes a fault one of this kind.
 const char *mp_pod_fault_kind_name(mp_pod_fault_kind_t kind);
 
-// One fault. What the list does not say is 0 (or false, or NULL) where nothing else is said.
+// One fault. Fields that the list does not set are 0 (or false, or NULL) unless noted otherwise.
 typedef struct {
   mp_pod_fault_kind_t kind;
   int line;

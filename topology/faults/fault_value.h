@@ -46,7 +46,7 @@ enum {
 typedef struct {
   mp_arena_t *arena;  // of texts
   const char *origin;
-  int line;  // of the key at hand, for messages
+  int line;  // of the current key, for messages
   mp_pod_fault_t *fault;
   int given[MP_POD_FAULT_KEY_COUNT];  // the line of each key; 0: not given
 } mp_pod_fault_reading_t;

@@ -1,7 +1,7 @@
 // CPU and memory limits that Linux control groups (v1 and v2) put on this process.
 //
-// A file that is not there or may not be read counts as no limit. The limits of all ancestors that
-// are visible in this mount namespace apply; the smallest counts. Thread-safe.
+// A file that is missing or unreadable counts as no limit. The limits of all ancestors that are
+// visible in this mount namespace apply; the smallest counts. Thread-safe.
 #ifndef MINIPOD_TOPOLOGY_MACHINE_CGROUP_H_
 #define MINIPOD_TOPOLOGY_MACHINE_CGROUP_H_
 

@@ -48,7 +48,7 @@ mp_status_t mp_again_check_predecessor(uint32_t rank, const mp_hello_t *hello) {
                         hello->process.pid, hello->hostname, rank);
 }
 
-// Who shared memory with the predecessor expects it of this process, too.
+// Processes that shared memory with the predecessor expect it of this process, too.
 static mp_status_t again_check_host(const mp_again_t *again) {
   const uint32_t self = again->talk->rank;
   const mp_hello_t *before = &again->hellos[self];
@@ -80,7 +80,7 @@ static mp_status_t again_tell(const mp_again_t *again, const char *what, mp_str_
   return mp_store_tell(again->talk, folder, NULL, bytes);
 }
 
-// Where those who have come back say something, or the first ones (`first`).
+// The folder of restarted processes, or of the first ones (`first`).
 static mp_status_t again_hear(const mp_again_t *again, uint32_t rank, uint64_t incarnation,
                               const char *what, const char *first, mp_strbuf_t *bytes) {
   char folder[MP_STORE_FOLDER_BYTES];
@@ -219,7 +219,7 @@ static mp_status_t again_await(const mp_again_t *again, mp_transport_t *shm,
 
 // ---- The first one, and the others ----
 
-// Whoever cannot be reached any more, of those that this process depends on, has ended.
+// If a process that this one depends on cannot be reached any more, it has ended.
 static bool again_is_loss(mp_status_t status) {
   return mp_status_code(status) == MP_UNAVAILABLE;
 }

@@ -2,9 +2,9 @@
 // others have gone on (../world_return.h).
 //
 // It finds the hellos of the first ones in the store, and knocks at the lowest of them that is
-// still alive. That one's welcome says who else there is, and in which incarnation; what those who
-// have come back have to say of themselves is in the store under their incarnations. When all the
-// living have welcomed this process, it is one of them.
+// still alive. Its welcome lists the other processes and their incarnations. The data of restarted
+// processes is in the store under their incarnations. When all live processes have welcomed this
+// one, it is a member.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_AGAIN_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_AGAIN_H_
 
@@ -27,9 +27,9 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_again_check_predecessor(uint32_t rank, const mp_hello_t *hello);
 
 // ALREADY_EXISTS when the predecessor is still alive; FAILED_PRECONDITION when this process is on
-// another host than its predecessor was, and others were or are there; UNAVAILABLE when nobody is
-// left who could take it in; DEADLINE_EXCEEDED when one of them does not answer; and the errors of
-// the store.
+// another host than its predecessor was, and others were or are there; UNAVAILABLE when no process
+// is left that could admit it; DEADLINE_EXCEEDED when one of them does not answer; and the errors
+// of the store.
 MP_NODISCARD mp_status_t mp_again_join(mp_again_t *again);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_AGAIN_H_

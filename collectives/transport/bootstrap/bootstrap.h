@@ -16,8 +16,8 @@
 //
 // Leaving: joining registers an exit handler. When the exit status is 0, it says goodbye to all,
 // waits for their goodbyes (MINIPOD_EXIT_TIMEOUT_S), and finalizes MPI if this library initialized
-// it. Any other status ends the whole job with that status, where there is a launcher, and is told
-// to the others where there is none; the reason is the last line that this rank prints.
+// it. Any other status ends the whole job with that status, if there is a launcher; otherwise the
+// others get it by a goodbye; the reason is the last line that this rank prints.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
 

@@ -2,7 +2,8 @@
 // them by UCX.
 //
 // Each process puts a card into the store: the address at which UCX listens, and rank 0's has the
-// key of the job's seals (../ucx/seal.h) besides. Whoever may use the store may take part.
+// key of the job's seals (../ucx/seal.h) besides. Any process with access to the store may take
+// part.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_FAR_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_FAR_H_
 

@@ -15,8 +15,8 @@ typedef struct {
   char hostname[64];
   uint64_t build;
   mp_process_id_t process;
-  int64_t num_processes;         // how many processes the job has, as this one was told
-  int64_t leader;                // lowest rank that is said to share memory with this one
+  int64_t num_processes;         // number of processes, as this one knows it
+  int64_t leader;                // lowest rank that shares memory with this one
   uint64_t job;                  // random; that of rank 0 names the job
   mp_segment_address_t address;  // all zero: none
 } mp_hello_t;

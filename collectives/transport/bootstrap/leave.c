@@ -15,7 +15,7 @@
 
 // How long a process that ends with an error takes to get its goodbyes out.
 static const double k_last_words_seconds = 1;
-// How long MPI_Finalize may take where everybody has said goodbye before.
+// How long MPI_Finalize may take if all have said goodbye before.
 static const double k_finalize_seconds = 5;
 // How long the progress thread may take to stop using what lies below the transport between hosts.
 static const double k_close_seconds = 5;
@@ -31,8 +31,8 @@ static struct {
   uint32_t generation;
   bool has_heard_all;  // the goodbyes of all others; written and read by the thread that leaves
   atomic_bool is_finalized;
-  // NULL: this process has not joined completely. Set after `far`: whoever sees the world sees what
-  // has to be closed before MPI is finalized.
+  // NULL: this process has not joined completely. Set after `far`: a thread that sees the world
+  // also sees what to close before MPI is finalized.
   _Atomic(mp_world_t *) world;
   mp_transport_t *far;  // of the world, between hosts; may be NULL
   // The end of the process, a user's MPI_Finalize and the plugin's own end may all want to leave:

@@ -27,9 +27,9 @@ void mp_leave_drop_world(mp_world_t *world);
 // Whether this process is in a world without MPI, which it may leave at any time.
 bool mp_leave_is_quick(void);
 // Leaves a world without MPI now, before the process ends with this status: what follows in the
-// process does not use the world any more, and must not keep the others waiting. True: a process
-// of the world is lost, so that whoever waits for all at the end of the process waits in vain; the
-// first process has waited for those that live. No effect, and false, in other processes.
+// process does not use the world any more, and must not keep the others waiting. True: a process of
+// the world is lost, so a wait for all at the end of the process would never end; the first process
+// has waited for the live ones. No effect, and false, in other processes.
 bool mp_leave_early(uint32_t status);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_LEAVE_H_

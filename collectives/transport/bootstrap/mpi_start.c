@@ -28,7 +28,7 @@ static const mpi_start_needs_t g_needs[] = {
     {"minipod_mpi_mpich.so", {"libmpich.so.12", "libmpi.so.12"}}};
 
 // False: what the module at `path` needs is not on this machine; `tried` says so. No MPI is opened
-// for a module that is not there: its functions, being for all, would be those of the next MPI.
+// for a missing module: its functions, being for all, would be those of the next MPI.
 // *out_is_opened: one is.
 static bool mpi_start_open_mpi(const char *path, mp_strbuf_t *tried, bool *out_is_opened) {
   const char *slash = strrchr(path, '/'), *file = slash == NULL ? path : slash + 1;
@@ -112,8 +112,8 @@ mp_status_t mp_mpi_open_module(const char *path, const mp_launcher_t *launcher,
 // ---- Initializing ----
 
 // Shared by the thread that waits and the thread that starts MPI, which may never come back from
-// it: the last one frees it. `module` never changes; `error` is the starting thread's until
-// is_done, which is said under the lock, like all else.
+// it: the last one frees it. `module` never changes; `error` belongs to the starting thread until
+// is_done, which is set under the lock, like all else.
 typedef struct {
   const mp_mpi_module_t *module;
   mp_lock_t lock;

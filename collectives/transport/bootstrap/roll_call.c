@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-// Only so many ranks are looked for: nobody would read a longer list.
+// The largest number of missing ranks that are listed.
 enum { MP_MOST_CALLED = 1024 };
 
 // Writes the name of one rank of our job; returns its size, or 0 if the rank cannot have a name.

@@ -74,7 +74,7 @@ static mp_status_t store_world_prepare(store_world_t *join) {
   return NULL;
 }
 
-// Who leads whom: the lowest rank of each host the others there.
+// Leaders: the lowest rank of each host leads the others there.
 static void store_world_find_leaders(store_world_t *join) {
   for (uint32_t rank = 0; rank < join->talk.size; ++rank) {
     uint32_t leader = 0;

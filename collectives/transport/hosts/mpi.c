@@ -64,7 +64,7 @@ typedef struct {
   mpi_outs_t outs;
   MP_QUEUE(mpi_in_t) ins;
   // Nothing goes to this peer or comes from it any more. What MPI had begun to send by then stays
-  // in `given_up`, since MPI may still read it, but nobody waits for it.
+  // in `given_up`, since MPI may still read it, but no thread waits for it.
   bool is_dropped;
   mpi_out_t *given_up;
 } mpi_peer_t;
@@ -88,7 +88,7 @@ typedef struct {
   mp_lock_t lock;
   mpi_outs_t *fresh;        // by rank: handed over by senders
   bool has_fresh;           // under the lock
-  atomic_uint num_pending;  // sends that are not done; who leaves the job polls it without the lock
+  atomic_uint num_pending;  // unfinished sends; the leaving thread polls it without the lock
 
   mp_payload_block_t *headers[MP_HEADER_RECEIVES];  // of MP_WHOLE_BYTES, where they come
   mp_mpi_request_t header_requests[MP_HEADER_RECEIVES];
@@ -100,8 +100,8 @@ typedef struct {
   bool is_open;
   bool is_broken;
   mp_polling_t polling;
-  // Said by whoever leaves the job, and answered by the progress thread, which alone calls MPI:
-  // once it is closed, that thread is out of MPI for good.
+  // Set by the thread that leaves the job, and answered by the progress thread, which alone calls
+  // MPI: once it is closed, that thread is out of MPI for good.
   atomic_bool must_close;
   atomic_bool is_closed;
 } mpi_t;
@@ -205,7 +205,8 @@ static mpi_out_t *mpi_take_first_out(mpi_t *self, mpi_peer_t *peer) {
   mpi_out_t *out = peer->outs.first;
   MP_ASSERT(out != NULL && atomic_load(&self->num_pending) != 0);
   MP_QUEUE_POP(&peer->outs, next);
-  // The default order: who sees zero (mpi_drained) sees that MPI has done with all messages.
+  // The default order: a thread that sees zero (mpi_drained) sees that MPI has finished all
+  // messages.
   atomic_fetch_sub(&self->num_pending, 1);
   return out;
 }
@@ -465,7 +466,7 @@ static void mpi_close_receives(mpi_t *self) {
     if (is_posted) self->module->cancel(&self->header_requests[i]);
   }
   self->is_open = false;
-  // After the last call of MPI. Who sees it (mpi_is_closed) may finalize MPI, on its own thread.
+  // After the last call of MPI. A thread that sees it (mpi_is_closed) may finalize MPI itself.
   atomic_store(&self->is_closed, true);
 }
 

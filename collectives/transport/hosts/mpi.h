@@ -1,9 +1,9 @@
 // The transport between hosts: MPI messages, through a module (mpi/mpi_module.h).
 //
-// A packet is one MPI message on the tag of headers, with small data behind the header; larger data
+// A packet is one MPI message on the tag of headers, with small data after the header; larger data
 // follow in pieces on a tag of their own. MPI keeps the order per sender and tag. All MPI calls are
-// made on the progress thread, and none of them waits. Who has closed the transport may finalize
-// MPI.
+// made on the progress thread, and none of them waits. The thread that has closed the transport may
+// finalize MPI.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_MPI_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_MPI_H_
 

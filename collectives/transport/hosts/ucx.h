@@ -1,10 +1,10 @@
 // The transport between hosts where there is no MPI: UCX (ucx/ucx_engine.h).
 //
-// A packet is one active message: a sealed header (ucx/seal.h), and its data, which UCX sends
-// behind it or has fetched when they are large. Headers are numbered, so that packets of one peer
-// are delivered in order and each of them once. A goodbye is acknowledged: who leaves the job waits
-// until the others have heard all that it has said, because the end of a connection may overtake
-// it. All calls of UCX are made on the progress thread, once it runs, and none of them waits.
+// A packet is one active message: a sealed header (ucx/seal.h), and its data, which UCX sends after
+// it, or lets the receiver fetch if it is large. Headers are numbered, so that packets of one peer
+// are delivered in order and each of them once. A goodbye is acknowledged: a leaving process waits
+// until the others have received all its messages, because the end of a connection may overtake it.
+// All calls of UCX are made on the progress thread, once it runs, and none of them waits.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_UCX_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_UCX_H_
 

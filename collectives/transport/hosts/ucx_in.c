@@ -41,8 +41,8 @@ static void ucx_in_free(mp_ucx_t *self, mp_ucx_in_t *in) {
 
 // ---- Arrival ----
 
-// Whether a message is one of our job, for this process. Everything else is passed over: anybody
-// can send something to an open port.
+// Whether a message is one of our job, for this process. All others are ignored: strangers can send
+// to an open port.
 static bool ucx_in_is_sound(const mp_ucx_t *self, const mp_ucx_header_t *header, size_t bytes) {
   const mp_world_t *world = self->world;
   return header->seal ==

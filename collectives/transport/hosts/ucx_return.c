@@ -92,7 +92,7 @@ void mp_ucx_note_knock(mp_ucx_t *self, const mp_ucx_header_t *header, const void
     return;
   }
   mp_ucx_visit_t *visit = mp_calloc(1, sizeof(*visit));
-  if (visit == NULL) return;  // who knocks gives up in its time
+  if (visit == NULL) return;  // the knocking process gives up after some time
   memcpy(&visit->knock, data, sizeof(visit->knock));
   const size_t bytes = header->bytes - sizeof(visit->knock);
   visit->address = ucx_return_copy((const char *)data + sizeof(visit->knock), bytes);
@@ -107,8 +107,8 @@ void mp_ucx_note_knock(mp_ucx_t *self, const mp_ucx_header_t *header, const void
   self->peers[header->from].visit = visit;
 }
 
-// Whether nothing is left of the predecessor. Who has the secret of the job and comes in the place
-// of another says that this one has ended, also if its connection does not say so yet.
+// Whether nothing is left of the predecessor. A process that has the job's secret and replaces
+// another one proves that the other has ended, even if its connection does not show this yet.
 static bool ucx_return_is_free(mp_ucx_t *self, uint32_t rank) {
   mp_ucx_peer_t *peer = &self->peers[rank];
   if (!peer->is_known || peer->is_dropped) return true;

@@ -9,8 +9,8 @@
 
 // Without a lock: written by the thread that starts MPI before it says that it is done
 // (mpi_start.c), and read by the progress thread, which is created after that. The other three are
-// written then, by the thread that joins, and read inside MPI_Finalize, which nothing may run
-// beside.
+// written then, by the thread that joins, and read inside MPI_Finalize, which may not run
+// concurrently with anything.
 static MPI_Comm g_comm;
 static MPI_Request g_joining;
 static int g_key = MPI_KEYVAL_INVALID;
@@ -105,7 +105,7 @@ static int mpi_module_join_begin(char *error) {
                           error);
 }
 
-// Our communicator is there: who are we in it, and who shares our memory?
+// The communicator exists: finds this process's rank, and the ranks that share its memory.
 static int mpi_module_look_around(mp_mpi_who_t *out_who, char *error) {
   mp_mpi_who_t who;
   MPI_Comm_set_errhandler(g_comm, MPI_ERRORS_RETURN);

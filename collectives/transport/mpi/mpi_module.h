@@ -44,14 +44,14 @@ typedef struct {
   mp_mpi_state_t (*state)(void);
   // Writes "Open MPI v4.1.4, ..." to `out_text`.
   void (*describe)(mp_mpi_error_t out_text);
-  // Initializes MPI unless somebody else has. *out_is_ours: we did, so finalizing is our business.
+  // Initializes MPI unless it is initialized. *out_is_ours: this library did, and must finalize it.
   int (*init)(int *out_is_ours, mp_mpi_error_t error);
   // Begins to make a communicator of our own; all processes of the job call it. Then `join_test` is
   // called until *out_done.
   int (*join_begin)(mp_mpi_error_t error);
   // When *out_done, *out_who says which process this is.
   int (*join_test)(int *out_done, mp_mpi_who_t *out_who, mp_mpi_error_t error);
-  // Has `stop` called with `context` when somebody finalizes MPI, while MPI still works.
+  // Has `stop` called with `context` when MPI is finalized, while MPI still works.
   int (*on_finalize)(void (*stop)(void *context), void *context, mp_mpi_error_t error);
 
   // Begin to send and to receive on our communicator; `data` must stay until `test` says that the

@@ -11,8 +11,8 @@
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
 
-// What somebody else may still mend is reported when it has been so for this long: a process that
-// has ended may be started again.
+// How long a condition that others can still fix lasts before it is reported: a process that has
+// ended may be restarted.
 static const double k_grace_seconds = 2;
 // How long one look takes in a store that can only wait.
 static const double k_look_seconds = 0.05;

@@ -16,10 +16,10 @@ typedef struct {
 } mp_ucx_item_t;
 
 typedef struct {
-  // A message has come, from anybody who could reach this host. `data` (NULL when bytes is 0) is a
-  // handle, for mp_ucx_engine_fetch or mp_ucx_engine_refuse; true: it is kept for one of them,
-  // after this call; false: the message is dropped. `is_here`: `data` are the bytes themselves,
-  // too, during the call, as `header` is.
+  // A message has arrived, from any sender that could reach this host. `data` (NULL when bytes is
+  // 0) is a handle, for mp_ucx_engine_fetch or mp_ucx_engine_refuse; true: it is kept for one of
+  // them, after this call; false: the message is dropped. `is_here`: `data` are the bytes
+  // themselves, too, during the call, as `header` is.
   bool (*came)(void *context, const void *header, size_t header_bytes, void *data, size_t bytes,
                bool is_here);
   // The send or fetch that was begun with `item` is over; the memory is the caller's again. Not OK:

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-// Asks the kernel from now on; without this nobody has waited. Thread-safe, cheap when repeated. In
-// a forked child it has to be called again, for the child's first thread.
+// Asks the kernel from now on; without this the wait is 0. Thread-safe, cheap when repeated. In a
+// forked child it has to be called again, for the child's first thread.
 void mp_core_wait_start(void);
 // Nanoseconds so far, at the moment `real` of CLOCK_MONOTONIC. The kernel is asked again when its
 // last answer to this thread is older than MP_CORE_WAIT_STALE_NS, so this is how much may be

@@ -18,7 +18,7 @@ static atomic_uint g_version;
 static atomic_llong g_value, g_since;
 static uint32_t g_generation;  // of processes, in which it is stopped and set; under the lock
 static int64_t g_paused;       // until when it stands after the last call; under the lock
-static atomic_llong g_shown;   // the latest that anybody was shown
+static atomic_llong g_shown;   // the latest that was shown
 
 // When the thread has read the clock, in real time, since it last stopped it; 0: it has not.
 static _Thread_local int64_t t_read;
@@ -29,10 +29,10 @@ static int64_t host_clock_real(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-// What moments are told by in here: real time but for what the script has waited for a core, which
-// it would not do on a host of its own. It goes back a little where such a wait shows only now.
-// A thread that loses its core in here, between the two questions, asks both again: the second
-// answer has a wait in it that the first one has not.
+// The time base in here: real time but for what the script has waited for a core, which it would
+// not do on a host of its own. It goes back a little where such a wait shows only now. A thread
+// that loses its core in here, between the two questions, asks both again: the second answer has a
+// wait in it that the first one has not.
 static int64_t host_clock_own(int64_t *real) {
   enum { MOST = 4 };  // where the kernel takes long to answer, each time
   int64_t own = 0, then = host_clock_real();
@@ -129,7 +129,7 @@ static int64_t host_clock_not_before(int64_t now) {
 
 int64_t mp_host_clock_show(void) {
   if (!mp_host_clock_is_used()) return host_clock_real();
-  // In a forked child nobody is left who would set it going.
+  // In a forked child no thread is left that would start it.
   if (mp_process_generation() != g_generation) {
     return host_clock_not_before(atomic_load(&g_value) + host_clock_now() - atomic_load(&g_since));
   }
@@ -151,7 +151,7 @@ void mp_host_clock_stop(void) {
 // held.
 static void host_clock_end_stop(int64_t since) {
   const uint32_t stops = atomic_load(&g_stops);
-  if (stops == 0) return;  // it may have been used anew since the stop
+  if (stops == 0) return;  // it may have been used again since the stop
   host_clock_set(atomic_load(&g_value), since, stops - 1);
 }
 

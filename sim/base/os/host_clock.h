@@ -1,10 +1,10 @@
 // The clock of a host that sees the described pod (option clock: virtual), one for the process.
 //
-// It goes on with real time, and so never goes back, but for three things. It stands while somebody
-// has it stopped: while the library simulates. It is set forward to the moment at which a result
-// that was waited for is there on the pod. And what the process's first thread has waited for a
-// core (sim/base/os/core_wait.h) is left out: a busy machine is no slower pod. While nobody uses
-// it, it is the real clock.
+// It goes on with real time, and so never goes back, but for three things. It stands while it is
+// stopped: while the library simulates. It is set forward to the moment at which a result that was
+// waited for is there on the pod. And what the process's first thread has waited for a core
+// (sim/base/os/core_wait.h) is left out: a busy machine is no slower pod. Unused, it is the real
+// clock.
 //
 // No loop waits for a moment that never comes: a thread that is shown it again and again while it
 // stands, and does not stop it in between, makes it go on, by what has gone by since the thread's

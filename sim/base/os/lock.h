@@ -55,14 +55,14 @@
   X(LOCAL_JOB, "job of local worlds", PLAIN) /* the worlds of one process, in tests */        \
   X(MPI, "MPI's sends", LEAF)                /* what senders hand to the progress thread */   \
   X(UCX, "UCX's sends", LEAF)                /* the same */                                   \
-  X(POST, "post office", LEAF)               /* parcels and who awaits them */                \
+  X(POST, "post office", LEAF)               /* parcels and their receivers */                \
   X(INBOX, "inbox", LEAF)                    /* what others hand to the progress thread */    \
   X(SEGMENT, "segment", LEAF)                /* the heap of shared memory */                  \
-  X(MPI_START, "MPI's start", LEAF)          /* between MPI_Init and who waits for it */      \
+  X(MPI_START, "MPI's start", LEAF)          /* MPI_Init and the thread that waits */         \
   X(TRANSFER, "chunked transfer", LEAF)      /* one buffer that is filled in pieces */        \
   X(USER_DATA, "user data", LEAF)            /* what callers attach to memory spaces */       \
   X(PROFILER, "profiler", LEAF)              /* what launches leave for the profiler */       \
-  X(UNREAD, "unread errors", LEAF)           /* errors of launches and who was told */
+  X(UNREAD, "unread errors", LEAF)           /* errors of launches, deliveries */
 
 typedef enum {
   MP_LOCK_UNUSABLE,  // not initialized yet, or destroyed

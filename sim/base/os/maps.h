@@ -2,7 +2,7 @@
 //
 // The system allows a process so many maps (vm.max_map_count). When they are used up, every further
 // mapping fails, also those of the C library's malloc, and what depends on that ends in
-// std::bad_alloc or abort. So whoever makes many maps asks here first, and leaves a reserve.
+// std::bad_alloc or abort. So code that makes many maps asks here first, and leaves a reserve.
 // Thread-safe.
 #ifndef MINIPOD_SIM_BASE_OS_MAPS_H_
 #define MINIPOD_SIM_BASE_OS_MAPS_H_

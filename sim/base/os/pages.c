@@ -28,7 +28,7 @@ bool mp_pages_bind(void *address, size_t bytes, int32_t node) {
   if (!pages_have_nodes() || !pages_is_node(node)) return false;
   unsigned long mask[MP_MOST_NODES / MP_MASK_BITS] = {0};
   mask[node / MP_MASK_BITS] = 1UL << (node % MP_MASK_BITS);
-  // The system takes one bit less than it is told.
+  // The system uses one bit less than it is given.
   const unsigned long num_bits = MP_MOST_NODES + 1;
   const mp_numa_library_t *numa = mp_numa_library();
   return (numa != NULL

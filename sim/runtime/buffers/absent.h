@@ -1,6 +1,6 @@
-// What whoever reads values gets that are absent (option `absent`), where programs run for their
-// shapes alone: an error that names the array, or numbers in their place. These are the reader's
-// alone: what follows from the array in the pod stays absent.
+// The result of reading values that were not computed (option `absent`), where programs run for
+// their shapes alone: an error that names the array, or numbers in their place. Only the reader
+// sees these: what depends on the array in the pod is still not computed.
 #ifndef MINIPOD_SIM_RUNTIME_BUFFERS_ABSENT_H_
 #define MINIPOD_SIM_RUNTIME_BUFFERS_ABSENT_H_
 

@@ -243,9 +243,9 @@ mp_status_t mp_buffer_hold_storage(mp_buffer_t *buffer, mp_storage_t **out_stora
 }
 
 // Where programs run for their shapes alone, only the array's definition says whether it has
-// values: whoever wants to look at it waits for that first.
+// values: a reader waits for that first.
 static void buffer_await_values(const mp_buffer_t *buffer) {
-  mp_status_release(mp_event_await(buffer->definition));  // whoever looks waits for it, too
+  mp_status_release(mp_event_await(buffer->definition));  // readers wait for it, too
 }
 
 // Whether the buffer still has its storage.

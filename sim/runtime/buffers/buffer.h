@@ -5,7 +5,7 @@
 // first cause). Contents are row-major stored elements (sim/numeric/dtype.h). Storage has its
 // address from creation on, also while the contents are pending.
 //
-// Whoever uses the storage holds it: a run or copy that was enqueued until it is done, an external
+// Each user holds the storage: a run or copy that was enqueued until it is done, an external
 // reference until it is given back. mp_buffer_delete takes the buffer away from the user at once;
 // its storage goes with the last hold.
 //
@@ -38,12 +38,13 @@ typedef struct {
 // call, its data as `semantics` says; but what has at most 64 MiB is copied before this returns.
 // `out_done` (may be NULL) receives an event that is set when the data is no longer needed.
 // INVALID_ARGUMENT for a type or shape that is not supported; RESOURCE_EXHAUSTED (with the table of
-// who holds what) when it does not fit. All makers of buffers have these two errors.
+// holders) when it does not fit. All makers of buffers have these two errors.
 MP_NODISCARD mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *array,
                                              mp_host_semantics_t semantics,
                                              mp_buffer_t **out_buffer, mp_event_t **out_done);
 // A buffer whose contents the caller writes (mp_buffer_write_raw_to). `out_definition` is the
-// caller's, who must set it when the contents are there, or with the error when they never will be.
+// caller's, which must set it when the contents are there, or with the error when they never will
+// be.
 MP_NODISCARD mp_status_t mp_buffer_create(mp_memory_t *memory, mp_dtype_t dtype,
                                           const int64_t *dims, uint32_t rank,
                                           mp_buffer_t **out_buffer, mp_event_t **out_definition);
@@ -74,10 +75,10 @@ mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer);
 // time is paced, it is set no earlier than the contents' virtual time. Tells the model of time.
 mp_event_t *mp_buffer_ready_event(mp_buffer_t *buffer);
 // Tells the model of time that the host is about to look at the contents where they are: on the pod
-// they come over the link first, once, for whoever looks keeps them (JAX does). The caller has an
+// they come over the link first, once, because the reader keeps them (JAX does). The caller has an
 // external reference.
 void mp_buffer_note_view(mp_buffer_t *buffer);
-// Tells the model of time that the contents come from the host. Before anybody has the buffer.
+// Tells the model of time that the contents come from the host. Before any user has the buffer.
 void mp_buffer_note_fill(mp_buffer_t *buffer);
 // UNAVAILABLE when the host cannot reach what the buffer holds: a device or link is dead
 // (devices/reach.h).
@@ -101,8 +102,8 @@ MP_NODISCARD mp_status_t mp_buffer_to_host(mp_buffer_t *buffer, void *dst, uint6
 MP_NODISCARD mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint64_t offset,
                                             uint64_t size, mp_event_t **out_done);
 // The same with an event of the caller's (borrowed), which is set when the copy is over. On an
-// error nothing was started and the event is not set. So callers can prepare everything first: what
-// fails while a copy is under way can only be told when it is over.
+// error nothing was started and the event is not set. So callers can prepare everything first: a
+// failure during a copy can only be reported when it is over.
 MP_NODISCARD mp_status_t mp_buffer_read_raw_to(mp_buffer_t *buffer, void *dst, uint64_t offset,
                                                uint64_t size, mp_event_t *done);
 // Writes `size` bytes at byte `offset` into a buffer whose definition the caller still owes
@@ -137,7 +138,7 @@ MP_NODISCARD mp_status_t mp_buffer_promise(mp_memory_t *memory, mp_dtype_t dtype
                                            const int64_t *dims, uint32_t rank,
                                            mp_buffer_t **out_buffer, mp_promise_t **out_promise);
 // Keeps the promise: the contents of `source`, which is deleted, are the promised ones. They are
-// copied when they are there, as somebody may know the address of the promised buffer already. An
+// copied when they are there, because the address of the promised buffer may be in use already. An
 // error is also that of the promised buffer: INVALID_ARGUMENT when `source` was deleted, is another
 // client's or has another type or shape; then it is as before. Consumes the promise in any case.
 MP_NODISCARD mp_status_t mp_promise_keep(mp_promise_t *promise, mp_buffer_t *source);

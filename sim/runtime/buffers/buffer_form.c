@@ -19,7 +19,7 @@ mp_status_t mp_buffer_form_create(mp_dtype_t dtype, const int64_t *dims, uint32_
       .dims = form->dims,
   };
   int64_t bytes = 0;
-  (void)mp_type_num_bytes(&form->type, &bytes);  // checked by whoever made the storage
+  (void)mp_type_num_bytes(&form->type, &bytes);  // checked when the storage was made
   form->bytes = (uint64_t)bytes;
   *out_form = form;
   return NULL;

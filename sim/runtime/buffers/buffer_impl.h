@@ -10,12 +10,12 @@
 // What a buffer keeps of external references, from the first one on.
 typedef struct {
   uint32_t references;      // each with a hold on the storage and a reference to the buffer
-  void *stand_in;           // owned: what they get for absent values; NULL: nothing
-  _Atomic mp_stamp_t view;  // of the host's copy in the model of time; 0: none, 1: somebody tells
+  void *stand_in;           // owned: what they get for values that were not computed; NULL: nothing
+  _Atomic mp_stamp_t view;  // of the host's copy in the model of time; 0: none, 1: being reported
 } mp_outside_t;
 
 // There may be millions, so this is no larger than it has to be. The memory, the form, the
-// definition and the stamp do not change once anybody has the buffer; the rest is under the lock.
+// definition and the stamp do not change once the buffer has users; the rest is under the lock.
 struct mp_buffer_s {
   atomic_int references;  // of users, and one for each external reference
   // Its definition waits for a run that may be in a call that blocks (launch/call.h); as the
@@ -49,7 +49,7 @@ MP_NODISCARD mp_status_t mp_buffer_make_of(mp_memory_t *memory, mp_buffer_form_t
 MP_NODISCARD mp_status_t mp_buffer_make(mp_memory_t *memory, mp_dtype_t dtype, const int64_t *dims,
                                         uint32_t rank, mp_storage_t *storage,
                                         mp_event_t *definition, mp_buffer_t **out_buffer);
-// As mp_buffer_create, with an origin for the table of who holds what.
+// As mp_buffer_create, with an origin for the table of holders.
 MP_NODISCARD mp_status_t mp_buffer_create_labelled(mp_memory_t *memory, mp_origin_t origin,
                                                    mp_dtype_t dtype, const int64_t *dims,
                                                    uint32_t rank, mp_buffer_t **out_buffer,
@@ -62,8 +62,8 @@ MP_NODISCARD mp_status_t mp_buffer_hold_storage(mp_buffer_t *buffer, mp_storage_
 // INVALID_ARGUMENT when the buffer was deleted before.
 MP_NODISCARD mp_status_t mp_buffer_give_up(mp_buffer_t *buffer, mp_storage_t **out_storage);
 
-// As mp_buffer_read_raw_to, of the whole array, for who can do without its values: when it has none
-// nothing is copied, and `*out_is_absent` is set before the event is.
+// As mp_buffer_read_raw_to, of the whole array, for callers that can do without its values: when it
+// has none nothing is copied, and `*out_is_absent` is set before the event is.
 MP_NODISCARD mp_status_t mp_buffer_read_values_to(mp_buffer_t *buffer, void *dst, mp_event_t *done,
                                                   bool *out_is_absent);
 

@@ -27,7 +27,7 @@ static mp_status_t move_check(const mp_buffer_t *buffer, mp_dtype_t dtype, uint6
 
 // A definition that waits for two events.
 typedef struct {
-  atomic_int pending;  // of the two, and of whoever registers for them
+  atomic_int pending;  // of the two, and of the registration for them
   mp_event_t *definition;
   mp_status_t errors[2];  // each written by the callback of one event, before it counts down
 } joint_t;
@@ -69,7 +69,7 @@ static mp_status_t move_join(mp_event_t *contents, mp_event_t *condition, mp_eve
   joint->definition = mp_event_retain(definition);
   mp_status_t status = mp_event_on_ready(contents, move_on_contents, joint);
   if (status != NULL) {
-    move_joint_done(joint);  // nobody will call for the contents
+    move_joint_done(joint);  // no callback will come for the contents
   } else {
     status = mp_event_on_ready(condition, move_on_condition, joint);
   }

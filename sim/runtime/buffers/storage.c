@@ -242,8 +242,8 @@ void mp_storage_used_by_run(mp_storage_t *storage, uint64_t number) {
 void mp_storage_relabel(mp_storage_t *storage, mp_label_t *label) {
   mp_label_t *old = storage->label;
   mp_label_retain(label);
-  // The table of who holds what reads labels under this lock, on any thread. The old one is freed
-  // only when none can be reading it any more.
+  // The table of holders reads labels under this lock, on any thread. The old one is freed only
+  // when none can be reading it any more.
   mp_lock(&storage->memory->lock);
   storage->label = label;
   if (!storage->is_adopted && storage->block != NULL) storage->block->label = label;

@@ -1,4 +1,4 @@
-// Storages: the bytes behind a buffer, held by everybody who still uses them.
+// Storages: the bytes of a buffer, held by all their users.
 //
 // Holds are counted: the buffer's own (until it is deleted or donated), one per external reference,
 // transfer in flight, or run that reads adopted memory. Runs need no hold on memory of their own
@@ -11,7 +11,7 @@
 #include "sim/runtime/memory/memory.h"
 
 // The bytes of a small array where programs run for their shapes alone. Arrays with equal bytes may
-// share them; those who do read only.
+// share them, and then only read.
 typedef struct {
   atomic_int references;
   uint64_t bytes;
@@ -26,14 +26,14 @@ mp_contents_t *mp_contents_retain(mp_contents_t *contents);
 void mp_contents_release(mp_contents_t *contents);
 
 // What an array has of its values where programs run for their shapes alone. Set before the array's
-// definition is, by whoever brings the contents, and read after that: the event publishes it, and
-// it needs no lock. Runs hold it longer than the storage.
+// definition is, by the code that brings the contents, and read after that: the event publishes it,
+// and it needs no lock. Runs hold it longer than the storage.
 typedef struct {
   atomic_int references;
   bool are_there;
-  mp_contents_t *contents;  // a reference; NULL: nobody has brought any bytes, or they are adopted
+  mp_contents_t *contents;  // a reference; NULL: no bytes were brought, or they are adopted
   void *data;               // of the contents, or adopted; NULL: none
-  mp_name_t *maker;         // a reference: what would have made them, for texts; NULL: nobody knows
+  mp_name_t *maker;         // a reference: what would have made them, for texts; NULL: unknown
 } mp_values_t;
 
 // A new one, without values. RESOURCE_EXHAUSTED when memory is short.
@@ -41,7 +41,7 @@ MP_NODISCARD mp_status_t mp_values_create(mp_values_t **out_values);
 // mp_values_retain adds a reference and returns the same; the last mp_values_release frees it. NULL
 // has no effect in either.
 mp_values_t *mp_values_retain(mp_values_t *values);
-// Before the array's definition is set: what would have made the values. NULL: nobody knows.
+// Before the array's definition is set: what would have made the values. NULL: unknown.
 void mp_values_set_maker(mp_values_t *values, mp_name_t *maker);
 void mp_values_release(mp_values_t *values);
 
@@ -60,14 +60,14 @@ typedef struct {
   uint64_t bytes;
   union {
     mp_span_t *block;             // NULL: no bytes
-    mp_storage_lender_t *lender;  // of adopted memory; owned; NULL: nobody is told
+    mp_storage_lender_t *lender;  // of adopted memory; owned; NULL: no lender to notify
   };
-  // Newest run of the memory's device that uses it; 0: none. Written under the launch lock; whoever
-  // lets go of the last hold reads it without, after all who have had one.
+  // Newest run of the memory's device that uses it; 0: none. Written under the launch lock; the
+  // release of the last hold reads it without, after all earlier holders.
   _Atomic uint64_t last_use;
-  // Where programs run for their shapes alone (option `values`) nothing lies behind a block, and
-  // the values are here; elsewhere NULL. A reference. A launch that takes the storage over brings
-  // its own.
+  // Where programs run for their shapes alone (option `values`) a block has no bytes, and the
+  // values are here; elsewhere NULL. A reference. A launch that takes the storage over brings its
+  // own.
   mp_values_t *values;
   mp_label_t *label;  // a reference; changed under the memory's lock
 } mp_storage_t;

@@ -92,7 +92,7 @@ static mp_event_t *transfer_dispose(transfer_t *transfer) {
   return done;
 }
 
-// Ends a transfer. The event comes last, so that whoever waits for it finds the books right.
+// Ends a transfer. The event comes last, so that its waiters find the books right.
 static void transfer_finish(mp_job_t *job, mp_status_t status) {
   mp_event_t *done = transfer_dispose((transfer_t *)job);
   mp_event_set(done, status);
@@ -319,7 +319,7 @@ static mp_stamp_t transfer_note_read(const mp_buffer_t *buffer, uint64_t bytes) 
 void mp_buffer_note_view(mp_buffer_t *buffer) {
   if (mp_device_client(buffer->memory->device)->model == NULL) return;
   mp_outside_t *outside = atomic_load(&buffer->outside);
-  if (outside == NULL) return;  // nobody can look
+  if (outside == NULL) return;  // no reader is possible
   // Of two threads that come at the same time one has the copy, as with a lock.
   uint64_t none = 0;
   if (!atomic_compare_exchange_strong(&outside->view, &none, 1)) return;

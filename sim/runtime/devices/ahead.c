@@ -55,7 +55,7 @@ static void ahead_sleep(mp_device_t *device) {
 // True when the stream, which waits for an input, has been waited for long enough: now, or by an
 // earlier launch since it last moved.
 static bool ahead_is_in_vain(mp_device_t *device, uint64_t completed, bool is_tired) {
-  // Relaxed: the number stands for itself, and who misses it waits once more.
+  // Relaxed: the number stands for itself, and a thread that misses it waits once more.
   if (is_tired) {
     atomic_store_explicit(&device->waited_in_vain, completed + 1, memory_order_relaxed);
   }
@@ -95,7 +95,7 @@ void mp_ahead_await_beside(mp_device_t *device) {
   double since = mp_clock_seconds();
   while (!mp_ahead_has_place_beside(device) && !mp_client_is_stopping(device->client)) {
     if (mp_clock_seconds() - since >= MP_AHEAD_PATIENCE) return;
-    mp_futex_wait(&device->num_beside, left, &slice);  // nobody wakes it
+    mp_futex_wait(&device->num_beside, left, &slice);  // no wake-up comes
     const unsigned now = atomic_load(&device->num_beside);
     if (now < left) since = mp_clock_seconds();
     left = now;

@@ -15,7 +15,7 @@
 //   nothing: it computes                                  waits for a place
 //   a launch that has not come to some device             goes on at once
 //   a foreign function or another process                 goes on when nothing has moved for 100 ms
-//   an input                                              the same, but then nobody waits any more
+// an input                                              the same, but then no thread waits any more
 //                                                         before a run of the device is over
 //
 // Launches beside a stream (side_stream.h) are bounded by the same number, apart from those in it.
@@ -35,7 +35,7 @@ enum {
   MP_AHEAD_BYTES = 256 << 20,  // of the arguments and results of more than these few
 };
 
-// What holds up a stream; the worst counts. Whoever makes the client knows (mp_runner_t).
+// What holds up a stream; the worst counts. The client's maker knows (mp_runner_t).
 typedef enum {
   MP_HOLDUP_NOTHING,  // it moves by itself, or a run has just ended
   MP_HOLDUP_CALL,     // a foreign function or another process
@@ -51,9 +51,9 @@ bool mp_ahead_has_place(const mp_device_t *device);
 // found to move by itself just now, so that this one is given a moment before it is looked at.
 void mp_ahead_await(mp_device_t *device, bool *has_looked);
 
-// The same for a launch that goes beside the streams (side_stream.h): the device takes so many of
-// these too. They wait for nothing but inputs, so nobody looks for what holds them up: the thread
-// goes on when none has ended for 100 ms.
+// The same for a launch in side streams (side_stream.h): the device accepts as many of these too.
+// They wait only for inputs, so what holds them up is not looked for: the thread continues when
+// none has ended for 100 ms.
 bool mp_ahead_has_place_beside(const mp_device_t *device);
 void mp_ahead_await_beside(mp_device_t *device);
 

@@ -70,8 +70,8 @@ void mp_client_unhold(mp_client_t *client);
 bool mp_client_is_forked(const mp_client_t *client);
 // True when the client ends: workers and launches come to a stop.
 static inline bool mp_client_is_stopping(const mp_client_t *client) {
-  // Asked in every loop. Acquire will do where it says only that one may stop; those who must not
-  // miss it, or not be missed, load it in the one order of all threads (job.c, launching.c).
+  // Asked in every loop. Acquire will do where it says only that one may stop; threads that must
+  // not miss it, or not be missed, load it in the one order of all threads (job.c, launching.c).
   return atomic_load_explicit(&client->is_stopping, memory_order_acquire);
 }
 // The NUMA node that the device's memories shall be bound to; -1 when there is nothing to choose.

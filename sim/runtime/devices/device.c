@@ -13,7 +13,8 @@ void mp_client_hold(mp_client_t *client) {
 }
 
 void mp_client_unhold(mp_client_t *client) {
-  // Whoever destroys the client sees all that the others did with it before they let it go.
+  // The thread that destroys the client sees all that the others did with it before they released
+  // it.
   const int before = atomic_fetch_sub_explicit(&client->holds, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;

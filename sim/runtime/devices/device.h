@@ -1,4 +1,4 @@
-// Devices, and the client that they belong to, for those who have one (sim/runtime/client.h makes
+// Devices, and the client that they belong to, for code that has one (sim/runtime/client.h makes
 // it).
 //
 // In a job of several processes the pod is that of all of them. Devices of other processes

@@ -10,7 +10,7 @@
 typedef struct mp_core_queue_s mp_core_queue_t;
 typedef struct mp_run_s mp_run_t;
 
-// Who has the first run of a device's stream: exactly one of these at any time
+// The owner of the first run of a device's stream: exactly one of these at any time
 // (sim/runtime/README.md, invariant 2). Only debug and sanitizer builds keep it, for their checks.
 typedef enum {
   MP_OWNER_BLOCKERS,  // what it waits for; also while the stream is empty
@@ -32,7 +32,7 @@ struct mp_device_s {
 
   // The stream: runs in order. The first one is the only one that may execute.
   mp_lock_t lock;
-  // MP_QUEUE; under the lock, but whoever has the first run may read `first` without.
+  // MP_QUEUE; under the lock, but the owner of the first run may read `first` without.
   mp_run_t *first, *last;
   uint64_t enqueued;  // number of the newest run; under the client's launch lock
   // Number of the newest run that is over. Written under the lock, which makes it grow by one each
@@ -59,7 +59,7 @@ struct mp_device_s {
   _Atomic uint32_t num_ahead;
   _Atomic uint64_t bytes_ahead;
   // What mp_device_completed was, plus 1, when a thread has waited in vain for an input:
-  // until a run is over, nobody waits for that again. 0: never.
+  // until a run is over, no thread waits for that again. 0: never.
   _Atomic uint64_t waited_in_vain;
   uint32_t num_waiters;   // threads that wait for a place in the stream
   atomic_uint num_moves;  // their futex word; changed under the lock

@@ -26,7 +26,7 @@ struct mp_event_s {
   atomic_uint state;     // futex word
   atomic_uint sleepers;  // threads in mp_event_await: no system call when there are none
   uint32_t generation;   // mp_process_generation() at creation
-  mp_status_t status;    // written while SETTING, read by anybody once SET: the state publishes it
+  mp_status_t status;    // written while SETTING, read by all once SET: the state publishes it
   _Atomic(event_waiter_t *) waiters;  // newest first; &g_closed after the event was set
 };
 
@@ -81,10 +81,10 @@ void mp_event_release(mp_event_t *event) {
   MP_ASSERT(before > 0);
   if (before != 1) return;
   MP_ASSERT(atomic_load(&event->state) != MP_EVENT_SETTING && atomic_load(&event->sleepers) == 0);
-  // Nobody else is left who could change the list, so this needs no exchange.
+  // No other thread can change the list any more, so this needs no exchange.
   event_waiter_t *waiters = atomic_load(&event->waiters);
   if (waiters != NULL && waiters != &g_closed) {
-    // The last reference is gone before the event was set: nobody can set it any more, but its
+    // The last reference is gone before the event was set: it can never be set any more, but its
     // callbacks must run.
     mp_status_t lost = mp_status_make(MP_CANCELLED, "an event was dropped before it was set");
     event_run_waiters(waiters, lost);
@@ -109,7 +109,7 @@ void mp_event_set(mp_event_t *event, mp_status_t status) {
   // weaker order each could miss the other, and the sleeper would sleep for ever.
   atomic_store(&event->state, MP_EVENT_SET);
   if (atomic_load(&event->sleepers) != 0) mp_futex_wake_all(&event->state);
-  // Whoever registers a callback either comes before the exchange and is in the list that we take,
+  // A registration of a callback either comes before the exchange and is in the list that we take,
   // or finds it closed and calls back itself: each callback runs once.
   event_waiter_t *waiters = atomic_exchange(&event->waiters, &g_closed);
   MP_ASSERT(waiters != &g_closed);  // only the thread that sets the event closes the list
@@ -118,12 +118,12 @@ void mp_event_set(mp_event_t *event, mp_status_t status) {
 }
 
 static bool event_is_set(const mp_event_t *event) {
-  // Acquire, with the store in mp_event_set: who sees SET may read the status, and the bytes of
-  // buffers that the event is the definition of, without any lock.
+  // Acquire, with the store in mp_event_set: a thread that sees SET may read the status, and the
+  // bytes of buffers that the event is the definition of, without any lock.
   return atomic_load_explicit(&event->state, memory_order_acquire) == MP_EVENT_SET;
 }
 
-// In a forked child nobody is left who could set an event of the parent.
+// In a forked child no thread can set an event of the parent.
 static bool event_is_orphan(const mp_event_t *event) {
   return event->generation != mp_process_generation();
 }
@@ -178,7 +178,7 @@ mp_status_t mp_event_on_ready(mp_event_t *event, mp_event_callback_t callback, v
     MP_RETURN_IF_NULL(waiter);
     *waiter = (event_waiter_t){NULL, callback, context};
     event_waiter_t *head = atomic_load(&event->waiters);
-    // Nobody takes single waiters out of the list, so that a head that was read twice is the same
+    // Single waiters are never taken out of the list, so a head that was read twice is the same
     // list. The exchange publishes the waiter to the thread that sets the event.
     while (head != &g_closed) {
       waiter->next = head;

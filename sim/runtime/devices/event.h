@@ -4,12 +4,12 @@
 // once; later settings are ignored. Callbacks run exactly once each, without any lock held, on the
 // thread that sets the event (or at once on the caller's when it is set already). A callback may
 // release the event it was registered on; events whose last reference goes before they are set keep
-// their callbacks, which still run (with CANCELLED, when nobody is left who could set the event).
-// The thread is often a worker, whose other work waits meanwhile: callbacks are short, and wait for
+// their callbacks, which still run (with CANCELLED, when no thread can set the event any more). The
+// thread is often a worker, whose other work waits meanwhile: callbacks are short, and wait for
 // nothing that the client does.
 //
-// After a fork, what was not set before counts as ready and failed in the child: nobody is there
-// who could set it.
+// After a fork, what was not set before counts as ready and failed in the child: no thread there
+// could set it.
 #ifndef MINIPOD_SIM_RUNTIME_DEVICES_EVENT_H_
 #define MINIPOD_SIM_RUNTIME_DEVICES_EVENT_H_
 

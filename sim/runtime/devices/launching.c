@@ -15,8 +15,8 @@ void mp_launching_enter(mp_launching_t *launching, mp_client_t *client) {
   *launching = (mp_launching_t){client, t_launching};
   t_launching = launching;
   // The end sets is_stopping, under the launch lock, before it looks at the number. So it finds
-  // each launch that came before it, and who counts itself without the lock either is found or sees
-  // that the client is stopping.
+  // each launch that came before it, and a thread that counts itself without the lock either is
+  // found or sees that the client is stopping.
   atomic_fetch_add(&client->num_launching, 1);
 }
 

@@ -35,7 +35,7 @@ struct mp_pacer_s {
   pthread_cond_t changed;  // something came in, or must_stop was set
   pthread_t thread;
   bool must_stop;
-  bool is_virtual;            // nobody waits: the host's clock is set to what is due; never changes
+  bool is_virtual;            // no waiting: the host's clock is set to what is due; never changes
   MP_QUEUE(held_t) incoming;  // inner events that are set
   MP_QUEUE(held_t) unknown;   // of which the model could not say yet when they are due
   MP_QUEUE(held_t) held;      // by their due
@@ -124,7 +124,7 @@ static void pacer_note(mp_pacer_t *pacer, held_t *held) {
   if (pacer->is_virtual) {
     mp_host_clock_advance(held->due);
     held->due = held->since;
-  } else if (mp_stamp_newer_transfer(0, held->stamp) != 0) {  // a launch's end nobody awaits
+  } else if (mp_stamp_newer_transfer(0, held->stamp) != 0) {  // a launch's end without waiters
     mp_model_note_late(pacer->client->model, held->due, held->since);
   }
 }

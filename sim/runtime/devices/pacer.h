@@ -3,13 +3,13 @@
 // Runs, copies and their events inside of the client go as fast as they can. Only the events that
 // are given to the user (of launches, of buffers, of reads) are held back: each is an event of its
 // own, which one thread per client sets when the inner one is set and the moment has come that the
-// model of time says. So nobody sleeps with a lock, no worker waits, other clients notice nothing,
-// and results are what they always are. What has failed is told at once, and so are raw reads whose
-// destination the user gives later (PJRT_Buffer_CopyRawToHostFuture).
+// model of time says. So no thread sleeps with a lock, no worker waits, other clients notice
+// nothing, and results are what they always are. Failures are reported at once, and so are raw
+// reads whose destination the user gives later (PJRT_Buffer_CopyRawToHostFuture).
 //
-// With clock: virtual nobody waits for a moment. The host's clock (sim/base/os/host_clock.h) stands
-// while something that the host has asked for is still to come, and is set to the moment at which
-// it is there on the pod.
+// With clock: virtual no thread waits for a moment. The host's clock (sim/base/os/host_clock.h)
+// stands while something that the host has asked for is still to come, and is set to the moment at
+// which it is there on the pod.
 //
 // What the model cannot say within a tenth of a second (launches before it go on, or miss devices
 // that the host has still to launch on) is let go: the host might be what they wait for. The

@@ -1,5 +1,5 @@
-// What lower rooms of the runtime have the rooms above them do. Whoever makes a client gives it
-// these functions (sim/runtime/client.c).
+// Functions of rooms above that lower rooms of the runtime call. The maker of a client provides
+// them (sim/runtime/client.c).
 #ifndef MINIPOD_SIM_RUNTIME_DEVICES_RUNNER_H_
 #define MINIPOD_SIM_RUNTIME_DEVICES_RUNNER_H_
 
@@ -24,8 +24,8 @@ typedef struct {
 
   // ---- For sessions, which hold runs but do not look into them (launch/call.h) ----
   // Runs the first runs of devices, linked by `next_runnable`, which belong to one launch and were
-  // resumed on a thread that is no worker; or has workers run them. Called without locks, by
-  // somebody who holds the client.
+  // resumed on a thread that is no worker; or has workers run them. Called without locks, by a
+  // thread that holds the client.
   void (*go_on)(mp_client_t *client, mp_device_t *first);
   // True when the run waits for a foreign function. Its session's lock may be held.
   bool (*is_out)(const mp_run_t *run);
@@ -39,7 +39,7 @@ typedef struct {
   // users' hold. Called once, when no user has a reference any more, by the thread that released
   // the last one or by the watch.
   void (*end)(mp_client_t *client);
-  // Frees the client, which nobody holds any more.
+  // Frees the client, which has no references any more.
   void (*destroy)(mp_client_t *client);
 } mp_runner_t;
 

@@ -12,7 +12,7 @@ enum { UNREAD_KEPT = 4 };
 
 typedef struct {
   mp_status_t error;         // owned
-  uint64_t owed, delivered;  // to ends of launches; to anybody
+  uint64_t owed, delivered;  // to ends of launches; in total
 } unread_t;
 
 static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_UNREAD);

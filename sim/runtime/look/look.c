@@ -15,7 +15,7 @@ bool mp_look_is_faulty(const mp_client_t *client) {
 }
 
 // Where a run waits that is parked: it wrote that before it parked, which was under the session's
-// lock, and whoever resumes it takes that lock first. The caller holds it.
+// lock, and the thread that resumes it takes that lock first. The caller holds it.
 static void look_at_place(const mp_run_t *run, mp_look_t *look) {
   const mp_collective_t *at = run->arrival.collective;
   if (at == NULL) at = run->receiver.collective;

@@ -1,4 +1,4 @@
-// The error of memory that has run out: which limit it was, who holds what, and what to set.
+// The error of memory that has run out: which limit it was, the holders, and what to set.
 #include <inttypes.h>
 #include <sys/resource.h>
 
@@ -118,7 +118,7 @@ static void exhausted_list_sharers(const mp_memory_t *memory, mp_strbuf_t *out) 
   if (rest != 0) mp_strbuf_printf(out, "\n  %12" PRIu64 " bytes  other devices", rest);
 }
 
-// Under the lock: labels belong to whoever has the blocks, who changes them under it.
+// Under the lock: labels belong to the owners of the blocks, which change them under it.
 static void exhausted_list_holders(mp_memory_t *memory, mp_strbuf_t *out) {
   mp_lock(&memory->lock);
   mp_memory_describe_holders(memory, out);

@@ -22,7 +22,7 @@ void mp_heap_release(mp_heap_t *heap);
 // True while there is a node to bind to and every chunk could be bound.
 bool mp_heap_is_bound(const mp_heap_t *heap);
 // How much of what has been touched lies on the node that the heap is bound to: exactly up to 64
-// MiB of chunks, by a sample of the pages beyond. False where there is no node, or nobody says.
+// MiB of chunks, by a sample of the pages beyond. False if there is no node, or it is unknown.
 bool mp_heap_look_at_pages(const mp_heap_t *heap, mp_pages_t *out_pages);
 
 // `bytes`, rounded up as blocks are; 0 when it is more than 2^56. `whole_pages`: to pages in any

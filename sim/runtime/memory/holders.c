@@ -1,4 +1,4 @@
-// Who holds what: labels of allocations, and the table of them in out-of-memory errors.
+// Holders of memory: labels of allocations, and the table of them in out-of-memory errors.
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -11,8 +11,8 @@
 //
 // Stream order. A block may be freed while runs of its device that use it are still in the queue:
 // `free_after` is the number of the last such run. It then counts as free at once, and may be given
-// to a *later* run of the same device (which starts only after the earlier ones), but to nobody
-// else before that run is done. So a long queue does not exhaust the space.
+// to a *later* run of the same device (which starts only after the earlier ones), but to no other
+// user before that run is done. So a long queue does not exhaust the space.
 //
 // Freed blocks keep their pages for reuse (touching fresh pages is what large results cost most),
 // up to a bound for the whole client; beyond it pages go back to the system.
@@ -34,8 +34,8 @@
 // Whose memory it is; nothing in this room looks into it.
 typedef struct mp_device_s mp_device_t;
 
-// What an allocation is for, as shown in the table of who holds what. A result is number `index` of
-// the executable `name`, temporaries are of a run of `name`.
+// What an allocation is for, as shown in the table of holders. A result is number `index` of the
+// executable `name`, temporaries are of a run of `name`.
 #define MP_ORIGINS(X)                                \
   X(HOST, "transfer from the host")                  \
   X(RESULT, "result")                                \
@@ -148,7 +148,7 @@ void mp_memory_deinit(mp_memory_t *memory);
 // A block of at least `bytes` > 0 bytes, whose contents are not initialized. Free blocks are reused
 // whose free_after is at most `after`: MP_IN_STREAM_ORDER for what only runs enqueued from now on
 // will touch, mp_device_completed() for what is touched at once. `label` is borrowed until the
-// block is freed. RESOURCE_EXHAUSTED with the table of who holds what.
+// block is freed. RESOURCE_EXHAUSTED with the table of holders.
 MP_NODISCARD mp_status_t mp_memory_alloc(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                                          const mp_label_t *label, mp_span_t **out_block);
 // The same of a block that counts as `charge` bytes where the memory's capacity is described: that
@@ -180,9 +180,9 @@ typedef enum {
   MP_LIMIT_SYSTEM,    // what the operating system gives
 } mp_memory_limit_t;
 
-// The error of an allocation of `bytes` for `label` that did not fit: which limit it was, who holds
-// what, and what to set. Called without locks. RESOURCE_EXHAUSTED, with a shorter text when there
-// is no memory for this one.
+// The error of an allocation of `bytes` for `label` that did not fit: which limit it was, the
+// holders, and what to set. Called without locks. RESOURCE_EXHAUSTED, with a shorter text when
+// there is no memory for this one.
 MP_NODISCARD mp_status_t mp_memory_exhausted(mp_memory_t *memory, uint64_t bytes,
                                              const mp_label_t *label, mp_memory_limit_t limit);
 

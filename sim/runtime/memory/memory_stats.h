@@ -25,7 +25,7 @@ typedef struct {
 
 // What the space holds now and has held. Works in a forked child too.
 void mp_memory_get_stats(const mp_memory_t *memory, mp_memory_stats_t *out_stats);
-// Starts anew: the peak from what is in use now, the count and the largest allocation from 0.
+// Restarts: the peak from what is in use now, the count and the largest allocation from 0.
 void mp_memory_clear_stats(mp_memory_t *memory);
 
 #endif  // MINIPOD_SIM_RUNTIME_MEMORY_MEMORY_STATS_H_

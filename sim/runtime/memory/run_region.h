@@ -1,9 +1,9 @@
 // Regions: address space for runs without values (option `values`: shapes).
 //
 // What such runs read and write is hardly anything, but it lies where the planner has put it, among
-// arrays that nobody touches. So a run has a region while it goes, as large as all that it has, and
-// the next run has it again: there are as many regions as runs go at a time, and pages only where
-// small values were. Thread-safe.
+// arrays that are never touched. So a run has a region while it goes, as large as all that it has,
+// and the next run has it again: there are as many regions as runs go at a time, and pages only
+// where small values were. Thread-safe.
 #ifndef MINIPOD_SIM_RUNTIME_MEMORY_RUN_REGION_H_
 #define MINIPOD_SIM_RUNTIME_MEMORY_RUN_REGION_H_
 
@@ -19,7 +19,7 @@ struct mp_region_s {
   uint64_t bytes;
 };
 
-// Regions that nobody has.
+// Unused regions.
 typedef struct {
   mp_lock_t lock;
   mp_region_t *first;

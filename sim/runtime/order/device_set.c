@@ -83,9 +83,9 @@ static mp_status_t device_set_make_session(const mp_device_set_t *set, uint64_t 
   return NULL;
 }
 
-// When a process of the set has come back, the set is another one to all: its launches are counted
-// anew. Not while launches of this process are missing on some of its
-// devices: those belong to what was before, and fail.
+// When a process of the set has been restarted, the set is another one to all: its launches are
+// counted from the start. Not while launches of this process are missing on some of its devices:
+// those belong to what was before, and fail.
 static void device_set_look_for_returns(mp_device_set_t *set) {
   if (set->endpoint == NULL || set->waiting != NULL) return;
   if (mp_endpoint_num_returns(set->endpoint) == set->num_returns) return;
@@ -121,7 +121,7 @@ mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t logical,
   return NULL;
 }
 
-// All launches of this process have come, so nobody will look for the session any more.
+// All launches of this process have come, so the session will not be looked up any more.
 static void device_set_forget(mp_device_set_t *set, mp_session_t *session) {
   mp_session_t **link = &set->waiting;
   while (*link != session) {
@@ -147,7 +147,7 @@ void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t erro
   if (status != NULL) {
     mp_status_ignore(status);
     // The other participants of this process get an error when they come (device_set_skip_refused);
-    // the other processes are told now.
+    // the other processes are notified now.
     if (set->endpoint == NULL) return;
     mp_endpoint_refuse(set->endpoint, set->hash, number, set->num_ranks, set->ranks,
                        mp_status_code(error));

@@ -19,8 +19,8 @@ struct mp_device_set_s {
   // When some devices belong to other processes; otherwise endpoint is NULL and num_ranks 0.
   mp_endpoint_t *endpoint;  // the client's
   uint64_t ids_hash;        // of the list of ids
-  // Names the set in packets: mp_endpoint_hash, when so many processes had come back. When one
-  // does, the launches are counted anew; both change under the launch lock.
+  // Names the set in packets: mp_endpoint_hash, after this many processes were restarted. When one
+  // is, the launches are counted from the start; both change under the launch lock.
   uint64_t hash, num_returns;
   bool has_begun;            // launches are counted from where this process has to begin
   const uint32_t *ranks_of;  // [num_devices] the process that each device belongs to

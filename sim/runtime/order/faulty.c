@@ -14,7 +14,7 @@ static void faulty_tell_model(mp_client_t *client) {
 mp_status_t mp_client_make_faults(mp_client_t *client, const mp_options_t *options) {
   MP_RETURN_IF_ERROR(mp_faults_create(client->pod, options, &client->faults));
   if (mp_faults_count(client->faults) == 0) return NULL;
-  atomic_store(&client->is_faulty, true);  // nobody else has the client yet
+  atomic_store(&client->is_faulty, true);  // no other thread has the client yet
   faulty_tell_model(client);
   return NULL;
 }

@@ -78,7 +78,7 @@ static void parcel_receive_take(mp_parcel_receiver_t *receiver, mp_packet_t *pac
         packet == NULL ? parcel_receive_late_error(receive) : parcel_receive_check(receive, packet);
   }
   mp_event_t *written = mp_event_retain(receive->written);  // setting it frees the receiver
-  // A buffer that nobody has written to has no values where programs run for their shapes alone.
+  // A buffer that was never written to has no values where programs run for their shapes alone.
   const bool is_absent = error == NULL && packet->envelope.words[2] == MP_PARCEL_ABSENT;
   if (error == NULL && !is_absent) {
     error = mp_buffer_write_raw_to(receive->buffer, packet->data, 0, packet->bytes, written);
@@ -121,7 +121,7 @@ mp_status_t mp_parcel_receive(mp_memory_t *memory, mp_dtype_t dtype, const int64
                             .devices = source | (uint64_t)mp_device_id(device) << 32};
   mp_status_t status = parcel_receive_prepare(receive, memory, dtype, dims, rank);
   if (status != NULL) {
-    // Nobody waits for the definition of a buffer that was not given out.
+    // A buffer that was not given out has no waiters for its definition.
     if (receive->definition != NULL) mp_event_set(receive->definition, mp_status_retain(status));
     parcel_receive_free(receive);
     return status;

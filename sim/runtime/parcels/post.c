@@ -25,7 +25,7 @@ struct mp_post_s {
   mp_lock_t lock;  // of all that follows
   pthread_cond_t changed;
   bool must_stop;
-  mp_packet_list_t early;  // parcels that nobody has awaited yet
+  mp_packet_list_t early;  // parcels that are not awaited yet
   receiver_list_t waiting;
   receiver_list_t ready;  // their packet or their error is there, or their deadline has passed
   double wakes_at;        // the earliest deadline that the thread knows of, while it sleeps
@@ -71,7 +71,7 @@ static mp_packet_t *post_take_early(mp_post_t *post, const mp_parcel_receiver_t 
 }
 
 // Makes the receiver of this packet ready or, without a packet, all that await one from the lost
-// rank. A packet that nobody awaits is early.
+// rank. A packet that is not awaited is early.
 static void post_match(mp_post_t *post, mp_packet_t *packet, uint32_t lost_rank) {
   receiver_list_t all = post->waiting;
   post->waiting = (receiver_list_t){0};
@@ -266,7 +266,7 @@ void mp_parcels_forget(mp_world_t *world) {
   if (post != NULL) *link = post->next;
   mp_unlock(&g_posts_lock);
   if (post == NULL) return;
-  // Waits for a packet that is being delivered; from then on nobody else has the office.
+  // Waits for a packet that is being delivered; from then on no other thread has the office.
   mp_world_detach(world, MP_CHANNEL_PARCELS);
   mp_lock(&post->lock);
   for (mp_parcel_receiver_t *receiver; (receiver = post->waiting.first) != NULL;) {

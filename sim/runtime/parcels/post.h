@@ -17,7 +17,7 @@ typedef struct {
 // Of an envelope's words: the sender's status, the type, and whether contents come with it.
 enum { MP_PARCEL_ABSENT = 1 };
 
-// Somebody who awaits a parcel. Made and freed by its owner.
+// A receiver that awaits a parcel. Made and freed by its owner.
 typedef struct mp_parcel_receiver_s mp_parcel_receiver_t;
 struct mp_parcel_receiver_s {
   mp_parcel_receiver_t *next;

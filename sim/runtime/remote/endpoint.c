@@ -185,8 +185,8 @@ uint64_t mp_endpoint_first_number(mp_endpoint_t *endpoint, uint64_t devices) {
   return first;
 }
 
-// A process of the launch has come back since the launch's list was named: nobody else launches on
-// the list as it was. The router's lock is held.
+// A process of the launch was restarted since the launch's list was named: no other process
+// launches on the list as it was. The router's lock is held.
 static void endpoint_lose_returned(const mp_endpoint_t *endpoint, const mp_peers_t *peers) {
   const mp_router_t *router = endpoint->router;
   for (uint32_t i = 0; i < peers->num_ranks; ++i) {
@@ -257,7 +257,7 @@ void mp_endpoint_leave(mp_endpoint_t *endpoint, mp_peers_t *peers) {
     was_there = endpoint_unlink(queue, peers);
   }
   mp_unlock(&endpoint->router->lock);
-  // Whoever took it out of the list lets go of the list's reference: this, or the close.
+  // The code that took it out of the list releases the list's reference: this, or the close.
   if (was_there) endpoint->calls->release(peers->session);
 }
 

@@ -1,10 +1,10 @@
 // Which processes launches are meant for, in the words of the user's coordinator.
 //
-// A process may die and come back between two steps of a program, or within one, and each of the
-// others may be told of it by the world before, while or after it launches. What they have in
-// common is what the coordinator has told them all when the step began. So a launch that was meant
-// for a process which another one has replaced fails at once, in all of them, though the world has
-// somebody in that place: the newcomer does not know of this step and never comes.
+// A process may die and come back between two steps of a program, or within one, and the world may
+// report it to each of the others before, while or after it launches. What they have in common is
+// what the coordinator has told them all when the step began. So a launch that was meant for a
+// process which another one has replaced fails at once, in all of them, though the world has a
+// process in that place: the newcomer does not know of this step and never comes.
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"

@@ -8,7 +8,7 @@
 // group form a *group sequence*, in which they are numbered, in all processes alike. Packets that
 // come early wait in their sequence, or with the peers while there is no such sequence.
 //
-// The caller holds the session's lock unless it is said otherwise.
+// The caller holds the session's lock unless noted otherwise.
 #ifndef MINIPOD_SIM_RUNTIME_REMOTE_PEERS_H_
 #define MINIPOD_SIM_RUNTIME_REMOTE_PEERS_H_
 
@@ -35,14 +35,14 @@ enum {
   // With two, one is on its way while the other is worked on; with many, what is under way does not
   // stay in the caches.
   MP_STRIPES_UNDER_WAY = 2,
-  // A step with so many bytes is carried on by whoever gets the last packet. Within a host data are
-  // there at once, and workers that share them have them all in their hands.
+  // A step of up to this many bytes is carried on by the thread that gets the last packet. Within a
+  // host data are there at once, and workers that share them have them all in their hands.
   MP_LIGHT_BYTES = 128 << 10,
   MP_LIGHT_FAR_BYTES = 1 << 20,  // between hosts
 };
 
-// A stripe of a remote collective. Only who works on that changes it, the holder or who carries it,
-// but for num_missing while it waits.
+// A stripe of a remote collective. Only the thread that works on that changes it, the holder or the
+// one that carries it on, except for num_missing while it waits.
 typedef struct {
   mp_collective_stripe_t *stripe;  // owned; NULL: it has not begun, or is over
   uint32_t phase;                  // the one whose payloads are sent and awaited now
@@ -60,7 +60,7 @@ struct mp_remote_collective_s {
   mp_remote_stripe_t *stripes;       // [num_stripes], owned
   bool is_waiting;                   // its holder is parked until a stripe has all of its phase
   bool is_ready;                     // its holder was resumed for that and has not gone on yet
-  // Whoever got the last packet goes on in the place of its holder, who stays parked
+  // The thread that got the last packet continues in the place of its holder, which stays parked
   // (mp_session_carry_on).
   bool is_carried;
   // [num_stripes][MP_SCHEDULE_MAX_PHASES][processes] received, and sent; owned. A payload for all
@@ -81,7 +81,7 @@ static inline size_t mp_remote_place(const mp_remote_collective_t *remote, uint3
 typedef enum {
   MP_ALARM_NONE,   // it has not taken too long
   MP_ALARM_ASKED,  // the missing processes were asked what they are doing
-  MP_ALARM_TOLD,   // the user was told
+  MP_ALARM_TOLD,   // the user got a message
 } mp_alarm_t;
 
 // Which processes a launch was meant for (mp_endpoint_mean).
@@ -163,7 +163,7 @@ MP_NODISCARD mp_status_t mp_remote_collective_file(mp_peers_t *peers, mp_packet_
 // counted those that are missing, the remote collective waits from now on (is_waiting), and the
 // caller parks the holder.
 int64_t mp_remote_collective_find_complete(mp_remote_collective_t *remote);
-// Drops what a stripe holds, its packets too. Nobody else is at work on it; no lock is needed.
+// Drops what a stripe holds, its packets too. No other thread works on it; no lock is needed.
 void mp_remote_collective_drop(mp_remote_collective_t *remote, uint32_t stripe);
 // Takes the remote collective out of the lists and frees it, with its meeting.
 void mp_remote_collective_end(mp_peers_t *peers, mp_remote_collective_t *remote);
@@ -191,8 +191,8 @@ MP_NODISCARD mp_status_t mp_remote_stripes_begin(mp_peers_t *peers, mp_remote_co
 MP_NODISCARD mp_status_t mp_remote_stripes_go_on(mp_peers_t *peers, mp_remote_collective_t *remote,
                                                  uint32_t stripe, mp_worker_t *self,
                                                  bool *out_is_over);
-// True when going on is short work, and the collective goes between hosts: better done by whoever
-// got the last packet than handed to a worker, which would have to be woken for each of many
+// True when going on is short work, and the collective goes between hosts: better done by the
+// thread that got the last packet than by a worker, which would have to be woken for each of many
 // stripes. The remote collective waits, or has done so until now.
 bool mp_remote_stripes_are_light(const mp_remote_collective_t *remote);
 

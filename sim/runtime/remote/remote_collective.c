@@ -172,7 +172,7 @@ static mp_status_t remote_collective_place(mp_peers_t *peers, mp_remote_collecti
   const uint32_t stripe = mp_packet_place(packet) / MP_SCHEDULE_MAX_PHASES;
   const uint32_t phase = mp_packet_place(packet) % MP_SCHEDULE_MAX_PHASES;
   if (process < 0 || stripe >= remote->num_stripes) {
-    // Nobody waits for a packet of a process without members. A stripe that we do not know shows
+    // No member waits for a packet of a process without members. A stripe that we do not know shows
     // that the two sides are at different collectives.
     if (process >= 0) remote_collective_tell_dispute(peers, remote, (uint32_t)process);
     mp_packet_release(packet);

@@ -223,14 +223,14 @@ static bool router_has_moving_endpoints(mp_router_t *router) {
 }
 
 void mp_router_finish_all(void) {
-  // Without the list's lock: nobody makes a client any more, and an exit handler that waited for a
+  // Without the list's lock: no client is made any more, and an exit handler that waited for a
   // thread which the process has left in the middle of something would never come back.
   for (mp_router_t *router = g_routers; router != NULL; router = router->next) {
     // In a forked child nothing of the parent's moves, and its locks may be held for ever.
     if (router->generation != mp_process_generation()) continue;
     const double deadline = mp_clock_seconds() + router->exit_timeout_s;
     while (router_has_moving_endpoints(router) && mp_clock_seconds() < deadline) {
-      // Polled: this happens once per process, and workers need not know that somebody waits.
+      // Polled: this happens once per process, and workers need not know of the wait.
       nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
   }
@@ -294,7 +294,7 @@ static void router_clear_endpoints(mp_router_t *router) {
     }
     is_empty = router->endpoints == NULL;
     mp_unlock(&router->lock);
-    // Polled without the lock, which those who end need for leaving the list.
+    // Polled without the lock, which ending clients need for leaving the list.
     if (!is_empty) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
   }
 }

@@ -127,9 +127,9 @@ mp_client_t *mp_endpoint_client(const mp_endpoint_t *endpoint);
 uint64_t mp_endpoint_launch_key(const mp_endpoint_t *endpoint, uint64_t number);
 
 // The hash of a list of devices by which packets name it: `ids` is that of their numbers, and
-// `ranks_of` ([num_devices]) says to which process each belongs. A list with a process that has
-// come back (collectives/transport/world_return.h) is another list than it was, whose launches are
-// counted anew. `out_returns`: how many had come back by now.
+// `ranks_of` ([num_devices]) says to which process each belongs. A list with a restarted process
+// (collectives/transport/world_return.h) is another list than it was, whose launches are counted
+// from the start. `out_returns`: how many had come back by now.
 uint64_t mp_endpoint_hash(const mp_endpoint_t *endpoint, uint64_t ids, uint32_t num_devices,
                           const uint32_t *ranks_of, uint64_t *out_returns);
 // How many processes have come back so far.

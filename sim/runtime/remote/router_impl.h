@@ -49,7 +49,7 @@ struct mp_router_s {
   mp_lock_t lock;       // of all that follows
   uint64_t num_epochs;  // greatest number of a client + 1: packets for this one and later are early
   mp_endpoint_t *endpoints;
-  mp_packet_list_t early;  // for clients that are not there yet
+  mp_packet_list_t early;  // for clients that do not exist yet
   // Of sessions that are to be carried on, each with a reference to the session.
   MP_QUEUE(mp_peers_t) carried;
   mp_status_t *losses;      // [size of the world] why a rank sends no more; NULL: it does

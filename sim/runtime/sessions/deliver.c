@@ -1,8 +1,8 @@
 // What packets of other processes do to a session.
 //
 // All this runs on the world's progress thread, or on the one that launches, under the locks of the
-// router and of the session. Whoever a packet resumes is scheduled once the session's lock is free:
-// a worker may run it at once, and its next meeting needs that lock.
+// router and of the session. A run that a packet resumes is scheduled once the session's lock is
+// free: a worker may run it at once, and its next meeting needs that lock.
 #include <string.h>
 
 #include "sim/base/alloc.h"
@@ -62,8 +62,8 @@ static void deliver_take_leave(mp_session_t *session, mp_packet_t *packet,
                                mp_device_list_t *resumed) {
   mp_peers_t *peers = session->peers;
   const int64_t i = mp_peers_find(peers, packet->from);
-  // The lock makes one step of this and of the look below for somebody who waits for that process:
-  // whoever parks later looks under it as well, and finds that nobody will come.
+  // The lock makes one step of this and of the look below for participants that wait for that
+  // process: one that parks later looks under it as well, and finds that none will come.
   if (i >= 0) peers->has_left[i] = true;
   for (uint32_t p = 0; p < session->num_participants; ++p) {
     if (peers->ranks_of[p] == packet->from) session->states[p] = MP_PARTICIPANT_DONE;
@@ -170,7 +170,7 @@ static void deliver_lose(mp_session_t *session, uint32_t rank, mp_status_t why) 
   deliver_fail_without(session, rank, why, false);
 }
 
-// The process with this rank has another one in its place, which is told, too: what it launches
+// The process with this rank has another one in its place, which is notified, too: what it launches
 // first is the launch after this one (mp_endpoint_first_number).
 static void deliver_replace(mp_session_t *session, uint32_t rank, mp_status_t why) {
   deliver_fail_without(session, rank, why, true);

@@ -51,8 +51,8 @@ static mp_status_t meet_hold_meeting(mp_session_t *session, mp_worker_t *self,
   return status;
 }
 
-// Ends a remote collective, well or badly, and resumes those who wait for it. Returns `status`; an
-// error poisons the session.
+// Ends a remote collective, well or badly, and resumes the participants that wait for it. Returns
+// `status`; an error poisons the session.
 static mp_status_t meet_end_remote(mp_session_t *session, mp_remote_collective_t *remote,
                                    mp_status_t status, mp_device_list_t *resumed) {
   mp_lock(&session->lock);
@@ -90,8 +90,8 @@ static mp_status_t meet_await_payloads(mp_session_t *session, mp_remote_collecti
   return status;
 }
 
-// Works on a remote collective until it is over or has to wait. Whoever is resumed by its end is
-// the caller's to schedule.
+// Works on a remote collective until it is over or has to wait. The caller schedules the runs that
+// its end resumes.
 static mp_status_t meet_go_through(mp_session_t *session, mp_worker_t *self,
                                    mp_remote_collective_t *remote, mp_device_list_t *resumed,
                                    mp_arrived_t *out_arrived) {
@@ -172,7 +172,7 @@ void mp_session_carry_on(mp_session_t *session, mp_followup_t *followup) {
   mp_arrived_t arrived;
   mp_status_ignore(meet_go_through(session, NULL, remote, &resumed, &arrived));
   if (resumed.first == NULL) return;
-  // The client may end meanwhile, as long as nobody is in the run.
+  // The client may end meanwhile, as long as no thread is in the run.
   mp_client_hold(resumed.first->client);
   *followup = (mp_followup_t){meet_let_carried_go, resumed.first};
 }
@@ -193,7 +193,8 @@ mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival
   mp_status_t status = mp_status_retain(session->error);
   if (status == NULL) status = mp_rendezvous_arrive(&session->rendezvous, arrival, &meeting);
   if (status == NULL && meeting == NULL) {
-    // One step with the arrival: who completes the meeting finds everybody else in it parked.
+    // One step with the arrival: the participant that completes the meeting finds all others in it
+    // parked.
     mp_session_park(session, logical);
     mp_session_poison_if_stuck(session, &resumed);
   }
@@ -258,7 +259,7 @@ mp_status_t mp_session_send(mp_session_t *session, const mp_collective_t *collec
 void mp_session_receive(mp_session_t *session, mp_receiver_t *receiver, mp_arrived_t *out_arrived) {
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
-  // In a poisoned session nobody parks: the run notices it at its next command.
+  // In a poisoned session no run parks: the run notices it at its next command.
   bool goes_on = session->error != NULL || mp_mailbox_receive(&session->mailbox, receiver);
   if (!goes_on) {
     mp_session_park(session, receiver->target);

@@ -50,7 +50,7 @@ mp_world_t *mp_session_world(const mp_session_t *session) {
 }
 
 mp_session_t *mp_session_retain(mp_session_t *session) {
-  // Relaxed: the caller has a reference, or a lock under which somebody keeps one.
+  // Relaxed: the caller has a reference, or a lock under which another one is kept.
   if (session != NULL) atomic_fetch_add_explicit(&session->references, 1, memory_order_relaxed);
   return session;
 }
@@ -73,8 +73,8 @@ void mp_session_release(mp_session_t *session) {
 }
 
 bool mp_session_is_poisoned(const mp_session_t *session) {
-  // Runs ask before each command, so without the lock. Acquire, with the store that poisons: who
-  // sees the flag may read the error.
+  // Runs ask before each command, so without the lock. Acquire, with the store that poisons: a
+  // thread that sees the flag may read the error.
   return atomic_load_explicit(&session->is_poisoned, memory_order_acquire);
 }
 
@@ -92,7 +92,7 @@ const mp_mailbox_t *mp_session_mailbox(const mp_session_t *session) {
 void mp_session_park(mp_session_t *session, uint32_t logical) {
   mp_lock_assert_held(&session->lock);
   MP_ASSERT(session->states[logical] == MP_PARTICIPANT_ACTIVE);
-  // After the poison nobody would resume it. The caller has looked under this same lock.
+  // After the poison no thread would resume it. The caller has looked under this same lock.
   MP_ASSERT(session->error == NULL);
   mp_device_hand_over(session->devices[logical], MP_OWNER_WORKER, MP_OWNER_SESSION);
   session->states[logical] = MP_PARTICIPANT_PARKED;
@@ -143,7 +143,7 @@ static void session_resume_all(mp_session_t *session, mp_device_list_t *resumed)
   while (next != NULL) {
     mp_remote_collective_t *remote = next;
     next = remote->next;
-    // Whoever is at work on it, its holder or who carries it, finds the error.
+    // The thread that works on it, its holder or the one that carries it on, finds the error.
     if (!remote->is_waiting && !remote->is_ready) continue;
     // A holder that is runnable already will find the error instead of its remote collective.
     mp_session_resume_members(session, remote->meeting, remote->is_ready ? remote->holder : NULL,
@@ -188,7 +188,7 @@ static bool session_may_be_moved(const mp_session_t *session) {
   if (peers == NULL) return false;
   for (const mp_remote_collective_t *remote = peers->remotes; remote != NULL;
        remote = remote->next) {
-    // Who carries one changes what the look at a loss would read.
+    // A thread that carries one on changes what the look at a loss would read.
     if (remote->is_carried || !mp_remote_collective_is_lost(peers, remote)) return true;
   }
   for (const mp_receiver_t *r = session->mailbox.receivers.first; r != NULL; r = r->next) {
@@ -247,21 +247,22 @@ bool mp_session_join(mp_session_t *session, uint32_t logical, mp_device_t *devic
   session->states[logical] = MP_PARTICIPANT_ACTIVE;
   session->num_joined += 1;
   session->num_active += 1;
-  // Found under the lock, so that of those who join at once one is told that it was the last.
+  // Found under the lock, so that of participants that join at once one learns that it was the
+  // last.
   bool is_complete = session->num_joined == session->num_local;
   mp_unlock(&session->lock);
   return is_complete;
 }
 
-// True when all participants of this process are done and other processes have to be told so.
+// True when all participants of this process are done and other processes must be notified.
 static bool session_is_over(const mp_session_t *session) {
   mp_lock_assert_held(&session->lock);
   return session->peers != NULL && session->num_joined == session->num_local &&
          session->num_active == 0 && session->num_parked == 0;
 }
 
-// Tells the other processes that nobody here will come to another meeting (after a failure they
-// know), and takes the session out of the endpoint.
+// Tells the other processes that no participant here will come to another meeting (after a failure
+// they know), and takes the session out of the endpoint.
 static void session_say_goodbye(mp_session_t *session) {
   // The router's lock comes before the session's, so the endpoint is left after it is free again.
   mp_lock(&session->lock);
@@ -297,8 +298,8 @@ void mp_session_leave(mp_session_t *session, uint32_t logical) {
   }
   session->states[logical] = MP_PARTICIPANT_DONE;
   session->runs[logical] = NULL;
-  // Under the same lock as the change: of those who leave at once, one sees the state that proves
-  // the others stuck, and one sees the session over.
+  // Under the same lock as the change: of participants that leave at once, one sees the state that
+  // proves the others stuck, and one sees the session over.
   mp_session_poison_if_stuck(session, &resumed);
   bool must_leave = session_is_over(session);
   mp_unlock(&session->lock);

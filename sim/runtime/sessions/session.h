@@ -4,16 +4,16 @@
 // knows whether it has been enqueued, runs, is parked at a collective, or is done. The first
 // failure poisons the session: parked participants are resumed, all notice it at their next yield
 // point and end with that first cause; those that were done before keep their results. When every
-// participant has been enqueued and all are parked or done, with one parked at least, nobody can
-// ever arrive any more: the session is stuck, and that is a failure too.
+// participant has been enqueued and all are parked or done, with one parked at least, none can ever
+// arrive any more: the session is stuck, and that is a failure too.
 //
 // Participants may be in several processes, each of which has a session for its own. They meet
 // through packets (peers.h); a failure in one process poisons the sessions of all, and a process
-// whose participants are all done says so, so that nobody waits for it.
+// whose participants are all done says so, so that no other one waits for it.
 //
 // Reference-counted: the runs hold their session, and so do the device set while launches are
 // missing and the endpoint while packets may come. Thread-safe: functions take the session's lock,
-// unless it is said that the caller holds it. The lock order is in sim/runtime/README.md.
+// unless noted that the caller holds it. The lock order is in sim/runtime/README.md.
 #ifndef MINIPOD_SIM_RUNTIME_SESSIONS_SESSION_H_
 #define MINIPOD_SIM_RUNTIME_SESSIONS_SESSION_H_
 
@@ -29,13 +29,12 @@ typedef struct mp_session_s mp_session_t;
 // is short.
 MP_NODISCARD mp_status_t mp_session_create(uint32_t num_participants, const uint32_t *device_ids,
                                            mp_session_t **out_session);
-// Called before anybody joins, when the launch has participants in other processes. `devices` is
-// the hash of the list of devices, made after `num_returns` (mp_endpoint_hash), and `number` the
-// launch's number on it. `ranks_of` (by logical
-// number) and `ranks` (of the other processes that take part) are borrowed for as long as the
-// session lives. The session enters the endpoint: packets come from here on. After a failure the
-// session can only be released. RESOURCE_EXHAUSTED when memory is short, FAILED_PRECONDITION when
-// the client was closed.
+// Called before any participant joins, when the launch has participants in other processes.
+// `devices` is the hash of the list of devices, made after `num_returns` (mp_endpoint_hash), and
+// `number` the launch's number on it. `ranks_of` (by logical number) and `ranks` (of the other
+// processes that take part) are borrowed for as long as the session lives. The session enters the
+// endpoint: packets come from here on. After a failure the session can only be released.
+// RESOURCE_EXHAUSTED when memory is short, FAILED_PRECONDITION when the client was closed.
 MP_NODISCARD mp_status_t mp_session_connect(mp_session_t *session, mp_endpoint_t *endpoint,
                                             uint64_t devices, uint64_t number, uint64_t num_returns,
                                             const uint32_t *ranks_of, uint32_t num_ranks,
@@ -61,13 +60,14 @@ void mp_session_mean(mp_session_t *session, size_t count, const int *ranks,
 // has poisoned the session before, with the reason.
 bool mp_session_skip(mp_session_t *session, uint32_t logical);
 // A participant that has joined is over: active or parked -> done. The session is poisoned if
-// others wait for it now. After the last participant of this process, the other processes are told.
+// others wait for it now. After the last participant of this process, the other processes are
+// notified.
 void mp_session_leave(mp_session_t *session, uint32_t logical);
 
 // The launch fails with `error` (consumed), here and in all other processes. Only the first error
 // counts; later ones are dropped. Parked participants are resumed.
 void mp_session_poison(mp_session_t *session, mp_status_t error);
-// The same with the error of a session that can never go on (deadlock.h). Nothing happens if nobody
+// The same with the error of a session that can never go on (deadlock.h). Nothing happens if none
 // is parked.
 void mp_session_poison_stuck(mp_session_t *session);
 // True from the first failure on; takes no lock.
@@ -120,7 +120,7 @@ bool mp_session_deliver(mp_session_t *session, mp_packet_t *packet);
 void mp_session_carry_on(mp_session_t *session, mp_followup_t *followup);
 // True when some participants of this process were launched and are not done.
 bool mp_session_is_moving(mp_session_t *session);
-// True when somebody goes on with a remote collective in the place of its holder
+// True when a thread continues a remote collective in the place of its holder
 // (mp_session_carry_on), or is about to.
 bool mp_session_is_carried(mp_session_t *session);
 // True when all participants of this process were launched or refused.
@@ -128,9 +128,10 @@ bool mp_session_is_complete(mp_session_t *session);
 
 // ---- For stuck.c, deadlock.c and watch.c ----
 
-// Changed under the session's lock, along these ways only, so that whoever looks at several of them
-// under it sees a state that there was:
-//   ABSENT -> ACTIVE (join) <-> PARKED (by the run itself, by whoever resumes it) -> DONE (leave)
+// Changed under the session's lock, along these ways only, so that a thread that looks at several
+// of them under it sees a state that existed:
+// ABSENT -> ACTIVE (join) <-> PARKED (by the run itself, by the thread that resumes it) -> DONE
+// (leave)
 //   ABSENT -> DONE (skip), REMOTE -> DONE (its process says that it is done)
 typedef enum {
   MP_PARTICIPANT_ABSENT,  // of this process, not enqueued yet
@@ -153,8 +154,8 @@ struct mp_session_s {
   char *caller;                     // owned; NULL: not known
   mp_status_t error;                // the first failure, owned; written once, before is_poisoned
   atomic_bool is_poisoned;          // `error` is there; for looking without the lock
-  mp_rendezvous_t rendezvous;       // meetings whose participants of this process are not all there
-  mp_mailbox_t mailbox;             // messages that nobody has taken, receivers that wait
+  mp_rendezvous_t rendezvous;       // meetings that miss participants of this process
+  mp_mailbox_t mailbox;             // messages not received yet, receivers that wait
   // [num_participants] of those ACTIVE or PARKED: the runs, borrowed and not looked into, and the
   // devices (or side streams) that they are on.
   mp_run_t **runs;
@@ -176,8 +177,8 @@ struct mp_session_s {
 // The caller holds the session's lock for all that follows. The last three functions are for
 // sessions that mp_session_connect has connected.
 
-// The error of a stuck session: who waits where, and who will never come. ABORTED, or
-// RESOURCE_EXHAUSTED when there is no memory for the words.
+// The error of a stuck session: which participants wait where, and which will never come. ABORTED,
+// or RESOURCE_EXHAUSTED when there is no memory for the text.
 MP_NODISCARD mp_status_t mp_session_describe_stuck(const mp_session_t *session);
 // True when some participant is parked until another process sends something.
 bool mp_session_waits_for_peers(const mp_session_t *session);

@@ -8,28 +8,28 @@
 #include "sim/runtime/workers/workers.h"
 
 // Parks the caller's own run, which is active, in a session that is not poisoned. The caller has
-// put it into a meeting, a remote collective or the mailbox's list of receivers, where the one who
-// resumes it will find it.
+// put it into a meeting, a remote collective or the mailbox's list of receivers, where the thread
+// that resumes it will find it.
 void mp_session_park(mp_session_t *session, uint32_t logical);
 // Makes a parked participant active again. The caller has taken it out of what it waited in, or is
 // about to, under the same lock.
 void mp_session_resume(mp_session_t *session, uint32_t logical, mp_device_list_t *resumed);
-// Resumes all who arrived at the meeting, but for `except` (NULL: nobody is left out).
+// Resumes all participants of the meeting, except `except` (NULL: none is left out).
 void mp_session_resume_members(mp_session_t *session, const mp_meeting_t *meeting,
                                const mp_arrival_t *except, mp_device_list_t *resumed);
 
-// The launch fails with `error` (consumed) if it has not failed before: everybody parked is
-// resumed, and the other processes are told.
+// The launch fails with `error` (consumed) if it has not failed before: all parked participants are
+// resumed, and the other processes are notified.
 void mp_session_poison_locked(mp_session_t *session, mp_status_t error, mp_device_list_t *resumed);
 // The same without telling the other processes: the error comes from one of them, or they know it
 // by themselves.
 void mp_session_poison_quietly(mp_session_t *session, mp_status_t error, mp_device_list_t *resumed);
-// Poisons the session when nobody is left who could come to where others wait: because all
-// participants are parked or done, or because a process has left that somebody waits for.
+// Poisons the session when no participant can come any more to where others wait: because all are
+// parked or done, or because a process has left for which one waits.
 void mp_session_poison_if_stuck(mp_session_t *session, mp_device_list_t *resumed);
 
-// The meeting is complete and will be held: until that is done, those who wait for it are in no
-// list. Kept for the checks of debug builds.
+// The meeting is complete and will be held: until that is done, its waiters are in no list. Kept
+// for the checks of debug builds.
 static inline void mp_session_begin_holding(mp_session_t *session, const mp_meeting_t *meeting) {
 #ifdef MINIPOD_ASSERTS
   session->num_at_held += meeting->num_arrived - 1;
@@ -37,7 +37,7 @@ static inline void mp_session_begin_holding(mp_session_t *session, const mp_meet
   (void)session, (void)meeting;
 #endif
 }
-// Those who waited are being resumed, or are in the list of a remote collective now.
+// Its waiters are being resumed, or are in the list of a remote collective now.
 static inline void mp_session_end_holding(mp_session_t *session, const mp_meeting_t *meeting) {
 #ifdef MINIPOD_ASSERTS
   MP_ASSERT(session->num_at_held >= meeting->num_arrived - 1);
@@ -47,14 +47,14 @@ static inline void mp_session_end_holding(mp_session_t *session, const mp_meetin
 #endif
 }
 
-// The remote collective that somebody goes on with in the place of its holder; NULL: there is none.
+// The remote collective that a thread continues in the place of its holder; NULL: there is none.
 static inline mp_remote_collective_t *mp_session_carried(const mp_session_t *session) {
   mp_remote_collective_t *remote = session->peers == NULL ? NULL : session->peers->remotes;
   while (remote != NULL && !remote->is_carried) remote = remote->next;
   return remote;
 }
 
-// Says whether somebody goes on with the remote collective in the place of its holder, who is
+// Says whether a thread continues the remote collective in the place of its holder, which is
 // parked. A look for deadlocks that has read this otherwise notices (deadlock.c).
 static inline void mp_session_set_carried(const mp_session_t *session,
                                           mp_remote_collective_t *remote, bool is_carried) {
@@ -62,7 +62,8 @@ static inline void mp_session_set_carried(const mp_session_t *session,
   mp_workers_need_look(session->devices[remote->holder->logical]->client->workers);
 }
 
-// Hands a message to its receiver, who is resumed, or puts it into the mailbox. Takes the message.
+// Passes a message to its receiver, which is resumed, or puts it into the mailbox. Takes the
+// message.
 void mp_session_post(mp_session_t *session, mp_message_t *message, mp_device_list_t *resumed);
 
 #endif  // MINIPOD_SIM_RUNTIME_SESSIONS_SESSION_IMPL_H_

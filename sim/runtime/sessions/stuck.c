@@ -1,4 +1,4 @@
-// The texts about sessions whose participants wait: who waits where, and for whom.
+// The texts about sessions whose participants wait: which wait where, and for which others.
 #include <inttypes.h>
 #include <string.h>
 
@@ -88,8 +88,8 @@ static void stuck_collect(const mp_session_t *session, places_t *p) {
   }
 }
 
-// Sets mark[i] = value for the participants in this state that somebody waits for. Returns how many
-// got the mark.
+// Sets mark[i] = value for the participants in this state for which another one waits. Returns how
+// many got the mark.
 static uint32_t stuck_mark_missing(const mp_session_t *session, mp_participant_state_t state,
                                    uint32_t *mark, uint32_t value) {
   uint32_t count = 0;

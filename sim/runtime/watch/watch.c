@@ -177,9 +177,8 @@ static void *watch_main(void *context) {
     mp_lock(&watch->lock);
   }
   mp_unlock(&watch->lock);
-  // Only once its users have let go of a client can its endpoint be spent. So this thread is the
-  // one that ends it, nobody else calls mp_watch_stop, and there is nobody who could join this
-  // thread.
+  // Only once its users have let go of a client can its endpoint be spent. So this thread ends it,
+  // no other one calls mp_watch_stop, and none could join this thread.
   if (must_end_client) {
     pthread_detach(pthread_self());
     client->watch = NULL;
