@@ -375,27 +375,46 @@ class Program:
       x = jnp.argmax(x @ params["head"], -1)
     return cache, x
 
+  def drawn(self):
+    return self.decode() if self.flip(.25) else self.train()
+
 
 def draw(seed, devices):
   """The jitted function, its arguments, and what was drawn."""
   program = Program(seed, devices)
-  f, args = program.decode() if program.flip(.25) else program.train()
+  f, args = program.drawn()
   return f, args, ", ".join(program.notes)
 
 
-def value(rng, shape):
+def data(rng, shape):
   if shape.dtype == jnp.int32:
-    data = rng.integers(0, 64, shape.shape, np.int32)
-  else:
-    data = rng.uniform(-.3, .3, shape.shape).astype(np.float32)
-  return jax.device_put(data, shape.sharding)
+    return rng.integers(0, 64, shape.shape, np.int32)
+  return rng.uniform(-.3, .3, shape.shape).astype(np.float32)
+
+
+def value(rng, shape):
+  return jax.device_put(data(rng, shape), shape.sharding)
+
+
+def floats(results):
+  """Flat; integers are of an argmax, which a rounding may change."""
+  return [np.asarray(a).ravel() for a in jax.tree.leaves(results) if a.dtype == jnp.float32]
 
 
 def run(compiled, seed, args):
-  """The results' floats, flat; integers are of an argmax, which a rounding may change."""
   rng = np.random.default_rng(seed)
-  results = jax.tree.leaves(compiled(*jax.tree.map(functools.partial(value, rng), args)))
-  return [np.asarray(a).ravel() for a in results if a.dtype == jnp.float32]
+  return floats(compiled(*jax.tree.map(functools.partial(value, rng), args)))
+
+
+def run_on_one(seed, devices, one):
+  """The results of the program drawn for `devices`, without its annotations, on one device."""
+  program = Program(seed, devices)
+  f, args = program.drawn()
+  program.pin = lambda x, *spec: x
+  program.pinned_gradients = False
+  rng = np.random.default_rng(seed)
+  with jax.default_device(one):
+    return floats(jax.jit(f.__wrapped__)(*jax.tree.map(functools.partial(data, rng), args)))
 
 
 def main(folder, *seeds):

@@ -30,7 +30,8 @@ LAST = max(CASES - 1, 0) // CHUNK  # the number of the last test
 FEW = 2048  # bytes that both are allowed: below, ratios say nothing
 # Seeds whose programs sent more than XLA's, and how much more they may send. 34, 298: products that
 # summed up what it took less to gather. 188, 230: ZeRO-1, where the order of ops decided.
-KNOWN = {34: 1.1, 188: 1.1, 230: 1.1, 298: 1.1}
+# 103: XLA's results are wrong in JAX 0.10.2, where a cache is cut by heads.
+KNOWN = {34: 1.1, 103: 1.1, 188: 1.1, 230: 1.1, 298: 1.1}
 
 
 # --- two programs of users ---
@@ -111,11 +112,17 @@ def read(folder, seed):
     return entry, [values[name] for name in values.files]
 
 
+def agree(values, wanted):
+  return all(np.linalg.norm(a - b) <= 1e-3 * np.linalg.norm(b) + 1e-6
+             for a, b in zip(values, wanted, strict=True))
+
+
 def compare(seed, mine, reference):
-  """The ratio of what both send; results must agree."""
+  """The ratio of what both send; results must agree, or be those of one device where XLA's differ."""
   (entry, values), (wanted_entry, wanted) = read(mine, seed), read(reference, seed)
-  for a, b in zip(values, wanted, strict=True):
-    assert np.linalg.norm(a - b) <= 1e-3 * np.linalg.norm(b) + 1e-6, (seed, entry["notes"])
+  if not agree(values, wanted):
+    right = annotated_programs.run_on_one(seed, jax.devices(), jax.devices("cpu")[0])
+    assert agree(values, right) and not agree(wanted, right), (seed, entry["notes"])
   ratio = (entry["bytes"] + FEW) / (wanted_entry["bytes"] + FEW)
   print(f"{ratio:.2f} seed {seed}: {entry['kinds']}, XLA {wanted_entry['kinds']}; {entry['notes']}")
   return ratio
