@@ -242,7 +242,7 @@ static mp_status_t compute_region_op(region_t *r, const mp_op_t *op, bool *out_d
     MP_RETURN_IF_ERROR(mp_ew_bind(op, &ew));
     if (ones != 0) ew.loop = with_ones;
     MP_RETURN_IF_ERROR(compute_place(r, op, &out));
-    MP_RETURN_IF_ERROR(mp_loop_add_op(r->b, op, &ew, ones != 0, in, out, r->count));
+    MP_RETURN_IF_ERROR(mp_loop_add_op(r->b, op, &ew, ones, in, out, r->count));
     binding.ref = out;
   }
   return MP_ARRAY_PUSH(r->b->arena, &r->bindings, binding);
@@ -354,7 +354,7 @@ static mp_status_t compute_single(mp_loop_builder_t *b, const mp_op_t *op,
     *out_done &= mp_type_same_shape(mp_kernel_elementwise_operand(op, i)->type, type);
   }
   if (!*out_done) return NULL;
-  return mp_loop_add_op(b, op, &ew, false, operands, result, mp_shape_count(type));
+  return mp_loop_add_op(b, op, &ew, 0, operands, result, mp_shape_count(type));
 }
 
 mp_status_t mp_loop_compute(mp_loop_builder_t *b, const mp_op_t *op, const mp_loop_ref_t *operands,

@@ -72,16 +72,20 @@ static mp_native_op_t compute_op_native(const mp_op_t *op, const mp_ew_t *ew) {
 }
 
 mp_status_t mp_loop_add_op(mp_loop_builder_t *b, const mp_op_t *op, const mp_ew_t *ew,
-                           bool has_ones, const mp_loop_ref_t *in, mp_loop_ref_t out,
+                           uint32_t ones, const mp_loop_ref_t *in, mp_loop_ref_t out,
                            int64_t count) {
   mp_loop_step_t step = {.what = MP_DO_LOOP,
                          .num_refs = ew->num_inputs,
                          .out = out,
                          .count = count,
+                         .out_bytes = (uint64_t)count * mp_dtype_size(ew->output),
                          .native = compute_op_native(op, ew),
                          .u.loop = ew->loop};
-  if (has_ones) step.native.code = MP_OP_COUNT;
-  for (uint32_t i = 0; i < ew->num_inputs; ++i) step.in[i] = in[i];
+  if (ones != 0) step.native.code = MP_OP_COUNT;
+  for (uint32_t i = 0; i < ew->num_inputs; ++i) {
+    step.in[i] = in[i];
+    step.in_bytes[i] = ((ones >> i & 1) != 0 ? 1 : (uint64_t)count) * mp_dtype_size(ew->inputs[i]);
+  }
   if (ew->has_params) {
     void *params = mp_arena_copy(b->arena, ew->params, sizeof(ew->params));
     MP_RETURN_IF_NULL(params);

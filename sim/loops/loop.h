@@ -47,6 +47,9 @@ uint32_t mp_loop_num_edges(const mp_loop_t *loop);
 // What mp_loop_run needs of scratch memory, in bytes.
 size_t mp_loop_scratch_bytes(const mp_loop_t *loop);
 
+// How long its steps take, each done once, in seconds, as estimated.
+double mp_loop_seconds(const mp_loop_t *loop);
+
 // The number of steps, for the program's text.
 uint32_t mp_loop_num_steps(const mp_loop_t *loop);
 
@@ -64,8 +67,10 @@ uint32_t mp_loop_num_steps(const mp_loop_t *loop);
 typedef struct {
   const void *constant;  // its bytes, where they are known; such a slot has no address in a run
   bool is_written;       // by a command of the loop
-  // Slots overlap only if their `memory` is the same; they begin at `offset` in it.
+  // Slots overlap only if their `memory` is the same; they begin at `offset` in it. Others never do
+  // while both hold what somebody will read.
   uint64_t memory, offset;
+  bool is_temporary;  // only the loop reads and writes what is there, and does not carry it over
 } mp_loop_slot_t;
 
 typedef struct mp_loop_builder_s mp_loop_builder_t;

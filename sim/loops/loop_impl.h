@@ -93,6 +93,7 @@ typedef struct {
   uint32_t num_refs;  // used of `in`
   mp_loop_ref_t in[MP_EW_MAX_INPUTS + 1], out;
   int64_t count;
+  uint64_t in_bytes[MP_EW_MAX_INPUTS + 1], out_bytes;  // scalars and LOOP: of what they read, write
   mp_native_op_t native;  // scalars and LOOP: what is computed; MP_OP_COUNT if machine code cannot
   union {
     mp_ew_loop_t loop;         // LOOP
@@ -173,10 +174,10 @@ MP_NODISCARD mp_status_t mp_loop_add_step(mp_loop_builder_t *b, const mp_loop_st
 MP_NODISCARD mp_status_t mp_loop_add_copy_step(mp_loop_builder_t *b, mp_loop_ref_t from,
                                                mp_loop_ref_t to, uint64_t bytes);
 
-// compute_op.c: adds the step that computes `count` elements of the op. With `has_ones` the loop
-// reads one element of some inputs, which code does not know.
+// compute_op.c: adds the step that computes `count` elements of the op. Of the inputs in `ones` the
+// loop reads one element, which code does not know.
 MP_NODISCARD mp_status_t mp_loop_add_op(mp_loop_builder_t *b, const mp_op_t *op, const mp_ew_t *ew,
-                                        bool has_ones, const mp_loop_ref_t *in, mp_loop_ref_t out,
+                                        uint32_t ones, const mp_loop_ref_t *in, mp_loop_ref_t out,
                                         int64_t count);
 
 // Each of these makes steps for a kind of kernel if it can (`out_done`). `operands` and `results`
@@ -222,7 +223,7 @@ static inline bool mp_loop_is_scalar(uint32_t what) {
 
 // More than this many different refs its steps cannot have.
 static inline size_t mp_loop_most_refs(const mp_loop_t *loop) {
-  return (size_t)loop->num_steps * (MP_EW_MAX_INPUTS + 2);
+  return (size_t)loop->num_steps * (MP_EW_MAX_INPUTS + 2) + loop->num_refs;
 }
 
 static inline bool mp_loop_same_ref(mp_loop_ref_t a, mp_loop_ref_t b) {

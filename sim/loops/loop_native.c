@@ -10,28 +10,34 @@ typedef struct {
   const mp_loop_t *loop;
   mp_native_ref_t *refs;  // [loop->native->num_refs]
   mp_native_instruction_t *instructions;
-  int64_t *places;  // MP_NATIVE_MAX_LANES for each VIEW
-  uint32_t num_places;
+  int64_t *places;        // MP_NATIVE_MAX_LANES for each VIEW
+  mp_native_use_t *uses;  // [mp_loop_most_refs]
+  uint32_t num_places, num_uses;
 } making_t;
 
 // ---- refs ----
 
-// Memory of three kinds: that of slots, the loop's own, and constants. Nobody writes these, so it
+// Memory of three kinds: the loop's own, that of slots, and constants. Nobody writes these, so it
 // does not matter where they lie; and equal loops of different programs are equal code.
-enum { OWN_MEMORY = 1, CONSTANT_MEMORY = 2, SLOT_MEMORY = 3 };
+enum { OWN_MEMORY = 1, SLOT_MEMORY = 2 };
 
-static mp_native_ref_t loop_native_describe(const mp_loop_t *loop, mp_loop_ref_t ref) {
+static mp_native_ref_t loop_native_describe(const mp_loop_t *loop, mp_loop_ref_t ref,
+                                            uint32_t number) {
   if (ref.base > loop->num_slots) {
-    return (mp_native_ref_t){.memory = CONSTANT_MEMORY};
+    return (mp_native_ref_t){.memory = SLOT_MEMORY + loop->num_slots + number,
+                             .is_temporary = true};
   }
+  // What a loop carries is in its slots.
   if (ref.base == loop->num_slots) {
-    return (mp_native_ref_t){.memory = OWN_MEMORY, .offset = ref.offset};
+    return (mp_native_ref_t){.memory = OWN_MEMORY, .offset = ref.offset, .is_temporary = true};
   }
   const mp_loop_slot_t *slot = &loop->slots[ref.base];
   // Slots of one memory get the number of the first of them.
   uint32_t first = 0;
   while (loop->slots[first].memory != slot->memory) ++first;
-  return (mp_native_ref_t){.memory = SLOT_MEMORY + first, .offset = slot->offset + ref.offset};
+  return (mp_native_ref_t){.memory = SLOT_MEMORY + first,
+                           .offset = slot->offset + ref.offset,
+                           .is_temporary = slot->is_temporary};
 }
 
 // The number of a ref of which `bytes` bytes are used.
@@ -41,7 +47,7 @@ static uint32_t loop_native_ref(making_t *m, mp_loop_ref_t ref, uint64_t bytes) 
   while (i < native->num_refs && !mp_loop_same_ref(native->refs[i], ref)) ++i;
   if (i == native->num_refs) {
     native->refs[native->num_refs++] = ref;
-    m->refs[i] = loop_native_describe(m->loop, ref);
+    m->refs[i] = loop_native_describe(m->loop, ref, i);
   }
   if (bytes > m->refs[i].bytes) m->refs[i].bytes = bytes;
   return i;
@@ -54,23 +60,6 @@ static void loop_native_find_known(const making_t *m) {
     const mp_loop_ref_t ref = loop->native->refs[i];
     if (m->refs[i].bytes > sizeof(uint64_t)) continue;
     if (ref.base > loop->num_slots) m->refs[i].known = (const void *)ref.offset;
-  }
-}
-
-// Marks the pieces of the loop's own memory that a step uses which is no instruction, or that are
-// computed before the loop.
-static void loop_native_share(const mp_loop_t *loop, mp_loop_ref_t ref, bool *is_shared) {
-  if (ref.base == loop->num_slots) is_shared[loop->pieces[ref.offset / 64].first] = true;
-}
-
-static void loop_native_share_step(const mp_loop_t *loop, const mp_loop_step_t *step,
-                                   bool *is_shared) {
-  for (uint32_t k = 0; k < step->num_refs; ++k) loop_native_share(loop, step->in[k], is_shared);
-  loop_native_share(loop, step->out, is_shared);
-  if (step->what != MP_DO_KERNEL) return;
-  const mp_loop_call_t *call = &loop->calls[step->u.call];
-  for (uint32_t k = 0; k < call->num_operands + call->num_results; ++k) {
-    loop_native_share(loop, loop->refs[call->first_ref + k], is_shared);
   }
 }
 
@@ -127,6 +116,74 @@ static void loop_native_copy(making_t *m, const mp_loop_step_t *step, mp_native_
   i->in[0] = loop_native_ref(m, step->in[0], (uint64_t)step->count);
   i->out = loop_native_ref(m, step->out, (uint64_t)step->count);
 }
+
+// ---- calls ----
+
+// Of what has no size that is known: more than any ref has.
+#define ALL_BYTES ((uint64_t)1 << 48)
+
+static void loop_native_use(making_t *m, mp_loop_ref_t ref, uint64_t bytes, bool is_written) {
+  mp_native_use_t *use = &m->uses[m->num_uses++];
+  *use = (mp_native_use_t){.bytes = bytes == 0 ? ALL_BYTES : bytes,
+                           .is_written = is_written,
+                           .is_part = is_written && bytes == 0};
+  use->ref = loop_native_ref(m, ref, bytes);
+}
+
+// The bytes of a kernel's operand or result; 0 if that is not known.
+static uint64_t loop_native_kernel_bytes(const mp_op_t *op, uint32_t k, uint32_t num_operands) {
+  if (op == NULL) return 0;
+  if (k < num_operands ? num_operands != op->num_operands : k - num_operands >= op->num_results) {
+    return 0;
+  }
+  const mp_type_t *type =
+      k < num_operands ? op->operands[k]->type : op->results[k - num_operands].type;
+  int64_t bytes = 0;
+  return mp_type_is_tensor(type) && mp_type_num_bytes(type, &bytes) ? (uint64_t)bytes : 0;
+}
+
+static void loop_native_use_kernel(making_t *m, const mp_loop_call_t *call) {
+  for (uint32_t k = 0; k < call->num_operands + call->num_results; ++k) {
+    loop_native_use(m, m->loop->refs[call->first_ref + k],
+                    loop_native_kernel_bytes(call->kernel->op, k, call->num_operands),
+                    k >= call->num_operands);
+  }
+}
+
+// The elements of the base that a view reads, up to the last one.
+static uint64_t loop_native_view_bytes(const mp_loop_step_t *step) {
+  int64_t places[MP_NATIVE_MAX_LANES], most = 0;
+  for (int64_t at = 0; at < step->count; at += MP_NATIVE_MAX_LANES) {
+    const int64_t count = mp_min_i64(MP_NATIVE_MAX_LANES, step->count - at);
+    mp_view_count(step->u.view, MP_DTYPE_S64, at, count, places);
+    for (int64_t k = 0; k < count; ++k) most = mp_max_i64(most, places[k]);
+  }
+  return (uint64_t)(most + 1) * step->size;
+}
+
+static void loop_native_call(making_t *m, const mp_loop_step_t *step, mp_native_instruction_t *i) {
+  i->target = m->num_uses;
+  switch (step->what) {
+    case MP_DO_KERNEL:
+      loop_native_use_kernel(m, &m->loop->calls[step->u.call]);
+      break;
+    case MP_DO_FILL:
+    case MP_DO_VIEW:
+      loop_native_use(m, step->in[0],
+                      step->what == MP_DO_FILL ? step->size : loop_native_view_bytes(step), false);
+      loop_native_use(m, step->out, (uint64_t)step->count * step->size, true);
+      break;
+    default:
+      for (uint32_t k = 0; k < step->num_refs; ++k) {
+        if (step->in_bytes[k] != 0) loop_native_use(m, step->in[k], step->in_bytes[k], false);
+      }
+      loop_native_use(m, step->out, step->out_bytes, true);
+      break;
+  }
+  i->count = m->num_uses - i->target;
+}
+
+// ---- steps ----
 
 // Whether code can move elements of this size, so many at once.
 static bool loop_native_moves(const mp_loop_step_t *step) {
@@ -208,6 +265,9 @@ static void loop_native_instruction(making_t *m, const mp_loop_step_t *step,
     case MP_NATIVE_PLACE:
       loop_native_row(m, step, i->kind == MP_NATIVE_TAKE, i);
       break;
+    case MP_NATIVE_CALL:
+      loop_native_call(m, step, i);
+      break;
     default:
       break;
   }
@@ -215,22 +275,9 @@ static void loop_native_instruction(making_t *m, const mp_loop_step_t *step,
 
 // ---- the whole ----
 
-static void loop_native_find_private(const making_t *m, bool *is_shared) {
-  const mp_loop_t *loop = m->loop;
-  for (uint32_t s = 0; s < loop->num_steps + loop->num_steps_before; ++s) {
-    const bool is_call = s >= loop->num_steps || m->instructions[s].kind == MP_NATIVE_CALL;
-    if (is_call) loop_native_share_step(loop, &loop->steps[s], is_shared);
-  }
-  for (uint32_t i = 0; i < loop->native->num_refs; ++i) {
-    const mp_loop_ref_t ref = loop->native->refs[i];
-    m->refs[i].is_private =
-        ref.base == loop->num_slots && !is_shared[loop->pieces[ref.offset / 64].first];
-  }
-}
-
-// Longer loops take too long to compile. What is called costs the same in machine code, and after
-// each call values are read again: with many calls little is gained, and compiling takes longer.
-enum { MAX_STEPS = 1500, MAX_READ_AGAIN = 10000 };
+// Longer loops take too long to compile. What is called costs the same in machine code: with many
+// calls little is gained.
+enum { MAX_STEPS = 1500 };
 
 static bool loop_native_pays(const making_t *m) {
   const mp_loop_t *loop = m->loop;
@@ -238,8 +285,7 @@ static bool loop_native_pays(const making_t *m) {
   for (uint32_t s = 0; s < loop->num_steps; ++s) {
     num_calls += m->instructions[s].kind == MP_NATIVE_CALL;
   }
-  return 4 * num_calls <= loop->num_steps &&
-         (uint64_t)num_calls * loop->native->num_refs <= MAX_READ_AGAIN;
+  return 4 * num_calls <= loop->num_steps;
 }
 
 // Whether the indices of all rows are integers of whole bytes.
@@ -251,7 +297,7 @@ static bool loop_native_can_index(const making_t *m) {
   return true;
 }
 
-static mp_native_loop_fn_t loop_native_make(making_t *m, bool *is_shared) {
+static mp_native_loop_fn_t loop_native_make(making_t *m) {
   const mp_loop_t *loop = m->loop;
   loop->native->num_refs = 0;
   if (loop->num_steps > MAX_STEPS) return NULL;
@@ -260,7 +306,6 @@ static mp_native_loop_fn_t loop_native_make(making_t *m, bool *is_shared) {
   }
   if (!loop_native_can_index(m) || !loop_native_pays(m)) return NULL;
   loop_native_find_known(m);
-  loop_native_find_private(m, is_shared);
   const mp_native_loop_t code = {.num_refs = loop->native->num_refs,
                                  .num_instructions = loop->num_steps,
                                  .refs = m->refs,
@@ -269,6 +314,8 @@ static mp_native_loop_fn_t loop_native_make(making_t *m, bool *is_shared) {
                                  .num_targets = loop->num_targets,
                                  .places = m->places,
                                  .num_places = m->num_places,
+                                 .uses = m->uses,
+                                 .num_uses = m->num_uses,
                                  .edges_per_look = loop->edges_per_look};
   return mp_native_compile_loop(&code);
 }
@@ -285,16 +332,15 @@ void mp_loop_make_native(const mp_loop_t *loop) {
       .refs = mp_calloc(mp_loop_most_refs(loop), sizeof(mp_native_ref_t)),
       .instructions = mp_calloc(loop->num_steps, sizeof(mp_native_instruction_t)),
       .places = mp_calloc(loop_native_num_views(loop) * MP_NATIVE_MAX_LANES + 1, sizeof(int64_t)),
+      .uses = mp_calloc(mp_loop_most_refs(loop), sizeof(mp_native_use_t)),
   };
-  bool *is_shared = mp_calloc((size_t)loop->num_pieces + 1, sizeof(bool));
-  if (m.refs != NULL && m.instructions != NULL && m.places != NULL && is_shared != NULL) {
+  if (m.refs != NULL && m.instructions != NULL && m.places != NULL && m.uses != NULL) {
     // Release: other threads run the loop meanwhile, and one that finds the function finds its
     // code.
-    atomic_store_explicit(&loop->native->run, loop_native_make(&m, is_shared),
-                          memory_order_release);
+    atomic_store_explicit(&loop->native->run, loop_native_make(&m), memory_order_release);
   }
   mp_free(m.refs);
   mp_free(m.instructions);
   mp_free(m.places);
-  mp_free(is_shared);
+  mp_free(m.uses);
 }

@@ -48,6 +48,10 @@ uint32_t mp_loop_num_edges(const mp_loop_t *loop) {
   return loop->num_edges;
 }
 
+double mp_loop_seconds(const mp_loop_t *loop) {
+  return loop->seconds;
+}
+
 uint32_t mp_loop_num_steps(const mp_loop_t *loop) {
   return loop->num_steps + loop->num_steps_before;
 }

@@ -88,12 +88,21 @@ enum { MP_NATIVE_MAX_LANES = 64 };
 // places in memory.
 
 typedef struct {
-  // Refs whose `memory` is the same overlap where their bytes do, others never.
+  // Refs whose `memory` is the same overlap where their bytes do. Others never do while both hold
+  // what somebody will read.
   uint32_t memory;
   uint64_t offset, bytes;
   const void *known;  // the bytes, if they are known and the same in each run; else NULL
-  bool is_private;    // nobody else looks at the bytes, before, during or after a run
+  bool is_temporary;  // when a run is over, nobody reads the bytes before they are written again
 } mp_native_ref_t;
+
+// What a CALL reads or writes.
+typedef struct {
+  uint32_t ref;
+  uint64_t bytes;  // of the ref, from its beginning; more than it has if that is not known
+  bool is_written;
+  bool is_part;  // written: some of the bytes may stay as they are
+} mp_native_use_t;
 
 typedef enum {
   MP_NATIVE_EXIT,
@@ -110,7 +119,8 @@ typedef enum {
   MP_NATIVE_COPY,     // out = in[0], `count` bytes
   MP_NATIVE_TAKE,     // out = `count` bytes of in[0], at the row's place
   MP_NATIVE_PLACE,    // `count` bytes of in[0] to out, at the row's place
-  MP_NATIVE_CALL,     // mp_native_frame_t's `call` does it, by its number
+  MP_NATIVE_CALL,     // mp_native_frame_t's `call` does it, by its number; what it reads and
+                      // writes are uses[target], ..., `count`
   MP_NATIVE_NUM_KINDS,
 } mp_native_kind_t;
 
@@ -134,9 +144,10 @@ typedef struct {
   uint32_t num_refs, num_instructions;
   const mp_native_ref_t *refs;
   const mp_native_instruction_t *instructions;
-  const uint32_t *targets;  // of SWITCH: instructions
-  const int64_t *places;    // of PICK: numbers of elements
-  uint32_t num_targets, num_places;
+  const uint32_t *targets;      // of SWITCH: instructions
+  const int64_t *places;        // of PICK: numbers of elements
+  const mp_native_use_t *uses;  // of CALL
+  uint32_t num_targets, num_places, num_uses;
   uint32_t edges_per_look;  // how many back edges pass until must_stop is asked
 } mp_native_loop_t;
 
@@ -153,8 +164,8 @@ typedef struct {
 
 enum { MP_NATIVE_OVER = -1, MP_NATIVE_FAILED = -2 };
 
-// Runs from instruction `at`, which is 0 or a `stop`. Returns OVER, FAILED, or where it has
-// stopped.
+// Runs from instruction `at`, which is 0 or a `stop`. Returns OVER, FAILED (what it has written is
+// of no use then), or where it has stopped.
 typedef int64_t (*mp_native_loop_fn_t)(const mp_native_frame_t *frame, uint32_t at);
 
 // ---- making ----

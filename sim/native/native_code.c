@@ -110,7 +110,7 @@ static void native_code_put_map(mp_strbuf_t *key, const mp_native_map_t *map) {
 }
 
 static void native_code_put_ref(mp_strbuf_t *key, const mp_native_ref_t *ref) {
-  native_code_put(key, (uint64_t)ref->memory << 32 | (ref->is_private ? 1u : 0) |
+  native_code_put(key, (uint64_t)ref->memory << 32 | (ref->is_temporary ? 1u : 0) |
                            (ref->known != NULL ? 2u : 0));
   native_code_put(key, ref->offset);
   native_code_put(key, ref->bytes);
@@ -131,6 +131,12 @@ static void native_code_put_instruction(mp_strbuf_t *key, const mp_native_instru
   }
 }
 
+static void native_code_put_use(mp_strbuf_t *key, const mp_native_use_t *use) {
+  native_code_put(key,
+                  (uint64_t)use->ref << 32 | (use->is_written ? 1u : 0) | (use->is_part ? 2u : 0));
+  native_code_put(key, use->bytes);
+}
+
 static void native_code_put_loop(mp_strbuf_t *key, const mp_native_loop_t *loop) {
   native_code_put(key, ~(uint64_t)loop->num_refs);  // no map begins like this
   native_code_put(key, loop->edges_per_look);
@@ -142,6 +148,7 @@ static void native_code_put_loop(mp_strbuf_t *key, const mp_native_loop_t *loop)
   for (uint32_t i = 0; i < loop->num_places; ++i) {
     native_code_put(key, (uint64_t)loop->places[i]);
   }
+  for (uint32_t u = 0; u < loop->num_uses; ++u) native_code_put_use(key, &loop->uses[u]);
 }
 
 // Compiles one of the two, and keeps what comes of it, be it nothing, under the key.

@@ -45,7 +45,8 @@ mp_status_t mp_emit_new_place(mp_emitter_t *emitter, uint32_t start, uint32_t en
     *out_slot = (mp_slot_t){.kind = MP_SLOT_NONE};
     return NULL;
   }
-  const mp_place_t place = {.start = start, .end = end, .bytes = bytes};
+  const mp_place_t place = {
+      .start = start, .end = end, .bytes = bytes, .first_command = UINT32_MAX};
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(emitter->scratch, &emitter->places, place));
   *out_slot = (mp_slot_t){.kind = MP_SLOT_ARENA, .index = emitter->places.count - 1};
   return NULL;

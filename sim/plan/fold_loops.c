@@ -16,6 +16,8 @@ typedef struct {
   uint32_t *numbers;            // [num_commands]: the new number of each command
   bool *is_target;              // [num_commands + 1]: of a back edge
   bool *is_entry;               // [num_commands + 1]: of any jump
+  const mp_place_t *places;
+  mp_place_finder_t *finder;  // of `places`
 } fold_t;
 
 // The number of a slot, by what it is.
@@ -27,10 +29,11 @@ typedef struct {
 // A loop that is being folded.
 typedef struct {
   fold_t *fold;
-  uint32_t count;                  // of its commands
+  uint32_t first, count;           // its commands
   mp_cmd_t *body;                  // [count]: them, with targets that are numbers in this array
   MP_ARRAY(mp_slot_t) slots;       // in the program's arena
   MP_ARRAY(mp_loop_slot_t) infos;  // of the slots
+  MP_ARRAY(const mp_place_t *) places;  // of the slots, where they are known; else NULL
   MP_HASH_MAP(numbered_t) numbers;
   mp_loop_builder_t *builder;
   uint32_t *operands;  // numbers of slots, room for those of one command
@@ -105,28 +108,40 @@ static uint64_t fold_loops_hash(mp_slot_t slot) {
   return mp_hash_u64(mp_hash_u64(MP_HASH_START, place), slot.offset);
 }
 
-static uint32_t fold_loops_find_slot(const range_t *r, mp_slot_t slot) {
+// The place that a slot of command `number` of the range is; NULL if it is not known.
+static const mp_place_t *fold_loops_find_place(const range_t *r, mp_slot_t slot, uint32_t number) {
+  if (slot.kind != MP_SLOT_ARENA) return NULL;
+  return mp_place_find(r->fold->finder, slot.offset, r->first + number);
+}
+
+// Places that come one after the other are slots of their own.
+static uint32_t fold_loops_find_slot(const range_t *r, mp_slot_t slot, uint32_t number) {
+  const mp_place_t *place = fold_loops_find_place(r, slot, number);
   const numbered_t *entry = NULL;
   MP_HASH_MAP_EACH(&r->numbers, fold_loops_hash(slot), entry) {
     const mp_slot_t *other = &r->slots.items[entry->number];
-    if (other->kind == slot.kind && other->index == slot.index && other->offset == slot.offset) {
+    if (other->kind == slot.kind && other->index == slot.index && other->offset == slot.offset &&
+        r->places.items[entry->number] == place) {
       return entry->number;
     }
   }
   return MP_LOOP_NO_SLOT;
 }
 
-static mp_status_t fold_loops_add_slot(range_t *r, mp_slot_t slot, bool is_written) {
+static mp_status_t fold_loops_add_slot(range_t *r, mp_slot_t slot, uint32_t command,
+                                       bool is_written) {
   if (slot.kind == MP_SLOT_NONE) return NULL;
   const mp_program_t *program = r->fold->program;
-  uint32_t number = fold_loops_find_slot(r, slot);
+  uint32_t number = fold_loops_find_slot(r, slot, command);
   if (number == MP_LOOP_NO_SLOT) {
     mp_loop_slot_t info = {.memory = (uint64_t)slot.kind << 32 | slot.index, .offset = slot.offset};
     if (slot.kind == MP_SLOT_CONSTANT) {
       info.constant = (const char *)program->constants[slot.index].data + slot.offset;
     }
+    const mp_place_t *place = fold_loops_find_place(r, slot, command);
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(program->arena, &r->slots, slot));
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(program->arena, &r->infos, info));
+    MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(r->fold->scratch, &r->places, place));
     number = r->slots.count - 1;
     MP_RETURN_IF_ERROR(MP_HASH_MAP_ADD(r->fold->scratch, &r->numbers,
                                        (&(numbered_t){fold_loops_hash(slot), number})));
@@ -135,19 +150,55 @@ static mp_status_t fold_loops_add_slot(range_t *r, mp_slot_t slot, bool is_writt
   return NULL;
 }
 
+// Whether commands of the range alone name the slot's place.
+static bool fold_loops_is_temporary(const range_t *r, uint32_t slot) {
+  const mp_place_t *place = r->places.items[slot];
+  return place != NULL && place->first_command >= r->first &&
+         place->last_command < r->first + r->count;
+}
+
+// Whether the range writes bytes of the arena that a temporary slot has, and that are not only
+// temporary, though not at the same time.
+static bool fold_loops_is_shared(const range_t *r, uint32_t slot) {
+  const mp_place_t *place = r->places.items[slot];
+  for (uint32_t i = 0; i < r->slots.count; ++i) {
+    if (r->slots.items[i].kind != MP_SLOT_ARENA || !r->infos.items[i].is_written) continue;
+    if (fold_loops_is_temporary(r, i)) continue;
+    const mp_place_t *other = r->places.items[i];
+    if (other == NULL || (other->offset < place->offset + place->bytes &&
+                          place->offset < other->offset + other->bytes)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Temporary slots are memory of their own, as far as others can tell.
+static void fold_loops_part_temporary(const range_t *r) {
+  for (uint32_t i = 0; i < r->slots.count; ++i) {
+    mp_loop_slot_t *info = &r->infos.items[i];
+    info->is_temporary = fold_loops_is_temporary(r, i);
+    if (!info->is_temporary || fold_loops_is_shared(r, i)) continue;
+    const uint64_t number = (uint64_t)(r->places.items[i] - r->fold->places);
+    info->memory = (uint64_t)MP_SLOT_ARENA << 32 | (1 + number);
+    info->offset = 0;
+  }
+}
+
 static mp_status_t fold_loops_find_slots(range_t *r) {
   uint32_t most = 0;
   for (uint32_t i = 0; i < r->count; ++i) {
     const mp_cmd_t *cmd = &r->body[i];
     for (uint32_t k = 0; k < cmd->num_operands; ++k) {
-      MP_RETURN_IF_ERROR(fold_loops_add_slot(r, cmd->operands[k], false));
+      MP_RETURN_IF_ERROR(fold_loops_add_slot(r, cmd->operands[k], i, false));
     }
     for (uint32_t k = 0; k < cmd->num_results; ++k) {
-      MP_RETURN_IF_ERROR(fold_loops_add_slot(r, cmd->results[k], true));
+      MP_RETURN_IF_ERROR(fold_loops_add_slot(r, cmd->results[k], i, true));
     }
     const uint32_t count = cmd->num_operands + cmd->num_results;
     if (count > most) most = count;
   }
+  fold_loops_part_temporary(r);
   r->operands = MP_ARENA_ARRAY(r->fold->scratch, uint32_t, (size_t)most + 1);
   MP_RETURN_IF_NULL(r->operands);
   return NULL;
@@ -155,28 +206,30 @@ static mp_status_t fold_loops_find_slots(range_t *r) {
 
 // ---- steps ----
 
-static mp_status_t fold_loops_add_kernel(range_t *r, const mp_cmd_t *cmd, bool *out_can) {
+static mp_status_t fold_loops_add_kernel(range_t *r, uint32_t number, bool *out_can) {
+  const mp_cmd_t *cmd = &r->body[number];
   uint32_t *results = r->operands + cmd->num_operands;
   for (uint32_t i = 0; i < cmd->num_operands; ++i) {
-    r->operands[i] = fold_loops_find_slot(r, cmd->operands[i]);
+    r->operands[i] = fold_loops_find_slot(r, cmd->operands[i], number);
   }
   for (uint32_t i = 0; i < cmd->num_results; ++i) {
-    results[i] = fold_loops_find_slot(r, cmd->results[i]);
+    results[i] = fold_loops_find_slot(r, cmd->results[i], number);
   }
   return mp_loop_add_kernel(r->builder, cmd->kernel, r->operands, cmd->num_operands, results,
                             cmd->num_results, out_can);
 }
 
-static mp_status_t fold_loops_add_command(range_t *r, const mp_cmd_t *cmd, bool *out_can) {
+static mp_status_t fold_loops_add_command(range_t *r, uint32_t number, bool *out_can) {
+  const mp_cmd_t *cmd = &r->body[number];
   *out_can = true;
   mp_loop_begin_command(r->builder);
   const uint32_t operand =
-      cmd->num_operands == 0 ? MP_LOOP_NO_SLOT : fold_loops_find_slot(r, cmd->operands[0]);
+      cmd->num_operands == 0 ? MP_LOOP_NO_SLOT : fold_loops_find_slot(r, cmd->operands[0], number);
   const uint32_t result =
-      cmd->num_results == 0 ? MP_LOOP_NO_SLOT : fold_loops_find_slot(r, cmd->results[0]);
+      cmd->num_results == 0 ? MP_LOOP_NO_SLOT : fold_loops_find_slot(r, cmd->results[0], number);
   switch (cmd->kind) {
     case MP_CMD_LAUNCH:
-      return fold_loops_add_kernel(r, cmd, out_can);
+      return fold_loops_add_kernel(r, number, out_can);
     case MP_CMD_COPY:
       return mp_loop_add_copy(r->builder, operand, result, cmd->bytes);
     case MP_CMD_REPLICA_ID:
@@ -275,14 +328,14 @@ static mp_status_t fold_loops_add_loop(range_t *r, const mp_loop_t *loop) {
 static mp_status_t fold_loops_range(fold_t *fold, uint32_t first, uint32_t last, bool is_straight,
                                     bool *out_can) {
   mp_program_t *program = fold->program;
-  range_t r = {.fold = fold, .count = last + 1 - first};
+  range_t r = {.fold = fold, .first = first, .count = last + 1 - first};
   MP_RETURN_IF_ERROR(fold_loops_copy_body(&r, first));
   MP_RETURN_IF_ERROR(fold_loops_find_slots(&r));
   MP_RETURN_IF_ERROR(mp_loop_builder_create(program->arena, r.slots.count, r.infos.items, r.count,
                                             is_straight, &r.builder));
   *out_can = true;
   for (uint32_t i = 0; i < r.count && *out_can; ++i) {
-    MP_RETURN_IF_ERROR(fold_loops_add_command(&r, &r.body[i], out_can));
+    MP_RETURN_IF_ERROR(fold_loops_add_command(&r, i, out_can));
   }
   if (!*out_can) return NULL;
   const mp_loop_t *loop = NULL;
@@ -409,10 +462,12 @@ static mp_status_t fold_loops(fold_t *fold) {
   return NULL;
 }
 
-mp_status_t mp_plan_fold_loops(mp_program_t *program) {
-  fold_t fold = {.program = program};
+mp_status_t mp_plan_fold_loops(mp_program_t *program, const mp_place_t *places,
+                               uint32_t num_places) {
+  fold_t fold = {.program = program, .places = places};
   MP_RETURN_IF_ERROR(mp_arena_create(&fold.scratch));
-  const mp_status_t status = fold_loops(&fold);
+  mp_status_t status = mp_place_finder_create(fold.scratch, places, num_places, &fold.finder);
+  if (status == NULL) status = fold_loops(&fold);
   mp_arena_release(fold.scratch);
   return status;
 }

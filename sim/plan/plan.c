@@ -184,6 +184,17 @@ static mp_status_t plan_emit_main(mp_emitter_t *emitter) {
   return mp_emit_command(emitter, &done, NULL);
 }
 
+// Notes that a command names these slots' places.
+static void plan_note_command(const mp_slot_t *slots, uint32_t count, mp_place_t *places,
+                              uint32_t command) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (slots[i].kind != MP_SLOT_ARENA) continue;
+    mp_place_t *place = &places[slots[i].index];
+    if (command < place->first_command) place->first_command = command;
+    if (command > place->last_command) place->last_command = command;
+  }
+}
+
 // Replaces the numbers of places in slots by what they lie in, and offsets.
 static void plan_resolve(mp_slot_t *slots, uint32_t count, const mp_place_t *places,
                          uint32_t num_places) {
@@ -203,13 +214,19 @@ static mp_status_t plan_finish(mp_emitter_t *emitter) {
   mp_program_t *program = emitter->program;
   MP_RETURN_IF_ERROR(mp_places_pack(emitter->scratch, emitter->places.items, emitter->places.count,
                                     emitter->lenders, program->num_results, &program->arena_bytes));
+  mp_place_t *places = emitter->places.items;
+  for (uint32_t i = 0; i < emitter->commands.count; ++i) {
+    const mp_cmd_t *command = &emitter->commands.items[i];
+    plan_note_command(command->operands, command->num_operands, places, i);
+    plan_note_command(command->results, command->num_results, places, i);
+  }
   for (uint32_t i = 0; i < emitter->commands.count; ++i) {
     // The emitter made these arrays itself; they are const only for those who read the program.
     const mp_cmd_t *command = &emitter->commands.items[i];
-    plan_resolve((mp_slot_t *)(uintptr_t)command->operands, command->num_operands,
-                 emitter->places.items, emitter->places.count);
-    plan_resolve((mp_slot_t *)(uintptr_t)command->results, command->num_results,
-                 emitter->places.items, emitter->places.count);
+    plan_resolve((mp_slot_t *)(uintptr_t)command->operands, command->num_operands, places,
+                 emitter->places.count);
+    plan_resolve((mp_slot_t *)(uintptr_t)command->results, command->num_results, places,
+                 emitter->places.count);
   }
   program->commands = emitter->commands.items;
   program->num_commands = emitter->commands.count;
@@ -245,7 +262,8 @@ static mp_status_t plan(mp_emitter_t *emitter) {
   MP_RETURN_IF_ERROR(plan_begin_lenders(emitter));
   MP_RETURN_IF_ERROR(plan_emit_main(emitter));
   MP_RETURN_IF_ERROR(plan_finish(emitter));
-  return emitter->options->open_loops ? NULL : mp_plan_fold_loops(emitter->program);
+  if (emitter->options->open_loops) return NULL;
+  return mp_plan_fold_loops(emitter->program, emitter->places.items, emitter->places.count);
 }
 
 mp_status_t mp_plan_create(mp_module_t *module, const mp_plan_options_t *options,

@@ -45,6 +45,8 @@ typedef struct {
   // Set by mp_places_pack: where it lies, and in what: in the arena (-1) or in a lender's memory.
   uint64_t offset;
   int32_t lender;
+  // Set afterwards: the commands that name it; the first one is UINT32_MAX if none does.
+  uint32_t first_command, last_command;
 } mp_place_t;
 
 // Memory that places may use while nobody else does: `bytes`, before position `until`.
@@ -59,9 +61,18 @@ MP_NODISCARD mp_status_t mp_places_pack(mp_arena_t *scratch, mp_place_t *places,
                                         const mp_lender_t *lenders, uint32_t num_lenders,
                                         uint64_t *out_bytes);
 
+// Places of the arena by where they lie. Refers to `places`, which are packed.
+typedef struct mp_place_finder_s mp_place_finder_t;
+MP_NODISCARD mp_status_t mp_place_finder_create(mp_arena_t *scratch, const mp_place_t *places,
+                                                uint32_t count, mp_place_finder_t **out_finder);
+// The place that begins at `offset` of the arena when a command runs; NULL if it is not known.
+const mp_place_t *mp_place_find(const mp_place_finder_t *finder, uint64_t offset, uint32_t command);
+
 // Makes a LOOP command of each loop that is small enough (sim/loops). The program computes the same
-// bits. The only errors are those of mp_kernel_create and that memory is short.
-MP_NODISCARD mp_status_t mp_plan_fold_loops(mp_program_t *program);
+// bits. Which places its slots are is known only from `places`. The only errors are those of
+// mp_kernel_create and that memory is short.
+MP_NODISCARD mp_status_t mp_plan_fold_loops(mp_program_t *program, const mp_place_t *places,
+                                            uint32_t num_places);
 
 // Moves ops of main behind, each to before the first op that uses its result, where that makes
 // values live shorter and none longer. `is_donated[i]` says whether a result takes over the memory

@@ -1,6 +1,34 @@
 #include "sim/plan/program.h"
 
 #include <inttypes.h>
+#include <math.h>
+
+// How often the `while` goes round that ends with command `edge` of a LOOP's body: -1 if it is not
+// known.
+static int64_t program_rounds(const mp_cmd_t *cmd, uint32_t edge) {
+  for (uint32_t i = cmd->body[edge].targets[0]; i < edge; ++i) {
+    const mp_cmd_t *part = &cmd->body[i];
+    if (part->kind == MP_CMD_BRANCH_UNLESS && part->control == cmd->body[edge].control) {
+      return part->rounds;
+    }
+  }
+  return -1;
+}
+
+double mp_cmd_loop_seconds(const mp_cmd_t *cmd) {
+  double most = 1;
+  for (uint32_t i = 0; i < cmd->num_body; ++i) {
+    double rounds = 1;
+    for (uint32_t edge = i; edge < cmd->num_body; ++edge) {
+      const mp_cmd_t *jump = &cmd->body[edge];
+      if (jump->kind != MP_CMD_JUMP || jump->targets[0] > i) continue;
+      const int64_t more = program_rounds(cmd, edge);
+      rounds *= more < 0 ? INFINITY : (double)more + 1;
+    }
+    most = fmax(most, rounds);
+  }
+  return most * mp_loop_seconds(cmd->loop);
+}
 
 uint32_t mp_copy_num_parts(uint64_t bytes) {
   enum { GRAIN_BYTES = 512 * 1024 };

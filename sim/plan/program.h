@@ -150,6 +150,10 @@ struct mp_program_s {
 // The number of parts into which a COPY of so many bytes is cut.
 uint32_t mp_copy_num_parts(uint64_t bytes);
 
+// How long a LOOP command takes, roughly, in seconds; INFINITY where it is not known how often its
+// loops go round.
+double mp_cmd_loop_seconds(const mp_cmd_t *cmd);
+
 // Frees the program with its calls, its arena and its module. Foreign code may run. NULL is
 // allowed.
 void mp_program_release(mp_program_t *program);

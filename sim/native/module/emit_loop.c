@@ -24,51 +24,40 @@ static void emit_loop_compute(const loop_t *l, const mp_native_instruction_t *i)
 }
 
 static void emit_loop_copy(const loop_t *l, const mp_native_instruction_t *i) {
-  const place_t *from = &l->places[i->in[0]], *to = &l->places[i->out];
-  LLVMTypeRef type = to->shadow != NULL     ? to->shadow_type
-                     : from->shadow != NULL ? from->shadow_type
-                                            : emit_copied_type(l, (uint64_t)i->count);
-  if (type != NULL) {
-    emit_write_memory(l, i->out, emit_read_memory(l, i->in[0], type), (uint64_t)i->count);
+  const uint64_t bytes = (uint64_t)i->count;
+  const bool from_memory = emit_is_resident(l, i->in[0], bytes);
+  const bool to_memory = emit_is_resident(l, i->out, bytes);
+  if (from_memory && to_memory) {
+    emit_loop_move_bytes(l, l->pointers[i->out], l->pointers[i->in[0]], i->count);
     return;
   }
-  emit_loop_move_bytes(l, to->pointer, from->pointer, i->count);
-  emit_reload_overlapping(l, i->out, (uint64_t)i->count);
+  LLVMTypeRef type = emit_moved_type(l, to_memory ? i->in[0] : i->out, bytes);
+  emit_write_memory(l, i->out, emit_read_memory(l, i->in[0], type, bytes), bytes);
 }
 
 static void emit_loop_fill(const loop_t *l, const mp_native_instruction_t *i) {
   emit_t *e = l->e;
-  LLVMValueRef one = emit_read_memory(l, i->in[0], emit_memory_type(e, i->op.from));
+  const uint64_t size = emit_bytes(i->op.from);
+  LLVMValueRef one = emit_read_memory(l, i->in[0], emit_memory_type(e, i->op.from), size);
   e->lanes = (unsigned)i->count;
   LLVMValueRef all = emit_splat(e, emit_memory_type(e, i->op.from), one);
   e->lanes = 1;
-  emit_write_memory(l, i->out, all, (uint64_t)i->count * emit_bytes(i->op.from));
+  emit_write_memory(l, i->out, all, (uint64_t)i->count * size);
 }
 
-// From the shadow, if there is one, which has the elements; otherwise one by one from memory.
 static void emit_loop_pick(const loop_t *l, const mp_native_instruction_t *i) {
   emit_t *e = l->e;
   LLVMBuilderRef b = e->builder;
-  const place_t *from = &l->places[i->in[0]];
   const unsigned size = emit_bytes(i->op.from);
   LLVMTypeRef ints = LLVMInt32TypeInContext(e->context), one = emit_memory_type(e, i->op.from);
-  LLVMTypeRef index = LLVMInt64TypeInContext(e->context);
-  LLVMValueRef all = NULL;
-  if (from->shadow != NULL) {
-    all = LLVMBuildLoad2(b, from->shadow_type, from->shadow, "");
-    all = LLVMBuildBitCast(b, all, LLVMVectorType(one, (unsigned)(from->bytes / size)), "");
-  }
-  LLVMValueRef value = LLVMGetPoison(LLVMVectorType(one, (unsigned)i->count));
+  LLVMValueRef value =
+      i->count == 1 ? NULL : LLVMGetPoison(LLVMVectorType(one, (unsigned)i->count));
   for (unsigned k = 0; k < i->count; ++k) {
-    LLVMValueRef number = LLVMConstInt(index, (uint64_t)l->loop->places[i->target + k], false);
-    LLVMValueRef element = NULL;
-    if (all != NULL) {
-      element = LLVMBuildExtractElement(b, all, number, "");
-    } else {
-      element = LLVMBuildLoad2(b, one, LLVMBuildGEP2(b, one, from->pointer, &number, 1, ""), "");
-      LLVMSetAlignment(element, 1);
-    }
-    value = LLVMBuildInsertElement(b, value, element, LLVMConstInt(ints, k, false), "");
+    LLVMValueRef element =
+        emit_read_element(l, i->in[0], one, size, (uint64_t)l->loop->places[i->target + k]);
+    value = value == NULL
+                ? element
+                : LLVMBuildInsertElement(b, value, element, LLVMConstInt(ints, k, false), "");
   }
   emit_write_memory(l, i->out, value, (uint64_t)i->count * size);
 }
@@ -95,30 +84,26 @@ static LLVMValueRef emit_loop_row(const loop_t *l, const mp_native_instruction_t
 }
 
 static void emit_loop_take(const loop_t *l, const mp_native_instruction_t *i) {
-  const place_t *to = &l->places[i->out];
-  LLVMValueRef from = emit_loop_row(l, i, l->places[i->in[0]].pointer);
-  if (to->shadow == NULL) {
-    emit_loop_move_bytes(l, to->pointer, from, i->count);
-    emit_reload_overlapping(l, i->out, (uint64_t)i->count);
+  const uint64_t bytes = (uint64_t)i->count;
+  LLVMValueRef from = emit_loop_row(l, i, l->pointers[i->in[0]]);
+  if (emit_is_resident(l, i->out, bytes)) {
+    emit_loop_move_bytes(l, l->pointers[i->out], from, i->count);
     return;
   }
-  LLVMValueRef value = LLVMBuildLoad2(l->e->builder, to->shadow_type, from, "");
+  LLVMValueRef value = LLVMBuildLoad2(l->e->builder, emit_moved_type(l, i->out, bytes), from, "");
   LLVMSetAlignment(value, 1);
-  emit_write_memory(l, i->out, value, (uint64_t)i->count);
+  emit_write_memory(l, i->out, value, bytes);
 }
 
 static void emit_loop_place(const loop_t *l, const mp_native_instruction_t *i) {
-  const place_t *from = &l->places[i->in[0]];
-  LLVMValueRef to = emit_loop_row(l, i, l->places[i->out].pointer);
-  if (from->shadow == NULL) {
-    emit_loop_move_bytes(l, to, from->pointer, i->count);
-  } else {
-    LLVMValueRef value = emit_read_memory(l, i->in[0], from->shadow_type);
-    LLVMSetAlignment(LLVMBuildStore(l->e->builder, value, to), 1);
+  const uint64_t bytes = (uint64_t)i->count;
+  LLVMValueRef to = emit_loop_row(l, i, l->pointers[i->out]);
+  if (emit_is_resident(l, i->in[0], bytes)) {
+    emit_loop_move_bytes(l, to, l->pointers[i->in[0]], i->count);
+    return;
   }
-  uint64_t bytes = (uint64_t)i->count;
-  for (uint32_t k = 0; k < i->num_indices; ++k) bytes += (uint64_t)(i->most[k] * i->stride[k]);
-  emit_reload_overlapping(l, i->out, bytes);
+  LLVMValueRef value = emit_read_memory(l, i->in[0], emit_moved_type(l, i->in[0], bytes), bytes);
+  LLVMSetAlignment(LLVMBuildStore(l->e->builder, value, to), 1);
 }
 
 // The field of the frame at `offset`, which is a pointer.
@@ -152,11 +137,13 @@ static LLVMBasicBlockRef emit_loop_new_block(const loop_t *l) {
 
 static void emit_loop_call(const loop_t *l, uint32_t number) {
   LLVMBuilderRef b = l->e->builder;
+  const mp_native_instruction_t *i = &l->loop->instructions[number];
   LLVMBasicBlockRef next = emit_loop_new_block(l);
+  emit_save_for_call(l, i);
   LLVMValueRef is_done = emit_loop_ask(l, offsetof(mp_native_frame_t, call), &number);
   LLVMBuildCondBr(b, is_done, next, l->failed);
   LLVMPositionBuilderAtEnd(b, next);
-  for (uint32_t r = 0; r < l->loop->num_refs; ++r) emit_reload(l, r);
+  emit_load_after_call(l, i);
 }
 
 // Ends the run with a result that is no failure.
@@ -185,6 +172,7 @@ static void emit_loop_back(const loop_t *l, uint32_t number) {
   LLVMValueRef must_stop = emit_loop_ask(l, offsetof(mp_native_frame_t, must_stop), NULL);
   LLVMBuildCondBr(b, must_stop, stop, l->blocks[i->target]);
   LLVMPositionBuilderAtEnd(b, stop);
+  emit_save_live(l, i->stop);
   emit_loop_return(l, i->stop);
 }
 
@@ -206,6 +194,7 @@ static void emit_loop_instruction(const loop_t *l, uint32_t number) {
   LLVMBuilderRef b = l->e->builder;
   switch (i->kind) {
     case MP_NATIVE_EXIT:
+      emit_save_results(l);
       emit_loop_return(l, MP_NATIVE_OVER);
       return;
     case MP_NATIVE_JUMP:
@@ -261,7 +250,7 @@ static void emit_loop_instruction(const loop_t *l, uint32_t number) {
 
 // ---- the whole ----
 
-static void emit_loop_open(const loop_t *l) {
+static void emit_loop_open(loop_t *l) {
   const emit_t *e = l->e;
   LLVMBuilderRef b = e->builder;
   LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0);
@@ -270,10 +259,9 @@ static void emit_loop_open(const loop_t *l) {
   for (uint32_t r = 0; r < l->loop->num_refs; ++r) {
     LLVMValueRef number = LLVMConstInt(index, r, false);
     LLVMValueRef at = LLVMBuildGEP2(b, pointer, refs, &number, 1, "");
-    l->places[r].pointer = LLVMBuildLoad2(b, pointer, at, "");
+    l->pointers[r] = LLVMBuildLoad2(b, pointer, at, "");
   }
-  emit_make_shadows(l);
-  for (uint32_t r = 0; r < l->loop->num_refs; ++r) emit_reload(l, r);
+  emit_make_variables(l);
   LLVMBuildStore(b,
                  LLVMConstInt(LLVMInt32TypeInContext(e->context), l->loop->edges_per_look, false),
                  l->edges);
@@ -341,13 +329,16 @@ bool emit_loop(emit_t *e, const mp_native_loop_t *loop) {
               .loop = loop,
               .taken = calloc(loop->num_instructions + 1, sizeof(LLVMValueRef)),
               .left = calloc(loop->num_instructions + 1, sizeof(LLVMValueRef)),
-              .places = calloc(loop->num_refs + 1, sizeof(place_t)),
+              .pointers = calloc(loop->num_refs + 1, sizeof(LLVMValueRef)),
               .blocks = calloc(loop->num_instructions + 1, sizeof(LLVMBasicBlockRef))};
-  const bool is_ok = l.taken != NULL && l.left != NULL && l.places != NULL && l.blocks != NULL;
+  const bool is_ok = l.taken != NULL && l.left != NULL && l.pointers != NULL && l.blocks != NULL &&
+                     emit_find_cells(&l) && emit_find_live(&l);
   if (is_ok) emit_loop_all(&l);
   free(l.taken);
   free(l.left);
-  free(l.places);
+  free(l.pointers);
+  free(l.cells);
+  free(l.live);
   free(l.blocks);
   return is_ok;
 }

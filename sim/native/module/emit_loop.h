@@ -1,19 +1,22 @@
-// What the files of loops share: where refs lie, and their values.
+// What the files of loops share: which bytes are local variables, and values of refs.
 #ifndef MINIPOD_SIM_NATIVE_MODULE_EMIT_LOOP_H_
 #define MINIPOD_SIM_NATIVE_MODULE_EMIT_LOOP_H_
 
 #include "sim/native/module/emit.h"
 
+// Bytes that no access cuts: each has all of them or none. A local variable, which LLVM makes
+// registers, unless they are *resident*: of an array that is too large, or of which an instruction
+// reads or writes a part that is found while the code runs.
 typedef struct {
-  LLVMValueRef pointer;
-  LLVMValueRef shadow;      // NULL if it has none
-  LLVMTypeRef shadow_type;  // of the local variable
-  uint64_t bytes;           // of the shadow
-  bool has_uses;            // which all have as many bytes, unless has_others
-  bool has_others;          // is used with different sizes, or as part of an array (but for PICK)
-  bool is_written;
-  bool is_local;  // the ref is private and written: memory need not be right
-} place_t;
+  uint32_t memory, ref;  // a ref that has the bytes
+  uint64_t begin, end;   // in the memory
+  bool is_resident;
+  bool is_written;    // by some instruction
+  bool is_temporary;  // when the run is over, nobody reads them
+  mp_dtype_t dtype;   // of an op that computes with them; INVALID: they are only moved
+  LLVMTypeRef type;
+  LLVMValueRef variable;  // NULL if they are resident
+} cell_t;
 
 typedef struct {
   emit_t *e;
@@ -24,12 +27,20 @@ typedef struct {
   // these are all that were taken. Of these the first BACK or BACK_IF's, mostly the innermost and
   // hottest one, are those that are no others': it need not count.
   LLVMValueRef looked;
-  LLVMValueRef *taken;        // [num_instructions]; of other BACKs and BACK_IFs
-  LLVMValueRef *left;         // [num_instructions]; of a BACK_IF: how often it was not taken
-  place_t *places;            // [num_refs]
+  LLVMValueRef *taken;     // [num_instructions]; of other BACKs and BACK_IFs
+  LLVMValueRef *left;      // [num_instructions]; of a BACK_IF: how often it was not taken
+  LLVMValueRef *pointers;  // [num_refs]
+  uint32_t num_cells;
+  cell_t *cells;  // in the order of their bytes
+  // [num_instructions][num_words]: a bit for each cell whose value before the instruction somebody
+  // may still read.
+  uint64_t *live;
+  uint32_t num_words;
   LLVMBasicBlockRef *blocks;  // [num_instructions]
   LLVMBasicBlockRef failed, leave;
 } loop_t;
+
+// ---- emit_edges.c ----
 
 // Whether an instruction is a back edge.
 bool emit_is_back(const loop_t *l, uint32_t number);
@@ -40,21 +51,63 @@ void emit_count(const loop_t *l, LLVMValueRef counter, uint32_t more);
 // Adds what was counted to the array at `edges`, which has an element for each back edge.
 void emit_add_edges(const loop_t *l, LLVMValueRef edges);
 
-// Finds out which refs can have shadows, and makes them. Afterwards each has to be loaded.
-void emit_make_shadows(const loop_t *l);
+// ---- emit_access.c ----
 
-// Loads a ref's shadow from memory, if it has one and memory is right.
-void emit_reload(const loop_t *l, uint32_t ref);
-// The same for all other refs that share the first `bytes` bytes of this one.
-void emit_reload_overlapping(const loop_t *l, uint32_t but, uint64_t bytes);
+// What an instruction does with bytes.
+typedef struct {
+  uint32_t ref;
+  uint64_t bytes;
+  bool is_written;
+  bool is_part;      // only some of them, which ones is not known
+  bool is_call;      // not by this code
+  mp_dtype_t dtype;  // of the elements that are computed with; INVALID: they are only moved
+} access_t;
+
+// The k-th access of an instruction, what it reads first; false if it has no more than `k`.
+bool emit_access(const mp_native_loop_t *loop, const mp_native_instruction_t *i, uint32_t k,
+                 access_t *out_access);
+
+// ---- emit_cells.c ----
+
+// Finds the cells, without types and variables. False if memory is short.
+bool emit_find_cells(loop_t *l);
+// The first cell that does not end before the bytes of `memory` from `begin` on; num_cells if there
+// is none.
+uint32_t emit_first_cell(const loop_t *l, uint32_t memory, uint64_t begin);
+// Whether the cell has some of these bytes. From emit_first_cell on, all that do follow each other.
+bool emit_cell_meets(const loop_t *l, uint32_t cell, uint32_t memory, uint64_t begin, uint64_t end);
+
+// ---- emit_live.c ----
+
+// Finds out which cells are live before each instruction. False if memory is short.
+bool emit_find_live(loop_t *l);
+bool emit_is_live(const loop_t *l, uint32_t instruction, uint32_t cell);
+
+// ---- emit_memory.c ----
+
+// Makes the variables of the cells, and loads those that are live where a run may begin.
+void emit_make_variables(loop_t *l);
+
+// Stores what is read by instruction `at` and after it, before the run stops there.
+void emit_save_live(const loop_t *l, uint32_t at);
+// Stores what is read when the run is over.
+void emit_save_results(const loop_t *l);
+// The same before a CALL, and what it writes afterwards.
+void emit_save_for_call(const loop_t *l, const mp_native_instruction_t *i);
+void emit_load_after_call(const loop_t *l, const mp_native_instruction_t *i);
+
+// Whether the ref's first `bytes` bytes are in memory; otherwise they are local variables.
+bool emit_is_resident(const loop_t *l, uint32_t ref, uint64_t bytes);
+// A type for `bytes` bytes of a ref that are only moved.
+LLVMTypeRef emit_moved_type(const loop_t *l, uint32_t ref, uint64_t bytes);
 
 // A ref's value as one of a type as it lies in memory; what is written has `bytes` bytes.
-LLVMValueRef emit_read_memory(const loop_t *l, uint32_t ref, LLVMTypeRef type);
+LLVMValueRef emit_read_memory(const loop_t *l, uint32_t ref, LLVMTypeRef type, uint64_t bytes);
 void emit_write_memory(const loop_t *l, uint32_t ref, LLVMValueRef value, uint64_t bytes);
 // A ref's value; the current number of lanes says how many elements.
 LLVMValueRef emit_read(const loop_t *l, uint32_t ref, mp_dtype_t dtype);
-
-// An integer type for what is only copied; NULL if there is none of its size.
-LLVMTypeRef emit_copied_type(const loop_t *l, uint64_t bytes);
+// Element `number` of a ref, of a type as it lies in memory, of `size` bytes.
+LLVMValueRef emit_read_element(const loop_t *l, uint32_t ref, LLVMTypeRef type, unsigned size,
+                               uint64_t number);
 
 #endif  // MINIPOD_SIM_NATIVE_MODULE_EMIT_LOOP_H_

@@ -74,12 +74,43 @@ static void no_two_places_overlap(void **state) {
   }
 }
 
+static void a_place_is_found_by_the_commands_that_name_it(void **state) {
+  (void)state;
+  const mp_place_t places[] = {
+      {.offset = 0, .lender = -1, .first_command = 1, .last_command = 3},
+      {.offset = 64, .lender = -1, .first_command = 0, .last_command = 9},
+      {.offset = 0, .lender = -1, .first_command = 4, .last_command = 4},
+      {.offset = 128, .lender = 0, .first_command = 2, .last_command = 2},  // a result's memory
+      {.offset = 192, .lender = -1, .first_command = UINT32_MAX, .last_command = 0},
+      // Two at once, of which nothing is certain.
+      {.offset = 256, .lender = -1, .first_command = 1, .last_command = 5},
+      {.offset = 256, .lender = -1, .first_command = 5, .last_command = 7},
+  };
+  mp_arena_t *scratch = NULL;
+  mp_place_finder_t *finder = NULL;
+  assert_ok(mp_arena_create(&scratch));
+  assert_ok(mp_place_finder_create(scratch, places, 7, &finder));
+  assert_null(mp_place_find(finder, 0, 0));
+  assert_ptr_equal(mp_place_find(finder, 0, 1), &places[0]);
+  assert_ptr_equal(mp_place_find(finder, 0, 3), &places[0]);
+  assert_ptr_equal(mp_place_find(finder, 0, 4), &places[2]);
+  assert_null(mp_place_find(finder, 0, 5));
+  assert_ptr_equal(mp_place_find(finder, 64, 9), &places[1]);
+  assert_null(mp_place_find(finder, 128, 2));
+  assert_null(mp_place_find(finder, 192, 0));
+  for (uint32_t command = 0; command < 9; ++command) {
+    assert_null(mp_place_find(finder, 256, command));
+  }
+  mp_arena_release(scratch);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_largest_come_first_where_starts_leave_gaps),
       cmocka_unit_test(starts_come_first_where_that_is_better),
       cmocka_unit_test(borrowed_memory_is_none_of_the_arena),
       cmocka_unit_test(no_two_places_overlap),
+      cmocka_unit_test(a_place_is_found_by_the_commands_that_name_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

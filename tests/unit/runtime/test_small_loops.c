@@ -1,5 +1,7 @@
 // Small loops, which are one command (sim/loops): kernels run in them, and what can stop a run
 // stops them too.
+#include <math.h>
+
 #include "sim/plan/plan.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
@@ -53,7 +55,7 @@ static mp_program_t *loop_program(uint32_t devices, mp_kernel_run_t step) {
   program_launch(&p, step, 1, 1, &y, 1, &y);                   // 3
   program_jump(&p, MP_CMD_JUMP, condition, 1);                 // 4
   mp_program_t *program = program_end(&p);                     // 5
-  assert_ok(mp_plan_fold_loops(program));
+  assert_ok(mp_plan_fold_loops(program, NULL, 0));
   assert_int_equal(program->num_commands, 3);
   assert_int_equal(program->commands[1].kind, MP_CMD_LOOP);
   assert_int_equal(program->commands[1].num_body, 4);
@@ -79,7 +81,7 @@ static mp_program_t *failing_program(void) {
   program_jump(&p, MP_CMD_JUMP, condition, 5);                 // 8
   program_collective(&p, MP_COLLECTIVE_ALL_REDUCE, "stablehlo.all_reduce", 4, z, y);
   mp_program_t *program = program_end(&p);
-  assert_ok(mp_plan_fold_loops(program));
+  assert_ok(mp_plan_fold_loops(program, NULL, 0));
   assert_int_equal(program->num_commands, 8);
   assert_int_equal(program->commands[5].kind, MP_CMD_LOOP);
   return program;
@@ -103,7 +105,7 @@ static mp_program_t *straight_program(mp_kernel_run_t step) {
   for (int i = 0; i < 5; ++i) program_launch(&p, add_one, 1, 1, &y, 1, &y);  // 5 to 9
   program_launch(&p, quarter, 1, 1, &y, 1, &y);                              // 10
   mp_program_t *program = program_end(&p);                                   // 11
-  assert_ok(mp_plan_fold_loops(program));
+  assert_ok(mp_plan_fold_loops(program, NULL, 0));
   assert_int_equal(program->num_commands, 5);
   assert_int_equal(program->commands[0].num_body, 4);
   assert_int_equal(program->commands[2].num_body, 5);
@@ -145,6 +147,17 @@ static void kernels_run_in_loops(void **state) {
   launch_end(&l);
   mp_executable_release(loop);
   mp_client_release(client);
+}
+
+static void a_loop_takes_its_rounds_where_they_are_known(void **state) {
+  (void)state;
+  mp_program_t *program = loop_program(1, add_one);
+  const mp_cmd_t *loop = &program->commands[1];
+  assert_true(isinf(mp_cmd_loop_seconds(loop)));
+  ((mp_cmd_t *)(uintptr_t)&loop->body[1])->rounds = 9;
+  const double seconds = mp_loop_seconds(loop->loop);
+  assert_float_equal(mp_cmd_loop_seconds(loop), 10 * seconds, seconds / 1000);
+  mp_program_release(program);
 }
 
 static void a_failed_kernel_ends_its_loop(void **state) {
@@ -199,9 +212,12 @@ static void loops_yield_and_end(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(commands_in_a_row_are_one),     cmocka_unit_test(kernels_run_in_loops),
-      cmocka_unit_test(a_failed_kernel_ends_its_loop), cmocka_unit_test(poison_ends_a_loop),
+      cmocka_unit_test(commands_in_a_row_are_one),
+      cmocka_unit_test(kernels_run_in_loops),
+      cmocka_unit_test(a_failed_kernel_ends_its_loop),
+      cmocka_unit_test(poison_ends_a_loop),
       cmocka_unit_test(loops_yield_and_end),
+      cmocka_unit_test(a_loop_takes_its_rounds_where_they_are_known),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

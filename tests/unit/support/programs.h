@@ -10,6 +10,7 @@
 #define MINIPOD_TESTS_UNIT_SUPPORT_PROGRAMS_H_
 
 #include "sim/plan/program.h"
+#include "sim/work/rounds.h"
 #include "tests/unit/support/unit.h"
 
 enum { TEST_MAX_IO = 8, TEST_MAX_COMMANDS = 32 };
@@ -93,6 +94,7 @@ static inline void program_jump(test_program_t *p, mp_cmd_kind_t kind, mp_slot_t
   command_slots(p, cmd, kind == MP_CMD_JUMP ? 0 : 1, &condition, 0, NULL);
   cmd->num_targets = 1;
   cmd->targets = mp_arena_copy(p->arena, &target, sizeof(target));
+  cmd->rounds = MP_ROUNDS_UNKNOWN;
 }
 
 static void test_add_f32(const void *context, int64_t count, const void *a, const void *b,
