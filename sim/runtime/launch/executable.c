@@ -184,7 +184,7 @@ static void executable_survey(mp_executable_t *executable) {
     }
     if (cmd->kind == MP_CMD_LOOP) {
       const bool is_loop = mp_loop_num_edges(cmd->loop) != 0;
-      seconds += is_loop ? INFINITY : executable_straight_seconds(cmd);
+      seconds += is_loop ? mp_cmd_loop_seconds(cmd) : executable_straight_seconds(cmd);
       // For each `while`: how often it went round, and how often it was entered.
       const uint32_t edges = executable->timed == NULL ? 0 : 2 * mp_loop_num_edges(cmd->loop);
       if (edges > executable->max_edges) executable->max_edges = edges;
