@@ -32,34 +32,48 @@ typedef struct {
   mp_convert_t load, store;
 } solve_kernel_t;
 
+static void triangular_solve_reverse(const solve_kernel_t *self, int64_t count, void *numbers) {
+  double *d = numbers;
+  mp_complex_t *z = numbers;
+  for (int64_t i = 0, k = count - 1; i < k; ++i, --k) {
+    if (self->is_complex) {
+      const mp_complex_t first = z[i];
+      z[i] = z[k];
+      z[k] = first;
+    } else {
+      const double first = d[i];
+      d[i] = d[k];
+      d[k] = first;
+    }
+  }
+}
+
 // Loads the lower triangle of L from `a`, with rows and columns numbered backwards when only that
-// makes it lower triangular.
+// makes it lower triangular. Then the numbers of L are those of the matrix from the last to the
+// first; reading memory backwards would be slow.
 static void triangular_solve_load_matrix(const solve_kernel_t *self, const char *a, bool backwards,
                                          void *raw, char *l) {
   const int64_t n = self->n, size = (int64_t)mp_dtype_size(self->load.from);
-  int64_t row = self->transposed ? size : n * size, column = self->transposed ? n * size : size;
-  if (backwards) {
-    a += (n - 1) * (row + column);
-    row = -row;
-    column = -column;
-  }
-  if (column != size) {
+  if (self->transposed) {
     mp_strided_t copy;
     mp_strided_init(&copy, (size_t)size);
-    mp_strided_add_dim(&copy, n, n * size, row);
-    mp_strided_add_dim(&copy, n, size, column);
+    mp_strided_add_dim(&copy, n, n * size, size);
+    mp_strided_add_dim(&copy, n, size, n * size);
     mp_strided_finish(&copy);
     mp_strided_run(&copy, raw, a);
     a = raw;
-    row = n * size;
   }
   // A row at a time is much for short rows: these are converted with what lies between them, which
   // nobody reads.
-  if (row == n * size && n <= SHORT_ROW) {
+  if (n <= SHORT_ROW) {
     mp_convert_run(&self->load, n * n, a, l);
+    if (backwards) triangular_solve_reverse(self, n * n, l);
   } else {
     for (int64_t i = 0; i < n; ++i) {
-      mp_convert_run(&self->load, i + 1, a + i * row, l + i * n * self->wide_bytes);
+      const int64_t at = backwards ? (n - 1 - i) * (n + 1) : i * n;
+      char *to = l + i * n * self->wide_bytes;
+      mp_convert_run(&self->load, i + 1, a + at * size, to);
+      if (backwards) triangular_solve_reverse(self, i + 1, to);
     }
   }
   for (int64_t i = 0; self->conjugated && i < n; ++i) {
