@@ -95,7 +95,7 @@ KNOWS = {
                           "sim/kernels/windows", "sim/kernels/movement", "sim/kernels/contraction",
                           "sim/kernels/linalg", "sim/kernels/fft", "sim/kernels/fused",
                           "sim/kernels/random"],
-    "sim/foreign": IR,
+    "sim/foreign": [*IR, "sim/work"],
     "sim/fuse": [*IR, "sim/passes", "sim/passes/rewrite", "sim/native", "sim/kernels", "sim/kernels/elementwise",
                  "sim/kernels/fused", "sim/kernels/fused/tile", "sim/kernels/table"],
     "sim/loops": [*KERNELS, "sim/kernels/elementwise", "sim/kernels/fused/tile"],

@@ -6,6 +6,7 @@
 #include "sim/foreign/foreign_attrs.h"
 #include "sim/foreign/foreign_guard.h"
 #include "sim/ir/layout.h"
+#include "sim/work/work.h"
 
 typedef struct {
   mp_foreign_call_t base;  // first, because callers have pointers to it
@@ -102,17 +103,16 @@ static mp_status_t foreign_call_models(call_t *call) {
   return NULL;
 }
 
-// Whether a pool's threads are not worth their while: the largest matrix of the call is small.
-static bool foreign_call_is_small(const call_t *call) {
-  bool is_small = true;
-  for (uint32_t i = 0; i < call->base.num_inputs + call->base.num_outputs; ++i) {
-    const XLA_FFI_Buffer *buffer =
-        i < call->base.num_inputs ? &call->inputs[i] : &call->outputs[i - call->base.num_inputs];
-    if (buffer->dtype == XLA_FFI_DataType_TOKEN || buffer->rank < 2) continue;
-    const int64_t *dims = buffer->dims + buffer->rank - 2;
-    is_small &= mp_foreign_pool_is_small((double)dims[0], (double)dims[1]);
+// Whether a pool's threads are not worth their while for a matrix of the call's batch.
+static bool foreign_call_is_small(const mp_op_t *op) {
+  mp_work_t work;
+  mp_work_of_op(op, &work);
+  double batch = 1;
+  if (op->num_operands != 0 && mp_type_is_tensor(op->operands[0]->type)) {
+    const mp_type_t *type = op->operands[0]->type;
+    for (uint32_t d = 0; d + 2 < type->rank; ++d) batch *= (double)type->dims[d];
   }
-  return is_small;
+  return batch == 0 || mp_foreign_pool_is_small(work.vector_flops / batch);
 }
 
 // The function's own error, with the words that say where it comes from. Consumes `status`.
@@ -178,7 +178,7 @@ static mp_status_t foreign_call_fill(call_t *call, const mp_op_t *op, bool may_b
   };
   MP_RETURN_IF_ERROR(foreign_call_models(call));
   call->base.pool = mp_foreign_find_pool(handler->name);
-  call->base.is_small = call->base.pool != NULL && foreign_call_is_small(call);
+  call->base.is_small = call->base.pool != NULL && foreign_call_is_small(op);
   if (!is_typed) {
     call->api_version = mp_op_enum(op, MP_ATTR_API_VERSION, MP_API_ORIGINAL);
     call->opaque = mp_foreign_opaque(op);

@@ -1,6 +1,5 @@
 #include "sim/foreign/foreign_pool.h"
 
-#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -8,9 +7,9 @@
 #include "sim/base/os/futex.h"
 #include "sim/base/os/lock.h"
 
-// Matrices of 1,000 x 1,000 and about as much work are large. Below that OpenBLAS took as long or
-// longer on two threads than on one for LU, QR, Cholesky, eigenvalues and singular values.
-#define MP_POOL_LARGE 1e9
+// One thread takes about 0.1 s for so many operations. With much fewer, two threads of OpenBLAS
+// took as long or longer for LU, QR, Cholesky, eigenvalues and singular values.
+#define MP_POOL_LARGE 5e9
 
 enum { LARGE, SMALL, KINDS };
 
@@ -65,8 +64,8 @@ mp_foreign_pool_t *mp_foreign_find_pool(mp_str_t name) {
   return pool;
 }
 
-bool mp_foreign_pool_is_small(double rows, double columns) {
-  return rows * columns * fmin(rows, columns) < MP_POOL_LARGE;
+bool mp_foreign_pool_is_small(double operations) {
+  return operations < MP_POOL_LARGE;
 }
 
 // Whoever comes while the other kind waits leaves it the turn.

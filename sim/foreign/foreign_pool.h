@@ -33,8 +33,8 @@ MP_NODISCARD mp_status_t mp_foreign_register_pool(mp_str_t prefix, mp_foreign_po
 // The pool that a function of this name uses; NULL: none, or none that we know of.
 mp_foreign_pool_t *mp_foreign_find_pool(mp_str_t name);
 
-// Whether a call is small whose largest matrix is [rows, columns].
-bool mp_foreign_pool_is_small(double rows, double columns);
+// Whether a call is small of which a matrix takes so many operations (sim/work).
+bool mp_foreign_pool_is_small(double operations);
 
 // Around a call; NULL has no effect. Waits until no call of the other kind runs.
 void mp_foreign_pool_enter(mp_foreign_pool_t *pool, bool is_small);
