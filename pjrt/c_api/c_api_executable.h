@@ -66,7 +66,7 @@ typedef struct PJRT_SendCallbackInfo {
   PJRT_SendCallback send_callback;
 } PJRT_SendCallbackInfo;
 
-// Called when a program wants data from the host on the channel.
+// Called when a program reads data from the host on the channel.
 typedef struct PJRT_RecvCallbackInfo {
   int64_t channel_id;
   void *user_arg;

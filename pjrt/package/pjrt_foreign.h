@@ -25,7 +25,7 @@ typedef struct {
 // Registers a function for the process.
 MP_EXPORT const char *minipod_register_foreign_function(const minipod_foreign_function_t *function);
 // Says that functions whose names begin with `prefix` call a library with threads of its own, as
-// many as `get` says (`usual`, if nobody has chosen) and `set` chooses
+// many as `get` says (`usual`, if the number was not set) and `set` chooses
 // (sim/foreign/foreign_pool.h).
 MP_EXPORT const char *minipod_register_foreign_pool(const char *prefix, int (*get)(void),
                                                     void (*set)(int threads), int usual);

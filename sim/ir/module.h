@@ -267,7 +267,7 @@ mp_str_t mp_op_str(const mp_op_t *op, mp_attr_name_t name);
 mp_index_list_t mp_op_ints(const mp_op_t *op, mp_attr_name_t name);
 
 // Gives all values of the module the ids 0, 1, 2, ... and returns how many there are. Ids hold
-// until the module changes or somebody numbers anew.
+// until the module changes or is renumbered.
 uint32_t mp_module_number_values(mp_module_t *module);
 
 // The values that an op's regions use but that are defined outside of them, in the order of their
@@ -285,7 +285,7 @@ MP_NODISCARD mp_status_t mp_module_walk(mp_module_t *module, mp_op_visitor_t vis
 // Makes an error about an op: "<message> [stablehlo.add, psum at train.py:12:7]".
 MP_NODISCARD MP_PRINTF(3, 4) mp_status_t
     mp_op_error(const mp_op_t *op, mp_status_code_t code, const char *format, ...);
-// The same of an error that somebody made who knew of no op; consumes it. OK stays OK.
+// The same for an error whose maker knew of no op; consumes it. OK stays OK.
 MP_NODISCARD mp_status_t mp_op_error_at(const mp_op_t *op, mp_status_t status);
 
 #endif  // MINIPOD_SIM_IR_MODULE_H_

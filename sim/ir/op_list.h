@@ -28,8 +28,7 @@ typedef enum {
   // Jumps around the commands of its regions.
   MP_OP_ROLE_CONTROL,
   // No command: its results are data of the program, or the bytes of its operands, or have no
-  // bytes. If an op that has work to do says this, nobody does the work, and what reads its results
-  // reads garbage.
+  // bytes. Wrongly set: the op's work is not done, and readers of its results read garbage.
   MP_OP_ROLE_NOTHING,
   // Sugar, calls and tuples: sim/passes has replaced them all when the partitioner begins, which
   // has no rules for them.
@@ -94,7 +93,7 @@ enum {
   MP_OP_TRAIT_LINEAR = 1 << 3,
   // Result i is operand i's bytes in operand i's order, whenever both have equally many: one place
   // in memory for both, and no command. Wrongly set: results are the operand's bytes. Missing:
-  // copies, or, for an op without a kernel, a value that nobody writes.
+  // copies, or, for an op without a kernel, a value that is never written.
   MP_OP_TRAIT_ALIAS = 1 << 4,
   // The result holds elements of the first operand alone, unchanged; where from say its attributes
   // and indices that are scalars. Regions see through it between scalars, and it is linear in that

@@ -1,6 +1,5 @@
 // Reducers are the scalar regions (a, b) -> op(a, b) of reduce, scatter, all_reduce and the like.
-// Here is what can be told about one by looking at it; mp_block_create_reducer (module.h) makes
-// them.
+// Here are properties that can be read off one; mp_block_create_reducer (module.h) makes them.
 #ifndef MINIPOD_SIM_IR_REDUCER_H_
 #define MINIPOD_SIM_IR_REDUCER_H_
 

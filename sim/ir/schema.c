@@ -169,7 +169,7 @@ static const mp_schema_t schemas[MP_OP_COUNT] = {
           OF_KINDS(TARGET, KIND(BOXES), REQUIRED)),
 };
 // clang-format on
-// Most ops have no attributes and no row, so a forgotten row cannot be told from those.
+// Most ops have no attributes and no row, so a forgotten row cannot be distinguished from those.
 _Static_assert(MP_OP_COUNT == 137, "a new op: write its attributes above, if it has any");
 
 mp_schema_t mp_schema_of(mp_opcode_t code) {

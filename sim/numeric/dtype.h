@@ -34,7 +34,7 @@ typedef enum {
 //   the numbers that others have for it (mp_dtype_numbers_t): PJRT, XLA, foreign functions, the
 //   field of literals, MLIR's bytecode, VHLO's. 0 is none; of VHLO's, which begin with 0, it is -1.
 //
-// The parts are for code that is made anew for each type of a kind, with a loop for each.
+// The parts are for code that is made for each type of a kind, with a loop for each.
 #define MP_DTYPES_SMALL_SIGNED(X)                                 \
   X(S2, "i2", SIGNED, 2, 1, NONE, 0, 0, 0, 24, 26, 26, 26, 0, 31) \
   X(S4, "i4", SIGNED, 4, 1, NONE, 0, 0, 0, 21, 21, 21, 21, 0, 10)
@@ -93,7 +93,7 @@ typedef enum {
       MP_DTYPE_COUNT
 } mp_dtype_t;
 
-// Who has numbers for the types.
+// The numberings of the types.
 typedef enum {
   MP_NUMBERS_PJRT,     // PJRT_Buffer_Type
   MP_NUMBERS_XLA,      // PrimitiveType of HLO's protos

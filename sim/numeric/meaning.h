@@ -1,7 +1,7 @@
 // What elementwise ops mean, each written once: for the loops over arrays
 // (sim/kernels/elementwise), the steps of small loops (sim/loops) and machine code (sim/native).
 //
-// MP_<kind>_<op> is an expression of the operands x, y and z in *words*, which whoever expands it
+// MP_<kind>_<op> is an expression of the operands x, y and z in *words*, which the including code
 // defines: as operators of C (words.h), or as calls that build instructions
 // (sim/native/module/emit_words.h). All operands of a word may be evaluated, also those that are
 // not chosen.

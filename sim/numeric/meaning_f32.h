@@ -9,10 +9,10 @@
 // result (a test of every seventh to thirteenth argument; of every one for log): exp 1.02, expm1
 // 1.07, log 0.96, log1p 0.95, tanh 0.98, logistic 1.02.
 //
-// The coefficients of polynomials are those with the smallest greatest error on the interval at
-// hand, rounded to f32 one after the other.
+// The coefficients of polynomials are those with the smallest greatest error on the current
+// interval, rounded to f32 one after the other.
 //
-// Who includes this defines FUNCTION(type, name, arguments), CALL(name, arguments), REAL: the type
+// The including file defines FUNCTION(type, name, arguments), CALL(name, arguments), REAL: the type
 // of a number, BITS: that of an integer of 32 bits, and beside meaning.h's words FMA(x, y, z): x y
 // + z, rounded once; of such integers INUM(n), ISUB IAND IOR INOT, ISHL ISHR ISAR(x, n), ILESS
 // (signed), IMIN (unsigned), and REAL_OF: the signed integer as a number.

@@ -13,7 +13,7 @@
 typedef struct {
   mp_module_t *module;
   bool has_changed;
-  mp_value_t **moved;  // by value id: it in the other memory; NULL: nobody wanted it there
+  mp_value_t **moved;  // by value id: it in the other memory; NULL: not needed there
 } places_t;
 
 // ---- taking placements away ----
@@ -29,7 +29,7 @@ static mp_status_t host_values_skip(void *context, mp_op_t *op) {
   return NULL;
 }
 
-// Nobody uses them any more. Those that say that they have an effect would stay.
+// They are unused now. Those that say that they have an effect would stay.
 static mp_status_t host_values_unlink(void *context, mp_op_t *op) {
   (void)context;
   if (mp_op_is_placement(op)) mp_op_unlink(op);
@@ -114,7 +114,7 @@ static bool host_values_is_host_kind(const mp_attr_t *const *attrs, uint32_t i) 
 
 // ---- where memories meet ----
 
-// Whether an op wants its operand on the host. A branch's index, a slice's and the like never are.
+// Whether an op reads its operand on the host. A branch's index, a slice's and the like never are.
 static bool host_values_wants_host(const places_t *p, const mp_op_t *op, uint32_t operand) {
   const mp_block_t *block = op->parent;
   if (op->code == MP_OP_WHILE || op->code == MP_OP_OPTIMIZATION_BARRIER) {
@@ -172,8 +172,8 @@ static mp_op_t *host_values_op_in(const mp_block_t *block, mp_op_t *op) {
   return op;
 }
 
-// The value in the other memory: copied once, in the block where it is made, before all who want
-// it there. Ops are gone through in their order, so the first one of them is at hand.
+// The value in the other memory: copied once, in the block where it is made, before all its readers
+// there. Ops are visited in their order, so the first of them is the current one.
 static mp_status_t host_values_move(places_t *p, mp_op_t *op, uint32_t operand) {
   mp_value_t *value = op->operands[operand];
   const mp_block_t *home = value->op != NULL ? value->op->parent : value->block;

@@ -2,7 +2,7 @@
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite/rewrite.h"
 
-// Inserts a transpose of `value` in front of `position`. Dimension k of its result is dimension
+// Inserts a transpose of `value` before `position`. Dimension k of its result is dimension
 // permutation[k] of `value`.
 static mp_status_t layouts_insert_transpose(mp_module_t *module, mp_op_t *position,
                                             mp_value_t *value, const int64_t *permutation,

@@ -79,7 +79,7 @@ MP_NODISCARD mp_status_t mp_pass_trivial(mp_module_t *module);
 // they are, and computes nothing.
 MP_NODISCARD mp_status_t mp_pass_close_kernels(mp_module_t *module);
 
-// Puts the ops of these regions in the place of the kernels. Nobody follows their control flow
+// Puts the ops of these regions in the place of the kernels. Their control flow is not followed
 // (mp_op_t.control). After partitioning.
 MP_NODISCARD mp_status_t mp_pass_open_kernels(mp_module_t *module);
 

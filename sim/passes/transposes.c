@@ -41,7 +41,7 @@ static bool transposes_is_in_order(const order_t *order) {
 }
 
 // Whether the long dimensions of the op's result are those of its operand, in the same order, and
-// the elements too. If so, `order` is told by the dimensions of the operand.
+// the elements too. If so, `order` refers to the dimensions of the operand.
 static bool transposes_pass_reshape(const mp_op_t *op, order_t *order) {
   const mp_type_t *from = op->operands[0]->type, *to = op->results[0].type;
   if (op->code != MP_OP_RESHAPE || !transposes_type_fits(from)) return false;
@@ -58,7 +58,7 @@ static bool transposes_pass_reshape(const mp_op_t *op, order_t *order) {
   return true;
 }
 
-// Goes from `value` to what the transposes before it began with. `order` is told by the dimensions
+// Goes from `value` to what the transposes before it began with. `order` refers to the dimensions
 // of that value afterwards; it stays as it is where there is no transpose.
 static mp_value_t *transposes_find_start(mp_value_t *value, order_t *order) {
   mp_value_t *start = value;
@@ -77,7 +77,7 @@ static mp_value_t *transposes_find_start(mp_value_t *value, order_t *order) {
   return start;
 }
 
-// Inserts the transpose of `start` without its short dimensions, in front of `position`.
+// Inserts the transpose of `start` without its short dimensions, before `position`.
 static mp_status_t transposes_insert(mp_module_t *module, mp_op_t *position, mp_value_t *start,
                                      const order_t *order, mp_value_t **out_value) {
   order_t before;

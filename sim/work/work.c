@@ -1,4 +1,4 @@
-// The table of ops: what class an op is of, and who counts its operations.
+// The table of ops: the class of an op, and the function that counts its operations.
 #include "sim/work/work_impl.h"
 
 const char *mp_work_class_name(mp_work_class_t work_class) {

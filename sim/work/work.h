@@ -40,7 +40,7 @@ typedef enum {
 // "matmul", "elementwise", ...
 const char *mp_work_class_name(mp_work_class_t work_class);
 
-// What a convolution is besides a product of matrices.
+// What a convolution is besides a matmul.
 typedef struct {
   // Elements of a window, padding and holes counted, and those in its last dimension; 0: the
   // product is no convolution.
@@ -51,8 +51,8 @@ typedef struct {
   double holes;             // positions of the input for each that is no hole
 } mp_work_convolution_t;
 
-// Products of matrices: `batch` times [m, k] x [k, n]. Of a convolution m are its positions, n the
-// features of one of `batch` groups and k what of a window lies in the input, with its channels.
+// Matmuls: `batch` times [m, k] x [k, n]. Of a convolution m are its positions, n the features of
+// one of `batch` groups and k what of a window lies in the input, with its channels.
 typedef struct {
   double batch, m, n, k;
   mp_dtype_t dtype;   // of the factors: the wider one of both operands' types
@@ -70,8 +70,8 @@ typedef struct {
   // Operations, a multiplication and an addition counted apart, and elements of functions such as
   // sine, which are not among the operations: as frameworks expect them of a cost analysis.
   double flops, transcendentals;
-  // What of it is no product of matrices, in operations on 32-bit numbers: wider numbers and
-  // complex ones count several times.
+  // Operations other than matmuls, on 32-bit numbers: wider numbers and complex ones count several
+  // times.
   double vector_flops, vector_transcendentals;
   mp_work_product_t product;  // batch is 0 if the op is no product
 } mp_work_t;

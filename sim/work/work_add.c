@@ -1,4 +1,4 @@
-// What those who count share.
+// Code shared by the counting functions.
 #include "sim/work/work_impl.h"
 
 static double work_add_elements(const mp_type_t *type) {

@@ -5,7 +5,7 @@
 
 // ---- element by element ----
 
-// Whether callers of the cost analysis, who know XLA's, expect the op among the transcendentals.
+// Whether callers of the cost analysis, used to XLA's, expect the op among the transcendentals.
 static bool work_count_is_transcendental(const mp_op_t *op) {
   const bool is_costly = mp_op_info(op->code)->cost == MP_OP_COST_COSTLY;
   const bool is_root = op->code == MP_OP_SQRT || op->code == MP_OP_RSQRT;

@@ -1,4 +1,4 @@
-// Products of matrices: dot_general, and convolutions as products of patches and kernels.
+// Matmuls: dot_general, and convolutions as products of patches and kernels.
 #include <math.h>
 
 #include "sim/work/work_impl.h"

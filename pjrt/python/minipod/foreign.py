@@ -124,7 +124,7 @@ def register_pool(prefix: str, get, set, usual: int) -> None:
     prefix: of functions; the first registration of a prefix stays.
     get: a function of a C library that returns the number of threads.
     set: one that sets it.
-    usual: the number if nobody has chosen one; any other is left alone.
+    usual: the number if it was not set; any other is left alone.
 
   Raises:
     RegistrationError: the library refuses it.

@@ -30,7 +30,7 @@ typedef struct {
   mp_moment_t work;
   mp_moment_t waiting;  // for others, and for its host
   mp_moment_t traffic;  // blocked in collectives that have begun: what is exposed of them
-  mp_moment_t hidden;   // the rest of them, and of copies to the host and from it, beside work
+  mp_moment_t hidden;   // the rest of them, and of copies to the host and from it
 } mp_replay_device_books_t;
 
 typedef struct {

@@ -1,4 +1,4 @@
-// What a launch of a program would take, when nobody has launched it.
+// What a launch of a program would take, without launching it.
 //
 // A replay without paths goes round every loop once, and so tells what one round takes. Loops whose
 // rounds are known (mp_cmd_t.rounds) then count as often as they go round, on the average of the
@@ -71,10 +71,10 @@ mp_status_t mp_model_program_estimate(mp_model_program_t *program, double *out_s
 
 // ---- Guesses ----
 
-// Which branch is taken where an absent value decides (option `unknown_branch`): the one that costs
-// most, or least, as the twin has it. The cost of a branch is its work and what its collectives
-// take alone; loops count as often as they go round, and where nobody knows as often as the option
-// `unknown_trip_count` says; of branches in it the most expensive one counts.
+// Which branch is taken if the value that selects it was not computed (option `unknown_branch`):
+// the one that costs most, or least, as the twin has it. The cost of a branch is its work and what
+// its collectives take alone; loops count as often as they go round, and if that is unknown as
+// often as the option `unknown_trip_count` says; of branches in it the most expensive one counts.
 
 typedef struct {
   mp_model_program_t *program;
@@ -142,7 +142,7 @@ static double estimate_cost_of_switch(guess_t *g, const mp_twin_step_t *step) {
   return most;
 }
 
-// The steps [begin, end), which nobody jumps into or out of.
+// The steps [begin, end), without jumps into or out of them.
 static double estimate_cost(guess_t *g, uint32_t begin, uint32_t end) {
   double seconds = 0;
   for (uint32_t s = begin; s < end;) {

@@ -3,8 +3,8 @@
 //
 // Transfers of one device come one after the other; those of several devices that are under way at
 // the same time share what the host carries max-min fair, and none is faster than its own link.
-// What comes later changes the ends of what is under way: whoever has used such an end before keeps
-// what it has used, and all others find the new one. So ends depend on the order of the log alone.
+// Later transfers change the ends of those under way: a device that has used such an end before
+// keeps it, and all others find the new one. So ends depend on the order of the log alone.
 //
 // Deterministic: equal calls give equal bits. Not thread-safe.
 #ifndef MINIPOD_SIM_MODEL_CLOCK_HOST_FLOWS_H_

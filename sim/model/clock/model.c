@@ -40,7 +40,7 @@ static mp_status_t model_make(mp_model_t *model, const mp_options_t *options) {
   MP_RETURN_IF_NULL(model->incoming);
   MP_RETURN_IF_NULL(model->outgoing);
   MP_RETURN_IF_NULL(model->ends);
-  // Whoever describes launches that take next to no time means the host's part, too.
+  // A description of launches that take next to no time includes the host's part.
   const double no_time = 100e-9;
   if (model->chip.launch_latency > no_time) {
     model->dispatch = mp_moment_of(mp_figure_or(model->chip.figures.host_dispatch, 0));

@@ -1,17 +1,16 @@
 // The model of a client: what its programs would take on the described pod.
 //
 // The running program only keeps a log: which launches the host made and on what they waited, which
-// transfers, and the choices of runs (path.h). The virtual times are computed from the log when
-// somebody asks or the log grows long, in its order. So they do not depend on workers, processes
-// or the machine, and results never depend on them.
+// transfers, and the choices of runs (path.h). The virtual times are computed from the log on
+// demand, or when the log grows long, in its order. So they do not depend on workers, processes or
+// the machine, and results never depend on them.
 //
 // The host. Its clock goes on by what a launch costs it (the figure host.dispatch), and when it
 // waits for results or transfers; a launch begins on a device when the device is done with what was
 // launched before, the inputs are there, and the launch latency has gone by since the host's
-// moment. Whoever waits for one result of a launch waits for the whole launch, on all devices, so
-// that one process that has all devices and many that have some come to the same times. Several
-// threads of the host share its clock: their times depend on the order in which they launch and
-// wait.
+// moment. A wait for one result of a launch is a wait for the whole launch, on all devices, so that
+// one process that has all devices and many that have some come to the same times. Several threads
+// of the host share its clock: their times depend on the order in which they launch and wait.
 //
 // Thread-safe. Functions that keep the log never fail: when memory is short an entry is left out,
 // and the report says so.
@@ -43,7 +42,7 @@ MP_NODISCARD mp_status_t mp_model_program_create(mp_model_t *model, const mp_pro
                                                  uint32_t num_devices, const uint32_t *ids,
                                                  mp_model_program_t **out_program);
 // Gives the reference back and adopts `device_program`, which is what it was made of: it is freed
-// once the log says nothing of it any more. The retirement is told (mp_model_on_retire). NULL
+// once the log says nothing of it any more. The retirement is reported (mp_model_on_retire). NULL
 // frees just `device_program`.
 void mp_model_program_release(mp_model_program_t *program, mp_program_t *device_program);
 
@@ -85,7 +84,7 @@ typedef struct {
 // A transfer from the host's own memory to a device.
 mp_stamp_t mp_model_put(mp_model_t *model, uint32_t device, uint64_t bytes);
 // A copy of what was made by `source`: between devices, or between a device and the memory of a
-// host. Nobody waits for it but who uses the copy. Between memories of one host it takes no time.
+// host. Only users of the copy wait for it. Between memories of one host it takes no time.
 mp_stamp_t mp_model_copy(mp_model_t *model, mp_model_place_t from, mp_model_place_t to,
                          uint64_t bytes, mp_stamp_t source);
 // The host reads what was made by `source` from a device, and waits for it. 0 bytes: it only waits.
@@ -185,8 +184,8 @@ typedef struct {
   const mp_network_use_t *uses;
 } mp_model_transfer_t;
 
-// Is told of everything on the pod from now on, with moments since the client was made. Called with
-// the model's lock held; takes no lock that is outside of it. No function may be NULL.
+// Gets everything on the pod from now on, with moments since the client was made. Called with the
+// model's lock held; takes no lock that is outside of it. No function may be NULL.
 typedef struct {
   // The host hands a launch over.
   void (*on_enqueue)(void *context, const mp_model_program_t *program, mp_moment_t moment);
@@ -219,7 +218,7 @@ mp_str_t mp_model_program_name(const mp_model_program_t *program);
 const mp_twin_t *mp_model_program_twin(const mp_model_program_t *program);
 uint32_t mp_model_program_num_devices(const mp_model_program_t *program);
 const int32_t *mp_model_program_ids(const mp_model_program_t *program);
-// Of a meeting that the observer is told of; AUTO: of a message, which has none.
+// Of a meeting that the observer gets; AUTO: of a message, which has none.
 mp_algorithm_t mp_model_program_algorithm(const mp_model_program_t *program, uint32_t collective);
 
 #endif  // MINIPOD_SIM_MODEL_CLOCK_MODEL_H_

@@ -61,7 +61,7 @@ struct mp_entry_s {
 typedef struct {
   mp_moment_t *starts;     // [num_devices] relative to the first; NULL: nothing has been kept here
   mp_moment_t *ends;       // the same
-  mp_flows_spans_t spans;  // what went over links, where others may go on beside it
+  mp_flows_spans_t spans;  // what went over links, if others may overlap with it
   uint64_t path_hash;
   uint64_t hits;  // launches that came to this and are not in the program's books yet
   mp_replay_books_t books;
@@ -146,9 +146,9 @@ struct mp_model_program_s {
 };
 
 // `pod`, `chip`, `network`, `pace` and `is_virtual` never change; all else is under the lock, and
-// so is what the programs keep. Launches, devices that end and whoever asks for times come from any
+// so is what the programs keep. Launches, ends of devices and requests for times come from any
 // thread: they add to the log, and the one that finds it long, or wants an answer, computes under
-// the lock. The lock is no leaf, because observers are told under it (report.c), in the order of
+// the lock. The lock is no leaf, because observers are called under it (report.c), in the order of
 // the log.
 struct mp_model_s {
   mp_lock_t lock;
@@ -166,12 +166,12 @@ struct mp_model_s {
   uint64_t num_made;                     // of them, also of those that are gone
   // MP_QUEUE: what has not been computed yet.
   mp_entry_t *first, *last;
-  // Launches that were computed before they had come on all devices: somebody asked. What comes
-  // later is in the books already.
+  // Launches that were computed before they had come on all devices: because of a request. Later
+  // ones are in the books already.
   mp_entry_t *aside;
   uint64_t num_entries;  // made so far
   uint64_t num_waiting;  // in the queue
-  pthread_cond_t ended;  // all runs of a launch are over, and somebody awaits that
+  pthread_cond_t ended;  // all runs of a launch are over, and a thread awaits that
   uint32_t num_awaiting;
   // The end of the entry with number n, at n % MP_MODEL_KEPT_ENDS. Older ones were long ago.
   mp_moment_t *ends;
@@ -284,7 +284,7 @@ enum { MP_MODEL_PAIRS = 64 };
 MP_NODISCARD mp_status_t mp_model_collective_seconds(void *context,
                                                      const mp_collective_t *collective,
                                                      double *out_seconds);
-// The same: how its first group lies in a slice.
+// The same: the position of its first group in a slice.
 mp_twin_spread_t mp_model_collective_spread(void *context, const mp_collective_t *collective);
 // Adds up what a memo stands for.
 void mp_model_fold_memo(mp_model_program_t *program, mp_memo_t *memo);

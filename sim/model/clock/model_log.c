@@ -140,7 +140,7 @@ void mp_model_share_end(mp_model_share_t *share) {
   mp_entry_t *entry = share->entry;
   mp_model_t *model = entry->program->model;
   mp_lock(&model->lock);
-  // The lock hands the path over: the log reads it only of entries that nobody runs any more.
+  // The lock hands the path over: the log reads it only of entries that no device runs any more.
   MP_ASSERT(!share->is_over && entry->num_running != 0);
   share->is_over = true;
   entry->num_running -= 1;

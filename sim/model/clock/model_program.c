@@ -154,8 +154,8 @@ void mp_model_unref_program(mp_model_program_t *program) {
 }
 
 void mp_model_unlock(mp_model_t *model) {
-  // They are nobody's now, so that they can be freed without the lock, which foreign code must not
-  // be called under.
+  // They have no owner now, so they can be freed without the lock, which foreign code must not be
+  // called under.
   mp_model_program_t *dead = model->dead;
   model->dead = NULL;
   mp_unlock(&model->lock);

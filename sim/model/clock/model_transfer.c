@@ -274,7 +274,7 @@ static void model_transfer_tell(const mp_model_t *model, const mp_entry_t *entry
   model->observer.on_transfer(model->observer.context, &told, begin, end);
 }
 
-// Nobody waits for it.
+// There are no waiters for it.
 static mp_moment_t model_transfer_copy(mp_model_t *model, const mp_entry_t *entry) {
   const cost_t cost = model_transfer_cost(model, entry);
   mp_moment_t begin = mp_moment_later(model->host, mp_model_end_of(model, entry->source)), end;

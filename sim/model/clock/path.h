@@ -31,19 +31,19 @@ typedef struct {
 } mp_path_stream_t;
 
 typedef struct {
-  bool is_cut;                     // later choices are not there
+  bool is_cut;                     // later choices are missing
   uint32_t num_streams, capacity;  // in all; of `more`
   uint32_t last;                   // the stream that was written last
   mp_path_stream_t one;            // the first one: many programs have no other
   mp_path_stream_t *more;          // owned
 } mp_path_t;
 
-// Added to a choice that was not made but guessed, because the value that decides is not there
+// Added to a choice that was not made but guessed, because the value that decides was not computed
 // (option `values`: shapes).
 #define MP_PATH_GUESSED (UINT64_C(1) << 63)
 
 // Adds a choice that was made `count` times: of a loop 0 when it goes round, and 1 when it is left;
-// of a branch the number of the region. Nobody follows control 0.
+// of a branch the number of the region. Control 0 is not followed.
 void mp_path_add(mp_path_t *path, uint32_t control, uint64_t choice, uint64_t count);
 // Frees what the path holds; it is empty afterwards.
 void mp_path_clear(mp_path_t *path);

@@ -173,7 +173,8 @@ static mp_status_t replay_go_on(mp_replay_t *replay) {
 
 static void replay_end(mp_replay_t *replay, mp_moment_t *ends) {
   for (uint32_t i = 0; i < replay->num_devices; ++i) {
-    // Whoever is still blocked waits for what never comes: the launch has failed there.
+    // A device that is still blocked waits for something that never comes: the launch has failed
+    // there.
     replay->books.is_cut |= !replay->devices[i].is_over;
     ends[i] = replay->devices[i].now;
   }

@@ -3,11 +3,10 @@
 // Devices go through the steps of their twin, each along its own path, until they come to a
 // collective or have to wait for a message. Collectives begin when their last member has arrived
 // (a permutation: each of its messages when both ends have), and their traffic shares the links
-// with that of all others of this launch. Those that a device starts go on beside what it does
+// with that of all others of this launch. Those that a device starts overlap with what it does
 // next, one after the other or several at a time, until it waits for them; so do copies to its host
-// and from it, one after the other in each direction. Everything happens in
-// the order of virtual time, and of numbers where times are equal, so that a replay depends on its
-// arguments alone.
+// and from it, one after the other in each direction. Everything happens in the order of virtual
+// time, and of numbers where times are equal, so that a replay depends on its arguments alone.
 //
 // Launches of several executables on different devices can be replayed together: the traffic of all
 // of them shares the links. What still others put on links at the same time is as it was computed
@@ -23,8 +22,8 @@
 
 typedef struct mp_replay_s mp_replay_t;
 
-// Is told what happens, for timelines. All moments are relative, as mp_replay_launch_t.starts; no
-// function may be NULL. Meetings are told once for each member, and then the transfers of the
+// Gets all events, for timelines. All moments are relative, as mp_replay_launch_t.starts; no
+// function may be NULL. Meetings are reported once for each member, and then the transfers of the
 // meeting, with the times of the whole. One that a member has started is on_stream for it, and
 // on_meeting with what is exposed of it, if anything is.
 typedef struct {
@@ -52,8 +51,8 @@ typedef struct {
   const mp_path_t *const *paths;         // [num_devices] what each did
   const double *slowness;                // [num_devices] of their work; NULL: 1
   const bool *takes_part;                // [num_devices]; NULL: all do; others end when they start
-  const mp_replay_observer_t *observer;  // NULL: nobody
-  mp_flows_log_t *log;                   // gets what goes over links; NULL: nobody asks
+  const mp_replay_observer_t *observer;  // NULL: none
+  mp_flows_log_t *log;                   // gets what goes over links; NULL: not wanted
   uint32_t num_others;                   // what other launches put on links meanwhile; with a log
   const mp_flows_span_t *others;
 } mp_replay_launch_t;

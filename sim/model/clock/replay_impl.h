@@ -1,5 +1,5 @@
 // What the files of the replay share: the devices that walk (replay.c), what they meet at
-// (replay_meet.c), what goes on beside them (replay_stream.c), and the traffic of both
+// (replay_meet.c), what overlaps with them (replay_stream.c), and the traffic of both
 // (replay_traffic.c, replay_together.c).
 #ifndef MINIPOD_SIM_MODEL_CLOCK_REPLAY_IMPL_H_
 #define MINIPOD_SIM_MODEL_CLOCK_REPLAY_IMPL_H_
@@ -137,7 +137,7 @@ struct mp_replay_s {
   mp_moment_t *tracks;     // [num_devices][num_tracks of the twin] when free; UINT64_MAX: in use
   MP_ARRAY(mp_neighbours_t) neighbours;
   uint8_t *freedom;  // [num_collectives] see replay_together.c
-  // Of the launch at hand.
+  // Of the current launch.
   const mp_replay_launch_t *launch;
   mp_replay_links_t *links;
   uint32_t member;  // of the replays that share the links, which one this is

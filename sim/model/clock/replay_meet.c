@@ -275,7 +275,7 @@ static mp_status_t replay_meet_receive(mp_replay_t *replay, uint32_t logical, ui
   const mp_collective_t *collective = mp_replay_collective(replay, number);
   uint32_t i = 0;
   while (i < collective->num_pairs && collective->pairs[2 * i + 1] != logical) ++i;
-  if (i == collective->num_pairs) return NULL;  // nobody sends to this device
+  if (i == collective->num_pairs) return NULL;  // no device sends to this one
   uint32_t index;
   MP_RETURN_IF_ERROR(
       replay_meet_get_channel(replay, number, collective->pairs[2 * i], logical, &index));

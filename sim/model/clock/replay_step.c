@@ -34,8 +34,8 @@ void mp_replay_work(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_m
 
 // ---- Copies ----
 //
-// A device has a stream for each direction, on which they come one after the other. Nobody else has
-// a part in them, so their times are known when they begin.
+// A device has a stream for each direction, on which they come one after the other. Nothing else
+// affects them, so their times are known when they begin.
 
 mp_status_t mp_replay_make_lanes(mp_replay_t *replay) {
   const size_t count = replay->twin->num_copies == 0 ? 0 : replay->num_devices;

@@ -2,7 +2,7 @@
 //
 // In most programs all devices come to the same collective at the same time. Then nothing else can
 // happen before it ends, and how long each group takes depends on the collective alone: it is
-// computed once. The same holds where something goes on beside it that uses other links.
+// computed once. The same holds if something that uses other links overlaps with it.
 #include "sim/base/alloc.h"
 #include "sim/model/clock/replay_impl.h"
 
@@ -60,7 +60,7 @@ static bool replay_together_meets(mp_twin_kind_t kind, uint32_t num_tracks) {
          (kind == MP_TWIN_START && num_tracks > 1);
 }
 
-// A collective that is started goes on beside those whose steps lie before the one that waits.
+// A collective that is started overlaps with those whose steps lie before the one that waits.
 mp_status_t mp_replay_find_neighbours(mp_replay_t *replay) {
   const mp_twin_t *twin = replay->twin;
   replay->freedom = MP_ARENA_ARRAY(replay->arena, uint8_t, twin->num_collectives + 1);

@@ -2,7 +2,7 @@
 #include "collectives/mailbox.h"
 #include "sim/model/clock/replay_impl.h"
 
-// What a transfer is told by to the flows: what it belongs to.
+// The tag of a transfer in the flows: what it belongs to.
 static uint64_t replay_traffic_tag(const mp_replay_t *replay, mp_replay_event_kind_t kind,
                                    uint32_t index) {
   return (uint64_t)replay->member << 40 | (uint64_t)kind << 32 | index;

@@ -17,9 +17,9 @@ static void faults_drop_from(mp_faults_t *faults, uint32_t first) {
   while (faults->rules.count > first) mp_free(faults->rules.items[--faults->rules.count].launches);
 }
 
-// A flip that no launch has met has changed nothing, which who counts on it has to know. Only the
-// end can tell: until then the launch may come. A pod that nobody has used since is not the one
-// that was meant: faults are given to all that live, also to those that something still holds.
+// A flip that no launch has met has changed nothing, which the user has to know. Only the end can
+// show it: until then the launch may come. A pod that was not used since is not the one that was
+// meant: faults are given to all that live, also to those that something still holds.
 static void faults_tell_of_flip(const mp_faults_t *faults, const mp_fault_rule_t *rule) {
   const mp_pod_info_t *info = mp_pod_info(faults->pod);
   const mp_pod_fault_t *what = &rule->what;
@@ -256,7 +256,7 @@ static mp_status_t faults_make(mp_faults_t *faults, const mp_options_t *options)
   MP_RETURN_IF_ERROR(
       mp_pod_blame_time(faults->pod, options, MP_OPTION_ID_algorithms,
                         mp_network_options_read(mp_str(time.algorithms), &faults->algorithms)));
-  // Nobody else has it yet; what adds a rule asserts the lock all the same.
+  // It has no other users yet; the code that adds a rule asserts the lock all the same.
   mp_lock(&faults->lock);
   mp_status_t status = faults_add_options(faults, options);
   mp_unlock(&faults->lock);

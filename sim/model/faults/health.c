@@ -61,7 +61,7 @@ mp_status_t mp_health_create(const mp_health_t *like, mp_health_t **out_health) 
 
 void mp_health_release(mp_health_t *health) {
   if (health == NULL) return;
-  // Only the count ever changes; whoever frees the health comes after all that others read of it.
+  // Only the count ever changes; freeing the health comes after all that others read of it.
   const int before = atomic_fetch_sub_explicit(&health->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before == 1) mp_free(health);

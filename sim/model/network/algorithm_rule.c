@@ -6,7 +6,7 @@
 #include "sim/model/network/all_pairs.h"
 
 // Most flows' links that are looked at for the estimate of one candidate; more would take longer
-// than a second, and such a candidate (everybody to everybody in a group of thousands) is hopeless.
+// than a second, and such a candidate (all to all in a group of thousands) is hopeless.
 #define MAX_ESTIMATE 5e7
 
 // A candidate is taken before others of which none is faster by more than this.
@@ -35,7 +35,7 @@ static bool algorithm_rule_is_near(const mp_network_t *network,
 }
 
 // Whether the chip's runtime takes such an algorithm by itself. NCCL has rings and trees, the trees
-// between hosts; everybody sends to everybody only where all have different bytes for each.
+// between hosts; all members send to all only if they have different bytes for each.
 static bool algorithm_rule_is_usual(const mp_network_t *network, mp_collective_kind_t kind,
                                     const mp_groups_of_devices_t *groups,
                                     mp_algorithm_t algorithm) {

@@ -55,8 +55,8 @@ void mp_between_hosts_build(mp_builder_t *builder, mp_arena_t *scratch, mp_colle
 
 // ---- Rings (ring_passes.c) ----
 
-// n - 1 steps in which everybody sends a part of 1/n to the next one, or half of a part to either
-// side.
+// n - 1 steps in which every member sends a part of 1/n to the next one, or half of a part to
+// either side.
 void mp_ring_pass(mp_builder_t *builder, const mp_groups_of_devices_t *groups, double bytes,
                   bool is_both_ways);
 // Two-way rings along each dimension of boxes: the first of a reduce_scatter with all bytes, each
@@ -80,7 +80,7 @@ void mp_tree_pass(mp_builder_t *builder, const mp_groups_of_devices_t *groups, d
                   bool is_to_root);
 // In one step, from the root to all others.
 void mp_root_pass(mp_builder_t *builder, const mp_groups_of_devices_t *groups, double bytes);
-// In one step, a part of the bytes from everybody to everybody.
+// In one step, a part of the bytes from every member to every other.
 void mp_direct_pass(mp_builder_t *builder, mp_arena_t *scratch,
                     const mp_groups_of_devices_t *groups, double bytes);
 

@@ -200,8 +200,8 @@ static double between_hosts_fault(mp_builder_t *builder, int32_t from, int32_t t
   return latency - before;
 }
 
-// Passes around a ring of each group in which everybody sends a part of 1/size each time. Latencies
-// are those of the whole collective, but for what faults add.
+// Passes around a ring of each group in which every member sends a part of 1/size each time.
+// Latencies are those of the whole collective, but for what faults add.
 static void between_hosts_pass(mp_builder_t *builder, const mp_groups_of_devices_t *groups,
                                double bytes, uint32_t passes) {
   const uint32_t size = groups->size;

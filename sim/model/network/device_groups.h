@@ -1,4 +1,4 @@
-// Groups of devices that do the same side by side, and how they lie in the pod.
+// Groups of devices that do the same side by side, and their positions in the pod.
 //
 // A group is put in the order of the pod, slice by slice and chip by chip: algorithms need
 // neighbours, and what a collective's own order means for its data changes nothing about how much

@@ -33,8 +33,8 @@ struct mp_flows_s {
   size_t num_uses;                    // of the active ones
   MP_ARRAY(mp_flows_user_t *) users;  // of the transfers whose bytes flow
   mp_flows_share_t share;
-  mp_flows_log_t *log;       // NULL: nobody asks
-  mp_flows_spans_t others;   // what they use is not there; by their begins
+  mp_flows_log_t *log;       // NULL: not wanted
+  mp_flows_spans_t others;   // what they use is not available; by their begins
   MP_ARRAY(double) changes;  // moments at which what they leave is another, ascending
   uint32_t first_other, next_change;
 };
@@ -113,7 +113,7 @@ mp_status_t mp_flows_yield(mp_flows_t *flows, uint32_t count, const mp_flows_spa
 }
 
 // Sets the bandwidths of the links that others use to what they leave now. A link that is full has
-// next to nothing left, not nothing: who waits for it has an end.
+// next to nothing left, not nothing: a transfer that waits for it ends.
 static void flows_set_bandwidths(mp_flows_t *flows) {
   static const double least = 1e-9;
   const mp_flows_spans_t *others = &flows->others;

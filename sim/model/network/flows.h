@@ -25,7 +25,7 @@ MP_NODISCARD mp_status_t mp_flows_create(const mp_network_t *network, mp_flows_t
 void mp_flows_release(mp_flows_t *flows);
 
 // Starts a transfer at `now`, which is no earlier than any start, and any end that was taken out,
-// before. Ends before `now` that nobody has taken out yet are kept. `tag` is the caller's. The uses
+// before. Ends before `now` that were not taken out yet are kept. `tag` is the caller's. The uses
 // must live, unchanged, as long as the flows.
 MP_NODISCARD mp_status_t mp_flows_start(mp_flows_t *flows, const mp_transfer_t *transfer,
                                         double now, uint64_t tag);

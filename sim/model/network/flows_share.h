@@ -8,7 +8,7 @@
 #include "sim/base/containers/hash_map.h"
 #include "sim/model/network/network.h"
 
-// Who uses links. `previous_rate` is the caller's.
+// The users of links. `previous_rate` is the caller's.
 typedef struct {
   const mp_network_use_t *uses;
   uint32_t num_uses;  // not 0
@@ -30,14 +30,14 @@ typedef struct {
   uint32_t used;
 } mp_flows_limit_t;
 
-// Somebody who shared before, and his rate.
+// A user that shared before, and its rate.
 typedef struct {
   const mp_network_use_t *uses;
   uint32_t num_uses;
   double rate;
 } mp_flows_former_t;
 
-// Those who shared at a time, in their order: so many, from `first` on.
+// The users that shared at a time, in their order: so many, from `first` on.
 typedef struct {
   uint64_t hash;
   uint32_t first, count;

@@ -41,7 +41,7 @@ typedef struct mp_network_s mp_network_t;
 //   switch_sum: the switch adds up what it gets, and sends sums to all
 //   halving_doubling: partners at distances 1, 2, 4, ...
 //   tree: binomial
-//   direct: everybody to everybody at once
+// direct: all to all at once
 #define MP_ALGORITHMS(X)                                  \
   X(AUTO, "auto")                                         \
   X(MULTIPORT_DIMENSION_RING, "multiport_dimension_ring") \
@@ -84,8 +84,8 @@ MP_NODISCARD mp_status_t mp_network_create(mp_pod_t *pod, const mp_network_optio
 void mp_network_release(mp_network_t *network);
 
 // The same network with other figures for some links. Messages go the same ways and collectives
-// have the same algorithms: nobody knows of the changes. `network` is borrowed, and the same thread
-// uses both.
+// have the same algorithms, as without the changes. `network` is borrowed, and the same thread uses
+// both.
 MP_NODISCARD mp_status_t mp_network_create_changed(mp_network_t *network, uint32_t num_changes,
                                                    const mp_network_change_t *changes,
                                                    mp_network_t **out_network);

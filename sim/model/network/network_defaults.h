@@ -1,7 +1,7 @@
 // What a link is taken to be where the description of a pod leaves it open.
 //
 // The figures are round ones of today's machines, and serve for comparing programs on one pod
-// rather than for predicting a machine: whoever wants that describes it.
+// rather than for predicting a machine, which requires its description.
 #ifndef MINIPOD_SIM_MODEL_NETWORK_NETWORK_DEFAULTS_H_
 #define MINIPOD_SIM_MODEL_NETWORK_NETWORK_DEFAULTS_H_
 

@@ -1,9 +1,9 @@
 // A link, and what it costs: how long its bytes take, what each of several flows gets of it, and
 // what a fault leaves of it. Estimates, flows, reports and tools all ask here.
 //
-// A link with `bandwidth` is busy for `bytes / bandwidth` seconds, whoever sends them. A message
-// has the latencies of all its links first, in which nothing flows, and then moves at the least
-// rate that one of them gives it (flows.h).
+// A link with `bandwidth` is busy for `bytes / bandwidth` seconds, for any sender. A message has
+// the latencies of all its links first, in which nothing flows, and then moves at the least rate
+// that one of them gives it (flows.h).
 #ifndef MINIPOD_SIM_MODEL_NETWORK_NETWORK_LINK_H_
 #define MINIPOD_SIM_MODEL_NETWORK_NETWORK_LINK_H_
 

@@ -17,7 +17,7 @@ static mp_status_t network_route_take(way_t *way, uint32_t link) {
 }
 
 // Which of two equally long ways round a ring a message takes. One message takes one of them; when
-// everybody sends to everybody, or all by the same distance, half of the messages take either.
+// all send to all, or all by the same distance, half of the messages take either.
 static bool network_route_ties_down(const way_t *way, uint32_t axis) {
   uint32_t sum = mp_network_at(way->network, way->source, axis);
   for (uint32_t d = 0; d < way->network->num_axes; ++d) {

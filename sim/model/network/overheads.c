@@ -1,4 +1,4 @@
-// What collectives and messages take besides their links: figures of the chip, 0 without them.
+// What collectives and messages take besides their links: parameters of the chip, 0 without them.
 //
 // The runtime of a collective has a start, larger for more bytes, since these are divided among
 // more channels and in other protocols; and members go over bytes in their own memory, which the

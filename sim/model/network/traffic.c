@@ -71,7 +71,7 @@ static int traffic_compare_parts(const void *a, const void *b) {
   return x->source < y->source ? -1 : x->source > y->source;
 }
 
-// What each member gets of the boxes of others (collectives/README.md: who owns what).
+// What each member gets of the boxes of others (collectives/README.md: the owners of boxes).
 static mp_status_t traffic_find_parts(const traffic_t *traffic, mp_arena_t *scratch,
                                       traffic_parts_t *parts) {
   const mp_collective_t *collective = traffic->collective;

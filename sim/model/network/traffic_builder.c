@@ -332,7 +332,7 @@ void mp_builder_end_pipe(mp_builder_t *builder) {
 }
 
 void mp_builder_end_stage(mp_builder_t *builder) {
-  if (builder->latest > 0) builder->start = 0;  // somebody has waited
+  if (builder->latest > 0) builder->start = 0;  // a flow has waited
   if (builder->is_piped) {
     builder->piped = builder->latest;
     return;

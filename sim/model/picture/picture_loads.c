@@ -1,4 +1,4 @@
-// Loads of links as text: what a report of a run writes, or somebody by hand.
+// Loads of links as text: from a report of a run, or written by hand.
 #include "sim/base/alloc.h"
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"

@@ -13,11 +13,11 @@ enum { REPORT_WATCHERS = 8 };
 struct mp_report_s {
   mp_model_t *model;
   double since;          // of the real clock
-  mp_lock_t watch_lock;  // who changes the watchers; taken outside of the model's lock
+  mp_lock_t watch_lock;  // for changing the watchers; taken outside of the model's lock
   mp_lock_t lock;        // all below, and what watchers keep; taken inside the model's lock
   uint32_t num_watchers;
   const mp_model_observer_t *watchers[REPORT_WATCHERS];
-  mp_timeline_t *timeline;  // NULL: nobody wants it
+  mp_timeline_t *timeline;  // NULL: not wanted
   mp_chakra_t *chakra;      // likewise
   mp_arena_t *arena;        // of `gone`
   mp_report_rows_t gone;    // of programs that are released
@@ -111,7 +111,7 @@ mp_status_t mp_report_watch(mp_report_t *report, const mp_model_observer_t *obse
 
 void mp_report_unwatch(mp_report_t *report, const mp_model_observer_t *observer) {
   mp_lock(&report->watch_lock);
-  (void)mp_report_now(report);  // what was before is told
+  (void)mp_report_now(report);  // reports what was before
   mp_lock(&report->lock);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < report->num_watchers; ++i) {
@@ -198,7 +198,7 @@ mp_status_t mp_report_create(mp_model_t *model, const mp_options_t *options,
 
 void mp_report_release(mp_report_t *report) {
   if (report == NULL) return;
-  (void)mp_report_now(report);  // what there is to tell is told
+  (void)mp_report_now(report);  // reports what is left
   mp_model_observe(report->model, NULL);
   mp_model_on_retire(report->model, NULL, NULL);
   mp_timeline_release(report->timeline);

@@ -1,7 +1,7 @@
-// The reports of a client's model of time: the table of all programs, also of those that are gone,
-// and who else is told of what happens on the pod (timelines, traces for other simulators).
+// The reports of a client's model of time: the table of all programs, also of released ones, and
+// observers of the pod (timelines, traces for other simulators).
 //
-// Thread-safe, but for making and releasing. The report belongs to whoever made the client, and is
+// Thread-safe, but for making and releasing. The report belongs to the client's maker, and is
 // released before the model.
 #ifndef MINIPOD_SIM_MODEL_REPORT_REPORT_H_
 #define MINIPOD_SIM_MODEL_REPORT_REPORT_H_
@@ -30,8 +30,8 @@ const mp_model_t *mp_report_model(const mp_report_t *report);
 // How many devices the pod has.
 uint32_t mp_report_num_devices(const mp_report_t *report);
 // One more observer (borrowed until it is taken away), besides those that the options ask for. It
-// is told of what the host does from now on, until mp_report_unwatch. Observers of one report are
-// called one at a time. RESOURCE_EXHAUSTED when there are too many.
+// gets the host's actions from now on, until mp_report_unwatch. Observers of one report are called
+// one at a time. RESOURCE_EXHAUSTED when there are too many.
 MP_NODISCARD mp_status_t mp_report_watch(mp_report_t *report, const mp_model_observer_t *observer);
 void mp_report_unwatch(mp_report_t *report, const mp_model_observer_t *observer);
 

@@ -8,7 +8,7 @@
 #include "sim/model/report/report_text.h"
 
 // As of the summary in Python (minipod/findings.py).
-static const double g_least = 0.02;    // of a program's time; of what is less nothing is said
+static const double g_least = 0.02;    // of a program's time; less is not reported
 static const double g_program = 0.05;  // of the time of all programs
 static const double g_slow = 1.1;      // times the work of the others
 

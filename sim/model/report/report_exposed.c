@@ -10,7 +10,8 @@ static bool report_exposed_is_along(const mp_report_collective_t *a,
          a->members == b->members && a->first[0] == b->first[0] && a->first[1] == b->first[1];
 }
 
-// "all_gather along data": axes of the program's mesh, or how its groups lie among the devices.
+// "all_gather along data": axes of the program's mesh, or the distribution of its groups over the
+// devices.
 static void report_exposed_put_along(const mp_report_collective_t *c, mp_strbuf_t *out) {
   const uint32_t stride = c->members > 1 ? c->first[1] - c->first[0] : 0;
   mp_strbuf_printf(out, "%s along ", c->kind);

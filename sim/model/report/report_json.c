@@ -247,7 +247,7 @@ static void report_json_put_devices(const mp_report_rows_t *rows, mp_strbuf_t *o
   mp_strbuf_putc(out, ']');
 }
 
-// Of a device, operations/s of products of matrices, for utilisation; 0: not described.
+// Matmul operations/s of a device, for utilisation; 0: not described.
 static void report_json_put_rates(const mp_pod_info_t *info, mp_strbuf_t *out) {
   static const char *const names[] = {
 #define MP_FLOP_NAME(name, text) text,

@@ -124,7 +124,7 @@ typedef struct {
   mp_moment_t transfers;               // that these waited for arguments before they began
   mp_rhythm_t rhythm;                  // of equal programs: of the one with most launches
   mp_moment_t work, waiting, traffic;  // of all devices together; of collectives what is exposed
-  mp_moment_t hidden;                  // of collectives and copies, beside work
+  mp_moment_t hidden;                  // of collectives and copies, overlapped
   bool is_cut;
   uint64_t collectives;                // meetings of all collectives, also of those without a row
   double collective_bytes;             // of their operands, on one device for each meeting

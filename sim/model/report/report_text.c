@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Three digits that matter, or four in front of the unit's end.
+// Three digits that matter, or four before the unit's end.
 static int report_text_decimals(double value) {
   if (value >= 100) return 0;
   return value >= 10 ? 1 : 2;

@@ -32,7 +32,7 @@ bool mp_attention_is_call(const mp_op_t *op);
 // Reads the call; refuses what is not supported.
 MP_NODISCARD mp_status_t mp_attention_read(mp_op_t *op, mp_attention_call_t *out_call);
 
-// ---- attention_build.c: ops in front of the call ----
+// ---- attention_build.c: ops before the call ----
 
 // The first failure stays in `status`, and everything after it is NULL.
 typedef struct {

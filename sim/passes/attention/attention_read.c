@@ -35,7 +35,7 @@ static void attention_read_skip(mp_str_t *text) {
   }
 }
 
-// The number behind a key; `when_absent` where the key is not there.
+// The number behind a key; `when_absent` if the key is missing.
 static mp_status_t attention_read_number(const mp_op_t *op, const char *key, double when_absent,
                                          double *out_number) {
   mp_str_t rest;

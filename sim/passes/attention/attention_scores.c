@@ -4,7 +4,7 @@
 #include "sim/ir/layout.h"
 #include "sim/passes/attention/attention_impl.h"
 
-// The number of dimensions in front of a row's length: batch, heads, and group if it is not 1.
+// The number of dimensions before a row's length: batch, heads, and group if it is not 1.
 static uint32_t attention_scores_leading(const mp_attention_call_t *call) {
   return call->sizes.group == 1 ? 2 : 3;
 }

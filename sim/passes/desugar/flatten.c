@@ -1,9 +1,9 @@
 // Flattening: values of tuple and future type are replaced by the plain values in them.
 //
-// The body of main is built anew. Each old value stands for a list of new ones: one value if its
-// type is plain, and otherwise the leaves of the tuple or future in order. tuple, get_tuple_element
-// and async_done only rearrange such lists, and async_start is replaced by its region. All other
-// ops, the arguments of their regions, and main itself get a leaf in each place of a tuple.
+// The body of main is rebuilt. Each old value stands for a list of new ones: one value if its type
+// is plain, and otherwise the leaves of the tuple or future in order. tuple, get_tuple_element and
+// async_done only rearrange such lists, and async_start is replaced by its region. All other ops,
+// the arguments of their regions, and main itself get a leaf in each place of a tuple.
 #include "sim/passes/desugar/desugar.h"
 
 // A type of n nodes can have 2^n leaves, because nodes are shared. These limit the nodes of types

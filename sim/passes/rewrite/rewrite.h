@@ -1,8 +1,8 @@
 // Helpers for passes that change ops where they stand.
 //
 // An op that is sugar *becomes* the last op of its plain form: the object stays, so that its
-// results keep their users, and ops that are needed before it are inserted in front of it.
-// Everything is allocated in the module's arena.
+// results keep their users, and ops that are needed before it are inserted there. Everything is
+// allocated in the module's arena.
 #ifndef MINIPOD_SIM_PASSES_REWRITE_REWRITE_H_
 #define MINIPOD_SIM_PASSES_REWRITE_REWRITE_H_
 
@@ -18,8 +18,8 @@ MP_NODISCARD mp_status_t mp_rewrite_become(mp_module_t *module, mp_op_t *op, mp_
 MP_NODISCARD mp_status_t mp_rewrite_set_operands(mp_module_t *module, mp_op_t *op,
                                                  mp_value_t *const *operands, uint32_t count);
 
-// Makes an op with one result of `type` and inserts it in front of `position`, whose location it
-// gets. Own attributes that are not given have their default.
+// Makes an op with one result of `type` and inserts it before `position`, whose location it gets.
+// Own attributes that are not given have their default.
 MP_NODISCARD mp_status_t mp_rewrite_insert(mp_module_t *module, mp_op_t *position, mp_opcode_t code,
                                            mp_value_t *const *operands, uint32_t num_operands,
                                            const mp_type_t *type, const mp_named_attr_t *attrs,

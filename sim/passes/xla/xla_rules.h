@@ -1,8 +1,8 @@
 // What the rules share; private to this folder.
 //
 // A rule looks at one op whose operands have been simplified already. It may change the op where it
-// stands (sim/passes/rewrite/), insert ops in front of it, or name the value that takes the place
-// of its result. It matches ops of the same block only, and constants of any: XLA's loop bodies and
+// stands (sim/passes/rewrite/), insert ops before it, or name the value that takes the place of its
+// result. It matches ops of the same block only, and constants of any: XLA's loop bodies and
 // branches see nothing else.
 #ifndef MINIPOD_SIM_PASSES_XLA_XLA_RULES_H_
 #define MINIPOD_SIM_PASSES_XLA_XLA_RULES_H_
@@ -37,7 +37,7 @@ bool mp_xla_is_constant(const mp_value_t *value);
 // Whether `value` is a constant with the same real number everywhere, and which.
 bool mp_xla_number(const mp_value_t *value, double *out_number);
 
-// Inserts an op with one result in front of `position`; results are numbered.
+// Inserts an op with one result before `position`; results are numbered.
 MP_NODISCARD mp_status_t mp_xla_insert(mp_xla_t *x, mp_op_t *position, mp_opcode_t code,
                                        mp_value_t *const *operands, uint32_t num_operands,
                                        const mp_type_t *type, const mp_named_attr_t *attrs,

@@ -157,8 +157,9 @@ MP_NODISCARD mp_status_t mp_bc_string(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_s
 // ---- bytecode_tables.c ----
 //
 // Each of these reads a reference, which is an index into the attribute or the type table, decodes
-// the entry if nobody has yet, and returns the decoded object. An index that is out of range and an
-// entry of another kind are errors. The variants ending in _at take an index that was read already;
+// the entry if it is not decoded yet, and returns the decoded object. An index that is out of range
+// and an entry of another kind are errors. The variants ending in _at take an index that was read
+// already;
 // `c` says only where the reference stands, for errors.
 
 // An attribute entry that decodes to an object of this kind.

@@ -1,4 +1,4 @@
-// Tuples, tokens, calls, loops and branches, and instructions that run beside others.
+// Tuples, tokens, calls, loops and branches, and asynchronous instructions.
 #include "sim/readers/hlo/hlo_ops.h"
 #include "sim/readers/hlo/hlo_start.h"
 

@@ -78,8 +78,8 @@
 MP_HLO_BUILDERS(MP_HLO_DECLARE)
 #undef MP_HLO_DECLARE
 
-// The row of an opcode; NULL when it is not known. Whoever builds is handed it (mp_hlo_t), as
-// builders build what their instructions call.
+// The row of an opcode; NULL when it is not known. Builders get it (mp_hlo_t), because they build
+// what their instructions call.
 const mp_hlo_row_t *mp_hlo_find_row(mp_str_t opcode);
 
 #endif  // MINIPOD_SIM_READERS_HLO_HLO_OPS_H_

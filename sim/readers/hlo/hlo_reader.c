@@ -102,7 +102,7 @@ mp_status_t mp_read_hlo(const void *data, size_t size, bool has_config, mp_modul
   mp_arena_set_limit(h.source.arena, hlo_reader_memory_limit(size));
   MP_GOTO_IF_ERROR(status, mp_module_create(&h.module), exit);
   mp_arena_set_limit(h.module->arena, hlo_reader_memory_limit(size));
-  h.secret = (uint64_t)(uintptr_t)h.module;  // an address, which nobody outside knows
+  h.secret = (uint64_t)(uintptr_t)h.module;  // an address, which is unknown outside
   MP_GOTO_IF_ERROR(status, hlo_reader_read(&h, (mp_str_t){data, size}, has_config), exit);
   mp_arena_set_limit(h.module->arena, 0);
   *out_module = h.module;

@@ -63,7 +63,7 @@ static const struct {
 
 enum { NUM_FLAGS = sizeof(g_flags) / sizeof(g_flags[0]) };
 
-// Only that it is said once must hold, which the exchange sees to; it orders nothing.
+// It must only be printed once, which the exchange ensures; it orders nothing.
 static atomic_bool g_is_told[NUM_FLAGS];
 
 // Says once in a process that an option does nothing here.

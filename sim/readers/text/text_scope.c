@@ -8,8 +8,8 @@
 // closing a scope only has to pop the definitions that were made in it.
 
 static uint64_t text_scope_hash(const mp_text_t *t, mp_str_t name) {
-  // The hash starts from an address, which differs from run to run, so that nobody can write a
-  // program whose names all have the same hash.
+  // The hash starts from an address, which differs from run to run, so a program cannot be written
+  // whose names all have the same hash.
   return mp_hash_bytes((uint64_t)(uintptr_t)t, name.data, name.size);
 }
 

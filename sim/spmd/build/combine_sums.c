@@ -8,8 +8,8 @@
 // memory until then.
 enum { MP_MAX_COMBINED = 64, MP_MAX_COMBINED_BYTES = 32 << 20 };
 
-// A sum and where in its block it can be made: behind the op at position `first`, and in front of
-// the op at `last`.
+// A sum and where in its block it can be made: after the op at position `first`, and before the op
+// at `last`.
 typedef struct {
   mp_op_t *op;
   int64_t bytes;
@@ -121,7 +121,7 @@ static mp_status_t combine_sums_loc(const combiner_t *combiner, mp_op_t *const *
   return NULL;
 }
 
-// Makes one op of these sums in front of `position`. `redirects` gets the new value of each result.
+// Makes one op of these sums before `position`. `redirects` gets the new value of each result.
 static mp_status_t combine_sums_combine(combiner_t *combiner, mp_op_t *const *ops, uint32_t count,
                                         mp_op_t *position, mp_value_t **redirects) {
   mp_value_t *operands[MP_MAX_COMBINED];

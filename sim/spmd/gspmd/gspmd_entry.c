@@ -2,8 +2,8 @@
 #include "sim/base/hash.h"
 #include "sim/spmd/gspmd/gspmd_parts.h"
 
-// The strings come from the program, so the hash starts from an address: nobody can choose strings
-// that all have one hash.
+// The strings come from the program, so the hash starts from an address: a program cannot choose
+// strings that all have one hash.
 static uint64_t gspmd_entry_hash_of(const mp_gspmd_importer_t *im, mp_str_t text) {
   return mp_hash_bytes((uint64_t)(uintptr_t)im->scratch, text.data, text.size);
 }

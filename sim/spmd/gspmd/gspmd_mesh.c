@@ -159,7 +159,7 @@ static mp_status_t gspmd_mesh_make_mesh(mesh_finder_t *f) {
   return NULL;
 }
 
-// Adds the axes of a digit, which are those between two cuts, in front of the axes so far.
+// Adds the axes of a digit, which are those between two cuts, before the axes so far.
 static void gspmd_mesh_put_axes(const mesh_finder_t *f, mp_mesh_digit_t digit,
                                 mp_gspmd_axes_t *out) {
   const uint32_t count = f->num_cuts - 1;

@@ -179,7 +179,7 @@ static mp_status_t gspmd_outline_make_func(outliner_t *o, mp_func_t **out_func) 
   for (uint32_t i = 0; i < o->num_args; ++i) o->map[o->args[i]->id] = &func->body->args[i];
   for (uint32_t i = 0; i < o->num_ops; ++i) {
     mp_op_t *copy = NULL;
-    // That a part is a part need not be said inside.
+    // Inside, parts need no mark.
     if (mp_gspmd_is_call(o->ops[i], "Sharding") &&
         mp_str_is(mp_op_str(o->ops[i], MP_ATTR_MHLO_SHARDING), "{manual}")) {
       o->map[o->ops[i]->results[0].id] = o->map[o->ops[i]->operands[0]->id];

@@ -76,7 +76,7 @@ uint32_t mp_gspmd_manual_axes(const mp_gspmd_importer_t *im, const mp_gspmd_entr
 // ---- gspmd_outline.c ----
 
 // Makes a call of manual operations that stand in the entry function, if there are such. Values
-// have to be numbered anew afterwards.
+// have to be renumbered afterwards.
 MP_NODISCARD mp_status_t mp_gspmd_outline(mp_module_t *module, mp_arena_t *scratch);
 
 // ---- gspmd_manual.c ----

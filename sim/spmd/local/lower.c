@@ -37,7 +37,8 @@ static const mp_local_form_t *const g_forms[MP_OP_COUNT] = {
     [MP_OP_SELECT_AND_SCATTER] = &mp_form_select_and_scatter,
     [MP_OP_SLICE] = &mp_form_slice,
 };
-// A forgotten row cannot be told from an op that needs none, and would compute wrong parts.
+// A forgotten row cannot be distinguished from an op that needs none, and would compute wrong
+// parts.
 _Static_assert(MP_OP_COUNT == 137, "a new op: do its attributes or its factors want a form above?");
 
 // ---- reading the shardings ----

@@ -28,7 +28,7 @@ struct mp_local_op_s {
   const mp_boxes_t **results;  // [num_results]; terms of sums where a reduction is sharded
   mp_named_attr_t *attrs;      // [op->num_attrs]: the op's, with the sizes of the parts
   // If not NULL, the results are terms, as its partials say, that must be combined by `combine` at
-  // once. This is for reductions other than sums; sums stay terms until somebody needs the sum.
+  // once. This is for reductions other than sums; sums stay terms until an op needs the sum.
   const mp_boxes_t *combine_over;
   mp_opcode_t combine;
   // NULL: the op itself runs on its parts.

@@ -21,7 +21,7 @@ typedef struct {
   // Whether the factor must be cut into parts of one size. Reductions always need this.
   bool (*needs_even)(const mp_lowerer_t *low, uint32_t factor);
   // The op that combines the terms that a sharded reduction makes. NULL, or ADD: they stay terms of
-  // a sum until somebody needs the sum. MP_OP_COUNT: `emit` combines them.
+  // a sum until an op needs the sum. MP_OP_COUNT: `emit` combines them.
   mp_opcode_t (*combine)(const mp_lowerer_t *low);
   // Called when the parts are known, to set attributes and `emit` of the local op.
   mp_status_t (*localize)(const mp_lowerer_t *low, mp_local_op_t *out);

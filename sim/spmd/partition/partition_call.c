@@ -102,7 +102,7 @@ static mp_status_t partition_call_make_branches(mp_partitioner_t *p, const mp_op
   return partition_call_return(p, op, regions[1], results, count);
 }
 
-// Sends the tensors that the branch gives from the partition to all, and makes tokens anew: a token
+// Sends the tensors that the branch gives from the partition to all, and makes new tokens: a token
 // says that the call is over, which the order of each device's commands says, too.
 static mp_status_t partition_call_spread(mp_partitioner_t *p, const mp_op_t *op, int64_t partition,
                                          const mp_op_t *branch) {

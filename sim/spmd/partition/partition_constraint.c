@@ -53,8 +53,8 @@ mp_status_t mp_partitioner_constraint(mp_partitioner_t *p, const mp_op_t *op) {
   return mp_partitioner_identity(p, op);
 }
 
-// The copy says nothing of an effect, so that those which nobody uses vanish: of a value that is
-// there in several forms each gets one.
+// The copy says nothing of an effect, so that unused copies vanish: of a value with several forms
+// each gets one.
 static mp_status_t partition_constraint_place(mp_partitioner_t *p, const mp_op_t *op,
                                               mp_value_t *operand, mp_value_t **out_value) {
   mp_named_attr_t *attrs = MP_ARENA_ARRAY(p->arena, mp_named_attr_t, op->num_attrs);

@@ -1,9 +1,9 @@
 // Custom calls that a partitioner of the client's takes apart.
 //
-// It is told how operands and results lie, as propagation has it, and answers with the program of a
-// device, and how that wants its operands and leaves its results. The program is put in the place
+// It gets the shardings of operands and results from propagation, and answers with the program of a
+// device, and the shardings of that program's operands and results. The program is put in the place
 // of the call; operands and results are brought from and to where they are wanted like any others.
-// In a manual region it is told of one group's partitions, and its program is that of all groups.
+// In a manual region it gets one group's partitions, and its program is that of all groups.
 #include "sim/spmd/partition/partitioner.h"
 
 #include "sim/spmd/gspmd/gspmd.h"

@@ -12,7 +12,7 @@
 //   of them may be brought to it), and what else they have in parts the result has, too, or the
 //   result has in its other factor's place: then it is gathered before, as a whole.
 // - in both, every digit is used: in S, in what stays in parts, in the batch, or in what both
-//   factors are summed up over. With a digit that nobody uses, and where rows are in parts over
+// factors are summed up over. With an unused digit, and where rows are in parts over
 //   more than the gathered dimension is (a mesh of replicas of FSDP), factors are gathered as a
 //   whole.
 // - of a sum in terms only the second factor's gather is a ring.
@@ -101,8 +101,8 @@ static bool partition_rings_scatters_to(const product_t *product, uint32_t side,
   return (product->batch | summed | stays | rest) == product->all;
 }
 
-// Whether XLA has exchanged the factors before it partitions: it makes one product of a product of
-// matrices and its transpose.
+// Whether XLA has exchanged the factors before it partitions: it makes one product of a matmul and
+// its transpose.
 static bool partition_rings_is_turned(const mp_partitioner_t *p, const mp_op_t *op) {
   const mp_value_t *result = &op->results[0];
   const mp_op_t *user = p->users[result->id];

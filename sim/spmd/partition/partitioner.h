@@ -18,7 +18,7 @@ typedef struct mp_partitioner_s mp_partitioner_t;
 struct mp_partitioner_s {
   mp_module_t *module;
   mp_arena_t *arena;
-  // Partitions one op, of any kind: for those who come upon blocks (mp_partitioner_block).
+  // Partitions one op, of any kind: for code that meets blocks (mp_partitioner_block).
   mp_status_t (*partition_op)(mp_partitioner_t *p, const mp_op_t *op);
   mp_versions_t versions;
   const mp_spmd_scope_t *scope;

@@ -101,7 +101,7 @@ static mp_status_t propagate_merge_collect_op(void *context, mp_op_t *op) {
   return NULL;
 }
 
-// Numbers the remaining values anew, and moves the shardings to their new numbers.
+// Renumbers the remaining values, and moves the shardings to their new numbers.
 static mp_status_t propagate_merge_renumber(mp_propagator_t *p, mp_arena_t *scratch) {
   mp_propagation_t *out = p->out;
   const uint32_t count = out->num_values;

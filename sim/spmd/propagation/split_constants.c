@@ -56,7 +56,7 @@ static mp_status_t split_constants_copy_groups(splitter_t *s, uint32_t id, mp_op
   return NULL;
 }
 
-// Makes the copy of one op, whose operands are copied already, and inserts it in front of the op.
+// Makes the copy of one op, whose operands are copied already, and inserts it before the op.
 static mp_status_t split_constants_copy_op(splitter_t *s, mp_op_t *op) {
   mp_op_t *copy = NULL;
   for (uint32_t i = 0; i < op->num_operands; ++i) {

@@ -19,7 +19,7 @@ MP_NODISCARD mp_status_t mp_reshard_append_terms(mp_module_t *module, mp_block_t
 
 // Appends a collective_permute after which every partition p has the data with the number
 // wanted[p]. Before, it has the data with the number held[p]. Each number must be held by as many
-// partitions as want it. A partition that holds what it wants keeps it.
+// partitions as need it. A partition that holds the number it needs keeps it.
 MP_NODISCARD mp_status_t mp_reshard_append_permute(mp_module_t *module, mp_block_t *block,
                                                    const int64_t *held, const int64_t *wanted,
                                                    uint32_t num_partitions, mp_value_t *value,

@@ -303,7 +303,7 @@ static mp_status_t named_sharding_print_tiles(named_t *n, mp_strbuf_t *out) {
     MP_RETURN_IF_ERROR(named_sharding_order_parts(n, groups[g], &sizes[g]));
     if (g < 2) tiles *= sizes[g];
   }
-  // What nothing is said of is replicated.
+  // Unmentioned dimensions are replicated.
   for (uint32_t f = 0; f < n->num_factors; ++f) {
     if (!n->factors[f].is_used) n->order[n->num_ordered++] = f;
   }

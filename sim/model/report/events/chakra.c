@@ -257,7 +257,7 @@ static void chakra_on_meeting(void *context, const mp_model_program_t *program, 
   }
 }
 
-// What goes on beside work is told once, whole.
+// Overlapped operations are written once, whole.
 static void chakra_on_stream(void *context, const mp_model_program_t *program, uint32_t device,
                              uint32_t collective, mp_moment_t begin, mp_moment_t end) {
   mp_chakra_t *chakra = context;

@@ -32,7 +32,7 @@ struct mp_timeline_s {
   mp_timeline_scope_t scope;
   FILE *file;
   mp_strbuf_t buffer;
-  // What devices do in a launch is told before the launch itself, and viewers want outer slices
+  // Events of devices in a launch come before the launch itself, and viewers want outer slices
   // first: it waits here, unless it is much.
   mp_strbuf_t late;
   mp_strbuf_t *out;  // of the two, where events go now

@@ -32,7 +32,7 @@ bool mp_op_source(const mp_loc_t *loc, mp_str_t *out_file, uint32_t *out_line) {
   return true;
 }
 
-// ---- an observer that is told and does nothing ----
+// ---- an observer that does nothing ----
 
 static void watching_on_enqueue(void *context, const mp_model_program_t *program,
                                 mp_moment_t moment) {

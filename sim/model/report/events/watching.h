@@ -1,5 +1,6 @@
-// What all who watch launches share (the timeline, Chakra's traces, profiles): the kernels of a
-// step as parts of its time, what users call the ops of a program, and an observer to begin with.
+// Code shared by all observers of launches (the timeline, Chakra's traces, profiles): the kernels
+// of a step as parts of its time, what users call the ops of a program, and an observer to begin
+// with.
 #ifndef MINIPOD_SIM_MODEL_REPORT_EVENTS_WATCHING_H_
 #define MINIPOD_SIM_MODEL_REPORT_EVENTS_WATCHING_H_
 

@@ -170,7 +170,7 @@ static void pod_profile_put_memory(mp_pod_profile_t *profile, const mp_model_pro
   mp_strbuf_deinit(&proto);
 }
 
-// A launch is a step of its own to XProf. It is told of after what was done in it.
+// A launch is a step of its own to XProf. It is reported after its contents.
 static void pod_profile_on_launch(void *context, const mp_model_program_t *program, uint32_t device,
                                   int64_t traced, mp_moment_t begin, mp_moment_t end) {
   mp_pod_profile_t *profile = context;

@@ -12,8 +12,8 @@
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/str.h"
 
-// What may be said of a name, of an event (CONSUMER_TYPE and _ID) or of a plane
-// (DEVICE_TYPE and what follows, but for HLO_PROTO): enumerator, XProf's word.
+// Statistics of a name, of an event (CONSUMER_TYPE and _ID) or of a plane (DEVICE_TYPE and what
+// follows, but for HLO_PROTO): enumerator, XProf's word.
 #define MP_XPLANE_STATS(X)                        \
   X(TF_OP, "tf_op")                               \
   X(SOURCE, "source")                             \

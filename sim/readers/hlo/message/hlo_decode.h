@@ -1,5 +1,5 @@
 // Messages as structs: a table says which field of a message goes where, and one function reads
-// them all. Inner messages stay bytes, which are decoded when somebody asks for them.
+// them all. Inner messages stay bytes, which are decoded on demand.
 #ifndef MINIPOD_SIM_READERS_HLO_MESSAGE_HLO_DECODE_H_
 #define MINIPOD_SIM_READERS_HLO_MESSAGE_HLO_DECODE_H_
 

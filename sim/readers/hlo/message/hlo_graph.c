@@ -72,8 +72,8 @@ mp_status_t mp_hlo_error_at(const mp_hlo_inst_t *inst, mp_status_t status) {
 
 // ---- numbers ----
 
-// The ids come from the program, so the hash starts from what nobody outside knows: nobody can
-// choose ids that all have one hash.
+// The ids come from the program, so the hash starts from a secret: a program cannot choose ids that
+// all have one hash.
 static void *hlo_graph_find(const mp_hlo_t *h, const mp_hlo_ids_t *ids, int64_t id) {
   const mp_hlo_by_id_t *entry;
   MP_HASH_MAP_EACH(ids, mp_hash_u64(h->secret, (uint64_t)id), entry) {

@@ -107,7 +107,7 @@ MP_NODISCARD mp_status_t mp_hlo_read_graph(mp_hlo_t *h);
 // "computation 'main.5': instruction 'add.3' (add, loss at train.py:12): ..."
 MP_NODISCARD MP_PRINTF(3, 4) mp_status_t
     mp_hlo_error(const mp_hlo_inst_t *inst, mp_status_code_t code, const char *format, ...);
-// The same of an error that somebody made who knew of no instruction; consumes it. OK stays OK.
+// The same for an error whose maker knew of no instruction; consumes it. OK stays OK.
 MP_NODISCARD mp_status_t mp_hlo_error_at(const mp_hlo_inst_t *inst, mp_status_t status);
 
 #endif  // MINIPOD_SIM_READERS_HLO_MESSAGE_HLO_GRAPH_H_
