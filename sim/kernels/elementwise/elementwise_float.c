@@ -27,7 +27,7 @@ MP_REAL_FUNCTIONS(FUNCTION_LOOPS)
   X(ATAN2, 2, mp_atan2_f32(x, y), atan2(x, y)) \
   X(CBRT, 1, cbrtf(x), cbrt(x))                \
   X(IMAG, 1, ((void)x, 0), ((void)x, 0))       \
-  X(POWER, 2, powf(x, y), pow(x, y))           \
+  X(POWER, 2, mp_pow_f32(x, y), pow(x, y))     \
   X(REAL, 1, x, x)                             \
   X(REMAINDER, 2, fmodf(x, y), fmod(x, y))
 #define LIBRARY_LOOPS(op, arity, of_f32, of_f64) \

@@ -276,6 +276,46 @@ static void test_atan2(void **state) {
   }
 }
 
+// Powers of f32 are the exact ones rounded once: what C's pow says in double precision, which is
+// within a bit of them, up to one float beside it where that is between two of them.
+static void check_power(float x, float y, float got) {
+  const double want = pow(x, y), bound = 1.0001 * fabs((double)nextafterf((float)want, INFINITY) -
+                                                       (double)(float)want);
+  if (isnan(want) && isnan(got)) return;
+  const float rounded = (float)want;
+  const bool is_same = got == rounded && !signbit(got) == !signbit(rounded);
+  const bool is_tie = fabs(want - got) < 0.51 * bound && fabs(want - rounded) > 0.49 * bound;
+  if (!is_same && !is_tie) {
+    fail_msg("%.9g to the power of %.9g = %.9g, not %.9g", (double)x, (double)y, (double)got, want);
+  }
+}
+
+static void test_power(void **state) {
+  (void)state;
+  const float values[] = {0,         -0.0F,    1,           -1,         2,         -2,
+                          3,         -3,       0.5F,        -0.5F,      1.5F,      INFINITY,
+                          -INFINITY, NAN,      1e-45F,      -1e-45F,    1e38F,     -3e38F,
+                          16777215,  -8388607, 8388609,     8388608.5F, 33,        -150,
+                          1e-3F,     1.7F,     0.99999994F, 1.0000001F, -16777216, 0.33333334F};
+  enum { N = sizeof(values) / sizeof(values[0]) };
+  float x[N * N], y[N * N], out[N * N];
+  for (int i = 0; i < N * N; ++i) {
+    x[i] = values[i / N];
+    y[i] = values[i % N];
+  }
+  binary(MP_OP_POWER, MP_DTYPE_F32, N * N, x, y, out);
+  for (int i = 0; i < N * N; ++i) check_power(x[i], y[i], out[i]);
+  for (uint32_t bits = 1; bits < 0x7f800000; bits += 100003 * N * N) {
+    for (uint32_t i = 0; i < N * N; ++i) {
+      const uint32_t at = bits + 100003 * i < 0x7f800000 ? bits + 100003 * i : 1;
+      memcpy(&x[i], &at, sizeof(at));
+      y[i] = ((float)(i % 61) - 30) * 0.0731F;
+    }
+    binary(MP_OP_POWER, MP_DTYPE_F32, N * N, x, y, out);
+    for (int i = 0; i < N * N; ++i) check_power(x[i], y[i], out[i]);
+  }
+}
+
 static void test_float_to_integer_saturates(void **state) {
   (void)state;
   const float x[] = {NAN, 3e9f, -3e9f, 1.9f, -1.9f, INFINITY};
@@ -554,6 +594,7 @@ int main(void) {
       cmocka_unit_test(test_functions_f64),
       cmocka_unit_test(test_functions_regardless_of_position),
       cmocka_unit_test(test_atan2),
+      cmocka_unit_test(test_power),
       cmocka_unit_test(test_float_to_integer_saturates),
       cmocka_unit_test(test_narrow_floats),
       cmocka_unit_test(test_all_types_add_and_convert),
