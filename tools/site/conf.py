@@ -2,6 +2,7 @@
 
 project = "minipod"
 author = "the authors of minipod"
+copyright = "2026, the authors of minipod. Apache License 2.0"
 extensions = ["myst_parser"]
 myst_enable_extensions = ["attrs_block"]
 myst_heading_anchors = 3
@@ -9,6 +10,8 @@ exclude_patterns = ["made/*.md"]
 html_theme = "furo"
 html_title = "minipod"
 html_copy_source = False
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
 # A line of a console block is as long as the program printed it.
 pygments_style = "default"
 # Blocks are of the shell and of YAML; what follows a command is its output, which no lexer knows.

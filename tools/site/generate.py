@@ -17,6 +17,9 @@ import shutil
 import statistics
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+import four_numbers
 import op_types
 import rooms_picture
 from c_lists import ROOT, rows
@@ -212,6 +215,7 @@ def main(out: pathlib.Path) -> None:
       "machines": section("configs/README.md", "Known machines"),
       "mesh_order": section("configs/README.md", "A worked example: two orders of a mesh"),
       "ratios": ratios(),
+      "numbers": four_numbers.markdown(),
       "package": functions("pjrt/python/minipod/__init__.py"),
       "testing": functions("pjrt/python/minipod/testing.py"),
       "program": section("sim/README.md", "How a program is compiled"),
@@ -224,7 +228,8 @@ def main(out: pathlib.Path) -> None:
   for picture in ("configs/mesh_order.svg", "tools/size/size.svg"):
     shutil.copy(ROOT / picture, made)
   (made / "rooms.svg").write_text(rooms_picture.picture())
-  (out / "conf.py").write_text((pathlib.Path(__file__).parent / "conf.py").read_text())
+  for name in ("conf.py", "site.css"):
+    shutil.copy(pathlib.Path(__file__).parent / name, out)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ HERE = {
 }
 # Who runs a block that is not run here; the test is looked for.
 ELSEWHERE = {
-  ("README.md", "JAX_PLATFORMS=minipod MINIPOD_DEVICES=4 .venv/bin/python example.py"): "processes/test_readme.py::test_alone",
+  ("README.md", "JAX_PLATFORMS=minipod MINIPOD_DEVICES=4 python example.py"): "processes/test_readme.py::test_alone",
   ("README.md", "import jax, numpy as np"): "processes/test_readme.py::test_alone",
   ("configs/README.md", "export MINIPOD_TOPOLOGY=configs/two-slices.yaml MINIPOD_TIME=model MINIPOD_VALUES=shapes"):
     "model/test_mesh_order.py::test_the_script_prints_what_is_told",
@@ -145,8 +145,7 @@ ELSEWHERE = {
 # Why a block is run by hand. Its scripts are there, and know the options that are printed.
 BY_HAND = {
   ("README.md", "tools/demo"): "sets up a machine; tools/test is what runs this test",
-  ("README.md", "apt install cmake ninja-build"):
-    "packages: see test_packages",
+  ("README.md", "pip install '.[jax]'"): "builds a wheel: tools/roots.py does, test_wheel.py has a smaller one",
   (PAGES + "first_steps.md", "apt install gcc cmake ninja-build"): "packages: see test_packages",
   (PAGES + "first_steps.md", "pip install '.[jax]'"): "builds a wheel: tools/roots.py does, test_wheel.py has a smaller one",
   (PAGES + "cookbook/ci.md", "name: test"): "a workflow of GitHub's machines",
@@ -278,6 +277,6 @@ def test_packages():
   installed = (ROOT / "tools/setup.sh").read_text().split() + ["gcc", "libsimgrid-dev"]
   installed = {word.strip("()") .removeprefix("packages=(").removeprefix("native_packages=(") for word in installed}
   told = [command for block in BLOCKS if block.kind != "drawing" for command in block.commands() if re.match("apt(-get)? ", command)]
-  assert len(told) == 9
+  assert len(told) == 5
   for command in told:
     assert set(command.split()[2:]) <= installed, command

@@ -1,7 +1,7 @@
 """The site: its examples print what is told, its tables are those of the tree, and Sphinx has no warning.
 
-A page is a folder of its own, in which its blocks run one after the other (tools/site/blocks.py).  The commands of the
-README that need nothing but a pod are run, too.
+A page is a folder of its own, in which its blocks run one after the other (tools/site/blocks.py).  The commands that the
+tables of pages name, and that need nothing but a pod, are run, too.
 """
 
 import os
@@ -15,9 +15,11 @@ import scenario
 
 ROOT = pathlib.Path(__file__).parents[3]
 SITE = ROOT / "tools/site"
-sys.path.insert(0, str(SITE))
+sys.path[:0] = [str(SITE), str(ROOT / "tools")]
 
 import blocks
+import four_numbers
+import front_picture
 import generate
 import op_types
 
@@ -101,33 +103,88 @@ def test_sections_of_readmes():
   assert "](" not in re.sub(r"\]\(https?:", "", generate.section("tools/published/README.md"))
 
 
-def commands_of_readme():
-  """Commands in its table of verbs, and pods in its table of variables."""
-  for command in re.findall(r"^\| `(minipod (?:topo|network|info|doctor)\b[^`]*)`", README, re.MULTILINE):
+def commands_of_tables():
+  """Commands of the page of the command, and pods of the page of options."""
+  for command in re.findall(r"^\| `(minipod (?:topo|network|info|doctor|options|man|completion)\b[^`]*)`",
+                            (SITE / "pages/command.md").read_text(), re.MULTILINE):
     yield command
-  row = re.search(r"^\| `MINIPOD_TOPOLOGY`.*$", README, re.MULTILINE).group()
+  row = re.search(r"^\| `MINIPOD_TOPOLOGY`.*$", (SITE / "pages/options.md").read_text(), re.MULTILINE).group()
   for line in re.findall(r'`("[^`]*")`', row):
     yield f"minipod topo {line}"
 
 
-def test_commands_of_the_readme(tmp_path):
-  commands = list(commands_of_readme())
-  assert len(commands) >= 7
+def test_commands_of_tables(tmp_path):
+  commands = list(commands_of_tables())
+  assert len(commands) >= 9
   said = execute("\n".join(f"{command} > out 2>&1 || {{ echo {command!r}; cat out; }}" for command in commands), tmp_path)
   assert said == ""
 
 
-def test_sphinx(tmp_path):
+def test_options_of_tables():
+  """The variables that the page of options explains first are some of the library's."""
+  page = (SITE / "pages/options.md").read_text().partition("## All options")[0]
+  first = re.findall(r"^\| `(MINIPOD_\w+)`", page, re.MULTILINE)
+  assert len(first) >= 9 and set(first) <= set(re.findall(r"`(MINIPOD_\w+)`", generate.options()))
+
+
+def test_every_page_is_in_a_group():
+  front = (SITE / "pages/index.md").read_text()
+  groups = re.findall(r"^```\{toctree\}\n(?::.*\n)*:caption: (.*)\n\n((?:\S+\n)+)```", front, re.MULTILINE)
+  assert [name for name, _ in groups] == ["Start", "How-to", "Reference", "Accuracy", "Project"]
+  shown = {page for _, pages in groups for page in pages.split()}
+  assert shown == {name_of(path).removesuffix(".md") for path in PAGES if path.parent.name == "pages"} - {"index"} | {"cookbook/index"}
+
+
+def test_tables_have_headers():
+  for path in PAGES:
+    heads = re.findall(r"^(\|.*)\n\|[ -]*-[|: -]*$", path.read_text(), re.MULTILINE)
+    assert [head for head in heads if not re.search(r"\w", head)] == [], path
+
+
+def test_numbers_of_the_readme():
+  """They are those that were recorded: else tools/four_numbers.py --write puts them into it."""
+  assert four_numbers.written(README) == README
+  assert "| **" in four_numbers.markdown() and len(four_numbers.numbers()) == 4
+  for number in four_numbers.numbers():
+    assert (ROOT / number.command.split()[0]).is_file() and all((ROOT / part).is_file() for part in number.again[:1])
+
+
+def test_prediction_counts_the_rows_of_the_table():
+  """Its figures are those that compare.py itself prints below the table."""
+  text = (ROOT / "tools/published/README.md").read_text()
+  rows, mean, worst = re.search(r"^\| all \| (\d+) \| ([\d.]+) % \| [+-]([\d.]+) %", text, re.MULTILINE).groups()
+  number = four_numbers.prediction()
+  assert f", {rows} published" in number.what and number.figure == f"{mean} % on average, {float(worst):.0f} % at worst"
+
+
+def test_front_picture():
+  """The picture of the front page is the one that its script draws; times may differ as on the page."""
+  words = lambda svg: "\n".join(re.findall(r"<text[^>]*>([^<]*)<", svg)) + "\n"
+  drawn = front_picture.make()
+  assert drawn.startswith("<svg ") and drawn.count("<circle") == 16
+  assert blocks.agree(words((SITE / "pages/front.svg").read_text()), words(drawn), has_times=True)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+  """The built site."""
+  folder = tmp_path_factory.mktemp("site")
   if os.environ.get("MINIPOD_TEST_FULL") == "1":
-    command = [SITE / "build", tmp_path / "html"]
+    command = [SITE / "build", folder / "html"]
   else:
     pytest.importorskip("sphinx", reason="MINIPOD_TEST_FULL=1 builds the site in an environment of its own")
     pytest.importorskip("myst_parser")
     pytest.importorskip("furo")
     command = ["bash", "-c", f"{sys.executable} {SITE}/generate.py pages && {sys.executable} -m sphinx -W -q -E pages html"]
   import minipod
-  process = subprocess.Popen(command, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+  process = subprocess.Popen(command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              env={**os.environ, "MINIPOD_LIBRARY": minipod.library_path()}, start_new_session=True)
   code, out, err = scenario.finish(process, timeout=600)
   assert code == 0, out + err
-  assert (tmp_path / "html/index.html").is_file()
+  return folder / "html"
+
+
+def test_sphinx(site):
+  front = (site / "index.html").read_text()
+  assert all(f">{group}<" in front for group in ("Start", "How-to", "Reference", "Accuracy", "Project"))
+  assert "the authors of minipod" in front and "front.svg" in front
