@@ -275,9 +275,9 @@ static void loop_native_instruction(making_t *m, const mp_loop_step_t *step,
 
 // ---- the whole ----
 
-// Longer loops take too long to compile. What is called costs the same in machine code: with many
-// calls little is gained.
-enum { MAX_STEPS = 1500 };
+// Longer loops take too long to compile. What is called costs the same in machine code, and each
+// call stores and loads values: with many calls little is gained, and compiling takes longer.
+enum { MAX_STEPS = 1500, MAX_AROUND_CALLS = 10000 };
 
 static bool loop_native_pays(const making_t *m) {
   const mp_loop_t *loop = m->loop;
@@ -285,7 +285,8 @@ static bool loop_native_pays(const making_t *m) {
   for (uint32_t s = 0; s < loop->num_steps; ++s) {
     num_calls += m->instructions[s].kind == MP_NATIVE_CALL;
   }
-  return 4 * num_calls <= loop->num_steps;
+  return 4 * num_calls <= loop->num_steps &&
+         (uint64_t)num_calls * loop->native->num_refs <= MAX_AROUND_CALLS;
 }
 
 // Whether the indices of all rows are integers of whole bytes.
