@@ -30,6 +30,24 @@ mp_status_t mp_block_create_reducer(mp_module_t *module, mp_opcode_t code, mp_dt
   return NULL;
 }
 
+mp_status_t mp_op_create_reduce(mp_module_t *module, mp_opcode_t code, const mp_loc_t *loc,
+                                mp_value_t *const operands[2], const mp_type_t *type,
+                                const mp_named_attr_t *dims, mp_op_t **out_op) {
+  mp_block_t *region = NULL;
+  MP_RETURN_IF_ERROR(mp_block_create_reducer(module, code, type->dtype, loc, &region));
+  const mp_op_spec_t spec = {.code = MP_OP_REDUCE,
+                             .loc = loc,
+                             .num_operands = 2,
+                             .operands = operands,
+                             .num_results = 1,
+                             .result_types = &type,
+                             .num_regions = 1,
+                             .regions = &region,
+                             .num_attrs = 1,
+                             .attrs = dims};
+  return mp_op_create(module, &spec, out_op);
+}
+
 // ---- recognising ----
 
 static bool reducer_is_scalar(const mp_type_t *type) {

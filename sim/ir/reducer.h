@@ -49,4 +49,11 @@ bool mp_reducer_is_choice(const mp_block_t *block);
 // it is none.
 const mp_value_t *mp_region_see_through(const mp_value_t *value);
 
+// Makes the reduction of an array, by the binary elementwise op `code`; the second operand is where
+// it begins, `dims` its attribute of dimensions. It belongs to no block.
+MP_NODISCARD mp_status_t mp_op_create_reduce(mp_module_t *module, mp_opcode_t code,
+                                             const mp_loc_t *loc, mp_value_t *const operands[2],
+                                             const mp_type_t *type, const mp_named_attr_t *dims,
+                                             mp_op_t **out_op);
+
 #endif  // MINIPOD_SIM_IR_REDUCER_H_

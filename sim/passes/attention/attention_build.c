@@ -1,6 +1,7 @@
 // Ops of the program that a call becomes.
 #include <math.h>
 
+#include "sim/ir/reducer.h"
 #include "sim/passes/attention/attention_impl.h"
 #include "sim/passes/rewrite/rewrite.h"
 
@@ -151,23 +152,11 @@ mp_value_t *mp_attention_reduce(mp_attention_build_t *b, mp_opcode_t code, mp_va
   mp_value_t *const operands[] = {
       a, mp_attention_number(b, scalar, code == MP_OP_ADD ? 0 : -(double)INFINITY)};
   const mp_named_attr_t attr = attention_build_list(b, MP_ATTR_DIMENSIONS, dims);
-  mp_block_t *region = NULL;
+  mp_op_t *op = NULL;
   if (b->status != NULL ||
       attention_build_failed(
-          b, mp_block_create_reducer(b->module, code, dtype, b->position->loc, &region)))
+          b, mp_op_create_reduce(b->module, code, b->position->loc, operands, type, &attr, &op)))
     return NULL;
-  const mp_op_spec_t spec = {.code = MP_OP_REDUCE,
-                             .loc = b->position->loc,
-                             .num_operands = 2,
-                             .operands = operands,
-                             .num_results = 1,
-                             .result_types = &type,
-                             .num_regions = 1,
-                             .regions = &region,
-                             .num_attrs = 1,
-                             .attrs = &attr};
-  mp_op_t *op = NULL;
-  if (attention_build_failed(b, mp_op_create(b->module, &spec, &op))) return NULL;
   mp_block_insert_before(b->position, op);
   return &op->results[0];
 }

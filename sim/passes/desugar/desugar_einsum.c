@@ -3,6 +3,7 @@
 // the result's labels in order.
 #include <string.h>
 
+#include "sim/ir/reducer.h"
 #include "sim/passes/desugar/desugar_impl.h"
 #include "sim/passes/rewrite/rewrite.h"
 
@@ -107,23 +108,12 @@ static mp_status_t desugar_einsum_sum_out(mp_module_t *module, mp_op_t *op, cons
   const mp_type_t *sum_type = NULL;
   mp_named_attr_t attr;
   mp_value_t *operands[2] = {*value, NULL};
-  mp_block_t *region = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, type->dtype, dims, rest.count, &sum_type));
   MP_RETURN_IF_ERROR(mp_rewrite_ints(module, MP_ATTR_DIMENSIONS, summed, num_summed, &attr));
   MP_RETURN_IF_ERROR(mp_rewrite_insert_zero(module, op, type->dtype, &operands[1]));
-  MP_RETURN_IF_ERROR(mp_block_create_reducer(module, MP_OP_ADD, type->dtype, op->loc, &region));
-  const mp_op_spec_t spec = {.code = MP_OP_REDUCE,
-                             .loc = op->loc,
-                             .num_operands = 2,
-                             .operands = operands,
-                             .num_results = 1,
-                             .result_types = &sum_type,
-                             .num_regions = 1,
-                             .regions = &region,
-                             .num_attrs = 1,
-                             .attrs = &attr};
   mp_op_t *reduce = NULL;
-  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &reduce));
+  MP_RETURN_IF_ERROR(
+      mp_op_create_reduce(module, MP_OP_ADD, op->loc, operands, sum_type, &attr, &reduce));
   mp_block_insert_before(op, reduce);
   *value = &reduce->results[0];
   *labels = rest;

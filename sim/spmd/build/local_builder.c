@@ -1,5 +1,7 @@
 #include "sim/spmd/build/local_builder.h"
 
+#include "sim/ir/reducer.h"
+
 mp_status_t mp_emit_op(const mp_local_builder_t *e, mp_opcode_t code, mp_value_t *const *operands,
                        uint32_t num_operands, const mp_type_t *type, const mp_named_attr_t *attrs,
                        uint32_t num_attrs, mp_value_t **out_value) {
@@ -158,22 +160,10 @@ mp_status_t mp_emit_all(const mp_local_builder_t *e, mp_value_t *value, int64_t 
   MP_RETURN_IF_ERROR(mp_type_tensor(arena, MP_DTYPE_BOOL, NULL, 0, &scalar));
   mp_value_t *operands[2] = {value, NULL};
   mp_named_attr_t attr;
-  mp_block_t *region = NULL;
   MP_RETURN_IF_ERROR(mp_emit_splat(e, scalar, &yes, &operands[1]));
   MP_RETURN_IF_ERROR(mp_emit_ints(e, MP_ATTR_DIMENSIONS, &dim, 1, &attr));
-  MP_RETURN_IF_ERROR(mp_block_create_reducer(e->module, MP_OP_AND, MP_DTYPE_BOOL, e->loc, &region));
-  const mp_op_spec_t spec = {.code = MP_OP_REDUCE,
-                             .loc = e->loc,
-                             .num_operands = 2,
-                             .operands = operands,
-                             .num_results = 1,
-                             .result_types = &type,
-                             .num_regions = 1,
-                             .regions = &region,
-                             .num_attrs = 1,
-                             .attrs = &attr};
   mp_op_t *op = NULL;
-  MP_RETURN_IF_ERROR(mp_op_create(e->module, &spec, &op));
+  MP_RETURN_IF_ERROR(mp_op_create_reduce(e->module, MP_OP_AND, e->loc, operands, type, &attr, &op));
   mp_block_append(e->block, op);
   *out_value = &op->results[0];
   return NULL;
