@@ -1,6 +1,5 @@
 // Joining through a key-value store over several hosts, which UCX connects. The hosts are
 // pretended: their processes say that they have another host name.
-#include "collectives/transport/ucx/ucx_library.h"
 #include "sim/base/alloc.h"
 #include "tests/unit/support/store_processes.h"
 #include "tests/unit/support/ucx_sanitized.h"
@@ -13,25 +12,6 @@ static void third_host(mp_hello_t *hello) {
 }
 static void other_boot(mp_hello_t *hello) {
   hello->process.boot_id[0] ^= 1;
-}
-
-static void check(bool is_right, const char *what) {
-  if (is_right) return;
-  fprintf(stderr, "process %u: %s\n", g_process->rank, what);
-  _exit(9);
-}
-
-static bool has_ucx(void) {
-  setenv("UCX_NET_DEVICES", "lo", 1);
-  const pid_t child = fork();  // what is opened stays, and the processes to come are to open it
-  if (child == 0) {
-    const mp_ucx_library_t *library = NULL;
-    _exit(mp_ucx_library_open(&library) == NULL ? 0 : 1);
-  }
-  int end = -1;
-  waitpid(child, &end, 0);
-  if (end != 0) print_message("skipped: UCX is not here (Debian: apt install libucx0)\n");
-  return end == 0;
 }
 
 static void expect_ends(uint32_t count, const int *ends) {
@@ -73,7 +53,7 @@ static void talk(mp_world_t *world) {
 
 static void hosts_are_joined(void **state) {
   (void)state;
-  if (!has_ucx()) skip();
+  if (!ucx_is_here()) skip();
   const process_t processes[] = {{.rank = 0, .afterwards = talk},
                                  {.rank = 1, .afterwards = talk, .tamper = other_host},
                                  {.rank = 2, .afterwards = talk},
@@ -125,7 +105,7 @@ static void end_with_3(mp_world_t *world) {
 
 static void an_end_is_heard_of_on_other_hosts(void **state) {
   (void)state;
-  if (!has_ucx()) skip();
+  if (!ucx_is_here()) skip();
   const process_t ends_of[][3] = {
       {{.rank = 0, .afterwards = hear_of_a_death},
        {.rank = 1, .afterwards = hear_of_a_death},
@@ -150,24 +130,9 @@ static void an_end_is_heard_of_on_other_hosts(void **state) {
 
 // ---- What fails ----
 
-static void expect_failure(uint32_t count, const process_t *processes, uint32_t survivors,
-                           mp_status_code_t code, const char *text) {
-  int ends[MOST_PROCESSES];
-  run(count, processes, ends);
-  for (uint32_t i = 0; i < survivors; ++i) {
-    const outcome_t *outcome = &g_shared->outcomes[i];
-    assert_int_equal(ends[i], 0);
-    if (outcome->code != code || strstr(outcome->message, text) == NULL) {
-      fail_msg("process %u: %s: %s", i, mp_status_code_name(outcome->code), outcome->message);
-    }
-    assert_false(outcome->has_world);
-    assert_true(outcome->seconds < LIMIT_SECONDS / 2);
-  }
-}
-
 static void a_host_without_a_network_is_named(void **state) {
   (void)state;
-  if (!has_ucx()) skip();
+  if (!ucx_is_here()) skip();
   const process_t processes[] = {{.rank = 0},
                                  {.rank = 1, .environment = "UCX_TLS=none", .tamper = other_host}};
   expect_failure(2, processes, 2, MP_FAILED_PRECONDITION, "'mpirun --bind-to none");
@@ -177,7 +142,7 @@ static void a_host_without_a_network_is_named(void **state) {
 
 static void a_process_dies_on_the_way(void **state) {
   (void)state;
-  if (!has_ucx()) skip();
+  if (!ucx_is_here()) skip();
   static const char *const moments[] = {"card", "connected"};
   for (int i = 0; i < 2; ++i) {
     // On hosts that are only pretended a process sees the end of one of another.
@@ -194,25 +159,8 @@ static void a_process_dies_on_the_way(void **state) {
 // The system refuses the n-th request of each kind in process 1: both fail, or both join.
 static void any_refusal_is_heard_of(void **state) {
   (void)state;
-  if (!has_ucx()) skip();
-  for (mp_fault_t kind = 0; kind < MP_FAULT_COUNT; ++kind) {
-    bool has_failed = true;
-    for (int64_t n = 1; has_failed && n < 300; ++n) {
-      const process_t processes[] = {
-          {.rank = 0, .environment = "MINIPOD_INIT_TIMEOUT_S=20"},
-          {.rank = 1, .fault = kind, .fault_number = n, .tamper = other_host}};
-      int ends[2];
-      run(2, processes, ends);
-      const outcome_t *outcomes = g_shared->outcomes;
-      if (ends[0] != 0 || ends[1] != 0 || outcomes[0].seconds > 15 ||
-          (outcomes[0].code == MP_OK) != (outcomes[1].code == MP_OK)) {
-        fail_msg("fault %d, request %d: %x %x; %s: %s: %s", (int)kind, (int)n, ends[0], ends[1],
-                 outcomes[0].message, mp_status_code_name(outcomes[1].code), outcomes[1].message);
-      }
-      has_failed = g_shared->num_refusals != 0;
-    }
-    assert_false(has_failed);
-  }
+  if (!ucx_is_here()) skip();
+  expect_that_refusals_are_heard_of(300, other_host);
 }
 
 int main(void) {

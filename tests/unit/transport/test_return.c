@@ -2,19 +2,12 @@
 // predecessors is taken for theirs.
 #include <stdatomic.h>
 
-#include "collectives/transport/ucx/ucx_library.h"
 #include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
 #include "tests/unit/support/store_processes.h"
 #include "tests/unit/support/ucx_sanitized.h"
 
 enum { SIZE = 3, VICTIM = 2, LONG = 100000, RETURNS = 3, CHANNEL = 0 };
-
-static void check(bool is_right, const char *what) {
-  if (is_right) return;
-  fprintf(stderr, "process %u: %s\n", g_process->rank, what);
-  _exit(9);
-}
 
 // What has come, and the first long packet of each process, which is kept beyond its end.
 static struct {
@@ -193,16 +186,7 @@ static void be_elsewhere(mp_hello_t *hello) {
 // One of those who stay is on another host, and then both are.
 static void over_hosts(void **state) {
   (void)state;
-  setenv("UCX_NET_DEVICES", "lo", 1);
-  const pid_t child = fork();  // what is opened stays, and the processes to come are to open it
-  if (child == 0) {
-    const mp_ucx_library_t *library = NULL;
-    _exit(mp_ucx_library_open(&library) == NULL ? 0 : 1);
-  }
-  int end = -1;
-  waitpid(child, &end, 0);
-  if (end != 0) {
-    print_message("skipped: UCX is not here (Debian: apt install libucx0)\n");
+  if (!ucx_is_here()) {
     skip();
   }
   void (*const one[SIZE])(mp_hello_t *) = {NULL, be_elsewhere, NULL};

@@ -6,28 +6,7 @@
 #include "tests/unit/support/ucx_sanitized.h"
 
 // Runs processes of which all fail in joining, or `survivors` of them.
-static void expect_failure(uint32_t count, const process_t *processes, uint32_t survivors,
-                           mp_status_code_t code, const char *text) {
-  int ends[MOST_PROCESSES];
-  run(count, processes, ends);
-  for (uint32_t i = 0; i < survivors; ++i) {
-    const outcome_t *outcome = &g_shared->outcomes[i];
-    assert_int_equal(ends[i], 0);
-    if (outcome->code != code || strstr(outcome->message, text) == NULL) {
-      fail_msg("process %u: %s: %s", i, mp_status_code_name(outcome->code), outcome->message);
-    }
-    assert_false(outcome->has_world);
-    assert_true(outcome->seconds < LIMIT_SECONDS / 2);
-  }
-}
-
 // ---- What goes well ----
-
-static void check(bool is_right, const char *what) {
-  if (is_right) return;
-  fprintf(stderr, "process %u: %s\n", g_process->rank, what);
-  _exit(9);
-}
 
 static void talk(mp_world_t *world) {
   const uint32_t rank = mp_world_rank(world), size = mp_world_size(world);
@@ -294,23 +273,7 @@ static void a_process_fails_on_the_way(void **state) {
 // The system refuses the n-th request of each kind in process 1: both fail, or both join.
 static void any_refusal_is_heard_of(void **state) {
   (void)state;
-  for (mp_fault_t kind = 0; kind < MP_FAULT_COUNT; ++kind) {
-    bool has_failed = true;
-    for (int64_t n = 1; has_failed && n < 200; ++n) {
-      const process_t processes[] = {{.rank = 0, .environment = "MINIPOD_INIT_TIMEOUT_S=20"},
-                                     {.rank = 1, .fault = kind, .fault_number = n}};
-      int ends[2];
-      run(2, processes, ends);
-      const outcome_t *outcomes = g_shared->outcomes;
-      if (ends[0] != 0 || ends[1] != 0 || outcomes[0].seconds > 15 ||
-          (outcomes[0].code == MP_OK) != (outcomes[1].code == MP_OK)) {
-        fail_msg("fault %d, request %d: %x %x; %s: %s: %s", (int)kind, (int)n, ends[0], ends[1],
-                 outcomes[0].message, mp_status_code_name(outcomes[1].code), outcomes[1].message);
-      }
-      has_failed = g_shared->num_refusals != 0;
-    }
-    assert_false(has_failed);
-  }
+  expect_that_refusals_are_heard_of(200, NULL);
 }
 
 int main(void) {
