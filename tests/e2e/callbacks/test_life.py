@@ -480,3 +480,9 @@ def test_forks_in_a_callback():
       print(jax.jit(lambda x: jax.pure_callback(callback, F4, x))(jnp.zeros(4)))
       """)
   assert out.splitlines() == ["sub", "3", "[0. 0. 0. 0.]"]
+
+
+@pytest.mark.parametrize("wait", ["-1", "1.5", "soon", "86401"])
+def test_a_wait_for_callbacks_that_is_none_is_refused(wait):
+  err = scenario.run("jax.devices()", fails=True, MINIPOD_CALLBACK_WAIT_S=wait)
+  assert "environment variable MINIPOD_CALLBACK_WAIT_S: expected a " in err and f"got '{wait}'" in err
