@@ -80,6 +80,11 @@ def test_reports_may_be_compressed_or_damaged(tmp_path):
   assert "it is no text" in run("report", tmp_path / "no.json")
 
 
+def test_files_that_cannot_be_opened_are_named(tmp_path):
+  assert run("report", "nofile") == "minipod report: cannot open 'nofile': No such file or directory\n"
+  assert run("report", tmp_path) == f"minipod report: cannot open '{tmp_path}': Is a directory\n"
+
+
 def test_what_never_ends_is_not_read():
   assert "is a device" in run("report", "/dev/zero") and "is a device" in run("opt", "/dev/zero")
   with open("/dev/zero", "rb") as zeros:

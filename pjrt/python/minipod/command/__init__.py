@@ -99,6 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
   except BrokenPipeError:  # `minipod topo | head`
     return 1
   except OSError as error:
-    return complain(verb, str(error))
+    known = error.filename and error.strerror
+    return complain(verb, f"cannot open '{error.filename}': {error.strerror}" if known else str(error))
   except KeyboardInterrupt:
     return 130
