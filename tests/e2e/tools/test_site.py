@@ -22,6 +22,7 @@ import four_numbers
 import front_picture
 import generate
 import op_types
+import shots
 
 PAGES = sorted(path for path in (SITE / "pages").rglob("*.md"))
 README = (ROOT / "README.md").read_text()
@@ -188,3 +189,24 @@ def test_sphinx(site):
   front = (site / "index.html").read_text()
   assert all(f">{group}<" in front for group in ("Start", "How-to", "Reference", "Accuracy", "Project"))
   assert "the authors of minipod" in front and "front.svg" in front
+
+
+def test_screenshots(site, tmp_path):
+  """Front page and two others in a browser: nothing is cut off, pictures load, tables have headers."""
+  if shots.browser() is None:
+    pytest.skip("no Chromium here: apt install chromium-headless-shell")
+  taken = list(shots.shots(site, tmp_path, shots.PAGES))
+  assert {shot.page: shot.problems for shot in taken if shot.problems} == {}
+  assert len(taken) == 9 and all(shot.file.read_bytes().startswith(b"\x89PNG") for shot in taken)
+
+
+def test_the_probe_of_screenshots(tmp_path):
+  """What it is to find: a missing picture, a table without a header, text that is too wide."""
+  if shots.browser() is None:
+    pytest.skip("no Chromium here: apt install chromium-headless-shell")
+  (tmp_path / "bad.html").write_text(
+      "<!doctype html><body><article><img src=none.png><table><tr><th></th></tr><tr><td>cell</td></tr></table>"
+      "<p style='width:5000px'>wide</p></article><footer>the authors</footer></body>")
+  [shot] = shots.shots(tmp_path, tmp_path / "out", ["bad.html"], {"phone": shots.VIEWS["phone"]})
+  assert [problem.split(":")[0] for problem in shot.problems] == [
+      shot.problems[0], "no picture", "cut off", "no header"] and "wider than the screen" in shot.problems[0]
