@@ -43,7 +43,7 @@ class Run:
   title: str
   command: list[str]
   variables: dict = dataclasses.field(default_factory=dict)
-  # Of `values`: what the losses may differ by, relative. What only JAX's CPU, or minipod, is told.
+  # Of `values`: what the losses may differ by, relative. Settings for JAX's CPU, or minipod, only.
   tolerance: float = 1e-5
   cpu_arguments: list[str] = dataclasses.field(default_factory=list)
   pod_variables: dict = dataclasses.field(default_factory=dict)

@@ -4,7 +4,7 @@
     python tools/neighbours.py [NAME…]
 
 needs a Python with minipod and the libraries: flax optax equinox diffrax lineax numpyro keras
-orbax-checkpoint mujoco-mjx; what is not installed is said and left out.  Each example runs with the
+orbax-checkpoint mujoco-mjx; missing ones are reported and left out.  Each example runs with the
 libraries' defaults in a process of its own per platform, with eight devices, and prints numbers;
 they must agree up to the rounding of a training step.  The exit code is 1 if one does not.
 """

@@ -45,7 +45,8 @@ class Way:
     self.process = subprocess.Popen([HOSTS, *sharing, *options, "--", sys.executable, MEMBER, folder, name, what], env=os.environ | variables,
                                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors)
     stack.callback(self.process.wait)
-    # For both directions: opening waits for nobody, and nobody is left with a pipe that has no other end.
+    # For both directions: opening does not wait, and no process is left with a pipe without another
+    # end.
     self.answers = stack.enter_context(open(os.open(folder / f"{name}.answers", os.O_RDWR), "rb", buffering=0))
     self.turns = [stack.enter_context(open(os.open(folder / f"{name}.{rank}", os.O_RDWR), "w", buffering=1)) for rank in range(RANKS)]
 

@@ -3,8 +3,7 @@
     python tools/bench/psum_member.py FOLDER WAY psum|Allreduce
 
 It reads its turns from the pipe FOLDER/WAY.RANK, a line each: how many bytes, how many calls.  When they are done it writes a line to the
-pipe FOLDER/WAY.answers: the median of its calls in us, without the first ones, in which the kernel finds cores for those who
-have just woken up.
+pipe FOLDER/WAY.answers: the median of its calls in us, without the first ones, in which the kernel finds cores for threads that have just woken up.
 """
 
 import os

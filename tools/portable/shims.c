@@ -55,7 +55,7 @@ int mknod(const char *path, mode_t mode, dev_t device) {
   return __xmknod(MKNOD_VERSION, path, mode, &device);
 }
 
-// LLVM asks how much is in use, for statistics that nobody prints here.
+// LLVM asks how much is in use, for statistics that are never printed here.
 struct mallinfo2 mallinfo2(void) {
   return (struct mallinfo2){0};
 }

@@ -20,7 +20,7 @@ SCOPED = {
 
 @contextlib.contextmanager
 def described(pod, scoped=None, overlap=None):
-  """The pod, with a chip file if products have more of the scratch memory, or other figures say what goes on beside work."""
+  """The pod, with a chip file if products have more of the scratch memory, or other figures of overlap."""
   if not overlap and scoped is None:
     yield pod
     return

@@ -6,7 +6,7 @@
 
 Prints the tables of README.md.  Training steps run with `values: shapes`: each takes seconds.  --check fails when a
 modelled figure has left the range that is recorded here.  --meshes: instead of them the step of one model on meshes with
-tensor axes of 1 to 16, with the seconds of collectives that devices wait for and of those that go on beside work.  --old: the steps of compilers that are no longer those of the model.
+tensor axes of 1 to 16, with the seconds of collectives that devices wait for and of those that overlap with compute.  --old: the steps of compilers that are no longer those of the model.
 """
 
 import argparse
@@ -92,8 +92,8 @@ LLAMA_2 = {**LLAMA_7B, **CUDNN, "remat": ALL_PRODUCTS, "scan": False, "logits": 
 # them: 7.1 ms for 512 MiB, 2.1 for 128, 0.8 for 8, 0.7 for 1.
 A3 = "dcn.links:4 dcn.bandwidth:20GB/s dcn.latency:500us"
 
-# What goes on beside work: flags pipeline collectives in loops; PyTorch has a stream for each group of devices; Megatron
-# of 2021 waits for its all_reduces.
+# Overlap with compute: flags pipeline collectives in loops; PyTorch has a stream for each group of
+# devices; Megatron of 2021 waits for its all_reduces.
 PIPELINED, STREAMS, WAITED = {"pipeline": 1}, {"tracks": 2, "started": 2}, {"all_reduce": 0}
 
 # What the scripts of these rows give libtpu, as far as times depend on it here; on v5e it is the default.

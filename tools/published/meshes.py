@@ -11,7 +11,7 @@ A stage of the pipeline is a program of its own, one microbatch forwards and bac
 Megatron has it (sequences are split between products), the words' table at the first stage, the loss at the last one.
 Stages are filled so that the slowest one is as fast as can be; a step takes that one's time for each microbatch and for
 each stage but one, then the sum of gradients over the data axis and the optimizer.  Kernels are PyTorch's, which fuses
-nothing: `alone` ends one.  Nothing goes on beside collectives.  Prints both orders and Kendall's tau; --check fails below
+nothing: `alone` ends one.  Nothing overlaps with collectives.  Prints both orders and Kendall's tau; --check fails below
 what is recorded here.  It takes some minutes.
 
 What is not modelled: PyTorch runs op by op.  Meshes with a tensor axis and one sequence in a microbatch took 70 ms for
@@ -104,8 +104,9 @@ def stage_programs():
     return alone(x * table)
 
   # Nanotron has one product for queries, keys and values, and one for the gate and what it gates (`qkv_proj` and
-  # `gate_up_proj`, src/nanotron/models/llama.py).  Behind the first one queries, keys and values are laid out anew, keys and
-  # values by two more copies (`permute(...).contiguous()`, `torch.cat`), what comes of attention by one.
+  # `gate_up_proj`, src/nanotron/models/llama.py).  After the first one the layout of queries, keys
+  # and values changes, keys and values by two more copies (`permute(...).contiguous()`,
+  # `torch.cat`), the result of attention by one.
   def layer(x, w):
     y = whole(norm(x))
     s, b, _ = y.shape

@@ -89,7 +89,7 @@ def executions_in(trace):
   rows = {(e["pid"], e["tid"]): e["args"]["name"].split(",")[0] for e in events if e["name"] == "thread_name"}
   own, beside = ([e for e in events if e["ph"] == "X" and rows.get((e["pid"], e["tid"])) == row]
                  for row in ("device 0", "overlapped: device 0"))
-  # What a device waits for of one that goes on beside work is on its own row, too.
+  # A device's waits for an overlapped collective are on its own row, too.
   collectives = [e for e in own if e["cat"] == "collective" and e["args"]["how"] == "sync"] + beside
   out = {}
   for event in (e for e in own if e["cat"] == "launch"):

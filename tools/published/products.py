@@ -1,4 +1,4 @@
-"""Compares modelled times of products of matrices on GPUs with measured ones.
+"""Compares modelled times of matmuls on GPUs with measured ones.
 
     .venv/bin/python tools/published/products.py TABLES.json [--chips h100,b200] [--worst 10]
 

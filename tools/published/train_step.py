@@ -2,7 +2,7 @@
 
     MINIPOD_TIME=model MINIPOD_VALUES=shapes MINIPOD_TOPOLOGY=... python train_step.py '{"layers": 32, ...}'
 
-Prints a JSON object: seconds, the shares of work and collectives in them, and the seconds of collectives beside work.
+Prints a JSON object: seconds, the shares of work and collectives in them, and the seconds of overlapped collectives.
 
 Weights are spread over `fsdp` and `tensor`, tokens over `data` and `fsdp`, heads and hidden units over `tensor`.  The
 layers are a scan, unless `scan` is false; weights and Adam's moments are f32 (or of the type `weights`; the first one may be
@@ -53,7 +53,7 @@ c = type("Model", (), {"kv_heads": None, "head_dim": 128, "gated": True, "vocab"
                        "logits": "bfloat16", "window": 0, "sides": {}, "post": False, "tiles": 1} | json.loads(sys.argv[1]))
 KV = c.kv_heads or c.heads
 BATCH = P(("data", "fsdp"))
-# Between layers nobody has activations that others have, too, or all of a tensor axis have the same.
+# Between layers all devices have different activations, or all of a tensor axis have the same.
 BETWEEN = P(("data", "fsdp"), None, None if c.replicated else "tensor")
 spread = jax.lax.with_sharding_constraint
 named = jax.ad_checkpoint.checkpoint_name
@@ -79,7 +79,7 @@ drop.defvjp(drop_forward, lambda kept, g: (alone(jnp.where(kept, g * SCALE, 0)),
 # ---- attention ----
 
 def kernel(shapes, arrays, target, config, **metadata):
-  """A call of a kernel that is not there: without values nobody calls it."""
+  """A call of a missing kernel: without values it is never called."""
   results = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes]
   with xla_metadata.set_xla_metadata(**metadata):
     call = jax.ffi.ffi_call(target, results, custom_call_api_version=1, legacy_backend_config=json.dumps(config))

@@ -124,7 +124,7 @@ class Job:
     return lambda: devices in self.passed(process)[since:]
 
   def check_values(self) -> None:
-    """Steps of the same number have the same loss, whoever printed it; those that were repeated have the last one's."""
+    """Steps of the same number have the same loss in all processes; those that were repeated have the last one's."""
     of_steps: dict[str, dict[int, str]] = {}
     for process in self._processes:
       for step, loss in re.findall(r"^Step (\d+) succeeded: loss = (\S+)$", self.text(process), re.MULTILINE):

@@ -4,7 +4,8 @@ import pathlib
 import socket
 
 HOSTS = pathlib.Path(__file__).parents[2] / "tests" / "mpi" / "two_hosts.sh"
-# The command that makes them and runs another one there. It ends with what has started it, and takes with it whoever is there.
+# The command that makes them and runs another one there. It ends with what has started it, and ends
+# all processes there.
 ON_HOSTS = ["setpriv", "--pdeathsig", "TERM", str(HOSTS)]
 REFUSED = 77  # its status where such hosts cannot be made; it says why
 

@@ -11,7 +11,7 @@ from hosts import ON_HOSTS, free_port
 
 MEMBER = pathlib.Path(__file__).parent / "member.py"
 ERROR_CODE, WRONG_CODE = 7, 8  # of member.py: it has seen an error; it has got a wrong value
-# A process on a pretended host says who it is and how it ended, which nobody else sees.
+# A process on a pretended host prints its number and its exit code, which no other process sees.
 ON_HOST = """'{python}' '{member}' $COORDINATOR $NUM_PROCESSES $PROCESS_ID 2>'{folder}'/$PROCESS_ID.err & echo $! >'{folder}'/$PROCESS_ID.pid
 wait $!; echo $? >'{folder}'/$PROCESS_ID.code"""
 
@@ -104,7 +104,7 @@ class Job:
     return hanging
 
   def codes(self) -> dict[int, int]:
-    """How each process has ended, as subprocess says it; of an mpirun nobody knows."""
+    """How each process has ended, as subprocess says it; of an mpirun unknown."""
     if self.transport == "shm":
       return {rank: process.returncode for rank, process in enumerate(self.processes)}
     codes = {rank: int(text) for rank, text in self.said("code").items()}  # as a shell says it

@@ -6,7 +6,7 @@
 Each case starts processes that share one pod and do what programs do, over and over: compile, reduce over all devices,
 move arrays between processes, read results.  At a moment that the seed chooses, from the start of Python on, one of them is
 killed.  What is wanted: each survivor gets an error, names the dead process where it says who it is, and ends by itself
-with the exit code of its script; nobody hangs or is aborted, and neither processes nor files in /dev/shm or /tmp stay.
+with the exit code of its script; none hangs or is aborted, and neither processes nor files in /dev/shm or /tmp stay.
 
 `shm`: processes of one host that jax.distributed.initialize() joins.  `ucx`: the same on two pretended hosts (needs root).
 `mpi`: the processes of an mpirun, which ends the others itself: within the second that it gives them they name the dead
@@ -81,7 +81,7 @@ class Case:
     try:
       os.kill(job.pids()[self.victim], signal.SIGKILL)
     except (KeyError, ProcessLookupError):
-      self.findings.append("the process to kill was not there")
+      self.findings.append("the process to kill was missing")
     self._watch(job, killed)
     left = things_left(folder, self.transport) - before
     end = time.monotonic() + MOMENT_SECONDS

@@ -83,7 +83,7 @@ Command = list[str] | str
 
 
 def plain(hosts: int, command: list[str]) -> Command:
-  """Where nobody but a shell starts them: each has COORDINATOR, NUM_PROCESSES and PROCESS_ID."""
+  """Started by a shell alone: each has COORDINATOR, NUM_PROCESSES and PROCESS_ID."""
   if hosts == 2:
     return [*ON_HOSTS, "--plain", "--hosts", "2", "--", *command]
   script = (f'export COORDINATOR=127.0.0.1:{free_port()} NUM_PROCESSES=2; PROCESS_ID=1 "$@" & PROCESS_ID=0 "$@"; status=$?; '

@@ -70,7 +70,7 @@ def work(rank: int) -> int:
     elif kind == 1:
       for shard in turn(x).addressable_shards:
         assert holds(shard, values[(shard.index[0].start or 0) - 1]), (step, shard)
-    elif kind == 2:  # a program that nobody has compiled before
+    elif kind == 2:  # a program that was not compiled before
       fresh = jax.jit(lambda x: (x * (step % 7) + 1).sum(), out_shardings=whole)
       assert float(fresh(x)) == (sum(values) * (step % 7) + number) * rows
     else:

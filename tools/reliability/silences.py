@@ -125,7 +125,7 @@ class Stop(Case):
   def _judge_end(self, job: Job) -> None:
     super()._judge_end(job)
     if self.is_under and len(job.said("right")) < self.size:
-      self.findings.append(f"not all go on: {job.said('error')}")
+      self.findings.append(f"not all continue: {job.said('error')}")
 
 
 class Link(Case):
