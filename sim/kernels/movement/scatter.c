@@ -364,7 +364,8 @@ enum {
 };
 
 // The number of ranges of the operands' first dimension that are worth a part. No window may lie in
-// two of them.
+// two of them. Only the updates count: an operand that is not updated in place and large is copied
+// by a command of its own if there is one part (begins_as), and loops run kernels of one part only.
 static uint32_t scatter_num_ranges(mp_scatter_t *kernel, const mp_type_t *operand,
                                    const int64_t *extents) {
   uint32_t d = 0;
@@ -375,7 +376,7 @@ static uint32_t scatter_num_ranges(mp_scatter_t *kernel, const mp_type_t *operan
   if (operand->rank == 0 || extents[d] != 1 || count == 0 || !kernel->is_list) return 1;
   const int64_t most =
       mp_min_i64(window < LARGE_WINDOW ? FEW_RANGES : MANY_RANGES, kernel->num_slices);
-  const uint32_t parts = mp_part_count(count + kernel->num_positions * window, GRAIN);
+  const uint32_t parts = mp_part_count(kernel->num_positions * window, GRAIN);
   return (uint32_t)mp_min_i64(parts, most);
 }
 
