@@ -7,7 +7,7 @@
 #include "sim/plan/plan.h"
 
 typedef struct {
-  mp_fold_t common;
+  mp_fold_source_t common;
   MP_ARRAY(mp_cmd_t) commands;  // the program's new ones, in its arena
   uint32_t *numbers;            // [num_commands]: the new number of each command
   bool *is_target;              // [num_commands + 1]: of a back edge

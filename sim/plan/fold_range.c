@@ -14,7 +14,7 @@ typedef struct {
 
 // A range that is being folded.
 typedef struct {
-  const mp_fold_t *fold;
+  const mp_fold_source_t *fold;
   uint32_t first, count;           // its commands
   mp_cmd_t *body;                  // [count]: them, with targets that are numbers in this array
   MP_ARRAY(mp_slot_t) slots;       // in the program's arena
@@ -264,7 +264,7 @@ static mp_status_t fold_range_make_command(const range_t *r, const mp_loop_t *lo
   return NULL;
 }
 
-mp_status_t mp_plan_fold_range(const mp_fold_t *fold, uint32_t first, uint32_t last,
+mp_status_t mp_plan_fold_range(const mp_fold_source_t *fold, uint32_t first, uint32_t last,
                                bool is_straight, bool *out_can, mp_cmd_t *out_command) {
   mp_program_t *program = fold->program;
   range_t r = {.fold = fold, .first = first, .count = last + 1 - first};

@@ -80,13 +80,14 @@ typedef struct {
   mp_arena_t *scratch;
   const mp_place_t *places;
   mp_place_finder_t *finder;  // of `places`
-} mp_fold_t;
+} mp_fold_source_t;
 
 // Makes a LOOP command of commands [first, last] of the program: a loop, or, if `is_straight`,
 // commands without jumps. `*out_can` is false, and there is no command, if sim/loops cannot run one
 // of them. The program's own commands stay as they are.
-MP_NODISCARD mp_status_t mp_plan_fold_range(const mp_fold_t *fold, uint32_t first, uint32_t last,
-                                            bool is_straight, bool *out_can, mp_cmd_t *out_command);
+MP_NODISCARD mp_status_t mp_plan_fold_range(const mp_fold_source_t *fold, uint32_t first,
+                                            uint32_t last, bool is_straight, bool *out_can,
+                                            mp_cmd_t *out_command);
 
 // Moves ops of main behind, each to before the first op that uses its result, where that makes
 // values live shorter and none longer. `is_donated[i]` says whether a result takes over the memory
