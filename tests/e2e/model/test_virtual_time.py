@@ -55,7 +55,7 @@ def test_a_pod_larger_than_the_machine():
       try:
         np.asarray(y)
       except jax.errors.JaxRuntimeError as error:
-        print("values is shapes" in str(error))
+        print("values: shapes" in str(error))
       print(np.asarray(jax.jit(lambda n: n * 2 + 1)(3)))  # what is small is there
       """, devices=None, MINIPOD_TIME="model", MINIPOD_VALUES="shapes", MINIPOD_TOPOLOGY="v5e:16x16")
   assert out.split() == ["True", "7"]

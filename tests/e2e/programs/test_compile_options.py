@@ -198,8 +198,8 @@ def test_several_that_keep_the_meaning():
 # ---- what changes it ----
 
 REFUSED = {
-    "replicas": (lambda case: case.build.append((4, 3)), r"3 replicas of 2 partitions are asked"),
-    "partitions": (lambda case: case.build.append((5, 5)), r"2 replicas of 5 partitions are asked"),
+    "replicas": (lambda case: case.build.append((4, 3)), r"requested are 3 replicas of 2 partitions"),
+    "partitions": (lambda case: case.build.append((5, 5)), r"requested are 2 replicas of 5 partitions"),
     "too many": (lambda case: case.build.append((4, 1 << 40)), r"too large for a count of devices"),
     "device twice": (lambda case: reassign(case, [0, 1, 2, 1]), r"device 1 .*(twice|more than once)"),
     "unknown device": (lambda case: reassign(case, [0, 1, 2, 8]), r"device 8, the pod has 8"),

@@ -100,7 +100,7 @@ def test_programs_with_another_type():
 
 def test_sections_of_readmes():
   faults = generate.section("configs/README.md", "Faults")
-  assert faults.startswith("A list of what is wrong") and "## Known machines" not in faults
+  assert faults.startswith("A list of faults") and "## Known machines" not in faults
   assert "](" not in re.sub(r"\]\(https?:", "", generate.section("tools/published/README.md"))
 
 

@@ -249,7 +249,7 @@ static void pieces_of_arrays_are_what_the_whole_is(void **state) {
       {MP_NATIVE_COPY, .in = {PICKED}, .out = TAIL, .count = 8},
       {MP_NATIVE_CALL, .target = 0, .count = 2},
       {MP_NATIVE_COMPUTE, .op = add, .num_inputs = 2, .in = {ALL, ALL}, .out = ALL, .count = 4},
-      {MP_NATIVE_EXIT}};
+      {.kind = MP_NATIVE_EXIT}};
   const mp_native_loop_t loop = {.num_refs = 5,
                                  .num_instructions = 7,
                                  .refs = refs,
