@@ -64,7 +64,7 @@ static mp_status_t run_part(const mp_kernel_t *kernel, const mp_kernel_call_t *c
   if (pthread_equal(pthread_self(), g_launching)) atomic_fetch_add(&g_num_inline, 1);
   if (atomic_load(&g_is_slow)) nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
   atomic_fetch_add(&g_num_parts[call->part], 1);
-  ((float *)call->results[0])[call->part % 4] = 0;
+  if (call->part < 4) ((float *)call->results[0])[call->part] = 0;
   return NULL;
 }
 
