@@ -25,7 +25,7 @@ struct mp_foreign_call_s {
   mp_foreign_pool_t *pool;              // threads of its library's own; NULL: none are known
   bool is_small;                     // of a call with a pool: it runs on the calling thread alone
   uint32_t num_inputs, num_outputs;  // the op's, tokens included
-  uint32_t index;                    // in its program; for whoever owns the call
+  uint32_t index;                    // in its program; for the owner of the call
 };
 
 // Makes the call of a custom_call: finds its function, reads its attributes, and runs the

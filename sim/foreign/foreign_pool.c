@@ -68,7 +68,7 @@ bool mp_foreign_pool_is_small(double operations) {
   return operations < MP_POOL_LARGE;
 }
 
-// Whoever comes while the other kind waits leaves it the turn.
+// A call that comes while calls of the other kind wait lets these go first.
 static bool foreign_pool_must_wait(const mp_foreign_pool_t *pool, int kind) {
   return pool->running[1 - kind] != 0 || (pool->running[kind] != 0 && pool->waiting[1 - kind] != 0);
 }

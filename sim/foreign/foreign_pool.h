@@ -7,7 +7,7 @@
 // the library has. Which of the two depends on the call's shapes; calls of the two kinds never
 // overlap, so that no result depends on what else runs.
 //
-// A number of threads that somebody has chosen is never changed.
+// A number of threads that the user has chosen is never changed.
 #ifndef MINIPOD_SIM_FOREIGN_FOREIGN_POOL_H_
 #define MINIPOD_SIM_FOREIGN_FOREIGN_POOL_H_
 
@@ -20,7 +20,7 @@
 // The pool of a library. It is never freed.
 typedef struct mp_foreign_pool_s mp_foreign_pool_t;
 
-// The library's functions, thread-safe, and the number of threads that it has when nobody chooses.
+// The library's functions, thread-safe, and its number of threads by default.
 typedef struct {
   int (*get)(void);
   void (*set)(int threads);

@@ -117,22 +117,12 @@ static mp_status_t fuse_constants_compute(folder_t *folder, const mp_op_t *op,
 // The stored elements of a constant, one after the other.
 static mp_status_t fuse_constants_of_constant(const folder_t *folder, const mp_op_t *op,
                                               const void **out_elements) {
-  const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
   const int64_t bytes = fuse_constants_bytes(&op->results[0]);
   *out_elements = NULL;
-  if (value == NULL || value->kind != MP_KIND_DENSE || bytes == 0 || bytes > MOST_READ) return NULL;
+  if (bytes == 0 || bytes > MOST_READ) return NULL;
   void *elements = fuse_constants_memory(folder, (size_t)bytes);
   MP_RETURN_IF_NULL(elements);
-  const void *one = mp_op_splat(op);
-  if (one != NULL) {
-    const size_t size = mp_dtype_size(op->results[0].type->dtype);
-    mp_fill(elements, one, size, bytes / (int64_t)size);
-  } else if ((int64_t)value->u.dense.size == bytes) {
-    memcpy(elements, value->u.dense.data, (size_t)bytes);
-  } else {
-    return NULL;
-  }
-  *out_elements = elements;
+  if (mp_copy_constant(op, elements)) *out_elements = elements;
   return NULL;
 }
 

@@ -141,7 +141,7 @@ static void fuse_groups_try(mp_fuse_graph_t *graph, uint32_t a, uint32_t b) {
 // steps of a sequence (sim/loops); then all that the group computes has to stay in the first cache.
 enum { SIBLING_COUNT = 16384, SIBLINGS = 48, STEP_COUNT = 2048, STEP_BYTES = 18 * 1024 };
 
-// Who was last to read a value for arrays of `full` elements. The hash is of both.
+// The node that last read a value for arrays of `full` elements. The hash is of both.
 typedef struct {
   uint64_t hash;
   const mp_value_t *value;

@@ -225,6 +225,9 @@ mp_str_t mp_op_callee(const mp_op_t *op);
 // Of a constant: the element that all of its elements are, which lies in the module; NULL if they
 // differ.
 const void *mp_op_splat(const mp_op_t *op);
+// Of a constant: its elements in the module, if each of them is stored as it is in memory; NULL if
+// not.
+const void *mp_op_stored(const mp_op_t *op);
 // Of a custom_call: the operand in whose memory this result is to lie; -1: it may lie anywhere.
 int64_t mp_op_aliased_operand(const mp_op_t *op, uint32_t result);
 // Whether the op is one of Shardy's.

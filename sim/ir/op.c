@@ -67,6 +67,14 @@ const void *mp_op_splat(const mp_op_t *op) {
   return value->u.dense.splat || value->u.dense.size == size ? value->u.dense.data : NULL;
 }
 
+const void *mp_op_stored(const mp_op_t *op) {
+  const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
+  int64_t bytes = 0;
+  if (value == NULL || value->kind != MP_KIND_DENSE) return NULL;
+  if (!mp_type_num_bytes(op->results[0].type, &bytes)) return NULL;
+  return (int64_t)value->u.dense.size == bytes ? value->u.dense.data : NULL;
+}
+
 mp_str_t mp_op_callee(const mp_op_t *op) {
   if (op->code == MP_OP_CALL) return mp_op_str(op, MP_ATTR_CALLEE);
   return op->code == MP_OP_COMPOSITE ? mp_op_str(op, MP_ATTR_DECOMPOSITION) : MP_STR("");

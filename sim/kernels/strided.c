@@ -143,6 +143,18 @@ void mp_fill(void *dst, const void *element, size_t element_bytes, int64_t count
   line_fns[strided_log2_of((uint32_t)element_bytes)](&dim, dst, element);
 }
 
+bool mp_copy_constant(const mp_op_t *op, void *dst) {
+  const void *one = mp_op_splat(op), *all = mp_op_stored(op);
+  const int64_t bytes = mp_shape_bytes(op->results[0].type);
+  const size_t size = mp_dtype_size(op->results[0].type->dtype);
+  if (one != NULL) {
+    mp_fill(dst, one, size, bytes / (int64_t)size);
+  } else if (all != NULL) {
+    memcpy(dst, all, (size_t)bytes);
+  }
+  return one != NULL || all != NULL;
+}
+
 // ---- Going over the outer dimensions ----
 
 typedef struct {

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "sim/base/assert.h"
-#include "sim/ir/type.h"
+#include "sim/ir/module.h"
 
 typedef struct {
   int64_t extent;
@@ -66,5 +66,9 @@ void mp_copy_line(void *dst, int64_t dst_step, const void *src, int64_t src_step
 
 // Writes `count` copies of one element.
 void mp_fill(void *dst, const void *element, size_t element_bytes, int64_t count);
+
+// Writes the elements of a constant op, one after the other. False: they are stored in another
+// form, and nothing was written.
+bool mp_copy_constant(const mp_op_t *op, void *dst);
 
 #endif  // MINIPOD_SIM_KERNELS_STRIDED_H_

@@ -34,15 +34,6 @@ static const mp_loop_ref_t *compute_find(const region_t *r, const mp_value_t *va
   return NULL;
 }
 
-// The elements of a constant if all of them are stored; otherwise NULL.
-static const void *compute_stored_elements(const mp_op_t *op) {
-  const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
-  const int64_t bytes = mp_shape_bytes(op->results[0].type);
-  const bool is_stored =
-      value != NULL && value->kind == MP_KIND_DENSE && (int64_t)value->u.dense.size == bytes;
-  return is_stored ? value->u.dense.data : NULL;
-}
-
 // Elements that are known now, in the arena.
 static mp_status_t compute_known(region_t *r, const mp_view_t *view, const mp_op_t *op,
                                  mp_loop_ref_t *out_ref, bool *out_done) {
@@ -57,7 +48,7 @@ static mp_status_t compute_known(region_t *r, const mp_view_t *view, const mp_op
     mp_view_count(view, dtype, 0, r->count, memory);
     return NULL;
   }
-  const void *one = mp_op_splat(op), *all = compute_stored_elements(op);
+  const void *one = mp_op_splat(op), *all = mp_op_stored(op);
   *out_done = one != NULL || all != NULL;
   if (one != NULL) {
     mp_fill(memory, one, size, r->count);

@@ -68,7 +68,7 @@ typedef struct {
   const void *constant;  // its bytes, where they are known; such a slot has no address in a run
   bool is_written;       // by a command of the loop
   // Slots overlap only if their `memory` is the same; they begin at `offset` in it. Others never do
-  // while both hold what somebody will read.
+  // while both hold values that will be read.
   uint64_t memory, offset;
   bool is_temporary;  // only the loop reads and writes what is there, and does not carry it over
 } mp_loop_slot_t;

@@ -17,7 +17,7 @@ typedef struct {
 
 // ---- refs ----
 
-// Memory of three kinds: the loop's own, that of slots, and constants. Nobody writes these, so it
+// Memory of three kinds: the loop's own, that of slots, and constants. No step writes these, so it
 // does not matter where they lie; and equal loops of different programs are equal code.
 enum { OWN_MEMORY = 1, SLOT_MEMORY = 2 };
 

@@ -89,11 +89,11 @@ enum { MP_NATIVE_MAX_LANES = 64 };
 
 typedef struct {
   // Refs whose `memory` is the same overlap where their bytes do. Others never do while both hold
-  // what somebody will read.
+  // values that will be read.
   uint32_t memory;
   uint64_t offset, bytes;
   const void *known;  // the bytes, if they are known and the same in each run; else NULL
-  bool is_temporary;  // when a run is over, nobody reads the bytes before they are written again
+  bool is_temporary;  // no command reads the bytes after a run before they are rewritten
 } mp_native_ref_t;
 
 // What a CALL reads or writes.

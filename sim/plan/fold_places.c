@@ -1,6 +1,6 @@
 // Places of the arena by where they lie: which of them a slot is at a command.
 //
-// Between the first and the last command that names it, a place is nobody else's.
+// Between the first and the last command that names it, no other place has its bytes.
 #include <stdlib.h>
 
 #include "sim/plan/plan.h"

@@ -63,8 +63,8 @@ static void triangular_solve_load_matrix(const solve_kernel_t *self, const char 
     mp_strided_run(&copy, raw, a);
     a = raw;
   }
-  // A row at a time is much for short rows: these are converted with what lies between them, which
-  // nobody reads.
+  // A row at a time is much for short rows: these are converted together with the unused
+  // elements between them.
   if (n <= SHORT_ROW) {
     mp_convert_run(&self->load, n * n, a, l);
     if (backwards) triangular_solve_reverse(self, n * n, l);

@@ -91,20 +91,8 @@ static bool gather_known_can_be(const mp_kernel_t *kernel, const mp_op_t *op) {
 // The indices as the kernel reads them; NULL if there is no memory, or the constant has another
 // form.
 static const void *gather_known_indices(mp_arena_t *scratch, const mp_op_t *op) {
-  const int64_t bytes = mp_shape_bytes(op->results[0].type);
-  const mp_attr_t *value = mp_op_attr(op, MP_ATTR_VALUE);
-  void *indices = mp_arena_alloc(scratch, (size_t)bytes + 1);
-  if (indices == NULL || value == NULL || value->kind != MP_KIND_DENSE) return NULL;
-  const void *one = mp_op_splat(op);
-  const size_t size = mp_dtype_size(op->results[0].type->dtype);
-  if (one != NULL) {
-    mp_fill(indices, one, size, bytes / (int64_t)size);
-  } else if ((int64_t)value->u.dense.size == bytes) {
-    memcpy(indices, value->u.dense.data, (size_t)bytes);
-  } else {
-    return NULL;
-  }
-  return indices;
+  void *indices = mp_arena_alloc(scratch, (size_t)mp_shape_bytes(op->results[0].type) + 1);
+  return indices != NULL && mp_copy_constant(op, indices) ? indices : NULL;
 }
 
 // Runs the kernel on an operand whose elements are their own numbers: the result is the places.

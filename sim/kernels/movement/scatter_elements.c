@@ -10,8 +10,8 @@
 #include "sim/kernels/shape.h"
 
 // Adds component `from` of n positions, `num` elements from one position to the next, to their
-// offsets; -1 for windows that are skipped. The usual distance is one, and the compiler is told so:
-// then neighbours are neighbours in memory, which vectors are for.
+// offsets; -1 for windows that are skipped. The usual distance of one is a constant for the C
+// compiler, which then loads vectors of neighbours.
 #define FIND_OFFSETS(T)                                                                    \
   static inline __attribute__((always_inline)) void scatter_elements_find_by_##T(          \
       const mp_scatter_component_t *component, const T *from, int64_t num, int64_t n,      \

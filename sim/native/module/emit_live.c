@@ -1,4 +1,4 @@
-// Which cells are live: whose values before an instruction somebody may still read.
+// Which cells are live before an instruction: those whose values the loop may still read.
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,7 +12,7 @@ typedef struct {
   uint64_t begin, end;   // in the memory
   bool is_resident;
   bool is_written;    // by some instruction
-  bool is_temporary;  // when the run is over, nobody reads them
+  bool is_temporary;  // no command reads them after the run
   mp_dtype_t dtype;   // of an op that computes with them; INVALID: they are only moved
   LLVMTypeRef type;
   LLVMValueRef variable;  // NULL if they are resident
@@ -32,8 +32,8 @@ typedef struct {
   LLVMValueRef *pointers;  // [num_refs]
   uint32_t num_cells;
   cell_t *cells;  // in the order of their bytes
-  // [num_instructions][num_words]: a bit for each cell whose value before the instruction somebody
-  // may still read.
+  // [num_instructions][num_words]: a bit for each cell that is live before the instruction
+  // (emit_live.c).
   uint64_t *live;
   uint32_t num_words;
   LLVMBasicBlockRef *blocks;  // [num_instructions]

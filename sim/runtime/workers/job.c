@@ -77,8 +77,8 @@ static void job_fail(mp_job_t *job, mp_status_t error) {
   if (!atomic_compare_exchange_strong(&job->error, &expected, error)) mp_status_release(error);
 }
 
-// A part that nobody has begun; num_parts: there is none. Every other worker begins with the last
-// part, so that each finds in its core's caches what it did in the kernel before.
+// A part that no thread has begun; num_parts: there is none. Every other worker begins with the
+// last part, so that each finds in its core's caches what it did in the kernel before.
 static uint32_t job_take_part(const mp_worker_t *self, mp_job_t *job) {
   const bool is_from_last = self != NULL && self->index % 2 != 0;
   // Only the number must be given out once: what the part reads was published with the list's
@@ -106,7 +106,7 @@ static void job_do_parts(mp_worker_t *self, mp_job_t *job) {
   }
 }
 
-// Waits until nobody but the owner has a reference.
+// Waits until only the owner has a reference.
 static void job_await_helpers(mp_job_t *job) {
   // A part is short, and going to sleep and being woken takes longer than most of them.
   unsigned references = atomic_load(&job->references);

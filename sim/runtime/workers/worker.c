@@ -74,7 +74,7 @@ void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
 }
 
 void mp_core_queue_wake_helpers(mp_core_queue_t *queue, uint32_t count, const mp_worker_t *self) {
-  // A worker does not sleep itself. Whoever acts as one that is bound to a core runs there.
+  // A worker does not sleep itself. A thread that acts as a worker bound to a core runs there.
   const bool is_beside = self != NULL && self->is_inline && self->cpu >= 0;
   worker_wake_marked(queue, count, is_beside ? ~mp_worker_mark(self) : UINT32_MAX);
 }
