@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 
 
 def load_tool():
-  spec = importlib.util.spec_from_file_location("without_jax", ROOT / "tools/without_jax.py")
+  spec = importlib.util.spec_from_file_location("without_jax", ROOT / "tests/without_jax.py")
   module = importlib.util.module_from_spec(spec)
   spec.loader.exec_module(module)
   return module
@@ -147,9 +147,9 @@ def test_installed_jax_is_in_the_range():
 
 
 def test_a_sample_of_names_that_are_gone():
-  """tools/without_jax.py without --sample takes all."""
+  """tests/without_jax.py without --sample takes all."""
   done = subprocess.run(
-      [sys.executable, ROOT / "tools/without_jax.py", "--sample", "6", "--seed",
+      [sys.executable, ROOT / "tests/without_jax.py", "--sample", "6", "--seed",
        os.environ.get("MINIPOD_TEST_SEED", str(os.getpid()))], capture_output=True, text=True,
       env=scenario.environment(2))
   assert done.returncode == 0, done.stdout + done.stderr
@@ -160,7 +160,7 @@ def test_a_sample_of_names_that_are_gone():
     "jax._src.interpreters.pxla._jax", "jax._src.callback.emit_python_callback",
     "jax._src.pallas.pallas_call"])
 def test_a_name_that_is_gone_costs_a_feature_and_says_so(name):
-  done = subprocess.run([sys.executable, ROOT / "tools/without_jax.py", name], capture_output=True,
+  done = subprocess.run([sys.executable, ROOT / "tests/without_jax.py", name], capture_output=True,
                         text=True, env=scenario.environment(2))
   assert done.returncode == 0, done.stdout + done.stderr
 

@@ -12,7 +12,7 @@ names that it takes to teach it another (`jax._src`, `jaxlib`, underscores).  So
 - The public name is taken where there is one.
 
 `tests/e2e/plugin/test_jax_private.py` finds every private name in the syntax trees of these files
-and checks it against the installed JAX; `tools/without_jax.py` takes one after the other away.
+and checks it against the installed JAX; `tests/without_jax.py` takes one after the other away.
 """
 
 # First of all: what comes at the end of this import (_minipod_start) begins with these modules.

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""What becomes of minipod when JAX changes: one private name after the other is gone.
+"""Tests minipod against changes of JAX: removes one private name of JAX at a time.
 
-    PYTHON tools/without_jax.py [NAME…] [--jobs 2] [--sample N [--seed S]] [--list]
+    PYTHON tests/without_jax.py [NAME…] [--jobs 2] [--sample N [--seed S]] [--list]
 
 PYTHON is one with JAX and minipod installed.  NAME is a dotted one, such as
 `jax._src.dispatch.runtime_tokens`; without any all are taken, and all modules they are in, as the
-syntax trees of minipod/jax/ have them.  A name is gone for minipod alone, in a process of its own,
-which uses what minipod teaches JAX.  Prints a line for each: whether the platform lives, whether
-minipod has said anything, and which uses failed with what error (JAX's own words, where JAX has to
-do without).  Exits 1 if a platform is lost that need not be (without `register_plugin` there is
-none), if nothing is said, or if an error of our own code comes out, such as an AttributeError.
+syntax trees of minipod/jax/ have them.  A name is removed for minipod alone, in a process of its own,
+which uses the features that minipod adds to JAX.  Prints a line for each: whether the platform lives,
+whether minipod has printed anything, and which uses failed with what error (JAX's own message if JAX
+lacks the feature).  Exits 1 if a platform is lost without need (only without `register_plugin` is there
+none), if minipod prints nothing, or if an error of our own code comes out, such as an AttributeError.
 """
 
 import argparse
@@ -28,9 +28,9 @@ import sys
 import tempfile
 import types
 
-# Without these JAX cannot be told of a platform.
+# Without these no platform can be registered with JAX.
 NEEDED = {"jax._src.xla_bridge", "jax._src.xla_bridge.register_plugin"}
-# Errors that tell of our own code; NotImplementedError and XLA's are JAX's words.
+# Errors of our own code; NotImplementedError and XLA's errors are JAX's messages.
 OURS = ("AttributeError", "ImportError", "ModuleNotFoundError", "KeyError", "TypeError",
         "NameError")
 LIMIT_S = 600
@@ -197,7 +197,7 @@ def take_away(gone):
 
 
 def attempt(gone):
-  """What becomes of the platform and of its uses: (lives, what is said, errors by use)."""
+  """How the platform and its uses fare: (lives, lines that were printed, errors by use)."""
   said = io.StringIO()
   for name in ("minipod", "jax._src.xla_bridge"):
     logging.getLogger(name).addHandler(logging.StreamHandler(said))
@@ -448,7 +448,7 @@ def interpret_gpu_kernel():
 
 
 def name_layers():
-  """What is taught when flax is imported, which need not be installed."""
+  """The rules that minipod adds when flax is imported, which need not be installed."""
   import jax
   import jax.numpy as jnp
   from minipod.jax import modules
@@ -517,7 +517,7 @@ def is_good(gone, lives, said, errors):
 
 def run(names, jobs):
   """Yields (name, lives, said, errors) of each, in the order of the names."""
-  # What is taught as JAX is imported is to be taught in the processes, as without that hook.
+  # The processes patch JAX themselves, as without the hook that patches it during its import.
   sys.meta_path[:] = [finder for finder in sys.meta_path
                       if type(finder).__module__ != "_minipod_start"]
   import jax
@@ -548,7 +548,7 @@ def main():
     return 0
   os.environ["JAX_PLATFORMS"] = "minipod"
   os.environ.setdefault("MINIPOD_DEVICES", "2")
-  # So that these are taught, too.
+  # So that minipod patches these, too.
   os.environ.setdefault("MINIPOD_PLATFORM", "tpu")
   os.environ.setdefault("MINIPOD_TIME", "model")
   os.environ.setdefault("MINIPOD_CLOCK", "virtual")
