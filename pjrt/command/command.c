@@ -23,13 +23,25 @@ bool mp_command_answers(int argc, char **argv, const char *usage) {
   return false;
 }
 
-int mp_command_misuse(const char *program, const char *argument) {
-  if (argument == NULL) {
-    fprintf(stderr, "%s: an argument is missing; '%s --help' lists them\n", program, program);
-  } else {
-    fprintf(stderr, "%s: '%s' is no argument here; '%s --help' lists them\n", program, argument,
-            program);
+mp_status_t mp_command_unexpected(const char *argument) {
+  return mp_status_make(MP_INVALID_ARGUMENT, "unexpected argument '%s'", argument);
+}
+
+mp_status_t mp_command_missing(const char *name) {
+  return mp_status_make(MP_INVALID_ARGUMENT, "%s is missing", name);
+}
+
+mp_status_t mp_command_bad_value(const char *option, const char *value, const char *accepted) {
+  if (value == NULL) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "%s needs a value: %s", option, accepted);
   }
+  return mp_status_make(MP_INVALID_ARGUMENT, "%s takes %s, not '%s'", option, accepted, value);
+}
+
+int mp_command_misuse(const char *program, mp_status_t status) {
+  fprintf(stderr, "%s: %s; '%s --help' lists the arguments\n", program, mp_status_message(status),
+          program);
+  mp_status_release(status);
   return MP_EXIT_USAGE;
 }
 

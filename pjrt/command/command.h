@@ -1,10 +1,10 @@
 // The verbs of the command `minipod` that need nothing of Python: what a pod is, what its network
 // does, what a program becomes.
 //
-// Each is a main function: argv[0] is the name of the command for messages ("minipod topo"), the
-// result an exit code. They print to the standard output, and one line about what is wrong to the
-// standard error. The programs of tools/ are nothing but calls of them, and so is most of the
-// command in the package (pjrt/python/minipod/command/).
+// Each is a main function: NULL ends argv, argv[0] is the name of the command for messages
+// ("minipod topo"), the result an exit code. They print to the standard output, and one line about
+// what is wrong to the standard error. The programs of tools/ are nothing but calls of them, and so
+// is most of the command in the package (pjrt/python/minipod/command/).
 #ifndef MINIPOD_PJRT_COMMAND_COMMAND_H_
 #define MINIPOD_PJRT_COMMAND_COMMAND_H_
 
@@ -47,8 +47,19 @@ MP_EXPORT const char *minipod_numa_name(void);
 // Whether an argument asks for help or for the version, which is then printed: `usage` is the whole
 // text of the first.
 bool mp_command_answers(int argc, char **argv, const char *usage);
-// Says that the arguments are none that there are, and where help is; the exit code.
-int mp_command_misuse(const char *program, const char *argument);
+// Usage errors, for the line that mp_command_misuse prints. An argument that the verb does not
+// know:
+MP_NODISCARD mp_status_t mp_command_unexpected(const char *argument);
+// An argument that the verb needs, by its name in the usage ("FILE"):
+MP_NODISCARD mp_status_t mp_command_missing(const char *name);
+// An option without a value (NULL), or with one that it does not take; `accepted` says what it
+// takes ("a number from 1 to 9").
+MP_NODISCARD mp_status_t mp_command_bad_value(const char *option, const char *value,
+                                              const char *accepted);
+// What --form takes.
+#define MP_COMMAND_FORMS "mlir, hlo or hlo_with_config"
+// Prints a usage error (consumed) and the command that lists the arguments; the exit code.
+int mp_command_misuse(const char *program, mp_status_t status);
 // Ends a verb: prints the error that there is (consumed), and returns the exit code.
 int mp_command_end(const char *program, mp_status_t status);
 // The same of what was asked of a program: its error names the file where the program is a text.

@@ -59,9 +59,38 @@ typedef struct {
 
 // ---- arguments ----
 
-static bool verb_exec_read_number(const char *text, long long least, long long most,
-                                  long long *out_value) {
-  return mp_str_parse_i64(mp_str(text), out_value) && *out_value >= least && *out_value <= most;
+typedef enum {
+  OPTION_INPUT,
+  OPTION_OUTPUT,
+  OPTION_COMPARE,
+  OPTION_TOLERANCE,
+  OPTION_FORM,
+  OPTION_DEVICES,
+  OPTION_REPLICAS,
+  OPTION_SEED,
+  OPTION_REPEAT,
+  NUM_OPTIONS,
+} option_t;
+
+static const struct {
+  const char *name, *accepted;
+  long long least, most;  // of a number
+} g_options[NUM_OPTIONS] = {
+    [OPTION_INPUT] = {"--input", "a file", 0, 0},
+    [OPTION_OUTPUT] = {"--output", "a folder", 0, 0},
+    [OPTION_COMPARE] = {"--compare", "a folder or a file", 0, 0},
+    [OPTION_TOLERANCE] = {"--tolerance", "a number from 0", 0, 0},
+    [OPTION_FORM] = {"--form", MP_COMMAND_FORMS, 0, 0},
+    [OPTION_DEVICES] = {"--devices", "a number from 1 to 65536", 1, MAX_DEVICES},
+    [OPTION_REPLICAS] = {"--replicas", "a number from 1 to 65536", 1, MAX_DEVICES},
+    [OPTION_SEED] = {"--seed", "a number from 0 to 9223372036854775807", 0, INT64_MAX},
+    [OPTION_REPEAT] = {"--repeat", "a number from 1 to 1000000", 1, 1000000},
+};
+
+static option_t verb_exec_find_option(const char *name) {
+  option_t option = 0;
+  while (option < NUM_OPTIONS && strcmp(g_options[option].name, name) != 0) ++option;
+  return option;
 }
 
 static bool verb_exec_read_text(const char *text, const char **out) {
@@ -74,59 +103,57 @@ static bool verb_exec_read_tolerance(const char *text, double *out) {
   return size > 0 && text[size] == '\0' && *out >= 0;
 }
 
-// Reads an option's value; `out_is_known`: there is such an option. False: it is none of its
-// values.
-static bool verb_exec_read_option(const char *option, const char *value, verb_exec_request_t *out,
-                                  bool *out_is_known) {
-  const mp_str_t name = mp_str(option);
-  long long number = 0;
-  *out_is_known = true;
-  if (mp_str_is(name, "--input"))
-    return verb_exec_read_text(value, &out->inputs[out->num_inputs++]);
-  if (mp_str_is(name, "--output")) return verb_exec_read_text(value, &out->output);
-  if (mp_str_is(name, "--compare")) return verb_exec_read_text(value, &out->compare);
-  if (mp_str_is(name, "--tolerance")) return verb_exec_read_tolerance(value, &out->tolerance);
-  if (mp_str_is(name, "--form")) {
-    out->form = value;
-    return mp_program_form_from_name(mp_str(value), &out->form_number);
-  }
-  if (mp_str_is(name, "--devices")) {
-    const bool is_good = verb_exec_read_number(value, 1, MAX_DEVICES, &number);
-    out->num_devices = (uint32_t)number;
-    return is_good;
-  }
-  if (mp_str_is(name, "--replicas")) {
-    const bool is_good = verb_exec_read_number(value, 1, MAX_DEVICES, &number);
-    out->num_replicas = (uint32_t)number;
-    return is_good;
-  }
-  if (mp_str_is(name, "--seed")) {
-    const bool is_good = verb_exec_read_number(value, 0, INT64_MAX, &number);
-    out->seed = (uint64_t)number;
-    return is_good;
-  }
-  if (mp_str_is(name, "--repeat")) {
-    const bool is_good = verb_exec_read_number(value, 1, 1000000, &number);
-    out->repeat = (uint32_t)number;
-    return is_good;
-  }
-  *out_is_known = false;
-  return false;
+static bool verb_exec_read_form(const char *text, verb_exec_request_t *out) {
+  out->form = text;
+  return mp_program_form_from_name(mp_str(text), &out->form_number);
 }
 
-// The argument that is wrong; NULL: none is. FILE may be missing all the same.
-static const char *verb_exec_read_arguments(int argc, char **argv, verb_exec_request_t *out) {
+static bool verb_exec_read_number(option_t option, const char *text, verb_exec_request_t *out) {
+  long long number;
+  if (!mp_str_parse_i64(mp_str(text), &number) || number < g_options[option].least ||
+      number > g_options[option].most) {
+    return false;
+  }
+  if (option == OPTION_DEVICES) out->num_devices = (uint32_t)number;
+  if (option == OPTION_REPLICAS) out->num_replicas = (uint32_t)number;
+  if (option == OPTION_SEED) out->seed = (uint64_t)number;
+  if (option == OPTION_REPEAT) out->repeat = (uint32_t)number;
+  return true;
+}
+
+// False: the option does not take the value.
+static bool verb_exec_read_option(option_t option, const char *value, verb_exec_request_t *out) {
+  switch (option) {
+    case OPTION_INPUT:
+      return verb_exec_read_text(value, &out->inputs[out->num_inputs++]);
+    case OPTION_OUTPUT:
+      return verb_exec_read_text(value, &out->output);
+    case OPTION_COMPARE:
+      return verb_exec_read_text(value, &out->compare);
+    case OPTION_TOLERANCE:
+      return verb_exec_read_tolerance(value, &out->tolerance);
+    case OPTION_FORM:
+      return verb_exec_read_form(value, out);
+    default:
+      return verb_exec_read_number(option, value, out);
+  }
+}
+
+static mp_status_t verb_exec_read_arguments(int argc, char **argv, verb_exec_request_t *out) {
   for (int i = 1; i < argc; ++i) {
-    bool is_known = false;
-    if (out->path == NULL && (argv[i][0] != '-' || argv[i][1] == '\0')) {
+    const option_t option = verb_exec_find_option(argv[i]);
+    if (option < NUM_OPTIONS) {
+      const char *value = argv[++i];  // the last argument is followed by NULL
+      if (value == NULL || !verb_exec_read_option(option, value, out)) {
+        return mp_command_bad_value(g_options[option].name, value, g_options[option].accepted);
+      }
+    } else if (out->path == NULL && (argv[i][0] != '-' || argv[i][1] == '\0')) {
       out->path = argv[i];
-    } else if (i + 1 == argc || !verb_exec_read_option(argv[i], argv[i + 1], out, &is_known)) {
-      return argv[is_known ? i + 1 : i];
     } else {
-      ++i;
+      return mp_command_unexpected(argv[i]);
     }
   }
-  return NULL;
+  return out->path == NULL ? mp_command_missing("FILE") : NULL;
 }
 
 // ---- the program ----
@@ -378,10 +405,9 @@ int mp_verb_exec(int argc, char **argv) {
   if (mp_command_answers(argc, argv, g_usage)) return MP_EXIT_GOOD;
   asked.inputs = mp_calloc((size_t)argc, sizeof(asked.inputs[0]));
   if (asked.inputs == NULL) return mp_command_end(argv[0], mp_status_out_of_memory());
-  const char *wrong = verb_exec_read_arguments(argc, argv, &asked);
-  const int code = wrong != NULL || asked.path == NULL
-                       ? mp_command_misuse(argv[0], wrong)
-                       : mp_command_end_of(argv[0], asked.path, verb_exec_run(&asked));
+  mp_status_t status = verb_exec_read_arguments(argc, argv, &asked);
+  const int code = status != NULL ? mp_command_misuse(argv[0], status)
+                                  : mp_command_end_of(argv[0], asked.path, verb_exec_run(&asked));
   mp_free((void *)asked.inputs);
   return code;
 }

@@ -224,12 +224,14 @@ static void verb_network_join_size(int *argc, char **argv, char *joined, size_t 
 }
 
 int mp_verb_network(int argc, char **argv) {
+  static const char *const needed[] = {"POD", "COLLECTIVE", "BYTES"};
   if (mp_command_answers(argc, argv, g_usage)) return MP_EXIT_GOOD;
   char size[64];
   verb_network_join_size(&argc, argv, size, sizeof(size));
   const bool has_messages = argc > 4 && strcmp(argv[argc - 1], "--messages") == 0;
   if (has_messages) --argc;
-  if (argc < 4 || argc > 5) return mp_command_misuse(argv[0], argc > 5 ? argv[5] : NULL);
+  if (argc < 4) return mp_command_misuse(argv[0], mp_command_missing(needed[argc - 1]));
+  if (argc > 5) return mp_command_misuse(argv[0], mp_command_unexpected(argv[5]));
   const char *algorithm = argc > 4 ? argv[4] : NULL;
   question_t question = {0};
   mp_status_t status = verb_network_make_question(&question, argv[1], argv[2], argv[3]);

@@ -2,7 +2,6 @@
 // StableHLO text. For bug reports and for looking at what a framework hands over; with
 // --verb_opt_propagate, at what the partitioner makes of its annotations.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pjrt/command/command.h"
@@ -50,8 +49,21 @@ static const char g_usage[] =
     "\n"
     "`minipod partition` divides a program among devices.\n";
 
-// The argument that is wrong; NULL: none is. FILE may be missing all the same.
-static const char *verb_opt_parse_arguments(int argc, char **argv, arguments_t *out) {
+static mp_status_t verb_opt_read_elide(const char *text, uint32_t *out_elements) {
+  long long count;
+  if (!mp_str_parse_i64(mp_str(text), &count) || count < 0 || count > UINT32_MAX) {
+    return mp_command_bad_value("--elide", text, "a number from 0 to 4294967295");
+  }
+  *out_elements = (uint32_t)count;
+  return NULL;
+}
+
+static mp_status_t verb_opt_read_form(const char *text, mp_program_form_t *out_form) {
+  if (mp_program_form_from_name(mp_str(text), out_form)) return NULL;
+  return mp_command_bad_value("--form", text, MP_COMMAND_FORMS);
+}
+
+static mp_status_t verb_opt_parse_arguments(int argc, char **argv, arguments_t *out) {
   for (int i = 1; i < argc; ++i) {
     if (strcmp(argv[i], "--generic") == 0)
       out->print.generic = true;
@@ -70,16 +82,15 @@ static const char *verb_opt_parse_arguments(int argc, char **argv, arguments_t *
     else if (strcmp(argv[i], "--propagate") == 0)
       out->prepare = out->propagate = true;
     else if (strncmp(argv[i], "--elide=", 8) == 0)
-      out->print.elide_elements = (uint32_t)strtoul(argv[i] + 8, NULL, 10);
-    else if (strncmp(argv[i], "--form=", 7) == 0 &&
-             mp_program_form_from_name(mp_str(argv[i] + 7), &out->form))
-      continue;
+      MP_RETURN_IF_ERROR(verb_opt_read_elide(argv[i] + 8, &out->print.elide_elements));
+    else if (strncmp(argv[i], "--form=", 7) == 0)
+      MP_RETURN_IF_ERROR(verb_opt_read_form(argv[i] + 7, &out->form));
     else if (out->path == NULL && (argv[i][0] != '-' || argv[i][1] == '\0'))
       out->path = argv[i];
     else
-      return argv[i];
+      return mp_command_unexpected(argv[i]);
   }
-  return NULL;
+  return out->path == NULL ? mp_command_missing("FILE") : NULL;
 }
 
 // The printed text must read back to the same module.
@@ -174,7 +185,7 @@ done:
 int mp_verb_opt(int argc, char **argv) {
   arguments_t arguments = {0};
   if (mp_command_answers(argc, argv, g_usage)) return MP_EXIT_GOOD;
-  const char *wrong = verb_opt_parse_arguments(argc, argv, &arguments);
-  if (wrong != NULL || arguments.path == NULL) return mp_command_misuse(argv[0], wrong);
+  mp_status_t status = verb_opt_parse_arguments(argc, argv, &arguments);
+  if (status != NULL) return mp_command_misuse(argv[0], status);
   return mp_command_end_of(argv[0], arguments.path, verb_opt_run(&arguments));
 }

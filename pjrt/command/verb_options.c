@@ -48,7 +48,7 @@ static const char g_usage[] =
 
 int mp_verb_options(int argc, char **argv) {
   if (mp_command_answers(argc, argv, g_usage)) return MP_EXIT_GOOD;
-  if (argc > 1) return mp_command_misuse(argv[0], argv[1]);
+  if (argc > 1) return mp_command_misuse(argv[0], mp_command_unexpected(argv[1]));
   mp_options_t *options = NULL;
   mp_strbuf_t text;
   mp_strbuf_init(&text);

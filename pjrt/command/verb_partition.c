@@ -26,30 +26,37 @@ typedef struct {
   bool is_commands;
 } verb_partition_request_t;
 
-static bool verb_partition_read_count(const char *text, uint32_t *out_count) {
+static mp_status_t verb_partition_read_devices(const char *text, uint32_t *out_count) {
   long long count;
-  if (!mp_str_parse_i64(mp_str(text), &count) || count < 1 || count > 65536) return false;
+  if (text == NULL || !mp_str_parse_i64(mp_str(text), &count) || count < 1 || count > 65536) {
+    return mp_command_bad_value("--devices", text, "a number from 1 to 65536");
+  }
   *out_count = (uint32_t)count;
-  return true;
+  return NULL;
 }
 
-// The argument that is wrong; NULL: none is. FILE may be missing all the same.
-static const char *verb_partition_read_arguments(int argc, char **argv,
+static mp_status_t verb_partition_read_form(const char *text, mp_program_form_t *out_form) {
+  if (text != NULL && mp_program_form_from_name(mp_str(text), out_form)) return NULL;
+  return mp_command_bad_value("--form", text, MP_COMMAND_FORMS);
+}
+
+static mp_status_t verb_partition_read_arguments(int argc, char **argv,
                                                  verb_partition_request_t *out) {
   for (int i = 1; i < argc; ++i) {
     if (strcmp(argv[i], "--commands") == 0) {
       out->is_commands = true;
-    } else if (strcmp(argv[i], "--devices") == 0 && i + 1 < argc) {
-      if (!verb_partition_read_count(argv[++i], &out->request.num_partitions)) return argv[i];
-    } else if (strcmp(argv[i], "--form") == 0 && i + 1 < argc) {
-      if (!mp_program_form_from_name(mp_str(argv[++i]), &out->request.form)) return argv[i];
+    } else if (strcmp(argv[i], "--devices") == 0) {
+      // The last argument is followed by NULL.
+      MP_RETURN_IF_ERROR(verb_partition_read_devices(argv[++i], &out->request.num_partitions));
+    } else if (strcmp(argv[i], "--form") == 0) {
+      MP_RETURN_IF_ERROR(verb_partition_read_form(argv[++i], &out->request.form));
     } else if (out->path == NULL && (argv[i][0] != '-' || argv[i][1] == '\0')) {
       out->path = argv[i];
     } else {
-      return argv[i];
+      return mp_command_unexpected(argv[i]);
     }
   }
-  return NULL;
+  return out->path == NULL ? mp_command_missing("FILE") : NULL;
 }
 
 static mp_status_t verb_partition_print(const verb_partition_request_t *asked,
@@ -88,7 +95,7 @@ int mp_verb_partition(int argc, char **argv) {
   // Functions that only frameworks register need not be there: nothing runs.
   verb_partition_request_t asked = {.request = {.absent_calls = true}};
   if (mp_command_answers(argc, argv, g_usage)) return MP_EXIT_GOOD;
-  const char *wrong = verb_partition_read_arguments(argc, argv, &asked);
-  if (wrong != NULL || asked.path == NULL) return mp_command_misuse(argv[0], wrong);
+  mp_status_t status = verb_partition_read_arguments(argc, argv, &asked);
+  if (status != NULL) return mp_command_misuse(argv[0], status);
   return mp_command_end_of(argv[0], asked.path, verb_partition_run(&asked));
 }

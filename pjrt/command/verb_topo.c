@@ -112,11 +112,13 @@ done:
   return status;
 }
 
-static bool verb_topo_add_option(request_t *request, mp_str_t name, const char *value) {
-  if (request->count >= MAX_OPTIONS) return false;
+static mp_status_t verb_topo_add_option(request_t *request, mp_str_t name, const char *value) {
+  if (request->count >= MAX_OPTIONS) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "more than %d options", MAX_OPTIONS);
+  }
   request->values[request->count++] =
       (mp_named_value_t){.name = name, .type = MP_VALUE_STRING, .string_value = mp_str(value)};
-  return true;
+  return NULL;
 }
 
 // Whether what stands before the first '=' can be the name of an option: a pod's line has blanks,
@@ -126,34 +128,40 @@ static const char *verb_topo_find_equals(const char *argument) {
   return size != 0 && argument[size] == '=' ? argument + size : NULL;
 }
 
-// The argument that is wrong; NULL: none is.
-static const char *verb_topo_read_arguments(int argc, char **argv, request_t *out) {
+static mp_status_t verb_topo_read_option(const char *argument, request_t *out) {
+  const char *equals = verb_topo_find_equals(argument);
+  if (argument[0] == '-') return mp_command_unexpected(argument);
+  if (equals == NULL) return verb_topo_add_option(out, MP_STR("topology"), argument);
+  const mp_str_t name = {argument, (size_t)(equals - argument)};
+  return verb_topo_add_option(out, name, equals + 1);
+}
+
+static mp_status_t verb_topo_read_arguments(int argc, char **argv, request_t *out) {
+  bool is_svg = false, is_matrix = false;
   for (int i = 1; i < argc; ++i) {
-    const char *equals = verb_topo_find_equals(argv[i]);
-    bool is_good = true;
     if (strcmp(argv[i], "--svg") == 0) {
-      is_good = out->form == FORM_TABLE;
-      out->form = FORM_SVG;
+      is_svg = true;
     } else if (strcmp(argv[i], "--json") == 0) {
-      is_good = out->form != FORM_SVG;
       out->is_json = true;
     } else if (strcmp(argv[i], "-m") == 0 || strcmp(argv[i], "--matrix") == 0) {
-      is_good = out->form == FORM_TABLE;
-      out->form = FORM_MATRIX;
-    } else if (strcmp(argv[i], "--loads") == 0 && i + 1 < argc) {
-      out->loads_path = argv[++i];
-    } else if (argv[i][0] == '-') {
-      is_good = false;
-    } else if (equals != NULL) {
-      const mp_str_t name = {argv[i], (size_t)(equals - argv[i])};
-      is_good = verb_topo_add_option(out, name, equals + 1);
+      is_matrix = true;
+    } else if (strcmp(argv[i], "--loads") == 0) {
+      out->loads_path = argv[++i];  // the last argument is followed by NULL
+      if (out->loads_path == NULL) return mp_command_bad_value("--loads", NULL, "a file");
     } else {
-      is_good = verb_topo_add_option(out, MP_STR("topology"), argv[i]);
+      MP_RETURN_IF_ERROR(verb_topo_read_option(argv[i], out));
     }
-    if (!is_good) return argv[i];
   }
-  if (out->form == FORM_TABLE && out->is_json) out->form = FORM_JSON;
-  return out->loads_path != NULL && out->form != FORM_SVG ? "--loads" : NULL;
+  if (is_svg && (is_matrix || out->is_json)) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "--svg cannot be combined with --json or --matrix");
+  }
+  if (out->loads_path != NULL && !is_svg) {
+    return mp_status_make(MP_INVALID_ARGUMENT, "--loads needs --svg");
+  }
+  if (is_svg) out->form = FORM_SVG;
+  if (is_matrix) out->form = FORM_MATRIX;
+  if (out->is_json && !is_matrix) out->form = FORM_JSON;
+  return NULL;
 }
 
 int mp_verb_topo(int argc, char **argv) {
@@ -164,7 +172,7 @@ int mp_verb_topo(int argc, char **argv) {
     }
     return MP_EXIT_GOOD;
   }
-  const char *wrong = verb_topo_read_arguments(argc, argv, &request);
-  if (wrong != NULL) return mp_command_misuse(argv[0], wrong);
+  mp_status_t status = verb_topo_read_arguments(argc, argv, &request);
+  if (status != NULL) return mp_command_misuse(argv[0], status);
   return mp_command_end(argv[0], verb_topo_print_pod(&request));
 }

@@ -34,10 +34,37 @@ def test_help_and_versions():
 def test_a_mistake_is_a_line_and_exit_code_2():
   assert minipod("topoo", code=2).stderr == "minipod: there is no verb 'topoo': did you mean 'topo'?\n"
   assert minipod("topo", "--nothing", code=2).stderr == (
-      "minipod topo: '--nothing' is no argument here; 'minipod topo --help' lists them\n")
+      "minipod topo: unexpected argument '--nothing'; 'minipod topo --help' lists the arguments\n")
   assert "cannot open topology file 'no.yaml'" in minipod("topo", "no.yaml", code=1).stderr
   assert minipod("opt", "no.mlir", code=1).stderr == (
       "minipod opt: cannot open 'no.mlir': No such file or directory\n")
+
+
+@pytest.mark.parametrize("words, message", [
+    ("partition", "FILE is missing"),
+    ("partition --devices", "--devices needs a value: a number from 1 to 65536"),
+    ("partition --devices 0 a", "--devices takes a number from 1 to 65536, not '0'"),
+    ("partition --form xla a", "--form takes mlir, hlo or hlo_with_config, not 'xla'"),
+    ("partition a b", "unexpected argument 'b'"),
+    ("opt --generic", "FILE is missing"),
+    ("opt --form=xla a", "--form takes mlir, hlo or hlo_with_config, not 'xla'"),
+    ("opt --elide=few a", "--elide takes a number from 0 to 4294967295, not 'few'"),
+    ("exec --seed -1 a", "--seed takes a number from 0 to 9223372036854775807, not '-1'"),
+    ("exec --tolerance", "--tolerance needs a value: a number from 0"),
+    ("exec --seed 1", "FILE is missing"),
+    ("exec --sed 1 a", "unexpected argument '--sed'"),
+    ("network", "POD is missing"),
+    ("network v5e:4x4", "COLLECTIVE is missing"),
+    ("network v5e:4x4 all_reduce", "BYTES is missing"),
+    ("network v5e:4x4 all_reduce 1MiB ring tree", "unexpected argument 'tree'"),
+    ("options all", "unexpected argument 'all'"),
+    ("topo --svg -m", "--svg cannot be combined with --json or --matrix"),
+    ("topo --loads no.txt", "--loads needs --svg"),
+])
+def test_usage_errors_say_what_is_wrong(words, message):
+  verb = words.split()[0]
+  assert minipod(*words.split(), code=2).stderr == (
+      f"minipod {verb}: {message}; 'minipod {verb} --help' lists the arguments\n")
 
 
 def test_distances_and_links():

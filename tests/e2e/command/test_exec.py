@@ -191,7 +191,7 @@ def test_what_is_refused(matvec, tmp_path):
   assert "cannot make the folder" in execute(matvec, "--output", tmp_path / "no" / "no", code=1)
   for words in (["--nothing", matvec], ["--devices", "0", matvec], ["--tolerance", "-1", matvec], [matvec, matvec], [],
                 [matvec, "--seed"]):
-    assert "lists them" in execute(*words, code=2)
+    assert "lists the arguments" in execute(*words, code=2)
   assert execute("--help").startswith("usage: minipod exec ")
 
 
