@@ -98,7 +98,7 @@ KNOWS = {
     "sim/foreign": [*IR, "sim/work"],
     "sim/fuse": [*IR, "sim/passes", "sim/passes/rewrite", "sim/native", "sim/kernels", "sim/kernels/elementwise",
                  "sim/kernels/fused", "sim/kernels/fused/tile", "sim/kernels/table"],
-    "sim/loops": [*KERNELS, "sim/kernels/elementwise", "sim/kernels/fused/tile"],
+    "sim/loops": [*KERNELS, "sim/kernels/elementwise", "sim/kernels/reduction", "sim/kernels/fused/tile"],
     "topology/figures": [*BASE, "topology"],
     "sim/work": IR,
     "sim/plan/partitioners": [*IR, "sim/ir/verify", "sim/readers", "sim/passes", "sim/foreign", "sim/spmd/sharding",

@@ -1,4 +1,4 @@
-// Regions of elementwise ops, and ops that only move elements, as steps.
+// Regions of elementwise ops and small reductions, and ops that only move elements, as steps.
 #include "sim/base/assert.h"
 #include "sim/kernels/elementwise/elementwise_makers.h"
 #include "sim/kernels/fused/tile/tile.h"
@@ -23,7 +23,7 @@ typedef struct {
   mp_loop_builder_t *b;
   const mp_op_t *op;  // the fused op
   const mp_loop_ref_t *operands, *results;
-  int64_t count;
+  int64_t count;  // elements of the op that is being added
   MP_ARRAY(binding_t) bindings;
 } region_t;
 
@@ -216,7 +216,23 @@ static mp_status_t compute_find_ones(const region_t *r, const mp_op_t *op, mp_lo
   return NULL;
 }
 
+static mp_status_t compute_region_reduction(region_t *r, const mp_op_t *op, bool *out_done) {
+  mp_loop_ref_t x, start, out;
+  r->count = mp_shape_count(op->operands[0]->type);
+  MP_RETURN_IF_ERROR(compute_read(r, op->operands[0], &x, out_done));
+  if (!*out_done) return NULL;
+  r->count = 1;
+  MP_RETURN_IF_ERROR(compute_read(r, op->operands[1], &start, out_done));
+  if (!*out_done) return NULL;
+  MP_RETURN_IF_ERROR(compute_place(r, op, &out));
+  MP_RETURN_IF_ERROR(mp_loop_add_reduction(r->b, op, x, start, out));
+  const binding_t binding = {&op->results[0], out};
+  return MP_ARRAY_PUSH(r->b->arena, &r->bindings, binding);
+}
+
 static mp_status_t compute_region_op(region_t *r, const mp_op_t *op, bool *out_done) {
+  if (op->code == MP_OP_REDUCE) return compute_region_reduction(r, op, out_done);
+  r->count = mp_shape_count(op->results[0].type);
   mp_loop_ref_t in[MP_EW_MAX_INPUTS], out;
   mp_ew_loop_t with_ones = NULL;
   uint32_t ones = 0;
@@ -261,26 +277,34 @@ static int64_t compute_region_bytes(const mp_block_t *block) {
   return bytes;
 }
 
-// Whether all ops of the region are of the kinds that are steps here.
+// Whether an op of the region is of the kinds that are steps here, of at most `most` elements.
+static mp_status_t compute_can_open_op(const mp_loop_builder_t *b, const mp_op_t *op, int64_t most,
+                                       bool *out_can) {
+  if (op->code == MP_OP_REDUCE) return mp_loop_can_reduce(b, op, out_can);
+  const int64_t count = mp_shape_count(op->results[0].type);
+  *out_can = op->num_results == 1 && mp_tile_computes(op) && count >= 1 && count <= most;
+  if (!*out_can || op->code == MP_OP_BITCAST_CONVERT) return NULL;
+  mp_ew_t ew;
+  MP_RETURN_IF_ERROR(mp_ew_bind(op, &ew));
+  *out_can = ew.direct;
+  return NULL;
+}
+
+// Whether all ops of the region are such.
 static mp_status_t compute_can_open(const mp_loop_builder_t *b, const mp_op_t *fusion,
                                     bool *out_can) {
   const mp_block_t *block = fusion->regions[0];
   const mp_op_t *end = mp_block_terminator(block);
-  const int64_t count = mp_shape_count(fusion->results[0].type);
-  *out_can =
-      count >= 1 && (count <= MAX_FUSED || (b->is_straight && count <= MAX_STRAIGHT &&
-                                            compute_region_bytes(block) <= MAX_STRAIGHT_BYTES));
+  const bool is_small = b->is_straight && compute_region_bytes(block) <= MAX_STRAIGHT_BYTES;
+  const int64_t most = is_small ? MAX_STRAIGHT : MAX_FUSED;
+  *out_can = true;
   for (const mp_op_t *op = block->first; op != end && *out_can; op = op->next) {
     if (mp_tile_looks_through(op)) continue;
-    *out_can = op->num_results == 1 && mp_tile_computes(op) &&
-               mp_shape_count(op->results[0].type) == count;
-    if (!*out_can || op->code == MP_OP_BITCAST_CONVERT) continue;
-    mp_ew_t ew;
-    MP_RETURN_IF_ERROR(mp_ew_bind(op, &ew));
-    *out_can = ew.direct;
+    MP_RETURN_IF_ERROR(compute_can_open_op(b, op, most, out_can));
   }
   for (uint32_t i = 0; i < end->num_operands; ++i) {
-    *out_can = *out_can && mp_shape_count(end->operands[i]->type) == count;
+    const int64_t count = mp_shape_count(end->operands[i]->type);
+    *out_can = *out_can && count >= 1 && count <= most;
   }
   return NULL;
 }
@@ -292,7 +316,7 @@ static mp_status_t compute_region(mp_loop_builder_t *b, const mp_op_t *op,
   if (!*out_done) return NULL;
   const mp_block_t *block = op->regions[0];
   const mp_op_t *end = mp_block_terminator(block);
-  region_t r = {b, op, operands, results, mp_shape_count(op->results[0].type), {0}};
+  region_t r = {.b = b, .op = op, .operands = operands, .results = results};
   const uint32_t num_steps = b->steps.count, num_before = b->before.count;
   for (const mp_op_t *in = block->first; in != end && *out_done; in = in->next) {
     if (mp_tile_looks_through(in)) continue;
@@ -301,6 +325,7 @@ static mp_status_t compute_region(mp_loop_builder_t *b, const mp_op_t *op,
   for (uint32_t i = 0; i < end->num_operands && *out_done; ++i) {
     mp_loop_ref_t ref;
     const uint64_t bytes = (uint64_t)mp_shape_bytes(end->operands[i]->type);
+    r.count = mp_shape_count(end->operands[i]->type);
     MP_RETURN_IF_ERROR(compute_read(&r, end->operands[i], &ref, out_done));
     if (*out_done) MP_RETURN_IF_ERROR(mp_loop_add_copy_step(b, ref, results[i], bytes));
   }
@@ -348,10 +373,19 @@ static mp_status_t compute_single(mp_loop_builder_t *b, const mp_op_t *op,
   return mp_loop_add_op(b, op, &ew, 0, operands, result, mp_shape_count(type));
 }
 
+static mp_status_t compute_reduction(mp_loop_builder_t *b, const mp_op_t *op,
+                                     const mp_loop_ref_t *operands, mp_loop_ref_t result,
+                                     bool *out_done) {
+  MP_RETURN_IF_ERROR(mp_loop_can_reduce(b, op, out_done));
+  if (!*out_done) return NULL;
+  return mp_loop_add_reduction(b, op, operands[0], operands[1], result);
+}
+
 mp_status_t mp_loop_compute(mp_loop_builder_t *b, const mp_op_t *op, const mp_loop_ref_t *operands,
                             const mp_loop_ref_t *results, bool *out_done) {
   *out_done = false;
   if (op->code == MP_OP_FUSION) return compute_region(b, op, operands, results, out_done);
+  if (op->code == MP_OP_REDUCE) return compute_reduction(b, op, operands, results[0], out_done);
   if (mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE) && op->num_operands <= MP_EW_MAX_INPUTS &&
       mp_op_info(op->code)->role == MP_OP_ROLE_KERNEL) {
     return compute_single(b, op, operands, results[0], out_done);

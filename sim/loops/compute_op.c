@@ -25,28 +25,33 @@ static const scalar_row_t g_scalar_rows[] = {
 };
 
 // The step that computes an op on single elements; MP_DO_LOOP: there is none of its own.
-static uint32_t compute_op_scalar_step(const mp_op_t *op, const mp_ew_t *ew) {
-  if (op->code == MP_OP_SELECT) {
+static uint32_t compute_op_find_row(mp_opcode_t code, mp_dtype_t from, mp_dtype_t to,
+                                    uint32_t direction) {
+  if (code == MP_OP_SELECT) {
 #define CASE(bytes, dtype) \
-  if (mp_dtype_size(ew->output) == (bytes)) return MP_DO_SELECT_##bytes;
+  if (mp_dtype_size(to) == (bytes)) return MP_DO_SELECT_##bytes;
     MP_SCALAR_SELECT(CASE)
 #undef CASE
     return MP_DO_LOOP;
   }
+  for (size_t i = 0; i < sizeof(g_scalar_rows) / sizeof(g_scalar_rows[0]); ++i) {
+    const scalar_row_t *row = &g_scalar_rows[i];
+    if (row->code == (uint32_t)code && row->from == (uint32_t)from && row->to == (uint32_t)to &&
+        row->direction == direction) {
+      return row->what;
+    }
+  }
+  return MP_DO_LOOP;
+}
+
+static uint32_t compute_op_scalar_step(const mp_op_t *op, const mp_ew_t *ew) {
   uint32_t direction = 0;
   if (op->code == MP_OP_COMPARE) {
     direction = mp_op_enum(op, MP_ATTR_COMPARISON_DIRECTION, MP_CMP_EQ);
     const bool is_total = mp_op_enum(op, MP_ATTR_COMPARE_TYPE, MP_CMP_NOTYPE) == MP_CMP_TOTALORDER;
     if (is_total && mp_dtype_is_float(ew->inputs[0])) return MP_DO_LOOP;
   }
-  for (size_t i = 0; i < sizeof(g_scalar_rows) / sizeof(g_scalar_rows[0]); ++i) {
-    const scalar_row_t *row = &g_scalar_rows[i];
-    if (row->code == (uint32_t)op->code && row->from == (uint32_t)ew->inputs[0] &&
-        row->to == (uint32_t)ew->output && row->direction == direction) {
-      return row->what;
-    }
-  }
-  return MP_DO_LOOP;
+  return compute_op_find_row(op->code, ew->inputs[0], ew->output, direction);
 }
 
 // Divides by a reciprocal, where the divisor is a constant that has one (loop_run.c).
@@ -96,5 +101,25 @@ mp_status_t mp_loop_add_op(mp_loop_builder_t *b, const mp_op_t *op, const mp_ew_
   }
   const bool is_costly = mp_op_info(op->code)->cost == MP_OP_COST_COSTLY;
   b->seconds += (double)count * (is_costly ? 10e-9 : 0.5e-9);
+  return mp_loop_add_step(b, &step);
+}
+
+mp_status_t mp_loop_add_elementwise(mp_loop_builder_t *b, const mp_native_op_t *op,
+                                    mp_ew_loop_t loop, uint32_t num_inputs, const mp_loop_ref_t *in,
+                                    mp_loop_ref_t out, int64_t count) {
+  mp_loop_step_t step = {.what = MP_DO_LOOP,
+                         .num_refs = num_inputs,
+                         .out = out,
+                         .count = count,
+                         .out_bytes = (uint64_t)count * mp_dtype_size(op->to),
+                         .native = *op,
+                         .u.loop = loop};
+  if (!mp_native_knows(op)) step.native.code = MP_OP_COUNT;
+  for (uint32_t i = 0; i < num_inputs; ++i) {
+    step.in[i] = in[i];
+    step.in_bytes[i] = (uint64_t)count * mp_dtype_size(mp_native_input_type(op, i));
+  }
+  if (count == 1) step.what = compute_op_find_row(op->code, op->from, op->to, op->direction);
+  b->seconds += (double)count * 0.5e-9;
   return mp_loop_add_step(b, &step);
 }

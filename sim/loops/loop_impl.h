@@ -180,9 +180,23 @@ MP_NODISCARD mp_status_t mp_loop_add_op(mp_loop_builder_t *b, const mp_op_t *op,
                                         uint32_t ones, const mp_loop_ref_t *in, mp_loop_ref_t out,
                                         int64_t count);
 
+// The same of an op on computing types; `loop` is its loop.
+MP_NODISCARD mp_status_t mp_loop_add_elementwise(mp_loop_builder_t *b, const mp_native_op_t *op,
+                                                 mp_ew_loop_t loop, uint32_t num_inputs,
+                                                 const mp_loop_ref_t *in, mp_loop_ref_t out,
+                                                 int64_t count);
+
+// compute_reduce.c: whether a reduction can be steps: a known one of few elements to one; and adds
+// these steps. `x` is where the elements are, in their order.
+MP_NODISCARD mp_status_t mp_loop_can_reduce(const mp_loop_builder_t *b, const mp_op_t *op,
+                                            bool *out_can);
+MP_NODISCARD mp_status_t mp_loop_add_reduction(mp_loop_builder_t *b, const mp_op_t *op,
+                                               mp_loop_ref_t x, mp_loop_ref_t start,
+                                               mp_loop_ref_t out);
+
 // Each of these makes steps for a kind of kernel if it can (`out_done`). `operands` and `results`
 // are the kernel's.
-// compute.c: elementwise ops, and regions of them; ops that only move elements.
+// compute.c: elementwise ops, small reductions, and regions of both; ops that only move elements.
 MP_NODISCARD mp_status_t mp_loop_compute(mp_loop_builder_t *b, const mp_op_t *op,
                                          const mp_loop_ref_t *operands,
                                          const mp_loop_ref_t *results, bool *out_done);

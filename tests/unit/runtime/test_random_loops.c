@@ -72,7 +72,8 @@ static bool is_float(uint32_t type) {
 }
 
 static void put_binary(body_t *b, uint32_t type) {
-  static const char *const all[] = {"add", "subtract", "multiply", "maximum", "minimum", "divide"};
+  static const char *const all[] = {"add",     "subtract", "multiply", "maximum",
+                                    "minimum", "divide",   "power"};
   static const char *const integer[] = {"remainder",
                                         "and",
                                         "or",
@@ -80,8 +81,8 @@ static void put_binary(body_t *b, uint32_t type) {
                                         "shift_left",
                                         "shift_right_logical",
                                         "shift_right_arithmetic"};
-  const uint32_t way = draw(b, is_float(type) ? 6 : 13);
-  put(b, "%%v%u = stablehlo.%s %%v%u, %%v%u : %s\n", b->next, way < 6 ? all[way] : integer[way - 6],
+  const uint32_t way = draw(b, is_float(type) ? 7 : 14);
+  put(b, "%%v%u = stablehlo.%s %%v%u, %%v%u : %s\n", b->next, way < 7 ? all[way] : integer[way - 7],
       pick(b, type), pick(b, type), g_types[type].text);
   add_value(b, b->next++, type);
 }
@@ -189,6 +190,24 @@ static void put_movement(body_t *b) {
   }
 }
 
+// The sum or another fold of the first elements of an array, squared or as they are.
+static void put_reduction(body_t *b) {
+  static const char *const folds[] = {"add", "multiply", "maximum", "minimum"};
+  const uint32_t is_f = draw(b, 2), one = is_f ? F32 : I32, eight = is_f ? F32X8 : I32X8;
+  const uint32_t length = 1 + draw(b, 8);
+  const char *e = is_f ? "f32" : "i32";
+  put(b, "%%v%u = stablehlo.slice %%v%u [0:%u] : (tensor<8x%s>) -> tensor<%ux%s>\n", b->next,
+      pick(b, eight), length, e, length, e);
+  put(b, "%%v%u = stablehlo.%s %%v%u, %%v%u : tensor<%ux%s>\n", b->next + 1,
+      draw(b, 2) == 0 ? "multiply" : "maximum", b->next, b->next, length, e);
+  put(b,
+      "%%v%u = stablehlo.reduce(%%v%u init: %%v%u) applies stablehlo.%s across dimensions = [0] : "
+      "(tensor<%ux%s>, tensor<%s>) -> tensor<%s>\n",
+      b->next + 2, b->next + 1, pick(b, one), folds[draw(b, 4)], length, e, e, e);
+  add_value(b, b->next + 2, one);
+  b->next += 3;
+}
+
 static void put_ops(body_t *b, uint32_t count);
 
 static void put_case(body_t *b) {
@@ -227,7 +246,7 @@ static void put_while(body_t *b) {
 
 static void put_ops(body_t *b, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t way = draw(b, 18), type = draw(b, NUM_TYPES);
+    const uint32_t way = draw(b, 20), type = draw(b, NUM_TYPES);
     if (way < 6) {
       put_binary(b, type);
     } else if (way < 8) {
@@ -238,6 +257,8 @@ static void put_ops(body_t *b, uint32_t count) {
       put_convert(b);
     } else if (way < 14) {
       put_movement(b);
+    } else if (way > 17) {
+      put_reduction(b);
     } else if (way > 15) {
       put_constant(b);
     } else if (way == 14) {
