@@ -46,7 +46,7 @@ def prediction() -> Number:
   errors = [float(row[5].split()[0]) for row in cells("tools/published/README.md", "###")
             if len(row) == 8 and re.fullmatch(r"[+-][\d.]+ %", row[5])]
   sizes = [abs(error) for error in errors]
-  return Number(f"error of predicted step times, {len(errors)} published training runs on TPUs and GPUs",
+  return Number(f"error of predicted step times for {len(errors)} published training runs on TPUs and GPUs",
                 f"{statistics.mean(sizes):.1f} % on average, {max(sizes):.0f} % at worst",
                 "tools/published/compare.py", ["tools/published/compare.py", "--check", "--filter", "v5p:4x4x4"])
 
@@ -55,7 +55,7 @@ def tests() -> Number:
   files = [[int(cell) for cell in row[1:]] for row in cells("tools/site/pages/pass_rates.md")
            if re.fullmatch(r"`\w+_test\.py`", row[0])]
   passed, failed = (sum(row[column] for row in files) for column in (0, 1))
-  return Number(f"JAX's own tests that pass, a selection from {len(files)} files", f"{passed:,} of {passed + failed:,}",
+  return Number(f"JAX's own tests that pass, of a selection from {len(files)} of its test files", f"{passed:,} of {passed + failed:,}",
                 "tools/test --conformance DIR", [])
 
 
@@ -63,16 +63,18 @@ def devices() -> Number:
   rows = [row for row in cells("tools/size/README.md") if len(row) > 3 and re.fullmatch(r"[\d,]+", row[1])]
   whole = lambda cell: float(cell.replace(",", ""))
   row = max((row for row in rows if row[0].startswith("`v")), key=lambda row: whole(row[1]))
-  return Number("devices simulated on two cores: a training step of 16 billion parameters, without values",
-                f"{row[1]}, in {whole(row[-2]):.0f} s of processor time and {whole(row[2]) / 1024:.1f} GiB",
-                "tools/size/measure.py --slices 199 --processor", ["tools/size/measure.py", "--devices", "256"])
+  most = whole(row[1])
+  return Number("devices simulated on two CPU cores, for one training step of a model with 16 billion parameters "
+                "(times only: array contents are not computed)",
+                f"{row[1]}, in {whole(row[-2]):.0f} s of CPU time and {whole(row[2]) / 1024:.1f} GiB",
+                f"tools/size/measure.py --devices {most:.0f} --processor", ["tools/size/measure.py", "--devices", "256"])
 
 
 def time() -> Number:
   recorded = json.loads((ROOT / "tools/bench/recorded.json").read_text())["cases"]
   ratios = [case["wall"] for case in recorded.values() if "wall" in case]
   less = sum(ratio < 1 for ratio in ratios)
-  return Number(f"run time relative to XLA's CPU backend, median of {len(ratios)} benchmarks",
+  return Number(f"run time divided by that of XLA's CPU backend, median of {len(ratios)} benchmarks",
                 f"{statistics.median(ratios):.2f}; faster in {less}", "tools/bench/table.py",
                 ["tools/bench/table.py", "collectives", "--filter", "psum_8x", "--rounds", "2"])
 

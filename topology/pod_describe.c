@@ -120,11 +120,11 @@ static void pod_describe_write_links(const mp_pod_t *pod, mp_strbuf_t *out_text)
     before = "; ";
   }
   mp_strbuf_puts(out_text, "\nnetwork  ");
-  mp_strbuf_printf(out_text, "%d card%s of each host ", info->dcn_links,
-                   pod_describe_plural(info->dcn_links));
+  mp_strbuf_printf(out_text, "%d network card%s per host, %s", info->dcn_links,
+                   pod_describe_plural(info->dcn_links), info->dcn_links > 1 ? "each " : "");
   pod_describe_write_link(&info->dcn, out_text);
   if (info->dcn_fabric == MP_FABRIC_FAT_TREE) {
-    mp_strbuf_printf(out_text, "; fat tree with %d host%s at a leaf, oversubscribed %.10g",
+    mp_strbuf_printf(out_text, "; fat tree with %d host%s per leaf switch, oversubscription %.10g",
                      info->dcn_leaf_hosts, pod_describe_plural(info->dcn_leaf_hosts),
                      info->dcn_oversubscription);
   }

@@ -38,9 +38,9 @@ static mp_status_t pod_merge_disagree(const union_t *u, int32_t rank, const char
   return mp_status_make(
       MP_FAILED_PRECONDITION,
       "the processes disagree on the %s: %s has %s, %s has %s; all processes of a "
-      "pod need the same",
+      "pod must have the same %s",
       what, pod_merge_name_process(u, 0, first), ours, pod_merge_name_process(u, rank, second),
-      theirs);
+      theirs, what);
 }
 
 // ---- Reading and comparing ----

@@ -52,7 +52,7 @@ static mp_status_t topo_matrix_put_row(mp_network_t *network, int32_t from, figu
 
 static mp_status_t topo_matrix_put_table(mp_network_t *network, figure_t figure, mp_strbuf_t *out) {
   const int32_t count = mp_pod_info(mp_network_pod(network))->num_devices;
-  mp_strbuf_puts(out, figure == HOPS ? "links on the way\n      " : "\nGB/s\n      ");
+  mp_strbuf_puts(out, figure == HOPS ? "hops\n      " : "\nGB/s\n      ");
   for (int32_t to = 0; to < count; ++to) mp_strbuf_printf(out, " %6" PRId32, to);
   for (int32_t from = 0; from < count; ++from) {
     mp_strbuf_printf(out, "\n%6" PRId32, from);

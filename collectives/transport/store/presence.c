@@ -229,11 +229,9 @@ static mp_status_t presence_report_elsewhere(const mp_presence_t *self, uint32_t
   mp_status_t status = mp_status_make(
       MP_FAILED_PRECONDITION,
       "the processes disagree on MINIPOD_SUBSET: process %" PRIu32
-      " joins processes %.*s, process %" PRIu32
-      " joins %s. All processes of a list need the same variable; a process that joins several "
-      "lists, "
-      "one "
-      "after the other, names them by the option 'subset' of its clients",
+      " chose processes %.*s, process %" PRIu32
+      " chose %s. Set the same MINIPOD_SUBSET in all processes of a list; a process that joins "
+      "several lists, one after the other, names them by the client option 'subset'",
       self->join.rank, MP_MOST_SHOWN, self->join.members, rank, mp_strbuf_text(&theirs));
   mp_strbuf_deinit(&theirs);
   return status;
@@ -320,15 +318,14 @@ static mp_status_t presence_report_circle(const mp_presence_t *self, uint32_t be
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   for (uint32_t i = begin; i < end && i - begin < MP_MOST_LINKS; ++i) {
-    mp_strbuf_printf(&text, "%sprocess %" PRIu32 " joins ", i == begin ? "" : ", ",
+    mp_strbuf_printf(&text, "%sprocess %" PRIu32 " chose ", i == begin ? "" : ", ",
                      self->path[i].rank);
     presence_describe(presence_last(self, self->path[i].rank), &text);
     mp_strbuf_printf(&text, " and waits for process %" PRIu32,
                      self->path[i + 1 == end ? begin : i + 1].rank);
   }
   mp_status_t status = mp_status_make(MP_FAILED_PRECONDITION,
-                                      "the processes disagree on which of them have a pod "
-                                      "together: %s",
+                                      "the processes disagree on which of them share a pod: %s",
                                       mp_strbuf_text(&text));
   mp_strbuf_deinit(&text);
   return status;

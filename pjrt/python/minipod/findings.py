@@ -24,13 +24,13 @@ def _repeated(program: dict, whole: float) -> list[tuple[float, str]]:
     return []
   most = rows[0]
   elsewhere = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-  return [(time, f"work that devices repeat: {most['devices']} devices compute the same: {_place(most)}{elsewhere}")]
+  return [(time, f"repeated work: {most['devices']} devices compute the same values: {_place(most)}{elsewhere}")]
 
 
 _TEXTS = {
-    "batch": "{what} is the same on {devices} devices, which repeat what they compute of it; shard it as the others are: {place}",
+    "batch": "{what} is replicated on {devices} devices, which all repeat the same matmuls; shard it like their other operand: {place}",
     "attention": "attention without a fused kernel, {what} go through memory: {place}",
-    "reduce_scatter": "of this all_reduce each device uses only its part; a reduce_scatter sends half as much: {place}",
+    "reduce_scatter": "each device uses only its own part of this all_reduce; a reduce_scatter sends half as much: {place}",
 }
 
 
@@ -90,11 +90,11 @@ def lines(report: dict, mesh=None) -> list[str]:
   for program in report["programs"]:
     found = of_program(program, mesh) if program["seconds"] >= PROGRAM * in_all else []
     if found:
-      out += ["", f"findings, of the time of {reports.title(program)}"]
+      out += ["", f"findings, as shares of the time of {reports.title(program)}"]
     for share, text in found:
       out += _wrapped(f"{100 * share:.1f} %", text)
   if slow := slow_devices(report):
-    out += ["", "findings, of the pod"]
+    out += ["", "findings about devices"]
     for text in slow[:reports.PROGRAMS]:
       out += _wrapped("", text)
   return out

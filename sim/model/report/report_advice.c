@@ -92,14 +92,14 @@ static void report_advice_put_place(const char *place, mp_strbuf_t *out) {
 static void report_advice_put_text(const mp_report_finding_t *f, mp_strbuf_t *out) {
   switch (f->finding) {
     case MP_FINDING_REPEATED:
-      mp_strbuf_printf(
-          out, "work that devices repeat: %" PRIu32 " devices compute the same: ", f->devices);
+      mp_strbuf_printf(out,
+                       "repeated work: %" PRIu32 " devices compute the same values: ", f->devices);
       break;
     case MP_FINDING_BATCH:
       mp_strbuf_printf(out,
-                       "%s is the same on %" PRIu32
-                       " devices, which repeat what they compute of "
-                       "it; shard it as the others are: ",
+                       "%s is replicated on %" PRIu32
+                       " devices, which all repeat the same matmuls; "
+                       "shard it like their other operand: ",
                        f->what, f->devices);
       break;
     case MP_FINDING_ATTENTION:
@@ -107,7 +107,7 @@ static void report_advice_put_text(const mp_report_finding_t *f, mp_strbuf_t *ou
       break;
     case MP_FINDING_SCATTER:
       mp_strbuf_puts(out,
-                     "of this all_reduce each device uses only its part; a reduce_scatter "
+                     "each device uses only its own part of this all_reduce; a reduce_scatter "
                      "sends half as much: ");
       break;
     case MP_FINDING_EXPOSED:
@@ -162,7 +162,7 @@ static void report_advice_program(const mp_report_program_t *row, mp_strbuf_t *o
     for (uint32_t k = 0; k < 2; ++k) {
       if (lines[k] == NULL || lines[k]->time == 0) continue;
       if ((double)lines[k]->time < g_least * whole) continue;
-      if (is_first) mp_strbuf_printf(out, "\nfindings, of the time of %s", row->name);
+      if (is_first) mp_strbuf_printf(out, "\nfindings, as shares of the time of %s", row->name);
       if (is_first && row->number != 0) mp_strbuf_printf(out, " #%" PRIu32, row->number);
       if (is_first) mp_strbuf_putc(out, '\n');
       is_first = false;
@@ -180,7 +180,7 @@ typedef struct {
 static void report_advice_put_slow(void *context, uint32_t device, double times) {
   slow_lines_t *lines = context;
   char text[128];
-  if (lines->count == 0) mp_strbuf_puts(lines->out, "\nfindings, of the pod\n");
+  if (lines->count == 0) mp_strbuf_puts(lines->out, "\nfindings about devices\n");
   if (lines->count++ >= ADVICE_SLOW) return;
   (void)snprintf(text, sizeof(text), "device %" PRIu32 " works %.1f times as long as the others",
                  device, times);

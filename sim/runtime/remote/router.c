@@ -57,9 +57,9 @@ static void router_answer_early(const mp_endpoint_t *endpoint, uint64_t num_ente
   char text[128];
   const int size =
       num_entered == 0
-          ? snprintf(text, sizeof(text), "nothing was launched here on these devices yet")
-          : snprintf(text, sizeof(text),
-                     "the last launch here on these devices was launch %" PRIu64, num_entered - 1);
+          ? snprintf(text, sizeof(text), "it has launched nothing on these devices yet")
+          : snprintf(text, sizeof(text), "its last launch on these devices was launch %" PRIu64,
+                     num_entered - 1);
   mp_envelope_t envelope = packet->envelope;
   envelope.words[0] = MP_PACKET_ANSWER;
   mp_payload_t *payload = NULL;

@@ -54,7 +54,7 @@ static void watch_print_answers(mp_strbuf_t *out, const mp_peers_t *peers) {
     const mp_peer_t *peer = mp_world_peer(world, peers->ranks[i]);
     const mp_packet_t *answer = peers->answers[i];
     if (answer != NULL) {
-      mp_strbuf_printf(out, "; process %" PRIu32 " says: %.*s", peers->ranks[i],
+      mp_strbuf_printf(out, "; process %" PRIu32 " reports: %.*s", peers->ranks[i],
                        mp_str_precision(answer->bytes),
                        answer->bytes == 0 ? "" : (const char *)answer->data);
     } else {

@@ -72,7 +72,7 @@ def test_distances_and_links():
   assert far["hops"][0] == [0, 1, 2, 3, 1, 2, 3, 4]
   assert far["bandwidth"][0][0] is None and far["bandwidth"][0][7] == far["bandwidth"][0][1] > 1e9
   assert minipod("topo", "-m", "torus:2").stdout.splitlines()[:3] == [
-      "links on the way", "            0      1", "     0      -      1"]
+      "hops", "            0      1", "     0      -      1"]
   pod = json.loads(minipod("topo", "v5e:4x4", "--json").stdout)
   assert pod["num_devices"] == 16 == len(pod["devices"]) and pod["devices"][5]["coords"] == [1, 1, 0]
   assert {link["name"] for link in pod["links"]} >= {"slice 0 (0,0,0) +x", "slice 0 (3,3,0) -y"}

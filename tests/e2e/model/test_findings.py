@@ -73,8 +73,8 @@ def test_a_replicated_batch():
   assert share > 0.2 and row["devices"] == 8 and row["what"] == "argument 2 (4096x512xf32)"
   assert row["at"].startswith("dot_general at <string>:")
   assert shares["repeated"][0] > 0.02
-  assert "argument 2 (4096x512xf32) is the same on 8 devices" in " ".join(text.split())
-  assert "work that devices repeat" in text and "is the same on 8 devices" in page
+  assert "argument 2 (4096x512xf32) is replicated on 8 devices" in " ".join(text.split())
+  assert "repeated work: 8 devices" in " ".join(text.split()) and "is replicated on 8 devices" in page
 
 
 def test_a_batch_that_is_replicated_along_one_axis():
@@ -109,7 +109,7 @@ def test_attention_without_a_kernel():
 def test_a_sum_of_which_parts_are_used(size, is_found):
   text, shares, _ = find(PART.format(size=size))
   assert ("reduce_scatter" in shares) == is_found
-  assert ("a reduce_scatter sends half as much" in " ".join(text.split())) == is_found
+  assert ("each device uses only its own part of this all_reduce; a reduce_scatter sends half as much" in " ".join(text.split())) == is_found
 
 
 def test_a_slow_device():

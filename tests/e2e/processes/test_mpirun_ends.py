@@ -150,7 +150,7 @@ def test_a_rank_that_does_not_come():
   job.expect(1)
   first = job.errs[0].splitlines()[0]
   assert re.match(r"minipod: process 0: .*devices 0, 1 wait at stablehlo.all_reduce", first), first
-  assert "devices 2, 3 of process 1" in first and "process 1 says: " in first, first
+  assert "devices 2, 3 of process 1" in first and "process 1 reports: " in first, first
   assert "DEADLINE_EXCEEDED: " in job.errs[0]
   assert re.match(r"minipod: .* exits with status 1", last_line(job.errs[0])), job.errs
 

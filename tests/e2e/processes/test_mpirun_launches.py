@@ -74,7 +74,7 @@ def test_who_waits_hears_what_the_other_does():
     job.finish().expect_good_end()
   assert job.outs == ["4.0\n", "4.0\n"]
   line = (r"process 0: launch 0: devices 0, 1 wait at stablehlo.all_reduce .*; missing for \d+ s: "
-          r"devices 2, 3 of process 1; process 1 says: nothing was launched here")
+          r"devices 2, 3 of process 1; process 1 reports: it has launched nothing")
   assert re.search(line, job.err), job.err
   assert job.err.count("missing for") == 1
 

@@ -40,8 +40,8 @@ def run(before="", after="", others="range(1, count)", count=3):
 def test_processes_that_disagree_on_their_subset(lists):
   job = run(f"own = {lists}[me]\nif own: os.environ['MINIPOD_SUBSET'] = own", count=len(lists))
   for out in job.outs.values():
-    assert out.startswith("True ") and "processes disagree on which of them have a pod together: process" in out, job.outs
-    assert "process 0 joins processes 0,1 (MINIPOD_SUBSET) and waits for process 1" in out, job.outs
+    assert out.startswith("True ") and "processes disagree on which of them share a pod: process" in out, job.outs
+    assert "process 0 chose processes 0,1 (MINIPOD_SUBSET) and waits for process 1" in out, job.outs
 
 
 def test_a_process_that_is_killed_before_it_has_a_client():

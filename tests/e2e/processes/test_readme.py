@@ -35,12 +35,12 @@ def test_over_two_processes(tmp_path):
   first, numbers = zip(*(out.splitlines() for out in job.outs))
   assert all(line.startswith("4 MINIPOD_3") for line in first)
   assert numbers == ("[6 7] 6.5", "[8 9] 8.5")
-  assert "one prints `[6 7]`, the other `[8 9]`" in README.replace("\n", " ")
+  assert "One process prints `[6 7]`, the other `[8 9]`" in README.replace("\n", " ")
 
 
 def test_on_a_described_pod():
   """What the README says below the example: the devices are TPUs, and there are times."""
-  assert "With `MINIPOD_TOPOLOGY=v5e:2x2` the devices are TPUs, and `MINIPOD_TIME=model`" in README
+  assert "With `MINIPOD_TOPOLOGY=v5e:2x2` the simulated devices are TPU v5e chips. Add `MINIPOD_TIME=model`" in README
   pod = scenario.environment(None, MINIPOD_TOPOLOGY="v5e:2x2", MINIPOD_TIME="model")
   code = example() + "import minipod\nprint(jax.devices()[3].device_kind, minipod.virtual_time() > 0)"
   done = subprocess.run([sys.executable, "-c", code], env=pod, text=True, capture_output=True, timeout=100)

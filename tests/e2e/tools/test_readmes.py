@@ -132,7 +132,7 @@ ELSEWHERE = {
    'FAILED_PRECONDITION: the processes disagree on the topology: process 0 (pid 412 on a) has "v5e:4x4"'):
     "processes/test_mpirun_ends.py::test_other_topologies",
   (PAGES + "processes.md",
-   "FAILED_PRECONDITION: the processes disagree on which of them have a pod together: process 0 joins processes 0,1"):
+   "FAILED_PRECONDITION: the processes disagree on which of them share a pod: process 0 chose processes 0,1"):
     "processes/test_presence.py::test_processes_that_disagree_on_their_subset",
   (PAGES + "processes.md",
    "INVALID_ARGUMENT: collectives do not match: process 0: device 0 is at stablehlo.all_reduce (psum at"):

@@ -155,7 +155,7 @@ def test_prediction_counts_the_rows_of_the_table():
   text = (ROOT / "tools/published/README.md").read_text()
   rows, mean, worst = re.search(r"^\| all \| (\d+) \| ([\d.]+) % \| [+-]([\d.]+) %", text, re.MULTILINE).groups()
   number = four_numbers.prediction()
-  assert f", {rows} published" in number.what and number.figure == f"{mean} % on average, {float(worst):.0f} % at worst"
+  assert f" {rows} published" in number.what and number.figure == f"{mean} % on average, {float(worst):.0f} % at worst"
 
 
 def test_front_picture():

@@ -618,8 +618,8 @@ static void test_lost_process(void **state) {
 // True when the answer was there in time, which a busy machine cannot promise.
 static bool expect_timeout(const pods_t *pods, unsigned number) {
   static const char *const answers[] = {
-      "process 1 says: nothing was launched here on these devices yet",
-      "process 1 says: the last launch here on these devices was launch "};
+      "process 1 reports: it has launched nothing on these devices yet",
+      "process 1 reports: its last launch on these devices was launch "};
   char place[128];
   snprintf(place, sizeof(place),
            "launch %u: devices 0, 1 wait at stablehlo.all_reduce (psum at train.py:12:7); "

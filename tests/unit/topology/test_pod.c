@@ -472,10 +472,10 @@ static void descriptions_show_links_and_network(void **state) {
     const char *name;
     const char *text;
   } cases[] = {
-      {"v5e:4x4", "links    mesh 50GB/s, 1us\nnetwork  1 card of each host 12.5GB/s\n"},
+      {"v5e:4x4", "links    mesh 50GB/s, 1us\nnetwork  1 network card per host, 12.5GB/s\n"},
       {"h100:8 slices:2",
-       "links    switch 450GB/s, 0.936us\nnetwork  8 cards of each host 50GB/s; fat "
-       "tree with 32 hosts at a leaf, oversubscribed 1\n"},
+       "links    switch 450GB/s, 0.936us\nnetwork  8 network cards per host, each 50GB/s; "
+       "fat tree with 32 hosts per leaf switch, oversubscription 1\n"},
       {"ring,switch:2x4x1 links.bandwidth:2GB/s,1GB/s", "links    ring 2GB/s; switch 1GB/s\n"},
       {"torus:2x2", "links    torus no figures\n"},
   };

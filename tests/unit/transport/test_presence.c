@@ -31,11 +31,11 @@ static void processes_that_wait_for_each_other_see_it(void **state) {
                            {.rank = 1, .num_nodes = 3, .environment = "MINIPOD_SUBSET=0,1,2"},
                            {.rank = 2, .num_nodes = 3, .environment = "MINIPOD_SUBSET=0,1,2"}};
   expect_failures(3, two, 3, MP_FAILED_PRECONDITION,
-                  "process 0 joins processes 0,1 (MINIPOD_SUBSET)");
+                  "process 0 chose processes 0,1 (MINIPOD_SUBSET)");
   const process_t three[] = {{.rank = 0, .num_nodes = 4, .environment = "MINIPOD_SUBSET=0,1"},
                              {.rank = 1, .num_nodes = 4, .environment = "MINIPOD_SUBSET=1,2"},
                              {.rank = 2, .num_nodes = 4, .environment = "MINIPOD_SUBSET=2,0"}};
-  expect_failures(3, three, 3, MP_FAILED_PRECONDITION, "processes disagree on which of them have");
+  expect_failures(3, three, 3, MP_FAILED_PRECONDITION, "processes disagree on which of them share");
   const process_t order[] = {{.rank = 0, .num_nodes = 3, .environment = "MINIPOD_SUBSET=0,1"},
                              {.rank = 1, .num_nodes = 3, .environment = "MINIPOD_SUBSET=1,0"}};
   expect_failures(2, order, 2, MP_FAILED_PRECONDITION, "waits for process 1");
@@ -47,7 +47,7 @@ static void a_process_without_a_list_is_seen(void **state) {
     const process_t processes[] = {
         {.rank = 1, .environment = "MINIPOD_SUBSET=1,0", .can_only_wait = i},
         {.rank = 0, .num_nodes = 2, .can_only_wait = i}};
-    expect_failures(2, processes, 2, MP_FAILED_PRECONDITION, "process 0 joins all processes");
+    expect_failures(2, processes, 2, MP_FAILED_PRECONDITION, "process 0 chose all processes");
   }
 }
 
@@ -67,7 +67,7 @@ static void a_process_that_has_joined_others_is_seen(void **state) {
       {.rank = 1, .num_nodes = 3, .environment = "MINIPOD_SUBSET=1,2", .afterwards = stay},
       {.rank = 2, .num_nodes = 3, .environment = "MINIPOD_SUBSET=1,2", .afterwards = stay}};
   expect_failures(3, processes, 1, MP_FAILED_PRECONDITION,
-                  "process 0 joins processes 0,1, process 1 joins processes 1,2 (MINIPOD_SUBSET)");
+                  "process 0 chose processes 0,1, process 1 chose processes 1,2 (MINIPOD_SUBSET)");
   assert_int_equal(g_shared->outcomes[1].code, MP_OK);
   assert_int_equal(g_shared->outcomes[2].code, MP_OK);
 }
