@@ -97,6 +97,10 @@ static void scatter_do_run(const mp_scatter_part_t *part, int64_t operand_offset
 static void scatter_do_window(const mp_scatter_part_t *part, int64_t operand_offset,
                               int64_t update_offset) {
   const mp_scatter_t *kernel = part->kernel;
+  if (kernel->adds_rows) {
+    mp_scatter_add_rows(part, operand_offset, update_offset);
+    return;
+  }
   if (kernel->num_window_dims == 0) {
     scatter_do_run(part, operand_offset, update_offset);
     return;
@@ -401,7 +405,8 @@ mp_status_t mp_kernel_make_scatter(mp_arena_t *arena, const mp_op_t *op,
   scatter_set_positions(kernel, op);
   scatter_set_window(kernel, op, extents);
   scatter_set_components(kernel, op, extents);
-  mp_scatter_recognize_elements(kernel, op);
+  mp_scatter_recognize_adding(kernel, op);
+  mp_scatter_recognize_elements(kernel);
   const mp_type_t *operand = mp_op_operand_type(op, 0);
   if (scatter_can_split_columns(kernel, operand)) {
     int64_t work = mp_shape_count(operand) + kernel->num_positions * kernel->run.dim;

@@ -1,5 +1,5 @@
-// What the kernels of scatter are, private to this room: in general (scatter.c), and for single
-// elements (scatter_elements.c).
+// What the kernels of scatter are, private to this room: in general (scatter.c), for single
+// elements (scatter_elements.c), and for rows that are added (scatter_adding.c).
 #ifndef MINIPOD_SIM_KERNELS_MOVEMENT_SCATTER_H_
 #define MINIPOD_SIM_KERNELS_MOVEMENT_SCATTER_H_
 
@@ -57,7 +57,8 @@ typedef struct {
   // And there is one operand, windows are lines, and the step is 1. Then one element of the window
   // after the other is done, each for all positions.
   bool is_elements;
-  mp_dtype_t adds;  // for is_elements: added as this type; INVALID: `binary` or `sets` is used
+  mp_dtype_t adds;  // there is one operand, and it is added as this type; INVALID: all others
+  bool adds_rows;   // and windows are rows of neighbours, at equal distances
   // The run is whole rows of the operands, so that parts can be ranges of columns.
   bool splits_columns;
   // Otherwise parts are ranges of the operands' first dimension of more than one element, along
@@ -99,9 +100,15 @@ static inline void mp_scatter_copy_element(size_t size, char *to, const char *fr
 // MP_REGION_MAX_LANES (part->offsets), and which of these the part takes, in their order
 // (part->chosen). Returns the number of these.
 int64_t mp_scatter_choose(const mp_scatter_part_t *part, int64_t first, int64_t n);
-// Sets `is_list`, `is_elements` and `adds` of a kernel that is set up otherwise.
-void mp_scatter_recognize_elements(mp_scatter_t *kernel, const mp_op_t *op);
+// Sets `is_list` and `is_elements` of a kernel that is set up otherwise.
+void mp_scatter_recognize_elements(mp_scatter_t *kernel);
 // Runs a part of a kernel with `is_elements`.
 void mp_scatter_do_elements(const mp_scatter_part_t *part);
+
+// Sets `adds` and `adds_rows` of a kernel that is set up otherwise.
+void mp_scatter_recognize_adding(mp_scatter_t *kernel, const mp_op_t *op);
+// Adds a window, of a kernel with `adds_rows`; offsets are in elements.
+void mp_scatter_add_rows(const mp_scatter_part_t *part, int64_t operand_offset,
+                         int64_t update_offset);
 
 #endif  // MINIPOD_SIM_KERNELS_MOVEMENT_SCATTER_H_

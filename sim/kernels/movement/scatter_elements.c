@@ -191,27 +191,9 @@ static bool scatter_elements_is_list(mp_scatter_t *kernel) {
          kernel->index_dtype == MP_DTYPE_S64;
 }
 
-void mp_scatter_recognize_elements(mp_scatter_t *kernel, const mp_op_t *op) {
+void mp_scatter_recognize_elements(mp_scatter_t *kernel) {
   kernel->is_list = scatter_elements_is_list(kernel);
   if (!kernel->is_list || kernel->update_step != 1) return;
   if (kernel->num_operands != 1 || kernel->num_window_dims != 0) return;
-  if (!kernel->sets && !kernel->is_binary) return;
-  kernel->is_elements = true;
-  if (kernel->sets || mp_region_fn_kind(kernel->fn) != MP_REDUCE_ADD) return;
-  switch (mp_op_operand_type(op, 0)->dtype) {
-    case MP_DTYPE_F32:
-    case MP_DTYPE_F64:
-      kernel->adds = mp_op_operand_type(op, 0)->dtype;
-      break;
-    case MP_DTYPE_S32:
-    case MP_DTYPE_U32:
-      kernel->adds = MP_DTYPE_U32;
-      break;
-    case MP_DTYPE_S64:
-    case MP_DTYPE_U64:
-      kernel->adds = MP_DTYPE_U64;
-      break;
-    default:
-      break;
-  }
+  kernel->is_elements = kernel->sets || kernel->is_binary;
 }

@@ -192,6 +192,53 @@ static void test_scatter_of_columns(void **state) {
   bench_end(&bench);
 }
 
+// x[:, indices] += updates, where an index is for a row of some elements in each of the blocks.
+#define CHECK_SCATTER_OF_ROWS(T, dtype, width)                                              \
+  do {                                                                                      \
+    enum { BLOCKS = 5, ROWS = 7, N = 40, ALL = BLOCKS * ROWS * (width) };                   \
+    static T in[BLOCKS][ROWS][width], want[BLOCKS][ROWS][width], out[BLOCKS][ROWS][width];  \
+    static T updates[BLOCKS][N][width];                                                     \
+    static int32_t indices[N];                                                              \
+    for (int i = 0; i < ALL; ++i) ((T *)in)[i] = ((T *)want)[i] = (T)(i * 7919 % 1000) / 3; \
+    for (int i = 0; i < BLOCKS * N * (width); ++i) {                                        \
+      ((T *)updates)[i] = (T)(i * 104729 % 1000) / 7;                                       \
+    }                                                                                       \
+    for (int i = 0; i < N; ++i) {                                                           \
+      indices[i] = i * 7919 % (ROWS + 2) - 1;                                               \
+      if (indices[i] < 0 || indices[i] >= ROWS) continue;                                   \
+      for (int k = 0; k < BLOCKS * (width); ++k) {                                          \
+        want[k / (width)][indices[i]][k % (width)] += updates[k / (width)][i][k % (width)]; \
+      }                                                                                     \
+    }                                                                                       \
+    kernel_bench_t bench;                                                                   \
+    bench_begin(&bench, MP_OP_SCATTER);                                                     \
+    bench_operand(&bench, dtype, 3, (int64_t[]){BLOCKS, ROWS, width});                      \
+    bench_operand(&bench, MP_DTYPE_S32, 2, (int64_t[]){N, 1});                              \
+    bench_operand(&bench, dtype, 3, (int64_t[]){BLOCKS, N, width});                         \
+    bench_result(&bench, dtype, 3, (int64_t[]){BLOCKS, ROWS, width});                       \
+    bench_ints(&bench, MP_ATTR_UPDATE_WINDOW_DIMS, 2, (int64_t[]){0, 2});                   \
+    bench_ints(&bench, MP_ATTR_INSERTED_WINDOW_DIMS, 1, (int64_t[]){1});                    \
+    bench_ints(&bench, MP_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS, 1, (int64_t[]){1});            \
+    bench_int(&bench, MP_ATTR_INDEX_VECTOR_DIM, 1);                                         \
+    region_reducer(&bench, MP_OP_ADD, dtype);                                               \
+    bench_make(&bench);                                                                     \
+    bench_run(&bench, (const void *[]){in, indices, updates}, (void *[]){out});             \
+    assert_memory_equal(out, want, sizeof(want));                                           \
+    bench_end(&bench);                                                                      \
+  } while (0)
+
+static void test_scatter_of_short_rows(void **state) {
+  (void)state;
+  CHECK_SCATTER_OF_ROWS(float, MP_DTYPE_F32, 1);
+  CHECK_SCATTER_OF_ROWS(float, MP_DTYPE_F32, 2);
+  CHECK_SCATTER_OF_ROWS(float, MP_DTYPE_F32, 3);
+  CHECK_SCATTER_OF_ROWS(float, MP_DTYPE_F32, 4);
+  CHECK_SCATTER_OF_ROWS(float, MP_DTYPE_F32, 37);
+  CHECK_SCATTER_OF_ROWS(double, MP_DTYPE_F64, 3);
+  CHECK_SCATTER_OF_ROWS(int32_t, MP_DTYPE_S32, 3);
+  CHECK_SCATTER_OF_ROWS(uint64_t, MP_DTYPE_U64, 2);
+}
+
 static void test_scatter_of_elements(void **state) {
   (void)state;
   const mp_opcode_t codes[] = {MP_OP_ADD, MP_OP_MAXIMUM, MP_OP_RETURN};
@@ -395,6 +442,7 @@ int main(void) {
       cmocka_unit_test(test_scatter_adds_rows_with_repeated_and_foreign_indices),
       cmocka_unit_test(test_scatter_sets_windows),
       cmocka_unit_test(test_scatter_pairs_with_batching),
+      cmocka_unit_test(test_scatter_of_short_rows),
       cmocka_unit_test(test_scatter_of_elements),
       cmocka_unit_test(test_scatter_of_columns),
       cmocka_unit_test(test_scatter_in_ranges),
