@@ -152,10 +152,11 @@ BY_HAND = {
   (PAGES + "elastic.md", "export JAX_PLATFORMS=minipod MINIPOD_DEVICES=1"):
     "a script of JAX's own: tools/reliability/guide.py does it, ten times in a row",
   (PAGES + "frameworks.md", "export JAX_PLATFORMS=minipod MINIPOD_TOPOLOGY=v5e:16x16"):
-    "MaxText has a hundred packages: tools/frameworks.py maxtext",
+    "MaxText has a hundred packages: tools/foreign/run.py frameworks maxtext",
   ("tests/README.md", "tools/test --jax 0.9.2"): "whole runs on other versions of JAX",
   ("tools/README.md", ".venv/bin/python tools/bench/table.py reductions --filter softmax"): "measures: wants a quiet machine",
-  ("tools/frameworks/README.md", "python3 tools/frameworks.py"): "10 GB from the network",
+  ("tools/foreign/README.md", "python3 tools/foreign/run.py frameworks"): "10 GB from the network",
+  ("tools/foreign/README.md", ".venv/bin/python tools/foreign/run.py documents"): "wants libraries; test_foreign.py has documents",
   ("tools/install/README.md", "cmake --preset release -DMINIPOD_TESTS=OFF && ninja -C build pjrt_c_api_minipod_plugin.so"):
     "builds everything once more; test_install.py installs into a folder of its own",
   ("tools/published/README.md", ".venv/bin/python tools/published/compare.py"): "minutes; test_published.py has a part",

@@ -1,19 +1,12 @@
-#!/usr/bin/env python3
-"""Runs the code of JAX's documentation on JAX's CPU backend and on minipod, and compares.
+"""Runs the code of documents, or programs, on JAX's CPU backend and on minipod, and compares cell by cell.
 
-    .venv/bin/python tools/tutorials.py DIR [--only TEXT] [--devices 8] [--seconds 600] [--jobs 2]
-
-DIR holds JAX's sources at the tag of the installed version (`docs/`, `cloud_tpu_colabs/`).  Every
-document runs in a process of its own per platform, its cells one after the other, as a reader would
-run them.  A cell counts when it runs on the CPU backend; then it must run on minipod.  A cell that
-shows an error on the CPU backend shall show one of the same type.  What cells print is compared
-too, up to rounding and the names of devices, and differences are listed, but only a cell that ends
-differently makes the exit code 1.
-
-A table at the end counts the cells of every document, and says why cells did not run on the CPU.
+Documents are Markdown files and notebooks, such as JAX's documentation at the tag of the installed version (`docs/`,
+`cloud_tpu_colabs/`); a program in Python is a document of one cell.  Every document runs in a process of its own per
+platform, its cells one after the other, as a reader would run them.  A cell counts when it runs on the CPU backend; then
+it must run on minipod.  A cell that shows an error on the CPU backend shall show one of the same type.  What cells print
+is compared too, up to rounding and the names of devices.  Differences are listed; of programs they count as failures.
 """
 
-import argparse
 import ast
 import collections
 import concurrent.futures
@@ -27,24 +20,26 @@ import random
 import re
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import traceback
 
-PLATFORMS = ("cpu", "minipod")
+import platforms
+
 FENCE = re.compile(r"^( *)```+ *(\{code-(?:cell|block)\}.*|(?:python|ipython3|pycon|py)\b.*)$")
-# A document's own wish for a number of CPU devices; minipod gets as many.
+# The number of CPU devices that a document itself sets; minipod gets as many.
 WISH = re.compile(r"xla_force_host_platform_device_count=(\d+)|jax_num_cpu_devices', (\d+)")
 CELL_SECONDS = 120
-# A network that is not there shall not take long to say so.
+# A missing network is to fail soon.
 NETWORK_SECONDS = 5
 
 
 # ---- Documents ----
 
 def cells_of(path: pathlib.Path) -> list[str]:
-  """The code cells of a notebook, or the fenced blocks of a Markdown file."""
+  """The code cells of a notebook, the fenced blocks of a Markdown file, or a whole program."""
+  if path.suffix == ".py":
+    return [path.read_text()]
   if path.suffix == ".ipynb":
     cells = json.loads(path.read_text())["cells"]
     return [as_python("".join(c["source"])) for c in cells if c["cell_type"] == "code"]
@@ -99,7 +94,7 @@ def run_document(path: pathlib.Path, out) -> None:
   for index, source in enumerate(cells_of(path)):
     printed = io.StringIO()
     outcome, detail = "ok", ""
-    signal.alarm(CELL_SECONDS)
+    signal.alarm(CELL_SECONDS if path.suffix != ".py" else 0)  # a program has the limit of its process
     try:
       with contextlib.redirect_stdout(printed):
         run_cell(source, names)
@@ -131,37 +126,18 @@ def run_cell(source: str, names: dict) -> None:
 
 # ---- The parent ----
 
-def environment_of(platform: str, devices: int) -> dict:
-  """The environment of a process that shall have so many devices of the platform."""
-  environment = {**os.environ, "JAX_PLATFORMS": platform, "MPLBACKEND": "agg",
-                 "TF_CPP_MIN_LOG_LEVEL": "3", "MINIPOD_DEVICES": str(devices),
-                 "PYTHONHASHSEED": "0"}
-  # For both: a script of a reader who goes from one to the other keeps it.
-  environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
-  return environment
-
-
 def run_on(platform: str, path: pathlib.Path, devices: int, seconds: int) -> list[dict]:
   """What the cells of a document did on a platform; one that was not reached is "died"."""
   sources = cells_of(path)
   if wish := WISH.search("\n".join(sources)):
     devices = int(wish.group(1) or wish.group(2))
-  with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-    report, words = pathlib.Path(folder) / "report", pathlib.Path(folder) / "stderr"
-    command = [sys.executable, os.path.abspath(__file__), "--child", str(path), str(report)]
-    with words.open("w") as stderr:
-      child = subprocess.Popen(command, cwd=folder, env=environment_of(platform, devices),
-                               stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr,
-                               start_new_session=True)
-      try:
-        code = child.wait(timeout=seconds)
-        ended = f"the process ended with {code}: {words.read_text(errors='replace')[-500:]}"
-      except subprocess.TimeoutExpired:
-        ended = f"the process took more than {seconds} s"
-      finally:
-        with contextlib.suppress(ProcessLookupError):  # and whatever it has started
-          os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+  environment = {**os.environ, **platforms.environment_of(platform, devices), "MPLBACKEND": "agg", "PYTHONHASHSEED": "0"}
+  with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+    folder = pathlib.Path(name)
+    report, log = folder / "report", folder / "log"
+    code, _ = platforms.run([sys.executable, os.path.abspath(__file__), path, report], folder, environment, log, seconds)
+    ended = (f"the process took more than {seconds} s" if code is None else
+             f"the process ended with {code}: {log.read_text(errors='replace')[-500:]}")
     cells = [json.loads(line) for line in report.read_text().splitlines()] if report.exists() else []
   return cells + [{"outcome": "died", "text": "", "detail": ended, "source": source}
                   for source in sources[len(cells):]]
@@ -187,29 +163,6 @@ def reason_of(cell: dict) -> str:
   return "an error that it shows"
 
 
-NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?", re.IGNORECASE)
-NOISE = [
-    (re.compile(r"0x[0-9a-f]+"), "ADDRESS"),
-    (re.compile(r"\b(?:Cpu|Minipod)Device\([^()]*(?:\([^()]*\)[^()]*)?\)"
-                r"|\bMINIPOD_\d+(?:\([^()]*(?:\([^()]*\))?\))?|\bTFRT_CPU_\d+|\bcpu:\d+"), "DEVICE"),
-    (re.compile(r"[│─┌┐└┘├┤┬┴┼]+"), " "),
-    (re.compile(r"\b(?:cpu|minipod)\b", re.IGNORECASE), "PLATFORM"),
-    (re.compile(r"\d[\d.]* *(?:ns|us|µs|ms|s|sec|seconds)\b.*"), "TIME"),
-]
-
-
-def same_text(left: str, right: str) -> bool:
-  """Whether two texts agree up to rounding, addresses, times and the names of devices."""
-  for pattern, word in NOISE:
-    left, right = pattern.sub(word, left), pattern.sub(word, right)
-  words = [re.sub(r"\s", "", NUMBER.sub("#", text)) for text in (left, right)]
-  if words[0] != words[1]:
-    return False
-  pairs = zip(NUMBER.findall(left), NUMBER.findall(right))
-  return all(abs(float(a) - float(b)) <= 1e-3 * max(abs(float(a)), abs(float(b))) + 1e-5
-             for a, b in pairs)
-
-
 def compare(path: pathlib.Path, cpu: list[dict], pod: list[dict]) -> collections.Counter:
   """Counts the cells of a document, and prints those that differ."""
   counts = collections.Counter()
@@ -217,8 +170,9 @@ def compare(path: pathlib.Path, cpu: list[dict], pod: list[dict]) -> collections
     title = f"---- {path}, cell {index}"
     if cell["outcome"] == other["outcome"] == "ok":
       counts["run"] += 1
-      alike = same_text(cell["text"], other["text"])
+      alike = platforms.same_text(cell["text"], other["text"])
       counts["same" if alike else "other text"] += 1
+      counts["differ"] += path.suffix == ".py" and not alike
       if not alike:
         print(f"{title} prints something else\nCPU: {cell['text'][:600]}\n"
               f"minipod: {other['text'][:600]}")
@@ -244,31 +198,20 @@ def row(title: str, counts: collections.Counter) -> str:
   return f"| {title} | " + " | ".join(str(counts[column] or "") for column in COLUMNS) + " |"
 
 
-def main() -> int:
-  if sys.argv[1:2] == ["--child"]:
-    with open(sys.argv[3], "w") as out:
-      run_document(pathlib.Path(sys.argv[2]), out)
-    return 0
-  parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-  parser.add_argument("folder", type=pathlib.Path)
-  parser.add_argument("--only", default="", help="documents whose path contains this")
-  parser.add_argument("--devices", type=int, default=8)
-  parser.add_argument("--seconds", type=int, default=600, help="per document and platform")
-  parser.add_argument("--jobs", type=int, default=1, help="documents at a time")
-  options = parser.parse_args()
+def compare_all(folder: pathlib.Path, only: str, devices: int, seconds: int, jobs: int) -> int:
+  """Compares the documents below a folder whose path contains `only`; the exit code is 1 if a cell ends differently."""
   # A notebook that exists in both forms is one document.
-  paths = [path for path in sorted([*options.folder.rglob("*.md"), *options.folder.rglob("*.ipynb")])
-           if options.only in str(path) and cells_of(path)
-           and not (path.suffix == ".ipynb" and path.with_suffix(".md").exists())]
+  paths = [path for suffix in ("md", "ipynb", "py") for path in folder.rglob(f"*.{suffix}")
+           if only in str(path) and cells_of(path) and not (suffix == "ipynb" and path.with_suffix(".md").exists())]
+  paths.sort()
 
   def run_both(path: pathlib.Path) -> list[list[dict]]:
-    return [run_on(platform, path.resolve(), options.devices, options.seconds)
-            for platform in PLATFORMS]
+    return [run_on(platform, path.resolve(), devices, seconds) for platform in platforms.PLATFORMS]
 
   rows, total = [], collections.Counter()
-  with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+  with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
     for path, results in zip(paths, pool.map(run_both, paths)):
-      name = path.relative_to(options.folder)
+      name = path.relative_to(folder)
       counts = compare(name, *results)
       total += counts
       rows.append(row(name, counts))
@@ -278,5 +221,6 @@ def main() -> int:
   return 1 if total["differ"] else 0
 
 
-if __name__ == "__main__":
-  sys.exit(main())
+if __name__ == "__main__":  # the process of a document
+  with open(sys.argv[2], "w") as file:
+    run_document(pathlib.Path(sys.argv[1]), file)

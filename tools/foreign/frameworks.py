@@ -1,18 +1,12 @@
-#!/usr/bin/env python3
-"""Runs training frameworks unchanged: on minipod beside JAX's CPU, and on pods that are described.
+"""Runs training frameworks unchanged: on minipod and JAX's CPU backend, and on described pods.
 
-    python3 tools/frameworks.py [NAME…] [--folder build/frameworks] [--part values|pod] [--torch DIR]
-
-Each framework (maxtext, tunix, levanter, easydel) gets an environment of its own below the folder,
-with a version of it and of JAX from PyPI, and minipod's wheel. Part `values` is its smallest real
-training on eight devices, on JAX's CPU and on minipod: the losses must be equal, up to what their
-precision allows. Part `pod` is a configuration of full size with MINIPOD_VALUES=shapes on a described
-pod, where the framework's own log must print the speed that the time report has. Both end with a
-table; the exit code is 1 if a run failed or one of these is not so. What each needs, and what came
-out, is in tools/frameworks/README.md.
+Each framework (maxtext, tunix, levanter, easydel) gets an environment of its own below the folder, with a version of it
+and of JAX from PyPI, and minipod's wheel. Part `values` is its smallest real training on eight devices, on JAX's CPU and
+on minipod: the losses must be equal, up to what their precision allows. Part `pod` is a configuration of full size with
+MINIPOD_VALUES=shapes on a described pod; the framework's own log must print the speed that the time report has. Both end
+with a table. README.md lists what each needs, and the results.
 """
 
-import argparse
 import dataclasses
 import glob
 import hashlib
@@ -24,14 +18,15 @@ import re
 import shutil
 import statistics
 import subprocess
-import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-HERE = ROOT / "tools" / "frameworks"
+import platforms
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 DEVICES = 8
 SPEED_TOLERANCE = 0.02
-# A first step or two are handed over without waiting for them; their times say nothing.
+# The first steps are launched without waiting for them, so their times mean nothing.
 WARM_STEPS = 2
 
 
@@ -294,21 +289,10 @@ def start_of(framework: Framework, folder: pathlib.Path, site: pathlib.Path,
   names = {"python": str(binaries / "python"), "site": str(site), "output": str(output)}
   environment = {name: value for name, value in os.environ.items()
                  if not name.startswith(("MINIPOD_", "PYTHON", "JAX_", "XLA_"))}
-  environment |= {"PATH": f"{binaries}:{os.environ['PATH']}", "TF_CPP_MIN_LOG_LEVEL": "3",
-                  **run.variables, **variables}
+  environment |= {"PATH": f"{binaries}:{os.environ['PATH']}", "TF_CPP_MIN_LOG_LEVEL": "3", **run.variables, **variables}
   fill = lambda text: re.sub(r"\{(\w+)\}", lambda name: names[name.group(1)], text)
   return ([fill(word) for word in [*run.command, *more]],
           {name: fill(value) for name, value in environment.items()}, output)
-
-
-def follow(process: subprocess.Popen, path: pathlib.Path) -> str:
-  """What a process says, with the moment of each line before it; `path` gets it too."""
-  lines = []
-  with path.open("w") as file:
-    for line in process.stdout:
-      lines.append(f"@{time.time():.3f} {line}")
-      file.write(lines[-1])
-  return "".join(lines)
 
 
 def execute(framework: Framework, folder: pathlib.Path, site: pathlib.Path, run: Run, name: str,
@@ -323,16 +307,13 @@ def execute(framework: Framework, folder: pathlib.Path, site: pathlib.Path, run:
   for saved in ("checkpoints", "saved"):
     shutil.rmtree(output / saved, ignore_errors=True)
   begin = time.monotonic()
-  process = subprocess.Popen(command, cwd=output, env=environment, text=True, errors="replace",
-                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-  text = follow(process, folder / framework.name / f"{name}.log")
-  _, status, usage = os.wait4(process.pid, 0)
-  process.returncode = os.waitstatus_to_exitcode(status)
-  reports = [path.read_text() for path in dump.glob("*.time.txt")]
-  if not reports:  # it may have printed its own
-    reports = [re.sub(r"^@[\d.]+ ", "", text, flags=re.MULTILINE)]
+  log = folder / framework.name / f"{name}.log"
+  code, memory = platforms.run(command, output, environment, log)
+  text = log.read_text(errors="replace")
+  # Without these it may have printed its own.
+  reports = [path.read_text() for path in dump.glob("*.time.txt")] or [text]
   found = [report for report in map(read_report, reports) if report is not None]
-  return Outcome(process.returncode, time.monotonic() - begin, usage.ru_maxrss * 1024,
+  return Outcome(code, time.monotonic() - begin, memory,
                  *read_log(framework.log, text), max(found, key=lambda r: r.each, default=None),
                  text[-1500:])
 
@@ -349,11 +330,9 @@ def spread(left: list[float], right: list[float]) -> float:
 def compare_values(framework: Framework, folder: pathlib.Path, site: pathlib.Path) -> tuple[str, bool]:
   """A row of the first table: the same training on JAX's CPU and on minipod."""
   run = framework.values
-  cpu = execute(framework, folder, site, run, "cpu", run.cpu_arguments,
-                {"JAX_PLATFORMS": "cpu",
-                 "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}"})
+  cpu = execute(framework, folder, site, run, "cpu", run.cpu_arguments, platforms.environment_of("cpu", DEVICES))
   ours = execute(framework, folder, site, run, "minipod", [],
-                 {"JAX_PLATFORMS": "minipod", "MINIPOD_DEVICES": str(DEVICES), **run.pod_variables})
+                 {**platforms.environment_of("minipod", DEVICES), **run.pod_variables})
   apart = spread(cpu.losses, ours.losses)
   is_good = cpu.code == 0 and ours.code == 0 and apart <= run.tolerance
   for title, outcome in (("JAX's CPU", cpu), ("minipod", ours)):
@@ -393,40 +372,23 @@ POD_HEAD = ("| framework | configuration | pod | step, log | step, report | log 
             "by the report | whole run | memory |\n|---|---|---|---|---|---|---|---|---|---|")
 
 
-def main() -> int:
-  parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-  parser.add_argument("names", nargs="*", metavar="NAME", help="frameworks; all if there are none")
-  parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "frameworks")
-  parser.add_argument("--part", choices=("values", "pod"), help="only this part")
-  parser.add_argument("--torch", type=pathlib.Path, help="a folder of packages with torch, for EasyDeL; "
-                      "by default that of .venv-torch, which tools/test --torch makes")
-  options = parser.parse_args()
-  known = {framework.name: framework for framework in FRAMEWORKS}
-  if unknown := set(options.names) - set(known):
-    parser.error(f"{', '.join(sorted(unknown))}: known are {', '.join(known)}")
-  torch = options.torch or next(iter((ROOT / ".venv-torch" / "lib").glob("python3*/site-packages")), None)
+def run_all(names: list[str], folder: pathlib.Path, part: str | None, torch: pathlib.Path | None) -> int:
+  """Runs the frameworks of these names, or all; the exit code is 1 if a run failed or its losses or times differ."""
+  torch = torch or next(iter((ROOT / ".venv-torch" / "lib").glob("python3*/site-packages")), None)
   values, pods, is_good = [], [], True
-  for framework in [known[name] for name in options.names] or FRAMEWORKS:
+  for framework in [each for each in FRAMEWORKS if not names or each.name in names]:
     if framework.needs_torch and torch is None:
       print(f"{framework.name} is left out: it imports torch (tools/test --torch, or --torch DIR)")
       continue
-    folder = options.folder.resolve()
-    site = make_environment(framework, folder, torch)
-    if options.part != "pod":
-      row, is_right = compare_values(framework, folder, site)
-      values.append(row)
-      is_good &= is_right
-      print(row, flush=True)
-    for number in range(len(framework.pod) if options.part != "values" else 0):
-      row, is_right = run_on_pod(framework, folder, site, number)
-      pods.append(row)
+    site = make_environment(framework, folder.resolve(), torch)
+    runs = [(values, compare_values, ())] if part != "pod" else []
+    runs += [(pods, run_on_pod, (number,)) for number in range(len(framework.pod)) if part != "values"]
+    for rows, execute_one, which in runs:
+      row, is_right = execute_one(framework, folder.resolve(), site, *which)
+      rows.append(row)
       is_good &= is_right
       print(row, flush=True)
   for head, rows in ((VALUES_HEAD, values), (POD_HEAD, pods)):
     if rows:
       print("\n".join(["", head, *rows]))
   return 0 if is_good else 1
-
-
-if __name__ == "__main__":
-  sys.exit(main())
