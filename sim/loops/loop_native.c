@@ -55,10 +55,11 @@ static uint32_t loop_native_ref(making_t *m, mp_loop_ref_t ref, uint64_t bytes) 
 
 // Numbers that are known are part of the code.
 static void loop_native_find_known(const making_t *m) {
+  enum { MOST_BYTES = MP_NATIVE_MAX_LANES * sizeof(uint64_t) };
   const mp_loop_t *loop = m->loop;
   for (uint32_t i = 0; i < loop->native->num_refs; ++i) {
     const mp_loop_ref_t ref = loop->native->refs[i];
-    if (m->refs[i].bytes > sizeof(uint64_t)) continue;
+    if (m->refs[i].bytes > MOST_BYTES) continue;
     if (ref.base > loop->num_slots) m->refs[i].known = (const void *)ref.offset;
   }
 }

@@ -8,7 +8,7 @@
 
 // What both sides must agree on, besides their version: a number that changes with the ops, the
 // element types and the forms of code.
-enum { MP_NATIVE_REVISION = 3 };  // one more for each change that the sizes do not tell
+enum { MP_NATIVE_REVISION = 4 };  // one more for each change that the sizes do not tell
 #define MP_NATIVE_CONTRACT                                                                       \
   ((uint64_t)(MP_OP_COUNT + 1024 * MP_NATIVE_REVISION) << 48 | (uint64_t)MP_DTYPE_COUNT << 40 |  \
    (uint64_t)MP_NATIVE_NUM_KINDS << 32 | (uint64_t)sizeof(mp_native_instruction_t) << 16 |       \

@@ -21,8 +21,9 @@ typedef struct {
 static const knows_t g_knows[MP_OP_COUNT] = {
 #define ROW(kind, op, arity, with) [MP_OP_##op].with = true,
 #define FUNCTION_ROW(op, function) [MP_OP_##op].of_f32 = true,
-    MP_REAL_OPS(ROW, of_real) MP_REAL_FUNCTIONS(FUNCTION_ROW) MP_INT_OPS(ROW, of_signed)
-        MP_SIGNED_OPS(ROW, of_signed) MP_INT_OPS(ROW, of_unsigned) MP_UNSIGNED_OPS(ROW, of_unsigned)
+    MP_REAL_OPS(ROW, of_real) MP_REAL_FUNCTIONS(FUNCTION_ROW) MP_WIDE_FUNCTIONS(FUNCTION_ROW)
+        MP_INT_OPS(ROW, of_signed) MP_SIGNED_OPS(ROW, of_signed) MP_INT_OPS(ROW, of_unsigned)
+            MP_UNSIGNED_OPS(ROW, of_unsigned)
 #undef FUNCTION_ROW
 #undef ROW
 };

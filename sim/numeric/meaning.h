@@ -123,6 +123,8 @@
 #define MP_REAL_FUNCTIONS(X)                                                                       \
   X(EXPONENTIAL, exp) X(EXPONENTIAL_MINUS_ONE, expm1) X(LOG, log) X(LOG_PLUS_ONE, log1p)           \
   X(LOGISTIC, logistic) X(TANH, tanh)
+// Functions of two numbers of f32, computed in double precision: those of meaning_wide.h.
+#define MP_WIDE_FUNCTIONS(X) X(POWER, pow)
 // The directions of a comparison, with C's operators.
 #define MP_DIRECTIONS(X, with)                                                                     \
   X(EQ, ==, with) X(NE, !=, with) X(GE, >=, with) X(GT, >, with) X(LE, <=, with) X(LT, <, with)

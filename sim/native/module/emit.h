@@ -33,6 +33,10 @@ LLVMValueRef emit_real(LLVMTypeRef type, double value);
 // `one` in all lanes of a type.
 LLVMValueRef emit_splat(const emit_t *e, LLVMTypeRef type, LLVMValueRef one);
 
+// The constant whose elements have these bits, in the lowest ones; NULL for a NaN, of which all
+// bits count.
+LLVMValueRef emit_known(const emit_t *e, mp_dtype_t dtype, uint64_t bits);
+
 // A value of memory type as one of value type, and back.
 LLVMValueRef emit_from_memory(const emit_t *e, mp_dtype_t dtype, LLVMValueRef value);
 LLVMValueRef emit_to_memory(const emit_t *e, mp_dtype_t dtype, LLVMValueRef value);
@@ -50,11 +54,16 @@ LLVMValueRef emit_fence(const emit_t *e, mp_dtype_t dtype, LLVMValueRef value);
 // The op's result. mp_native_knows has said yes to it.
 LLVMValueRef emit_op(const emit_t *e, const mp_native_op_t *op, const LLVMValueRef *in);
 
+// Whether the op is better with constants than with values that happen to be known. Of arithmetic
+// with constants LLVM makes less, x * 1 becomes x, which does not have the same bits if x is a
+// signalling NaN. So in most ops on f32 and f64 known elements are as good as others.
+bool emit_uses_known(const mp_native_op_t *op);
+
 // ---- emit_math.c ----
 
-// Whether the op is a mathematical function of f32.
+// Whether the op is a mathematical function that is computed in f32.
 bool emit_is_function(const mp_native_op_t *op);
-LLVMValueRef emit_math(const emit_t *e, mp_opcode_t code, LLVMValueRef x);
+LLVMValueRef emit_math(const emit_t *e, mp_opcode_t code, LLVMValueRef x, LLVMValueRef y);
 
 // ---- emit_map.c, emit_loop.c: bodies of functions of the types in native.h ----
 

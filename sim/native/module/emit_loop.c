@@ -11,12 +11,19 @@ static void emit_loop_move_bytes(const loop_t *l, LLVMValueRef to, LLVMValueRef 
 
 // ---- instructions ----
 
+// An input of an op, or the number that it is known to be, if that serves.
+static LLVMValueRef emit_loop_input(const loop_t *l, const mp_native_instruction_t *i, uint32_t k) {
+  const mp_dtype_t dtype = mp_native_input_type(&i->op, k);
+  LLVMValueRef known = emit_uses_known(&i->op) ? emit_read_known(l, i->in[k], dtype) : NULL;
+  return known != NULL ? known : emit_read(l, i->in[k], dtype);
+}
+
 static void emit_loop_compute(const loop_t *l, const mp_native_instruction_t *i) {
   emit_t *e = l->e;
   LLVMValueRef in[MP_NATIVE_MAX_INPUTS] = {NULL};
   e->lanes = (unsigned)i->count;
   for (uint32_t k = 0; k < i->num_inputs; ++k) {
-    in[k] = emit_read(l, i->in[k], mp_native_input_type(&i->op, k));
+    in[k] = emit_loop_input(l, i, k);
   }
   LLVMValueRef value = emit_to_memory(e, i->op.to, emit_op(e, &i->op, in));
   emit_write_memory(l, i->out, value, (uint64_t)i->count * emit_bytes(i->op.to));
@@ -70,7 +77,8 @@ static LLVMValueRef emit_loop_row(const loop_t *l, const mp_native_instruction_t
   LLVMTypeRef type = LLVMInt64TypeInContext(e->context);
   LLVMValueRef place = LLVMConstNull(type);
   for (uint32_t k = 0; k < i->num_indices; ++k) {
-    LLVMValueRef index = emit_read(l, i->in[1 + k], i->index_dtype);
+    LLVMValueRef index = emit_read_known(l, i->in[1 + k], i->index_dtype);
+    if (index == NULL) index = emit_read(l, i->in[1 + k], i->index_dtype);
     const bool is_signed = emit_is_signed(i->index_dtype);
     index = LLVMBuildIntCast2(b, index, type, is_signed, "");
     LLVMValueRef low[] = {index, LLVMConstNull(type)};

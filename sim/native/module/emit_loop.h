@@ -106,6 +106,8 @@ LLVMValueRef emit_read_memory(const loop_t *l, uint32_t ref, LLVMTypeRef type, u
 void emit_write_memory(const loop_t *l, uint32_t ref, LLVMValueRef value, uint64_t bytes);
 // A ref's value; the current number of lanes says how many elements.
 LLVMValueRef emit_read(const loop_t *l, uint32_t ref, mp_dtype_t dtype);
+// The same as a constant, if it is known to be one number in all lanes; else NULL.
+LLVMValueRef emit_read_known(const loop_t *l, uint32_t ref, mp_dtype_t dtype);
 // Element `number` of a ref, of a type as it lies in memory, of `size` bytes.
 LLVMValueRef emit_read_element(const loop_t *l, uint32_t ref, LLVMTypeRef type, unsigned size,
                                uint64_t number);

@@ -85,27 +85,6 @@ static void emit_map_store(const map_t *m, LLVMValueRef index) {
   }
 }
 
-// A known element as a constant; NULL if it is not known, or no number.
-static LLVMValueRef emit_map_known(const emit_t *e, const mp_native_value_t *value) {
-  if (!value->is_known) return NULL;
-  LLVMTypeRef type = emit_value_type(e, value->dtype);
-  if (!emit_is_float(value->dtype)) return emit_int(type, value->known);
-  double number = 0;
-  float single = 0;
-  memcpy(&number, &value->known, sizeof(number));
-  memcpy(&single, &value->known, sizeof(single));
-  if (value->dtype == MP_DTYPE_F32) number = (double)single;
-  return number == number ? emit_real(type, number) : NULL;  // of a NaN all bits count
-}
-
-// Of arithmetic with constants LLVM makes less, x * 1 becomes x, which does not have the same bits
-// if x is a signalling NaN. So in most ops on f32 and f64 known elements are as good as others.
-static bool emit_map_uses_known(const mp_native_op_t *op) {
-  const bool is_bound = op->code == MP_OP_MAXIMUM || op->code == MP_OP_MINIMUM ||
-                        op->code == MP_OP_CLAMP || op->code == MP_OP_COMPARE;
-  return is_bound || !emit_is_float(op->from);
-}
-
 static void emit_map_body(const map_t *m, LLVMValueRef index) {
   emit_map_read(m, index);
   for (uint32_t s = 0; s < m->map->num_steps; ++s) {
@@ -113,7 +92,8 @@ static void emit_map_body(const map_t *m, LLVMValueRef index) {
     LLVMValueRef in[MP_NATIVE_MAX_INPUTS];
     for (uint32_t k = 0; k < MP_NATIVE_MAX_INPUTS; ++k) {
       const mp_native_value_t *value = &m->map->values[step->in[k]];
-      LLVMValueRef known = emit_map_uses_known(&step->op) ? emit_map_known(m->e, value) : NULL;
+      const bool is_known = value->is_known && emit_uses_known(&step->op);
+      LLVMValueRef known = is_known ? emit_known(m->e, value->dtype, value->known) : NULL;
       in[k] = known != NULL ? known : m->values[step->in[k]];
     }
     m->values[step->out] = emit_op(m->e, &step->op, in);

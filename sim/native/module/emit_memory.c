@@ -258,21 +258,27 @@ void emit_write_memory(const loop_t *l, uint32_t ref, LLVMValueRef value, uint64
 
 // ---- elements ----
 
-// The number that is known to be there; NULL if it is none.
-static LLVMValueRef emit_memory_known(const loop_t *l, uint32_t ref, mp_dtype_t dtype) {
+// Element `i` of bytes, in the lowest bits.
+static uint64_t emit_memory_bits(const unsigned char *bytes, unsigned size, unsigned i) {
+  uint64_t bits = 0;
+  for (unsigned k = size; k-- > 0;) bits = bits << 8 | bytes[i * size + k];
+  return bits;
+}
+
+LLVMValueRef emit_read_known(const loop_t *l, uint32_t ref, mp_dtype_t dtype) {
   const void *known = l->loop->refs[ref].known;
-  if (known == NULL || l->e->lanes != 1 || emit_is_float(dtype)) return NULL;
-  uint64_t number = 0;
-  const unsigned char *bytes = known;
-  for (unsigned i = emit_bytes(dtype); i-- > 0;) number = number << 8 | bytes[i];
-  return LLVMConstInt(emit_value_type(l->e, dtype), number, false);
+  if (known == NULL) return NULL;
+  const unsigned size = emit_bytes(dtype);
+  const uint64_t bits = emit_memory_bits(known, size, 0);
+  for (unsigned i = 1; i < l->e->lanes; ++i) {
+    if (emit_memory_bits(known, size, i) != bits) return NULL;
+  }
+  return emit_known(l->e, dtype, bits);
 }
 
 LLVMValueRef emit_read(const loop_t *l, uint32_t ref, mp_dtype_t dtype) {
   const emit_t *e = l->e;
-  LLVMValueRef value = emit_memory_known(l, ref, dtype);
-  if (value != NULL) return value;
-  value =
+  LLVMValueRef value =
       emit_read_memory(l, ref, emit_memory_type(e, dtype), (uint64_t)e->lanes * emit_bytes(dtype));
   return emit_fence(e, dtype, emit_from_memory(e, dtype, value));
 }

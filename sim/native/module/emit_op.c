@@ -48,7 +48,7 @@ static value_t emit_op_real(const emit_t *e, mp_opcode_t code, value_t x, value_
     MP_REAL_OPS(CASE, )
     CASE(REAL, IS_FINITE, 1, )
     default:
-      return emit_math(e, code, x);
+      return emit_math(e, code, x, y);
   }
 }
 
@@ -162,6 +162,13 @@ static value_t emit_op_convert(const emit_t *e, const mp_native_op_t *op, value_
   if (op->from == MP_DTYPE_BF16) return emit_op_from_bf16(e, x);
   if (op->from == MP_DTYPE_F16) return emit_op_from_f16(e, x);
   return emit_is_float(op->from) ? emit_op_from_real(e, op, x) : emit_op_from_int(e, op, x);
+}
+
+bool emit_uses_known(const mp_native_op_t *op) {
+  const bool is_bound = op->code == MP_OP_MAXIMUM || op->code == MP_OP_MINIMUM ||
+                        op->code == MP_OP_CLAMP || op->code == MP_OP_COMPARE;
+  // Most of what a power asks is about its exponent.
+  return is_bound || op->code == MP_OP_POWER || !emit_is_float(op->from);
 }
 
 value_t emit_op(const emit_t *e, const mp_native_op_t *op, const value_t *in) {

@@ -72,6 +72,17 @@ LLVMValueRef emit_splat(const emit_t *e, LLVMTypeRef type, LLVMValueRef one) {
                                 LLVMConstNull(LLVMVectorType(ints, e->lanes)), "");
 }
 
+LLVMValueRef emit_known(const emit_t *e, mp_dtype_t dtype, uint64_t bits) {
+  LLVMTypeRef type = emit_value_type(e, dtype);
+  if (!emit_is_float(dtype)) return emit_int(type, bits);
+  double number = 0;
+  float single = 0;
+  memcpy(&number, &bits, sizeof(number));
+  memcpy(&single, &bits, sizeof(single));
+  if (dtype == MP_DTYPE_F32) number = (double)single;
+  return number == number ? emit_real(type, number) : NULL;
+}
+
 LLVMValueRef emit_from_memory(const emit_t *e, mp_dtype_t dtype, LLVMValueRef value) {
   if (dtype != MP_DTYPE_BOOL) return value;
   return LLVMBuildICmp(e->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
