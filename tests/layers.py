@@ -8,6 +8,7 @@ besides its own files.  The check fails when
 
 - an include is not in the table, or the table has a circle;
 - a folder with C files is not in the table, has no README, or holds too many files;
+- the README of a room does not name each of its files, or it names a C file or folder that is not in the tree;
 - two C files of the tree have the same name;
 - the top level holds anything but its fixed names;
 - a file-level function of a C file does not begin with the file's name.
@@ -226,6 +227,30 @@ def full_rooms(root: pathlib.Path):
       yield f"{room}/ has no README.md"
 
 
+def unnamed_files(root: pathlib.Path):
+  """Files that the README of their room does not name, with or without the ending."""
+  for room in KNOWS:
+    readme = root / room / "README.md"
+    words = set(re.findall(r"\w+", readme.read_text())) if readme.exists() else set()
+    for stem in sorted({file.stem for file in files_of(root, room)} - words):
+      yield f"{room}/README.md does not name {stem}"
+
+
+def stale_names(root: pathlib.Path):
+  """C files and paths that a README names, and that are not in the tree."""
+  names = {file.name for top in (*TOPS, "tests", "tools") for file in (root / top).rglob("*.[ch]")}
+  for room in KNOWS:
+    readme = root / room / "README.md"
+    text = readme.read_text() if readme.exists() else ""
+    for span in re.findall(r"`([^`\n]*)`", text):
+      for path in re.findall(r"(?<![\w./])((?:sim|topology|collectives|pjrt)/[\w./]*\w|\w+\.[ch]\b)", span):
+        folder, _, name = path.rpartition("/")
+        is_there = name in names if not folder else any(
+            (root / (path + ending)).exists() for ending in ("", ".c", ".h"))
+        if not is_there:
+          yield f"{room}/README.md names {path}, which is not in the tree"
+
+
 def strange_top_level(root: pathlib.Path):
   """What stands beside the folders of the tree: the top level is read first, and stays short."""
   names = {path.name for path in root.iterdir() if not LEFT.fullmatch(path.name)}
@@ -258,7 +283,7 @@ def main() -> int:
   args = parser.parse_args()
   root = args.root.resolve()
   wrong = [*wrong_includes(root), *circles(), *unknown_rooms(root), *full_rooms(root),
-           *repeated_names(root), *strange_top_level(root), *nameless_functions(root)]
+           *unnamed_files(root), *stale_names(root), *repeated_names(root), *strange_top_level(root), *nameless_functions(root)]
   if args.objects is not None:
     import layers_objects  # only here: the tables above serve scripts in other folders, too
     wrong += layers_objects.findings(root, args.objects.resolve(), KNOWS)
