@@ -21,7 +21,7 @@ CIRCLES: list[tuple[str, str, str]] = [
      " rows"),
     ("sim/foreign", "foreign_api foreign_registry foreign_state", "functions are asked about by the interface that they"
      " register at"),
-    ("sim/model/network", "algorithm_rule algorithms", "an algorithm for a hierarchy is made of algorithms"),
+    ("sim/model/network/algorithms", "algorithm_rule algorithms", "an algorithm for a hierarchy is made of algorithms"),
     ("sim/readers/text", "text_attrs text_locs text_structs", "attributes and locations hold attributes"),
 ]
 MAX_IN_CIRCLES = 19  # files, over all circles: those listed above

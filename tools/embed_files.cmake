@@ -1,6 +1,6 @@
 # cmake -DOUT=FILE.c -DCHIPS=A.yaml;B.yaml -DPODS=C.yaml -P embed_files.cmake: the files as tables of C
-# strings (topology/presets.h).
-set(text "// Made of configs/ by tools/embed_files.cmake.\n#include \"topology/presets.h\"\n\n")
+# strings (topology/presets/presets.h).
+set(text "// Made of configs/ by tools/embed_files.cmake.\n#include \"topology/presets/presets.h\"\n\n")
 foreach(kind CHIPS PODS)
   set(table "")
   string(REGEX REPLACE "S$" "" kind_of_one ${kind})

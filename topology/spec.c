@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "topology/presets.h"
+#include "topology/presets/presets.h"
 #include "topology/spec_value.h"
 
 typedef struct {

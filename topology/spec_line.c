@@ -1,6 +1,6 @@
 // The one-line form: NAME[:GRID] or a file, then key:value words.
-#include "topology/cloud_names.h"
-#include "topology/presets.h"
+#include "topology/presets/cloud_names.h"
+#include "topology/presets/presets.h"
 #include "topology/spec.h"
 #include "topology/spec_value.h"
 

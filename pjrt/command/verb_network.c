@@ -7,7 +7,9 @@
 
 #include "pjrt/command/command.h"
 #include "sim/base/alloc.h"
+#include "sim/model/network/algorithms/network_options.h"
 #include "sim/model/network/network.h"
+#include "sim/model/network/traffic/traffic.h"
 #include "topology/pod.h"
 
 typedef struct {
@@ -171,14 +173,13 @@ static mp_status_t verb_network_print_table(const question_t *question) {
 
 // ---- The messages ----
 
-static mp_status_t verb_network_print_sends(mp_network_t *network, uint32_t count,
-                                            const mp_network_send_t *sends) {
-  for (uint32_t i = 0; i < count; ++i) {
+static mp_status_t verb_network_print_sends(mp_network_t *network, const mp_network_sends_t *all) {
+  for (uint32_t i = 0; i < all->count; ++i) {
+    const mp_network_send_t *send = &all->sends[i];
     mp_transfer_t transfer;
-    printf("send %u %d %d %.17g", sends[i].step, sends[i].source, sends[i].target, sends[i].bytes);
-    MP_RETURN_IF_ERROR(mp_network_message(network, mp_network_device(sends[i].source),
-                                          mp_network_device(sends[i].target), sends[i].bytes,
-                                          &transfer));
+    printf("send %u %d %d %.17g", send->step, send->source, send->target, send->bytes);
+    MP_RETURN_IF_ERROR(mp_network_message(network, mp_network_device(send->source),
+                                          mp_network_device(send->target), send->bytes, &transfer));
     for (uint32_t u = 0; u < transfer.num_uses; ++u) printf(" %u", transfer.uses[u].link);
     printf("\n");
   }
@@ -190,23 +191,21 @@ static mp_status_t verb_network_print_sends(mp_network_t *network, uint32_t coun
 static mp_status_t verb_network_print_messages(const question_t *question, const char *algorithm) {
   mp_network_t *network = NULL;
   const mp_traffic_t *traffic;
-  const mp_network_send_t *sends;
-  mp_algorithm_t taken;
-  uint32_t count;
+  mp_network_sends_t sends;
   mp_status_t status = NULL;
   MP_GOTO_IF_ERROR(status, verb_network_make_network(question, algorithm, &network), done);
   MP_GOTO_IF_ERROR(
       status, mp_network_traffic(network, &question->collective, 0, question->ids, &traffic), done);
-  MP_GOTO_IF_ERROR(status,
-                   mp_network_expand(network, question->arena, &question->collective, 0,
-                                     question->ids, &taken, &count, &sends),
-                   done);
-  printf("algorithm %s\ntime %.17g\n", mp_algorithm_name(taken), traffic->alone);
+  MP_GOTO_IF_ERROR(
+      status,
+      mp_network_expand(network, question->arena, &question->collective, 0, question->ids, &sends),
+      done);
+  printf("algorithm %s\ntime %.17g\n", mp_algorithm_name(sends.algorithm), traffic->alone);
   for (uint32_t i = 0; i < mp_network_num_links(network); ++i) {
     const mp_network_link_t *link = mp_network_link(network, i);
     printf("link %u %.17g %.17g\n", i, link->bandwidth, link->latency);
   }
-  MP_GOTO_IF_ERROR(status, verb_network_print_sends(network, count, sends), done);
+  MP_GOTO_IF_ERROR(status, verb_network_print_sends(network, &sends), done);
 done:
   mp_network_release(network);
   return status;

@@ -3,8 +3,8 @@
 // A partitioned program has two lives. sim/plan makes what this machine runs; the twin is made,
 // from the program before anything was fused, of what the compiler of the described chip would make
 // of it: kernels, collectives and control flow, as steps with times. Of the machine's run it takes
-// only which way control flow went (sim/model/clock/path.h). So virtual times do not depend on
-// threads, fusion, machine code or buffers of this machine.
+// only which way control flow went (sim/model/clock/replay/path.h). So virtual times do not depend
+// on threads, fusion, machine code or buffers of this machine.
 //
 // A twin lives in an arena, refers to its program, and may be read by any thread.
 #ifndef MINIPOD_SIM_CHIP_TWIN_H_

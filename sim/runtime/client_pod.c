@@ -7,6 +7,7 @@
 #include "sim/base/log.h"
 #include "sim/base/str.h"
 #include "sim/model/faults/faults.h"
+#include "topology/processes/pod_merge.h"
 
 static void client_pod_print_notes(const char *notes) {
   while (*notes != '\0') {

@@ -6,7 +6,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/os/file.h"
-#include "topology/presets.h"
+#include "topology/presets/presets.h"
 #include "topology/spec_value.h"
 #include "topology/yaml_events.h"
 

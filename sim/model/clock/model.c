@@ -4,6 +4,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
 #include "sim/model/clock/model_impl.h"
+#include "sim/model/network/algorithms/network_options.h"
 
 // ---- The model ----
 

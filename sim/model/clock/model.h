@@ -18,7 +18,7 @@
 #define MINIPOD_SIM_MODEL_CLOCK_MODEL_H_
 
 #include "sim/base/options.h"
-#include "sim/model/clock/replay.h"
+#include "sim/model/clock/replay/replay.h"
 #include "sim/model/faults/health.h"
 
 typedef struct mp_model_s mp_model_t;

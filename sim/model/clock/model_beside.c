@@ -7,6 +7,7 @@
 // leave. So the links carry no more than they can, and times depend on the order of the log alone.
 #include "sim/base/alloc.h"
 #include "sim/model/clock/model_impl.h"
+#include "sim/model/network/traffic/traffic.h"
 
 // So many launches are looked back at.
 enum { BESIDE_MOST = 64 };

@@ -5,6 +5,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/hash.h"
 #include "sim/model/clock/model_impl.h"
+#include "sim/model/network/traffic/traffic.h"
 
 void mp_model_set_kin(mp_model_program_t *program) {
   const mp_program_t *text = program->twin->program;

@@ -3,7 +3,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/model/clock/model_impl.h"
-#include "sim/model/network/flows.h"
+#include "sim/model/network/traffic/flows.h"
 
 // What is no longer than this goes in between the packets of others: it is as fast as it is alone.
 enum { TRANSFER_SMALL = 4096 };

@@ -8,6 +8,7 @@
 #include "sim/base/hash.h"
 #include "sim/base/log.h"
 #include "sim/model/faults/faults_impl.h"
+#include "sim/model/network/algorithms/network_options.h"
 #include "topology/faults/fault_value.h"
 #include "topology/spec.h"
 

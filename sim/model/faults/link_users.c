@@ -2,6 +2,7 @@
 
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
+#include "sim/model/network/traffic/traffic.h"
 
 struct mp_link_users_s {
   uint32_t num_links;

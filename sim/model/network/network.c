@@ -6,6 +6,15 @@
 #include "sim/base/hash.h"
 #include "sim/model/network/network_impl.h"
 
+const char *mp_algorithm_name(mp_algorithm_t algorithm) {
+  static const char *const names[] = {
+#define ALGORITHM_TEXT(name, text) text,
+      MP_ALGORITHMS(ALGORITHM_TEXT)
+#undef ALGORITHM_TEXT
+  };
+  return names[algorithm];
+}
+
 static mp_status_t network_place_devices(mp_network_t *network) {
   const mp_pod_info_t *info = network->info;
   network->devices = MP_ARENA_ARRAY(network->arena, int32_t, (size_t)info->num_devices);

@@ -1,14 +1,12 @@
-// The network of a pod: its links as a graph, the ways of messages through it, and what the devices
-// of a collective send each other.
+// The network of a pod: its links as a graph, and the routes of messages through it.
 //
 // Vertices are chips, hosts, switches and the core of the network between hosts; links are
 // directed. The devices of a chip share the chip's links. A message from device to device goes
 // through the links of their slice (dimension by dimension on grids), or, from slice to slice, over
 // the hosts of both.
 //
-// A collective becomes traffic: stages one after the other, each of transfers that start together
-// (flows.h says how fast they are). Which algorithm does it is chosen by the times that the
-// candidates would take alone, unless options name one.
+// A collective becomes traffic: stages one after the other, each of transfers that start together.
+// traffic/traffic.h computes them, and traffic/flows.h how fast they are.
 //
 // Times are in seconds, amounts in bytes, both doubles; sums are taken in a fixed order, so that
 // equal pods and collectives give the same bits in every run, process and build. Nothing here
@@ -69,10 +67,6 @@ typedef struct {
   // no box of the grid, hierarchical within one slice) leaves the choice to the rule.
   mp_algorithm_t algorithms[MP_COLLECTIVE_KINDS];
 } mp_network_options_t;
-
-// Reads "all_reduce:ring,all_gather:direct"; an empty text changes nothing. INVALID_ARGUMENT names
-// the kind or the algorithm that is not known, those that are, and the nearest one.
-MP_NODISCARD mp_status_t mp_network_options_read(mp_str_t text, mp_network_options_t *options);
 
 // ---- The graph ----
 
@@ -150,35 +144,11 @@ typedef struct {
   double alone;  // seconds that it takes when nothing else is under way
 } mp_traffic_t;
 
-// What group `group` of a collective does. ids[logical number] is the global id of the device. The
-// result is kept by content: equal collectives of equal groups give the same pointer. SEND_RECV is
-// no group's: each of its messages is one of mp_network_message.
-//
-// What is sent is what the operands say (bytes on a device). Of RAGGED_ALL_TO_ALL, whose sizes are
-// data, each member is taken to send an equal part of its operand to every member.
-MP_NODISCARD mp_status_t mp_network_traffic(mp_network_t *network,
-                                            const mp_collective_t *collective, uint32_t group,
-                                            const int32_t *ids, const mp_traffic_t **out_traffic);
-
 // One message: device to device, host to device, device to host, host to host. From an end to
 // itself it uses no link and takes no time.
 MP_NODISCARD mp_status_t mp_network_message(mp_network_t *network, mp_network_end_t from,
                                             mp_network_end_t to, double bytes,
                                             mp_transfer_t *out_transfer);
-
-// Whether a round of a collective is messages of pairs; otherwise it is the traffic of groups.
-bool mp_network_is_of_pairs(const mp_collective_t *collective);
-
-typedef void (*mp_transfer_visitor_t)(void *context, const mp_transfer_t *transfer);
-
-// Calls `visit` for each transfer of one round of a collective: all its groups, or all its
-// messages, once. `ids` as of mp_network_traffic.
-MP_NODISCARD mp_status_t mp_network_visit_round(mp_network_t *network,
-                                                const mp_collective_t *collective,
-                                                const int32_t *ids, mp_transfer_visitor_t visit,
-                                                void *context);
-
-// ---- For tests and comparisons with other simulators ----
 
 // One message of an algorithm, as single devices send them.
 typedef struct {
@@ -186,13 +156,5 @@ typedef struct {
   int32_t source, target;  // global device ids
   double bytes;
 } mp_network_send_t;
-
-// All messages of the algorithm that mp_network_traffic takes, repeated steps written out, in the
-// order of steps. The array lies in `arena`.
-MP_NODISCARD mp_status_t mp_network_expand(mp_network_t *network, mp_arena_t *arena,
-                                           const mp_collective_t *collective, uint32_t group,
-                                           const int32_t *ids, mp_algorithm_t *out_algorithm,
-                                           uint32_t *out_count,
-                                           const mp_network_send_t **out_sends);
 
 #endif  // MINIPOD_SIM_MODEL_NETWORK_NETWORK_H_

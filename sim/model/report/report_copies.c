@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "sim/model/clock/books.h"
+#include "sim/model/clock/replay/books.h"
 
 static bool report_copies_are_alike(const mp_report_copy_t *a, const mp_report_copy_t *b) {
   return a->is_to_host == b->is_to_host && a->is_async == b->is_async && a->bytes == b->bytes &&

@@ -2,7 +2,7 @@
 
 #include "collectives/mailbox.h"
 #include "sim/base/hash.h"
-#include "sim/model/clock/books.h"
+#include "sim/model/clock/replay/books.h"
 #include "sim/model/report/events/watching.h"
 
 // ---- Places ----

@@ -1,6 +1,7 @@
 #include "sim/model/report/report_links.h"
 
 #include "sim/ir/mesh.h"
+#include "sim/model/network/traffic/traffic.h"
 
 mp_busiest_t mp_busiest_of(const mp_network_t *network, const double *bytes, uint32_t count) {
   mp_busiest_t busiest = {.link = -1};

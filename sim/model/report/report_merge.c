@@ -1,5 +1,5 @@
 // Rows that are added up: programs that come and go, and come again.
-#include "sim/model/clock/books.h"
+#include "sim/model/clock/replay/books.h"
 #include "sim/model/report/report_copies.h"
 
 static mp_status_t report_merge_text(mp_arena_t *arena, const char **text) {

@@ -1,6 +1,6 @@
 // Transfers that share links: max-min fair rates, ends, order.
 
-#include "sim/model/network/flows.h"
+#include "sim/model/network/traffic/flows.h"
 
 #include <math.h>
 #include <stdlib.h>

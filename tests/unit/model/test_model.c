@@ -6,7 +6,7 @@
 #include "sim/base/options.h"
 #include "sim/base/os/clock.h"
 #include "sim/model/clock/model.h"
-#include "sim/model/network/flows.h"
+#include "sim/model/network/traffic/flows.h"
 #include "sim/plan/compile.h"
 #include "sim/readers/text/text.h"
 #include "tests/unit/support/unit.h"

@@ -1,5 +1,7 @@
 // Links, routes, algorithms of collectives and the rule that chooses among them.
 
+#include "sim/model/network/algorithms/network_options.h"
+#include "sim/model/network/traffic/traffic.h"
 #include "tests/unit/support/network_test.h"
 
 #include <math.h>
@@ -456,12 +458,11 @@ static void check_sends(const char *pod, const char *algorithms, mp_collective_k
   const uint32_t num_devices = (uint32_t)mp_pod_info(mp_network_pod(network))->num_devices;
   sample_collective_of(&sample, kind, num_devices, devices, size, 1 << 20);
   const mp_traffic_t *traffic = traffic_of_sample(network, &sample);
-  const mp_network_send_t *sends;
-  uint32_t count;
-  mp_algorithm_t algorithm;
-  assert_ok(mp_network_expand(network, sample.arena, &sample.collective, 0, sample.ids, &algorithm,
-                              &count, &sends));
-  assert_int_equal(algorithm, traffic->algorithm);
+  mp_network_sends_t expanded;
+  assert_ok(mp_network_expand(network, sample.arena, &sample.collective, 0, sample.ids, &expanded));
+  const mp_network_send_t *sends = expanded.sends;
+  const uint32_t count = expanded.count;
+  assert_int_equal(expanded.algorithm, traffic->algorithm);
   double *loads = calloc(num_links, sizeof(*loads)), *wanted = calloc(num_links, sizeof(*wanted));
   for (uint32_t i = 0; i < count; ++i) {
     mp_transfer_t transfer;
@@ -580,11 +581,10 @@ static void test_exchange(void **state) {
   sample_collective(&sample, MP_COLLECTIVE_EXCHANGE, 4, 4, 4);
   sample.collective.source = (mp_collective_boxes_t){starts, sizes, owner};
   sample.collective.target = (mp_collective_boxes_t){wanted_starts, wanted_sizes, NULL};
-  const mp_network_send_t *sends;
-  uint32_t count;
-  mp_algorithm_t algorithm;
-  assert_ok(mp_network_expand(network, sample.arena, &sample.collective, 0, sample.ids, &algorithm,
-                              &count, &sends));
+  mp_network_sends_t expanded;
+  assert_ok(mp_network_expand(network, sample.arena, &sample.collective, 0, sample.ids, &expanded));
+  const mp_network_send_t *sends = expanded.sends;
+  const uint32_t count = expanded.count;
   assert_int_equal(count, 5);
   double bytes = 0;
   for (uint32_t i = 0; i < count; ++i) {

@@ -10,8 +10,10 @@
 
 #include <string.h>
 
-#include "sim/model/network/flows.h"
+#include "sim/model/network/algorithms/network_options.h"
 #include "sim/model/network/network.h"
+#include "sim/model/network/traffic/flows.h"
+#include "sim/model/network/traffic/traffic.h"
 #include "tests/unit/support/unit.h"
 
 static inline mp_network_t *network_with(const char *pod_text, const char *algorithms) {

@@ -8,8 +8,9 @@
 #include "sim/base/proto.h"
 #include "tests/unit/support/options_test.h"
 #include "tests/unit/support/unit.h"
-#include "topology/announcement.h"
 #include "topology/pod.h"
+#include "topology/processes/announcement.h"
+#include "topology/processes/pod_merge.h"
 
 #define BIG_MACHINE "machine=pack:2 numa:4 l3:2 core:8 pu:1"
 #define BOX         "machine=numa:1 l3:1 core:2 pu:2"

@@ -6,8 +6,9 @@
 #include "sim/runtime/workers/workers.h"
 #include "tests/unit/support/fixtures.h"
 #include "tests/unit/support/torture_pjrt.h"
-#include "topology/announcement.h"
 #include "topology/machine/cgroup.h"
+#include "topology/processes/announcement.h"
+#include "topology/processes/pod_merge.h"
 
 #define FIXTURES MINIPOD_SOURCE_DIR "/tests/fixtures/"
 #define CONFIGS  MINIPOD_SOURCE_DIR "/configs/"

@@ -1,0 +1,74 @@
+// Loops and branches in which no device meets another one. Their time depends only on how often
+// each of their blocks is done, so that a million rounds cost no more than one.
+#include "sim/model/clock/replay/replay_impl.h"
+
+// A device in control flow: what has to be counted.
+typedef struct {
+  mp_replay_t *replay;
+  uint32_t logical;
+} local_t;
+
+static void replay_local_flow(const local_t *l, const mp_twin_flow_t *flow, uint64_t times);
+
+static void replay_local_block(const local_t *l, const mp_twin_block_t *block, uint64_t count) {
+  mp_replay_t *replay = l->replay;
+  if (count == 0) return;
+  if (block->step != UINT32_MAX) {
+    replay->books.counts[block->step] += count;
+    mp_replay_work(replay, l->logical, block->step, count * replay->twin->steps[block->step].time);
+  }
+  for (uint32_t i = 0; i < block->num_flows; ++i) {
+    replay_local_flow(l, &block->flows[i], count);
+  }
+}
+
+// A loop that is entered so often: it goes round until it has been left as often. What the path
+// does not say is taken to be what the program says, or one round.
+static void replay_local_loop(const local_t *l, const mp_twin_flow_t *flow, uint64_t times) {
+  uint64_t rounds = 0, left = times;
+  while (left != 0) {
+    uint64_t choice;
+    const uint64_t count =
+        mp_replay_take(l->replay, l->logical, flow->step, flow->control, UINT64_MAX, left, &choice);
+    if (count == 0) break;
+    if (choice == 0) {
+      rounds += count;
+    } else {
+      left -= count;
+    }
+  }
+  if (left != 0) {
+    l->replay->books.is_cut = true;
+    rounds += left * (flow->rounds < 0 ? 1 : (uint64_t)flow->rounds);
+  }
+  replay_local_block(l, &flow->blocks[0], rounds + times);
+  replay_local_block(l, &flow->blocks[1], rounds);
+}
+
+static void replay_local_branch(const local_t *l, const mp_twin_flow_t *flow, uint64_t times) {
+  for (uint64_t left = times; left != 0;) {
+    uint64_t choice;
+    uint64_t count =
+        mp_replay_take(l->replay, l->logical, flow->step, flow->control, left, left, &choice);
+    if (count == 0) {
+      l->replay->books.is_cut = true;
+      count = left;
+    }
+    const uint32_t last = flow->num_blocks - 1;
+    replay_local_block(l, &flow->blocks[choice < last ? choice : last], count);
+    left -= count;
+  }
+}
+
+static void replay_local_flow(const local_t *l, const mp_twin_flow_t *flow, uint64_t times) {
+  if (flow->is_loop) {
+    replay_local_loop(l, flow, times);
+  } else {
+    replay_local_branch(l, flow, times);
+  }
+}
+
+void mp_replay_local(mp_replay_t *replay, uint32_t logical, const mp_twin_flow_t *flow) {
+  const local_t l = {replay, logical};
+  replay_local_flow(&l, flow, 1);
+}
