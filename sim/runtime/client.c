@@ -34,7 +34,7 @@ static const mp_runner_t k_runner = {
 
 // ---- Making ----
 
-// The pool of a space for the devices of a NUMA node, which is made when it is new.
+// The pool of a space for the devices of a NUMA node, made on first use.
 static mp_memory_pool_t *client_pool_of(mp_client_t *client, const mp_pod_device_t *device,
                                         mp_memory_space_t space) {
   uint32_t node = 0;
@@ -83,7 +83,7 @@ static mp_status_t client_make_devices(mp_client_t *client) {
   MP_RETURN_IF_NULL(client->devices);
   client->memories = mp_calloc(num_local * MP_MEMORY_SPACE_COUNT, sizeof(*client->memories));
   MP_RETURN_IF_NULL(client->memories);
-  // A pool of each space per NUMA node, and one for devices that lie on several.
+  // A pool of each space per NUMA node, and one for devices that span several nodes.
   client->pools =
       mp_calloc((size_t)mp_pod_machine(client->pod)->num_numa_nodes + 1, sizeof(*client->pools));
   MP_RETURN_IF_NULL(client->pools);
@@ -167,8 +167,8 @@ static mp_status_t client_make(mp_client_t *client, const mp_options_t *options,
                                const mp_client_meeting_t *meeting) {
   MP_RETURN_IF_ERROR(client_check_nodes(client, options));
   if (client->world != NULL) {
-    // This comes before all that may fail in this process alone: the other processes count the
-    // client whatever becomes of it here.
+    // Comes before everything that may fail in this process alone: the other processes count the
+    // client even if it fails here.
     client->number = meeting->number;
     MP_RETURN_IF_ERROR(mp_endpoint_open(client->world, meeting->number, client, &mp_session_calls,
                                         (double)options->exit_timeout, &client->endpoint));
@@ -249,13 +249,13 @@ mp_status_t mp_client_create_with(const mp_options_t *options, mp_world_t *world
   if (world == NULL) {
     MP_RETURN_IF_ERROR(client_make_alone(options, NULL, NULL, addition, &client));
   } else if (mp_world_take_memo(world, &meeting.number, &meeting.memo, &meeting.memo_bytes)) {
-    // This process has come back, and the others go on with the client that they have.
+    // This process was restarted, and the others keep the client that they have.
     mp_status_t status = client_make_alone(options, world, &meeting, addition, &client);
     mp_free(meeting.memo);
     MP_RETURN_IF_ERROR(status);
   } else {
-    // Before all that may fail in this process alone: the other processes wait for this one, and
-    // count the client whatever becomes of it here.
+    // Comes before everything that may fail in this process alone: the other processes wait for
+    // this one, and count the client even if it fails here.
     mp_agreement_t agreement;
     mp_agreement_begin(world, (double)options->init_timeout, &agreement);
     meeting.number = agreement.number;
@@ -298,18 +298,18 @@ static void client_destroy(mp_client_t *client) {
   mp_free(client);
 }
 
-// Ends all runs of a stream. One that is out (call.h) is given up, and ends when it is back.
+// Ends all runs of a stream. A run that is out (call.h) is abandoned, and ends when its call does.
 static void client_cancel_stream(mp_device_t *device, mp_status_t cause) {
   for (;;) {
-    // The reference outlasts the lock: a thread that brings an abandoned run back may end it at
-    // once.
+    // The reference outlives the lock: the thread that ends the call of an abandoned run may end
+    // the run at once.
     mp_lock(&device->lock);
     mp_run_t *run = device->first;
     if (run != NULL) mp_run_retain(run);
     const bool is_abandoned = run != NULL && mp_run_abandon_call(run);
     mp_unlock(&device->lock);
     if (run == NULL) break;
-    // The poison takes the run out of its meeting first: others must not find it there.
+    // Poisoning first removes the run from its meeting: other participants must not find it there.
     if (run->session != NULL) mp_session_poison(run->session, mp_status_retain(cause));
     if (!is_abandoned) {
       mp_run_end(run, mp_status_retain(cause));
@@ -333,26 +333,27 @@ static void client_cancel_runs(mp_client_t *client) {
   mp_status_release(cause);
 }
 
-// Each step takes away who could disturb the next one. It may run on any thread: that of the user,
-// a worker or caller thread in a callback, the pacer, or the watch.
+// Each step stops the threads that could disturb the next step. Runs on any thread: the user's, a
+// worker or caller thread in a callback, the pacer, or the watch.
 static void client_end(mp_client_t *client) {
-  // Under the launch lock, and sequentially consistent: a launch that has entered streams is
-  // counted and waited for below, a later one is refused; and a thread that submits a job or leaves
-  // a launch right now either is seen here, or sees this (job.c, launching.c).
+  // Set under the launch lock: a launch that has entered streams is counted and waited for below,
+  // and a later one is refused. Sequentially consistent: of a thread that submits a job or leaves a
+  // launch at this moment, either this thread sees the job or launch, or that thread sees the flag
+  // (job.c, launching.c).
   mp_lock(&client->launches->lock);
   atomic_store(&client->is_stopping, true);
   mp_unlock(&client->launches->lock);
-  // From here on events are set as they come: their waiters learn of the end at once.
+  // From here on events are set without pacing, so their waiters learn of the end at once.
   mp_pacer_stop(client->pacer);
-  // Then no thread runs devices, and this thread does the jobs that are left.
+  // Afterwards no worker runs devices; this thread does the remaining jobs.
   mp_workers_stop(client);
   mp_launching_await(client);
   mp_job_drain(client);
   mp_callers_stop(client);
   mp_endpoint_carry_no_more(client->endpoint);
-  // Calls that are out may still come back, which the devices' locks see to.
+  // Calls that are out may still end; the devices' locks order that.
   client_cancel_runs(client);
-  // The watch visits the endpoint, so it goes first.
+  // The watch reads the endpoint, so it stops first.
   mp_watch_stop(client->watch);
   client->watch = NULL;
   mp_endpoint_close(client->endpoint);
@@ -361,7 +362,8 @@ static void client_end(mp_client_t *client) {
 
 void mp_client_note_incarnations(mp_client_t *client, size_t count, const uint64_t *incarnations) {
   if (client->endpoint == NULL || mp_client_is_forked(client)) return;
-  if (mp_world_size(client->world) != count) return;  // it is one of some processes of the job
+  if (mp_world_size(client->world) != count)
+    return;  // the client's world is only a part of the job
   mp_endpoint_note_incarnations(client->endpoint, incarnations);
 }
 
@@ -373,11 +375,11 @@ mp_client_t *mp_client_retain(mp_client_t *client) {
 
 void mp_client_release(mp_client_t *client) {
   if (client == NULL) return;
-  // The end comes after all that other users have done with it.
+  // Acquire: the end comes after everything that other users have done with the client.
   const int before = atomic_fetch_sub_explicit(&client->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
-  // A process that comes back from now on makes the next client with the others.
+  // A process that restarts from now on makes the next client with the others.
   if (client->world != NULL) mp_world_drop_memo(client->world, client->number);
   if (mp_client_is_forked(client)) {
     mp_client_unhold(client);

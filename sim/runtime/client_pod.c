@@ -24,7 +24,7 @@ static mp_status_t client_pod_announce(const mp_world_t *world, const mp_options
                               .hostname = self->hostname,
                               .pid = self->pid,
                               .faults = UINT64_MAX};
-  // Faults that cannot be read fail when they are made, with the reason.
+  // Errors of faults are ignored here: making the faults reports them later.
   mp_status_release(mp_faults_fingerprint(options, &process.faults));
   return mp_pod_announce(options, &process, announcement);
 }
@@ -94,9 +94,9 @@ static mp_status_t client_pod_agree(const mp_client_meeting_t *meeting,
   return status;
 }
 
-// ---- As a process that has come back ----
+// ---- As a restarted process ----
 
-// What the others count on: which devices there are, and whose they are.
+// Compares what the other processes rely on: the devices, and the process of each.
 static mp_status_t client_pod_compare(const mp_pod_t *before, const mp_pod_t *now) {
   const mp_pod_info_t *a = mp_pod_info(before), *b = mp_pod_info(now);
   bool is_same = a->num_devices == b->num_devices && a->num_local_devices == b->num_local_devices &&

@@ -1,4 +1,4 @@
-// The pod of a client in a job of several processes: what each of them announces, merged.
+// The pod of a client in a job of several processes, merged from the announcements of all.
 #ifndef MINIPOD_SIM_RUNTIME_CLIENT_POD_H_
 #define MINIPOD_SIM_RUNTIME_CLIENT_POD_H_
 
@@ -6,19 +6,19 @@
 #include "sim/base/options.h"
 #include "topology/pod.h"
 
-// How a process comes to its client.
+// How a process gets its client.
 typedef struct {
   mp_world_t *world;
   uint64_t number;            // the client's, in its world
-  mp_agreement_t *agreement;  // in which all processes make it; NULL: the others have it already,
+  mp_agreement_t *agreement;  // in which all processes make it; NULL: the others have it,
   void *memo;                 // and this is what they have announced
   size_t memo_bytes;
 } mp_client_meeting_t;
 
-// Makes the pod, in agreement with the others, to which it leaves the announcements for processes
-// that come back; or, as a process that has come back, from those announcements and its own.
-// FAILED_PRECONDITION when it brings other devices than its predecessor. Otherwise the errors of
-// mp_pod_merge and of the agreement.
+// Makes the pod. Normally in agreement with the other processes; then it also gives them the
+// announcements, for processes that restart later. A restarted process makes the pod from those
+// announcements and its own: FAILED_PRECONDITION if its devices differ from its predecessor's.
+// Otherwise the errors of mp_pod_merge and of the agreement.
 MP_NODISCARD mp_status_t mp_client_make_pod(const mp_client_meeting_t *meeting,
                                             const mp_options_t *options, mp_pod_t **out_pod);
 

@@ -15,7 +15,7 @@ static double absent_number(mp_absent_mode_t mode, mp_dtype_t real) {
   char element[ABSENT_ELEMENT];
   if (mode != MP_ABSENT_MODE_NAN) return mode == MP_ABSENT_MODE_ONE ? 1 : 0;
   mp_float_encode(real, (double)NAN, element);
-  return isnan(mp_float_decode(real, element)) ? (double)NAN : 0;  // some types have none
+  return isnan(mp_float_decode(real, element)) ? (double)NAN : 0;  // types without NaN have none
 }
 
 // One element: NaN for floating-point numbers, else 0 and false; or zero, or one and true.
@@ -32,7 +32,7 @@ static void absent_put_element(mp_absent_mode_t mode, mp_dtype_t dtype, char *el
   }
 }
 
-// Zeroed memory, aligned as arrays are when it is small; of more the pages are not touched.
+// Zeroed memory. Small blocks are aligned like arrays; the pages of large ones stay untouched.
 static char *absent_allocate(uint64_t bytes) {
   if (bytes > MP_SMALL_BYTES) return mp_calloc(1, bytes);
   char *made = mp_aligned_malloc(64, bytes);
@@ -44,7 +44,8 @@ static char *absent_allocate(uint64_t bytes) {
 static mp_status_t absent_make(mp_absent_mode_t mode, mp_dtype_t dtype, uint64_t offset,
                                uint64_t bytes, void **out_bytes) {
   char element[ABSENT_ELEMENT] = {0};
-  _Alignas(ABSENT_ELEMENT) char turned[ABSENT_ELEMENT];  // to begin where the array does
+  _Alignas(ABSENT_ELEMENT) char
+      turned[ABSENT_ELEMENT];  // one element, rotated to begin where the array does
   const size_t size = mp_dtype_size(dtype);
   char *made = absent_allocate(bytes + size);
   MP_RETURN_IF_NULL(made);
@@ -60,7 +61,7 @@ static mp_status_t absent_make(mp_absent_mode_t mode, mp_dtype_t dtype, uint64_t
   return NULL;
 }
 
-// ---- Words ----
+// ---- Messages ----
 
 // Appends "f32[], result 0 of jit_loss (reduce_sum at train.py:12:8)".
 static void absent_describe(const mp_storage_t *storage, mp_strbuf_t *out) {

@@ -124,7 +124,7 @@ mp_buffer_t *mp_buffer_retain(mp_buffer_t *buffer) {
 
 void mp_buffer_release(mp_buffer_t *buffer) {
   if (buffer == NULL) return;
-  // The last one reads without the lock what others have written under it: it comes after them.
+  // Acquire: the last one reads without the lock what others have written under it.
   const int before = atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
@@ -158,7 +158,8 @@ mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer) {
   return buffer->definition;
 }
 
-// In a forked child another thread may have held the lock for ever; there is only one thread there.
+// In a forked child another thread may have held the lock when the process forked; but the child
+// has only one thread, so it needs no lock.
 static bool buffer_lock(const mp_buffer_t *buffer) {
   if (mp_client_is_forked(mp_device_client(buffer->memory->device))) return false;
   mp_lock(mp_buffer_lock(buffer));
@@ -175,14 +176,14 @@ static uint32_t buffer_externals(const mp_buffer_t *buffer) {
   return outside == NULL ? 0 : outside->references;
 }
 
-// Asserts what the lock promises: the buffer's own hold and those of external references are there.
+// Asserts an invariant of the lock: the buffer's own hold and those of external references exist.
 static void buffer_assert_holds(const mp_buffer_t *buffer) {
 #ifdef MINIPOD_ASSERTS
   if (mp_client_is_forked(mp_device_client(buffer->memory->device))) return;
   mp_lock_assert_held(mp_buffer_lock(buffer));
   MP_ASSERT(atomic_load(&buffer->references) > 0);
   const uint32_t holds = (buffer->is_deleted ? 0 : 1) + buffer_externals(buffer);
-  if (holds == 0 || buffer->storage == NULL) return;  // the storage may be gone
+  if (holds == 0 || buffer->storage == NULL) return;  // the storage may be freed
   MP_ASSERT(atomic_load(&buffer->storage->references) >= (int)holds);
   MP_ASSERT(buffer->storage->bytes >= buffer->form->bytes);
 #else
@@ -198,10 +199,10 @@ void mp_buffer_delete(mp_buffer_t *buffer) {
     buffer->is_deleted = true;
     storage = buffer->storage;
   } else {
-    buffer->is_unwanted = true;  // a launch that fails shall not bring it back
+    buffer->is_unwanted = true;  // a launch that fails must not restore it
   }
   buffer_unlock(buffer, locked);
-  // Without the lock: it may be the last hold, and the owner of adopted memory is called.
+  // Without the lock: this may be the last hold, which calls the owner of adopted memory.
   mp_storage_release(storage);
 }
 
@@ -242,8 +243,8 @@ mp_status_t mp_buffer_hold_storage(mp_buffer_t *buffer, mp_storage_t **out_stora
   return buffer_get_storage(buffer, false, out_storage);
 }
 
-// Where programs run for their shapes alone, only the array's definition says whether it has
-// values: a reader waits for that first.
+// When programs run for their shapes alone, only an array that is defined knows whether it has
+// values, so a reader first waits for the definition.
 static void buffer_await_values(const mp_buffer_t *buffer) {
   mp_status_release(mp_event_await(buffer->definition));  // readers wait for it, too
 }
@@ -253,20 +254,20 @@ static bool buffer_is_open(const mp_buffer_t *buffer) {
   return !buffer->is_deleted || buffer_externals(buffer) != 0;
 }
 
-// Whether the array is there, and has no values.
+// Whether the array is defined and has no values.
 static bool buffer_lacks_values(const mp_buffer_t *buffer) {
-  // That the definition has succeeded publishes are_there.
+  // The success of the definition publishes are_there.
   if (buffer->storage == NULL || buffer->storage->values == NULL) return false;
   return mp_event_has_succeeded(buffer->definition) && !buffer->storage->values->are_there;
 }
 
-// What the buffer keeps of its external references, made with the first one.
+// The record of the buffer's external references, made with the first one.
 static mp_status_t buffer_make_outside(mp_buffer_t *buffer, mp_outside_t **out_outside) {
   mp_outside_t *outside = atomic_load(&buffer->outside);
   if (outside == NULL) {
     mp_outside_t *made = mp_calloc(1, sizeof(*made));
     MP_RETURN_IF_NULL(made);
-    // Of two threads that come at the same time one has made it.
+    // If two threads do this at the same time, one of them wins.
     if (atomic_compare_exchange_strong(&buffer->outside, &outside, made)) {
       outside = made;
     } else {
@@ -277,7 +278,8 @@ static mp_status_t buffer_make_outside(mp_buffer_t *buffer, mp_outside_t **out_o
   return NULL;
 }
 
-// Has something stand there for absent values, at one address for the buffer's life.
+// Makes the substitute for values that were not computed; its address is constant for the buffer's
+// life.
 static mp_status_t buffer_make_stand_in(mp_buffer_t *buffer, mp_outside_t *outside) {
   mp_storage_t *storage = NULL;
   void *stand_in = NULL;
@@ -287,13 +289,13 @@ static mp_status_t buffer_make_stand_in(mp_buffer_t *buffer, mp_outside_t *outsi
   if (is_wanted) storage = mp_storage_retain(buffer->storage);
   mp_unlock(mp_buffer_lock(buffer));
   if (!is_wanted) return NULL;
-  // Without the lock, as texts about storages need another leaf of the lock order.
+  // Without the lock, as messages about storages take another leaf of the lock order.
   mp_status_t status =
       mp_absent_read(storage, buffer->form->type.dtype, 0, buffer->form->bytes, &stand_in);
   mp_storage_release(storage);
   MP_RETURN_IF_ERROR(status);
   mp_lock(mp_buffer_lock(buffer));
-  void *other = outside->stand_in;  // of a thread that was faster
+  void *other = outside->stand_in;  // made by a thread that was faster
   if (other == NULL) outside->stand_in = stand_in;
   mp_unlock(mp_buffer_lock(buffer));
   if (other != NULL) mp_free(stand_in);
@@ -301,7 +303,7 @@ static mp_status_t buffer_make_stand_in(mp_buffer_t *buffer, mp_outside_t *outsi
 }
 
 static void *buffer_data(const mp_buffer_t *buffer, const mp_outside_t *outside) {
-  static _Alignas(64) unsigned char no_data[64];  // what error buffers point to
+  static _Alignas(64) unsigned char no_data[64];  // the data of error buffers
   const mp_storage_t *storage = buffer->storage;
   if (storage == NULL) return no_data;
   return outside->stand_in != NULL ? outside->stand_in : mp_storage_find(storage, storage->data);
@@ -361,7 +363,7 @@ mp_status_t mp_buffer_take(mp_buffer_t *buffer, bool donate, uint64_t claim, mp_
     *out_storage = mp_storage_retain(buffer->storage);
   } else {
     // The buffer is deleted in any case. But its memory is taken over only if no transfer still
-    // reads it and if it is ours; otherwise the launch works on a copy.
+    // reads it and if the client allocated it; otherwise the launch works on a copy.
     bool is_free = buffer->storage != NULL && mp_storage_is_sole(buffer->storage) &&
                    !mp_storage_is_adopted(buffer->storage);
     *out_take = is_free ? MP_TAKE_OVER : MP_TAKE_COPY;

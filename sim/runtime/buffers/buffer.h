@@ -6,10 +6,10 @@
 // address from creation on, also while the contents are pending.
 //
 // Each user holds the storage: a run or copy that was enqueued until it is done, an external
-// reference until it is given back. mp_buffer_delete takes the buffer away from the user at once;
-// its storage goes with the last hold.
+// reference until it is given back. mp_buffer_delete makes the buffer unusable at once; its storage
+// is freed with the last hold.
 //
-// Reference-counted, thread-safe. What brings new contents or reads them fails with
+// Reference-counted, thread-safe. Functions that bring new contents or read them fail with
 // FAILED_PRECONDITION in a forked child and when the client was closed.
 #ifndef MINIPOD_SIM_RUNTIME_BUFFERS_BUFFER_H_
 #define MINIPOD_SIM_RUNTIME_BUFFERS_BUFFER_H_
@@ -35,16 +35,16 @@ typedef struct {
 } mp_host_array_t;
 
 // Copies a host array into a new buffer. `array` and its dims and strides are borrowed during the
-// call, its data as `semantics` says; but what has at most 64 MiB is copied before this returns.
-// `out_done` (may be NULL) receives an event that is set when the data is no longer needed.
-// INVALID_ARGUMENT for a type or shape that is not supported; RESOURCE_EXHAUSTED (with the table of
-// holders) when it does not fit. All makers of buffers have these two errors.
+// call, its data as `semantics` says; but at most 64 MiB are copied before this returns. `out_done`
+// (may be NULL) receives an event that is set when the data is no longer needed. INVALID_ARGUMENT
+// for a type or shape that is not supported; RESOURCE_EXHAUSTED (with the table of holders) when it
+// does not fit. All makers of buffers have these two errors.
 MP_NODISCARD mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *array,
                                              mp_host_semantics_t semantics,
                                              mp_buffer_t **out_buffer, mp_event_t **out_done);
-// A buffer whose contents the caller writes (mp_buffer_write_raw_to). `out_definition` is the
-// caller's, which must set it when the contents are there, or with the error when they never will
-// be.
+// A buffer whose contents the caller writes (mp_buffer_write_raw_to). The caller owns
+// `out_definition` and must set it when the contents are complete, or with an error if they never
+// will be.
 MP_NODISCARD mp_status_t mp_buffer_create(mp_memory_t *memory, mp_dtype_t dtype,
                                           const int64_t *dims, uint32_t rank,
                                           mp_buffer_t **out_buffer, mp_event_t **out_definition);
@@ -60,34 +60,34 @@ MP_NODISCARD mp_status_t mp_buffer_view_external(mp_memory_t *memory, mp_dtype_t
                                                  void (*on_release)(void *context), void *context,
                                                  mp_buffer_t **out_buffer);
 // mp_buffer_retain adds a reference and returns the buffer. The last mp_buffer_release frees it and
-// lets its hold on the storage go. NULL has no effect in either.
+// releases its hold on the storage. NULL has no effect in either.
 mp_buffer_t *mp_buffer_retain(mp_buffer_t *buffer);
 void mp_buffer_release(mp_buffer_t *buffer);
 
-// What the buffer is; none of it changes, and all is borrowed: its type (mp_buffer_type), the
-// memory that it lies in (mp_buffer_memory), and its size in bytes (mp_buffer_bytes).
+// Constant attributes of the buffer, borrowed: its type, its memory, and its size in bytes.
 const mp_type_t *mp_buffer_type(const mp_buffer_t *buffer);
 mp_memory_t *mp_buffer_memory(const mp_buffer_t *buffer);
 uint64_t mp_buffer_bytes(const mp_buffer_t *buffer);
-// For tests: the event that is set when the contents are there, or can never be. Borrowed.
+// For tests: the event that is set when the contents are complete, or can never be. Borrowed.
 mp_event_t *mp_buffer_definition(const mp_buffer_t *buffer);
-// A new reference to the event for a host that is about to wait for the contents: of a client whose
-// time is paced, it is set no earlier than the contents' virtual time. Tells the model of time.
+// A new reference to the event for a host that is about to wait for the contents. If time is paced,
+// the event is set no earlier than the contents' virtual time. Records the wait in the model of
+// time.
 mp_event_t *mp_buffer_ready_event(mp_buffer_t *buffer);
-// Tells the model of time that the host is about to look at the contents where they are: on the pod
-// they come over the link first, once, because the reader keeps them (JAX does). The caller has an
-// external reference.
+// Records in the model of time that the host is about to read the contents in place. On the
+// described pod they are first transferred over the link, once, because the reader keeps them (as
+// JAX does). The caller has an external reference.
 void mp_buffer_note_view(mp_buffer_t *buffer);
-// Tells the model of time that the contents come from the host. Before any user has the buffer.
+// Records in the model of time that the contents come from the host. Called before any user has the
+// buffer.
 void mp_buffer_note_fill(mp_buffer_t *buffer);
-// UNAVAILABLE when the host cannot reach what the buffer holds: a device or link is dead
+// UNAVAILABLE when the host cannot read the buffer because a device or link is dead
 // (devices/reach.h).
 MP_NODISCARD mp_status_t mp_buffer_check_read(const mp_buffer_t *buffer);
-// The same for what comes from the host.
+// The same for writes from the host.
 MP_NODISCARD mp_status_t mp_buffer_check_write(const mp_buffer_t *buffer);
 
-// Takes the buffer away from its user: later uses fail, enqueued ones go on. Deleting twice has no
-// effect.
+// Makes the buffer unusable: later uses fail, enqueued ones continue. Deleting twice has no effect.
 void mp_buffer_delete(mp_buffer_t *buffer);
 // True when the buffer was deleted or donated.
 bool mp_buffer_is_deleted(const mp_buffer_t *buffer);
@@ -106,7 +106,7 @@ MP_NODISCARD mp_status_t mp_buffer_read_raw(mp_buffer_t *buffer, void *dst, uint
 // failure during a copy can only be reported when it is over.
 MP_NODISCARD mp_status_t mp_buffer_read_raw_to(mp_buffer_t *buffer, void *dst, uint64_t offset,
                                                uint64_t size, mp_event_t *done);
-// Writes `size` bytes at byte `offset` into a buffer whose definition the caller still owes
+// Writes `size` bytes at byte `offset` into a buffer whose definition the caller has not set yet
 // (chunked transfers). Asynchronous: `src` must stay until `done` (borrowed) is set. On an error
 // nothing was started and the event is not set: INVALID_ARGUMENT when the buffer was deleted or the
 // bytes are not all within it, FAILED_PRECONDITION for an error buffer.
@@ -122,25 +122,26 @@ MP_NODISCARD mp_status_t mp_buffer_copy_to_memory(mp_buffer_t *buffer, mp_memory
 
 // A new buffer of this type and shape that takes over the bytes of `buffer`, which is deleted.
 // Nothing is copied. The definition is that of `buffer`; with `after` (may be NULL) it is set when
-// that event is set too, with the first of their errors, the old definition's before the event's.
-// INVALID_ARGUMENT when the buffer was deleted, when the new shape has another number of bytes, or
-// when the bytes of its elements are no elements of the new type (of less than a byte, or
-// booleans). On an error `buffer` is as before.
+// that event is set, too. If both fail, it gets the old definition's error. INVALID_ARGUMENT when
+// the buffer was deleted, when the new shape has another number of bytes, or when the bytes of its
+// elements may be invalid in the new type (elements of less than a byte, or booleans). On an error
+// `buffer` is unchanged.
 MP_NODISCARD mp_status_t mp_buffer_move(mp_buffer_t *buffer, mp_dtype_t dtype, const int64_t *dims,
                                         uint32_t rank, mp_event_t *after, mp_buffer_t **out_buffer);
 
-// What is owed to a buffer whose contents another buffer will bring.
+// The promise to a buffer that another buffer will bring its contents.
 typedef struct mp_promise_s mp_promise_t;
 
-// A buffer that stands for another one, which comes later, and the promise to bring that one. The
-// caller owns both, and must keep or break the promise.
+// A placeholder for a buffer that comes later, and the promise to bring that buffer. The caller
+// owns both, and must keep or break the promise.
 MP_NODISCARD mp_status_t mp_buffer_promise(mp_memory_t *memory, mp_dtype_t dtype,
                                            const int64_t *dims, uint32_t rank,
                                            mp_buffer_t **out_buffer, mp_promise_t **out_promise);
 // Keeps the promise: the contents of `source`, which is deleted, are the promised ones. They are
-// copied when they are there, because the address of the promised buffer may be in use already. An
-// error is also that of the promised buffer: INVALID_ARGUMENT when `source` was deleted, is another
-// client's or has another type or shape; then it is as before. Consumes the promise in any case.
+// copied when they are defined, because the address of the promised buffer may already be in use.
+// An error fails the promised buffer, too: INVALID_ARGUMENT when `source` was deleted, is another
+// client's or has another type or shape; then `source` is unchanged. Consumes the promise in any
+// case.
 MP_NODISCARD mp_status_t mp_promise_keep(mp_promise_t *promise, mp_buffer_t *source);
 // Breaks the promise: every use of the promised buffer reports `error` (consumed). Consumes the
 // promise. NULL: nothing.
@@ -150,9 +151,9 @@ void mp_promise_break(mp_promise_t *promise, mp_status_t error);
 // until mp_buffer_release_external, called once per reference. The buffer may be deleted meanwhile,
 // and it may be pending or failed: wait for the definition before reading. While there are external
 // references a donation copies instead. INVALID_ARGUMENT when the buffer was deleted before,
-// RESOURCE_EXHAUSTED when memory is short (the first reference takes some). Where
-// programs run for their shapes alone it blocks until the buffer is there, and of one without
-// values the reference is to what stands for them (absent.h), or FAILED_PRECONDITION.
+// RESOURCE_EXHAUSTED when memory is short (the first reference takes some). When programs run for
+// their shapes alone it blocks until the buffer is defined, and for a buffer without values returns
+// the address of a substitute (absent.h), or FAILED_PRECONDITION.
 MP_NODISCARD mp_status_t mp_buffer_acquire_external(mp_buffer_t *buffer, void **out_data);
 void mp_buffer_release_external(mp_buffer_t *buffer);
 

@@ -1,7 +1,7 @@
-// Forms: what an array is, wherever it lies. The arrays that a launch makes of one result have one
-// form together, on however many devices: a pod of 50,000 has millions of arrays.
+// Forms: the type and shape of arrays, independent of where they are. All arrays of one result of a
+// launch share one form, because a pod of 50,000 devices has millions of arrays.
 //
-// Reference-counted, thread-safe; nothing of a form changes.
+// Reference-counted, thread-safe, constant.
 #ifndef MINIPOD_SIM_RUNTIME_BUFFERS_BUFFER_FORM_H_
 #define MINIPOD_SIM_RUNTIME_BUFFERS_BUFFER_FORM_H_
 
@@ -17,8 +17,8 @@ typedef struct {
   int64_t dims[];  // [type.rank] what type.dims points to
 } mp_buffer_form_t;
 
-// The form of such an array, or of a token (MP_DTYPE_INVALID); `dims` are copied. There is such an
-// array (mp_buffer_form_bytes_of). RESOURCE_EXHAUSTED when memory is short.
+// The form of an array, or of a token (MP_DTYPE_INVALID); `dims` are copied. The array must be
+// valid (mp_buffer_form_bytes_of). RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_buffer_form_create(mp_dtype_t dtype, const int64_t *dims, uint32_t rank,
                                                mp_buffer_form_t **out_form);
 // mp_buffer_form_retain adds a reference and returns the form; the last mp_buffer_form_release

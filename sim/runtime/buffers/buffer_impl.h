@@ -7,32 +7,33 @@
 #include "sim/runtime/buffers/storage.h"
 #include "sim/runtime/devices/device_impl.h"
 
-// What a buffer keeps of external references, from the first one on.
+// The record of a buffer's external references, made with the first one.
 typedef struct {
   uint32_t references;      // each with a hold on the storage and a reference to the buffer
-  void *stand_in;           // owned: what they get for values that were not computed; NULL: nothing
-  _Atomic mp_stamp_t view;  // of the host's copy in the model of time; 0: none, 1: being reported
+  void *stand_in;           // owned: the substitute for values that were not computed; NULL: none
+  _Atomic mp_stamp_t view;  // the host's copy in the model of time; 0: none, 1: being reported
 } mp_outside_t;
 
 // There may be millions, so this is no larger than it has to be. The memory, the form, the
 // definition and the stamp do not change once the buffer has users; the rest is under the lock.
 struct mp_buffer_s {
   atomic_int references;  // of users, and one for each external reference
-  // Its definition waits for a run that may be in a call that blocks (launch/call.h); as the
-  // memory.
+  // Its definition waits for a run that may be in a call that blocks (launch/call.h). Constant like
+  // the memory.
   bool is_behind_call;
-  bool is_deleted;         // then the buffer's own hold on the storage is gone
+  bool is_deleted;         // then the buffer's own hold on the storage is released
   bool is_donated;         // it was deleted by being donated
   bool is_unwanted;        // its user deleted it while a launch had taken it as a donation
   mp_memory_t *memory;     // its client is held
   mp_buffer_form_t *form;  // retained
   mp_event_t *definition;  // retained
-  mp_stamp_t stamp;        // of what has made it, in the model of time
+  mp_stamp_t stamp;        // its producer, in the model of time
   union {
-    mp_storage_t *storage;  // valid while not deleted or referred to from outside; NULL: an error
-    uint64_t claim;         // of a donated one: number of the launch that took it
+    mp_storage_t *storage;  // valid while not deleted, or while there are external references;
+                            // NULL: an error buffer
+    uint64_t claim;         // if donated: number of the launch that took it
   };
-  _Atomic(mp_outside_t *) outside;  // stays once it is there, with or without the lock
+  _Atomic(mp_outside_t *) outside;  // constant once it is made, so it needs no lock
 };
 
 // The lock of all buffers of a device, a leaf of the lock order.
@@ -62,8 +63,8 @@ MP_NODISCARD mp_status_t mp_buffer_hold_storage(mp_buffer_t *buffer, mp_storage_
 // INVALID_ARGUMENT when the buffer was deleted before.
 MP_NODISCARD mp_status_t mp_buffer_give_up(mp_buffer_t *buffer, mp_storage_t **out_storage);
 
-// As mp_buffer_read_raw_to, of the whole array, for callers that can do without its values: when it
-// has none nothing is copied, and `*out_is_absent` is set before the event is.
+// Like mp_buffer_read_raw_to, for the whole array and callers that can do without its values: if it
+// has none, nothing is copied, and `*out_is_absent` is set before the event is.
 MP_NODISCARD mp_status_t mp_buffer_read_values_to(mp_buffer_t *buffer, void *dst, mp_event_t *done,
                                                   bool *out_is_absent);
 
@@ -74,16 +75,16 @@ typedef struct {
   uint64_t bytes;
 } mp_storage_copy_t;
 
-// Starts a copy, or has it start when `what->after` is set. `done` is borrowed and set at the end;
-// on an error it is not set.
+// Starts a copy, at once or when `what->after` is set. `done` is borrowed and set at the end; on an
+// error it is not set.
 MP_NODISCARD mp_status_t mp_storage_copy(mp_client_t *client, const mp_storage_copy_t *what,
                                          mp_event_t *done);
 
 // How a launch may use an argument.
 typedef enum {
   MP_TAKE_SHARED,  // it may be read: the launch has a hold on the storage
-  MP_TAKE_OVER,    // donated: the buffer is deleted, and its own hold is the launch's now
-  MP_TAKE_COPY,  // donated, but others look at the storage: a hold, and the launch works on a copy
+  MP_TAKE_OVER,    // donated: the buffer is deleted, and the launch gets its hold
+  MP_TAKE_COPY,    // donated, but others read the storage: a hold, and the launch works on a copy
 } mp_take_t;
 
 // Takes an argument for launch number `claim`. With `donate` the buffer is deleted, unless there

@@ -1,5 +1,5 @@
-// Buffers that become other buffers: the same bytes under another type or with a further condition,
-// and buffers that stand for others, which come later.
+// Buffers that become other buffers: the same bytes with another type or a further condition, and
+// placeholders for buffers that come later.
 
 #include <inttypes.h>
 
@@ -8,8 +8,8 @@
 
 // ---- moving ----
 
-// Some bytes are no elements of these types (sim/numeric/dtype.h), so that only bytes of the same
-// type may become theirs.
+// These types have invalid bytes (sim/numeric/dtype.h), so only elements of the same type may
+// become their elements.
 static bool move_has_invalid_bytes(mp_dtype_t dtype) {
   return mp_dtype_bits(dtype) != 8 * (int)mp_dtype_size(dtype);
 }
@@ -65,7 +65,8 @@ static mp_status_t move_join(mp_event_t *contents, mp_event_t *condition, mp_eve
     mp_event_release(definition);
     return mp_status_out_of_memory();
   }
-  atomic_init(&joint->pending, 3);  // the third is ours, until both have been asked
+  atomic_init(&joint->pending,
+              3);  // the third is this function's, until both callbacks are registered
   joint->definition = mp_event_retain(definition);
   mp_status_t status = mp_event_on_ready(contents, move_on_contents, joint);
   if (status != NULL) {
@@ -95,7 +96,7 @@ mp_status_t mp_buffer_move(mp_buffer_t *buffer, mp_dtype_t dtype, const int64_t 
   } else {
     MP_RETURN_IF_ERROR(move_join(buffer->definition, after, &definition));
   }
-  // The new buffer comes first, because the old one cannot be given back what was taken from it.
+  // The new buffer is made first, because taking the storage from the old one cannot be undone.
   mp_buffer_t *moved = NULL;
   mp_status_t status = mp_buffer_make(buffer->memory, dtype, dims, rank, NULL, definition, &moved);
   if (status == NULL) status = mp_buffer_give_up(buffer, &moved->storage);

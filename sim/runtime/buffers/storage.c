@@ -75,7 +75,7 @@ static void storage_dispose(mp_storage_t *storage) {
   mp_client_unhold(client);
 }
 
-// A storage of its own label, with values of its own where programs run for their shapes alone.
+// A storage with its own label, and with its own values when programs run for their shapes alone.
 static mp_status_t storage_make_single(mp_memory_t *memory, uint64_t bytes, const mp_label_t *label,
                                        mp_storage_t **out_storage) {
   mp_label_t *own = NULL;
@@ -198,8 +198,8 @@ mp_storage_t *mp_storage_retain(mp_storage_t *storage) {
 
 void mp_storage_release(mp_storage_t *storage) {
   if (storage == NULL) return;
-  // Release: what this holder has read or written is behind it. Acquire: it is so for all of them
-  // before the bytes are given to others, or back to their owner.
+  // Release: this holder has finished reading and writing. Acquire: all holders have, before the
+  // bytes are reused or returned to their owner.
   const int before = atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
@@ -222,9 +222,9 @@ void mp_storage_release(mp_storage_t *storage) {
 
 bool mp_storage_is_sole(const mp_storage_t *storage) {
   MP_ASSERT(atomic_load(&storage->references) > 0);
-  // Asked under the lock of the buffer that has this hold, through which alone others get theirs:
-  // so one stays one. Acquire, with the release of those that are gone: what they have read may be
-  // written over now.
+  // Called under the lock of the buffer that has this hold, and only from that buffer others get
+  // holds: so the count stays 1. Acquire, paired with the release of former holders: what they have
+  // read may now be overwritten.
   return atomic_load_explicit(&storage->references, memory_order_acquire) == 1;
 }
 
@@ -242,8 +242,8 @@ void mp_storage_used_by_run(mp_storage_t *storage, uint64_t number) {
 void mp_storage_relabel(mp_storage_t *storage, mp_label_t *label) {
   mp_label_t *old = storage->label;
   mp_label_retain(label);
-  // The table of holders reads labels under this lock, on any thread. The old one is freed only
-  // when none can be reading it any more.
+  // The table of holders reads labels under this lock, on any thread. The old label is freed only
+  // when no thread can be reading it any more.
   mp_lock(&storage->memory->lock);
   storage->label = label;
   if (!storage->is_adopted && storage->block != NULL) storage->block->label = label;

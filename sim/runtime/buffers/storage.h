@@ -10,30 +10,30 @@
 #include "sim/runtime/devices/device.h"
 #include "sim/runtime/memory/memory.h"
 
-// The bytes of a small array where programs run for their shapes alone. Arrays with equal bytes may
-// share them, and then only read.
+// The bytes of a small array when programs run for their shapes alone. Arrays with equal bytes may
+// share them, and then they are constant.
 typedef struct {
   atomic_int references;
   uint64_t bytes;
   _Alignas(64) char data[];
 } mp_contents_t;
 
-// Contents whose bytes are garbage. RESOURCE_EXHAUSTED when memory is short.
+// Contents whose bytes are not initialized. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_contents_create(uint64_t bytes, mp_contents_t **out_contents);
 // mp_contents_retain adds a reference and returns the same; the last mp_contents_release frees it.
 // NULL has no effect in either.
 mp_contents_t *mp_contents_retain(mp_contents_t *contents);
 void mp_contents_release(mp_contents_t *contents);
 
-// What an array has of its values where programs run for their shapes alone. Set before the array's
-// definition is, by the code that brings the contents, and read after that: the event publishes it,
-// and it needs no lock. Runs hold it longer than the storage.
+// Whether an array has values when programs run for their shapes alone, and which. The code that
+// brings the contents sets it before the array's definition, and readers read it afterwards: the
+// event publishes it, so it needs no lock. Runs hold it longer than the storage.
 typedef struct {
   atomic_int references;
   bool are_there;
   mp_contents_t *contents;  // a reference; NULL: no bytes were brought, or they are adopted
   void *data;               // of the contents, or adopted; NULL: none
-  mp_name_t *maker;         // a reference: what would have made them, for texts; NULL: unknown
+  mp_name_t *maker;  // a reference: what would have computed them, for messages; NULL: unknown
 } mp_values_t;
 
 // A new one, without values. RESOURCE_EXHAUSTED when memory is short.
@@ -41,11 +41,11 @@ MP_NODISCARD mp_status_t mp_values_create(mp_values_t **out_values);
 // mp_values_retain adds a reference and returns the same; the last mp_values_release frees it. NULL
 // has no effect in either.
 mp_values_t *mp_values_retain(mp_values_t *values);
-// Before the array's definition is set: what would have made the values. NULL: unknown.
+// Called before the array's definition is set: what would have computed the values. NULL: unknown.
 void mp_values_set_maker(mp_values_t *values, mp_name_t *maker);
 void mp_values_release(mp_values_t *values);
 
-// Whom adopted memory goes back to.
+// The owner of adopted memory, who gets it back.
 typedef struct {
   void (*on_release)(void *context);
   void *context;
@@ -65,43 +65,42 @@ typedef struct {
   // Newest run of the memory's device that uses it; 0: none. Written under the launch lock; the
   // release of the last hold reads it without, after all earlier holders.
   _Atomic uint64_t last_use;
-  // Where programs run for their shapes alone (option `values`) a block has no bytes, and the
-  // values are here; elsewhere NULL. A reference. A launch that takes the storage over brings its
-  // own.
+  // A reference: the values when programs run for their shapes alone (option `values`) and a block
+  // has no bytes; otherwise NULL. A launch that takes the storage over brings its own.
   mp_values_t *values;
   mp_label_t *label;  // a reference; changed under the memory's lock
 } mp_storage_t;
 
-// Where programs run for their shapes alone, arrays of more bytes have no values.
+// When programs run for their shapes alone, larger arrays have no values.
 enum { MP_SMALL_BYTES = 64 << 10 };
 
 // New memory, with one hold. `label` is copied (its name retained); `after` and the error are those
 // of mp_memory_alloc.
 MP_NODISCARD mp_status_t mp_storage_create(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                                            const mp_label_t *label, mp_storage_t **out_storage);
-// The same for a result of a launch, whose label many share: it is retained. The run brings the
-// values, if it is one for shapes alone.
+// The same for a result of a launch: its label is shared, so it is retained. A run for shapes alone
+// brings the values.
 MP_NODISCARD mp_status_t mp_storage_create_result(mp_memory_t *memory, uint64_t bytes,
                                                   uint64_t after, mp_label_t *label,
                                                   mp_storage_t **out_storage);
-// The same for a copy of another storage: where programs run for their shapes alone, it gets bytes
-// only if the other one has some by then, and those that are equal are shared.
+// The same for a copy of another storage: when programs run for their shapes alone, it gets bytes
+// only if the source has some by then, and equal bytes are shared.
 MP_NODISCARD mp_status_t mp_storage_create_copy(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                                                 const mp_label_t *label,
                                                 mp_storage_t **out_storage);
-// Gives the values of such a copy the bytes of those that it is made of, which are there: its own,
-// where these are lent. RESOURCE_EXHAUSTED when memory is short.
+// Gives the values of such a copy the bytes of its defined source: its own copy of them, if those
+// are lent. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_values_copy(mp_values_t *values, const mp_values_t *source,
                                         uint64_t bytes);
-// Where the bytes at `data`, an address in storage->data, are once the array is defined: there, or
-// in the contents.
+// The address of the bytes at `data` (an address in storage->data) once the array is defined: the
+// same, or one in the contents.
 void *mp_storage_find(const mp_storage_t *storage, const void *data);
 // A storage of the caller's memory, which is counted against the capacity. When the last hold is
 // gone, the memory goes back to the lender, if there is one by then (mp_storage_set_lender).
 MP_NODISCARD mp_status_t mp_storage_adopt(mp_memory_t *memory, uint64_t bytes, void *data,
                                           const mp_label_t *label, mp_storage_t **out_storage);
-// Has `on_release` called with `context`, without locks, when the last hold on adopted memory is
-// gone. RESOURCE_EXHAUSTED when memory is short: then it is not called.
+// Registers `on_release`, which is called with `context`, without locks, when the last hold on
+// adopted memory is released. RESOURCE_EXHAUSTED when memory is short: then it is not called.
 MP_NODISCARD mp_status_t mp_storage_set_lender(mp_storage_t *storage,
                                                void (*on_release)(void *context), void *context);
 // mp_storage_retain adds a hold and returns the storage; the last mp_storage_release gives the
@@ -113,11 +112,11 @@ void mp_storage_release(mp_storage_t *storage);
 bool mp_storage_is_sole(const mp_storage_t *storage);
 // True for memory that belongs to the caller of mp_storage_adopt.
 bool mp_storage_is_adopted(const mp_storage_t *storage);
-// Notes that run `number` of the memory's device uses the storage. The caller holds the client's
+// Records that run `number` of the memory's device uses the storage. The caller holds the client's
 // launch lock; numbers never go down.
 void mp_storage_used_by_run(mp_storage_t *storage, uint64_t number);
-// Changes the label, because the bytes are something else now (a donated input became a result).
-// `label` is retained.
+// Changes the label, because the bytes have become something else (a donated input became a
+// result). `label` is retained.
 void mp_storage_relabel(mp_storage_t *storage, mp_label_t *label);
 
 #endif  // MINIPOD_SIM_RUNTIME_BUFFERS_STORAGE_H_

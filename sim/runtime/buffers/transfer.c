@@ -19,7 +19,7 @@
 
 enum {
   MP_INLINE_BYTES = 1 << 20,  // larger ones are jobs
-  // Host arrays up to this size are copied before the call returns, whatever the caller allows:
+  // Host arrays up to this size are copied before the call returns, even if the caller allows more:
   // users do change NumPy arrays that they have given to JAX.
   MP_HOST_COPY_BYTES = 64 << 20,
   MP_LONG_BYTES = 64 << 10,  // copies that take longer than waking a worker
@@ -31,17 +31,19 @@ struct transfer_s {
   mp_client_t *client;
   transfer_t *next;               // in t_due
   mp_status_t source_error;       // of the source's definition: then nothing is copied
-  mp_storage_t *source, *target;  // holds; NULL: the host's side
+  mp_storage_t *source, *target;  // holds; NULL: that side is the host
   const void *from;
   void *to;
   mp_event_t *done;  // a reference
   uint64_t bytes;
   mp_strided_t copy;
-  // To the host, of values that are absent: the elements, and which bytes of the array are read.
+  // For reads of values that were not computed: the elements, and which bytes of the array are
+  // read.
   mp_dtype_t dtype;
   uint64_t offset;
-  void *stand_in;       // owned: what is copied in their place
-  bool *out_is_absent;  // what is set in place of a copy; NULL: something is copied
+  void *stand_in;       // owned: the substitute that is copied
+  bool *out_is_absent;  // set if the values were not computed, and nothing is copied; NULL: a
+                        // substitute is copied
 };
 
 static void transfer_describe_bytes(mp_strided_t *copy, uint64_t bytes) {
@@ -80,7 +82,7 @@ static mp_status_t transfer_run_part(mp_job_t *job, uint32_t part, void *scratch
   return NULL;
 }
 
-// Gives back everything that the transfer holds, except the event, which is the caller's now.
+// Gives back everything that the transfer holds, except the event, which the caller gets.
 static mp_event_t *transfer_dispose(transfer_t *transfer) {
   mp_client_t *client = transfer->client;
   mp_event_t *done = transfer->done;
@@ -92,20 +94,20 @@ static mp_event_t *transfer_dispose(transfer_t *transfer) {
   return done;
 }
 
-// Ends a transfer. The event comes last, so that its waiters find the books right.
+// Ends a transfer. Sets the event last, so that its waiters find correct statistics.
 static void transfer_finish(mp_job_t *job, mp_status_t status) {
   mp_event_t *done = transfer_dispose((transfer_t *)job);
   mp_event_set(done, status);
   mp_event_release(done);
 }
 
-// Where programs run for their shapes alone: whether the transfer is over without a copy.
+// When programs run for their shapes alone: whether the transfer is over without a copy.
 static bool transfer_end_without_values(transfer_t *transfer) {
   if (!transfer->client->shapes_only) return false;
   const mp_storage_t *source = transfer->source, *target = transfer->target;
   const bool is_small = target == NULL || target->bytes <= MP_SMALL_BYTES;
   const bool has_values = is_small && (source == NULL || source->values->are_there);
-  // A copy gets them here, but one whose address is known already (mp_buffer_promise).
+  // The target gets its values here, unless its address is already known (mp_buffer_promise).
   if (has_values && source != NULL && target != NULL && target->values->data == NULL) {
     mp_status_t status = mp_values_copy(target->values, source->values, transfer->bytes);
     target->values->are_there = status == NULL;
@@ -147,9 +149,9 @@ static void transfer_start(transfer_t *transfer) {
   }
 }
 
-// Transfers of this thread that are to be started. The end of one transfer may be what others wait
-// for, and so on: a chain of any length must not nest on the stack. So the outermost call starts
-// all of them, one after the other.
+// Transfers that this thread has yet to start. Others may wait for the end of one transfer, and so
+// on, and such a chain must not nest on the stack. So the outermost call starts all of them, one
+// after the other.
 static _Thread_local struct {
   bool is_starting;
   MP_QUEUE(transfer_t) transfers;
@@ -175,13 +177,13 @@ typedef struct {
   mp_event_t *after;              // borrowed; NULL: at once
   uint64_t bytes;
   const mp_strided_t *copy;
-  mp_dtype_t dtype;  // this and what follows: as of a transfer
+  mp_dtype_t dtype;  // this and the following: as in a transfer
   uint64_t offset;
   bool *out_is_absent;
 } transfer_request_t;
 
-// Starts a transfer, or has it start when request->after is set. `done` is borrowed and set at the
-// end; on an error it is not set.
+// Starts a transfer, at once or when request->after is set. `done` is borrowed and set at the end;
+// on an error it is not set.
 static mp_status_t transfer_begin(mp_client_t *client, const transfer_request_t *request,
                                   mp_event_t *done) {
   transfer_t *transfer = mp_calloc(1, sizeof(*transfer));
@@ -216,7 +218,7 @@ static mp_status_t transfer_begin(mp_client_t *client, const transfer_request_t 
   return status;
 }
 
-// The event of a transfer that was begun goes to the caller, if it asked for one. `stamp` names the
+// Gives the event of a started transfer to the caller, if it requested one. `stamp` names the
 // transfer in the model of time.
 static mp_status_t transfer_give_event(mp_client_t *client, mp_status_t status, mp_stamp_t stamp,
                                        mp_event_t *done, mp_event_t **out_done) {
@@ -227,7 +229,8 @@ static mp_status_t transfer_give_event(mp_client_t *client, mp_status_t status, 
 
 // ---- From the host ----
 
-// For a caller whose memory is ours during the call only: its thread copies, and idle workers help.
+// For a caller whose memory may be used only during the call: its thread copies, and idle workers
+// help.
 typedef struct {
   mp_job_t job;
   const mp_strided_t *copy;
@@ -295,7 +298,7 @@ mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *arra
   }
   mp_buffer_note_fill(buffer);
   *out_buffer = buffer;
-  // The source is no longer needed when the contents are there.
+  // The source is no longer needed when the contents are complete.
   if (out_done != NULL) {
     *out_done = definition;
   } else {
@@ -306,8 +309,8 @@ mp_status_t mp_buffer_from_host(mp_memory_t *memory, const mp_host_array_t *arra
 
 // ---- To the host ----
 
-// Tells the model of time that the host reads so many bytes and waits for them; what comes back
-// names the read there. What lies on the host is only waited for.
+// Records in the model of time that the host reads `bytes` and waits for them; returns the stamp of
+// the read. For data in host memory only the wait is recorded.
 static mp_stamp_t transfer_note_read(const mp_buffer_t *buffer, uint64_t bytes) {
   const mp_device_t *device = buffer->memory->device;
   const bool is_on_host = buffer->memory->space != MP_MEMORY_DEVICE;
@@ -320,7 +323,7 @@ void mp_buffer_note_view(mp_buffer_t *buffer) {
   if (mp_device_client(buffer->memory->device)->model == NULL) return;
   mp_outside_t *outside = atomic_load(&buffer->outside);
   if (outside == NULL) return;  // no reader is possible
-  // Of two threads that come at the same time one has the copy, as with a lock.
+  // Of two threads at the same time one records the copy, as with a lock.
   uint64_t none = 0;
   if (!atomic_compare_exchange_strong(&outside->view, &none, 1)) return;
   atomic_store(&outside->view, transfer_note_read(buffer, buffer->form->bytes));

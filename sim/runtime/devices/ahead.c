@@ -6,17 +6,17 @@
 
 enum {
   MP_AHEAD_WAKE = 24,      // a thread that waits is woken when no more runs are left than this
-  MP_AHEAD_SLICE_MS = 10,  // and looks for itself this often
-  MP_AHEAD_BESIDE_MS = 1,  // for a place beside the stream
+  MP_AHEAD_SLICE_MS = 10,  // and checks by itself this often
+  MP_AHEAD_BESIDE_MS = 1,  // for a place in side streams
 };
-// How long a stream is waited for that waits for something from outside.
+// How long to wait for a stream that itself waits for something from outside.
 #define MP_AHEAD_PATIENCE 0.1
 
 // ---- Places ----
 
 bool mp_ahead_has_place(const mp_device_t *device) {
-  // Relaxed, and the two are not read together: places are not reserved, so a number that is old by
-  // a run only moves the bound by one.
+  // Relaxed, and not read together: places are not reserved, so a number that is outdated by one
+  // run only moves the bound by one.
   const uint32_t runs = atomic_load_explicit(&device->num_ahead, memory_order_relaxed);
   if (runs < MP_AHEAD_FEW) return true;
   const uint64_t bytes = atomic_load_explicit(&device->bytes_ahead, memory_order_relaxed);
@@ -32,13 +32,13 @@ bool mp_ahead_is_awaited(const mp_device_t *device) {
   return runs < MP_AHEAD_FEW || (runs <= MP_AHEAD_WAKE && bytes < MP_AHEAD_BYTES);
 }
 
-// Sleeps until a run of the device is over that makes waking worth while, or for a short time.
+// Sleeps until the end of a run makes a wake-up worth while, or for a short time.
 static void ahead_sleep(mp_device_t *device) {
   mp_lock_assert_none_held();
   mp_lock(&device->lock);
   const bool must_wait = !mp_ahead_has_place(device);
-  // Read under the lock that a run which ends takes: either that run is counted as over in the look
-  // above, or it finds the waiter, and changes the number that this thread sleeps on.
+  // Read under the lock that an ending run takes: either the check above has counted that run as
+  // over, or the run finds the waiter and changes the number on which this thread sleeps.
   const unsigned moves = atomic_load(&device->num_moves);
   device->num_waiters += must_wait;
   mp_unlock(&device->lock);
@@ -52,10 +52,10 @@ static void ahead_sleep(mp_device_t *device) {
 
 // ---- Waiting ----
 
-// True when the stream, which waits for an input, has been waited for long enough: now, or by an
-// earlier launch since it last moved.
+// True when threads have waited long enough for the stream, which waits for an input: this thread
+// now, or an earlier launch since the stream last moved.
 static bool ahead_is_in_vain(mp_device_t *device, uint64_t completed, bool is_tired) {
-  // Relaxed: the number stands for itself, and a thread that misses it waits once more.
+  // Relaxed: the number orders nothing else, and a thread that misses it waits once more.
   if (is_tired) {
     atomic_store_explicit(&device->waited_in_vain, completed + 1, memory_order_relaxed);
   }

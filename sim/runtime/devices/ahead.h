@@ -1,13 +1,13 @@
 // How far launches run ahead of their devices.
 //
 // Launching is much faster than computing, and every run that is queued holds memory. So a stream
-// takes a bounded number of runs ahead; then the thread that launches waits for a place. It waits
-// before it has taken anything, so it holds nothing that others wait for, and the places are not
-// reserved: several threads that wait for one place may go past the bound by one each.
+// accepts a bounded number of runs ahead; then the launching thread waits for a place. It waits
+// before it takes any lock or memory, so no other thread waits for it. Places are not reserved:
+// several threads that wait for one place may exceed the bound by one each.
 //
-// A bound must not stop a program that would go on without it. The thread that waits may be the one
+// The bound must not stop a program that would run without it. The waiting thread may be the one
 // that has to act next: to launch the share of another device, to write an input, to answer a
-// process. So it waits as long as the stream can move by itself, and otherwise goes past the bound:
+// process. So it waits as long as the stream can move by itself, and otherwise exceeds the bound:
 //
 //   what holds up the stream, directly or through         the thread that launches
 //   the streams that its first run waits for
@@ -18,7 +18,7 @@
 // an input                                              the same, but then no thread waits any more
 //                                                         before a run of the device is over
 //
-// Launches beside a stream (side_stream.h) are bounded by the same number, apart from those in it.
+// Launches in side streams (side_stream.h) have a bound of the same size of their own.
 //
 // Some threads never wait: workers, threads in a callback of an event, and those that
 // mp_launching_exempt (launching.h) has exempted.
@@ -30,12 +30,13 @@
 typedef struct mp_device_s mp_device_t;
 
 enum {
-  MP_AHEAD_RUNS = 32,          // that a stream takes: one that runs, the others behind it
-  MP_AHEAD_FEW = 4,            // however large they are
+  MP_AHEAD_RUNS = 32,          // runs that a stream accepts: one that executes, the others after it
+  MP_AHEAD_FEW = 4,            // accepted however large they are
   MP_AHEAD_BYTES = 256 << 20,  // of the arguments and results of more than these few
 };
 
-// What holds up a stream; the worst counts. The client's maker knows (mp_runner_t).
+// What holds up a stream, in increasing order; the worst reason counts. The function comes from
+// mp_runner_t.
 typedef enum {
   MP_HOLDUP_NOTHING,  // it moves by itself, or a run has just ended
   MP_HOLDUP_CALL,     // a foreign function or another process
@@ -43,17 +44,17 @@ typedef enum {
   MP_HOLDUP_LAUNCH,   // a launch that has not come to one of the devices
 } mp_holdup_t;
 
-// True when the stream takes one more run. Takes no lock.
+// True when the stream accepts one more run. Takes no lock.
 bool mp_ahead_has_place(const mp_device_t *device);
 // Waits until the device has a place in its stream, or must not be waited for. Returns early when
 // the client is being closed. Called without locks, by threads that mp_launching_may_wait. The
-// devices of one launch mostly move together: `*has_looked` is true when another one of them was
-// found to move by itself just now, so that this one is given a moment before it is looked at.
+// devices of one launch usually move together: `*has_looked` is true if another of them was just
+// found to move by itself; then this one gets a moment before it is checked.
 void mp_ahead_await(mp_device_t *device, bool *has_looked);
 
 // The same for a launch in side streams (side_stream.h): the device accepts as many of these too.
-// They wait only for inputs, so what holds them up is not looked for: the thread continues when
-// none has ended for 100 ms.
+// They wait only for inputs, so no search for the reason is needed: the thread continues when none
+// has ended for 100 ms.
 bool mp_ahead_has_place_beside(const mp_device_t *device);
 void mp_ahead_await_beside(mp_device_t *device);
 

@@ -13,12 +13,12 @@ void mp_client_hold(mp_client_t *client) {
 }
 
 void mp_client_unhold(mp_client_t *client) {
-  // The thread that destroys the client sees all that the others did with it before they released
-  // it.
+  // Acquire and release: the thread that destroys the client sees all that the others did with it
+  // before they released it.
   const int before = atomic_fetch_sub_explicit(&client->holds, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
-  // A forked child has only a copy: what it would give back is gone with the process anyway.
+  // A forked child has only a copy, which is freed when the process exits.
   if (!mp_client_is_forked(client)) client->runner->destroy(client);
 }
 

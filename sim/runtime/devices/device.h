@@ -1,10 +1,10 @@
-// Devices, and the client that they belong to, for code that has one (sim/runtime/client.h makes
-// it).
+// Devices, and the client that they belong to, for code that already has a client
+// (sim/runtime/client.h makes one).
 //
-// In a job of several processes the pod is that of all of them. Devices of other processes
-// exist to be named in device assignments: they have no memories, and what would use them fails
-// with INVALID_ARGUMENT "device 5 belongs to process 1, …". All functions are thread-safe. Devices
-// and memories live as long as the client.
+// In a job of several processes the pod is that of all of them. Devices of other processes exist
+// only to be named in device assignments: they have no memories, and functions that would use them
+// fail with INVALID_ARGUMENT "device 5 belongs to process 1, …". All functions are thread-safe.
+// Devices and memories live as long as the client.
 #ifndef MINIPOD_SIM_RUNTIME_DEVICES_DEVICE_H_
 #define MINIPOD_SIM_RUNTIME_DEVICES_DEVICE_H_
 
@@ -20,8 +20,7 @@
 typedef struct mp_client_s mp_client_t;
 typedef struct mp_device_s mp_device_t;
 
-// The pod, borrowed, and the number of all its devices, those of other processes included:
-// mp_client_pod and mp_client_num_devices.
+// The pod (borrowed), and the number of all its devices, including those of other processes.
 const mp_pod_t *mp_client_pod(const mp_client_t *client);
 uint32_t mp_client_num_devices(const mp_client_t *client);
 // The model of time, borrowed; NULL when no virtual times are kept.
@@ -33,8 +32,8 @@ mp_device_t *mp_client_device(const mp_client_t *client, uint32_t index);
 // FAILED_PRECONDITION in a forked child and when the client was closed.
 MP_NODISCARD mp_status_t mp_client_check(const mp_client_t *client);
 
-// What a device is: mp_device_client and mp_device_info (both borrowed), its global id
-// (mp_device_id), and whether it belongs to this process (mp_device_is_local).
+// Attributes of a device: its client and description (both borrowed), its global id, and whether it
+// belongs to this process.
 mp_client_t *mp_device_client(const mp_device_t *device);
 uint32_t mp_device_id(const mp_device_t *device);
 const mp_pod_device_t *mp_device_info(const mp_device_t *device);
@@ -44,8 +43,7 @@ MP_NODISCARD mp_status_t mp_device_check_local(const mp_device_t *device, const 
 // One per space; every device of this process has all three, others have none (NULL).
 mp_memory_t *mp_device_memory(const mp_device_t *device, mp_memory_space_t space);
 
-// The device that a memory belongs to (mp_memory_device), and which of its spaces the memory is
-// (mp_memory_space).
+// The device that a memory belongs to, and which of its spaces the memory is.
 mp_device_t *mp_memory_device(const mp_memory_t *memory);
 mp_memory_space_t mp_memory_space(const mp_memory_t *memory);
 // Unique in the client: device id * MP_MEMORY_SPACE_COUNT + space.

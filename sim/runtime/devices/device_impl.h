@@ -13,12 +13,12 @@ typedef struct mp_run_s mp_run_t;
 // The owner of the first run of a device's stream: exactly one of these at any time
 // (sim/runtime/README.md, invariant 2). Only debug and sanitizer builds keep it, for their checks.
 typedef enum {
-  MP_OWNER_BLOCKERS,  // what it waits for; also while the stream is empty
-  MP_OWNER_LIST,      // a list on its way to a queue, or the own list of an inline run
+  MP_OWNER_BLOCKERS,  // its blockers; also while the stream is empty
+  MP_OWNER_LIST,      // a list that will be queued, or the own list of an inline run
   MP_OWNER_QUEUE,     // the queue of its core group
   MP_OWNER_WORKER,    // a worker or inline run executes it
-  MP_OWNER_SESSION,   // it is parked
-  MP_OWNER_CALL,      // a call that may block is out for it
+  MP_OWNER_SESSION,   // its session, because it is parked
+  MP_OWNER_CALL,      // a call that may block
 } mp_run_owner_t;
 
 struct mp_device_s {
@@ -26,7 +26,7 @@ struct mp_device_s {
   uint32_t id;
   bool is_local;  // it belongs to this process; otherwise the fields below `info` are not used
   const mp_pod_device_t *info;
-  mp_core_queue_t *queue;  // of its core group: where it is put when it is runnable
+  mp_core_queue_t *queue;  // of its core group: it is queued here when it is runnable
   mp_memory_t *memories;   // [MP_MEMORY_SPACE_COUNT]
   mp_lock_t buffers_lock;  // of all buffers in them
 
@@ -35,35 +35,34 @@ struct mp_device_s {
   // MP_QUEUE; under the lock, but the owner of the first run may read `first` without.
   mp_run_t *first, *last;
   uint64_t enqueued;  // number of the newest run; under the client's launch lock
-  // Number of the newest run that is over. Written under the lock, which makes it grow by one each
-  // time; read by all, for whom it publishes what that run and those before it did (run.c).
+  // Number of the newest run that is over. Written under the lock, so it grows in steps of one;
+  // read by all threads, to which it publishes what that run and those before it did (run.c).
   _Atomic uint64_t completed;
   // Runs in the stream that may make calls that block, or wait for a run that may (launch/call.h),
-  // and the thread that has launched all of these (mp_launching_thread). They grow under the launch
-  // lock and the lock, and launches that ask under the former find no more than there are; the
-  // guess before a launch reads them without.
+  // and the thread that has launched all of these (mp_launching_thread). Incremented under the
+  // launch lock and the device's lock, so a launch that holds the launch lock never reads too few;
+  // the guess before a launch reads them without a lock.
   atomic_uint num_behind_call;
   _Atomic uint64_t behind_call_of;
 
-  // Runs beside the stream (order/side_stream.h) that are not over. A bound that nothing else
-  // depends on; threads that wait for a place sleep on it for a moment, and are not woken
-  // (ahead.c).
+  // Unfinished runs in side streams (order/side_stream.h). Used only for the bound; threads that
+  // wait for a place sleep on it for a moment, and are not woken (ahead.c).
   atomic_uint num_beside;
 
-  // Of a side stream (order/side_stream.h), which is a device in all but its memories: these are
-  // those of the device that it belongs to. In the client's list, under the launch lock.
+  // For side streams (order/side_stream.h), which are devices that share the memories of the device
+  // they belong to: the link of the client's list, under the launch lock.
   mp_device_t *next_side;
-  bool is_calling;  // it is for programs that make calls which one thread has launched
+  bool is_calling;  // it is for programs with calls that one thread has launched
   // How far launches are ahead (ahead.h): runs in the stream, and the bytes that they read and
   // write. Changed under the lock, read without.
   _Atomic uint32_t num_ahead;
   _Atomic uint64_t bytes_ahead;
-  // What mp_device_completed was, plus 1, when a thread has waited in vain for an input:
-  // until a run is over, no thread waits for that again. 0: never.
+  // mp_device_completed + 1 at the time when a thread has waited in vain for an input: until the
+  // next run is over, no thread waits for that again. 0: never.
   _Atomic uint64_t waited_in_vain;
   uint32_t num_waiters;   // threads that wait for a place in the stream
   atomic_uint num_moves;  // their futex word; changed under the lock
-  // Which look of deadlock.c has found the device, and the next one that it found; under the
+  // The look of deadlock.c that has found the device, and the next device that it found; under the
   // client's launch lock.
   uint64_t looked;
   mp_device_t *next_looked;
@@ -74,8 +73,8 @@ struct mp_device_s {
 #endif
 };
 
-// The first run of the device goes from one owner to the next; checked in debug and sanitizer
-// builds. While the client stops, runs are ended wherever they are, so nothing is checked.
+// Passes the first run of the device from one owner to the next; checked in debug and sanitizer
+// builds. While the client stops, runs are ended whoever owns them, so nothing is checked.
 static inline void mp_device_hand_over(mp_device_t *device, mp_run_owner_t from,
                                        mp_run_owner_t to) {
 #ifdef MINIPOD_ASSERTS

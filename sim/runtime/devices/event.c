@@ -24,7 +24,7 @@ typedef struct event_waiter_s {
 struct mp_event_s {
   atomic_int references;
   atomic_uint state;     // futex word
-  atomic_uint sleepers;  // threads in mp_event_await: no system call when there are none
+  atomic_uint sleepers;  // threads in mp_event_await; 0: no system call is needed
   uint32_t generation;   // mp_process_generation() at creation
   mp_status_t status;    // written while SETTING, read by all once SET: the state publishes it
   _Atomic(event_waiter_t *) waiters;  // newest first; &g_closed after the event was set
@@ -63,7 +63,8 @@ static void event_run_waiters(event_waiter_t *newest, mp_status_t status) {
     oldest = newest;
     newest = next;
   }
-  mp_launching_exempt();  // what comes after a callback must not wait for a launch that it makes
+  mp_launching_exempt();  // launches in callbacks must not wait, because later callbacks wait for
+                          // them
   while (oldest != NULL) {
     event_waiter_t *next = oldest->next;
     oldest->callback(status, oldest->context);
@@ -75,8 +76,8 @@ static void event_run_waiters(event_waiter_t *newest, mp_status_t status) {
 
 void mp_event_release(mp_event_t *event) {
   if (event == NULL) return;
-  // Release: what this thread did with the event comes before the count. Acquire: the last one sees
-  // what all the others did before it frees the event.
+  // Release: what this thread did with the event comes before the decrement. Acquire: the last one
+  // sees what all others did, and then frees the event.
   const int before = atomic_fetch_sub_explicit(&event->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
@@ -84,8 +85,8 @@ void mp_event_release(mp_event_t *event) {
   // No other thread can change the list any more, so this needs no exchange.
   event_waiter_t *waiters = atomic_load(&event->waiters);
   if (waiters != NULL && waiters != &g_closed) {
-    // The last reference is gone before the event was set: it can never be set any more, but its
-    // callbacks must run.
+    // The last reference was released before the event was set: it can never be set any more, but
+    // its callbacks must run.
     mp_status_t lost = mp_status_make(MP_CANCELLED, "an event was dropped before it was set");
     event_run_waiters(waiters, lost);
     mp_status_release(lost);
@@ -103,14 +104,14 @@ void mp_event_set(mp_event_t *event, mp_status_t status) {
   mp_event_retain(event);  // a callback, or a woken thread, may drop the caller's reference
   MP_ASSERT(event->status == NULL);
   event->status = status;
-  // The store publishes the status, and all that this thread and those before it have written to
-  // the results. It is sequentially consistent because of the load after it: a sleeper counts
-  // itself before it looks at the state, we set the state before we look at the count. With a
-  // weaker order each could miss the other, and the sleeper would sleep for ever.
+  // The store publishes the status, and everything that this thread and those before it have
+  // written to the results. It is sequentially consistent because of the load after it: a sleeper
+  // counts itself before it reads the state, and this thread sets the state before it reads the
+  // count. With a weaker order each could miss the other, and the sleeper would sleep for ever.
   atomic_store(&event->state, MP_EVENT_SET);
   if (atomic_load(&event->sleepers) != 0) mp_futex_wake_all(&event->state);
-  // A registration of a callback either comes before the exchange and is in the list that we take,
-  // or finds it closed and calls back itself: each callback runs once.
+  // A callback that is registered before the exchange is in the list that is taken here; a later
+  // registration finds the list closed and calls back itself. So each callback runs once.
   event_waiter_t *waiters = atomic_exchange(&event->waiters, &g_closed);
   MP_ASSERT(waiters != &g_closed);  // only the thread that sets the event closes the list
   if (waiters != NULL) event_run_waiters(waiters, status);
@@ -118,8 +119,8 @@ void mp_event_set(mp_event_t *event, mp_status_t status) {
 }
 
 static bool event_is_set(const mp_event_t *event) {
-  // Acquire, with the store in mp_event_set: a thread that sees SET may read the status, and the
-  // bytes of buffers that the event is the definition of, without any lock.
+  // Acquire, paired with the store in mp_event_set: a thread that sees SET may read the status, and
+  // the bytes of buffers whose definition the event is, without any lock.
   return atomic_load_explicit(&event->state, memory_order_acquire) == MP_EVENT_SET;
 }
 
@@ -154,12 +155,12 @@ bool mp_event_wait_for(mp_event_t *event, double seconds) {
   if (!(seconds > 0)) return false;
   mp_lock_assert_none_held();
   double deadline = mp_clock_seconds() + fmin(seconds, 1e9);
-  // Before the state is looked at; see mp_event_set.
+  // Before the state is read; see mp_event_set.
   atomic_fetch_add(&event->sleepers, 1);
   bool ready = false;
   for (;;) {
-    // The kernel sleeps only if the state is still this one. So a setting between here and there
-    // does not get lost, and a step from UNSET to SETTING only costs one more round.
+    // The kernel lets the thread sleep only if the state is still this one. So an event that is set
+    // in between is not missed, and a change from UNSET to SETTING only costs one more round.
     unsigned state = atomic_load(&event->state);
     ready = mp_event_is_ready(event);
     double left = deadline - mp_clock_seconds();
@@ -178,8 +179,8 @@ mp_status_t mp_event_on_ready(mp_event_t *event, mp_event_callback_t callback, v
     MP_RETURN_IF_NULL(waiter);
     *waiter = (event_waiter_t){NULL, callback, context};
     event_waiter_t *head = atomic_load(&event->waiters);
-    // Single waiters are never taken out of the list, so a head that was read twice is the same
-    // list. The exchange publishes the waiter to the thread that sets the event.
+    // Single waiters are never removed from the list, so an equal head means an equal list. The
+    // exchange publishes the waiter to the thread that sets the event.
     while (head != &g_closed) {
       waiter->next = head;
       if (atomic_compare_exchange_weak(&event->waiters, &head, waiter)) return NULL;

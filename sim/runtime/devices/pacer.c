@@ -12,8 +12,9 @@
 
 enum { PACER_STACK = 256 << 10 };
 
-static const double k_look_again = 1e-3;  // seconds between questions about what is not known yet
-static const double k_patience = 0.1;     // seconds after which that is let go
+static const double k_look_again =
+    1e-3;  // seconds between two queries of times that are not known yet
+static const double k_patience = 0.1;  // seconds after which events with unknown times are released
 static const double k_long_sleep = 3600;  // seconds; the sleeper then looks again
 
 // An event that is held back.
@@ -21,31 +22,31 @@ typedef struct held_s held_t;
 struct held_s {
   mp_client_t *client;  // a hold
   held_t *next;
-  mp_event_t *event;   // a reference: what the user has
+  mp_event_t *event;   // a reference: the event that the user has
   mp_status_t status;  // of the inner event
   mp_stamp_t stamp;
-  double since;      // real moments: since when the inner event is set,
-  double due;        // and when the user is to see it; from when it is in `held` on
-  bool stops_clock;  // the host's, which stands until the user sees it
+  double since;      // real times: when the inner event was set,
+  double due;        // and when the user should see it; valid once it is in `held`
+  bool stops_clock;  // the host's clock stops until the user sees it
 };
 
 struct mp_pacer_s {
   mp_client_t *client;
-  mp_lock_t lock;          // of all below, but for `held` and `unknown`, which are the thread's
+  mp_lock_t lock;  // of all fields below except `held` and `unknown`, which only the thread uses
   pthread_cond_t changed;  // something came in, or must_stop was set
   pthread_t thread;
   bool must_stop;
-  bool is_virtual;            // no waiting: the host's clock is set to what is due; never changes
+  bool is_virtual;            // no waiting: the host's clock is set to the due time; constant
   MP_QUEUE(held_t) incoming;  // inner events that are set
-  MP_QUEUE(held_t) unknown;   // of which the model could not say yet when they are due
-  MP_QUEUE(held_t) held;      // by their due
+  MP_QUEUE(held_t) unknown;   // events whose due time the model does not know yet
+  MP_QUEUE(held_t) held;      // sorted by due time
 };
 
-static _Thread_local const mp_pacer_t *t_pacer;  // of which this is the thread
+static _Thread_local const mp_pacer_t *t_pacer;  // the pacer whose thread this is
 
 // ---- One event ----
 
-// Lets the user see it. Calls back; no lock is held.
+// Sets the user's event. Calls back; no lock is held.
 static void pacer_let_go(held_t *held) {
   mp_client_t *client = held->client;
   if (held->stops_clock) mp_host_clock_go();
@@ -55,7 +56,7 @@ static void pacer_let_go(held_t *held) {
   mp_client_unhold(client);
 }
 
-// The inner event is set.
+// Called when the inner event is set.
 static void pacer_on_ready(mp_status_t status, void *context) {
   held_t *held = context;
   mp_pacer_t *pacer = held->client->pacer;
@@ -67,7 +68,8 @@ static void pacer_on_ready(mp_status_t status, void *context) {
   held->since = mp_clock_seconds();
   mp_lock(&pacer->lock);
   // Under the lock, under which the thread takes `incoming` for the last time once it has seen
-  // must_stop: what is put there before that is let go by the thread, and all else here.
+  // must_stop: the thread releases events that were added before that, and this function releases
+  // later ones.
   const bool is_paced = status == NULL && !pacer->must_stop;
   if (is_paced) {
     MP_QUEUE_PUSH(&pacer->incoming, held, next);
@@ -80,7 +82,7 @@ static void pacer_on_ready(mp_status_t status, void *context) {
 mp_event_t *mp_pacer_hold_back(mp_client_t *client, mp_event_t *inner, mp_stamp_t stamp) {
   if (client->pacer == NULL || stamp == 0 || mp_client_is_forked(client))
     return mp_event_retain(inner);
-  // The host's clock knows no more than that a result was asked for: its end, not a launch's.
+  // With a virtual clock only waits for results count: not the end of a launch.
   const bool is_virtual = client->pacer->is_virtual;
   if (is_virtual && mp_stamp_newer_transfer(0, stamp) == 0) return mp_event_retain(inner);
   held_t *held = mp_calloc(1, sizeof(*held));
@@ -105,7 +107,7 @@ mp_event_t *mp_pacer_hold_back(mp_client_t *client, mp_event_t *inner, mp_stamp_
 
 // ---- The thread ----
 
-// Puts an event among those that are held, by its due: most often as the last one.
+// Inserts an event into `held` by its due time, usually as the last one.
 static void pacer_sort_in(mp_pacer_t *pacer, held_t *held) {
   held_t *before = NULL;
   if (pacer->held.last != NULL && pacer->held.last->due <= held->due) {
@@ -119,17 +121,17 @@ static void pacer_sort_in(mp_pacer_t *pacer, held_t *held) {
   if (held->next == NULL) pacer->held.last = held;
 }
 
-// It is known when the event is due.
+// Records the due time of an event.
 static void pacer_note(mp_pacer_t *pacer, held_t *held) {
   if (pacer->is_virtual) {
     mp_host_clock_advance(held->due);
     held->due = held->since;
-  } else if (mp_stamp_newer_transfer(0, held->stamp) != 0) {  // a launch's end without waiters
+  } else if (mp_stamp_newer_transfer(0, held->stamp) != 0) {  // the end of a launch without waiters
     mp_model_note_late(pacer->client->model, held->due, held->since);
   }
 }
 
-// Asks the model when what came in is due. No lock is held.
+// Asks the model for the due times of incoming events. No lock is held.
 static void pacer_ask(mp_pacer_t *pacer, held_t *first) {
   const double now = mp_clock_seconds();
   for (held_t *held = first; held != NULL; held = first) {
@@ -146,7 +148,7 @@ static void pacer_ask(mp_pacer_t *pacer, held_t *first) {
   }
 }
 
-// Lets all go that is due. No lock is held.
+// Releases all events that are due. No lock is held.
 static void pacer_let_go_until(mp_pacer_t *pacer, double moment) {
   for (held_t *held = pacer->held.first; held != NULL && held->due <= moment;
        held = pacer->held.first) {
@@ -155,7 +157,7 @@ static void pacer_let_go_until(mp_pacer_t *pacer, double moment) {
   }
 }
 
-// Until something comes in or is due; the lock is held.
+// Sleeps until an event comes in or is due; the lock is held.
 static void pacer_sleep(mp_pacer_t *pacer) {
   double seconds = k_long_sleep;
   if (pacer->held.first != NULL) seconds = pacer->held.first->due - mp_clock_seconds();
@@ -178,8 +180,8 @@ static void *pacer_main(void *context) {
     MP_QUEUE_APPEND(&pacer->unknown, &pacer->incoming, next);
     held_t *asked = pacer->unknown.first;
     pacer->unknown.first = pacer->unknown.last = NULL;
-    // Without the lock: asking takes the model's, letting go calls back, and inner events that are
-    // set meanwhile must not wait for either. What is asked for and held is this thread's alone.
+    // Without the lock: asking takes the model's lock, releasing calls back, and inner events that
+    // are set meanwhile must not wait for either. Only this thread uses `unknown` and `held`.
     mp_unlock(&pacer->lock);
     pacer_ask(pacer, asked);
     pacer_let_go_until(pacer, mp_clock_seconds());
@@ -192,7 +194,7 @@ static void *pacer_main(void *context) {
     pacer_let_go(held);
   }
   pacer_let_go_until(pacer, INFINITY);
-  mp_client_unhold(client);  // the pacer may be gone from here on
+  mp_client_unhold(client);  // the pacer may be freed from here on
   return NULL;
 }
 
@@ -223,8 +225,9 @@ void mp_pacer_stop(mp_pacer_t *pacer) {
   pacer->must_stop = true;
   pthread_cond_signal(&pacer->changed);
   mp_unlock(&pacer->lock);
-  // What the thread lets go calls back, and a callback may end the client: no thread can wait for
-  // itself. It goes on to let go of the rest, and its hold keeps the pacer until it is out of here.
+  // Events that the thread releases call back, and a callback may end the client: then the thread
+  // cannot wait for itself. It later releases the remaining events; its hold keeps the pacer until
+  // then.
   if (pacer == t_pacer) {
     pthread_detach(pacer->thread);
   } else {

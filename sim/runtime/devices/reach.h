@@ -1,4 +1,4 @@
-// Where bytes are in the pod, and whether they get from there to somewhere else.
+// Where bytes are in the pod, and whether they can be transferred to another place.
 #ifndef MINIPOD_SIM_RUNTIME_DEVICES_REACH_H_
 #define MINIPOD_SIM_RUNTIME_DEVICES_REACH_H_
 
@@ -7,8 +7,8 @@
 
 // Whether the client has faults (order/faulty.h).
 static inline bool mp_client_is_faulty(const mp_client_t *client) {
-  // Relaxed: launches ask under the launch lock, under which it changes, and a transfer that comes
-  // together with a fault may meet it or not. What the faults are is under a lock of their own.
+  // Relaxed: it changes under the launch lock, under which launches read it; a transfer at the same
+  // time as a fault may or may not be hit by it. The faults themselves have their own lock.
   return atomic_load_explicit(&client->is_faulty, memory_order_relaxed);
 }
 

@@ -1,5 +1,5 @@
-// Functions of rooms above that lower rooms of the runtime call. The maker of a client provides
-// them (sim/runtime/client.c).
+// Functions of upper rooms that lower rooms of the runtime call. sim/runtime/client.c provides
+// them.
 #ifndef MINIPOD_SIM_RUNTIME_DEVICES_RUNNER_H_
 #define MINIPOD_SIM_RUNTIME_DEVICES_RUNNER_H_
 
@@ -16,22 +16,22 @@ typedef struct {
   // ---- For workers, which know only how to queue devices (launch/run.h, launch/deadlock.h) ----
   // Runs the first run of a device that the worker took from a queue.
   void (*run)(mp_worker_t *self, mp_device_t *device);
-  // True when the first run of the device is to be run by this inline worker.
+  // True when this inline worker should run the first run of the device.
   bool (*is_inline)(const mp_device_t *device, const mp_worker_t *inline_worker);
-  // Called by a worker that has found nothing to do, before it sleeps. If no other worker has
-  // anything to do either, launches may be waiting for each other.
+  // Called by a worker that has found no work, before it sleeps. If the other workers have none
+  // either, launches may be waiting for each other.
   void (*look_for_deadlock)(mp_client_t *client);
 
-  // ---- For sessions, which hold runs but do not look into them (launch/call.h) ----
-  // Runs the first runs of devices, linked by `next_runnable`, which belong to one launch and were
-  // resumed on a thread that is no worker; or has workers run them. Called without locks, by a
-  // thread that holds the client.
+  // ---- For sessions, which hold runs but do not look into them (launch/call.h) ---- Runs the
+  // first runs of devices, linked by `next_runnable`, which belong to one launch and were resumed
+  // on a thread that is no worker; or leaves them to workers. Called without locks, by a thread
+  // that holds the client.
   void (*go_on)(mp_client_t *client, mp_device_t *first);
   // True when the run waits for a foreign function. Its session's lock may be held.
   bool (*is_out)(const mp_run_t *run);
 
-  // ---- For threads that wait for a place (ahead.h) ----
-  // What keeps the first run of the device from going on by itself. Called without locks.
+  // ---- For threads that wait for a place (ahead.h) ---- What keeps the first run of the device
+  // from continuing by itself. Called without locks.
   mp_holdup_t (*find_holdup)(mp_device_t *device);
 
   // ---- For the end of a client (client.h) ----

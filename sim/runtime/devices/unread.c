@@ -7,19 +7,19 @@
 #include "sim/base/os/lock.h"
 #include "sim/base/os/process.h"
 
-// The first ones say what went wrong; what follows from them is not kept.
+// The first errors are the causes; errors that follow from them are not kept.
 enum { UNREAD_KEPT = 4 };
 
 typedef struct {
   mp_status_t error;         // owned
-  uint64_t owed, delivered;  // to ends of launches; in total
+  uint64_t owed, delivered;  // deliveries to ends of launches; in total
 } unread_t;
 
 static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_UNREAD);
 static unread_t g_errors[UNREAD_KEPT];  // under the lock
 static atomic_uint g_count;             // of g_errors; written under the lock
-// Of the process whose errors these are. A forked child looks at it before it takes the lock, which
-// a thread of its parent may have held.
+// The generation of the process that had these errors. A forked child checks it before it takes the
+// lock, which a thread of its parent may have held.
 static atomic_uint g_generation;
 static atomic_bool g_ends_are_told;
 
@@ -29,7 +29,7 @@ void mp_unread_expect_ends(bool are_told) {
   }
 }
 
-// Whether there are errors, and of this process.
+// Whether there are errors of this process.
 static bool unread_has_any(void) {
   return atomic_load(&g_count) != 0 && atomic_load(&g_generation) == mp_process_generation();
 }
@@ -68,7 +68,7 @@ void mp_unread_deliver(mp_status_t error) {
   mp_unlock(&g_lock);
 }
 
-// The first one is likely to be why there are others, of which a line is enough.
+// The first error has probably caused the others, so one line of each of those is enough.
 static void unread_put(mp_status_t error, bool is_whole, mp_strbuf_t *out) {
   const char *message = mp_status_message(error);
   const size_t size = is_whole ? strlen(message) : strcspn(message, "\n");

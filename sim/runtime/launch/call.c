@@ -16,8 +16,8 @@
 
 // ---- Memory ----
 
-// What lies before a block that a function has asked for. A block of memory is aligned to 64 bytes,
-// and so is what follows this.
+// The header before each block that a function has allocated. It takes 64 bytes, so that the block
+// is as aligned as the memory.
 typedef struct {
   _Alignas(64) mp_span_t *block;
   mp_label_t label;
@@ -35,7 +35,7 @@ static mp_status_t call_allocate(void *data, size_t bytes, size_t alignment, voi
   mp_span_t *block = NULL;
   MP_RETURN_IF_ERROR(mp_memory_alloc(memory, sizeof(head_t) + bytes,
                                      mp_device_completed(memory->device), &label, &block));
-  // The label moves into the block, which a function may forget to give back.
+  // The block keeps the label, because a function may never free the block.
   head_t *head = (head_t *)block->data;
   *head = (head_t){block, label};
   head->label.name = mp_name_retain(label.name);
@@ -75,14 +75,15 @@ static void call_end_task(mp_job_t *job, mp_status_t status) {
   mp_free(job);
 }
 
-// A function may wait for its tasks. When every worker is in such a function nobody would be left
-// for them, so the last one does its tasks itself; it comes back, and is then free for the others'.
+// A function may wait for its tasks. If every worker were in such a function, no worker would be
+// left to run the tasks. So the last free worker runs the tasks of its function itself; when that
+// function returns, the worker is free for the tasks of the others.
 static mp_status_t call_schedule(void *data, void (*task)(void *), void *argument) {
   mp_run_t *run = data;
   mp_client_t *client = run->device->client;
   task_t *t = NULL;
-  // Each worker counts itself before it looks, and a counter has one order for all threads: of
-  // workers that come here together the last one sees all of them.
+  // Each worker increments the counter before it reads it, and all threads see one order of the
+  // increments. So if several workers get here at the same time, the last one sees them all.
   if (atomic_load(&client->workers->num_calling) < client->workers->num_workers &&
       !mp_client_is_stopping(client)) {
     t = mp_calloc(1, sizeof(*t));
@@ -111,7 +112,7 @@ static void call_done(void *context, mp_status_t status) {
   call_bring_back(context, status);
 }
 
-// Has operand i, which has no value, be what the option `absent` says.
+// Replaces operand i, which has no value, as the option `absent` says.
 static mp_status_t call_stand_in(mp_run_t *run, const mp_cmd_t *cmd, uint32_t i) {
   const mp_op_t *op = cmd->call->op;
   const mp_type_t *type = op->operands[i]->type;
@@ -143,7 +144,7 @@ static mp_status_t call_stand_in_for_all(mp_run_t *run, const mp_cmd_t *cmd) {
   return NULL;
 }
 
-// Sets run->call up for a command: what the function gets from us.
+// Fills run->call for a command: what the function receives.
 static void call_prepare(mp_run_t *run, const mp_cmd_t *cmd) {
   mp_run_resolve(run, cmd);
   run->call.cmd = cmd;
@@ -170,9 +171,9 @@ static void call_bring_back(mp_run_t *run, mp_status_t status) {
   mp_device_t *device = run->device;
   mp_device_list_t runnable = {0};
   mp_lock(&device->lock);
-  // Under the lock under which the run goes out, and is abandoned: each of these finds what the
-  // other has left, and exactly one thread goes on with the run. The lock, and after it that of the
-  // queue, hands over what the function has written.
+  // The lock is the one under which the run goes out and is abandoned, so each of these sees
+  // whether the other has happened, and exactly one thread continues with the run. This lock, and
+  // then the queue's, publishes what the function has written.
   const mp_call_state_t was = run->call.state;
   MP_ASSERT(was != MP_CALL_NONE && was != MP_CALL_OVER);
   if (was != MP_CALL_ABANDONED) {
@@ -192,7 +193,7 @@ static void call_bring_back(mp_run_t *run, mp_status_t status) {
 }
 
 bool mp_run_is_out(const mp_run_t *run) {
-  // For texts only, so without the lock: whoever reads them knows that this may be over.
+  // Used in messages only, so without the lock: the call may be over when the message is read.
   return atomic_load(&run->call.state) == MP_CALL_OUT;
 }
 
@@ -227,11 +228,11 @@ static void call_run(mp_blocking_t *blocking, bool is_dropped) {
   mp_run_release(run);
 }
 
-// Has a caller thread call the function, which takes a reference to the run.
+// Makes a caller thread call the function. The caller thread gets a reference to the run.
 static mp_status_t call_hand_over(mp_run_t *run, bool *out_is_out) {
   run->call.blocking.run = call_run;
-  // Out before it is handed over: the call may be over, and the run gone, before submitting
-  // returns.
+  // The run is out before it is submitted, because the call may be over, and the run freed, before
+  // mp_callers_submit returns.
   mp_run_retain(run);
   call_set(run, MP_CALL_OUT, MP_OWNER_WORKER, MP_OWNER_CALL);
   mp_status_t status = mp_callers_submit(run->device->client, &run->call.blocking);
@@ -239,8 +240,7 @@ static mp_status_t call_hand_over(mp_run_t *run, bool *out_is_out) {
     *out_is_out = true;
     return NULL;
   }
-  // It is in its stream still: runs are abandoned only when no worker and no launch is left at
-  // work.
+  // The run is still in its stream: runs are abandoned only when no worker and no launch is active.
   call_set(run, MP_CALL_NONE, MP_OWNER_CALL, MP_OWNER_WORKER);
   mp_run_release(run);
   return mp_op_error_at(run->call.cmd->call->op, status);
@@ -260,9 +260,9 @@ static mp_status_t call_result(mp_run_t *run) {
 static mp_status_t call_start(mp_worker_t *self, mp_run_t *run, bool *out_is_out) {
   mp_client_t *client = run->device->client;
   bool is_pending = false;
-  // Without the lock: nobody else changes it before the function has begun.
+  // Without the lock: no other thread changes the state before the function has begun.
   run->call.state = MP_CALL_STARTING;
-  mp_run_retain(run);  // for who brings it back, if it is pending
+  mp_run_retain(run);  // for the thread that ends the call, if it is pending
   if (!self->is_inline) {
     mp_worker_looks_later();
     atomic_fetch_add(&client->workers->num_calling, 1);
@@ -277,9 +277,8 @@ static mp_status_t call_start(mp_worker_t *self, mp_run_t *run, bool *out_is_out
     return status;
   }
   mp_lock(&run->device->lock);
-  // The future may be set by now, or while we look: either it is over and this thread goes on, or
-  // it finds the run out and brings it back. After the lock is free the run may be another
-  // thread's.
+  // The future may already be set. If it is, this thread continues; if not, the thread that sets it
+  // finds the run out and brings it back. Once the lock is free, another thread may own the run.
   const bool is_out = run->call.state == MP_CALL_STARTING;
   if (is_out) {
     mp_device_hand_over(run->device, MP_OWNER_WORKER, MP_OWNER_CALL);
@@ -292,8 +291,8 @@ static mp_status_t call_start(mp_worker_t *self, mp_run_t *run, bool *out_is_out
 }
 
 mp_status_t mp_run_call(mp_worker_t *self, mp_run_t *run, const mp_cmd_t *cmd, bool *out_is_out) {
-  // This thread took the device from its queue, after whoever brought the run back: it sees the
-  // status.
+  // This thread took the device from its queue, which happened after the run was brought back: so
+  // it sees the status.
   if (run->call.state == MP_CALL_OVER) return call_result(run);
   call_prepare(run, cmd);
   if (run->shape_run != NULL) MP_RETURN_IF_ERROR(call_stand_in_for_all(run, cmd));
@@ -329,14 +328,15 @@ static bool call_may_be_out(const mp_executable_t *executable, uint32_t num_devi
                             const uint32_t *logical) {
   for (uint32_t i = 0; i < num_devices; ++i) {
     const mp_device_t *device = mp_executable_device(executable, logical[i]);
-    // Only launches make it grow, and their lock is held where this is more than a guess; a run
-    // that ends meanwhile leaves the order right, if not the best.
+    // Only launches increase the counter, and callers that need more than a guess hold the launch
+    // lock. If a run ends meanwhile, the order chosen is still correct, though perhaps not the
+    // best.
     if (atomic_load(&device->num_behind_call) != 0) return true;
   }
   return false;
 }
 
-// True when an input comes from behind a run that may be in a call.
+// True when an input is computed after a run that may be in a call.
 static bool call_has_late_input(const mp_executable_t *executable, uint32_t num_devices,
                                 mp_buffer_t *const *const *arguments) {
   for (uint32_t i = 0; i < num_devices; ++i) {

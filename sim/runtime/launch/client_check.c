@@ -1,5 +1,6 @@
-// Other threads go on while the checks look: each thing is looked at under its own lock, and only
-// what that lock promises is asserted. No run enters a stream meanwhile: the launch lock is held.
+// Other threads continue while the checks run, so each object is read under its own lock, and only
+// what that lock guarantees is asserted. No run enters a stream meanwhile, because the launch lock
+// is held.
 #include "sim/runtime/launch/client_check.h"
 
 #ifdef MINIPOD_ASSERTS
@@ -13,7 +14,7 @@
 #include "sim/runtime/workers/workers.h"
 
 enum {
-  MP_CHECK_STEPS = 2000,   // about that many things are looked at per launch
+  MP_CHECK_STEPS = 2000,   // about the number of objects that are checked per launch
   MP_CHECK_MARK = 1 << 7,  // set in a participant's state when it was found waiting in a list
 };
 
@@ -53,7 +54,7 @@ static void client_check_states(const mp_session_t *session) {
   MP_ASSERT(session->num_parked == counts[MP_PARTICIPANT_PARKED]);
 }
 
-// This participant waits in a list: it is parked, and was in no list that was looked at before.
+// Checks a participant that waits in a list: it is parked, and in no list that was checked before.
 static void client_check_waiter(mp_session_t *session, uint32_t logical) {
   MP_ASSERT(logical < session->num_participants);
   MP_ASSERT_MSG(session->states[logical] == MP_PARTICIPANT_PARKED, "participant %u, state %u",
@@ -61,7 +62,8 @@ static void client_check_waiter(mp_session_t *session, uint32_t logical) {
   session->states[logical] |= MP_CHECK_MARK;
 }
 
-// Those who have arrived at a meeting wait there, but for `holder`; returns how many they are.
+// Checks that the participants that have arrived at a meeting wait there, except `holder`; returns
+// their number.
 static uint32_t client_check_arrivals(mp_session_t *session, const mp_meeting_t *meeting,
                                       const mp_arrival_t *holder) {
   uint32_t count = 0;
@@ -86,7 +88,8 @@ static uint32_t client_check_meetings(mp_session_t *session) {
     MP_ASSERT(meeting->next == NULL || meeting->next->prev == meeting);
     const uint32_t num_arrived = client_check_arrivals(session, meeting, NULL);
     MP_ASSERT(num_arrived == meeting->num_arrived);
-    MP_ASSERT(num_arrived > 0 && num_arrived < meeting->num_needed);  // or it would be held
+    MP_ASSERT(num_arrived > 0 &&
+              num_arrived < meeting->num_needed);  // or the meeting would be held
     count += num_arrived;
   }
   MP_ASSERT(num_open == table->num_open);
@@ -97,7 +100,7 @@ static uint32_t client_check_receivers(mp_session_t *session) {
   uint32_t count = 0;
   for (const mp_receiver_t *r = session->mailbox.receivers.first; r != NULL; r = r->next) {
     MP_ASSERT(count < session->mailbox.num_receivers);
-    MP_ASSERT(r->message == NULL);  // or it would go on
+    MP_ASSERT(r->message == NULL);  // or the receiver would have been resumed
     client_check_waiter(session, r->target);
     count += 1;
   }
@@ -106,7 +109,7 @@ static uint32_t client_check_receivers(mp_session_t *session) {
   return count;
 }
 
-// A remote collective that waits: nobody works on it, so its insides may be looked at.
+// Checks a remote collective that waits: no thread works on it, so its state may be read.
 static void client_check_missing(const mp_remote_collective_t *remote) {
   for (uint32_t stripe = remote->first_stripe; stripe < remote->num_begun; ++stripe) {
     uint32_t num_missing = 0;
@@ -161,7 +164,8 @@ static void client_check_session(check_t *check, mp_session_t *session) {
 
 // ---- Devices ----
 
-// The owner of the device's first run, and what its session says of it. The device's lock is held.
+// Checks the owner of the device's first run against its state in its session. The device's lock is
+// held.
 static void client_check_first_run(check_t *check, mp_device_t *device) {
   const mp_run_t *run = device->first;
   if (atomic_load(&device->owner) != MP_OWNER_BLOCKERS) {
@@ -286,7 +290,7 @@ static void client_check_jobs(check_t *check) {
   MP_ASSERT(atomic_load(&check->client->workers->num_idle) <= check->client->workers->num_workers);
 }
 
-// A session that misses launches on some devices of the set.
+// Checks a session that waits for launches on some devices of the set.
 static void client_check_waiting(check_t *check, const mp_device_set_t *set,
                                  mp_session_t *session) {
   for (const mp_session_t *other = session->next; other != NULL; other = other->next) {
@@ -409,7 +413,7 @@ void mp_client_check_launch(mp_client_t *client) {
   state->debt = check.steps < MP_CHECK_STEPS ? 0 : check.steps - MP_CHECK_STEPS;
 }
 
-// What the memories that share a capacity hold is what the pool has counted.
+// Memories that share a capacity hold as much as their pool has counted.
 static void client_check_pools(const mp_client_t *client) {
   for (uint32_t node = 0; node < client->num_pool_nodes; ++node) {
     for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
@@ -423,7 +427,7 @@ static void client_check_pools(const mp_client_t *client) {
   }
 }
 
-// The sums over all memories. They are right only while nobody allocates or frees.
+// Compares the sums over all memories. They are exact only while no thread allocates or frees.
 static void client_check_sums(mp_client_t *client) {
   uint64_t in_use = 0, idle = 0;
   for (uint32_t i = 0; i < client->num_local * MP_MEMORY_SPACE_COUNT; ++i) {

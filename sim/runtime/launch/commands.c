@@ -8,14 +8,14 @@
 #include "sim/runtime/launch/shape_memory.h"
 #include "sim/runtime/workers/job.h"
 
-enum { MP_BACK_EDGES_PER_LOOK = 8 };  // how often a loop looks whether others wait
+enum { MP_BACK_EDGES_PER_LOOK = 8 };  // back edges between two checks whether other devices wait
 
 // What comes after a command.
 typedef struct {
   mp_worker_t *self;
   mp_run_t *run;
   const mp_cmd_t *cmd;
-  uint32_t next;  // the command to go on with; set to the following one before the call
+  uint32_t next;  // the next command; set to the following one before the call
   mp_step_t step;
 } exec_t;
 
@@ -116,14 +116,14 @@ static mp_status_t commands_do_copy(exec_t *exec) {
       .from = mp_run_address(exec->run, &cmd->operands[0]),
       .bytes = (int64_t)cmd->bytes,
   };
-  // Two slots may be the same memory, that of a donated array, but never a part of it.
+  // Two slots may be the same memory (that of a donated array), but never overlap in part.
   if (copy.from == copy.to || copy.bytes == 0) return NULL;
   if (copy.job.num_parts > 1) return mp_job_attend(exec->self->client, exec->self, &copy.job);
   memcpy(copy.to, copy.from, cmd->bytes);
   return NULL;
 }
 
-// Executed again when the run was out: then the function has ended.
+// Executed a second time after the run was out: then the function has ended.
 static mp_status_t commands_do_call(exec_t *exec) {
   exec->run->pc = exec->next - 1;  // before it is out: another thread may bring it back at once
   bool is_out = false;
@@ -134,8 +134,8 @@ static mp_status_t commands_do_call(exec_t *exec) {
 
 // ---- Collectives ----
 
-// Meets the others at a collective. Called again when the run was parked here: then the meeting is
-// over, or this participant was the last one to arrive and has more to do for it.
+// Meets the other devices at a collective. Called again after the run was parked here: then the
+// meeting is over, or this participant arrived last and still has work to do for it.
 static mp_status_t commands_meet(exec_t *exec, const mp_collective_t *collective,
                                  mp_contribution_t contribution) {
   mp_run_t *run = exec->run;
@@ -190,7 +190,7 @@ static mp_status_t commands_do_send(exec_t *exec) {
   return NULL;
 }
 
-// Executed again when the run was parked here: then it has the message.
+// Executed a second time after the run was parked here: then it has the message.
 static mp_status_t commands_do_recv(exec_t *exec) {
   mp_run_t *run = exec->run;
   const mp_collective_t *collective = exec->cmd->collective;
@@ -199,7 +199,7 @@ static mp_status_t commands_do_recv(exec_t *exec) {
   if (receiver->message == NULL) {
     uint32_t i = 0;
     while (i < collective->num_pairs && collective->pairs[2 * i + 1] != run->logical) ++i;
-    if (i == collective->num_pairs) {  // nobody sends to this device
+    if (i == collective->num_pairs) {  // no device sends to this one
       mp_arrival_t alone = {.contribution = {.outputs = run->outputs}};
       mp_collective_zero_outputs(collective, &alone);
       return NULL;
@@ -271,8 +271,8 @@ static bool commands_must_stop_loop(void *context) {
   return commands_must_end(exec->self, exec->run) || mp_worker_is_wanted(exec->self);
 }
 
-// Tells the path how often each `while` of the loop went round, and how often it was left: as often
-// as it was entered.
+// Records in the path how many rounds each `while` of the loop made, and how often it was left,
+// which is as often as it was entered.
 static void commands_note_edges(mp_run_t *run, const mp_cmd_t *cmd) {
   const uint32_t count = mp_loop_num_edges(cmd->loop);
   uint64_t *entries = run->edges + count;
@@ -286,7 +286,7 @@ static void commands_note_edges(mp_run_t *run, const mp_cmd_t *cmd) {
   memset(run->edges, 0, 2 * count * sizeof(*run->edges));  // a later loop may have more
 }
 
-// Executed again when the run has yielded in the loop: then the loop goes on.
+// Executed again after the run has yielded in the loop: then the loop continues.
 static mp_status_t commands_do_loop(exec_t *exec) {
   mp_run_t *run = exec->run;
   const mp_loop_t *loop = exec->cmd->loop;
@@ -343,8 +343,8 @@ mp_status_t mp_run_commands(mp_worker_t *self, mp_run_t *run, mp_step_t *out_ste
     }
     if (exec.next <= pc && exec.step == MP_STEP_GO_ON) {
       bool must_end = commands_must_end(self, run);
-      // A run without values is short, and keeps its region: as many go at a time as there are
-      // workers.
+      // A run without values does not yield: it is short, and it keeps its region, so no more such
+      // runs are under way than there are workers.
       bool may_yield = run->region == NULL && ++back_edges % MP_BACK_EDGES_PER_LOOK == 0 &&
                        mp_worker_is_wanted(self);
       if (must_end || may_yield) {

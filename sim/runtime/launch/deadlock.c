@@ -10,10 +10,10 @@
 void (*mp_deadlock_at_read)(void);
 #endif
 
-// True when nothing inside the client moved a run a moment ago: no worker or inline run was at
-// work, no device runnable, and there was no job. This says only that a look is worth while: a
-// launching thread that is about to let its runs go, an input, a call that is over or a packet may
-// set runs in motion at any time, also during the look.
+// True when a moment ago nothing inside the client could move a run: no worker or inline run was
+// active, no device runnable, and there was no job. This means only that a look is worth while: a
+// launching thread that is about to release its runs, an input, a call that ends or a packet may
+// move runs at any time, also during the look.
 static bool deadlock_is_at_rest(const mp_client_t *client) {
   mp_lock_assert_held(&client->launches->lock);
   if (atomic_load(&client->workers->num_idle) != client->workers->num_workers) return false;
@@ -38,8 +38,8 @@ static mp_session_t *deadlock_parked_session(mp_device_t *device) {
   return NULL;
 }
 
-// True when `run` of this device, which has not come to a meeting point yet, may still do so. The
-// run may be over by now: only its address is used.
+// True when `run` of this device, which has not arrived at a meeting point yet, may still do so.
+// The run may be over by now, so only its address is used.
 static bool deadlock_may_come(mp_device_t *device, const mp_run_t *run) {
   mp_lock(&device->lock);
   bool is_first = device->first == run;
@@ -69,8 +69,8 @@ static bool deadlock_may_go_on(mp_session_t *session) {
   return false;
 }
 
-// The stream after `device`, first those of the devices and then those beside them; `device` NULL:
-// the first one. NULL: there are no more.
+// Iterates over the streams of the devices and then over the side streams: returns the stream after
+// `device` (NULL: the first one), or NULL after the last.
 static mp_device_t *deadlock_next_stream(const mp_client_t *client, mp_device_t *device) {
   mp_device_t *first = &client->devices[client->first_local];
   if (device == NULL) return first;
@@ -79,10 +79,10 @@ static mp_device_t *deadlock_next_stream(const mp_client_t *client, mp_device_t 
   return device + 1 < first + client->num_local ? device + 1 : client->launches->sides;
 }
 
-// A session, retained, that can never go on; NULL: there is none found. At first every session
-// counts as unable to go on; those that can are marked, until a whole round finds no more of them.
-// Streams and participants are read one after the other, so this is true only if nobody was parked
-// or resumed meanwhile.
+// A session, retained, that can never continue; NULL: none was found. At first every session counts
+// as unable to continue; those that can are marked, until a whole round marks no more. Streams and
+// participants are read one after the other, so the result holds only if no run was parked or
+// resumed meanwhile.
 static mp_session_t *deadlock_find_stuck(mp_client_t *client) {
   mp_lock_assert_held(&client->launches->lock);
   mp_device_t *device = NULL;
@@ -114,18 +114,19 @@ void mp_deadlock_check(mp_client_t *client) {
   if (atomic_load(&client->workers->num_idle) != client->workers->num_workers) return;
   if (!atomic_load(&client->workers->needs_look)) return;
   mp_session_t *stuck = NULL;
-  // No launch can come during the look, so an absent participant is not overlooked.
+  // No launch can come during the look, so a participant that is missing now stays missing.
   mp_lock(&client->launches->lock);
-  // If somebody is still at work, that thread comes here when it is done.
+  // A thread that is still active calls this function when it is done.
   if (atomic_load(&client->workers->needs_look) && deadlock_is_at_rest(client)) {
-    // Before the first read: who parks or resumes a run that the look has read already comes to
-    // that session's lock later, so it finds the flag cleared and sets it.
+    // Cleared before the first read: a thread that parks or resumes a run after the look has read
+    // it takes the session's lock later than the look, so it finds the flag cleared and sets it.
     atomic_store(&client->workers->needs_look, false);
     stuck = deadlock_find_stuck(client);
-    // After the last read: if anything that was read came after such a change, the locks that it
-    // was read under show the flag, too. Then what was read never was so at one time, and proves
-    // nothing. Whoever moved looks again when it is done, for the flag stays set. Otherwise all
-    // that was read holds together, and for ever: what is stuck stays so.
+    // Checked after the last read: if the look has read anything that came after such a change, the
+    // locks under which it read publish the flag, too. Then the look has mixed states of different
+    // times and proves nothing; the flag stays set, and the thread that made the change looks again
+    // when it is done. If the flag is still cleared, all that was read was true at one time, and a
+    // session that is stuck then stays stuck.
     if (atomic_load(&client->workers->needs_look)) {
       mp_session_release(stuck);
       stuck = NULL;
@@ -151,8 +152,8 @@ static void deadlock_look_at_later(look_t *look, mp_device_t *device) {
   look->devices = device;
 }
 
-// What the session holds up whose participant `logical` is the first run of its device. What its
-// other runs wait for is looked at later.
+// What keeps the session from continuing whose participant `logical` is the first run of its
+// device. What its other runs wait for is examined later.
 static mp_holdup_t deadlock_look_at_session(look_t *look, mp_session_t *session, uint32_t logical) {
   mp_holdup_t holdup = MP_HOLDUP_NOTHING;
   mp_lock(&session->lock);
@@ -178,7 +179,7 @@ static mp_holdup_t deadlock_look_at_device(look_t *look, mp_device_t *device) {
   mp_session_t *session = run == NULL ? NULL : mp_session_retain(run->session);
   const uint32_t logical = run == NULL ? 0 : run->logical;
   const bool is_blocked = run != NULL && atomic_load(&run->blockers) != 0;
-  // A program that makes calls may be in one.
+  // A run of a program with calls may be in one.
   const bool may_call = run != NULL && run->executable->program->num_calls != 0;
   mp_unlock(&device->lock);
   mp_holdup_t holdup = is_blocked ? MP_HOLDUP_INPUT : may_call ? MP_HOLDUP_CALL : MP_HOLDUP_NOTHING;

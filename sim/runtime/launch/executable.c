@@ -52,7 +52,8 @@ static double executable_heavy_seconds(const mp_op_t *op) {
 }
 
 static double executable_kernel_seconds(const mp_kernel_t *kernel) {
-  if (kernel->num_parts > 1) return INFINITY;  // its maker found it worth several workers
+  if (kernel->num_parts > 1)
+    return INFINITY;  // divided into parts, because several workers pay off
   if (kernel->op == NULL || mp_op_info(kernel->op->code)->cost != MP_OP_COST_HEAVY) return 0;
   return executable_heavy_seconds(kernel->op);
 }
@@ -65,12 +66,12 @@ static double executable_call_seconds(const mp_foreign_call_t *call) {
   return call->may_block ? MP_HAND_OVER_SECONDS : executable_heavy_seconds(call->op);
 }
 
-// Plain kernels on one core do about one operation and two bytes in a nanosecond, and a copy goes
-// through some twenty.
+// In a nanosecond one core does about one operation of a simple kernel on two bytes, or copies some
+// twenty bytes.
 static const double k_seconds_per_op = 1e-9, k_seconds_per_byte = 0.5e-9,
                     k_seconds_per_packed_byte = 0.05e-9;
 
-// Where the members of a collective are that a device of this process meets.
+// Where the other members of a collective are: in this process, on this host or on other hosts.
 typedef enum { EXECUTABLE_HERE, EXECUTABLE_ON_HOST, EXECUTABLE_FAR } executable_reach_t;
 
 static executable_reach_t executable_reach_of(const mp_executable_t *executable, uint32_t rank) {
@@ -79,7 +80,7 @@ static executable_reach_t executable_reach_of(const mp_executable_t *executable,
   return mp_world_peer(world, rank)->host == own ? EXECUTABLE_ON_HOST : EXECUTABLE_FAR;
 }
 
-// How far the processes reach in which the executable runs.
+// The farthest reach among the processes in which the executable runs.
 static executable_reach_t executable_most_reach(const mp_executable_t *executable) {
   executable_reach_t most = EXECUTABLE_HERE;
   for (uint32_t i = 0; i < executable->set->num_ranks && most != EXECUTABLE_FAR; ++i) {
@@ -113,17 +114,17 @@ static bool executable_is_striped(const mp_collective_t *collective, executable_
   return mp_collective_is_striped(collective, reach == EXECUTABLE_FAR);
 }
 
-// True when its steps are so short that whoever gets the last packet does the next one
-// (mp_remote_stripes_are_light): no worker is needed, which would want the core of a thread that
-// attends.
+// True when its steps are so short that the thread that receives the last packet of a step also
+// does the next step (mp_remote_stripes_are_light). Then no worker is needed, which would compete
+// for the core of a thread that attends.
 static bool executable_is_light(const mp_collective_t *collective, executable_reach_t reach) {
   const double most = reach == EXECUTABLE_FAR ? MP_LIGHT_FAR_BYTES : MP_LIGHT_BYTES;
   return executable_is_striped(collective, reach) || mp_operands_bytes(collective) <= most;
 }
 
-// What a collective with other processes takes of the launching thread, which packs what is sent
-// and then goes on with something else; less what its bytes are counted as otherwise. Of a sum
-// between hosts it packs no more than the first stripes (remote_stripes.c).
+// The time that the launching thread spends on a collective with other processes: it packs what is
+// sent, and then continues with something else. The time that the same bytes count for elsewhere is
+// subtracted. For a sum between hosts it packs only the first stripes (remote_stripes.c).
 static double executable_remote_seconds(const mp_collective_t *collective,
                                         executable_reach_t reach) {
   const double sent = mp_operands_bytes(collective);
@@ -148,7 +149,7 @@ static uint64_t executable_digest_of(const mp_program_t *program) {
   return digest;
 }
 
-// How long the commands take that follow each other as one LOOP command.
+// The time of the commands that were merged into one LOOP command.
 static double executable_straight_seconds(const mp_cmd_t *cmd) {
   double seconds = 0;
   for (uint32_t i = 0; i < cmd->num_body; ++i) {
@@ -158,7 +159,7 @@ static double executable_straight_seconds(const mp_cmd_t *cmd) {
   return seconds;
 }
 
-// The number of commands, with those of which others were made.
+// The number of commands, including those that were merged into others.
 static uint32_t executable_num_commands(const mp_program_t *program) {
   uint32_t count = program->num_commands;
   for (uint32_t i = 0; i < program->num_commands; ++i) count += program->commands[i].num_body;
@@ -233,7 +234,7 @@ static mp_status_t executable_find_set(mp_executable_t *executable, const uint32
   return executable_list_local(executable);
 }
 
-// What runs without values need.
+// Makes what runs without values need.
 static mp_status_t executable_make_shapes(mp_executable_t *executable) {
   const mp_program_t *program = executable->program;
   executable->newest = mp_calloc(program->num_results + 1, sizeof(*executable->newest));
@@ -244,7 +245,7 @@ static mp_status_t executable_make_shapes(mp_executable_t *executable) {
   return mp_shapes_find_meetings(executable->shapes);
 }
 
-// What the arrays of a result have in common, on all devices.
+// Makes what the arrays of a result have in common on all devices.
 static mp_status_t executable_make_forms(mp_executable_t *executable) {
   const mp_program_t *program = executable->program;
   executable->forms = mp_calloc(program->num_results + 1, sizeof(*executable->forms));
@@ -262,7 +263,7 @@ static mp_status_t executable_make_forms(mp_executable_t *executable) {
   return NULL;
 }
 
-// Whether devices of several processes are to hold the same.
+// Whether devices of several processes should hold equal arrays.
 static bool executable_has_replicas_elsewhere(const mp_executable_t *executable) {
   const mp_device_set_t *set = executable->set;
   for (uint32_t a = 0; set->endpoint != NULL && a < executable->replicas->num_arrays; ++a) {
@@ -274,7 +275,7 @@ static bool executable_has_replicas_elsewhere(const mp_executable_t *executable)
   return false;
 }
 
-// The program that hands `count` digests of each of so many devices to all of them.
+// Compiles the program that sends `count` digests of each of `num_devices` devices to all of them.
 static mp_status_t executable_compile_exchange(uint32_t num_devices, uint32_t count,
                                                mp_program_t **out_program) {
   mp_strbuf_t text;
@@ -305,7 +306,7 @@ static mp_status_t executable_create(mp_client_t *client, mp_program_t *program,
                                      const uint32_t *assignment, bool is_users,
                                      mp_executable_t **out_executable);
 
-// What launches compare on several devices.
+// Finds the arrays that launches compare on several devices.
 static mp_status_t executable_find_replicas(mp_executable_t *executable,
                                             const uint32_t *assignment) {
   if (!executable->client->checks_replicas) return NULL;
@@ -318,7 +319,7 @@ static mp_status_t executable_find_replicas(mp_executable_t *executable,
   return executable_create(executable->client, program, assignment, false, &executable->exchange);
 }
 
-// `is_users`: not one of our own, which has no time and is not checked.
+// `is_users`: not one of minipod's own programs, which take no model time and are not checked.
 static mp_status_t executable_make(mp_executable_t *executable, const uint32_t *assignment,
                                    bool is_users) {
   const mp_client_t *client = executable->client;
@@ -334,7 +335,7 @@ static mp_status_t executable_make(mp_executable_t *executable, const uint32_t *
   return client->shapes_only ? executable_make_shapes(executable) : NULL;
 }
 
-// Frees what has been made of it, and the program.
+// Frees the parts made so far, and the program.
 static void executable_free(mp_executable_t *executable) {
   const uint32_t num_results = executable->program->num_results;
   mp_shapes_release(executable->shapes);
@@ -402,7 +403,8 @@ mp_executable_t *mp_executable_retain(mp_executable_t *executable) {
 
 void mp_executable_release(mp_executable_t *executable) {
   if (executable == NULL) return;
-  // The last one may be a worker that ends a run. It frees what other threads have run: after them.
+  // The last reference may be that of a worker that ends a run. Acquire: it frees what other
+  // threads have used, so it must come after them.
   const int before = atomic_fetch_sub_explicit(&executable->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
@@ -450,7 +452,7 @@ double mp_executable_patience(const mp_executable_t *executable, uint32_t num_de
   const mp_client_t *client = executable->client;
   if (!executable->may_block && executable->replicas == NULL) return 0;
   if (client->world != NULL || client->pacer != NULL || !mp_launching_may_wait()) return 0;
-  // Launches on the other devices, which this one meets, may be this thread's next ones.
+  // This launch meets launches on other devices, which this thread may make next.
   if (executable->has_collectives && num_devices != executable->num_devices) return 0;
   const int vain = atomic_load_explicit(&executable->num_vain_waits, memory_order_relaxed);
   return ldexp(client->callback_wait, -vain);

@@ -28,7 +28,7 @@ void mp_executable_release(mp_executable_t *executable);
 const mp_program_t *mp_executable_program(const mp_executable_t *executable);
 // How many devices it runs on: num_replicas * num_partitions of the program.
 uint32_t mp_executable_num_devices(const mp_executable_t *executable);
-// How many of its parameters a launch donates, unless it says otherwise.
+// How many of its parameters a launch donates unless `non_donatable` excludes some.
 uint32_t mp_executable_num_donatable(const mp_executable_t *executable);
 // The device with a logical number (replica * num_partitions + partition), which exists.
 mp_device_t *mp_executable_device(const mp_executable_t *executable, uint32_t logical);
@@ -45,43 +45,43 @@ MP_NODISCARD mp_status_t mp_executable_estimate(const mp_executable_t *executabl
                                                 double *out_seconds);
 
 typedef struct {
-  // The logical devices of this process to run on, each with its arguments. `logical` NULL: all of
-  // this process, in order. Other processes launch the program on theirs. A launch that names only
-  // some devices (one at a time, from one thread or many) meets launches on the others at
-  // collectives: the n-th launches on each device belong together. A launch that is refused counts
-  // too, and those that belong to it fail.
+  // The logical devices of this process to run on, each with its arguments. `logical` NULL: all
+  // devices of this process, in order. Other processes launch the program on their own devices. A
+  // launch that names only some devices (one at a time, from one thread or many) meets launches on
+  // the others at collectives: the n-th launches on each device belong together. A launch that is
+  // refused counts too, and the launches that belong to it fail.
   uint32_t num_devices;                  // not used when `logical` is NULL
   const uint32_t *logical;               // [num_devices]
   mp_buffer_t *const *const *arguments;  // [num_devices][num_params], borrowed
   uint32_t num_non_donatable;
   const int64_t *non_donatable;   // parameter numbers that must not be donated this time
-  mp_foreign_context_t *context;  // what foreign functions may ask for; NULL: nothing
-  // Where the program is called from ("train.py:12"), for what is said of a launch that waits for
-  // other processes; borrowed. NULL: not known.
+  mp_foreign_context_t *context;  // what foreign functions can look up; NULL: nothing
+  // Where the program is called from ("train.py:12"), for messages about a launch that waits for
+  // other processes; borrowed. NULL: unknown.
   const char *caller;
-  // For which processes the launch is meant, in the words of the caller's coordinator
+  // The processes that the launch is meant for, as the caller's coordinator describes them
   // (mp_endpoint_mean); borrowed, [num_tasks].
   size_t num_tasks;
   const int *task_ids;
   const int64_t *incarnation_ids;
-  int64_t traced;  // what the caller's profiler knows this call by; 0: by nothing
+  int64_t traced;  // the caller's profiler's number of this call; 0: none
 } mp_launch_t;
 
-// Checks the arguments (type, memory, device, deleted, donated twice), gives out the results'
+// Checks the arguments (type, memory, device, deleted, donated twice), allocates the results'
 // storage and enqueues the program on all devices under one lock. Returns without waiting for the
-// program, but a short one is run before this returns (inline_run.h), and a thread that is far
-// ahead of the devices waits first until they have a place for one more run (devices/ahead.h). On
-// an error nothing is stored and nothing runs: INVALID_ARGUMENT, RESOURCE_EXHAUSTED, or
-// FAILED_PRECONDITION in a forked child and when the client was closed. `out_results[i][r]` are new
-// buffers owned by the caller; `out_done` may be NULL, or receives one event per device, owned by
-// the caller. Failures while running come out of these events and of the results' definitions, on
+// program, but runs a short one before it returns (inline_run.h), and a thread that is far ahead of
+// the devices waits first until they have a place for one more run (devices/ahead.h). On an error
+// nothing is stored and nothing runs: INVALID_ARGUMENT, RESOURCE_EXHAUSTED, or FAILED_PRECONDITION
+// in a forked child and when the client was closed. `out_results[i][r]` are new buffers owned by
+// the caller; `out_done` may be NULL, or receives one event per device, owned by the caller.
+// Failures of the running program are reported by these events and by the results' definitions, on
 // all participants, with the first cause.
 MP_NODISCARD mp_status_t mp_executable_launch(mp_executable_t *executable,
                                               const mp_launch_t *launch,
                                               mp_buffer_t **const *out_results,
                                               mp_event_t **out_done);
-// For a caller whose own callers shall learn of a refused launch only from its results: gives what
-// mp_executable_launch would have given, as buffers and events that have failed with `error`
+// For a caller that reports a refused launch only through its results: returns what
+// mp_executable_launch would have returned, as buffers and events that have failed with `error`
 // (borrowed). The arguments stay as they are, the donated ones too. RESOURCE_EXHAUSTED when memory
 // is short.
 MP_NODISCARD mp_status_t mp_executable_fail(mp_executable_t *executable, const mp_launch_t *launch,
@@ -89,23 +89,24 @@ MP_NODISCARD mp_status_t mp_executable_fail(mp_executable_t *executable, const m
                                             mp_event_t **out_done);
 // Called in place of a launch that the caller cannot make: the launch counts, and the launches on
 // other devices that belong to it, in this process and in others, fail with `error` (borrowed).
-// Only `logical` and `num_devices` of `launch` are looked at.
+// Only `logical` and `num_devices` of `launch` are read.
 void mp_executable_refuse(mp_executable_t *executable, const mp_launch_t *launch,
                           mp_status_t error);
 
-// For how many seconds the thread that has launched on so many devices of this process is to wait
-// until the launch is over, before it goes on: so the errors and effects of callbacks come while
-// the program is called, as on JAX's CPU, and what is checked (option `check`) holds no memory
-// longer. 0: not at all, as for programs without either, in a job of several processes, where the
-// host's time is the described pod's, and where the launch may need this thread. A callback may
-// wait for what the thread does next, so the time is short, and shorter after waits in vain.
+// How many seconds the thread that has launched on `num_devices` devices of this process should
+// wait for the end of the launch before it continues. Because of this wait, errors and effects of
+// callbacks come while the program is called, as on JAX's CPU, and arrays that are compared (option
+// `check`) hold memory no longer. 0: do not wait. That is so for programs without callbacks and
+// checks, in a job of several processes, if the host's time is the described pod's, and if the
+// launch may need this thread. A callback may wait for what the thread does next, so the time is
+// short, and is halved after each wait that was in vain.
 double mp_executable_patience(const mp_executable_t *executable, uint32_t num_devices);
 // Whether it calls functions that may block: Python's.
 bool mp_executable_has_callbacks(const mp_executable_t *executable);
-// Whether the launch was over in that time.
+// Records whether the launch was over in that time.
 void mp_executable_note_wait(mp_executable_t *executable, bool was_over);
 
-// How many runs of the process are not over whose programs call functions that may block.
+// The number of unfinished runs of this process whose programs call functions that may block.
 uint32_t mp_executable_num_blocking_runs(void);
 
 #endif  // MINIPOD_SIM_RUNTIME_LAUNCH_EXECUTABLE_H_

@@ -34,8 +34,8 @@ struct mp_executable_s {
   mp_model_program_t *timed;  // the same in the client's model of time; NULL: there is none
   mp_link_users_t *users;     // of the pod's links (sim/model/faults); under the launch lock
   mp_name_t *name;            // the program's, for labels of memory that outlives the executable
-  mp_buffer_form_t **forms;   // [num_results] references: what the arrays of each result are
-  mp_label_t **labels;        // [num_results] references: how they are called who hold memory
+  mp_buffer_form_t **forms;   // [num_results] references: the forms of the arrays of each result
+  mp_label_t **labels;        // [num_results] references: the labels of the results' memory
   uint32_t num_devices;
   const uint32_t *ids;                 // [num_devices] global, in logical order; the set's
   uint32_t num_local;                  // may be 0
@@ -43,18 +43,19 @@ struct mp_executable_s {
   mp_device_set_t *set;                // the client's
   uint32_t num_donatable;              // parameters
   uint32_t max_operands, max_results;  // of any command
-  uint32_t max_edges;                  // of any loop that is one command, if the model wants them
+  uint32_t max_edges;                  // of any loop that is one command, if time is modelled
   bool has_collectives;                // or sends and receives
   bool needs_workers;                  // for collectives with other processes
   bool has_stages;                     // of foreign functions: prepare or initialize
   bool may_block;                      // it makes calls that may block
   uint64_t digest;                     // equal for equal programs in all processes
-  // With the option `check`: which arrays are to be the same on several devices, and the program
-  // that hands their digests to all processes. NULL: there are none, all devices are here.
+  // With the option `check`: which arrays should be equal on several devices, and the program that
+  // sends their digests to all processes. NULL: there are no such arrays, or all devices are in
+  // this process.
   mp_replicas_t *replicas;
   mp_executable_t *exchange;
-  _Atomic uint64_t num_launches;  // that were checked
-  // Launches in a row whose end was waited for in vain (mp_executable_patience): orders nothing.
+  _Atomic uint64_t num_launches;  // launches that were checked
+  // Consecutive launches that were not over after mp_executable_patience; orders nothing.
   atomic_int num_vain_waits;
   double inline_seconds;  // rough time of a run on one device; infinite: not for inline runs
   mp_inline_record_t inline_record;

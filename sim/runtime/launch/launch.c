@@ -1,8 +1,8 @@
 // Launching: from arguments to runs in the devices' streams.
 //
-// Everything that can fail happens when shares are prepared (launch_share.h), for all devices, and
-// is undone if something fails; committing them cannot fail. Both happen under the launch lock, so
-// that addresses are given out in the order of the streams.
+// Everything that can fail happens while the shares of all devices are prepared (launch_share.h),
+// and is undone if something fails; committing them cannot fail. Both happen under the launch lock,
+// so that addresses are assigned in the order of the streams.
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
@@ -39,7 +39,7 @@ static mp_status_t launch_check_devices(const mp_executable_t *executable,
   return NULL;
 }
 
-// The rest of undoing, without the launch lock.
+// The part of undoing that happens without the launch lock.
 static void launch_release_arguments(mp_launch_state_t *l) {
   for (uint32_t i = 0; i < l->num_shares; ++i) {
     mp_launch_share_t *share = &l->shares[i];
@@ -49,8 +49,8 @@ static void launch_release_arguments(mp_launch_state_t *l) {
   }
 }
 
-// The newest transfer that the arguments of a share come from. What comes from the host for the
-// launch, and goes there, is part of the program (sim/chip).
+// The newest transfer that the arguments of a share come from. Transfers from and to the host
+// during the launch are part of the program (sim/chip).
 static mp_stamp_t launch_newest_input(const mp_launch_state_t *l, const mp_launch_share_t *share) {
   mp_stamp_t newest = 0;
   for (uint32_t p = 0; p < l->executable->program->num_params; ++p) {
@@ -59,12 +59,13 @@ static mp_stamp_t launch_newest_input(const mp_launch_state_t *l, const mp_launc
   return newest;
 }
 
-// Sets which entry of the model each result comes from.
+// Records which entry of the model each result comes from.
 static void launch_note_results(const mp_launch_state_t *l, const mp_launch_share_t *share) {
   for (uint32_t r = 0; r < share->num_results; ++r) share->results[r]->stamp = l->stamp;
 }
 
-// Tells the model of time. Launches on single devices that belong together have one number.
+// Adds the launch to the model of time. Launches on single devices that belong together have one
+// number.
 static void launch_note(mp_launch_state_t *l, const uint32_t *logical) {
   mp_executable_t *executable = l->executable;
   const bool is_whole = l->num_shares == executable->num_local || !executable->has_collectives;
@@ -81,8 +82,8 @@ static void launch_note(mp_launch_state_t *l, const uint32_t *logical) {
   }
 }
 
-// For runs without values: what says of the arguments and results whether they have any. First all
-// that can fail.
+// For runs without values: gives each run the records of whether its arguments and results have
+// values. First all that can fail.
 static mp_status_t launch_prepare_shapes(mp_launch_state_t *l) {
   for (uint32_t i = 0; i < l->num_shares; ++i) {
     MP_RETURN_IF_ERROR(mp_shape_run_create(l->executable->shapes, &l->shares[i].run->shape_run));
@@ -90,15 +91,15 @@ static mp_status_t launch_prepare_shapes(mp_launch_state_t *l) {
   return NULL;
 }
 
-// Which devices of this process a launch is for.
+// The devices of this process that a launch names.
 static const uint32_t *launch_devices_of(const mp_executable_t *executable,
                                          const mp_launch_t *launch, uint32_t *out_count) {
   *out_count = launch->logical == NULL ? executable->num_local : launch->num_devices;
   return launch->logical == NULL ? executable->local : launch->logical;
 }
 
-// The launch does not happen on these devices, but launches that belong to it may have begun on
-// others: it counts, and those fail with `error` (borrowed).
+// Called when the launch does not happen on these devices, although launches that belong to it may
+// have begun on others: the launch counts, and the others fail with `error` (borrowed).
 static void launch_tell_others(mp_executable_t *executable, const mp_launch_t *launch,
                                mp_status_t error) {
   mp_lock_assert_held(&executable->client->launches->lock);
@@ -132,17 +133,18 @@ static mp_status_t launch_meet_faults(mp_launch_state_t *l, const uint32_t *logi
   return mp_client_meet_faults(executable->client, &launch, &l->num_flips, &l->flips);
 }
 
-// Memory that others have lent cannot be written.
+// Refuses flips in lent memory, which must not be written.
 static mp_status_t launch_check_flip(const mp_launch_state_t *l, const mp_launch_share_t *share,
                                      const mp_faults_flip_t *flip) {
   if (flip->is_result) return NULL;
   const mp_storage_t *storage = share->arguments[flip->index].storage;
   if (storage == NULL || !mp_storage_is_adopted(storage)) return NULL;
   if (share->run->params[flip->index] != storage->data) return NULL;
-  return mp_status_make(MP_FAILED_PRECONDITION,
-                        "%s: argument %" PRIu32
-                        " lies in memory of somebody else (DLPack), in which no bits are flipped",
-                        l->executable->name->text, flip->index);
+  return mp_status_make(
+      MP_FAILED_PRECONDITION,
+      "%s: argument %" PRIu32
+      " is in memory that another library has lent (DLPack): minipod flips no bits there",
+      l->executable->name->text, flip->index);
 }
 
 // Gives each run the bits that it has to flip.
@@ -161,7 +163,7 @@ static mp_status_t launch_give_flips(const mp_launch_state_t *l) {
   return NULL;
 }
 
-// ---- Arrays that are to be the same on several devices ----
+// ---- Arrays that should be equal on several devices ----
 
 static mp_status_t launch_make_check(mp_launch_state_t *l, const uint32_t *logical) {
   mp_executable_t *executable = l->executable;
@@ -176,7 +178,7 @@ static mp_status_t launch_make_check(mp_launch_state_t *l, const uint32_t *logic
   return mp_replica_check_create(&spec, &l->check);
 }
 
-// What it compares: while the launch has its holds on the arguments.
+// Adds the arrays to compare, while the launch has its holds on the arguments.
 static void launch_add_checked(mp_launch_state_t *l) {
   const mp_replicas_t *replicas = mp_replica_check_replicas(l->check);
   for (uint32_t s = 0; s < l->num_shares; ++s) {
@@ -193,7 +195,7 @@ static void launch_add_checked(mp_launch_state_t *l) {
   }
 }
 
-// The runs wait until the arguments were compared, and are waited for.
+// The runs wait until the arguments were compared; the check waits until the runs are over.
 static void launch_begin_check(const mp_launch_state_t *l) {
   mp_event_t *arguments = mp_replica_check_arguments(l->check);
   mp_replica_check_begin(l->check);
@@ -226,7 +228,7 @@ static void launch_release_exchange(exchange_t *exchange) {
   mp_free(exchange);
 }
 
-// This process has compared its own: its digests go out, or its error.
+// Called when this process has compared its own arrays: sends its digests, or its error.
 static void launch_give_digests(mp_status_t status, void *context) {
   exchange_t *exchange = context;
   for (uint32_t i = 0; i < exchange->num_shares; ++i) {
@@ -269,8 +271,8 @@ static mp_status_t launch_make_exchange(const mp_launch_state_t *l, exchange_t *
   return status;
 }
 
-// Launches the program that exchanges the digests, right after the launch that is checked, as all
-// processes do. It waits for them.
+// Launches the program that exchanges the digests, in all processes directly after the launch that
+// is checked. It waits until the digests are computed.
 static mp_status_t launch_start_exchange(const mp_launch_state_t *l, const uint32_t *logical,
                                          exchange_t *exchange) {
   const size_t n = l->num_shares;
@@ -335,7 +337,7 @@ static mp_status_t launch_prepare_and_commit(mp_launch_state_t *l) {
   if (status == NULL) status = launch_give_flips(l);
   if (status == NULL && l->executable->shapes != NULL) status = launch_prepare_shapes(l);
   if (status != NULL) {
-    // The last share was prepared in part, perhaps not even its run was made.
+    // The last share is only partly prepared, and may not even have a run.
     while (i-- > 0) {
       if (l->shares[i].run != NULL) mp_launch_share_undo(&l->shares[i]);
     }
@@ -352,22 +354,22 @@ static mp_status_t launch_prepare_and_commit(mp_launch_state_t *l) {
   return NULL;
 }
 
-// ---- Letting the runs go ----
+// ---- Releasing the runs ----
 
 static void launch_let_go(mp_launch_state_t *l, mp_worker_t *inline_worker) {
   const mp_program_t *program = l->executable->program;
   mp_client_t *client = l->executable->client;
   mp_device_list_t runnable = {0};
   if (l->check != NULL) launch_begin_check(l);
-  // Without the lock, because an input that is there, or fails, calls back at once. The launch's
-  // own blocker keeps each run from starting until all its inputs are counted.
+  // Without the lock, because an input that is ready, or has failed, calls back at once. The
+  // launch's own blocker keeps each run from starting until all its inputs are counted.
   for (uint32_t i = 0; i < l->num_shares; ++i) {
     mp_launch_share_t *share = &l->shares[i];
     for (uint32_t p = 0; p < program->num_params; ++p) {
       mp_event_t *definition = share->buffers[p]->definition;
       if (!mp_event_has_succeeded(definition)) mp_run_wait_for(share->run, definition);
     }
-    mp_run_unblock(share->run, &runnable);  // from here on it may be over at any time
+    mp_run_unblock(share->run, &runnable);  // from here on the run may end at any time
   }
   if (inline_worker == NULL) {
     mp_schedule(&runnable);
@@ -390,7 +392,8 @@ static mp_status_t launch_run(mp_launch_state_t *l, mp_buffer_t **const *out_res
   mp_lock(&client->launches->lock);
   mp_status_t status = launch_prepare_and_commit(l);
   mp_client_check_launch(client);
-  // Under the lock: an end that comes now waits for this thread, which still uses its runs.
+  // Under the lock, so that a client that ends from now on waits for this thread, which still uses
+  // the runs.
   if (status == NULL) mp_launching_enter(&launching, client);
   mp_unlock(&client->launches->lock);
   if (status == NULL) {
@@ -431,7 +434,7 @@ static void launch_await_places(const mp_executable_t *executable, const mp_laun
 }
 
 static void launch_log(const mp_launch_state_t *l, mp_status_t status) {
-  enum { MOST = 8 };  // devices that are named
+  enum { MOST = 8 };  // devices named in the message
   mp_strbuf_t devices;
   mp_strbuf_init(&devices);
   for (uint32_t i = 0; i < l->num_shares && i < MOST; ++i) {

@@ -82,8 +82,8 @@ static mp_status_t launch_share_take_arguments(mp_launch_state_t *l, mp_launch_s
   return NULL;
 }
 
-// Makes room for what the run will hold, as committing cannot fail: in the stream what others have
-// lent, beside it everything.
+// Allocates the list of what the run will hold, because committing must not fail. A run in the
+// stream holds only lent memory, a run in a side stream holds all its memory.
 static mp_status_t launch_share_make_holds(const mp_launch_state_t *l, mp_launch_share_t *share) {
   const mp_program_t *program = l->executable->program;
   const size_t count =
@@ -107,15 +107,15 @@ static bool launch_share_may_take_over(const mp_launch_share_t *share,
   if (argument->take != MP_TAKE_OVER || storage == NULL) return false;
   if (storage->memory != mp_device_memory(share->device, io->memory)) return false;
   if (storage->bytes < io->bytes) return false;
-  // Runs in the stream that read it come before runs of the stream, but not before one beside it.
+  // Runs that read the storage precede a run in the same stream, but not one in a side stream.
   if (!share->is_beside) return true;
-  // The launch lock keeps last_use as it is. Acquire, in mp_device_completed: what those runs have
-  // read is behind us when the run beside the stream writes.
+  // The launch lock keeps last_use constant. mp_device_completed acquires, so those runs have
+  // finished reading before the run in the side stream writes.
   return atomic_load(&storage->last_use) <= mp_device_completed(share->device);
 }
 
-// The storage of result r: that of the donated parameter, or a new one. Either way the result gets
-// a hold of its own, so that undoing means no more than letting go of it.
+// Sets the storage of result r: that of the donated parameter, or a new one. Either way the result
+// gets a hold of its own, so undoing only has to release that hold.
 static mp_status_t launch_share_make_result_storage(mp_launch_state_t *l, mp_launch_share_t *share,
                                                     uint32_t r, mp_storage_t **out_storage) {
   const mp_program_io_t *io = &l->executable->program->results[r];
@@ -129,8 +129,8 @@ static mp_status_t launch_share_make_result_storage(mp_launch_state_t *l, mp_lau
   mp_status_t status = mp_storage_create_result(memory, io->bytes, launch_share_blocks_after(share),
                                                 l->executable->labels[r], out_storage);
   if (status != NULL) return mp_program_blame_result(l->executable->program, r, status);
-  // Runs that are queued may still use its block: if this launch fails, the block is not free
-  // before they are over.
+  // Queued runs may still use its block: if this launch fails, the block is free only when they are
+  // over.
   if (!share->is_beside) mp_storage_used_by_run(*out_storage, share->device->enqueued);
   void *data = share->run->results[r] = (*out_storage)->data;
   if (argument != NULL) {
@@ -176,8 +176,8 @@ static mp_status_t launch_share_find_session(mp_launch_state_t *l, mp_launch_sha
   return NULL;
 }
 
-// The arena counts as what the described chip would need, if that is known: a run then fits exactly
-// if the chip's compiler would have said so.
+// The arena counts as much as the described chip would need, if that is known. Then a run fits in
+// memory exactly if the described chip's compiler would accept it.
 static mp_status_t launch_share_take_arena(mp_launch_state_t *l, mp_launch_share_t *share) {
   const mp_program_t *program = l->executable->program;
   const mp_twin_memory_t *planned = mp_executable_memory(l->executable);
@@ -197,8 +197,8 @@ static mp_status_t launch_share_make_memory(mp_launch_state_t *l, mp_launch_shar
   return launch_share_make_results(l, share);
 }
 
-// Where an argument has failed already, that is why this launch fails, and not that there is no
-// memory for it: what failed before may be what fills it. Consumes `status`.
+// If an argument has already failed, its error is the cause, not the lack of memory: what failed
+// before may be what fills the memory. Consumes `status`.
 static mp_status_t launch_share_find_cause(const mp_launch_state_t *l,
                                            const mp_launch_share_t *share, mp_status_t status) {
   if (mp_status_code(status) != MP_RESOURCE_EXHAUSTED) return status;
@@ -247,7 +247,7 @@ void mp_launch_share_undo(mp_launch_share_t *share) {
   mp_run_release(share->run);
 }
 
-// The run gets its number, and what keeps its memory: its place in the stream, from now on.
+// The run gets its number. From now on its place in the stream keeps its memory.
 static void launch_share_commit_in_stream(mp_launch_state_t *l, mp_launch_share_t *share) {
   const mp_program_t *program = l->executable->program;
   mp_run_t *run = share->run;
@@ -270,7 +270,7 @@ static void launch_share_commit_in_stream(mp_launch_state_t *l, mp_launch_share_
   }
 }
 
-// The same beside the stream: the run holds all its memory itself.
+// The same for a side stream: the run holds all its memory itself.
 static void launch_share_commit_beside(const mp_launch_state_t *l, mp_launch_share_t *share) {
   const mp_program_t *program = l->executable->program;
   mp_run_t *run = share->run;
@@ -308,7 +308,7 @@ void mp_launch_share_commit(mp_launch_state_t *l, mp_launch_share_t *share) {
     launch_share_commit_in_stream(l, share);
   }
   for (uint32_t r = 0; r < program->num_results; ++r) {
-    // One that was taken over was another result, or an array from the host.
+    // A storage that was taken over belonged to another result, or to an array from the host.
     mp_storage_t *storage = share->results[r]->storage;
     mp_label_t *label = l->executable->labels[r];
     if (storage->label != label) mp_storage_relabel(storage, label);

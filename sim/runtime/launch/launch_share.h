@@ -6,7 +6,7 @@
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/order/faulty.h"
 
-// What a share has of one argument.
+// What a share holds of one argument.
 typedef struct {
   mp_take_t take;
   bool is_donated;
@@ -17,18 +17,18 @@ typedef struct {
 typedef struct {
   uint32_t logical;
   mp_device_t *device;
-  bool is_beside;               // its run goes beside the stream
+  bool is_beside;               // its run uses a side stream
   mp_buffer_t *const *buffers;  // the arguments
   mp_run_t *run;
   uint32_t num_taken;
-  uint32_t num_adopted;             // of those taken: they belong to others (mp_storage_is_adopted)
+  uint32_t num_adopted;             // of the taken arguments: lent memory (mp_storage_is_adopted)
   mp_launch_argument_t *arguments;  // [num_params]
   uint32_t num_results;             // made so far
   mp_buffer_t **results;            // [num_results]
   mp_span_t *arena;
 } mp_launch_share_t;
 
-// A launch on the way.
+// A launch in progress.
 typedef struct {
   mp_executable_t *executable;
   const mp_launch_t *launch;
@@ -48,11 +48,11 @@ typedef struct {
 } mp_launch_state_t;
 
 // Checks and takes the arguments, and makes the run with the storage of its results. On an error
-// the share is as far as it came, to be undone if it has a run.
+// the share stays partly prepared, and must be undone if it has a run.
 MP_NODISCARD mp_status_t mp_launch_share_prepare(mp_launch_state_t *l, mp_launch_share_t *share);
 // Gives everything back except the holds on arguments, of which the first `num_taken` are left to
-// the caller: letting go of adopted memory calls its owner, which must happen without any lock.
-// Donated ones become the buffers' own holds again.
+// the caller: releasing adopted memory calls its owner, which must happen without any lock. Holds
+// on donated arguments become the buffers' own again.
 void mp_launch_share_undo(mp_launch_share_t *share);
 // Puts a share that was prepared into the stream of its device. Cannot fail.
 void mp_launch_share_commit(mp_launch_state_t *l, mp_launch_share_t *share);

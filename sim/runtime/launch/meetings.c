@@ -1,15 +1,16 @@
 // Collectives of runs without values: which of them are computed, and how devices agree on that.
 //
-// A collective is computed if all its members have values to bring, and what they bring and get is
-// small; of one that several arrays share, the part of those of which that is so. Nobody may wait
-// in it for one who has none, or does not come. So
-//  - only those are looked at that every device comes to, in the same order, whatever is absent and
-//    guessed: outside of branches, and of loops but those whose rounds follow from constants alone;
-//  - of these only those whose operands can have values, if all small parameters have. Programs
-//    whose collectives all follow from large arrays meet nowhere;
-//  - before each the members vote, in an all_reduce of three words: it is computed if each has its
-//    operands' values, and runs the same program.
-// This way all members know the same of the result, in how many processes they ever are.
+// A collective is computed if all its members have values for its operands, and operands and
+// results are small; if several arrays share a collective, only those of which this is true are
+// computed. No member may wait for one that has no values or does not come. So
+//  - only collectives count that every device executes in the same order, whatever has no value or
+//    is guessed: those outside of branches, and outside of loops except those whose number of
+//    rounds is constant;
+//  - of these, only those whose operands can have values if all small parameters have some. If all
+//    collectives of a program are computed from large arrays, its devices never meet;
+//  - before each collective the members vote, in an all_reduce of three words: it is computed if
+//    each member has the values of its operands, and runs the same program.
+// So all members agree on which results have values, also if they are in several processes.
 #include <string.h>
 
 #include "sim/base/alloc.h"
@@ -18,7 +19,7 @@
 #include "sim/runtime/launch/shapes_impl.h"
 
 enum {
-  // A device that waits has its region. On larger pods no collective is computed.
+  // A waiting device keeps its region, so on larger pods no collective is computed.
   MEETINGS_MOST_DEVICES = 4096,
   MEETINGS_MOST_PASSES = 16,
 };
@@ -68,18 +69,19 @@ static double meetings_bytes_of(const mp_collective_operand_t *operand, const in
   return bytes;
 }
 
-// Whether each operand of a collective has a result of its own, so that parts of it mean something.
+// Whether each operand of a collective has a result of its own, so that a part of it can be
+// computed.
 static bool meetings_has_parts(const mp_cmd_t *cmd) {
   const uint32_t count = cmd->collective->num_operands;
   return cmd->num_operands == count && cmd->num_results == count;
 }
 
-// The operands that can have values, as long as they are small together. All of them or none where
-// the collective has no parts. Returns how many.
+// Chooses the operands that can have values, as long as they are small together; all or none if the
+// collective has no parts. Returns their number.
 static uint32_t meetings_choose(const mp_shape_run_t *run, const mp_cmd_t *cmd,
                                 const mp_shape_cmd_t *shape, uint32_t *out_chosen) {
   const mp_collective_t *collective = cmd->collective;
-  // Ragged ones can fail by what they get.
+  // Ragged collectives can fail depending on the values.
   if (collective->kind == MP_COLLECTIVE_RAGGED_ALL_TO_ALL) return 0;
   uint32_t count = 0;
   double bytes = 0;
@@ -113,7 +115,7 @@ static mp_status_t meetings_make_part(mp_arena_t *arena, const mp_collective_t *
   return NULL;
 }
 
-// Notes what is computed of a collective, if anything is; NULL: nothing.
+// Records which part of a collective is computed; NULL: none.
 static mp_status_t meetings_add(mp_shapes_t *shapes, const mp_shape_run_t *run, uint32_t number) {
   const mp_cmd_t *cmd = &shapes->program->commands[number];
   mp_shape_cmd_t *shape = &shapes->commands[number];
@@ -130,16 +132,16 @@ static mp_status_t meetings_add(mp_shapes_t *shapes, const mp_shape_run_t *run, 
   return NULL;
 }
 
-// ---- Which are computed ----
+// ---- Which collectives are computed ----
 
 typedef struct {
   mp_shapes_t *shapes;
-  // A run that does not run: `known` is what may have a value, or has one that follows from
-  // constants, where the walk through the commands is.
+  // Not a real run: `known` has what may have a value, or what is computed from constants, at the
+  // current command of the walk.
   mp_shape_run_t *run;
   size_t words;      // of `known`
-  uint64_t *heads;   // [num_loops][words] what is known at the begin of each round
-  uint64_t *leaves;  // [num_loops][words] and where the loop is left
+  uint64_t *heads;   // [num_loops][words] what is known at the beginning of each round
+  uint64_t *leaves;  // [num_loops][words] what is known where the loop is left
   uint32_t *loops;   // [num_commands] the loop that begins here and is left by its last command;
                      // MP_SHAPES_NONE: none does
 } meetings_t;
@@ -152,8 +154,8 @@ static bool meetings_is_loop(const mp_cmd_t *cmd) {
   return cmd->kind == MP_CMD_BRANCH_UNLESS;
 }
 
-// What a command does to what follows from constants alone. A device's number differs from the
-// others', and so do collectives of it, for all that is known here.
+// Updates what is computed from constants alone. The number of a device differs between devices,
+// and collectives of it may, too.
 static void meetings_step_fixed(meetings_t *m, uint32_t pc) {
   const mp_cmd_t *cmd = &m->shapes->program->commands[pc];
   const mp_shape_cmd_t *shape = &m->shapes->commands[pc];
@@ -168,7 +170,7 @@ static void meetings_step_fixed(meetings_t *m, uint32_t pc) {
   }
 }
 
-// Before the command: what is known where ways come together is what is known on each.
+// Called before a command: where paths join, only what is known on every path is known.
 static void meetings_come_together(meetings_t *m, uint32_t pc) {
   const mp_shape_cmd_t *commands = m->shapes->commands;
   uint64_t *known = m->run->known;
@@ -181,8 +183,8 @@ static void meetings_come_together(meetings_t *m, uint32_t pc) {
     meetings_keep(known, m->heads + commands[m->loops[pc]].loop * m->words, m->words);
 }
 
-// After a loop's last command: the next round begins with what this one has left. True when that is
-// less than what was thought.
+// Called after a loop's last command: the next round begins with what is known now. True when that
+// is less than was assumed.
 static bool meetings_go_round(meetings_t *m, uint32_t pc) {
   const mp_cmd_t *cmd = &m->shapes->program->commands[pc];
   if (cmd->kind != MP_CMD_JUMP || cmd->targets[0] > pc) return false;
@@ -198,8 +200,8 @@ static void meetings_begin(meetings_t *m) {
   mp_shapes_set(m->run->known, MP_SHAPES_ALWAYS, true);
 }
 
-// Marks the commands that a choice decides about, but for loops that go round as constants say.
-// Without an end of the passes: all choices.
+// Marks the commands that depend on a choice, except loops whose number of rounds is constant.
+// `has_end` false: all choices count.
 static void meetings_mark_decided(const meetings_t *m, bool has_end, bool *decided) {
   const mp_shapes_t *shapes = m->shapes;
   for (uint32_t i = 0; i < shapes->program->num_commands; ++i) {
@@ -212,7 +214,7 @@ static void meetings_mark_decided(const meetings_t *m, bool has_end, bool *decid
   }
 }
 
-// Walks through the program until what is known at the begin of each loop is so in every round.
+// Walks through the program until what is known at the beginning of each loop holds in every round.
 static void meetings_find_decided(meetings_t *m, bool *decided) {
   const uint32_t num_commands = m->shapes->program->num_commands;
   bool is_less = true;
@@ -239,7 +241,7 @@ static bool meetings_has_small(const mp_cmd_t *cmd) {
   return has_small;
 }
 
-// What a command does to what may have a value.
+// Updates what may have a value.
 static mp_status_t meetings_step(meetings_t *m, uint32_t pc, bool is_decided) {
   const mp_cmd_t *cmd = &m->shapes->program->commands[pc];
   const mp_shape_cmd_t *shape = &m->shapes->commands[pc];

@@ -1,4 +1,4 @@
-// A run without values at a collective: it votes with the others, and then all compute what they
+// A run without values at a collective: the members vote, and then all of them compute what they
 // have agreed on (meetings.c), or none does.
 #include "sim/runtime/launch/run.h"
 #include "sim/runtime/launch/shapes_impl.h"
@@ -33,7 +33,7 @@ static void meetings_run_cast_vote(mp_run_t *run, uint32_t pc) {
   shape_run->vote_output = shape_run->heard;
 }
 
-// What the part has of the run's inputs and outputs.
+// Selects the inputs and outputs of the part.
 static void meetings_run_take_part(mp_run_t *run, const mp_shape_meeting_t *meeting,
                                    mp_contribution_t *contribution) {
   mp_shape_run_t *shape_run = run->shape_run;
@@ -49,7 +49,7 @@ const mp_collective_t *mp_shape_run_meeting(mp_run_t *run, uint32_t pc,
   mp_shape_run_t *shape_run = run->shape_run;
   const mp_collective_t *collective = shape_run->shapes->program->commands[pc].collective;
   const mp_shape_meeting_t *meeting = shape_run->shapes->commands[pc].meeting;
-  // Who is in no group asks nobody, and gets zeros.
+  // A device that is in no group does not vote, and gets zeros.
   shape_run->has_voted |= collective->groups->group_of[run->logical] < 0;
   if (shape_run->has_voted) {
     if (meeting->part != collective) meetings_run_take_part(run, meeting, contribution);

@@ -10,7 +10,7 @@
 #include "sim/runtime/order/launch_order.h"
 #include "sim/runtime/workers/workers.h"
 
-// Of all clients. Python asks at its end, until it is 0: a number that orders nothing.
+// Of all clients. Python polls it at exit until it is 0. It orders nothing.
 static atomic_uint g_num_blocking;
 
 uint32_t mp_executable_num_blocking_runs(void) {
@@ -76,16 +76,17 @@ void mp_run_free_stand_ins(mp_run_t *run) {
 
 void mp_run_release(mp_run_t *run) {
   if (run == NULL) return;
-  // An input's callback may be the last to let go, on a thread that never ran the run: it has to
-  // see what the worker wrote there.
+  // An input's callback may release the last reference, on a thread that never executed the run: it
+  // has to see what the worker wrote there.
   const int before = atomic_fetch_sub_explicit(&run->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
   for (uint32_t i = 0; i < run->num_holds; ++i) mp_storage_release(run->holds[i]);
   mp_status_release(atomic_load(&run->error));
   mp_run_free_stand_ins(run);
-  mp_status_release(run->call.status);        // it is back, but was ended before it went on
-  mp_message_release(run->receiver.message);  // came, but the run was ended before it was read
+  mp_status_release(
+      run->call.status);  // the call has ended, but the run was ended before it continued
+  mp_message_release(run->receiver.message);  // received, but the run was ended before it was read
   mp_event_release(run->event);
   mp_session_release(run->session);
   mp_foreign_context_release(run->context);
@@ -106,7 +107,7 @@ bool mp_run_is_inline(const mp_device_t *device, const mp_worker_t *inline_worke
 // Counts a run that enters (`runs` is 1) or leaves (-1, and `bytes` negated) the stream.
 static void run_count_ahead(mp_device_t *device, int32_t runs, uint64_t bytes) {
   mp_lock_assert_held(&device->lock);
-  // Only holders of the lock write, so that plain loads and stores will do.
+  // Only holders of the lock write, so relaxed loads and stores suffice.
   const uint32_t num = atomic_load_explicit(&device->num_ahead, memory_order_relaxed);
   const uint64_t sum = atomic_load_explicit(&device->bytes_ahead, memory_order_relaxed);
   atomic_store_explicit(&device->num_ahead, num + (uint32_t)runs, memory_order_relaxed);
@@ -120,15 +121,15 @@ void mp_run_enqueue(mp_run_t *run) {
   MP_ASSERT(run->next == NULL && run->number == device->enqueued);
   MP_ASSERT(atomic_load(&run->blockers) == 1);  // the launch itself
   if (device->first != NULL) {
-    // The runs before it, together. Under the lock: the run before it ends under it too, and
-    // removes this blocker only if it finds us behind it.
+    // One blocker for all runs before it. Added under the lock, under which the run before it ends,
+    // too: that run removes this blocker only if it finds this run after it.
     atomic_fetch_add(&run->blockers, 1);
     if (run->session != NULL) mp_workers_need_look(device->client->workers);
   }
   MP_QUEUE_PUSH(device, run, next);
   if (run->is_behind_call) {
-    // The thread before the number: who finds a number, without the lock, finds whose runs these
-    // are.
+    // The thread before the number: a thread that reads a number without the lock then also sees
+    // which thread launched these runs.
     atomic_store(&device->behind_call_of, mp_launching_thread());
     atomic_fetch_add(&device->num_behind_call, 1);
   }
@@ -138,8 +139,8 @@ void mp_run_enqueue(mp_run_t *run) {
 }
 
 void mp_run_unblock(mp_run_t *run, mp_device_list_t *runnable) {
-  // Acquire and release: who takes it to 0 sees what the launch prepared and what every input has
-  // written, and hands both on with the queue's lock.
+  // Acquire and release: the thread that decrements it to 0 sees what the launch prepared and what
+  // every input has written, and publishes both by the queue's lock.
   const int before = atomic_fetch_sub(&run->blockers, 1);
   MP_ASSERT(before > 0);
   if (before != 1) return;
@@ -169,17 +170,18 @@ static void run_on_input(mp_status_t status, void *context) {
 }
 
 void mp_run_wait_for(mp_run_t *run, mp_event_t *event) {
-  // Before the event has the run: it may be set at once, and then takes this blocker away again.
+  // Added before the event gets the run: the event may be set at once, and then removes this
+  // blocker.
   atomic_fetch_add(&run->blockers, 1);
   mp_run_retain(run);
   mp_status_t status = mp_event_on_ready(event, run_on_input, run);
-  if (status != NULL) {  // nobody will call back
+  if (status != NULL) {  // there will be no callback
     run_on_input(status, run);
     mp_status_release(status);
   }
 }
 
-// Ends what the stages of foreign functions have left.
+// Frees the states that stages of foreign functions have created.
 static void run_end_calls(mp_run_t *run) {
   for (uint32_t i = 0; i < run->executable->program->num_calls; ++i) {
     mp_foreign_states_clear(&run->states[i]);
@@ -209,7 +211,7 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   if (run->states != NULL) run_end_calls(run);
   if (run->session != NULL) mp_session_leave(run->session, run->logical);
   run_give_back(run);
-  // A side stream may be given to another launch once its run is counted as over.
+  // Once a run counts as over, another launch may get its side stream.
   mp_device_t *own = mp_executable_device(run->executable, run->logical);
   if (own != device) atomic_fetch_sub(&own->num_beside, 1);
   mp_lock(&device->lock);
@@ -219,20 +221,21 @@ void mp_run_end(mp_run_t *run, mp_status_t status) {
   mp_run_t *next = device->first;
   if (run->is_behind_call) atomic_fetch_sub(&device->num_behind_call, 1);
   if (run->executable->may_block) atomic_fetch_sub(&g_num_blocking, 1);
-  // While the client ends, an earlier run may still be in a call (call.h): its memory is used.
+  // While the client ends, an earlier run may still be in a call (call.h) and use its memory.
   const bool is_next = run->number == mp_device_completed(device) + 1;
   MP_ASSERT(is_next || mp_client_is_stopping(device->client));
-  // Release: memory of runs up to this number may be given to others (memory.c), who must not write
+  // Release: other runs may get the memory of runs up to this number (memory.c), and must not write
   // it before this run has read it for the last time.
   if (is_next) atomic_store_explicit(&device->completed, run->number, memory_order_release);
   run_count_ahead(device, -1, -run->bytes);
   const bool is_awaited = mp_ahead_is_awaited(device);
-  // Under the lock, where waiters read it (ahead.c); the system call can wait until it is free.
+  // Incremented under the lock, under which waiters read it (ahead.c). The system call comes after
+  // the lock is free.
   if (is_awaited) atomic_fetch_add(&device->num_moves, 1);
   mp_unlock(&device->lock);
   if (is_awaited) mp_futex_wake_all(&device->num_moves);
-  // Without the lock: `next` was found behind this run under it, so it counts this blocker, and
-  // nobody else can end it before the blocker is gone.
+  // Without the lock: `next` was found after this run under the lock, so it counts this blocker,
+  // and no other thread can end it before the blocker is removed.
   if (next != NULL) mp_run_unblock(next, &runnable);
   // This worker looks into its queue once the event's callbacks have run.
   mp_schedule_and_look(&runnable);
@@ -246,8 +249,8 @@ void mp_run_end_abandoned(mp_run_t *run) {
   mp_lock_assert_none_held();
   if (run->states != NULL) run_end_calls(run);
   run_give_back(run);
-  // The stream is not touched, nor its numbers: the client's end took the run from it when no
-  // launch could come any more.
+  // The stream and its numbers stay: the client's end removed the run from it when no launch could
+  // come any more.
   if (run->executable->may_block) atomic_fetch_sub(&g_num_blocking, 1);
   mp_event_set(run->event, mp_status_make(MP_CANCELLED, "the client was closed while %s ran",
                                           run->executable->name->text));

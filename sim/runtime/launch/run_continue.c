@@ -1,4 +1,4 @@
-// What a run does when its device was taken from a queue, and between commands.
+// Continues the first run of a device that was taken from a queue, and flips bits between commands.
 #include "sim/base/os/clock.h"
 #include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/launch/inline_run.h"
@@ -7,14 +7,13 @@
 #include "sim/runtime/workers/bind.h"
 #include "sim/runtime/workers/worker.h"
 
-// The error with which the run has to end; OK: it goes on.
+// The error with which the run has to end; OK: it continues.
 static mp_status_t run_continue_why_not(mp_run_t *run) {
   if (mp_client_is_stopping(run->device->client)) {
     return mp_status_make(MP_CANCELLED, "the client was closed while %s ran",
                           run->executable->name->text);
   }
-  // Asked before each step and never waited for: a poison that comes later is found at the next
-  // one.
+  // Checked before each step: a session that is poisoned later is noticed at the next one.
   if (run->session != NULL) return mp_session_error(run->session);
   return mp_status_retain(atomic_load(&run->error));
 }
@@ -47,7 +46,7 @@ static mp_status_t run_continue_start(const mp_worker_t *self, mp_run_t *run) {
 
 void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
   mp_lock_assert_none_held();
-  // Without the lock: the first run changes only when it ends, which is for this thread to do.
+  // Without the lock: the first run changes only when it ends, and only this thread ends it.
   mp_run_t *run = device->first;
   MP_ASSERT(run != NULL && atomic_load(&run->blockers) == 0);
   mp_bind_for_run(self, run->executable->program->num_calls != 0);
@@ -57,7 +56,7 @@ void mp_run_continue(mp_worker_t *self, mp_device_t *device) {
     if (!run->is_started) status = run_continue_start(self, run);
     if (status == NULL) status = mp_run_commands(self, run, &step);
   }
-  if (status == NULL && step == MP_STEP_PARKED) return;  // `run` belongs to others now
+  if (status == NULL && step == MP_STEP_PARKED) return;  // another thread may own `run` now
   if (status == NULL && step == MP_STEP_YIELDED) {
     mp_device_list_t again = {0};
     mp_device_hand_over(device, MP_OWNER_WORKER, MP_OWNER_LIST);

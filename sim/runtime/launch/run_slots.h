@@ -1,4 +1,4 @@
-// Where the values are that a command reads and writes. Inline, because every command asks.
+// The addresses of what a command reads and writes. Inline, because every command needs them.
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_RUN_SLOTS_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_RUN_SLOTS_H_
 

@@ -4,8 +4,8 @@
 
 #include "sim/kernels/shape.h"
 
-// At the begin of a region: what parameters without values point to, in whatever is computed of
-// small arrays of which only some have values.
+// At the beginning of a region: what parameters without values point to, in computations whose
+// small operands only partly have values.
 enum { SHAPE_MEMORY_NOTHING = MP_SMALL_BYTES };
 
 static uint64_t shape_memory_result_bytes(const mp_program_t *program, uint32_t r) {
@@ -28,8 +28,8 @@ static const mp_values_t *shape_memory_known(const mp_run_t *run, uint32_t p) {
   return values != NULL && values->are_there && values->data != NULL ? values : NULL;
 }
 
-// Sets where parameter p is: its own bytes, a copy of them in `place` (NULL: there is none), or
-// what stands for all that has no values.
+// Sets the address of parameter p: its own bytes, a copy of them in `place` (unless NULL), or the
+// place that all parameters without values share.
 static void shape_memory_set_param(mp_run_t *run, uint32_t p, char *place) {
   const mp_program_t *program = run->executable->program;
   const mp_values_t *values = shape_memory_known(run, p);
@@ -61,7 +61,8 @@ mp_status_t mp_shape_memory_begin(mp_run_t *run) {
   return NULL;
 }
 
-// Contents with these bytes: the newest of this result on any device, if it is equal.
+// Returns contents with these bytes: the newest contents of this result on any device, if they are
+// equal.
 static mp_status_t shape_memory_share(mp_contents_t **newest, const void *data, uint64_t bytes,
                                       mp_contents_t **out_contents) {
   if (*newest == NULL || memcmp((*newest)->data, data, bytes) != 0) {

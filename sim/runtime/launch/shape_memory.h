@@ -1,10 +1,10 @@
-// Where runs without values (shapes.h) have the few values that there are.
+// Where runs without values (shapes.h) keep the few values that they compute.
 //
-// Nothing lies behind the blocks of such a client. A run has a region (memory/run_region.h) with
-// the layout of all that its commands name: temporaries, results, and what is read although it has
-// no value. The values that its parameters have are put there, or read where they are; those that
-// its results have in the end become contents. Devices that came to the same share them, so that a
-// pod holds what its devices have of their own.
+// The memory blocks of such a client have no bytes. A run has a region (memory/run_region.h) with a
+// place for all that its commands name: temporaries, results, and what is read although it has no
+// value. Values of parameters are copied there, or read where they are; values of results become
+// contents at the end. Devices with equal results share their contents, so the pod stores only what
+// differs.
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_SHAPE_MEMORY_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_SHAPE_MEMORY_H_
 
@@ -14,9 +14,8 @@
 // After mp_shape_run_begin, before the first command.
 // RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_shape_memory_begin(mp_run_t *run);
-// Keeps the values that the results have. After mp_shape_run_end. (No bits are flipped where there
-// are hardly any: such faults are refused.)
-// RESOURCE_EXHAUSTED when memory is short.
+// Keeps the values that the results have. After mp_shape_run_end. (Faults that flip bits are
+// refused for such clients, so none is flipped here.) RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_shape_memory_end(mp_run_t *run);
 
 #endif  // MINIPOD_SIM_RUNTIME_LAUNCH_SHAPE_MEMORY_H_

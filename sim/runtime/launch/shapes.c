@@ -8,7 +8,9 @@
 #include "sim/runtime/launch/run_slots.h"
 #include "sim/runtime/launch/shapes_impl.h"
 
-enum { SHAPES_MOST_TRACKED = 64 };  // results of a fused op are told apart up to so many operands
+enum {
+  SHAPES_MOST_TRACKED = 64
+};  // results of a fused op are distinguished up to so many operands
 
 typedef struct {
   uint64_t hash;
@@ -25,7 +27,7 @@ typedef struct {
 static mp_status_t shapes_number(shapes_builder_t *b, const mp_slot_t *slot, uint32_t *out) {
   *out = MP_SHAPES_ALWAYS;
   if (slot->kind == MP_SLOT_NONE || slot->kind == MP_SLOT_CONSTANT) return NULL;
-  // One exact key: kinds, indices and offsets of slots are small numbers but for offsets.
+  // Kinds and indices are small numbers, so the key is exact.
   uint64_t hash = mp_hash_u64(MP_HASH_START, (uint64_t)slot->kind << 32 | slot->index);
   hash = mp_hash_u64(hash, slot->offset);
   known_slot_t *entry;
@@ -57,7 +59,7 @@ static double shapes_bytes_of(mp_value_t *const *values, uint32_t count) {
   return bytes;
 }
 
-// The op that a kernel or a foreign function does; NULL: it is none of these.
+// The op that a kernel or a foreign function computes; NULL: the command is neither.
 static const mp_op_t *shapes_op(const mp_cmd_t *cmd) {
   if (cmd->kind == MP_CMD_CALL) return cmd->call->op;
   return cmd->kind == MP_CMD_LAUNCH ? cmd->kernel->op : NULL;
@@ -91,7 +93,7 @@ static uint64_t shapes_needs_of(known_needs_map_t *map, const mp_value_t *value,
   return entry == NULL ? UINT64_MAX : entry->mask;
 }
 
-// What the regions of an op in the region use of it.
+// The operands that the regions of an op in the region use.
 static mp_status_t shapes_needs_of_captures(known_needs_map_t *map, const mp_op_t *op,
                                             const mp_block_t *region, mp_arena_t *arena,
                                             uint64_t *mask) {
@@ -118,7 +120,7 @@ static mp_status_t shapes_walk_region(known_needs_map_t *map, const mp_block_t *
   return NULL;
 }
 
-// What each result of a fused op depends on. Other ops need all their operands.
+// Finds what each result of a fused op depends on. Other ops need all their operands.
 static mp_status_t shapes_find_needs(shapes_builder_t *b, const mp_cmd_t *cmd,
                                      const uint64_t **out_needs) {
   *out_needs = NULL;
@@ -138,10 +140,10 @@ static mp_status_t shapes_find_needs(shapes_builder_t *b, const mp_cmd_t *cmd,
   return status;
 }
 
-// Finds what a choice decides about, from the shape that the planner gives to control flow
-// (sim/plan/emit_control.c). The branch that leaves a loop jumps behind the loop's back edge, and
-// decides about the whole loop, also about its condition: that is computed once more or once less.
-// Each branch of a switch ends with a jump to the end of all.
+// Finds the commands that depend on a choice, from the form of control flow that the planner emits
+// (sim/plan/emit_control.c). The branch that leaves a loop jumps to the command after the loop's
+// back edge. The whole loop depends on it, including the condition, which is computed once more or
+// once less. Each branch of a switch ends with a jump to the common end.
 static void shapes_find_span(mp_shapes_t *shapes, uint32_t number, mp_shape_cmd_t *out) {
   const mp_program_t *program = shapes->program;
   const mp_cmd_t *cmd = &program->commands[number];
@@ -227,7 +229,7 @@ static mp_status_t shapes_name_makers(mp_shapes_t *shapes) {
   return NULL;
 }
 
-// An array is one of thousands on a large pod: those that cannot have values share what says so.
+// A large pod has thousands of arrays: those that cannot have values share one record of that.
 static mp_status_t shapes_make_absent(mp_shapes_t *shapes) {
   const mp_program_t *program = shapes->program;
   shapes->absent = mp_calloc(program->num_results + 1, sizeof(mp_values_t *));
@@ -346,7 +348,7 @@ void mp_shape_run_end(mp_shape_run_t *run) {
   }
 }
 
-// The operands that have values, in bits; of more operands the last bit says it of all others.
+// The operands that have values, as bits; the last bit stands for all further operands.
 static uint64_t shapes_known_operands(const mp_shape_run_t *run, const mp_cmd_t *cmd,
                                       const mp_shape_cmd_t *shape) {
   uint64_t mask = UINT64_MAX;
@@ -385,7 +387,7 @@ void mp_shape_run_know_results(mp_shape_run_t *run, uint32_t number) {
     mp_shapes_set(run->known, shape->results[i], true);
 }
 
-// Whether a foreign function is not called. Notes which results get values.
+// Whether a foreign function is skipped. Records which results get values.
 static bool shapes_skips_call(mp_shape_run_t *run, const mp_cmd_t *cmd,
                               const mp_shape_cmd_t *shape) {
   const mp_foreign_call_t *call = cmd->call;
@@ -403,10 +405,10 @@ bool mp_shape_run_has_operand(const mp_shape_run_t *run, const mp_cmd_t *cmd, ui
   return mp_shapes_get(run->known, run->shapes->commands[pc].operands[operand]);
 }
 
-// Ends what was guessed at choices that have their join here. Before its join the run goes the way
-// that was guessed, and what it computes on this way follows from that. Behind it no value may
-// depend on the guess: whatever any way could have written is not known, also where the way that
-// was taken has not written it.
+// Ends the guesses at choices that have their join here. Before the join the run follows the
+// guessed path and computes values on it. After the join no value may depend on the guess:
+// everything that any path could have written loses its value, even if the guessed path has not
+// written it.
 void mp_shape_run_join(mp_shape_run_t *run, uint32_t pc) {
   const mp_shape_cmd_t *commands = run->shapes->commands;
   for (uint32_t i = commands[pc].first_joined; i != MP_SHAPES_NONE; i = commands[i].next_joined) {
@@ -423,9 +425,9 @@ void mp_shape_run_guess(mp_shape_run_t *run, uint32_t pc) {
   mp_shapes_set(run->guessed, pc, true);
 }
 
-// The way on from a loop's condition: true when the run leaves the loop. Once the end of a loop was
-// guessed it stays so: a condition that has a value again may end it earlier, but never later, as a
-// loop must not go on for ever on a way that the program would not have gone.
+// True when the run leaves the loop at its condition. Once the end of a loop was guessed, it stays
+// guessed: if the condition has a value again, it may end the loop earlier but never later, because
+// a loop must not run for ever on a path that the program would not take.
 static bool shapes_leaves_loop(mp_run_t *run, const mp_cmd_t *cmd, const mp_shape_cmd_t *shape,
                                bool is_known, bool is_guess) {
   uint64_t *rounds = &run->shape_run->rounds[shape->loop];
@@ -436,7 +438,7 @@ static bool shapes_leaves_loop(mp_run_t *run, const mp_cmd_t *cmd, const mp_shap
   return leaves;
 }
 
-// Whether the way on from a choice is guessed: its operand has no value. Then `*next` is set.
+// Whether the outcome of a choice is guessed because its operand has no value. Then `*next` is set.
 static bool shapes_guesses(mp_run_t *run, uint32_t pc, uint32_t *next) {
   mp_shape_run_t *shape_run = run->shape_run;
   const mp_cmd_t *cmd = &shape_run->shapes->program->commands[pc];
@@ -450,7 +452,7 @@ static bool shapes_guesses(mp_run_t *run, uint32_t pc, uint32_t *next) {
   if (is_loop) choice = shapes_leaves_loop(run, cmd, shape, is_known, is_guess);
   if (!is_guess) return false;
   if (!is_loop || choice == 1) *next = cmd->targets[is_loop ? 0 : choice];
-  // The path says once of each loop that its rounds were guessed.
+  // The path records once per loop that its number of rounds was guessed.
   if (run->path != NULL) {
     const uint64_t mark = is_loop && was_guessed ? 0 : MP_PATH_GUESSED;
     mp_path_add(run->path, cmd->control, choice | mark, 1);
@@ -459,7 +461,8 @@ static bool shapes_guesses(mp_run_t *run, uint32_t pc, uint32_t *next) {
   return true;
 }
 
-// The rounds of a loop that is one command, which is not run here: one of each loop in it.
+// Records the rounds of a loop that is one command and is not executed: one round of each loop in
+// it.
 static void shapes_guess_rounds(mp_run_t *run, const mp_cmd_t *cmd) {
   for (uint32_t i = 0; i < mp_loop_num_edges(cmd->loop) && run->path != NULL; ++i) {
     mp_path_add(run->path, cmd->edges[i].control, MP_PATH_GUESSED, 1);

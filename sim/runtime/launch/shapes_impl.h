@@ -1,4 +1,4 @@
-// Shared by the files of runs without values: what belongs to a program, and to a run.
+// Shared by the files of runs without values: the state per program and per run.
 #ifndef MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_IMPL_H_
 #define MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_IMPL_H_
 
@@ -12,7 +12,7 @@ enum {
 
 #define MP_SHAPES_NONE UINT32_MAX  // no command
 
-// What is computed of a collective: all of it, or its part with the operands that can have values.
+// The part of a collective that is computed: all of it, or its operands that can have values.
 typedef struct {
   const mp_collective_t *vote;  // where the members agree on it
   const mp_collective_t *part;
@@ -26,9 +26,9 @@ typedef struct {
   const uint32_t *results;   // [num_results]
   // [num_results] the operands that each depends on, in bits; NULL: each on all.
   const uint64_t *needs;
-  bool is_small;  // so little that it is computed if it can be
-  // Of a choice: the commands [begin, join) are those that it decides about. Whichever way it goes,
-  // the run comes to `join`. MP_SHAPES_NONE: it is no choice, or one with a single outcome.
+  bool is_small;  // small enough to be computed
+  // Of a choice: the commands [begin, join) depend on it. Whatever its outcome, the run reaches
+  // `join`. MP_SHAPES_NONE: it is no choice, or one with a single outcome.
   uint32_t begin, join;
   uint32_t branch;        // SWITCH: the branch that is guessed
   uint32_t loop;          // BRANCH_UNLESS: its number among loops
@@ -41,34 +41,34 @@ struct mp_shapes_s {
   mp_arena_t *arena;
   const mp_program_t *program;
   const mp_model_program_t *timed;  // borrowed while it is made
-  uint64_t trip_count;              // that loops have whose end is guessed
+  uint64_t trip_count;              // rounds of loops whose end is guessed
   uint32_t num_slots, num_loops;
   uint32_t most_operands;    // of the parts of collectives
   mp_shape_cmd_t *commands;  // [program->num_commands]
   const uint32_t *params;    // [num_params] slot numbers
   const uint32_t *results;   // [num_results]
   mp_name_t **makers;        // [num_results] references: which op makes each
-  // [num_results] references: what all arrays of a result have together that is too large to have
-  // values; NULL: they may have some, and each has its own.
+  // [num_results] references: the record that all arrays of a result share if it is too large to
+  // have values; NULL: each array has its own record.
   mp_values_t **absent;
 };
 
-// A vote: the largest of what the members say. They differ in their programs where the last two
-// are not each other's complements.
+// A vote is the maximum over the members, word by word. The members run different programs if the
+// maxima of the last two words are not each other's complements.
 enum { MP_SHAPE_VOTE_ABSENT, MP_SHAPE_VOTE_PROGRAM, MP_SHAPE_VOTE_INVERSE, MP_SHAPE_VOTE_WORDS };
 
 struct mp_shape_run_s {
   const mp_shapes_t *shapes;
-  uint64_t *known;                   // a bit per slot: it has a value
-  uint64_t *guessed;                 // a bit per choice: it was guessed, and its join is to come
-  uint32_t num_guessed;              // bits in it
-  uint64_t *rounds;                  // of each loop that the run is in: how often it went round
+  uint64_t *known;       // a bit per slot: it has a value
+  uint64_t *guessed;     // a bit per choice: it was guessed, and its join is still ahead
+  uint32_t num_guessed;  // bits in it
+  uint64_t *rounds;      // of each loop that the run is in: how often it went round
   uint32_t num_params, num_results;  // added so far
   mp_values_t **values;              // [params, then results] references
   // ---- At a collective ----
   const void **inputs;                  // [most_operands] of its part
   void **outputs;                       // [most_operands]
-  bool has_voted;                       // it is being computed
+  bool has_voted;                       // the vote is over
   uint64_t said[MP_SHAPE_VOTE_WORDS];   // by this run
   uint64_t heard[MP_SHAPE_VOTE_WORDS];  // of all
   const void *vote_input;
@@ -88,19 +88,19 @@ static inline size_t mp_shapes_words(uint32_t bits) {
   return ((size_t)bits + 63) / 64;
 }
 
-// Notes which results of a command that computes get values. True when none does.
+// Records which results of a command get values. True when none does.
 bool mp_shape_run_note_results(mp_shape_run_t *run, const mp_cmd_t *cmd,
                                const mp_shape_cmd_t *shape);
-// Notes that nothing that the command writes has a value.
+// Records that none of the command's results has a value.
 void mp_shape_run_forget_results(mp_shape_run_t *run, uint32_t number);
-// Notes that of all that the command writes that part has values.
+// Records that only this part of the command's results has values.
 void mp_shape_run_know_part(mp_shape_run_t *run, uint32_t number,
                             const mp_shape_meeting_t *meeting);
-// Notes that all that the command writes has a value.
+// Records that all results of the command have values.
 void mp_shape_run_know_results(mp_shape_run_t *run, uint32_t number);
-// Ends what was guessed at choices that have their join here (shapes.c).
+// Ends the guesses at choices that have their join here (shapes.c).
 void mp_shape_run_join(mp_shape_run_t *run, uint32_t pc);
-// Notes that the choice is guessed, until its join.
+// Records that the choice is guessed, until its join.
 void mp_shape_run_guess(mp_shape_run_t *run, uint32_t pc);
 
 #endif  // MINIPOD_SIM_RUNTIME_LAUNCH_SHAPES_IMPL_H_

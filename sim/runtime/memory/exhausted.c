@@ -1,4 +1,5 @@
-// The error of memory that has run out: which limit it was, the holders, and what to set.
+// The out-of-memory error: which limit was hit, the holders of memory, and which setting changes
+// the limit.
 #include <inttypes.h>
 #include <sys/resource.h>
 
@@ -14,7 +15,7 @@ static void exhausted_describe(const mp_memory_t *memory, mp_strbuf_t *out) {
                    memory->device_id);
 }
 
-// What sets a capacity of a device's own.
+// The setting that determines a device's own capacity.
 static const char *exhausted_setting(const mp_memory_t *memory) {
 #define SETTING_DEVICE        "MINIPOD_DEVICE_MEMORY, or memory.device in the description of the pod,"
 #define SETTING_PINNED_HOST   "memory.pinned_host in the description of the pod"
@@ -28,7 +29,7 @@ static const char *exhausted_setting(const mp_memory_t *memory) {
 }
 
 static uint64_t exhausted_in_use(const mp_memory_t *memory) {
-  // Relaxed, and later than the refusal: the text says about how much is in use.
+  // Relaxed, and read after the refusal: the message gives the approximate amount in use.
   return atomic_load_explicit(&memory->in_use, memory_order_relaxed);
 }
 
@@ -86,7 +87,7 @@ static void exhausted_describe_system(const mp_memory_t *memory, mp_strbuf_t *ou
   mp_strbuf_puts(out, ")");
 }
 
-// The memory, of those that share a capacity with `memory`, that holds most.
+// Of the memories that share a capacity with `memory`, the one that holds most.
 static mp_memory_t *exhausted_largest_sharer(mp_memory_t *memory) {
   mp_memory_budget_t *budget = memory->budget;
   mp_memory_t *largest = memory;
@@ -98,7 +99,7 @@ static mp_memory_t *exhausted_largest_sharer(mp_memory_t *memory) {
   return largest;
 }
 
-// Appends what each device holds that shares the capacity.
+// Appends how much each device holds of the shared capacity.
 static void exhausted_list_sharers(const mp_memory_t *memory, mp_strbuf_t *out) {
   const mp_memory_budget_t *budget = memory->budget;
   uint64_t rest = 0;
@@ -150,7 +151,7 @@ mp_status_t mp_memory_exhausted(mp_memory_t *memory, uint64_t bytes, const mp_la
     if (largest != memory) exhausted_list_holders(largest, &text);
   }
   exhausted_list_holders(memory, &text);
-  // When there is no memory for the whole text, a shorter one has to do.
+  // If there is no memory for the whole message, a shorter one must do.
   mp_status_t status =
       mp_status_make(MP_RESOURCE_EXHAUSTED, "%s",
                      text.failed ? "out of memory of a device, and of host memory to say more"

@@ -18,7 +18,7 @@ enum {
   MP_TRIM_BLOCK = 64 << 10,
 };
 
-// Blocks of a pool have one granularity, so that they stay aligned however they are cut.
+// All blocks of a pool have the same granularity, so that they stay aligned when they are split.
 typedef enum {
   MP_POOL_SMALL,  // multiples of 64 bytes (pinned_host: of a page)
   MP_POOL_PAGES,  // multiples of a page
@@ -181,10 +181,10 @@ static mp_span_t *heap_find_fit(const pool_t *pool, uint64_t bytes, uint64_t aft
   return NULL;
 }
 
-// Maps `bytes` of address space, aligned to `align` (a power of two >= a page). The system gives
-// addresses from above downwards: what is taken at the upper end borders on what was mapped before,
-// and both become one map. With a gap between them each chunk would be a map of its own, of which
-// a process may have some 65,000.
+// Maps `bytes` of address space, aligned to `align` (a power of two >= a page). The system assigns
+// addresses downwards, so the aligned range is taken at the upper end: there it borders on the
+// previous mapping, and both become one map. With a gap each chunk would be a map of its own, and a
+// process may have only some 65,000.
 static char *heap_map_aligned(uint64_t bytes, uint64_t align) {
   uint64_t total = bytes + (align > MP_PAGE_BYTES ? align : 0);
   char *data =
@@ -208,7 +208,7 @@ static mp_span_t *heap_add_chunk(mp_heap_t *heap, uint64_t bytes, pool_kind_t ki
   mp_span_t *block = mp_calloc(1, sizeof(*block));
   char *data = NULL;
   if (chunk != NULL && block != NULL) data = heap_map_aligned(size, align);
-  // Where address space is short, a chunk for this block alone has to do.
+  // If address space is short, map a chunk for this block alone.
   if (chunk != NULL && block != NULL && data == NULL && size > least) {
     size = least;
     data = heap_map_aligned(size, align);
@@ -218,7 +218,7 @@ static mp_span_t *heap_add_chunk(mp_heap_t *heap, uint64_t bytes, pool_kind_t ki
     mp_free(block);
     return NULL;
   }
-  // If this fails, the system's choice does as well.
+  // If this fails, the system's default is good enough.
   if (kind == MP_POOL_HUGE) (void)madvise(data, size, MADV_HUGEPAGE);
   if (heap->numa_node >= 0 && !mp_pages_bind(data, size, heap->numa_node)) heap->is_bound = false;
   if (pool->next_chunk < MP_LAST_CHUNK) pool->next_chunk *= 2;
@@ -232,8 +232,8 @@ static mp_span_t *heap_add_chunk(mp_heap_t *heap, uint64_t bytes, pool_kind_t ki
 }
 
 // Cuts `block` (in no bin) to `bytes`; the rest becomes a free block. False when there is no memory
-// to describe the rest: then the request fails. The whole block is no substitute: it can be a
-// thousand times larger, and only `bytes` were counted against the capacity.
+// to describe the rest: then the request fails. Returning the whole block would be wrong: it can be
+// a thousand times larger, and only `bytes` were counted against the capacity.
 static bool heap_split(mp_heap_t *heap, mp_span_t *block, uint64_t bytes) {
   MP_ASSERT(!block->is_free && block->bytes >= bytes && bytes % MP_BLOCK_ALIGN == 0);
   if (block->bytes == bytes) return true;
@@ -320,7 +320,7 @@ void mp_heap_trim(mp_heap_t *heap, uint64_t completed) {
 
 #ifdef MINIPOD_ASSERTS
 
-// What the blocks of a heap add up to.
+// Sums over the blocks of a heap.
 typedef struct {
   uint64_t count, bytes, idle;
   uint64_t num_first;  // that begin a chunk
@@ -340,7 +340,7 @@ static void heap_check_block(const mp_heap_t *heap, const mp_span_t *block, heap
   if (prev != NULL) {
     MP_ASSERT(prev->next == block && prev->pool == block->pool);
     MP_ASSERT(prev->data + prev->bytes == block->data);
-    MP_ASSERT(!prev->is_free || !block->is_free);  // or they were joined
+    MP_ASSERT(!prev->is_free || !block->is_free);  // otherwise they would have been joined
   }
   if (next != NULL) MP_ASSERT(next->prev == block && block->data + block->bytes == next->data);
   if (prev == NULL || next == NULL) {

@@ -21,16 +21,16 @@ MP_NODISCARD mp_status_t mp_heap_create(int32_t numa_node, mp_heap_t **out_heap)
 void mp_heap_release(mp_heap_t *heap);
 // True while there is a node to bind to and every chunk could be bound.
 bool mp_heap_is_bound(const mp_heap_t *heap);
-// How much of what has been touched lies on the node that the heap is bound to: exactly up to 64
-// MiB of chunks, by a sample of the pages beyond. False if there is no node, or it is unknown.
+// Counts the touched pages that are on the node that the heap is bound to: all pages up to 64 MiB
+// of chunks, a sample beyond that. False if there is no node, or the system does not say.
 bool mp_heap_look_at_pages(const mp_heap_t *heap, mp_pages_t *out_pages);
 
 // `bytes`, rounded up as blocks are; 0 when it is more than 2^56. `whole_pages`: to pages in any
 // case.
 uint64_t mp_heap_round(uint64_t bytes, bool whole_pages);
 // Takes a block of `bytes` (a result of mp_heap_round) whose free_after was at most `after`, if
-// need be from a new chunk. NULL: there is no address space, there are too few memory maps left, or
-// no memory for the books.
+// necessary from a new chunk. NULL: there is no address space, there are too few memory maps left,
+// or there is no memory to describe the block.
 mp_span_t *mp_heap_take(mp_heap_t *heap, uint64_t bytes, uint64_t after);
 // Gives a block back and joins it with free neighbours.
 void mp_heap_give(mp_heap_t *heap, mp_span_t *block, uint64_t free_after);
@@ -41,9 +41,9 @@ uint64_t mp_heap_idle_bytes(const mp_heap_t *heap);
 void mp_heap_trim(mp_heap_t *heap, uint64_t completed);
 
 #ifdef MINIPOD_ASSERTS
-// Asserts that the blocks, live and free, cover the chunks without gaps and overlaps, that
-// neighbours which are free were joined, that bins and counts are right, and that no free block
-// waits for a run newer than `newest`. Returns the number of blocks looked at. client_check.h.
+// Asserts that the blocks, live and free, cover the chunks without gaps and overlaps, that free
+// neighbours were joined, that bins and counts are right, and that no free block waits for a run
+// newer than `newest`. Returns the number of blocks checked. For client_check.h.
 uint64_t mp_heap_check(const mp_heap_t *heap, const mp_span_t *live, uint64_t newest);
 #endif
 

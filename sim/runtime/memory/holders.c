@@ -88,7 +88,7 @@ void mp_label_print(const mp_label_t *label, mp_strbuf_t *out) {
   if (label->name != NULL) mp_strbuf_printf(out, " of %s", label->name->text);
 }
 
-// Brings equal labels together; returns how many groups there are.
+// Groups equal labels; returns the number of groups.
 static size_t holders_merge_equal(holder_t *holders, size_t count) {
   qsort(holders, count, sizeof(*holders), holders_by_label);
   size_t groups = 0;

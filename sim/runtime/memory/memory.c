@@ -10,8 +10,8 @@
 
 enum {
   MP_IDLE_FLOOR = 256 << 20,  // bytes of idle pages that a client may always keep
-  MP_IDLE_SHARE = 4,       // above the floor, at most one part in so many of the machine's memory
-  MP_TRIM_FROM = 1 << 20,  // for smaller blocks the bound is not looked at
+  MP_IDLE_SHARE = 4,          // above the floor, at most 1/MP_IDLE_SHARE of the machine's memory
+  MP_TRIM_FROM = 1 << 20,     // for smaller blocks the bound is not checked
 };
 
 void mp_memory_init(mp_memory_t *memory, const mp_memory_t *who) {
@@ -35,19 +35,21 @@ void mp_memory_deinit(mp_memory_t *memory) {
 // ---- Allocation ----
 
 static uint64_t memory_in_use(const mp_memory_t *memory) {
-  // Relaxed: holders of the lock have it from the lock, and others want a number for a text.
+  // Relaxed: the lock synchronizes its holders, and other threads need only an approximate number
+  // for a message.
   return atomic_load_explicit(&memory->in_use, memory_order_relaxed);
 }
 
-// Only holders of the lock write, so that a plain store will do.
+// Only holders of the lock write, so a relaxed store suffices.
 static void memory_set_in_use(mp_memory_t *memory, uint64_t bytes) {
   mp_lock_assert_held(&memory->lock);
   atomic_store_explicit(&memory->in_use, bytes, memory_order_relaxed);
 }
 
-// Adds to a sum that several memories share, unless that would go beyond the limit. The exchange
-// makes one step of looking and adding, so that allocations on several devices never go beyond it
-// together. It publishes nothing: blocks belong to one memory, and change hands under its lock.
+// Adds to a sum that several memories share, unless that would go beyond the limit. The
+// compare-and-exchange checks and adds in one step, so that allocations on several devices together
+// never exceed the limit. It publishes nothing: a block belongs to one memory, and changes owners
+// under that memory's lock.
 static bool memory_add_within(_Atomic uint64_t *sum, uint64_t bytes, uint64_t limit) {
   uint64_t before = atomic_load_explicit(sum, memory_order_relaxed);
   do {
@@ -56,9 +58,9 @@ static bool memory_add_within(_Atomic uint64_t *sum, uint64_t bytes, uint64_t li
   return true;
 }
 
-// Adds to what is in use, or says what that does not fit into. `charge` counts against the
-// capacity, `bytes` against the machine. What the capacities allow may still be more than the
-// machine has: then it is refused here and not by the kernel's out-of-memory killer.
+// Adds to the bytes in use, or returns the limit that would be exceeded. `charge` counts against
+// the capacity, `bytes` against the machine. The capacities may allow more than the machine has:
+// then the allocation fails here, before the kernel's out-of-memory killer acts.
 static mp_memory_limit_t memory_reserve(mp_memory_t *memory, uint64_t charge, uint64_t bytes) {
   mp_lock_assert_held(&memory->lock);
   mp_memory_pool_t *pool = memory->pool;
@@ -78,7 +80,7 @@ static mp_memory_limit_t memory_reserve(mp_memory_t *memory, uint64_t charge, ui
   return MP_LIMIT_NONE;
 }
 
-// Enters an allocation that has succeeded, and was reserved before, into the statistics.
+// Adds an allocation that was reserved and has succeeded to the statistics.
 static void memory_count(mp_memory_t *memory, uint64_t bytes) {
   mp_lock_assert_held(&memory->lock);
   memory->num_allocs += 1;
@@ -105,7 +107,7 @@ static void memory_remove_live(mp_memory_t *memory, mp_span_t *block) {
   MP_LIST_REMOVE(&memory->live, block, list_prev, list_next);
 }
 
-// A block of the heap, or where blocks are only counted one without bytes.
+// A block of the heap, or, if blocks are only counted, one without bytes.
 static mp_span_t *memory_take(mp_memory_t *memory, uint64_t bytes, uint64_t after) {
   mp_lock_assert_held(&memory->lock);
   if (memory->heap == NULL) {
@@ -143,7 +145,7 @@ static mp_memory_limit_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes
   mp_lock_assert_held(&memory->lock);
   if (memory->heap == NULL && !memory->budget->is_counted_only) {
     mp_status_t status = mp_heap_create(memory->numa_node, &memory->heap);
-    mp_status_ignore(status);  // it says no more than the limit does
+    mp_status_ignore(status);  // the limit that is returned says as much
     if (status != NULL) return MP_LIMIT_SYSTEM;
   }
   const mp_memory_limit_t limit = memory_reserve(memory, charge, bytes);
@@ -157,7 +159,7 @@ static mp_memory_limit_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes
   memory_count(memory, charge);
   memory_add_live(memory, block, label);
   if (memory->space == MP_MEMORY_PINNED_HOST && memory->heap != NULL) {
-    // Locking may fail, because RLIMIT_MEMLOCK is often only a few MiB. The statistics say whether
+    // Locking may fail, because RLIMIT_MEMLOCK is often only a few MiB. The statistics show whether
     // it did.
     block->is_locked = mlock(block->data, block->bytes) == 0;
     if (block->is_locked) {
@@ -173,16 +175,16 @@ static mp_memory_limit_t memory_alloc_locked(mp_memory_t *memory, uint64_t bytes
 static void memory_trim_locked(mp_memory_t *memory) {
   mp_lock_assert_held(&memory->lock);
   uint64_t before = mp_heap_idle_bytes(memory->heap);
-  // Acquire: the pages of blocks that runs up to this one used go back, after their last access.
+  // Acquire: runs up to this one have finished accessing the pages that are given back.
   mp_heap_trim(memory->heap, atomic_load_explicit(memory->completed, memory_order_acquire));
   uint64_t given = before - mp_heap_idle_bytes(memory->heap);
   atomic_fetch_sub(&memory->budget->bytes_idle, given);
 }
 
-// Idle pages of one device must not crowd out what others need: when live and idle bytes together
-// come near the machine's memory, all idle pages go. The sums are read one after the other, while
-// others change them: being off by a block or two only moves the moment. No lock is held, because
-// those of all memories are taken, one at a time.
+// Idle pages of one device must not take the memory that others need: when live and idle bytes
+// together approach the machine's memory, all idle pages are given back. The sums are read one
+// after the other while other threads change them; an error of a block or two only changes when
+// this happens. Called without locks, because this takes the locks of all memories, one at a time.
 static void memory_make_room(mp_memory_budget_t *budget) {
   uint64_t idle = atomic_load_explicit(&budget->bytes_idle, memory_order_relaxed);
   uint64_t live = atomic_load_explicit(&budget->bytes_in_use, memory_order_relaxed);
@@ -202,7 +204,8 @@ static mp_status_t memory_alloc(mp_memory_t *memory, uint64_t rounded, uint64_t 
   const mp_memory_limit_t limit =
       memory_alloc_locked(memory, rounded, charge, after, label, out_block);
   mp_unlock(&memory->lock);
-  // Without the lock, which is a leaf: this and the error's text take those of other memories.
+  // Without the lock, which is a leaf: making room and the error's message take the locks of other
+  // memories.
   if (rounded >= MP_TRIM_FROM) memory_make_room(memory->budget);
   if (limit == MP_LIMIT_NONE) return NULL;
   const bool is_described = limit == MP_LIMIT_CAPACITY || limit == MP_LIMIT_POOL;
@@ -219,14 +222,14 @@ mp_status_t mp_memory_alloc_as(mp_memory_t *memory, uint64_t bytes, uint64_t cha
   MP_ASSERT(bytes != 0 && label != NULL);
   const uint64_t rounded = mp_heap_round(bytes, memory->space == MP_MEMORY_PINNED_HOST);
   if (rounded == 0) return mp_memory_exhausted(memory, bytes, label, MP_LIMIT_SYSTEM);
-  // A capacity that is shared is this machine's own memory.
+  // A shared capacity is this machine's own memory.
   const bool is_itself = charge == bytes || memory->pool != NULL;
   return memory_alloc(memory, rounded, is_itself ? rounded : charge, after, label, out_block);
 }
 
 // True when pages should go back to the system. Idle pages are kept up to a floor; above it, as
-// long as they are no more than the live ones and no large part of the machine's memory. A guess of
-// sums that others change meanwhile, as above.
+// long as they are no more than the live ones and a small part of the machine's memory.
+// Approximate, because other threads change the sums meanwhile.
 static bool memory_keeps_too_much(mp_memory_budget_t *budget) {
   uint64_t idle = atomic_load_explicit(&budget->bytes_idle, memory_order_relaxed);
   if (idle <= MP_IDLE_FLOOR) return false;
@@ -278,14 +281,15 @@ void mp_memory_discharge(mp_memory_t *memory, uint64_t bytes) {
   mp_unlock(&memory->lock);
 }
 
-// In a child of the process that made the client: another thread may hold the lock for ever.
+// True in a child of the process that made the client, where another thread may hold the lock for
+// ever.
 static bool memory_is_forked(const mp_memory_t *memory) {
   return memory->budget->generation != mp_process_generation();
 }
 
 void mp_memory_get_stats(const mp_memory_t *memory, mp_memory_stats_t *out_stats) {
   mp_lock_t *lock = (mp_lock_t *)&memory->lock;
-  // In a forked child another thread may have held the lock: what it left is read without it.
+  // In a forked child another thread may have held the lock, so the values are read without it.
   bool is_child = memory_is_forked(memory);
   if (!is_child) mp_lock(lock);
   const uint64_t limit = memory->capacity < INT64_MAX ? memory->capacity : INT64_MAX;

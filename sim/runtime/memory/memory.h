@@ -88,7 +88,8 @@ struct mp_span_s {
   bool is_free;
   uint8_t pool;    // of the heap
   bool is_locked;  // by mlock
-  // Of a heap's; where blocks are only counted, which may be millions, they end before this.
+  // Only in blocks of a heap. Blocks that are only counted, perhaps millions, are allocated without
+  // these fields.
   mp_span_t *prev, *next;  // neighbours by address in the chunk
   uint64_t touched;        // while free: bytes that may be backed by pages
   uint64_t free_after;     // while free: the last run that uses it; later runs may have it
@@ -98,8 +99,8 @@ typedef struct mp_heap_s mp_heap_t;
 
 // What all memories of a client share. No lock: the sums are atomic, the rest never changes.
 typedef struct {
-  uint64_t machine_bytes;         // what they may hold together; 0: no bound known
-  bool is_counted_only;           // blocks are books: nothing lies behind them
+  uint64_t machine_bytes;         // what all memories may hold together; 0: no bound is known
+  bool is_counted_only;           // blocks are only counted: they have no bytes
   _Atomic uint64_t bytes_in_use;  // by all of them
   _Atomic uint64_t bytes_idle;    // pages of free blocks
   mp_memory_t *memories;          // all of them, for giving idle pages back
@@ -130,19 +131,19 @@ struct mp_memory_s {
   MP_LIST(mp_span_t) live;       // blocks that were given out, newest first
   _Atomic uint64_t in_use;       // bytes; changed under the lock, read without
   uint64_t peak, largest_alloc;  // bytes
-  uint64_t adopted;              // of in_use: memory of the user's, which has no block
+  uint64_t adopted;              // part of in_use: the user's memory, which has no block
   uint64_t num_allocs;
   bool is_bound;                      // all its chunks are bound to the NUMA node
   uint32_t num_locked, num_unlocked;  // live blocks of pinned_host
 };
 
 // Makes an empty memory. Its budget, device, device id, NUMA node, completed counter, space,
-// capacity and pool are copied from `who`, of which nothing else is looked at.
+// capacity and pool are copied from `who`; its other fields are not read.
 void mp_memory_init(mp_memory_t *memory, const mp_memory_t *who);
 // Unmaps everything; no block may be in use.
 void mp_memory_deinit(mp_memory_t *memory);
 
-// As `after`: the block may be free only after any of the runs that are queued now.
+// A value of `after`: the block may still be in use by any run that is queued now.
 #define MP_IN_STREAM_ORDER UINT64_MAX
 
 // A block of at least `bytes` > 0 bytes, whose contents are not initialized. Free blocks are reused
@@ -151,27 +152,27 @@ void mp_memory_deinit(mp_memory_t *memory);
 // block is freed. RESOURCE_EXHAUSTED with the table of holders.
 MP_NODISCARD mp_status_t mp_memory_alloc(mp_memory_t *memory, uint64_t bytes, uint64_t after,
                                          const mp_label_t *label, mp_span_t **out_block);
-// The same of a block that counts as `charge` bytes where the memory's capacity is described: that
-// of a device that is imagined to use more or fewer than this machine. Against what the machine has
-// it counts as it is.
+// The same for a block that counts as `charge` bytes against a capacity of the memory's own,
+// because the described device would use more or fewer bytes than this machine. Against the
+// machine's memory it counts with its real size.
 MP_NODISCARD mp_status_t mp_memory_alloc_as(mp_memory_t *memory, uint64_t bytes, uint64_t charge,
                                             uint64_t after, const mp_label_t *label,
                                             mp_span_t **out_block);
 // Gives a block back. `free_after` is the number of the last enqueued run of the device that uses
 // it; 0: none.
 void mp_memory_free(mp_memory_t *memory, mp_span_t *block, uint64_t free_after);
-// Counts memory that is not ours (adopted host memory) against the capacity, without a block.
+// Counts memory of another owner (adopted host memory) against the capacity, without a block.
 // RESOURCE_EXHAUSTED as for mp_memory_alloc; `label` is borrowed during the call.
 MP_NODISCARD mp_status_t mp_memory_charge(mp_memory_t *memory, uint64_t bytes,
                                           const mp_label_t *label);
-// Takes back what mp_memory_charge has counted.
+// Undoes mp_memory_charge.
 void mp_memory_discharge(mp_memory_t *memory, uint64_t bytes);
 
-// Appends who holds what: a line for each of the largest groups of live blocks with equal labels.
-// The caller holds the memory's lock.
+// Appends the holders of memory: a line for each of the largest groups of live blocks with equal
+// labels. The caller holds the memory's lock.
 void mp_memory_describe_holders(const mp_memory_t *memory, mp_strbuf_t *out);
 
-// What an allocation did not fit into.
+// The limit that an allocation would exceed.
 typedef enum {
   MP_LIMIT_NONE,      // it fits
   MP_LIMIT_CAPACITY,  // the memory's own capacity
@@ -180,9 +181,9 @@ typedef enum {
   MP_LIMIT_SYSTEM,    // what the operating system gives
 } mp_memory_limit_t;
 
-// The error of an allocation of `bytes` for `label` that did not fit: which limit it was, the
-// holders, and what to set. Called without locks. RESOURCE_EXHAUSTED, with a shorter text when
-// there is no memory for this one.
+// The error of an allocation of `bytes` for `label` that did not fit: which limit was hit, the
+// holders, and which setting changes the limit. Called without locks. RESOURCE_EXHAUSTED, with a
+// shorter message if there is no memory for the whole one.
 MP_NODISCARD mp_status_t mp_memory_exhausted(mp_memory_t *memory, uint64_t bytes,
                                              const mp_label_t *label, mp_memory_limit_t limit);
 

@@ -1,5 +1,5 @@
-// Shared names: reference-counted strings. A buffer that knows by which executable it was made, for
-// example, may outlive that executable.
+// Shared names: reference-counted strings. For example, a buffer keeps the name of the executable
+// that made it, and may outlive the executable.
 #ifndef MINIPOD_SIM_RUNTIME_MEMORY_NAME_H_
 #define MINIPOD_SIM_RUNTIME_MEMORY_NAME_H_
 

@@ -32,7 +32,7 @@ void mp_regions_deinit(mp_regions_t *regions) {
 static mp_status_t run_region_map(uint64_t bytes, mp_region_t **out_region) {
   mp_region_t *region = mp_calloc(1, sizeof(*region));
   MP_RETURN_IF_NULL(region);
-  // Powers of two, so that regions of larger programs do not replace each other for long.
+  // Sizes are powers of two, so that growing programs replace the region only a few times.
   region->bytes = RUN_REGION_LEAST;
   while (region->bytes < bytes) region->bytes *= 2;
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -46,7 +46,8 @@ static mp_status_t run_region_map(uint64_t bytes, mp_region_t **out_region) {
                           "vm.overcommit_memory",
                           bytes);
   }
-  // Small pages: small values lie far from each other. If this fails, the system's choice does.
+  // Small pages, because small values are far apart. If this fails, the system's default is good
+  // enough.
   (void)madvise(data, region->bytes, MADV_NOHUGEPAGE);
   region->data = data;
   *out_region = region;

@@ -1,9 +1,9 @@
 // Regions: address space for runs without values (option `values`: shapes).
 //
-// What such runs read and write is hardly anything, but it lies where the planner has put it, among
-// arrays that are never touched. So a run has a region while it goes, as large as all that it has,
-// and the next run has it again: there are as many regions as runs go at a time, and pages only
-// where small values were. Thread-safe.
+// Such runs read and write little, but at addresses that the planner has assigned among arrays that
+// are never touched. So a run gets a region, as large as all its arrays, and the next run reuses
+// it: there are as many regions as concurrent runs, and only places of small values have pages.
+// Thread-safe.
 #ifndef MINIPOD_SIM_RUNTIME_MEMORY_RUN_REGION_H_
 #define MINIPOD_SIM_RUNTIME_MEMORY_RUN_REGION_H_
 
@@ -15,7 +15,7 @@
 typedef struct mp_region_s mp_region_t;
 struct mp_region_s {
   mp_region_t *next;  // in the list
-  char *data;         // aligned to pages; what is in it is left from others
+  char *data;         // aligned to pages; contains bytes of earlier runs
   uint64_t bytes;
 };
 
@@ -26,7 +26,7 @@ typedef struct {
 } mp_regions_t;
 
 void mp_regions_init(mp_regions_t *regions);
-// Unmaps all that were given back.
+// Unmaps all regions that were given back.
 void mp_regions_deinit(mp_regions_t *regions);
 
 // A region of at least so many bytes. RESOURCE_EXHAUSTED when the system gives no address space.

@@ -53,14 +53,15 @@ mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids, uint32_t
   return NULL;
 }
 
-// Some participants of this process have counted this launch before, without a session: they were
-// refused it when there was not even memory for the session that would have told the others
-// (mp_device_set_skip). They never come, so the new session fails at once.
+// Some participants of this process have counted this launch already, without a session: it was
+// refused, and there was no memory for the session that would have notified the others
+// (mp_device_set_skip). These participants never come, so the new session fails at once.
 static void device_set_skip_refused(const mp_device_set_t *set, mp_session_t *session) {
   for (uint32_t i = 0; i < set->num_devices; ++i) {
     if (set->num_launches[i] <= session->number) continue;
     mp_session_poison(session, mp_status_out_of_memory());
-    (void)mp_session_skip(session, i);  // never the last: the one that asks has not joined yet
+    (void)mp_session_skip(
+        session, i);  // never the last: the participant that made the session has not joined yet
   }
 }
 
@@ -83,9 +84,9 @@ static mp_status_t device_set_make_session(const mp_device_set_t *set, uint64_t 
   return NULL;
 }
 
-// When a process of the set has been restarted, the set is another one to all: its launches are
-// counted from the start. Not while launches of this process are missing on some of its devices:
-// those belong to what was before, and fail.
+// If a process of the set has been restarted, all processes treat the set as a new one and count
+// its launches from the start. Not while launches of this process are missing on some of its
+// devices: those belong to the time before the restart, and fail.
 static void device_set_look_for_returns(mp_device_set_t *set) {
   if (set->endpoint == NULL || set->waiting != NULL) return;
   if (mp_endpoint_num_returns(set->endpoint) == set->num_returns) return;
@@ -96,7 +97,7 @@ static void device_set_look_for_returns(mp_device_set_t *set) {
   set->has_begun = false;
 }
 
-// Counts the launches of a list on which this process launches for the first time.
+// Begins to count the launches of a set when this process first launches on it.
 static void device_set_begin(mp_device_set_t *set) {
   if (set->endpoint == NULL || set->has_begun) return;
   set->has_begun = true;
@@ -142,7 +143,7 @@ void mp_device_set_join(mp_device_set_t *set, uint32_t logical, mp_session_t *se
 void mp_device_set_skip(mp_device_set_t *set, uint32_t logical, mp_status_t error) {
   mp_session_t *session;
   mp_status_t status = mp_device_set_session(set, logical, &session);
-  // The launch counts whatever happens, because it counts on the other devices of the set.
+  // The launch counts in any case, because it counts on the other devices of the set.
   const uint64_t number = set->num_launches[logical]++;
   if (status != NULL) {
     mp_status_ignore(status);

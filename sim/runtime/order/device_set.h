@@ -19,23 +19,23 @@ struct mp_device_set_s {
   // When some devices belong to other processes; otherwise endpoint is NULL and num_ranks 0.
   mp_endpoint_t *endpoint;  // the client's
   uint64_t ids_hash;        // of the list of ids
-  // Names the set in packets: mp_endpoint_hash, after this many processes were restarted. When one
-  // is, the launches are counted from the start; both change under the launch lock.
+  // `hash` names the set in packets: mp_endpoint_hash with `num_returns`, the number of restarts.
+  // After a restart the launches are counted from the start; both change under the launch lock.
   uint64_t hash, num_returns;
-  bool has_begun;            // launches are counted from where this process has to begin
+  bool has_begun;            // the first launch number of this process is known
   const uint32_t *ranks_of;  // [num_devices] the process that each device belongs to
   uint32_t num_ranks;
   const uint32_t *ranks;  // [num_ranks] the other processes
 };
 
-// The caller holds the launch lock for all of these, except for mp_device_set_release.
+// The caller holds the launch lock for all functions but mp_device_set_release.
 
 // The set of these devices, made when it is new. Borrowed: it lives as long as the client.
 // RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_device_set_get(mp_client_t *client, const uint32_t *ids,
                                            uint32_t num_devices, mp_device_set_t **out_set);
-// The session (retained) that the participant's next launch belongs to, made when this participant
-// is the first one to come. RESOURCE_EXHAUSTED when memory is short.
+// The session (retained) that the participant's next launch belongs to. Made if this participant is
+// the first. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_device_set_session(mp_device_set_t *set, uint32_t logical,
                                                mp_session_t **out_session);
 // The launch happens on `device`, or on a side stream of it: it is counted, and `run` joins the

@@ -3,8 +3,8 @@
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/order/launch_order.h"
 
-// The time model hears of the pod's health when it has changed. Under the launch lock, so that in
-// the model's log each launch comes wholly before the change or wholly after it.
+// Notifies the time model when the pod's health has changed. Under the launch lock, so that in the
+// model's log each launch is entirely before or entirely after the change.
 static void faulty_tell_model(mp_client_t *client) {
   mp_health_t *health;
   if (client->model == NULL || !mp_faults_take_health(client->faults, &health)) return;

@@ -7,17 +7,20 @@
 #include "sim/model/faults/faults.h"
 #include "sim/runtime/devices/device.h"
 
-// Makes the client's faults, those that its options name. The pod and the time model are there.
+// Makes the faults that the client's options name. The client already has its pod and its time
+// model.
 MP_NODISCARD mp_status_t mp_client_make_faults(mp_client_t *client, const mp_options_t *options);
 
-// Adds faults (topology/faults/fault_list.h) while the client lives: `text` is a list, which
-// messages call `origin`. Launches are counted from now on. The processes of a job each do so for
-// themselves. INVALID_ARGUMENT, and then none is added; FAILED_PRECONDITION as in mp_client_check.
+// Adds faults (topology/faults/fault_list.h) while the client lives: `text` is a list, and messages
+// say that it comes from `origin`. Launches are counted from now on. In a job each process calls
+// this for itself. INVALID_ARGUMENT, and then none is added; FAILED_PRECONDITION as in
+// mp_client_check.
 MP_NODISCARD mp_status_t mp_client_inject(mp_client_t *client, const char *origin, mp_str_t text);
-// Takes all faults away, those of the options too.
+// Removes all faults, including those of the options.
 MP_NODISCARD mp_status_t mp_client_heal(mp_client_t *client);
 
-// Counts a launch and says what it meets (mp_faults_meet_launch). The caller holds the launch lock.
+// Counts a launch and returns the faults that hit it (mp_faults_meet_launch). The caller holds the
+// launch lock.
 MP_NODISCARD mp_status_t mp_client_meet_faults(mp_client_t *client,
                                                const mp_faults_launch_t *launch,
                                                uint32_t *out_num_flips,

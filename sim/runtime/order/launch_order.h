@@ -8,19 +8,19 @@
 typedef struct mp_device_s mp_device_t;
 typedef struct mp_device_set_s mp_device_set_t;
 
-// How far the checks that launches do have come (launch/client_check.h).
+// The progress of the checks that launches do (launch/client_check.h).
 typedef struct {
-  uint64_t number;  // of the check in progress
+  uint64_t number;  // of the current check
   uint64_t debt;    // steps beyond their share that earlier launches did; the next ones do fewer
-  uint32_t next;    // number of the item to look at next
+  uint32_t next;    // number of the next item to check
 } mp_client_check_t;
 
 typedef struct mp_launches_s {
   // The launch lock. Launches enter all their devices' streams under it, so that any two launches
-  // have the same order on all devices they share. All that follows is under it.
+  // have the same order on all devices they share. It protects all following fields.
   mp_lock_t lock;
   mp_device_set_t *sets;  // owned
-  uint64_t num_launches;  // numbers the claims on donated buffers
+  uint64_t num_launches;  // numbers the launches, for claims on donated buffers
   mp_device_t *sides;     // owned; side streams (side_stream.h)
   bool has_blocked;       // a program that makes calls was launched
   uint64_t num_looks;     // of launch/deadlock.c

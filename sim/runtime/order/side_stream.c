@@ -5,7 +5,7 @@
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/order/launch_order.h"
 
-// The stream of the calls that this thread has launched beside the device's stream; NULL: there are
+// The side stream of the device with unfinished calls that this thread has launched; NULL: there is
 // none.
 static mp_device_t *side_stream_of_thread(const mp_device_t *device) {
   mp_lock_assert_held(&device->client->launches->lock);
@@ -31,8 +31,8 @@ mp_status_t mp_side_stream_get(mp_device_t *device, bool is_calling, mp_device_t
     return NULL;
   }
   side = client->launches->sides;
-  // Free is one whose runs are all over. Acquire: the thread that ended the last one is done with
-  // all that is written below; what it still touches is under the stream's lock, or its futex word.
+  // A side stream is free if all its runs are over. Acquire: the thread that ended the last one no
+  // longer uses what is written below; it may still use the stream's lock and futex word.
   while (side != NULL && mp_device_completed(side) != side->enqueued) side = side->next_side;
   if (side == NULL) {
     side = mp_calloc(1, sizeof(*side));

@@ -13,10 +13,10 @@
 
 enum { MP_CALLER_STACK = 8 << 20 };
 
-// How long no call may end, while others wait, before there is another thread: as long as there are
-// fewer threads than cores, because the call may compute without Python's lock; and then, because
-// calls may wait for each other, from the second number on up to the third. (Calls that take turns
-// for Python's lock are slow, not stuck.)
+// While calls wait and none ends for this long, another thread starts. The first number holds while
+// there are fewer threads than cores, because the calls may compute without Python's lock. After
+// that calls may wait for each other, and the time grows from the second number to the third.
+// (Calls that take turns for Python's lock are slow, not stuck.)
 static const double k_patience_seconds[] = {0.004, 0.01, 0.1};
 
 // `client` and `is_first` never change; the rest is under the callers' lock.
@@ -24,9 +24,9 @@ struct mp_caller_s {
   mp_client_t *client;
   pthread_t thread;
   bool is_first;    // it stays as long as the client
-  bool is_watcher;  // it takes nothing from the queue as long as the others get on
-  bool is_calling;  // it runs something
-  bool is_awaited;  // the client's end joins it; other threads leave by themselves
+  bool is_watcher;  // takes nothing from the queue while the others make progress
+  bool is_calling;  // runs a piece of work
+  bool is_awaited;  // the client's end joins it; other threads exit by themselves
   mp_caller_t *prev, *next;
 };
 
@@ -66,9 +66,9 @@ static int caller_start(mp_caller_t *caller) {
   return error;
 }
 
-// Makes a thread; false: it cannot be had. The lock is held across the start, and the new thread
-// takes it first of all: so it finds itself counted, in the list that it may have to take itself
-// from at once, and `thread` written, which it detaches then.
+// Makes a thread; false: it could not be started. The lock is held across the start, and the new
+// thread first takes the lock: so it finds itself counted and in the list, from which it may have
+// to remove itself at once, and finds `thread` written, which it then detaches.
 static bool caller_make(mp_client_t *client, bool is_watcher) {
   mp_callers_t *callers = &client->workers->callers;
   mp_lock_assert_held(&callers->lock);
@@ -91,7 +91,7 @@ static bool caller_make(mp_client_t *client, bool is_watcher) {
   return true;
 }
 
-// There is more work than threads that wait for some: somebody has to watch it.
+// Called when there is more work than idle threads: makes sure that a watcher runs.
 static void caller_watch_over(mp_client_t *client) {
   mp_callers_t *callers = &client->workers->callers;
   mp_lock_assert_held(&callers->lock);
@@ -119,7 +119,7 @@ mp_status_t mp_callers_submit(mp_client_t *client, mp_blocking_t *blocking) {
     }
   }
   mp_unlock(&callers->lock);
-  // Found under the lock: what is in the queue when must_stop is set is dropped there, the rest
+  // Read under the lock: work that is queued when must_stop is set is dropped there, later work
   // here.
   if (is_dropped) blocking->run(blocking, true);
   return status;
@@ -127,7 +127,7 @@ mp_status_t mp_callers_submit(mp_client_t *client, mp_blocking_t *blocking) {
 
 // ---- The threads ----
 
-// How long no call may end before there are too few threads for the calls that wait.
+// After this time without the end of a call, there are too few threads for the calls that wait.
 static double caller_patience(const mp_client_t *client) {
   const uint32_t num_takers = client->workers->callers.num_takers;
   if (num_takers < client->workers->num_workers) return k_patience_seconds[0];
@@ -138,7 +138,8 @@ static double caller_patience(const mp_client_t *client) {
   return patience < k_patience_seconds[2] ? patience : k_patience_seconds[2];
 }
 
-// The watcher waits until there is work that the others do not get on with; then it is one of them.
+// The watcher waits until there is work and the others make no progress; then it becomes one of
+// them.
 static void caller_watch(mp_caller_t *self) {
   mp_callers_t *callers = &self->client->workers->callers;
   mp_lock_assert_held(&callers->lock);
@@ -157,7 +158,7 @@ static void caller_watch(mp_caller_t *self) {
   callers->num_takers += 1;
 }
 
-// The next piece of work for this thread; NULL: it leaves.
+// The next piece of work for this thread; NULL: the thread exits.
 static mp_blocking_t *caller_take(mp_caller_t *self) {
   mp_callers_t *callers = &self->client->workers->callers;
   mp_lock_assert_held(&callers->lock);
@@ -197,12 +198,12 @@ static void *caller_main(void *context) {
   snprintf(name, sizeof(name), "mp-c%" PRIu32, callers->num_made % 100000u);
   (void)pthread_setname_np(pthread_self(), name);
   t_stays = self->is_first;
-  mp_launching_exempt();  // what a call launches never waits: a run waits for the call
+  mp_launching_exempt();  // launches of a call never wait, because a run waits for the call
   for (mp_blocking_t *blocking; (blocking = caller_take(self)) != NULL;) {
     self->is_calling = true;
     mp_unlock(&callers->lock);
     t_client = client;
-    // The client may have begun to end while this was taken; then nobody wants it any more.
+    // The client may have begun to end meanwhile; then the work is dropped.
     blocking->run(blocking, mp_client_is_stopping(client));
     t_client = NULL;
     if (mp_client_is_forked(client)) return NULL;  // the call has forked, and this is the child
@@ -227,8 +228,8 @@ void mp_callers_stop(mp_client_t *client) {
   callers->length = 0;
   for (mp_caller_t *caller = callers->threads.first, *next; caller != NULL; caller = next) {
     next = caller->next;
-    // A call may never end, and this may be its own thread: such threads are not joined. They see
-    // must_stop when they are back, and go with their hold on the client.
+    // A call may never end, and this may be its own thread, so threads in calls are not joined.
+    // When their call returns they see must_stop, release their hold on the client and exit.
     if (caller->is_calling) continue;
     caller->is_awaited = true;
     MP_LIST_REMOVE(&callers->threads, caller, prev, next);
@@ -237,8 +238,8 @@ void mp_callers_stop(mp_client_t *client) {
   pthread_cond_broadcast(&callers->came);
   pthread_cond_broadcast(&callers->watched);
   mp_unlock(&callers->lock);
-  // Work and threads are this function's now, so that it needs the lock no more; those who drop
-  // work call back, and idle threads have to take the lock to leave.
+  // This function now owns the work and the threads, and must not hold the lock: dropped work calls
+  // back, and idle threads take the lock to exit.
   while (dropped != NULL) {
     mp_blocking_t *blocking = dropped;
     dropped = blocking->next;

@@ -13,8 +13,8 @@
 #define MP_JOB_OWNER_SLEEPS 0x80000000u
 enum { MP_JOB_SPIN_US = 20 };  // before the owner sleeps
 
-// Puts the job into the list and wakes workers for it. Once the list's lock is free a submitted job
-// may be done and gone, so it is not touched any more.
+// Puts the job into the list and wakes workers for it. Once the list's lock is free, a submitted
+// job may be done and freed, so it is not touched any more.
 static void job_link(mp_client_t *client, const mp_worker_t *self, mp_job_t *job) {
   mp_job_list_t *jobs = &client->workers->jobs;
   mp_core_queue_t *queue = job->queue;
@@ -24,7 +24,8 @@ static void job_link(mp_client_t *client, const mp_worker_t *self, mp_job_t *job
   MP_ASSERT(!job->is_linked);
   job->is_linked = true;
   MP_LIST_APPEND(jobs, job, prev, next);
-  // Before the load of the sleepers in mp_core_queue_wake, as the length of a queue (worker.c).
+  // Must precede the load of the sleepers in mp_core_queue_wake, like the length of a queue
+  // (worker.c).
   atomic_fetch_add(&jobs->count, 1);
   mp_unlock(&jobs->lock);
   if (queue != NULL) {
@@ -40,10 +41,10 @@ static void job_link(mp_client_t *client, const mp_worker_t *self, mp_job_t *job
 // for the others (attended jobs).
 static void job_drop(mp_job_t *job) {
   bool is_attended =
-      job->done == NULL;  // read before: an attended job dies with its last reference
-  // Acquire and release: the one who finds the last reference gone sees what all parts have
-  // written. After it only an attended job's address is used, to wake its owner, who may be gone by
-  // then: a wake-up at an address where nobody waits does nothing.
+      job->done == NULL;  // read before: an attended job is gone after its last reference
+  // Acquire and release: the thread that drops the last reference sees what all parts have written.
+  // Afterwards only the address of an attended job is used, to wake its owner. The owner may have
+  // returned by then: a wake-up at an address where no thread waits has no effect.
   unsigned left = atomic_fetch_sub(&job->references, 1) - 1;
   MP_ASSERT((left | MP_JOB_OWNER_SLEEPS) != UINT32_MAX);  // there was one to drop
   if (is_attended) {
@@ -54,8 +55,8 @@ static void job_drop(mp_job_t *job) {
   }
 }
 
-// Takes the job off the list, if it is still there, and drops the list's reference. The caller has
-// a reference of its own.
+// Removes the job from the list, if it is still there, and drops the list's reference. The caller
+// has a reference of its own.
 static void job_unlink(mp_client_t *client, mp_job_t *job) {
   mp_job_list_t *jobs = &client->workers->jobs;
   mp_lock(&jobs->lock);
@@ -77,12 +78,13 @@ static void job_fail(mp_job_t *job, mp_status_t error) {
   if (!atomic_compare_exchange_strong(&job->error, &expected, error)) mp_status_release(error);
 }
 
-// A part that no thread has begun; num_parts: there is none. Every other worker begins with the
-// last part, so that each finds in its core's caches what it did in the kernel before.
+// A part that no thread has begun; num_parts: there is none. Every second worker starts from the
+// last part, so that each worker finds the parts that it did in the kernel before in its core's
+// caches.
 static uint32_t job_take_part(const mp_worker_t *self, mp_job_t *job) {
   const bool is_from_last = self != NULL && self->index % 2 != 0;
-  // Only the number must be given out once: what the part reads was published with the list's
-  // lock, and what it writes is with the reference that its thread drops.
+  // Relaxed: only the number must be unique. The list's lock has published what the part reads, and
+  // the reference that its thread drops publishes what it writes.
   const uint64_t begun = atomic_fetch_add(&job->begun, is_from_last ? (uint64_t)1 << 32 : 1);
   const uint32_t first = (uint32_t)begun, last = (uint32_t)(begun >> 32);
   if (first + last >= job->num_parts) return job->num_parts;
@@ -108,7 +110,7 @@ static void job_do_parts(mp_worker_t *self, mp_job_t *job) {
 
 // Waits until only the owner has a reference.
 static void job_await_helpers(mp_job_t *job) {
-  // A part is short, and going to sleep and being woken takes longer than most of them.
+  // Spins first: a part is short, and going to sleep and being woken takes longer than most parts.
   unsigned references = atomic_load(&job->references);
   const double until = references == 1 ? 0 : mp_clock_seconds() + 1e-6 * MP_JOB_SPIN_US;
   while (references != 1 && mp_clock_seconds() < until) {
@@ -116,8 +118,8 @@ static void job_await_helpers(mp_job_t *job) {
     references = atomic_load(&job->references);
   }
   if (references == 1) return;
-  // The bit tells the helper that drops the last reference to wake us. It is in the same word, so
-  // that it cannot be set between that helper's drop and its look.
+  // The bit asks the helper that drops the last reference to wake this thread. It is in the same
+  // word, so that it cannot be set between the drop and the helper's check.
   references = atomic_fetch_or(&job->references, MP_JOB_OWNER_SLEEPS) | MP_JOB_OWNER_SLEEPS;
   while ((references & ~MP_JOB_OWNER_SLEEPS) != 1) {
     mp_futex_wait(&job->references, references, NULL);
@@ -136,12 +138,12 @@ mp_status_t mp_job_attend(mp_client_t *client, mp_worker_t *self, mp_job_t *job)
     job_do_parts(self, job);
     return atomic_load(&job->error);
   }
-  atomic_init(&job->references, 2);  // ours, the list's
+  atomic_init(&job->references, 2);  // this thread's and the list's
   job_link(client, self, job);
   job_do_parts(self, job);
   job_unlink(client, job);
-  // No helper can come any more: the job is off the list. Those that are at work drop their
-  // references last of all, so when only ours is left the job may go with our stack.
+  // No new helper can come: the job is off the list. Active helpers drop their references last, so
+  // when only this thread's reference is left, the job may leave the stack.
   job_await_helpers(job);
   return atomic_load(&job->error);
 }
@@ -151,12 +153,12 @@ void mp_job_submit(mp_client_t *client, mp_job_t *job) {
   atomic_init(&job->begun, 0);
   atomic_init(&job->error, NULL);
   atomic_init(&job->references, 1);  // the list's
-  mp_client_hold(client);            // the job's callback may drop the last other hold
+  mp_client_hold(client);            // the job's callback may release the last other hold
   job_link(client, NULL, job);
-  // The workers may have left before they could see the job. If they have not, they see it: they
+  // The workers may have exited before they could see the job. If they have not, they see it: they
   // look for jobs until they see is_stopping, and the client's end drains the list after them.
-  // Sequentially consistent, as the count and the store in the end: with less, the end could find
-  // no job while this thread finds that nothing ends.
+  // Sequentially consistent, like the count and the store at the client's end: otherwise the end
+  // could miss the job while this thread misses the end.
   if (atomic_load(&client->is_stopping)) mp_job_drain(client);
   mp_client_unhold(client);
 }
@@ -165,12 +167,12 @@ static bool job_may_help(const mp_worker_t *self, const mp_job_t *job) {
   return self == NULL || job->queue == NULL || job->queue == self->queue;
 }
 
-// The first job that `self` may help with (NULL: any thread may), with a reference if `take`; NULL:
+// The first job that `self` may help with (`self` NULL: any job), with a reference if `take`; NULL:
 // there is none.
 static mp_job_t *job_find(mp_client_t *client, const mp_worker_t *self, bool take) {
   mp_job_list_t *jobs = &client->workers->jobs;
-  // Without the lock: workers ask this before each device. A job that is linked right after this
-  // look wakes them, or is found by the look before they sleep.
+  // Without the lock: workers check this before each device. A job that is linked right after this
+  // check wakes them, or the check before they sleep finds it.
   if (atomic_load(&jobs->count) == 0) return NULL;
   mp_lock(&jobs->lock);
   mp_job_t *job = jobs->first;

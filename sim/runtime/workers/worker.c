@@ -5,8 +5,8 @@
 #include "sim/base/os/futex.h"
 #include "sim/runtime/devices/device_impl.h"
 
-// What the thread is. The functions below that know no worker are called on any thread, and on one
-// that runs its own launch they must keep its devices with it.
+// The worker that this thread is or acts as. Functions below without a worker argument may run on
+// any thread; if the thread runs its own launch, they must put devices on its own list.
 static _Thread_local mp_worker_t *t_worker;
 
 mp_worker_t *mp_worker_current(void) {
@@ -18,7 +18,7 @@ void mp_worker_become(mp_worker_t *worker) {
 }
 
 void *mp_worker_scratch(mp_worker_t *self, size_t bytes) {
-  MP_ASSERT(self == t_worker);  // it is the thread's own
+  MP_ASSERT(self == t_worker);  // the calling thread's own
   if (bytes > self->scratch_bytes || self->scratch == NULL) {
     size_t size = (bytes + 63) & ~(size_t)63;
     if (size < bytes) return NULL;
@@ -36,7 +36,7 @@ void *mp_worker_scratch(mp_worker_t *self, size_t bytes) {
 
 void mp_device_list_push(mp_device_list_t *list, mp_device_t *device) {
   MP_ASSERT((list->first == NULL) == (list->length == 0));
-  // While the client stops, what is still in a queue is ended all the same.
+  // While the client stops, devices that are still in a queue are ended all the same.
   MP_ASSERT(device->next_runnable == NULL || mp_client_is_stopping(device->client));
   MP_ASSERT(list->last != device);
   MP_QUEUE_PUSH(list, device, next_runnable);
@@ -59,8 +59,8 @@ unsigned mp_worker_mark(const mp_worker_t *worker) {
 
 // Wakes sleepers whose marks have a bit of `marks`.
 static void worker_wake_marked(mp_core_queue_t *queue, uint32_t count, unsigned marks) {
-  // A worker that goes to sleep counts itself as a sleeper before its last look at the queue. So
-  // either that look finds what was put there before this load, or this load finds the sleeper.
+  // A worker that goes to sleep counts itself as a sleeper before it checks the queue a last time.
+  // So either that check finds what was queued before this load, or this load finds the sleeper.
   uint32_t sleepers = atomic_load(&queue->sleepers);
   if (sleepers == 0 || count == 0) return;
   // The epoch changes before the wake-up: a worker that has counted itself but does not sleep yet
@@ -74,7 +74,8 @@ void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
 }
 
 void mp_core_queue_wake_helpers(mp_core_queue_t *queue, uint32_t count, const mp_worker_t *self) {
-  // A worker does not sleep itself. A thread that acts as a worker bound to a core runs there.
+  // A worker that runs this is awake. A thread that acts as a worker bound to a core runs on that
+  // core, so that worker is left out.
   const bool is_beside = self != NULL && self->is_inline && self->cpu >= 0;
   worker_wake_marked(queue, count, is_beside ? ~mp_worker_mark(self) : UINT32_MAX);
 }
@@ -105,7 +106,7 @@ static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices, bo
 
 static void worker_schedule(mp_device_list_t *devices, bool looks) {
   const mp_core_queue_t *own = t_worker == NULL || t_worker->is_inline ? NULL : t_worker->queue;
-  // Devices of one core group tend to be neighbours in the list, so they are handed over together.
+  // Devices of one core group are often neighbours in the list, so they are queued together.
   mp_device_list_t batch = {0};
   mp_core_queue_t *queue = NULL;
   for (mp_device_t *device; (device = mp_device_list_pop(devices)) != NULL;) {
@@ -135,19 +136,20 @@ void mp_schedule_and_look(mp_device_list_t *devices) {
 void mp_worker_looks_later(void) {
   if (t_worker == NULL || !t_worker->is_to_look) return;
   t_worker->is_to_look = false;
-  // Whoever was not woken for this worker's sake is woken now. Late, but the device has been in the
-  // queue all the time, where any other worker that looked would have found it.
+  // Wakes the worker that was not woken because this one was about to look. That is late, but the
+  // device was in the queue all the time, where any other worker could have taken it.
   mp_core_queue_wake(t_worker->queue, 1);
 }
 
 mp_device_t *mp_core_queue_take(mp_core_queue_t *queue) {
-  // Without the lock, so that idle workers do not disturb those that queue something. What comes
-  // right after this look is found by the next one, at the latest before the worker sleeps.
+  // Without the lock, so that idle workers do not disturb threads that queue devices. A device that
+  // is queued right after this check is found by the next check, at the latest before the worker
+  // sleeps.
   if (atomic_load(&queue->length) == 0) return NULL;
   mp_lock(&queue->lock);
   mp_device_t *device = mp_device_list_pop(&queue->devices);
   if (device != NULL) mp_device_hand_over(device, MP_OWNER_QUEUE, MP_OWNER_WORKER);
-  // The lock has handed over what the thread that queued the device had prepared.
+  // The lock has published what the thread that queued the device had prepared.
   atomic_store(&queue->length, queue->devices.length);
   mp_unlock(&queue->lock);
   return device;
@@ -155,6 +157,6 @@ mp_device_t *mp_core_queue_take(mp_core_queue_t *queue) {
 
 bool mp_worker_is_wanted(const mp_worker_t *self) {
   if (self->is_inline) return self->own.first != NULL;
-  // Relaxed: a hint for a loop, which asks again at a later back edge.
+  // Relaxed: a hint for a loop, which checks again at a later back edge.
   return atomic_load_explicit(&self->queue->length, memory_order_relaxed) != 0;
 }

@@ -12,8 +12,8 @@
 #include "sim/runtime/workers/bind.h"
 
 enum {
-  MP_IDLE_YIELDS = 50,  // looks for work before going to sleep,
-  MP_IDLE_US = 20,      // for so long at most
+  MP_IDLE_YIELDS = 50,  // checks for work before going to sleep,
+  MP_IDLE_US = 20,      // for at most this time
   MP_WORKER_STACK = 8 << 20,
 };
 
@@ -88,8 +88,8 @@ static bool workers_have_work_for(const mp_worker_t *self) {
 
 static void workers_idle(mp_worker_t *self) {
   mp_lock_assert_none_held();
-  // By the clock, too: where other threads want the core each yield is long, and whoever goes on
-  // yielding takes time from those that it waits for.
+  // Bounded by the clock, too: if other threads compete for the core, each yield takes long, and a
+  // worker that keeps yielding takes time from the threads that it waits for.
   const double until = mp_clock_seconds() + 1e-6 * MP_IDLE_US;
   for (int i = 0; i < MP_IDLE_YIELDS; ++i) {
     if (workers_have_work_for(self)) return;
@@ -97,20 +97,21 @@ static void workers_idle(mp_worker_t *self) {
     if (mp_clock_seconds() > until) break;
   }
   mp_core_queue_t *queue = self->queue;
-  // The count has one order for all threads, so the last worker to come to rest sees all the others
-  // at rest, and at least that one looks.
+  // All threads see the changes of the count in one order, so the last worker that becomes idle
+  // sees that all others are idle, and at least that one looks for deadlocks.
   atomic_fetch_add(&self->client->workers->num_idle, 1);
   self->client->runner->look_for_deadlock(self->client);
-  // First it is counted as a sleeper, then the epoch is read, then it looks for work once more:
-  // what comes in after that look finds the sleeper, and changes the epoch that it sleeps on.
+  // The worker is first counted as a sleeper, then reads the epoch, then checks for work once more:
+  // a thread that queues work after that check finds the sleeper, and changes the epoch on which it
+  // sleeps.
   atomic_fetch_add(&queue->sleepers, 1);
   unsigned epoch = atomic_load(&queue->epoch);
   if (!workers_have_work_for(self)) {
     mp_futex_wait_marked(&queue->epoch, epoch, mp_worker_mark(self));
   }
   atomic_fetch_sub(&queue->sleepers, 1);
-  // Before it takes a device: who finds all workers idle and no device queued can then trust that
-  // none is on its way from a queue to a worker.
+  // Before it takes a device: so if a thread finds all workers idle and no device queued, no device
+  // is between a queue and a worker.
   atomic_fetch_sub(&self->client->workers->num_idle, 1);
 }
 
@@ -156,7 +157,8 @@ mp_status_t mp_workers_start(mp_client_t *client) {
     }
   }
   if (status != NULL) {
-    atomic_store(&client->is_stopping, true);  // without the launch lock: no user has the client
+    atomic_store(&client->is_stopping,
+                 true);  // without the launch lock: no user has the client yet
     mp_workers_stop(client);
   }
   return status;
@@ -186,7 +188,7 @@ void mp_workers_stop(mp_client_t *client) {
 void mp_inline_run(mp_worker_t *inline_worker) {
   MP_ASSERT(inline_worker->is_inline && mp_worker_current() == NULL);
   mp_worker_become(inline_worker);
-  // A callback may let the client go, which ends all runs that are left.
+  // A callback may release the client, which ends all remaining runs.
   while (!mp_client_is_stopping(inline_worker->client)) {
     mp_device_t *device = mp_device_list_pop(&inline_worker->own);
     if (device == NULL) break;
