@@ -1,13 +1,14 @@
-// The binary interface of foreign functions: our own declarations of XLA's FFI C API, version 0.5.
+// The binary interface of foreign functions: minipod's declarations of XLA's FFI C API, version
+// 0.5.
 //
-// Versions add fields and slots at the end, and change names: what is the InvokeContext since 0.4
-// is the ExecutionContext here, whose name handlers cannot see.
+// New versions add fields and slots at the end, and change names: the type ExecutionContext here is
+// called InvokeContext since 0.4; handlers cannot see the name.
 //
 // Names, order of fields and values are those of the interface (openxla/xla, xla/ffi/api/c_api.h);
-// tests/e2e/foreign checks every offset and value against the header that jaxlib ships. A struct
-// says in `struct_size` how much of it its maker knows. As with PJRT, this is the end of the last
-// field that belongs to the interface's first version of the struct, which XLA_FFI_SIZE names, and
-// not sizeof.
+// tests/e2e/foreign checks every offset and value against the header that jaxlib ships.
+// `struct_size` is the size of the struct in the version that the caller was compiled for. As with
+// PJRT, structs made here set it not to sizeof but to the end of the last field of the struct's
+// first version (XLA_FFI_SIZE).
 #ifndef MINIPOD_SIM_FOREIGN_FOREIGN_ABI_H_
 #define MINIPOD_SIM_FOREIGN_FOREIGN_ABI_H_
 
@@ -135,7 +136,7 @@ typedef struct XLA_FFI_Rets {
   void **rets;             // [size]
 } XLA_FFI_Rets;
 
-// Sorted by name: handlers search it by halving.
+// Sorted by name: handlers use binary search.
 typedef struct XLA_FFI_Attrs {
   XLA_FFI_HEAD;
   int64_t size;
@@ -157,8 +158,8 @@ typedef struct XLA_FFI_CallFrame {
 
 typedef XLA_FFI_Error *XLA_FFI_Handler(XLA_FFI_CallFrame *frame);
 
-// The handlers of a call's stages. Only `execute` must be there. Since 0.4 there is `record` after
-// them, which minipod has no use for.
+// The handlers of a call's stages. Only `execute` is required. Since 0.4 `record` follows, which
+// minipod does not use.
 typedef struct XLA_FFI_Handler_Bundle {
   XLA_FFI_Handler *instantiate;
   XLA_FFI_Handler *prepare;
@@ -197,7 +198,8 @@ typedef struct XLA_FFI_Metadata_Extension {
 typedef enum {
   XLA_FFI_Error_Code_OK = 0,
   XLA_FFI_Error_Code_UNKNOWN = 2,
-  XLA_FFI_Error_Code_UNAUTHENTICATED = 16,  // and all numbers between, which are mp_status_code_t's
+  XLA_FFI_Error_Code_UNAUTHENTICATED =
+      16,  // and all numbers between, equal to those of mp_status_code_t
 } XLA_FFI_Error_Code;
 
 typedef struct XLA_FFI_Error_Create_Args {
@@ -232,7 +234,7 @@ typedef struct XLA_FFI_Future_SetAvailable_Args {
 typedef struct XLA_FFI_Future_SetError_Args {
   XLA_FFI_HEAD;
   XLA_FFI_Future *future;
-  XLA_FFI_Error *error;  // becomes ours
+  XLA_FFI_Error *error;  // ownership passes to the callee
 } XLA_FFI_Future_SetError_Args;
 
 typedef struct XLA_FFI_Handler_Register_Args {
@@ -283,7 +285,7 @@ typedef struct XLA_FFI_State_Get_Args {
   void *state;  // out
 } XLA_FFI_State_Get_Args;
 
-// What both of the above were up to version 0.2, when there was only the state of INSTANTIATE.
+// The form of both structs above up to version 0.2, when only INSTANTIATE had a state.
 typedef struct XLA_FFI_State_Args_V02 {
   XLA_FFI_HEAD;
   XLA_FFI_ExecutionContext *ctx;
@@ -339,7 +341,7 @@ typedef struct XLA_FFI_DeviceOrdinal_Get_Args {
   int32_t device_ordinal;  // out
 } XLA_FFI_DeviceOrdinal_Get_Args;
 
-// Since 0.4: what a runtime may hang onto a context for handlers that know of it.
+// Since 0.4: data that a runtime may attach to a context for handlers that know about it.
 typedef struct XLA_FFI_Extension XLA_FFI_Extension;
 
 typedef struct XLA_FFI_InvokeContext_FindExtension_Args {
@@ -393,8 +395,8 @@ struct XLA_FFI_Api {
 
 // ---- The interface before FFI ----
 
-// What a function of API version 2 or 3 tells its failure in; it is ours, and the function writes
-// it by calling XlaCustomCallStatusSetFailure, which it finds in the library that is linked to it.
+// Through this object a function of API version 2 or 3 reports a failure. The caller owns it, and
+// the function writes it by XlaCustomCallStatusSetFailure of the XLA library that it is linked to.
 typedef struct XlaCustomCallStatus_ XlaCustomCallStatus;
 
 typedef void mp_foreign_untyped_v1_t(void *out, const void **in);

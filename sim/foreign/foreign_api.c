@@ -1,8 +1,8 @@
 // The functions that handlers call, and how handlers are called.
 //
-// Every struct that a handler passes says how large it is; one that is too small for the fields of
-// the interface's first version is refused. State_Get, State_Set and Handler_Register have had
-// another layout.
+// Every struct that a handler passes has its size; a struct that is too small for the fields of the
+// interface's first version is refused. State_Get, State_Set and Handler_Register had other layouts
+// before.
 #include "sim/foreign/foreign_api.h"
 
 #include "sim/base/os/lock.h"
@@ -144,7 +144,7 @@ static XLA_FFI_Error *foreign_api_set_state(const XLA_FFI_ExecutionContext *cont
                                             XLA_FFI_ExecutionStage stage, XLA_FFI_TypeId type,
                                             void *object) {
   mp_foreign_state_t *state = foreign_api_state(context, stage);
-  // A stage leaves its own state: what it is cannot change under those who use it.
+  // A stage may set only its own state, so that states in use never change.
   if (state == NULL || stage != context->stage) {
     return mp_foreign_error(mp_status_make(MP_FAILED_PRECONDITION,
                                            "a state of stage %d cannot be set in stage %d",

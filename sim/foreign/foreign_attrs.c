@@ -4,7 +4,7 @@
 
 enum { MAX_DEPTH = 32 };  // dictionaries in dictionaries
 
-// The interface's own numbers are those of MP_DTYPES. What has another name there, or none:
+// The interface has the numbers of MP_DTYPES. Types with another name there, or none:
 enum {
   XLA_FFI_DataType_BOOL = XLA_FFI_DataType_PRED,
   XLA_FFI_DataType_F6E2M3FN = XLA_FFI_DataType_INVALID,
@@ -42,7 +42,7 @@ mp_str_t mp_foreign_opaque(const mp_op_t *op) {
 
 // ---- Values ----
 
-// What is being made: the attributes of `op`, in `arena`.
+// The state of making the attributes of `op` in `arena`.
 typedef struct {
   mp_arena_t *arena;
   const mp_op_t *op;
@@ -66,7 +66,7 @@ static mp_status_t foreign_attrs_refuse(const maker_t *maker, const mp_named_att
       MP_STR_ARG(mp_op_str(maker->op, MP_ATTR_CALL_TARGET_NAME)), MP_STR_ARG(attr->text), what);
 }
 
-// Numbers of which the interface has scalars and arrays.
+// Types for which the interface has scalars and arrays.
 static bool foreign_attrs_is_number(mp_dtype_t dtype) {
   if (mp_dtype_is_integer(dtype)) return dtype != MP_DTYPE_INDEX && mp_dtype_bits(dtype) >= 8;
   return dtype == MP_DTYPE_F32 || dtype == MP_DTYPE_F64;
@@ -94,7 +94,7 @@ static mp_status_t foreign_attrs_number(const maker_t *maker, const mp_named_att
     mp_float_encode(value->dtype, value->u.f64, &bits);
     return foreign_attrs_scalar(maker, value->dtype, &bits, out_item);
   }
-  // Little endian: the low bytes, which are all that a narrower integer has, come first.
+  // Little endian: the low bytes, the only ones of a narrower integer, come first.
   return foreign_attrs_scalar(maker, value->dtype, &value->u.i64, out_item);
 }
 

@@ -10,7 +10,7 @@
 // Whether the call is typed (API version 4): its attributes are a dictionary, in backend_config or
 // in mhlo.backend_config, where JAX puts it under an older version's number.
 bool mp_foreign_is_typed(const mp_op_t *op);
-// The bytes that an untyped call passes on as they are: its backend_config.
+// The bytes that an untyped call passes on unchanged: its backend_config.
 mp_str_t mp_foreign_opaque(const mp_op_t *op);
 
 // Makes the attributes of a typed call, in `arena`, sorted by name. INVALID_ARGUMENT, naming op and

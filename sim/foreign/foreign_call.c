@@ -11,10 +11,10 @@
 typedef struct {
   mp_foreign_call_t base;  // first, because callers have pointers to it
   mp_arena_t *arena;       // owned; this object is in it
-  // What the instantiate stage left. Written while the call is made, and only then.
+  // The state of the instantiate stage. Written only while the call is made.
   mp_foreign_state_t state;
   XLA_FFI_Attrs attrs;
-  // Models of what a frame has: all but the addresses.
+  // Templates for a frame's buffers: everything but the addresses.
   XLA_FFI_Buffer *inputs, *outputs;  // [num_inputs], [num_outputs]
   XLA_FFI_ArgType *input_types;
   XLA_FFI_RetType *output_types;
@@ -46,8 +46,8 @@ static mp_status_t foreign_call_unknown(const mp_op_t *op, bool is_typed) {
   return status;
 }
 
-// The dimensions of the array as the program means them. The op has them in the order in which
-// they lie in memory (sim/foreign/README.md, "Layouts").
+// The dimensions of the array in the program's order. The op has them in the order of memory
+// (sim/foreign/README.md, "Layouts").
 static mp_status_t foreign_call_dims(mp_arena_t *arena, const mp_type_t *type,
                                      const mp_attr_t *layouts, uint32_t index, int64_t **out_dims) {
   int64_t *dims = MP_ARENA_ARRAY(arena, int64_t, (size_t)type->rank + 1);
@@ -103,7 +103,7 @@ static mp_status_t foreign_call_models(call_t *call) {
   return NULL;
 }
 
-// Whether a pool's threads are not worth their while for a matrix of the call's batch.
+// Whether the pool's threads do not pay off for one matrix of the call's batch.
 static bool foreign_call_is_small(const mp_op_t *op) {
   mp_work_t work;
   mp_work_of_op(op, &work);
@@ -115,7 +115,7 @@ static bool foreign_call_is_small(const mp_op_t *op) {
   return batch == 0 || mp_foreign_pool_is_small(work.vector_flops / batch);
 }
 
-// The function's own error, with the words that say where it comes from. Consumes `status`.
+// The function's own error, with the function's name added. Consumes `status`.
 static mp_status_t foreign_call_explain(const call_t *call, mp_status_t status) {
   if (status == NULL || call->base.handler->explains_itself) return status;
   mp_status_t full =
@@ -150,7 +150,7 @@ static mp_status_t foreign_call_instantiate(call_t *call) {
   return foreign_call_explain(call, status);
 }
 
-// A function that nobody has registered: no stage of it is there.
+// The handler of a function that is not registered: it has no stages.
 static const mp_foreign_handler_t g_absent = {.name = {"absent", sizeof("absent") - 1}};
 
 static mp_status_t foreign_call_fill_absent(call_t *call, const mp_op_t *op) {
@@ -224,7 +224,7 @@ void mp_foreign_call_release(mp_foreign_call_t *base) {
 
 // ---- Frames ----
 
-// What a handler is called with. It lives until the handler is done, which may be after it has
+// The arguments of a handler. They live until the handler is done, which may be after it has
 // returned.
 typedef struct {
   const call_t *call;
@@ -302,7 +302,7 @@ mp_status_t mp_foreign_call_initialize(const mp_foreign_call_t *call,
 // ---- Untyped functions ----
 
 // XLA's object for failures is a std::optional<std::string>, which the function writes by calling
-// XLA's own library. It is zero as long as nothing was written.
+// XLA's own library. It is zero until something is written.
 enum { STATUS_BYTES = 128 };
 
 typedef struct {
@@ -365,8 +365,8 @@ mp_status_t mp_foreign_call_start(const mp_foreign_call_t *base,
   mp_foreign_pool_leave(base->pool, base->is_small);
   if (status == NULL && future != NULL &&
       !mp_foreign_future_take(future, foreign_call_done, f, &status)) {
-    // The frame belongs to foreign_call_done now, which may have run already: the caller's object
-    // that `out_is_pending` is in stays, as it is on this thread's stack.
+    // From now on foreign_call_done owns the frame, and may already have run. `out_is_pending` is
+    // still valid, because it points to this thread's stack.
     *out_is_pending = true;
     return NULL;
   }

@@ -9,8 +9,9 @@
 struct mp_foreign_context_s {
   atomic_int references;
   mp_lock_t lock;
-  // Newest first; under the lock. Items are only added, before the first, and never change: who has
-  // read `first` under the lock may walk the list without, as calls in flight do.
+  // Newest first; under the lock. Items are only added, before the first, and never change: a
+  // thread that has read `first` under the lock may walk the list without the lock, as calls in
+  // flight do.
   mp_foreign_user_data_t *first;
 };
 
@@ -31,7 +32,7 @@ mp_foreign_context_t *mp_foreign_context_retain(mp_foreign_context_t *context) {
 
 void mp_foreign_context_release(mp_foreign_context_t *context) {
   if (context == NULL) return;
-  // The last one frees what others have added, and what their calls have read: it comes after that.
+  // Acquire: the last one frees what others have added and read, so it must come after them.
   const int before = atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;

@@ -1,6 +1,7 @@
-// Contexts of executions: what the caller of an execution wants foreign functions to find.
+// Contexts of executions: data that the caller of an execution provides for foreign functions.
 //
-// A context is counted: the caller holds it, and every run that was launched with it. Thread-safe.
+// Reference-counted: the caller and every run that was launched with the context hold it.
+// Thread-safe.
 #ifndef MINIPOD_SIM_FOREIGN_FOREIGN_CONTEXT_H_
 #define MINIPOD_SIM_FOREIGN_FOREIGN_CONTEXT_H_
 
@@ -19,7 +20,7 @@ void mp_foreign_context_release(mp_foreign_context_t *context);
 // INVALID_ARGUMENT for the type 0, ALREADY_EXISTS when the context has data of the type.
 MP_NODISCARD mp_status_t mp_foreign_context_add(mp_foreign_context_t *context, int64_t type_id,
                                                 void *data);
-// The data, as an invocation takes them; they live as long as the context. NULL: none.
+// The data in the form of an invocation; they live as long as the context. NULL: none.
 const mp_foreign_user_data_t *mp_foreign_context_data(mp_foreign_context_t *context);
 
 #endif  // MINIPOD_SIM_FOREIGN_FOREIGN_CONTEXT_H_

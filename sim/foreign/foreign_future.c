@@ -3,7 +3,7 @@
 #include "sim/base/os/lock.h"
 #include "sim/foreign/foreign_api.h"
 
-// Who has been there. The second one of the two frees the future.
+// Which of the two sides, setter and taker, has acted. The second one frees the future.
 enum { OPEN, SET, TAKEN };
 
 struct XLA_FFI_Future {
@@ -21,8 +21,9 @@ mp_status_t mp_foreign_future_create(XLA_FFI_Future **out_future) {
 }
 
 bool mp_foreign_future_set(XLA_FFI_Future *future, mp_status_t status) {
-  // Acquire, if it is TAKEN: `done` and `context` were written before. Each of the two exchanges
-  // has a release in it for the other one, who then owns the future and frees it.
+  // Acquire: if it is TAKEN, `done` and `context` were written before. Each side publishes its
+  // fields by the release of its exchange; the side that comes second sees them, owns the future
+  // and frees it.
   unsigned phase = atomic_load(&future->phase);
   if (phase == OPEN) {
     future->status = status;
@@ -58,7 +59,7 @@ typedef struct {
 static void foreign_future_wake(void *context, mp_status_t status) {
   wait_t *wait = context;
   wait->status = status;
-  // The waiter may be gone as soon as it sees this; waking an address that nobody waits at is
+  // The waiter may return as soon as it sees this; waking an address where no thread waits is
   // harmless.
   atomic_store(&wait->is_over, 1);
   mp_futex_wake(&wait->is_over, 1);

@@ -1,7 +1,7 @@
-// How a C program catches: the function below, in assembler, has a personality routine, which the
-// unwinder asks whether the exception ends there. It says yes, and the unwinder goes on at the
-// landing pad, with the exception in the first register. See "Exception Handling" in the Itanium
-// C++ ABI, and the System V ABI for x86-64.
+// How C code catches an exception: the function below, in assembler, has a personality routine. The
+// unwinder asks it whether the exception is handled there. It answers yes, and the unwinder
+// continues at the landing pad, with the exception in the first register. See "Exception Handling"
+// in the Itanium C++ ABI, and the System V ABI for x86-64.
 #include "sim/foreign/foreign_guard.h"
 
 #include <dlfcn.h>
@@ -61,9 +61,10 @@ __attribute__((visibility("hidden"), used)) _Unwind_Reason_Code foreign_guard_pe
   return _URC_INSTALL_CONTEXT;
 }
 
-// ---- The words of an exception ----
+// ---- The message of an exception ----
 
-// What libstdc++ has before the exception that the unwinder sees, and after it the thrown object.
+// Offsets in libstdc++: the type precedes the exception that the unwinder sees, the thrown object
+// follows it.
 enum { BYTES_FROM_TYPE = 80, BYTES_TO_OBJECT = 32 };
 static const char k_gnu_class[8] = "GNUCC++";  // its bytes, from the highest to the lowest
 
@@ -74,8 +75,8 @@ static bool foreign_guard_is_gnu(const struct _Unwind_Exception *exception) {
 }
 
 // The text of what() if the object is a std::exception; NULL if it is not, or libstdc++ is not
-// there. A type's table of functions has, at this place, the one that tells whether a `catch` of
-// the type takes an object, and finds the part of the object that it takes.
+// loaded. DO_CATCH is the index, in a type's virtual table, of the function that tells whether a
+// `catch` of the type takes an object, and returns the part of the object that it takes.
 static const char *foreign_guard_what(void *library, struct _Unwind_Exception *exception) {
   enum { DO_CATCH = 4, WHAT = 2 };
   typedef bool do_catch_t(const void *self, const void *thrown, void **object, unsigned outer);
@@ -89,7 +90,7 @@ static const char *foreign_guard_what(void *library, struct _Unwind_Exception *e
   return (*(what_t ***)object)[WHAT](object);
 }
 
-// Makes a status of an exception, and ends it.
+// Makes a status from an exception, and frees the exception.
 static mp_status_t foreign_guard_status(struct _Unwind_Exception *exception) {
   void *library = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_NOLOAD);
   if (library == NULL) {

@@ -4,8 +4,8 @@
 
 #include "sim/base/alloc.h"
 
-// Newest first. What is in the list stays for ever, so that a head which was read twice is the same
-// list, and readers need no lock: the exchange that adds an item publishes what is in it.
+// Newest first. Items are never removed, so an equal head means an equal list, and readers need no
+// lock: the exchange that adds an item publishes its contents.
 static _Atomic(mp_foreign_partitioner_t *) g_first;
 
 mp_status_t mp_foreign_register_partitioner(mp_str_t name, mp_foreign_ask_t ask,

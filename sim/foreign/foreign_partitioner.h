@@ -1,5 +1,6 @@
-// Custom partitioners: functions of a client that say what a custom_call becomes on each device
-// (jax.experimental.custom_partitioning). Of the process and for ever, like foreign functions.
+// Custom partitioners: functions of a client that choose the per-device program of a custom_call
+// (jax.experimental.custom_partitioning). Registered per process and for ever, like foreign
+// functions.
 //
 // Thread-safe.
 #ifndef MINIPOD_SIM_FOREIGN_FOREIGN_PARTITIONER_H_
@@ -13,7 +14,7 @@ typedef struct {
   mp_str_t shape, sharding;
 } mp_foreign_aval_t;
 
-// What a partitioner is asked. All is borrowed during the call.
+// The question to a partitioner. Everything is borrowed during the call.
 typedef struct {
   uint32_t num_operands;
   const mp_foreign_aval_t *operands;  // [num_operands]
@@ -21,7 +22,7 @@ typedef struct {
   mp_str_t config;                    // the call's backend_config
 } mp_foreign_question_t;
 
-// What it answers. The texts are its own until `cleanup`(data) is called.
+// Its answer. The partitioner owns the texts; they are valid until `cleanup`(data) is called.
 typedef struct {
   mp_str_t module;                    // MLIR: `main` computes a device's part
   const mp_str_t *operand_shardings;  // [num_operands] the OpShardings in which main takes them
@@ -30,7 +31,7 @@ typedef struct {
   void *data;
 } mp_foreign_answer_t;
 
-// Asks the partitioner behind `partitioner`. Errors are its own.
+// Asks `partitioner`. Errors are the partitioner's.
 typedef mp_status_t (*mp_foreign_ask_t)(void *partitioner, const mp_foreign_question_t *question,
                                         mp_foreign_answer_t *out_answer);
 
@@ -41,8 +42,8 @@ typedef struct mp_foreign_partitioner_s {
   void *partitioner;
 } mp_foreign_partitioner_t;
 
-// Registers a partitioner for custom_calls of this target; a later one of the same name takes the
-// place of an earlier one. INVALID_ARGUMENT without a name.
+// Registers a partitioner for custom_calls of this target; a later one replaces an earlier one of
+// the same name. INVALID_ARGUMENT without a name.
 MP_NODISCARD mp_status_t mp_foreign_register_partitioner(mp_str_t name, mp_foreign_ask_t ask,
                                                          void *partitioner);
 // The newest partitioner of this name; NULL when there is none.

@@ -7,7 +7,7 @@
 #include "sim/base/os/futex.h"
 #include "sim/base/os/lock.h"
 
-// One thread takes about 0.1 s for so many operations. With much fewer, two threads of OpenBLAS
+// One thread takes about 0.1 s for this many operations. With far fewer, two threads of OpenBLAS
 // took as long or longer for LU, QR, Cholesky, eigenvalues and singular values.
 #define MP_POOL_LARGE 5e9
 
@@ -16,13 +16,13 @@ enum { LARGE, SMALL, KINDS };
 struct mp_foreign_pool_s {
   mp_str_t prefix;
   mp_foreign_pool_calls_t calls;
-  bool is_limited;  // we have set the number of threads to 1
+  bool is_limited;  // minipod has set the number of threads to 1
   int running[KINDS], waiting[KINDS];
   atomic_uint epoch;  // futex word: changes when a kind has ended
   mp_foreign_pool_t *next;
 };
 
-// Of the list and of all pools, but for `epoch`.
+// Of the list and of all pools, except `epoch`.
 static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_FOREIGN);
 static mp_foreign_pool_t *g_pools;
 
@@ -68,7 +68,7 @@ bool mp_foreign_pool_is_small(double operations) {
   return operations < MP_POOL_LARGE;
 }
 
-// A call that comes while calls of the other kind wait lets these go first.
+// A new call lets waiting calls of the other kind go first.
 static bool foreign_pool_must_wait(const mp_foreign_pool_t *pool, int kind) {
   return pool->running[1 - kind] != 0 || (pool->running[kind] != 0 && pool->waiting[1 - kind] != 0);
 }
@@ -81,7 +81,7 @@ void mp_foreign_pool_enter(mp_foreign_pool_t *pool, bool is_small) {
   pool->waiting[kind] += 1;
   while (foreign_pool_must_wait(pool, kind)) {
     const unsigned epoch =
-        atomic_load(&pool->epoch);  // under the lock: what changes it comes later
+        atomic_load(&pool->epoch);  // read under the lock, so any change comes later
     mp_unlock(&g_lock);
     mp_futex_wait(&pool->epoch, epoch, NULL);
     mp_lock(&g_lock);
@@ -101,7 +101,7 @@ void mp_foreign_pool_leave(mp_foreign_pool_t *pool, bool is_small) {
   mp_lock(&g_lock);
   pool->running[kind] -= 1;
   const bool is_last = pool->running[kind] == 0;
-  // Any other number than ours was chosen meanwhile.
+  // Any other number than 1 was chosen by the user meanwhile.
   if (is_last && is_small && pool->is_limited && pool->calls.get() == 1) {
     pool->calls.set(pool->calls.usual);
   }

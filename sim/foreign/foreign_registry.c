@@ -15,17 +15,17 @@ struct type_s {
 };
 
 static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_FOREIGN);
-// Under the lock. What is in the lists stays for ever.
+// Under the lock. Items of the lists are never removed.
 static mp_foreign_handler_t *g_handlers;
 static type_t *g_types;
-// Far from the ids that jaxlib's own XLA gives out, because a type may be registered with both.
+// Far from the ids that jaxlib's own XLA assigns, because a type may be registered with both.
 static int64_t g_last_type_id = INT64_C(1) << 40;
 
 // ---- Handlers ----
 
 static const char *const g_platforms[] = {"minipod", "Host"};
 
-// JAX says "cpu" to its users and "Host" to XLA.
+// JAX calls the platform "cpu" to its users and "Host" to XLA.
 static mp_str_t foreign_registry_platform(mp_str_t platform) {
   return mp_str_is(platform, "cpu") ? mp_str("Host") : platform;
 }
@@ -47,7 +47,7 @@ static bool foreign_registry_same(const mp_foreign_handler_t *a, const mp_foreig
          a->bundle.execute == b->bundle.execute;
 }
 
-// Adds a copy of the handler, with copies of its texts behind it.
+// Adds a copy of the handler, followed by copies of its texts.
 static mp_status_t foreign_registry_add(const mp_foreign_handler_t *model) {
   char *memory = mp_malloc(sizeof(*model) + model->name.size + model->platform.size);
   MP_RETURN_IF_NULL(memory);
@@ -144,7 +144,7 @@ static int foreign_registry_compare(const void *a, const void *b) {
   return order != 0 ? order : (left.size > right.size) - (left.size < right.size);
 }
 
-// How many characters both begin with.
+// The length of the common prefix.
 static size_t foreign_registry_common(mp_str_t a, mp_str_t b) {
   size_t count = 0;
   while (count < a.size && count < b.size && a.data[count] == b.data[count]) ++count;
@@ -168,7 +168,7 @@ void mp_foreign_list(mp_str_t name, size_t limit, mp_strbuf_t *out) {
   mp_str_t *names = mp_calloc(room, sizeof(*names));
   if (names == NULL) return;
   size_t count = foreign_registry_names(names, room);
-  if (count > room) count = room;  // of those registered meanwhile
+  if (count > room) count = room;  // some may have been registered meanwhile
   if (count > 1) qsort(names, count, sizeof(*names), foreign_registry_compare);
   size_t written = 0;
   for (size_t longest = name.size + 1; longest-- > 0 && written <= limit;) {
@@ -202,7 +202,7 @@ static type_t *foreign_registry_type_by_name(mp_str_t name) {
   return type;
 }
 
-// What an id of 0 becomes: that of the name if it has one, otherwise a new one.
+// The id that replaces an id of 0: that of the name if it has one, otherwise a new one.
 static int64_t foreign_registry_give_id(const type_t *of_name) {
   if (of_name != NULL) return of_name->id;
   do ++g_last_type_id;

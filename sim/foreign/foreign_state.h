@@ -1,11 +1,12 @@
-// States: objects of a registered type that the stages of a foreign function leave for later ones.
+// States: objects of a registered type that the stages of a foreign function create for later
+// stages.
 #ifndef MINIPOD_SIM_FOREIGN_FOREIGN_STATE_H_
 #define MINIPOD_SIM_FOREIGN_FOREIGN_STATE_H_
 
 #include "sim/base/status.h"
 #include "sim/foreign/foreign_abi.h"
 
-// The state that one stage has left; {0} is none.
+// The state that one stage has created; {0} is none.
 typedef struct {
   XLA_FFI_TypeId type;
   void *object;  // owned: its type's deleter ends it

@@ -17,8 +17,8 @@ bool mp_plan_is_foreign(const mp_op_t *op) {
 
 // ---- layouts ----
 
-// How a value lies in memory. Dimension k of the array in memory is dimension to_memory[k] of the
-// program's array, and the other way round for to_program.
+// The layout of a value. Dimension k of the array in memory is dimension to_memory[k] of the
+// program's array, and to_program is the inverse.
 typedef struct {
   int64_t to_memory[MP_MAX_RANK], to_program[MP_MAX_RANK];
   const mp_type_t *type;  // of the array in memory; NULL: the program's, in the same order
@@ -61,7 +61,7 @@ static mp_status_t call_layouts_change_operand(mp_module_t *module, mp_op_t *op,
 
 typedef struct {
   const mp_op_t *op;
-  mp_value_t **results;  // [op->num_results] what takes the place of each; NULL: it stays
+  mp_value_t **results;  // [op->num_results] the replacement of each; NULL: it stays
 } change_t;
 
 static mp_status_t call_layouts_replace(void *context, mp_op_t *op) {

@@ -5,10 +5,10 @@
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 
-// Gives every call of a foreign function operands and results whose row-major arrays lie in memory
-// as the call's operand_layouts and result_layouts say, with transposes around the call. The
-// attributes stay: they tell which dimension of the program each dimension is. Runs on per-device
-// types, once.
+// Adds transposes around every call of a foreign function, so that its row-major operands and
+// results have the memory layout that the call's operand_layouts and result_layouts require. The
+// attributes stay: they map each dimension to the program's dimension. Runs on per-device types,
+// once.
 MP_NODISCARD mp_status_t mp_plan_lay_out_calls(mp_module_t *module);
 
 #endif  // MINIPOD_SIM_PLAN_CALL_LAYOUTS_H_

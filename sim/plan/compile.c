@@ -24,7 +24,7 @@ static mp_status_t compile_check_grid(uint32_t replicas, uint32_t partitions) {
   return NULL;
 }
 
-// Partitions the module, and keeps what custom partitioners have answered.
+// Partitions the module, and keeps the answers of custom partitioners.
 static mp_status_t compile_partition(mp_module_t *module, const mp_compile_request_t *request,
                                      mp_plan_options_t *options) {
   mp_plan_answers_t answers = {.was_given = false};
@@ -50,7 +50,7 @@ static mp_status_t compile_partition(mp_module_t *module, const mp_compile_reque
   return status;
 }
 
-// What comes of it is simplified as the program was.
+// Then simplifies the new ops by the passes that the program has already been through.
 static mp_status_t compile_open_attention(mp_module_t *module) {
   bool is_changed = false;
   MP_RETURN_IF_ERROR(mp_pass_open_attention(module, &is_changed));
@@ -60,7 +60,8 @@ static mp_status_t compile_open_attention(mp_module_t *module) {
   return mp_pass_dead_code(module);
 }
 
-// What this machine runs: it fuses what it likes, and the user's chip knows nothing of that.
+// Makes the program that this machine runs. Its fusions are this machine's alone: the described
+// chip's program has its own.
 static mp_status_t compile_for_machine(mp_module_t *module, const mp_compile_request_t *request,
                                        mp_plan_options_t *options, mp_program_t **out_program) {
   MP_RETURN_IF_ERROR(
@@ -74,7 +75,7 @@ static mp_status_t compile_for_machine(mp_module_t *module, const mp_compile_req
   return mp_plan_create(module, options, out_program);
 }
 
-// What the described chip would run is made of this. NULL: nobody asks.
+// Prepares the copy from which the described chip's program is made. NULL: none was requested.
 static mp_status_t compile_for_twin(mp_module_t *partitioned) {
   if (partitioned == NULL) return NULL;
   MP_RETURN_IF_ERROR(mp_pass_close_kernels(partitioned));
@@ -102,11 +103,11 @@ static mp_status_t compile(mp_module_t *module, const mp_compile_request_t *requ
   mp_module_check(module);
   MP_RETURN_IF_ERROR(mp_passes_prepare(module));
   MP_RETURN_IF_ERROR(compile_rewrite(module, request));
-  // The verifier runs a second time, because what desugaring makes of dynamic operations and einsum
-  // could not be checked before.
+  // The verifier runs a second time, because dynamic operations and einsum can be checked only
+  // after desugaring.
   MP_RETURN_IF_ERROR(mp_module_verify(module));
   MP_RETURN_IF_ERROR(compile_partition(module, request, &options));
-  // Again, as constraints of shardings no longer stand between operations.
+  // Again, because sharding constraints no longer separate operations.
   MP_RETURN_IF_ERROR(compile_rewrite(module, request));
   mp_module_check_verified(module);
   if (!request->keep_partitioned) MP_RETURN_IF_ERROR(mp_pass_drop_placements(module));

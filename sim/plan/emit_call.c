@@ -2,8 +2,8 @@
 #include "sim/base/assert.h"
 #include "sim/plan/emitter.h"
 
-// A function may write only a part of a result that has an operand's memory, or rely on both having
-// one address, so they always have.
+// Such a result and its operand always share memory, because the function may write only a part of
+// the result, or rely on their equal addresses.
 static mp_status_t emit_call_alias(mp_emitter_t *emitter, const mp_op_t *op, uint32_t index,
                                    mp_slot_t *operands) {
   const int64_t operand = mp_op_aliased_operand(op, index);
@@ -32,7 +32,8 @@ mp_status_t mp_emit_call(mp_emitter_t *emitter, mp_op_t *op, mp_cmd_t *command) 
   call->index = emitter->calls.count - 1;
   command->kind = MP_CMD_CALL;
   command->call = call;
-  // The emitter made this array itself; it is const only for those who read the program.
+  // The emitter allocated this array, so it may write it; it is const only for readers of the
+  // program.
   mp_slot_t *operands = (mp_slot_t *)(uintptr_t)command->operands;
   for (uint32_t i = 0; i < op->num_results; ++i) {
     MP_RETURN_IF_ERROR(emit_call_alias(emitter, op, i, operands));

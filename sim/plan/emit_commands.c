@@ -9,7 +9,7 @@ mp_status_t mp_emit_moves(mp_emitter_t *emitter, const mp_op_t *op, mp_emit_move
                           uint32_t count, uint32_t start, uint32_t end) {
   for (uint32_t i = 0; i < count; ++i) {
     // A move whose source and target are the same slot writes nothing. A program may end with
-    // 65,536 of these, which are not looked at one for each other one.
+    // 65,536 of these, so they must not be compared with each other.
     if (mp_emit_same_slot(moves[i].from, moves[i].to)) continue;
     bool is_target = false;
     for (uint32_t j = 0; j < count && !is_target; ++j) {
@@ -139,20 +139,21 @@ static void emit_commands_count_work(mp_emitter_t *emitter, const mp_op_t *op) {
   }
 }
 
-// True for a broadcast of a scalar that all its users read themselves, and for numbers that they
-// count themselves.
+// True for a broadcast of a scalar if all its users read the scalar directly, and for an iota if
+// all its users count by themselves.
 static bool emit_commands_is_unread(const mp_emitter_t *emitter, const mp_op_t *op) {
   if (op->code != MP_OP_BROADCAST_IN_DIM && op->code != MP_OP_IOTA) return false;
   const mp_liveness_t *live = mp_emit_live(emitter, &op->results[0]);
   return live->last_use == live->defined;
 }
 
-// Copies large operands as which results begin: a COPY is done by several workers, a kernel of one
-// part by one.
+// Copies large operands with which results begin: several workers share a COPY, but one worker does
+// a kernel of one part.
 static mp_status_t emit_commands_begin_results(mp_emitter_t *emitter, const mp_op_t *op,
                                                mp_cmd_t *command) {
   const uint32_t begins_as = command->kernel->begins_as;
-  // The emitter made this array itself; it is const only for those who read the program.
+  // The emitter allocated this array, so it may write it; it is const only for readers of the
+  // program.
   mp_slot_t *operands = (mp_slot_t *)(uintptr_t)command->operands;
   for (uint32_t i = 0; i < 32 && i < op->num_results; ++i) {
     int64_t bytes = 0;

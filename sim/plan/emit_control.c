@@ -9,7 +9,8 @@
 //
 // A value that a loop carries has one place for all rounds, which is also the place of the loop's
 // result. Where possible, the body computes the value for the next round directly into this place.
-// Likewise a result of a case lies where the value lies that one of its branches gives on as it is.
+// Likewise, if a branch of a case returns a value unchanged, the result has the place of that
+// value.
 #include "sim/plan/emitter.h"
 #include "sim/work/rounds.h"
 
@@ -122,8 +123,8 @@ static mp_status_t emit_control_while(mp_emitter_t *emitter, mp_op_t *op) {
   return NULL;
 }
 
-// Whether result `i` may have the place of `given`, which a branch gives on: nobody else needs it
-// once the op is over, and no other result has it.
+// Whether result `i` may have the place of `given`, which a branch returns unchanged: no op reads
+// it after this op, and no other result has its place.
 static bool emit_control_may_have(const mp_emitter_t *emitter, const mp_op_t *op, uint32_t i,
                                   const mp_value_t *given, mp_slot_t slot) {
   if (slot.kind != MP_SLOT_ARENA || !mp_emit_passes_on(emitter, &op->results[i], given)) {
@@ -139,16 +140,16 @@ static bool emit_control_may_have(const mp_emitter_t *emitter, const mp_op_t *op
   return true;
 }
 
-// A value from outside that a branch gives on as result `i`, and that dies with the op; NULL if
-// there is none. With `is_there` it is one that lies where the result lies; without, one whose
-// place the result may have.
+// A value from outside that a branch returns as result `i`, and that is dead after the op; NULL if
+// there is none. With `is_there` a value that already has the result's place; without, one whose
+// place the result may take.
 static const mp_value_t *emit_control_passed_on(const mp_emitter_t *emitter, const mp_op_t *op,
                                                 uint32_t i, bool is_there) {
   const mp_value_t *result = &op->results[i];
   for (uint32_t r = 0; r < op->num_regions; ++r) {
     const mp_value_t *given =
         mp_emit_root(emitter, mp_block_terminator(op->regions[r])->operands[i]);
-    // Of the values with a slot, those from outside are the ones that were defined before the op.
+    // Values from outside are those that were defined before the op.
     if (!emitter->has_slot[given->id]) continue;
     if (mp_emit_live(emitter, given)->defined >= op->id) continue;
     const mp_slot_t slot = mp_emit_slot(emitter, given);

@@ -110,9 +110,9 @@ bool mp_emit_passes_on(const mp_emitter_t *emitter, const mp_value_t *value,
   return false;
 }
 
-// Whether nothing needs the bytes of `holder` any more when `value` is written, but to give them
-// on. A parameter whose memory the slot takes over has a slot of its own: branches would not find
-// it.
+// Whether the bytes of `holder` are dead when `value` is written, except that branches may return
+// them unchanged. That exception does not hold for a parameter whose memory the slot takes over: it
+// has a slot of its own, which branches would not find.
 static mp_status_t emit_slots_is_free_for(mp_emitter_t *emitter, const mp_value_t *value,
                                           uint32_t busy, const mp_value_t *holder, bool *out_free) {
   const uint32_t defined = mp_emit_live(emitter, value)->defined;
@@ -138,9 +138,9 @@ static mp_status_t emit_slots_can_bind(mp_emitter_t *emitter, const mp_value_t *
   return emit_slots_is_free_for(emitter, value, busy, holder, out_can);
 }
 
-// Whether the memory of `value`, which is bound to a slot, is nobody else's before, so that its
-// op's operand may have it first. The operand is one that the op overwrites, with which a loop
-// starts, or that a branch gives on.
+// Whether the operand of the op of `value`, which is bound to a slot, may use that memory first,
+// because no other value needs it before. The operand is one that the op overwrites, with which a
+// loop starts, or that a branch returns unchanged.
 static mp_status_t emit_slots_grows_from(mp_emitter_t *emitter, const mp_value_t *value,
                                          const mp_value_t *operand, bool *out_does) {
   *out_does = false;
@@ -154,8 +154,7 @@ static mp_status_t emit_slots_grows_from(mp_emitter_t *emitter, const mp_value_t
   return emit_slots_may_overwrite(emitter, value, operand, out_does);
 }
 
-// The value that is to be tried next for the slot to which `value` was bound; NULL if there is
-// none.
+// The value to try next for the slot to which `value` was bound; NULL if there is none.
 static mp_status_t emit_slots_next_to_bind(mp_emitter_t *emitter, const mp_value_t *value,
                                            const mp_block_t *block, uint32_t busy,
                                            const mp_value_t *holder, mp_value_t **out_next) {
@@ -191,7 +190,7 @@ mp_status_t mp_emit_bind(mp_emitter_t *emitter, mp_value_t *value, const mp_bloc
   return NULL;
 }
 
-// Whether an earlier result of the op than `index` lies in the slot.
+// Whether a result of the op before `index` has the slot.
 static bool emit_slots_is_taken(const mp_emitter_t *emitter, const mp_op_t *op, uint32_t index,
                                 mp_slot_t slot) {
   for (uint32_t r = 0; r < index; ++r) {
@@ -213,7 +212,7 @@ static mp_slot_t emit_slots_dying_operand(const mp_emitter_t *emitter, const mp_
     if (slot.kind != MP_SLOT_ARENA || emitter->places.items[slot.index].end != op->id) continue;
     if (emitter->places.items[slot.index].bytes != bytes) continue;
     if (emit_slots_is_taken(emitter, op, index, slot)) continue;
-    // If another operand has the same bytes, the kernel must allow it for that one too.
+    // If another operand has the same bytes, the kernel must allow overwriting that one too.
     bool is_shared = false;
     for (uint32_t j = 0; j < op->num_operands; ++j) {
       bool allowed = j < 32 && (in_place >> j & 1) != 0;
@@ -225,8 +224,8 @@ static mp_slot_t emit_slots_dying_operand(const mp_emitter_t *emitter, const mp_
   return none;
 }
 
-// Whether result `index` of a foreign function can lie where the operand lies whose memory it has
-// to have: this op uses the operand last, and no other operand has the same bytes.
+// Whether result `index` of a foreign function can take over the place of the operand that it must
+// alias: this op uses the operand last, and no other operand has the same bytes.
 static bool emit_slots_takes_over(const mp_emitter_t *emitter, const mp_op_t *op, uint32_t index,
                                   mp_slot_t *out_slot) {
   const int64_t operand = mp_plan_is_foreign(op) ? mp_op_aliased_operand(op, index) : -1;

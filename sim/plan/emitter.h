@@ -1,4 +1,4 @@
-// What the planner's emit_*.c and plan.c share: the state of one planning, and functions.
+// Shared by the planner's emit_*.c and plan.c: the state of one planning, and functions.
 #ifndef MINIPOD_SIM_PLAN_EMITTER_H_
 #define MINIPOD_SIM_PLAN_EMITTER_H_
 
@@ -14,8 +14,8 @@ typedef struct {
   mp_arena_t *arena;    // the program's
   mp_arena_t *scratch;  // freed when the planning ends
   mp_liveness_table_t live;
-  // By position of the op. A kernel is made when it is first asked for, because some decisions need
-  // kernels of ops that are emitted later.
+  // By position of the op. A kernel is made on first use, because some decisions need kernels of
+  // ops that are emitted later.
   const mp_kernel_t **kernels;
   // By id of a root value: its slot. Until the places are packed, the index of an ARENA slot is the
   // number of its place in `places`.
@@ -24,9 +24,9 @@ typedef struct {
   mp_lender_t *lenders;         // by result of main: its memory, until it is first written
   MP_ARRAY(mp_place_t) places;  // in scratch
   MP_ARRAY(mp_cmd_t) commands;  // in the program's arena
-  MP_ARRAY(mp_program_constant_t) constants;  // there too
-  mp_plan_groups_t groups;                    // there too; of collectives
-  MP_ARRAY(mp_foreign_call_t *) calls;        // there too; released when the planning fails
+  MP_ARRAY(mp_program_constant_t) constants;  // in the program's arena
+  mp_plan_groups_t groups;                    // in the program's arena; of collectives
+  MP_ARRAY(mp_foreign_call_t *) calls;  // in the program's arena; released when the planning fails
 } mp_emitter_t;
 
 // ---- emit_slots.c: places of values ----
@@ -47,21 +47,20 @@ bool mp_emit_same_slot(mp_slot_t a, mp_slot_t b);
 MP_NODISCARD mp_status_t mp_emit_new_place(mp_emitter_t *emitter, uint32_t start, uint32_t end,
                                            const mp_type_t *type, mp_slot_t *out_slot);
 
-// Tries to let `value` be computed directly into `slot`, so that no copy is needed; when that is
-// not possible, nothing happens. Until position `busy` the slot's memory is still read as the value
-// `holder` (NULL: it is not read). The value must be defined in `block`: one from further out would
-// be needed again.
+// Binds `value` to `slot` if it can be computed directly into it, so that no copy is needed. Until
+// position `busy` the slot's memory is still read as the value `holder` (NULL: it is not read). The
+// value must be defined in `block`, because an outer value would be needed again.
 MP_NODISCARD mp_status_t mp_emit_bind(mp_emitter_t *emitter, mp_value_t *value,
                                       const mp_block_t *block, mp_slot_t slot, uint32_t busy,
                                       const mp_value_t *holder);
 
-// Whether `value` is the result of a case of which a branch gives `holder`, a root, on as it is,
-// and which uses `holder` last: both may lie in the same memory.
+// Whether `value` is the result of a case that uses `holder`, a root, last, and a branch of which
+// returns `holder` unchanged: then both may share memory.
 bool mp_emit_passes_on(const mp_emitter_t *emitter, const mp_value_t *value,
                        const mp_value_t *holder);
 
-// Gives the results of an op their slots: the one to which mp_emit_bind has bound it, that of an
-// operand that is not used any more and that the kernel may overwrite, or a new place.
+// Gives each result of an op its slot: the one to which mp_emit_bind has bound it, that of a dead
+// operand that the kernel may overwrite, or a new place.
 MP_NODISCARD mp_status_t mp_emit_place_results(mp_emitter_t *emitter, mp_op_t *op);
 
 // The op's kernel, made once.
@@ -94,8 +93,8 @@ MP_NODISCARD mp_status_t mp_emit_simple_op(mp_emitter_t *emitter, mp_op_t *op);
 
 // ---- emit_call.c: foreign functions ----
 
-// Emits the call of a foreign function, which is made here. Where the op says that a result has an
-// operand's memory, the operand is copied into the result first, unless it lies there already.
+// Makes and emits the call of a foreign function. If the op aliases a result with an operand, the
+// operand is first copied into the result, unless it is already there.
 MP_NODISCARD mp_status_t mp_emit_call(mp_emitter_t *emitter, mp_op_t *op, mp_cmd_t *command);
 
 // ---- emit_control.c ----

@@ -1,7 +1,7 @@
 // Chooses the small loops that become one LOOP command each: the commands of a loop, from the
-// target of its back edge to the edge, if fold_range.c can make a command of them. Of nested loops
-// it takes the outermost one that it can. Remaining commands that follow each other without jumps,
-// and have little to do each, become LOOP commands that run once.
+// target of its back edge to the edge, if fold_range.c can merge them into one command. Of nested
+// loops it takes the outermost possible one. Remaining sequences of small commands without jumps
+// become LOOP commands that run once.
 
 #include "sim/base/containers/array.h"
 #include "sim/plan/plan.h"
@@ -19,7 +19,8 @@ typedef struct {
 static bool fold_loops_can_be_in_loop(const mp_cmd_t *cmd) {
   switch (cmd->kind) {
     case MP_CMD_LAUNCH:
-      // What has parts is for several workers, but for updates in place (mp_loop_add_kernel).
+      // Kernels with parts are left to several workers, except updates in place
+      // (mp_loop_add_kernel).
       return cmd->kernel->num_parts == 1 ||
              (cmd->kernel->op != NULL && cmd->kernel->op->code == MP_OP_DYNAMIC_UPDATE_SLICE);
     case MP_CMD_COPY:
@@ -29,16 +30,16 @@ static bool fold_loops_can_be_in_loop(const mp_cmd_t *cmd) {
     case MP_CMD_BRANCH_UNLESS:
       return true;
     case MP_CMD_SWITCH:
-      // Somebody wants to know which way it goes, and a LOOP command says how often its loops go
-      // round, not more.
+      // With `control` set the run must record which branch it takes, but a LOOP command records
+      // only the rounds of its loops.
       return cmd->control == 0;
     default:
       return false;
   }
 }
 
-// Whether the commands leave the range only to what follows it, and jump back only by JUMP. In a
-// longer body the commands themselves take little of the time.
+// Whether the commands leave the range only to the command after it, and jump back only by JUMP.
+// False for longer bodies, where the overhead per command hardly matters.
 static bool fold_loops_is_closed(const mp_program_t *program, uint32_t first, uint32_t last) {
   if (last - first >= MP_LOOP_MOST_COMMANDS) return false;
   for (uint32_t i = first; i <= last; ++i) {
@@ -89,10 +90,10 @@ static mp_status_t fold_loops_at(fold_t *fold, uint32_t first, bool *out_can, ui
   return NULL;
 }
 
-// ---- commands that follow each other ----
+// ---- sequences of commands ----
 
-// A run of at most MOST commands has its steps in the second cache. Fewer than LEAST are not worth
-// the setting up.
+// The steps of at most MOST commands fit into the second-level cache. Fewer than LEAST are not
+// worth the set-up.
 enum { LEAST = 4, MOST = 48 };
 
 static bool fold_loops_can_be_straight(const mp_cmd_t *cmd) {
@@ -106,7 +107,7 @@ static bool fold_loops_can_be_straight(const mp_cmd_t *cmd) {
   }
 }
 
-// The commands from `first` on that nothing jumps into, up to the last one that can be straight.
+// The number of commands from `first` on that can be merged and that no jump enters.
 static uint32_t fold_loops_straight_length(const fold_t *fold, uint32_t first) {
   const mp_program_t *program = fold->common.program;
   uint32_t count = 0;
@@ -155,7 +156,8 @@ static mp_status_t fold_loops_find_targets(fold_t *fold) {
   return NULL;
 }
 
-// Folds what begins with command `first`, if something does: `out_last` is its last command.
+// Folds the loop or sequence that begins with command `first`, if there is one: `out_last` is its
+// last command.
 static mp_status_t fold_loops_next(fold_t *fold, uint32_t first, bool *out_is_folded,
                                    uint32_t *out_last) {
   *out_is_folded = false;

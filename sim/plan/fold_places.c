@@ -1,6 +1,6 @@
-// Places of the arena by where they lie: which of them a slot is at a command.
+// Places of the arena by offset: finds the place that a slot refers to at a command.
 //
-// Between the first and the last command that names it, no other place has its bytes.
+// Between the first and the last command that names a place, no other place has its bytes.
 #include <stdlib.h>
 
 #include "sim/plan/plan.h"
@@ -20,8 +20,7 @@ static bool fold_places_is_used(const mp_place_t *place) {
   return place->lender < 0 && place->first_command <= place->last_command;
 }
 
-// Places that commands name at the same time, though they overlap, are not known: nothing is
-// certain about them.
+// Drops places that overlap while commands name both of them, because a slot there is ambiguous.
 static void fold_places_drop_ambiguous(mp_place_finder_t *finder, bool *is_dropped) {
   for (uint32_t i = 1; i < finder->count; ++i) {
     const mp_place_t *place = finder->sorted[i];
@@ -55,7 +54,7 @@ mp_status_t mp_place_finder_create(mp_arena_t *scratch, const mp_place_t *places
 
 const mp_place_t *mp_place_find(const mp_place_finder_t *finder, uint64_t offset,
                                 uint32_t command) {
-  // How many places come before the one that is sought, and this one.
+  // Binary search for the last place that begins no later.
   uint32_t low = 0, high = finder->count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;

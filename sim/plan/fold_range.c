@@ -1,4 +1,4 @@
-// Makes one LOOP command of a range of commands, if sim/loops can run all of them.
+// Merges a range of commands into one LOOP command, if sim/loops can run all of them.
 
 #include "sim/base/assert.h"
 #include "sim/base/containers/array.h"
@@ -6,7 +6,7 @@
 #include "sim/base/hash.h"
 #include "sim/plan/plan.h"
 
-// The number of a slot, by what it is.
+// The number of a slot, by kind, index and offset.
 typedef struct {
   uint64_t hash;
   uint32_t number;
@@ -15,11 +15,11 @@ typedef struct {
 // A range that is being folded.
 typedef struct {
   const mp_fold_source_t *fold;
-  uint32_t first, count;           // its commands
-  mp_cmd_t *body;                  // [count]: them, with targets that are numbers in this array
-  MP_ARRAY(mp_slot_t) slots;       // in the program's arena
-  MP_ARRAY(mp_loop_slot_t) infos;  // of the slots
-  MP_ARRAY(const mp_place_t *) places;  // of the slots, where they are known; else NULL
+  uint32_t first, count;      // its commands
+  mp_cmd_t *body;             // [count]: the commands, with targets that are numbers in this array
+  MP_ARRAY(mp_slot_t) slots;  // in the program's arena
+  MP_ARRAY(mp_loop_slot_t) infos;       // of the slots
+  MP_ARRAY(const mp_place_t *) places;  // the places of the slots; NULL: unknown
   MP_HASH_MAP(numbered_t) numbers;
   mp_loop_builder_t *builder;
   uint32_t *operands;  // numbers of slots, room for those of one command
@@ -48,13 +48,13 @@ static uint64_t fold_range_hash(mp_slot_t slot) {
   return mp_hash_u64(mp_hash_u64(MP_HASH_START, place), slot.offset);
 }
 
-// The place that a slot of command `number` of the range is; NULL if it is not known.
+// The place that a slot of command `number` of the range refers to; NULL if it is not known.
 static const mp_place_t *fold_range_find_place(const range_t *r, mp_slot_t slot, uint32_t number) {
   if (slot.kind != MP_SLOT_ARENA) return NULL;
   return mp_place_find(r->fold->finder, slot.offset, r->first + number);
 }
 
-// Places that come one after the other are slots of their own.
+// Places at the same offset at different times are different slots.
 static uint32_t fold_range_find_slot(const range_t *r, mp_slot_t slot, uint32_t number) {
   const mp_place_t *place = fold_range_find_place(r, slot, number);
   const numbered_t *entry = NULL;
@@ -90,15 +90,15 @@ static mp_status_t fold_range_add_slot(range_t *r, mp_slot_t slot, uint32_t comm
   return NULL;
 }
 
-// Whether commands of the range alone name the slot's place.
+// Whether only commands of the range name the slot's place.
 static bool fold_range_is_temporary(const range_t *r, uint32_t slot) {
   const mp_place_t *place = r->places.items[slot];
   return place != NULL && place->first_command >= r->first &&
          place->last_command < r->first + r->count;
 }
 
-// Whether the range writes bytes of the arena that a temporary slot has, and that are not only
-// temporary, though not at the same time.
+// Whether the range also writes bytes of a temporary slot as part of a slot that is not temporary
+// (at another time).
 static bool fold_range_is_shared(const range_t *r, uint32_t slot) {
   const mp_place_t *place = r->places.items[slot];
   for (uint32_t i = 0; i < r->slots.count; ++i) {
@@ -113,7 +113,7 @@ static bool fold_range_is_shared(const range_t *r, uint32_t slot) {
   return false;
 }
 
-// Temporary slots are memory of their own, as far as others can tell.
+// Marks temporary slots, and gives each memory of its own if other slots do not share it.
 static void fold_range_part_temporary(const range_t *r) {
   for (uint32_t i = 0; i < r->slots.count; ++i) {
     mp_loop_slot_t *info = &r->infos.items[i];
@@ -189,8 +189,8 @@ static mp_status_t fold_range_add_command(range_t *r, uint32_t number, bool *out
 
 // ---- back edges ----
 
-// The number of the next back edge behind `edge` that goes further back than to `first`; UINT32_MAX
-// if there is none. Such an edge belongs to the `while` around.
+// The number of the next back edge after `edge` that jumps to before `first`; UINT32_MAX if there
+// is none. Such an edge belongs to the enclosing `while`.
 static uint32_t fold_range_edge_around(const range_t *r, uint32_t edge, uint32_t number) {
   const uint32_t first = r->body[edge].targets[0];
   for (uint32_t i = edge + 1; i < r->count; ++i) {

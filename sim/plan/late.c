@@ -1,26 +1,26 @@
-// Late: ops go behind, to just before the first op that uses their result, where that makes values
-// live shorter and no other value longer.
+// Late: moves ops to just before the first op that uses their result, if that shortens the lives of
+// values and lengthens none.
 //
-// Frontends write a program down in the order in which they have traced it. The backward pass of a
-// training step, for example, computes what it needs of the forward pass at once, and keeps it
-// until it is used. An op whose operands are needed later anyway can as well wait. What the ops
-// compute is the same in any order.
+// Frontends emit ops in the order of tracing. The backward pass of a training step, for example,
+// computes everything that it needs from the forward pass at once, and keeps it until it is used.
+// An op whose operands are needed later anyway can as well wait. The order does not change the
+// results.
 //
-// One backward sweep per block decides about an op after those that use it. A chain of ops moves as
-// a whole: an operand that only this op uses need not live longer, if it can move too.
+// One backward sweep per block decides about an op after its users. A chain of ops moves as a
+// whole: an operand that only this op uses need not live longer if its op can move, too.
 #include "sim/kernels/table/kernel_table.h"
 #include "sim/plan/plan.h"
 
-// Smaller results are not worth an order of ops that differs from the program's.
+// Smaller results do not justify changing the program's order.
 enum { LATE_MIN_BYTES = 4096 };
-// How long a chain is looked at.
+// The longest chain that is considered.
 enum { LATE_MAX_CHAIN = 8 };
 
-// Where the ops of a block use a value: the positions of the first and of the last one, as far as
-// the sweep has come. The first counts every mention, the last only reads of the value's bytes, and
-// is kept at the value's root.
+// Where the ops of a block use a value: the positions of the first and of the last use that the
+// sweep has seen. `first` counts every mention, `last` only reads of the value's bytes, and is kept
+// at the value's root.
 typedef struct {
-  const mp_block_t *block;  // for which the rest holds
+  const mp_block_t *block;  // the block that the other fields are about
   uint32_t first, last;
   uint32_t num_users;  // of all ops of the block
 } late_use_t;
@@ -30,8 +30,8 @@ typedef struct {
   const bool *is_donated;  // [parameters of main]: a result takes over the parameter's memory
   const mp_block_t *main;
   late_use_t *uses;  // by value id
-  // The block of the current sweep. An op's position (op->id) is its number, and that of ops which
-  // have moved is the one of the op that they wait for: they stand directly before it.
+  // The block of the current sweep. An op's position (op->id) is its number. Moved ops have the
+  // position of the op that they wait for, directly before which they stand.
   const mp_block_t *block;
   mp_op_t **heads;  // by position: the first of the ops that have it
 } late_t;
@@ -83,14 +83,14 @@ static mp_status_t late_note_uses(late_t *late, const mp_op_t *op) {
 
 static bool late_is_movable(const mp_op_t *op) {
   const mp_op_info_t *info = mp_op_info(op->code);
-  // A reshape has no command, but what it reshapes cannot move on as long as it stays.
+  // A reshape has no command, but its operand cannot move past it, so it must move, too.
   const bool is_computed = info->role == MP_OP_ROLE_KERNEL || mp_op_has(op, MP_OP_TRAIT_ALIAS);
   return is_computed && info->effect == MP_OP_EFFECT_PURE && op->num_results == 1 &&
          (op->num_regions == 0 || op->code == MP_OP_FUSION) && !mp_plan_is_collective(op) &&
          !mp_plan_is_foreign(op) && late_bytes(&op->results[0]) >= LATE_MIN_BYTES;
 }
 
-// Whether the memory of a value stays what it is until the block ends, whoever reads it.
+// Whether the memory of a value stays unchanged until the block ends, whichever ops read it.
 static bool late_lives_through(const late_t *late, const mp_value_t *root) {
   if (root->op != NULL && root->op->code == MP_OP_CONSTANT) return true;
   const mp_block_t *block = root->op != NULL ? root->op->parent : root->block;
@@ -101,12 +101,12 @@ static bool late_lives_through(const late_t *late, const mp_value_t *root) {
   return around != NULL && around->code == MP_OP_WHILE;
 }
 
-// How many bytes more are in use until `target` when a value has to live until then; UINT64_MAX if
-// it must not.
+// The additional bytes in use until `target` if a value has to live until then; UINT64_MAX if it
+// must not.
 static uint64_t late_cost(late_t *late, mp_value_t *value, uint32_t target, int depth) {
   const mp_value_t *root = late_root(value);
   if (late_use(late, root)->last >= target || late_lives_through(late, root)) return 0;
-  // The memory of an argument is wanted for a result, or for the loop's next round.
+  // A result, or the loop's next round, needs the memory of an argument.
   if (root->block != NULL) return UINT64_MAX;
   const uint64_t bytes = late_bytes(root);
   const mp_op_t *op = value->op;
@@ -114,7 +114,7 @@ static uint64_t late_cost(late_t *late, mp_value_t *value, uint32_t target, int 
       late_use(late, value)->num_users != 1 || !late_is_movable(op)) {
     return bytes;
   }
-  // It can be computed later itself, from its operands.
+  // The value can itself be computed later, from its operands.
   uint64_t cost = 0;
   for (uint32_t i = 0; i < op->num_operands && cost < bytes; ++i) {
     const uint64_t more = late_cost(late, mp_kernel_operand(op, i), target, depth + 1);
@@ -123,10 +123,11 @@ static uint64_t late_cost(late_t *late, mp_value_t *value, uint32_t target, int 
   return cost < bytes ? cost : bytes;
 }
 
-// Whether it pays that `op` waits for the op at `target`: the operands that would have to live
-// longer are smaller than the result that lives shorter.
+// Whether moving `op` to `target` pays off: the operands that would live longer are smaller than
+// the result that would live shorter.
 static bool late_pays(late_t *late, const mp_op_t *op, uint32_t target) {
-  // What the block returns has a place of its own, in which it may lie as early as it likes.
+  // A value that the block returns has a place of its own from the start, so computing it early
+  // costs nothing.
   const bool is_returned =
       late_use(late, &op->results[0])->last == mp_block_terminator(late->block)->id;
   const uint64_t gain = is_returned ? 1 : late_bytes(&op->results[0]);
@@ -168,7 +169,7 @@ static mp_status_t late_sweep(late_t *late, mp_block_t *block) {
     late->heads[op->id] = op;
     const uint32_t target =
         late_is_movable(op) ? late_use(late, &op->results[0])->first : UINT32_MAX;
-    // An op that nothing uses stays, and so does one that nothing but the block's end uses.
+    // An op without users stays, and so does one that only the block's end uses.
     mp_op_t *head = target < count - 1 ? late->heads[target] : op->next;
     if (head != op->next && late_pays(late, op, target)) {
       mp_op_unlink(op);
@@ -182,8 +183,7 @@ static mp_status_t late_sweep(late_t *late, mp_block_t *block) {
   return NULL;
 }
 
-// The blocks of control flow before the block that they are in: the uses that are kept are those of
-// one block at a time.
+// Inner blocks of control flow come first, because uses are kept for one block at a time.
 static mp_status_t late_block(late_t *late, mp_block_t *block) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     if (op->code != MP_OP_WHILE && op->code != MP_OP_CASE) continue;

@@ -59,7 +59,7 @@ static bool liveness_same_bytes(const mp_type_t *a, const mp_type_t *b) {
 mp_value_t *mp_plan_aliased(const mp_value_t *value) {
   if (value->op == NULL || !mp_op_has(value->op, MP_OP_TRAIT_ALIAS)) return NULL;
   mp_value_t *operand = value->op->operands[value->index];
-  // A bitcast between a type of one byte and a narrower one changes how elements are stored.
+  // A bitcast between a one-byte type and a narrower one changes the stored elements.
   return liveness_same_bytes(operand->type, value->type) ? operand : NULL;
 }
 
@@ -113,8 +113,8 @@ static mp_status_t liveness_walk_block(walk_t *walk, mp_block_t *block) {
     op->id = walk->position;
     for (uint32_t i = 0; i < op->num_operands; ++i)
       MP_RETURN_IF_ERROR(liveness_use(walk, mp_kernel_operand(op, i)));
-    // The ops in the regions of control flow have positions of their own. What other regions use is
-    // used at the position of the op that has the region.
+    // Ops in the regions of control flow have positions of their own. Uses in other regions count
+    // at the position of the op that has the region.
     if (op->num_regions != 0 && mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL) {
       MP_RETURN_IF_ERROR(liveness_use_captures(walk, op));
     }

@@ -1,5 +1,5 @@
-// Makes the descriptions of collectives from ops: groups, reducers, shapes (StableHLO
-// specification, "Collective Ops").
+// Makes descriptions of collectives from ops: groups, reducers, shapes (StableHLO specification,
+// "Collective Ops").
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,8 +33,8 @@ typedef struct {
   int64_t rows, columns;
 } id_table_t;
 
-// Reads a table of ids; an absent one is empty. In the dictionaries of custom calls it may be a
-// dense constant.
+// Reads a table of ids; a missing attribute is an empty table. In the dictionaries of custom calls
+// it may be a dense constant.
 static mp_status_t lower_collective_read_table(lowering_t *low, const mp_attr_t *attr,
                                                id_table_t *out) {
   *out = (id_table_t){0};
@@ -84,8 +84,8 @@ static mp_status_t lower_collective_make_groups(lowering_t *low, mp_group_mode_t
   return MP_ARRAY_PUSH(low->arena, low->known, made);
 }
 
-// What the ids in the groups number. Channel and flag decide it for ops that have the flag
-// use_global_device_ids, the channel alone for others.
+// Whether the ids in the groups are replicas, partitions or devices. The channel decides; for ops
+// with the flag use_global_device_ids, the flag too.
 static mp_group_mode_t lower_collective_group_mode(const lowering_t *low) {
   const bool has_channel = low->out->channel_id > 0;
   const bool has_flag = mp_schema_find(low->op->code, MP_ATTR_USE_GLOBAL_DEVICE_IDS) != NULL;
@@ -144,7 +144,7 @@ static mp_status_t lower_collective_pairs_of_op(lowering_t *low) {
   low->out->pairs = pairs;
   low->out->num_pairs = (uint32_t)table.rows * others;
   qsort(pairs, low->out->num_pairs, 2 * sizeof(*pairs), lower_collective_compare_targets);
-  // All ids take part, because a device that nobody sends to gets zeros.
+  // All ids take part, because a device without a sender gets zeros.
   const id_table_t all = {0};
   return lower_collective_make_groups(
       low, by_partition ? MP_GROUPS_CROSS_PARTITION : MP_GROUPS_CROSS_REPLICA, &all);
@@ -152,7 +152,7 @@ static mp_status_t lower_collective_pairs_of_op(lowering_t *low) {
 
 // ---- reducers ----
 
-// Combines with one elementwise loop.
+// Combines elements by one elementwise loop.
 static void lower_collective_combine_by_loop(const void *context, int64_t count, const void *a,
                                              const void *b, void *out, void *scratch) {
   (void)scratch;
@@ -190,7 +190,7 @@ static mp_status_t lower_collective_builtin_reducer(lowering_t *low, mp_reduce_k
   return NULL;
 }
 
-// A number for a value that says which argument or which op's result of the block it is.
+// A number of a value that identifies it as an argument or an op's result of the block.
 static uint64_t lower_collective_value_number(const mp_block_t *block, const mp_value_t *value) {
   if (value->op == NULL) return value->index;
   uint64_t number = block->num_args + (uint64_t)value->index;
@@ -263,7 +263,7 @@ static mp_collective_operand_t lower_collective_describe(const mp_type_t *type,
   return (mp_collective_operand_t){type->dtype, type->dtype, type->rank, type->dims, result->dims};
 }
 
-// Describes the tensors among operands and results; tokens have no data.
+// Describes the operands and results that are tensors; tokens have no data.
 static mp_status_t lower_collective_describe_operands(lowering_t *low,
                                                       mp_collective_operand_t **out_operands) {
   const mp_op_t *op = low->op;
@@ -409,7 +409,7 @@ static mp_status_t lower_collective_all_reduce(lowering_t *low, mp_collective_op
   return lower_collective_make_reducer(low, operands);
 }
 
-// Checks that the parts of all members of a group together are the whole dimension.
+// Checks that the parts of all members of a group add up to the whole dimension.
 static mp_status_t lower_collective_check_parts(lowering_t *low, int64_t part, int64_t whole) {
   const mp_groups_t *groups = low->out->groups;
   for (uint32_t g = 0; g < groups->num_groups; ++g) {
@@ -506,7 +506,7 @@ static const collective_row_t g_collectives[] = {
     {MP_OP_SEND, MP_COLLECTIVE_SEND_RECV},
     {MP_OP_RECV, MP_COLLECTIVE_SEND_RECV},
 };
-// The custom call is that of one function alone, which is no collective by its opcode.
+// A custom call is a collective only for one target, so its opcode does not have the role.
 #define OF_ROLE(name, text, operands, results, regions, role, ...) \
   +(MP_OP_ROLE_##role == MP_OP_ROLE_COLLECTIVE)
 _Static_assert(MP_COUNT_OF(g_collectives) - 1 == (0 MP_OPS(OF_ROLE)), "a kind for each collective");

@@ -1,6 +1,6 @@
 // Packs places, in the order of their starts, each into the smallest gap that fits: into memory of
-// results that are not written yet, and, if there is no room, into one arena. If that leaves gaps,
-// those of the arena are packed once more, the largest first.
+// results that are not written yet, or, if there is no room, into one arena. If that leaves gaps,
+// the places of the arena are packed again, the largest first.
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +24,8 @@ static uint32_t places_drop_ended(mp_place_t **live, uint32_t count, uint32_t no
   return kept;
 }
 
-// The offset of the smallest gap between live places that is large enough for `bytes`, or behind
-// them all; `out_index` is where the new place belongs in the order of offsets.
+// The offset of the smallest gap between live places that is large enough for `bytes`, or the end;
+// `out_index` is the index of the new place in the order of offsets.
 static uint64_t places_find_gap(mp_place_t *const *live, uint32_t count, uint64_t bytes,
                                 uint32_t *out_index) {
   uint64_t best_size = UINT64_MAX;
@@ -45,8 +45,8 @@ static uint64_t places_find_gap(mp_place_t *const *live, uint32_t count, uint64_
   return best_size == UINT64_MAX ? at : best;
 }
 
-// What is in use of one piece of memory at the position that the packing has come to, in the order
-// of offsets.
+// The places that are in use in one piece of memory at the current position of the packing, in the
+// order of offsets.
 typedef struct {
   mp_place_t **live;
   uint32_t count, capacity;
@@ -71,7 +71,7 @@ static mp_status_t places_put(mp_arena_t *scratch, room_t *room, uint32_t index,
 
 // ---- Memory that is free before results are written ----
 
-// SMALL: places of fewer bytes are not worth a search. MOST: lenders that are looked at.
+// SMALL: places of fewer bytes are not worth a search. MOST: the number of lenders that are tried.
 enum { SMALL = 256, MOST = 32 };
 
 typedef struct {
@@ -98,7 +98,7 @@ static mp_status_t places_begin_lenders(mp_arena_t *scratch, const mp_lender_t *
   return NULL;
 }
 
-// The first of the lenders, which are ordered by bytes, that has at least so many.
+// The first of the lenders (ordered by bytes) that has at least `bytes`.
 static uint32_t places_first_lender(const lent_t *lent, uint32_t count, uint64_t bytes) {
   uint32_t low = 0;
   while (low < count) {
@@ -112,8 +112,8 @@ static uint32_t places_first_lender(const lent_t *lent, uint32_t count, uint64_t
   return low;
 }
 
-// Puts the place into memory that is lent, into one of the smallest pieces in which it fits;
-// `out_done` says whether there is one.
+// Puts the place into one of the smallest pieces of lent memory in which it fits; `out_done`: there
+// is one.
 static mp_status_t places_borrow(mp_arena_t *scratch, lent_t *lent, uint32_t count,
                                  mp_place_t *place, bool *out_done) {
   *out_done = false;
@@ -155,11 +155,11 @@ static mp_status_t places_pack_by_start(mp_arena_t *scratch, mp_place_t **order,
   return NULL;
 }
 
-// ---- Once more, the largest first ----
+// ---- Packing again, the largest first ----
 
-// In the order of starts a large place often finds the memory that is free in two pieces, each too
-// small for it. In the order of bytes the small ones go where the large ones leave gaps. Neither
-// order is always better, so the smaller arena counts.
+// In the order of starts a large place often finds the free memory in two pieces, each too small.
+// In the order of bytes small places fill the gaps between large ones. Neither order is always
+// better, so the smaller arena wins.
 
 // The most places for which that is tried: its time grows with their square.
 enum { MOST_BY_BYTES = 1024 };
@@ -180,7 +180,7 @@ static uint32_t places_drop_borrowed(mp_place_t **places, uint32_t count) {
   return kept;
 }
 
-// The most bytes that are in use at once, which no arena can be smaller than.
+// The most bytes that are in use at the same time: a lower bound of the arena's size.
 static uint64_t places_least_bytes(mp_place_t *const *order, uint32_t count, mp_place_t **live) {
   uint64_t most = 0;
   uint32_t num_live = 0;
@@ -194,8 +194,8 @@ static uint64_t places_least_bytes(mp_place_t *const *order, uint32_t count, mp_
   return most;
 }
 
-// The first offset at which the place overlaps none of `placed`, which are in the order of offsets,
-// and where it belongs among them.
+// The first offset at which the place overlaps none of `placed` (ordered by offset), and its index
+// among them.
 static uint64_t places_first_fit(mp_place_t *const *placed, uint32_t count, const mp_place_t *place,
                                  uint32_t *out_index) {
   uint64_t at = 0;
@@ -218,7 +218,7 @@ static uint64_t places_first_fit(mp_place_t *const *placed, uint32_t count, cons
   return at;
 }
 
-// Gives the places, which are those of the arena, other offsets if that makes it smaller.
+// Gives the places of the arena other offsets if that makes the arena smaller.
 static mp_status_t places_pack_by_bytes(mp_arena_t *scratch, mp_place_t **order, uint32_t count,
                                         uint64_t *bytes) {
   mp_place_t **placed = MP_ARENA_ARRAY(scratch, mp_place_t *, (size_t)count + 1);

@@ -35,8 +35,8 @@ static mp_status_t plan_describe_io(const mp_type_t *type, const mp_attr_t *attr
   return plan_memory_of(attrs, &out_io->memory);
 }
 
-// Whether a result may take over a parameter's memory: with `exactly` if they have the same type,
-// otherwise also if only the shapes differ.
+// Whether a result may take over a parameter's memory: element types and bytes must be equal, with
+// `exactly` also the shapes.
 static bool plan_can_alias(const mp_program_io_t *param, const mp_program_io_t *result,
                            bool exactly) {
   return result->alias < 0 && result->memory == param->memory && param->bytes != 0 &&
@@ -56,7 +56,7 @@ static void plan_take_any_that_fits(mp_program_io_t *params, uint32_t num_params
 }
 
 // Decides which results take over which donated parameters: first those that the program names,
-// then any that fit. A parameter that no result can use stays the caller's, as with XLA.
+// then any that fit. If no result can use a parameter, the caller keeps it, as with XLA.
 static void plan_match_donations(const mp_func_t *main, mp_program_io_t *params,
                                  uint32_t num_params, mp_program_io_t *results,
                                  uint32_t num_results) {
@@ -116,8 +116,8 @@ static mp_slot_t plan_io_slot(mp_slot_kind_t kind, const mp_program_io_t *io, ui
   return (mp_slot_t){.kind = kind, .index = index};
 }
 
-// The memory of results is free until they are written, at the end if nothing else is known. That
-// of a parameter which a result takes over is not.
+// The memory of a result is free until the result is written, which is at the end if nothing else
+// is known. It is not free if the result takes over a parameter's memory.
 static mp_status_t plan_begin_lenders(mp_emitter_t *emitter) {
   const mp_program_t *program = emitter->program;
   const uint32_t end = mp_block_terminator(emitter->module->main->body)->id;
@@ -184,7 +184,7 @@ static mp_status_t plan_emit_main(mp_emitter_t *emitter) {
   return mp_emit_command(emitter, &done, NULL);
 }
 
-// Notes that a command names these slots' places.
+// Records that a command names these slots' places.
 static void plan_note_command(const mp_slot_t *slots, uint32_t count, mp_place_t *places,
                               uint32_t command) {
   for (uint32_t i = 0; i < count; ++i) {
@@ -195,7 +195,7 @@ static void plan_note_command(const mp_slot_t *slots, uint32_t count, mp_place_t
   }
 }
 
-// Replaces the numbers of places in slots by what they lie in, and offsets.
+// Replaces the numbers of places in slots by the memory that they are in, and offsets.
 static void plan_resolve(mp_slot_t *slots, uint32_t count, const mp_place_t *places,
                          uint32_t num_places) {
   for (uint32_t i = 0; i < count; ++i) {
@@ -221,7 +221,8 @@ static mp_status_t plan_finish(mp_emitter_t *emitter) {
     plan_note_command(command->results, command->num_results, places, i);
   }
   for (uint32_t i = 0; i < emitter->commands.count; ++i) {
-    // The emitter made these arrays itself; they are const only for those who read the program.
+    // The emitter allocated these arrays, so it may write them; they are const only for readers of
+    // the program.
     const mp_cmd_t *command = &emitter->commands.items[i];
     plan_resolve((mp_slot_t *)(uintptr_t)command->operands, command->num_operands, places,
                  emitter->places.count);

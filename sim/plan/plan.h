@@ -18,22 +18,21 @@ typedef struct {
   mp_partition_t partition;
   mp_str_t answers;  // for mp_program_t.answers
   bool open_loops;   // no loop becomes one command
-  // Functions that nobody has registered are let through: the program runs for its shapes alone.
+  // Accepts functions that are not registered: the program runs for its shapes alone.
   bool absent_calls;
-  // For mp_program_t.partitioned: the program takes it over. Where it is given, loops that become
-  // one command have no branches in them, since these would not say which way they went. May be
-  // NULL.
+  // For mp_program_t.partitioned: the program takes it over. If it is given, loops with branches do
+  // not become one command, because that would not record the branches taken. May be NULL.
   mp_module_t *partitioned;
 } mp_plan_options_t;
 
-// Makes the program of a module that has been through mp_passes_finish. On success the program owns
-// the module; on error it stays the caller's. UNIMPLEMENTED, with op and location, for what no
-// kernel or collective can do.
+// Makes the program of a module after mp_passes_finish. On success the program owns the module; on
+// error the caller keeps it. UNIMPLEMENTED, with op and location, if no kernel or collective can
+// compute an op.
 MP_NODISCARD mp_status_t mp_plan_create(mp_module_t *module, const mp_plan_options_t *options,
                                         mp_program_t **out_program);
 
-// Sets owner[p] to the first partition of p's group that has the same box as p. What it needs is
-// allocated in `arena`.
+// Sets owner[p] to the first partition of p's group that has the same box as p. Allocates in
+// `arena`.
 MP_NODISCARD mp_status_t mp_plan_find_owners(mp_arena_t *arena, const mp_boxes_t *boxes,
                                              uint32_t *owner);
 
@@ -42,14 +41,14 @@ MP_NODISCARD mp_status_t mp_plan_find_owners(mp_arena_t *arena, const mp_boxes_t
 typedef struct {
   uint32_t start, end;  // positions, inclusive
   uint64_t bytes;
-  // Set by mp_places_pack: where it lies, and in what: in the arena (-1) or in a lender's memory.
+  // Set by mp_places_pack: the offset, in the arena (lender -1) or in a lender's memory.
   uint64_t offset;
   int32_t lender;
-  // Set afterwards: the commands that name it; the first one is UINT32_MAX if none does.
+  // Set afterwards: the first and last command that names it; the first is UINT32_MAX if none does.
   uint32_t first_command, last_command;
 } mp_place_t;
 
-// Memory that places may use while nobody else does: `bytes`, before position `until`.
+// Memory that places may use while it has no other use: `bytes`, before position `until`.
 typedef struct {
   uint32_t until;
   uint64_t bytes;
@@ -61,7 +60,7 @@ MP_NODISCARD mp_status_t mp_places_pack(mp_arena_t *scratch, mp_place_t *places,
                                         const mp_lender_t *lenders, uint32_t num_lenders,
                                         uint64_t *out_bytes);
 
-// Places of the arena by where they lie. Refers to `places`, which are packed.
+// Places of the arena by offset. Refers to `places`, which are packed.
 typedef struct mp_place_finder_s mp_place_finder_t;
 MP_NODISCARD mp_status_t mp_place_finder_create(mp_arena_t *scratch, const mp_place_t *places,
                                                 uint32_t count, mp_place_finder_t **out_finder);
@@ -69,8 +68,8 @@ MP_NODISCARD mp_status_t mp_place_finder_create(mp_arena_t *scratch, const mp_pl
 const mp_place_t *mp_place_find(const mp_place_finder_t *finder, uint64_t offset, uint32_t command);
 
 // Makes a LOOP command of each loop that is small enough (sim/loops). The program computes the same
-// bits. Which places its slots are is known only from `places`. The only errors are those of
-// mp_kernel_create and that memory is short.
+// bits. `places` gives the place of each slot. Errors: those of mp_kernel_create, and
+// RESOURCE_EXHAUSTED.
 MP_NODISCARD mp_status_t mp_plan_fold_loops(mp_program_t *program, const mp_place_t *places,
                                             uint32_t num_places);
 
@@ -83,24 +82,24 @@ typedef struct {
 } mp_fold_source_t;
 
 // Makes a LOOP command of commands [first, last] of the program: a loop, or, if `is_straight`,
-// commands without jumps. `*out_can` is false, and there is no command, if sim/loops cannot run one
-// of them. The program's own commands stay as they are.
+// commands without jumps. If sim/loops cannot run one of them, `*out_can` is false, and there is no
+// command. The program's own commands do not change.
 MP_NODISCARD mp_status_t mp_plan_fold_range(const mp_fold_source_t *fold, uint32_t first,
                                             uint32_t last, bool is_straight, bool *out_can,
                                             mp_cmd_t *out_command);
 
-// Moves ops of main behind, each to before the first op that uses its result, where that makes
-// values live shorter and none longer. `is_donated[i]` says whether a result takes over the memory
-// of parameter i. Numbers the values; the module computes the same.
+// Moves ops of main to just before the first op that uses their result, if that shortens the lives
+// of values and lengthens none. `is_donated[i]` says whether a result takes over the memory of
+// parameter i. Numbers the values; the module computes the same.
 MP_NODISCARD mp_status_t mp_plan_move_late(mp_module_t *module, const bool *is_donated,
                                            mp_arena_t *scratch);
 
-// The operand whose bytes a value is under another type (the result of a reshape); NULL: its bytes
-// are its own.
+// The operand whose bytes a value shares under another type (the result of a reshape); NULL: its
+// bytes are its own.
 mp_value_t *mp_plan_aliased(const mp_value_t *value);
 
-// How long a value is needed. A value that is another one's bytes under another type (the result of
-// a reshape) has that one as its root, and the positions are kept at the root.
+// How long a value is needed. If a value shares the bytes of another one under another type (the
+// result of a reshape), that one is its root, and the positions are kept at the root.
 typedef struct {
   mp_value_t *root;
   uint32_t defined;   // position of its definition
@@ -112,7 +111,7 @@ typedef struct {
 typedef struct {
   mp_liveness_t *values;  // by value id (mp_module_number_values)
   uint32_t num_values;
-  uint32_t *ends;  // [num_positions]: the position behind the regions of the op at a position
+  uint32_t *ends;  // [num_positions]: the position after the regions of the op at a position
   uint32_t num_positions;
 } mp_liveness_table_t;
 
@@ -121,8 +120,8 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_liveness_compute(mp_module_t *module, mp_arena_t *scratch,
                                              mp_liveness_table_t *out_table);
 
-// Groups that the collectives of a program have, and the tables that they come from. Hundreds of
-// collectives have a handful of different ones, of 17 bytes for each device.
+// The groups of a program's collectives, and the tables that they come from. Hundreds of
+// collectives share a handful of groups, which take 17 bytes per device.
 typedef struct {
   mp_group_mode_t mode;
   const int64_t *table;  // [rows * columns] the op's
@@ -132,18 +131,18 @@ typedef struct {
 typedef MP_ARRAY(mp_plan_known_groups_t) mp_plan_groups_t;
 
 // Makes the description of the collective that an op performs (collectives/), in `arena`. `ordinal`
-// is its number in the program, whose other collectives' groups are in `known`, of the same arena.
-// Groups with members that do not exist are INVALID_ARGUMENT.
+// is its number in the program; `known` has the groups of the program's other collectives, in the
+// same arena. Groups with members that do not exist are INVALID_ARGUMENT.
 MP_NODISCARD mp_status_t mp_plan_lower_collective(mp_arena_t *arena, mp_plan_groups_t *known,
                                                   const mp_op_t *op, uint32_t num_replicas,
                                                   uint32_t num_partitions, uint32_t ordinal,
                                                   const mp_collective_t **out_collective);
 // Whether an op becomes a COLLECTIVE, SEND or RECV command.
 bool mp_plan_is_collective(const mp_op_t *op);
-// Whether an op becomes a CALL command: it is a custom_call for which minipod has nothing of its
-// own. That its target is registered is not said.
+// Whether an op becomes a CALL command: a custom_call that minipod does not implement itself. Its
+// target may not be registered.
 bool mp_plan_is_foreign(const mp_op_t *op);
-// Whether an op becomes no command, and is there only so that its operands are computed (JAX's
+// Whether an op becomes no command, and exists only so that its operands are computed (JAX's
 // dce_sink).
 bool mp_plan_is_sink(const mp_op_t *op);
 

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-// How often the `while` goes round that ends with command `edge` of a LOOP's body: -1 if it is not
-// known.
+// The number of rounds of the `while` that ends with command `edge` of a LOOP's body: -1 if it is
+// not known.
 static int64_t program_rounds(const mp_cmd_t *cmd, uint32_t edge) {
   for (uint32_t i = cmd->body[edge].targets[0]; i < edge; ++i) {
     const mp_cmd_t *part = &cmd->body[i];

@@ -5,9 +5,9 @@
 // collective inside of a loop) without holding a thread. All devices of an execution run the same
 // program; only their logical numbers (REPLICA_ID and PARTITION_ID commands) and buffers differ.
 //
-// A program is immutable and owned by its executable. It owns its arena (kernels, collectives,
-// constants), its calls of foreign functions, and the module from which it was made, whose texts
-// messages need.
+// A program is constant and owned by its executable. It owns its arena (kernels, collectives,
+// constants), its calls of foreign functions, and the module from which it was made, because
+// messages need its texts.
 #ifndef MINIPOD_SIM_PLAN_PROGRAM_H_
 #define MINIPOD_SIM_PLAN_PROGRAM_H_
 
@@ -62,13 +62,13 @@ typedef enum {
 #undef MP_CMD_ENUM
 } mp_cmd_kind_t;
 
-// Of so many commands a LOOP is made at most.
+// The most commands that one LOOP has.
 enum { MP_LOOP_MOST_COMMANDS = 512 };
 
 // A back edge of a LOOP command: one for each `while` in it, the outermost one last.
 typedef struct {
   uint32_t control;  // of which op (mp_op_t.control)
-  // The edge of the `while` in whose body this one is, or in whose condition; its own number: the
+  // The edge of the `while` whose body or condition contains this one; its own number: the
   // outermost one.
   uint32_t outer;
   bool is_in_condition;
@@ -84,15 +84,16 @@ struct mp_cmd_s {
   const mp_slot_t *results;
   const uint32_t *targets;  // command numbers; a target <= this command's number is a back edge
   uint64_t bytes;           // COPY
-  int64_t rounds;  // BRANCH_UNLESS, which ends a loop: how often it goes round (sim/work/rounds.h)
-  uint32_t control;                   // BRANCH_UNLESS, SWITCH, JUMP: of which op (mp_op_t.control)
+  int64_t
+      rounds;  // BRANCH_UNLESS that ends a loop: the loop's number of rounds (sim/work/rounds.h)
+  uint32_t control;                   // BRANCH_UNLESS, SWITCH, JUMP: the op (mp_op_t.control)
   const mp_kernel_t *kernel;          // LAUNCH
   const mp_foreign_call_t *call;      // CALL
   const mp_collective_t *collective;  // COLLECTIVE, SEND, RECV
-  // LOOP: a small loop, or, if it has no back edge, a sequence of commands that follow each other.
-  // The operands are all slots that the loop uses, and the results those that it writes. The
-  // commands of which it was made are not executed, but kept for texts and checks. Their targets
-  // are numbers in `body`; num_body is what follows the loop.
+  // LOOP: a small loop, or, if it has no back edge, a sequence of commands. The operands are all
+  // slots that the loop uses, and the results those that it writes. The merged commands are not
+  // executed, but kept for messages and checks. Their targets are numbers in `body`; num_body
+  // stands for the command after the loop.
   const mp_loop_t *loop;
   const mp_cmd_t *body;
   uint32_t num_body;
@@ -119,9 +120,9 @@ typedef struct {
 typedef struct mp_program_s mp_program_t;
 struct mp_program_s {
   mp_arena_t *arena;    // owned
-  mp_module_t *module;  // owned: the partitioned module, with our fused ops
-  // Owned: main as it was before anything was fused; NULL unless it was asked for
-  // (mp_compile_request_t.keep_partitioned). It refers to `module`.
+  mp_module_t *module;  // owned: the partitioned module, with this machine's fused ops
+  // Owned: main before fusion; NULL unless mp_compile_request_t.keep_partitioned. It refers to
+  // `module`.
   mp_module_t *partitioned;
   mp_str_t name;
   uint32_t num_replicas, num_partitions;
@@ -136,22 +137,22 @@ struct mp_program_s {
   uint32_t num_collectives;
   uint32_t num_calls;
   mp_foreign_call_t *const *calls;  // [num_calls], owned; of the CALL commands
-  // One device, loops counted once; for cost analysis. Transcendentals are elements of functions
+  // Per device, loops counted once; for cost analysis. Transcendentals are elements of functions
   // such as sine; they are not among the operations.
   double flops, transcendentals, bytes_accessed;
-  // What partitioners of the client's have made of it (sim/plan/partitioners/), in the module's
-  // arena; empty: none was asked. For loading it again where they are not.
+  // The answers of the client's partitioners (sim/plan/partitioners/), in the module's arena;
+  // empty: none was asked. A process without these partitioners can load the program with them.
   mp_str_t answers;
   mp_spmd_report_t report;          // of the partitioner
   const mp_inspected_t *inspected;  // [num_inspected], in the module's arena
   uint32_t num_inspected;
 };
 
-// The number of parts into which a COPY of so many bytes is cut.
+// The number of parts into which a COPY of `bytes` is divided.
 uint32_t mp_copy_num_parts(uint64_t bytes);
 
-// How long a LOOP command takes, roughly, in seconds; INFINITY where it is not known how often its
-// loops go round.
+// The approximate time of a LOOP command in seconds; INFINITY if the number of its rounds is not
+// known.
 double mp_cmd_loop_seconds(const mp_cmd_t *cmd);
 
 // Frees the program with its calls, its arena and its module. Foreign code may run. NULL is

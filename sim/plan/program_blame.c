@@ -30,7 +30,7 @@ static bool program_blame_is_wanted(const mp_program_t *program, mp_status_t sta
          program->module->main != NULL;
 }
 
-// The op that makes a result; NULL: it is an argument, or there is no module.
+// The op that computes a result; NULL: it is an argument, or there is no module.
 static const mp_op_t *program_blame_maker(const mp_program_t *program, uint32_t result) {
   if (program->module == NULL || program->module->main == NULL) return NULL;
   const mp_op_t *terminator = mp_block_terminator(program->module->main->body);

@@ -20,7 +20,7 @@ enum {
   TYPE_TUPLE = 13,
 };
 
-// Copies what was written into the arena, and empties the buffer.
+// Copies the buffer's text into the arena, and empties the buffer.
 static mp_status_t custom_partition_keep(mp_arena_t *arena, mp_strbuf_t *buffer,
                                          mp_str_t *out_text) {
   mp_status_t status = mp_strbuf_status(buffer);
@@ -65,7 +65,7 @@ static mp_status_t custom_partition_make_aval(mp_arena_t *arena, const mp_op_t *
   mp_strbuf_init(&buffer);
   custom_partition_write_shape(type, &buffer);
   MP_RETURN_IF_ERROR(custom_partition_keep(arena, &buffer, &out_aval->shape));
-  // What is no grid, partitioners have no words for: they are told that it is whole.
+  // Partitioners cannot express a sharding that is no grid: it is passed to them as replicated.
   mp_status_t status = mp_op_sharding_write(arena, boxes, false, &buffer, &is_grid);
   if (status == NULL) return custom_partition_keep(arena, &buffer, &out_aval->sharding);
   mp_strbuf_deinit(&buffer);
@@ -144,7 +144,7 @@ static mp_status_t custom_partition_read_shardings(mp_arena_t *arena, const mp_o
   return NULL;
 }
 
-// Reads the program and makes it plain: one function, no sugar. It lives as long as `module`.
+// Reads the program and desugars it into one function. It lives as long as `module`.
 static mp_status_t custom_partition_read_program(mp_module_t *module, mp_str_t code,
                                                  mp_module_t **out_program) {
   mp_module_t *program = NULL;

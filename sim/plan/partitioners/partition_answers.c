@@ -17,8 +17,7 @@ static uint64_t partition_answers_hash_aval(uint64_t hash, const mp_foreign_aval
                                      aval->sharding);
 }
 
-// The call's configuration names objects of the process that asked first, so that it does not
-// count.
+// The call's configuration is not hashed, because it names objects of the process that asked first.
 static uint64_t partition_answers_hash(const mp_foreign_question_t *question) {
   uint64_t hash = mp_hash_u64(MP_HASH_START, question->num_operands);
   for (uint32_t i = 0; i < question->num_operands; ++i) {

@@ -45,7 +45,7 @@ mp_values_t *mp_values_retain(mp_values_t *values);
 void mp_values_set_maker(mp_values_t *values, mp_name_t *maker);
 void mp_values_release(mp_values_t *values);
 
-// The owner of adopted memory, who gets it back.
+// The owner of adopted memory, to which it is returned.
 typedef struct {
   void (*on_release)(void *context);
   void *context;

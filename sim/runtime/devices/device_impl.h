@@ -74,7 +74,7 @@ struct mp_device_s {
 };
 
 // Passes the first run of the device from one owner to the next; checked in debug and sanitizer
-// builds. While the client stops, runs are ended whoever owns them, so nothing is checked.
+// builds. While the client stops, runs are ended in any state, so nothing is checked.
 static inline void mp_device_hand_over(mp_device_t *device, mp_run_owner_t from,
                                        mp_run_owner_t to) {
 #ifdef MINIPOD_ASSERTS

@@ -14,8 +14,8 @@ bool mp_look_is_faulty(const mp_client_t *client) {
   return atomic_load(&client->is_faulty);
 }
 
-// Where a run waits that is parked: it wrote that before it parked, which was under the session's
-// lock, and the thread that resumes it takes that lock first. The caller holds it.
+// Where a parked run waits. The caller holds the session's lock: the run wrote its place before it
+// parked under that lock, and the thread that resumes it takes the lock first.
 static void look_at_place(const mp_run_t *run, mp_look_t *look) {
   const mp_collective_t *at = run->arrival.collective;
   if (at == NULL) at = run->receiver.collective;

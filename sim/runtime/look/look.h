@@ -1,8 +1,8 @@
-// What a device is doing at this moment, for people who look from outside.
+// What a device is doing at this moment, for tools outside of the program.
 //
 // A look takes the locks of the device, of its session and of its memory one after the other, each
-// for a moment. What it sees of each was so, but not all of it need have been so at once.
-// Thread-safe; not for forked children, where locks may be held for ever.
+// for a moment. So it is consistent for each of them, but not between them. Thread-safe; not for
+// forked children, where locks may be held for ever.
 #ifndef MINIPOD_SIM_RUNTIME_LOOK_LOOK_H_
 #define MINIPOD_SIM_RUNTIME_LOOK_LOOK_H_
 
@@ -18,8 +18,8 @@ typedef enum {
 
 typedef struct {
   mp_look_state_t state;
-  uint64_t queued;           // programs in its stream, with the one that runs
-  uint64_t completed;        // programs that it has run
+  uint64_t queued;           // programs in its stream, including the one that runs
+  uint64_t completed;        // programs that have finished
   char program[80];          // the first of its stream; "": idle. Cut where it is longer
   char place[160];           // where it waits: "psum (train.py:5:36)"; "" otherwise. Likewise
   mp_memory_stats_t memory;  // of its device memory

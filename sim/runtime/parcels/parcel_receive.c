@@ -32,7 +32,7 @@ static void parcel_receive_end(mp_status_t status, void *context) {
   parcel_receive_free(receive);
 }
 
-// What the sender says instead of the contents, or what is wrong with them.
+// The error that the sender sent instead of the contents, or the mismatch of the contents.
 static mp_status_t parcel_receive_check(const parcel_receive_t *receive,
                                         const mp_packet_t *packet) {
   const mp_status_code_t code = mp_status_code_of_number(packet->envelope.words[0]);
@@ -77,8 +77,8 @@ static void parcel_receive_take(mp_parcel_receiver_t *receiver, mp_packet_t *pac
     error =
         packet == NULL ? parcel_receive_late_error(receive) : parcel_receive_check(receive, packet);
   }
-  mp_event_t *written = mp_event_retain(receive->written);  // setting it frees the receiver
-  // A buffer that was never written to has no values where programs run for their shapes alone.
+  mp_event_t *written = mp_event_retain(receive->written);  // this frees the receiver
+  // A buffer that was never written has no values when programs run for their shapes alone.
   const bool is_absent = error == NULL && packet->envelope.words[2] == MP_PARCEL_ABSENT;
   if (error == NULL && !is_absent) {
     error = mp_buffer_write_raw_to(receive->buffer, packet->data, 0, packet->bytes, written);
@@ -121,7 +121,7 @@ mp_status_t mp_parcel_receive(mp_memory_t *memory, mp_dtype_t dtype, const int64
                             .devices = source | (uint64_t)mp_device_id(device) << 32};
   mp_status_t status = parcel_receive_prepare(receive, memory, dtype, dims, rank);
   if (status != NULL) {
-    // A buffer that was not given out has no waiters for its definition.
+    // A buffer that was not returned has no waiters for its definition.
     if (receive->definition != NULL) mp_event_set(receive->definition, mp_status_retain(status));
     parcel_receive_free(receive);
     return status;

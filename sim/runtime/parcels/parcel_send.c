@@ -14,11 +14,11 @@ typedef struct {
   uint32_t to;
   mp_envelope_t envelope;
   mp_payload_t *payload;
-  bool is_absent;  // the contents are, and do not go
+  bool is_absent;  // the contents were not computed, and are not sent
   mp_event_t *sent;
 } parcel_send_t;
 
-// The receiver gets the reason instead of the contents, or at least its code.
+// Sends the error instead of the contents, or at least its code.
 static void parcel_send_tell(const parcel_send_t *send, mp_status_t error) {
   mp_envelope_t envelope = send->envelope;
   envelope.words[0] = (uint32_t)mp_status_code(error);
@@ -52,7 +52,7 @@ static void parcel_send_go(mp_status_t status, void *context) {
   mp_free(send);
 }
 
-// Starts the copy, after which `send` may be gone at any time.
+// Starts the copy; afterwards `send` may be freed at any time.
 static mp_status_t parcel_send_start(mp_client_t *client, mp_buffer_t *buffer, uint32_t target,
                                      parcel_send_t *send, mp_event_t **out_sent) {
   const uint64_t bytes = mp_buffer_bytes(buffer);
@@ -60,13 +60,13 @@ static mp_status_t parcel_send_start(mp_client_t *client, mp_buffer_t *buffer, u
   MP_RETURN_IF_ERROR(mp_event_create(&send->sent));
   mp_event_t *copied = NULL;
   MP_RETURN_IF_ERROR(mp_event_create(&copied));
-  // What may fail comes before the copy: from then on the event alone says what becomes of it.
+  // Everything that may fail comes before the copy: afterwards only the event reports errors.
   mp_status_t status = mp_event_on_ready(copied, parcel_send_go, send);
   if (status != NULL) {
     mp_event_release(copied);
     return status;
   }
-  // Before the copy starts, whose end counts down on any thread.
+  // Incremented before the copy starts, because its end decrements it on any thread.
   atomic_fetch_add(&mp_post_num_sending, 1);
   *out_sent = mp_event_retain(send->sent);
   const mp_network_end_t from = mp_memory_end(mp_buffer_memory(buffer));

@@ -27,17 +27,17 @@ struct mp_post_s {
   bool must_stop;
   mp_packet_list_t early;  // parcels that are not awaited yet
   receiver_list_t waiting;
-  receiver_list_t ready;  // their packet or their error is there, or their deadline has passed
-  double wakes_at;        // the earliest deadline that the thread knows of, while it sleeps
-  mp_status_t *losses;    // [size of the world] why a rank sends no more; NULL: it does
+  receiver_list_t ready;  // their packet or error has come, or their deadline has passed
+  double wakes_at;        // the earliest deadline that the sleeping thread knows
+  mp_status_t *losses;    // [size of the world] why a rank sends no more; NULL: it is alive
 };
 
 // Post offices live as long as their worlds, as routers do.
 static mp_lock_t g_posts_lock = MP_LOCK_INITIALIZER(MP_LOCK_POSTS);
 static mp_post_t *g_posts;
 static bool g_has_exit_handler;  // under the list's lock
-// Of the process that has them. Atomic, as the exit handler of a forked child reads it without the
-// lock, which a thread of the parent may have held.
+// The generation of the process that has the offices. Atomic, because the exit handler of a forked
+// child reads it without the lock, which a thread of the parent may have held.
 static atomic_uint g_generation;
 atomic_uint mp_post_num_sending;
 
@@ -55,7 +55,7 @@ static void post_make_ready(mp_post_t *post, mp_parcel_receiver_t *receiver) {
   pthread_cond_signal(&post->changed);
 }
 
-// Takes the packet for this receiver out of those that were early; NULL: it has not come.
+// Removes the packet for this receiver from the early ones; NULL: it has not come.
 static mp_packet_t *post_take_early(mp_post_t *post, const mp_parcel_receiver_t *receiver) {
   mp_packet_list_t rest = {0};
   mp_packet_t *found = NULL;
@@ -70,8 +70,8 @@ static mp_packet_t *post_take_early(mp_post_t *post, const mp_parcel_receiver_t 
   return found;
 }
 
-// Makes the receiver of this packet ready or, without a packet, all that await one from the lost
-// rank. A packet that is not awaited is early.
+// Makes the receiver of this packet ready or, without a packet, all receivers that await one from
+// the lost rank. A packet without a receiver is early.
 static void post_match(mp_post_t *post, mp_packet_t *packet, uint32_t lost_rank) {
   receiver_list_t all = post->waiting;
   post->waiting = (receiver_list_t){0};
@@ -93,7 +93,7 @@ static void post_match(mp_post_t *post, mp_packet_t *packet, uint32_t lost_rank)
   if (!is_taken) mp_packet_list_push(&post->early, packet);
 }
 
-// Makes the receivers ready whose deadline has passed, and says when the next one will have.
+// Makes the receivers ready whose deadline has passed, and returns the next deadline.
 static double post_expire(mp_post_t *post, double now) {
   receiver_list_t all = post->waiting;
   post->waiting = (receiver_list_t){0};
@@ -127,7 +127,7 @@ static void post_lose(void *context, uint32_t rank, mp_status_t why) {
   mp_unlock(&post->lock);
 }
 
-// What its predecessor has sent is not of this process.
+// Packets of the predecessor are dropped: they are not from this process.
 static void post_return(void *context, uint32_t rank, uint64_t incarnation) {
   mp_post_t *post = context;
   (void)incarnation;
@@ -151,7 +151,7 @@ void mp_post_await(mp_post_t *post, mp_parcel_receiver_t *receiver) {
   } else {
     MP_QUEUE_PUSH(&post->waiting, receiver, next);
     // Under the lock under which the thread goes to sleep: if it sleeps, it sleeps until wakes_at;
-    // if not, it looks at the deadlines again before it does.
+    // if not, it checks the deadlines again before it sleeps.
     if (receiver->deadline < post->wakes_at) pthread_cond_signal(&post->changed);
   }
   mp_unlock(&post->lock);
@@ -180,7 +180,8 @@ static void *post_main(void *context) {
       continue;
     }
     MP_QUEUE_POP(&post->ready, next);
-    // In no list any more, so it is this thread's alone; taking copies, sets events and calls back.
+    // The receiver is in no list any more, so only this thread uses it. Without the lock, because
+    // `take` copies, sets events and calls back.
     mp_unlock(&post->lock);
     receiver->take(receiver, receiver->packet, receiver->error);
     mp_lock(&post->lock);
@@ -206,7 +207,7 @@ void mp_parcels_finish(void) {
   }
 }
 
-// It runs before the world's exit handler, which was registered earlier and says goodbye.
+// It runs before the world's exit handler, which was registered earlier and sends the goodbye.
 static void post_on_exit_status(int status, void *context) {
   (void)context;
   if (status == 0) mp_parcels_finish();
@@ -266,7 +267,7 @@ void mp_parcels_forget(mp_world_t *world) {
   if (post != NULL) *link = post->next;
   mp_unlock(&g_posts_lock);
   if (post == NULL) return;
-  // Waits for a packet that is being delivered; from then on no other thread has the office.
+  // Waits for a packet that is being delivered; from then on no other thread uses the office.
   mp_world_detach(world, MP_CHANNEL_PARCELS);
   mp_lock(&post->lock);
   for (mp_parcel_receiver_t *receiver; (receiver = post->waiting.first) != NULL;) {

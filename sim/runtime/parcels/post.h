@@ -1,4 +1,4 @@
-// The post office of a world: matches parcels that come with receivers that await them.
+// The post office of a world: matches incoming parcels with receivers that await them.
 #ifndef MINIPOD_SIM_RUNTIME_PARCELS_POST_H_
 #define MINIPOD_SIM_RUNTIME_PARCELS_POST_H_
 
@@ -7,14 +7,14 @@
 #include "collectives/transport/world.h"
 #include "sim/base/containers/list.h"
 
-// What a parcel is addressed with; travels as the key of its envelope.
+// The address of a parcel, which is the key of its envelope.
 typedef struct {
   uint64_t client;  // its number in the world (mp_endpoint_launch_key)
   uint64_t key;
   uint64_t devices;  // source | target << 32
 } mp_parcel_address_t;
 
-// Of an envelope's words: the sender's status, the type, and whether contents come with it.
+// The envelope's words are the sender's status, the type, and whether there are contents.
 enum { MP_PARCEL_ABSENT = 1 };
 
 // A receiver that awaits a parcel. Made and freed by its owner.
@@ -23,25 +23,25 @@ struct mp_parcel_receiver_s {
   mp_parcel_receiver_t *next;
   mp_parcel_address_t address;
   uint32_t from;    // the rank that the parcel comes from
-  double deadline;  // when it is given up (mp_clock_seconds); INFINITY: never
-  // Called once, on the office's thread and without locks, with the parcel's packet or, when that
-  // never comes, NULL and the reason, which is NULL as well when the deadline has passed. They
-  // belong to the function, and so does the receiver.
+  double deadline;  // when the receiver gives up (mp_clock_seconds); INFINITY: never
+  // Called once, on the office's thread and without locks, with the parcel's packet. If that never
+  // comes: NULL and the error, which is NULL as well if the deadline has passed. The function owns
+  // both, and the receiver.
   void (*take)(mp_parcel_receiver_t *receiver, mp_packet_t *packet, mp_status_t error);
-  mp_packet_t *packet;  // the office's, as long as it has the receiver
+  mp_packet_t *packet;  // used by the office as long as it has the receiver
   mp_status_t error;
 };
 
 typedef struct mp_post_s mp_post_t;
 
-// The world's post office, which is made when there is none. Borrowed. RESOURCE_EXHAUSTED when
-// memory or threads are short.
+// The world's post office, made on first use. Borrowed. RESOURCE_EXHAUSTED when memory or threads
+// are short.
 MP_NODISCARD mp_status_t mp_post_get(mp_world_t *world, mp_post_t **out_post);
-// Hands over a receiver, which the office has until it calls `take`.
+// Hands over a receiver, which the office owns until it calls `take`.
 void mp_post_await(mp_post_t *post, mp_parcel_receiver_t *receiver);
-// How many parcels of this process are being copied, in all worlds: its senders count. The exit
-// handler polls it. A sender counts down when the parcel is on its way, so that the goodbye comes
-// after it.
+// The number of parcels that this process is copying, in all worlds. The exit handler polls it. A
+// sender decrements it when the parcel has been handed to the transport, so that the goodbye comes
+// after the parcel.
 extern atomic_uint mp_post_num_sending;
 
 #endif  // MINIPOD_SIM_RUNTIME_PARCELS_POST_H_

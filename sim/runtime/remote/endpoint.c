@@ -1,9 +1,9 @@
 // Endpoints: a client's side of its world's router.
 //
-// An endpoint has no lock of its own. Packets come on the world's progress thread, launches on any,
-// and the two must meet: a packet goes to the early ones exactly if its client or launch has not
-// looked there yet. So both do their step under the router's lock. What a session does with a
-// packet is done under it, too (router.c); letting go of one is not: it may be the last reference.
+// An endpoint has no lock of its own. Packets come on the world's progress thread, launches on any
+// thread, and none must miss the other: a packet is queued as early exactly if its client or launch
+// has not searched that queue yet. So both act under the router's lock. Sessions take packets under
+// it, too (router.c), but are released without it, because that may be the last reference.
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
@@ -60,7 +60,7 @@ mp_status_t mp_endpoint_open(mp_world_t *world, uint64_t number, mp_client_t *cl
   router->exit_timeout_s = exit_timeout_s;
   MP_ASSERT(number >> (64 - MP_EPOCH_SHIFT) == 0);
   endpoint->epoch = number;
-  // Threads that make clients at the same time come here in any order.
+  // Threads that make clients at the same time may get here in any order.
   if (number >= router->num_epochs) router->num_epochs = number + 1;
   endpoint->next = router->endpoints;
   router->endpoints = endpoint;
@@ -81,7 +81,7 @@ void mp_endpoint_carry_no_more(mp_endpoint_t *endpoint) {
 }
 
 void mp_endpoint_close(mp_endpoint_t *endpoint) {
-  // Without the lock: only the end of its client writes is_open, and that is who calls.
+  // Without the lock: only the end of its client writes is_open, and only the end calls this.
   if (endpoint == NULL || !endpoint->is_open) return;
   mp_router_t *router = endpoint->router;
   MP_QUEUE(mp_peers_t) forgotten = {NULL, NULL};
@@ -101,10 +101,10 @@ void mp_endpoint_close(mp_endpoint_t *endpoint) {
   }
   mp_packet_list_clear(&endpoint->early);
   mp_unlock(&router->lock);
-  // The endpoint is out of the list, so no thread can find these any more.
+  // The endpoint is out of the list, so no other thread can find these sessions any more.
   for (mp_peers_t *peers; (peers = forgotten.first) != NULL;) {
     MP_QUEUE_POP(&forgotten, next);
-    endpoint->calls->release(peers->session);  // `peers` may go with it
+    endpoint->calls->release(peers->session);  // this may free `peers`
   }
 }
 
@@ -170,7 +170,8 @@ uint64_t mp_endpoint_first_number(mp_endpoint_t *endpoint, uint64_t devices) {
   mp_router_t *router = endpoint->router;
   uint64_t first = 0;
   mp_lock(&router->lock);
-  // When yet another one has come back, it is that one's turn, and the list is new to us both.
+  // If another process was restarted after this one, that one is the newcomer, and the list is new
+  // to both.
   const bool is_newcomer = router->incarnations[mp_world_rank(router->world)] != 0 &&
                            atomic_load(&router->num_returns) == router->returns_before;
   mp_launch_queue_t *queue =
@@ -185,8 +186,8 @@ uint64_t mp_endpoint_first_number(mp_endpoint_t *endpoint, uint64_t devices) {
   return first;
 }
 
-// A process of the launch was restarted since the launch's list was named: no other process
-// launches on the list as it was. The router's lock is held.
+// Fails a launch if one of its processes was restarted after the launch's list was named: no other
+// process launches on the old list. The router's lock is held.
 static void endpoint_lose_returned(const mp_endpoint_t *endpoint, const mp_peers_t *peers) {
   const mp_router_t *router = endpoint->router;
   for (uint32_t i = 0; i < peers->num_ranks; ++i) {
@@ -215,7 +216,7 @@ mp_status_t mp_endpoint_enter(mp_endpoint_t *endpoint, uint64_t devices, uint64_
     MP_QUEUE_PUSH(&queue->peers, peers, next);
     (void)endpoint->calls->retain(peers->session);
     queue->num_entered = number + 1;
-    // In the same step in which the launch counts as come: what comes next comes after these.
+    // Under the same lock as the counting of the launch, so that later packets come after these.
     endpoint_deliver_early(endpoint, queue, peers);
     for (uint32_t rank = 0; rank < mp_world_size(router->world); ++rank) {
       if (router->losses[rank] != NULL) {
@@ -257,13 +258,14 @@ void mp_endpoint_leave(mp_endpoint_t *endpoint, mp_peers_t *peers) {
     was_there = endpoint_unlink(queue, peers);
   }
   mp_unlock(&endpoint->router->lock);
-  // The code that took it out of the list releases the list's reference: this, or the close.
+  // Either this function or the close removes it from the list, and then releases the list's
+  // reference.
   if (was_there) endpoint->calls->release(peers->session);
 }
 
 void mp_endpoint_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *session, void *context),
                        void *context) {
-  // The lock keeps the sessions: each is in a list, which has a reference.
+  // The lock keeps the sessions alive: each is in a list, which has a reference.
   mp_lock(&endpoint->router->lock);
   mp_router_visit(endpoint, visit, context);
   mp_unlock(&endpoint->router->lock);
@@ -272,8 +274,8 @@ void mp_endpoint_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *sess
 bool mp_endpoint_linger(mp_endpoint_t *endpoint) {
   mp_lock(&endpoint->router->lock);
   mp_router_visit(endpoint, endpoint_cancel_incomplete, endpoint);
-  // Decided in one step, because the watch ends the client as soon as it finds a lingering endpoint
-  // with nothing in flight: either it does, or the caller, and never both.
+  // Decided under one lock, because the watch ends the client as soon as it finds a lingering
+  // endpoint with nothing in flight: so either the watch ends it or the caller, and never both.
   endpoint->is_lingering = mp_router_is_moving(endpoint);
   bool must_linger = endpoint->is_lingering;
   mp_unlock(&endpoint->router->lock);

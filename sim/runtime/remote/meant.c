@@ -1,10 +1,10 @@
-// Which processes launches are meant for, in the words of the user's coordinator.
+// Which processes launches are meant for, according to the user's coordinator.
 //
-// A process may die and come back between two steps of a program, or within one, and the world may
-// report it to each of the others before, while or after it launches. What they have in common is
-// what the coordinator has told them all when the step began. So a launch that was meant for a
-// process which another one has replaced fails at once, in all of them, though the world has a
-// process in that place: the newcomer does not know of this step and never comes.
+// A process may die and be restarted between two steps of a program, or within one, and the world
+// may report that to each of the others before, during or after its launch. All of them share only
+// the coordinator's report at the beginning of the step. So if a launch was meant for a process
+// that has been replaced, it fails at once in all processes, although the world has a process of
+// that rank: the newcomer does not know of this step and never joins it.
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
@@ -22,7 +22,7 @@ static mp_status_t meant_error(uint32_t rank) {
                         "process %" PRIu32 " has ended, and another one is in its place", rank);
 }
 
-// Fails the launches in flight that were meant for the process that another one has replaced now.
+// Fails the launches in flight that were meant for the process that was just replaced.
 static void meant_fail_all(const mp_endpoint_t *endpoint, uint32_t rank) {
   mp_lock_assert_held(&endpoint->router->lock);
   mp_status_t why = meant_error(rank);
@@ -39,7 +39,7 @@ void mp_endpoint_note_incarnations(mp_endpoint_t *endpoint, const uint64_t *inca
   const uint32_t size = mp_world_size(router->world);
   mp_lock(&router->lock);
   if (endpoint->names == NULL) endpoint->names = mp_calloc(size, sizeof(*endpoint->names));
-  // Without memory launches wait for newcomers up to the limit, as where there is no coordinator.
+  // Without memory launches wait for newcomers up to the time limit, as without a coordinator.
   for (uint32_t rank = 0; rank < size && endpoint->names != NULL; ++rank) {
     mp_rank_names_t *names = &endpoint->names[rank];
     const uint64_t now = incarnations[rank];

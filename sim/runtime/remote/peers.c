@@ -65,7 +65,7 @@ void mp_peers_send(const mp_peers_t *peers, uint32_t rank, const mp_envelope_t *
   mp_world_t *world = mp_endpoint_world(peers->endpoint);
   mp_payload_t *payload = NULL;
   if (size != 0) {
-    // Without memory for the bytes the envelope goes alone: it says the most important.
+    // Without memory for the bytes the envelope is sent alone: it has the most important part.
     mp_status_ignore(mp_payload_create(world, size, &payload));
   }
   if (payload != NULL) memcpy(payload->data, bytes, size);

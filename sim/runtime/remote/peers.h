@@ -1,12 +1,13 @@
-// Peers: what a session knows of the other processes that take part in its launch.
+// Peers: what a session knows about the other processes that take part in its launch.
 //
 // A meeting whose group has members in several processes becomes a *remote collective* when all
 // members of this process have arrived. The last one to arrive is its *holder*: it packs and sends
 // what the other processes need, and parks like the rest while payloads are missing; the last
-// packet to come makes it go on. A large one is cut into stripes (collectives/collective_stripe.h),
-// a few of which are under way at a time, each in a phase of its own. The remote collectives of one
-// group form a *group sequence*, in which they are numbered, in all processes alike. Packets that
-// come early wait in their sequence, or with the peers while there is no such sequence.
+// packet resumes it. A large remote collective is cut into stripes
+// (collectives/collective_stripe.h), a few of which are in flight at a time, each in a phase of its
+// own. The remote collectives of one group form a *group sequence*, in which they are numbered, in
+// all processes alike. Early packets wait in their sequence, or in the peers if the sequence does
+// not exist yet.
 //
 // The caller holds the session's lock unless noted otherwise.
 #ifndef MINIPOD_SIM_RUNTIME_REMOTE_PEERS_H_
@@ -27,30 +28,30 @@ struct mp_group_sequence_s {
   uint64_t group;                  // the hash of its members
   mp_group_layout_t *layout;       // owned; NULL until it is made
   uint32_t num_begun;              // remote collectives so far
-  mp_remote_collective_t *remote;  // the one in progress, or NULL
+  mp_remote_collective_t *remote;  // the current one, or NULL
   mp_packet_list_t early;          // of remote collectives that have not begun here
 };
 
 enum {
-  // With two, one is on its way while the other is worked on; with many, what is under way does not
-  // stay in the caches.
+  // With two, one is transferred while a thread works on the other; with many, the stripes in
+  // flight would not fit into the caches.
   MP_STRIPES_UNDER_WAY = 2,
-  // A step of up to this many bytes is carried on by the thread that gets the last packet. Within a
-  // host data are there at once, and workers that share them have them all in their hands.
+  // The thread that gets the last packet itself continues steps of up to this many bytes. Within a
+  // host data arrive at once, and several workers can share the work.
   MP_LIGHT_BYTES = 128 << 10,
-  MP_LIGHT_FAR_BYTES = 1 << 20,  // between hosts
+  MP_LIGHT_FAR_BYTES = 1 << 20,  // between hosts, where that is not so
 };
 
-// A stripe of a remote collective. Only the thread that works on that changes it, the holder or the
-// one that carries it on, except for num_missing while it waits.
+// A stripe of a remote collective. Only the thread that works on the collective changes it (its
+// holder, or the thread that continues it), except for num_missing while it waits.
 typedef struct {
   mp_collective_stripe_t *stripe;  // owned; NULL: it has not begun, or is over
-  uint32_t phase;                  // the one whose payloads are sent and awaited now
+  uint32_t phase;                  // the phase whose payloads are sent and awaited now
   uint32_t num_missing;  // payloads of the phase that have not come, while the holder waits
 } mp_remote_stripe_t;
 
 struct mp_remote_collective_s {
-  mp_remote_collective_t *next;  // of the session's
+  mp_remote_collective_t *next;  // the next one of the session
   mp_group_sequence_t *sequence;
   uint32_t number;        // in its sequence
   mp_meeting_t *meeting;  // owned
@@ -58,18 +59,18 @@ struct mp_remote_collective_s {
   uint32_t num_stripes;
   uint32_t first_stripe, num_begun;  // stripes [first_stripe, num_begun) are under way
   mp_remote_stripe_t *stripes;       // [num_stripes], owned
-  bool is_waiting;                   // its holder is parked until a stripe has all of its phase
-  bool is_ready;                     // its holder was resumed for that and has not gone on yet
+  bool is_waiting;  // its holder is parked until a stripe has all payloads of its phase
+  bool is_ready;    // its holder was resumed for that and has not continued yet
   // The thread that got the last packet continues in the place of its holder, which stays parked
   // (mp_session_carry_on).
   bool is_carried;
   // [num_stripes][MP_SCHEDULE_MAX_PHASES][processes] received, and sent; owned. A payload for all
-  // fills one place only.
+  // processes takes only one place.
   mp_packet_t **packets;
   mp_payload_t **payloads;
 };
 
-// Where payloads of a phase of a stripe are in the two arrays, for process 0.
+// The index of the payload of process 0 in the two arrays, for a phase of a stripe.
 static inline size_t mp_remote_place(const mp_remote_collective_t *remote, uint32_t stripe,
                                      uint32_t phase) {
   MP_ASSERT(stripe < remote->num_stripes && phase < MP_SCHEDULE_MAX_PHASES);
@@ -77,46 +78,46 @@ static inline size_t mp_remote_place(const mp_remote_collective_t *remote, uint3
          remote->sequence->layout->num_processes;
 }
 
-// How far watch.c has come with a wait.
+// What watch.c has done about a wait.
 typedef enum {
   MP_ALARM_NONE,   // it has not taken too long
-  MP_ALARM_ASKED,  // the missing processes were asked what they are doing
-  MP_ALARM_TOLD,   // the user got a message
+  MP_ALARM_ASKED,  // it has asked the missing processes what they are doing
+  MP_ALARM_TOLD,   // it has printed a message
 } mp_alarm_t;
 
 // Which processes a launch was meant for (mp_endpoint_mean).
 typedef enum {
-  MP_MEANT_UNKNOWN,  // the coordinator was not asked, or was ahead of what the endpoint has heard
-  MP_MEANT_KNOWN,    // those that the endpoint knew of
+  MP_MEANT_UNKNOWN,  // the coordinator was not asked, or knew more than the endpoint
+  MP_MEANT_KNOWN,    // the processes that the endpoint knew
 } mp_meant_t;
 
 struct mp_peers_s {
-  mp_session_t *session;  // whose they are; not looked into here
-  mp_lock_t *lock;        // the session's
+  mp_session_t *session;  // the session that owns them; opaque here
+  mp_lock_t *lock;        // the session's lock
   mp_endpoint_t *endpoint;
   uint64_t devices, number;  // the launch's key: hash of the list of devices, number on that list
-  uint64_t num_returns;      // how many processes had come back when the hash was made
+  uint64_t num_returns;      // number of restarts when the hash was made
   mp_peers_t *next;          // in the endpoint's launch queue, under the router's lock
   mp_meant_t meant;          // likewise
-  mp_peers_t *next_carried;  // in the router's list of those that are carried on; likewise
+  mp_peers_t *next_carried;  // in the router's list of sessions to continue; likewise
   const uint32_t *ranks_of;  // [participants]; borrowed from the device set
   uint32_t self;             // this process's rank
   uint32_t num_ranks;        // other ranks that take part
   const uint32_t *ranks;     // [num_ranks]; borrowed from the device set
-  bool *has_left;            // [num_ranks] they have said that they are done, or they are lost
-  mp_group_sequence_t *sequences;   // owned
-  mp_packet_list_t early;           // of groups that no participant of ours has come to yet
+  bool *has_left;            // [num_ranks] they have reported that they are done, or they are lost
+  mp_group_sequence_t *sequences;  // owned
+  mp_packet_list_t early;  // of groups at which no participant of this process has arrived yet
   mp_remote_collective_t *remotes;  // in progress, owned
   uint64_t num_meetings;            // remote collectives so far
-  uint64_t num_changes;             // grows when anything moves
+  uint64_t num_changes;             // incremented when anything moves
   // Used by watch.c:
-  uint64_t watched_changes;      // num_changes at its last look
+  uint64_t watched_changes;      // num_changes at its last check
   double still_since, asked_at;  // mp_clock_seconds
   mp_alarm_t alarm;
-  mp_packet_t **answers;  // [num_ranks] what they said, owned; NULL: nothing
+  mp_packet_t **answers;  // [num_ranks] their answers, owned; NULL: none
 };
 
-// The peers of a session, which owns them; `lock` is its lock. The rest is that of
+// The peers of a session, which owns them; `lock` is its lock. The other arguments are those of
 // mp_session_connect. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_peers_create(mp_session_t *session, mp_lock_t *lock,
                                          mp_endpoint_t *endpoint, uint64_t devices, uint64_t number,
@@ -128,13 +129,13 @@ void mp_peers_release(mp_peers_t *peers);
 
 // The index of a rank in `ranks`, or -1.
 int64_t mp_peers_find(const mp_peers_t *peers, uint32_t rank);
-// True when the process with this rank will do nothing more for this launch.
+// True when the process with this rank will send nothing more for this launch.
 bool mp_peers_has_left(const mp_peers_t *peers, uint32_t rank);
 
 // An envelope of this kind with the launch's key; the other words are 0. No lock is needed.
 mp_envelope_t mp_peers_envelope(const mp_peers_t *peers, mp_packet_kind_t kind);
 // Sends a packet to one rank, with a copy of the bytes, if there are any. No lock is needed. Errors
-// are dropped: that a process is lost is reported by the router.
+// are dropped: the router reports lost processes.
 void mp_peers_send(const mp_peers_t *peers, uint32_t rank, const mp_envelope_t *envelope,
                    const void *bytes, size_t size);
 // The same to all ranks that have not left.
@@ -149,30 +150,29 @@ void mp_peers_send_all(const mp_peers_t *peers, const mp_envelope_t *envelope, c
 MP_NODISCARD mp_status_t mp_remote_collective_begin(mp_peers_t *peers, mp_meeting_t *meeting,
                                                     mp_arrival_t *holder,
                                                     mp_remote_collective_t **out_remote);
-// Files the packets that have come early for this remote collective. Fails like
-// mp_remote_collective_file.
+// Files the early packets of this remote collective. Fails like mp_remote_collective_file.
 MP_NODISCARD mp_status_t mp_remote_collective_take_early(mp_peers_t *peers,
                                                          mp_remote_collective_t *remote);
 // Files a packet of another process (PAYLOAD or DISPUTE) where its remote collective will find it;
-// takes the packet. `out_ready` receives the remote collective that may go on now, or NULL. When
-// the two processes are not at the same collective, the one that notices sends a DISPUTE with its
-// own side; the one that receives it fails with INVALID_ARGUMENT, whose text shows both sides.
+// takes the packet. `out_ready` receives the remote collective that can continue now, or NULL. If
+// the two processes are not at the same collective, the process that notices sends a DISPUTE with
+// its own side; the one that receives it fails with INVALID_ARGUMENT and a message with both sides.
 MP_NODISCARD mp_status_t mp_remote_collective_file(mp_peers_t *peers, mp_packet_t *packet,
                                                    mp_remote_collective_t **out_ready);
-// Finds a stripe under way that has all payloads of its phase; -1: there is none. Then it has
-// counted those that are missing, the remote collective waits from now on (is_waiting), and the
-// caller parks the holder.
+// Finds a stripe in flight that has all payloads of its phase; -1: there is none. Then the missing
+// payloads are counted, the remote collective waits from now on (is_waiting), and the caller parks
+// the holder.
 int64_t mp_remote_collective_find_complete(mp_remote_collective_t *remote);
 // Drops what a stripe holds, its packets too. No other thread works on it; no lock is needed.
 void mp_remote_collective_drop(mp_remote_collective_t *remote, uint32_t stripe);
-// Takes the remote collective out of the lists and frees it, with its meeting.
+// Removes the remote collective from the lists and frees it, with its meeting.
 void mp_remote_collective_end(mp_peers_t *peers, mp_remote_collective_t *remote);
-// The same for all that are in progress, when the peers go; no lock is needed. `peers` NULL:
-// nothing.
+// The same for all current ones, before the peers are freed; no lock is needed. `peers` NULL has no
+// effect.
 void mp_remote_collective_end_all(mp_peers_t *peers);
 
-// True when a process (its number in the group layout) has to send a payload in the phase of this
-// stripe, which is under way, that has not come; and when it has for any stripe.
+// True when a process (by its number in the group layout) has yet to send a payload in the current
+// phase of this stripe, which is in flight; and the same for any stripe.
 bool mp_remote_stripe_misses(const mp_remote_collective_t *remote, uint32_t stripe,
                              uint32_t process);
 bool mp_remote_collective_misses(const mp_remote_collective_t *remote, uint32_t process);
@@ -181,22 +181,22 @@ bool mp_remote_collective_is_lost(const mp_peers_t *peers, const mp_remote_colle
 
 // ---- The holder's work (remote_stripes.c), without the lock ----
 
-// Begins the stripes that may be under way now: packs and sends what they need first, with the help
+// Begins the stripes that may be in flight now: packs and sends their first payloads, with the help
 // of idle workers. `self` NULL, here and below: the caller is no worker, and works alone.
 MP_NODISCARD mp_status_t mp_remote_stripes_begin(mp_peers_t *peers, mp_remote_collective_t *remote,
                                                  mp_worker_t *self);
-// Goes on with a stripe that has all payloads of its phase: with its next phase, or, after the last
+// Continues a stripe that has all payloads of its phase: with its next phase, or, after the last
 // one, with the results of this process's members and then with stripes that have not begun.
-// `out_is_over`: that was the last stripe. INVALID_ARGUMENT when a payload has not the right size.
+// `out_is_over`: that was the last stripe. INVALID_ARGUMENT when a payload has the wrong size.
 MP_NODISCARD mp_status_t mp_remote_stripes_go_on(mp_peers_t *peers, mp_remote_collective_t *remote,
                                                  uint32_t stripe, mp_worker_t *self,
                                                  bool *out_is_over);
-// True when going on is short work, and the collective goes between hosts: better done by the
-// thread that got the last packet than by a worker, which would have to be woken for each of many
-// stripes. The remote collective waits, or has done so until now.
+// True when continuing is short work and the collective spans hosts. Then the thread that got the
+// last packet should do it, because a worker would have to be woken for each of many stripes. The
+// remote collective waits, or did until now.
 bool mp_remote_stripes_are_light(const mp_remote_collective_t *remote);
 
-// What packets of this remote collective say of it, but for the place (mp_packet_place).
+// The envelope of packets of this remote collective, without the place (mp_packet_place).
 mp_envelope_t mp_remote_collective_envelope(const mp_peers_t *peers,
                                             const mp_remote_collective_t *remote,
                                             mp_packet_kind_t kind);

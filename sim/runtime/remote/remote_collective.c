@@ -1,5 +1,5 @@
-// Remote collectives: meetings with members in several processes, from the arrival of the last
-// member here to the results.
+// Remote collectives: meetings with members in several processes, from the arrival of this
+// process's last member to the results.
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "sim/runtime/remote/peers.h"
 #include "sim/runtime/workers/job.h"
 
-// The bytes of a DISPUTE packet: the traits of the sender's collective, and a text behind them.
+// The bytes of a DISPUTE packet: the traits of the sender's collective, followed by a text.
 typedef struct {
   mp_traits_t traits;
 } dispute_t;
@@ -94,7 +94,8 @@ static bool remote_collective_differs(const mp_remote_collective_t *remote,
          packet->envelope.words[2] != collective->ordinal;
 }
 
-// What messages call this side: the device of our first member, whichever came last.
+// The name of this side in messages: the device of this process's first member, independent of
+// which arrived last.
 static uint32_t remote_collective_own_name(const mp_remote_collective_t *remote) {
   const mp_group_layout_t *layout = remote->sequence->layout;
   return remote->meeting
@@ -115,8 +116,8 @@ static void remote_collective_tell_dispute(const mp_peers_t *peers,
   mp_strbuf_deinit(&text);
 }
 
-// The error after a DISPUTE of the other side. Both sides word it alike: the lower rank comes
-// first.
+// The error after a DISPUTE of the other side. Both sides compose the same message: the lower rank
+// comes first.
 static mp_status_t remote_collective_compose_dispute(const mp_peers_t *peers,
                                                      const mp_remote_collective_t *remote,
                                                      const mp_packet_t *packet) {
@@ -152,7 +153,7 @@ static uint32_t remote_collective_number_of(const mp_packet_t *packet) {
   return (uint32_t)packet->envelope.key[3];
 }
 
-// Whether the holder waits for this payload and no other of the stripe, which has come now.
+// Whether this payload was the last missing one of the stripe for which the holder waits.
 static bool remote_collective_completes(mp_remote_collective_t *remote, uint32_t stripe,
                                         uint32_t phase) {
   if (!remote->is_waiting || stripe < remote->first_stripe || stripe >= remote->num_begun) {
@@ -164,7 +165,7 @@ static bool remote_collective_completes(mp_remote_collective_t *remote, uint32_t
   return --at->num_missing == 0;
 }
 
-// Files a packet of this very remote collective; takes it.
+// Files a packet of this remote collective; takes it.
 static mp_status_t remote_collective_place(mp_peers_t *peers, mp_remote_collective_t *remote,
                                            mp_packet_t *packet,
                                            mp_remote_collective_t **out_ready) {
@@ -172,8 +173,8 @@ static mp_status_t remote_collective_place(mp_peers_t *peers, mp_remote_collecti
   const uint32_t stripe = mp_packet_place(packet) / MP_SCHEDULE_MAX_PHASES;
   const uint32_t phase = mp_packet_place(packet) % MP_SCHEDULE_MAX_PHASES;
   if (process < 0 || stripe >= remote->num_stripes) {
-    // No member waits for a packet of a process without members. A stripe that we do not know shows
-    // that the two sides are at different collectives.
+    // No member waits for a packet of a process without members. An unknown stripe shows that the
+    // two sides are at different collectives.
     if (process >= 0) remote_collective_tell_dispute(peers, remote, (uint32_t)process);
     mp_packet_release(packet);
     return NULL;

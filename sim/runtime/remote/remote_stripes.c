@@ -1,7 +1,7 @@
-// What the holder of a remote collective does with its stripes: it packs, sends, and finishes.
+// The work of a remote collective's holder on its stripes: it packs, sends, and finishes them.
 //
-// A stripe goes from phase to phase by itself. A few are under way at a time, so that there is
-// always something to send while the payloads of others are on their way; the next one begins when
+// Each stripe has its own current phase. A few are in flight at a time, so that there is always
+// something to send while the payloads of others are being transferred; the next one begins when
 // one is over.
 #include "sim/base/alloc.h"
 #include "sim/runtime/remote/peers.h"
@@ -24,7 +24,7 @@ static mp_status_t remote_stripes_finish_part(mp_job_t *job, uint32_t part, void
   return mp_collective_schedule_finish(((remote_stripes_job_t *)job)->schedule, part, scratch);
 }
 
-// Does the parts one after the other on this thread, which is no worker's.
+// Does the parts one after the other on this thread, which is no worker.
 static mp_status_t remote_stripes_do_alone(mp_job_t *job) {
   void *scratch = mp_empty_array();
   if (job->scratch_bytes != 0) {
@@ -119,7 +119,7 @@ mp_status_t mp_remote_stripes_begin(mp_peers_t *peers, mp_remote_collective_t *r
   return NULL;
 }
 
-// ---- Going on ----
+// ---- Continuing ----
 
 // Reads the payloads of the stripe's phase, which have all come, and goes to the next phase.
 static mp_status_t remote_stripes_advance(mp_remote_collective_t *remote, uint32_t stripe) {
@@ -138,7 +138,7 @@ static mp_status_t remote_stripes_advance(mp_remote_collective_t *remote, uint32
 }
 
 bool mp_remote_stripes_are_light(const mp_remote_collective_t *remote) {
-  // Stripes are alike; the first one under way stands for all.
+  // Stripes are alike; the first one in flight is representative.
   const mp_remote_stripe_t *first = &remote->stripes[remote->first_stripe];
   MP_ASSERT(first->stripe != NULL);
   const uint32_t most = remote->sequence->layout->spans_hosts ? MP_LIGHT_FAR_BYTES : MP_LIGHT_BYTES;

@@ -11,8 +11,8 @@
 #include "sim/base/os/process.h"
 
 // Routers live as long as the process, because their worlds do; only tests end worlds earlier
-// (mp_router_forget). So who has found one under the lock may use it without.
-// The lock is of the list alone: it is never held while a router's own lock is taken.
+// (mp_router_forget). So a thread that has found a router under the lock may use it without. The
+// lock protects only the list: it is never held while a router's own lock is taken.
 static mp_lock_t g_routers_lock = MP_LOCK_INITIALIZER(MP_LOCK_ROUTERS);
 static mp_router_t *g_routers;
 static bool g_has_exit_handler;
@@ -51,7 +51,7 @@ static mp_peers_t *router_find_peers(const mp_launch_queue_t *queue, uint64_t nu
   return peers == NULL || peers->number != number ? NULL : peers;
 }
 
-// Answers a process that asks about a launch which this process has not come to. Takes the packet.
+// Answers a process that asks about a launch that this process has not made yet. Takes the packet.
 static void router_answer_early(const mp_endpoint_t *endpoint, uint64_t num_entered,
                                 mp_packet_t *packet) {
   char text[128];
@@ -81,9 +81,9 @@ void mp_router_hand_over(mp_endpoint_t *endpoint, mp_peers_t *peers, mp_packet_t
 }
 
 void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet) {
-  // The lock is kept while the session takes the packet. So packets of one launch arrive in their
-  // order though those that were early are handed over by the thread that launches, and an endpoint
-  // that was closed gets no more.
+  // The lock is held while the session takes the packet. So packets of one launch arrive in order,
+  // although the launching thread delivers the early ones, and a closed endpoint gets no more
+  // packets.
   mp_lock_assert_held(&endpoint->router->lock);
   mp_launch_queue_t *queue = router_find_queue(endpoint, packet->envelope.key[0]);
   const uint64_t num_entered = queue == NULL ? 0 : queue->num_entered;
@@ -113,8 +113,8 @@ static mp_endpoint_t *router_find_endpoint(const mp_router_t *router, uint64_t e
 
 static void router_deliver(void *context, mp_packet_t *packet) {
   mp_router_t *router = context;
-  // On the world's progress thread, against threads that make clients and launch: a packet must not
-  // go to the early ones just after its client or launch has looked for it there.
+  // On the world's progress thread; the lock excludes threads that make clients and launch: a
+  // packet must not be queued as early just after its client or launch has searched that queue.
   mp_lock(&router->lock);
   mp_endpoint_t *endpoint = router_find_endpoint(router, mp_packet_epoch(packet));
   if (endpoint != NULL) {
@@ -136,7 +136,7 @@ static bool router_afterwards(void *context, mp_followup_t *followup) {
   if (peers == NULL) return false;
   const mp_session_calls_t *calls = peers->endpoint->calls;
   calls->carry_on(peers->session, followup);
-  calls->release(peers->session);  // `peers` may go with it
+  calls->release(peers->session);  // this may free `peers`
   return true;
 }
 
@@ -144,8 +144,8 @@ static void router_on_lost(void *context, uint32_t rank, mp_status_t why) {
   mp_router_t *router = context;
   mp_lock(&router->lock);
   MP_ASSERT(rank < mp_world_size(router->world));
-  // Kept for launches that enter later (endpoint.c). Noted and told under one lock: a launch that
-  // enters meanwhile hears of the loss either here or there.
+  // Kept for launches that enter later (endpoint.c). Recorded and reported under one lock, so that
+  // a launch that enters meanwhile learns of the loss either here or there.
   if (router->losses[rank] == NULL) router->losses[rank] = mp_status_retain(why);
   for (mp_endpoint_t *endpoint = router->endpoints; endpoint != NULL; endpoint = endpoint->next) {
     for (mp_launch_queue_t *queue = endpoint->queues; queue != NULL; queue = queue->next) {
@@ -159,7 +159,7 @@ static void router_on_lost(void *context, uint32_t rank, mp_status_t why) {
   mp_unlock(&router->lock);
 }
 
-// What its predecessor had sent for launches to come is not of this process.
+// Packets that the predecessor sent for later launches are dropped: they are not from this process.
 static void router_on_returned(void *context, uint32_t rank, uint64_t incarnation) {
   mp_router_t *router = context;
   mp_lock(&router->lock);
@@ -223,21 +223,21 @@ static bool router_has_moving_endpoints(mp_router_t *router) {
 }
 
 void mp_router_finish_all(void) {
-  // Without the list's lock: no client is made any more, and an exit handler that waited for a
-  // thread which the process has left in the middle of something would never come back.
+  // Without the list's lock: no client is made any more, and a thread that the exit has interrupted
+  // may hold the lock for ever.
   for (mp_router_t *router = g_routers; router != NULL; router = router->next) {
-    // In a forked child nothing of the parent's moves, and its locks may be held for ever.
+    // In a forked child the parent's launches do not move, and its locks may be held for ever.
     if (router->generation != mp_process_generation()) continue;
     const double deadline = mp_clock_seconds() + router->exit_timeout_s;
     while (router_has_moving_endpoints(router) && mp_clock_seconds() < deadline) {
-      // Polled: this happens once per process, and workers need not know of the wait.
+      // Polls, because this happens once per process, and workers then need not know of the wait.
       nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
   }
 }
 
 // An exit handler: it runs before the world's own exit handler, which was registered earlier and
-// says goodbye.
+// sends the goodbye.
 static void router_on_exit_status(int status, void *context) {
   (void)context;
   if (status == 0) mp_router_finish_all();
@@ -278,7 +278,8 @@ static mp_status_t router_find_or_make(mp_world_t *world, mp_router_t **out_rout
 }
 
 mp_status_t mp_router_get(mp_world_t *world, mp_router_t **out_router) {
-  // Threads may make the first clients of a world at the same time: it has one router all the same.
+  // Threads may make the first clients of a world at the same time: the lock makes sure of one
+  // router.
   mp_lock(&g_routers_lock);
   mp_status_t status = router_find_or_make(world, out_router);
   mp_unlock(&g_routers_lock);
@@ -294,14 +295,14 @@ static void router_clear_endpoints(mp_router_t *router) {
     }
     is_empty = router->endpoints == NULL;
     mp_unlock(&router->lock);
-    // Polled without the lock, which ending clients need for leaving the list.
+    // Polls without the lock, because ending clients need it to leave the list.
     if (!is_empty) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
   }
 }
 
 void mp_router_forget(mp_world_t *world) {
-  // First nothing comes in any more: this waits for a packet that is being delivered, or for what
-  // it led to.
+  // First stops incoming packets: this waits until a current delivery, and the work that follows
+  // from it, is over.
   mp_world_detach(world, MP_CHANNEL_SESSIONS);
   mp_lock(&g_routers_lock);
   mp_router_t **link = &g_routers;

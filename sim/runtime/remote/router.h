@@ -1,10 +1,10 @@
-// Routers: where packets from sessions of other processes come in.
+// Routers: receive packets from sessions of other processes.
 //
 // There is one router per world, for as long as the world is in use, and in it one endpoint per
 // client. A client's number is that of the agreement in which the processes made it. A packet names
 // the client's number, the list of devices (by a hash) and the number of the launch on that list.
-// The router hands it to the session of that launch, keeps it while this process has not come so
-// far, and drops it when the launch is over here.
+// The router hands it to the session of that launch, keeps it until this process makes the launch,
+// and drops it if the launch is over here.
 //
 // Thread-safe. Packets of one launch are handed over one at a time, in order. Lock order: launch
 // lock > router > session.
@@ -28,16 +28,16 @@ typedef enum {
 } mp_channel_t;
 _Static_assert(MP_NUM_CHANNELS <= (int)MP_WORLD_CHANNELS, "the world has a channel for each use");
 
-// What a packet of a session is about. In its envelope words[0] is the kind and, above the lowest 8
+// The kind of a session's packet. In its envelope words[0] is the kind and, above the lowest 8
 // bits, the place (stripe * MP_SCHEDULE_MAX_PHASES + phase) of a payload; key[0] is the hash of the
 // list of devices, key[1] names the client and the launch (mp_endpoint_launch_key). The other words
 // and the packet's bytes depend on the kind.
 typedef enum {
-  // What another process sends for a remote collective. key[2]: the group's hash; key[3]: the
+  // A payload from another process for a remote collective. key[2]: the group's hash; key[3]: the
   // number in the group sequence | low word of the program's digest << 32; words[1]: low word of
   // the collective's digest; words[2]: its ordinal. Bytes: the payload (collective_schedule.h).
   MP_PACKET_PAYLOAD,
-  // What a send op sends. key[2]: the channel; key[3]: number of operands | their types << 32;
+  // The operands of a send op. key[2]: the channel; key[3]: number of operands | their types << 32;
   // words[1]: source, words[2]: target (logical numbers). Bytes: the operands (mailbox.h).
   MP_PACKET_MESSAGE,
   // The launch has failed. words[1]: the status code. Bytes: the text, if there was memory for it.
@@ -62,21 +62,21 @@ static inline uint32_t mp_packet_place(const mp_packet_t *packet) {
   return packet->envelope.words[0] >> 8;
 }
 
-// What routers do with sessions, which they do not look into: the functions of
-// sessions/session.h. They take
-// the session's lock; most are called with the router's lock held.
+// The functions of sessions/session.h that routers call; sessions are opaque to them. They take the
+// session's lock; most are called with the router's lock held.
 typedef struct {
   mp_session_t *(*retain)(mp_session_t *session);
   void (*release)(mp_session_t *session);
-  // Hands over a packet of this launch. True: the session is to be carried on when the router's
-  // lock is free, on the thread that got the packet.
+  // Hands over a packet of this launch. True: the thread that got the packet calls `carry_on` when
+  // the router's lock is free.
   bool (*deliver)(mp_session_t *session, mp_packet_t *packet);
-  // Does what a packet has led to. No lock is held but that of mp_world_work_off; what needs that
-  // one free is left in *followup.
+  // Does the work that a packet has made possible. Only the lock of mp_world_work_off is held; work
+  // that needs that one free is left in *followup.
   void (*carry_on)(mp_session_t *session, mp_followup_t *followup);
   // The process with this rank sends no more; `why` is borrowed.
   void (*lose)(mp_session_t *session, uint32_t rank, mp_status_t why);
-  // The same where it was replaced by another process, and the others of the launch may not know.
+  // The same for a process that was replaced by another one, which other processes of the launch
+  // may not know yet.
   void (*replace)(mp_session_t *session, uint32_t rank, mp_status_t why);
   // The launch fails with `error`, which is consumed.
   void (*poison)(mp_session_t *session, mp_status_t error);
@@ -87,57 +87,56 @@ typedef struct {
 } mp_session_calls_t;
 
 // Opens the client's endpoint; packets come from now on. `world` and `client` are borrowed.
-// `number` is the client's, which no other one in its world has or had. `exit_timeout_s`:
-// how many seconds a process that exits with status 0 waits for launches that other processes take
-// part in. RESOURCE_EXHAUSTED when memory is short.
+// `number` is the client's, unique in its world over time. `exit_timeout_s`: how many seconds a
+// process that exits with status 0 waits for launches that other processes take part in.
+// RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_endpoint_open(mp_world_t *world, uint64_t number, mp_client_t *client,
                                           const mp_session_calls_t *calls, double exit_timeout_s,
                                           mp_endpoint_t **out_endpoint);
-// The client's users have released it. True when launches that other processes take part in are
-// still in flight: the client has to go on until mp_endpoint_is_spent. Launches that can never be
-// complete, because some devices of this process were not launched, fail with CANCELLED.
+// Called when the client's users have released it. True when launches that other processes take
+// part in are still in flight: the client has to live until mp_endpoint_is_spent. Launches that can
+// never be complete, because some devices of this process were not launched, fail with CANCELLED.
 bool mp_endpoint_linger(mp_endpoint_t *endpoint);
-// True when mp_endpoint_linger said true and those launches are over now.
+// True when mp_endpoint_linger returned true and those launches are over now.
 bool mp_endpoint_is_spent(mp_endpoint_t *endpoint);
-// Whether sessions of this endpoint may be carried on (mp_session_calls_t).
+// Whether `carry_on` (mp_session_calls_t) may be called for sessions of this endpoint.
 bool mp_endpoint_carries(const mp_endpoint_t *endpoint);
-// What packets have led to for the client's sessions is left to workers from now on, and what has
-// been begun is done when this returns.
+// From now on workers do the work that packets make possible for the client's sessions. Work that
+// has already begun is done when this returns.
 void mp_endpoint_carry_no_more(mp_endpoint_t *endpoint);
-// Closes the endpoint: when this returns, no packet is being delivered and none will be. Packets
-// that wait are dropped, sessions are released. The endpoint itself lives until
-// mp_endpoint_release. Closing twice, or NULL, has no effect.
+// Closes the endpoint: when this returns, no packet is being delivered and none will be. Drops
+// waiting packets and releases sessions. The endpoint itself lives until mp_endpoint_release.
+// Closing twice, or NULL, has no effect.
 void mp_endpoint_close(mp_endpoint_t *endpoint);
 // Closes the endpoint if it is open, and frees it. NULL: nothing.
 void mp_endpoint_release(mp_endpoint_t *endpoint);
 
-// Called where this process ends well: waits until it has done its part of what it has launched,
-// because others may wait for it; at most for the exit timeout. No thread may make or release a
-// client meanwhile.
+// Called when this process exits with success: waits until it has done its part of its launches,
+// because other processes may wait for it; at most for the exit timeout. No thread may make or
+// release a client meanwhile.
 void mp_router_finish_all(void);
 // Called before a world ends (in tests): the world's router detaches from it and is freed. All
 // clients of the world must have been released; launches that are still in flight are cancelled.
 void mp_router_forget(mp_world_t *world);
 
-// What the endpoint belongs to, both borrowed: mp_endpoint_world and mp_endpoint_client.
+// The endpoint's world and client, both borrowed.
 mp_world_t *mp_endpoint_world(const mp_endpoint_t *endpoint);
 mp_client_t *mp_endpoint_client(const mp_endpoint_t *endpoint);
-// What packets call a launch: its number on its list of devices (below 2^48), joined with the
+// The key of a launch in packets: its number on its list of devices (below 2^48), combined with the
 // client's number.
 uint64_t mp_endpoint_launch_key(const mp_endpoint_t *endpoint, uint64_t number);
 
-// The hash of a list of devices by which packets name it: `ids` is that of their numbers, and
-// `ranks_of` ([num_devices]) says to which process each belongs. A list with a restarted process
-// (collectives/transport/world_return.h) is another list than it was, whose launches are counted
-// from the start. `out_returns`: how many had come back by now.
+// The hash by which packets name a list of devices: `ids` is the hash of their numbers, and
+// `ranks_of` ([num_devices]) gives the process of each. When a process of the list is restarted
+// (collectives/transport/world_return.h), the list counts as a new one, and its launches are
+// counted from the start. `out_returns`: the number of restarts so far.
 uint64_t mp_endpoint_hash(const mp_endpoint_t *endpoint, uint64_t ids, uint32_t num_devices,
                           const uint32_t *ranks_of, uint64_t *out_returns);
-// How many processes have come back so far.
+// The number of restarts so far.
 uint64_t mp_endpoint_num_returns(const mp_endpoint_t *endpoint);
-// The number of this process's first launch on a list of devices, by its hash: 0, but in a process
-// that has come in the place of another one. Others may have launched on the list before its
-// program came to do so, and have failed for want of it; what they do next is the launch after
-// those.
+// The number of this process's first launch on a list of devices, by its hash: 0, except in a
+// restarted process. Other processes may have launched on the list before this program did, and
+// have failed because it was missing; their next launch is the one after those.
 uint64_t mp_endpoint_first_number(mp_endpoint_t *endpoint, uint64_t devices);
 
 // The peers of a new session enter the endpoint, which retains the session. Packets that were early
@@ -146,29 +145,29 @@ uint64_t mp_endpoint_first_number(mp_endpoint_t *endpoint, uint64_t devices);
 // it later fails with RESOURCE_EXHAUSTED, which is also the error when memory is short.
 // FAILED_PRECONDITION when the endpoint is closed.
 //
-// Of a process that has come back since the peers' hash was made (mp_endpoint_hash) the launch
-// fails as of one that is lost.
+// If a process was restarted since the peers' hash was made (mp_endpoint_hash), the launch fails as
+// if the process were lost.
 MP_NODISCARD mp_status_t mp_endpoint_enter(mp_endpoint_t *endpoint, uint64_t devices,
                                            uint64_t number, mp_peers_t *peers);
 // Called when there is no memory even for a session: the sessions of this launch in the other
 // processes (`ranks`) fail with `code`, and the number is not used here.
 void mp_endpoint_refuse(mp_endpoint_t *endpoint, uint64_t devices, uint64_t number,
                         uint32_t num_ranks, const uint32_t *ranks, mp_status_code_t code);
-// The session is over in this process: the endpoint releases it, and packets for it are dropped
-// from now on.
+// Called when the session is over in this process: the endpoint releases it, and drops later
+// packets for it.
 void mp_endpoint_leave(mp_endpoint_t *endpoint, mp_peers_t *peers);
 
-// What the coordinator of a distributed run says of its processes (meant.c). It knows of deaths
-// later than the world does, and its word is what programs go by: a launch is *meant for* the
-// processes that it had named when the launch was made, by their incarnations (its own numbers, not
-// the world's; never 0).
+// What the coordinator of a distributed run reports about its processes (meant.c). It notices
+// deaths later than the world does, but programs rely on it: a launch is *meant for* the processes
+// that the coordinator had named when the launch was made, by their incarnations (the coordinator's
+// own numbers, not the world's; never 0).
 //
-// The incarnations of all ranks by now, [size of the world]; 0: not known. Launches in flight that
-// were meant for a process which another one has replaced fail.
+// Records the current incarnations of all ranks, [size of the world]; 0: unknown. Launches in
+// flight fail if they were meant for a process that has been replaced.
 void mp_endpoint_note_incarnations(mp_endpoint_t *endpoint, const uint64_t *incarnations);
-// The launch of these peers, which have entered, is meant for processes of these incarnations: of
-// `count` ranks (those that the world has not are passed over). It fails at once if one of them
-// takes part and was replaced.
+// Records the incarnations of `count` ranks that the launch of these peers, which have entered, is
+// meant for; ranks outside of the world are ignored. The launch fails at once if one of them takes
+// part and was replaced.
 void mp_endpoint_mean(mp_endpoint_t *endpoint, mp_peers_t *peers, size_t count, const int *ranks,
                       const int64_t *incarnations);
 

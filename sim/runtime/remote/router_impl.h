@@ -16,11 +16,11 @@ struct mp_launch_queue_s {
   mp_launch_queue_t *next;
   uint64_t devices;            // the hash of the list
   uint64_t num_entered;        // launches that have come so far; packets of later ones wait
-  MP_QUEUE(mp_peers_t) peers;  // of sessions that have entered and are not over, oldest first
+  MP_QUEUE(mp_peers_t) peers;  // sessions that have entered and are not over, oldest first
   mp_packet_list_t early;      // of launches that have not come
 };
 
-// What the coordinator has called the process of a rank.
+// The incarnations of a rank's processes, as the coordinator reports them.
 enum { MP_KEPT_INCARNATIONS = 4 };
 typedef struct {
   uint64_t latest;                          // 0: not known yet
@@ -32,14 +32,15 @@ typedef struct {
 struct mp_endpoint_s {
   mp_endpoint_t *next;  // in the router's list
   mp_router_t *router;
-  mp_client_t *client;  // not looked into
+  mp_client_t *client;  // opaque
   const mp_session_calls_t *calls;
   uint64_t epoch;              // the client's number in its world
   bool is_open, is_lingering;  // not closed yet; the client's users have released it
   atomic_bool carries;         // until mp_endpoint_carry_no_more
   mp_launch_queue_t *queues;
-  mp_packet_list_t early;  // for lists of devices that nothing was launched on yet
-  mp_rank_names_t *names;  // [size of the world], owned; NULL: the coordinator has said nothing yet
+  mp_packet_list_t early;  // for lists of devices without any launch yet
+  mp_rank_names_t
+      *names;  // [size of the world], owned; NULL: the coordinator has reported nothing yet
 };
 
 struct mp_router_s {
@@ -50,13 +51,13 @@ struct mp_router_s {
   uint64_t num_epochs;  // greatest number of a client + 1: packets for this one and later are early
   mp_endpoint_t *endpoints;
   mp_packet_list_t early;  // for clients that do not exist yet
-  // Of sessions that are to be carried on, each with a reference to the session.
+  // Sessions for which mp_session_carry_on is due, each with a reference to the session.
   MP_QUEUE(mp_peers_t) carried;
-  mp_status_t *losses;      // [size of the world] why a rank sends no more; NULL: it does
-  uint64_t *incarnations;   // [size of the world] of those that have come back; 0: it has not
-  uint64_t *returned_at;    // [size of the world] num_returns with its last return
-  uint64_t returns_before;  // how many had come back when this process came, itself among them
-  // How many processes have come back. Read without the lock, by launches that look again with it.
+  mp_status_t *losses;      // [size of the world] why a rank sends no more; NULL: it is alive
+  uint64_t *incarnations;   // [size of the world] of restarted processes; 0: not restarted
+  uint64_t *returned_at;    // [size of the world] num_returns at its last restart
+  uint64_t returns_before;  // number of restarts when this process started, including its own
+  // The number of restarts. Launches read it without the lock, and again with it.
   _Atomic uint64_t num_returns;
   double exit_timeout_s;  // of the client that was made last
 };
@@ -71,19 +72,19 @@ static inline uint64_t mp_packet_launch(const mp_packet_t *packet) {
   return packet->envelope.key[1] & ((UINT64_C(1) << MP_EPOCH_SHIFT) - 1);
 }
 
-// The world's router, which is made and attached to the world when there is none. Borrowed.
-// RESOURCE_EXHAUSTED when memory is short.
+// The world's router, made and attached to the world on first use. Borrowed. RESOURCE_EXHAUSTED
+// when memory is short.
 MP_NODISCARD mp_status_t mp_router_get(mp_world_t *world, mp_router_t **out_router);
 
 // ---- The router's lock is held ----
 
-// The launch queue of this list of devices, which is made when there is none. NULL: memory is
-// short.
+// The launch queue of this list of devices, made on first use. NULL: memory is short.
 mp_launch_queue_t *mp_router_get_queue(mp_endpoint_t *endpoint, uint64_t devices);
 // Takes a packet for this endpoint: hands it to its session, keeps it for a session to come, or
 // drops it.
 void mp_router_route(mp_endpoint_t *endpoint, mp_packet_t *packet);
-// Hands a packet to the session of its launch, and remembers the session if it is to be carried on.
+// Hands a packet to the session of its launch, and queues the session if mp_session_carry_on is
+// due.
 void mp_router_hand_over(mp_endpoint_t *endpoint, mp_peers_t *peers, mp_packet_t *packet);
 // Calls `visit` with `context` for each session in the endpoint.
 void mp_router_visit(mp_endpoint_t *endpoint, void (*visit)(mp_session_t *session, void *context),

@@ -8,7 +8,7 @@
 
 // An array on the device of a share.
 typedef struct {
-  mp_storage_t *storage;  // a hold, until it was compared; NULL: an error buffer
+  mp_storage_t *storage;  // a hold until the array was compared; NULL: an error buffer
   mp_event_t *ready;      // retained, until the check begins; NULL: a result
 } held_t;
 
@@ -24,9 +24,9 @@ struct mp_replica_check_s {
   // How many additions are still awaited, and one for the thread that adds them. The thread that
   // counts down to 0 compares; it sees what all the others have added.
   atomic_uint num_arguments, num_runs;
-  atomic_uint num_verdicts;         // that are missing: of this process, and of all
-  atomic_bool has_failed_argument;  // its run fails of itself
-  // The first one, of a run, a comparison or the exchange; owned.
+  atomic_uint num_verdicts;         // missing verdicts: of this process, and of all processes
+  atomic_bool has_failed_argument;  // an argument has failed, so the runs fail anyway
+  // The first error of a run, a comparison or the exchange; owned.
   _Atomic(mp_status_t) error;
   held_t *held;       // [num_shares][num_arrays]
   uint64_t *digests;  // [num_shares][num_arrays]; written by the thread that compares
@@ -89,7 +89,7 @@ mp_replica_check_t *mp_replica_check_retain(mp_replica_check_t *check) {
   return check;
 }
 
-// Lets go of the arrays from `begin` to `end`.
+// Releases the arrays from `begin` to `end`.
 static void replica_check_let_go(mp_replica_check_t *check, uint32_t begin, uint32_t end) {
   for (uint32_t s = 0; s < check->num_shares && check->held != NULL; ++s) {
     for (uint32_t a = begin; a < end; ++a) {
@@ -142,14 +142,14 @@ void mp_replica_check_add(mp_replica_check_t *check, uint32_t share, uint32_t ar
 
 // ---- Comparing ----
 
-// What was found in one array; `num_devices` that differ, of which the first one is described.
+// The difference in one array: the number of devices that differ, and a description of the first.
 typedef struct {
   uint32_t array, share, reference;  // shares
   uint32_t num_devices;
   mp_replicas_difference_t difference;
 } finding_t;
 
-// How many devices hold the same part of an array as device d.
+// The number of devices that hold the same part of an array as device d.
 static uint32_t replica_check_count_same(const mp_replicas_t *replicas,
                                          const mp_replicated_t *array, uint32_t d) {
   uint32_t count = 0;
@@ -169,8 +169,8 @@ static void replica_check_print_devices(const mp_replica_check_t *check,
                    replicas->ids[d], replicas->ids[reference]);
 }
 
-// ", since launch 1 of jit_step (a.py:13); it is computed by sub at a.py:9". The caller has given
-// the arguments, so these differed before.
+// ", since launch 1 of jit_step (a.py:13); it is computed by sub at a.py:9". Arguments already
+// differed before the launch, because the caller has given them.
 static void replica_check_print_launch(const mp_replica_check_t *check,
                                        const mp_replicated_t *array, mp_strbuf_t *out) {
   mp_strbuf_printf(out, ", %s launch %" PRIu64 " of %s", array->is_result ? "since" : "before",
@@ -213,8 +213,8 @@ static mp_status_t replica_check_report(const mp_replica_check_t *check, const f
   return replica_check_make_error(&text);
 }
 
-// Compares one array on all devices of this process. `reference` has room for a share of each
-// device: the first one whose part is that which begins there. Takes note of the digests.
+// Compares one array on all devices of this process, and records the digests. `reference` has room
+// for a share per device: the first share that holds the same part.
 static void replica_check_compare_array(mp_replica_check_t *check, uint32_t a, uint32_t *reference,
                                         finding_t *out_found) {
   const mp_replicas_t *replicas = check->replicas;
@@ -282,7 +282,7 @@ static void replica_check_on_argument(mp_status_t status, void *context) {
   mp_replica_check_release(check);
 }
 
-// Has `callback` called when the event is set; at once, with the error, where that cannot be.
+// Calls `callback` when the event is set; at once, with an error, if that fails.
 static void replica_check_await(mp_replica_check_t *check, mp_event_t *event,
                                 mp_event_callback_t callback) {
   mp_replica_check_retain(check);
@@ -311,7 +311,8 @@ static void replica_check_set_error(mp_replica_check_t *check, mp_status_t error
   if (!atomic_compare_exchange_strong(&check->error, &expected, error)) mp_status_release(error);
 }
 
-// `error` is consumed, and new to the user: it is owed to the end of each device's run.
+// Fails the check with `error` (consumed), which the user has not seen: it also ends each device's
+// run.
 static void replica_check_fail(mp_replica_check_t *check, mp_status_t error) {
   if (error == NULL) return;
   for (uint32_t s = 0; s < check->num_shares; ++s) mp_unread_add(error);

@@ -7,7 +7,7 @@
 #include "sim/plan/plan.h"
 #include "sim/plan/program_blame.h"
 
-// A text that lies in the arena. Consumes `text`.
+// Copies a text into the arena. Consumes `text`.
 static mp_status_t replicas_keep_text(mp_arena_t *arena, mp_strbuf_t *text, const char **out_text) {
   mp_status_t status = mp_strbuf_status(text);
   if (status == NULL) {
@@ -18,7 +18,7 @@ static mp_status_t replicas_keep_text(mp_arena_t *arena, mp_strbuf_t *text, cons
   return status;
 }
 
-// What JAX calls a result: "result[0]['w']". Empty where the program does not say.
+// JAX's name of a result: "result[0]['w']". Empty if the program does not name it.
 static mp_str_t replicas_result_info(const mp_program_t *program, uint32_t result) {
   const mp_module_t *module = program->module;
   if (module == NULL || module->main == NULL) return MP_STR("");
@@ -31,7 +31,7 @@ static mp_str_t replicas_result_info(const mp_program_t *program, uint32_t resul
   return info != NULL && info->kind == MP_KIND_STRING ? info->u.str : MP_STR("");
 }
 
-// The name of an array, and the op that makes it.
+// The name of an array, and the op that computes it.
 static mp_status_t replicas_name(mp_arena_t *arena, const mp_program_t *program,
                                  mp_replicated_t *array) {
   mp_strbuf_t name, maker;
@@ -54,7 +54,7 @@ static mp_status_t replicas_name(mp_arena_t *arena, const mp_program_t *program,
   return replicas_keep_text(arena, &maker, &array->maker);
 }
 
-// How the dimensions of an array lie in memory. Row-major ones stay NULL.
+// The order of an array's dimensions in memory. NULL: row-major.
 static mp_status_t replicas_find_order(mp_arena_t *arena, const mp_program_t *program,
                                        mp_replicated_t *array) {
   const mp_func_t *main = program->module == NULL ? NULL : program->module->main;
@@ -73,7 +73,7 @@ static mp_status_t replicas_find_order(mp_arena_t *arena, const mp_program_t *pr
   return NULL;
 }
 
-// The parts of all partitions, with the dimensions as they lie in memory.
+// The parts of all partitions, with the dimensions in the order of memory.
 static mp_status_t replicas_copy_boxes(mp_arena_t *arena, const mp_boxes_t *boxes,
                                        mp_replicated_t *array) {
   const uint32_t rank = array->rank;
@@ -92,7 +92,7 @@ static mp_status_t replicas_copy_boxes(mp_arena_t *arena, const mp_boxes_t *boxe
   return NULL;
 }
 
-// Sets the first device with the same part for each device. False: there is none twice.
+// Sets the first device with the same part for each device. False: all parts differ.
 static mp_status_t replicas_find_first(mp_arena_t *arena, const mp_replicas_t *replicas,
                                        const mp_boxes_t *boxes, mp_replicated_t *array,
                                        bool *out_any) {
@@ -103,7 +103,7 @@ static mp_status_t replicas_find_first(mp_arena_t *arena, const mp_replicas_t *r
   if (boxes != NULL) MP_RETURN_IF_ERROR(mp_plan_find_owners(arena, boxes, first));
   *out_any = false;
   for (uint32_t p = 0; p < partitions; ++p) *out_any = *out_any || first[p] != p;
-  // What replicas hold is their own.
+  // Different replicas hold different data.
   for (uint32_t d = partitions; d < replicas->num_devices; ++d) {
     first[d] = first[d % partitions] + d / partitions * partitions;
   }
@@ -116,7 +116,7 @@ static mp_status_t replicas_add(mp_replicas_t *replicas, const mp_program_t *pro
   const mp_program_io_t *io = is_result ? &program->results[index] : &program->params[index];
   const mp_boxes_t *boxes = io->sharding;
   if (!mp_type_is_tensor(io->type) || io->bytes == 0) return NULL;
-  if (boxes != NULL && boxes->partials != NULL) return NULL;  // terms of a sum, which differ
+  if (boxes != NULL && boxes->partials != NULL) return NULL;  // partial sums, which differ
   mp_replicated_t array = {
       .is_result = is_result, .index = index, .dtype = io->type->dtype, .rank = io->type->rank};
   bool is_wanted = false;

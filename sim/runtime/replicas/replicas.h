@@ -1,12 +1,11 @@
-// Which arrays of a program are to be the same on several devices (option `check`): the parameters
-// and results of which several partitions hold the same part, by the program's shardings.
+// Which arrays of a program should be equal on several devices (option `check`): the parameters and
+// results of which, by the program's shardings, several partitions hold the same part.
 //
-// Only the shardings say so. Whether the bytes are the same depends on what the program computes:
-// in a manual region without checks (shard_map with check_vma=False) a missing psum leaves
-// different values on devices that are to hold copies. The next launch goes on with them, and no
-// other device notices.
+// Whether the bytes are really equal depends on the program: in a manual region without checks
+// (shard_map with check_vma=False) a missing psum leaves different values on devices that should
+// hold copies. The next launch uses them, and no other device notices.
 //
-// Immutable once made, and reference-counted: a check (replica_check.h) may outlive its executable.
+// Immutable and reference-counted: a check (replica_check.h) may outlive its executable.
 #ifndef MINIPOD_SIM_RUNTIME_REPLICAS_REPLICAS_H_
 #define MINIPOD_SIM_RUNTIME_REPLICAS_REPLICAS_H_
 
@@ -15,8 +14,8 @@
 #include "sim/base/arena.h"
 #include "sim/plan/program.h"
 
-// One parameter or result. `first[d]` is the first device that holds the same part as device d, in
-// the numbers of the program's devices; d itself where it is the first.
+// One parameter or result. `first[d]` is the first device (by the program's numbers) that holds the
+// same part as device d; d itself if it is the first.
 typedef struct {
   bool is_result;
   uint32_t index;
@@ -24,18 +23,19 @@ typedef struct {
   const char *maker;  // "add at a.py:9", of results; "": not known
   mp_dtype_t dtype;
   uint32_t rank;
-  const int64_t *dims;  // [rank] of the array on a device, as it lies in memory
-  // [rank] which dimension of the program's each of these is; NULL: they are the same.
+  const int64_t *dims;  // [rank] of the array on a device, in the order of memory
+  // [rank] the program's dimension for each of these; NULL: the same order.
   const uint32_t *order;
-  // [num_partitions * rank] which part of the whole array a partition holds; the array on a device
-  // may be larger than its part, and the rest of it is garbage. NULL: each holds all of it.
+  // [num_partitions * rank] the part of the whole array that a partition holds; the array on a
+  // device may be larger than its part, and the rest is undefined. NULL: each holds the whole
+  // array.
   const int64_t *starts, *sizes;
   const uint32_t *first;  // [num_devices]
 } mp_replicated_t;
 
 typedef struct {
   atomic_int references;
-  mp_arena_t *arena;  // owned: the rest lies in it
+  mp_arena_t *arena;  // owned: has everything below
   const char *program;
   uint32_t num_devices, num_partitions;
   const uint32_t *ids;  // [num_devices] global, for messages
@@ -43,8 +43,8 @@ typedef struct {
   const mp_replicated_t *arrays;  // [num_arrays], the `num_params` parameters first
 } mp_replicas_t;
 
-// Finds them, with `ids` for the program's devices (copied). NULL: no array is to be the same on
-// several devices. RESOURCE_EXHAUSTED when memory is short.
+// Finds these arrays; `ids` are those of the program's devices (copied). NULL: no array should be
+// equal on several devices. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_replicas_create(const mp_program_t *program, const uint32_t *ids,
                                             mp_replicas_t **out_replicas);
 // mp_replicas_retain adds a reference and returns the same; the last mp_replicas_release frees it.
@@ -54,18 +54,19 @@ void mp_replicas_release(mp_replicas_t *replicas);
 
 // ---- replicas_compare.c ----
 
-// The arrays of two devices that are to hold the same part: where they differ.
+// The difference between the arrays of two devices that should hold the same part.
 typedef struct {
   uint64_t num_elements;   // of the part
-  uint64_t num_different;  // in their bits
+  uint64_t num_different;  // elements whose bits differ
   uint64_t first;          // number of the first of these, row-major in the part
 } mp_replicas_difference_t;
 
-// Compares what device `d` (of the program) has with what the first device with the same part has.
+// Compares the part of device `d` (of the program) with that of the first device with the same
+// part.
 mp_replicas_difference_t mp_replicas_compare(const mp_replicas_t *replicas,
                                              const mp_replicated_t *array, uint32_t d,
                                              const void *data, const void *data_of_first);
-// A fingerprint of what device `d` has of its part: equal in all processes for equal bits.
+// A fingerprint of the part of device `d`: equal in all processes for equal bits.
 uint64_t mp_replicas_digest(const mp_replicas_t *replicas, const mp_replicated_t *array, uint32_t d,
                             const void *data);
 // Appends "8 of 8 elements (first at [0]: 1.5 instead of 2.5)", with the place in the whole array.

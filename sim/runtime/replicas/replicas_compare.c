@@ -7,7 +7,7 @@
 #include "sim/base/hash.h"
 #include "sim/runtime/replicas/replicas.h"
 
-// The part of an array that a device holds: its rows lie one after the other, if it has gaps.
+// The part of an array that a device holds, in contiguous rows.
 typedef struct {
   const mp_replicated_t *array;
   const int64_t *sizes;   // [rank]
@@ -23,7 +23,7 @@ static part_t replicas_compare_part(const mp_replicas_t *replicas, const mp_repl
     part.sizes = array->sizes + at;
     part.starts = array->starts + at;
   }
-  // From the last dimension on, as far as nothing lies between what follows each other.
+  // From the last dimension on, as long as the elements are contiguous.
   uint32_t i = array->rank;
   while (i > 0) {
     part.row_elements *= (uint64_t)part.sizes[--i];
@@ -33,7 +33,7 @@ static part_t replicas_compare_part(const mp_replicas_t *replicas, const mp_repl
   return part;
 }
 
-// Of the element of a part with this number: its coordinates in the part.
+// The coordinates, in the part, of the element with this number.
 static void replicas_compare_coordinates(const part_t *part, uint64_t number, int64_t *out) {
   for (uint32_t i = part->array->rank; i-- > 0;) {
     out[i] = (int64_t)(number % (uint64_t)part->sizes[i]);
@@ -41,7 +41,7 @@ static void replicas_compare_coordinates(const part_t *part, uint64_t number, in
   }
 }
 
-// In which byte of the array on a device the element of a part with this number lies.
+// The byte offset, in the array on a device, of the part's element with this number.
 static size_t replicas_compare_offset(const part_t *part, uint64_t number) {
   int64_t at[MP_MAX_RANK];
   replicas_compare_coordinates(part, number, at);
@@ -91,7 +91,7 @@ uint64_t mp_replicas_digest(const mp_replicas_t *replicas, const mp_replicated_t
   return digest;
 }
 
-// ---- Texts ----
+// ---- Messages ----
 
 // The shortest decimal form that reads back to the same element.
 static void replicas_compare_put_float(mp_dtype_t dtype, const void *element, mp_strbuf_t *out) {
@@ -101,7 +101,7 @@ static void replicas_compare_put_float(mp_dtype_t dtype, const void *element, mp
     mp_strbuf_puts(out, value < 0 ? "-inf" : "inf");
     return;
   }
-  if (isnan(value)) {  // with its bits: two of them may differ
+  if (isnan(value)) {  // with its bits, because two NaNs may differ
     uint64_t bits = 0;
     memcpy(&bits, element, mp_dtype_size(dtype));
     mp_strbuf_printf(out, "nan (0x%" PRIx64 ")", bits);

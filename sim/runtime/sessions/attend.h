@@ -1,10 +1,10 @@
-// Threads that launch and wait at once: they need not wait for the thread for messages.
+// Attending: threads that launch and wait at once process messages themselves.
 //
-// A small launch over several processes is a few messages, and much of its time it waits for
-// threads to wake up: the launching thread wakes the world's, which wakes the launching thread at
-// the end, and each of them may find its core taken. So a thread that is expected to wait for its
+// A small launch over several processes consists of a few messages, and spends much of its time on
+// waking threads: the launching thread wakes the world's thread, which wakes the launching thread
+// at the end, and each of them may find its core busy. So a thread that is expected to wait for its
 // launch at once (mp_launching_note) makes progress itself meanwhile, until the launch is over or
-// nothing comes for a while (mp_world_attend_begin). One that launches ahead does not.
+// nothing comes for a while (mp_world_attend_begin). A thread that launches ahead does not.
 #ifndef MINIPOD_SIM_RUNTIME_SESSIONS_ATTEND_H_
 #define MINIPOD_SIM_RUNTIME_SESSIONS_ATTEND_H_
 
@@ -15,12 +15,12 @@ typedef struct {
   mp_world_t *world;
 } mp_attend_t;
 
-// Before the runs of a launch are let go, in whose session (may be NULL) they meet: its messages
-// are this thread's business until mp_attend_end, which must follow soon. Does nothing if the
-// launch is in one process, or another thread attends. `attend` is zero before.
+// Called before the runs of a launch are released; `session` (may be NULL) is their session. Until
+// mp_attend_end, which must follow soon, this thread processes the session's messages. Does nothing
+// if the launch is in one process, or another thread attends. `attend` must be zeroed.
 void mp_attend_begin(mp_attend_t *attend, mp_session_t *session);
-// Makes progress until the launch is over here, or for as long as it is worth while. The caller
-// holds no lock, and is in the launch no more.
+// Makes progress until the launch is over in this process, or for as long as it is worth while. The
+// caller holds no lock, and has left the launch.
 void mp_attend_end(mp_attend_t *attend);
 
 #endif  // MINIPOD_SIM_RUNTIME_SESSIONS_ATTEND_H_

@@ -1,6 +1,6 @@
-// What packets of other processes do to a session.
+// The effects of packets from other processes on a session.
 //
-// All this runs on the world's progress thread, or on the one that launches, under the locks of the
+// All this runs on the world's progress thread or the launching thread, under the locks of the
 // router and of the session. A run that a packet resumes is scheduled once the session's lock is
 // free: a worker may run it at once, and its next meeting needs that lock.
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "sim/base/table.h"
 #include "sim/runtime/sessions/session_impl.h"
 
-// True when the caller is to go on with it by itself. Of several remote collectives workers can do
-// some at the same time.
+// True when the caller should continue the remote collective itself. If there are several, workers
+// can do some at the same time.
 static bool deliver_may_carry(const mp_session_t *session, const mp_remote_collective_t *remote) {
   return session->peers->remotes == remote && remote->next == NULL &&
          mp_endpoint_carries(session->peers->endpoint) && mp_remote_stripes_are_light(remote);
@@ -62,8 +62,8 @@ static void deliver_take_leave(mp_session_t *session, mp_packet_t *packet,
                                mp_device_list_t *resumed) {
   mp_peers_t *peers = session->peers;
   const int64_t i = mp_peers_find(peers, packet->from);
-  // The lock makes one step of this and of the look below for participants that wait for that
-  // process: one that parks later looks under it as well, and finds that none will come.
+  // The lock joins this and the check below for participants that wait for that process: a
+  // participant that parks later checks under the same lock, and finds that nothing will come.
   if (i >= 0) peers->has_left[i] = true;
   for (uint32_t p = 0; p < session->num_participants; ++p) {
     if (peers->ranks_of[p] == packet->from) session->states[p] = MP_PARTICIPANT_DONE;
@@ -96,7 +96,7 @@ static void deliver_take_answer(mp_session_t *session, mp_packet_t *packet,
   session->peers->answers[i] = packet;
 }
 
-// What takes each kind of packet.
+// The handler of each kind of packet.
 #define PACKETS(X)    \
   X(PAYLOAD, payload) \
   X(MESSAGE, message) \
@@ -146,7 +146,7 @@ static mp_status_t deliver_explain_loss(const mp_session_t *session, mp_status_t
 }
 
 // Fails the launch with `why` (borrowed), unless the process with this rank takes no part in it or
-// had done its part: then it is not needed any more.
+// has done its part.
 static void deliver_fail_without(mp_session_t *session, uint32_t rank, mp_status_t why,
                                  bool is_told) {
   mp_device_list_t resumed = {0};
@@ -165,13 +165,13 @@ static void deliver_fail_without(mp_session_t *session, uint32_t rank, mp_status
   mp_schedule(&resumed);
 }
 
-// The process with this rank is gone and sends no more. The others notice it by themselves.
+// Called when the process with this rank has ended. The other processes notice it by themselves.
 static void deliver_lose(mp_session_t *session, uint32_t rank, mp_status_t why) {
   deliver_fail_without(session, rank, why, false);
 }
 
-// The process with this rank has another one in its place, which is notified, too: what it launches
-// first is the launch after this one (mp_endpoint_first_number).
+// Called when another process has replaced the one with this rank. The new one is notified, too:
+// its first launch is the one after this launch (mp_endpoint_first_number).
 static void deliver_replace(mp_session_t *session, uint32_t rank, mp_status_t why) {
   deliver_fail_without(session, rank, why, true);
 }

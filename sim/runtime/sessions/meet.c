@@ -1,4 +1,4 @@
-// Meetings and messages: how participants of a session come together.
+// Meetings and messages: how participants of a session synchronize and exchange data.
 #include "sim/base/assert.h"
 #include "sim/runtime/devices/device_impl.h"
 #include "sim/runtime/sessions/session_impl.h"
@@ -38,7 +38,7 @@ static mp_status_t meet_hold_meeting(mp_session_t *session, mp_worker_t *self,
       .meeting = meeting,
   };
   // Without the lock: the meeting is out of the table, and its other members are parked, so their
-  // operands and results stay as they are until this thread resumes them.
+  // operands and results do not change until this thread resumes them.
   mp_status_t status = mp_job_attend(self->client, self, &job.job);
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
@@ -51,8 +51,8 @@ static mp_status_t meet_hold_meeting(mp_session_t *session, mp_worker_t *self,
   return status;
 }
 
-// Ends a remote collective, well or badly, and resumes the participants that wait for it. Returns
-// `status`; an error poisons the session.
+// Ends a remote collective, with success or failure, and resumes the participants that wait for it.
+// Returns `status`; an error poisons the session.
 static mp_status_t meet_end_remote(mp_session_t *session, mp_remote_collective_t *remote,
                                    mp_status_t status, mp_device_list_t *resumed) {
   mp_lock(&session->lock);
@@ -66,15 +66,16 @@ static mp_status_t meet_end_remote(mp_session_t *session, mp_remote_collective_t
   return status;
 }
 
-// After what can be sent was sent. `out_stripe`: a stripe whose payloads have come already, with
-// which the caller goes on at once. -1: the holder is parked, and may run on another thread
-// already. Fails with the session's error.
+// Called when everything that can be sent was sent. `out_stripe`: a stripe whose payloads have
+// already come, with which the caller continues at once. -1: the holder is parked, and may already
+// run on another thread. Fails with the session's error.
 static mp_status_t meet_await_payloads(mp_session_t *session, mp_remote_collective_t *remote,
                                        int64_t *out_stripe) {
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
   mp_status_t status = mp_status_retain(session->error);
-  // The last payload comes under this lock, too: it is counted here, or finds the holder parked.
+  // The last payload comes under this lock, too: so it is counted here, or it finds the holder
+  // parked.
   *out_stripe = status == NULL ? mp_remote_collective_find_complete(remote) : -1;
   if (status == NULL && *out_stripe < 0) {
     if (remote->is_carried) {
@@ -111,8 +112,8 @@ static mp_status_t meet_go_through(mp_session_t *session, mp_worker_t *self,
   return meet_end_remote(session, remote, status, resumed);
 }
 
-// All members of this process have arrived at a meeting that has members in other processes too:
-// the last one makes a remote collective of it. Takes the meeting.
+// Called by the last member of this process to arrive at a meeting with members in other processes:
+// makes a remote collective of it. Takes the meeting.
 static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_meeting_t *meeting,
                                 mp_arrival_t *arrival, mp_arrived_t *out_arrived) {
   mp_remote_collective_t *remote = NULL;
@@ -129,8 +130,8 @@ static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_mee
     return status;
   }
   arrival->work = remote;
-  // Early packets are taken only now that the remote collective exists: if one of them belongs to
-  // another collective, this one fails like any other.
+  // Early packets are taken only now that the remote collective exists: so if one of them belongs
+  // to another collective, this one fails in the usual way.
   mp_lock(&session->lock);
   status = mp_remote_collective_take_early(session->peers, remote);
   mp_unlock(&session->lock);
@@ -140,8 +141,9 @@ static mp_status_t meet_set_out(mp_session_t *session, mp_worker_t *self, mp_mee
   return status;
 }
 
-// The holder was resumed because all payloads of the phase have come. If the session was poisoned
-// first, that has ended the remote collective (`remote` is gone) and resumed the others.
+// Called when the holder was resumed because all payloads of the phase have come. If the session
+// was poisoned first, that has ended the remote collective (`remote` is freed) and resumed the
+// others.
 static mp_status_t meet_go_on(mp_session_t *session, mp_worker_t *self,
                               mp_remote_collective_t *remote, mp_arrived_t *out_arrived) {
   mp_lock(&session->lock);
@@ -155,7 +157,7 @@ static mp_status_t meet_go_on(mp_session_t *session, mp_worker_t *self,
   return status;
 }
 
-// Lets the devices go that carrying on has resumed, of which this is the first.
+// Runs the devices that mp_session_carry_on has resumed; `context` is the first.
 static void meet_let_carried_go(void *context) {
   mp_device_t *first = context;
   mp_client_t *client = first->client;
@@ -167,12 +169,12 @@ void mp_session_carry_on(mp_session_t *session, mp_followup_t *followup) {
   mp_lock(&session->lock);
   mp_remote_collective_t *remote = mp_session_carried(session);
   mp_unlock(&session->lock);
-  MP_ASSERT(remote != NULL);  // it stays until this is done with it
+  MP_ASSERT(remote != NULL);  // it lives until this function is done with it
   mp_device_list_t resumed = {0};
   mp_arrived_t arrived;
   mp_status_ignore(meet_go_through(session, NULL, remote, &resumed, &arrived));
   if (resumed.first == NULL) return;
-  // The client may end meanwhile, as long as no thread is in the run.
+  // Held, because the client may end while no thread is in the run.
   mp_client_hold(resumed.first->client);
   *followup = (mp_followup_t){meet_let_carried_go, resumed.first};
 }
@@ -193,8 +195,8 @@ mp_status_t mp_session_meet(mp_session_t *session, mp_worker_t *self, mp_arrival
   mp_status_t status = mp_status_retain(session->error);
   if (status == NULL) status = mp_rendezvous_arrive(&session->rendezvous, arrival, &meeting);
   if (status == NULL && meeting == NULL) {
-    // One step with the arrival: the participant that completes the meeting finds all others in it
-    // parked.
+    // Under the same lock as the arrival: so the participant that completes the meeting finds all
+    // others parked.
     mp_session_park(session, logical);
     mp_session_poison_if_stuck(session, &resumed);
   }
@@ -259,7 +261,7 @@ mp_status_t mp_session_send(mp_session_t *session, const mp_collective_t *collec
 void mp_session_receive(mp_session_t *session, mp_receiver_t *receiver, mp_arrived_t *out_arrived) {
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
-  // In a poisoned session no run parks: the run notices it at its next command.
+  // In a poisoned session no run parks: the run notices the error at its next command.
   bool goes_on = session->error != NULL || mp_mailbox_receive(&session->mailbox, receiver);
   if (!goes_on) {
     mp_session_park(session, receiver->target);

@@ -57,7 +57,7 @@ mp_session_t *mp_session_retain(mp_session_t *session) {
 
 void mp_session_release(mp_session_t *session) {
   if (session == NULL) return;
-  // The last one sees what all others did with the session before it frees it, without the lock.
+  // Acquire: the last one frees the session without the lock, so it must see what all others did.
   const int before = atomic_fetch_sub_explicit(&session->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
@@ -73,14 +73,14 @@ void mp_session_release(mp_session_t *session) {
 }
 
 bool mp_session_is_poisoned(const mp_session_t *session) {
-  // Runs ask before each command, so without the lock. Acquire, with the store that poisons: a
-  // thread that sees the flag may read the error.
+  // Without the lock, because runs check before each command. Acquire, paired with the store that
+  // poisons: a thread that sees the flag may read the error.
   return atomic_load_explicit(&session->is_poisoned, memory_order_acquire);
 }
 
 mp_status_t mp_session_error(mp_session_t *session) {
   if (!mp_session_is_poisoned(session)) return NULL;
-  return mp_status_retain(session->error);  // written before the flag, and never changed
+  return mp_status_retain(session->error);  // written before the flag, then constant
 }
 
 const mp_mailbox_t *mp_session_mailbox(const mp_session_t *session) {
@@ -92,7 +92,7 @@ const mp_mailbox_t *mp_session_mailbox(const mp_session_t *session) {
 void mp_session_park(mp_session_t *session, uint32_t logical) {
   mp_lock_assert_held(&session->lock);
   MP_ASSERT(session->states[logical] == MP_PARTICIPANT_ACTIVE);
-  // After the poison no thread would resume it. The caller has looked under this same lock.
+  // After poisoning no thread would resume it. The caller has checked that under this lock.
   MP_ASSERT(session->error == NULL);
   mp_device_hand_over(session->devices[logical], MP_OWNER_WORKER, MP_OWNER_SESSION);
   session->states[logical] = MP_PARTICIPANT_PARKED;
@@ -108,7 +108,8 @@ static void session_unpark(mp_session_t *session, uint32_t logical) {
   session->states[logical] = MP_PARTICIPANT_ACTIVE;
   session->num_active += 1;
   session->num_parked -= 1;
-  // Under the lock, so that a look for deadlocks that has read it as parked notices (deadlock.c).
+  // Under the lock, so that a deadlock look that has read it as parked notices the change
+  // (deadlock.c).
   mp_workers_need_look(session->devices[logical]->client->workers);
 }
 
@@ -125,8 +126,8 @@ void mp_session_resume_members(mp_session_t *session, const mp_meeting_t *meetin
   }
 }
 
-// Ends every wait of a session that has failed: takes all parked participants out of meetings, the
-// mailbox and remote collectives, and resumes them.
+// Ends every wait of a failed session: removes all parked participants from meetings, the mailbox
+// and remote collectives, and resumes them.
 static void session_resume_all(mp_session_t *session, mp_device_list_t *resumed) {
   mp_lock_assert_held(&session->lock);
   mp_meeting_t *meeting = NULL;
@@ -143,9 +144,9 @@ static void session_resume_all(mp_session_t *session, mp_device_list_t *resumed)
   while (next != NULL) {
     mp_remote_collective_t *remote = next;
     next = remote->next;
-    // The thread that works on it, its holder or the one that carries it on, finds the error.
+    // The thread that works on it (its holder, or the one that continues it) finds the error.
     if (!remote->is_waiting && !remote->is_ready) continue;
-    // A holder that is runnable already will find the error instead of its remote collective.
+    // A holder that is already runnable will find the error instead of its remote collective.
     mp_session_resume_members(session, remote->meeting, remote->is_ready ? remote->holder : NULL,
                               resumed);
     mp_remote_collective_end(session->peers, remote);
@@ -170,7 +171,7 @@ void mp_session_poison_quietly(mp_session_t *session, mp_status_t error,
   }
   MP_ASSERT(error != NULL);
   session->error = error;
-  // Release: the error is there before the flag that lets others read it without the lock.
+  // Release: the error is written before the flag that lets other threads read it without the lock.
   atomic_store_explicit(&session->is_poisoned, true, memory_order_release);
   session_resume_all(session, resumed);
 }
@@ -181,14 +182,15 @@ void mp_session_poison_locked(mp_session_t *session, mp_status_t error, mp_devic
   if (is_first) session_tell_peers(session);
 }
 
-// True when packets of other processes may still let a parked participant go on.
+// True when packets of other processes may still resume a parked participant.
 static bool session_may_be_moved(const mp_session_t *session) {
   mp_lock_assert_held(&session->lock);
   const mp_peers_t *peers = session->peers;
   if (peers == NULL) return false;
   for (const mp_remote_collective_t *remote = peers->remotes; remote != NULL;
        remote = remote->next) {
-    // A thread that carries one on changes what the look at a loss would read.
+    // A thread that continues a remote collective changes what the check for lost processes would
+    // read.
     if (remote->is_carried || !mp_remote_collective_is_lost(peers, remote)) return true;
   }
   for (const mp_receiver_t *r = session->mailbox.receivers.first; r != NULL; r = r->next) {
@@ -227,7 +229,7 @@ void mp_session_poison_if_stuck(mp_session_t *session, mp_device_list_t *resumed
 void mp_session_name_caller(mp_session_t *session, const char *caller) {
   if (session->peers == NULL) return;
   mp_lock(&session->lock);
-  // Without memory the words are shorter.
+  // Without memory messages do not name the caller.
   if (session->caller == NULL) session->caller = mp_strdup(caller);
   mp_unlock(&session->lock);
 }
@@ -247,8 +249,8 @@ bool mp_session_join(mp_session_t *session, uint32_t logical, mp_device_t *devic
   session->states[logical] = MP_PARTICIPANT_ACTIVE;
   session->num_joined += 1;
   session->num_active += 1;
-  // Found under the lock, so that of participants that join at once one learns that it was the
-  // last.
+  // Computed under the lock, so that exactly one of several joining participants learns that it was
+  // the last.
   bool is_complete = session->num_joined == session->num_local;
   mp_unlock(&session->lock);
   return is_complete;
@@ -261,10 +263,11 @@ static bool session_is_over(const mp_session_t *session) {
          session->num_active == 0 && session->num_parked == 0;
 }
 
-// Tells the other processes that no participant here will come to another meeting (after a failure
-// they know), and takes the session out of the endpoint.
+// Notifies the other processes that no participant of this process will come to another meeting
+// (after a failure they know that), and removes the session from the endpoint.
 static void session_say_goodbye(mp_session_t *session) {
-  // The router's lock comes before the session's, so the endpoint is left after it is free again.
+  // The router's lock precedes the session's in the lock order, so this leaves the endpoint after
+  // releasing the session's lock.
   mp_lock(&session->lock);
   if (session->error == NULL) {
     const mp_envelope_t envelope = mp_peers_envelope(session->peers, MP_PACKET_LEAVE);
@@ -291,15 +294,15 @@ void mp_session_leave(mp_session_t *session, uint32_t logical) {
   mp_lock(&session->lock);
   MP_ASSERT(session->runs[logical] != NULL);
   if (session->states[logical] == MP_PARTICIPANT_PARKED) {
-    session->num_parked -= 1;  // the client is stopping and ends runs wherever they are
+    session->num_parked -= 1;  // the client is stopping and ends runs in any state
   } else {
     MP_ASSERT(session->states[logical] == MP_PARTICIPANT_ACTIVE && session->num_active != 0);
     session->num_active -= 1;
   }
   session->states[logical] = MP_PARTICIPANT_DONE;
   session->runs[logical] = NULL;
-  // Under the same lock as the change: of participants that leave at once, one sees the state that
-  // proves the others stuck, and one sees the session over.
+  // Under the same lock as the change: so if several participants leave at the same time, one of
+  // them sees the state that proves the others stuck, and one sees the session over.
   mp_session_poison_if_stuck(session, &resumed);
   bool must_leave = session_is_over(session);
   mp_unlock(&session->lock);
@@ -308,8 +311,8 @@ void mp_session_leave(mp_session_t *session, uint32_t logical) {
 }
 
 void mp_session_poison(mp_session_t *session, mp_status_t error) {
-  // Those who are resumed are scheduled when the lock is free: another worker may run one of them
-  // at once, and would wait for the lock.
+  // Resumed runs are scheduled when the lock is free, because another worker may run one of them at
+  // once, and would wait for the lock.
   mp_device_list_t resumed = {0};
   mp_lock(&session->lock);
   mp_session_poison_locked(session, error, &resumed);

@@ -1,5 +1,6 @@
-// Shared by the files of sessions. For all of these the session's lock is held. Devices to be made
-// runnable go onto `resumed`, which the caller passes to mp_schedule when the lock is free.
+// Shared by the files of sessions. The caller of each function holds the session's lock. Devices
+// that become runnable are added to `resumed`, which the caller passes to mp_schedule when the lock
+// is free.
 #ifndef MINIPOD_SIM_RUNTIME_SESSIONS_SESSION_IMPL_H_
 #define MINIPOD_SIM_RUNTIME_SESSIONS_SESSION_IMPL_H_
 
@@ -11,8 +12,8 @@
 // put it into a meeting, a remote collective or the mailbox's list of receivers, where the thread
 // that resumes it will find it.
 void mp_session_park(mp_session_t *session, uint32_t logical);
-// Makes a parked participant active again. The caller has taken it out of what it waited in, or is
-// about to, under the same lock.
+// Makes a parked participant active again. Under the same lock the caller has removed it from what
+// it waited in, or is about to.
 void mp_session_resume(mp_session_t *session, uint32_t logical, mp_device_list_t *resumed);
 // Resumes all participants of the meeting, except `except` (NULL: none is left out).
 void mp_session_resume_members(mp_session_t *session, const mp_meeting_t *meeting,
@@ -24,11 +25,11 @@ void mp_session_poison_locked(mp_session_t *session, mp_status_t error, mp_devic
 // The same without telling the other processes: the error comes from one of them, or they know it
 // by themselves.
 void mp_session_poison_quietly(mp_session_t *session, mp_status_t error, mp_device_list_t *resumed);
-// Poisons the session when no participant can come any more to where others wait: because all are
-// parked or done, or because a process has left for which one waits.
+// Poisons the session if participants wait in vain: because all are parked or done, or because they
+// wait for a process that has left.
 void mp_session_poison_if_stuck(mp_session_t *session, mp_device_list_t *resumed);
 
-// The meeting is complete and will be held: until that is done, its waiters are in no list. Kept
+// Called when the meeting is complete and will be held: meanwhile its waiters are in no list. Kept
 // for the checks of debug builds.
 static inline void mp_session_begin_holding(mp_session_t *session, const mp_meeting_t *meeting) {
 #ifdef MINIPOD_ASSERTS
@@ -37,7 +38,7 @@ static inline void mp_session_begin_holding(mp_session_t *session, const mp_meet
   (void)session, (void)meeting;
 #endif
 }
-// Its waiters are being resumed, or are in the list of a remote collective now.
+// Called when its waiters are being resumed, or are now in the list of a remote collective.
 static inline void mp_session_end_holding(mp_session_t *session, const mp_meeting_t *meeting) {
 #ifdef MINIPOD_ASSERTS
   MP_ASSERT(session->num_at_held >= meeting->num_arrived - 1);
@@ -54,8 +55,8 @@ static inline mp_remote_collective_t *mp_session_carried(const mp_session_t *ses
   return remote;
 }
 
-// Says whether a thread continues the remote collective in the place of its holder, which is
-// parked. A look for deadlocks that has read this otherwise notices (deadlock.c).
+// Records whether a thread continues the remote collective in the place of its holder, which is
+// parked. A deadlock look that has read the old value notices the change (deadlock.c).
 static inline void mp_session_set_carried(const mp_session_t *session,
                                           mp_remote_collective_t *remote, bool is_carried) {
   remote->is_carried = is_carried;

@@ -1,4 +1,4 @@
-// The texts about sessions whose participants wait: which wait where, and for which others.
+// Messages about sessions whose participants wait: which wait where, and for which others.
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,12 +7,12 @@
 #include "sim/runtime/sessions/session.h"
 
 enum {
-  MP_MAX_NAMES = 8,   // devices (or ranges of them) named per list; the rest is counted
+  MP_MAX_NAMES = 8,   // devices (or ranges of them) named per list; others are only counted
   MP_MAX_PLACES = 4,  // meeting points named; participants at others are counted
 };
 
-// Appends "device 2" or "devices 0, 1, 5-9": the participants with mark[i] == wanted. Returns how
-// many there are.
+// Appends "device 2" or "devices 0, 1, 5-9": the participants with mark[i] == wanted. Returns their
+// number.
 static uint32_t stuck_print_devices(mp_strbuf_t *out, const mp_session_t *session,
                                     const uint32_t *mark, uint32_t wanted) {
   uint32_t total = 0, shown = 0, ranges = 0;
@@ -25,7 +25,7 @@ static uint32_t stuck_print_devices(mp_strbuf_t *out, const mp_session_t *sessio
            session->names[end + 1] == session->names[end] + 1) {
       ++end;
     }
-    if (end - i < 2) end = i;  // only three and more make a range
+    if (end - i < 2) end = i;  // a range has at least three devices
     mp_strbuf_printf(out, "%s%" PRIu32, ranges == 0 ? "" : ", ", session->names[i]);
     if (end != i) mp_strbuf_printf(out, "-%" PRIu32, session->names[end]);
     shown += end - i + 1;
@@ -88,8 +88,8 @@ static void stuck_collect(const mp_session_t *session, places_t *p) {
   }
 }
 
-// Sets mark[i] = value for the participants in this state for which another one waits. Returns how
-// many got the mark.
+// Sets mark[i] = value for the participants in this state for which another one waits. Returns
+// their number.
 static uint32_t stuck_mark_missing(const mp_session_t *session, mp_participant_state_t state,
                                    uint32_t *mark, uint32_t value) {
   uint32_t count = 0;
@@ -196,8 +196,8 @@ bool mp_session_waits_for_peers(const mp_session_t *session) {
   return false;
 }
 
-// Appends ", called at train.py:12", unless the places that were printed from `begin` on say so:
-// programs that the framework has kept come from the line that was the first to call them.
+// Appends ", called at train.py:12", unless the places printed from `begin` on already name it: a
+// program that the framework has cached names the line that first called it.
 static void stuck_print_caller(mp_strbuf_t *out, const mp_session_t *session, size_t begin) {
   if (session->caller == NULL || out->size == begin) return;
   const char *found = strstr(mp_strbuf_text(out) + begin, session->caller);
@@ -241,8 +241,8 @@ void mp_session_describe_wait(const mp_session_t *session, double seconds, mp_st
   mp_free(places.mark);
 }
 
-// Appends "devices 1, 2<words>" for the participants of this process in this state, if there are
-// any.
+// Appends "devices 1, 2" and `words` for the participants of this process in this state, if there
+// are any.
 static void stuck_print_state(mp_strbuf_t *out, const mp_session_t *session, uint32_t *mark,
                               mp_participant_state_t state, const char *words) {
   const uint32_t value = MP_MAX_PLACES + 1 + (uint32_t)state;

@@ -13,7 +13,7 @@
 
 enum { MP_WATCH_STACK = 256 * 1024, MP_WATCH_TICK_MS = 500 };
 
-// How long the processes that were asked have for an answer.
+// How long the watch waits for answers of other processes.
 static const double k_answer_seconds = 1.5;
 
 struct mp_watch_s {
@@ -64,7 +64,7 @@ static void watch_print_answers(mp_strbuf_t *out, const mp_peers_t *peers) {
   }
 }
 
-// What is known of the wait, for the warning and for the error.
+// Describes the wait, for the warning and for the error.
 static void watch_describe(mp_strbuf_t *out, const mp_session_t *session, double seconds) {
   mp_session_describe_wait(session, seconds, out);
   watch_print_answers(out, session->peers);
@@ -78,7 +78,7 @@ static void watch_warn(const mp_session_t *session, double seconds) {
   mp_strbuf_deinit(&text);
 }
 
-// Those that have not even answered are not waited for when this process ends.
+// Processes that have not answered are not waited for when this process ends.
 static void watch_note_silent(const mp_peers_t *peers) {
   for (uint32_t i = 0; i < peers->num_ranks; ++i) {
     if (peers->answers[i] != NULL || !mp_session_misses_rank(peers->session, peers->ranks[i])) {
@@ -100,9 +100,9 @@ static mp_status_t watch_timeout_error(const mp_session_t *session, double secon
   return status;
 }
 
-// Looks at a session that has not failed. Once nothing has moved for long enough it asks the
-// missing processes, at a later look warns with their answers (or without, when they take too
-// long), and at last returns the error of a session that has waited too long; OK until then.
+// Checks a session that has not failed. If nothing has moved for long enough, asks the missing
+// processes. At a later check warns with their answers, or without if they take too long. At last
+// returns the error of a session that has waited too long; OK until then.
 static mp_status_t watch_look_at(const mp_watch_t *watch, mp_session_t *session, double now) {
   mp_lock_assert_held(&session->lock);
   mp_peers_t *peers = session->peers;
@@ -168,8 +168,9 @@ static void *watch_main(void *context) {
   while (!watch->must_stop && !must_end_client) {
     watch_sleep_until_next(watch);
     if (watch->must_stop) break;
-    // The look takes the locks of the router and of sessions, and may send: meanwhile the watch's
-    // own, a leaf, is free. mp_watch_stop can set must_stop at once, which is found after the look.
+    // The check takes the locks of the router and of sessions, and may send. So the watch's own
+    // lock, a leaf, is free meanwhile, and mp_watch_stop can set must_stop at any time; it is read
+    // after the check.
     mp_unlock(&watch->lock);
     look_t at = {watch, mp_clock_seconds()};
     mp_endpoint_visit(watch->endpoint, watch_look, &at);
@@ -177,8 +178,8 @@ static void *watch_main(void *context) {
     mp_lock(&watch->lock);
   }
   mp_unlock(&watch->lock);
-  // Only once its users have let go of a client can its endpoint be spent. So this thread ends it,
-  // no other one calls mp_watch_stop, and none could join this thread.
+  // An endpoint can be spent only after the users have released its client. So this thread ends the
+  // client; no other thread calls mp_watch_stop or could join this thread.
   if (must_end_client) {
     pthread_detach(pthread_self());
     client->watch = NULL;

@@ -1,10 +1,10 @@
 // The watch: tells the user when participants wait too long for other processes.
 //
-// Each client in a world of several processes has one such thread. Twice a second it looks at the
+// Each client in a world of several processes has one such thread. Twice a second it checks the
 // sessions in the client's endpoint. When a participant waits for another process and nothing has
 // moved for `collective_warn` seconds, the watch asks the missing processes what they are doing,
 // and prints one line: which participants wait where, and the answers of those processes. After
-// `collective_timeout` seconds the launch fails with the same text.
+// `collective_timeout` seconds the launch fails with the same message.
 //
 // The watch also ends a client that its users have released, as soon as the launches that other
 // processes take part in are over (mp_endpoint_linger).
