@@ -115,6 +115,7 @@ typedef struct {
 typedef struct {
   mp_native_heat_t heat;
   _Atomic(mp_native_loop_fn_t) run;
+  bool has_calls;  // `run` calls steps
   uint32_t num_refs;
   mp_loop_ref_t *refs;  // room for all of the loop's steps
 } mp_loop_native_t;

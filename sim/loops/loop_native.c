@@ -286,6 +286,7 @@ static bool loop_native_pays(const making_t *m) {
   for (uint32_t s = 0; s < loop->num_steps; ++s) {
     num_calls += m->instructions[s].kind == MP_NATIVE_CALL;
   }
+  loop->native->has_calls = num_calls != 0;
   return 4 * num_calls <= loop->num_steps &&
          (uint64_t)num_calls * loop->native->num_refs <= MAX_AROUND_CALLS;
 }

@@ -106,16 +106,18 @@ static void loop_run_prepare_step(const prepare_t *p, const mp_loop_step_t *step
   }
 }
 
-static void loop_run_prepare(const prepare_t *p) {
+static void loop_run_prepare_steps(const prepare_t *p, uint32_t first, uint32_t count) {
+  step_t *steps = p->run->scratch;
+  for (uint32_t i = first; i < first + count; ++i) {
+    loop_run_prepare_step(p, &p->loop->steps[i], &steps[i]);
+  }
+}
+
+static void loop_run_prepare_kernels(const prepare_t *p) {
   const mp_loop_t *loop = p->loop;
   char *scratch = p->run->scratch;
   void **pointers = (void **)(void *)(scratch + loop->pointers_at);
   call_t *calls = (call_t *)(void *)(scratch + loop->calls_at);
-  step_t *steps = (step_t *)(void *)scratch;
-  const uint32_t num_steps = loop->num_steps + loop->num_steps_before;
-  for (uint32_t i = 0; i < num_steps; ++i) {
-    loop_run_prepare_step(p, &loop->steps[i], &steps[i]);
-  }
   for (uint32_t i = 0; i < loop->num_refs; ++i) pointers[i] = loop_run_address(p, loop->refs[i]);
   for (uint32_t i = 0; i < loop->num_calls; ++i) {
     const mp_loop_call_t *call = &loop->calls[i];
@@ -125,8 +127,17 @@ static void loop_run_prepare(const prepare_t *p) {
                          .results = of_call + call->num_operands,
                          .scratch = scratch + loop->kernel_at}};
   }
+}
+
+// Of the loop's steps machine code needs only those that it calls.
+static void loop_run_prepare(const prepare_t *p, bool has_steps) {
+  const mp_loop_t *loop = p->loop;
   const uint32_t numbers[] = {p->run->replica, p->run->partition};
   memcpy(p->own, numbers, sizeof(numbers));
+  loop_run_prepare_steps(p, loop->num_steps, loop->num_steps_before);
+  if (!has_steps) return;
+  loop_run_prepare_steps(p, 0, loop->num_steps);
+  loop_run_prepare_kernels(p);
 }
 
 // ---- steps ----
@@ -456,16 +467,17 @@ mp_status_t mp_loop_run(const mp_loop_t *loop, mp_loop_run_t *run, bool *out_is_
   step_t *steps = run->scratch;
   const step_t *stopped = NULL;
   MP_ASSERT(run->at < loop->num_steps && (uintptr_t)run->scratch % 64 == 0);
-  loop_run_prepare(&prepare);
-  MP_RETURN_IF_ERROR(loop_run_steps(loop, run, steps + loop->num_steps, &stopped));
   mp_native_loop_fn_t code = loop_run_code(loop);
+  const bool has_steps = code == NULL || loop->native->has_calls;
+  loop_run_prepare(&prepare, has_steps);
+  MP_RETURN_IF_ERROR(loop_run_steps(loop, run, steps + loop->num_steps, &stopped));
   if (code == NULL) {
     MP_RETURN_IF_ERROR(loop_run_steps(loop, run, steps + run->at, &stopped));
     code = stopped == NULL ? NULL : loop_run_code(loop);
     if (code != NULL) run->at = (uint32_t)(stopped - steps);
   }
   if (code != NULL) MP_RETURN_IF_ERROR(loop_run_native(&prepare, code, &stopped));
-  if (run->edges != NULL) loop_run_add_edges(loop, steps, run->edges);
+  if (run->edges != NULL && has_steps) loop_run_add_edges(loop, steps, run->edges);
   *out_is_over = stopped == NULL;
   run->at = stopped == NULL ? 0 : (uint32_t)(stopped - steps);
   return NULL;
