@@ -2,7 +2,7 @@
 """minipod beside JAX's CPU backend in one run: wall time, processor time, memory, and the ratios.
 
     .venv/bin/python tools/bench/table.py [SECTION…] [--filter TEXT] [--rounds 3]
-        [--json FILE] [--plot FILE.svg] [--check] [--factor 1.5] [--record] [--smoke]
+        [--json FILE] [--plot FILE.png] [--check] [--factor 1.5] [--record] [--smoke]
 
 A section's cases run in one process per platform and round, the platforms taking turns, so that a
 busy machine is unfair to both alike; the least time of the rounds counts.  A ratio is minipod's
@@ -153,7 +153,7 @@ def main() -> int:
   parser.add_argument("--filter", default="", metavar="TEXT", help="cases with this in their names")
   parser.add_argument("--rounds", type=int, default=3)
   parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="all figures")
-  parser.add_argument("--plot", type=pathlib.Path, metavar="FILE.svg", help="the ratios")
+  parser.add_argument("--plot", type=pathlib.Path, metavar="FILE.png", help="the ratios as a picture; .svg and .pdf too")
   parser.add_argument("--check", action="store_true", help="compare with what was recorded")
   parser.add_argument("--factor", type=float, default=1.5, help="what is worse, for --check")
   parser.add_argument("--record", action="store_true", help="write recorded.json")
@@ -176,7 +176,7 @@ def main() -> int:
   if arguments.json:
     arguments.json.write_text(json.dumps({"machine": record.machine(), "limits": machine, "cases": table}, indent=1))
   if arguments.plot:
-    arguments.plot.write_text(plot.svg(table))
+    plot.draw(table, arguments.plot)
   if arguments.record:
     record.save(table, cases.load())
   for fault in faults:

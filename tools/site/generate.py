@@ -168,7 +168,7 @@ def section(file: str, title: str | None = None, without: tuple = ()) -> str:
   for name in without:
     text = re.sub(rf"^(#+) {re.escape(name)}\n.*?(?=^#|\Z)", "", text, flags=re.MULTILINE | re.DOTALL)
   # Pictures of a README lie beside it; here all lie in one folder.
-  text = re.sub(r"!\[([^\]]*)\]\([^)]*?([\w.-]+\.svg)\)", r"![\1](/made/\2)", text)
+  text = re.sub(r"!\[([^\]]*)\]\([^)]*?([\w.-]+\.(?:svg|png))\)", r"![\1](/made/\2)", text)
   text = re.sub(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]*\)", r"\1", text)
   return text.strip() + "\n"
 
@@ -225,7 +225,7 @@ def main(out: pathlib.Path) -> None:
   }
   for name, text in texts.items():
     (made / f"{name}.md").write_text(text)
-  for picture in ("configs/mesh_order.svg", "tools/size/size.svg"):
+  for picture in ("configs/mesh_order.svg", "tools/size/size.png"):
     shutil.copy(ROOT / picture, made)
   (made / "rooms.svg").write_text(rooms_picture.picture())
   for name in ("conf.py", "site.css"):

@@ -2,7 +2,7 @@
 """Measures what pods of growing size cost here when arrays have no values: memory of the process, and seconds.
 
     .venv/bin/python tools/size/measure.py [--devices 8,256,2048,16384,65536] [--slices 199] [--json size.json]
-        [--plot tools/size/size.svg] [--processor]
+        [--plot tools/size/size.png] [--processor]
 
 Each row is a process of its own: JAX starts, makes the state of a transformer of 16 billion parameters (MaxText's 16B,
 its step as in tools/published/train_step.py), compiles a train step, launches it three times, and asks for its virtual
@@ -28,8 +28,7 @@ STEP = ROOT / "tools/published/train_step.py"
 MODEL = {"emb": 4096, "heads": 64, "mlp": 28672, "layers": 32}
 PER_DEVICE = 6  # sequences
 PARTS = ["start", "state", "compile", "first", "again"]
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 1000, 420, 70, 50, 60
-COLOURS = {"start": "#bbbbbb", "state": "#66ccee", "compile": "#4477aa", "first": "#228833", "again": "#ccbb44"}
+COLOURS = {"start": "#bbbbbb", "state": "#66ccee", "compile": "#4477aa", "first": "#228833"}
 
 
 # ---- one process ----
@@ -118,41 +117,27 @@ def table(rows, jax_bytes):
   return "\n".join(lines)
 
 
-def bars(rows, left, title, parts, unit):
-  """A bar for each row; `parts` gives the pieces of one: (name, colour, amount)."""
-  width = WIDTH / 2 - LEFT - 20
-  top = max(sum(amount for _, _, amount in parts(row)) for row in rows) * 1.12
-  height = HEIGHT - TOP - BOTTOM
-  out = [f'<text x="{left}" y="{TOP - 22}" font-weight="bold">{title}</text>',
-         f'<line x1="{left}" y1="{HEIGHT - BOTTOM}" x2="{left + width:.0f}" y2="{HEIGHT - BOTTOM}" stroke="#888"/>']
-  step = width / len(rows)
-  for i, row in enumerate(rows):
-    x, y = left + step * (i + 0.15), HEIGHT - BOTTOM
-    for name, colour, amount in parts(row):
-      tall = amount / top * height
-      y -= tall
-      out.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{step * 0.7:.1f}" height="{tall:.1f}" fill="{colour}">'
-                 f"<title>{name}: {amount:.2f} {unit}</title></rect>")
-    whole = sum(amount for _, _, amount in parts(row))
-    middle = x + step * 0.35
-    out.append(f'<text x="{middle:.1f}" y="{y - 5:.1f}" text-anchor="middle">{whole:,.1f}</text>')
-    out.append(f'<text x="{middle:.1f}" y="{HEIGHT - BOTTOM + 17}" text-anchor="middle">{row["devices"]:,}</text>')
-  return out
+def draw(rows, is_processor, file):
+  """Writes the picture: bars of memory, and of seconds with their parts."""
+  from matplotlib.figure import Figure
 
-
-def picture(rows, is_processor):
-  pieces = [part for part in PARTS if part != "again"]
-  out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
-         'font-family="sans-serif" font-size="12">', f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>']
-  out += bars(rows, LEFT, "memory of the process, GiB", lambda row: [("memory", "#aa3377", row["MiB"] / 1024)], "GiB")
-  out += bars(rows, WIDTH // 2 + 20, f"seconds{' of the processor' * is_processor}, from Python's start to the first step's end",
-              lambda row: [(p, COLOURS[p], row[p]) for p in pieces], "s")
-  for i, name in enumerate(pieces):
-    x = WIDTH // 2 + 20 + 110 * i
-    out.append(f'<rect x="{x}" y="{HEIGHT - 26}" width="12" height="12" fill="{COLOURS[name]}"/>'
-               f'<text x="{x + 18}" y="{HEIGHT - 16}">{name}</text>')
-  out.append(f'<text x="{LEFT}" y="{HEIGHT - 16}">devices of a pod, a train step of 16 billion parameters</text>')
-  return "\n".join(out + ["</svg>"]) + "\n"
+  picture = Figure(figsize=(10, 4.2), layout="constrained")
+  pods = [f"{row['devices']:,}" for row in rows]
+  titles = ("memory of the process, GiB",
+            f"seconds{' of the processor' * is_processor}, from Python's start to the first step's end")
+  for axes, title, parts in zip(picture.subplots(1, 2), titles, ({"MiB": "#aa3377"}, COLOURS)):
+    bottom = [0.0] * len(rows)
+    for part, colour in parts.items():
+      amounts = [row[part] / 1024 if part == "MiB" else row[part] for row in rows]
+      drawn = axes.bar(range(len(rows)), amounts, bottom=bottom, color=colour, label=part)
+      bottom = [below + amount for below, amount in zip(bottom, amounts)]
+    axes.bar_label(drawn, labels=[f"{whole:,.1f}" for whole in bottom], fontsize=8)
+    axes.set_title(title, fontsize=9)
+    axes.set_xticks(range(len(rows)), pods, fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+  axes.legend(fontsize=8)
+  picture.supxlabel("devices of a pod, a train step of 16 billion parameters", fontsize=9)
+  picture.savefig(file)
 
 
 def main():
@@ -174,7 +159,7 @@ def main():
   if options.json:
     options.json.write_text(json.dumps(rows, indent=1) + "\n")
   if options.plot:
-    options.plot.write_text(picture(rows, options.processor))
+    draw(rows, options.processor, options.plot)
   print(table(rows, options.jax_bytes))
 
 

@@ -164,7 +164,7 @@ BY_HAND = {
   ("tools/simgrid/README.md", "apt-get install libsimgrid-dev"): "SimGrid is no package that the tests want",
   ("tools/simgrid/README.md", "tools/simgrid/compare.py --filter torus --algorithm halving_doubling"): "the same",
   ("tools/site/README.md", "tools/site/build"): "test_site.py runs the examples, and builds the site in full runs",
-  ("tools/size/README.md", ".venv/bin/python tools/size/measure.py --slices 199 --processor --plot tools/size/size.svg"):
+  ("tools/size/README.md", ".venv/bin/python tools/size/measure.py --slices 199 --processor --plot tools/size/size.png"):
     "minutes; test_size.py has a small one",
 }
 
