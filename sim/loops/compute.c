@@ -73,8 +73,7 @@ static mp_status_t compute_view(region_t *r, const mp_view_t *view, size_t size,
     step.what = MP_DO_FILL;
     step.in[0].offset += (uintptr_t)view->offset * size;
   } else {
-    step.u.view = mp_view_keep(r->b->arena, view);
-    MP_RETURN_IF_NULL(step.u.view);
+    MP_RETURN_IF_ERROR(mp_view_keep(r->b->arena, view, size, &step.u.view));
   }
   if (place != NULL) {
     step.out = *place;

@@ -52,13 +52,6 @@ static const mp_tile_binding_t *tile_reading_find(const mp_tile_compiler_t *c,
   return NULL;
 }
 
-static mp_status_t tile_reading_keep_view(mp_tile_compiler_t *c, const mp_view_t *view,
-                                          const mp_view_t **out_view) {
-  *out_view = mp_view_keep(c->arena, view);
-  MP_RETURN_IF_NULL(*out_view);
-  return NULL;
-}
-
 // What is read: a value as an array or a column, `view` of `base`.
 typedef struct {
   const mp_op_t *user;  // for messages
@@ -78,7 +71,7 @@ static mp_status_t tile_reading_read_operand(mp_tile_compiler_t *c, const readin
   } else {
     mp_tile_step_t step = {.kind = mp_view_is_one(&reading->view) ? MP_TILE_FILL : MP_TILE_LOAD,
                            .operand = argument->index};
-    MP_RETURN_IF_ERROR(tile_reading_keep_view(c, &reading->view, &step.view));
+    MP_RETURN_IF_ERROR(mp_view_keep(c->arena, &reading->view, size, &step.view));
     MP_RETURN_IF_ERROR(mp_tile_add_step(c, step, size, reading->is_column, out_slot));
   }
   return tile_reading_widen(c, argument->type->dtype, out_slot);
@@ -106,7 +99,7 @@ static mp_status_t tile_reading_read_iota(mp_tile_compiler_t *c, const reading_t
     step.kind = MP_TILE_FILL;
     step.element = element;
   }
-  MP_RETURN_IF_ERROR(tile_reading_keep_view(c, &reading->view, &step.view));
+  MP_RETURN_IF_ERROR(mp_view_keep(c->arena, &reading->view, 0, &step.view));
   MP_RETURN_IF_ERROR(
       mp_tile_add_step(c, step, mp_dtype_size(step.dtype), reading->is_column, out_slot));
   return tile_reading_widen(c, step.dtype, out_slot);

@@ -166,10 +166,6 @@ void mp_view_of(const mp_value_t *value, uint32_t max_ops, mp_view_t *out_view,
   *out_base = base;
 }
 
-const mp_view_t *mp_view_keep(mp_arena_t *arena, const mp_view_t *view) {
-  return mp_arena_copy(arena, view, offsetof(mp_view_t, dims) + view->rank * sizeof(view->dims[0]));
-}
-
 bool mp_view_is_whole(const mp_view_t *view, int64_t count) {
   if (view->offset != 0) return false;
   if (view->rank == 0) return count == 1;

@@ -14,19 +14,25 @@
 #include <stdint.h>
 
 #include "sim/base/arena.h"
+#include "sim/base/status.h"
 #include "sim/ir/module.h"
+
+typedef struct mp_view_shuffle_s mp_view_shuffle_t;  // view_shuffle.h
 
 typedef struct {
   uint32_t rank;
-  int64_t offset;  // of the first element
+  int64_t offset;                    // of the first element
+  const mp_view_shuffle_t *shuffle;  // how vectors read it, of a view that was kept; else NULL
   struct {
     int64_t extent, stride;  // in elements of the base; 0 repeats, less than 0 reverses
   } dims[MP_MAX_RANK];       // major to minor; a view that was kept has no more than `rank`
 } mp_view_t;
 
-// Copies a view to where it takes no more memory than its dimensions need: kernels read many of
-// them. NULL if there is no memory.
-const mp_view_t *mp_view_keep(mp_arena_t *arena, const mp_view_t *view);
+// Copies a collapsed view to where it takes no more memory than its dimensions need: kernels read
+// many of them. If its elements, of `size` bytes, are read often, that is made faster; 0: they are
+// not.
+MP_NODISCARD mp_status_t mp_view_keep(mp_arena_t *arena, const mp_view_t *view, size_t size,
+                                      const mp_view_t **out_view);
 
 // How many ops of a chain a view looks through at most.
 enum { MP_VIEW_MAX_OPS = 16 };

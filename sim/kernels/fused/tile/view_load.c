@@ -6,6 +6,7 @@
 #include "sim/kernels/counting.h"
 #include "sim/kernels/fused/tile/view.h"
 #include "sim/kernels/fused/tile/view_nest.h"
+#include "sim/kernels/fused/tile/view_shuffle.h"
 #include "sim/kernels/shape.h"
 #include "sim/kernels/strided.h"
 #include "sim/kernels/transpose.h"
@@ -199,6 +200,9 @@ static void view_load_short_rows(const mp_view_t *view, size_t size, const void 
 
 void mp_view_load(const mp_view_t *view, size_t size, const void *base, int64_t begin,
                   int64_t count, void *out) {
+  if (view->shuffle != NULL && mp_view_shuffle_load(view->shuffle, size, base, begin, count, out)) {
+    return;
+  }
   if (view->rank > 0 && view->dims[view->rank - 1].extent < MP_VIEW_SHORT_ROW) {
     view_load_short_rows(view, size, base, begin, count, out);
     return;

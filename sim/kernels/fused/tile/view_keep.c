@@ -1,0 +1,143 @@
+// Keeping views, with what makes reading them faster.
+#include "sim/base/vector.h"
+#include "sim/kernels/fused/tile/view_shuffle.h"
+#include "sim/kernels/shape.h"
+
+enum {
+  MAX_ROW = 64,       // elements; longer rows are copied or filled
+  MIN_PERIOD = 256,   // lanes, about
+  MAX_PERIOD = 8192,  // lanes
+};
+
+static bool view_keep_has_vectors(void) {
+#ifdef __x86_64__
+  return mp_has_avx512();
+#else
+  return false;
+#endif
+}
+
+typedef struct {
+  const mp_view_t *view;
+  int64_t lanes_per_element;
+  int64_t lanes;    // of a period
+  int64_t highest;  // place so far
+} making_t;
+
+// The places in the base of the n lanes from `begin` on.
+static void view_keep_places(making_t *m, int64_t begin, int64_t n, int64_t *out_places) {
+  int64_t places[MP_SHUFFLE_LANES + 1];
+  const int64_t per = m->lanes_per_element, first = begin / per;
+  mp_view_count(m->view, MP_DTYPE_S64, first, (begin + n - 1) / per - first + 1, places);
+  for (int64_t i = 0; i < n; ++i) {
+    out_places[i] = places[(begin + i) / per - first] * per + (begin + i) % per;
+    m->highest = mp_max_i64(m->highest, out_places[i]);
+  }
+}
+
+// Finds the windows of the block that begins with lane `begin`, and the picks from them; returns
+// the number of windows.
+static uint32_t view_keep_block(making_t *m, int64_t begin, mp_view_window_t *windows,
+                                uint8_t *picks) {
+  int64_t places[MP_SHUFFLE_LANES];
+  const int64_t n = mp_min_i64(MP_SHUFFLE_LANES, m->lanes - begin);
+  uint32_t left = (1u << n) - 1, count = 0;
+  view_keep_places(m, begin, n, places);
+  while (left != 0) {
+    int64_t low = INT64_MAX;
+    for (int64_t i = 0; i < n; ++i) {
+      if ((left >> i & 1) != 0) low = mp_min_i64(low, places[i]);
+    }
+    mp_view_window_t *window = &windows[count++];
+    *window = (mp_view_window_t){.place = (int32_t)low};
+    for (int64_t i = 0; i < n; ++i) {
+      if ((left >> i & 1) == 0 || places[i] - low >= MP_SHUFFLE_LANES) continue;
+      picks[i] = (uint8_t)(places[i] - low);
+      window->from |= (uint16_t)(1u << picks[i]);
+      window->to |= (uint16_t)(1u << i);
+    }
+    left &= ~(uint32_t)window->to;
+  }
+  return count;
+}
+
+// The most windows of a block.
+static uint32_t view_keep_most_windows(making_t *m) {
+  uint32_t most = 0;
+  for (int64_t begin = 0; begin < m->lanes && most <= MP_SHUFFLE_MAX_WINDOWS;
+       begin += MP_SHUFFLE_LANES) {
+    mp_view_window_t windows[MP_SHUFFLE_LANES];
+    uint8_t picks[MP_SHUFFLE_LANES];
+    const uint32_t count = view_keep_block(m, begin, windows, picks);
+    if (count > most) most = count;
+  }
+  return most;
+}
+
+// How many indices of the outermost dimension make a period: whole blocks, and not too few of them.
+static int64_t view_keep_rows(const mp_view_t *view, int64_t lanes_of_row) {
+  int64_t rows = MP_SHUFFLE_LANES;
+  while (rows > 1 && lanes_of_row * (rows / 2) % MP_SHUFFLE_LANES == 0) rows /= 2;
+  rows *= 1 + MIN_PERIOD / (rows * lanes_of_row);
+  return mp_min_i64(rows, view->dims[0].extent);
+}
+
+static bool view_keep_suits(const mp_view_t *view, size_t size) {
+  if (!view_keep_has_vectors() || size % MP_SHUFFLE_LANE != 0) return false;
+  if (view->rank == 0 || mp_view_is_one(view)) return false;
+  return view->dims[view->rank - 1].extent < MAX_ROW || view->dims[view->rank - 1].stride > 1;
+}
+
+static mp_status_t view_keep_make(mp_arena_t *arena, making_t *m, uint32_t num_windows,
+                                  mp_view_shuffle_t *shuffle) {
+  const int64_t count = (m->lanes + MP_SHUFFLE_LANES - 1) / MP_SHUFFLE_LANES;
+  mp_view_window_t *windows = MP_ARENA_ARRAY(arena, mp_view_window_t, (size_t)count * num_windows);
+  uint8_t(*picks)[MP_SHUFFLE_LANES] = mp_arena_alloc(arena, (size_t)count * sizeof(*picks));
+  if (windows == NULL || picks == NULL) return mp_status_out_of_memory();
+  for (int64_t b = 0; b < count; ++b) {
+    mp_view_window_t found[MP_SHUFFLE_LANES] = {{0}};
+    for (uint32_t i = 0; i < MP_SHUFFLE_LANES; ++i) picks[b][i] = 0;
+    view_keep_block(m, b * MP_SHUFFLE_LANES, found, picks[b]);
+    for (uint32_t w = 0; w < num_windows; ++w) windows[b * num_windows + w] = found[w];
+  }
+  shuffle->num_windows = num_windows;
+  shuffle->windows = windows;
+  shuffle->picks = (const uint8_t(*)[MP_SHUFFLE_LANES])picks;
+  return NULL;
+}
+
+// Makes the shuffle that reads the elements of a view; NULL if there is none, or other ways to read
+// the view are faster.
+static mp_status_t view_keep_shuffle(mp_arena_t *arena, const mp_view_t *view, size_t size,
+                                     const mp_view_shuffle_t **out_shuffle) {
+  *out_shuffle = NULL;
+  if (!view_keep_suits(view, size)) return NULL;
+  making_t m = {.view = view, .lanes_per_element = (int64_t)(size / MP_SHUFFLE_LANE)};
+  int64_t row = m.lanes_per_element;
+  for (uint32_t d = 1; d < view->rank && row <= MAX_PERIOD; ++d) row *= view->dims[d].extent;
+  if (row > MAX_PERIOD) return NULL;
+  const int64_t rows = view_keep_rows(view, row);
+  m.lanes = rows * row;
+  if (m.lanes > MAX_PERIOD) return NULL;
+  const uint32_t num_windows = view_keep_most_windows(&m);
+  if (num_windows > MP_SHUFFLE_MAX_WINDOWS || m.highest > INT32_MAX - MP_SHUFFLE_LANES) return NULL;
+  mp_view_shuffle_t *shuffle = MP_ARENA_NEW(arena, mp_view_shuffle_t);
+  MP_RETURN_IF_NULL(shuffle);
+  *shuffle = (mp_view_shuffle_t){.period = (m.lanes + MP_SHUFFLE_LANES - 1) / MP_SHUFFLE_LANES,
+                                 .step = rows * view->dims[0].stride * m.lanes_per_element,
+                                 .is_cut = view->dims[0].extent % rows != 0};
+  MP_RETURN_IF_ERROR(view_keep_make(arena, &m, num_windows, shuffle));
+  *out_shuffle = shuffle;
+  return NULL;
+}
+
+mp_status_t mp_view_keep(mp_arena_t *arena, const mp_view_t *view, size_t size,
+                         const mp_view_t **out_view) {
+  mp_view_t *kept =
+      mp_arena_copy(arena, view, offsetof(mp_view_t, dims) + view->rank * sizeof(view->dims[0]));
+  MP_RETURN_IF_NULL(kept);
+  kept->shuffle = NULL;
+  if (size != 0) MP_RETURN_IF_ERROR(view_keep_shuffle(arena, view, size, &kept->shuffle));
+  *out_view = kept;
+  return NULL;
+}

@@ -1,0 +1,99 @@
+#include "sim/kernels/fused/tile/view_shuffle.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+#include <string.h>
+
+#include "sim/base/vector.h"
+#include "sim/kernels/shape.h"
+
+#ifdef __x86_64__
+
+// The first lanes of a block, fewer than all, one by one.
+static void view_shuffle_rest(const mp_view_shuffle_t *shuffle, const float *base, int64_t block,
+                              int64_t lanes, float *out) {
+  const mp_view_window_t *windows = shuffle->windows + block * shuffle->num_windows;
+  for (int64_t i = 0; i < lanes; ++i) {
+    uint32_t w = 0;
+    while ((windows[w].to >> i & 1) == 0) ++w;
+    memcpy(&out[i], &base[windows[w].place + shuffle->picks[block][i]], MP_SHUFFLE_LANE);
+  }
+}
+
+// `lanes` lanes from block `first` on, of one period.
+MP_AVX512 static inline __attribute__((always_inline)) void view_shuffle_blocks(
+    const mp_view_shuffle_t *shuffle, uint32_t num_windows, const float *base, int64_t first,
+    int64_t lanes, float *out) {
+  const mp_view_window_t *window = shuffle->windows + first * num_windows;
+  const uint8_t(*picks)[MP_SHUFFLE_LANES] = shuffle->picks + first;
+  for (; lanes > 0; lanes -= MP_SHUFFLE_LANES, out += MP_SHUFFLE_LANES, ++picks) {
+    const __m512i pick =
+        _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)*picks));
+    __m512 all = _mm512_setzero_ps();
+    for (uint32_t w = 0; w < num_windows; ++w, ++window) {
+      const __m512 in = _mm512_maskz_loadu_ps(window->from, base + window->place);
+      all = _mm512_mask_permutexvar_ps(all, window->to, pick, in);
+    }
+    if (lanes >= MP_SHUFFLE_LANES) {
+      _mm512_storeu_ps(out, all);
+    } else {
+      _mm512_mask_storeu_ps(out, (__mmask16)((1u << lanes) - 1), all);
+    }
+  }
+}
+
+MP_AVX512 static void view_shuffle_period(const mp_view_shuffle_t *shuffle, const float *base,
+                                          int64_t first, int64_t lanes, float *out) {
+  if (shuffle->is_cut && lanes % MP_SHUFFLE_LANES != 0) {
+    const int64_t rest = lanes % MP_SHUFFLE_LANES;
+    lanes -= rest;
+    view_shuffle_rest(shuffle, base, first + lanes / MP_SHUFFLE_LANES, rest, out + lanes);
+  }
+  switch (shuffle->num_windows) {
+    case 1:
+      view_shuffle_blocks(shuffle, 1, base, first, lanes, out);
+      break;
+    case 2:
+      view_shuffle_blocks(shuffle, 2, base, first, lanes, out);
+      break;
+    case 3:
+      view_shuffle_blocks(shuffle, 3, base, first, lanes, out);
+      break;
+    case 4:
+      view_shuffle_blocks(shuffle, 4, base, first, lanes, out);
+      break;
+    case 5:
+      view_shuffle_blocks(shuffle, 5, base, first, lanes, out);
+      break;
+    default:
+      view_shuffle_blocks(shuffle, MP_SHUFFLE_MAX_WINDOWS, base, first, lanes, out);
+      break;
+  }
+}
+
+bool mp_view_shuffle_load(const mp_view_shuffle_t *shuffle, size_t size, const void *base,
+                          int64_t begin, int64_t count, void *out) {
+  const int64_t per = (int64_t)(size / MP_SHUFFLE_LANE);
+  if (begin * per % MP_SHUFFLE_LANES != 0) return false;
+  int64_t block = begin * per / MP_SHUFFLE_LANES, lanes = count * per, in = 0;
+  if (block >= shuffle->period) {
+    in = block / shuffle->period * shuffle->step;
+    block %= shuffle->period;
+  }
+  for (int64_t done = 0, n; done < lanes; done += n, in += shuffle->step, block = 0) {
+    n = mp_min_i64(lanes - done, (shuffle->period - block) * MP_SHUFFLE_LANES);
+    view_shuffle_period(shuffle, (const float *)base + in, block, n, (float *)out + done);
+  }
+  return true;
+}
+
+#else
+
+bool mp_view_shuffle_load(const mp_view_shuffle_t *shuffle, size_t size, const void *base,
+                          int64_t begin, int64_t count, void *out) {
+  (void)shuffle, (void)size, (void)base, (void)begin, (void)count, (void)out;
+  return false;
+}
+
+#endif
