@@ -18,15 +18,12 @@ FUNCTION(WIDE, mp_log2_wide, WIDE x) {
   const LBITS bits = I_OF(x), k = LSAR(ISUB(bits, LNUM(0x3fe6a09e667f3bcd)), 52);
   const WIDE m = OF_I(ISUB(bits, ISHL(k, 52)));
   const WIDE f = DIV(SUB(m, NUM(1)), ADD(m, NUM(1))), s = MUL(f, f);
-  WIDE sum = WFMA(s, NUM(2.0 / 19), NUM(2.0 / 17));
-  sum = WFMA(s, sum, NUM(2.0 / 15));
-  sum = WFMA(s, sum, NUM(2.0 / 13));
-  sum = WFMA(s, sum, NUM(2.0 / 11));
-  sum = WFMA(s, sum, NUM(2.0 / 9));
-  sum = WFMA(s, sum, NUM(2.0 / 7));
-  sum = WFMA(s, sum, NUM(2.0 / 5));
-  sum = WFMA(s, sum, NUM(2.0 / 3));
-  const WIDE log_m = MUL(f, WFMA(s, sum, NUM(2)));
+  const WIDE s2 = MUL(s, s), s4 = MUL(s2, s2);
+  const WIDE a = WFMA(s, NUM(2.0 / 3), NUM(2)), b = WFMA(s, NUM(2.0 / 7), NUM(2.0 / 5));
+  const WIDE c = WFMA(s, NUM(2.0 / 11), NUM(2.0 / 9)), d = WFMA(s, NUM(2.0 / 15), NUM(2.0 / 13));
+  const WIDE low = WFMA(s4, WFMA(s2, d, c), WFMA(s2, b, a));
+  const WIDE high = WFMA(s, NUM(2.0 / 19), NUM(2.0 / 17));
+  const WIDE log_m = MUL(f, WFMA(MUL(s4, s4), high, low));
   return WFMA(log_m, NUM(0x1.71547652b82fep+0), LREAL_OF(k));
 }
 
@@ -36,17 +33,14 @@ FUNCTION(WIDE, mp_exp2_wide, WIDE t) {
   const WIDE shifted = ADD(t, NUM(MP_WIDE_TO_INTEGER));
   const WIDE whole = SUB(shifted, NUM(MP_WIDE_TO_INTEGER));
   const WIDE u = MUL(SUB(t, whole), NUM(0x1.62e42fefa39efp-1));
-  WIDE sum = WFMA(u, NUM(1.0 / 39916800), NUM(1.0 / 3628800));
-  sum = WFMA(u, sum, NUM(1.0 / 362880));
-  sum = WFMA(u, sum, NUM(1.0 / 40320));
-  sum = WFMA(u, sum, NUM(1.0 / 5040));
-  sum = WFMA(u, sum, NUM(1.0 / 720));
-  sum = WFMA(u, sum, NUM(1.0 / 120));
-  sum = WFMA(u, sum, NUM(1.0 / 24));
-  sum = WFMA(u, sum, NUM(1.0 / 6));
-  sum = WFMA(u, sum, NUM(0.5));
-  sum = WFMA(u, sum, NUM(1));
-  sum = WFMA(u, sum, NUM(1));
+  const WIDE u2 = MUL(u, u), u4 = MUL(u2, u2);
+  const WIDE a = WFMA(u, NUM(1), NUM(1)), b = WFMA(u, NUM(1.0 / 6), NUM(0.5));
+  const WIDE c = WFMA(u, NUM(1.0 / 120), NUM(1.0 / 24)),
+             d = WFMA(u, NUM(1.0 / 5040), NUM(1.0 / 720));
+  const WIDE e8 = WFMA(u, NUM(1.0 / 362880), NUM(1.0 / 40320));
+  const WIDE e10 = WFMA(u, NUM(1.0 / 39916800), NUM(1.0 / 3628800));
+  const WIDE low = WFMA(u4, WFMA(u2, d, c), WFMA(u2, b, a)), high = WFMA(u2, e10, e8);
+  const WIDE sum = WFMA(MUL(u4, u4), high, low);
   return MUL(sum, OF_I(ISHL(LADD(I_OF(shifted), LNUM(1023)), 52)));
 }
 
