@@ -168,7 +168,7 @@ TOP_LEVEL = {"CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTIN
              *TOPS, "configs", "tests", "tools"}
 # What building and testing leave there, where no git says that it is not the tree's (.gitignore).
 LEFT = re.compile(r"build.*|dist|__pycache__|.*\.egg-info|.*\.pyc|compile_commands\.json")
-MAX_FILES = 26  # of a room: more than anybody reads as one list
+MAX_FILES = 26  # of a room: a longer list is hard to read
 # Functions that macros and templates use by these names, which cannot have their file's.
 NAMED_BY_MACROS = {("elementwise_complex.c", "multiply"), ("elementwise_complex.c", "negate")}
 TYPE = re.compile(r"^\} (mp_\w+_t);", re.MULTILINE)
@@ -213,7 +213,7 @@ def unknown_rooms(root: pathlib.Path):
 
 
 def repeated_names(root: pathlib.Path):
-  """C files of one name, which nobody could tell apart in a backtrace, and types of one name."""
+  """C files of one name, which look the same in a backtrace, and types of one name."""
   places = collections.defaultdict(list)
   for top in (*TOPS, "tests", "tools"):
     for file in sorted((root / top).rglob("*.[ch]")):

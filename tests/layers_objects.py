@@ -40,7 +40,7 @@ def room_of(file: str) -> str:
 
 
 class Objects:
-  """Who defines and who uses which name, of the objects whose source is still there."""
+  """Which object defines and which uses each name, for objects whose source still exists."""
 
   def __init__(self, root: pathlib.Path, build: pathlib.Path):
     self.sources: set[str] = set()
@@ -132,7 +132,7 @@ def declared_in(text: str) -> set[str]:
 
 
 def missing_objects(root: pathlib.Path, objects: Objects, rooms):
-  """Sources that were not built, of which nothing can be said."""
+  """Sources that were not built, so their names are unknown."""
   for room in rooms:
     for file in sorted((root / room).glob("*.c")):
       path = file.relative_to(root).as_posix()

@@ -45,7 +45,7 @@ def can_fork(env):
 
 
 def _receive(connection):
-  """A request and its files; None when nobody is left who asks."""
+  """A request and its files; None when no client is left."""
   fds = array.array("i")
   message, ancillary, _, _ = connection.recvmsg(1 << 22, socket.CMSG_SPACE(4 * fds.itemsize))
   for _, _, data in ancillary:
@@ -112,7 +112,7 @@ def serve(number):
     children[pid] = said
 
 
-# ---- those who ask ----
+# ---- the clients ----
 
 
 def _server(prelude):

@@ -54,8 +54,8 @@ static inline mp_status_t fuzz_print(const mp_module_t *module) {
   return status;
 }
 
-// Has main return all that its ops compute: what nobody uses would not be run. Only where main is
-// the whole program: nobody calls it then.
+// Makes main return all that its ops compute, because unused values would not be computed. Only if
+// main is the whole program, because then nothing calls it.
 static inline void fuzz_return_all(mp_module_t *module) {
   enum { MAX_RESULTS = 64 };
   mp_func_t *main = module->main;

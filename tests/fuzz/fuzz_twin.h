@@ -40,7 +40,7 @@ static inline const mp_chip_t *fuzz_chip(uint32_t number) {
   return &chips[number];
 }
 
-// A network of which nobody knows why it takes so long.
+// A network with arbitrary times.
 static inline mp_status_t fuzz_link_seconds(void *context, const mp_collective_t *collective,
                                             double *out_seconds) {
   const uint64_t *seed = context;

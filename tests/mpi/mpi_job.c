@@ -154,7 +154,7 @@ static void who(void) {
   finish();
 }
 
-// Everybody to everybody, sizes and delays by chance, one in fifty large.
+// All ranks to all ranks, with random sizes and delays, one in fifty large.
 static void pairs(void) {
   enum { ROUNDS = 400 };
   uint64_t random = mix(g_job.rank + 1);

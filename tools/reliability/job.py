@@ -89,7 +89,7 @@ class Job:
     return True
 
   def wait_for_end(self, seconds: float) -> list[str]:
-    """Waits for it, and ends who has not ended; who that was."""
+    """Waits for the job, and ends processes that have not ended; returns their names."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and self.runs():
       time.sleep(0.02)
@@ -98,7 +98,7 @@ class Job:
       if process.poll() is not None:
         continue
       hanging.append(f"hangs: process {rank}" if self.transport == "shm" else "hangs")
-      # What has made hosts removes them, and with them whoever is on them.
+      # The process that made the hosts removes them, and with them all processes on them.
       os.killpg(process.pid, signal.SIGTERM if self.is_on_hosts() else signal.SIGKILL)
       process.wait()
     return hanging

@@ -4,8 +4,8 @@
     tools/reliability/kills.py --cases 200 --seed 1 [--processes 2,4,8] [--transport shm,ucx,mpi]
 
 Each case starts processes that share one pod and do what programs do, over and over: compile, reduce over all devices,
-move arrays between processes, read results.  At a moment that the seed chooses, from the start of Python on, one of them is
-killed.  What is wanted: each survivor gets an error, names the dead process where it says who it is, and ends by itself
+move arrays between processes, read results.  At a moment that the seed chooses, from the start of Python on, one of
+them is killed.  Required: each survivor gets an error, which names the dead process if it names one, and ends by itself
 with the exit code of its script; none hangs or is aborted, and neither processes nor files in /dev/shm or /tmp stay.
 
 `shm`: processes of one host that jax.distributed.initialize() joins.  `ucx`: the same on two pretended hosts (needs root).

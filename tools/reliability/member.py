@@ -97,7 +97,7 @@ def main() -> None:
   except AssertionError:
     say(rank, "wrong", traceback.format_exc())
     sys.exit(8)
-  except Exception as error:  # what a survivor is told
+  except Exception as error:  # the error of a survivor
     say(rank, "error", f"{time.time()} {str(error)[:300]}")
     print(error, file=sys.stderr)
     sys.exit(7)

@@ -7,7 +7,7 @@ needs root, and a Python with minipod and orbax-checkpoint.  Four processes of t
 axis is the hosts: a replica each.  Every second step is saved on the host of the second replica, every eighth where all hosts see it.
 In each round one process is killed at a moment that the seed chooses; the job ends with errors and is started again.  If it was of
 the first host, the second one's checkpoint has to be broadcast; if of the second, its disk is taken for lost and the last one that
-all see has to do.  The state after the last step has to have the bits of a run that nobody has disturbed, and of one process.
+all see has to do.  The state after the last step must have the bits of an undisturbed run, and of a run of one process.
 """
 
 import argparse
@@ -126,7 +126,7 @@ def start(python, folder, *arguments):
 
 
 def finish(job):
-  """(status, output, the errors that stand in standard error); who hangs is ended."""
+  """(status, output, the errors in standard error); ends processes that hang."""
   try:
     out, err = job.communicate(timeout=SECONDS)
   except subprocess.TimeoutExpired:

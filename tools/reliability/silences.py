@@ -5,12 +5,12 @@
 
 Each case starts a job (job.py) whose processes compile, reduce, permute and move arrays over and over, and look at each value.
 
-A *stop* is a SIGSTOP of one of them, for 1 to 20 s, with a MINIPOD_COLLECTIVE_TIMEOUT_S under it or over it.  Where the limit is
-longer, everybody has to go on as if nothing had been; where it is shorter, all others have to end with an error that
-names the silent process, soon after the limit, and the stopped one has to end when it goes on.
+A *stop* is a SIGSTOP of one of them, for 1 to 20 s, with a MINIPOD_COLLECTIVE_TIMEOUT_S under it or over it.  If the
+limit is longer, all processes must continue as if nothing had happened; if it is shorter, all others must end with an
+error that names the silent process, soon after the limit, and the stopped one must end when it continues.
 
 A *link* is the one between two pretended hosts (needs root): it loses 2 to 30 % of its packets for 2 to 15 s, or it is cut for 1 to 25 s
-and mended, with a limit of 4 or of 120 s. All have to go on, or all have to end with an error.
+and restored, with a limit of 4 or of 120 s. All must continue, or all must end with an error.
 
 A case is made of its number and the seed alone: `--first 17 --stops 1`, `--first 3 --stops 0 --links 1`.
 """

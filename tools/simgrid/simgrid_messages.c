@@ -6,7 +6,7 @@
 // MESSAGES has lines "STEP SOURCE TARGET BYTES", in the order of steps. Every device is an actor on
 // the host "dN". It has room for all that it will receive from the beginning, so that a message
 // starts when it is sent; in each step it sends, and waits for what it receives. So devices wait
-// for those that they hear from, and for nobody else.
+// only for the devices that send to them.
 
 #include <simgrid/actor.h>
 #include <simgrid/comm.h>

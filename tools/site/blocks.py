@@ -68,7 +68,7 @@ def near(told: str, printed: str) -> bool:
 
 
 def agree(told: str, printed: str, has_times: bool = False) -> bool:
-  """Whether a command has printed what is told."""
+  """Whether a command has printed what the page shows."""
   told, printed = words(told, has_times) + "\n", words(printed, has_times) + "\n"
   pattern, at, numbers = "", 0, []
   for match in re.finditer(rf"(?P<lines>^\.\.\.\n)|(?P<any>\.\.\.)|(?P<number>{NUMBER.pattern})", told, re.MULTILINE):
@@ -89,7 +89,8 @@ def agree(told: str, printed: str, has_times: bool = False) -> bool:
 
 def run(blocks: list[Block], folder: pathlib.Path, execute: Callable[[str, pathlib.Path], str]
         ) -> Iterator[tuple[Block, str, str, str]]:
-  """Runs the blocks of a page in a folder: each command with its block, what is told, and what it has printed."""
+  """Runs the blocks of a page in a folder: yields each command with its block, the output that the page shows, and what
+  it has printed."""
   for block in blocks:
     if block.file is not None:
       (folder / block.file).parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ import tempfile
 from c_lists import ROOT, rows
 
 SAMPLES = ROOT / "tests/fixtures/op_samples.txt"
-# How a program of many devices is told its number: some count replicas, some partitions.
+# How a program of many devices gets its number: some count replicas, some partitions.
 CONTEXTS = [("--devices", "4"), ("--devices", "2"), (4,), (2,)]
 ZERO = {"SIGNED": "0", "UNSIGNED": "0", "BOOL": "false", "FLOAT": "0.0", "COMPLEX": "(0.0, 0.0)"}
 # How values of a type are compared.
@@ -28,7 +28,7 @@ class Compiler:
     self._folder = folder
 
   def takes(self, program: str, context: tuple) -> str | None:
-    """None where it becomes commands; else what is said."""
+    """None if it becomes commands; else the message."""
     words = ["--commands"]
     if isinstance(context[0], int):
       program = f"module attributes {{mhlo.num_replicas = {context[0]} : i32}} {{\n{program}}}\n"
@@ -68,7 +68,7 @@ def with_type(program: str, old: str, name: str, kind: str) -> str:
 
 
 def table(library: str) -> list[tuple[str, str, dict]]:
-  """For each operation: its name, what is said where it is refused (or ""), and whether it takes each type.
+  """For each operation: its name, the message if it is refused (or ""), and whether it takes each type.
 
   Operations whose sample has no tensor have no types.
   """

@@ -73,7 +73,7 @@ def run():
   print(json.dumps({"devices": len(devices), "arrays": arrays, "step": seconds[0], "MiB": peak / 1024,
                     "wall": time.perf_counter() - start, **marks}),
         flush=True)
-  os._exit(0)  # nobody measures the end
+  os._exit(0)  # the end is not measured
 
 
 def pod_of(devices, is_torus):

@@ -1,4 +1,4 @@
-"""Every form of callback in every place where programs may have one: what comes of each.
+"""Every form of callback in every place where programs may have one, and its results.
 
 Prints a JSON object: "form in place" to {"values": results, "told": what the callables were given},
 or {"error": the exception's type and the beginning of its message}.  It runs on whatever platform

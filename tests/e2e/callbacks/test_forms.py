@@ -43,7 +43,7 @@ def outcomes():
 
 
 def in_order(outcome):
-  """An outcome in which calls whose order is nobody's promise are sorted."""
+  """An outcome in which calls without a guaranteed order are sorted."""
   return outcome | {name: sorted(map(str, outcome[name])) for name in ("told", "printed")
                     if name in outcome}
 

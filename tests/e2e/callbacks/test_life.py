@@ -290,7 +290,7 @@ def test_errors_come_during_the_call():
   jax.effects_barrier()
 
 
-def test_errors_that_were_raised_are_not_told_again_at_the_end():
+def test_errors_that_were_raised_are_not_printed_at_exit():
   code = """
       def fail(x):
         raise RuntimeError("boom")
@@ -320,7 +320,7 @@ def test_effects_are_there_when_the_call_returns():
       assert seen.pop() == 1 and not seen
 
 
-def test_launches_do_not_wait_where_they_are_told_not_to():
+def test_launches_do_not_wait_if_configured_so():
   out = _run("""
       release = threading.Event()
       f = jax.jit(lambda x: io_callback(lambda v: (release.wait(), v)[1], F4, x))

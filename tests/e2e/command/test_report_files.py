@@ -1,4 +1,5 @@
-"""Files that `minipod report` and `minipod opt` are given: anybody's, so malformed ones are a line and exit code 1."""
+"""Files that `minipod report` and `minipod opt` read may come from anywhere: a malformed one causes one line and exit
+code 1."""
 
 import copy
 import gzip

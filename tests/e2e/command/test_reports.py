@@ -370,7 +370,7 @@ def test_the_plugin_of_pytest(tmp_path):
   assert "6 passed" in done.stdout, done.stdout + done.stderr
 
 
-def test_the_plugin_of_pytest_warns_nobody_who_had_jax_before(tmp_path):
+def test_the_pytest_plugin_does_not_warn_of_an_earlier_jax(tmp_path):
   (tmp_path / "test_one.py").write_text("def test_one():\n  pass\n")
   code = f"import jax, pytest, sys; jax.devices(); sys.exit(pytest.main(['-q', '-W', 'error', {str(tmp_path)!r}]))"
   done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=tmp_path,

@@ -206,7 +206,7 @@ def test_what_a_handler_throws_is_an_error(kind, words):
     assert int(f(0)) == 100
 
 
-def test_calls_whose_results_nobody_needs_are_not_made():
+def test_calls_with_unused_results_are_not_made():
   def f(x):
     y = call("Fail", x)(x, code=13)
     return y[:0] + x[:0]
@@ -222,7 +222,7 @@ def test_an_error_on_one_device_ends_the_launch_on_all():
   np.testing.assert_array_equal(f(np.ones((8, 2), F32)), np.full((8, 2), 8, F32))
 
 
-def test_an_unknown_target_is_named_with_what_there_is():
+def test_an_unknown_target_is_named_with_the_known_ones():
   with pytest.raises(jax.errors.JaxRuntimeError) as failure:
     call("Scal", X)(X)
   message = str(failure.value)
@@ -312,7 +312,7 @@ def test_scratch_memory_is_given_back():
   assert device.memory_stats()["bytes_in_use"] <= before
 
 
-def test_memory_that_is_not_there():
+def test_allocations_that_fail():
   assert int(jax.jit(lambda: call("Greedy", X[0].astype(np.int32))())()) == 0
 
 
@@ -383,8 +383,8 @@ def test_custom_partitioning_with_a_collective_and_in_a_loop():
                                                (P("y"), "{replicated}", 8),
                                                (P("y", "x"), "{devices=[1,4]<=[4]}", 8)])
 def test_custom_partitioning_where_some_axes_are_manual(given, told, rows):
-  """The partitioner is told of the devices along the other axes, as by JAX's CPU backend, and what
-  it makes runs along each manual axis."""
+  """The partitioner gets the devices along the other axes, as from JAX's CPU backend, and its program runs along each
+  manual axis."""
   from jax.experimental.custom_partitioning import custom_partitioning
   seen = []
   f = custom_partitioning(lambda x: x * 3 + jnp.float32(x.shape[0]))

@@ -88,7 +88,7 @@ READS = """
     ("zero", "0.0 0 False 0.0 0 0 0 0j 0 false 0.0 0.0 0.0 0.0 2.0 0.0"),
     ("one", "1.0 1 True 1.0 1 1 1 (1+0j) 1 true 1.0 1.0 1.0 1.0 3.0 1.0"),
 ])
-def test_reads_of_absent_values_give_what_is_asked_for(absent, expected):
+def test_reads_of_absent_values_give_the_configured_number(absent, expected):
   """What the host makes of them is known; what the pod makes of them is absent."""
   returncode, out, told = scenario.finish(scenario.start(READS, MINIPOD_ABSENT=absent, **SHAPES))
   assert returncode == 0, told
@@ -130,7 +130,7 @@ def test_callbacks_read_what_they_get():
   assert "of a function that jit_step calls (debug_print: at " in out
 
 
-def test_a_counter_beside_large_work_is_waited_for():
+def test_a_counter_next_to_large_work_is_waited_for():
   out = run("""
       @jax.jit
       def step(weights, count):
@@ -151,7 +151,7 @@ def test_a_counter_beside_large_work_is_waited_for():
 
 
 def test_an_error_is_no_absence():
-  """Whoever reads what failed gets the error of the run."""
+  """Reading a failed result raises the error of the run."""
   out = run("""
       minipod.inject({"device": 0, "dead": True})
       try:
@@ -369,7 +369,7 @@ SHARED_VALUES = ["absent", "496.0", "absent", "10416.0", "absent", "120.0"]
 
 
 def test_sums_that_share_a_collective():
-  """Each has its value by itself, and nobody else's absence."""
+  """Each sum is computed if its own operands are, independent of the others."""
   assert run(SHARED).splitlines() == SHARED_VALUES
 
 
@@ -424,7 +424,7 @@ compiled = jax.jit(jax.shard_map(attend, in_specs=P("i"), out_specs=P("i"), mesh
 """
 
 
-def test_a_function_that_nobody_has_takes_its_time():
+def test_a_missing_function_takes_its_time():
   """Here: two heads of a v5e's splash kernel, 16 blocks each."""
   out = run(KERNEL + """
       x = jax.jit(lambda: jnp.ones(heads.shape, heads.dtype), out_shardings=heads.sharding)()
@@ -441,7 +441,7 @@ def test_a_function_that_nobody_has_takes_its_time():
   assert inside + besides < float(microseconds) < inside + besides + 20 and value == "absent"
 
 
-def test_a_function_that_nobody_has_is_not_called_for_small_arrays():
+def test_a_missing_function_is_not_called_for_small_arrays():
   out = run("""
       f = lambda x: (jax.ffi.ffi_call("nobody_has_it", jax.ShapeDtypeStruct((3,), jnp.float32))(x), x + 1)
       show(*jax.jit(f)(jnp.ones(3)))

@@ -403,12 +403,12 @@ def test_a_transfer_between_processes_over_a_dead_link():
           print("link 'slice 0 (1) +x' is dead" in str(error))
         minipod.heal()
       """, MINIPOD_FAULTS="- {link: slice 0 (1) +x, dead: true}", MINIPOD_TOPOLOGY=RING)
-  # Who sends notices nothing; who receives gets the reason.
+  # The sender notices nothing; the receiver gets the error.
   assert job.outs[1].split("\n")[:3] == ["True", "[0. 1.]", "[2. 3.]"]
 
 
 def test_a_pod_from_before_says_nothing_of_flips():
-  """Faults are given to it, too, as it may still be in use; nobody has launched anything there since."""
+  """It gets the faults, too, because it may still be in use, although nothing was launched on it since."""
   returncode, out, err = scenario.finish(scenario.start("""
     import minipod
     for _ in range(3):
@@ -423,7 +423,7 @@ def test_a_pod_from_before_says_nothing_of_flips():
   assert returncode == 0 and out.split() == ["-2.0"] * 3 and "no bit" not in err, (out, err)
 
 
-def test_a_flip_that_met_no_launch_is_told():
+def test_a_flip_that_met_no_launch_is_reported():
   """At the end, or when faults are healed: until then the launch may come."""
   returncode, out, err = scenario.finish(scenario.start("""
     import minipod

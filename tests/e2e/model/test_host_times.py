@@ -117,7 +117,7 @@ def test_programs_with_arguments_and_results_on_the_host(pod):
   assert read == 0 and [away, back, again] == pytest.approx([step + 2002] * 3, abs=2)
 
 
-def test_a_copy_goes_on_beside_work(pod):
+def test_a_copy_overlaps_compute(pod):
   assert run(pod, MEGABYTE, """
       step = jax.jit(lambda a: a @ a)
       a = jax.device_put(np.ones((2000, 2000), np.float32), first)
@@ -145,7 +145,7 @@ def test_a_loop_that_reads_each_loss(pod):
       print(took(lambda: loop(False)), took(lambda: loop(True)))
       """
   ahead, waiting = map(int, run(pod, loop))
-  # The host is slower than the device; who reads each loss waits for the device and the transfer, too.
+  # The host is slower than the device; a script that reads each loss waits for the device and the transfer, too.
   assert 1000 < ahead < 1020 and ahead + 10 * 2 <= waiting < ahead + 10 * 20
 
 

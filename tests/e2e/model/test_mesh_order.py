@@ -45,7 +45,7 @@ def outputs():
 
 
 @pytest.mark.skipif(not IS_PINNED, reason="the README tells of the pinned JAX")
-def test_the_script_prints_what_is_told(outputs):
+def test_the_script_prints_what_the_readme_shows(outputs):
   assert len(outputs) == 2
   for printed, output in outputs.values():
     assert printed == output
@@ -55,7 +55,7 @@ def test_which_order_is_faster(outputs):
   times = {arguments: step_time(printed) for arguments, (printed, _) in outputs.items()}
   assert times["data,model", "32768"] * 2 < times["model,data", "32768"]
   assert "host 0 up" in outputs["model,data", "32768"][0].splitlines()[1]
-  # What crosses the slow network is the weights with one order, and with the other what comes of the tokens.
+  # With one order the weights cross the slow network, with the other the activations.
   small = {order: run(order, 2048, MINIPOD_VALUES="shapes") for order in ("data,model", "model,data")}
   assert step_time(small["model,data"]) < step_time(small["data,model"])
   if IS_PINNED:

@@ -128,7 +128,7 @@ def test_a_machine_that_is_too_slow_says_so():
   assert late and 1.5 < float(late[1]) < 60, out
 
 
-def test_errors_are_told_at_once():
+def test_errors_are_reported_at_once():
   run("""
       def fail(x):
         raise ValueError("on purpose")

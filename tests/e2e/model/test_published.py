@@ -26,7 +26,7 @@ def test_the_recorded_figures(word, count):
 
 
 def test_what_a_step_says():
-  """Most of its collectives go on beside work."""
+  """Most of its collectives overlap with compute."""
   model = {"emb": 1024, "heads": 8, "mlp": 4096, "layers": 2, "batch": 32}
   pod = scenario.environment(None, MINIPOD_TIME="model", MINIPOD_VALUES="shapes", MINIPOD_TOPOLOGY="v5e:2x4")
   done = subprocess.run([sys.executable, FOLDER / "train_step.py", json.dumps(model)], capture_output=True, text=True,

@@ -108,7 +108,7 @@ def test_estimates_count_rounds(function):
 
 
 def test_lines_are_the_users(tmp_path):
-  """What the package does for a call of the user's is told of the line of that call."""
+  """Work that the package does for a user's call counts for the line of that call."""
   script = tmp_path / "script.py"
   script.write_text("import jax, minipod, jax.numpy as jnp\n"
                     "on = jax.NamedSharding(jax.make_mesh((512,), ('x',)), jax.P('x'))\n"

@@ -18,7 +18,7 @@ import scenario
 ROOT = pathlib.Path(__file__).parents[3]
 FULL = os.environ.get("MINIPOD_TEST_FULL") == "1"
 POD = {"MINIPOD_TIME": "model", "MINIPOD_TOPOLOGY": "v5e:2x2"}
-# A TPU's compiler, two devices to a chip; a GPU's, which starts every collective beside work; none.
+# A TPU's compiler, with two devices per chip; a GPU's, which overlaps every collective with compute; none.
 PODS = ["v5e:2x2", *(["7x:2x1x1", "h100:4", "torus:2x2"] if FULL else [])]
 COUNT = 125 if FULL else 30  # of the programs of one pod
 PROGRAMS = """
@@ -67,7 +67,7 @@ def test_however_it_runs(pod):
 
 @pytest.mark.parametrize("pod", PODS)
 def test_without_values(pod):
-  """What decides is there without values, too: where it is not, the way on is a guess."""
+  """Values that control flow depends on are computed in this mode, too; if not, the path is a guess."""
   ways = on(pod, [{}, SHAPES, *([SHAPES | {"MINIPOD_FUSE": "0"}] if FULL else [])])
   expect_same(every(programs(pod, "surely,spread"), ways), ways)
 

@@ -193,7 +193,7 @@ def test_the_time_before_the_host_has_waited(values):
   assert out == ""
 
 
-def test_who_asks_for_the_time_can_be_interrupted():
+def test_reading_the_time_can_be_interrupted():
   out = scenario.run(textwrap.dedent(LOOPS) + textwrap.dedent("""
       held = __import__("threading").Event()
       hold = jax.jit(lambda x: lax.cond(jax.pure_callback(lambda: np.bool_(held.wait()), jax.ShapeDtypeStruct((), bool)),

@@ -1,4 +1,4 @@
-"""What the user may set, and what they are told when they set it wrong."""
+"""The options, and the errors of wrong settings."""
 
 import pytest
 import scenario

@@ -66,7 +66,7 @@ def test_all_names_are_found():
     assert name in names, names
 
 
-# ---- What is told of the names ----
+# ---- Messages about the names ----
 
 
 def test_shapes_of_what_is_patched():
@@ -118,7 +118,7 @@ def test_jax_leaves_the_handlers_that_are_there():
   assert "is already register" in inspect.getsource(xla_client.register_custom_call_handler)
 
 
-def test_what_was_taught():
+def test_what_was_registered():
   from jax._src import xla_bridge
   from jax._src.interpreters import mlir
   assert "minipod" in mlir._platforms_with_donation
@@ -312,9 +312,9 @@ print(jax.devices()[0].platform)
 """
 
 
-def test_nothing_is_said_where_other_platforms_are_chosen():
+def test_nothing_is_printed_for_other_platforms():
   environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
-  # A version that nobody has tested is the reason to say something.
+  # Only a JAX version that was not tested causes a message.
   lines = "from minipod.jax import guard; guard.jax_version = lambda: '7.0'\n" + QUIET
   result = subprocess.run([sys.executable, "-c", lines], env=environment, capture_output=True,
                           text=True, check=True)

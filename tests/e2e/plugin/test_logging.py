@@ -16,7 +16,7 @@ def said(code=USE, **variables):
   return [line for line in err.splitlines() if line.startswith("minipod:")]
 
 
-def test_who_has_made_no_mistake_gets_no_line(tmp_path):
+def test_correct_scripts_print_no_line(tmp_path):
   assert said(MINIPOD_TEST_FULL=1, MINIPOD_RANDOM_SEED=1, MINIPOD_COMMUNICATION_CASES=6,
               MINIPOD_DUMP=tmp_path) == []
 
@@ -67,7 +67,7 @@ def test_a_module_that_is_of_another_build_is_named(tmp_path):
                    f" {tmp_path}/minipod_native.so is of another build"]
 
 
-def test_no_module_is_no_mistake(tmp_path):
+def test_no_module_is_no_error(tmp_path):
   library = beside(tmp_path)
   assert said(MINIPOD_LIBRARY=library, MINIPOD_NATIVE=2) == []
   assert f"minipod: info: no machine code is made: there is no {tmp_path}/minipod_native.so" in said(
@@ -79,7 +79,7 @@ def test_the_first_line_has_what_the_description_says():
   assert len(lines) == 1 and lines[0].endswith(", time model, values shapes"), lines
 
 
-def test_debug_tells_what_a_maintainer_asks_first():
+def test_debug_prints_what_a_maintainer_needs_first():
   lines = said("""
       def double(x): return x * 2
       x = jax.device_put(np.ones(4, np.float32), jax.devices()[1])
@@ -98,7 +98,7 @@ def test_debug_tells_what_a_maintainer_asks_first():
 FAILED = "import numpy as np\nxs = [jnp.ones((1024, 1024, 2)) * i for i in range(20)]\n"
 
 
-def test_an_error_that_nobody_has_read_is_said_at_the_end():
+def test_an_unread_error_is_printed_at_exit():
   lines = said(FAILED, MINIPOD_DEVICE_MEMORY="64MiB")
   assert lines[0] == "minipod: warning: errors that the script never saw:"
   assert "RESOURCE_EXHAUSTED: out of memory: 8388608 bytes for f32[1024,1024,2], result 0 of jit_multiply" in lines[1]
@@ -134,14 +134,14 @@ def test_of_unread_errors_the_first_is_whole():
   assert errors[1] > 3 and errors[-1] == len(lines) - 1, lines
 
 
-def test_an_error_that_was_read_is_not_said_again():
+def test_an_error_that_was_read_is_not_printed_again():
   for read in ["jax.block_until_ready(xs)", "np.asarray(xs[-1])", "print(xs[-1])",
                "jax.block_until_ready(jax.jit(lambda x: x + 1)(xs[-1]))"]:
     assert said(f"{FAILED}try:\n  {read}\n  raise SystemExit('no error')\nexcept jax.errors.JaxRuntimeError:\n  pass",
                 MINIPOD_DEVICE_MEMORY="64MiB") == [], read
 
 
-def test_devices_that_were_asked_of_the_cpu_are_none():
+def test_cpu_devices_in_xla_flags_do_not_count():
   flags = "--xla_cpu_enable_fast_math=false --xla_force_host_platform_device_count=8"
   lines = said("print(len(jax.devices()))", XLA_FLAGS=flags, MINIPOD_DEVICES="")
   assert len(lines) == 1 and lines[0].startswith(

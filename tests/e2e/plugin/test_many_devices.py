@@ -101,7 +101,7 @@ def test_what_is_timed_is_cut_by_small_programs():
 
 
 def test_donated_arrays_that_are_held_cost_next_to_nothing():
-  """JAX keeps 0.7 KB for each of their shards, for as long as somebody holds them: 57 MB a step here."""
+  """JAX keeps 0.7 KB for each of their shards, as long as the script holds them: 57 MB a step here."""
   out = scenario.run("""
       rss = lambda: int(next(l for l in open("/proc/self/status") if l.startswith("VmRSS")).split()[1]) >> 10
       n, many = len(jax.devices()), 40

@@ -52,7 +52,7 @@ def test_it_is_always_a_jax_runtime_error():
     assert line.split()[1:] == ["JaxRuntimeError", "True"], line
 
 
-def test_donated_arguments_are_still_there():
+def test_donated_arguments_are_kept_on_errors():
   out = scenario.run("""
     f = jax.jit(lambda v: (v + 1, jnp.stack([v, v, v])), donate_argnums=0)
     x = jnp.ones(5 << 20, jnp.float32)

@@ -8,7 +8,7 @@ import minipod
 import pytest
 import scenario
 
-# As Python starts where minipod is installed; then somebody asks whether there is a JAX, as libraries do.
+# Python starts where minipod is installed; then the code checks whether JAX exists, as libraries do.
 PRELUDE = (f"import site; site.addsitedir({str(pathlib.Path(minipod.__file__).parents[1])!r})\n"
            "import importlib.util; assert importlib.util.find_spec('jax')\n"
            + scenario.PRELUDE + "import jax.export, jax.extend.backend, types\n")
@@ -82,7 +82,7 @@ def test_tpus():
 
 
 def test_a_process_alone_ends_at_once():
-  """Nobody watches for other processes: JAX would say so at the end, after five seconds."""
+  """No watch for other processes runs: JAX would report it at the end, after five seconds."""
   code = "jax.distributed.initialize(); print(jax.device_count())"
   assert scenario.finish(scenario.start(code, prelude=PRELUDE)) == (0, "4\n", "")
 
@@ -129,7 +129,7 @@ def test_what_the_user_has_named_stays(names):
       """, prelude=PRELUDE, JAX_PLATFORMS=names) == repr(names) + "\n"
 
 
-def test_described_chips_say_what_the_platform_is_called():
+def test_described_chips_determine_the_platform_name():
   ask("tpu", "tpu", "v6e:2x2")
   ask("gpu", "cuda", "h100:4")
 

@@ -97,7 +97,7 @@ SUBSETS = [[0, 1, 2], [3, 4, 5, 6, 7], [2, 1, 0], [1, 3, 5, 7], [7, 0], [6], [4,
 
 
 def ring(number):
-  """A program over a subset that says who took part, in which order, and which program it was."""
+  """A program over a subset whose result shows which devices took part, in which order, and which program it was."""
   def f(x):
     return lax.all_gather(x, "i") + lax.psum(x, "i") * number
   return f

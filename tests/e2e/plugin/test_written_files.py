@@ -20,7 +20,8 @@ def test_a_dump_that_cannot_be_written_is_named_once(tmp_path):
 
 @pytest.mark.parametrize("link_at", ["t.json", "chakra/minipod.0.et", "dump"])
 def test_files_are_not_written_through_links(tmp_path, link_at):
-  """In a folder of many, a link of the right name would have this process write for somebody else."""
+  """In a folder that several users share, a link of the right name would make this process overwrite another user's
+  file."""
   precious = tmp_path / "precious"
   precious.write_text("mine")
   (tmp_path / "chakra").mkdir()

@@ -223,7 +223,7 @@ def test_what_no_client_of_some_processes_can_be():
 
 
 def test_two_processes_that_would_be_the_same_one():
-  """Both say that they are the first of two: neither hangs, and one is told so."""
+  """Both have process id 0 of two: neither hangs, and one gets an error."""
   job = distributed.run_well(SECOND + """
     try:
       make(node_id=0, num_nodes=2)

@@ -76,7 +76,7 @@ def test_barriers(clients):
     clients[1].wait_at_barrier("d", 1000, [0, 2])
 
 
-def test_a_barrier_that_somebody_misses(clients):
+def test_a_barrier_that_one_process_misses(clients):
   one, two, three = clients
 
   def once_the_other_has_come():

@@ -65,7 +65,7 @@ def say(monkeypatch):
 
 
 @pytest.mark.parametrize("variables, place", DOORS.values(), ids=DOORS)
-def test_who_is_there_stands_in_variables(say, variables, place):
+def test_variables_of_launchers(say, variables, place):
   say(variables)
   assert doors.find() == place
 
@@ -96,7 +96,7 @@ STARTERS = {
 
 
 @pytest.mark.parametrize("name", STARTERS)
-def test_processes_that_never_join_are_told(name):
+def test_processes_that_never_join_are_reported(name):
   def run(**variables):
     return scenario.finish(scenario.start("print(jax.device_count())", **STARTERS[name], **variables))
 

@@ -11,7 +11,7 @@ import pytest
 import scenario
 import test_ucx
 
-# Starts a command again whenever it was killed, as whoever runs a job of this kind does.
+# Restarts a command whenever it was killed, as a supervisor of such a job does.
 SUPERVISE = """
 import os, subprocess, sys
 status, generation = -9, 0
@@ -32,8 +32,8 @@ jax.devices()
 TOOK = time.monotonic() - begin
 """
 
-# Steps on the devices that live, until all are there, everybody who dies having done so: all add up
-# how often they have come back. Who dies does so in the middle of a step: one of KILLS, after a while.
+# Makes steps on the live devices until all planned deaths have happened and all processes are back. The processes add
+# up their restarts. Each process in KILLS dies in the middle of the listed steps, after a short time.
 LOOP = """
     from jax.experimental.multihost_utils import live_devices
     from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
@@ -62,7 +62,7 @@ LOOP = """
       steps += 1
       try:
         with live_devices(jax.devices()) as devices:
-          # The greatest step is that of those who were there; who has come back takes it over.
+          # The largest step is that of the surviving processes; a restarted process takes it over.
           now, _ = total(devices, step)
           _, returns = total(devices, generation)
           _, got = total(devices, float(1 + me))
@@ -159,11 +159,11 @@ SILENT = """
     """
 
 
-def test_a_silent_process_holds_nobody():
+def test_a_silent_process_holds_up_no_other():
   """JAX's meeting at the end would wait for it until its heartbeat is missed, 100 s."""
   job = distributed.run(SILENT, 1, 3, MINIPOD_COLLECTIVE_TIMEOUT_S=3, MINIPOD_COLLECTIVE_WARN_S=1)
   assert (job.returncodes[0], job.returncodes[2]) == (0, 0), job.errs
   for process in (0, 2):
     assert "DEADLINE_EXCEEDED" in job.outs[process] and "does not answer" in job.outs[process]
-  # The silent one is woken by its end; who is left has ended before.
+  # The silent process wakes when it is ended; the others have ended before.
   assert job.returncodes[1] == -9

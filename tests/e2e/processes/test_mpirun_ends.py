@@ -45,7 +45,8 @@ def is_running(pid):
 
 
 def named_files():
-  """Files of ours where other jobs may have theirs, too; `minipod sweep`, whose tests may run beside, is no job."""
+  """Files of minipod's jobs in shared folders. Those of `minipod sweep`, whose tests may run concurrently, do not
+  count."""
   return [name for name in glob.glob("/dev/shm/*minipod*") + glob.glob("/tmp/minipod*")
           if not name.startswith("/tmp/minipod-sweep-")]
 
@@ -211,7 +212,7 @@ def test_binding_that_starves_the_devices():
   assert job.errs[0].count("\n") == 1 and job.errs[1] == ""
 
 
-def test_jax_distributed_beside_the_launcher():
+def test_jax_distributed_with_the_launcher():
   job = mpirun.run_well(2, """
       jax.distributed.initialize()
       from jax.experimental import multihost_utils
@@ -221,7 +222,7 @@ def test_jax_distributed_beside_the_launcher():
   assert job.outs == ["2 4 4\n"] * 2
 
 
-def test_jax_distributed_beside_a_launcher_that_jax_does_not_know():
+def test_jax_distributed_with_a_launcher_that_jax_does_not_know():
   """Open MPI from version 5 on does not have the variable that JAX looks for."""
   job = mpirun.run_well(2, """
       import os
@@ -256,7 +257,7 @@ MPI4PY = """
 
 
 @pytest.mark.parametrize("first", ["pass", "from mpi4py import MPI"], ids=["after", "before"])
-def test_beside_mpi4py(first):
+def test_together_with_mpi4py(first):
   pytest.importorskip("mpi4py")
   job = mpirun.run_well(2, MPI4PY.replace("FIRST", first), 2)
   assert job.outs == ["2 4.0 2 3\n"] * 2

@@ -60,7 +60,7 @@ def test_different_reductions_and_types_do_not_meet():
     assert "their types differ" in second
 
 
-def test_who_waits_hears_what_the_other_does():
+def test_a_waiting_process_prints_what_the_other_does():
   with tempfile.NamedTemporaryFile(prefix="pytest-signal-") as signal:
     job = mpirun.Job(2, SETUP + f"""
     while rank == 1 and not open({signal.name!r}).read(): time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""The example of the README does what is told there, alone and, unchanged, over several processes."""
+"""The example of the README prints what the README shows, alone and, unchanged, over several processes."""
 
 import pathlib
 import re

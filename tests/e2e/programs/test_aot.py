@@ -32,7 +32,7 @@ def test_text_has_the_collectives():
 
 @pytest.mark.skipif("prevent_mlir_dce" not in inspect.signature(jax.lax.dce_sink).parameters,
                     reason="JAX 0.9 drops sinks when it lowers a program")
-def test_sinks_keep_what_nobody_reads():
+def test_sinks_keep_unread_values():
   def sunk(x):
     jax.lax.dce_sink(x + 1, prevent_mlir_dce=True)
     return x * 2

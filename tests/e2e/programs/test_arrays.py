@@ -221,7 +221,7 @@ def test_donated_memory_for_another_shape():
 
 
 @pytest.mark.filterwarnings("ignore:Some donated buffers")
-def test_donated_memory_that_nobody_needs():
+def test_unused_donated_memory():
   x = jnp.arange(16.).reshape(8, 2)
   np.testing.assert_array_equal(np.asarray(jax.jit(lambda x: x @ x.T, donate_argnums=0)(x)),
                                 np.arange(16.).reshape(8, 2) @ np.arange(16.).reshape(8, 2).T)

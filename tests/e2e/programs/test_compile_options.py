@@ -1,10 +1,10 @@
 """Compile options that are changed at random mean the same, or are refused in words.
 
-A program's CompileOptionsProto is rewritten. What protocol buffers call the same message (other orders,
-unknown fields, values that are said twice) and what leaves the program alone (other devices,
-options without effect) must be accepted and give the same bits on each replica and partition. Of
-anything else, down to any changed byte, either is right: an error that says what is wrong, or these
-bits. `MINIPOD_RANDOM_CASES` is how many of each there are, `MINIPOD_RANDOM_SEED` their seed.
+A program's CompileOptionsProto is rewritten. Changes that protocol buffers treat as the same message (other orders,
+unknown fields, repeated values) and changes that do not affect the program (other devices, options without effect) must
+be accepted and give the same bits on each replica and partition. Of anything else, down to any changed byte, either is
+right: an error that says what is wrong, or these bits. `MINIPOD_RANDOM_CASES` is how many of each there are,
+`MINIPOD_RANDOM_SEED` their seed.
 """
 
 import os
@@ -187,7 +187,7 @@ def test_several_that_keep_the_meaning():
     r = random.Random(seed)
     case = Case(*r.choice(SHAPES))
     changes = r.choices(KEEP, k=r.randrange(2, 5))
-    # An order is changed first: what is said twice would be turned round.
+    # Changes of order come first, because they would reverse repeated values.
     for change in sorted(changes, key=lambda change: change is not in_another_order):
       if change is in_two_messages and said_twice in changes:
         continue

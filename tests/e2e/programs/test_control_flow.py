@@ -132,7 +132,7 @@ def test_loop_on_donated():
 
 
 @pytest.mark.parametrize("donated", [(), (0, 1)], ids=["kept", "donated"])
-def test_branches_that_give_on_what_others_change(donated):
+def test_branches_that_return_what_others_change(donated):
   """Results lie where the values lie that a branch gives on; others must have read these before."""
   def choose(i, a, b):
     a, b = lax.switch(i, [

@@ -603,7 +603,7 @@ def test_named_shardings():
     assert found[device][1] == x.tobytes()
 
 
-# The second value is to be cut like the first, which is said in the ways that there are.
+# The second value should be sharded like the first, expressed in every possible way.
 ALIKE = """
 ENTRY e { x = f32[8,4] parameter(0), sharding={devices=[4,1]<=[4]}
     y = f32[8,4] parameter(1)%s

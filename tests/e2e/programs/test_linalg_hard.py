@@ -63,7 +63,7 @@ def test_svd(dtype, m, n):
 
 @all_types
 def test_svd_of_denormals(dtype):
-  """The factors are as orthogonal as ever; values are right to the last bit that there is."""
+  """The factors are as orthogonal as always; values are right to the last bit."""
   names, a = hard.stack(dtype, hard.denormal(dtype))
   u, s, vt = on_pod(svd_full, a)
   exponent = -int(np.log2(float(np.finfo(dtype).smallest_subnormal)))
@@ -73,7 +73,7 @@ def test_svd_of_denormals(dtype):
                      for x, y in zip(u, vt)], 100 * hard.epsilon(dtype))
 
 
-def test_svd_of_a_tall_matrix_takes_memory_for_what_is_asked():
+def test_svd_of_a_tall_matrix_takes_memory_for_its_results():
   a = np.random.default_rng(3).standard_normal((60000, 2))
   u, s, vt = on_pod(svd_thin, a)
   np.testing.assert_allclose((u * s) @ vt, a, atol=1e-10)

@@ -82,7 +82,7 @@ def same(left, right):
 CASES = [case for case in read_cases() if not is_marked(case[1], "replicas ", "refused ")]
 
 
-def test_the_format_as_told():
+def test_the_documented_format():
   """The case that the README shows is one."""
   shown = re.search(r"\n\n((?:    .*\n)+)", (FOLDER / "README.md").read_text()).group(1)
   [(name, lines)] = cases_of("README", textwrap.dedent(shown))

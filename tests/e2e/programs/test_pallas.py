@@ -228,7 +228,7 @@ def test_steps_see_what_others_wrote_to_an_operand_that_is_a_result(writes_opera
   np.testing.assert_array_equal(jax.jit(f)(jnp.ones_like(X)), 2.0 ** np.arange(16)[:, None] + 0 * X)
 
 
-def test_blocks_come_anew_when_another_one_was_there():
+def test_blocks_are_fetched_again_after_another_one():
   """Of an operand that is a result: what is written to the result is seen by then."""
   block = pl.BlockSpec((8, 128), lambda i, j, k: (j, 0))
   f = pl.pallas_call(lambda x, out: out.__setitem__(..., x[...] + 1), grid=(2, 2, 3),
@@ -265,7 +265,7 @@ def test_masked_accesses_through_views():
 
 
 @pytest.mark.parametrize("rows_of_block, expected", [(8, 0), (4, 1)])
-def test_blocks_that_a_tpu_refuses_are_told_of_once(caplog, monkeypatch, rows_of_block, expected):
+def test_blocks_that_a_tpu_refuses_are_reported_once(caplog, monkeypatch, rows_of_block, expected):
   from minipod.jax import kernels
   tpu = type("Device", (), {"device_kind": "TPU v5e"})
   monkeypatch.setattr(kernels.jax, "devices", lambda platform: [tpu])

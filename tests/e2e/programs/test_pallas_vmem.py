@@ -96,7 +96,7 @@ def test_other_devices_have_no_limit(describe):
     lower(rows=1024 * MIB // 128, limit=MIB)
 
 
-def test_a_kernel_that_only_a_higher_limit_allows_is_told_of_once(describe, caplog, monkeypatch):
+def test_a_kernel_that_only_a_higher_limit_allows_is_reported_once(describe, caplog, monkeypatch):
   describe("TPU v5 lite")
   for _ in range(2):
     lower(rows=12 * MIB // 128)

@@ -1,7 +1,7 @@
 """The operations that random functions are made of, and the table of how exact each one is.
 
 The limits are counts of ulps: of the result for elementwise operations, of the sum of magnitudes
-for sums and products of matrices, of the largest magnitude for transforms and decompositions.  Both
+for sums and matmuls, of the largest magnitude for transforms and decompositions.  Both
 sides may be off by the limit of their own approximations, so each number is about twice of what
 XLA's and minipod's kernels promise.
 """
@@ -158,7 +158,7 @@ def convert(draw, f):
   x = f.pick(draw, "fib")
   to = draw(st.sampled_from(dtypes("fib", f.x64)))
   if x.kind == "f" and kind_of(to) == "i":
-    limits = np.iinfo(to)  # what is out of range is anybody's choice
+    limits = np.iinfo(to)  # values out of range are implementation-defined
     low, high = max(limits.min, -120), min(limits.max, 120)
     f.add_step(f"jnp.clip(jnp.nan_to_num({{0}}), {low}, {high}).astype('{to.name}')", [x], EXACT)
   else:

@@ -76,7 +76,7 @@ def exchange(stack):
 
 
 def shift(stack):
-  # Everybody sends to the next but one; the last one sends to nobody.
+  # Every device but the last sends to the next but one.
   n = len(stack)
   out = [np.zeros_like(stack[0])] * n
   for i in range(n - 1):

@@ -321,7 +321,7 @@ def threads_stay_few():
   for task in os.listdir("/proc/self/task"):
     with open(f"/proc/self/task/{task}/comm") as f:
       own_threads.append(f.read().strip())
-  # mp-top is the process's, whatever its clients are: it sleeps until somebody asks (pjrt_top.h).
+  # mp-top is one per process, whatever its clients are: it sleeps until another process asks (pjrt_top.h).
   count = sum(name.startswith("mp-") and name != "mp-top" for name in own_threads)
   assert 1 <= count <= os.cpu_count() + 4 and own_threads.count("mp-top") <= 1, own_threads
 

@@ -75,7 +75,7 @@ def test_constraint_is_met_once(blocks):
 
 
 def test_constraint_that_nothing_reads():
-  """The operand's own parts stay at hand behind a constraint."""
+  """The operand's own parts stay available after a constraint."""
   f = lambda x: lax.with_sharding_constraint(x, at()) * lax.with_sharding_constraint(x, at("t"))
   total, _ = compiled(jax.jit(f, out_shardings=at("t")), arg(64, 64, spec=("t",)))
   assert total == 0

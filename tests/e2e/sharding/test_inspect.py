@@ -1,4 +1,4 @@
-"""What JAX is told of the shardings that values get inside of a compiled program."""
+"""The shardings that JAX gets for values inside of a compiled program."""
 
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P

@@ -1,8 +1,8 @@
-"""Every block of commands in a README does what it says, or it is told here why it is not run.
+"""Every block of commands in a README does what it says, or this file says why it is not run.
 
 Blocks stand in READMEs indented by four columns, or between fences. They run as printed, one shell for each block, in a
-folder that looks like the clone. Drawings and formulas are no commands. What the site's pages print is test_site.py's;
-their blocks of shell, of which no output is told, are here.
+folder that looks like the clone. Drawings and formulas are no commands. test_site.py checks what the site's pages
+print; their shell blocks without output are here.
 """
 
 import dataclasses
@@ -119,12 +119,12 @@ ELSEWHERE = {
   ("README.md", "JAX_PLATFORMS=minipod MINIPOD_DEVICES=4 python example.py"): "processes/test_readme.py::test_alone",
   ("README.md", "import jax, numpy as np"): "processes/test_readme.py::test_alone",
   ("configs/README.md", "export MINIPOD_TOPOLOGY=configs/two-slices.yaml MINIPOD_TIME=model MINIPOD_VALUES=shapes"):
-    "model/test_mesh_order.py::test_the_script_prints_what_is_told",
+    "model/test_mesh_order.py::test_the_script_prints_what_the_readme_shows",
   ("configs/README.md", "MINIPOD_TRACE=t.json python configs/mesh_order.py model,data 32768"):
     "model/test_mesh_order.py::test_the_picture_shows_the_hot_links",
   ("configs/README.md", "MINIPOD_FAULTS=faults.yaml python script.py"): "tools/test_readmes.py::test_faults",
   ("configs/README.md", "faults:"): "tools/test_readmes.py::test_faults",
-  ("tests/fixtures/operands/README.md", "case a name"): "programs/test_operands_oracle.py::test_the_format_as_told",
+  ("tests/fixtures/operands/README.md", "case a name"): "programs/test_operands_oracle.py::test_the_documented_format",
   (PAGES + "elastic.md", 'jax.config.update("jax_enable_recoverability", True)'): "processes/test_elastic.py::test_a_killed_process_comes_back",
   (PAGES + "processes.md", 'jax.distributed.initialize("localhost:1234", num_processes, process_id)'):
     "processes/test_distributed.py::test_one_pod",
@@ -237,7 +237,7 @@ def test_faults(clone):
 
 
 @pytest.mark.parametrize("name", ELSEWHERE, ids=lambda name: f"{name[0]}: {name[1][:30]}")
-def test_who_runs_it(name):
+def test_blocks_that_other_tests_run(name):
   find(*name)
   file, function = ELSEWHERE[name].split("::")
   assert f"def {function}(" in (ROOT / "tests/e2e" / file).read_text()
@@ -254,7 +254,7 @@ def scripts_of(block):
 BY_HAND_SCRIPTS = {script: options for name in BY_HAND for script, options in scripts_of(find(*name))}
 
 
-def test_scripts_are_there():
+def test_scripts_exist():
   for name in BY_HAND:
     for command in find(*name).commands():
       for path in re.findall(r"(?<![\w/.-])tools/[\w/.]+", command):
@@ -274,7 +274,7 @@ def test_options_of_scripts(script):
 
 
 def test_packages():
-  """What people are told to install is what the set-up of the tests installs."""
+  """The READMEs name the packages that the set-up of the tests installs."""
   installed = (ROOT / "tools/setup.sh").read_text().split() + ["gcc", "libsimgrid-dev"]
   installed = {word.strip("()") .removeprefix("packages=(").removeprefix("native_packages=(") for word in installed}
   told = [command for block in BLOCKS if block.kind != "drawing" for command in block.commands() if re.match("apt(-get)? ", command)]

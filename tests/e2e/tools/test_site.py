@@ -1,4 +1,4 @@
-"""The site: its examples print what is told, its tables are those of the tree, and Sphinx has no warning.
+"""The site: its examples print what the pages show, its tables match the tree, and Sphinx has no warning.
 
 A page is a folder of its own, in which its blocks run one after the other (tools/site/blocks.py).  The commands that the
 tables of pages name, and that need nothing but a pod, are run, too.
@@ -65,7 +65,7 @@ def test_the_walk_through_the_rooms_names_what_is_there():
 
 
 def test_every_file_is_used():
-  """A block with a caption that no command names would be one that nobody has run."""
+  """If no command names a block with a caption, the block was never run."""
   for page in PAGES:
     made = blocks.read(page.read_text())
     commands = " ".join(command for block in made if block.kind == "console" for command, _ in block.commands())

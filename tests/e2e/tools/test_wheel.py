@@ -1,5 +1,5 @@
-"""What building takes: the wheel without what only tests need, and words for what is not there; and
-what a wheel is: that of any machine, in an environment of its own."""
+"""Building a wheel works without the packages that only tests need, and names missing ones; and the wheel runs on any
+machine, in an environment of its own."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
-// Units of sim/base/assert: what is broken is told and ends the process, where assertions are on;
-// elsewhere nothing is evaluated.
+// Units of sim/base/assert: in builds with assertions a broken one is reported and ends the
+// process; in other builds nothing is evaluated.
 #include "sim/base/assert.h"
 
 #include "tests/unit/support/aborts.h"

@@ -24,7 +24,8 @@ static void status_carries_code_message_and_context(void **state) {
   assert_null(mp_status_annotate(NULL, "nothing"));
 }
 
-// In builds with assertions an error knows the line that made it, whatever is said about it later.
+// In builds with assertions an error keeps the line that made it, whatever is added to its message
+// later.
 static void messages_cannot_steer_terminals(void **state) {
   (void)state;
   mp_status_t status = mp_status_make(MP_NOT_FOUND, "%s", "a\033[31m\tb\n\xC2\x9B\x7F\xC3\xA9");

@@ -54,7 +54,7 @@ static void pointers_need_no_comparison(void **state) {
 }
 
 // Keys of one hash, and of hashes that belong to the same place or next to it.
-static void equal_hashes_are_told_apart(void **state) {
+static void equal_hashes_are_distinguished(void **state) {
   (void)state;
   static const uint64_t hashes[] = {7, 7, 8, UINT64_MAX, UINT64_MAX, UINT64_MAX - 1, 0, 0, 1};
   enum { COUNT = sizeof(hashes) / sizeof(hashes[0]) };
@@ -150,7 +150,7 @@ static void failure_changes_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(pointers_need_no_comparison),
-      cmocka_unit_test(equal_hashes_are_told_apart),
+      cmocka_unit_test(equal_hashes_are_distinguished),
       cmocka_unit_test(random_histories),
       cmocka_unit_test(reserved_room_does_not_fail),
       cmocka_unit_test(failure_changes_nothing),

@@ -72,7 +72,7 @@ static void a_loop_that_waits_for_a_moment_ends(void **state) {
   while (mp_host_clock_show() < begin + 5000000) {
   }
   assert_true(mp_clock_seconds() - real >= 0.005 - 1e-6);
-  mp_host_clock_stop();  // who stops it and asks does not wait for it
+  mp_host_clock_stop();  // a thread that stops the clock and then reads it does not wait
   const int64_t once = mp_host_clock_show();
   pass(0.001);
   mp_host_clock_go();
@@ -154,7 +154,7 @@ static pid_t share_the_core(cpu_set_t *before) {
 }
 
 // Half of the core is another process's: twice as much real time goes by as this one computes.
-static void waiting_for_a_core_is_no_time(void **state) {
+static void waiting_for_a_core_does_not_count(void **state) {
   (void)state;
   mp_core_wait_start();
   cpu_set_t before;
@@ -183,8 +183,8 @@ static void *ask_all_the_time(void *stop) {
   return NULL;
 }
 
-// What another thread was told just before does not know of the wait that ends now.
-static void other_threads_that_ask_hide_no_wait(void **state) {
+// A time that another thread has just read does not include the wait that ends now.
+static void reads_of_other_threads_hide_no_wait(void **state) {
   (void)state;
   atomic_bool stop = false;
   pthread_t other;
@@ -210,7 +210,7 @@ static void other_threads_that_ask_hide_no_wait(void **state) {
   assert_true(least > -0.0002);
 }
 
-// Sleeping is: nobody has to wait for a core to do it.
+// Sleeping counts as time: no thread waits for a core while it sleeps.
 static void sleeping_is_time(void **state) {
   (void)state;
   mp_host_clock_use();
@@ -228,8 +228,8 @@ int main(void) {
       cmocka_unit_test(it_stands_between_calls_that_are_near),
       cmocka_unit_test(it_goes_on_at_once_after_the_last_call),
       cmocka_unit_test(in_a_forked_child_it_goes_on),
-      cmocka_unit_test(waiting_for_a_core_is_no_time),
-      cmocka_unit_test(other_threads_that_ask_hide_no_wait),
+      cmocka_unit_test(waiting_for_a_core_does_not_count),
+      cmocka_unit_test(reads_of_other_threads_hide_no_wait),
       cmocka_unit_test(sleeping_is_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

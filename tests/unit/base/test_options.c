@@ -53,7 +53,7 @@ static void create_option_beats_environment_beats_default(void **state) {
   mp_options_release(options);
 }
 
-static void what_is_given_in_code_wins(void **state) {
+static void options_in_code_win(void **state) {
   (void)state;
   setenv("MINIPOD_DEVICES", "6", 1);
   setenv("MINIPOD_FUSE", "0", 1);
@@ -161,7 +161,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(defaults_are_unset),
       CASE(create_option_beats_environment_beats_default),
-      CASE(what_is_given_in_code_wins),
+      CASE(options_in_code_win),
       CASE(numbers_come_as_strings_too),
       CASE(bad_create_options_are_refused_by_name),
       CASE(bad_environment_is_refused_by_name),

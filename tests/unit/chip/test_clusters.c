@@ -231,7 +231,7 @@ static void a_reversal_is_a_kernel(void **state) {
 }
 
 // An inverse root for each row is made once and not for each element.
-static void what_is_dear_is_not_broadcast(void **state) {
+static void expensive_values_are_not_broadcast(void **state) {
   (void)state;
   static const char text[] =
       "func.func @main(%x: " M ", %v: " V ") -> " M " {\n%0 = stablehlo.rsqrt %v : " V
@@ -941,7 +941,7 @@ int main(void) {
       cmocka_unit_test(a_widened_softmax_is_three_kernels),
       cmocka_unit_test(rows_are_kept_where_sums_come_back),
       cmocka_unit_test(a_reversal_is_a_kernel),
-      cmocka_unit_test(what_is_dear_is_not_broadcast),
+      cmocka_unit_test(expensive_values_are_not_broadcast),
       cmocka_unit_test(a_product_takes_what_is_around_it),
       cmocka_unit_test(a_table_is_widened_after_the_lookup),
       cmocka_unit_test(a_table_of_sparse_cores_lies_in_memory),

@@ -104,7 +104,7 @@ static void dear_work_is_written_where_memory_is_fast(void **state) {
 
 // The gradient of a layer norm: where the difference from a mean is made, another sum of rows is,
 // too, if the kernel reads all that it sums up. Another array is not read for it.
-static void sums_of_what_is_at_hand_meet_rows(void **state) {
+static void sums_of_kept_values_meet_rows(void **state) {
   (void)state;
 #define GRADIENT(other)                                                                  \
   "func.func @main(%x: " M ", %d: " M ", %e: " M ", %f: " M ") -> " M                    \
@@ -356,7 +356,7 @@ static void rows_are_written_before_an_update(void **state) {
 }
 
 // What is summed up cumulatively is made before, if it is dear or made of several arrays.
-static void cumulative_ops_read_what_is_dear(void **state) {
+static void cumulative_ops_read_expensive_values(void **state) {
   (void)state;
   enum { BYTES = 64 * 1024 * 4 };
 #define CUMULATIVE(op)                                                                 \
@@ -561,10 +561,10 @@ int main(void) {
       cmocka_unit_test(what_is_found_is_turned_for_a_sum),
       cmocka_unit_test(columns_are_summed_of_written_rows),
       cmocka_unit_test(rows_are_written_before_an_update),
-      cmocka_unit_test(cumulative_ops_read_what_is_dear),
+      cmocka_unit_test(cumulative_ops_read_expensive_values),
       cmocka_unit_test(vectors_by_small_matrices_are_sums),
       cmocka_unit_test(dear_work_is_written_where_memory_is_fast),
-      cmocka_unit_test(sums_of_what_is_at_hand_meet_rows),
+      cmocka_unit_test(sums_of_kept_values_meet_rows),
       cmocka_unit_test(few_blocks_read_what_is_written),
       cmocka_unit_test(broadcasts_come_no_faster_than_blocks_ask),
       cmocka_unit_test(sums_end_in_ops_of_one_operand),

@@ -121,7 +121,7 @@ static void batches_in_rows_are_copied(void **state) {
   ", tensor<512x384xf32>) -> " AB "\n" TURN("r", "d", "[1, 0]", AB, BA)
 
 // A matrix is made in either order, but only in one of them.
-static void matrices_wanted_both_ways_are_copied_once(void **state) {
+static void matrices_read_both_ways_are_copied_once(void **state) {
   (void)state;
   static const char once[] = "func.func @main(%a: " A ", %b: tensor<512x384xf32>) -> " BA " {\n" ONE
                              "return %r : " BA "\n}\n";
@@ -136,7 +136,7 @@ int main(void) {
       cmocka_unit_test(results_in_other_tiles_are_copied),
       cmocka_unit_test(heads_are_copied_by_their_tiles),
       cmocka_unit_test(batches_in_rows_are_copied),
-      cmocka_unit_test(matrices_wanted_both_ways_are_copied_once),
+      cmocka_unit_test(matrices_read_both_ways_are_copied_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -638,7 +638,7 @@ static void products_of_one_factor_are_one_for_gpus(void **state) {
 
 // What a loop makes of a result needs no copy of it; and what a loop makes is written side by side
 // in the first place, unless another product wants it, too.
-static void results_and_factors_are_copied_where_others_want_them(void **state) {
+static void results_and_operands_are_copied_for_other_readers(void **state) {
   (void)state;
 #define ARRAY "tensor<256x256xf32>"
 #define BY(result, x, w)                                                                       \
@@ -910,7 +910,7 @@ int main(void) {
       cmocka_unit_test(narrow_factors_end_with_what_is_summed_up),
       cmocka_unit_test(caches_are_turned_and_turned_back),
       cmocka_unit_test(products_of_one_factor_are_one_for_gpus),
-      cmocka_unit_test(results_and_factors_are_copied_where_others_want_them),
+      cmocka_unit_test(results_and_operands_are_copied_for_other_readers),
       cmocka_unit_test(rows_are_padded_for_gpus),
       cmocka_unit_test(collectives_are_combined_and_pipelined),
       cmocka_unit_test(short_vectors_are_added_up),

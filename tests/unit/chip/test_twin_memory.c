@@ -214,7 +214,7 @@ static void donated_arguments_are_taken_over(void **state) {
 }
 
 // A kernel that sums up what it writes reads a donated argument element by element.
-static void sums_beside_an_update_are_in_place(void **state) {
+static void sums_with_an_update_are_in_place(void **state) {
   (void)state;
   static const char text[] =
       "func.func @main(" DONATED ") -> (" M
@@ -462,7 +462,7 @@ int main(void) {
       cmocka_unit_test(updates_are_in_place),
       cmocka_unit_test(branches_count_the_larger_region),
       cmocka_unit_test(donated_arguments_are_taken_over),
-      cmocka_unit_test(sums_beside_an_update_are_in_place),
+      cmocka_unit_test(sums_with_an_update_are_in_place),
       cmocka_unit_test(updates_of_parts_are_in_place),
       cmocka_unit_test(collectives_have_both_buffers),
       cmocka_unit_test(tpus_copy_what_devices_gathered),

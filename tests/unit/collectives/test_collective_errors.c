@@ -100,7 +100,7 @@ static void different_sides_in_one_process(void **state) {
   (void)state;
   mp_client_t *client = make_client(2);
   for (size_t i = 0; i < NUM_MISMATCHES; ++i) {
-    for (uint32_t late = 0; late < 2; ++late) {  // who comes second
+    for (uint32_t late = 0; late < 2; ++late) {  // the device that comes second
       test_launch_t l[2];
       for (uint32_t turn = 0; turn < 2; ++turn) {
         const uint32_t d = turn == 0 ? 1 - late : late;

@@ -146,7 +146,7 @@ static void run_spread(random_collective_t *r, uint32_t group, const uint32_t *r
       if (p / count != p % count) deliver(&processes[p / count], &processes[p % count], phase);
     }
   }
-  // Twice: opening begins anew, whatever has been read before.
+  // Twice: opening starts from the beginning, whatever has been read before.
   for (uint32_t p = 0; p < 2 * count && count > 1; ++p) finish(&processes[p / 2]);
   for (uint32_t p = 0; p < count; ++p) end(&processes[p]);
 }

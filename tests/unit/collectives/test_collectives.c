@@ -505,7 +505,7 @@ static void test_permute_and_broadcast(void **state) {
   bench_t bench;
   bench_begin(&bench, MP_COLLECTIVE_PERMUTE, 4, NULL, 0, 0);
   bench_operand(&bench, MP_DTYPE_S32, 3, g_dims, g_dims);
-  const uint32_t pairs[] = {3, 0, 0, 2, 1, 3};  // by target; nobody sends to 1
+  const uint32_t pairs[] = {3, 0, 0, 2, 1, 3};  // by target; no device sends to 1
   bench.collective.pairs = pairs;
   bench.collective.num_pairs = 3;
   fill(&bench);

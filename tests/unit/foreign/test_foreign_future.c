@@ -1,4 +1,4 @@
-// Futures: whoever comes first, setter or taker, the result arrives once.
+// Futures: the result arrives once, whether the setter or the taker comes first.
 #include <pthread.h>
 
 #include "tests/unit/support/foreign_test.h"

@@ -62,7 +62,7 @@ static void a_chosen_number_stays(void **state) {
   assert_int_equal(get(), 3);
   set(USUAL);
   mp_foreign_pool_enter(blas, true);
-  set(2);  // somebody chooses while a call runs
+  set(2);  // the user chooses a number while a call runs
   mp_foreign_pool_leave(blas, true);
   assert_int_equal(get(), 2);
 }

@@ -100,7 +100,7 @@ static void operands_may_be_shared(void **state) {
                   1);
 }
 
-// The scores, and what becomes of them, are arrays if somebody else reads them.
+// The scores, and values computed from them, are arrays if other ops read them.
 static void what_is_returned_stays_an_array(void **state) {
   (void)state;
   expect_launches("func.func @main(%q: " Q ", %k: " K ", %x: " K ") -> (" Q ", " S ") {\n" SCORES

@@ -151,7 +151,7 @@ static void batches_are_one(void **state) {
       1);
 }
 
-// Nobody makes the array of numbers 0, 1, 2, ...
+// No kernel makes the array of numbers 0, 1, 2, ...
 static void counted_indices_are_one(void **state) {
   (void)state;
   expect_launches("func.func @main(%x: tensor<50xf32>) -> " F
@@ -182,7 +182,7 @@ static void a_computed_table_stays_an_array(void **state) {
                   3);
 }
 
-// Somebody else reads the indices, so they are an array anyway.
+// Another op reads the indices, so they are an array anyway.
 static void indices_that_are_returned_stay_an_array(void **state) {
   (void)state;
   expect_launches("func.func @main(%x: tensor<50xf32>, %i: " I ") -> (" F ", " I

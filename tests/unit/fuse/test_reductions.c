@@ -145,7 +145,7 @@ static void what_others_read_is_an_array(void **state) {
 }
 
 // The sum reads %a and %a backwards, which needs all of it.
-static void what_is_turned_round_is_an_array(void **state) {
+static void reversed_values_are_arrays(void **state) {
   (void)state;
   expect_launches("func.func @main(%x: " T ") -> " C " {\n" ZERO "%a = stablehlo.tanh %x : " T
                   "\n"
@@ -179,7 +179,7 @@ int main(void) {
       cmocka_unit_test(rows_with_what_was_made_of_them),
       cmocka_unit_test(a_variance_is_made_without_arrays),
       cmocka_unit_test(what_others_read_is_an_array),
-      cmocka_unit_test(what_is_turned_round_is_an_array),
+      cmocka_unit_test(reversed_values_are_arrays),
       cmocka_unit_test(what_cannot_end_an_op_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

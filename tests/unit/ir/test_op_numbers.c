@@ -122,7 +122,7 @@ static void only_kernels_have_makers(void **state) {
 
 // ---- effects ----
 
-// Puts an op that has nothing to do with it in front of everything else.
+// Inserts an unrelated op before all others.
 static void shift_place(bench_t *bench) {
   const mp_op_spec_t spec = {.code = MP_OP_AFTER_ALL,
                              .num_results = 1,

@@ -6,8 +6,9 @@
 #include "sim/spmd/propagation/split_constants.h"
 #include "sim/spmd/rules/rules.h"
 
-// Who asks for a trait never sees an op of another role: there it would say nothing.
-static void traits_are_of_ops_that_are_asked(void **state) {
+// Each trait belongs to ops of certain roles: code that checks it never sees other ops, for which
+// it would mean nothing.
+static void traits_belong_to_ops_of_their_roles(void **state) {
   (void)state;
 #define ROLE(name) (1u << MP_OP_ROLE_##name)
   static const struct {
@@ -61,7 +62,7 @@ static mp_program_t *compile_text(const char *text) {
   return program;
 }
 
-// Of ops without a kernel, nobody else writes the results.
+// Results of an op without a kernel must share memory, because nothing else writes them.
 static void aliases_share_memory(void **state) {
   (void)state;
   FOR_EACH_OP(code) {
@@ -333,7 +334,7 @@ static void collectives_are(void **state) {
 int main(void) {
   samples_load();
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(traits_are_of_ops_that_are_asked),
+      cmocka_unit_test(traits_belong_to_ops_of_their_roles),
       cmocka_unit_test(aliases_share_memory),
       cmocka_unit_test(bitcasts_of_whole_bytes_share_memory),
       cmocka_unit_test(what_may_be_computed_again_is),

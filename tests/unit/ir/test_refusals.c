@@ -1,6 +1,6 @@
-// What the verifier refuses: programs that break one rule each, under what is said then
-// (tests/fixtures/verify_refusals.txt); and exchanges, which have no text. test_verify.c has more
-// of both kinds, with what is accepted.
+// Programs that the verifier refuses: each breaks one rule, and follows the message that it must
+// cause (tests/fixtures/verify_refusals.txt). Also exchanges, which have no text form.
+// test_verify.c has more of both kinds, and accepted programs.
 #include "sim/ir/verify/verify.h"
 #include "sim/readers/text/text.h"
 #include "tests/unit/support/fixtures.h"

@@ -1,4 +1,4 @@
-// The verifier: one program per rule that breaks it, and what is said then.
+// The verifier: for each rule a program that breaks it, and the message.
 #include "sim/ir/verify/verify.h"
 #include "sim/readers/text/text.h"
 #include "tests/unit/support/fixtures.h"

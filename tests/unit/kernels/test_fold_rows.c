@@ -159,7 +159,7 @@ static void many_rows_are_folded_as_each_alone(void **state) {
   check_loops(check_many);
 }
 
-static void what_has_no_loop_is_said(void **state) {
+static void ops_without_a_loop_are_reported(void **state) {
   (void)state;
   assert_null(mp_fold_row_loop(MP_REDUCE_ADD, MP_DTYPE_F16, MP_DTYPE_F32));
   assert_null(mp_fold_row_loop(MP_REDUCE_ADD, MP_DTYPE_BF16, MP_DTYPE_BF16));
@@ -171,7 +171,7 @@ int main(void) {
       cmocka_unit_test(rows_are_folded_in_order),
       cmocka_unit_test(many_rows_are_folded_as_each_alone),
       cmocka_unit_test(the_nan_of_a_sum_is_always_the_same),
-      cmocka_unit_test(what_has_no_loop_is_said),
+      cmocka_unit_test(ops_without_a_loop_are_reported),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

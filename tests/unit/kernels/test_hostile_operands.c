@@ -57,7 +57,7 @@ static const char *comma(const mp_strbuf_t *list) {
   return list->size == 0 ? "" : ", ";
 }
 
-// Operands are no constants for whoever folds: they go through a barrier.
+// Operands pass through a barrier, so that folding does not see constants.
 static void add_operand(case_t *c, char *line) {
   char *name = NULL, *type = NULL, *value = NULL;
   split(c, line, &name, &type, &value);

@@ -366,7 +366,7 @@ static void stragglers_follow_from_their_seed(void **state) {
   }
 }
 
-static void stragglers_are_as_many_and_as_slow_as_said(void **state) {
+static void stragglers_have_the_described_number_and_speed(void **state) {
   (void)state;
   const mp_stragglers_t stragglers = {.seed = 1, .spread = 0.5, .share = 0.1};
   mp_health_t *health = NULL;
@@ -458,7 +458,7 @@ int main(void) {
       cmocka_unit_test(many_healths_in_turn),
       cmocka_unit_test(slow_host_links_lengthen_transfers),
       cmocka_unit_test(stragglers_follow_from_their_seed),
-      cmocka_unit_test(stragglers_are_as_many_and_as_slow_as_said),
+      cmocka_unit_test(stragglers_have_the_described_number_and_speed),
       cmocka_unit_test(faults_of_another_pod_are_refused),
       cmocka_unit_test(the_option_is_a_list_or_a_file),
   };

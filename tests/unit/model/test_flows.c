@@ -147,7 +147,7 @@ static void test_late_taker(void **state) {
     assert_true(time == (wanted == 2 ? 2 : 3));
   }
   assert_false(mp_flows_finish(flows, 3.5, &time, &tag));
-  // A start may come after ends that nobody has taken.
+  // A start may come after ends that were not taken yet.
   start(network, flows, 1, 2, 100, 5, 5);
   assert_int_equal(mp_flows_count(flows), 2);
   check_end(flows, 4, 1);
@@ -323,8 +323,8 @@ static void test_many(void **state) {
   mp_network_release(network);
 }
 
-// What is recorded of transfers is their bytes, and others get what that leaves: a link is never
-// busier than it can be, and nobody waits longer than for that.
+// The record of a transfer is its bytes, and other transfers get the rest of the link: a link never
+// carries more than its bandwidth, and no transfer waits longer than that requires.
 static void test_what_others_leave(void **state) {
   (void)state;
   mp_network_t *network = network_of(LINE);

@@ -73,7 +73,7 @@ static void test_long_and_short(void **state) {
   // Half of the rate each until the short one is over.
   expect_near(end_of(flows, 2), 2000);
   expect_near(end_of(flows, 1), 4000);
-  // What is ready later takes its part from there on; its latency takes nobody's.
+  // A flow that is ready later takes its share from then on; during its latency it takes none.
   add(flows, 3, 2, 2000, 500e-6, 1);
   expect_near(end_of(flows, 1), 2500 + 1500 * 2 - 500);
   expect_near(end_of(flows, 3), 2500 + 2000);
@@ -221,7 +221,7 @@ static void test_rates(void **state) {
   time_end(&t);
 }
 
-static void test_nobody_waits_for_a_copy(void **state) {
+static void test_no_op_waits_for_a_copy(void **state) {
   (void)state;
   timed_t t = time_with("ring:4", "compiler: plain\n");
   const mp_stamp_t made = launch(&t, NULL);
@@ -272,7 +272,7 @@ static void test_hosts_share_for_themselves(void **state) {
   time_end(&t);
 }
 
-// A description for another thing: what nobody shares has the same times as before.
+// A description for another purpose: flows that share nothing have the same times as before.
 static void test_enough_for_all(void **state) {
   (void)state;
   timed_t t = time_with("ring:4", "host:\n  bandwidth: 4GB/s\n");
@@ -309,7 +309,7 @@ int main(void) {
       cmocka_unit_test(test_one_after_the_other),
       cmocka_unit_test(test_what_is_over_is_forgotten),
       cmocka_unit_test(test_rates),
-      cmocka_unit_test(test_nobody_waits_for_a_copy),
+      cmocka_unit_test(test_no_op_waits_for_a_copy),
       cmocka_unit_test(test_shared),
       cmocka_unit_test(test_hosts_share_for_themselves),
       cmocka_unit_test(test_enough_for_all),

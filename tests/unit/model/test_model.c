@@ -129,7 +129,7 @@ static void test_all_reduce(void **state) {
   const double first = micros(read_books(&t).now);
   // A ring of four both ways: 2 * 3/4 of a megabyte, half of it each way, at 1 GB/s; 6 steps.
   expect_near(first, 1 + 750 + 6);
-  // Launches that nobody waits for follow each other at once.
+  // Launches that are not waited for follow each other without gaps.
   for (int i = 0; i < 10; ++i) (void)launch_all(&t, 4, NULL);
   expect_near(micros(read_books(&t).now), 1 + 11 * 756);
   assert_int_equal(read_books(&t).host, 0);
@@ -270,8 +270,8 @@ static void test_one_by_one(void **state) {
   time_end(&t);
 }
 
-// Whoever asks for times waits for runs that go on, but not behind a launch that others have to
-// join.
+// Reading times waits for runs that still execute, but not for runs after a launch that other
+// devices have yet to join.
 static void test_awaited(void **state) {
   (void)state;
   timed_t t = time_text(k_loop, 1);
@@ -336,9 +336,9 @@ static void test_compiled_by_each(void **state) {
   time_end(&t);
 }
 
-// Somebody asks while some threads have launched and others have not, which do something else
-// first: a launch is in the books once.
-static void test_asked_between(void **state) {
+// Times are read while some threads have launched and others do something else first: the launch is
+// counted once.
+static void test_times_read_between_launches(void **state) {
   (void)state;
   timed_t t = time_text(k_all_reduce, 4);
   (void)launch_all(&t, 4, NULL);
@@ -390,7 +390,7 @@ static void test_one_device_alone(void **state) {
     mp_model_share_t *share;
     double due;
     const mp_stamp_t stamp = mp_model_launch(t.program, 10 + i, 0, 1, &order[i], none, &share);
-    assert_true(mp_model_due(t.model, stamp, &due));  // nobody else is waited for
+    assert_true(mp_model_due(t.model, stamp, &due));  // no other device is waited for
   }
   mp_model_books_t books;
   mp_replay_device_books_t total;
@@ -407,7 +407,7 @@ static void test_one_device_alone(void **state) {
 static void expect_transfers(const mp_model_program_books_t *program, void *context) {
   const mp_replay_device_books_t total = mp_books_total(&program->books);
   assert_int_equal(program->launches, 2);
-  // Devices 1 and 3 wait for one and two megabytes, and nobody waits for them.
+  // Devices 1 and 3 wait for one and two megabytes, and no device waits for them.
   expect_near(micros(program->transfers), 1001 + 2001);
   assert_true(program->available == total.work && program->available == 4 * program->time);
   *(bool *)context = true;
@@ -459,7 +459,7 @@ int main(void) {
       cmocka_unit_test(test_awaited),
       cmocka_unit_test(test_one_by_one),
       cmocka_unit_test(test_compiled_by_each),
-      cmocka_unit_test(test_asked_between),
+      cmocka_unit_test(test_times_read_between_launches),
       cmocka_unit_test(test_one_device_alone),
       cmocka_unit_test(test_transfers),
       cmocka_unit_test(test_deterministic),

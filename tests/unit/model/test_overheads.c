@@ -1,5 +1,5 @@
-// What figures of a chip say of collectives and messages: what arrives of a link's rate, starts,
-// members' own parts, sums in switches, pieces between hosts.
+// The parameters of a chip for collectives and messages: the achieved share of a link's rate,
+// start-up times, members' own parts, sums in switches, pieces between hosts.
 
 #include <math.h>
 #include <stdio.h>

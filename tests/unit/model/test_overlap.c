@@ -1,5 +1,5 @@
-// Collectives beside work, by hand: what is hidden of them and what is exposed, on one track or
-// two, beside products, in loops, and with devices that come apart.
+// Collectives overlapped with compute, checked against times computed by hand: their hidden and
+// exposed parts on one track or two, next to matmuls, in loops, and with devices that drift apart.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,8 +228,8 @@ static void what_work_does_not_cover_is_exposed(void **state) {
   expect_times("compiler: gpu\n", k_short, 1 + 1001 + 3, 4 * 500, 4 * 501);
 }
 
-// A quarter of the multiprocessors is not there for products while the message is under way: what
-// these take longer is exposed of it.
+// While the message is in flight, a quarter of the multiprocessors is not available to matmuls: the
+// time that matmuls lose counts as exposed.
 static void a_collective_takes_units_from_work(void **state) {
   (void)state;
   static const char figures[] = "compiler: gpu\noverlap.units: 1\nproduct.units: 4\n";
@@ -254,7 +254,7 @@ static void tracks_are_used_one_by_one(void **state) {
                4 * (2 * 2001 - exposed));
 }
 
-static void a_gather_goes_on_beside_its_product(void **state) {
+static void a_gather_overlaps_its_matmul(void **state) {
   (void)state;
   const double gather = 1500 + 3;
   expect_times("compiler: plain\n", k_gather, 1 + gather + 501, 4 * gather, 0);
@@ -375,7 +375,7 @@ int main(void) {
       cmocka_unit_test(what_work_does_not_cover_is_exposed),
       cmocka_unit_test(a_collective_takes_units_from_work),
       cmocka_unit_test(tracks_are_used_one_by_one),
-      cmocka_unit_test(a_gather_goes_on_beside_its_product),
+      cmocka_unit_test(a_gather_overlaps_its_matmul),
       cmocka_unit_test(a_gather_of_two_products_is_no_ring),
       cmocka_unit_test(a_ring_has_to_be_worth_it),
       cmocka_unit_test(one_of_two_collectives_is_a_ring),

@@ -75,7 +75,7 @@ static char *picture_of(const mp_network_t *network, const double *loads) {
   return mp_strbuf_take(&text, &size);
 }
 
-static void every_chip_link_and_host_is_there(void **state) {
+static void every_chip_link_and_host_is_listed(void **state) {
   (void)state;
   static const struct {
     const char *name;
@@ -190,7 +190,7 @@ static void every_failed_allocation_is_an_error(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_chip_link_and_host_is_there),
+      cmocka_unit_test(every_chip_link_and_host_is_listed),
       cmocka_unit_test(names_are_escaped),
       cmocka_unit_test(loads_colour_their_links),
       cmocka_unit_test(bad_loads_name_their_line),

@@ -171,7 +171,7 @@ static void run_choice(reported_t *r, uint64_t choice) {
   mp_model_program_release(program, device_program);
 }
 
-static void guesses_are_told(void **state) {
+static void guesses_are_reported(void **state) {
   (void)state;
   reported_t r = report_begin(0, NULL);
   run_choice(&r, 0);
@@ -289,7 +289,7 @@ static uint32_t count_text(const char *text, size_t size, const char *word) {
   return count;
 }
 
-static void messages_are_told_in_order(void **state) {
+static void messages_are_delivered_in_order(void **state) {
   (void)state;
   char folder[] = "/tmp/minipod-report-XXXXXX", path[96];
   assert_non_null(mkdtemp(folder));
@@ -355,10 +355,10 @@ int main(void) {
       cmocka_unit_test(numbers_are_readable),
       cmocka_unit_test(programs_that_go_stay_in_the_table),
       cmocka_unit_test(a_line_is_one_row),
-      cmocka_unit_test(guesses_are_told),
+      cmocka_unit_test(guesses_are_reported),
       cmocka_unit_test(too_many_programs_are_others),
       cmocka_unit_test(observers_come_and_go),
-      cmocka_unit_test(messages_are_told_in_order),
+      cmocka_unit_test(messages_are_delivered_in_order),
       cmocka_unit_test(files_are_whole),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-// Calls that fail half-way: what they have begun is over, or was never begun, when the caller hears
-// of it; and a call that is refused is not forgotten by those who wait for it.
+// Calls that fail half-way: when the caller gets the error, the work that they began is over, or
+// was never begun. And launches that wait for a refused call fail, too.
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -157,7 +157,7 @@ static void a_failed_read_writes_nothing_afterwards(void **state) {
     mp_alloc_fail_at(n, 0);
     answer(&future, got);
     mp_alloc_fail_at(0, 0);
-    const bool has_failed = is_ready(future.event);  // the source is not there yet
+    const bool has_failed = is_ready(future.event);  // the source is not written yet
     failures += has_failed;
     fill(&later, source, sizeof(source));
     assert_true(wait_until_ready(future.event));
@@ -222,7 +222,7 @@ static void count_deletion(void *data, void *user_arg) {
   ++*(int *)user_arg;
 }
 
-// Who is told that there is no view still owns the memory.
+// If making the view fails, the caller still owns the memory.
 static void a_failed_view_does_not_call_back(void **state) {
   (void)state;
   static _Alignas(64) float data[16];

@@ -238,7 +238,7 @@ static PJRT_Error *try_fulfill(alias_t alias, PJRT_Buffer *buffer, PJRT_Error_Co
   return api()->PJRT_Client_FulfillAliasBuffer(&args);
 }
 
-static void an_alias_becomes_what_comes_later(void **state) {
+static void an_alias_gets_its_contents_later(void **state) {
   (void)state;
   alias_t alias = make_alias(4);
   assert_false(is_ready(alias.buffer));
@@ -275,7 +275,7 @@ static void an_alias_may_be_moved_before_it_has_contents(void **state) {
   expect_counting(cast);
   destroy_buffer(cast);
   destroy_buffer(source);
-  // Nobody wants this one any more.
+  // The buffer that should get the contents is already destroyed.
   alias = make_alias(4);
   destroy_buffer(alias.buffer);
   source = make_counting();
@@ -316,7 +316,7 @@ int main(void) {
       cmocka_unit_test(a_view_survives_a_bitcast),
       cmocka_unit_test(a_donation_waits_for_its_condition),
       cmocka_unit_test(a_condition_that_fails_is_the_error),
-      cmocka_unit_test(an_alias_becomes_what_comes_later),
+      cmocka_unit_test(an_alias_gets_its_contents_later),
       cmocka_unit_test(an_alias_may_be_moved_before_it_has_contents),
       cmocka_unit_test(an_alias_may_fail),
   };

@@ -170,7 +170,7 @@ static void a_profiler_hears_of_launches(void **state) {
   (void)state;
   PJRT_LoadedExecutable *loaded = compile_text(client, twice_text, 2, 1);
   PLUGIN_Profiler *profiler = make_profiler();
-  run_on_both(loaded);  // nobody listens
+  run_on_both(loaded);  // no profiler is started
   assert_null(start(profiler));
   for (int i = 0; i < 3; ++i) run_on_both(loaded);
   assert_null(profiler_api()->stop(&(PLUGIN_Profiler_Stop_Args){.profiler = profiler}));

@@ -12,7 +12,7 @@
 
 enum { NUM_DEVICES = 64, NUM_THREADS = 4, NUM_LAUNCHES = 24, NUM_ELEMENTS = 16 };
 
-// Three rounds of "become the mean of everybody", in place.
+// Three rounds of "become the mean of all devices", in place.
 static const char program_text[] =
     "module @mean {\n"
     "  func.func public @main(%%x: tensor<16xf32> {tf.aliasing_output = 0 : i32})\n"

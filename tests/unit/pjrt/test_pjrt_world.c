@@ -340,7 +340,7 @@ static PJRT_Error *sum_launch(const sum_t *sum, uint32_t rank, PJRT_Buffer *argu
   return api()->PJRT_LoadedExecutable_Execute(&args);
 }
 
-// Takes the results of all who have one: the sum or, with words, an error.
+// Takes the results of all ranks that have one: the sum or, with `words`, an error.
 static void sum_expect(PJRT_Buffer *const results[RANKS], PJRT_Error_Code code, const char *words) {
   static const float wanted[4] = {3, 6, 9, 12};
   for (uint32_t rank = 0; rank < RANKS; ++rank) {
@@ -363,7 +363,7 @@ static void sum_end(const sum_t *sum) {
   }
 }
 
-// What the table refuses before the runtime sees it is told to the others as well.
+// If the table refuses a launch before the runtime sees it, the other ranks get the error, too.
 static void a_refused_launch_fails_everywhere(void **state) {
   (void)state;
   sum_t sum;

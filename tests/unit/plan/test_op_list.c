@@ -1,4 +1,4 @@
-// The op list: what an op is said to be, it is, in a program of each op. Roles, effects, costs.
+// The op list: checks each op's role, effect and cost in a program that has the op.
 #include "tests/unit/support/op_samples.h"
 
 #include "sim/ir/compare/module_equal.h"

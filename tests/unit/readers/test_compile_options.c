@@ -223,7 +223,7 @@ static void what_cannot_be_honoured_is_refused(void **state) {
   read_t r;
   mp_strbuf_init(&message);
   mp_proto_put_varint(&message, 2, 1);
-  assert_ok(read_buffer(&r, &message));  // who compiles decides
+  assert_ok(read_buffer(&r, &message));  // the compiler decides, not the reader
   assert_true(r.options.is_tupled);
   mp_arena_release(r.arena);
   mp_strbuf_t build;

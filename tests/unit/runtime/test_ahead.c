@@ -207,9 +207,9 @@ static mp_status_t add_one_slowly(const mp_kernel_t *kernel, const mp_kernel_cal
   return add_one_behind_gate(kernel, call);
 }
 
-// While a run of the device may be in a foreign function, other launches go beside its stream; the
-// device takes a bounded number of these as well.
-static void launches_beside_the_stream(void **state) {
+// While a run of the device may be in a foreign function, other launches use side streams; the
+// device accepts a bounded number of these, too.
+static void launches_in_side_streams(void **state) {
   (void)state;
   enum { NUM_LAUNCHES = 1500 };
   mp_client_t *client = make_client(1);
@@ -435,7 +435,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_stream_takes_so_many_runs),
       cmocka_unit_test(a_stream_takes_so_many_bytes),
-      cmocka_unit_test(launches_beside_the_stream),
+      cmocka_unit_test(launches_in_side_streams),
       cmocka_unit_test(an_exempt_thread_does_not_wait),
       cmocka_unit_test(a_callback_does_not_wait),
       cmocka_unit_test(share_by_share),

@@ -35,7 +35,7 @@ static void start_far_pair(pods_t *pods) {
   start_pods(pods, 2, 1, options);
 }
 
-static void who_waits_at_once_has_the_result_at_once(void **state) {
+static void a_thread_that_waits_at_once_has_the_result_at_once(void **state) {
   (void)state;
   pods_t pods;
   start_far_pair(&pods);
@@ -68,7 +68,7 @@ static void *launch_peer(void *context) {
 }
 
 // It comes on this thread, on the world's, or on one that attends.
-static void a_callback_may_release_the_client_of_who_attends(void **state) {
+static void a_callback_may_release_the_client_of_an_attending_thread(void **state) {
   (void)state;
   for (int round = 0; round < 5; ++round) {
     pods_t pods;
@@ -126,8 +126,8 @@ static void two_waits_in_a_row_are_expected_to_be_followed_by_others(void **stat
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(who_waits_at_once_has_the_result_at_once),
-      cmocka_unit_test(a_callback_may_release_the_client_of_who_attends),
+      cmocka_unit_test(a_thread_that_waits_at_once_has_the_result_at_once),
+      cmocka_unit_test(a_callback_may_release_the_client_of_an_attending_thread),
       cmocka_unit_test(two_waits_in_a_row_are_expected_to_be_followed_by_others),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

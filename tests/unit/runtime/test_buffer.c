@@ -359,7 +359,7 @@ static void absent_values_are_read_as_numbers(void **state) {
   assert_ok(mp_event_await(done));
   mp_event_release(done);
   assert_memory_equal(bytes, expected + 3, sizeof(bytes));
-  // One address, as long as there is the buffer or anybody who looks.
+  // One address, as long as the buffer or an external reference exists.
   void *first, *second;
   assert_ok(mp_buffer_acquire_external(buffer, &first));
   assert_ok(mp_buffer_acquire_external(buffer, &second));
@@ -373,7 +373,7 @@ static void absent_values_are_read_as_numbers(void **state) {
   mp_client_release(client);
 }
 
-static void absent_values_are_errors_unless_asked_for(void **state) {
+static void absent_values_are_errors_by_default(void **state) {
   (void)state;
   mp_client_t *client = make_client_without_values("error");
   mp_buffer_t *buffer = make_absent(client);
@@ -414,7 +414,7 @@ int main(void) {
       cmocka_unit_test(errors_are_data),
       cmocka_unit_test(adopted_memory_is_counted_and_given_back_once),
       cmocka_unit_test(absent_values_are_read_as_numbers),
-      cmocka_unit_test(absent_values_are_errors_unless_asked_for),
+      cmocka_unit_test(absent_values_are_errors_by_default),
       cmocka_unit_test(a_forked_child_gets_errors_and_may_release),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,10 +94,10 @@ static void let_watcher_sleep(mp_client_t *client) {
   assert_true(watcher_is_asleep(&client->workers->callers));
 }
 
-// The idle thread is told of the first piece of work and takes a while to wake. When the second one
-// comes meanwhile, the watcher has to see to it: the first one waits for it. Nearly every pair
-// comes that quickly; what is in the queue afterwards shows which ones did.
-static void work_that_comes_before_the_idle_thread_wakes_is_watched_over(void **state) {
+// The first piece of work wakes the idle thread, which takes a while. If the second one comes
+// meanwhile, the watcher must start a thread for it, because the first one waits for it. Nearly
+// every pair comes that quickly; the queue afterwards shows which ones did.
+static void work_before_the_idle_thread_wakes_is_watched(void **state) {
   (void)state;
   enum { WANTED = 20, ROUNDS = 2000 };
   mp_client_t *client = make_client(2);
@@ -117,7 +117,7 @@ static void work_that_comes_before_the_idle_thread_wakes_is_watched_over(void **
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(work_that_comes_before_the_idle_thread_wakes_is_watched_over),
+      cmocka_unit_test(work_before_the_idle_thread_wakes_is_watched),
   };
   return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -258,7 +258,7 @@ static void results_and_calls_keep_their_order(void **state) {
 
 // A launch beside the stream shares no memory with what is queued there, whatever order the
 // launches and the deletions of their buffers have.
-static void launches_beside_the_stream_have_memory_of_their_own(void **state) {
+static void launches_in_side_streams_have_their_own_memory(void **state) {
   (void)state;
   mp_client_t *client = make_client(1);
   gate_close();
@@ -291,7 +291,7 @@ static void launches_beside_the_stream_have_memory_of_their_own(void **state) {
 }
 
 // A donated input that a queued run reads is copied, not overwritten.
-static void a_donation_beside_the_stream_spares_queued_readers(void **state) {
+static void a_donation_in_a_side_stream_spares_queued_readers(void **state) {
   (void)state;
   mp_client_t *client = make_client(1);
   gate_close();
@@ -432,7 +432,7 @@ static void *launch_in_order(void *context) {
   return NULL;
 }
 
-static void programs_that_call_keep_the_order_of_their_thread_beside_the_stream(void **state) {
+static void programs_with_calls_keep_their_threads_order_in_side_streams(void **state) {
   (void)state;
   mp_client_t *client = make_client(1);
   gate_close();
@@ -648,13 +648,13 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(calls_that_wait_hold_no_worker),
       cmocka_unit_test(results_and_calls_keep_their_order),
-      cmocka_unit_test(launches_beside_the_stream_have_memory_of_their_own),
-      cmocka_unit_test(a_donation_beside_the_stream_spares_queued_readers),
+      cmocka_unit_test(launches_in_side_streams_have_their_own_memory),
+      cmocka_unit_test(a_donation_in_a_side_stream_spares_queued_readers),
       cmocka_unit_test(a_call_may_launch_on_its_own_device),
       cmocka_unit_test(a_call_may_launch_collectives_on_devices_that_wait_for_it),
       cmocka_unit_test(a_call_may_launch_a_program_that_calls),
       cmocka_unit_test(programs_that_call_do_not_wait_for_those_of_other_threads),
-      cmocka_unit_test(programs_that_call_keep_the_order_of_their_thread_beside_the_stream),
+      cmocka_unit_test(programs_with_calls_keep_their_threads_order_in_side_streams),
       cmocka_unit_test(programs_do_not_wait_for_those_that_wait_for_a_call),
       cmocka_unit_test(calls_may_wait_for_each_other),
       cmocka_unit_test(a_result_may_come_later),

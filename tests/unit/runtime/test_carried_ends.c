@@ -1,5 +1,5 @@
-// What is left of a launch when the thread for messages has ended a collective of it: who runs it,
-// and the client's end meanwhile. Two processes (worlds of threads) of one device each.
+// The rest of a launch after the thread for messages has ended a collective of it: which thread
+// runs it, and the client's end meanwhile. Two processes (worlds of threads) of one device each.
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -34,7 +34,7 @@ static int count_ends(const pods_t *pods, mp_program_t *(*make)(void), const cha
     let_it_park();
     launch_one(&l[1], pods, 1, executables[1]);
     for (uint32_t rank = 0; rank < 2; ++rank) launch_expect(&l[rank], 2);
-    // Whoever is told of the end by the event may be ahead of its callbacks.
+    // A thread that the event wakes may be ahead of the event's callbacks.
     while (*(volatile char *)thread == '\0') let_it_park();
     count += strncmp(thread, name, strlen(name)) == 0;
     for (uint32_t rank = 0; rank < 2; ++rank) launch_end(&l[rank]);

@@ -27,7 +27,7 @@ static void test_devices(void **state) {
       assert_int_equal(mp_device_info(device)->host_index, id / 4);
       assert_int_equal(mp_device_is_local(device), id / 2 == rank);
       assert_int_equal(mp_device_memory(device, MP_MEMORY_DEVICE) != NULL, id / 2 == rank);
-      // All agree on capacities, whoever owns the device.
+      // All agree on capacities, whichever process owns the device.
       assert_int_equal(
           mp_device_info(device)->capacity[MP_MEMORY_DEVICE],
           mp_device_info(mp_client_device(pods.clients[0], id))->capacity[MP_MEMORY_DEVICE]);

@@ -1,5 +1,5 @@
-// Units of sim/runtime/launch/deadlock: runs that move while they are looked at prove nothing, and
-// the look is made again when they are at rest.
+// Units of sim/runtime/launch/deadlock: a look proves nothing if runs move meanwhile, and is
+// repeated when they are at rest.
 #include "sim/runtime/launch/deadlock.h"
 
 #include <unistd.h>

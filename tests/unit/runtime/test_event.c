@@ -14,7 +14,8 @@
 
 typedef struct {
   atomic_int calls;
-  atomic_int code;  // callbacks of one event may run at once: who registers late runs its own
+  atomic_int code;  // callbacks of one event may run concurrently: a thread that registers late
+                    // runs its own
   int order[4];
   mp_event_t *to_release;
 } record_t;

@@ -92,7 +92,7 @@ static int count_parts(mp_executable_t *executable, int num_launches, bool waits
   return atomic_load(&g_num_inline);
 }
 
-static void who_waits_at_once_takes_part(void **state) {
+static void a_thread_that_waits_at_once_takes_part(void **state) {
   (void)state;
   mp_client_t *client = make_client(1);
   mp_executable_t *executable = make_executable(client, program_of_parts());
@@ -110,7 +110,7 @@ static void who_waits_at_once_takes_part(void **state) {
 }
 
 // The first launch without a wait is still taken for one that will be waited for.
-static void who_goes_on_is_not_held_up(void **state) {
+static void a_continuing_thread_is_not_held_up(void **state) {
   (void)state;
   mp_client_t *client = make_client(1);
   mp_executable_t *executable = make_executable(client, program_of_parts());
@@ -125,8 +125,8 @@ static void who_goes_on_is_not_held_up(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(who_waits_at_once_takes_part),
-      cmocka_unit_test(who_goes_on_is_not_held_up),
+      cmocka_unit_test(a_thread_that_waits_at_once_takes_part),
+      cmocka_unit_test(a_continuing_thread_is_not_held_up),
       cmocka_unit_test(slow_ones_are_left_to_the_workers_for_a_while),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-// Launches that fail on their way: what they had taken goes back as it was, they count all the
-// same, and whoever waits for them hears of it.
+// Launches that fail half-way: their arguments are given back unchanged, they count all the same,
+// and launches that wait for them fail.
 #include <pthread.h>
 #include <sched.h>
 
@@ -410,8 +410,8 @@ static void a_launch_without_memory_fails_on_those_after_it(void **state) {
   mp_client_release(client);
 }
 
-// The same where other processes take part: they are told at once, the other devices of the process
-// when they come.
+// The same if other processes take part: these are notified at once, the other devices of the
+// process when they launch.
 static void a_launch_without_memory_fails_on_its_neighbours(void **state) {
   (void)state;
   static const pod_option_t two_devices[] = {{"num_devices", "2"}, {"workers", "2"}, {NULL, NULL}};

@@ -1,6 +1,6 @@
-// Launches of single devices of which one finds no memory, whichever it is and wherever its memory
-// ends: all others of the launch fail with that, whether they came before it or come after it, in
-// its process and in others; nobody waits for ever, and the next launch is one of all again.
+// Launches on single devices, one of which finds no memory (each device, at each allocation): all
+// others of the launch fail with that error, in its process and in others, whether they came before
+// it or come after it. No device waits for ever, and the next launch has all devices again.
 #include "sim/base/alloc.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"

@@ -59,7 +59,7 @@ static void *look_all_the_time(void *context) {
   return NULL;
 }
 
-static void who_looks_disturbs_nobody(void **state) {
+static void reading_disturbs_no_process(void **state) {
   (void)state;
   mp_client_t *client = make_client(4);
   mp_executable_t *executable = make_executable(client, psum_program(4, 4));
@@ -83,7 +83,7 @@ static void who_looks_disturbs_nobody(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_device_that_waits_is_seen_where_it_waits),
-      cmocka_unit_test(who_looks_disturbs_nobody),
+      cmocka_unit_test(reading_disturbs_no_process),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

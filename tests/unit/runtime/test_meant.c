@@ -54,7 +54,7 @@ static void one_that_comes_too_late_fails(void **state) {
   (void)state;
   pair_t pair;
   begin(&pair);
-  expect_sum(&pair, 11, 12);  // nothing was said yet
+  expect_sum(&pair, 11, 12);  // the coordinator has reported nothing yet
   tell(&pair, 11, 12);
   expect_sum(&pair, 11, 12);
   tell(&pair, 11, 13);
@@ -70,7 +70,7 @@ static void one_that_comes_too_late_fails(void **state) {
   end(&pair);
 }
 
-static void one_that_waits_fails_when_it_is_told(void **state) {
+static void a_waiting_launch_fails_when_notified(void **state) {
   (void)state;
   pair_t pair;
   begin(&pair);
@@ -80,8 +80,8 @@ static void one_that_waits_fails_when_it_is_told(void **state) {
   let_it_park();
   mp_client_note_incarnations(pair.pods.clients[0], 2, (uint64_t[]){11, 13});
   assert_status(mp_event_await(l[0].done[0]), MP_UNAVAILABLE, k_why);
-  // The other one has not heard of it. It is told that this launch has failed, unless it has all
-  // that it needs of this process before.
+  // The other process does not know that yet. It gets the error of this launch, unless it already
+  // has all that it needs from this process.
   go(&pair, &l[1], 1, 11, 12);
   mp_status_t status = mp_event_await(l[1].done[0]);
   if (status != NULL) assert_status(status, MP_UNAVAILABLE, k_why);
@@ -119,7 +119,7 @@ static void of_other_jobs_nothing_is_believed(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_that_comes_too_late_fails),
-      cmocka_unit_test(one_that_waits_fails_when_it_is_told),
+      cmocka_unit_test(a_waiting_launch_fails_when_notified),
       cmocka_unit_test(one_that_is_ahead_is_not_given_up),
       cmocka_unit_test(of_other_jobs_nothing_is_believed),
   };

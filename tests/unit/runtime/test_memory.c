@@ -433,7 +433,7 @@ static void chunks_are_few_maps(void **state) {
   }
 }
 
-// Where a whole chunk is refused, one for the block alone has to do; the error says who refuses.
+// If a whole chunk is refused, one for the block alone must do; the error names the limit.
 static void address_space_that_is_short(void **state) {
   (void)state;
   mp_client_t *client = make_client(1);

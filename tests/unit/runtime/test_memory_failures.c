@@ -38,7 +38,7 @@ static void failed_allocations_are_not_counted(void **state) {
     if (stats.num_allocs == 0) assert_int_equal(stats.peak_bytes_in_use, 0);
     assert_int_equal(stats.peak_bytes_in_use, 64 * stats.num_allocs);
     assert_int_equal(stats.largest_alloc_size, 64 * stats.num_allocs);
-    // All that is left can be had.
+    // All remaining memory can be allocated.
     assert_ok(create(device, (CAPACITY - stats.bytes_in_use) / 4, &rest));
     mp_buffer_release(rest);
     mp_buffer_release(buffer);

@@ -53,7 +53,8 @@ static void transfers_of_several_devices_go_on_together(void **state) {
     buffers[i] = make_f32(mp_client_device(client, i % 2), 4, (float)i);
     events[i] = mp_buffer_ready_event(buffers[i]);
   }
-  // Twenty to each device, one after the other: the last ones are seen last, whoever asks first.
+  // Twenty to each device, one after the other: the last ones become ready last, in whatever order
+  // they are awaited.
   const double start = mp_clock_seconds();
   for (uint32_t i = 40; i-- > 0;) await_well(events[i]);
   assert_true(mp_clock_seconds() - start >= 0.3);

@@ -169,7 +169,7 @@ static void a_lost_process_sends_nothing(void **state) {
   mp_status_release(pods.statuses[1]);
 }
 
-static void nobody_sends(void **state) {
+static void no_device_sends(void **state) {
   (void)state;
   static const pod_option_t limited[] = {
       {"num_devices", "2"}, {"workers", "2"}, {"collective_timeout", "1"}, {NULL, NULL}};
@@ -197,7 +197,7 @@ static void nobody_sends(void **state) {
   stop_pods(&pods);
 }
 
-static void who_is_alone_is_told(void **state) {
+static void a_process_alone_gets_an_error(void **state) {
   (void)state;
   mp_client_t *client = make_client(2);
   mp_memory_t *memory = mp_device_memory(mp_client_device(client, 0), MP_MEMORY_DEVICE);
@@ -214,8 +214,8 @@ int main(void) {
       cmocka_unit_test(keys_and_devices_tell_parcels_apart),
       cmocka_unit_test(errors_reach_the_receiver),
       cmocka_unit_test(a_lost_process_sends_nothing),
-      cmocka_unit_test(nobody_sends),
-      cmocka_unit_test(who_is_alone_is_told),
+      cmocka_unit_test(no_device_sends),
+      cmocka_unit_test(a_process_alone_gets_an_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -477,7 +477,7 @@ static mp_program_t *gather_program(void) {
 static void expect_failure(const failure_t *failure, uint32_t per_host) {
   pods_t pods;
   start_pods(&pods, 2, per_host, k_two_devices);
-  for (uint32_t late = 0; late < 2; ++late) {  // who comes second
+  for (uint32_t late = 0; late < 2; ++late) {  // the rank that comes second
     test_launch_t l[2];
     run_half(&l[1 - late], &pods, 1 - late, failure->programs[1 - late](), 4);
     let_packets_come();
@@ -531,8 +531,9 @@ static mp_program_t *two_sums(mp_kernel_run_t between) {
   return program_end(&p);
 }
 
-// The other process sends what it owes to a meeting and fails right behind: the meeting's holder is
-// on its way to go on when the failure comes, and those who wait with it must hear of it.
+// The other process sends its payload for a meeting and fails directly afterwards: the failure
+// comes while the meeting's holder is about to continue, and must reach the participants that wait
+// with it.
 static void test_failure_behind_a_meeting(void **state) {
   (void)state;
   static const pod_option_t one_worker[] = {{"num_devices", "2"}, {"workers", "1"}, {NULL, NULL}};
@@ -652,7 +653,8 @@ static void test_timeout(void **state) {
   stop_pods(&pods);
 }
 
-// A client whose users are gone finishes what others take part in; its successor starts anew.
+// A released client finishes launches that other processes take part in; its successor starts from
+// the beginning.
 static void test_clients_one_after_the_other(void **state) {
   (void)state;
   pods_t pods;

@@ -163,7 +163,7 @@ static mp_program_t *skipping_program(bool other) {
   return program_end(&p);  // 6
 }
 
-// Everybody checks x, then sums.
+// Every device checks x, then sums.
 static mp_program_t *checked_psum_program(uint32_t devices) {
   test_program_t p;
   program_begin(&p, "checked", devices, 1);
@@ -174,7 +174,7 @@ static mp_program_t *checked_psum_program(uint32_t devices) {
   return program_end(&p);
 }
 
-// Each device sends x to the next one (the last to nobody) and receives into y.
+// Each device but the last sends x to the next one, and receives into y.
 static mp_program_t *shift_program(uint32_t devices) {
   test_program_t p;
   program_begin(&p, "shift", 1, devices);

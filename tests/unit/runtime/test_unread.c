@@ -1,4 +1,4 @@
-// Errors that nobody has read: who was told what, and how often.
+// Errors that the script never read: deliveries are counted.
 
 #include "sim/runtime/devices/unread.h"
 
@@ -12,7 +12,7 @@ static void expect_taken(const char *wanted) {
   mp_strbuf_deinit(&text);
 }
 
-static void what_only_the_ends_of_launches_were_told_is_unread(void **state) {
+static void errors_only_in_ends_of_launches_are_unread(void **state) {
   (void)state;
   mp_status_t error = mp_status_make(MP_UNAVAILABLE, "device 2 is dead");
   mp_unread_expect_ends(true);
@@ -71,7 +71,7 @@ static void the_first_ones_are_kept_and_the_end_of_a_client_is_none(void **state
   expect_taken("INTERNAL: number 0\nINTERNAL: number 1\nINTERNAL: number 2\nINTERNAL: number 3\n");
 }
 
-static void the_first_is_whole_and_of_others_there_is_a_line(void **state) {
+static void the_first_error_is_whole_and_others_are_a_line(void **state) {
   (void)state;
   mp_unread_expect_ends(false);
   static const char *const messages[] = {"read\n  a", "first\n  b\n  c", "second\n  d", "third"};
@@ -86,10 +86,10 @@ static void the_first_is_whole_and_of_others_there_is_a_line(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_only_the_ends_of_launches_were_told_is_unread),
+      cmocka_unit_test(errors_only_in_ends_of_launches_are_unread),
       cmocka_unit_test(one_delivery_more_reads_it),
       cmocka_unit_test(an_error_that_passes_it_on_reads_it_too),
-      cmocka_unit_test(the_first_is_whole_and_of_others_there_is_a_line),
+      cmocka_unit_test(the_first_error_is_whole_and_others_are_a_line),
       cmocka_unit_test(the_first_ones_are_kept_and_the_end_of_a_client_is_none),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

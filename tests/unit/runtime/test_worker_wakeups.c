@@ -80,7 +80,7 @@ static void begin(int wanted) {
 
 // ---- Programs ----
 
-// Programs that take long by their own estimate are run by workers, not by who launches them.
+// Workers run programs with a long estimated time, not the launching thread.
 static void program_begin_for_workers(test_program_t *p, const char *name, uint32_t devices) {
   program_begin(p, name, 1, devices);
   p->program->flops = 1e9;
@@ -219,7 +219,7 @@ static void write_ones(mp_buffer_t *buffer) {
   mp_event_release(written);
 }
 
-// The argument is not there before the test says so.
+// The argument is pending until the test sets it.
 static void set_pending(test_launch_t *l, mp_event_t **out_definition) {
   mp_memory_t *memory = mp_buffer_memory(l->arguments[0][0]);
   mp_buffer_release(l->arguments[0][0]);
@@ -227,9 +227,9 @@ static void set_pending(test_launch_t *l, mp_event_t **out_definition) {
                              out_definition));
 }
 
-// When a run is over its worker copies what was to be read then. Such a copy takes long enough that
-// the device's next run is for somebody else. That it is shows in the callback of the copy, which
-// waits for that run.
+// When a run is over, its worker makes the copies that wait for it. Such a copy takes so long that
+// another worker should take the device's next run. The copy's callback waits for that run, which
+// shows whether another worker did.
 static void the_next_run_does_not_wait_for_copies(void **state) {
   (void)state;
   if (g_client == NULL) skip();

@@ -267,7 +267,7 @@ static const mp_boxes_t *boxes_by(const model_t *model, ir_t *ir, const mp_spmd_
   return boxes;
 }
 
-// What clients are told (pjrt/compile/pjrt_sharding.c) reads back as the same boxes.
+// The sharding that clients get (pjrt/compile/pjrt_sharding.c) reads back as the same boxes.
 static void check_tiles(const model_t *model, ir_t *ir, const mp_spmd_scope_t *scope,
                         const mp_boxes_t *boxes) {
   mp_tiles_t tiles;

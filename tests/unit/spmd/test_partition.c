@@ -113,7 +113,7 @@ static void test_rings(void **state) {
   assert_int_equal(rings_of("x=4", "x;", ";x", NULL, ";x"), lhs);
   // What an annotation gathers is whole before.
   assert_int_equal(rings_of("x=4", "x;", "x;", ";", "x;"), 0);
-  // Two axes: the other one keeps columns in parts; rows over both; one that nobody uses.
+  // Two axes: the other one splits columns; rows over both; an unused axis.
   assert_int_equal(rings_of("x=2 y=2", "x;", "x;y", NULL, "x;y"), rhs);
   assert_int_equal(rings_of("x=2 y=2", "x,y;", "y;", NULL, "x,y;"), 0);
   assert_int_equal(rings_of("x=2 y=2", "x;", "x;", NULL, "x;"), 0);
@@ -621,7 +621,7 @@ static void test_manual(void **state) {
   ir_end(&ir);
 }
 
-// An open parameter comes in as the manual region that uses it wants it.
+// An open parameter gets the sharding that the manual region that uses it requires.
 static void test_open_parameters(void **state) {
   (void)state;
   for (int shared = 0; shared < 2; ++shared) {

@@ -176,7 +176,7 @@ static void fake_cancel(int rank, mp_mpi_request_t *request) {
   pthread_mutex_unlock(&g_lock);
 }
 
-// MPI knows who calls; here each rank has functions of its own.
+// MPI knows the calling rank; here each rank has its own functions.
 #define FAKE(rank)                                                                                 \
   static int send_##rank(const void *d, size_t n, int to, int tag, mp_mpi_request_t *r,            \
                          mp_mpi_error_t e) {                                                       \

@@ -4,7 +4,7 @@
 // a kernel around every kernel of a program, which copies the operands to arrays of their own and
 // runs the kernel twice: parts in order with zeroed scratch and results, then from the last to the
 // first with garbage in both. It fails the launch when the two differ, or when an operand was
-// written to: kernels read nothing that nobody wrote, and parts do not depend on each other.
+// written to: kernels read only bytes that were written, and parts do not depend on each other.
 //
 // Each back edge takes a unit of fuel, and the launch fails when there is none left.
 #ifndef MINIPOD_TESTS_UNIT_SUPPORT_GUARDED_H_

@@ -1,4 +1,4 @@
-// Failure torture: scenarios in which everything that the system can refuse is refused once.
+// Failure torture: scenarios in which each request to the system fails once.
 //
 // A row is a scenario: an attempt to do something with the library. The runner lets the n-th
 // request of each kind (sim/base/fault.h) fail, for n = 1, 2, 3 ... until forty attempts in a row
@@ -10,9 +10,9 @@
 // Each row runs in a child process, and the parent looks after it: a crash or a hang is a failure
 // of that row, kind and n, and the child is started again behind it.
 //
-// An attempt reports what it is told: torture_survived(status) is false when there was an error. It
-// goes on as far as it can, gives everything back and checks the results of what went well with the
-// usual assertions (which end the child).
+// An attempt reports each status: torture_survived(status) is false for an error. It continues as
+// far as it can, gives everything back and checks the results of successful calls with the usual
+// assertions (which end the child).
 //
 //   test_torture_x                       everything; beyond the first 300 requests a sample
 //   test_torture_x scenario              one row
@@ -107,7 +107,7 @@ static struct {
   torture_progress_t *progress;
   bool is_full;
   pthread_mutex_t lock;  // of all below: attempts may use threads
-  int num_errors;        // that the attempt was told
+  int num_errors;        // that the attempt got
   char message[600];     // of the first
 } g_torture = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -215,7 +215,7 @@ static inline void torture_complain_of(const torture_held_t *before, const char 
                    (long long)(now.books - before->books));
 }
 
-// One attempt, with the n-th request refused (0: none). False when it was told of an error.
+// One attempt, with the n-th request refused (0: none). False when it got an error.
 static inline bool torture_attempt(const torture_way_t *way, int64_t n) {
   const torture_row_t *row = g_torture.row;
   const int64_t lasting = row->needs_memory_back ? TORTURE_BURST : INT64_MAX;

@@ -39,7 +39,7 @@ typedef struct {
   const char *name, *value;
 } torture_option_t;
 
-// A machine that is not there and that hwloc need not look for.
+// A machine description, so that hwloc need not detect the real one.
 #define TORTURE_MACHINE \
   { "machine", "pack:1 core:2 pu:1" }
 

@@ -1,4 +1,4 @@
-// Lists of faults: every key, where lists may stand, and what is said about bad ones.
+// Lists of faults: every key, where lists may stand, and the errors of bad ones.
 #include <stdlib.h>
 #include <string.h>
 

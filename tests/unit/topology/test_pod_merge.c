@@ -1,4 +1,4 @@
-// The pod of several processes: what each announces, how the whole is divided, who disagrees.
+// The pod of several processes: what each announces, how the whole is divided, and disagreements.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -368,7 +368,7 @@ static void test_described_that_does_not_divide(void **state) {
                        "cannot be divided among 3 processes"));
 }
 
-// ---- Those who do not agree ----
+// ---- Disagreements ----
 
 static void test_other_topologies(void **state) {
   (void)state;

@@ -1,4 +1,4 @@
-// Pod descriptions: the YAML and one-line forms and what is said about bad ones.
+// Pod descriptions: the YAML and one-line forms, and the errors of bad ones.
 
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +159,7 @@ static void published_slices_have_their_rings(void **state) {
   check_wirings("v5p:16x16x24", "torus ring ring ring");
   check_wirings("7x:4x4x8", "torus ring ring ring");
   check_wirings("tpu7x:2x4x4", "mesh mesh mesh mesh");
-  // Who calls the whole a torus has one; a preset beside it says nothing else.
+  // `topology: torus` makes it a torus, also together with a preset.
   check_wirings("v5e:4x4 topology:torus", "torus ring ring ring");
   check_wirings("v5e:16x16 topology:mesh", "mesh mesh mesh mesh");
   check_wirings("h100:8 slices:4", "switch switch");
@@ -219,7 +219,7 @@ static void links_may_differ_by_dimension(void **state) {
   assert_true(info->dims[1].link.latency == info->dims[0].link.latency);
   assert_true(info->ici.bandwidth == 400e9 && info->ici.latency == 50 * 1e-9);
   mp_pod_release(pod);
-  // Dimensions of size 1 have no links, whatever is said of them.
+  // Dimensions of size 1 have no links, whatever the description gives for them.
   pod = pod_named("ring,switch:1x4 links.bandwidth:3GB/s,2GB/s");
   assert_int_equal(mp_pod_info(pod)->wiring, MP_WIRING_SWITCH);
   assert_true(mp_pod_info(pod)->ici.bandwidth == 2e9);

@@ -75,7 +75,7 @@ static void memories_of_every_size(const void *subject) {
   destroy_client(client);
 }
 
-// A mistake of the user's is told as such, with the name that was meant.
+// The error of a mistyped option is about the option, with the nearest name.
 static void refused_options(const void *subject) {
   (void)subject;
   const PJRT_NamedValue value = mp_pjrt_named_string("num_device", "4");
@@ -102,7 +102,7 @@ static const torture_option_t k_faulty[] = {TORTURE_MACHINE,
                                             {"faults", CONFIGS "faults.yaml"},
                                             {NULL, NULL}};
 
-// What does not fit into memory is not there in part.
+// Faults that do not fit into memory are not added in part.
 static void inject_and_heal(const void *subject) {
   PJRT_Client *client = NULL;
   if (!try_client(subject, &client)) return;

@@ -1,5 +1,5 @@
 // Torture: launches of programs of every kind, on one device and on several, with donation, with
-// arguments that are not there yet, and such that fail by themselves.
+// pending arguments, and programs that fail by themselves.
 #include "tests/unit/support/fixtures.h"
 #include "tests/unit/support/torture_pjrt.h"
 #include "tests/unit/support/torture_texts.h"
@@ -212,7 +212,8 @@ static void run_to_an_error(PJRT_Error_Code code) {
   if (try_inputs(l) && try_execute(l)) {
     for (size_t d = 0; d < l->num_devices; ++d) {
       PJRT_Error *error = await_event(l->done[d]);
-      if (error != NULL) expect_error_of(error, code);  // who was done before keeps its results
+      if (error != NULL)
+        expect_error_of(error, code);  // devices that were done before keep their results
     }
     float got[4];
     const size_t last = l->num_devices - 1;

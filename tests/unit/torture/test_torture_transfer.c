@@ -259,7 +259,7 @@ static void in_chunks(const void *subject) {
   drop_chunks(&chunks);
 }
 
-// A buffer that is never filled has its error, whoever waits for it.
+// A buffer that is never filled fails, and every wait for it gets the error.
 static void chunks_that_fail(const void *subject) {
   (void)subject;
   chunks_t chunks;
@@ -348,7 +348,7 @@ static void raw_futures_by_workers(const void *subject) {
   destroy_buffer(buffer);
 }
 
-// With room for the bytes when the buffer is there, when it is not there yet, and with none.
+// The destination comes before the buffer is written, or after that, or an error comes instead.
 static void raw_futures(const void *subject) {
   (void)subject;
   PJRT_Buffer_CopyRawToHostFuture_Args args =

@@ -72,8 +72,9 @@ static void all_agree_or_none(void **state) {
   for (int i = 0; i < PARTNERS; ++i) mp_world_close(worlds[i]);
 }
 
-// Who has no memory at all is heard without words, as soon as the listeners have some.
-static void who_has_no_memory_is_heard(void **state) {
+// If a process has no memory at all, the others get its error without a message, as soon as they
+// have memory themselves.
+static void a_process_without_memory_is_heard(void **state) {
   (void)state;
   mp_world_t *worlds[PARTNERS];
   partner_t partners[PARTNERS];
@@ -92,7 +93,7 @@ static void who_has_no_memory_is_heard(void **state) {
 }
 
 // An error that comes before the others have begun waits for them.
-static void who_fails_first_is_heard_later(void **state) {
+static void the_first_failure_may_arrive_later(void **state) {
   (void)state;
   mp_world_t *worlds[2];
   assert_ok(mp_worlds_create_local(2, 2, worlds));
@@ -112,8 +113,8 @@ static void who_fails_first_is_heard_later(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(all_agree_or_none),
-      cmocka_unit_test(who_has_no_memory_is_heard),
-      cmocka_unit_test(who_fails_first_is_heard_later),
+      cmocka_unit_test(a_process_without_memory_is_heard),
+      cmocka_unit_test(the_first_failure_may_arrive_later),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

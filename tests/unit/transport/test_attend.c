@@ -102,7 +102,7 @@ static void what_it_has_sent_goes_before_it_ends(void **state) {
   end(&scene);
 }
 
-// A thread that attends and is held up, in a callback say, holds up nobody.
+// A thread that attends and is held up, for example in a callback, holds up no other thread.
 static void a_held_up_attendant_is_replaced(void **state) {
   (void)state;
   scene_t scene;

@@ -1,5 +1,4 @@
-// Joining, as far as it goes without MPI: who is alone, and what is refused. (tests/mpi has the
-// rest.)
+// Joining without MPI: processes that are alone, and errors. (tests/mpi has the rest.)
 
 #include "collectives/transport/bootstrap/bootstrap.h"
 

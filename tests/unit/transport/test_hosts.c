@@ -63,14 +63,14 @@ static void hosts_are_joined(void **state) {
   const double begin = mp_clock_seconds();
   run(5, processes, ends);
   expect_ends(5, ends);
-  assert_true(mp_clock_seconds() - begin < 25);  // nobody waits for a goodbye in vain
+  assert_true(mp_clock_seconds() - begin < 25);  // no process waits for a goodbye in vain
   const process_t two[] = {{.rank = 1, .afterwards = exchange},
                            {.rank = 0, .afterwards = exchange, .tamper = third_host}};
   run(2, two, ends);
   expect_ends(2, ends);
 }
 
-// ---- What is said by those that stay ----
+// ---- Errors of the surviving processes ----
 
 static void expect_loss(mp_world_t *world, const char *text) {
   void **all = NULL;

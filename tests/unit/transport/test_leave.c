@@ -115,7 +115,7 @@ static void a_finalize_that_ends_is_not(void **state) {
 }
 
 // One that still works will come to MPI_Finalize, whenever that is.
-static void who_is_still_at_work_is_waited_for(void **state) {
+static void working_processes_are_waited_for(void **state) {
   (void)state;
   process_t process = start(true, false);
   assert_int_equal(await_end(&process, STILL_THERE_S), -1);
@@ -129,7 +129,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_finalize_that_hangs_is_left),
       cmocka_unit_test(a_finalize_that_ends_is_not),
-      cmocka_unit_test(who_is_still_at_work_is_waited_for),
+      cmocka_unit_test(working_processes_are_waited_for),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

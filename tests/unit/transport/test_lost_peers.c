@@ -1,5 +1,5 @@
-// The shared-memory transport and peers that are no more: what was under way to them or from them.
-// The peer here is a segment that nobody reads and a process that waits to be killed.
+// The shared-memory transport and dead peers: messages in flight to them or from them. The peer
+// here is a segment that no process reads, and a process that waits to be killed.
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -46,7 +46,7 @@ static void an_error_loses_the_peer(void **state) {
   assert_status(send_number(job.worlds[0], 2, 1, 8), MP_UNAVAILABLE, "the cable is broken");
   assert_ok(send_number(job.worlds[0], 1, 0, 100000));  // the others are as before
   await_count(&job.inboxes[1].num_packets, 1);
-  // Who was lost is not waited for.
+  // Closing does not wait for lost processes.
   for (int i = 0; i < RANKS; ++i) mp_world_say_goodbye(job.worlds[i], 0);
   for (int i = 0; i < 2; ++i) assert_true(mp_world_drain(job.worlds[i], 100));
   assert_true(mp_world_await_goodbyes(job.worlds[0], 100));

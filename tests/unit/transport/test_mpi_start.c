@@ -11,7 +11,7 @@
 
 #include "tests/unit/support/unit.h"
 
-// Somebody sets the clock back by a day after each look at it.
+// The clock is set back by a day after each time it is read.
 int clock_gettime(clockid_t clock, struct timespec *now) {
   const int result = (int)syscall(SYS_clock_gettime, clock, now);
   if (clock == CLOCK_REALTIME) now->tv_sec += 24 * 3600;
@@ -55,7 +55,7 @@ static void await_threads(void) {
 
 // ---- Tests ----
 
-static void tells_who_we_are(void **state) {
+static void names_this_process(void **state) {
   (void)state;
   mp_mpi_who_t who = {0};
   bool is_ours = false;
@@ -102,7 +102,7 @@ static void failures_tell_nothing_else(void **state) {
 
 // The tests have no modules beside them. An MPI that was opened for one all the same would give its
 // functions to the module that is tried next, which is another MPI's.
-static void no_mpi_is_opened_for_a_module_that_is_not_there(void **state) {
+static void a_missing_module_opens_no_mpi(void **state) {
   (void)state;
   const mp_mpi_module_t *module = NULL;
   assert_status(mp_mpi_open_module("", NULL, &module), MP_UNAVAILABLE,
@@ -115,10 +115,10 @@ static void no_mpi_is_opened_for_a_module_that_is_not_there(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(tells_who_we_are),
+      cmocka_unit_test(names_this_process),
       cmocka_unit_test(failures_tell_nothing_else),
       cmocka_unit_test(limits_are_in_time_that_passes),
-      cmocka_unit_test(no_mpi_is_opened_for_a_module_that_is_not_there),
+      cmocka_unit_test(a_missing_module_opens_no_mpi),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,8 +9,8 @@ static void await_loss(inbox_t *inbox, unsigned count) {
   await_count(&inbox->num_lost, count);
 }
 
-// A header, and pieces behind it, are posted and never done; then the peer is dropped. Whatever
-// waits for it is nobody's business any more, the goodbye included.
+// A header, and the pieces after it, are posted and never complete; then the peer is dropped. Its
+// pending messages, including the goodbye, no longer count.
 static void what_is_under_way_to_a_dropped_peer_does_not_count(void **state) {
   (void)state;
   static job_t job;
@@ -60,7 +60,7 @@ static void a_broken_mpi_can_be_closed(void **state) {
   end(&job);
 }
 
-// Messages come while there is no memory for them: they wait, in order, and nobody is lost.
+// Messages come while there is no memory for them: they wait, in order, and no peer counts as lost.
 static void messages_wait_for_memory(void **state) {
   (void)state;
   static const size_t sizes[] = {8, 100, 5000, 3000000};

@@ -87,7 +87,7 @@ static void a_process_that_ends_after_its_hello_is_seen(void **state) {
   expect_failures(3, processes, 2, MP_UNAVAILABLE, "has ended before all processes had joined");
 }
 
-// Who joins one list after the other is waited for.
+// The others wait for a process that joins one list after another.
 static void join_another(mp_world_t *world) {
   (void)world;
   const mp_named_value_t values[] = {
@@ -104,7 +104,7 @@ static void join_another(mp_world_t *world) {
   mp_options_release(options);
 }
 
-static void who_joins_two_lists_is_waited_for(void **state) {
+static void a_process_that_joins_two_lists_is_waited_for(void **state) {
   (void)state;
   const process_t processes[] = {
       {.rank = 0, .num_nodes = 3, .environment = "MINIPOD_SUBSET=0,1", .afterwards = join_another},
@@ -122,7 +122,7 @@ int main(void) {
       cmocka_unit_test(a_process_that_has_joined_others_is_seen),
       cmocka_unit_test(a_process_that_ends_before_its_hello_is_seen),
       cmocka_unit_test(a_process_that_ends_after_its_hello_is_seen),
-      cmocka_unit_test(who_joins_two_lists_is_waited_for),
+      cmocka_unit_test(a_process_that_joins_two_lists_is_waited_for),
   };
   return cmocka_run_group_tests(tests, store_setup, store_teardown);
 }

@@ -1,5 +1,5 @@
-// Processes that come back into a world: who is left goes on with them, and nothing of their
-// predecessors is taken for theirs.
+// Processes that are restarted into a world: the others continue with them, and messages of their
+// predecessors do not count as theirs.
 #include <stdatomic.h>
 
 #include "collectives/transport/world_impl.h"
@@ -65,7 +65,7 @@ static void send_long(mp_world_t *world) {
   mp_payload_release(payload);
 }
 
-// All tell all, and agree: who has come back counts its agreements as the others do.
+// All send to all, and agree: a restarted process counts its agreements like the others.
 static void meet(mp_world_t *world, unsigned number) {
   send_long(world);
   const uint32_t self = mp_world_rank(world);
@@ -183,7 +183,7 @@ static void be_elsewhere(mp_hello_t *hello) {
   snprintf(hello->hostname, sizeof(hello->hostname), "elsewhere");
 }
 
-// One of those who stay is on another host, and then both are.
+// One of the surviving processes is on another host, and then both are.
 static void over_hosts(void **state) {
   (void)state;
   if (!ucx_is_here()) {

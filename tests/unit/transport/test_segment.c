@@ -58,7 +58,7 @@ static void uses_memory_again(void **state) {
   mp_payload_block_retain(first);
   mp_payload_block_release(first);
   mp_payload_block_t *second = mp_segment_take(segment, 1 << 20);
-  assert_ptr_not_equal(first, second);  // somebody still reads the first
+  assert_ptr_not_equal(first, second);  // a process still reads the first
   mp_payload_block_release(first);
   assert_ptr_equal(mp_segment_take(segment, (1 << 20) + 100), first);
   mp_payload_block_release(first);

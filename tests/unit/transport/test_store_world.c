@@ -1,5 +1,4 @@
-// Joining through a key-value store: what goes well, what is said when a process ends, and what
-// fails.
+// Joining through a key-value store: success, the errors when a process ends, and failures.
 
 #include "sim/base/alloc.h"
 #include "tests/unit/support/store_processes.h"
@@ -62,7 +61,7 @@ static void processes_join_and_talk(void **state) {
       if (ends[i] != 0) fail_msg("%s (%d)", g_shared->outcomes[i].message, ends[i]);
       assert_int_equal(g_shared->outcomes[i].code, MP_OK);
     }
-    assert_true(mp_clock_seconds() - begin < 25);  // nobody waits for a goodbye in vain
+    assert_true(mp_clock_seconds() - begin < 25);  // no process waits for a goodbye in vain
   }
 }
 
@@ -147,7 +146,7 @@ static void an_end_is_heard_of_in_a_subset(void **state) {
   assert_int_equal(WEXITSTATUS(ends[1]), 3);
 }
 
-// ---- What is said by those that stay ----
+// ---- Errors of the surviving processes ----
 
 static void expect_loss(mp_world_t *world, const char *text) {
   void **all = NULL;
@@ -217,7 +216,7 @@ static void numbers_do_not_fit(void **state) {
   expect_failure(2, differ, 2, MP_FAILED_PRECONDITION, "disagree on how many they are");
   const process_t beyond[] = {{.rank = 5, .num_nodes = 2}};
   expect_failure(1, beyond, 1, MP_INVALID_ARGUMENT, "0 to 1 (num_nodes is 2), got 5");
-  // Two say that they are process 1, and nobody says that he is process 2.
+  // Two processes have rank 1, and none has rank 2.
   const process_t twice[] = {{.rank = 1, .environment = k_short},
                              {.rank = 1, .environment = k_short},
                              {.rank = 0, .environment = k_short}};

@@ -73,7 +73,7 @@ static void long_queues(void **state) {
   stop(&job);
 }
 
-// What was said before a goodbye is heard, however soon the end comes after it.
+// Messages before a goodbye arrive, however soon the end comes after it.
 static void a_goodbye_comes_last(void **state) {
   (void)state;
   static job_t job;
@@ -87,7 +87,7 @@ static void a_goodbye_comes_last(void **state) {
   assert_int_equal(job.inboxes[0].num_wrong, 0);
   assert_true(await_count(&job.inboxes[0].num_lost, 1, 30));
   assert_non_null(strstr(job.inboxes[0].why, "has exited"));
-  // Who has left is not waited for.
+  // Closing does not wait for processes that have left.
   for (int i = 0; i < 2; ++i) mp_world_say_goodbye(job.worlds[i], 0);
   for (int i = 0; i < 2; ++i) assert_true(mp_world_drain(job.worlds[i], 30));
   for (int i = 0; i < 2; ++i) assert_true(mp_transport_close(job.transports[i], 10));
@@ -121,7 +121,7 @@ static void an_end_without_goodbye_is_a_loss(void **state) {
   for (int i = 0; i < RANKS; ++i) mp_world_release(job.worlds[i]);
 }
 
-// Who does not know the key of the job is not heard.
+// Messages of a process that does not know the key of the job are ignored.
 static void strangers_are_not_heard(void **state) {
   (void)state;
   static job_t job;

@@ -133,7 +133,7 @@ static void the_library_opens(void **state) {
   assert_string_equal(getenv("UCX_TCP_TX_SEG_SIZE"), "128k");
 }
 
-static void results_are_told_apart(void **state) {
+static void results_are_distinguished(void **state) {
   (void)state;
   int request = 0;
   const mp_ucs_status_ptr_t error = (void *)(intptr_t)MP_UCS_ERR_CANCELED;
@@ -147,7 +147,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(declarations_are_those_of_the_headers),
       cmocka_unit_test(the_library_opens),
-      cmocka_unit_test(results_are_told_apart),
+      cmocka_unit_test(results_are_distinguished),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,7 +152,7 @@ static void one_payload_to_many(void **state) {
   for (int i = 0; i < SIZE; ++i) mp_world_close(worlds[i]);
 }
 
-static void tells_who_has_left(void **state) {
+static void names_processes_that_have_left(void **state) {
   (void)state;
   mp_world_t *worlds[3];
   static inbox_t inboxes[3];
@@ -167,7 +167,7 @@ static void tells_who_has_left(void **state) {
   assert_non_null(strstr(inboxes[0].why, "process 1 (pid "));
   assert_non_null(strstr(inboxes[0].why, "has exited"));
   assert_status(send_number(worlds[0], 1, 0, 8), MP_UNAVAILABLE, "process 1");
-  // Who attaches later is told too, and again after detaching.
+  // A handler that attaches later learns of the loss, too, and again after detaching.
   mp_world_detach(worlds[0], CHANNEL);
   attach(worlds[0], &inboxes[0]);
   await_count(&inboxes[0].num_lost, 2);
@@ -299,7 +299,7 @@ static mp_status_t join_processes(uint32_t rank, board_t *board, mp_world_t **ou
   return mp_world_start(world);
 }
 
-// Sends to all by chance in size and time; 0 if all that came was right.
+// Sends to all ranks at random times and in random sizes; 0 if all received messages were right.
 static int talk(mp_world_t *world, inbox_t *inbox) {
   uint64_t random = mp_world_rank(world) + 1;
   for (uint64_t round = 0; round < PROCESS_ROUNDS; ++round) {
@@ -379,7 +379,7 @@ int main(void) {
       cmocka_unit_test(knows_its_peers),
       cmocka_unit_test(keeps_order_between_all_pairs),
       cmocka_unit_test(one_payload_to_many),
-      cmocka_unit_test(tells_who_has_left),
+      cmocka_unit_test(names_processes_that_have_left),
       cmocka_unit_test(exchanges),
       cmocka_unit_test(exchange_names_the_missing),
       cmocka_unit_test(a_forked_child_has_no_part),
