@@ -16,9 +16,9 @@ import conformance_counts
 
 HEAD = """# Pass rates
 
-These are the results of JAX's own tests, which were written for other devices, on minipod. Each heading names its run.
-`tools/test --conformance` repeats the runs, and `tools/conformance_page.py` writes this page from their reports. We
-leave out tests that XLA's CPU plugin also fails, and tests that compile nothing.
+This page has the results of JAX's own tests on minipod. JAX wrote these tests for other devices. We leave out tests that XLA's CPU plugin
+also fails, and tests that compile nothing. `tools/test --conformance` repeats the tests, and `tools/conformance_page.py` writes this page
+from their reports.
 """
 LONGEST_REASON = 160
 
