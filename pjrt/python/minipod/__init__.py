@@ -1,10 +1,9 @@
 """minipod: a simulated multi-device accelerator for JAX and PyTorch/XLA, as a PJRT plugin.
 
-Nothing has to be imported: the package announces itself through the entry-point group
-`jax_plugins`, and `JAX_PLATFORMS=minipod` (or no setting at all) makes its devices JAX's
-default ones; and through `torch_xla.plugins`, where `PJRT_DEVICE=MINIPOD` asks for them.  What the pod looks like is read by the library itself from the environment
-(`MINIPOD_DEVICES`, `MINIPOD_TOPOLOGY`, `MINIPOD_DEVICE_MEMORY`) or from JAX's config
-`jax_pjrt_client_create_options`.
+A script need not import this package.  JAX finds it through the entry-point group `jax_plugins`, and uses its devices
+with `JAX_PLATFORMS=minipod` or without any setting.  torch_xla finds it through `torch_xla.plugins`, and uses its devices
+with `PJRT_DEVICE=MINIPOD`.  The library reads the pod's description from the environment (`MINIPOD_DEVICES`,
+`MINIPOD_TOPOLOGY`, `MINIPOD_DEVICE_MEMORY`) or from JAX's config `jax_pjrt_client_create_options`.
 
 PYTEST_DONT_REWRITE: pytest would warn wherever JAX, and with it this package, comes before it, as this has a plugin
 for it; and a warning ends the run of a project that makes errors of them.
@@ -24,10 +23,10 @@ except importlib.metadata.PackageNotFoundError:  # imported from a source tree
 def library_path() -> str:
   """The path of the plugin library.
 
-  `MINIPOD_LIBRARY` names another build of it, a sanitizer build for example.
+  `MINIPOD_LIBRARY` may name another build of it, for example a sanitizer build.
 
   Raises:
-    FileNotFoundError: there is no such file; the message says how to get one.
+    FileNotFoundError: the file does not exist; the message says how to get one.
   """
   if override := os.environ.get("MINIPOD_LIBRARY"):
     if os.path.isfile(override):
@@ -48,21 +47,22 @@ def library_path() -> str:
 
 
 def time_report(format: str = "text", by: str = "line", mesh=None, tokens: float | None = None):
-  """Where the virtual time of the described pod went.
+  """Reports where the virtual time of the described pod went.
 
   Args:
-    format: "text": all tables, by program, collective and op.  "summary": at most 100 columns,
-      with what is not in a row as "(others)", so that it adds up.  Notebooks show either as a page.
-      "html": that page with all such tables.  "json": all figures as a text, a list of one object for each client; "data": the same
-      as Python's own lists and dicts.
-    by: of a summary: rows by "line" of the program, "layer" (the name stack), "kind" of op, "class"
-      of work, or "axis" along which collectives go.
-    mesh: of a summary or page: the jax.sharding.Mesh whose axes collectives are named by.
-    tokens: of a summary or page: what a launch of the longest program takes, for tokens/s.
+    format: "text": tables of programs, collectives, ops and devices.
+      "summary": at most 100 characters wide; small rows are merged into "(others)", so the rows sum to the total.
+      "html": a web page with these tables; notebooks show "text" and "summary" in this form.
+      "json": all numbers as a JSON text, a list with one object per client.
+      "data": the same as Python lists and dicts.
+    by: for "summary": a row is a "line" of the program, a "layer" (the name stack), a "kind" of op, a "class" of ops, or
+      an "axis" of the mesh along which collectives run.
+    mesh: for "summary" and "html": the jax.sharding.Mesh whose axis names the report uses.
+    tokens: for "summary" and "html": tokens per launch of the longest program, to get tokens/s.
 
   Raises:
-    RuntimeError: no virtual times are kept (`MINIPOD_TIME=model`).
-    ValueError: there is no such format or grouping.
+    RuntimeError: there is no time model; set `MINIPOD_TIME=model`.
+    ValueError: the format or grouping does not exist.
   """
   from minipod import notebook
   from minipod import report
@@ -85,14 +85,14 @@ def time_report(format: str = "text", by: str = "line", mesh=None, tokens: float
 
 
 def topo(pod: str | None = None, loads=None):
-  """The pod that a line or a file makes, or the one in use: a table as a text, and a picture in notebooks (`.svg`).
+  """Shows a pod: as text, and in notebooks as a picture (`.svg`).
 
   Args:
-    pod: as MINIPOD_TOPOLOGY has it; that of `use` or of the environment by default.
-    loads: a timeline (MINIPOD_TRACE), or what `minipod loads` prints of one, by which links are coloured.
+    pod: a description as in MINIPOD_TOPOLOGY; by default the pod that `use` or the environment has set.
+    loads: a timeline (MINIPOD_TRACE) or the output of `minipod loads`; each link gets a colour by its load.
 
   Raises:
-    ValueError: there is no such pod.
+    ValueError: the description is wrong.
   """
   from minipod import notebook
 
@@ -100,15 +100,15 @@ def topo(pod: str | None = None, loads=None):
 
 
 def virtual_time() -> float:
-  """Seconds of virtual time since the client was made, when all that was launched so far is over on the pod.
+  """Returns the virtual time at which all launches so far end on the pod, in seconds since the client was created.
 
-  To ask takes no virtual time: what the host launches next is not delayed.  The call waits, in real
-  time, until all launches so far have made their choices (branches, loops), because only then are
-  their times known; so the value is the same in every run.  A launch that not all threads of the
-  process have joined yet, and what they launch after it, count as far as they are known.
+  The call takes no virtual time, so it does not delay later launches.  It blocks in real time until the branches and
+  loops of all launches so far are decided, because their times are known only then.  So the value is the same in every
+  run.  If some threads of the process have not joined a launch yet, that launch and later ones count as far as they are
+  known.
 
   Raises:
-    RuntimeError: no virtual times are kept (`MINIPOD_TIME=model`), or a callback of a program asks.
+    RuntimeError: there is no time model (set `MINIPOD_TIME=model`), or a callback of a program made the call.
   """
   from minipod import virtual
 
@@ -116,13 +116,13 @@ def virtual_time() -> float:
 
 
 def inject(faults) -> None:
-  """Adds faults to the pod: a fault (a dict), a list of them, or either as YAML.
+  """Adds faults to the pod: one fault (a dict), a list of faults, or either as YAML.
 
-  `inject({"device": 3, "dead": True})`; configs/README.md has all keys.  The launches that `step`
-  and `until` speak of are counted from now on.  In a job each process injects for itself.
+  Example: `inject({"device": 3, "dead": True})`.  configs/README.md lists all keys.  The keys `step` and `until` count
+  launches from this call on.  In a job of several processes, each process injects its own faults.
 
   Raises:
-    RuntimeError: the pod cannot have one of these faults, or no device was used yet.
+    RuntimeError: the pod cannot have one of these faults, or the script has not used a device yet.
   """
   from minipod import faults as faults_module
 
@@ -130,10 +130,10 @@ def inject(faults) -> None:
 
 
 def heal() -> None:
-  """Takes all faults away, those of the configuration too.
+  """Removes all faults, also those in the description of the pod and in MINIPOD_FAULTS.
 
   Raises:
-    RuntimeError: no device was used yet.
+    RuntimeError: the script has not used a device yet.
   """
   from minipod import faults as faults_module
 
@@ -141,15 +141,15 @@ def heal() -> None:
 
 
 def use(pod: str | None = None, **options) -> None:
-  """Has JAX use another pod from now on: `minipod.use("v5e:4x4", hosts=2, time="model")`.
+  """Makes JAX use another pod from now on: `minipod.use("v5e:4x4", hosts=2, time="model")`.
 
-  Arrays and compiled programs of the pod before are gone.  What is given here wins over the
-  environment; without a pod its variables count again.  In a job every process calls it.
+  Arrays and compiled programs of the previous pod are lost.  Arguments override environment variables.  If `pod` is
+  missing, the environment sets the pod.  In a job of several processes, each process must call this function.
 
   Args:
-    pod: a pod's line or file, as MINIPOD_TOPOLOGY has it.
-    **options: client options by name (`num_devices`, `time`, ...; "" for the default, whatever the
-      environment says), and `hosts`, `slices` and `hbm` of the line.
+    pod: a line or file, as in MINIPOD_TOPOLOGY.
+    **options: client options by name (`num_devices`, `time`, ...), and the keys `hosts`, `slices` and `hbm` of the
+      description.  "" means the default of an option, even if the environment sets it.
   """
   words = {key: options.pop(key) for key in ("slices", "hosts", "hbm") if key in options}
   if words and pod is None:

@@ -53,7 +53,7 @@ class Pod:
     return len(self.devices)
 
   def inject(self, faults) -> None:
-    """As minipod.inject; the test's end heals it."""
+    """Adds faults as minipod.inject does.  They are removed at the end of the test."""
     self.devices  # a client is there
     self._has_faults = True
     minipod.inject(faults)
@@ -65,11 +65,11 @@ class Pod:
 
   def run(self, *words: str, timeout: float = TIMEOUT_SECONDS, env: dict | None = None,
           check: bool = True) -> list[str]:
-    """Runs a script over the pod's processes (`minipod run`).
+    """Runs a script in the processes of the pod, as `minipod run` does.
 
-    Returns: what each process has printed to either stream, by rank.
+    Returns: the output of each process, with both streams, by rank.
     Raises:
-      AssertionError: it failed (with `check`), or took longer; with what was printed.
+      AssertionError: the script failed (with `check`) or exceeded the time limit; the message has its output.
     """
     variables = {f"MINIPOD_{key.upper()}": str(value) for key, value in self._options.items()}
     if self.line is not None:
@@ -118,7 +118,7 @@ def _check(pod: Pod) -> None:
 
 @pytest.fixture
 def pod(request) -> Iterator[Pod]:
-  """The pod that the test's mark describes; without one the environment's."""
+  """The pod that the mark of the test describes; without a mark, the pod of the environment."""
   mark = request.node.get_closest_marker("pod")
   line = mark.args[0] if mark and mark.args else None
   options = dict(mark.kwargs) if mark else {}
