@@ -27,7 +27,7 @@ from c_lists import ROOT, rows
 PAGES = pathlib.Path(__file__).parent / "pages"
 ROLES = {
     "KERNEL": "a kernel", "COLLECTIVE": "a collective", "COMMAND": "a command", "CONTROL": "control flow",
-    "NOTHING": "nothing to run", "SUGAR": "replaced by others", "SHARDING": "says where values lie",
+    "NOTHING": "nothing to run", "SUGAR": "replaced by other operations", "SHARDING": "a sharding annotation",
 }
 # Columns of the table of types, each with the types that its name stands for.
 COLUMNS = {
@@ -105,7 +105,7 @@ def operations(library: str) -> str:
 
 def rewrites() -> str:
   """The rules by which minipod changes values as XLA does."""
-  return table(["rule", "what becomes of what", "why programs rely on it"],
+  return table(["rule", "rewrite", "why programs rely on it"],
                [[code(name), code(pattern), reason]
                 for name, _, _, pattern, reason in rows("sim/passes/xla/xla_values.h", "MP_XLA_RULES")])
 
@@ -117,9 +117,9 @@ def versions() -> str:
                for which in ("minimum", "current")]
   return table(["what", "version"], [
       ["minipod", find(r'project\([^)]*VERSION\s+([\d.]+)', "CMakeLists.txt")],
-      ["JAX, with which everything is tested", find(r"jax==(.*)", "tests/requirements.txt")],
-      ["JAX that the package takes", code(find(r'jax = \["jax(.*?)"\]', "pyproject.toml"))],
-      ["torch_xla that the package takes", code(find(r'torch = \["torch_xla(.*?)"\]', "pyproject.toml"))],
+      ["JAX that runs all tests", find(r"jax==(.*)", "tests/requirements.txt")],
+      ["JAX that the package supports", code(find(r'jax = \["jax(.*?)"\]', "pyproject.toml"))],
+      ["torch_xla that the package supports", code(find(r'torch = \["torch_xla(.*?)"\]', "pyproject.toml"))],
       ["Python", code(find(r'requires-python = "(.*?)"', "pyproject.toml"))],
       ["PJRT C API", ".".join(find(rf"PJRT_API_{part} (\d+)", "pjrt/c_api/c_api_base.h") for part in ("MAJOR", "MINOR"))],
       ["StableHLO, portable bytecode", f"{stablehlo[0]} to {stablehlo[1]}"],
@@ -194,7 +194,7 @@ def ratios() -> str:
     rows.append([name, str(len(walls)), f"{statistics.median(walls):.2f}", f"{walls[int(0.95 * (len(walls) - 1))]:.2f}",
                  "{:.2f} ({})".format(*max(cases))])
   return (f"JAX {recorded['jax']}, {recorded['cores']} cores of an {recorded['processor']}.\n\n" +
-          table(["section", "cases", "median", "95th percentile", "the worst"], rows))
+          table(["section", "cases", "median", "95th percentile", "worst case"], rows))
 
 
 def main(out: pathlib.Path) -> None:
@@ -208,7 +208,7 @@ def main(out: pathlib.Path) -> None:
       "options": options(), "types": types(), "collectives": collectives(), "versions": versions(),
       "rewrites": rewrites(),
       "chips": presets() + "\n",
-      "operations": table(["operation", "what becomes of it"], what),
+      "operations": table(["operation", "how minipod runs it"], what),
       "op_types": table(["operation", *COLUMNS], typed),
       "keys": section("configs/README.md", "Keys"),
       "faults": section("configs/README.md", "Faults"),
