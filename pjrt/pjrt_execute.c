@@ -6,6 +6,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
 #include "sim/runtime/devices/unread.h"
+#include "sim/runtime/launch/launch.h"
 
 // A launch's arrays, in one allocation; the pointers go into it.
 typedef struct {

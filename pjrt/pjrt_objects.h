@@ -28,7 +28,7 @@
 #include "sim/runtime/buffers/buffer.h"
 #include "sim/runtime/client.h"
 #include "sim/runtime/devices/event.h"
-#include "sim/runtime/launch/executable.h"
+#include "sim/runtime/runs/executable.h"
 #include "topology/pod.h"
 
 #define MP_PLATFORM_NAME "minipod"

@@ -9,7 +9,7 @@
 #include "sim/base/os/clock.h"
 #include "sim/base/os/futex.h"
 #include "sim/foreign/foreign_api.h"
-#include "sim/runtime/launch/executable.h"
+#include "sim/runtime/runs/executable.h"
 #include "sim/runtime/workers/caller.h"
 
 // That a program calls a callable: the state of the instantiate stage.

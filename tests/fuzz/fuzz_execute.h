@@ -8,9 +8,10 @@
 
 #include "sim/base/hash.h"
 #include "sim/runtime/client.h"
-#include "sim/runtime/launch/executable.h"
+#include "sim/runtime/launch/launch.h"
+#include "sim/runtime/runs/executable.h"
 #include "tests/unit/support/guarded.h"
-#include "tests/unit/support/hostile_values.h"
+#include "tests/unit/support/hostile/hostile_values.h"
 
 // A run that takes this long hangs.
 #define FUZZ_SECONDS 15.0

@@ -1,9 +1,9 @@
-// Single operations, drawn by the input's bytes (tests/unit/support/hostile_programs.h): every
-// input is a program that compiles, unless a kernel has something against its element types, and is
-// run.
+// Single operations, drawn by the input's bytes (tests/unit/support/hostile/hostile_programs.h):
+// every input is a program that compiles, unless a kernel has something against its element types,
+// and is run.
 #include "sim/readers/text/text.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/unit/support/hostile_calls.h"
+#include "tests/unit/support/hostile/hostile_calls.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
   return fuzz_set_limits(argc, argv);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tests/unit/support/hostile_values.h"
+#include "tests/unit/support/hostile/hostile_values.h"
 
 enum { FUZZ_POOL_MAX = 512, FUZZ_POOL_MAX_SIZE = 8192 };
 

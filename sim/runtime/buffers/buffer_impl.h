@@ -18,7 +18,7 @@ typedef struct {
 // definition and the stamp do not change once the buffer has users; the rest is under the lock.
 struct mp_buffer_s {
   atomic_int references;  // of users, and one for each external reference
-  // Its definition waits for a run that may be in a call that blocks (launch/call.h). Constant like
+  // Its definition waits for a run that may be in a call that blocks (runs/call.h). Constant like
   // the memory.
   bool is_behind_call;
   bool is_deleted;         // then the buffer's own hold on the storage is released

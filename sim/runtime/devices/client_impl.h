@@ -33,11 +33,11 @@ struct mp_client_s {
   atomic_uint num_launching;  // threads in a launch (launching.h); the end waits on it as a futex
   bool checks_replicas;       // launches compare arrays that should be equal on several devices
   double callback_wait;       // seconds that launches of programs with calls wait for their end
-  bool shapes_only;           // programs run for their shapes alone (launch/shapes.h)
+  bool shapes_only;           // programs run for their shapes alone (runs/shapes.h)
   mp_regions_t regions;       // where such programs run
   mp_absent_mode_t
       absent;              // the result of reading values that were not computed (buffers/absent.h)
-  int32_t unknown_branch;  // the branch taken if its condition was not computed (launch/shapes.h)
+  int32_t unknown_branch;  // the branch taken if its condition was not computed (runs/shapes.h)
   int64_t unknown_trip_count;
   atomic_bool has_told_absent;  // the first such read was reported
   mp_model_t *model;            // the model of time; NULL: no virtual times are kept

@@ -25,7 +25,7 @@ const mp_pod_t *mp_client_pod(const mp_client_t *client);
 uint32_t mp_client_num_devices(const mp_client_t *client);
 // The model of time, borrowed; NULL when no virtual times are kept.
 mp_model_t *mp_client_model(const mp_client_t *client);
-// Whether programs run for their shapes alone (launch/shapes.h).
+// Whether programs run for their shapes alone (runs/shapes.h).
 bool mp_client_has_shapes_only(const mp_client_t *client);
 // The device with this index in the pod's order, which is its global device id. The index exists.
 mp_device_t *mp_client_device(const mp_client_t *client, uint32_t index);

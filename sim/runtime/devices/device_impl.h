@@ -38,7 +38,7 @@ struct mp_device_s {
   // Number of the newest run that is over. Written under the lock, so it grows in steps of one;
   // read by all threads, to which it publishes what that run and those before it did (run.c).
   _Atomic uint64_t completed;
-  // Runs in the stream that may make calls that block, or wait for a run that may (launch/call.h),
+  // Runs in the stream that may make calls that block, or wait for a run that may (runs/call.h),
   // and the thread that has launched all of these (mp_launching_thread). Incremented under the
   // launch lock and the device's lock, so a launch that holds the launch lock never reads too few;
   // the guess before a launch reads them without a lock.

@@ -13,7 +13,7 @@ typedef struct mp_run_s mp_run_t;
 typedef struct mp_worker_s mp_worker_t;
 
 typedef struct {
-  // ---- For workers, which know only how to queue devices (launch/run.h, launch/deadlock.h) ----
+  // ---- For workers, which know only how to queue devices (runs/run.h, runs/deadlock.h) ----
   // Runs the first run of a device that the worker took from a queue.
   void (*run)(mp_worker_t *self, mp_device_t *device);
   // True when this inline worker should run the first run of the device.
@@ -22,7 +22,7 @@ typedef struct {
   // either, launches may be waiting for each other.
   void (*look_for_deadlock)(mp_client_t *client);
 
-  // ---- For sessions, which hold runs but do not look into them (launch/call.h) ---- Runs the
+  // ---- For sessions, which hold runs but do not look into them (runs/call.h) ---- Runs the
   // first runs of devices, linked by `next_runnable`, which belong to one launch and were resumed
   // on a thread that is no worker; or leaves them to workers. Called without locks, by a thread
   // that holds the client.

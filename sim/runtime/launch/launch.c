@@ -1,8 +1,8 @@
-// Launching: from arguments to runs in the devices' streams.
-//
 // Everything that can fail happens while the shares of all devices are prepared (launch_share.h),
 // and is undone if something fails; committing them cannot fail. Both happen under the launch lock,
 // so that addresses are assigned in the order of the streams.
+#include "sim/runtime/launch/launch.h"
+
 #include <inttypes.h>
 
 #include "sim/base/alloc.h"
@@ -10,11 +10,11 @@
 #include "sim/runtime/devices/launching.h"
 #include "sim/runtime/devices/pacer.h"
 #include "sim/runtime/devices/reach.h"
-#include "sim/runtime/launch/client_check.h"
-#include "sim/runtime/launch/deadlock.h"
-#include "sim/runtime/launch/inline_run.h"
 #include "sim/runtime/launch/launch_share.h"
 #include "sim/runtime/order/launch_order.h"
+#include "sim/runtime/runs/client_check.h"
+#include "sim/runtime/runs/deadlock.h"
+#include "sim/runtime/runs/inline_run.h"
 #include "sim/runtime/sessions/attend.h"
 
 // ---- Checks ----

@@ -3,8 +3,9 @@
 #define MINIPOD_SIM_RUNTIME_LAUNCH_LAUNCH_SHARE_H_
 
 #include "sim/runtime/buffers/buffer_impl.h"
-#include "sim/runtime/launch/run.h"
+#include "sim/runtime/launch/launch.h"
 #include "sim/runtime/order/faulty.h"
+#include "sim/runtime/runs/run.h"
 
 // What a share holds of one argument.
 typedef struct {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "sim/runtime/devices/device_impl.h"
-#include "sim/runtime/launch/run.h"
+#include "sim/runtime/runs/run.h"
 
 const char *mp_look_state_name(mp_look_state_t state) {
   static const char *const names[] = {"idle", "blocked", "running", "waiting"};

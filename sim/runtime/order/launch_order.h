@@ -8,7 +8,7 @@
 typedef struct mp_device_s mp_device_t;
 typedef struct mp_device_set_s mp_device_set_t;
 
-// The progress of the checks that launches do (launch/client_check.h).
+// The progress of the checks that launches do (runs/client_check.h).
 typedef struct {
   uint64_t number;  // of the current check
   uint64_t debt;    // steps beyond their share that earlier launches did; the next ones do fewer
@@ -23,7 +23,7 @@ typedef struct mp_launches_s {
   uint64_t num_launches;  // numbers the launches, for claims on donated buffers
   mp_device_t *sides;     // owned; side streams (side_stream.h)
   bool has_blocked;       // a program that makes calls was launched
-  uint64_t num_looks;     // of launch/deadlock.c
+  uint64_t num_looks;     // of runs/deadlock.c
 #ifdef MINIPOD_ASSERTS
   mp_client_check_t check;
 #endif

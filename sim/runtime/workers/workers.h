@@ -15,8 +15,8 @@ typedef struct mp_workers_s {
   mp_worker_t *workers;
 
   mp_job_list_t jobs;
-  atomic_uint num_calling;  // workers that are in a foreign function (launch/call.c)
-  // For the deadlock proof (launch/deadlock.h).
+  atomic_uint num_calling;  // workers that are in a foreign function (runs/call.c)
+  // For the deadlock proof (runs/deadlock.h).
   atomic_uint num_idle;         // workers that found nothing to do
   atomic_uint num_inline_runs;  // launching threads that run devices themselves
   // Runs were parked, resumed or queued after others since the last look began.
@@ -40,7 +40,7 @@ MP_NODISCARD mp_status_t mp_workers_start(mp_client_t *client);
 void mp_workers_stop(mp_client_t *client);
 
 // Records that a run was parked, resumed, or queued after another one: the next look for deadlocks
-// (launch/deadlock.h) has something to find, and a look in progress proves nothing. Called under
+// (runs/deadlock.h) has something to find, and a look in progress proves nothing. Called under
 // the lock under which the look reads what has changed.
 static inline void mp_workers_need_look(mp_workers_t *all) {
   // Relaxed, and without a store if it is already set, because every meeting calls this. After a

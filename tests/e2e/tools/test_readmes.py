@@ -138,7 +138,7 @@ ELSEWHERE = {
    "INVALID_ARGUMENT: collectives do not match: process 0: device 0 is at stablehlo.all_reduce (psum at"):
     "processes/test_mpirun_launches.py::test_different_reductions_and_types_do_not_meet",
   (PAGES + "frameworks.md", "pl.pallas_call(kernel, ..., interpret=pltpu.InterpretParams("):
-    "programs/test_pallas.py::test_a_copy_that_nothing_waits_for_shows_in_the_interpreter",
+    "pallas/test_pallas.py::test_a_copy_that_nothing_waits_for_shows_in_the_interpreter",
   (PAGES + "cookbook/pytorch.md", "import torch"): "pytorch/test_torch_first_steps.py::test_the_page",
   (PAGES + "cookbook/pytorch.md", "PJRT_DEVICE=MINIPOD python train.py"): "pytorch/test_torch_first_steps.py::test_the_page",
 }

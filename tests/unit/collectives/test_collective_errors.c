@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "tests/unit/support/launches.h"
+#include "tests/unit/support/processes/worlds.h"
 #include "tests/unit/support/programs.h"
-#include "tests/unit/support/worlds.h"
 
 // ---- Programs of one collective on two devices ----
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/support/fusable_programs.h"
 #include "tests/unit/support/fused_runs.h"
+#include "tests/unit/support/hostile/fusable_programs.h"
 
 // Programs of an everyday run; sanitizers take ten times as long.
 #ifdef UNIT_SANITIZED

@@ -7,7 +7,7 @@
 
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/kernels/reduction/fold.h"
-#include "tests/unit/support/hostile_values.h"
+#include "tests/unit/support/hostile/hostile_values.h"
 
 enum { MOST = 4 * MP_FOLD_LANES + 200, BYTES = 8 };
 

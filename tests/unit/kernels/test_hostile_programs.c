@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/support/hostile_calls.h"
+#include "tests/unit/support/hostile/hostile_calls.h"
 #include "tests/unit/support/text_runs.h"
 
 // Operations that are no kernels: control flow, collectives, and what passes make others of.

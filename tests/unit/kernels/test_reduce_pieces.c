@@ -4,7 +4,7 @@
 
 #include "sim/kernels/reduction/fold.h"
 #include "sim/numeric/float.h"
-#include "tests/unit/support/hostile_values.h"
+#include "tests/unit/support/hostile/hostile_values.h"
 #include "tests/unit/support/region_test.h"
 
 // Begins a reduction of `in` to `out` along one dimension or two.

@@ -8,7 +8,7 @@
 #include "sim/ir/attr.h"
 #include "sim/kernels/elementwise/elementwise.h"
 #include "sim/numeric/float.h"
-#include "tests/unit/support/hostile_values.h"
+#include "tests/unit/support/hostile/hostile_values.h"
 #include "tests/unit/support/native_code.h"
 
 enum { COUNT = 16 * 40 + 13, ELEMENT_BYTES = 8, NUM_INPUTS = 3 };

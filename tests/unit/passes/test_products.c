@@ -2,7 +2,7 @@
 // bits are those of a program in which they cannot.
 #include <stdio.h>
 
-#include "tests/unit/support/hostile_values.h"
+#include "tests/unit/support/hostile/hostile_values.h"
 #include "tests/unit/support/text_runs.h"
 
 typedef struct {

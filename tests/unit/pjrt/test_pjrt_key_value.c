@@ -2,7 +2,7 @@
 // forked from this one.
 
 #include "tests/unit/support/pjrt_test.h"
-#include "tests/unit/support/store_processes.h"
+#include "tests/unit/support/processes/store_processes.h"
 
 static int g_calls;  // of the callbacks, in this process
 static int g_deleted;

@@ -8,7 +8,7 @@
 #define POD_CLIENT  PJRT_Client
 #define POD_CREATE  mp_pjrt_client_create_in
 #define POD_DESTROY destroy_client
-#include "tests/unit/support/worlds.h"
+#include "tests/unit/support/processes/worlds.h"
 
 enum { RANKS = 3, EACH = 2, DEVICES = RANKS * EACH };
 

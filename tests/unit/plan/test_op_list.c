@@ -6,7 +6,7 @@
 #include "sim/ir/print/print_module.h"
 #include "sim/kernels/table/kernel_table.h"
 #include "sim/passes/passes.h"
-#include "sim/runtime/launch/executable_impl.h"
+#include "sim/runtime/runs/executable_impl.h"
 #include "sim/spmd/gspmd/gspmd_import.h"
 #include "tests/unit/support/clients.h"
 

@@ -1,19 +1,19 @@
 // Units of sim/runtime/client_check: each invariant is broken on purpose, in a process of its own,
 // and the check must say which one; untouched clients pass, and every launch looks.
-#include "sim/runtime/launch/client_check.h"
+#include "sim/runtime/runs/client_check.h"
 
 #include <dirent.h>
 
 #include "sim/runtime/devices/device_impl.h"
-#include "sim/runtime/launch/executable_impl.h"
-#include "sim/runtime/launch/run.h"
 #include "sim/runtime/memory/heap.h"
 #include "sim/runtime/remote/router_impl.h"
+#include "sim/runtime/runs/executable_impl.h"
+#include "sim/runtime/runs/run.h"
 #include "sim/runtime/workers/workers.h"
 #include "tests/unit/support/aborts.h"
 #include "tests/unit/support/launches.h"
+#include "tests/unit/support/processes/worlds.h"
 #include "tests/unit/support/programs.h"
-#include "tests/unit/support/worlds.h"
 
 #ifdef MINIPOD_ASSERTS
 

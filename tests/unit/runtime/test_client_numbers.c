@@ -5,7 +5,7 @@
 #include "sim/runtime/devices/client_impl.h"
 #include "sim/runtime/remote/router_impl.h"
 #include "sim/runtime/sessions/session.h"
-#include "tests/unit/support/worlds.h"
+#include "tests/unit/support/processes/worlds.h"
 
 static mp_status_t create(mp_world_t *world, mp_client_t **out_client) {
   mp_options_t *options = NULL;

@@ -2,10 +2,11 @@
 // on none, some or all of a process's devices.
 #include <string.h>
 
+#include "sim/runtime/launch/launch.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"
 
-#include "tests/unit/support/worlds.h"
+#include "tests/unit/support/processes/worlds.h"
 
 static const pod_option_t k_two_devices[] = {{"num_devices", "2"}, {"workers", "2"}, {NULL, NULL}};
 

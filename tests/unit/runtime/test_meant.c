@@ -1,6 +1,6 @@
 // Launches that are meant for processes which others have replaced, in the words of a coordinator.
 #include "sim/runtime/devices/client_impl.h"
-#include "tests/unit/support/pairs.h"
+#include "tests/unit/support/processes/pairs.h"
 
 static const char *const k_why = "process 1 has ended, and another one is in its place";
 

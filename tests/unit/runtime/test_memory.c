@@ -11,8 +11,8 @@
 #include "sim/base/fault.h"
 #include "sim/base/os/maps.h"
 #include "sim/runtime/devices/device_impl.h"
-#include "sim/runtime/launch/client_check.h"
 #include "sim/runtime/memory/heap.h"
+#include "sim/runtime/runs/client_check.h"
 #include "tests/unit/support/clients.h"
 #include "tests/unit/support/unit.h"
 

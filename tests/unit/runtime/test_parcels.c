@@ -5,8 +5,8 @@
 #include "sim/base/os/clock.h"
 #include "sim/runtime/parcels/parcel.h"
 #include "tests/unit/support/launches.h"
+#include "tests/unit/support/processes/worlds.h"
 #include "tests/unit/support/programs.h"
-#include "tests/unit/support/worlds.h"
 
 static const pod_option_t k_options[] = {{"num_devices", "2"}, {"workers", "2"}, {NULL, NULL}};
 

@@ -12,11 +12,12 @@
 #include "sim/numeric/box.h"
 #include "sim/runtime/devices/ahead.h"
 #include "sim/runtime/devices/device_impl.h"
+#include "sim/runtime/launch/launch.h"
 #include "sim/runtime/remote/router_impl.h"
 #include "tests/unit/support/launches.h"
+#include "tests/unit/support/processes/worlds.h"
 #include "tests/unit/support/programs.h"
 #include "tests/unit/support/random_collective.h"
-#include "tests/unit/support/worlds.h"
 
 // ---- Random collectives ----
 

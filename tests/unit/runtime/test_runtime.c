@@ -11,7 +11,7 @@
 #include "sim/base/alloc.h"
 #include "sim/runtime/buffers/buffer.h"
 #include "sim/runtime/client.h"
-#include "sim/runtime/launch/executable.h"
+#include "sim/runtime/runs/executable.h"
 #include "tests/unit/support/clients.h"
 #include "tests/unit/support/launches.h"
 #include "tests/unit/support/programs.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/support/hostile_values.h"
+#include "tests/unit/support/hostile/hostile_values.h"
 #include "tests/unit/support/native_code.h"
 #include "tests/unit/support/text_runs.h"
 #include "tests/unit/support/unit.h"

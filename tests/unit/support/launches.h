@@ -2,7 +2,8 @@
 #ifndef MINIPOD_TESTS_UNIT_SUPPORT_LAUNCHES_H_
 #define MINIPOD_TESTS_UNIT_SUPPORT_LAUNCHES_H_
 
-#include "sim/runtime/launch/executable.h"
+#include "sim/runtime/launch/launch.h"
+#include "sim/runtime/runs/executable.h"
 #include "tests/unit/support/clients.h"
 
 enum { LAUNCH_MAX_DEVICES = 64, LAUNCH_MAX_ARGUMENTS = 2 };

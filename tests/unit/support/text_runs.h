@@ -4,7 +4,8 @@
 #define MINIPOD_TESTS_UNIT_SUPPORT_TEXT_RUNS_H_
 
 #include "sim/plan/compile.h"
-#include "sim/runtime/launch/executable.h"
+#include "sim/runtime/launch/launch.h"
+#include "sim/runtime/runs/executable.h"
 #include "tests/unit/support/clients.h"
 #include "tests/unit/support/guarded.h"
 

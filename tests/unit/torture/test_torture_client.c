@@ -5,7 +5,7 @@
 #include "sim/runtime/order/faulty.h"
 #include "sim/runtime/workers/workers.h"
 #include "tests/unit/support/fixtures.h"
-#include "tests/unit/support/torture_pjrt.h"
+#include "tests/unit/torture/torture_pjrt.h"
 #include "topology/machine/cgroup.h"
 #include "topology/processes/announcement.h"
 #include "topology/processes/pod_merge.h"

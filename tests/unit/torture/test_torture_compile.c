@@ -5,8 +5,8 @@
 #include "sim/plan/compile.h"
 #include "sim/readers/reader.h"
 #include "tests/unit/support/fixtures.h"
-#include "tests/unit/support/torture.h"
-#include "tests/unit/support/torture_texts.h"
+#include "tests/unit/torture/torture.h"
+#include "tests/unit/torture/torture_texts.h"
 
 enum { MAX_ROWS = 400, FORMS_PER_SAMPLE = 12 };
 

@@ -1,8 +1,8 @@
 // Torture: launches of programs of every kind, on one device and on several, with donation, with
 // pending arguments, and programs that fail by themselves.
 #include "tests/unit/support/fixtures.h"
-#include "tests/unit/support/torture_pjrt.h"
-#include "tests/unit/support/torture_texts.h"
+#include "tests/unit/torture/torture_pjrt.h"
+#include "tests/unit/torture/torture_texts.h"
 
 enum { MAX_ROWS = 120 };
 

@@ -1,5 +1,5 @@
 // Torture: buffers made in every way, copies to and from them, and the events that tell of both.
-#include "tests/unit/support/torture_pjrt.h"
+#include "tests/unit/torture/torture_pjrt.h"
 
 enum {
   SMALL = 64,         // floats

@@ -1,13 +1,13 @@
 // Torture: launches over several processes, on one host and on several, and their start and end.
 #include "pjrt/package/pjrt_top.h"
 #include "tests/unit/support/fixtures.h"
-#include "tests/unit/support/torture_pjrt.h"
-#include "tests/unit/support/torture_texts.h"
+#include "tests/unit/torture/torture_pjrt.h"
+#include "tests/unit/torture/torture_texts.h"
 
 #define POD_CLIENT  PJRT_Client
 #define POD_CREATE  mp_pjrt_client_create_in
 #define POD_DESTROY destroy_client
-#include "tests/unit/support/worlds.h"
+#include "tests/unit/support/processes/worlds.h"
 
 enum { MAX_ROWS = 60, DEVICES = 4 };
 

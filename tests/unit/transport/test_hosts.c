@@ -1,8 +1,8 @@
 // Joining through a key-value store over several hosts, which UCX connects. The hosts are
 // pretended: their processes say that they have another host name.
 #include "sim/base/alloc.h"
-#include "tests/unit/support/store_processes.h"
-#include "tests/unit/support/ucx_sanitized.h"
+#include "tests/unit/support/processes/store_processes.h"
+#include "tests/unit/support/processes/ucx_sanitized.h"
 
 static void other_host(mp_hello_t *hello) {
   hello->hostname[0] ^= 1;

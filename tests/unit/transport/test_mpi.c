@@ -1,5 +1,5 @@
 // The MPI transport over a stand-in for MPI: messages that come late, sends that take long, errors.
-#include "tests/unit/support/fake_mpi.h"
+#include "tests/unit/support/processes/fake_mpi.h"
 
 // ---- Tests ----
 

@@ -1,6 +1,6 @@
 // The MPI transport in trouble: peers that are dropped while messages to them are under way, an MPI
 // that fails altogether, and moments without memory.
-#include "tests/unit/support/fake_mpi.h"
+#include "tests/unit/support/processes/fake_mpi.h"
 
 // More than any of these drains needs on a busy machine, and what a good exit would wait in vain.
 enum { LIMIT_S = 100 };

@@ -1,7 +1,7 @@
 // Processes that would wait for others that cannot come: what they see, and how soon.
 
 #include "collectives/transport/store/presence.h"
-#include "tests/unit/support/store_processes.h"
+#include "tests/unit/support/processes/store_processes.h"
 
 // Far below the time limit of joining (300 s), and above the grace on a busy machine.
 enum { SOON_SECONDS = 30 };

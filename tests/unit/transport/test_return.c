@@ -4,8 +4,8 @@
 
 #include "collectives/transport/world_impl.h"
 #include "sim/base/alloc.h"
-#include "tests/unit/support/store_processes.h"
-#include "tests/unit/support/ucx_sanitized.h"
+#include "tests/unit/support/processes/store_processes.h"
+#include "tests/unit/support/processes/ucx_sanitized.h"
 
 enum { SIZE = 3, VICTIM = 2, LONG = 100000, RETURNS = 3, CHANNEL = 0 };
 

@@ -10,7 +10,7 @@
 #include "sim/base/os/clock.h"
 #include "sim/runtime/remote/router_impl.h"
 #include "sim/runtime/sessions/session_impl.h"
-#include "tests/unit/support/worlds.h"
+#include "tests/unit/support/processes/worlds.h"
 
 // ---- Packets that are early ----
 

@@ -1,8 +1,8 @@
 // Joining through a key-value store: success, the errors when a process ends, and failures.
 
 #include "sim/base/alloc.h"
-#include "tests/unit/support/store_processes.h"
-#include "tests/unit/support/ucx_sanitized.h"
+#include "tests/unit/support/processes/store_processes.h"
+#include "tests/unit/support/processes/ucx_sanitized.h"
 
 // Runs processes of which all fail in joining, or `survivors` of them.
 // ---- What goes well ----

@@ -1,5 +1,5 @@
 // The UCX transport between worlds of one process, over 127.0.0.1: order, sizes, strangers, memory.
-#include "tests/unit/support/ucx_worlds.h"
+#include "tests/unit/support/processes/ucx_worlds.h"
 
 typedef struct {
   mp_world_t *worlds[RANKS];
