@@ -21,7 +21,7 @@ MP_NODISCARD mp_status_t mp_append_op_attrs(mp_module_t *module, mp_block_t *blo
                                             const mp_named_attr_t *attrs, uint32_t num_attrs,
                                             const mp_loc_t *loc, mp_value_t **out_value);
 
-// A constant of `size` bytes, which are all elements of `type` or, with `splat`, one. `data` is
+// A constant of `type` from `size` bytes: all its elements or, with `splat`, one element. `data` is
 // copied.
 MP_NODISCARD mp_status_t mp_append_constant(mp_module_t *module, mp_block_t *block,
                                             const mp_type_t *type, const void *data, size_t size,

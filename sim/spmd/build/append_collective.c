@@ -39,13 +39,12 @@ static mp_status_t append_collective_add_int(mp_module_t *module, attr_list_t *l
                           &append_collective_add_attr(list, name)->value);
 }
 
-// All collectives get channel 1, as JAX's own do; they are told apart by their place in the
-// program.
+// All collectives get channel 1, like JAX's own; their place in the program distinguishes them.
 static mp_status_t append_collective_add_channel(mp_module_t *module, attr_list_t *list) {
   return append_collective_add_int(module, list, MP_ATTR_CHANNEL_ID, 1);
 }
 
-// Adds the attributes of groups whose ids are flattened, that is, number all replicas' partitions.
+// Adds the attributes of groups with flattened ids, which number the partitions of all replicas.
 static mp_status_t append_collective_add_groups(mp_module_t *module, attr_list_t *list,
                                                 const mp_attr_t *groups) {
   MP_RETURN_IF_ERROR(append_collective_add_channel(module, list));

@@ -24,7 +24,7 @@ MP_NODISCARD mp_status_t mp_append_reduce_scatter(mp_module_t *module, mp_block_
                                                   uint32_t dim, mp_value_t *value,
                                                   const mp_type_t *type, const mp_loc_t *loc,
                                                   mp_value_t **out_value);
-// The arrays of the groups' members one behind the other along `dim`, on each member.
+// The concatenation along `dim` of the arrays of the groups' members, on each member.
 MP_NODISCARD mp_status_t mp_append_all_gather(mp_module_t *module, mp_block_t *block,
                                               const mp_attr_t *groups, uint32_t dim,
                                               mp_value_t *value, const mp_type_t *type,

@@ -4,7 +4,7 @@
 
 #include "sim/numeric/dtype.h"
 
-// The most sums, and the most bytes of them, that are made at once, because all terms must be in
+// The most sums, and the most bytes, that one all_reduce combines, because all terms must be in
 // memory until then.
 enum { MP_MAX_COMBINED = 64, MP_MAX_COMBINED_BYTES = 32 << 20 };
 

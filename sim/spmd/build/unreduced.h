@@ -34,14 +34,14 @@ MP_NODISCARD mp_status_t mp_unreduced_keep_first(mp_module_t *module, mp_block_t
                                                  mp_value_t *value, const mp_loc_t *loc,
                                                  mp_value_t **out_value);
 
-// Puts the terms one behind the other along the first dimension, in the order of the partitions, on
-// each of them: an all_gather.
+// Concatenates the terms along the first dimension, in the order of the partitions, on each of
+// them: an all_gather.
 MP_NODISCARD mp_status_t mp_unreduced_gather(mp_module_t *module, mp_block_t *block,
                                              const mp_boxes_t *boxes, mp_value_t *value,
                                              const mp_loc_t *loc, mp_value_t **out_value);
 
-// Makes terms of `value`. Of a sum: the first partition keeps it, the others get zeros. Of a
-// maximum or minimum: all keep it.
+// Makes terms from `value`. For a sum the first partition keeps it and the others get zeros; for a
+// maximum or minimum all keep it.
 MP_NODISCARD mp_status_t mp_unreduced_split(mp_module_t *module, mp_block_t *block,
                                             const mp_boxes_t *boxes, mp_value_t *value,
                                             const mp_loc_t *loc, mp_value_t **out_value);

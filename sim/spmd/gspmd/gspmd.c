@@ -250,7 +250,8 @@ mp_status_t mp_placement_from_gspmd(const mp_spmd_scope_t *scope, const mp_type_
                                     mp_str_t text, const mp_boxes_t **out_boxes) {
   *out_boxes = NULL;
   if (scope->num_partitions == 1) return NULL;
-  // Not the module's arena: it would keep the list of devices of each annotation for ever.
+  // Not in the module's arena, which would keep the list of devices of each annotation as long as
+  // the module.
   mp_arena_t *scratch = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
   mp_status_t status = gspmd_boxes_from_text(scratch, scope, type, text, out_boxes);

@@ -49,7 +49,7 @@ MP_NODISCARD mp_status_t mp_gspmd_check_devices(mp_arena_t *arena,
                                                 const mp_gspmd_sharding_t *sharding,
                                                 uint32_t num_partitions);
 
-// What mp_placement_from_sdy does, by such a string.
+// The same as mp_placement_from_sdy, for such a string.
 MP_NODISCARD mp_status_t mp_placement_from_gspmd(const mp_spmd_scope_t *scope,
                                                  const mp_type_t *type, mp_str_t sharding,
                                                  const mp_boxes_t **out_boxes);

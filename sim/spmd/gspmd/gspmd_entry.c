@@ -1,9 +1,9 @@
-// The distinct sharding strings of a module, and what they are in words of Shardy.
+// The distinct sharding strings of a module, and their Shardy forms.
 #include "sim/base/hash.h"
 #include "sim/spmd/gspmd/gspmd_parts.h"
 
-// The strings come from the program, so the hash starts from an address: a program cannot choose
-// strings that all have one hash.
+// The strings come from the program, so the hash starts from an address: then a program cannot
+// choose strings with equal hashes.
 static uint64_t gspmd_entry_hash_of(const mp_gspmd_importer_t *im, mp_str_t text) {
   return mp_hash_bytes((uint64_t)(uintptr_t)im->scratch, text.data, text.size);
 }

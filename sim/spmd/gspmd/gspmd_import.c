@@ -13,7 +13,7 @@ static mp_status_t gspmd_import_read_op(void *context, mp_op_t *op) {
     im->users[op->operands[i]->id] = op;
     ++im->uses[op->operands[i]->id];
   }
-  // A group names no mesh, so it goes with annotations of either kind.
+  // A group names no mesh, so it fits annotations of either kind.
   im->has_sdy |= (strncmp(mp_op_info(op->code)->name, "sdy.", 4) == 0 &&
                   op->code != MP_OP_SDY_SHARDING_GROUP) ||
                  mp_op_attr(op, MP_ATTR_SDY_SHARDING) != NULL;
@@ -71,8 +71,8 @@ static mp_status_t gspmd_import_make_attr(mp_gspmd_importer_t *im, mp_str_t text
   return mp_annotation_make(im->module->arena, &sharding, out_attr);
 }
 
-// Adds a value that is there before `position` to the group that its sharding, such as {unknown
-// shard_as 3}, names; without a group nothing happens.
+// Adds a value that is defined before `position` to the group in its sharding, such as {unknown
+// shard_as 3}. Does nothing without a group.
 static mp_status_t gspmd_import_add_group(mp_gspmd_importer_t *im, const mp_gspmd_entry_t *entry,
                                           mp_value_t *value, mp_op_t *position) {
   const mp_attr_t *id = NULL;
@@ -107,7 +107,7 @@ static mp_status_t gspmd_import_become_constraint(mp_gspmd_importer_t *im, mp_op
 }
 
 // Turns the sharding string of an op into sdy.sharding, one sharding for each result. As in
-// Shardy's own annotations, an op without results that is to be on one device has one sharding.
+// Shardy's own annotations, an op without results that belongs on one device has one sharding.
 static mp_status_t gspmd_import_annotate_results(mp_gspmd_importer_t *im, mp_op_t *op,
                                                  mp_str_t text) {
   uint32_t count = op->num_results;

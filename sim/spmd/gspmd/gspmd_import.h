@@ -1,9 +1,9 @@
 // Turns GSPMD's annotations into Shardy's, so that all later stages see one form.
 //
-// GSPMD says which devices hold which tile. If, in all lists of devices of a module, the tiles go
-// by digits of a device's position in one common order of the devices, these digits are the axes of
-// one mesh, and everything has a Shardy form: mhlo.sharding strings become sdy.sharding attributes,
-// @Sharding calls sdy.sharding_constraint, `shard_as` a sdy.sharding_group, and a call between
+// GSPMD lists the device of each tile. If all lists of a module number the tiles by digits of a
+// device's position in one common order of the devices, these digits are the axes of one mesh, and
+// everything has a Shardy form: mhlo.sharding strings become sdy.sharding attributes, @Sharding
+// calls sdy.sharding_constraint, `shard_as` a sdy.sharding_group, and a call between
 // SPMDFullToShardShape and SPMDShardToFullShape a sdy.manual_computation around the function's
 // body. Modules for which there is no such mesh are left as they are; the partitioner then uses
 // boxes (placement.h).

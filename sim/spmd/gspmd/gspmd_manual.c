@@ -13,7 +13,7 @@ typedef struct {
   uint32_t *func_axes;    // by function number: the axes that are manual around its calls
   bool *func_is_done;     // by function number
   mp_value_t **map;       // by value id: its copy in a clone
-  mp_value_t **replaced;  // by value id: what took the place of a border's result
+  mp_value_t **replaced;  // by value id: the replacement of a border's result
   struct dead_s *dead;    // ops to be unlinked at the end of their block
 } region_maker_t;
 
@@ -22,7 +22,7 @@ typedef struct dead_s {
   struct dead_s *next;
 } dead_t;
 
-// The way out for a result of the call: it is used by one @Sharding call, and that by one border.
+// The exit of a result of the call: one @Sharding call uses the result, and one border uses that.
 typedef struct {
   mp_op_t *constraint, *border;
 } exit_t;
@@ -33,7 +33,7 @@ typedef struct {
   mp_op_t **entries;  // [call's operands]: the borders
   exit_t *exits;      // [call's results]; NULLs for results that are not used
   uint32_t num_exits;
-  uint32_t axes;  // the set of axes that are manual in it and not around it
+  uint32_t axes;  // the set of axes that are manual in the region but not around it
 } region_t;
 
 static uint32_t gspmd_manual_func_number(const mp_module_t *module, const mp_func_t *func) {

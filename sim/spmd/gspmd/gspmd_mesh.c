@@ -37,7 +37,7 @@ static bool gspmd_mesh_read_digits(const int64_t *positions, int64_t step, int64
   return true;
 }
 
-// Reads the digits of all dimensions; false when the whole list does not go by digits.
+// Reads the digits of all dimensions; false when the list is not ordered by digits.
 static bool gspmd_mesh_read_walk(const mp_gspmd_sharding_t *sharding, const int64_t *positions,
                                  digits_t *digits) {
   if (positions[0] != 0) return false;
@@ -91,8 +91,8 @@ static mp_status_t gspmd_mesh_walk_of(mesh_finder_t *f, const mp_gspmd_entry_t *
   return NULL;
 }
 
-// Finds the common order of the devices. It is that of their numbers, unless some list does not go
-// by digits of the numbers; then the first such list is the order.
+// Finds the common order of the devices. It is that of their numbers, unless some list is not
+// ordered by digits of the numbers; then the first such list is the order.
 static mp_status_t gspmd_mesh_find_order(mesh_finder_t *f) {
   for (const mp_gspmd_entry_t *entry = f->im->entries; entry != NULL; entry = entry->next) {
     if (entry->sharding.kind != MP_GSPMD_TILED) continue;

@@ -1,16 +1,16 @@
-// Manual operations that stand among others become a call.
+// Moves manual operations among others into a function that is called.
 //
-// JAX writes a manual region as a call between borders. PyTorch/XLA writes its operations right
-// there: what comes out of SPMDFullToShardShape is a device's own part, and so is all that is
-// computed from it, until SPMDShardToFullShape. These operations become a function; its call gets
-// borders as JAX makes them, and gspmd_manual.c does the rest. The entry function has one such
-// region at most, no part leaves it, and its operations capture none: otherwise nothing is done.
+// JAX writes a manual region as a call between borders. PyTorch/XLA writes its operations inline:
+// the result of SPMDFullToShardShape is a device's own part, and so are all values computed from
+// it, until SPMDShardToFullShape. These operations become a function; its call gets borders like
+// JAX's, and gspmd_manual.c does the rest. The entry function has one such region at most, no part
+// leaves it, and its operations capture none: otherwise nothing is done.
 #include "sim/spmd/gspmd/gspmd_parts.h"
 
 typedef enum {
   OUTSIDE,  // needed by the region, or not concerned
   MANUAL,   // a device's own part
-  LATE,     // computed from what comes out of the region
+  LATE,     // computed from results of the region
 } place_t;
 
 typedef struct {
@@ -22,7 +22,7 @@ typedef struct {
   mp_op_t **ops;      // [num_ops]: of the region, in order
   mp_op_t **exits;    // [num_exits]: SPMDShardToFullShape
   mp_op_t **late;     // [num_late]: with the exits
-  mp_value_t **args;  // [num_args]: what goes in: parts, and whole values that its ops use
+  mp_value_t **args;  // [num_args]: the operands: parts, and whole values that its ops use
   uint32_t num_ops, num_exits, num_late, num_args;
   bool is_possible;
 } outliner_t;
@@ -129,7 +129,7 @@ static mp_status_t gspmd_outline_call(outliner_t *o, const char *target, mp_str_
   return NULL;
 }
 
-// How a value is cut, as its own annotation says.
+// The sharding of a value by its own annotation.
 static mp_str_t gspmd_outline_sharding_of(const outliner_t *o, const mp_value_t *value) {
   mp_str_t text = {0};
   if (value->op != NULL) {
@@ -142,7 +142,7 @@ static mp_str_t gspmd_outline_sharding_of(const outliner_t *o, const mp_value_t 
   return text.size == 0 ? MP_STR("{replicated}") : text;
 }
 
-// The value that goes into the call, behind a constraint and a border.
+// An operand of the call, after a constraint and a border.
 static mp_status_t gspmd_outline_enter(outliner_t *o, mp_value_t *arg, mp_value_t **out_value) {
   mp_op_t *entry = arg->op, *constraint = NULL;
   const mp_loc_t *loc = entry == NULL ? NULL : entry->loc;
@@ -179,7 +179,7 @@ static mp_status_t gspmd_outline_make_func(outliner_t *o, mp_func_t **out_func) 
   for (uint32_t i = 0; i < o->num_args; ++i) o->map[o->args[i]->id] = &func->body->args[i];
   for (uint32_t i = 0; i < o->num_ops; ++i) {
     mp_op_t *copy = NULL;
-    // Inside, parts need no mark.
+    // Inside the region parts need no annotation.
     if (mp_gspmd_is_call(o->ops[i], "Sharding") &&
         mp_str_is(mp_op_str(o->ops[i], MP_ATTR_MHLO_SHARDING), "{manual}")) {
       o->map[o->ops[i]->results[0].id] = o->map[o->ops[i]->operands[0]->id];
@@ -220,7 +220,8 @@ static mp_status_t gspmd_outline_make_call(outliner_t *o, const mp_func_t *func,
   return NULL;
 }
 
-// The block becomes: what the region does not need or needs, the call, what comes after it.
+// Reorders the block: all ops that are not computed from the region, the call, and the ops after
+// it.
 static mp_status_t gspmd_outline_rewrite(outliner_t *o) {
   mp_func_t *func = NULL;
   mp_op_t *call = NULL;

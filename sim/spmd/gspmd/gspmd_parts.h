@@ -32,7 +32,7 @@ typedef struct {
   mp_module_t *module;
   mp_arena_t *scratch;
   uint32_t num_partitions;
-  mp_gspmd_entry_t *entries;  // list of all
+  mp_gspmd_entry_t *entries;  // list of all entries
   MP_HASH_MAP(mp_gspmd_by_text_t) by_text;
   const mp_mesh_t *mesh;       // the one mesh, of which all entries use axes
   const mp_axis_ref_t *names;  // [the mesh's axes]: the axis as a reference
@@ -51,8 +51,8 @@ MP_NODISCARD mp_status_t mp_gspmd_find_mesh(mp_gspmd_importer_t *im, bool *out_f
 
 // ---- gspmd_entry.c ----
 
-// The next element of a text that has one sharding, or a list of them; false behind the last one.
-// `*at` is where to go on, 0 at first.
+// The next element of a text with one sharding or a list of them; false after the last one. `*at`
+// is the position to continue at, 0 at first.
 bool mp_gspmd_next_element(mp_str_t text, size_t *at, mp_str_t *out_element);
 // Makes entries of the shardings in a text that have none yet. INVALID_ARGUMENT.
 MP_NODISCARD mp_status_t mp_gspmd_add_entries(mp_gspmd_importer_t *im, mp_str_t text);
@@ -75,8 +75,8 @@ uint32_t mp_gspmd_manual_axes(const mp_gspmd_importer_t *im, const mp_gspmd_entr
 
 // ---- gspmd_outline.c ----
 
-// Makes a call of manual operations that stand in the entry function, if there are such. Values
-// have to be renumbered afterwards.
+// Moves manual operations of the entry function into a called function, if there are any. Values
+// must be renumbered afterwards.
 MP_NODISCARD mp_status_t mp_gspmd_outline(mp_module_t *module, mp_arena_t *scratch);
 
 // ---- gspmd_manual.c ----

@@ -37,13 +37,12 @@ static const mp_local_form_t *const g_forms[MP_OP_COUNT] = {
     [MP_OP_SELECT_AND_SCATTER] = &mp_form_select_and_scatter,
     [MP_OP_SLICE] = &mp_form_slice,
 };
-// A forgotten row cannot be distinguished from an op that needs none, and would compute wrong
-// parts.
+// A missing row looks like an op that needs none, and would compute wrong parts.
 _Static_assert(MP_OP_COUNT == 137, "a new op: do its attributes or its factors want a form above?");
 
 // ---- reading the shardings ----
 
-// Gives a dimension's atoms to its factors, major first; what does not fit is dropped.
+// Gives a dimension's atoms to its factors, major first; drops atoms that do not fit.
 static void lower_project_dim(mp_lowerer_t *low, uint32_t tensor, uint32_t dim) {
   const mp_dim_factors_t *entry = &low->rule->tensors[tensor][dim];
   const mp_atoms_t *atoms = &low->tensors[tensor]->dims[dim].atoms;
@@ -112,14 +111,15 @@ static uint32_t lower_reduced_atoms(const mp_lowerer_t *low) {
   return atoms;
 }
 
-// Whether the program asks for terms that `combine` combines (of a maximum, for one).
+// Whether the program requests terms that `combine` combines (for example of a maximum).
 static bool lower_is_asked_for_terms(const mp_lowerer_t *low, mp_opcode_t combine) {
   const mp_atom_sharding_t *asked = low->tensors[low->op->num_operands];
   return low->op->num_results == 1 && asked != NULL && asked->unreduced != 0 &&
          mp_unreduced_opcode(asked->unreduced_kind) == combine;
 }
 
-// Sums stay terms; the terms of other reductions are combined at once, unless they are asked for.
+// Sums stay terms; the terms of other reductions are combined at once, unless the program requests
+// them.
 static mp_status_t lower_place_terms(const mp_lowerer_t *low, uint32_t terms, mp_local_op_t *out) {
   const mp_opcode_t combine = low->form->combine == NULL ? MP_OP_ADD : low->form->combine(low);
   out->terms = out->results[0];
@@ -169,7 +169,7 @@ mp_status_t mp_lower_op(mp_arena_t *arena, const mp_propagation_t *propagation,
   *out_is_local = false;
   const mp_rule_t *rule = propagation->rules[op->id];
   if (rule == NULL || rule->num_factors == 0) return NULL;
-  // A rule that the op states itself guides propagation, but need not be true for the op.
+  // A rule that the op states itself guides propagation, but it may be wrong for the op.
   if (op->code != MP_OP_CUSTOM_CALL && mp_op_attr(op, MP_ATTR_SDY_SHARDING_RULE) != NULL) {
     return NULL;
   }

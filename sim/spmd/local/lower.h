@@ -1,4 +1,4 @@
-// Lowering decides on which parts of its operands an op works, and what the op becomes there.
+// Lowering decides which parts of its operands an op works on, and which per-device op it becomes.
 //
 // After propagation every value has a sharding, but those of an op's values may still differ along
 // a factor. Lowering chooses one list of atoms per factor, so that most bytes stay where they are.
@@ -22,8 +22,8 @@ typedef mp_status_t (*mp_local_emit_t)(const mp_local_op_t *local, mp_module_t *
 struct mp_local_op_s {
   const mp_op_t *op;            // of the whole program
   const mp_boxes_t **operands;  // [num_operands]: the parts; NULL: whole
-  // are_excerpts[operand]: the boxes are not a placement of the whole operand, but what each part
-  // of the result needs of it. NULL: no operand is like that.
+  // are_excerpts[operand]: the boxes are not a placement of the whole operand, but the excerpt that
+  // each part of the result needs. NULL: for no operand.
   bool *are_excerpts;
   const mp_boxes_t **results;  // [num_results]; terms of sums where a reduction is sharded
   mp_named_attr_t *attrs;      // [op->num_attrs]: the op's, with the sizes of the parts
@@ -37,7 +37,7 @@ struct mp_local_op_s {
   const mp_boxes_t *terms;  // for `emit`: its partials say which partitions have terms of a result
 };
 
-// Lowers an op of the whole program. `*out_is_local` is false when the op has to work on whole
+// Lowers an op of the whole program. `*out_is_local` is false when the op must work on whole
 // operands; then `out` is not written. Everything is allocated in `arena`.
 MP_NODISCARD mp_status_t mp_lower_op(mp_arena_t *arena, const mp_propagation_t *propagation,
                                      const mp_spmd_scope_t *scope, const mp_op_t *op,

@@ -21,15 +21,15 @@ static bool lower_choose_is_usable(const mp_lowerer_t *low, uint32_t factor) {
   }
   // The op can work on parts only along a factor that all results have.
   if (!lower_choose_is_in_all_results(low, factor)) return false;
-  if (kind != MP_FACTOR_PASS) {  // not worth while if the result is brought together anyway
+  if (kind != MP_FACTOR_PASS) {  // not worth while if the result is gathered anyway
     if (mp_lowerer_list(low, low->op->num_operands, factor)->count == 0) return false;
     return low->form->is_permutable != NULL && low->form->is_permutable(low, factor);
   }
   return low->form->is_usable == NULL || low->form->is_usable(low, factor);
 }
 
-// Arrays of uneven parts have elements behind the part's end. A reduction would include them, and
-// in a dimension with several factors the parts would not begin where the factors do.
+// Arrays of uneven parts have elements after the part's end. A reduction would include them, and in
+// a dimension with several factors the parts would not begin where the factors do.
 static bool lower_choose_needs_even(const mp_lowerer_t *low, uint32_t factor) {
   if (low->rule->factors[factor].kind == MP_FACTOR_REDUCTION) return true;
   if (low->form->needs_even != NULL && low->form->needs_even(low, factor)) return true;
@@ -90,8 +90,8 @@ static bool lower_choose_is_better(const mp_lowerer_t *low, const choice_t *a, c
 }
 
 // Chooses, among the lists that tensors have along factors, the one that leaves most elements where
-// they are; then the next one among those that do not contradict what is chosen, and so on. Returns
-// the set of atoms that are used.
+// they are; then the next one among the lists that do not contradict it, and so on. Returns the set
+// of atoms that are used.
 static uint32_t lower_choose_lists(mp_lowerer_t *low, const bool *usable, const bool *even) {
   uint32_t used = 0;
   bool fixed[MP_MAX_FACTORS] = {false};
@@ -141,8 +141,8 @@ static bool lower_choose_spread_atom(mp_lowerer_t *low, uint32_t tensor, uint8_t
   return false;
 }
 
-// Whether it is better to have the results in parts: because they are to be sharded by the atom
-// anyway, or because they are no larger than the operand that would have to be brought together.
+// Whether it is better to have the results in parts: because they will be sharded by the atom
+// anyway, or because they are no larger than the operand that would have to be gathered.
 static bool lower_choose_is_worth_it(const mp_lowerer_t *low, uint32_t tensor, uint8_t atom) {
   double size = 0;
   for (uint32_t i = 0; i < low->op->num_results; ++i) {
@@ -206,7 +206,7 @@ static void lower_choose_drop_unreachable(mp_lowerer_t *low) {
 
 // ---- the cost of a choice ----
 
-// The share of the part that a device needs, along one factor, which it holds already on average.
+// The average share, along one factor, of the part that a device needs and already holds.
 static double lower_choose_held_share(const mp_lowerer_t *low, const mp_atoms_t *held,
                                       const mp_atoms_t *wanted) {
   mp_atoms_t rest = {0};
@@ -255,7 +255,7 @@ static double lower_choose_choice_cost(const mp_lowerer_t *low) {
   return cost;
 }
 
-// The number of parts into which the op's work is cut.
+// The number of parts into which the op's work is divided.
 static double lower_choose_num_parts(const mp_lowerer_t *low) {
   double parts = 1;
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) {
@@ -270,7 +270,7 @@ typedef struct {
   bool usable[MP_MAX_FACTORS], even[MP_MAX_FACTORS];
 } allowed_t;
 
-// Makes the greedy choice of what is not chosen yet.
+// Makes the greedy choice for factors without one.
 static void lower_choose_finish(mp_lowerer_t *low, const allowed_t *allowed) {
   const uint32_t used = lower_choose_lists(low, allowed->usable, allowed->even);
   lower_choose_spread(low, used, allowed->usable);
@@ -290,10 +290,11 @@ static void lower_choose_after(mp_lowerer_t *low, const allowed_t *allowed, uint
   lower_choose_finish(low, allowed);
 }
 
-// What GSPMD's partitioner settles of a product before it counts bytes: a sum over what both
-// factors are in parts over in the same way stays a sum of terms, and rows or columns that a factor
-// and the result have in the same parts stay where they are, even if it takes less to move them and
-// to gather the other factor. Begins the choice with these; false: there are none.
+// What GSPMD's partitioner decides about a matmul before it counts bytes: if both operands are
+// sharded alike along the contracted dimension, the result stays a sum of terms; if an operand and
+// the result have rows or columns in the same parts, these stay where they are, even if it would
+// cost less to move them and to gather the other operand. Begins the choice with these; false:
+// there are none.
 static bool lower_choose_settle(mp_lowerer_t *low, const allowed_t *allowed) {
   uint32_t used = 0;
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) low->chosen[f].count = 0;
@@ -312,11 +313,11 @@ static bool lower_choose_settle(mp_lowerer_t *low, const allowed_t *allowed) {
   return used != 0;
 }
 
-// The products of two numbers for which a device takes as long as for receiving an element, on the
-// pods that are described: 197 Tflop/s and 180 GB/s on a v5e, 989 Tflop/s and 450 GB/s on an H100.
+// The multiplications that a device computes in the time of receiving one element, on described
+// pods: 197 Tflop/s and 180 GB/s on a v5e, 989 Tflop/s and 450 GB/s on an H100.
 static const double k_products_per_element = 1000;
 
-// What a product costs with the choice: elements received, and the work as such.
+// The cost of a matmul with the choice: the elements received, and the work in the same unit.
 static double lower_choose_product_cost(const mp_lowerer_t *low) {
   double work = 1;
   for (uint32_t f = 0; f < low->rule->num_factors; ++f) work *= (double)low->rule->factors[f].size;
@@ -324,8 +325,8 @@ static double lower_choose_product_cost(const mp_lowerer_t *low) {
          work / lower_choose_num_parts(low) / k_products_per_element;
 }
 
-// Chooses the result's parts and what is settled of a product, and nothing else: factors that lie
-// in parts along what is summed up are gathered, as GSPMD's partitioner gathers them.
+// Chooses only the result's parts and what lower_choose_settle decides: operands that are sharded
+// along the contracted dimension are gathered, as GSPMD's partitioner does.
 static void lower_choose_followed(mp_lowerer_t *low, const allowed_t *allowed) {
   (void)lower_choose_settle(low, allowed);
   uint32_t used = 0;
@@ -339,8 +340,8 @@ static void lower_choose_followed(mp_lowerer_t *low, const allowed_t *allowed) {
   lower_choose_drop_unreachable(low);
 }
 
-// The greedy choice behind what is settled of a product, unless it cuts the work into fewer parts;
-// or fewer parts, if what is not sent is worth more than the work that devices repeat.
+// The greedy choice after lower_choose_settle, unless it divides the work into fewer parts; or
+// fewer parts, if that saves more communication than the repeated work costs.
 static bool lower_choose_product(mp_lowerer_t *low, const allowed_t *allowed, double parts) {
   if (low->op->code != MP_OP_DOT_GENERAL) return false;
   const double greedy = lower_choose_product_cost(low);
@@ -362,7 +363,7 @@ static bool lower_choose_product(mp_lowerer_t *low, const allowed_t *allowed, do
 
 enum { MP_MAX_FOLLOWED = 8 };
 
-// Takes the greedy choice, or one that begins with a tensor's sharding if it sends less and cuts
+// Takes the greedy choice, or one that begins with a tensor's sharding if it sends less and divides
 // the work into as many parts.
 void mp_lowerer_choose(mp_lowerer_t *low) {
   allowed_t allowed = {{false}, {false}};

@@ -1,8 +1,8 @@
-// Local forms: what the files of lowering share.
+// Local forms, shared by the files of lowering.
 //
-// lower_choose.c chooses one list of atoms per factor, and lower.c works out the parts. A form says
-// what is particular to a kind of op: along which factors it can be computed in parts, which of its
-// attributes count elements, and which other ops it needs around it (lower_<subject>.c).
+// lower_choose.c chooses one list of atoms per factor, and lower.c works out the parts. A form
+// describes a kind of op: along which factors it can be computed in parts, which of its attributes
+// count elements, and which other ops it needs around it (lower_<subject>.c).
 #ifndef MINIPOD_SIM_SPMD_LOCAL_LOWER_FORM_H_
 #define MINIPOD_SIM_SPMD_LOCAL_LOWER_FORM_H_
 
@@ -12,8 +12,8 @@ typedef struct mp_lowerer_s mp_lowerer_t;
 
 // A local form. All members may be NULL. Factors are given by their number in the op's rule.
 typedef struct {
-  // Whether the op can be computed with this factor sharded. It is asked about PASS factors that
-  // are in all results and about REDUCTION factors. NULL: PASS factors only, and those always.
+  // Whether the op can be computed with this factor sharded. Called for PASS factors that are in
+  // all results and for REDUCTION factors. NULL: PASS factors only, and those always.
   bool (*is_usable)(const mp_lowerer_t *low, uint32_t factor);
   // Whether the op can be computed with this factor sharded, which is not PASS but is in all
   // results; `localize` then gives the operands the boxes that each part needs. NULL: no.
@@ -73,7 +73,7 @@ MP_NODISCARD mp_status_t mp_lowerer_set_ints(const mp_lowerer_t *low, mp_local_o
 // own elements and its neighbours'.
 bool mp_lowerer_is_window(const mp_lowerer_t *low, uint32_t factor);
 // For the same ops: gives the operands the boxes that the parts need, and sets `emit` if these are
-// more than parts.
+// larger than the parts.
 MP_NODISCARD mp_status_t mp_lowerer_widen(const mp_lowerer_t *low, mp_local_op_t *out);
 // Changes the boxes of operand `operand` to these intervals in dimension `dim`; both arrays have
 // num_partitions numbers.

@@ -21,7 +21,7 @@ static int64_t lower_index_dim_of(const mp_lowerer_t *low, uint32_t tensor, uint
 
 // ---- indices of parts ----
 
-// What is needed to shift indices. `map` lists the array's dimensions in the order of an index
+// The state of shifting indices. `map` lists the array's dimensions in the order of an index
 // vector's components.
 typedef struct {
   mp_local_builder_t e;
@@ -97,9 +97,9 @@ static mp_status_t lower_index_start_shift(const mp_local_op_t *local, uint32_t 
 
 // ---- gather ----
 
-// Whether gather can be computed with this factor sharded. Dimensions of which slices take the
-// whole and the indices' own dimensions can be cut, and an indexed dimension if slices take one
-// element of it.
+// Whether gather can be computed with this factor sharded. That is so for dimensions that slices
+// take whole, for the indices' own dimensions, and for an indexed dimension of which slices take
+// one element.
 static bool lower_index_can_gather(const mp_lowerer_t *low, uint32_t factor) {
   if (low->rule->factors[factor].kind != MP_FACTOR_REDUCTION) return true;
   const int64_t dim = lower_index_dim_of(low, 0, factor);
@@ -131,7 +131,7 @@ static mp_status_t lower_index_emit_local_indices(const shift_t *s, const mp_op_
   return mp_emit_binary(&s->e, MP_OP_SUBTRACT, indices, start, out_value);
 }
 
-// Which index vectors point into the part, which they do if all of their components do.
+// Which index vectors point into the part: those whose components all do.
 static mp_status_t lower_index_emit_is_inside(const shift_t *s, const mp_type_t *part,
                                               mp_value_t *indices, mp_value_t **out_value) {
   int64_t *sizes = MP_ARENA_ARRAY(s->e.module->arena, int64_t, s->map.count);
@@ -191,7 +191,7 @@ static mp_status_t lower_index_emit_gather(const mp_local_op_t *local, mp_module
   return mp_emit_select(&s.e, mask, gathered, nothing, &out_results[0]);
 }
 
-// Where slices take a whole dimension, they take the whole part of it.
+// If slices take a whole dimension, they take the whole part of it.
 static mp_status_t lower_index_localize_gather(const mp_lowerer_t *low, mp_local_op_t *out) {
   const mp_type_t *array = low->op->operands[0]->type;
   const mp_type_t *part = NULL;
@@ -205,7 +205,7 @@ static mp_status_t lower_index_localize_gather(const mp_lowerer_t *low, mp_local
   return mp_lowerer_set_ints(low, out, MP_ATTR_SLICE_SIZES, local, sizes.count);
 }
 
-// How the terms are combined. Booleans cannot be summed up by an all_reduce that adds.
+// How the terms are combined. An all_reduce that adds cannot combine booleans.
 static mp_opcode_t lower_index_gather_combine(const mp_lowerer_t *low) {
   return low->op->results[0].type->dtype == MP_DTYPE_BOOL ? MP_OP_OR : MP_OP_ADD;
 }
@@ -223,7 +223,7 @@ static mp_opcode_t lower_index_scatter_combine(const mp_lowerer_t *low) {
 }
 
 static bool lower_index_starts_from_identity(mp_opcode_t code) {
-  return !mp_opcode_has(code, MP_OP_TRAIT_IDEMPOTENT);  // the others may see an input twice
+  return !mp_opcode_has(code, MP_OP_TRAIT_IDEMPOTENT);  // other ops must not see an input twice
 }
 
 static bool lower_index_can_scatter(const mp_lowerer_t *low, uint32_t factor) {

@@ -16,13 +16,13 @@ const mp_local_form_t mp_form_dot_general = {.is_usable = lower_reduce_always};
 
 // ---- convolution ----
 
-// Whether the factor is that of the groups, which is the one that input, kernel and output share.
+// Whether the factor is that of the groups: the one that input, kernel and output share.
 static bool lower_reduce_is_group(const mp_lowerer_t *low, uint32_t factor) {
   return mp_lowerer_has_factor(low, 0, factor) && mp_lowerer_has_factor(low, 1, factor) &&
          mp_lowerer_has_factor(low, 2, factor);
 }
 
-// Whether the factor is none of the window's own; a part of a window would need its neighbours'
+// Whether the factor does not belong to the window; a part of a window would need its neighbours'
 // elements.
 static bool lower_reduce_is_no_window(const mp_lowerer_t *low, uint32_t factor) {
   if (low->rule->factors[factor].kind != MP_FACTOR_REDUCTION) return true;
@@ -107,8 +107,8 @@ const mp_local_form_t mp_form_select_and_scatter = {.is_permutable = lower_reduc
 
 // ---- reduce ----
 
-// The op of which the reduction consists, by which the terms of parts can be combined; MP_OP_COUNT
-// if there is none.
+// The single op of the reduction, which can also combine the terms of parts; MP_OP_COUNT if there
+// is none.
 static mp_opcode_t lower_reduce_reduction_of(const mp_op_t *op) {
   if (op->num_results != 1) return MP_OP_COUNT;
   return mp_reduce_kind_opcode(mp_reducer_kind(op->regions[0]));
@@ -120,9 +120,9 @@ static bool lower_reduce_has_plain_start(const mp_op_t *op, uint32_t result, mp_
          mp_unreduced_is_identity(op->operands[op->num_results + result], code);
 }
 
-// Whether the results of the parts can be gathered and reduced once more, so that initial values
-// are used several times: either the region always returns one of its arguments, or each result is
-// made by one op, for which that is harmless.
+// Whether the results of the parts can be gathered and reduced again, which uses initial values
+// several times: either the region always returns one of its arguments, or one op computes each
+// result, for which repeated initial values are harmless.
 static bool lower_reduce_can_reduce_twice(const mp_op_t *op) {
   if (op->results[0].type->rank >= MP_MAX_RANK) return false;  // terms need one more dimension
   if (mp_reducer_is_choice(op->regions[0])) return true;
@@ -170,8 +170,8 @@ static mp_status_t lower_reduce_gather_terms(const mp_local_builder_t *e, const 
   return mp_unreduced_gather(e->module, e->block, terms, value, e->loc, out_value);
 }
 
-// For regions with several results, or of no known op: the results of all parts are gathered and
-// reduced once more.
+// For regions with several results, or without a known op: gathers the results of all parts and
+// reduces them again.
 static mp_status_t lower_reduce_emit_reduce_twice(const mp_local_op_t *local, mp_module_t *module,
                                                   mp_block_t *block, const mp_op_spec_t *spec,
                                                   mp_value_t **out_results) {

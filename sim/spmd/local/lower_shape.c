@@ -136,8 +136,8 @@ const mp_local_form_t mp_form_pad = {.is_permutable = mp_lowerer_is_window,
 // If the operand is cut along a dimension that the update does not fill, each part takes those
 // elements of the update that fall into it. For that the whole update is padded on both sides by
 // the length of a part. The part takes a window of this array, which begins where the part does,
-// counted from the update's start; if part and update do not meet, the window holds only padding. A
-// mask that is padded and cut in the same way says which elements of the window are the update's.
+// counted from the update's start; if part and update do not overlap, the window holds only
+// padding. A mask that is padded and cut in the same way marks the update's elements in the window.
 typedef struct {
   mp_local_builder_t e;
   const mp_local_op_t *local;
@@ -245,7 +245,7 @@ static mp_status_t lower_shape_emit_update(const mp_local_op_t *local, mp_module
   mp_value_t *mask = NULL;
   MP_RETURN_IF_ERROR(lower_shape_emit_windows(&u, &update, &mask));
   // The windows are written into the part: at its beginning along dimensions where the window has
-  // the part's length, and otherwise where the op says.
+  // the part's length, and otherwise at the op's start index.
   const mp_type_t *scalar = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_S64, NULL, 0, &scalar));
   mp_value_t *operands[2 + MP_MAX_RANK] = {spec->operands[0], spec->operands[0]};

@@ -1,17 +1,17 @@
 // The local forms of ops whose parts need their neighbours' elements: pad, reduce_window and
-// convolution; and concatenate, whose operands can be seen as padded to the whole.
+// convolution; and concatenate, whose operands can be treated as padded to the whole.
 //
-// All of these see an operand that is padded and stretched, through windows. A part of the result
-// sees one interval of it. The part is sent the elements of the operand that lie in this interval
-// (its box), pads them to the whole interval itself, and then runs the op without padding along
-// that dimension. This also applies to PASS dimensions: a dimension may keep its size although it
-// is padded, if as much is cut off at its other end.
+// All of these read a padded and stretched operand through windows. A part of the result reads one
+// interval of it. The device of the part receives the elements of the operand in this interval (its
+// box), pads them to the whole interval itself, and then runs the op without padding along that
+// dimension. This also applies to PASS dimensions: a dimension may keep its size although it is
+// padded, if as much is cut off at its other end.
 #include <string.h>
 
 #include "sim/spmd/build/local_builder.h"
 #include "sim/spmd/local/lower_form.h"
 
-// How the result sees one dimension of the operand.
+// How the result reads one dimension of the operand.
 typedef struct {
   uint32_t in, out;      // the dimension of the operands and that of the results
   int64_t low, high;     // padding; may be negative
@@ -78,7 +78,7 @@ static view_t lower_window_view_of(const mp_op_t *op, uint32_t i) {
   return view;
 }
 
-// The number of operands that are seen like this: the first one of pad and convolution, and as many
+// The number of operands that are read like this: the first one of pad and convolution, and as many
 // of reduce_window as it has results.
 static uint32_t lower_window_num_viewed(const mp_op_t *op) {
   return op->code == MP_OP_REDUCE_WINDOW ? op->num_results : 1;
@@ -86,7 +86,7 @@ static uint32_t lower_window_num_viewed(const mp_op_t *op) {
 
 // ---- which parts are worth while ----
 
-// Parts that are shorter than what they need from their neighbours would each get most of the
+// If a part needed more from its neighbours than its own length, each part would get most of the
 // operand.
 bool mp_lowerer_is_window(const mp_lowerer_t *low, uint32_t factor) {
   const mp_op_t *op = low->op;
@@ -145,7 +145,7 @@ static int64_t lower_window_divide_up(int64_t a, int64_t b) {
   return a >= 0 ? (a + b - 1) / b : -(-a / b);
 }
 
-// The operand's elements in the interval that a part of `count` results, from `first` on, sees.
+// The operand's elements in the interval that a part of `count` results, from `first` on, reads.
 static void lower_window_needed_interval(const view_t *view, int64_t dim, int64_t first,
                                          int64_t count, int64_t *out_start, int64_t *out_size) {
   *out_start = *out_size = 0;
@@ -163,7 +163,7 @@ static void lower_window_needed_interval(const view_t *view, int64_t dim, int64_
   *out_size = limit - begin;
 }
 
-// Whether the dimension is seen as it is, so that the operand's parts are the result's.
+// Whether the dimension is read unchanged, so that the operand's parts are the result's.
 static bool lower_window_is_plain(const view_t *view) {
   return view->low == 0 && view->high == 0 && view->interior == 0 && view->stride == 1 &&
          view->size == 1;
@@ -215,7 +215,7 @@ static mp_status_t lower_window_drop_padding(const mp_lowerer_t *low, mp_local_o
   return lower_window_set_entry(low, out, MP_ATTR_LHS_DILATION, i, 1);
 }
 
-// Replaces what lies behind the end of a part, if it is shorter than the longest, by `fill`.
+// Replaces the elements after the end of a part that is shorter than the longest by `fill`.
 static mp_status_t lower_window_emit_mask(const mp_local_builder_t *e, mp_value_t *value,
                                           const mp_boxes_t *boxes, uint32_t dim, mp_value_t *fill,
                                           mp_value_t **out_value) {
@@ -288,8 +288,8 @@ static mp_status_t lower_window_emit_cut(const mp_local_builder_t *e, mp_value_t
   return mp_emit_op(e, MP_OP_DYNAMIC_SLICE, operands, 1 + rank, type, &sizes, 1, out_value);
 }
 
-// Makes the interval that a part sees from the elements that it was sent: these are padded on both
-// sides by the length of the interval, and then the interval is taken out of that.
+// Makes the interval that a part reads from the elements that it received: pads these on both sides
+// by the length of the interval, and then slices the interval from that.
 static mp_status_t lower_window_emit_view(const mp_local_builder_t *e, const mp_local_op_t *local,
                                           uint32_t operand, const view_t *view, mp_value_t *fill,
                                           mp_value_t *value, mp_value_t **out_value) {
@@ -311,7 +311,7 @@ static mp_status_t lower_window_emit_view(const mp_local_builder_t *e, const mp_
     const int64_t wanted = parts->starts[(size_t)p * parts->rank + view->out] * view->stride;
     starts[p] = length + wanted - own;
   }
-  // In a concatenation the elements behind a shorter piece are covered by the next piece.
+  // In a concatenation the next piece covers the elements after a shorter piece.
   if (local->op->code != MP_OP_CONCATENATE) {
     MP_RETURN_IF_ERROR(lower_window_emit_mask(e, value, boxes, view->in, fill, &value));
   }
@@ -377,7 +377,7 @@ mp_status_t mp_lowerer_widen(const mp_lowerer_t *low, mp_local_op_t *out) {
 
 // ---- concatenate ----
 
-// Each piece takes an array of the part's length, so that this is not done for hundreds of pieces.
+// Each piece takes an array of the part's length, so this is limited to a few pieces.
 enum { MP_MAX_JOINED = 8 };
 
 static bool lower_window_is_short_row(const mp_lowerer_t *low, uint32_t factor) {
@@ -387,7 +387,7 @@ static bool lower_window_is_short_row(const mp_lowerer_t *low, uint32_t factor) 
          mp_type_num_elements(low->op->results[0].type, &elements) && elements != 0;
 }
 
-// How the result sees piece `i`: padded by the length of the pieces before it.
+// How the result reads piece `i`: padded by the length of the pieces before it.
 static view_t lower_window_view_of_piece(const mp_op_t *op, uint32_t i) {
   const uint32_t dim = (uint32_t)mp_op_int(op, MP_ATTR_DIMENSION, 0);
   view_t view = {.in = dim, .out = dim, .stride = 1, .size = 1};
@@ -396,7 +396,7 @@ static view_t lower_window_view_of_piece(const mp_op_t *op, uint32_t i) {
   return view;
 }
 
-// Which elements of a part are at `first` or behind it along `dim`.
+// Which elements of a part are at or after `first` along `dim`.
 static mp_status_t lower_window_emit_is_behind(const mp_local_builder_t *e, const mp_boxes_t *parts,
                                                const mp_type_t *type, uint32_t dim, int64_t first,
                                                mp_value_t **out_value) {

@@ -1,9 +1,9 @@
-// The partitioner makes the program of each device from the program of the whole arrays.
+// The partitioner makes the per-device program from the program of the whole arrays.
 //
 // Manual regions are per-device code already; they are taken out of their wrapper. Around them
 // every value has *versions*: arrays on a device, each with the placement of its parts. Ops work on
 // parts where their rules and local forms allow it (lower.h). Every other op gets its operands
-// whole and is computed completely on each device, which is right whatever the shardings. Slices,
+// whole and is computed completely on each device, which is correct for all shardings. Slices,
 // collectives and minipod.exchange make one version from another (reshard.h).
 //
 // The module must have been through mp_passes_prepare: `main` is its only function.
@@ -17,7 +17,7 @@
 #include "sim/ir/module.h"
 #include "sim/spmd/partition/partition_report.h"
 
-// What a client's partitioner makes of a custom_call.
+// The program that a client's partitioner makes for a custom_call.
 typedef struct {
   // Its main computes a device's part. It was verified and prepared, and the partitioned module
   // has adopted it.
@@ -26,13 +26,13 @@ typedef struct {
   const mp_str_t *operand_shardings, *result_shardings;
 } mp_custom_answer_t;
 
-// Partitioners of the client's; its functions get `context`.
+// The client's partitioners; the functions get `context`.
 typedef struct {
   void *context;
   // Whether there is one for custom_calls of this target.
   bool (*knows)(void *context, mp_str_t target);
-  // Asks it about a call whose operands and results lie like this (NULL: whole). The answer lies in
-  // the module's arena.
+  // Asks it about a call with these placements of operands and results (NULL: whole). The answer is
+  // in the module's arena.
   mp_status_t (*ask)(void *context, mp_module_t *module, const mp_op_t *op,
                      const mp_boxes_t *const *operands, const mp_boxes_t *const *results,
                      mp_custom_answer_t *out_answer);
@@ -40,7 +40,7 @@ typedef struct {
 
 typedef struct {
   uint32_t num_partitions;
-  // Whether a result without a sharding of its own may come out sharded (CompileOptions'
+  // Whether a result without a sharding of its own may be sharded (CompileOptions'
   // allow_spmd_sharding_propagation_to_output: one for all, or one per result; none: false).
   const bool *propagate_to_results;
   uint32_t num_propagate_to_results;
@@ -56,10 +56,10 @@ typedef struct {
   const mp_boxes_t *boxes;  // NULL: every partition holds the whole value
 } mp_partition_io_t;
 
-// A call of InspectSharding: the program asks which sharding a value has got.
+// A call of InspectSharding: the program requests the sharding of a value.
 typedef struct {
   const mp_loc_t *loc;
-  mp_str_t config;          // the call's backend_config, which says whom to tell
+  mp_str_t config;          // the call's backend_config, which identifies the receiver
   const mp_boxes_t *boxes;  // of the value; NULL: whole
   bool is_manual;           // it is in a manual region, where a value is local to its device
 } mp_inspected_t;

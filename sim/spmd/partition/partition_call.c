@@ -1,8 +1,8 @@
-// Custom calls that are not made on all devices alike: those that are annotated to be on one device
-// (a maximal sharding), and those that take the parts of their operands as they are.
+// Custom calls that differ between devices: those that are annotated to be on one device (a maximal
+// sharding), and those that take the parts of their operands unchanged.
 //
-// A call on one device becomes a branch: that device calls, the others go on with zeros, and what
-// the call returns is sent from there to all. A call without results sends nothing.
+// A call on one device becomes a branch: that device calls, the others continue with zeros, and the
+// results are broadcast from there. A call without results sends nothing.
 #include "sim/spmd/partition/partitioner.h"
 
 #include "sim/base/assert.h"
@@ -10,7 +10,7 @@
 #include "sim/spmd/build/append_collective.h"
 #include "sim/spmd/sharding/placement.h"
 
-// JAX's callback that is called with what each device holds.
+// JAX's callback that gets the part of each device.
 static const char k_partitioned_target[] = "xla_ffi_partitioned_python_cpu_callback";
 
 static bool partition_call_is_maximal(const mp_sdy_sharding_t *sharding) {
@@ -33,7 +33,7 @@ static const mp_sdy_sharding_t *partition_call_maximal(const mp_op_t *op) {
   return NULL;
 }
 
-// Whether the op is to be on one partition of the whole program, and on which.
+// Whether the op belongs on one partition of the whole program, and on which.
 static bool partition_call_is_on_one(const mp_partitioner_t *p, const mp_op_t *op,
                                      int64_t *out_partition) {
   if (p->scope->parent != NULL || p->module->num_partitions == 1) return false;
@@ -102,8 +102,8 @@ static mp_status_t partition_call_make_branches(mp_partitioner_t *p, const mp_op
   return partition_call_return(p, op, regions[1], results, count);
 }
 
-// Sends the tensors that the branch gives from the partition to all, and makes new tokens: a token
-// says that the call is over, which the order of each device's commands says, too.
+// Broadcasts the tensors of the branch from the partition to all, and makes new tokens: a token
+// orders the end of the call, and so does the order of each device's commands.
 static mp_status_t partition_call_spread(mp_partitioner_t *p, const mp_op_t *op, int64_t partition,
                                          const mp_op_t *branch) {
   uint32_t count = 0;
@@ -155,8 +155,8 @@ static mp_status_t partition_call_on_one(mp_partitioner_t *p, const mp_op_t *op,
 
 // ---- With the parts of the operands ----
 
-// How the operand is spread over the devices, as propagation says. Terms of a sum are no parts: a
-// value that is unreduced is passed whole.
+// The operand's placement by propagation. Terms of a sum are no parts: an unreduced value is passed
+// whole.
 static mp_status_t partition_call_placement(mp_partitioner_t *p, const mp_value_t *operand,
                                             const mp_boxes_t **out_boxes) {
   *out_boxes = NULL;

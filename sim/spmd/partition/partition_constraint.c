@@ -3,7 +3,7 @@
 #include "sim/spmd/gspmd/gspmd.h"
 #include "sim/spmd/sharding/placement.h"
 
-// The placement that an op's own annotation asks for; whole when it has none.
+// The placement in an op's own annotation; whole when it has none.
 static mp_status_t partition_constraint_annotated(mp_partitioner_t *p, const mp_op_t *op,
                                                   const mp_boxes_t **out_boxes) {
   const mp_type_t *type = op->results[0].type;
@@ -53,8 +53,8 @@ mp_status_t mp_partitioner_constraint(mp_partitioner_t *p, const mp_op_t *op) {
   return mp_partitioner_identity(p, op);
 }
 
-// The copy says nothing of an effect, so that unused copies vanish: of a value with several forms
-// each gets one.
+// Each form of the value gets a copy of the op. Copies have no side effect, so that unused ones are
+// removed.
 static mp_status_t partition_constraint_place(mp_partitioner_t *p, const mp_op_t *op,
                                               mp_value_t *operand, mp_value_t **out_value) {
   mp_named_attr_t *attrs = MP_ARENA_ARRAY(p->arena, mp_named_attr_t, op->num_attrs);
@@ -87,7 +87,7 @@ static mp_status_t partition_constraint_place(mp_partitioner_t *p, const mp_op_t
 mp_status_t mp_partitioner_place(mp_partitioner_t *p, const mp_op_t *op) {
   const mp_value_t *operand = op->operands[0], *result = &op->results[0];
   if (p->is_propagated && p->propagation.values[result->id] != NULL) {
-    // Nothing is sent between devices afterwards: that would be from the host.
+    // Nothing is sent between devices afterwards, because the value is then in host memory.
     const mp_boxes_t *boxes = NULL;
     mp_value_t *value = NULL;
     MP_RETURN_IF_ERROR(mp_atom_sharding_boxes(&p->propagation.space, p->scope, result->type,

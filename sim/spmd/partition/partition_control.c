@@ -59,8 +59,8 @@ mp_status_t mp_partitioner_copy_region(mp_partitioner_t *p, const mp_block_t *fr
   return NULL;
 }
 
-// Loops, branches and barriers. What they carry and return has the placement that propagation gave
-// it, in all rounds of a loop and in all branches.
+// Loops, branches and barriers. The values that they carry and return have the placements from
+// propagation, in all rounds of a loop and in all branches.
 mp_status_t mp_partitioner_control(mp_partitioner_t *p, const mp_op_t *op) {
   mp_op_parts_t parts;
   MP_RETURN_IF_ERROR(mp_partitioner_start_op(p, op, &parts));

@@ -1,15 +1,15 @@
-// Custom calls that a partitioner of the client's takes apart.
+// Custom calls that the client's partitioner splits into parts.
 //
-// It gets the shardings of operands and results from propagation, and answers with the program of a
-// device, and the shardings of that program's operands and results. The program is put in the place
-// of the call; operands and results are brought from and to where they are wanted like any others.
-// In a manual region it gets one group's partitions, and its program is that of all groups.
+// It gets the shardings of operands and results from propagation, and answers with a per-device
+// program, and the shardings of that program's operands and results. The program replaces the call;
+// operands and results are resharded like any others. In a manual region the partitioner gets the
+// partitions of one group, and all groups use its program.
 #include "sim/spmd/partition/partitioner.h"
 
 #include "sim/spmd/gspmd/gspmd.h"
 #include "sim/spmd/sharding/placement.h"
 
-// Where a value lies; NULL: it is whole, or lies in a way that partitioners need not know.
+// The placement of a value; NULL: it is whole, or its placement does not matter to partitioners.
 static mp_status_t partition_custom_boxes(mp_partitioner_t *p, const mp_value_t *value,
                                           const mp_boxes_t **out_boxes) {
   const mp_boxes_t *boxes = NULL;
@@ -24,7 +24,7 @@ static mp_status_t partition_custom_boxes(mp_partitioner_t *p, const mp_value_t 
   return NULL;
 }
 
-// The same, as the partitioner of a group sees it.
+// The same within a group of a manual region.
 static mp_status_t partition_custom_see(mp_partitioner_t *p, const mp_partition_group_t *group,
                                         const mp_value_t *value, const mp_boxes_t **out_boxes) {
   const mp_boxes_t *boxes = NULL;

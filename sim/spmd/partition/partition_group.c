@@ -1,5 +1,5 @@
-// One group of a manual region, as if it were all partitions: a partitioner of a part of the code
-// in the region knows only its own group. All groups compute the same on different data.
+// One group of a manual region, presented as all partitions: a partitioner that is called for code
+// in the region knows only one group. All groups compute the same on different data.
 #include "sim/spmd/partition/partitioner.h"
 
 #include "sim/spmd/sharding/placement.h"

@@ -27,7 +27,7 @@ bool mp_partitioner_is_allowed(const bool *flags, uint32_t count, uint32_t index
   return index < count && flags[index];
 }
 
-// How a parameter is used. If only manual regions use it, `op` is the first of these and `operand`
+// The use of a parameter. If only manual regions use it, `op` is the first of these and `operand`
 // the number of the operand; otherwise `op` is NULL.
 typedef struct {
   const mp_op_t *op;
@@ -116,9 +116,9 @@ mp_status_t mp_partitioner_params(mp_partitioner_t *p, const mp_func_t *main,
 }
 
 // The placement of a result whose sharding the client leaves open, completely or in some
-// dimensions: that which propagation found, or else the one for which a constraint asks, or that of
-// a version which exists. If the parts are uneven, the result is whole, because clients cannot
-// describe uneven parts (JAX refuses them).
+// dimensions: the one that propagation found, or else that of a constraint, or that of an existing
+// version. If the parts are uneven, the result is whole, because clients cannot describe uneven
+// parts (JAX refuses them).
 static mp_status_t partition_io_open_result_placement(mp_partitioner_t *p, const mp_value_t *value,
                                                       uint32_t result,
                                                       const mp_boxes_t **out_boxes) {

@@ -55,7 +55,7 @@ mp_status_t mp_partitioner_check_manual(mp_partitioner_t *p, const mp_op_t *op) 
   return mp_op_error(op, MP_INVALID_ARGUMENT, "the body uses a value from outside of it");
 }
 
-// What is needed to bring values over the border of a manual region.
+// The state of bringing values over the border of a manual region.
 typedef struct {
   mp_partitioner_t *p;
   const mp_op_t *op;
@@ -91,7 +91,7 @@ static void partition_manual_append_atoms(const mp_atom_sharding_t *from, uint32
 }
 
 // The boxes, on either side of the border, of a value that is cut by the manual axes of `sharding`
-// and then by the free atoms of `free_sharding`. Nothing is written when these do not go together.
+// and then by the free atoms of `free_sharding`. Writes nothing when these do not fit together.
 static mp_status_t partition_manual_add_free_atoms(const border_t *border, const mp_type_t *type,
                                                    const mp_sdy_sharding_t *sharding,
                                                    const mp_type_t *inner_type,
@@ -118,14 +118,14 @@ static mp_status_t partition_manual_add_free_atoms(const border_t *border, const
   partition_manual_append_atoms(inside, 0, false, outside);
   const mp_boxes_t *boxes = NULL;
   MP_RETURN_IF_ERROR(mp_atom_sharding_boxes(space, border->inner, inner_type, inside, &boxes));
-  // If a part is cut into uneven parts, these are no parts of the whole value.
+  // If a part is cut into uneven parts, these do not form a placement of the whole value.
   if (boxes == NULL || !mp_placement_is_even(boxes)) return NULL;
   *out_inside = boxes;
   return mp_atom_sharding_boxes(space, border->outer, type, outside, out_outside);
 }
 
 // The placements of a value on either side of the border: by the manual axes, and by the free axes
-// as propagation has them for `source`, which is the value on the side that decides.
+// that propagation chose for `source`, the value on the side that decides.
 static mp_status_t partition_manual_cross(const border_t *border, const mp_type_t *type,
                                           const mp_sdy_sharding_t *sharding,
                                           const mp_type_t *inner_type, const mp_value_t *source,
@@ -178,8 +178,8 @@ static mp_status_t partition_manual_leave(const border_t *border, const mp_sdy_s
   return NULL;
 }
 
-// Takes the body out of the op. Operands are brought to their parts by the manual axes, and what
-// the body returns are the parts of the results.
+// Inlines the body of the op. Operands are resharded by the manual axes, and the values that the
+// body returns are the parts of the results.
 mp_status_t mp_partitioner_manual(mp_partitioner_t *p, const mp_op_t *op) {
   MP_RETURN_IF_ERROR(mp_partitioner_check_manual(p, op));
   const mp_sdy_shardings_t *in = &mp_op_attr(op, MP_ATTR_IN_SHARDINGS)->u.shardings;

@@ -1,8 +1,8 @@
-// Notes the ops that every device computes whole, for the report.
+// Records the ops that every device computes whole, for the report.
 #include "sim/spmd/partition/partitioner.h"
 #include "sim/spmd/sharding/placement.h"
 
-// A value's placement by propagation, or else the parts in which it was made.
+// A value's placement by propagation, or else that of its first version.
 static mp_status_t partition_note_placement_of(mp_partitioner_t *p, const mp_value_t *value,
                                                const mp_boxes_t **out_boxes) {
   *out_boxes = NULL;

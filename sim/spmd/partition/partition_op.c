@@ -16,8 +16,8 @@ static bool partition_op_has_version(const mp_partitioner_t *p, const mp_op_t *o
 }
 
 // The placement in which an elementwise op works: that of the first operand with the result's shape
-// that is in parts. NULL: the op works on whole arrays. This is also so if all operands are there
-// whole and only some of them in parts, so that nothing need be sent.
+// that is in parts. NULL: the op works on whole arrays. That is also so if all operands have a
+// whole version and only some have parts, because then nothing need be sent.
 static const mp_boxes_t *partition_op_elementwise_placement(const mp_partitioner_t *p,
                                                             const mp_op_t *op) {
   if (!mp_op_has(op, MP_OP_TRAIT_ELEMENTWISE)) return NULL;
@@ -35,7 +35,7 @@ static const mp_boxes_t *partition_op_elementwise_placement(const mp_partitioner
 // ---- making ops ----
 
 // Regions use whole values from outside. These versions must exist before the region begins, or
-// each run of the region would make them again.
+// each run of the region would recompute them.
 static mp_status_t partition_op_bring_captures(mp_partitioner_t *p, const mp_op_t *op) {
   mp_value_t **captures = NULL;
   uint32_t count = 0;
@@ -97,9 +97,9 @@ static mp_status_t partition_op_make_results(mp_partitioner_t *p, const mp_op_t 
   return NULL;
 }
 
-// Brings an operand to its parts. What is gathered for a product may be a ring, if the product says
-// so. An exchange is permutes (slices, windows), but for the pieces of a concatenation, which
-// compilers move to another dimension by an all_to_all.
+// Brings an operand to its parts. The gather of a matmul's operand may become a collective matmul
+// (`rings`). An exchange becomes permutes (slices, windows), except for the pieces of a
+// concatenation, which compilers move to another dimension by an all_to_all.
 static mp_status_t partition_op_bring(mp_partitioner_t *p, const mp_op_t *op,
                                       const mp_local_op_t *local, uint32_t index, uint8_t rings,
                                       mp_value_t **out_operand) {
@@ -178,7 +178,7 @@ mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *op) {
   bool is_done = false;
   MP_RETURN_IF_ERROR(mp_partitioner_terms(p, op, &is_done));
   if (is_done) return NULL;
-  // Propagation does not look at ops inside of reducers and the like, whose values are scalars.
+  // Propagation skips ops inside of reducers and the like, whose values are scalars.
   const bool is_known = op->num_results != 0 && p->propagation.values[op->results[0].id] != NULL;
   mp_local_op_t local = {0};
   bool is_local = false;

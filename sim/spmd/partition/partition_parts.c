@@ -1,4 +1,4 @@
-// What the files that rewrite ops share.
+// Shared by the files that rewrite ops.
 #include "sim/spmd/partition/partitioner.h"
 #include "sim/spmd/sharding/placement.h"
 

@@ -1,5 +1,5 @@
-// A report of what partitioning did to a program: what the devices send each other, and which ops
-// every device computes whole although their values lie in parts.
+// A report about a partitioned program: the communication between devices, and the ops that every
+// device computes whole although their values are in parts.
 #ifndef MINIPOD_SIM_SPMD_PARTITION_PARTITION_REPORT_H_
 #define MINIPOD_SIM_SPMD_PARTITION_PARTITION_REPORT_H_
 
@@ -45,7 +45,7 @@ typedef struct {
   const mp_replicated_op_t *replicated;  // [num_replicated], in program order
 } mp_spmd_report_t;
 
-// The kind in words, such as "all_gather".
+// The name of the kind, such as "all_gather".
 const char *mp_comm_kind_name(mp_comm_kind_t kind);
 
 // The sum over all kinds.

@@ -1,39 +1,39 @@
-// Which products compilers that partition by GSPMD's rules do as rings: a part of one factor, or of
-// the sum, moves from device to device while the product of another one is computed. That is
-// decided where the product is partitioned, of its own shardings: what a program gathers or adds up
-// itself, in manual code or by an annotation of the gathered array, is never done so. The rules are
-// those that XLA's partitioned texts show (libtpu 0.0.52; 200 products on 4x4, 2x8, 8x2 and 16x16
-// of a v5e), in sets of the digits (atoms) along which devices share out dimensions:
+// Which matmuls become collective matmuls (rings) in compilers that partition by GSPMD's rules: a
+// part of one operand, or of the sum, moves from device to device while the matmul of another part
+// is computed. The partitioner decides that from the matmul's own shardings: a program's own
+// gathers and sums, in manual code or by an annotation of the gathered array, never become rings.
+// The rules are those that XLA's partitioned texts show (libtpu 0.0.52; 200 products on 4x4, 2x8,
+// 8x2 and 16x16 of a v5e), in terms of the sets of digits (atoms) that shard the dimensions:
 //
-// - a factor is gathered over S. The other factor's rows, and the result's, are in parts over
-//   exactly S, and what else the factor has in parts the result has, too: nothing, where S is what
-//   its own rows are in parts over.
-// - a sum over S is scattered. Both factors are in parts over S alone along what is summed up (one
-//   of them may be brought to it), and what else they have in parts the result has, too, or the
-//   result has in its other factor's place: then it is gathered before, as a whole.
-// - in both, every digit is used: in S, in what stays in parts, in the batch, or in what both
-// factors are summed up over. With an unused digit, and where rows are in parts over
-//   more than the gathered dimension is (a mesh of replicas of FSDP), factors are gathered as a
+// - an operand is gathered over S. The other operand's rows, and the result's, are sharded over
+//   exactly S, and the result shares all other shardings of the operand: none, if S shards its own
+//   rows.
+// - a sum over S is scattered. The contracted dimension of both operands is sharded over S alone
+//   (one of them may be resharded to that), and the result shares their other shardings, or has
+//   them in the other operand's place: then that operand is first gathered as a whole.
+// - in both cases every digit is used: in S, in rows or columns that stay sharded, in the batch, or
+//   in the contracted dimension of both operands. With an unused digit, or if rows are sharded over
+//   more than the gathered dimension is (a mesh of replicas of FSDP), operands are gathered as a
 //   whole.
-// - of a sum in terms only the second factor's gather is a ring.
+// - of a sum in terms only the second operand's gather is a ring.
 //
-// Where several could be one, the chip's figures say which is (sim/chip/twin_rings.c).
+// If several could be rings, the chip's parameters choose (sim/chip/twin_rings.c).
 #include "sim/spmd/partition/partitioner.h"
 
 typedef uint32_t atom_set_t;
 
-// The atoms of one of a product's arrays.
+// The atoms of one of a matmul's arrays.
 typedef struct {
-  atom_set_t batch, summed, own;  // `own`: rows of the first factor, columns of the second one
+  atom_set_t batch, summed, own;  // `own`: rows of the first operand, columns of the second one
 } side_t;
 
 typedef struct {
   side_t sides[2];
-  atom_set_t batch, rows[2];  // of the result: rows[i] are `own` of factor i there
-  atom_set_t all;             // that the scope has
+  atom_set_t batch, rows[2];  // of the result: rows[i] are `own` of operand i there
+  atom_set_t all;             // all atoms of the scope
 } product_t;
 
-// Reads one factor; `*next` is the result's dimension that belongs to its next own one.
+// Reads one operand; `*next` is the result's dimension that belongs to its next own one.
 static void partition_rings_read_side(const mp_op_t *op, uint32_t side,
                                       const mp_atom_sharding_t *sharding,
                                       const mp_atom_sharding_t *result, uint32_t *next,
@@ -77,8 +77,8 @@ static bool partition_rings_read(const mp_partitioner_t *p, const mp_op_t *op,
          out_product->batch == out_product->sides[1].batch;
 }
 
-// Whether a factor's gather may be a ring. `common`: what both factors are in parts over along what
-// is summed up.
+// Whether an operand's gather may be a ring. `common`: the atoms that shard the contracted
+// dimension of both operands.
 static bool partition_rings_gathers(const product_t *product, uint32_t side, atom_set_t common) {
   const side_t *of = &product->sides[side], *other = &product->sides[1 - side];
   const atom_set_t stays = product->rows[side] & ~common;
@@ -89,8 +89,8 @@ static bool partition_rings_gathers(const product_t *product, uint32_t side, ato
   return (product->batch | stays | gathered | common) == product->all;
 }
 
-// Whether the scatter of the sum may be a ring, if this factor's rows or columns are where the
-// parts of the sum go. What it is in parts over besides is gathered before.
+// Whether the scatter of the sum may be a ring, if the parts of the sum go to this operand's rows
+// or columns. Other atoms of the operand are gathered before.
 static bool partition_rings_scatters_to(const product_t *product, uint32_t side,
                                         atom_set_t summed) {
   const side_t *of = &product->sides[side], *other = &product->sides[1 - side];
@@ -101,8 +101,8 @@ static bool partition_rings_scatters_to(const product_t *product, uint32_t side,
   return (product->batch | summed | stays | rest) == product->all;
 }
 
-// Whether XLA has exchanged the factors before it partitions: it makes one product of a matmul and
-// its transpose.
+// Whether XLA has swapped the operands before it partitions: it merges a matmul and its transpose
+// into one matmul.
 static bool partition_rings_is_turned(const mp_partitioner_t *p, const mp_op_t *op) {
   const mp_value_t *result = &op->results[0];
   const mp_op_t *user = p->users[result->id];

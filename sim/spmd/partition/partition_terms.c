@@ -39,8 +39,8 @@ static bool partition_terms_is_unreduced(const mp_partitioner_t *p, const mp_val
   return sharding != NULL && sharding->unreduced != 0;
 }
 
-// Whether a sharding asks for the value as terms: its own, or that of a constraint which is its
-// only user.
+// Whether a sharding requests the value as terms: its own, or that of a constraint that is its only
+// user.
 static bool partition_terms_is_wanted_in_terms(const mp_partitioner_t *p, const mp_value_t *value) {
   if (partition_terms_is_unreduced(p, value)) return true;
   const mp_op_t *user = p->users[value->id];
@@ -122,7 +122,7 @@ static uint32_t partition_terms_num_linear(const mp_op_t *op) {
   }
 }
 
-// The placement for ops that work on terms even if no sharding asks for that: it costs nothing,
+// The placement for ops that work on terms even if no sharding requests that: it costs nothing,
 // because the result's terms are no larger than the operands' and at most one sum is made.
 static mp_status_t partition_terms_place_unasked(mp_partitioner_t *p, const mp_op_t *op,
                                                  const mp_boxes_t *boxes,

@@ -1,5 +1,5 @@
-// What the partitioner made early and nothing reads. Dead code keeps collectives, because programs
-// may mean what they do; the partitioner's own only move data.
+// Removes ops that the partitioner made early and that no op reads. Dead-code elimination keeps
+// collectives, because a program's own may have an effect; the partitioner's only move data.
 #include <stdlib.h>
 
 #include "sim/spmd/partition/partitioner.h"

@@ -1,10 +1,10 @@
-// What the files of the partitioner (partition*.c) share.
+// Shared by the files of the partitioner (partition*.c).
 //
 // partition.c goes through the blocks, and each other file rewrites one kind of op of the whole
-// program: partition_constraint.c ops that only say where values lie, partition_manual.c regions
-// that are per-device code already, partition_control.c loops and branches, partition_op.c all
-// others; partition_io.c does main's parameters and results. The functions append the per-device op
-// to `versions.block` and add its results as versions of the op's results. Errors name the op.
+// program: partition_constraint.c ops that only state placements, partition_manual.c regions that
+// already are per-device code, partition_control.c loops and branches, partition_op.c all others;
+// partition_io.c does main's parameters and results. The functions append the per-device op to
+// `versions.block` and add its results as versions of the op's results. Errors name the op.
 #ifndef MINIPOD_SIM_SPMD_PARTITION_PARTITIONER_H_
 #define MINIPOD_SIM_SPMD_PARTITION_PARTITIONER_H_
 
@@ -18,7 +18,7 @@ typedef struct mp_partitioner_s mp_partitioner_t;
 struct mp_partitioner_s {
   mp_module_t *module;
   mp_arena_t *arena;
-  // Partitions one op, of any kind: for code that meets blocks (mp_partitioner_block).
+  // Partitions one op of any kind; for mp_partitioner_block.
   mp_status_t (*partition_op)(mp_partitioner_t *p, const mp_op_t *op);
   mp_versions_t versions;
   const mp_spmd_scope_t *scope;
@@ -29,7 +29,7 @@ struct mp_partitioner_s {
   uint32_t *uses;         // [values of the whole program]: how often each is an operand
   const mp_op_t **users;  // [values]: the last op that uses it
   const mp_custom_partitioner_t *custom;    // the client's; NULL: none
-  MP_ARRAY(mp_replicated_op_t) replicated;  // ops computed whole although values lie in parts
+  MP_ARRAY(mp_replicated_op_t) replicated;  // ops computed whole although values are in parts
   MP_ARRAY(mp_inspected_t) inspected;
   MP_ARRAY(mp_op_t *) early;  // see mp_partitioner_note_early
 };
@@ -42,7 +42,8 @@ MP_NODISCARD mp_status_t mp_partitioner_block(mp_partitioner_t *p, const mp_bloc
 // The version of `value` that is whole, made if it does not exist; `op` is the op that needs it.
 MP_NODISCARD mp_status_t mp_partitioner_get_whole(mp_partitioner_t *p, const mp_op_t *op,
                                                   const mp_value_t *value, mp_value_t **out_value);
-// INVALID_ARGUMENT unless `local_type` is what a partition holds of `global_type` in `boxes`.
+// INVALID_ARGUMENT unless `local_type` is the type of a partition's part of `global_type` in
+// `boxes`.
 MP_NODISCARD mp_status_t mp_partitioner_check_local_type(mp_partitioner_t *p, const mp_op_t *op,
                                                          const mp_type_t *global_type,
                                                          const mp_boxes_t *boxes,
@@ -68,9 +69,9 @@ MP_NODISCARD mp_status_t mp_partitioner_finish_op(mp_partitioner_t *p, const mp_
 
 // An op whose result is its operand: the operand's versions become the result's too.
 MP_NODISCARD mp_status_t mp_partitioner_identity(mp_partitioner_t *p, const mp_op_t *op);
-// A constraint: the version for which it asks is made here, once, and what reads the result finds
-// it. The operand's other versions are the result's too, so that nothing is sent to get back to
-// them; if nothing reads the new one, it is taken out again.
+// A constraint: its version is made here, once, for all readers of the result. The operand's other
+// versions are the result's too, so that nothing is sent to get back to them; if no op reads the
+// new version, it is removed again.
 MP_NODISCARD mp_status_t mp_partitioner_constraint(mp_partitioner_t *p, const mp_op_t *op);
 // A placement in some memory (mp_op_is_placement): each of the operand's versions is placed.
 MP_NODISCARD mp_status_t mp_partitioner_place(mp_partitioner_t *p, const mp_op_t *op);
@@ -84,7 +85,7 @@ MP_NODISCARD mp_status_t mp_partitioner_shard_to_full(mp_partitioner_t *p, const
 
 // ---- partition_manual.c ----
 
-// A sdy.manual_computation: takes its body out of the op.
+// A sdy.manual_computation: inlines its body.
 MP_NODISCARD mp_status_t mp_partitioner_manual(mp_partitioner_t *p, const mp_op_t *op);
 // INVALID_ARGUMENT unless the attributes and the body of a sdy.manual_computation fit its operands.
 MP_NODISCARD mp_status_t mp_partitioner_check_manual(mp_partitioner_t *p, const mp_op_t *op);
@@ -99,8 +100,7 @@ MP_NODISCARD mp_status_t mp_partitioner_manual_placement(mp_partitioner_t *p, co
 
 // ---- partition_group.c ----
 
-// A group of the region around an op (the first one, as all are alike), seen as a program of its
-// own.
+// The first group of the region around an op (all are alike), presented as a program of its own.
 typedef struct {
   const mp_spmd_scope_t *scope;  // its partitions are the group's members, in their order
   const uint32_t *members;       // [scope->num_partitions]; NULL: the group is the whole program
@@ -108,7 +108,7 @@ typedef struct {
 } mp_partition_group_t;
 MP_NODISCARD mp_status_t mp_partitioner_group(mp_partitioner_t *p, const mp_op_t *op,
                                               mp_partition_group_t *out_group);
-// Placements as the group sees them (NULL, too, where groups differ), and back.
+// Placements within the group (NULL, too, if groups differ), and back.
 MP_NODISCARD mp_status_t mp_partitioner_to_group(const mp_partition_group_t *group,
                                                  const mp_type_t *type, const mp_boxes_t *boxes,
                                                  const mp_boxes_t **out_boxes);
@@ -116,8 +116,8 @@ MP_NODISCARD mp_status_t mp_partitioner_from_group(mp_partitioner_t *p,
                                                    const mp_partition_group_t *group,
                                                    const mp_type_t *type, const mp_boxes_t *boxes,
                                                    const mp_boxes_t **out_boxes);
-// UNIMPLEMENTED when a program that was made for a group asks which partition runs it, or sends
-// anything: its numbers of partitions are the group's.
+// UNIMPLEMENTED when a program that was made for a group uses partition_id or communicates, because
+// its partition numbers are the group's.
 MP_NODISCARD mp_status_t mp_partitioner_check_group_program(const mp_partition_group_t *group,
                                                             const mp_op_t *op,
                                                             mp_module_t *program);
@@ -129,30 +129,29 @@ MP_NODISCARD mp_status_t mp_partitioner_op(mp_partitioner_t *p, const mp_op_t *o
 
 // ---- partition_unread.c ----
 
-// Remembers the ops behind `last` in the current block: they were made before anything asked for
-// them.
+// Records the ops after `last` in the current block, which were made before any op needed them.
 MP_NODISCARD mp_status_t mp_partitioner_note_early(mp_partitioner_t *p, const mp_op_t *last);
-// Takes those of them out of `body`, the module's new main, that nothing reads.
+// Removes those of them that no op reads from `body`, the module's new main.
 MP_NODISCARD mp_status_t mp_partitioner_drop_unread(mp_partitioner_t *p, mp_block_t *body);
 
 // ---- partition_rings.c ----
 
-// What of a product compilers may do as a ring, as mp_op_rings_t; 0 for ops that are no products.
-// `is_sum`: the product's result is terms of a sum on its parts.
+// The collective matmuls that compilers may make of a dot_general, as mp_op_rings_t; 0 for other
+// ops. `is_sum`: the result is terms of a sum on its parts.
 uint8_t mp_partitioner_rings(const mp_partitioner_t *p, const mp_op_t *op, bool is_sum);
 
 // ---- partition_call.c ----
 
-// A custom call that is made on one device only, or with the parts of its operands as they are;
+// A custom call that is made on one device only, or with the unchanged parts of its operands;
 // `*out_done`: it was one of these.
 MP_NODISCARD mp_status_t mp_partitioner_call(mp_partitioner_t *p, const mp_op_t *op,
                                              bool *out_done);
 
 // ---- partition_custom.c ----
 
-// Whether the op is a custom call that a partitioner of the client's takes apart.
+// Whether the op is a custom call that the client's partitioner handles.
 bool mp_partitioner_is_custom(const mp_partitioner_t *p, const mp_op_t *op);
-// Lets it do so.
+// Partitions such a call.
 MP_NODISCARD mp_status_t mp_partitioner_custom(mp_partitioner_t *p, const mp_op_t *op);
 
 // ---- partition_terms.c ----
@@ -166,7 +165,7 @@ MP_NODISCARD mp_status_t mp_partitioner_terms(mp_partitioner_t *p, const mp_op_t
 
 // ---- partition_note.c ----
 
-// Remembers for the report that `op` works on whole operands, if some of its values lie in parts.
+// Records for the report that `op` works on whole operands, if some of its values are in parts.
 MP_NODISCARD mp_status_t mp_partitioner_note_whole(mp_partitioner_t *p, const mp_op_t *op);
 
 // ---- partition_control.c ----

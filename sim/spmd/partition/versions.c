@@ -102,8 +102,8 @@ static bool versions_passes_terms(const mp_op_t *op) {
   return mp_op_has(op, MP_OP_TRAIT_MOVES) || op->code == MP_OP_CONVERT || op->code == MP_OP_NEGATE;
 }
 
-// A sum is of the op that computes its terms, as of a product of a layer's gradient: the op that
-// first needs the sum may be one for all layers, of an optimizer.
+// A sum gets the location of the op that computes its terms, such as the matmul of a layer's
+// gradient: the op that first needs the sum may be an optimizer's, for all layers.
 static const mp_loc_t *versions_loc_of_terms(const mp_value_t *old, const mp_loc_t *loc) {
   const mp_op_t *op = old->op;
   while (op != NULL && versions_passes_terms(op)) op = op->operands[0]->op;
@@ -115,8 +115,8 @@ static bool versions_is_known(const mp_loc_t *loc) {
   return found.name != NULL || found.file != NULL;
 }
 
-// The location of what makes one version from another. Ends of regions and of main have none: what
-// is gathered for them is of the op that computes it.
+// The location of the ops that make one version from another. Ends of regions and of main have
+// none: a gather for them gets the location of the op that computes the value.
 static const mp_loc_t *versions_loc(const mp_value_t *old, const mp_boxes_t *from,
                                     const mp_loc_t *loc) {
   if (from != NULL && from->partials != NULL) return versions_loc_of_terms(old, loc);

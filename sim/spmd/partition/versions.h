@@ -1,5 +1,5 @@
 // Versions: for each value of the whole program, the arrays that hold it on a device. A value may
-// be there whole, in parts, or as terms of a sum, and in several of these forms at once.
+// exist whole, in parts, or as terms of a sum, and in several of these forms at once.
 #ifndef MINIPOD_SIM_SPMD_PARTITION_VERSIONS_H_
 #define MINIPOD_SIM_SPMD_PARTITION_VERSIONS_H_
 
@@ -27,12 +27,12 @@ typedef struct {
 // Makes an empty table for the values of the module, which it numbers; all memory is the module's.
 MP_NODISCARD mp_status_t mp_versions_create(mp_module_t *module, mp_versions_t *out_versions);
 
-// Adds a version: `value` of the per-device program holds `old` as `boxes` say.
+// Adds a version: `value` of the per-device program holds `old` with the placement `boxes`.
 MP_NODISCARD mp_status_t mp_versions_add(mp_versions_t *versions, const mp_value_t *old,
                                          const mp_boxes_t *boxes, mp_value_t *value);
 
 // Removes the versions that were added since log.count was `mark`. Versions that were made inside
-// of a region are not visible behind it.
+// of a region are not visible after it.
 void mp_versions_rewind(mp_versions_t *versions, uint32_t mark);
 
 // The version with this placement. If there is none, it is made from the version from which the
@@ -41,8 +41,8 @@ MP_NODISCARD mp_status_t mp_versions_get(mp_versions_t *versions, const mp_spmd_
                                          const mp_value_t *old, const mp_boxes_t *boxes,
                                          const mp_loc_t *loc, mp_value_t **out_value);
 
-// The same for boxes that overlap or need not cover the value (what a part needs of its
-// neighbours). The result does not become a version, because nothing else can be made from it.
+// The same for boxes that may overlap and need not cover the value (elements that a part needs from
+// its neighbours). The result does not become a version, because nothing else can be made from it.
 MP_NODISCARD mp_status_t mp_versions_get_excerpt(mp_versions_t *versions,
                                                  const mp_spmd_scope_t *scope,
                                                  const mp_value_t *old, const mp_boxes_t *boxes,

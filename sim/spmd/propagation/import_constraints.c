@@ -1,7 +1,7 @@
 #include "sim/spmd/propagation/import_parts.h"
 #include "sim/spmd/sharding/annotations.h"
 
-// Whether a value is the same as a value elsewhere: what a loop carries, what a branch or a barrier
+// Whether a value equals another value: one that a loop carries, or that a branch or a barrier
 // returns.
 static bool import_constraints_is_edge_target(const mp_value_t *value) {
   const mp_op_t *op = value->op != NULL ? value->op : value->block->parent_op;
@@ -9,7 +9,7 @@ static bool import_constraints_is_edge_target(const mp_value_t *value) {
   return mp_op_has(op, MP_OP_TRAIT_FLOW);
 }
 
-// The sharding for which a use asks: that of a constraint, or a manual region's in_sharding.
+// The sharding that a use requests: that of a constraint, or a manual region's in_sharding.
 static mp_status_t import_constraints_asked_by(mp_importer_t *im, const mp_op_t *op,
                                                uint32_t operand,
                                                mp_atom_sharding_t **out_sharding) {
@@ -118,7 +118,7 @@ mp_status_t mp_import_add_constraint(mp_importer_t *im, mp_value_t *input, const
   return NULL;
 }
 
-// Gives `input` the sharding for which its user `op` asks.
+// Gives `input` the sharding that its user `op` requests.
 static mp_status_t import_constraints_apply(mp_importer_t *im, mp_op_t *op, mp_value_t *input,
                                             mp_atom_sharding_t *sharding) {
   bool should = false;

@@ -1,4 +1,4 @@
-// What the files that read annotations share.
+// Shared by the files that read annotations.
 #include "sim/spmd/propagation/import_parts.h"
 
 #include "sim/ir/mesh.h"

@@ -20,7 +20,7 @@ typedef struct {
   mp_value_t **values;         // by value id
   mp_atom_sharding_t **given;  // by value id; NULL: none
   mp_use_t **uses;             // by value id; the last one first
-  bool *is_torn;               // by value id: several constraints on it ask for different shardings
+  bool *is_torn;               // by value id: several constraints on it request different shardings
   uint32_t num_groups;         // number of sharding_group ops
   uint32_t num_ops;            // ids of ops are their order in the program
   bool is_sayable;             // see mp_import_t
@@ -36,14 +36,14 @@ void mp_import_fix_unused(mp_atom_sharding_t *sharding, const mp_mesh_t *mesh, u
 
 // ---- import_constraints.c ----
 
-// Gives the operands of constraints and manual regions what these ask for.
+// Gives the operands of constraints and manual regions the shardings that these request.
 MP_NODISCARD mp_status_t mp_import_constraints(mp_importer_t *im);
-// Inserts a constraint op behind the definition of `input`; its result gets the next free value id.
+// Inserts a constraint op after the definition of `input`; its result gets the next free value id.
 MP_NODISCARD mp_status_t mp_import_add_constraint(mp_importer_t *im, mp_value_t *input,
                                                   const mp_loc_t *loc, mp_atom_sharding_t *sharding,
                                                   mp_op_t **out_op);
 // Makes all uses of `from`, except those by `except`, uses of `to`. If `after` is given, only uses
-// behind that op in its block change, and the return of main does not.
+// after that op in its block change, and the return of main does not.
 void mp_import_replace_uses(mp_importer_t *im, mp_value_t *from, mp_value_t *to,
                             const mp_op_t *except, const mp_op_t *after);
 

@@ -101,8 +101,8 @@ static mp_status_t import_shardings_read_block(mp_importer_t *im, mp_block_t *bl
   return NULL;
 }
 
-// Reads the shardings of parameters. One without a sharding that may not be given one is whole on
-// every device.
+// Reads the shardings of parameters. A parameter without a sharding, to which propagation may not
+// give one, is whole on every device.
 static mp_status_t import_shardings_read_params(mp_importer_t *im) {
   const mp_func_t *main = im->module->main;
   for (uint32_t i = 0; i < main->body->num_args; ++i) {

@@ -37,8 +37,8 @@ MP_NODISCARD mp_status_t mp_spmd_import(mp_module_t *module, const mp_atom_space
 // ---- manual regions ----
 
 // The atoms of the manual axes of a sdy.manual_computation, as a set. Its mesh is that of the first
-// of its shardings over more than one device, NULL if there is none. False when the region is not
-// formed as the verifier asks, or when the space does not have its axes.
+// of its shardings over more than one device, NULL if there is none. False when the region does not
+// satisfy the verifier, or when the space does not have its axes.
 bool mp_manual_atoms(const mp_atom_space_t *space, const mp_op_t *op, const mp_mesh_t **out_mesh,
                      uint32_t *out_atoms);
 

@@ -37,7 +37,7 @@ static const mp_mesh_t *propagate_common_mesh(mp_atom_sharding_t *const *tensors
 
 // ---- borders of manual regions ----
 
-// Converts the sharding of an edge's target to what it is on the source's side of the border.
+// Converts the sharding of an edge's target to its form on the source's side of the border.
 static mp_status_t propagate_cross(mp_arena_t *scratch, const mp_border_t *border,
                                    const mp_atom_sharding_t *target,
                                    mp_atom_sharding_t **out_seen) {
@@ -97,7 +97,7 @@ typedef struct {
 } users_t;
 typedef MP_HASH_MAP(users_t) user_table_t;
 
-// A stack of items to look at. Items that a change reaches come before those that wait already.
+// A stack of items to visit. Items that a change reaches come before those that already wait.
 typedef struct {
   mp_propagator_t *p;
   user_table_t users;
@@ -152,8 +152,8 @@ static mp_status_t propagate_index_users(mp_propagator_t *p, user_table_t *out_t
   return NULL;
 }
 
-// Puts all items that have a changed sharding on the stack: its first user will be looked at next,
-// and the op that makes the value last.
+// Pushes all items with the changed sharding: its first user will be visited next, and the op that
+// computes the value last.
 static void propagate_push_users(rounds_t *rounds, const mp_atom_sharding_t *sharding,
                                  uint32_t self) {
   const users_t *known;
@@ -271,7 +271,7 @@ static int propagate_by_priority(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-// Delays all dimensions with a priority, except those of what loops carry and of the borders of
+// Delays all dimensions with a priority, except those of loop-carried values and of borders of
 // manual regions.
 static mp_status_t propagate_delay_all(mp_propagator_t *p, const mp_import_t *import,
                                        delays_t *delays) {

@@ -16,9 +16,9 @@ typedef struct {
   // Whether a parameter or result without a sharding of its own may get one; NULL: none may.
   const bool *is_param_open;   // [main's parameters]
   const bool *is_result_open;  // [main's results]
-  // Whether the program is taken as XLA hands it to Shardy: with its order of ops
-  // (propagate_order.c), and with reshapes in place of a broadcast_in_dim that only adds dimensions
-  // of one element.
+  // Whether to treat the program as XLA passes it to Shardy: in XLA's order of ops
+  // (propagate_order.c), and with reshapes instead of broadcast_in_dims that only add dimensions of
+  // one element.
   bool is_as_in_xla;
 } mp_propagate_options_t;
 

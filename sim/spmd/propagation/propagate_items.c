@@ -154,7 +154,7 @@ static mp_status_t propagate_items_add_edge(mp_propagator_t *p, const mp_type_t 
   return MP_ARRAY_PUSH(p->arena, &p->items, item);
 }
 
-// Whether XLA makes a reshape of the op: a broadcast that only adds dimensions of one element.
+// Whether XLA replaces the op by a reshape: a broadcast that only adds dimensions of one element.
 static bool propagate_items_is_unit_broadcast(const mp_op_t *op) {
   int64_t in = 0, out = 0;
   if (op->code != MP_OP_BROADCAST_IN_DIM) return false;

@@ -1,4 +1,4 @@
-// Makes copies of constants that got the same sharding one again.
+// Merges copies of constants that got the same sharding.
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
 #include "sim/ir/mesh.h"
@@ -35,7 +35,7 @@ static bool propagate_merge_same_sharding(const mp_atom_sharding_t *a,
   return mp_mesh_same_devices(a->mesh, b->mesh);
 }
 
-// Whether two ops are copies of one. Copies have the same objects as types and values of
+// Whether two ops are copies of the same op. Copies have the same objects as types and values of
 // attributes, so that comparing addresses is enough.
 static bool propagate_merge_same_op(const merger_t *merger, const mp_op_t *a, const mp_op_t *b) {
   if (a->code != b->code || a->parent != b->parent || a->num_operands != b->num_operands ||

@@ -1,7 +1,6 @@
-// The order in which XLA lists the ops of a computation: depth first from what is not used (what
-// the block returns), operands before their users, the first operand first. Of two shardings that
-// meet in one op, that of the item which comes first often wins, so the order decides what they
-// cost.
+// The order in which XLA lists the ops of a computation: depth first from unused values (and those
+// that the block returns), operands before their users, the first operand first. If two shardings
+// meet in one op, that of the earlier item often wins, so the order changes the cost.
 #include "sim/spmd/propagation/propagate_parts.h"
 
 typedef enum { MP_NOT_SEEN, MP_ON_STACK, MP_LISTED } state_t;
@@ -21,8 +20,8 @@ static mp_status_t propagate_order_push(order_t *order, const mp_value_t *value)
   return MP_ARRAY_PUSH(order->p->arena, &order->stack, op);
 }
 
-// Pushes what the op reads, the last value first: what a loop or a branch reads from outside of its
-// regions comes behind its operands.
+// Pushes the values that the op reads, the last one first: values that a loop or a branch reads
+// from outside of its regions come after its operands.
 static mp_status_t propagate_order_push_operands(order_t *order, const mp_op_t *op) {
   mp_value_t **captures = NULL;
   uint32_t count = 0;

@@ -1,5 +1,6 @@
-// The state of a propagation, which propagate.c (the rounds), propagate_items.c (along what
-// shardings propagate), propagate_close.c (what clients can express) and propagate_merge.c share.
+// The state of a propagation, shared by propagate.c (the rounds), propagate_items.c (the items
+// along which shardings propagate), propagate_close.c (reducing shardings to what clients can
+// express) and propagate_merge.c.
 #ifndef MINIPOD_SIM_SPMD_PROPAGATION_PROPAGATE_PARTS_H_
 #define MINIPOD_SIM_SPMD_PROPAGATION_PROPAGATE_PARTS_H_
 
@@ -20,15 +21,15 @@ typedef struct {
   uint32_t unreduced_kind;
 } mp_border_t;
 
-// Something along which shardings propagate: an op with its rule, or an edge between values that
-// are the same (what a loop carries, what a branch returns).
+// An item along which shardings propagate: an op with its rule, or an edge between equal values
+// (loop-carried ones, results of branches).
 typedef struct {
   const mp_rule_t *rule;
   mp_atom_sharding_t **tensors;
   const mp_border_t *border;  // the border that the edge crosses; NULL: none
   mp_flow_t allowed;
   bool has_shared_operand;  // see mp_step_mode_t
-  bool is_queued;           // it waits to be looked at
+  bool is_queued;           // it is on the stack
 } mp_item_t;
 
 typedef struct {
@@ -63,7 +64,7 @@ MP_NODISCARD mp_status_t mp_propagate_close(mp_propagator_t *p);
 
 // ---- propagate_merge.c ----
 
-// Makes copies of constants (split_constants.h) that got the same sharding one again.
+// Merges copies of constants (split_constants.h) that got the same sharding.
 MP_NODISCARD mp_status_t mp_propagate_merge(mp_propagator_t *p);
 
 #endif  // MINIPOD_SIM_SPMD_PROPAGATION_PROPAGATE_PARTS_H_

@@ -277,9 +277,9 @@ static mp_status_t propagate_step_extend_all(mp_arena_t *scratch, const step_t *
   return NULL;
 }
 
-// The new shardings are written at the end, because a value that an op has twice is one object, and
-// the whole step must see it as it was. Of two results for one object, or for members of one
-// sharding group, the later one counts.
+// The new shardings are written at the end, because a value that occurs twice in an op is one
+// object, and the whole step must see its old state. Of two results for one object, or for members
+// of one sharding group, the later one counts.
 static void propagate_step_write_back(const step_t *step, const mp_mesh_t *mesh,
                                       bool *out_changed) {
   for (uint32_t t = 0; t < step->num_tensors; ++t) {

@@ -20,7 +20,7 @@ typedef struct {
 } mp_step_mode_t;
 
 // Extends the shardings `tensors` (operands, then results; several entries may be the same object).
-// Sets out_changed[t] to true where it did, and leaves the other entries as they are.
+// Sets out_changed[t] to true for tensors that changed, and does not write the other entries.
 MP_NODISCARD mp_status_t mp_propagate_step(mp_arena_t *scratch, const mp_atom_space_t *space,
                                            const mp_rule_t *rule, const mp_step_mode_t *mode,
                                            mp_atom_sharding_t *const *tensors, bool *out_changed);

@@ -1,10 +1,10 @@
 // Copies constants, so that each use has its own.
 //
-// A constant that two ops read would tie the shardings of both together without need, because
-// having it twice costs nothing. Every use by an op that is no constant itself gets its own copy of
-// the constant and of the ops on constants that make it (MP_OP_TRAIT_AGAIN), and its own broadcast
-// of a scalar. Scalars themselves stay shared, as they are never sharded. Copies that get the same
-// sharding become one again (propagate_merge.c).
+// A constant with two readers would tie their shardings together, without need, because a second
+// copy costs nothing. Every use by an op that is no constant itself gets its own copy of the
+// constant and of the ops on constants that make it (MP_OP_TRAIT_AGAIN), and its own broadcast of a
+// scalar. Scalars themselves stay shared, as they are never sharded. Copies that get the same
+// sharding are merged again (propagate_merge.c).
 #ifndef MINIPOD_SIM_SPMD_PROPAGATION_SPLIT_CONSTANTS_H_
 #define MINIPOD_SIM_SPMD_PROPAGATION_SPLIT_CONSTANTS_H_
 

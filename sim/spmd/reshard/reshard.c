@@ -19,8 +19,7 @@ typedef enum {
   MP_WAY_EXCHANGE,  // with an all_reduce before it if the value is terms
 } way_kind_t;
 
-// A way of resharding that was found. It is the same for all values of these dimensions and this
-// element type.
+// A known way of resharding, valid for all values of these dimensions and this element type.
 typedef struct way_s way_t;
 struct way_s {
   const mp_boxes_t *from, *to;

@@ -83,13 +83,13 @@ static mp_atoms_t reshard_plan_suffix_of(const mp_atoms_t *list, uint32_t count)
 
 // ---- the graph ----
 
-// The cost of a step apart from the bytes that it sends: so little that it only decides between
-// ways that send equally much, in favour of the shorter one.
+// The fixed cost of a step, so small that it only makes the shorter of two ways win that send
+// equally many bytes.
 static double reshard_plan_step_cost(mp_reshard_kind_t kind) {
   return kind == MP_RESHARD_SLICE ? 0.01 : 0.5;
 }
 
-// Notes that `step` leads from node `parent` to its layout.
+// Records that `step` leads from node `parent` to its layout.
 static void reshard_plan_reach(search_t *search, uint32_t parent, node_t step, double bytes) {
   step.parent = parent;
   step.cost = search->nodes[parent].cost + bytes + reshard_plan_step_cost(step.kind);
@@ -359,8 +359,7 @@ static uint32_t reshard_plan_find_target(search_t *search) {
   return UINT32_MAX;
 }
 
-// Reads the steps to a node; false when there are too many. Slices that follow each other become
-// one.
+// Reads the steps to a node; false when there are too many. Consecutive slices become one.
 static bool reshard_plan_read_steps(const search_t *search, uint32_t at, mp_reshard_plan_t *plan) {
   uint32_t way[MP_RESHARD_MAX_STEPS * 2];
   uint32_t length = 0;
@@ -400,7 +399,7 @@ static bool reshard_plan_find_layouts(uint32_t num_partitions, const mp_boxes_t 
   return false;
 }
 
-// Whether atom `a` and the next one follow each other in a dimension, or both are copies or terms.
+// Whether atoms `a` and `a` + 1 are adjacent in a dimension, or both are copies or terms.
 static bool reshard_plan_are_neighbours(const mp_layout_t *layout, uint32_t a) {
   if (layout->dim[a] != layout->dim[a + 1]) return false;
   return !reshard_plan_is_dim(layout->dim[a]) || layout->place[a] + 1 == layout->place[a + 1];
@@ -433,7 +432,7 @@ static mp_layout_t reshard_plan_merge_layout(const mp_atom_space_t *space,
   return result;
 }
 
-// The set of the atoms that tell groups apart: partitions that differ in one of these are in
+// The set of the atoms that distinguish groups: partitions that differ in one of these are in
 // different groups of a manual region, and so have different values.
 static uint32_t reshard_plan_manual_atoms(const mp_atom_space_t *space, const mp_boxes_t *boxes) {
   uint32_t set = 0;
@@ -500,7 +499,7 @@ mp_status_t mp_reshard_plan(const mp_type_t *type, const mp_boxes_t *from, const
                           &start, &search.target);
   search.manual = reshard_plan_manual_atoms(&out_plan->space, from != NULL ? from : to);
   search.bytes = (double)elements * (double)mp_dtype_size(type->dtype);
-  // If the sum of a narrow type were made in two steps, it would be rounded twice.
+  // A sum of a narrow type in two steps would be rounded twice.
   search.may_split_terms = !mp_dtype_is_float(type->dtype) || mp_dtype_bits(type->dtype) > 16;
   if (from != NULL && from->partials != NULL) out_plan->unreduced_kind = from->unreduced_kind;
   reshard_plan_note_dims(&search, &start);

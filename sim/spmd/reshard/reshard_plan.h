@@ -3,7 +3,7 @@
 //
 // It is found by a search over layouts, in which each step leads from one layout to another. Slices
 // cost nothing and come first, so that all steps after them work on smaller parts. Terms of sums
-// are summed up whole (all_reduce) or in parts (reduce_scatter) where that is cheapest. The search
+// are combined whole (all_reduce) or in parts (reduce_scatter), whichever is cheapest. The search
 // is bounded; if it finds nothing, minipod.exchange is used, which always works.
 #ifndef MINIPOD_SIM_SPMD_RESHARD_RESHARD_PLAN_H_
 #define MINIPOD_SIM_SPMD_RESHARD_RESHARD_PLAN_H_
@@ -34,7 +34,7 @@ typedef struct {
   mp_reshard_step_t steps[MP_RESHARD_MAX_STEPS];
   double bytes;  // that a device receives
   uint32_t num_collectives;
-  uint32_t unreduced_kind;  // of `from`: how its terms are combined
+  uint32_t unreduced_kind;  // the combining op of the terms of `from`
 } mp_reshard_plan_t;
 
 // Finds the cheapest plan from placement `from` to `to` (NULL: whole) of a value of `type`. If `to`

@@ -237,8 +237,8 @@ mp_status_t mp_reshard_append_permute(mp_module_t *module, mp_block_t *block, co
     holders[moving] = (holder_t){held[p], p};
     takers[moving++] = (holder_t){wanted[p], p};
   }
-  // Among the partitions that do not keep what they have, every number is still held as often as it
-  // is wanted.
+  // Among the partitions that do not keep their data, every number is still held as often as it is
+  // needed.
   qsort(holders, moving, sizeof(*holders), reshard_steps_compare_holders);
   qsort(takers, moving, sizeof(*takers), reshard_steps_compare_holders);
   for (uint32_t i = 0; i < moving; ++i) {
@@ -249,8 +249,8 @@ mp_status_t mp_reshard_append_permute(mp_module_t *module, mp_block_t *block, co
   return mp_append_permute(module, block, pairs, num_partitions, value, loc, out_value);
 }
 
-// Numbers what each partition holds in a layout. Atoms that cut no dimension in either layout count
-// too, so that partitions which differ in them do not send each other anything.
+// Numbers the data that each partition holds in a layout. Atoms that cut no dimension in either
+// layout count too, so that partitions that differ in them do not send to each other.
 static void reshard_steps_number_holders(const mp_atom_space_t *space, const mp_layout_t *layout,
                                          const mp_layout_t *other, int64_t *numbers) {
   mp_atoms_t list = {0};

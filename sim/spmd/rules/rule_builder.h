@@ -1,4 +1,4 @@
-// Building sharding rules: what the makers of the rules (rules_*.c) share.
+// Building sharding rules; shared by the makers of the rules (rules_*.c).
 //
 // A maker adds factors and appends them to dimensions of tensors. Tensors are numbered: first the
 // operands, then the results. The factors of a dimension are ordered from major to minor.
@@ -43,7 +43,7 @@ MP_NODISCARD mp_status_t mp_rule_add_factor(mp_rule_builder_t *builder, int64_t 
 MP_NODISCARD mp_status_t mp_rule_put(mp_rule_builder_t *builder, uint32_t tensor, int64_t dim,
                                      uint16_t factor);
 
-// A dimension of a tensor; a negative one stands for none.
+// A dimension of a tensor; negative: none.
 typedef struct {
   uint32_t tensor;
   int64_t dim;

@@ -1,7 +1,7 @@
-// Which op has which rule maker: one row for every op of the list. If an op has no row, this file
-// does not compile. REPLICATE marks ops that need replication, FLOW those along which shardings
-// propagate by the values of their regions (propagate_items.c), and GONE those that programs do not
-// have any more when they reach the partitioner.
+// The rule maker of each op: one row for every op of the list. If an op has no row, this file does
+// not compile. REPLICATE marks ops that need replication, FLOW those along which shardings
+// propagate by the values of their regions (propagate_items.c), and GONE those that no longer exist
+// when programs reach the partitioner.
 #include "sim/spmd/rules/rules.h"
 
 #include "sim/spmd/rules/rule_builder.h"
@@ -184,8 +184,8 @@ mp_status_t mp_rule_create(mp_arena_t *arena, const mp_op_t *op, const mp_rule_t
 
 // ---- as an attribute ----
 
-// A rule that is being made an attribute. Dimensions without factors get one of size 1, numbered
-// behind the rule's own.
+// The state of converting a rule to an attribute. Dimensions without factors get one of size 1,
+// numbered after the rule's own.
 typedef struct {
   mp_arena_t *arena;
   const mp_rule_t *rule;

@@ -1,4 +1,4 @@
-// Sharding rules say how the tensors of an op share their dimensions.
+// Sharding rules describe how the tensors of an op share their dimensions.
 //
 // A rule has *factors*: each dimension of each operand and result is an ordered list of factors,
 // major first. Shardings propagate along factors (propagate.h), and an op can work on parts if all
@@ -18,7 +18,7 @@ typedef enum {
   MP_FACTOR_PASS,       // every part is computed from the same parts of the operands
   MP_FACTOR_REDUCTION,  // parts of the result are terms of a reduction
   MP_FACTOR_PERMUTE,    // could be sharded, but parts need their neighbours' data
-  MP_FACTOR_REPLICATE,  // must not be sharded to compute
+  MP_FACTOR_REPLICATE,  // must be whole to compute
 } mp_factor_kind_t;
 
 typedef struct {
@@ -32,7 +32,7 @@ typedef struct {
   const uint16_t *factors;  // major first
 } mp_dim_factors_t;
 
-// When a rule's factors start to propagate, and which way (propagate.c has the levels).
+// When a rule's factors start to propagate, and in which direction (propagate.c has the levels).
 typedef enum {
   MP_RULE_PLAIN,           // factors by kind
   MP_RULE_PASS_THROUGH,    // first, both ways: elementwise, reshape, transpose

@@ -126,8 +126,8 @@ static mp_status_t rules_call_make_approx_top_k(mp_rule_builder_t *builder) {
 typedef struct {
   const char *target;
   mp_rule_maker_t make;
-  // For targets that minipod computes, the number of operand 0's dimensions behind the batch. 0: it
-  // is not known, so that no dimension may be sharded.
+  // For targets that minipod computes: the number of operand 0's dimensions after the batch. 0:
+  // unknown, so no dimension may be sharded.
   uint32_t inner;
 } call_target_t;
 

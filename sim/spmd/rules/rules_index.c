@@ -1,8 +1,8 @@
-// Rules of gather and scatter, which are alike: both have a (large) array, indices that say where
-// slices of it are, and an array of the slices.
+// Rules of gather and scatter, which are alike: both have a (large) array, indices of slices of it,
+// and an array of the slices.
 #include "sim/spmd/rules/rule_builder.h"
 
-// The dimension numbers of either op, by names for both.
+// The dimension numbers of either op, under common names.
 typedef struct {
   bool is_scatter;
   const mp_op_t *op;

@@ -168,7 +168,7 @@ typedef struct {
 } reshape_side_t;
 
 // Begins the next dimension when one has ended; dimensions of size 1 get a factor of their own.
-// Sets `left` to its size, or to 1 behind the last one.
+// Sets `left` to its size, or to 1 after the last one.
 static mp_status_t rules_shape_begin_dim(mp_rule_builder_t *builder, reshape_side_t *side,
                                          int64_t *out_left) {
   for (; side->dim < side->type->rank && side->type->dims[side->dim] == 1; ++side->dim) {
@@ -206,7 +206,7 @@ static int64_t rules_shape_catch_up(int64_t left, int64_t common, int64_t behind
   return left > common ? left / common : left;
 }
 
-// Goes along both shapes from their major ends. A common divisor of the sizes becomes a common
+// Walks along both shapes from their major ends. A common divisor of the sizes becomes a common
 // factor. When there is none, each side gets factors of its own until the products are equal again.
 mp_status_t mp_rule_make_reshape(mp_rule_builder_t *builder) {
   reshape_side_t in = {.tensor = 0, .type = builder->op->operands[0]->type, .done = 1};

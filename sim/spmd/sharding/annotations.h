@@ -12,9 +12,8 @@ typedef struct {
   bool has_gspmd;                      // some sharding is a GSPMD string
 } mp_annotations_t;
 
-// Whether an op's result is its one operand, and the op only says where or in what layout that
-// should be: Shardy's constraints, and custom calls such as @Sharding or
-// @annotate_device_placement.
+// Whether an op returns its one operand, and only states its placement or layout: Shardy's
+// constraints, and custom calls such as @Sharding or @annotate_device_placement.
 bool mp_is_placement_op(const mp_op_t *op);
 
 // The attribute sdy.sharding in the i-th dictionary of main's argument or result attributes; NULL

@@ -54,7 +54,7 @@ uint32_t mp_layout_spaces(uint32_t num_partitions, mp_atom_space_t *spaces) {
 // ---- from boxes ----
 
 // Orders a dimension's atoms by how much each changes the part's number, from the largest change to
-// the smallest. Each change must be the product of the digits behind it; otherwise false.
+// the smallest. Each change must be the product of the digits after it; otherwise false.
 static bool atom_layout_order_atoms(const mp_atom_space_t *space, const int64_t *moves,
                                     int64_t parts, mp_atoms_t *out_list) {
   mp_atoms_t list = {0};

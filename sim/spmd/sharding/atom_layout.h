@@ -1,9 +1,9 @@
 // Layouts: placements in terms of atoms, for planning standard collectives.
 //
 // A placement is boxes (placement.h), whatever annotation it comes from. If all of its parts are
-// equally large, and the part numbers are made of digits of the partition id, it is also a layout:
-// it says which dimension each atom cuts. Placements with uneven parts or other orders of devices
-// are no layouts.
+// equally large, and the part numbers consist of digits of the partition id, it is also a layout:
+// the dimension that each atom cuts. Placements with uneven parts or other orders of devices are no
+// layouts.
 #ifndef MINIPOD_SIM_SPMD_SHARDING_ATOM_LAYOUT_H_
 #define MINIPOD_SIM_SPMD_SHARDING_ATOM_LAYOUT_H_
 

@@ -59,7 +59,7 @@ static bool atoms_find_order(const mp_mesh_t *const *meshes, uint32_t num_meshes
 }
 
 // Divides a ratio into primes, of which the smallest become the major atoms, and appends these
-// behind the atoms so far.
+// after the atoms so far.
 static bool atoms_append_primes(mp_atom_space_t *space, int64_t ratio, int64_t stride) {
   int64_t primes[MP_MAX_ATOMS];
   uint32_t count = 0;
@@ -328,8 +328,8 @@ static mp_status_t atoms_make_partials(const mp_atom_space_t *space, const mp_sp
   return mp_placement_partials(scope, space->positions, digits, count, out_partials);
 }
 
-// All that the boxes of a sharding follow from, as numbers: for thousands of partitions most are
-// asked for again and again.
+// The key of a sharding's boxes, as numbers: everything that they depend on. Boxes of thousands of
+// partitions are cached, because most are requested again and again.
 enum { ATOMS_KEY = 6 + 2 * MP_MAX_RANK + 4 * MP_MAX_ATOMS };
 
 static void atoms_add_digit(const mp_atom_space_t *space, uint32_t atom, int64_t *key,
@@ -347,7 +347,7 @@ static uint32_t atoms_make_key(const mp_atom_space_t *space, const mp_spmd_scope
   key[count++] = (int64_t)(intptr_t)space->positions;
   const size_t bytes = space->num_partitions * sizeof(*space->positions);
   const bool is_in_order = space->positions == NULL;
-  // Another space may have had the same address.
+  // The contents count, too: positions of another space may have had the same address.
   key[count++] = is_in_order ? 0 : (int64_t)mp_hash_bytes(MP_HASH_START, space->positions, bytes);
   key[count++] = type->rank;
   key[count++] = sharding->unreduced_kind;

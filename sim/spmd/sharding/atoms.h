@@ -2,10 +2,10 @@
 //
 // The id of one of N = p0*p1*...*pk partitions is written as a number in mixed radix with prime
 // digits, the major digit first; each digit is an atom. A mesh axis is a sequence of consecutive
-// atoms and a sub-axis a shorter one, so that questions about prefixes, overlaps and divisibility
-// become questions about short lists of small integers. A dimension that is sharded over a list of
-// atoms (major to minor) has as many parts as the product of their primes, and the number of the
-// part that a partition holds is its digits read along the list.
+// atoms and a sub-axis a shorter one, so that prefixes, overlaps and divisibility can be decided on
+// short lists of small integers. A dimension that is sharded over a list of atoms (major to minor)
+// has as many parts as the product of their primes, and the number of the part that a partition
+// holds is its digits read along the list.
 //
 // The devices of a mesh may be in another order (device_ids). The digits are then those of a
 // partition's *position* in that order; all meshes of one space have the same order.
@@ -47,7 +47,7 @@ typedef struct {
 
 // An atom occurs at most once over all dimensions and sets.
 typedef struct mp_atom_sharding_s {
-  // The mesh for whose axes the atoms stand; NULL until a sharding has reached this value.
+  // The mesh whose axes the atoms represent; NULL until a sharding has reached this value.
   // Shardings over different meshes do not propagate to each other, even if their atoms are the
   // same.
   const mp_mesh_t *mesh;
@@ -63,7 +63,7 @@ typedef struct mp_atom_sharding_s {
 } mp_atom_sharding_t;
 
 // Makes the space in which every axis of these meshes is a sequence of atoms. `*out_found` is false
-// when there is none: for meshes that do not nest (2x3 beside 3x2) or have different orders of
+// when there is none: for meshes that do not nest (2x3 and 3x2) or have different orders of
 // devices.
 MP_NODISCARD mp_status_t mp_atom_space_create(mp_arena_t *arena, const mp_mesh_t *const *meshes,
                                               uint32_t num_meshes, uint32_t num_partitions,
@@ -104,10 +104,10 @@ MP_NODISCARD mp_status_t mp_atom_sharding_boxes(const mp_atom_space_t *space,
                                                 const mp_atom_sharding_t *sharding,
                                                 const mp_boxes_t **out_boxes);
 
-// Appends atoms of `from`, beginning at *next, to `to` as long as they divide what is left of a
-// factor of `size`, and moves *next behind them. If the factor may be sharded unevenly, because it
-// is the minor one of its dimension, all atoms are appended. Returns what is left of the factor: 1
-// when it is fully sharded, and the whole size if it may be uneven.
+// Appends atoms of `from`, beginning at *next, to `to` as long as they divide the rest of a factor
+// of `size`, and moves *next past them. If the factor may be sharded unevenly, because it is the
+// minor one of its dimension, all atoms are appended. Returns the rest of the factor: 1 when it is
+// fully sharded, and the whole size if it may be uneven.
 int64_t mp_atoms_take(const mp_atom_space_t *space, const mp_atoms_t *from, uint32_t *next,
                       int64_t size, bool may_be_uneven, mp_atoms_t *to);
 
@@ -119,9 +119,9 @@ uint32_t mp_atoms_set(const mp_atoms_t *atoms);
 int64_t mp_atoms_number(const mp_atom_space_t *space, const mp_atoms_t *atoms, uint32_t partition);
 // The number of atoms at the beginning of both lists that are the same.
 uint32_t mp_atoms_common_prefix(const mp_atoms_t *a, const mp_atoms_t *b);
-// Whether every part is in the same place; what propagation may still add does not count.
+// Whether every part is in the same place; atoms that propagation may still add do not count.
 bool mp_atom_sharding_equal(const mp_atom_sharding_t *a, const mp_atom_sharding_t *b);
-// Whether all is the same, mesh, open dimensions, priorities and sets included.
+// Whether everything is equal, including mesh, open dimensions, priorities and sets.
 bool mp_atom_sharding_identical(const mp_atom_sharding_t *a, const mp_atom_sharding_t *b);
 // The set of the atoms in its dimensions.
 uint32_t mp_atom_sharding_used(const mp_atom_sharding_t *sharding);

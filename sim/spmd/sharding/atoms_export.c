@@ -65,7 +65,7 @@ static mp_status_t atoms_export_set(mp_arena_t *arena, const mp_atom_space_t *sp
 mp_status_t mp_atom_sharding_export(mp_arena_t *arena, const mp_atom_space_t *space,
                                     const mp_atom_sharding_t *sharding,
                                     mp_sdy_sharding_t *out_sharding) {
-  // A maximal mesh has no axes, and the sharding only says where the value is.
+  // A maximal mesh has no axes, and the sharding only names the value's device.
   if (sharding->mesh->num_axes == 0 && sharding->mesh->num_device_ids == 1) {
     *out_sharding = (mp_sdy_sharding_t){.mesh = sharding->mesh};
     return NULL;

@@ -8,7 +8,7 @@
 #include "sim/numeric/iota_list.h"
 
 enum {
-  MAX_DEVICES = 1 << 20,  // more no pod has, and a few bytes could spell any number
+  MAX_DEVICES = 1 << 20,  // no pod has more, and a few bytes could encode any number
   MAX_FACTORS = MP_IOTA_MAX_RANK,
 };
 
@@ -30,7 +30,7 @@ typedef struct {
 } part_t;
 typedef MP_ARRAY(part_t) parts_t;
 
-// The mesh's axes cut into digits, major to minor, such that each is used as a whole.
+// The mesh's axes split into digits, major to minor, such that each digit is used as a whole.
 typedef struct {
   int64_t size, axis, pre_size;
   bool is_used;
@@ -162,7 +162,7 @@ static mp_status_t named_sharding_read(named_t *n, mp_str_t message) {
 
 // ---- digits ----
 
-// Adds a place where the axis is cut: after the digits whose sizes have this product.
+// Adds a cut of the axis: after the digits whose sizes have this product.
 static mp_status_t named_sharding_cut(ints_t *cuts, mp_arena_t *arena, int64_t at) {
   uint32_t i = 0;
   while (i < cuts->count && cuts->items[i] < at) ++i;
@@ -216,7 +216,7 @@ static mp_status_t named_sharding_find_factors(named_t *n) {
   return NULL;
 }
 
-// Puts the factors of these parts behind those in order; gives the product of their sizes.
+// Appends the factors of these parts to `order`; returns the product of their sizes.
 static mp_status_t named_sharding_order_parts(named_t *n, const parts_t *parts, int64_t *out_size) {
   *out_size = 1;
   for (uint32_t i = 0; i < parts->count; ++i) {

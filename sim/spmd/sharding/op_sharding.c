@@ -19,13 +19,13 @@ enum {
   FIELD_IS_GROUPED = 11,
   FIELD_GROUP = 12,
   FIELD_GROUP_KIND = 13,
-  FIELD_NAMED = 14,  // all that the other fields say, in another form
+  FIELD_NAMED = 14,  // the content of all other fields, in another form
 };
 
 enum { METADATA_OP_TYPE = 1, METADATA_OP_NAME = 2 };
 
 enum {
-  TYPE_REPLICATED = 0,  // also what no bytes at all mean
+  TYPE_REPLICATED = 0,  // also the meaning of an empty message
   TYPE_MAXIMAL = 1,
   TYPE_TUPLE = 2,
   TYPE_OTHER = 3,
@@ -53,8 +53,8 @@ static void op_sharding_write_devices(const mp_tiles_t *tiles, int64_t count, bo
   }
 }
 
-// The message has no place for what terms are combined by; XLA writes it into the metadata, unless
-// they are summed up.
+// The message has no field for the op that combines terms; XLA writes it into the metadata, unless
+// it is a sum.
 static void op_sharding_write_reduction(uint32_t unreduced_kind, mp_strbuf_t *out) {
   if (unreduced_kind == MP_UNREDUCED_SUM) return;
   mp_strbuf_t metadata;
@@ -66,7 +66,7 @@ static void op_sharding_write_reduction(uint32_t unreduced_kind, mp_strbuf_t *ou
   mp_strbuf_deinit(&metadata);
 }
 
-// Writes what the dimensions after the tensor's own mean: partial sums, then copies.
+// Writes the meaning of the dimensions after the tensor's own: partial sums, then copies.
 static void op_sharding_write_subgroups(const mp_tiles_t *tiles, mp_strbuf_t *out) {
   if (tiles->terms == 1) {
     if (tiles->copies > 1) mp_proto_put_varint(out, FIELD_REPLICATE_ON_LAST_DIM, 1);
@@ -113,7 +113,7 @@ void mp_op_sharding_write_tuple(const mp_str_t *elements, uint32_t count, mp_str
 
 // ---- Reading ----
 
-// A list of numbers as it stands between brackets.
+// A list of numbers as text between brackets.
 typedef struct {
   mp_strbuf_t text;
   uint32_t count;

@@ -42,7 +42,7 @@ static bool placement_list_has_axis(const mp_axis_list_t *list, mp_str_t axis) {
 // A mesh, and the position of each partition in the mesh's row-major order.
 typedef struct {
   const mp_mesh_t *mesh;
-  bool is_trivial;           // it has one device or names none, so that it cannot shard anything
+  bool is_trivial;           // it has one device or no axes, so it cannot shard anything
   const int64_t *positions;  // [num_partitions]; NULL: a partition's position is its number
 } mesh_view_t;
 
@@ -88,7 +88,7 @@ typedef struct {
 } group_entry_t;
 
 // Numbers the pairs (parent's group, key) in the order of their first partition. So partitions are
-// in one group if they were before and agree on the manual axes.
+// in one group if they were in one before and agree on the manual axes.
 static mp_status_t placement_number_groups(mp_arena_t *scratch, const mp_spmd_scope_t *parent,
                                            const int64_t *keys, int32_t *groups) {
   MP_HASH_MAP(group_entry_t) firsts = {0};
@@ -169,7 +169,7 @@ void mp_placement_part(int64_t dim, int64_t parts, int64_t index, int64_t *out_s
                        int64_t *out_size) {
   MP_ASSERT(dim >= 0 && parts >= 1 && index >= 0 && index < parts);
   const int64_t step = dim == 0 ? 1 : (dim - 1) / parts + 1;
-  // Empty parts start beyond the end. As there are at most as many parts as partitions, this could
+  // Empty parts start beyond the end. There are at most as many parts as partitions, so this could
   // overflow only for dimensions near the largest integer, for which no memory suffices.
   int64_t start;
   if (__builtin_mul_overflow(index, step, &start)) start = INT64_MAX;
@@ -221,7 +221,7 @@ static bool placement_counts(const mp_spmd_scope_t *scope, const mp_axis_list_t 
          (only == NULL || placement_list_has_axis(only, axis));
 }
 
-// Adds the digit of one axis, unless the axis is manual or not asked for.
+// Adds the digit of one axis, unless the axis is manual or not requested.
 static mp_status_t placement_add_digit(const mp_spmd_scope_t *scope, const mp_mesh_t *mesh,
                                        const mp_axis_ref_t *axis, const mp_axis_list_t *only,
                                        split_t *split) {
@@ -341,7 +341,7 @@ mp_status_t mp_placement_from_sdy(const mp_spmd_scope_t *scope, const mp_type_t 
     return mp_status_make(MP_INVALID_ARGUMENT, "a sharding of rank %u on a tensor of rank %u",
                           sharding->rank, type->rank);
   }
-  // Not the module's arena: it would keep the positions of device_ids for ever.
+  // Not in the module's arena, which would keep the positions of device_ids as long as the module.
   mp_arena_t *scratch = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
   mp_status_t status = placement_boxes_from_sdy(scratch, scope, type, sharding, only, out_boxes);

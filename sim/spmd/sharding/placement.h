@@ -1,8 +1,8 @@
 // Placements: which part of a tensor each partition holds, for any form of sharding.
 //
 // A placement is a box per partition (mp_boxes_t in sim/ir/attr.h); NULL stands for "whole": every
-// partition holds all of it. A dimension of n elements that is cut k ways has parts of ceil(n/k)
-// elements, of which the last ones are shorter or empty, as GSPMD has it; the array of every
+// partition holds all of it. A dimension of n elements that is cut into k parts has parts of
+// ceil(n/k) elements, of which the last ones are shorter or empty, as in GSPMD; the array of every
 // partition has the size of the largest part. Part i starts at i * ceil(n/k), even if it is empty
 // and that is beyond the array's end.
 //
@@ -92,7 +92,7 @@ typedef struct {
   uint32_t rank;
   const int64_t *tiles;       // [rank]: the number of parts per dimension
   int64_t copies;             // the number of partitions that hold the same tile
-  int64_t terms;              // how many of these hold terms of one sum; 1: the value is no sum
+  int64_t terms;              // number of these that hold terms of one sum; 1: the value is no sum
   const int64_t *partitions;  // [product of tiles * copies]; in a tile by term, then by copy
 } mp_tiles_t;
 // Converts boxes to tiles in `arena`; `*out_is_grid` is false when they are no such grid.

@@ -29,11 +29,10 @@ MP_NODISCARD mp_status_t mp_spmd_pool_scratch(mp_spmd_pool_t *pool, uint64_t cou
 MP_NODISCARD mp_status_t mp_spmd_pool_boxes(mp_spmd_pool_t *pool, const mp_boxes_t *boxes,
                                             const mp_boxes_t **out_boxes);
 
-// The pool's boxes that were noted for these numbers, which say all that they follow from; NULL:
-// none were.
+// The pool's boxes that were recorded for this key; NULL: none were.
 const mp_boxes_t *mp_spmd_pool_recall(const mp_spmd_pool_t *pool, const int64_t *numbers,
                                       uint32_t count);
-// Notes them: `boxes` are the pool's, and the numbers are copied.
+// Records them: `boxes` are the pool's, and the key is copied.
 MP_NODISCARD mp_status_t mp_spmd_pool_note(mp_spmd_pool_t *pool, const int64_t *numbers,
                                            uint32_t count, const mp_boxes_t *boxes);
 
