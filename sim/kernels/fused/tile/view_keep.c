@@ -1,4 +1,7 @@
 // Keeping views, with what makes reading them faster.
+#include <string.h>
+
+#include "sim/base/assert.h"
 #include "sim/base/vector.h"
 #include "sim/kernels/fused/tile/view_shuffle.h"
 #include "sim/kernels/shape.h"
@@ -6,6 +9,7 @@
 enum {
   MAX_ROW = 64,       // elements; longer rows are copied or filled
   MIN_PERIOD = 256,   // lanes, about
+  MAX_WHOLE = 1024,   // lanes of a view that is one period
   MAX_PERIOD = 8192,  // lanes
 };
 
@@ -22,6 +26,7 @@ typedef struct {
   int64_t lanes_per_element;
   int64_t lanes;    // of a period
   int64_t highest;  // place so far
+  int64_t last;     // place of the period, once it is known; before that 0
 } making_t;
 
 // The places in the base of the n lanes from `begin` on.
@@ -36,9 +41,9 @@ static void view_keep_places(making_t *m, int64_t begin, int64_t n, int64_t *out
 }
 
 // Finds the windows of the block that begins with lane `begin`, and the picks from them; returns
-// the number of windows.
-static uint32_t view_keep_block(making_t *m, int64_t begin, mp_view_window_t *windows,
-                                uint8_t *picks) {
+// the number of windows. They begin at whole vectors of the base if `is_aligned`.
+static uint32_t view_keep_block(making_t *m, int64_t begin, bool is_aligned,
+                                mp_view_window_t *windows, uint8_t *picks) {
   int64_t places[MP_SHUFFLE_LANES];
   const int64_t n = mp_min_i64(MP_SHUFFLE_LANES, m->lanes - begin);
   uint32_t left = (1u << n) - 1, count = 0;
@@ -48,6 +53,8 @@ static uint32_t view_keep_block(making_t *m, int64_t begin, mp_view_window_t *wi
     for (int64_t i = 0; i < n; ++i) {
       if ((left >> i & 1) != 0) low = mp_min_i64(low, places[i]);
     }
+    if (is_aligned) low -= low % MP_SHUFFLE_LANES;
+    if (m->last >= MP_SHUFFLE_LANES) low = mp_min_i64(low, m->last - (MP_SHUFFLE_LANES - 1));
     mp_view_window_t *window = &windows[count++];
     *window = (mp_view_window_t){.place = (int32_t)low};
     for (int64_t i = 0; i < n; ++i) {
@@ -68,7 +75,7 @@ static uint32_t view_keep_most_windows(making_t *m) {
        begin += MP_SHUFFLE_LANES) {
     mp_view_window_t windows[MP_SHUFFLE_LANES];
     uint8_t picks[MP_SHUFFLE_LANES];
-    const uint32_t count = view_keep_block(m, begin, windows, picks);
+    const uint32_t count = view_keep_block(m, begin, false, windows, picks);
     if (count > most) most = count;
   }
   return most;
@@ -79,7 +86,8 @@ static int64_t view_keep_rows(const mp_view_t *view, int64_t lanes_of_row) {
   int64_t rows = MP_SHUFFLE_LANES;
   while (rows > 1 && lanes_of_row * (rows / 2) % MP_SHUFFLE_LANES == 0) rows /= 2;
   rows *= 1 + MIN_PERIOD / (rows * lanes_of_row);
-  return mp_min_i64(rows, view->dims[0].extent);
+  const int64_t all = view->dims[0].extent;
+  return rows > all || all * lanes_of_row <= MAX_WHOLE ? all : rows;
 }
 
 static bool view_keep_suits(const mp_view_t *view, size_t size) {
@@ -95,10 +103,15 @@ static mp_status_t view_keep_make(mp_arena_t *arena, making_t *m, uint32_t num_w
   uint8_t(*picks)[MP_SHUFFLE_LANES] = mp_arena_alloc(arena, (size_t)count * sizeof(*picks));
   if (windows == NULL || picks == NULL) return mp_status_out_of_memory();
   for (int64_t b = 0; b < count; ++b) {
-    mp_view_window_t found[MP_SHUFFLE_LANES] = {{0}};
-    for (uint32_t i = 0; i < MP_SHUFFLE_LANES; ++i) picks[b][i] = 0;
-    view_keep_block(m, b * MP_SHUFFLE_LANES, found, picks[b]);
-    for (uint32_t w = 0; w < num_windows; ++w) windows[b * num_windows + w] = found[w];
+    mp_view_window_t found[MP_SHUFFLE_LANES];
+    memset(picks[b], 0, sizeof(picks[b]));
+    // What was just written is read at once in the pieces in which it was written.
+    uint32_t n = view_keep_block(m, b * MP_SHUFFLE_LANES, true, found, picks[b]);
+    if (n > num_windows) n = view_keep_block(m, b * MP_SHUFFLE_LANES, false, found, picks[b]);
+    MP_ASSERT(n <= num_windows);
+    for (uint32_t w = 0; w < num_windows; ++w) {
+      windows[b * num_windows + w] = w < n ? found[w] : (mp_view_window_t){0};
+    }
   }
   shuffle->num_windows = num_windows;
   shuffle->windows = windows;
@@ -121,11 +134,17 @@ static mp_status_t view_keep_shuffle(mp_arena_t *arena, const mp_view_t *view, s
   if (m.lanes > MAX_PERIOD) return NULL;
   const uint32_t num_windows = view_keep_most_windows(&m);
   if (num_windows > MP_SHUFFLE_MAX_WINDOWS || m.highest > INT32_MAX - MP_SHUFFLE_LANES) return NULL;
+  const int64_t extent = view->dims[0].extent, stride = view->dims[0].stride;
+  m.last = m.highest;
   mp_view_shuffle_t *shuffle = MP_ARENA_NEW(arena, mp_view_shuffle_t);
   MP_RETURN_IF_NULL(shuffle);
-  *shuffle = (mp_view_shuffle_t){.period = (m.lanes + MP_SHUFFLE_LANES - 1) / MP_SHUFFLE_LANES,
-                                 .step = rows * view->dims[0].stride * m.lanes_per_element,
-                                 .is_cut = view->dims[0].extent % rows != 0};
+  // From the lowest place of a view on, and up to the highest one of a period, there are elements.
+  *shuffle =
+      (mp_view_shuffle_t){.period = (m.lanes + MP_SHUFFLE_LANES - 1) / MP_SHUFFLE_LANES,
+                          .step = rows * stride * m.lanes_per_element,
+                          .is_cut = extent % rows != 0,
+                          .has_whole = m.last >= MP_SHUFFLE_LANES &&
+                                       (extent == rows || (stride >= 0 && extent % rows == 0))};
   MP_RETURN_IF_ERROR(view_keep_make(arena, &m, num_windows, shuffle));
   *out_shuffle = shuffle;
   return NULL;

@@ -23,8 +23,8 @@ static void view_shuffle_rest(const mp_view_shuffle_t *shuffle, const float *bas
 
 // `lanes` lanes from block `first` on, of one period.
 MP_AVX512 static inline __attribute__((always_inline)) void view_shuffle_blocks(
-    const mp_view_shuffle_t *shuffle, uint32_t num_windows, const float *base, int64_t first,
-    int64_t lanes, float *out) {
+    const mp_view_shuffle_t *shuffle, uint32_t num_windows, bool has_whole, const float *base,
+    int64_t first, int64_t lanes, float *out) {
   const mp_view_window_t *window = shuffle->windows + first * num_windows;
   const uint8_t(*picks)[MP_SHUFFLE_LANES] = shuffle->picks + first;
   for (; lanes > 0; lanes -= MP_SHUFFLE_LANES, out += MP_SHUFFLE_LANES, ++picks) {
@@ -32,7 +32,9 @@ MP_AVX512 static inline __attribute__((always_inline)) void view_shuffle_blocks(
         _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)*picks));
     __m512 all = _mm512_setzero_ps();
     for (uint32_t w = 0; w < num_windows; ++w, ++window) {
-      const __m512 in = _mm512_maskz_loadu_ps(window->from, base + window->place);
+      const float *from = base + window->place;
+      const __m512 in =
+          has_whole ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(window->from, from);
       all = _mm512_mask_permutexvar_ps(all, window->to, pick, in);
     }
     if (lanes >= MP_SHUFFLE_LANES) {
@@ -50,24 +52,22 @@ MP_AVX512 static void view_shuffle_period(const mp_view_shuffle_t *shuffle, cons
     lanes -= rest;
     view_shuffle_rest(shuffle, base, first + lanes / MP_SHUFFLE_LANES, rest, out + lanes);
   }
-  switch (shuffle->num_windows) {
-    case 1:
-      view_shuffle_blocks(shuffle, 1, base, first, lanes, out);
-      break;
-    case 2:
-      view_shuffle_blocks(shuffle, 2, base, first, lanes, out);
-      break;
-    case 3:
-      view_shuffle_blocks(shuffle, 3, base, first, lanes, out);
-      break;
-    case 4:
-      view_shuffle_blocks(shuffle, 4, base, first, lanes, out);
-      break;
-    case 5:
-      view_shuffle_blocks(shuffle, 5, base, first, lanes, out);
-      break;
+  switch (shuffle->num_windows << 1 | shuffle->has_whole) {
+#define CASE(count)                                                      \
+  case (count) << 1:                                                     \
+    view_shuffle_blocks(shuffle, count, false, base, first, lanes, out); \
+    break;                                                               \
+  case (count) << 1 | 1:                                                 \
+    view_shuffle_blocks(shuffle, count, true, base, first, lanes, out);  \
+    break;
+    CASE(1)
+    CASE(2)
+    CASE(3)
+    CASE(4)
+    CASE(5)
+    CASE(6)
+#undef CASE
     default:
-      view_shuffle_blocks(shuffle, MP_SHUFFLE_MAX_WINDOWS, base, first, lanes, out);
       break;
   }
 }
