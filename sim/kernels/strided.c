@@ -83,35 +83,43 @@ uint32_t mp_strided_num_parts(const mp_strided_t *copy) {
 // ---- Loops over the one or two innermost dimensions, per element size ----
 //
 // pick_few_ copies every second, third or fourth element: at such a known distance compilers
-// shuffle vectors, where they would otherwise move one element at a time.
+// shuffle vectors, where they would otherwise move one element at a time. short_ copies lines of
+// few elements.
 
-#define MP_STRIDED_LOOPS(T)                                                                \
-  MP_VECTOR static void fill_##T(void *dst, T value, int64_t count) {                      \
-    T *d = dst;                                                                            \
-    for (int64_t i = 0; i < count; ++i) d[i] = value;                                      \
-  }                                                                                        \
-  static inline void pick_##T(T *restrict d, const T *restrict s, int64_t n, int every) {  \
-    for (int64_t i = 0; i < n; ++i) d[i] = s[i * every];                                   \
-  }                                                                                        \
-  MP_VECTOR static void pick_few_##T(void *d, const void *s, int64_t n, int64_t every) {   \
-    if (every == 2) pick_##T(d, s, n, 2);                                                  \
-    if (every == 3) pick_##T(d, s, n, 3);                                                  \
-    if (every == 4) pick_##T(d, s, n, 4);                                                  \
-  }                                                                                        \
-  static void line_##T(const mp_strided_dim_t *dim, char *dst, const char *src) {          \
-    int64_t n = dim->extent, ds = dim->dst, ss = dim->src;                                 \
-    if (ds == (int64_t)sizeof(T) && ss == 0) {                                             \
-      fill_##T(dst, *(const T *)src, n);                                                   \
-    } else if (ds == (int64_t)sizeof(T) && ss == -(int64_t)sizeof(T)) {                    \
-      const T *s = (const T *)src - (n - 1);                                               \
-      for (int64_t i = 0; i < n; ++i) ((T *)dst)[i] = s[n - 1 - i];                        \
-    } else if (ds == (int64_t)sizeof(T) && ss >= 2 * ds && ss <= 4 * ds && ss % ds == 0) { \
-      pick_few_##T(dst, src, n, ss / ds);                                                  \
-    } else if (ds == (int64_t)sizeof(T)) {                                                 \
-      for (int64_t i = 0; i < n; ++i) ((T *)dst)[i] = *(const T *)(src + i * ss);          \
-    } else {                                                                               \
-      for (int64_t i = 0; i < n; ++i) *(T *)(dst + i * ds) = *(const T *)(src + i * ss);   \
-    }                                                                                      \
+#define MP_STRIDED_LOOPS(T)                                                                    \
+  MP_VECTOR static void fill_##T(void *dst, T value, int64_t count) {                          \
+    T *d = dst;                                                                                \
+    for (int64_t i = 0; i < count; ++i) d[i] = value;                                          \
+  }                                                                                            \
+  static inline void pick_##T(T *restrict d, const T *restrict s, int64_t n, int every) {      \
+    for (int64_t i = 0; i < n; ++i) d[i] = s[i * every];                                       \
+  }                                                                                            \
+  MP_VECTOR static void pick_few_##T(void *d, const void *s, int64_t n, int64_t every) {       \
+    if (every == 2) pick_##T(d, s, n, 2);                                                      \
+    if (every == 3) pick_##T(d, s, n, 3);                                                      \
+    if (every == 4) pick_##T(d, s, n, 4);                                                      \
+  }                                                                                            \
+  static void line_##T(const mp_strided_dim_t *dim, char *dst, const char *src) {              \
+    int64_t n = dim->extent, ds = dim->dst, ss = dim->src;                                     \
+    if (ds == (int64_t)sizeof(T) && ss == 0) {                                                 \
+      fill_##T(dst, *(const T *)src, n);                                                       \
+    } else if (ds == (int64_t)sizeof(T) && ss == -(int64_t)sizeof(T)) {                        \
+      const T *s = (const T *)src - (n - 1);                                                   \
+      for (int64_t i = 0; i < n; ++i) ((T *)dst)[i] = s[n - 1 - i];                            \
+    } else if (ds == (int64_t)sizeof(T) && ss >= 2 * ds && ss <= 4 * ds && ss % ds == 0) {     \
+      pick_few_##T(dst, src, n, ss / ds);                                                      \
+    } else if (ds == (int64_t)sizeof(T)) {                                                     \
+      for (int64_t i = 0; i < n; ++i) ((T *)dst)[i] = *(const T *)(src + i * ss);              \
+    } else {                                                                                   \
+      for (int64_t i = 0; i < n; ++i) *(T *)(dst + i * ds) = *(const T *)(src + i * ss);       \
+    }                                                                                          \
+  }                                                                                            \
+  static void short_##T(const mp_strided_dim_t *lines, const mp_strided_dim_t *dim, char *dst, \
+                        const char *src) {                                                     \
+    const int64_t n = dim->extent, ds = dim->dst, ss = dim->src;                               \
+    for (int64_t k = 0; k < lines->extent; ++k, dst += lines->dst, src += lines->src) {        \
+      for (int64_t i = 0; i < n; ++i) *(T *)(dst + i * ds) = *(const T *)(src + i * ss);       \
+    }                                                                                          \
   }
 
 MP_STRIDED_LOOPS(mp_u8_t)
@@ -129,6 +137,32 @@ static uint32_t strided_log2_of(uint32_t element) {
 
 static const line_fn_t line_fns[] = {line_mp_u8_t, line_mp_u16_t, line_mp_u32_t, line_mp_u64_t,
                                      line_mp_u128_t};
+
+typedef void (*short_fn_t)(const mp_strided_dim_t *lines, const mp_strided_dim_t *dim, char *dst,
+                           const char *src);
+
+static const short_fn_t short_fns[] = {short_mp_u8_t, short_mp_u16_t, short_mp_u32_t,
+                                       short_mp_u64_t, short_mp_u128_t};
+
+// Copies lines of neighbours, of at least sizeof(T) bytes and at most twice as many: the first ones
+// and the last ones, which may overlap.
+#define MP_STRIDED_PIECES(name, T)                                                             \
+  static void name(const mp_strided_dim_t *lines, int64_t bytes, char *dst, const char *src) { \
+    const int64_t rest = bytes - (int64_t)sizeof(T);                                           \
+    for (int64_t k = 0; k < lines->extent; ++k, dst += lines->dst, src += lines->src) {        \
+      T first, last;                                                                           \
+      memcpy(&first, src, sizeof(T));                                                          \
+      memcpy(&last, src + rest, sizeof(T));                                                    \
+      memcpy(dst, &first, sizeof(T));                                                          \
+      memcpy(dst + rest, &last, sizeof(T));                                                    \
+    }                                                                                          \
+  }
+
+typedef uint64_t vector_16_t __attribute__((vector_size(16)));
+
+MP_STRIDED_PIECES(strided_pieces_4, uint32_t)
+MP_STRIDED_PIECES(strided_pieces_8, uint64_t)
+MP_STRIDED_PIECES(strided_pieces_16, vector_16_t)
 
 void mp_copy_line(void *dst, int64_t dst_step, const void *src, int64_t src_step,
                   size_t element_bytes, int64_t count) {
@@ -188,6 +222,41 @@ static int strided_transposed_dim(const mp_strided_t *copy) {
   return -1;
 }
 
+// Neighbours of few bytes; the dimension around them is `lines`.
+static void strided_run_pieces(const mp_strided_dim_t *lines, int64_t bytes, walk_t *walk,
+                               char *dst, const char *src) {
+  do {
+    if (bytes <= 8) {
+      strided_pieces_4(lines, bytes, dst, src);
+    } else if (bytes <= 16) {
+      strided_pieces_8(lines, bytes, dst, src);
+    } else {
+      strided_pieces_16(lines, bytes, dst, src);
+    }
+  } while (strided_walk_next(walk, &dst, &src));
+}
+
+// Does a copy whose lines are short, with the dimension around them; false if they are not.
+static bool strided_run_short(const mp_strided_t *copy, walk_t *walk, char *dst, const char *src) {
+  enum { MIN_BYTES = 4, MAX_BYTES = 32, MAX_EXTENT = 8 };
+  const mp_strided_dim_t *last = &copy->dims[copy->rank - 1];
+  if (walk->rank == 0) return false;
+  const mp_strided_dim_t *lines = &copy->dims[copy->rank - 2];
+  if (last->dst == copy->element && last->src == copy->element) {
+    const int64_t bytes = last->extent * copy->element;
+    if (bytes < MIN_BYTES || bytes > MAX_BYTES) return false;
+    --walk->rank;
+    strided_run_pieces(lines, bytes, walk, dst, src);
+    return true;
+  }
+  if (last->extent > MAX_EXTENT) return false;
+  --walk->rank;
+  const short_fn_t run = short_fns[strided_log2_of(copy->element)];
+  do run(lines, last, dst, src);
+  while (strided_walk_next(walk, &dst, &src));
+  return true;
+}
+
 static void strided_run_lines(const mp_strided_t *copy, walk_t *walk, char *dst, const char *src) {
   const mp_strided_dim_t *last = &copy->dims[copy->rank - 1];
   if (last->dst == copy->element && last->src == copy->element) {
@@ -218,7 +287,7 @@ void mp_strided_run(const mp_strided_t *copy, void *dst, const void *src) {
     walk.dims[walk.rank++] = copy->dims[i];
   }
   if (row < 0) {
-    strided_run_lines(copy, &walk, d, s);
+    if (!strided_run_short(copy, &walk, d, s)) strided_run_lines(copy, &walk, d, s);
     return;
   }
   const mp_strided_dim_t *rows = &copy->dims[row], *columns = &copy->dims[copy->rank - 1];
