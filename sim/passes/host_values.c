@@ -1,11 +1,11 @@
-// Values that lie in the memory of the device's host.
+// Values in the memory of the device's host.
 //
-// Programs say by placements (mp_op_is_placement) what is to lie there, and by memory kinds of
-// parameters and results. What only looks at a part of such a value or at all of it in another
-// shape, loops and branches that hand it on, and arrays of which parts are overwritten by such
-// values lie there, too: so a compiler follows a stack of activations from one loop to another.
-// Everything else works on the device's memory. Where the two meet without a placement one is
-// inserted, so that afterwards all copies between host and device are placements (mp_op_crosses).
+// Programs put values there by placements (mp_op_is_placement), and by memory kinds of parameters
+// and results. Slices and reshapes of such values, loops and branches that pass them on, and arrays
+// that such values partly overwrite are in host memory, too: so a compiler follows a stack of
+// activations from one loop to another. Everything else works on the device's memory. If a value is
+// needed in the other memory without a placement, one is inserted, so that afterwards all copies
+// between host and device are placements (mp_op_crosses).
 #include "sim/base/containers/array.h"
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite/rewrite.h"
@@ -13,10 +13,10 @@
 typedef struct {
   mp_module_t *module;
   bool has_changed;
-  mp_value_t **moved;  // by value id: it in the other memory; NULL: not needed there
+  mp_value_t **moved;  // by value id: the value in the other memory; NULL: not needed there
 } places_t;
 
-// ---- taking placements away ----
+// ---- removing placements ----
 
 static mp_status_t host_values_skip(void *context, mp_op_t *op) {
   bool *was_found = context;
@@ -29,7 +29,7 @@ static mp_status_t host_values_skip(void *context, mp_op_t *op) {
   return NULL;
 }
 
-// They are unused now. Those that say that they have an effect would stay.
+// They are now unused, but dead-code elimination would keep those with a side effect.
 static mp_status_t host_values_unlink(void *context, mp_op_t *op) {
   (void)context;
   if (mp_op_is_placement(op)) mp_op_unlink(op);
@@ -45,7 +45,7 @@ mp_status_t mp_pass_drop_placements(mp_module_t *module) {
   return mp_pass_dead_code(module);
 }
 
-// ---- who lies there ----
+// ---- which values are in host memory ----
 
 static bool host_values_is_view(const mp_op_t *op) {
   switch (op->code) {
@@ -64,7 +64,7 @@ static void host_values_mark(places_t *p, mp_value_t *value) {
   value->is_on_host = 1;
 }
 
-// What a loop carries lies in one memory.
+// A loop-carried value stays in one memory.
 static void host_values_follow_loop(places_t *p, mp_op_t *loop) {
   const mp_op_t *end = mp_block_terminator(loop->regions[1]);
   for (uint32_t i = 0; i < loop->num_operands; ++i) {
@@ -112,9 +112,10 @@ static bool host_values_is_host_kind(const mp_attr_t *const *attrs, uint32_t i) 
   return kind != NULL && kind->kind == MP_KIND_STRING && mp_is_host_memory(kind->u.str);
 }
 
-// ---- where memories meet ----
+// ---- between the memories ----
 
-// Whether an op reads its operand on the host. A branch's index, a slice's and the like never are.
+// Whether an op reads its operand on the host. The index of a branch, a slice or the like never is
+// on the host.
 static bool host_values_wants_host(const places_t *p, const mp_op_t *op, uint32_t operand) {
   const mp_block_t *block = op->parent;
   if (op->code == MP_OP_WHILE || op->code == MP_OP_OPTIMIZATION_BARRIER) {
@@ -132,7 +133,7 @@ static bool host_values_wants_host(const places_t *p, const mp_op_t *op, uint32_
   return is_branch && parent->results[operand].is_on_host;
 }
 
-// Made again on the host: nothing is copied.
+// Whether to recompute the value on the host instead of copying it.
 static bool host_values_is_made_anywhere(const mp_op_t *op) {
   return op != NULL && (op->code == MP_OP_CONSTANT || op->code == MP_OP_IOTA ||
                         (op->code == MP_OP_BROADCAST_IN_DIM && op->operands[0]->op != NULL &&
@@ -148,7 +149,7 @@ static mp_status_t host_values_insert(places_t *p, mp_value_t *value, mp_op_t *p
                            out_value);
 }
 
-// The same op once more, before a position.
+// A copy of the op, before a position.
 static mp_status_t host_values_make_again(places_t *p, const mp_op_t *op, mp_op_t *position,
                                           mp_value_t **out_value) {
   mp_op_t *made = NULL;
@@ -166,14 +167,14 @@ static mp_status_t host_values_make_again(places_t *p, const mp_op_t *op, mp_op_
   return NULL;
 }
 
-// The op of a block in which another one is, or that one.
+// The op of the block that contains another op, or that op itself.
 static mp_op_t *host_values_op_in(const mp_block_t *block, mp_op_t *op) {
   while (op->parent != block) op = op->parent->parent_op;
   return op;
 }
 
-// The value in the other memory: copied once, in the block where it is made, before all its readers
-// there. Ops are visited in their order, so the first of them is the current one.
+// The value in the other memory: copied once, in the block where it is defined, before all its
+// readers there. Ops are visited in order, so the first reader is the current op.
 static mp_status_t host_values_move(places_t *p, mp_op_t *op, uint32_t operand) {
   mp_value_t *value = op->operands[operand];
   const mp_block_t *home = value->op != NULL ? value->op->parent : value->block;

@@ -1,8 +1,8 @@
 // Inlining: after it `main` is the only function.
 //
-// The bodies of callees are copied to the place of the call, by recursion: the verifier has checked
-// that no function calls itself. One map from the module's value ids gives the copy of each value;
-// the entries of a function's values are overwritten at its next call.
+// Replaces calls by copies of the callees' bodies, recursively: the verifier has checked that no
+// function calls itself. One map from the module's value ids gives the copy of each value; the
+// entries of a function's values are overwritten at its next call.
 
 #include <string.h>
 
@@ -12,13 +12,13 @@
 enum {
   MP_INLINE_MAX_OPS = 1 << 20,
   MP_INLINE_MAX_DEPTH = 256,
-  MP_INLINE_MAX_PATH = 1000,  // longer names stay those that the callee's ops have themselves
+  MP_INLINE_MAX_PATH = 1000,  // longer names are not extended: the callee's ops keep theirs
 };
 
 typedef struct {
   mp_module_t *module;
   mp_value_t **map;  // by id of the original value: its newest copy
-  // Where the innermost call stands whose place in a file is known; NULL: in none.
+  // The location of the innermost call with a known place in a file; NULL: none.
   const mp_loc_t *call;
   mp_str_t path;  // the name of the innermost call, below those around it
   uint32_t num_ops;
@@ -43,9 +43,9 @@ static mp_status_t inline_find_callee(const inliner_t *inliner, const mp_op_t *o
   return NULL;
 }
 
-// The name of a callee's op begins where the function does, "mlp/dot_general": that of its copy
-// begins where the program does, "jit(step)/layer0/closed_call/mlp/dot_general". Names that begin
-// with the program already, as XLA and older versions of JAX write them, stay.
+// The name of a callee's op is relative to its function, "mlp/dot_general"; the copy's name starts
+// from the program, "jit(step)/layer0/closed_call/mlp/dot_general". Names that already start from
+// the program, as XLA and older versions of JAX write them, stay.
 static mp_status_t inline_path(const inliner_t *inliner, const mp_loc_t *loc, mp_str_t *out_path) {
   const mp_loc_t *found = mp_loc_find(loc).name;
   const mp_str_t outer = inliner->path, name = found == NULL ? MP_STR("") : found->text;
@@ -66,8 +66,8 @@ static mp_status_t inline_path(const inliner_t *inliner, const mp_loc_t *loc, mp
   return NULL;
 }
 
-// Functions that JAX keeps between programs (those of random bits) have no places of their own, and
-// their ops have that of the call.
+// Functions that JAX caches between programs (those of random bits) have no places of their own, so
+// their ops get that of the call.
 static mp_status_t inline_place(const inliner_t *inliner, const mp_loc_t *loc,
                                 const mp_loc_t **out_loc) {
   *out_loc = loc == NULL ? inliner->call : loc;
@@ -163,13 +163,13 @@ static mp_status_t inline_put_copy(inliner_t *inliner, const mp_op_t *op, const 
   return NULL;
 }
 
-// ---- kernels of the user's ----
+// ---- the user's kernels ----
 
 static bool inline_is_kernel(const mp_op_t *op) {
   return op->code == MP_OP_COMPOSITE && mp_str_is(mp_op_str(op, MP_ATTR_NAME), MP_KERNEL_TARGET);
 }
 
-// What a composite says of its kernel, as attributes of a custom_call.
+// A composite's description of its kernel, as attributes of a custom_call.
 static mp_status_t inline_kernel_attrs(inliner_t *inliner, const mp_op_t *op, mp_named_attr_t **out,
                                        uint32_t *out_count) {
   static const mp_attr_name_t names[] = {MP_ATTR_BACKEND_CONFIG, MP_ATTR_KERNEL_NAME,

@@ -65,7 +65,7 @@ static mp_status_t layouts_change_parameter(mp_module_t *module, uint32_t index)
   return mp_block_walk(main->body, layouts_replace, &replacement);
 }
 
-// Whether the way to memory undoes the transpose that made `value`.
+// Whether the transpose to memory order undoes the transpose that made `value`.
 static bool layouts_undoes(const mp_value_t *value, const order_t *order) {
   if (value->op == NULL || value->op->code != MP_OP_TRANSPOSE) return false;
   const mp_index_list_t permutation = mp_op_ints(value->op, MP_ATTR_PERMUTATION);

@@ -1,7 +1,7 @@
 // Values that a loop carries but never changes: its body returns the argument as it got it. Inside
-// of the loop and behind it they are the value with which the loop began, so the loop need not
-// carry them. Frontends carry everything that a body reads, weights and inputs of a scan for
-// example; each carried value takes memory of its own and is copied there.
+// of the loop and after it they are the value with which the loop began, so the loop need not carry
+// them. Frontends carry everything that a body reads, weights and inputs of a scan for example;
+// each carried value takes memory of its own and is copied there.
 #include "sim/passes/passes.h"
 
 typedef struct {
@@ -11,7 +11,7 @@ typedef struct {
 
 typedef struct {
   mp_module_t *module;
-  replacement_t *replaced;  // by value id; a new value has the id of that which it replaces
+  replacement_t *replaced;  // by value id; a new value has the id of the one that it replaces
   bool is_early;            // see mp_pass_loop_values_early
 } dropper_t;
 
@@ -54,7 +54,7 @@ static mp_status_t loop_values_set_args(dropper_t *d, mp_block_t *block, const b
   return NULL;
 }
 
-// Puts a loop that carries less in the place of `op`.
+// Replaces `op` by a loop that carries fewer values.
 static mp_status_t loop_values_shrink(dropper_t *d, mp_op_t *op, const bool *is_carried) {
   const uint32_t count = op->num_operands;
   mp_value_t **starts = mp_arena_copy(d->module->arena, op->operands, count * sizeof(*starts));
@@ -92,7 +92,7 @@ static mp_status_t loop_values_shrink(dropper_t *d, mp_op_t *op, const bool *is_
   return NULL;
 }
 
-// Whether the loop has to carry the value that it begins with as `start`.
+// Whether the loop must carry the value whose start value is `start`.
 static bool loop_values_is_kept(const dropper_t *d, const mp_op_t *op, const mp_value_t *start) {
   if (!d->is_early) return false;
   return mp_op_attr(op, MP_ATTR_SDY_SHARDING) != NULL ||
@@ -110,12 +110,12 @@ static mp_status_t loop_values_while(dropper_t *d, mp_op_t *op) {
                     loop_values_is_kept(d, op, loop_values_now(d, op->operands[i]));
     num_carried += is_carried[i];
   }
-  // A loop that changes nothing at all stays as it is.
+  // A loop that changes no value at all stays unchanged.
   if (num_carried == 0 || num_carried == op->num_operands) return NULL;
   return loop_values_shrink(d, op, is_carried);
 }
 
-// Loops in loops first: what they do not change, the loops around them may not change either.
+// Inner loops first: values that they do not change may be unchanged in the loops around them, too.
 static mp_status_t loop_values_block(dropper_t *d, mp_block_t *block) {
   for (mp_op_t *op = block->first, *next; op != NULL; op = next) {
     next = op->next;

@@ -1,9 +1,9 @@
-// Kernels of the user's become the ops that compute what they compute, or calls alone.
+// The user's kernels become the ops that compute the same, or calls without regions.
 #include "sim/passes/passes.h"
 
 typedef struct {
   bool was_found;
-  mp_value_t **now;  // by value id: what takes the place of the value; NULL: it stays
+  mp_value_t **now;  // by value id: the replacement of the value; NULL: it stays
 } opener_t;
 
 static mp_status_t open_kernels_find(void *context, mp_op_t *op) {
@@ -43,8 +43,7 @@ static void open_kernels_kernel(opener_t *o, mp_op_t *op) {
   mp_op_unlink(op);
 }
 
-// Operands are replaced in the order of the program, so that what takes a value's place is known
-// and in its own place already.
+// Operands are replaced in the order of the program, so that their replacements already exist.
 static void open_kernels_block(opener_t *o, mp_block_t *block, bool is_kernel) {
   for (mp_op_t *op = block->first, *next; op != NULL; op = next) {
     next = op->next;

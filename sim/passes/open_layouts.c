@@ -1,8 +1,8 @@
 // Results whose layout the client leaves open.
 //
-// A program computes on row-major arrays, but what a transpose makes is a row-major array seen
-// otherwise: with the right layout the transpose is nothing (layouts.c leaves it out). A layout
-// that the program itself asks for is taken as it is.
+// A program computes on row-major arrays, but the result of a transpose is its operand with another
+// layout: with that layout the transpose costs nothing (layouts.c removes it). A layout that the
+// program itself requests is used unchanged.
 #include "sim/ir/layout.h"
 #include "sim/passes/passes.h"
 
@@ -11,14 +11,14 @@ static bool open_layouts_is_call_to(const mp_op_t *op, const char *target) {
          mp_str_is(mp_op_str(op, MP_ATTR_CALL_TARGET_NAME), target);
 }
 
-// Ops that only say on which devices their operand lies.
+// Ops that only state the devices of their operand.
 static bool open_layouts_is_transparent(const mp_op_t *op) {
   return op->code == MP_OP_SDY_SHARDING_CONSTRAINT || op->code == MP_OP_SDY_RESHARD ||
          open_layouts_is_call_to(op, "Sharding") ||
          open_layouts_is_call_to(op, "annotate_device_placement");
 }
 
-// Reads the order that a call of LayoutConstraint asks for: its only entry of result_layouts, which
+// Reads the order that a call of LayoutConstraint requests: its only entry of result_layouts, which
 // the verifier has checked.
 static bool open_layouts_of_constraint(const mp_op_t *op, uint32_t rank, int64_t *minor_to_major) {
   const mp_attr_t *layouts = mp_op_attr(op, MP_ATTR_RESULT_LAYOUTS);
@@ -30,7 +30,7 @@ static bool open_layouts_of_constraint(const mp_op_t *op, uint32_t rank, int64_t
   return true;
 }
 
-// In memory the dimensions stand in the order of the transpose's operand.
+// In memory the dimensions have the order of the transpose's operand.
 static void open_layouts_of_transpose(const mp_op_t *op, int64_t *minor_to_major) {
   const mp_index_list_t permutation = mp_op_ints(op, MP_ATTR_PERMUTATION);
   for (uint32_t i = 0; i < permutation.count; ++i) {

@@ -9,32 +9,32 @@
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 
-// The sequence that every program goes through before partitioning: inline, desugar, open
-// layouts, dead code.
+// The sequence of passes before partitioning, for every program: inline, desugar, open layouts,
+// dead code.
 MP_NODISCARD mp_status_t mp_passes_prepare(mp_module_t *module);
 // The sequence after partitioning, before planning.
 MP_NODISCARD mp_status_t mp_passes_finish(mp_module_t *module);
 
 // Replaces calls, composites (by their decomposition) and sdy.named_computation by the bodies, so
-// that `main` is the only function left; kernels of the user's (MP_KERNEL_TARGET) stay one op each.
+// that `main` is the only function left; the user's kernels (MP_KERNEL_TARGET) stay one op each.
 // RESOURCE_EXHAUSTED when the result would be absurdly large (functions that call each other twice,
 // thirty levels deep).
 MP_NODISCARD mp_status_t mp_pass_inline(mp_module_t *module);
 
-// Results whose layout is "auto" get a concrete one where it saves a transpose, or where the
-// program asks for one; mp_pass_layouts and the executable then find it. Before partitioning.
+// Gives results with the layout "auto" a concrete one if it saves a transpose, or if the program
+// requests one; mp_pass_layouts and the executable then use it. Before partitioning.
 MP_NODISCARD mp_status_t mp_pass_open_layouts(mp_module_t *module);
 
-// Values that a loop carries without changing them are not carried: the loop's regions use the
-// values with which it begins, and so does what follows. After partitioning.
+// Removes loop-carried values that the loop does not change: the loop's regions, and the ops after
+// it, use the start values. After partitioning.
 MP_NODISCARD mp_status_t mp_pass_loop_values(mp_module_t *module);
-// The same before partitioning, as XLA does it before Shardy's passes: what one loop made and
-// another reads has one sharding, instead of one for each. Parameters of main are still carried, so
-// that a loop may divide them in another way than the client, and so is all that a loop with
-// annotations carries.
+// The same before partitioning, as XLA does it before Shardy's passes: a value that one loop
+// computes and another reads gets one sharding instead of one for each. Parameters of main are
+// still carried, so that a loop may shard them in another way than the client, and so are all
+// values of a loop with annotations.
 MP_NODISCARD mp_status_t mp_pass_loop_values_early(mp_module_t *module);
 
-// Sorts of whose results only the first elements are used, by slices, make no others. After
+// A sort of whose results slices use only the first elements computes no others. After
 // partitioning.
 MP_NODISCARD mp_status_t mp_pass_sort_first(mp_module_t *module);
 
@@ -49,8 +49,8 @@ MP_NODISCARD mp_status_t mp_pass_transforms(mp_module_t *module);
 // the program does not hold their bytes.
 MP_NODISCARD mp_status_t mp_pass_splat(mp_module_t *module);
 
-// Transposes of transposes become one, and those that leave the order of the elements in memory as
-// it is become reshapes.
+// Transposes of transposes become one, and those that do not change the order of the elements in
+// memory become reshapes.
 MP_NODISCARD mp_status_t mp_pass_transposes(mp_module_t *module);
 
 // Broadcasts that only add dimensions of size 1 become reshapes. After fusion, which knows chains
@@ -62,33 +62,33 @@ MP_NODISCARD mp_status_t mp_pass_unit_broadcasts(mp_module_t *module);
 // the same from the same operands become one.
 MP_NODISCARD mp_status_t mp_pass_fold(mp_module_t *module);
 
-// A dot_general reads what its operands are transposes of, and a transposed dot_general becomes the
-// product of its operands in the other order, where the bits stay the same.
+// A dot_general of transposed values reads the values before the transposes, and a transposed
+// dot_general becomes the dot_general of its swapped operands, if the bits stay the same.
 MP_NODISCARD mp_status_t mp_pass_products(mp_module_t *module);
 
 // Parameters and results whose layout is not row-major (mhlo.layout_mode, sim/ir/layout.h) get the
-// type of their bytes in memory, with transposes to and from what the program computes with. It
-// works on per-device types, so it runs after partitioning.
+// type of their bytes in memory, with transposes to and from the row-major arrays of the program.
+// It works on per-device types, so it runs after partitioning.
 MP_NODISCARD mp_status_t mp_pass_layouts(mp_module_t *module);
 
 // Ops without effect whose result has no elements become constants without elements, and reductions
 // of dimensions of one element become their op. After partitioning.
 MP_NODISCARD mp_status_t mp_pass_trivial(mp_module_t *module);
 
-// Takes the regions of all kernels of the user's away (mp_op_is_kernel): what is left says what
-// they are, and computes nothing.
+// Removes the regions of all kernels of the user (mp_op_is_kernel): the rest describes them, and
+// computes nothing.
 MP_NODISCARD mp_status_t mp_pass_close_kernels(mp_module_t *module);
 
-// Puts the ops of these regions in the place of the kernels. Their control flow is not followed
+// Replaces the kernels by the ops of their regions. Their control flow is not followed
 // (mp_op_t.control). After partitioning.
 MP_NODISCARD mp_status_t mp_pass_open_kernels(mp_module_t *module);
 
 // Placements (mp_op_is_placement) become their operands: this machine has one memory.
 MP_NODISCARD mp_status_t mp_pass_drop_placements(mp_module_t *module);
 
-// Finds the values that lie in the memory of the device's host (mp_value_t.is_on_host), and inserts
-// placements where a value is wanted in the other memory, so that all copies between the two are
-// such ops. After partitioning, for the twin.
+// Finds the values in the memory of the device's host (mp_value_t.is_on_host), and inserts
+// placements where a value is needed in the other memory, so that all copies between the two are
+// such ops. After partitioning, for the described chip's program.
 MP_NODISCARD mp_status_t mp_pass_find_host_values(mp_module_t *module);
 
 // Removes ops without effect whose results are not used.

@@ -18,7 +18,7 @@ mp_status_t mp_passes_finish(mp_module_t *module) {
   static mp_status_t (*const passes[])(mp_module_t *) = {
       mp_pass_layouts,     mp_pass_trivial,    mp_pass_loop_values, mp_pass_sort_first,
       mp_pass_scatter_one, mp_pass_transforms, mp_pass_splat,       mp_pass_transposes,
-      mp_pass_fold,        mp_pass_dead_code,  // what is dead uses nothing
+      mp_pass_fold,        mp_pass_dead_code,  // dead ops do not count as uses
       mp_pass_products,    mp_pass_dead_code};
   for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); ++i) {
     MP_RETURN_IF_ERROR(passes[i](module));

@@ -1,6 +1,6 @@
-// Products of transposed values, and transposed products: dot_general can read its operands by any
-// dimensions, and the product of the operands in the other order is the transposed one. The sums
-// are the same in the same order, so that the bits are too; only the pass over memory is saved.
+// Matmuls of transposed values, and transposed matmuls: dot_general can read its operands by any
+// dimensions, and swapping the operands transposes the result. The sums have the same order, so the
+// bits stay the same; only a pass over memory is saved.
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite/rewrite.h"
 
@@ -20,8 +20,8 @@ static const side_t k_sides[2] = {
 
 // ---- operands ----
 
-// Whether the dimensions that are neither batch nor contracted have the same order before the
-// transpose as behind it, so that the product's dimensions keep theirs.
+// Whether the dimensions that are neither batch nor contracted have the same order before and after
+// the transpose, so that the result's dimensions keep theirs.
 static bool products_keeps_order(const mp_op_t *dot, const side_t *side, mp_index_list_t perm) {
   const mp_index_list_t batching = mp_op_ints(dot, side->batching);
   const mp_index_list_t contracting = mp_op_ints(dot, side->contracting);
@@ -69,9 +69,9 @@ static bool products_are_single(const mp_type_t *type, uint32_t first, uint32_t 
   return true;
 }
 
-// Whether the permutation exchanges the dimensions of the product that are rows and those that are
-// columns, both of which keep their order. (A product with one row or one column is a sum in
-// another order than the transposed one.)
+// Whether the permutation swaps the row and column dimensions of the result, and keeps the order
+// within both. (With one row or one column the kernel sums in another order than for the transposed
+// matmul.)
 static bool products_exchanges(const mp_op_t *dot, mp_index_list_t perm) {
   const uint32_t batch = mp_op_ints(dot, MP_ATTR_LHS_BATCHING_DIMENSIONS).count;
   const uint32_t contracted = mp_op_ints(dot, MP_ATTR_LHS_CONTRACTING_DIMENSIONS).count;
@@ -113,7 +113,7 @@ static mp_status_t products_swap_precisions(mp_module_t *module, const mp_op_t *
   return mp_op_set_attr(module, to, MP_ATTR_PRECISION_CONFIG, swapped);
 }
 
-// The factors change places.
+// The operands are swapped.
 static uint8_t products_swap_rings(uint8_t rings) {
   const uint8_t left = MP_OP_RING_LHS | MP_OP_RING_LHS_ROWS | MP_OP_RING_LHS_SUMMED;
   const uint8_t right = MP_OP_RING_RHS | MP_OP_RING_RHS_ROWS | MP_OP_RING_RHS_SUMMED;
@@ -129,7 +129,8 @@ static mp_status_t products_transpose(products_t *products, mp_op_t *op) {
     return NULL;
   }
   if (dot->parent != op->parent) return NULL;  // a loop would compute it in each round
-  if (mp_dtype_is_complex(dot->results[0].type->dtype)) return NULL;  // sums of four products
+  if (mp_dtype_is_complex(dot->results[0].type->dtype))
+    return NULL;  // each complex product is a sum of products, whose order would change
   if (!products_exchanges(dot, mp_op_ints(op, MP_ATTR_PERMUTATION))) return NULL;
   MP_RETURN_IF_ERROR(mp_rewrite_become(module, op, MP_OP_DOT_GENERAL, dot->attrs, dot->num_attrs));
   op->loc = dot->loc;

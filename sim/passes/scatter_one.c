@@ -1,13 +1,14 @@
-// A scatter with one window in a loop, x[i] = y or x[i] += y with a computed i, becomes what it
-// means: the window is taken, combined with the update if it lies in the array, and put back. These
-// are steps of small loops (sim/loops), where a scatter is a kernel with much to find out first.
+// A scatter with one window in a loop, x[i] = y or x[i] += y with a computed i, becomes a
+// dynamic_slice, the combination with the update if the window is inside of the array, and a
+// dynamic_update_slice. These can be steps of small loops (sim/loops), while a scatter is a kernel
+// with a large set-up cost.
 #include "sim/ir/reducer.h"
 #include "sim/ir/schema.h"
 #include "sim/numeric/dims.h"
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite/rewrite.h"
 
-// Of a larger window, taking it would cost more than is saved.
+// For a larger window the slice would cost more than is saved.
 enum { MAX_WINDOW_BYTES = 4096 };
 
 typedef struct {
@@ -25,7 +26,7 @@ static bool scatter_one_is_in_loop(const mp_op_t *op) {
   return around != NULL;
 }
 
-// Narrow floating-point numbers are no steps of small loops, but where they are only moved.
+// Small loops can only move narrow floating-point numbers, not compute with them.
 static bool scatter_one_is_step(const mp_type_t *type, mp_reduce_kind_t kind) {
   return kind == MP_REDUCE_SECOND || !mp_dtype_is_float(type->dtype) ||
          type->dtype == MP_DTYPE_F32 || type->dtype == MP_DTYPE_F64;
@@ -51,7 +52,7 @@ static bool scatter_one_matches(const mp_op_t *op, mp_reduce_kind_t *out_kind) {
   return bytes <= MAX_WINDOW_BYTES && *out_kind != MP_REDUCE_CUSTOM && scatter_one_is_in_loop(op);
 }
 
-// The window has the update's dimensions, and those of one element that the update has not.
+// The window has the update's dimensions, and dimensions of one element that the update lacks.
 static mp_status_t scatter_one_find_window(scatter_t *s) {
   const mp_type_t *operand = s->op->operands[0]->type, *update = s->op->operands[2]->type;
   const mp_index_list_t inserted = mp_op_ints(s->op, MP_ATTR_INSERTED_WINDOW_DIMS);
@@ -129,7 +130,7 @@ static mp_status_t scatter_one_require(scatter_t *s, mp_value_t *index, uint32_t
   return mp_rewrite_insert(s->module, s->op, MP_OP_AND, both, 2, type, NULL, 0, &s->is_inside);
 }
 
-// Where the window begins, and whether all of it lies in the operand.
+// The start of the window, and whether all of it is inside of the operand.
 static mp_status_t scatter_one_find_starts(scatter_t *s) {
   const mp_type_t *operand = s->op->operands[0]->type;
   const mp_dtype_t dtype = s->op->operands[1]->type->dtype;
@@ -151,7 +152,7 @@ static mp_status_t scatter_one_find_starts(scatter_t *s) {
   return NULL;
 }
 
-// What is put back.
+// The values that are put back.
 static mp_status_t scatter_one_combine(const scatter_t *s, mp_value_t **out_value) {
   const mp_type_t *operand = s->op->operands[0]->type;
   mp_value_t *values[1 + MP_MAX_RANK] = {s->op->operands[0]};
@@ -176,8 +177,8 @@ static mp_status_t scatter_one_combine(const scatter_t *s, mp_value_t **out_valu
                            out_value);
 }
 
-// Whether the window can be taken and put by steps, and all numbers that are compared with indices
-// are numbers of their type.
+// Whether steps can take and put the window, and all numbers that are compared with indices fit
+// their type.
 static bool scatter_one_fits(const scatter_t *s) {
   const mp_type_t *operand = s->op->operands[0]->type;
   const int bits = mp_dtype_bits(s->op->operands[1]->type->dtype);

@@ -1,6 +1,6 @@
-// Folding, in one forward sweep. Operands are first replaced by the values that earlier folds have
-// put in their place; then the op itself may turn out to compute an earlier value. Ops whose
-// results are not used any more are left to dead code elimination.
+// Folding, in one forward sweep. Operands are first replaced according to earlier folds; then the
+// op itself may turn out to compute an earlier value. Dead-code elimination removes ops whose
+// results are not used any more.
 
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
@@ -97,10 +97,10 @@ static mp_status_t simplify(folder_t *folder, mp_op_t *op, bool *out_is_identity
 
 // ---- equal ops ----
 
-// Whether an equal op of the block may stand for this one.
+// Whether an equal op of the block may replace this one.
 static bool simplify_may_be_shared(const mp_op_t *op) {
   const mp_op_info_t *info = mp_op_info(op->code);
-  // Of a reduction by a known kind, the kind says all about the region.
+  // For a reduction of a known kind the kind fully describes the region.
   const bool has_kind = op->code == MP_OP_REDUCE && op->num_results == 1 &&
                         mp_reducer_kind(op->regions[0]) != MP_REDUCE_CUSTOM;
   return op->num_results == 1 && (op->num_regions == 0 || has_kind) &&
@@ -108,7 +108,7 @@ static bool simplify_may_be_shared(const mp_op_t *op) {
          (info->role == MP_OP_ROLE_KERNEL || info->role == MP_OP_ROLE_NOTHING);
 }
 
-// Hashes an attribute of the kinds that tell most ops apart.
+// Hashes an attribute, if its kind distinguishes most ops.
 static uint64_t simplify_hash_attr(uint64_t hash, const mp_attr_t *attr) {
   switch (attr->kind) {
     case MP_KIND_INT:

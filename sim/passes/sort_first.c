@@ -1,6 +1,6 @@
-// Frontends spell "the largest k" as a sort and slices of its results. A sort whose results are
-// used by such slices alone makes only the first elements (MP_ATTR_FIRST), as many as the largest
-// slice takes; a slice that takes all of them becomes a reshape, which is no work.
+// Frontends express "the largest k" as a sort and slices of its results. If only such slices use
+// the results of a sort, it computes only the first elements (MP_ATTR_FIRST), as many as the
+// largest slice takes; a slice that takes all of them becomes a reshape, which is free.
 #include "sim/ir/schema.h"
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite/rewrite.h"
@@ -51,7 +51,7 @@ static mp_status_t sort_first_shrink(void *context, mp_op_t *op) {
     const int64_t needed = pass->needed[op->results[i].id];
     if (needed > first) first = needed;
   }
-  // Without elements it is for others to remove.
+  // Other passes remove sorts without elements.
   if (first == 0 || first == op->operands[0]->type->dims[along]) return NULL;
   mp_arena_t *arena = pass->module->arena;
   for (uint32_t i = 0; i < op->num_results; ++i) {
@@ -66,7 +66,7 @@ static mp_status_t sort_first_shrink(void *context, mp_op_t *op) {
   return mp_op_set_attr(pass->module, op, MP_ATTR_FIRST, attr);
 }
 
-// Slices of which nothing is left to do.
+// Replaces slices that take everything.
 static mp_status_t sort_first_skip_slice(void *context, mp_op_t *op) {
   const sort_first_t *pass = context;
   if (op->code != MP_OP_SLICE) return NULL;

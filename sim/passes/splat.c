@@ -1,8 +1,8 @@
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite/rewrite.h"
 
-// Smaller constants stay: they are expanded once, when the program is planned, which costs less
-// than a launch of broadcast_in_dim in every run.
+// Smaller constants stay: they are expanded once, at planning, which costs less than a
+// broadcast_in_dim in every run.
 enum { MP_SPLAT_MIN_BYTES = 64 * 1024 };
 
 static mp_status_t splat_visit(void *context, mp_op_t *op) {

@@ -1,13 +1,13 @@
 // A Fourier transform over several dimensions becomes a transform over one dimension after the
-// other: along each of them there are many lines, which many workers can transform. The last
+// other: along each of them there are many lines, which several workers can transform. The last
 // dimension, whose complex side may be stored by half, comes first, or last when the results are
-// real. All others are complex (MP_ATTR_KEPT says how many dimensions come after the one that is
-// transformed), and need no other memory than their operand's.
+// real. All others are complex (MP_ATTR_KEPT is the number of dimensions after the transformed
+// one), and work in their operand's memory.
 #include "sim/ir/schema.h"
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite/rewrite.h"
 
-// The attributes of a transform of length `length`, after which come `kept` dimensions.
+// The attributes of a transform of length `length`, followed by `kept` dimensions.
 static mp_status_t transforms_attrs(mp_module_t *module, uint32_t type, int64_t length,
                                     uint32_t kept, mp_named_attr_t attrs[3]) {
   const mp_attr_t *value = NULL;

@@ -1,8 +1,8 @@
-// Transposes of transposes. Calls of functions that want matrices by columns are put between two of
+// Transposes of transposes. Calls of functions with column-major matrices are surrounded by two of
 // them (sim/plan/call_layouts.h), frontends surround batched operations with them, and every one
 // moves a whole array. A transpose is composed with those before it, also through reshapes that
-// only add or remove dimensions of size 1; what leaves all other dimensions in order is a reshape,
-// which costs nothing.
+// only add or remove dimensions of size 1; if the result leaves all other dimensions in order, it
+// is a reshape, which costs nothing.
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite/rewrite.h"
 
@@ -58,8 +58,8 @@ static bool transposes_pass_reshape(const mp_op_t *op, order_t *order) {
   return true;
 }
 
-// Goes from `value` to what the transposes before it began with. `order` refers to the dimensions
-// of that value afterwards; it stays as it is where there is no transpose.
+// Follows the transposes before `value` to their first operand. Afterwards `order` refers to the
+// dimensions of that operand; without a transpose it does not change.
 static mp_value_t *transposes_find_start(mp_value_t *value, order_t *order) {
   mp_value_t *start = value;
   order_t seen = *order;

@@ -1,10 +1,10 @@
-// Operations whose sizes leave little to do.
+// Operations that their sizes make trivial.
 #include "sim/ir/reducer.h"
 #include "sim/passes/passes.h"
 #include "sim/passes/rewrite/rewrite.h"
 
-// An op whose result has no elements becomes a constant without elements. What only it needs is
-// then dead code: above all calls of foreign functions, which need not be able to work on nothing.
+// An op whose result has no elements becomes a constant without elements. Ops that only it needs
+// are then dead code, above all calls of foreign functions, which may not support empty arrays.
 static mp_status_t trivial_become_constant(mp_module_t *module, mp_op_t *op) {
   const mp_attr_t *value = NULL;
   MP_RETURN_IF_ERROR(mp_attr_make_dense(module->arena, op->results[0].type, "", 0, false, &value));
@@ -14,7 +14,7 @@ static mp_status_t trivial_become_constant(mp_module_t *module, mp_op_t *op) {
   return mp_rewrite_become(module, op, MP_OP_CONSTANT, &attr, 1);
 }
 
-// Whether the op reduces dimensions of one element only, by one op on its own element type.
+// Whether the op reduces only dimensions of one element, by one op on its own element type.
 static bool trivial_reduces_nothing(const mp_op_t *op) {
   if (op->code != MP_OP_REDUCE || op->num_operands != 2) return false;
   const mp_type_t *in = op->operands[0]->type, *out = op->results[0].type;
@@ -29,8 +29,8 @@ static bool trivial_reduces_nothing(const mp_op_t *op) {
          mp_reduce_kind_opcode(mp_reducer_kind(region)) != MP_OP_COUNT;
 }
 
-// Such a reduction is its op on the start value and the only element of each: JAX checks the
-// components of index vectors so, of which there is often one.
+// Such a reduction applies its op to the start value and the only element: JAX checks the
+// components of index vectors this way, and there is often only one.
 static mp_status_t trivial_become_binary(mp_module_t *module, mp_op_t *op) {
   const mp_type_t *type = op->results[0].type;
   const mp_opcode_t code = mp_reduce_kind_opcode(mp_reducer_kind(op->regions[0]));

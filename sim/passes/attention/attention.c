@@ -5,7 +5,7 @@
 typedef struct {
   mp_module_t *module;
   bool was_found;
-  mp_value_t **now;  // by value id: what takes the place of the value; NULL: it stays
+  mp_value_t **now;  // by value id: the replacement of the value; NULL: it stays
 } opener_t;
 
 static mp_status_t attention_find(void *context, mp_op_t *op) {
@@ -14,7 +14,7 @@ static mp_status_t attention_find(void *context, mp_op_t *op) {
   return NULL;
 }
 
-// A result without elements is the workspace; any other one has been made.
+// A result without elements is the workspace; all others already have replacements.
 static mp_status_t attention_finish(mp_attention_build_t *b, const mp_op_t *op, uint32_t index,
                                     mp_value_t **result) {
   int64_t count = 0;
@@ -42,7 +42,7 @@ static mp_status_t attention_open(opener_t *o, mp_op_t *op) {
   return b.status;
 }
 
-// In the order of the program, so that what takes a value's place is in its own place already.
+// In the order of the program, so that replacements of operands already exist.
 static mp_status_t attention_open_block(opener_t *o, mp_block_t *block) {
   for (mp_op_t *op = block->first, *next; op != NULL; op = next) {
     next = op->next;

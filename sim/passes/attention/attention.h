@@ -1,7 +1,8 @@
-// cuDNN's attention, `__cudnn$fmha...`, becomes the ops that compute what it computes.
+// Replaces cuDNN's attention calls, `__cudnn$fmha...`, by ops that compute the same.
 //
 // JAX lowers `jax.nn.dot_product_attention(implementation="cudnn")` to these calls on GPUs. The
-// twin keeps them, as the described GPU runs one kernel for each; this machine has no such kernel.
+// program of the described GPU keeps them, because it runs one kernel for each; this machine has no
+// such kernel.
 #ifndef MINIPOD_SIM_PASSES_ATTENTION_ATTENTION_H_
 #define MINIPOD_SIM_PASSES_ATTENTION_ATTENTION_H_
 

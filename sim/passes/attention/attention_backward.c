@@ -1,4 +1,4 @@
-// Gradients of queries, keys, values and bias. Weights are computed again from the scores and the
+// Gradients of queries, keys, values and bias. Weights are recomputed from the scores and the
 // logarithms of their sums.
 #include <math.h>
 
@@ -25,7 +25,7 @@ static mp_value_t *attention_backward_weights(mp_attention_build_t *b,
   return mp_attention_select(b, mask, weights, mp_attention_number(b, type, 0));
 }
 
-// What the scores' gradient adds up to in each element of the bias.
+// The gradient of the bias: the sum of the scores' gradients for each element.
 static mp_value_t *attention_backward_bias(mp_attention_build_t *b, const mp_attention_call_t *call,
                                            mp_value_t *scores) {
   const mp_attention_sizes_t *n = &call->sizes;

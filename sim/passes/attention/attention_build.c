@@ -1,4 +1,4 @@
-// Ops of the program that a call becomes.
+// Builders of the ops that replace a call.
 #include <math.h>
 
 #include "sim/ir/reducer.h"

@@ -3,7 +3,7 @@
 
 #include "sim/passes/attention/attention_impl.h"
 
-// Where `predicate` of (a, number) holds, `number` stands for it.
+// select(predicate(a, number), number, a).
 static mp_value_t *attention_forward_instead(mp_attention_build_t *b, mp_value_t *a, double number,
                                              double instead) {
   if (b->status != NULL) return NULL;
@@ -43,7 +43,7 @@ void mp_attention_forward(mp_attention_build_t *b, const mp_attention_call_t *ca
   const mp_type_t *type = scores->type;
   const uint32_t last = type->rank - 1;
   mp_value_t *most = mp_attention_reduce(b, MP_OP_MAXIMUM, scores, MP_ATTENTION_DIMS(last));
-  // A row of which no score counts is zero.
+  // A row without valid scores is zero.
   if (mask != NULL) most = attention_forward_instead(b, most, -(double)INFINITY, 0);
   mp_value_t *weights = mp_attention_unary(
       b, MP_OP_EXPONENTIAL,

@@ -1,11 +1,11 @@
-// What the files of this room share.
+// Shared by the files of this room.
 #ifndef MINIPOD_SIM_PASSES_ATTENTION_ATTENTION_IMPL_H_
 #define MINIPOD_SIM_PASSES_ATTENTION_ATTENTION_IMPL_H_
 
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 
-// ---- attention_read.c: what a call asks for ----
+// ---- attention_read.c: reading a call ----
 
 // Batch, heads of keys and values, queries for each of these heads, lengths of queries and keys,
 // widths of keys and values.
@@ -19,7 +19,8 @@ typedef struct {
   bool heads_first;  // arrays are [batch, heads, length, width], not [batch, length, heads, width]
   bool is_causal;
   double scale;
-  int64_t window;  // a query sees so many keys at most, its own position the last; 0: all
+  int64_t
+      window;  // a query attends to at most this many keys, the last at its own position; 0: all
   mp_attention_sizes_t sizes;
   // As the call has them; NULL: there is none. `lse` is the logarithm of each row's sum, which the
   // forward call made.
@@ -27,9 +28,9 @@ typedef struct {
   mp_value_t *lse, *output, *gradient;  // backward
 } mp_attention_call_t;
 
-// Whether the op is such a call.
+// Whether the op is a cuDNN attention call.
 bool mp_attention_is_call(const mp_op_t *op);
-// Reads the call; refuses what is not supported.
+// Reads the call. UNIMPLEMENTED for unsupported features.
 MP_NODISCARD mp_status_t mp_attention_read(mp_op_t *op, mp_attention_call_t *out_call);
 
 // ---- attention_build.c: ops before the call ----
@@ -77,25 +78,26 @@ mp_value_t *mp_attention_reduce(mp_attention_build_t *b, mp_opcode_t code, mp_va
 mp_value_t *mp_attention_dot(mp_attention_build_t *b, mp_value_t *x, mp_value_t *y,
                              mp_attention_dims_t x_contracting, mp_attention_dims_t y_contracting);
 
-// ---- attention_scores.c: what both directions need ----
+// ---- attention_scores.c: shared by both directions ----
 
 // Arrays as [batch, heads, group, length, width] (without group, if it is 1; keys and values never
 // have it), in f32.
 mp_value_t *mp_attention_array(mp_attention_build_t *b, const mp_attention_call_t *call,
                                mp_value_t *a, bool has_group);
-// Scores with scale and bias, [batch, heads, group, queries, keys], and which of them count (NULL:
-// all do).
+// Scores with scale and bias, [batch, heads, group, queries, keys], and which of them are valid
+// (NULL: all).
 mp_value_t *mp_attention_scores(mp_attention_build_t *b, const mp_attention_call_t *call,
                                 mp_value_t *query, mp_value_t *key, mp_value_t **out_mask);
 // A number for each row, [batch, heads, group, queries], for each score of the row.
 mp_value_t *mp_attention_rows(mp_attention_build_t *b, mp_value_t *rows, const mp_type_t *like);
-// Makes `value`, which is like the array of the call that result `index` stands for, that result.
+// Converts `value`, which corresponds to result `index` of the call, to the type and layout of that
+// result.
 mp_value_t *mp_attention_result(mp_attention_build_t *b, const mp_attention_call_t *call,
                                 uint32_t index, mp_value_t *value);
 
 // ---- attention_forward.c, attention_backward.c ----
 
-// The values that take the places of the call's results; the workspace is left out.
+// The replacements of the call's results, without the workspace.
 void mp_attention_forward(mp_attention_build_t *b, const mp_attention_call_t *call,
                           mp_value_t **results);
 void mp_attention_backward(mp_attention_build_t *b, const mp_attention_call_t *call,

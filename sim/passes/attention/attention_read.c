@@ -1,5 +1,4 @@
-// What a call asks for: its name, its backend_config (XLA's GpuBackendConfig as JSON), its
-// operands.
+// Reads a call: its name, its backend_config (XLA's GpuBackendConfig as JSON), its operands.
 #include "sim/ir/layout.h"
 #include "sim/passes/attention/attention_impl.h"
 #include "sim/work/foreign_text.h"
@@ -101,7 +100,7 @@ static mp_status_t attention_read_config(const mp_op_t *op, mp_attention_call_t 
 
 // ---- the operands ----
 
-// Takes the operands in order: those that are there.
+// Takes the existing operands in order.
 static mp_status_t attention_read_operands(mp_op_t *op, bool has_lengths,
                                            mp_attention_call_t *out) {
   const mp_str_t target = mp_op_str(op, MP_ATTR_CALL_TARGET_NAME);
@@ -193,7 +192,7 @@ static mp_status_t attention_read_check(const mp_op_t *op, const mp_attention_ca
   return fits ? NULL : attention_read_malformed(op, "shapes do not fit each other: operands");
 }
 
-// The planner has put operands that are not row-major into another order.
+// The planner has transposed operands that are not row-major.
 static bool attention_read_is_row_major(const mp_op_t *op) {
   const mp_attr_t *layouts = mp_op_attr(op, MP_ATTR_OPERAND_LAYOUTS);
   if (layouts == NULL) return true;

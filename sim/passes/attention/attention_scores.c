@@ -1,4 +1,4 @@
-// Scores, their mask, and the order of dimensions: what both directions need.
+// Scores, their mask, and the order of dimensions, for both directions.
 #include <math.h>
 
 #include "sim/ir/layout.h"
@@ -31,7 +31,7 @@ static mp_value_t *attention_scores_and(mp_attention_build_t *b, mp_value_t *x, 
   return x == NULL ? y : mp_attention_binary(b, MP_OP_AND, x, y);
 }
 
-// A key counts for the queries at its position and behind, as far as the window goes.
+// A key is valid for queries at its position and after it, within the window.
 static mp_value_t *attention_scores_causal(mp_attention_build_t *b,
                                            const mp_attention_call_t *call) {
   mp_value_t *query, *key;
@@ -104,8 +104,8 @@ mp_value_t *mp_attention_rows(mp_attention_build_t *b, mp_value_t *rows, const m
   return mp_attention_broadcast(b, rows, at, like);
 }
 
-// The order in which the planner wants the result's dimensions in memory: memory's k-th is the
-// program's values[k]-th.
+// The planner's order of the result's dimensions in memory: memory's k-th is the program's
+// values[k]-th.
 static bool attention_scores_order(const mp_op_t *op, uint32_t index,
                                    mp_attention_dims_t *out_order) {
   const mp_attr_t *layouts = mp_op_attr(op, MP_ATTR_RESULT_LAYOUTS);

@@ -4,8 +4,8 @@
 
 #include "sim/numeric/words.h"
 
-// A chain of ops is followed this far. A value that is used twice is evaluated twice, so that the
-// number of evaluations needs a limit of its own.
+// Limits of following chains of ops. A value that is used twice is evaluated twice, so the number
+// of evaluations has a limit, too.
 enum { MAX_DEPTH = 16, MAX_EVALUATIONS = 512 };
 
 typedef struct {
@@ -91,16 +91,16 @@ static bool constant_ints_spread(const ints_t *in, ints_t *out) {
 }
 
 static bool constant_ints_broadcast(const mp_op_t *op, const ints_t *in, ints_t *out) {
-  // With as many elements as before, the only dimensions that are added have size 1. These of the
-  // operand could still change places.
+  // With as many elements as before, all added dimensions have size 1. Dimensions of the operand
+  // could still be permuted.
   if (in->count != 1 && op->operands[0]->type->rank != 1) return false;
   return constant_ints_spread(in, out);
 }
 
 // ---- ops that compute ----
 
-// The ops that shapes are computed with, which mean the same in 64 bits as in fewer: what is made
-// of their results are the low bits.
+// Ops that compute shapes, with the same meaning in 64 bits as in fewer: only the low bits of their
+// results are used.
 // clang-format off
 #define OPS(X, sign, name)                                                      \
   X(INT, ADD, name) X(INT, SUBTRACT, name) X(INT, MULTIPLY, name)               \
@@ -169,7 +169,7 @@ static bool constant_ints_element(const mp_op_t *op, mp_dtype_t dtype, int64_t a
       return true;
     case MP_OP_DIVIDE:
     case MP_OP_REMAINDER:
-      // Of a division by zero, or one that overflows, no shape is made.
+      // No shape comes from a division by zero, or one that overflows.
       if (b == 0 || (b == -1 && a == INT64_MIN)) return false;
       break;
     default:
@@ -192,7 +192,7 @@ static bool constant_ints_elementwise(const mp_op_t *op, const ints_t *in, ints_
   return true;
 }
 
-// The predicate may be one for all elements.
+// The predicate may be a scalar.
 static bool constant_ints_select(const ints_t *in, ints_t *out) {
   for (uint32_t i = 0; i < out->count; ++i) {
     const int64_t which = in[0].values[in[0].count == 1 ? 0 : i];

@@ -8,16 +8,16 @@
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 
-// Ops that are sugar become their plain forms: broadcast, dot, create_token, cross-replica-sum, if,
+// Replaces syntactic sugar by plain ops: broadcast, dot, create_token, cross-replica-sum, if,
 // torch_index_select, einsum, replica groups as mesh axes, dynamic ops whose shapes are static
-// after all; tuples and async pairs (mp_pass_flatten). What occurs only in malformed or unusual
-// programs is refused (a label twice in an operand of einsum), or left as it is and refused by name
-// later (a dynamic op whose shape is not known).
+// after all; tuples and async pairs (mp_pass_flatten). Unusual or malformed ops are refused here (a
+// label twice in an operand of einsum), or left unchanged and refused by name later (a dynamic op
+// whose shape is not known).
 MP_NODISCARD mp_status_t mp_pass_desugar(mp_module_t *module);
 
-// Values of tuple and future type are replaced by the values in them, also where while, case, and
-// main's parameters and results carry them; async regions run where they start. Part of desugaring.
-// `main` must be the only function.
+// Replaces values of tuple and future type by the values in them, also in while, case, and main's
+// parameters and results; async regions run where they start. Part of desugaring. `main` must be
+// the only function.
 MP_NODISCARD mp_status_t mp_pass_flatten(mp_module_t *module);
 
 #endif  // MINIPOD_SIM_PASSES_DESUGAR_DESUGAR_H_

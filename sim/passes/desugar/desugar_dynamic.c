@@ -1,5 +1,5 @@
 // Dynamic ops in programs without dynamic shapes: the operands that give the shape are computed
-// from constants, or say only what the result's type says.
+// from constants, or repeat the result's type.
 #include "sim/base/assert.h"
 #include "sim/passes/desugar/constant_ints.h"
 #include "sim/passes/desugar/desugar_impl.h"

@@ -8,11 +8,11 @@
 #include "sim/passes/desugar/desugar_impl.h"
 #include "sim/passes/rewrite/rewrite.h"
 
-// Values of one type on the way to what the call becomes. After the first error nothing more is
-// made.
+// The state of building the replacement of a call, with values of one type. After the first error
+// nothing more is built.
 typedef struct {
   mp_module_t *module;
-  mp_op_t *op;  // the call, before which they are put
+  mp_op_t *op;  // the call, before which the ops are inserted
   const mp_type_t *type;
   mp_status_t status;
 } maker_t;
@@ -323,7 +323,7 @@ static formula_t desugar_functions_find(mp_str_t target) {
   return NULL;
 }
 
-// The call becomes the op before it, which computes what the call stands for.
+// The call becomes the last inserted op, which computes the call's function.
 static mp_status_t desugar_functions_become_last(mp_module_t *module, mp_op_t *op) {
   mp_op_t *last = op->prev;
   MP_RETURN_IF_ERROR(mp_rewrite_set_operands(module, op, last->operands, last->num_operands));

@@ -1,6 +1,6 @@
 // Replica groups that are given by axes of a mesh. Devices that differ only in the named axes form
-// a group. Within a group they are ordered along these axes in the order in which they are named,
-// the first changing slowest; the groups are in the mesh's row-major order of the other axes.
+// a group. Within a group the devices are ordered along these axes in the order of their names, the
+// first axis changing slowest; the groups are in the mesh's row-major order of the other axes.
 #include "sim/ir/mesh.h"
 #include "sim/passes/desugar/desugar_impl.h"
 

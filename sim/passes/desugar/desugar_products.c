@@ -1,11 +1,11 @@
 // Products (dot, convolution, einsum) whose operands and result are of different classes of element
-// types, such as f32 x f32 -> complex<f32> or i1 x i1 -> f32. As in XLA, the product is made in the
+// types, such as f32 x f32 -> complex<f32> or i1 x i1 -> f32. As in XLA, the op is computed in the
 // higher of two types: the higher one of the operands, and the result's. The operands are converted
-// to it, and if it is not the result's, so is the result.
+// to it, and if it is not the result's type, the result is converted, too.
 #include "sim/passes/desugar/desugar_impl.h"
 #include "sim/passes/rewrite/rewrite.h"
 
-// What XLA compares of two types, the most important first.
+// The properties by which XLA orders two types, the most important first.
 typedef struct {
   bool is_complex;
   int exponent, fraction;  // bits of a floating-point type
@@ -26,7 +26,7 @@ static rank_t desugar_products_rank(mp_dtype_t dtype) {
                   .is_signed = mp_dtype_class(dtype) == MP_CLASS_SIGNED};
 }
 
-// The higher of two types; `a` where they are equal.
+// The higher of two types; `a` if they are equal.
 static mp_dtype_t desugar_products_higher(mp_dtype_t a, mp_dtype_t b) {
   const rank_t x = desugar_products_rank(a), y = desugar_products_rank(b);
   if (x.is_complex != y.is_complex) return x.is_complex ? a : b;
@@ -36,7 +36,7 @@ static mp_dtype_t desugar_products_higher(mp_dtype_t a, mp_dtype_t b) {
   return x.is_signed || !y.is_signed ? a : b;
 }
 
-// Whether there are kernels for it: all types are of one class, or the result of integers is
+// Whether kernels exist: all types are of one class, or the operands are integers and the result is
 // floating-point.
 static bool desugar_products_is_plain(mp_dtype_t lhs, mp_dtype_t rhs, mp_dtype_t result) {
   if (mp_dtype_is_integer(lhs) && mp_dtype_is_integer(rhs))

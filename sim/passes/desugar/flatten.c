@@ -1,13 +1,13 @@
-// Flattening: values of tuple and future type are replaced by the plain values in them.
+// Flattening: replaces values of tuple and future type by the plain values in them.
 //
-// The body of main is rebuilt. Each old value stands for a list of new ones: one value if its type
-// is plain, and otherwise the leaves of the tuple or future in order. tuple, get_tuple_element and
-// async_done only rearrange such lists, and async_start is replaced by its region. All other ops,
-// the arguments of their regions, and main itself get a leaf in each place of a tuple.
+// Rebuilds the body of main. Each old value becomes a list of new ones: one value if its type is
+// plain, and otherwise the leaves of the tuple or future in order. tuple, get_tuple_element and
+// async_done only rearrange such lists, and async_start is replaced by its region. In all other
+// ops, the arguments of their regions, and main itself leaves replace tuples.
 #include "sim/passes/desugar/desugar.h"
 
 // A type of n nodes can have 2^n leaves, because nodes are shared. These limit the nodes of types
-// that one run looks at in all, and their depth.
+// that one run visits in total, and their depth.
 enum { MP_FLATTEN_MAX_VISITS = 1 << 24, MP_FLATTEN_MAX_DEPTH = 256 };
 
 typedef struct {
@@ -18,7 +18,7 @@ typedef struct {
 typedef struct {
   mp_module_t *module;
   flat_t *flat;     // by id of the old value
-  uint32_t visits;  // nodes of types that were looked at so far
+  uint32_t visits;  // nodes of types visited so far
 } flattener_t;
 
 static bool flatten_is_compound(const mp_type_t *type) {
@@ -230,8 +230,8 @@ static mp_status_t flatten_block(flattener_t *f, const mp_block_t *from, mp_bloc
 
 // ---- main ----
 
-// Attributes of parameters and results stay with them. Those of a tuple are refused, because
-// nothing says to which of its leaves they belong.
+// Attributes of parameters and results stay with them. Attributes of a tuple are refused, because
+// they do not say to which leaf they belong.
 static mp_status_t flatten_attrs(flattener_t *f, const char *what, const mp_type_t *const *types,
                                  uint32_t num_types, const mp_attr_t *const *attrs,
                                  uint32_t num_leaves, const mp_attr_t ***out_attrs) {

@@ -1,4 +1,4 @@
-// Helpers for passes that change ops where they stand.
+// Helpers for passes that change ops in place.
 //
 // An op that is sugar *becomes* the last op of its plain form: the object stays, so that its
 // results keep their users, and ops that are needed before it are inserted there. Everything is
@@ -19,14 +19,14 @@ MP_NODISCARD mp_status_t mp_rewrite_set_operands(mp_module_t *module, mp_op_t *o
                                                  mp_value_t *const *operands, uint32_t count);
 
 // Makes an op with one result of `type` and inserts it before `position`, whose location it gets.
-// Own attributes that are not given have their default.
+// Attributes of the op that are not given have their defaults.
 MP_NODISCARD mp_status_t mp_rewrite_insert(mp_module_t *module, mp_op_t *position, mp_opcode_t code,
                                            mp_value_t *const *operands, uint32_t num_operands,
                                            const mp_type_t *type, const mp_named_attr_t *attrs,
                                            uint32_t num_attrs, mp_value_t **out_value);
 
-// Inserts a scalar constant whose bytes are all zero, which is the number zero in every type of
-// which sums are made.
+// Inserts a scalar constant whose bytes are all zero: the number zero in every type that can be
+// summed.
 MP_NODISCARD mp_status_t mp_rewrite_insert_zero(mp_module_t *module, mp_op_t *position,
                                                 mp_dtype_t dtype, mp_value_t **out_value);
 
@@ -35,8 +35,8 @@ MP_NODISCARD mp_status_t mp_rewrite_insert_number(mp_module_t *module, mp_op_t *
                                                   const mp_type_t *type, int64_t number,
                                                   mp_value_t **out_value);
 
-// The values that a concatenation joins along `dim`, if the value is the result of one and each of
-// them has size 1 there, so that they are as many as the value's size; otherwise NULL.
+// The operands of the concatenation along `dim` that computes `value`, if each of them has size 1
+// there, so that their number is the value's size; otherwise NULL.
 mp_value_t *const *mp_rewrite_joined(const mp_value_t *value, int64_t dim);
 
 // Make a named attribute: a list of integers, which is copied, or any value.

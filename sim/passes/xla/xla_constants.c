@@ -6,8 +6,9 @@ static bool xla_constants_is_real(const mp_op_t *op) {
   return mp_dtype_is_float(op->results[0].type->dtype) && mp_type_is_static(op->results[0].type);
 }
 
-// Takes an op of a value and a constant apart; false if it is none. Of a - c and a / c the constant
-// must be on the right, unless `reversed` is not NULL, which says that it was on the left.
+// Splits an op into a value and a constant; false if it has no constant. In a - c and a / c the
+// constant must be on the right, unless `reversed` is not NULL: then it may be on the left, and
+// `*reversed` is set.
 static bool xla_constants_split(const mp_op_t *op, mp_value_t **out_a, mp_value_t **out_c,
                                 bool *reversed) {
   for (uint32_t i = 2; i-- > 0;) {
@@ -90,7 +91,7 @@ static const mp_op_t *xla_constants_product(const mp_op_t *op, const mp_value_t 
   return product != NULL ? product : mp_xla_operand(op, value, MP_OP_DIVIDE);
 }
 
-// What the op multiplies by: its constant, or the constant's reciprocal.
+// The number that the op multiplies by: its constant, or the constant's reciprocal.
 static mp_status_t xla_constants_factor(mp_xla_t *x, mp_op_t *position, mp_opcode_t code,
                                         mp_value_t *c, mp_value_t **out_value) {
   mp_value_t *one = NULL;

@@ -2,7 +2,7 @@
 #include "sim/passes/rewrite/rewrite.h"
 #include "sim/passes/xla/xla_rules.h"
 
-// The boolean of which `value` is the conversion; NULL: it is none.
+// The boolean that `value` converts; NULL: it is no conversion of a boolean.
 static mp_value_t *xla_masks_predicate(const mp_op_t *user, const mp_value_t *value) {
   const mp_op_t *convert = mp_xla_operand(user, value, MP_OP_CONVERT);
   if (convert == NULL || convert->operands[0]->type->dtype != MP_DTYPE_BOOL) return NULL;
@@ -17,7 +17,7 @@ static bool xla_masks_can_be_nan(const mp_type_t *type) {
 mp_status_t mp_xla_mask(mp_xla_t *x, mp_op_t *op, mp_xla_outcome_t *out) {
   const mp_type_t *type = op->results[0].type;
   if (!xla_masks_can_be_nan(type) || !mp_type_is_static(type)) return NULL;
-  for (uint32_t i = 2; i-- > 0;) {  // of two masks XLA takes the right one
+  for (uint32_t i = 2; i-- > 0;) {  // if both are masks, XLA takes the right one
     mp_value_t *predicate = xla_masks_predicate(op, op->operands[i]), *zero = NULL;
     if (predicate == NULL) continue;
     MP_RETURN_IF_ERROR(mp_xla_insert_number(x, op, type, 0, &zero));
@@ -29,8 +29,8 @@ mp_status_t mp_xla_mask(mp_xla_t *x, mp_op_t *op, mp_xla_outcome_t *out) {
   return NULL;
 }
 
-// Whether a dot_general adds the elementwise products of two arrays with the same dimensions in the
-// same order, over some of them: XLA makes a multiply and a reduce of it.
+// Whether a dot_general sums the elementwise products of two arrays with the same dimensions in the
+// same order over some of them: XLA replaces it by a multiply and a reduce.
 static bool xla_masks_is_elementwise(const mp_op_t *dot) {
   const mp_index_list_t contracting = mp_op_ints(dot, MP_ATTR_LHS_CONTRACTING_DIMENSIONS);
   const mp_index_list_t others = mp_op_ints(dot, MP_ATTR_RHS_CONTRACTING_DIMENSIONS);

@@ -1,4 +1,4 @@
-// What rules look for, and what they put in its place.
+// Matching and building for the rules.
 #include "sim/passes/rewrite/rewrite.h"
 #include "sim/passes/xla/xla_rules.h"
 
@@ -7,7 +7,7 @@ mp_op_t *mp_xla_operand(const mp_op_t *user, const mp_value_t *value, mp_opcode_
   return op != NULL && op->code == code && op->parent == user->parent ? op : NULL;
 }
 
-// The constant op from which all elements come; NULL: there is none.
+// The constant op that provides all elements; NULL: there is none.
 static const mp_op_t *xla_match_constant(const mp_value_t *value) {
   const mp_op_t *op = value->op;
   if (op == NULL) return NULL;

@@ -1,5 +1,5 @@
-// Exponentials, logarithms, powers and roots that undo each other: without the number between,
-// which may be too large or too small. XLA has these rules for real numbers.
+// Exponentials, logarithms, powers and roots that undo each other: avoids the intermediate number,
+// which may overflow or underflow. XLA has these rules for real numbers.
 #include "sim/passes/rewrite/rewrite.h"
 #include "sim/passes/xla/xla_rules.h"
 
@@ -15,7 +15,7 @@ mp_status_t mp_xla_log_exp(mp_xla_t *x, mp_op_t *op, mp_xla_outcome_t *out) {
   return NULL;
 }
 
-// Whether XLA makes another op of the power before it comes to the logarithm.
+// Whether XLA replaces the power by another op before it reaches the logarithm.
 static bool xla_powers_is_special(double exponent) {
   return exponent == 0 || exponent == 1 || exponent == 2 || exponent == 3 || exponent == -1 ||
          exponent == 0.5 || exponent == -0.5;

@@ -1,9 +1,9 @@
-// What the rules share; private to this folder.
+// Shared by the rules; private to this folder.
 //
-// A rule looks at one op whose operands have been simplified already. It may change the op where it
-// stands (sim/passes/rewrite/), insert ops before it, or name the value that takes the place of its
-// result. It matches ops of the same block only, and constants of any: XLA's loop bodies and
-// branches see nothing else.
+// A rule handles one op whose operands have already been simplified. It may change the op in place
+// (sim/passes/rewrite/), insert ops before it, or return a replacement of its result. It matches
+// only ops of the same block, and constants of any block: XLA's loop bodies and branches see
+// nothing else.
 #ifndef MINIPOD_SIM_PASSES_XLA_XLA_RULES_H_
 #define MINIPOD_SIM_PASSES_XLA_XLA_RULES_H_
 
@@ -15,14 +15,14 @@
 // The state of the pass.
 typedef struct {
   mp_module_t *module;
-  // By value id: the value that stands in its place; NULL: the value itself.
+  // By value id: the replacement; NULL: the value itself.
   MP_ARRAY(mp_value_t *) replaced;
 } mp_xla_t;
 
-// What a rule did to its op.
+// The effect of a rule on its op.
 typedef struct {
   bool is_changed;
-  mp_value_t *by;  // stands for the op's result from now on; NULL: the op stays
+  mp_value_t *by;  // replaces the op's result; NULL: the op stays
 } mp_xla_outcome_t;
 
 typedef mp_status_t (*mp_xla_rule_t)(mp_xla_t *x, mp_op_t *op, mp_xla_outcome_t *out);
@@ -34,7 +34,7 @@ mp_op_t *mp_xla_operand(const mp_op_t *user, const mp_value_t *value, mp_opcode_
 // Whether all elements are known when the program is compiled: a constant, or one broadcast from a
 // scalar.
 bool mp_xla_is_constant(const mp_value_t *value);
-// Whether `value` is a constant with the same real number everywhere, and which.
+// Whether `value` is a constant with the same real number everywhere, and that number.
 bool mp_xla_number(const mp_value_t *value, double *out_number);
 
 // Inserts an op with one result before `position`; results are numbered.

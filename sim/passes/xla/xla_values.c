@@ -6,7 +6,7 @@
 
 typedef struct {
   const char *name;
-  mp_opcode_t code, other_code;  // of the ops at which the rule looks
+  mp_opcode_t code, other_code;  // the opcodes that the rule handles
   mp_xla_rule_t apply;
 } rule_t;
 
@@ -26,8 +26,8 @@ static void xla_values_tell(const rule_t *rule, mp_opcode_t code, const mp_op_t 
   mp_strbuf_deinit(&where);
 }
 
-// What has a sharding of its own is not replaced, as the value in its place may have another one:
-// it becomes a conversion to the same type, which folding takes away after partitioning.
+// An op with its own sharding is not replaced, because the replacement may have another one: it
+// becomes a conversion to the same type, which folding removes after partitioning.
 static mp_status_t xla_values_keep_sharding(mp_xla_t *x, mp_op_t *op, mp_xla_outcome_t *out) {
   mp_value_t *by = out->by;
   if (by == NULL || mp_op_attr(op, MP_ATTR_SDY_SHARDING) == NULL) return NULL;
@@ -55,8 +55,8 @@ static void xla_values_replace_operands(mp_xla_t *x, mp_op_t *op) {
   }
 }
 
-// The next op of the block to look at: the first of those that the rule inserted, if it changed
-// something, as rules may match them and then the op again.
+// The next op of the block to visit: the first op that the rule inserted, if it changed something,
+// because rules may match the inserted ops and then the op again.
 static mp_status_t xla_values_visit(mp_xla_t *x, mp_op_t *op, mp_op_t **out_next) {
   mp_op_t *before = op->prev;
   mp_xla_outcome_t outcome = {0};

@@ -1,15 +1,15 @@
-// Values as XLA has them: rewrites that change what a program computes where numbers are infinite,
-// NaN, too large or too small on the way, because XLA's algebraic simplifier makes them under every
-// back end and users' programs rely on it. A mask times infinity, for example, is zero.
+// XLA's algebraic rewrites: they change the result where intermediate numbers are infinite, NaN,
+// too large or too small. XLA's simplifier makes them on every back end, and users' programs rely
+// on them. For example, a mask times infinity is zero.
 #ifndef MINIPOD_SIM_PASSES_XLA_XLA_VALUES_H_
 #define MINIPOD_SIM_PASSES_XLA_XLA_VALUES_H_
 
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
 
-// The rules: name, the ops at which it looks (twice the same: one), what becomes of what, why users
-// need it. p is a boolean, a and b are any values, c and d constants. An op may have several rules:
-// the first that matches counts, and then all are tried again.
+// The rules: name, the opcodes that it handles (the same one twice: only one), the rewrite, the
+// reason why users need it. p is a boolean, a and b are any values, c and d constants. An op may
+// have several rules: the first that matches is applied, and then all are tried again.
 #define MP_XLA_RULES(X)                                                                        \
   X(mask, MULTIPLY, MULTIPLY, "convert(p) * a => select(p, a, 0)",                             \
     "a mask removes infinities and NaNs, where 0 * inf would be NaN")                          \

@@ -17,8 +17,8 @@ bool mp_is_bytecode(const void *data, size_t size);
 
 // Reads a program; nothing of `data` is kept, and the caller owns the module. The module is built
 // but not verified: call mp_module_verify before using it. Malformed bytes are INVALID_ARGUMENT
-// with the offset of the fault ("bytecode: offset 123: ..."); what minipod has no form for is
-// UNIMPLEMENTED, by name. Memory is bounded by a multiple of `size`. Thread-safe.
+// with the offset of the fault ("bytecode: offset 123: ..."); content that minipod does not support
+// is UNIMPLEMENTED, by name. Memory is bounded by a multiple of `size`. Thread-safe.
 MP_NODISCARD mp_status_t mp_read_bytecode(const void *data, size_t size, mp_module_t **out_module);
 
 #endif  // MINIPOD_SIM_READERS_BYTECODE_BYTECODE_H_

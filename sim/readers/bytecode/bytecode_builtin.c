@@ -68,8 +68,8 @@ static mp_status_t bytecode_builtin_read_children(mp_bc_reader_t *r, mp_bc_curso
   return NULL;
 }
 
-// Reads the two references of the call site at `index`, which is not decoded yet. Returns false
-// for any other entry, and for one that is malformed, of which its decoder will say so.
+// Reads the two references of the call site at `index`, which is not decoded yet. Returns false for
+// any other entry, and for a malformed one, whose decoder will report the error.
 static bool bytecode_builtin_peek_caller(const mp_bc_reader_t *r, uint64_t index,
                                          uint64_t *out_caller) {
   if (index >= r->num_attrs) return false;
@@ -94,7 +94,7 @@ static mp_status_t bytecode_builtin_read_callers(mp_bc_reader_t *r, mp_bc_cursor
   uint64_t index = 0;
   MP_RETURN_IF_ERROR(mp_bc_varint(&c, &index));
   MP_RETURN_IF_ERROR(mp_bc_varint(&c, &index));
-  // Entries that are a circle end with their number.
+  // Bounded by the number of entries, because entries may form a cycle.
   for (uint64_t at = index;
        callers.count < r->num_attrs && bytecode_builtin_peek_caller(r, at, &index); at = index) {
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(r->scratch, &callers, at));

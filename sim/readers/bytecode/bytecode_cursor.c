@@ -50,7 +50,7 @@ mp_status_t mp_bc_varint(mp_bc_cursor_t *c, uint64_t *out_value) {
   return NULL;
 }
 
-// Errors name the offset where the number begins, not the one behind it.
+// Errors name the offset where the number begins, not where it ends.
 mp_status_t mp_bc_bounded(mp_bc_cursor_t *c, uint64_t max, const char *what, uint64_t *out_value) {
   mp_bc_cursor_t before = *c;
   uint64_t value = 0;
@@ -88,7 +88,7 @@ mp_status_t mp_bc_bool(mp_bc_cursor_t *c, bool *out_value) {
 }
 
 // Every element takes at least a byte, so this check bounds what is allocated by the file's size.
-// The module's own counts have 32 bits, which a file of some gigabytes could go beyond.
+// The module's own counts have 32 bits, which a file of some gigabytes could exceed.
 mp_status_t mp_bc_check_count(const mp_bc_cursor_t *c, uint64_t count, const char *what) {
   if (count > mp_bc_left(c)) {
     return mp_bc_fail(c, "%llu %s do not fit into the %zu bytes left", (unsigned long long)count,
@@ -144,7 +144,7 @@ mp_status_t mp_bc_bits(mp_bc_cursor_t *c, int width, uint64_t *out_bits) {
     MP_RETURN_IF_ERROR(mp_bc_svarint(c, &value));
     bits = (uint64_t)value;
   }
-  // Writers differ in what they put above the type's bits.
+  // Writers differ in the bits above the type's bits.
   *out_bits = width >= 64 ? bits : bits & ((UINT64_C(1) << width) - 1);
   return NULL;
 }
@@ -164,7 +164,7 @@ static mp_status_t bytecode_cursor_skip_padding(mp_bc_cursor_t *c) {
   return NULL;
 }
 
-// Padding stands between the header and the data and is counted with neither.
+// Padding is between the header and the data, and belongs to neither.
 mp_status_t mp_bc_section(mp_bc_cursor_t *c, uint8_t *out_id, mp_bc_cursor_t *out_data) {
   uint8_t id = 0;
   uint64_t size = 0;
@@ -180,7 +180,7 @@ mp_status_t mp_bc_section(mp_bc_cursor_t *c, uint8_t *out_id, mp_bc_cursor_t *ou
   return NULL;
 }
 
-// Bytes left over mean that the reader and the writer disagree on the form.
+// Remaining bytes mean that the reader and the writer disagree on the form.
 mp_status_t mp_bc_finish(const mp_bc_cursor_t *c, const char *what) {
   if (c->at == c->end) return NULL;
   return mp_bc_fail(c, "%zu bytes are left over in %s", mp_bc_left(c), what);

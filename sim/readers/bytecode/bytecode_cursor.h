@@ -1,7 +1,7 @@
 // A bounds-checked cursor over bytecode, and the format's primitives (MLIR BytecodeFormat.md,
 // "Primitives").
 //
-// Every read moves the cursor behind what it read. A read that would pass the cursor's end, or that
+// Every read moves the cursor past what it read. A read that would pass the cursor's end, or that
 // finds a malformed value, is INVALID_ARGUMENT; the error names the offset in the whole program,
 // and the cursor's position is then of no further use.
 #ifndef MINIPOD_SIM_READERS_BYTECODE_BYTECODE_CURSOR_H_
@@ -14,7 +14,7 @@
 #include "sim/base/status.h"
 #include "sim/base/str.h"
 
-// The most elements of anything that is counted.
+// The most elements of any list.
 enum { MP_BC_MAX_COUNT = INT32_MAX };
 
 // Copies of a cursor are independent positions.
@@ -66,10 +66,10 @@ MP_NODISCARD mp_status_t mp_bc_blob(mp_bc_cursor_t *c, const uint8_t **out_bytes
 // Reads the bits of an integer or float of `width` (1 to 64) bits; the upper bits are zero.
 MP_NODISCARD mp_status_t mp_bc_bits(mp_bc_cursor_t *c, int width, uint64_t *out_bits);
 
-// Reads one section: its id, and a cursor over its data. `c` moves behind the section.
+// Reads one section: its id, and a cursor over its data. `c` moves past the section.
 MP_NODISCARD mp_status_t mp_bc_section(mp_bc_cursor_t *c, uint8_t *out_id,
                                        mp_bc_cursor_t *out_data);
-// Checks that everything was read; `what` names the thing that has bytes left over.
+// Checks that everything was read; `what` names the item in the error.
 MP_NODISCARD mp_status_t mp_bc_finish(const mp_bc_cursor_t *c, const char *what);
 
 #endif  // MINIPOD_SIM_READERS_BYTECODE_BYTECODE_CURSOR_H_

@@ -24,7 +24,7 @@ mp_status_t mp_bc_decode_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_
                        MP_STR_ARG(entry->dialect_name));
 }
 
-// Older writers had no codes for the narrow floating-point types and wrote their names instead.
+// Older writers have no codes for the narrow floating-point types and write their names instead.
 static mp_status_t bytecode_dialects_text_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                                mp_bc_type_t *out_type) {
   mp_bc_cursor_t before = *c;

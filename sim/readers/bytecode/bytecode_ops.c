@@ -105,9 +105,9 @@ static bool bytecode_ops_row_has(const mp_bc_op_row_t *row, mp_attr_name_t name)
   return false;
 }
 
-// VHLO writes every attribute, even one that the operation does not have. Whether `attr` is such a
-// place-holder: an attribute of type none (a dot_general without algorithm has seven of them) or an
-// empty list.
+// Whether `attr` is a placeholder, because VHLO writes every attribute, even one that the operation
+// does not have: an attribute of type none (a dot_general without algorithm has seven of them) or
+// an empty list.
 static bool bytecode_ops_is_absent(const mp_bc_op_row_t *row, mp_attr_name_t name,
                                    const mp_attr_t *attr) {
   const mp_schema_attr_t *schema = mp_schema_find((mp_opcode_t)row->fields[0], name);

@@ -6,7 +6,7 @@
 // entry first refers to it (bytecode_tables.c). The decoder of an entry belongs to its dialect:
 // bytecode_builtin.c, vhlo_attr.c, vhlo_type.c, sdy_attr.c.
 //
-// Functions with a cursor read at the cursor and move it behind what they read, as in
+// Functions with a cursor read at the cursor and move it past what they read, as in
 // bytecode_cursor.h; their errors are those of that header. Results live in the module's arena
 // unless a comment says scratch. A reader is used by one thread.
 #ifndef MINIPOD_SIM_READERS_BYTECODE_BYTECODE_READER_H_
@@ -37,8 +37,8 @@ enum {
   MP_BC_MAX_VALUE_TYPE = 16384,  // nodes of a value's type: a tuple, its elements, theirs, ...
 };
 
-// The dialects that the reader tells apart. Attributes of StableHLO itself (unlike VHLO's) are not
-// read; of its types only the token and the future are.
+// The dialects that the reader distinguishes. Attributes of StableHLO itself (unlike VHLO's) are
+// not read; of its types only the token and the future are.
 typedef enum {
   MP_BC_BUILTIN,
   MP_BC_VHLO,
@@ -81,11 +81,11 @@ typedef struct {
   // the entry now means that it contains itself, which is an error. READ: the fields below hold.
   enum { MP_BC_UNREAD, MP_BC_READING, MP_BC_READ } state;
   // The nodes of the tree that starts here, shared entries counted each time they occur. A file of
-  // a few bytes can spell a tree of exponential size, and later stages walk trees: hence a limit.
+  // a few bytes can encode a tree of exponential size, and later stages walk trees: hence a limit.
   uint64_t weight;
   mp_bc_object_t kind;     // of attributes
-  const void *object;      // what `kind` says; an mp_bc_type_t for types
-  const mp_attr_t *plain;  // the attribute after mp_bc_plain_attr; NULL until first asked for
+  const void *object;      // of the type that `kind` names; an mp_bc_type_t for types
+  const mp_attr_t *plain;  // the attribute after mp_bc_plain_attr; NULL until first used
 } mp_bc_entry_t;
 
 // One row of the table of dialects.
@@ -100,7 +100,7 @@ typedef struct mp_bc_op_row_s mp_bc_op_row_t;
 typedef struct {
   uint32_t dialect;           // row in the table of dialects
   mp_str_t name;              // without the dialect
-  bool registered;            // the writer knew the operation (told from version 5 on)
+  bool registered;            // the writer knew the operation (stored from version 5 on)
   const mp_bc_op_row_t *row;  // of an operation of the IR; NULL for others
 } mp_bc_op_name_t;
 
@@ -111,8 +111,8 @@ typedef mp_status_t (*mp_bc_decoder_t)(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_
 
 // Everything that is known during one read.
 struct mp_bc_reader_s {
-  // mp_bc_decode_attr and mp_bc_decode_type: the tables decode by what they are handed, as dialects
-  // ask for other entries.
+  // mp_bc_decode_attr and mp_bc_decode_type. The tables call them by pointer, because dialects in
+  // turn look up other entries.
   mp_bc_decoder_t decode_attr, decode_type;
 
   mp_bc_cursor_t whole;  // the whole program
@@ -120,7 +120,7 @@ struct mp_bc_reader_s {
   mp_bc_cursor_t sections[MP_BC_SECTION_COUNT];
   bool present[MP_BC_SECTION_COUNT];
 
-  mp_arena_t *scratch;  // for what only this read needs; freed at its end
+  mp_arena_t *scratch;  // temporaries of this read; freed at its end
   mp_module_t *module;  // the result
   mp_arena_t *arena;    // the module's
 
@@ -139,8 +139,8 @@ struct mp_bc_reader_s {
   size_t num_types;
 
   int entry_depth;  // how many entries are being decoded, each within the one before
-  // Of the innermost of them, so far; where there is none, of all that the program refers to,
-  // without the locations of its ops.
+  // The weight so far of the innermost of them; if there is none, of everything that the program
+  // refers to, without the locations of its ops.
   uint64_t weight;
   uint64_t max_weight, max_program_weight;  // the limits for any entry, and for the program
 
@@ -209,8 +209,8 @@ MP_NODISCARD mp_status_t mp_bc_index_list(mp_bc_reader_t *r, mp_bc_cursor_t *c,
 
 // ---- bytecode_dialects.c ----
 
-// Decode an entry of the table of attributes, or types; `c` covers the entry's bytes.
-// UNIMPLEMENTED for what is stored as text and for dialects that are not known.
+// Decode an entry of the table of attributes, or types; `c` covers the entry's bytes. UNIMPLEMENTED
+// for entries stored as text and for unknown dialects.
 MP_NODISCARD mp_status_t mp_bc_decode_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                            mp_bc_entry_t *entry);
 MP_NODISCARD mp_status_t mp_bc_decode_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
@@ -220,7 +220,7 @@ MP_NODISCARD mp_status_t mp_bc_decode_type(mp_bc_reader_t *r, mp_bc_cursor_t *c,
 //
 // Each of these decodes one entry of its dialect's own encoding; `c` covers the entry's bytes. The
 // decoders of attributes set `kind` and `object` of the entry, those of types fill in `*out_type`.
-// A code that the dialect has but minipod has no form for is UNIMPLEMENTED.
+// A code of the dialect that minipod does not support is UNIMPLEMENTED.
 
 // Attributes and locations of the builtin dialect.
 MP_NODISCARD mp_status_t mp_bc_builtin_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c,

@@ -65,7 +65,7 @@ static mp_status_t bytecode_sections_read_strings(mp_bc_reader_t *r) {
   for (; c.at != end; ++c.at) {
     if (*c.at != 0) return mp_bc_fail(&c, "bytes that belong to no string");
   }
-  // The caller's bytes go away, so the strings are copied. One copy serves every name in the
+  // The strings are copied, because the caller frees the bytes. One copy serves every name in the
   // module.
   size_t size = (size_t)(c.end - end);
   const char *copy = mp_arena_copy(r->arena, end, size);
@@ -116,7 +116,7 @@ static mp_status_t bytecode_sections_read_properties(mp_bc_reader_t *r) {
   return mp_bc_finish(&c, "the properties section");
 }
 
-// Another dialect is no error here: its entries and operations are refused where they are used.
+// An unknown dialect is no error here: its entries and operations are refused when they are used.
 static mp_bc_dialect_t bytecode_sections_dialect_from_name(mp_str_t name) {
   static const char *const names[] = {"builtin", "vhlo", "sdy", "stablehlo"};
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {

@@ -14,9 +14,9 @@ static const char *const g_object_names[] = {
     [MP_BC_ALL_TO_ALL] = "an all-to-all parameter",
 };
 
-// What refers to an entry grows by its weight, each time that it does: the entry that is being
-// decoded, or the program. A location of the program does not count: ops of one place share its
-// call stack, and no later stage walks the whole of it (sim/ir/loc.h).
+// Each reference to an entry adds its weight to the referring entry, or to the program. Locations
+// of the program do not count: ops of one place share its call stack, and no later stage walks all
+// of it (sim/ir/loc.h).
 static mp_status_t bytecode_tables_weigh(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
                                          const mp_bc_entry_t *entry) {
   if (r->entry_depth == 0 && entry->kind == MP_BC_LOC) return NULL;

@@ -98,7 +98,7 @@ mp_status_t mp_bc_dict_attr(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t 
 }
 
 // Booleans are stored as a byte each, or eight to a byte with the least significant bit first, or
-// as one byte that stands for all (a splat); which one it is follows from the size.
+// as one byte for all (a splat); the size tells which.
 static mp_status_t bytecode_values_bool_elements(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
                                                  const uint8_t *blob, size_t size, size_t count,
                                                  mp_attr_t *attr) {
@@ -181,7 +181,7 @@ static int64_t bytecode_values_dense_element(const mp_attr_t *dense, size_t inde
 }
 
 // VHLO spells lists of dimensions and tables of numbers as constants. Splats are expanded, up to a
-// limit, because a few bytes can spell a splat of any size.
+// limit, because a few bytes can encode a splat of any size.
 static mp_status_t bytecode_values_ints_from_dense(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
                                                    const mp_attr_t *dense,
                                                    const mp_attr_t **out_attr) {
@@ -258,7 +258,7 @@ mp_status_t mp_bc_scalar_type(mp_bc_reader_t *r, mp_dtype_t dtype, const mp_quan
   return NULL;
 }
 
-// A size is not negative, or MP_DYNAMIC for "not known"; no writer makes other files.
+// A size is not negative, or it is MP_DYNAMIC for "unknown"; no writer makes other files.
 mp_status_t mp_bc_tensor_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_type_kind_t kind,
                               const mp_index_list_t *bounds, mp_bc_type_t *out_type) {
   mp_bc_cursor_t before = *c;
@@ -308,7 +308,7 @@ mp_status_t mp_bc_complex_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_type_
                        mp_dtype_name(part->dtype));
 }
 
-// The inputs and the results of a function type stand in one array, inputs first.
+// The inputs and the results of a function type are in one array, inputs first.
 mp_status_t mp_bc_compound_type(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_type_kind_t kind,
                                 mp_bc_type_t *out_type) {
   const mp_type_t *const *elements, *const *results = NULL;

@@ -109,8 +109,8 @@ static mp_status_t sdy_attr_read_axis_ref(mp_bc_reader_t *r, mp_bc_cursor_t *c,
   return NULL;
 }
 
-// Reads the sharding of a dimension. The file says whether it is closed; propagation may add axes
-// to one that is not.
+// Reads the sharding of a dimension. The file has a flag whether it is closed; propagation may add
+// axes to an open one.
 static mp_status_t sdy_attr_read_dim_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                               mp_bc_entry_t *entry) {
   NEW_OBJECT(r, entry, MP_BC_DIM_SHARDING, mp_dim_sharding_t, dim);
@@ -126,7 +126,7 @@ static mp_status_t sdy_attr_read_dim_sharding(mp_bc_reader_t *r, mp_bc_cursor_t 
   return NULL;
 }
 
-// Reads a sharding. Form 1 has no unreduced axes, and form 3 also says how they are to be reduced.
+// Reads a sharding. Form 1 has no unreduced axes, and form 3 also has their reduction.
 static mp_status_t sdy_attr_read_sharding(mp_bc_reader_t *r, mp_bc_cursor_t *c,
                                           mp_bc_entry_t *entry, int form) {
   mp_bc_cursor_t before = *c;
@@ -193,8 +193,8 @@ static mp_status_t sdy_attr_read_tensor_mapping(mp_bc_reader_t *r, mp_bc_cursor_
   return NULL;
 }
 
-// Reads a sharding rule, which says for each dimension of operands and results to which factors
-// (loops) of the operation it belongs.
+// Reads a sharding rule, which lists the factors (loops) of the operation for each dimension of
+// operands and results.
 static mp_status_t sdy_attr_read_rule(mp_bc_reader_t *r, mp_bc_cursor_t *c, mp_bc_entry_t *entry) {
   const void *operands, *results;
   mp_attr_t *attr = NULL;

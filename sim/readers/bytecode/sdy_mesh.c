@@ -10,7 +10,7 @@ struct mp_bc_mesh_s {
 };
 
 static mp_status_t sdy_mesh_find_or_add(mp_bc_reader_t *r, mp_str_t name, mp_bc_mesh_t **out_mesh) {
-  // Programs have a handful of meshes, so that a list is searched.
+  // A list suffices, because programs have a handful of meshes.
   int count = 0;
   for (mp_bc_mesh_t *at = r->meshes; at != NULL; at = at->next, ++count) {
     if (mp_str_equal(at->mesh->name, name)) {

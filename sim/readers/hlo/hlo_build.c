@@ -3,8 +3,8 @@
 
 #include "sim/readers/hlo/hlo_sharding.h"
 
-// Calls nest no deeper in the IR either (sim/ir/verify). Computations that regions are made of are
-// built again for each, so that the number of instructions needs a limit of its own.
+// Calls nest no deeper in the IR either (sim/ir/verify). A computation is built again for each
+// region that it becomes, so the number of instructions has a limit, too.
 enum { MAX_DEPTH = 256, MAX_INSTS = 1 << 20 };
 
 mp_status_t mp_hlo_called(const mp_hlo_inst_t *inst, uint32_t number, mp_hlo_comp_t **out_comp) {
@@ -17,7 +17,7 @@ mp_status_t mp_hlo_called(const mp_hlo_inst_t *inst, uint32_t number, mp_hlo_com
   return NULL;
 }
 
-// What a builder has made must be what the instruction says that it is.
+// Checks that the built values have the types of the instruction's shape.
 static mp_status_t hlo_build_check(const mp_hlo_inst_t *inst, mp_hlo_leaves_t leaves) {
   if (leaves.count != inst->shape->num_leaves) {
     return mp_hlo_error(inst, MP_INVALID_ARGUMENT, "shape: %u values, but there are %u",
@@ -123,8 +123,7 @@ mp_status_t mp_hlo_build_region(mp_hlo_build_t *b, const mp_hlo_inst_t *inst, ui
   return hlo_build_body(b->h, comp, *out_region);
 }
 
-// The name ends in the computation's number, which makes it different from all others and from
-// "main".
+// The name ends in the computation's number, so it is unique and not "main".
 static mp_status_t hlo_build_func(mp_hlo_t *h, mp_hlo_comp_t *comp, mp_func_t **out_func) {
   mp_strbuf_t name;
   mp_strbuf_init(&name);

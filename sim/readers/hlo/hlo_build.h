@@ -1,8 +1,8 @@
-// Making operations from instructions: what the files of builders (hlo_ops_*.c) share.
+// Making operations from instructions; shared by the files of builders (hlo_ops_*.c).
 //
 // An HLO value is a list of leaves, the arrays and tokens in its shape; here each leaf is a value
 // of the IR. A builder gets an instruction whose operands are built, appends operations to the
-// block, and says which values the instruction's leaves are.
+// block, and returns the values of the instruction's leaves.
 #ifndef MINIPOD_SIM_READERS_HLO_HLO_BUILD_H_
 #define MINIPOD_SIM_READERS_HLO_HLO_BUILD_H_
 
@@ -13,7 +13,7 @@ typedef struct {
   mp_value_t **items;
 } mp_hlo_leaves_t;
 
-// A computation on its way into a block.
+// The state of building a computation into a block.
 typedef struct {
   mp_hlo_t *h;
   mp_hlo_comp_t *comp;
@@ -50,9 +50,9 @@ MP_NODISCARD mp_status_t mp_hlo_build_region(mp_hlo_build_t *b, const mp_hlo_ins
 // Finds the instruction's called computation `number`.
 MP_NODISCARD mp_status_t mp_hlo_called(const mp_hlo_inst_t *inst, uint32_t number,
                                        mp_hlo_comp_t **out_comp);
-// The function that a computation is, which is made when it is first asked for.
+// The function of a computation, made on first use.
 MP_NODISCARD mp_status_t mp_hlo_func_of(mp_hlo_t *h, mp_hlo_comp_t *comp, mp_func_t **out_func);
-// Calls the function that a computation is.
+// Calls the function of a computation.
 MP_NODISCARD mp_status_t mp_hlo_emit_call(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                           mp_hlo_comp_t *comp, mp_hlo_leaves_t args,
                                           mp_hlo_leaves_t *out);
@@ -75,8 +75,8 @@ MP_NODISCARD mp_status_t mp_hlo_new_leaves(mp_hlo_t *h, uint32_t count, mp_hlo_l
 
 // ---- attributes (hlo_emit.c) ----
 
-// Attributes on their way to an operation. After an allocation has failed nothing more is added,
-// and the operation is not made.
+// The attributes of an operation that is being built. After an allocation has failed nothing more
+// is added, and the operation is not made.
 typedef struct {
   mp_arena_t *arena;
   uint32_t count;

@@ -1,4 +1,4 @@
-// What processes do together.
+// Collectives.
 #include "sim/readers/hlo/hlo_groups.h"
 #include "sim/readers/hlo/hlo_ops.h"
 #include "sim/readers/hlo/hlo_sharding.h"
@@ -25,8 +25,9 @@ static mp_status_t hlo_collectives_put_groups(mp_hlo_build_t *b, const mp_hlo_in
 
 // ---- reductions ----
 
-// The computation works on scalars of one type, but operands may have several: then each type has
-// an operation of its own, in which a computation that is one operation works on its scalars.
+// The computation works on scalars of one type, but operands may have several types: then each type
+// gets an operation of its own, if the computation is a single operation that also works on that
+// type.
 static mp_status_t hlo_collectives_region(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                           mp_dtype_t dtype, mp_block_t **out_region) {
   MP_RETURN_IF_ERROR(mp_hlo_build_region(b, inst, 0, out_region));
@@ -41,7 +42,7 @@ static mp_status_t hlo_collectives_region(mp_hlo_build_t *b, const mp_hlo_inst_t
   return mp_block_create_reducer(b->h->module, only->code, dtype, inst->loc, out_region);
 }
 
-// Reduces those operands that have the type of operand `first`, all of which stand behind it.
+// Reduces the operands with the type of operand `first`, which is the first of them.
 static mp_status_t hlo_collectives_reduce_type(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                                mp_hlo_leaves_t operands, uint32_t first,
                                                const mp_hlo_attrs_t *attrs, mp_hlo_leaves_t *out) {
@@ -96,7 +97,7 @@ mp_status_t mp_hlo_build_all_reduce(mp_hlo_build_t *b, const mp_hlo_inst_t *inst
   return NULL;
 }
 
-// StableHLO's has one operand.
+// StableHLO's op has one operand.
 mp_status_t mp_hlo_build_reduce_scatter(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                         mp_hlo_leaves_t *out) {
   mp_hlo_attrs_t attrs = mp_hlo_attrs(b);
@@ -168,7 +169,7 @@ mp_status_t mp_hlo_build_all_gather(mp_hlo_build_t *b, const mp_hlo_inst_t *inst
   return hlo_collectives_gather(b, inst, operands, inst->shape, out);
 }
 
-// The shape of what becomes of the operands, element 1 of such an instruction's shape.
+// The shape of the results: element 1 of such an instruction's shape.
 static mp_status_t hlo_collectives_started(const mp_hlo_inst_t *inst,
                                            const mp_hlo_shape_t **out_shape) {
   if (inst->shape->type != NULL || inst->shape->num_elements < 2) {

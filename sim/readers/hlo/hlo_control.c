@@ -2,7 +2,7 @@
 #include "sim/readers/hlo/hlo_ops.h"
 #include "sim/readers/hlo/hlo_start.h"
 
-// ---- values that are handed on ----
+// ---- values that are passed on ----
 
 mp_status_t mp_hlo_build_parameter(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                    mp_hlo_leaves_t *out) {
@@ -71,14 +71,14 @@ mp_status_t mp_hlo_build_call(mp_hlo_build_t *b, const mp_hlo_inst_t *inst, mp_h
 }
 
 mp_status_t mp_hlo_build_while(mp_hlo_build_t *b, const mp_hlo_inst_t *inst, mp_hlo_leaves_t *out) {
-  enum { BODY, CONDITION };  // their order in HLO, which in StableHLO is the other one
+  enum { BODY, CONDITION };  // their order in HLO, which is reversed in StableHLO
   mp_block_t *regions[2] = {NULL, NULL};
   MP_RETURN_IF_ERROR(mp_hlo_build_region(b, inst, CONDITION, &regions[0]));
   MP_RETURN_IF_ERROR(mp_hlo_build_region(b, inst, BODY, &regions[1]));
   return mp_hlo_emit_whole(b, inst, MP_OP_WHILE, mp_hlo_operand(b, inst, 0), regions, 2, NULL, out);
 }
 
-// A branch takes nothing in StableHLO: it uses the operands where they are.
+// A branch has no arguments in StableHLO: it uses the operands directly.
 static mp_status_t hlo_control_branch(mp_hlo_build_t *b, const mp_hlo_inst_t *inst, uint32_t number,
                                       mp_block_t **out_region) {
   mp_hlo_leaves_t root = {0};
@@ -88,8 +88,7 @@ static mp_status_t hlo_control_branch(mp_hlo_build_t *b, const mp_hlo_inst_t *in
   return mp_hlo_build_return(b->h, *out_region, inst->called[number]->root->loc, root);
 }
 
-// A boolean chooses between the branch for true, which is the first, and that for false; a number
-// chooses any.
+// A boolean chooses between the first branch (true) and the second (false); a number chooses any.
 mp_status_t mp_hlo_build_conditional(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                      mp_hlo_leaves_t *out) {
   const uint32_t count = inst->called_ids.count;
@@ -116,9 +115,9 @@ mp_status_t mp_hlo_build_conditional(mp_hlo_build_t *b, const mp_hlo_inst_t *ins
                            out);
 }
 
-// ---- what runs beside other things ----
+// ---- asynchronous instructions ----
 
-// Makes a constant of zeros for what only the runtime of others has a use for.
+// Makes a constant of zeros for elements that only other runtimes use.
 static mp_status_t hlo_control_zero(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                     const mp_type_t *type, mp_value_t **out_value) {
   static const char zeros[16];
@@ -147,8 +146,8 @@ mp_status_t mp_hlo_finish_start(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
   return NULL;
 }
 
-// The instruction's shape is a tuple of the operands, the results, and what a runtime needs. The
-// work is done where it starts.
+// The instruction's shape is a tuple of the operands, the results, and a context of the runtime.
+// The work is done at the start.
 mp_status_t mp_hlo_build_async_start(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                      mp_hlo_leaves_t *out) {
   mp_hlo_comp_t *comp = NULL;
@@ -164,7 +163,7 @@ mp_status_t mp_hlo_build_async_done(mp_hlo_build_t *b, const mp_hlo_inst_t *inst
   return hlo_control_element(b, inst, 1, out);
 }
 
-// (the copy, the operand, what a runtime needs)
+// (the copy, the operand, a context of the runtime)
 mp_status_t mp_hlo_build_copy_start(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                     mp_hlo_leaves_t *out) {
   const mp_hlo_leaves_t operand = mp_hlo_operand(b, inst, 0);

@@ -5,8 +5,8 @@
 
 // ---- the configuration ----
 
-// A typed handler's configuration is a dictionary, which HLO has as MLIR's text: the attribute of a
-// program that has nothing else.
+// A typed handler's configuration is a dictionary in MLIR's text form. It is parsed as the
+// attribute of an otherwise empty program.
 static mp_status_t hlo_custom_call_parse(mp_hlo_build_t *b, mp_str_t text,
                                          const mp_attr_t **out_dict) {
   mp_strbuf_t program;
@@ -58,7 +58,7 @@ static void hlo_custom_call_put_layouts(mp_hlo_attrs_t *attrs, mp_attr_name_t na
   if (items != NULL) mp_hlo_put_array(attrs, name, items, count);
 }
 
-// Only with constrain_layout do the layouts mean anything.
+// The layouts have a meaning only with constrain_layout.
 static mp_status_t hlo_custom_call_read_layouts(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                                 mp_hlo_attrs_t *attrs) {
   mp_arena_t *arena = b->h->source.arena;
@@ -146,16 +146,15 @@ static mp_status_t hlo_custom_call_put_called(mp_hlo_build_t *b, const mp_hlo_in
   return NULL;
 }
 
-// XLA's own name of an eigenvalue decomposition, whose configuration begins with "1" when the lower
-// triangle is to be read.
+// XLA's own name of an eigenvalue decomposition; its configuration begins with "1" if the lower
+// triangle is read.
 static mp_str_t hlo_custom_call_target(const mp_hlo_inst_t *inst) {
   if (!mp_str_is(inst->custom_call_target, "Eigh")) return inst->custom_call_target;
   return mp_str_starts_with(inst->backend_config, "0") ? MP_STR("minipod.eigh.upper")
                                                        : MP_STR("minipod.eigh.lower");
 }
 
-// What XLA makes of Shardy's sharding_group; the number, "0 : i64", is among the frontend's
-// attributes.
+// XLA's form of Shardy's sharding_group; the number, "0 : i64", is among the frontend's attributes.
 static mp_status_t hlo_custom_call_group(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                          mp_hlo_leaves_t *out) {
   mp_hlo_attrs_t attrs = mp_hlo_attrs(b);

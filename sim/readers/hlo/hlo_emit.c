@@ -70,7 +70,7 @@ void mp_hlo_put(mp_hlo_attrs_t *attrs, mp_attr_name_t name, const mp_attr_t *val
   attrs->items[attrs->count++] = (mp_named_attr_t){name, mp_str(mp_attr_name_text(name)), value};
 }
 
-// Adds what an attribute maker has made, whose only error is a lack of memory.
+// Adds the result of an attribute maker, whose only error is a lack of memory.
 static void hlo_emit_take(mp_hlo_attrs_t *attrs, mp_attr_name_t name, mp_status_t status,
                           const mp_attr_t *value) {
   mp_hlo_put(attrs, name, status == NULL ? value : NULL);

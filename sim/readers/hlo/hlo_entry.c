@@ -3,7 +3,7 @@
 #include "sim/readers/hlo/hlo_build.h"
 #include "sim/readers/hlo/hlo_sharding.h"
 
-// What is known of a parameter or result of main.
+// The properties of a parameter or result of main.
 typedef struct {
   const mp_attr_t *sharding, *layout, *alias;
   bool is_donated;
@@ -17,7 +17,7 @@ typedef struct {
 
 // ---- layouts ----
 
-// The order of dimensions as mhlo.layout_mode has it.
+// The order of dimensions in the form of mhlo.layout_mode.
 static mp_status_t hlo_entry_layout(mp_hlo_t *h, const mp_hlo_shape_t *leaf,
                                     const mp_attr_t **out_attr) {
   if (leaf->is_tiled || leaf->memory_space != 0) {
@@ -54,8 +54,8 @@ static mp_status_t hlo_entry_shape_layouts(mp_hlo_t *h, const mp_hlo_shape_t *st
   return NULL;
 }
 
-// Only a configuration says which layouts the client wants. Those of the instructions and of
-// host_program_shape are what some compiler has come to on its way, and XLA forgets them too.
+// Only a configuration has the layouts that the client requires. Those of the instructions and of
+// host_program_shape are intermediate results of some compiler, and XLA drops them, too.
 static mp_status_t hlo_entry_read_layouts(entry_t *e) {
   mp_hlo_t *h = e->h;
   const mp_hlo_comp_t *comp = h->entry;
@@ -92,7 +92,7 @@ static mp_status_t hlo_entry_put_shardings(entry_t *e, mp_str_t bytes, uint32_t 
   return NULL;
 }
 
-// What a parameter or the root says itself comes before what the module says.
+// A sharding of the parameter or root itself precedes the module's.
 static mp_status_t hlo_entry_read_shardings(entry_t *e) {
   mp_hlo_t *h = e->h;
   const mp_hlo_comp_t *comp = h->entry;
@@ -189,7 +189,7 @@ static mp_status_t hlo_entry_make_dict(mp_hlo_t *h, const border_t *border,
                                        const mp_attr_t **out_dict) {
   mp_arena_t *arena = h->module->arena;
   const mp_attr_t *donated = NULL;
-  // What is to share memory with a result is donated without being said to be.
+  // A parameter that aliases a result is donated, even if it is not marked so.
   if (border->is_donated && border->alias == NULL) {
     MP_RETURN_IF_ERROR(mp_attr_make_bool(arena, true, &donated));
   }

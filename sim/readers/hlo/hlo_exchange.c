@@ -43,7 +43,7 @@ static mp_status_t hlo_exchange_stack(mp_hlo_build_t *b, const mp_hlo_inst_t *in
                          out_value);
 }
 
-// Takes part `at` out of such an array.
+// Slices part `at` of such an array.
 static mp_status_t hlo_exchange_unstack(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                         mp_value_t *whole, int64_t at, const mp_type_t *part,
                                         mp_value_t **out_value) {

@@ -4,7 +4,7 @@
 
 #include "sim/numeric/iota_list.h"
 
-// More processes than this no pod has, and a list in a few bytes could spell any number.
+// No pod has more processes, and a list in a few bytes could encode any number.
 enum { MAX_IDS = 1 << 20 };
 
 static mp_status_t hlo_groups_error(const mp_hlo_inst_t *inst, const char *what) {
@@ -19,7 +19,7 @@ typedef struct {
 
 MP_HLO_MESSAGE(g_group, "ReplicaGroup", MP_HLO_FIELD(1, INTS, group_t, ids));
 
-// Groups that are smaller than others are filled up with -1.
+// Smaller groups are padded with -1.
 static mp_status_t hlo_groups_read_list(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                         const mp_hlo_texts_t *list, const mp_attr_t **out_groups) {
   mp_arena_t *arena = b->h->source.arena;
@@ -156,7 +156,7 @@ static mp_status_t hlo_groups_copy(mp_arena_t *arena, mp_str_t text, mp_str_t *o
   return NULL;
 }
 
-// The order of the devices, where it is not that of their numbers.
+// The order of the devices, if it is not that of their numbers.
 static mp_status_t hlo_groups_read_order(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                          const mesh_t *proto, int64_t total, mp_mesh_t *mesh) {
   const int64_t *ids = proto->device_ids.items;

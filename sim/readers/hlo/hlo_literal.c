@@ -4,8 +4,8 @@
 
 enum { FIELD_SHAPE = 1, FIELD_TUPLE = 10, FIELD_SPARSE = 14 };
 
-// How the field of an element type has the elements. In FIELD_BYTES they lie as they are stored;
-// those of less than a byte may be packed, the first one lowest.
+// The encoding of the elements in the field of their type. FIELD_BYTES: as stored; elements of less
+// than a byte may be packed, the first one lowest.
 typedef enum { FIELD_BYTES, FIELD_VARINTS, FIELD_FIXED } literal_form_t;
 
 static literal_form_t hlo_literal_form(mp_dtype_t dtype) {
@@ -14,7 +14,7 @@ static literal_form_t hlo_literal_form(mp_dtype_t dtype) {
   return mp_dtype_is_integer(dtype) ? FIELD_VARINTS : FIELD_FIXED;
 }
 
-// Elements as they come, in the order of the literal's own layout.
+// Elements in the order of the literal's own layout.
 typedef struct {
   mp_dtype_t dtype;
   size_t size;   // bytes of an element
@@ -62,8 +62,8 @@ static mp_status_t hlo_literal_read_bytes(mp_str_t bytes, elements_t *e) {
   return NULL;
 }
 
-// Reads the fields that hold the elements. The size is believed only when the message is long
-// enough for it.
+// Reads the fields that hold the elements. The size is trusted only if the message is long enough
+// for it.
 static mp_status_t hlo_literal_read_elements(mp_hlo_build_t *b, mp_str_t bytes,
                                              const mp_type_t *type, elements_t *e) {
   int64_t count = 0;
@@ -100,7 +100,7 @@ static mp_status_t hlo_literal_read_elements(mp_hlo_build_t *b, mp_str_t bytes,
   return e->at == e->units ? NULL : hlo_literal_count_error(e, e->at);
 }
 
-// Brings elements that lie in the order of the shape's layout into row-major order.
+// Converts elements from the order of the shape's layout to row-major order.
 static mp_status_t hlo_literal_reorder(mp_hlo_build_t *b, const mp_hlo_shape_t *shape,
                                        elements_t *e) {
   const uint32_t rank = shape->type->rank;
@@ -147,7 +147,7 @@ typedef struct {
 MP_HLO_MESSAGE(g_literal, "LiteralProto", MP_HLO_FIELD(FIELD_SHAPE, TEXT, literal_t, shape),
                MP_HLO_FIELD(FIELD_TUPLE, TEXTS, literal_t, elements));
 
-// The leaves of a literal of this shape go behind those that `out` has.
+// Appends the leaves of a literal of this shape to `out`.
 static mp_status_t hlo_literal_build(mp_hlo_build_t *b, const mp_hlo_inst_t *inst, mp_str_t bytes,
                                      const mp_hlo_shape_t *shape, mp_hlo_leaves_t *out) {
   if (shape->type != NULL) {
@@ -168,7 +168,7 @@ static mp_status_t hlo_literal_build(mp_hlo_build_t *b, const mp_hlo_inst_t *ins
   return NULL;
 }
 
-// The literal's own shape says in which order its elements lie.
+// The literal's own shape has the order of its elements.
 mp_status_t mp_hlo_build_literal(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                  mp_hlo_leaves_t *out) {
   literal_t literal = {0};

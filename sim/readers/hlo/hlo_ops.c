@@ -1,11 +1,11 @@
-// The table of opcodes: all that XLA has (xla/hlo/ir/hlo_opcode.h).
+// The table of opcodes: all of XLA's (xla/hlo/ir/hlo_opcode.h).
 #include "sim/readers/hlo/hlo_ops.h"
 
 #define BUILD(opcode, builder, code, operands) \
   { opcode, mp_hlo_build_##builder, MP_OP_##code, operands, NULL }
 // An operation on arrays that has no attributes.
 #define PLAIN(opcode, code, operands) BUILD(opcode, plain, code, operands)
-// What makes other instructions of its operands has no operation of its own.
+// An instruction that builds other operations from its operands has no operation of its own.
 #define FREE(opcode, builder, operands) BUILD(opcode, builder, COUNT, operands)
 #define REFUSED(opcode, trouble) \
   { opcode, NULL, MP_OP_COUNT, -1, trouble }

@@ -1,5 +1,5 @@
-// The builders, by family; the table in hlo_ops.c says which opcode has which. Each gets an
-// instruction whose number of operands is that of its row, and may rely on nothing else.
+// The builders, by family; the table in hlo_ops.c maps opcodes to builders. Each gets an
+// instruction with the number of operands of its row, and may rely on nothing else.
 #ifndef MINIPOD_SIM_READERS_HLO_HLO_OPS_H_
 #define MINIPOD_SIM_READERS_HLO_HLO_OPS_H_
 

@@ -1,8 +1,8 @@
-// Products, convolutions, windows, factorisations and transforms.
+// Matmuls, convolutions, windows, factorisations and transforms.
 #include "sim/readers/hlo/hlo_ops.h"
 #include "sim/readers/hlo/hlo_window.h"
 
-// The arrays that the operands must be become one operation with the instruction's shape.
+// Makes one operation with the instruction's shape; its operands must be arrays.
 static mp_status_t hlo_ops_linear_emit(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                        mp_block_t *const *regions, uint32_t num_regions,
                                        const mp_hlo_attrs_t *attrs, mp_hlo_leaves_t *out) {
@@ -43,7 +43,7 @@ static const struct {
 
 static mp_status_t hlo_ops_linear_put_type(mp_hlo_build_t *b, mp_hlo_attrs_t *attrs,
                                            mp_attr_name_t name, mp_dtype_t dtype) {
-  // As in StableHLO, a type of elements stands as a tensor without dimensions.
+  // As in StableHLO, an element type is represented by a tensor without dimensions.
   const mp_type_t *type = NULL;
   const mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_hlo_tensor(b, dtype, NULL, 0, &type));
@@ -111,8 +111,8 @@ MP_HLO_MESSAGE(g_dot, "DotDimensionNumbers", MP_HLO_FIELD(1, INTS, dot_t, lhs_co
                MP_HLO_FIELD(2, INTS, dot_t, rhs_contracting),
                MP_HLO_FIELD(3, INTS, dot_t, lhs_batch), MP_HLO_FIELD(4, INTS, dot_t, rhs_batch));
 
-// Without numbers, as old programs have it, the last dimension of the left side is contracted with
-// the first but one of a matrix or the only one of a vector.
+// Without dimension numbers, as in old programs, the last dimension of the left side is contracted
+// with the last but one of the right side, or with the only one of a vector.
 static mp_status_t hlo_ops_linear_default_dot(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                               dot_t *dot) {
   mp_value_t *lhs = NULL, *rhs = NULL;
@@ -128,8 +128,8 @@ static mp_status_t hlo_ops_linear_default_dot(mp_hlo_build_t *b, const mp_hlo_in
                        right < 2 ? 0 : (int64_t)right - 2);
 }
 
-// The operands of a product. Those of two types, which StableHLO does not have, are multiplied in
-// the result's type.
+// The operands of a dot. Operands of two types, which StableHLO does not have, are converted to the
+// result's type.
 static mp_status_t hlo_ops_linear_factors(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                           mp_hlo_leaves_t *out) {
   MP_RETURN_IF_ERROR(mp_hlo_new_leaves(b->h, 2, out));

@@ -284,8 +284,8 @@ static mp_status_t hlo_ops_plain_permute(mp_hlo_build_t *b, const mp_hlo_inst_t 
   return mp_hlo_emit_one(b, inst, MP_OP_TRANSPOSE, value, 1, type, &attrs, value);
 }
 
-// The result has the operand's bytes. Both layouts say in which order their elements lie there, so
-// that this is where layouts of inner values matter.
+// The result has the operand's bytes. Both layouts give the order of their elements in memory, so
+// here layouts of inner values matter.
 mp_status_t mp_hlo_build_bitcast(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
                                  mp_hlo_leaves_t *out) {
   int64_t to_physical[MP_MAX_RANK], to_logical[MP_MAX_RANK];

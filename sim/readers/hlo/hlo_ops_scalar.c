@@ -27,7 +27,7 @@ mp_status_t mp_hlo_build_reduce(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
   return hlo_ops_scalar_over_dims(b, inst, out);
 }
 
-// The dimensions are always all of them, and old programs leave them out.
+// The dimensions are always all dimensions, and old programs omit them.
 mp_status_t mp_hlo_build_map(mp_hlo_build_t *b, const mp_hlo_inst_t *inst, mp_hlo_leaves_t *out) {
   int64_t dims[MP_MAX_RANK];
   mp_hlo_attrs_t attrs = mp_hlo_attrs(b);
@@ -108,9 +108,9 @@ mp_status_t mp_hlo_build_scatter(mp_hlo_build_t *b, const mp_hlo_inst_t *inst,
   return hlo_ops_scalar_emit(b, inst, region, &attrs, out);
 }
 
-// ---- what StableHLO has as calls ----
+// ---- instructions that are calls in StableHLO ----
 
-// The name under which XLA's converters write it.
+// The target name that XLA's converters write.
 static mp_status_t hlo_ops_scalar_put_target(const mp_hlo_inst_t *inst, mp_hlo_attrs_t *attrs) {
   mp_strbuf_t target;
   mp_strbuf_init(&target);

@@ -1,4 +1,4 @@
-// The message of a module, and what it may cost to read it.
+// The message of a module, and the limit of memory for reading it.
 #include "sim/readers/hlo/hlo.h"
 #include "sim/readers/hlo/hlo_entry.h"
 #include "sim/readers/hlo/hlo_ops.h"
@@ -40,7 +40,7 @@ static mp_status_t hlo_reader_count(int64_t stated, const char *what, uint32_t *
   return NULL;
 }
 
-// Takes the outer message apart; `*module` is it before and the module afterwards.
+// Splits the outer message; `*module` is the outer message before and the module afterwards.
 static mp_status_t hlo_reader_read_config(mp_hlo_t *h, mp_str_t *module) {
   with_config_t outer = {.module = MP_STR(""), .config = MP_STR("")};
   config_t config = {0};

@@ -1,11 +1,11 @@
-// What instructions say beside their meaning: shardings (OpSharding) and the frontend's attributes.
+// Annotations of instructions: shardings (OpSharding) and the frontend's attributes.
 #ifndef MINIPOD_SIM_READERS_HLO_HLO_SHARDING_H_
 #define MINIPOD_SIM_READERS_HLO_HLO_SHARDING_H_
 
 #include "sim/readers/hlo/hlo_build.h"
 
-// The shardings of `count` values one by one; NULLs when the message is for all of them and no
-// tuple.
+// The shardings of `count` values one by one; NULLs when the message is one sharding for all of
+// them.
 MP_NODISCARD mp_status_t mp_hlo_read_shardings(mp_hlo_t *h, mp_str_t bytes, uint32_t count,
                                                const mp_attr_t **out_attrs);
 // FrontendAttributes as a dictionary of texts; NULL when there are none.

@@ -1,4 +1,4 @@
-// CompileOptionsProto, which a client sends with each program that is to be compiled (XLA's
+// CompileOptionsProto, which a client sends with each program to compile (XLA's
 // pjrt/proto/compile_options.proto).
 #ifndef MINIPOD_SIM_READERS_OPTIONS_COMPILE_OPTIONS_H_
 #define MINIPOD_SIM_READERS_OPTIONS_COMPILE_OPTIONS_H_
@@ -33,8 +33,8 @@ typedef struct {
 } mp_compile_options_t;
 
 // Reads the message; an empty one is all defaults. Arrays go into `arena`. Malformed bytes:
-// INVALID_ARGUMENT with the offset. Options that minipod does not know are refused by name, known
-// ones that it cannot honour (layouts other than row-major) with UNIMPLEMENTED.
+// INVALID_ARGUMENT with the offset. Unknown options are refused by name, known ones that minipod
+// cannot honour (layouts other than row-major) with UNIMPLEMENTED.
 MP_NODISCARD mp_status_t mp_compile_options_read(const void *data, size_t size, mp_arena_t *arena,
                                                  mp_compile_options_t *out_options);
 

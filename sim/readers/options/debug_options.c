@@ -63,10 +63,10 @@ static const struct {
 
 enum { NUM_FLAGS = sizeof(g_flags) / sizeof(g_flags[0]) };
 
-// It must only be printed once, which the exchange ensures; it orders nothing.
+// Relaxed: the exchange makes sure that each line is printed once; it orders nothing.
 static atomic_bool g_is_told[NUM_FLAGS];
 
-// Says once in a process that an option does nothing here.
+// Logs once per process that an option has no effect here.
 static void debug_options_tell(size_t flag) {
   if (!mp_log_enabled(MP_LOG_INFO) ||
       atomic_exchange_explicit(&g_is_told[flag], true, memory_order_relaxed))
@@ -111,7 +111,7 @@ static bool debug_options_text_fits(mp_flag_type_t type, mp_str_t text) {
   return false;
 }
 
-// Whether the value fits the flag. Text is accepted for flags of every type that it can spell.
+// Whether the value fits the flag. Text is accepted for flags of every type that it can express.
 static bool debug_options_value_fits(mp_proto_reader_t *reader, const mp_proto_field_t *field,
                                      mp_flag_type_t type, mp_strbuf_t *shown) {
   switch (field->number) {

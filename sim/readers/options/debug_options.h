@@ -6,9 +6,9 @@
 
 // Reads one entry of env_option_overrides: a name and a value. `xla_disable_hlo_passes` with
 // "algsimp" among its names sets `*out_as_written`. Other names of XLA's flags (dumps, profiles,
-// tuning of other back ends) are accepted and have no effect, which an informational log line says
-// once; their value must be of the flag's type. Others: INVALID_ARGUMENT "No such compile option:
-// 'x'", in XLA's words because JAX's users and tests know them.
+// tuning of other back ends) are accepted and have no effect, which is logged once at level info;
+// their value must be of the flag's type. Others: INVALID_ARGUMENT "No such compile option: 'x'",
+// XLA's message, which JAX's users and tests know.
 MP_NODISCARD mp_status_t mp_debug_option_read(mp_proto_reader_t entry, bool *out_as_written);
 
 #endif  // MINIPOD_SIM_READERS_OPTIONS_DEBUG_OPTIONS_H_

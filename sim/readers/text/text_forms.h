@@ -1,4 +1,4 @@
-// What the readers of pretty forms share; private to this folder. The conventions are those of
+// Shared by the readers of pretty forms; private to this folder. The conventions are those of
 // text_parser.h.
 #ifndef MINIPOD_SIM_READERS_TEXT_TEXT_FORMS_H_
 #define MINIPOD_SIM_READERS_TEXT_TEXT_FORMS_H_
@@ -17,7 +17,7 @@ MP_NODISCARD mp_status_t mp_form_set_result_type(mp_text_t *t, mp_text_op_t *op,
                                                  const mp_type_t *type);
 // T, T, ...: the operands' types.
 MP_NODISCARD mp_status_t mp_form_operand_types(mp_text_t *t, mp_text_op_t *op);
-// {name = value, ...}? : types, where `form` says how the types are written. Sets the types of
+// {name = value, ...}? : types, where `form` is the notation of the types. Sets the types of
 // operands and results.
 MP_NODISCARD mp_status_t mp_form_types(mp_text_t *t, mp_text_op_t *op, mp_form_types_t form);
 
@@ -29,8 +29,8 @@ MP_NODISCARD mp_status_t mp_form_enum_word(mp_text_t *t, mp_enum_kind_t kind,
 // The value of an attribute as it stands behind a key ([1, 2], 3, LT, "text"), in the form of the
 // kind that the schema has for it; appends it to op->attrs.
 MP_NODISCARD mp_status_t mp_form_key_value(mp_text_t *t, mp_text_op_t *op, mp_attr_name_t name);
-// Takes `key`, or `, key` when there must be a comma. When something else stands there, it takes
-// nothing and returns false.
+// Takes `key`, or `, key` when there must be a comma. If the text has something else, takes nothing
+// and returns false.
 bool mp_form_accept_key(mp_text_t *t, const char *key, bool comma);
 // Takes `key =`, or `, key =` when there must be a comma.
 MP_NODISCARD mp_status_t mp_form_expect_key(mp_text_t *t, const char *key, bool comma);
@@ -43,7 +43,7 @@ MP_NODISCARD mp_status_t mp_form_region(mp_text_t *t, mp_text_op_t *op, bool iso
 
 // ---- ops whose pretty form is their own ----
 //
-// Each of these reads one op from behind its name: operands, attributes, regions and types. The
+// Each of these reads one op after its name: operands, attributes, regions and types. The
 // definitions show the form; it is that of the op's assembly format in the StableHLO, func or
 // Shardy dialect.
 

@@ -2,8 +2,8 @@
 
 enum { LETTER = 1, DIGIT = 2, HEX_DIGIT = 4, MARK = 8, DASH = 16 };
 
-// What a character may be part of. A MARK may stand in words behind the first letter, a DASH in
-// names of values.
+// The tokens that a character may be part of. A MARK may be in words after the first letter, a DASH
+// in names of values.
 static int text_lexer_class_of(char c) {
   if (c >= '0' && c <= '9') return DIGIT | HEX_DIGIT;
   if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')) return LETTER | HEX_DIGIT;
@@ -63,7 +63,7 @@ static mp_token_kind_t text_lexer_lex_number(mp_lexer_t *l) {
   return MP_TOKEN_FLOAT;
 }
 
-// Moves from the opening quote to behind the closing one; false when there is none in this line.
+// Moves from the opening quote past the closing one; false when there is none in this line.
 static bool text_lexer_lex_string(mp_lexer_t *l) {
   for (l->at++; l->at < l->end && *l->at != '\n'; ++l->at) {
     if (*l->at == '"') {

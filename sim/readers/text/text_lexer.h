@@ -43,7 +43,7 @@ typedef struct {
 mp_lexer_t mp_lexer_start(const char *text, size_t size);
 
 // The next token; comments and white space are skipped. At the end of the text it is END, however
-// often it is asked for. The token's text points into the program.
+// often it is called. The token's text points into the program.
 mp_token_t mp_lexer_next(mp_lexer_t *lexer);
 
 #endif  // MINIPOD_SIM_READERS_TEXT_TEXT_LEXER_H_

@@ -1,5 +1,5 @@
-// Converts attributes from what the text has to what the IR has: takes structs apart, gives values
-// the kinds that the schema names, fills in defaults, and puts them into VHLO's order.
+// Converts attributes from the text's form to the IR's: splits structs, gives values the kinds that
+// the schema names, fills in defaults, and sorts them into VHLO's order.
 #include <stdlib.h>
 
 #include "sim/readers/text/text_parser.h"
@@ -26,7 +26,7 @@ static mp_status_t text_normal_dense_to_ints(mp_text_t *t, const mp_token_t *tok
     return NULL;
   }
   int64_t count;
-  // The count needs a check of its own: a few bytes of text may name a splat of any size.
+  // The count is checked, because a few bytes of text may describe a splat of any size.
   if (!mp_type_num_elements(type, &count) ||
       !mp_arena_has_room(t->arena, (size_t)count, sizeof(int64_t))) {
     return mp_text_error(t, token, MP_INVALID_ARGUMENT, "a list that is too large for the program");
@@ -146,7 +146,7 @@ static bool text_normal_is_struct(mp_str_t name) {
   return false;
 }
 
-// Gives the attributes that StableHLO's text calls otherwise their names in VHLO.
+// Gives attributes with other names in StableHLO's text their VHLO names.
 static void text_normal_rename_attr(mp_opcode_t code, mp_named_attr_t *attr) {
   bool symbol = code == MP_OP_CUSTOM_CALL && mp_str_is(attr->text, "custom_call_api_version");
   if (!symbol) return;
@@ -162,7 +162,7 @@ static int text_normal_compare_items(const void *a, const void *b) {
   return x.size < y.size ? -1 : x.size > y.size;
 }
 
-// Sorts by name. The generic form has two dictionaries; of a name that both give, one item stays.
+// Sorts by name. The generic form has two dictionaries; of a name in both, one item stays.
 static uint32_t text_normal_sort_others(mp_named_attr_t *items, uint32_t count) {
   if (count > 1) qsort(items, count, sizeof(items[0]), text_normal_compare_items);
   uint32_t kept = 0;

@@ -133,8 +133,8 @@ static mp_status_t text_ops_read_generic(mp_text_t *t, mp_text_op_t *op) {
 
 // ---- names ----
 
-// Ops that the text calls otherwise than the IR. MP_OP_COUNT stands for casts, which become
-// nothing: their results are their operands.
+// Ops with other names in the text than in the IR. MP_OP_COUNT marks casts, which become nothing:
+// their results are their operands.
 static const struct {
   const char *text;
   mp_opcode_t code;

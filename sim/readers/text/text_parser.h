@@ -5,9 +5,9 @@
 // of another form is INVALID_ARGUMENT with line and column; after an error the parser is of no
 // further use. In the comments `x?` means that x may be left out, T a type and FN a function type.
 //
-// Three limits hold for hostile input: MP_TEXT_MAX_DEPTH bounds nesting, `max_weight` bounds what
-// aliases expand to, and the limits of the arenas bound memory. Results are in the module's arena
-// unless a comment says scratch. A parser is used by one thread.
+// Three limits hold for hostile input: MP_TEXT_MAX_DEPTH bounds nesting, `max_weight` bounds the
+// expansion of aliases, and the limits of the arenas bound memory. Results are in the module's
+// arena unless a comment says scratch. A parser is used by one thread.
 #ifndef MINIPOD_SIM_READERS_TEXT_TEXT_PARSER_H_
 #define MINIPOD_SIM_READERS_TEXT_TEXT_PARSER_H_
 
@@ -25,8 +25,8 @@ enum { MP_TEXT_MAX_DEPTH = 256 };
 typedef struct {
   mp_str_t name;
   bool is_type;            // `!name`
-  mp_lexer_t value;        // the position behind `value_token`
-  mp_token_t value_token;  // the first token behind the '='
+  mp_lexer_t value;        // the position after `value_token`
+  mp_token_t value_token;  // the first token after the '='
   // UNREAD: the value was not needed yet. READING: it is being read further up the call stack, so
   // a use now means that the alias is defined by itself, which is an error. READ: the value is in
   // one of `attr`, `type` and `loc`.
@@ -37,8 +37,8 @@ typedef struct {
   const mp_loc_t *loc;
 } mp_text_alias_t;
 
-// The text of a name, once for all values that bear it: an inner region may use a name of an outer
-// one again.
+// The text of a name, shared by all values with this name: an inner region may reuse a name of an
+// outer one.
 typedef struct {
   mp_str_t text;
   uint32_t newest;  // one more than the index in `defs` of its newest definition; 0: none now
@@ -49,7 +49,7 @@ typedef struct {
   uint32_t name;
 } mp_text_name_entry_t;
 
-// What a name stands for: an op's results or a block argument.
+// The definition of a name: an op's results or a block argument.
 typedef struct {
   uint32_t name;        // index in `names`
   mp_value_t **values;  // [count]
@@ -71,7 +71,7 @@ struct mp_text_op_s;
 
 // Everything that is known during one read.
 struct mp_text_s {
-  // mp_text_pretty: ops are read by what they are handed, as pretty forms have regions of ops.
+  // mp_text_pretty. Called by pointer, because pretty forms in turn have regions of ops.
   mp_status_t (*pretty)(mp_text_t *t, struct mp_text_op_s *op);
   mp_lexer_t lex;   // behind `tok`
   mp_token_t tok;   // the token of look-ahead
@@ -79,10 +79,10 @@ struct mp_text_s {
 
   mp_module_t *module;  // the result
   mp_arena_t *arena;    // the module's
-  mp_arena_t *scratch;  // for what only this read needs; freed at its end
+  mp_arena_t *scratch;  // temporaries of this read; freed at its end
   int depth;            // of nesting
-  // Nodes of the program so far, where each use of an alias counts as all that it stands for: a
-  // few lines of aliases of aliases can spell a program of exponential size.
+  // Nodes of the program so far; each use of an alias counts with its expansion, because a few
+  // lines of aliases of aliases can describe a program of exponential size.
   uint64_t weight, max_weight;
 
   mp_text_alias_t *aliases;  // [num_aliases], types behind the others, each by name
@@ -97,7 +97,7 @@ struct mp_text_s {
   mp_text_mesh_t *meshes;  // list of all
 };
 
-// Lists of what is read one by one; their items are in scratch.
+// Lists of items that are read one by one; the items are in scratch.
 typedef MP_ARRAY(int64_t) mp_text_ints_t;
 typedef MP_ARRAY(mp_token_t) mp_text_tokens_t;
 typedef MP_ARRAY(const mp_type_t *) mp_text_types_t;
@@ -137,7 +137,7 @@ bool mp_text_is_word(const mp_text_t *t, const char *word);
 bool mp_text_accept(mp_text_t *t, char c);
 // The same for a word.
 bool mp_text_accept_word(mp_text_t *t, const char *word);
-// Takes this punctuation mark; an error when something else stands there.
+// Takes this punctuation mark; an error if the text has something else.
 MP_NODISCARD mp_status_t mp_text_expect(mp_text_t *t, char c);
 // The same for a word.
 MP_NODISCARD mp_status_t mp_text_expect_word(mp_text_t *t, const char *word);
@@ -146,8 +146,8 @@ MP_NODISCARD mp_status_t mp_text_expect_arrow(mp_text_t *t);
 // The token behind the current one, without taking anything.
 mp_token_t mp_text_peek(const mp_text_t *t);
 
-// To be called before descending into something nested: counts one level and one node, and refuses
-// what goes over the limits.
+// To be called before descending into something nested: counts one level and one node, and fails
+// beyond the limits.
 MP_NODISCARD mp_status_t mp_text_enter(mp_text_t *t);
 // To be called after the descent, but not on errors.
 static inline void mp_text_leave(mp_text_t *t) {

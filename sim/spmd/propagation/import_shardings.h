@@ -5,9 +5,9 @@
 //
 // - A closed constraint also holds for its operand, if that has no sharding and no other
 // constraint,
-//   because nothing would be gained by computing the operand with another sharding first. This is
-//   not done for what a loop carries or a branch returns; instead, its other users read the
-//   constrained value.
+//   because computing the operand with another sharding first would gain nothing. Values that a
+//   loop carries or a branch returns are an exception: their other users read the constrained value
+//   instead.
 // - If several constraints on a value follow each other, later users read the last one's result.
 // - The values of a sharding_group are linked: all begin with the sharding that one of them has. If
 //   two of them have different ones, each gets an open constraint, and those form the group.

@@ -1,5 +1,5 @@
-// Messages as structs: a table says which field of a message goes where, and one function reads
-// them all. Inner messages stay bytes, which are decoded on demand.
+// Messages as structs: a table maps the fields of a message to a struct, and one function reads all
+// messages. Inner messages stay bytes, which are decoded on demand.
 #ifndef MINIPOD_SIM_READERS_HLO_MESSAGE_HLO_DECODE_H_
 #define MINIPOD_SIM_READERS_HLO_MESSAGE_HLO_DECODE_H_
 
@@ -48,9 +48,9 @@ typedef struct {
   static const mp_hlo_message_t variable = {name, variable##_fields, \
                                             sizeof(variable##_fields) / sizeof(mp_hlo_field_t)}
 
-// Reads the fields in the table into `out_struct`, which starts as zeros; others are skipped. Of a
-// field that should occur once the last one counts. Texts point into `bytes`, which must lie in the
-// source; lists are in the source's arena. INVALID_ARGUMENT for what is malformed.
+// Reads the fields in the table into `out_struct`, which starts as zeros; others are skipped. If a
+// single field occurs repeatedly, the last one counts. Texts point into `bytes`, which must lie in
+// the source; lists are in the source's arena. INVALID_ARGUMENT for malformed bytes.
 MP_NODISCARD mp_status_t mp_hlo_decode(const mp_hlo_source_t *source,
                                        const mp_hlo_message_t *message, mp_str_t bytes,
                                        void *out_struct);

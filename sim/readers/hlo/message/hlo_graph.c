@@ -72,8 +72,8 @@ mp_status_t mp_hlo_error_at(const mp_hlo_inst_t *inst, mp_status_t status) {
 
 // ---- numbers ----
 
-// The ids come from the program, so the hash starts from a secret: a program cannot choose ids that
-// all have one hash.
+// The ids come from the program, so the hash starts from a secret: then a program cannot choose ids
+// with equal hashes.
 static void *hlo_graph_find(const mp_hlo_t *h, const mp_hlo_ids_t *ids, int64_t id) {
   const mp_hlo_by_id_t *entry;
   MP_HASH_MAP_EACH(ids, mp_hash_u64(h->secret, (uint64_t)id), entry) {
@@ -82,7 +82,7 @@ static void *hlo_graph_find(const mp_hlo_t *h, const mp_hlo_ids_t *ids, int64_t 
   return NULL;
 }
 
-// `*out_is_new` is false when there was an object of this id already.
+// `*out_is_new` is false when an object of this id already exists.
 static mp_status_t hlo_graph_enter(mp_hlo_t *h, mp_hlo_ids_t *ids, int64_t id, void *object,
                                    bool *out_is_new) {
   *out_is_new = hlo_graph_find(h, ids, id) == NULL;
@@ -140,8 +140,8 @@ static mp_hlo_inst_t *hlo_graph_before(const mp_hlo_inst_t *inst, uint32_t i) {
   return i < inst->predecessor_ids.count ? inst->predecessors[i] : NULL;
 }
 
-// Puts an instruction behind all that it needs. Depth first, with a stack of our own, because a
-// program's chains are as long as it likes.
+// Orders an instruction after all that it needs. Depth first, with an explicit stack, because a
+// program's chains may be arbitrarily long.
 static mp_status_t hlo_graph_visit(mp_hlo_comp_t *comp, mp_hlo_inst_t *start, uint8_t *states,
                                    visit_t *stack, uint32_t *num_ordered) {
   uint32_t depth = 0;
@@ -212,7 +212,7 @@ static mp_status_t hlo_graph_read_insts(mp_hlo_t *h, mp_hlo_comp_t *comp, mp_hlo
   return NULL;
 }
 
-// Finds the parameters by their numbers, and which leaves of all parameters together are whose.
+// Finds the parameters by their numbers, and the range of each in the leaves of all parameters.
 static mp_status_t hlo_graph_find_params(mp_hlo_t *h, mp_hlo_comp_t *comp) {
   mp_arena_t *arena = h->source.arena;
   for (uint32_t i = 0; i < comp->count; ++i) {

@@ -1,5 +1,5 @@
-// A program as it stands in its message: computations of instructions, which name each other by
-// numbers. hlo_graph.c decodes them and replaces the numbers by pointers.
+// A program as in its message: computations of instructions, which refer to each other by numbers.
+// hlo_graph.c decodes them and replaces the numbers by pointers.
 #ifndef MINIPOD_SIM_READERS_HLO_MESSAGE_HLO_GRAPH_H_
 #define MINIPOD_SIM_READERS_HLO_MESSAGE_HLO_GRAPH_H_
 
@@ -30,7 +30,7 @@ struct mp_hlo_inst_s {
   bool is_host_transfer, constrain_layout, is_stable, has_side_effect, indices_are_sorted;
   bool unique_indices, use_global_device_ids, largest;
 
-  // What hlo_graph.c finds.
+  // Set by hlo_graph.c.
   const mp_hlo_comp_t *comp;
   const mp_hlo_row_t *row;  // of the table of opcodes (hlo_ops.c); NULL before it is built
   const mp_hlo_shape_t *shape;
@@ -86,7 +86,7 @@ typedef struct {
 typedef struct {
   // The row of an opcode in the table of builders (hlo_ops.c); NULL when it is not known.
   const mp_hlo_row_t *(*find_row)(mp_str_t opcode);
-  mp_hlo_source_t source;  // with the arena of what is needed while reading
+  mp_hlo_source_t source;  // with the arena for temporaries of reading
   mp_module_t *module;     // the result
   mp_hlo_module_t proto;
   mp_str_t entry_layout_bytes;  // ProgramShapeProto: layouts of parameters and result
@@ -101,13 +101,13 @@ typedef struct {
   uint32_t num_meshes;  // that were made for device lists
 } mp_hlo_t;
 
-// Decodes all computations and finds what they name, and the entry.
+// Decodes all computations, resolves their references, and finds the entry.
 MP_NODISCARD mp_status_t mp_hlo_read_graph(mp_hlo_t *h);
 
 // "computation 'main.5': instruction 'add.3' (add, loss at train.py:12): ..."
 MP_NODISCARD MP_PRINTF(3, 4) mp_status_t
     mp_hlo_error(const mp_hlo_inst_t *inst, mp_status_code_t code, const char *format, ...);
-// The same for an error whose maker knew of no instruction; consumes it. OK stays OK.
+// Adds the instruction to an error without one; consumes it. OK stays OK.
 MP_NODISCARD mp_status_t mp_hlo_error_at(const mp_hlo_inst_t *inst, mp_status_t status);
 
 #endif  // MINIPOD_SIM_READERS_HLO_MESSAGE_HLO_GRAPH_H_

@@ -53,8 +53,8 @@ mp_status_t mp_hlo_read_frames(mp_hlo_t *h) {
   return NULL;
 }
 
-// Numbers in the index begin with 1; what they name may be missing, because metadata are no part
-// of what a program means.
+// Numbers in the index begin with 1; entries may be missing, because metadata do not change a
+// program's meaning.
 static mp_str_t hlo_locs_pick(const mp_hlo_texts_t *texts, int64_t number) {
   return number >= 1 && number <= texts->count ? texts->items[number - 1] : (mp_str_t){0};
 }
@@ -70,7 +70,7 @@ static mp_status_t hlo_locs_copy(mp_hlo_t *h, mp_str_t text, mp_str_t *out_text)
   return NULL;
 }
 
-// NULL where the file is not known.
+// NULL if the file is unknown.
 static mp_status_t hlo_locs_make_file(mp_hlo_t *h, mp_str_t name, const file_location_t *at,
                                       const mp_loc_t **out_loc) {
   *out_loc = NULL;
@@ -99,8 +99,8 @@ static mp_status_t hlo_locs_make_call(mp_hlo_t *h, const mp_loc_t *callee, const
   return NULL;
 }
 
-// The frame with those that called it; `room` bounds the way to frames that are known, because
-// frames may call each other in a circle. No location where there is no such frame.
+// The frame with its callers; `room` bounds the number of callers, because frames may form a cycle.
+// No location if there is no such frame.
 static mp_status_t hlo_locs_read_frame(mp_hlo_t *h, int64_t number, uint32_t room,
                                        mp_hlo_frame_t *out_frame) {
   *out_frame = (mp_hlo_frame_t){0};
@@ -131,7 +131,7 @@ static mp_status_t hlo_locs_read_frame(mp_hlo_t *h, int64_t number, uint32_t roo
   return NULL;
 }
 
-// The stack where the instruction has one, else the line that its metadata have themselves.
+// The instruction's stack if it has one, else the line in its metadata.
 static mp_status_t hlo_locs_read_place(mp_hlo_t *h, const metadata_t *metadata,
                                        const mp_loc_t **out_loc) {
   mp_hlo_frame_t frame;

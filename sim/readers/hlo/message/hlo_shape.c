@@ -113,7 +113,7 @@ static mp_status_t hlo_shape_read_tuple(shape_reader_t *r, const shape_proto_t *
   return NULL;
 }
 
-// A shape of its own is its only leaf.
+// A shape that is no tuple is its only leaf.
 static mp_status_t hlo_shape_make_leaf(shape_reader_t *r, mp_hlo_shape_t *shape) {
   shape->num_leaves = 1;
   shape->leaves = MP_ARENA_NEW(r->source->arena, const mp_hlo_shape_t *);

@@ -1,5 +1,5 @@
-// Shapes (ShapeProto) become types. A tuple is taken apart: its leaves are the arrays and tokens in
-// it, in order.
+// Shapes (ShapeProto) become types. A tuple is split: its leaves are the arrays and tokens in it,
+// in order.
 #ifndef MINIPOD_SIM_READERS_HLO_MESSAGE_HLO_SHAPE_H_
 #define MINIPOD_SIM_READERS_HLO_MESSAGE_HLO_SHAPE_H_
 
@@ -27,7 +27,7 @@ typedef struct {
 } mp_hlo_program_shape_t;
 
 // Reads a shape. Types are made in `types`, the rest lies in the source's arena. UNIMPLEMENTED for
-// dynamic dimensions and for types that no value of ours has.
+// dynamic dimensions and for types that minipod's values cannot have.
 MP_NODISCARD mp_status_t mp_hlo_read_shape(const mp_hlo_source_t *source, mp_arena_t *types,
                                            mp_str_t bytes, const mp_hlo_shape_t **out_shape);
 MP_NODISCARD mp_status_t mp_hlo_read_program_shape(const mp_hlo_source_t *source, mp_arena_t *types,
