@@ -51,7 +51,7 @@ typedef enum {
 // environment variable ("" = none), help. This order is the order of documentation.
 #define MP_OPTIONS(X)                                                                              \
   X(num_devices, INT, 1, 65536, "", "devices", "MINIPOD_DEVICES",                                  \
-    "number of devices of this process; must agree with `topology` if both are set")               \
+    "number of devices of this process; if `topology` is also set, both must agree")               \
   X(topology, STRING, 0, 0, "", "", "MINIPOD_TOPOLOGY",                                            \
     "the pod: one line such as \"v5e:4x4\" or \"torus:4x4 hosts:2 hbm:16GiB\", or a YAML file")    \
   X(platform, STRING, 0, 0, "auto", "", "MINIPOD_PLATFORM",                                        \
@@ -59,49 +59,50 @@ typedef enum {
   X(device_memory, BYTES, 1, INT64_MAX, "", "bytes", "MINIPOD_DEVICE_MEMORY",                      \
     "capacity of each device's own memory, such as \"64MiB\"")                                     \
   X(log_level, LOG_LEVEL, 0, 0, "warning", "", "MINIPOD_LOG_LEVEL",                                \
-    "what goes to stderr: off, error, warning, info or debug")                                     \
+    "which messages go to stderr: off, error, warning, info or debug")                             \
   X(machine, STRING, 0, 0, "", "", "MINIPOD_MACHINE",                                              \
     "hwloc synthetic description or XML file that replaces the real machine (for tests)")          \
   X(workers, INT, 1, 4096, "", "threads", "MINIPOD_WORKERS",                                       \
     "number of worker threads; default: one per core that the process may use")                    \
   X(dump, STRING, 0, 0, "", "", "MINIPOD_DUMP",                                                    \
-    "a folder for all compiled programs, as received and as one device runs them")                 \
+    "a folder for each compiled program, as received and as one device runs it")                   \
   X(fuse, INT, 0, 1, "1", "", "MINIPOD_FUSE",                                                      \
-    "1: fuse ops and run them tile by tile; 0: run ops one by one, with the same bits")            \
+    "1: fuse ops and run them tile by tile; 0: run ops one by one, with the same results")         \
   X(rewrites, INT, 0, 1, "1", "", "MINIPOD_REWRITES",                                              \
     "1: rewrite idioms as XLA's simplifier does; 0: compute every op as written")                  \
   X(native, INT, 0, 2, "1", "", "MINIPOD_NATIVE",                                                  \
-    "machine code, with the same bits: 0 never, 1 for code that runs often, 2 always")             \
+    "compile to machine code: 0 nothing, 1 code that runs often, 2 all; results are the same")     \
   X(time, STRING, 0, 0, "off", "", "MINIPOD_TIME",                                                 \
-    "model: compute virtual times of the described pod; paced: real time follows them; off: none") \
+    "model: predict times on the described pod; paced: also delay results until then; off: none")  \
   X(values, STRING, 0, 0, "real", "", "MINIPOD_VALUES",                                            \
-    "real: programs compute; shapes: only the time model runs, for pods larger than the machine")  \
+    "real: compute all arrays; shapes: only small ones, for pods larger than the machine")         \
   X(absent, STRING, 0, 0, "error", "", "MINIPOD_ABSENT",                                           \
-    "values shapes: result of reading a value that was not computed: error, nan, zero or one")     \
+    "with values=shapes: what reading a value that was not computed gives: error, nan, zero, one") \
   X(unknown_branch, STRING, 0, 0, "largest", "", "MINIPOD_UNKNOWN_BRANCH",                         \
-    "values shapes: the branch taken if its index was not computed: largest, smallest, a number")  \
+    "with values=shapes: the branch taken if its index is unknown: largest, smallest, a number")   \
   X(unknown_trip_count, INT, 0, INT32_MAX, "1", "rounds", "MINIPOD_UNKNOWN_TRIP_COUNT",            \
-    "values shapes: rounds of a loop whose condition was not computed")                            \
-  X(pace, STRING, 0, 0, "1", "", "MINIPOD_PACE", "time paced: real seconds per virtual second")    \
+    "with values=shapes: iterations of a loop whose condition is unknown")                         \
+  X(pace, STRING, 0, 0, "1", "", "MINIPOD_PACE",                                                   \
+    "with time=paced: real seconds per virtual second")                                            \
   X(clock, STRING, 0, 0, "real", "", "MINIPOD_CLOCK",                                              \
-    "time model: virtual: Python's clocks show the time of a host of the described pod")           \
+    "virtual: Python's clocks show the time of a host of the pod (with a time model)")             \
   X(algorithms, STRING, 0, 0, "", "", "MINIPOD_ALGORITHMS",                                        \
-    "time model: algorithms of collectives, such as \"all_reduce:ring,all_gather:direct\"")        \
+    "algorithms of collectives (with a time model): \"all_reduce:ring,all_gather:direct\"")        \
   X(calibration, STRING, 0, 0, "", "", "MINIPOD_CALIBRATION",                                      \
-    "time model: a file with the efficiency of each class of ops")                                 \
+    "a file with the efficiency of each class of ops (with a time model)")                         \
   X(check, STRING, 0, 0, "off", "", "MINIPOD_CHECK",                                               \
-    "replicas: launches compare the copies that devices hold of an array; off: they do not")       \
+    "replicas: launches compare the copies of an array on several devices; off: they do not")      \
   X(faults, STRING, 0, 0, "", "", "MINIPOD_FAULTS",                                                \
     "a list of faults (dead or slow devices and links, flipped bits), or a file with one")         \
   X(trace, STRING, 0, 0, "", "", "MINIPOD_TRACE",                                                  \
-    "time model: a file for a timeline of the pod, for Perfetto")                                  \
+    "a file for a timeline of the pod, for Perfetto (with a time model)")                          \
   X(trace_events, INT, 0, INT64_MAX, "1000000", "", "MINIPOD_TRACE_EVENTS",                        \
-    "time model: number of events after which the timeline ends")                                  \
+    "number of events after which the timeline ends")                                              \
   X(trace_devices, STRING, 0, 0, "auto", "", "MINIPOD_TRACE_DEVICES",                              \
-    "time model: devices of the timeline: all, ids such as \"0,8-15\", or auto: few of large "     \
-    "pods")                                                                                        \
+    "devices in the timeline: all, ids such as \"0,8-15\", or auto: all of small "                 \
+    "pods, the first 8 of large ones")                                                             \
   X(chakra, STRING, 0, 0, "", "", "MINIPOD_CHAKRA",                                                \
-    "time model: a folder for execution traces (MLCommons' Chakra), one per device")               \
+    "a folder for execution traces (MLCommons' Chakra), one per device (with a time model)")       \
   X(bootstrap, STRING, 0, 0, "auto", "", "MINIPOD_BOOTSTRAP",                                      \
     "how processes find each other: mpi, kv (the client's key-value store), none, or auto")        \
   X(mpi_module, STRING, 0, 0, "", "", "MINIPOD_MPI_MODULE",                                        \
@@ -109,11 +110,11 @@ typedef enum {
   X(init_timeout, INT, 1, 86400, "300", "seconds", "MINIPOD_INIT_TIMEOUT_S",                       \
     "how long to wait for the other processes at start")                                           \
   X(exit_timeout, INT, 0, 86400, "30", "seconds", "MINIPOD_EXIT_TIMEOUT_S",                        \
-    "how long to wait for the other processes at exit before only MPI waits")                      \
+    "how long to wait for the other processes at exit; MPI may wait longer")                       \
   X(collective_warn, INT, 0, 86400, "10", "seconds", "MINIPOD_COLLECTIVE_WARN_S",                  \
-    "wait for other processes after which minipod prints a line on stderr; 0: never")              \
+    "how long a launch waits for other processes before minipod prints this; 0: never prints")     \
   X(collective_timeout, INT, 0, 86400, "300", "seconds", "MINIPOD_COLLECTIVE_TIMEOUT_S",           \
-    "wait for other processes after which the launch or transfer fails; 0: never")                 \
+    "how long a launch or transfer waits for other processes before it fails; 0: for ever")        \
   X(callback_wait, INT, 0, 86400, "1", "seconds", "MINIPOD_CALLBACK_WAIT_S",                       \
     "how long a launch of a single process waits for its Python callbacks")                        \
   X(node_id, INT, 0, INT32_MAX, "", "", "", "index of this process (added by JAX)")                \
