@@ -6,7 +6,7 @@
 #include "sim/base/alloc.h"
 #include "sim/numeric/dims.h"
 
-// The name of a function in the interface: ours have "mp_" before it.
+// The name of a function in the interface, without minipod's prefix "mp_".
 static const char *pjrt_args_public_name(const char *function) {
   return strncmp(function, "mp_", 3) == 0 ? function + 3 : function;
 }
@@ -21,7 +21,7 @@ mp_status_t mp_pjrt_unimplemented(const char *function, const char *reason) {
                         pjrt_args_public_name(function), reason);
 }
 
-// The interface's own numbers are those of MP_DTYPES. What has another name there, or none:
+// The interface has the numbers of MP_DTYPES. Types with another name there, or none:
 enum {
   PJRT_Buffer_Type_BOOL = PJRT_Buffer_Type_PRED,
   PJRT_Buffer_Type_TF32 = PJRT_Buffer_Type_INVALID,

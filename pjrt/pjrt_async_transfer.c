@@ -1,8 +1,8 @@
-// Chunked transfers: buffers that are handed out first and filled later, piece by piece.
+// Chunked transfers: buffers that are returned first and filled later, piece by piece.
 //
 // Each buffer has a slot, counted by the manager and by its transfers in flight, because the
 // manager may be destroyed before they end. A buffer is complete when its last transfer has been
-// started and all are done; the first error of any of them is the buffer's.
+// started and all are done; the first error of any of them becomes the buffer's.
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
@@ -70,10 +70,10 @@ static void pjrt_async_transfer_slot_settle(slot_t *slot) {
   bool is_complete = slot->is_last_started && slot->pending == 0 && !slot->is_settled;
   if (is_complete) slot->is_settled = true;
   mp_unlock(&slot->mutex);
-  // One thread has found it complete, and nothing changes any more, so it goes on without the lock,
-  // which is a leaf: setting the definition calls back.
+  // Only one thread finds it complete, and nothing changes any more. So it continues without the
+  // lock, which is a leaf: setting the definition calls back.
   if (!is_complete) return;
-  MP_ASSERT(!mp_event_is_ready(slot->definition));  // it is set here and nowhere else
+  MP_ASSERT(!mp_event_is_ready(slot->definition));  // only this function sets it
   mp_event_set(slot->definition, mp_status_retain(slot->error));
 }
 

@@ -1,12 +1,12 @@
-// What concerns the plugin as a whole: its versions and other attributes.
+// The plugin's versions and other attributes.
 
 #include "pjrt/pjrt_objects.h"
 
-// Versions of StableHLO whose portable bytecode the readers take: least and greatest.
+// The lowest and highest version of StableHLO whose portable bytecode the readers accept.
 static const int64_t stablehlo_minimum_version[] = {0, 9, 0};
 static const int64_t stablehlo_current_version[] = {1, 17, 0};
 
-// What callers show as the version of the plugin's compiler, although minipod has no XLA in it.
+// Callers show this as the version of the plugin's compiler, although minipod contains no XLA.
 enum { XLA_VERSION = 2 };
 
 mp_status_t mp_PJRT_Plugin_Initialize(PJRT_Plugin_Initialize_Args *args) {

@@ -1,4 +1,4 @@
-// Buffers: what they are, where they are, deleting and copying them, and their address.
+// Buffers: their type and place, deleting and copying them, and their address.
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
@@ -122,7 +122,7 @@ mp_status_t mp_PJRT_Buffer_Delete(PJRT_Buffer_Delete_Args *args) {
 
 MP_GETTER(PJRT_Buffer_IsDeleted, buffer, is_deleted, mp_buffer_is_deleted(it->buffer))
 
-// All memories are memory of this process: callers may read them in place.
+// All memories are in this process: callers may read them in place.
 mp_status_t mp_PJRT_Buffer_IsOnCpu(PJRT_Buffer_IsOnCpu_Args *args) {
   args->is_on_cpu = true;
   return NULL;
@@ -179,14 +179,14 @@ mp_status_t mp_PJRT_Buffer_DecreaseExternalReferenceCount(
       return mp_status_make(MP_INVALID_ARGUMENT,
                             "PJRT_Buffer_DecreaseExternalReferenceCount: there is no reference");
     }
-    // In one step with the look: two threads that give back the last one cannot both have it. The
-    // count orders nothing; the runtime's buffer has the lock.
+    // Checked and decremented in one step, so that two threads cannot both give back the last one.
+    // The count orders nothing; the runtime's buffer has a lock.
   } while (!atomic_compare_exchange_weak(&args->buffer->external_references, &count, count - 1));
   mp_buffer_release_external(args->buffer->buffer);
   return NULL;
 }
 
-// The address stays the same for the buffer's life, so the hold that gives it need not last.
+// The address is constant for the buffer's life, so the hold need not last.
 static mp_status_t pjrt_buffer_get_address(PJRT_Buffer *buffer, void **out_data) {
   MP_RETURN_IF_ERROR(mp_buffer_acquire_external(buffer->buffer, out_data));
   mp_buffer_release_external(buffer->buffer);

@@ -31,8 +31,8 @@ PJRT_Client *mp_pjrt_client_retain(PJRT_Client *client) {
 
 void mp_pjrt_client_release(PJRT_Client *client) {
   if (client == NULL) return;
-  // The last one may be a buffer's, on a thread that never used the client: it comes after the
-  // others.
+  // The last reference may be a buffer's, on a thread that never used the client. Acquire: it comes
+  // after the others.
   const int before = atomic_fetch_sub(&client->references, 1);
   MP_ASSERT(before > 0);
   if (before == 1) pjrt_client_free_client(client);
@@ -128,7 +128,7 @@ static mp_status_t pjrt_client_wrap_client(void *context, mp_client_t *runtime) 
   return NULL;
 }
 
-// An option that the others make idle is probably a mistake.
+// An option that others make ineffective is probably a mistake.
 static void pjrt_client_warn_of_idle(const mp_pod_time_t *time, const mp_options_t *options) {
   const bool is_timed = time->mode != MP_TIME_OFF;
   const bool is_shapes = time->values == MP_VALUES_MODE_SHAPES;
@@ -154,8 +154,8 @@ static void pjrt_client_warn_of_idle(const mp_pod_time_t *time, const mp_options
   }
 }
 
-// Scripts that are tried on the CPU backend ask it for devices in these ways, which say nothing to
-// a plugin. A user who has set the number here knows that.
+// Scripts for the CPU backend request devices in these ways, which have no effect on a plugin. A
+// user who has set minipod's number of devices knows that.
 static void pjrt_client_warn_of_forced(const mp_pod_info_t *info, const mp_options_t *options) {
   static const struct {
     const char *variable, *flag;
@@ -174,7 +174,7 @@ static void pjrt_client_warn_of_forced(const mp_pod_info_t *info, const mp_optio
   }
 }
 
-// One line on what has started; to maintainers all of it, line by line.
+// Logs one line about the started pod; at level debug everything, line by line.
 static void pjrt_client_log(const PJRT_Client *client, const mp_options_t *options) {
   const mp_pod_t *pod = mp_client_pod(client->client);
   const mp_pod_info_t *info = mp_pod_info(pod);
@@ -250,11 +250,12 @@ mp_status_t mp_PJRT_Client_Create(PJRT_Client_Create_Args *args) {
   return status;
 }
 
-// Stops the runtime; what buffers and executables point to stays until the last of them goes.
+// Stops the runtime; objects that buffers and executables point to live until the last of them is
+// freed.
 mp_status_t mp_PJRT_Client_Destroy(PJRT_Client_Destroy_Args *args) {
   if (args->client == NULL) return NULL;
   mp_client_t *client = args->client->client;
-  mp_parcels_finish();  // other processes await what was sent
+  mp_parcels_finish();  // other processes await the sent parcels
   mp_pjrt_observe_client_end(args->client);
   args->client->client = NULL;
   mp_client_release(client);
@@ -322,15 +323,16 @@ mp_status_t mp_PJRT_Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssi
   return NULL;
 }
 
-// jax.distributed tells about other processes here. The world notices deaths itself, and sooner;
-// but this says which processes a launch is meant for. An error would end the caller's process, and
-// there is none: without memory launches wait for newcomers as long as they may.
+// jax.distributed reports about other processes here. The world notices deaths itself, and sooner;
+// but these reports determine which processes a launch is meant for. An error would end the
+// caller's process, so there is none: without memory launches wait for newcomers up to the time
+// limit.
 mp_status_t mp_PJRT_Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args *args) {
   const size_t count = args->num_process_infos;
   if (args->client == NULL || args->process_infos == NULL || count == 0) return NULL;
   uint64_t *incarnations = mp_calloc(count, sizeof(*incarnations));
   if (incarnations == NULL) return NULL;
-  // Elements may be longer than is known here.
+  // Elements may be longer than in this version.
   const char *at = (const char *)args->process_infos;
   const size_t step = args->process_infos[0].struct_size;
   const bool is_sound = step >= sizeof(PJRT_ProcessInfo) && step % _Alignof(PJRT_ProcessInfo) == 0;

@@ -3,7 +3,7 @@
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
 
-// What a device tells of itself was made with its topology.
+// A device's attributes were made with its topology.
 MP_GETTER(PJRT_DeviceDescription_Id, device_description, id, it->info->id)
 MP_GETTER(PJRT_DeviceDescription_ProcessIndex, device_description, process_index, it->process_index)
 MP_LIST_GETTER(PJRT_DeviceDescription_Attributes, device_description, attributes, it->attributes,
@@ -58,7 +58,7 @@ mp_status_t mp_PJRT_Device_MemoryStats(PJRT_Device_MemoryStats_Args *args) {
   SET(peak_bytes_reserved, 0);
   SET(bytes_reservable_limit, stats.bytes_reservable);
   SET(largest_free_block_bytes, stats.largest_free_block_bytes);
-  // What the system has placed for the device where it belongs; bytes_in_use may lie elsewhere.
+  // The bytes on the device's NUMA node; other bytes in use may be elsewhere.
   if (stats.bytes_on_node < 0) {
     LEAVE(pool_bytes);
   } else {

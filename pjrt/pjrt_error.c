@@ -29,7 +29,7 @@ static PJRT_Error_Code pjrt_error_code(const PJRT_Error *error) {
   return (PJRT_Error_Code)mp_status_code(pjrt_error_status_of(error));
 }
 
-// No payloads are attached to our errors.
+// minipod's errors have no payloads.
 static void pjrt_error_for_each_payload(const PJRT_Error *error, PJRT_Error_PayloadVisitor visitor,
                                         void *user_arg) {
   (void)error;
@@ -82,7 +82,7 @@ PJRT_Error *mp_pjrt_error(mp_status_t status) {
   pjrt_error_t *error = mp_malloc(sizeof(*error));
   if (error == NULL) {
     mp_status_release(status);
-    // The status is static and so is the object: writing the same pointer again does no harm.
+    // The status is static and so is the object, so writing the same pointer again is harmless.
     __atomic_store_n(&no_memory.status, mp_status_out_of_memory(), __ATOMIC_RELEASE);
     return &no_memory.base;
   }

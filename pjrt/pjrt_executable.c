@@ -1,4 +1,4 @@
-// Executables: what one compilation made, and all that callers may ask about it.
+// Executables: the result of one compilation, and its properties for callers.
 
 #include "pjrt/pjrt_executable.h"
 
@@ -110,7 +110,7 @@ static mp_status_t pjrt_executable_add_property(PJRT_Executable *executable, con
   return NULL;
 }
 
-// What the partitioner did: collectives of each kind in the program, the bytes that a device
+// The partitioner's report: collectives of each kind in the program, the bytes that a device
 // receives by them, ops computed whole.
 static mp_status_t pjrt_executable_list_communication(PJRT_Executable *executable) {
   const mp_spmd_report_t *report = &executable->program->report;
@@ -128,7 +128,7 @@ static mp_status_t pjrt_executable_list_communication(PJRT_Executable *executabl
   return pjrt_executable_add_property(executable, "spmd.replicated.count", report->num_replicated);
 }
 
-// Estimates of one device's run, under the names that callers look for.
+// Estimates of one device's run, under the names that callers use.
 static mp_status_t pjrt_executable_list_properties(PJRT_Executable *executable) {
   enum { MAX_PROPERTIES = 5 + 2 * MP_COMM_KIND_COUNT };
   executable->properties = MP_ARENA_ARRAY(executable->arena, PJRT_NamedValue, MAX_PROPERTIES);
@@ -161,7 +161,7 @@ static mp_status_t pjrt_executable_copy_source(PJRT_Executable *executable,
   return NULL;
 }
 
-// A program of one partition has no shardings. For a program without outputs, jaxlib takes a
+// A program of one partition has no shardings. For a program without outputs, jaxlib accepts a
 // missing list, but not an empty one.
 static mp_status_t pjrt_executable_list_shardings(PJRT_Executable *executable) {
   const mp_program_t *program = executable->program;
@@ -199,7 +199,7 @@ static mp_status_t pjrt_executable_describe(PJRT_Executable *executable,
 
 // ---- making ----
 
-// What the client's options and the model of time want of a compilation.
+// The compilation settings from the client's options and the model of time.
 static mp_compile_request_t pjrt_executable_wishes(const PJRT_Client *client,
                                                    const PJRT_TopologyDescription *topology) {
   mp_compile_request_t wishes = {.keep_partitioned = topology->is_timed};
@@ -283,7 +283,7 @@ mp_status_t mp_PJRT_Executable_Destroy(PJRT_Executable_Destroy_Args *args) {
   return NULL;
 }
 
-// ---- asking ----
+// ---- properties ----
 
 MP_TEXT_GETTER(PJRT_Executable_Name, executable, executable_name, it->name)
 MP_GETTER(PJRT_Executable_NumReplicas, executable, num_replicas, it->program->num_replicas)
@@ -293,8 +293,8 @@ MP_GETTER(PJRT_Executable_NumOutputs, executable, num_outputs, it->program->num_
 MP_GETTER(PJRT_Executable_SizeOfGeneratedCodeInBytes, executable, size_in_bytes,
           mp_pjrt_executable_code_size(it->program))
 
-// The properties and, behind them, the seconds of a launch on the described pod. The replay of a
-// launch takes longer than some compilations, and few ask.
+// The properties and, after them, the seconds of a launch on the described pod. Computed on demand,
+// because replaying a launch takes longer than some compilations, and few callers read it.
 static mp_status_t pjrt_executable_make_timed(const PJRT_Executable *executable, double seconds,
                                               uintptr_t *out_made) {
   const size_t count = executable->num_properties;
@@ -306,7 +306,7 @@ static mp_status_t pjrt_executable_make_timed(const PJRT_Executable *executable,
   return NULL;
 }
 
-// They are made once; of two threads that make them together the first one's stay.
+// They are made once; if two threads make them at the same time, the first one's stay.
 static mp_status_t pjrt_executable_time(PJRT_Executable *executable,
                                         const PJRT_NamedValue **out_properties) {
   uintptr_t known = atomic_load(&executable->timed_properties);
@@ -315,7 +315,7 @@ static mp_status_t pjrt_executable_time(PJRT_Executable *executable,
     uintptr_t made = 0;
     MP_RETURN_IF_ERROR(mp_executable_estimate(executable->executable, &seconds));
     MP_RETURN_IF_ERROR(pjrt_executable_make_timed(executable, seconds, &made));
-    // The exchange publishes them; getters lend them out without a lock.
+    // The exchange publishes them; getters lend them without a lock.
     if (atomic_compare_exchange_strong(&executable->timed_properties, &known, made)) {
       known = made;
     } else {

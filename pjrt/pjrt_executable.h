@@ -6,7 +6,7 @@
 #include "pjrt/pjrt_objects.h"
 
 // The form of stored executables (pjrt_serialize.c): the end of their magic word, and the version
-// that the AbiVersion extension tells.
+// in the AbiVersion extension.
 #define MP_PJRT_STORED_FORM "1"
 
 // Compiles `source` and keeps a copy of it in the executable, which has one reference. With a
@@ -23,8 +23,8 @@ MP_NODISCARD mp_status_t mp_pjrt_loaded_executable_compile(PJRT_Client *client,
                                                            const mp_pjrt_source_t *source,
                                                            PJRT_LoadedExecutable **out_loaded);
 
-// How many buffers the launches of this thread have donated, in all: an upper bound, as it is not
-// looked at what single launches must not donate (pjrt_execute.c).
+// The total number of buffers that launches of this thread have donated: an upper bound, because
+// buffers that single launches must not donate are counted, too (pjrt_execute.c).
 uint64_t mp_pjrt_num_donated(void);
 
 // Reads a caller's program and options, which the result borrows. INVALID_ARGUMENT when something
@@ -35,9 +35,8 @@ MP_NODISCARD mp_status_t mp_pjrt_read_program(const PJRT_Program *program, const
 // The bytes of commands and constants: what a device reads besides its data.
 int64_t mp_pjrt_executable_code_size(const mp_program_t *program);
 
-// Where time is modelled: finds out what the program needs of the described chip's memory.
-// RESOURCE_EXHAUSTED, as by the chip's compiler, if that is more than the description has.
-// pjrt_memory_plan.c
+// If time is modelled: computes the program's need of the described chip's memory.
+// RESOURCE_EXHAUSTED, as from the chip's compiler, if the chip has less. pjrt_memory_plan.c
 MP_NODISCARD mp_status_t mp_pjrt_executable_plan_memory(PJRT_Executable *executable,
                                                         const PJRT_TopologyDescription *topology);
 

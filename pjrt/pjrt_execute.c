@@ -8,7 +8,7 @@
 #include "sim/runtime/devices/unread.h"
 #include "sim/runtime/launch/launch.h"
 
-// A launch's arrays, in one allocation; the pointers go into it.
+// A launch's arrays, in one allocation; the pointers point into it.
 typedef struct {
   size_t num_devices, num_args, num_results;
   mp_buffer_t **arguments;         // [num_devices * num_args]
@@ -42,8 +42,8 @@ static void pjrt_execute_free_arrays(arrays_t *arrays) {
   mp_free(arrays->arguments);
 }
 
-// The runtime compares types with the dimensions in the order of memory, and arrays with different
-// layouts may agree in these. So the layouts are compared here.
+// The runtime compares types in memory order, in which arrays with different layouts may agree. So
+// the layouts are compared here.
 static mp_status_t pjrt_execute_check_layout(const PJRT_Executable *executable,
                                              const PJRT_Buffer *buffer, size_t index) {
   const PJRT_Layouts_MemoryLayout *wanted = executable->parameter_layouts[index];
@@ -87,7 +87,7 @@ static mp_status_t pjrt_execute_refuse(const PJRT_Executable *executable, const 
   return status;
 }
 
-// Wrappers without buffers, so that nothing can fail once the launch is on its way.
+// Makes wrappers without buffers, so that nothing can fail after the launch.
 static mp_status_t pjrt_execute_make_wrappers(const PJRT_Executable *executable, arrays_t *arrays) {
   for (size_t i = 0; i < arrays->num_devices * arrays->num_results; ++i) {
     MP_RETURN_IF_ERROR(mp_pjrt_buffer_wrap(executable->client, NULL,
@@ -120,10 +120,10 @@ static void pjrt_execute_store_results(const PJRT_LoadedExecutable_Execute_Args 
   }
 }
 
-// A launch that device memory does not suffice for is a launch whose results have failed, as it is
-// with plugins whose devices allocate when they run; so is one that needs what is dead. JAX makes a
-// ValueError of an Execute that fails (in jit's fast path), and of a result that has failed always
-// a JaxRuntimeError.
+// A launch without enough device memory, or one that needs a dead device or link, returns failed
+// results instead of an error, like plugins whose devices allocate when they run. JAX raises a
+// ValueError for an Execute that fails (in jit's fast path), but always a JaxRuntimeError for a
+// failed result.
 static mp_status_t pjrt_execute_fail_later(const PJRT_Executable *executable,
                                            const mp_launch_t *what, mp_status_t status,
                                            mp_buffer_t **const *out_results,
@@ -143,9 +143,9 @@ static mp_status_t pjrt_execute_fail_later(const PJRT_Executable *executable,
   return NULL;
 }
 
-// Waits for a launch that is to be waited for (mp_executable_patience). The error of a program with
-// callbacks that has failed by then is the call's, and its results are released. Of other programs
-// it stays that of the results.
+// Waits for a launch as long as mp_executable_patience says. If a program with callbacks has failed
+// by then, the call returns the error and releases the results. For other programs the results keep
+// the error.
 static mp_status_t pjrt_execute_await(mp_executable_t *executable, arrays_t *arrays,
                                       double patience) {
   const double begin = mp_clock_seconds();
@@ -159,7 +159,7 @@ static mp_status_t pjrt_execute_await(mp_executable_t *executable, arrays_t *arr
   for (size_t d = 0; d < arrays->num_devices; ++d) {
     mp_status_t status = mp_event_status(arrays->done[d]);
     if (status == NULL) continue;
-    mp_unread_deliver(status);  // this call returns the error, no event does
+    mp_unread_deliver(status);  // this call returns the error, not an event
     if (error == NULL) {
       error = status;
     } else {
@@ -208,7 +208,7 @@ static mp_status_t pjrt_execute_launch(const PJRT_LoadedExecutable_Execute_Args 
   return NULL;
 }
 
-// Which of the executable's devices to run on: all of this process, or the one that was named.
+// The executable's devices to run on: all of this process, or the named one.
 static mp_status_t pjrt_execute_choose_devices(const PJRT_LoadedExecutable_Execute_Args *args,
                                                mp_launch_t *launch) {
   const PJRT_LoadedExecutable *loaded = args->executable;
@@ -265,7 +265,7 @@ static mp_status_t pjrt_execute_read_options(const PJRT_ExecuteOptions *options,
   return NULL;
 }
 
-// The error of a call that is wrong in itself, whatever its arguments hold.
+// The error of a call that is invalid for all argument values.
 static mp_status_t pjrt_execute_check_call(const PJRT_LoadedExecutable_Execute_Args *args) {
   const PJRT_Executable *executable = args->executable->executable;
   if (atomic_load(&args->executable->is_deleted)) {
@@ -283,8 +283,7 @@ static mp_status_t pjrt_execute_check_call(const PJRT_LoadedExecutable_Execute_A
   return NULL;
 }
 
-// What the caller's profiler knows a call by: the number of a context, in an extension of its
-// arguments. 0: nothing.
+// The caller's profiler's number of a call, from an extension of its arguments. 0: none.
 static int64_t pjrt_execute_traced(const PJRT_Extension_Base *extension) {
   for (; extension != NULL; extension = extension->next) {
     if (extension->type != PJRT_Extension_Type_Profiler) continue;
@@ -303,7 +302,7 @@ mp_status_t mp_PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args 
   mp_launch_t what = {.num_devices = (uint32_t)args->num_devices,
                       .traced = pjrt_execute_traced(args->extension_start)};
   MP_RETURN_IF_ERROR(pjrt_execute_choose_devices(args, &what));
-  // From here on it is known which devices the launch is for, and what fails counts on them.
+  // From here on the devices of the launch are known, so a failure counts as a launch on them.
   arrays_t arrays = {.num_devices = args->num_devices,
                      .num_args = args->num_args,
                      .num_results = executable->program->num_results};

@@ -4,7 +4,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/log.h"
 
-// The host array as the runtime takes it: dimensions and strides in the order of device memory.
+// The host array in the runtime's form: dimensions and strides in the order of device memory.
 typedef struct {
   mp_pjrt_shape_t shape;
   int64_t strides[MP_MAX_RANK];
@@ -72,14 +72,14 @@ static void pjrt_host_transfer_log(const char *direction, const mp_buffer_t *buf
   mp_strbuf_deinit(&type);
 }
 
-// What a dead device, host or link makes of a transfer, its user learns from the array, as of a
-// launch: elastic managers put an array onto each slice and look which of them come to be.
+// If a device, host or link is dead, the array fails and not the call, as for launches: elastic
+// managers put an array onto each slice and check which arrays succeed.
 static bool pjrt_host_transfer_is_lost(mp_status_t status) {
   const mp_status_code_t code = mp_status_code(status);
   return code == MP_UNAVAILABLE || code == MP_DATA_LOSS;
 }
 
-// An array that has failed with `error` (consumed), whose source is needed no more.
+// A failed array with `error` (consumed), whose source is no longer needed.
 static mp_status_t pjrt_host_transfer_fail_later(mp_memory_t *memory, const mp_host_array_t *array,
                                                  mp_status_t error, mp_buffer_t **out_buffer,
                                                  mp_event_t **out_done) {
@@ -149,7 +149,7 @@ static mp_status_t pjrt_host_transfer_check_span(const mp_type_t *type, const in
                         (long long)span, dst_size);
 }
 
-// Without a host layout the bytes are copied as they lie in device memory.
+// Without a host layout the bytes are copied in the order of device memory.
 mp_status_t mp_PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args *args) {
   MP_REQUIRE(args, src);
   mp_buffer_t *buffer = args->src->buffer;
@@ -191,7 +191,7 @@ mp_status_t mp_PJRT_Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args *args) {
   return NULL;
 }
 
-// A read whose destination is not known yet: the client gives it later, through a callback.
+// A read whose destination the client gives later, through a callback.
 typedef struct {
   mp_buffer_t *buffer;
   mp_event_t *event;
@@ -235,7 +235,7 @@ mp_status_t mp_PJRT_Buffer_CopyRawToHostFuture(PJRT_Buffer_CopyRawToHostFuture_A
   return NULL;
 }
 
-// The buffer is ready at once; its contents are whatever the memory holds.
+// The buffer is ready at once, with uninitialized contents.
 mp_status_t mp_PJRT_Client_CreateUninitializedBuffer(
     PJRT_Client_CreateUninitializedBuffer_Args *args) {
   MP_REQUIRE(args, client);
@@ -289,8 +289,8 @@ mp_status_t mp_PJRT_Client_CreateViewOfDeviceBuffer(
   MP_RETURN_IF_ERROR(mp_pjrt_choose_memory(__func__, args->memory, args->device, &memory));
   MP_RETURN_IF_ERROR(mp_pjrt_shape_read("PJRT_Client_CreateViewOfDeviceBuffer", args->element_type,
                                         args->dims, args->num_dims, args->layout, &shape));
-  // The wrapper is made first: once there is a view, releasing it calls the caller back, which does
-  // not expect that from a call that failed.
+  // The wrapper is made first: releasing a view calls the caller back, which the caller does not
+  // expect from a failed call.
   PJRT_Buffer *wrapped = NULL;
   MP_RETURN_IF_ERROR(mp_pjrt_buffer_wrap(args->client, NULL, shape.layout, &wrapped));
   mp_buffer_t *buffer = NULL;

@@ -9,7 +9,7 @@
 
 // ---- Errors that callbacks return ----
 
-// For the client's callbacks: makes an error of ours.
+// For the client's callbacks: makes a minipod error.
 static PJRT_Error *pjrt_key_value_make_error(PJRT_Error_Code code, const char *message,
                                              size_t message_size) {
   return mp_pjrt_error(code == PJRT_Error_Code_OK ? NULL
@@ -66,7 +66,7 @@ static mp_status_t pjrt_key_value_try_get(void *context, const char *key, mp_str
 // Whether the address is in memory that may be executed.
 static bool pjrt_key_value_is_code(uintptr_t address) {
   FILE *maps = mp_fopen("/proc/self/maps", "re");
-  if (maps == NULL) return true;  // it cannot be known
+  if (maps == NULL) return true;  // it is unknown
   bool is_code = false;
   char line[512];
   for (bool is_begin = true; fgets(line, sizeof(line), maps) != NULL;) {
@@ -85,8 +85,9 @@ static bool pjrt_key_value_is_code(uintptr_t address) {
 
 bool mp_pjrt_key_value_store(PJRT_Client_Create_Args *args, const mp_options_t *options,
                              mp_key_value_store_t *out_store) {
-  // Frameworks leave these fields as they find them when they have no store. They say by the option
-  // that they have one; a user who has set the option by hand must not make us call garbage.
+  // Frameworks without a store leave these fields uninitialized. With a store they set the option
+  // num_nodes; but a user may have set it by hand, so check that the fields are code before calling
+  // them.
   if (options->num_nodes <= 1 || !pjrt_key_value_is_code((uintptr_t)args->kv_get_callback) ||
       !pjrt_key_value_is_code((uintptr_t)args->kv_put_callback)) {
     return false;

@@ -10,9 +10,9 @@
 #include "sim/ir/layout.h"
 #include "sim/numeric/dims.h"
 
-// All orders that were ever asked for. There are few, and callers may keep them for as long as they
-// like, so none is freed. The list only grows at its head, and has no lock, because in a forked
-// child a lock could be held for ever.
+// All orders ever requested. There are few, and callers may keep them for ever, so none is freed.
+// The list only grows at its head, and has no lock, because in a forked child a lock could be held
+// for ever.
 static _Atomic(PJRT_Layouts_MemoryLayout *) layouts;
 
 static PJRT_Layouts_MemoryLayout *pjrt_layout_find_layout(PJRT_Layouts_MemoryLayout *layout,
@@ -50,7 +50,7 @@ mp_status_t mp_pjrt_layout_get(const int64_t *minor_to_major, size_t rank,
     if (fresh == NULL) fresh = pjrt_layout_make_layout(minor_to_major, rank);
     MP_RETURN_IF_NULL(fresh);
     fresh->next = head;
-    // Publishes the layout. It fails when another one came first, which may be this very one.
+    // Publishes the layout. Fails if another one came first, which may be the same layout.
     if (atomic_compare_exchange_weak(&layouts, &head, fresh)) {
       *out_layout = fresh;
       return NULL;
@@ -131,9 +131,9 @@ mp_status_t mp_pjrt_layout_strides(const char *function, const PJRT_Buffer_Memor
   return NULL;
 }
 
-// The order of dimensions that dense strides mean, minor to major; false when the strides are not
-// dense. Dimensions of one element may have any stride. Among dimensions with equal strides, the
-// later one counts as the more minor one.
+// The order of dimensions of dense strides, minor to major; false when the strides are not dense.
+// Dimensions of one element may have any stride. Among dimensions with equal strides, the later one
+// counts as the more minor one.
 static bool pjrt_layout_order_of_strides(const int64_t *strides, const int64_t *dims, size_t rank,
                                          size_t item_size, int64_t *out_minor_to_major) {
   for (size_t i = 0; i < rank; ++i) {

@@ -23,7 +23,7 @@ struct mp_pjrt_user_data_s {
   void (*deleter)(void *value);
 };
 
-// One for all memories: user data is attached rarely, and a value is only looked up under it.
+// One lock for all memories: user data is attached rarely, and lookups are short.
 static mp_lock_t user_data_mutex = MP_LOCK_INITIALIZER(MP_LOCK_USER_DATA);
 
 static mp_pjrt_user_data_t *pjrt_memory_find_user_data(mp_pjrt_memory_t *memory, const void *key) {

@@ -1,4 +1,4 @@
-// What executables need of memory: by our own plan, or, where time is modelled, by that of the
+// The memory that executables need: by minipod's own plan or, if time is modelled, by that of the
 // described chip's compiler.
 
 #include "pjrt/pjrt_executable.h"
@@ -6,7 +6,7 @@
 
 // ---- the described chip's memory ----
 
-// Without a client there is no model that has made a twin.
+// Without a client there is no model, so the described chip's program is made here.
 static mp_status_t pjrt_memory_plan_for_topology(PJRT_Executable *executable,
                                                  const PJRT_TopologyDescription *topology) {
   mp_chip_t chip;
@@ -26,7 +26,7 @@ mp_status_t mp_pjrt_executable_plan_memory(PJRT_Executable *executable,
     MP_RETURN_IF_ERROR(pjrt_memory_plan_for_topology(executable, topology));
   }
   const mp_pod_device_t *device = mp_pod_device(topology->pod, 0);
-  // What is not described is this machine's memory, which says nothing of the chip.
+  // Memory that is not described is this machine's, which says nothing about the chip.
   if (!device->is_shared[MP_MEMORY_DEVICE]) {
     MP_RETURN_IF_ERROR(mp_twin_memory_check(executable->memory, executable->program,
                                             device->capacity[MP_MEMORY_DEVICE]));
@@ -36,9 +36,9 @@ mp_status_t mp_pjrt_executable_plan_memory(PJRT_Executable *executable,
                                    device->capacity[MP_MEMORY_PINNED_HOST]);
 }
 
-// ---- asking ----
+// ---- statistics ----
 
-// Bytes of one device, as our own program uses them.
+// Bytes per device that minipod's own program uses.
 static mp_twin_memory_t pjrt_memory_plan_own(const mp_program_t *program) {
   mp_twin_memory_t memory = {.device.temporaries = program->arena_bytes};
   for (uint32_t i = 0; i < program->num_params; ++i) {

@@ -1,5 +1,5 @@
 // Buffers that become other buffers: aliases, donations with a condition, bitcasts. In each of them
-// the buffer that is given is deleted, and its bytes are another buffer's.
+// the given buffer is deleted, and another buffer gets its bytes.
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
@@ -60,8 +60,8 @@ static mp_status_t pjrt_move_fulfill(PJRT_FulfillAliasBufferCallback *callback,
   return status;
 }
 
-// The callback can be used once. It is gone afterwards, also when the buffer does not fit, because
-// then the alias has got that error.
+// The callback can be used once. It is freed afterwards, even if the buffer does not fit, because
+// then the alias has that error.
 mp_status_t mp_PJRT_Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args *args) {
   MP_REQUIRE(args, fulfill_alias_buffer_cb);
   PJRT_FulfillAliasBufferCallback *callback = args->fulfill_alias_buffer_cb;

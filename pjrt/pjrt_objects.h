@@ -1,4 +1,4 @@
-// What stands behind the opaque types of the PJRT C API, and what the files of pjrt/ share.
+// The objects behind the opaque types of the PJRT C API, and what the files of pjrt/ share.
 //
 // The objects are thin: they hold the runtime's counted objects and the lists, names and attributes
 // that the interface lends to its callers (which live as long as their owner, so they are made
@@ -6,9 +6,9 @@
 // reference.
 //
 // Each function of the table is written as `mp_status_t mp_<name>(<name>_Args *args)`, e.g.
-// mp_PJRT_Client_Create; pjrt/plugin/pjrt_api.c puts a shell around each that checks `args` and its
-// struct_size and turns the status into a PJRT_Error. So the functions may read and write all
-// fields up to the `required` one of PJRT_FUNCTIONS; newer ones only where MP_HAS says so.
+// mp_PJRT_Client_Create; pjrt/plugin/pjrt_api.c wraps each in a function that checks `args` and its
+// struct_size and converts the status to a PJRT_Error. So the functions may read and write all
+// fields up to the `required` one of PJRT_FUNCTIONS, and newer ones only if MP_HAS is true.
 //
 // The clients of the interface end the process when a getter or a destroyer fails. Those fail only
 // for a NULL object.
@@ -49,16 +49,16 @@ PJRT_FUNCTIONS(MP_DECLARE_FUNCTION)
   do {                                                                         \
     if ((args)->field == NULL) return mp_pjrt_null_argument(__func__, #field); \
   } while (0)
-// The error of MP_REQUIRE. `function` is our function's name, which is shown without its "mp_"; the
-// same goes for all functions below.
+// The error of MP_REQUIRE. `function` is the C function's name, which messages show without its
+// "mp_"; the same holds for all functions below.
 MP_NODISCARD mp_status_t mp_pjrt_null_argument(const char *function, const char *field);
-// A text of a caller's; NULL is the empty one.
+// A caller's text; NULL is the empty text.
 static inline mp_str_t mp_pjrt_str(const char *data, size_t size) {
   return data == NULL ? mp_str("") : (mp_str_t){data, size};
 }
 
-// Functions of the table that tell what an object has. In the value, `it` is the object that the
-// arguments name: MP_GETTER(PJRT_Device_IsAddressable, device, is_addressable, it->is_addressable).
+// Functions of the table that return a property of an object. In the value, `it` is the object in
+// the arguments: MP_GETTER(PJRT_Device_IsAddressable, device, is_addressable, it->is_addressable).
 #define MP_GETTER(name, object, field, value)         \
   mp_status_t mp_##name(name##_Args *args) {          \
     MP_REQUIRE(args, object);                         \
@@ -90,7 +90,7 @@ MP_NODISCARD mp_status_t mp_pjrt_check_shape(const char *function, PJRT_Buffer_T
                                              const int64_t *dims, size_t num_dims,
                                              mp_dtype_t *out_dtype);
 
-// Options from a caller, as the options table takes them. The caller frees the array by mp_free;
+// Options from a caller, in the form of the options table. The caller frees the array by mp_free;
 // names and values in it are borrowed. INVALID_ARGUMENT for a type of value that is not known.
 MP_NODISCARD mp_status_t mp_pjrt_read_named_values(const PJRT_NamedValue *values, size_t count,
                                                    mp_named_value_t **out_values);
@@ -102,9 +102,8 @@ PJRT_NamedValue mp_pjrt_named_int(const char *name, int64_t value);
 PJRT_NamedValue mp_pjrt_named_ints(const char *name, const int64_t *values, size_t count);
 PJRT_NamedValue mp_pjrt_named_float(const char *name, float value);
 
-// Lends a caller the bytes that were written, with what holds them and its deleter. Consumes
-// `bytes`. Returns `status`, the writer's, if that is an error; otherwise fails when memory is
-// short.
+// Lends a caller the written bytes, with their holder and its deleter. Consumes `bytes`. Returns
+// `status`, the writer's, if that is an error; otherwise fails when memory is short.
 MP_NODISCARD mp_status_t mp_pjrt_lend_bytes(mp_status_t status, mp_strbuf_t *bytes,
                                             const char **out_data, size_t *out_size,
                                             PJRT_Serialized **out_holder,
@@ -115,20 +114,20 @@ MP_NODISCARD mp_status_t mp_pjrt_lend_bytes(mp_status_t status, mp_strbuf_t *byt
 // An error of the interface, which the client destroys; NULL for OK. Consumes `status`. Never
 // fails: when memory is short it returns a static object.
 PJRT_Error *mp_pjrt_error(mp_status_t status);
-// Logs, at the level debug, where in our source an error was made that leaves the library, in
+// Logs, at level debug, the source line in minipod that made an error that leaves the library, in
 // builds that know it.
 void mp_pjrt_log_origin(mp_status_t status);
 // Logs, at the level warning, the errors of launches that the script never read (unread.h).
 void mp_pjrt_log_unread(void);
 // A new status from a code and a message that need not end in NUL.
 mp_status_t mp_pjrt_status(PJRT_Error_Code code, const char *message, size_t message_size);
-// The status of an error that one of the client's callbacks has returned, made by a function of
-// ours; consumes the error. OK for NULL.
+// The status of an error that one of the client's callbacks has returned, and that a minipod
+// function has made; consumes the error. OK for NULL.
 MP_NODISCARD mp_status_t mp_pjrt_take_error(PJRT_Error *error);
 
 // ---- key-value callbacks (pjrt_key_value.c) ----
 
-// The store that the arguments bring, which lives as long as they do; false: they bring none.
+// The store in the arguments, which lives as long as they do; false: they have none.
 bool mp_pjrt_key_value_store(PJRT_Client_Create_Args *args, const mp_options_t *options,
                              mp_key_value_store_t *out_store);
 
@@ -169,9 +168,9 @@ struct PJRT_TopologyDescription {
   const PJRT_NamedValue *attributes;
   size_t num_attributes;
   mp_platform_t platform;  // that frameworks see
-  bool is_detached;        // a pod that only has a name: nothing runs on it, each host is a process
-  bool is_borrowed;  // it is the client's, and PJRT_TopologyDescription_Destroy leaves it alone
-  bool is_timed;     // virtual times are kept: what is compiled for it has a twin
+  bool is_detached;  // a pod that is only described: nothing runs on it, each host is a process
+  bool is_borrowed;  // the client owns it, and PJRT_TopologyDescription_Destroy has no effect
+  bool is_timed;  // virtual times are kept: its executables also have the described chip's program
 };
 
 // The description of a pod; `platform` and `is_detached` as in the struct. Takes the caller's
@@ -209,7 +208,7 @@ typedef struct {
 static inline mp_pjrt_memory_t *mp_pjrt_memory(PJRT_Memory *memory) {
   return (mp_pjrt_memory_t *)memory;
 }
-// Deletes the user data that callers have attached to it. The memory has no other users any more.
+// Deletes the user data that callers have attached to it. The memory must have no other users.
 void mp_pjrt_memory_deinit(mp_pjrt_memory_t *memory);
 // What PJRT_Memory objects point to: the functions for user data.
 extern const PJRT_Memory_FunctionTable mp_pjrt_memory_functions;
@@ -230,12 +229,12 @@ struct PJRT_Client {
   const char *dump;  // the folder that the option names, or ""
   bool op_by_op;     // nothing is fused
   bool as_written;   // nothing is rewritten as XLA does
-  // In the list of those that faults reach, if an observer keeps one, which joins it without
+  // In the list of clients that get faults, if an observer keeps one; it adds clients without
   // allocating.
   PJRT_Client *next;
 };
 
-// As PJRT_Client_Create, but in a given world (sim/runtime/client.h), for tests.
+// Like PJRT_Client_Create, but in a given world (sim/runtime/client.h), for tests.
 MP_NODISCARD mp_status_t mp_pjrt_client_create_in(const mp_options_t *options, mp_world_t *world,
                                                   PJRT_Client **out_client);
 // mp_pjrt_client_retain adds a reference and returns the client; the last mp_pjrt_client_release
@@ -252,8 +251,8 @@ static inline PJRT_Memory *mp_pjrt_memory_of(const PJRT_Client *client, const mp
 
 // ---- executables (pjrt_executable.c, pjrt_loaded_executable.c) ----
 
-// What one compilation made. The arrays, which lie in the arena, are what the getters lend; nothing
-// but `references`, `optimized` and `timed_properties` changes once it is made.
+// The result of one compilation. The getters lend the arrays, which are in the arena; only
+// `references`, `optimized` and `timed_properties` change after creation.
 struct PJRT_Executable {
   atomic_int references;
   mp_arena_t *arena;
@@ -277,7 +276,7 @@ struct PJRT_Executable {
   const char **output_shardings, **parameter_shardings;  // OpSharding bytes; NULL: none
   size_t *output_sharding_sizes, *parameter_sharding_sizes;
   PJRT_Layouts_MemoryLayout **output_layouts, **parameter_layouts;
-  // Made when first asked for:
+  // Made on first use:
   atomic_uintptr_t optimized;         // mp_pjrt_optimized_t *
   atomic_uintptr_t timed_properties;  // PJRT_NamedValue *: num_properties, and the time
 };
@@ -292,20 +291,20 @@ struct PJRT_LoadedExecutable {
   PJRT_Device **addressable_list;  // in logical order
   PJRT_LogicalDeviceIds *logical_ids;
   uint32_t *logical;       // of each addressable device: its number in the executable
-  atomic_bool is_deleted;  // an Execute at the same time comes before it or after it
+  atomic_bool is_deleted;  // a concurrent Execute counts as before it or after it
 };
 
 // ---- buffers (pjrt_buffer.c) ----
 
-// The runtime's buffer is row-major in the dimensions of memory; the user sees them in another
-// order when the layout is not row-major. There may be millions, so this is no larger than it has
-// to be.
+// The runtime's buffer is row-major in the dimensions of memory; if the layout is not row-major,
+// the user sees them in another order. There may be millions, so the struct is as small as
+// possible.
 struct PJRT_Buffer {
   mp_buffer_t *buffer;             // a reference
   PJRT_Client *client;             // retained
-  atomic_int external_references;  // that the user has not given back
+  atomic_int external_references;  // that the user has not returned yet
   bool is_row_major;
-  // Of one that is not row-major: its layout, and behind it the dimensions that the user sees.
+  // If not row-major: its layout, followed by the dimensions that the user sees.
   union {
     const PJRT_Layouts_MemoryLayout *layout;
     int64_t dim;
@@ -315,7 +314,7 @@ struct PJRT_Buffer {
 static inline const PJRT_Layouts_MemoryLayout *mp_pjrt_buffer_layout(const PJRT_Buffer *buffer) {
   return buffer->is_row_major ? NULL : buffer->order[0].layout;
 }
-// A handle for `buffer`, whose reference it takes, also on failure. `layout` NULL: row-major.
+// A handle for `buffer`, whose reference it takes, even on failure. `layout` NULL: row-major.
 // `buffer` may be NULL and follow later (mp_pjrt_buffer_fill); then `layout` must be for its rank.
 // RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_pjrt_buffer_wrap(PJRT_Client *client, mp_buffer_t *buffer,
@@ -352,7 +351,7 @@ MP_NODISCARD mp_status_t mp_pjrt_layout_get(const int64_t *minor_to_major, size_
 // The same for the row-major order.
 MP_NODISCARD mp_status_t mp_pjrt_layout_row_major(size_t rank,
                                                   PJRT_Layouts_MemoryLayout **out_layout);
-// A caller's shape with the layout that it shall have in device memory.
+// A caller's shape with its layout in device memory.
 typedef struct {
   mp_dtype_t dtype;
   uint32_t rank;
@@ -360,7 +359,7 @@ typedef struct {
   const PJRT_Layouts_MemoryLayout *layout;  // NULL: row-major
 } mp_pjrt_shape_t;
 // Reads a caller's shape and layout (NULL: row-major). Fails like mp_pjrt_check_shape; with
-// UNIMPLEMENTED for tiles and gaps, INVALID_ARGUMENT for what is no layout of this rank.
+// UNIMPLEMENTED for tiles and gaps, INVALID_ARGUMENT for an invalid layout.
 MP_NODISCARD mp_status_t mp_pjrt_shape_read(const char *function, PJRT_Buffer_Type type,
                                             const int64_t *dims, size_t num_dims,
                                             const PJRT_Buffer_MemoryLayout *layout,

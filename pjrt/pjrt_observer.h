@@ -1,19 +1,19 @@
 // Observers of clients, programs and launches: the extensions and the Python package's functions,
-// which are above this room. pjrt/plugin/ sets the functions; a client that is made before has no
+// which are above this room. pjrt/plugin/ sets the functions; a client that was made earlier has no
 // observer.
 #ifndef MINIPOD_PJRT_PJRT_OBSERVER_H_
 #define MINIPOD_PJRT_PJRT_OBSERVER_H_
 
 #include "pjrt/pjrt_objects.h"
 
-// All functions are there.
+// All functions are set.
 typedef struct {
   // A client was made. When this fails the client is destroyed, and `client_ends` is called.
   mp_status_t (*client_made)(PJRT_Client *client, const mp_options_t *options);
-  // Before the runtime's client goes, at least once for each client.
+  // Called before the runtime's client is released, at least once for each client.
   void (*client_ends)(PJRT_Client *client);
-  // A program was compiled that its client sent; a failure is that of the compilation. Called
-  // without locks, as Python may run in it.
+  // A client's program was compiled; a failure fails the compilation. Called without locks, because
+  // Python may run in it.
   mp_status_t (*program_made)(const mp_program_t *program);
   // The time before a launch, 0 without an observer.
   int64_t (*launch_begins)(void);

@@ -2,8 +2,8 @@
 //
 // One list gives, in the order of the table: the result (void, or error: PJRT_Error *), the
 // function, and the last argument field that every known caller has (minor 68 and later). Later
-// fields may be read and written only if the caller's struct_size covers them. What our objects
-// hold is in pjrt/pjrt_objects.h.
+// fields may be read and written only if the caller's struct_size covers them. pjrt/pjrt_objects.h
+// has minipod's objects.
 #ifndef MINIPOD_PJRT_C_API_C_API_H_
 #define MINIPOD_PJRT_C_API_C_API_H_
 
@@ -159,7 +159,7 @@
 PJRT_FUNCTIONS(PJRT_FUNCTION_TYPE)
 #undef PJRT_FUNCTION_TYPE
 
-// A field has the name of its type, which C++ takes for a type of the struct's own.
+// A field has the name of its type, which C++ would treat as a type declared in the struct.
 #ifdef __cplusplus
 #define PJRT_FUNCTION_FIELD(result, name, required) ::name *name;
 #else

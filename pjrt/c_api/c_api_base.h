@@ -1,10 +1,10 @@
 // The PJRT C API, minor version 115: errors, named values, events, plugin.
 //
-// These are declarations of a binary interface: names, order, types and numbers are given by it.
+// These are declarations of a binary interface, which fixes names, order, types and numbers.
 // tests/unit/pjrt/test_pjrt_abi.c checks every field's offset. Include pjrt/c_api/c_api.h, not this
 // file.
 //
-// Every argument struct starts with its size as its caller knows it, up to the end of the last
+// Every argument struct starts with its size in the caller's version, up to the end of the last
 // field (not sizeof: tail padding does not count), and a list of extensions. Fields are inputs
 // unless marked "out". "minor n" is the version in or before which a field was added.
 #ifndef MINIPOD_PJRT_C_API_C_API_BASE_H_
@@ -124,7 +124,7 @@ typedef struct PJRT_Error_Message_Args {
   size_t message_size;  // out
 } PJRT_Error_Message_Args;
 
-// Must not fail: callers would ask for the code of that error, and so on.
+// Must not fail: callers would request the code of that error, and so on.
 typedef struct PJRT_Error_GetCode_Args {
   PJRT_HEAD;
   const PJRT_Error *error;
@@ -167,8 +167,8 @@ typedef struct PJRT_NamedValue {
   size_t value_size;
 } PJRT_NamedValue;
 
-// What holds bytes that functions lend, until its deleter is called. The interface has a name for
-// each function's; all are one type here.
+// The holder of lent bytes, valid until its deleter is called. The interface has a type per
+// function; here all are the same type.
 typedef struct PJRT_Serialized PJRT_Serialized;
 
 // Called once per process, before anything else but versions and attributes.
@@ -199,7 +199,7 @@ typedef struct PJRT_Event_IsReady_Args {
   bool is_ready;  // out
 } PJRT_Event_IsReady_Args;
 
-// Returns the event's error, NULL when all went well. Only for events that are ready.
+// Returns the event's error, NULL for success. Only for events that are ready.
 typedef struct PJRT_Event_Error_Args {
   PJRT_HEAD;
   PJRT_Event *event;

@@ -142,7 +142,7 @@ typedef struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args {
   PJRT_AsyncHostToDeviceTransferManager *transfer_manager;  // out
 } PJRT_Client_CreateBuffersForAsyncHostToDevice_Args;
 
-// Makes a buffer that is ready at once and holds whatever the memory held.
+// Makes a buffer that is ready at once, with uninitialized contents.
 typedef struct PJRT_Client_CreateUninitializedBuffer_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -155,7 +155,7 @@ typedef struct PJRT_Client_CreateUninitializedBuffer_Args {
   PJRT_Buffer *buffer;  // out
 } PJRT_Client_CreateUninitializedBuffer_Args;
 
-// Makes a buffer that stands for another one, which comes later.
+// Makes a placeholder for a buffer that comes later.
 typedef struct PJRT_Client_CreateAliasBuffer_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -168,7 +168,7 @@ typedef struct PJRT_Client_CreateAliasBuffer_Args {
   PJRT_FulfillAliasBufferCallback *fulfill_alias_buffer_cb;  // out
 } PJRT_Client_CreateAliasBuffer_Args;
 
-// Says which buffer, or which error, an alias stands for.
+// Gives an alias its buffer or its error.
 typedef struct PJRT_Client_FulfillAliasBuffer_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -213,7 +213,7 @@ typedef struct PJRT_Buffer_DonateWithControlDependency_Callback_Args {
   size_t error_message_size;
 } PJRT_Buffer_DonateWithControlDependency_Callback_Args;
 
-// Drops the handle; work that uses the buffer goes on.
+// Drops the handle; work that uses the buffer continues.
 typedef struct PJRT_Buffer_Destroy_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
@@ -253,7 +253,7 @@ typedef struct PJRT_Buffer_GetMemoryLayout_Args {
   PJRT_Buffer_MemoryLayout layout;  // out
 } PJRT_Buffer_GetMemoryLayout_Args;
 
-// Copies the array to the host. With `dst` NULL it only says how large `dst_size` must be.
+// Copies the array to the host. With `dst` NULL it only returns the required `dst_size`.
 typedef struct PJRT_Buffer_ToHostBuffer_Args {
   PJRT_HEAD;
   PJRT_Buffer *src;
@@ -282,7 +282,7 @@ typedef struct PJRT_Buffer_IsDeleted_Args {
   bool is_deleted;  // out
 } PJRT_Buffer_IsDeleted_Args;
 
-// Copies bytes as they lie in device memory.
+// Copies the unchanged bytes of device memory.
 typedef struct PJRT_Buffer_CopyRawToHost_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;

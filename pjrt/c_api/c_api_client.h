@@ -13,8 +13,8 @@ typedef struct PJRT_TopologyDescription PJRT_TopologyDescription;
 typedef PJRT_Serialized PJRT_SerializedTopology;
 typedef struct PJRT_Memory PJRT_Memory;
 
-// The store that processes share: get blocks up to a time limit, try_get does not, put adds. A
-// value that get returns is freed by the deleter that came with it.
+// The store that processes share: get blocks up to a time limit, try_get does not, put adds. The
+// deleter that get returns frees the value.
 typedef void (*PJRT_KeyValueGetCallback_ValueDeleter)(char *value);
 typedef void (*PJRT_KeyValueTryGetCallback_ValueDeleter)(char *value);
 
@@ -65,7 +65,7 @@ typedef enum PJRT_ProcessState {
   PJRT_ProcessState_kError = 4,
 } PJRT_ProcessState;
 
-// One process of a distributed run, as its coordinator sees it.
+// The coordinator's description of a process of a distributed run.
 typedef struct PJRT_ProcessInfo {
   size_t struct_size;
   int task_id;
@@ -90,7 +90,7 @@ typedef struct PJRT_Client_Create_Args {
   void *kv_try_get_user_arg;
 } PJRT_Client_Create_Args;
 
-// Callers promise to destroy all buffers and executables first; minipod does not depend on it.
+// Callers promise to destroy all buffers and executables first; minipod does not rely on it.
 typedef struct PJRT_Client_Destroy_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -267,14 +267,14 @@ typedef struct PJRT_Device_AddressableMemories_Args {
   size_t num_memories;           // out
 } PJRT_Device_AddressableMemories_Args;
 
-// The memory that buffers are put into when the caller names none.
+// The memory of new buffers when the caller names none.
 typedef struct PJRT_Device_DefaultMemory_Args {
   PJRT_HEAD;
   PJRT_Device *device;
   PJRT_Memory *memory;  // out
 } PJRT_Device_DefaultMemory_Args;
 
-// `bytes_in_use` is always set; each other field has one beside it that says whether it is.
+// `bytes_in_use` is always set; each other field has an `_is_set` flag.
 typedef struct PJRT_Device_MemoryStats_Args {
   PJRT_HEAD;
   PJRT_Device *device;
@@ -325,7 +325,7 @@ typedef struct PJRT_Device_CreateAsyncTrackingEvent_Args {
   PJRT_AsyncTrackingEvent *event;  // out
 } PJRT_Device_CreateAsyncTrackingEvent_Args;
 
-// As PJRT_DeviceDescription_Attributes for a live device; `attributes_deleter` is always called.
+// Like PJRT_DeviceDescription_Attributes, for a live device; `attributes_deleter` is always called.
 typedef struct PJRT_Device_GetAttributes_Args {
   PJRT_HEAD;
   PJRT_Device *device;

@@ -59,7 +59,7 @@ typedef void (*PJRT_RecvCallback)(PJRT_CopyToDeviceStream *stream, void *user_ar
 typedef void (*PJRT_HloOutputCallback)(int64_t, int64_t, const void *, const int64_t *, size_t,
                                        PJRT_Buffer_Type, int64_t, void *);
 
-// Called for what a program sends to the host on the channel.
+// Called when a program sends data to the host on the channel.
 typedef struct PJRT_SendCallbackInfo {
   int64_t channel_id;
   void *user_arg;
@@ -149,7 +149,7 @@ typedef struct PJRT_Executable_NumPartitions_Args {
   size_t num_partitions;  // out
 } PJRT_Executable_NumPartitions_Args;
 
-// Called twice: with `program->code` NULL for the size, and then with memory to be filled.
+// Called twice: with `program->code` NULL for the size, and then with memory to fill.
 typedef struct PJRT_Executable_OptimizedProgram_Args {
   PJRT_HEAD;
   PJRT_Executable *executable;

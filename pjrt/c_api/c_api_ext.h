@@ -99,7 +99,7 @@ typedef struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args {
   const size_t *sharding_sizes;  // out
 } PJRT_Shardings_PJRT_Executable_OutputShardings_Args;
 
-// ---- Custom partitioners; "out" is the partitioner's ----
+// ---- Custom partitioners; the partitioner sets "out" fields ----
 
 typedef struct JAX_CustomCallPartitioner_string {
   const char *data;
@@ -132,8 +132,8 @@ typedef struct JAX_CustomCallPartitioner_Partition_Args {
   JAX_CustomCallPartitioner_string result_sharding;  // out
 } JAX_CustomCallPartitioner_Partition_Args;
 
-// The functions for GSPMD's propagation are not called: Shardy's goes by the rule that a call
-// states.
+// The functions for GSPMD's propagation are not called: Shardy's propagation uses the rule in the
+// call.
 typedef struct JAX_CustomCallPartitioner_Callbacks JAX_CustomCallPartitioner_Callbacks;
 struct JAX_CustomCallPartitioner_Callbacks {
   int64_t version;
@@ -151,7 +151,7 @@ typedef struct PJRT_Register_Custom_Partitioner_Args {
   size_t struct_size;
   const char *name;
   size_t name_size;
-  JAX_CustomCallPartitioner_Callbacks *callbacks;  // becomes the plugin's
+  JAX_CustomCallPartitioner_Callbacks *callbacks;  // ownership passes to the plugin
 } PJRT_Register_Custom_Partitioner_Args;
 
 typedef struct PJRT_Register_Batch_Partitionable_Args {
@@ -168,7 +168,7 @@ typedef struct PJRT_Custom_Partitioner_Extension {
 
 // ---- Foreign functions ----
 
-// How objects of a type of user data or state are deleted; the others are not used yet.
+// The deleter of objects of a type of user data or state; the other functions are not used yet.
 typedef struct PJRT_FFI_Type_Info {
   void (*deleter)(void *object);
   void (*serialize)(void);
@@ -179,7 +179,7 @@ typedef struct PJRT_FFI_Type_Register_Args {
   PJRT_HEAD;
   const char *type_name;
   size_t type_name_size;
-  int64_t type_id;  // in and out; 0: give it one
+  int64_t type_id;  // in and out; 0: assign an id
   PJRT_FFI_Type_Info *type_info;
 } PJRT_FFI_Type_Register_Args;
 
@@ -353,7 +353,7 @@ typedef struct PJRT_AbiVersion_Extension {
 } PJRT_AbiVersion_Extension;
 
 // Buffers between the devices of different processes (version 5: jaxlib 0.10.2 to 0.12.0.1, whose
-// ids of devices are all of 32 bits). Both sides name a transfer by its key and both devices.
+// ids of devices are all of 32 bits). Both sides identify a transfer by its key and both devices.
 typedef struct PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -385,7 +385,7 @@ typedef struct PJRT_Transfers_CrossHostRecvNotifierInfo {
                    void (*cancel_notifier)(void), void *cancel_notifier_user_arg);
 } PJRT_Transfers_CrossHostRecvNotifierInfo;
 
-// The older way, in which descriptors of the buffers go through the client.
+// The older form, in which the client passes descriptors of the buffers.
 typedef struct PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args {
   PJRT_HEAD;
   PJRT_Client *client;
@@ -408,7 +408,7 @@ typedef struct PJRT_Transfers_CrossHostRemoteSendCallbackInfo {
 typedef struct PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args {
   PJRT_HEAD;
   PJRT_Buffer *buffer;
-  PJRT_Event *event;  // belongs to the function
+  PJRT_Event *event;  // the function owns it
   char **serialized_descriptor;
   size_t *serialized_descriptor_size;
   PJRT_Transfers_CrossHostRemoteSendCallbackInfo on_done;

@@ -1,8 +1,8 @@
 // The PJRT C API: the Profiler extension (type 1), whose table has errors of its own.
 //
-// This is the table as it was before minor 114 added three functions: clients take no other size
-// than that of their own header, and jaxlib 0.10 and torch_xla 2.9 have this one. Some fill in no
-// struct_size in the arguments, which therefore is not read.
+// This is the table before minor 114, which added three functions: clients accept only the size in
+// their own header, and jaxlib 0.10 and torch_xla 2.9 have this one. Some leave struct_size of the
+// arguments empty, so it is not read.
 #ifndef MINIPOD_PJRT_C_API_C_API_PROFILER_H_
 #define MINIPOD_PJRT_C_API_C_API_PROFILER_H_
 
@@ -56,8 +56,8 @@ typedef struct PLUGIN_Profiler_Stop_Args {
   PLUGIN_Profiler *profiler;
 } PLUGIN_Profiler_Stop_Args;
 
-// An XSpace message. A caller that gives no buffer gets the profiler's, which lives as long as the
-// profiler; one that gives a buffer has it filled.
+// An XSpace message. Without a buffer the caller gets the profiler's, which lives as long as the
+// profiler; otherwise the caller's buffer is filled.
 typedef struct PLUGIN_Profiler_CollectData_Args {
   size_t struct_size;
   PLUGIN_Profiler *profiler;
@@ -81,7 +81,7 @@ typedef struct PLUGIN_Profiler_Api {
 typedef struct PJRT_Profiler_Extension {
   PJRT_Extension_Base base;
   const PLUGIN_Profiler_Api *profiler_api;
-  int64_t traceme_context_id;  // of the caller's, where it passes the extension itself
+  int64_t traceme_context_id;  // the caller's, if it passes the extension itself
 } PJRT_Profiler_Extension;
 
 #endif  // MINIPOD_PJRT_C_API_C_API_PROFILER_H_

@@ -1,4 +1,4 @@
-// The name of a program's file, where the reader of texts knows none.
+// Adds the name of a program's file, which the reader of texts does not know.
 #include <stdio.h>
 #include <string.h>
 

@@ -74,7 +74,7 @@ static void exec_array_print_header(const mp_exec_array_t *array, mp_strbuf_t *o
   mp_strbuf_putc(out, '\n');
 }
 
-// What follows a key of the header, up to the header's end; nothing: the key is missing.
+// The text after a key of the header, up to the header's end; empty: the key is missing.
 static mp_str_t exec_array_find(mp_str_t header, const char *key) {
   const size_t size = strlen(key);
   for (size_t i = 0; i + size <= header.size; ++i) {
@@ -86,7 +86,7 @@ static mp_str_t exec_array_find(mp_str_t header, const char *key) {
   return mp_str("");
 }
 
-// Reads "(3, 8)"; false: that is none, or has too many dimensions.
+// Reads "(3, 8)"; false: it is malformed, or has too many dimensions.
 static bool exec_array_read_shape(mp_str_t text, int64_t *out_dims, uint32_t *out_rank) {
   if (!mp_str_starts_with(text, "(")) return false;
   mp_str_t list = {text.data + 1, text.size - 1};
@@ -110,7 +110,7 @@ typedef struct {
   mp_str_t data;
 } exec_array_file_t;
 
-// Takes a file apart; false: it is none of NumPy's.
+// Splits a file; false: it is not NumPy's.
 static bool exec_array_parse(mp_str_t file, exec_array_file_t *out) {
   if (file.size < MAGIC_SIZE + 6 || memcmp(file.data, g_magic, MAGIC_SIZE) != 0) return false;
   const unsigned char *bytes = (const unsigned char *)file.data + MAGIC_SIZE;
@@ -169,7 +169,7 @@ static mp_status_t exec_array_check(const exec_array_file_t *file, const char *p
   return status;
 }
 
-// The elements, whose first dimension runs fastest in the file, in our order.
+// Converts the elements from column-major order (in the file) to row-major order.
 static void exec_array_transpose(const char *from, mp_exec_array_t *array) {
   const size_t size = mp_dtype_size(array->dtype);
   int64_t index[MP_EXEC_MAX_RANK] = {0};
@@ -181,7 +181,7 @@ static void exec_array_transpose(const char *from, mp_exec_array_t *array) {
   }
 }
 
-// What is narrower than a byte lies in its low bits, the others are 0; NumPy extends signs.
+// Elements narrower than a byte are in its low bits, and the others are 0; NumPy extends signs.
 static void exec_array_mask(mp_exec_array_t *array) {
   const int bits = mp_dtype_bits(array->dtype);
   for (int64_t i = 0; bits < 8 && i < array->count; ++i) {

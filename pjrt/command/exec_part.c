@@ -4,7 +4,7 @@
 
 #include "pjrt/command/exec_values.h"
 
-// A row of neighbours: places in the part and in the whole array, and how many.
+// A contiguous row: its offsets in the part and in the whole array, and its length.
 typedef void exec_part_row_t(void *context, int64_t here, int64_t there, int64_t count);
 
 static void exec_part_visit(const mp_exec_part_t *part, exec_part_row_t *visit, void *context) {

@@ -4,12 +4,12 @@
 
 #include "pjrt/command/exec_array.h"
 
-// The part is dense and row-major itself. Steps and places are in elements of the whole array.
+// The part itself is dense and row-major. Steps and offsets are in elements of the whole array.
 typedef struct {
   uint32_t rank;
   int64_t dims[MP_MAX_RANK];   // of the part
   int64_t steps[MP_MAX_RANK];  // from one element of a dimension to the next
-  int64_t begin;               // where the first element lies
+  int64_t begin;               // offset of the first element
   int64_t count;               // of elements
 } mp_exec_part_t;
 

@@ -12,7 +12,7 @@
 #include "sim/runtime/buffers/storage.h"
 #include "sim/runtime/devices/device.h"
 
-// Calls a function of the interface as any client does.
+// Calls a function of the interface like any client.
 #define CALL(function, args) mp_pjrt_take_error(GetPjrtApi()->function(args))
 #define ARGS(function, last) \
   { .struct_size = PJRT_STRUCT_SIZE(function##_Args, last) }
@@ -192,7 +192,7 @@ mp_status_t mp_exec_pod_shape_of_result(const mp_exec_pod_t *pod, uint32_t index
   return exec_pod_shape(pod, io, what, out_array);
 }
 
-// Where the part of a device lies in the whole array.
+// The place of a device's part in the whole array.
 static mp_exec_part_t exec_pod_part(const mp_exec_pod_t *pod, const mp_program_io_t *io,
                                     uint32_t device) {
   const uint32_t partitions = pod->program->num_partitions;
@@ -228,14 +228,14 @@ static mp_status_t exec_pod_send(mp_exec_pod_t *pod, uint32_t index, uint32_t de
   MP_RETURN_IF_ERROR(CALL(PJRT_Client_BufferFromHostBuffer, &args));
   pod->arguments[device][index] = args.buffer;
   MP_RETURN_IF_ERROR(exec_pod_await(args.done_with_host_buffer));
-  // Its way to the device is no part of a run.
+  // The transfer to the device does not count as part of a run.
   PJRT_Buffer_ReadyEvent_Args ready = ARGS(PJRT_Buffer_ReadyEvent, event);
   ready.buffer = args.buffer;
   MP_RETURN_IF_ERROR(CALL(PJRT_Buffer_ReadyEvent, &ready));
   return exec_pod_await(ready.event);
 }
 
-// For what has no values on this pod (option `values`): the array alone.
+// For arrays without values on this pod (option `values`): sends no data.
 static mp_status_t exec_pod_send_nothing(mp_exec_pod_t *pod, uint32_t index, uint32_t device) {
   const mp_program_io_t *io = &pod->program->params[index];
   PJRT_Client_CreateUninitializedBuffer_Args args =
@@ -293,7 +293,7 @@ bool mp_exec_pod_is_absent(const mp_exec_pod_t *pod) {
   return mp_client_has_shapes_only(pod->client->client);
 }
 
-// Waits for all, and returns the first error.
+// Waits for all events, and returns the first error.
 static mp_status_t exec_pod_await_all(PJRT_Event **events, uint32_t count) {
   mp_status_t first = NULL;
   for (uint32_t i = 0; i < count; ++i) {
@@ -341,7 +341,8 @@ static mp_status_t exec_pod_fetch(PJRT_Buffer *buffer, char *out_data, size_t si
   return exec_pod_await(args.event);
 }
 
-// Whether the array has values, before there is memory for them: its first element says so.
+// Whether the array has values, found by reading its first element before memory for all is
+// allocated.
 static mp_status_t exec_pod_probe(PJRT_Buffer *buffer, size_t element_size) {
   char element[16];
   PJRT_Buffer_CopyRawToHost_Args args = ARGS(PJRT_Buffer_CopyRawToHost, event);

@@ -9,7 +9,7 @@ enum { FIRST = 8 };
 
 static uint64_t exec_values_bits(mp_dtype_t dtype, const void *element) {
   uint64_t bits = 0;
-  memcpy(&bits, element, mp_dtype_size(dtype));  // little-endian, as all machines of ours
+  memcpy(&bits, element, mp_dtype_size(dtype));  // little-endian, like all supported machines
   const int width = mp_dtype_bits(dtype);
   return width < 64 ? bits & ((UINT64_C(1) << width) - 1) : bits;
 }
@@ -21,7 +21,7 @@ static int64_t exec_values_signed(mp_dtype_t dtype, const void *element) {
 
 // ---- random elements ----
 
-// splitmix64: neighbours have nothing in common.
+// splitmix64: results of neighbouring inputs are unrelated.
 static uint64_t exec_values_mix(uint64_t x) {
   x += UINT64_C(0x9e3779b97f4a7c15);
   x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -53,13 +53,14 @@ void mp_exec_values_random(uint64_t seed, uint32_t argument, int64_t index, mp_d
   }
 }
 
-// ---- what an array looks like ----
+// ---- summaries of arrays ----
 
 static const void *exec_values_at(const mp_exec_array_t *array, int64_t index) {
   return array->data + (size_t)index * mp_dtype_size(array->dtype);
 }
 
-// An element as a number; of a complex one the real part, with the other in `out_imaginary`.
+// An element as a number; for a complex element the real part, and the imaginary part in
+// `out_imaginary`.
 static double exec_values_number(mp_dtype_t dtype, const void *element, double *out_imaginary) {
   *out_imaginary = 0;
   if (mp_dtype_is_float(dtype)) return mp_float_decode(dtype, element);
@@ -94,7 +95,7 @@ void mp_exec_values_print_element(const mp_exec_array_t *array, int64_t index, m
 }
 
 typedef struct {
-  double sum, imaginary_sum, min, max;  // least and greatest: of a complex number its magnitude
+  double sum, imaginary_sum, min, max;  // minimum and maximum: by magnitude for complex numbers
   int64_t num_nans;
 } exec_values_summary_t;
 
@@ -136,7 +137,7 @@ void mp_exec_values_print(const mp_exec_array_t *array, const char *indent, mp_s
   mp_strbuf_putc(out, '\n');
 }
 
-// ---- how far two are apart ----
+// ---- differences of arrays ----
 
 static double exec_values_distance(double a, double b) {
   if (a == b || (isnan(a) && isnan(b))) return 0;
@@ -144,7 +145,7 @@ static double exec_values_distance(double a, double b) {
   return isnan(distance) ? INFINITY : distance;
 }
 
-// Of integers exactly, however large they are.
+// Exact for integers of any size.
 static double exec_values_apart(mp_dtype_t dtype, const void *a, const void *b) {
   if (mp_dtype_class(dtype) == MP_CLASS_SIGNED) {
     const int64_t x = exec_values_signed(dtype, a), y = exec_values_signed(dtype, b);

@@ -1,13 +1,13 @@
-// Elements of arrays for `minipod exec`: random ones, what an array looks like, and how far two are
-// apart.
+// Elements of arrays for `minipod exec`: random elements, summaries of arrays, and differences
+// between arrays.
 #ifndef MINIPOD_PJRT_COMMAND_EXEC_VALUES_H_
 #define MINIPOD_PJRT_COMMAND_EXEC_VALUES_H_
 
 #include "pjrt/command/exec_array.h"
 
-// Writes the element at `index` of the argument `argument`, which depends on these and the seed
-// alone, not on how an array is cut: floats in [-1, 1), integers in [0, 10), booleans. (Types of
-// two bits hold less, and scales, which have no sign, are in [0.5, 1.5).)
+// Writes the element at `index` of the argument `argument`. It depends only on these and the seed,
+// not on the sharding: floats in [-1, 1), integers in [0, 10), booleans. (Types of two bits have a
+// smaller range, and unsigned scales are in [0.5, 1.5).)
 void mp_exec_values_random(uint64_t seed, uint32_t argument, int64_t index, mp_dtype_t dtype,
                            void *out_element);
 
@@ -16,11 +16,11 @@ void mp_exec_values_random(uint64_t seed, uint32_t argument, int64_t index, mp_d
 void mp_exec_values_print(const mp_exec_array_t *array, const char *indent, mp_strbuf_t *out);
 
 typedef struct {
-  double largest;  // 0: all elements are equal; infinite: a NaN or infinity stands on one side only
-  int64_t index;   // of the element where it is
+  double largest;  // 0: all elements are equal; infinite: only one side has a NaN or infinity
+  int64_t index;   // index of that element
 } mp_exec_difference_t;
 
-// How far the elements of two arrays of one type and shape are apart at most. NaNs are equal.
+// The largest difference between the elements of two arrays of one type and shape. NaNs are equal.
 mp_exec_difference_t mp_exec_values_compare(const mp_exec_array_t *a, const mp_exec_array_t *b);
 // Appends an element.
 void mp_exec_values_print_element(const mp_exec_array_t *array, int64_t index, mp_strbuf_t *out);

@@ -10,7 +10,7 @@ static void topo_json_put_list(mp_strbuf_t *out, const int32_t *values, int32_t 
   mp_strbuf_putc(out, ']');
 }
 
-// Of a device, per second: matmul operations by type, and bytes of its memory; 0: not described.
+// Per device and second: matmul operations by type, and bytes of its memory; 0: not described.
 static void topo_json_put_rates(const mp_pod_info_t *info, mp_strbuf_t *out) {
   static const char *const names[] = {
 #define MP_FLOP_NAME(name, text) text,

@@ -5,9 +5,9 @@
 #include "sim/base/str.h"
 #include "sim/model/network/network.h"
 
-// Appends one object: what all devices have in common, the machine, a list of devices, and a list
-// of links with their ends, bandwidths (bytes/s) and latencies (s) as the model of time has them.
-// Memory without a limit is null. Whether memory was short the buffer knows.
+// Appends one object: the common properties of all devices, the machine, a list of devices, and a
+// list of links with their ends, and the model's bandwidths (bytes/s) and latencies (s). Unlimited
+// memory is null. The buffer records whether memory was short.
 void mp_topo_json_write(const mp_network_t *network, mp_strbuf_t *out);
 
 #endif  // MINIPOD_PJRT_COMMAND_TOPO_JSON_H_

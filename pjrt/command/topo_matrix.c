@@ -5,10 +5,10 @@
 
 enum { MAX_DEVICES = 1024 };
 
-// What a table shows of a way.
+// The property of paths that a table shows.
 typedef enum { HOPS, BANDWIDTH } figure_t;
 
-// Bytes/s of one message alone; 0: it takes no link. The narrowest link decides.
+// Bytes/s of a single message, by the narrowest link; 0: it takes no link.
 static double topo_matrix_bandwidth(const mp_network_t *network, const mp_transfer_t *way) {
   double least = 0;
   for (uint32_t i = 0; i < way->num_uses; ++i) {

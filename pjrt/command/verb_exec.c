@@ -1,5 +1,5 @@
-// A program run on the pod that the environment describes, without a framework: arguments random or
-// from files, results printed, written or compared.
+// Runs a program on the pod that the environment describes, without a framework: arguments random
+// or from files, results printed, written or compared.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,11 +49,11 @@ typedef struct {
   const char *path, *output, *compare;
   const char *form;
   mp_program_form_t form_number;
-  uint32_t num_devices, num_replicas;  // 0: the program says
+  uint32_t num_devices, num_replicas;  // 0: as in the program
   uint64_t seed;
   double tolerance;
   uint32_t repeat;      // 0: once, and no times are printed
-  const char **inputs;  // of argv's texts
+  const char **inputs;  // pointers into argv
   uint32_t num_inputs;
 } verb_exec_request_t;
 
@@ -143,7 +143,7 @@ static mp_status_t verb_exec_read_arguments(int argc, char **argv, verb_exec_req
   for (int i = 1; i < argc; ++i) {
     const option_t option = verb_exec_find_option(argv[i]);
     if (option < NUM_OPTIONS) {
-      const char *value = argv[++i];  // the last argument is followed by NULL
+      const char *value = argv[++i];  // argv ends in NULL
       if (value == NULL || !verb_exec_read_option(option, value, out)) {
         return mp_command_bad_value(g_options[option].name, value, g_options[option].accepted);
       }
@@ -158,7 +158,7 @@ static mp_status_t verb_exec_read_arguments(int argc, char **argv, verb_exec_req
 
 // ---- the program ----
 
-// How many replicas and partitions the program says that it has, or the user.
+// The numbers of replicas and partitions, from the user or the program.
 static mp_status_t verb_exec_count(const verb_exec_request_t *asked, const mp_module_t *module,
                                    mp_exec_program_t *out) {
   const uint32_t said = module->num_replicas, devices = asked->num_devices;
@@ -226,7 +226,7 @@ static mp_status_t verb_exec_print_type(const mp_exec_pod_t *pod, const char *wh
 
 // ---- inputs and runs ----
 
-// The arguments' whole arrays: those that were given have their data.
+// The arguments' whole arrays, with data from the given files.
 static mp_status_t verb_exec_read_inputs(const verb_exec_request_t *asked, const mp_exec_pod_t *pod,
                                          mp_exec_array_t *arrays) {
   const uint32_t count = pod->program->num_params;
@@ -252,7 +252,7 @@ static mp_status_t verb_exec_launch(const verb_exec_request_t *asked, mp_exec_po
   for (uint32_t run = 1; run <= times; ++run) {
     double real = 0, virtual = 0;
     for (uint32_t i = 0; i < pod->program->num_params; ++i) {
-      // Later runs need again what the one before took over.
+      // Arguments that the previous run has taken over must be put again.
       if (!mp_exec_pod_needs(pod, i)) continue;
       MP_RETURN_IF_ERROR(mp_exec_pod_put(pod, i, &arrays[i], asked->seed));
     }
@@ -288,7 +288,7 @@ static mp_status_t verb_exec_write(const char *folder, uint32_t index,
   return NULL;
 }
 
-// The file that a result is compared with: one of the folder's, or the one that is named itself.
+// The file to compare a result with: one in the folder, or the named file.
 static mp_status_t verb_exec_path_to_compare(const char *name, uint32_t index, uint32_t num_results,
                                              char out_path[PATH_SIZE]) {
   if (!mp_str_ends_with(mp_str(name), ".npy")) return verb_exec_path(name, index, out_path);
@@ -302,7 +302,7 @@ static mp_status_t verb_exec_path_to_compare(const char *name, uint32_t index, u
   return mp_status_make(MP_INVALID_ARGUMENT, "the name of the file is too long");
 }
 
-// Prints how far the result is from the file's; `*largest` becomes the difference if it was less.
+// Prints the difference between the result and the file; raises `*largest` to it.
 static mp_status_t verb_exec_compare(const char *name, uint32_t index, uint32_t num_results,
                                      const mp_exec_array_t *array, double *largest) {
   char path[PATH_SIZE], what[32];

@@ -1,6 +1,6 @@
-// What a collective of all devices takes on a described pod, by each algorithm that it can have,
-// and which one the model chooses. --messages prints the network, and all messages of single
-// devices, one a line, for other simulators (tools/simgrid/compare.py).
+// The time of a collective of all devices on a described pod, for each possible algorithm, and the
+// algorithm that the model chooses. --messages prints the network, and all messages of single
+// devices, one per line, for other simulators (tools/simgrid/compare.py).
 
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ typedef struct {
   int64_t dims[1], result_dims[1];
 } question_t;
 
-// The names of MP_ALGORITHMS, behind each other.
+// The names of MP_ALGORITHMS, one per line.
 #define VERB_NETWORK_NAME(name, text) "                 " text "\n"
 #define VERB_NETWORK_ALGORITHMS       MP_ALGORITHMS(VERB_NETWORK_NAME)
 
@@ -42,7 +42,7 @@ static const char g_usage[] =
     "  --messages   print the network, and each message of single devices on a line\n"
     "  --version    print the version of minipod\n";
 
-// Whether a question about the kind needs no more than one size.
+// Whether one size is enough to time this kind.
 static bool verb_network_can_ask(mp_collective_kind_t kind) {
   return kind != MP_COLLECTIVE_EXCHANGE && kind != MP_COLLECTIVE_SEND_RECV &&
          kind != MP_COLLECTIVE_RAGGED_ALL_TO_ALL;
@@ -62,7 +62,7 @@ static mp_status_t verb_network_find_kind(const char *name, mp_collective_kind_t
   return mp_status_make(MP_INVALID_ARGUMENT, "collective '%s' is none of %s", name, known);
 }
 
-// A permute goes to the device half a list away: the longest way that all can have.
+// A permute goes to the device half a list away: the longest path that is possible for all.
 static mp_status_t verb_network_make_pairs(question_t *question) {
   const uint32_t count = (uint32_t)question->num_devices;
   uint32_t *pairs = MP_ARENA_ARRAY(question->arena, uint32_t, 2 * (size_t)count);
@@ -186,8 +186,8 @@ static mp_status_t verb_network_print_sends(mp_network_t *network, const mp_netw
   return NULL;
 }
 
-// Lines "link NUMBER BYTES/S SECONDS", "send STEP SOURCE TARGET BYTES LINK...", and the time that
-// the model has for them.
+// Lines "link NUMBER BYTES/S SECONDS", "send STEP SOURCE TARGET BYTES LINK...", and the model's
+// time of them.
 static mp_status_t verb_network_print_messages(const question_t *question, const char *algorithm) {
   mp_network_t *network = NULL;
   const mp_traffic_t *traffic;
@@ -211,7 +211,7 @@ done:
   return status;
 }
 
-// Joins a size that came as a number and its unit ("64 MiB"); `joined` is where it goes.
+// Joins a size that was split into a number and its unit ("64 MiB") in `joined`.
 static void verb_network_join_size(int *argc, char **argv, char *joined, size_t capacity) {
   unsigned long long bytes;
   if (*argc < 5 || !mp_str_parse_bytes(mp_str(argv[3]), &bytes)) return;

@@ -1,6 +1,6 @@
 // minipod-opt: reads a program (MLIR bytecode or text, or HLO), verifies it and prints it as
-// StableHLO text. For bug reports and for looking at what a framework hands over; with
-// --verb_opt_propagate, at what the partitioner makes of its annotations.
+// StableHLO text. For bug reports and for inspecting a framework's programs; with --propagate, also
+// the partitioner's shardings.
 #include <stdio.h>
 #include <string.h>
 
@@ -108,7 +108,7 @@ static mp_status_t verb_opt_add_rule(void *context, mp_op_t *op) {
   const mp_rule_t *rule = NULL;
   const mp_attr_t *attr = NULL;
   MP_RETURN_IF_ERROR(mp_rule_create(module->arena, op, &rule));
-  if (rule == NULL || rule->num_operands == 0) return NULL;  // says nothing about nothing
+  if (rule == NULL || rule->num_operands == 0) return NULL;  // there is no rule to print
   MP_RETURN_IF_ERROR(mp_rule_export(module->arena, op, rule, &attr));
   return mp_op_set_attr(module, op, MP_ATTR_SDY_SHARDING_RULE, attr);
 }
@@ -145,7 +145,7 @@ static mp_status_t verb_opt_propagate(mp_module_t *module) {
   return mp_propagation_annotate(module, &propagation);
 }
 
-// What the partitioner does before it rewrites anything.
+// Propagates shardings, as the partitioner does before it rewrites the program.
 static mp_status_t verb_opt_transform(const arguments_t *arguments, mp_module_t *module) {
   if (arguments->prepare) {
     MP_RETURN_IF_ERROR(mp_spmd_import_gspmd(module, module->num_partitions));

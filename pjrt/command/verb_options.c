@@ -1,4 +1,4 @@
-// The table of options (sim/base/options.h) with what the environment makes of it, as JSON.
+// The table of options (sim/base/options.h) with their values in this environment, as JSON.
 #include <stdio.h>
 #include <stdlib.h>
 

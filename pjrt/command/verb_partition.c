@@ -1,4 +1,4 @@
-// A program as one device runs it, with a report of what the devices send each other at its head.
+// The per-device program, headed by a report about the communication between devices.
 #include <stdio.h>
 #include <string.h>
 
@@ -92,7 +92,7 @@ static mp_status_t verb_partition_run(const verb_partition_request_t *asked) {
 }
 
 int mp_verb_partition(int argc, char **argv) {
-  // Functions that only frameworks register need not be there: nothing runs.
+  // Functions that only frameworks register may be missing, because nothing runs.
   verb_partition_request_t asked = {.request = {.absent_calls = true}};
   if (mp_command_answers(argc, argv, g_usage)) return MP_EXIT_GOOD;
   mp_status_t status = verb_partition_read_arguments(argc, argv, &asked);

@@ -1,6 +1,6 @@
-// The pod that given options make: the machine that hwloc finds, and the devices it becomes; as a
-// table, as JSON, as a picture of its network, or how far its devices are apart. Arguments are
-// name=value options; the environment counts too.
+// The pod that given options describe: the machine that hwloc finds, and the devices it becomes; as
+// a table, as JSON, as a picture of its network, or the distances between its devices. Arguments
+// are name=value options; the environment counts too.
 
 #include <stdio.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static mp_status_t verb_topo_draw_network(const mp_network_t *network, const cha
   return status;
 }
 
-// What needs the network of the pod.
+// Writes the outputs that need the network of the pod.
 static mp_status_t verb_topo_write_network(mp_pod_t *pod, const request_t *request,
                                            mp_strbuf_t *out_text) {
   mp_network_t *network = NULL;
@@ -121,8 +121,8 @@ static mp_status_t verb_topo_add_option(request_t *request, mp_str_t name, const
   return NULL;
 }
 
-// Whether what stands before the first '=' can be the name of an option: a pod's line has blanks,
-// and a file's name may have anything.
+// Finds the first '=' if the text before it can be the name of an option: a pod's line has blanks,
+// and a file's name may have any characters.
 static const char *verb_topo_find_equals(const char *argument) {
   const size_t size = strspn(argument, "abcdefghijklmnopqrstuvwxyz_");
   return size != 0 && argument[size] == '=' ? argument + size : NULL;

@@ -1,4 +1,4 @@
-// The table of verbs; apart from what they share, so that no file calls the one that calls it.
+// The table of verbs; separate from what they share, so that no two files call each other.
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ int minipod_command(const char *name, int argc, char **argv) {
   for (size_t i = 0; i < sizeof(g_verbs) / sizeof(g_verbs[0]); ++i) {
     if (strcmp(g_verbs[i].name, name) != 0) continue;
     const int code = g_verbs[i].verb(argc, argv);
-    // The caller's Python has buffers of its own.
+    // The caller's Python has its own buffers.
     fflush(stdout);
     return code;
   }

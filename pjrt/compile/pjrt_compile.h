@@ -15,22 +15,22 @@ typedef struct {
   mp_str_t code;     // the module
   mp_str_t format;   // "mlir": portable StableHLO bytecode, or text
   mp_str_t options;  // CompileOptionsProto
-  bool is_stored;    // they were in a file or in an executable: no launch waits for callbacks
-  mp_str_t answers;  // with is_stored: what custom partitioners have answered before
+  bool is_stored;    // from a file or a stored executable: no launch waits for callbacks
+  mp_str_t answers;  // with is_stored: earlier answers of custom partitioners
 } mp_pjrt_source_t;
 
 typedef struct {
   mp_program_t *program;  // owned by the caller of mp_pjrt_compile
-  bool uses_shardy;       // as the client's options say
+  bool uses_shardy;       // from the client's options
   uint32_t num_devices;
   uint32_t *assignment;  // global device ids by replica * num_partitions + partition; in the arena
 } mp_pjrt_compiled_t;
 
-// Compiles for a pod of `pod_devices` devices. `wishes` are the client's: its op_by_op, as_written,
-// keep_partitioned, open_loops and absent_calls count, the rest follows from the source. The
-// assignment lies in `arena`; the program has an arena of its own. INVALID_ARGUMENT for bad bytes
-// and for options that name unknown things or devices; UNIMPLEMENTED for formats and ops that
-// minipod does not have. Thread-safe.
+// Compiles for a pod of `pod_devices` devices. `wishes` are the client's: of these op_by_op,
+// as_written, keep_partitioned, open_loops and absent_calls count; the rest comes from the source.
+// The assignment is in `arena`; the program has its own arena. INVALID_ARGUMENT for bad bytes and
+// for unknown options or devices; UNIMPLEMENTED for formats and ops that minipod does not have.
+// Thread-safe.
 MP_NODISCARD mp_status_t mp_pjrt_compile(const mp_pjrt_source_t *source, uint32_t pod_devices,
                                          const mp_compile_request_t *wishes, mp_arena_t *arena,
                                          mp_pjrt_compiled_t *out_compiled);

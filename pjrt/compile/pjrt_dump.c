@@ -9,9 +9,9 @@
 #include "sim/base/log.h"
 #include "sim/base/os/system.h"
 
-static atomic_uint g_next_number;  // numbers only have to differ
+static atomic_uint g_next_number;  // relaxed: numbers only have to differ
 
-// One file that cannot be written says what is wrong with the folder; hundreds say no more.
+// Only the first failure is reported: it already shows what is wrong with the folder.
 static void pjrt_dump_complain(const char *path, int cause) {
   static atomic_flag has_complained = ATOMIC_FLAG_INIT;
   const bool is_first = !atomic_flag_test_and_set(&has_complained);
@@ -24,13 +24,13 @@ static void pjrt_dump_write_file(const char *path, const char *data, size_t size
   bool written = file != NULL && fwrite(data, 1, size, file) == size;
   int cause = errno;
   if (file != NULL && fclose(file) != 0) {
-    if (written) cause = errno;  // a full disk may show here alone
+    if (written) cause = errno;  // only this may report a full disk
     written = false;
   }
   if (!written) pjrt_dump_complain(path, cause);
 }
 
-// Names come from the client; only what is harmless in a file name is kept.
+// Names come from the client; only harmless characters are kept.
 static void pjrt_dump_put_name(mp_strbuf_t *path, mp_str_t name) {
   enum { MAX_NAME = 80 };
   for (size_t i = 0; i < name.size && i < MAX_NAME; ++i) {
@@ -58,7 +58,7 @@ static void pjrt_dump_write_as(const char *folder, uint32_t number, mp_str_t nam
 uint32_t mp_pjrt_dump_input(const char *folder, const mp_pjrt_source_t *source) {
   if (folder == NULL || folder[0] == '\0') return 0;
   const uint32_t number = atomic_fetch_add(&g_next_number, 1);
-  (void)mkdir(folder, 0777);  // its parent must be there; a failure shows when files are written
+  (void)mkdir(folder, 0777);  // its parent must exist; a failure shows when files are written
   static const char magic[] = "ML\xefR";
   const char *ending = mp_str_starts_with(source->code, magic) ? "input.mlirbc" : "input.mlir";
   if (mp_str_is(source->format, "hlo")) ending = "input.hlo";

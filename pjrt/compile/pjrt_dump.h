@@ -1,8 +1,8 @@
-// Dumps: writing what is compiled into the folder that the option `dump` (MINIPOD_DUMP) names.
+// Dumps: writes compiled programs into the folder that the option `dump` (MINIPOD_DUMP) names.
 //
-// Files are named by process and number of the compilation: the program as it came
-// ("1234.0007.input.mlir", .mlirbc for bytecode, .hlo for HLO), what each device runs with the
-// partitioner's report at its head ("1234.0007.jit_step.partitioned.mlir"), and its commands
+// Files are named by process and number of the compilation: the input program
+// ("1234.0007.input.mlir", .mlirbc for bytecode, .hlo for HLO), the per-device program headed by
+// the partitioner's report ("1234.0007.jit_step.partitioned.mlir"), and its commands
 // ("1234.0007.jit_step.commands.txt"). At its end a client with a model of time adds a table. A
 // file that cannot be written is a logged warning, never an error. Thread-safe.
 #ifndef MINIPOD_PJRT_COMPILE_PJRT_DUMP_H_

@@ -20,7 +20,7 @@ static mp_status_t pjrt_sharding_list_one(mp_arena_t *arena, const mp_boxes_t *b
   *out_bytes = "";
   *out_size = 0;
   if (boxes == NULL) return NULL;
-  // What it takes to find the tiles, 32 bytes for each device, goes at once.
+  // The memory for finding the tiles, 32 bytes per device, is freed at once.
   mp_arena_t *scratch = NULL;
   MP_RETURN_IF_ERROR(mp_arena_create(&scratch));
   mp_strbuf_t bytes;

@@ -1,7 +1,7 @@
 // The AbiVersion extension (type 20): which stored executables this library can load.
 //
-// A stored executable is the program as it came (pjrt/pjrt_serialize.c), so that every version of
-// minipod which knows that form can load it. A version is that form's number. As a message it is a
+// A stored executable is the unchanged input program (pjrt/pjrt_serialize.c), so every version of
+// minipod that knows that form can load it. A version is that form's number. As a message it is a
 // PjRtRuntimeAbiVersionProto or a PjRtExecutableAbiVersionProto: 1 platform, 2 version.
 
 #include "pjrt/extensions/extensions.h"
@@ -9,12 +9,12 @@
 #include "sim/base/alloc.h"
 #include "sim/base/proto.h"
 
-// XLA's number for the name "minipod": FarmHash's Fingerprint64 of it, as clients compute it, too.
+// XLA's number for the name "minipod": its FarmHash Fingerprint64, which clients also compute.
 static const uint64_t platform_id = 0x3a807cea19d88afb;
 
 enum { FIELD_PLATFORM = 1, FIELD_VERSION };
 
-// What stands behind both PJRT_RuntimeAbiVersion and PJRT_ExecutableAbiVersion.
+// The object behind both PJRT_RuntimeAbiVersion and PJRT_ExecutableAbiVersion.
 typedef struct {
   uint64_t platform;
   size_t size;
@@ -39,9 +39,9 @@ static PJRT_Error *ext_abi_version_of_client(PJRT_Client_RuntimeAbiVersion_Args 
   return mp_pjrt_error(status);
 }
 
-// JAX asks this before it stores an executable, since 0.11. It takes no answer of a platform that
-// is not one of XLA's own, and stores nothing then; told that there is none, it stores the
-// executable without.
+// Since 0.11 JAX calls this before it stores an executable. It accepts no version from a platform
+// that is not XLA's own, and then stores nothing; if it gets an error, it stores the executable
+// without a version.
 static PJRT_Error *ext_abi_version_of_executable(PJRT_Executable_GetAbiVersion_Args *args) {
   (void)args;
   return mp_pjrt_error(mp_status_make(

@@ -1,5 +1,5 @@
-// The CrossHostTransfers extension (type 12): buffers that go from a device of one process to one
-// of another, for device_put.
+// The CrossHostTransfers extension (type 12): sends buffers from a device of one process to a
+// device of another, for device_put.
 
 #include "pjrt/extensions/extensions.h"
 #include "sim/runtime/parcels/parcel.h"
@@ -21,7 +21,7 @@ static mp_status_t ext_cross_host_transfers_send_one(
   return NULL;
 }
 
-// What has been sent before one fails stays sent: the receivers await it.
+// Buffers sent before one fails stay sent, because the receivers await them.
 static PJRT_Error *ext_cross_host_transfers_send(
     PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args *args) {
   if (args->num_buffers != 0 && (args->buffers == NULL || args->dst_global_device_ids == NULL ||
@@ -87,7 +87,7 @@ static PJRT_Error *ext_cross_host_transfers_receive(
   return mp_pjrt_error(status);
 }
 
-// ---- The older way ----
+// ---- The older form ----
 
 static mp_status_t ext_cross_host_transfers_refuse(void) {
   return mp_status_make(MP_UNIMPLEMENTED,

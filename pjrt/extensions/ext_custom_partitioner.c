@@ -1,6 +1,6 @@
-// The Custom_Partitioner extension (type 2): JAX's custom_partitioning hands its partitioners over
-// here, all under the one target CustomSPMDPartitioning; a call says in its backend_config which of
-// JAX's own it means.
+// The Custom_Partitioner extension (type 2): JAX's custom_partitioning registers its partitioners
+// here, all under the target CustomSPMDPartitioning; a call's backend_config names JAX's
+// partitioner.
 
 #include "pjrt/extensions/extensions.h"
 #include "sim/base/alloc.h"
@@ -22,7 +22,7 @@ static JAX_CustomCallPartitioner_aval ext_custom_partitioner_aval(const mp_forei
   };
 }
 
-// What an answer holds until it is cleaned up.
+// The data of an answer until it is cleaned up.
 typedef struct {
   void (*cleanup)(void *data);  // the client's
   void *data;
@@ -93,8 +93,8 @@ static PJRT_Error *ext_custom_partitioner_register(PJRT_Register_Custom_Partitio
       (mp_str_t){args->name, args->name_size}, ext_custom_partitioner_ask, args->callbacks));
 }
 
-// Nothing to remember: a call that is computed in parts of its batch says how many dimensions that
-// has (sim/spmd/rules/rules_call.c).
+// Nothing to record: a call that is partitioned along its batch states the number of batch
+// dimensions (sim/spmd/rules/rules_call.c).
 static PJRT_Error *ext_custom_partitioner_batch(PJRT_Register_Batch_Partitionable_Args *args) {
   return args->name == NULL ? mp_pjrt_error(mp_pjrt_null_argument(__func__, "name")) : NULL;
 }

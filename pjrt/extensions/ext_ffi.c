@@ -1,6 +1,6 @@
 // The FFI extension (type 5): foreign functions, the types of their states and user data, and the
-// user data of an execution. A handler that is registered here is the `execute` stage alone;
-// pjrt_foreign.c has functions that take all stages.
+// user data of an execution. A handler that is registered here is only the `execute` stage;
+// pjrt_foreign.c has functions for all stages.
 
 #include "pjrt/extensions/extensions.h"
 #include "sim/foreign/foreign_registry.h"

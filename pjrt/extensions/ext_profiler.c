@@ -35,12 +35,11 @@ struct record_s {
 enum { EXT_PROFILER_PODS = 4 };
 
 struct PLUGIN_Profiler {
-  // Of the clients that keep virtual times. A client that goes before its profiler takes its report
-  // with it.
+  // The clients that keep virtual times. If a client ends before its profiler, its report is lost.
   uint32_t num_pods;
   mp_pod_profile_t *pods[EXT_PROFILER_PODS];
-  mp_xplane_t programs;  // under g_lock: the ops of those that were launched, by their names
-  record_t *records;     // of what ran until it was stopped, the first one first
+  mp_xplane_t programs;  // under g_lock: the ops of launched programs, by their names
+  record_t *records;     // launches until the profiler was stopped, the first one first
   bool has_space;
   mp_strbuf_t space;
 };
@@ -48,7 +47,7 @@ struct PLUGIN_Profiler {
 static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_PROFILER);
 static PLUGIN_Profiler *g_running;  // under the lock
 static record_t *g_records;         // under the lock: the last one first
-static atomic_bool g_is_running;    // the same as g_running != NULL, for looking without the lock
+static atomic_bool g_is_running;    // the same as g_running != NULL, for reading without the lock
 
 // ---- recording ----
 
@@ -73,8 +72,8 @@ static void ext_profiler_release_all(record_t *records) {
 }
 
 int64_t mp_pjrt_profiler_begin(void) {
-  // Relaxed: each Execute asks. A launch that begins together with the profiler is in or not; what
-  // is noted is decided under the lock.
+  // Relaxed, because each Execute checks it. A launch that begins at the same time as the profiler
+  // may be recorded or not; the lock decides.
   return atomic_load_explicit(&g_is_running, memory_order_relaxed) ? ext_profiler_now() : 0;
 }
 
@@ -132,7 +131,7 @@ void mp_pjrt_profiler_note(int64_t begin, const PJRT_Executable *executable,
 
 // ---- as a message ----
 
-// A device's plane of real times in the making.
+// The state of writing a device's plane of real times.
 typedef struct {
   mp_xplane_t plane;
   int64_t start, end;  // of its first launch, and of the last one so far; 0: there is none
@@ -188,7 +187,7 @@ static mp_status_t ext_profiler_put_space(const PLUGIN_Profiler *profiler, mp_st
 
 // ---- virtual times ----
 
-// A pod that cannot be recorded, for want of memory, is left out.
+// A pod is left out if there is no memory to record it.
 static void ext_profiler_start_pod(mp_report_t *report, void *context) {
   PLUGIN_Profiler *profiler = context;
   if (profiler->num_pods == EXT_PROFILER_PODS) return;
@@ -205,7 +204,7 @@ static void ext_profiler_stop_pod(mp_report_t *report, void *context) {
   }
 }
 
-// ---- the table; errors are those of the main interface under another name ----
+// ---- the table; its errors are those of the main interface under another name ----
 
 static PLUGIN_Profiler_Error *ext_profiler_error(mp_status_t status) {
   return (PLUGIN_Profiler_Error *)mp_pjrt_error(status);
@@ -230,7 +229,8 @@ static PLUGIN_Profiler_Error *ext_profiler_error_code(PLUGIN_Profiler_Error_GetC
   return NULL;
 }
 
-// Nothing that the options choose (host, Python, how much of each) is recorded here.
+// The options are ignored: minipod records none of what they choose (host, Python, levels of
+// detail).
 static PLUGIN_Profiler_Error *ext_profiler_create(PLUGIN_Profiler_Create_Args *args) {
   PLUGIN_Profiler *profiler = mp_calloc(1, sizeof(*profiler));
   if (profiler == NULL) return ext_profiler_error(mp_status_out_of_memory());
@@ -266,11 +266,11 @@ static void ext_profiler_stop_it(PLUGIN_Profiler *profiler) {
     g_records = NULL;
   }
   mp_unlock(&g_lock);
-  // The list is this thread's now. Callbacks that are still to come have references of their own.
+  // This thread now owns the list. Pending callbacks have their own references.
   while (all != NULL) {
     record_t *record = all;
     all = record->next;
-    // A thread that waited for an event may be here before its callbacks.
+    // A thread that waited for an event may get here before the event's callbacks.
     const bool has_ended = atomic_load(&record->end) != 0 || mp_event_is_ready(record->done);
     if (!has_ended) {
       ext_profiler_release(record);
@@ -298,7 +298,7 @@ static PLUGIN_Profiler_Error *ext_profiler_destroy(PLUGIN_Profiler_Destroy_Args 
   return NULL;
 }
 
-// Callers of an older version bring a buffer in a second call, newer ones read that of the first.
+// Older callers pass a buffer in a second call, newer ones read the buffer of the first.
 static PLUGIN_Profiler_Error *ext_profiler_collect_data(PLUGIN_Profiler_CollectData_Args *args) {
   PLUGIN_Profiler *profiler = args->profiler;
   if (!profiler->has_space) {

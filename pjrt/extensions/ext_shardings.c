@@ -1,5 +1,5 @@
-// The Shardings extension (type 19): how an executable's parameters and results are split over its
-// partitions, as OpSharding messages.
+// The Shardings extension (type 19): the shardings of an executable's parameters and results, as
+// OpSharding messages.
 
 #include "pjrt/extensions/extensions.h"
 

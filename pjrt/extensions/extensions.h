@@ -1,4 +1,4 @@
-// The one list of the extensions that are offered. pjrt/plugin/ chains their tables, in this order.
+// The list of all extensions that minipod offers. pjrt/plugin/ chains their tables, in this order.
 //
 // An extension is its declarations in pjrt/c_api/, a file of its own here, which defines its table,
 // and a row. A table without a row does not compile, a row without a table does not link.
@@ -9,7 +9,7 @@
 #include "pjrt/c_api/c_api_profiler.h"
 #include "pjrt/pjrt_objects.h"
 
-// The name in the interface; ours.
+// The name in the interface; minipod's name.
 #define MP_PJRT_EXTENSIONS(X)                 \
   X(Profiler, profiler)                       \
   X(Custom_Partitioner, custom_partitioner)   \
@@ -40,7 +40,7 @@ enum { MP_PJRT_EXTENSIONS(MP_PJRT_EXTENSION_ENUM) MP_PJRT_EXTENSION_COUNT };
   _Static_assert((int)MP_PJRT_EXTENSION_##name < (int)MP_PJRT_EXTENSION_COUNT, \
                  "every extension has a row in MP_PJRT_EXTENSIONS");           \
   PJRT_##type_##_Extension mp_pjrt_##name##_extension
-// Its head; what comes next in the chain follows from the list.
+// Its head; the list determines the next one in the chain.
 #define MP_PJRT_EXTENSION_BASE(type_) \
   .base = {.struct_size = sizeof(PJRT_##type_##_Extension), .type = PJRT_Extension_Type_##type_}
 

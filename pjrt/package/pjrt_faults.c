@@ -10,13 +10,13 @@
 
 static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_CLIENTS);
 static PJRT_Client *g_clients;  // under the lock, by `next`
-// Of the process that the list belongs to. Atomic, because a forked child has to look at it without
-// the lock, which a thread of its parent may have held.
+// The generation of the process that owns the list. Atomic, because a forked child must read it
+// without the lock, which a thread of its parent may have held.
 static atomic_uint g_generation;
 
 void mp_pjrt_faults_begin(PJRT_Client *client) {
   mp_lock(&g_lock);
-  // A forked child's clients are its own: those of its parent are of no use in it.
+  // A forked child starts a new list: it cannot use its parent's clients.
   if (g_generation != mp_process_generation()) g_clients = NULL;
   g_generation = mp_process_generation();
   client->next = g_clients;
@@ -45,7 +45,8 @@ mp_status_t mp_pjrt_faults_clients(uint32_t *out_count, mp_client_t ***out_clien
   mp_client_t **clients = mp_calloc(count + 1, sizeof(mp_client_t *));
   const PJRT_Client *client = g_clients;
   for (uint32_t i = 0; i < count && clients != NULL; ++i, client = client->next) {
-    // What is in the list has its user's reference, which is given back only once it is out of it.
+    // A client in the list has its user's reference, which is released only after it has left the
+    // list.
     clients[i] = mp_client_retain(client->client);
   }
   mp_unlock(&g_lock);
@@ -55,13 +56,13 @@ mp_status_t mp_pjrt_faults_clients(uint32_t *out_count, mp_client_t ***out_clien
   return NULL;
 }
 
-// `text` NULL: they are healed.
+// `text` NULL: removes all faults.
 static mp_status_t pjrt_faults_change(mp_client_t *client, const char *text) {
   return text == NULL ? mp_client_heal(client) : mp_client_inject(client, "inject", mp_str(text));
 }
 
-// Of a client that is not the newest: it may be another pod, kept by an array, without the device
-// or link that is meant.
+// For a client that is not the newest, errors are ignored: an array may keep it alive, and it may
+// be another pod, without the device or link in question.
 static mp_status_t pjrt_faults_change_one(mp_client_t *client, const char *text, bool is_newest) {
   mp_status_t status = pjrt_faults_change(client, text);
   if (is_newest || mp_status_code(status) != MP_INVALID_ARGUMENT) return status;

@@ -1,8 +1,8 @@
-// InspectSharding: a program that is compiled tells its Python process which sharding a value got.
+// InspectSharding: compiling a program reports the sharding of a value to its Python process.
 //
-// jaxlib writes a function and an argument for it into the call's backend_config (its header
-// inspect_sharding.h has the structs below), so that such a program is only meaningful in the
-// process that made it.
+// jaxlib writes the address of a function and an argument into the call's backend_config (its
+// header inspect_sharding.h has the structs below), so such a program is only valid in the process
+// that made it.
 
 #include "pjrt/package/pjrt_inspect.h"
 
@@ -25,8 +25,8 @@ typedef struct {
   void *data;
 } inspect_callback_t;
 
-// The bytes come from a program. Only a function of jaxlib is called, never one that a program
-// which was written to a file, or made up, happens to name.
+// The bytes come from a program, which may have been stored in a file or forged: so only a function
+// inside jaxlib is called.
 static bool pjrt_inspect_is_jaxlib(const inspect_callback_t *callback) {
   void *address = NULL;
   memcpy(&address, &callback->call, sizeof(address));

@@ -1,4 +1,4 @@
-// InspectSharding, JAX's way to ask which sharding a value got.
+// InspectSharding, JAX's call for inspecting the sharding of a value.
 #ifndef MINIPOD_PJRT_PACKAGE_PJRT_INSPECT_H_
 #define MINIPOD_PJRT_PACKAGE_PJRT_INSPECT_H_
 

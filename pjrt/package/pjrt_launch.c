@@ -5,7 +5,8 @@
 #include "pjrt/pjrt_executable.h"
 #include "sim/base/os/host_clock.h"
 
-// From so many buffers on, a call has donated very many: JAX keeps some 60 MB for them.
+// A call that has donated this many buffers counts as donating very many: JAX keeps some 60 MB for
+// them.
 enum { MANY_DONATED = 1 << 16 };
 
 // Under the interpreter's lock.
@@ -14,7 +15,7 @@ static mp_python_drop_t g_drop;
 static mp_python_donated_t g_donated;  // NULL: not wanted
 
 static _Thread_local bool t_is_standing;  // minipod_stand
-static atomic_bool g_has_shapes_only;     // never goes back
+static atomic_bool g_has_shapes_only;     // never reset
 
 void mp_pjrt_launch_begin(const PJRT_Client *client) {
   if (mp_client_has_shapes_only(client->client)) atomic_store(&g_has_shapes_only, true);

@@ -1,4 +1,4 @@
-// Python callbacks: the foreign functions that hand calls to the Python package.
+// Python callbacks: the foreign functions that pass calls to the Python package.
 #include "pjrt/package/pjrt_foreign.h"
 
 #include <stdatomic.h>
@@ -12,40 +12,39 @@
 #include "sim/runtime/runs/executable.h"
 #include "sim/runtime/workers/caller.h"
 
-// That a program calls a callable: the state of the instantiate stage.
+// The state of the instantiate stage: records that a program calls a callable.
 typedef struct held_s {
-  struct held_s *next;  // in the list of those that are gone
+  struct held_s *next;  // in the list of freed ones
   uint64_t number;
 } held_t;
 
-enum { MP_PYTHON_SMALL = 128 };  // numbers of a call that need no memory of their own
+enum { MP_PYTHON_SMALL = 128 };  // calls with at most this many numbers need no allocation
 
 // A bit of g_num_calls: the package is not called any more.
 #define MP_PYTHON_CLOSED 0x80000000u
 
 static minipod_python_t g_python;   // set once, before any handler is registered
 static XLA_FFI_TypeId g_held_type;  // likewise
-// Newest first. Programs are released on any thread, with or without Python's lock, so this has
-// none: they push, and Python takes the whole list at once, so that a head which was read twice is
-// the same list.
+// Newest first. Lock-free, because programs are released on any thread, with or without Python's
+// lock: they push, and Python takes the whole list at once, so an equal head means an equal list.
 static _Atomic(held_t *) g_gone;
-static atomic_uint g_num_calls;  // that are in the package's functions; futex word
+static atomic_uint g_num_calls;  // calls in the package's functions; futex word
 static _Thread_local mp_status_t t_error;
-static _Thread_local bool t_is_known;  // to Python, until the thread ends
+static _Thread_local bool t_is_known;  // registered with Python, until the thread ends
 
 // ---- Calling the package ----
 
 // False: it is closed.
 static bool pjrt_python_enter(void) {
-  // The bit and the number are one word: a call is counted before the bit is set, and waited for,
-  // or it finds the bit.
+  // The bit and the number are one word: a call either is counted before the bit is set, and waited
+  // for, or it finds the bit.
   if ((atomic_fetch_add(&g_num_calls, 1) & MP_PYTHON_CLOSED) == 0) return true;
   atomic_fetch_sub(&g_num_calls, 1);
   return false;
 }
 
-// What a thread that ends leaves in Python is forgotten there when Python ends: a client has one
-// thread that stays.
+// Python's state of an ended thread remains until Python ends; so only the one thread that stays
+// with the client registers.
 static void pjrt_python_introduce(void) {
   if (t_is_known || !mp_caller_stays()) return;
   (void)g_python.ensure();
@@ -82,7 +81,8 @@ uint32_t minipod_python_pending(void) {
 }
 
 uint32_t minipod_python_close(double seconds) {
-  // A call that comes and finds the bit counts up and down again, and may wake this for nothing.
+  // A call that finds the bit increments and decrements the number, and may wake this thread in
+  // vain.
   unsigned calls = atomic_fetch_or(&g_num_calls, MP_PYTHON_CLOSED) & ~MP_PYTHON_CLOSED;
   const double end = mp_clock_seconds() + seconds;
   for (double left = seconds; calls != 0 && left > 0; left = end - mp_clock_seconds()) {
@@ -93,7 +93,7 @@ uint32_t minipod_python_close(double seconds) {
   return calls;
 }
 
-// ---- Which callables programs need ----
+// ---- The callables of programs ----
 
 static void pjrt_python_on_gone(void *state) {
   held_t *held = state;
@@ -111,7 +111,7 @@ size_t minipod_python_take_released(uint64_t *numbers, size_t room) {
       numbers[count++] = held->number;
       mp_free(held);
     } else {
-      pjrt_python_on_gone(held);  // for the next time
+      pjrt_python_on_gone(held);  // keep it for the next time
     }
     held = next;
   }
@@ -177,8 +177,7 @@ static XLA_FFI_Error *pjrt_python_instantiate(XLA_FFI_CallFrame *frame) {
   return mp_foreign_error(pjrt_python_hold(frame));
 }
 
-// Writes what the package gets of one array or token; NULL: only counts. Returns how many numbers
-// these are.
+// Writes the encoding of one array or token; NULL: only counts. Returns the number of numbers.
 static size_t pjrt_python_describe(const XLA_FFI_Buffer *buffer, int64_t *numbers) {
   const size_t rank = (size_t)buffer->rank;
   if (numbers != NULL) {
@@ -243,7 +242,7 @@ static XLA_FFI_Error *pjrt_python_buffers(XLA_FFI_CallFrame *frame) {
 static mp_status_t pjrt_python_register(const char *name, XLA_FFI_Handler *execute) {
   const XLA_FFI_Handler_Bundle bundle = {.instantiate = pjrt_python_instantiate,
                                          .execute = execute};
-  // The package words errors as JAX's CPU backend does.
+  // The package composes error messages like JAX's CPU backend.
   const mp_foreign_traits_t traits = {.may_block = true, .explains_itself = true};
   return mp_foreign_register_typed(mp_str(name), mp_str("minipod"), &bundle, traits);
 }

@@ -1,4 +1,4 @@
-// Reports of virtual times: when they are made, and to whom they go.
+// Reports of virtual times: their creation and their output.
 //
 // A client's report ends with the client, or with the process: clients that are never destroyed
 // write theirs in an exit handler.
@@ -28,12 +28,12 @@ struct timed_s {
 static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_REPORTS);
 static timed_t *g_clients;       // under the lock: those that have a report
 static bool g_has_exit_handler;  // under the lock
-// Of the process that keeps them, written under the lock. Atomic, because a forked child has to
-// look at it without: a thread of its parent may have held the lock, for as long as it reads
-// reports.
+// The generation of the process that keeps them, written under the lock. Atomic, because a forked
+// child must read it without the lock, which a thread of its parent may have held.
 static atomic_uint g_generation;
 
-// Whether this is a child of the process that keeps the reports: it has none, and takes no lock.
+// Whether this is a forked child of the process that keeps the reports: it has no reports, and
+// takes no lock.
 static bool pjrt_time_is_forked(void) {
   return atomic_load(&g_generation) != mp_process_generation();
 }
@@ -58,7 +58,7 @@ static void pjrt_time_write(const timed_t *timed) {
   mp_strbuf_deinit(&table);
 }
 
-// In a forked child nothing is written, and locks may be held for ever by threads that it has not.
+// A forked child writes nothing, and threads of its parent may hold locks for ever.
 static void pjrt_time_close(timed_t *timed) {
   if (timed->generation == mp_process_generation()) {
     pjrt_time_write(timed);
@@ -177,8 +177,7 @@ void minipod_time_free(char *text) {
   mp_free(text);
 }
 
-// Of the newest client, which comes first: an older one may live on through arrays that are still
-// referenced.
+// Of the newest client, which comes first: arrays may keep an older client alive.
 static void pjrt_time_look(mp_report_t *report, void *context) {
   read_t *read = context;
   if (read->count++ == 0) read->newest = mp_moment_seconds(mp_report_now(report));

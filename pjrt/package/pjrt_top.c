@@ -20,7 +20,8 @@
 
 enum { TOP_STACK = 128 * 1024, TOP_WAITING = 8, TOP_SEND_SECONDS = 2 };
 
-// Of the process that listens, plus 1; 0: none does. A forked child has not the thread.
+// The generation of the listening process, plus 1; 0: none. A forked child does not have the
+// thread.
 static atomic_uint g_listening;
 
 // ---- The answer ----
@@ -76,7 +77,7 @@ static void pjrt_top_put(mp_strbuf_t *out) {
   mp_strbuf_puts(out, "]}\n");
 }
 
-// ---- Who asks ----
+// ---- Requests ----
 
 static bool pjrt_top_may_ask(int asker) {
   struct ucred who;
@@ -89,7 +90,7 @@ static void pjrt_top_answer(int asker) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);
   pjrt_top_put(&text);
-  // A client that does not read its answer keeps others waiting only briefly.
+  // A client that does not read its answer delays others only briefly.
   const struct timeval limit = {.tv_sec = TOP_SEND_SECONDS};
   (void)setsockopt(asker, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   size_t sent = 0;

@@ -9,7 +9,8 @@
 #include "sim/runtime/parcels/parcel.h"
 #include "sim/runtime/remote/router.h"
 
-// More than processes need that have just made a pod together; one that has ended is noticed.
+// More time than processes need that have just made a pod together; a process that has ended is
+// noticed earlier.
 static const double k_seconds = 300;
 
 static mp_status_t pjrt_world_tell(const char *text, char *out_text, size_t capacity) {
