@@ -1,14 +1,14 @@
-// Lays devices onto core groups. Everything is linear in devices plus cores.
+// Places devices on core groups. Everything is linear in devices plus cores.
 //
 // Devices in the order of their hosts and core groups in hwloc's order are both sorted by locality,
-// so that cutting each list into contiguous equal parts keeps neighbours together.
+// so dividing each list into contiguous equal parts keeps neighbours together.
 #include <stdlib.h>
 
 #include "sim/base/alloc.h"
 #include "topology/pod_impl.h"
 
-// Which share of the host's memory, and of each NUMA node's, the spaces without a described
-// capacity get. The rest is for the user's programs; unpinned memory is theirs anyway.
+// The shares of the host's memory, and of each NUMA node's, for spaces without a described
+// capacity. The rest is for the user's programs, which also use the unpinned memory.
 #define SHARE_DEVICE        0.7
 #define SHARE_PINNED_HOST   0.1
 #define SHARE_UNPINNED_HOST 0
@@ -31,8 +31,8 @@ static int32_t place_devices_min3(int32_t a, int32_t b, int32_t c) {
   return least < c ? least : c;
 }
 
-// Folds neighbouring core groups of the machine into `count` groups, so that none is without device
-// or worker.
+// Folds neighbouring core groups of the machine into `count` groups, so that every group has a
+// device and a worker.
 static mp_status_t place_devices_fold_groups(mp_pod_t *pod, const mp_machine_t *machine,
                                              int32_t count) {
   int32_t *cpus =
@@ -125,8 +125,8 @@ static mp_status_t place_devices(mp_pod_t *pod) {
   return NULL;
 }
 
-// What a device of this process shares with those of its NUMA node, when they may have `total`. The
-// pages will be bound to the node, and there is no more than it has.
+// The capacity that a device of this process shares with those of its NUMA node, out of `total`.
+// The pages will be bound to the node, so it is at most the node's memory.
 static double place_devices_share_of_node(const mp_pod_t *pod, const mp_pod_device_t *device,
                                           double total, double share) {
   if (device->core_group < 0 || pod->machine.num_numa_nodes < 2) return total;

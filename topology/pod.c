@@ -163,7 +163,8 @@ mp_pod_t *mp_pod_retain(mp_pod_t *pod) {
 
 void mp_pod_release(mp_pod_t *pod) {
   if (pod == NULL) return;
-  // Only the count ever changes; freeing the pod comes after all that others read of it.
+  // Only the count ever changes. Acquire and release: freeing the pod comes after all reads by
+  // others.
   const int before = atomic_fetch_sub_explicit(&pod->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;
@@ -206,7 +207,7 @@ mp_status_t mp_pod_create_from_name(mp_str_t description, const char *where, mp_
   return mp_pod_build(&spec, description, out_pod);
 }
 
-// The spec of what hwloc found: one chip with one core per device, all at the same distance.
+// The spec of the found machine: one chip with one core per device, all at the same distance.
 static mp_status_t pod_describe_machine(const mp_options_t *options, const mp_machine_t *machine,
                                         int32_t workers, mp_pod_spec_t *spec) {
   int32_t devices = machine->num_groups < workers ? machine->num_groups : workers;

@@ -2,19 +2,19 @@
 // and the place on the real machine where each device runs.
 //
 // A pod is described by the user (a one-line string or a YAML file, schema in configs/README.md) or
-// made from what hwloc finds (each NUMA node split into core groups, one device per group, at least
-// four). Either way its devices are laid onto *core groups*: sets of cores of the machine that
-// share a cache, with the NUMA node that their memory should be bound to. With more devices than
-// groups, neighbouring devices share a group; with fewer devices (or fewer workers) than groups,
-// neighbouring groups are folded into one.
+// made from the machine that hwloc finds (each NUMA node split into core groups, one device per
+// group, at least four). Either way its devices are placed on *core groups*: sets of cores of the
+// machine that share a cache, with the NUMA node that their memory should be bound to. With more
+// devices than groups, neighbouring devices share a group; with fewer devices (or fewer workers)
+// than groups, neighbouring groups are folded into one.
 //
 // Ids: devices are numbered from 0, slice by slice, in a slice by chip with the first coordinate
 // fastest, on a chip by core. Over several processes they are numbered host by host, and in this
 // order within a host, so that the ids of each process are contiguous and ascend with its rank.
 // mp_pod_device(pod, i) is the device with id i.
 //
-// A pod is immutable and reference-counted; all functions may be called from any thread. Accessors
-// lend what lives as long as the pod.
+// A pod is constant and reference-counted; all functions may be called from any thread. Accessors
+// lend objects that live as long as the pod.
 #ifndef MINIPOD_TOPOLOGY_POD_H_
 #define MINIPOD_TOPOLOGY_POD_H_
 
@@ -48,7 +48,7 @@ const char *mp_memory_space_name(mp_memory_space_t space);
 
 // How the chips of a slice are wired. On a torus every line of chips along a dimension of the grid
 // closes to a ring, on a mesh it does not. A switch, or links between any two (fully connected),
-// join all chips of the slice, whatever its grid. Mixed: each dimension has a wiring of its own.
+// connect all chips of the slice, whatever its grid. Mixed: each dimension has its own wiring.
 #define MP_WIRINGS(X)                   \
   X(TORUS, "torus")                     \
   X(MESH, "mesh")                       \
@@ -67,8 +67,8 @@ typedef enum {
 // The name in descriptions: "torus", "mesh" …
 const char *mp_wiring_name(mp_wiring_t wiring);
 
-// What joins the hosts: one switch that all are at, or a tree with a switch for every few hosts
-// (leaves) and switches above that join the leaves.
+// The network between hosts: one switch for all, or a tree with a switch for every few hosts
+// (leaves) and switches above that connect the leaves.
 #define MP_FABRICS(X) \
   X(SWITCH, "switch") \
   X(FAT_TREE, "fat_tree")
@@ -83,8 +83,8 @@ typedef enum {
 // "switch" or "fat_tree".
 const char *mp_fabric_name(mp_fabric_t fabric);
 
-// Whether virtual times are kept (sim/model/): not at all, beside the real ones, or so that real
-// time follows them.
+// Whether virtual times are kept (sim/model/): not at all, in addition to real time, or so that
+// real time follows them.
 #define MP_TIME_MODES(X) \
   X(OFF, "off")          \
   X(MODEL, "model")      \
@@ -115,8 +115,8 @@ typedef enum {
 // "real" or "shapes".
 const char *mp_values_mode_name(mp_values_mode_t values);
 
-// What the clocks of the script show (sim/base/os/host_clock.h): real time, or that of a host that
-// sees the described pod.
+// The time on the script's clocks (sim/base/os/host_clock.h): real time, or that of a host of the
+// described pod.
 #define MP_CLOCK_MODES(X) \
   X(REAL, "real")         \
   X(VIRTUAL, "virtual")
@@ -131,8 +131,8 @@ typedef enum {
 // "real" or "virtual".
 const char *mp_clock_mode_name(mp_clock_mode_t clock);
 
-// The platform name that frameworks see: the platform's own, or one for which they have code. AUTO:
-// by the described chips. Programs are lowered and run as always.
+// The platform name that frameworks see: minipod's own, or one for which they have code. AUTO: by
+// the described chips. It does not change how programs are lowered and run.
 #define MP_PLATFORMS(X) \
   X(AUTO, "auto")       \
   X(MINIPOD, "minipod") \
@@ -167,11 +167,11 @@ typedef enum {
 // "error", "nan", "zero" or "one".
 const char *mp_absent_mode_name(mp_absent_mode_t absent);
 
-// The branch that is taken where an absent value decides: its number, the last one's where there
-// are fewer, or by what the branches cost.
+// The branch that is taken if its condition was not computed: its number (the last one if there are
+// fewer branches), or by the cost of the branches.
 enum { MP_BRANCH_LARGEST = -1, MP_BRANCH_SMALLEST = -2 };
 
-// A latency that is not described: one of 0 may be.
+// A latency that is not described; 0 is a valid latency.
 #define MP_NO_LATENCY (-1.0)
 
 // Latency in seconds (MP_NO_LATENCY: not described), bandwidth in bytes per second and direction
@@ -181,8 +181,8 @@ typedef struct {
   double bandwidth;
 } mp_link_t;
 
-// One dimension of the grid of chips. With the wirings switch and fully connected of a whole slice,
-// every dimension repeats what the slice has.
+// One dimension of the grid of chips. If a whole slice is a switch or fully connected, every
+// dimension repeats the slice's wiring and link.
 typedef struct {
   mp_wiring_t wiring;  // of each line of chips along it: ring, mesh, switch or fully connected
   mp_link_t link;  // between neighbours, or of a chip to its switch; parallel links taken together
@@ -205,8 +205,7 @@ typedef enum {
       MP_FLOP_KIND_COUNT
 } mp_flop_kind_t;
 
-// What is the same for all devices of a pod. Where they are not described, latencies are
-// MP_NO_LATENCY, and rates 0.
+// Properties of all devices of a pod. If not described, latencies are MP_NO_LATENCY, and rates 0.
 typedef struct {
   const char *name;        // of the description ("v5e:4x4", "rack" …), for messages; never NULL
   const char *chip;        // whose figures count (topology/figures), "v5e"; "": none; never NULL
@@ -228,15 +227,15 @@ typedef struct {
   int32_t num_processes;
   int32_t first_local_device;  // ids of this process's devices are contiguous
   int32_t num_local_devices;
-  // dims[0].link: between neighbouring chips of a slice, where all are alike. All parallel links of
-  // two neighbours count as one.
+  // dims[0].link: between neighbouring chips of a slice, if all dimensions are alike. All parallel
+  // links of two neighbours count as one.
   mp_link_t ici;
-  // Of one network card: latency from host to host through one switch, bandwidth of one direction.
+  // One network card: latency from host to host through one switch, bandwidth of one direction.
   mp_link_t dcn;
   int32_t dcn_links;       // network cards of a host; at least 1
-  mp_fabric_t dcn_fabric;  // what joins the hosts
-  // Of a fat tree: hosts at one leaf, and by how much the bandwidth of these hosts together exceeds
-  // that of the leaf's links upwards (1: not at all). 0 where the fabric is a switch.
+  mp_fabric_t dcn_fabric;  // the network between hosts
+  // For a fat tree: hosts per leaf, and the ratio of their total bandwidth to that of the leaf's
+  // links upwards (1: not oversubscribed). 0 if the fabric is a switch.
   int32_t dcn_leaf_hosts;
   double dcn_oversubscription;
   mp_link_t host_link;               // between a host and one of its devices
@@ -245,7 +244,7 @@ typedef struct {
   double op_latency;                 // seconds that each operation of a program takes at least
   int32_t matrix_unit[2];            // rows and columns of a matrix unit's tile; 0: not described
   double flops[MP_FLOP_KIND_COUNT];  // per device, operations/s, of matmuls
-  double vector_flops;               // the same of all other operations; 0: flops[MP_FLOP_F32]
+  double vector_flops;               // the same for all other operations; 0: flops[MP_FLOP_F32]
 } mp_pod_info_t;
 
 typedef struct {
@@ -257,21 +256,21 @@ typedef struct {
   int32_t chip_index;  // in the slice
   int32_t core_on_chip;
   int32_t coords[MP_POD_MAX_DIMS];  // of the chip; info->num_dims of them count
-  int32_t core_group;               // where it runs, index for mp_pod_core_group; -1: no machine
-  int32_t numa_node;                // OS index of the node its memory is bound to; -1: none
-  // Bytes by space; UINT64_MAX = no limit. A capacity that is shared is that of all devices of the
-  // device's process together whose numa_node is the same; others are the device's own. (How the
-  // devices of other processes lie on nodes is not known here: what they share is that of all.)
+  int32_t core_group;  // the core group where it runs, index for mp_pod_core_group; -1: no machine
+  int32_t numa_node;   // OS index of the node its memory is bound to; -1: none
+  // Bytes by space; UINT64_MAX = no limit. A shared capacity is for all devices of the process with
+  // the same numa_node together; others are the device's own. (The nodes of other processes'
+  // devices are unknown here: their shared capacity is for all devices of the process.)
   uint64_t capacity[MP_MEMORY_SPACE_COUNT];
   bool is_shared[MP_MEMORY_SPACE_COUNT];
 } mp_pod_device_t;
 
-// A set of cores of the machine with the devices and workers that live on it. The arrays belong to
-// the pod. Cpus are the operating system's numbers (as sched_setaffinity and numa_* take them).
+// A set of cores of the machine with its devices and workers. The pod owns the arrays. Cpus are the
+// operating system's numbers (as for sched_setaffinity and numa_*).
 typedef struct {
   int32_t index;
   int32_t num_cpus;
-  const int32_t *cpus;  // ascending; all hardware threads of its cores that we may use
+  const int32_t *cpus;  // ascending; all usable hardware threads of its cores
   int32_t num_cores;
   const int32_t *core_cpus;  // one cpu (the first) of each core
   int32_t num_numa_nodes;
@@ -299,14 +298,14 @@ typedef struct {
 
 typedef struct mp_pod_s mp_pod_t;
 
-// Makes the pod that `options` describe, on the machine that they name. INVALID_ARGUMENT for a
-// bad description (with file:line, key and what was expected) and for a number of devices that
+// Makes the pod that `options` describe, on the machine that they name. INVALID_ARGUMENT for a bad
+// description (with file:line, key and what was expected) and for a number of devices that
 // disagrees with it, NOT_FOUND for a missing file, UNAVAILABLE when hwloc cannot read the machine.
 MP_NODISCARD mp_status_t mp_pod_create(const mp_options_t *options, mp_pod_t **out_pod);
 
 // Makes the pod of a one-line description or YAML file without a machine: devices have no core
-// group, NUMA node, or limit that comes from one. For compiling ahead of time. `where` names the
-// origin of the text in messages ("topology name").
+// group, NUMA node, or limits from a machine. For compiling ahead of time. `where` names the origin
+// of the text in messages ("topology name").
 MP_NODISCARD mp_status_t mp_pod_create_from_name(mp_str_t description, const char *where,
                                                  mp_pod_t **out_pod);
 
@@ -315,44 +314,42 @@ MP_NODISCARD mp_status_t mp_pod_create_from_name(mp_str_t description, const cha
 mp_pod_t *mp_pod_retain(mp_pod_t *pod);
 void mp_pod_release(mp_pod_t *pod);
 
-// What all devices have in common (mp_pod_info), and the machine that the pod runs on
-// (mp_pod_machine).
+// The common properties of all devices, and the machine that the pod runs on.
 const mp_pod_info_t *mp_pod_info(const mp_pod_t *pod);
 const mp_pod_machine_t *mp_pod_machine(const mp_pod_t *pod);
 // The device with this id, in 0 .. info->num_devices - 1.
 const mp_pod_device_t *mp_pod_device(const mp_pod_t *pod, int32_t id);
-// Writes the ids of this process's devices (of all, where nothing runs) to `out_ids`, host by host
-// and ascending within a host: the order in which TPU systems list their devices.
+// Writes the ids of this process's devices (of all devices, if nothing runs on the pod) to
+// `out_ids`, host by host and ascending within a host: the order in which TPU systems list their
+// devices.
 MP_NODISCARD mp_status_t mp_pod_list_by_host(const mp_pod_t *pod, int32_t *out_ids);
 // The core group with this index, in 0 .. machine->num_core_groups - 1.
 const mp_core_group_t *mp_pod_core_group(const mp_pod_t *pod, int32_t index);
 
 // Appends the description of the pod as bytes (versioned, with a checksum), without its machine.
 MP_NODISCARD mp_status_t mp_pod_serialize(const mp_pod_t *pod, mp_strbuf_t *out_bytes);
-// The pod of such bytes, without a machine. Takes any bytes; INVALID_ARGUMENT for those that it
-// cannot read.
+// The pod of such bytes, without a machine. INVALID_ARGUMENT for invalid bytes.
 MP_NODISCARD mp_status_t mp_pod_deserialize(mp_str_t bytes, mp_pod_t **out_pod);
 
 // A hash of the description: equal for pods with equal descriptions, on any machine.
 uint64_t mp_pod_fingerprint(const mp_pod_t *pod);
 
-// What the option `platform` says, or else the description, or else what the device kind says: tpu
-// or gpu for kinds of TPUs and GPUs, and minipod for others. Never AUTO. `options` may be NULL:
-// none is given. INVALID_ARGUMENT for an option that cannot be read.
+// The platform from the option `platform`, or else from the description, or else by the device
+// kind: tpu or gpu for kinds of TPUs and GPUs, and minipod for others. Never AUTO. `options` may be
+// NULL: no options. INVALID_ARGUMENT for an option that cannot be read.
 MP_NODISCARD mp_status_t mp_pod_read_platform(const mp_pod_t *pod, const mp_options_t *options,
                                               mp_platform_t *out_platform);
 
 // ---- Time ----
 
-// What the description and the options say about the model of time. Texts are lent by whichever of
-// the two gave them.
+// The settings of the model of time in the description and the options, which lend the texts.
 typedef struct {
   mp_time_mode_t mode;
   mp_values_mode_t values;
   mp_clock_mode_t clock;
   mp_absent_mode_t absent;
   int32_t unknown_branch;      // 0 or more, MP_BRANCH_LARGEST or MP_BRANCH_SMALLEST
-  int64_t unknown_trip_count;  // of a loop that an absent value decides
+  int64_t unknown_trip_count;  // rounds of a loop whose condition was not computed
   const char *algorithms;      // of collectives; "": none is named
   const char *calibration;     // a file; "": none
   double pace;                 // paced: real seconds for a virtual one
@@ -362,12 +359,12 @@ typedef struct {
 // cannot be read.
 MP_NODISCARD mp_status_t mp_pod_read_time(const mp_pod_t *pod, const mp_options_t *options,
                                           mp_pod_time_t *out_time);
-// Puts before an error (consumed; OK stays OK) about `algorithms` or `calibration` where that was
-// given: the option, or file, line and key.
+// Prefixes an error (consumed; OK stays OK) about `algorithms` or `calibration` with its origin:
+// the option, or file, line and key.
 MP_NODISCARD mp_status_t mp_pod_blame_time(const mp_pod_t *pod, const mp_options_t *options,
                                            mp_option_id_t id, mp_status_t status);
 
-// Appends a table for users: the machine, what hwloc found, and which devices were made of it.
+// Appends a table for users: the machine that hwloc found, and the devices.
 void mp_pod_describe(const mp_pod_t *pod, mp_strbuf_t *out_text);
 
 #endif  // MINIPOD_TOPOLOGY_POD_H_

@@ -1,4 +1,4 @@
-// The pod as a text for people.
+// The pod as readable text.
 #include <stdio.h>
 
 #include "topology/pod_impl.h"
@@ -95,7 +95,7 @@ static void pod_describe_write_pod(const mp_pod_t *pod, mp_strbuf_t *out_text) {
   mp_strbuf_putc(out_text, '\n');
 }
 
-// "50GB/s, 1us"; nothing that is not described.
+// "50GB/s, 1us"; omits what is not described.
 static void pod_describe_write_link(const mp_link_t *link, mp_strbuf_t *out_text) {
   const bool has_latency = link->latency >= 0;
   if (link->bandwidth == 0 && !has_latency) mp_strbuf_puts(out_text, "no figures");
@@ -104,7 +104,7 @@ static void pod_describe_write_link(const mp_link_t *link, mp_strbuf_t *out_text
   if (has_latency) mp_strbuf_printf(out_text, "%.10gus", link->latency * 1e6);
 }
 
-// The wirings with their links; of a mixed grid one for each dimension that has links.
+// The wirings with their links; for a mixed grid one for each dimension that has links.
 static void pod_describe_write_links(const mp_pod_t *pod, mp_strbuf_t *out_text) {
   const mp_pod_info_t *info = &pod->info;
   bool alike = info->wiring != MP_WIRING_MIXED;

@@ -19,7 +19,7 @@ struct mp_pod_s {
   mp_pod_machine_t machine;
   mp_pod_device_t *devices;
   mp_core_group_t *groups;
-  // What hwloc found, before groups were folded; 0s without a machine.
+  // The found machine, before groups were folded; 0s without a machine.
   int32_t machine_packages;
   int32_t machine_groups;
   int32_t machine_cpus;
@@ -37,19 +37,20 @@ MP_NODISCARD mp_status_t mp_pod_read_description(mp_str_t text, const char *wher
 // is the pod's if the spec has none.
 MP_NODISCARD mp_status_t mp_pod_build(const mp_pod_spec_t *spec, mp_str_t name, mp_pod_t **out_pod);
 
-// Appends what all processes of a pod need alike besides its description: lines "<what>\t<value>",
-// "?" for a value that cannot be compared. INVALID_ARGUMENT for an option that cannot be read.
+// Appends the settings, besides the description, that must be equal in all processes of a pod:
+// lines "<what>\t<value>", "?" for a value that cannot be compared. INVALID_ARGUMENT for an option
+// that cannot be read.
 MP_NODISCARD mp_status_t mp_pod_write_settings(const mp_pod_spec_t *spec,
                                                const mp_options_t *options, uint64_t faults,
                                                mp_strbuf_t *out_text);
 
-// Lays the devices of this process, and `workers` workers, onto the machine's core groups.
+// Places the devices of this process, and `workers` workers, on the machine's core groups.
 MP_NODISCARD mp_status_t mp_pod_place(mp_pod_t *pod, const mp_machine_t *machine, int32_t workers);
 
 // Sets the capacity of those memory spaces for which none is described, for devices first .. first
 // + count - 1, which are those of one process. They share it: their part of a host's `memory`
-// bytes, of which each of `sharers` devices brings the same to its process, but not more than their
-// NUMA node has. The devices of this process have been placed.
+// bytes, to which each of `sharers` devices contributes equally, but at most their NUMA node's
+// memory. The devices of this process have already been placed.
 void mp_pod_share_memory(mp_pod_t *pod, int32_t first, int32_t count, uint64_t memory,
                          int32_t sharers);
 

@@ -1,4 +1,4 @@
-// The names that descriptions and pods have for what is one of a few.
+// The names of enumerations in descriptions and pods.
 #include "topology/pod.h"
 
 #define TEXT(name, text) text,

@@ -1,5 +1,5 @@
 // A pod as bytes: a header line with version and checksum, then its description as YAML, which the
-// schema's own reader checks again. The machine that it was on is not part of it.
+// schema's own reader checks again. The machine is not included.
 #include <inttypes.h>
 #include <stdio.h>
 

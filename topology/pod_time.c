@@ -1,4 +1,4 @@
-// The settings of the model of time, and the platform's name: from options, or else from the
+// Reads the settings of the model of time, and the platform's name, from options, or else from the
 // description.
 #include <inttypes.h>
 
@@ -15,7 +15,7 @@ static mp_status_t pod_time_refuse(const mp_options_t *options, mp_option_id_t i
                         expected, text);
 }
 
-// Sets what an option says, if it is set.
+// Reads an option if it is set.
 static mp_status_t pod_time_read_option(const mp_options_t *options, mp_option_id_t id,
                                         mp_spec_type_t type, const char *text, void *out_member) {
   if (options->source[id] == MP_SOURCE_DEFAULT) return NULL;
@@ -76,7 +76,7 @@ mp_status_t mp_pod_read_time(const mp_pod_t *pod, const mp_options_t *options,
   return pod_time_read(&pod->spec, options, out_time);
 }
 
-// What the kind of a chip says: "TPU v5 lite", "NVIDIA H100 80GB HBM3", "AMD Instinct MI300X".
+// The platform of a chip kind: "TPU v5 lite", "NVIDIA H100 80GB HBM3", "AMD Instinct MI300X".
 static mp_platform_t pod_time_platform_of(const char *kind) {
   static const struct {
     const char *prefix;
@@ -107,8 +107,8 @@ mp_status_t mp_pod_read_platform(const mp_pod_t *pod, const mp_options_t *option
   return pod_time_read_platform(&pod->spec, options, out_platform);
 }
 
-// A calibration is what stands in its file, which may have another name in each process. One that
-// cannot be read fails where it is used, in words of its own.
+// A calibration is compared by its content, because the file may have another name in each process.
+// A file that cannot be read fails later, with its own message.
 static void pod_time_write_calibration(const char *path, mp_strbuf_t *out_text) {
   char *text = NULL;
   size_t size = 0;
@@ -147,7 +147,7 @@ mp_status_t mp_pod_write_settings(const mp_pod_spec_t *spec, const mp_options_t 
   mp_strbuf_printf(out_text, "\noption algorithms\t%s\noption calibration\t",
                    time.algorithms[0] == '\0' ? "none" : time.algorithms);
   pod_time_write_calibration(time.calibration, out_text);
-  // Every process keeps the times of all devices, of the program as it has compiled it.
+  // Every process keeps the times of all devices, for the program as it has compiled it.
   if (time.mode != MP_TIME_OFF) {
     mp_strbuf_printf(out_text, "\noption fuse\t%d", (int)options->fuse);
   }

@@ -8,7 +8,7 @@
 typedef struct {
   const char *key;
   mp_spec_type_t type;
-  size_t offset;  // of the member; two keys with one member are names of the same thing
+  size_t offset;  // of the member; two keys with the same member are synonyms
 } spec_key_t;
 
 static const spec_key_t g_keys[MP_SPEC_KEY_COUNT] = {
@@ -71,7 +71,7 @@ static mp_status_t spec_refuse_unknown(mp_spec_place_t place, mp_str_t key) {
   for (int id = 0; id < MP_SPEC_KEY_COUNT; ++id) names[id] = g_keys[id].key;
   const char *nearest = mp_str_nearest(key, names, MP_SPEC_KEY_COUNT);
   if (nearest != NULL) return mp_spec_error(place, key, "unknown, did you mean '%s'?", nearest);
-  // Of a mapping that is known, what may stand in it.
+  // For a known mapping, its keys.
   const char *dot = key.size == 0 ? NULL : memchr(key.data, '.', key.size);
   const mp_str_t mapping = {key.data, dot == NULL ? 0 : (size_t)(dot - key.data)};
   const size_t prefix = mapping.size != 0 && mp_spec_is_mapping(mapping) ? mapping.size + 1 : 0;
@@ -107,7 +107,7 @@ mp_status_t mp_spec_refuse(mp_spec_place_t place, mp_str_t key, const char *got)
   return status;
 }
 
-// Forgets all that one layer gave.
+// Drops all values of one layer.
 static void spec_clear_layer(mp_pod_spec_t *spec, mp_spec_layer_t layer) {
   for (int id = 0; id < MP_SPEC_KEY_COUNT; ++id) {
     if (spec->given[id].layer != layer) continue;
@@ -139,7 +139,7 @@ mp_status_t mp_spec_set(mp_pod_spec_t *spec, mp_spec_place_t place, mp_str_t key
     }
     return mp_spec_error(place, key, "given twice");
   }
-  // For values that a higher layer overrides: they must be valid all the same.
+  // Values that a higher layer overrides are parsed into this: they must be valid all the same.
   mp_pod_spec_t unused;
   bool wins = spec->given[id].layer < place.layer;
   if (!mp_spec_value_parse(g_keys[id].type, value, spec_member_of(wins ? spec : &unused, id))) {
@@ -170,7 +170,8 @@ static bool spec_is_zero(const void *bytes, size_t size) {
   return true;
 }
 
-// Whether a key was given or derived. Nothing that is derived is a time, and a time may be 0.
+// Whether a key was given or derived. Times are never derived, and may be 0, so for them only
+// `given` counts.
 static bool spec_has_value(const mp_pod_spec_t *spec, int id) {
   const mp_spec_type_t type = g_keys[id].type;
   const void *member = (const char *)spec + g_keys[id].offset;
@@ -180,7 +181,7 @@ static bool spec_has_value(const mp_pod_spec_t *spec, int id) {
 }
 
 void mp_spec_write(const mp_pod_spec_t *spec, mp_strbuf_t *out_text) {
-  // Keys whose meaning is in other keys once the spec is finished.
+  // Keys that other keys represent once the spec is finished.
   const int skipped[] = {mp_spec_key_id(MP_STR("preset")), mp_spec_key_id(MP_STR("name")),
                          mp_spec_key_id(MP_STR("chips")), mp_spec_key_id(MP_STR("dims"))};
   for (int id = 0; id < MP_SPEC_KEY_COUNT; ++id) {

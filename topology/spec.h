@@ -1,12 +1,12 @@
-// The description of a pod as its user writes it: one table of keys (the schema) that the one-line
-// string, the YAML file, the presets and the serialized form all share.
+// The user's description of a pod: one table of keys (the schema) that the one-line string, the
+// YAML file, the presets and the serialized form all share.
 //
 // A description is read in layers: the preset, above it the file, and at the top the words of the
 // one-line string. A key may be given once in each layer; the value of the highest layer counts.
-// mp_spec_finish then checks the whole and derives what was left out. configs/README.md has the
-// schema for users.
+// mp_spec_finish then checks the whole description and derives missing values. configs/README.md
+// has the schema for users.
 //
-// For one thread at a time while a description is being read; it never changes afterwards.
+// For one thread at a time while a description is being read; constant afterwards.
 #ifndef MINIPOD_TOPOLOGY_SPEC_H_
 #define MINIPOD_TOPOLOGY_SPEC_H_
 
@@ -36,9 +36,9 @@ typedef struct {
   double each[MP_POD_MAX_DIMS];
 } mp_quantities_t;
 
-// What values are: enum name, C type of the member, how it is read and written (spec_value.c), what
-// messages expect. BYTES: UINT64_MAX is unlimited; times are in seconds, rates in bytes per second,
-// FLOPS in operations per second.
+// The types of values: enum name, C type of the member, functions to read and write it
+// (spec_value.c), its description in messages. BYTES: UINT64_MAX is unlimited; times are in
+// seconds, rates in bytes per second, FLOPS in operations per second.
 // clang-format off
 #define MP_SPEC_TYPES(X) \
   X(TEXT, mp_spec_text_t, text, text, "1 to 128 printable characters without quotes") \
@@ -144,7 +144,7 @@ typedef enum {
   MP_LAYER_WORDS,
 } mp_spec_layer_t;
 
-// Where a text came from, for messages: "<origin>:<line>: key 'x': …"; line 0 is left out.
+// The origin of a text, for messages: "<origin>:<line>: key 'x': …"; line 0 is omitted.
 typedef struct {
   const char *origin;
   int line;
@@ -152,7 +152,7 @@ typedef struct {
 } mp_spec_place_t;
 
 typedef struct {
-  // What is not given is 0. Of a time, which may be 0, `given` says it.
+  // Missing values are 0. For times, which may be 0, `given` tells.
   mp_spec_text_t preset;
   mp_spec_text_t name;
   mp_spec_text_t kind;
@@ -160,9 +160,9 @@ typedef struct {
   mp_wirings_t wirings;
   mp_shape_t shape;
   int32_t chips;
-  mp_spec_text_t shapes;  // empty once the spec is finished, or: any grid
+  mp_spec_text_t shapes;  // empty: any grid, or the spec is finished
   int32_t dims;
-  int32_t wrap_side;  // this and the next are part of the wirings once the spec is finished
+  int32_t wrap_side;  // once the spec is finished, this and the next are included in the wirings
   mp_shape_t wrap_block;
   int32_t cores_per_chip;
   int32_t cores_per_device;
@@ -194,7 +194,7 @@ typedef struct {
   mp_spec_text_t flags;
   mp_spec_text_t calibration;
   double pace;                  // 0 = not given
-  char file[MP_SPEC_MAX_PATH];  // that was read; empty: none
+  char file[MP_SPEC_MAX_PATH];  // the file that was read; empty: none
   // By key: the highest layer that gave it, and the line there.
   struct {
     mp_spec_layer_t layer;
@@ -202,7 +202,7 @@ typedef struct {
   } given[MP_SPEC_KEY_COUNT];
 } mp_pod_spec_t;
 
-// The id of a key in `given`; names of one member have the same. -1: there is no such key.
+// The id of a key in `given`; synonyms have the same id. -1: there is no such key.
 int mp_spec_key_id(mp_str_t key);
 
 // INVALID_ARGUMENT "<place>: key 'x': <message>", as printf writes it, of up to 511 bytes.
@@ -211,7 +211,7 @@ MP_NODISCARD mp_status_t mp_spec_error(mp_spec_place_t place, mp_str_t key, cons
                                        ...);
 
 // Sets one key. INVALID_ARGUMENT "<place>: key 'x': expected …, got …"; for an unknown key the
-// message has the nearest one, and for a second value in one layer it has both lines.
+// message suggests the nearest one, and for a second value in one layer it has both lines.
 MP_NODISCARD mp_status_t mp_spec_set(mp_pod_spec_t *spec, mp_spec_place_t place, mp_str_t key,
                                      mp_str_t value);
 
@@ -234,14 +234,13 @@ MP_NODISCARD mp_status_t mp_spec_read_line(mp_pod_spec_t *spec, const char *orig
 // Writes the path of the file that a one-line description names; false: it names none.
 bool mp_spec_file_of(mp_str_t line, char *out_path, size_t capacity);
 
-// Reads YAML text (spec_yaml.c), which messages call `origin`.
+// Reads YAML text (spec_yaml.c), named `origin` in messages.
 MP_NODISCARD mp_status_t mp_spec_read_yaml(mp_pod_spec_t *spec, const char *origin, mp_str_t text);
 // Reads a YAML file. NOT_FOUND when there is none, INVALID_ARGUMENT when it is too large.
 MP_NODISCARD mp_status_t mp_spec_read_file(mp_pod_spec_t *spec, const char *path);
 
-// Checks the whole and derives what was not given (spec_finish.c): shape, hosts, kind, the wiring
-// of each dimension. INVALID_ARGUMENT names the key that is to blame and where it was given, or
-// `origin`.
+// Checks the whole description and derives missing values (spec_finish.c): shape, hosts, kind, the
+// wiring of each dimension. INVALID_ARGUMENT names the wrong key and its place, or `origin`.
 MP_NODISCARD mp_status_t mp_spec_finish(mp_pod_spec_t *spec, const char *origin);
 
 // Appends a finished spec as YAML, without its name, which is read back to the same spec. Equal
@@ -251,7 +250,7 @@ void mp_spec_write(const mp_pod_spec_t *spec, mp_strbuf_t *out_text);
 // Appends "4x4".
 void mp_shape_write(const mp_shape_t *shape, mp_strbuf_t *out_text);
 
-// How many chips a grid of this shape has; MP_POD_MAX_DEVICES + 1 when there are more than
+// The number of chips of a grid of this shape; MP_POD_MAX_DEVICES + 1 when there are more than
 // MP_POD_MAX_DEVICES.
 int64_t mp_shape_num_chips(const mp_shape_t *shape);
 

@@ -2,7 +2,7 @@
 
 #include "topology/spec_value.h"
 
-// What becomes of a key: the schema's key, the type of each value, and the unit that it gets.
+// The translation of a key: the schema's key, the type of each value, and its unit.
 typedef struct {
   const char *name;
   const char *key;
@@ -52,10 +52,10 @@ static int spec_astra_find_key(mp_str_t key) {
   return -1;
 }
 
-// Appends one value as the schema has it. False: it is none.
+// Appends one value in the schema's form. False: it is invalid.
 static bool spec_astra_translate(int id, mp_str_t value, mp_strbuf_t *out_text) {
   if (g_keys[id].type != MP_SPEC_WIRING) {
-    // A unit of the file's own would be another file format.
+    // A value with a unit would be another file format.
     const char last = value.size == 0 ? '\0' : value.data[value.size - 1];
     if ((last < '0' || last > '9') && last != '.') return false;
     mp_strbuf_append(out_text, value.data, value.size);
@@ -70,7 +70,7 @@ static bool spec_astra_translate(int id, mp_str_t value, mp_strbuf_t *out_text) 
   return false;
 }
 
-// Translates all values, and counts them. A count of 0: they are not what they should be.
+// Translates all values, and counts them. A count of 0: some value is invalid.
 static int32_t spec_astra_translate_all(int id, mp_str_t values, mp_strbuf_t *out_text) {
   int32_t count = 0;
   for (size_t begin = 0; begin <= values.size;) {

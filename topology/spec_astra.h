@@ -14,7 +14,7 @@
 
 enum { MP_ASTRA_KEY_COUNT = 4 };
 
-// One reading; begins zeroed.
+// The state of reading a file; begins zeroed.
 typedef struct {
   struct {
     int line;       // 0: not given yet
@@ -25,12 +25,12 @@ typedef struct {
 // True if YAML text has the key that only such files have.
 bool mp_astra_is_network(mp_str_t text);
 
-// Sets what one key says, whose values have commas between. INVALID_ARGUMENT names place, key and
-// what was expected.
+// Sets one key, whose values are separated by commas. INVALID_ARGUMENT names place, key and the
+// expected values.
 MP_NODISCARD mp_status_t mp_astra_set(mp_astra_t *astra, mp_pod_spec_t *spec, mp_spec_place_t place,
                                       mp_str_t key, mp_str_t values);
 
-// Checks at the end that all keys were there, with as many values each.
+// Checks at the end that all keys were given, with equal numbers of values.
 MP_NODISCARD mp_status_t mp_astra_finish(const mp_astra_t *astra, mp_spec_place_t place);
 
 #endif  // MINIPOD_TOPOLOGY_SPEC_ASTRA_H_

@@ -1,12 +1,11 @@
-// What shows only when a description is whole: checks, and what follows from what was given.
+// Checks and derived values that need the whole description.
 
 #include "topology/spec.h"
 #include "topology/spec_value.h"
 
-enum { MP_FABRIC_LEAF_HOSTS = 32 };  // of a fat tree that does not say
+enum { MP_FABRIC_LEAF_HOSTS = 32 };  // of a fat tree without a given number
 
-// An error that shows only when the whole description is known; it names the key and the place
-// where that was given.
+// An error that only the whole description shows; it names the key and its place.
 #define SPEC_FINISH_REFUSE(spec, origin, key, ...) \
   mp_spec_error(spec_finish_place(spec, origin, key), mp_str(key), __VA_ARGS__)
 
@@ -62,7 +61,7 @@ static int32_t spec_finish_sort_sides(const mp_shape_t *shape, int32_t sides[MP_
   return count;
 }
 
-// Whether the grids are equal but for the order of their sides.
+// Whether the grids are equal except for the order of their sides.
 static bool spec_finish_are_alike(const mp_shape_t *a, const mp_shape_t *b) {
   int32_t left[MP_POD_MAX_DIMS], right[MP_POD_MAX_DIMS];
   const int32_t count = spec_finish_sort_sides(a, left);
@@ -103,8 +102,8 @@ static mp_status_t spec_finish_refuse_shape(const mp_pod_spec_t *spec, const cha
   return status;
 }
 
-// A machine that can be bought comes in certain slices only, or in whole blocks.
-// `key` is the one that gave the grid.
+// Real machines exist only as certain slices, or as whole blocks. `key` is the key that gave the
+// grid.
 static mp_status_t spec_finish_shapes(mp_pod_spec_t *spec, const char *origin, const char *key) {
   bool is_there = spec->shapes[0] == '\0' || strcmp(spec->shapes, "any") == 0 ||
                   spec_finish_is_of_blocks(&spec->shape, &spec->wrap_block);
@@ -136,9 +135,9 @@ static bool spec_finish_wraps(const mp_pod_spec_t *spec, int32_t dim) {
   return true;
 }
 
-// Writes what a torus has in each dimension into the wirings.
+// Expands a torus into the wirings of its dimensions.
 static void spec_finish_unfold_torus(mp_pod_spec_t *spec) {
-  // A layer that calls the whole a torus means all of it, whatever the layers below say.
+  // If a layer sets `topology: torus`, all dimensions are a torus, whatever the layers below set.
   int torus = spec_finish_layer_of(spec, "topology");
   if (torus > spec_finish_layer_of(spec, "wrap.side")) spec->wrap_side = 0;
   if (torus > spec_finish_layer_of(spec, "wrap.block")) spec->wrap_block.num_dims = 0;
@@ -148,7 +147,7 @@ static void spec_finish_unfold_torus(mp_pod_spec_t *spec) {
   }
 }
 
-// If `count` values are those of the dimensions: dimensions beyond them have to be of size 1.
+// Whether `count` values are those of the dimensions: dimensions beyond them must have size 1.
 static bool spec_finish_fits(const mp_pod_spec_t *spec, int32_t count) {
   if (count > spec->shape.num_dims) return false;
   for (int32_t i = count; i < spec->shape.num_dims; ++i) {
@@ -157,7 +156,7 @@ static bool spec_finish_fits(const mp_pod_spec_t *spec, int32_t count) {
   return true;
 }
 
-// Makes one wiring of a list where all dimensions that have neighbours are alike. So equal pods
+// Replaces a list of wirings by one if all dimensions that have neighbours are alike. So equal pods
 // have equal descriptions.
 static void spec_finish_join_wirings(mp_pod_spec_t *spec) {
   static const mp_wiring_t whole[MP_WIRING_COUNT] = {
@@ -207,7 +206,7 @@ static mp_status_t spec_finish_check_wirings(const mp_pod_spec_t *spec, const ch
   return NULL;
 }
 
-// A layer above may have made something else of a torus.
+// A higher layer may have replaced the torus.
 static mp_status_t spec_finish_check_wrap(const mp_pod_spec_t *spec, const char *origin) {
   const char *const keys[] = {"wrap.side", "wrap.block"};
   const bool given[] = {spec->wrap_side != 0, spec->wrap_block.num_dims != 0};
@@ -236,8 +235,8 @@ static mp_status_t spec_finish_wirings(mp_pod_spec_t *spec, const char *origin) 
   return NULL;
 }
 
-// Makes one value of a list if all dimensions that have links are alike; the others get what the
-// first of them has.
+// Replaces a list of values by one if all dimensions that have links are alike; dimensions without
+// links get the first value.
 static void spec_finish_join_values(const mp_pod_spec_t *spec, mp_quantities_t *values) {
   int32_t first = 0;
   while (first + 1 < values->count && spec->shape.dims[first] == 1) ++first;
@@ -250,7 +249,7 @@ static void spec_finish_join_values(const mp_pod_spec_t *spec, mp_quantities_t *
   for (int32_t i = values->count; i < MP_POD_MAX_DIMS; ++i) values->each[i] = 0;
 }
 
-// Checks a quantity that the dimensions may have each for itself.
+// Checks a quantity that may differ by dimension.
 static mp_status_t spec_finish_by_dimension(const mp_pod_spec_t *spec, const char *origin,
                                             const char *key, mp_quantities_t *values) {
   if (values->count <= 1) return NULL;
@@ -280,7 +279,7 @@ static mp_status_t spec_finish_fabric(mp_pod_spec_t *spec, const char *origin) {
   const bool given[] = {spec->dcn_leaf_hosts != 0, spec->dcn_oversubscription != 0};
   for (int i = 0; i < 2; ++i) {
     if (!given[i]) continue;
-    // A layer above may have made a switch of a fat tree.
+    // A higher layer may have replaced the fat tree by a switch.
     if (spec_finish_layer_of(spec, keys[i]) >= spec_finish_layer_of(spec, "dcn.topology")) {
       return SPEC_FINISH_REFUSE(spec, origin, keys[i], "only a fat tree has it: dcn.topology");
     }
@@ -292,7 +291,7 @@ static mp_status_t spec_finish_fabric(mp_pod_spec_t *spec, const char *origin) {
 
 // ---- Hosts ----
 
-// Derives the hosts of a grid whose hosts are boxes of it. Boxes at the far edges may be cut off.
+// Derives the hosts of a grid whose hosts are boxes of it. Boxes at the far edges may be smaller.
 static mp_status_t spec_finish_host_shape(mp_pod_spec_t *spec, const char *origin) {
   mp_shape_t *box = &spec->host_shape;
   while (box->num_dims < spec->shape.num_dims) box->dims[box->num_dims++] = 1;

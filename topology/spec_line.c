@@ -102,7 +102,7 @@ static mp_status_t spec_line_read_first_word(mp_pod_spec_t *spec, mp_spec_place_
     MP_RETURN_IF_ERROR(mp_spec_set(spec, place, MP_STR("preset"), mp_str(cloud)));
     return mp_spec_set(spec, place, MP_STR("shape"), mp_str(shape));
   }
-  // The first word is no name, so it may be a key:value word already.
+  // The first word is no name, so it may be a key:value word.
   if (parts.has_value && mp_spec_is_key(parts.key)) {
     return mp_spec_set(spec, place, parts.key, parts.value);
   }

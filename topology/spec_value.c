@@ -62,8 +62,8 @@ static void spec_value_write_int(const void *member, mp_strbuf_t *out_text) {
   mp_strbuf_printf(out_text, "%d", *(const int32_t *)member);
 }
 
-// Takes the part before the next of `separators` (or the end) off the text, and that character with
-// it. False: nothing is left. "a," has two parts.
+// Removes the part before the next of `separators` (or the end) from the text, with that character.
+// False: nothing is left. "a," has two parts.
 typedef struct {
   mp_str_t text;
   size_t at;  // beyond the end when nothing is left
@@ -78,7 +78,7 @@ static bool spec_value_next_part(parts_t *parts, const char *separators, mp_str_
   return true;
 }
 
-// Sizes joined by 'x', or by ',' where they come from a list.
+// Sizes joined by 'x', or by ',' if they come from a list.
 static bool spec_value_parse_shape(mp_str_t text, void *out_member) {
   mp_shape_t shape = {0};
   mp_str_t part;
@@ -120,7 +120,7 @@ static void spec_value_write_double(const void *member, mp_strbuf_t *out_text) {
   mp_strbuf_put_double(out_text, *(const double *)member);
 }
 
-// A time and times in seconds, and so on. A latency may be no time at all.
+// Parsers of a time or times in seconds, and so on. A latency may be 0.
 static bool spec_value_parse_time(mp_str_t text, void *out_member) {
   return spec_value_parse_quantity(g_time_units, text, 0, 1e6, out_member);
 }
@@ -157,7 +157,7 @@ static void spec_value_write_text(const void *member, mp_strbuf_t *out_text) {
   mp_strbuf_printf(out_text, "\"%s\"", (const char *)member);
 }
 
-// What is one of a few has a name. No user writes the wiring that is mixed.
+// Enumerations are written by name. Users cannot write the wiring "mixed".
 #define SPEC_VALUE_NAMED(what, type, count, name_of)                               \
   static bool spec_value_parse_##what(mp_str_t text, void *out_member) {           \
     for (int i = 0; i < (count); ++i) {                                            \

@@ -1,7 +1,7 @@
 // Pod descriptions in YAML: one document, one mapping, values are scalars, some also lists.
 //
-// Not all of YAML is read, by intent: no aliases (with them a file of a few lines could grow
-// without bound), tags have no meaning, and nested mappings may be only where the schema has them.
+// Supports only a part of YAML, by intent: no aliases (with them a file of a few lines could grow
+// without bound), tags are ignored, and nested mappings are allowed only where the schema has them.
 // Networks of ASTRA-sim are read, too (spec_astra.h).
 #include <stdio.h>
 
@@ -15,11 +15,11 @@ enum {
   MP_YAML_MAX_PATH = 256,
 };
 
-// One reading.
+// The state of reading one text.
 typedef struct {
   mp_yaml_t yaml;
   mp_pod_spec_t *spec;
-  mp_astra_t *astra;  // NULL, but in a network of ASTRA-sim
+  mp_astra_t *astra;  // NULL except for a network of ASTRA-sim
 } reader_t;
 
 static mp_spec_place_t spec_yaml_place_at(const reader_t *reader, int line) {
@@ -39,7 +39,7 @@ static mp_status_t spec_yaml_refuse(const reader_t *reader, mp_str_t key, int li
   return mp_spec_error(place, key, "expected a list of values, got %s", got);
 }
 
-// Reads the rest of a list after its start, and joins it with commas as the one-line form has it.
+// Reads the rest of a list after its start, and joins it with commas, as in the one-line form.
 static mp_status_t spec_yaml_read_list(reader_t *reader, mp_str_t key, int line) {
   char text[MP_YAML_MAX_PATH];
   size_t size = 0;
@@ -64,7 +64,7 @@ static mp_status_t spec_yaml_read_mapping(reader_t *reader, mp_str_t prefix, int
 
 // Reads the value of a key; the current event is the value's first.
 static mp_status_t spec_yaml_read_value(reader_t *reader, mp_str_t key, int line, int depth) {
-  // Faults are not part of what the pod is (topology/faults).
+  // Faults are not part of the pod's properties (topology/faults).
   if (reader->astra == NULL && mp_str_is(key, "faults")) return mp_yaml_skip(&reader->yaml);
   switch (reader->yaml.event.type) {
     case YAML_SCALAR_EVENT:

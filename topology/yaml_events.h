@@ -22,9 +22,9 @@ void mp_yaml_end(mp_yaml_t *yaml);
 
 // Goes to the next event. INVALID_ARGUMENT "<origin>:<line>: not YAML: ...".
 MP_NODISCARD mp_status_t mp_yaml_advance(mp_yaml_t *yaml);
-// Goes on to the last event of the value whose first event is the current one.
+// Advances to the last event of the value whose first event is the current one.
 MP_NODISCARD mp_status_t mp_yaml_skip(mp_yaml_t *yaml);
-// Goes on behind the document at whose last value the reader is: an error when another one follows.
+// Advances past the current document, whose last value was read: an error when another one follows.
 MP_NODISCARD mp_status_t mp_yaml_finish_document(mp_yaml_t *yaml);
 
 // The line of the current event, from 1.

@@ -13,7 +13,7 @@ enum {
   FAULT_LIST_MOST_PATH = 64,
 };
 
-// One reading.
+// The state of reading one list.
 typedef struct {
   mp_yaml_t yaml;
   mp_arena_t *arena;
@@ -62,8 +62,8 @@ static mp_status_t fault_list_read_key(list_t *list, mp_pod_fault_reading_t *rea
                                                                                   : "an alias");
 }
 
-// Reads the rest of a mapping, whose next event is the current one; `prefix` is the key that it is
-// the value of.
+// Reads the rest of a mapping, whose next event is the current one; `prefix` is the key of the
+// mapping.
 static mp_status_t fault_list_read_keys(list_t *list, mp_pod_fault_reading_t *reading,
                                         const char *prefix) {
   while (list->yaml.event.type != YAML_MAPPING_END_EVENT) {
@@ -102,8 +102,8 @@ static mp_status_t fault_list_read_items(list_t *list) {
 
 // ---- The text ----
 
-// Reads the rest of a mapping after its start, for the key `faults`; without one, where no pod is
-// described, the mapping is a fault.
+// Reads the rest of a mapping after its start, for the key `faults`; if it has none, and is no pod
+// description, the mapping is a fault.
 static mp_status_t fault_list_read_mapping(list_t *list, bool is_pod) {
   bool has_faults = false;
   const int line = mp_yaml_line(&list->yaml);

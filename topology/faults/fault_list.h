@@ -1,5 +1,5 @@
-// Faults as their user writes them: a list in YAML, in a pod's description, in a file of its own or
-// given at run time. configs/README.md has the keys for users.
+// Faults in the user's form: a list in YAML, in a pod's description, in a separate file or given at
+// run time. configs/README.md has the keys for users.
 //
 // Here each fault is checked by itself. Whether its device and its link exist, and what the fault
 // does, is for code that knows the pod (sim/model/faults).
@@ -10,7 +10,7 @@
 #include "sim/base/status.h"
 #include "sim/base/str.h"
 
-// What a fault is of: enum name, the key that says so.
+// The kinds of faults: enum name, the key that selects the kind.
 #define MP_POD_FAULT_KINDS(X) \
   X(DEVICE, "device")         \
   X(HOST, "host")             \
@@ -35,43 +35,42 @@ typedef struct {
   mp_pod_fault_kind_t kind;
   int line;
   uint64_t device;   // DEVICE: its global id
-  uint64_t host;     // HOST: its index in the pod; all its devices are concerned
+  uint64_t host;     // HOST: its index in the pod; affects all its devices
   uint64_t slice;    // SLICE: likewise
   const char *link;  // LINK: its name
   bool is_dead;      // DEVICE, HOST, SLICE, LINK; OUTAGES: always
-  // OUTAGES: in each stretch of `outage_every` launches each of the pod's slices (or what
-  // `outage_of` names) is down once, from a launch that the seed chooses, for `outage_length`
-  // launches. At most as long as the stretch.
+  // OUTAGES: in each stretch of `outage_every` launches each of the pod's slices (or hosts or
+  // devices, by `outage_of`) is down once, from a launch that the seed chooses, for `outage_length`
+  // launches, at most the whole stretch.
   const char *outage_of;  // "slice", "host" or "device"; "slice"
   uint64_t outage_seed, outage_every, outage_length;
-  double slow;       // DEVICE: all its work takes so many times as long; 1
-  double bandwidth;  // LINK: the share that is left; 1
-  double latency;    // LINK: seconds that are added
+  double slow;       // DEVICE: the factor by which all its work takes longer; 1
+  double bandwidth;  // LINK: the remaining share of the bandwidth; 1
+  double latency;    // LINK: additional seconds
   double loss;       // LINK: the share of the bytes that are lost and sent again
   uint64_t seed;     // STRAGGLERS
-  double spread;     // STRAGGLERS: mean of what is added to a slowness of 1
-  double share;      // STRAGGLERS: how likely a device is one, in each launch; 1
-  // FLIP: of which argument, or, where flip_result is not NULL, of which result (its number, or the
-  // name that JAX gives it: "result['w']", or "['w']"); on which device, which bit of which element
-  // of the device's part.
+  double spread;     // STRAGGLERS: mean increase of the slowness, which is 1 without
+  double share;      // STRAGGLERS: the probability per device and launch; 1
+  // FLIP: the argument or, if flip_result is not NULL, the result (its number, or JAX's name of it:
+  // "result['w']", or "['w']"); the device, and the bit and the element of the device's part.
   uint64_t flip_argument;
   const char *flip_result;
   uint64_t flip_device, flip_element, flip_bit;
-  const char *program;  // whose launches are counted; NULL: all
-  uint64_t step;        // the launch with which it begins; 1
+  const char *program;  // the program whose launches are counted; NULL: all
+  uint64_t step;        // the first launch that has it; 1
   uint64_t until;       // the last one that has it; UINT64_MAX: it does not end. FLIP: `step`
 } mp_pod_fault_t;
 
 typedef struct {
-  const char *origin;  // what messages call the text
+  const char *origin;  // the name of the text in messages
   uint32_t count;
   const mp_pod_fault_t *items;
 } mp_pod_fault_list_t;
 
-// Reads a list, which lies in `arena` with all its texts: `- device: 3` and so on, or the same as
-// the value of a key `faults`, or one fault without a list. With `is_pod` the text is a pod's
-// description, whose other keys are skipped and which may have no such key. INVALID_ARGUMENT
-// "<origin>:<line>: key 'x': …".
+// Reads a list into `arena`, with all its texts: `- device: 3` and so on, or the same as the value
+// of a key `faults`, or one fault without a list. With `is_pod` the text is a pod's description,
+// whose other keys are skipped and which may lack this key. INVALID_ARGUMENT "<origin>:<line>: key
+// 'x': …".
 MP_NODISCARD mp_status_t mp_pod_fault_list_read(mp_arena_t *arena, const char *origin,
                                                 mp_str_t text, bool is_pod,
                                                 mp_pod_fault_list_t *out_list);

@@ -5,7 +5,7 @@
 
 #include "topology/spec_value.h"
 
-// What values are: enum name, what messages expect.
+// The types of values: enum name, their description in messages.
 #define FAULT_TYPES(X)                                          \
   X(NUMBER, "a whole number from 0")                            \
   X(STEP, "a whole number from 1")                              \
@@ -198,7 +198,7 @@ static bool fault_value_has(const mp_pod_fault_reading_t *reading, const char *k
   return reading->given[fault_value_find(mp_str(key))] != 0;
 }
 
-// The kind is that of the first key that belongs to one kind alone.
+// The first key that belongs to only one kind determines the kind.
 static mp_status_t fault_value_find_kind(mp_pod_fault_reading_t *reading) {
   unsigned kinds = MP_POD_FAULT_OF_ALL;
   int by = -1;

@@ -1,10 +1,10 @@
-// The keys of one fault: what they take, and which belong together.
+// The keys of one fault: the types of their values, and which belong together.
 #ifndef MINIPOD_TOPOLOGY_FAULTS_FAULT_VALUE_H_
 #define MINIPOD_TOPOLOGY_FAULTS_FAULT_VALUE_H_
 
 #include "topology/faults/fault_list.h"
 
-// Member of mp_pod_fault_t, key, what it takes, of which kinds.
+// Member of mp_pod_fault_t, key, type of its value, kinds of faults.
 #define MP_POD_FAULT_KEYS(X)                                            \
   X(device, "device", NUMBER, MP_POD_FAULT_OF(DEVICE))                  \
   X(slow, "slow", FACTOR, MP_POD_FAULT_OF(DEVICE))                      \
@@ -51,18 +51,18 @@ typedef struct {
   int given[MP_POD_FAULT_KEY_COUNT];  // the line of each key; 0: not given
 } mp_pod_fault_reading_t;
 
-// Begins to read a fault that stands in a line.
+// Begins to read a fault in a line.
 void mp_pod_fault_begin(mp_pod_fault_reading_t *reading, mp_arena_t *arena, const char *origin,
                         int line, mp_pod_fault_t *fault);
 // Sets a key ("device", "flip.bit").
 MP_NODISCARD mp_status_t mp_pod_fault_set(mp_pod_fault_reading_t *reading, mp_str_t key,
                                           mp_str_t value);
-// The value of a key is a mapping: an error unless the key is the beginning of others.
+// Called when the value of a key is a mapping: an error unless other keys begin with this key.
 MP_NODISCARD mp_status_t mp_pod_fault_open(const mp_pod_fault_reading_t *reading, mp_str_t key);
 // The error for a key whose value is `got`: "a list".
 MP_NODISCARD mp_status_t mp_pod_fault_refuse(const mp_pod_fault_reading_t *reading, mp_str_t key,
                                              const char *got);
-// Checks the whole, and fills in what was not given.
+// Checks the fault as a whole, and fills in missing keys.
 MP_NODISCARD mp_status_t mp_pod_fault_finish(mp_pod_fault_reading_t *reading);
 
 #endif  // MINIPOD_TOPOLOGY_FAULTS_FAULT_VALUE_H_

@@ -1,16 +1,16 @@
-// Flags of compilers that change what figures say.
+// Compiler flags that change parameters.
 #include <math.h>
 
 #include "topology/figures/figures.h"
 
-// Without it gathers that are no rings are waited for; with it products carry them.
+// Without it gathers that are no rings block; with it matmuls overlap with them.
 static void compiler_flags_carry_gathers(bool value, mp_chip_figures_t *figures) {
   figures->overlap_no_ring = value;
   figures->overlap_carried = value;
   if (value) figures->overlap_whole_gathers = 0;
 }
 
-// MiB from which a product is made a ring: so many that no product has enough to do for one.
+// MiB from which a matmul becomes a collective matmul: with a large number no matmul does.
 static void compiler_flags_make_no_rings(mp_chip_figures_t *figures) {
   figures->overlap_ring_work = INFINITY;
 }

@@ -114,7 +114,7 @@ static mp_status_t figures_no_such_chip(mp_str_t name) {
 
 typedef struct {
   mp_yaml_t yaml;
-  int lines[NUM_KEYS];  // where each key stands; 0: nowhere yet
+  int lines[NUM_KEYS];  // the line of each key; 0: not given yet
   mp_chip_figures_t *out;
 } figures_reader_t;
 
@@ -146,8 +146,8 @@ static mp_status_t figures_read_list(figures_reader_t *r, int line, const figure
   return NULL;
 }
 
-// The key `sibling`, before all others: a chip that the library knows, whose figures hold where the
-// file has none of its own.
+// The key `sibling`, before all others: a chip that the library knows, whose parameters are used
+// where the file has none.
 static mp_status_t figures_read_sibling(figures_reader_t *r, int line) {
   for (size_t i = 0; i < NUM_KEYS; ++i) {
     if (r->lines[i] == 0) continue;
@@ -231,7 +231,7 @@ mp_status_t mp_chip_figures_read(const char *origin, mp_str_t text,
   return status;
 }
 
-// ---- which file ----
+// ---- the file ----
 
 static mp_status_t figures_read_file(const char *path, mp_chip_figures_t *out_figures) {
   char *text = NULL;

@@ -16,13 +16,13 @@ enum {
   MP_CGROUP_TEXT_MAX = 65536,
 };
 
-// One look at all limits.
+// The state of reading all limits.
 typedef struct {
   mp_cgroup_limits_t limits;
-  mp_status_t failure;  // of the first file that is there, but could not be opened just now
+  mp_status_t failure;  // the error of the first existing file that could not be opened
 } look_t;
 
-// Reads one limit of one directory. A reader leaves the limits alone when its file is absent.
+// Reads one limit of one directory. A reader does not change the limits when its file is missing.
 typedef void (*reader_t)(const char *directory, look_t *look);
 
 static void cgroup_fail_to_open(look_t *look, const char *path, int error) {

@@ -16,7 +16,7 @@ typedef struct {
 
 // Reads <root>/proc/self/{cgroup,mountinfo} and the control files below the mount points, whose
 // paths are prefixed with `root` as well. The root is "" for the running system; tests pass a
-// folder. RESOURCE_EXHAUSTED when memory or open files have run out: the limits are not known then.
+// folder. RESOURCE_EXHAUSTED when memory or open files have run out: then the limits are unknown.
 MP_NODISCARD mp_status_t mp_cgroup_limits(const char *root, mp_cgroup_limits_t *out_limits);
 
 #endif  // MINIPOD_TOPOLOGY_MACHINE_CGROUP_H_

@@ -44,7 +44,7 @@ static mp_status_t machine_set_source(hwloc_topology_t topology, const char *des
                         description);
 }
 
-// hwloc does not read what we do not look at: that would cost every process time at its start.
+// hwloc reads only what is needed: more would cost every process time at its start.
 static mp_status_t machine_load(hwloc_topology_t topology, const char *description) {
   hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_icache_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
@@ -63,8 +63,8 @@ static mp_status_t machine_load(hwloc_topology_t topology, const char *descripti
   return NULL;
 }
 
-// Usable cpus: all that hwloc shows, less those that no thread of this process is bound to. (One
-// thread's mask would not do: OpenMP binds the main thread to one core after start.)
+// Usable cpus: those that hwloc shows and that some thread of this process may use. (One thread's
+// mask is not enough: OpenMP binds the main thread to one core after start.)
 static void machine_find_usable_cpus(detector_t *detector) {
   hwloc_bitmap_copy(detector->left, hwloc_topology_get_allowed_cpuset(detector->topology));
   if (!detector->machine->is_real) return;

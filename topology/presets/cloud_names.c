@@ -5,15 +5,15 @@
 
 static const struct {
   const char *name, *preset;
-  int dims, cores;  // of the grid; of a chip, where the name counts cores
+  int dims, cores;  // dimensions of the grid; cores per chip, if the name counts cores
 } g_names[] = {
     {"v2-", "v2", 2, 2},         {"v3-", "v3", 2, 2},   {"v4-", "v4", 3, 2},
     {"v5p-", "v5p", 3, 2},       {"v5e-", "v5e", 2, 1}, {"v6e-", "v6e", 2, 1},
     {"v5litepod-", "v5e", 2, 1},
 };
 
-// The sides of 2^k chips: as alike as they can be, the shortest first. Of three up to four chips
-// are a plane.
+// The sides of a grid of 2^k chips: as equal as possible, the shortest first. With three
+// dimensions, up to four chips are a plane.
 static void cloud_names_put_shape(int dims, int k, char *out_shape) {
   if (dims == 2) {
     snprintf(out_shape, MP_CLOUD_SHAPE, "%dx%d", 1 << k / 2, 1 << (k + 1) / 2);
@@ -41,12 +41,12 @@ bool mp_cloud_name_read(mp_str_t name, const char **out_preset, char *out_shape)
   return false;
 }
 
-// Takes the end off the name, if it has it.
+// Removes the end from the name, if it has it.
 static void cloud_names_cut_end(mp_str_t *name, const char *end) {
   if (mp_str_ends_with(*name, end)) name->size -= strlen(end);
 }
 
-// What Google, or Kubernetes Engine, calls chips beside their number.
+// Other names of chips at Google Cloud and Kubernetes Engine.
 static const struct {
   const char *name, *preset;
 } g_chips[] = {

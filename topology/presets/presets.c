@@ -36,23 +36,23 @@ enum { MAX_SETTINGS = 32 };
 struct mp_preset_s {
   const char *name;
   const char *alias;        // or NULL
-  const setting_t *family;  // what comes before its own settings; ends with NULL
+  const setting_t *family;  // common settings before its own; ends with NULL
   const char *base;         // the preset that has all other settings, or NULL
   setting_t settings[MAX_SETTINGS];
 };
 
-// All TPUs: three coordinates, hosts of 2x2 chips, a microsecond for each link [S]. Pods of 16x16
-// or 32x32 chips are tori, and slices have rings along the sides that go through the whole pod; the
-// others are made of optically switched blocks, and slices of whole blocks have rings [S]. Which
-// slices there are: [D].
+// All TPUs: three coordinates, hosts of 2x2 chips, a microsecond per link [S]. Pods of 16x16 or
+// 32x32 chips are tori, and slices have rings along the sides that span the whole pod; the others
+// consist of optically switched blocks, and slices of whole blocks have rings [S]. Valid slices:
+// [D].
 static const setting_t g_tpu[] = {{"dims", "3"},
                                   {"host_shape", "2x2x1"},
                                   {"topology", "torus"},
                                   {"links.latency", "1us"},
                                   {NULL, NULL}};
 
-// Hosts with eight GPUs, each with a network card of its own: a slice is what the NVLink switches
-// join.
+// Hosts with eight GPUs, each with its own network card: a slice is the set of GPUs that the NVLink
+// switches connect.
 static const setting_t g_gpu[] = {
     {"topology", "switch"}, {"dcn.topology", "fat_tree"}, {"dcn.links", "8"}, {NULL, NULL}};
 
@@ -206,8 +206,8 @@ static const mp_preset_t g_presets[] = {
       {"dcn.bandwidth", "50GB/s"},
       {"flops.bf16", "1153.5T"},
       {"flops.f8", "2307T"}}},
-    // a100:8 is a host, a100:8 slices:4 are four. Products of f32 matrices are done in TF32. 12
-    // links of 25 GB/s, PCIe 4, eight cards of 200 Gbit/s [A].
+    // a100:8 is a host, a100:8 slices:4 are four. f32 matmuls run in TF32. 12 links of 25 GB/s,
+    // PCIe 4, eight cards of 200 Gbit/s [A].
     {"a100",
      NULL,
      g_gpu,
@@ -280,9 +280,9 @@ static const mp_preset_t g_presets[] = {
       {"flops.f8", "4500T"},
       {"flops.s8", "4500T"},
       {"flops.vector", "75T"}}},
-    // A slice is what a rack's NVLink switches join, up to 72 GPUs (gb200:72). A host has four GPUs
-    // with a card of 400 Gbit/s each. 900 GB/s in both directions from a CPU to two GPUs [G];
-    // memory [X].
+    // A slice is the set of GPUs that a rack's NVLink switches connect, up to 72 (gb200:72). A host
+    // has four GPUs with a card of 400 Gbit/s each. 900 GB/s in both directions from a CPU to two
+    // GPUs [G]; memory [X].
     {"gb200",
      NULL,
      g_gpu,
@@ -331,7 +331,7 @@ const char *mp_preset_name(const mp_preset_t *preset) {
   return preset->name;
 }
 
-// What a preset is built on; NULL: nothing.
+// The base of a preset; NULL: none.
 static const mp_preset_t *presets_base(const mp_preset_t *preset) {
   return preset->base == NULL ? NULL : presets_find(mp_str(preset->base));
 }
@@ -343,7 +343,7 @@ static bool presets_has_key(const setting_t *settings, const char *key) {
   return false;
 }
 
-// Whether a setting of a preset is overridden by what is built on it, from `top` on.
+// Whether a preset that is built on this one, from `top` on, overrides a setting.
 static bool presets_is_overridden(const mp_preset_t *top, const mp_preset_t *preset,
                                   const char *key) {
   for (; top != preset; top = presets_base(top)) {

@@ -1,5 +1,5 @@
-// Well-known machines: names, and what they set in a description. The figures never change. And
-// files of configs/ that the library carries, so that their names are enough.
+// Well-known machines: their names, and their settings in a description, which are constant. And
+// files of configs/ that the library contains, so that their names are enough.
 #ifndef MINIPOD_TOPOLOGY_PRESETS_PRESETS_H_
 #define MINIPOD_TOPOLOGY_PRESETS_PRESETS_H_
 
@@ -17,9 +17,9 @@ typedef struct {
 
 // The preset of this name; NULL: there is none.
 const mp_preset_t *mp_preset_find(mp_str_t name);
-// The name that it has in the table, also if it was found by another one.
+// Its name in the table, even if it was found by another name.
 const char *mp_preset_name(const mp_preset_t *preset);
-// Setting number `index`, from 0 on; NULL behind the last one.
+// Setting number `index`, from 0 on; NULL after the last one.
 const mp_preset_setting_t *mp_preset_setting(const mp_preset_t *preset, size_t index);
 // Appends "v2, v3, …".
 void mp_preset_list(mp_strbuf_t *out_text);
@@ -30,7 +30,7 @@ typedef struct {
   const char *text;
 } mp_carried_file_t;
 
-// Figures of chips (configs/chips/) and described pods (configs/); CMake makes the tables
+// Parameters of chips (configs/chips/) and described pods (configs/); CMake generates the tables
 // (tools/embed_files.cmake).
 extern const mp_carried_file_t mp_chip_files[], mp_pod_files[];
 

@@ -4,8 +4,8 @@
 #include "topology/pod_impl.h"
 #include "topology/processes/pod_merge.h"
 
-// Field numbers, which are never used again for something else. Protocol, version, host, host name
-// and pid must stay as they are in all protocols.
+// Field numbers, which are never reused. Protocol, version, host, host name and pid must be the
+// same in all protocols.
 #define MP_ANNOUNCEMENT_INTS(X)     \
   X(1, protocol, int64_t)           \
   X(3, host, int32_t)               \
@@ -92,7 +92,7 @@ static void announcement_count_group(mp_proto_reader_t reader, mp_machine_t *cou
   }
 }
 
-// Reads a signed number of 32 bits; a larger one is refused, not cut.
+// Reads a signed number of 32 bits; a larger one is refused, not truncated.
 static int32_t announcement_read_i32(mp_proto_reader_t *reader, const mp_proto_field_t *field) {
   const int64_t value = (int64_t)mp_proto_varint(reader, field);
   if (value >= INT32_MIN && value <= INT32_MAX) return (int32_t)value;
@@ -117,7 +117,7 @@ static mp_status_t announcement_read_group(mp_proto_reader_t *reader, const mp_m
     if (field.number == MP_GROUP_CORE_CPUS) machine->core_cpus[machine->num_cores++] = value;
     if (field.number != MP_GROUP_CPU_CORES) continue;
     int32_t at = group->first_cpu + num_cpu_cores++;
-    // A position that is no core of this group is larger than those of all its cores.
+    // An invalid position is replaced by one that is larger than those of all cores of the group.
     const bool is_core = value >= 0 && value < room->num_cores;
     if (at < room->num_cpus) {
       machine->cpu_cores[at] = is_core ? group->first_core + value : INT32_MAX;
@@ -199,7 +199,8 @@ mp_status_t mp_announcement_read(mp_str_t bytes, mp_arena_t *arena,
   }
   MP_RETURN_IF_ERROR(mp_proto_reader_status(&reader));
   announcement.code = mp_status_code_of_number((uint32_t)announcement.code);
-  // The machine is read only in our own protocol: in others its fields may mean something else.
+  // The machine is read only in this version's protocol: in others its fields may have other
+  // meanings.
   if (announcement.protocol == MP_ANNOUNCEMENT_PROTOCOL && announcement.code == MP_OK) {
     MP_RETURN_IF_ERROR(announcement_read_groups(bytes, arena, &announcement.machine));
     if (announcement.machine.num_groups == 0) {
@@ -210,7 +211,7 @@ mp_status_t mp_announcement_read(mp_str_t bytes, mp_arena_t *arena,
   return NULL;
 }
 
-// ---- This process's own ----
+// ---- The announcement of this process ----
 
 static mp_status_t announcement_describe(const mp_options_t *options, mp_pod_spec_t *spec,
                                          mp_announcement_t *announcement, mp_strbuf_t *spec_text) {

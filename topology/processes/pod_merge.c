@@ -15,7 +15,7 @@ typedef struct {
   int32_t rank;
   mp_announcement_t *announcements;
   int32_t *num_devices;  // by rank
-  int32_t num_hosts;     // that run processes
+  int32_t num_hosts;     // hosts that run processes
   mp_pod_spec_t spec;
 } union_t;
 
@@ -65,7 +65,7 @@ static mp_status_t pod_merge_read_announcements(union_t *u, const mp_str_t *anno
   return NULL;
 }
 
-// If this process itself could bring nothing, its own reason is reported rather than another one's.
+// If this process itself has failed, its own error is reported rather than another one's.
 static mp_status_t pod_merge_check_failures(const union_t *u) {
   const mp_announcement_t *own = &u->announcements[u->rank];
   if (own->code != MP_OK) {
@@ -129,8 +129,8 @@ static mp_status_t pod_merge_refuse_number(const union_t *u, int32_t rank, const
                             ours == 0 ? "none" : texts[0]);
 }
 
-// The settings, line by line. The lines of all processes of one build are of the same things, as
-// far as those before are equal.
+// Compares the settings line by line. In processes of one build corresponding lines have the same
+// subject, as long as the lines before are equal.
 static mp_status_t pod_merge_check_settings(const union_t *u, int32_t rank) {
   mp_str_t ours = u->announcements[0].settings, theirs = u->announcements[rank].settings;
   while (ours.size != 0 && theirs.size != 0) {
@@ -175,15 +175,15 @@ static mp_status_t pod_merge_check_agreement(const union_t *u) {
   return NULL;
 }
 
-// ---- Who uses which cores ----
+// ---- The cores of each process ----
 
 static bool pod_merge_uses_the_same_cpus(const mp_machine_t *a, const mp_machine_t *b) {
   return a->is_real == b->is_real && a->num_cpus == b->num_cpus &&
          memcmp(a->cpus, b->cpus, sizeof(*a->cpus) * (size_t)a->num_cpus) == 0;
 }
 
-// How many processes of the host may use the same cpus as this one, and the index of this one among
-// them. They divide these cpus; the others were bound to cpus of their own by the launcher.
+// The number of processes of the host that may use the same cpus as this one, and the index of this
+// one among them. They divide these cpus; the launcher has bound the others to other cpus.
 static int32_t pod_merge_count_sharers(const union_t *u, int32_t rank, int32_t *out_index) {
   const mp_announcement_t *announcement = &u->announcements[rank];
   int32_t sharers = 0;
@@ -218,9 +218,9 @@ static int32_t pod_merge_min(int32_t a, int32_t b) {
   return a < b ? a : b;
 }
 
-// How many devices a process gets: the number that it was given, otherwise as many as it has core
-// groups of its own. Processes that share cpus get equal numbers, even where groups are left over,
-// because programs written for several processes count on it.
+// The number of devices of a process: the configured number, otherwise the number of its own core
+// groups. Processes that share cpus get equal numbers, even if groups are left over, because
+// programs written for several processes rely on it.
 static int32_t pod_merge_devices_of_machine(const union_t *u, int32_t rank) {
   const mp_announcement_t *announcement = &u->announcements[rank];
   if (announcement->num_devices != 0) return (int32_t)announcement->num_devices;
@@ -270,8 +270,8 @@ static mp_status_t pod_merge_check_count(const union_t *u, const mp_pod_t *pod) 
   return NULL;
 }
 
-// Fills in how many devices each process has of a described pod: whole hosts or equal parts of
-// hosts where the numbers allow it, else equal parts.
+// Sets the number of devices of each process in a described pod: whole hosts or equal parts of
+// hosts if the numbers allow it, else equal parts.
 static mp_status_t pod_merge_divide_described(union_t *u, const mp_pod_t *pod) {
   int32_t hosts = pod->info.num_hosts;
   int32_t devices = pod->info.num_devices;
@@ -339,7 +339,7 @@ static mp_status_t pod_merge_build_described(union_t *u, mp_pod_t **out_pod) {
   return NULL;
 }
 
-// Makes the pod of what hwloc found on the machines: chips in a row, and the real hosts as hosts.
+// Makes the pod from the found machines: chips in a row, and the real hosts as hosts.
 static mp_status_t pod_merge_build_found(union_t *u, mp_pod_t **out_pod) {
   int64_t devices = 0;
   for (int32_t r = 0; r < u->count; ++r) {
@@ -408,8 +408,8 @@ static void pod_merge_note_unequal(const union_t *u, mp_strbuf_t *out) {
                    u->num_devices[0], r, u->num_devices[r]);
 }
 
-// Notes processes that the launcher has bound to too few cores. If there are simply more processes
-// than cores, the user has asked for that.
+// Adds a note about processes that the launcher has bound to too few cores. More processes than
+// cores are the user's choice and cause no note.
 static void pod_merge_note_starved(const union_t *u, mp_strbuf_t *out) {
   for (int32_t r = 0; r < u->count; ++r) {
     const mp_machine_t *machine = &u->announcements[r].machine;
