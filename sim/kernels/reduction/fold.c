@@ -87,6 +87,7 @@ void mp_fold_work(const mp_fold_t *fold, void *scratch, mp_fold_work_t *out_work
   out_work->offsets = (int64_t *)(void *)rest;
   rest += MP_FOLD_LANES * sizeof(int64_t);
   size_t region_bytes = mp_region_fn_scratch_bytes(fold->fn);
+  out_work->distance = 0;
   out_work->source = NULL;
   out_work->region_scratch = rest;
   rest += mp_round_up_64(region_bytes);
@@ -159,7 +160,13 @@ const char *mp_fold_load(const mp_fold_t *fold, const mp_fold_work_t *work, uint
     MP_ASSERT(work->source == NULL);
     base = (const char *)src + shift * (int64_t)operand->in_size;
     char *to = operand->converts ? work->spare[k] : dst;
-    mp_lanes_gather(operand->in_size, lanes, base, offsets, to);
+    const int64_t size = (int64_t)operand->in_size;
+    if (work->distance != 0) {
+      mp_copy_line(to, size, base + offsets[0] * size, work->distance * size, operand->in_size,
+                   lanes);
+    } else {
+      mp_lanes_gather(operand->in_size, lanes, base, offsets, to);
+    }
     if (!operand->converts) return dst;
     base = to;
   }

@@ -44,6 +44,7 @@ typedef struct {
   char **spare;           // [num_operands]
   const char **loaded;    // [num_operands], for the caller: where operands were loaded
   int64_t *offsets;       // for the caller: one number per lane
+  int64_t distance;       // for the caller: between all neighbours of these; 0: not known
   const void **pointers;  // inputs of the region
   void *region_scratch;
   mp_source_t *source;  // NULL, unless the caller sets it: elements are read from an array

@@ -126,6 +126,27 @@ static bool reduce_ways_is_one_run(const mp_reduce_t *kernel, int64_t lanes) {
          reduced->strides[0] == lanes;
 }
 
+// Writes the offsets of the block's lanes, results [begin, begin + lanes); returns the distance
+// between all neighbours of them, 0 if there is none.
+static int64_t reduce_ways_find_lanes(const mp_reduce_t *kernel, int64_t begin, int64_t lanes,
+                                      int64_t *offsets) {
+  const mp_fold_axes_t *kept = &kernel->kept;
+  if (lanes > 1 && kept->rank == 1) {
+    const int64_t stride = kept->strides[0];
+    for (int64_t i = 0; i < lanes; ++i) offsets[i] = (begin + i) * stride;
+    return stride;
+  }
+  mp_fold_walk_t walk;
+  mp_fold_walk_begin(kept, kept->rank, begin, &walk);
+  int64_t distance = 1;
+  for (int64_t i = 0; i < lanes; ++i, mp_fold_walk_next(&walk)) {
+    offsets[i] = walk.offset;
+    if (i == 1) distance = offsets[1] - offsets[0];
+    if (i > 1 && offsets[i] - offsets[i - 1] != distance) distance = 0;
+  }
+  return distance;
+}
+
 void mp_reduce_lanes(const mp_reduce_t *kernel, const mp_kernel_call_t *call, mp_source_t *source,
                      const mp_reduce_share_t *share) {
   const mp_fold_t *fold = &kernel->fold;
@@ -135,13 +156,8 @@ void mp_reduce_lanes(const mp_reduce_t *kernel, const mp_kernel_call_t *call, mp
   for (int64_t begin = share->begin, lanes; begin < share->end; begin += lanes) {
     lanes = reduce_ways_block_size(kernel, begin, share->end);
     MP_ASSERT(lanes > 0 && lanes <= MP_FOLD_LANES);
-    mp_fold_walk_t walk;
-    mp_fold_walk_begin(&kernel->kept, kernel->kept.rank, begin, &walk);
-    bool contiguous = true;
-    for (int64_t i = 0; i < lanes; ++i, mp_fold_walk_next(&walk)) {
-      work.offsets[i] = walk.offset;
-      contiguous = contiguous && walk.offset == work.offsets[0] + i;
-    }
+    work.distance = reduce_ways_find_lanes(kernel, begin, lanes, work.offsets);
+    const bool contiguous = work.distance == 1;
     if (source != NULL) {
       source->limit = reduce_ways_is_one_run(kernel, lanes) ? lanes * share->last : 0;
     }

@@ -48,7 +48,8 @@ static void test_sums_over_any_dimensions(void **state) {
   (void)state;
   static const int64_t shapes[][3] = {{2, 3, 4},     {1, 1, 1},  {70, 5, 90},  {3, 700, 2},
                                       {600, 2, 33},  {1, 9, 64}, {4, 4, 1300}, {5, 2003, 24},
-                                      {4099, 1, 16}, {0, 3, 2},  {3, 0, 2}};
+                                      {4099, 1, 16}, {0, 3, 2},  {3, 0, 2},    {16, 24, 3},
+                                      {90, 4, 5}};
   for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); ++s) {
     for (uint32_t mask = 0; mask < 8; ++mask) check_sum_s32(shapes[s], mask);
   }
