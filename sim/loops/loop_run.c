@@ -471,6 +471,7 @@ mp_status_t mp_loop_run(const mp_loop_t *loop, mp_loop_run_t *run, bool *out_is_
   const bool has_steps = code == NULL || loop->native->has_calls;
   loop_run_prepare(&prepare, has_steps);
   MP_RETURN_IF_ERROR(loop_run_steps(loop, run, steps + loop->num_steps, &stopped));
+  if (code == NULL) code = loop_run_code(loop);
   if (code == NULL) {
     MP_RETURN_IF_ERROR(loop_run_steps(loop, run, steps + run->at, &stopped));
     code = stopped == NULL ? NULL : loop_run_code(loop);

@@ -33,11 +33,11 @@ static uint32_t emit_cells_find_cuts(const loop_t *l, cut_t *cuts) {
     for (uint32_t k = 0; emit_access(l->loop, &l->loop->instructions[n], k, &access); ++k) {
       if (!emit_cells_cuts(&access)) continue;
       const mp_native_ref_t *ref = &l->loop->refs[access.ref];
-      if (cuts != NULL) {
-        cuts[count] = (cut_t){ref->memory, access.ref, ref->offset};
-        cuts[count + 1] = (cut_t){ref->memory, access.ref, ref->offset + access.bytes};
+      const uint64_t step = l->is_single[n] ? emit_bytes(access.dtype) : access.bytes;
+      for (uint64_t at = 0; at <= access.bytes; at += step) {
+        if (cuts != NULL) cuts[count] = (cut_t){ref->memory, access.ref, ref->offset + at};
+        ++count;
       }
-      count += 2;
     }
   }
   return count;
@@ -141,20 +141,23 @@ static void emit_cells_drop(loop_t *l) {
   l->num_cells = kept;
 }
 
-bool emit_find_cells(loop_t *l) {
+bool emit_cut_cells(loop_t *l) {
   const uint32_t count = emit_cells_find_cuts(l, NULL);
   cut_t *cuts = calloc((size_t)count + 1, sizeof(*cuts));
+  free(l->cells);
+  l->num_cells = 0;
   l->cells = calloc((size_t)count + 1, sizeof(*l->cells));
-  if (cuts == NULL || l->cells == NULL) {
-    free(cuts);
-    return false;
+  if (cuts != NULL && l->cells != NULL) {
+    emit_cells_find_cuts(l, cuts);
+    qsort(cuts, count, sizeof(*cuts), emit_cells_compare);
+    emit_cells_cut(l, cuts, count);
   }
-  emit_cells_find_cuts(l, cuts);
-  qsort(cuts, count, sizeof(*cuts), emit_cells_compare);
-  emit_cells_cut(l, cuts, count);
   free(cuts);
+  return cuts != NULL && l->cells != NULL;
+}
+
+void emit_describe_cells(loop_t *l) {
   emit_cells_for_all(l, false);
   emit_cells_drop(l);
   while (emit_cells_for_all(l, true)) continue;
-  return true;
 }

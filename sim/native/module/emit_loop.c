@@ -14,8 +14,33 @@ static void emit_loop_move_bytes(const loop_t *l, LLVMValueRef to, LLVMValueRef 
 // An input of an op, or the number that it is known to be, if that serves.
 static LLVMValueRef emit_loop_input(const loop_t *l, const mp_native_instruction_t *i, uint32_t k) {
   const mp_dtype_t dtype = mp_native_input_type(&i->op, k);
-  LLVMValueRef known = emit_uses_known(&i->op) ? emit_read_known(l, i->in[k], dtype) : NULL;
+  LLVMValueRef known = emit_uses_known(&i->op) ? emit_read_known(l, i->in[k], dtype, 0) : NULL;
   return known != NULL ? known : emit_read(l, i->in[k], dtype);
+}
+
+// Element `number` of an input.
+static LLVMValueRef emit_loop_element(const loop_t *l, const mp_native_instruction_t *i, uint32_t k,
+                                      uint64_t number) {
+  const emit_t *e = l->e;
+  const mp_dtype_t dtype = mp_native_input_type(&i->op, k);
+  LLVMValueRef value = emit_uses_known(&i->op) ? emit_read_known(l, i->in[k], dtype, number) : NULL;
+  if (value != NULL) return value;
+  value = emit_read_element(l, i->in[k], emit_memory_type(e, dtype), emit_bytes(dtype), number);
+  return emit_fence(e, dtype, emit_from_memory(e, dtype, value));
+}
+
+static void emit_loop_compute_singly(const loop_t *l, const mp_native_instruction_t *i) {
+  const emit_t *e = l->e;
+  LLVMTypeRef ints = LLVMInt32TypeInContext(e->context);
+  const unsigned count = (unsigned)i->count;
+  LLVMValueRef all = LLVMGetPoison(LLVMVectorType(emit_memory_type(e, i->op.to), count));
+  for (unsigned n = 0; n < count; ++n) {
+    LLVMValueRef in[MP_NATIVE_MAX_INPUTS] = {NULL};
+    for (uint32_t k = 0; k < i->num_inputs; ++k) in[k] = emit_loop_element(l, i, k, n);
+    LLVMValueRef value = emit_to_memory(e, i->op.to, emit_op(e, &i->op, in));
+    all = LLVMBuildInsertElement(e->builder, all, value, LLVMConstInt(ints, n, false), "");
+  }
+  emit_write_memory(l, i->out, all, count * emit_bytes(i->op.to));
 }
 
 static void emit_loop_compute(const loop_t *l, const mp_native_instruction_t *i) {
@@ -77,7 +102,7 @@ static LLVMValueRef emit_loop_row(const loop_t *l, const mp_native_instruction_t
   LLVMTypeRef type = LLVMInt64TypeInContext(e->context);
   LLVMValueRef place = LLVMConstNull(type);
   for (uint32_t k = 0; k < i->num_indices; ++k) {
-    LLVMValueRef index = emit_read_known(l, i->in[1 + k], i->index_dtype);
+    LLVMValueRef index = emit_read_known(l, i->in[1 + k], i->index_dtype, 0);
     if (index == NULL) index = emit_read(l, i->in[1 + k], i->index_dtype);
     const bool is_signed = emit_is_signed(i->index_dtype);
     index = LLVMBuildIntCast2(b, index, type, is_signed, "");
@@ -230,7 +255,11 @@ static void emit_loop_instruction(const loop_t *l, uint32_t number) {
       emit_loop_switch(l, i);
       return;
     case MP_NATIVE_COMPUTE:
-      emit_loop_compute(l, i);
+      if (l->is_single[number]) {
+        emit_loop_compute_singly(l, i);
+      } else {
+        emit_loop_compute(l, i);
+      }
       break;
     case MP_NATIVE_FILL:
       emit_loop_fill(l, i);
@@ -332,18 +361,28 @@ static void emit_loop_all(loop_t *l) {
   emit_loop_close(l);
 }
 
+// Finds the cells, without types and variables, and where they are live. False if memory is short.
+static bool emit_loop_find_cells(loop_t *l) {
+  if (!emit_cut_cells(l)) return false;
+  if (emit_find_single(l) && !emit_cut_cells(l)) return false;
+  emit_describe_cells(l);
+  return emit_find_live(l);
+}
+
 bool emit_loop(emit_t *e, const mp_native_loop_t *loop) {
   loop_t l = {.e = e,
               .loop = loop,
               .taken = calloc(loop->num_instructions + 1, sizeof(LLVMValueRef)),
               .left = calloc(loop->num_instructions + 1, sizeof(LLVMValueRef)),
+              .is_single = calloc(loop->num_instructions + 1, sizeof(bool)),
               .pointers = calloc(loop->num_refs + 1, sizeof(LLVMValueRef)),
               .blocks = calloc(loop->num_instructions + 1, sizeof(LLVMBasicBlockRef))};
-  const bool is_ok = l.taken != NULL && l.left != NULL && l.pointers != NULL && l.blocks != NULL &&
-                     emit_find_cells(&l) && emit_find_live(&l);
+  const bool is_ok = l.taken != NULL && l.left != NULL && l.is_single != NULL &&
+                     l.pointers != NULL && l.blocks != NULL && emit_loop_find_cells(&l);
   if (is_ok) emit_loop_all(&l);
   free(l.taken);
   free(l.left);
+  free(l.is_single);
   free(l.pointers);
   free(l.cells);
   free(l.live);

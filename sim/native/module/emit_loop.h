@@ -11,6 +11,7 @@ typedef struct {
   uint32_t memory, ref;  // a ref that has the bytes
   uint64_t begin, end;   // in the memory
   bool is_resident;
+  bool is_single;     // an instruction reads or writes its elements one by one
   bool is_written;    // by some instruction
   bool is_temporary;  // no command reads them after the run
   mp_dtype_t dtype;   // of an op that computes with them; INVALID: they are only moved
@@ -31,7 +32,8 @@ typedef struct {
   LLVMValueRef *left;      // [num_instructions]; of a BACK_IF: how often it was not taken
   LLVMValueRef *pointers;  // [num_refs]
   uint32_t num_cells;
-  cell_t *cells;  // in the order of their bytes
+  cell_t *cells;    // in the order of their bytes
+  bool *is_single;  // [num_instructions]: computed element by element (emit_single.c)
   // [num_instructions][num_words]: a bit for each cell that is live before the instruction
   // (emit_live.c).
   uint64_t *live;
@@ -69,13 +71,21 @@ bool emit_access(const mp_native_loop_t *loop, const mp_native_instruction_t *i,
 
 // ---- emit_cells.c ----
 
-// Finds the cells, without types and variables. False if memory is short.
-bool emit_find_cells(loop_t *l);
+// Cuts all bytes into cells, anew each time. False if memory is short.
+bool emit_cut_cells(loop_t *l);
+// Finds out what instructions do with the cells, and drops cells that none has.
+void emit_describe_cells(loop_t *l);
 // The first cell that does not end before the bytes of `memory` from `begin` on; num_cells if there
 // is none.
 uint32_t emit_first_cell(const loop_t *l, uint32_t memory, uint64_t begin);
 // Whether the cell has some of these bytes. From emit_first_cell on, all that do follow each other.
 bool emit_cell_meets(const loop_t *l, uint32_t cell, uint32_t memory, uint64_t begin, uint64_t end);
+
+// ---- emit_single.c ----
+
+// Finds the instructions that are computed element by element, from cells that are cut for all
+// others. False if there are none.
+bool emit_find_single(const loop_t *l);
 
 // ---- emit_live.c ----
 
@@ -106,8 +116,9 @@ LLVMValueRef emit_read_memory(const loop_t *l, uint32_t ref, LLVMTypeRef type, u
 void emit_write_memory(const loop_t *l, uint32_t ref, LLVMValueRef value, uint64_t bytes);
 // A ref's value; the current number of lanes says how many elements.
 LLVMValueRef emit_read(const loop_t *l, uint32_t ref, mp_dtype_t dtype);
-// The same as a constant, if it is known to be one number in all lanes; else NULL.
-LLVMValueRef emit_read_known(const loop_t *l, uint32_t ref, mp_dtype_t dtype);
+// The same from element `number` on as a constant, if it is known to be one number in all lanes;
+// else NULL.
+LLVMValueRef emit_read_known(const loop_t *l, uint32_t ref, mp_dtype_t dtype, uint64_t number);
 // Element `number` of a ref, of a type as it lies in memory, of `size` bytes.
 LLVMValueRef emit_read_element(const loop_t *l, uint32_t ref, LLVMTypeRef type, unsigned size,
                                uint64_t number);

@@ -259,19 +259,19 @@ void emit_write_memory(const loop_t *l, uint32_t ref, LLVMValueRef value, uint64
 // ---- elements ----
 
 // Element `i` of bytes, in the lowest bits.
-static uint64_t emit_memory_bits(const unsigned char *bytes, unsigned size, unsigned i) {
+static uint64_t emit_memory_bits(const unsigned char *bytes, unsigned size, uint64_t i) {
   uint64_t bits = 0;
   for (unsigned k = size; k-- > 0;) bits = bits << 8 | bytes[i * size + k];
   return bits;
 }
 
-LLVMValueRef emit_read_known(const loop_t *l, uint32_t ref, mp_dtype_t dtype) {
+LLVMValueRef emit_read_known(const loop_t *l, uint32_t ref, mp_dtype_t dtype, uint64_t number) {
   const void *known = l->loop->refs[ref].known;
   if (known == NULL) return NULL;
   const unsigned size = emit_bytes(dtype);
-  const uint64_t bits = emit_memory_bits(known, size, 0);
+  const uint64_t bits = emit_memory_bits(known, size, number);
   for (unsigned i = 1; i < l->e->lanes; ++i) {
-    if (emit_memory_bits(known, size, i) != bits) return NULL;
+    if (emit_memory_bits(known, size, number + i) != bits) return NULL;
   }
   return emit_known(l->e, dtype, bits);
 }

@@ -22,8 +22,9 @@ static const type_t g_types[] = {
     {"tensor<i64>", MP_DTYPE_S64, 1, "SIGNED"},    {"tensor<8xf32>", MP_DTYPE_F32, 8, "FLOAT"},
     {"tensor<8xi32>", MP_DTYPE_S32, 8, "SIGNED"},  {"tensor<bf16>", MP_DTYPE_BF16, 1, "FLOAT"},
     {"tensor<i8>", MP_DTYPE_S8, 1, "SIGNED"},      {"tensor<8xbf16>", MP_DTYPE_BF16, 8, "FLOAT"},
+    {"tensor<3xf32>", MP_DTYPE_F32, 3, "FLOAT"},
 };
-enum { I32, F32, U32, F64, I64, F32X8, I32X8, BF16, I8, BF16X8, NUM_TYPES, MAX_VALUES = 64 };
+enum { I32, F32, U32, F64, I64, F32X8, I32X8, BF16, I8, BF16X8, F32X3, NUM_TYPES, MAX_VALUES = 64 };
 #define TABLE "tensor<16x8xf32>"
 
 typedef struct {
@@ -101,7 +102,9 @@ static void put_unary(body_t *b, uint32_t type) {
 static void put_select(body_t *b, uint32_t type) {
   static const char *const directions[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
   const char *text = g_types[type].text;
-  const char *which = g_types[type].count == 1 ? "tensor<i1>" : "tensor<8xi1>";
+  const char *which = g_types[type].count == 1   ? "tensor<i1>"
+                      : g_types[type].count == 3 ? "tensor<3xi1>"
+                                                 : "tensor<8xi1>";
   put(b, "%%v%u = stablehlo.compare %s, %%v%u, %%v%u, %s : (%s, %s) -> %s\n", b->next,
       directions[draw(b, 6)], pick(b, type), pick(b, type), g_types[type].compare, text, text,
       which);
@@ -146,6 +149,29 @@ static void put_halves(body_t *b, uint32_t eight, const char *range, const char 
       b->next + 2, b->next + 1, b->next, e, e, e);
   add_value(b, b->next + 2, eight);
   b->next += 3;
+}
+
+// A short vector of scalars, or one of its elements.
+static void put_short(body_t *b) {
+  if (draw(b, 2) == 0) {
+    const uint32_t at = draw(b, 3);
+    put(b, "%%v%u = stablehlo.slice %%v%u [%u:%u] : (tensor<3xf32>) -> tensor<1xf32>\n", b->next,
+        pick(b, F32X3), at, at + 1);
+    put(b, "%%v%u = stablehlo.reshape %%v%u : (tensor<1xf32>) -> tensor<f32>\n", b->next + 1,
+        b->next);
+    add_value(b, b->next + 1, F32);
+    b->next += 2;
+    return;
+  }
+  for (uint32_t i = 0; i < 3; ++i) {
+    put(b, "%%v%u = stablehlo.reshape %%v%u : (tensor<f32>) -> tensor<1xf32>\n", b->next + i,
+        pick(b, F32));
+  }
+  put(b, "%%v%u = stablehlo.concatenate %%v%u, %%v%u, %%v%u, dim = 0 : ", b->next + 3, b->next,
+      b->next + 1, b->next + 2);
+  put(b, "(tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<3xf32>\n");
+  add_value(b, b->next + 3, F32X3);
+  b->next += 4;
 }
 
 // Between scalars and arrays, and within arrays.
@@ -246,7 +272,7 @@ static void put_while(body_t *b) {
 
 static void put_ops(body_t *b, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t way = draw(b, 20), type = draw(b, NUM_TYPES);
+    const uint32_t way = draw(b, 22), type = draw(b, NUM_TYPES);
     if (way < 6) {
       put_binary(b, type);
     } else if (way < 8) {
@@ -257,6 +283,8 @@ static void put_ops(body_t *b, uint32_t count) {
       put_convert(b);
     } else if (way < 14) {
       put_movement(b);
+    } else if (way > 19) {
+      put_short(b);
     } else if (way > 17) {
       put_reduction(b);
     } else if (way > 15) {
