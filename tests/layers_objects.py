@@ -27,6 +27,19 @@ CIRCLES: list[tuple[str, str, str]] = [
 MAX_IN_CIRCLES = 19  # files, over all circles: those listed above
 # Libraries of their own, which are built only where their MPI or LLVM is.
 MODULES = ("collectives/transport/mpi", "sim/native/module")
+# Functions that no other file of the tree calls. Each needs a reason; others are static, or go.
+ALONE = {
+  "called by tests, which look inside or make a part of the whole": (
+    "mp_alloc_fail_at mp_alloc_live mp_announcement_write mp_arena_bytes mp_buffer_definition mp_call_target"
+    " mp_chip_figures_none mp_chip_figures_read mp_client_create_in mp_compile_module mp_complete_basis_d"
+    " mp_copy_past_caches mp_executable_local mp_executable_program mp_fault_refusals mp_fault_requests"
+    " mp_flows_link_rate mp_flows_rate mp_mmap_live mp_native_set_module mp_parcels_forget mp_pjrt_client_create_in"
+    " mp_proto_put_float mp_router_forget mp_segment_idle_bytes mp_session_deliver mp_world_close"
+    " mp_worlds_create_local"),
+  "the complex twin of one that tests call": "mp_complete_basis_z",
+  "called by assertions and macros of debug builds": "mp_assert_fail mp_status_locate mp_remote_stripe_misses",
+}
+REBUILT = ("sim/chip",)  # rooms whose functions are not checked yet
 OBJECT = re.compile(r"\.dir/((?:sim|topology|collectives|pjrt)/.*\.c)\.o$")
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|^[ \t]*#(?:\\\n|[^\n])*', re.DOTALL | re.MULTILINE)
 EXTERN = re.compile(r"^extern\b.*?\b(\w+)\s*(?:\[[^]]*\]\s*)*$", re.DOTALL)
@@ -131,6 +144,20 @@ def declared_in(text: str) -> set[str]:
   return names
 
 
+def called_by_none(objects: Objects):
+  """Functions that no other file calls and ALONE does not list, and names there that others call or that are gone."""
+  called = {name for homes in objects.calls.values() for names in homes.values() for name in names}
+  alone = {name: home for name, homes in objects.homes.items() for home in homes
+           if re.fullmatch(r"mp_\w+", name) and name not in called and not room_of(home).startswith(REBUILT)}
+  listed = set(" ".join(ALONE.values()).split())
+  for name in sorted(set(alone) - listed):
+    yield f"{alone[name]}: no other file calls {name}: make it static, remove it, or list it in tests/layers_objects.py"
+  for name in sorted(listed - set(alone)):
+    # Debug builds call what release builds do not.
+    if name not in called or name not in ALONE["called by assertions and macros of debug builds"].split():
+      yield f"{name}, which tests/layers_objects.py lists as called by no file, is called or gone"
+
+
 def missing_objects(root: pathlib.Path, objects: Objects, rooms):
   """Sources that were not built, so their names are unknown."""
   for room in rooms:
@@ -180,4 +207,5 @@ def circles_of_files(objects: Objects):
 def findings(root: pathlib.Path, build: pathlib.Path, knows: dict[str, list[str]]) -> list[str]:
   objects = Objects(root, build)
   return [*missing_objects(root, objects, knows), *wrong_calls(objects, knows), *circles_of_rooms(objects),
-          *strange_declarations(root, objects, knows), *circles_of_files(objects)]
+          *strange_declarations(root, objects, knows), *circles_of_files(objects),
+          *called_by_none(objects)]

@@ -213,8 +213,8 @@ MP_NODISCARD mp_status_t mp_agreement_exchange(mp_agreement_t *agreement, const 
 // has failed, UNAVAILABLE when one has left. Does not wait.
 MP_NODISCARD mp_status_t mp_agreement_check(mp_agreement_t *agreement);
 
-// With its success the agreement leaves the world this memo (mp_world_set_memo; copied), under the
-// agreement's number. RESOURCE_EXHAUSTED when memory is short.
+// With its success the agreement leaves the world this memo for restarted processes (copied), under
+// the agreement's number. It replaces the previous one. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_agreement_set_memo(mp_agreement_t *agreement, const void *bytes,
                                                size_t size);
 
@@ -235,13 +235,9 @@ MP_NODISCARD mp_status_t mp_world_exchange(mp_world_t *world, const void *bytes,
 // its old rank, with another incarnation (bootstrap/again.h). The others go on in the world that
 // they have.
 
-// Information for restarted processes: `bytes` (copied) under a number. Replaces what it was.
-// RESOURCE_EXHAUSTED when memory is short.
-MP_NODISCARD mp_status_t mp_world_set_memo(mp_world_t *world, uint64_t number, const void *bytes,
-                                           size_t size);
-// Drops that information, if it has this number.
+// Drops the memo for restarted processes (mp_agreement_set_memo), if it has this number.
 void mp_world_drop_memo(mp_world_t *world, uint64_t number);
-// True, once, in a restarted process that has received such information, which the caller frees
+// True, once, in a restarted process that has received a memo, which the caller frees
 // (mp_free(*out_bytes)).
 bool mp_world_take_memo(mp_world_t *world, uint64_t *out_number, void **out_bytes,
                         size_t *out_size);

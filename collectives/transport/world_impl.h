@@ -82,7 +82,7 @@ struct mp_bygone_s {
 
 enum { MP_WORLD_MAX_TRANSPORTS = 2 };
 
-// Information for restarted processes (mp_world_set_memo), or that this one received.
+// Information for restarted processes (mp_agreement_set_memo), or that this one received.
 typedef struct {
   bool is_set;
   uint64_t number;

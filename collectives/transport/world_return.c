@@ -28,18 +28,6 @@ static void world_return_clear_memo(mp_world_memo_t *memo) {
   *memo = (mp_world_memo_t){0};
 }
 
-mp_status_t mp_world_set_memo(mp_world_t *world, uint64_t number, const void *bytes, size_t size) {
-  if (world->generation != mp_process_generation()) return NULL;
-  void *copy = mp_malloc(size + 1);
-  MP_RETURN_IF_NULL(copy);
-  memcpy(copy, bytes, size);
-  mp_lock(&world->lock);
-  world_return_clear_memo(&world->memo);
-  world->memo = (mp_world_memo_t){true, number, copy, size};
-  mp_unlock(&world->lock);
-  return NULL;
-}
-
 void mp_world_drop_memo(mp_world_t *world, uint64_t number) {
   if (world->generation != mp_process_generation()) return;
   mp_lock(&world->lock);

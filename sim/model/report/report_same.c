@@ -378,9 +378,3 @@ uint32_t mp_report_same_kinds(const mp_report_same_t *same, const mp_value_t *va
   const division_t *division = report_same_of(same, value);
   return division == NULL ? 0 : division->count;
 }
-
-bool mp_report_same_is(const mp_report_same_t *same, const mp_value_t *value, uint32_t a,
-                       uint32_t b) {
-  const division_t *division = report_same_of(same, value);
-  return division != NULL && division->labels[a] == division->labels[b];
-}

@@ -20,8 +20,5 @@ MP_NODISCARD mp_status_t mp_report_same_create(mp_arena_t *arena, const mp_progr
 
 // Of how many different arrays a value is, over all devices; 0: that is not known.
 uint32_t mp_report_same_kinds(const mp_report_same_t *same, const mp_value_t *value);
-// Whether two partitions are known to hold the same array.
-bool mp_report_same_is(const mp_report_same_t *same, const mp_value_t *value, uint32_t a,
-                       uint32_t b);
 
 #endif  // MINIPOD_SIM_MODEL_REPORT_REPORT_SAME_H_

@@ -24,7 +24,7 @@ static void job_link(mp_client_t *client, const mp_worker_t *self, mp_job_t *job
   MP_ASSERT(!job->is_linked);
   job->is_linked = true;
   MP_LIST_APPEND(jobs, job, prev, next);
-  // Must precede the load of the sleepers in mp_core_queue_wake, like the length of a queue
+  // Must precede the load of the sleepers in worker_wake_marked, like the length of a queue
   // (worker.c).
   atomic_fetch_add(&jobs->count, 1);
   mp_unlock(&jobs->lock);

@@ -69,7 +69,8 @@ static void worker_wake_marked(mp_core_queue_t *queue, uint32_t count, unsigned 
   mp_futex_wake_marked(&queue->epoch, (int)(count < sleepers ? count : sleepers), marks);
 }
 
-void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count) {
+// Wakes up to `count` sleeping workers of the queue.
+static void worker_wake(mp_core_queue_t *queue, uint32_t count) {
   worker_wake_marked(queue, count, UINT32_MAX);
 }
 
@@ -95,12 +96,12 @@ static void worker_enqueue(mp_core_queue_t *queue, mp_device_list_t *devices, bo
   MP_QUEUE_APPEND(&queue->devices, devices, next_runnable);
   queue->devices.length += count;
   devices->length = 0;
-  // Sequentially consistent: it must come before the load of the sleepers in mp_core_queue_wake.
+  // Sequentially consistent: it must come before the load of the sleepers in worker_wake.
   atomic_store(&queue->length, queue->devices.length);
   uint32_t waiting = queue->devices.length;
   mp_unlock(&queue->lock);
   // A caller that looks takes the first device, which need not be one of these.
-  mp_core_queue_wake(queue, looks ? waiting - 1 : count);
+  worker_wake(queue, looks ? waiting - 1 : count);
   if (looks) t_worker->is_to_look = true;
 }
 
@@ -138,7 +139,7 @@ void mp_worker_looks_later(void) {
   t_worker->is_to_look = false;
   // Wakes the worker that was not woken because this one was about to look. That is late, but the
   // device was in the queue all the time, where any other worker could have taken it.
-  mp_core_queue_wake(t_worker->queue, 1);
+  worker_wake(t_worker->queue, 1);
 }
 
 mp_device_t *mp_core_queue_take(mp_core_queue_t *queue) {

@@ -84,10 +84,9 @@ mp_device_t *mp_core_queue_take(mp_core_queue_t *queue);
 void mp_device_list_push(mp_device_list_t *list, mp_device_t *device);
 // Takes the first device off the list; NULL: the list is empty.
 mp_device_t *mp_device_list_pop(mp_device_list_t *list);
-// Wakes up to `count` sleeping workers of the queue.
-void mp_core_queue_wake(mp_core_queue_t *queue, uint32_t count);
-// The same for workers that should help the calling thread, which acts as `self` (NULL: as no
-// worker). Excludes the worker of its own core, which would only take turns with it.
+// Wakes up to `count` sleeping workers of the queue that should help the calling thread, which acts
+// as `self` (NULL: as no worker). Excludes the worker of its own core, which would only take turns
+// with it.
 void mp_core_queue_wake_helpers(mp_core_queue_t *queue, uint32_t count, const mp_worker_t *self);
 // The mark with which a worker sleeps, so that a wake-up can exclude it (mp_futex_wait_marked).
 unsigned mp_worker_mark(const mp_worker_t *worker);

@@ -21,7 +21,8 @@ mp_status_t mp_spmd_scope_top(mp_arena_t *arena, uint32_t num_partitions,
   return NULL;
 }
 
-bool mp_spmd_scope_is_manual(const mp_spmd_scope_t *scope, mp_str_t axis) {
+// Whether the axis is manual in this scope or in one around it.
+static bool placement_is_manual(const mp_spmd_scope_t *scope, mp_str_t axis) {
   for (; scope != NULL; scope = scope->parent) {
     for (uint32_t i = 0; i < scope->manual_axes.count; ++i) {
       if (mp_str_equal(scope->manual_axes.axes[i].name, axis)) return true;
@@ -70,7 +71,7 @@ static int64_t placement_digit_of(const mesh_view_t *view, mp_mesh_digit_t digit
 static mp_status_t placement_manual_keys(const mp_spmd_scope_t *parent, const mesh_view_t *view,
                                          const mp_axis_list_t *manual_axes, int64_t *keys) {
   for (uint32_t i = 0; i < manual_axes->count; ++i) {
-    if (mp_spmd_scope_is_manual(parent, manual_axes->axes[i].name)) continue;
+    if (placement_is_manual(parent, manual_axes->axes[i].name)) continue;
     mp_mesh_digit_t digit = {1, 1};
     MP_RETURN_IF_ERROR(mp_mesh_find_digit(view->mesh, &manual_axes->axes[i], &digit));
     for (uint32_t p = 0; p < parent->num_partitions; ++p) {
@@ -217,8 +218,7 @@ static bool placement_overlaps(const split_t *split, mp_mesh_digit_t digit) {
 
 static bool placement_counts(const mp_spmd_scope_t *scope, const mp_axis_list_t *only,
                              mp_str_t axis) {
-  return !mp_spmd_scope_is_manual(scope, axis) &&
-         (only == NULL || placement_list_has_axis(only, axis));
+  return !placement_is_manual(scope, axis) && (only == NULL || placement_list_has_axis(only, axis));
 }
 
 // Adds the digit of one axis, unless the axis is manual or not requested.

@@ -40,8 +40,6 @@ MP_NODISCARD mp_status_t mp_spmd_scope_top(mp_arena_t *arena, uint32_t num_parti
 MP_NODISCARD mp_status_t mp_spmd_scope_enter(mp_arena_t *arena, const mp_spmd_scope_t *parent,
                                              const mp_mesh_t *mesh, mp_axis_list_t manual_axes,
                                              const mp_spmd_scope_t **out_scope);
-// Whether the axis is manual in this scope or in one around it.
-bool mp_spmd_scope_is_manual(const mp_spmd_scope_t *scope, mp_str_t axis);
 
 // The placement of a tensor of `type` in `scope` by a Shardy sharding. Axes that are manual in the
 // scope do not count; if `only` is given, only its axes do. Unreduced axes make terms of sums, or

@@ -232,9 +232,6 @@ static void test_scopes(void **state) {
   assert_ok(
       mp_spmd_scope_enter(bench.arena, bench.top, mesh, sdy_axis_list(bench.arena, "y"), &outer));
   assert_ok(mp_spmd_scope_enter(bench.arena, outer, mesh, sdy_axis_list(bench.arena, "x"), &inner));
-  assert_true(mp_spmd_scope_is_manual(inner, MP_STR("y")));
-  assert_true(mp_spmd_scope_is_manual(inner, MP_STR("x")));
-  assert_false(mp_spmd_scope_is_manual(outer, MP_STR("x")));
   const int32_t by_y[] = {0, 0, 1, 1, 0, 0, 1, 1};
   const int32_t by_xy[] = {0, 0, 1, 1, 2, 2, 3, 3};
   assert_memory_equal(outer->groups, by_y, sizeof(by_y));
