@@ -2,6 +2,7 @@
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/ir/layout.h"
 #include "sim/runtime/devices/launching.h"
 
@@ -25,10 +26,12 @@ mp_status_t mp_pjrt_buffer_wrap(PJRT_Client *client, mp_buffer_t *buffer,
 }
 
 void mp_pjrt_buffer_fill(PJRT_Buffer *wrapper, mp_buffer_t *buffer) {
+  MP_ASSERT(wrapper->buffer == NULL && buffer != NULL);
   wrapper->buffer = buffer;
   if (wrapper->is_row_major) return;
   const PJRT_Layouts_MemoryLayout *layout = wrapper->order[0].layout;
   const mp_type_t *type = mp_buffer_type(buffer);
+  MP_ASSERT(type->rank == layout->rank);
   for (uint32_t k = 0; k < type->rank; ++k) {
     wrapper->order[1 + mp_layout_logical(layout->minor_to_major, type->rank, k)].dim =
         type->dims[k];
@@ -48,6 +51,7 @@ mp_status_t mp_pjrt_choose_memory(const char *function, PJRT_Memory *memory, PJR
     memory = device->memories[MP_MEMORY_DEVICE];
   }
   *out_memory = mp_pjrt_memory(memory)->memory;
+  MP_ASSERT(*out_memory != NULL);
   return NULL;
 }
 

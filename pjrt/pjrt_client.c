@@ -7,6 +7,7 @@
 #include "pjrt/pjrt_objects.h"
 #include "pjrt/pjrt_observer.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/native/native.h"
 #include "sim/runtime/parcels/parcel.h"
 
@@ -72,6 +73,7 @@ static mp_status_t pjrt_client_describe_device(PJRT_Client *client, uint32_t id)
   if (!device->is_addressable) return NULL;
   device->memories = MP_ARENA_ARRAY(client->arena, PJRT_Memory *, MP_MEMORY_SPACE_COUNT);
   MP_RETURN_IF_NULL(device->memories);
+  MP_ASSERT(client->num_addressable <= id);
   client->addressable_list[client->num_addressable++] = device;
   for (int space = 0; space < MP_MEMORY_SPACE_COUNT; ++space) {
     MP_RETURN_IF_ERROR(pjrt_client_describe_memory(client, device, (mp_memory_space_t)space));

@@ -4,6 +4,7 @@
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/base/log.h"
 #include "sim/runtime/devices/unread.h"
 
@@ -77,6 +78,7 @@ void mp_pjrt_log_unread(void) {
 
 PJRT_Error *mp_pjrt_error(mp_status_t status) {
   if (status == NULL) return NULL;
+  MP_ASSERT(mp_status_code(status) != MP_OK);
   mp_pjrt_log_origin(status);
   mp_unread_deliver(status);
   pjrt_error_t *error = mp_malloc(sizeof(*error));

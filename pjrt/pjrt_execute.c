@@ -4,6 +4,7 @@
 #include "pjrt/pjrt_executable.h"
 #include "pjrt/pjrt_observer.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/base/os/clock.h"
 #include "sim/runtime/devices/unread.h"
 #include "sim/runtime/launch/launch.h"
@@ -109,6 +110,7 @@ static void pjrt_execute_store_results(const PJRT_LoadedExecutable_Execute_Args 
   for (size_t d = 0; d < arrays->num_devices; ++d) {
     for (size_t r = 0; r < arrays->num_results; ++r) {
       size_t i = d * arrays->num_results + r;
+      MP_ASSERT(arrays->wrappers[i] != NULL && arrays->results[d][r] != NULL);
       mp_pjrt_buffer_fill(arrays->wrappers[i], arrays->results[d][r]);
       args->output_lists[d][r] = arrays->wrappers[i];
     }

@@ -6,6 +6,7 @@
 
 #include "pjrt/pjrt_objects.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/base/proto.h"
 #include "sim/ir/layout.h"
 #include "sim/numeric/dims.h"
@@ -29,6 +30,7 @@ static PJRT_Layouts_MemoryLayout *pjrt_layout_make_layout(const int64_t *minor_t
                                                           size_t rank) {
   PJRT_Layouts_MemoryLayout *layout = mp_calloc(1, sizeof(*layout));
   if (layout == NULL) return NULL;
+  MP_ASSERT(rank <= MP_MAX_RANK);
   layout->rank = rank;
   layout->is_row_major = mp_layout_is_row_major(minor_to_major, (uint32_t)rank);
   char *text = layout->text;
@@ -37,6 +39,7 @@ static PJRT_Layouts_MemoryLayout *pjrt_layout_make_layout(const int64_t *minor_t
     layout->minor_to_major[i] = minor_to_major[i];
     text += sprintf(text, "%s%d", i == 0 ? "" : ",", (int)minor_to_major[i]);
   }
+  MP_ASSERT(text + 1 < layout->text + sizeof(layout->text));
   *text = '}';
   return layout;
 }
@@ -64,6 +67,7 @@ mp_status_t mp_pjrt_layout_get(const int64_t *minor_to_major, size_t rank,
 
 mp_status_t mp_pjrt_layout_row_major(size_t rank, PJRT_Layouts_MemoryLayout **out_layout) {
   int64_t minor_to_major[MP_MAX_RANK];
+  MP_ASSERT(rank <= MP_MAX_RANK);
   for (size_t i = 0; i < rank; ++i) minor_to_major[i] = (int64_t)(rank - 1 - i);
   return mp_pjrt_layout_get(minor_to_major, rank, out_layout);
 }

@@ -2,6 +2,7 @@
 
 #include "pjrt/pjrt_executable.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/base/proto.h"
 
 static void pjrt_loaded_executable_free_loaded(PJRT_LoadedExecutable *loaded) {
@@ -27,6 +28,7 @@ static mp_status_t pjrt_loaded_executable_list_devices(PJRT_LoadedExecutable *lo
     PJRT_Device *device = &client->devices[id];
     if (!device->is_addressable) continue;
     size_t at = loaded->num_addressable++;
+    MP_ASSERT(at < count && at <= i);
     loaded->addressable_list[at] = device;
     loaded->logical[at] = i;
     loaded->logical_ids[at].replica = (int)(i / program->num_partitions);

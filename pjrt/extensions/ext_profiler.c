@@ -14,6 +14,7 @@
 #include "pjrt/extensions/extensions.h"
 #include "pjrt/package/pjrt_time.h"
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/base/os/lock.h"
 #include "sim/model/report/profile/pod_profile.h"
@@ -58,7 +59,9 @@ static int64_t ext_profiler_now(void) {
 }
 
 static void ext_profiler_release(record_t *record) {
-  if (atomic_fetch_sub(&record->references, 1) != 1) return;
+  const int before = atomic_fetch_sub(&record->references, 1);
+  MP_ASSERT(before > 0);
+  if (before != 1) return;
   mp_event_release(record->done);
   mp_free(record);
 }

@@ -114,12 +114,14 @@ static void host_flows_set_rates(mp_host_flows_t *flows, uint32_t num_flowing) {
     moving_t *m = &flows->moving.items[i];
     if (m->state != STATE_FLOWING) continue;
     if (m->rate == 0) m->rate = left / num_left;
+    MP_ASSERT(m->rate > 0 && m->rate <= flows->bandwidth);
     m->need = m->bytes / m->rate;
   }
 }
 
 // Lets `seconds` pass, in which no state changes but at the end.
 static void host_flows_pass(moving_t *m, double time, double seconds) {
+  MP_ASSERT(seconds >= 0);
   const bool is_done = m->need <= seconds;
   switch (m->state) {
     case STATE_BEHIND:
@@ -167,6 +169,7 @@ void mp_host_flows_advance(mp_host_flows_t *flows, mp_moment_t now) {
     flow->latency = m->latency;
     flow->bytes = m->bytes;
   }
+  MP_ASSERT(kept <= flows->flows.count);
   flows->flows.count = kept;
   flows->now = now;
 }

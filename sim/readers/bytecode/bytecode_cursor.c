@@ -1,4 +1,5 @@
 #include "sim/readers/bytecode/bytecode_cursor.h"
+#include "sim/base/assert.h"
 
 #include <string.h>
 
@@ -46,6 +47,7 @@ mp_status_t mp_bc_varint(mp_bc_cursor_t *c, uint64_t *out_value) {
     value >>= extra + 1;
   }
   c->at += extra + 1;
+  MP_ASSERT(c->at <= c->end);
   *out_value = value;
   return NULL;
 }
@@ -114,6 +116,7 @@ mp_status_t mp_bc_bytes(mp_bc_cursor_t *c, uint64_t size, const uint8_t **out_by
   }
   *out_bytes = c->at;
   c->at += size;
+  MP_ASSERT(c->at <= c->end);
   return NULL;
 }
 
@@ -135,6 +138,7 @@ mp_status_t mp_bc_blob(mp_bc_cursor_t *c, const uint8_t **out_bytes, size_t *out
 
 mp_status_t mp_bc_bits(mp_bc_cursor_t *c, int width, uint64_t *out_bits) {
   uint64_t bits = 0;
+  MP_ASSERT(width >= 1 && width <= 64);
   if (width <= 8) {
     uint8_t byte = 0;
     MP_RETURN_IF_ERROR(mp_bc_byte(c, &byte));
@@ -174,6 +178,7 @@ mp_status_t mp_bc_section(mp_bc_cursor_t *c, uint8_t *out_id, mp_bc_cursor_t *ou
   mp_bc_cursor_t data = *c;
   const uint8_t *bytes = NULL;
   MP_RETURN_IF_ERROR(mp_bc_bytes(c, size, &bytes));
+  MP_ASSERT(data.at == bytes);
   data.end = c->at;
   *out_id = id & (SECTION_ALIGNED - 1);
   *out_data = data;

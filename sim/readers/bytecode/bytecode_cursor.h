@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sim/base/assert.h"
 #include "sim/base/status.h"
 #include "sim/base/str.h"
 
@@ -26,6 +27,7 @@ typedef struct {
 
 // The number of bytes that are still to be read.
 static inline size_t mp_bc_left(const mp_bc_cursor_t *c) {
+  MP_ASSERT(c->start <= c->at && c->at <= c->end);
   return (size_t)(c->end - c->at);
 }
 

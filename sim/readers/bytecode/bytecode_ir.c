@@ -1,5 +1,6 @@
 // Blocks, regions, operations and values of the IR section (MLIR BytecodeFormat.md, "IR Section").
 #include "sim/readers/bytecode/bytecode_ir.h"
+#include "sim/base/assert.h"
 
 // The bits of an operation's mask say which fields follow its location, in this order.
 enum {
@@ -48,6 +49,7 @@ static mp_status_t bytecode_ir_reserve_values(mp_bc_values_t *values, size_t cou
 static mp_status_t bytecode_ir_take_numbers(mp_bc_ir_t *ir, const mp_bc_cursor_t *c, size_t count,
                                             size_t *out_first) {
   mp_bc_values_t *values = &ir->values;
+  MP_ASSERT(values->next <= values->slots.count);
   if (count > values->slots.count - values->next) {
     return mp_bc_fail(c, "a region defines more values than it announces");
   }
@@ -59,6 +61,7 @@ static mp_status_t bytecode_ir_take_numbers(mp_bc_ir_t *ir, const mp_bc_cursor_t
 // In programs values are defined before they are used, so a forward reference is refused.
 static mp_status_t bytecode_ir_read_operands(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op) {
   size_t count = 0;
+  MP_ASSERT(ir->values.base <= ir->values.slots.count);
   MP_RETURN_IF_ERROR(mp_bc_count(c, "operands", &count));
   op->operands = MP_ARENA_ARRAY(ir->r->scratch, mp_value_t *, count);
   MP_RETURN_IF_NULL(op->operands);
@@ -195,7 +198,10 @@ static mp_status_t bytecode_ir_read_block_args(mp_bc_ir_t *ir, mp_bc_cursor_t *c
   }
   MP_RETURN_IF_ERROR(bytecode_ir_take_numbers(ir, c, count, &first));
   MP_RETURN_IF_ERROR(mp_block_create(r->module, (uint32_t)count, types, &block));
-  for (size_t i = 0; i < count; ++i) ir->values.slots.items[first + i] = &block->args[i];
+  for (size_t i = 0; i < count; ++i) {
+    MP_ASSERT(ir->values.slots.items[first + i] == NULL);  // a number is given out once
+    ir->values.slots.items[first + i] = &block->args[i];
+  }
   *out_block = block;
   return NULL;
 }
@@ -243,6 +249,7 @@ static mp_status_t bytecode_ir_read_region(mp_bc_ir_t *ir, mp_bc_cursor_t *c,
   MP_RETURN_IF_ERROR(bytecode_ir_reserve_values(values, (size_t)num_values));
   ++ir->depth;
   MP_RETURN_IF_ERROR(bytecode_ir_read_block(ir, c, read_op, out_block));
+  MP_ASSERT(ir->depth > 0 && next <= end && end <= values->slots.count);
   --ir->depth;
   if (values->next != values->slots.count) {
     return mp_bc_fail(c, "a region defines fewer values than it announces");
@@ -294,6 +301,7 @@ static mp_status_t bytecode_ir_read_cast(mp_bc_ir_t *ir, const mp_bc_op_t *op) {
     if (!mp_type_equal(op->operands[i]->type, op->result_types[i])) {
       return mp_bc_op_unknown(ir, op, "changes the type of a value");
     }
+    MP_ASSERT(ir->values.slots.items[first + i] == NULL);
     ir->values.slots.items[first + i] = op->operands[i];
   }
   return NULL;
@@ -327,6 +335,7 @@ mp_status_t mp_bc_read_body_op(mp_bc_ir_t *ir, mp_bc_cursor_t *c, mp_bc_op_t *op
   MP_RETURN_IF_ERROR(mp_op_create(r->module, &spec, &made));
   mp_block_append(block, made);
   for (uint32_t i = 0; i < op->num_results; ++i) {
+    MP_ASSERT(ir->values.slots.items[first + i] == NULL);
     ir->values.slots.items[first + i] = &made->results[i];
   }
   return NULL;

@@ -1,4 +1,5 @@
 // The attribute and type tables: entries are decoded when they are first referred to.
+#include "sim/base/assert.h"
 #include "sim/readers/bytecode/bytecode_reader.h"
 
 static const char *const g_object_names[] = {
@@ -19,6 +20,7 @@ static const char *const g_object_names[] = {
 // of it (sim/ir/loc.h).
 static mp_status_t bytecode_tables_weigh(mp_bc_reader_t *r, const mp_bc_cursor_t *c,
                                          const mp_bc_entry_t *entry) {
+  MP_ASSERT(entry->state == MP_BC_READ && entry->weight != 0);
   if (r->entry_depth == 0 && entry->kind == MP_BC_LOC) return NULL;
   r->weight += entry->weight;
   if (r->entry_depth > 0 && r->weight > r->max_weight)
@@ -45,6 +47,7 @@ static mp_status_t bytecode_tables_resolve(mp_bc_reader_t *r, const mp_bc_cursor
     MP_RETURN_IF_ERROR(decode(r, &bytes, entry));
     MP_RETURN_IF_ERROR(mp_bc_finish(&bytes, "a table entry"));
     entry->state = MP_BC_READ;
+    MP_ASSERT(r->entry_depth > 0 && r->weight > 0);
     --r->entry_depth;
     entry->weight = r->weight;
     r->weight = outer_weight;

@@ -53,6 +53,7 @@ mp_status_t mp_hlo_gather_operands(const mp_hlo_build_t *b, const mp_hlo_inst_t 
     const mp_hlo_leaves_t part = mp_hlo_operand(b, inst, first + i);
     for (uint32_t k = 0; k < part.count; ++k) all.items[at++] = part.items[k];
   }
+  MP_ASSERT(at == total);
   *out = all;
   return NULL;
 }
@@ -179,6 +180,7 @@ mp_status_t mp_hlo_emit_one(mp_hlo_build_t *b, const mp_hlo_inst_t *inst, mp_opc
   const mp_hlo_op_t op = {
       .code = code, .operands = values, .num_results = 1, .types = &type, .attrs = attrs};
   MP_RETURN_IF_ERROR(mp_hlo_emit(b, inst, &op, &results));
+  MP_ASSERT(results.count == 1);
   *out_value = results.items[0];
   return NULL;
 }

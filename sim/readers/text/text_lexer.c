@@ -1,4 +1,5 @@
 #include "sim/readers/text/text_lexer.h"
+#include "sim/base/assert.h"
 
 enum { LETTER = 1, DIGIT = 2, HEX_DIGIT = 4, MARK = 8, DASH = 16 };
 
@@ -144,12 +145,15 @@ static mp_token_kind_t text_lexer_lex(mp_lexer_t *l) {
 
 mp_token_t mp_lexer_next(mp_lexer_t *l) {
   text_lexer_skip_blank(l);
+  MP_ASSERT(l->line_start <= l->at && l->at <= l->end);
   mp_token_t token = {.kind = MP_TOKEN_END,
                       .start = l->at,
                       .line = l->line,
                       .column = (uint32_t)(l->at - l->line_start) + 1};
   if (l->at == l->end) return token;
   token.kind = text_lexer_lex(l);
+  // Every token takes a character, so that parsing ends, and none reaches behind the text.
+  MP_ASSERT(l->at > token.start && l->at <= l->end);
   size_t skip = token.kind >= MP_TOKEN_VALUE && token.kind <= MP_TOKEN_CARET ? 1 : 0;
   token.text = (mp_str_t){token.start + skip, (size_t)(l->at - token.start) - skip};
   return token;

@@ -1,5 +1,6 @@
 // Tokens, errors and scalars, which all files of the text reader use.
 #include "sim/readers/text/text_parser.h"
+#include "sim/base/assert.h"
 
 #include <stdarg.h>
 
@@ -106,6 +107,7 @@ mp_status_t mp_text_enter(mp_text_t *t) {
 }
 
 mp_status_t mp_text_add_weight(mp_text_t *t, uint64_t weight) {
+  MP_ASSERT(t->weight <= t->max_weight);
   if (weight > t->max_weight - t->weight)
     return mp_text_error(t, &t->tok, MP_INVALID_ARGUMENT,
                          "the aliases expand to more than a program of this size may hold");
@@ -127,6 +129,7 @@ bool mp_text_scan_u64(const mp_token_t *token, uint64_t *out_value) {
   uint64_t value = 0;
   if (token->kind == MP_TOKEN_HEX) {
     if (text.size > 18) return false;
+    MP_ASSERT(text.size > 2);  // the lexer takes "0x" only with a digit
     for (size_t i = 2; i < text.size; ++i)
       value = value << 4 | (uint64_t)mp_text_hex_digit(text.data[i]);
   } else {
@@ -144,6 +147,7 @@ static mp_status_t text_parser_unescape(mp_text_t *t, mp_str_t quoted, mp_str_t 
   char *text = mp_arena_alloc(t->arena, quoted.size);
   MP_RETURN_IF_NULL(text);
   size_t size = 0;
+  MP_ASSERT(quoted.size >= 2);  // the quotes
   const char *end = quoted.data + quoted.size - 1;
   for (const char *c = quoted.data + 1; c < end; ++c) {
     if (*c != '\\') {
@@ -164,6 +168,7 @@ static mp_status_t text_parser_unescape(mp_text_t *t, mp_str_t quoted, mp_str_t 
                            *c >= 0x20 ? *c : '?');
     }
   }
+  MP_ASSERT(size <= quoted.size - 2);
   *out_text = (mp_str_t){text, size};
   return NULL;
 }

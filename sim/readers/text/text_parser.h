@@ -12,6 +12,7 @@
 #define MINIPOD_SIM_READERS_TEXT_TEXT_PARSER_H_
 
 #include "sim/base/arena.h"
+#include "sim/base/assert.h"
 #include "sim/base/containers/array.h"
 #include "sim/base/containers/hash_map.h"
 #include "sim/ir/module.h"
@@ -151,6 +152,7 @@ mp_token_t mp_text_peek(const mp_text_t *t);
 MP_NODISCARD mp_status_t mp_text_enter(mp_text_t *t);
 // To be called after the descent, but not on errors.
 static inline void mp_text_leave(mp_text_t *t) {
+  MP_ASSERT(t->depth > 0);
   --t->depth;
 }
 // Counts `weight` nodes; INVALID_ARGUMENT when the program then has more than `max_weight`.

@@ -1,4 +1,5 @@
 // Names of values and where they are visible.
+#include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/readers/text/text_parser.h"
 
@@ -39,8 +40,10 @@ mp_text_scope_t mp_text_open_scope(mp_text_t *t, bool isolated) {
 }
 
 void mp_text_close_scope(mp_text_t *t, mp_text_scope_t scope) {
+  MP_ASSERT(scope.num_defs <= t->defs.count && t->scope_start == scope.num_defs);
   while (t->defs.count > scope.num_defs) {
     const mp_text_def_t *def = &t->defs.items[--t->defs.count];
+    MP_ASSERT(t->names.items[def->name].newest == t->defs.count + 1);  // scopes close inside out
     t->names.items[def->name].newest = def->older;
   }
   t->scope_start = scope.scope_start;
@@ -51,6 +54,7 @@ void mp_text_close_scope(mp_text_t *t, mp_text_scope_t scope) {
 static const mp_text_def_t *text_scope_find(const mp_text_t *t, mp_str_t name) {
   const mp_text_name_t *known = text_scope_find_name(t, text_scope_hash(t, name), name);
   if (known == NULL || known->newest <= t->visible_start) return NULL;
+  MP_ASSERT(known->newest <= t->defs.count);
   return &t->defs.items[known->newest - 1];
 }
 

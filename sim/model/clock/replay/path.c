@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/base/containers/array.h"
 #include "sim/base/hash.h"
 
@@ -62,6 +63,7 @@ static bool path_stream_add(mp_path_stream_t *stream, uint64_t choice, uint64_t 
   if (stream->num_entries != 0) {
     mp_path_entry_t *last =
         (mp_path_entry_t *)(uintptr_t)path_entry(stream, stream->num_entries - 1);
+    MP_ASSERT(last->count != 0);
     if (last->choice == choice) {
       last->count += count;
       return true;
@@ -108,13 +110,18 @@ uint64_t mp_path_next(const mp_path_t *path, uint32_t control, const mp_path_cur
   if (cursor->entry == stream->num_entries) return 0;
   const mp_path_entry_t *entry = path_entry(stream, cursor->entry);
   *out_choice = entry->choice;
+  MP_ASSERT(cursor->used < entry->count);
   return entry->count - cursor->used;
 }
 
 void mp_path_take(const mp_path_t *path, uint32_t control, mp_path_cursor_t *cursor,
                   uint64_t count) {
-  const mp_path_stream_t *stream = path_stream(path, path_find(path, control));
+  const uint32_t number = path_find(path, control);
+  MP_ASSERT(number < path->num_streams);
+  const mp_path_stream_t *stream = path_stream(path, number);
+  MP_ASSERT(cursor->entry < stream->num_entries);
   cursor->used += count;
+  MP_ASSERT(cursor->used <= path_entry(stream, cursor->entry)->count);
   if (cursor->used == path_entry(stream, cursor->entry)->count) {
     *cursor = (mp_path_cursor_t){.entry = cursor->entry + 1};
   }

@@ -1,5 +1,6 @@
 // What devices wait for: meetings, the pairs of permutations, and messages, with their traffic.
 #include "sim/base/alloc.h"
+#include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/model/clock/replay/replay_impl.h"
 
@@ -129,6 +130,7 @@ static mp_status_t replay_meet_push(mp_replay_t *replay, mp_replay_event_t event
 
 mp_replay_event_t mp_replay_pop(mp_replay_t *replay) {
   mp_replay_event_t *heap = replay->events.items;
+  MP_ASSERT(replay->events.count != 0);
   const mp_replay_event_t first = heap[0], last = heap[--replay->events.count];
   uint32_t at = 0;
   for (uint32_t child = 1; child < replay->events.count; child = 2 * at + 1) {
@@ -152,6 +154,7 @@ void mp_replay_block(mp_replay_t *replay, uint32_t logical, uint32_t parts) {
 
 mp_status_t mp_replay_unblock(mp_replay_t *replay, uint32_t logical, mp_moment_t end) {
   mp_replay_device_t *device = &replay->devices[logical];
+  MP_ASSERT(device->awaits != 0);
   if (end > device->now) device->now = end;
   if (--device->awaits != 0) return NULL;
   return MP_ARRAY_PUSH(NULL, &replay->ready, logical);
@@ -282,6 +285,7 @@ static mp_status_t replay_meet_receive(mp_replay_t *replay, uint32_t logical, ui
   mp_lane_t *channel = &replay->channels.items[index];
   mp_replay_device_t *device = &replay->devices[logical];
   if (channel->num_received < channel->times.count) {
+    MP_ASSERT(!channel->is_awaited);
     const mp_moment_t came = channel->times.items[channel->num_received++], begin = device->now;
     if (came > device->now) device->now = came;
     replay_meet_tell(replay, logical, number, false, channel->source, begin, device->now);

@@ -1,5 +1,6 @@
 // What a device does at a step by itself: it takes its choices, works, and copies to the memory of
 // its host and from it.
+#include "sim/base/assert.h"
 #include "sim/model/clock/replay/replay_impl.h"
 
 uint64_t mp_replay_take(mp_replay_t *replay, uint32_t logical, uint32_t step, uint32_t control,
@@ -9,6 +10,7 @@ uint64_t mp_replay_take(mp_replay_t *replay, uint32_t logical, uint32_t step, ui
       &replay->cursors[(size_t)logical * replay->twin->num_controls + control];
   uint64_t count = mp_path_next(path, control, cursor, out_choice);
   if (count == 0) return 0;
+  MP_ASSERT(control < replay->twin->num_controls);
   if (*out_choice == 0 || *out_choice == MP_PATH_GUESSED) most = most_zeros;
   if (count > most) count = most;
   mp_path_take(path, control, cursor, count);
@@ -54,6 +56,7 @@ void mp_replay_reset_lanes(mp_replay_t *replay) {
 
 static mp_moment_t *replay_step_end_of(mp_replay_t *replay, uint32_t logical,
                                        const mp_twin_copy_t *copy) {
+  MP_ASSERT(logical < replay->num_devices && copy->slot < replay->twin->num_copy_slots);
   return &replay->copy_ends[(size_t)logical * replay->twin->num_copy_slots + copy->slot];
 }
 

@@ -90,6 +90,7 @@ mp_status_t mp_replay_start(mp_replay_t *replay, uint32_t logical, uint32_t numb
 static void replay_stream_lose(mp_replay_t *replay, uint32_t logical, const mp_started_t *one,
                                mp_moment_t exposed) {
   mp_replay_device_books_t *books = &replay->books.devices[logical];
+  MP_ASSERT(one->begin <= one->end && exposed <= one->end - one->begin);
   const mp_moment_t hidden = one->end - one->begin - exposed;
   const mp_moment_t lost = one->lost < hidden ? one->lost : hidden;
   replay->books.meetings[one->collective].hidden -= lost;
@@ -119,6 +120,7 @@ static void replay_stream_take(mp_replay_t *replay, uint32_t logical, mp_started
     if (device->now < one->end) device->now = one->end;
   }
   replay_stream_lose(replay, logical, one, exposed);
+  MP_ASSERT(device->num_started != 0);
   const mp_started_t *last = replay_stream_of(replay, logical) + --device->num_started;
   memmove(one, one + 1, (size_t)(last - one) * sizeof(*one));
 }
@@ -142,6 +144,7 @@ void mp_replay_await(mp_replay_t *replay, uint32_t logical, uint32_t number, mp_
 // What goes on is taken to be hidden until the device waits for it.
 static void replay_stream_count(mp_replay_t *replay, uint32_t logical, const mp_started_t *one) {
   const mp_replay_observer_t *observer = replay->launch->observer;
+  MP_ASSERT(one->is_over && one->begin <= one->end);
   const mp_moment_t took = one->end - one->begin;
   replay->books.meetings[one->collective].members += took;
   replay->books.meetings[one->collective].hidden += took;
@@ -155,6 +158,7 @@ mp_status_t mp_replay_end_started(mp_replay_t *replay, uint32_t logical, uint32_
                                   mp_moment_t begin, mp_moment_t end) {
   mp_replay_device_t *device = &replay->devices[logical];
   mp_started_t *one = replay_stream_find(replay, logical, number);
+  MP_ASSERT(one != NULL && one->awaits != 0 && begin <= end);
   if (begin < one->begin) one->begin = begin;
   if (end > one->end) one->end = end;
   if (--one->awaits != 0) return NULL;

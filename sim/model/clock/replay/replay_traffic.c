@@ -1,5 +1,6 @@
 // The traffic of meetings, pairs and messages, and what happens when it ends.
 #include "collectives/mailbox.h"
+#include "sim/base/assert.h"
 #include "sim/model/clock/replay/replay_impl.h"
 #include "sim/model/network/traffic/traffic.h"
 
@@ -62,6 +63,7 @@ static mp_status_t replay_traffic_release(mp_replay_t *replay, uint32_t logical,
   const mp_moment_t waited = begin > device->counted ? begin - device->counted : 0;
   const mp_moment_t from = begin > device->counted ? begin : device->counted;
   const mp_moment_t took = end > from ? end - from : 0;
+  MP_ASSERT(from >= device->counted);  // no time is counted twice
   device->counted = from + took;
   replay->books.meetings[number].waiting += waited;
   replay->books.meetings[number].members += took;
@@ -105,6 +107,7 @@ static mp_status_t replay_traffic_end_pair(mp_replay_t *replay, mp_pair_t *pair,
 
 static mp_status_t replay_traffic_end_message(mp_replay_t *replay, mp_lane_t *channel,
                                               mp_moment_t end) {
+  MP_ASSERT(channel->times.count < channel->begins.count);  // a message ends after it began
   const mp_moment_t begin = channel->begins.items[channel->times.count];
   if (end < begin) end = begin;
   MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(NULL, &channel->times, end));
@@ -183,6 +186,7 @@ static mp_status_t replay_traffic_end(mp_replay_t *replay, uint64_t tag, double 
       break;
   }
   mp_meeting_t *meeting = &replay->meetings[index];
+  MP_ASSERT(meeting->num_running != 0);
   if (--meeting->num_running != 0) return NULL;
   bool is_over;
   MP_RETURN_IF_ERROR(mp_replay_next_stage(replay->links->flows, meeting, tag, now, &is_over));

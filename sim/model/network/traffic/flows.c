@@ -162,7 +162,7 @@ static void flows_set_rates(mp_flows_t *flows) {
   if (flows->others.count != 0) flows_set_bandwidths(flows);
   for (uint32_t i = 0; i < flows->active.count; ++i) {
     flow_t *flow = &flows->active.items[i];
-    // There is room: starting a transfer makes it.
+    MP_ASSERT(flows->users.count < flows->users.capacity);  // starting a transfer makes room
     if (flow->is_flowing) flows->users.items[flows->users.count++] = &flow->user;
   }
   if (flows->others.count != 0) {
@@ -173,6 +173,7 @@ static void flows_set_rates(mp_flows_t *flows) {
   for (uint32_t i = 0; i < flows->active.count; ++i) {
     flow_t *flow = &flows->active.items[i];
     if (!flow->is_flowing || flow->user.rate == flow->user.previous_rate) continue;
+    MP_ASSERT(flow->user.rate > 0 && flow->since <= flows->now);
     flows_log(flows, flow);
     flow->bytes -= flow->user.previous_rate * (flows->now - flow->since);
     if (flow->bytes < 0) flow->bytes = 0;
@@ -201,6 +202,7 @@ static double flows_earliest(mp_flows_t *flows) {
 // Lets everything happen that happens at `time`, which is the earliest change: transfers that have
 // ended are moved to the ended ones, in the order of their starts.
 static void flows_step(mp_flows_t *flows, double time) {
+  MP_ASSERT(time >= flows->now && time < INFINITY);
   uint32_t kept = 0;
   flows->now = time;
   flows->is_stale = true;
@@ -215,7 +217,8 @@ static void flows_step(mp_flows_t *flows, double time) {
       flow->next = INFINITY;
     }
     if (has_ended) {
-      // There is room: starting a transfer makes it.
+      MP_ASSERT(flows->ended.count < flows->ended.capacity);  // starting a transfer makes room
+      MP_ASSERT(flows->num_uses >= flow->user.num_uses);
       flows->ended.items[flows->ended.count++] = (flows_end_t){time, flow->tag};
       flows->num_uses -= flow->user.num_uses;
     } else {
@@ -234,6 +237,7 @@ static void flows_advance(mp_flows_t *flows, double now) {
 
 mp_status_t mp_flows_start(mp_flows_t *flows, const mp_transfer_t *transfer, double now,
                            uint64_t tag) {
+  MP_ASSERT(transfer->bytes >= 0 && transfer->latency >= 0);
   flows_advance(flows, now);
   if (flows->first_ended == flows->ended.count) flows->first_ended = flows->ended.count = 0;
   const uint32_t count = flows->active.count + 1;
@@ -273,6 +277,7 @@ bool mp_flows_finish(mp_flows_t *flows, double until, double *out_time, uint64_t
     flows_step(flows, next);
   }
   const flows_end_t *end = &flows->ended.items[flows->first_ended];
+  MP_ASSERT(end->time <= flows->now);
   if (end->time > until) return false;
   *out_time = end->time;
   *out_tag = end->tag;

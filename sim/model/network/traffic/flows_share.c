@@ -63,6 +63,7 @@ static void flows_share_sink(mp_flows_share_t *share, uint32_t at, mp_flows_limi
 }
 
 static void flows_share_drop_first(mp_flows_share_t *share) {
+  MP_ASSERT(share->limits.count != 0);
   const uint32_t last = --share->limits.count;
   if (last != 0) flows_share_sink(share, 0, share->limits.items[last]);
 }
@@ -103,6 +104,7 @@ static void flows_share_collect(mp_flows_share_t *share, uint32_t count,
   for (uint32_t i = 0; i < count; ++i) {
     for (uint32_t u = 0; u < users[i]->num_uses; ++u) {
       mp_flows_used_t *used = &share->used.items[share->used_of[users[i]->uses[u].link] - 1];
+      MP_ASSERT(used->num_users < used->num_growing);
       share->user_of.items[used->first_user + used->num_users++] = i;
     }
   }
@@ -120,6 +122,7 @@ static void flows_share_decide(mp_flows_share_t *share, mp_flows_user_t *user, d
     mp_flows_used_t *used = &share->used.items[share->used_of[user->uses[u].link] - 1];
     used->bandwidth -= rate * user->uses[u].times;
     used->times -= user->uses[u].times;
+    MP_ASSERT(used->num_growing != 0);
     --used->num_growing;
   }
 }
@@ -142,6 +145,7 @@ void mp_flows_share_compute(mp_flows_share_t *share, uint32_t count,
       flows_share_sink(share, 0, (mp_flows_limit_t){rate, limit.used});
       continue;
     }
+    MP_ASSERT(limit.rate >= reached);  // rates grow together
     reached = limit.rate;
     for (uint32_t i = 0; i < used->num_users; ++i) {
       mp_flows_user_t *user = users[share->user_of.items[used->first_user + i]];

@@ -1,5 +1,6 @@
 #include "sim/readers/hlo/message/hlo_graph.h"
 
+#include "sim/base/assert.h"
 #include "sim/base/hash.h"
 #include "sim/ir/loc.h"
 #include "sim/readers/hlo/message/hlo_locs.h"
@@ -153,6 +154,7 @@ static mp_status_t hlo_graph_visit(mp_hlo_comp_t *comp, mp_hlo_inst_t *start, ui
     mp_hlo_inst_t *before = hlo_graph_before(top->inst, top->next++);
     if (before == NULL) {
       states[top->inst->index] = DONE;
+      MP_ASSERT(*num_ordered < comp->count);
       comp->order[(*num_ordered)++] = top->inst;
       --depth;
     } else if (states[before->index] == OPEN) {
@@ -160,6 +162,7 @@ static mp_status_t hlo_graph_visit(mp_hlo_comp_t *comp, mp_hlo_inst_t *start, ui
                           "it needs its own result, by way of instruction '%.*s'",
                           MP_STR_ARG(before->name));
     } else if (states[before->index] == UNSEEN) {
+      MP_ASSERT(depth < comp->count);  // an instruction is opened once
       states[before->index] = OPEN;
       stack[depth++] = (visit_t){before, 0};
     }
@@ -176,6 +179,7 @@ static mp_status_t hlo_graph_order(mp_hlo_t *h, mp_hlo_comp_t *comp) {
   for (uint32_t i = 0; i < comp->count; ++i) {
     MP_RETURN_IF_ERROR(hlo_graph_visit(comp, &comp->insts[i], states, stack, &num_ordered));
   }
+  MP_ASSERT(num_ordered == comp->count);
   return NULL;
 }
 
