@@ -2,7 +2,8 @@
 
 The wheel is the package `minipod` and the libraries that CMake builds.  It uses the standard
 library alone, so that building it needs no network where CMake is installed, and CMake's `build/`,
-so that nothing is compiled twice.
+so that nothing is compiled twice.  MINIPOD_BUILD names another build folder, such as that of a cross
+compiler (tools/release); CMake reads CMAKE_TOOLCHAIN_FILE.
 """
 
 import base64
@@ -23,7 +24,7 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "pjrt" / "python" / "minipod"
-BUILD = ROOT / "build"
+BUILD = pathlib.Path(os.environ.get("MINIPOD_BUILD") or ROOT / "build").absolute()
 LIBRARY = "pjrt_c_api_minipod_plugin.so"
 # What licences there are, for the metadata.
 LICENSES = ("LICENSE", "NOTICE")
@@ -39,10 +40,11 @@ NEEDS = ("All it takes, on Debian: apt install cmake ninja-build gcc; llvm-19-de
          " code, pkg-config and libopenmpi-dev for pods over several processes")
 # The libraries that every Linux of a manylinux tag has (PEP 600), as far as ours want them.
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1",
-                    "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
+                    "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 OLDEST_GLIBC = 28  # 2.28, that the links ask for (tools/portable/)
+PROCESSORS = {62: "x86_64", 183: "aarch64"}  # by e_machine of ELF
 # Not of a source archive: tests have their fixtures, which are most of a clone.
-NOT_IN_SDIST = ("tests/", ".ci/")
+NOT_IN_SDIST = ("tests/", ".ci/", ".github/")
 # The oldest date a zip file can hold: the same sources give the same wheel.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 Files = dict[str, bytes]
@@ -92,6 +94,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None) 
 
 def _manual(library: pathlib.Path) -> Files:
   """The manual page, which the command prints; none where the library is for another machine."""
+  if _processor(library) != os.uname().machine:
+    return {}
   made = subprocess.run([sys.executable, "-m", "minipod", "man"], capture_output=True,
                         env=os.environ | {"PYTHONPATH": str(PACKAGE.parent), "MINIPOD_LIBRARY": str(library)})
   project = _project()
@@ -190,13 +194,22 @@ def _platform_tag() -> str:
 
 def _tag(libraries: list[pathlib.Path]) -> str:
   """Where these libraries run, of whatever Python: what they ask for decides it."""
-  newest = OLDEST_GLIBC
+  newest, machine = OLDEST_GLIBC, _processor(libraries[0])
   for path in libraries:
     needed, versions = _dynamic(path)
     if not needed <= SYSTEM_LIBRARIES:
-      return _platform_tag()
+      return f"py3-none-linux_{machine}"
     newest = max([newest, *versions])
-  return f"py3-none-manylinux_2_{newest}_{os.uname().machine}"
+  return f"py3-none-manylinux_2_{newest}_{machine}"
+
+
+def _processor(library: pathlib.Path) -> str:
+  """The processor that a library was built for."""
+  with library.open("rb") as file:
+    number = int.from_bytes(file.read(20)[18:], "little")
+  if number not in PROCESSORS:
+    raise SystemExit(f"{library}: no wheel's tag is known for a processor with the ELF number {number}")
+  return PROCESSORS[number]
 
 
 def _dynamic(path: pathlib.Path) -> tuple[set[str], list[int]]:

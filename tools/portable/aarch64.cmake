@@ -1,4 +1,5 @@
-# A toolchain file: what Debian's cross compiler makes for aarch64, whose tests run under qemu-user.
+# A toolchain file: what Debian's cross compiler makes for aarch64, whose tests run under qemu-user. tools/release builds
+# the wheel with it. Without the packages of arm64 hwloc and libyaml are built from tools/portable/sources/.
 #   dpkg --add-architecture arm64 && apt update
 #   apt install gcc-aarch64-linux-gnu qemu-user libhwloc-dev:arm64 libyaml-dev:arm64 libcmocka-dev:arm64
 #   cmake -G Ninja -B build-aarch64 --toolchain tools/portable/aarch64.cmake

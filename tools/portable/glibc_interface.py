@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes libraries without code that have the names of an older glibc, for a linker to see.
 
-    glibc_interface.py --compiler CC --out FOLDER [--version 2.28]
+    glibc_interface.py --compiler CC --out FOLDER [--processor x86_64] [--version 2.28]
 
 A shared object that was linked on a new system asks for the newest version of each function, which
 older systems lack; the new glibc has the older versions as well, but no linker takes them by
@@ -19,7 +19,7 @@ import subprocess
 # By the names that the linker looks for; what they are at run time.
 LIBRARIES = {"libc.so": "libc.so.6", "libm.so": "libm.so.6", "libdl.so": "libdl.so.2",
              "libpthread.so": "libpthread.so.0", "librt.so": "librt.so.1"}
-LOADER = "ld-linux-x86-64.so.2"
+LOADERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
 #   Num: Value Size Type Bind Vis Ndx Name@Version
 SYMBOL = re.compile(r"\s*\d+: [0-9a-f]+\s+(\w+) (\w+)\s+(\w+)\s+DEFAULT\s+(\w+) (\S+?)@@?(GLIBC_[\d.]+)$")
 
@@ -68,10 +68,11 @@ def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--compiler", required=True)
   parser.add_argument("--out", type=pathlib.Path, required=True)
+  parser.add_argument("--processor", choices=LOADERS, default="x86_64")
   parser.add_argument("--version", default="2.28")
   arguments = parser.parse_args()
   arguments.out.mkdir(parents=True, exist_ok=True)
-  newest = key(arguments.version)
+  newest, loader = key(arguments.version), LOADERS[arguments.processor]
 
   def real(name: str) -> str:
     return subprocess.run([arguments.compiler, f"-print-file-name={name}"], check=True, text=True,
@@ -81,11 +82,11 @@ def main() -> None:
     write_library(arguments.compiler, arguments.out / file, soname, symbols(real(soname), newest))
   # The loader has functions that libraries name (`__tls_get_addr`); the libc that is asked for them
   # leads to it.
-  write_library(arguments.compiler, arguments.out / LOADER, LOADER, symbols(real(LOADER), newest))
+  write_library(arguments.compiler, arguments.out / loader, loader, symbols(real(loader), newest))
   libc = arguments.out / "libc.so"
   libc.rename(arguments.out / "libc.so.6")
   nonshared = real("libc_nonshared.a")
-  libc.write_text(f"GROUP ( {arguments.out / 'libc.so.6'} {nonshared} AS_NEEDED ( {arguments.out / LOADER} ) )\n")
+  libc.write_text(f"GROUP ( {arguments.out / 'libc.so.6'} {nonshared} AS_NEEDED ( {arguments.out / loader} ) )\n")
   (arguments.out / "done").write_text("")
 
 

@@ -14,8 +14,8 @@ if(NOT MINIPOD_PORTABLE)
   set(MINIPOD_NOT_PORTABLE "MINIPOD_PORTABLE is off")
 elseif(MINIPOD_SANITIZE OR MINIPOD_FUZZ)
   set(MINIPOD_NOT_PORTABLE "sanitizers want the machine's own libraries")
-elseif(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux" OR NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
-  set(MINIPOD_NOT_PORTABLE "it is known how for Linux on x86-64 alone")
+elseif(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux" OR NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|aarch64)$")
+  set(MINIPOD_NOT_PORTABLE "only Linux on x86-64 and aarch64 has such a link")
 else()
   find_package(Python3 QUIET COMPONENTS Interpreter)
   execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libc.so.6
@@ -36,6 +36,7 @@ if(NOT MINIPOD_NOT_PORTABLE)
   add_custom_command(OUTPUT ${portable_done}
                      COMMAND ${Python3_EXECUTABLE} ${portable_sources}/glibc_interface.py
                              --compiler ${CMAKE_C_COMPILER} --out ${portable_glibc}
+                             --processor ${CMAKE_SYSTEM_PROCESSOR}
                      DEPENDS ${portable_sources}/glibc_interface.py VERBATIM)
   add_custom_target(minipod_glibc DEPENDS ${portable_done})
   # What is newer in glibc and yet asked for.

@@ -13,7 +13,11 @@
 // ---- Newer than glibc 2.28 ----
 
 // What these were before 2.33; the first argument is the version of the structure.
+#ifdef __x86_64__
 enum { STAT_VERSION = 1, MKNOD_VERSION = 0 };
+#else  // processors that came to Linux later have one version of each
+enum { STAT_VERSION = 0, MKNOD_VERSION = 0 };
+#endif
 int __xstat(int version, const char *path, struct stat *out);
 int __lxstat(int version, const char *path, struct stat *out);
 int __fxstat(int version, int file, struct stat *out);
@@ -36,7 +40,7 @@ int fstatat(int folder, const char *restrict path, struct stat *restrict out, in
   return __fxstatat(STAT_VERSION, folder, path, out, flags);
 }
 
-// On x86-64 they are the same structure.
+// On 64-bit processors they are the same structure.
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "one structure");
 
 int stat64(const char *restrict path, struct stat64 *restrict out) {

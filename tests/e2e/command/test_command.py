@@ -27,7 +27,7 @@ def test_help_and_versions():
   version = minipod("--version").stdout
   for verb in ("topo", "network", "opt", "partition"):
     assert minipod(verb, "--help").stdout.startswith(f"usage: minipod {verb} ")
-  assert minipod("topo", "--version").stdout.split()[-1] == "0.1.0" and version.startswith("minipod ")
+  assert minipod("topo", "--version").stdout.split()[-1] == version.split()[-1] and version.startswith("minipod ")
   assert minipod("run", "--help").stdout.startswith("usage: minipod run ")
 
 
