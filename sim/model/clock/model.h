@@ -184,6 +184,29 @@ typedef struct {
   const mp_network_use_t *uses;
 } mp_model_transfer_t;
 
+// A device's part of a collective: when the device arrived, and when the collective took place.
+typedef struct {
+  uint32_t device;
+  uint32_t collective;
+  mp_moment_t arrival, begin, end;
+} mp_model_meeting_t;
+
+// A send or a receive of a device (replay.h): `other` is the device at the other end.
+typedef struct {
+  uint32_t device, other;
+  uint32_t collective;
+  bool is_send;
+  mp_moment_t begin, end;
+} mp_model_message_t;
+
+// Bytes of a collective that crossed a link.
+typedef struct {
+  uint32_t link;
+  uint32_t collective;
+  double bytes;
+  mp_moment_t begin, end;
+} mp_model_carried_t;
+
 // Gets everything on the pod from now on, with moments since the client was made. Called with the
 // model's lock held; takes no lock that is outside of it. No function may be NULL.
 typedef struct {
@@ -194,17 +217,16 @@ typedef struct {
                     int64_t traced, mp_moment_t begin, mp_moment_t end);
   void (*on_work)(void *context, const mp_model_program_t *program, uint32_t device, uint32_t step,
                   mp_moment_t begin, mp_moment_t end);
-  void (*on_meeting)(void *context, const mp_model_program_t *program, uint32_t device,
-                     uint32_t collective, mp_moment_t arrival, mp_moment_t begin, mp_moment_t end);
+  void (*on_meeting)(void *context, const mp_model_program_t *program,
+                     const mp_model_meeting_t *meeting);
   // A collective that goes on while the device does something else (replay.h).
   void (*on_stream)(void *context, const mp_model_program_t *program, uint32_t device,
                     uint32_t collective, mp_moment_t begin, mp_moment_t end);
-  // Of a send or a receive (replay.h). A device that had to wait for a message has a meeting, too.
-  void (*on_message)(void *context, const mp_model_program_t *program, uint32_t device,
-                     uint32_t collective, bool is_send, uint32_t other, mp_moment_t begin,
-                     mp_moment_t end);
-  void (*on_link)(void *context, const mp_model_program_t *program, uint32_t link, double bytes,
-                  uint32_t collective, mp_moment_t begin, mp_moment_t end);
+  // A device that had to wait for a message has a meeting, too.
+  void (*on_message)(void *context, const mp_model_program_t *program,
+                     const mp_model_message_t *message);
+  void (*on_link)(void *context, const mp_model_program_t *program,
+                  const mp_model_carried_t *carried);
   // Transfers of one kind to or from one device do not overlap.
   void (*on_transfer)(void *context, const mp_model_transfer_t *transfer, mp_moment_t begin,
                       mp_moment_t end);

@@ -61,8 +61,12 @@ static void model_settle_on_meeting(void *context, uint32_t logical, uint32_t co
                                     mp_moment_t arrival, mp_moment_t begin, mp_moment_t end) {
   const watched_t *w = context;
   const mp_model_observer_t *observer = &w->program->model->observer;
-  observer->on_meeting(observer->context, w->program, (uint32_t)w->program->ids[logical],
-                       collective, w->base + arrival, w->base + begin, w->base + end);
+  const mp_model_meeting_t meeting = {.device = (uint32_t)w->program->ids[logical],
+                                      .collective = collective,
+                                      .arrival = w->base + arrival,
+                                      .begin = w->base + begin,
+                                      .end = w->base + end};
+  observer->on_meeting(observer->context, w->program, &meeting);
 }
 
 static void model_settle_on_stream(void *context, uint32_t logical, uint32_t collective,
@@ -73,14 +77,16 @@ static void model_settle_on_stream(void *context, uint32_t logical, uint32_t col
                       w->base + begin, w->base + end);
 }
 
-static void model_settle_on_message(void *context, uint32_t logical, uint32_t collective,
-                                    bool is_send, uint32_t other, mp_moment_t begin,
-                                    mp_moment_t end) {
+static void model_settle_on_message(void *context, const mp_replay_message_t *message) {
   const watched_t *w = context;
   const mp_model_observer_t *observer = &w->program->model->observer;
-  observer->on_message(observer->context, w->program, (uint32_t)w->program->ids[logical],
-                       collective, is_send, (uint32_t)w->program->ids[other], w->base + begin,
-                       w->base + end);
+  const mp_model_message_t told = {.device = (uint32_t)w->program->ids[message->logical],
+                                   .other = (uint32_t)w->program->ids[message->other],
+                                   .collective = message->collective,
+                                   .is_send = message->is_send,
+                                   .begin = w->base + message->begin,
+                                   .end = w->base + message->end};
+  observer->on_message(observer->context, w->program, &told);
 }
 
 static void model_settle_on_transfer(void *context, uint32_t collective,
@@ -89,9 +95,12 @@ static void model_settle_on_transfer(void *context, uint32_t collective,
   const watched_t *w = context;
   const mp_model_observer_t *observer = &w->program->model->observer;
   for (uint32_t u = 0; u < transfer->num_uses; ++u) {
-    observer->on_link(observer->context, w->program, transfer->uses[u].link,
-                      transfer->bytes * transfer->uses[u].times, collective, w->base + begin,
-                      w->base + end);
+    const mp_model_carried_t carried = {.link = transfer->uses[u].link,
+                                        .collective = collective,
+                                        .bytes = transfer->bytes * transfer->uses[u].times,
+                                        .begin = w->base + begin,
+                                        .end = w->base + end};
+    observer->on_link(observer->context, w->program, &carried);
   }
 }
 

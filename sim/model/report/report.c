@@ -51,10 +51,9 @@ static void report_on_work(void *context, const mp_model_program_t *program, uin
   REPORT_TELL(context, on_work, program, device, step, begin, end);
 }
 
-static void report_on_meeting(void *context, const mp_model_program_t *program, uint32_t device,
-                              uint32_t collective, mp_moment_t arrival, mp_moment_t begin,
-                              mp_moment_t end) {
-  REPORT_TELL(context, on_meeting, program, device, collective, arrival, begin, end);
+static void report_on_meeting(void *context, const mp_model_program_t *program,
+                              const mp_model_meeting_t *meeting) {
+  REPORT_TELL(context, on_meeting, program, meeting);
 }
 
 static void report_on_stream(void *context, const mp_model_program_t *program, uint32_t device,
@@ -62,15 +61,14 @@ static void report_on_stream(void *context, const mp_model_program_t *program, u
   REPORT_TELL(context, on_stream, program, device, collective, begin, end);
 }
 
-static void report_on_message(void *context, const mp_model_program_t *program, uint32_t device,
-                              uint32_t collective, bool is_send, uint32_t other, mp_moment_t begin,
-                              mp_moment_t end) {
-  REPORT_TELL(context, on_message, program, device, collective, is_send, other, begin, end);
+static void report_on_message(void *context, const mp_model_program_t *program,
+                              const mp_model_message_t *message) {
+  REPORT_TELL(context, on_message, program, message);
 }
 
-static void report_on_link(void *context, const mp_model_program_t *program, uint32_t link,
-                           double bytes, uint32_t collective, mp_moment_t begin, mp_moment_t end) {
-  REPORT_TELL(context, on_link, program, link, bytes, collective, begin, end);
+static void report_on_link(void *context, const mp_model_program_t *program,
+                           const mp_model_carried_t *carried) {
+  REPORT_TELL(context, on_link, program, carried);
 }
 
 static void report_on_transfer(void *context, const mp_model_transfer_t *transfer,

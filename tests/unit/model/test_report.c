@@ -271,15 +271,15 @@ typedef struct {
   mp_moment_t last[4];
 } messages_t;
 
-static void count_message(void *context, const mp_model_program_t *program, uint32_t device,
-                          uint32_t collective, bool is_send, uint32_t other, mp_moment_t begin,
-                          mp_moment_t end) {
+static void count_message(void *context, const mp_model_program_t *program,
+                          const mp_model_message_t *message) {
   messages_t *messages = context;
-  (void)program, (void)collective;
-  assert_int_equal(other, is_send ? device + 1 : device - 1);
-  assert_true(begin <= end && messages->last[device] <= begin);
-  messages->last[device] = end;
-  (is_send ? messages->sends : messages->receives)[device] += 1;
+  const uint32_t device = message->device;
+  (void)program;
+  assert_int_equal(message->other, message->is_send ? device + 1 : device - 1);
+  assert_true(message->begin <= message->end && messages->last[device] <= message->begin);
+  messages->last[device] = message->end;
+  (message->is_send ? messages->sends : messages->receives)[device] += 1;
 }
 
 static uint32_t count_text(const char *text, size_t size, const char *word) {

@@ -22,6 +22,15 @@
 
 typedef struct mp_replay_s mp_replay_t;
 
+// A device has handed a message over to `other` (begin and end are the same), or has got one from
+// it, which it awaited from `begin` on. The n-th receive of a channel gets what the n-th send sent.
+typedef struct {
+  uint32_t logical, other;
+  uint32_t collective;
+  bool is_send;
+  mp_moment_t begin, end;
+} mp_replay_message_t;
+
 // Gets all events, for timelines. All moments are relative, as mp_replay_launch_t.starts; no
 // function may be NULL. Meetings are reported once for each member, and then the transfers of the
 // meeting, with the times of the whole. One that a member has started is on_stream for it, and
@@ -35,11 +44,7 @@ typedef struct {
                     mp_moment_t end);
   void (*on_transfer)(void *context, uint32_t collective, const mp_transfer_t *transfer,
                       mp_moment_t begin, mp_moment_t end);
-  // A device has handed a message over to `other` (begin and end are the same), or has got one from
-  // it, which it awaited from `begin` on. The n-th receive of a channel gets what the n-th send
-  // sent.
-  void (*on_message)(void *context, uint32_t logical, uint32_t collective, bool is_send,
-                     uint32_t other, mp_moment_t begin, mp_moment_t end);
+  void (*on_message)(void *context, const mp_replay_message_t *message);
   // A copy between a device and its host goes on between these moments.
   void (*on_copy)(void *context, uint32_t logical, uint32_t copy, mp_moment_t begin,
                   mp_moment_t end);

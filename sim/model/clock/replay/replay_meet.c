@@ -250,11 +250,9 @@ static mp_status_t replay_meet_get_channel(mp_replay_t *replay, uint32_t number,
       (mp_lane_t){.collective = number, .channel_id = id, .source = source, .target = target});
 }
 
-static void replay_meet_tell(const mp_replay_t *replay, uint32_t logical, uint32_t number,
-                             bool is_send, uint32_t other, mp_moment_t begin, mp_moment_t end) {
+static void replay_meet_tell(const mp_replay_t *replay, const mp_replay_message_t *message) {
   const mp_replay_observer_t *observer = replay->launch->observer;
-  if (observer == NULL) return;
-  observer->on_message(observer->context, logical, number, is_send, other, begin, end);
+  if (observer != NULL) observer->on_message(observer->context, message);
 }
 
 static mp_status_t replay_meet_send(mp_replay_t *replay, uint32_t logical, uint32_t number) {
@@ -267,7 +265,12 @@ static mp_status_t replay_meet_send(mp_replay_t *replay, uint32_t logical, uint3
         replay_meet_get_channel(replay, number, logical, collective->pairs[2 * i + 1], &index));
     mp_lane_t *channel = &replay->channels.items[index];
     channel->collective = number;
-    replay_meet_tell(replay, logical, number, true, channel->target, now, now);
+    replay_meet_tell(replay, &(mp_replay_message_t){.logical = logical,
+                                                    .other = channel->target,
+                                                    .collective = number,
+                                                    .is_send = true,
+                                                    .begin = now,
+                                                    .end = now});
     MP_RETURN_IF_ERROR(MP_ARRAY_PUSH(NULL, &channel->begins, now));
     MP_RETURN_IF_ERROR(replay_meet_push(replay, (mp_replay_event_t){now, MP_EVENT_CHANNEL, index}));
   }
@@ -288,7 +291,11 @@ static mp_status_t replay_meet_receive(mp_replay_t *replay, uint32_t logical, ui
     MP_ASSERT(!channel->is_awaited);
     const mp_moment_t came = channel->times.items[channel->num_received++], begin = device->now;
     if (came > device->now) device->now = came;
-    replay_meet_tell(replay, logical, number, false, channel->source, begin, device->now);
+    replay_meet_tell(replay, &(mp_replay_message_t){.logical = logical,
+                                                    .other = channel->source,
+                                                    .collective = number,
+                                                    .begin = begin,
+                                                    .end = device->now});
     return NULL;
   }
   channel->is_awaited = true;

@@ -118,8 +118,12 @@ static mp_status_t replay_traffic_end_message(mp_replay_t *replay, mp_lane_t *ch
   channel->num_received += 1;
   const mp_replay_observer_t *observer = replay->launch->observer;
   if (observer != NULL) {
-    observer->on_message(observer->context, channel->target, channel->receiver, false,
-                         channel->source, replay->devices[channel->target].arrival, end);
+    const mp_replay_message_t message = {.logical = channel->target,
+                                         .other = channel->source,
+                                         .collective = channel->receiver,
+                                         .begin = replay->devices[channel->target].arrival,
+                                         .end = end};
+    observer->on_message(observer->context, &message);
   }
   return replay_traffic_release(replay, channel->target, channel->collective, begin, end);
 }

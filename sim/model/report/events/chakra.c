@@ -180,15 +180,14 @@ static uint64_t chakra_comm_type(mp_collective_kind_t kind) {
 }
 
 // A message, as one of its ends has it. Both ends have the same tag.
-static void chakra_put_message(mp_chakra_t *chakra, const mp_twin_collective_t *one, bool is_send,
-                               uint32_t source, uint32_t target, uint32_t tag, mp_moment_t begin,
-                               mp_moment_t end) {
-  const uint32_t device = is_send ? source : target;
+static void chakra_put_message(mp_chakra_t *chakra, const mp_twin_collective_t *one,
+                               const mp_model_message_t *message, uint32_t tag) {
+  const uint32_t device = message->device, other = message->other;
   mp_strbuf_t node;
-  chakra_begin(&chakra->traces[device], is_send ? CHAKRA_SEND : CHAKRA_RECV, one->name,
-               one->op->loc, begin, end, &node);
-  chakra_put_attr(&node, "comm_src", ATTR_INT32, source);
-  chakra_put_attr(&node, "comm_dst", ATTR_INT32, target);
+  chakra_begin(&chakra->traces[device], message->is_send ? CHAKRA_SEND : CHAKRA_RECV, one->name,
+               one->op->loc, message->begin, message->end, &node);
+  chakra_put_attr(&node, "comm_src", ATTR_INT32, message->is_send ? device : other);
+  chakra_put_attr(&node, "comm_dst", ATTR_INT32, message->is_send ? other : device);
   chakra_put_attr(&node, "comm_tag", ATTR_INT32, tag);
   chakra_put_attr(&node, "comm_size", ATTR_INT64, mp_message_bytes(one->collective));
   chakra_end(chakra, device, &node);
@@ -211,20 +210,24 @@ static void chakra_put_messages(mp_chakra_t *chakra, const mp_model_program_t *p
     if ((is_send ? source : target) != device) continue;
     trace->same += 1;
     if (source == target) continue;
-    chakra_put_message(chakra, one, is_send, source, target, collective->ordinal, begin, end);
+    const mp_model_message_t message = {.device = device,
+                                        .other = is_send ? target : source,
+                                        .is_send = is_send,
+                                        .begin = begin,
+                                        .end = end};
+    chakra_put_message(chakra, one, &message, collective->ordinal);
   }
   trace->same -= 1;
 }
 
 // Messages of a channel come in the order in which they were sent, so that its number is the tag;
 // permutations have small ones. A receive is as long as the device waited.
-static void chakra_on_message(void *context, const mp_model_program_t *program, uint32_t device,
-                              uint32_t collective, bool is_send, uint32_t other, mp_moment_t begin,
-                              mp_moment_t end) {
-  const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[collective];
+static void chakra_on_message(void *context, const mp_model_program_t *program,
+                              const mp_model_message_t *message) {
+  const mp_twin_collective_t *one =
+      &mp_model_program_twin(program)->collectives[message->collective];
   const uint32_t channel = (uint32_t)one->collective->channel_id & 0x3fffffff;
-  chakra_put_message(context, one, is_send, is_send ? device : other, is_send ? other : device,
-                     1u << 30 | channel, begin, end);
+  chakra_put_message(context, one, message, 1u << 30 | channel);
 }
 
 static void chakra_put_collective(mp_chakra_t *chakra, const mp_model_program_t *program,
@@ -247,13 +250,12 @@ static void chakra_put_collective(mp_chakra_t *chakra, const mp_model_program_t 
 }
 
 // How long a device waited is not in the trace: simulators find out themselves.
-static void chakra_on_meeting(void *context, const mp_model_program_t *program, uint32_t device,
-                              uint32_t collective, mp_moment_t arrival, mp_moment_t begin,
-                              mp_moment_t end) {
-  (void)arrival;
-  const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[collective];
+static void chakra_on_meeting(void *context, const mp_model_program_t *program,
+                              const mp_model_meeting_t *meeting) {
+  const mp_twin_collective_t *one =
+      &mp_model_program_twin(program)->collectives[meeting->collective];
   if (one->overlap == MP_OVERLAP_SYNC) {
-    chakra_put_collective(context, program, one, device, begin, end);
+    chakra_put_collective(context, program, one, meeting->device, meeting->begin, meeting->end);
   }
 }
 

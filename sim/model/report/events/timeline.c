@@ -226,28 +226,37 @@ static void timeline_on_work(void *context, const mp_model_program_t *program, u
   timeline->written[device] = end;
 }
 
-// A collective on a row of a process, of which `written` is full until then.
+// A collective on a row of a process, or the wait for it.
+typedef struct {
+  int process;
+  uint32_t device;
+  uint32_t collective;
+  bool is_waiting;
+  mp_moment_t begin, end;
+} bar_t;
+
+// Until `written` the row is full.
 static void timeline_put_collective(mp_timeline_t *timeline, const mp_model_program_t *program,
-                                    int process, uint32_t device, uint32_t number, bool is_waiting,
-                                    mp_moment_t begin, mp_moment_t end, mp_moment_t *written) {
-  if (begin < *written) begin = *written;
-  if (begin >= end || !timeline_begin(timeline)) return;
-  const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[number];
+                                    const bar_t *bar, mp_moment_t *written) {
+  const mp_moment_t begin = bar->begin < *written ? *written : bar->begin;
+  if (begin >= bar->end || !timeline_begin(timeline)) return;
+  const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[bar->collective];
   const mp_collective_t *collective = one->collective;
   timeline_put_slice(
-      timeline, process, device, begin, end, is_waiting ? "waiting" : "collective",
-      is_waiting ? MP_STR("waiting") : mp_str(mp_collective_kind_name(collective->kind)));
+      timeline, bar->process, bar->device, begin, bar->end,
+      bar->is_waiting ? "waiting" : "collective",
+      bar->is_waiting ? MP_STR("waiting") : mp_str(mp_collective_kind_name(collective->kind)));
   mp_strbuf_puts(timeline->out, ",\"args\":{\"collective\":");
   mp_strbuf_put_json(timeline->out, mp_str(mp_collective_kind_name(collective->kind)));
   timeline_put_number(timeline, "bytes", (double)mp_message_bytes(collective));
   timeline_put_field(timeline, "how", mp_str(mp_overlap_name(one->overlap)));
-  const mp_algorithm_t algorithm = mp_model_program_algorithm(program, number);
+  const mp_algorithm_t algorithm = mp_model_program_algorithm(program, bar->collective);
   if (algorithm != MP_ALGORITHM_AUTO) {
     timeline_put_field(timeline, "algorithm", mp_str(mp_algorithm_name(algorithm)));
   }
   timeline_put_place(timeline, one->op->loc);
   timeline_end(timeline);
-  *written = end;
+  *written = bar->end;
 }
 
 static void timeline_on_stream(void *context, const mp_model_program_t *program, uint32_t device,
@@ -256,23 +265,33 @@ static void timeline_on_stream(void *context, const mp_model_program_t *program,
   if (!timeline->scope.devices[device]) return;
   timeline_go_on(timeline, true);
   timeline_name_row(timeline, device, TIMELINE_STREAM_ROW);
-  timeline_put_collective(timeline, program, TIMELINE_STREAMS, device, collective, false, begin,
-                          end, &timeline->streamed[device]);
+  const bar_t bar = {.process = TIMELINE_STREAMS,
+                     .device = device,
+                     .collective = collective,
+                     .begin = begin,
+                     .end = end};
+  timeline_put_collective(timeline, program, &bar, &timeline->streamed[device]);
 }
 
 // A device may have several messages of one permutation at a time: each is shown from the end of
 // the one before.
-static void timeline_on_meeting(void *context, const mp_model_program_t *program, uint32_t device,
-                                uint32_t collective, mp_moment_t arrival, mp_moment_t begin,
-                                mp_moment_t end) {
+static void timeline_on_meeting(void *context, const mp_model_program_t *program,
+                                const mp_model_meeting_t *meeting) {
   mp_timeline_t *timeline = context;
-  mp_moment_t *written = &timeline->written[device];
-  if (!timeline->scope.devices[device]) return;
+  if (!timeline->scope.devices[meeting->device]) return;
   timeline_go_on(timeline, true);
-  timeline_put_collective(timeline, program, TIMELINE_DEVICES, device, collective, true, arrival,
-                          begin, written);
-  timeline_put_collective(timeline, program, TIMELINE_DEVICES, device, collective, false, begin,
-                          end, written);
+  mp_moment_t *written = &timeline->written[meeting->device];
+  bar_t bar = {.process = TIMELINE_DEVICES,
+               .device = meeting->device,
+               .collective = meeting->collective,
+               .is_waiting = true,
+               .begin = meeting->arrival,
+               .end = meeting->begin};
+  timeline_put_collective(timeline, program, &bar, written);
+  bar.is_waiting = false;
+  bar.begin = meeting->begin;
+  bar.end = meeting->end;
+  timeline_put_collective(timeline, program, &bar, written);
 }
 
 // ---- Links ----
@@ -328,11 +347,12 @@ static void timeline_carry(mp_timeline_t *timeline, uint32_t link, const char *n
   stretch->name = how == MP_TIMELINE_LINK_SUM ? "carried" : name;
 }
 
-static void timeline_on_link(void *context, const mp_model_program_t *program, uint32_t link,
-                             double bytes, uint32_t collective, mp_moment_t begin,
-                             mp_moment_t end) {
-  const mp_twin_collective_t *one = &mp_model_program_twin(program)->collectives[collective];
-  timeline_carry(context, link, mp_collective_kind_name(one->collective->kind), bytes, begin, end);
+static void timeline_on_link(void *context, const mp_model_program_t *program,
+                             const mp_model_carried_t *carried) {
+  const mp_twin_collective_t *one =
+      &mp_model_program_twin(program)->collectives[carried->collective];
+  timeline_carry(context, carried->link, mp_collective_kind_name(one->collective->kind),
+                 carried->bytes, carried->begin, carried->end);
 }
 
 // ---- The host ----

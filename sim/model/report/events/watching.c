@@ -49,11 +49,9 @@ static void watching_on_work(void *context, const mp_model_program_t *program, u
   (void)context, (void)program, (void)device, (void)step, (void)begin, (void)end;
 }
 
-static void watching_on_meeting(void *context, const mp_model_program_t *program, uint32_t device,
-                                uint32_t collective, mp_moment_t arrival, mp_moment_t begin,
-                                mp_moment_t end) {
-  (void)context, (void)program, (void)device, (void)collective;
-  (void)arrival, (void)begin, (void)end;
+static void watching_on_meeting(void *context, const mp_model_program_t *program,
+                                const mp_model_meeting_t *meeting) {
+  (void)context, (void)program, (void)meeting;
 }
 
 static void watching_on_stream(void *context, const mp_model_program_t *program, uint32_t device,
@@ -61,17 +59,14 @@ static void watching_on_stream(void *context, const mp_model_program_t *program,
   (void)context, (void)program, (void)device, (void)collective, (void)begin, (void)end;
 }
 
-static void watching_on_message(void *context, const mp_model_program_t *program, uint32_t device,
-                                uint32_t collective, bool is_send, uint32_t other,
-                                mp_moment_t begin, mp_moment_t end) {
-  (void)context, (void)program, (void)device, (void)collective;
-  (void)is_send, (void)other, (void)begin, (void)end;
+static void watching_on_message(void *context, const mp_model_program_t *program,
+                                const mp_model_message_t *message) {
+  (void)context, (void)program, (void)message;
 }
 
-static void watching_on_link(void *context, const mp_model_program_t *program, uint32_t link,
-                             double bytes, uint32_t collective, mp_moment_t begin,
-                             mp_moment_t end) {
-  (void)context, (void)program, (void)link, (void)bytes, (void)collective, (void)begin, (void)end;
+static void watching_on_link(void *context, const mp_model_program_t *program,
+                             const mp_model_carried_t *carried) {
+  (void)context, (void)program, (void)carried;
 }
 
 static void watching_on_transfer(void *context, const mp_model_transfer_t *transfer,

@@ -250,22 +250,24 @@ static uint64_t pod_profile_name_collective(mp_pod_profile_t *profile,
   return number;
 }
 
+// The collective, or the wait for it.
 static void pod_profile_put_meeting(mp_pod_profile_t *profile, const mp_model_program_t *program,
-                                    uint32_t device, uint32_t collective, bool is_waiting,
-                                    mp_moment_t begin, mp_moment_t end) {
+                                    const mp_model_meeting_t *meeting, bool is_waiting) {
+  const uint32_t device = meeting->device;
+  const mp_moment_t end = is_waiting ? meeting->begin : meeting->end;
+  mp_moment_t begin = is_waiting ? meeting->arrival : meeting->begin;
   if (begin < profile->written[device]) begin = profile->written[device];
   if (begin >= end) return;
   const uint64_t number =
-      pod_profile_name_collective(profile, program, device, collective, is_waiting);
+      pod_profile_name_collective(profile, program, device, meeting->collective, is_waiting);
   pod_profile_put(profile, device, LINE_OPS, number, begin, end);
   profile->written[device] = end;
 }
 
 static void pod_profile_on_meeting(void *context, const mp_model_program_t *program,
-                                   uint32_t device, uint32_t collective, mp_moment_t arrival,
-                                   mp_moment_t begin, mp_moment_t end) {
-  pod_profile_put_meeting(context, program, device, collective, true, arrival, begin);
-  pod_profile_put_meeting(context, program, device, collective, false, begin, end);
+                                   const mp_model_meeting_t *meeting) {
+  pod_profile_put_meeting(context, program, meeting, true);
+  pod_profile_put_meeting(context, program, meeting, false);
 }
 
 static void pod_profile_on_stream(void *context, const mp_model_program_t *program, uint32_t device,
