@@ -24,7 +24,7 @@ static int64_t draw(int64_t below) {
 static int64_t draw_view(mp_view_t *view, int64_t *out_base_count) {
   static const int64_t strides[] = {0, 1, 1, 2, 3, 4, 5, 9, 17, 48};
   int64_t count = 1, low = 0, high = 0;
-  *view = (mp_view_t){.rank = 1 + (uint32_t)draw(4)};
+  *view = (mp_view_t){.rank = 1 + (uint32_t)draw(draw(3) == 0 ? 1 : 4)};
   for (uint32_t d = view->rank; d-- > 0;) {
     const int64_t extent = 2 + draw(d == 0 ? 400 : 12);
     int64_t stride = strides[draw(10)] * (draw(5) == 0 ? -1 : 1) * (d + 2 < view->rank ? 7 : 1);

@@ -96,6 +96,13 @@ static bool view_keep_suits(const mp_view_t *view, size_t size) {
   return view->dims[view->rank - 1].extent < MAX_ROW || view->dims[view->rank - 1].stride > 1;
 }
 
+// Whether whole blocks are all alike: elements at equal distances. How it is read is then known for
+// one of them.
+static bool view_keep_is_alike(const mp_view_t *view, size_t size) {
+  return view->rank == 1 && view->dims[0].stride > 0 &&
+         view->dims[0].extent * (int64_t)size >= 2 * MP_SHUFFLE_LANES * MP_SHUFFLE_LANE;
+}
+
 static mp_status_t view_keep_make(mp_arena_t *arena, making_t *m, uint32_t num_windows,
                                   mp_view_shuffle_t *shuffle) {
   const int64_t count = (m->lanes + MP_SHUFFLE_LANES - 1) / MP_SHUFFLE_LANES;
@@ -129,19 +136,21 @@ static mp_status_t view_keep_shuffle(mp_arena_t *arena, const mp_view_t *view, s
   int64_t row = m.lanes_per_element;
   for (uint32_t d = 1; d < view->rank && row <= MAX_PERIOD; ++d) row *= view->dims[d].extent;
   if (row > MAX_PERIOD) return NULL;
-  const int64_t rows = view_keep_rows(view, row);
+  const bool is_alike = view_keep_is_alike(view, size);
+  const int64_t rows = is_alike ? MP_SHUFFLE_LANES / row : view_keep_rows(view, row);
   m.lanes = rows * row;
   if (m.lanes > MAX_PERIOD) return NULL;
   const uint32_t num_windows = view_keep_most_windows(&m);
   if (num_windows > MP_SHUFFLE_MAX_WINDOWS || m.highest > INT32_MAX - MP_SHUFFLE_LANES) return NULL;
   const int64_t extent = view->dims[0].extent, stride = view->dims[0].stride;
-  m.last = m.highest;
+  m.last = is_alike ? 0 : m.highest;
   mp_view_shuffle_t *shuffle = MP_ARENA_NEW(arena, mp_view_shuffle_t);
   MP_RETURN_IF_NULL(shuffle);
   // From the lowest place of a view on, and up to the highest one of a period, there are elements.
   *shuffle =
       (mp_view_shuffle_t){.period = (m.lanes + MP_SHUFFLE_LANES - 1) / MP_SHUFFLE_LANES,
                           .step = rows * stride * m.lanes_per_element,
+                          .is_alike = is_alike,
                           .is_cut = extent % rows != 0,
                           .has_whole = m.last >= MP_SHUFFLE_LANES &&
                                        (extent == rows || (stride >= 0 && extent % rows == 0))};

@@ -72,11 +72,55 @@ MP_AVX512 static void view_shuffle_period(const mp_view_shuffle_t *shuffle, cons
   }
 }
 
+// `n` whole blocks that are alike. Vectors of the last one may go on behind the base.
+MP_AVX512 static inline __attribute__((always_inline)) void view_shuffle_alike_blocks(
+    const mp_view_shuffle_t *shuffle, uint32_t num_windows, const float *base, int64_t n,
+    float *out) {
+  const mp_view_window_t *windows = shuffle->windows;
+  const __m512i pick =
+      _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)shuffle->picks[0]));
+  for (int64_t b = 0; b + 1 < n; ++b, base += shuffle->step, out += MP_SHUFFLE_LANES) {
+    __m512 all = _mm512_setzero_ps();
+    for (uint32_t w = 0; w < num_windows; ++w) {
+      const __m512 in = _mm512_loadu_ps(base + windows[w].place);
+      all = _mm512_mask_permutexvar_ps(all, windows[w].to, pick, in);
+    }
+    _mm512_storeu_ps(out, all);
+  }
+  view_shuffle_blocks(shuffle, num_windows, false, base, 0, MP_SHUFFLE_LANES, out);
+}
+
+MP_AVX512 static void view_shuffle_alike(const mp_view_shuffle_t *shuffle, const float *base,
+                                         int64_t lanes, float *out) {
+  const int64_t n = lanes / MP_SHUFFLE_LANES, rest = lanes % MP_SHUFFLE_LANES;
+  view_shuffle_rest(shuffle, base + n * shuffle->step, 0, rest, out + n * MP_SHUFFLE_LANES);
+  if (n == 0) return;
+  switch (shuffle->num_windows) {
+#define CASE(count)                                          \
+  case count:                                                \
+    view_shuffle_alike_blocks(shuffle, count, base, n, out); \
+    break;
+    CASE(1)
+    CASE(2)
+    CASE(3)
+    CASE(4)
+    CASE(5)
+    CASE(6)
+#undef CASE
+    default:
+      break;
+  }
+}
+
 bool mp_view_shuffle_load(const mp_view_shuffle_t *shuffle, size_t size, const void *base,
                           int64_t begin, int64_t count, void *out) {
   const int64_t per = (int64_t)(size / MP_SHUFFLE_LANE);
   if (begin * per % MP_SHUFFLE_LANES != 0) return false;
   int64_t block = begin * per / MP_SHUFFLE_LANES, lanes = count * per, in = 0;
+  if (shuffle->is_alike) {
+    view_shuffle_alike(shuffle, (const float *)base + block * shuffle->step, lanes, out);
+    return true;
+  }
   if (block >= shuffle->period) {
     in = block / shuffle->period * shuffle->step;
     block %= shuffle->period;

@@ -25,6 +25,7 @@ typedef struct {
 struct mp_view_shuffle_s {
   int64_t period;        // blocks after which all comes again,
   int64_t step;          // so many lanes later in the base
+  bool is_alike;         // a period is a block; only the last one may end where the base does
   bool is_cut;           // the last time not all of it: the base may end there
   bool has_whole;        // all of each window is in the base
   uint32_t num_windows;  // of each block
