@@ -15,14 +15,28 @@ typedef struct {
 // elements.
 enum { GRAIN = 128 * 1024, MIN_GRAIN = 4 * 1024 };
 
+// The elements of a part, which are whole units. Of the only part they are found without divisions,
+// which small kernels would notice.
+static void fusion_range(const fusion_t *kernel, uint32_t part, int64_t *out_begin,
+                         int64_t *out_end) {
+  const int64_t unit = mp_tile_unit(&kernel->program), count = kernel->program.count;
+  if (kernel->base.num_parts == 1) {
+    *out_begin = 0;
+    *out_end = count;
+    return;
+  }
+  mp_part_range(count / unit, kernel->base.num_parts, part, out_begin, out_end);
+  *out_begin *= unit;
+  *out_end *= unit;
+}
+
 static mp_status_t fusion_run(const mp_kernel_t *base, const mp_kernel_call_t *call) {
   const fusion_t *kernel = (const fusion_t *)base;
   int64_t begin = 0, end = 0;
-  const int64_t unit = mp_tile_unit(&kernel->program);
-  mp_part_range(kernel->program.count / unit, base->num_parts, call->part, &begin, &end);
+  fusion_range(kernel, call->part, &begin, &end);
   if (begin == end) return NULL;
   const mp_tile_run_t run = mp_tile_begin(&kernel->program, call);
-  mp_tile_run(&run, begin * unit, end * unit);
+  mp_tile_run(&run, begin, end);
   return NULL;
 }
 

@@ -58,7 +58,11 @@ static void tile_run_fill(const mp_tile_run_t *run, const mp_tile_step_t *step, 
   if (element == NULL) {
     element = (const char *)run->call->operands[step->operand] + step->view->offset * (int64_t)size;
   }
-  mp_fill(run->at[step->out], element, size, n);
+  if (n == 1 && size == sizeof(uint32_t)) {  // most are numbers of f32
+    memcpy(run->at[step->out], element, sizeof(uint32_t));
+  } else {
+    mp_fill(run->at[step->out], element, size, n);
+  }
 }
 
 static void tile_run_reduce(const mp_tile_run_t *run, const mp_tile_step_t *step, int64_t rows) {
