@@ -170,7 +170,7 @@ static void pjrt_client_warn_of_forced(const mp_pod_info_t *info, const mp_optio
     const long count = at == NULL ? 0 : strtol(at + strlen(rows[i].flag), NULL, 10);
     if (count <= 0 || count == info->num_devices) continue;
     mp_log(MP_LOG_WARNING,
-           "%s asks for %ld devices, but of JAX's CPU backend: minipod has %d, and %ld with "
+           "%s sets %ld devices, but for JAX's CPU backend: minipod has %d, and %ld with "
            "MINIPOD_DEVICES=%ld",
            rows[i].variable, count, info->num_devices, count, count);
   }

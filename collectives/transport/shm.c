@@ -223,7 +223,7 @@ void mp_shm_bury(mp_shm_t *self, mp_shm_peer_t *peer) {
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(self->world, peer->rank, name);
   mp_world_lose(self->world, peer->rank,
-                mp_status_make(MP_UNAVAILABLE, "%s has ended without saying goodbye", name));
+                mp_status_make(MP_UNAVAILABLE, "%s has ended unexpectedly", name));
   if (peer->pidfd >= 0) close(peer->pidfd);
   peer->pidfd = -1;
   peer->pid = 0;
@@ -250,7 +250,7 @@ static void shm_tell(const mp_shm_t *self, const mp_shm_peer_t *dead) {
   }
   char name[MP_PEER_NAME_BYTES];
   mp_world_peer_name(self->world, dead->rank, name);
-  mp_log_notice("%s has ended without saying goodbye: it was killed or crashed", name);
+  mp_log_notice("%s has ended unexpectedly: it was killed or crashed", name);
 }
 
 static void shm_tick(mp_transport_t *transport) {

@@ -180,11 +180,11 @@ static void world_take_goodbye(mp_world_t *world, const mp_packet_t *packet) {
   world->peers[from].skips_end = packet->envelope.words[2] != 0;
   mp_unlock(&world->lock);
   mp_world_lose(world, from,
-                exit_status == 0 ? mp_status_make(MP_UNAVAILABLE, "%s has exited", name)
-                                 : mp_status_make(MP_UNAVAILABLE,
-                                                  "%s has exited with status %" PRIu32
-                                                  "; its own output says more",
-                                                  name, exit_status));
+                exit_status == 0
+                    ? mp_status_make(MP_UNAVAILABLE, "%s has exited", name)
+                    : mp_status_make(MP_UNAVAILABLE,
+                                     "%s has exited with status %" PRIu32 "; see its own output",
+                                     name, exit_status));
 }
 
 void mp_world_arrive(mp_world_t *world, mp_packet_t *packet) {

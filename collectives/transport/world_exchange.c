@@ -173,7 +173,7 @@ static mp_status_t world_exchange_name_missing(const mp_agreement_t *agreement,
     mp_strbuf_printf(&text, "%s%s", separator, name);
     separator = ", ";
   }
-  mp_status_t status = mp_status_make(MP_DEADLINE_EXCEEDED, "not heard of within %g s: %s",
+  mp_status_t status = mp_status_make(MP_DEADLINE_EXCEEDED, "no message within %g s from %s",
                                       agreement->timeout_s, mp_strbuf_text(&text));
   mp_strbuf_deinit(&text);
   return status;

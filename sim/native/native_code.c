@@ -18,12 +18,12 @@
 // and of no use is nobody's intention.
 static const mp_native_module_t *native_code_open_at(const char *path) {
   if (access(path, F_OK) != 0) {
-    mp_log(MP_LOG_INFO, "no machine code is made: there is no %s", path);
+    mp_log(MP_LOG_INFO, "cannot make machine code: there is no %s", path);
     return NULL;
   }
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // never closed again: its code runs
   if (handle == NULL) {
-    mp_log(MP_LOG_WARNING, "no machine code is made, loops are slower: %s", dlerror());
+    mp_log(MP_LOG_WARNING, "cannot make machine code, so loops are slower: %s", dlerror());
     return NULL;
   }
   void *symbol = dlsym(handle, MP_NATIVE_MODULE_SYMBOL);
@@ -31,7 +31,8 @@ static const mp_native_module_t *native_code_open_at(const char *path) {
   memcpy(&get, &symbol, sizeof(get));
   const mp_native_module_t *module = get == NULL ? NULL : get();
   if (module != NULL && module->contract == MP_NATIVE_CONTRACT) return module;
-  mp_log(MP_LOG_WARNING, "no machine code is made, loops are slower: %s is of another build", path);
+  mp_log(MP_LOG_WARNING, "cannot make machine code, so loops are slower: %s is of another build",
+         path);
   return NULL;
 }
 

@@ -184,7 +184,7 @@ class Ends(JobTest):
   def test_killed_where_the_launcher_lets_the_others_live(self):
     result = run("kill", 3, options=["--enable-recovery"])
     told = re.findall(r"rank [02]: told after [0-9.]+ s: process 1 \(pid \d+ on host \S+\) has "
-                      "ended without saying goodbye", result.text)
+                      "ended unexpectedly", result.text)
     self.assertEqual(len(told), 2, result.text)
 
 

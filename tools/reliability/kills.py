@@ -99,7 +99,7 @@ class Case:
       time.sleep(0.005)
     self.findings += job.wait_for_end(self.patience)
     self.outcomes["mpirun ended with an error" if job.processes[0].returncode else "mpirun ended well"] += 1
-    names = re.search(rf"minipod: process {self.victim} .*ended without saying goodbye", job.errors())
+    names = re.search(rf"minipod: process {self.victim} .*ended unexpectedly", job.errors())
     if not self.is_early:  # earlier they may not have met
       self.outcomes["a survivor named the dead process in mpirun's output" if names else "none of mpirun's named it"] += 1
 

@@ -197,7 +197,8 @@ static void *leave_watch_finalize(void *context) {
     usleep(100000);
   }
   static const char line[] =
-      "minipod: MPI_Finalize does not end, though all processes have; this one ends without it\n";
+      "minipod: MPI_Finalize does not return, although all processes have ended; this one ends "
+      "without it\n";
   ssize_t written = write(STDERR_FILENO, line, sizeof(line) - 1);
   (void)written;
   (void)fflush(NULL);  // what exit would still have done

@@ -181,9 +181,9 @@ static mp_status_t mpi_start_name_missing(const mpi_start_t *start, const mp_lau
   mp_strbuf_t missing;
   mp_strbuf_init(&missing);
   mp_roll_call_missing(launcher, &missing);
-  mp_status_t status =
-      mp_status_make(MP_DEADLINE_EXCEEDED, "the job did not come together within %g s: %s%s",
-                     timeout_s, start->step, mp_strbuf_text(&missing));
+  mp_status_t status = mp_status_make(
+      MP_DEADLINE_EXCEEDED, "the processes of the job did not all start within %g s: %s%s",
+      timeout_s, start->step, mp_strbuf_text(&missing));
   mp_strbuf_deinit(&missing);
   return status;
 }

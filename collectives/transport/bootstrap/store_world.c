@@ -168,8 +168,7 @@ static mp_status_t store_world_check(void *context) {
     char name[MP_PEER_NAME_BYTES];
     mp_world_peer_name(join->world, rank, name);
     return mp_status_make(MP_UNAVAILABLE,
-                          "%s has ended before all processes had joined; its own output says more",
-                          name);
+                          "%s has ended before all processes had joined; see its own output", name);
   }
   return join->presence == NULL ? NULL : mp_presence_check(join->presence);
 }

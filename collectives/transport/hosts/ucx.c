@@ -29,7 +29,7 @@ static void ucx_drop(mp_ucx_t *self, uint32_t rank) {
       peer->failure == MP_UCS_ERR_NO_MEMORY
           ? mp_status_make(MP_UNAVAILABLE, "a message of %s was lost: there is no memory", name)
           : mp_status_make(MP_UNAVAILABLE,
-                           "%s has ended without saying goodbye, or its host cannot be reached any "
+                           "%s has ended unexpectedly, or its host cannot be reached any "
                            "more (UCX: %s)",
                            name, why));
   atomic_store(&peer->is_over, true);

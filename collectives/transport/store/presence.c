@@ -248,7 +248,7 @@ static mp_status_t presence_check_member(mp_presence_t *self, uint32_t rank) {
   if (presence_is_lasting(mp_process_is_gone(&self->self, &last->process), &process->gone_since)) {
     return mp_status_make(MP_UNAVAILABLE,
                           "process %" PRIu32 " (pid %" PRId64
-                          ") has ended before all processes had joined; its own output says more",
+                          ") has ended before all processes had joined; see its own output",
                           rank, last->process.pid);
   }
   if (presence_has_joined(self, rank, self->join.world)) return NULL;

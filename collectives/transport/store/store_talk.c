@@ -92,10 +92,9 @@ static mp_status_t store_talk_name_missing(const mp_store_talk_t *talk, const ch
   }
   mp_status_t status = mp_status_make(
       MP_DEADLINE_EXCEEDED,
-      "not heard of within %g s: %s (of the %" PRIu32
-      " processes that num_nodes speaks of); does each of them use minipod?",
-      talk->timeout_s, text.size == 0 ? "a process that was late" : mp_strbuf_text(&text),
-      talk->size);
+      "no message within %g s from %s (of the %" PRIu32
+      " processes that num_nodes counts); does each of them use minipod?",
+      talk->timeout_s, text.size == 0 ? "some process" : mp_strbuf_text(&text), talk->size);
   mp_strbuf_deinit(&value);
   mp_strbuf_deinit(&text);
   return status;

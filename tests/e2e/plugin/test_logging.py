@@ -36,7 +36,7 @@ def test_options_that_come_too_late_are_named():
       print(len(jax.devices()))
       """))
   assert (returncode, out) == (0, "4\n3\n")
-  assert len(err.splitlines()) == 1 and "the pod is in use already" in err
+  assert len(err.splitlines()) == 1 and "the pod is already in use" in err
 
 
 def test_a_library_that_cannot_be_loaded_is_named(tmp_path):
@@ -56,21 +56,21 @@ def test_a_module_that_cannot_be_loaded_is_named(tmp_path):
   (tmp_path / "minipod_native.so").write_text("no library")
   lines = said(MINIPOD_LIBRARY=beside(tmp_path), MINIPOD_NATIVE=2)
   assert len(lines) == 1 and lines[0].startswith(
-      "minipod: warning: no machine code is made, loops are slower: "), lines
+      "minipod: warning: cannot make machine code, so loops are slower: "), lines
   assert "minipod_native.so: " in lines[0]
 
 
 def test_a_module_that_is_of_another_build_is_named(tmp_path):
   shutil.copy(minipod.library_path(), tmp_path / "minipod_native.so")
   lines = said(MINIPOD_LIBRARY=beside(tmp_path), MINIPOD_NATIVE=2)
-  assert lines == ["minipod: warning: no machine code is made, loops are slower:"
+  assert lines == ["minipod: warning: cannot make machine code, so loops are slower:"
                    f" {tmp_path}/minipod_native.so is of another build"]
 
 
 def test_no_module_is_no_error(tmp_path):
   library = beside(tmp_path)
   assert said(MINIPOD_LIBRARY=library, MINIPOD_NATIVE=2) == []
-  assert f"minipod: info: no machine code is made: there is no {tmp_path}/minipod_native.so" in said(
+  assert f"minipod: info: cannot make machine code: there is no {tmp_path}/minipod_native.so" in said(
       MINIPOD_LIBRARY=library, MINIPOD_NATIVE=2, MINIPOD_LOG_LEVEL="info")
 
 
@@ -145,7 +145,7 @@ def test_cpu_devices_in_xla_flags_do_not_count():
   flags = "--xla_cpu_enable_fast_math=false --xla_force_host_platform_device_count=8"
   lines = said("print(len(jax.devices()))", XLA_FLAGS=flags, MINIPOD_DEVICES="")
   assert len(lines) == 1 and lines[0].startswith(
-      "minipod: warning: XLA_FLAGS asks for 8 devices, but of JAX's CPU backend: minipod has "), lines
+      "minipod: warning: XLA_FLAGS sets 8 devices, but for JAX's CPU backend: minipod has "), lines
   assert lines[0].endswith(" and 8 with MINIPOD_DEVICES=8")
   assert said("print(len(jax.devices()))", XLA_FLAGS=flags, MINIPOD_DEVICES=8) == []
   assert said("print(len(jax.devices()))", XLA_FLAGS=flags, MINIPOD_TOPOLOGY="v5e:2x2") == []

@@ -186,7 +186,7 @@ def test_a_death_in_one_half_leaves_the_other_alone():
   job = distributed.run(DEATH, 1, 4, is_whole=True)
   assert job.returncodes == {0: 0, 1: 0, 2: -9, 3: 0}, job.errs
   assert job.outs[0].startswith("step 20: UNAVAILABLE: process 1 (pid "), job.outs
-  assert "has ended without saying goodbye; device 0 waits at stablehlo.all_reduce" in job.outs[0], job.outs
+  assert "has ended unexpectedly; device 0 waits at stablehlo.all_reduce" in job.outs[0], job.outs
   assert (job.outs[1], job.outs[3]) == ("well", "well")
 
 

@@ -93,7 +93,7 @@ def test_a_process_never_comes():
       if os.environ['PROCESS_ID'] == '1': time.sleep(8)
       else: jax.devices()
       """, 2, 2, MINIPOD_INIT_TIMEOUT_S=3)
-  expect_error(job, 0, r"DEADLINE_EXCEEDED: not heard of within 3 s: process 1 \(of the 2 ")
+  expect_error(job, 0, r"DEADLINE_EXCEEDED: no message within 3 s from process 1 \(of the 2 ")
 
 
 def test_descriptions_differ():
@@ -142,7 +142,7 @@ LOOP = """
 
 
 @pytest.mark.parametrize("end, text", [
-    ("os.kill(os.getpid(), 9)", r"process 1 \(pid \d+ on host \S+\) has ended without saying goodbye"),
+    ("os.kill(os.getpid(), 9)", r"process 1 \(pid \d+ on host \S+\) has ended unexpectedly"),
     ("sys.exit(3)", r"process 1 \(pid \d+ on host \S+\) has exited"),
     ("raise ValueError('no')", r"process 1 \(pid \d+ on host \S+\) has exited with status 1"),
     ("sys.exit(0)", r"process 1 \(pid \d+ on host \S+\) has exited"),

@@ -85,10 +85,10 @@ static void expect_loss(mp_world_t *world, const char *text) {
 }
 
 static void hear_of_a_death(mp_world_t *world) {
-  expect_loss(world, "has ended without saying goodbye");
+  expect_loss(world, "has ended unexpectedly");
 }
 static void hear_of_an_error(mp_world_t *world) {
-  expect_loss(world, "has exited with status 3; its own output says more");
+  expect_loss(world, "has exited with status 3; see its own output");
 }
 static void hear_of_an_end(mp_world_t *world) {
   expect_loss(world, "has exited");

@@ -80,7 +80,7 @@ static void limits_are_in_time_that_passes(void **state) {
   atomic_store(&g_comes, false);
   alarm(60);
   assert_status(mp_mpi_start(&k_module, NULL, 0.2, &who, &is_ours), MP_DEADLINE_EXCEEDED,
-                "did not come together within 0.2 s");
+                "did not all start within 0.2 s");
   alarm(0);
   assert_int_equal(who.rank, 77);
   assert_false(is_ours);

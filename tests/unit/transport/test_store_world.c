@@ -160,10 +160,10 @@ static void expect_loss(mp_world_t *world, const char *text) {
 }
 
 static void hear_of_a_death(mp_world_t *world) {
-  expect_loss(world, "has ended without saying goodbye");
+  expect_loss(world, "has ended unexpectedly");
 }
 static void hear_of_an_error(mp_world_t *world) {
-  expect_loss(world, "has exited with status 3; its own output says more");
+  expect_loss(world, "has exited with status 3; see its own output");
 }
 static void hear_of_an_end(mp_world_t *world) {
   expect_loss(world, "has exited");
@@ -207,7 +207,7 @@ static void a_process_never_comes(void **state) {
   const process_t processes[] = {{.rank = 0, .num_nodes = 4, .environment = k_short},
                                  {.rank = 2, .num_nodes = 4, .environment = k_short}};
   expect_failure(2, processes, 2, MP_DEADLINE_EXCEEDED,
-                 "not heard of within 2 s: process 1, process 3 (of the 4 processes");
+                 "no message within 2 s from process 1, process 3 (of the 4 processes");
 }
 
 static void numbers_do_not_fit(void **state) {

@@ -108,7 +108,7 @@ static void an_end_without_goodbye_is_a_loss(void **state) {
   assert_true(mp_transport_close(job.transports[2], 10));
   for (int i = 0; i < 2; ++i) {
     assert_true(await_count(&job.inboxes[i].num_lost, 1, 30));
-    assert_non_null(strstr(job.inboxes[i].why, "process 2 has ended without saying goodbye"));
+    assert_non_null(strstr(job.inboxes[i].why, "process 2 has ended unexpectedly"));
     assert_true(job.transports[i]->ops->is_over(job.transports[i], 2));
     assert_false(job.transports[i]->ops->is_over(job.transports[i], (uint32_t)(1 - i)));
     assert_status(send_number(job.worlds[i], 2, 1, 8), MP_UNAVAILABLE, "process 2");

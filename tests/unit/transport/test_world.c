@@ -343,7 +343,7 @@ static int live(uint32_t rank, board_t *board, bool one_dies) {
   double deadline = mp_clock_seconds() + 100;
   while (!atomic_load(&inbox.has_lost_1) && mp_clock_seconds() < deadline) usleep(1000);
   if (strstr(inbox.why, "process 1 (pid ") == NULL) return 14;
-  if (strstr(inbox.why, "has ended without saying goodbye") == NULL) return 15;
+  if (strstr(inbox.why, "has ended unexpectedly") == NULL) return 15;
   return leave_processes(world);
 }
 

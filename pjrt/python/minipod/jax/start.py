@@ -128,7 +128,7 @@ def attend_options() -> None:
   def attended(name, value):
     is_late = name == _OPTIONS and guard.PLATFORM in xla_bridge._backends
     if is_late and value != getattr(jax.config, _OPTIONS):
-      guard.say("the pod is in use already, and keeps its options: these are for the next client"
+      guard.say("the pod is already in use, and keeps its options: these are for the next client"
                 " (minipod.use changes the pod, jax.extend.backend.clear_backends ends it)")
     update(name, value)
 
