@@ -76,6 +76,15 @@ static mp_native_op_t compute_op_native(const mp_op_t *op, const mp_ew_t *ew) {
       .code = moved == MP_DTYPE_INVALID ? MP_OP_COUNT : MP_OP_SELECT, .from = moved, .to = moved};
 }
 
+// Keeps the detail of a step if it may become machine code.
+static mp_status_t compute_op_keep(const mp_loop_builder_t *b, const mp_loop_detail_t *detail,
+                                   mp_loop_step_t *step) {
+  if (b->is_straight) return NULL;
+  step->detail = mp_arena_copy(b->arena, detail, sizeof(*detail));
+  MP_RETURN_IF_NULL(step->detail);
+  return NULL;
+}
+
 mp_status_t mp_loop_add_op(mp_loop_builder_t *b, const mp_op_t *op, const mp_ew_t *ew,
                            uint32_t ones, const mp_loop_ref_t *in, mp_loop_ref_t out,
                            int64_t count) {
@@ -83,14 +92,16 @@ mp_status_t mp_loop_add_op(mp_loop_builder_t *b, const mp_op_t *op, const mp_ew_
                          .num_refs = ew->num_inputs,
                          .out = out,
                          .count = count,
-                         .out_bytes = (uint64_t)count * mp_dtype_size(ew->output),
-                         .native = compute_op_native(op, ew),
                          .u.loop = ew->loop};
-  if (ones != 0) step.native.code = MP_OP_COUNT;
+  mp_loop_detail_t detail = {.out_bytes = (uint64_t)count * mp_dtype_size(ew->output),
+                             .op = compute_op_native(op, ew)};
+  if (ones != 0) detail.op.code = MP_OP_COUNT;
   for (uint32_t i = 0; i < ew->num_inputs; ++i) {
     step.in[i] = in[i];
-    step.in_bytes[i] = ((ones >> i & 1) != 0 ? 1 : (uint64_t)count) * mp_dtype_size(ew->inputs[i]);
+    detail.in_bytes[i] =
+        ((ones >> i & 1) != 0 ? 1 : (uint64_t)count) * mp_dtype_size(ew->inputs[i]);
   }
+  MP_RETURN_IF_ERROR(compute_op_keep(b, &detail, &step));
   if (ew->has_params) {
     void *params = mp_arena_copy(b->arena, ew->params, sizeof(ew->params));
     MP_RETURN_IF_NULL(params);
@@ -107,18 +118,15 @@ mp_status_t mp_loop_add_op(mp_loop_builder_t *b, const mp_op_t *op, const mp_ew_
 mp_status_t mp_loop_add_elementwise(mp_loop_builder_t *b, const mp_native_op_t *op,
                                     mp_ew_loop_t loop, uint32_t num_inputs, const mp_loop_ref_t *in,
                                     mp_loop_ref_t out, int64_t count) {
-  mp_loop_step_t step = {.what = MP_DO_LOOP,
-                         .num_refs = num_inputs,
-                         .out = out,
-                         .count = count,
-                         .out_bytes = (uint64_t)count * mp_dtype_size(op->to),
-                         .native = *op,
-                         .u.loop = loop};
-  if (!mp_native_knows(op)) step.native.code = MP_OP_COUNT;
+  mp_loop_step_t step = {
+      .what = MP_DO_LOOP, .num_refs = num_inputs, .out = out, .count = count, .u.loop = loop};
+  mp_loop_detail_t detail = {.out_bytes = (uint64_t)count * mp_dtype_size(op->to), .op = *op};
+  if (!mp_native_knows(op)) detail.op.code = MP_OP_COUNT;
   for (uint32_t i = 0; i < num_inputs; ++i) {
     step.in[i] = in[i];
-    step.in_bytes[i] = (uint64_t)count * mp_dtype_size(mp_native_input_type(op, i));
+    detail.in_bytes[i] = (uint64_t)count * mp_dtype_size(mp_native_input_type(op, i));
   }
+  MP_RETURN_IF_ERROR(compute_op_keep(b, &detail, &step));
   if (count == 1) step.what = compute_op_find_row(op->code, op->from, op->to, op->direction);
   b->seconds += (double)count * 0.5e-9;
   return mp_loop_add_step(b, &step);

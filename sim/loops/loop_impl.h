@@ -83,7 +83,13 @@ typedef struct {
   uint32_t num_operands, num_results, first_ref;
 } mp_loop_call_t;
 
-// A step as it is when the loop is not running.
+// What machine code has to know of a scalar step or a LOOP, and the interpreter has not.
+typedef struct {
+  uint64_t in_bytes[MP_EW_MAX_INPUTS + 1], out_bytes;  // of what the step reads and writes
+  mp_native_op_t op;  // what is computed; MP_OP_COUNT if machine code cannot
+} mp_loop_detail_t;
+
+// A step as it is when the loop is not running. All of it is read for each run, so it is small.
 typedef struct {
   uint32_t what;
   // FILL, VIEW: of an element; TAKE_ROW, PLACE_ROW: 1 if there is one index, of s32; BACK_IF: a
@@ -93,8 +99,7 @@ typedef struct {
   uint32_t num_refs;  // used of `in`
   mp_loop_ref_t in[MP_EW_MAX_INPUTS + 1], out;
   int64_t count;
-  uint64_t in_bytes[MP_EW_MAX_INPUTS + 1], out_bytes;  // scalars and LOOP: of what they read, write
-  mp_native_op_t native;  // scalars and LOOP: what is computed; MP_OP_COUNT if machine code cannot
+  const mp_loop_detail_t *detail;  // scalars and LOOP, but in sequences, which stay interpreted
   union {
     mp_ew_loop_t loop;         // LOOP
     const mp_view_t *view;     // VIEW

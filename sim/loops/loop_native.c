@@ -68,7 +68,7 @@ static void loop_native_find_known(const making_t *m) {
 
 static void loop_native_compute(making_t *m, const mp_loop_step_t *step,
                                 mp_native_instruction_t *i) {
-  const mp_native_op_t *op = &step->native;
+  const mp_native_op_t *op = &step->detail->op;
   // Single elements have no count.
   i->count = step->what == MP_DO_LOOP ? step->count : 1;
   i->op = *op;
@@ -176,9 +176,10 @@ static void loop_native_call(making_t *m, const mp_loop_step_t *step, mp_native_
       break;
     default:
       for (uint32_t k = 0; k < step->num_refs; ++k) {
-        if (step->in_bytes[k] != 0) loop_native_use(m, step->in[k], step->in_bytes[k], false);
+        if (step->detail->in_bytes[k] != 0)
+          loop_native_use(m, step->in[k], step->detail->in_bytes[k], false);
       }
-      loop_native_use(m, step->out, step->out_bytes, true);
+      loop_native_use(m, step->out, step->detail->out_bytes, true);
       break;
   }
   i->count = m->num_uses - i->target;
@@ -222,13 +223,13 @@ static mp_native_kind_t loop_native_kind(const mp_loop_step_t *step) {
     case MP_DO_KERNEL:
       return MP_NATIVE_CALL;
     case MP_DO_LOOP:
-      return step->native.code != MP_OP_COUNT && step->count <= MP_NATIVE_MAX_LANES
+      return step->detail->op.code != MP_OP_COUNT && step->count <= MP_NATIVE_MAX_LANES
                  ? MP_NATIVE_COMPUTE
                  : MP_NATIVE_CALL;
     default:
-      return mp_loop_is_back_if(step->what)     ? MP_NATIVE_BACK_IF
-             : step->native.code != MP_OP_COUNT ? MP_NATIVE_COMPUTE
-                                                : MP_NATIVE_CALL;
+      return mp_loop_is_back_if(step->what)         ? MP_NATIVE_BACK_IF
+             : step->detail->op.code != MP_OP_COUNT ? MP_NATIVE_COMPUTE
+                                                    : MP_NATIVE_CALL;
   }
 }
 
