@@ -5,8 +5,14 @@
 mp_status_t mp_emit_op(const mp_local_builder_t *e, mp_opcode_t code, mp_value_t *const *operands,
                        uint32_t num_operands, const mp_type_t *type, const mp_named_attr_t *attrs,
                        uint32_t num_attrs, mp_value_t **out_value) {
-  return mp_append_op_attrs(e->module, e->block, code, operands, num_operands, type, attrs,
-                            num_attrs, e->loc, out_value);
+  const mp_op_spec_t spec = {.code = code,
+                             .num_operands = num_operands,
+                             .operands = operands,
+                             .num_results = 1,
+                             .result_types = &type,
+                             .num_attrs = num_attrs,
+                             .attrs = attrs};
+  return mp_append_spec(&(mp_append_at_t){e->module, e->block, e->loc}, &spec, out_value);
 }
 
 mp_status_t mp_emit_binary(const mp_local_builder_t *e, mp_opcode_t code, mp_value_t *a,
@@ -51,7 +57,8 @@ mp_status_t mp_emit_splat(const mp_local_builder_t *e, const mp_type_t *type, co
   const size_t size = mp_dtype_size(type->dtype);
   const void *copy = mp_arena_copy(e->module->arena, element, size);
   MP_RETURN_IF_NULL(copy);
-  return mp_append_constant(e->module, e->block, type, copy, size, true, out_value);
+  return mp_append_constant(&(mp_append_at_t){e->module, e->block, NULL}, type, copy, size, true,
+                            out_value);
 }
 
 mp_status_t mp_emit_splat_s64(const mp_local_builder_t *e, const mp_type_t *shape, int64_t number,
@@ -107,8 +114,8 @@ mp_status_t mp_emit_row(const mp_local_builder_t *e, const int64_t *table, uint3
   mp_value_t *operands[3] = {NULL, NULL, NULL};
   const size_t size = (size_t)num_partitions * count * sizeof(*table);
   const uint32_t zero = 0;
-  MP_RETURN_IF_ERROR(
-      mp_append_constant(e->module, e->block, table_type, table, size, false, &operands[0]));
+  MP_RETURN_IF_ERROR(mp_append_constant(&(mp_append_at_t){e->module, e->block, NULL}, table_type,
+                                        table, size, false, &operands[0]));
   MP_RETURN_IF_ERROR(mp_emit_op(e, MP_OP_PARTITION_ID, NULL, 0, id_type, NULL, 0, &operands[1]));
   MP_RETURN_IF_ERROR(mp_emit_splat(e, id_type, &zero, &operands[2]));
   mp_named_attr_t sizes;
@@ -126,7 +133,8 @@ mp_status_t mp_emit_vector(const mp_local_builder_t *e, const int64_t *numbers, 
   const size_t size = count * sizeof(*numbers);
   const int64_t *copy = mp_arena_copy(e->module->arena, numbers, size);
   MP_RETURN_IF_NULL(copy);
-  return mp_append_constant(e->module, e->block, type, copy, size, false, out_value);
+  return mp_append_constant(&(mp_append_at_t){e->module, e->block, NULL}, type, copy, size, false,
+                            out_value);
 }
 
 mp_status_t mp_emit_broadcast(const mp_local_builder_t *e, mp_value_t *value, const int64_t *dims,

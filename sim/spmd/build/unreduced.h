@@ -1,22 +1,22 @@
 // Unreduced values, of which partitions hold terms of a sum, a maximum or a minimum
 // (mp_boxes_t.partials): making them and combining them.
 //
-// The functions append ops to `block`. The result has the operand's type, except for
+// The functions append ops (append.h). The result has the operand's type, except for
 // mp_unreduced_gather.
 #ifndef MINIPOD_SIM_SPMD_BUILD_UNREDUCED_H_
 #define MINIPOD_SIM_SPMD_BUILD_UNREDUCED_H_
 
 #include "sim/base/status.h"
 #include "sim/ir/module.h"
+#include "sim/spmd/build/append.h"
 
 // The op that combines terms of this kind (mp_boxes_t.unreduced_kind).
 mp_opcode_t mp_unreduced_opcode(uint32_t kind);
 
 // Combines the terms by `code` (MP_OP_ADD or another commutative elementwise op) with an
 // all_reduce, which gives the result to each partition that holds a term.
-MP_NODISCARD mp_status_t mp_unreduced_combine(mp_module_t *module, mp_block_t *block,
-                                              const mp_boxes_t *boxes, mp_opcode_t code,
-                                              mp_value_t *value, const mp_loc_t *loc,
+MP_NODISCARD mp_status_t mp_unreduced_combine(const mp_append_at_t *at, const mp_boxes_t *boxes,
+                                              mp_opcode_t code, mp_value_t *value,
                                               mp_value_t **out_value);
 
 // The element that `code` (ADD, MULTIPLY, OR, XOR) combines with any other without changing it, as
@@ -29,21 +29,18 @@ bool mp_unreduced_is_identity(const mp_value_t *value, mp_opcode_t code);
 
 // The result is `value` on the first partition of each sum, and on the others the identity of
 // `code`, which must exist.
-MP_NODISCARD mp_status_t mp_unreduced_keep_first(mp_module_t *module, mp_block_t *block,
-                                                 const mp_boxes_t *boxes, mp_opcode_t code,
-                                                 mp_value_t *value, const mp_loc_t *loc,
+MP_NODISCARD mp_status_t mp_unreduced_keep_first(const mp_append_at_t *at, const mp_boxes_t *boxes,
+                                                 mp_opcode_t code, mp_value_t *value,
                                                  mp_value_t **out_value);
 
 // Concatenates the terms along the first dimension, in the order of the partitions, on each of
 // them: an all_gather.
-MP_NODISCARD mp_status_t mp_unreduced_gather(mp_module_t *module, mp_block_t *block,
-                                             const mp_boxes_t *boxes, mp_value_t *value,
-                                             const mp_loc_t *loc, mp_value_t **out_value);
+MP_NODISCARD mp_status_t mp_unreduced_gather(const mp_append_at_t *at, const mp_boxes_t *boxes,
+                                             mp_value_t *value, mp_value_t **out_value);
 
 // Makes terms from `value`. For a sum the first partition keeps it and the others get zeros; for a
 // maximum or minimum all keep it.
-MP_NODISCARD mp_status_t mp_unreduced_split(mp_module_t *module, mp_block_t *block,
-                                            const mp_boxes_t *boxes, mp_value_t *value,
-                                            const mp_loc_t *loc, mp_value_t **out_value);
+MP_NODISCARD mp_status_t mp_unreduced_split(const mp_append_at_t *at, const mp_boxes_t *boxes,
+                                            mp_value_t *value, mp_value_t **out_value);
 
 #endif  // MINIPOD_SIM_SPMD_BUILD_UNREDUCED_H_

@@ -262,8 +262,8 @@ static mp_status_t lower_index_emit_scatter(const mp_local_op_t *local, mp_modul
   for (uint32_t i = 0; local->terms != NULL && i < count; ++i) {
     const mp_opcode_t code = mp_block_terminator(op->regions[0])->operands[i]->op->code;
     if (!lower_index_starts_from_identity(code)) continue;
-    MP_RETURN_IF_ERROR(mp_unreduced_keep_first(module, block, local->terms, code, operands[i],
-                                               spec->loc, &operands[i]));
+    MP_RETURN_IF_ERROR(mp_unreduced_keep_first(&(mp_append_at_t){module, block, spec->loc},
+                                               local->terms, code, operands[i], &operands[i]));
   }
   mp_op_spec_t changed = *spec;
   changed.operands = operands;

@@ -149,8 +149,8 @@ static mp_status_t lower_reduce_emit_reduce_once(const mp_local_op_t *local, mp_
                                                  mp_value_t **out_results) {
   const mp_opcode_t code = lower_reduce_reduction_of(local->op);
   mp_value_t *operands[2] = {spec->operands[0], NULL};
-  MP_RETURN_IF_ERROR(mp_unreduced_keep_first(module, block, local->terms, code, spec->operands[1],
-                                             spec->loc, &operands[1]));
+  MP_RETURN_IF_ERROR(mp_unreduced_keep_first(&(mp_append_at_t){module, block, spec->loc},
+                                             local->terms, code, spec->operands[1], &operands[1]));
   mp_op_spec_t changed = *spec;
   changed.operands = operands;
   mp_op_t *op = NULL;
@@ -167,7 +167,8 @@ static mp_status_t lower_reduce_gather_terms(const mp_local_builder_t *e, const 
   const uint32_t rank = value->type->rank + 1;
   for (uint32_t d = 1; d < rank; ++d) dims[d] = value->type->dims[d - 1];
   MP_RETURN_IF_ERROR(mp_emit_reshape(e, value, dims, rank, &value));
-  return mp_unreduced_gather(e->module, e->block, terms, value, e->loc, out_value);
+  return mp_unreduced_gather(&(mp_append_at_t){e->module, e->block, e->loc}, terms, value,
+                             out_value);
 }
 
 // For regions with several results, or without a known op: gathers the results of all parts and

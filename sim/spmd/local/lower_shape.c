@@ -168,8 +168,8 @@ static mp_status_t lower_shape_emit_window_start(const updater_t *u, uint32_t d,
   }
   mp_value_t *offset = NULL;
   mp_value_t *start = NULL;
-  MP_RETURN_IF_ERROR(mp_append_lookup(u->e.module, u->e.block, MP_DTYPE_S64, offsets,
-                                      boxes->num_partitions, u->e.loc, &offset));
+  MP_RETURN_IF_ERROR(mp_append_lookup(&(mp_append_at_t){u->e.module, u->e.block, u->e.loc},
+                                      MP_DTYPE_S64, offsets, boxes->num_partitions, &offset));
   MP_RETURN_IF_ERROR(lower_shape_emit_start(u, d, &start));
   MP_RETURN_IF_ERROR(mp_emit_binary(&u->e, MP_OP_SUBTRACT, offset, start, &offset));
   const int64_t last = u->spec->operands[1]->type->dims[d] + u->part[d];

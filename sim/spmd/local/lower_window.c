@@ -237,8 +237,8 @@ static mp_status_t lower_window_emit_mask(const mp_local_builder_t *e, mp_value_
   const int64_t along = dim;
   MP_RETURN_IF_ERROR(mp_type_tensor(e->module->arena, MP_DTYPE_S64, &longest, 1, &line));
   MP_RETURN_IF_ERROR(mp_emit_iota(e, line, 0, &count));
-  MP_RETURN_IF_ERROR(mp_append_lookup(e->module, e->block, MP_DTYPE_S64, sizes,
-                                      boxes->num_partitions, e->loc, &size));
+  MP_RETURN_IF_ERROR(mp_append_lookup(&(mp_append_at_t){e->module, e->block, e->loc}, MP_DTYPE_S64,
+                                      sizes, boxes->num_partitions, &size));
   MP_RETURN_IF_ERROR(mp_emit_broadcast(e, size, NULL, line, &size));
   MP_RETURN_IF_ERROR(mp_emit_compare(e, MP_CMP_LT, count, size, &is_own));
   MP_RETURN_IF_ERROR(mp_emit_broadcast(e, is_own, &along, value->type, &is_own));
@@ -279,8 +279,9 @@ static mp_status_t lower_window_emit_cut(const mp_local_builder_t *e, mp_value_t
   MP_RETURN_IF_ERROR(mp_type_tensor(e->module->arena, MP_DTYPE_S64, NULL, 0, &scalar));
   mp_value_t *operands[1 + MP_MAX_RANK] = {value};
   for (uint32_t d = 0; d < rank; ++d) {
-    MP_RETURN_IF_ERROR(d == dim ? mp_append_lookup(e->module, e->block, MP_DTYPE_S64, starts,
-                                                   num_partitions, e->loc, &operands[1 + d])
+    MP_RETURN_IF_ERROR(d == dim ? mp_append_lookup(&(mp_append_at_t){e->module, e->block, e->loc},
+                                                   MP_DTYPE_S64, starts, num_partitions,
+                                                   &operands[1 + d])
                                 : mp_emit_splat_s64(e, scalar, 0, &operands[1 + d]));
   }
   mp_named_attr_t sizes;
@@ -411,8 +412,8 @@ static mp_status_t lower_window_emit_is_behind(const mp_local_builder_t *e, cons
   mp_value_t *bound = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(e->module->arena, MP_DTYPE_S64, &type->dims[dim], 1, &line));
   MP_RETURN_IF_ERROR(mp_emit_iota(e, line, 0, &count));
-  MP_RETURN_IF_ERROR(mp_append_lookup(e->module, e->block, MP_DTYPE_S64, firsts,
-                                      parts->num_partitions, e->loc, &bound));
+  MP_RETURN_IF_ERROR(mp_append_lookup(&(mp_append_at_t){e->module, e->block, e->loc}, MP_DTYPE_S64,
+                                      firsts, parts->num_partitions, &bound));
   MP_RETURN_IF_ERROR(mp_emit_broadcast(e, bound, NULL, line, &bound));
   MP_RETURN_IF_ERROR(mp_emit_compare(e, MP_CMP_GE, count, bound, &count));
   return mp_emit_broadcast(e, count, &along, type, out_value);

@@ -52,8 +52,8 @@ static mp_status_t partition_call_branch(mp_partitioner_t *p, const mp_op_t *op,
   int32_t *table = MP_ARENA_ARRAY(p->arena, int32_t, count);
   MP_RETURN_IF_NULL(table);
   for (uint32_t i = 0; i < count; ++i) table[i] = (int64_t)i != partition;
-  return mp_append_lookup(p->module, p->versions.block, MP_DTYPE_S32, table, count, op->loc,
-                          out_number);
+  return mp_append_lookup(&(mp_append_at_t){p->module, p->versions.block, op->loc}, MP_DTYPE_S32,
+                          table, count, out_number);
 }
 
 // Ends a branch with the tensors among `results`, which are values of its block.
@@ -96,8 +96,9 @@ static mp_status_t partition_call_make_branches(mp_partitioner_t *p, const mp_op
   for (uint32_t i = 0; i < op->num_results; ++i) {
     const mp_type_t *type = op->results[i].type;
     if (!mp_type_is_tensor(type)) continue;
-    MP_RETURN_IF_ERROR(mp_append_constant(p->module, regions[1], type, zero,
-                                          mp_dtype_size(type->dtype), true, &results[count++]));
+    MP_RETURN_IF_ERROR(mp_append_constant(&(mp_append_at_t){p->module, regions[1], NULL}, type,
+                                          zero, mp_dtype_size(type->dtype), true,
+                                          &results[count++]));
   }
   return partition_call_return(p, op, regions[1], results, count);
 }
@@ -111,11 +112,12 @@ static mp_status_t partition_call_spread(mp_partitioner_t *p, const mp_op_t *op,
     const mp_type_t *type = op->results[i].type;
     mp_value_t *value = NULL;
     if (mp_type_is_tensor(type)) {
-      MP_RETURN_IF_ERROR(mp_append_broadcast_from(p->module, p->versions.block, partition,
-                                                  &branch->results[count++], op->loc, &value));
+      MP_RETURN_IF_ERROR(
+          mp_append_broadcast_from(&(mp_append_at_t){p->module, p->versions.block, op->loc},
+                                   partition, &branch->results[count++], &value));
     } else {
-      MP_RETURN_IF_ERROR(mp_append_op(p->module, p->versions.block, MP_OP_AFTER_ALL, NULL, 0, type,
-                                      NULL, op->loc, &value));
+      MP_RETURN_IF_ERROR(mp_append_op(&(mp_append_at_t){p->module, p->versions.block, op->loc},
+                                      MP_OP_AFTER_ALL, NULL, 0, type, NULL, &value));
     }
     MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], NULL, value));
   }

@@ -144,8 +144,9 @@ static mp_status_t partition_op_local(mp_partitioner_t *p, const mp_op_t *op,
     mp_value_t *value = results[i];
     MP_ASSERT(value != NULL);
     if (local->combine_over != NULL) {
-      MP_RETURN_IF_ERROR(mp_unreduced_combine(p->module, p->versions.block, local->combine_over,
-                                              local->combine, value, op->loc, &value));
+      MP_RETURN_IF_ERROR(
+          mp_unreduced_combine(&(mp_append_at_t){p->module, p->versions.block, op->loc},
+                               local->combine_over, local->combine, value, &value));
     }
     MP_RETURN_IF_ERROR(mp_versions_add(&p->versions, &op->results[i], local->results[i], value));
   }
@@ -163,8 +164,8 @@ static mp_status_t partition_op_iota(mp_partitioner_t *p, const mp_op_t *op,
     return partition_op_local(p, op, local);  // every part counts from 0
   }
   mp_value_t *value = NULL;
-  MP_RETURN_IF_ERROR(mp_append_iota_part(p->module, p->versions.block, type, dimension,
-                                         local->results[0], op->loc, &value));
+  MP_RETURN_IF_ERROR(mp_append_iota_part(&(mp_append_at_t){p->module, p->versions.block, op->loc},
+                                         type, dimension, local->results[0], &value));
   return mp_versions_add(&p->versions, &op->results[0], local->results[0], value);
 }
 

@@ -134,8 +134,9 @@ static mp_status_t versions_combine_some(mp_versions_t *versions, const mp_value
     mp_reshard_plan_t plan;
     MP_RETURN_IF_ERROR(mp_reshard_plan(old->type, v->boxes, boxes, &plan, out_found));
     if (!*out_found) continue;
-    return mp_reshard_append_steps(versions->module, versions->block, old->type, &plan, v->value,
-                                   versions_loc(old, v->boxes, loc), out_value);
+    return mp_reshard_append_steps(
+        &(mp_append_at_t){versions->module, versions->block, versions_loc(old, v->boxes, loc)},
+        old->type, &plan, v->value, out_value);
   }
   return NULL;
 }
@@ -152,16 +153,17 @@ static mp_status_t versions_get_terms(mp_versions_t *versions, const mp_spmd_sco
   for (const mp_version_t *v = versions->versions[old->id]; v != NULL && is_sum; v = v->next) {
     mp_reshard_terms_t terms;
     if (!mp_reshard_find_terms(v->boxes, boxes, &terms)) continue;
-    MP_RETURN_IF_ERROR(mp_reshard_append_terms(versions->module, versions->block, old->type, &terms,
-                                               v->value, loc, out_value));
+    MP_RETURN_IF_ERROR(
+        mp_reshard_append_terms(&(mp_append_at_t){versions->module, versions->block, loc},
+                                old->type, &terms, v->value, out_value));
     return mp_versions_add(versions, old, boxes, *out_value);
   }
   const mp_boxes_t *reduced = NULL;
   MP_RETURN_IF_ERROR(versions_reduced_boxes(scope, boxes, &reduced));
   mp_value_t *value = NULL;
   MP_RETURN_IF_ERROR(mp_versions_get(versions, scope, old, reduced, loc, &value));
-  MP_RETURN_IF_ERROR(
-      mp_unreduced_split(versions->module, versions->block, boxes, value, loc, out_value));
+  MP_RETURN_IF_ERROR(mp_unreduced_split(&(mp_append_at_t){versions->module, versions->block, loc},
+                                        boxes, value, out_value));
   return mp_versions_add(versions, old, boxes, *out_value);
 }
 
@@ -192,8 +194,14 @@ mp_status_t mp_versions_get_excerpt(mp_versions_t *versions, const mp_spmd_scope
   const mp_version_t *source = NULL;
   MP_RETURN_IF_ERROR(versions_find_source(versions, old, boxes, &source));
   MP_ASSERT(source != NULL);
-  return mp_reshard(versions->resharder, versions->block, scope, old->type, source->boxes, boxes,
-                    source->value, versions_loc(old, source->boxes, loc), out_value);
+  const mp_reshard_request_t request = {
+      .at = {versions->module, versions->block, versions_loc(old, source->boxes, loc)},
+      .scope = scope,
+      .type = old->type,
+      .from = source->boxes,
+      .to = boxes,
+      .value = source->value};
+  return mp_reshard(versions->resharder, &request, out_value);
 }
 
 mp_status_t mp_versions_get(mp_versions_t *versions, const mp_spmd_scope_t *scope,

@@ -145,55 +145,47 @@ mp_status_t mp_reshard_cost(mp_resharder_t *resharder, const mp_type_t *type,
 
 // ---- the exchange ----
 
-static mp_status_t reshard_boxes_attr(mp_resharder_t *resharder, const mp_spmd_scope_t *scope,
-                                      const mp_type_t *type, const mp_boxes_t *boxes,
+static mp_status_t reshard_boxes_attr(const mp_reshard_request_t *request, const mp_boxes_t *boxes,
                                       const mp_attr_t **out_attr) {
-  mp_attr_t *attr = MP_ARENA_NEW(resharder->module->arena, mp_attr_t);
+  mp_attr_t *attr = MP_ARENA_NEW(request->at.module->arena, mp_attr_t);
   MP_RETURN_IF_NULL(attr);
   attr->kind = MP_KIND_BOXES;
   attr->u.boxes = boxes;
-  if (boxes == NULL) MP_RETURN_IF_ERROR(mp_placement_whole(scope, type, &attr->u.boxes));
+  if (boxes == NULL) {
+    MP_RETURN_IF_ERROR(mp_placement_whole(request->scope, request->type, &attr->u.boxes));
+  }
   *out_attr = attr;
   return NULL;
 }
 
-static mp_status_t reshard_append_exchange(mp_resharder_t *resharder, mp_block_t *block,
-                                           const mp_spmd_scope_t *scope, const mp_type_t *type,
-                                           const mp_boxes_t *from, const mp_boxes_t *to,
-                                           mp_value_t *value, const mp_loc_t *loc,
+static mp_status_t reshard_append_exchange(const mp_reshard_request_t *request,
                                            mp_value_t **out_value) {
-  mp_module_t *module = resharder->module;
   mp_named_attr_t attrs[2] = {{.name = MP_ATTR_SOURCE, .text = MP_STR("source")},
                               {.name = MP_ATTR_TARGET, .text = MP_STR("target")}};
-  MP_RETURN_IF_ERROR(reshard_boxes_attr(resharder, scope, type, from, &attrs[0].value));
-  MP_RETURN_IF_ERROR(reshard_boxes_attr(resharder, scope, type, to, &attrs[1].value));
+  MP_RETURN_IF_ERROR(reshard_boxes_attr(request, request->from, &attrs[0].value));
+  MP_RETURN_IF_ERROR(reshard_boxes_attr(request, request->to, &attrs[1].value));
   const mp_type_t *result_type = NULL;
-  MP_RETURN_IF_ERROR(mp_placement_local_type(module->arena, type, to, &result_type));
+  MP_RETURN_IF_ERROR(
+      mp_placement_local_type(request->at.module->arena, request->type, request->to, &result_type));
   const mp_op_spec_t spec = {.code = MP_OP_EXCHANGE,
-                             .loc = loc,
                              .num_operands = 1,
-                             .operands = &value,
+                             .operands = &request->value,
                              .num_results = 1,
                              .result_types = &result_type,
                              .num_attrs = 2,
                              .attrs = attrs};
-  mp_op_t *op = NULL;
-  MP_RETURN_IF_ERROR(mp_op_create(module, &spec, &op));
-  mp_block_append(block, op);
-  *out_value = &op->results[0];
-  return NULL;
+  return mp_append_spec(&request->at, &spec, out_value);
 }
 
 // A value without elements needs no communication: each part is a new empty array.
-static mp_status_t reshard_append_empty(mp_resharder_t *resharder, mp_block_t *block,
-                                        const mp_type_t *type, const mp_boxes_t *to,
-                                        mp_value_t **out_value) {
+static mp_status_t reshard_append_empty(const mp_append_at_t *at, const mp_type_t *type,
+                                        const mp_boxes_t *to, mp_value_t **out_value) {
   const mp_type_t *local = NULL;
-  MP_RETURN_IF_ERROR(mp_placement_local_type(resharder->module->arena, type, to, &local));
+  MP_RETURN_IF_ERROR(mp_placement_local_type(at->module->arena, type, to, &local));
   const size_t size = mp_dtype_size(type->dtype);
-  void *zero = mp_arena_alloc(resharder->module->arena, size);
+  void *zero = mp_arena_alloc(at->module->arena, size);
   MP_RETURN_IF_NULL(zero);
-  return mp_append_constant(resharder->module, block, local, zero, size, true, out_value);
+  return mp_append_constant(at, local, zero, size, true, out_value);
 }
 
 // Whether both placements have the same parts, so that nothing need be sent in either direction,
@@ -210,35 +202,37 @@ static mp_status_t reshard_have_same_parts(mp_resharder_t *resharder, const mp_t
   return NULL;
 }
 
-mp_status_t mp_reshard(mp_resharder_t *resharder, mp_block_t *block, const mp_spmd_scope_t *scope,
-                       const mp_type_t *type, const mp_boxes_t *from, const mp_boxes_t *to,
-                       mp_value_t *value, const mp_loc_t *loc, mp_value_t **out_value) {
+mp_status_t mp_reshard(mp_resharder_t *resharder, const mp_reshard_request_t *request,
+                       mp_value_t **out_value) {
+  const mp_append_at_t *at = &request->at;
+  const mp_type_t *type = request->type;
+  const mp_boxes_t *from = request->from, *to = request->to;
+  mp_value_t *value = request->value;
   int64_t elements = 0;
   if (mp_type_is_tensor(type) && mp_type_num_elements(type, &elements) && elements == 0) {
-    return reshard_append_empty(resharder, block, type, to, out_value);
+    return reshard_append_empty(at, type, to, out_value);
   }
   way_t *way = NULL;
   MP_RETURN_IF_ERROR(reshard_find_way(resharder, type, from, to, &way));
   if (way->kind == MP_WAY_PLAN) {
-    return mp_reshard_append_steps(resharder->module, block, type, way->plan, value, loc,
-                                   out_value);
+    return mp_reshard_append_steps(at, type, way->plan, value, out_value);
   }
   if (way->kind == MP_WAY_PERMUTE) {
-    return mp_reshard_append_permute(resharder->module, block, way->held, way->wanted,
-                                     from->num_partitions, value, loc, out_value);
+    return mp_reshard_append_permute(at, way->held, way->wanted, from->num_partitions, value,
+                                     out_value);
   }
   if (from == NULL || from->partials == NULL) {
-    return reshard_append_exchange(resharder, block, scope, type, from, to, value, loc, out_value);
+    return reshard_append_exchange(request, out_value);
   }
-  MP_RETURN_IF_ERROR(mp_unreduced_combine(resharder->module, block, from,
-                                          mp_unreduced_opcode(from->unreduced_kind), value, loc,
-                                          out_value));
+  MP_RETURN_IF_ERROR(
+      mp_unreduced_combine(at, from, mp_unreduced_opcode(from->unreduced_kind), value, out_value));
   mp_boxes_t summed = *from;
   summed.partials = NULL;
-  const mp_boxes_t *reduced = NULL;
-  MP_RETURN_IF_ERROR(mp_spmd_pool_boxes(scope->pool, &summed, &reduced));
+  mp_reshard_request_t rest = *request;
+  MP_RETURN_IF_ERROR(mp_spmd_pool_boxes(request->scope->pool, &summed, &rest.from));
   bool is_done = false;
-  MP_RETURN_IF_ERROR(reshard_have_same_parts(resharder, type, reduced, to, &is_done));
+  MP_RETURN_IF_ERROR(reshard_have_same_parts(resharder, type, rest.from, to, &is_done));
   if (is_done) return NULL;
-  return mp_reshard(resharder, block, scope, type, reduced, to, *out_value, loc, out_value);
+  rest.value = *out_value;
+  return mp_reshard(resharder, &rest, out_value);
 }

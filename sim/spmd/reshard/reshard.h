@@ -7,6 +7,7 @@
 #ifndef MINIPOD_SIM_SPMD_RESHARD_RESHARD_H_
 #define MINIPOD_SIM_SPMD_RESHARD_RESHARD_H_
 
+#include "sim/spmd/build/append.h"
 #include "sim/spmd/sharding/placement.h"
 
 typedef struct mp_resharder_s mp_resharder_t;
@@ -21,11 +22,18 @@ MP_NODISCARD mp_status_t mp_reshard_cost(mp_resharder_t *resharder, const mp_typ
                                          const mp_boxes_t *from, const mp_boxes_t *to,
                                          double *out_bytes);
 
-// Appends the ops to `block`. `value` holds a value of the whole program of `type` in placement
-// `from`; the result holds it in `to`.
-MP_NODISCARD mp_status_t mp_reshard(mp_resharder_t *resharder, mp_block_t *block,
-                                    const mp_spmd_scope_t *scope, const mp_type_t *type,
-                                    const mp_boxes_t *from, const mp_boxes_t *to, mp_value_t *value,
-                                    const mp_loc_t *loc, mp_value_t **out_value);
+// `value` holds a value of the whole program of `type` in placement `from`; the result shall hold
+// it in `to`.
+typedef struct {
+  mp_append_at_t at;  // where the ops go
+  const mp_spmd_scope_t *scope;
+  const mp_type_t *type;
+  const mp_boxes_t *from, *to;
+  mp_value_t *value;
+} mp_reshard_request_t;
+
+// Appends the ops.
+MP_NODISCARD mp_status_t mp_reshard(mp_resharder_t *resharder, const mp_reshard_request_t *request,
+                                    mp_value_t **out_value);
 
 #endif  // MINIPOD_SIM_SPMD_RESHARD_RESHARD_H_

@@ -9,11 +9,9 @@
 #include "sim/spmd/build/unreduced.h"
 
 typedef struct {
-  mp_module_t *module;
-  mp_block_t *block;
+  const mp_append_at_t *at;
   const mp_type_t *type;  // of the whole value
   const mp_atom_space_t *space;
-  const mp_loc_t *loc;
   mp_opcode_t combine;  // of terms
 } steps_t;
 
@@ -24,7 +22,7 @@ static mp_status_t reshard_steps_local_type(const steps_t *steps, const mp_layou
     MP_ASSERT(steps->type->dims[d] % mp_layout_parts(steps->space, layout, (uint8_t)d) == 0);
     dims[d] = steps->type->dims[d] / mp_layout_parts(steps->space, layout, (uint8_t)d);
   }
-  return mp_type_tensor(steps->module->arena, steps->type->dtype, dims, steps->type->rank,
+  return mp_type_tensor(steps->at->module->arena, steps->type->dtype, dims, steps->type->rank,
                         out_type);
 }
 
@@ -72,7 +70,7 @@ static mp_status_t reshard_steps_groups_of(const steps_t *steps, const mp_atoms_
   int64_t rows = 0;
   int64_t columns = 0;
   MP_RETURN_IF_ERROR(reshard_steps_group_table(steps, atoms, &table, &rows, &columns));
-  mp_status_t status = mp_append_groups(steps->module, table, rows, columns, out_groups);
+  mp_status_t status = mp_append_groups(steps->at->module, table, rows, columns, out_groups);
   mp_free(table);
   return status;
 }
@@ -81,11 +79,10 @@ static mp_status_t reshard_steps_groups_of(const steps_t *steps, const mp_atoms_
 
 static mp_status_t reshard_steps_append_u32(const steps_t *steps, const mp_type_t *type,
                                             int64_t number, mp_value_t **out_value) {
-  uint32_t *data = MP_ARENA_NEW(steps->module->arena, uint32_t);
+  uint32_t *data = MP_ARENA_NEW(steps->at->module->arena, uint32_t);
   MP_RETURN_IF_NULL(data);
   *data = (uint32_t)number;
-  return mp_append_constant(steps->module, steps->block, type, data, sizeof(*data), true,
-                            out_value);
+  return mp_append_constant(steps->at, type, data, sizeof(*data), true, out_value);
 }
 
 // Combines `value` with a number; does nothing if the number would not change it.
@@ -94,8 +91,7 @@ static mp_status_t reshard_steps_append_with(const steps_t *steps, mp_opcode_t c
   if (number == 1 && code != MP_OP_REMAINDER) return NULL;
   mp_value_t *operands[2] = {*value, NULL};
   MP_RETURN_IF_ERROR(reshard_steps_append_u32(steps, (*value)->type, number, &operands[1]));
-  return mp_append_op(steps->module, steps->block, code, operands, 2, (*value)->type, NULL,
-                      steps->loc, value);
+  return mp_append_op(steps->at, code, operands, 2, (*value)->type, NULL, value);
 }
 
 // Finds the atoms, from `from` on, that together are one digit of the partition id. Returns how
@@ -135,8 +131,7 @@ static mp_status_t reshard_steps_append_start(const steps_t *steps, const mp_ato
     if (sum == NULL) {
       sum = term;
     } else {
-      MP_RETURN_IF_ERROR(mp_append_op(steps->module, steps->block, MP_OP_ADD, operands, 2,
-                                      term->type, NULL, steps->loc, &sum));
+      MP_RETURN_IF_ERROR(mp_append_op(steps->at, MP_OP_ADD, operands, 2, term->type, NULL, &sum));
     }
   }
   *out_start = sum;
@@ -148,13 +143,12 @@ static mp_status_t reshard_steps_append_start(const steps_t *steps, const mp_ato
 static mp_status_t reshard_steps_append_starts(const steps_t *steps, const mp_layout_t *coarse,
                                                const mp_layout_t *fine, const mp_type_t *fine_type,
                                                mp_value_t **out_starts) {
-  mp_module_t *module = steps->module;
+  mp_module_t *module = steps->at->module;
   const mp_type_t *id_type = NULL;
   MP_RETURN_IF_ERROR(mp_type_tensor(module->arena, MP_DTYPE_U32, NULL, 0, &id_type));
   mp_value_t *id = NULL;
   mp_value_t *zero = NULL;
-  MP_RETURN_IF_ERROR(mp_append_op(module, steps->block, MP_OP_PARTITION_ID, NULL, 0, id_type, NULL,
-                                  steps->loc, &id));
+  MP_RETURN_IF_ERROR(mp_append_op(steps->at, MP_OP_PARTITION_ID, NULL, 0, id_type, NULL, &id));
   for (uint32_t d = 0; d < fine_type->rank; ++d) {
     mp_atoms_t added = mp_layout_atoms(steps->space, fine, (uint8_t)d);
     const uint32_t old = mp_layout_atoms(steps->space, coarse, (uint8_t)d).count;
@@ -180,28 +174,28 @@ static mp_status_t reshard_steps_append_slice(const steps_t *steps, const mp_res
   MP_RETURN_IF_ERROR(
       reshard_steps_append_starts(steps, &step->before, &step->after, type, operands + 1));
   mp_named_attr_t sizes = {.name = MP_ATTR_SLICE_SIZES, .text = MP_STR("slice_sizes")};
-  MP_RETURN_IF_ERROR(mp_attr_make_ints(steps->module->arena, type->dims, type->rank, &sizes.value));
-  return mp_append_op(steps->module, steps->block, MP_OP_DYNAMIC_SLICE, operands, type->rank + 1,
-                      type, &sizes, steps->loc, out_value);
+  MP_RETURN_IF_ERROR(
+      mp_attr_make_ints(steps->at->module->arena, type->dims, type->rank, &sizes.value));
+  return mp_append_op(steps->at, MP_OP_DYNAMIC_SLICE, operands, type->rank + 1, type, &sizes,
+                      out_value);
 }
 
-mp_status_t mp_reshard_append_terms(mp_module_t *module, mp_block_t *block, const mp_type_t *type,
+mp_status_t mp_reshard_append_terms(const mp_append_at_t *at, const mp_type_t *type,
                                     const mp_reshard_terms_t *terms, mp_value_t *value,
-                                    const mp_loc_t *loc, mp_value_t **out_value) {
-  const steps_t steps = {module, block, type, &terms->space, loc, MP_OP_ADD};
+                                    mp_value_t **out_value) {
+  const steps_t steps = {at, type, &terms->space, MP_OP_ADD};
   const mp_type_t *result_type = NULL;
   MP_RETURN_IF_ERROR(reshard_steps_local_type(&steps, &terms->to, &result_type));
   const size_t size = mp_dtype_size(type->dtype);
-  void *zero = mp_arena_alloc(module->arena, size < 16 ? 16 : size);
+  void *zero = mp_arena_alloc(at->module->arena, size < 16 ? 16 : size);
   MP_RETURN_IF_NULL(zero);
   (void)mp_unreduced_identity(type->dtype, MP_OP_ADD, zero);
   mp_value_t *operands[MP_MAX_RANK + 2] = {NULL, value};
-  MP_RETURN_IF_ERROR(
-      mp_append_constant(module, block, result_type, zero, size, true, &operands[0]));
+  MP_RETURN_IF_ERROR(mp_append_constant(at, result_type, zero, size, true, &operands[0]));
   MP_RETURN_IF_ERROR(
       reshard_steps_append_starts(&steps, &terms->to, &terms->from, value->type, operands + 2));
-  return mp_append_op(module, block, MP_OP_DYNAMIC_UPDATE_SLICE, operands, type->rank + 2,
-                      result_type, NULL, loc, out_value);
+  return mp_append_op(at, MP_OP_DYNAMIC_UPDATE_SLICE, operands, type->rank + 2, result_type, NULL,
+                      out_value);
 }
 
 // ---- permutations ----
@@ -218,11 +212,10 @@ static int reshard_steps_compare_holders(const void *a, const void *b) {
   return left->partition < right->partition ? -1 : 1;
 }
 
-mp_status_t mp_reshard_append_permute(mp_module_t *module, mp_block_t *block, const int64_t *held,
+mp_status_t mp_reshard_append_permute(const mp_append_at_t *at, const int64_t *held,
                                       const int64_t *wanted, uint32_t num_partitions,
-                                      mp_value_t *value, const mp_loc_t *loc,
-                                      mp_value_t **out_value) {
-  int64_t *pairs = MP_ARENA_ARRAY(module->arena, int64_t, 2 * (size_t)num_partitions);
+                                      mp_value_t *value, mp_value_t **out_value) {
+  int64_t *pairs = MP_ARENA_ARRAY(at->module->arena, int64_t, 2 * (size_t)num_partitions);
   holder_t *holders = mp_malloc(2 * (size_t)num_partitions * sizeof(*holders));
   if (pairs == NULL || holders == NULL) {
     mp_free(holders);
@@ -246,7 +239,7 @@ mp_status_t mp_reshard_append_permute(mp_module_t *module, mp_block_t *block, co
     pairs[2 * (size_t)takers[i].partition] = holders[i].partition;
   }
   mp_free(holders);
-  return mp_append_permute(module, block, pairs, num_partitions, value, loc, out_value);
+  return mp_append_permute(at, pairs, num_partitions, value, out_value);
 }
 
 // Numbers the data that each partition holds in a layout. Atoms that cut no dimension in either
@@ -275,8 +268,8 @@ static mp_status_t reshard_steps_append_permutation(const steps_t *steps,
   MP_RETURN_IF_NULL(numbers);
   reshard_steps_number_holders(steps->space, &step->before, &step->after, numbers);
   reshard_steps_number_holders(steps->space, &step->after, &step->before, numbers + count);
-  mp_status_t status = mp_reshard_append_permute(
-      steps->module, steps->block, numbers, numbers + count, count, value, steps->loc, out_value);
+  mp_status_t status =
+      mp_reshard_append_permute(steps->at, numbers, numbers + count, count, value, out_value);
   mp_free(numbers);
   return status;
 }
@@ -286,39 +279,34 @@ static mp_status_t reshard_steps_append_permutation(const steps_t *steps,
 static mp_status_t reshard_steps_append_collective(const steps_t *steps,
                                                    const mp_reshard_step_t *step, mp_value_t *value,
                                                    mp_value_t **out_value) {
-  mp_module_t *module = steps->module;
   const mp_type_t *type = NULL;
   MP_RETURN_IF_ERROR(reshard_steps_local_type(steps, &step->after, &type));
   if (step->kind == MP_RESHARD_ALL_TO_ALL) {
     int64_t *table = NULL;
-    int64_t rows = 0;
-    int64_t columns = 0;
-    MP_RETURN_IF_ERROR(reshard_steps_group_table(steps, &step->atoms, &table, &rows, &columns));
-    mp_status_t status =
-        mp_append_all_to_all(module, steps->block, table, rows, columns, step->to_dim,
-                             step->from_dim, value, type, steps->loc, out_value);
+    mp_append_exchange_t exchange = {.split_dim = step->to_dim, .concat_dim = step->from_dim};
+    MP_RETURN_IF_ERROR(
+        reshard_steps_group_table(steps, &step->atoms, &table, &exchange.rows, &exchange.columns));
+    exchange.groups = table;
+    mp_status_t status = mp_append_all_to_all(steps->at, &exchange, value, type, out_value);
     mp_free(table);
     return status;
   }
   const mp_attr_t *groups = NULL;
   MP_RETURN_IF_ERROR(reshard_steps_groups_of(steps, &step->atoms, &groups));
   if (step->kind == MP_RESHARD_ALL_GATHER) {
-    return mp_append_all_gather(module, steps->block, groups, step->from_dim, value, type,
-                                steps->loc, out_value);
+    return mp_append_all_gather(steps->at, groups, step->from_dim, value, type, out_value);
   }
   if (step->kind == MP_RESHARD_REDUCE_SCATTER) {
-    return mp_append_reduce_scatter(module, steps->block, groups, steps->combine, step->to_dim,
-                                    value, type, steps->loc, out_value);
+    return mp_append_reduce_scatter(steps->at, groups, steps->combine, step->to_dim, value, type,
+                                    out_value);
   }
-  return mp_append_all_reduce(module, steps->block, groups, steps->combine, value, steps->loc,
-                              out_value);
+  return mp_append_all_reduce(steps->at, groups, steps->combine, value, out_value);
 }
 
-mp_status_t mp_reshard_append_steps(mp_module_t *module, mp_block_t *block, const mp_type_t *type,
+mp_status_t mp_reshard_append_steps(const mp_append_at_t *at, const mp_type_t *type,
                                     const mp_reshard_plan_t *plan, mp_value_t *value,
-                                    const mp_loc_t *loc, mp_value_t **out_value) {
-  const steps_t steps = {module,       block, type,
-                         &plan->space, loc,   mp_unreduced_opcode(plan->unreduced_kind)};
+                                    mp_value_t **out_value) {
+  const steps_t steps = {at, type, &plan->space, mp_unreduced_opcode(plan->unreduced_kind)};
   for (uint32_t i = 0; i < plan->num_steps; ++i) {
     const mp_reshard_step_t *step = &plan->steps[i];
     MP_ASSERT(i == 0 || mp_layout_equal(&step->before, &plan->steps[i - 1].after));

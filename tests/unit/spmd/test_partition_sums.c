@@ -15,7 +15,8 @@ static mp_value_t *sum(ir_t *ir, mp_value_t *value, bool is_minor) {
   const mp_attr_t *groups = NULL;
   mp_value_t *result = NULL;
   assert_ok(mp_append_groups(ir->module, tables[is_minor ? 0 : 1], 2, 2, &groups));
-  assert_ok(mp_append_all_reduce(ir->module, ir->block, groups, MP_OP_ADD, value, NULL, &result));
+  assert_ok(mp_append_all_reduce(&(mp_append_at_t){ir->module, ir->block, NULL}, groups, MP_OP_ADD,
+                                 value, &result));
   return result;
 }
 
