@@ -17,9 +17,15 @@ static void collective_move_gather_to(const mp_collective_call_t *call, uint32_t
   MP_ASSERT(dimension < operand->rank);
   for (uint32_t source = 0; source < call->size; ++source) {
     start[dimension] = operand->dims[dimension] * source;
-    mp_box_copy_by(call->copy, operand->rank, operand->dims, mp_dtype_size(operand->dtype),
-                   call->contributions[source].inputs[i], operand->dims, zero,
-                   call->contributions[destination].outputs[i], operand->result_dims, start);
+    mp_box_copy_by(call->copy, &(mp_box_copy_t){.rank = operand->rank,
+                                                .size = operand->dims,
+                                                .element_size = mp_dtype_size(operand->dtype),
+                                                .src = call->contributions[source].inputs[i],
+                                                .src_dims = operand->dims,
+                                                .src_start = zero,
+                                                .dst = call->contributions[destination].outputs[i],
+                                                .dst_dims = operand->result_dims,
+                                                .dst_start = start});
   }
 }
 
@@ -61,8 +67,15 @@ static void collective_move_all_to_all_part(const mp_collective_call_t *call, ui
     input = mp_collective_schedule_take(call->schedule, source, destination, bytes, element);
     dims = size;
   }
-  mp_box_copy_by(call->copy, operand->rank, size, element, input, dims, from,
-                 call->contributions[destination].outputs[i], operand->result_dims, to);
+  mp_box_copy_by(call->copy, &(mp_box_copy_t){.rank = operand->rank,
+                                              .size = size,
+                                              .element_size = element,
+                                              .src = input,
+                                              .src_dims = dims,
+                                              .src_start = from,
+                                              .dst = call->contributions[destination].outputs[i],
+                                              .dst_dims = operand->result_dims,
+                                              .dst_start = to});
 }
 
 mp_status_t mp_all_to_all_chunk(const mp_collective_call_t *call) {
@@ -167,16 +180,30 @@ static void collective_move_exchange_part(const mp_collective_call_t *call, uint
   if (!mp_exchange_part(call->collective, call->members, source, destination, &part)) return;
   void *output = call->contributions[destination].outputs[0];
   if (call->schedule == NULL || mp_group_layout_is_local(call->schedule->layout, source)) {
-    mp_box_copy_by(call->copy, operand->rank, part.size, element,
-                   call->contributions[source].inputs[0], operand->dims, part.from, output,
-                   operand->result_dims, part.to);
+    mp_box_copy_by(call->copy, &(mp_box_copy_t){.rank = operand->rank,
+                                                .size = part.size,
+                                                .element_size = element,
+                                                .src = call->contributions[source].inputs[0],
+                                                .src_dims = operand->dims,
+                                                .src_start = part.from,
+                                                .dst = output,
+                                                .dst_dims = operand->result_dims,
+                                                .dst_start = part.to});
     return;
   }
   const int64_t zero[MP_BOX_MAX_RANK] = {0};
   const size_t bytes = (size_t)mp_dims_product(part.size, 0, operand->rank) * element;
-  mp_box_copy_by(call->copy, operand->rank, part.size, element,
-                 mp_collective_schedule_take(call->schedule, source, destination, bytes, element),
-                 part.size, zero, output, operand->result_dims, part.to);
+  mp_box_copy_by(call->copy,
+                 &(mp_box_copy_t){.rank = operand->rank,
+                                  .size = part.size,
+                                  .element_size = element,
+                                  .src = mp_collective_schedule_take(call->schedule, source,
+                                                                     destination, bytes, element),
+                                  .src_dims = part.size,
+                                  .src_start = zero,
+                                  .dst = output,
+                                  .dst_dims = operand->result_dims,
+                                  .dst_start = part.to});
 }
 
 mp_status_t mp_exchange_chunk(const mp_collective_call_t *call) {

@@ -220,8 +220,15 @@ static size_t schedule_move_all_to_all_slices(const mp_collective_schedule_t *sc
     for (uint32_t m = 0; m < mp_group_layout_num_members(layout, process); ++m) {
       const uint32_t source = mp_group_layout_members(layout, process)[m];
       if (to != NULL) {
-        mp_box_copy(operand->rank, size, element, schedule->contributions[source].inputs[i],
-                    operand->dims, from, to + at, size, zero);
+        mp_box_copy(&(mp_box_copy_t){.rank = operand->rank,
+                                     .size = size,
+                                     .element_size = element,
+                                     .src = schedule->contributions[source].inputs[i],
+                                     .src_dims = operand->dims,
+                                     .src_start = from,
+                                     .dst = to + at,
+                                     .dst_dims = size,
+                                     .dst_start = zero});
       }
       at += bytes;
     }
@@ -246,8 +253,15 @@ static size_t schedule_move_exchange_slices(const mp_collective_schedule_t *sche
     mp_exchange_part_t part;
     if (!mp_exchange_part(collective, schedule->members, source, destination, &part)) continue;
     if (to != NULL) {
-      mp_box_copy(operand->rank, part.size, element, schedule->contributions[source].inputs[0],
-                  operand->dims, part.from, to + at, part.size, zero);
+      mp_box_copy(&(mp_box_copy_t){.rank = operand->rank,
+                                   .size = part.size,
+                                   .element_size = element,
+                                   .src = schedule->contributions[source].inputs[0],
+                                   .src_dims = operand->dims,
+                                   .src_start = part.from,
+                                   .dst = to + at,
+                                   .dst_dims = part.size,
+                                   .dst_start = zero});
     }
     at += (size_t)mp_dims_product(part.size, 0, operand->rank) * element;
   }

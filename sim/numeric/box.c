@@ -28,16 +28,15 @@ static int64_t box_linear_offset(uint32_t rank, const int64_t *dims, const int64
   return offset;
 }
 
-void mp_box_copy(uint32_t rank, const int64_t *size, size_t element_size, const void *src,
-                 const int64_t *src_dims, const int64_t *src_start, void *dst,
-                 const int64_t *dst_dims, const int64_t *dst_start) {
-  mp_box_copy_by(mp_copy_cached, rank, size, element_size, src, src_dims, src_start, dst, dst_dims,
-                 dst_start);
+void mp_box_copy(const mp_box_copy_t *box) {
+  mp_box_copy_by(mp_copy_cached, box);
 }
 
-void mp_box_copy_by(mp_copy_fn_t copy, uint32_t rank, const int64_t *size, size_t element_size,
-                    const void *src, const int64_t *src_dims, const int64_t *src_start, void *dst,
-                    const int64_t *dst_dims, const int64_t *dst_start) {
+void mp_box_copy_by(mp_copy_fn_t copy, const mp_box_copy_t *box) {
+  const uint32_t rank = box->rank;
+  const size_t element_size = box->element_size;
+  const int64_t *size = box->size, *src_dims = box->src_dims, *src_start = box->src_start;
+  const int64_t *dst_dims = box->dst_dims, *dst_start = box->dst_start;
   MP_ASSERT(rank <= MP_BOX_MAX_RANK && element_size != 0);
   for (uint32_t d = 0; d < rank; ++d) {
     if (size[d] <= 0) return;
@@ -66,8 +65,9 @@ void mp_box_copy_by(mp_copy_fn_t copy, uint32_t rank, const int64_t *size, size_
     dst_step *= dst_dims[d];
   }
   const char *from =
-      (const char *)src + box_linear_offset(rank, src_dims, src_start) * (int64_t)element_size;
-  char *to = (char *)dst + box_linear_offset(rank, dst_dims, dst_start) * (int64_t)element_size;
+      (const char *)box->src + box_linear_offset(rank, src_dims, src_start) * (int64_t)element_size;
+  char *to =
+      (char *)box->dst + box_linear_offset(rank, dst_dims, dst_start) * (int64_t)element_size;
   int64_t index[MP_BOX_MAX_RANK] = {0};
   for (;;) {
     copy(to, from, run);

@@ -19,14 +19,20 @@ bool mp_box_intersect(uint32_t rank, const int64_t *start_a, const int64_t *size
                       const int64_t *start_b, const int64_t *size_b, int64_t *out_start,
                       int64_t *out_size);
 
-// Copies a box of `size` from `src` (an array of `src_dims`, at `src_start`) to `dst` (`dst_dims`,
-// at `dst_start`). The arrays must not overlap. Nothing happens when a size is 0.
-void mp_box_copy(uint32_t rank, const int64_t *size, size_t element_size, const void *src,
-                 const int64_t *src_dims, const int64_t *src_start, void *dst,
-                 const int64_t *dst_dims, const int64_t *dst_start);
+// A copy of a box of `size` from an array of `src_dims`, where it begins at `src_start`, to one of
+// `dst_dims`, at `dst_start`. The arrays do not overlap.
+typedef struct {
+  uint32_t rank;
+  size_t element_size;
+  const int64_t *size;  // [rank], as all lists here; nothing is copied if one is 0
+  const void *src;
+  const int64_t *src_dims, *src_start;
+  void *dst;
+  const int64_t *dst_dims, *dst_start;
+} mp_box_copy_t;
+
+void mp_box_copy(const mp_box_copy_t *box);
 // The same, with `copy` for each run of neighbours.
-void mp_box_copy_by(mp_copy_fn_t copy, uint32_t rank, const int64_t *size, size_t element_size,
-                    const void *src, const int64_t *src_dims, const int64_t *src_start, void *dst,
-                    const int64_t *dst_dims, const int64_t *dst_start);
+void mp_box_copy_by(mp_copy_fn_t copy, const mp_box_copy_t *box);
 
 #endif  // MINIPOD_SIM_NUMERIC_BOX_H_

@@ -143,8 +143,15 @@ static void clear_beyond_box(const random_collective_t *r, uint32_t logical, cha
   const mp_collective_operand_t *operand = &r->operands[0];
   const int64_t zero[2] = {0};
   char *box = calloc(1, bytes + 1);
-  mp_box_copy(2, r->collective.target.sizes + (size_t)logical * 2, mp_dtype_size(operand->dtype),
-              data, operand->result_dims, zero, box, operand->result_dims, zero);
+  mp_box_copy(&(mp_box_copy_t){.rank = 2,
+                               .size = r->collective.target.sizes + (size_t)logical * 2,
+                               .element_size = mp_dtype_size(operand->dtype),
+                               .src = data,
+                               .src_dims = operand->result_dims,
+                               .src_start = zero,
+                               .dst = box,
+                               .dst_dims = operand->result_dims,
+                               .dst_start = zero});
   memcpy(data, box, bytes);
   free(box);
 }
