@@ -12,7 +12,7 @@ typedef struct {
 typedef mp_status_t (*fuse_step_t)(const fuse_t *fuse, mp_block_t *block);
 
 // Does a step for the block and for the regions of control flow in it, which are parts of the
-// program. Those within come first, while their values still are those that were numbered.
+// program. Inner blocks come first, while their values are still the numbered ones.
 static mp_status_t fuse_each_block(const fuse_t *fuse, mp_block_t *block, fuse_step_t step) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     if (mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL) continue;
@@ -29,7 +29,7 @@ static mp_status_t fuse_find_groups(const fuse_t *fuse, mp_block_t *block,
   return mp_fuse_group(out_graph);
 }
 
-// Looks for what can be computed again.
+// Finds the values to recompute.
 static mp_status_t fuse_prepare(const fuse_t *fuse, mp_block_t *block) {
   mp_fuse_graph_t graph;
   MP_RETURN_IF_ERROR(fuse_find_groups(fuse, block, &graph));
@@ -63,7 +63,7 @@ static mp_status_t fuse_main(fuse_t *fuse) {
   MP_RETURN_IF_ERROR(fuse_each_block(fuse, body, fuse_prepare));
   MP_RETURN_IF_ERROR(fuse_make_tables(fuse));  // there are more values now
   MP_RETURN_IF_ERROR(fuse_each_block(fuse, body, fuse_build));
-  // What the fused ops looked through is gone, and with it uses that are none.
+  // Removes the ops that fused ops have looked through, and so their uses of other values.
   MP_RETURN_IF_ERROR(mp_pass_dead_code(fuse->module));
   return mp_fuse_bands(fuse->module, fuse->scratch);
 }

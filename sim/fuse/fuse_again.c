@@ -1,21 +1,21 @@
-// Values that are computed again where they are used, rather than kept: the backward pass of a
-// training step reads much that the forward pass had in registers, and that a few cheap ops make
-// once more of arrays that are kept anyway. That saves the array, writing it and the memory for it.
+// Recomputes values where they are used, instead of keeping them: the backward pass of a training
+// step reads many values that the forward pass had in registers, and that a few cheap ops recompute
+// from arrays that are kept anyway. That saves the array, writing it and its memory.
 //
-// A value is computed again if each group of ops that reads it, but its own, can: from arrays that
-// are there until then, or are small, by few ops that are cheap.
+// A value is recomputed if each group of ops that reads it, except its own, can recompute it by a
+// few cheap ops from arrays that are kept until then, or are small.
 #include "sim/base/containers/array.h"
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
 #include "sim/fuse/fuse_graph.h"
 #include "sim/kernels/elementwise/elementwise.h"
 
-// MIN_COUNT: arrays of fewer elements are kept. MAX_OPS: of one value. A group may read MAX_READS
-// arrays more than before, in place of the one that it does not read any more. SMALL: arrays are
-// small that are so many times smaller than the value.
+// MIN_COUNT: arrays of fewer elements are kept. MAX_OPS: the most ops that recompute one value. A
+// group may read MAX_READS arrays more than before, instead of the one that it no longer reads.
+// SMALL: an array is small if it is this many times smaller than the value.
 enum { MIN_COUNT = 2048, MAX_OPS = 8, MAX_READS = 1, SMALL = 16 };
 
-// What one group has in place of a value. The hash is of both.
+// The replacement of a value in one group. The hash is of both.
 typedef struct {
   uint64_t hash;
   uint32_t group;
@@ -23,7 +23,7 @@ typedef struct {
   mp_value_t *by;
 } copy_t;
 
-// An operand that is to be a copy.
+// An operand that will become a copy.
 typedef struct {
   mp_op_t *op;
   uint32_t operand;
@@ -36,7 +36,7 @@ typedef struct {
   mp_value_t **map;  // by value id, all NULL between the uses
   uint32_t *ends;    // by position: the last position at which the op's result is read
   uint32_t *groups;  // by position of a group's first member: that of its last one
-  bool *is_again;    // by position: the value is not kept
+  bool *is_again;    // by position: the value is recomputed
   MP_HASH_MAP(copy_t) copies;
   MP_ARRAY(change_t) changes;
 } again_t;
@@ -50,7 +50,7 @@ typedef struct {
   uint32_t num_ops, num_reads;
 } question_t;
 
-// ---- How long values are there ----
+// ---- The lives of values ----
 
 static uint32_t fuse_again_position(const again_t *again, uint32_t index) {
   const mp_fuse_node_t *node = &again->graph->nodes[index];
@@ -79,12 +79,12 @@ static bool fuse_again_is_small(const question_t *q, const mp_value_t *value) {
   return mp_type_num_elements(value->type, &count) && count <= q->count / SMALL;
 }
 
-// Whether the value is there until the group's op, whoever reads it.
+// Whether the value lives until the group's op in any case.
 static bool fuse_again_is_kept(const question_t *q, const mp_value_t *value) {
   const mp_fuse_graph_t *graph = q->again->graph;
   const mp_op_t *op = value->op;
   if (op == NULL && value->block == graph->block) {
-    if (value->block != q->again->main) return false;  // what a loop carries is overwritten
+    if (value->block != q->again->main) return false;  // loop-carried values are overwritten
     const mp_func_t *main = graph->module->main;
     const mp_attr_t *attrs = main->arg_attrs == NULL ? NULL : main->arg_attrs[value->index];
     return mp_attr_dict_get(attrs, MP_ATTR_TF_ALIASING_OUTPUT) == NULL &&
@@ -95,8 +95,8 @@ static bool fuse_again_is_kept(const question_t *q, const mp_value_t *value) {
   return !q->again->is_again[op->id] && node != NULL && q->again->ends[op->id] >= q->until;
 }
 
-// Whether the group can read the value: because it is there, or because it is so small compared
-// with what is computed of it that it may be kept.
+// Whether the group can read the value: because it lives until then, or because it is so small,
+// compared with the recomputed value, that it may be kept.
 static bool fuse_again_is_there(const question_t *q, const mp_value_t *value) {
   return fuse_again_is_small(q, value) || fuse_again_is_kept(q, value);
 }
@@ -113,7 +113,7 @@ static bool fuse_again_is_read(const question_t *q, const mp_value_t *value) {
   return false;
 }
 
-// ---- Whether a value can be computed again ----
+// ---- Whether a value can be recomputed ----
 
 static bool fuse_again_is_cheap(const mp_fuse_node_t *node) {
   return node->is_member && !node->is_reduction && !node->is_end && node->op->num_results == 1 &&
@@ -131,7 +131,7 @@ static bool fuse_again_can_read(question_t *q, const mp_fuse_node_t *node, uint3
     return q->num_reads <= MAX_READS;
   }
   const mp_fuse_node_t *from = mp_fuse_node_of(q->again->graph, value);
-  // Only what is read as it is: what a view makes of it would have to be made again too.
+  // Only values that are read directly: a view of the value would have to be recomputed, too.
   return from != NULL && node->op->operands[k] == value && fuse_again_can_compute(q, from);
 }
 
@@ -143,8 +143,8 @@ static bool fuse_again_can_compute(question_t *q, const mp_fuse_node_t *node) {
   return true;
 }
 
-// Whether the user, a member of another group, reads the value itself, and as what its group can
-// compute.
+// Whether the user, a member of another group, reads the value directly and in a form that its
+// group can compute.
 static bool fuse_again_is_read_whole(const mp_fuse_node_t *user, const mp_value_t *value) {
   for (uint32_t k = 0; k < user->op->num_operands; ++k) {
     const mp_value_t *operand = user->op->operands[k];
@@ -171,7 +171,7 @@ static bool fuse_again_is_worth(const again_t *again, uint32_t index) {
   return is_read_elsewhere;
 }
 
-// ---- Computing again ----
+// ---- Recomputing ----
 
 static uint64_t fuse_again_hash(uint32_t group, const mp_value_t *value) {
   return mp_hash_u64(mp_hash_u64(MP_HASH_START, group), value->id);
@@ -186,7 +186,7 @@ static mp_value_t *fuse_again_find_copy(const again_t *again, uint32_t group,
   return NULL;
 }
 
-// Computes the value again for the group, before `position`, which is a member of it.
+// Recomputes the value for the group, before `position`, which is a member of it.
 static mp_status_t fuse_again_copy(again_t *again, uint32_t group, uint32_t until,
                                    mp_op_t *position, mp_value_t *value, mp_value_t **out_value) {
   *out_value = fuse_again_find_copy(again, group, value);
@@ -211,8 +211,8 @@ static mp_status_t fuse_again_copy(again_t *again, uint32_t group, uint32_t unti
   return MP_HASH_MAP_ADD(graph->scratch, &again->copies, &entry);
 }
 
-// Members in their order, so that what a copy is shared by stands behind it. The operands change at
-// the end, because copies are made of the ops as they were.
+// Members in their order, so that all users of a shared copy come after it. The operands change at
+// the end, because copies are made from the original ops.
 static mp_status_t fuse_again_rewrite(again_t *again) {
   const mp_fuse_graph_t *graph = again->graph;
   for (uint32_t i = 0; i < graph->count; ++i) {

@@ -1,14 +1,14 @@
-// Products with what is between them: where the result of a batched matrix product is read by one
-// fused op alone, and that op's result by another such product, the three become one op, which is
-// done band by band (sim/kernels/fused/band.h). Attention then needs no memory for its scores.
+// Matmuls with the ops between them: if only one fused op reads the result of a batched matmul, and
+// only another batched matmul reads that op's result, the three become one op, which runs band by
+// band (sim/kernels/fused/band.h). Then attention needs no memory for its scores.
 #include "sim/base/containers/array.h"
 #include "sim/fuse/fuse_graph.h"
 #include "sim/kernels/fused/band.h"
 #include "sim/kernels/fused/fusion_end.h"
 #include "sim/kernels/table/kernel_table.h"
 
-// MIN_BYTES: what is between the products is worth it. MAX_BAND_BYTES: a band of that has to stay
-// in the cache. MIN_BANDS: fewer would not keep all workers busy.
+// MIN_BYTES: the least size of the array between the matmuls. MAX_BAND_BYTES: a band of it has to
+// stay in the cache. MIN_BANDS: fewer would not keep all workers busy.
 enum { MIN_BYTES = 128 * 1024, MAX_BAND_BYTES = 512 * 1024, MIN_BANDS = 8 };
 
 typedef struct {
@@ -30,7 +30,7 @@ static mp_status_t fuse_bands_count_uses(void *context, mp_op_t *op) {
   return NULL;
 }
 
-// The op in the block that uses the value, which has one use; NULL: that is somewhere else.
+// The op in the block that uses the value, which has one use; NULL: the use is in another block.
 static mp_op_t *fuse_bands_user(const mp_value_t *value) {
   for (mp_op_t *op = value->op->next; op != NULL; op = op->next) {
     for (uint32_t i = 0; i < op->num_operands; ++i) {
@@ -40,7 +40,7 @@ static mp_op_t *fuse_bands_user(const mp_value_t *value) {
   return NULL;
 }
 
-// Whether the sizes of the first product's result are such that bands pay.
+// Whether bands pay off for the sizes of the first matmul's result.
 static bool fuse_bands_pay(const mp_op_t *first) {
   const mp_type_t *type = first->results[0].type;
   const uint32_t rank = mp_op_ints(first, MP_ATTR_LHS_BATCHING_DIMENSIONS).count;
@@ -50,7 +50,7 @@ static bool fuse_bands_pay(const mp_op_t *first) {
   return bands >= MIN_BANDS && bytes / bands <= MAX_BAND_BYTES;
 }
 
-// Whether `middle` is the op between two products.
+// Whether `middle` is the op between two matmuls.
 static bool fuse_bands_find(const bander_t *b, mp_op_t *middle, banded_t *out_ops) {
   if (middle->code != MP_OP_FUSION || middle->num_results != 1) return false;
   if (b->num_uses[middle->results[0].id] != 1 || mp_fusion_end(middle) != NULL) return false;
@@ -139,7 +139,7 @@ static mp_status_t fuse_bands_make(const bander_t *b, banded_t *ops, mp_op_t **o
   return mp_op_create(b->module, &spec, out_op);
 }
 
-// Whether there is a kernel for the op, which has what is needed to say so.
+// Whether there is a kernel for the op.
 static mp_status_t fuse_bands_can_run(const mp_op_t *op, bool *out_can) {
   mp_arena_t *arena = NULL;
   mp_bands_t bands;
@@ -194,7 +194,7 @@ static mp_status_t fuse_bands_block(const bander_t *b, mp_block_t *block) {
       }
     }
     if (!fuse_bands_find(b, op, &ops)) continue;
-    if (next == ops.last) next = ops.last->next;  // it is taken out
+    if (next == ops.last) next = ops.last->next;  // it is removed
     MP_RETURN_IF_ERROR(fuse_bands_join(b, &ops));
   }
   return NULL;

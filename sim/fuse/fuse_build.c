@@ -1,4 +1,5 @@
-// Makes one op of each group: its region has copies of the members and of what they look through.
+// Makes one op of each group: its region has copies of the members and of the ops that they look
+// through.
 #include "sim/base/assert.h"
 #include "sim/base/containers/array.h"
 #include "sim/fuse/fuse_graph.h"
@@ -29,7 +30,7 @@ static void fuse_build_need_operands(builder_t *b, const mp_op_t *op) {
   }
 }
 
-// Goes backwards, so that whether an op is needed is known before its operands are looked at.
+// Goes backwards, so that it is known whether an op is needed before its operands are visited.
 static void fuse_build_find_needs(builder_t *b) {
   const mp_fuse_graph_t *graph = b->graph;
   for (uint32_t i = graph->count; i-- > 0;) {
@@ -114,7 +115,7 @@ static mp_status_t fuse_build_copy(builder_t *b, mp_block_t *block, const mp_op_
   return fuse_build_map(b, &op->results[0], &copy->results[0]);
 }
 
-// Copies what lies between an input or a member and an operand of a member.
+// Copies the ops between an input or a member and an operand of a member.
 static mp_status_t fuse_build_copy_chain(builder_t *b, mp_block_t *block, const mp_value_t *value) {
   const mp_op_t *chain[MP_VIEW_MAX_OPS + 1];
   uint32_t count = 0;
@@ -142,7 +143,7 @@ static mp_status_t fuse_build_fill_region(builder_t *b, mp_block_t *block) {
 // ---- The op ----
 
 // Ends the region with the values that are needed outside, and makes the op. `out_olds` gets the
-// values whose place its results take.
+// values that its results replace.
 static mp_status_t fuse_build_end(builder_t *b, mp_block_t *block, mp_op_t **out_op,
                                   const mp_value_t ***out_olds) {
   mp_arena_t *scratch = b->graph->scratch;
@@ -214,7 +215,7 @@ static void fuse_build_replace(const builder_t *b, mp_block_t *block) {
   }
 }
 
-// What moves elements of a fused op's result goes behind that op.
+// Moves ops that move elements of a fused op's result after that op.
 static void fuse_build_move_behind(mp_block_t *block) {
   for (mp_op_t *op = block->first, *next; op != NULL; op = next) {
     next = op->next;

@@ -1,10 +1,10 @@
-// Small arrays that are made of constants alone are computed here, by the kernels that would
-// compute them whenever the program runs. Masks, index vectors and the poses of bodies at rest are
-// such arrays; programs make them anew in each round of a loop.
+// Computes small arrays that depend only on constants, by the kernels that would compute them in
+// each run. Examples are masks, index vectors and the poses of bodies at rest; programs recompute
+// them in each round of a loop.
 //
-// What only broadcasts, reshapes or counts stays as it is, because what reads it needs no array. A
-// choice by a constant is what it chooses: a variance divides by n - 0 and asks whether that is
-// more than nothing.
+// Broadcasts, reshapes and iotas stay, because their readers need no array. A select by a constant
+// becomes the selected value: for example, a variance divides by n - 0 and checks whether that is
+// positive.
 #include <string.h>
 
 #include "sim/base/containers/hash_map.h"
@@ -16,12 +16,12 @@
 #include "sim/kernels/table/kernel_table.h"
 #include "sim/passes/rewrite/rewrite.h"
 
-// MOST_BYTES: of an array that is computed here; MOST_READ: of those that it is computed of, in
-// all; MOST_WORK: the product of the numbers of elements of the result and of an operand, for ops
-// that may read an operand again for each element.
+// MOST_BYTES: of an array that is computed here; MOST_READ: of its operands in total; MOST_WORK:
+// the number of elements of the result times that of an operand, for ops that may read an operand
+// again for each element.
 enum { MOST_BYTES = 64 * 1024, MOST_READ = 256 * 1024, MOST_WORK = 1 << 22, MOST_OPERANDS = 32 };
 
-// The elements of an op's result, where they are known. The hash is the op's (mp_hash_pointer).
+// The elements of an op's result, if they are known. The hash is the op's (mp_hash_pointer).
 typedef struct {
   uint64_t hash;
   const void *elements;
@@ -78,7 +78,7 @@ static mp_status_t fuse_constants_elements(folder_t *folder, const mp_value_t *v
                                            const void **out_elements);
 
 // Runs the kernel of an op whose operands have these elements. `out_elements` is NULL if it cannot
-// run, which the program will say when it does.
+// run; then the program will report the error.
 static mp_status_t fuse_constants_run(const folder_t *folder, const mp_op_t *op,
                                       const void *const *operands, const void **out_elements) {
   const mp_kernel_t *kernel = NULL;
@@ -101,7 +101,7 @@ static mp_status_t fuse_constants_run(const folder_t *folder, const mp_op_t *op,
   return NULL;
 }
 
-// Computes the op if all that its kernel reads is known.
+// Computes the op if all operands of its kernel are known.
 static mp_status_t fuse_constants_compute(folder_t *folder, const mp_op_t *op,
                                           const void **out_elements) {
   const void *operands[MOST_OPERANDS];
@@ -131,7 +131,7 @@ static bool fuse_constants_is_light(const mp_op_t *op) {
   return op->code == MP_OP_IOTA || op->code == MP_OP_BROADCAST_IN_DIM || op->code == MP_OP_RESHAPE;
 }
 
-// The elements of a value that is made of constants alone; NULL if it is not.
+// The elements of a value that depends only on constants; NULL for other values.
 static mp_status_t fuse_constants_elements(folder_t *folder, const mp_value_t *value,
                                            const void **out_elements) {
   const mp_op_t *op = value->op;
@@ -165,7 +165,7 @@ static mp_status_t fuse_constants_become(const folder_t *folder, mp_op_t *op,
   return mp_rewrite_become(folder->module, op, MP_OP_CONSTANT, &attr, 1);
 }
 
-// select(constant, x, y) is x or y, which it becomes a reshape of that changes nothing.
+// select(constant, x, y) becomes an identity reshape of x or y.
 static mp_status_t fuse_constants_choose(const folder_t *folder, mp_op_t *op) {
   const mp_op_t *which = op->operands[0]->op;
   const uint8_t *bit = which != NULL && which->code == MP_OP_CONSTANT ? mp_op_splat(which) : NULL;
@@ -183,7 +183,7 @@ static mp_status_t fuse_constants_visit(folder_t *folder, mp_op_t *op) {
   return op->code == MP_OP_SELECT ? fuse_constants_choose(folder, op) : NULL;
 }
 
-// What comes first in the program is done first, so that all that reads it finds a constant.
+// Ops in program order, so that their readers find constants.
 static mp_status_t fuse_constants_block(folder_t *folder, mp_block_t *block) {
   for (mp_op_t *op = block->first; op != NULL; op = op->next) {
     if (mp_op_info(op->code)->role != MP_OP_ROLE_CONTROL) {

@@ -1,7 +1,7 @@
-// Gathers by several indices, x[i, j], whose indices are joined to vectors only for the gather: x
-// is read as an array with one dimension for all that are indexed, and the places in it are
-// computed from i and j, element by element. The gather can then end a fused op, and nobody writes
-// vectors to memory to read them once.
+// Gathers by several indices, x[i, j], whose indices are joined to vectors only for the gather:
+// reshapes the indexed dimensions of x into one, and computes the places in it from i and j,
+// element by element. Then the gather can end a fused op, and the vectors are never written to
+// memory.
 #include "sim/fuse/fuse_graph.h"
 #include "sim/ir/schema.h"
 #include "sim/kernels/shape.h"
@@ -18,8 +18,8 @@ typedef struct {
   uint32_t num_indexed;      // of these, and of dimensions, which are the operand's first ones
 } gathers_t;
 
-// Whether the first dimensions of the operand are indexed, one element each, and no others, and
-// their elements can be numbered by the type of the indices.
+// Whether exactly the first dimensions of the operand are indexed, one element each, and the type
+// of the indices can number their elements.
 static bool fuse_gathers_indexes_first(const mp_op_t *op, uint32_t count) {
   const mp_index_list_t map = mp_op_ints(op, MP_ATTR_START_INDEX_MAP);
   const mp_index_list_t left_out = mp_op_ints(op, MP_ATTR_COLLAPSED_SLICE_DIMS);
@@ -49,8 +49,8 @@ static bool fuse_gathers_matches(const mp_op_t *op) {
          fuse_gathers_indexes_first(op, count);
 }
 
-// Index `component`, moved into its dimension `d` as the gather would, times the distance of
-// neighbours along it.
+// Index `component`, clamped to its dimension `d` like in the gather, times the stride of that
+// dimension.
 static mp_status_t fuse_gathers_term(const gathers_t *g, uint32_t component, int64_t d,
                                      mp_value_t **out_term) {
   const mp_type_t *operand = g->op->operands[0]->type, *type = g->parts[0]->type, *scalar = NULL;
@@ -69,7 +69,7 @@ static mp_status_t fuse_gathers_term(const gathers_t *g, uint32_t component, int
   return mp_rewrite_insert(g->module, g->op, MP_OP_MULTIPLY, factors, 2, type, NULL, 0, out_term);
 }
 
-// The number of the element, or slice, that each index vector means.
+// The number of the element, or slice, of each index vector.
 static mp_status_t fuse_gathers_places(const gathers_t *g, mp_value_t **out_places) {
   const mp_index_list_t map = mp_op_ints(g->op, MP_ATTR_START_INDEX_MAP);
   const mp_type_t *type = g->parts[0]->type;
@@ -83,7 +83,7 @@ static mp_status_t fuse_gathers_places(const gathers_t *g, mp_value_t **out_plac
   return NULL;
 }
 
-// The operand with one dimension in place of all that are indexed.
+// The operand with one dimension instead of all indexed ones.
 static mp_status_t fuse_gathers_table(const gathers_t *g, mp_value_t **out_table) {
   const mp_type_t *operand = g->op->operands[0]->type, *type = NULL;
   int64_t dims[MP_MAX_RANK] = {1};
@@ -130,7 +130,7 @@ static mp_status_t fuse_gathers_visit(void *context, mp_op_t *op) {
       fuse_gathers_set(&g, MP_ATTR_SLICE_SIZES, rest, sizes.count - g.num_indexed + 1));
   MP_RETURN_IF_ERROR(fuse_gathers_set(&g, MP_ATTR_START_INDEX_MAP, &first, 1));
   MP_RETURN_IF_ERROR(fuse_gathers_set(&g, MP_ATTR_COLLAPSED_SLICE_DIMS, &first, 1));
-  // Vectors in order may mean places out of order, if the gather has to move some of them.
+  // Sorted vectors may give unsorted places, because the gather clamps some of them.
   const mp_attr_t *no = NULL;
   MP_RETURN_IF_ERROR(mp_attr_make_bool(g.module->arena, false, &no));
   MP_RETURN_IF_ERROR(mp_op_set_attr(g.module, op, MP_ATTR_INDICES_ARE_SORTED, no));
@@ -140,6 +140,6 @@ static mp_status_t fuse_gathers_visit(void *context, mp_op_t *op) {
 mp_status_t mp_fuse_gathers(mp_module_t *module) {
   gathers_walk_t walk = {.module = module};
   MP_RETURN_IF_ERROR(mp_module_walk(module, fuse_gathers_visit, &walk));
-  // The vectors, which nobody reads any more, must not keep what they were joined from.
+  // The vectors are now dead: remove them, so that they do not keep their operands.
   return walk.has_changed ? mp_pass_dead_code(module) : NULL;
 }

@@ -36,12 +36,12 @@ static void fuse_graph_find_member(mp_fuse_node_t *node) {
   const mp_type_t *type =
       node->is_reduction || node->is_end ? op->operands[node->operand]->type : op->results[0].type;
   node->is_member = mp_type_num_elements(type, &node->full) && node->full > 0;
-  // What is small stays in the cache anyway, and may be part of a small loop.
+  // Small arrays stay in the cache anyway, and may be part of a small loop.
   if (node->is_end && node->full < SMALL) node->is_member = node->is_end = false;
   node->count = node->is_reduction ? node->full / node->row : node->full;
 }
 
-// Whether the view transposes so many rows that what is read of a cache line is most of it.
+// Whether the view transposes so many rows that most of a cache line is read at once.
 static bool fuse_graph_is_transposed(const mp_view_t *view) {
   return mp_view_transposes(view) && view->dims[view->rank - 1].extent >= SHORT_RUN &&
          view->dims[view->rank - 2].extent >= 2 * SHORT_RUN;
@@ -58,8 +58,8 @@ static bool fuse_graph_is_cheap(const mp_view_t *view, const mp_value_t *base) {
   return stride >= -2 && stride <= 2 && extent >= LONG_RUN;
 }
 
-// The length of the rows that the view makes of single elements of a base of `base_count`; 0 if it
-// does something else.
+// The length of the rows into which the view expands single elements of a base of `base_count`; 0
+// for other views.
 static int64_t fuse_graph_row(const mp_view_t *view, int64_t base_count) {
   if (view->rank == 0 || view->rank > 2) return 0;
   const int64_t row = view->dims[view->rank - 1].extent;
@@ -101,7 +101,7 @@ static mp_status_t fuse_graph_find_sources(mp_fuse_graph_t *graph, mp_fuse_node_
     // The second operand of a reduction is its start value.
     const bool is_start = (node->is_reduction || node->is_end) && i == 1 && node->operand == 0;
     const int64_t count = is_start ? 1 : node->full;
-    // The table of a gather has to be an array of its own.
+    // The table of a gather must be an array.
     const bool is_table = node->is_end && node->operand == 1 && i == 0;
     sources[i] = is_table ? (mp_fuse_source_t){.value = op->operands[i]}
                           : fuse_graph_source(op->operands[i], count, is_by_tiles);
@@ -122,7 +122,7 @@ static mp_status_t fuse_graph_note_use(collector_t *collector, uint32_t user,
   return MP_ARRAY_PUSH(collector->graph->scratch, &collector->uses, use);
 }
 
-// Notes what the op uses, and what the ops in its regions use, as uses by the op at `user`.
+// Records the uses of the op, and of the ops in its regions, as uses by the op at `user`.
 static mp_status_t fuse_graph_note_uses(collector_t *collector, uint32_t user, const mp_op_t *op) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     MP_RETURN_IF_ERROR(fuse_graph_note_use(collector, user, op->operands[i]));
@@ -135,7 +135,7 @@ static mp_status_t fuse_graph_note_uses(collector_t *collector, uint32_t user, c
   return NULL;
 }
 
-// Sorts the uses by what is used.
+// Sorts the uses by the used value.
 static mp_status_t fuse_graph_list_users(collector_t *collector) {
   mp_fuse_graph_t *graph = collector->graph;
   uint32_t *users = MP_ARENA_ARRAY(graph->scratch, uint32_t, collector->uses.count + 1);

@@ -1,7 +1,7 @@
-// A block as fusion sees it: its ops, which of them could be fused, and who uses what. Private to
-// this folder.
+// The graph of a block for fusion: its ops, which of them could be fused, and their users. Private
+// to this folder.
 //
-// Ops that only move elements (mp_view_looks_through) are looked through on both sides: whoever
+// Ops that only move elements (mp_view_looks_through) are looked through on both sides: an op that
 // reads a slice of a broadcast uses the op before the broadcast.
 #ifndef MINIPOD_SIM_FUSE_FUSE_GRAPH_H_
 #define MINIPOD_SIM_FUSE_FUSE_GRAPH_H_
@@ -14,7 +14,7 @@
 
 #define MP_FUSE_NONE UINT32_MAX
 
-// What a fused op would read in place of one of its operands.
+// What a fused op would read instead of one of its operands.
 typedef struct {
   mp_value_t *value;   // NULL: nothing, because the operand is a constant or an iota
   bool is_whole;       // `value` has the same elements in the same order
@@ -29,8 +29,8 @@ typedef struct {
   bool is_end;        // of a member: an op that is no step and only ends a group
   uint32_t operand;   // of an end: the operand that the group computes for it
   int64_t count;      // of a member: the elements of its result
-  // The arrays that the member works on, or all members of the group if it is the first of one:
-  // how many elements they have, and how many of these make a row (1: there are no rows).
+  // The size in elements of the arrays that the member works on (or all members of the group, if it
+  // is the first of one), and the length of their rows (1: there are no rows).
   int64_t full, row;
   uint32_t group;      // the first member of the group that it is in; MP_FUSE_NONE for others
   uint32_t next;       // the next member of the group; MP_FUSE_NONE at its end
@@ -70,15 +70,15 @@ MP_NODISCARD mp_status_t mp_fuse_constants(mp_module_t *module, mp_arena_t *scra
 
 // ---- fuse_groups.c ----
 
-// Puts members into groups that can each be one op, in place of their last member, and marks those
-// for which that pays.
+// Puts members into groups that can each become one op, in the place of their last member, and
+// marks the groups for which that pays off.
 MP_NODISCARD mp_status_t mp_fuse_group(mp_fuse_graph_t *graph);
 
 // ---- fuse_again.c ----
 
-// Lets groups compute again what would otherwise be kept for them: puts copies of ops before their
-// members. The graph does not know the copies, so it has to be made anew. `map` is a table by value
-// id, all NULL before and afterwards.
+// Lets groups recompute values that would otherwise be kept for them: inserts copies of ops before
+// their members. The graph does not know the copies, so it must be rebuilt. `map` is a table by
+// value id, all NULL before and afterwards.
 MP_NODISCARD mp_status_t mp_fuse_again(mp_fuse_graph_t *graph, mp_value_t **map);
 
 // ---- fuse_build.c ----
@@ -90,9 +90,9 @@ typedef struct {
 
 // Tables by value id, for all blocks of a module, zeroed at the start.
 typedef struct {
-  bool *is_needed;                      // something that stays reads the value
-  mp_fuse_replacement_t *replacements;  // where the value is `old`
-  mp_value_t **map;                     // the value's copy in the region that is being made
+  bool *is_needed;                      // an op that is not fused away reads the value
+  mp_fuse_replacement_t *replacements;  // the replacements whose `old` is the value
+  mp_value_t **map;                     // the value's copy in the current region
 } mp_fuse_tables_t;
 
 // Makes the ops of the groups that are marked.
@@ -100,8 +100,8 @@ MP_NODISCARD mp_status_t mp_fuse_build(mp_fuse_graph_t *graph, const mp_fuse_tab
 
 // ---- fuse_bands.c ----
 
-// Makes one op of two batched products and the fused op between them, where that pays. Numbers the
-// values.
+// Makes one op of two batched matmuls and the fused op between them, where that pays off. Numbers
+// the values.
 MP_NODISCARD mp_status_t mp_fuse_bands(mp_module_t *module, mp_arena_t *scratch);
 
 #endif  // MINIPOD_SIM_FUSE_FUSE_GRAPH_H_

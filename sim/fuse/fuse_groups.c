@@ -1,8 +1,8 @@
-// Which ops become one. A group stands where its last member stands, so nobody outside of it may
-// use one of its results earlier than that. Then what it needs is there, and the order of all other
-// ops can stay: no circle can arise.
+// Chooses the ops that become one. A group takes the place of its last member, so no op outside of
+// it may use one of its results before that. Then all its operands exist, and the order of all
+// other ops can stay: no cycle can arise.
 //
-// Members join the group of those that use them, from the last one to the first.
+// Members join the group of their users, from the last one to the first.
 #include "sim/base/containers/hash_map.h"
 #include "sim/base/hash.h"
 #include "sim/fuse/fuse_graph.h"
@@ -20,7 +20,7 @@ static uint32_t fuse_groups_size(const mp_fuse_graph_t *graph, uint32_t group, u
   return size;
 }
 
-// Whether nobody but the members of `a` and `b` uses what those of `group` compute before `last`.
+// Whether only members of `a` and `b` use results of the members of `group` before `last`.
 static bool fuse_groups_can_wait(const mp_fuse_graph_t *graph, uint32_t group, uint32_t a,
                                  uint32_t b, uint32_t last) {
   for (uint32_t i = group; i != MP_FUSE_NONE; i = graph->nodes[i].next) {
@@ -33,8 +33,8 @@ static bool fuse_groups_can_wait(const mp_fuse_graph_t *graph, uint32_t group, u
   return true;
 }
 
-// The arrays of a group that has the members of both: equally large ones, or those of one are the
-// columns of the other.
+// Whether one group can have the members of both: their arrays are equally large, or those of one
+// are columns of the other.
 static bool fuse_groups_fit(const mp_fuse_node_t *a, const mp_fuse_node_t *b, int64_t *out_full,
                             int64_t *out_row) {
   if (a->full == b->full) {
@@ -48,7 +48,7 @@ static bool fuse_groups_fit(const mp_fuse_node_t *a, const mp_fuse_node_t *b, in
   return rows->row > 1 && columns->row == 1 && columns->full == rows->full / rows->row;
 }
 
-// What a step of a tile costs beside the elements, in elements that are read and written once more.
+// The fixed cost of a step of a tile, in elements that are additionally read and written.
 enum { STEP_COST = 40, LONG_ROW = 256 };
 
 static int64_t fuse_groups_num_columns(const mp_fuse_graph_t *graph, uint32_t group, int64_t full) {
@@ -59,8 +59,8 @@ static int64_t fuse_groups_num_columns(const mp_fuse_graph_t *graph, uint32_t gr
   return columns;
 }
 
-// Whether what is done with columns takes longer than handing them on. A tile of long rows has one
-// or two of them, so that each step for columns computes as many elements.
+// Whether computing with columns takes longer than passing them on. A tile of long rows has one or
+// two of them, so each step for columns computes only one or two elements.
 static bool fuse_groups_is_crowded(const mp_fuse_graph_t *graph, uint32_t a, uint32_t b,
                                    int64_t full, int64_t row) {
   return row >= LONG_ROW &&
@@ -69,8 +69,8 @@ static bool fuse_groups_is_crowded(const mp_fuse_graph_t *graph, uint32_t a, uin
              row;
 }
 
-// Whether operand `k` of `user` can be a slot of the step before, which `producer` is: the same
-// elements, or an element of a column for each row.
+// Whether operand `k` of `user` can be a slot of the previous step, `producer`: the same elements,
+// or an element of a column for each row.
 static bool fuse_groups_flows(const mp_fuse_node_t *producer, const mp_fuse_node_t *user,
                               uint32_t k, int64_t full, int64_t row) {
   const mp_fuse_source_t source = user->sources[k];
@@ -80,7 +80,8 @@ static bool fuse_groups_flows(const mp_fuse_node_t *producer, const mp_fuse_node
          producer->count == full / row;
 }
 
-// Whether what members of group `a` read of members of group `b` can flow from step to step.
+// Whether values that members of group `a` read from members of group `b` can flow from step to
+// step.
 static bool fuse_groups_all_flow(const mp_fuse_graph_t *graph, uint32_t a, uint32_t b, int64_t full,
                                  int64_t row) {
   for (uint32_t i = a; i != MP_FUSE_NONE; i = graph->nodes[i].next) {
@@ -92,7 +93,7 @@ static bool fuse_groups_all_flow(const mp_fuse_graph_t *graph, uint32_t a, uint3
       if (from != NULL && from->group == b && !fuse_groups_flows(from, node, k, full, row)) {
         return false;
       }
-      // A source that is moved itself has to be made first, so what it is made of too.
+      // If a source is itself a view, its base must exist first, too.
       while (value->op != NULL && mp_view_looks_through(value->op)) {
         value = value->op->operands[0];
         from = mp_fuse_node_of(graph, value);
@@ -135,10 +136,11 @@ static void fuse_groups_try(mp_fuse_graph_t *graph, uint32_t a, uint32_t b) {
 
 // ---- Siblings ----
 
-// Groups that read the same array otherwise than in its order, as the components of a product of
-// quaternions do: as one op they move its elements once. That is worth it where moving takes as
-// long as computing, in arrays that stay in the cache. Those of up to STEP_COUNT elements may be
-// steps of a sequence (sim/loops); then all that the group computes has to stay in the first cache.
+// Groups that read the same array not in its order, like the components of a product of
+// quaternions: as one op they move its elements once. That pays off if moving takes as long as
+// computing, for arrays that stay in the cache. Those of up to STEP_COUNT elements may be steps of
+// a sequence (sim/loops); then everything that the group computes has to stay in the first-level
+// cache.
 enum { SIBLING_COUNT = 16384, SIBLINGS = 48, STEP_COUNT = 2048, STEP_BYTES = 18 * 1024 };
 
 // The node that last read a value for arrays of `full` elements. The hash is of both.
@@ -172,7 +174,7 @@ static void fuse_groups_try_siblings(mp_fuse_graph_t *graph, uint32_t a, uint32_
   if (fuse_groups_are_few(graph, a, b)) fuse_groups_try(graph, a, b);
 }
 
-// Notes what a member reads, and has it join the group of what has read the same before.
+// Records what a member reads, and merges it into the group of an earlier reader of the same value.
 static mp_status_t fuse_groups_meet_siblings(mp_fuse_graph_t *graph, readers_t *readers,
                                              uint32_t index) {
   const mp_fuse_node_t *node = &graph->nodes[index];
@@ -208,7 +210,7 @@ static mp_status_t fuse_groups_find_siblings(mp_fuse_graph_t *graph) {
 
 // ---- Ends ----
 
-// Whether all that use the op are in the group, and read all of its result in its order.
+// Whether all users of the op are in the group, and read the whole result in its order.
 static bool fuse_groups_is_only_for(const mp_fuse_graph_t *graph, const mp_fuse_node_t *node,
                                     uint32_t group) {
   for (uint32_t k = 0; k < node->num_users; ++k) {
@@ -220,7 +222,7 @@ static bool fuse_groups_is_only_for(const mp_fuse_graph_t *graph, const mp_fuse_
       const bool is_read = value == &node->op->results[0];
       if (is_read && (!source->is_whole || user->full != node->full)) return false;
       if (is_read || value == NULL) continue;
-      // What is moved before it is read has to be an array.
+      // A value that is moved before it is read must be an array.
       while (value->op != NULL && mp_view_looks_through(value->op)) value = value->op->operands[0];
       if (value == &node->op->results[0]) return false;
     }
@@ -228,7 +230,7 @@ static bool fuse_groups_is_only_for(const mp_fuse_graph_t *graph, const mp_fuse_
   return true;
 }
 
-// Adds to the group of the end all ops that compute for it alone, from `user` back.
+// Adds to the group of the end all ops whose results only it uses, from `user` back.
 static void fuse_groups_add_producers(mp_fuse_graph_t *graph, uint32_t end, uint32_t user,
                                       uint32_t *size) {
   const mp_fuse_node_t *reader = &graph->nodes[user];
@@ -247,7 +249,7 @@ static void fuse_groups_add_producers(mp_fuse_graph_t *graph, uint32_t end, uint
   }
 }
 
-// Whether the user reads the producer's result itself, and not something that is made of it.
+// Whether the user reads the producer's result directly.
 static bool fuse_groups_reads(const mp_fuse_node_t *user, const mp_fuse_node_t *producer) {
   if (!user->is_member) return false;
   for (uint32_t k = 0; k < user->op->num_operands; ++k) {
@@ -265,7 +267,7 @@ static bool fuse_groups_pays(const mp_fuse_graph_t *graph, uint32_t group) {
     const mp_fuse_source_t *source = &node->sources[node->operand];
     return source->value == NULL || !source->is_whole;
   }
-  // An op alone is worth it if it reads something that nobody has to make then.
+  // A single op is worth fusing if one of its operands then need not be computed.
   for (uint32_t i = 0; i < node->op->num_operands; ++i) {
     const mp_value_t *operand = node->op->operands[i];
     const bool is_constant = operand->op != NULL && operand->op->code == MP_OP_CONSTANT;

@@ -1,9 +1,9 @@
-// Denormal numbers as zeros, in products of matrices.
+// Denormal numbers as zeros, in matmuls.
 //
-// Processors take some hundred cycles for a product with a denormal operand, and the values that a
-// softmax leaves for improbable classes are full of them: a gradient through it would take fifty
-// times as long. XLA counts them as zeros everywhere. Here that is so inside of matrix products and
-// convolutions only, where what is lost is less than 2^-126 of the other operand.
+// Processors take some hundred cycles for a product with a denormal operand, and a softmax yields
+// many of them for improbable classes: a gradient through it would take fifty times as long. XLA
+// treats them as zeros everywhere. minipod does so only inside of matmuls and convolutions, where
+// the error is less than 2^-126 of the other operand.
 #ifndef MINIPOD_SIM_KERNELS_FLUSH_H_
 #define MINIPOD_SIM_KERNELS_FLUSH_H_
 

@@ -50,7 +50,7 @@ struct mp_kernel_s {
   const uint32_t *later_in_place;
   // bit i: result i begins as operand i, which the kernel copies unless both have the same memory.
   // They may have, also where in_place does not say so, and no other operand may have it. For
-  // kernels of one part: somebody else may copy the operand before, with the help of others.
+  // kernels of one part: then several workers can copy the operand before the kernel runs.
   uint32_t begins_as;
   const mp_op_t *op;  // for messages; lives as long as the executable's module
 };

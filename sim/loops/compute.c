@@ -6,9 +6,9 @@
 #include "sim/kernels/strided.h"
 #include "sim/loops/loop_impl.h"
 
-// Up to so many elements the ops of a region are steps of their own. The kernel of a region has
-// some to do per run, but then needs less memory: commands that follow each other may have more
-// elements if all that their region computes stays in the first cache.
+// Up to this many elements the ops of a region become separate steps. The kernel of a region has a
+// fixed cost per run, but then needs less memory: consecutive commands may have more elements if
+// everything that their region computes stays in the first-level cache.
 enum { MAX_FUSED = 256, MAX_STRAIGHT = 2048, MAX_STRAIGHT_BYTES = 24 * 1024 };
 
 // ---- regions ----
@@ -58,8 +58,8 @@ static mp_status_t compute_known(region_t *r, const mp_view_t *view, const mp_op
   return NULL;
 }
 
-// The elements of `base` through the view, in their order: where they are, if that is one piece,
-// and otherwise at `place`, which is new memory if it is NULL.
+// The elements of `base` through the view, in their order: in place if they are contiguous,
+// otherwise copied to `place`, or to new memory if that is NULL.
 static mp_status_t compute_view(region_t *r, const mp_view_t *view, size_t size, mp_loop_ref_t base,
                                 const mp_loop_ref_t *place, mp_loop_ref_t *out_ref) {
   int64_t first = 0;
@@ -97,7 +97,7 @@ static mp_status_t compute_read(region_t *r, const mp_value_t *value, mp_loop_re
   const mp_value_t *base = NULL;
   mp_view_of(value, MP_VIEW_MAX_OPS, &view, &base);
   if (mp_shape_count(value->type) == 1 && r->count != 1) {
-    // One element for all of them: a bound of clamp, a predicate.
+    // One element for all: a bound of clamp, a predicate.
     view.rank = 1;
     view.dims[0].extent = r->count;
     view.dims[0].stride = 0;
@@ -118,7 +118,7 @@ static mp_status_t compute_read(region_t *r, const mp_value_t *value, mp_loop_re
   return MP_ARRAY_PUSH(r->b->arena, &r->bindings, binding);
 }
 
-// Whether the op reads bytes of the argument, be it through views or under another type.
+// Whether the op reads bytes of the argument, directly, through views or under another type.
 static bool compute_reads(const mp_op_t *op, const mp_value_t *argument) {
   for (uint32_t i = 0; i < op->num_operands; ++i) {
     const mp_value_t *value = op->operands[i];
@@ -131,8 +131,8 @@ static bool compute_reads(const mp_op_t *op, const mp_value_t *argument) {
   return false;
 }
 
-// Whether the region still reads what lies at `place` when `op` has been computed: then the result
-// of `op` cannot be written there.
+// Whether the region still reads the bytes at `place` after `op`: then the result of `op` cannot be
+// written there.
 static bool compute_is_needed(const region_t *r, const mp_op_t *op, mp_loop_ref_t place) {
   const mp_block_t *block = r->op->regions[0];
   for (uint32_t i = 0; i < block->num_args; ++i) {
@@ -144,8 +144,8 @@ static bool compute_is_needed(const region_t *r, const mp_op_t *op, mp_loop_ref_
   return false;
 }
 
-// Where an op of the region puts its result: into the fused op's result if it is one, and the place
-// is free; otherwise into new memory.
+// The place of an op's result: the fused op's result if it is one, and the place is free; otherwise
+// new memory.
 static mp_status_t compute_place(const region_t *r, const mp_op_t *op, mp_loop_ref_t *out_ref) {
   const mp_op_t *end = mp_block_terminator(r->op->regions[0]);
   for (uint32_t i = 0; i < end->num_operands; ++i) {
@@ -156,8 +156,8 @@ static mp_status_t compute_place(const region_t *r, const mp_op_t *op, mp_loop_r
   return mp_loop_own_ref(r->b, (size_t)mp_shape_bytes(op->results[0].type), out_ref);
 }
 
-// Whether all elements of a value are one, which is known or an argument's; `out_ref` is where it
-// is.
+// Whether all elements of a value are equal to one that is known or an argument's; `out_ref` refers
+// to it.
 static mp_status_t compute_find_one(const region_t *r, const mp_value_t *value,
                                     mp_loop_ref_t *out_ref, bool *out_is_one) {
   mp_view_t view;
@@ -179,8 +179,8 @@ static mp_status_t compute_find_one(const region_t *r, const mp_value_t *value,
   return NULL;
 }
 
-// Whether the op computes in the types that are stored. A choice between narrow elements does not,
-// though its own loop takes them as they are.
+// Whether the op computes in the stored types. A select between narrow elements does not, although
+// its own loop takes stored elements.
 static bool compute_is_as_stored(const mp_op_t *op) {
   const mp_dtype_t result = op->results[0].type->dtype;
   bool is_same = mp_ew_computing_type(result) == result;
@@ -191,8 +191,8 @@ static bool compute_is_as_stored(const mp_op_t *op) {
   return is_same;
 }
 
-// Finds the inputs that are one element for all, of which code for long vectors needs no copies,
-// and the loop for that; `out_ones` are their bits, 0 if there is no such loop.
+// Finds the inputs that are one element for all, so that code for long vectors needs no copies, and
+// the loop for them; `out_ones` has their bits, 0 if there is no such loop.
 static mp_status_t compute_find_ones(const region_t *r, const mp_op_t *op, mp_loop_ref_t *in,
                                      mp_ew_loop_t *out_loop, uint32_t *out_ones) {
   uint32_t ones = 0;
@@ -254,8 +254,8 @@ static mp_status_t compute_region_op(region_t *r, const mp_op_t *op, bool *out_d
   return MP_ARRAY_PUSH(r->b->arena, &r->bindings, binding);
 }
 
-// Whether an op of the region makes elements that lie in memory: what is moved only to be moved
-// again does not.
+// Whether an op of the region writes elements to memory: a value that is moved only to be moved
+// again is not written.
 static bool compute_makes(const mp_op_t *op) {
   if (op->num_results != 1 || op->code == MP_OP_CONSTANT) return false;
   if (!mp_view_looks_through(op)) return true;
@@ -267,7 +267,7 @@ static bool compute_makes(const mp_op_t *op) {
   return false;
 }
 
-// What the ops of a region compute, and what they read otherwise than in its order.
+// The bytes that the ops of a region compute, and those that they read out of order.
 static int64_t compute_region_bytes(const mp_block_t *block) {
   int64_t bytes = 0;
   for (const mp_op_t *op = block->first; op != NULL; op = op->next) {
@@ -276,7 +276,7 @@ static int64_t compute_region_bytes(const mp_block_t *block) {
   return bytes;
 }
 
-// Whether an op of the region is of the kinds that are steps here, of at most `most` elements.
+// Whether an op of the region can be a step, with at most `most` elements.
 static mp_status_t compute_can_open_op(const mp_loop_builder_t *b, const mp_op_t *op, int64_t most,
                                        bool *out_can) {
   if (op->code == MP_OP_REDUCE) return mp_loop_can_reduce(b, op, out_can);
@@ -289,7 +289,7 @@ static mp_status_t compute_can_open_op(const mp_loop_builder_t *b, const mp_op_t
   return NULL;
 }
 
-// Whether all ops of the region are such.
+// Whether all ops of the region can be steps.
 static mp_status_t compute_can_open(const mp_loop_builder_t *b, const mp_op_t *fusion,
                                     bool *out_can) {
   const mp_block_t *block = fusion->regions[0];
@@ -349,7 +349,7 @@ static mp_status_t compute_move(mp_loop_builder_t *b, const mp_op_t *op, mp_loop
               r.count <= (b->is_straight ? MAX_STRAIGHT : MAX_FUSED);
   if (!*out_done) return NULL;
   mp_loop_ref_t at;
-  // Of an iota the view gives numbers, not places in memory.
+  // For an iota the view gives numbers, not places in memory.
   if (base->op != NULL && base->op->code == MP_OP_IOTA) {
     MP_RETURN_IF_ERROR(compute_known(&r, &view, base->op, &at, out_done));
   } else {

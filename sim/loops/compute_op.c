@@ -1,4 +1,4 @@
-// Elementwise ops on elements that lie in a row, as steps.
+// Elementwise ops on contiguous elements, as steps.
 #include <string.h>
 
 #include "sim/kernels/elementwise/elementwise_makers.h"
@@ -54,7 +54,7 @@ static uint32_t compute_op_scalar_step(const mp_op_t *op, const mp_ew_t *ew) {
   return compute_op_find_row(op->code, ew->inputs[0], ew->output, direction);
 }
 
-// Divides by a reciprocal, where the divisor is a constant that has one (loop_run.c).
+// Divides by a reciprocal if the divisor is a constant that has one (loop_run.c).
 static void compute_op_use_reciprocal(const mp_loop_builder_t *b, mp_loop_step_t *step) {
   if (step->what != MP_DO_DIVIDE_S32 && step->what != MP_DO_REMAINDER_S32) return;
   const void *known = mp_loop_constant(b, step->in[1]);
@@ -67,8 +67,8 @@ static void compute_op_use_reciprocal(const mp_loop_builder_t *b, mp_loop_step_t
 
 // ---- an op on refs ----
 
-// The op as machine code has it, on stored elements. What is only chosen is not computed with: any
-// type of its size does.
+// The op for machine code, on stored elements. Elements that are only selected may have any type of
+// their size.
 static mp_native_op_t compute_op_native(const mp_op_t *op, const mp_ew_t *ew) {
   if (op->code != MP_OP_SELECT) return mp_ew_native(op);
   const mp_dtype_t moved = mp_native_moved_type(mp_dtype_size(ew->output));

@@ -49,7 +49,7 @@ static mp_status_t compute_reduce_pair(const reduction_t *r, mp_loop_ref_t x, mp
   return mp_loop_add_elementwise(r->b, &r->op, r->fold.loop, 2, in, out, count);
 }
 
-// The upper half of the elements into the lower one, again and again.
+// Combines the upper half of the elements into the lower half, repeatedly.
 static mp_status_t compute_reduce_halves(const reduction_t *r, mp_loop_ref_t x, int64_t length,
                                          mp_loop_ref_t *out_folded) {
   *out_folded = x;
@@ -61,7 +61,7 @@ static mp_status_t compute_reduce_halves(const reduction_t *r, mp_loop_ref_t x, 
     MP_RETURN_IF_ERROR(mp_loop_own_ref(r->b, r->size * (size_t)rest, &to));
     const mp_loop_ref_t upper = compute_reduce_at(from, r->size * (size_t)rest);
     MP_RETURN_IF_ERROR(compute_reduce_pair(r, from, upper, to, half));
-    if (rest > half) {  // the one in the middle
+    if (rest > half) {  // the middle element
       const size_t middle = r->size * (size_t)half;
       MP_RETURN_IF_ERROR(mp_loop_add_copy_step(r->b, compute_reduce_at(from, middle),
                                                compute_reduce_at(to, middle), r->size));
@@ -71,7 +71,7 @@ static mp_status_t compute_reduce_halves(const reduction_t *r, mp_loop_ref_t x, 
   return NULL;
 }
 
-// A sum or product that is any NaN becomes the one of mp_fold_settle_nan.
+// If a sum or product is NaN, it becomes the NaN of mp_fold_settle_nan.
 static mp_status_t compute_reduce_settle(const reduction_t *r, mp_loop_ref_t *folded) {
   static const float single = NAN;
   static const double both = NAN;

@@ -1,15 +1,15 @@
-// Makes loops: what commands do becomes steps, whose operands are slots of the loop, its own memory
-// or constants.
+// Makes loops: commands become steps, whose operands are slots of the loop, its own memory or
+// constants.
 #include "sim/base/assert.h"
 #include "sim/kernels/shape.h"
 #include "sim/loops/loop_impl.h"
 
-// How long a loop may run between two looks at whether it has to stop, in seconds; and the bounds
-// of the number of back edges between two looks.
+// The time, in seconds, between two checks whether the loop has to stop; and the bounds of the
+// number of back edges between two checks.
 #define LOOK_SECONDS 50e-6
 enum { MIN_EDGES = 8, MAX_EDGES = 1024 };
 
-// A rough time, in seconds, for that, beside those of steps.
+// The estimated overhead of a kernel call, in seconds.
 #define KERNEL_SECONDS 100e-9
 
 mp_status_t mp_loop_builder_create(mp_arena_t *arena, uint32_t num_slots,
@@ -24,7 +24,7 @@ mp_status_t mp_loop_builder_create(mp_arena_t *arena, uint32_t num_slots,
                            .is_straight = is_straight};
   b->starts = MP_ARENA_ARRAY(arena, uint32_t, (size_t)num_commands + 1);
   MP_RETURN_IF_NULL(b->starts);
-  mp_loop_ref_t numbers;  // of the replica and the partition
+  mp_loop_ref_t numbers;  // numbers of the replica and the partition
   MP_RETURN_IF_ERROR(mp_loop_own_ref(b, 2 * sizeof(uint32_t), &numbers));
   *out_builder = b;
   return NULL;
@@ -33,7 +33,7 @@ mp_status_t mp_loop_builder_create(mp_arena_t *arena, uint32_t num_slots,
 void mp_loop_begin_command(mp_loop_builder_t *b) {
   MP_ASSERT(b->command < b->num_commands);
   b->starts[b->command++] = b->steps.count;
-  if (b->is_straight) b->num_taken = 1;  // the numbers stay
+  if (b->is_straight) b->num_taken = 1;  // the numbers are kept
 }
 
 // The ref of a slot.
@@ -94,7 +94,7 @@ static double loop_build_kernel_seconds(const mp_op_t *op) {
     int64_t more = 0;
     if (mp_type_is_tensor(type) && mp_type_num_bytes(type, &more)) bytes += (double)more;
   }
-  // What takes longer than its bytes is looked at as often as can be.
+  // If ops take longer than their bytes suggest, the check is made as often as possible.
   if (op == NULL || mp_op_info(op->code)->cost == MP_OP_COST_HEAVY ||
       mp_op_info(op->code)->cost == MP_OP_COST_COUNTED) {
     factor = 100;
@@ -118,8 +118,7 @@ static mp_status_t loop_build_call(mp_loop_builder_t *b, const mp_kernel_t *kern
   return MP_ARRAY_PUSH(b->arena, &b->steps, step);
 }
 
-// An update in place, which has parts only because the array is large, writes no more than the
-// update.
+// An update in place, which has parts only because the array is large, writes only the update.
 static bool loop_build_is_small_update(const mp_op_t *op, const mp_loop_ref_t *operands,
                                        const mp_loop_ref_t *results) {
   enum { MOST_BYTES = 64 * 1024 };
@@ -163,8 +162,8 @@ static void loop_build_set_targets(mp_loop_builder_t *b) {
   }
 }
 
-// A round that ends with a jump to the comparison at the loop's beginning ends with the comparison
-// instead.
+// Replaces a jump, at the end of a round, to the comparison at the loop's beginning by the
+// comparison itself.
 static void loop_build_turn(mp_loop_builder_t *b) {
   for (uint32_t i = 0; i < b->steps.count; ++i) {
     mp_loop_step_t *back = &b->steps.items[i];

@@ -1,4 +1,4 @@
-// What the files of sim/loops share: the form of a loop, and of its builder.
+// Shared by the files of sim/loops: the form of a loop, and of its builder.
 #ifndef MINIPOD_SIM_LOOPS_LOOP_IMPL_H_
 #define MINIPOD_SIM_LOOPS_LOOP_IMPL_H_
 
@@ -9,8 +9,8 @@
 #include "sim/loops/scalar_ops.h"
 #include "sim/native/native.h"
 
-// What a step does. Of the scalar ones there is one for each row of scalar_ops.h.
-// clang-format changes these macros anew each time it runs.
+// The kinds of steps. Each row of scalar_ops.h has a scalar kind.
+// clang-format changes these macros again each time it runs.
 // clang-format off
 #define MP_STEPS(X)                                                                              \
   X(EXIT)       /* the loop, or the steps before it, are over */                                 \
@@ -33,8 +33,8 @@
   X(DIVIDE_BY_S32)     /* by the constant *in[1], whose reciprocal is `count` */                 \
   X(REMAINDER_BY_S32)
 
-// All steps, by name. BACK_IF_... is what ends most rounds: the comparison, and, if it is true, a
-// back edge to the target; otherwise the loop goes on with step `size`.
+// All steps, by name. BACK_IF_... ends most rounds: a comparison, and, if it is true, a back edge
+// to the target; otherwise the loop continues with step `size`.
 #define MP_ALL_STEPS(X)                                 \
   MP_STEPS(X)                                           \
   MP_SCALAR_UNARY(MP_STEP_OF_OP) MP_SCALAR_BINARY(MP_STEP_OF_OP) \
@@ -49,19 +49,20 @@
 #define MP_STEP_OF_SELECT(bytes, dtype) MP_STEP_X(SELECT_##bytes)
 // clang-format on
 
-// Whoever uses MP_ALL_STEPS(MP_STEP_X) defines MP_STEP_X.
+// Users of MP_ALL_STEPS(MP_STEP_X) define MP_STEP_X.
 #define MP_STEP_X(name) MP_DO_##name,
 enum { MP_ALL_STEPS(MP_STEP_X) MP_DO_COUNT };
 #undef MP_STEP_X
 
 enum { MP_ROW_MAX_INDICES = 3 };
 
-// Where a row lies in an array: the sum over its indices, each limited to [0, most], times stride.
-// Rough times, in seconds, of a step and of a byte that is moved: how often to look whether a loop
-// has to stop follows from them.
+// Estimated times, in seconds, of a step and of a moved byte: they determine how often to check
+// whether a loop has to stop.
 #define MP_LOOP_STEP_SECONDS 2e-9
 #define MP_LOOP_BYTE_SECONDS 0.5e-9
 
+// The offset of a row in an array: the sum over its indices, each limited to [0, most], times
+// stride.
 typedef struct {
   uint32_t count;
   mp_dtype_t dtype;  // of the indices, which are in[1], in[2], in[3]
@@ -77,29 +78,30 @@ typedef struct {
   uintptr_t offset;
 } mp_loop_ref_t;
 
-// What a kernel gets; its pointers are loop->refs[first_ref], operands first.
+// The arguments of a kernel; its pointers are loop->refs[first_ref], operands first.
 typedef struct {
   const mp_kernel_t *kernel;
   uint32_t num_operands, num_results, first_ref;
 } mp_loop_call_t;
 
-// What machine code has to know of a scalar step or a LOOP, and the interpreter has not.
+// Facts about a scalar step or a LOOP that only machine code needs.
 typedef struct {
-  uint64_t in_bytes[MP_EW_MAX_INPUTS + 1], out_bytes;  // of what the step reads and writes
-  mp_native_op_t op;  // what is computed; MP_OP_COUNT if machine code cannot
+  uint64_t in_bytes[MP_EW_MAX_INPUTS + 1], out_bytes;  // that the step reads and writes
+  mp_native_op_t op;  // the op; MP_OP_COUNT if machine code cannot compute it
 } mp_loop_detail_t;
 
-// A step as it is when the loop is not running. All of it is read for each run, so it is small.
+// A step while the loop is not running. It is read whole for each run, so it is small.
 typedef struct {
   uint32_t what;
   // FILL, VIEW: of an element; TAKE_ROW, PLACE_ROW: 1 if there is one index, of s32; BACK_IF: a
   // step
   uint32_t size;
-  uint32_t target;    // jumps: number of a command, then of a step; SWITCH: of the first target
+  uint32_t
+      target;  // jumps: the number of a command, later of a step; SWITCH: index of the first target
   uint32_t num_refs;  // used of `in`
   mp_loop_ref_t in[MP_EW_MAX_INPUTS + 1], out;
   int64_t count;
-  const mp_loop_detail_t *detail;  // scalars and LOOP, but in sequences, which stay interpreted
+  const mp_loop_detail_t *detail;  // scalars and LOOP; NULL in sequences, which stay interpreted
   union {
     mp_ew_loop_t loop;         // LOOP
     const mp_view_t *view;     // VIEW
@@ -110,9 +112,9 @@ typedef struct {
 
 // 64 bytes of the loop's own memory.
 typedef struct {
-  uint32_t first;  // of the pieces that were given out together
-  bool is_fixed;   // of these first ones: what lies there is the same in all rounds
-  // Of these first ones too: the scalar that lies there, if it is known now; else NULL.
+  uint32_t first;  // the first of the pieces that were allocated together
+  bool is_fixed;   // in first pieces: the contents are the same in all rounds
+  // In first pieces: the scalar's value, if it is known at this time; else NULL.
   const void *known;
 } mp_loop_piece_t;
 
@@ -122,14 +124,14 @@ typedef struct {
   _Atomic(mp_native_loop_fn_t) run;
   bool has_calls;  // `run` calls steps
   uint32_t num_refs;
-  mp_loop_ref_t *refs;  // room for all of the loop's steps
+  mp_loop_ref_t *refs;  // room for all steps of the loop
 } mp_loop_native_t;
 
 struct mp_loop_s {
   uint32_t num_slots;
   const mp_loop_slot_t *slots;
-  uint32_t num_steps;         // of the loop; then come those that are done before it
-  uint32_t num_steps_before;  // they compute what is the same in all rounds
+  uint32_t num_steps;         // steps of the loop; followed by those that are done before it
+  uint32_t num_steps_before;  // they compute values that are the same in all rounds
   const mp_loop_step_t *steps;
   uint32_t num_edges;  // back edges among its steps
   uint32_t num_calls, num_refs;
@@ -137,7 +139,7 @@ struct mp_loop_s {
   const mp_loop_ref_t *refs;
   const uint32_t *targets;  // of SWITCH: numbers of steps
   uint32_t num_targets;
-  uint32_t edges_per_look;  // how many back edges pass until must_stop is asked
+  uint32_t edges_per_look;  // back edges between two calls of must_stop
   double seconds;           // of a round, roughly
   uint32_t num_pieces;
   const mp_loop_piece_t *pieces;
@@ -157,7 +159,8 @@ struct mp_loop_builder_s {
   MP_ARRAY(mp_loop_ref_t) refs;
   MP_ARRAY(uint32_t) targets;
   MP_ARRAY(mp_loop_piece_t) pieces;  // the loop's own memory, from its beginning
-  // No command hands its own memory to the next one, so each has it all; num_taken are this one's.
+  // No command passes its own memory to the next one, so each can use it all; num_taken pieces are
+  // the current one's.
   bool is_straight;
   uint32_t num_taken;
   size_t kernel_bytes;
@@ -166,34 +169,34 @@ struct mp_loop_builder_s {
 
 // ---- between the files ----
 
-// The ref of an address, and of `bytes` bytes of new memory of the loop's own.
+// The ref of an address, and of `bytes` bytes of new memory that the loop owns.
 mp_loop_ref_t mp_loop_address_ref(const mp_loop_builder_t *b, const void *address);
 MP_NODISCARD mp_status_t mp_loop_own_ref(mp_loop_builder_t *b, size_t bytes,
                                          mp_loop_ref_t *out_ref);
 // The bytes of a ref whose value is known now; otherwise NULL.
 const void *mp_loop_constant(const mp_loop_builder_t *b, mp_loop_ref_t ref);
 
-// Adds a step that computes `out` from in[0 .. num_refs). One whose inputs are the same in all
-// rounds, and whose result is in the loop's own memory, is done before the loop.
+// Adds a step that computes `out` from in[0 .. num_refs). A step whose inputs are the same in all
+// rounds, and whose result is in the loop's own memory, runs before the loop.
 MP_NODISCARD mp_status_t mp_loop_add_step(mp_loop_builder_t *b, const mp_loop_step_t *step);
 // Adds the step that copies `bytes` bytes; none if both are the same.
 MP_NODISCARD mp_status_t mp_loop_add_copy_step(mp_loop_builder_t *b, mp_loop_ref_t from,
                                                mp_loop_ref_t to, uint64_t bytes);
 
-// compute_op.c: adds the step that computes `count` elements of the op. Of the inputs in `ones` the
-// loop reads one element, which code does not know.
+// compute_op.c: adds the step that computes `count` elements of the op. For the inputs in `ones`
+// the loop reads a single element, which is not known at compile time.
 MP_NODISCARD mp_status_t mp_loop_add_op(mp_loop_builder_t *b, const mp_op_t *op, const mp_ew_t *ew,
                                         uint32_t ones, const mp_loop_ref_t *in, mp_loop_ref_t out,
                                         int64_t count);
 
-// The same of an op on computing types; `loop` is its loop.
+// The same for an op on computing types; `loop` is its loop.
 MP_NODISCARD mp_status_t mp_loop_add_elementwise(mp_loop_builder_t *b, const mp_native_op_t *op,
                                                  mp_ew_loop_t loop, uint32_t num_inputs,
                                                  const mp_loop_ref_t *in, mp_loop_ref_t out,
                                                  int64_t count);
 
-// compute_reduce.c: whether a reduction can be steps: a known one of few elements to one; and adds
-// these steps. `x` is where the elements are, in their order.
+// compute_reduce.c: whether a reduction can be steps (a known one of few elements to one), and the
+// function that adds them. `x` refers to the elements, in their order.
 MP_NODISCARD mp_status_t mp_loop_can_reduce(const mp_loop_builder_t *b, const mp_op_t *op,
                                             bool *out_can);
 MP_NODISCARD mp_status_t mp_loop_add_reduction(mp_loop_builder_t *b, const mp_op_t *op,
@@ -220,7 +223,7 @@ void mp_loop_make_native(const mp_loop_t *loop);
 // Divides the scratch memory, of which `own` and `kernel` bytes are the loop's own and kernels'.
 void mp_loop_lay_out(mp_loop_t *loop, size_t own, size_t kernel);
 
-// Whether the step is a BACK_IF_...; these are as many as the comparisons before them.
+// Whether the step is a BACK_IF_...; there are as many of these as comparisons before them.
 enum {
   MP_FIRST_COMPARE = MP_DO_EQ_S32,
   MP_FIRST_BACK_IF = MP_DO_BACK_IF_EQ_S32,
@@ -241,7 +244,7 @@ static inline bool mp_loop_is_scalar(uint32_t what) {
   return what > MP_DO_REMAINDER_BY_S32 && !mp_loop_is_back_if(what);
 }
 
-// More than this many different refs its steps cannot have.
+// An upper bound of the number of different refs of its steps.
 static inline size_t mp_loop_most_refs(const mp_loop_t *loop) {
   return (size_t)loop->num_steps * (MP_EW_MAX_INPUTS + 2) + loop->num_refs;
 }

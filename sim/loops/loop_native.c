@@ -1,5 +1,5 @@
 // A loop's steps as code for sim/native: an instruction for each step, with the same number. Steps
-// that code cannot have are called.
+// that code cannot express are called.
 #include <stdatomic.h>
 
 #include "sim/base/alloc.h"
@@ -17,8 +17,8 @@ typedef struct {
 
 // ---- refs ----
 
-// Memory of three kinds: the loop's own, that of slots, and constants. No step writes these, so it
-// does not matter where they lie; and equal loops of different programs are equal code.
+// Memory of three kinds: the loop's own, that of slots, and constants. No step writes constants, so
+// their addresses do not matter; and equal loops of different programs are equal code.
 enum { OWN_MEMORY = 1, SLOT_MEMORY = 2 };
 
 static mp_native_ref_t loop_native_describe(const mp_loop_t *loop, mp_loop_ref_t ref,
@@ -27,7 +27,7 @@ static mp_native_ref_t loop_native_describe(const mp_loop_t *loop, mp_loop_ref_t
     return (mp_native_ref_t){.memory = SLOT_MEMORY + loop->num_slots + number,
                              .is_temporary = true};
   }
-  // What a loop carries is in its slots.
+  // Loop-carried values are in slots.
   if (ref.base == loop->num_slots) {
     return (mp_native_ref_t){.memory = OWN_MEMORY, .offset = ref.offset, .is_temporary = true};
   }
@@ -120,7 +120,7 @@ static void loop_native_copy(making_t *m, const mp_loop_step_t *step, mp_native_
 
 // ---- calls ----
 
-// Of what has no size that is known: more than any ref has.
+// For unknown sizes: more than any ref has.
 #define ALL_BYTES ((uint64_t)1 << 48)
 
 static void loop_native_use(making_t *m, mp_loop_ref_t ref, uint64_t bytes, bool is_written) {
@@ -187,12 +187,12 @@ static void loop_native_call(making_t *m, const mp_loop_step_t *step, mp_native_
 
 // ---- steps ----
 
-// Whether code can move elements of this size, so many at once.
+// Whether code can move this many elements of this size at once.
 static bool loop_native_moves(const mp_loop_step_t *step) {
   return step->count <= MP_NATIVE_MAX_LANES && mp_native_moved_type(step->size) != MP_DTYPE_INVALID;
 }
 
-// What code cannot have is called, longer vectors among it.
+// Steps that code cannot express are called, including those on longer vectors.
 static mp_native_kind_t loop_native_kind(const mp_loop_step_t *step) {
   switch (step->what) {
     case MP_DO_EXIT:
@@ -240,7 +240,7 @@ static void loop_native_instruction(making_t *m, const mp_loop_step_t *step,
   i->count = step->count;
   switch (i->kind) {
     case MP_NATIVE_BACK_IF:
-      // As the interpreter: what stops goes on with the comparison before the target.
+      // Like the interpreter: a stopped loop continues with the comparison before the target.
       i->stop = step->target - 2;
       i->other = step->size;
       loop_native_compute(m, step, i);
@@ -277,8 +277,8 @@ static void loop_native_instruction(making_t *m, const mp_loop_step_t *step,
 
 // ---- the whole ----
 
-// Longer loops take too long to compile. What is called costs the same in machine code, and each
-// call stores and loads values: with many calls little is gained, and compiling takes longer.
+// Longer loops take too long to compile. Called steps cost the same in machine code, and each call
+// stores and loads values: with many calls the gain is small, and compiling takes longer.
 enum { MAX_STEPS = 1500, MAX_AROUND_CALLS = 10000 };
 
 static bool loop_native_pays(const making_t *m) {

@@ -14,7 +14,7 @@ struct step_s {
   uint32_t what, size;
   const void *in[MP_EW_MAX_INPUTS + 1];
   void *out;
-  int64_t count;  // of a back edge: how often it was taken
+  int64_t count;  // of a back edge: number of times taken
   union {
     step_t *target;  // of a jump
     const uint32_t *targets;
@@ -129,7 +129,7 @@ static void loop_run_prepare_kernels(const prepare_t *p) {
   }
 }
 
-// Of the loop's steps machine code needs only those that it calls.
+// Machine code needs only those steps of the loop that it calls.
 static void loop_run_prepare(const prepare_t *p, bool has_steps) {
   const mp_loop_t *loop = p->loop;
   const uint32_t numbers[] = {p->run->replica, p->run->partition};
@@ -215,7 +215,7 @@ static inline int32_t loop_run_divide(const step_t *step, int32_t x) {
 
 // ---- machine code ----
 
-// Notes that the interpreter has passed back edges. True if there is machine code now.
+// Records that the interpreter has passed back edges. True if machine code exists now.
 static bool loop_run_warm(const mp_loop_t *loop, uint32_t edges) {
   const double nanoseconds = 1e9 * loop->seconds * (edges + 1);
   if (!mp_native_heat(&loop->native->heat, (uint64_t)nanoseconds, loop->num_steps)) return false;
@@ -223,13 +223,13 @@ static bool loop_run_warm(const mp_loop_t *loop, uint32_t edges) {
   return true;
 }
 
-// Whether the interpreter should stop here: because the loop has to, or because machine code can go
-// on.
+// Whether the interpreter should stop here: because the loop has to, or because machine code can
+// continue.
 static bool loop_run_should_leave(const mp_loop_t *loop, const mp_loop_run_t *run, uint32_t edges) {
   return loop_run_warm(loop, edges) || run->must_stop(run->context);
 }
 
-// What a called step needs.
+// The context of a called step.
 typedef struct {
   const mp_loop_run_t *run;
   const step_t *steps;
@@ -241,7 +241,7 @@ static bool loop_run_must_stop(void *context) {
   return calling->run->must_stop(calling->run->context);
 }
 
-// Does one of the steps that machine code cannot have.
+// Does a step that machine code cannot express.
 static bool loop_run_call(void *context, uint32_t number) {
   calling_t *calling = context;
   const step_t *step = &calling->steps[number];
@@ -261,7 +261,7 @@ static bool loop_run_call(void *context, uint32_t number) {
   }
 }
 
-// As loop_run_steps, from run->at.
+// Like loop_run_steps, from run->at.
 static mp_status_t loop_run_native(const prepare_t *p, mp_native_loop_fn_t code,
                                    const step_t **out_step) {
   const mp_loop_t *loop = p->loop;
@@ -280,9 +280,9 @@ static mp_status_t loop_run_native(const prepare_t *p, mp_native_loop_fn_t code,
 
 // ---- the interpreter ----
 
-// Each step ends with a jump to the next one's code, so that the machine can tell where it goes
-// from what has come before. Clang takes minutes for so many jumps to so many places: there all
-// steps go to the one jump at DISPATCH.
+// Each step ends with a jump to the next one's code, so that the processor can predict the jump
+// from the preceding steps. Clang takes minutes for so many indirect jumps: there all steps use the
+// single jump at DISPATCH.
 #define JUMP_TO_NEXT() __extension__({ goto *labels[(++step)->what]; })
 #if defined(__clang__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define NEXT() goto DISPATCH
@@ -320,7 +320,7 @@ static mp_status_t loop_run_native(const prepare_t *p, mp_native_loop_fn_t code,
     WRITE(BOOL, x operator y);                 \
     NEXT();                                    \
   }
-// At a back edge at which it is time to look around.
+// At a back edge at which must_stop is due.
 #define LOOK(at)                                   \
   do {                                             \
     edges = loop->edges_per_look;                  \
@@ -329,8 +329,8 @@ static mp_status_t loop_run_native(const prepare_t *p, mp_native_loop_fn_t code,
       return NULL;                                 \
     }                                              \
   } while (0)
-// What stops here begins again with the two steps before the target, which are the comparison and
-// the branch that this one replaces.
+// A loop that stops here continues with the two steps before the target, the comparison and the
+// branch that this step replaces.
 #define DO_BACK_IF(direction, operator, dtype)  \
   BACK_IF_##direction##_##dtype : {             \
     READ(dtype, x, 0);                          \
@@ -357,7 +357,7 @@ static mp_status_t loop_run_native(const prepare_t *p, mp_native_loop_fn_t code,
   }
 
 // Does the steps from `step` on until the end (NULL) or a back edge at which the loop has to stop.
-// The function is long because each step is a few instructions in it.
+// The function is long because it has a few instructions for each kind of step.
 static mp_status_t loop_run_steps(const mp_loop_t *loop, const mp_loop_run_t *run, step_t *step,
                                   const step_t **out_step) {
 #define MP_STEP_X(name) __extension__ &&name,
@@ -458,7 +458,8 @@ static void loop_run_add_edges(const mp_loop_t *loop, const step_t *steps, uint6
 
 static mp_native_loop_fn_t loop_run_code(const mp_loop_t *loop) {
   if (loop->native == NULL) return NULL;
-  // Acquire, with the store in loop_native.c. NULL is right at any time: the loop is interpreted.
+  // Acquire, paired with the store in loop_native.c. NULL is valid at any time: the loop is
+  // interpreted.
   return atomic_load_explicit(&loop->native->run, memory_order_acquire);
 }
 

@@ -1,4 +1,4 @@
-// The steps of a loop that is being made, and what they read and write.
+// The steps of a loop under construction, with their operands and results.
 #include "sim/loops/loop_impl.h"
 
 // ---- refs ----
@@ -19,7 +19,7 @@ mp_status_t mp_loop_own_ref(mp_loop_builder_t *b, size_t bytes, mp_loop_ref_t *o
   return NULL;
 }
 
-// Of a place in the loop's own memory.
+// The piece of a place in the loop's own memory.
 static mp_loop_piece_t *loop_step_own(const mp_loop_builder_t *b, mp_loop_ref_t ref) {
   return &b->pieces.items[b->pieces.items[ref.offset / 64].first];
 }

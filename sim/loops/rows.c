@@ -1,11 +1,11 @@
-// dynamic_slice and dynamic_update_slice of elements that lie in one piece: a row of an array, as a
-// scan takes it from its inputs or puts it into its outputs; and concatenations of few rows.
+// dynamic_slice and dynamic_update_slice of contiguous elements: a row of an array, as a scan takes
+// it from its inputs or puts it into its outputs; and concatenations of few rows.
 #include "sim/base/assert.h"
 #include "sim/kernels/shape.h"
 #include "sim/loops/loop_impl.h"
 
-// The steps' way to the row: what constants add to the place goes to `out_offset`. False if too
-// many indices are not known.
+// The address of the row for steps: the constant part goes to `out_offset`. False if too many
+// indices are unknown.
 static bool rows_describe(const mp_loop_builder_t *b, const mp_type_t *array, const mp_type_t *box,
                           mp_dtype_t dtype, const mp_loop_ref_t *starts, mp_loop_step_t *step,
                           mp_loop_row_t *row, uintptr_t *out_offset) {
@@ -30,7 +30,8 @@ static bool rows_describe(const mp_loop_builder_t *b, const mp_type_t *array, co
   return true;
 }
 
-// A concatenation as copies of rows: in each, the operands' rows lie one behind the other.
+// A concatenation as copies of rows: each result row consists of the operands' rows, one after the
+// other.
 static mp_status_t rows_concatenate(mp_loop_builder_t *b, const mp_op_t *op,
                                     const mp_loop_ref_t *operands, mp_loop_ref_t result,
                                     bool *out_done) {

@@ -1,13 +1,13 @@
 // The ops that a step computes itself, on single elements; private to sim/loops.
 //
-// What they mean is said in sim/numeric/meaning.h. Ops that are not here are computed by calling
-// the loops of sim/kernels/elementwise.
+// sim/numeric/meaning.h defines them. Other ops are computed by calling the loops of
+// sim/kernels/elementwise.
 #ifndef MINIPOD_SIM_LOOPS_SCALAR_OPS_H_
 #define MINIPOD_SIM_LOOPS_SCALAR_OPS_H_
 
 #include "sim/numeric/meaning.h"
 
-// clang-format changes these macros anew each time it runs.
+// clang-format changes these macros again each time it runs.
 // clang-format off
 // X(kind of meaning, op, element type)
 #define MP_SCALAR_UNARY(X)                                                      \

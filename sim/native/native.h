@@ -1,17 +1,16 @@
-// Machine code for what runs often.
+// Machine code for frequently executed programs.
 //
-// The interpreters of fused ops (sim/kernels/fused) and of small loops (sim/loops) do a step at a
-// time, and what steps hand to each other goes through memory. What has run for some time is given
-// to this room as *code*, a short program of element-wise ops, and comes back as a function of the
-// machine that keeps these values in registers. LLVM makes it; it lies in a module of its own
-// (module/), which is opened when there is something to compile for the first time. Without the
-// module, and for ops that code does not know, the interpreters go on as before.
+// The interpreters of fused ops (sim/kernels/fused) and of small loops (sim/loops) do one step at a
+// time, and pass values between steps through memory. When a program has run for some time, its
+// interpreter passes it to this room as *code*, a short program of elementwise ops, and gets a
+// machine function that keeps these values in registers. LLVM compiles it; LLVM is in a module of
+// its own (module/), which is opened at the first compilation. Without the module, and for ops that
+// code does not have, the interpreters continue.
 //
-// The results have the bits of the interpreters' loops (sim/kernels/elementwise), but for those of
-// NaNs: of two that meet, either may be the one that is handed on, and a signalling one may become
-// quiet.
+// The results have the bits of the interpreters' loops (sim/kernels/elementwise), except for NaNs:
+// of two NaN operands either may become the result, and a signalling NaN may become quiet.
 //
-// Equal code is compiled once in a process, and stays until the process ends. All functions may be
+// Equal code is compiled once per process, and stays until the process ends. All functions may be
 // called from any thread.
 #ifndef MINIPOD_SIM_NATIVE_NATIVE_H_
 #define MINIPOD_SIM_NATIVE_NATIVE_H_
@@ -25,14 +24,15 @@
 
 // ---- ops ----
 
-// An op on single elements: an elementwise op on the types in which is computed, a conversion from
-// or to bf16 or f16, a bitcast between types of one size, or a rotation.
+// An op on single elements: an elementwise op on computing types, a conversion from or to bf16 or
+// f16, a bitcast between types of the same size, or a rotation.
 typedef struct {
   mp_opcode_t code;
   mp_dtype_t from;     // of the operands; of SELECT's last two
   mp_dtype_t to;       // of the result
   uint32_t direction;  // COMPARE: MP_CMP_EQ, ...; never in total order
-  bool is_rotation;    // SHIFT_LEFT, by less than the width: what falls out comes in on the right
+  bool
+      is_rotation;  // SHIFT_LEFT, by less than the width: the shifted-out bits come in on the right
 } mp_native_op_t;
 
 enum { MP_NATIVE_MAX_INPUTS = 3 };
@@ -45,7 +45,7 @@ static inline mp_dtype_t mp_native_input_type(const mp_native_op_t *op, uint32_t
   return op->code == MP_OP_SELECT && k == 0 ? MP_DTYPE_BOOL : op->from;
 }
 
-// A type for elements of `bytes` bytes that are only moved; INVALID if code has none.
+// A type for elements of `bytes` bytes that are only moved; INVALID if there is none.
 mp_dtype_t mp_native_moved_type(size_t bytes);
 
 // ---- maps ----
@@ -56,7 +56,7 @@ mp_dtype_t mp_native_moved_type(size_t bytes);
 
 typedef struct {
   mp_dtype_t dtype;
-  uint32_t argument;  // where its elements lie, if it is read or stored; else NO_ARGUMENT
+  uint32_t argument;  // the argument with its elements, if it is read or stored; else NO_ARGUMENT
   bool is_read;       // before the first step
   bool is_one;        // read: one element for all of the tile
   bool is_stored;
@@ -75,8 +75,8 @@ typedef struct {
   const mp_native_step_t *steps;
 } mp_native_map_t;
 
-// Does the steps for the elements [0, n) of each argument. An argument that is stored may be the
-// same array as one that is read.
+// Does the steps for the elements [0, n) of each argument. A stored argument may be the same array
+// as a read one.
 typedef void (*mp_native_map_fn_t)(char *const *arguments, int64_t n);
 
 // ---- loops ----
@@ -84,11 +84,11 @@ typedef void (*mp_native_map_fn_t)(char *const *arguments, int64_t n);
 // The most elements that one instruction computes.
 enum { MP_NATIVE_MAX_LANES = 64 };
 
-// A loop is instructions one after the other, with jumps. What they read and write are *refs*:
-// places in memory.
+// A loop is a sequence of instructions with jumps. Their operands and results are *refs*: places in
+// memory.
 
 typedef struct {
-  // Refs whose `memory` is the same overlap where their bytes do. Others never do while both hold
+  // Refs with the same `memory` overlap if their bytes do. Other refs never overlap while both hold
   // values that will be read.
   uint32_t memory;
   uint64_t offset, bytes;
@@ -96,12 +96,12 @@ typedef struct {
   bool is_temporary;  // no command reads the bytes after a run before they are rewritten
 } mp_native_ref_t;
 
-// What a CALL reads or writes.
+// A ref that a CALL reads or writes.
 typedef struct {
   uint32_t ref;
-  uint64_t bytes;  // of the ref, from its beginning; more than it has if that is not known
+  uint64_t bytes;  // bytes of the ref, from its beginning; more than it has if unknown
   bool is_written;
-  bool is_part;  // written: some of the bytes may stay as they are
+  bool is_part;  // written: some of the bytes may stay unchanged
 } mp_native_use_t;
 
 typedef enum {
@@ -132,7 +132,7 @@ typedef struct {
   uint32_t num_inputs;
   uint32_t in[MP_NATIVE_MAX_INPUTS + 1], out;  // refs
   uint32_t target, other;                      // instructions
-  uint32_t stop;  // BACK, BACK_IF: the instruction with which a run that has stopped here goes on
+  uint32_t stop;  // BACK, BACK_IF: the instruction with which a run that has stopped here continues
   int64_t count;
   // TAKE, PLACE: the indices are in[1], in[2], in[3], each limited to [0, most].
   uint32_t num_indices;
@@ -148,29 +148,29 @@ typedef struct {
   const int64_t *places;        // of PICK: numbers of elements
   const mp_native_use_t *uses;  // of CALL
   uint32_t num_targets, num_places, num_uses;
-  uint32_t edges_per_look;  // how many back edges pass until must_stop is asked
+  uint32_t edges_per_look;  // back edges between two calls of must_stop
 } mp_native_loop_t;
 
-// What a run works with.
+// The arguments of a run.
 typedef struct {
   void *const *refs;  // the addresses
   bool (*must_stop)(void *context);
   bool (*call)(void *context, uint32_t instruction);  // false: an error; the run ends
   void *context;
-  // To which is added how often each BACK and BACK_IF was come to, in the order of the
-  // instructions; NULL: nobody wants to know. An error adds nothing.
+  // Counters of how often each BACK and BACK_IF was reached, in the order of the instructions, to
+  // which the run adds; NULL: not counted. An error adds nothing.
   uint64_t *edges;
 } mp_native_frame_t;
 
 enum { MP_NATIVE_OVER = -1, MP_NATIVE_FAILED = -2 };
 
-// Runs from instruction `at`, which is 0 or a `stop`. Returns OVER, FAILED (what it has written is
-// of no use then), or where it has stopped.
+// Runs from instruction `at`, which is 0 or a `stop`. Returns OVER, FAILED (then its results are
+// invalid), or the instruction where it has stopped.
 typedef int64_t (*mp_native_loop_fn_t)(const mp_native_frame_t *frame, uint32_t at);
 
 // ---- making ----
 
-// The function for the code; NULL if there can be none. May take some tens of milliseconds.
+// The function for the code; NULL if it cannot be compiled. May take some tens of milliseconds.
 mp_native_map_fn_t mp_native_compile_map(const mp_native_map_t *map);
 mp_native_loop_fn_t mp_native_compile_loop(const mp_native_loop_t *loop);
 
@@ -178,24 +178,24 @@ mp_native_loop_fn_t mp_native_compile_loop(const mp_native_loop_t *loop);
 
 typedef enum {
   MP_NATIVE_NEVER,
-  MP_NATIVE_WHEN_HOT,  // what has run for about as long as compiling takes
+  MP_NATIVE_WHEN_HOT,  // code that has run for about as long as compiling takes
   MP_NATIVE_AT_ONCE,   // for tests
 } mp_native_policy_t;
 
-// For the whole process; WHEN_HOT at first.
+// For the whole process; WHEN_HOT by default.
 void mp_native_set_policy(mp_native_policy_t policy);
 
-// The file of the module, which must stay; without this it is looked for beside the library. For
-// tests, before anything is compiled.
+// Sets the file of the module; `path` must stay valid. The default is a file next to the library.
+// For tests, before anything is compiled.
 void mp_native_set_module(const char *path);
 
-// How long something has run so far, as estimated; shared by threads. Begins as {0}.
+// The estimated total time of some code; shared by threads. Begins as {0}.
 typedef struct {
   _Atomic uint64_t nanoseconds;
 } mp_native_heat_t;
 
-// Adds to it. True for exactly one caller: the one that should compile the code now, which has
-// about `num_steps` steps.
+// Adds to the time. True for exactly one caller: that one should compile the code, which has about
+// `num_steps` steps.
 bool mp_native_heat(mp_native_heat_t *heat, uint64_t nanoseconds, uint32_t num_steps);
 
 #endif  // MINIPOD_SIM_NATIVE_NATIVE_H_

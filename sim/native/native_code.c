@@ -1,4 +1,4 @@
-// Opening the module, and what has been compiled already.
+// Opens the module, and keeps the compiled functions.
 #include <dlfcn.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,14 +14,14 @@
 
 // ---- the module ----
 
-// A library that was built without LLVM has no module, which is how it was meant; one that is there
-// and of no use is nobody's intention.
+// A missing module is normal (the library was built without LLVM) and only logged at level info. A
+// module that exists but cannot be used is an error of the installation: it is logged as a warning.
 static const mp_native_module_t *native_code_open_at(const char *path) {
   if (access(path, F_OK) != 0) {
     mp_log(MP_LOG_INFO, "cannot make machine code: there is no %s", path);
     return NULL;
   }
-  void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // never closed again: its code runs
+  void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // never closed: its code runs
   if (handle == NULL) {
     mp_log(MP_LOG_WARNING, "cannot make machine code, so loops are slower: %s", dlerror());
     return NULL;
@@ -42,7 +42,7 @@ void mp_native_set_module(const char *path) {
   g_path = path;
 }
 
-// The module beside this library; NULL if it is not there.
+// The module next to this library; NULL if there is none.
 static const mp_native_module_t *native_code_open(void) {
   if (g_path != NULL) return native_code_open_at(g_path);
   Dl_info info;
@@ -58,9 +58,9 @@ static const mp_native_module_t *native_code_open(void) {
   return module;
 }
 
-// ---- what has been compiled ----
+// ---- the compiled functions ----
 
-// After so many there are no more: they are never freed.
+// No more than this many, because they are never freed.
 enum { MAX_FUNCTIONS = 4096 };
 
 typedef union {
@@ -70,12 +70,12 @@ typedef union {
 
 typedef struct {
   uint64_t hash;
-  mp_str_t key;  // what the code says
+  mp_str_t key;  // the code, as bytes
   function_t function;
 } known_t;
 
-// All under the lock, which is held while something is compiled: there is one compiler, and a
-// thread that wants the same code at the same time waits for it instead of compiling it again.
+// All under the lock, which is held during a compilation: there is one compiler, and a thread that
+// needs the same code at the same time waits instead of compiling it again.
 static struct {
   mp_lock_t lock;
   bool has_tried;
@@ -139,7 +139,7 @@ static void native_code_put_use(mp_strbuf_t *key, const mp_native_use_t *use) {
 }
 
 static void native_code_put_loop(mp_strbuf_t *key, const mp_native_loop_t *loop) {
-  native_code_put(key, ~(uint64_t)loop->num_refs);  // no map begins like this
+  native_code_put(key, ~(uint64_t)loop->num_refs);  // distinguishes loops from maps
   native_code_put(key, loop->edges_per_look);
   for (uint32_t r = 0; r < loop->num_refs; ++r) native_code_put_ref(key, &loop->refs[r]);
   for (uint32_t n = 0; n < loop->num_instructions; ++n) {
@@ -152,7 +152,7 @@ static void native_code_put_loop(mp_strbuf_t *key, const mp_native_loop_t *loop)
   for (uint32_t u = 0; u < loop->num_uses; ++u) native_code_put_use(key, &loop->uses[u]);
 }
 
-// Compiles one of the two, and keeps what comes of it, be it nothing, under the key.
+// Compiles a map or a loop, and keeps the function, or its failure, under the key.
 static function_t native_code_compile(mp_str_t key, uint64_t hash, const mp_native_map_t *map,
                                       const mp_native_loop_t *loop) {
   known_t known = {.hash = hash};
@@ -176,7 +176,7 @@ static function_t native_code_compile(mp_str_t key, uint64_t hash, const mp_nati
   return known.function;
 }
 
-// The function of one of the two, compiled if it is new.
+// The function of a map or a loop, compiled if it is new.
 static function_t native_code_find(const mp_native_map_t *map, const mp_native_loop_t *loop) {
   mp_strbuf_t text;
   mp_strbuf_init(&text);

@@ -1,4 +1,4 @@
-// What the module offers to the library that opens it.
+// The interface of the module for the library that opens it.
 #ifndef MINIPOD_SIM_NATIVE_NATIVE_MODULE_H_
 #define MINIPOD_SIM_NATIVE_NATIVE_MODULE_H_
 
@@ -6,9 +6,9 @@
 
 #define MP_NATIVE_MODULE_SYMBOL "minipod_native_module"
 
-// What both sides must agree on, besides their version: a number that changes with the ops, the
+// The revision that both sides must agree on, besides their version: it changes with the ops, the
 // element types and the forms of code.
-enum { MP_NATIVE_REVISION = 4 };  // one more for each change that the sizes do not tell
+enum { MP_NATIVE_REVISION = 4 };  // incremented for each change that sizes do not show
 #define MP_NATIVE_CONTRACT                                                                       \
   ((uint64_t)(MP_OP_COUNT + 1024 * MP_NATIVE_REVISION) << 48 | (uint64_t)MP_DTYPE_COUNT << 40 |  \
    (uint64_t)MP_NATIVE_NUM_KINDS << 32 | (uint64_t)sizeof(mp_native_instruction_t) << 16 |       \
@@ -17,8 +17,8 @@ enum { MP_NATIVE_REVISION = 4 };  // one more for each change that the sizes do 
 
 typedef struct {
   uint64_t contract;
-  // As mp_native_compile_map and mp_native_compile_loop, but compiles anew each time, and only one
-  // thread may be in them at a time.
+  // Like mp_native_compile_map and mp_native_compile_loop, but compile again each time, and only
+  // one thread at a time may call them.
   mp_native_map_fn_t (*compile_map)(const mp_native_map_t *map);
   mp_native_loop_fn_t (*compile_loop)(const mp_native_loop_t *loop);
 } mp_native_module_t;

@@ -1,5 +1,5 @@
-// Which ops code can have: all of sim/numeric/meaning.h, and what sim/native/module/emit_op.c has
-// beside them.
+// The ops that code can have: all of sim/numeric/meaning.h, and the additional ones of
+// sim/native/module/emit_op.c.
 #include "sim/native/native.h"
 #include "sim/numeric/meaning.h"
 
@@ -7,13 +7,13 @@ static bool native_ops_is_real(mp_dtype_t dtype) {
   return dtype == MP_DTYPE_F32 || dtype == MP_DTYPE_F64;
 }
 
-// Of whole bytes.
+// Integers of whole bytes.
 static bool native_ops_is_int(mp_dtype_t dtype) {
   return mp_dtype_is_integer(dtype) && mp_dtype_bits(dtype) >= 8 && dtype != MP_DTYPE_BOOL &&
          dtype != MP_DTYPE_INDEX;
 }
 
-// What code can do with real numbers, with f32 alone, and with integers of either kind.
+// The ops that code can have on real numbers, only on f32, and on integers of either kind.
 typedef struct {
   bool of_real, of_f32, of_signed, of_unsigned;
 } knows_t;

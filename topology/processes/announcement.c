@@ -117,7 +117,7 @@ static mp_status_t announcement_read_group(mp_proto_reader_t *reader, const mp_m
     if (field.number == MP_GROUP_CORE_CPUS) machine->core_cpus[machine->num_cores++] = value;
     if (field.number != MP_GROUP_CPU_CORES) continue;
     int32_t at = group->first_cpu + num_cpu_cores++;
-    // An invalid position is replaced by one that is larger than those of all cores of the group.
+    // An invalid core position becomes INT32_MAX, which is larger than those of all cores.
     const bool is_core = value >= 0 && value < room->num_cores;
     if (at < room->num_cpus) {
       machine->cpu_cores[at] = is_core ? group->first_core + value : INT32_MAX;

@@ -70,7 +70,7 @@ FROM_FLOAT(C128, c128_t, f64_as, creal(x))
 MP_LOOP1(f64_to_odd, double, float, mp_float_from_f64_to_odd(x))
 MP_LOOP1(c128_to_odd, c128_t, float, mp_float_from_f64_to_odd(creal(x)))
 
-// clang-format changes these macros anew each time it runs.
+// clang-format changes these macros again each time it runs.
 // clang-format off
 static const mp_ew_loop_t g_convert[MP_DTYPE_COUNT][MP_DTYPE_COUNT] = {
 #define CELL(from, to, loop) [MP_DTYPE_##from][MP_DTYPE_##to] = from##_to_##loop,

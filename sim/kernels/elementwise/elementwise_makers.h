@@ -9,9 +9,9 @@
 MP_KERNEL_MAKER(mp_kernel_make_elementwise);
 MP_KERNEL_MAKER(mp_kernel_make_map);
 
-// What the kernel of an op with the maker mp_kernel_make_elementwise reads as operand `operand`:
-// the operand, or the scalar of which a large operand is a broadcast. The kernel repeats the scalar
-// itself, so that nobody has to make the array, which costs memory and time.
+// The value that the kernel of an op with the maker mp_kernel_make_elementwise reads as operand
+// `operand`: the operand, or the scalar of which a large operand is a broadcast. The kernel repeats
+// the scalar itself, which saves the memory and time of making the array.
 mp_value_t *mp_kernel_elementwise_operand(const mp_op_t *op, uint32_t operand);
 
 #endif  // MINIPOD_SIM_KERNELS_ELEMENTWISE_ELEMENTWISE_MAKERS_H_

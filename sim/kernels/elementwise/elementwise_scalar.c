@@ -21,7 +21,7 @@
     (y != y ? op##_##name##_nan_right : op##_##name##_number_right)(n, in, out);                  \
   }
 
-// clang-format changes these macros anew each time it runs.
+// clang-format changes these macros again each time it runs.
 // clang-format off
 #define FLOAT_LOOPS(name)                                                             \
   ORDERED(REAL, ADD, name) ORDERED(REAL, MULTIPLY, name) BOTH(REAL, DIVIDE, name)     \

@@ -11,10 +11,10 @@
 #include "sim/kernels/shape.h"
 #include "sim/kernels/source.h"
 
-// How many elements are computed ahead, if they are going to be asked for.
+// The number of elements that are computed ahead, if they will be requested.
 enum { WINDOW = 2048 };
 
-_Static_assert((int)WINDOW >= (int)MP_SOURCE_MOST, "the window has what is asked for at once");
+_Static_assert((int)WINDOW >= (int)MP_SOURCE_MOST, "the window holds the elements of one request");
 
 typedef struct {
   mp_kernel_t base;
@@ -22,7 +22,7 @@ typedef struct {
   const mp_kernel_t *end;
   bool is_gather;
   uint32_t computed;     // the operand of `end` that is never an array
-  uint32_t other;        // the operand that is the end's other one, if that is none of the region's
+  uint32_t other;        // the end's other operand, if the region does not read it
   const void *element;   // the other operand, if it is
   size_t size;           // bytes of an element
   size_t tiles, window;  // where these begin in the scratch memory

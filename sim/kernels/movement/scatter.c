@@ -137,8 +137,8 @@ static bool scatter_find_start(const mp_scatter_t *kernel, const char *indices,
 
 enum { AHEAD = 8 };  // positions for which memory is asked before they are done
 
-// Asks for the memory of the first operand where a window begins: positions lie anywhere, so that
-// each would wait for memory anew.
+// Prefetches the memory of the first operand where a window begins: positions are scattered, so
+// each access would wait for memory.
 static void scatter_fetch(const mp_scatter_part_t *part, int64_t offset) {
   enum { MOST = 1024 };
   const mp_scatter_t *kernel = part->kernel;

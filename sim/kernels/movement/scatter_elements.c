@@ -63,9 +63,9 @@ static void scatter_elements_find_offsets(const mp_scatter_t *kernel, const void
   }
 }
 
-// Lists those of n offsets that are in [low, high), in their order; returns how many there are. By
-// chance is which ones: a branch would be guessed wrong half of the time. `chosen` has room for n
-// and a vector more.
+// Lists those of n offsets that are in [low, high), in their order; returns their number.
+// Branch-free, because a branch would be mispredicted half of the time. `chosen` has room for n and
+// one more vector.
 static int64_t scatter_elements_choose_portable(const int64_t *offsets, int64_t n, int64_t low,
                                                 int64_t high, uint32_t *chosen) {
   const uint64_t size = (uint64_t)(high - low);

@@ -7,9 +7,8 @@
 #include "sim/kernels/reduction/fold.h"
 #include "sim/numeric/words.h"
 
-// CHUNK: the elements for which memory is asked ahead at once; blocks of lanes are so short that
-// each would wait for memory anew. GROUP: of rows, the lanes that go
-// through all blocks together.
+// CHUNK: the elements that are prefetched at once; blocks of lanes are so short that each would
+// wait for memory. GROUP: of rows, the lanes that go through all blocks together.
 enum { CHUNK = 64, GROUP = 128 };
 
 #define HALVE(T, expr, half)                            \

@@ -1,5 +1,5 @@
-// What the files of the module share: LLVM instructions for one function, which works on vectors of
-// `lanes` elements, or on single ones where `lanes` is 1.
+// Shared by the files of the module: LLVM instructions for one function, which works on vectors of
+// `lanes` elements, or on single ones if `lanes` is 1.
 #ifndef MINIPOD_SIM_NATIVE_MODULE_EMIT_H_
 #define MINIPOD_SIM_NATIVE_MODULE_EMIT_H_
 
@@ -19,7 +19,7 @@ typedef struct {
 
 // The type of a value: i1 for booleans; bf16 and f16 are their 16 bits.
 LLVMTypeRef emit_value_type(const emit_t *e, mp_dtype_t dtype);
-// The same as it lies in memory, where booleans are bytes.
+// The same in memory form, in which booleans are bytes.
 LLVMTypeRef emit_memory_type(const emit_t *e, mp_dtype_t dtype);
 unsigned emit_bytes(mp_dtype_t dtype);  // of one element
 
@@ -51,12 +51,12 @@ LLVMValueRef emit_fence(const emit_t *e, mp_dtype_t dtype, LLVMValueRef value);
 
 // ---- emit_op.c ----
 
-// The op's result. mp_native_knows has said yes to it.
+// The op's result. mp_native_knows is true for the op.
 LLVMValueRef emit_op(const emit_t *e, const mp_native_op_t *op, const LLVMValueRef *in);
 
-// Whether the op is better with constants than with values that happen to be known. Of arithmetic
-// with constants LLVM makes less, x * 1 becomes x, which does not have the same bits if x is a
-// signalling NaN. So in most ops on f32 and f64 known elements are as good as others.
+// Whether the op should use known elements as constants. LLVM simplifies arithmetic with constants:
+// x * 1 becomes x, which has other bits if x is a signalling NaN. So most ops on f32 and f64 treat
+// known elements like others.
 bool emit_uses_known(const mp_native_op_t *op);
 
 // ---- emit_math.c ----

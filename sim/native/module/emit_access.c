@@ -1,4 +1,4 @@
-// What the instructions of a loop read and write.
+// The accesses of a loop's instructions.
 #include "sim/native/module/emit_loop.h"
 
 static access_t emit_access_of(uint32_t ref, mp_dtype_t dtype, int64_t count, bool is_written) {
@@ -13,7 +13,8 @@ static access_t emit_access_moved(uint32_t ref, uint64_t bytes, bool is_written)
       .ref = ref, .bytes = bytes, .dtype = MP_DTYPE_INVALID, .is_written = is_written};
 }
 
-// The bytes of an array of which a row is taken or placed, up to the last place of the row.
+// The bytes of an array from which a row is taken or placed, up to the end of the last possible
+// row.
 static access_t emit_access_rows(const mp_native_instruction_t *i, uint32_t ref, bool is_written) {
   access_t access = emit_access_moved(ref, (uint64_t)i->count, is_written);
   for (uint32_t k = 0; k < i->num_indices; ++k) {
@@ -49,7 +50,7 @@ static bool emit_access_row(const mp_native_instruction_t *i, uint32_t k, access
 
 static bool emit_access_call(const mp_native_loop_t *loop, const mp_native_instruction_t *i,
                              uint32_t k, access_t *out) {
-  // What is read comes first: the uses are gone through twice.
+  // Reads come first, so the uses are visited twice.
   const uint32_t count = (uint32_t)i->count;
   if (k >= 2 * count) return false;
   const mp_native_use_t *use = &loop->uses[i->target + k % count];

@@ -1,12 +1,12 @@
-// Cells: the bytes that a loop reads and writes, cut where an access begins or ends.
+// Cells: the bytes that a loop reads and writes, split where an access begins or ends.
 #include <stdlib.h>
 
 #include "sim/native/module/emit_loop.h"
 
-// What is larger is in memory: it has too few registers.
+// Larger cells are in memory: there are too few registers.
 enum { MAX_CELL_BYTES = 256 };
 
-// Whether an access cuts what it reads or writes into cells.
+// Whether an access splits its bytes into cells.
 static bool emit_cells_cuts(const access_t *access) {
   return access->bytes != 0 && access->bytes <= MAX_CELL_BYTES && !access->is_part &&
          !access->is_call;
@@ -25,7 +25,7 @@ static int emit_cells_compare(const void *a, const void *b) {
   return x->at < y->at ? -1 : x->at > y->at;
 }
 
-// All ends of what is cut, if `cuts` is not NULL; returns their number.
+// Lists all borders of accesses, if `cuts` is not NULL; returns their number.
 static uint32_t emit_cells_find_cuts(const loop_t *l, cut_t *cuts) {
   uint32_t count = 0;
   access_t access;
@@ -43,7 +43,7 @@ static uint32_t emit_cells_find_cuts(const loop_t *l, cut_t *cuts) {
   return count;
 }
 
-// A cell from each cut to the next one, though some of them no access has.
+// Makes a cell from each cut to the next one, including some that no access has.
 static void emit_cells_cut(loop_t *l, const cut_t *cuts, uint32_t count) {
   for (uint32_t i = 0; i + 1 < count; ++i) {
     const cut_t *from = &cuts[i], *to = &cuts[i + 1];
@@ -57,7 +57,7 @@ static void emit_cells_cut(loop_t *l, const cut_t *cuts, uint32_t count) {
   }
 }
 
-// ---- looking for cells ----
+// ---- finding cells ----
 
 uint32_t emit_first_cell(const loop_t *l, uint32_t memory, uint64_t begin) {
   uint32_t low = 0, high = l->num_cells;
@@ -79,7 +79,7 @@ bool emit_cell_meets(const loop_t *l, uint32_t cell, uint32_t memory, uint64_t b
          begin < l->cells[cell].end;
 }
 
-// ---- what accesses say of cells ----
+// ---- properties of cells ----
 
 static void emit_cells_note(loop_t *l, const access_t *access) {
   const mp_native_ref_t *ref = &l->loop->refs[access->ref];
@@ -98,7 +98,7 @@ static void emit_cells_note(loop_t *l, const access_t *access) {
   }
 }
 
-// An access has variables or memory, not both. True if that has changed something.
+// Makes all cells of an access either variables or memory. True if that has changed something.
 static bool emit_cells_agree(loop_t *l, const access_t *access) {
   if (!emit_cells_cuts(access)) return false;
   const mp_native_ref_t *ref = &l->loop->refs[access->ref];
@@ -116,7 +116,7 @@ static bool emit_cells_agree(loop_t *l, const access_t *access) {
   return has_changed;
 }
 
-// Does one of the two with all accesses.
+// Does one of the two for all accesses.
 static bool emit_cells_for_all(loop_t *l, bool is_agreeing) {
   bool has_changed = false;
   access_t access;
@@ -132,7 +132,7 @@ static bool emit_cells_for_all(loop_t *l, bool is_agreeing) {
   return has_changed;
 }
 
-// Cells that no access has are none.
+// Removes cells that no access has.
 static void emit_cells_drop(loop_t *l) {
   uint32_t kept = 0;
   for (uint32_t c = 0; c < l->num_cells; ++c) {

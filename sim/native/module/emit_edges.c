@@ -1,4 +1,4 @@
-// Counting how often the back edges of a loop are come to.
+// Counts how often the back edges of a loop are reached.
 #include "sim/native/module/emit_loop.h"
 
 bool emit_is_back(const loop_t *l, uint32_t number) {
@@ -41,7 +41,7 @@ static LLVMValueRef emit_edges_sum(const loop_t *l, LLVMValueRef sum, LLVMValueR
   return minus ? LLVMBuildSub(b, sum, count, "") : LLVMBuildAdd(b, sum, count, "");
 }
 
-// How often the first BACK or BACK_IF was taken: all back edges but the others'.
+// How often the first BACK or BACK_IF was taken: the total minus the others.
 static LLVMValueRef emit_edges_taken_first(const loop_t *l) {
   const emit_t *e = l->e;
   LLVMBuilderRef b = e->builder;

@@ -17,7 +17,7 @@ static void emit_live_join(const loop_t *l, uint64_t *live, uint32_t instruction
   for (uint32_t w = 0; w < l->num_words; ++w) live[w] |= other[w];
 }
 
-// What is live behind the instruction.
+// The cells that are live after the instruction.
 static void emit_live_behind(const loop_t *l, uint32_t n, uint64_t *live) {
   const mp_native_instruction_t *i = &l->loop->instructions[n];
   memset(live, 0, l->num_words * sizeof(*live));
@@ -54,7 +54,7 @@ static void emit_live_behind(const loop_t *l, uint32_t n, uint64_t *live) {
   emit_live_join(l, live, n + 1);
 }
 
-// Takes out what the access writes, or adds what it reads.
+// Removes the cells that the access writes, or adds those that it reads.
 static void emit_live_access(const loop_t *l, const access_t *access, uint64_t *live) {
   const mp_native_ref_t *ref = &l->loop->refs[access->ref];
   const uint64_t end = ref->offset + access->bytes;

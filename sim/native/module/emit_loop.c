@@ -11,7 +11,7 @@ static void emit_loop_move_bytes(const loop_t *l, LLVMValueRef to, LLVMValueRef 
 
 // ---- instructions ----
 
-// An input of an op, or the number that it is known to be, if that serves.
+// An input of an op, or its known value, if that helps.
 static LLVMValueRef emit_loop_input(const loop_t *l, const mp_native_instruction_t *i, uint32_t k) {
   const mp_dtype_t dtype = mp_native_input_type(&i->op, k);
   LLVMValueRef known = emit_uses_known(&i->op) ? emit_read_known(l, i->in[k], dtype, 0) : NULL;
@@ -94,7 +94,7 @@ static void emit_loop_pick(const loop_t *l, const mp_native_instruction_t *i) {
   emit_write_memory(l, i->out, value, (uint64_t)i->count * size);
 }
 
-// Where the row begins in the array at `base`.
+// The address of the row in the array at `base`.
 static LLVMValueRef emit_loop_row(const loop_t *l, const mp_native_instruction_t *i,
                                   LLVMValueRef base) {
   const emit_t *e = l->e;
@@ -186,7 +186,7 @@ static void emit_loop_return(const loop_t *l, int64_t result) {
   LLVMBuildBr(l->e->builder, l->leave);
 }
 
-// A back edge to instruction `target`: counts, and now and then asks whether to stop.
+// A back edge to instruction `target`: counts, and periodically checks whether to stop.
 static void emit_loop_back(const loop_t *l, uint32_t number) {
   const mp_native_instruction_t *i = &l->loop->instructions[number];
   const emit_t *e = l->e;
@@ -209,7 +209,7 @@ static void emit_loop_back(const loop_t *l, uint32_t number) {
   emit_loop_return(l, i->stop);
 }
 
-// Of `count` targets, the last one is for all numbers that are none of the others'.
+// The last of `count` targets is the default.
 static void emit_loop_switch(const loop_t *l, const mp_native_instruction_t *i) {
   const uint32_t *targets = l->loop->targets + i->target;
   const unsigned last = (unsigned)i->count - 1;
@@ -304,7 +304,7 @@ static void emit_loop_open(loop_t *l) {
                  l->edges);
 }
 
-// To where the run begins: the first instruction, or where it has stopped.
+// Jumps to the start of the run: the first instruction, or the one where it has stopped.
 static void emit_loop_enter(const loop_t *l) {
   const emit_t *e = l->e;
   LLVMTypeRef ints = LLVMInt32TypeInContext(e->context);
@@ -321,7 +321,7 @@ static void emit_loop_enter(const loop_t *l) {
   }
 }
 
-// Adds what was counted to the frame's edges, if it has any, and returns.
+// Adds the counts to the frame's edges, if it has any, and returns.
 static void emit_loop_close(const loop_t *l) {
   const emit_t *e = l->e;
   LLVMBuilderRef b = e->builder;

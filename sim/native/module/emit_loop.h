@@ -1,12 +1,12 @@
-// What the files of loops share: which bytes are local variables, and values of refs.
+// Shared by the files of loops: which bytes are local variables, and values of refs.
 #ifndef MINIPOD_SIM_NATIVE_MODULE_EMIT_LOOP_H_
 #define MINIPOD_SIM_NATIVE_MODULE_EMIT_LOOP_H_
 
 #include "sim/native/module/emit.h"
 
-// Bytes that no access cuts: each has all of them or none. A local variable, which LLVM makes
-// registers, unless they are *resident*: of an array that is too large, or of which an instruction
-// reads or writes a part that is found while the code runs.
+// Bytes that no access splits: each access has all of them or none. They are a local variable,
+// which LLVM puts into registers, unless they are *resident* in memory: part of an array that is
+// too large, or of which an instruction accesses a part that is known only at run time.
 typedef struct {
   uint32_t memory, ref;  // a ref that has the bytes
   uint64_t begin, end;   // in the memory
@@ -14,7 +14,7 @@ typedef struct {
   bool is_single;     // an instruction reads or writes its elements one by one
   bool is_written;    // by some instruction
   bool is_temporary;  // no command reads them after the run
-  mp_dtype_t dtype;   // of an op that computes with them; INVALID: they are only moved
+  mp_dtype_t dtype;   // type of an op that computes with them; INVALID: they are only moved
   LLVMTypeRef type;
   LLVMValueRef variable;  // NULL if they are resident
 } cell_t;
@@ -23,10 +23,10 @@ typedef struct {
   emit_t *e;
   const mp_native_loop_t *loop;
   LLVMValueRef frame, edges;
-  LLVMValueRef result;  // what the function will return: a local variable, as all that follow
-  // How many back edges have passed up to the last look. With those since then, which `edges` says,
-  // these are all that were taken. Of these the first BACK or BACK_IF's, mostly the innermost and
-  // hottest one, are those that are no others': it need not count.
+  LLVMValueRef result;  // the function's result: a local variable, like all that follow
+  // The number of back edges up to the last check. With `edges`, the number since then, this is the
+  // total. The first BACK or BACK_IF, mostly the innermost and hottest one, need not count: its
+  // number is the total minus the others.
   LLVMValueRef looked;
   LLVMValueRef *taken;     // [num_instructions]; of other BACKs and BACK_IFs
   LLVMValueRef *left;      // [num_instructions]; of a BACK_IF: how often it was not taken
@@ -55,17 +55,17 @@ void emit_add_edges(const loop_t *l, LLVMValueRef edges);
 
 // ---- emit_access.c ----
 
-// What an instruction does with bytes.
+// An access of an instruction to bytes.
 typedef struct {
   uint32_t ref;
   uint64_t bytes;
   bool is_written;
-  bool is_part;      // only some of them, which ones is not known
-  bool is_call;      // not by this code
-  mp_dtype_t dtype;  // of the elements that are computed with; INVALID: they are only moved
+  bool is_part;      // only some of the bytes, unknown which
+  bool is_call;      // by a called step, not by this code
+  mp_dtype_t dtype;  // type of the elements that the op computes with; INVALID: they are only moved
 } access_t;
 
-// The k-th access of an instruction, what it reads first; false if it has no more than `k`.
+// The k-th access of an instruction, reads first; false if it has no more than `k`.
 bool emit_access(const mp_native_loop_t *loop, const mp_native_instruction_t *i, uint32_t k,
                  access_t *out_access);
 
@@ -78,7 +78,8 @@ void emit_describe_cells(loop_t *l);
 // The first cell that does not end before the bytes of `memory` from `begin` on; num_cells if there
 // is none.
 uint32_t emit_first_cell(const loop_t *l, uint32_t memory, uint64_t begin);
-// Whether the cell has some of these bytes. From emit_first_cell on, all that do follow each other.
+// Whether the cell has some of these bytes. From emit_first_cell on, all such cells are
+// consecutive.
 bool emit_cell_meets(const loop_t *l, uint32_t cell, uint32_t memory, uint64_t begin, uint64_t end);
 
 // ---- emit_single.c ----
@@ -89,7 +90,7 @@ bool emit_find_single(const loop_t *l);
 
 // ---- emit_live.c ----
 
-// Finds out which cells are live before each instruction. False if memory is short.
+// Finds the cells that are live before each instruction. False if memory is short.
 bool emit_find_live(loop_t *l);
 bool emit_is_live(const loop_t *l, uint32_t instruction, uint32_t cell);
 
@@ -98,11 +99,11 @@ bool emit_is_live(const loop_t *l, uint32_t instruction, uint32_t cell);
 // Makes the variables of the cells, and loads those that are live where a run may begin.
 void emit_make_variables(loop_t *l);
 
-// Stores what is read by instruction `at` and after it, before the run stops there.
+// Stores the cells that instruction `at` and later ones read, before the run stops there.
 void emit_save_live(const loop_t *l, uint32_t at);
-// Stores what is read when the run is over.
+// Stores the cells that are read after the run.
 void emit_save_results(const loop_t *l);
-// The same before a CALL, and what it writes afterwards.
+// The same before a CALL, and reloads the cells that it writes afterwards.
 void emit_save_for_call(const loop_t *l, const mp_native_instruction_t *i);
 void emit_load_after_call(const loop_t *l, const mp_native_instruction_t *i);
 
@@ -111,15 +112,15 @@ bool emit_is_resident(const loop_t *l, uint32_t ref, uint64_t bytes);
 // A type for `bytes` bytes of a ref that are only moved.
 LLVMTypeRef emit_moved_type(const loop_t *l, uint32_t ref, uint64_t bytes);
 
-// A ref's value as one of a type as it lies in memory; what is written has `bytes` bytes.
+// A ref's value with a type in memory form; written values have `bytes` bytes.
 LLVMValueRef emit_read_memory(const loop_t *l, uint32_t ref, LLVMTypeRef type, uint64_t bytes);
 void emit_write_memory(const loop_t *l, uint32_t ref, LLVMValueRef value, uint64_t bytes);
-// A ref's value; the current number of lanes says how many elements.
+// A ref's value, with as many elements as there are lanes.
 LLVMValueRef emit_read(const loop_t *l, uint32_t ref, mp_dtype_t dtype);
 // The same from element `number` on as a constant, if it is known to be one number in all lanes;
 // else NULL.
 LLVMValueRef emit_read_known(const loop_t *l, uint32_t ref, mp_dtype_t dtype, uint64_t number);
-// Element `number` of a ref, of a type as it lies in memory, of `size` bytes.
+// Element `number` of a ref, with a type in memory form, of `size` bytes.
 LLVMValueRef emit_read_element(const loop_t *l, uint32_t ref, LLVMTypeRef type, unsigned size,
                                uint64_t number);
 

@@ -1,19 +1,19 @@
-// Maps: a loop over vectors of elements, and one over the single elements that are left.
+// Maps: a loop over vectors of elements, and one over the remaining single elements.
 #include "sim/native/module/emit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 // The bytes of the widest vectors. Machines with shorter ones use several. Functions are long
-// chains of ops that wait for each other: machines do not look so far ahead that the next elements
-// would fill the gaps, so several vectors go through them together.
+// chains of dependent ops, and processors do not look far enough ahead to fill the gaps with the
+// next elements, so several vectors go through them together.
 enum { VECTOR_BYTES = 64, VECTORS = 4 };
 
 typedef struct {
   emit_t *e;
   const mp_native_map_t *map;
-  LLVMValueRef *pointers;  // [num_values]: where a value's elements begin, if it has an argument
-  LLVMValueRef *ones;      // [num_values]: the one element, loaded, if that is all that is read
+  LLVMValueRef *pointers;  // [num_values]: the address of a value's elements, if it has an argument
+  LLVMValueRef *ones;      // [num_values]: the loaded element, if only one is read
   LLVMValueRef *values;    // [num_values]: in the current body
 } map_t;
 
@@ -33,7 +33,7 @@ static unsigned emit_map_lanes(const mp_native_map_t *map) {
   return VECTOR_BYTES / widest;
 }
 
-// In the entry block: where arguments begin, and the elements that are the same for all.
+// In the entry block: the addresses of arguments, and the elements that are the same for all.
 static void emit_map_open(const map_t *m, LLVMValueRef arguments) {
   const emit_t *e = m->e;
   LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0);
@@ -101,7 +101,7 @@ static void emit_map_body(const map_t *m, LLVMValueRef index) {
   emit_map_store(m, index);
 }
 
-// The elements [begin, limit), `lanes` at a time; goes on behind it.
+// The elements [begin, limit), `lanes` at a time; continues after it.
 static void emit_map_range(const map_t *m, unsigned lanes, LLVMValueRef begin, LLVMValueRef limit) {
   emit_t *e = m->e;
   LLVMBuilderRef b = e->builder;
@@ -123,8 +123,8 @@ static void emit_map_range(const map_t *m, unsigned lanes, LLVMValueRef begin, L
   LLVMPositionBuilderAtEnd(b, after);
 }
 
-// The same for those before `count` of which there are `lanes`, a power of two. Returns how many
-// elements are done then.
+// The same for the largest multiple of `lanes`, a power of two, up to `count`. Returns the number
+// of elements done.
 static LLVMValueRef emit_map_whole(const map_t *m, unsigned lanes, LLVMValueRef begin,
                                    LLVMValueRef count) {
   LLVMTypeRef type = LLVMTypeOf(count);

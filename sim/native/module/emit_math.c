@@ -1,4 +1,4 @@
-// Mathematical functions of f32: those of the loops, of which the words build instructions here.
+// Mathematical functions of f32: the loops' functions, whose words build instructions here.
 #include "sim/native/module/emit_words.h"
 
 #define FUNCTION(type, name, ...) static type name(const emit_t *e, __VA_ARGS__)

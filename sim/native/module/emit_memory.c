@@ -1,4 +1,4 @@
-// Values of refs: from and to the local variables of cells, or memory where cells are resident.
+// Values of refs: from and to the local variables of cells, or memory if cells are resident.
 #include "sim/native/module/emit_loop.h"
 
 // ---- cells ----
@@ -23,7 +23,7 @@ static LLVMTypeRef emit_memory_cell_type(const loop_t *l, const cell_t *cell) {
   return emit_memory_type(&of_cell, cell->dtype);
 }
 
-// The bytes at `offset` from where a ref begins.
+// The address at `offset` from the begin of a ref.
 static LLVMValueRef emit_memory_at(const loop_t *l, uint32_t ref, uint64_t offset) {
   LLVMTypeRef index = LLVMInt64TypeInContext(l->e->context);
   LLVMValueRef number = LLVMConstInt(index, offset, false);
@@ -48,7 +48,7 @@ static void emit_memory_load(const loop_t *l, const cell_t *cell) {
   LLVMBuildStore(b, value, cell->variable);
 }
 
-// Whether the cell is live where a run may begin.
+// Whether the cell is live at an instruction where a run may begin.
 static bool emit_memory_is_entered(const loop_t *l, uint32_t cell) {
   bool is_entered = emit_is_live(l, 0, cell);
   for (uint32_t n = 0; n < l->loop->num_instructions && !is_entered; ++n) {
@@ -70,7 +70,7 @@ void emit_make_variables(loop_t *l) {
   }
 }
 
-// ---- what others see ----
+// ---- loads and stores for the outside ----
 
 void emit_save_live(const loop_t *l, uint32_t at) {
   for (uint32_t c = 0; c < l->num_cells; ++c) {
@@ -116,9 +116,8 @@ void emit_load_after_call(const loop_t *l, const mp_native_instruction_t *i) {
 
 // ---- pieces of values ----
 
-// The type of the pieces of which a value of `type` can be made up, cut as the cells of `bytes`
-// bytes from `begin` on are: its elements, or, if cells cut them, bytes. `out_size` is the size of
-// a piece.
+// The type of the pieces of a value of `type`, by the cells of `bytes` bytes from `begin` on: its
+// elements, or, if cells split elements, bytes. `out_size` is the size of a piece.
 static LLVMTypeRef emit_memory_piece(const loop_t *l, LLVMTypeRef type, uint32_t first,
                                      uint32_t memory, uint64_t begin, uint64_t bytes,
                                      unsigned *out_size) {
@@ -152,7 +151,7 @@ static LLVMValueRef emit_memory_cut(const loop_t *l, LLVMValueRef value, uint64_
                                 LLVMConstVector(numbers, (unsigned)count), "");
 }
 
-// `value`, of `count` pieces, put into those of `into` from `at` on.
+// Inserts `value`, of `count` pieces, into those of `into` from `at` on.
 static LLVMValueRef emit_memory_put(const loop_t *l, LLVMValueRef into, uint64_t at,
                                     LLVMValueRef value, uint64_t count) {
   LLVMBuilderRef b = l->e->builder;
@@ -177,7 +176,7 @@ bool emit_is_resident(const loop_t *l, uint32_t ref, uint64_t bytes) {
          l->cells[first].is_resident;
 }
 
-// The only cell that a ref has, whose bytes are just these; NULL if there is none.
+// The cell with exactly the bytes of a ref; NULL if there is none.
 static const cell_t *emit_memory_only_cell(const loop_t *l, uint32_t ref, uint64_t bytes) {
   const mp_native_ref_t *of = &l->loop->refs[ref];
   const cell_t *cell = &l->cells[emit_memory_first(l, ref)];

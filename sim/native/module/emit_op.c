@@ -1,4 +1,4 @@
-// Elementwise ops: what sim/numeric/meaning.h says of them, in instructions.
+// Elementwise ops: the definitions of sim/numeric/meaning.h as instructions.
 #include "sim/native/module/emit_words.h"
 
 #define CASE(kind, name, arity, with) \
@@ -7,7 +7,7 @@
 
 // ---- f32 and f64 ----
 
-// The number that a value is, if it is a known one and no NaN.
+// The value's number, if it is known and no NaN.
 static bool emit_op_is_number(value_t x, double *out_number) {
   if (!LLVMIsConstant(x)) return false;
   LLVMTypeRef type = LLVMTypeOf(x);
@@ -19,8 +19,8 @@ static bool emit_op_is_number(value_t x, double *out_number) {
   return *out_number == *out_number;
 }
 
-// The larger or smaller one where `bound` is the number `of_bound`: then less has to be asked.
-// Zeros are equal, but +0 is the larger one.
+// The maximum or minimum if `bound` is the known number `of_bound`: then fewer comparisons are
+// needed. Zeros are equal, but +0 is the larger one.
 static value_t emit_op_extreme_of_bound(const emit_t *e, bool larger, value_t bound,
                                         double of_bound, value_t x) {
   if (of_bound == 0 && !signbit(of_bound) == larger) {
@@ -116,7 +116,8 @@ static value_t emit_op_from_bf16(const emit_t *e, value_t x) {
   return LLVMBuildBitCast(e->builder, bits, emit_value_type(e, MP_DTYPE_F32), "");
 }
 
-// Machines have instructions for f16; they round as our loops do, but make all NaNs quiet.
+// Processors have instructions for f16; they round like the interpreters' loops, but make all NaNs
+// quiet.
 static LLVMTypeRef emit_op_half(const emit_t *e) {
   LLVMTypeRef half = LLVMHalfTypeInContext(e->context);
   return e->lanes == 1 ? half : LLVMVectorType(half, e->lanes);
@@ -167,7 +168,7 @@ static value_t emit_op_convert(const emit_t *e, const mp_native_op_t *op, value_
 bool emit_uses_known(const mp_native_op_t *op) {
   const bool is_bound = op->code == MP_OP_MAXIMUM || op->code == MP_OP_MINIMUM ||
                         op->code == MP_OP_CLAMP || op->code == MP_OP_COMPARE;
-  // Most of what a power asks is about its exponent.
+  // Most checks of a power are about its exponent.
   return is_bound || op->code == MP_OP_POWER || !emit_is_float(op->from);
 }
 

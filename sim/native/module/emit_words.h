@@ -1,9 +1,9 @@
 // The words of sim/numeric/meaning.h as calls that build instructions, for integers, f32 and f64 by
 // the types of their operands.
 //
-// Where words stand there are, by these names, `e`, the function; `type`, that of constants;
-// `is_signed` and WIDTH, the integers' sign and bits. No word names an operand twice: each time it
-// would be built anew.
+// Words use these names of their context: `e`, the function; `type`, that of constants; `is_signed`
+// and WIDTH, the integers' sign and bits. No word names an operand twice, because each mention
+// would build it again.
 #ifndef MINIPOD_SIM_NATIVE_MODULE_EMIT_WORDS_H_
 #define MINIPOD_SIM_NATIVE_MODULE_EMIT_WORDS_H_
 
@@ -52,7 +52,7 @@ static inline value_t emit_call3(const emit_t *e, const char *name, value_t x, v
   return emit_intrinsic(e, name, LLVMTypeOf(x), NULL, arguments, 3);
 }
 
-// The number of bits above all that are set, which is all of them for 0.
+// The number of leading zero bits, which is all bits for 0.
 static inline value_t emit_leading(const emit_t *e, value_t x) {
   return emit_call2(e, "llvm.ctlz", x, LLVMConstNull(LLVMInt1TypeInContext(e->context)));
 }

@@ -1,4 +1,4 @@
-// The module: code becomes functions by LLVM.
+// The module: compiles code to functions by LLVM.
 #include "sim/native/native_module.h"
 
 #include <llvm-c/Core.h>
@@ -14,13 +14,12 @@
 
 #include "sim/native/module/emit.h"
 
-// Maps are made as they should be; loops keep their values in local variables, which must become
-// registers.
+// Maps need few passes; loops keep their values in local variables, which must become registers.
 #define MAP_PASSES  "early-cse"
 #define LOOP_PASSES "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,early-cse"
 
-// LLVM's objects register their destructors here, and none is ever called: when a process ends,
-// another thread may be compiling.
+// LLVM's objects register their destructors here, and none is ever called, because another thread
+// may be compiling when the process ends.
 __attribute__((visibility("hidden"))) int __cxa_atexit(void (*destroy)(void *), void *object,
                                                        void *library);
 int __cxa_atexit(void (*destroy)(void *), void *object, void *library) {
@@ -36,7 +35,7 @@ typedef struct {
 
 static compiler_t g_compiler;
 
-// False, and the error is gone, if there is one.
+// False if there is an error, which is freed.
 static bool native_module_is_ok(LLVMErrorRef error) {
   if (error == NULL) return true;
   LLVMConsumeError(error);
@@ -63,12 +62,13 @@ static bool native_module_start(compiler_t *c) {
   if (LLVMInitializeNativeTarget() || LLVMInitializeNativeAsmPrinter()) return false;
   c->machine = native_module_machine();
   LLVMTargetMachineRef of_jit = native_module_machine();
-  if (c->machine == NULL || of_jit == NULL) return false;  // they stay, as all of the module does
+  if (c->machine == NULL || of_jit == NULL)
+    return false;  // they are never freed, like everything in the module
   LLVMOrcLLJITBuilderRef builder = LLVMOrcCreateLLJITBuilder();
   LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(
       builder, LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(of_jit));
   if (!native_module_is_ok(LLVMOrcCreateLLJIT(&c->jit, builder))) return false;
-  // What the code calls: memmove, and the mathematical functions that old machines lack.
+  // The functions that code calls: memmove, and the mathematical functions that old machines lack.
   LLVMOrcDefinitionGeneratorRef symbols = NULL;
   if (!native_module_is_ok(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
           &symbols, LLVMOrcLLJITGetGlobalPrefix(c->jit), NULL, NULL))) {
@@ -94,7 +94,7 @@ static void native_module_begin(emit_t *e, const compiler_t *c, const char *name
   LLVMDisposeTargetData(layout);
   LLVMDisposeMessage(triple);
   e->function = LLVMAddFunction(e->module, name, type);
-  // Vectors of 512 bits where the machine has them, in spite of their price: there is much to do.
+  // Vectors of 512 bits if the machine has them, in spite of their cost: there is enough work.
   native_module_set_attribute(e, "prefer-vector-width", "512");
   native_module_set_attribute(e, "min-legal-vector-width", "512");
   LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, e->function, ""));

@@ -38,7 +38,7 @@ typedef struct {
   uint32_t size;     // bytes of an element, as it is held here
   uint32_t offset;   // REGISTER: where it begins, in bytes per lane; of a scalar, in bytes
   bool is_constant;  // REGISTER: filled once, before the first tile
-  bool is_scalar;    // REGISTER: nobody reads more than its first element, which is all it has
+  bool is_scalar;    // REGISTER: has only one element, because no step reads more
   bool is_column;    // an element for each row
   bool is_cyclic;    // REGISTER: the same in each tile, as steps that come first have left it
 } mp_tile_slot_t;
@@ -102,7 +102,7 @@ typedef struct {
 // What changes while a program is run, by several threads: it gets hot, and then there is code.
 typedef struct {
   mp_native_heat_t heat;
-  _Atomic bool is_ready;  // whoever sees it may read `codes`, which never change afterwards
+  _Atomic bool is_ready;  // a thread that sees it may read `codes`, which are constant afterwards
   mp_tile_code_t *codes;  // [num_steps]: of the first step of each piece of code; `map` or NULL
 } mp_tile_native_t;
 

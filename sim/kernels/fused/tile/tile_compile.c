@@ -1,5 +1,5 @@
 // Makes the steps of a fused op's region, in the order of its ops. Each array of a step gets a slot
-// of its own; registers are given out at the end, when it is known who reads a slot last.
+// of its own; registers are assigned at the end, when the last reader of each slot is known.
 #include <string.h>
 
 #include "sim/kernels/fused/tile/tile_compiler.h"

@@ -164,7 +164,7 @@ static void tile_improve_join_products(mp_tile_program_t *program, uint32_t *wri
   }
 }
 
-// What nobody reads more than one element of need not be repeated. `is_read`: more than one is
+// Slots of which steps read only one element need not be repeated. `is_read`: more than one is
 // read.
 static void tile_improve_mark_scalars(mp_tile_program_t *program, bool *is_read,
                                       const bool *is_spread) {

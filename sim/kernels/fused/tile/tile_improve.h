@@ -1,4 +1,4 @@
-// Steps that nobody needs, and scalars in place of arrays of copies. Private to this folder.
+// Removes unneeded steps, and replaces arrays of copies by scalars. Private to this folder.
 #ifndef MINIPOD_SIM_KERNELS_FUSED_TILE_TILE_IMPROVE_H_
 #define MINIPOD_SIM_KERNELS_FUSED_TILE_TILE_IMPROVE_H_
 

@@ -8,8 +8,8 @@
 // blocks. Before cycles are looked for: tiles in blocks have none.
 void mp_tile_choose_order(mp_tile_program_t *program);
 
-// Says which load puts its elements where a result comes: nobody needs them when that is written.
-// After cycles are found.
+// Chooses the load that puts its elements into the place of a result, because no step needs them
+// when the result is written. After cycles are found.
 void mp_tile_choose_landing(mp_tile_program_t *program);
 
 #endif  // MINIPOD_SIM_KERNELS_FUSED_TILE_TILE_ORDER_H_

@@ -1,9 +1,9 @@
-// Affine views: where the elements of one array lie in another.
+// Affine views: where the elements of one array are in another.
 //
 // broadcast_in_dim, transpose, slice, reverse and reshape move elements by rules that are linear in
 // the indices. A chain of them is one view of the array at its beginning, the *base*: a stride for
-// each dimension, and where the first element lies. A kernel that reads its operand through a view
-// needs nobody to make the array between.
+// each dimension, and where the first element lies. If a kernel reads its operand through a view,
+// the intermediate array is never made.
 //
 // Of an iota, whose elements are indices, the view gives the elements themselves.
 #ifndef MINIPOD_SIM_KERNELS_FUSED_TILE_VIEW_H_
