@@ -170,8 +170,9 @@ bool mp_exchange_part(const mp_collective_t *collective, const uint32_t *members
   return true;
 }
 
-// Copies what `source` (a position) has of the destination's box. The arrays have the operand's
-// dimensions, which uneven boxes do not fill; what comes from other processes is packed densely.
+// Copies the part of the destination's box that `source` (a position) has. The arrays have the
+// operand's dimensions, which uneven boxes do not fill; data from other processes are packed
+// densely.
 static void collective_move_exchange_part(const mp_collective_call_t *call, uint32_t destination,
                                           uint32_t source) {
   const mp_collective_operand_t *operand = &call->collective->operands[0];

@@ -44,7 +44,7 @@ static ragged_update_t collective_ragged_update_of(const mp_collective_t *collec
                            .out = collective_ragged_index_at(&operands[4], from->inputs[4], i)};
 }
 
-// What messages call a member.
+// The name of a member in messages.
 static uint32_t collective_ragged_name(const uint32_t *names, uint32_t logical) {
   return names == NULL ? logical : names[logical];
 }
@@ -86,7 +86,7 @@ static mp_status_t collective_ragged_check_received(const mp_collective_call_t *
 
 // ---- Between processes ----
 
-// How many numbers this process and another one send each other.
+// The number of index numbers that this process and another one exchange.
 static size_t collective_ragged_num_numbers(const mp_collective_schedule_t *schedule,
                                             uint32_t other) {
   const mp_group_layout_t *layout = schedule->layout;
@@ -115,7 +115,8 @@ static ragged_update_t collective_ragged_received_update(const mp_collective_sch
   return (ragged_update_t){.in = numbers[0], .rows = numbers[1], .out = numbers[2]};
 }
 
-// Adds to `bytes` what our members send to `destination`, and checks their updates.
+// Adds to `bytes` the size of the rows that this process's members send to `destination`, and
+// checks their updates.
 static mp_status_t collective_ragged_weigh(const mp_collective_schedule_t *schedule,
                                            uint32_t destination, size_t *bytes) {
   const mp_group_layout_t *layout = schedule->layout;
@@ -199,8 +200,8 @@ static size_t collective_ragged_rows_expected(const mp_collective_schedule_t *sc
   return MP_SIZE_BY_CONTENT;
 }
 
-// Notes where our members find their rows in a process' payload, and checks that it has all of
-// them.
+// Records where this process's members find their rows in a process' payload, and checks that it
+// has all of them.
 static mp_status_t collective_ragged_open_payload(mp_collective_schedule_t *schedule,
                                                   uint32_t process) {
   const mp_group_layout_t *layout = schedule->layout;

@@ -1,4 +1,4 @@
-// mp_collective_run: the table over the kinds, and how they are cut into chunks.
+// mp_collective_run: the table of the kinds, and their division into chunks.
 #include "collectives/collective.h"
 #include "collectives/collective_parts.h"
 #include "collectives/reduction_tree.h"
@@ -36,7 +36,7 @@ static uint32_t collective_run_group_size(const mp_collective_t *collective, uin
   return collective->groups->offsets[group + 1] - collective->groups->offsets[group];
 }
 
-// How many bytes the results of all groups have.
+// The bytes of the results of all groups.
 static double collective_run_results(const mp_collective_t *collective) {
   double bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {
@@ -46,7 +46,7 @@ static double collective_run_results(const mp_collective_t *collective) {
   return bytes * collective->groups->num_devices;
 }
 
-// How many bytes are read or written in all; the number of chunks follows from it.
+// The total of bytes read or written, which determines the number of chunks.
 static double collective_run_traffic(const mp_collective_t *collective, uint32_t size) {
   double bytes = 0;
   for (uint32_t i = 0; i < collective->num_operands; ++i) {

@@ -71,7 +71,7 @@ bool mp_collective_schedule_awaits(const mp_collective_schedule_t *schedule, uin
   return phase == 0 || collective_schedule_kind_of(schedule)->awaits(schedule, phase, process);
 }
 
-// The bytes of our members' inputs: what packing reads.
+// The bytes of this process's members' inputs, which packing reads.
 static double collective_schedule_input_bytes(const mp_collective_schedule_t *schedule) {
   return mp_operands_bytes(schedule->collective) *
          mp_group_layout_num_members(schedule->layout, schedule->layout->self);

@@ -5,7 +5,7 @@
 
 enum {
   MP_MAX_STRIPES = 256,
-  // Ranges begin at multiples of so many elements, so that rows of them stay aligned.
+  // Ranges begin at multiples of this many elements, so that rows of them stay aligned.
   MP_STRIPE_GRAIN = 64,
 };
 
@@ -17,7 +17,8 @@ uint32_t mp_collective_num_stripes(const mp_collective_t *collective,
                                    const mp_group_layout_t *layout) {
   if (!mp_collective_is_striped(collective, layout->spans_hosts)) return 1;
   double bytes = mp_operands_bytes(collective);
-  // Two processes mostly send each other everything (schedule_reduce.c), more of them a share each.
+  // Two processes usually send each other everything (schedule_reduce.c), more processes one share
+  // each.
   if (layout->num_processes > 2) bytes /= layout->num_processes;
   const double stripes = bytes / MP_STRIPE_BYTES;
   if (stripes < 1) return 1;
@@ -31,8 +32,8 @@ static int64_t collective_stripe_begin(int64_t elements, uint32_t index, uint32_
   return begin < elements ? begin : elements;
 }
 
-// A stripe in one allocation, with room for what is cut out: operands, each with one dimension, and
-// the arrays of `size` members.
+// A stripe in one allocation, with room for its slices: operands, each with one dimension, and the
+// arrays of `size` members.
 static mp_collective_stripe_t *collective_stripe_allocate(uint32_t num_operands, uint32_t size) {
   const size_t arrays = 2 * (size_t)size * num_operands;
   return mp_calloc(1, sizeof(mp_collective_stripe_t) +
@@ -40,7 +41,7 @@ static mp_collective_stripe_t *collective_stripe_allocate(uint32_t num_operands,
                           size * sizeof(mp_contribution_t) + arrays * sizeof(void *));
 }
 
-// Cuts the range of this stripe out of every operand. Returns the room behind the operands.
+// Slices the range of this stripe from every operand. Returns the room after the operands.
 static void *collective_stripe_cut_operands(mp_collective_stripe_t *stripe,
                                             const mp_collective_t *collective, uint32_t index,
                                             uint32_t count) {
@@ -59,8 +60,8 @@ static void *collective_stripe_cut_operands(mp_collective_stripe_t *stripe,
   return dims + collective->num_operands;
 }
 
-// The same of the arrays of our members: those of others have none here. Returns the contributions,
-// which are at `room`.
+// The same for the arrays of this process's members: other members have none here. Returns the
+// contributions, which are at `room`.
 static mp_contribution_t *collective_stripe_cut_arrays(const mp_collective_t *collective,
                                                        uint32_t index, uint32_t count,
                                                        uint32_t size,

@@ -30,7 +30,7 @@ static void group_layout_count_processes(group_layout_maker_t *m, const uint32_t
   qsort(m->ranks, layout->size, sizeof(*m->ranks), group_layout_compare);
   for (uint32_t i = 0; i < layout->size; ++i) {
     if (i == 0 || m->ranks[i] != m->ranks[i - 1]) {
-      // In place: what is compared above has not been overwritten yet, except by an equal value.
+      // In place: the value compared above has not been overwritten yet, except by an equal one.
       m->ranks[layout->num_processes++] = m->ranks[i];
     }
   }
@@ -92,7 +92,7 @@ static mp_status_t group_layout_allocate(group_layout_maker_t *m, mp_group_layou
   return NULL;
 }
 
-// Takes all processes as being on one host.
+// Treats all processes as being on one host.
 static void group_layout_make_row(group_layout_maker_t *m) {
   m->layout.num_hosts = 1;
   m->layout.num_columns = m->layout.num_processes;
@@ -102,7 +102,7 @@ static void group_layout_make_row(group_layout_maker_t *m) {
   }
 }
 
-// Lays the processes out in a grid of hosts, if they make one.
+// Arranges the processes in a grid of hosts, if they form one.
 static mp_status_t group_layout_make_grid(group_layout_maker_t *m, const uint32_t *hosts_of) {
   mp_group_layout_t *layout = &m->layout;
   group_layout_make_row(m);

@@ -1,13 +1,13 @@
-// Group layouts: how the members of a group lie over processes.
+// Group layouts: the distribution of a group's members over processes.
 //
 // A position is a member's place in its group. A *piece* is a largest subtree of the reductions'
-// tree (collective.h) whose leaves all belong to one process: what that process can reduce by
-// itself without changing a bit of the result.
+// tree (collective.h) whose leaves all belong to one process: that process can reduce it alone
+// without changing a bit of the result.
 //
-// Several processes may be on one host. When every host has equally many processes of the group
-// (and there are several hosts, with several processes on each), they form a *grid*: process j of
-// host h is in *column* j, and what goes between hosts goes along columns. Otherwise all processes
-// count as being on one host, each in a column of its own.
+// Several processes may be on one host. If every host has equally many processes of the group (and
+// there are several hosts, with several processes on each), they form a *grid*: process j of host h
+// is in *column* j, and data between hosts are sent along columns. Otherwise all processes count as
+// being on one host, each in its own column.
 //
 // Immutable after creation.
 #ifndef MINIPOD_COLLECTIVES_GROUP_LAYOUT_H_
@@ -27,17 +27,17 @@ typedef struct {
 typedef struct mp_group_layout_s mp_group_layout_t;
 struct mp_group_layout_s {
   uint32_t size;           // of the group
-  uint32_t num_processes;  // that have members
+  uint32_t num_processes;  // processes that have members
   uint32_t self;           // this process among them
   uint32_t num_pieces;
-  const uint32_t *ranks;       // [num_processes] ascending
-  const uint32_t *process_of;  // [size]
-  const uint32_t *index_of;    // [size] among the positions of its process
-  const uint32_t *offsets;     // [num_processes + 1] into positions
-  const uint32_t *positions;   // [size] by process, ascending within
-  const uint32_t *pieces_of;   // [num_processes] how many
-  const mp_piece_t *pieces;    // [num_pieces] ascending by begin
-  bool spans_hosts;            // members are on several hosts, whether these make a grid or not
+  const uint32_t *ranks;            // [num_processes] ascending
+  const uint32_t *process_of;       // [size]
+  const uint32_t *index_of;         // [size] among the positions of its process
+  const uint32_t *offsets;          // [num_processes + 1] into positions
+  const uint32_t *positions;        // [size] by process, ascending within
+  const uint32_t *pieces_of;        // [num_processes] how many
+  const mp_piece_t *pieces;         // [num_pieces] ascending by begin
+  bool spans_hosts;                 // members are on several hosts, in a grid or not
   uint32_t num_hosts, num_columns;  // of the grid
   const uint32_t *host_of;          // [num_processes] in the grid
   const uint32_t *column_of;        // [num_processes]
@@ -58,15 +58,15 @@ void mp_group_layout_release(mp_group_layout_t *layout);
 // The number in the layout of the process with this rank, or -1.
 int64_t mp_group_layout_find(const mp_group_layout_t *layout, uint32_t rank);
 
-// How many leaves the left part of a tree of `count` > 1 leaves has: the largest power of two below
-// `count`.
+// The number of leaves of the left part of a tree of `count` > 1 leaves: the largest power of two
+// below `count`.
 static inline uint32_t mp_tree_left(uint32_t count) {
   uint32_t left = 1;
   while (left * 2 < count) left *= 2;
   return left;
 }
 
-// How many members of the group a process has.
+// The number of members of the group in a process.
 static inline uint32_t mp_group_layout_num_members(const mp_group_layout_t *layout,
                                                    uint32_t process) {
   return layout->offsets[process + 1] - layout->offsets[process];
@@ -86,11 +86,11 @@ static inline uint32_t mp_group_layout_process_at(const mp_group_layout_t *layou
                                                   uint32_t column) {
   return layout->grid[host * layout->num_columns + column];
 }
-// True when the process is on our host.
+// True when the process is on this host.
 static inline bool mp_group_layout_is_near(const mp_group_layout_t *layout, uint32_t process) {
   return layout->host_of[process] == layout->host_of[layout->self];
 }
-// True when the process is in our column.
+// True when the process is in this process's column.
 static inline bool mp_group_layout_is_in_column(const mp_group_layout_t *layout, uint32_t process) {
   return layout->column_of[process] == layout->column_of[layout->self];
 }

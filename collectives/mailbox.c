@@ -10,9 +10,9 @@
 #include "sim/base/hash.h"
 #include "sim/numeric/dims.h"
 
-// A mailbox has no lock of its own: the caller holds the session's. So either the message is there
-// when its receiver looks, or the receiver is when the message comes; both in one step. Messages
-// themselves belong to one thread at a time, and are packed and read without the lock.
+// A mailbox has no lock of its own: the caller holds the session's. So either the receiver finds
+// the message, or the message finds the receiver. Messages themselves belong to one thread at a
+// time, and are packed and read without the lock.
 
 struct mp_message_s {
   mp_message_t *next;
@@ -21,8 +21,8 @@ struct mp_message_s {
   uint32_t num_operands;
   uint32_t types;  // mp_message_types of the sender
   size_t bytes;
-  const unsigned char *data;  // the operands one after the other; behind the message or in a packet
-  mp_packet_t *packet;        // the packet that the message lies in; NULL: it is of this process
+  const unsigned char *data;  // the operands one after the other; after the message or in a packet
+  mp_packet_t *packet;        // the packet that contains the message; NULL: it is from this process
 };
 _Static_assert(sizeof(mp_message_t) <= MP_PACKET_NOTE_BYTES, "a packet has room for its message");
 
@@ -94,7 +94,7 @@ mp_status_t mp_message_create(const mp_collective_t *collective, uint32_t source
 mp_message_t *mp_message_of_packet(int64_t channel_id, uint32_t source, uint32_t target,
                                    uint32_t num_operands, uint32_t types, mp_packet_t *packet) {
   mp_message_t *message = mp_packet_note(packet);
-  // In the packet's own note, because the progress thread must not fail for want of memory.
+  // In the packet's own note, because the progress thread must not fail when memory is short.
   *message = (mp_message_t){.channel_id = channel_id,
                             .source = source,
                             .target = target,
@@ -137,7 +137,8 @@ static bool mailbox_is_for(const mp_message_t *message, const mp_receiver_t *rec
 }
 
 mp_receiver_t *mp_mailbox_post(mp_mailbox_t *mailbox, mp_message_t *message) {
-  // The oldest receiver gets the oldest message: those of one channel and pair never overtake.
+  // The oldest receiver gets the oldest message: messages of one channel and pair never overtake
+  // each other.
   mp_receiver_t *previous = NULL, *receiver = mailbox->receivers.first;
   for (; receiver != NULL && !mailbox_is_for(message, receiver); receiver = receiver->next) {
     previous = receiver;
@@ -147,7 +148,8 @@ mp_receiver_t *mp_mailbox_post(mp_mailbox_t *mailbox, mp_message_t *message) {
     return NULL;
   }
   MP_ASSERT(mailbox->num_receivers != 0 && receiver->message == NULL);
-  // Out of the list before it is resumed: it lies in its run, which may be gone soon after.
+  // Removed from the list before it is resumed: it is part of its run, which may be freed soon
+  // after.
   MP_QUEUE_REMOVE(&mailbox->receivers, previous, receiver, next);
   mailbox->num_receivers -= 1;
   receiver->message = message;

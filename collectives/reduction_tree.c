@@ -2,7 +2,7 @@
 //
 // The tree of n positions splits at the largest power of two below n, so it depends on n alone and
 // its left parts are whole subtrees. A block of elements goes through the whole tree before the
-// next one; partials are kept on a stack: left part, right part, the two combined.
+// next one; partials are kept on a stack: left part, right part, then both combined.
 #include "collectives/reduction_tree.h"
 
 #include "collectives/collective_parts.h"
@@ -93,8 +93,8 @@ static bool reduction_tree_push_piece(mp_reduction_t *reduction, mp_piece_source
                                       uint32_t begin, uint32_t positions) {
   const mp_group_layout_t *layout = source->layout;
   if (layout == NULL) return false;
-  // The walk comes to subtrees from left to right. It passes over pieces that lie within a larger
-  // piece of the other source.
+  // The walk visits subtrees from left to right. It skips pieces that are within a larger piece of
+  // the other source.
   while (source->next < layout->num_pieces && layout->pieces[source->next].begin < begin) {
     ++source->next;
   }
@@ -166,7 +166,7 @@ static char *reduction_tree_output(const mp_reduction_t *reduction, const mp_con
 void mp_reduction_aim_at(mp_reduction_t *reduction, const mp_contribution_t *member,
                          int64_t offset) {
   const mp_collective_operand_t *operand = reduction->operand;
-  // A result that goes past the caches is made within them first.
+  // A result that is written past the caches is first computed within them.
   const bool is_direct =
       operand->accumulation == operand->dtype && reduction->copy == mp_copy_cached;
   reduction->target = is_direct ? reduction_tree_output(reduction, member, offset) : NULL;

@@ -8,9 +8,9 @@
 #include "sim/base/str.h"
 #include "sim/numeric/dims.h"
 
-// A rendezvous has no lock of its own: the caller holds the session's. That makes "the last one
-// arrives" one step, which exactly one thread sees. A meeting that is complete leaves the table in
-// that step and belongs to that thread, which works on it without the lock.
+// A rendezvous has no lock of its own: the caller holds the session's. So exactly one thread sees
+// that the last participant has arrived. A complete meeting leaves the table under the same lock,
+// and belongs to that thread, which works on it without the lock.
 
 enum { MP_MAX_BUCKETS = 1024 };
 
@@ -107,7 +107,8 @@ static mp_status_t rendezvous_check_agreement(const mp_rendezvous_t *table,
                                               const mp_arrival_t *arrival) {
   const mp_collective_t *theirs = meeting->collective, *ours = arrival->collective;
   if (theirs == ours) return NULL;
-  // An open meeting has an arrival at least: it is opened by one, and leaves the table as a whole.
+  // An open meeting has at least one arrival: an arrival opens it, and it leaves the table as a
+  // whole.
   const mp_arrival_t *other = NULL;
   for (uint32_t i = 0; other == NULL; ++i) other = meeting->arrivals[i];
   const bool is_same_program = other->program_digest == arrival->program_digest;
@@ -135,7 +136,7 @@ mp_status_t mp_rendezvous_arrive(mp_rendezvous_t *table, mp_arrival_t *arrival,
   MP_ASSERT(arrival->logical < groups->num_devices && groups->group_of[arrival->logical] >= 0);
   uint32_t group = (uint32_t)groups->group_of[arrival->logical];
   uint32_t position = groups->position[arrival->logical];
-  // At the first arrival: a launch without collectives never needs them.
+  // Allocated at the first arrival: a launch without collectives never needs them.
   if (table->buckets == NULL) {
     table->buckets = mp_calloc(table->num_buckets, sizeof(*table->buckets));
     MP_RETURN_IF_NULL(table->buckets);
@@ -149,12 +150,12 @@ mp_status_t mp_rendezvous_arrive(mp_rendezvous_t *table, mp_arrival_t *arrival,
   }
   MP_ASSERT(position < meeting->num_members && meeting->members[position] == arrival->logical);
   MP_ASSERT(meeting->arrivals[position] == NULL && meeting->num_arrived < meeting->num_needed);
-  // The arrival lies in a run that parks next, under this same lock. It stays there until a thread
-  // resumes the run, which takes it out of the meeting first.
+  // The arrival is part of a run that parks next, under this same lock. It stays valid until a
+  // thread resumes the run, and that thread first removes it from the meeting.
   meeting->arrivals[position] = arrival;
   meeting->contributions[position] = arrival->contribution;
   meeting->num_arrived += 1;
-  // Needed are those of this process alone; what others contribute comes in packets.
+  // Only participants of this process arrive; others contribute by packets.
   if (meeting->num_arrived == meeting->num_needed) {
     rendezvous_unlink_meeting(table, meeting);
     *out_complete = meeting;

@@ -4,8 +4,8 @@
 #include "collectives/collective.h"
 #include "sim/base/assert.h"
 
-// How ids of one mode become logical device numbers: each row of the table makes `copies` groups,
-// and each id in it becomes `per_id` members.
+// The translation of one mode's ids to logical device numbers: each row of the table makes `copies`
+// groups, and each id in it becomes `per_id` members.
 typedef struct {
   uint32_t num_ids;      // ids are 0 .. num_ids-1
   uint32_t copies;       // groups per row

@@ -1,5 +1,5 @@
-// Moves over processes: whole inputs for all (all_gather, broadcast), or for each destination its
-// part (permute, all_to_all, exchange).
+// Moves between processes: whole inputs for all (all_gather, broadcast), or a part for each
+// destination (permute, all_to_all, exchange).
 #include <string.h>
 
 #include "collectives/collective_parts.h"
@@ -20,8 +20,8 @@ static size_t schedule_move_member_bytes(const mp_collective_t *collective) {
   return bytes;
 }
 
-// How many members of a process give their inputs to the others: all, but only position 0 in a
-// broadcast.
+// The number of a process's members that give their inputs to the others: all, except in a
+// broadcast, where only position 0 does.
 static uint32_t schedule_move_num_givers(const mp_collective_schedule_t *schedule,
                                          uint32_t process) {
   if (schedule->collective->kind == MP_COLLECTIVE_BROADCAST) {
@@ -36,7 +36,7 @@ static size_t schedule_move_given_bytes(const mp_collective_schedule_t *schedule
          schedule_move_member_bytes(schedule->collective);
 }
 
-// How many bytes a process hands on within its host: the inputs of the others of its column.
+// The bytes that a process passes on within its host: the inputs of the others of its column.
 static size_t schedule_move_handed_on_bytes(const mp_collective_schedule_t *schedule,
                                             uint32_t process) {
   const mp_group_layout_t *layout = schedule->layout;
@@ -105,7 +105,7 @@ static void schedule_move_hand_on(const mp_collective_schedule_t *schedule, char
   }
 }
 
-// A part is the same share of every input.
+// Each part has the same share of every input.
 static void schedule_move_inputs_pack(const mp_collective_schedule_t *schedule, uint32_t phase,
                                       uint32_t part, uint32_t num_parts, void *scratch) {
   (void)scratch;
@@ -127,14 +127,14 @@ static void schedule_move_inputs_pack(const mp_collective_schedule_t *schedule, 
   }
 }
 
-// Where the inputs that a process gives have come to; NULL: it gives nothing.
+// The received inputs of a process; NULL: it gives none.
 static const char *schedule_move_find_inputs(const mp_collective_schedule_t *schedule,
                                              uint32_t process) {
   const mp_group_layout_t *layout = schedule->layout;
   if (mp_group_layout_is_near(layout, process) || mp_group_layout_is_in_column(layout, process)) {
     return schedule->received[process].data;
   }
-  // Our neighbour in that column has handed them on.
+  // This host's process in that column has passed them on.
   const uint32_t column = layout->column_of[process];
   const uint32_t neighbour =
       mp_group_layout_process_at(layout, layout->host_of[layout->self], column);
@@ -174,11 +174,11 @@ const mp_collective_schedule_kind_t mp_collective_schedule_inputs = {
     .expected = schedule_move_inputs_expected,
     .open = schedule_move_inputs_open};
 
-// ---- What each destination wants ----
+// ---- A part for each destination ----
 
-// Goes over what `process` has for `destination`, in the order in which the algorithms take it.
-// Returns how many bytes that is, padded to 64. Writes it to `to` unless that is NULL; only the
-// slices of our own process can be written.
+// Walks over the slices that `process` has for `destination`, in the order of the algorithms.
+// Returns their bytes, padded to 64. Writes them to `to` unless that is NULL; only the slices of
+// this process can be written.
 typedef size_t (*slicer_t)(const mp_collective_schedule_t *schedule, uint32_t process,
                            uint32_t destination, char *to);
 
@@ -326,7 +326,7 @@ static size_t schedule_move_slices_expected(const mp_collective_schedule_t *sche
   return bytes;
 }
 
-// Notes where each of our members finds its slices.
+// Records where each of this process's members finds its slices.
 static mp_status_t schedule_move_slices_open(mp_collective_schedule_t *schedule) {
   const mp_group_layout_t *layout = schedule->layout;
   const slicer_t slicer = schedule_move_slicer_of(schedule);

@@ -1,4 +1,4 @@
-// What the kinds of schedules share.
+// Shared by the kinds of schedules.
 #include "collectives/collective_parts.h"
 
 uint32_t mp_collective_schedule_one_phase(const mp_collective_schedule_t *schedule) {

@@ -1,11 +1,11 @@
 // all_reduce and reduce_scatter over processes.
 //
-// The elements are cut into *segments*, one per process: those that this process combines in the
-// end. In a large all_reduce they are equal shares of the elements, in a reduce_scatter the parts
-// of the process' members. The segments of a column of processes, one after the other, are a
-// *column*; without a grid of hosts column and segment are the same. First, on each host, the
-// pieces of each column come together in one process; then the hosts' pieces of each segment come
-// together in the segment's process.
+// The elements are divided into *segments*, one per process: the elements that this process
+// combines in the end. In a large all_reduce they are equal shares of the elements, in a
+// reduce_scatter the parts of the process' members. The segments of a column of processes, one
+// after the other, are a *column*; without a grid of hosts column and segment are the same. First,
+// on each host, one process collects the pieces of each column; then the segment's process collects
+// the hosts' pieces of each segment.
 #include <string.h>
 
 #include "collectives/collective_parts.h"
@@ -13,17 +13,17 @@
 #include "sim/base/assert.h"
 #include "sim/numeric/dims.h"
 
-// Up to so many bytes one phase, in which every process combines everything, costs less than two
+// Up to this many bytes one phase, in which every process combines everything, costs less than two
 // (or four).
 #define MP_SMALL_ALL_REDUCE               (256 * 1024)
 #define MP_SMALL_ALL_REDUCE_BETWEEN_HOSTS (64 * 1024)
 
 typedef enum {
-  MP_STAGE_ALL,          // our pieces go to all processes
-  MP_STAGE_REDUCE_NEAR,  // our pieces of each column go to its process on our host
-  MP_STAGE_REDUCE_FAR,   // our host's pieces of each segment go to its process in our column
-  MP_STAGE_SPREAD_FAR,   // the results of our segment go to our column
-  MP_STAGE_SPREAD_NEAR,  // the results of our column go to our host
+  MP_STAGE_ALL,          // own pieces to all processes
+  MP_STAGE_REDUCE_NEAR,  // own pieces of each column to its process on this host
+  MP_STAGE_REDUCE_FAR,   // this host's pieces of each segment to its process in this column
+  MP_STAGE_SPREAD_FAR,   // the results of the own segment to the own column
+  MP_STAGE_SPREAD_NEAR,  // the results of the own column to this host
 } stage_t;
 
 static bool schedule_reduce_is_all_reduce(const mp_collective_schedule_t *schedule) {
@@ -38,9 +38,9 @@ static stage_t schedule_reduce_stage_of(const mp_collective_schedule_t *schedule
   return MP_STAGE_REDUCE_NEAR + phase;
 }
 
-// True for two processes on two hosts that have one piece each: they send each other as many bytes
-// in one phase as in two, and wait once. (Within a host what is sent is only read, and it is worth
-// more that each combines a half. Pieces in a wider type than the results cost more than these.)
+// True for two processes on two hosts with one piece each: in one phase they send as many bytes as
+// in two, but wait only once. (Within a host sending is free, and it is better that each combines a
+// half. Pieces in a wider type than the results cost more than the results.)
 static bool schedule_reduce_is_between_two(const mp_collective_schedule_t *schedule) {
   const mp_group_layout_t *layout = schedule->layout;
   if (!layout->spans_hosts || layout->num_processes != 2 || layout->num_pieces != 2) return false;
@@ -92,7 +92,8 @@ static int64_t schedule_reduce_segment_count(const mp_collective_schedule_t *sch
          schedule_reduce_share_begin(column, host, layout->num_hosts);
 }
 
-// At which element of its column a segment begins; for `host` = number of hosts: the column's end.
+// The element of its column at which a segment begins; for `host` = number of hosts: the column's
+// end.
 static int64_t schedule_reduce_segment_at(const mp_collective_schedule_t *schedule, uint32_t number,
                                           uint32_t column, uint32_t host) {
   int64_t at = 0;
@@ -161,7 +162,7 @@ static size_t schedule_reduce_piece_stride(const block_t *block) {
   return mp_align64((size_t)block->count * block->element_bytes);
 }
 
-// At which byte of a payload operand `number` begins; for the number of operands: the payload's
+// The byte of a payload at which operand `number` begins; for the number of operands: the payload's
 // size.
 static size_t schedule_reduce_block_at(const mp_collective_schedule_t *schedule, stage_t stage,
                                        uint32_t number, uint32_t source, uint32_t destination) {
@@ -215,8 +216,8 @@ static mp_status_t schedule_reduce_plan(mp_collective_schedule_t *schedule, uint
   return NULL;
 }
 
-// Operand `number` in what came from a process, or, for ourselves, in what we packed for all. NULL:
-// there is no such payload.
+// Operand `number` in the payload from a process, or, for this process, in the payload that it
+// packed for all. NULL: there is no such payload.
 static const char *schedule_reduce_received_block(const mp_collective_schedule_t *schedule,
                                                   uint32_t phase, uint32_t number,
                                                   uint32_t process) {
@@ -228,7 +229,8 @@ static const char *schedule_reduce_received_block(const mp_collective_schedule_t
                                          number, process, self);
 }
 
-// The same of what we pack for another process. NULL: it is empty, so nothing is packed.
+// The same in the payload that this process packs for another one. NULL: it is empty, so nothing is
+// packed.
 static char *schedule_reduce_own_block(const mp_collective_schedule_t *schedule, uint32_t phase,
                                        uint32_t number, uint32_t destination) {
   char *data = schedule->payloads[mp_collective_schedule_at(schedule, phase, destination)];
@@ -237,10 +239,10 @@ static char *schedule_reduce_own_block(const mp_collective_schedule_t *schedule,
                                          number, schedule->layout->self, destination);
 }
 
-// ---- Reducing what has come ----
+// ---- Reducing received pieces ----
 
-// Lets the reduction use the pieces that came in phase 0: those of our column, or of everything
-// where all processes get everything.
+// Lets the reduction use the pieces of phase 0: those of the own column, or of everything if all
+// processes get everything.
 static void schedule_reduce_use_near(const mp_collective_schedule_t *schedule,
                                      mp_reduction_t *reduction) {
   const mp_group_layout_t *layout = schedule->layout;
@@ -257,7 +259,7 @@ static void schedule_reduce_use_near(const mp_collective_schedule_t *schedule,
   }
 }
 
-// Lets the reduction also use the pieces of our segment that came from other hosts.
+// Lets the reduction also use the pieces of the own segment from other hosts.
 static void schedule_reduce_use_far(const mp_collective_schedule_t *schedule,
                                     mp_reduction_t *reduction) {
   const mp_group_layout_t *layout = schedule->layout;
@@ -284,15 +286,15 @@ static mp_reduction_t schedule_reduce_start(const mp_collective_schedule_t *sche
 typedef struct {
   const mp_collective_schedule_t *schedule;
   mp_reduction_t reduction;
-  const mp_group_layout_t *layout;  // whose pieces are packed: processes', or hosts'
+  const mp_group_layout_t *layout;  // layout of the packed pieces: over processes, or over hosts
   uint32_t owner;                   // this process, or this host, in that layout
   block_t block;
   char *to;
   int64_t first;  // the element of the column that is at `to`
 } packer_t;
 
-// The elements of a piece that is a single leaf: the input of a member of this process, or what
-// came from the member's process.
+// The elements of a piece that is a single leaf: the input of a member of this process, or the
+// payload from the member's process.
 static const char *schedule_reduce_find_leaf(const packer_t *packer, uint32_t position,
                                              int64_t leaf) {
   const mp_collective_schedule_t *schedule = packer->schedule;
@@ -334,7 +336,7 @@ static void schedule_reduce_pack_run(packer_t *packer, int64_t leaf, int64_t at,
 }
 
 // Packs elements [begin, end) of a segment of a reduce_scatter, which begins at element `segment`
-// of its column. The parts of the members of `process` are short runs all over the input.
+// of its column. The parts of the members of `process` are short runs scattered over the input.
 static void schedule_reduce_pack_parts(packer_t *packer, uint32_t process, int64_t segment,
                                        int64_t begin, int64_t end) {
   const mp_collective_schedule_t *schedule = packer->schedule;
@@ -406,7 +408,7 @@ static void schedule_reduce_pack_pieces(const mp_collective_schedule_t *schedule
 
 // ---- Packing results ----
 
-// Writes elements of an all_reduce to all our members.
+// Writes elements of an all_reduce to all members of this process.
 static void schedule_reduce_write_outputs(const mp_collective_schedule_t *schedule, uint32_t number,
                                           int64_t begin, int64_t count, const void *from) {
   const mp_group_layout_t *layout = schedule->layout;
@@ -418,7 +420,8 @@ static void schedule_reduce_write_outputs(const mp_collective_schedule_t *schedu
   }
 }
 
-// Combines our segment of a large all_reduce, into the payload and into our members' results.
+// Combines the own segment of a large all_reduce, into the payload and into the results of this
+// process's members.
 static void schedule_reduce_combine_segment(const mp_collective_schedule_t *schedule,
                                             uint32_t phase, uint32_t number, uint32_t part,
                                             uint32_t num_parts, void *scratch) {
@@ -444,8 +447,8 @@ static void schedule_reduce_combine_segment(const mp_collective_schedule_t *sche
   }
 }
 
-// Collects the results of our column, most of which came from its other processes, for our host;
-// also writes them into our members' results.
+// Collects the results of the own column, most of which came from its other processes, for this
+// host; also writes them into the results of this process's members.
 static void schedule_reduce_collect_column(const mp_collective_schedule_t *schedule, uint32_t phase,
                                            uint32_t number, uint32_t part, uint32_t num_parts) {
   const mp_group_layout_t *layout = schedule->layout;
@@ -489,7 +492,7 @@ static void schedule_reduce_pack(const mp_collective_schedule_t *schedule, uint3
   }
 }
 
-// ---- Our members' results ----
+// ---- The results of this process's members ----
 
 static void schedule_reduce_all(const mp_collective_call_t *call, uint32_t number) {
   const mp_collective_schedule_t *schedule = call->schedule;
@@ -501,7 +504,7 @@ static void schedule_reduce_all(const mp_collective_call_t *call, uint32_t numbe
   mp_chunk_range(call, mp_operand_elements(reduction.operand), &begin, &end);
   for (int64_t at = begin; at < end; at += step) {
     reduction.near.at = at;
-    // What the first member gets is made where it is to be, and the others' are copies of it.
+    // The first member's result is computed in place, and the others' are copies of it.
     mp_reduction_aim_at(&reduction, &call->contributions[members[0]], at);
     mp_reduction_run(&reduction, 0, call->size, at, end - at < step ? end - at : step);
     for (uint32_t m = 0; m < mp_group_layout_num_members(schedule->layout, schedule->layout->self);
@@ -511,7 +514,8 @@ static void schedule_reduce_all(const mp_collective_call_t *call, uint32_t numbe
   }
 }
 
-// Copies the columns that the other processes of our host have sent into our members' results.
+// Copies the columns from the other processes of this host into the results of this process's
+// members.
 static void schedule_reduce_copy_columns(const mp_collective_call_t *call, uint32_t number) {
   const mp_collective_schedule_t *schedule = call->schedule;
   const mp_group_layout_t *layout = schedule->layout;

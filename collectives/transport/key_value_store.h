@@ -1,5 +1,6 @@
-// A key-value store that the processes of a job share before they have a world: what a framework's
-// coordinator offers its processes (jax.distributed, torch_xla's coordinator), as functions.
+// A key-value store that the processes of a job share before they have a world: the service that a
+// framework's coordinator offers its processes (jax.distributed, torch_xla's coordinator), as
+// functions.
 //
 // The provider of a store says how long it may be used; the functions are called on the thread that
 // got it, and never by two threads at once.
@@ -10,7 +11,7 @@
 #include "sim/base/str.h"
 
 typedef struct {
-  // Gives a key its value. ALREADY_EXISTS when it has one.
+  // Sets the value of a key. ALREADY_EXISTS when it has one.
   mp_status_t (*put)(void *context, const char *key, mp_str_t value);
   // Appends the value of a key to `value`. Blocks for up to `timeout_s` seconds until some process
   // has put it; DEADLINE_EXCEEDED or NOT_FOUND when none has. Other errors: the store is out of

@@ -94,7 +94,7 @@ mp_packet_t *mp_packet_create_inline(mp_world_t *world, uint32_t from,
 void mp_packet_release(mp_packet_t *packet) {
   if (packet == NULL) return;
   mp_packet_node_t *node = (mp_packet_node_t *)packet;
-  // In a forked child the reference is the parent's.
+  // In a forked child the reference still belongs to the parent.
   if (node->world->generation == mp_process_generation()) {
     mp_payload_block_release(node->block);
     mp_segment_release(node->segment);

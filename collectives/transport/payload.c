@@ -36,9 +36,9 @@ void mp_payload_block_retain(mp_payload_block_t *block) {
 
 void mp_payload_block_release(mp_payload_block_t *block) {
   if (block == NULL) return;
-  // The count lies in shared memory: the last one, in whichever process, gives the block back after
-  // all have read it. Release for those reads, acquire for the last one, which passes the memory on
-  // to be written again.
+  // The count is in shared memory: the last release, in any process, returns the block after all
+  // have read it. Release orders those reads before it, acquire lets the last one return the memory
+  // for new writes.
   const uint32_t before = atomic_fetch_sub_explicit(&block->references, 1, memory_order_acq_rel);
   MP_ASSERT(before > 0);
   if (before != 1) return;

@@ -32,10 +32,10 @@ typedef struct {
   uint64_t cookie[2];
   uint64_t bytes;
   uint32_t num_rings;
-  // Set by the owner shortly before its end, and looked at after that end: it publishes nothing.
+  // Set by the owner shortly before its end, and read after that end: it publishes no other data.
   atomic_bool is_explained;
   mp_doorbell_t doorbell;
-  atomic_uint num_knocks;  // grows after a door was knocked at, and before the bell
+  atomic_uint num_knocks;  // incremented after a knock at a door, and before the bell rings
   // Stack of free blocks that the owner has not seen yet. A lock in shared memory would stay taken
   // when a process dies with it, so this is the one word by which others change the heap.
   _Alignas(64) _Atomic uint64_t returned;
@@ -44,7 +44,7 @@ typedef struct {
 // The heap: the free blocks of each size class, in two stacks, named by the offset of their top.
 typedef struct {
   uint64_t warm[MP_NUM_CLASSES];  // these still have their pages
-  uint64_t cold[MP_NUM_CLASSES];  // these have given all but the first one back
+  uint64_t cold[MP_NUM_CLASSES];  // these have returned all pages but the first one
   uint64_t fresh;                 // from this offset on nothing was ever used
   uint64_t idle_bytes;            // of big blocks in `warm`
   uint64_t least_idle;            // the least value of idle_bytes since the last trim
@@ -146,7 +146,8 @@ mp_status_t mp_segment_create(uint32_t num_rings, uint32_t num_processes,
     head->num_rings = num_rings;
     mp_segment_address_t address = {.pid = getpid(), .fd = fd};
     if (getrandom(head->cookie, sizeof(head->cookie), 0) != (ssize_t)sizeof(head->cookie)) {
-      head->cookie[0] = (uintptr_t)head;  // early at boot: the pid and the file's number must do
+      head->cookie[0] = (uintptr_t)head;  // early at boot there are no random bytes: the pid and
+                                          // the file's number must be enough
     }
     memcpy(address.cookie, head->cookie, sizeof(address.cookie));
     head->magic = MP_SEGMENT_MAGIC;
@@ -211,7 +212,7 @@ mp_segment_t *mp_segment_retain(mp_segment_t *segment) {
 
 void mp_segment_release(mp_segment_t *segment) {
   if (segment == NULL) return;
-  // Release and acquire: what any thread did with the mapping comes before it is unmapped.
+  // Release and acquire: all accesses to the mapping, by any thread, come before it is unmapped.
   if (atomic_fetch_sub_explicit(&segment->references, 1, memory_order_acq_rel) != 1) return;
   mp_munmap(segment->head, segment->head->bytes);
   if (segment->fd >= 0) close(segment->fd);
@@ -371,7 +372,7 @@ static mp_payload_block_t *segment_take_of_class(mp_segment_t *segment, uint32_t
 }
 
 mp_payload_block_t *mp_segment_take(mp_segment_t *segment, size_t bytes) {
-  MP_ASSERT(segment->fd >= 0);  // ours
+  MP_ASSERT(segment->fd >= 0);  // the owner is this process
   uint64_t total;
   if (__builtin_add_overflow((uint64_t)bytes, sizeof(mp_payload_block_t), &total)) return NULL;
   uint32_t size_class = segment_class_for(total);

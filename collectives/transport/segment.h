@@ -4,7 +4,7 @@
 // behind whichever way the processes end. It is far larger than what is ever in use; pages exist
 // only where something was written. It holds
 //   - a header with the doorbell of its owner's progress thread,
-//   - one ring per process of the host, into which that process puts what it has for the owner,
+//   - one ring per process of the host, into which that process puts its packets for the owner,
 //   - a heap of payload blocks (payload.h), which the owner allocates and any process may release.
 // Big blocks that have not been needed for a second give their pages back.
 //
@@ -29,14 +29,14 @@ typedef struct {
 
 // ---- Doors ----
 
-// What a process says of itself that comes back into its job (world_return.h). Gaps and the rest of
-// texts are zero.
+// How a restarted process introduces itself to its job (world_return.h). Gaps and the rest of texts
+// are zero.
 typedef struct {
   uint64_t incarnation;  // random, not 0
   uint32_t rank;
   uint32_t zero;
   int64_t pid;
-  mp_segment_address_t address;  // all zero: it shares no memory with whom it tells this
+  mp_segment_address_t address;  // all zero: it shares no memory with the receiver of this knock
   char hostname[64];
 } mp_knock_t;
 
@@ -48,8 +48,8 @@ typedef enum {
   MP_DOOR_ANSWERED,  // in `answer`
 } mp_door_state_t;
 
-// Where a process knocks before it has a ring again. One that dies meanwhile leaves the door in any
-// state, and its successor takes it over.
+// A restarted process knocks here before it has a ring again. If it dies meanwhile, the door stays
+// in whatever state it had, and the next process in its place takes it over.
 typedef struct {
   _Alignas(64) atomic_uint state;
   uint32_t answer;  // a status code

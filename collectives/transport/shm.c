@@ -10,22 +10,22 @@
 #include "sim/base/os/clock.h"
 #include "sim/base/os/process.h"
 
-// How soon to look again for memory, because nothing rings when there is some.
+// How soon to try again to allocate, because nothing rings when memory becomes free.
 enum { MP_SHM_RETRY_US = 1000 };
 
 // ---- Sending ----
 
 static bool shm_has_room(mp_shm_peer_t *peer) {
   // The load is the other side of the reader's store in shm_receive: the slots before that tail
-  // have been read. For shm_await_room it has to be in the one order of all threads, too.
+  // have been read. For shm_await_room it must be sequentially consistent, too.
   return peer->head - atomic_load(&peer->out->tail) < MP_RING_SLOTS;
 }
 
 // True when the ring has room. Otherwise the peer will ring when it has taken something.
 static bool shm_await_room(mp_shm_peer_t *peer) {
   if (shm_has_room(peer)) return true;
-  // The reader moves its tail before it checks for waiting messages, both in the one order of all
-  // threads: either it sees this, or the second look here sees the room.
+  // The reader moves its tail before it checks for waiting messages, both sequentially consistent:
+  // either it sees this store, or the second check here sees the room.
   atomic_store(&peer->out->writer_waits, 1);
   return shm_has_room(peer);
 }
@@ -97,7 +97,7 @@ void mp_shm_drop_first_late(mp_shm_peer_t *peer) {
 }
 
 // True when the first message that waits need not be sent any more: a process that has left waits
-// for nothing but our goodbye, and a dead one for nothing at all.
+// only for this process's goodbye, and a dead one for nothing.
 static bool shm_is_in_vain(const mp_shm_t *self, const mp_shm_peer_t *peer) {
   // Set by this same thread.
   if (!atomic_load(&self->world->peers[peer->rank].is_gone)) return false;
@@ -127,9 +127,8 @@ static bool shm_catch_up(mp_shm_t *self, mp_shm_peer_t *peer) {
 
 // ---- Receiving ----
 
-// A peer has sent what makes no sense: it counts as lost. What else comes from it is taken and
-// dropped, so that its ring does not fill up: a process that leaves waits until all that it has
-// sent was taken.
+// A peer has sent an invalid message: it counts as lost. Its later messages are taken and dropped,
+// so that its ring does not fill up: a process that leaves waits until all its messages were taken.
 static void shm_lose_for_damage(mp_shm_t *self, mp_shm_peer_t *peer, const char *what) {
   peer->is_damaged = true;
   char name[MP_PEER_NAME_BYTES];
@@ -170,8 +169,8 @@ static bool shm_receive(mp_shm_t *self, mp_shm_peer_t *peer) {
       self->lacks_memory = true;
       break;
     }
-    // After the slot was read. In the one order of all threads, before the look below whether the
-    // writer waits (shm_await_room).
+    // After the slot was read. Sequentially consistent, before the check below whether the writer
+    // waits (shm_await_room).
     atomic_store(&peer->in->tail, ++peer->tail);
     did = true;
   }
@@ -204,8 +203,8 @@ static uint32_t shm_poll_after_us(mp_transport_t *transport) {
 static void shm_take_back(mp_shm_t *self, mp_shm_peer_t *peer) {
   mp_lock_t *lock = &self->world->peers[peer->rank].send_lock;
   mp_lock(lock);
-  // It does not move any more. The payloads of the slots before it were the dead process' own to
-  // release; those that it had not released are lost to this segment.
+  // The tail does not move any more. The dead process had to release the payloads of the slots
+  // before it; those that it did not release are lost to this segment.
   unsigned tail = atomic_load(&peer->out->tail);
   for (; tail != peer->head && peer->head - tail <= MP_RING_SLOTS; ++tail) {
     const uint64_t offset = peer->out->slots[tail % MP_RING_SLOTS].offset;
@@ -215,7 +214,7 @@ static void shm_take_back(mp_shm_t *self, mp_shm_peer_t *peer) {
   mp_unlock(lock);
 }
 
-// A peer that is dead counts as lost, unless it has said goodbye, by which it counts already.
+// A dead peer counts as lost, unless it has said goodbye: then it counts as gone already.
 void mp_shm_bury(mp_shm_t *self, mp_shm_peer_t *peer) {
   (void)shm_receive(self, peer);  // what it sent before it died
   // If there is no memory for that, the loss has to wait: the next tick tries again.
@@ -238,8 +237,8 @@ static bool shm_is_gone(const mp_shm_t *self, const mp_shm_peer_t *peer) {
   return atomic_load(&self->world->peers[peer->rank].is_gone);
 }
 
-// A process that was killed cannot report it. The lowest rank that is left on the host does, at
-// once, because the launcher may end that one soon, too.
+// A process that was killed cannot report its end. The lowest remaining rank of the host reports
+// it, at once, because the launcher may soon end that rank, too.
 static void shm_tell(const mp_shm_t *self, const mp_shm_peer_t *dead) {
   if (shm_is_gone(self, dead) || mp_segment_is_explained(dead->segment)) return;
   for (uint32_t i = 0; i < self->num_peers; ++i) {

@@ -21,10 +21,10 @@ MP_NODISCARD mp_status_t mp_shm_add_peer(mp_transport_t *transport, uint32_t ran
 // ---- Coming back (world_return.h) ----
 
 // Knocks at the door of a peer, whose segment this is, and which was added before. False: its owner
-// is just reading what a predecessor of this process had to say; to be repeated.
+// is just reading the knock of this process's predecessor; to be repeated.
 bool mp_shm_knock(mp_transport_t *transport, mp_segment_t *segment, const mp_knock_t *knock);
 // True when the knock was answered: OK, or ALREADY_EXISTS when this process's predecessor is still
-// alive, or another code, with which the peer could not take it in.
+// alive, or the code of the error for which the peer refused it.
 bool mp_shm_is_answered(mp_transport_t *transport, mp_segment_t *segment,
                         mp_status_code_t *out_code);
 

@@ -14,20 +14,20 @@ typedef struct mp_shm_late_s {
 } mp_shm_late_t;
 
 typedef struct {
-  // The rest is there. Set once, after it, by the thread that adds the peer; when another process
-  // comes in the peer's place the world's thread changes the rest.
+  // The other members are set. Set once, after them, by the thread that adds the peer; when another
+  // process replaces the peer, the world's thread changes the other members.
   atomic_bool is_there;
   uint32_t rank;
-  mp_segment_t *segment;         // under the peer's send_lock
-  mp_ring_t *out;                // in the peer's segment; under the peer's send_lock
-  mp_ring_t *in;                 // in ours
-  unsigned head;                 // of `out`; under the peer's send_lock
-  unsigned tail;                 // of `in`; the world's thread's, as all that names no lock
-  int64_t pid;                   // 0: not watched (any more)
-  int pidfd;                     // -1: the kernel has none
-  double dead_since;             // 0: alive; its goodbye may still lie in `in`
-  bool is_damaged;               // what is in `in` makes no sense any more
-  bool is_buried;                // `out` has no reader any more; under the peer's send_lock
+  mp_segment_t *segment;  // under the peer's send_lock
+  mp_ring_t *out;         // in the peer's segment; under the peer's send_lock
+  mp_ring_t *in;          // in this process's segment
+  unsigned head;          // of `out`; under the peer's send_lock
+  unsigned tail;          // of `in`; for the world's thread only, as all members that name no lock
+  int64_t pid;            // 0: not watched (any more)
+  int pidfd;              // -1: the kernel has none
+  double dead_since;      // 0: alive; its goodbye may still lie in `in`
+  bool is_damaged;        // `in` holds invalid messages
+  bool is_buried;         // `out` has no reader any more; under the peer's send_lock
   MP_QUEUE(mp_shm_late_t) late;  // under the peer's send_lock
   // Whether there are any, for looking without the lock: the world's thread asks in each round, for
   // each peer. Changed under the lock; set before the bell is rung, cleared after the last message
@@ -43,7 +43,7 @@ typedef struct {
   uint32_t num_peers;
   mp_shm_peer_t *peers;     // by rank on the host; not all are there
   mp_shm_peer_t **by_rank;  // NULL: not reached this way
-  unsigned num_knocks;      // of those at the doors of `own` that were looked at
+  unsigned num_knocks;      // how many knocks at the doors of `own` were handled
   bool lacks_memory;  // there was no memory for a packet in a ring; used by the progress thread
 } mp_shm_t;
 

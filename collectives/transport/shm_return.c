@@ -1,4 +1,4 @@
-// Processes of this host that come back: their knocks, and what is done about them.
+// Restarted processes of this host: knocking, and answering knocks.
 #include <string.h>
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 
-// ---- Who is knocked at ----
+// ---- Answering knocks ----
 
 // The predecessor must have ended: two processes cannot be one.
 static mp_status_code_t shm_return_end_predecessor(mp_shm_t *self, mp_shm_peer_t *peer) {
@@ -31,7 +31,8 @@ static void shm_return_connect(mp_shm_t *self, mp_shm_peer_t *peer, const mp_kno
   }
   peer->rank = knock->rank;
   mp_shm_connect(self, peer, segment, knock->pid);
-  // What a predecessor has left in the ring goes; the newcomer writes there after its welcome.
+  // Drops the packets that the predecessor has left in the ring; the newcomer writes there after
+  // its welcome.
   peer->tail = atomic_load(&peer->in->head);
   atomic_store(&peer->in->tail, peer->tail);
   atomic_store(&peer->in->writer_waits, 0);
@@ -78,7 +79,8 @@ static mp_status_code_t shm_return_answer(mp_shm_t *self, uint32_t index, const 
 static bool shm_return_open_door(mp_shm_t *self, uint32_t index) {
   mp_door_t *door = &mp_segment_ring(self->own, index)->door;
   unsigned state = MP_DOOR_KNOCKED;
-  // Acquire, with the knock: what it says is written. The release of the answer is in the store.
+  // Acquire: the contents of the knock are written. The release that publishes the answer is in the
+  // store.
   if (!atomic_compare_exchange_strong(&door->state, &state, MP_DOOR_READING)) return false;
   const mp_knock_t knock = door->knock;
   door->answer = (uint32_t)shm_return_answer(self, index, &knock);
@@ -96,7 +98,7 @@ bool mp_shm_open_doors(mp_shm_t *self) {
   return did;
 }
 
-// ---- Who knocks ----
+// ---- Knocking ----
 
 static mp_door_t *shm_return_door(const mp_world_t *world, mp_segment_t *segment) {
   return &mp_segment_ring(segment, world->peers[world->rank].peer.rank_on_host)->door;
@@ -105,7 +107,8 @@ static mp_door_t *shm_return_door(const mp_world_t *world, mp_segment_t *segment
 bool mp_shm_knock(mp_transport_t *transport, mp_segment_t *segment, const mp_knock_t *knock) {
   mp_door_t *door = shm_return_door(((const mp_shm_t *)transport)->world, segment);
   unsigned state = atomic_load(&door->state);
-  // What a predecessor has left there, in any state, is this one's now; but not while it is read.
+  // This process takes over a door that its predecessor has left in any state, but not while the
+  // owner reads it.
   if (state == MP_DOOR_READING) return false;
   if (!atomic_compare_exchange_strong(&door->state, &state, MP_DOOR_WRITING)) return false;
   door->knock = *knock;

@@ -1,11 +1,12 @@
-// Transports: how packets get from one process to another. They lie below the world (world.h).
+// Transports: how packets get from one process to another. They are the layer below the world
+// (world.h).
 //
-// A world has up to two of them, and each peer is reached by one. A transport never blocks: what
-// cannot go at once waits in a queue of its own until progress() is called. Packets to one
+// A world has up to two of them, and each peer is reached by one. A transport never blocks: packets
+// that cannot be sent at once wait in its queue until progress() is called. Packets to one
 // destination go out in the order of send(), and are handed to mp_world_arrive in that order.
 //
-// Between hosts there is one kind of transport in a job, and this table is all that the rest knows
-// of it.
+// Between hosts there is one kind of transport in a job; other code uses it only through this
+// table.
 //
 // All functions except send(), drained(), is_over(), close() and is_closed() are called on the
 // progress thread of the world alone.
@@ -26,22 +27,22 @@ typedef struct {
   // short.
   mp_status_t (*send)(mp_transport_t *transport, uint32_t to, const mp_envelope_t *envelope,
                       mp_payload_block_t *block);
-  // Moves what can be moved without waiting; true when there was anything.
+  // Sends and receives as much as possible without waiting; true when it did any of that.
   bool (*progress)(mp_transport_t *transport);
   // Called four times a second: looks whether the peers are alive (mp_world_lose). May be NULL.
   void (*tick)(mp_transport_t *transport);
   // How many microseconds the thread may sleep without a ring; 0, or no such function (NULL): no
   // limit.
   uint32_t (*poll_after_us)(mp_transport_t *transport);
-  // True when all that was sent has left this process. Any thread.
+  // True when all packets have left this process. Any thread.
   bool (*drained)(mp_transport_t *transport);
   // True when the process with this rank has ended, or cannot be reached any more. Any thread.
-  // NULL: that cannot be seen.
+  // NULL: the transport cannot see that.
   bool (*is_over)(mp_transport_t *transport, uint32_t rank);
   // Asks the progress thread to stop using what lies below the transport (MPI, a network), for
   // good: no more messages come or go. Any thread; returns at once. NULL: there is nothing below.
   void (*close)(mp_transport_t *transport);
-  // True when the progress thread has done so. Any thread. NULL as close() is.
+  // True when the progress thread has stopped using it. Any thread. NULL when close() is NULL.
   bool (*is_closed)(mp_transport_t *transport);
   // Frees the transport; the progress thread has ended.
   void (*release)(mp_transport_t *transport);
@@ -56,14 +57,14 @@ struct mp_transport_s {
 // thread runs, and is not the caller.
 bool mp_transport_close(mp_transport_t *transport, double timeout_s);
 
-// ---- What transports call ----
+// ---- Functions for transports ----
 
 // A packet of rank `from` with a copy of `envelope`. It takes the caller's reference of `block`
 // (may be NULL). NULL when memory is short; the reference then stays the caller's. Any thread.
 mp_packet_t *mp_packet_create(mp_world_t *world, uint32_t from, const mp_envelope_t *envelope,
                               mp_payload_block_t *block);
-// The packet's block lies in this segment, whose owner may have ended, and another process may be
-// in its place, before the packet is released: so the mapping lives as long as the packet.
+// The packet's block is in this segment. Its owner may end, and be replaced, before the packet is
+// released, so the packet keeps the mapping.
 void mp_packet_keep_segment(mp_packet_t *packet, mp_segment_t *segment);
 // The same with a copy of up to MP_INLINE_BYTES bytes inside the packet.
 mp_packet_t *mp_packet_create_inline(mp_world_t *world, uint32_t from,

@@ -1,10 +1,10 @@
-// The bell of a world, and the thread that hears it: the world's, or one that attends in its place.
+// The bell of a world, which wakes the world's thread or the thread that attends in its place.
 #include "collectives/transport/world_impl.h"
 #include "sim/base/assert.h"
 
 // The world that the calling thread attends to; NULL: none.
 static _Thread_local mp_world_t *t_attended;
-// Whether that thread has left something for its own next round.
+// Whether that thread has rung for its own next round.
 static _Thread_local bool t_has_rung;
 
 void mp_world_ring(mp_world_t *world) {
@@ -13,11 +13,11 @@ void mp_world_ring(mp_world_t *world) {
     return;
   }
   mp_doorbell_ring(world->doorbell);
-  // In the one order of all threads: either this sees that no thread attends any more, or the
-  // attending thread finds, after it has said that it stops, that the bell has rung.
+  // Sequentially consistent: either this sees that no thread attends any more, or the attending
+  // thread, after it has cleared the flag, finds that the bell has rung.
   if (atomic_load(&world->is_attended)) return;
-  // And either this sees that the world's thread dozes, or that thread sees, after it has said that
-  // it does, that it may not.
+  // Likewise, either this sees that the world's thread dozes, or that thread, after it has set
+  // is_dozing, sees that it must not doze.
   if (atomic_load(&world->attended_until) != 0) atomic_store(&world->attended_until, 0);
   if (atomic_load(&world->is_dozing)) mp_doorbell_wake(world->doorbell);
 }

@@ -9,7 +9,7 @@
 #include "sim/base/os/process.h"
 #include "sim/base/str.h"
 
-// How many bytes of an error's text the others get.
+// How many bytes of an error's text are sent to the others.
 enum { MP_MAX_TOLD_BYTES = 4096 };
 
 // ---- Agreements in progress ----
@@ -89,7 +89,7 @@ static void world_exchange_forget(mp_agreement_t *agreement, bool has_succeeded)
   mp_unlock(&world->lock);
 }
 
-// ---- What has come; the lock is held ----
+// ---- Packets that have come; the lock is held ----
 
 // Moves the packets of the current exchange out of the world's list into `found`, by rank.
 static void world_exchange_collect(const mp_agreement_t *agreement, mp_packet_t **found) {
@@ -121,7 +121,7 @@ static const mp_packet_t *world_exchange_next_verdict(const mp_agreement_t *agre
   return packet;
 }
 
-// The error of a rank that has told that it failed, with that rank's text; OK when there is none.
+// The error of a rank that has reported its failure, with that rank's text; OK when there is none.
 static mp_status_t world_exchange_hear(mp_agreement_t *agreement) {
   const mp_packet_t *packet = world_exchange_next_verdict(agreement, NULL);
   while (packet != NULL && packet->envelope.words[1] == MP_OK) {
@@ -139,7 +139,7 @@ static mp_status_t world_exchange_hear(mp_agreement_t *agreement) {
                         (const char *)packet->data);
 }
 
-// Another process has come in the place of one of those that have begun the agreement.
+// The error of an agreement in which a process was replaced after it had begun it.
 static mp_status_t world_exchange_broken(const mp_agreement_t *agreement) {
   if (!agreement->is_broken) return NULL;
   char name[MP_PEER_NAME_BYTES];
@@ -250,7 +250,7 @@ static mp_status_t world_exchange_with_all(mp_agreement_t *agreement, const void
   if (size != 0) memcpy(payload->data, bytes, size);
   mp_status_t status = NULL;
   // Sent to all even if one of them is gone: its bytes may have come before, and the others need
-  // ours.
+  // those of this process.
   for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
     status = mp_world_send(world, rank, &envelope, payload);
     if (mp_status_code(status) == MP_UNAVAILABLE) {

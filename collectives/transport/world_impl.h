@@ -13,12 +13,12 @@
 #include "collectives/transport/transport.h"
 #include "sim/base/os/lock.h"
 
-// What a packet is made of; the packet is the first member.
+// A packet with its bookkeeping; the packet is the first member.
 typedef struct {
   mp_packet_t packet;
   mp_world_t *world;
   mp_payload_block_t *block;
-  mp_segment_t *segment;  // where the block lies, if that is another process's; retained
+  mp_segment_t *segment;  // the segment of the block, if it belongs to another process; retained
   _Alignas(16) unsigned char note[MP_PACKET_NOTE_BYTES];
   _Alignas(MP_PAYLOAD_ALIGNMENT) unsigned char bytes[MP_INLINE_BYTES];
 } mp_packet_node_t;
@@ -30,7 +30,7 @@ typedef struct {
   mp_handler_t handler;
   bool is_attached;
   bool *was_told;            // [ranks] the handler knows that the rank has left
-  uint64_t *incarnations;    // [ranks] of which the handler knows that they have come back
+  uint64_t *incarnations;    // [ranks] the incarnations that the handler knows of
   mp_packet_list_t backlog;  // packets that came before the handler
   // The backlog, or a loss, may have to be delivered. Outside the lock, because the world's thread
   // looks at it in each round; set after the news, cleared before they are looked at.
@@ -52,9 +52,9 @@ typedef struct {
   // Makes the order of packets to this peer: the transport gets one at a time. It has one per peer,
   // so that sends to others do not wait.
   mp_lock_t send_lock;
-  bool is_closed;  // by our goodbye; under send_lock
-  // Envelopes without data that the transport had no memory for, oldest first; under send_lock.
-  // The progress thread sends them when there is memory. The last place is for our goodbye, the one
+  bool is_closed;  // this process has sent its goodbye; under send_lock
+  // Envelopes without data that the transport had no memory for, oldest first; under send_lock. The
+  // progress thread sends them when there is memory. The last place is for the goodbye, the one
   // before it for the verdict of an agreement.
   mp_envelope_t owed[MP_MAX_OWED];
   uint32_t num_owed;
@@ -68,11 +68,12 @@ typedef struct {
   // The reason, written before is_gone. For a restarted process it is kept elsewhere, for threads
   // that were just reading it.
   _Atomic(mp_status_t) why;
-  uint64_t
-      incarnation;  // of the process that has come back last; 0: none has; under the world's lock
+  uint64_t incarnation;  // of the last restarted process in this place; 0: there was none; under
+                         // the world's lock
 } mp_peer_state_t;
 
-// What is left of a process when another one has come in its place: others may be reading it.
+// Data of a process that was replaced by another one; kept because other threads may be reading
+// them.
 typedef struct mp_bygone_s mp_bygone_t;
 struct mp_bygone_s {
   mp_bygone_t *next;
@@ -100,7 +101,7 @@ struct mp_world_s {
   // Grows after the transport is in its place, also while the thread runs: the store publishes it.
   atomic_uint num_transports;
   // Of all peers; each changes under its peer's send_lock. It spares the world's thread the locks
-  // of all peers in each round, and tells who leaves whether anything is owed.
+  // of all peers in each round, and shows a leaving process whether anything is owed.
   atomic_uint num_owed;
   mp_channel_state_t channels[MP_WORLD_CHANNELS];
   mp_lock_t afterwards;  // held while a handler's function of this name runs
@@ -127,9 +128,9 @@ struct mp_world_s {
   bool skips_end;              // mp_world_skip_end
   bool has_said_goodbye;
   mp_bygone_t *bygones;       // owned
-  mp_packet_list_t welcomes;  // that this process has got, as one that comes back
-  mp_world_memo_t memo;       // for those that come back
-  mp_world_memo_t told;       // to this one, which has come back
+  mp_packet_list_t welcomes;  // that this process, if restarted, has received
+  mp_world_memo_t memo;       // for restarted processes
+  mp_world_memo_t told;       // received by this process, if restarted
 
   pthread_t thread;  // the progress thread
   bool is_started;
@@ -142,14 +143,14 @@ struct mp_world_s {
 // The world's own channel, which has no handler.
 enum { MP_WORLD_OWN_CHANNEL = MP_WORLD_CHANNELS };
 
-// What packets of the world's own channel are, in words[0].
+// The kinds of packets of the world's own channel, in words[0].
 typedef enum {
   MP_WORLD_EXCHANGE,  // key[0]: number of the agreement, key[1]: of its exchange; the bytes
   MP_WORLD_GOODBYE,   // words[1]: the exit status, words[2]: whether it skips the end
   MP_WORLD_VERDICT,   // what became of an agreement: key[0] its number, words[1] the status code;
                       // bytes: the error's text, if there was memory for it
   MP_WORLD_SILENT,    // words[1]: a rank that does not answer (mp_world_note_silent)
-  MP_WORLD_WELCOME,   // to a process that has come back; bytes: how things are (world_return.c)
+  MP_WORLD_WELCOME,   // to a restarted process; bytes: the state of the world (world_return.c)
 } mp_world_word_t;
 
 // Makes a world without transports; the caller fills in the peers. RESOURCE_EXHAUSTED when memory

@@ -10,7 +10,7 @@
 // caller ends each by mp_world_close. RESOURCE_EXHAUSTED when memory or threads are short.
 MP_NODISCARD mp_status_t mp_worlds_create_local(uint32_t size, uint32_t ranks_per_host,
                                                 mp_world_t **out_worlds);
-// Says goodbye to the other worlds, waits until what was sent is delivered, and frees the world.
+// Says goodbye to the other worlds, waits until all its packets are delivered, and frees the world.
 // NULL: nothing.
 void mp_world_close(mp_world_t *world);
 

@@ -1,5 +1,5 @@
-// Progress: looking for incoming packets and delivering them. A thread of the world's own does
-// this, or for some time another one, which would only wait for it (mp_world_attend_begin).
+// Progress: looking for incoming packets and delivering them. The world's thread does this, or for
+// some time a thread that would otherwise only wait for it (mp_world_attend_begin).
 #include <math.h>
 #include <sched.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "sim/base/os/clock.h"
 #include "sim/base/os/system.h"
 
-// How often transports look whether their peers are alive. A launcher that ends a job because one
+// How often transports check whether their peers are alive. A launcher that ends a job because one
 // process has died gives the others only a second, in which one of them reports it.
 static const double k_tick_seconds = 0.25;
 // How long the thread sleeps while there are envelopes that there was no memory to send.
@@ -17,14 +17,14 @@ static const double k_owed_seconds = 0.001;
 
 enum {
   MP_TICKS_PER_TRIM = 4,
-  MP_PROGRESS_STACK = 8 << 20,  // as of a worker: it may run what is left of a launch
-  // For so long after something has happened the thread does not sleep: answers tend to come at
-  // once, and waking the thread would take longer. It yields, so any other thread gets the core
-  // meanwhile. No longer: the kernel finds a free core for threads that wake up, and hardly ever
-  // moves one that only yields, however many others want its core.
+  MP_PROGRESS_STACK = 8 << 20,  // as large as a worker's: the thread may run the rest of a launch
+  // How long the thread stays awake after it has found something: answers tend to come at once, and
+  // waking the thread would take longer. It yields, so any other thread gets the core meanwhile. No
+  // longer: the kernel finds a free core for threads that wake up, and hardly ever moves one that
+  // only yields, however many others want its core.
   MP_LINGER_US = 50,
-  // A thread that attends gives up when nothing has come for so long, and in any case after so
-  // long.
+  // An attending thread gives up when nothing has come for the first time, and in any case after
+  // the second.
   MP_PATIENCE_US = 300,
   MP_MOST_PATIENCE_US = 100000,
   // A thread that has attended tends to be back soon: for this time the world's thread looks only
@@ -55,8 +55,8 @@ static bool world_progress_deliver_news(mp_world_t *world) {
   bool did = false;
   for (int i = 0; i < MP_WORLD_CHANNELS; ++i) {
     mp_channel_state_t *channel = &world->channels[i];
-    // A look that is relaxed may come too early: a thread with news rings afterwards, and there is
-    // another look.
+    // A relaxed load may miss the flag: a thread with news rings after setting it, and then there
+    // is another round.
     if (!atomic_load_explicit(&channel->has_news, memory_order_relaxed)) continue;
     // Cleared before the news are looked at: what comes after that look sets the flag again. It is
     // read as it is cleared, so that whatever came before the flag that this clears is seen below.
@@ -82,11 +82,11 @@ void mp_world_work_off(mp_world_t *world, uint32_t number) {
   }
 }
 
-// Looks at all that there is to look at, once. True when there was something; *out_sleep is how
-// many seconds there need be no other look, unless the bell rings.
+// Makes one round through everything that may have news. True when there was any; *out_sleep is for
+// how many seconds no other round is needed, unless the bell rings.
 static bool world_progress_go_round(mp_world_t *world, double *out_sleep) {
   double sleep = k_tick_seconds;
-  // Transports have one thread at a time.
+  // Only one thread at a time may call the transports.
   mp_lock(&world->turn);
   atomic_fetch_add_explicit(&world->num_rounds, 1, memory_order_relaxed);
   bool busy = world_progress_take_inbox(world);
@@ -123,7 +123,8 @@ static void world_progress_tick(mp_world_t *world, unsigned number) {
   mp_unlock(&world->turn);
 }
 
-// How many seconds the world's thread may leave all to another one; 0 or less: it may not.
+// For how many seconds the world's thread may leave the rounds to an attending thread; 0 or less:
+// it may not.
 static double world_progress_seconds_off(mp_world_t *world, unsigned *num_rounds) {
   const unsigned before = *num_rounds;
   *num_rounds = atomic_load_explicit(&world->num_rounds, memory_order_relaxed);
@@ -145,7 +146,7 @@ static bool world_progress_doze(mp_world_t *world, unsigned rung, unsigned *num_
   return seconds > 0;
 }
 
-// A round, and what follows when nothing has come for a while. Returns the time.
+// Makes a round, and the checks that are due when nothing has come for a while. Returns the time.
 static double world_progress_work(mp_world_t *world, unsigned rung, double *last_busy) {
   double sleep;
   const bool busy = world_progress_go_round(world, &sleep);

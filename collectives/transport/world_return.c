@@ -7,7 +7,7 @@
 #include "sim/base/log.h"
 #include "sim/base/os/clock.h"
 
-// The head of a welcome; behind it a place for each rank, and then the memo.
+// The head of a welcome; a place for each rank follows, and then the memo.
 typedef struct {
   uint64_t num_agreements;
   uint64_t memo_number;
@@ -134,7 +134,7 @@ mp_status_t mp_world_await_welcome(mp_world_t *world, uint32_t rank, double time
   return status;
 }
 
-// ---- Who is knocked at ----
+// ---- Answering knocks ----
 
 mp_status_code_t mp_world_check_knock(const mp_world_t *world, const mp_knock_t *knock) {
   if (knock->rank >= world->size || knock->rank == world->rank || knock->incarnation == 0) {
@@ -164,7 +164,7 @@ static void world_return_drop_owed(mp_world_t *world, uint32_t rank) {
   mp_unlock(&peer->send_lock);
 }
 
-// One of those that are left says so.
+// The lowest rank that has stayed logs it.
 static void world_return_say(const mp_world_t *world, uint32_t newcomer) {
   for (uint32_t rank = 0; rank < world->rank; ++rank) {
     if (rank != newcomer && !atomic_load(&world->peers[rank].is_gone)) return;
@@ -206,14 +206,14 @@ void mp_world_take_back(mp_world_t *world, const mp_knock_t *knock, mp_transport
   world_return_say(world, rank);
 }
 
-// ---- Who comes back ----
+// ---- The restarted process ----
 
 static void world_return_spread_news(mp_world_t *world) {
   for (int i = 0; i < MP_WORLD_CHANNELS; ++i) atomic_store(&world->channels[i].has_news, true);
   mp_world_ring(world);
 }
 
-// Takes a place over: it is noted as dead, or how it is to be reached.
+// Takes over a place from the welcome: as dead, or with the address of its process.
 static void world_return_settle_place(mp_world_t *world, uint32_t rank,
                                       const world_return_place_t *place,
                                       mp_world_place_t *out_place) {
@@ -222,7 +222,7 @@ static void world_return_settle_place(mp_world_t *world, uint32_t rank,
   mp_peer_state_t *peer = &world->peers[rank];
   bool is_news = false;
   mp_lock(&world->lock);
-  // One that comes back, too, may have knocked here since this welcome was written.
+  // Another restarted process may have knocked here since this welcome was written.
   if (peer->incarnation == 0) {
     peer->incarnation = place->incarnation;
     *out_place = (mp_world_place_t){place->is_alive != 0, place->incarnation};

@@ -10,7 +10,7 @@
 
 #include "collectives/transport/world_impl.h"
 
-// ---- Those who are knocked at: transports, on the progress thread ----
+// ---- Answering knocks: called by transports on the progress thread ----
 
 // Whether a knock can be answered: OK, or INVALID_ARGUMENT when it makes no sense.
 MP_NODISCARD mp_status_code_t mp_world_check_knock(const mp_world_t *world,
@@ -21,11 +21,11 @@ MP_NODISCARD mp_status_code_t mp_world_check_knock(const mp_world_t *world,
 void mp_world_take_back(mp_world_t *world, const mp_knock_t *knock, mp_transport_t *transport,
                         mp_bygone_t *bygone);
 
-// ---- The one that comes back ----
+// ---- The restarted process ----
 
 typedef struct {
   bool is_alive;
-  uint64_t incarnation;  // 0: it has been there from the beginning
+  uint64_t incarnation;  // 0: it was never restarted
 } mp_world_place_t;
 
 // Waits for the welcome of a rank. UNAVAILABLE when the rank is lost; OK without a welcome

@@ -17,7 +17,7 @@ static mp_status_t world_send_to_self(mp_world_t *world, const mp_envelope_t *en
 static mp_status_t world_send_hand_over(mp_peer_state_t *peer, uint32_t to,
                                         const mp_envelope_t *envelope, mp_payload_block_t *block) {
   mp_transport_t *transport = atomic_load(&peer->transport);
-  if (transport == NULL) {  // one that this process, which has come back, has never met
+  if (transport == NULL) {  // this process was restarted, and that rank has never connected to it
     return mp_status_make(MP_UNAVAILABLE, "process %u does not exist", to);
   }
   return transport->ops->send(transport, to, envelope, block);
@@ -79,8 +79,8 @@ static mp_status_t world_send_or_owe(mp_world_t *world, uint32_t to, const mp_en
 static mp_status_t world_send_to_peer(mp_world_t *world, uint32_t to, const mp_envelope_t *envelope,
                                       mp_payload_block_t *block, bool is_last) {
   mp_peer_state_t *peer = &world->peers[to];
-  // A process that has left waits for our goodbye, and for nothing else. It may leave right after
-  // this look; then the packet goes nowhere, as one that it has not read before its end.
+  // A process that has left waits only for this process's goodbye. It may leave right after this
+  // look; then the packet goes nowhere, as one that it has not read before its end.
   if (!is_last) MP_RETURN_IF_ERROR(mp_world_loss(world, to));
   mp_lock(&peer->send_lock);
   mp_status_t status = peer->is_closed
@@ -115,8 +115,8 @@ void mp_world_skip_end(mp_world_t *world) {
 }
 
 void mp_world_say_goodbye(mp_world_t *world, uint32_t exit_status) {
-  // Said once, although the end of an attempt to join and the end of the process may meet here. It
-  // is sent without the lock, since each peer's own comes with the sending.
+  // Said only once, although the end of an attempt to join and the end of the process may both come
+  // here. It is sent without this lock, since sending takes each peer's lock.
   mp_lock(&world->lock);
   bool is_first = !world->has_said_goodbye;
   world->has_said_goodbye = true;

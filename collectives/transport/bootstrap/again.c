@@ -48,7 +48,7 @@ mp_status_t mp_again_check_predecessor(uint32_t rank, const mp_hello_t *hello) {
                         hello->process.pid, hello->hostname, rank);
 }
 
-// Processes that shared memory with the predecessor expect it of this process, too.
+// Processes that shared memory with the predecessor expect to share memory with this process, too.
 static mp_status_t again_check_host(const mp_again_t *again) {
   const uint32_t self = again->talk->rank;
   const mp_hello_t *before = &again->hellos[self];
@@ -119,7 +119,7 @@ static mp_knock_t again_knock(const mp_again_t *again, bool is_near) {
   return knock;
 }
 
-// One of the living, while it is knocked at.
+// A live process, while this one knocks at it.
 typedef struct {
   uint32_t rank;
   uint64_t incarnation;
@@ -138,7 +138,7 @@ static mp_status_t again_knock_near(const mp_again_t *again, mp_transport_t *shm
   atomic_store(&again->world->peers[door->rank].transport, shm);
   const mp_knock_t knock = again_knock(again, true);
   while (!mp_shm_knock(shm, door->segment, &knock)) {
-    if (mp_clock_seconds() > again->talk->deadline) break;  // found when it is waited for
+    if (mp_clock_seconds() > again->talk->deadline) break;  // reported by the wait
     again_pause();
   }
   return NULL;
@@ -161,7 +161,7 @@ static mp_status_t again_knock_at(const mp_again_t *again, mp_transport_t *shm,
                                   again_door_t *door) {
   mp_hello_t hello;
   MP_RETURN_IF_ERROR(again_hear_hello(again, door->rank, door->incarnation, &hello));
-  // Not if it has come back again, and has knocked here itself.
+  // Not if that process was itself restarted, and has knocked here.
   if (again->world->peers[door->rank].peer.hostname == NULL) {
     mp_hello_take(again->world, door->rank, &hello);
   }
@@ -169,7 +169,8 @@ static mp_status_t again_knock_at(const mp_again_t *again, mp_transport_t *shm,
                                           : again_knock_far(again, door);
 }
 
-// What a near one has answered, if that is no welcome; `out_again`: it may do better next time.
+// Reads an answer from a process of this host that is no welcome; `out_again`: another try may
+// succeed.
 static mp_status_t again_read_answer(const mp_again_t *again, mp_transport_t *shm,
                                      const again_door_t *door, bool *out_again) {
   mp_status_code_t code = MP_OK;
@@ -190,7 +191,7 @@ static mp_status_t again_read_answer(const mp_again_t *again, mp_transport_t *sh
                         again->talk->rank, name);
 }
 
-// Waits until one of the living has welcomed this process. UNAVAILABLE when it is lost.
+// Waits until a live process has welcomed this one. UNAVAILABLE when it is lost.
 static mp_status_t again_await(const mp_again_t *again, mp_transport_t *shm,
                                const again_door_t *door, mp_packet_t **out_welcome) {
   const double patience = mp_clock_seconds() + k_patience_seconds;
@@ -217,14 +218,14 @@ static mp_status_t again_await(const mp_again_t *again, mp_transport_t *shm,
   }
 }
 
-// ---- The first one, and the others ----
+// ---- The first live process, and the others ----
 
 // If a process that this one depends on cannot be reached any more, it has ended.
 static bool again_is_loss(mp_status_t status) {
   return mp_status_code(status) == MP_UNAVAILABLE;
 }
 
-// The welcome of the lowest of the first ones that is left.
+// The welcome of the lowest of the first processes that is still alive.
 static mp_status_t again_find_first(const mp_again_t *again, mp_transport_t *shm,
                                     mp_packet_t **out_welcome) {
   mp_status_t why = NULL;
@@ -249,7 +250,7 @@ static mp_status_t again_find_first(const mp_again_t *again, mp_transport_t *shm
       again->talk->rank);
 }
 
-// Knocks at the others that are alive, all at once, and waits for their welcomes.
+// Knocks at all other live processes at the same time, and waits for their welcomes.
 static mp_status_t again_meet(const mp_again_t *again, mp_transport_t *shm, again_door_t *doors,
                               uint32_t count) {
   mp_status_t status = NULL;
@@ -295,7 +296,7 @@ static mp_status_t again_meet_all(const mp_again_t *again, mp_transport_t *shm) 
 
 // ---- Joining ----
 
-// Opens what carries messages to other hosts, and says where this process listens.
+// Opens the transport to other hosts, and publishes this process's address.
 static mp_status_t again_open_far(mp_again_t *again) {
   if (!again_has_far(again)) return NULL;
   mp_strbuf_t card, first;
@@ -303,7 +304,7 @@ static mp_status_t again_open_far(mp_again_t *again) {
   mp_strbuf_init(&first);
   mp_status_t status = mp_far_open(again->world, &card, &again->far);
   if (status == NULL) status = again_tell(again, "card", (mp_str_t){card.data, card.size});
-  // The secret of the job is what the first process has said.
+  // The first process has published the secret of the job.
   if (status == NULL) status = mp_store_hear(again->talk, again->cards, 0, &first);
   if (status == NULL) status = mp_far_take_secret(&first, again->far);
   mp_strbuf_deinit(&first);
@@ -311,7 +312,7 @@ static mp_status_t again_open_far(mp_again_t *again) {
   return status;
 }
 
-// Waits until the others had come together at all; an error of one of them comes back.
+// Waits until the others have connected; returns an error of one of them.
 static mp_status_t again_await_connected(const mp_again_t *again) {
   mp_strbuf_t bytes;
   mp_strbuf_init(&bytes);

@@ -1,7 +1,7 @@
-// Joining again: a process that has been started in the place of one that has died, while the
-// others have gone on (../world_return.h).
+// Joining again: a process that was started in the place of a dead one, while the others continue
+// (../world_return.h).
 //
-// It finds the hellos of the first ones in the store, and knocks at the lowest of them that is
+// It finds the hellos of the first processes in the store, and knocks at the lowest of them that is
 // still alive. Its welcome lists the other processes and their incarnations. The data of restarted
 // processes is in the store under their incarnations. When all live processes have welcomed this
 // one, it is a member.
@@ -16,20 +16,20 @@ typedef struct {
   const mp_store_talk_t *talk;
   mp_world_t *world;      // without transports
   mp_hello_t own;         // of this process
-  mp_hello_t *hellos;     // [size] of the first ones; its own place is its predecessor's
+  mp_hello_t *hellos;     // [size] of the first processes; its own place has its predecessor's
   int64_t *leaders;       // [size], the lowest rank of each one's host
-  const char *cards;      // where the first ones' cards are
-  const char *connected;  // and what became of them
-  mp_transport_t *far;    // made here where there are other hosts; the world's
+  const char *cards;      // the folder of the first processes' cards
+  const char *connected;  // and of their outcomes
+  mp_transport_t *far;    // made here if there are other hosts; owned by the world
 } mp_again_t;
 
 // ALREADY_EXISTS when the first process of this rank is on this host, and has not ended.
 MP_NODISCARD mp_status_t mp_again_check_predecessor(uint32_t rank, const mp_hello_t *hello);
 
 // ALREADY_EXISTS when the predecessor is still alive; FAILED_PRECONDITION when this process is on
-// another host than its predecessor was, and others were or are there; UNAVAILABLE when no process
-// is left that could admit it; DEADLINE_EXCEEDED when one of them does not answer; and the errors
-// of the store.
+// another host than its predecessor, and other processes were or are on these hosts; UNAVAILABLE
+// when no process is left that could admit it; DEADLINE_EXCEEDED when one of them does not answer;
+// and the errors of the store.
 MP_NODISCARD mp_status_t mp_again_join(mp_again_t *again);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_AGAIN_H_

@@ -16,7 +16,7 @@
 #include "sim/base/os/lock.h"
 #include "sim/base/os/process.h"
 
-// What the framework says of this process must be what is so.
+// Checks the framework's process numbers against the real ones.
 static mp_status_t bootstrap_check_numbers(const mp_options_t *options, const char *launcher,
                                            int64_t rank, int64_t size) {
   if (options->num_nodes != MP_OPTION_UNSET && size >= 0 && options->num_nodes != size) {
@@ -34,7 +34,7 @@ static mp_status_t bootstrap_check_numbers(const mp_options_t *options, const ch
   return NULL;
 }
 
-// Whether the MPI that the launcher goes with is on this machine, or the user has named one.
+// Whether the launcher's MPI is on this machine, or the user has named one.
 static bool bootstrap_has_mpi(const mp_options_t *options, const mp_launcher_t *launcher) {
   if (options->mpi_module[0] != '\0') return true;
   const mp_mpi_module_t *module = NULL;
@@ -43,8 +43,8 @@ static bool bootstrap_has_mpi(const mp_options_t *options, const mp_launcher_t *
   return module != NULL;
 }
 
-// Says of processes that were started together and never joined that each has a pod of its own:
-// what they compute together would be wrong without a word.
+// Warns that processes that were started together and never joined have separate pods: otherwise
+// their common results would silently be wrong.
 static void bootstrap_warn_of_others(void) {
   static atomic_bool has_warned;
   mp_launcher_t starter;
@@ -87,8 +87,8 @@ static mp_status_t bootstrap_choose(const mp_options_t *options, const mp_launch
   return NULL;
 }
 
-// A process that has died may be started again without the launcher, where the framework brings a
-// store: there it looks for those who are connected by MPI now, and finds why they do not come.
+// A dead process may be restarted without the launcher if the framework has a store: there it looks
+// for the processes, which are connected by MPI, and finds the reason why they do not come.
 static void bootstrap_tell_latecomers(const mp_key_value_store_t *store, const char *launcher) {
   const mp_store_talk_t talk = {.store = store};
   mp_status_ignore(mp_store_tell(
@@ -120,7 +120,7 @@ static mp_status_t bootstrap_find_mpi(const mp_options_t *options, const mp_laun
                             launcher->name, launcher->rank, launcher->rank_variable);
 }
 
-// Where there is a store, too, those that join only some of the processes see there that this one
+// If there is a store, too, processes that join only a part of the job see there that this one
 // joins all.
 static mp_status_t bootstrap_join_mpi(const mp_options_t *options, const mp_launcher_t *launcher,
                                       const mp_key_value_store_t *store, mp_world_t **out_world) {
@@ -133,21 +133,21 @@ static mp_status_t bootstrap_join_mpi(const mp_options_t *options, const mp_laun
   return status;
 }
 
-// What joining came to, for the whole life of the process. Being alone is not final: the next
-// client may have other options, or bring a store. The lock is held until the process has joined or
+// The outcome of joining, for the whole life of the process. Being alone is not final: the next
+// client may have other options, or a store. The lock is held until the process has joined or
 // failed, however long that takes: a process can join once, and a second client that is made
-// meanwhile wants what the first one gets.
+// meanwhile needs the first one's outcome.
 static mp_lock_t g_lock = MP_LOCK_INITIALIZER(MP_LOCK_BOOTSTRAP);
 static bool g_is_done;
 static mp_world_t *g_world;
 static mp_status_t g_failure;
 // The generation of the process that has begun to join, plus 1; 0: none has. Written under the
-// lock. Atomic, because a forked child has to look at it without: a thread of its parent may have
-// held the lock, and joined for minutes.
+// lock. Atomic, because a forked child must read it without the lock, which a thread of its parent
+// may have held for minutes.
 static atomic_uint g_joiner;
 
-// Whether this is a child of a process that has joined, or was about to: it has no part in the
-// world, and takes no lock.
+// Whether this is a forked child of a process that has joined, or was about to: it is not part of
+// the world, and takes no lock.
 static bool bootstrap_is_forked(void) {
   const uint32_t joiner = atomic_load(&g_joiner);
   return joiner != 0 && joiner != mp_process_generation() + 1;
@@ -155,7 +155,7 @@ static bool bootstrap_is_forked(void) {
 
 // ---- Some processes of the job ----
 
-// A world of some processes that this one has joined, or failed to join.
+// A world of a part of the job that this process has joined, or failed to join.
 typedef struct bootstrap_part_s {
   struct bootstrap_part_s *next;
   mp_subset_t subset;
@@ -219,7 +219,7 @@ static mp_status_t bootstrap_join_listed(const mp_options_t *options,
   return bootstrap_join_part(options, store, &subset, out_world);
 }
 
-// In a job of `world`: that, or the world of as many of its processes as the options say.
+// In a job of `world`: that world, or one of as many of its processes as the options say.
 static mp_status_t bootstrap_join_numbered(const mp_options_t *options,
                                            const mp_key_value_store_t *store, mp_world_t *world,
                                            mp_world_t **out_world) {
@@ -267,8 +267,8 @@ static mp_status_t bootstrap_join(const mp_options_t *options, const mp_key_valu
 mp_status_t mp_world_join(const mp_options_t *options, const mp_key_value_store_t *store,
                           mp_world_t **out_world) {
   mp_process_watch_forks();
-  // A parent is the rank of its forked child; and a client that shall be alone is, whatever clients
-  // this process has made before.
+  // A forked child is no rank, only its parent is; and a client with bootstrap: none is alone,
+  // whatever clients this process has made before.
   if (bootstrap_is_forked() || strcmp(options->bootstrap, "none") == 0) {
     *out_world = NULL;
     return NULL;
@@ -289,7 +289,7 @@ mp_status_t mp_world_join(const mp_options_t *options, const mp_key_value_store_
   return status;
 }
 
-// Where a process has joined no others but some of the job, these are its job.
+// If a process has joined only a part of the job, that part is its job.
 static mp_world_t *bootstrap_first_part(void) {
   mp_world_t *world = NULL;
   for (const bootstrap_part_t *part = g_parts; part != NULL; part = part->next) {

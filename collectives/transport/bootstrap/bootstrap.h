@@ -1,6 +1,6 @@
 // Bootstrap: which world this process is part of, and how it leaves it.
 //
-// There are two ways into a world (option `bootstrap`: auto takes the first that there is).
+// There are two ways into a world (option `bootstrap`: auto takes the first one available).
 //   mpi: an MPI launcher has started this process (Open MPI, MPICH and Slurm say so in the
 //        environment). Only then is the MPI module loaded (minipod_mpi_*.so beside the plugin): the
 //        plugin itself links no MPI. A launcher without a usable MPI is an error that says what was
@@ -11,13 +11,13 @@
 //        hosts UCX carries messages, which is opened only then.
 // Otherwise the process is alone.
 //
-// A client of some processes (subset.h) has a world of its own, which they join through the store,
-// whatever has joined them before; it lives as long as theirs.
+// A client of some processes (subset.h) has its own world, which they join through the store, even
+// if they are already in another world; it lives as long as these clients.
 //
 // Leaving: joining registers an exit handler. When the exit status is 0, it says goodbye to all,
 // waits for their goodbyes (MINIPOD_EXIT_TIMEOUT_S), and finalizes MPI if this library initialized
 // it. Any other status ends the whole job with that status, if there is a launcher; otherwise the
-// others get it by a goodbye; the reason is the last line that this rank prints.
+// others get it by a goodbye; this rank prints the reason as its last line.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
 
@@ -26,15 +26,15 @@
 #include "sim/base/options.h"
 
 // The world of this process, or of the processes that the options name, joined at the first call;
-// later calls for the same processes give the same one, or the same error. NULL when the process is
-// alone, which the next call may change, and always with the option bootstrap: none, which joins
-// nothing. `store` may be NULL; it is used during this call alone, by this thread. INVALID_ARGUMENT
-// when the options node_id and num_nodes are given and disagree with the launcher or the world,
-// both shown. The errors of mpi_world.h and store_world.h.
+// later calls for the same processes return the same one, or the same error. NULL when the process
+// is alone (the next call may differ), and always with the option bootstrap: none. `store` may be
+// NULL; only this thread uses it, during this call. INVALID_ARGUMENT when the options node_id and
+// num_nodes are given and disagree with the launcher or the world, both shown. The errors of
+// mpi_world.h and store_world.h.
 MP_NODISCARD mp_status_t mp_world_join(const mp_options_t *options,
                                        const mp_key_value_store_t *store, mp_world_t **out_world);
 
-// The world that this process has joined first; NULL when it has not, or is alone.
+// The world that this process has joined first; NULL when it has joined none, or is alone.
 mp_world_t *mp_world_joined(void);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_

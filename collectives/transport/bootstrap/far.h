@@ -1,9 +1,8 @@
-// The processes of other hosts, where no MPI launcher has started them: connecting a world with
-// them by UCX.
+// The processes of other hosts, if no MPI launcher has started them: connects a world with them by
+// UCX.
 //
-// Each process puts a card into the store: the address at which UCX listens, and rank 0's has the
-// key of the job's seals (../ucx/seal.h) besides. Any process with access to the store may take
-// part.
+// Each process puts a card into the store: the address at which UCX listens; rank 0's also has the
+// key of the job's seals (../ucx/seal.h). Any process with access to the store may take part.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_FAR_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_FAR_H_
 
@@ -21,8 +20,8 @@ MP_NODISCARD mp_status_t mp_far_open(mp_world_t *world, mp_strbuf_t *card,
 MP_NODISCARD mp_status_t mp_far_connect(const mp_store_talk_t *talk, const char *folder,
                                         const int64_t *leaders, mp_transport_t *transport);
 
-// As a process that comes back (again.h): takes the job's secret from the card of the first
-// process, and knocks at one of another host, by its card. INTERNAL for a card that is none.
+// For a restarted process (again.h): takes the job's secret from the card of the first process, and
+// knocks at a process of another host, by its card. INTERNAL for an invalid card.
 MP_NODISCARD mp_status_t mp_far_take_secret(const mp_strbuf_t *card, mp_transport_t *transport);
 MP_NODISCARD mp_status_t mp_far_knock(mp_world_t *world, uint32_t rank, uint64_t incarnation,
                                       const mp_strbuf_t *card, const mp_knock_t *knock,

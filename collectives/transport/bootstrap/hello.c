@@ -11,7 +11,7 @@
 #include "sim/base/hash.h"
 #include "sim/base/os/system.h"
 
-// Is raised with every change of what processes send each other.
+// Incremented with every change of the messages between processes.
 enum { MP_WIRE_PROTOCOL = 6 };
 
 // A fingerprint of the file that this code is in; 0 when it cannot be read.
@@ -47,7 +47,7 @@ mp_hello_t mp_hello_make(uint32_t num_processes, int64_t leader, const mp_segmen
   return hello;
 }
 
-// What was sent, or as much of it as it is.
+// The received bytes as a hello; missing ones are zero.
 static mp_hello_t hello_read(mp_str_t bytes) {
   mp_hello_t hello;
   memset(&hello, 0, sizeof(hello));

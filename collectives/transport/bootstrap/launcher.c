@@ -9,9 +9,9 @@
 typedef struct {
   const char *name;
   const char *rank;
-  const char *size;     // NULL: not said
-  const char *near;     // how many are on this host; NULL: not said
-  const char *also[2];  // must be there too
+  const char *size;     // NULL: unknown
+  const char *near;     // number of ranks on this host; NULL: unknown
+  const char *also[2];  // must also be set
   const char *modules[2];
 } launcher_row_t;
 
@@ -87,7 +87,7 @@ bool mp_launcher_find(mp_launcher_t *out_launcher) {
   return launcher_find_in(g_launchers, NUM_LAUNCHERS, out_launcher);
 }
 
-// What starts processes and leaves it to them to find each other.
+// Starters, which leave it to the processes to find each other.
 static const launcher_row_t g_starters[] = {
     {.name = "Slurm's srun",
      .rank = "SLURM_PROCID",

@@ -7,10 +7,10 @@
 
 typedef struct {
   const char *name;           // "Open MPI's mpirun"
-  const char *rank_variable;  // where `rank` was read
+  const char *rank_variable;  // the variable of `rank`
   int64_t rank;
-  int64_t size;            // -1: the launcher does not say
-  const char *job;         // what all processes of the job call it; NULL: not said
+  int64_t size;            // -1: unknown
+  const char *job;         // the job's name, equal in all its processes; NULL: unknown
   bool is_one_host;        // all ranks are on this host
   const char *modules[2];  // MPI modules to try, likeliest first: "ompi", "mpich"
 } mp_launcher_t;
@@ -21,13 +21,13 @@ typedef struct {
 // meanwhile.
 bool mp_launcher_find(mp_launcher_t *out_launcher);
 
-// The same of what starts processes that then find each other by themselves, as under
-// jax.distributed.initialize(): without it each of them is alone, which is hardly ever meant.
+// The same for starters whose processes find each other by themselves, as by
+// jax.distributed.initialize(): without that each of them is alone, which is hardly ever intended.
 bool mp_launcher_find_starter(mp_launcher_t *out_starter);
 
-// The variable that says to which process MPI belongs, for its children to see.
+// The variable that tells children which process owns MPI.
 #define MP_MPI_OWNER_VARIABLE "MINIPOD_MPI_OWNER"
-// True when MPI belongs to another process, from which this one descends.
+// True when an ancestor of this process owns MPI.
 bool mp_launcher_is_child_of_rank(void);
 
 #endif  // MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_LAUNCHER_H_

@@ -13,11 +13,12 @@
 #include "sim/base/os/process.h"
 #include "sim/base/os/system.h"
 
-// How long a process that ends with an error takes to get its goodbyes out.
+// The time for sending the goodbyes of a process that ends with an error.
 static const double k_last_words_seconds = 1;
 // How long MPI_Finalize may take if all have said goodbye before.
 static const double k_finalize_seconds = 5;
-// How long the progress thread may take to stop using what lies below the transport between hosts.
+// How long the progress thread may take to stop using the library below the transport between
+// hosts.
 static const double k_close_seconds = 5;
 
 // Written by the thread that joins the job, and read at the end of the process, often on another
@@ -35,13 +36,12 @@ static struct {
   // also sees what to close before MPI is finalized.
   _Atomic(mp_world_t *) world;
   mp_transport_t *far;  // of the world, between hosts; may be NULL
-  // The end of the process, a user's MPI_Finalize and the plugin's own end may all want to leave:
-  // the first one does, and the others go on without waiting.
+  // The end of the process, a user's MPI_Finalize and the plugin's own end may all leave the job:
+  // the first one does, and the others continue without waiting.
   atomic_bool is_left;
 } g_leave;
 
-// Worlds of some processes. An entry stays once it is made, and is published by the head of the
-// list.
+// Worlds of some processes. Entries are never removed, and the head of the list publishes them.
 typedef struct leave_part_s {
   struct leave_part_s *next;
   _Atomic(mp_world_t *) world;  // NULL: dropped
@@ -53,8 +53,8 @@ static bool leave_is_member(void) {
   return atomic_load(&g_leave.is_prepared) && g_leave.generation == mp_process_generation();
 }
 
-// Waits for the end of a process of another host, whose number means nothing here: its connection
-// ends when it does.
+// Waits for the end of a process of another host. Its pid means nothing here, but its connection
+// ends with it.
 static void leave_await_far(uint32_t rank, double deadline) {
   if (g_leave.far == NULL || g_leave.far->ops->is_over == NULL) return;
   while (!g_leave.far->ops->is_over(g_leave.far, rank) && mp_clock_seconds() < deadline) {
@@ -83,8 +83,8 @@ static void leave_close_far(void) {
   if (g_leave.far != NULL) (void)mp_transport_close(g_leave.far, k_close_seconds);
 }
 
-// Where there is no launcher the first process usually has the service that the frameworks of the
-// others are connected with, and they take the end of that service for a failure. So it goes last.
+// Without a launcher the first process usually has the service to which the other processes'
+// frameworks are connected, and they treat the end of that service as a failure. So it leaves last.
 static void leave_last(const mp_world_t *world, double deadline) {
   const uint32_t host = world->peers[world->rank].peer.host;
   for (uint32_t rank = 1; rank < world->size; ++rank) {
@@ -104,10 +104,10 @@ static void leave_world(void) {
   if (world == NULL || atomic_exchange(&g_leave.is_left, true)) return;
   double deadline = mp_clock_seconds() + g_leave.timeout_s;
   mp_world_say_goodbye(world, 0);
-  // What the others have yet to read lies in memory that they have mapped, or has been heard by
-  // them, so they need this process no more, unless MPI carries something.
+  // Messages that the others have yet to read are in memory that they have mapped, or have arrived,
+  // so they no longer need this process, unless MPI still sends something.
   if (mp_world_drain(world, g_leave.timeout_s) && g_leave.module != NULL) {
-    // A process that still works after that will meet us in MPI_Finalize.
+    // A process that still works after that will meet this one in MPI_Finalize.
     g_leave.has_heard_all = mp_world_await_goodbyes(world, deadline - mp_clock_seconds());
   }
   if (g_leave.module == NULL && g_leave.rank == 0) leave_last(world, deadline);
@@ -130,7 +130,7 @@ static void leave_say_why(int status) {
       snprintf(line, sizeof(line), "minipod: rank %d (host %s, pid %d) exits with status %d%s\n",
                g_leave.rank, host, (int)getpid(), status,
                g_leave.module == NULL ? "" : "; stopping the job");
-  // fflush(NULL) could wait for ever: another thread may hold a stream that it reads from.
+  // fflush(NULL) could wait for ever: another thread may hold a stream from which it reads.
   fflush(stdout);
   fflush(stderr);
   ssize_t written = write(STDERR_FILENO, line, (size_t)length);
@@ -149,11 +149,11 @@ bool mp_leave_is_quick(void) {
   return leave_is_member() && g_leave.module == NULL;
 }
 
-// A process that has ended without a goodbye, or has met one that has, or is silent.
+// Whether a process has ended without a goodbye, or has met such a process, or is silent.
 static bool leave_is_lost(mp_world_t *world, uint32_t rank) {
   const mp_peer_state_t *peer = &world->peers[rank];
-  // Both at once: a goodbye sets has_left first and is_gone in a later turn of the lock. If it came
-  // between two looks here, a process that has left in order would count as lost.
+  // Both are read under one lock: a goodbye sets has_left first and is_gone later. If it came
+  // between two separate reads, a process that has left in order would count as lost.
   mp_lock(&world->lock);
   const bool is_lost = peer->skips_end || atomic_load(&peer->is_silent) ||
                        (!peer->has_left && atomic_load(&peer->is_gone));
@@ -173,8 +173,8 @@ bool mp_leave_early(uint32_t status) {
   return has_lost;
 }
 
-// Ends the job, as far as that is in our power: without a launcher the other processes only hear of
-// it, and what they wait for fails.
+// Ends the job as far as possible: without a launcher the other processes are only notified, and
+// their waits fail.
 static void leave_with_error(int status) {
   leave_say_why(status);
   mp_world_t *world = atomic_load(&g_leave.world);
@@ -187,8 +187,8 @@ static void leave_with_error(int status) {
   }
 }
 
-// MPICH's (4.0, over UCX) may wait for a peer that is through and waits in its launcher. Then
-// everything has been done but that, and this process ends as it would have.
+// MPICH's MPI_Finalize (4.0, over UCX) may wait for a peer that has finished and waits in its
+// launcher. Then everything else has been done, and this process ends with its exit status.
 static void *leave_watch_finalize(void *context) {
   (void)context;
   const double deadline = mp_clock_seconds() + k_finalize_seconds;
@@ -201,7 +201,7 @@ static void *leave_watch_finalize(void *context) {
       "without it\n";
   ssize_t written = write(STDERR_FILENO, line, sizeof(line) - 1);
   (void)written;
-  (void)fflush(NULL);  // what exit would still have done
+  (void)fflush(NULL);  // the remaining work of exit
   _exit(0);
 }
 

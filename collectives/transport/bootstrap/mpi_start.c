@@ -15,10 +15,10 @@
 
 // ---- The module ----
 
-// The modules beside us name no MPI that the system has to find, so that they are in wheels for
-// machines without one. Theirs is opened first, with its symbols for all: its own plugins want
-// that, too. Another spelling of the same library would be another library: it is not looked for
-// where one of them is there.
+// The modules next to the plugin do not link an MPI library, because they are in wheels for
+// machines without one. Their MPI is opened first, with global symbols, which its own plugins also
+// need. Another file name of the same library would be loaded as another library, so it is not
+// tried if one was found.
 typedef struct {
   const char *module;
   const char *libraries[2];
@@ -27,9 +27,9 @@ static const mpi_start_needs_t g_needs[] = {
     {"minipod_mpi_ompi.so", {"libmpi.so.40", NULL}},
     {"minipod_mpi_mpich.so", {"libmpich.so.12", "libmpi.so.12"}}};
 
-// False: what the module at `path` needs is not on this machine; `tried` says so. No MPI is opened
-// for a missing module: its functions, being for all, would be those of the next MPI.
-// *out_is_opened: one is.
+// False: the MPI of the module at `path` is not on this machine, as `tried` says. No MPI is opened
+// for a missing module, because its global functions would replace those of the next MPI.
+// *out_is_opened: an MPI was opened.
 static bool mpi_start_open_mpi(const char *path, mp_strbuf_t *tried, bool *out_is_opened) {
   const char *slash = strrchr(path, '/'), *file = slash == NULL ? path : slash + 1;
   for (size_t i = 0; i < sizeof(g_needs) / sizeof(g_needs[0]); ++i) {
@@ -54,7 +54,7 @@ static const mp_mpi_module_t *mpi_start_open_at(const char *path, mp_strbuf_t *t
                                                 bool *out_is_opened) {
   mp_strbuf_printf(tried, "%s%s: ", tried->size == 0 ? "" : "; ", path);
   if (!mpi_start_open_mpi(path, tried, out_is_opened)) return NULL;
-  // Never closed again: MPI leaves threads and handlers behind.
+  // Never closed: MPI leaves threads and handlers behind.
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL) {
     const char *error = dlerror();
@@ -90,7 +90,7 @@ mp_status_t mp_mpi_open_module(const char *path, const mp_launcher_t *launcher,
   mp_strbuf_t tried;
   mp_strbuf_init(&tried);
   const mp_mpi_module_t *module = NULL;
-  bool is_opened = false;  // an MPI, beside which no other can be
+  bool is_opened = false;  // an MPI was opened, so no other one may be
   if (path[0] != '\0') module = mpi_start_open_at(path, &tried, &is_opened);
   for (int i = 0; path[0] == '\0' && i < 2 && !is_opened && names[i] != NULL; ++i) {
     mp_strbuf_t beside;
@@ -111,9 +111,9 @@ mp_status_t mp_mpi_open_module(const char *path, const mp_launcher_t *launcher,
 
 // ---- Initializing ----
 
-// Shared by the thread that waits and the thread that starts MPI, which may never come back from
-// it: the last one frees it. `module` never changes; `error` belongs to the starting thread until
-// is_done, which is set under the lock, like all else.
+// Shared by the thread that waits and the thread that starts MPI, which may never return from it:
+// the last one frees it. `module` is constant; `error` belongs to the starting thread until
+// is_done, which is set under the lock, like everything else.
 typedef struct {
   const mp_mpi_module_t *module;
   mp_lock_t lock;
@@ -128,8 +128,8 @@ typedef struct {
 } mpi_start_t;
 
 static void mpi_start_leave(mpi_start_t *start) {
-  // The number is read under the lock, so that one of the two is the last; it then has the lock
-  // alone.
+  // The number is decremented under the lock, so exactly one of the two is the last, and no other
+  // thread uses the lock then.
   bool is_last = --start->num_users == 0;
   mp_unlock(&start->lock);
   if (!is_last) return;
@@ -167,7 +167,7 @@ static void *mpi_start_main(void *context) {
 
 static mp_status_t mpi_start_launch(mpi_start_t *start) {
   pthread_t thread;
-  // Those that MPI starts from it do not take the program's signals either.
+  // Threads that MPI starts from it do not take the program's signals either.
   const int error = mp_thread_create(&thread, 0, mpi_start_main, start);
   if (error != 0) {
     return mp_status_make(MP_RESOURCE_EXHAUSTED, "no thread to start MPI on: %s", strerror(error));

@@ -1,4 +1,4 @@
-// Starting MPI: finding the module, initializing, learning who we are.
+// Starting MPI: finding the module, initializing, reading rank and size.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_MPI_START_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_MPI_START_H_
 
@@ -12,10 +12,10 @@
 MP_NODISCARD mp_status_t mp_mpi_open_module(const char *path, const mp_launcher_t *launcher,
                                             const mp_mpi_module_t **out_module);
 
-// Initializes MPI, unless the program has, and makes our communicator. MPI knows no time limits for
-// this, so a thread of its own does it. After `timeout_s` seconds the thread is left behind, and
-// the error is DEADLINE_EXCEEDED, with the names of the ranks that are missing if they can be
-// known. `launcher` may be NULL. *out_is_ours: MPI was not running before.
+// Initializes MPI, unless the program has, and makes minipod's communicator. MPI has no time limit
+// for this, so a separate thread does it. After `timeout_s` seconds the thread is abandoned, and
+// the error is DEADLINE_EXCEEDED, with the missing ranks if they can be found. `launcher` may be
+// NULL. *out_is_ours: MPI was not running before.
 MP_NODISCARD mp_status_t mp_mpi_start(const mp_mpi_module_t *module, const mp_launcher_t *launcher,
                                       double timeout_s, mp_mpi_who_t *out_who, bool *out_is_ours);
 

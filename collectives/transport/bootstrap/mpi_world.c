@@ -20,8 +20,8 @@ enum { MP_LOSS_GRACE_SECONDS = 4 };
 
 // ---- Hosts ----
 
-// Checks what the ranks say of their leaders: a leader must be its own leader, and no higher than
-// those it leads.
+// Checks the ranks' leaders: a leader must be its own leader, and no higher than the ranks that it
+// leads.
 static bool mpi_world_are_leaders_sound(uint32_t size, const int64_t *leaders) {
   for (uint32_t rank = 0; rank < size; ++rank) {
     if (leaders[rank] < 0 || leaders[rank] > rank || leaders[leaders[rank]] != leaders[rank]) {
@@ -50,8 +50,8 @@ static mp_status_t mpi_world_take_hellos(mp_world_t *world, void *const *bytes, 
 
 // ---- Shared memory ----
 
-// Where a process of a host could not map the memory of another one, all processes of that host use
-// MPI, each as a host of its own. `reasons` are what each rank says, "" if it could map all.
+// If a process of a host could not map the memory of another one, all processes of that host use
+// MPI, each as a separate host. `reasons` has the error of each rank, "" if it could map all.
 static void mpi_world_split_unmapped(mp_world_t *world, void *const *reasons, const size_t *sizes,
                                      int64_t *leaders, bool *out_is_split) {
   bool is_split = false;
@@ -71,7 +71,7 @@ static void mpi_world_split_unmapped(mp_world_t *world, void *const *reasons, co
   *out_is_split = is_split;
 }
 
-// Maps the memory of the processes of this host, and agrees with them on using it.
+// Maps the memory of the processes of this host, and agrees with them whether to use it.
 static mp_status_t mpi_world_share_memory(mp_world_t *world, mp_agreement_t *agreement,
                                           void *const *hellos, int64_t *leaders,
                                           mp_segment_t **segments) {
@@ -128,7 +128,8 @@ static mp_status_t mpi_world_make_world(const mp_mpi_module_t *module, const mp_
   mp_status_t status =
       mp_segment_create((uint32_t)who->num_near, (uint32_t)who->num_near, &world->segment);
   if (status != NULL) {
-    // Without shared memory everything goes by MPI, with payloads on the heap: slower, but right.
+    // Without shared memory everything is sent by MPI, with payloads on the heap: slower, but
+    // correct.
     mp_log(MP_LOG_WARNING, "%s", mp_status_message(status));
     mp_status_release(status);
   } else {
@@ -149,14 +150,14 @@ static mp_status_t mpi_world_make_world(const mp_mpi_module_t *module, const mp_
   mp_leave_set_world(world, mpi);
   // From here on the world stays, even if the greeting fails: others may be sending to it.
   MP_RETURN_IF_ERROR(mpi_world_greet(world, who, timeout_s));
-  // When all ranks are on one host, nothing more comes by MPI, so the progress thread need not
-  // poll.
+  // If all ranks are on one host, nothing more comes by MPI, so the progress thread need not poll
+  // it.
   if (world->num_hosts == 1 && mp_world_drain(world, timeout_s)) mpi->ops->close(mpi);
   *out_world = world;
   return NULL;
 }
 
-// Tells the children of this process, by the environment, that MPI belongs to this process. Other
+// Records in the environment, for the children of this process, that this process owns MPI. Other
 // threads may be reading the environment at the same time; glibc keeps the memory that they read.
 static void mpi_world_claim_mpi(void) {
   char pid[24];

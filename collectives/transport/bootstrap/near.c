@@ -49,8 +49,9 @@ mp_status_t mp_near_connect(mp_world_t *world, void *const *hellos, mp_segment_t
   }
   mp_world_add_transport(world, shm);  // the world owns it in any case
   for (uint32_t rank = 0; rank < world->size && status == NULL; ++rank) {
-    // After all that shm_send looks at. What went by MPI before may arrive after what goes this
-    // way, but it belongs to the agreement of joining, whose packets are found by number.
+    // Stored after everything that shm_send reads. Earlier packets by MPI may arrive after packets
+    // by this transport, but they belong to the agreement of joining, whose packets are found by
+    // number.
     if (segments[rank] != NULL) atomic_store(&world->peers[rank].transport, shm);
   }
   return status;

@@ -11,7 +11,7 @@
 // The largest number of missing ranks that are listed.
 enum { MP_MOST_CALLED = 1024 };
 
-// Writes the name of one rank of our job; returns its size, or 0 if the rank cannot have a name.
+// Writes the name of one rank of this job; returns its size, or 0 if the rank cannot have a name.
 static socklen_t roll_call_name_of(const mp_launcher_t *launcher, int64_t rank,
                                    struct sockaddr_un *name) {
   if (launcher == NULL || launcher->job == NULL) return 0;
@@ -38,7 +38,7 @@ static bool roll_call_is_present(const mp_launcher_t *launcher, int64_t rank) {
   struct sockaddr_un name;
   socklen_t size = roll_call_name_of(launcher, rank, &name);
   int fd = size == 0 ? -1 : socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return true;  // it cannot be known, so the rank is not named as missing
+  if (fd < 0) return true;  // unknown, so the rank is not listed as missing
   bool is_bound = connect(fd, (const struct sockaddr *)&name, size) == 0;
   close(fd);
   return is_bound;

@@ -13,12 +13,12 @@
 #include "sim/base/alloc.h"
 #include "sim/base/os/clock.h"
 
-// No launcher ends the job when a process has died, so the others need no time to be ended quietly.
+// No launcher ends the job when a process has died, so losses are reported at once.
 static const double k_loss_grace_seconds = 0;
-// How long a process that cannot join takes to tell those that it has reached.
+// The time in which a process that cannot join notifies the processes that it has reached.
 static const double k_last_words_seconds = 1;
 
-// On its way into a world.
+// The state of joining a world.
 typedef struct {
   mp_store_talk_t talk;
   mp_world_t *world;
@@ -26,11 +26,11 @@ typedef struct {
   void **hello_pointers;    // [size], to them
   int64_t *leaders;         // [size], the lowest rank of each one's host
   mp_segment_t **segments;  // [size], of the others on this host
-  mp_transport_t *far;      // to those on other hosts; NULL: there are none. The world's
+  mp_transport_t *far;      // to processes on other hosts; NULL: there are none. Owned by the world
   bool is_first;            // this process is in no other world
   mp_presence_t *presence;  // of all processes of the job
-  // Known before anything has been said: where hellos are, and where a process that fails tells so
-  // to those that wait for something else of it.
+  // Known before any message: the folders of hellos, and of errors of processes that fail while
+  // others wait for something else from them.
   char greetings[MP_STORE_FOLDER_BYTES], failed[MP_STORE_FOLDER_BYTES];
   char cards[MP_STORE_FOLDER_BYTES], connected[MP_STORE_FOLDER_BYTES];
 } store_world_t;
@@ -150,15 +150,15 @@ static mp_status_t store_world_tell_failure(const store_world_t *join, mp_status
   return knows_job ? mp_store_tell(&join->talk, join->connected, status, MP_STR("")) : status;
 }
 
-// What processes say once they know rank 0 is under the name of their job, in case the store has
-// seen others before.
+// Once processes know rank 0, their messages are under the name of their job, because the store may
+// also have those of earlier jobs.
 static void store_world_name_job(store_world_t *join) {
   const uint64_t job = join->hellos[0].job;
   snprintf(join->cards, sizeof(join->cards), "minipod/%016" PRIx64 "/card", job);
   snprintf(join->connected, sizeof(join->connected), "minipod/%016" PRIx64 "/connected", job);
 }
 
-// Whether those that have said hello are still there, and the others will come.
+// Whether the processes that have said hello are still alive, and the others will come.
 static mp_status_t store_world_check(void *context) {
   const store_world_t *join = context;
   const mp_process_id_t *self = &join->hellos[join->talk.rank].process;
@@ -173,7 +173,7 @@ static mp_status_t store_world_check(void *context) {
   return join->presence == NULL ? NULL : mp_presence_check(join->presence);
 }
 
-// Has the world left at the end of the process.
+// Registers the world to be left at the end of the process.
 static mp_status_t store_world_prepare_leave(const store_world_t *join, double exit_timeout_s) {
   if (!join->is_first) return NULL;
   return mp_leave_prepare(NULL, false, (int)join->talk.rank, exit_timeout_s);
@@ -194,8 +194,8 @@ static mp_status_t store_world_meet(store_world_t *join, double exit_timeout_s) 
   if (status == NULL) status = store_world_prepare_leave(join, exit_timeout_s);
   if (status == NULL) status = store_world_set_leave(join, join->far);
   if (status != NULL) return store_world_tell_failure(join, status);
-  // The agreement closes the gap between those that have heard all others in the store and those
-  // whom the store has failed meanwhile.
+  // The agreement also fails the processes that have read all others' entries if the store has
+  // failed for another process meanwhile.
   mp_agreement_t agreement;
   mp_agreement_begin(join->world, join->talk.timeout_s, &agreement);
   join->talk.agreement = &agreement;
@@ -210,7 +210,7 @@ static mp_status_t store_world_meet(store_world_t *join, double exit_timeout_s) 
   return status;
 }
 
-// Another process has been here as this one before. If it has died, this one takes its place.
+// Another process has already had this rank. If it has died, this process takes its place.
 static mp_status_t store_world_join_again(store_world_t *join, double exit_timeout_s) {
   const mp_hello_t own = join->hellos[join->talk.rank];
   MP_RETURN_IF_ERROR(store_world_take_hello(join, join->talk.rank));
@@ -253,8 +253,8 @@ static mp_status_t store_world_join(store_world_t *join, double exit_timeout_s) 
   return store_world_meet(join, exit_timeout_s);
 }
 
-// Drops what an attempt that failed has made. The own memory stays, once: others may only now be
-// looking for it, and are to see an error that says more.
+// Frees the objects of a failed attempt. The first attempt's own memory stays: others may only now
+// be looking for it, and should get the more specific error.
 static void store_world_give_up(store_world_t *join) {
   static mp_segment_t *kept;  // under the lock of joining (bootstrap.c)
   if (join->is_first) mp_leave_set_world(NULL, NULL);
@@ -265,7 +265,7 @@ static void store_world_give_up(store_world_t *join) {
   mp_world_release(join->world);
 }
 
-// Joins, and tells in the store what becomes of it.
+// Joins, and puts the outcome into the store.
 static mp_status_t store_world_join_openly(store_world_t *join, const mp_presence_join_t *openly,
                                            double exit_timeout_s) {
   join->presence = mp_presence_begin(openly);

@@ -1,10 +1,10 @@
-// Joining by a key-value store: the world of processes that no MPI launcher has started.
+// Joining by a key-value store: the world of processes without an MPI launcher.
 //
-// Each process puts its hello into the store, takes those of all others, maps their memory, and
-// says through the store whether it could. Where there are other hosts, UCX is opened, and its
-// addresses go through the store, too. From then on everything goes through shared memory and UCX,
-// and the store is not used any more. A process that fails on the way puts its error there, so the
-// others need not wait for it.
+// Each process puts its hello into the store, reads those of all others, maps their memory, and
+// reports through the store whether it could. If there are other hosts, UCX is opened, and its
+// addresses are exchanged through the store, too. From then on everything uses shared memory and
+// UCX, and the store is not used any more. A process that fails meanwhile puts its error there, so
+// the others need not wait for it.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_STORE_WORLD_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_BOOTSTRAP_STORE_WORLD_H_
 

@@ -12,18 +12,18 @@ enum {
   MP_TAG_HEADER = 1,
   MP_TAG_BULK = 2,
   MP_WHOLE_BYTES = 256 << 10,  // data up to this size go with their header, as one message
-  MP_COPIED_BYTES = 32 << 10,  // of these, so many are copied out of the memory they came in
-  MP_PIECES = 4,               // larger data are sent in so many, or of a size between these two
+  MP_COPIED_BYTES = 32 << 10,  // data up to this size are copied out of the receive buffer
+  MP_PIECES = 4,  // larger data are sent in this many pieces, of a size between the next two
   MP_SMALLEST_PIECE = 128 << 10,
   MP_LARGEST_PIECE = 1 << 20,
-  MP_WINDOW = 8,  // pieces under way at a time, per message
-  // Posted at any time: for each peer what it has under way, and few in all, because data come to
-  // each in turn, into caches.
+  MP_WINDOW = 8,  // pieces in flight at a time, per message
+  // Receives that are posted at any time: one for each message in flight of a peer, but few in
+  // total, because data come into them in turn, through the caches.
   MP_LEAST_RECEIVES = 4,
   MP_HEADER_RECEIVES = 8,
 };
 
-// What comes first: alone, or with the data right behind it.
+// The header, which comes first: alone, or followed by the data.
 typedef struct {
   mp_envelope_t envelope;
   uint64_t bytes;  // of the data
@@ -36,7 +36,7 @@ _Static_assert(sizeof(mpi_header_t) == sizeof(((mp_payload_block_t *)NULL)->wire
 // Pieces of one message, sent or received in order.
 typedef struct {
   uint64_t next;          // byte to be posted next
-  uint32_t first, count;  // requests under way, a ring
+  uint32_t first, count;  // requests in flight, a ring
   mp_mpi_request_t requests[MP_WINDOW];
 } mpi_pieces_t;
 
@@ -54,7 +54,8 @@ typedef struct mpi_out_s {
 typedef struct mpi_in_s {
   struct mpi_in_s *next;
   mp_packet_t *packet;
-  mp_payload_block_t *block;  // where data go that did not come with their header; the packet's
+  mp_payload_block_t
+      *block;  // the destination of data that did not come with their header; owned by the packet
   mpi_pieces_t pieces;
 } mpi_in_t;
 
@@ -63,14 +64,14 @@ typedef MP_QUEUE(mpi_out_t) mpi_outs_t;
 typedef struct {
   mpi_outs_t outs;
   MP_QUEUE(mpi_in_t) ins;
-  // Nothing goes to this peer or comes from it any more. What MPI had begun to send by then stays
-  // in `given_up`, since MPI may still read it, but no thread waits for it.
+  // This peer no longer sends or receives. Messages that MPI had begun to send by then stay in
+  // `given_up`, because MPI may still read them, but no thread waits for them.
   bool is_dropped;
   mpi_out_t *given_up;
 } mpi_peer_t;
 
-// A header that has come and was not taken yet, for want of memory. The receive that it lies in is
-// posted again only when it was taken.
+// A header that has come but was not taken yet, because memory was short. The receive that contains
+// it is posted again only when it was taken.
 typedef struct {
   bool is_there;
   uint32_t from;
@@ -83,25 +84,25 @@ typedef struct {
   const mp_mpi_module_t *module;
   mpi_peer_t *peers;  // by rank
 
-  // Of what senders hand over; the rest is the progress thread's, which alone calls MPI and must
-  // not keep senders waiting while it does.
+  // For the queues that senders fill; only the progress thread uses the rest. It alone calls MPI,
+  // and must not keep senders waiting meanwhile.
   mp_lock_t lock;
   mpi_outs_t *fresh;        // by rank: handed over by senders
   bool has_fresh;           // under the lock
   atomic_uint num_pending;  // unfinished sends; the leaving thread polls it without the lock
 
-  mp_payload_block_t *headers[MP_HEADER_RECEIVES];  // of MP_WHOLE_BYTES, where they come
+  mp_payload_block_t *headers[MP_HEADER_RECEIVES];  // of MP_WHOLE_BYTES, the receive buffers
   mp_mpi_request_t header_requests[MP_HEADER_RECEIVES];
   uint32_t num_headers;  // receives that are posted
   uint32_t next_header;  // the oldest one
   mpi_held_t held;       // what the oldest receive holds
-  // The receives are posted by the first progress, on the thread that tests them. Once a receive
-  // has failed nothing can be known to have come in order, so all peers are lost, for good.
+  // The first progress posts the receives, on the thread that tests them. After a failed receive
+  // the order of messages is unknown, so all peers are lost, for good.
   bool is_open;
   bool is_broken;
   mp_polling_t polling;
-  // Set by the thread that leaves the job, and answered by the progress thread, which alone calls
-  // MPI: once it is closed, that thread is out of MPI for good.
+  // Set by the thread that leaves the job, and acknowledged by the progress thread, which alone
+  // calls MPI: once is_closed is set, that thread calls MPI no more.
   atomic_bool must_close;
   atomic_bool is_closed;
 } mpi_t;
@@ -126,8 +127,9 @@ static void mpi_lose_all(mpi_t *self, const char *error) {
 
 // ---- Pieces ----
 
-// The size of the piece that begins at `next`; sender and receiver say the same. Pieces go without
-// asking the receiver, so MPI may copy them there: small ones stay in the cache meanwhile.
+// The size of the piece that begins at `next`; sender and receiver compute the same. Pieces are
+// sent without a handshake, so MPI may copy them at the receiver: small ones stay in the cache
+// meanwhile.
 static uint64_t mpi_piece_at(uint64_t next, uint64_t bytes) {
   MP_ASSERT(next <= bytes);
   uint64_t size = bytes / MP_PIECES;
@@ -141,7 +143,7 @@ static bool mpi_pieces_done(const mpi_pieces_t *pieces, uint64_t bytes) {
   return pieces->next == bytes && pieces->count == 0;
 }
 
-// Tests the pieces under way, oldest first, and takes those out that are done; -1 with `error`.
+// Tests the pieces in flight, oldest first, and removes those that are done; -1 with `error`.
 static int mpi_test_piece(mpi_t *self, mpi_pieces_t *pieces, bool *did, mp_mpi_error_t error) {
   int done = 1, from;
   size_t bytes;
@@ -179,7 +181,8 @@ static mp_status_t mpi_send(mp_transport_t *transport, uint32_t to, const mp_env
   mp_lock(&self->lock);
   MP_QUEUE_PUSH(&self->fresh[to], out, next);
   self->has_fresh = true;
-  // Under the lock: counted before the progress thread can take it and count it off again.
+  // Under the lock: counted before the progress thread can take the message and decrement the
+  // count.
   atomic_fetch_add(&self->num_pending, 1);
   mp_unlock(&self->lock);
   mp_world_ring(self->world);
@@ -205,7 +208,7 @@ static mpi_out_t *mpi_take_first_out(mpi_t *self, mpi_peer_t *peer) {
   mpi_out_t *out = peer->outs.first;
   MP_ASSERT(out != NULL && atomic_load(&self->num_pending) != 0);
   MP_QUEUE_POP(&peer->outs, next);
-  // The default order: a thread that sees zero (mpi_drained) sees that MPI has finished all
+  // Sequentially consistent: a thread that sees zero (mpi_drained) sees that MPI has finished all
   // messages.
   atomic_fetch_sub(&self->num_pending, 1);
   return out;
@@ -226,12 +229,12 @@ static bool mpi_give_up_out(mpi_t *self, mpi_peer_t *peer) {
   return true;
 }
 
-// How many bytes follow the header in messages of their own.
+// The number of bytes that follow the header in separate messages.
 static uint64_t mpi_bytes_in_pieces(const mpi_out_t *out) {
   return out->is_whole ? 0 : out->header.bytes;
 }
 
-// Posts what can be posted of this message; *out_all: all of it was. -1 with `error`.
+// Posts as much of this message as possible; *out_all: all of it was posted. -1 with `error`.
 static int mpi_post_out(mpi_t *self, uint32_t to, mpi_out_t *out, bool *did, bool *out_all,
                         mp_mpi_error_t error) {
   const uint64_t bytes = mpi_bytes_in_pieces(out);
@@ -269,20 +272,20 @@ static int mpi_test_out(mpi_t *self, mpi_out_t *out, bool *did, mp_mpi_error_t e
   return mpi_test_piece(self, &out->pieces, did, error);
 }
 
-// True when a message need not be sent any more: its receiver has left, which waits for nothing but
-// our goodbye. A message that was begun must be ended all the same.
+// True when a message need not be sent any more: its receiver has left, and waits only for this
+// process's goodbye. A message that was begun must be finished all the same.
 static bool mpi_is_in_vain(const mpi_t *self, uint32_t to, const mpi_out_t *out) {
   // Relaxed: this same thread sets it.
   return atomic_load_explicit(&self->world->peers[to].is_gone, memory_order_relaxed) &&
          !out->is_posted && !mp_world_is_goodbye(&out->header.envelope);
 }
 
-// Goes through the queue of one peer: posts in order, takes out what is done.
+// Walks through the queue of one peer: posts in order, removes finished messages.
 static bool mpi_push_out(mpi_t *self, uint32_t to) {
   mpi_peer_t *peer = &self->peers[to];
   mp_mpi_error_t error;
   bool did = false, all = true;
-  int window = 64;  // messages looked at, so that a long queue is not gone through each time
+  int window = 64;  // most messages visited, so that a long queue is not walked each time
   for (mpi_out_t *out = peer->outs.first; out != NULL && all && window > 0; out = out->next) {
     --window;
     if (!mpi_is_in_vain(self, to, out) && mpi_post_out(self, to, out, &did, &all, error) != 0) {
@@ -290,8 +293,8 @@ static bool mpi_push_out(mpi_t *self, uint32_t to) {
       return mpi_give_up_out(self, peer);
     }
   }
-  // Only the oldest is tested: they end in their order, and each test that finds nothing is a
-  // system call, in which MPI looks at all that is under way.
+  // Only the oldest is tested: messages end in their order, and each test that finds nothing is a
+  // system call, in which MPI checks everything in flight.
   for (mpi_out_t *out; (out = peer->outs.first) != NULL;) {
     const bool is_in_vain = mpi_is_in_vain(self, to, out);
     if (!is_in_vain && mpi_test_out(self, out, &did, error) != 0) {
@@ -314,8 +317,8 @@ static int mpi_post_header(mpi_t *self, uint32_t index, mp_mpi_error_t error) {
                                MP_MPI_ANY, MP_TAG_HEADER, &self->header_requests[index], error);
 }
 
-// A packet of data that came with their header, in this block: as it is, if there is another block
-// to receive into, or a copy of them. NULL: there is no memory.
+// A packet from data that came with their header, in this block: the block itself, if there is
+// another one to receive into, or a copy. NULL: there is no memory.
 static mp_packet_t *mpi_take_whole(mpi_t *self, uint32_t from, mp_payload_block_t **block) {
   const mpi_header_t header = *(const mpi_header_t *)(const void *)(*block)->wire;
   const void *data = mp_payload_block_data(*block);
@@ -358,9 +361,8 @@ static mpi_in_t *mpi_make_in(mpi_t *self, uint32_t from, size_t size, mp_payload
   return NULL;
 }
 
-// Takes a header that has come, in this block, which may be another one afterwards; false: there is
-// no memory for it. A header that makes no sense, or that comes from a peer that was dropped, is
-// passed over.
+// Takes a header that has come in this block, which may be another block afterwards; false: there
+// is no memory for it. Skips an invalid header, and one from a dropped peer.
 static bool mpi_take_header(mpi_t *self, uint32_t from, size_t size, mp_payload_block_t **block) {
   const mpi_header_t *header = (const mpi_header_t *)(const void *)(*block)->wire;
   const bool is_sound = from < self->world->size && size >= sizeof(*header) &&
@@ -372,7 +374,7 @@ static bool mpi_take_header(mpi_t *self, uint32_t from, size_t size, mp_payload_
   return true;
 }
 
-// Looks whether the oldest receive holds a header; -1 with `error`.
+// Checks whether the oldest receive has a header; -1 with `error`.
 static int mpi_test_header(mpi_t *self, mp_mpi_error_t error) {
   if (self->held.is_there) return 0;
   int done = 0, from = 0;
@@ -387,15 +389,14 @@ static bool mpi_take_headers(mpi_t *self) {
   mp_mpi_error_t error;
   bool did = false;
   for (uint32_t count = 0; count < self->num_headers; ++count) {
-    // Messages of one sender are in the receives in the order of posting.
+    // Messages of one sender fill the receives in the order of posting.
     uint32_t index = self->next_header;
     if (mpi_test_header(self, error) != 0) {
       mpi_lose_all(self, error);
       return did;
     }
     if (!self->held.is_there) break;
-    // A header that there is no memory for stays in its receive and is tried again; later ones wait
-    // in MPI.
+    // A header without memory stays in its receive and is tried again; later ones wait in MPI.
     if (!mpi_take_header(self, self->held.from, self->held.size, &self->headers[index])) break;
     did = true;
     self->held.is_there = false;
@@ -502,7 +503,7 @@ static bool mpi_drained(mp_transport_t *transport) {
 
 static void mpi_close(mp_transport_t *transport) {
   mpi_t *self = (mpi_t *)transport;
-  // Before the bell, so that the progress thread sees it in the round that the bell makes.
+  // Set before the bell, so that the progress thread sees it in the round after the ring.
   atomic_store(&self->must_close, true);
   mp_world_ring(self->world);
 }

@@ -10,8 +10,8 @@
 #include "collectives/transport/mpi/mpi_module.h"
 #include "collectives/transport/transport.h"
 
-// A transport for all peers of the world whose `transport` it is. MPI runs, and `module` has made
-// its communicator. RESOURCE_EXHAUSTED when memory is short.
+// A transport for all peers of the world that use it. MPI runs, and `module` has made its
+// communicator. RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_mpi_create(mp_world_t *world, const mp_mpi_module_t *module,
                                        mp_transport_t **out_transport);
 

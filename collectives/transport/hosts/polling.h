@@ -1,7 +1,7 @@
-// How often a transport whose packets ring no bell is asked whether something has come.
+// How often to poll a transport whose packets ring no bell.
 //
-// Often after something has come, and less and less often while nothing does, so that answers are
-// quick and an idle process takes about 1 % of a core.
+// Often after a packet has come, and less and less often while none does, so that answers are quick
+// and an idle process takes about 1 % of a core.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_POLLING_H_
 #define MINIPOD_COLLECTIVES_TRANSPORT_HOSTS_POLLING_H_
 
@@ -20,13 +20,13 @@ typedef struct {
   unsigned idle_polls;
 } mp_polling_t;
 
-// Notes what a poll came to: whether there was anything.
+// Records whether a poll found anything.
 static inline void mp_polling_note(mp_polling_t *polling, bool did) {
   const bool counts = polling->idle_polls <= MP_LONG_IDLE_POLLS;
   polling->idle_polls = did ? 0 : polling->idle_polls + counts;
 }
 
-// How many microseconds to pause before the next poll.
+// The microseconds to pause before the next poll.
 static inline uint32_t mp_polling_pause_us(const mp_polling_t *polling) {
   if (polling->idle_polls > MP_LONG_IDLE_POLLS) return MP_LONG_PAUSE_US;
   const unsigned doublings = polling->idle_polls / MP_POLLS_PER_PAUSE;

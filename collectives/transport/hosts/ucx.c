@@ -6,16 +6,16 @@
 #include "sim/base/alloc.h"
 #include "sim/base/assert.h"
 
-// How soon to look again for memory.
+// The time after which to try again to get memory.
 enum { MP_UCX_RETRY_US = 1000 };
 
-// ---- Trouble ----
+// ---- Failures ----
 
 static void ucx_failed(void *context, uint32_t rank, mp_ucs_status_t status) {
   mp_ucx_fail(context, rank, status);
 }
 
-// A peer that has failed counts as lost, unless it has said goodbye, by which it counts already.
+// A failed peer counts as lost, unless it has already said goodbye.
 static void ucx_drop(mp_ucx_t *self, uint32_t rank) {
   mp_ucx_peer_t *peer = &self->peers[rank];
   peer->is_dropped = true;
@@ -37,8 +37,8 @@ static void ucx_drop(mp_ucx_t *self, uint32_t rank) {
 
 // ---- Progress ----
 
-// Whether the connections may be broken (mp_ucx_engine_close): with each peer one was made, on
-// which something has come, or none was begun.
+// Whether the connections may be closed (mp_ucx_engine_close): each peer's connection has received
+// something, or was never begun.
 static bool ucx_is_settled(const mp_ucx_t *self) {
   bool is_settled = self->sending.first == NULL && self->orphans.first == NULL;
   for (uint32_t rank = 0; rank < self->world->size; ++rank) {
@@ -65,7 +65,7 @@ mp_status_t mp_ucx_open(mp_ucx_t *self, uint32_t rank) {
   return status;
 }
 
-// Answers peers that have begun the connection, or should have long ago.
+// Opens this side of the connection when the peer has greeted, or when its greeting is overdue.
 static void ucx_answer(mp_ucx_t *self, uint32_t rank) {
   const mp_ucx_peer_t *peer = &self->peers[rank];
   if (peer->address == NULL || (!peer->was_greeted && peer->num_ticks < MP_UCX_MOST_TICKS)) return;
@@ -101,7 +101,7 @@ static bool ucx_progress(mp_transport_t *transport) {
   did |= mp_ucx_engine_progress(self->engine);
   for (uint32_t rank = 0; rank < self->world->size; ++rank) {
     did |= mp_ucx_deliver_in(self, rank);
-    // After all that came before its end was delivered.
+    // After everything that came before its end was delivered.
     if (self->peers[rank].has_failed && !self->peers[rank].is_dropped) ucx_drop(self, rank);
   }
   mp_polling_note(&self->polling, did);
@@ -126,7 +126,7 @@ static bool ucx_is_over(mp_transport_t *transport, uint32_t rank) {
 
 static void ucx_close(mp_transport_t *transport) {
   mp_ucx_t *self = (mp_ucx_t *)transport;
-  // Before the bell, so that the progress thread sees it in the round that the bell makes.
+  // Set before the bell, so that the progress thread sees it in the round after the ring.
   atomic_store(&self->must_close, true);
   mp_world_ring(self->world);
 }
@@ -135,7 +135,7 @@ static bool ucx_is_closed(mp_transport_t *transport) {
   return atomic_load(&((mp_ucx_t *)transport)->is_closed);
 }
 
-// ---- Life ----
+// ---- Creating and closing ----
 
 static void ucx_release(mp_transport_t *transport) {
   mp_ucx_t *self = (mp_ucx_t *)transport;

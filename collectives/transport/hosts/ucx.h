@@ -1,4 +1,4 @@
-// The transport between hosts where there is no MPI: UCX (ucx/ucx_engine.h).
+// The transport between hosts without MPI: UCX (ucx/ucx_engine.h).
 //
 // A packet is one active message: a sealed header (ucx/seal.h), and its data, which UCX sends after
 // it, or lets the receiver fetch if it is large. Headers are numbered, so that packets of one peer
@@ -17,17 +17,17 @@
 // finds no network; RESOURCE_EXHAUSTED when memory is short.
 MP_NODISCARD mp_status_t mp_ucx_create(mp_world_t *world, const mp_ucx_library_t *library,
                                        mp_transport_t **out_transport);
-// What the others need to reach this process; lives as long as the transport.
+// This process's address for the others; lives as long as the transport.
 mp_str_t mp_ucx_address(const mp_transport_t *transport);
 // The key of the job's seals. Before the world is started.
 void mp_ucx_set_key(mp_transport_t *transport, const mp_seal_key_t *key);
-// Names a peer, by what its mp_ucx_address is. Before the world is started. UNAVAILABLE when the
-// two have no network in common, if this one begins the connection, which the lower rank does.
+// Adds a peer by its mp_ucx_address. Before the world is started. UNAVAILABLE when the two have no
+// network in common (only in the lower rank, which begins the connection).
 MP_NODISCARD mp_status_t mp_ucx_connect(mp_transport_t *transport, uint32_t rank, mp_str_t address);
 
-// Coming back (world_return.h): knocks at a peer, by what its mp_ucx_address is, while the world
-// runs. `incarnation`: the peer's, 0 for one of the first. RESOURCE_EXHAUSTED when memory is short;
-// a peer that cannot be reached is lost.
+// For a restarted process (world_return.h): knocks at a peer, by its mp_ucx_address, while the
+// world runs. `incarnation`: the peer's, 0 for one of the first. RESOURCE_EXHAUSTED when memory is
+// short; a peer that cannot be reached is lost.
 MP_NODISCARD mp_status_t mp_ucx_knock(mp_transport_t *transport, uint32_t rank,
                                       uint64_t incarnation, mp_str_t address,
                                       const mp_knock_t *knock);

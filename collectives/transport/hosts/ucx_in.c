@@ -1,4 +1,4 @@
-// What comes by the UCX transport.
+// Receiving by the UCX transport.
 #include <string.h>
 
 #include "collectives/transport/hosts/ucx_impl.h"
@@ -41,8 +41,8 @@ static void ucx_in_free(mp_ucx_t *self, mp_ucx_in_t *in) {
 
 // ---- Arrival ----
 
-// Whether a message is one of our job, for this process. All others are ignored: strangers can send
-// to an open port.
+// Whether a message belongs to this job and is for this process. All others are ignored: strangers
+// can send to an open port.
 static bool ucx_in_is_sound(const mp_ucx_t *self, const mp_ucx_header_t *header, size_t bytes) {
   const mp_world_t *world = self->world;
   return header->seal ==
@@ -51,14 +51,15 @@ static bool ucx_in_is_sound(const mp_ucx_t *self, const mp_ucx_header_t *header,
          header->bytes == bytes;
 }
 
-// Whether it is from the process with which there is a connection, and not from a predecessor.
+// Whether it is from the process that the current connection leads to, and not from its
+// predecessor.
 static bool ucx_in_is_current(const mp_ucx_t *self, const mp_ucx_header_t *header) {
   const mp_ucx_peer_t *peer = &self->peers[header->from];
   return !peer->is_dropped && header->incarnation == peer->incarnation;
 }
 
 // Makes the packet of a message, whose bytes are at `here` or, if that is NULL, to be fetched into
-// it. False: memory is short, and everything is as it was.
+// it. False, without any effect: memory is short.
 static bool ucx_in_open(mp_ucx_t *self, mp_ucx_in_t *in, const void *here) {
   const mp_ucx_header_t *header = &in->header;
   const bool is_inline = header->bytes == 0 || (here != NULL && header->bytes <= MP_INLINE_BYTES);
@@ -89,7 +90,7 @@ static bool ucx_in_open(mp_ucx_t *self, mp_ucx_in_t *in, const void *here) {
   return false;
 }
 
-// Puts a message into its place among those of its peer; false when its number is there already.
+// Inserts a message into its peer's list, by number; false when the list has its number already.
 static bool ucx_in_queue(mp_ucx_peer_t *peer, mp_ucx_in_t *in) {
   mp_ucx_in_t *previous = peer->ins.last;
   while (previous != NULL && previous->header.number > in->header.number) {
@@ -118,7 +119,7 @@ bool mp_ucx_came(void *context, const void *bytes, size_t header_bytes, void *da
   }
   if (!ucx_in_is_current(self, &header)) return false;
   mp_ucx_peer_t *peer = &self->peers[header.from];
-  peer->was_greeted = true;  // whatever came: the connection is there
+  peer->was_greeted = true;  // any message proves the connection
   if (header.kind == MP_UCX_HEARD) {
     if (header.number == peer->goodbye) mp_ucx_hear(self, peer);
     return false;
@@ -146,7 +147,8 @@ void mp_ucx_fetched(void *context, mp_ucx_item_t *item, mp_ucs_status_t status) 
   } else if (status == MP_UCS_OK) {
     in->state = MP_UCX_THERE;
   } else {
-    mp_ucx_fail(self, in->header.from, status);  // it stays, and goes with the others
+    mp_ucx_fail(self, in->header.from,
+                status);  // it stays in the list, and is freed with the others
     in->state = MP_UCX_HELD;
     in->data = NULL;
   }

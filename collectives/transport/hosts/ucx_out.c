@@ -1,4 +1,4 @@
-// What the UCX transport sends.
+// Sending by the UCX transport.
 #include "collectives/transport/hosts/ucx_impl.h"
 #include "sim/base/alloc.h"
 
@@ -31,8 +31,8 @@ mp_status_t mp_ucx_send(mp_transport_t *transport, uint32_t to, const mp_envelop
   mp_lock(&self->lock);
   MP_QUEUE_PUSH(&self->fresh[to], out, next);
   self->has_fresh = true;
-  // Under the lock: counted before the progress thread can take it and count it off again. A
-  // goodbye counts twice: it is sent, and heard.
+  // Under the lock: counted before the progress thread can take it and subtract it again. A goodbye
+  // counts twice: until it is sent, and until it is acknowledged.
   atomic_fetch_add(&self->num_pending, mp_world_is_goodbye(envelope) ? 2 : 1);
   mp_unlock(&self->lock);
   mp_world_ring(self->world);
@@ -83,7 +83,7 @@ static bool ucx_out_begin(mp_ucx_t *self, mp_ucx_out_t *out) {
   return false;
 }
 
-// A peer that has left waits for our goodbye, and for nothing else.
+// A peer that has left waits only for this process's goodbye.
 static bool ucx_out_is_in_vain(const mp_ucx_t *self, const mp_ucx_out_t *out) {
   // Relaxed: this same thread sets it.
   const atomic_bool *is_gone = &self->world->peers[out->header.to].is_gone;
@@ -91,7 +91,7 @@ static bool ucx_out_is_in_vain(const mp_ucx_t *self, const mp_ucx_out_t *out) {
          !mp_world_is_goodbye(&out->header.envelope);
 }
 
-// Sends a message of the transport's own, if it is owed; it stays owed while memory is short.
+// Sends a message of the transport itself, if it is owed; it stays owed while memory is short.
 static void ucx_out_pay(mp_ucx_t *self, uint32_t to, mp_ucx_kind_t kind, uint64_t number,
                         bool *owed) {
   if (!*owed) return;

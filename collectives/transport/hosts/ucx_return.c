@@ -1,4 +1,4 @@
-// Processes of other hosts that come back: their knocks, and what is done about them.
+// Restarted processes of other hosts: knocking, and answering knocks.
 #include <string.h>
 
 #include "collectives/transport/hosts/ucx_impl.h"
@@ -29,9 +29,9 @@ static void *ucx_return_copy(const void *bytes, size_t size) {
   return copy;
 }
 
-// ---- Who knocks ----
+// ---- Knocking ----
 
-// The knock as a message: what this process says of itself, and where it listens.
+// The knock as a message: this process's description, and its address.
 static mp_ucx_out_t *ucx_return_make_knock(mp_ucx_t *self, uint32_t to, const mp_knock_t *knock) {
   const mp_str_t address = mp_ucx_address(&self->base);
   mp_ucx_out_t *out = mp_ucx_make_out(self, MP_UCX_KNOCK, to);
@@ -61,7 +61,7 @@ mp_status_t mp_ucx_knock(mp_transport_t *transport, uint32_t rank, uint64_t inca
     ucx_return_free(errand);
     return mp_status_out_of_memory();
   }
-  // The progress thread makes it: it alone uses UCX.
+  // The progress thread sends it: it alone uses UCX.
   ucx_return_free(atomic_exchange(&self->peers[rank].errand, errand));
   mp_world_ring(self->world);
   return NULL;
@@ -84,7 +84,7 @@ static void ucx_return_go(mp_ucx_t *self, uint32_t rank, mp_ucx_visit_t *errand)
   ucx_return_free(errand);
 }
 
-// ---- Who is knocked at ----
+// ---- Answering knocks ----
 
 void mp_ucx_note_knock(mp_ucx_t *self, const mp_ucx_header_t *header, const void *data) {
   if (header->bytes <= sizeof(mp_knock_t) ||
@@ -107,12 +107,13 @@ void mp_ucx_note_knock(mp_ucx_t *self, const mp_ucx_header_t *header, const void
   self->peers[header->from].visit = visit;
 }
 
-// Whether nothing is left of the predecessor. A process that has the job's secret and replaces
-// another one proves that the other has ended, even if its connection does not show this yet.
+// Whether the predecessor's connection and packets are gone. A process that has the job's secret
+// and replaces another one proves that the other has ended, even if its connection does not show
+// this yet.
 static bool ucx_return_is_free(mp_ucx_t *self, uint32_t rank) {
   mp_ucx_peer_t *peer = &self->peers[rank];
   if (!peer->is_known || peer->is_dropped) return true;
-  // UCX does not like it when a connection is broken that is still being made.
+  // UCX fails when a connection is broken while it is still being made.
   if (peer->was_greeted || peer->num_ticks >= MP_UCX_MOST_TICKS) {
     mp_ucx_fail(self, rank, MP_UCS_ERR_UNREACHABLE);
   }
@@ -152,7 +153,8 @@ static bool ucx_return_let_in(mp_ucx_t *self, uint32_t rank, mp_ucx_visit_t *vis
   peer->address = visit->address;
   visit->address = NULL;
   mp_status_t status = mp_ucx_open(self, rank);
-  // Others must not send to it before it counts as the newcomer; what fails is found in this round.
+  // Other threads must not send to it before it counts as the newcomer; a failure is noticed in
+  // this round.
   if (status != NULL) mp_ucx_fail(self, rank, MP_UCS_ERR_UNREACHABLE);
   mp_status_ignore(status);
   mp_world_take_back(self->world, &visit->knock, &self->base, bygone);

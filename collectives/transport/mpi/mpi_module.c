@@ -56,7 +56,7 @@ static void mpi_module_describe(char *out_text) {
 }
 
 // MPI opens plugins of its own, and in some builds those look for its symbols among the global
-// ones, where a library that came with us is not.
+// ones, which do not include those of a library that was installed with minipod.
 static void mpi_module_make_symbols_global(void) {
   Dl_info info;
   if (dladdr((void *)(uintptr_t)&MPI_Init_thread, &info) == 0 || info.dli_fname == NULL) return;
@@ -64,9 +64,9 @@ static void mpi_module_make_symbols_global(void) {
   if (handle != NULL) dlclose(handle);
 }
 
-// What Open MPI reads when it starts; what the user has set stays.
+// Sets variables that Open MPI reads when it starts; variables that the user has set stay.
 static void mpi_module_set_environment(void) {
-  // It would take over SIGSEGV and its like, which are Python's (faulthandler).
+  // Open MPI would take over SIGSEGV and similar signals, which Python handles (faulthandler).
   setenv("OMPI_MCA_opal_signal", "", 0);
   // A header with 64 KiB of data behind it, and a piece of 1 MiB (hosts/mpi.c), go over TCP as one
   // message each: above its own limit, 64 KiB with headers, Open MPI asks the receiver first.

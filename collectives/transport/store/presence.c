@@ -14,7 +14,7 @@
 // How long a condition that others can still fix lasts before it is reported: a process that has
 // ended may be restarted.
 static const double k_grace_seconds = 2;
-// How long one look takes in a store that can only wait.
+// How long to wait for one key in a store that has no get without waiting.
 static const double k_look_seconds = 0.05;
 
 // Stands in place of the members: this process has not joined a world, or has failed to.
@@ -24,7 +24,7 @@ static const double k_look_seconds = 0.05;
 
 enum {
   MP_MOST_LOOKS = 64,       // at other processes, at a time
-  MP_MOST_SLOW_LOOKS = 4,   // in a store that can only wait
+  MP_MOST_SLOW_LOOKS = 4,   // in a store that has no get without waiting
   MP_MOST_NOTES = 1 << 16,  // of one process and its predecessors
   MP_MOST_SHOWN = 48,       // characters of a list
   MP_MOST_TOLD = 500,       // characters of an error
@@ -162,7 +162,7 @@ static bool presence_look(mp_presence_t *self, uint32_t rank) {
 
 // ---- What the notes say ----
 
-// The last note; NULL: nothing has been heard of the process.
+// The last note; NULL: the process has left none.
 static const presence_note_t *presence_last(const mp_presence_t *self, uint32_t rank) {
   const presence_process_t *process = &self->processes[rank];
   return process->notes.count == 0 ? NULL : &process->notes.items[process->notes.count - 1];
@@ -202,9 +202,9 @@ static void presence_describe(const presence_note_t *note, mp_strbuf_t *text) {
                    note->is_from_environment ? "MINIPOD_SUBSET" : "option 'subset'");
 }
 
-// ---- Those that will not come ----
+// ---- Members that will not come ----
 
-// Whether something is so for long enough; `since` is when it was seen first.
+// Whether a condition has lasted long enough; `since` is when it was seen first.
 static bool presence_is_lasting(bool is_so, double *since) {
   if (!is_so) {
     *since = 0;
@@ -258,7 +258,7 @@ static mp_status_t presence_check_member(mp_presence_t *self, uint32_t rank) {
   return presence_report_elsewhere(self, rank, last);
 }
 
-// Those that this process waits for.
+// Checks the members that this process waits for.
 static mp_status_t presence_check_members(mp_presence_t *self) {
   const presence_note_t *own = presence_last(self, self->join.rank);
   for (uint32_t i = 0; own != NULL && i < presence_num_members(self, own); ++i) {
@@ -267,7 +267,7 @@ static mp_status_t presence_check_members(mp_presence_t *self) {
   return NULL;
 }
 
-// ---- Those that wait for each other ----
+// ---- Processes that wait for each other ----
 
 // The next process that one waits for: a member of what it joins that has not begun to; -1: it
 // waits for no more that are known.
@@ -341,7 +341,7 @@ static mp_status_t presence_check_circles(mp_presence_t *self) {
   return is_new ? NULL : presence_report_circle(self, begin, end);
 }
 
-// ---- Use ----
+// ---- Checks during a wait ----
 
 mp_presence_join_t mp_presence_of_options(const mp_options_t *options,
                                           const mp_key_value_store_t *store,
@@ -387,8 +387,8 @@ mp_presence_t *mp_presence_begin(const mp_presence_join_t *join) {
   return self;
 }
 
-// Looks for notes of those that are waited for, some at a time. Those of others show who these wait
-// for in turn.
+// Looks for notes of the awaited members, some at a time. Notes of further processes show which
+// processes these members wait for in turn.
 static void presence_look_around(mp_presence_t *self) {
   const uint32_t most = self->join.store->try_get == NULL ? MP_MOST_SLOW_LOOKS : MP_MOST_LOOKS;
   for (uint32_t i = 0, count = 0; i < self->join.size && count < most; ++i) {

@@ -7,9 +7,9 @@
 #include "collectives/transport/transport.h"
 #include "sim/base/os/clock.h"
 
-// How long the store is waited in at a time. In between it is seen whether a process has died.
+// How long one wait in the store lasts. Between two waits, dead processes are looked for.
 static const double k_slice_seconds = 1;
-// How long a process that is late is looked for once more, to name all that are missing.
+// How long to wait once more for each late process, to name all missing ones.
 static const double k_look_seconds = 0.05;
 
 enum {
@@ -59,7 +59,7 @@ mp_status_t mp_store_tell(const mp_store_talk_t *talk, const char *folder, mp_st
   return status;
 }
 
-// Reads what another process has put; its error, with its name, if that is one.
+// Reads the value of another process; if it is an error, returns that, with the process's name.
 static mp_status_t store_talk_read(const mp_store_talk_t *talk, uint32_t rank,
                                    const mp_strbuf_t *value) {
   if (value->size != 0 && value->data[0] == MP_OK) return NULL;
@@ -76,7 +76,7 @@ static bool store_talk_is_pending(mp_status_t status) {
   return mp_status_code(status) == MP_DEADLINE_EXCEEDED || mp_status_code(status) == MP_NOT_FOUND;
 }
 
-// The processes from `rank` on, which has not come, that are missing, too.
+// Names the missing processes: `rank`, and those of higher rank that have put nothing either.
 static mp_status_t store_talk_name_missing(const mp_store_talk_t *talk, const char *folder,
                                            uint32_t rank) {
   mp_strbuf_t text, value;
@@ -100,7 +100,7 @@ static mp_status_t store_talk_name_missing(const mp_store_talk_t *talk, const ch
   return status;
 }
 
-// The error that a process has told already in a folder, if it has.
+// The error that a process has put into a folder, or OK.
 static mp_status_t store_talk_look(const mp_store_talk_t *talk, const char *folder, uint32_t rank) {
   char key[MP_STORE_KEY_BYTES];
   store_talk_make_key(key, folder, rank);
@@ -116,7 +116,7 @@ static mp_status_t store_talk_look(const mp_store_talk_t *talk, const char *fold
   return status;
 }
 
-// The error that any process has told already in a folder.
+// The error that any process has put into a folder, or OK.
 static mp_status_t store_talk_look_at_all(const mp_store_talk_t *talk, const char *folder) {
   mp_status_t status = NULL;
   for (uint32_t rank = 0; rank < talk->size && rank < MP_MOST_MISSING && status == NULL; ++rank) {
@@ -125,13 +125,14 @@ static mp_status_t store_talk_look_at_all(const mp_store_talk_t *talk, const cha
   return status;
 }
 
-// Other places where the process that is waited for may have told that it has failed; or another
-// one, which it waits for itself.
+// Looks for errors elsewhere: in the agreement and the verdicts of the awaited process, and in the
+// verdicts of all processes, because the awaited one may itself wait for one that has failed.
 static mp_status_t store_talk_check(const mp_store_talk_t *talk, uint32_t rank) {
   if (talk->agreement != NULL) MP_RETURN_IF_ERROR(mp_agreement_check(talk->agreement));
   MP_RETURN_IF_ERROR(store_talk_look(talk, talk->verdicts, rank));
   mp_status_t status = talk->check == NULL ? NULL : talk->check(talk->context);
-  if (status == NULL && talk->store->try_get == NULL) return NULL;  // looking at all takes too long
+  if (status == NULL && talk->store->try_get == NULL)
+    return NULL;  // without try_get, looking at all takes too long
   // A process may have ended after it reported why it failed: its report comes first.
   mp_status_t cause = store_talk_look_at_all(talk, talk->verdicts);
   if (cause == NULL) return status;

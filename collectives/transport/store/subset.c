@@ -60,7 +60,7 @@ mp_status_t mp_subset_read(const mp_options_t *options, mp_subset_t *out_subset)
 
 mp_subset_t mp_subset_of_numbers(const mp_options_t *options, uint32_t job_rank,
                                  uint32_t job_size) {
-  // Unlike any list's, which has another number of bytes.
+  // Differs from the input of any list, which has another number of bytes.
   const uint32_t size = (uint32_t)options->num_nodes;
   return (mp_subset_t){.rank = (uint32_t)options->node_id,
                        .size = size,

@@ -29,7 +29,7 @@ uint64_t mp_seal(const mp_seal_key_t *key, const void *bytes, size_t size) {
   for (size_t left = size;; left -= 8, next += 8) {
     uint64_t word = 0;
     memcpy(&word, next, left < 8 ? left : 8);
-    if (left < 8) word |= (uint64_t)size << 56;  // the last word, with what is left over
+    if (left < 8) word |= (uint64_t)size << 56;  // the last word, with the remaining bytes
     v[3] ^= word;
     seal_rounds(v, 2);
     v[0] ^= word;

@@ -1,7 +1,8 @@
-// Seals: a number that only those can make for some bytes who know the key (SipHash-2-4).
+// Seals: a number computed from some bytes and a key, which nobody can compute without the key
+// (SipHash-2-4).
 //
-// The listening sockets of a network transport are open to anyone who can reach the host. What
-// comes in counts only if its header has the seal of the job, whose key goes through the job's
+// The listening sockets of a network transport are open to anyone who can reach the host. A message
+// is accepted only if its header has the seal of the job, whose key goes through the job's
 // key-value store and never over the wire. The data behind a header are neither sealed nor
 // encrypted: the network between the hosts of a job is taken to be their own, as MPI does.
 #ifndef MINIPOD_COLLECTIVES_TRANSPORT_UCX_SEAL_H_

@@ -28,7 +28,7 @@ enum {
 // What operations return: NULL (done), an error code, or a request.
 typedef void *mp_ucs_status_ptr_t;
 
-// ---- Objects that only UCX looks into ----
+// ---- Opaque objects of UCX ----
 
 typedef struct mp_ucp_context_s mp_ucp_context_t;
 typedef struct mp_ucp_worker_s mp_ucp_worker_t;
@@ -40,7 +40,7 @@ typedef struct mp_ucp_endpoint_s mp_ucp_endpoint_t;
 
 enum {
   MP_UCP_API_MAJOR = 1,
-  MP_UCP_API_MINOR = 11,  // the oldest that has all of this
+  MP_UCP_API_MINOR = 11,  // the oldest version that has all of this
   MP_UCP_PARAM_FIELD_FEATURES = 1 << 0,
   MP_UCP_PARAM_FIELD_ESTIMATED_NUM_EPS = 1 << 6,
   MP_UCP_FEATURE_AM = 1 << 6,

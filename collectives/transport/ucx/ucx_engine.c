@@ -25,11 +25,11 @@ struct mp_ucx_engine_s {
   uint32_t num_peers;
   bool has_failures;  // endpoints that failed are still to be closed
   bool is_closing;    // nothing is called back any more
-  bool is_gone;       // UCX has nothing of it any more
+  bool is_gone;       // UCX does not refer to the engine any more
   engine_peer_t peers[];
 };
 
-// ---- Life ----
+// ---- Creating and closing ----
 
 static mp_status_t ucx_engine_check(const mp_ucx_engine_t *engine, mp_ucs_status_t status,
                                     const char *call) {
@@ -99,7 +99,7 @@ static void ucx_engine_block_signals(sigset_t *out_old) {
   (void)pthread_sigmask(SIG_SETMASK, &all, out_old);
 }
 
-// Undoes what a creation that failed has made.
+// Frees everything that a failed creation has made.
 static void ucx_engine_undo(mp_ucx_engine_t *engine) {
   if (engine->worker != NULL) engine->ucx->ucp_worker_destroy(engine->worker);
   if (engine->ucp != NULL) engine->ucx->ucp_cleanup(engine->ucp);
@@ -173,7 +173,8 @@ static void ucx_engine_disconnect(mp_ucx_engine_t *engine, engine_peer_t *peer) 
   mp_ucs_status_ptr_t closing = engine->ucx->ucp_ep_close_nbx(peer->endpoint, &param);
   peer->endpoint = NULL;
   if (!mp_ucx_is_request(closing)) return;
-  // UCX drops what is under way; this takes it a turn or two, in which nothing is waited for.
+  // UCX drops the messages in flight; it needs one or two calls of progress for this, and no
+  // waiting.
   enum { MOST_TURNS = 10000 };
   for (int i = 0; i < MOST_TURNS; ++i) {
     if (engine->ucx->ucp_request_check_status(closing) != MP_UCS_INPROGRESS) break;
@@ -257,7 +258,8 @@ static void ucx_engine_close_failed(mp_ucx_engine_t *engine) {
 }
 
 bool mp_ucx_engine_progress(mp_ucx_engine_t *engine) {
-  // One turn: what it has brought is worked on, and answered, before more is read.
+  // One call of progress: the messages that it brings are handled, and answered, before more are
+  // read.
   const bool did = engine->ucx->ucp_worker_progress(engine->worker) != 0;
   if (engine->has_failures) ucx_engine_close_failed(engine);
   return did;
@@ -277,6 +279,6 @@ void mp_ucx_engine_close(mp_ucx_engine_t *engine, bool is_settled) {
 void mp_ucx_engine_release(mp_ucx_engine_t *engine) {
   if (engine == NULL) return;
   mp_ucx_engine_close(engine, false);
-  // UCX's thread, and what it has of the connections, may still refer to what was not broken.
+  // UCX's thread and its state of unbroken connections may still refer to the engine.
   if (engine->is_gone) mp_free(engine);
 }
