@@ -1,4 +1,4 @@
-// Seals: a number computed from some bytes and a key, which nobody can compute without the key
+// Seals: a number computed from some bytes and a key; without the key it cannot be computed
 // (SipHash-2-4).
 //
 // The listening sockets of a network transport are open to anyone who can reach the host. A message

@@ -71,9 +71,9 @@ bool emit_access(const mp_native_loop_t *loop, const mp_native_instruction_t *i,
 
 // ---- emit_cells.c ----
 
-// Cuts all bytes into cells, anew each time. False if memory is short.
+// Cuts all bytes into cells, in place of any earlier ones. False if memory is short.
 bool emit_cut_cells(loop_t *l);
-// Finds out what instructions do with the cells, and drops cells that none has.
+// Finds out what instructions do with the cells, and drops cells that no instruction uses.
 void emit_describe_cells(loop_t *l);
 // The first cell that does not end before the bytes of `memory` from `begin` on; num_cells if there
 // is none.
