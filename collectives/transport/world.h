@@ -10,8 +10,8 @@
 // different ranks there is no order, neither of packets nor of the news that a rank has left.
 // Handlers are called on the progress thread, or on one that attends in its place, one at a time:
 // they do not block, and hold locks only briefly. Packets that come before a handler is attached
-// wait for it. A packet that was sent is never dropped for want of memory: it waits until there is
-// some.
+// wait for it. A packet that was sent is never dropped because memory is short: it waits until
+// there is some.
 //
 // All functions are thread-safe. A world lives until the process ends (it is left by the exit
 // handlers of bootstrap.h), so clients come and go within it. A forked child has no part in it:
@@ -42,7 +42,7 @@ typedef struct {
 // This process's rank (mp_world_rank), and how many ranks there are (mp_world_size).
 uint32_t mp_world_rank(const mp_world_t *world);
 uint32_t mp_world_size(const mp_world_t *world);
-// What is known of the process with this rank, which may be this one. Borrowed from the world.
+// The data about the process with this rank, which may be this one. Borrowed from the world.
 const mp_peer_t *mp_world_peer(const mp_world_t *world, uint32_t rank);
 
 // ---- Sending ----
@@ -66,7 +66,7 @@ void mp_payload_release(mp_payload_t *payload);
 // all processes.
 enum { MP_WORLD_CHANNELS = 4 };
 
-// What a packet is about, for its handler to read; the transport looks only at the channel.
+// The description of a packet, for its handler; the transport reads only the channel.
 typedef struct {
   uint32_t channel;
   uint32_t words[3];
@@ -80,8 +80,8 @@ typedef struct {
 MP_NODISCARD mp_status_t mp_world_send(mp_world_t *world, uint32_t to,
                                        const mp_envelope_t *envelope, mp_payload_t *payload);
 
-// A rank was waited for in vain and does not answer: until it sends something, neither this process
-// nor the others, which are notified, wait for it when they end.
+// A rank did not answer in time: until it sends something, neither this process nor the others,
+// which are notified, wait for it when they end.
 void mp_world_note_silent(mp_world_t *world, uint32_t rank);
 
 // ---- Receiving ----
@@ -99,8 +99,8 @@ struct mp_packet_s {
 void mp_packet_release(mp_packet_t *packet);
 
 enum { MP_PACKET_NOTE_BYTES = 64 };
-// Room in the packet for what its owner wants to remember of it (MP_PACKET_NOTE_BYTES, 16-byte
-// aligned, not initialized), so that keeping a packet takes no memory that might be missing.
+// Room in the packet for its owner's notes about it (MP_PACKET_NOTE_BYTES, 16-byte aligned, not
+// initialized), so that keeping a packet needs no allocation, which might fail.
 void *mp_packet_note(mp_packet_t *packet);
 
 // Packets that wait, in order. A packet is in one list at most. Not thread-safe: the list's owner
@@ -118,7 +118,7 @@ mp_packet_t *mp_packet_list_take(mp_packet_list_t *list,
                                  uint64_t number);
 // Releases all packets of the list.
 void mp_packet_list_clear(mp_packet_list_t *list);
-// Releases those that the process with this rank has sent.
+// Releases the packets that the process with this rank has sent.
 void mp_packet_list_drop_from(mp_packet_list_t *list, uint32_t rank);
 // For mp_packet_list_take: whether the process with this rank has sent it.
 bool mp_packet_is_from(const mp_packet_t *packet, uint64_t rank);
@@ -126,7 +126,7 @@ bool mp_packet_is_from(const mp_packet_t *packet, uint64_t rank);
 // Work that a thread with locks defers until it holds none.
 typedef struct {
   void (*run)(void *context);  // NULL: there is none
-  void *context;               // given up when it has run
+  void *context;               // run releases it
 } mp_followup_t;
 
 typedef struct {
@@ -135,8 +135,8 @@ typedef struct {
   // The process with this rank sends no more: it has said goodbye or is lost. Called once, after
   // its last packet. `why` is borrowed ("process 1 (pid 4711 on host a) has exited"). May be NULL.
   void (*lost)(void *context, uint32_t rank, mp_status_t why);
-  // Another process has come in the place of a lost one. Called after that loss was reported and
-  // before its first packet, and within mp_world_attach for those that came earlier. May be NULL.
+  // Another process has replaced a lost one. Called after that loss was reported and before its
+  // first packet, and within mp_world_attach for processes that came earlier. May be NULL.
   void (*returned)(void *context, uint32_t rank, uint64_t incarnation);
   // Called on the progress thread after it has delivered packets, until there is nothing left to
   // do: for work that a packet has led to, and that takes longer than `deliver` may. It does one
@@ -153,22 +153,24 @@ typedef struct {
 void mp_world_attach(mp_world_t *world, uint32_t channel, const mp_handler_t *handler);
 // Takes the handler away. Waits for a call in progress, so it must not be called from within one.
 void mp_world_detach(mp_world_t *world, uint32_t channel);
-// Calls `afterwards` of the channel's handler on this thread: when it returns, what packets have
-// led to by now is done, whichever thread did it. Must not be called from within a handler.
+// Calls `afterwards` of the channel's handler on this thread: when it returns, the work that
+// packets have caused so far is done, on whichever thread. Must not be called from within a
+// handler.
 void mp_world_work_off(mp_world_t *world, uint32_t channel);
 
 // ---- Attending ----
 //
-// A thread that would only wait for what the progress thread does can do it itself: no thread must
-// be woken, and one thread less needs a core.
+// A thread that would only wait for the progress thread can do its work itself: no thread must be
+// woken, and one thread less needs a core.
 
 // From now on, until mp_world_attend_end, the calling thread makes progress in the place of the
-// progress thread, so it should come to that soon. False, and nothing happens: another thread does,
-// or this one is doing so already. The caller calls no functions of the user's until then.
+// progress thread, so it should start that soon. False, without any effect: another thread attends,
+// or this one does already. The caller calls no functions of the user's until then.
 bool mp_world_attend_begin(mp_world_t *world);
 // Makes progress for as long as is_going_on(context), which takes no lock that outranks those of
-// handlers; but gives up when nothing comes for a while (0.3 ms), and after 0.1 s. Handlers, what
-// packets lead to, and callbacks that these call may run on this thread, which holds no lock.
+// handlers; but gives up when nothing comes for a while (0.3 ms), and after 0.1 s. Handlers, the
+// work that packets cause, and callbacks that these call may run on this thread, which holds no
+// lock.
 void mp_world_attend_end(mp_world_t *world, bool (*is_going_on)(void *context), void *context);
 
 // ---- Agreeing ----
@@ -180,20 +182,20 @@ void mp_world_attend_end(mp_world_t *world, bool (*is_going_on)(void *context), 
 // around the end of the timeout, one may still succeed while another reports DEADLINE_EXCEEDED.
 
 typedef struct mp_agreement_s mp_agreement_t;
-// Lies on its caller's stack. The members are written by the functions below alone; `next` is under
-// the world's lock.
+// Allocated on its caller's stack. The members are written by the functions below alone; `next` is
+// under the world's lock.
 struct mp_agreement_s {
   mp_world_t *world;
   mp_agreement_t *next;  // of the world's agreements in progress
   uint64_t number;
   double timeout_s;
   uint32_t num_rounds;  // exchanges so far
-  bool is_broken;       // another process has come in the place of one that had begun it
+  bool is_broken;       // a process that had begun it was replaced by another one
   uint32_t broken_by;   // its rank
   bool has_memo;        // mp_agreement_set_memo
   void *memo;
   size_t memo_bytes;
-  bool has_heard;  // another rank has failed, and tells all the others itself
+  bool has_heard;  // another rank has failed, and reports that to all others itself
 };
 
 // Begins an agreement, whose exchanges may take `timeout_s` seconds each. The n-th agreements of

@@ -19,9 +19,9 @@ typedef enum {
 bool mp_program_form_from_name(mp_str_t name, mp_program_form_t *out_form);
 
 // Reads a program. MLIR is bytecode when the first four bytes are 'ML\xEFR', and text otherwise.
-// Nothing of `data` is kept, and the caller owns the module (mp_module_release). The module is not
-// verified: call mp_module_verify before using it. Errors are those of mp_read_bytecode,
-// mp_read_text and mp_read_hlo. Thread-safe.
+// The module keeps no pointer into `data`; the caller owns the module (mp_module_release). The
+// module is not verified: call mp_module_verify before using it. Errors are those of
+// mp_read_bytecode, mp_read_text and mp_read_hlo. Thread-safe.
 MP_NODISCARD mp_status_t mp_read_program(const void *data, size_t size, mp_program_form_t form,
                                          mp_module_t **out_module);
 

@@ -61,7 +61,7 @@ struct mp_region_fn_s {
 // input.
 enum { MAX_OPS = 4096 };
 
-// What is known about a value while compiling.
+// The facts about a value while compiling.
 typedef struct {
   const mp_value_t *value;
   place_t place;

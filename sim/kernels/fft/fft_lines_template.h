@@ -1,5 +1,5 @@
-// What is done with lines before and after their transform, once for floats and once for doubles.
-// No include guard: fft.c includes it with R (the real type) and F(name) (the name for it) defined.
+// The work on lines before and after their transform, once for floats and once for doubles. No
+// include guard: fft.c includes it with R (the real type) and F(name) (the name for it) defined.
 //
 // `work` holds up to LINES lines side by side.
 

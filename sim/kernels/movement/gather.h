@@ -1,4 +1,4 @@
-// What is known about the kernel of stablehlo.gather before it is made.
+// Facts about the kernel of stablehlo.gather that hold before it is created.
 #ifndef MINIPOD_SIM_KERNELS_MOVEMENT_GATHER_H_
 #define MINIPOD_SIM_KERNELS_MOVEMENT_GATHER_H_
 

@@ -1,4 +1,4 @@
-// What is known about the kernel of stablehlo.reduce before it is made.
+// Facts about the kernel of stablehlo.reduce that hold before it is created.
 #ifndef MINIPOD_SIM_KERNELS_REDUCTION_REDUCE_H_
 #define MINIPOD_SIM_KERNELS_REDUCTION_REDUCE_H_
 

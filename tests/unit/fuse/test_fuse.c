@@ -262,7 +262,7 @@ static void what_cannot_be_fused_is_refused(void **state) {
   expect_refused(text, "stablehlo.concatenate");
 }
 
-// Nothing of this size runs, but what it would need can be asked: UBSan watches the products.
+// No program of this size runs, but its memory can be computed: UBSan checks the products.
 static void enormous_arrays_compile(void **state) {
   (void)state;
   static const char text[] =

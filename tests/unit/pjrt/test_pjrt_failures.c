@@ -47,7 +47,7 @@ static int64_t bytes_in_use(void) {
   return stats.bytes_in_use;
 }
 
-// True: no error. Errors are for want of memory only, and are destroyed.
+// True: no error. The only errors are for lack of memory; they are destroyed.
 static bool went_well(PJRT_Error *error) {
   if (error == NULL) return true;
   expect_error(error, PJRT_Error_Code_RESOURCE_EXHAUSTED, "out of");

@@ -12,7 +12,7 @@ static mp_module_t *read_fixture(const char *name) {
   fixture_t file = fixture_read(name);
   mp_module_t *module = NULL;
   assert_ok(mp_read_bytecode(file.data, file.size, &module));
-  // Nothing of the caller's bytes may be kept.
+  // The reader must not keep pointers into the caller's bytes.
   memset(file.data, 0xAA, file.size);
   free(file.data);
   return module;

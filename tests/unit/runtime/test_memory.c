@@ -51,7 +51,7 @@ static void the_heap_gives_disjoint_aligned_blocks_and_joins_them_again(void **s
     if (blocks[i] != NULL) mp_heap_give(heap, blocks[i], 0);
   }
   mp_heap_trim(heap, 0);
-  // What is left are remainders too small to be worth a system call.
+  // The rest are remainders too small to be worth a system call.
   assert_true(mp_heap_idle_bytes(heap) < 1 << 20);
   mp_heap_release(heap);
 }
