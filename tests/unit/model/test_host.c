@@ -5,12 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "sim/base/options.h"
 #include "sim/model/clock/host_flows.h"
-#include "sim/model/clock/model.h"
-#include "sim/plan/compile.h"
-#include "sim/readers/text/text.h"
-#include "tests/unit/support/unit.h"
+#include "tests/unit/support/timed.h"
 
 static void expect_near(double found, double expected) {
   if (fabs(found - expected) > 1e-9 * expected) fail_msg("%.9f, expected %.9f", found, expected);
@@ -127,46 +123,16 @@ static const char k_add[] =
     "  %d = stablehlo.add %x, %x : tensor<250000xf32>\n"
     "  return %d : tensor<250000xf32>\n}\n}\n";
 
-typedef struct {
-  mp_pod_t *pod;
-  mp_model_t *model;
-  mp_program_t *device_program;
-  mp_model_program_t *program;
-} timed_t;
-
-static mp_program_t *compile_text(const char *text) {
-  mp_module_t *module = NULL;
-  mp_program_t *program = NULL;
-  const mp_compile_request_t request = {.keep_partitioned = true};
-  assert_ok(mp_read_text(text, strlen(text), &module));
-  assert_ok(mp_compile_module(module, &request, &program));
-  return program;
-}
-
 // A pod of this shape whose chip has these figures.
 static timed_t time_with(const char *shape, const char *figures) {
-  timed_t t = {0};
   char path[] = "/tmp/test_host_XXXXXX.yaml", pod[1024];
   const int file = mkstemps(path, 5);
   assert_true(file >= 0 && write(file, figures, strlen(figures)) == (ssize_t)strlen(figures));
   (void)close(file);
   (void)snprintf(pod, sizeof(pod), "%s chip:%s " POD, shape, path);
-  mp_options_t *options = NULL;
-  const uint32_t ids[] = {0, 1, 2, 3};
-  assert_ok(mp_options_create(NULL, 0, &options));
-  assert_ok(mp_pod_create_from_name(mp_str(pod), "test", &t.pod));
-  assert_ok(mp_model_create(t.pod, options, &t.model));
-  mp_options_release(options);
+  const timed_t t = time_text_on(pod, k_add, 4);
   (void)unlink(path);
-  t.device_program = compile_text(k_add);
-  assert_ok(mp_model_program_create(t.model, t.device_program, 4, ids, &t.program));
   return t;
-}
-
-static void time_end(timed_t *t) {
-  mp_model_program_release(t->program, t->device_program);
-  mp_model_release(t->model);
-  mp_pod_release(t->pod);
 }
 
 static mp_stamp_t launch(timed_t *t, const mp_stamp_t *inputs) {

@@ -3,13 +3,9 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "sim/base/options.h"
 #include "sim/base/os/clock.h"
-#include "sim/model/clock/model.h"
 #include "sim/model/network/traffic/flows.h"
-#include "sim/plan/compile.h"
-#include "sim/readers/text/text.h"
-#include "tests/unit/support/unit.h"
+#include "tests/unit/support/timed.h"
 
 // Round numbers: 1 us per launch and op, 1 GB/s and 1 us per link, 1 TB/s of memory.
 #define POD                                                                                    \
@@ -56,43 +52,8 @@ static const char k_loop[] =
     "    stablehlo.return %d, %y : tensor<i32>, tensor<1000000xf32>\n  }\n"
     "  return %r#1 : tensor<1000000xf32>\n}\n}\n";
 
-typedef struct {
-  mp_pod_t *pod;
-  mp_model_t *model;
-  mp_program_t *device_program;
-  mp_model_program_t *program;
-} timed_t;
-
-static mp_program_t *compile_text(const char *text) {
-  mp_module_t *module = NULL;
-  mp_program_t *program = NULL;
-  const mp_compile_request_t request = {.keep_partitioned = true};
-  assert_ok(mp_read_text(text, strlen(text), &module));
-  assert_ok(mp_compile_module(module, &request, &program));
-  return program;
-}
-
-static timed_t time_text_on(const char *pod, const char *text, uint32_t num_devices) {
-  timed_t t = {0};
-  mp_options_t *options = NULL;
-  const uint32_t ids[] = {0, 1, 2, 3};
-  assert_ok(mp_options_create(NULL, 0, &options));
-  assert_ok(mp_pod_create_from_name(mp_str(pod), "test", &t.pod));
-  assert_ok(mp_model_create(t.pod, options, &t.model));
-  mp_options_release(options);
-  t.device_program = compile_text(text);
-  assert_ok(mp_model_program_create(t.model, t.device_program, num_devices, ids, &t.program));
-  return t;
-}
-
 static timed_t time_text(const char *text, uint32_t num_devices) {
   return time_text_on(POD, text, num_devices);
-}
-
-static void time_end(timed_t *t) {
-  mp_model_program_release(t->program, t->device_program);
-  mp_model_release(t->model);
-  mp_pod_release(t->pod);
 }
 
 // Launches on all devices; `paths` (may be NULL) are the choices of each.

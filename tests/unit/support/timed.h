@@ -1,0 +1,47 @@
+// A program in the model of time of a described pod, for tests that launch it by hand.
+#ifndef MINIPOD_TESTS_UNIT_SUPPORT_TIMED_H_
+#define MINIPOD_TESTS_UNIT_SUPPORT_TIMED_H_
+
+#include "sim/base/options.h"
+#include "sim/model/clock/model.h"
+#include "sim/plan/compile.h"
+#include "sim/readers/text/text.h"
+#include "tests/unit/support/unit.h"
+
+typedef struct {
+  mp_pod_t *pod;
+  mp_model_t *model;
+  mp_program_t *device_program;
+  mp_model_program_t *program;
+} timed_t;
+
+static inline mp_program_t *compile_text(const char *text) {
+  mp_module_t *module = NULL;
+  mp_program_t *program = NULL;
+  const mp_compile_request_t request = {.keep_partitioned = true};
+  assert_ok(mp_read_text(text, strlen(text), &module));
+  assert_ok(mp_compile_module(module, &request, &program));
+  return program;
+}
+
+// The program on the first devices of the pod, at most four.
+static inline timed_t time_text_on(const char *pod, const char *text, uint32_t num_devices) {
+  timed_t t = {0};
+  mp_options_t *options = NULL;
+  const uint32_t ids[] = {0, 1, 2, 3};
+  assert_ok(mp_options_create(NULL, 0, &options));
+  assert_ok(mp_pod_create_from_name(mp_str(pod), "test", &t.pod));
+  assert_ok(mp_model_create(t.pod, options, &t.model));
+  mp_options_release(options);
+  t.device_program = compile_text(text);
+  assert_ok(mp_model_program_create(t.model, t.device_program, num_devices, ids, &t.program));
+  return t;
+}
+
+static inline void time_end(timed_t *t) {
+  mp_model_program_release(t->program, t->device_program);
+  mp_model_release(t->model);
+  mp_pod_release(t->pod);
+}
+
+#endif  // MINIPOD_TESTS_UNIT_SUPPORT_TIMED_H_
