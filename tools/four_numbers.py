@@ -55,7 +55,7 @@ def tests() -> Number:
   files = [[int(cell) for cell in row[1:]] for row in cells("tools/site/pages/pass_rates.md")
            if re.fullmatch(r"`\w+_test\.py`", row[0])]
   passed, failed = (sum(row[column] for row in files) for column in (0, 1))
-  return Number(f"JAX's own tests that pass, of a selection from {len(files)} of its test files", f"{passed:,} of {passed + failed:,}",
+  return Number(f"JAX's own tests, selected from {len(files)} of its test files: how many pass", f"{passed:,} of {passed + failed:,}",
                 "tools/test --conformance DIR", [])
 
 
@@ -64,9 +64,9 @@ def devices() -> Number:
   whole = lambda cell: float(cell.replace(",", ""))
   row = max((row for row in rows if row[0].startswith("`v")), key=lambda row: whole(row[1]))
   most = whole(row[1])
-  return Number("devices simulated on two CPU cores, for one training step of a model with 16 billion parameters "
-                "(times only: array contents are not computed)",
-                f"{row[1]}, in {whole(row[-2]):.0f} s of CPU time and {whole(row[2]) / 1024:.1f} GiB",
+  return Number("largest pod simulated on two CPU cores: one training step of a model with 16 billion parameters "
+                "(times only; array contents are not computed)",
+                f"{row[1]} devices; the simulation takes {whole(row[-2]):.0f} s of CPU time and {whole(row[2]) / 1024:.1f} GiB",
                 f"tools/size/measure.py --devices {most:.0f} --processor", ["tools/size/measure.py", "--devices", "256"])
 
 
@@ -74,7 +74,7 @@ def time() -> Number:
   recorded = json.loads((ROOT / "tools/bench/recorded.json").read_text())["cases"]
   ratios = [case["wall"] for case in recorded.values() if "wall" in case]
   less = sum(ratio < 1 for ratio in ratios)
-  return Number(f"run time divided by that of XLA's CPU backend, median of {len(ratios)} benchmarks",
+  return Number(f"minipod's run time relative to XLA's CPU backend (below 1: minipod is faster), median of {len(ratios)} benchmarks",
                 f"{statistics.median(ratios):.2f}; faster in {less}", "tools/bench/table.py",
                 ["tools/bench/table.py", "collectives", "--filter", "psum_8x", "--rounds", "2"])
 
