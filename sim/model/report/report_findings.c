@@ -194,6 +194,30 @@ static bool report_findings_is_known(const finder_t *f, const mp_type_t *scores)
   return false;
 }
 
+// Whether a value is this exponential, perhaps converted, masked or moved.
+static bool report_findings_is_exponential(const mp_value_t *value, const mp_op_t *exponential) {
+  for (int visits = 0; visits < FINDINGS_VISITS; ++visits) {
+    const mp_op_t *op = value->op;
+    if (op == exponential) return true;
+    if (op == NULL || op->num_operands == 0) return false;
+    const bool is_mask = op->code == MP_OP_SELECT;
+    if (!is_mask && op->code != MP_OP_CONVERT && !mp_op_has(op, MP_OP_TRAIT_MOVES)) return false;
+    value = op->operands[is_mask ? 1 : 0];
+  }
+  return false;
+}
+
+// Whether exponentials are summed along one dimension. This is what tells a softmax from a gate
+// between two products: silu(x) has the exponential of its logistic function, which no op sums.
+static bool report_findings_is_summed(const mp_op_t *exponential) {
+  for (const mp_op_t *op = exponential->next; op != NULL; op = op->next) {
+    if (op->code != MP_OP_REDUCE || op->num_operands != 2) continue;
+    if (op->operands[0]->type->rank != op->results[0].type->rank + 1) continue;
+    if (report_findings_is_exponential(op->operands[0], exponential)) return true;
+  }
+  return false;
+}
+
 // Looks whether an operand of a product is the softmax of another product.
 static void report_findings_note_attention(finder_t *f, const mp_op_t *op) {
   for (uint32_t i = 0; i < 2 && f->num_attentions < FINDINGS_ATTENTIONS; ++i) {
@@ -204,7 +228,7 @@ static void report_findings_note_attention(finder_t *f, const mp_op_t *op) {
     int visits = 0;
     const mp_op_t *softmax =
         report_findings_back(op->operands[i], scores, MP_OP_EXPONENTIAL, &visits);
-    if (softmax == NULL) continue;
+    if (softmax == NULL || !report_findings_is_summed(softmax)) continue;
     visits = 0;
     const mp_op_t *first =
         report_findings_back(softmax->operands[0], scores, MP_OP_DOT_GENERAL, &visits);

@@ -105,6 +105,24 @@ def test_attention_without_a_kernel():
   assert "attention without a fused kernel" in text
 
 
+def test_a_gate_is_not_attention():
+  """silu is computed with an exponential, between the matmuls of a gated MLP. Its bias and its gradient are sums."""
+  _, shares, _ = find("""
+      def mlp(x, weights):
+        gate, up, down, bias = weights
+        return jnp.mean((jax.nn.silu(x @ gate + bias) * (x @ up)) @ down)
+      weights = put((512, 2048)), put((512, 2048)), put((2048, 512)), put((2048,))
+      result = jax.jit(jax.grad(mlp, argnums=1))(put((8, 256, 512), "data", "fsdp"), weights)
+      """)
+  assert "attention" not in shares
+
+
+def test_attention_in_two_precisions():
+  """The exponentials of bf16 scores are summed in f32."""
+  _, shares, _ = find(ATTENTION.replace("scores = jnp.where", "scores = scores.astype(jnp.bfloat16); scores = jnp.where"))
+  assert shares["attention"][0] > 0.3
+
+
 @pytest.mark.parametrize("size, is_found", [(1024, True), (512, False)])
 def test_a_sum_of_which_parts_are_used(size, is_found):
   text, shares, _ = find(PART.format(size=size))
