@@ -1,8 +1,17 @@
 """One training step of a decoder-only transformer on the described pod, for its time alone.
 
-    MINIPOD_TIME=model MINIPOD_VALUES=shapes MINIPOD_TOPOLOGY=... python train_step.py '{"layers": 32, ...}'
+    MINIPOD_TIME=model MINIPOD_VALUES=shapes MINIPOD_TOPOLOGY=... python train_step.py CONFIG
+
+CONFIG is JSON, such as '{"layers": 32, "emb": 4096, "mlp": 11008, "heads": 32, "batch": 16}'.
 
 Prints a JSON object: seconds, the shares of work and collectives in them, and the seconds of overlapped collectives.
+
+The five keys of this example are required: the number of layers, the width of activations, the number of
+hidden units, the number of heads of queries, and the sequences per step.  The others, with their defaults, are `kv_heads` (as many as `heads`), `head_dim` (128),
+`gated` (true), `vocab` (32000), `parallel` (false: attention and feed forward layers in turn), `data` (1) and `tensor` (1),
+which are the sizes of these axes, `sequence` (2048), `weights` (float32), and those that are explained below: `remat`,
+`offload`, `flash`, `library`, `block`, `backward`, `mu`, `kernels`, `dropout`, `replicated`, `rope`, `normed`, `activation`,
+`tied`, `one_hot`, `experts`, `chosen`, `scan`, `logits`, `window`, `sides`, `post`, `tiles`.
 
 Weights are spread over `fsdp` and `tensor`, tokens over `data` and `fsdp`, heads and hidden units over `tensor`.  The
 layers are a scan, unless `scan` is false; weights and Adam's moments are f32 (or of the type `weights`; the first one may be
