@@ -8,7 +8,12 @@ import sys
 import mpirun
 import scenario
 
-README = (pathlib.Path(__file__).parents[3] / "README.md").read_text()
+ROOT = pathlib.Path(__file__).parents[3]
+sys.path.insert(0, str(ROOT / "tools/site"))
+
+import blocks
+
+README = (ROOT / "README.md").read_text()
 
 
 def example():
@@ -36,6 +41,15 @@ def test_over_two_processes(tmp_path):
   assert all(line.startswith("4 MINIPOD_3") for line in first)
   assert numbers == ("[6 7] 6.5", "[8 9] 8.5")
   assert "One process prints `[6 7]`, the other `[8 9]`" in README.replace("\n", " ")
+
+
+def test_sweep(tmp_path):
+  """The predicted time that the README shows; it may differ by half, because parameters of the model change."""
+  command, table = re.search(r"    \$ minipod (sweep .*)\n((?:    .*\n)+)", README).groups()
+  (tmp_path / "example.py").write_text(example())
+  done = subprocess.run([sys.executable, "-m", "minipod", *command.split()], cwd=tmp_path, env=scenario.environment(None),
+                        text=True, capture_output=True, timeout=100)
+  assert blocks.agree(re.sub("^    ", "", table, flags=re.MULTILINE), done.stdout, has_times=True), done.stdout + done.stderr
 
 
 def test_on_a_described_pod():

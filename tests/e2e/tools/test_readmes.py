@@ -118,6 +118,7 @@ HERE = {
 ELSEWHERE = {
   ("README.md", "JAX_PLATFORMS=minipod MINIPOD_DEVICES=4 python example.py"): "processes/test_readme.py::test_alone",
   ("README.md", "import jax, numpy as np"): "processes/test_readme.py::test_alone",
+  ("README.md", "minipod sweep --pod v5e:2x2 -- example.py"): "processes/test_readme.py::test_sweep",
   ("configs/README.md", "export MINIPOD_TOPOLOGY=configs/two-slices.yaml MINIPOD_TIME=model MINIPOD_VALUES=shapes"):
     "model/test_mesh_order.py::test_the_script_prints_what_the_readme_shows",
   ("configs/README.md", "MINIPOD_TRACE=t.json python configs/mesh_order.py model,data 32768"):
