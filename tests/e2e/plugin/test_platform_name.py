@@ -186,7 +186,7 @@ def test_another_platform_leaves_python_and_jax_alone():
 
 def names_of_pods():
   """The presets, and the names of Google's, with a shape where they need one."""
-  folder = pathlib.Path(__file__).parents[3] / "topology"
+  folder = pathlib.Path(__file__).parents[3] / "topology" / "presets"
   presets = re.findall(r'^ +\{"([\w-]+)",', (folder / "presets.c").read_text(), re.MULTILINE)
   text = (folder / "cloud_names.c").read_text()
   slices = [name + "8" for name in re.findall(r'\{"(v\w+-)",', text)]

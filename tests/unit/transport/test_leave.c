@@ -1,4 +1,4 @@
-// The end of a process whose MPI_Finalize does not end: it is left alone once all have said
+// The end of a process whose MPI_Finalize does not return: it is left alone once all have said
 // goodbye, and not before. MPI is a table of functions here, and the job a world within each child.
 #include "collectives/transport/bootstrap/leave.h"
 
@@ -103,7 +103,7 @@ static void a_finalize_that_hangs_is_left(void **state) {
   assert_int_equal(await_end(&process, LIMIT_S), 0);
   assert_true(mp_clock_seconds() - process.begin > HANGS_S - 1);
   assert_string_equal(text_of(process.out), "the last word");
-  assert_non_null(strstr(text_of(process.err), "MPI_Finalize does not end"));
+  assert_non_null(strstr(text_of(process.err), "MPI_Finalize does not return"));
 }
 
 static void a_finalize_that_ends_is_not(void **state) {
