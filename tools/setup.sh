@@ -32,6 +32,8 @@ packages=(build-essential cmake ninja-build pkg-config libhwloc-dev libyaml-dev
           clang-format python3-venv git)
 # For the module that makes machine code; without them everything works, and loops are slower.
 native_packages=(llvm-19-dev libzstd-dev zlib1g-dev)
+# For single tests; without them these are skipped. tools/test adds to it.
+optional_packages=()
 
 # One line per step, with the seconds since the start.
 say() { printf '==> [%4d s] %s\n' $((SECONDS - started)) "$*"; }
@@ -64,7 +66,7 @@ missing_packages() {
 }
 
 install_packages() {
-  local missing missing_native as_root=()
+  local missing missing_native missing_optional all_missing as_root=()
   local get_options=(-y --no-install-recommends -o Dpkg::Use-Pty=0)
   if ! command -v dpkg-query >/dev/null; then
     check_tools
@@ -72,7 +74,9 @@ install_packages() {
   fi
   mapfile -t missing < <(missing_packages "${packages[@]}")
   mapfile -t missing_native < <(missing_packages "${native_packages[@]}")
-  if [ $((${#missing[@]} + ${#missing_native[@]})) -eq 0 ]; then
+  mapfile -t missing_optional < <(missing_packages "${optional_packages[@]}")
+  all_missing="${missing[*]} ${missing_native[*]} ${missing_optional[*]}"
+  if [ -z "${all_missing// /}" ]; then
     say "Debian packages: all there"
     return
   fi
@@ -82,20 +86,23 @@ install_packages() {
   if [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null ||
       die "these Debian packages are missing, and there is neither root nor sudo to install them:" \
-          "${missing[*]} ${missing_native[*]}"
+          "$all_missing"
     as_root=(sudo)
   fi
-  say "Debian packages: installing ${missing[*]} ${missing_native[*]}"
+  say "Debian packages: installing $all_missing"
   export DEBIAN_FRONTEND=noninteractive
   quietly "$root/build/log/apt-update.log" "${as_root[@]}" apt-get update -q ||
     die "apt-get update failed (above): is there a network, and is a package mirror configured?" \
-        "missing packages: ${missing[*]} ${missing_native[*]}"
+        "missing packages: $all_missing"
   [ ${#missing[@]} -eq 0 ] || quietly "$root/build/log/apt-install.log" \
       "${as_root[@]}" apt-get install "${get_options[@]}" "${missing[@]}" ||
     die "apt-get install failed (above)" "missing packages: ${missing[*]}"
   [ ${#missing_native[@]} -eq 0 ] || quietly "$root/build/log/apt-install-native.log" \
       "${as_root[@]}" apt-get install "${get_options[@]}" "${missing_native[@]}" ||
     say "Debian packages: no ${missing_native[*]} here, so no machine code"
+  [ ${#missing_optional[@]} -eq 0 ] || quietly "$root/build/log/apt-install-optional.log" \
+      "${as_root[@]}" apt-get install "${get_options[@]}" "${missing_optional[@]}" ||
+    say "Debian packages: no ${missing_optional[*]} here, so tests that need it are skipped"
 }
 
 # Where there is no dpkg: the same needs by the names of the commands.
@@ -138,7 +145,7 @@ requirements() {
   if [ -n "$is_torch" ]; then
     cat "$root/tests/requirements-torch.txt"
   elif [ -z "$jax_version" ]; then
-    cat "$root/tests/requirements.txt"
+    cat "$root/tests/requirements.txt" "$root/tools/site/requirements.txt"
   else
     sed "s/^jax==.*/jax==$jax_version/; /^jaxlib==/d" "$root/tests/requirements.txt"
   fi
