@@ -13,9 +13,11 @@ enum { MAX_FUSED = 256, MAX_STRAIGHT = 2048, MAX_STRAIGHT_BYTES = 24 * 1024 };
 
 // ---- regions ----
 
-// Where the elements of a value are.
+// Where the elements of a value are. A value of one element may have two places: one for ops of one
+// element, and one with as many copies as the other ops have elements.
 typedef struct {
   const mp_value_t *value;
+  int64_t count;
   mp_loop_ref_t ref;
 } binding_t;
 
@@ -27,9 +29,11 @@ typedef struct {
   MP_ARRAY(binding_t) bindings;
 } region_t;
 
-static const mp_loop_ref_t *compute_find(const region_t *r, const mp_value_t *value) {
+static const mp_loop_ref_t *compute_find(const region_t *r, const mp_value_t *value,
+                                         int64_t count) {
   for (uint32_t i = r->bindings.count; i-- > 0;) {
-    if (r->bindings.items[i].value == value) return &r->bindings.items[i].ref;
+    const binding_t *binding = &r->bindings.items[i];
+    if (binding->value == value && binding->count == count) return &binding->ref;
   }
   return NULL;
 }
@@ -87,7 +91,7 @@ static mp_status_t compute_view(region_t *r, const mp_view_t *view, size_t size,
 // Where the elements of a value of the region are, `count` of them in their order.
 static mp_status_t compute_read(region_t *r, const mp_value_t *value, mp_loop_ref_t *out_ref,
                                 bool *out_done) {
-  const mp_loop_ref_t *known = compute_find(r, value);
+  const mp_loop_ref_t *known = compute_find(r, value, r->count);
   *out_done = true;
   if (known != NULL) {
     *out_ref = *known;
@@ -108,13 +112,14 @@ static mp_status_t compute_read(region_t *r, const mp_value_t *value, mp_loop_re
   if (is_known) {
     MP_RETURN_IF_ERROR(compute_known(r, &view, base->op, out_ref, out_done));
   } else {
-    const mp_loop_ref_t *of_base =
-        base->op == NULL ? &r->operands[base->index] : compute_find(r, base);
+    const mp_loop_ref_t *of_base = base->op == NULL
+                                       ? &r->operands[base->index]
+                                       : compute_find(r, base, mp_shape_count(base->type));
     *out_done = of_base != NULL;
     if (of_base != NULL) MP_RETURN_IF_ERROR(compute_view(r, &view, size, *of_base, NULL, out_ref));
   }
   if (!*out_done) return NULL;
-  const binding_t binding = {value, *out_ref};
+  const binding_t binding = {value, r->count, *out_ref};
   return MP_ARRAY_PUSH(r->b->arena, &r->bindings, binding);
 }
 
@@ -225,7 +230,7 @@ static mp_status_t compute_region_reduction(region_t *r, const mp_op_t *op, bool
   if (!*out_done) return NULL;
   MP_RETURN_IF_ERROR(compute_place(r, op, &out));
   MP_RETURN_IF_ERROR(mp_loop_add_reduction(r->b, op, x, start, out));
-  const binding_t binding = {&op->results[0], out};
+  const binding_t binding = {&op->results[0], r->count, out};
   return MP_ARRAY_PUSH(r->b->arena, &r->bindings, binding);
 }
 
@@ -242,7 +247,7 @@ static mp_status_t compute_region_op(region_t *r, const mp_op_t *op, bool *out_d
     MP_RETURN_IF_ERROR(compute_read(r, op->operands[i], &in[i], out_done));
   }
   if (!*out_done) return NULL;
-  binding_t binding = {&op->results[0], in[0]};
+  binding_t binding = {&op->results[0], r->count, in[0]};
   if (op->code != MP_OP_BITCAST_CONVERT) {
     mp_ew_t ew;
     MP_RETURN_IF_ERROR(mp_ew_bind(op, &ew));

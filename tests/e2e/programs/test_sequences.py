@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from differential import on_pod
+from differential import on_cpu, on_pod
 
 NARROW = ["float16", "bfloat16", "int8", "bool"]
 DTYPES = NARROW + ["float32", "int32", "complex64"]
@@ -63,3 +63,28 @@ def test_moved_numbers(shape):
   values, positions = on_pod(program, x)
   assert (values == np.sort(x, 0)).all()
   assert (positions == np.argsort(x, 0)).all()
+
+
+def steps_with_a_scalar(x, flag):
+  """The flag is read as a scalar, and then chooses all elements of a vector, beside a sum."""
+  total = jnp.sum(x)
+  other = flag ^ (total > 0)
+  return jax.lax.select(flag, x * total, x - total), other
+
+
+@pytest.mark.parametrize("flag", [True, False])
+@pytest.mark.parametrize("size", [3, 8, 40, 200])
+def test_a_scalar_for_all_elements_beside_a_reduction(size, flag):
+  def loop(x, flag):
+    return jax.lax.fori_loop(0, 3, lambda i, carry: steps_with_a_scalar(*carry), (x, flag))
+
+  def straight(x, flag):
+    for _ in range(3):
+      x, flag = steps_with_a_scalar(x[::-1], flag)
+    return x, flag
+
+  x = np.linspace(-1, 2, size, dtype=np.float32)
+  for program in (loop, straight):
+    found, wanted = on_pod(program, x, np.bool_(flag)), on_cpu(program, x, np.bool_(flag))
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-4)
+    assert found[1] == wanted[1]
